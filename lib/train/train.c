@@ -420,7 +420,7 @@ static int open_run(struct train *t, struct err *err)
 
 static int begin_run(struct train *t, struct err *err)
 {
-    if (train_trace_open(t, err) || audit(t, err) || train_aside_begin(t, err) ||
+    if (train_trace_open(t, err) || audit(t, err) || train_anew_begin(t, err) ||
         rank_0(t, train_log_open, err) || rank_0(t, train_folder_begin, err))
         return -1;
     train_summary_resumed(t);
@@ -433,6 +433,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
                       .run = run,
                       .home = run->out,
                       .lock = -1,
+                      .anew = {.fd = -1},
+                      .anew_lock = -1,
                       .available = world_available_bytes(),
                       .split_before = -1,
                       .saved = -1,

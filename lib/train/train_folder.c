@@ -105,24 +105,7 @@ static int lock_folder(struct train *t, struct err *err)
 
 int train_folder_settle(struct train *t, struct err *err)
 {
-    int is = check_owner(t->run->out, err) ? -1 : train_aside_is(t, err), gone = 0;
-
-    if (is < 1)
-        return is;
-    if (lock_folder(t, err))
-        return -1;
-    int rc = train_aside_settle(t, &gone, err);
-    close(t->lock);
-    t->lock = -1;
-    if (rc == 0 && gone && t->run->talk)
-        fprintf(t->run->talk,
-                "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
-                "and is removed%s%s%s: the old run stands\n",
-                t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
-                t->kept ? "'" : "");
-    mem_free(t->kept);
-    t->kept = NULL;
-    return rc;
+    return check_owner(t->run->out, err) || train_anew_settle(t, err) ? -1 : 0;
 }
 
 /* Of the path's folders, how many have to be made. */
@@ -156,7 +139,6 @@ int train_folder_check(struct train *t, struct err *err)
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
-    int gone;
 
     t->made = count_absent(out);
     if (io_mkdir(out, err) || check_owner(out, err) || check_folder(t, err))
@@ -165,8 +147,6 @@ int train_folder_open(struct train *t, struct err *err)
     t->stop = io_join(out, "STOP");
     t->save = io_join(out, "SAVE");
     /* Between the look and the lock another run may have begun and ended here. */
-    if (rc == 0)
-        rc = train_aside_settle(t, &gone, err);
     if (rc == 0 && is_there(out, "latest"))
         rc = check_folder(t, err);
     return rc;
@@ -208,8 +188,10 @@ struct step_kind {
 static const struct step_kind checkpoints = {"step-", ""};
 static const struct step_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
 static const struct step_kind failed = {TRAIN_FAILED_BEFORE, TRAIN_FAILED_BEHIND};
-static const struct step_kind halves[] = {
-    {".step-", ".paro-tmp"}, {".trace-", ".json.paro-tmp"}, {".trace-", ".svg.paro-tmp"}};
+static const struct step_kind halves[] = {{".step-", ".paro-tmp"},
+                                          {".step-", ".old.paro-tmp"},
+                                          {".trace-", ".json.paro-tmp"},
+                                          {".trace-", ".svg.paro-tmp"}};
 
 void train_folder_name(int64_t step, char name[40])
 {
@@ -229,10 +211,23 @@ static int64_t step_of(const char *name, const struct step_kind *kind)
     return errno || strcmp(end, kind->behind) ? -1 : step;
 }
 
-static int is_own(const char *name)
+char *train_folder_old(const char *path)
+{
+    char *old = mem_new(strlen(path) + sizeof ".old", 1);
+
+    strcpy(stpcpy(old, path), ".old");
+    char *temp = io_temp_name(old);
+    mem_free(old);
+    return temp;
+}
+
+int train_folder_owns(const char *name)
 {
     static const char *const single[] = {"latest",    "log.jsonl",     TRAIN_LOG_FAILED,
-                                         "plan.yaml", "settings.yaml", "tuning.yaml"};
+                                         "plan.yaml", "settings.yaml", "tuning.yaml",
+                                         "STOP",      "SAVE",          ".lock"};
+    static const char temp[] = ".paro-tmp";
+    size_t n = strlen(name), tail = sizeof temp - 1;
 
     for (size_t i = 0; i < sizeof single / sizeof *single; i++)
         if (strcmp(name, single[i]) == 0)
@@ -240,21 +235,8 @@ static int is_own(const char *name)
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
         if (step_of(name, &traces[i]) >= 0)
             return 1;
-    return step_of(name, &checkpoints) >= 0 || step_of(name, &failed) >= 0;
-}
-
-int train_folder_owns(const char *name)
-{
-    static const char behind[] = ".paro-tmp";
-    size_t n = strlen(name), tail = sizeof behind - 1;
-
-    if (name[0] != '.' || n <= tail || strcmp(name + n - tail, behind))
-        return is_own(name);
-    char *whole = mem_dup(name + 1); /* that whose half it is */
-    whole[n - 1 - tail] = 0;
-    int own = is_own(whole);
-    mem_free(whole);
-    return own;
+    return step_of(name, &checkpoints) >= 0 || step_of(name, &failed) >= 0 ||
+           (name[0] == '.' && n > tail && strcmp(name + n - tail, temp) == 0);
 }
 
 static int newest_first(const void *a, const void *b)
@@ -263,6 +245,44 @@ static int newest_first(const void *a, const void *b)
             y = step_of(*(char *const *)b, &checkpoints);
 
     return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* What could not be removed: an error now, or told when the run ends. */
+static int keep_stuck(struct train *t, int now, const struct err *why, struct err *err)
+{
+    *(now ? err : &t->stuck) = *why;
+    return now ? -1 : 0;
+}
+
+/*
+ * Removes what is no run's any more: by one rename out of sight, then from the disk.  What stays,
+ * as a file that somebody has open on NFS, or something that is mounted there, is told when the
+ * run ends, and the next one tries again.  Where a folder cannot be renamed at all (overlayfs, of
+ * what an image brought), it goes from where it is.  needed: its name is.
+ */
+static int drop(struct train *t, const char *name, int needed, struct err *err)
+{
+    char *path = io_join(t->home, name), *old = train_folder_old(path);
+    struct err why = {0};
+    int rc = 0, half = name[0] == '.';
+
+    if (half || io_remove_tree(old, &why)) { /* out of sight already, or its place is taken */
+        if (!half || io_remove_tree(path, &why))
+            rc = keep_stuck(t, needed, &why, err);
+    } else if (rename(path, old) == 0) {
+        io_remove_tree(old, &t->stuck);
+    } else if (errno == EXDEV) {
+        if (io_remove_tree(path, &why))
+            rc = keep_stuck(t, needed, &why, err);
+    } else if (errno != ENOENT) {
+        /* EPERM: it may not be changed, or is another user's; EBUSY: it is a mount. */
+        int stays = errno == EPERM || errno == EBUSY;
+        err_sys(&why, "cannot remove '%s'", path);
+        rc = keep_stuck(t, needed || !stays, &why, err);
+    }
+    mem_free(path);
+    mem_free(old);
+    return rc;
 }
 
 /* The names of a kind; all owned. */
@@ -331,7 +351,7 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
         qsort(name, (size_t)n, sizeof *name, newest_first);
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], &checkpoints) > step || kept++ >= keep)
-            rc = train_gone_take(t, t->home, name[i], 0, err);
+            rc = drop(t, name[i], 0, err);
     free_names(name, n);
     return rc;
 }
@@ -345,14 +365,13 @@ static int remove_steps(struct train *t, const struct step_kind *kind, int64_t s
 
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], kind) > step)
-            rc = train_gone_take(t, t->home, name[i], 0, err);
+            rc = drop(t, name[i], 0, err);
     free_names(name, n);
     return rc;
 }
 
 int train_folder_begin(struct train *t, struct err *err)
 {
-    train_gone_sweep(t, &(struct err){0}); /* what stays is told when the run ends */
     remove_file(t->home, ".latest.paro-tmp");
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
         if (remove_steps(t, &halves[i], -1, err))
@@ -385,8 +404,7 @@ int train_folder_begin(struct train *t, struct err *err)
 
 int train_folder_point(struct train *t, const char *name, struct err *err)
 {
-    char *link = io_join(t->run->out, "latest"),
-         *temp = io_join(t->run->out, ".latest.paro-tmp");
+    char *link = io_join(t->home, "latest"), *temp = io_join(t->home, ".latest.paro-tmp");
     int rc = 0;
 
     unlink(temp);
@@ -395,7 +413,7 @@ int train_folder_point(struct train *t, const char *name, struct err *err)
         unlink(temp);
     }
     if (rc == 0)
-        rc = io_fsync_path(t->run->out, err);
+        rc = io_fsync_path(t->home, err);
     mem_free(link);
     mem_free(temp);
     return rc;
@@ -408,7 +426,7 @@ int train_folder_make_way(struct train *t, const char *name, struct err *err)
     train_folder_name(t->resumed, back);
     if (is_there(t->home, back) && train_folder_point(t, back, err))
         return -1;
-    return train_gone_take(t, t->home, name, 1, err);
+    return drop(t, name, 1, err);
 }
 
 /* Of a run that never began. */
@@ -424,21 +442,13 @@ static void remove_early(const struct train *t)
 
 void train_folder_close(struct train *t, struct err *why)
 {
-    struct err ignored;
-    int gone;
-
     if (t->new)
         remove_early(t);
-    else if (t->lock >= 0) {
-        train_aside_settle(t, &gone, &ignored); /* where that fails, the next run does it */
-        train_gone_end(t, !why);
-    }
-    if (why)
-        train_aside_tell(t, why);
+    else if (!why && t->stuck.code != ERR_NONE && t->run->talk)
+        fprintf(t->run->talk, "paro-train: %s: the next run tries again\n", t->stuck.text);
+    train_anew_close(t, why);
     if (t->lock >= 0)
         close(t->lock);
     mem_free(t->stop);
     mem_free(t->save);
-    mem_free(t->aside);
-    mem_free(t->kept);
 }

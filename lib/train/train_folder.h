@@ -14,7 +14,7 @@
 #define TRAIN_FAILED_BEHIND ".jsonl"
 
 /* train_folder.c: rank 0's, the run's folder. */
-/* Before anything in it is read: what a run begun anew in another's place left is settled. */
+/* Before anything in it is read: its owner, and what a run begun anew in its place left. */
 int train_folder_settle(struct train *t, struct err *err);
 /* Makes and locks it; one that has a run, or is no run's, is refused. */
 int train_folder_open(struct train *t, struct err *err);
@@ -26,7 +26,9 @@ void train_folder_name(int64_t step, char name[40]);
 int64_t train_folder_latest(const struct train *t);
 /* *step becomes that of the newest checkpoint before it, -1 where there is none. */
 int train_folder_older(struct train *t, int64_t *step, struct err *err);
-/* Whether it is the name of something that a run makes there and keeps, or of its half. */
+/* ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free. */
+char *train_folder_old(const char *path);
+/* Whether it is the name of something that a run makes there, or of the half of one. */
 int train_folder_owns(const char *name);
 /* All that can fail before the first step has not: what is run is written down. */
 int train_folder_begin(struct train *t, struct err *err);
@@ -45,35 +47,16 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
  */
 void train_folder_close(struct train *t, struct err *why);
 
-/* train_aside.c: rank 0's, with the folder locked: a new run in an old one's folder (--force).
- */
-/* Where there is an old one, home is aside.  Collective. */
-int train_aside_begin(struct train *t, struct err *err);
-/* The new run's checkpoint `step` is in home: it takes the old one's place. */
-int train_aside_end(struct train *t, const char *step, struct err *err);
-/* Whether something is aside (1); needs no lock. */
-int train_aside_is(const struct train *t, struct err *err);
 /*
- * What is aside takes the old one's place if it had begun to, and else is removed (*gone), but
- * for its log: t->kept.
+ * train_anew.c: a new run in an old one's folder (--force).  settle: what such a run left that
+ * was killed is finished or removed, but for its log; of rank 0, before anything is read.  begin:
+ * where there is an old one, home is a new folder (collective).  end: the new run's checkpoint
+ * `step` is there, and its folder takes the old one's place.  close: of one that came to none the
+ * log is kept, and `why` (NULL: it ends well) says where.
  */
-int train_aside_settle(struct train *t, int *gone, struct err *err);
-/* Adds to the error of a run that came to no checkpoint where its log is, if it has lines. */
-void train_aside_tell(const struct train *t, struct err *why);
-
-/*
- * train_gone.c: rank 0's, with the folder locked.  What is absent is gone.  `needed`: its name
- * is, and what cannot even be renamed is an error; else that stays, and is told at the end.
- */
-int train_gone_take(struct train *t, const char *dir, const char *name, int needed,
-                    struct err *err);
-/* The first path BEFORE%08dBEHIND in dir, from `n` on, that is free; owned by the caller. */
-char *train_gone_free(const char *dir, const char *before, const char *behind, int n,
-                      struct err *err);
-/* Tries again what could not be removed; the first that still cannot is in *stays. */
-void train_gone_sweep(struct train *t, struct err *stays);
-/* The same for the last time; what stays is said where the run ends well: an error has its
- * line. */
-void train_gone_end(struct train *t, int well);
+int train_anew_settle(struct train *t, struct err *err);
+int train_anew_begin(struct train *t, struct err *err);
+int train_anew_end(struct train *t, const char *step, struct err *err);
+void train_anew_close(struct train *t, struct err *why);
 
 #endif

@@ -35,17 +35,19 @@ struct train {
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
     struct engine_against *against;
-    uint64_t hash;     /* of the states after the last step, with exact */
-    FILE *log;         /* rank 0: the file, or NULL where `lines` is the log */
-    int lines;         /* said so far */
-    int lock;          /* rank 0: of the folder; -1: none */
-    const char *home;  /* where what this run makes goes: run->out, or aside */
-    char *aside;       /* owned; with force, until the first checkpoint is there */
-    int new, made;     /* rank 0: nothing was in the folder; of its path, folders not there */
-    char *kept;        /* rank 0, owned: the log of one begun anew that came to nothing */
-    struct err stuck;  /* rank 0: what could not be removed; ERR_NONE: nothing */
-    char *stop, *save; /* rank 0: the paths of STOP and SAVE */
-    int64_t flags;     /* enum train_flag, as this rank tells them in the step's own exchange */
+    uint64_t hash;      /* of the states after the last step, with exact */
+    FILE *log;          /* rank 0: the file, or NULL where `lines` is the log */
+    int lines;          /* said so far */
+    int lock;           /* rank 0: of the folder; -1: none */
+    const char *home;   /* where what this run makes goes: run->out, or temp */
+    char *temp;         /* owned; with force, until the first checkpoint is there */
+    struct io_dir anew; /* rank 0: the folder that takes the place of run->out, ... */
+    int anew_lock;      /* ... and what `lock` will be; -1: none */
+    int new, made;      /* rank 0: nothing was in the folder; of its path, folders not there */
+    char *kept;         /* rank 0, owned: the log of one begun anew that came to nothing */
+    struct err stuck;   /* rank 0: what could not be removed; ERR_NONE: nothing */
+    char *stop, *save;  /* rank 0: the paths of STOP and SAVE */
+    int64_t flags; /* enum train_flag, as this rank tells them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
     int64_t resumed;      /* the step that was gone on with; 0: none */
@@ -56,7 +58,7 @@ struct train {
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
     int differs;          /* states do, of those that are held against each other */
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
-    struct carry carry; /* rank 0: to every checkpoint */
+    struct carry carry;   /* rank 0: to every checkpoint */
     struct train_saver *saver;
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */

@@ -169,7 +169,7 @@ static int publish(struct train_saver *s, struct err *err)
         io_dir_abandon(&s->dir);
     if (rc == 0)
         rc = t->home == t->run->out ? train_folder_point(t, s->name, err)
-                                    : train_aside_end(t, s->name, err);
+                                    : train_anew_end(t, s->name, err);
     if (rc == 0)
         rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
     return rc;

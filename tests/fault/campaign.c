@@ -234,7 +234,7 @@ static uint64_t run_hash(void)
     int n = scandir("seen", &e, NULL, alphasort);
     for (int i = 0; i < n; i++) {
         snprintf(path, sizeof path, "seen/%s", e[i]->d_name);
-        if (!strncmp(e[i]->d_name, ".gone-", 6) || !strcmp(e[i]->d_name, "log.failed.jsonl"))
+        if (strstr(e[i]->d_name, ".old.paro-tmp") || !strcmp(e[i]->d_name, "log.failed.jsonl"))
             tree_remove(path);
         free(e[i]);
     }

@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a run is begun anew in the folder of another (--force): in a new folder beside it,
+ * which takes the old one's name with its first checkpoint, so that nothing of the old run is
+ * touched before.  Rank 0's business, under the folder's lock.
+ *
+ *     DIR                  .DIR.paro-tmp          .DIR.old.paro-tmp
+ *     the old run          the new one fills      -
+ *     the old run          with `latest`          -                     its checkpoint is there
+ *     the new one          the old one            -                     exchanged, or, where two
+ *     -                    with `latest`          the old one           names cannot be: moved
+ *     the new one          -                      -
+ *
+ * In whichever line a run is killed, what is beside DIR says what the next one has to do.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "train/train_folder.h"
+
+/* The folder by a name that it can be exchanged by: no link, no "."; mem_free. */
+static char *find_name(const char *out)
+{
+    char *name = mem_dup(out);
+    size_t n = strlen(name);
+    struct stat st;
+
+    while (n > 1 && name[n - 1] == '/')
+        name[--n] = 0;
+    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
+    if (strcmp(last, ".") && strcmp(last, "..") && (lstat(name, &st) || !S_ISLNK(st.st_mode)))
+        return name;
+    char *real = realpath(out, NULL), *copy = mem_dup(real ? real : name);
+    free(real);
+    mem_free(name);
+    return copy;
+}
+
+static int has(const char *dir, const char *name)
+{
+    char *path = io_join(dir, name);
+    struct stat st;
+    int is = lstat(path, &st) == 0;
+
+    mem_free(path);
+    return is;
+}
+
+/* The first log.failed... that is free, mem_free; what is wrong is met when it is written. */
+static char *free_log(const char *out)
+{
+    char name[40] = TRAIN_LOG_FAILED;
+    char *path = io_join(out, name);
+
+    for (int n = 2; has(out, name); n++) {
+        snprintf(name, sizeof name, "%s%08d%s", TRAIN_FAILED_BEFORE, n, TRAIN_FAILED_BEHIND);
+        mem_free(path);
+        path = io_join(out, name);
+    }
+    return path;
+}
+
+/* What it said of its steps is all that stays of a run that came to no checkpoint. */
+static int keep_log(struct train *t, const char *temp, struct err *err)
+{
+    char *from = io_join(temp, "log.jsonl"), *to = free_log(t->run->out);
+    struct stat st;
+    int rc = 0;
+
+    if (stat(from, &st) == 0 && st.st_size) {
+        rc = rename(from, to) ? err_sys(err, "cannot move '%s' to '%s'", from, to) : 0;
+        mem_free(t->kept);
+        t->kept = mem_dup(rc ? from : to);
+    }
+    mem_free(from);
+    mem_free(to);
+    return rc;
+}
+
+/* Whose it is, and that nobody writes there; *fd -1: it is absent. */
+static int take_temp(const char *out, const char *temp, int *fd, struct err *err)
+{
+    struct stat st;
+
+    *fd = open(temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (*fd < 0)
+        return errno == ENOENT ? 0 : err_sys(err, "cannot open folder '%s'", temp);
+    if (fstat(*fd, &st))
+        return err_sys(err, "cannot access '%s'", temp);
+    if (st.st_uid != geteuid() && !io_is_ours(out, st.st_uid))
+        return err_set(err, ERR_MISMATCH,
+                       "'%s' belongs to user %u, expected user %u: remove it", temp,
+                       (unsigned)st.st_uid, (unsigned)geteuid());
+    if (flock(*fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        return err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
+    return 0;
+}
+
+/*
+ * What cannot be removed is told when the run ends, and the next one tries again.  Its settings go
+ * first: without them it is no run that came to nothing, whatever else is still there.
+ */
+static void discard(struct train *t, const char *dir)
+{
+    char *settings = io_join(dir, "settings.yaml");
+
+    unlink(settings);
+    io_remove_tree(dir, &t->stuck);
+    mem_free(settings);
+}
+
+static int settle(struct train *t, const char *name, const char *temp, const char *old,
+                  struct err *err)
+{
+    struct stat st;
+    int begun = has(temp, "settings.yaml") && !has(temp, "latest");
+
+    if (lstat(name, &st) && errno == ENOENT && has(temp, "latest")) {
+        if (rename(temp, name))
+            return err_sys(err, "cannot move '%s' to '%s'", temp, name);
+    } else if (begun && keep_log(t, temp, err)) {
+        return -1;
+    }
+    discard(t, temp);
+    discard(t, old);
+    if (begun && t->run->talk)
+        fprintf(t->run->talk,
+                "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
+                "and is removed%s%s%s: the old run stands\n",
+                t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
+                t->kept ? "'" : "");
+    mem_free(t->kept);
+    t->kept = NULL;
+    return 0;
+}
+
+int train_anew_settle(struct train *t, struct err *err)
+{
+    char *name = find_name(t->run->out), *temp = io_temp_name(name),
+         *old = train_folder_old(name);
+    int fd = -1, rc = take_temp(t->run->out, temp, &fd, err);
+
+    if (rc == 0 && (fd >= 0 || !io_absent(old)))
+        rc = settle(t, name, temp, old, err);
+    if (fd >= 0)
+        close(fd);
+    mem_free(name);
+    mem_free(temp);
+    mem_free(old);
+    return rc;
+}
+
+/* All that is in the folder goes with it. */
+static int check_alone(const char *out, struct err *err)
+{
+    DIR *d = opendir(out);
+    int rc = d ? 0 : err_sys(err, "cannot read folder '%s'", out);
+
+    for (struct dirent *e; rc == 0 && (e = io_next(d));)
+        if (!train_folder_owns(e->d_name))
+            rc = err_set(err, ERR_INPUT,
+                         "'%s' has '%s' in it, which is no run's: --force replaces the folder, "
+                         "expected it elsewhere",
+                         out, e->d_name);
+    if (rc == 0 && errno)
+        rc = err_sys(err, "cannot read folder '%s'", out);
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+/* A mount has no other name, which is better known before the first checkpoint. */
+static int check_mount(const char *name, struct err *err)
+{
+    char *parent = io_parent(name);
+    struct stat a, b;
+    int rc = 0;
+
+    if (stat(name, &a) || stat(parent, &b))
+        rc = err_sys(err, "cannot access '%s'", name);
+    else if (a.st_dev != b.st_dev)
+        rc = err_set(err, ERR_INPUT,
+                     "'%s' is a file system of its own, which --force cannot replace: expected "
+                     "a folder, or to have it emptied first",
+                     name);
+    mem_free(parent);
+    return rc;
+}
+
+static int begin(struct train *t, const char *name, struct err *err)
+{
+    if (check_alone(t->run->out, err) || check_mount(name, err) ||
+        io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
+        return -1;
+    char *lock = io_join(t->anew.temp, ".lock");
+    int rc = io_lock(lock, &t->anew_lock, err);
+    mem_free(lock);
+    return rc;
+}
+
+int train_anew_begin(struct train *t, struct err *err)
+{
+    int32_t there = t->world->rank == 0 && !t->run->resume && has(t->run->out, "latest");
+    char *name = find_name(t->run->out);
+    int rc = world_agree(t->world, there ? begin(t, name, err) : 0, err);
+
+    if (rc == 0)
+        rc = world_bcast(t->world, &there, sizeof there, 0, err);
+    if (rc == 0 && there)
+        t->home = t->temp = io_temp_name(name);
+    mem_free(name);
+    return rc;
+}
+
+/* Two names change places, or, where they cannot, the old run's moves away first. */
+static int exchange(struct io_dir *dir, const char *old, struct err *err)
+{
+    int rc = io_exchange(dir->temp, dir->path, err);
+
+    if (rc == 1 && rename(dir->path, old))
+        return err_sys(err, "cannot move '%s' to '%s'", dir->path, old);
+    if (rc == 1 && rename(dir->temp, dir->path)) {
+        err_sys(err, "cannot move '%s' to '%s'", dir->temp, dir->path);
+        rename(old, dir->path);
+        return -1;
+    }
+    return rc < 0 ? -1 : 0;
+}
+
+int train_anew_end(struct train *t, const char *step, struct err *err)
+{
+    struct io_dir *dir = &t->anew;
+    char *old = train_folder_old(dir->path), *parent = io_parent(dir->path);
+    int rc = check_alone(t->run->out, err) || train_folder_point(t, step, err) ? -1 : 0;
+
+    if (rc == 0 && fchmod(dir->fd, dir->mode))
+        rc = err_sys(err, "cannot set the mode of '%s'", dir->temp);
+    if (rc == 0)
+        rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange(dir, old, err) ||
+                     io_fsync_path(parent, err)
+                 ? -1
+                 : 0;
+    if (rc == 0) {
+        discard(t, dir->temp);
+        discard(t, old);
+        close(t->lock);
+        t->lock = t->anew_lock;
+        t->anew_lock = -1;
+        t->home = t->run->out;
+        io_dir_leave(dir);
+    }
+    mem_free(old);
+    mem_free(parent);
+    return rc;
+}
+
+void train_anew_close(struct train *t, struct err *why)
+{
+    struct err ignored;
+
+    if (t->anew.path) {
+        int kept = keep_log(t, t->anew.temp, &ignored) == 0;
+        if (why && t->kept)
+            err_suffix(why, "; the log of this run is '%s', the one before it stands", t->kept);
+        if (kept)
+            io_dir_abandon(&t->anew);
+        else
+            io_dir_leave(&t->anew);
+    }
+    if (t->anew_lock >= 0)
+        close(t->anew_lock);
+    mem_free(t->temp);
+    mem_free(t->kept);
+}
