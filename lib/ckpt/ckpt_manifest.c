@@ -29,36 +29,6 @@ static void begin_line(struct jout *j)
     j->filled = 0;
 }
 
-static void put_groups(struct jout *j, const struct groups *g)
-{
-    begin_line(j);
-    jout_open(j, "group_of", '[');
-    for (int r = 0; r < g->ranks; r++)
-        jout_int(j, NULL, g->group_of[r]);
-    jout_close(j, ']');
-}
-
-/* Keys that older manifests do not have; without copies there is no word of them. */
-static void put_copies(struct jout *j, const struct ckpt_shape *shape)
-{
-    const char *config = shape->model->config;
-    char hash[33];
-
-    ckpt_hash(config, (int64_t)strlen(config), hash);
-    begin_line(j);
-    if (shape->copies)
-        jout_int(j, "copies", shape->copies);
-    jout_text(j, "config_xxh3", hash);
-}
-
-static void put_trainable(struct jout *j, const struct model *m)
-{
-    if (!m->partial)
-        return; /* all: a manifest of the time before there was anything else */
-    begin_line(j);
-    jout_text(j, "trainable", m->partial);
-}
-
 /* Null where there was none. */
 static void put_run(struct jout *j, const struct ckpt_run *run)
 {
@@ -132,6 +102,7 @@ int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err)
 {
+    const struct groups *groups = &shape->layout->groups;
     char *text = NULL, hash[33];
     size_t used = 0;
     FILE *f = mem_stream(&text, &used);
@@ -141,16 +112,27 @@ int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape
     jout_text(&j, "format", format);
     begin_line(&j);
     jout_text(&j, "strategy", shape->strategy);
-    put_trainable(&j, shape->model);
-    put_groups(&j, &shape->layout->groups);
-    put_copies(&j, shape);
+    if (shape->model->partial) { /* else all: a manifest of before there was anything else */
+        begin_line(&j);
+        jout_text(&j, "trainable", shape->model->partial);
+    }
+    begin_line(&j);
+    jout_open(&j, "group_of", '[');
+    for (int r = 0; r < groups->ranks; r++)
+        jout_int(&j, NULL, groups->group_of[r]);
+    jout_close(&j, ']');
+    begin_line(&j);
+    if (shape->copies)
+        jout_int(&j, "copies", shape->copies);
+    ckpt_hash(shape->model->config, (int64_t)strlen(shape->model->config), hash);
+    jout_text(&j, "config_xxh3", hash);
     begin_line(&j);
     put_run(&j, run);
     put_states(&j, shape);
     put_units(&j, shape->model);
     put_source(&j, source);
     fputs(",\"files\": [\n", f);
-    for (int r = 0; r < shape->layout->groups.ranks; r++)
+    for (int r = 0; r < groups->ranks; r++)
         fprintf(f, "%s%s", r ? ",\n" : "", entry[r]);
     fputs("\n]", f);
     fflush(f);

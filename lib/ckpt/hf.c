@@ -267,6 +267,32 @@ static int place_all(struct hf *hf, const struct model *m, struct err *err)
     return 0;
 }
 
+struct st_tensor hf_tensor(const struct model_tensor *t, int type)
+{
+    return (struct st_tensor){.name = (char *)t->name,
+                              .type = type,
+                              .dims = t->dims,
+                              .shape = {t->shape[0], t->shape[1]},
+                              .elems = t->elems};
+}
+
+int hf_check_shape(const struct st *st, const struct st_tensor *is,
+                   const struct model_tensor *want, struct err *err)
+{
+    struct st_tensor shaped = hf_tensor(want, is->type);
+    char have[256], need[256];
+
+    st_print_shape(is, have, sizeof have);
+    st_print_shape(&shaped, need, sizeof need);
+    if (strcmp(have, need))
+        return err_at(err, st->path, 0, is->name, "is %s, expected %s as the config says", have,
+                      need);
+    if (!st_type_is_float(is->type))
+        return err_at(err, st->path, 0, is->name, "is %s, expected F32, BF16, F16 or F64",
+                      have);
+    return 0;
+}
+
 /* One of the model's tensors: there, of its shape and of the common type. */
 static int match_one(struct hf *hf, const struct model_tensor *want,
                      const struct hf_place *place, int first, struct err *err)
@@ -276,20 +302,14 @@ static int match_one(struct hf *hf, const struct model_tensor *want,
         err->code = ERR_ABSENT;
         return -1;
     }
-    const char *path = hf->file[place->file].path, *name = place->t->name;
-    struct st_tensor shaped = {
-        .type = place->t->type, .dims = want->dims, .shape = {want->shape[0], want->shape[1]}};
-    char have[256], need[256];
-    st_print_shape(place->t, have, sizeof have);
-    st_print_shape(&shaped, need, sizeof need);
-    if (strcmp(have, need))
-        return err_at(err, path, 0, name, "is %s, expected %s as the config says", have, need);
+    const struct st *st = &hf->file[place->file];
     enum dtype type = DTYPE_F32;
-    if (!st_type_is_float(place->t->type))
-        return err_at(err, path, 0, name, "is %s, expected F32, BF16, F16 or F64", have);
+    if (hf_check_shape(st, place->t, want, err))
+        return -1;
     st_type_dtype(place->t->type, &type);
     if (!first && type != hf->type)
-        return err_at(err, path, 0, name, "is %s, expected %s as the tensors before it",
+        return err_at(err, st->path, 0, place->t->name,
+                      "is %s, expected %s as the tensors before it",
                       st_type_name(place->t->type), st_type_name(st_type_of(hf->type)));
     hf->type = type;
     return 0;

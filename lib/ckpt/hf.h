@@ -47,6 +47,11 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
  * long as hf.
  */
 int hf_match(struct hf *hf, const struct model *m, struct err *err);
+/* A tensor of the model as a file has it, of an st type; its name is the model's. */
+struct st_tensor hf_tensor(const struct model_tensor *t, int type);
+/* ERR_INPUT where a file's tensor has not the shape of the model's, or no float type. */
+int hf_check_shape(const struct st *st, const struct st_tensor *is,
+                   const struct model_tensor *want, struct err *err);
 /* After hf_match: a second copy of a tied embedding must be the same, bit for bit. */
 int hf_check_tied(const struct hf *hf, struct err *err);
 void hf_release(struct hf *hf);

@@ -33,10 +33,8 @@ static void list_ckpt(struct weights *w)
             sprintf(it->name, "%s%s%s", t->name, params ? "" : "/", params ? "" : state->name);
             it->tensor = i;
             it->state = s;
-            it->shape = (struct st_tensor){.type = st_type_of(state->type),
-                                           .dims = t->dims,
-                                           .shape = {t->shape[0], t->shape[1]},
-                                           .elems = t->elems};
+            it->shape = hf_tensor(t, st_type_of(state->type));
+            it->shape.name = NULL;
         }
     }
 }

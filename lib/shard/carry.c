@@ -12,26 +12,27 @@
 
 enum { FILE_MAX = 256 << 20 }; /* the largest in use, of 256,000 tokens, have 35 MB */
 
-static const char generation[] = "generation_config.json";
-static const char *const names[] = {"tokenizer.json",    "tokenizer_config.json",
-                                    "vocab.json",        "merges.txt",
-                                    "encoder.json",      "vocab.bpe",
-                                    "gpt2-encoder.json", "gpt2-vocab.bpe",
-                                    "added_tokens.json", "special_tokens_map.json",
-                                    "tokenizer.model",   "chat_template.jinja",
-                                    "chat_template.json"};
+/* The tokenizer's, and last what generates. */
+static const char *const names[] = {"tokenizer.json",     "tokenizer_config.json",
+                                    "vocab.json",         "merges.txt",
+                                    "encoder.json",       "vocab.bpe",
+                                    "gpt2-encoder.json",  "gpt2-vocab.bpe",
+                                    "added_tokens.json",  "special_tokens_map.json",
+                                    "tokenizer.model",    "chat_template.jinja",
+                                    "chat_template.json", "generation_config.json"};
+enum { NAMES = sizeof names / sizeof *names, GENERATION = NAMES - 1 };
 
-int carry_is_tokenizer(const char *name)
+/* Whether it is one of names[first] ... names[end - 1]. */
+static int is_named(const char *name, int first, int end)
 {
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (strcmp(names[i], name) == 0)
-            return 1;
-    return 0;
+    while (first < end && strcmp(names[first], name))
+        first++;
+    return first < end;
 }
 
 int carry_has(const char *name)
 {
-    return carry_is_tokenizer(name) || strcmp(name, generation) == 0;
+    return is_named(name, 0, NAMES);
 }
 
 char *carry_path(const char *dir)
@@ -42,22 +43,15 @@ char *carry_path(const char *dir)
 /* Takes text. */
 static void add(struct carry *c, const char *name, char *text, int64_t bytes)
 {
-    enum { MOST = sizeof names / sizeof *names + 1 }; /* each once */
-
     if (!c->text) {
-        c->list.item = mem_new(MOST, sizeof *c->list.item);
-        c->text = mem_new(MOST, sizeof *c->text);
+        c->list.item = mem_new(NAMES, sizeof *c->list.item);
+        c->text = mem_new(NAMES, sizeof *c->text);
     }
-    assert(c->list.count < MOST);
+    assert(c->list.count < NAMES);
     struct ckpt_source *s = &c->list.item[c->list.count];
     *s = (struct ckpt_source){mem_dup(name), CKPT_KEEP_FILE, bytes, bytes, {0}};
     ckpt_hash(text, bytes, s->hash);
     c->text[c->list.count++] = text;
-}
-
-static int wanted(const char *name, int tokenizer)
-{
-    return tokenizer ? carry_has(name) : strcmp(name, generation) == 0;
 }
 
 static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct err *err)
@@ -66,7 +60,7 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
         const struct ckpt_source *s = &from->source.item[i];
         char *path = NULL, *text = NULL;
         int64_t bytes = 0;
-        if (s->keep != CKPT_KEEP_FILE || !wanted(s->name, tokenizer))
+        if (s->keep != CKPT_KEEP_FILE || !is_named(s->name, tokenizer ? 0 : GENERATION, NAMES))
             continue;
         if (ckpt_find_source(from, s, &path, err))
             return -1;
@@ -82,25 +76,24 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
 }
 
 /* Files of a folder by their names: nothing else in it matters. */
-static int carry_named(struct carry *c, const char *dir, const char *const *name, size_t n,
-                       struct err *err)
+static int carry_named(struct carry *c, const char *dir, int first, int end, struct err *err)
 {
     struct folder f = {.dir = dir};
     int rc = 0;
 
-    for (size_t i = 0; rc == 0 && i < n; i++) {
-        char *path = io_join(dir, name[i]), *text = NULL;
+    for (int i = first; rc == 0 && i < end; i++) {
+        char *path = io_join(dir, names[i]), *text = NULL;
         int64_t bytes = 0;
         int fd = -1;
         if (!io_absent(path))
-            rc = folder_open(&f, name[i], &fd, err);
+            rc = folder_open(&f, names[i], &fd, err);
         if (rc == 0 && fd >= 0)
             rc = io_read_all(fd, path, FILE_MAX, NULL, &text, &bytes, err);
         if (fd >= 0)
             close(fd);
         mem_free(path);
         if (text)
-            add(c, name[i], text, bytes);
+            add(c, names[i], text, bytes);
     }
     folder_release(&f);
     return rc;
@@ -108,20 +101,14 @@ static int carry_named(struct carry *c, const char *dir, const char *const *name
 
 int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err *err)
 {
-    static const char *const made = generation;
-
     if (w->is_ckpt)
         return carry_ckpt(c, &w->ckpt, tokenizer, err);
-    if (w->hf.alone)
-        return 0;
-    if (tokenizer && carry_folder(c, w->hf.dir, err))
-        return -1;
-    return carry_named(c, w->hf.dir, &made, 1, err);
+    return w->hf.alone ? 0 : carry_named(c, w->hf.dir, tokenizer ? 0 : GENERATION, NAMES, err);
 }
 
 int carry_folder(struct carry *c, const char *dir, struct err *err)
 {
-    return carry_named(c, dir, names, sizeof names / sizeof *names, err);
+    return carry_named(c, dir, 0, GENERATION, err);
 }
 
 int carry_check(const char *dir, struct err *err)

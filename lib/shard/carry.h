@@ -14,9 +14,8 @@ struct carry {
     char **text;
 };
 
-/* Whether a file of a folder is one of them; tokenizer: of those that encode text. */
+/* Whether a file of a folder is one of them. */
 int carry_has(const char *name);
-int carry_is_tokenizer(const char *name);
 /* Those of weights that are open; only generation_config.json without `tokenizer`. */
 int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err *err);
 /* The tokenizer's of a folder. */

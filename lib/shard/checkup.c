@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows how to find out what is wrong with a checkpoint: all of it, not the first alone.  The
- * data goes through ckpt_move, of which nothing is wanted but what it misses.
+ * data goes through a plan of moves, of which nothing is wanted but what it misses.
  */
 #include "shard/checkup.h"
 
@@ -14,17 +14,48 @@
 #include "base/mem.h"
 #include "shard/moves.h"
 
-static void add(struct checkup *x, const struct wound *w, const struct err *err)
+static int place_of(const struct checkup *x, int file, int k)
 {
-    x->wound = mem_grow(x->wound, &x->room, (size_t)x->wounds + 1, sizeof *w);
-    x->wound[x->wounds] = *w;
-    x->wound[x->wounds++].text = err ? mem_dup(err->text) : NULL;
+    return file * (1 + x->c->copies) + k;
 }
 
-/* Whatever is the matter with a file is an answer; what we have too little of is an error. */
-static int is_answer(const struct err *err)
+static char *path_of(const struct checkup *x, int file, int k)
 {
-    return !err->scarce;
+    const struct ckpt *c = x->c;
+    int small = file - c->files;
+
+    if (small < 0)
+        return ckpt_shard_path(c->dir, &c->groups, file, k);
+    if (small < CHECKUP_SOURCES)
+        return ckpt_small_path(c->dir, k,
+                               small == CHECKUP_MANIFEST ? "manifest.json" : "config.json");
+    const struct ckpt_source *s = &c->source.item[small - CHECKUP_SOURCES];
+    char *name = io_join(ckpt_source_folder(s->keep), s->name);
+    char *path = ckpt_small_path(c->dir, k, name);
+    mem_free(name);
+    return path;
+}
+
+char *checkup_name(const struct checkup *x, int file, int k)
+{
+    char *path = path_of(x, file, k);
+    size_t n = strlen(x->c->dir);
+    char *name = mem_dup(path + n + (path[n] == '/'));
+
+    mem_free(path);
+    return name;
+}
+
+/* -1: what we have too little of; whatever else is the matter with a file is an answer. */
+static int add(struct checkup *x, struct wound w, const struct err *err)
+{
+    if (err->scarce)
+        return -1;
+    w.refused = w.kind == WOUND_FILE && err->code == ERR_SYS;
+    w.text = mem_dup(err->text);
+    x->wound = mem_grow(x->wound, &x->room, (size_t)x->wounds + 1, sizeof w);
+    x->wound[x->wounds++] = w;
+    return 0;
 }
 
 /* --- shards --- */
@@ -47,46 +78,30 @@ static int check_header(const struct ckpt_file *file, const char *path, int fd, 
     return rc;
 }
 
-static int open_shard(const struct ckpt *c, int file, const char *path, int *fd,
-                      struct err *err)
-{
-    int64_t bytes = 0, expected = c->file[file].bytes;
-
-    if (io_open(path, fd, &bytes, err))
-        return err->code == ERR_ABSENT
-                   ? err_at(err, path, 0, NULL, "is missing%s",
-                            c->copies ? "" : ": this rank's share of every unit is lost")
-                   : -1;
-    return bytes == expected
-               ? 0
-               : err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
-                        expected);
-}
-
 static int check_shard(struct checkup *x, int file, int k, struct err *err)
 {
-    struct ckpt *c = x->c;
-    char *path = ckpt_shard_path(c->dir, &c->groups, file, k);
-    int64_t place = (int64_t)file * (1 + c->copies) + k;
+    const struct ckpt *c = x->c;
+    char *path = path_of(x, file, k), *state = &x->state[place_of(x, file, k)];
     struct wound w = {.kind = WOUND_FILE, .file = file, .copy = k};
-    int fd = -1, rc = open_shard(c, file, path, &fd, err);
+    int64_t bytes = 0, expected = c->file[file].bytes;
+    int fd = -1, rc = io_open(path, &fd, &bytes, err);
 
     x->files++;
-    x->readable[place] = rc == 0;
+    if (rc && err->code == ERR_ABSENT)
+        err_at(err, path, 0, NULL, "is missing%s",
+               c->copies ? "" : ": this rank's share of every unit is lost");
+    else if (rc == 0 && bytes != expected)
+        rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
+                    expected);
     if (rc == 0) {
         w.kind = WOUND_HEADER;
         rc = check_header(&c->file[file], path, fd, err);
-        x->headed[place] = rc == 0;
+        *state = rc ? CHECKUP_READABLE : CHECKUP_GOOD;
     }
     if (fd >= 0)
         close(fd);
     mem_free(path);
-    if (rc && !is_answer(err))
-        return -1;
-    w.refused = w.kind == WOUND_FILE && rc && err->code == ERR_SYS;
-    if (rc)
-        add(x, &w, err);
-    return 0;
+    return rc ? add(x, w, err) : 0;
 }
 
 /* --- blocks --- */
@@ -112,53 +127,43 @@ int64_t *checkup_order(const struct ckpt *c)
     return order;
 }
 
-/* Blocks of a readable copy, which is a file of its own here, with one path. */
-static void add_blocks(struct moves *m, struct checkup *x, const int64_t *order, int64_t count,
-                       int file, int k)
-{
-    const struct ckpt *c = x->c;
-    int number = moves_add_in(m, c->file[file].bytes);
-
-    moves_add_path(&m->in, ckpt_shard_path(c->dir, &c->groups, file, k));
-    x->copy[number] = k;
-    for (int64_t i = 0; i < count; i++) {
-        const struct ckpt_block *b = &c->block[order[i]];
-        moves_add_from(m, (struct move_from){b->bytes, number, b->offset, b->hash},
-                       (struct moves_piece){.id = order[i]});
-        x->bytes += b->bytes;
-    }
-}
-
 static int take_lost(void *arg, int file, int64_t block, struct err *err)
 {
     struct checkup *x = arg;
-    struct wound w = {.kind = WOUND_BLOCK,
-                      .file = x->c->block[block].file,
-                      .copy = x->copy[file],
-                      .block = block};
+    int place = x->place[file], times = 1 + x->c->copies;
+    struct wound w = {
+        .kind = WOUND_BLOCK, .file = place / times, .copy = place % times, .block = block};
 
-    if (err->code == ERR_MISMATCH)
-        snprintf(w.hash, sizeof w.hash, "%.32s", err->text);
-    add(x, &w, err->code == ERR_MISMATCH ? NULL : err);
-    return 0;
+    return add(x, w, err);
 }
 
+/* Every readable copy is a file of its own here, with one path. */
 static int check_blocks(struct checkup *x, const struct shard_means *given, struct err *err)
 {
-    const struct ckpt *c = x->c;
+    struct ckpt *c = x->c;
     struct shard_means means = *given;
-    struct moves m = {.means = &means, .stop = c->stop, .lost = take_lost, .arg = x};
+    struct moves m = {.means = &means, .stop = c->stop, .ckpt = c, .lost = take_lost, .arg = x};
     int64_t *order = checkup_order(c), first = 0, end;
 
     if (means.buffer < c->block_bytes)
         means.buffer = c->block_bytes;
-    x->copy = mem_new((size_t)c->files * (1 + (size_t)c->copies), sizeof *x->copy);
+    x->place = mem_new((size_t)c->files * (1 + (size_t)c->copies), sizeof *x->place);
     for (int f = 0; f < c->files; f++, first = end) {
         for (end = first; end < c->blocks && c->block[order[end]].file == f;)
             end++;
-        for (int k = 0; k <= c->copies; k++)
-            if (x->readable[(int64_t)f * (1 + c->copies) + k])
-                add_blocks(&m, x, order + first, end - first, f, k);
+        for (int k = 0; k <= c->copies; k++) {
+            if (x->state[place_of(x, f, k)] == CHECKUP_BAD)
+                continue;
+            int number = moves_add_in(&m, c->file[f].bytes);
+            moves_add_path(&m.in, path_of(x, f, k));
+            x->place[number] = place_of(x, f, k);
+            for (int64_t i = first; i < end; i++) {
+                const struct ckpt_block *b = &c->block[order[i]];
+                moves_add_from(&m, (struct move_from){b->bytes, number, b->offset, b->hash,
+                                                      .id = order[i]});
+                x->bytes += b->bytes;
+            }
+        }
     }
     int rc = m.froms ? moves_run(&m, NULL, err) : 0;
     moves_release(&m);
@@ -168,34 +173,24 @@ static int check_blocks(struct checkup *x, const struct shard_means *given, stru
 
 /* --- what is small --- */
 
-char *checkup_small_name(const struct ckpt *c, int number)
-{
-    if (number < CHECKUP_SOURCES)
-        return mem_dup(number == CHECKUP_MANIFEST ? "manifest.json" : "config.json");
-    const struct ckpt_source *s = &c->source.item[number - CHECKUP_SOURCES];
-    return io_join(ckpt_source_folder(s->keep), s->name);
-}
-
-static int check_small(struct checkup *x, int number, int k, int64_t expected, const char *hash,
+static int check_small(struct checkup *x, int small, int64_t bytes, const char *hash,
                        struct err *err)
 {
-    char *name = checkup_small_name(x->c, number), *path = ckpt_small_path(x->c->dir, k, name);
-    struct wound w = {.kind = WOUND_SMALL, .file = number, .copy = k};
-    int deep = !x->quick || number < CHECKUP_SOURCES;
-    int rc = ckpt_check_file(path, expected, deep ? hash : NULL, x->c->stop, err);
+    int file = x->c->files + small, deep = !x->quick || small < CHECKUP_SOURCES, rc = 0;
 
-    x->files++;
-    if (deep && (rc == 0 || err->code == ERR_MISMATCH))
-        x->bytes += expected;
-    mem_free(name);
-    mem_free(path);
-    x->kept[(int64_t)number * (1 + x->c->copies) + k] = rc == 0;
-    if (rc && !is_answer(err))
-        return -1;
-    w.refused = rc && err->code == ERR_SYS;
-    if (rc)
-        add(x, &w, err);
-    return 0;
+    for (int k = 0; rc == 0 && k <= x->c->copies; k++) {
+        char *path = path_of(x, file, k);
+        int bad = ckpt_check_file(path, bytes, deep ? hash : NULL, x->c->stop, err);
+        x->files++;
+        if (deep && (!bad || err->code == ERR_MISMATCH))
+            x->bytes += bytes;
+        if (bad)
+            rc = add(x, (struct wound){.kind = WOUND_FILE, .file = file, .copy = k}, err);
+        else
+            x->state[place_of(x, file, k)] = CHECKUP_GOOD;
+        mem_free(path);
+    }
+    return rc;
 }
 
 /* Without copies the manifest and the config are what they are: they have been read. */
@@ -204,47 +199,51 @@ static int check_all_small(struct checkup *x, struct err *err)
     const struct ckpt *c = x->c;
     char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), hash[33];
     int64_t bytes = 0;
-    int rc = c->copies ? ckpt_hash_file(path, c->stop, &bytes, hash, err) : 0;
+    int rc = 0;
 
-    for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
-        rc = check_small(x, CHECKUP_MANIFEST, k, bytes, hash, err);
-    bytes = (int64_t)strlen(c->model.config);
-    ckpt_hash(c->model.config, bytes, hash);
-    for (int k = 0; rc == 0 && c->copies && k <= c->copies; k++)
-        rc = check_small(x, CHECKUP_CONFIG, k, bytes, hash, err);
+    if (c->copies) {
+        rc = ckpt_hash_file(path, c->stop, &bytes, hash, err) ||
+                     check_small(x, CHECKUP_MANIFEST, bytes, hash, err)
+                 ? -1
+                 : 0;
+        bytes = (int64_t)strlen(c->model.config);
+        ckpt_hash(c->model.config, bytes, hash);
+        if (rc == 0)
+            rc = check_small(x, CHECKUP_CONFIG, bytes, hash, err);
+    }
     for (int i = 0; rc == 0 && i < c->source.count; i++)
-        for (int k = 0; rc == 0 && k <= c->copies; k++)
-            rc = check_small(x, CHECKUP_SOURCES + i, k, c->source.item[i].bytes,
-                             c->source.item[i].hash, err);
+        rc = check_small(x, CHECKUP_SOURCES + i, c->source.item[i].bytes,
+                         c->source.item[i].hash, err);
     mem_free(path);
     return rc;
 }
 
 /* --- all of it --- */
 
-static int by_place(const void *a, const void *b, void *blocks)
+static int by_place(const void *a, const void *b, void *checkup)
 {
-    const struct wound *x = a, *y = b;
-    int block = x->kind == WOUND_BLOCK, last = y->kind == WOUND_BLOCK;
+    const struct wound *w[] = {a, b};
+    const struct checkup *x = checkup;
+    int kind[2];
 
-    if (block != last || (x->kind == WOUND_SMALL) != (y->kind == WOUND_SMALL))
-        return (block + 2 * (x->kind == WOUND_SMALL)) - (last + 2 * (y->kind == WOUND_SMALL));
-    if (x->file != y->file)
-        return x->file - y->file;
-    int order = block ? by_offset(&x->block, &y->block, blocks) : 0;
-    return order ? order : x->copy - y->copy;
+    for (int i = 0; i < 2; i++)
+        kind[i] = w[i]->file >= x->c->files ? 2 : w[i]->kind == WOUND_BLOCK;
+    if (kind[0] != kind[1])
+        return kind[0] - kind[1];
+    if (w[0]->file != w[1]->file)
+        return w[0]->file - w[1]->file;
+    int order = kind[0] == 1 ? by_offset(&w[0]->block, &w[1]->block, x->c->block) : 0;
+    return order ? order : w[0]->copy - w[1]->copy;
 }
 
 int checkup_run(struct checkup *x, struct ckpt *c, int quick, const struct shard_means *means,
                 struct err *err)
 {
-    size_t times = 1 + (size_t)c->copies;
-    struct checkup new = {.c = c, .quick = quick, .small = CHECKUP_SOURCES + c->source.count};
+    struct checkup new = {
+        .c = c, .quick = quick, .parts = c->files + CHECKUP_SOURCES + c->source.count};
     int rc = 0;
 
-    new.readable = mem_new((size_t)c->files * times, 1);
-    new.headed = mem_new((size_t)c->files * times, 1);
-    new.kept = mem_new((size_t) new.small *times, 1);
+    new.state = mem_new((size_t) new.parts *(1 + (size_t)c->copies), 1);
     for (int f = 0; rc == 0 && f < c->files; f++)
         for (int k = 0; rc == 0 && k <= c->copies; k++)
             rc = ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err) ? -1 : 0;
@@ -253,7 +252,7 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick, const struct shard
     if (rc == 0)
         rc = check_all_small(&new, err);
     if (new.wounds)
-        qsort_r(new.wound, (size_t) new.wounds, sizeof *new.wound, by_place, c->block);
+        qsort_r(new.wound, (size_t) new.wounds, sizeof *new.wound, by_place, &new);
     if (rc)
         checkup_release(&new);
     else
@@ -266,36 +265,19 @@ void checkup_release(struct checkup *x)
     for (int64_t i = 0; i < x->wounds; i++)
         mem_free(x->wound[i].text);
     mem_free(x->wound);
-    mem_free(x->readable);
-    mem_free(x->headed);
-    mem_free(x->kept);
-    mem_free(x->copy);
+    mem_free(x->state);
+    mem_free(x->place);
     *x = (struct checkup){0};
 }
 
 /* --- what is good --- */
 
-static int first_of(const char *good, int number, int copies)
+int checkup_find(const struct checkup *x, int file, enum checkup_state state)
 {
-    for (int k = 0; k <= copies; k++)
-        if (good[(int64_t)number * (1 + copies) + k])
+    for (int k = 0; k <= x->c->copies; k++)
+        if (x->state[place_of(x, file, k)] >= (char)state)
             return k;
     return -1;
-}
-
-int checkup_readable(const struct checkup *x, int file)
-{
-    return first_of(x->readable, file, x->c->copies);
-}
-
-int checkup_good_header(const struct checkup *x, int file)
-{
-    return first_of(x->headed, file, x->c->copies);
-}
-
-int checkup_good_small(const struct checkup *x, int number)
-{
-    return first_of(x->kept, number, x->c->copies);
 }
 
 static int is_wounded(const struct checkup *x, int64_t block, int k)
@@ -306,7 +288,7 @@ static int is_wounded(const struct checkup *x, int64_t block, int k)
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        int order = by_place(&x->wound[mid], &key, x->c->block);
+        int order = by_place(&x->wound[mid], &key, (void *)x);
         if (order == 0)
             return 1;
         if (order < 0)
@@ -317,19 +299,19 @@ static int is_wounded(const struct checkup *x, int64_t block, int k)
     return 0;
 }
 
-int checkup_good_block(const struct checkup *x, int64_t block)
+int checkup_find_block(const struct checkup *x, int64_t block)
 {
-    int64_t first = (int64_t)x->c->block[block].file * (1 + x->c->copies);
+    int file = x->c->block[block].file;
 
     for (int k = 0; k <= x->c->copies; k++)
-        if (x->readable[first + k] && !is_wounded(x, block, k))
+        if (x->state[place_of(x, file, k)] != CHECKUP_BAD && !is_wounded(x, block, k))
             return k;
     return -1;
 }
 
-/* The shard as it would be written now; its header is freed with mem_free. */
-static struct ckpt_file shard_anew(const struct ckpt *c, int file, char **head, int64_t *bytes)
+int checkup_make_header(const struct ckpt *c, int file, char **head, int64_t *bytes)
 {
+    const struct ckpt_file *was = &c->file[file];
     struct layout layout;
     struct ckpt_shape shape = {&c->model, &layout, c->strategy, c->states, {{{0}, 0}}, 0};
     struct ckpt_shard shard;
@@ -337,79 +319,37 @@ static struct ckpt_file shard_anew(const struct ckpt *c, int file, char **head, 
     memcpy(shape.state, c->state, sizeof shape.state);
     layout_init(&layout, &c->groups);
     ckpt_shard_init(&shard, &shape, file);
-    struct ckpt_file anew = shard.file;
-    ckpt_shard_header(&shard, head, bytes);
+    int same = strcmp(shard.file.header_hash, was->header_hash) == 0 &&
+               shard.file.header_bytes == was->header_bytes;
+    if (head)
+        ckpt_shard_header(&shard, head, bytes);
     ckpt_shard_release(&shard);
     layout_release(&layout);
-    return anew;
-}
-
-int checkup_header_known(const struct ckpt *c, int file)
-{
-    char *head = NULL;
-    int64_t bytes = 0;
-    struct ckpt_file anew = shard_anew(c, file, &head, &bytes);
-
-    mem_free(head);
-    return strcmp(anew.header_hash, c->file[file].header_hash) == 0 &&
-           anew.header_bytes == c->file[file].header_bytes;
-}
-
-void checkup_header_make(const struct ckpt *c, int file, char **head, int64_t *bytes)
-{
-    shard_anew(c, file, head, bytes);
+    return same;
 }
 
 /* --- in words --- */
 
-static char *copy_path(const struct checkup *x, const struct wound *w, int k)
-{
-    if (w->kind != WOUND_SMALL)
-        return ckpt_shard_path(x->c->dir, &x->c->groups, w->file, k);
-    char *name = checkup_small_name(x->c, w->file), *path = ckpt_small_path(x->c->dir, k, name);
-    mem_free(name);
-    return path;
-}
-
-/* Without the checkpoint's own folder. */
-static char *inside(const struct ckpt *c, char *path)
-{
-    size_t n = strlen(c->dir);
-    char *name = mem_dup(path + n + (c->dir[n - 1] != '/'));
-
-    mem_free(path);
-    return name;
-}
-
 void wound_say(const struct checkup *x, const struct wound *w, struct err *err)
 {
-    char *path = copy_path(x, w, w->copy);
+    char *path = path_of(x, w->file, w->copy), *cure = w->refused ? wound_cure(x, w) : NULL;
 
-    *err = (struct err){.code = ERR_MISMATCH};
+    *err = (struct err){.code = w->refused && !cure ? ERR_SYS : ERR_MISMATCH};
+    snprintf(err->text, sizeof err->text, "%s", w->text);
+    snprintf(err->file, sizeof err->file, "%s", path);
     if (w->kind == WOUND_BLOCK)
-        ckpt_say_damaged(x->c, &x->c->block[w->block], path, w->hash, err);
-    else
-        snprintf(err->file, sizeof err->file, "%s", path);
-    if (w->text)
-        snprintf(err->text, sizeof err->text, "%s", w->text);
+        snprintf(err->key, sizeof err->key, "%.95s",
+                 x->c->model.tensor[x->c->block[w->block].tensor].name);
     mem_free(path);
-    char *cure = w->refused ? wound_cure(x, w) : NULL;
-    if (w->refused && !cure)
-        err->code = ERR_SYS;
     mem_free(cure);
-}
-
-char *wound_file(const struct checkup *x, const struct wound *w)
-{
-    return inside(x->c, copy_path(x, w, w->copy));
 }
 
 char *wound_cure(const struct checkup *x, const struct wound *w)
 {
-    int k = w->kind == WOUND_BLOCK    ? checkup_good_block(x, w->block)
-            : w->kind == WOUND_SMALL  ? checkup_good_small(x, w->file)
-            : w->kind == WOUND_HEADER ? checkup_good_header(x, w->file)
-                                      : checkup_readable(x, w->file);
+    int shard = w->file < x->c->files && w->kind == WOUND_FILE;
+    int k = w->kind == WOUND_BLOCK
+                ? checkup_find_block(x, w->block)
+                : checkup_find(x, w->file, shard ? CHECKUP_READABLE : CHECKUP_GOOD);
 
-    return k < 0 ? NULL : inside(x->c, copy_path(x, w, k));
+    return k < 0 ? NULL : checkup_name(x, w->file, k);
 }

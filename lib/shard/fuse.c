@@ -3,7 +3,7 @@
  * Knows how adapters are added into the matrix beside which they were trained:
  * W + (alpha / rank) B A, in double precision, rounded once to the type that is asked for.
  */
-#include "shard/fuse.h"
+#include "shard/merge_plan.h"
 
 #include <string.h>
 

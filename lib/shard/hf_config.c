@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows where a config.json says of which type the weights are. */
-#include "shard/hf_config.h"
+#include "shard/shard_parts.h"
 
 #include <stdio.h>
 #include <string.h>

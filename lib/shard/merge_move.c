@@ -13,7 +13,6 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "shard/fuse.h"
 #include "shard/moves.h"
 #include "shard/merge_plan.h"
 
@@ -60,8 +59,7 @@ static void add_rest(struct moves *m, const struct merge_tensor *t, int file)
                                          .offset = t->offset + done,
                                          .type = DTYPE_U8,
                                          .want = DTYPE_U8});
-        moves_add_from(m, (struct move_from){n, file, t->at + done, NULL},
-                       (struct moves_piece){0});
+        moves_add_from(m, (struct move_from){.bytes = n, .file = file, .offset = t->at + done});
     }
 }
 

@@ -167,13 +167,9 @@ static void make_file(struct merge_plan *p, int first, int count)
     struct st_tensor *tensor = mem_new((size_t)count, sizeof *tensor);
     struct merge_file *f = &p->file[p->files];
 
-    for (int i = 0; i < count; i++) {
-        const struct model_tensor *t = &p->c->model.tensor[p->tensor[first + i].tensor];
-        tensor[i] = (struct st_tensor){.name = (char *)t->name,
-                                       .type = st_type_of(p->want),
-                                       .dims = t->dims,
-                                       .shape = {t->shape[0], t->shape[1]}};
-    }
+    for (int i = 0; i < count; i++)
+        tensor[i] =
+            hf_tensor(&p->c->model.tensor[p->tensor[first + i].tensor], st_type_of(p->want));
     st_header(tensor, count, &f->head, &f->head_bytes);
     f->bytes = f->head_bytes + tensor[count - 1].last;
     for (int i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows who does what, and when, for bytes to go from one set of files to another in one pass.
- * How a piece is read or written is ckpt_move_piece.c's.
+ * How a piece is read or written is move_piece.c's.
  *
  *     from  |    a     |    b     |  c  |   d   |
  *     to    |  A  |    B    |     |   C   | D |
@@ -31,6 +31,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
@@ -109,15 +110,15 @@ static void fail(struct work *w, const struct err *err)
 /* Not under the lock: who listens may take his time.  What is told never shrinks. */
 static void tell(struct work *w)
 {
-    const struct move *what = w->m.what;
+    const struct shard_means *means = w->m.what->means;
 
-    if (!what->tell)
+    if (!means->tell)
         return;
     pthread_mutex_lock(&w->m.call);
     pthread_mutex_lock(&w->lock);
     int64_t moved = w->moved;
     pthread_mutex_unlock(&w->lock);
-    what->tell(what->ear, moved, w->all);
+    means->tell(means->ear, moved, w->all);
     pthread_mutex_unlock(&w->m.call);
 }
 
@@ -136,8 +137,6 @@ static void do_read(struct work *w)
     }
     settle(&w->from, i);
     w->moved += f->bytes;
-    if (f->file >= 0 && !w->m.lost[i])
-        w->m.result.read_bytes += f->bytes;
 }
 
 static void do_write(struct work *w)
@@ -155,7 +154,6 @@ static void do_write(struct work *w)
     }
     settle(&w->to, i);
     w->moved += t->bytes;
-    w->m.result.written_bytes += move_file_bytes(t) * w->m.what->to_file[t->file].paths;
 }
 
 static void do_sync(struct work *w)
@@ -200,9 +198,8 @@ static void *work(void *arg)
 
 /* --- before and after --- */
 
-static void lay_out(struct work *w, const struct move *what)
+static void lay_out(struct work *w, const struct moves *what)
 {
-    w->m.what = what;
     w->m.at = mem_new((size_t)what->froms + 1, sizeof *w->m.at);
     w->m.lost = mem_new((size_t)what->froms, 1);
     w->from = (struct side){.count = what->froms, .done = mem_new((size_t)what->froms, 1)};
@@ -226,7 +223,7 @@ static int64_t whole_units(int64_t bytes)
 /* The ring that is just large enough never to stand still. */
 static int64_t least_ring(const struct work *w)
 {
-    const struct move *what = w->m.what;
+    const struct moves *what = w->m.what;
     int64_t least = 1, end = 0, last = 0;
 
     for (int64_t i = 0; i < what->froms; i++)
@@ -249,13 +246,15 @@ static int make_ring(struct work *w, struct err *err)
 {
     int64_t least = least_ring(w), all = whole_units(w->m.at[w->m.what->froms]);
 
-    w->m.ring_bytes = w->m.what->buffer < all ? w->m.what->buffer : all;
+    int64_t buffer = w->m.what->means->buffer;
+
+    w->m.ring_bytes = buffer < all ? buffer : all;
     w->m.ring_bytes -= w->m.ring_bytes % MOVE_UNIT;
     if (w->m.ring_bytes < least && all > 0)
         return err_set(err, ERR_INPUT,
                        "a buffer of %" PRId64 " bytes, expected at least %" PRId64
                        " for the blocks of these checkpoints (--buffer)",
-                       w->m.what->buffer, least);
+                       buffer, least);
     if (w->m.ring_bytes == 0) /* nothing moves */
         w->m.ring_bytes = MOVE_UNIT;
     void *ring = NULL;
@@ -264,16 +263,26 @@ static int make_ring(struct work *w, struct err *err)
     return rc;
 }
 
-static int open_files(struct work *w, struct err *err)
+static int open_files(struct work *w, const struct io_dir *into, struct err *err)
 {
-    const struct move *what = w->m.what;
+    const struct moves *what = w->m.what;
 
-    if (move_paths_open(&w->m.from, what->from_file, what->from_files, NULL, !what->lost,
-                        err) ||
-        move_paths_open(&w->m.to, what->to_file, what->to_files, what->into, 1, err))
+    if (move_paths_open(&w->m.from, &what->in, NULL, !what->lost, err) ||
+        move_paths_open(&w->m.to, &what->out, into, 1, err))
         return -1;
-    w->syncs = w->m.to.first[what->to_files];
+    w->syncs = w->m.to.first[what->out.files];
     return 0;
+}
+
+/*
+ * At least four: one waits for what it reads, one for what it flushes, and two are left to sum and
+ * to copy, whatever the processors.  Past 16, threads wait for one disk and one memory.
+ */
+static int jobs_of(int asked)
+{
+    long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return asked ? asked : n < 4 ? 4 : n > 16 ? 16 : (int)n;
 }
 
 /* A thread that cannot be had is done without: the caller's own does all there is. */
@@ -294,21 +303,20 @@ static void work_all(struct work *w, int jobs)
     mem_free(thread);
 }
 
-int move_run(const struct move *what, struct move_result *out, struct err *err)
+int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err)
 {
-    struct work w = {.err = err};
+    struct work w = {.m = {.what = m, .holes = holes}, .err = err};
 
     pthread_mutex_init(&w.lock, NULL);
     pthread_mutex_init(&w.m.call, NULL);
     pthread_cond_init(&w.something, NULL);
-    lay_out(&w, what);
-    int rc = make_ring(&w, err) || open_files(&w, err) ? -1 : 0;
+    m->healed = 0;
+    lay_out(&w, m);
+    int rc = make_ring(&w, err) || open_files(&w, into, err) ? -1 : 0;
     if (rc == 0) {
-        work_all(&w, what->jobs);
+        work_all(&w, jobs_of(m->means->jobs));
         rc = w.failed ? -1 : 0;
     }
-    if (out)
-        *out = w.m.result;
     mem_free(w.m.ring);
     mem_free(w.m.at);
     mem_free(w.m.lost);

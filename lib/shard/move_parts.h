@@ -4,9 +4,9 @@
 
 #include <pthread.h>
 
-#include "shard/move.h"
+#include "shard/moves.h"
 
-/* Between ckpt_move.c, who does what, and ckpt_move_piece.c, how a piece is read or written. */
+/* Between move.c, who does what, and move_piece.c, how a piece is read or written. */
 
 /*
  * The ring has whole ones of so many bytes: elements of any type, at their places in a stream
@@ -24,22 +24,22 @@ struct move_paths {
 };
 
 struct mover {
-    const struct move *what;
+    struct moves *what;
+    int holes;
     struct move_paths from, to;
     int64_t *at; /* [froms + 1] of the stream: where each piece of `from` begins */
     char *lost;  /* [froms] nobody had it */
     char *ring;
     int64_t ring_bytes;
-    pthread_mutex_t call; /* what->arg's functions and `healed` */
-    struct move_result result;
-    int64_t wounded; /* the piece of result.wound */
+    pthread_mutex_t call; /* what->arg's functions, `healed` and `wound` */
+    int64_t wounded;      /* the piece of what->wound */
 };
 
 /*
  * Those that stay open are opened.  needed: a file whose only path cannot be is an error now;
  * else it is one when a piece of it is asked for.
  */
-int move_paths_open(struct move_paths *p, const struct move_file *file, int files,
+int move_paths_open(struct move_paths *p, const struct moves_files *side,
                     const struct io_dir *into, int needed, struct err *err);
 void move_paths_close(struct move_paths *p);
 
@@ -47,8 +47,6 @@ void move_paths_close(struct move_paths *p);
 int move_read_piece(struct mover *m, int64_t piece, struct err *err);
 /* A piece of `to` out of the ring, to all paths of its file. */
 int move_write_piece(struct mover *m, int64_t piece, struct err *err);
-/* What a piece of `to` takes in its file. */
-int64_t move_file_bytes(const struct move_to *t);
 int move_sync_path(struct mover *m, int64_t number, struct err *err);
 
 #endif

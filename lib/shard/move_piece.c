@@ -46,9 +46,12 @@ static int open_path(const struct move_paths *p, int file, int path, int *fd, st
     return rc;
 }
 
-int move_paths_open(struct move_paths *p, const struct move_file *file, int files,
+int move_paths_open(struct move_paths *p, const struct moves_files *side,
                     const struct io_dir *into, int needed, struct err *err)
 {
+    const struct move_file *file = side->file;
+    int files = side->files;
+
     *p = (struct move_paths){.file = file, .into = into};
     p->first = mem_new((size_t)files + 1, sizeof *p->first);
     for (int f = 0; f < files; f++)
@@ -127,7 +130,7 @@ static int is_hole(int fd, int64_t offset, int64_t bytes)
 static int fill_ring(struct mover *m, int64_t piece, int fd, void *sum, struct err *err)
 {
     const struct move_from *f = &m->what->from[piece];
-    int hole = m->what->holes && is_hole(fd, f->offset, f->bytes), rc = 0;
+    int hole = m->holes && is_hole(fd, f->offset, f->bytes), rc = 0;
 
     if (!hole) /* else pages would be made of it all the same */
         posix_fadvise(fd, f->offset, f->bytes, POSIX_FADV_WILLNEED);
@@ -146,7 +149,7 @@ static int fill_ring(struct mover *m, int64_t piece, int fd, void *sum, struct e
 static int read_path(struct mover *m, int64_t piece, int path, struct err *err)
 {
     const struct move_from *f = &m->what->from[piece];
-    const char *name = m->what->from_file[f->file].path[path];
+    const char *name = m->what->in.file[f->file].path[path];
     char hash[33] = "";
     int fd = -1;
 
@@ -161,10 +164,29 @@ static int read_path(struct mover *m, int64_t piece, int path, struct err *err)
         return err_prefix(err, "%s: ", name);
     if (!f->hash || strcmp(hash, f->hash) == 0)
         return 0;
-    pthread_mutex_lock(&m->call);
-    m->what->damaged(m->what->arg, piece, name, hash, err);
-    pthread_mutex_unlock(&m->call);
+    if (m->what->ckpt)
+        ckpt_say_damaged(m->what->ckpt, &m->what->ckpt->block[f->id], name, hash, err);
+    else
+        err_at(err, name, 0, NULL, "bytes [%" PRId64 ", %" PRId64 ") are damaged: checksum %s",
+               f->offset, f->offset + f->bytes, hash);
+    err->code = ERR_MISMATCH;
     return -1;
+}
+
+/* Any bytes of a piece, whose elements may lie over either end of them. */
+static int make_bytes(const struct moves *m, const struct move_from *f, int64_t first,
+                      int64_t bytes, char *out, struct err *err)
+{
+    int64_t lo = first / f->width, hi = (first + bytes + f->width - 1) / f->width;
+
+    if (lo * f->width == first && hi * f->width == first + bytes && (uintptr_t)out % 8 == 0)
+        return m->make(m->arg, f->id, f->first + lo, hi - lo, out, err);
+    char *whole = mem_new((size_t)(hi - lo), (size_t)f->width);
+    int rc = m->make(m->arg, f->id, f->first + lo, hi - lo, whole, err);
+    if (rc == 0)
+        memcpy(out, whole + first - lo * f->width, (size_t)bytes);
+    mem_free(whole);
+    return rc;
 }
 
 static int make_piece(struct mover *m, int64_t piece, struct err *err)
@@ -175,7 +197,7 @@ static int make_piece(struct mover *m, int64_t piece, struct err *err)
     pthread_mutex_lock(&m->call);
     for (int64_t done = 0, n; rc == 0 && done < f->bytes; done += n) {
         char *to = ring_slice(m, m->at[piece] + done, f->bytes - done, &n);
-        rc = m->what->make(m->what->arg, piece, done, n, to, err);
+        rc = make_bytes(m->what, f, done, n, to, err);
     }
     pthread_mutex_unlock(&m->call);
     return rc;
@@ -185,9 +207,9 @@ static int make_piece(struct mover *m, int64_t piece, struct err *err)
 static void note_healed(struct mover *m, int64_t piece, const struct err *wound)
 {
     pthread_mutex_lock(&m->call);
-    if (m->result.healed++ == 0 || piece < m->wounded) {
+    if (m->what->healed++ == 0 || piece < m->wounded) {
         m->wounded = piece;
-        m->result.wound = *wound;
+        m->what->wound = *wound;
     }
     pthread_mutex_unlock(&m->call);
 }
@@ -200,7 +222,7 @@ static int give_up(struct mover *m, int64_t piece, struct err *err)
     if (!m->what->lost || err->scarce)
         return -1;
     pthread_mutex_lock(&m->call);
-    rc = m->what->lost(m->what->arg, piece, err);
+    rc = m->what->lost(m->what->arg, f->file, f->id, err);
     pthread_mutex_unlock(&m->call);
     if (rc)
         return -1;
@@ -215,7 +237,7 @@ static int give_up(struct mover *m, int64_t piece, struct err *err)
 int move_read_piece(struct mover *m, int64_t piece, struct err *err)
 {
     const struct move_from *f = &m->what->from[piece];
-    int paths = f->file < 0 ? 1 : m->what->from_file[f->file].paths, rc = -1;
+    int paths = f->file < 0 ? 1 : m->what->in.file[f->file].paths, rc = -1;
     struct err wound = {0};
 
     /* Copies are read in turns: their disks share the work. */
@@ -232,7 +254,7 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
 
 /* --- out --- */
 
-int64_t move_file_bytes(const struct move_to *t)
+static int64_t file_bytes(const struct move_to *t)
 {
     return t->type == t->want ? t->bytes
                               : t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want);
@@ -266,7 +288,7 @@ static int put(const struct mover *m, int fd, void *sum, const char *from, int64
 {
     if (sum)
         ckpt_hash_more(sum, from, n);
-    return m->what->holes && is_zero(from, n) ? 0 : io_pwrite_all(fd, from, n, offset, err);
+    return m->holes && is_zero(from, n) ? 0 : io_pwrite_all(fd, from, n, offset, err);
 }
 
 static int drain_ring(const struct mover *m, const struct move_to *t, int fd, void *sum,
@@ -313,9 +335,9 @@ static int write_path(struct mover *m, const struct move_to *t, int path, void *
     int rc = t->type == t->want ? drain_ring(m, t, fd, sum, err)
                                 : drain_converted(m, t, fd, sum, err);
     if (rc)
-        err_prefix(err, "%s: ", m->what->to_file[t->file].path[path]);
+        err_prefix(err, "%s: ", m->what->out.file[t->file].path[path]);
     else
-        ckpt_flush(fd, t->offset, move_file_bytes(t));
+        ckpt_flush(fd, t->offset, file_bytes(t));
     return give_written(&m->to, t->file, path, fd, rc, err);
 }
 
@@ -330,7 +352,7 @@ int move_write_piece(struct mover *m, int64_t piece, struct err *err)
     void *sum = t->hash && !same ? ckpt_hash_begin() : NULL;
     int rc = 0;
 
-    for (int k = 0; rc == 0 && k < m->what->to_file[t->file].paths; k++)
+    for (int k = 0; rc == 0 && k < m->what->out.file[t->file].paths; k++)
         rc = write_path(m, t, k, k == 0 ? sum : NULL, err);
     if (sum)
         ckpt_hash_end(sum, t->hash);
@@ -349,6 +371,6 @@ int move_sync_path(struct mover *m, int64_t number, struct err *err)
     if (take_fd(&m->to, file, path, &fd, err))
         return -1;
     if (fsync(fd))
-        rc = err_sys(err, "cannot write '%s'", m->what->to_file[file].path[path]);
+        rc = err_sys(err, "cannot write '%s'", m->what->out.file[file].path[path]);
     return give_written(&m->to, file, path, fd, rc, err);
 }

@@ -10,12 +10,6 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/*
- * At least: one waits for what it reads, one for what it flushes, and two are left to sum and
- * to copy, whatever the processors.  Past the most, threads wait for one disk and one memory.
- */
-enum { JOBS_LEAST = 4, JOBS_MOST = 16 };
-
 /* --- files --- */
 
 static int add_file(struct moves_files *f, int64_t bytes)
@@ -102,11 +96,9 @@ static int create_file(const struct moves *m, const struct io_dir *dir, int file
 
 /* --- pieces --- */
 
-void moves_add_from(struct moves *m, struct move_from from, struct moves_piece piece)
+void moves_add_from(struct moves *m, struct move_from from)
 {
     m->from = mem_grow(m->from, &m->from_room, (size_t)m->froms + 1, sizeof *m->from);
-    m->piece = mem_grow(m->piece, &m->piece_room, (size_t)m->froms + 1, sizeof *m->piece);
-    m->piece[m->froms] = piece;
     m->from[m->froms++] = from;
     m->at += from.bytes;
 }
@@ -115,14 +107,14 @@ void moves_add_block(struct moves *m, int64_t block)
 {
     const struct ckpt_block *b = &m->ckpt->block[block];
 
-    moves_add_from(m, (struct move_from){b->bytes, b->file, b->offset, b->hash},
-                   (struct moves_piece){.id = block});
+    moves_add_from(m, (struct move_from){b->bytes, b->file, b->offset, b->hash, .id = block});
 }
 
 void moves_add_made(struct moves *m, int64_t id, int64_t first, int64_t count, int width)
 {
-    moves_add_from(m, (struct move_from){.bytes = count * width, .file = -1},
-                   (struct moves_piece){id, first, width});
+    moves_add_from(
+        m, (struct move_from){
+               .bytes = count * width, .file = -1, .id = id, .first = first, .width = width});
 }
 
 void moves_add_to(struct moves *m, struct move_to to)
@@ -138,95 +130,23 @@ static int by_at(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Any bytes of a piece, whose elements may lie over either end of them. */
-static int make_bytes(void *arg, int64_t piece, int64_t first, int64_t bytes, void *out,
-                      struct err *err)
-{
-    const struct moves *m = arg;
-    const struct moves_piece *p = &m->piece[piece];
-    int64_t lo = first / p->width, hi = (first + bytes + p->width - 1) / p->width;
-
-    if (lo * p->width == first && hi * p->width == first + bytes && (uintptr_t)out % 8 == 0)
-        return m->make(m->arg, p->id, p->first + lo, hi - lo, out, err);
-    char *whole = mem_new((size_t)(hi - lo), (size_t)p->width);
-    int rc = m->make(m->arg, p->id, p->first + lo, hi - lo, whole, err);
-    if (rc == 0)
-        memcpy(out, whole + first - lo * p->width, (size_t)bytes);
-    mem_free(whole);
-    return rc;
-}
-
-static void say_damaged(void *arg, int64_t piece, const char *path, const char *hash,
-                        struct err *err)
-{
-    const struct moves *m = arg;
-
-    ckpt_say_damaged(m->ckpt, &m->ckpt->block[m->piece[piece].id], path, hash, err);
-}
-
-/* Of a block that is nowhere its checksum is what is said of it. */
-static void say_hash(void *arg, int64_t piece, const char *path, const char *hash,
-                     struct err *err)
-{
-    (void)arg;
-    (void)piece;
-    (void)path;
-    err_set(err, ERR_MISMATCH, "%s", hash);
-}
-
-static int say_lost(void *arg, int64_t piece, struct err *err)
-{
-    const struct moves *m = arg;
-
-    return m->lost(m->arg, m->from[piece].file, m->piece[piece].id, err);
-}
-
 /* --- all of it --- */
-
-static int jobs_of(int asked)
-{
-    long n = sysconf(_SC_NPROCESSORS_ONLN);
-
-    if (asked)
-        return asked;
-    return n < JOBS_LEAST ? JOBS_LEAST : n > JOBS_MOST ? JOBS_MOST : (int)n;
-}
 
 int moves_run(struct moves *m, const struct io_dir *dir, struct err *err)
 {
-    const struct shard_means *means = m->means;
-    struct move_result result;
-    int rc = 0;
+    int holes, rc = 0;
 
     set_paths(&m->in);
     set_paths(&m->out);
+    holes = has_holes(&m->in);
     if (m->tos)
         qsort(m->to, (size_t)m->tos, sizeof *m->to, by_at);
-    struct move move = {.from_files = m->in.files,
-                        .to_files = m->out.files,
-                        .from_file = m->in.file,
-                        .to_file = m->out.file,
-                        .into = dir,
-                        .holes = has_holes(&m->in),
-                        .froms = m->froms,
-                        .tos = m->tos,
-                        .from = m->from,
-                        .to = m->to,
-                        .buffer = means->buffer,
-                        .jobs = jobs_of(means->jobs),
-                        .stop = m->stop,
-                        .arg = m,
-                        .ear = means->ear,
-                        .make = make_bytes,
-                        .damaged = m->lost ? say_hash : say_damaged,
-                        .lost = m->lost ? say_lost : NULL,
-                        .tell = means->tell};
     for (int f = 0; rc == 0 && f < m->out.files; f++)
-        rc = create_file(m, dir, f, move.holes, err);
+        rc = create_file(m, dir, f, holes, err);
     if (rc == 0)
-        rc = move_run(&move, &result, err);
+        rc = move_run(m, dir, holes, err);
     if (rc == 0 && m->ckpt)
-        ckpt_healed_add(&m->ckpt->healed, result.healed, 0, &result.wound);
+        ckpt_healed_add(&m->ckpt->healed, m->healed, 0, &m->wound);
     return rc;
 }
 
@@ -243,7 +163,6 @@ void moves_release(struct moves *m)
     files_release(&m->in);
     files_release(&m->out);
     mem_free(m->from);
-    mem_free(m->piece);
     mem_free(m->to);
     *m = (struct moves){0};
 }

@@ -3,15 +3,31 @@
 #define SHARD_MOVES_H
 
 #include "ckpt/ckpt_write.h"
-#include "shard/move.h"
 #include "shard/shard.h"
 
 /*
  * The one plan of moves that init, split, merge, reshard, repair and verify make: files that are
- * read and files that are new, and the pieces of the stream between them (shard/move.h).  A
- * checkpoint's stream is its states one after the other, each unit by unit, as the blocks of an
- * open one are sorted.
+ * read, files that are new, and pieces of a STREAM of bytes between them.  The pieces of the `from`
+ * side tile it, one after the other; those of the `to` side lie anywhere in it, over each other
+ * too (a tied head's second tensor):
+ *
+ *     from   |    0     |    1     |  2  |   3   |
+ *     to     |  0  |    1    |     2     |   3   |
+ *
+ * Each piece of `from` is read once, whether a byte of it is wanted or not, and checked before
+ * any is used; each piece of `to` is written once to every path of its file.  A checkpoint's
+ * stream is its states one after the other, each unit by unit, as the blocks of an open one are
+ * sorted.
  */
+
+/* Files that are, or will be, the same byte for byte. */
+struct move_file {
+    const char *const *path; /* [paths]: read, the next is taken where one is damaged or absent;
+                                written, all are */
+    int paths;
+    int64_t bytes; /* of each */
+};
+
 struct moves_files {
     int files;
     struct move_file *file;
@@ -20,31 +36,49 @@ struct moves_files {
     size_t file_room, path_room;
 };
 
-struct moves_piece {
-    int64_t id;    /* the block of `ckpt`, or what `make` knows it by */
-    int64_t first; /* of what is made: its first element, */
-    int width;     /* and an element's bytes */
+struct move_from {
+    int64_t bytes;    /* of the stream */
+    int file;         /* -1: what `make` gives */
+    int64_t offset;   /* in the file */
+    const char *hash; /* XXH3 as ckpt_hash prints it, borrowed; NULL: nobody knows */
+    int64_t id;       /* the block of `ckpt`, or what `make` knows it by */
+    int64_t first;    /* of what is made: its first element, */
+    int width;        /* and an element's bytes */
+};
+
+struct move_to {
+    int64_t at, bytes; /* of the stream */
+    int file;
+    int64_t offset;        /* in the file */
+    enum dtype type, want; /* converted where they are not equal: then the piece has
+                              bytes / dtype_bytes(type) elements in the stream, and as many
+                              of `want` in the file */
+    char *hash; /* [33], borrowed, filled in: of what the file gets; NULL: nobody asks */
 };
 
 struct moves {
     const struct shard_means *means; /* borrowed */
-    const atomic_int *stop;          /* borrowed */
+    const atomic_int *stop;          /* borrowed; not 0: give up, ERR_SYS */
     struct ckpt *ckpt;               /* borrowed: whose blocks are read; NULL: none */
-    /* Elements [first, first + count) of a piece that is made. */
+    /* Elements [first, first + count) of a piece that is made; one thread at a time calls. */
     int (*make)(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                 struct err *err);
-    /* As struct move has it, with the block; NULL: what no path has is an error. */
-    int (*lost)(void *arg, int file, int64_t block, struct err *err);
+    /*
+     * No path of the file has the piece whole; err is of the last.  0: the others go on (in its
+     * place are zeros, and what depends on it is not to be used), -1: give up.  NULL: give up.
+     */
+    int (*lost)(void *arg, int file, int64_t id, struct err *err);
     void *arg; /* of both */
     /* What a new file begins with, [*bytes]; *head is freed with mem_free. */
     int (*head)(void *heads, int file, char **head, int64_t *bytes, struct err *err);
     void *heads;
     struct moves_files in, out;
     int64_t froms, tos, at; /* at: bytes of the stream so far */
-    struct move_from *from;
-    struct moves_piece *piece; /* [froms] */
-    struct move_to *to;
-    size_t from_room, piece_room, to_room;
+    struct move_from *from; /* [froms] */
+    struct move_to *to;     /* [tos], by `at` when they are moved */
+    size_t from_room, to_room;
+    int64_t healed;   /* by moves_run: pieces that a later path gave, */
+    struct err wound; /* and what was wrong with the path before, of the first */
 };
 
 /* Each returns the number of the file; its paths follow. */
@@ -58,7 +92,7 @@ void moves_add_shard(struct moves_files *f, const char *dir, const struct groups
 void moves_add_ckpt(struct moves *m, struct ckpt *c);
 
 /* Pieces of the stream, one after the other: bytes of a file, a block, or what `make` gives. */
-void moves_add_from(struct moves *m, struct move_from from, struct moves_piece piece);
+void moves_add_from(struct moves *m, struct move_from from);
 void moves_add_block(struct moves *m, int64_t block);
 void moves_add_made(struct moves *m, int64_t id, int64_t first, int64_t count, int width);
 /* Where one of them goes. */
@@ -66,9 +100,15 @@ void moves_add_to(struct moves *m, struct move_to to);
 
 /*
  * Creates the new files in dir (NULL: there are none), fills and syncs them.  What copies gave is
- * counted in m->ckpt->healed.
+ * counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit into the buffer.
  */
 int moves_run(struct moves *m, const struct io_dir *dir, struct err *err);
 void moves_release(struct moves *m);
+
+/*
+ * Its second part, in move.c: those of `out` are there, of their size.  holes: they are new, and
+ * read as zeros: zeros need not be written.
+ */
+int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err);
 
 #endif

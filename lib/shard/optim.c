@@ -58,24 +58,6 @@ static int read_number(const struct st *st, const char *name, int64_t *out, stru
     return 0;
 }
 
-static int check_shape(const struct st *st, const struct st_tensor *have,
-                       const struct model_tensor *t, struct err *err)
-{
-    struct st_tensor need = {
-        .type = st_type_of(DTYPE_F32), .dims = t->dims, .shape = {t->shape[0], t->shape[1]}};
-    char is[256], should[256];
-    int same = have->dims == need.dims && st_type_is_float(have->type);
-
-    for (int d = 0; same && d < need.dims; d++)
-        same = have->shape[d] == need.shape[d];
-    if (same)
-        return 0;
-    st_print_shape(have, is, sizeof is);
-    st_print_shape(&need, should, sizeof should);
-    return err_at(err, st->path, 0, have->name, "is %s, expected %s or another float type", is,
-                  should);
-}
-
 /* Each tensor of the file its place, and each place a tensor. */
 static int match(struct optim *o, struct err *err)
 {
@@ -92,7 +74,7 @@ static int match(struct optim *o, struct err *err)
             return err_at(err, o->st.path, 0, have->name,
                           "is not a state of the model, expected NAME/master, NAME/exp_avg or "
                           "NAME/exp_avg_sq");
-        if (check_shape(&o->st, have, t, err))
+        if (hf_check_shape(&o->st, have, t, err))
             return -1;
         const struct st_tensor **at = &o->place[(t - m->tensor) * OPTIM_STATES + state];
         if (*at)

@@ -16,7 +16,7 @@
 #include "base/jout.h"
 #include "base/jtree.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_write.h"
+#include "ckpt/hf.h"
 #include "model/model_keys.h"
 
 enum { CONFIG_BYTES_MAX = 4 << 20 };
@@ -132,22 +132,13 @@ static int check_config(const char *dir, const struct model *m, struct err *err)
 static int match_one(const struct st *st, const struct model_tensor *t, struct err *err)
 {
     const struct st_tensor *have = st_find(st, t->name);
-    struct st_tensor want = {.dims = t->dims, .shape = {t->shape[0], t->shape[1]}};
-    char is[256], needed[256];
 
     if (!have) {
         err_at(err, st->path, 0, t->name, "is missing: the plan's model has this adapter");
         err->code = ERR_MISMATCH;
         return -1;
     }
-    want.type = have->type;
-    st_print_shape(have, is, sizeof is);
-    st_print_shape(&want, needed, sizeof needed);
-    if (strcmp(is, needed))
-        return err_at(err, st->path, 0, t->name, "is %s, expected %s", is, needed);
-    if (!st_type_is_float(have->type))
-        return err_at(err, st->path, 0, t->name, "is %s, expected F32, BF16, F16 or F64", is);
-    return 0;
+    return hf_check_shape(st, have, t, err);
 }
 
 static int match(const struct st *st, const struct model *m, struct err *err)

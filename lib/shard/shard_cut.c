@@ -7,7 +7,6 @@
 
 #include "base/mem.h"
 #include "ckpt/hf.h"
-#include "shard/hf_config.h"
 #include "shard/shard_parts.h"
 
 /*

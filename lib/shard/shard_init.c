@@ -5,7 +5,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "ckpt/st.h"
+#include "ckpt/hf.h"
 #include "shard/shard_parts.h"
 
 /* Elements of a piece, and made at a time; bytes in flight. */
@@ -24,13 +24,8 @@ static int put_header(void *arg, int file, char **text, int64_t *bytes, struct e
     struct st_tensor *tensor = mem_new((size_t)in->m->tensors, sizeof *tensor);
 
     (void)file, (void)err;
-    for (int i = 0; i < in->m->tensors; i++) {
-        const struct model_tensor *t = &in->m->tensor[i];
-        tensor[i] = (struct st_tensor){.name = (char *)t->name,
-                                       .type = st_type_of(in->type),
-                                       .dims = t->dims,
-                                       .shape = {t->shape[0], t->shape[1]}};
-    }
+    for (int i = 0; i < in->m->tensors; i++)
+        tensor[i] = hf_tensor(&in->m->tensor[i], st_type_of(in->type));
     st_header(tensor, in->m->tensors, text, bytes);
     mem_free(tensor);
     return 0;

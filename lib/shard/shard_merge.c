@@ -9,7 +9,6 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
-#include "shard/hf_config.h"
 #include "shard/merge_plan.h"
 #include "shard/shard_parts.h"
 #include "shard/peft.h"

@@ -87,7 +87,7 @@ static void tell_lost_blocks(struct repair *r)
 
     for (int64_t i = 0; i < c->blocks; i++) {
         const struct ckpt_block *b = &c->block[order[i]];
-        if (checkup_good_block(r->x, order[i]) >= 0)
+        if (checkup_find_block(r->x, order[i]) >= 0)
             continue;
         if (s.file != b->file || s.tensor != b->tensor || s.state != b->state ||
             s.hi != b->lo) {
@@ -102,16 +102,18 @@ static void tell_lost_blocks(struct repair *r)
 
 static void tell_all_lost(struct repair *r)
 {
-    for (int f = 0; f < r->c->files; f++)
-        if (checkup_good_header(r->x, f) < 0 && !checkup_header_known(r->c, f)) {
-            tell(r, r->c->file[f].name, " header", NULL, NULL);
+    const struct ckpt *c = r->c;
+
+    for (int f = 0; f < c->files; f++)
+        if (checkup_find(r->x, f, CHECKUP_GOOD) < 0 && !checkup_make_header(c, f, NULL, NULL)) {
+            tell(r, c->file[f].name, " header", NULL, NULL);
             r->lost++;
         }
     tell_lost_blocks(r);
     /* Without copies manifest and config are good: they have been read. */
-    for (int i = r->c->copies ? 0 : CHECKUP_SOURCES; i < r->x->small; i++)
-        if (checkup_good_small(r->x, i) < 0) {
-            char *name = checkup_small_name(r->c, i);
+    for (int i = c->files + (c->copies ? 0 : CHECKUP_SOURCES); i < r->x->parts; i++)
+        if (checkup_find(r->x, i, CHECKUP_GOOD) < 0) {
+            char *name = checkup_name(r->x, i, 0);
             tell(r, name, "", NULL, NULL);
             mem_free(name);
             r->lost++;
@@ -135,7 +137,7 @@ static void tell_rebuilt(struct repair *r)
 {
     for (int64_t i = 0; i < r->x->wounds; i++) {
         const struct wound *w = &r->x->wound[i];
-        char *name = wound_file(r->x, w), *cure = wound_cure(r->x, w);
+        char *name = checkup_name(r->x, w->file, w->copy), *cure = wound_cure(r->x, w);
         struct span s = {0};
         if (w->kind == WOUND_BLOCK) {
             const struct ckpt_block *b = &r->c->block[w->block];
@@ -157,13 +159,13 @@ static int take_header(void *arg, int file, char **out, int64_t *out_bytes, stru
 {
     const struct repair *r = arg;
     const struct ckpt *c = r->c;
-    int k = checkup_good_header(r->x, file), fd = -1;
+    int k = checkup_find(r->x, file, CHECKUP_GOOD), fd = -1;
     int64_t bytes = c->file[file].header_bytes;
     void *head = NULL;
     char hash[33];
 
     if (k < 0) {
-        checkup_header_make(c, file, out, out_bytes);
+        checkup_make_header(c, file, out, out_bytes);
         return 0;
     }
     char *path = ckpt_shard_path(c->dir, &c->groups, file, k);

@@ -90,8 +90,9 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
         if (file < 0)
             moves_add_made(m, number * (1 + OPTIM_STATES) + state, at, n, width);
         else
-            moves_add_from(m, (struct move_from){n * width, file, offset + at * width, NULL},
-                           (struct moves_piece){0});
+            moves_add_from(m, (struct move_from){.bytes = n * width,
+                                                 .file = file,
+                                                 .offset = offset + at * width});
     }
 }
 
@@ -138,83 +139,72 @@ static int check_files(const struct filling *f, const struct stat *was, struct e
     return rc;
 }
 
-static int put_header(const struct io_dir *dir, const struct st *st, const char *name,
-                      struct ckpt_source *s, struct err *err)
+/* Bytes [first, last) of a weights file behind what is kept of it: at the end of fd. */
+static int keep_bytes(const struct hf *hf, int from, int64_t first, int64_t last, int fd,
+                      struct ckpt_source *s, void *sum, struct err *err)
 {
-    void *head = NULL;
-    int fd = -1;
-
-    if (io_open(st->path, &fd, NULL, err))
-        return -1;
-    int rc = mem_data(st->data, "a safetensors header", &head, err);
-    if (rc == 0 && io_pread_all(fd, head, st->data, 0, err))
-        rc = err_prefix(err, "%s: ", st->path);
-    close(fd);
-    if (rc == 0) {
-        char *path = io_join(ckpt_source_folder(CKPT_KEEP_HEADER), name);
-        rc = io_dir_put(dir, path, head, st->data, err);
-        mem_free(path);
-    }
-    if (rc == 0) {
-        *s = (struct ckpt_source){
-            mem_dup(name), CKPT_KEEP_HEADER, st->data, st->file_bytes, {0}};
-        ckpt_hash(head, st->data, s->hash);
-    }
-    mem_free(head);
-    return rc;
-}
-
-/* The data of a file's buffers into a file of their own; *bytes 0: there are none. */
-static int put_rest(const struct io_dir *dir, const char *path, const struct hf *hf,
-                    const struct st *st, int64_t *bytes, struct err *err)
-{
-    const struct model_tensor *t;
     char *buffer = mem_new(REST_BYTES, 1);
-    int fd = -1, rc = 0;
+    int rc = 0;
 
-    *bytes = 0;
-    for (int i = 0; rc == 0 && i < st->count; i++) {
-        const struct st_tensor *b = &st->tensor[i];
-        if (hf_role(hf->model, b->name, &t) != HF_BUFFER)
-            continue;
-        if (fd < 0)
-            rc = io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err);
-        for (int64_t at = 0, n; rc == 0 && at < b->last - b->first; at += n) {
-            if ((rc = ckpt_stopped(hf->stop, err)))
-                break;
-            n = b->last - b->first - at < REST_BYTES ? b->last - b->first - at : REST_BYTES;
-            rc = st_read(st, b, at, n, buffer, err) || io_pwrite_all(fd, buffer, n, *bytes, err)
-                     ? -1
-                     : 0;
-            *bytes += n;
-        }
+    for (int64_t n; rc == 0 && first < last; first += n, s->bytes += n) {
+        n = last - first < REST_BYTES ? last - first : REST_BYTES;
+        rc = ckpt_stopped(hf->stop, err) || io_pread_all(from, buffer, n, first, err) ||
+                     io_pwrite_all(fd, buffer, n, s->bytes, err)
+                 ? -1
+                 : 0;
+        if (rc == 0)
+            ckpt_hash_more(sum, buffer, n);
     }
-    if (fd >= 0 && rc == 0 && fsync(fd))
-        rc = err_sys(err, "cannot write '%s'", path);
-    if (fd >= 0)
-        close(fd);
     mem_free(buffer);
     return rc;
 }
 
-static int keep_rest(const struct io_dir *dir, const struct hf *hf, int file,
-                     struct ckpt_sources *list, struct err *err)
+/* A weights file's header, or the data of its buffers one after the other. */
+static int keep_part(const struct io_dir *dir, const struct hf *hf, int file,
+                     enum ckpt_keep keep, struct ckpt_source *s, struct err *err)
 {
-    struct ckpt_source *s = &list->item[list->count];
-    char *folder = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_REST));
+    const struct st *st = &hf->file[file];
+    const struct model_tensor *t;
+    char *folder = io_join(dir->temp, ckpt_source_folder(keep));
     char *path = io_join(folder, hf->name[file]);
-    int rc = put_rest(dir, path, hf, &hf->file[file], &s->bytes, err);
+    void *sum = ckpt_hash_begin();
+    int fd = -1, from = -1;
+    int rc = io_open(st->path, &from, NULL, err) ||
+                     io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err)
+                 ? -1
+                 : 0;
 
-    if (rc == 0 && s->bytes) {
-        rc = ckpt_hash_file(path, hf->stop, &s->bytes, s->hash, err);
-        s->whole = s->bytes;
-        s->keep = CKPT_KEEP_REST;
-        s->name = mem_dup(hf->name[file]);
-        list->count++;
-    }
+    *s = (struct ckpt_source){.name = mem_dup(hf->name[file]), .keep = keep};
+    if (rc == 0 && keep == CKPT_KEEP_HEADER)
+        rc = keep_bytes(hf, from, 0, st->data, fd, s, sum, err);
+    for (int i = 0; rc == 0 && keep == CKPT_KEEP_REST && i < st->count; i++)
+        if (hf_role(hf->model, st->tensor[i].name, &t) == HF_BUFFER)
+            rc = keep_bytes(hf, from, st->data + st->tensor[i].first,
+                            st->data + st->tensor[i].last, fd, s, sum, err);
+    if (rc == 0 && fsync(fd))
+        rc = err_sys(err, "cannot write '%s'", path);
+    else if (rc && fd >= 0)
+        err_prefix(err, "copying '%s' to '%s': ", st->path, path);
+    s->whole = keep == CKPT_KEEP_HEADER ? st->file_bytes : s->bytes;
+    ckpt_hash_end(sum, s->hash);
+    if (fd >= 0)
+        close(fd);
+    if (from >= 0)
+        close(from);
     mem_free(path);
     mem_free(folder);
     return rc;
+}
+
+static int has_buffers(const struct hf *hf, const struct st *st)
+{
+    const struct model_tensor *t;
+
+    for (int i = 0; i < st->count; i++)
+        if (st->tensor[i].last > st->tensor[i].first &&
+            hf_role(hf->model, st->tensor[i].name, &t) == HF_BUFFER)
+            return 1;
+    return 0;
 }
 
 static int keep_weights(const struct io_dir *dir, const struct hf *hf,
@@ -223,10 +213,9 @@ static int keep_weights(const struct io_dir *dir, const struct hf *hf,
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < hf->files; i++) {
-        rc = put_header(dir, &hf->file[i], hf->name[i], &list->item[list->count], err);
-        list->count += rc == 0;
-        if (rc == 0)
-            rc = keep_rest(dir, hf, i, list, err);
+        rc = keep_part(dir, hf, i, CKPT_KEEP_HEADER, &list->item[list->count++], err);
+        if (rc == 0 && has_buffers(hf, &hf->file[i]))
+            rc = keep_part(dir, hf, i, CKPT_KEEP_REST, &list->item[list->count++], err);
     }
     return rc;
 }

@@ -37,7 +37,7 @@ static void put_block(struct report *r, const struct ckpt *c, const struct ckpt_
 static void put_cure(struct report *r, const struct checkup *x, const struct wound *w)
 {
     char *cure = wound_cure(x, w);
-    int known = w->kind == WOUND_HEADER && checkup_header_known(x->c, w->file);
+    int known = w->kind == WOUND_HEADER && checkup_make_header(x->c, w->file, NULL, NULL);
 
     if (r->json) {
         jout_bool(&r->j, "repairable", known || cure != NULL);
@@ -86,7 +86,7 @@ static int verify_ckpt(struct report *r, const char *path, const struct ckpt_lim
     struct checkup x;
     struct shard_means means = {.buffer = BUFFER};
 
-    if (ckpt_open_any(&c, path, limits ? limits : &ckpt_limits_usual, 1, err))
+    if (ckpt_open_any(&c, path, limits, 1, err))
         /* That there is no manifest is news: there was one, or none could be looked at. */
         return err->code == ERR_ABSENT ? -1 : judge(r, NULL, NULL, err);
     int rc = checkup_run(&x, &c, quick, &means, err);

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "shard/hf_config.h"
+#include "shard/shard_parts.h"
 #include "model/model.h"
 
 static void check_units(const struct model *m)

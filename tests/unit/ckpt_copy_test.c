@@ -18,7 +18,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
-#include "temp_fixture.h"
+#include "ckpt_fixture.h"
 #include "words_fixture.h"
 
 enum { RANKS_MAX = 33 };
@@ -127,217 +127,102 @@ static void test_places(void **state)
     groups_release(&g);
 }
 
-/* Some values, all the same. */
-static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
-{
-    (void)arg;
-    (void)unit;
-    (void)state;
-    (void)err;
-    memset(out, 0, (size_t)(at.hi - at.lo) * sizeof(float));
-    return 0;
-}
-
-/* The checkpoint of two ranks, in a new folder. */
-static void write_two(char dir[TEMP_PATH], struct model *m)
-{
-    static const char config[] =
-        "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,"
-        "\"intermediate_size\":5,\"num_hidden_layers\":2,\"num_attention_heads\":3}";
-    struct layout layout;
-    struct groups g;
-    struct err err;
-    char *entry[2] = {NULL, NULL};
-
-    temp_folder(dir, "paro-copies");
-    assert_int_equal(model_parse(m, "c.json", config, (int64_t)strlen(config), &err), 0);
-    assert_int_equal(groups_parse(&g, "2x1", &err), 0);
-    layout_init(&layout, &g);
-    struct ckpt_shape shape = {m, &layout, "IIG", 1, {{"params", DTYPE_F32}}, 0};
-    struct io_dir to = temp_open(dir);
-    for (int r = 0; r < 2; r++)
-        assert_int_equal(ckpt_write_shard(&to, r, &shape, fill, NULL, &entry[r], &err), 0);
-    assert_int_equal(
-        ckpt_manifest_write(&to, &shape, (const char *const *)entry, NULL, NULL, &err), 0);
-    io_dir_leave(&to);
-    mem_free(entry[0]);
-    mem_free(entry[1]);
-    groups_release(&g);
-    layout_release(&layout);
-}
-
-/* The manifest with `key` put in before its runs, and its checksum right. */
-static void put_manifest(const char *path, const char *text, const char *key)
-{
-    const char *run = strstr(text, ",\n\"run\""), *end = strstr(text, ",\n\"checksum\"");
-    char hash[33];
-    char *other = mem_new(strlen(text) + strlen(key) + 99, 1);
-    int n = sprintf(other, "%.*s%s%.*s", (int)(run - text), text, key, (int)(end - run), run);
-    FILE *f = fopen(path, "w");
-
-    assert_non_null(f);
-    ckpt_hash(other, n, hash);
-    fprintf(f, "%s,\n\"checksum\": \"%s\"\n}\n", other, hash);
-    fclose(f);
-    mem_free(other);
-}
-
-/* As an older manifest is. */
-static void forget_config(char *text)
-{
-    char *key = strstr(text, ",\n\"config_xxh3\""), *run = strstr(text, ",\n\"run\"");
-
-    assert_non_null(key);
-    assert_true(run > key);
-    memmove(key, run, strlen(run) + 1);
-}
-
-/* Two ranks have room for one copy; what an int does not hold is too many too. */
-static void test_hostile(void **state)
-{
-    static const char *const says[] = {
-        "-1", "2", "64", "65", "4294967297", "1e3", "\"1\"", "99999999999999999999", "[1]"};
-    struct model m;
-    struct err err;
-    struct ckpt c;
-    char dir[TEMP_PATH], key[99], *text = NULL;
-    int64_t bytes = 0;
-
-    (void)state;
-    write_two(dir, &m);
-    char *path = io_join(dir, "manifest.json");
-    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
-    forget_config(text);
-    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
-        sprintf(key, ",\n\"copies\":%s", says[i]);
-        put_manifest(path, text, key);
-        assert_int_equal(ckpt_open(&c, dir, NULL, &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
-        assert_non_null(strstr(err.text, "manifest.json"));
-    }
-    sprintf(key, ",\n\"copies\":1,\"config_xxh3\":\"%032d\"", 0);
-    put_manifest(path, text, key);
-    assert_int_equal(ckpt_open(&c, dir, NULL, &err), -1);
-    assert_words(err.text, "config.json: damaged");
-    /* One is well-formed: its files are looked for when they are needed. */
-    put_manifest(path, text, ",\n\"copies\":1");
-    assert_int_equal(ckpt_open(&c, dir, NULL, &err), 0);
-    assert_int_equal(c.copies, 1);
-    ckpt_close(&c);
-    put_manifest(path, text, "");
-    assert_int_equal(ckpt_open(&c, dir, NULL, &err), 0);
-    assert_int_equal(c.copies, 0);
-    ckpt_close(&c);
-    assert_int_equal(io_remove_tree(dir, &err), 0);
-    model_release(&m);
-    mem_free(text);
-    mem_free(path);
-}
-
-/* The manifest with something else in place of `was`. */
-static void put_instead(const char *path, const char *text, const char *was, const char *is)
-{
-    const char *at = strstr(text, was);
-    char *other = mem_new(strlen(text) + strlen(is) + 1, 1);
-
-    assert_non_null(at);
-    sprintf(other, "%.*s%s%s", (int)(at - text), text, is, at + strlen(was));
-    put_manifest(path, other, "");
-    mem_free(other);
-}
-
-/* Where a run stood, in place of null; what would count over 2^63 soon is refused. */
-static void test_run(void **state)
-{
-    static const struct {
-        const char *run;
-        int64_t step; /* -1: refused */
-    } says[] = {
-        {"{\"step\":7,\"tokens\":9,\"position\":7,\"seed\":3}", 7},
-        {"{\"step\":1000000000000000000,\"tokens\":1000000000000000000,\"position\":0,"
-         "\"seed\":9223372036854775807}",
-         1000000000000000000},
-        {"{\"step\":1000000000000000001,\"tokens\":9,\"position\":7,\"seed\":3}", -1},
-        {"{\"step\":7,\"tokens\":9223372036854775807,\"position\":7,\"seed\":3}", -1},
-        {"{\"step\":7,\"tokens\":9,\"position\":-1,\"seed\":3}", -1},
-#define OF(tokens, seq, sum)                                                                   \
-    "{\"step\":7,\"tokens\":9,\"position\":7,\"seed\":3,\"data\":{\"tokens\":" tokens          \
-    ",\"seq\":" seq ",\"xxh3\":\"" sum "\"}}"
-        {OF("9", "4", "fedcba9876543210"), 7},
-        {OF("-1", "4", "fedcba9876543210"), -1},
-        {OF("9", "0", "fedcba9876543210"), -1},
-        {OF("9", "4", "fedcba987654321"), -1},
-        {OF("9", "4", "fedcba987654321G"), -1},
-#undef OF
-    };
-    struct model m;
-    struct err err;
-    struct ckpt c;
-    char dir[TEMP_PATH], *text = NULL;
-    int64_t bytes = 0;
-
-    (void)state;
-    write_two(dir, &m);
-    char *path = io_join(dir, "manifest.json");
-    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
-    for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
-        put_instead(path, text, "null", says[i].run);
-        assert_int_equal(ckpt_open(&c, dir, NULL, &err), says[i].step < 0 ? -1 : 0);
-        if (says[i].step < 0) {
-            assert_non_null(strstr(err.text, ", expected 0 to 1e18"));
-            continue;
-        }
-        assert_true(c.has_run && c.run.step == says[i].step);
-        int told = strstr(says[i].run, "data") != NULL;
-        assert_true(c.run.data_seq == 4 * told && c.run.data_tokens == 9 * told);
-        assert_true(c.run.data_sum == (told ? UINT64_C(0xfedcba9876543210) : 0));
-        ckpt_close(&c);
-    }
-    assert_int_equal(io_remove_tree(dir, &err), 0);
-    model_release(&m);
-    mem_free(text);
-    mem_free(path);
-}
-
-/* What merge would write twice is refused; a file's header and its rest are two. */
-static void test_sources(void **state)
-{
-#define ITEM(name, header, rest)                                                               \
+#define RUN  "{\"step\":7,\"tokens\":9,\"position\":7,\"seed\":3"
+#define COPY ",\n\"copies\":"
+#define DATA(tokens, seq, sum)                                                                 \
+    RUN ",\"data\":{\"tokens\":" tokens ",\"seq\":" seq ",\"xxh3\":\"" sum "\"}}"
+#define KEPT(name, header, rest)                                                               \
     "{\"name\":\"" name "\",\"header\":" header ",\"rest\":" rest                              \
     ",\"bytes\":1,\"whole\":1,\"xxh3\":\"00000000000000000000000000000000\"}"
-    static const struct {
-        const char *list;
-        int rc;
-    } says[] = {
-        {"[" ITEM("a", "true", "false") "," ITEM("a", "false", "true") "]", 0},
-        {"[" ITEM("a", "false", "false") "," ITEM("b", "false", "false") "]", 0},
-        {"[" ITEM("a", "true", "false") "," ITEM("b", "false", "false") "," ITEM("a", "true",
-                                                                                 "false") "]",
-         -1},
-        {"[" ITEM("a", "true", "false") "," ITEM("a", "false", "false") "]", -1},
-        {"[" ITEM("a", "false", "true") "," ITEM("a", "false", "true") "]", -1},
-    };
-#undef ITEM
-    struct model m;
+#define HEADER(name) KEPT(name, "true", "false")
+#define REST(name)   KEPT(name, "false", "true")
+#define FILE_(name)  KEPT(name, "false", "false")
+
+/*
+ * What a manifest says in place of something, and of what it is refused (NULL: it is well-formed).
+ * Two ranks have room for one copy; what an int does not hold is too many too.  What a run counts
+ * over 2^63 soon is refused, and so is what merge would write twice.
+ */
+static const struct {
+    const char *was, *is, *words;
+} says[] = {
+    {"", COPY "-1", "manifest.json"},
+    {"", COPY "2", "manifest.json"},
+    {"", COPY "64", "manifest.json"},
+    {"", COPY "65", "manifest.json"},
+    {"", COPY "4294967297", "manifest.json"},
+    {"", COPY "1e3", "manifest.json"},
+    {"", COPY "\"1\"", "manifest.json"},
+    {"", COPY "99999999999999999999", "manifest.json"},
+    {"", COPY "[1]", "manifest.json"},
+    {"", COPY "1,\"config_xxh3\":\"00000000000000000000000000000000\"", "config.json: damaged"},
+    {"", COPY "1", NULL}, /* its files are looked for when they are needed */
+    {"null", RUN "}", NULL},
+    {"null",
+     "{\"step\":1000000000000000000,\"tokens\":1000000000000000000,\"position\":0,"
+     "\"seed\":9223372036854775807}",
+     NULL},
+    {"null", "{\"step\":1000000000000000001,\"tokens\":9,\"position\":7,\"seed\":3}", "1e18"},
+    {"null", "{\"step\":7,\"tokens\":9223372036854775807,\"position\":7,\"seed\":3}", "1e18"},
+    {"null", "{\"step\":7,\"tokens\":9,\"position\":-1,\"seed\":3}", "1e18"},
+    {"null", DATA("9", "4", "fedcba9876543210"), NULL},
+    {"null", DATA("-1", "4", "fedcba9876543210"), "1e18"},
+    {"null", DATA("9", "0", "fedcba9876543210"), "1e18"},
+    {"null", DATA("9", "4", "fedcba987654321"), "1e18"},
+    {"null", DATA("9", "4", "fedcba987654321G"), "1e18"},
+    {"[]", "[" HEADER("a") "," REST("a") "]", NULL}, /* a file's header and its rest are two */
+    {"[]", "[" FILE_("a") "," FILE_("b") "]", NULL},
+    {"[]", "[" HEADER("a") "," FILE_("b") "," HEADER("a") "]", "source 'a' twice"},
+    {"[]", "[" HEADER("a") "," FILE_("a") "]", "source 'a' twice"},
+    {"[]", "[" REST("a") "," REST("a") "]", "source 'a' twice"},
+};
+
+/* The manifest, as an older one is, with `is` in place of `was` ("": of the config's checksum). */
+static void put_instead(const char *path, const char *text, const char *was, const char *is)
+{
+    const char *key = strstr(text, ",\n\"config_xxh3\""), *run = strstr(text, ",\n\"run\"");
+    const char *end = strstr(text, ",\n\"checksum\""), *at = strstr(text, was);
+    char *other = mem_new(strlen(text) + strlen(is) + 1, 1);
+    int n = sprintf(other, "%.*s%s%.*s", (int)(key - text), text, *was ? "" : is,
+                    (int)((*was ? at : end) - run), run);
+
+    assert_true(key && run > key && end > run && (!*was || at > run));
+    if (*was)
+        n += sprintf(other + n, "%s%.*s", is, (int)(end - at - (int)strlen(was)),
+                     at + strlen(was));
+    put_manifest(path, other, n);
+    mem_free(other);
+}
+
+static void test_manifests(void **state)
+{
+    struct fixture f;
     struct err err;
     struct ckpt c;
-    char dir[TEMP_PATH], *text = NULL;
+    char *text = NULL;
     int64_t bytes = 0;
 
     (void)state;
-    write_two(dir, &m);
-    char *path = io_join(dir, "manifest.json");
+    write_ckpt(&f, "2x1", "all", NULL);
+    char *path = io_join(f.dir, "manifest.json");
     assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
-        put_instead(path, text, "[]", says[i].list);
-        assert_int_equal(ckpt_open(&c, dir, NULL, &err), says[i].rc);
-        if (says[i].rc)
-            assert_words(err.text, "source 'a' twice");
-        else
-            ckpt_close(&c);
+        put_instead(path, text, says[i].was, says[i].is);
+        assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), says[i].words ? -1 : 0);
+        if (says[i].words) {
+            assert_words(err.text, says[i].words);
+            continue;
+        }
+        int run = strcmp(says[i].was, "null") == 0, data = strstr(says[i].is, "data") != NULL;
+        assert_int_equal(c.copies, strcmp(says[i].is, COPY "1") == 0);
+        assert_int_equal(c.has_run, run);
+        assert_int_equal(c.run.step,
+                         run ? strtoll(says[i].is + strlen("{\"step\":"), NULL, 10) : 0);
+        assert_true(c.run.data_seq == 4 * data && c.run.data_tokens == 9 * data);
+        assert_true(c.run.data_sum == (data ? UINT64_C(0xfedcba9876543210) : 0));
+        ckpt_close(&c);
     }
-    assert_int_equal(io_remove_tree(dir, &err), 0);
-    model_release(&m);
+    clean(&f);
     mem_free(text);
     mem_free(path);
 }
@@ -345,9 +230,9 @@ static void test_sources(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holders), cmocka_unit_test(test_places),
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_run),
-        cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_holders),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_manifests),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

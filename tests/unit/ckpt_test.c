@@ -23,86 +23,17 @@
 #include "ckpt/ckpt_write.h"
 #include "shard/folder.h"
 #include "shard/shard.h"
-#include "temp_fixture.h"
+#include "ckpt_fixture.h"
 
-static const char config[] =
-    "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,\"intermediate_size\":5,"
-    "\"num_hidden_layers\":2,\"num_attention_heads\":3}";
-
-/* The value every element of every state has: exact in bf16 for params, any for the rest. */
-static float value(int unit, int state, int64_t i)
+static void write_trained(struct fixture *f, const char *groups, const char *what)
 {
-    return state == 0 ? (float)((unit * 37 + i) % 251 - 125)
-                      : (float)i + (float)unit / 7 + state;
-}
-
-static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
-{
-    struct ckpt_shape *shape = arg;
-    float v;
-
-    (void)err;
-    for (int64_t i = at.lo; i < at.hi; i++) {
-        v = value(unit, state, i);
-        dtype_convert((char *)out + (i - at.lo) * dtype_bytes(shape->state[state].type),
-                      shape->state[state].type, &v, DTYPE_F32, 1);
-    }
-    return 0;
-}
-
-struct fixture {
-    char dir[TEMP_PATH];
-    struct model model;
-    struct layout layout;
-    struct ckpt_shape shape;
-};
-
-static void write_trained(struct fixture *f, const char *groups_text, const char *what)
-{
-    struct groups g;
-    struct err err;
-    struct ckpt_run run = {.step = 7, .tokens = 1234, .position = 99, .seed = 5};
-
-    temp_folder(f->dir, "paro-ckpt");
-    assert_int_equal(model_parse(&f->model, "c.json", config, (int64_t)strlen(config), &err),
-                     0);
-    assert_int_equal(model_train(&f->model, what, &err), 0);
-    assert_int_equal(groups_parse(&g, groups_text, &err), 0);
-    layout_init(&f->layout, &g);
-    groups_release(&g);
-    f->shape = (struct ckpt_shape){
-        &f->model,
-        &f->layout,
-        "IIG",
-        3,
-        {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}},
-        0};
-    int n = f->layout.groups.ranks;
-    char **entry = mem_new((size_t)n, sizeof *entry);
-    struct io_dir dir = temp_open(f->dir);
-    for (int r = 0; r < n; r++)
-        assert_int_equal(ckpt_write_shard(&dir, r, &f->shape, fill, &f->shape, &entry[r], &err),
-                         0);
-    assert_int_equal(
-        ckpt_manifest_write(&dir, &f->shape, (const char *const *)entry, &run, NULL, &err), 0);
-    io_dir_leave(&dir);
-    for (int r = 0; r < n; r++)
-        mem_free(entry[r]);
-    mem_free(entry);
+    write_ckpt(f, groups, what,
+               &(struct ckpt_run){.step = 7, .tokens = 1234, .position = 99, .seed = 5});
 }
 
 static void write_all(struct fixture *f, const char *groups_text)
 {
     write_trained(f, groups_text, "all");
-}
-
-static void clean(struct fixture *f)
-{
-    struct err err;
-
-    io_remove_tree(f->dir, &err);
-    layout_release(&f->layout);
-    model_release(&f->model);
 }
 
 /* Every rank of every other shape, under every letter, reads what it would hold. */
@@ -361,19 +292,6 @@ static void test_manifest_damage(void **state)
     clean(&f);
 }
 
-static void put_manifest(const char *dir, const char *text, int64_t before)
-{
-    char hash[33], *path = io_join(dir, "manifest.json");
-    FILE *f = fopen(path, "w");
-
-    ckpt_hash(text, before, hash);
-    assert_non_null(f);
-    fwrite(text, 1, (size_t)before, f);
-    fprintf(f, ",\n\"checksum\": \"%s\"\n}\n", hash);
-    fclose(f);
-    mem_free(path);
-}
-
 /*
  * A manifest whose checksum is right and whose content is not: it is refused, or what it says
  * is not what the shards have, but nothing is read or written out of bounds.
@@ -396,7 +314,7 @@ static void hostile(const char *what)
         char was = text[at];
         struct ckpt c;
         text[at] = bytes_tried[at / 5 % (int64_t)sizeof bytes_tried];
-        put_manifest(f.dir, text, before);
+        put_manifest(path, text, before);
         text[at] = was;
         if (ckpt_open(&c, f.dir, NULL, &err)) {
             refused++;
@@ -415,7 +333,7 @@ static void hostile(const char *what)
     }
     /* Digits of a checksum may change and open; a place, a name or a size may not. */
     assert_true(opened > 0 && refused > opened);
-    put_manifest(f.dir, text, before);
+    put_manifest(path, text, before);
     struct ckpt c;
     assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
     ckpt_close(&c);

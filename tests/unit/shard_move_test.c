@@ -17,8 +17,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "shard/move.h"
-#include "ckpt/ckpt_write.h"
+#include "shard/moves.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"
 
@@ -45,7 +44,9 @@ struct trial {
     char from_hash[PIECES][33], to_hash[PIECES][33];
     int64_t at[PIECES + 1];
     char bad[PIECES][PATHS]; /* this path does not give the piece */
-    struct move move;
+    struct moves move;
+    struct shard_means means;
+    int holes;
     int64_t told, all;
     enum err_code loss; /* what `lost` is to be told */
     int lost, losses[PIECES], lost_rc;
@@ -101,31 +102,24 @@ static void name_files(struct trial *t, struct files *f, const char *word)
 
 /* --- one random trial --- */
 
-static int make(void *arg, int64_t piece, int64_t first, int64_t bytes, void *out,
+static int make(void *arg, int64_t piece, int64_t first, int64_t count, void *out,
                 struct err *err)
 {
     struct trial *t = arg;
+    const struct move_from *f = &t->from[piece];
 
     (void)err;
-    assert_true(t->from[piece].file < 0 && first + bytes <= t->from[piece].bytes);
-    assert_true(first == 0 || (t->at[piece] + first) % 64 == 0);
-    memcpy(out, t->bytes + t->at[piece] + first, (size_t)bytes);
+    assert_true(f->file < 0 && (first - f->first + count) * f->width <= f->bytes);
+    memcpy(out, t->bytes + t->at[piece] + (first - f->first) * f->width,
+           (size_t)(count * f->width));
     return 0;
 }
 
-static void damaged(void *arg, int64_t piece, const char *path, const char *hash,
-                    struct err *err)
+static int lost(void *arg, int file, int64_t piece, struct err *err)
 {
     struct trial *t = arg;
 
-    assert_string_not_equal(hash, t->from_hash[piece]);
-    err_set(err, ERR_MISMATCH, "piece %" PRId64 " of %s is damaged", piece, path);
-}
-
-static int lost(void *arg, int64_t piece, struct err *err)
-{
-    struct trial *t = arg;
-
+    assert_int_equal(file, t->from[piece].file);
     assert_int_equal(err->code, t->loss);
     t->losses[piece] = 1;
     t->lost++;
@@ -161,8 +155,12 @@ static void draw_from(struct trial *t, int64_t piece_max)
     for (int i = 0; i < n; i++) {
         struct move_from *f = &t->from[i];
         f->file = (int)draw(t, FILES + 1) - 1;
-        if (f->file < 0)
+        f->id = i;
+        if (f->file < 0) { /* made of elements of a width that divides it */
+            f->first = draw(t, 1000);
+            f->width = f->bytes % 4 == 0 ? 4 : f->bytes % 2 == 0 ? 2 : 1;
             continue;
+        }
         f->offset = t->in.file[f->file].bytes + draw(t, 3);
         t->in.file[f->file].bytes = f->offset + f->bytes;
         if (draw(t, 4)) {
@@ -264,7 +262,7 @@ static void expect(struct trial *t)
     for (int f = 0; f < FILES; f++) {
         int64_t bytes = t->out.file[f].bytes;
         t->out.data[f] = mem_new((size_t)bytes, 1);
-        memset(t->out.data[f], t->move.holes ? 0 : FILLED, (size_t)bytes);
+        memset(t->out.data[f], t->holes ? 0 : FILLED, (size_t)bytes);
         for (int k = 0; k < t->out.file[f].paths; k++)
             put(t->out.path[f][k], t->out.data[f], bytes);
     }
@@ -287,9 +285,9 @@ static void expect(struct trial *t)
     }
 }
 
-static void check(const struct trial *t, const struct move_result *result)
+static void check(const struct trial *t)
 {
-    int64_t healed = 0, read = 0, written = 0;
+    int64_t healed = 0;
     int first = -1, path = 0;
     struct err err;
 
@@ -309,19 +307,15 @@ static void check(const struct trial *t, const struct move_result *result)
         char hash[33];
         ckpt_hash(t->out.data[p->file] + p->offset, file_bytes(p), hash);
         assert_string_equal(t->to_hash[i], p->hash ? hash : "");
-        written += file_bytes(p) * t->out.file[p->file].paths;
     }
     for (int64_t i = 0; i < t->move.froms; i++) {
         const struct move_from *p = &t->from[i];
-        read += p->file < 0 ? 0 : p->bytes;
         if (p->file < 0 || !t->bad[i][i % t->in.file[p->file].paths])
             continue;
         first = first < 0 ? (int)i : first;
         healed++;
     }
-    assert_int_equal(result->healed, healed);
-    assert_int_equal(result->read_bytes, read);
-    assert_int_equal(result->written_bytes, written);
+    assert_int_equal(t->move.healed, healed);
     assert_int_equal(t->told, t->all);
     if (first < 0)
         return;
@@ -331,28 +325,35 @@ static void check(const struct trial *t, const struct move_result *result)
             path = (first + k) % file->paths;
         else
             break;
-    assert_non_null(strstr(result->wound.text, file->path[path]));
+    assert_non_null(strstr(t->move.wound.text, file->path[path]));
+}
+
+static void plan(struct trial *t, int files)
+{
+    t->means.ear = t;
+    t->move = (struct moves){.means = &t->means,
+                             .in = {.files = files, .file = t->in.file},
+                             .out = {.files = files, .file = t->out.file},
+                             .from = t->from,
+                             .to = t->to,
+                             .make = make,
+                             .arg = t};
+}
+
+static int run(struct trial *t, struct err *err)
+{
+    return move_run(&t->move, &here, t->holes, err);
 }
 
 static void trial_init(struct trial *t, uint64_t seed, int64_t piece_max)
 {
     *t = (struct trial){.seed = seed};
-    t->move = (struct move){.from_files = FILES,
-                            .to_files = FILES,
-                            .from_file = t->in.file,
-                            .to_file = t->out.file,
-                            .into = &here,
-                            .from = t->from,
-                            .to = t->to,
-                            .arg = t,
-                            .ear = t,
-                            .make = make,
-                            .damaged = damaged,
-                            .tell = tell};
+    plan(t, FILES);
+    t->means.tell = tell;
     draw_from(t, piece_max);
     draw_to(t, 3 * piece_max);
-    t->move.jobs = 1 + (int)draw(t, 5);
-    t->move.holes = (int)draw(t, 2);
+    t->means.jobs = 1 + (int)draw(t, 5);
+    t->holes = (int)draw(t, 2);
     put_in(t);
     expect(t);
 }
@@ -384,7 +385,6 @@ static int64_t least_buffer(const struct trial *t)
 static void move_one(uint64_t seed, int64_t piece_max)
 {
     static struct trial t;
-    struct move_result result;
     struct err err;
     char text[160];
 
@@ -392,17 +392,17 @@ static void move_one(uint64_t seed, int64_t piece_max)
     damage(&t);
     int64_t least = least_buffer(&t);
     if (least > 1) {
-        t.move.buffer = least - 1;
+        t.means.buffer = least - 1;
         snprintf(text, sizeof text, "buffer of %" PRId64 " bytes, at least %" PRId64, least - 1,
                  least);
-        assert_int_equal(move_run(&t.move, NULL, &err), -1);
+        assert_int_equal(run(&t, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
         assert_words(err.text, text);
     }
-    t.move.buffer = draw(&t, 2) ? least : least + draw(&t, 4 * piece_max);
-    if (move_run(&t.move, &result, &err))
+    t.means.buffer = draw(&t, 2) ? least : least + draw(&t, 4 * piece_max);
+    if (run(&t, &err))
         fail_msg("seed %" PRIu64 ": %s", seed, err.text);
-    check(&t, &result);
+    check(&t);
     trial_release(&t);
 }
 
@@ -422,26 +422,19 @@ static void plain_init(struct trial *t)
     *t = (struct trial){.seed = 1, .stream = 300, .at = {0, 100, 300}};
     name_files(t, &t->in, "in");
     name_files(t, &t->out, "./out");
-    t->move = (struct move){.from_files = 1,
-                            .to_files = 1,
-                            .from_file = t->in.file,
-                            .to_file = t->out.file,
-                            .into = &here,
-                            .froms = 2,
-                            .tos = 3,
-                            .from = t->from,
-                            .to = t->to,
-                            .buffer = 1000,
-                            .jobs = 2,
-                            .arg = t,
-                            .damaged = damaged};
+    plan(t, 1);
+    t->move.froms = 2;
+    t->move.tos = 3;
+    t->means.buffer = 1000;
+    t->means.jobs = 2;
     t->bytes = mem_new(300, 1);
     for (int i = 0; i < 300; i++)
         t->bytes[i] = (unsigned char)(1 + i % 255);
     t->in.file[0].bytes = t->out.file[0].bytes = 300;
     t->in.file[0].paths = t->out.file[0].paths = 2;
     for (int i = 0; i < 2; i++) {
-        t->from[i] = (struct move_from){t->at[i + 1] - t->at[i], 0, t->at[i], t->from_hash[i]};
+        t->from[i] =
+            (struct move_from){t->at[i + 1] - t->at[i], 0, t->at[i], t->from_hash[i], .id = i};
         ckpt_hash(t->bytes + t->at[i], t->from[i].bytes, t->from_hash[i]);
     }
     for (int i = 0; i < 3; i++)
@@ -455,10 +448,9 @@ static void plain_init(struct trial *t)
 
 static void refused(struct trial *t, enum err_code code, const char *words)
 {
-    struct move_result result;
     struct err err;
 
-    assert_int_equal(move_run(&t->move, &result, &err), -1);
+    assert_int_equal(run(t, &err), -1);
     assert_int_equal(err.code, code);
     assert_words(err.text, words);
 }
@@ -467,29 +459,28 @@ static void refused(struct trial *t, enum err_code code, const char *words)
 static void lost_pieces(void **state)
 {
     struct trial t;
-    struct move_result result;
     struct err err;
 
     (void)state;
     plain_init(&t);
     flip("in-0-0", 50);
     flip("in-0-1", 99);
-    refused(&t, ERR_MISMATCH, "piece 0 of in-0-1 is damaged"); /* the last that was tried */
+    refused(&t, ERR_MISMATCH, "in-0-1: bytes [0, 100) damaged"); /* the last that was tried */
     t.move.lost = lost;
     t.loss = ERR_MISMATCH;
     t.lost_rc = -1;
-    refused(&t, ERR_MISMATCH, "piece 0 of in-0-1 is damaged");
+    refused(&t, ERR_MISMATCH, "in-0-1: bytes [0, 100) damaged");
     t.lost = t.lost_rc = 0;
     memset(t.bytes, 0, 100);
     for (int f = 0; f < FILES; f++)
         mem_free(t.out.data[f]);
     expect(&t);
-    assert_int_equal(move_run(&t.move, &result, &err), 0);
+    assert_int_equal(run(&t, &err), 0);
     assert_int_equal(t.lost, 1);
     assert_true(t.losses[0] && !t.losses[1]);
     t.from[0].file = -1; /* for what is counted */
     t.told = t.all = 0;
-    check(&t, &result);
+    check(&t);
     trial_release(&t);
 }
 
@@ -506,7 +497,7 @@ static void absent_files(void **state)
     refused(&t, ERR_ABSENT, "cannot open 'in-0-0'");
     t.move.lost = lost;
     t.loss = ERR_ABSENT;
-    assert_int_equal(move_run(&t.move, NULL, &err), 0);
+    assert_int_equal(run(&t, &err), 0);
     assert_int_equal(t.lost, 2);
     assert_int_equal(unlink("out-0-1"), 0);
     refused(&t, ERR_ABSENT, "cannot open './out-0-1'");
@@ -529,12 +520,12 @@ static void short_files(void **state)
     trial_release(&t);
 }
 
-static int no_make(void *arg, int64_t piece, int64_t first, int64_t bytes, void *out,
+static int no_make(void *arg, int64_t piece, int64_t first, int64_t count, void *out,
                    struct err *err)
 {
     (void)arg;
     (void)first;
-    (void)bytes;
+    (void)count;
     (void)out;
     return err_set(err, ERR_INPUT, "piece %" PRId64 " cannot be made", piece);
 }
@@ -552,6 +543,7 @@ static void stopped_or_unmade(void **state)
     atomic_store(&stop, 0);
     t.move.make = no_make;
     t.from[1].file = -1;
+    t.from[1].width = 1;
     refused(&t, ERR_INPUT, "piece 1 cannot be made");
     trial_release(&t);
 }
@@ -569,14 +561,14 @@ static void zeros(void **state)
     for (int i = 0; i < 2; i++)
         ckpt_hash(t.bytes + t.at[i], t.from[i].bytes, t.from_hash[i]);
     put_in(&t);
-    for (t.move.holes = 0; t.move.holes < 2; t.move.holes++) {
+    for (t.holes = 0; t.holes < 2; t.holes++) {
         memset(got, FILLED, sizeof got);
         put("out-0-0", got, sizeof got);
-        assert_int_equal(move_run(&t.move, NULL, &err), 0);
+        assert_int_equal(run(&t, &err), 0);
         int fd = open("out-0-0", O_RDONLY);
         assert_int_equal(pread(fd, got, sizeof got, 0), 300);
         close(fd);
-        assert_int_equal(got[99], t.move.holes ? FILLED : 0);
+        assert_int_equal(got[99], t.holes ? FILLED : 0);
         assert_memory_equal(got + 200, t.bytes + 200, 100);
     }
     trial_release(&t);
