@@ -167,15 +167,15 @@ static int end_move(const struct args *a, int rc)
     return rc;
 }
 
-static struct shard_means means_of(const struct args *a)
+static struct shard_options options_of(const struct args *a)
 {
     hear_signals();
-    return (struct shard_means){.buffer = a->buffer,
-                               .jobs = a->jobs,
-                               .limits = &a->limits,
-                               .tell = cli_progress_tell,
-                               .ear = a->line,
-                               .healed = a->healed};
+    return (struct shard_options){.buffer = a->buffer,
+                                  .jobs = a->jobs,
+                                  .limits = &a->limits,
+                                  .progress = cli_progress_tell,
+                                  .progress_arg = a->line,
+                                  .healed = a->healed};
 }
 
 /* Each runs its verb and returns 0, 1 (the answer is no) or -1. */
@@ -200,14 +200,14 @@ static int run_split(const struct args *a, struct err *err)
         return -1;
     plan_strategy_name(p.strategy, strategy);
     struct shard_splitting what = {.model = &p.model,
-                                  .groups = &p.groups,
-                                  .strategy = strategy,
-                                  .adapter = a->adapter,
-                                  .optimizer = a->optimizer,
-                                  .seed = (uint64_t)a->seed,
-                                  .type = cli_given(&a->cli, "type") ? &a->type : NULL,
-                                  .copies = a->copies,
-                                  .means = means_of(a)};
+                                   .groups = &p.groups,
+                                   .strategy = strategy,
+                                   .adapter = a->adapter,
+                                   .optimizer = a->optimizer,
+                                   .seed = (uint64_t)a->seed,
+                                   .type = cli_given(&a->cli, "type") ? &a->type : NULL,
+                                   .copies = a->copies,
+                                   .options = options_of(a)};
     int rc = shard_split(a->operand[0], &what, a->output, err);
     plan_release(&p);
     return end_move(a, rc);
@@ -222,11 +222,11 @@ static int run_reshard(const struct args *a, struct err *err)
         return -1;
     plan_strategy_name(p.strategy, strategy);
     struct shard_resharding what = {.model = &p.model,
-                                   .groups = &p.groups,
-                                   .strategy = strategy,
-                                   .type = cli_given(&a->cli, "type") ? &a->type : NULL,
-                                   .copies = a->copies,
-                                   .means = means_of(a)};
+                                    .groups = &p.groups,
+                                    .strategy = strategy,
+                                    .type = cli_given(&a->cli, "type") ? &a->type : NULL,
+                                    .copies = a->copies,
+                                    .options = options_of(a)};
     int rc = shard_reshard(a->operand[0], &what, a->output, err);
     plan_release(&p);
     return end_move(a, rc);
@@ -235,20 +235,20 @@ static int run_reshard(const struct args *a, struct err *err)
 static int run_merge(const struct args *a, struct err *err)
 {
     struct shard_merging what = {.fuse = a->fuse,
-                                .type = cli_given(&a->cli, "type") ? &a->type : NULL,
-                                .max_shard = a->max_shard,
-                                .means = means_of(a)};
+                                 .type = cli_given(&a->cli, "type") ? &a->type : NULL,
+                                 .max_shard = a->max_shard,
+                                 .options = options_of(a)};
 
     return end_move(a, shard_merge(a->operand[0], &what, a->output, err));
 }
 
 static int run_repair(const struct args *a, struct err *err)
 {
-    struct shard_means means = means_of(a);
+    struct shard_options given = options_of(a);
     int lost = 0;
 
     if (end_move(
-            a, shard_repair(a->operand[0], &means, a->cli.json, stdout, a->output, &lost, err)))
+            a, shard_repair(a->operand[0], &given, a->cli.json, stdout, a->output, &lost, err)))
         return -1;
     return lost > 0;
 }
@@ -264,8 +264,8 @@ static int run_verify(const struct args *a, struct err *err)
 
 static int run_ls(const struct args *a, struct err *err)
 {
-    struct shard_means means = {.limits = &a->limits, .healed = a->healed};
-    int rc = shard_ls(a->operand[0], &means, a->cli.json, stdout, err);
+    struct shard_options given = {.limits = &a->limits, .healed = a->healed};
+    int rc = shard_ls(a->operand[0], &given, a->cli.json, stdout, err);
 
     if (rc == 0)
         tell_healed(a, 0);
@@ -274,10 +274,10 @@ static int run_ls(const struct args *a, struct err *err)
 
 static int run_diff(const struct args *a, struct err *err)
 {
-    struct shard_means means = {.limits = &a->limits, .healed = a->healed};
+    struct shard_options given = {.limits = &a->limits, .healed = a->healed};
     int differ = 0;
 
-    if (shard_diff(a->operand[0], a->operand[1], &means, a->cli.json, stdout, &differ, err))
+    if (shard_diff(a->operand[0], a->operand[1], &given, a->cli.json, stdout, &differ, err))
         return -1;
     tell_healed(a, 0);
     tell_healed(a, 1);

@@ -99,20 +99,20 @@ int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
 /* What is wrong with the copy whose turn it was is told, where another one is good. */
 static int load_block(struct ckpt *c, int64_t number, struct err *err)
 {
-    struct err wound = {0};
+    struct err damage = {0};
 
     if (c->cached == number)
         return 0;
     for (int i = 0; i <= c->copies; i++) {
         if (ckpt_load_copy(c, number, (c->turn + i) % (1 + c->copies), err) == 0) {
             if (i > 0)
-                ckpt_healed_add(&c->healed, 1, 0, &wound);
+                ckpt_healed_add(&c->healed, 1, 0, &damage);
             return 0;
         }
         if (err->scarce) /* which says nothing of the copy */
             break;
         if (i == 0)
-            wound = *err;
+            damage = *err;
     }
     return ckpt_blame(c, err);
 }

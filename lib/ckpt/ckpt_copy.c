@@ -75,10 +75,10 @@ int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, 
 }
 
 void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
-                     const struct err *wound)
+                     const struct err *damage)
 {
     if (blocks + files && h->blocks + h->files == 0)
-        h->first = *wound;
+        h->first = *damage;
     h->blocks += blocks;
     h->files += files;
 }
@@ -86,22 +86,22 @@ void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err)
 {
     char *name = io_join(ckpt_source_folder(s->keep), s->name);
-    struct err wound = {0};
+    struct err damage = {0};
     int rc = -1;
 
-    for (int i = 0; rc && !wound.scarce && i <= c->copies; i++) {
+    for (int i = 0; rc && !damage.scarce && i <= c->copies; i++) {
         *path = ckpt_small_path(c->dir, i, name);
         rc = ckpt_check_file(*path, s->bytes, s->hash, c->stop, err);
         if (rc == 0 && i)
-            ckpt_healed_add(&c->healed, 0, 1, &wound);
+            ckpt_healed_add(&c->healed, 0, 1, &damage);
         if (rc && (i == 0 || err->scarce))
-            wound = *err;
+            damage = *err;
         if (rc)
             mem_free(*path);
     }
     if (rc) {
         *path = NULL;
-        *err = wound; /* of its own: what is wrong with the copies is for verify to say */
+        *err = damage; /* of its own: what is wrong with the copies is for verify to say */
     }
     mem_free(name);
     return rc;

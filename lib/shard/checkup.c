@@ -47,14 +47,14 @@ char *checkup_name(const struct checkup *x, int file, int k)
 }
 
 /* -1: what we have too little of; whatever else is the matter with a file is an answer. */
-static int add(struct checkup *x, struct wound w, const struct err *err)
+static int add(struct checkup *x, struct damage w, const struct err *err)
 {
     if (err->scarce)
         return -1;
-    w.refused = w.kind == WOUND_FILE && err->code == ERR_SYS;
+    w.refused = w.kind == DAMAGE_FILE && err->code == ERR_SYS;
     w.text = mem_dup(err->text);
-    x->wound = mem_grow(x->wound, &x->room, (size_t)x->wounds + 1, sizeof w);
-    x->wound[x->wounds++] = w;
+    x->damage = mem_grow(x->damage, &x->room, (size_t)x->damages + 1, sizeof w);
+    x->damage[x->damages++] = w;
     return 0;
 }
 
@@ -82,7 +82,7 @@ static int check_shard(struct checkup *x, int file, int k, struct err *err)
 {
     const struct ckpt *c = x->c;
     char *path = path_of(x, file, k), *state = &x->state[place_of(x, file, k)];
-    struct wound w = {.kind = WOUND_FILE, .file = file, .copy = k};
+    struct damage w = {.kind = DAMAGE_FILE, .file = file, .copy = k};
     int64_t bytes = 0, expected = c->file[file].bytes;
     int fd = -1, rc = io_open(path, &fd, &bytes, err);
 
@@ -94,7 +94,7 @@ static int check_shard(struct checkup *x, int file, int k, struct err *err)
         rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
                     expected);
     if (rc == 0) {
-        w.kind = WOUND_HEADER;
+        w.kind = DAMAGE_HEADER;
         rc = check_header(&c->file[file], path, fd, err);
         *state = rc ? CHECKUP_READABLE : CHECKUP_GOOD;
     }
@@ -131,22 +131,23 @@ static int take_lost(void *arg, int file, int64_t block, struct err *err)
 {
     struct checkup *x = arg;
     int place = x->place[file], times = 1 + x->c->copies;
-    struct wound w = {
-        .kind = WOUND_BLOCK, .file = place / times, .copy = place % times, .block = block};
+    struct damage w = {
+        .kind = DAMAGE_BLOCK, .file = place / times, .copy = place % times, .block = block};
 
     return add(x, w, err);
 }
 
 /* Every readable copy is a file of its own here, with one path. */
-static int check_blocks(struct checkup *x, const struct shard_means *given, struct err *err)
+static int check_blocks(struct checkup *x, const struct shard_options *given, struct err *err)
 {
     struct ckpt *c = x->c;
-    struct shard_means means = *given;
-    struct moves m = {.means = &means, .stop = c->stop, .ckpt = c, .lost = take_lost, .arg = x};
+    struct shard_options options = *given;
+    struct moves m = {
+        .options = &options, .stop = c->stop, .ckpt = c, .lost = take_lost, .arg = x};
     int64_t *order = checkup_order(c), first = 0, end;
 
-    if (means.buffer < c->block_bytes)
-        means.buffer = c->block_bytes;
+    if (options.buffer < c->block_bytes)
+        options.buffer = c->block_bytes;
     x->place = mem_new((size_t)c->files * (1 + (size_t)c->copies), sizeof *x->place);
     for (int f = 0; f < c->files; f++, first = end) {
         for (end = first; end < c->blocks && c->block[order[end]].file == f;)
@@ -185,7 +186,7 @@ static int check_small(struct checkup *x, int small, int64_t bytes, const char *
         if (deep && (!bad || err->code == ERR_MISMATCH))
             x->bytes += bytes;
         if (bad)
-            rc = add(x, (struct wound){.kind = WOUND_FILE, .file = file, .copy = k}, err);
+            rc = add(x, (struct damage){.kind = DAMAGE_FILE, .file = file, .copy = k}, err);
         else
             x->state[place_of(x, file, k)] = CHECKUP_GOOD;
         mem_free(path);
@@ -222,12 +223,12 @@ static int check_all_small(struct checkup *x, struct err *err)
 
 static int by_place(const void *a, const void *b, void *checkup)
 {
-    const struct wound *w[] = {a, b};
+    const struct damage *w[] = {a, b};
     const struct checkup *x = checkup;
     int kind[2];
 
     for (int i = 0; i < 2; i++)
-        kind[i] = w[i]->file >= x->c->files ? 2 : w[i]->kind == WOUND_BLOCK;
+        kind[i] = w[i]->file >= x->c->files ? 2 : w[i]->kind == DAMAGE_BLOCK;
     if (kind[0] != kind[1])
         return kind[0] - kind[1];
     if (w[0]->file != w[1]->file)
@@ -236,8 +237,8 @@ static int by_place(const void *a, const void *b, void *checkup)
     return order ? order : w[0]->copy - w[1]->copy;
 }
 
-int checkup_run(struct checkup *x, struct ckpt *c, int quick, const struct shard_means *means,
-                struct err *err)
+int checkup_run(struct checkup *x, struct ckpt *c, int quick,
+                const struct shard_options *options, struct err *err)
 {
     struct checkup new = {
         .c = c, .quick = quick, .parts = c->files + CHECKUP_SOURCES + c->source.count};
@@ -248,11 +249,11 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick, const struct shard
         for (int k = 0; rc == 0 && k <= c->copies; k++)
             rc = ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err) ? -1 : 0;
     if (rc == 0 && !quick)
-        rc = check_blocks(&new, means, err);
+        rc = check_blocks(&new, options, err);
     if (rc == 0)
         rc = check_all_small(&new, err);
-    if (new.wounds)
-        qsort_r(new.wound, (size_t) new.wounds, sizeof *new.wound, by_place, &new);
+    if (new.damages)
+        qsort_r(new.damage, (size_t) new.damages, sizeof *new.damage, by_place, &new);
     if (rc)
         checkup_release(&new);
     else
@@ -262,9 +263,9 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick, const struct shard
 
 void checkup_release(struct checkup *x)
 {
-    for (int64_t i = 0; i < x->wounds; i++)
-        mem_free(x->wound[i].text);
-    mem_free(x->wound);
+    for (int64_t i = 0; i < x->damages; i++)
+        mem_free(x->damage[i].text);
+    mem_free(x->damage);
     mem_free(x->state);
     mem_free(x->place);
     *x = (struct checkup){0};
@@ -280,15 +281,15 @@ int checkup_find(const struct checkup *x, int file, enum checkup_state state)
     return -1;
 }
 
-static int is_wounded(const struct checkup *x, int64_t block, int k)
+static int is_damaged(const struct checkup *x, int64_t block, int k)
 {
-    struct wound key = {
-        .kind = WOUND_BLOCK, .file = x->c->block[block].file, .copy = k, .block = block};
-    int64_t lo = 0, hi = x->wounds;
+    struct damage key = {
+        .kind = DAMAGE_BLOCK, .file = x->c->block[block].file, .copy = k, .block = block};
+    int64_t lo = 0, hi = x->damages;
 
     while (lo < hi) {
         int64_t mid = lo + (hi - lo) / 2;
-        int order = by_place(&x->wound[mid], &key, (void *)x);
+        int order = by_place(&x->damage[mid], &key, (void *)x);
         if (order == 0)
             return 1;
         if (order < 0)
@@ -304,7 +305,7 @@ int checkup_find_block(const struct checkup *x, int64_t block)
     int file = x->c->block[block].file;
 
     for (int k = 0; k <= x->c->copies; k++)
-        if (x->state[place_of(x, file, k)] != CHECKUP_BAD && !is_wounded(x, block, k))
+        if (x->state[place_of(x, file, k)] != CHECKUP_BAD && !is_damaged(x, block, k))
             return k;
     return -1;
 }
@@ -330,24 +331,25 @@ int checkup_make_header(const struct ckpt *c, int file, char **head, int64_t *by
 
 /* --- in words --- */
 
-void wound_say(const struct checkup *x, const struct wound *w, struct err *err)
+void damage_report(const struct checkup *x, const struct damage *w, struct err *err)
 {
-    char *path = path_of(x, w->file, w->copy), *cure = w->refused ? wound_cure(x, w) : NULL;
+    char *path = path_of(x, w->file, w->copy),
+         *copy = w->refused ? damage_find_copy(x, w) : NULL;
 
-    *err = (struct err){.code = w->refused && !cure ? ERR_SYS : ERR_MISMATCH};
+    *err = (struct err){.code = w->refused && !copy ? ERR_SYS : ERR_MISMATCH};
     snprintf(err->text, sizeof err->text, "%s", w->text);
     snprintf(err->file, sizeof err->file, "%s", path);
-    if (w->kind == WOUND_BLOCK)
+    if (w->kind == DAMAGE_BLOCK)
         snprintf(err->key, sizeof err->key, "%.95s",
                  x->c->model.tensor[x->c->block[w->block].tensor].name);
     mem_free(path);
-    mem_free(cure);
+    mem_free(copy);
 }
 
-char *wound_cure(const struct checkup *x, const struct wound *w)
+char *damage_find_copy(const struct checkup *x, const struct damage *w)
 {
-    int shard = w->file < x->c->files && w->kind == WOUND_FILE;
-    int k = w->kind == WOUND_BLOCK
+    int shard = w->file < x->c->files && w->kind == DAMAGE_FILE;
+    int k = w->kind == DAMAGE_BLOCK
                 ? checkup_find_block(x, w->block)
                 : checkup_find(x, w->file, shard ? CHECKUP_READABLE : CHECKUP_GOOD);
 

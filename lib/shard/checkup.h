@@ -18,23 +18,23 @@ enum checkup_state {
     CHECKUP_GOOD      /* and its header is good; or all of a small file is */
 };
 
-enum wound_kind { WOUND_FILE, WOUND_HEADER, WOUND_BLOCK };
+enum damage_kind { DAMAGE_FILE, DAMAGE_HEADER, DAMAGE_BLOCK };
 
-struct wound {
-    enum wound_kind kind;
+struct damage {
+    enum damage_kind kind;
     int file;
     int copy;      /* 0: the file itself */
-    int64_t block; /* WOUND_BLOCK: its number in the checkpoint */
+    int64_t block; /* DAMAGE_BLOCK: its number in the checkpoint */
     int refused;   /* the system does not let it be opened: it may be good all the same */
     char *text;    /* owned, what is wrong */
 };
 
 struct checkup {
-    struct ckpt *c; /* borrowed */
-    int quick;      /* sizes, headers and presence alone were looked at */
-    int parts;      /* files of one copy */
-    int64_t wounds; /* shards first, then blocks, then what is small; by file and place */
-    struct wound *wound;
+    struct ckpt *c;  /* borrowed */
+    int quick;       /* sizes, headers and presence alone were looked at */
+    int parts;       /* files of one copy */
+    int64_t damages; /* shards first, then blocks, then what is small; by file and place */
+    struct damage *damage;
     char *state;   /* [parts * (1 + copies)] enum checkup_state */
     int64_t files; /* looked at */
     int64_t bytes; /* whose checksums were compared */
@@ -42,8 +42,8 @@ struct checkup {
     int *place; /* while blocks are checked: of each file that is read, its place in state */
 };
 
-int checkup_run(struct checkup *x, struct ckpt *c, int quick, const struct shard_means *means,
-                struct err *err);
+int checkup_run(struct checkup *x, struct ckpt *c, int quick,
+                const struct shard_options *options, struct err *err);
 void checkup_release(struct checkup *x);
 
 /* The first copy of a file that is in this state or a better one, -1: none is. */
@@ -64,8 +64,8 @@ int64_t *checkup_order(const struct ckpt *c);
  * What is wrong, as a sentence with file, tensor and elements.  Its code is ERR_SYS for what
  * the system refused and nothing else can stand in for: whether that is lost nobody knows.
  */
-void wound_say(const struct checkup *x, const struct wound *w, struct err *err);
-/* The file, within the checkpoint, that has what the wound has not; NULL: none; mem_free. */
-char *wound_cure(const struct checkup *x, const struct wound *w);
+void damage_report(const struct checkup *x, const struct damage *w, struct err *err);
+/* The copy, by its name within the checkpoint, that is good there; NULL: none; mem_free. */
+char *damage_find_copy(const struct checkup *x, const struct damage *w);
 
 #endif

@@ -105,10 +105,10 @@ static int take_head(void *heads, int file, char **head, int64_t *bytes, struct 
 }
 
 int merge_move(const struct merge_plan *p, const struct io_dir *dir,
-               const struct shard_means *means, struct err *err)
+               const struct shard_options *options, struct err *err)
 {
     struct merge merge = {p, {.ckpt = p->c}};
-    struct moves m = {.means = means,
+    struct moves m = {.options = options,
                       .make = make_fused,
                       .arg = &merge,
                       .head = take_head,

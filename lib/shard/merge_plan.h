@@ -50,7 +50,7 @@ int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struc
 void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes);
 /* Writes the files into dir->temp, synced; once, for it takes their heads. */
 int merge_move(const struct merge_plan *p, const struct io_dir *dir,
-               const struct shard_means *means, struct err *err);
+               const struct shard_options *options, struct err *err);
 void merge_plan_release(struct merge_plan *p);
 
 /* A checkpoint's matrices with their adapters added; {.ckpt = c} begins it. */

@@ -110,15 +110,15 @@ static void fail(struct work *w, const struct err *err)
 /* Not under the lock: who listens may take his time.  What is told never shrinks. */
 static void tell(struct work *w)
 {
-    const struct shard_means *means = w->m.what->means;
+    const struct shard_options *options = w->m.what->options;
 
-    if (!means->tell)
+    if (!options->progress)
         return;
     pthread_mutex_lock(&w->m.call);
     pthread_mutex_lock(&w->lock);
     int64_t moved = w->moved;
     pthread_mutex_unlock(&w->lock);
-    means->tell(means->ear, moved, w->all);
+    options->progress(options->progress_arg, moved, w->all);
     pthread_mutex_unlock(&w->m.call);
 }
 
@@ -246,7 +246,7 @@ static int make_ring(struct work *w, struct err *err)
 {
     int64_t least = least_ring(w), all = whole_units(w->m.at[w->m.what->froms]);
 
-    int64_t buffer = w->m.what->means->buffer;
+    int64_t buffer = w->m.what->options->buffer;
 
     w->m.ring_bytes = buffer < all ? buffer : all;
     w->m.ring_bytes -= w->m.ring_bytes % MOVE_UNIT;
@@ -314,7 +314,7 @@ int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *
     lay_out(&w, m);
     int rc = make_ring(&w, err) || open_files(&w, into, err) ? -1 : 0;
     if (rc == 0) {
-        work_all(&w, jobs_of(m->means->jobs));
+        work_all(&w, jobs_of(m->options->jobs));
         rc = w.failed ? -1 : 0;
     }
     mem_free(w.m.ring);

@@ -31,8 +31,8 @@ struct mover {
     char *lost;  /* [froms] nobody had it */
     char *ring;
     int64_t ring_bytes;
-    pthread_mutex_t call; /* what->arg's functions, `healed` and `wound` */
-    int64_t wounded;      /* the piece of what->wound */
+    pthread_mutex_t call;  /* what->arg's functions, `healed` and `damage` */
+    int64_t damaged_piece; /* the piece of what->damage */
 };
 
 /*

@@ -203,13 +203,13 @@ static int make_piece(struct mover *m, int64_t piece, struct err *err)
     return rc;
 }
 
-/* Of those that healed, the first piece's wound is told, whichever thread was first. */
-static void note_healed(struct mover *m, int64_t piece, const struct err *wound)
+/* Of those that healed, the first piece's damage is told, whichever thread was first. */
+static void note_healed(struct mover *m, int64_t piece, const struct err *damage)
 {
     pthread_mutex_lock(&m->call);
-    if (m->what->healed++ == 0 || piece < m->wounded) {
-        m->wounded = piece;
-        m->what->wound = *wound;
+    if (m->what->healed++ == 0 || piece < m->damaged_piece) {
+        m->damaged_piece = piece;
+        m->what->damage = *damage;
     }
     pthread_mutex_unlock(&m->call);
 }
@@ -238,16 +238,16 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
 {
     const struct move_from *f = &m->what->from[piece];
     int paths = f->file < 0 ? 1 : m->what->in.file[f->file].paths, rc = -1;
-    struct err wound = {0};
+    struct err damage = {0};
 
     /* Copies are read in turns: their disks share the work. */
-    for (int k = 0; rc && !wound.scarce && k < paths; k++) {
+    for (int k = 0; rc && !damage.scarce && k < paths; k++) {
         rc = f->file < 0 ? make_piece(m, piece, err)
                          : read_path(m, piece, (int)((piece + k) % paths), err);
         if (rc == 0 && k > 0)
-            note_healed(m, piece, &wound);
+            note_healed(m, piece, &damage);
         if (rc) /* for want of files or memory: that says nothing of the path */
-            wound = *err;
+            damage = *err;
     }
     return rc ? give_up(m, piece, err) : 0;
 }

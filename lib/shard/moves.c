@@ -146,7 +146,7 @@ int moves_run(struct moves *m, const struct io_dir *dir, struct err *err)
     if (rc == 0)
         rc = move_run(m, dir, holes, err);
     if (rc == 0 && m->ckpt)
-        ckpt_healed_add(&m->ckpt->healed, m->healed, 0, &m->wound);
+        ckpt_healed_add(&m->ckpt->healed, m->healed, 0, &m->damage);
     return rc;
 }
 

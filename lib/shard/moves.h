@@ -57,9 +57,9 @@ struct move_to {
 };
 
 struct moves {
-    const struct shard_means *means; /* borrowed */
-    const atomic_int *stop;          /* borrowed; not 0: give up, ERR_SYS */
-    struct ckpt *ckpt;               /* borrowed: whose blocks are read; NULL: none */
+    const struct shard_options *options; /* borrowed */
+    const atomic_int *stop;              /* borrowed; not 0: give up, ERR_SYS */
+    struct ckpt *ckpt;                   /* borrowed: whose blocks are read; NULL: none */
     /* Elements [first, first + count) of a piece that is made; one thread at a time calls. */
     int (*make)(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                 struct err *err);
@@ -77,8 +77,8 @@ struct moves {
     struct move_from *from; /* [froms] */
     struct move_to *to;     /* [tos], by `at` when they are moved */
     size_t from_room, to_room;
-    int64_t healed;   /* by moves_run: pieces that a later path gave, */
-    struct err wound; /* and what was wrong with the path before, of the first */
+    int64_t healed;    /* by moves_run: pieces that a later path gave, */
+    struct err damage; /* and what was wrong with the path before, of the first */
 };
 
 /* Each returns the number of the file; its paths follow. */

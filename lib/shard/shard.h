@@ -20,12 +20,13 @@ struct shard_target {
 
 /* With what the verbs that move bytes do it; borrowed, {0} but for the buffer is the usual way.
  */
-struct shard_means {
+struct shard_options {
     int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
     int jobs;                         /* threads; 0: a processor each, from 4 to 16 */
     const struct ckpt_limits *limits; /* NULL: the usual ones; its stop is that of the verb */
-    void (*tell)(void *ear, int64_t done, int64_t all); /* now and then; NULL: nobody asks */
-    void *ear;
+    void (*progress)(void *progress_arg, int64_t done,
+                     int64_t all); /* now and then; NULL: nobody asks */
+    void *progress_arg;
     struct ckpt_healed *healed; /* what copies gave, filled in; NULL: nobody asks */
 };
 
@@ -47,7 +48,7 @@ struct shard_splitting {
                               NULL: none */
     const enum dtype *type; /* of the params; NULL: the folder's */
     int copies;             /* of each file, beside it */
-    struct shard_means means;
+    struct shard_options options;
 };
 
 /*
@@ -63,7 +64,7 @@ struct shard_merging {
     int fuse;               /* add adapters into the matrices beside which they were trained */
     const enum dtype *type; /* of the weights; NULL: theirs */
     int64_t max_shard;      /* bytes of data in a file; 0: one file */
-    struct shard_means means;
+    struct shard_options options;
 };
 
 /*
@@ -82,7 +83,7 @@ struct shard_resharding {
     const char *strategy;
     const enum dtype *type; /* of the params; NULL: the checkpoint's; other states are kept */
     int copies; /* of each file, beside it; those of the old one are not carried on */
-    struct shard_means means;
+    struct shard_options options;
 };
 
 /*
@@ -105,15 +106,15 @@ int shard_verify(const char *path, const struct ckpt_limits *limits, int quick, 
  * said on out, in lines or as one JSON document.  *lost counts what is nowhere and is said
  * instead: then nothing is written.
  */
-int shard_repair(const char *from, const struct shard_means *means, int json, FILE *out,
+int shard_repair(const char *from, const struct shard_options *options, int json, FILE *out,
                  struct shard_target to, int *lost, struct err *err);
 
 /* The tensors of a checkpoint, folder or file: a table, or JSON. */
-int shard_ls(const char *path, const struct shard_means *means, int json, FILE *out,
+int shard_ls(const char *path, const struct shard_options *options, int json, FILE *out,
              struct err *err);
 
-/* What differs between two of them, tensor by tensor; *differ counts; two of means->healed. */
-int shard_diff(const char *a, const char *b, const struct shard_means *means, int json,
+/* What differs between two of them, tensor by tensor; *differ counts; two of options->healed. */
+int shard_diff(const char *a, const char *b, const struct shard_options *options, int json,
                FILE *out, int *differ, struct err *err);
 
 #endif

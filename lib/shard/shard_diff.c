@@ -10,7 +10,7 @@
 #include "shard/shard.h"
 #include "ckpt/weights.h"
 
-enum { CHUNK = 1 << 20 }; /* elements compared at a time */
+enum { CHUNK = 1 << 18 }; /* elements compared at a time */
 
 struct diff {
     FILE *out;
@@ -18,7 +18,8 @@ struct diff {
     struct jout j;
     int count;
     char *a, *b; /* one chunk each, of at most 8 bytes an element */
-    double *x, *y;
+    long double *x, *y;
+    double *scratch;
 };
 
 struct gap {
@@ -59,7 +60,7 @@ static void say(struct diff *d, const char *name, const char *what, const char *
 
 /* --- values --- */
 
-/* A whole number of 1 to 8 bytes; long double holds each exactly where double would not. */
+/* A whole number of 1 to 8 bytes. */
 static long double whole(const char *p, int bytes, int is_signed)
 {
     uint64_t v = 0;
@@ -82,16 +83,18 @@ static int kind_of(int type, enum dtype *dtype)
     return name[0] == 'U' || strcmp(name, "BOOL") == 0 ? 2 : -1;
 }
 
-/* n values as doubles; of whole numbers above 2^53 the nearest. */
-static void values(int type, const char *from, int64_t n, double *to)
+/* n values, all exact: long double holds those of 64 bits. */
+static void values(struct diff *d, int type, const char *from, int64_t n, long double *to)
 {
     enum dtype dtype = DTYPE_F64;
     int kind = kind_of(type, &dtype), bytes = st_type_bytes(type);
 
     if (kind == 0)
-        dtype_convert(to, DTYPE_F64, from, dtype, n);
-    for (int64_t i = 0; kind != 0 && i < n; i++)
-        to[i] = kind < 0 ? NAN : (double)whole(from + i * bytes, bytes, kind == 1);
+        dtype_convert(d->scratch, DTYPE_F64, from, dtype, n);
+    for (int64_t i = 0; i < n; i++)
+        to[i] = kind == 0  ? d->scratch[i]
+                : kind < 0 ? (long double)NAN
+                           : whole(from + i * bytes, bytes, kind == 1);
 }
 
 /* What lies between a and b in proportion to the larger: 0 to 2, opposite infinities too. */
@@ -121,37 +124,26 @@ static void count_gap(struct gap *gap, int64_t at, double by, double rel)
         gap->rel = rel;
 }
 
-/* One chunk of n elements from `at`: bits are compared, so that a NaN equals itself. */
-static void compare_bits(struct diff *d, int type, int64_t at, int64_t n, struct gap *gap)
+/*
+ * One chunk of n elements from `at`.  Of one type bits are compared, so that a NaN equals itself;
+ * of two types values.
+ */
+static void compare_chunk(struct diff *d, int type_a, int type_b, int64_t at, int64_t n,
+                          struct gap *gap)
 {
-    int size = st_type_bytes(type);
-    enum dtype dtype;
-    int kind = kind_of(type, &dtype);
+    int64_t size = type_a == type_b ? st_type_bytes(type_a) : 0;
 
-    if (memcmp(d->a, d->b, (size_t)(n * size)) == 0)
+    if (size && memcmp(d->a, d->b, (size_t)(n * size)) == 0)
         return;
-    values(type, d->a, n, d->x);
-    values(type, d->b, n, d->y);
+    values(d, type_a, d->a, n, d->x);
+    values(d, type_b, d->b, n, d->y);
     for (int64_t i = 0; i < n; i++) {
-        const char *a = d->a + i * size, *b = d->b + i * size;
-        if (memcmp(a, b, (size_t)size) == 0)
-            continue;
-        double by = fabs(d->x[i] - d->y[i]);
-        if (kind > 0)
-            by = (double)fabsl(whole(a, size, kind == 1) - whole(b, size, kind == 1));
-        count_gap(gap, at + i, by, relative(d->x[i], d->y[i]));
+        long double x = d->x[i], y = d->y[i];
+        int same = size ? memcmp(d->a + i * size, d->b + i * size, (size_t)size) == 0
+                        : x == y || (isnan(x) && isnan(y));
+        if (!same)
+            count_gap(gap, at + i, (double)fabsl(x - y), relative((double)x, (double)y));
     }
-}
-
-/* The same of two types, by value. */
-static void compare_values(struct diff *d, int type_a, int type_b, int64_t at, int64_t n,
-                           struct gap *gap)
-{
-    values(type_a, d->a, n, d->x);
-    values(type_b, d->b, n, d->y);
-    for (int64_t i = 0; i < n; i++)
-        if (d->x[i] != d->y[i] && !(isnan(d->x[i]) && isnan(d->y[i])))
-            count_gap(gap, at + i, fabs(d->x[i] - d->y[i]), relative(d->x[i], d->y[i]));
 }
 
 /* --- tensors --- */
@@ -200,10 +192,7 @@ static int find_gap(struct diff *d, struct weights *a, const struct weights_item
         int64_t n = ta->elems - at < CHUNK ? ta->elems - at : CHUNK;
         if (weights_read(a, ia, at, n, d->a, err) || weights_read(b, ib, at, n, d->b, err))
             return -1;
-        if (ta->type == tb->type)
-            compare_bits(d, ta->type, at, n, gap);
-        else
-            compare_values(d, ta->type, tb->type, at, n, gap);
+        compare_chunk(d, ta->type, tb->type, at, n, gap);
     }
     return 0;
 }
@@ -289,27 +278,29 @@ static int diff_json(struct diff *d, struct weights *a, struct weights *b, struc
     return rc;
 }
 
-int shard_diff(const char *path_a, const char *path_b, const struct shard_means *means,
+int shard_diff(const char *path_a, const char *path_b, const struct shard_options *options,
                int json, FILE *out, int *differ, struct err *err)
 {
     struct weights a = {0}, b = {0};
     struct diff d = {.out = out, .json = json};
-    int rc = open_both(path_a, path_b, means->limits, &a, &b, err);
+    int rc = open_both(path_a, path_b, options->limits, &a, &b, err);
 
     if (rc == 0) {
         d.a = mem_new(CHUNK, 8);
         d.b = mem_new(CHUNK, 8);
         d.x = mem_new(CHUNK, sizeof *d.x);
         d.y = mem_new(CHUNK, sizeof *d.y);
+        d.scratch = mem_new(CHUNK, sizeof *d.scratch);
         rc = json ? diff_json(&d, &a, &b, err) : compare_all(&d, &a, &b, err);
     }
     mem_free(d.a);
     mem_free(d.b);
     mem_free(d.x);
     mem_free(d.y);
-    if (means->healed) {
-        means->healed[0] = a.ckpt.healed;
-        means->healed[1] = b.ckpt.healed;
+    mem_free(d.scratch);
+    if (options->healed) {
+        options->healed[0] = a.ckpt.healed;
+        options->healed[1] = b.ckpt.healed;
     }
     weights_close(&a);
     weights_close(&b);

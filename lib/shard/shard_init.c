@@ -50,8 +50,8 @@ static int make_values(void *arg, int64_t tensor, int64_t first, int64_t count, 
 static int put_weights(struct init *in, const atomic_int *stop, const struct io_dir *dir,
                        struct err *err)
 {
-    const struct shard_means means = {.buffer = BUFFER};
-    struct moves m = {.means = &means,
+    const struct shard_options options = {.buffer = BUFFER};
+    struct moves m = {.options = &options,
                       .stop = stop,
                       .make = make_values,
                       .arg = in,

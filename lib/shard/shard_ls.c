@@ -90,19 +90,19 @@ static void ls_table(const struct weights *w, FILE *out)
     fprintf(out, "%d tensors, %s\n", w->count, units_bytes(&u, (double)w->bytes));
 }
 
-int shard_ls(const char *path, const struct shard_means *means, int json, FILE *out,
+int shard_ls(const char *path, const struct shard_options *options, int json, FILE *out,
              struct err *err)
 {
     struct weights w;
 
-    if (weights_open(&w, path, means->limits, err))
+    if (weights_open(&w, path, options->limits, err))
         return -1;
     if (json)
         ls_json(&w, out);
     else
         ls_table(&w, out);
-    if (means->healed)
-        *means->healed = w.ckpt.healed;
+    if (options->healed)
+        *options->healed = w.ckpt.healed;
     weights_close(&w);
     return 0;
 }

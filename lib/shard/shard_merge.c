@@ -76,7 +76,7 @@ static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
                        const struct io_dir *to, struct err *err)
 {
     const struct ckpt_limits *limits =
-        what->means.limits ? what->means.limits : &ckpt_limits_usual;
+        what->options.limits ? what->options.limits : &ckpt_limits_usual;
     struct ckpt *c = p->c;
     int adapters = c->model.lora.rank && !p->fuse;
     int anew = !has_headers(c) || what->max_shard || p->want != p->is;
@@ -88,7 +88,7 @@ static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
     if (rc == 0 && anew)
         rc = put_beside(p, adapters, to, err);
     if (rc == 0)
-        rc = merge_move(p, to, &what->means, err);
+        rc = merge_move(p, to, &what->options, err);
     merge_plan_release(p);
     return rc;
 }
@@ -114,7 +114,7 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
     struct merge_plan plan;
     struct io_dir dir;
 
-    if (ckpt_open(&c, from, what->means.limits, err))
+    if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
     int rc = shard_check_apart(from, to.dir, 1, err) || plan_init(&plan, &c, what, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
@@ -124,8 +124,8 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
         int bad = fill_folder(&plan, what, &dir, err);
         rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
-    if (what->means.healed)
-        *what->means.healed = c.healed;
+    if (what->options.healed)
+        *what->options.healed = c.healed;
     ckpt_close(&c);
     return rc;
 }

@@ -18,7 +18,7 @@
 #include "shard/shard_parts.h"
 
 struct repair {
-    const struct shard_means *means;
+    const struct shard_options *options;
     int json;
     FILE *out;
     const struct checkup *x;
@@ -35,9 +35,9 @@ struct span {
 
 /* --- what is told --- */
 
-/* `name`, and of what; cure NULL: it is lost, or ("") written anew. */
+/* `name`, and of what; copy NULL: it is lost, or ("") written anew. */
 static void tell(struct repair *r, const char *name, const char *part, const struct span *s,
-                 const char *cure)
+                 const char *copy)
 {
     const struct ckpt *c = r->c;
     const struct model_tensor *t = s ? &c->model.tensor[s->tensor] : NULL;
@@ -48,10 +48,10 @@ static void tell(struct repair *r, const char *name, const char *part, const str
         if (t)
             fprintf(out, " '%s' %s, elements [%" PRId64 ", %" PRId64 ")", t->name,
                     c->state[s->state].name, s->lo - t->offset, s->hi - t->offset);
-        if (!cure)
+        if (!copy)
             fputs(" lost\n", out);
-        else if (*cure)
-            fprintf(out, " rebuilt from '%s'\n", cure);
+        else if (*copy)
+            fprintf(out, " rebuilt from '%s'\n", copy);
         else
             fputs(" rebuilt from the manifest\n", out);
         return;
@@ -65,8 +65,8 @@ static void tell(struct repair *r, const char *name, const char *part, const str
         jout_int(&r->j, "first", s->lo - t->offset);
         jout_int(&r->j, "end", s->hi - t->offset);
     }
-    if (cure)
-        jout_text(&r->j, "from", *cure ? cure : NULL);
+    if (copy)
+        jout_text(&r->j, "from", *copy ? copy : NULL);
     jout_close(&r->j, '}');
 }
 
@@ -123,10 +123,10 @@ static void tell_all_lost(struct repair *r)
 /* What cannot be looked at and is nowhere else may be good: it is not called lost. */
 static int check_refused(const struct repair *r, struct err *err)
 {
-    for (int64_t i = 0; i < r->x->wounds; i++) {
-        if (!r->x->wound[i].refused)
+    for (int64_t i = 0; i < r->x->damages; i++) {
+        if (!r->x->damage[i].refused)
             continue;
-        wound_say(r->x, &r->x->wound[i], err);
+        damage_report(r->x, &r->x->damage[i], err);
         if (err->code == ERR_SYS)
             return -1;
     }
@@ -135,20 +135,20 @@ static int check_refused(const struct repair *r, struct err *err)
 
 static void tell_rebuilt(struct repair *r)
 {
-    for (int64_t i = 0; i < r->x->wounds; i++) {
-        const struct wound *w = &r->x->wound[i];
-        char *name = checkup_name(r->x, w->file, w->copy), *cure = wound_cure(r->x, w);
+    for (int64_t i = 0; i < r->x->damages; i++) {
+        const struct damage *w = &r->x->damage[i];
+        char *name = checkup_name(r->x, w->file, w->copy), *copy = damage_find_copy(r->x, w);
         struct span s = {0};
-        if (w->kind == WOUND_BLOCK) {
+        if (w->kind == DAMAGE_BLOCK) {
             const struct ckpt_block *b = &r->c->block[w->block];
             s = (struct span){b->file, b->tensor, b->state, b->lo, b->hi};
         }
-        tell(r, name, w->kind == WOUND_HEADER ? " header" : "",
-             w->kind == WOUND_BLOCK ? &s : NULL, cure ? cure : "");
+        tell(r, name, w->kind == DAMAGE_HEADER ? " header" : "",
+             w->kind == DAMAGE_BLOCK ? &s : NULL, copy ? copy : "");
         mem_free(name);
-        mem_free(cure);
+        mem_free(copy);
     }
-    if (r->x->wounds == 0 && !r->json)
+    if (r->x->damages == 0 && !r->json)
         fputs("nothing is damaged: wrote an exact copy\n", r->out);
 }
 
@@ -192,7 +192,7 @@ static int take_header(void *arg, int file, char **out, int64_t *out_bytes, stru
 static int move_blocks(struct repair *r, const struct io_dir *dir, struct err *err)
 {
     struct ckpt *c = r->c;
-    struct moves m = {.means = r->means, .head = take_header, .heads = r};
+    struct moves m = {.options = r->options, .head = take_header, .heads = r};
 
     moves_add_ckpt(&m, c);
     for (int f = 0; f < c->files; f++)
@@ -210,7 +210,8 @@ static int move_blocks(struct repair *r, const struct io_dir *dir, struct err *e
 static int put_small(const struct repair *r, const struct io_dir *dir, struct err *err)
 {
     struct ckpt *c = r->c;
-    const struct ckpt_limits *limits = r->means->limits ? r->means->limits : &ckpt_limits_usual;
+    const struct ckpt_limits *limits =
+        r->options->limits ? r->options->limits : &ckpt_limits_usual;
     char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), *text = NULL;
     int64_t bytes = 0;
     int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
@@ -263,25 +264,25 @@ static int repair(struct repair *r, struct io_dir *dir, struct err *err)
     return rc;
 }
 
-int shard_repair(const char *from, const struct shard_means *means, int json, FILE *out,
+int shard_repair(const char *from, const struct shard_options *options, int json, FILE *out,
                  struct shard_target to, int *lost, struct err *err)
 {
     struct ckpt c;
     struct checkup x = {0};
-    struct repair r = {.means = means, .json = json, .out = out, .x = &x, .c = &c};
+    struct repair r = {.options = options, .json = json, .out = out, .x = &x, .c = &c};
 
     if (!ckpt_is(from))
         return err_set(err, ERR_ABSENT,
                        "'%s' has no manifest.json, no copy of one and no latest, expected a "
                        "checkpoint or a run's folder",
                        from);
-    if (ckpt_open_any(&c, from, means->limits ? means->limits : &ckpt_limits_usual, 1, err))
+    if (ckpt_open_any(&c, from, options->limits ? options->limits : &ckpt_limits_usual, 1, err))
         return -1;
     struct io_dir dir = {.fd = -1};
     /* The target is taken first: one that is refused is so before all is read. */
     int rc = shard_check_apart(from, to.dir, 0, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
-                     checkup_run(&x, &c, 0, means, err) || check_refused(&r, err) ||
+                     checkup_run(&x, &c, 0, options, err) || check_refused(&r, err) ||
                      repair(&r, &dir, err)
                  ? -1
                  : 0;

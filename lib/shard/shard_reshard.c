@@ -49,10 +49,10 @@ static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
     return rc;
 }
 
-static int move_states(struct ckpt *c, const struct shard_means *means,
+static int move_states(struct ckpt *c, const struct shard_options *options,
                        const struct shard_cut *cut, const struct io_dir *dir, struct err *err)
 {
-    struct moves m = {.means = means};
+    struct moves m = {.options = options};
 
     moves_add_ckpt(&m, c);
     for (int64_t b = 0; b < c->blocks; b++)
@@ -81,7 +81,7 @@ static int fill_folder(struct ckpt *c, const struct shard_resharding *what,
     }
     layout_init(&layout, what->groups);
     int rc = copy_source(c, dir, cut.converted, &source, err) ||
-                     move_states(c, &what->means, &cut, dir, err)
+                     move_states(c, &what->options, &cut, dir, err)
                  ? -1
                  : 0;
     mem_free(source.item);
@@ -95,7 +95,7 @@ int shard_reshard(const char *from, const struct shard_resharding *what, struct 
     struct ckpt c;
     struct io_dir dir;
 
-    if (ckpt_open(&c, from, what->means.limits, err))
+    if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
     int rc = check_plan(&c, what->model, err) ||
                      ckpt_check_copies(what->groups, what->copies, err) ||
@@ -107,8 +107,8 @@ int shard_reshard(const char *from, const struct shard_resharding *what, struct 
         int bad = fill_folder(&c, what, &dir, err);
         rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
-    if (what->means.healed)
-        *what->means.healed = c.healed;
+    if (what->options.healed)
+        *what->options.healed = c.healed;
     ckpt_close(&c);
     return rc;
 }

@@ -262,7 +262,8 @@ static int put_source(const struct io_dir *dir, struct filling *f, int converted
 static int move_weights(const struct io_dir *dir, struct filling *f,
                         const struct shard_cut *cut, struct err *err)
 {
-    struct moves m = {.means = &f->what->means, .stop = f->hf->stop, .make = make, .arg = f};
+    struct moves m = {
+        .options = &f->what->options, .stop = f->hf->stop, .make = make, .arg = f};
 
     for (int i = 0; i < read_files(f); i++) {
         moves_add_in(&m, read_file(f, i)->file_bytes);
@@ -354,7 +355,7 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
                        "the plan trains adapters, expected all or a part of the model for the "
                        "optimizer state in '%s'",
                        what->optimizer);
-    if (optim_open(&f->optim, what->optimizer, what->means.limits, shape->model, err))
+    if (optim_open(&f->optim, what->optimizer, what->options.limits, shape->model, err))
         return -1;
     for (int s = 0; s < OPTIM_STATES; s++) {
         struct ckpt_state *state = &shape->state[shape->states++];
@@ -392,8 +393,8 @@ int shard_split(const char *from, const struct shard_splitting *what, struct sha
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
     layout_init(&layout, what->groups);
-    if (hf_open(&hf, from, what->means.limits, err) ||
-        folder_list(&f.folder, &hf, what->means.limits, err) ||
+    if (hf_open(&hf, from, what->options.limits, err) ||
+        folder_list(&f.folder, &hf, what->options.limits, err) ||
         pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||

@@ -33,27 +33,27 @@ static void put_block(struct report *r, const struct ckpt *c, const struct ckpt_
     jout_int(&r->j, "end", b->hi - t->offset);
 }
 
-/* Whether the wound can be healed, and from what. */
-static void put_cure(struct report *r, const struct checkup *x, const struct wound *w)
+/* Whether the damage can be healed, and from what. */
+static void put_copy(struct report *r, const struct checkup *x, const struct damage *w)
 {
-    char *cure = wound_cure(x, w);
-    int known = w->kind == WOUND_HEADER && checkup_make_header(x->c, w->file, NULL, NULL);
+    char *copy = damage_find_copy(x, w);
+    int known = w->kind == DAMAGE_HEADER && checkup_make_header(x->c, w->file, NULL, NULL);
 
     if (r->json) {
-        jout_bool(&r->j, "repairable", known || cure != NULL);
-        jout_text(&r->j, "repair_from", cure);
-    } else if (cure) {
-        fprintf(r->out, "; can be repaired from '%s'", cure);
+        jout_bool(&r->j, "repairable", known || copy != NULL);
+        jout_text(&r->j, "repair_from", copy);
+    } else if (copy) {
+        fprintf(r->out, "; can be repaired from '%s'", copy);
     } else if (known) {
         fprintf(r->out, "; can be repaired from the manifest");
     } else if (x->c->copies) {
         fprintf(r->out, "; no copy is good: it is lost");
     }
-    mem_free(cure);
+    mem_free(copy);
 }
 
 /* Content: a line of the answer, 0.  Anything else: -1.  w is NULL outside a checkpoint. */
-static int judge(struct report *r, const struct checkup *x, const struct wound *w,
+static int judge(struct report *r, const struct checkup *x, const struct damage *w,
                  const struct err *err)
 {
     if (err->code != ERR_INPUT && err->code != ERR_MISMATCH && err->code != ERR_ABSENT)
@@ -62,7 +62,7 @@ static int judge(struct report *r, const struct checkup *x, const struct wound *
     if (!r->json) {
         fputs(err->text, r->out);
         if (w)
-            put_cure(r, x, w);
+            put_copy(r, x, w);
         fputc('\n', r->out);
         return 0;
     }
@@ -70,10 +70,10 @@ static int judge(struct report *r, const struct checkup *x, const struct wound *
     jout_text(&r->j, "text", err->text);
     jout_text(&r->j, "file", err->file[0] ? err->file : NULL);
     jout_text(&r->j, "tensor", err->key[0] ? err->key : NULL);
-    if (w && w->kind == WOUND_BLOCK)
+    if (w && w->kind == DAMAGE_BLOCK)
         put_block(r, x->c, &x->c->block[w->block]);
     if (w)
-        put_cure(r, x, w);
+        put_copy(r, x, w);
     jout_close(&r->j, '}');
     return 0;
 }
@@ -84,18 +84,18 @@ static int verify_ckpt(struct report *r, const char *path, const struct ckpt_lim
 {
     struct ckpt c;
     struct checkup x;
-    struct shard_means means = {.buffer = BUFFER};
+    struct shard_options options = {.buffer = BUFFER};
 
     if (ckpt_open_any(&c, path, limits, 1, err))
         /* That there is no manifest is news: there was one, or none could be looked at. */
         return err->code == ERR_ABSENT ? -1 : judge(r, NULL, NULL, err);
-    int rc = checkup_run(&x, &c, quick, &means, err);
+    int rc = checkup_run(&x, &c, quick, &options, err);
     if (rc == 0) {
         r->bytes = x.bytes;
         r->files = x.files;
-        for (int64_t i = 0; rc == 0 && i < x.wounds; i++) {
-            wound_say(&x, &x.wound[i], err);
-            rc = judge(r, &x, &x.wound[i], err);
+        for (int64_t i = 0; rc == 0 && i < x.damages; i++) {
+            damage_report(&x, &x.damage[i], err);
+            rc = judge(r, &x, &x.damage[i], err);
         }
         checkup_release(&x);
     }

@@ -353,7 +353,7 @@ static void test_manifest_hostile(void **state)
 /* A run's checkpoint has no source: its params become a folder with the model's tensors. */
 static void test_merge_of_a_run(void **state)
 {
-    const struct shard_merging what = {.means = {.buffer = 64 << 20}};
+    const struct shard_merging what = {.options = {.buffer = 64 << 20}};
     struct fixture f;
     struct err err;
     struct weights w;
@@ -438,12 +438,12 @@ static void test_reshard(void **state)
             .model = &f.model,
             .groups = &g,
             .strategy = "GNI",
-            .means = {.buffer = 1 << 20, .jobs = i % 4, .limits = &limits}};
+            .options = {.buffer = 1 << 20, .jobs = i % 4, .limits = &limits}};
         sprintf(to, "%s-new", f.dir);
         assert_int_equal(shard_reshard(f.dir, &what, (struct shard_target){to, 0}, &err), -1);
         assert_string_equal(err.text, "stopped, nothing was written");
         assert_int_equal(access(to, F_OK), -1);
-        what.means.limits = NULL;
+        what.options.limits = NULL;
         assert_int_equal(shard_reshard(f.dir, &what, (struct shard_target){to, 0}, &err), 0);
         assert_int_equal(ckpt_open(&c, to, NULL, &err), 0);
         assert_string_equal(c.strategy, "GNI");

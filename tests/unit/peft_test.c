@@ -49,11 +49,11 @@ static void begin(struct fixture *f, int i, const char *lora)
     assert_int_equal(groups_parse(&f->groups, "[3,2]", &err), 0);
     f->adapter = io_join(cases[i].folder, "adapter");
     f->what = (struct shard_splitting){.model = &f->model,
-                                      .groups = &f->groups,
-                                      .strategy = "IIG",
-                                      .adapter = f->adapter,
-                                      .seed = 1,
-                                      .means = {.buffer = 64 << 20}};
+                                       .groups = &f->groups,
+                                       .strategy = "IIG",
+                                       .adapter = f->adapter,
+                                       .seed = 1,
+                                       .options = {.buffer = 64 << 20}};
 }
 
 static void end(struct fixture *f)
@@ -86,8 +86,9 @@ static void merge(struct fixture *f, const char *name, int fuse, const char *to)
     struct err err;
     char *from = in(f, name), *dir = in(f, to);
 
-    if (shard_merge(from, &(struct shard_merging){.fuse = fuse, .means = {.buffer = 64 << 20}},
-                   (struct shard_target){dir, 0}, &err))
+    if (shard_merge(from,
+                    &(struct shard_merging){.fuse = fuse, .options = {.buffer = 64 << 20}},
+                    (struct shard_target){dir, 0}, &err))
         fail_msg("%s", err.text);
     mem_free(from);
     mem_free(dir);
@@ -364,8 +365,8 @@ static void test_refused_tensors(void **state)
     split(&f, 0, "ckpt");
     char *from = in(&f, "ckpt");
     assert_int_equal(
-        shard_merge(from, &(struct shard_merging){.fuse = 1, .means = {.buffer = 64 << 20}},
-                   (struct shard_target){to, 0}, &err),
+        shard_merge(from, &(struct shard_merging){.fuse = 1, .options = {.buffer = 64 << 20}},
+                    (struct shard_target){to, 0}, &err),
         -1);
     assert_words(err.text, "no adapters");
     merge(&f, "ckpt", 0, "back"); /* frozen or not, what was split comes back */

@@ -45,7 +45,7 @@ struct trial {
     int64_t at[PIECES + 1];
     char bad[PIECES][PATHS]; /* this path does not give the piece */
     struct moves move;
-    struct shard_means means;
+    struct shard_options options;
     int holes;
     int64_t told, all;
     enum err_code loss; /* what `lost` is to be told */
@@ -325,13 +325,13 @@ static void check(const struct trial *t)
             path = (first + k) % file->paths;
         else
             break;
-    assert_non_null(strstr(t->move.wound.text, file->path[path]));
+    assert_non_null(strstr(t->move.damage.text, file->path[path]));
 }
 
 static void plan(struct trial *t, int files)
 {
-    t->means.ear = t;
-    t->move = (struct moves){.means = &t->means,
+    t->options.progress_arg = t;
+    t->move = (struct moves){.options = &t->options,
                              .in = {.files = files, .file = t->in.file},
                              .out = {.files = files, .file = t->out.file},
                              .from = t->from,
@@ -349,10 +349,10 @@ static void trial_init(struct trial *t, uint64_t seed, int64_t piece_max)
 {
     *t = (struct trial){.seed = seed};
     plan(t, FILES);
-    t->means.tell = tell;
+    t->options.progress = tell;
     draw_from(t, piece_max);
     draw_to(t, 3 * piece_max);
-    t->means.jobs = 1 + (int)draw(t, 5);
+    t->options.jobs = 1 + (int)draw(t, 5);
     t->holes = (int)draw(t, 2);
     put_in(t);
     expect(t);
@@ -392,14 +392,14 @@ static void move_one(uint64_t seed, int64_t piece_max)
     damage(&t);
     int64_t least = least_buffer(&t);
     if (least > 1) {
-        t.means.buffer = least - 1;
+        t.options.buffer = least - 1;
         snprintf(text, sizeof text, "buffer of %" PRId64 " bytes, at least %" PRId64, least - 1,
                  least);
         assert_int_equal(run(&t, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
         assert_words(err.text, text);
     }
-    t.means.buffer = draw(&t, 2) ? least : least + draw(&t, 4 * piece_max);
+    t.options.buffer = draw(&t, 2) ? least : least + draw(&t, 4 * piece_max);
     if (run(&t, &err))
         fail_msg("seed %" PRIu64 ": %s", seed, err.text);
     check(&t);
@@ -425,8 +425,8 @@ static void plain_init(struct trial *t)
     plan(t, 1);
     t->move.froms = 2;
     t->move.tos = 3;
-    t->means.buffer = 1000;
-    t->means.jobs = 2;
+    t->options.buffer = 1000;
+    t->options.jobs = 2;
     t->bytes = mem_new(300, 1);
     for (int i = 0; i < 300; i++)
         t->bytes[i] = (unsigned char)(1 + i % 255);
