@@ -1,179 +1,126 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how a baseline is read: paro-baseline/2 (paro-baseline(5)).  Its last line is the
- * checksum of all before it, so that half of a file is none, and nobody mends one by hand.
- */
+/* Knows what is in a baseline, paro-baseline/2 (paro-baseline(5)), and how samples make one. */
+#include "health/health_baseline.h"
+
+#include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
-#include "base/yaml.h"
-#include "health/health_baseline.h"
-#include "health/health_sum.h"
+#include "health/health_look.h"
 
-#define FORMAT "paro-baseline/2"
+/* ---- the file ---- */
 
-struct doc_port {
-    char *host, *ranks, *out_Bps, *out_spread, *in_Bps, *in_spread, *latency_s;
-};
+#define B struct health_baseline
+static const struct health_field head[] = {
+    HEALTH_WHOLE(B, when_s, "when_s", 0, INT64_C(1) << 40),
+    HEALTH_ONE(B, gpu, "device", HEALTH_TYPE_WORD, .word = "cuda"),
+    {0}};
 
-struct doc_path {
-    char *path, *ratio;
-};
+#define E struct health_expected
+/* The rates of paro-topology(5); the spread of a sample that deviates by itself is 1. */
+static const struct health_field port_fields[] = {
+    HEALTH_TEXT(E, host, "host", HEALTH_TYPE_NAME),
+    HEALTH_WHOLE(E, ranks, "ranks", 1, INT32_MAX),
+    HEALTH_REAL(E, Bps[HEALTH_OUT], "out_Bps", 1, 1e25),
+    HEALTH_REAL(E, spread[HEALTH_OUT], "out_spread", 0, 1),
+    HEALTH_REAL(E, Bps[HEALTH_IN], "in_Bps", 1, 1e25),
+    HEALTH_REAL(E, spread[HEALTH_IN], "in_spread", 0, 1),
+    HEALTH_REAL(E, latency_s, "latency_s", 0, 1e9),
+    {0}};
 
-struct doc {
-    char *format, *when_s, *device, *checksum;
-    struct doc_port *ports;
-    unsigned ports_count;
-    struct doc_path *paths;
-    unsigned paths_count;
-};
+static const struct health_field path_fields[] = {
+    HEALTH_WHOLE(struct health_ratio, path, "path", 0, HEALTH_PATHS - 1),
+    HEALTH_REAL(struct health_ratio, ratio, "ratio", 1e-3, 1e3),
+    {0}};
 
-enum { NUMBER_BYTES = 40, HOST_BYTES = 255, HOSTS_MOST = 1 << 20 };
-static const char tail[] = "\nchecksum: ";
-
-#define TEXT(struct_, member_, most_)                                                          \
-    CYAML_FIELD_STRING_PTR(#member_, CYAML_FLAG_POINTER, struct struct_, member_, 1, most_)
-
-static const cyaml_schema_field_t port_fields[] = {
-    TEXT(doc_port, host, HOST_BYTES),         TEXT(doc_port, out_Bps, NUMBER_BYTES),
-    TEXT(doc_port, out_spread, NUMBER_BYTES), TEXT(doc_port, in_Bps, NUMBER_BYTES),
-    TEXT(doc_port, in_spread, NUMBER_BYTES),  TEXT(doc_port, ranks, NUMBER_BYTES),
-    TEXT(doc_port, latency_s, NUMBER_BYTES),  CYAML_FIELD_END,
-};
-static const cyaml_schema_field_t path_fields[] = {
-    TEXT(doc_path, path, NUMBER_BYTES), TEXT(doc_path, ratio, NUMBER_BYTES), CYAML_FIELD_END};
-static const cyaml_schema_value_t path_schema = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_path, path_fields)};
-static const cyaml_schema_value_t port_schema = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct doc_port, port_fields)};
-static const cyaml_schema_field_t doc_fields[] = {
-    TEXT(doc, format, NUMBER_BYTES),
-    TEXT(doc, when_s, NUMBER_BYTES),
-    CYAML_FIELD_STRING_PTR("device", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc,
-                           device, 1, NUMBER_BYTES),
-    TEXT(doc, checksum, NUMBER_BYTES),
-    CYAML_FIELD_SEQUENCE("paths", CYAML_FLAG_POINTER, struct doc, paths, &path_schema, 1,
-                         HEALTH_PATHS),
-    CYAML_FIELD_SEQUENCE("ports", CYAML_FLAG_POINTER, struct doc, ports, &port_schema, 1,
-                         HOSTS_MOST),
-    CYAML_FIELD_END,
-};
-static const cyaml_schema_value_t schema = {
-    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct doc, doc_fields)};
-
-int health_baseline_find(const struct health_baseline *b, const char *host)
+static const char *check_path(void *whole, void *item, const char **key)
 {
-    for (int k = 0; k < b->hosts; k++)
-        if (strcmp(b->host[k], host) == 0)
-            return k;
-    return -1;
+    const struct health_ratio *p = item;
+    double *ratio = &((struct health_baseline *)whole)->path_ratio[p->path];
+
+    *key = "path";
+    if (*ratio > 0)
+        return "is there a second time, expected each path once";
+    *ratio = p->ratio;
+    return NULL;
 }
 
-/* "ports[3].out_Bps" and its like. */
-static int number(const struct yaml *y, int k, const char *key, const char *text, double lo,
-                  double hi, double *out, struct err *err)
-{
-    char path[64];
+static const struct health_kind kinds[] = {{.key = "path",
+                                            .list = "paths",
+                                            .field = path_fields,
+                                            HEALTH_LISTED(B, paths),
+                                            .most = HEALTH_PATHS,
+                                            .check = check_path},
+                                           {.key = "host",
+                                            .list = "ports",
+                                            .field = port_fields,
+                                            HEALTH_ITEMS(B, port, hosts, room),
+                                            .most = 1 << 20,
+                                            .unique = 1},
+                                           {0}};
 
-    snprintf(path, sizeof path, "ports[%d].%s", k, key);
-    return yaml_f64(y, path, text, lo, hi, out, err);
+const struct health_store health_baseline_store = {.format = "paro-baseline/2",
+                                                   .yaml = 1,
+                                                   .bytes_most = 256 << 20,
+                                                   .head = head,
+                                                   .kind = kinds};
+
+static int finish(struct health_baseline *b, const char *name, int rc, struct err *err)
+{
+    if (rc == 0 && (b->hosts == 0 || b->paths.count == 0))
+        rc = err_at(err, name, 0, b->hosts ? "paths" : "ports", "is empty");
+    if (rc)
+        health_baseline_release(b);
+    return rc;
 }
 
-static int read_port(struct health_baseline *b, const struct yaml *y, int k,
-                     const struct doc_port *from, struct err *err)
+int health_baseline_read(struct health_baseline *b, const char *path, struct err *err)
 {
-    char path[64];
-    int64_t ranks = 0;
-
-    b->host[b->hosts++] = mem_dup(from->host);
-    snprintf(path, sizeof path, "ports[%d].ranks", k);
-    if (yaml_i64(y, path, from->ranks, 1, INT32_MAX, &ranks, err) ||
-        number(y, k, "latency_s", from->latency_s, 0, 1e9, &b->latency_s[k], err))
-        return -1;
-    b->ranks[k] = (int)ranks;
-    /* The rates of paro-topology(5); a sample that deviates by itself says nothing. */
-    return number(y, k, "out_Bps", from->out_Bps, 1, 1e25, &b->Bps[k][HEALTH_OUT], err) ||
-                   number(y, k, "in_Bps", from->in_Bps, 1, 1e25, &b->Bps[k][HEALTH_IN], err) ||
-                   number(y, k, "out_spread", from->out_spread, 0, 1, &b->spread[k][HEALTH_OUT],
-                          err) ||
-                   number(y, k, "in_spread", from->in_spread, 0, 1, &b->spread[k][HEALTH_IN],
-                          err)
-               ? -1
-               : 0;
+    *b = (struct health_baseline){0};
+    return finish(b, path, health_store_read(&health_baseline_store, path, b, err), err);
 }
 
-/* What paths of a class have beside the commonest. */
-static int read_path(struct health_baseline *b, const struct yaml *y, int i,
-                     const struct doc_path *from, struct err *err)
+int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
+                          int64_t bytes, struct err *err)
 {
-    char path[64];
-    int64_t class = 0;
+    *b = (struct health_baseline){0};
+    return finish(b, name,
+                  health_store_parse(&health_baseline_store, name, text, bytes, b, err), err);
+}
 
-    snprintf(path, sizeof path, "paths[%d].path", i);
-    if (yaml_i64(y, path, from->path, 0, HEALTH_PATHS - 1, &class, err))
-        return -1;
-    if (b->path_ratio[class] > 0)
-        return yaml_fail(y, path, err, "is %d a second time, expected each path once",
-                         (int)class);
-    snprintf(path, sizeof path, "paths[%d].ratio", i);
-    return yaml_f64(y, path, from->ratio, 1e-3, 1e3, &b->path_ratio[class], err);
+void health_baseline_release(struct health_baseline *b)
+{
+    mem_free(b->port);
+    mem_free(b->paths.at);
+    *b = (struct health_baseline){0};
 }
 
 /* ---- hosts by name ---- */
 
-static int by_name_then_place(const void *a, const void *b)
+static int by_host(const void *a, const void *b)
 {
-    char *const *x = *(char **const *)a, *const *y = *(char **const *)b;
-    int order = strcmp(*x, *y);
-
-    return order ? order : (x > y) - (x < y);
-}
-
-/* Sorted, since a file may list more hosts than can be compared each with each. */
-static char ***sort_hosts(const struct health_baseline *b)
-{
-    char ***sorted = mem_new((size_t)b->hosts + 1, sizeof *sorted);
-
-    for (int k = 0; k < b->hosts; k++)
-        sorted[k] = &b->host[k];
-    qsort(sorted, (size_t)b->hosts, sizeof *sorted, by_name_then_place);
-    return sorted;
-}
-
-static int check_hosts(const struct health_baseline *b, const struct yaml *y, struct err *err)
-{
-    char ***sorted = sort_hosts(b), path[64];
-    int rc = 0;
-
-    for (int k = 1; rc == 0 && k < b->hosts; k++) {
-        if (strcmp(*sorted[k - 1], *sorted[k]))
-            continue;
-        snprintf(path, sizeof path, "ports[%d].host", (int)(sorted[k] - b->host));
-        rc = yaml_fail(y, path, err, "is '%s' a second time, expected each host once",
-                       *sorted[k]);
-    }
-    mem_free(sorted);
-    return rc;
+    return strcmp((*(const struct health_expected *const *)a)->host,
+                  (*(const struct health_expected *const *)b)->host);
 }
 
 int *health_baseline_places(const struct health_baseline *b, const struct health_data *d)
 {
-    char ***sorted = sort_hosts(b);
+    const struct health_expected **sorted = mem_new((size_t)b->hosts + 1, sizeof *sorted);
     int *place = mem_new((size_t)d->hosts, sizeof *place);
+    struct health_expected wanted;
+    const struct health_expected *key = &wanted;
 
+    for (int k = 0; k < b->hosts; k++)
+        sorted[k] = &b->port[k];
+    qsort(sorted, (size_t)b->hosts, sizeof *sorted, by_host);
     for (int k = 0; k < d->hosts; k++) {
-        int lo = 0, hi = b->hosts;
-        while (lo < hi) {
-            int half = lo + (hi - lo) / 2;
-            if (strcmp(*sorted[half], d->host[k].name) < 0)
-                lo = half + 1;
-            else
-                hi = half;
-        }
-        place[k] = lo < b->hosts && strcmp(*sorted[lo], d->host[k].name) == 0
-                       ? (int)(sorted[lo] - b->host)
-                       : -1;
+        memcpy(wanted.host, d->host[k].name, sizeof wanted.host);
+        const struct health_expected *const *found =
+            bsearch(&key, sorted, (size_t)b->hosts, sizeof *sorted, by_host);
+        place[k] = found ? (int)(*found - b->port) : -1;
     }
     mem_free(sorted);
     return place;
@@ -191,7 +138,6 @@ int health_baseline_check(const struct health_baseline *b, const struct health_d
             "the baseline is of the memory of %s, expected that of %s (--learn%s makes a"
             " new one)",
             memory[b->gpu], memory[gpu], gpu ? " --device cuda" : "");
-
     for (int k = 0; rc == 0 && k < d->hosts; k++) {
         const struct health_host *h = &d->host[k];
         if (place[k] < 0)
@@ -199,105 +145,172 @@ int health_baseline_check(const struct health_baseline *b, const struct health_d
                          "the baseline has no host '%s', expected every host that is checked"
                          " (--learn makes a new one)",
                          h->name);
-        else if (b->ranks[place[k]] != h->ranks)
+        else if (b->port[place[k]].ranks != h->ranks)
             rc = err_set(err, ERR_MISMATCH,
                          "the baseline has host '%s' with %d ranks, found %d: it is of another"
                          " run (--learn makes a new one)",
-                         h->name, b->ranks[place[k]], h->ranks);
+                         h->name, b->port[place[k]].ranks, h->ranks);
     }
     mem_free(place);
     return rc;
 }
 
-/* ---- the file ---- */
+/* ---- learning ---- */
 
-static int check_sum(const struct yaml *y, struct err *err)
+/* Four digits: more are not known. */
+static double round_4(double v)
 {
-    /* tail, 32 digits, newline */
-    int64_t before = y->bytes - (int64_t)(sizeof tail - 1) - 33;
-    char hex[HEALTH_SUM];
+    char text[40];
 
-    if (before < 0 || memcmp(y->text + before, tail, sizeof tail - 1) ||
-        y->text[y->bytes - 1] != '\n')
-        return err_at(err, y->name, 0, NULL,
-                      "does not end with its checksum: it is no baseline, or cut short");
-    health_sum(y->text, before + 1, hex);
-    if (memcmp(hex, y->text + y->bytes - 33, 32))
-        return err_at(err, y->name, 0, NULL, "is damaged: its checksum is not %s", hex);
-    return 0;
+    snprintf(text, sizeof text, "%.3e", v);
+    return strtod(text, NULL);
 }
 
-static int read_parts(struct health_baseline *b, const struct yaml *y, const struct doc *doc,
-                      struct err *err)
+/* Each sample as it would be on the most common class; a port is what it is in a verdict. */
+static void learn_rates(struct health_baseline *b, const struct health_data *d,
+                        const double rate[HEALTH_PATHS], int commonest)
 {
-    if (yaml_i64(y, "when_s", doc->when_s, 0, INT64_C(1) << 40, &b->when_s, err))
-        return -1;
-    if (doc->device && strcmp(doc->device, "cuda"))
-        return yaml_fail(y, "device", err, "is '%s', expected cuda, or no device", doc->device);
-    b->gpu = doc->device != NULL;
-    b->host = mem_new(doc->ports_count, sizeof *b->host);
-    b->ranks = mem_new(doc->ports_count, sizeof *b->ranks);
-    b->Bps = mem_new(doc->ports_count, sizeof *b->Bps);
-    b->spread = mem_new(doc->ports_count, sizeof *b->spread);
-    b->latency_s = mem_new(doc->ports_count, sizeof *b->latency_s);
-    for (int i = 0; i < (int)doc->paths_count; i++)
-        if (read_path(b, y, i, &doc->paths[i], err))
-            return -1;
-    for (int k = 0; k < (int)doc->ports_count; k++)
-        if (read_port(b, y, k, &doc->ports[k], err))
-            return -1;
-    return check_hosts(b, y, err);
+    int(*pair)[2] = mem_new((size_t)d->samples.count + 1, sizeof *pair), n;
+    double *Bps = mem_new((size_t)d->samples.count + 1, sizeof *Bps);
+    struct health_ends e = {.ends = d->hosts,
+                            .ways = 2,
+                            .samples = d->samples.count,
+                            .pair = pair,
+                            .few = d->hosts <= HEALTH_PEERS_LEAST};
+
+    for (int i = 0; i < d->samples.count; i++) {
+        const struct health_sample *s = &d->samples.at[i];
+        pair[i][0] = s->src;
+        pair[i][1] = s->dst;
+        Bps[i] = s->Bps * rate[commonest] / rate[health_path(d, s->src, s->dst)];
+    }
+    health_ends_index(&e);
+    for (int k = 0; k < d->hosts; k++)
+        for (int way = 0; way < 2; way++) {
+            double v = e.few ? health_ends_best(&e, k, way, Bps, &n)
+                             : health_ends_median(&e, k, way, Bps, &n);
+            double share = n ? health_ends_deviation(&e, k, way, Bps) / v : 0;
+            b->port[k].Bps[way] = n ? round_4(fmax(1, v)) : 1;
+            b->port[k].spread[way] = round_4(fmin(1, share));
+        }
+    health_ends_release(&e);
+    mem_free(pair);
+    mem_free(Bps);
 }
 
-static int read_doc(struct health_baseline *b, const struct yaml *y, struct err *err)
+static void learn_latencies(struct health_baseline *b, const struct health_data *d)
 {
-    struct health_baseline new = {0};
-    struct doc *doc = NULL;
+    int(*pair)[2] = mem_new((size_t)d->latencies.count + 1, sizeof *pair), n;
+    double *speed = mem_new((size_t)d->latencies.count + 1, sizeof *speed);
+    struct health_ends e = {
+        .ends = d->hosts, .ways = 1, .samples = d->latencies.count, .pair = pair};
 
-    if (yaml_format(y, FORMAT, err) || check_sum(y, err) ||
-        yaml_load(y, &schema, (void **)&doc, err))
-        return -1;
-    int rc = read_parts(&new, y, doc, err);
-    yaml_drop(&schema, doc);
-    if (rc == 0)
-        *b = new;
-    else
-        health_baseline_release(&new);
+    for (int i = 0; i < d->latencies.count; i++) {
+        pair[i][0] = d->latencies.at[i].src;
+        pair[i][1] = d->latencies.at[i].dst;
+        speed[i] = 1 / d->latencies.at[i].s;
+    }
+    health_ends_index(&e);
+    for (int k = 0; k < d->hosts; k++) {
+        double v = d->hosts <= HEALTH_PEERS_LEAST ? health_ends_best(&e, k, 0, speed, &n)
+                                                  : health_ends_median(&e, k, 0, speed, &n);
+        b->port[k].latency_s = n ? round_4(1 / v) : 0;
+    }
+    health_ends_release(&e);
+    mem_free(pair);
+    mem_free(speed);
+}
+
+struct health_baseline health_baseline_learn(const struct health_data *d)
+{
+    struct health_baseline b = {
+        .when_s = d->when_s, .gpu = d->gpus.count > 0, .hosts = d->hosts};
+    double rate[HEALTH_PATHS];
+    int commonest = health_path_rates(d, NULL, rate);
+
+    b.port = mem_new((size_t)d->hosts, sizeof *b.port);
+    for (int k = 0; k < d->hosts; k++) {
+        memcpy(b.port[k].host, d->host[k].name, sizeof b.port[k].host);
+        b.port[k].ranks = d->host[k].ranks;
+    }
+    for (int i = 0; i < HEALTH_PATHS; i++)
+        if (rate[i] > 0)
+            HEALTH_ADD(&b.paths) = (struct health_ratio){i, round_4(rate[i] / rate[commonest])};
+    if (b.paths.count == 0)
+        HEALTH_ADD(&b.paths) = (struct health_ratio){0, 1};
+    learn_rates(&b, d, rate, commonest);
+    learn_latencies(&b, d);
+    return b;
+}
+
+void health_baseline_print(const struct health_data *d, FILE *out)
+{
+    struct health_baseline b = health_baseline_learn(d);
+
+    health_store_print(&health_baseline_store, &b, out);
+    health_baseline_release(&b);
+}
+
+/* The port that would change most, in words. */
+static void describe_change(const struct health_data *d, const struct health_baseline *new,
+                            const char *path, struct err *err)
+{
+    struct health_baseline old;
+    double most = -1, was = 0, is = 0;
+    int host = 0, where = 0;
+
+    if (health_baseline_read(&old, path, err))
+        return;
+    if (health_baseline_check(&old, d, err) == 0) {
+        int *at = health_baseline_places(&old, d);
+        for (int k = 0; k < d->hosts; k++)
+            for (int way = 0; way < 2; way++) {
+                double a = old.port[at[k]].Bps[way], z = new->port[k].Bps[way];
+                if (fabs(log(z / a)) <= most)
+                    continue;
+                most = fabs(log(z / a));
+                host = k;
+                where = way;
+                was = a;
+                is = z;
+            }
+        mem_free(at);
+        err_set(err, ERR_MISMATCH,
+                "'%s' exists; the largest change is %s %s, from %.4g to %.4g GB/s", path,
+                d->host[host].name, where == HEALTH_OUT ? "out" : "in", was / 1e9, is / 1e9);
+    }
+    health_baseline_release(&old);
+}
+
+/* What stands at `path` and is no baseline, of whatever version, was not meant. */
+static int check_replaced(const char *path, struct err *err)
+{
+    static const char format[] = "format: paro-baseline/";
+    char first[sizeof format] = "";
+    FILE *f = fopen(path, "re");
+
+    if (!f)
+        return errno == ENOENT ? 0 : err_sys(err, "cannot read '%s'", path);
+    size_t n = fread(first, 1, sizeof format - 1, f);
+    fclose(f);
+    if (n == sizeof format - 1 && strcmp(first, format) == 0)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "'%s' is not a baseline, expected one to replace, or a new name", path);
+}
+
+int health_baseline_write(const struct health_data *d, const char *path, int accept,
+                          struct err *err)
+{
+    struct health_baseline b = health_baseline_learn(d);
+    int rc = -1;
+
+    if (!accept && access(path, F_OK) == 0) {
+        describe_change(d, &b, path, err);
+        err_prefix(err, "expected --accept-baseline: ");
+    } else if (check_replaced(path, err) == 0) {
+        rc = health_store_write(&health_baseline_store, &b, path, accept, err);
+    }
+    health_baseline_release(&b);
     return rc;
-}
-
-int health_baseline_read(struct health_baseline *b, const char *path, struct err *err)
-{
-    struct yaml y;
-
-    if (yaml_read(&y, path, err))
-        return -1;
-    int rc = read_doc(b, &y, err);
-    yaml_release(&y);
-    return rc;
-}
-
-int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
-                          int64_t bytes, struct err *err)
-{
-    struct yaml y;
-    char *copy = mem_new((size_t)bytes + 1, 1);
-
-    memcpy(copy, text, (size_t)bytes);
-    yaml_take(&y, name, copy, bytes);
-    int rc = read_doc(b, &y, err);
-    yaml_release(&y);
-    return rc;
-}
-
-void health_baseline_release(struct health_baseline *b)
-{
-    for (int k = 0; k < b->hosts; k++)
-        mem_free(b->host[k]);
-    mem_free(b->host);
-    mem_free(b->ranks);
-    mem_free(b->Bps);
-    mem_free(b->spread);
-    mem_free(b->latency_s);
-    *b = (struct health_baseline){0};
 }

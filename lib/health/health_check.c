@@ -115,7 +115,7 @@ static int open_gpu(struct check *c, struct err *err)
     all = mem_new((size_t)w->ranks, sizeof *all);
     rc = world_allgather(w, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < w->ranks; r++)
-        health_data_add_gpu(c->data, &all[r]);
+        HEALTH_ADD(&c->data->gpus) = all[r];
     mem_free(all);
     return rc;
 }

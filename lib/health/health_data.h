@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 #include "base/err.h"
-#include "health/health_gpu.h"
+#include "base/mem.h"
+#include "health/health_name.h"
 
 /*
  * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
@@ -81,14 +82,21 @@ struct health_link { /* what a host's kernel tells of a port of its own */
 };
 
 struct health_host {
-    char *name;    /* owned, clean */
-    int ranks;     /* they count from the sum of the ranks of the hosts before it */
-    int leaf, pod; /* where it is plugged in, from 0; -1: not known */
-    double
-        drain_Bps; /* how fast its own queue towards the network empties while bytes wait in
+    char name[HEALTH_NAME]; /* clean */
+    int ranks;              /* they count from the sum of the ranks of the hosts before it */
+    int leaf, pod;          /* where it is plugged in, from 0; -1: not known */
+    double drain_Bps; /* how fast its own queue towards the network empties while bytes wait in
                       it (headers included); 0: none ever wait; -1: the kernel does not tell */
-    int silent;    /* does not answer */
-    char why[96];  /* why it could not measure, or "" */
+    int silent;       /* does not answer */
+    char why[96];     /* why it could not measure, or "" */
+};
+
+/* A rank's messages came from and went to this, through its host's memory. */
+struct health_gpu {
+    int index;        /* of its host's */
+    char name[64];    /* the model's */
+    int64_t wrong[2]; /* words that it, or the copy, made others: HEALTH_OUT: on their way to
+                         the host; HEALTH_IN: on their way from there */
 };
 
 #define HEALTH_LIST(type_, name_)                                                              \
@@ -97,11 +105,17 @@ struct health_host {
         int count;                                                                             \
         size_t room;                                                                           \
     } name_
+/* One item more at the end of a list, to be assigned to. */
+#define HEALTH_ADD(list_)                                                                      \
+    (*((list_)->at = mem_grow((list_)->at, &(list_)->room, (size_t)(list_)->count + 1,         \
+                              sizeof *(list_)->at),                                            \
+       &(list_)->at[(list_)->count++]))
 
 struct health_data {
     int hosts, ranks;
     struct health_host *host; /* [hosts], owned */
-    int own;                  /* the host that asks the others (rank 0's) */
+    size_t host_room;
+    int own; /* the host that asks the others (rank 0's) */
     HEALTH_LIST(struct health_sample, samples);
     HEALTH_LIST(struct health_rank_sample, rank_samples);
     HEALTH_LIST(struct health_latency, latencies);
@@ -124,15 +138,9 @@ struct health_data {
  */
 void health_data_init(struct health_data *d, int hosts, const char *const *name);
 void health_data_release(struct health_data *d);
-void health_data_add(struct health_data *d, struct health_sample s);
-void health_data_add_rank(struct health_data *d, struct health_rank_sample s);
-void health_data_add_latency(struct health_data *d, struct health_latency s);
 /* Words of one pair are added up; pairs beyond HEALTH_PAIRS_MOST count with the last one. */
 void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t words);
-void health_data_add_stall(struct health_data *d, struct health_stall s);
-void health_data_add_collective(struct health_data *d, struct health_collective s);
-void health_data_add_link(struct health_data *d, const struct health_link *l);
-void health_data_add_gpu(struct health_data *d, const struct health_gpu *g);
+void health_data_add_stall(struct health_data *d, struct health_stall s); /* as many */
 /* Of these bits of enum health_part, those that were asked for and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);
 int health_host_of_rank(const struct health_data *d, int rank);

@@ -112,7 +112,7 @@ static void add_ranks(struct run *r, int src, int dst, double Bps)
                 share = x->percent / 100;
         }
         s.Bps = Bps / ranks * share * (1 + 0.1 * rng_normal(r->f->seed, SHARE, r->at++));
-        health_data_add_rank(r->d, s);
+        HEALTH_ADD(&r->d->rank_samples) = s;
     }
 }
 
@@ -120,7 +120,7 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
 {
     double Bps = rate(r, src, dst);
 
-    health_data_add(r->d, (struct health_sample){src, dst, r->turns, stage, Bps});
+    HEALTH_ADD(&r->d->samples) = (struct health_sample){src, dst, r->turns, stage, Bps};
     add_ranks(r, src, dst, Bps);
     if (find_fault(r->f, HEALTH_FAULT_CORRUPT, src) &&
         rng_uniform(r->f->seed, WRONG, r->at) < 0.5)
@@ -173,7 +173,7 @@ static void add_latencies(struct run *r)
             }
             double s = latency_s * health_path(r->d, src, dst) / 2 + latency_s;
             s *= percent / 100 / chance(r, latency_noise);
-            health_data_add_latency(r->d, (struct health_latency){src, dst, s});
+            HEALTH_ADD(&r->d->latencies) = (struct health_latency){src, dst, s};
         }
 }
 
@@ -189,7 +189,7 @@ static void add_links(struct run *r)
                                 .packets = 1000000000,
                                 .since_s = 3600};
         l.flaps = find_fault(r->f, HEALTH_FAULT_FLAP, k) ? 6 : 0;
-        health_data_add_link(r->d, &l);
+        HEALTH_ADD(&r->d->links) = l;
     }
 }
 

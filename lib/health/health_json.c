@@ -67,7 +67,7 @@ static void put_port(struct jout *j, const struct health_told *t, int k, int way
 {
     const struct health_port *p = &t->v->port[k][way];
     const struct health_rate *r =
-        t->memory ? health_memory_find_rate(t->memory, t->d->host[k].name, way) : NULL;
+        t->memory ? health_memory_rate(t->memory, t->d->host[k].name, way) : NULL;
 
     jout_open(j, NULL, '{');
     jout_text(j, "host", t->d->host[k].name);

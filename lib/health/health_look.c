@@ -51,8 +51,8 @@ static int want_by_baseline(struct health_look *l, struct err *err)
     int *at = health_baseline_places(b, d);
     for (int k = 0; k < d->hosts; k++)
         for (int way = 0; way < 2; way++) {
-            l->want[k][way] = b->Bps[at[k]][way];
-            l->spread[k][way] = b->spread[at[k]][way] * 100;
+            l->want[k][way] = b->port[at[k]].Bps[way];
+            l->spread[k][way] = b->port[at[k]].spread[way] * 100;
         }
     mem_free(at);
     for (int i = 0; i < d->samples.count; i++) {

@@ -4,21 +4,13 @@
 
 #include "health/health_name.h"
 #include "health/health_nics.h"
+#include "health/health_store.h"
 #include "health/health_verdict.h"
 
 /*
- * What a check remembers from run to run, paro-health-state/1: a text of one line for each
- * thing, the last with a checksum of all before it.
- *
- *     paro-health-state/1
- *     run 17 1764000000 1763999700 node3 0d1b...   runs, last, last that measured, host, boot
- *     said 2 1763990000                            the last line that was printed
- *     nic eth0 0 1 1 ...                           as it was read last, and what it had
- *     loss eth0 1763999000 1                       of nic eth0: when, how many
- *     recent eth0 1763999700 12 4000               errors, packets
- *     problem 204 2 1 2 ... node3 eth0 - text
- *     rate node3 0 59.8e6 59.7e6
- *     sum 0123456789abcdef
+ * What a check remembers from run to run, JSON Lines (health_store.h): a head with the last run,
+ * then the host's network ports as they were read last, the problems that were reported, and
+ * the last rates of ports.
  */
 /* Of an event: HEALTH_EVENTS of them and what is new can be added up. */
 #define HEALTH_EVENT_MOST (INT64_MAX / HEALTH_EVENTS / 2)
@@ -57,10 +49,10 @@ struct health_rate { /* of a port of a host, the last runs', newest last */
 };
 
 struct health_memory {
-    char *path;    /* owned; NULL: nothing is remembered */
-    int lock;      /* -1: none */
-    int fresh;     /* there was nothing to remember */
-    char old[300]; /* with fresh: the state that could not be read, kept, or "" */
+    char *path;     /* owned; NULL: nothing is remembered */
+    int lock;       /* -1: none */
+    int fresh;      /* there was nothing to remember */
+    char old[4200]; /* with fresh: the state that could not be read, kept, or "" */
     int64_t runs, when_s, measured_s; /* the last run; the last that could measure; 0: none */
     char host[HEALTH_HOST_NAME], boot[HEALTH_BOOT_NAME];
     enum health_state said; /* the last line that was printed, and when; 0: never */
@@ -82,18 +74,13 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *nam
 int health_memory_save(const struct health_memory *m, struct err *err);
 void health_memory_close(struct health_memory *m);
 
-void health_memory_print(const struct health_memory *m, FILE *out);
-/* Into *m, whose path and lock stay.  `text` is changed. */
-int health_memory_parse(struct health_memory *m, const char *name, char *text, int64_t bytes,
-                        struct err *err);
+extern const struct health_store health_memory_store; /* its file */
 
 /* Now, or what was last: a clock that was put back by less than this is no state to come. */
 enum { HEALTH_CLOCK_SLACK_S = 300 };
 
 struct health_known *health_memory_nic(struct health_memory *m, const char *name); /* or NULL */
-struct health_known *health_memory_add_nic(struct health_memory *m, const char *name);
-const struct health_rate *health_memory_find_rate(const struct health_memory *m,
-                                                  const char *host, int way); /* or NULL */
-struct health_rate *health_memory_add_rate(struct health_memory *m, const char *host, int way);
+struct health_rate *health_memory_rate(const struct health_memory *m, const char *host,
+                                       int way); /* or NULL */
 
 #endif

@@ -188,7 +188,7 @@ static double *expect_latency(const struct health_data *d, const struct health_b
     for (int i = 0; b && i < n; i++) {
         const struct health_latency *s = &d->latencies.at[i];
         if (at[s->src] >= 0 && at[s->dst] >= 0)
-            want[i] = fmax(b->latency_s[at[s->src]], b->latency_s[at[s->dst]]);
+            want[i] = fmax(b->port[at[s->src]].latency_s, b->port[at[s->dst]].latency_s);
     }
     if (b && d->hosts >= HEALTH_HOSTS_ALONE)
         shift_latency(d, want, v);

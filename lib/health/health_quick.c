@@ -270,7 +270,7 @@ static void add_link(struct quick *q, const struct health_nic *n, const struct h
                             .since_s = g->since_s};
 
     snprintf(l.name, sizeof l.name, "%.*s", (int)sizeof l.name - 1, n->name);
-    health_data_add_link(q->d, &l);
+    HEALTH_ADD(&q->d->links) = l;
 }
 
 /* Neither well nor lost: what could not be read. */
@@ -441,8 +441,8 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     int64_t now_s = q->ops->now_s;
 
     if (!k) {
-        k = health_memory_add_nic(q->m, n->name);
-        k->want_up = n->real && had_link(n);
+        k = &HEALTH_ADD(&q->m->nics);
+        *k = (struct health_known){.want_up = n->real && had_link(n)};
     }
     const struct health_nic before = k->last;
     k->last = *n;

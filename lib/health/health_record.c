@@ -1,174 +1,254 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a record is written: paro-health/1, paro-health-record(5). */
-#include <inttypes.h>
-#include <stdlib.h>
+/* Knows what is in a record: paro-health/1, paro-health-record(5). */
+#include "health/health_record.h"
+
 #include <string.h>
 
-#include "base/io.h"
-#include "base/jout.h"
-#include "base/mem.h"
-#include "health/health_folder.h"
-#include "health/health_record.h"
-#include "health/health_sum.h"
+enum {
+    RANKS_MOST = 1 << 20,
+    SAMPLES_MOST = 1 << 22, /* 4096 ports 1024 times */
+    LINKS_MOST = 1 << 18,
+    ROUNDS_MOST = 1 << 24
+};
+/* Beyond what any port does, and what any run takes; what is 0 would be no sample. */
+#define RATE_MOST  1e25
+#define RATE_LEAST 1e-3
+#define TIME_MOST  1e9
+#define WORDS_MOST (INT64_C(1) << 48)
+#define WHEN_MOST  (INT64_C(1) << 40)
 
-static void put_parts(struct jout *j, const char *key, unsigned parts)
+/* ---- tables ---- */
+
+#define D struct health_data
+static const struct health_field head[] = {
+    HEALTH_WHOLE(D, when_s, "when_s", 0, WHEN_MOST),
+    HEALTH_ONE(D, level, "level", HEALTH_TYPE_LEVEL),
+    HEALTH_ONE(D, hosts, "hosts", HEALTH_TYPE_COUNT, .lo = 1, .hi = HEALTH_HOSTS_MOST),
+    HEALTH_WHOLE(D, own, "own", 0, HEALTH_HOSTS_MOST - 1),
+    HEALTH_WHOLE(D, seed, "seed", INT64_MIN, INT64_MAX),
+    HEALTH_WHOLE(D, rounds, "rounds", 0, ROUNDS_MOST),
+    HEALTH_WHOLE(D, wanted, "wanted", 0, ROUNDS_MOST),
+    HEALTH_ONE(D, asked, "asked", HEALTH_TYPE_PARTS),
+    HEALTH_ONE(D, done, "done", HEALTH_TYPE_PARTS),
+    HEALTH_REAL(D, seconds, "seconds", 0, TIME_MOST),
+    HEALTH_REAL(D, deadline_s, "deadline_s", 0, TIME_MOST),
+    HEALTH_ONE(D, capped, "capped", HEALTH_TYPE_WORD),
+    {0}};
+
+#define H struct health_host
+static const struct health_field host[] = {
+    HEALTH_TEXT(H, name, "host", HEALTH_TYPE_NAME),
+    HEALTH_WHOLE(H, ranks, "ranks", 1, RANKS_MOST),
+    HEALTH_WHOLE(H, leaf, "leaf", -1, INT32_MAX),
+    HEALTH_WHOLE(H, pod, "pod", -1, INT32_MAX),
+    HEALTH_REAL(H, drain_Bps, "drain_Bps", -1, RATE_MOST),
+    HEALTH_ONE(H, silent, "silent", HEALTH_TYPE_BOOL),
+    HEALTH_TEXT(H, why, "why", HEALTH_TYPE_TEXT),
+    {0}};
+
+#define L struct health_link
+static const struct health_field port[] = {
+    HEALTH_TEXT(L, name, "link", HEALTH_TYPE_NAME),
+    HEALTH_WHOLE(L, host, "of", 0, HEALTH_HOSTS_MOST - 1),
+    HEALTH_ONE(L, up, "up", HEALTH_TYPE_BOOL),
+    HEALTH_ONE(L, carrier, "carrier", HEALTH_TYPE_BOOL),
+    HEALTH_ONE(L, lost, "lost", HEALTH_TYPE_BOOL),
+    HEALTH_REAL(L, Bps, "link_Bps", 0, RATE_MOST),
+    HEALTH_REAL(L, want_Bps, "want_Bps", 0, RATE_MOST),
+    HEALTH_WHOLE(L, errors, "errors", -1, INT64_MAX),
+    HEALTH_WHOLE(L, packets, "packets", -1, INT64_MAX),
+    HEALTH_WHOLE(L, flaps, "flaps", -1, INT64_MAX),
+    HEALTH_REAL(L, since_s, "since_s", 0, TIME_MOST),
+    {0}};
+
+#define G struct health_gpu
+static const struct health_field gpu[] = {
+    HEALTH_WHOLE(G, index, "gpu", 0, INT32_MAX),
+    HEALTH_TEXT(G, name, "name", HEALTH_TYPE_TEXT),
+    HEALTH_WHOLE(G, wrong[HEALTH_OUT], "wrong_out", 0, WORDS_MOST),
+    HEALTH_WHOLE(G, wrong[HEALTH_IN], "wrong_in", 0, WORDS_MOST),
+    {0}};
+
+#define SRC_DST(struct_)                                                                       \
+    HEALTH_WHOLE(struct_, src, "src", 0, RANKS_MOST - 1),                                      \
+        HEALTH_WHOLE(struct_, dst, "dst", 0, RANKS_MOST - 1)
+static const struct health_field sample[] = {
+    SRC_DST(struct health_sample),
+    HEALTH_WHOLE(struct health_sample, round, "round", 0, ROUNDS_MOST),
+    HEALTH_ONE(struct health_sample, stage, "again", HEALTH_TYPE_BOOL),
+    HEALTH_REAL(struct health_sample, Bps, "Bps", RATE_LEAST, RATE_MOST),
+    {0}};
+static const struct health_field rank_sample[] = {
+    SRC_DST(struct health_rank_sample),
+    HEALTH_WHOLE(struct health_rank_sample, round, "round", 0, ROUNDS_MOST),
+    HEALTH_REAL(struct health_rank_sample, Bps, "rank_Bps", RATE_LEAST, RATE_MOST),
+    {0}};
+static const struct health_field latency[] = {
+    SRC_DST(struct health_latency),
+    HEALTH_REAL(struct health_latency, s, "latency_s", 1e-12, TIME_MOST),
+    {0}};
+static const struct health_field wrong[] = {
+    SRC_DST(struct health_wrong),
+    HEALTH_WHOLE(struct health_wrong, words, "wrong_words", 1, WORDS_MOST),
+    {0}};
+static const struct health_field stall[] = {
+    SRC_DST(struct health_stall),
+    HEALTH_REAL(struct health_stall, waited_s, "stalled_s", 0, TIME_MOST),
+    {0}};
+static const struct health_field collective[] = {
+    HEALTH_REAL(struct health_collective, s, "collective_s", 1e-12, TIME_MOST),
+    HEALTH_REAL(struct health_collective, want_s, "want_s", 1e-12, TIME_MOST),
+    HEALTH_WHOLE(struct health_collective, first, "first", 0, HEALTH_HOSTS_MOST - 1),
+    HEALTH_WHOLE(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
+    {0}};
+
+/* ---- what no bound says ---- */
+
+static const char *check_host(void *whole, void *item, const char **key)
 {
-    jout_open(j, key, '[');
-    for (int p = 0; p < HEALTH_PARTS; p++)
-        if (parts >> p & 1)
-            jout_text(j, NULL, health_part_name((enum health_part)p));
-    jout_close(j, ']');
+    struct health_data *d = whole;
+    const struct health_host *h = item;
+
+    *key = "ranks";
+    if (h->ranks > RANKS_MOST - d->ranks)
+        return "makes more than 1048576 ranks";
+    d->ranks += h->ranks;
+    return NULL;
 }
 
-static void put_head(const struct health_data *d, FILE *out)
+static const char *check_link(void *whole, void *item, const char **key)
 {
-    struct jout j = {.file = out};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "format", "paro-health/1");
-    jout_int(&j, "when_s", d->when_s);
-    jout_text(&j, "level", health_level_name(d->level));
-    jout_int(&j, "hosts", d->hosts);
-    jout_int(&j, "own", d->own);
-    jout_int(&j, "seed", (int64_t)d->seed);
-    jout_int(&j, "rounds", d->rounds);
-    jout_int(&j, "wanted", d->wanted);
-    put_parts(&j, "asked", d->asked);
-    put_parts(&j, "done", d->done);
-    jout_num(&j, "seconds", d->seconds);
-    jout_num(&j, "deadline_s", d->deadline_s);
-    if (d->capped)
-        jout_bool(&j, "capped", 1);
-    jout_close(&j, '}');
+    *key = "of";
+    return ((struct health_link *)item)->host < ((struct health_data *)whole)->hosts
+               ? NULL
+               : "is no host of the record";
 }
 
-static void put_host(const struct health_host *h, FILE *out)
+static const char *check_ends(int src, int dst, int ends, const char **key)
 {
-    struct jout j = {.file = out};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "host", h->name);
-    jout_int(&j, "ranks", h->ranks);
-    jout_int(&j, "leaf", h->leaf);
-    jout_int(&j, "pod", h->pod);
-    jout_num(&j, "drain_Bps", h->drain_Bps);
-    jout_bool(&j, "silent", h->silent);
-    jout_text(&j, "why", h->why);
-    jout_close(&j, '}');
+    *key = src < ends ? "dst" : "src";
+    if (src >= ends || dst >= ends)
+        return "is no host, or no rank, of the record";
+    return src == dst ? "is the same as 'src', expected another" : NULL;
 }
 
-static void put_link(const struct health_link *l, FILE *out)
+static const char *check_pair(void *whole, void *item, const char **key)
 {
-    struct jout j = {.file = out};
+    const int *end = item; /* all begin with src and dst */
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "link", l->name);
-    jout_int(&j, "of", l->host);
-    jout_bool(&j, "up", l->up);
-    jout_bool(&j, "carrier", l->carrier);
-    jout_bool(&j, "lost", l->lost);
-    jout_num(&j, "link_Bps", l->Bps);
-    jout_num(&j, "want_Bps", l->want_Bps);
-    jout_int(&j, "errors", l->errors);
-    jout_int(&j, "packets", l->packets);
-    jout_int(&j, "flaps", l->flaps);
-    jout_num(&j, "since_s", l->since_s);
-    jout_close(&j, '}');
+    return check_ends(end[0], end[1], ((struct health_data *)whole)->hosts, key);
 }
 
-static void put_gpu(const struct health_gpu *g, FILE *out)
+static const char *check_ranks(void *whole, void *item, const char **key)
 {
-    struct jout j = {.file = out};
+    const struct health_rank_sample *s = item;
 
-    jout_open(&j, NULL, '{');
-    jout_int(&j, "gpu", g->index);
-    jout_text(&j, "name", g->name);
-    jout_int(&j, "wrong_out", g->wrong[HEALTH_OUT]);
-    jout_int(&j, "wrong_in", g->wrong[HEALTH_IN]);
-    jout_close(&j, '}');
+    return check_ends(s->src, s->dst, ((struct health_data *)whole)->ranks, key);
 }
 
-static struct jout begin(FILE *out, int src, int dst)
+static const char *check_wrong(void *whole, void *item, const char **key)
 {
-    struct jout j = {.file = out};
+    const struct health_data *d = whole;
+    const struct health_wrong *w = item;
 
-    jout_open(&j, NULL, '{');
-    jout_int(&j, "src", src);
-    jout_int(&j, "dst", dst);
-    return j;
+    for (int i = 0; i < d->wrongs.count; i++)
+        if (d->wrongs.at[i].src == w->src && d->wrongs.at[i].dst == w->dst) {
+            *key = "src";
+            return "and 'dst' are repeated";
+        }
+    return check_pair(whole, item, key);
 }
 
-static void put_samples(const struct health_data *d, FILE *out)
+static const char *check_collective(void *whole, void *item, const char **key)
 {
-    for (int i = 0; i < d->samples.count; i++) {
-        const struct health_sample *s = &d->samples.at[i];
-        struct jout j = begin(out, s->src, s->dst);
-        jout_int(&j, "round", s->round);
-        jout_bool(&j, "again", s->stage == HEALTH_CONFIRM);
-        jout_num(&j, "Bps", s->Bps);
-        jout_close(&j, '}');
-    }
-    for (int i = 0; i < d->rank_samples.count; i++) {
-        const struct health_rank_sample *s = &d->rank_samples.at[i];
-        struct jout j = begin(out, s->src, s->dst);
-        jout_int(&j, "round", s->round);
-        jout_num(&j, "rank_Bps", s->Bps);
-        jout_close(&j, '}');
-    }
-    for (int i = 0; i < d->latencies.count; i++) {
-        struct jout j = begin(out, d->latencies.at[i].src, d->latencies.at[i].dst);
-        jout_num(&j, "latency_s", d->latencies.at[i].s);
-        jout_close(&j, '}');
-    }
-    for (int i = 0; i < d->wrongs.count; i++) {
-        struct jout j = begin(out, d->wrongs.at[i].src, d->wrongs.at[i].dst);
-        jout_int(&j, "wrong_words", d->wrongs.at[i].words);
-        jout_close(&j, '}');
-    }
-    for (int i = 0; i < d->stalls.count; i++) {
-        struct jout j = begin(out, d->stalls.at[i].src, d->stalls.at[i].dst);
-        jout_num(&j, "stalled_s", d->stalls.at[i].waited_s);
-        jout_close(&j, '}');
-    }
-    for (int i = 0; i < d->collectives.count; i++) {
-        const struct health_collective *c = &d->collectives.at[i];
-        struct jout j = {.file = out};
-        jout_open(&j, NULL, '{');
-        jout_num(&j, "collective_s", c->s);
-        jout_num(&j, "want_s", c->want_s);
-        jout_int(&j, "first", c->first);
-        jout_int(&j, "count", c->count);
-        jout_close(&j, '}');
-    }
+    const struct health_collective *c = item;
+
+    *key = "count";
+    return c->count <= ((struct health_data *)whole)->hosts - c->first
+               ? NULL
+               : "goes beyond the hosts of the record";
 }
 
-void health_record_print(const struct health_data *d, FILE *out)
-{
-    char *text = NULL, hex[HEALTH_SUM];
-    size_t bytes = 0;
-    FILE *f = mem_stream(&text, &bytes);
+static const struct health_kind kinds[] = {
+    {.key = "host",
+     .field = host,
+     HEALTH_ITEMS(D, host, hosts, host_room),
+     .most = HEALTH_HOSTS_MOST,
+     .unique = 1,
+     .check = check_host},
+    {.key = "link",
+     .field = port,
+     HEALTH_LISTED(D, links),
+     .most = LINKS_MOST,
+     .check = check_link},
+    {.key = "gpu", .field = gpu, HEALTH_LISTED(D, gpus), .most = RANKS_MOST},
+    {.key = "Bps",
+     .field = sample,
+     HEALTH_LISTED(D, samples),
+     .most = SAMPLES_MOST,
+     .check = check_pair},
+    {.key = "rank_Bps",
+     .field = rank_sample,
+     HEALTH_LISTED(D, rank_samples),
+     .most = SAMPLES_MOST,
+     .check = check_ranks},
+    {.key = "latency_s",
+     .field = latency,
+     HEALTH_LISTED(D, latencies),
+     .most = SAMPLES_MOST,
+     .check = check_pair},
+    {.key = "wrong_words",
+     .field = wrong,
+     HEALTH_LISTED(D, wrongs),
+     .most = HEALTH_PAIRS_MOST,
+     .check = check_wrong},
+    {.key = "stalled_s",
+     .field = stall,
+     HEALTH_LISTED(D, stalls),
+     .most = HEALTH_PAIRS_MOST,
+     .check = check_pair},
+    {.key = "collective_s",
+     .field = collective,
+     HEALTH_LISTED(D, collectives),
+     .most = HEALTH_PAIRS_MOST,
+     .check = check_collective},
+    {0}};
 
-    put_head(d, f);
-    for (int k = 0; k < d->hosts; k++)
-        put_host(&d->host[k], f);
-    for (int i = 0; i < d->links.count; i++)
-        put_link(&d->links.at[i], f);
-    for (int i = 0; i < d->gpus.count; i++)
-        put_gpu(&d->gpus.at[i], f);
-    put_samples(d, f);
-    fclose(f);
-    health_sum(text, (int64_t)bytes, hex);
-    fwrite(text, 1, bytes, out);
-    fprintf(out, "{\"xxh3\":\"%s\"}\n", hex);
-    mem_free(text);
-}
+const struct health_store health_record_store = {
+    .format = "paro-health/1", .bytes_most = 512 << 20, .head = head, .kind = kinds};
+
+/* ---- files ---- */
 
 int health_record_write(const struct health_data *d, const char *path, struct err *err)
 {
-    struct io_out out;
-
-    if (health_file_create(&out, path, 1, err))
+    if (health_store_write(&health_record_store, d, path, 1, err))
         return err_prefix(err, "cannot write record '%s': ", path);
-    health_record_print(d, out.file);
-    return health_file_commit(&out, err);
+    return 0;
+}
+
+static int finish(struct health_data *d, const char *name, int rc, struct err *err)
+{
+    if (rc == 0 && d->own >= d->hosts)
+        rc = err_at(err, name, 1, "own", "is %d, expected one of %d hosts", d->own, d->hosts);
+    if (rc == 0 && d->gpus.count && d->gpus.count != d->ranks)
+        rc = err_at(err, name, 0, "gpu",
+                    "occurs %d times for %d ranks, expected one for each or none",
+                    d->gpus.count, d->ranks);
+    if (rc)
+        health_data_release(d);
+    return rc;
+}
+
+int health_record_read(struct health_data *d, const char *path, struct err *err)
+{
+    *d = (struct health_data){0};
+    return finish(d, path, health_store_read(&health_record_store, path, d, err), err);
+}
+
+int health_record_parse(struct health_data *d, const char *name, const char *text,
+                        int64_t bytes, struct err *err)
+{
+    *d = (struct health_data){0};
+    return finish(d, name, health_store_parse(&health_record_store, name, text, bytes, d, err),
+                  err);
 }

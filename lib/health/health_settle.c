@@ -39,11 +39,8 @@ static struct health_problem *find(struct health_memory *m, const struct health_
 static struct health_problem *add(struct health_memory *m, const struct health_data *d,
                                   const struct health_finding *f, int64_t now_s)
 {
-    struct health_problem *p;
+    struct health_problem *p = &HEALTH_ADD(&m->problems);
 
-    m->problems.at =
-        mem_grow(m->problems.at, &m->problems.room, (size_t)m->problems.count + 1, sizeof *p);
-    p = &m->problems.at[m->problems.count++];
     *p = (struct health_problem){.code = f->code, .way = f->way, .first_s = now_s};
     snprintf(p->host, sizeof p->host, "%s", host_name(d, f->host));
     snprintf(p->other, sizeof p->other, "%s", host_name(d, f->other));
@@ -93,9 +90,7 @@ static void clear(struct health_news *n, const struct health_problem *p, int64_t
     n->changed |= p->told != HEALTH_OK;
     if (p->told == HEALTH_OK) /* nobody was told of it */
         return;
-    n->clear.at =
-        mem_grow(n->clear.at, &n->clear.room, (size_t)n->clear.count + 1, sizeof *n->clear.at);
-    snprintf(n->clear.at[n->clear.count++].text, sizeof n->clear.at->text,
+    snprintf(HEALTH_ADD(&n->clear).text, sizeof n->clear.at->text,
              "HC-%d %s (since %s, %" PRId64 " min)", p->code, p->text,
              clock_text(p->first_s, now_s, since), minutes);
 }
@@ -106,9 +101,7 @@ static void tell(struct health_news *n, const struct health_problem *p)
     if (p->spoken == p->told)
         return;
     n->changed = 1;
-    n->fresh.at =
-        mem_grow(n->fresh.at, &n->fresh.room, (size_t)n->fresh.count + 1, sizeof *n->fresh.at);
-    snprintf(n->fresh.at[n->fresh.count++].text, sizeof n->fresh.at->text, "%s HC-%d %s",
+    snprintf(HEALTH_ADD(&n->fresh).text, sizeof n->fresh.at->text, "%s HC-%d %s",
              health_state_name(p->spoken), p->code, p->text);
 }
 
@@ -163,14 +156,6 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
     return 0;
 }
 
-static struct health_rate *rate_of(struct health_memory *m, const char *host, int way)
-{
-    for (int i = 0; i < m->rates.count; i++)
-        if (m->rates.at[i].way == way && strcmp(m->rates.at[i].host, host) == 0)
-            return &m->rates.at[i];
-    return health_memory_add_rate(m, host, way);
-}
-
 static void see_rates(struct health_memory *m, const struct health_data *d,
                       const struct health_verdict *v)
 {
@@ -179,7 +164,12 @@ static void see_rates(struct health_memory *m, const struct health_data *d,
             const struct health_port *p = &v->port[k][way];
             if (p->samples == 0)
                 continue;
-            struct health_rate *r = rate_of(m, d->host[k].name, way);
+            struct health_rate *r = health_memory_rate(m, d->host[k].name, way);
+            if (!r) {
+                r = &HEALTH_ADD(&m->rates);
+                *r = (struct health_rate){.way = way};
+                snprintf(r->host, sizeof r->host, "%s", d->host[k].name);
+            }
             if (r->count == HEALTH_RATES)
                 memmove(r->Bps, r->Bps + 1, (HEALTH_RATES - 1) * sizeof *r->Bps);
             else

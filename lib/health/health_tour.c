@@ -270,16 +270,13 @@ static void enter(struct health_tour *t, const struct health_turn *turn,
         if (g->local_of[r] == 0)
             enter_wrong(t, all, src, to);
         if (counts && g->local_of[r] == 0 && all[r].host_Bps > 0)
-            health_data_add(t->data, (struct health_sample){.src = src,
-                                                            .dst = to,
-                                                            .round = t->ran,
-                                                            .stage = stage,
-                                                            .Bps = all[r].host_Bps});
+            HEALTH_ADD(&t->data->samples) = (struct health_sample){
+                .src = src, .dst = to, .round = t->ran, .stage = stage, .Bps = all[r].host_Bps};
         if (counts && g->members[to] > 1)
             sender = only_sender(g, src, r);
         if (sender >= 0 && all[r].rank_Bps > 0)
-            health_data_add_rank(
-                t->data, (struct health_rank_sample){sender, r, t->ran, all[r].rank_Bps});
+            HEALTH_ADD(&t->data->rank_samples) =
+                (struct health_rank_sample){sender, r, t->ran, all[r].rank_Bps};
     }
     mem_free(from);
 }
@@ -400,10 +397,9 @@ int health_tour_latency(struct health_tour *t, int most, struct err *err)
         mine.over = tick_now_s() > t->until_s;
         rc = rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
         for (int p = 0; rc == 0 && p < pairs; p++)
-            health_data_add_latency(t->data,
-                                    (struct health_latency){g->group_of[pair[p].src],
-                                                            g->group_of[pair[p].dst],
-                                                            all[pair[p].src].took_s / 2});
+            HEALTH_ADD(&t->data->latencies) =
+                (struct health_latency){g->group_of[pair[p].src], g->group_of[pair[p].dst],
+                                        all[pair[p].src].took_s / 2};
         if (rc == 0)
             t->over = all[0].over;
         rc = went(t, rc, err);
@@ -486,9 +482,8 @@ int health_tour_collective(struct health_tour *t, int first, int count, struct e
             took[ran++] = longest;
     }
     if (ran)
-        health_data_add_collective(
-            t->data, (struct health_collective){first, count, stats_median(took, ran),
-                                                gather_wants(t, first, count, bytes)});
+        HEALTH_ADD(&t->data->collectives) = (struct health_collective){
+            first, count, stats_median(took, ran), gather_wants(t, first, count, bytes)};
     rc = went(t, rc, err);
     if (!t->stalled)
         probe_free(&r);
@@ -529,7 +524,7 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
                                 .flaps = r->link.downs,
                                 .since_s = r->watched_s};
         memcpy(l.name, link, sizeof l.name);
-        health_data_add_link(d, &l);
+        HEALTH_ADD(&d->links) = l;
     }
 }
 

@@ -495,7 +495,7 @@ unread() {
     grep -qx 'horing_link_carrier{host="node3",device="a%7Cb"} 0' p.prom
     grep -qx 'horing_link_carrier{host="node3",device="a%257Cb"} 1' p.prom
     [ -z "$(grep -v '^#' p.prom | cut -d' ' -f1 | sort | uniq -d)" ]
-    [ "$(grep -c '^nic a%' state/node3.quick)" = 2 ]
+    [ "$(grep -c '^{"nic":"a%' state/node3.quick)" = 2 ]
 }
 
 # bats test_tags=full

@@ -97,17 +97,17 @@ unknown() {
 
 @test "another version, a half-written file, a changed one, an empty one, a binary one" {
     says 0 'first run' --state state
-    sed -i '1s/1$/2/' state/node3.quick
-    unknown "is 'paro-health-state/2', expected paro-health-state/1"
+    sed -i '1s,state/2,state/1,' state/node3.quick
+    unknown "is 'paro-health-state/1', expected 'paro-health-state/2'"
     truncate -s -9 state/node3.quick
     unknown 'is cut or changed'
-    sed -i 's/^run [0-9]*/run 77/' state/node3.quick
-    unknown 'is cut or changed'
+    sed -i 's/"runs":[0-9]*/"runs":77/' state/node3.quick
+    unknown 'is damaged'
     : > state/node3.quick
-    unknown "is '', expected paro-health-state/1"
+    unknown "is '', expected the format paro-health-state/2"
     head -c 4096 "$BIN/horing-check" > state/node3.quick
-    unknown 'expected paro-health-state/1'
-    printf 'paro-health-state/1\nrun 1 1 1 x y\0\n' > state/node3.quick
+    unknown 'expected the format paro-health-state/2'
+    printf '{"format":"paro-health-state/2","runs":1}\n\0\n' > state/node3.quick
     unknown 'is cut or changed'
 }
 
@@ -125,11 +125,11 @@ stands() {
 
 @test "--json says the file and the line of a state that is not to be used" {
     says 0 'first run' --state state
-    sed -i '1s/1$/2/' state/node3.quick
+    sed -i '1s,state/2,state/1,' state/node3.quick
     stands 1
     NOW=$((NOW - 86400))
-    stands 2
-    sed -i '3s/said 0/said 1/' state/node3.quick
+    stands 1
+    sed -i 's/"said":0/"said":1/' state/node3.quick
     stands "$(wc -l < state/node3.quick)"
 }
 

@@ -6,16 +6,15 @@
 #include "reader_fuzz.h"
 
 #include "health/health_baseline.h"
-#include "health/health_sum.h"
 
 static void check(const struct health_baseline *b)
 {
     assert(b->hosts > 0);
     for (int k = 0; k < b->hosts; k++) {
-        assert(b->host[k][0] && health_baseline_find(b, b->host[k]) == k);
-        assert(b->ranks[k] > 0 && b->latency_s[k] >= 0);
+        const struct health_expected *e = &b->port[k];
+        assert(e->host[0] && e->ranks > 0 && e->latency_s >= 0);
         for (int way = 0; way < 2; way++)
-            assert(b->Bps[k][way] >= 1 && b->spread[k][way] >= 0 && b->spread[k][way] <= 1);
+            assert(e->Bps[way] >= 1 && e->spread[way] >= 0 && e->spread[way] <= 1);
     }
 }
 
@@ -26,11 +25,10 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 
     if (bytes > FUZZ_MAX)
         return 0;
-    char *text = mem_new(bytes + sizeof "checksum: \n" + HEALTH_SUM, 1), hex[HEALTH_SUM];
+    char *text = mem_new(bytes + HEALTH_TAIL, 1);
     if (bytes)
         memcpy(text, data, bytes);
-    health_sum(text, (int64_t)bytes, hex);
-    int more = sprintf(text + bytes, "checksum: %s\n", hex);
+    int more = health_store_tail(&health_baseline_store, text, (int64_t)bytes, text + bytes);
     int rc = health_baseline_parse(&b, FUZZ_NAME, text, (int64_t)bytes + more, &err);
     mem_free(text);
     if (fuzz_judge(rc, &err))

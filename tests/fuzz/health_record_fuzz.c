@@ -7,18 +7,16 @@
 #include "reader_fuzz.h"
 
 #include "health/health_record.h"
-#include "health/health_sum.h"
 #include "health/health_verdict.h"
 
 static int parse(struct health_data *d, const void *data, size_t bytes)
 {
-    char *text = mem_new(bytes + 64, 1), hex[HEALTH_SUM];
+    char *text = mem_new(bytes + HEALTH_TAIL, 1);
     struct err err = {0};
 
     if (bytes)
         memcpy(text, data, bytes);
-    health_sum(text, (int64_t)bytes, hex);
-    int more = sprintf(text + bytes, "{\"xxh3\":\"%s\"}\n", hex);
+    int more = health_store_tail(&health_record_store, text, (int64_t)bytes, text + bytes);
     int rc = health_record_parse(d, FUZZ_NAME, text, (int64_t)bytes + more, &err);
     mem_free(text);
     return fuzz_judge(rc, &err);
@@ -30,7 +28,7 @@ static char *print(const struct health_data *d, size_t *bytes)
     FILE *f = open_memstream(&text, bytes);
 
     assert(f);
-    health_record_print(d, f);
+    health_store_print(&health_record_store, d, f);
     int rc = fclose(f);
     assert(rc == 0);
     return text;

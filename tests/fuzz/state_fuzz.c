@@ -6,11 +6,6 @@
  */
 #include "reader_fuzz.h"
 
-#include <inttypes.h>
-
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "health/health_memory.h"
 
 static void check(const struct health_memory *m)
@@ -33,7 +28,7 @@ static char *print(const struct health_memory *m, size_t *bytes)
     FILE *out = open_memstream(&text, bytes);
 
     assert(out);
-    health_memory_print(m, out);
+    health_store_print(&health_memory_store, m, out);
     fclose(out);
     return text;
 }
@@ -47,11 +42,12 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 
     if (bytes > FUZZ_MAX)
         return 0;
-    char *text = mem_new(bytes + 32, 1);
+    char *text = mem_new(bytes + HEALTH_TAIL, 1);
     if (bytes)
         memcpy(text, data, bytes);
-    int more = sprintf(text + bytes, "sum %016" PRIx64 "\n", (uint64_t)XXH64(text, bytes, 0));
-    int rc = health_memory_parse(&m, FUZZ_NAME, text, (int64_t)bytes + more, &err);
+    int more = health_store_tail(&health_memory_store, text, (int64_t)bytes, text + bytes);
+    int rc = health_store_parse(&health_memory_store, FUZZ_NAME, text, (int64_t)bytes + more,
+                                &m, &err);
     mem_free(text);
     if (fuzz_judge(rc, &err)) {
         health_memory_close(&m);
@@ -59,9 +55,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     }
     check(&m);
     again = print(&m, &n);
-    char *copy = fuzz_copy(again, n);
-    assert(health_memory_parse(&back, FUZZ_NAME, copy, (int64_t)n, &err) == 0);
-    mem_free(copy);
+    rc = health_store_parse(&health_memory_store, FUZZ_NAME, again, (int64_t)n, &back, &err);
+    assert(rc == 0);
     last = print(&back, &len);
     fuzz_same(again, n, last, len);
     health_memory_close(&m);

@@ -41,7 +41,7 @@ slow_then_mended() {
 @test "a slow port is told once, and kept for a while after it was mended" {
     again slow_then_mended
     [ "$(stat -c %a state)" = 700 ]
-    head -n 1 state/rounds | grep -qx 'paro-health-state/1'
+    head -n 1 state/rounds | grep -q '^{"format":"paro-health-state/2",'
     [ "$(grep -c '^rate node' state/rounds)" = 6 ]
 }
 

@@ -95,13 +95,13 @@ static void learns_what_is_there(void **state)
     (void)state;
     assert_int_equal(b.hosts, 20);
     for (int k = 0; k < 20; k++) {
-        assert_int_equal(b.ranks[k], 2);
+        assert_int_equal(b.port[k].ranks, 2);
         for (int way = 0; way < 2; way++) {
             double want = 10e9 * (k == 3 && way == HEALTH_IN ? 0.5 : 1); /* 0.8: commonest */
-            assert_true(fabs(b.Bps[k][way] / want - 1) < 0.026);
-            assert_true(b.spread[k][way] > 0 && b.spread[k][way] < 0.044);
+            assert_true(fabs(b.port[k].Bps[way] / want - 1) < 0.026);
+            assert_true(b.port[k].spread[way] > 0 && b.port[k].spread[way] < 0.044);
         }
-        assert_true(b.latency_s[k] > 15e-6 && b.latency_s[k] < 30e-6);
+        assert_true(b.port[k].latency_s > 15e-6 && b.port[k].latency_s < 30e-6);
     }
     assert_true(b.path_ratio[2] == 1 && fabs(b.path_ratio[1] - 1.25) < 0.03);
     assert_true(b.path_ratio[0] == 0 && b.path_ratio[3] == 0);
@@ -241,7 +241,7 @@ static void half_of_a_file_is_refused(void **state)
     size_t digit = (size_t)(strstr(text, "out_Bps: ") - text) + 9;
     text[digit] = text[digit] == '1' ? '2' : '1'; /* mended by hand */
     assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), -1);
-    assert_non_null(strstr(err.text, "b: is damaged"));
+    assert_non_null(strstr(err.text, "is damaged"));
     static const char old[] = "format: paro-baseline/1\nports: []\n";
     assert_int_equal(health_baseline_parse(&b, "b", old, sizeof old - 1, &err), -1);
     assert_non_null(strstr(err.text, "paro-baseline/1"));
@@ -265,11 +265,11 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "node3 out, from 12."));
     assert_int_equal(health_baseline_read(&b, path, &err), 0);
-    assert_true(b.Bps[3][HEALTH_OUT] > 12e9);
+    assert_true(b.port[3].Bps[HEALTH_OUT] > 12e9);
     health_baseline_release(&b);
     assert_int_equal(health_baseline_write(&is, path, 1, &err), 0);
     assert_int_equal(health_baseline_read(&b, path, &err), 0);
-    assert_true(b.Bps[3][HEALTH_OUT] < 9.5e9);
+    assert_true(b.port[3].Bps[HEALTH_OUT] < 9.5e9);
     health_baseline_release(&b);
     /* What stands there and is none was not meant. */
     FILE *f = fopen(path, "w");

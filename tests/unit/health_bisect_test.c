@@ -38,7 +38,7 @@ static int run(int hosts, int lo, int hi, int *first, int *count)
             *first = at;
             *count = n;
         }
-        health_data_add_collective(&d, (struct health_collective){at, n, slow ? 2 : 1, 1});
+        HEALTH_ADD(&d.collectives) = (struct health_collective){at, n, slow ? 2 : 1, 1};
     }
     health_data_release(&d);
     return sets;
@@ -68,8 +68,8 @@ static void one_look_is_not_enough(void **state)
         health_rules_init(&rules);
         health_data_init(&d, 4, name);
         while (health_bisect(&d, &rules, &at, &n) && n == 4)
-            health_data_add_collective(
-                &d, (struct health_collective){at, n, looks++ == fine ? 1 : 2, 1});
+            HEALTH_ADD(&d.collectives) =
+                (struct health_collective){at, n, looks++ == fine ? 1 : 2, 1};
         assert_int_equal(looks, fine < 4 ? fine + 1 : 4);
         assert_int_equal(n, fine < 4 ? 4 : 2);
         health_data_release(&d);

@@ -302,7 +302,7 @@ static void facts_need_no_statistics(void **state)
         struct health_data d;
         health_data_init(&d, 1, names);
         d.level = HEALTH_QUICK;
-        health_data_add_link(&d, &row[i].l);
+        HEALTH_ADD(&d.links) = row[i].l;
         struct health_verdict v = judge(&d);
         if (v.findings != (row[i].code != 0) ||
             (v.findings && v.finding[0].code != row[i].code))
@@ -353,7 +353,7 @@ static void all_at_once_is_nobodys_fault(void **state)
                                    once = {0, 8, 1, 1};
 
     (void)state;
-    health_data_add_collective(&d, all);
+    HEALTH_ADD(&d.collectives) = all;
     struct health_verdict v = judge(&d);
     assert_int_equal(v.findings, 1);
     assert_int_equal(v.finding[0].code, 308);
@@ -361,16 +361,16 @@ static void all_at_once_is_nobodys_fault(void **state)
     assert_string_equal(v.finding[0].text,
                         "only all 8 hosts at once are slow, 50 % of what pairs give");
     health_verdict_release(&v);
-    health_data_add_collective(&d, well);
-    health_data_add_collective(&d, half);
+    HEALTH_ADD(&d.collectives) = well;
+    HEALTH_ADD(&d.collectives) = half;
     v = judge(&d);
     assert_non_null(strstr(v.finding[0].text, ", node4 to node7 too"));
     health_verdict_release(&v);
-    health_data_add_collective(&d, once); /* the best look counts */
+    HEALTH_ADD(&d.collectives) = once; /* the best look counts */
     v = judge(&d);
     assert_int_equal(v.findings, 0);
     health_verdict_release(&v);
-    health_data_add_collective(&slow, all); /* a slow port explains it */
+    HEALTH_ADD(&slow.collectives) = all; /* a slow port explains it */
     v = judge(&slow);
     assert_int_equal(v.findings, 1);
     assert_int_equal(v.finding[0].code, 301);
@@ -468,7 +468,7 @@ static char *print(const struct health_data *d, size_t *bytes)
     char *text = NULL;
     FILE *f = open_memstream(&text, bytes);
 
-    health_record_print(d, f);
+    health_store_print(&health_record_store, d, f);
     fclose(f);
     return text;
 }

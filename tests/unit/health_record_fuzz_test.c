@@ -46,11 +46,11 @@ static void add(struct fuzz_texts *t, const char *spec)
     assert_int_equal(health_fleet_parse(spec, &f, &err), 0);
     assert_int_equal(health_fleet_run(&f, &rules, &d, &err), 0);
     health_data_add_stall(&d, (struct health_stall){0, 1, 2.5});
-    health_data_add_collective(&d, (struct health_collective){0, d.hosts, 2, 1});
+    HEALTH_ADD(&d.collectives) = (struct health_collective){0, d.hosts, 2, 1};
     for (int r = 0; r < d.ranks; r++)
-        health_data_add_gpu(&d, &(struct health_gpu){r, "a GPU", {0, r}});
+        HEALTH_ADD(&d.gpus) = (struct health_gpu){r, "a GPU", {0, r}};
     FILE *out = open_memstream(&text, &bytes);
-    health_record_print(&d, out);
+    health_store_print(&health_record_store, &d, out);
     fclose(out);
     health_data_release(&d);
     while (text[bytes - 2] != '\n')

@@ -115,10 +115,10 @@ static void through_text(struct health_memory *m)
     FILE *out = open_memstream(&text, &bytes);
     struct err err;
 
-    health_memory_print(m, out);
+    health_store_print(&health_memory_store, m, out);
     fclose(out);
     health_memory_close(m);
-    if (health_memory_parse(m, "state", text, (int64_t)bytes, &err))
+    if (health_store_parse(&health_memory_store, "state", text, (int64_t)bytes, m, &err))
         fail_msg("%s", err.text);
     free(text);
 }
@@ -210,18 +210,19 @@ static void numbers_that_can_be_added_up(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct health_memory m = {.lock = -1, .runs = row[i].runs}, got = {.lock = -1};
-        struct health_known *k = health_memory_add_nic(&m, "eth0");
+        struct health_known *k = &HEALTH_ADD(&m.nics);
         char *text = NULL;
         size_t bytes = 0;
         FILE *out = open_memstream(&text, &bytes);
         struct err err;
 
-        k->losses = k->recents = 1;
+        *k = (struct health_known){.last.name = "eth0", .losses = 1, .recents = 1};
         k->loss[0].n = k->recent[0].n = k->recent[0].packets = row[i].n;
-        health_memory_print(&m, out);
+        health_store_print(&health_memory_store, &m, out);
         fclose(out);
-        assert_int_equal(health_memory_parse(&got, "state", text, (int64_t)bytes, &err),
-                         row[i].rc);
+        assert_int_equal(
+            health_store_parse(&health_memory_store, "state", text, (int64_t)bytes, &got, &err),
+            row[i].rc);
         free(text);
         health_memory_close(&got);
         health_memory_close(&m);

@@ -50,10 +50,8 @@ static void make(struct fleet *f, int hosts, const char *pattern, int slow)
                                    .port = mem_new((size_t)hosts, sizeof *f->v.port)};
     for (int k = 0; k < hosts; k++)
         for (int s = 1; s < hosts && s <= 15; s++)
-            health_data_add(&f->d, (struct health_sample){.src = k,
-                                                          .dst = (k + s) % hosts,
-                                                          .round = s - 1,
-                                                          .Bps = k == slow ? 5e8 : 1e9});
+            HEALTH_ADD(&f->d.samples) = (struct health_sample){
+                .src = k, .dst = (k + s) % hosts, .round = s - 1, .Bps = k == slow ? 5e8 : 1e9};
     for (int k = 0; k < hosts; k++)
         for (int way = 0; way < 2; way++) {
             int bad = k == slow && way == HEALTH_OUT;
@@ -292,10 +290,9 @@ static void names_in_records(void **state)
 
     (void)state;
     make(&f, 3, "node", -1);
-    mem_free(f.d.host[1].name);
-    f.d.host[1].name = mem_dup("a|b \"c");
+    snprintf(f.d.host[1].name, sizeof f.d.host[1].name, "a|b \"c");
     f.d.capped = 1;
-    health_record_print(&f.d, out);
+    health_store_print(&health_record_store, &f.d, out);
     fclose(out);
     assert_int_equal(health_record_parse(&d, "x", text, (int64_t)bytes, &err), 0);
     assert_string_equal(d.host[1].name, "a%7Cb%20%22c");
@@ -346,7 +343,7 @@ static void labels_of_ports(void **state)
         for (int i = 0; i < n; i++) {
             struct health_link l = {.up = 1, .carrier = 1};
             snprintf(l.name, sizeof l.name, "%s", names[i]);
-            health_data_add_link(&f.d, &l);
+            HEALTH_ADD(&f.d.links) = l;
         }
         char *line = twice(&f, health_print_line);
         labels_differ(line, n);

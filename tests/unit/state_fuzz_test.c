@@ -3,24 +3,47 @@
 #include "reader_fuzz_fixture.h"
 
 static const char full[] =
-    "paro-health-state/1\nrun 17 1795000000 1794999700 node3 0d1b-22\nsaid 2 1794990000\n"
-    "nic eth0 0 1 1 1 10000 0 2000 1 2 1 10000 0 0 12 0 0 7 -1 -1 -1\n"
-    "loss eth0 1794999000 1\nloss eth0 1794999900 2\nrecent eth0 1794999700 4 2000\n"
-    "nic mlx5_0/1 1 1 1 0 400000 4 -1 0 -1 1 400000 4 65535 0 0 0 0 0 -1 -1\n"
-    "problem 204 2 1 2 1794999000 1795000000 1794999000 -1 node3 eth0 - node3 port eth0\n"
-    "problem 304 1 0 1 1794999000 1795000000 0 1 node3 - node4 \n"
-    "rate node3 0 5.98e+07 5.97e+07\nrate node3 1\n";
-static const char least[] = "paro-health-state/1\nrun 0 0 0 - -\nsaid 0 0\n";
-static const char *const words[] = {"0",    "-1",   "1e9",     "nan",   "9223372036854775807",
-                                    "eth0", "nic",  "problem", "rate",  "loss",
-                                    "-",    "sum",  "run",     "12abc", "4",
-                                    "\n",   "said", "999",     "1000",  "recent"};
+    "{\"format\":\"paro-health-state/2\",\"runs\":17,\"when_s\":1795000000,"
+    "\"measured_s\":1794999700,\"host\":\"node3\",\"boot\":\"0d1b-22\",\"said\":2,"
+    "\"said_s\":1794990000}\n"
+    "{\"nic\":\"eth0\",\"ib\":0,\"real\":1,\"up\":1,\"carrier\":1,\"mbit\":10000,\"width\":0,"
+    "\"packets\":2000,\"losses\":1,\"ups\":2,\"want_up\":1,\"want_mbit\":10000,"
+    "\"want_width\":0,\"counter\":[0,12,0,0,7,-1,-1,-1],\"loss\":[1794999000,1,0,"
+    "1794999900,2,0],\"recent\":[1794999700,4,2000]}\n"
+    "{\"problem\":204,\"spoken\":2,\"told\":1,\"runs\":2,\"first_s\":1794999000,"
+    "\"last_s\":1795000000,\"told_s\":1794999000,\"way\":-1,\"host\":\"node3\","
+    "\"link\":\"eth0\",\"other\":\"\",\"text\":\"node3 port eth0\"}\n"
+    "{\"rate\":\"node3\",\"way\":0,\"Bps\":[59800000,59700000.5]}\n"
+    "{\"rate\":\"node3\",\"way\":1,\"Bps\":[]}\n";
+static const char least[] =
+    "{\"format\":\"paro-health-state/2\",\"runs\":0,\"when_s\":0,\"measured_s\":0,"
+    "\"host\":\"\",\"boot\":\"\",\"said\":0,\"said_s\":0}\n";
+static const char *const words[] = {"0",
+                                    "-1",
+                                    "1e9",
+                                    "null",
+                                    "\"eth0\"",
+                                    "\"nic\"",
+                                    "\"problem\"",
+                                    "\"rate\"",
+                                    "\"loss\"",
+                                    "\"\"",
+                                    "{",
+                                    "}",
+                                    "[]",
+                                    "4",
+                                    "999",
+                                    "1000",
+                                    "\"recent\"",
+                                    "\n",
+                                    "9223372036854775807",
+                                    "\"counter\""};
 
 int main(int argc, char **argv)
 {
     struct fuzz_texts t = {.words = words,
                            .word_count = sizeof words / sizeof *words,
-                           .ends = " \n",
+                           .ends = " \n:,{}[]",
                            .cases = 20000,
                            .seed = 1,
                            .part = 20};
