@@ -358,13 +358,13 @@ static void pictures(void **state)
 {
     static const struct {
         int hosts;
-        const char *words; /* how many hosts a tile stands for, and a cell */
+        const char *words; /* how many hosts a cell stands for */
     } row[] = {
-        {2, "Pairs: a row sends, a column receives<"},
-        {64, "Ports: percent of what is expected<"},
-        {65, "Ports: 2 hosts a tile"},
+        {2, "A row sends, a column receives; first row and column: the ports<"},
+        {64, "first row and column: the ports<"},
+        {65, "2 x 2 hosts a cell"},
         {512, "8 x 8 hosts a cell"},
-        {4096, "Ports: 16 hosts a tile"},
+        {4096, "64 x 64 hosts a cell"},
     };
 
     (void)state;
@@ -375,7 +375,7 @@ static void pictures(void **state)
         if (!strstr(svg, row[i].words))
             fail_msg("%d hosts: no '%s'", row[i].hosts, row[i].words);
         assert_non_null(strstr(svg, "node1 out 500 of 1000 MB/s"));
-        /* One sign at the host or its tile, one before the words, one in the legend. */
+        /* One sign at the host's row, one before the words, one in the legend. */
         assert_int_equal(count(svg, ">X"), 3);
         /* A browser shows some thousand elements at once. */
         assert_in_range(strlen(svg), 1000, 2 << 20);
