@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the format paro-health-config/1, and which check speaks with which codes. */
+/* Knows the format paro-health-config/1. */
 #include "health/health_config.h"
 
 #include <fnmatch.h>
@@ -10,53 +10,15 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/yaml.h"
+#include "health/health_checks.h"
 
 #define FORMAT "paro-health-config/1"
 
-/* What can be switched off by a word; the codes of the check itself, 9xx, cannot. */
-static const struct {
-    const char *name;
-    int code[6];
-} checks[] = {
-    {"link", {201, 207, 208}},
-    {"answer", {202, 206}},
-    {"errors", {203, 209}},
-    {"speed", {204}},
-    {"flaps", {205}},
-    {"read", {210}},
-    {"rate", {301, 302, 303, 306}},
-    {"pair", {304}},
-    {"rank", {307}},
-    {"collective", {308}},
-    {"latency", {401}},
-    {"data", {501, 502}},
-};
-enum { CHECKS = sizeof checks / sizeof *checks };
-
-const char *health_check_of(int code)
-{
-    for (int i = 0; i < CHECKS; i++)
-        for (int k = 0; k < 6 && checks[i].code[k]; k++)
-            if (checks[i].code[k] == code)
-                return checks[i].name;
-    return NULL;
-}
-
-int health_check_means(const char *check, int code)
-{
-    const char *of = health_check_of(code);
-    char word[16];
-
-    snprintf(word, sizeof word, "HC-%03d", code);
-    return strcmp(check, word) == 0 || (of && strcmp(check, of) == 0);
-}
-
 static int is_check(const char *word)
 {
-    for (int i = 0; i < CHECKS; i++)
-        for (int k = 0; k < 6 && checks[i].code[k]; k++)
-            if (health_check_means(word, checks[i].code[k]))
-                return 1;
+    for (const struct health_check *c = health_checks; c->code; c++)
+        if (health_check_means(word, c->code))
+            return 1;
     return 0;
 }
 
@@ -65,9 +27,14 @@ static int fail_check(const char *word, struct err *err)
 {
     char all[200] = "";
 
-    for (int i = 0; i < CHECKS; i++)
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", i ? ", " : "",
-                 checks[i].name);
+    for (const struct health_check *c = health_checks; c->code; c++) {
+        int again = 0;
+        for (const struct health_check *b = health_checks; b < c; b++)
+            again |= b->name && c->name && strcmp(b->name, c->name) == 0;
+        if (c->name && !again)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", all[0] ? ", " : "",
+                     c->name);
+    }
     return err_set(err, ERR_INPUT, "'%.60s', expected one of %s, or a code as HC-203", word,
                    all);
 }
@@ -287,7 +254,8 @@ const struct health_ignore *health_config_find_ignore(const struct health_config
     for (int i = 0; i < c->ignores; i++) {
         const struct health_ignore *g = &c->ignore[i];
         if (now_s < g->until_s && matches(g->link, link) && matches(g->host, host) &&
-            (g->check ? health_check_means(g->check, code) : health_check_of(code) != NULL))
+            (g->check ? health_check_means(g->check, code)
+                      : health_check_find(code)->name != NULL))
             return g;
     }
     return NULL;

@@ -38,11 +38,6 @@ void health_config_release(struct health_config *c);
 
 /* One more check that is switched off: "errors", "HC-203"; ERR_INPUT lists what there is. */
 int health_config_disable(struct health_config *c, const char *check, struct err *err);
-/* The check, "errors", that speaks with this code; NULL: one that cannot be switched off. */
-const char *health_check_of(int code);
-/* Whether `check` (a check or a code) means this code. */
-int health_check_means(const char *check, int code);
-
 int health_config_is_disabled(const struct health_config *c, int code);
 /* link "" when it is about none.  NULL, or the entry that makes it known noise. */
 const struct health_ignore *health_config_find_ignore(const struct health_config *c, int code,

@@ -5,37 +5,18 @@
  */
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "health/health_look.h"
 
-/*
- * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 allows,
- * one in 8e7 is lost.  A hundred times that, 1e-6, is a fault; below 10 errors a ratio says
- * nothing.
- */
-static const double errors_ratio = 1e-6;
-static const int64_t errors_least = 10;
 /* A cable that is plugged again, and a switch that starts again, are one each. */
 static const int64_t flaps_least = 3;
 /* But within a measurement nobody plugs: there once is enough. */
 static const double measured_s = 120;
 
 enum { NAMES_MOST = 16 /* of one kind, with their own finding */ };
-
-static void __attribute__((format(printf, 3, 4)))
-add(struct health_verdict *v, struct health_finding *f, const char *fmt, ...)
-{
-    va_list list;
-
-    va_start(list, fmt);
-    vsnprintf(f->text, sizeof f->text, fmt, list);
-    va_end(list);
-    health_verdict_add(v, f);
-}
 
 /* ---- links ---- */
 
@@ -58,32 +39,34 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
 
     if (l->up && !l->carrier && l->lost) {
         f = of_link(l, HEALTH_CRITICAL, 201);
-        add(v, &f, "%.64s lost the link of its port '%.63s'", host, l->name);
+        health_verdict_say(v, &f, "%.64s lost the link of its port '%.63s'", host, l->name);
     }
-    if (l->errors >= errors_least && l->packets >= 0 &&
-        (double)l->errors > errors_ratio * (double)l->packets) {
+    if (l->packets >= 0 && health_errors_are_many(l->errors, l->packets)) {
         f = of_link(l, HEALTH_WARNING, 203);
         f.measured = (double)l->errors;
-        add(v, &f, "%.64s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
-            l->name, l->errors, l->packets);
+        health_verdict_say(v, &f,
+                           "%.64s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
+                           l->name, l->errors, l->packets);
     }
     if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
         f = of_link(l, HEALTH_WARNING, 204);
         f.measured = l->Bps;
         f.expected = l->want_Bps;
         f.percent = 100 * l->Bps / l->want_Bps;
-        add(v, &f, "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host, l->name,
-            l->Bps * 8e-9, l->want_Bps * 8e-9);
+        health_verdict_say(v, &f, "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host,
+                           l->name, l->Bps * 8e-9, l->want_Bps * 8e-9);
     }
     if (l->flaps >= (l->since_s > 0 && l->since_s <= measured_s ? 1 : flaps_least)) {
         f = of_link(l, HEALTH_WARNING, 205);
         f.measured = (double)l->flaps;
         if (l->since_s > 0 && l->since_s <= measured_s)
-            add(v, &f, "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s", host,
-                l->name, l->flaps, l->since_s);
+            health_verdict_say(v, &f,
+                               "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s",
+                               host, l->name, l->flaps, l->since_s);
         else
-            add(v, &f, "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h", host,
-                l->name, l->flaps, l->since_s / 3600);
+            health_verdict_say(v, &f,
+                               "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h",
+                               host, l->name, l->flaps, l->since_s / 3600);
     }
 }
 
@@ -114,7 +97,7 @@ static void judge_silence(const struct health_data *d, struct health_verdict *v)
             return;
         if (d->hosts > 2) {
             f.host = d->own;
-            add(v, &f, "%.64s reaches no other host", d->host[d->own].name);
+            health_verdict_say(v, &f, "%.64s reaches no other host", d->host[d->own].name);
             return;
         }
     }
@@ -122,7 +105,7 @@ static void judge_silence(const struct health_data *d, struct health_verdict *v)
         if (!d->host[k].silent)
             continue;
         f.host = k;
-        add(v, &f, "%.64s does not answer", d->host[k].name);
+        health_verdict_say(v, &f, "%.64s does not answer", d->host[k].name);
     }
 }
 
@@ -184,12 +167,13 @@ static void blame_end(struct blame *b, int host, int way)
     f.partners = f.saw = n;
     f.confirmed = 1;
     if (b->code == 501)
-        add(b->v, &f, "%.64s %s wrong data: %.0f words, %s %d hosts", name,
-            way == HEALTH_OUT ? "sends" : "receives", sum, way == HEALTH_OUT ? "to" : "from",
-            n);
+        health_verdict_say(b->v, &f, "%.64s %s wrong data: %.0f words, %s %d hosts", name,
+                           way == HEALTH_OUT ? "sends" : "receives", sum,
+                           way == HEALTH_OUT ? "to" : "from", n);
     else
-        add(b->v, &f, "no bytes come through %s %.64s, %s %d hosts",
-            way == HEALTH_OUT ? "out of" : "into", name, way == HEALTH_OUT ? "to" : "from", n);
+        health_verdict_say(b->v, &f, "no bytes come through %s %.64s, %s %d hosts",
+                           way == HEALTH_OUT ? "out of" : "into", name,
+                           way == HEALTH_OUT ? "to" : "from", n);
 }
 
 static void blame_stream(struct blame *b, const struct stream *s)
@@ -202,9 +186,10 @@ static void blame_stream(struct blame *b, const struct stream *s)
     f.measured = s->amount;
     f.confirmed = 1;
     if (b->code == 501)
-        add(b->v, &f, "%.0f words wrong, from %.64s to %.64s", s->amount, src, dst);
+        health_verdict_say(b->v, &f, "%.0f words wrong, from %.64s to %.64s", s->amount, src,
+                           dst);
     else
-        add(b->v, &f, "no bytes come through from %.64s to %.64s", src, dst);
+        health_verdict_say(b->v, &f, "no bytes come through from %.64s to %.64s", src, dst);
 }
 
 /* Whoever is an end of most of it, then of most of the rest, ... */
@@ -219,8 +204,8 @@ static void blame_all(struct blame *b)
     if (b->count > NAMES_MOST) {
         struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
         f.confirmed = 1;
-        add(b->v, &f, "%s on %d more streams", b->code == 501 ? "wrong data" : "no bytes",
-            b->count - NAMES_MOST);
+        health_verdict_say(b->v, &f, "%s on %d more streams",
+                           b->code == 501 ? "wrong data" : "no bytes", b->count - NAMES_MOST);
     }
 }
 
@@ -251,12 +236,13 @@ static void judge_gpus(const struct health_data *d, struct health_verdict *v)
                                             : -1;
         f.measured = (double)(g->wrong[HEALTH_OUT] + g->wrong[HEALTH_IN]);
         f.confirmed = 1;
-        add(v, &f, "%.64s cuda:%d made %.0f words wrong%s, not the wire (rank %d)",
-            d->host[f.host].name, g->index, f.measured,
-            f.way < 0             ? ""
-            : f.way == HEALTH_OUT ? " when sending"
-                                  : " when receiving",
-            r);
+        health_verdict_say(v, &f,
+                           "%.64s cuda:%d made %.0f words wrong%s, not the wire (rank %d)",
+                           d->host[f.host].name, g->index, f.measured,
+                           f.way < 0             ? ""
+                           : f.way == HEALTH_OUT ? " when sending"
+                                                 : " when receiving",
+                           r);
     }
 }
 
@@ -295,10 +281,10 @@ static void judge_unfinished(const struct health_data *d, struct health_verdict 
     else
         snprintf(within, sizeof within, "%.3g s", d->deadline_s);
     if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
-        add(v, &f, "%s not finished within %s (%d of %d rounds)", parts, within, d->rounds,
-            d->wanted);
+        health_verdict_say(v, &f, "%s not finished within %s (%d of %d rounds)", parts, within,
+                           d->rounds, d->wanted);
     else
-        add(v, &f, "%s not finished within %s", parts, within);
+        health_verdict_say(v, &f, "%s not finished within %s", parts, within);
 }
 
 static void judge_unable(const struct health_data *d, struct health_verdict *v)
@@ -308,7 +294,8 @@ static void judge_unable(const struct health_data *d, struct health_verdict *v)
         if (d->host[k].why[0] == 0)
             continue;
         f.host = k;
-        add(v, &f, "%.64s could not measure: %.95s", d->host[k].name, d->host[k].why);
+        health_verdict_say(v, &f, "%.64s could not measure: %.95s", d->host[k].name,
+                           d->host[k].why);
     }
 }
 
@@ -330,8 +317,8 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         f.host = k;
         f.way = way;
         f.samples = n[k][way];
-        add(v, &f, "%.64s %s measured %d times, expected %d", d->host[k].name,
-            way == HEALTH_OUT ? "out" : "in", n[k][way], HEALTH_SAMPLES_LEAST);
+        health_verdict_say(v, &f, "%.64s %s measured %d times, expected %d", d->host[k].name,
+                           way == HEALTH_OUT ? "out" : "in", n[k][way], HEALTH_SAMPLES_LEAST);
     }
     mem_free(n);
 }
@@ -343,8 +330,10 @@ static void judge_presence(const struct health_data *d, struct health_verdict *v
     judge_silence(d, v);
 }
 
-void health_judge_facts(const struct health_data *d, struct health_verdict *v)
+void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
+                        struct health_verdict *v)
 {
+    (void)rules;
     judge_presence(d, v);
     judge_stalls(d, v);
     judge_wrong(d, v);

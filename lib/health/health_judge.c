@@ -325,6 +325,11 @@ static int judge_rates(struct judge *j, struct err *err)
     return 0;
 }
 
+/* What needs no rates of ports.  The last depends on what the others have found. */
+static void (*const judges[])(const struct health_data *d, const struct health_rules *rules,
+                              struct health_verdict *v) = {
+    health_judge_ranks, health_judge_latency, health_judge_facts, health_judge_collective};
+
 int health_judge(const struct health_data *d, const struct health_rules *rules,
                  struct health_verdict *out, struct err *err)
 {
@@ -342,10 +347,8 @@ int health_judge(const struct health_data *d, const struct health_rules *rules,
         health_verdict_release(&v);
         return -1;
     }
-    health_judge_ranks(d, rules, &v);
-    health_judge_latency(d, rules, &v);
-    health_judge_facts(d, &v);
-    health_judge_collective(d, rules, &v);
+    for (size_t i = 0; i < sizeof judges / sizeof *judges; i++)
+        judges[i](d, rules, &v);
     health_verdict_sort(&v);
     *out = v;
     return 0;

@@ -58,7 +58,8 @@ int health_path_rates(const struct health_data *d, const unsigned char *skip,
  */
 unsigned char *health_excused(const struct health_data *d);
 /* What else stands in the data (health_facts.c): links, silence, wrong words, time. */
-void health_judge_facts(const struct health_data *d, struct health_verdict *v);
+void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
+                        struct health_verdict *v);
 /* Ranks beside those of their host; the ways to hosts; all hosts at once (health_other.c). */
 void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v);

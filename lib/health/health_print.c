@@ -285,7 +285,7 @@ static void put_verbose(const struct health_told *t, FILE *out)
 
     for (int i = 0; i < t->v->findings; i++) {
         const struct health_finding *f = &t->v->finding[i];
-        const struct health_code *c = health_code_find(f->code);
+        const struct health_check *c = health_check_find(f->code);
         fprintf(out, "%s HC-%d ", health_state_name(f->state), f->code);
         put_text(f->text, out);
         fprintf(out, " (%s: %s)\n", c ? c->text : "no words", health_action_name(f->action));

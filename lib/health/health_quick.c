@@ -21,18 +21,9 @@
 #include "health/health_name.h"
 #include "health/health_parts.h"
 
-/*
- * A frame of 1518 bytes is 12144 bits; at the bit error ratio of 1e-12 that IEEE 802.3 and the
- * InfiniBand specification allow, one in 8e7 is lost.  A hundred times that, 1e-6, is a fault;
- * below 10 errors a ratio says nothing.
- */
-static const double errors_ratio = 1e-6;
-static const int64_t errors_least = 10;
 /* Errors that are too few in one run are added up for an hour, links that were lost for a day.
  */
 static const int64_t recent_s = 3600, loss_s = 86400;
-/* One loss in a day is a cable that was pulled; more than five are a fault. */
-static const int64_t losses_warn = 2, losses_crit = 6;
 /* A link that negotiates anew is away for less: looked at twice, so far apart. */
 static const double again_s = 0.25;
 
@@ -117,12 +108,6 @@ static struct growth growth_of(const struct quick *q, const struct health_nic *n
 
 /* ---- errors ---- */
 
-static int is_many(int64_t errors, int64_t packets)
-{
-    return errors >= errors_least &&
-           (packets <= 0 || (double)errors > errors_ratio * (double)packets);
-}
-
 /* Of what came after `oldest_s`. */
 static struct health_event sum(const struct health_event *e, int count, int64_t oldest_s)
 {
@@ -144,7 +129,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
 
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
         /* Some counters are parts of others: the one that says more comes first. */
-        if (!is_many(g->counter[i], g->packets))
+        if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
         struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
         f->measured = (double)g->counter[i];
@@ -158,7 +143,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     struct health_event hour = sum(k->recent, k->recents, q->ops->now_s - recent_s);
     int64_t errors = hour.n + at_most(g->most);
     int64_t packets = hour.packets + at_most(g->packets);
-    if (is_many(errors, packets)) {
+    if (health_errors_are_many(errors, packets)) {
         struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
         f->measured = (double)errors;
         SAY(f,
@@ -182,19 +167,25 @@ static void judge_full(struct quick *q, const struct health_nic *n)
     }
 }
 
-static void judge_flaps(struct quick *q, const struct health_nic *n,
-                        const struct health_known *k, const struct growth *g)
+/* The checks that are a row alone. */
+static void judge_measured(struct quick *q, const struct health_nic *n,
+                           const struct health_known *k, const struct growth *g)
 {
-    if (!q->m || !k)
-        return;
-    int64_t losses = sum(k->loss, k->losses, q->ops->now_s - loss_s).n + at_most(g->losses);
-    if (losses < losses_warn)
-        return;
-    struct health_finding *f =
-        say(q, losses >= losses_crit ? HEALTH_CRITICAL : HEALTH_WARNING, 205, n->name);
-    f->measured = (double)losses;
-    SAY(f, "%.64s port '%s' lost its link %" PRId64 " times within a day", q->ops->host,
-        n->name, losses);
+    const struct health_seen seen = {
+        .nic = n,
+        .losses_in_day =
+            k ? sum(k->loss, k->losses, q->ops->now_s - loss_s).n + at_most(g->losses) : -1};
+
+    for (const struct health_check *c = health_checks; c->code; c++) {
+        double v = c->measure ? c->measure(&seen) : NAN;
+        if (!(v >= c->warn))
+            continue;
+        struct health_finding *f =
+            say(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code,
+                n->name);
+        f->measured = v;
+        SAY(f, "%.64s port '%s' %s %.0f %s", q->ops->host, n->name, c->says, v, c->what);
+    }
 }
 
 /* ---- the link ---- */
@@ -333,7 +324,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
                                   : 0);
     judge_errors(q, n, k, &g);
     judge_full(q, n);
-    judge_flaps(q, n, k, &g);
+    judge_measured(q, n, k, &g);
 }
 
 static const struct health_nic *find_nic(const struct health_nics *all, const char *name)
@@ -457,7 +448,7 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
              now_s - loss_s);
     /* A burst has been spoken of; what drips is added up. */
     struct health_event drip = {now_s, at_most(g.most), at_most(g.packets)};
-    if (is_many(g.most, g.packets))
+    if (health_errors_are_many(g.most, g.packets))
         drip = (struct health_event){now_s, 0, 0};
     remember(k->recent, &k->recents, drip, now_s - recent_s);
 }
@@ -491,11 +482,10 @@ static void accept(struct health_memory *m)
 
 /* ---- the run ---- */
 
-static int has_fault(const struct health_verdict *v)
+static int looks_twice(const struct health_verdict *v)
 {
     for (int i = 0; i < v->findings; i++)
-        if (v->finding[i].code == 201 || v->finding[i].code == 204 ||
-            v->finding[i].code == 207 || v->finding[i].code == 208)
+        if (health_check_find(v->finding[i].code)->look_twice)
             return 1;
     return 0;
 }
@@ -505,7 +495,7 @@ static int look(struct quick *q, struct health_nics *now, struct err *err)
     if (health_nics_read(now, q->ops->sys, q->ops->proc, err))
         return -1;
     judge(q);
-    if (!has_fault(q->v))
+    if (!looks_twice(q->v))
         return 0;
     health_nics_release(now);
     tick_sleep_s(again_s);

@@ -12,7 +12,7 @@
 static int is_measured(const struct health_verdict *v)
 {
     for (int i = 0; i < v->findings; i++)
-        if (v->finding[i].code >= 900 || v->finding[i].code < 200)
+        if (!health_check_find(v->finding[i].code)->name)
             return 0;
     return 1;
 }
@@ -20,16 +20,12 @@ static int is_measured(const struct health_verdict *v)
 static void say_all_off(const struct health_data *d, struct health_verdict *v,
                         const struct health_ops *o)
 {
-    static const int links[] = {201, 203, 204, 205, 0}, rates[] = {301, 304, 401, 501, 0};
-    const int *code = d->level == HEALTH_QUICK ? links : rates;
-
-    for (; *code; code++)
-        if (!health_config_is_disabled(&o->config, *code))
+    for (const struct health_check *c = health_checks; c->code; c++)
+        if ((c->levels >> d->level & 1) && !health_config_is_disabled(&o->config, c->code))
             return;
     struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 103);
-    snprintf(f.text, sizeof f.text, "every check of level %s is disabled",
-             health_level_name(d->level));
-    health_verdict_add(v, &f);
+    health_verdict_say(v, &f, "every check of level %s is disabled",
+                       health_level_name(d->level));
 }
 
 static int draws_answer(const struct health_ops *o)

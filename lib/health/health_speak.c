@@ -34,7 +34,7 @@ static int judge(const struct health_data *d, const struct health_rules *rules, 
     if (!learns || d->hosts >= HEALTH_HOSTS_ALONE)
         return health_judge(d, rules, v, err);
     *v = (struct health_verdict){.hosts = d->hosts};
-    health_judge_facts(d, v);
+    health_judge_facts(d, rules, v);
     return 0;
 }
 

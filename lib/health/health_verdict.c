@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the words of a verdict: states, codes, actions; and how findings are kept. */
+/* Knows the states of a verdict, and how findings are kept. */
 #include "health/health_verdict.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,49 +26,6 @@ int health_state_rank(enum health_state s)
     return rank[s];
 }
 
-const char *health_action_name(enum health_action a)
-{
-    static const char *const names[] = {"monitor", "retest", "operator", "isolate"};
-
-    return names[a];
-}
-
-const struct health_code health_codes[] = {
-    {103, HEALTH_OPERATOR, "every check is disabled"},
-    {201, HEALTH_ISOLATE, "a port lost its link"},
-    {202, HEALTH_ISOLATE, "a host does not answer"},
-    {203, HEALTH_OPERATOR, "a link counts errors"},
-    {204, HEALTH_OPERATOR, "a link is slower than it should be"},
-    {205, HEALTH_OPERATOR, "a link comes and goes"},
-    {206, HEALTH_ISOLATE, "bytes do not come through"},
-    {207, HEALTH_OPERATOR, "a port that was in use is gone or set down"},
-    {208, HEALTH_OPERATOR, "a port has a link and is not in use"},
-    {209, HEALTH_OPERATOR, "a counter of errors stands at its end"},
-    {210, HEALTH_OPERATOR, "a file of a port cannot be read"},
-    {301, HEALTH_OPERATOR, "a port is slow"},
-    {302, HEALTH_RETEST, "one of two ports is slow, which one is not known"},
-    {303, HEALTH_RETEST, "a port or a pair seems slow, and it is not certain"},
-    {304, HEALTH_OPERATOR, "a pair is slow, both ends are well with others"},
-    {306, HEALTH_OPERATOR, "all ports are off their baseline together"},
-    {307, HEALTH_OPERATOR, "a rank is slower than the others of its host"},
-    {308, HEALTH_MONITOR, "all hosts together are slow, and no pair is"},
-    {401, HEALTH_OPERATOR, "the way to a host takes long"},
-    {501, HEALTH_ISOLATE, "data arrived wrong"},
-    {502, HEALTH_ISOLATE, "a GPU, or the copy to or from it, made data wrong"},
-    {901, HEALTH_RETEST, "the time was over before the check was"},
-    {902, HEALTH_RETEST, "a host could not measure"},
-    {903, HEALTH_RETEST, "a port was measured too seldom"},
-    {0, HEALTH_MONITOR, NULL},
-};
-
-const struct health_code *health_code_find(int number)
-{
-    for (const struct health_code *c = health_codes; c->number; c++)
-        if (c->number == number)
-            return c;
-    return NULL;
-}
-
 void health_rules_init(struct health_rules *r)
 {
     *r = (struct health_rules){.warn = {96, INFINITY, 0},
@@ -77,7 +36,7 @@ void health_rules_init(struct health_rules *r)
 
 struct health_finding health_finding_new(enum health_state state, int code)
 {
-    const struct health_code *c = health_code_find(code);
+    const struct health_check *c = health_check_find(code);
     struct health_finding f = {.state = state,
                                .code = code,
                                .action = c ? c->action : HEALTH_MONITOR,
@@ -122,6 +81,17 @@ void health_verdict_add(struct health_verdict *v, const struct health_finding *f
     v->finding[v->findings++] = *f;
     if (health_state_rank(f->state) > health_state_rank(v->state))
         v->state = f->state;
+}
+
+void health_verdict_say(struct health_verdict *v, struct health_finding *f, const char *fmt,
+                        ...)
+{
+    va_list list;
+
+    va_start(list, fmt);
+    vsnprintf(f->text, sizeof f->text, fmt, list);
+    va_end(list);
+    health_verdict_add(v, f);
 }
 
 void health_verdict_release(struct health_verdict *v)

@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "health/health_baseline.h"
+#include "health/health_checks.h"
 #include "health/health_data.h"
 
 /* What is concluded from what was measured; deterministic: the same data, the same bytes. */
@@ -50,20 +51,6 @@ struct health_port {
     const char *pardon; /* static: why it is OK outside a range; NULL: it is not */
 };
 
-/* What to do, the mildest first. */
-enum health_action { HEALTH_MONITOR, HEALTH_RETEST, HEALTH_OPERATOR, HEALTH_ISOLATE };
-const char *health_action_name(enum health_action a);
-
-/* The codes keep their meaning for ever: 1xx config, 2xx link, 3xx rate, 4xx latency, 5xx data,
- * 9xx the check itself (health_codes.c has all with their words). */
-struct health_code {
-    int number; /* 301 is HC-301 */
-    enum health_action action;
-    const char *text; /* "a port is slow" */
-};
-const struct health_code *health_code_find(int number); /* NULL: there is none */
-extern const struct health_code health_codes[];         /* the last has number 0 */
-
 /* Evidence: numbers that are not known are NaN, counts -1. */
 struct health_finding {
     enum health_state state;
@@ -100,6 +87,9 @@ int health_judge(const struct health_data *d, const struct health_rules *rules,
                  struct health_verdict *out, struct err *err);
 void health_verdict_release(struct health_verdict *v);
 void health_verdict_add(struct health_verdict *v, const struct health_finding *f);
+/* The same with these words for its text. */
+void health_verdict_say(struct health_verdict *v, struct health_finding *f, const char *fmt,
+                        ...) __attribute__((format(printf, 3, 4)));
 /* Into the fixed order; health_judge has done so. */
 void health_verdict_sort(struct health_verdict *v);
 /* A finding about nobody, whose numbers are not known, with its code's action. */

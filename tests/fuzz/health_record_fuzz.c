@@ -36,7 +36,7 @@ static char *print(const struct health_data *d, size_t *bytes)
 
 static void put_finding(const struct health_data *d, const struct health_finding *f, FILE *out)
 {
-    assert(health_code_find(f->code) && f->host >= -1 && f->host < d->hosts);
+    assert(health_check_find(f->code) && f->host >= -1 && f->host < d->hosts);
     assert(f->other >= -1 && f->other < d->hosts && f->rank < d->ranks && f->text[0]);
     fprintf(out, "%d HC-%d %d %d %g %g %s\n", f->state, f->code, f->host, f->other, f->percent,
             f->z, f->text);
