@@ -277,7 +277,7 @@ static void describe_change(const struct health_data *d, const struct health_bas
         mem_free(at);
         err_set(err, ERR_MISMATCH,
                 "'%s' exists; the largest change is %s %s, from %.4g to %.4g GB/s", path,
-                d->host[host].name, where == HEALTH_OUT ? "out" : "in", was / 1e9, is / 1e9);
+                d->host[host].name, health_way[where], was / 1e9, is / 1e9);
     }
     health_baseline_release(&old);
 }

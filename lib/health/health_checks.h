@@ -18,12 +18,12 @@ struct health_seen {
 };
 
 /*
- * All checks, one row each.  The codes keep their meaning for ever: 1xx configuration, 2xx link,
- * 3xx rate, 4xx latency, 5xx data, 9xx the check itself.
+ * All checks, one row each.  The codes keep their meaning for ever: 1xx configuration, 2xx
+ * link, 3xx rate, 4xx latency, 5xx data, 9xx the check itself.
  *
- * A row with `measure` is a whole check of the quick level: WARNING from `warn` on, CRITICAL from
- * `crit` on (0: never), in the words "HOST port 'NAME' SAYS 3 WHAT".  The findings of other
- * rows are made by the functions in health_judge.c's table and in health_quick.c.
+ * A row with `measure` is a whole check of the quick level: WARNING from `warn` on, CRITICAL
+ * from `crit` on (0: never), in the words "HOST port 'NAME' SAYS 3 WHAT".  The findings of
+ * other rows are made by the functions in health_judge.c's table and in health_quick.c.
  */
 struct health_check {
     int code;         /* 301 is HC-301 */

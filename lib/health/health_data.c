@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "health/health_name.h"
 
+const char *const health_way[2] = {"out", "in"};
 static const char *const levels[] = {"quick", "normal", "deep"};
 
 const char *health_level_name(enum health_level level)
@@ -77,6 +78,11 @@ void health_data_add_stall(struct health_data *d, struct health_stall s)
 unsigned health_missing(const struct health_data *d, unsigned parts)
 {
     return d->asked & ~d->done & parts;
+}
+
+const char *health_host_name(const struct health_data *d, int host)
+{
+    return host >= 0 && host < d->hosts ? d->host[host].name : "";
 }
 
 int health_host_of_rank(const struct health_data *d, int rank)

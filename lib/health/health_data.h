@@ -16,6 +16,7 @@
  */
 enum { HEALTH_OUT, HEALTH_IN }; /* of a port: what it sends, what it receives */
 
+extern const char *const health_way[2]; /* "out", "in" */
 enum health_level { HEALTH_QUICK, HEALTH_NORMAL, HEALTH_DEEP };
 const char *health_level_name(enum health_level level);
 int health_level_parse(const char *text, enum health_level *out, struct err *err);
@@ -143,6 +144,8 @@ void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t word
 void health_data_add_stall(struct health_data *d, struct health_stall s); /* as many */
 /* Of these bits of enum health_part, those that were asked for and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);
+/* "" for a number that is no host's, such as -1. */
+const char *health_host_name(const struct health_data *d, int host);
 int health_host_of_rank(const struct health_data *d, int rank);
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a verdict as a picture: a matrix of the rates between all hosts, with the rates of their
- * ports as its margins.
+ * Knows a verdict as a picture: a matrix of the rates between all hosts, with the rates of
+ * their ports as its margins.
  *
  *     state and title
  *                 a  b  c  d
@@ -31,7 +31,6 @@ enum { CELLS = 64, LINES = 16 };
 static const double MARGIN = 24, NAMES = 120, MAP = 640, CELL = 64, GAP = 8, HEAD = 76,
                     LINE = 17, WIDTH_LEAST = 900;
 static const char *const INK = "#333333", *const PALE = "#d0d0d0", *const ALARM = "#d55e00";
-static const char *const way_name[] = {"out", "in"};
 
 /* Classes of percent, each darker than the one before: lightness alone tells them apart. */
 static const struct {
@@ -172,7 +171,7 @@ static void draw_cell(struct draw *w, const struct cell *c, int way, double x, d
     if (way < 0)
         snprintf(tip, sizeof tip, "%.100s to %.100s: %.1f %%", src, dst, c->percent);
     else
-        snprintf(tip, sizeof tip, "%.100s %s: %.1f %%, %s", src, way_name[way], c->percent,
+        snprintf(tip, sizeof tip, "%.100s %s: %.1f %%, %s", src, health_way[way], c->percent,
                  units_rate(&u, w->v->port[c->src][way].Bps));
     if (c->measured > 1)
         strcat(tip, ", the worst of these");
@@ -192,7 +191,7 @@ static void draw_cell(struct draw *w, const struct cell *c, int way, double x, d
              words);
 }
 
-/* x, y: of the first pair; names of rows that have a sign, and of others where there is room. */
+/* x, y: of the first pair.  Signs of all rows, names where there is room. */
 static void draw_names(struct draw *w, double x, double y)
 {
     int every = 1;

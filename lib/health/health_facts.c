@@ -318,7 +318,7 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         f.way = way;
         f.samples = n[k][way];
         health_verdict_say(v, &f, "%.64s %s measured %d times, expected %d", d->host[k].name,
-                           way == HEALTH_OUT ? "out" : "in", n[k][way], HEALTH_SAMPLES_LEAST);
+                           health_way[way], n[k][way], HEALTH_SAMPLES_LEAST);
     }
     mem_free(n);
 }

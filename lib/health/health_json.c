@@ -7,8 +7,6 @@
 #include "health/health_streams.h"
 #include "health/health_parts.h"
 
-static const char *const way_name[] = {"out", "in"};
-
 static const char *host_or_null(const struct health_data *d, int host)
 {
     return host >= 0 && host < d->hosts ? d->host[host].name : NULL;
@@ -51,7 +49,7 @@ static void put_findings(struct jout *j, const struct health_told *t)
         jout_text(j, "action", health_action_name(f->action));
         jout_text(j, "host", host_or_null(t->d, f->host));
         jout_text(j, "other_host", host_or_null(t->d, f->other));
-        jout_text(j, "direction", f->way < 0 ? NULL : way_name[f->way]);
+        jout_text(j, "direction", f->way < 0 ? NULL : health_way[f->way]);
         count(j, "rank", f->rank);
         jout_text(j, "link", f->link[0] ? f->link : NULL);
         jout_text(j, "text", f->text);
@@ -71,7 +69,7 @@ static void put_port(struct jout *j, const struct health_told *t, int k, int way
 
     jout_open(j, NULL, '{');
     jout_text(j, "host", t->d->host[k].name);
-    jout_text(j, "direction", way_name[way]);
+    jout_text(j, "direction", health_way[way]);
     jout_int(j, "samples", p->samples);
     jout_num(j, "port_Bps", p->samples ? p->Bps : NAN);
     jout_num(j, "expected_Bps", p->samples ? p->want_Bps : NAN);

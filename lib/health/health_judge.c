@@ -143,8 +143,6 @@ static void evidence(const struct judge *j, int k, int way, struct health_findin
     f->saw = e->saw;
 }
 
-static const char *const word[] = {"out", "in"};
-
 /* Of three digits. */
 static int decimals(double v)
 {
@@ -159,7 +157,7 @@ static void say_rates(const struct judge *j, int k, int way, struct health_findi
     double is = p->Bps / unit, want = p->want_Bps / unit;
     struct units u;
 
-    say(f, "%.64s %s %.*f of %.*f %cB/s, %s", name(j, k), word[way], decimals(is), is,
+    say(f, "%.64s %s %.*f of %.*f %cB/s, %s", name(j, k), health_way[way], decimals(is), is,
         decimals(want), want, unit > 1e6 ? 'G' : 'M', health_percent(&u, j->rules, p->percent));
 }
 
@@ -186,7 +184,7 @@ static void name_port(struct judge *j, int k)
         if (ways++ == 0)
             say_rates(j, k, way, &f);
         else
-            say(&f, ", %s %s", word[way], health_percent(&u, j->rules, p->percent));
+            say(&f, ", %s %s", health_way[way], health_percent(&u, j->rules, p->percent));
     }
     if (ways == 0)
         return;
@@ -226,7 +224,7 @@ static void name_unsteady(struct judge *j, int k, int way)
     f.way = way;
     evidence(j, k, way, &f);
     p->state = HEALTH_UNKNOWN;
-    say(&f, "%.64s %s %s of %s, too unsteady to judge", name(j, k), word[way],
+    say(&f, "%.64s %s %s of %s, too unsteady to judge", name(j, k), health_way[way],
         health_percent(&u, j->rules, p->percent), by_whom(j));
     health_verdict_add(j->v, &f);
 }

@@ -8,9 +8,9 @@
 #include "health/health_verdict.h"
 
 /*
- * What a check remembers from run to run, JSON Lines (health_store.h): a head with the last run,
- * then the host's network ports as they were read last, the problems that were reported, and
- * the last rates of ports.
+ * What a check remembers from run to run, JSON Lines (health_store.h): a head with the last
+ * run, then the host's network ports as they were read last, the problems that were reported,
+ * and the last rates of ports.
  */
 /* Of an event: HEALTH_EVENTS of them and what is new can be added up. */
 #define HEALTH_EVENT_MOST (INT64_MAX / HEALTH_EVENTS / 2)

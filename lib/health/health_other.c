@@ -112,11 +112,7 @@ static void name_rank(const struct health_data *d, int rank, const struct health
     f.partners = end->partners;
     f.saw = end->saw;
     snprintf(f.text, sizeof f.text, "rank %d on %.64s %s %.0f %% of the others there", rank,
-             d->host[f.host].name,
-             f.way < 0           ? "out and in"
-             : way == HEALTH_OUT ? "out"
-                                 : "in",
-             end->median);
+             d->host[f.host].name, f.way < 0 ? "out and in" : health_way[way], end->median);
     health_verdict_add(v, &f);
 }
 

@@ -16,8 +16,6 @@ enum {
     MANY = 256  /* ports: with more, those alone that are not OK have perfdata */
 };
 
-static const char *const way_name[] = {"out", "in"};
-
 /* The slowest port; of those that are outside a range, if any is, the one farthest off. */
 static const struct health_port *farthest(const struct health_verdict *v, int *host, int *way)
 {
@@ -57,7 +55,7 @@ static void put_good(const struct health_told *t, FILE *out)
     if (p)
         fprintf(out, ", %s %.64s %s %s of %s",
                 p->pardon && p->percent > 100 ? "fastest" : "slowest", d->host[host].name,
-                way_name[way], health_percent(&u, &t->o->rules, p->percent),
+                health_way[way], health_percent(&u, &t->o->rules, p->percent),
                 t->v->by_baseline ? "baseline" : "peers");
     if (p && p->pardon)
         fprintf(out, ", %s", p->pardon);
@@ -214,7 +212,7 @@ static void put_port(const struct health_told *t, const struct labels *l, int k,
     const struct health_rules *r = &t->o->rules;
     double MBps = p->Bps / 1e6, unit = p->want_Bps / 1e8; /* MB/s of one percent */
 
-    put_label(l, t->d, k, way_name[w], out);
+    put_label(l, t->d, k, health_way[w], out);
     if (p->samples == 0) {
         fputs("U;;;0;", out);
         return;
@@ -300,7 +298,7 @@ static void put_verbose(const struct health_told *t, FILE *out)
             const struct health_port *p = &t->v->port[k][w];
             struct units u[2];
             fprintf(out, "  %.64s %s: %s of %s MB/s, %.*f %%, %d samples, z %.1f%s%s\n",
-                    d->host[k].name, way_name[w], units_fixed(&u[0], p->Bps / 1e6),
+                    d->host[k].name, health_way[w], units_fixed(&u[0], p->Bps / 1e6),
                     units_fixed(&u[1], p->want_Bps / 1e6),
                     health_rules_decimals(&t->o->rules, p->percent, 1, 1), p->percent,
                     p->samples, p->z, p->pardon ? ", " : "", p->pardon ? p->pardon : "");

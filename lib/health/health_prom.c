@@ -15,8 +15,6 @@
 #include "health/health_folder.h"
 #include "health/health_parts.h"
 
-static const char *const way_name[] = {"out", "in"};
-
 static void head(FILE *f, const char *name, const char *type, const char *help)
 {
     fprintf(f, "# HELP horing_%s %s\n# TYPE horing_%s %s\n", name, help, name, type);
@@ -45,11 +43,6 @@ static void label(FILE *f, const char *before, const char *key, const char *valu
     putc('"', f);
 }
 
-static const char *host_name(const struct health_data *d, int host)
-{
-    return host >= 0 && host < d->hosts ? d->host[host].name : "";
-}
-
 /* One value of a port; a port without samples has none. */
 static void put_ports(FILE *f, const struct health_told *t, const char *name, int ratio)
 {
@@ -61,8 +54,8 @@ static void put_ports(FILE *f, const struct health_told *t, const char *name, in
             if (p->samples == 0)
                 continue;
             fprintf(f, "horing_%s", name);
-            label(f, "{", "host", host_name(t->d, k));
-            fprintf(f, ",direction=\"%s\"} %.6g\n", way_name[w],
+            label(f, "{", "host", health_host_name(t->d, k));
+            fprintf(f, ",direction=\"%s\"} %.6g\n", health_way[w],
                     ratio ? p->percent / 100 : p->Bps);
         }
 }
@@ -76,7 +69,7 @@ static void put_links(FILE *f, const struct health_data *d, const char *name, en
         if ((v == SPEED && l->Bps <= 0) || (v == ERRORS && l->errors < 0))
             continue;
         fprintf(f, "horing_%s", name);
-        label(f, "{", "host", host_name(d, l->host));
+        label(f, "{", "host", health_host_name(d, l->host));
         label(f, ",", "device", l->name);
         fprintf(f, "} %.10g\n",
                 v == CARRIER ? l->carrier
@@ -99,10 +92,10 @@ static void put_findings(FILE *f, const struct health_told *t)
             continue;
         fprintf(f, "horing_finding{code=\"HC-%d\",state=\"%s\"", g->code,
                 health_state_name(g->state));
-        label(f, ",", "host", host_name(t->d, g->host));
-        label(f, ",", "other_host", host_name(t->d, g->other));
+        label(f, ",", "host", health_host_name(t->d, g->host));
+        label(f, ",", "other_host", health_host_name(t->d, g->other));
         label(f, ",", "device", g->link);
-        fprintf(f, ",direction=\"%s\"} 1\n", g->way < 0 ? "" : way_name[g->way]);
+        fprintf(f, ",direction=\"%s\"} 1\n", g->way < 0 ? "" : health_way[g->way]);
     }
 }
 

@@ -14,17 +14,12 @@
 #include "base/mem.h"
 #include "health/health_ops.h"
 
-static const char *host_name(const struct health_data *d, int host)
-{
-    return host >= 0 && host < d->hosts ? d->host[host].name : "";
-}
-
 static int is_same(const struct health_problem *p, const struct health_data *d,
                    const struct health_finding *f)
 {
     return p->code == f->code && p->way == f->way && strcmp(p->link, f->link) == 0 &&
-           strcmp(p->host, host_name(d, f->host)) == 0 &&
-           strcmp(p->other, host_name(d, f->other)) == 0;
+           strcmp(p->host, health_host_name(d, f->host)) == 0 &&
+           strcmp(p->other, health_host_name(d, f->other)) == 0;
 }
 
 static struct health_problem *find(struct health_memory *m, const struct health_data *d,
@@ -42,8 +37,8 @@ static struct health_problem *add(struct health_memory *m, const struct health_d
     struct health_problem *p = &HEALTH_ADD(&m->problems);
 
     *p = (struct health_problem){.code = f->code, .way = f->way, .first_s = now_s};
-    snprintf(p->host, sizeof p->host, "%s", host_name(d, f->host));
-    snprintf(p->other, sizeof p->other, "%s", host_name(d, f->other));
+    snprintf(p->host, sizeof p->host, "%s", health_host_name(d, f->host));
+    snprintf(p->other, sizeof p->other, "%s", health_host_name(d, f->other));
     snprintf(p->link, sizeof p->link, "%s", f->link);
     return p;
 }
@@ -251,8 +246,8 @@ void health_filter(const struct health_data *d, struct health_verdict *v,
     for (int i = 0; i < n; i++) {
         if (health_config_is_disabled(c, all[i].code))
             continue;
-        if (health_config_find_ignore(c, all[i].code, host_name(d, all[i].host), all[i].link,
-                                      d->when_s))
+        if (health_config_find_ignore(c, all[i].code, health_host_name(d, all[i].host),
+                                      all[i].link, d->when_s))
             ++*ignored;
         else
             health_verdict_add(v, &all[i]);
@@ -283,8 +278,8 @@ int health_suggest(const struct health_data *d, const struct health_finding *f, 
         (f->action != HEALTH_OPERATOR && f->action != HEALTH_ISOLATE) || f->other >= 0)
         return -1;
     /* Without some of its characters it would be another node. */
-    put_word(node, sizeof node, host_name(d, f->host), "-._");
-    if (strcmp(node, host_name(d, f->host)) != 0)
+    put_word(node, sizeof node, health_host_name(d, f->host), "-._");
+    if (strcmp(node, health_host_name(d, f->host)) != 0)
         return -1;
     snprintf(to, room, "scontrol update NodeName=%s", node);
     snprintf(to + strlen(to), room - strlen(to), " State=DRAIN Reason=\"horing: HC-%d ",

@@ -15,24 +15,8 @@
 
 #include "base/mem.h"
 #include "health/health.h"
-#include "health/health_fleet.h"
+#include "fleet_fixture.h"
 #include "temp_fixture.h"
-
-static struct health_rules rules;
-
-static struct health_data data(const char *spec, uint64_t seed)
-{
-    struct health_fleet f;
-    struct health_data d;
-    struct err err;
-
-    if (health_fleet_parse(spec, &f, &err))
-        fail_msg("%s", err.text);
-    f.seed = seed;
-    if (health_fleet_run(&f, &rules, &d, &err))
-        fail_msg("%s: %s", spec, err.text);
-    return d;
-}
 
 /* All ports at `factor` of what they were. */
 static struct health_data fabric(const char *spec, uint64_t seed, double factor)
@@ -71,8 +55,8 @@ static struct health_baseline learn(const char *spec)
     return b;
 }
 
-static struct health_verdict judge(const char *spec, uint64_t seed,
-                                   const struct health_baseline *b)
+static struct health_verdict judge_with(const char *spec, uint64_t seed,
+                                        const struct health_baseline *b)
 {
     struct health_data d = data(spec, seed);
     struct health_rules with = rules;
@@ -114,11 +98,11 @@ static void compares_with_itself(void **state)
 
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
-        struct health_verdict v = judge("8,port=2:80", seed, &b);
+        struct health_verdict v = judge_with("8,port=2:80", seed, &b);
         assert_int_equal(v.findings, 0);
         assert_true(v.by_baseline && !v.percent_only);
         health_verdict_release(&v);
-        v = judge("8,port=2:72", seed, &b);
+        v = judge_with("8,port=2:72", seed, &b);
         assert_int_equal(v.findings, 1);
         assert_int_equal(v.finding[0].host, 2);
         assert_non_null(strstr(v.finding[0].text, "of baseline"));
@@ -218,7 +202,7 @@ static void another_fabric_is_refused(void **state)
     (void)state;
     refused(&b, "9x2", "has no host 'node8'");
     refused(&b, "8x4", "has host 'node0' with 2 ranks, found 4");
-    struct health_verdict v = judge("6x2", 1, &b); /* some of its hosts: fine */
+    struct health_verdict v = judge_with("6x2", 1, &b); /* some of its hosts: fine */
     assert_int_equal(v.findings, 0);
     health_verdict_release(&v);
     health_baseline_release(&b);
