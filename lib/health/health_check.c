@@ -12,6 +12,7 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "health/health.h"
+#include "health/health_look.h"
 #include "health/health_name.h"
 #include "health/health_ops.h"
 #include "health/health_tour.h"

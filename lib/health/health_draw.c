@@ -24,7 +24,6 @@
 #include "base/units.h"
 #include "health/health_folder.h"
 #include "health/health_parts.h"
-#include "health/health_streams.h"
 
 enum { CELLS = 64, LINES = 16 };
 

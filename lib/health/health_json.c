@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/jout.h"
-#include "health/health_streams.h"
 #include "health/health_parts.h"
 
 static const char *host_or_null(const struct health_data *d, int host)

@@ -74,5 +74,11 @@ const struct health_collective *health_collective_best(const struct health_data 
 int health_collective_late(const struct health_collective *c, const struct health_rules *rules);
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v);
+/*
+ * Hosts first .. first + count - 1 are to run a collective next: all of them, then the halves
+ * of what was slow; 0: no more.  A function of the data alone.
+ */
+int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
+                  int *count);
 
 #endif

@@ -33,4 +33,19 @@ int health_write_prom(const struct health_told *t, const char *path, struct err 
 void health_draw(const struct health_told *t, FILE *out);
 int health_draw_write(const struct health_told *t, const char *path, struct err *err);
 
+/* What the streams of each measured pair came to, from src to dst; by src, then dst. */
+struct health_stream {
+    int src, dst; /* hosts */
+    int samples;
+    double Bps, percent; /* medians; percent of what is expected of both ends, or NaN */
+    double latency_s;    /* of the pair, the same both ways; NaN: not measured */
+};
+struct health_streams {
+    int count;
+    struct health_stream *at; /* owned */
+};
+void health_streams_of(const struct health_data *d, const struct health_verdict *v,
+                       struct health_streams *out);
+void health_streams_release(struct health_streams *p);
+
 #endif

@@ -12,6 +12,8 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -38,20 +40,23 @@ struct quick {
     int judged; /* ports that something is known of */
 };
 
-static struct health_finding *say(struct quick *q, enum health_state state, int code,
-                                  const char *link)
+/* Counted, not estimated: no second look confirms it.  The finding, for its numbers. */
+static struct health_finding *__attribute__((format(printf, 5, 6)))
+say(struct quick *q, enum health_state state, int code, const char *link, const char *fmt, ...)
 {
     struct health_finding f = health_finding_new(state, code);
+    va_list list;
 
     f.host = 0;
     f.confirmed = 1;
     if (link[0])
         health_name_clean(link, f.link, sizeof f.link);
+    va_start(list, fmt);
+    vsnprintf(f.text, sizeof f.text, fmt, list);
+    va_end(list);
     health_verdict_add(q->v, &f);
     return &q->v->finding[q->v->findings - 1];
 }
-
-#define SAY(f_, ...) snprintf((f_)->text, sizeof(f_)->text, __VA_ARGS__)
 
 /* ---- what a port grew by ---- */
 
@@ -131,11 +136,11 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
         /* Some counters are parts of others: the one that says more comes first. */
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
-        struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
-        f->measured = (double)g->counter[i];
-        SAY(f, "%.64s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
+        say(q, HEALTH_WARNING, 203, n->name,
+            "%.64s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
             n->name, g->counter[i], c[i].name, g->packets > 0 ? g->packets : 0,
-            g->since_s > 0 ? ", in " : "", g->since_s > 0 ? units_time(&u, g->since_s) : "");
+            g->since_s > 0 ? ", in " : "", g->since_s > 0 ? units_time(&u, g->since_s) : "")
+            ->measured = (double)g->counter[i];
         return;
     }
     if (!k || !k->recents)
@@ -144,11 +149,10 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     int64_t errors = hour.n + at_most(g->most);
     int64_t packets = hour.packets + at_most(g->packets);
     if (health_errors_are_many(errors, packets)) {
-        struct health_finding *f = say(q, HEALTH_WARNING, 203, n->name);
-        f->measured = (double)errors;
-        SAY(f,
+        say(q, HEALTH_WARNING, 203, n->name,
             "%.64s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
-            q->ops->host, n->name, errors, packets);
+            q->ops->host, n->name, errors, packets)
+            ->measured = (double)errors;
     }
 }
 
@@ -159,10 +163,9 @@ static void judge_full(struct quick *q, const struct health_nic *n)
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
         if (c[i].end == 0 || n->counter[i] != c[i].end)
             continue;
-        struct health_finding *f = say(q, HEALTH_UNKNOWN, 209, n->name);
-        f->measured = (double)c[i].end;
-        SAY(f, "%.64s port '%s': %s is at its maximum, %" PRId64, q->ops->host, n->name,
-            c[i].name, c[i].end);
+        say(q, HEALTH_UNKNOWN, 209, n->name, "%.64s port '%s': %s is at its maximum, %" PRId64,
+            q->ops->host, n->name, c[i].name, c[i].end)
+            ->measured = (double)c[i].end;
         return;
     }
 }
@@ -180,11 +183,9 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
         double v = c->measure ? c->measure(&seen) : NAN;
         if (!(v >= c->warn))
             continue;
-        struct health_finding *f =
-            say(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code,
-                n->name);
-        f->measured = v;
-        SAY(f, "%.64s port '%s' %s %.0f %s", q->ops->host, n->name, c->says, v, c->what);
+        say(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code, n->name,
+            "%.64s port '%s' %s %.0f %s", q->ops->host, n->name, c->says, v, c->what)
+            ->measured = v;
     }
 }
 
@@ -193,17 +194,15 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 /* Whether there is a link; what was said of one that is not there. */
 static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
 {
-    struct health_finding *f;
-
     if (!n->up && want_up) {
-        f = say(q, HEALTH_WARNING, 207, n->name);
-        SAY(f, "%.64s port '%s' was in use and is set down", q->ops->host, n->name);
+        say(q, HEALTH_WARNING, 207, n->name, "%.64s port '%s' was in use and is set down",
+            q->ops->host, n->name);
     } else if (n->up && !n->carrier && want_up) {
-        f = say(q, HEALTH_CRITICAL, 201, n->name);
-        SAY(f, "%.64s lost the link of its port '%s'", q->ops->host, n->name);
+        say(q, HEALTH_CRITICAL, 201, n->name, "%.64s lost the link of its port '%s'",
+            q->ops->host, n->name);
     } else if (n->ib && n->carrier && n->waits) {
-        f = say(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name);
-        SAY(f, "%.64s port '%s' has a link and is not ACTIVE: no subnet manager?", q->ops->host,
+        say(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name,
+            "%.64s port '%s' has a link and is not ACTIVE: no subnet manager?", q->ops->host,
             n->name);
     }
     return n->up && n->carrier && !n->waits;
@@ -229,15 +228,14 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
         s = HEALTH_WARNING;
     if (s == HEALTH_OK)
         return;
-    struct health_finding *f = say(q, s, 204, n->name);
-    f->percent = percent;
-    f->measured = (double)n->mbit * 1e6 / 8;
-    f->expected = (double)want_mbit * 1e6 / 8;
     if (n->mbit > 0)
         snprintf(speed, sizeof speed, "runs at %.4g of %.4g Gbit/s", (double)n->mbit / 1e3,
                  (double)(want_mbit > 0 ? want_mbit : n->mbit) / 1e3);
-    SAY(f, "%.64s port '%s' %s%s%s", q->ops->host, n->name, speed, lanes,
-        n->half ? ", half duplex" : "");
+    struct health_finding *f = say(q, s, 204, n->name, "%.64s port '%s' %s%s%s", q->ops->host,
+                                   n->name, speed, lanes, n->half ? ", half duplex" : "");
+    f->percent = percent;
+    f->measured = (double)n->mbit * 1e6 / 8;
+    f->expected = (double)want_mbit * 1e6 / 8;
 }
 
 /* Since the kernel started: a port that never had a link may have no cable. */
@@ -267,9 +265,8 @@ static void add_link(struct quick *q, const struct health_nic *n, const struct h
 /* Neither well nor lost: what could not be read. */
 static void judge_unread(struct quick *q, const struct health_nic *n)
 {
-    struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, n->name);
-
-    SAY(f, "%.64s: cannot read '%s' of port '%s'", q->ops->host, n->unread, n->name);
+    say(q, HEALTH_UNKNOWN, 902, n->name, "%.64s: cannot read '%s' of port '%s'", q->ops->host,
+        n->unread, n->name);
     q->judged++;
 }
 
@@ -280,11 +277,10 @@ static void judge_broken(struct quick *q, const struct health_nic *n)
 
     if (!n->broken)
         return;
-    struct health_finding *f = say(q, HEALTH_UNKNOWN, 210, n->name);
     if (n->broken > 1)
         snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
-    SAY(f, "%.64s: cannot read '%s' of port '%s'%s", q->ops->host, n->broken_file, n->name,
-        more);
+    say(q, HEALTH_UNKNOWN, 210, n->name, "%.64s: cannot read '%s' of port '%s'%s", q->ops->host,
+        n->broken_file, n->name, more);
 }
 
 static void judge_nic(struct quick *q, const struct health_nic *n)
@@ -350,14 +346,14 @@ static int is_hidden(const struct health_nics *all, const char *name)
 static void judge_absent(struct quick *q)
 {
     const struct health_config *c = &q->ops->config;
-    struct health_finding *f;
+    char clean[HEALTH_LINK_NAME];
 
     for (int i = 0; q->m && i < q->m->nics.count; i++) {
         const struct health_known *k = &q->m->nics.at[i];
         if (!k->want_up || find_nic(q->now, k->last.name) || is_hidden(q->now, k->last.name))
             continue;
-        f = say(q, HEALTH_CRITICAL, 207, k->last.name);
-        SAY(f, "%.64s has no port '%s' any more", q->ops->host, k->last.name);
+        say(q, HEALTH_CRITICAL, 207, k->last.name, "%.64s has no port '%s' any more",
+            q->ops->host, k->last.name);
         q->judged++;
     }
     for (int i = 0; i < c->expects; i++) {
@@ -366,8 +362,9 @@ static void judge_absent(struct quick *q)
             health_config_find_expect(c, q->ops->host, link) != &c->expect[i] ||
             (q->m && health_memory_nic(q->m, link) && health_memory_nic(q->m, link)->want_up))
             continue;
-        f = say(q, HEALTH_CRITICAL, 207, link);
-        SAY(f, "%.64s has no port '%s', which is expected", q->ops->host, f->link);
+        health_name_clean(link, clean, sizeof clean);
+        say(q, HEALTH_CRITICAL, 207, link, "%.64s has no port '%s', which is expected",
+            q->ops->host, clean);
         q->judged++;
     }
 }
@@ -375,11 +372,10 @@ static void judge_absent(struct quick *q)
 /* Ports that nobody looked at are neither well nor gone. */
 static void judge_left(struct quick *q)
 {
-    struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, "");
     int left = q->now->left + q->now->left_others;
 
-    SAY(f, "%.64s has %d ports, %d of them not checked (%d at most)", q->ops->host,
-        q->now->count + left, left, HEALTH_NICS_MOST);
+    say(q, HEALTH_UNKNOWN, 902, "", "%.64s has %d ports, %d of them not checked (%d at most)",
+        q->ops->host, q->now->count + left, left, HEALTH_NICS_MOST);
     q->judged++;
 }
 
@@ -397,8 +393,8 @@ static void judge(struct quick *q)
     else
         judge_absent(q);
     if (q->judged == 0) {
-        struct health_finding *f = say(q, HEALTH_UNKNOWN, 902, "");
-        SAY(f, "%.64s has no network hardware that is up: nothing to check", q->ops->host);
+        say(q, HEALTH_UNKNOWN, 902, "",
+            "%.64s has no network hardware that is up: nothing to check", q->ops->host);
     }
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows how the samples of a pair become one number for who prints or draws it. */
-#include "health/health_streams.h"
+#include "health/health_parts.h"
 
 #include <math.h>
 #include <stdlib.h>

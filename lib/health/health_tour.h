@@ -53,12 +53,6 @@ int health_tour_turns(struct health_tour *t, const struct health_plan *plan, str
 int health_tour_latency(struct health_tour *t, int most, struct err *err);
 /* Collective: a ring all-gather of the hosts; what it should take is the data's to say. */
 int health_tour_collective(struct health_tour *t, int first, int count, struct err *err);
-/*
- * Hosts first .. first + count - 1 are to run a collective next: all of them, then the halves
- * of what was slow; 0: no more.  A function of the data alone.
- */
-int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
-                  int *count);
 /* Collective, last: what every host's kernel saw; and who is silent where bytes did not come.
  */
 void health_tour_reports(struct health_tour *t);
