@@ -62,34 +62,27 @@ static const struct health_kind kinds[] = {{.key = "path",
                                             .unique = 1},
                                            {0}};
 
+static const char *check_whole(void *whole, const char **key)
+{
+    const struct health_baseline *b = whole;
+
+    *key = b->hosts ? "paths" : "ports";
+    return b->hosts && b->paths.count ? NULL : "is empty";
+}
+
+static void release(void *whole)
+{
+    health_baseline_release(whole);
+}
+
 const struct health_store health_baseline_store = {.format = "paro-baseline/2",
                                                    .yaml = 1,
                                                    .bytes_most = 256 << 20,
                                                    .head = head,
-                                                   .kind = kinds};
-
-static int finish(struct health_baseline *b, const char *name, int rc, struct err *err)
-{
-    if (rc == 0 && (b->hosts == 0 || b->paths.count == 0))
-        rc = err_at(err, name, 0, b->hosts ? "paths" : "ports", "is empty");
-    if (rc)
-        health_baseline_release(b);
-    return rc;
-}
-
-int health_baseline_read(struct health_baseline *b, const char *path, struct err *err)
-{
-    *b = (struct health_baseline){0};
-    return finish(b, path, health_store_read(&health_baseline_store, path, b, err), err);
-}
-
-int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
-                          int64_t bytes, struct err *err)
-{
-    *b = (struct health_baseline){0};
-    return finish(b, name,
-                  health_store_parse(&health_baseline_store, name, text, bytes, b, err), err);
-}
+                                                   .kind = kinds,
+                                                   .size = sizeof(B),
+                                                   .check = check_whole,
+                                                   .release = release};
 
 void health_baseline_release(struct health_baseline *b)
 {
@@ -259,7 +252,7 @@ static void describe_change(const struct health_data *d, const struct health_bas
     double most = -1, was = 0, is = 0;
     int host = 0, where = 0;
 
-    if (health_baseline_read(&old, path, err))
+    if (health_store_read(&health_baseline_store, path, &old, err))
         return;
     if (health_baseline_check(&old, d, err) == 0) {
         int *at = health_baseline_places(&old, d);

@@ -28,9 +28,6 @@ struct health_baseline {
 
 extern const struct health_store health_baseline_store; /* its file */
 
-int health_baseline_read(struct health_baseline *b, const char *path, struct err *err);
-int health_baseline_parse(struct health_baseline *b, const char *name, const char *text,
-                          int64_t bytes, struct err *err);
 void health_baseline_release(struct health_baseline *b);
 /* Of all hosts of the data: the place in b->port, or -1; owned by the caller. */
 int *health_baseline_places(const struct health_baseline *b, const struct health_data *d);

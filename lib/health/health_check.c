@@ -74,7 +74,7 @@ static int read_files(struct check *c, struct err *err)
         return -1;
     if (!c->o->baseline || c->o->learn || (ops && ops->accept))
         return 0;
-    if (health_baseline_read(&c->baseline, c->o->baseline, err))
+    if (health_store_read(&health_baseline_store, c->o->baseline, &c->baseline, err))
         return -1;
     c->rules.baseline = &c->baseline;
     if (health_baseline_check(&c->baseline, c->data, err))

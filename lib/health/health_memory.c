@@ -85,8 +85,23 @@ static const struct health_kind kinds[] = {
     {.key = "rate", .field = rate, HEALTH_LISTED(M, rates), .most = 2 * HEALTH_HOSTS_MOST},
     {0}};
 
-const struct health_store health_memory_store = {
-    .format = "paro-health-state/2", .bytes_most = 64 << 20, .head = head, .kind = kinds};
+static void forget(void *whole)
+{
+    struct health_memory *m = whole;
+
+    mem_free(m->nics.at);
+    mem_free(m->problems.at);
+    mem_free(m->rates.at);
+    m->nics.at = NULL;
+    m->problems.at = NULL;
+    m->rates.at = NULL;
+}
+
+const struct health_store health_memory_store = {.format = "paro-health-state/2",
+                                                 .bytes_most = 64 << 20,
+                                                 .head = head,
+                                                 .kind = kinds,
+                                                 .release = forget};
 
 /* ---- items ---- */
 
@@ -104,13 +119,6 @@ struct health_rate *health_memory_rate(const struct health_memory *m, const char
         if (m->rates.at[i].way == way && strcmp(m->rates.at[i].host, host) == 0)
             return &m->rates.at[i];
     return NULL;
-}
-
-static void forget(struct health_memory *m)
-{
-    mem_free(m->nics.at);
-    mem_free(m->problems.at);
-    mem_free(m->rates.at);
 }
 
 /* ---- opening ---- */

@@ -214,41 +214,27 @@ static const struct health_kind kinds[] = {
      .check = check_collective},
     {0}};
 
-const struct health_store health_record_store = {
-    .format = "paro-health/1", .bytes_most = 512 << 20, .head = head, .kind = kinds};
-
-/* ---- files ---- */
-
-int health_record_write(const struct health_data *d, const char *path, struct err *err)
+static const char *check_whole(void *whole, const char **key)
 {
-    if (health_store_write(&health_record_store, d, path, 1, err))
-        return err_prefix(err, "cannot write record '%s': ", path);
-    return 0;
+    const struct health_data *d = whole;
+
+    *key = d->own < d->hosts ? "gpu" : "own";
+    if (d->own >= d->hosts)
+        return "is no host of the record";
+    return d->gpus.count && d->gpus.count != d->ranks
+               ? "is not there once for each rank, or not at all"
+               : NULL;
 }
 
-static int finish(struct health_data *d, const char *name, int rc, struct err *err)
+static void release(void *whole)
 {
-    if (rc == 0 && d->own >= d->hosts)
-        rc = err_at(err, name, 1, "own", "is %d, expected one of %d hosts", d->own, d->hosts);
-    if (rc == 0 && d->gpus.count && d->gpus.count != d->ranks)
-        rc = err_at(err, name, 0, "gpu",
-                    "occurs %d times for %d ranks, expected one for each or none",
-                    d->gpus.count, d->ranks);
-    if (rc)
-        health_data_release(d);
-    return rc;
+    health_data_release(whole);
 }
 
-int health_record_read(struct health_data *d, const char *path, struct err *err)
-{
-    *d = (struct health_data){0};
-    return finish(d, path, health_store_read(&health_record_store, path, d, err), err);
-}
-
-int health_record_parse(struct health_data *d, const char *name, const char *text,
-                        int64_t bytes, struct err *err)
-{
-    *d = (struct health_data){0};
-    return finish(d, name, health_store_parse(&health_record_store, name, text, bytes, d, err),
-                  err);
-}
+const struct health_store health_record_store = {.format = "paro-health/1",
+                                                 .bytes_most = 512 << 20,
+                                                 .head = head,
+                                                 .kind = kinds,
+                                                 .size = sizeof(D),
+                                                 .check = check_whole,
+                                                 .release = release};

@@ -5,12 +5,7 @@
 #include "health/health_data.h"
 #include "health/health_store.h"
 
-/* The record of a run's measurements, JSON Lines (paro-health-record(5)). */
+/* The record of a run, JSON Lines (paro-health-record(5)): a struct health_data. */
 extern const struct health_store health_record_store;
-
-int health_record_write(const struct health_data *d, const char *path, struct err *err);
-int health_record_read(struct health_data *d, const char *path, struct err *err);
-int health_record_parse(struct health_data *d, const char *name, const char *text,
-                        int64_t bytes, struct err *err);
 
 #endif

@@ -114,11 +114,13 @@ int health_speak(const struct health_data *d, const struct health_options *o, FI
     int rc = 0;
 
     if (o->baseline && !learns && !rules.baseline) {
-        rc = health_baseline_read(&b, o->baseline, err);
+        rc = health_store_read(&health_baseline_store, o->baseline, &b, err);
         rules.baseline = &b;
     }
     if (rc == 0 && o->record)
-        rc = health_record_write(d, o->record, err);
+        rc = health_store_write(&health_record_store, d, o->record, 1, err)
+                 ? err_prefix(err, "cannot write record '%s': ", o->record)
+                 : 0;
     if (rc == 0 && learns && d->hosts < HEALTH_HOSTS_ALONE) { /* nothing to be compared with */
         v.hosts = d->hosts;
         health_judge_facts(d, &rules, &v);
@@ -140,7 +142,7 @@ static int read_data(struct health_data *d, const struct health_options *o, cons
     struct health_fleet f;
 
     if (strncmp(path, synth, sizeof synth - 1))
-        return health_record_read(d, path, err);
+        return health_store_read(&health_record_store, path, d, err);
     if (health_fleet_parse(path + sizeof synth - 1, &f, err) ||
         health_fleet_run(&f, &o->rules, d, err))
         return -1;

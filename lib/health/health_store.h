@@ -89,13 +89,14 @@ struct health_store {
     int64_t bytes_most;
     const struct health_field *head; /* a key NULL ends all tables */
     const struct health_kind *kind;
+    size_t size; /* of the whole, zeroed before it is read; 0: the caller has done so */
+    /* What is wrong with the whole, or NULL; *key: of which member. */
+    const char *(*check)(void *whole, const char **key);
+    void (*release)(void *whole);
 };
 
 void health_store_print(const struct health_store *s, const void *whole, FILE *out);
-/*
- * Into *whole, which is zeroed before; what it has on failure is the caller's to release.
- * ERR_INPUT "name:line: 'key' ...".
- */
+/* Into *whole, which is released on failure.  ERR_INPUT "name:line: 'key' ...". */
 int health_store_parse(const struct health_store *s, const char *name, const char *text,
                        int64_t bytes, void *whole, struct err *err);
 int health_store_read(const struct health_store *s, const char *path, void *whole,

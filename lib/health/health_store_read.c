@@ -434,6 +434,7 @@ int health_store_parse(const struct health_store *s, const char *name, const cha
     int rc = end < 0 ? -1 : 0, count;
 
     r.line = 0;
+    memset(whole, 0, s->size);
     if (rc == 0)
         rc = s->yaml ? read_yaml(&r, text, text + end) : read_json(&r, text, text + end);
     for (const struct health_kind *k = s->kind; rc == 0 && k->key; k++)
@@ -445,6 +446,12 @@ int health_store_parse(const struct health_store *s, const char *name, const cha
             rc = FAIL(&r, NULL, "is the last, %d '%s' expected and %d found", r.promised,
                       s->kind->key, count);
     }
+    r.line = 1;
+    const char *key = NULL, *wrong = rc == 0 && s->check ? s->check(whole, &key) : NULL;
+    if (wrong)
+        rc = FAIL(&r, key, "%s", wrong);
+    if (rc)
+        s->release(whole);
     mem_free(r.line_of);
     return rc;
 }

@@ -29,7 +29,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     if (bytes)
         memcpy(text, data, bytes);
     int more = health_store_tail(&health_baseline_store, text, (int64_t)bytes, text + bytes);
-    int rc = health_baseline_parse(&b, FUZZ_NAME, text, (int64_t)bytes + more, &err);
+    int rc = health_store_parse(&health_baseline_store, FUZZ_NAME, text, (int64_t)bytes + more,
+                                &b, &err);
     mem_free(text);
     if (fuzz_judge(rc, &err))
         return 0;

@@ -17,7 +17,8 @@ static int parse(struct health_data *d, const void *data, size_t bytes)
     if (bytes)
         memcpy(text, data, bytes);
     int more = health_store_tail(&health_record_store, text, (int64_t)bytes, text + bytes);
-    int rc = health_record_parse(d, FUZZ_NAME, text, (int64_t)bytes + more, &err);
+    int rc = health_store_parse(&health_record_store, FUZZ_NAME, text, (int64_t)bytes + more, d,
+                                &err);
     mem_free(text);
     return fuzz_judge(rc, &err);
 }
@@ -80,7 +81,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     if (bytes > FUZZ_MAX || parse(&d, data, bytes))
         return 0;
     char *first = print(&d, &n[0]);
-    int rc = health_record_parse(&back, FUZZ_NAME, first, (int64_t)n[0], &err);
+    int rc =
+        health_store_parse(&health_record_store, FUZZ_NAME, first, (int64_t)n[0], &back, &err);
     assert(rc == 0);
     char *again = print(&back, &n[1]);
     fuzz_same(first, n[0], again, n[1]);

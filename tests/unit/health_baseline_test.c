@@ -48,7 +48,7 @@ static struct health_baseline learn(const char *spec)
     size_t bytes;
     char *text = learn_text(&d, &bytes);
 
-    if (health_baseline_parse(&b, "b", text, (int64_t)bytes, &err))
+    if (health_store_parse(&health_baseline_store, "b", text, (int64_t)bytes, &b, &err))
         fail_msg("%s", err.text);
     mem_free(text);
     health_data_release(&d);
@@ -218,16 +218,19 @@ static void half_of_a_file_is_refused(void **state)
 
     (void)state;
     for (size_t n = 0; n < bytes; n++) {
-        assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)n, &err), -1);
+        assert_int_equal(
+            health_store_parse(&health_baseline_store, "b", text, (int64_t)n, &b, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
         assert_null(strchr(err.text, '\n'));
     }
     size_t digit = (size_t)(strstr(text, "out_Bps: ") - text) + 9;
     text[digit] = text[digit] == '1' ? '2' : '1'; /* mended by hand */
-    assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), -1);
+    assert_int_equal(
+        health_store_parse(&health_baseline_store, "b", text, (int64_t)bytes, &b, &err), -1);
     assert_non_null(strstr(err.text, "is damaged"));
     static const char old[] = "format: paro-baseline/1\nports: []\n";
-    assert_int_equal(health_baseline_parse(&b, "b", old, sizeof old - 1, &err), -1);
+    assert_int_equal(
+        health_store_parse(&health_baseline_store, "b", old, sizeof old - 1, &b, &err), -1);
     assert_non_null(strstr(err.text, "paro-baseline/1"));
     mem_free(text);
     health_data_release(&d);
@@ -248,11 +251,11 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     assert_int_equal(health_baseline_write(&is, path, 0, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "node3 out, from 12."));
-    assert_int_equal(health_baseline_read(&b, path, &err), 0);
+    assert_int_equal(health_store_read(&health_baseline_store, path, &b, &err), 0);
     assert_true(b.port[3].Bps[HEALTH_OUT] > 12e9);
     health_baseline_release(&b);
     assert_int_equal(health_baseline_write(&is, path, 1, &err), 0);
-    assert_int_equal(health_baseline_read(&b, path, &err), 0);
+    assert_int_equal(health_store_read(&health_baseline_store, path, &b, &err), 0);
     assert_true(b.port[3].Bps[HEALTH_OUT] < 9.5e9);
     health_baseline_release(&b);
     /* What stands there and is none was not meant. */
@@ -289,7 +292,7 @@ static void learns_into_a_file(void **state)
     assert_int_equal(health_speak(&faulty, &o, out, &is, &err), -1);
     assert_int_equal(access(path, F_OK), -1);
     assert_int_equal(health_speak(&well, &o, out, &is, &err), 0);
-    assert_int_equal(health_baseline_read(&b, path, &err), 0);
+    assert_int_equal(health_store_read(&health_baseline_store, path, &b, &err), 0);
     health_baseline_release(&b);
     assert_int_equal(health_speak(&well, &o, out, &is, &err), -1);
     assert_non_null(strstr(err.text, "expected --accept-baseline"));

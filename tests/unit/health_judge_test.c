@@ -485,7 +485,7 @@ static void a_record_says_the_same(void **state)
         struct err err;
         d.seed = UINT64_MAX - 5;
         char *text = print(&d, &bytes);
-        if (health_record_parse(&back, "r", text, (int64_t)bytes, &err))
+        if (health_store_parse(&health_record_store, "r", text, (int64_t)bytes, &back, &err))
             fail_msg("%s", err.text);
         char *second = print(&back, &again);
         assert_int_equal(bytes, again);
@@ -496,12 +496,14 @@ static void a_record_says_the_same(void **state)
             assert_string_equal(v.finding[k].text, w.finding[k].text);
         /* cut anywhere, or one bit changed: refused, in one line */
         for (size_t n = 0; n < bytes; n += 1 + bytes / 200) {
-            assert_int_equal(health_record_parse(&back, "r", text, (int64_t)n, &err), -1);
+            assert_int_equal(health_store_parse(&health_record_store, "r", text, (int64_t)n,
+                                                &(struct health_data){0}, &err),
+                             -1);
             assert_null(strchr(err.text, '\n'));
             text[n] ^= 4;
-            assert_int_equal(
-                health_record_parse(&(struct health_data){0}, "r", text, (int64_t)bytes, &err),
-                -1);
+            assert_int_equal(health_store_parse(&health_record_store, "r", text, (int64_t)bytes,
+                                                &(struct health_data){0}, &err),
+                             -1);
             text[n] ^= 4;
         }
         health_verdict_release(&v);

@@ -338,7 +338,7 @@ static void baseline_of(const struct health_data *d, struct health_baseline *b)
 
     health_baseline_print(d, f);
     fclose(f);
-    if (health_baseline_read(b, path, &err))
+    if (health_store_read(&health_baseline_store, path, b, &err))
         fail_msg("%s", err.text);
     unlink(path);
 }
@@ -448,7 +448,9 @@ static double parse_s(int hosts)
         size_t bytes = 0;
         char *text = baseline_text(hosts, twice, &bytes);
         double start = tick_cpu_s();
-        assert_int_equal(health_baseline_parse(&b, "b", text, (int64_t)bytes, &err), -twice);
+        assert_int_equal(
+            health_store_parse(&health_baseline_store, "b", text, (int64_t)bytes, &b, &err),
+            -twice);
         took_s += tick_cpu_s() - start;
         if (!twice) {
             snprintf(last, sizeof last, "n%05d", hosts - 1);

@@ -294,7 +294,8 @@ static void names_in_records(void **state)
     f.d.capped = 1;
     health_store_print(&health_record_store, &f.d, out);
     fclose(out);
-    assert_int_equal(health_record_parse(&d, "x", text, (int64_t)bytes, &err), 0);
+    assert_int_equal(
+        health_store_parse(&health_record_store, "x", text, (int64_t)bytes, &d, &err), 0);
     assert_string_equal(d.host[1].name, "a%7Cb%20%22c");
     assert_true(d.capped);
     health_data_release(&d);
