@@ -13,20 +13,16 @@
 #include "pick/pick_draw.h"
 #include "pick/pick_simulate.h"
 #include "pick/pick_table.h"
-#include "schedule/schedule_msccl.h"
 
 enum { CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 
 struct args {
     struct cli cli;
     int chunks, root;
-    int format; /* rows, MSCCL */
     const char *topo;
     int64_t bytes; /* 0: not given */
     struct pick_request pick;
 };
-
-enum { MSCCL = 1 };
 
 enum { GEN, VERIFY, SIMULATE, DRAW, LS, PICK };
 enum {
@@ -60,9 +56,6 @@ static const struct cli_option options[] = {
     {CLI_OPTION_SVG_FORCE},
     {"root", 0, "R", 0, "gen, simulate, draw: broadcast from rank R (default: 0)",
      CLI_INT(root, 0, GROUPS_RANKS_MAX - 1), .modes = SCHEDULES},
-    {"format", 0, "FORMAT", 0,
-     "gen: print rows, or msccl, a program for MSCCL in XML (default: rows)",
-     CLI_CHOICE(format, "rows|msccl"), .modes = 1 << GEN},
     {.text = "Options of pick:"},
     {"op", 0, "OPS", 0,
      "Consider only these operations, a comma-separated list (default: all that ls prints)",
@@ -93,8 +86,6 @@ static int check(void *args)
                          own);
     if (root && strcmp(cli->word[0], "broadcast"))
         return cli_usage(cli, "--root with %s, expected it with broadcast", cli->word[0]);
-    if (a->format == MSCCL && cli->json)
-        return cli_usage(cli, "--json and --format msccl, expected one of them");
     return 0;
 }
 
@@ -107,17 +98,6 @@ static const struct cli_command command = {
     "\vOP and ALGO are names that ls prints.  SHAPE gives the groups, as 4x8 or [8,8,7], or"
     " blocks of groups, outermost first: 2x4x8, 2x[8,8,7].",
     check};
-
-static int print_msccl(const struct schedule *s, struct err *err)
-{
-    int64_t *units = mem_new((size_t)s->chunks, sizeof *units);
-    int rc = pick_chunk_units(s, units, err);
-
-    if (rc == 0)
-        rc = schedule_print_msccl(s, units, stdout, err);
-    mem_free(units);
-    return rc;
-}
 
 static int gen(const struct args *a, struct err *err)
 {
@@ -133,9 +113,7 @@ static int gen(const struct args *a, struct err *err)
     int rc = pick_check_root(a->root, topo.groups.ranks, err);
     if (rc == 0)
         rc = pick_schedule_on(phases, algo, &topo, a->root, a->chunks, &s, err);
-    if (rc == 0 && a->format == MSCCL)
-        rc = print_msccl(&s, err);
-    else if (rc == 0)
+    if (rc == 0)
         (a->cli.json ? schedule_print_json : schedule_print)(&s, stdout);
     schedule_release(&s);
     topo_release(&topo);

@@ -12,7 +12,6 @@ complete -c paro-sched -l chunks -r -d 'Divide each part of the vector into C su
 complete -c paro-sched -l svg -d 'simulate, draw: draw a timeline as SVG to FILE or standard output'
 complete -c paro-sched -l force -d 'Let --svg replace FILE'
 complete -c paro-sched -l root -r -d 'gen, simulate, draw: broadcast from rank R (default: 0)'
-complete -c paro-sched -l format -r -a 'rows msccl' -d 'gen: print rows, or msccl, a program for MSCCL in XML (default: rows)'
 complete -c paro-sched -l op -r -d 'Consider only these operations, a comma-separated list (default: all that ls prints)'
 complete -c paro-sched -s e -l max -r -d 'pick: largest size (default: 1Gi)'
 complete -c paro-sched -s f -l factor -r -d 'Multiply the size by F each time (default: 2)'

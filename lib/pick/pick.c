@@ -121,44 +121,6 @@ int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out)
     return ours;
 }
 
-static int64_t gcd(int64_t a, int64_t b)
-{
-    return b ? gcd(b, a % b) : a;
-}
-
-static int64_t lcm(int64_t a, int64_t b)
-{
-    __int128 all = (__int128)(a / gcd(a, b)) * b;
-
-    return all > LONG_VECTOR ? LONG_VECTOR : (int64_t)all;
-}
-
-/*
- * A vector that every cut divides: segments end at multiples of 1/m_k, pieces are shares of n
- * or g of those, and chunks 1/C of these.
- */
-int pick_chunk_units(const struct schedule *s, int64_t *out, struct err *err)
-{
-    int64_t whole = lcm(s->groups.ranks, s->groups.count), common = 0;
-
-    for (int k = 0; k < s->groups.count; k++)
-        whole = lcm(whole, s->groups.members[k]);
-    whole = lcm(whole, s->chunks / s->subchunks);
-    /* A share of a share: the square has both. */
-    whole = whole < 1 << 20 ? whole * whole : LONG_VECTOR;
-    if (whole >= LONG_VECTOR / s->subchunks)
-        return err_set(err, ERR_INPUT,
-                       "chunks of %d ranks in these groups have no common divisor of at least"
-                       " 2^-42 of the vector",
-                       s->groups.ranks);
-    pick_chunk_elems(s, whole * s->subchunks, out);
-    for (int c = 0; c < s->chunks; c++)
-        common = gcd(out[c], common);
-    for (int c = 0; c < s->chunks; c++)
-        out[c] /= common;
-    return 0;
-}
-
 void pick_traffic(const struct schedule *s, struct pick_traffic *out)
 {
     int64_t *elems = mem_new((size_t)s->chunks, sizeof *elems);

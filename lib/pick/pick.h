@@ -53,12 +53,6 @@ int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_byt
  */
 int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out);
 
-/*
- * out[s->chunks]: the same as whole numbers with no common factor, exactly in the ratio of the
- * chunks' lengths.  ERR_INPUT when they would be too large.
- */
-int pick_chunk_units(const struct schedule *s, int64_t *out, struct err *err);
-
 /* What a schedule puts through ports and inside groups, as fractions of the whole vector M. */
 struct pick_traffic {
     double slow_out, slow_in; /* the busiest port, each way */
