@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which of the attentions of our own runs: flash where it can, with the products of sm_90a
- * where the GPU has them, plain everywhere else.
+ * Selects one of paro's own attention kernels: flash where it supports the shape, plain
+ * elsewhere.  The backward pass of flash uses the products of sm_90a on a GPU that has them.
  */
 #include <cuda_runtime_api.h>
 
@@ -21,9 +21,7 @@ int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv)
 {
-    if (kern_cuda_hopper_can(act, s))
-        kern_cuda_hopper_forward(stream, s, out, lse, qkv);
-    else if (kern_kind_flash(act, s))
+    if (kern_kind_flash(act, s))
         kern_cuda_flash_forward(stream, s, out, lse, qkv);
     else
         kern_cuda_plain_forward(stream, act, s, out, lse, qkv);

@@ -8,13 +8,14 @@
 #include "kern/kern_cpu.h"
 
 /*
- * Attention on a GPU as kern.h means it: act is f32 or bf16, pointers are of the device and
- * 16-byte aligned, scratch is of kern_kind_attention_bytes (0: it may be NULL), stream a
- * cudaStream_t. Asks only; what goes wrong comes out of the stream.
+ * Attention on a GPU as in kern.h: act is f32 or bf16, pointers are device memory, aligned to
+ * 16 bytes, scratch has kern_kind_attention_bytes (0: it may be NULL), stream is a
+ * cudaStream_t.  Calls only queue work; the stream reports errors.
  *
  *     plain   any even head_dim to 256, f32 and bf16      kern_cuda_attention_plain.cu
  *     flash   bf16, head_dim 64 or 128                    kern_cuda_flash_*.cu, tensor cores
- *     hopper  the same on sm_90, scratch as flash         kern_cuda_hopper_*.cu
+ *     hopper  the backward pass of flash on sm_90, with its scratch
+ *                                                         kern_cuda_hopper_backward.cu
  */
 enum { KERN_CUDA_HEAD_MOST = 256 }; /* of head_dim: what a thread of plain has registers for */
 
@@ -31,13 +32,11 @@ void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dq
                               const void *qkv, void *scratch);
 
 int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s);
-void kern_cuda_hopper_forward(void *stream, const struct kern_heads *s, void *out, float *lse,
-                              const void *qkv);
 void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *dqkv,
                                const void *dout, const void *out, const float *lse,
                                const void *qkv, void *scratch);
 
-/* The fastest that can. */
+/* The fastest kernel that supports the shape. */
 void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
                          float *lse, const void *qkv);
 void kern_cuda_attention_backward(void *stream, enum dtype act, const struct kern_heads *s,

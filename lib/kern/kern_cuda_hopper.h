@@ -6,9 +6,8 @@
 #include "kern/kern_wgmma.h"
 
 /*
- * What kern_cuda_hopper_*.cu share: tiles of rows as panels of kern_wgmma.h, D / 64 of them one
- * behind the other, and the two products of attention by a group of four warps, which holds 64
- * rows of scores.
+ * Tiles of rows as panels of kern_wgmma.h, D / 64 of them one after the other, and the two
+ * products of attention by a group of four warps, which holds 64 rows of scores.
  */
 enum {
     HOPPER_GROUPS = 2,
@@ -28,12 +27,12 @@ template <int ROWS> static __device__ __forceinline__ int hopper_at(int r, int c
     return c / 64 * (ROWS * 64) + r * 64 + (c % 64 / 8 ^ r % 8) * 8 + c % 8;
 }
 
-/* ROWS rows from `first` on of a matrix (n, D) are asked for by THREADS; zeros beyond n. */
-template <int ROWS, int D, int THREADS = HOPPER_THREADS>
+/* Requests ROWS rows from `first` on of a matrix (n, D); zeros beyond n. */
+template <int ROWS, int D>
 static __device__ __forceinline__ void hopper_load(bf16 *to, const bf16 *from, int64_t ld,
                                                    int first, int n)
 {
-    constexpr int CHUNKS = D / 8, ALL = ROWS * CHUNKS;
+    constexpr int CHUNKS = D / 8, ALL = ROWS * CHUNKS, THREADS = HOPPER_THREADS;
 
 #pragma unroll
     for (int i = 0; i < (ALL + THREADS - 1) / THREADS; i++) {

@@ -66,9 +66,7 @@ static int run(struct bench *b, int backward, struct err *err)
     else if (!strcmp(b->name, "flash") && backward)
         kern_cuda_flash_backward(stream, s, b->dqkv, b->dout, b->out, b->lse, b->qkv,
                                  b->scratch);
-    else if (!strcmp(b->name, "hopper"))
-        kern_cuda_hopper_forward(stream, s, b->out, b->lse, b->qkv);
-    else if (!strcmp(b->name, "flash"))
+    else if (!strcmp(b->name, "hopper") || !strcmp(b->name, "flash"))
         kern_cuda_flash_forward(stream, s, b->out, b->lse, b->qkv);
     else if (backward)
         kern_cuda_plain_backward(stream, DTYPE_BF16, s, b->dqkv, b->dout, b->out, b->lse,

@@ -166,8 +166,7 @@ static int ask(struct device *d, const struct shape *t, const struct side *x, vo
         device_copy(q, p[0], x->given_qkv, qkv_n);
         device_copy(q, p[1], x->given_dout, out_n);
         if (t->kind) {
-            (t->kind == HOPPER ? kern_cuda_hopper_forward
-                               : kern_cuda_flash_forward)(stream, s, p[2], lse, p[0]);
+            kern_cuda_flash_forward(stream, s, p[2], lse, p[0]);
             (t->kind == HOPPER ? kern_cuda_hopper_backward : kern_cuda_flash_backward)(
                 stream, s, p[3], p[1], p[2], lse, p[0], p[5]);
         } else {
