@@ -175,7 +175,7 @@ $(B)/shim/%: $(B)/tests/shim/%.o $(SOFTGPU)
 unit-programs: $(UNITS)
 units: $(UNITS) $(CHECKS)
 checks: $(CHECKS) $(if $(PRELOAD),$(patsubst tests/%.c,$(B)/%,$(wildcard tests/shim/nccl_*.c)))
-gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c tests/gpu/*_try.c))
+gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcard tests/gpu/*_bench.c))
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))
 

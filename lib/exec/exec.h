@@ -136,12 +136,4 @@ void exec_row_code(const struct exec_rows *r, const struct exec_row *row, void *
 void exec_row_land(const struct exec_rows *r, const struct exec_row *row, void *to,
                    const void *base, const void *arrived, float *residual);
 
-/*
- * The local executor: all ranks in this process, in[r] and out[r] by rank.  The oracle of the
- * others.  rows[r] were prepared for rank r, residual[r] (or residual) may be NULL: nothing is
- * kept from run to run.  ERR_MISMATCH when the ranks wait for each other.
- */
-int exec_local_run(const struct exec_rows *rows, int ranks, void *const *in, void *const *out,
-                   float *const *residual, struct err *err);
-
 #endif

@@ -12,7 +12,8 @@
  * db, dx or dtable and WRITE everything else; a norm's dw and db may be NULL: not wanted, and
  * not computed.  Nothing here allocates, but for what oneDNN's sgemm
  * packs.  Sums are taken in a fixed order: equal inputs give equal bits.
- * Oracle: kern_ref.h in double precision; backward by its central differences.
+ * Oracle: tests/unit/kern_ref_fixture.h in double precision; backward by its central
+ * differences.
  */
 
 /* One thread for the calling thread's matrix products (libgomp keeps the number per thread). */

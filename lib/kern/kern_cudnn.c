@@ -35,8 +35,7 @@ struct plan {
 };
 
 struct kern_cudnn {
-    cudnnHandle_t handle;            /* NULL: for a GPU that is not there */
-    cudnnBackendDescriptor_t device; /* that GPU, or NULL */
+    cudnnHandle_t handle;
     struct kern_heads heads;
     enum kern_cudnn_what what;
     struct plan forward, backward; /* backward.plan is NULL where not asked for */
@@ -107,11 +106,7 @@ static cudnnBackendDescriptor_t try_config(struct kern_cudnn *p, struct graph *g
 {
     cudnnBackendDescriptor_t plan = graph_make(g, CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
 
-    if (p->device)
-        graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                   1, &p->device);
-    else
-        graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
+    graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
     graph_tell(g, plan, CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, CUDNN_TYPE_BACKEND_DESCRIPTOR,
                1, &config);
     graph_close(g, plan, "a plan");
@@ -135,9 +130,6 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
     graph_tell(g, list, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
                &ops);
     graph_tell(g, list, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode);
-    if (p->device)
-        graph_tell(g, list, CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1,
-                   &p->device);
     graph_close(g, list, "no list of engines");
     for (int i = 0; i < CONFIGS; i++)
         config[i] = graph_make(g, CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
@@ -174,8 +166,7 @@ static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, s
     ops = graph_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph_tell(g, ops, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_ops,
                g->op);
-    if (p->handle)
-        graph_tell(g, ops, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
+    graph_tell(g, ops, CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, 1, &p->handle);
     graph_close(g, ops, "the graph");
     if (g->failed)
         goto fail;
@@ -239,21 +230,8 @@ static struct kern_heads slice_of(const struct kern_heads *s, enum kern_cudnn_wh
     return best;
 }
 
-static int device_init(struct kern_cudnn *p, const char *json, struct err *err)
-{
-    cudnnStatus_t status =
-        cudnnBackendCreateDescriptor(CUDNN_BACKEND_DEVICEPROP_DESCRIPTOR, &p->device);
-
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnnBackendSetAttribute(p->device, CUDNN_ATTR_DEVICEPROP_JSON_REPRESENTATION,
-                                          CUDNN_TYPE_CHAR, (int64_t)strlen(json), json);
-    if (status == CUDNN_STATUS_SUCCESS)
-        status = cudnnBackendFinalize(p->device);
-    return status == CUDNN_STATUS_SUCCESS ? 0 : graph_err(err, status, "a GPU's properties");
-}
-
-int kern_cudnn_new_for(struct kern_cudnn **out, const struct kern_heads *s,
-                       enum kern_cudnn_what what, const char *device_json, struct err *err)
+int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
+                   enum kern_cudnn_what what, struct err *err)
 {
     struct kern_cudnn *p;
     cudnnStatus_t status;
@@ -267,10 +245,7 @@ int kern_cudnn_new_for(struct kern_cudnn **out, const struct kern_heads *s,
     p->minus = -INFINITY;
     p->one = 1;
     say(p, "cuDNN %zu", cudnnGetVersion());
-    if (device_json) {
-        if (device_init(p, device_json, err))
-            goto fail;
-    } else if ((status = cudnnCreate(&p->handle)) != CUDNN_STATUS_SUCCESS) {
+    if ((status = cudnnCreate(&p->handle)) != CUDNN_STATUS_SUCCESS) {
         graph_err(err, status, "no handle");
         err->code = ERR_ABSENT;
         goto fail;
@@ -297,20 +272,12 @@ fail:
     return -1;
 }
 
-int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
-                   enum kern_cudnn_what what, struct err *err)
-{
-    return kern_cudnn_new_for(out, s, what, NULL, err);
-}
-
 void kern_cudnn_free(struct kern_cudnn *p)
 {
     if (!p)
         return;
     graph_release(&p->backward.graph);
     graph_release(&p->forward.graph);
-    if (p->device)
-        cudnnBackendDestroyDescriptor(p->device);
     if (p->handle)
         cudnnDestroy(p->handle);
     mem_free(p);

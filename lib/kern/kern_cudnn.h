@@ -32,12 +32,6 @@ struct kern_cudnn;
  */
 int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
                    enum kern_cudnn_what what, struct err *err);
-/*
- * The same for a GPU that need not be there, from cuDNN's own JSON text about it: what results
- * can be asked about, not run.
- */
-int kern_cudnn_new_for(struct kern_cudnn **out, const struct kern_heads *s,
-                       enum kern_cudnn_what what, const char *device_json, struct err *err);
 void kern_cudnn_free(struct kern_cudnn *p); /* NULL is fine */
 
 /* Device memory, 256-byte aligned, that either pass may overwrite. */

@@ -14,13 +14,6 @@ int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
     return err_set(err, ERR_ABSENT, "this build is without cuDNN");
 }
 
-int kern_cudnn_new_for(struct kern_cudnn **out, const struct kern_heads *s,
-                       enum kern_cudnn_what what, const char *device_json, struct err *err)
-{
-    (void)device_json;
-    return kern_cudnn_new(out, s, what, err);
-}
-
 void kern_cudnn_free(struct kern_cudnn *p)
 {
     assert(!p);

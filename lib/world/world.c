@@ -319,11 +319,6 @@ static void find_node(struct world *w)
     world_call_end(w);
 }
 
-int world_node_peer(const struct world *w, int node_rank)
-{
-    return w->mpi->node_peer[node_rank];
-}
-
 /*
  * The first words that ranks exchange, before a communicator is made: making one has no
  * deadline, and a rank that could not have its shared memory or sockets is silent (measured:

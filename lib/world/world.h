@@ -101,9 +101,6 @@ void world_alarm(struct world *w, const struct err *err);
 int world_alarmed(struct world *w, struct err *err);
 int world_forsaken(struct world *w, struct err *err);
 
-/* The hosts' rank in node order: rank of the world that is node_rank r of this host. */
-int world_node_peer(const struct world *w, int node_rank);
-
 /*
  * Memory that the ranks of one host see of each other: base[r] is node rank r's part (bytes may
  * differ), base[node_rank] is one's own.  Zeroed; anonymous, so that nothing remains however a

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# Attentions of a GPU beside sums in double, on the GPU in software:
+# Attention on a GPU compared with sums in double, on the GPU in software:
 # tests/gpu/cuda_attention_check.c.
 
 setup() {
@@ -8,11 +8,12 @@ setup() {
     [ -d "$GPU" ] || skip "built without the GPU in software"
 }
 
-@test "plain attention, that on tensor cores and that of sm_90a agree with sums in double" {
+@test "attention: plain, on tensor cores, with sm_90a products and by cuDNN agree with sums in double" {
     run timeout 300 "$GPU/cuda_attention_check" cuda
     [ "$status" = 0 ] || { echo "$output" | grep -v '^ok'; false; }
-    [ "$(echo "$output" | grep -c '^ok')" = 20 ]
+    [ "$(echo "$output" | grep -c '^ok')" = 26 ]
     [ "$(echo "$output" | grep -c 'ok.* hopper')" = 6 ]
+    [ "$(echo "$output" | grep -c '^ok.* cuDNN')" = 6 ]
 }
 
 @test "cuda_attention_check says that there is no GPU" {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_attention_check DEVICE: the attentions of a GPU beside sums in double over every pair of
- * tokens, ragged lengths, grouped heads; equal bits when run again.  TAP.
+ * cuda_attention_check DEVICE [large]: attention kernels, cuDNN's too, compared with sums in
+ * double over every pair of tokens, ragged lengths, grouped heads; equal bits when run again;
+ * nothing written beyond a buffer's end.  large: only cuDNN, shapes that it cuts into slices
+ * (minutes on the GPU in software), compared for the last example's last head of keys.  TAP.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -12,6 +14,7 @@
 #include "base/rng.h"
 #include "dev/device.h"
 #include "kern/kern_cuda_attention.h"
+#include "kern/kern_cudnn.h"
 #include "kern/kern_kind.h"
 
 /*
@@ -26,11 +29,21 @@
 #define TOLERANCE_F32  (4 * 23 * 0x1p-24)
 #define TOLERANCE_BF16 0x1.3p-8
 #define TOLERANCE_LSE  0x1p-20
+/*
+ * cuDNN: probabilities, gradients of scores, gradients of a head before they are summed and the
+ * result are rounded to bf16: four times 2^-9, as if they added up.  Scores are up to 8 in f32,
+ * exponentials by the GPU's exp2 (2^-22).
+ */
+#define TOLERANCE_CUDNN     0x1p-7
+#define TOLERANCE_CUDNN_LSE 0x1p-13
+
+enum { GAP = 4096 }; /* bytes after each buffer that nothing may write */
 
 struct shape {
     struct kern_heads heads;
     enum dtype act;
-    enum { PLAIN, FLASH, HOPPER } kind;
+    enum { PLAIN, FLASH, HOPPER, CUDNN, CUDNN_ATOMIC } kind;
+    int large;
 };
 
 struct side { /* what comes in, and what goes out: in double, and as the device has it */
@@ -101,6 +114,12 @@ static void draw(double *x, void *given, enum dtype type, int64_t n, uint64_t st
     }
 }
 
+/* The first of `heads` that is compared: of a large shape those of the last head of keys. */
+static int64_t first_head(const struct shape *t, int64_t heads)
+{
+    return t->large ? heads - heads / t->heads.kv_heads : 0;
+}
+
 static void side_init(struct side *x, const struct shape *t)
 {
     const struct kern_heads *s = &t->heads;
@@ -122,8 +141,8 @@ static void side_init(struct side *x, const struct shape *t)
     x->got[1] = mem_new((size_t)x->got_bytes, 1);
     draw(x->qkv, x->given_qkv, t->act, x->qkv_n, 1);
     draw(x->dout, x->given_dout, t->act, x->out_n, 2);
-    for (int64_t b = 0; b < s->batch; b++)
-        for (int64_t h = 0; h < s->heads; h++)
+    for (int64_t b = t->large ? s->batch - 1 : 0; b < s->batch; b++)
+        for (int64_t h = first_head(t, s->heads); h < s->heads; h++)
             for (int64_t i = 0; i < s->seq; i++)
                 row(s, x, b, h, i, p);
     mem_free(p);
@@ -138,34 +157,49 @@ static void side_release(struct side *x)
         mem_free(all[i]);
 }
 
-/* Asks for both passes, in memory that is NaN before; `to`: out, dqkv, lse. */
-static int ask(struct device *d, const struct shape *t, const struct side *x, void *to,
-               struct err *err)
+static int run_cudnn(struct kern_cudnn *c, void *stream, char *const p[6], struct err *err)
+{
+    return kern_cudnn_forward(c, stream, p[2], (float *)p[4], p[0], p[5], err) ||
+                   kern_cudnn_backward(c, stream, p[3], p[1], p[2], (float *)p[4], p[0], p[5],
+                                       err)
+               ? -1
+               : 0;
+}
+
+/* Runs both passes in memory that is NaN before; `to`: out, dqkv, lse.  cudnn: NULL, or whose. */
+static int run(struct device *d, const struct shape *t, const struct side *x,
+               struct kern_cudnn *cudnn, void *to, struct err *err)
 {
     const struct kern_heads *s = &t->heads;
     int64_t bytes = dtype_bytes(t->act), qkv_n = x->qkv_n * bytes, out_n = x->out_n * bytes;
-    int64_t scratch_n = t->kind ? kern_kind_flash_bytes(s) : kern_kind_plain_bytes(s);
+    int64_t scratch_n = cudnn     ? kern_cudnn_bytes(cudnn)
+                        : t->kind ? kern_kind_flash_bytes(s)
+                                  : kern_kind_plain_bytes(s);
     int64_t sizes[] = {qkv_n, out_n, out_n, qkv_n, x->lse_n * 4, scratch_n}, all = 0;
-    char *room = NULL, *p[6], *nan;
+    char *room = NULL, *p[6], *host;
     struct device_queue *q = NULL;
+    int64_t at[6];
 
-    for (int i = 0; i < 6; i++)
-        all += (sizes[i] + 255) / 256 * 256;
+    for (int i = 0; i < 6; i++) {
+        at[i] = all;
+        all += (sizes[i] + GAP + 255) / 256 * 256;
+    }
     if (device_alloc(d, all, "both passes", (void **)&room, err))
         return -1;
-    p[0] = room;
-    for (int i = 1; i < 6; i++)
-        p[i] = p[i - 1] + (sizes[i - 1] + 255) / 256 * 256;
-    nan = memset(mem_new((size_t)all, 1), 0xff, (size_t)all);
+    for (int i = 0; i < 6; i++)
+        p[i] = room + at[i];
+    host = memset(mem_new((size_t)all, 1), 0xff, (size_t)all);
+    memcpy(host + at[0], x->given_qkv, (size_t)qkv_n);
+    memcpy(host + at[1], x->given_dout, (size_t)out_n);
     int bad = device_queue_open(d, &q, err);
     if (!bad) {
         void *stream = device_stream(q);
         float *lse = (float *)p[4];
 
-        device_copy(q, room, nan, all);
-        device_copy(q, p[0], x->given_qkv, qkv_n);
-        device_copy(q, p[1], x->given_dout, out_n);
-        if (t->kind) {
+        device_copy(q, room, host, all);
+        if (cudnn) {
+            bad = run_cudnn(cudnn, stream, p, err);
+        } else if (t->kind) {
             kern_cuda_flash_forward(stream, s, p[2], lse, p[0]);
             (t->kind == HOPPER ? kern_cuda_hopper_backward : kern_cuda_flash_backward)(
                 stream, s, p[3], p[1], p[2], lse, p[0], p[5]);
@@ -173,24 +207,29 @@ static int ask(struct device *d, const struct shape *t, const struct side *x, vo
             kern_cuda_plain_forward(stream, t->act, s, p[2], lse, p[0]);
             kern_cuda_plain_backward(stream, t->act, s, p[3], p[1], p[2], lse, p[0], p[5]);
         }
-        device_copy(q, to, p[2], out_n);
-        device_copy(q, (char *)to + out_n, p[3], qkv_n);
-        device_copy(q, (char *)to + out_n + qkv_n, p[4], x->lse_n * 4);
-        bad = device_sync(q, err);
+        device_copy(q, host, room, all);
+        bad |= device_sync(q, err);
     }
-    mem_free(nan);
+    memcpy(to, host + at[2], (size_t)out_n);
+    memcpy((char *)to + out_n, host + at[3], (size_t)qkv_n);
+    memcpy((char *)to + out_n + qkv_n, host + at[4], (size_t)x->lse_n * 4);
+    for (int i = 0; i < 6 && !bad; i++)
+        for (int k = 0; k < GAP && !bad; k++)
+            if (host[at[i] + sizes[i] + k] != (char)0xff)
+                bad = err_set(err, ERR_MISMATCH, "written beyond the end of buffer %d", i);
+    mem_free(host);
     device_queue_close(q);
     device_free(d, room);
     return bad;
 }
 
-/* The error in norm of columns from .. to of rows ld apart; NaN is one. */
-static double wrong(const double *x, enum dtype type, const void *got, int64_t n, int64_t ld,
-                    int64_t from, int64_t to)
+/* The error in norm of columns from .. to of rows ld apart, from element `first` on; NaN is one. */
+static double wrong(const double *x, enum dtype type, const void *got, int64_t first, int64_t n,
+                    int64_t ld, int64_t from, int64_t to)
 {
     double off = 0, norm = 0;
 
-    for (int64_t i = 0; i < n; i++)
+    for (int64_t i = first; i < n; i++)
         if (i % ld >= from && i % ld < to) {
             double e = of(type, got, i) - x[i];
 
@@ -200,30 +239,59 @@ static double wrong(const double *x, enum dtype type, const void *got, int64_t n
     return sqrt(off / (norm > 1e-9 ? norm : (double)n)); /* of one token dq and dk are 0 */
 }
 
+/* out, dq, dk, dv, lse; 1: one of them is beyond its tolerance. */
+static int compare(const struct shape *t, const struct side *x, double e[5])
+{
+    const struct kern_heads *s = &t->heads;
+    int64_t D = s->head_dim, hd = s->heads * D, kd = s->kv_heads * D, ld = width(s);
+    int64_t tokens = t->large ? (s->batch - 1) * s->seq : 0, h = first_head(t, s->heads);
+    int64_t k = hd + (t->large ? kd - D : 0);
+    const char *dqkv = (const char *)x->got[0] + x->out_n * dtype_bytes(t->act);
+    const char *lse = dqkv + x->qkv_n * dtype_bytes(t->act);
+    double limit = t->kind >= CUDNN      ? TOLERANCE_CUDNN
+                   : t->act == DTYPE_F32 ? TOLERANCE_F32
+                                         : TOLERANCE_BF16;
+    double lse_limit = t->kind >= CUDNN ? TOLERANCE_CUDNN_LSE : TOLERANCE_LSE;
+    int bad = 0;
+
+    e[0] = wrong(x->out, t->act, x->got[0], tokens * hd, x->out_n, hd, h * D, hd);
+    e[1] = wrong(x->dqkv, t->act, dqkv, tokens * ld, x->qkv_n, ld, h * D, hd);
+    e[2] = wrong(x->dqkv, t->act, dqkv, tokens * ld, x->qkv_n, ld, k, hd + kd);
+    e[3] = wrong(x->dqkv, t->act, dqkv, tokens * ld, x->qkv_n, ld, k + kd, ld);
+    e[4] = wrong(x->lse, DTYPE_F32, lse, t->large ? x->lse_n - (s->heads - h) * s->seq : 0,
+                 x->lse_n, 1, 0, 1);
+    for (int i = 0; i < 5; i++)
+        bad |= !(e[i] < (i == 4 ? lse_limit : limit));
+    return bad;
+}
+
 static int check(struct device *d, const struct shape *t, int number)
 {
     const struct kern_heads *s = &t->heads;
-    int64_t hd = s->heads * s->head_dim, kd = s->kv_heads * s->head_dim, ld = width(s);
-    double tolerance = t->act == DTYPE_F32 ? TOLERANCE_F32 : TOLERANCE_BF16, e[5];
-    static const char *const kinds[] = {"plain", "flash", "hopper"};
+    static const char *const kinds[] = {"plain", "flash", "hopper", "cuDNN", "cuDNN, atomic"};
+    struct kern_cudnn *cudnn = NULL;
     struct side x;
     struct err err = {0};
+    double e[5];
 
-    if (t->kind == HOPPER && !kern_cuda_hopper_can(t->act, s)) {
-        printf("ok %d # SKIP not a GPU of sm_90\n", number);
+    if (t->kind == HOPPER && !kern_cuda_hopper_can(t->act, s))
+        err_set(&err, ERR_ABSENT, "not a GPU of sm_90");
+    else if (t->kind >= CUDNN)
+        kern_cudnn_new(&cudnn, s,
+                       t->kind == CUDNN ? KERN_CUDNN_BACKWARD : KERN_CUDNN_BACKWARD_ATOMIC,
+                       &err);
+    if (err.code == ERR_ABSENT) {
+        printf("ok %d # SKIP %s\n", number, err.text);
         return 0;
     }
+    if (cudnn)
+        printf("# %s\n", kern_cudnn_text(cudnn));
     side_init(&x, t);
-    int bad = ask(d, t, &x, x.got[0], &err) || ask(d, t, &x, x.got[1], &err);
-    const char *dqkv = (const char *)x.got[0] + x.out_n * dtype_bytes(t->act);
-    e[0] = wrong(x.out, t->act, x.got[0], x.out_n, hd, 0, hd);
-    e[1] = wrong(x.dqkv, t->act, dqkv, x.qkv_n, ld, 0, hd);
-    e[2] = wrong(x.dqkv, t->act, dqkv, x.qkv_n, ld, hd, hd + kd);
-    e[3] = wrong(x.dqkv, t->act, dqkv, x.qkv_n, ld, hd + kd, ld);
-    e[4] = wrong(x.lse, DTYPE_F32, dqkv + x.qkv_n * dtype_bytes(t->act), x.lse_n, 1, 0, 1);
-    for (int i = 0; i < 5; i++)
-        bad |= !(e[i] < (i == 4 ? TOLERANCE_LSE : tolerance));
-    bad |= memcmp(x.got[0], x.got[1], (size_t)x.got_bytes) != 0;
+    int bad = err.code || run(d, t, &x, cudnn, x.got[0], &err) ||
+              run(d, t, &x, cudnn, x.got[1], &err);
+    bad |= compare(t, &x, e);
+    if (t->kind != CUDNN_ATOMIC)
+        bad |= memcmp(x.got[0], x.got[1], (size_t)x.got_bytes) != 0;
     printf("%s %d - %s %s, %" PRId64 " x %" PRId64 " tokens, %" PRId64 " of %" PRId64
            " heads of %" PRId64 ": out %.1e dq %.1e dk %.1e dv %.1e lse %.1e%s%s\n",
            bad ? "not ok" : "ok", number, kinds[t->kind], dtype_name(t->act), s->batch, s->seq,
@@ -231,12 +299,18 @@ static int check(struct device *d, const struct shape *t, int number)
            err.text[0] ? ", " : "", err.text);
     fflush(stdout);
     side_release(&x);
-    return bad != 0;
+    kern_cudnn_free(cudnn);
+    return bad;
 }
 
 int main(int argc, char **argv)
 {
-    static const struct shape all[] = {
+    static const struct shape large[] = {
+        {{8, 2048, 32, 4, 64, 0}, DTYPE_BF16, CUDNN, 1},
+        {{8, 2048, 32, 4, 64, 0}, DTYPE_BF16, CUDNN_ATOMIC, 1},
+        {{1, 4096, 32, 8, 64, 0}, DTYPE_BF16, CUDNN, 1},
+    };
+    static const struct shape small[] = {
         {{2, 37, 4, 2, 20, 0}, DTYPE_F32, PLAIN},
         {{1, 50, 3, 1, 64, 0}, DTYPE_F32, PLAIN},
         {{1, 33, 2, 2, 256, 0}, DTYPE_F32, PLAIN},
@@ -257,14 +331,23 @@ int main(int argc, char **argv)
         {{1, 600, 2, 1, 64, 0}, DTYPE_BF16, HOPPER},
         {{1, 129, 2, 2, 128, 0}, DTYPE_BF16, HOPPER},
         {{1, 450, 2, 1, 128, 0}, DTYPE_BF16, HOPPER},
+        {{2, 300, 4, 2, 128, 0}, DTYPE_BF16, CUDNN},
+        {{2, 300, 4, 2, 128, 0}, DTYPE_BF16, CUDNN_ATOMIC},
+        {{1, 2, 2, 1, 64, 0}, DTYPE_BF16, CUDNN},
+        {{1, 2, 2, 1, 64, 0}, DTYPE_BF16, CUDNN_ATOMIC},
+        {{3, 129, 3, 3, 32, 0}, DTYPE_BF16, CUDNN},
+        {{3, 129, 3, 3, 32, 0}, DTYPE_BF16, CUDNN_ATOMIC},
     };
-    int n = (int)(sizeof all / sizeof *all), failed = 0;
+    int is_large = argc == 3 && !strcmp(argv[2], "large"), failed = 0;
+    const struct shape *all = is_large ? large : small;
+    int n = (int)(is_large ? sizeof large / sizeof *large : sizeof small / sizeof *small);
     struct device *d = NULL;
     struct err err = {0};
 
-    if (argc != 2 || device_open(&d, argv[1], 0, &err)) {
-        printf("Bail out! %s\n",
-               argc == 2 ? err.text : "expected: cuda_attention_check DEVICE");
+    if ((argc != 2 && !is_large) || device_open(&d, argv[1], 0, &err)) {
+        printf("Bail out! %s\n", argc == 2 || is_large
+                                     ? err.text
+                                     : "expected: cuda_attention_check DEVICE [large]");
         return 2;
     }
     printf("1..%d\n", n);

@@ -11,7 +11,7 @@
  * memory of which everything is known, also what lies before, behind and between the rows:
  * NaN where a kernel must not read, a number that must stay where it must not write.
  *
- * Reference: kern_ref.h, and for backwards the formulas in double precision, written here; on
+ * Reference: kern_ref_fixture.h, and for backwards the formulas in double precision, here; on
  * the processor they meet kernels that are held against central differences (kern_test.c).
  */
 struct check {

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kern/kern_ref.h"
+#include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
 /* ---- attention ---- */

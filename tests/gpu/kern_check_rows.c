@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "kern/kern_ref.h"
+#include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
 static double *copy_of(const double *x, int64_t n)

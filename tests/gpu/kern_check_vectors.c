@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "kern/kern_ref.h"
+#include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
 static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};

@@ -25,6 +25,7 @@
 #include "../mpi/ranks_fixture.h"
 #include "../mpi/rows_fixture.h"
 #include "../mpi/value_fixture.h"
+#include "../unit/exec_local_fixture.h"
 
 enum { ELEMS_MAX = 70000 };
 

@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "coll/coll.h"
 #include "coll/coll_tuning.h"
+#include "../unit/exec_local_fixture.h"
 #include "rows_fixture.h"
 #include "value_fixture.h"
 

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "coll/coll.h"
+#include "exec_local_fixture.h"
 
 struct fixture {
     struct layout l;

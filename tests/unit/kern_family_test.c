@@ -14,8 +14,8 @@
 #include <cmocka.h>
 
 #include "kern/kern_cpu.h"
-#include "kern/kern_ref.h"
 #include "kern_fixture.h"
+#include "kern_ref_fixture.h"
 
 struct layernorm_at {
     double *x, *w, *b, *dy, *y;

@@ -17,9 +17,9 @@
 #include "base/rng.h"
 #include "kern/kern_cpu.h"
 #include "kern/kern_product.h"
-#include "kern/kern_ref.h"
 #include "kern/kern_vec.h"
 #include "kern_fixture.h"
+#include "kern_ref_fixture.h"
 
 static void gemm_case(char ta, char tb, int64_t m, int64_t n, int64_t k)
 {

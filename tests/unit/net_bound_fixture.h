@@ -3,8 +3,8 @@
 #define TESTS_UNIT_NET_BOUND_FIXTURE_H
 
 /* How far a network may be off, and central differences of its reference. */
-#include "net/net_ref.h"
 #include "net_fixture.h"
+#include "net_ref_fixture.h"
 
 /*
  * The relative error allowed to a tensor as a whole (2-norm).  A product with inner length n is

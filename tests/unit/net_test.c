@@ -19,7 +19,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "net/net.h"
-#include "net/net_ref.h"
 #include "net_dump_fixture.h"
 
 static void test_hugging_face(void **state)

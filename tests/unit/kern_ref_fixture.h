@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels as their formulas read, in double precision; nothing here is meant to be fast. */
-#include "kern/kern_ref.h"
+#ifndef TESTS_UNIT_KERN_REF_FIXTURE_H
+#define TESTS_UNIT_KERN_REF_FIXTURE_H
 
+/*
+ * The forward kernels of kern_cpu.h in double precision, straight from their formulas, element
+ * by element: what every kernel is compared with.  Gradients are checked by central differences
+ * of these.  Shapes and meanings as there; slow, and shares no code with what it checks.
+ */
 #include <math.h>
+#include <stdint.h>
 
-void kern_ref_gemm(char ta, char tb, int64_t m, int64_t n, int64_t k, const double *a,
-                   const double *b, double *c)
+/* c (m,n) = op(a) op(b), op 'N' or 'T', rows as wide as the matrices. */
+static inline void kern_ref_gemm(char ta, char tb, int64_t m, int64_t n, int64_t k,
+                                 const double *a, const double *b, double *c)
 {
     for (int64_t i = 0; i < m; i++)
         for (int64_t j = 0; j < n; j++) {
@@ -18,8 +25,8 @@ void kern_ref_gemm(char ta, char tb, int64_t m, int64_t n, int64_t k, const doub
         }
 }
 
-void kern_ref_rmsnorm(double *y, const double *x, const double *w, int64_t n, int64_t c,
-                      double eps)
+static inline void kern_ref_rmsnorm(double *y, const double *x, const double *w, int64_t n,
+                                    int64_t c, double eps)
 {
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
@@ -31,8 +38,8 @@ void kern_ref_rmsnorm(double *y, const double *x, const double *w, int64_t n, in
     }
 }
 
-void kern_ref_layernorm(double *y, const double *x, const double *w, const double *b, int64_t n,
-                        int64_t c, double eps)
+static inline void kern_ref_layernorm(double *y, const double *x, const double *w,
+                                      const double *b, int64_t n, int64_t c, double eps)
 {
     for (int64_t i = 0; i < n; i++) {
         double mean = 0, variance = 0;
@@ -46,21 +53,24 @@ void kern_ref_layernorm(double *y, const double *x, const double *w, const doubl
     }
 }
 
-void kern_ref_bias(double *y, const double *b, int64_t n, int64_t c)
+static inline void kern_ref_bias(double *y, const double *b, int64_t n, int64_t c)
 {
     for (int64_t i = 0; i < n * c; i++)
         y[i] += b[i % c];
 }
 
-void kern_ref_positions(double *y, const double *table, int64_t batch, int64_t seq, int64_t c)
+static inline void kern_ref_positions(double *y, const double *table, int64_t batch,
+                                      int64_t seq, int64_t c)
 {
     for (int64_t i = 0; i < batch * seq; i++)
         for (int64_t j = 0; j < c; j++)
             y[i * c + j] += table[i % seq * c + j];
 }
 
-void kern_ref_rope(double *x, int64_t ld, int64_t batch, int64_t seq, int64_t heads,
-                   int64_t head_dim, const double *inv_freq, double scale)
+/* inv_freq (head_dim / 2) */
+static inline void kern_ref_rope(double *x, int64_t ld, int64_t batch, int64_t seq,
+                                 int64_t heads, int64_t head_dim, const double *inv_freq,
+                                 double scale)
 {
     for (int64_t row = 0; row < batch * seq; row++)
         for (int64_t h = 0; h < heads; h++)
@@ -75,8 +85,8 @@ void kern_ref_rope(double *x, int64_t ld, int64_t batch, int64_t seq, int64_t he
 }
 
 /* One query against the keys 0..t of its head; k and v are rows ld apart. */
-static void attend(double *out, const double *q, const double *k, const double *v, int64_t t,
-                   int64_t head_dim, int64_t ld)
+static inline void kern_ref_attend(double *out, const double *q, const double *k,
+                                   const double *v, int64_t t, int64_t head_dim, int64_t ld)
 {
     double total = 0;
 
@@ -96,8 +106,9 @@ static void attend(double *out, const double *q, const double *k, const double *
         out[i] /= total;
 }
 
-void kern_ref_attention(double *out, const double *qkv, int64_t batch, int64_t seq,
-                        int64_t heads, int64_t kv_heads, int64_t head_dim)
+static inline void kern_ref_attention(double *out, const double *qkv, int64_t batch,
+                                      int64_t seq, int64_t heads, int64_t kv_heads,
+                                      int64_t head_dim)
 {
     int64_t ld = (heads + 2 * kv_heads) * head_dim;
 
@@ -107,32 +118,32 @@ void kern_ref_attention(double *out, const double *qkv, int64_t batch, int64_t s
                 const double *rows = qkv + b * seq * ld;
                 int64_t kv = h * kv_heads / heads;
 
-                attend(out + ((b * seq + t) * heads + h) * head_dim,
-                       rows + t * ld + h * head_dim, rows + (heads + kv) * head_dim,
-                       rows + (heads + kv_heads + kv) * head_dim, t, head_dim, ld);
+                kern_ref_attend(out + ((b * seq + t) * heads + h) * head_dim,
+                                rows + t * ld + h * head_dim, rows + (heads + kv) * head_dim,
+                                rows + (heads + kv_heads + kv) * head_dim, t, head_dim, ld);
             }
 }
 
-void kern_ref_swiglu(double *y, const double *gate, const double *up, int64_t n)
+static inline void kern_ref_swiglu(double *y, const double *gate, const double *up, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
 }
 
-void kern_ref_gelu(double *y, const double *x, int64_t n)
+static inline void kern_ref_gelu(double *y, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] * 0.5 * erfc(-x[i] / sqrt(2));
 }
 
-void kern_ref_gelu_tanh(double *y, const double *x, int64_t n)
+static inline void kern_ref_gelu_tanh(double *y, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = 0.5 * x[i] * (1 + tanh(sqrt(2 / acos(-1)) * (x[i] + 0.044715 * pow(x[i], 3))));
 }
 
-double kern_ref_cross_entropy(const double *logits, const int32_t *targets, int64_t n,
-                              int64_t v)
+static inline double kern_ref_cross_entropy(const double *logits, const int32_t *targets,
+                                            int64_t n, int64_t v)
 {
     double loss = 0;
 
@@ -150,8 +161,9 @@ double kern_ref_cross_entropy(const double *logits, const int32_t *targets, int6
     return loss;
 }
 
-void kern_ref_adamw(double *w, double *m, double *v, const double *g, int64_t n, double lr,
-                    double beta1, double beta2, double eps, double decay, int64_t step)
+static inline void kern_ref_adamw(double *w, double *m, double *v, const double *g, int64_t n,
+                                  double lr, double beta1, double beta2, double eps,
+                                  double decay, int64_t step)
 {
     for (int64_t i = 0; i < n; i++) {
         double m_hat, v_hat;
@@ -164,3 +176,5 @@ void kern_ref_adamw(double *w, double *m, double *v, const double *g, int64_t n,
         w[i] -= lr * m_hat / (sqrt(v_hat) + eps);
     }
 }
+
+#endif

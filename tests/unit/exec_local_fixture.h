@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TESTS_UNIT_EXEC_LOCAL_FIXTURE_H
+#define TESTS_UNIT_EXEC_LOCAL_FIXTURE_H
+
 /*
  * All ranks in one process: each row runs when the rule of execution lets it, a send together
- * with its receive.  Slow and plain: it is what the other executors are compared with.
+ * with its receive.  Slow and plain: the other executors are compared with it.
  */
 #include "exec/exec.h"
 
@@ -18,12 +21,12 @@ struct local_rank {
     float *residual;
 };
 
-static char *spot(const struct local_rank *r, struct exec_spot s)
+static inline char *local_spot(const struct local_rank *r, struct exec_spot s)
 {
     return r->base[s.where] + s.at;
 }
 
-static int ready(const struct local_rank *r, const struct exec_row *row)
+static inline int local_ready(const struct local_rank *r, const struct exec_row *row)
 {
     if (r->finished < row->after || r->writes[row->room] != row->wrote)
         return 0;
@@ -34,7 +37,8 @@ static int ready(const struct local_rank *r, const struct exec_row *row)
 
 /* The receive that belongs to a send: the first unfinished one of the same lane, step, peer and
  * chunk. */
-static int find_receive(const struct local_rank *to, int src, const struct exec_row *send)
+static inline int local_find_receive(const struct local_rank *to, int src,
+                                     const struct exec_row *send)
 {
     for (int i = 0; i < to->rows->rows; i++) {
         const struct exec_row *row = &to->rows->row[i];
@@ -45,7 +49,7 @@ static int find_receive(const struct local_rank *to, int src, const struct exec_
     return -1;
 }
 
-static void finish(struct local_rank *r, int at)
+static inline void local_finish(struct local_rank *r, int at)
 {
     const struct exec_row *row = &r->rows->row[at];
 
@@ -57,49 +61,50 @@ static void finish(struct local_rank *r, int at)
         r->reads[row->source]++;
 }
 
-static void land(const struct local_rank *dst, const struct exec_row *row, const char *arrived)
+static inline void local_land(const struct local_rank *dst, const struct exec_row *row,
+                              const char *arrived)
 {
-    exec_row_land(dst->rows, row, spot(dst, row->to), spot(dst, row->base), arrived,
+    exec_row_land(dst->rows, row, local_spot(dst, row->to), local_spot(dst, row->base), arrived,
                   dst->residual);
 }
 
 /* From rank to rank: as it is, or as its code. */
-static void carry(const struct local_rank *src, const struct exec_row *send,
-                  const struct local_rank *dst, const struct exec_row *receive)
+static inline void local_carry(const struct local_rank *src, const struct exec_row *send,
+                               const struct local_rank *dst, const struct exec_row *receive)
 {
     if (!send->coded) {
-        land(dst, receive, spot(src, send->from));
+        local_land(dst, receive, local_spot(src, send->from));
         return;
     }
     char *code = mem_new((size_t)send->wire_bytes, 1);
-    exec_row_code(src->rows, send, code, spot(src, send->from), src->residual);
-    land(dst, receive, code);
+    exec_row_code(src->rows, send, code, local_spot(src, send->from), src->residual);
+    local_land(dst, receive, code);
     mem_free(code);
 }
 
-static int try_row(struct local_rank *ranks, int me, int at)
+static inline int local_try_row(struct local_rank *ranks, int me, int at)
 {
     struct local_rank *src = &ranks[me];
     const struct exec_row *send = &src->rows->row[at];
 
-    if (src->done[at] || send->kind == EXEC_RECV || !ready(src, send))
+    if (src->done[at] || send->kind == EXEC_RECV || !local_ready(src, send))
         return 0;
     if (send->kind == EXEC_LOCAL) {
-        land(src, send, spot(src, send->from));
-        finish(src, at);
+        local_land(src, send, local_spot(src, send->from));
+        local_finish(src, at);
         return 1;
     }
     struct local_rank *dst = &ranks[send->peer];
-    int other = find_receive(dst, me, send);
-    if (other < 0 || !ready(dst, &dst->rows->row[other]))
+    int other = local_find_receive(dst, me, send);
+    if (other < 0 || !local_ready(dst, &dst->rows->row[other]))
         return 0;
-    carry(src, send, dst, &dst->rows->row[other]);
-    finish(src, at);
-    finish(dst, other);
+    local_carry(src, send, dst, &dst->rows->row[other]);
+    local_finish(src, at);
+    local_finish(dst, other);
     return 1;
 }
 
-static int run(struct local_rank *ranks, int n, struct err *err)
+static inline int local_run(struct local_rank *ranks, int n, struct err *err)
 {
     int moved = 1, left = 0;
 
@@ -107,15 +112,19 @@ static int run(struct local_rank *ranks, int n, struct err *err)
         moved = left = 0;
         for (int r = 0; r < n; r++)
             for (int i = 0; i < ranks[r].rows->rows; i++) {
-                moved |= try_row(ranks, r, i);
+                moved |= local_try_row(ranks, r, i);
                 left += !ranks[r].done[i];
             }
     }
     return left ? err_set(err, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
 }
 
-int exec_local_run(const struct exec_rows *rows, int n, void *const *in, void *const *out,
-                   float *const *residual, struct err *err)
+/*
+ * rows[r], in[r], out[r] and residual[r] are rank r's; residual may be NULL: nothing is kept from
+ * run to run.  ERR_MISMATCH when the ranks wait for each other.
+ */
+static inline int exec_local_run(const struct exec_rows *rows, int n, void *const *in,
+                                 void *const *out, float *const *residual, struct err *err)
 {
     struct local_rank *ranks = mem_new((size_t)n, sizeof *ranks);
 
@@ -132,7 +141,7 @@ int exec_local_run(const struct exec_rows *rows, int n, void *const *in, void *c
             memmove((char *)out[r] + rows[r].self[i].to, (char *)in[r] + rows[r].self[i].from,
                     (size_t)rows[r].self[i].bytes);
     }
-    int rc = run(ranks, n, err);
+    int rc = local_run(ranks, n, err);
     for (int r = 0; r < n; r++) {
         mem_free(ranks[r].done);
         mem_free(ranks[r].writes);
@@ -142,3 +151,5 @@ int exec_local_run(const struct exec_rows *rows, int n, void *const *in, void *c
     mem_free(ranks);
     return rc;
 }
+
+#endif
