@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how trainers write a step and its loss.  Does not know where lines come from.
- *
- * Logs have tens of millions of lines: the usual ones are told by their first bytes and read
- * without a call per digit.  What a line says behind its loss is never looked at, but for the
- * braces of JSON: the last one says that it was written whole, another one that it is for the
- * strict reader to say, since a line that was written over this one begins with it.
- */
+/* Knows how trainers write a step and its loss.  Does not know where lines come from. */
 #include "rank/rank_line.h"
 
-#include <endian.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "base/jin.h"
 
@@ -22,291 +13,118 @@ static int is_digit(char c)
     return (unsigned char)(c - '0') < 10;
 }
 
-/*
- * The digits at p, up to eight, into *v behind what is there, all at once: which of 8 bytes are
- * no digits, the first one's place, then pairs, fours and eights of what is before it.
- */
-static inline const char *eight_digits(const char *p, uint64_t *v)
-{
-    static const uint64_t power[] = {1,      10,      100,      1000,     10000,
-                                     100000, 1000000, 10000000, 100000000};
-    const uint64_t high = 0x8080808080808080u;
-    uint64_t t;
-    memcpy(&t, p, sizeof t);
-    t = le64toh(t) ^ 0x3030303030303030u;
-    /* A digit is 0 to 9 now: 0x76 more stays below 0x80; what is above has the bit already. */
-    uint64_t other = (((t & ~high) + 0x7676767676767676u) | t) & high;
-    int n = other ? __builtin_ctzll(other) / 8 : 8;
-
-    if (n == 0)
-        return p;
-    t <<= 64 - 8 * n; /* zeros before */
-    t = t * 10 + (t >> 8);
-    t = ((t & 0x000000ff000000ffu) * (100 + (UINT64_C(1000000) << 32)) +
-         (t >> 16 & 0x000000ff000000ffu) * (1 + (UINT64_C(10000) << 32))) >>
-        32;
-    *v = *v * power[n] + t;
-    return p + n;
-}
-
-/* Letters, digits, dot and underline go on with a word. */
+/* Letters, digits, dot and underline continue a word. */
 static int is_word(char c)
 {
     return is_digit(c) || (unsigned char)((c | 32) - 'a') < 26 || c == '.' || c == '_';
 }
 
 /*
- * m / 10^k, to nearest even, m of 2^53 and above, k up to 18: the quotient of m 2^63 has 56
- * bits or more (53 + 63 - 60); 55 of them with the last one set where anything is lost round
- * like the whole.
+ * Most losses are a few digits with a point, of which one division makes the nearest double: both
+ * numbers are exact.  strtod takes 100 ns for that, as long as all else that is done with a line.
  */
-__attribute__((noinline)) static double divide(uint64_t m, int k)
+static inline const char *short_decimal(const char *p, double *out)
 {
-    static const uint64_t ten[] = {1,
-                                   10,
-                                   100,
-                                   1000,
-                                   10000,
-                                   100000,
-                                   1000000,
-                                   10000000,
-                                   100000000,
-                                   1000000000,
-                                   10000000000,
-                                   100000000000,
-                                   1000000000000,
-                                   10000000000000,
-                                   100000000000000,
-                                   1000000000000000,
-                                   10000000000000000,
-                                   100000000000000000,
-                                   1000000000000000000};
-    unsigned __int128 n = (unsigned __int128)m << 63, q = n / ten[k];
-    int lost = n % ten[k] != 0;
-    uint64_t high = (uint64_t)(q >> 64);
-    int bits = high ? 128 - __builtin_clzll(high) : 64 - __builtin_clzll((uint64_t)q);
-    int drop = bits - 55;
+    static const double power_of_10[] = {1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
+    const char *from = p, *point;
+    int64_t m = 0;
 
-    lost |= (q & (((unsigned __int128)1 << drop) - 1)) != 0;
-    return ldexp((double)((uint64_t)(q >> drop) | (unsigned)lost), drop - 63);
-}
-
-/* Not a decimal: nan, inf, infinity; NULL: nor these. */
-__attribute__((noinline)) static const char *word(const char *p, double *out)
-{
-    static const struct {
-        const char *name;
-        double value;
-    } words[] = {{"nan", NAN}, {"infinity", INFINITY}, {"inf", INFINITY}};
-
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        size_t n = strlen(words[i].name);
-        if (strncasecmp(p, words[i].name, n) == 0 && !is_word(p[n])) {
-            *out = words[i].value;
-            return p + n;
-        }
-    }
-    return NULL;
-}
-
-/* Of more digits than 64 bits hold, or a far exponent; *out is without its sign. */
-static const char *unusual(const char *p, const char *end, double *out)
-{
-    char *to = NULL;
-
-    *out = strtod(p, &to);
-    return to == end ? end : NULL;
-}
-
-/* The exponent behind "e", if there is one; NULL: "e" and no number. */
-static const char *exponent(const char *p, int *ten)
-{
-    int minus, v = 0;
-
-    if ((*p | 32) != 'e')
-        return p;
-    p++;
-    minus = *p == '-';
-    p += *p == '-' || *p == '+';
-    if (!is_digit(*p))
+    for (; is_digit(*p) && p - from < 7; p++)
+        m = m * 10 + (*p - '0');
+    if (p == from || *p != '.')
         return NULL;
-    for (; is_digit(*p); p++)
-        v = v < 100000 ? v * 10 + (*p - '0') : v; /* beyond that it is 0 or infinite anyway */
-    *ten += minus ? -v : v;
-    return p;
+    for (point = ++p; is_digit(*p) && p - point < 8; p++)
+        m = m * 10 + (*p - '0');
+    *out = (double)m / power_of_10[p - point];
+    return is_word(*p) ? NULL : p;
 }
 
-/* Powers of 10 that are doubles: with m below 2^53 one operation rounds once. */
-static const double power_of_10[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
-                                     1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
-                                     1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
-
-/* Any decimal. */
-__attribute__((noinline)) static const char *decimal(const char *p, double *out)
-{
-    const char *from = p;
-    uint64_t m = 0; /* wraps around where digits are too many */
-    int ten = 0;
-
-    for (; is_digit(*p); p++)
-        m = m * 10 + (uint64_t)(*p - '0');
-    long digits = p - from;
-    if (*p == '.') {
-        const char *point = ++p;
-        for (; is_digit(*p); p++)
-            m = m * 10 + (uint64_t)(*p - '0');
-        ten = p - point > 9999 ? -9999 : -(int)(p - point);
-        digits += p - point;
-    }
-    p = digits ? exponent(p, &ten) : NULL;
-    if (!p || is_word(*p))
-        return NULL;
-    if (digits > 19) /* 10^19 is below 2^64 */
-        return unusual(from, p, out);
-    if (m < UINT64_C(1) << 53 && ten <= 22 && ten >= -22)
-        *out = ten < 0 ? (double)m / power_of_10[-ten] : (double)m * power_of_10[ten];
-    else if (m >= UINT64_C(1) << 53 && ten <= 0 && ten >= -18)
-        *out = divide(m, -ten);
-    else
-        return unusual(from, p, out);
-    return p;
-}
-
-/* A sign, a word, or more digits than number() takes. */
-__attribute__((noinline)) static const char *any_number(const char *p, double *out)
-{
-    int minus = *p == '-';
-
-    p += *p == '-' || *p == '+';
-    const char *end = is_digit(*p) || *p == '.' ? decimal(p, out) : word(p, out);
-    if (end && minus)
-        *out = -*out;
-    return end;
-}
-
-/* As rank_line_number, and quickly where it is as usual: "3.2958", "11.031900". */
-static inline const char *number(const char *p, double *out)
-{
-    const char *from = p;
-
-    if (!is_digit(*p))
-        return any_number(p, out);
-    uint64_t m = (uint64_t)(*p++ - '0');
-    if (is_digit(*p))
-        m = m * 10 + (uint64_t)(*p++ - '0');
-    if (*p != '.')
-        return any_number(from, out);
-    const char *point = p + 1;
-    p = eight_digits(point, &m);
-    if (p == point || p == point + 8 || (*p != ' ' && is_word(*p)))
-        return any_number(from, out);
-    *out = (double)(int64_t)m / power_of_10[p - point]; /* 9 digits at most */
-    return p;
-}
-
+/* strtod would also take leading blanks, hexadecimal and "nan(...)". */
 const char *rank_line_number(const char *p, double *out)
 {
-    return number(p, out);
-}
+    const char *at = p + (*p == '-' || *p == '+'), *quick = short_decimal(p, out);
+    char first = (char)(*at | 32), *end = NULL;
 
-/* Digits; NULL: none, or too many. */
-static inline const char *whole(const char *p, int64_t *out)
-{
-    const char *from = p;
-    uint64_t v = 0;
-
-    p = eight_digits(p, &v);
-    if (p == from + 8)
-        for (; is_digit(*p); p++)
-            v = v * 10 + (uint64_t)(*p - '0');
-    *out = (int64_t)v;
-    /* 17 digits cannot pass 64 bits. */
-    return p == from || p - from > 17 || v > (uint64_t)RANK_STEP_MAX ? NULL : p;
+    if (quick)
+        return quick;
+    if ((!is_digit(*at) && *at != '.' && first != 'n' && first != 'i') || (at[1] | 32) == 'x')
+        return NULL;
+    *out = strtod(p, &end);
+    return end == p || end[-1] == ')' || is_word(*end) ? NULL : end;
 }
 
 const char *rank_line_step(const char *p, int64_t *out)
 {
-    return whole(p, out);
+    const char *from = p;
+    int64_t v = 0;
+
+    for (; is_digit(*p) && p - from < 18; p++) /* 18 digits fit 64 bits */
+        v = v * 10 + (*p - '0');
+    *out = v;
+    return p == from || p - from > 17 || v > RANK_STEP_MAX ? NULL : p;
 }
 
-static const char *blanks(const char *p)
+static const char *skip_blanks(const char *p)
 {
     while (*p == ' ' || *p == '\t')
         p++;
     return p;
 }
 
-/* p behind a word of n bytes, NULL where there is another; p NULL stays NULL. */
-static const char *behind(const char *p, const char *what, size_t n)
+/* p after a word, NULL where there is another; p NULL stays NULL. */
+static inline const char *skip_word(const char *p, const char *word)
 {
-    return p && memcmp(p, what, n) == 0 ? p + n : NULL;
+    size_t n = strlen(word);
+
+    return p && strncmp(p, word, n) == 0 ? p + n : NULL;
 }
 
-#define BEHIND(p, what) behind(p, what, sizeof(what) - 1)
-
 /* "N/M" or "N". */
-static const char *steps(const char *p, struct rank_point *out)
+static const char *parse_steps(const char *p, struct rank_point *out)
 {
-    p = whole(p, &out->step);
+    p = rank_line_step(p, &out->step);
     if (p && *p == '/')
-        p = whole(p + 1, &out->planned);
+        p = rank_line_step(p + 1, &out->planned);
     return p;
 }
 
-/* The number of a loss, p its place or NULL. */
-static inline enum rank_said loss(const char *p, struct rank_point *out, const char **at)
+/* The number of a loss; p is its place or NULL. */
+static enum rank_said parse_loss(const char *p, struct rank_point *out)
 {
     if (!p)
         return RANK_NOTHING;
-    p = number(p, &out->loss);
-    /* "1,5" is a number of another country's, or two numbers: which is not for us to say. */
-    *at = p && *p == ',' && is_digit(p[1]) ? NULL : p;
-    return *at ? RANK_LOSS : RANK_BROKEN;
+    p = rank_line_number(p, &out->loss);
+    /* "1,5" is a decimal comma, or two numbers: undecidable here. */
+    return p && !(*p == ',' && is_digit(p[1])) ? RANK_LOSS : RANK_BROKEN;
 }
 
-/* "step N/M | train loss X", "step N/M | loss X", "step N: train loss X", p behind "step ". */
-__attribute__((noinline)) static enum rank_said console(const char *p, struct rank_point *out,
-                                                        const char **at)
+/* "step N/M | train loss X", "step N/M | loss X", "step N: train loss X", p after "step ". */
+static enum rank_said parse_console(const char *p, struct rank_point *out)
 {
-    p = steps(blanks(p), out);
-    p = p ? blanks(p) : NULL;
+    p = parse_steps(skip_blanks(p), out);
+    p = p ? skip_blanks(p) : NULL;
     if (!p || (*p != '|' && *p != ':'))
         return RANK_NOTHING;
-    p = blanks(p + 1);
-    const char *train = BEHIND(p, "train ");
-    p = BEHIND(train ? train : p, "loss ");
-    return loss(p ? blanks(p) : NULL, out, at);
+    p = skip_blanks(p + 1);
+    const char *train = skip_word(p, "train ");
+    p = skip_word(train ? train : p, "loss ");
+    return parse_loss(p ? skip_blanks(p) : NULL, out);
 }
 
-enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char **at,
-                               int *json)
+/*
+ * The beginning of a line as paro-train writes it, which ends where its object does.  Another
+ * brace is left to the strict reader: a line that was written over this one begins with it.
+ */
+static int parse_json_head(const char *p, const char *end, struct rank_point *out)
 {
-    const char *q;
+    const char *q = skip_word(p, "{\"step\":");
 
-    *out = (struct rank_point){0};
-    *json = *p == '{';
-    *at = p;
-    if (*p == '{') {
-        *at = NULL;
-        q = BEHIND(p, "{\"step\":");
-        q = BEHIND(q ? whole(q, &out->step) : NULL, ",\"loss\":");
-        q = q ? number(q, &out->loss) : NULL;
-        if (!q || !is_digit(q[-1]) || ((*q != ',' || q[1] != '"') && *q != '}'))
-            return RANK_NOTHING;
-        *at = q;
-        return RANK_LOSS;
-    }
-    if (*p != 's')
-        return RANK_NOTHING;
-    if ((q = BEHIND(p, "s:"))) {
-        q = whole(q, &out->step);
-        return loss(BEHIND(q, " trl:"), out, at);
-    }
-    if ((q = BEHIND(p, "step:"))) {
-        q = steps(q, out);
-        return loss(BEHIND(q, " train_loss:"), out, at);
-    }
-    return (q = BEHIND(p, "step ")) ? console(q, out, at) : RANK_NOTHING;
+    q = skip_word(q ? rank_line_step(q, &out->step) : NULL, ",\"loss\":");
+    q = q ? rank_line_number(q, &out->loss) : NULL;
+    if (!q || !is_digit(q[-1]) || ((*q != ',' || q[1] != '"') && *q != '}'))
+        return 0;
+    end -= end[-1] == '\r';
+    return end[-1] == '}' && !memchr(q, '{', (size_t)(end - q));
 }
 
 /* null, NaN and Infinity are no numbers, and Python writes the latter two. */
@@ -360,7 +178,8 @@ static int json_value(struct jin *j, struct rank_point *out, int *has_step, int 
     return json_skip(j);
 }
 
-enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *out)
+/* Any object of JSON. */
+static enum rank_said parse_json(const char *p, int64_t bytes, struct rank_point *out)
 {
     struct jin j = {.text = p, .bytes = bytes};
     int n = 0, more = -1, has_step = 0, has_loss = 0;
@@ -377,6 +196,27 @@ enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *o
     if (!whole_line)
         return RANK_BROKEN;
     return has_step && has_loss ? RANK_LOSS : RANK_NOTHING;
+}
+
+enum rank_said rank_line(const char *p, int64_t bytes, int tokens, struct rank_point *out)
+{
+    const char *q;
+
+    *out = (struct rank_point){0};
+    if (*p == '{')
+        return !tokens && parse_json_head(p, p + bytes, out) ? RANK_LOSS
+                                                             : parse_json(p, bytes, out);
+    if (*p != 's')
+        return RANK_NOTHING;
+    if ((q = skip_word(p, "s:"))) {
+        q = rank_line_step(q, &out->step);
+        return parse_loss(skip_word(q, " trl:"), out);
+    }
+    if ((q = skip_word(p, "step:"))) {
+        q = parse_steps(q, out);
+        return parse_loss(skip_word(q, " train_loss:"), out);
+    }
+    return (q = skip_word(p, "step ")) ? parse_console(q, out) : RANK_NOTHING;
 }
 
 int rank_line_mark(const char *p, int64_t bytes, const char *name, struct err *err)

@@ -34,24 +34,13 @@ struct rank_point {
 /* Steps up to 2^53 are whole in a double, and far from the ends of an int64_t. */
 #define RANK_STEP_MAX (INT64_C(1) << 53)
 
-/* Bytes that can be read behind the end of every line that is given to what follows. */
-enum { RANK_SLACK = 16 };
-
 /*
- * Reads the line at p, which ends with a line feed.  RANK_LOSS: *at is a byte of the line
- * behind all that was looked at.  A line of JSON that is not as paro-train writes it is
- * RANK_NOTHING with *at NULL: rank_line_json knows.  Where json is set, such a line must end
- * with '}' and have no '{' behind *at, or that is to be asked too; tokens are not looked for.
+ * Reads the line p[bytes], followed by a line feed.  tokens: look for those of a line of JSON,
+ * else they may stay 0.
  */
-enum rank_said rank_line_quick(const char *p, struct rank_point *out, const char **at,
-                               int *json);
-/* Any object of JSON, p[bytes]. */
-enum rank_said rank_line_json(const char *p, int64_t bytes, struct rank_point *out);
+enum rank_said rank_line(const char *p, int64_t bytes, int tokens, struct rank_point *out);
 
-/*
- * A number at p, up to what cannot belong to it, correctly rounded; NULL where there is none.
- * Bytes behind a number that ends with the line are not looked at.
- */
+/* A number at p, up to what cannot belong to it; NULL where there is none. */
 const char *rank_line_number(const char *p, double *out);
 /* A step at p, digits alone, 17 at most; NULL where there is none. */
 const char *rank_line_step(const char *p, int64_t *out);

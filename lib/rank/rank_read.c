@@ -25,97 +25,43 @@ struct reader {
     struct err *err;
     int64_t bytes; /* of the log */
     int begun;     /* the mark before the text, if any, is passed over */
-    int looked;    /* for the tokens of a step */
 };
 
-static int add(struct reader *r, int64_t step, double loss)
-{
-    if (rank_curve_add(&r->run->curve, step, loss, r->err))
-        return err_prefix(r->err, "log '%s': ", r->run->name);
-    return 0;
-}
-
-static int take(struct reader *r, const struct rank_point *pt, enum rank_said said)
+static int take_line(struct reader *r, const char *p, int64_t bytes)
 {
     struct rank_run *run = r->run;
+    enum rank_said said = RANK_NOTHING;
+    struct rank_point pt;
 
+    run->lines++;
+    if (!r->regex)
+        said = rank_line(p, bytes, run->losses == 0, &pt);
+    else if (rank_regex_line(r->regex, p, bytes - (bytes && p[bytes - 1] == '\r'), &pt, &said,
+                             r->err))
+        return err_prefix(r->err, "%s:%" PRId64 ": ", run->name, run->lines);
     if (said != RANK_LOSS) {
         run->broken += said == RANK_BROKEN;
         return 0;
     }
     if (run->losses++ == 0) {
-        run->planned = pt->planned;
-        run->tokens = pt->tokens;
+        run->planned = pt.planned;
+        run->tokens = pt.tokens;
     }
-    return add(r, pt->step, pt->loss);
+    return rank_curve_add(&run->curve, pt.step, pt.loss, r->err)
+               ? err_prefix(r->err, "log '%s': ", run->name)
+               : 0;
 }
 
-static int by_regex(struct reader *r, const char *p, int64_t bytes)
-{
-    struct rank_point pt;
-    enum rank_said said;
-
-    if (bytes && p[bytes - 1] == '\r')
-        bytes--;
-    if (rank_regex_line(r->regex, p, bytes, &pt, &said, r->err))
-        return err_prefix(r->err, "%s:%" PRId64 ": ", r->run->name, r->run->lines);
-    return take(r, &pt, said);
-}
-
-/* One line p..end, whose first look found `said`, with `at` as rank_line_quick gives it. */
-static int by_format(struct reader *r, const char *p, const char *end, enum rank_said said,
-                     struct rank_point *pt, const char *at, int json)
-{
-    int64_t bytes = end - p;
-
-    if (json) {
-        char last = bytes > 1 && end[-1] == '\r' ? end[-2] : end[-1];
-        if (!at || last != '}' || !r->looked || memchr(at, '{', (size_t)(end - at)))
-            said = rank_line_json(p, bytes, pt);
-        r->looked |= said == RANK_LOSS;
-    }
-    return take(r, pt, said);
-}
-
-/* The lines p..end, each with a line feed behind it. */
-static int regex_lines(struct reader *r, const char *p, const char *end)
+/* The lines p..end, each followed by a line feed. */
+static int take_lines(struct reader *r, const char *p, const char *end)
 {
     int rc = 0;
 
     for (const char *to; p < end && rc == 0; p = to + 1) {
         to = memchr(p, '\n', (size_t)(end - p));
-        r->run->lines++;
-        rc = by_regex(r, p, to - p);
+        rc = take_line(r, p, to - p);
     }
     return rc;
-}
-
-static int format_lines(struct reader *r, const char *p, const char *end)
-{
-    struct rank_run *run = r->run;
-    int rc = 0;
-
-    for (const char *to; p < end && rc == 0; p = to + 1) {
-        struct rank_point pt;
-        const char *at = p;
-        int json = 0;
-        enum rank_said said = rank_line_quick(p, &pt, &at, &json);
-        to = at ? at : p;
-        to = memchr(to, '\n', (size_t)(end - to));
-        run->lines++;
-        if (!json && said == RANK_LOSS && run->losses) {
-            run->losses++;
-            rc = add(r, pt.step, pt.loss);
-        } else if (json || said != RANK_NOTHING) {
-            rc = by_format(r, p, to, said, &pt, at, json);
-        }
-    }
-    return rc;
-}
-
-static int take_lines(struct reader *r, const char *p, const char *end)
-{
-    return r->regex ? regex_lines(r, p, end) : format_lines(r, p, end);
 }
 
 /* The mark before a text is none of its first line. */
@@ -174,8 +120,7 @@ static int read_fd(struct reader *r, int fd)
     char *text = NULL;
     int rc = 0;
 
-    if (mem_buffer(RANK_LINE_MAX + BLOCK + 1 + RANK_SLACK, "a block of a log", (void **)&text,
-                   r->err))
+    if (mem_buffer(RANK_LINE_MAX + BLOCK + 1, "a block of a log", (void **)&text, r->err))
         return -1;
     while (rc == 0) {
         ssize_t n = read(fd, text + used, BLOCK);
@@ -229,9 +174,8 @@ static int finish(struct reader *r, int rc)
     return rc;
 }
 
-/* From where fd is.  A file is read again, and all of it kept, where a step goes back far. */
-static int read_open(struct rank_run *run, int fd, const struct rank_reading *how,
-                     struct err *err)
+/* A file is read again, and all of it kept, where a step goes back far. */
+int rank_read_fd(struct rank_run *run, int fd, const struct rank_reading *how, struct err *err)
 {
     struct rank_reading all = *how;
     struct reader r;
@@ -250,7 +194,7 @@ static int read_open(struct rank_run *run, int fd, const struct rank_reading *ho
         rank_run_release(run);
         if (lseek(fd, from, SEEK_SET) < 0)
             return err_sys(err, "cannot read log '%s' again", run->name);
-        return read_open(run, fd, &all, err);
+        return rank_read_fd(run, fd, &all, err);
     }
     return finish(&r, rc);
 }
@@ -266,38 +210,10 @@ int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *
     mem_free(path);
     if (fd < 0)
         return err_sys(err, "cannot open log '%s'", run->name);
-    int rc = read_open(run, fd, how, err);
+    int rc = rank_read_fd(run, fd, how, err);
     if (!std)
         close(fd);
     return rc;
-}
-
-int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes,
-                    const struct rank_reading *how, struct err *err)
-{
-    struct reader r;
-    char *copy = NULL;
-    int64_t used = bytes;
-
-    if (begin(&r, run, how, err))
-        return -1;
-    int rc = mem_buffer(bytes + 1 + RANK_SLACK, "a log", (void **)&copy, err);
-    if (rc == 0) {
-        memcpy(copy, text, (size_t)bytes);
-        r.bytes = bytes;
-        rc = take_block(&r, copy, &used);
-    }
-    if (rc == 0)
-        rc = take_rest(&r, copy, used);
-    mem_free(copy);
-    if (rc == 0 && run->curve.lost) {
-        struct rank_reading all = *how;
-        all.ask = NULL;
-        rank_regex_free(r.regex);
-        rank_run_release(run);
-        return rank_read_bytes(run, text, bytes, &all, err);
-    }
-    return finish(&r, rc);
 }
 
 void rank_run_release(struct rank_run *run)

@@ -31,9 +31,8 @@ struct rank_reading {  /* how */
  * where no line has a loss.
  */
 int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *err);
-/* The same of bytes in memory, as a file `name`. */
-int rank_read_bytes(struct rank_run *run, const char *text, int64_t bytes,
-                    const struct rank_reading *how, struct err *err);
+/* The same of an open file, from where it stands; run->name is for messages. */
+int rank_read_fd(struct rank_run *run, int fd, const struct rank_reading *how, struct err *err);
 void rank_run_release(struct rank_run *run);
 
 /* All of them, several at once where there are processors; the error of the first that has one.

@@ -77,8 +77,7 @@ void rank_regex_free(struct rank_regex *r)
 }
 
 /* The text of a group, a 0 behind it; -1: it took no part, or is too long for a number. */
-static int group_text(const struct rank_regex *r, const char *p, uint32_t group,
-                      char text[64 + RANK_SLACK])
+static int group_text(const struct rank_regex *r, const char *p, uint32_t group, char text[64])
 {
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(r->match) + 2 * (size_t)group;
 
@@ -92,7 +91,7 @@ static int group_text(const struct rank_regex *r, const char *p, uint32_t group,
 int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct rank_point *out,
                     enum rank_said *said, struct err *err)
 {
-    char text[64 + RANK_SLACK] = "";
+    char text[64] = "";
     const char *end;
 
     *out = (struct rank_point){.step = -1};
