@@ -166,14 +166,10 @@ static int open_buffers(struct bench *b, struct err *err)
 
 static int open_ports(struct bench *b, struct err *err)
 {
-    int count = b->groups.count;
-
-    b->port_Bps = mem_new((size_t)count, sizeof *b->port_Bps);
-    if (!b->o->topo)
-        return bench_port_measure(&b->coll, b->host_in, b->host_out, b->port_Bps, err);
-    for (int k = 0; k < count && b->world->rank == 0; k++)
-        b->port_Bps[k] = topo_port_Bps(&b->topo, k);
-    return 0;
+    if (b->o->topo)
+        return 0;
+    topo_init(&b->ports, 2, &b->groups);
+    return bench_port_measure(&b->coll, b->host_in, b->host_out, b->ports.port, err);
 }
 
 static void print_head(const struct bench *b)
@@ -188,7 +184,7 @@ static void print_head(const struct bench *b)
         fprintf(out, "# on cuda:%d, %s, over %s\n", device_index(b->device),
                 device_name(b->device), b->transport == COLL_NCCL ? "NCCL" : "MPI");
     if (b->groups.count > 1)
-        bench_print_ports(b->o->topo, b->port_Bps, b->groups.count, out);
+        bench_print_ports(b->o->topo, b->o->topo ? &b->topo : &b->ports, out);
 }
 
 int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes)
@@ -262,9 +258,9 @@ static int close_all(struct bench *b, int rc, struct err *err)
     }
     groups_release(&b->groups);
     topo_release(&b->topo);
+    topo_release(&b->ports);
     pick_table_release(&b->table);
     mem_free(b->block);
-    mem_free(b->port_Bps);
     return rc;
 }
 

@@ -88,7 +88,8 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
         row->chosen_chunk_bytes = bench_chunk_bytes(m->ours.spec.chunk_bytes, row->bytes);
     }
     if (b->groups.count > 1)
-        row->limit_s = coll_cut_bound_s(&b->groups, spec->op, (double)row->bytes, b->port_Bps);
+        row->limit_s = sim_cut_bound_s(b->o->topo ? &b->topo : &b->ports, spec->op,
+                                       row->root < 0 ? 0 : row->root, (double)row->bytes);
     if (b->topo.levels && ours)
         row->predicted_s = predicted_s(b, m, row->bytes);
     getloadavg(&row->load, 1);

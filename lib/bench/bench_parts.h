@@ -9,6 +9,7 @@
 #include "exec/exec_mpi_native.h"
 #include "exec/exec_nccl_native.h"
 #include "pick/pick_table.h"
+#include "sim/sim.h"
 #include "topo/topo.h"
 
 struct bench_sink { /* where rows go, on rank 0 alone */
@@ -37,9 +38,9 @@ struct bench {           /* one call of bench_run */
     struct pick_table table; /* what auto takes; rules 0: not asked for */
     struct coll coll;
     struct stream *stream;
-    double *port_Bps; /* [groups]; rank 0's */
-    char *in, *out;   /* whole vectors, shared by the algorithms */
-    char *native_in;  /* one rank's block of MPI's all-gather */
+    struct topo ports; /* where no topology was given: those that were measured */
+    char *in, *out;    /* whole vectors, shared by the algorithms */
+    char *native_in;   /* one rank's block of MPI's all-gather */
     /* With a GPU in and out are its memory; data is made and checked on the host. */
     struct device *device; /* owned; NULL: the processor */
     struct device_queue *queue;
@@ -116,10 +117,11 @@ void bench_marks(double *seconds, int n, double *marks); /* [BENCH_MARKS]; sorts
 
 /*
  * The rate of each group's port, by all members of a group sending to the next group, in a ring
- * over the groups, all at the same time: port_Bps[groups].  Rank 0 and the others get the same.
+ * over the groups, all at the same time: port[groups], alike both ways.  The same on all ranks.
  */
 enum { BENCH_PORT_ROOM = 4 << 20 }; /* bytes of in and of out that it wants */
-int bench_port_measure(struct coll *c, void *in, void *out, double *port_Bps, struct err *err);
+int bench_port_measure(struct coll *c, void *in, void *out, struct topo_port *port,
+                       struct err *err);
 
 /*
  * c->algo and c->chunk_bytes given (auto: chosen here): c->time_s by the simulator, of
@@ -133,7 +135,7 @@ int64_t bench_chunk_bytes(int64_t chunk_bytes, int64_t bytes);
 const char *bench_mark_name(int mark); /* "min", "p10", ... */
 /* Lines that begin with '#', in text alone: the columns and their units. */
 void bench_print_columns(const struct bench_options *o, FILE *out);
-void bench_print_ports(const char *from, const double *port_Bps, int count, FILE *out);
+void bench_print_ports(const char *from, const struct topo *t, FILE *out);
 void bench_print_csv_head(FILE *out);
 void bench_print_row(const struct bench_options *o, const struct bench_row *r, FILE *out);
 

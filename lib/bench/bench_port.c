@@ -164,14 +164,15 @@ static int turns(struct port *p, int n, double *longest_s, struct err *err)
     return rc;
 }
 
-int bench_port_measure(struct coll *c, void *in, void *out, double *port_Bps, struct err *err)
+int bench_port_measure(struct coll *c, void *in, void *out, struct topo_port *port,
+                       struct err *err)
 {
     struct port p = {.coll = c, .g = &c->layout.groups, .in = in, .out = out, .bytes = FIRST};
     int count = p.g->count, rc = 0;
     double longest_s = 0;
 
     if (count < 2) {
-        memset(port_Bps, 0, (size_t)count * sizeof *port_Bps);
+        memset(port, 0, (size_t)count * sizeof *port);
         return 0;
     }
     p.seconds = mem_new((size_t)count * TURNS, sizeof *p.seconds);
@@ -187,7 +188,7 @@ int bench_port_measure(struct coll *c, void *in, void *out, double *port_Bps, st
     for (int k = 0; k < count && rc == 0; k++) {
         double s_out = stats_median(p.seconds + k * TURNS, TURNS);
         double s_in = stats_median(p.seconds + (k + count - 1) % count * TURNS, TURNS);
-        port_Bps[k] = 1 / (s_out < s_in ? s_out : s_in);
+        port[k].out_Bps = port[k].in_Bps = 1 / (s_out < s_in ? s_out : s_in);
     }
     mem_free(p.seconds);
     return rc;

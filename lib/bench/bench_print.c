@@ -66,8 +66,10 @@ void bench_print_columns(const struct bench_options *o, FILE *out)
     }
 }
 
-void bench_print_ports(const char *from, const double *port_Bps, int count, FILE *out)
+void bench_print_ports(const char *from, const struct topo *t, FILE *out)
 {
+    int count = t->groups.count;
+
     fprintf(out, "# port rates (%s):", from ? from : "measured");
     for (int k = 0; k < count; k++) {
         struct units u;
@@ -75,7 +77,7 @@ void bench_print_ports(const char *from, const double *port_Bps, int count, FILE
             fprintf(out, ", ... (%d groups)", count);
             break;
         }
-        fprintf(out, "%s %s", k ? "," : "", units_rate(&u, port_Bps[k]));
+        fprintf(out, "%s %s", k ? "," : "", units_rate(&u, topo_port_Bps(t, k)));
     }
     putc('\n', out);
 }

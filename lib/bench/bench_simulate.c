@@ -39,7 +39,6 @@ struct simulation {
     struct bench_sink sink;
     struct topo topo;
     struct pick_table table; /* rules 0: auto asks the simulator */
-    double *port_Bps;        /* [groups] */
     char shape[256];
 };
 
@@ -85,7 +84,8 @@ static int make_row(const struct simulation *s, unsigned op, int64_t elems, int 
     for (int m = 0; m < BENCH_MARKS; m++)
         row->time_s[m] = c.time_s;
     if (s->topo.groups.count > 1)
-        row->limit_s = coll_cut_bound_s(&s->topo.groups, op, (double)bytes, s->port_Bps);
+        row->limit_s =
+            sim_cut_bound_s(&s->topo, op, row->root < 0 ? 0 : row->root, (double)bytes);
     return 0;
 }
 
@@ -116,14 +116,11 @@ static int open_fabric(struct simulation *s, struct err *err)
          (pick_table_read(&s->table, o->tuning, err) || pick_table_check(&s->table, g, err))))
         return -1;
     groups_print(g, s->shape, sizeof s->shape);
-    s->port_Bps = mem_new((size_t)g->count, sizeof *s->port_Bps);
-    for (int k = 0; k < g->count; k++)
-        s->port_Bps[k] = topo_port_Bps(&s->topo, k);
     if (o->format == BENCH_TEXT) {
         fprintf(s->sink.file, "# %s: %d ranks in %d groups; simulated on %s\n", s->shape,
                 g->ranks, g->count, o->topo);
         if (g->count > 1)
-            bench_print_ports(o->topo, s->port_Bps, g->count, s->sink.file);
+            bench_print_ports(o->topo, &s->topo, s->sink.file);
         bench_print_columns(o, s->sink.file);
     }
     return 0;
@@ -140,6 +137,5 @@ int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result
     rc = bench_sink_close(&s.sink, rc, err);
     pick_table_release(&s.table);
     topo_release(&s.topo);
-    mem_free(s.port_Bps);
     return rc;
 }

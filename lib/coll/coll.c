@@ -70,25 +70,18 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
     enum letter from = spec->broadcast ? LETTER_N : spec->from;
     int ins = sends ? layout_ranges(l, from, rank, spec->elems, in) : 0;
     int tos = layout_ranges(l, spec->broadcast ? LETTER_N : spec->to, rank, spec->elems, to);
-    int even = even_slices(spec), g = l->groups.count;
 
-    exec_places_init(out, l->segments * g * subchunks, spec->type);
+    exec_places_init(out, l->segments * l->groups.count * subchunks, spec->type);
     out->redop = spec->redop;
     out->coded = spec->coded;
-    for (int e = 0; e < l->segments; e++)
-        for (int k = 0; k < g; k++) {
-            int64_t lo = layout_cut(l, spec->elems, e, k, even);
-            int64_t n = layout_cut(l, spec->elems, e, k + 1, even) - lo;
-            for (int c = 0; c < subchunks; c++) {
-                int at = (e * g + k) * subchunks + c;
-                int64_t first = lo + n * c / subchunks;
-                out->elems[at] = lo + n * (c + 1) / subchunks - first;
-                if (out->elems[at]) {
-                    out->in_at[at] = layout_offset(in, ins, first);
-                    out->out_at[at] = layout_offset(to, tos, first);
-                }
-            }
+    for (int c = 0; c < out->chunks; c++) {
+        struct range r = layout_chunk(l, spec->elems, even_slices(spec), subchunks, c);
+        out->elems[c] = r.hi - r.lo;
+        if (out->elems[c]) {
+            out->in_at[c] = layout_offset(in, ins, r.lo);
+            out->out_at[c] = layout_offset(to, tos, r.lo);
         }
+    }
     mem_free(in);
     mem_free(to);
 }
@@ -332,25 +325,4 @@ void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer
 int64_t coll_on_gpu(const struct coll *c)
 {
     return c->nccl ? exec_nccl_bytes(c->nccl) : 0;
-}
-
-double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,
-                        const double *port_Bps)
-{
-    double sum = 0, worst = 0;
-
-    if (g->count < 2)
-        return 0;
-    for (int k = 0; k < g->count; k++)
-        sum += port_Bps[k];
-    for (int k = 0; k < g->count; k++) {
-        double own = (double)g->members[k] / g->ranks; /* what a group has already, or keeps */
-        double through = phases == SCHEDULE_ALL_GATHER || phases == SCHEDULE_REDUCE_SCATTER
-                             ? bytes * (1 - own)
-                             : bytes;
-        double s = through / port_Bps[k];
-        worst = s > worst ? s : worst;
-    }
-    double all = (phases == SCHEDULE_ALL_REDUCE ? 2 : 1) * (g->count - 1) * bytes / sum;
-    return all > worst ? all : worst;
 }

@@ -138,13 +138,4 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
 int coll_subchunks(const struct layout *l, const struct coll_spec *spec);
 unsigned coll_phases(const struct coll_spec *spec);
 
-/*
- * The cut bound (paro-method(7), CUT BOUND): the least time that ports of rate port_Bps[k],
- * each way, allow for bytes M.  phases: SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
- * SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST: M once into each port but the root's, and once out
- * of the root's, so M / the slowest port whoever the root is.
- */
-double coll_cut_bound_s(const struct groups *g, unsigned phases, double bytes,
-                        const double *port_Bps);
-
 #endif

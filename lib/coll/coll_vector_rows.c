@@ -51,8 +51,7 @@ static struct range piece(const struct coll_vector_spec *s, const struct layout 
     int even = pick_even_slices(s->phases, s->algo);
 
     if (is_whole(s))
-        return (struct range){layout_cut(l, s->elems, e, k, even),
-                              layout_cut(l, s->elems, e, k + 1, even)};
+        return layout_chunk(l, s->elems, even, 1, e * l->groups.count + k);
     return (struct range){in_block(l, s->count[owner], e, owner),
                           in_block(l, s->count[owner], e + 1, owner)};
 }
@@ -75,16 +74,13 @@ static int most_subchunks(const struct coll_vector_spec *s, const struct layout 
 static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l, int bytes)
 {
     int64_t chunk = s->chunk_bytes ? s->chunk_bytes : PICK_CHUNK_USUAL, longest = 0;
-    int most = most_subchunks(s, l);
 
     for (int e = 0; e < l->segments; e++)
         for (int k = 0; k < l->groups.count; k++) {
             struct range r = piece(s, l, e, k);
             longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
         }
-    int64_t fit = chunk / bytes > 1 ? chunk / bytes : 1; /* elements of a chunk */
-    int64_t n = longest / fit + (longest % fit != 0);
-    return n < 1 ? 1 : n < most ? (int)n : most;
+    return pick_subchunks_of(longest, bytes, chunk, most_subchunks(s, l));
 }
 
 static void place(const struct coll_vector_spec *s, const struct layout *l, int me,
@@ -98,11 +94,9 @@ static void place(const struct coll_vector_spec *s, const struct layout *l, int 
     for (int c = 0; c < out->chunks; c++) {
         int e = c / subchunks / g, k = c / subchunks % g, i = c % subchunks;
         int owner = l->holder[e * g + k];
-        struct range r = piece(s, l, e, k);
-        int64_t n = r.hi - r.lo;
-        int64_t first = r.lo + (int64_t)((__int128)n * i / subchunks);
-        int64_t block = owner == me ? first : -1, vector = at[owner] + first;
-        out->elems[c] = r.lo + (int64_t)((__int128)n * (i + 1) / subchunks) - first;
+        struct range r = range_part(piece(s, l, e, k), i, subchunks);
+        int64_t first = r.lo, block = owner == me ? first : -1, vector = at[owner] + first;
+        out->elems[c] = r.hi - r.lo;
         out->in_at[c] = is_whole(s)                        ? (sends ? first : -1)
                         : s->phases == SCHEDULE_ALL_GATHER ? block
                                                            : vector;

@@ -108,6 +108,22 @@ int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even
     return (int64_t)(elems * (a * b2 * w + (a2 * b - a * b2) * c) / (b * b2 * w));
 }
 
+struct range range_part(struct range r, int i, int n)
+{
+    __int128 elems = r.hi - r.lo;
+
+    return (struct range){r.lo + (int64_t)(elems * i / n),
+                          r.lo + (int64_t)(elems * (i + 1) / n)};
+}
+
+struct range layout_chunk(const struct layout *l, int64_t elems, int even, int subchunks, int c)
+{
+    int piece = c / subchunks, e = piece / l->groups.count, k = piece % l->groups.count;
+    struct range r = {layout_cut(l, elems, e, k, even), layout_cut(l, elems, e, k + 1, even)};
+
+    return range_part(r, c % subchunks, subchunks);
+}
+
 int layout_ranges_max(const struct layout *l)
 {
     return 2 * l->segments; /* of what trains, and of what does not */

@@ -19,18 +19,24 @@ int pick_even_slices(unsigned phases, enum schedule_algo algo)
            !schedule_algo_flat(algo);
 }
 
+int pick_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most)
+{
+    int64_t fit = chunk_bytes / elem_bytes > 1 ? chunk_bytes / elem_bytes : 1;
+    int64_t n = longest / fit + (longest % fit != 0);
+
+    return n < 1 ? 1 : n < most ? (int)n : most;
+}
+
 int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
                    int64_t chunk_bytes)
 {
-    int64_t most = 0;
+    int64_t longest = 0;
 
-    for (int e = 0; e < l->segments; e++)
-        for (int k = 0; k < l->groups.count; k++) {
-            int64_t n = layout_cut(l, elems, e, k + 1, even) - layout_cut(l, elems, e, k, even);
-            most = n > most ? n : most;
-        }
-    int64_t c = (most * elem_bytes + chunk_bytes - 1) / chunk_bytes;
-    return c < 1 ? 1 : c > PICK_SUBCHUNKS_MAX ? PICK_SUBCHUNKS_MAX : (int)c;
+    for (int c = 0; c < l->segments * l->groups.count; c++) {
+        struct range r = layout_chunk(l, elems, even, 1, c);
+        longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
+    }
+    return pick_subchunks_of(longest, elem_bytes, chunk_bytes, PICK_SUBCHUNKS_MAX);
 }
 
 double pick_rows(const struct schedule_spec *spec)
@@ -101,21 +107,15 @@ static int same_segments(const struct schedule *s, const struct layout *l)
 int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out)
 {
     struct layout l;
-    int count = s->groups.count, even = pick_even_slices(s->phases, s->algo);
-    __int128 places = s->chunks / s->subchunks;
+    int even = pick_even_slices(s->phases, s->algo), pieces = s->chunks / s->subchunks;
 
     layout_init(&l, &s->groups);
     int ours = same_segments(s, &l);
-    for (int at = 0; at < s->chunks; at++) {
-        int place = at / s->subchunks, e = place / count, k = place % count;
-        int64_t lo = (int64_t)((__int128)elems * place / places);
-        int64_t hi = (int64_t)((__int128)elems * (place + 1) / places);
-        if (ours) {
-            lo = layout_cut(&l, elems, e, k, even);
-            hi = layout_cut(&l, elems, e, k + 1, even);
-        }
-        int64_t n = hi - lo, c = at % s->subchunks;
-        out[at] = n * (c + 1) / s->subchunks - n * c / s->subchunks;
+    for (int c = 0; c < s->chunks; c++) {
+        struct range r = range_part((struct range){0, elems}, c / s->subchunks, pieces);
+        r = ours ? layout_chunk(&l, elems, even, s->subchunks, c)
+                 : range_part(r, c % s->subchunks, s->subchunks);
+        out[c] = r.hi - r.lo;
     }
     layout_release(&l);
     return ours;

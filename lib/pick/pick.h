@@ -45,6 +45,8 @@ int pick_even_slices(unsigned phases, enum schedule_algo algo);
 enum { PICK_SUBCHUNKS_MAX = 1 << 14 };
 int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
                    int64_t chunk_bytes);
+/* The same from the elements of the longest part; most: of sub-chunks. */
+int pick_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most);
 
 /*
  * out[s->chunks]: elements of each chunk, of a vector of elems, 2^42 at most (the rows of s are

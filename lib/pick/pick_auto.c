@@ -68,16 +68,13 @@ static struct schedule_spec spec_of(const struct search *s, enum schedule_algo a
 static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
 {
     const struct layout *l = &s->layout;
-    int g = l->groups.count, even = pick_even_slices(s->phases, algo);
-    int64_t *bytes =
-        mem_new((size_t)l->segments * (size_t)g * (size_t)subchunks, sizeof *bytes);
+    int even = pick_even_slices(s->phases, algo);
+    int chunks = l->segments * l->groups.count * subchunks;
+    int64_t *bytes = mem_new((size_t)chunks, sizeof *bytes);
 
-    for (int at = 0; at < l->segments * g; at++) {
-        int64_t n = layout_cut(l, s->bytes, at / g, at % g + 1, even) -
-                    layout_cut(l, s->bytes, at / g, at % g, even);
-        for (int c = 0; c < subchunks; c++)
-            bytes[(int64_t)at * subchunks + c] =
-                (int64_t)((__int128)n * (c + 1) / subchunks - (__int128)n * c / subchunks);
+    for (int c = 0; c < chunks; c++) {
+        struct range r = layout_chunk(l, s->bytes, even, subchunks, c);
+        bytes[c] = r.hi - r.lo;
     }
     return bytes;
 }

@@ -48,7 +48,7 @@ void shim_fabric_release(struct shim_fabric *f);
  * table of all costs a hundred times as much, which many communicators could not each have.
  *
  * Without either ho-ring in chunks of PICK_CHUNK_USUAL: of the algorithms that any groups can
- * do, the one whose time is the cut bound's (coll_cut_bound_s) once the bytes outweigh the
+ * do, the one whose time is the cut bound's (sim_cut_bound_s) once the bytes outweigh the
  * latencies, whatever the rates are, for what is inside and what is across go at the same time;
  * from which size on another is faster cannot be said without latencies.
  */

@@ -474,43 +474,12 @@ static void test_absent_input(void **state)
     groups_release(&g);
 }
 
-/* paro-method(7), CUT BOUND, at the payload rate: 2x2 and [3,2]. */
-static void test_cut_bound(void **state)
-{
-    struct groups g;
-    struct err err = {0};
-    double port[3] = {100, 100, 50};
-
-    (void)state;
-    groups_parse(&g, "2x2", &err);
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_ALL_GATHER, 1000, port), 5, 1e-12);
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_ALL_REDUCE, 1000, port), 10, 1e-12);
-    groups_release(&g);
-    groups_parse(&g, "[2,2,2]", &err);
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_ALL_GATHER, 1000, port),
-                       1000 * 2 / 3.0 / 50, 1e-9);
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_ALL_REDUCE, 1000, port), 1000 / 50.0,
-                       1e-9);
-    /* M once through each port, in or, at the root, out: the slowest has it longest. */
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 1000 / 50.0, 1e-9);
-    port[2] = 400;
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 1000 / 100.0,
-                       1e-9);
-    groups_release(&g);
-    groups_parse(&g, "[3,2]", &err);
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 10, 1e-12);
-    groups_release(&g);
-    groups_parse(&g, "4", &err);
-    assert_float_equal(coll_cut_bound_s(&g, SCHEDULE_BROADCAST, 1000, port), 0, 0);
-    groups_release(&g);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conversions),  cmocka_unit_test(test_coded),
         cmocka_unit_test(test_no_code),      cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_absent_input), cmocka_unit_test(test_cut_bound),
+        cmocka_unit_test(test_absent_input),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

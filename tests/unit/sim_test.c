@@ -465,6 +465,41 @@ static void sixteen_thousand_ranks(void **state)
     tear_down(&b);
 }
 
+/* Worked by hand from paro-method(7), CUT BOUND; one row with ports that differ by direction. */
+static void cut_bound_by_hand(void **state)
+{
+    static const struct {
+        const char *shape;
+        unsigned op;
+        double out_Bps[3], in_Bps[3], want_s;
+    } cases[] = {
+        {"2x2", SCHEDULE_ALL_GATHER, {100, 100}, {100, 100}, 5},
+        {"2x2", SCHEDULE_ALL_REDUCE, {100, 100}, {100, 100}, 10},
+        {"[2,2,2]", SCHEDULE_ALL_GATHER, {100, 100, 50}, {100, 100, 50}, 1000 * 2 / 3.0 / 50},
+        {"[2,2,2]", SCHEDULE_ALL_REDUCE, {100, 100, 50}, {100, 100, 50}, 20},
+        {"[2,2,2]", SCHEDULE_BROADCAST, {100, 100, 50}, {100, 100, 50}, 20},
+        {"[2,2,2]", SCHEDULE_BROADCAST, {100, 100, 400}, {100, 100, 400}, 10},
+        {"[3,2]", SCHEDULE_BROADCAST, {100, 100}, {100, 100}, 10},
+        {"4", SCHEDULE_BROADCAST, {100}, {100}, 0},
+        /* group 1 sends its own fourth at 10, and takes the others' three fourths at 100 */
+        {"[3,1]", SCHEDULE_ALL_GATHER, {100, 10}, {100, 100}, 25},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct err err;
+        struct groups g;
+        struct topo t;
+        assert_int_equal(groups_parse(&g, cases[i].shape, &err), 0);
+        topo_init(&t, 2, &g);
+        for (int k = 0; k < g.count; k++)
+            t.port[k] = (struct topo_port){cases[i].out_Bps[k], cases[i].in_Bps[k]};
+        assert_float_equal(sim_cut_bound_s(&t, cases[i].op, 0, 1000), cases[i].want_s, 1e-9);
+        topo_release(&t);
+        groups_release(&g);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -472,6 +507,7 @@ int main(void)
         cmocka_unit_test(direct_inside_closed_forms),
         cmocka_unit_test(ring_closed_forms),
         cmocka_unit_test(never_faster_than_the_cut_bound),
+        cmocka_unit_test(cut_bound_by_hand),
         cmocka_unit_test(few_ranks_stand_for_all),
         cmocka_unit_test(rounding_of_cuts_is_out_of_sight),
         cmocka_unit_test(a_slower_port_never_makes_a_ring_faster),
