@@ -22,7 +22,7 @@ enum who { RANKS, HOLDERS, LEADERS };
 
 struct few {
     struct schedule_gen *g;
-    const struct schedule_kernel *kernel; /* of the algorithm */
+    const struct schedule_generator *kernel; /* of the algorithm */
     int flat;
     int cast; /* the root, its group come first, and it leads */
 };
@@ -45,7 +45,7 @@ static struct schedule_team team_new(const struct few *f, int count, int places)
                                   .me = -1};
 }
 
-static void team_run(struct schedule_team *t, const struct schedule_kernel *kernel)
+static void team_run(struct schedule_team *t, const struct schedule_generator *kernel)
 {
     int wanted = t->gen->rank;
 
@@ -117,7 +117,7 @@ static struct schedule_team team_of_leaders(const struct few *f)
 }
 
 /* A stage: the kernel's rounds, scattered: behind a scatter. */
-static void over(const struct few *f, enum who who, const struct schedule_kernel *kernel,
+static void over(const struct few *f, enum who who, const struct schedule_generator *kernel,
                  int scattered)
 {
     struct schedule_gen *g = f->g;
@@ -198,18 +198,18 @@ static void collect(const struct few *f)
 static void sum_up(const struct few *f, enum who who)
 {
     struct schedule_gen *g = f->g;
-    int doubling = f->kernel == &schedule_kernel_doubling;
-    const struct schedule_kernel *ends =
-        doubling ? &schedule_kernel_fold : &schedule_kernel_spread;
+    int doubling = f->kernel == &schedule_generator_doubling;
+    const struct schedule_generator *ends =
+        doubling ? &schedule_generator_fold : &schedule_generator_spread;
     int n = who == RANKS ? g->out->groups.ranks : g->out->groups.count;
 
     g->reverse = 1;
     over(f, who, ends, 0);
     g->reverse = 0;
     if (doubling) {
-        int rounds = schedule_kernel_exchange.rounds(n) / 2;
+        int rounds = schedule_generator_exchange.rounds(n) / 2;
         g->out->planes = rounds < SCHEDULE_EXCHANGE_PLANES ? rounds : SCHEDULE_EXCHANGE_PLANES;
-        over(f, who, &schedule_kernel_exchange, 0);
+        over(f, who, &schedule_generator_exchange, 0);
     }
     g->out->gather_step = (int)g->next;
     over(f, who, ends, 0);
@@ -240,7 +240,7 @@ static struct few few_of(struct schedule_gen *g)
     enum schedule_algo algo = g->spec->algo;
 
     return (struct few){.g = g,
-                        .kernel = schedule_algo_kernel(algo),
+                        .kernel = schedule_algo_generator(algo),
                         .flat = schedule_algo_flat(algo),
                         .cast = g->spec->phases == SCHEDULE_BROADCAST};
 }
@@ -251,7 +251,7 @@ void schedule_gen_few(struct schedule_gen *g)
     unsigned phases = g->spec->phases;
     struct few f = few_of(g);
     int whole = phases == SCHEDULE_ALL_REDUCE;
-    int sums = f.kernel == &schedule_kernel_doubling || f.kernel == &schedule_kernel_tree;
+    int sums = f.kernel == &schedule_generator_doubling || f.kernel == &schedule_generator_tree;
 
     if (sums && whole && f.flat) {
         sum_up(&f, RANKS);
@@ -277,12 +277,12 @@ void schedule_gen_few_cast(struct schedule_gen *g)
     struct few f = few_of(g);
     enum who who = f.flat ? RANKS : LEADERS;
 
-    if (f.kernel == &schedule_kernel_tree) {
-        over(&f, who, &schedule_kernel_spread, 0);
-    } else if (f.kernel == &schedule_kernel_direct) {
-        over(&f, who, &schedule_kernel_fan, 0);
+    if (f.kernel == &schedule_generator_tree) {
+        over(&f, who, &schedule_generator_spread, 0);
+    } else if (f.kernel == &schedule_generator_direct) {
+        over(&f, who, &schedule_generator_fan, 0);
     } else {
-        over(&f, who, &schedule_kernel_scatter, 0);
+        over(&f, who, &schedule_generator_scatter, 0);
         over(&f, who, f.kernel, 1);
     }
     if (!f.flat)

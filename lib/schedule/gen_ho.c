@@ -199,7 +199,7 @@ static void cast_segment(const struct ho *h, const int *chain, int e)
     }
 }
 
-void schedule_gen_ho_cast(struct schedule_gen *g, int across, int inside)
+static void cast(struct schedule_gen *g, int across, int inside)
 {
     const struct schedule *s = g->out;
     struct ho h = {.across = across, .inside = inside, .cast = 1};
@@ -214,3 +214,34 @@ void schedule_gen_ho_cast(struct schedule_gen *g, int across, int inside)
     }
     schedule_blocks_release(&h.b);
 }
+
+static void ho_ring_cast(struct schedule_gen *g)
+{
+    cast(g, 1, 1);
+}
+
+const struct schedule_generator schedule_generator_ho_ring = {.half = schedule_gen_ho,
+                                                              .cast = ho_ring_cast};
+
+static void two_level_half(struct schedule_gen *g, int across, int inside)
+{
+    int across_first = !g->reverse; /* a gather goes across first, a reduction inside first */
+
+    if (!across || !inside) {
+        schedule_gen_ho(g, across, inside);
+        return;
+    }
+    schedule_gen_ho(g, across_first, !across_first);
+    schedule_gen_barrier(g);
+    schedule_gen_ho(g, !across_first, across_first);
+}
+
+static void two_level_cast(struct schedule_gen *g)
+{
+    cast(g, 1, 0);
+    schedule_gen_barrier(g);
+    cast(g, 0, 1);
+}
+
+const struct schedule_generator schedule_generator_two_level = {
+    .half = two_level_half, .cast = two_level_cast, .barrier = 1};

@@ -87,7 +87,8 @@ static void direct(struct schedule_team *t)
     }
 }
 
-const struct schedule_kernel schedule_kernel_direct = {direct_rounds, direct};
+const struct schedule_generator schedule_generator_direct = {.rounds = direct_rounds,
+                                                             .run = direct};
 
 static void bruck(struct schedule_team *t)
 {
@@ -100,7 +101,7 @@ static void bruck(struct schedule_team *t)
     }
 }
 
-const struct schedule_kernel schedule_kernel_bruck = {log2_up, bruck};
+const struct schedule_generator schedule_generator_bruck = {.rounds = log2_up, .run = bruck};
 
 /* ---- recursive doubling ---- */
 
@@ -132,7 +133,8 @@ static void doubling(struct schedule_team *t)
         }
 }
 
-const struct schedule_kernel schedule_kernel_doubling = {doubling_rounds, doubling};
+const struct schedule_generator schedule_generator_doubling = {.rounds = doubling_rounds,
+                                                               .run = doubling};
 
 static int fold_rounds(int n)
 {
@@ -145,7 +147,7 @@ static void fold(struct schedule_team *t)
         send(t, 0, 2 * x, 2 * x + 1, 0, t->count);
 }
 
-const struct schedule_kernel schedule_kernel_fold = {fold_rounds, fold};
+const struct schedule_generator schedule_generator_fold = {.rounds = fold_rounds, .run = fold};
 
 static int exchange_rounds(int n)
 {
@@ -190,7 +192,8 @@ static void exchange(struct schedule_team *t)
             exchange_pair(t, r, core(n, x ^ 1 << r), core(n, x));
 }
 
-const struct schedule_kernel schedule_kernel_exchange = {exchange_rounds, exchange};
+const struct schedule_generator schedule_generator_exchange = {.rounds = exchange_rounds,
+                                                               .run = exchange};
 
 /* ---- trees ---- */
 
@@ -217,7 +220,7 @@ static void tree(struct schedule_team *t)
         }
 }
 
-const struct schedule_kernel schedule_kernel_tree = {tree_rounds, tree};
+const struct schedule_generator schedule_generator_tree = {.rounds = tree_rounds, .run = tree};
 
 /* From 0 down: to each child all items, or only those of its own branch. */
 static void down(struct schedule_team *t, int all)
@@ -234,14 +237,15 @@ static void spread(struct schedule_team *t)
     down(t, 1);
 }
 
-const struct schedule_kernel schedule_kernel_spread = {log2_up, spread};
+const struct schedule_generator schedule_generator_spread = {.rounds = log2_up, .run = spread};
 
 static void scatter(struct schedule_team *t)
 {
     down(t, 0);
 }
 
-const struct schedule_kernel schedule_kernel_scatter = {log2_up, scatter};
+const struct schedule_generator schedule_generator_scatter = {.rounds = log2_up,
+                                                              .run = scatter};
 
 static int fan_rounds(int n)
 {
@@ -254,4 +258,4 @@ static void fan(struct schedule_team *t)
         send(t, 0, 0, i, 0, t->count);
 }
 
-const struct schedule_kernel schedule_kernel_fan = {fan_rounds, fan};
+const struct schedule_generator schedule_generator_fan = {.rounds = fan_rounds, .run = fan};

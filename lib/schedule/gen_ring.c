@@ -48,7 +48,7 @@ static void block(struct schedule_gen *g, int t, int most, int owner, int src, i
     }
 }
 
-void schedule_gen_ring(struct schedule_gen *g)
+static void gather(struct schedule_gen *g)
 {
     const struct groups *groups = &g->out->groups;
     int n = groups->ranks, most = most_segments(g->out);
@@ -64,7 +64,7 @@ void schedule_gen_ring(struct schedule_gen *g)
     }
 }
 
-void schedule_gen_ring_cast(struct schedule_gen *g)
+static void cast(struct schedule_gen *g)
 {
     const struct schedule *s = g->out;
     int n = s->groups.ranks;
@@ -80,3 +80,14 @@ void schedule_gen_ring_cast(struct schedule_gen *g)
     }
     mem_free(chain);
 }
+
+/* Of a part of the phases there is no ring over all ranks. */
+static void half(struct schedule_gen *g, int across, int inside)
+{
+    if (across && inside)
+        gather(g);
+    else
+        schedule_gen_ho(g, across, inside);
+}
+
+const struct schedule_generator schedule_generator_ring = {.half = half, .cast = cast};

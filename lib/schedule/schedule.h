@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "base/groups.h"
+#include "schedule/schedule_algo.h"
 
 /*
  * A collective as rows of plain numbers: who sends which chunk to whom, in which lane, at which
@@ -45,24 +46,6 @@ enum {
     SCHEDULE_ALL_GATHER = 12,
     SCHEDULE_ALL_REDUCE = 15,
     SCHEDULE_BROADCAST = 16
-};
-
-enum schedule_algo {
-    SCHEDULE_RING,      /* one flat ring over all ranks */
-    SCHEDULE_TWO_LEVEL, /* inside and across, one after the other */
-    SCHEDULE_HO_RING,   /* inside and across at the same time (HO-Ring) */
-    /* For small messages, in few rounds: over all ranks, ... */
-    SCHEDULE_DOUBLING,
-    SCHEDULE_BRUCK,
-    SCHEDULE_TREE,
-    SCHEDULE_DIRECT,
-    /* ... and over the groups, then inside them. */
-    SCHEDULE_TWO_LEVEL_DOUBLING,
-    SCHEDULE_TWO_LEVEL_BRUCK,
-    SCHEDULE_TWO_LEVEL_TREE,
-    SCHEDULE_TWO_LEVEL_DIRECT,
-    SCHEDULE_AUTO,
-    SCHEDULE_ALGOS = SCHEDULE_AUTO
 };
 
 /*

@@ -14,38 +14,16 @@ static const struct {
     {"broadcast", SCHEDULE_BROADCAST},
 };
 
-/* The columns: name, one line, whether it knows ranks only, in few rounds by which kernel. */
+#define ROW(NAME, name, flat, generator, text)                                                 \
+    [SCHEDULE_##NAME] = {name, text, flat, &schedule_generator_##generator},
+
 static const struct {
     const char *name, *text;
-    int flat;
-    const struct schedule_kernel *kernel;
+    int flat; /* knows ranks alone */
+    const struct schedule_generator *generator;
 } algos[] = {
-    [SCHEDULE_RING] = {"ring", "one flat ring over all ranks, group after group", 1, NULL},
-    [SCHEDULE_TWO_LEVEL] = {"two-level", "across groups and inside them, one after the other",
-                            0, NULL},
-    [SCHEDULE_HO_RING] = {"ho-ring", "across groups and inside them at the same time (HO-Ring)",
-                          0, NULL},
-    [SCHEDULE_DOUBLING] = {"recursive-doubling",
-                           "partners at distances 1, 2, 4, ... exchange all they have", 1,
-                           &schedule_kernel_doubling},
-    [SCHEDULE_BRUCK] = {"bruck", "ceil(log2 n) shifts by 1, 2, 4, ... for any number of ranks",
-                        1, &schedule_kernel_bruck},
-    [SCHEDULE_TREE] = {"tree", "binomial trees to one rank and from it", 1,
-                       &schedule_kernel_tree},
-    [SCHEDULE_DIRECT] = {"direct", "every rank to every other, without a hop between", 1,
-                         &schedule_kernel_direct},
-    [SCHEDULE_TWO_LEVEL_DOUBLING] = {"two-level-doubling",
-                                     "recursive doubling over the groups, direct inside them",
-                                     0, &schedule_kernel_doubling},
-    [SCHEDULE_TWO_LEVEL_BRUCK] = {"two-level-bruck",
-                                  "bruck over the groups, direct inside them", 0,
-                                  &schedule_kernel_bruck},
-    [SCHEDULE_TWO_LEVEL_TREE] = {"two-level-tree", "tree over the groups, direct inside them",
-                                 0, &schedule_kernel_tree},
-    [SCHEDULE_TWO_LEVEL_DIRECT] = {"two-level-direct",
-                                   "direct over the groups, direct inside them", 0,
-                                   &schedule_kernel_direct},
-    [SCHEDULE_AUTO] = {"auto", "the fastest on the fabric at hand", 0, NULL},
+    SCHEDULE_ALGO_LIST(ROW) /* and the choice among them: */
+        [SCHEDULE_AUTO] = {"auto", "the fastest on the fabric at hand", 0, NULL},
 };
 
 /* "ring, two-level, ... or auto" */
@@ -112,9 +90,9 @@ int schedule_algo_flat(enum schedule_algo algo)
     return algos[algo].flat;
 }
 
-const struct schedule_kernel *schedule_algo_kernel(enum schedule_algo algo)
+const struct schedule_generator *schedule_algo_generator(enum schedule_algo algo)
 {
-    return algos[algo].kernel;
+    return algos[algo].generator;
 }
 
 int schedule_algo_parse(const char *text, enum schedule_algo *out, struct err *err)

@@ -19,8 +19,7 @@ int schedule_gen_stage(struct schedule_gen *g, int64_t span)
     return !g->dry;
 }
 
-/* A row waits for all rows of the stages so far. */
-static void barrier(struct schedule_gen *g)
+void schedule_gen_barrier(struct schedule_gen *g)
 {
     if (g->next)
         g->out->barrier[g->out->barriers++] = (int)g->next;
@@ -75,65 +74,37 @@ static int by_step(const void *a, const void *b)
     return (x->dst > y->dst) - (x->dst < y->dst);
 }
 
-/* One half by rings, all of it a reduction or all of it a gather. */
-static void half(struct schedule_gen *g, int across, int inside)
-{
-    if (!across && !inside)
-        return;
-    if (g->spec->algo == SCHEDULE_RING && across && inside) {
-        schedule_gen_ring(g);
-    } else if (g->spec->algo == SCHEDULE_TWO_LEVEL && across && inside) {
-        int first_across = !g->reverse; /* gather: across first; reduce: inside first */
-        schedule_gen_ho(g, first_across, !first_across);
-        barrier(g);
-        schedule_gen_ho(g, !first_across, first_across);
-    } else {
-        schedule_gen_ho(g, across, inside);
-    }
-}
-
-static void rings(struct schedule_gen *g)
+static void gen_halves(struct schedule_gen *g, const struct schedule_generator *by)
 {
     unsigned phases = g->spec->phases;
 
     g->reverse = 1;
-    half(g, phases & SCHEDULE_REDUCE_ACROSS, phases & SCHEDULE_REDUCE_INSIDE);
-    if (g->spec->algo == SCHEDULE_TWO_LEVEL)
-        barrier(g);
+    if (phases & SCHEDULE_REDUCE_SCATTER)
+        by->half(g, (phases & SCHEDULE_REDUCE_ACROSS) != 0,
+                 (phases & SCHEDULE_REDUCE_INSIDE) != 0);
+    if (by->barrier)
+        schedule_gen_barrier(g);
     g->reverse = 0;
     g->out->gather_step = (int)g->next;
-    half(g, phases & SCHEDULE_GATHER_ACROSS, phases & SCHEDULE_GATHER_INSIDE);
-}
-
-static void broadcast(struct schedule_gen *g)
-{
-    enum schedule_algo algo = g->spec->algo;
-
-    if (schedule_algo_kernel(algo)) {
-        schedule_gen_few_cast(g);
-    } else if (algo == SCHEDULE_RING) {
-        schedule_gen_ring_cast(g);
-    } else if (algo == SCHEDULE_TWO_LEVEL) {
-        schedule_gen_ho_cast(g, 1, 0);
-        barrier(g);
-        schedule_gen_ho_cast(g, 0, 1);
-    } else {
-        schedule_gen_ho_cast(g, 1, 1);
-    }
+    if (phases & SCHEDULE_ALL_GATHER)
+        by->half(g, (phases & SCHEDULE_GATHER_ACROSS) != 0,
+                 (phases & SCHEDULE_GATHER_INSIDE) != 0);
 }
 
 static void compose(struct schedule_gen *g, int dry)
 {
+    const struct schedule_generator *by = schedule_algo_generator(g->spec->algo);
+
     g->dry = dry;
     g->next = 0;
     g->reverse = 0;
     g->out->barriers = 0;
     if (g->spec->phases & SCHEDULE_BROADCAST)
-        broadcast(g);
-    else if (schedule_algo_kernel(g->spec->algo))
+        (by->run ? schedule_gen_few_cast : by->cast)(g);
+    else if (by->run)
         schedule_gen_few(g);
     else
-        rings(g);
+        gen_halves(g, by);
 }
 
 int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,

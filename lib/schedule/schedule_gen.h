@@ -54,14 +54,13 @@ int *schedule_blocks_chain(const struct schedule_blocks *b, int count, int group
 int *schedule_gen_groups_chain(const struct schedule_gen *g); /* from the root's group on */
 int *schedule_gen_ranks_chain(const struct schedule_gen *g);  /* from the root on */
 
-/* Each family: the stages of a gather, or of its reversal. */
-void schedule_gen_ring(struct schedule_gen *g);
-void schedule_gen_ho(struct schedule_gen *g, int across, int inside);
-void schedule_gen_few(struct schedule_gen *g); /* all phases, in few rounds */
+/* A row waits for all rows of the stages so far. */
+void schedule_gen_barrier(struct schedule_gen *g);
 
-/* Each family: a broadcast. */
-void schedule_gen_ring_cast(struct schedule_gen *g);
-void schedule_gen_ho_cast(struct schedule_gen *g, int across, int inside);
+/* HO-Ring's stage, for all that groups have in common: across, inside, or both at once. */
+void schedule_gen_ho(struct schedule_gen *g, int across, int inside);
+/* The generators with rounds: all phases; a broadcast. */
+void schedule_gen_few(struct schedule_gen *g);
 void schedule_gen_few_cast(struct schedule_gen *g);
 
 /*
@@ -78,23 +77,30 @@ struct schedule_team {
     int scatter; /* what the scatter brought is not sent again */
 };
 
-/* A way to move items: how many rounds among n, and its rows. */
-struct schedule_kernel {
-    int (*rounds)(int n);
-    void (*run)(struct schedule_team *t);
+/*
+ * What an algorithm is made of: stages of its own (half and cast), or, in few rounds, a way to move
+ * items among participants (rounds and run), which gen_few.c applies to ranks or groups.
+ */
+struct schedule_generator {
+    /* The stages of a gather or, where g->reverse is set, of the reduction that reverses it. */
+    void (*half)(struct schedule_gen *g, int across, int inside);
+    void (*cast)(struct schedule_gen *g); /* of a broadcast */
+    int barrier;                          /* between a reduction and a gather */
+    int (*rounds)(int n);                 /* among n participants */
+    void (*run)(struct schedule_team *t); /* each receives each item once, and sends it once a
+                                             round at most */
 };
 
-/* All-gathers; each participant receives each item once, and sends it once a round at most. */
-extern const struct schedule_kernel schedule_kernel_direct, schedule_kernel_bruck,
-    schedule_kernel_doubling, schedule_kernel_tree;
+#define SCHEDULE_GENERATOR(NAME, name, flat, generator, text)                                  \
+    extern const struct schedule_generator schedule_generator_##generator;
+SCHEDULE_ALGO_LIST(SCHEDULE_GENERATOR)
 /* From participant 0: item i to i; all items to all by a tree; all items to all at once. */
-extern const struct schedule_kernel schedule_kernel_scatter, schedule_kernel_spread,
-    schedule_kernel_fan;
+extern const struct schedule_generator schedule_generator_scatter, schedule_generator_spread,
+    schedule_generator_fan;
 /* The all-reduce of recursive doubling: those beyond a power of two, the others. */
-extern const struct schedule_kernel schedule_kernel_fold, schedule_kernel_exchange;
+extern const struct schedule_generator schedule_generator_fold, schedule_generator_exchange;
 enum { SCHEDULE_EXCHANGE_PLANES = 2 }; /* of scratch: one is filled, one is added */
 
-/* The kernel of an algorithm in few rounds; NULL of the others. */
-const struct schedule_kernel *schedule_algo_kernel(enum schedule_algo algo);
+const struct schedule_generator *schedule_algo_generator(enum schedule_algo algo);
 
 #endif
