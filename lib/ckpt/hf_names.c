@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows under which names a model's tensors lie in the files that people have: GPT-2's with
- * "transformer." before them or without, a tied head written once more, and buffers of old
- * versions that are no parameters.
+ * Knows under which names a model's tensors lie in the files that people have: with or without
+ * the family's base, a tied head written once more, and buffers of old versions that are no
+ * parameters.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -12,19 +12,6 @@
 #include "ckpt/hf.h"
 
 enum { CHUNK_BYTES = 1 << 20 };
-
-static const char base[] = "transformer.", head[] = "lm_head.weight";
-
-/* What is constant and was saved all the same: "%" stands for the number of a layer. */
-static const struct {
-    const char *family, *name;
-} buffers[] = {
-    {"gpt2", "transformer.h.%.attn.bias"}, /* the causal mask */
-    {"gpt2", "transformer.h.%.attn.masked_bias"},
-    {"gpt2", "h.%.attn.bias"},
-    {"gpt2", "h.%.attn.masked_bias"},
-    {"llama", "model.layers.%.self_attn.rotary_emb.inv_freq"},
-};
 
 static int fits(const char *pattern, const char *name)
 {
@@ -36,25 +23,38 @@ static int fits(const char *pattern, const char *name)
     return digits > 0 && strcmp(pattern + before + 1, name + before + digits) == 0;
 }
 
+static int is_buffer(const struct model_family *f, const char *name)
+{
+    for (const char *const *b = f->buffers; b && *b; b++)
+        if (fits(*b, name))
+            return 1;
+    return 0;
+}
+
+/* "lm_head.weight" */
+static void head_name(const struct model *m, char name[128])
+{
+    snprintf(name, 128, "%s.weight", m->family->modules[model_module(m, MODEL_HEAD)].name);
+}
+
 enum hf_role hf_role(const struct model *m, const char *name, const struct model_tensor **t)
 {
-    char full[sizeof m->tensor->name + sizeof base];
+    const char *base = m->family->base;
+    char head[128], full[256];
 
+    snprintf(full, sizeof full, "%s%.127s", base ? base : "", name);
+    head_name(m, head);
     *t = model_find(m, name);
     if (*t)
         return HF_OURS;
-    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
-        if (strcmp(buffers[i].family, m->family) == 0 && fits(buffers[i].name, name))
-            return HF_BUFFER;
+    if (is_buffer(m->family, name) || is_buffer(m->family, full))
+        return HF_BUFFER;
     if (m->tied && strcmp(name, head) == 0) {
-        *t = model_find(m, strcmp(m->family, "gpt2") ? "model.embed_tokens.weight"
-                                                     : "transformer.wte.weight");
+        *t = model_find_module(m, -1, model_module(m, MODEL_HEAD), 0);
         return HF_TIED;
     }
-    if (strcmp(m->family, "gpt2") == 0 && strlen(name) < sizeof m->tensor->name) {
-        snprintf(full, sizeof full, "%s%s", base, name);
+    if (base && strlen(name) < sizeof m->tensor->name)
         *t = model_find(m, full);
-    }
     return *t ? HF_OURS : HF_UNKNOWN;
 }
 
@@ -87,6 +87,9 @@ int hf_check_tied(const struct hf *hf, struct err *err)
     const struct model_tensor *t = NULL;
     int file = 0;
     int64_t gap = -1;
+    char head[128];
+
+    head_name(hf->model, head);
     const struct st_tensor *twice = hf_find(hf, head, &file);
 
     if (!twice || hf_role(hf->model, head, &t) != HF_TIED)

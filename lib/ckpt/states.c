@@ -12,83 +12,18 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-static int other_network(const char *folder, const char *key, const char *own, const char *plan,
-                         struct err *err)
-{
-    err_at(err, folder, 0, key, "is %s in its config.json, but %s in the plan's model", own,
-           plan);
-    err->code = ERR_MISMATCH;
-    return -1;
-}
-
-/* Where the config has a word. */
-static int check_words(const char *folder, const struct model *own, const struct model *plan,
-                       struct err *err)
-{
-    static const char *const ffn[] = {"silu", "gelu_new", "gelu"};
-    static const char *const rope[] = {"default", "linear", "dynamic", "llama3", "yarn"};
-    const struct {
-        const char *key, *own, *plan;
-    } row[] = {
-        {"model_type", own->family, plan->family},
-        {"activation_function", ffn[own->ffn_type], ffn[plan->ffn_type]},
-        {"rope_type", rope[own->rope.type], rope[plan->rope.type]},
-    };
-
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++)
-        if (strcmp(row[i].own, row[i].plan))
-            return other_network(folder, row[i].key, row[i].own, row[i].plan, err);
-    return 0;
-}
-
 int states_check_network(const char *folder, const struct model *own, const struct model *plan,
                          struct err *err)
 {
-    const struct model_rope *a = &own->rope, *b = &plan->rope;
-    int dynamic = a->type == MODEL_ROPE_DYNAMIC; /* alone it asks for the longest sequence */
-    int gpt2 = strcmp(own->family, "gpt2") == 0;
-    const struct {
-        const char *key;
-        double own, plan;
-    } row[] = {
-        {gpt2 ? "n_layer" : "num_hidden_layers", (double)own->layers, (double)plan->layers},
-        {gpt2 ? "n_embd" : "hidden_size", (double)own->hidden, (double)plan->hidden},
-        {gpt2 ? "n_inner" : "intermediate_size", (double)own->ffn, (double)plan->ffn},
-        {"vocab_size", (double)own->vocab, (double)plan->vocab},
-        {gpt2 ? "n_head" : "num_attention_heads", (double)own->heads, (double)plan->heads},
-        {"num_key_value_heads", (double)own->kv_heads, (double)plan->kv_heads},
-        {"head_dim", (double)own->head_dim, (double)plan->head_dim},
-        {"tie_word_embeddings", own->tied, plan->tied},
-        {"n_positions", (double)own->positions, (double)plan->positions},
-        {gpt2 ? "layer_norm_epsilon" : "rms_norm_eps", own->norm_eps, plan->norm_eps},
-        {"attention_bias", own->attention_bias, plan->attention_bias},
-        {"mlp_bias", own->ffn_bias, plan->ffn_bias},
-        {"max_position_embeddings", dynamic ? (double)own->max_seq : 0,
-         dynamic ? (double)plan->max_seq : 0},
-        {"rope_theta", a->theta, b->theta},
-        {"factor", a->factor, b->factor},
-        {"low_freq_factor", a->low_freq_factor, b->low_freq_factor},
-        {"high_freq_factor", a->high_freq_factor, b->high_freq_factor},
-        {"original_max_position_embeddings", a->original_max, b->original_max},
-        {"attention_factor", a->attention_factor, b->attention_factor},
-        {"beta_fast", a->beta_fast, b->beta_fast},
-        {"beta_slow", a->beta_slow, b->beta_slow},
-        {"mscale", a->mscale, b->mscale},
-        {"mscale_all_dim", a->mscale_all_dim, b->mscale_all_dim},
-        {"truncate", !a->no_truncate, !b->no_truncate},
-    };
-    char one[32], two[32];
+    char in_own[32], in_plan[32];
+    const char *key = model_difference(own, plan, in_own, in_plan);
 
-    if (check_words(folder, own, plan, err))
-        return -1;
-    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        if (row[i].own == row[i].plan)
-            continue;
-        snprintf(one, sizeof one, "%g", row[i].own);
-        snprintf(two, sizeof two, "%g", row[i].plan);
-        return other_network(folder, row[i].key, one, two, err);
-    }
-    return 0;
+    if (!key)
+        return 0;
+    err_at(err, folder, 0, key, "is %s in its config.json, but %s in the plan's model", in_own,
+           in_plan);
+    err->code = ERR_MISMATCH;
+    return -1;
 }
 
 /* A tensor's twin in another model of the network, or NULL. */

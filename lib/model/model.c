@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows a model once it is read: its units, its count of operations, its first values.  Does
- * not know config keys (model_config.c) nor a family's tensors (model_llama.c, model_gpt2.c).
+ * not know config keys (model_config.c) nor a family's modules (model_units.c).
  */
 #include "model/model.h"
 
@@ -20,7 +20,7 @@ enum { CONFIG_BYTES_MAX = 4 << 20 };
 
 static int read_params(struct model *m, const char *what, struct err *err)
 {
-    struct model new = {.family = "params", .dtype = "f32"};
+    struct model new = {.family = &model_family_params, .dtype = "f32"};
 
     /* 1e15 parameters: 1000 times the largest model there is, and bytes still fit 64 bits. */
     if (num_count(what, 1, INT64_C(1000000000000000), &new.params, err))
@@ -71,6 +71,7 @@ int model_parse(struct model *m, const char *name, const char *text, int64_t byt
         model_release(&new);
         return -1;
     }
+    model_units_add(&new);
     model_units_close(&new, NULL);
     *m = new;
     return 0;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "model/model_family.h"
 #include "model/model_rope.h"
 
 /*
@@ -36,6 +37,7 @@ struct model_tensor {
     char name[128]; /* the Hugging Face name, "model.layers.0.self_attn.q_proj.weight"; of an
                        adapter PEFT's, "base_model.model.(base)...q_proj.lora_A.weight" */
     enum model_kind kind;
+    int module, bias; /* of the family's table; whether it is the module's bias */
     int unit;
     int64_t offset; /* elements, within the unit */
     int64_t elems;
@@ -53,9 +55,6 @@ struct model_unit {
     int64_t trained;     /* their elements */
 };
 
-enum model_norm { MODEL_NORM_RMS, MODEL_NORM_LAYER }; /* x / rms * w, or LayerNorm */
-enum model_ffn { MODEL_FFN_SWIGLU, MODEL_FFN_GELU_TANH, MODEL_FFN_GELU }; /* gated, or plain */
-
 /* Low-rank adapters: y += (alpha / rank) (x A^T) B^T beside each target. */
 struct model_lora {
     int64_t rank; /* 0: none */
@@ -63,9 +62,10 @@ struct model_lora {
 };
 
 struct model {
-    char family[16]; /* "llama", "gpt2"; "params" for a bare number of parameters */
+    const struct model_family *family;
     int64_t vocab, hidden, layers, heads, kv_heads, head_dim, ffn, max_seq;
     int64_t positions; /* rows of a table of learned positions; 0: rotary */
+    int64_t window;    /* a token sees so many before it; 0: all */
     enum model_norm norm;
     enum model_ffn ffn_type;
     struct model_rope rope;
@@ -110,6 +110,22 @@ int model_train(struct model *m, const char *what, struct err *err);
 int model_unit_of_visit(const struct model *m, int visit);
 /* The tensor of that name, or NULL. */
 const struct model_tensor *model_find(const struct model *m, const char *name);
+/*
+ * The weight or the bias of a module of the family's table, in a layer (-1 where the module is
+ * there once), or NULL.  A tied head's weight is the embedding's.
+ */
+const struct model_tensor *model_find_module(const struct model *m, int64_t layer, int module,
+                                             int bias);
+/* The first module of that role; -1 where the family has none. */
+int model_module(const struct model *m, enum model_role role);
+/* Columns that all modules of that role write into a row. */
+int64_t model_width(const struct model *m, enum model_role role);
+/*
+ * The key of config.json in which two models are not the same network, or NULL; with both
+ * values as text.  The longest sequence and what trains may differ.
+ */
+const char *model_difference(const struct model *a, const struct model *b, char in_a[32],
+                             char in_b[32]);
 /* Whether it has a gradient. */
 int model_trains(const struct model *m, const struct model_tensor *t);
 int model_is_adapter(const struct model_tensor *t);

@@ -6,92 +6,90 @@
  * the network, so it is an error, never ignored.  Absent keys have the values of the family's
  * configuration class in transformers.
  */
+#include <assert.h>
 #include <string.h>
 
 #include "base/jtree.h"
 #include "model/model_keys.h"
 #include "model/model_parts.h"
 
-static const struct model_family *const families[] = {&model_family_llama, &model_family_gpt2};
+#define FAMILY_ADDRESS(name) &model_family_##name,
+static const struct model_family *const families[] = {MODEL_FAMILIES(FAMILY_ADDRESS)};
 enum { FAMILIES = sizeof families / sizeof *families };
 
-/* Do not touch the network, or only how text is drawn from it; or read below. */
-static const char *const common[] = {
-    "_attn_implementation",
-    "_attn_implementation_autoset",
-    "_commit_hash",
-    "_name_or_path",
-    "_num_labels",
-    "architectures",
-    "attn_implementation",
-    "bos_token_id",
-    "chunk_size_feed_forward",
-    "eos_token_id",
-    "finetuning_task",
-    "gradient_checkpointing",
-    "id2label",
-    "label2id",
-    "max_length",
-    "min_length",
-    "model_type",
-    "name_or_path",
-    "num_labels",
-    "output_attentions",
-    "output_hidden_states",
-    "output_past",
-    "pad_token_id",
-    "prefix",
-    "problem_type",
-    "return_dict",
-    "sep_token_id",
-    "task_specific_params",
-    "tokenizer_class",
-    "torchscript",
-    "transformers_version",
-    "unk_token_id",
-    "unsloth_fixed",
-    "unsloth_version",
-    "use_bfloat16",
-    "use_cache",
-    /* sampling */
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "early_stopping",
-    "encoder_no_repeat_ngram_size",
-    "exponential_decay_length_penalty",
-    "forced_bos_token_id",
-    "forced_eos_token_id",
-    "length_penalty",
-    "no_repeat_ngram_size",
-    "num_beam_groups",
-    "num_beams",
-    "num_return_sequences",
-    "output_scores",
-    "remove_invalid_values",
-    "repetition_penalty",
-    "return_dict_in_generate",
-    "suppress_tokens",
-    "temperature",
-    "top_k",
-    "top_p",
-    "typical_p",
-    /* read below */
-    "dtype",
-    "initializer_range",
-    "quantization_config",
-    "tie_word_embeddings",
-    "torch_dtype",
-    "vocab_size",
-    NULL,
+const struct model_family model_family_params = {.name = "params"};
+
+/* Words between blanks: no effect on the network; how text is drawn from it; read below. */
+static const char harmless[] =
+    " "
+    "_attn_implementation _attn_implementation_autoset _commit_hash _name_or_path "
+    "_num_labels attn_implementation bos_token_id chunk_size_feed_forward eos_token_id "
+    "finetuning_task gradient_checkpointing id2label label2id max_length min_length "
+    "name_or_path num_labels output_attentions output_hidden_states output_past "
+    "pad_token_id prefix problem_type return_dict sep_token_id task_specific_params "
+    "tokenizer_class torchscript transformers_version unk_token_id unsloth_fixed "
+    "unsloth_version use_bfloat16 use_cache "
+    "bad_words_ids begin_suppress_tokens decoder_start_token_id diversity_penalty do_sample "
+    "early_stopping encoder_no_repeat_ngram_size exponential_decay_length_penalty "
+    "forced_bos_token_id forced_eos_token_id length_penalty no_repeat_ngram_size "
+    "num_beam_groups num_beams num_return_sequences output_scores remove_invalid_values "
+    "repetition_penalty return_dict_in_generate suppress_tokens temperature top_k top_p "
+    "typical_p "
+    "architectures dtype model_type quantization_config torch_dtype ";
+
+/* Of all families. */
+static const struct model_key common[] = {
+    {"add_cross_attention", KEY_FIXED, 0, 0},
+    {"is_decoder", KEY_FIXED, 0, 0},
+    {"is_encoder_decoder", KEY_FIXED, 0, 0},
+    {"tf_legacy_loss", KEY_FIXED, 0, 0},
+    {"tie_encoder_decoder", KEY_FIXED, 0, 0},
+    {"initializer_range", KEY_NUMBER, MODEL_AT(init_std), 0.02},
+    {0},
 };
 
-static const struct model_fixed fixed[] = {
-    {"add_cross_attention", 0}, {"is_decoder", 0},          {"is_encoder_decoder", 0},
-    {"tf_legacy_loss", 0},      {"tie_encoder_decoder", 0}, {NULL, 0},
+/* Of families with rotary positions (model_rope.c). */
+static const char rotary[] =
+    " original_max_position_embeddings rope_parameters rope_scaling rope_theta ";
+
+/*
+ * The bounds of KEY_INT are some ten times the largest known models.  With them the largest
+ * tensor has 2^44 elements, a layer less than 2^47, a model less than 2^61: no product
+ * overflows.
+ */
+static const struct {
+    size_t at;
+    int64_t most;
+} bounds[] = {
+    {MODEL_AT(vocab), 1 << 24},
+    {MODEL_AT(hidden), 1 << 20},
+    {MODEL_AT(ffn), 1 << 22},
+    {MODEL_AT(layers), 1 << 14},
+    {MODEL_AT(heads), 1 << 14},
+    {MODEL_AT(kv_heads), 1 << 14},
+    {MODEL_AT(head_dim), 1 << 16},
+    {MODEL_AT(positions), 1 << 24},
+    {MODEL_AT(max_seq), INT64_C(1) << 31},
+    {MODEL_AT(window), INT64_C(1) << 31},
 };
+
+/* --- which family --- */
+
+/* "\"llama\", \"gpt2\" or ..." of the families' names, or of their architectures. */
+static const char *print_families(int architecture, char text[512])
+{
+    size_t used = 0;
+
+    for (int i = 0; i < FAMILIES; i++)
+        used += (size_t)snprintf(text + used, 512 - used, "%s%s\"%s\"%s",
+                                 i == 0             ? ""
+                                 : i < FAMILIES - 1 ? ", "
+                                                    : " or ",
+                                 architecture ? "[" : "",
+                                 architecture ? families[i]->architecture : families[i]->name,
+                                 architecture ? "]" : "");
+    return text;
+}
 
 /* The family of a name: its own, or its architecture's; the value may be of any kind. */
 static const struct model_family *find_family(const json_t *v, int architecture)
@@ -104,29 +102,25 @@ static const struct model_family *find_family(const json_t *v, int architecture)
     return NULL;
 }
 
-static int wrong_family(const struct config *c, const char *key, const char *is)
-{
-    return KEY_FAIL(c, key, "is %.80s, expected \"%s\" or \"%s\"", is, families[0]->name,
-                    families[1]->name);
-}
-
 static int read_architecture(const struct config *c, const struct model_family **out)
 {
     json_t *list = json_object_get(c->root, "architectures"), *first = json_array_get(list, 0);
     const struct model_family *want = *out, *have = find_family(first, 1);
+    char all[512];
 
     if (!list || json_is_null(list))
-        return want ? 0 : wrong_family(c, "model_type", "missing");
+        return want ? 0
+                    : KEY_FAIL(c, "model_type", "is missing, expected %s",
+                               print_families(0, all));
     if (json_array_size(list) != 1 || !json_is_string(first))
         return KEY_FAIL(c, "architectures", "is not a list of one name, expected [\"%s\"]",
                         want ? want->architecture : families[0]->architecture);
-    if (!have && !want)
-        return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected [\"%s\"] or [\"%s\"]",
-                        json_string_value(first), families[0]->architecture,
-                        families[1]->architecture);
-    if (!have || (want && have != want))
+    if (want && have != want)
         return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected [\"%s\"]",
                         json_string_value(first), want->architecture);
+    if (!have)
+        return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected %s",
+                        json_string_value(first), print_families(1, all));
     *out = have;
     return 0;
 }
@@ -134,44 +128,56 @@ static int read_architecture(const struct config *c, const struct model_family *
 static int read_family(const struct config *c, const struct model_family **out)
 {
     json_t *type = json_object_get(c->root, "model_type");
-    char is[80];
+    int text = json_is_string(type);
+    char all[512];
 
     *out = find_family(type, 0);
-    if (type && !*out) {
-        int text = json_is_string(type);
-        snprintf(is, sizeof is, "%s%.60s%s", text ? "\"" : "",
-                 text ? json_string_value(type) : keys_kind(type), text ? "\"" : "");
-        return wrong_family(c, "model_type", is);
-    }
+    if (type && !*out)
+        return KEY_FAIL(c, "model_type", "is %s%.60s%s, expected %s", text ? "\"" : "",
+                        text ? json_string_value(type) : keys_kind(type), text ? "\"" : "",
+                        print_families(0, all));
     return read_architecture(c, out);
 }
 
-static int is_listed(const char *const *list, const char *key)
+/* --- keys --- */
+
+static int is_word(const char *words, const char *key)
 {
-    for (; *list; list++)
-        if (strcmp(*list, key) == 0)
-            return 1;
-    return 0;
+    char padded[128];
+    int n = snprintf(padded, sizeof padded, " %s ", key);
+
+    return n < (int)sizeof padded && !strchr(key, ' ') && strstr(words, padded);
 }
 
-static const struct model_fixed *find_fixed(const struct model_fixed *list, const char *key)
+static const struct model_key *find_key(const struct model_key *list, const char *key)
 {
-    while (list->key && strcmp(list->key, key))
+    while (list->name && strcmp(list->name, key))
         list++;
-    return list->key ? list : NULL;
+    return list->name ? list : NULL;
 }
 
-static int check_fixed(const struct config *c, const struct model_fixed *f, const json_t *v)
+/* The key that a field is read from, or NULL. */
+static const struct model_key *key_of(const struct model_family *f, size_t at)
 {
+    const struct model_key *k = f->keys;
+
+    while (k->name && (k->type == KEY_FIXED || k->type == KEY_IGNORED || k->at != at))
+        k++;
+    return k->name ? k : NULL;
+}
+
+static int check_fixed(const struct config *c, const struct model_key *k)
+{
+    const json_t *v = json_object_get(c->root, k->name);
     double d = json_is_true(v) ? 1 : json_is_number(v) ? json_number_value(v) : 0;
 
-    if (json_is_null(v))
+    if (!v || json_is_null(v))
         return 0;
     if (!json_is_boolean(v) && !json_is_number(v))
-        return KEY_FAIL(c, f->key, "is %s, expected %g", keys_kind(v), f->value);
-    if (d != f->value)
-        return KEY_FAIL(c, f->key, "is %g, expected %g: another value is not supported", d,
-                        f->value);
+        return KEY_FAIL(c, k->name, "is %s, expected %g", keys_kind(v), k->value);
+    if (d != k->value)
+        return KEY_FAIL(c, k->name, "is %g, expected %g: another value is not supported", d,
+                        k->value);
     return 0;
 }
 
@@ -182,12 +188,8 @@ static int check_keys(const struct config *c, const struct model_family *family)
 
     json_object_foreach(c->root, key, v)
     {
-        const struct model_fixed *f = find_fixed(fixed, key);
-        if (!f)
-            f = find_fixed(family->fixed, key);
-        if (f && check_fixed(c, f, v))
-            return -1;
-        if (!f && !is_listed(common, key) && !is_listed(family->keys, key))
+        if (!find_key(common, key) && !find_key(family->keys, key) && !is_word(harmless, key) &&
+            !(family->rope_theta > 0 && is_word(rotary, key)))
             return KEY_FAIL(c, key,
                             "is not a key known for the %s family: it may change the network",
                             family->name);
@@ -196,6 +198,138 @@ static int check_keys(const struct config *c, const struct model_family *family)
     if (v && !json_is_null(v))
         return KEY_FAIL(c, "quantization_config",
                         "is present: quantized weights are not supported");
+    return 0;
+}
+
+static int read_int(const struct config *c, const struct model_key *k, int64_t *out)
+{
+    int nullable = k->type != KEY_INT;
+    size_t i = 0;
+
+    while (i < sizeof bounds / sizeof *bounds && bounds[i].at != k->at)
+        i++;
+    assert(i < sizeof bounds / sizeof *bounds); /* of the tables: each size has a bound */
+    if (nullable && json_is_null(json_object_get(c->root, k->name)))
+        *out = 0;
+    return keys_int(c, k->name, bounds[i].most, nullable, out);
+}
+
+/* Another name of the same number. */
+static int read_same(const struct config *c, const struct model_key *k, int64_t want,
+                     const struct model_family *f)
+{
+    int64_t have = want;
+
+    if (read_int(c, k, &have))
+        return -1;
+    if (have && have != want)
+        return KEY_FAIL(c, k->name, "is %" PRId64 ", but %s is %" PRId64, have,
+                        key_of(f, k->at)->name, want);
+    return 0;
+}
+
+static int read_dropout(const struct config *c, const struct model_key *k, double *most)
+{
+    double p = k->value;
+
+    if (keys_num(c, k->name, 1, &p))
+        return -1;
+    if (p > 1)
+        return KEY_FAIL(c, k->name, "is %g, expected a probability", p);
+    if (p > *most)
+        *most = p;
+    return 0;
+}
+
+static int read_activation(const struct config *c, const struct model_key *k, struct model *m)
+{
+    const struct model_activation *a = m->family->activations;
+    const char *words[8] = {0};
+    int which = 0;
+
+    for (int i = 0; a[i].word; i++)
+        words[i] = a[i].word;
+    if (keys_word(c, k->name, words, &which))
+        return -1;
+    m->ffn_type = a[which].ffn;
+    return 0;
+}
+
+static int read_full(const struct config *c, const struct model_key *k)
+{
+    json_t *list = json_object_get(c->root, k->name), *v;
+    size_t i;
+
+    if (list && !json_is_null(list) && !json_is_array(list))
+        return KEY_FAIL(c, k->name, "is %s, expected a list", keys_kind(list));
+    json_array_foreach(list, i, v)
+    {
+        const char *word = json_is_string(v) ? json_string_value(v) : keys_kind(v);
+
+        if (strcmp(word, "full_attention"))
+            return KEY_FAIL(c, k->name, "has %.60s, expected full_attention in each layer",
+                            word);
+    }
+    return 0;
+}
+
+static int read_key(const struct config *c, const struct model_key *k, struct model *m)
+{
+    char *at = (char *)m + k->at;
+
+    switch (k->type) {
+    case KEY_IGNORED:
+        return 0;
+    case KEY_FIXED:
+        return check_fixed(c, k);
+    case KEY_INT:
+    case KEY_INT_OR_NULL:
+        *(int64_t *)(void *)at = (int64_t)k->value;
+        return read_int(c, k, (int64_t *)(void *)at);
+    case KEY_SAME:
+        return read_same(c, k, *(int64_t *)(void *)at, m->family);
+    case KEY_POSITIVE:
+    case KEY_NUMBER:
+        *(double *)(void *)at = k->value;
+        return keys_num(c, k->name, k->type == KEY_NUMBER, (double *)(void *)at);
+    case KEY_BOOL:
+        *(int *)(void *)at = k->value != 0;
+        return keys_bool(c, k->name, (int *)(void *)at);
+    case KEY_ACTIVATION:
+        return read_activation(c, k, m);
+    case KEY_DROPOUT:
+        return read_dropout(c, k, &m->dropout);
+    case KEY_FULL:
+        return read_full(c, k);
+    }
+    return -1;
+}
+
+/* Sizes that follow from others where the config leaves them open. */
+static int derive_sizes(const struct config *c, struct model *m)
+{
+    const struct model_family *f = m->family;
+    const struct model_key *head_dim = key_of(f, MODEL_AT(head_dim));
+    const char *heads = key_of(f, MODEL_AT(heads))->name;
+
+    m->kv_heads = m->kv_heads ? m->kv_heads : m->heads;
+    m->ffn = m->ffn ? m->ffn : 4 * m->hidden;
+    m->max_seq = m->positions ? m->positions : m->max_seq;
+    if (!head_dim && m->hidden % m->heads)
+        return KEY_FAIL(c, heads, "is %" PRId64 ", expected a divisor of %s, which is %" PRId64,
+                        m->heads, key_of(f, MODEL_AT(hidden))->name, m->hidden);
+    m->head_dim = m->head_dim ? m->head_dim : m->hidden / m->heads; /* as transformers rounds */
+    if (m->heads % m->kv_heads)
+        return KEY_FAIL(c, key_of(f, MODEL_AT(kv_heads))->name,
+                        "is %" PRId64 ", expected a divisor of %s, which is %" PRId64,
+                        m->kv_heads, heads, m->heads);
+    /* Rotary embedding turns pairs of elements. */
+    if (head_dim && (m->head_dim < 2 || m->head_dim % 2))
+        return KEY_FAIL(c, head_dim->name, "is %" PRId64 ", expected an even number",
+                        m->head_dim);
+    if (head_dim && m->heads * m->head_dim > 1 << 24)
+        return KEY_FAIL(c, head_dim->name, "times %s is %" PRId64 ", expected at most %d",
+                        heads, m->heads * m->head_dim, 1 << 24);
     return 0;
 }
 
@@ -224,32 +358,92 @@ static int read_dtype(const struct config *c, struct model *m)
     return 0;
 }
 
-static int read_keys(const struct config *c, struct model *m, const struct model_family **out)
+static int read_keys(const struct config *c, const struct model_key *k, struct model *m)
+{
+    for (; k->name; k++)
+        if (read_key(c, k, m))
+            return -1;
+    return 0;
+}
+
+static int read_config(const struct config *c, struct model *m)
 {
     if (!json_is_object(c->root))
         return err_at(c->err, c->name, 0, NULL, "is %s, expected an object",
                       keys_kind(c->root));
-    if (read_family(c, out) || check_keys(c, *out))
+    if (read_family(c, &m->family) || check_keys(c, m->family))
         return -1;
-    strcpy(m->family, (*out)->name);
-    m->init_std = 0.02;
-    return (*out)->read(c, m) || read_dtype(c, m) ||
-                   keys_num(c, "initializer_range", 1, &m->init_std)
-               ? -1
-               : 0;
+    m->norm = m->family->norm;
+    if (read_keys(c, common, m) || read_keys(c, m->family->keys, m) || derive_sizes(c, m) ||
+        (m->family->rope_theta > 0 && keys_rope(c, m)))
+        return -1;
+    return read_dtype(c, m);
 }
 
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
                       struct err *err)
 {
-    const struct model_family *family = NULL;
     struct config c = {.name = name, .text = text, .err = err};
 
     if (jtree_read(name, text, bytes, &c.root, err))
         return -1;
-    int rc = read_keys(&c, m, &family);
+    int rc = read_config(&c, m);
     json_decref(c.root);
-    if (rc == 0)
-        family->units(m);
     return rc;
+}
+
+/* --- two configs --- */
+
+/* A number that a key gave the model; 0 of keys that do not distinguish networks. */
+static double value_of(const struct model *m, const struct model_key *k)
+{
+    const void *at = (const char *)m + k->at;
+    int dynamic = m->rope.type == MODEL_ROPE_DYNAMIC; /* its angles depend on the maximum */
+
+    switch (k->type) {
+    case KEY_INT:
+    case KEY_INT_OR_NULL:
+        if (k->at == MODEL_AT(window) || (k->at == MODEL_AT(max_seq) && !dynamic))
+            return 0;
+        return (double)*(const int64_t *)at;
+    case KEY_POSITIVE:
+    case KEY_NUMBER:
+        return *(const double *)at;
+    case KEY_BOOL:
+        return *(const int *)at;
+    default:
+        return 0;
+    }
+}
+
+static const char *activation_word(const struct model *m)
+{
+    const struct model_activation *a = m->family->activations;
+
+    while (a->ffn != m->ffn_type)
+        a++;
+    return a->word;
+}
+
+const char *model_difference(const struct model *a, const struct model *b, char in_a[32],
+                             char in_b[32])
+{
+    if (a->family != b->family) {
+        snprintf(in_a, 32, "%s", a->family->name);
+        snprintf(in_b, 32, "%s", b->family->name);
+        return "model_type";
+    }
+    for (const struct model_key *k = a->family->keys; k->name; k++) {
+        if (k->type == KEY_ACTIVATION && a->ffn_type != b->ffn_type) {
+            snprintf(in_a, 32, "%s", activation_word(a));
+            snprintf(in_b, 32, "%s", activation_word(b));
+            return k->name;
+        }
+        if (value_of(a, k) != value_of(b, k)) {
+            snprintf(in_a, 32, "%g", value_of(a, k));
+            snprintf(in_b, 32, "%g", value_of(b, k));
+            return k->name;
+        }
+    }
+    return keys_rope_difference(&a->rope, &b->rope, in_a, in_b);
 }

@@ -1,77 +1,73 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the tensors of the GPT-2 family (Radford et al. 2019), by their Hugging Face names, in
- * the order in which transformers walks the modules.  Matrices of the layers are stored as
- * (in, out), since the first implementation wrote them as a convolution of width one.
- *
- *   unit      tensors, flattened one after the other
- *   embed     transformer.wte.weight, .wpe.weight      (tied: and transformer.ln_f)
- *   layers.N  transformer.h.N.ln_1, attn.c_attn, attn.c_proj, ln_2, mlp.c_fc, mlp.c_proj
- *   head      transformer.ln_f, lm_head.weight         (tied: none)
+ * The GPT-2 family (Radford et al. 2019): transformers' GPT2Config and GPT2LMHeadModel.
+ * Matrices of the layers are stored as (in, out), since the first implementation wrote them as
+ * a convolution of width one.  What is added to the residual stream, twice a layer, starts
+ * smaller: section 2.3.
  */
-#include <inttypes.h>
-#include <math.h>
-#include <stdio.h>
+#include "model/model.h"
 
-#include "model/model_parts.h"
+static const struct model_key keys[] = {
+    {"vocab_size", KEY_INT, MODEL_AT(vocab), 50257},
+    {"n_embd", KEY_INT, MODEL_AT(hidden), 768},
+    {"n_layer", KEY_INT, MODEL_AT(layers), 12},
+    {"n_head", KEY_INT, MODEL_AT(heads), 12},
+    {"n_positions", KEY_INT, MODEL_AT(positions), 1024},
+    {"n_ctx", KEY_SAME, MODEL_AT(positions), 0},
+    {"n_inner", KEY_INT_OR_NULL, MODEL_AT(ffn), 0},
+    {"activation_function", KEY_ACTIVATION, 0, 0},
+    {"tie_word_embeddings", KEY_BOOL, MODEL_AT(tied), 1},
+    {"layer_norm_epsilon", KEY_POSITIVE, MODEL_AT(norm_eps), 1e-5},
+    {"attn_pdrop", KEY_DROPOUT, 0, 0.1},
+    {"embd_pdrop", KEY_DROPOUT, 0, 0.1},
+    {"resid_pdrop", KEY_DROPOUT, 0, 0.1},
+    {"n_special", KEY_FIXED, 0, 0},
+    {"reorder_and_upcast_attn", KEY_FIXED, 0, 0},
+    {"scale_attn_by_inverse_layer_idx", KEY_FIXED, 0, 0},
+    {"scale_attn_weights", KEY_FIXED, 0, 1},
+    {"predict_special_tokens", KEY_IGNORED, 0, 0}, /* of the first release, no effect since */
+    /* of a head for other tasks, which is not here */
+    {"summary_activation", KEY_IGNORED, 0, 0},
+    {"summary_first_dropout", KEY_IGNORED, 0, 0},
+    {"summary_proj_to_labels", KEY_IGNORED, 0, 0},
+    {"summary_type", KEY_IGNORED, 0, 0},
+    {"summary_use_proj", KEY_IGNORED, 0, 0},
+    {0},
+};
 
-enum { LAYER_TENSORS = 12 };
+static const struct model_module modules[] = {
+    {"transformer.wte", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {"transformer.wpe", MODEL_POSITIONS, SIZE_POSITIONS, SIZE_HIDDEN, BIAS_NONE},
+    {"transformer.h.%.ln_1", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_ALWAYS},
+    {"transformer.h.%.attn.c_attn", MODEL_QKV, SIZE_QKV, SIZE_HIDDEN, BIAS_ALWAYS},
+    {"transformer.h.%.attn.c_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_ALWAYS},
+    {"transformer.h.%.ln_2", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_ALWAYS},
+    {"transformer.h.%.mlp.c_fc", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_ALWAYS},
+    {"transformer.h.%.mlp.c_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_ALWAYS},
+    {"transformer.ln_f", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_ALWAYS},
+    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {0},
+};
 
-/* A norm (rows 0) or a product with its bias: cols inputs are rows, as it is stored. */
-static void pair_add(struct model *m, const char *name, int64_t in, int64_t out, double std)
-{
-    char full[128];
+static const struct model_activation activations[] = {
+    {"gelu_new", MODEL_FFN_GELU_TANH},
+    {"gelu_pytorch_tanh", MODEL_FFN_GELU_TANH},
+    {"gelu", MODEL_FFN_GELU},
+    {0}};
 
-    snprintf(full, sizeof full, "%s.weight", name);
-    struct model_tensor *t =
-        model_tensor_add(m, full, in ? MODEL_MATRIX : MODEL_VECTOR, in, out);
-    t->transposed = in > 0;
-    if (in)
-        t->init_std = std;
-    snprintf(full, sizeof full, "%s.bias", name);
-    model_tensor_add(m, full, MODEL_VECTOR, 0, out)->init_mean = 0;
-}
+/* The causal mask. */
+static const char *const buffers[] = {"transformer.h.%.attn.bias",
+                                      "transformer.h.%.attn.masked_bias", NULL};
 
-static void layer_add(struct model *m, int64_t layer)
-{
-    int64_t C = m->hidden;
-    /* What is added to the residual stream, twice a layer, starts smaller: section 2.3. */
-    double last = m->init_std / sqrt(2.0 * (double)m->layers);
-    const struct {
-        const char *name;
-        int64_t in, out;
-        double std;
-    } part[] = {
-        {"ln_1", 0, C, 0},
-        {"attn.c_attn", C, 3 * C, m->init_std},
-        {"attn.c_proj", C, C, last},
-        {"ln_2", 0, C, 0},
-        {"mlp.c_fc", C, m->ffn, m->init_std},
-        {"mlp.c_proj", m->ffn, C, last},
-    };
-    char name[128];
-
-    snprintf(name, sizeof name, "layers.%" PRId64, layer);
-    model_unit_open(m, name);
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
-        snprintf(name, sizeof name, "transformer.h.%" PRId64 ".%s", layer, part[i].name);
-        pair_add(m, name, part[i].in, part[i].out, part[i].std);
-    }
-}
-
-void model_gpt2_units(struct model *m)
-{
-    model_units_room(m, m->layers + 2, m->layers * LAYER_TENSORS + 5);
-    model_unit_open(m, "embed");
-    model_tensor_add(m, "transformer.wte.weight", MODEL_EMBEDDING, m->vocab, m->hidden);
-    model_tensor_add(m, "transformer.wpe.weight", MODEL_EMBEDDING, m->positions, m->hidden);
-    if (m->tied)
-        pair_add(m, "transformer.ln_f", 0, m->hidden, 0);
-    for (int64_t layer = 0; layer < m->layers; layer++)
-        layer_add(m, layer);
-    if (m->tied)
-        return;
-    model_unit_open(m, "head");
-    pair_add(m, "transformer.ln_f", 0, m->hidden, 0);
-    model_tensor_add(m, "lm_head.weight", MODEL_MATRIX, m->vocab, m->hidden);
-}
+const struct model_family model_family_gpt2 = {
+    .name = "gpt2",
+    .architecture = "GPT2LMHeadModel",
+    .base = "transformer.",
+    .keys = keys,
+    .modules = modules,
+    .activations = activations,
+    .buffers = buffers,
+    .norm = MODEL_NORM_LAYER,
+    .transposed = 1,
+    .small_residuals = 1,
+};

@@ -31,7 +31,7 @@ int keys_line(const char *text, const char *key)
 const char *keys_kind(const json_t *v)
 {
     static const char *const names[] = {"an object", "a list", "a text", "a whole number",
-                                        "a number",  "true",   "false",    "null"};
+                                        "a number",  "true",   "false",  "null"};
 
     return names[json_typeof(v)];
 }

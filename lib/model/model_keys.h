@@ -7,29 +7,13 @@
 
 #include "model/model.h"
 
-/* How the keys of a config.json are read; for the files that know a family's. */
+/* How the keys of a config.json are read; for the files that know keys. */
 
 struct config {
     const char *name, *text;
     json_t *root;
     struct err *err;
 };
-
-/* A key that must stand at one value: another would be another network, or another training. */
-struct model_fixed {
-    const char *key; /* NULL ends a list */
-    double value;    /* false is 0; null is always taken for the value */
-};
-
-struct model_family {
-    const char *name, *architecture;
-    const char *const *keys; /* read, or without effect on the network; NULL ends it */
-    const struct model_fixed *fixed;
-    int (*read)(const struct config *c, struct model *m);
-    void (*units)(struct model *m);
-};
-
-extern const struct model_family model_family_llama, model_family_gpt2;
 
 /* The line of a key of the outermost object: the parser keeps none.  0 if not seen. */
 int keys_line(const char *text, const char *key);
@@ -48,5 +32,8 @@ int keys_bool(const struct config *c, const char *key, int *out);
 int keys_word(const struct config *c, const char *key, const char *const *words, int *out);
 /* rope_theta, rope_scaling and rope_parameters; after the sizes. */
 int keys_rope(const struct config *c, struct model *m);
+/* The key in which two differ, or NULL; with both values as text. */
+const char *keys_rope_difference(const struct model_rope *a, const struct model_rope *b,
+                                 char in_a[32], char in_b[32]);
 
 #endif

@@ -1,66 +1,61 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows the tensors of the Llama family, by their Hugging Face names, in the order in which
- * transformers walks the modules: within a layer q k v o, gate up down, then the two norms.
- *
- *   unit      tensors, flattened one after the other
- *   embed     model.embed_tokens.weight          (tied: and model.norm.weight)
- *   layers.N  model.layers.N.self_attn.{q,k,v,o}_proj, mlp.{gate,up,down}_proj, the norms;
- *             behind a matrix its bias, where the config has them
- *   head      model.norm.weight, lm_head.weight  (tied: none)
- */
-#include <inttypes.h>
-#include <stdio.h>
+/* The Llama family: transformers' LlamaConfig and LlamaForCausalLM; SmolLM2 is one as well. */
+#include "model/model.h"
 
-#include "model/model_parts.h"
+static const struct model_key keys[] = {
+    {"vocab_size", KEY_INT, MODEL_AT(vocab), 32000},
+    {"hidden_size", KEY_INT, MODEL_AT(hidden), 4096},
+    {"intermediate_size", KEY_INT, MODEL_AT(ffn), 11008},
+    {"num_hidden_layers", KEY_INT, MODEL_AT(layers), 32},
+    {"num_attention_heads", KEY_INT, MODEL_AT(heads), 32},
+    {"num_key_value_heads", KEY_INT_OR_NULL, MODEL_AT(kv_heads), 0},
+    {"head_dim", KEY_INT_OR_NULL, MODEL_AT(head_dim), 0},
+    {"max_position_embeddings", KEY_INT, MODEL_AT(max_seq), 2048},
+    {"hidden_act", KEY_ACTIVATION, 0, 0},
+    {"tie_word_embeddings", KEY_BOOL, MODEL_AT(tied), 0},
+    {"attention_bias", KEY_BOOL, MODEL_AT(attention_bias), 0},
+    {"mlp_bias", KEY_BOOL, MODEL_AT(ffn_bias), 0},
+    {"rms_norm_eps", KEY_POSITIVE, MODEL_AT(norm_eps), 1e-6},
+    {"attention_dropout", KEY_FIXED, 0, 0},
+    {"partial_rotary_factor", KEY_FIXED, 0, 1},
+    {"pretraining_tp", KEY_FIXED, 0, 1},
+    {"rope_interleaved", KEY_FIXED, 0, 0},
+    {"sliding_window", KEY_FIXED, 0, 0},
+    {"use_sliding_window", KEY_FIXED, 0, 0},
+    {"is_llama_config", KEY_IGNORED, 0, 0},
+    {"max_sequence_length", KEY_IGNORED, 0, 0}, /* no key of transformers': another tool's */
+    {"transformers.js_config", KEY_IGNORED, 0, 0},
+    {0},
+};
 
-enum { LAYER_PARTS = 9, LAYER_TENSORS = 16 /* with biases */ };
+static const struct model_module modules[] = {
+    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {"model.layers.%.self_attn.q_proj", MODEL_QKV, SIZE_HEADS, SIZE_HIDDEN, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.k_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.v_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_IF_ATTENTION},
+    {"model.layers.%.mlp.gate_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_IF_FFN},
+    {"model.layers.%.mlp.up_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_IF_FFN},
+    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_IF_FFN},
+    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE},
+    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE},
+    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE},
+    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {0},
+};
 
-static void layer_add(struct model *m, int64_t layer)
-{
-    int64_t q = m->heads * m->head_dim, kv = m->kv_heads * m->head_dim;
-    const struct {
-        const char *name;
-        int64_t rows, cols;
-        int bias;
-    } part[LAYER_PARTS] = {
-        {"self_attn.q_proj", q, m->hidden, m->attention_bias},
-        {"self_attn.k_proj", kv, m->hidden, m->attention_bias},
-        {"self_attn.v_proj", kv, m->hidden, m->attention_bias},
-        {"self_attn.o_proj", m->hidden, q, m->attention_bias},
-        {"mlp.gate_proj", m->ffn, m->hidden, m->ffn_bias},
-        {"mlp.up_proj", m->ffn, m->hidden, m->ffn_bias},
-        {"mlp.down_proj", m->hidden, m->ffn, m->ffn_bias},
-        {"input_layernorm", 0, m->hidden, 0},
-        {"post_attention_layernorm", 0, m->hidden, 0},
-    };
-    char name[128];
+static const struct model_activation activations[] = {
+    {"silu", MODEL_FFN_SWIGLU}, {"swish", MODEL_FFN_SWIGLU}, {0}};
 
-    snprintf(name, sizeof name, "layers.%" PRId64, layer);
-    model_unit_open(m, name);
-    for (int i = 0; i < LAYER_PARTS; i++) {
-        snprintf(name, sizeof name, "model.layers.%" PRId64 ".%s.weight", layer, part[i].name);
-        model_tensor_add(m, name, part[i].rows ? MODEL_MATRIX : MODEL_VECTOR, part[i].rows,
-                         part[i].cols);
-        if (!part[i].bias)
-            continue;
-        snprintf(name, sizeof name, "model.layers.%" PRId64 ".%s.bias", layer, part[i].name);
-        model_tensor_add(m, name, MODEL_VECTOR, 0, part[i].rows)->init_mean = 0;
-    }
-}
+static const char *const buffers[] = {"model.layers.%.self_attn.rotary_emb.inv_freq", NULL};
 
-void model_llama_units(struct model *m)
-{
-    model_units_room(m, m->layers + 2, m->layers * LAYER_TENSORS + 3);
-    model_unit_open(m, "embed");
-    model_tensor_add(m, "model.embed_tokens.weight", MODEL_EMBEDDING, m->vocab, m->hidden);
-    if (m->tied)
-        model_tensor_add(m, "model.norm.weight", MODEL_VECTOR, 0, m->hidden);
-    for (int64_t layer = 0; layer < m->layers; layer++)
-        layer_add(m, layer);
-    if (m->tied)
-        return;
-    model_unit_open(m, "head");
-    model_tensor_add(m, "model.norm.weight", MODEL_VECTOR, 0, m->hidden);
-    model_tensor_add(m, "lm_head.weight", MODEL_MATRIX, m->vocab, m->hidden);
-}
+const struct model_family model_family_llama = {
+    .name = "llama",
+    .architecture = "LlamaForCausalLM",
+    .keys = keys,
+    .modules = modules,
+    .activations = activations,
+    .buffers = buffers,
+    .norm = MODEL_NORM_RMS,
+    .rope_theta = 10000,
+};

@@ -4,19 +4,15 @@
 
 #include "model/model.h"
 
-/*
- * Between the files of this folder: a reader of one family's keys fills the numbers of the
- * model, then its writer of tensors adds the units.
- */
+/* Between the files of this folder. */
 
-/* Numbers and units from the text of a config.json, one 0 behind it; not closed yet. */
+/* The family and the numbers of the text of a config.json, one 0 after it; no units yet. */
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
                       struct err *err);
-/* Units and tensors of a family, from the numbers that are there. */
-void model_llama_units(struct model *m);
-void model_gpt2_units(struct model *m);
+/* model_units.c: all of the family's, from those numbers. */
+void model_units_add(struct model *m);
 
-/* model_units.c: room for so many at most; the unit that tensors are then added to. */
+/* Room for so many at most; the unit that tensors are then added to. */
 void model_units_room(struct model *m, int64_t units, int64_t tensors);
 void model_unit_open(struct model *m, const char *name);
 /* rows 0: a vector of `cols`, which begins at 1; all else is normal with the model's std. */

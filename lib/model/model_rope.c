@@ -168,7 +168,8 @@ int keys_rope(const struct config *c, struct model *m)
     json_t *other = json_object_get(c->root, "rope_parameters");
     int64_t original = 0;
 
-    m->rope = (struct model_rope){.theta = 10000, .beta_fast = 32, .beta_slow = 1};
+    m->rope =
+        (struct model_rope){.theta = m->family->rope_theta, .beta_fast = 32, .beta_slow = 1};
     if (keys_num(c, "rope_theta", 0, &m->rope.theta) ||
         keys_int(c, "original_max_position_embeddings", INT64_C(1) << 31, 1, &original))
         return -1;
@@ -196,6 +197,28 @@ int keys_rope(const struct config *c, struct model *m)
     if (m->rope.type == MODEL_ROPE_YARN && m->rope.factor == 0)
         m->rope.factor = (double)m->max_seq / m->rope.original_max;
     return check_rope(c, key, m);
+}
+
+const char *keys_rope_difference(const struct model_rope *a, const struct model_rope *b,
+                                 char in_a[32], char in_b[32])
+{
+    if (a->type != b->type) {
+        snprintf(in_a, 32, "%s", types[a->type]);
+        snprintf(in_b, 32, "%s", types[b->type]);
+        return "rope_type";
+    }
+    for (int i = 0; i < ROPE_KEYS; i++) {
+        double x = *(const double *)(const void *)((const char *)a + rope_keys[i].at);
+        double y = *(const double *)(const void *)((const char *)b + rope_keys[i].at);
+
+        snprintf(in_a, 32, "%g", x);
+        snprintf(in_b, 32, "%g", y);
+        if (x != y)
+            return rope_keys[i].name;
+    }
+    snprintf(in_a, 32, "%d", !a->no_truncate);
+    snprintf(in_b, 32, "%d", !b->no_truncate);
+    return a->no_truncate != b->no_truncate ? "truncate" : NULL;
 }
 
 /* --- frequencies --- */

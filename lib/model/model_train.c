@@ -35,13 +35,11 @@ const struct model_tensor *model_adapter(const struct model *m, const struct mod
                                          enum model_kind kind)
 {
     const struct model_unit *u = &m->unit[t->unit];
-    char name[128];
 
     if (!m->lora.rank || t->kind != MODEL_MATRIX)
         return NULL;
-    adapter_name(t->name, kind, name);
     for (int i = u->first; i < u->first + u->count; i++) /* its own unit has it, or none */
-        if (strcmp(m->tensor[i].name, name) == 0)
+        if (m->tensor[i].kind == kind && m->tensor[i].module == t->module)
             return &m->tensor[i];
     return NULL;
 }
@@ -127,7 +125,7 @@ static int mark_targets(const struct model *m, const char *targets, char *marked
             rc = err_set(
                 err, ERR_INPUT,
                 "target '%s' is not a linear layer of the model, expected one such as '%s'",
-                word, strcmp(m->family, "gpt2") ? "q_proj" : "c_attn");
+                word, strrchr(m->family->modules[model_module(m, MODEL_QKV)].name, '.') + 1);
     }
     return rc;
 }
@@ -136,14 +134,18 @@ static void add_adapter(struct model *m, const struct model_tensor *base)
 {
     int64_t in = base->shape[base->transposed ? 0 : 1];
     int64_t out = base->shape[base->transposed ? 1 : 0];
+    struct model_tensor *t;
     char name[128];
 
     /* The variance of PEFT's first A, uniform within 1 / sqrt(in); B begins at 0. */
     adapter_name(base->name, MODEL_LORA_A, name);
-    model_tensor_add(m, name, MODEL_LORA_A, m->lora.rank, in)->init_std =
-        1 / sqrt(3 * (double)in);
+    t = model_tensor_add(m, name, MODEL_LORA_A, m->lora.rank, in);
+    t->module = base->module;
+    t->init_std = 1 / sqrt(3 * (double)in);
     adapter_name(base->name, MODEL_LORA_B, name);
-    model_tensor_add(m, name, MODEL_LORA_B, out, m->lora.rank)->init_std = 0;
+    t = model_tensor_add(m, name, MODEL_LORA_B, out, m->lora.rank);
+    t->module = base->module;
+    t->init_std = 0;
 }
 
 /* The model again, unit by unit, with adapters behind what they adapt. */

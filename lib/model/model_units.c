@@ -1,9 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how units are put together from tensors, and taken apart again into what trains and
- * what is frozen.  Does not know any family's tensors.
+ * Knows how units are put together from a family's modules, and taken apart again into what
+ * trains and what is frozen.
+ *
+ *   unit      modules, each a weight and perhaps a bias, flattened one after the other
+ *   embed     MODEL_EMBED, MODEL_POSITIONS     (tied: and MODEL_NORM_LAST)
+ *   layers.N  those of a layer, in the order of the family's table
+ *   head      MODEL_NORM_LAST, MODEL_HEAD      (tied: none)
  */
 #include <assert.h>
+#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,6 +48,142 @@ struct model_tensor *model_tensor_add(struct model *m, const char *name, enum mo
     m->unit[m->units - 1].count++;
     return t;
 }
+
+/* --- a family's units --- */
+
+static int64_t size_of(const struct model *m, enum model_size size)
+{
+    const int64_t sizes[] = {
+        [SIZE_NONE] = 0,
+        [SIZE_HIDDEN] = m->hidden,
+        [SIZE_HEADS] = m->heads * m->head_dim,
+        [SIZE_KV] = m->kv_heads * m->head_dim,
+        [SIZE_QKV] = (m->heads + 2 * m->kv_heads) * m->head_dim,
+        [SIZE_FFN] = m->ffn,
+        [SIZE_VOCAB] = m->vocab,
+        [SIZE_POSITIONS] = m->positions,
+    };
+
+    return sizes[size];
+}
+
+int64_t model_width(const struct model *m, enum model_role role)
+{
+    int64_t sum = 0;
+
+    for (const struct model_module *p = m->family->modules; p && p->name; p++)
+        sum += p->role == role ? size_of(m, p->out) : 0;
+    return sum;
+}
+
+/* The unit of a module: -1 stands for the layers', -2 where a tied model has none. */
+enum { IN_LAYERS = -1, IN_NONE = -2 };
+
+static int unit_of(const struct model *m, const struct model_module *p)
+{
+    if (strchr(p->name, '%'))
+        return IN_LAYERS;
+    if (p->role == MODEL_EMBED || p->role == MODEL_POSITIONS)
+        return 0;
+    if (m->tied)
+        return p->role == MODEL_HEAD ? IN_NONE : 0;
+    return (int)m->layers + 1;
+}
+
+static int has_bias(const struct model *m, const struct model_module *p)
+{
+    return p->bias == BIAS_ALWAYS || (p->bias == BIAS_IF_ATTENTION && m->attention_bias) ||
+           (p->bias == BIAS_IF_FFN && m->ffn_bias);
+}
+
+static void add_module(struct model *m, int module, int64_t layer)
+{
+    const struct model_family *f = m->family;
+    const struct model_module *p = &f->modules[module];
+    int64_t out = size_of(m, p->out), in = size_of(m, p->in);
+    int in_layer = strchr(p->name, '%') != NULL, before = (int)strcspn(p->name, "%");
+    int transposed = f->transposed && in_layer && in > 0;
+    enum model_kind kind = p->role == MODEL_EMBED || p->role == MODEL_POSITIONS
+                               ? MODEL_EMBEDDING
+                           : in ? MODEL_MATRIX
+                                : MODEL_VECTOR;
+    char base[96], name[128];
+    struct model_tensor *t;
+
+    if (in_layer)
+        snprintf(base, sizeof base, "%.*s%" PRId64 "%s", before, p->name, layer,
+                 p->name + before + 1);
+    else
+        snprintf(base, sizeof base, "%s", p->name);
+    snprintf(name, sizeof name, "%s.weight", base);
+    t = kind == MODEL_VECTOR ? model_tensor_add(m, name, kind, 0, out)
+        : transposed         ? model_tensor_add(m, name, kind, in, out)
+                             : model_tensor_add(m, name, kind, out, in);
+    t->module = module;
+    t->transposed = transposed;
+    if (f->small_residuals && (p->role == MODEL_OUT || p->role == MODEL_DOWN))
+        t->init_std /= sqrt(2.0 * (double)m->layers);
+    if (!has_bias(m, p))
+        return;
+    snprintf(name, sizeof name, "%s.bias", base);
+    t = model_tensor_add(m, name, MODEL_VECTOR, 0, out);
+    t->module = module;
+    t->bias = 1;
+    t->init_mean = 0;
+}
+
+void model_units_add(struct model *m)
+{
+    int modules = 0, units = (int)m->layers + (m->tied ? 1 : 2);
+
+    while (m->family->modules[modules].name)
+        modules++;
+    model_units_room(m, units, (m->layers + 1) * 2 * modules);
+    for (int u = 0; u < units; u++) {
+        int layer = u > 0 && u <= m->layers;
+        char name[32];
+
+        snprintf(name, sizeof name, "layers.%d", u - 1);
+        model_unit_open(m, layer ? name : u ? "head" : "embed");
+        for (int i = 0; i < modules; i++)
+            if (unit_of(m, &m->family->modules[i]) == (layer ? IN_LAYERS : u))
+                add_module(m, i, u - 1);
+    }
+}
+
+int model_module(const struct model *m, enum model_role role)
+{
+    const struct model_module *p = m->family->modules;
+    int i = 0;
+
+    while (p[i].name && p[i].role != role)
+        i++;
+    return p[i].name ? i : -1;
+}
+
+const struct model_tensor *model_find_module(const struct model *m, int64_t layer, int module,
+                                             int bias)
+{
+    int unit = module < 0 ? IN_NONE : unit_of(m, &m->family->modules[module]);
+
+    if (unit == IN_NONE) {
+        if (module < 0 || bias)
+            return NULL;
+        module = model_module(m, MODEL_EMBED);
+        unit = 0;
+    }
+    if (unit == IN_LAYERS)
+        unit = (int)layer + 1;
+    for (int i = m->unit[unit].first; i < m->unit[unit].first + m->unit[unit].count; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+
+        if (t->module == module && t->bias == bias && !model_is_adapter(t))
+            return t;
+    }
+    return NULL;
+}
+
+/* --- what trains --- */
 
 /* Those of unit u that train first, each part in the order it had. */
 static void sort_unit(struct model *m, int u, const char *frozen, struct model_tensor *scratch)

@@ -12,9 +12,9 @@
 
 static int check(const struct model *m, const struct net_options *o, struct err *err)
 {
-    if (!net_computes(m))
-        return err_set(err, ERR_INPUT, "model family is '%s', expected 'llama' or 'gpt2'",
-                       m->family);
+    if (!m->unit)
+        return err_set(err, ERR_INPUT, "model is '%s', expected a config.json",
+                       m->family->name);
     if (o->batch < 1)
         return err_set(err, ERR_INPUT, "micro-batch is %d, expected 1 or more", o->batch);
     if (o->seq < 1 || o->seq > m->max_seq)

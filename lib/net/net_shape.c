@@ -1,149 +1,86 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows each family's names and nothing of arithmetic: which lines a stage has, where their
- * tensors lie within the units, and where in each visit the backward may end.
+ * Knows nothing of arithmetic: which lines a stage has, where their tensors lie within the
+ * units, and where in each visit the backward may end.
  */
 #include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "net/net_shape.h"
-
-struct line_name {
-    enum net_stage_name stage;
-    const char *name;
-};
-
-static const struct family {
-    const char *name, *embed, *positions, *layer, *norm[2], *last_norm;
-    struct line_name line[NET_LINES_MAX]; /* ends with the head */
-} families[] = {
-    {"llama",
-     "model.embed_tokens",
-     NULL,
-     "model.layers",
-     {"input_layernorm", "post_attention_layernorm"},
-     "model.norm",
-     {{NET_QKV, "self_attn.q_proj"},
-      {NET_QKV, "self_attn.k_proj"},
-      {NET_QKV, "self_attn.v_proj"},
-      {NET_OUT, "self_attn.o_proj"},
-      {NET_FFN, "mlp.gate_proj"},
-      {NET_FFN, "mlp.up_proj"},
-      {NET_DOWN, "mlp.down_proj"},
-      {NET_HEAD, "lm_head"}}},
-    {"gpt2",
-     "transformer.wte",
-     "transformer.wpe",
-     "transformer.h",
-     {"ln_1", "ln_2"},
-     "transformer.ln_f",
-     {{NET_QKV, "attn.c_attn"},
-      {NET_OUT, "attn.c_proj"},
-      {NET_FFN, "mlp.c_fc"},
-      {NET_DOWN, "mlp.c_proj"},
-      {NET_HEAD, "lm_head"}}},
-};
-
-static const struct family *family_of(const struct model *m)
-{
-    for (size_t i = 0; i < sizeof families / sizeof *families; i++)
-        if (strcmp(families[i].name, m->family) == 0)
-            return &families[i];
-    return NULL;
-}
-
-int net_computes(const struct model *m)
-{
-    return m->unit && family_of(m);
-}
-
-/* "part.end", within a layer "(layers).LAYER.part.end". */
-static const struct model_tensor *find(const struct model *m, int64_t layer, const char *part,
-                                       const char *end)
-{
-    char name[128];
-
-    if (layer < 0)
-        snprintf(name, sizeof name, "%s.%s", part, end);
-    else
-        snprintf(name, sizeof name, "%s.%" PRId64 ".%s.%s", family_of(m)->layer, layer, part,
-                 end);
-    return model_find(m, name);
-}
 
 static int64_t offset_of(const struct model_tensor *t)
 {
     return t ? t->offset : -1;
 }
 
-/* The weight of a line; a tied head's is the embedding. */
-static const struct model_tensor *weight_of(const struct model *m, int64_t layer, int line)
+/* A module there once. */
+static int64_t offset_at(const struct model *m, enum model_role role)
 {
-    const struct family *f = family_of(m);
-    int head = f->line[line].stage == NET_HEAD;
-    const struct model_tensor *t =
-        find(m, head ? -1 : layer, head && m->tied ? f->embed : f->line[line].name, "weight");
-
-    assert(t); /* a family has its tensors */
-    return t;
+    return offset_of(model_find_module(m, -1, model_module(m, role), 0));
 }
 
-/* Lines in the order of their stages, from the shapes of the first layer's tensors. */
+/* Lines in the order of the family's table, from the shapes of the first layer's tensors. */
 static void lines(struct net_shape *n, const struct model *m)
 {
-    const struct family *f = family_of(m);
+    const struct model_module *modules = m->family->modules;
 
-    for (int i = 0; i < NET_LINES_MAX && f->line[i].name; i++) {
-        enum net_stage_name s = f->line[i].stage;
+    for (int i = 0; modules[i].name; i++) {
+        if (modules[i].role > MODEL_HEAD)
+            continue;
+        enum net_stage_name s = (enum net_stage_name)modules[i].role;
         struct net_stage *stage = &n->stage[s];
-        const struct model_tensor *t = weight_of(m, 0, i);
-        struct net_line *l = &n->line[n->lines++];
+        const struct model_tensor *t = model_find_module(m, 0, i, 0);
+        struct net_line *l = &n->line[n->lines];
 
-        *l = (struct net_line){
-            .stage = s, .transposed = t->transposed, .out = t->shape[t->transposed ? 1 : 0]};
+        *l = (struct net_line){.stage = s,
+                               .module = i,
+                               .transposed = t->transposed,
+                               .out = t->shape[t->transposed ? 1 : 0]};
         if (!stage->count)
-            *stage = (struct net_stage){.first = i,
+            *stage = (struct net_stage){.first = n->lines,
                                         .in = t->shape[t->transposed ? 0 : 1],
                                         .add = s == NET_OUT || s == NET_DOWN};
         l->column = stage->ld;
         stage->ld += l->out;
         stage->count++;
+        n->lines++;
         for (int64_t layer = 0; layer < m->layers; layer++)
-            l->adapted |= model_adapter(m, weight_of(m, layer, i), MODEL_LORA_A) != NULL;
+            l->adapted |=
+                model_adapter(m, model_find_module(m, layer, i, 0), MODEL_LORA_A) != NULL;
     }
 }
 
 static void norm_at(struct net_at *at, int which, const struct model *m, int64_t layer,
-                    const char *part)
+                    enum model_role role)
 {
-    at->norm_w[which] = offset_of(find(m, layer, part, "weight"));
-    at->norm_b[which] = offset_of(find(m, layer, part, "bias"));
+    int module = model_module(m, role);
+
+    at->norm_w[which] = offset_of(model_find_module(m, layer, module, 0));
+    at->norm_b[which] = offset_of(model_find_module(m, layer, module, 1));
     assert(at->norm_w[which] >= 0 && (at->norm_b[which] >= 0) == (m->norm == MODEL_NORM_LAYER));
 }
 
 /* Of layer `layer`, or of the head: layer = layers. */
 static void tensors(struct net_shape *n, const struct model *m, int64_t layer)
 {
-    const struct family *f = family_of(m);
     struct net_at *at = &n->at[layer];
     int head = layer == m->layers;
 
     at->trained = m->unit[model_unit_of_visit(m, (int)layer + 1)].trained;
-    if (head)
-        norm_at(at, 0, m, -1, f->last_norm);
-    for (int i = 0; i < 2 && !head; i++)
-        norm_at(at, i, m, layer, f->norm[i]);
+    norm_at(at, 0, m, layer, head ? MODEL_NORM_LAST : MODEL_NORM_ATTENTION);
+    if (!head)
+        norm_at(at, 1, m, layer, MODEL_NORM_FFN);
     for (int i = 0; i < n->lines; i++) {
+        int module = n->line[i].module;
+
         if ((n->line[i].stage == NET_HEAD) != head)
             continue;
-        const struct model_tensor *t = weight_of(m, layer, i);
-        at->line[i] = (struct net_line_at){
-            .w = t->offset,
-            .bias = head ? -1 : offset_of(find(m, layer, f->line[i].name, "bias")),
-            .a = offset_of(model_adapter(m, t, MODEL_LORA_A)),
-            .b = offset_of(model_adapter(m, t, MODEL_LORA_B))};
+        const struct model_tensor *t = model_find_module(m, layer, module, 0);
+        at->line[i] =
+            (struct net_line_at){.w = t->offset,
+                                 .bias = offset_of(model_find_module(m, layer, module, 1)),
+                                 .a = offset_of(model_adapter(m, t, MODEL_LORA_A)),
+                                 .b = offset_of(model_adapter(m, t, MODEL_LORA_B))};
     }
 }
 
@@ -259,13 +196,12 @@ static void stops(struct net_shape *n, const struct model *m)
 
 void net_shape_read(struct net_shape *n, const struct model *m, int join, int row_elems)
 {
-    const struct family *f = family_of(m);
     struct net_stage *head = &n->stage[NET_HEAD];
 
     lines(n, m);
     head->ld = (head->ld + row_elems - 1) / row_elems * row_elems;
-    n->embed_at = offset_of(find(m, -1, f->embed, "weight"));
-    n->positions_at = f->positions ? offset_of(find(m, -1, f->positions, "weight")) : -1;
+    n->embed_at = offset_at(m, MODEL_EMBED);
+    n->positions_at = offset_at(m, MODEL_POSITIONS);
     n->embed_trained = m->unit[0].trained;
     assert((n->positions_at >= 0) == (m->positions > 0));
     for (int64_t i = 0; i <= m->layers; i++)

@@ -10,7 +10,7 @@
  * ffn, Q = (heads + 2 kv_heads) D: a row of queries, keys and values; V = vocab.
  *
  * Every family is the same stages; a stage is lines, products with one weight each, that read
- * the same rows.  All that differs is in this description (net_shape.c).
+ * the same rows.  All that differs is in the family's table (model/model_family.h).
  *
  *     stage   reads                Llama        GPT-2     writes
  *     QKV     norm(x)     (R,C)    q k v        c_attn    columns of qkv (R,Q)
@@ -22,7 +22,14 @@
  * Lines of a stage whose weights lie one directly behind the other, in every layer, and differ
  * in nothing else, are one line: q, k and v, or gate and up, are one product.
  */
-enum net_stage_name { NET_QKV, NET_OUT, NET_FFN, NET_DOWN, NET_HEAD, NET_STAGES };
+enum net_stage_name {
+    NET_QKV = MODEL_QKV,
+    NET_OUT = MODEL_OUT,
+    NET_FFN = MODEL_FFN,
+    NET_DOWN = MODEL_DOWN,
+    NET_HEAD = MODEL_HEAD,
+    NET_STAGES
+};
 enum { NET_LINES_MAX = 8 };
 
 struct net_stage {
@@ -47,9 +54,10 @@ enum net_product {
 
 struct net_line {
     enum net_stage_name stage;
-    int64_t out, column;                        /* where its columns begin in a row */
-    int transposed;                             /* its weight is (in, out) */
-    int adapted;                                /* in some layer */
+    int module;          /* of the family's table; the first of lines that were joined */
+    int64_t out, column; /* where its columns begin in a row */
+    int transposed;      /* its weight is (in, out) */
+    int adapted;         /* in some layer */
     struct kern_product *product[NET_PRODUCTS]; /* owned */
 };
 
@@ -90,8 +98,6 @@ struct net_hand {
     float *g; /* NULL in the forward */
 };
 
-/* Whether the family is known here. */
-int net_computes(const struct model *m);
 /*
  * Fills all; n->at has room.  Asserts that the family's tensors are there.  join: lines that
  * can be one are.  row_elems: rows of logits are a multiple of so many elements apart.

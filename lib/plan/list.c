@@ -102,7 +102,7 @@ void plan_list_title(const struct plan_search *s, FILE *out)
 
     groups_print(&c->topo->groups, shape, sizeof shape);
     if (m->unit)
-        fprintf(out, "%s of ", m->family);
+        fprintf(out, "%s of ", m->family->name);
     fprintf(out, "%s parameters, groups %s", units_count(&params, (double)m->params), shape);
     if (plan_search_level(s) >= 0)
         fprintf(out, ", level %d", plan_search_level(s));

@@ -86,7 +86,7 @@ static void put_titles(struct svg *svg, const struct plan_scale *s, const char *
 
     svg_text(svg, MARGIN, MARGIN + 12, &(struct svg_font){.size = 15, .bold = 1}, title);
     int n = snprintf(text, sizeof text, "%s of %s parameters, %d tokens per sequence, ",
-                     first->at.model->family,
+                     first->at.model->family->name,
                      units_count(&params, (double)first->at.model->params), first->at.seq);
     if (first->auto_batch || first->global_batch)
         snprintf(text + n, sizeof text - (size_t)n, "batch searched; predicted, not measured");

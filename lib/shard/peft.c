@@ -247,7 +247,7 @@ void peft_config(const struct model *m, char **text, int64_t *bytes)
     jout_open(&j, NULL, '{');
     jout_null(&j, "base_model_name_or_path");
     jout_text(&j, "bias", "none");
-    jout_bool(&j, "fan_in_fan_out", strcmp(m->family, "gpt2") == 0);
+    jout_bool(&j, "fan_in_fan_out", m->family->transposed);
     jout_bool(&j, "inference_mode", 1);
     jout_bool(&j, "init_lora_weights", 1);
     if (m->lora.alpha == floor(m->lora.alpha))

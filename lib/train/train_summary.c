@@ -200,7 +200,7 @@ static void print_text(const struct train *t, const struct need *most, const cha
 
     fprintf(out, "plan    %s on %d rank%s in %d group%s; %s, %s of %s parameters train\n",
             strategy, p->groups.ranks, &"s"[p->groups.ranks == 1], p -> groups.count,
-            &"s"[p->groups.count == 1], p -> model.family,
+            &"s"[p->groups.count == 1], p -> model.family->name,
             units_count(&trained, (double)p->model.trained),
             units_count(&all, (double)p->model.params));
     fprintf(out,

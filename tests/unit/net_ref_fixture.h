@@ -8,9 +8,6 @@
  * differences of its loss are what gradients are compared with.
  */
 
-#include <assert.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -26,21 +23,6 @@ struct ref {
 static inline const double *ref_values(const struct ref *r, const struct model_tensor *t)
 {
     return t ? r->params[t->unit] + t->offset : NULL;
-}
-
-/* "(prefix)LAYER.part.end", or "part.end" where layer is negative; NULL where there is none. */
-static inline const struct model_tensor *ref_find(const struct ref *r, int64_t layer,
-                                                  const char *part, const char *end)
-{
-    const char *prefix =
-        strcmp(r->model->family, "gpt2") == 0 ? "transformer.h" : "model.layers";
-    char name[128];
-
-    if (layer < 0)
-        snprintf(name, sizeof name, "%s.%s", part, end);
-    else
-        snprintf(name, sizeof name, "%s.%" PRId64 ".%s.%s", prefix, layer, part, end);
-    return model_find(r->model, name);
 }
 
 static inline double *ref_rows_new(const struct ref *r, int64_t columns)
@@ -73,36 +55,45 @@ static inline void ref_adapt(const struct ref *r, const struct model_tensor *t, 
     mem_free(wide);
 }
 
-/* The linear layer `part` of x (rows,in) into columns first.. of y, rows ld apart. */
-static inline void ref_project(const struct ref *r, int64_t layer, const char *part,
-                               const double *x, int64_t in, double *y, int64_t out, int64_t ld,
-                               int64_t first)
+/* All modules of that role of x (rows,in), one beside the other in rows of y. */
+static inline void ref_project(const struct ref *r, int64_t layer, enum model_role role,
+                               const double *x, double *y)
 {
-    const struct model_tensor *t = ref_find(r, layer, part, "weight");
-    const double *bias = ref_values(r, ref_find(r, layer, part, "bias"));
-    double *wide = ref_rows_new(r, out);
+    const struct model_module *modules = r->model->family->modules;
+    int64_t ld = model_width(r->model, role), first = 0;
 
-    assert(t);
-    kern_ref_gemm('N', t->transposed ? 'N' : 'T', r->rows, out, in, x, ref_values(r, t), wide);
-    if (bias)
-        kern_ref_bias(wide, bias, r->rows, out);
-    ref_adapt(r, t, x, in, out, wide);
-    for (int64_t i = 0; i < r->rows; i++)
-        memcpy(y + i * ld + first, wide + i * out, (size_t)out * sizeof(double));
-    mem_free(wide);
+    for (int i = 0; modules[i].name; i++) {
+        if (modules[i].role != role)
+            continue;
+        const struct model_tensor *t = model_find_module(r->model, layer, i, 0);
+        const double *bias = ref_values(r, model_find_module(r->model, layer, i, 1));
+        int64_t out = t->shape[t->transposed ? 1 : 0], in = t->shape[t->transposed ? 0 : 1];
+        double *wide = ref_rows_new(r, out);
+
+        kern_ref_gemm('N', t->transposed ? 'N' : 'T', r->rows, out, in, x, ref_values(r, t),
+                      wide);
+        if (bias)
+            kern_ref_bias(wide, bias, r->rows, out);
+        ref_adapt(r, t, x, in, out, wide);
+        for (int64_t row = 0; row < r->rows; row++)
+            memcpy(y + row * ld + first, wide + row * out, (size_t)out * sizeof(double));
+        first += out;
+        mem_free(wide);
+    }
 }
 
-static inline void ref_norm(const struct ref *r, int64_t layer, const char *part,
+static inline void ref_norm(const struct ref *r, int64_t layer, enum model_role role,
                             const double *x, double *y)
 {
-    const double *w = ref_values(r, ref_find(r, layer, part, "weight"));
     const struct model *m = r->model;
+    int module = model_module(m, role);
+    const double *w = ref_values(r, model_find_module(m, layer, module, 0));
 
     if (m->norm == MODEL_NORM_RMS)
         kern_ref_rmsnorm(y, x, w, r->rows, m->hidden, m->norm_eps);
     else
-        kern_ref_layernorm(y, x, w, ref_values(r, ref_find(r, layer, part, "bias")), r->rows,
-                           m->hidden, m->norm_eps);
+        kern_ref_layernorm(y, x, w, ref_values(r, model_find_module(m, layer, module, 1)),
+                           r->rows, m->hidden, m->norm_eps);
 }
 
 static inline void ref_turn(const struct ref *r, double *qkv, int64_t ld)
@@ -118,26 +109,16 @@ static inline void ref_turn(const struct ref *r, double *qkv, int64_t ld)
 static inline void ref_attention(const struct ref *r, int64_t layer, double *x)
 {
     const struct model *m = r->model;
-    int64_t C = m->hidden, D = m->head_dim, q = m->heads * D, kv = m->kv_heads * D;
-    int64_t ld = q + 2 * kv;
-    double *h = ref_rows_new(r, C), *qkv = ref_rows_new(r, ld), *out = ref_rows_new(r, q);
+    int64_t C = m->hidden, D = m->head_dim, ld = (m->heads + 2 * m->kv_heads) * D;
+    double *h = ref_rows_new(r, C), *qkv = ref_rows_new(r, ld),
+           *out = ref_rows_new(r, m->heads * D);
 
-    if (ref_find(r, layer, "attn.c_attn", "weight")) {
-        ref_norm(r, layer, "ln_1", x, h);
-        ref_project(r, layer, "attn.c_attn", h, C, qkv, ld, ld, 0);
-    } else {
-        ref_norm(r, layer, "input_layernorm", x, h);
-        ref_project(r, layer, "self_attn.q_proj", h, C, qkv, q, ld, 0);
-        ref_project(r, layer, "self_attn.k_proj", h, C, qkv, kv, ld, q);
-        ref_project(r, layer, "self_attn.v_proj", h, C, qkv, kv, ld, q + kv);
-    }
+    ref_norm(r, layer, MODEL_NORM_ATTENTION, x, h);
+    ref_project(r, layer, MODEL_QKV, h, qkv);
     if (!m->positions)
         ref_turn(r, qkv, ld);
     kern_ref_attention(out, qkv, r->batch, r->seq, m->heads, m->kv_heads, D);
-    ref_project(r, layer,
-                ref_find(r, layer, "attn.c_proj", "weight") ? "attn.c_proj"
-                                                            : "self_attn.o_proj",
-                out, q, h, C, C, 0);
+    ref_project(r, layer, MODEL_OUT, out, h);
     ref_add(x, h, r->rows * C);
     mem_free(h);
     mem_free(qkv);
@@ -147,28 +128,32 @@ static inline void ref_attention(const struct ref *r, int64_t layer, double *x)
 static inline void ref_feed_forward(const struct ref *r, int64_t layer, double *x)
 {
     const struct model *m = r->model;
-    int64_t C = m->hidden, F = m->ffn;
-    double *h = ref_rows_new(r, C), *gate = ref_rows_new(r, F), *up = ref_rows_new(r, F);
+    int64_t C = m->hidden, F = m->ffn, ld = model_width(m, MODEL_FFN);
+    double *h = ref_rows_new(r, C), *wide = ref_rows_new(r, ld), *y = ref_rows_new(r, F);
 
-    if (m->ffn_type == MODEL_FFN_SWIGLU) {
-        ref_norm(r, layer, "post_attention_layernorm", x, h);
-        ref_project(r, layer, "mlp.gate_proj", h, C, gate, F, F, 0);
-        ref_project(r, layer, "mlp.up_proj", h, C, up, F, F, 0);
-        kern_ref_swiglu(gate, gate, up, r->rows * F);
-        ref_project(r, layer, "mlp.down_proj", gate, F, h, C, C, 0);
-    } else {
-        ref_norm(r, layer, "ln_2", x, h);
-        ref_project(r, layer, "mlp.c_fc", h, C, up, F, F, 0);
-        if (m->ffn_type == MODEL_FFN_GELU_TANH)
-            kern_ref_gelu_tanh(gate, up, r->rows * F);
+    ref_norm(r, layer, MODEL_NORM_FFN, x, h);
+    ref_project(r, layer, MODEL_FFN, h, wide);
+    for (int64_t i = 0; i < r->rows; i++) {
+        const double *row = wide + i * ld;
+
+        if (m->ffn_type == MODEL_FFN_SWIGLU)
+            kern_ref_swiglu(y + i * F, row, row + F, F);
+        else if (m->ffn_type == MODEL_FFN_GELU_TANH)
+            kern_ref_gelu_tanh(y + i * F, row, F);
         else
-            kern_ref_gelu(gate, up, r->rows * F);
-        ref_project(r, layer, "mlp.c_proj", gate, F, h, C, C, 0);
+            kern_ref_gelu(y + i * F, row, F);
     }
+    ref_project(r, layer, MODEL_DOWN, y, h);
     ref_add(x, h, r->rows * C);
     mem_free(h);
-    mem_free(gate);
-    mem_free(up);
+    mem_free(wide);
+    mem_free(y);
+}
+
+/* The weight of a module that is there once. */
+static inline const double *ref_weight(const struct ref *r, enum model_role role)
+{
+    return ref_values(r, model_find_module(r->model, -1, model_module(r->model, role), 0));
 }
 
 /*
@@ -181,24 +166,19 @@ static inline double net_ref_loss(const struct model *model, double *const *para
 {
     struct ref r = {model, params, batch, seq, batch * seq};
     int64_t C = model->hidden, V = model->vocab;
-    int gpt2 = strcmp(model->family, "gpt2") == 0;
-    const double *table = ref_values(
-        &r, ref_find(&r, -1, gpt2 ? "transformer.wte" : "model.embed_tokens", "weight"));
+    const double *table = ref_weight(&r, MODEL_EMBED);
     double *x = ref_rows_new(&r, C), *h = ref_rows_new(&r, C), *y = ref_rows_new(&r, V), loss;
 
     for (int64_t i = 0; i < r.rows; i++)
         memcpy(x + i * C, table + tokens[i] * C, (size_t)C * sizeof(double));
     if (model->positions)
-        kern_ref_positions(x, ref_values(&r, ref_find(&r, -1, "transformer.wpe", "weight")),
-                           batch, seq, C);
+        kern_ref_positions(x, ref_weight(&r, MODEL_POSITIONS), batch, seq, C);
     for (int64_t layer = 0; layer < model->layers; layer++) {
         ref_attention(&r, layer, x);
         ref_feed_forward(&r, layer, x);
     }
-    ref_norm(&r, -1, gpt2 ? "transformer.ln_f" : "model.norm", x, h);
-    kern_ref_gemm('N', 'T', r.rows, V, C, h,
-                  model->tied ? table : ref_values(&r, ref_find(&r, -1, "lm_head", "weight")),
-                  y);
+    ref_norm(&r, -1, MODEL_NORM_LAST, x, h);
+    kern_ref_gemm('N', 'T', r.rows, V, C, h, ref_weight(&r, MODEL_HEAD), y);
     loss = kern_ref_cross_entropy(y, targets, r.rows, V);
     if (logits)
         memcpy(logits, y, (size_t)(r.rows * V) * sizeof(double));

@@ -231,7 +231,7 @@ static void test_rows_apart(void **state)
 
 static void test_refused(void **state)
 {
-    struct model bare = {.family = "params", .params = 7};
+    struct model bare = {.family = &model_family_params, .params = 7};
     const struct net_options one = {.batch = 1, .seq = 1, .compute = DTYPE_F32},
                              longer = {.batch = 1, .seq = 9, .compute = DTYPE_F32},
                              none = {.batch = 0, .seq = 5, .compute = DTYPE_F32};
@@ -241,7 +241,7 @@ static void test_refused(void **state)
 
     (void)state;
     assert_int_equal(net_init(&net, &bare, &one, &err), -1);
-    assert_non_null(strstr(err.text, "'params', expected 'llama' or 'gpt2'"));
+    assert_non_null(strstr(err.text, "'params', expected a config.json"));
     rig_tiny(&rig, GROUPED, 1, SEQ);
     assert_int_equal(net_init(&net, &rig.model, &longer, &err), -1);
     assert_non_null(strstr(err.text, "sequence length is 9, expected 1 to"));

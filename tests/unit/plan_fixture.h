@@ -35,7 +35,7 @@ static inline void drop_topo(struct topo *t)
 static inline struct model bare(double params)
 {
     return (struct model){
-        .family = "params", .params = (int64_t)params, .trained = (int64_t)params};
+        .family = &model_family_params, .params = (int64_t)params, .trained = (int64_t)params};
 }
 
 /* As the tables of paro-method(7), MEMORY, count: two bytes each, two-level collectives. */

@@ -193,7 +193,7 @@ static struct model layers_alone(struct model_unit unit[UNITS])
 {
     for (int u = 0; u < UNITS; u++)
         unit[u] = (struct model_unit){.elems = 1000000, .trained = 1000000};
-    return (struct model){.family = "llama",
+    return (struct model){.family = &model_family_llama,
                           .layers = UNITS,
                           .heads = 1,
                           .head_dim = 64,

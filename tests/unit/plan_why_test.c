@@ -96,7 +96,7 @@ static void test_what_binds(void **state)
 
     /* All links take nothing: NNN updates everything on every rank. */
     make_topo(&t, "1x8", FAST_BPS, FAST_BPS);
-    tiny = (struct model){.family = "llama",
+    tiny = (struct model){.family = &model_family_llama,
                           .layers = 1,
                           .heads = 1,
                           .head_dim = 64,
