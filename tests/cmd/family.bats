@@ -92,6 +92,25 @@ retyped() {
     [ "$(wc -c < ckpt/source/rest/model.safetensors)" = $((4 * (21 + 4))) ]
 }
 
+@test "families: init, plan, split, merge byte for byte, train" {
+    seq 1 2000 > text
+    local family
+    for family in qwen2; do
+        rm -rf hf ckpt back run
+        paro-shard init -m "$MODELS/$family-tiny.json" -o hf
+        paro-shard verify hf
+        paro-plan -m hf/config.json -i 'synth:[3,2]' > plan.yaml
+        paro-shard split hf -p plan.yaml -o ckpt
+        paro-shard merge ckpt -o back
+        diff -r hf back
+        paro-plan -m hf/config.json -i synth:1x1 --seq 32 > one.yaml
+        paro-shard split hf -p one.yaml -o one --force
+        paro-train one.yaml -d text --init one -o run --steps 2
+        [ "$(wc -l < run/log.jsonl)" = 2 ]
+        run -1 paro-shard diff run/latest one
+    done
+}
+
 @test "what was kept of the masks is checked too" {
     retyped "$G/gpt2" mask
     paro-shard split w -p "$G/gpt2.yaml" -o ckpt
@@ -150,7 +169,7 @@ retyped() {
     sed -i 's/gelu/gelu_new/' w/config.json
     refuses 2 "w: 'transformer.wte.weight' missing" paro-shard split w "${split[@]}"
     sed -i 's/"model_type": "gpt2"/"model_type": "opt"/' w/config.json
-    refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"gpt2\"" paro-shard split w "${split[@]}"
+    refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"gpt2\" \"qwen2\"" paro-shard split w "${split[@]}"
 }
 
 @test "adapters: PEFT's folder in, the same out, and added into the weights" {

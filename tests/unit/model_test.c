@@ -29,7 +29,7 @@ static void refuse(const char *text, const char *words)
     assert_words(err.text, words);
 }
 
-/* Psi of Llama 7B, 13B, 65B and Llama 3 8B as their authors publish them. */
+/* Psi of Llama 7B, 13B, 65B, Llama 3 8B and Qwen2.5 0.5B as their authors publish them. */
 static void test_published(void **state)
 {
     static const struct {
@@ -46,6 +46,10 @@ static void test_published(void **state)
         {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"intermediate_size\":14336,"
          "\"num_key_value_heads\":8}",
          8030261248},
+        {"{\"model_type\":\"qwen2\",\"hidden_size\":896,\"intermediate_size\":4864,"
+         "\"num_hidden_layers\":24,\"num_attention_heads\":14,\"num_key_value_heads\":2,"
+         "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
+         494032768},
     };
 
     (void)state;
@@ -322,9 +326,8 @@ static void test_refused_networks(void **state)
     refuse("{\"model_type\": \"mistral\"}",
            "c.json:1: 'model_type' \"mistral\" expected \"llama\" \"gpt2\"");
     refuse("{}", "c.json: 'model_type' missing expected \"llama\" \"gpt2\"");
-    refuse(
-        "{\"architectures\": [\"MistralForCausalLM\"]}",
-        "[\"MistralForCausalLM\"] expected [\"LlamaForCausalLM\"] [\"GPT2LMHeadModel\"]");
+    refuse("{\"architectures\": [\"MistralForCausalLM\"]}",
+           "[\"MistralForCausalLM\"] expected [\"LlamaForCausalLM\"] [\"GPT2LMHeadModel\"]");
     refuse(LLAMA "\"architectures\": [\"GPT2LMHeadModel\"]}",
            "c.json:3: 'architectures' [\"GPT2LMHeadModel\"] expected [\"LlamaForCausalLM\"]");
     refuse(LLAMA "\"attention_dropout\": 0.1}", "c.json:3: 'attention_dropout' 0.1 expected 0");
@@ -482,6 +485,19 @@ static void test_refused_gpt2(void **state)
            "c.json:3: 'architectures' [\"GPT2Model\"] expected [\"GPT2LMHeadModel\"]");
 }
 
+#define QWEN2 "{\n \"model_type\": \"qwen2\",\n "
+
+static void test_refused_qwen2(void **state)
+{
+    (void)state;
+    refuse(QWEN2 "\"use_sliding_window\": true}",
+           "c.json:3: 'use_sliding_window' 1 expected 0");
+    refuse(QWEN2 "\"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
+           "c.json:3: 'layer_types' sliding_attention expected full_attention");
+    refuse(QWEN2 "\"layer_types\": 1}", "c.json:3: 'layer_types' number expected list");
+    refuse(QWEN2 "\"attention_bias\": true}", "c.json:3: 'attention_bias' key qwen2 family");
+}
+
 static void test_biases(void **state)
 {
     struct model m;
@@ -552,6 +568,7 @@ int main(void)
         cmocka_unit_test(test_refused_rope),   cmocka_unit_test(test_rope_against_transformers),
         cmocka_unit_test(test_gpt2),           cmocka_unit_test(test_refused_gpt2),
         cmocka_unit_test(test_biases),         cmocka_unit_test(test_examples),
+        cmocka_unit_test(test_refused_qwen2),
     };
 
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);
