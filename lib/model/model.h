@@ -65,7 +65,8 @@ struct model {
     const struct model_family *family;
     int64_t vocab, hidden, layers, heads, kv_heads, head_dim, ffn, max_seq;
     int64_t positions; /* rows of a table of learned positions; 0: rotary */
-    int64_t window;    /* a token sees so many before it; 0: all */
+    int64_t window;    /* a token sees the last so many, itself included; 0: all.  max_seq is
+                          not above it: attention itself has no window */
     enum model_norm norm;
     enum model_ffn ffn_type;
     struct model_rope rope;
@@ -118,6 +119,8 @@ const struct model_tensor *model_find_module(const struct model *m, int64_t laye
                                              int bias);
 /* The first module of that role; -1 where the family has none. */
 int model_module(const struct model *m, enum model_role role);
+/* The key of config.json that limits a sequence to max_seq. */
+const char *model_max_seq_key(const struct model *m);
 /* Columns that all modules of that role write into a row. */
 int64_t model_width(const struct model *m, enum model_role role);
 /*

@@ -377,6 +377,8 @@ static int read_config(const struct config *c, struct model *m)
     if (read_keys(c, common, m) || read_keys(c, m->family->keys, m) || derive_sizes(c, m) ||
         (m->family->rope_theta > 0 && keys_rope(c, m)))
         return -1;
+    if (m->window && m->window < m->max_seq)
+        m->max_seq = m->window; /* a longer sequence would need the window in attention */
     return read_dtype(c, m);
 }
 
@@ -390,6 +392,15 @@ int model_config_read(struct model *m, const char *name, const char *text, int64
     int rc = read_config(&c, m);
     json_decref(c.root);
     return rc;
+}
+
+const char *model_max_seq_key(const struct model *m)
+{
+    size_t at = m->window == m->max_seq ? MODEL_AT(window)
+                : m->positions          ? MODEL_AT(positions)
+                                        : MODEL_AT(max_seq);
+
+    return key_of(m->family, at)->name;
 }
 
 /* --- two configs --- */

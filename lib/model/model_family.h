@@ -97,7 +97,7 @@ struct model_family {
 };
 
 /* All families: each is model_family_NAME. */
-#define MODEL_FAMILIES(F) F(llama) F(gpt2) F(qwen2)
+#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(gpt2)
 
 #define MODEL_FAMILY_DECLARE(name) extern const struct model_family model_family_##name;
 MODEL_FAMILIES(MODEL_FAMILY_DECLARE)

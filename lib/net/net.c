@@ -19,8 +19,8 @@ static int check(const struct model *m, const struct net_options *o, struct err 
         return err_set(err, ERR_INPUT, "micro-batch is %d, expected 1 or more", o->batch);
     if (o->seq < 1 || o->seq > m->max_seq)
         return err_set(err, ERR_INPUT,
-                       "sequence length is %d, expected 1 to the model's maximum, %" PRId64,
-                       o->seq, m->max_seq);
+                       "sequence length is %d, expected 1 to the model's %s, %" PRId64, o->seq,
+                       model_max_seq_key(m), m->max_seq);
     assert(!o->window || (o->forward_only && o->batch == 1 && o->window <= o->seq));
     return 0;
 }

@@ -99,8 +99,9 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
         c->seq = (int)ask->seq;
     if (m->unit && c->seq > m->max_seq)
         return err_set(err, ERR_MISMATCH,
-                       "--seq: %d, expected at most %" PRId64 ", the maximum of model '%s'",
-                       c->seq, m->max_seq, ask->model);
+                       "--seq: %d, expected at most %" PRId64
+                       ", the maximum of model '%s' (%s)",
+                       c->seq, m->max_seq, ask->model, model_max_seq_key(m));
     if (ask->trained > m->params)
         return err_set(err, ERR_MISMATCH,
                        "--trainable: %" PRId64 " parameters, expected at most the %" PRId64

@@ -324,8 +324,8 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
         if (m->trains && model_train(&p->model, m->trains, &why))
             return yaml_fail(y, "model.trains", err, "is wrong: %s", why.text);
         if (p->seq > p->model.max_seq)
-            return yaml_fail(y, "seq", err, "is %d, expected at most the model's %" PRId64,
-                             p->seq, p->model.max_seq);
+            return yaml_fail(y, "seq", err, "is %d, expected at most the model's %s, %" PRId64,
+                             p->seq, model_max_seq_key(&p->model), p->model.max_seq);
     }
     return yaml_i64(y, "trainable", doc->trainable, 1, p->model.params, &p->trainable, err);
 }

@@ -64,8 +64,8 @@ int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t
                      model);
     if (world->rank == 0 && rc == 0 && seq > m.max_seq)
         rc = err_set(err, ERR_INPUT,
-                     "--seq: %lld, expected at most %lld, the maximum of model '%s'",
-                     (long long)seq, (long long)m.max_seq, model);
+                     "--seq: %lld, expected at most %lld, the maximum of model '%s' (%s)",
+                     (long long)seq, (long long)m.max_seq, model, model_max_seq_key(&m));
     if (rc == 0 && !seq)
         seq = SEQ < m.max_seq ? SEQ : m.max_seq;
     ask = (struct probe_matrices){.rows = seq * micro_batch,

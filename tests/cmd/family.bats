@@ -95,7 +95,7 @@ retyped() {
 @test "families: init, plan, split, merge byte for byte, train" {
     seq 1 2000 > text
     local family
-    for family in qwen2; do
+    for family in qwen2 mistral; do
         rm -rf hf ckpt back run
         paro-shard init -m "$MODELS/$family-tiny.json" -o hf
         paro-shard verify hf
@@ -109,6 +109,7 @@ retyped() {
         [ "$(wc -l < run/log.jsonl)" = 2 ]
         run -1 paro-shard diff run/latest one
     done
+    refuses 2 "--seq: 129 128 'hf' (sliding_window)" paro-plan -m hf -i synth:1x1 --seq 129
 }
 
 @test "what was kept of the masks is checked too" {
@@ -169,7 +170,7 @@ retyped() {
     sed -i 's/gelu/gelu_new/' w/config.json
     refuses 2 "w: 'transformer.wte.weight' missing" paro-shard split w "${split[@]}"
     sed -i 's/"model_type": "gpt2"/"model_type": "opt"/' w/config.json
-    refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"gpt2\" \"qwen2\"" paro-shard split w "${split[@]}"
+    refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"mistral\" \"qwen2\" \"gpt2\"" paro-shard split w "${split[@]}"
 }
 
 @test "adapters: PEFT's folder in, the same out, and added into the weights" {

@@ -20,6 +20,9 @@ SMALL = dict(vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_lay
              rope_parameters=dict(rope_type="default", rope_theta=100.0))
 MODELS = {
     "qwen2": ("Qwen2", dict(tie_word_embeddings=True)),
+    # the window is as long as the sequence
+    "mistral": ("Mistral", dict(tie_word_embeddings=False, head_dim=6, num_hidden_layers=1,
+                                sliding_window=net_dump.SEQ)),
 }
 
 

@@ -69,6 +69,7 @@ int main(int argc, char **argv)
     fuzz_add_file(&t, "tests/data/llama_untied.json");
     fuzz_add_file(&t, "examples/models/gpt2-tiny.json");
     fuzz_add_file(&t, "examples/models/gpt2-124m.json");
+    fuzz_add_file(&t, "tests/data/mistral.json");
     fuzz_add_file(&t, "tests/data/qwen2.json");
     for (size_t i = 0; i < sizeof rope / sizeof *rope; i++)
         fuzz_add(&t, rope[i], strlen(rope[i]));

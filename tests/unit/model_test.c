@@ -29,7 +29,7 @@ static void refuse(const char *text, const char *words)
     assert_words(err.text, words);
 }
 
-/* Psi of Llama 7B, 13B, 65B, Llama 3 8B and Qwen2.5 0.5B as their authors publish them. */
+/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Qwen2.5 0.5B and Mistral 7B as their authors publish them. */
 static void test_published(void **state)
 {
     static const struct {
@@ -50,6 +50,7 @@ static void test_published(void **state)
          "\"num_hidden_layers\":24,\"num_attention_heads\":14,\"num_key_value_heads\":2,"
          "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
          494032768},
+        {"{\"model_type\":\"mistral\"}", 7241732096},
     };
 
     (void)state;
@@ -323,11 +324,11 @@ static void test_refused_values(void **state)
 static void test_refused_networks(void **state)
 {
     (void)state;
-    refuse("{\"model_type\": \"mistral\"}",
-           "c.json:1: 'model_type' \"mistral\" expected \"llama\" \"gpt2\"");
+    refuse("{\"model_type\": \"opt\"}",
+           "c.json:1: 'model_type' \"opt\" expected \"llama\" \"gpt2\"");
     refuse("{}", "c.json: 'model_type' missing expected \"llama\" \"gpt2\"");
-    refuse("{\"architectures\": [\"MistralForCausalLM\"]}",
-           "[\"MistralForCausalLM\"] expected [\"LlamaForCausalLM\"] [\"GPT2LMHeadModel\"]");
+    refuse("{\"architectures\": [\"OPTForCausalLM\"]}",
+           "[\"OPTForCausalLM\"] expected [\"LlamaForCausalLM\"] [\"GPT2LMHeadModel\"]");
     refuse(LLAMA "\"architectures\": [\"GPT2LMHeadModel\"]}",
            "c.json:3: 'architectures' [\"GPT2LMHeadModel\"] expected [\"LlamaForCausalLM\"]");
     refuse(LLAMA "\"attention_dropout\": 0.1}", "c.json:3: 'attention_dropout' 0.1 expected 0");
@@ -498,6 +499,32 @@ static void test_refused_qwen2(void **state)
     refuse(QWEN2 "\"attention_bias\": true}", "c.json:3: 'attention_bias' key qwen2 family");
 }
 
+/* The shorter of window and positions limits a sequence, and is named. */
+static void test_window(void **state)
+{
+    static const struct {
+        const char *text, *key;
+        int64_t max_seq;
+    } row[] = {
+        {"{\"model_type\":\"mistral\"}", "sliding_window", 4096},
+        {"{\"model_type\":\"mistral\",\"sliding_window\":null}", "max_position_embeddings",
+         131072},
+        {"{\"model_type\":\"mistral\",\"max_position_embeddings\":9}",
+         "max_position_embeddings", 9},
+        {"{\"model_type\":\"gpt2\"}", "n_positions", 1024},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct model m;
+        struct err err;
+        assert_int_equal(parse(&m, row[i].text, &err), 0);
+        assert_int_equal(m.max_seq, row[i].max_seq);
+        assert_string_equal(model_max_seq_key(&m), row[i].key);
+        model_release(&m);
+    }
+}
+
 static void test_biases(void **state)
 {
     struct model m;
@@ -568,7 +595,7 @@ int main(void)
         cmocka_unit_test(test_refused_rope),   cmocka_unit_test(test_rope_against_transformers),
         cmocka_unit_test(test_gpt2),           cmocka_unit_test(test_refused_gpt2),
         cmocka_unit_test(test_biases),         cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_refused_qwen2),
+        cmocka_unit_test(test_refused_qwen2),  cmocka_unit_test(test_window),
     };
 
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

@@ -26,6 +26,7 @@ static void test_hugging_face(void **state)
     dump_case("llama_llama3", "all");
     dump_case("llama_yarn", "all");
     dump_case("llama_biases", "all");
+    dump_case("mistral", "all");
     dump_case("qwen2", "all");
     dump_case("lora_llama", "lora=3,alpha=5,targets=q_proj+v_proj+down_proj");
     dump_case("lora_gpt2", "lora=2");
