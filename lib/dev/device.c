@@ -190,6 +190,13 @@ void device_copy(struct device_queue *q, void *to, const void *from, int64_t byt
         q->device->op->copy(q->device, q->stream, to, from, bytes);
 }
 
+void device_copy_rows(struct device_queue *q, void *to, int64_t to_row, const void *from,
+                      int64_t from_row, int64_t bytes, int64_t rows)
+{
+    if (bytes > 0 && rows > 0 && !q->device->failed)
+        q->device->op->copy_rows(q->device, q->stream, to, to_row, from, from_row, bytes, rows);
+}
+
 void device_zero(struct device_queue *q, void *to, int64_t bytes)
 {
     if (bytes > 0 && !q->device->failed)

@@ -65,6 +65,9 @@ void device_event_close(struct device_event *e); /* NULL is fine */
 
 /* Between any two places of host and device; host memory that is not pinned blocks. */
 void device_copy(struct device_queue *q, void *to, const void *from, int64_t bytes);
+/* So many rows of `bytes`, to_row and from_row bytes apart; both of the device. */
+void device_copy_rows(struct device_queue *q, void *to, int64_t to_row, const void *from,
+                      int64_t from_row, int64_t bytes, int64_t rows);
 void device_zero(struct device_queue *q, void *to, int64_t bytes);
 void device_record(struct device_queue *q, struct device_event *e);
 void device_wait(struct device_queue *q, const struct device_event *e);

@@ -59,6 +59,14 @@ static void copy(struct device *d, void *stream, void *to, const void *from, int
     memcpy(to, from, (size_t)bytes);
 }
 
+static void copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
+                      const void *from, int64_t from_row, int64_t bytes, int64_t rows)
+{
+    (void)d, (void)stream;
+    for (int64_t i = 0; i < rows; i++)
+        memcpy((char *)to + i * to_row, (const char *)from + i * from_row, (size_t)bytes);
+}
+
 static void zero(struct device *d, void *stream, void *to, int64_t bytes)
 {
     (void)d, (void)stream;
@@ -96,6 +104,7 @@ static const struct device_kind_ops cpu = {
     .event_open = handle_open,
     .event_close = handle_close,
     .copy = copy,
+    .copy_rows = copy_rows,
     .zero = zero,
     .record = happened,
     .wait = happened,

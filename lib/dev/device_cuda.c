@@ -185,6 +185,15 @@ static void copy(struct device *d, void *stream, void *to, const void *from, int
           cudaMemcpyAsync(to, from, (size_t)bytes, cudaMemcpyDefault, stream));
 }
 
+static void copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
+                      const void *from, int64_t from_row, int64_t bytes, int64_t rows)
+{
+    here(d);
+    asked(d, "cudaMemcpy2DAsync",
+          cudaMemcpy2DAsync(to, (size_t)to_row, from, (size_t)from_row, (size_t)bytes,
+                            (size_t)rows, cudaMemcpyDeviceToDevice, stream));
+}
+
 static void zero(struct device *d, void *stream, void *to, int64_t bytes)
 {
     here(d);
@@ -280,6 +289,7 @@ static const struct device_kind_ops cuda = {
     .event_open = event_open,
     .event_close = event_close,
     .copy = copy,
+    .copy_rows = copy_rows,
     .zero = zero,
     .record = record,
     .wait = wait_event,

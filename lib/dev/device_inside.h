@@ -30,6 +30,8 @@ struct device_kind_ops {
     void (*event_close)(struct device *d, void *event);
 
     void (*copy)(struct device *d, void *stream, void *to, const void *from, int64_t bytes);
+    void (*copy_rows)(struct device *d, void *stream, void *to, int64_t to_row,
+                      const void *from, int64_t from_row, int64_t bytes, int64_t rows);
     void (*zero)(struct device *d, void *stream, void *to, int64_t bytes);
     void (*record)(struct device *d, void *stream, void *event);
     void (*wait)(struct device *d, void *stream, void *event);

@@ -24,6 +24,8 @@ enum model_role {
     MODEL_NORM_ATTENTION, /* of what MODEL_QKV reads */
     MODEL_NORM_FFN,       /* of what MODEL_FFN reads */
     MODEL_NORM_LAST,      /* of what MODEL_HEAD reads */
+    MODEL_NORM_Q,         /* of each head's queries, before they turn; or none */
+    MODEL_NORM_K,         /* of each head's keys */
     MODEL_EMBED,
     MODEL_POSITIONS /* a table of learned positions */
 };
@@ -32,6 +34,7 @@ enum model_role {
 enum model_size {
     SIZE_NONE,
     SIZE_HIDDEN,
+    SIZE_HEAD_DIM,
     SIZE_HEADS, /* heads * head_dim */
     SIZE_KV,    /* kv_heads * head_dim */
     SIZE_QKV,   /* all three: heads + 2 kv_heads */
@@ -97,7 +100,7 @@ struct model_family {
 };
 
 /* All families: each is model_family_NAME. */
-#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(gpt2)
+#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(qwen3) F(gpt2)
 
 #define MODEL_FAMILY_DECLARE(name) extern const struct model_family model_family_##name;
 MODEL_FAMILIES(MODEL_FAMILY_DECLARE)

@@ -56,6 +56,7 @@ static int64_t size_of(const struct model *m, enum model_size size)
     const int64_t sizes[] = {
         [SIZE_NONE] = 0,
         [SIZE_HIDDEN] = m->hidden,
+        [SIZE_HEAD_DIM] = m->head_dim,
         [SIZE_HEADS] = m->heads * m->head_dim,
         [SIZE_KV] = m->kv_heads * m->head_dim,
         [SIZE_QKV] = (m->heads + 2 * m->kv_heads) * m->head_dim,

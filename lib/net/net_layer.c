@@ -5,8 +5,9 @@
  *     x_mid = x + attention(rope(norm(x) Wqkv^T)) Wo^T
  *     out   = x_mid + f(norm(x_mid) Win^T) Wdown^T
  *
- * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions; each
- * product may have a bias and an adapter.  The backward ends where nothing before it trains.
+ * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions, and
+ * comes after norms of each head's queries and keys in families that have them; each product
+ * may have a bias and an adapter.  The backward ends where nothing before it trains.
  */
 #include "net/net_parts.h"
 
@@ -22,6 +23,67 @@ static void turn(const struct net *net, void *qkv, int back)
                     batch, net->rows / batch, m->heads + m->kv_heads, m->head_dim, back);
 }
 
+/* Where rows of queries, keys and values have the heads of one norm. */
+struct heads {
+    char *in_qkv;
+    int64_t heads, bytes, ld; /* their number; bytes of a row of them, of a whole row */
+};
+
+static struct heads heads_of(const struct net *net, int which, void *qkv)
+{
+    const struct model *m = net->model;
+    int64_t heads = which == NET_Q ? m->heads : m->kv_heads;
+    int64_t before = which == NET_Q ? 0 : net_act_bytes(net, m->heads * m->head_dim);
+
+    return (struct heads){(char *)qkv + before, heads, net_act_bytes(net, heads * m->head_dim),
+                          net_act_bytes(net, net->buffers->shape.stage[NET_QKV].ld)};
+}
+
+/* Queries and keys, each head by itself.  The buffer of attention's output is scratch: that is
+   computed after. */
+static void norm_heads(const struct net *net, const struct net_hand *hand,
+                       const struct net_layer_kept *kept, void *qkv)
+{
+    const struct model *m = net->model;
+    struct kern *k = net->options.kern;
+
+    for (int which = NET_Q; which <= NET_K; which++) {
+        struct heads s = heads_of(net, which, qkv);
+        int64_t w = hand->at->norm_w[which];
+
+        if (w < 0)
+            continue;
+        device_copy_rows(k->queue, kept->raw[which], s.bytes, s.in_qkv, s.ld, s.bytes,
+                         net->rows);
+        k->op->norm(k, kept->att, NULL, kept->norm[which].rstd, kept->raw[which],
+                    net_w(net, hand, w), NULL, net->rows * s.heads, m->head_dim,
+                    (float)m->norm_eps, 0);
+        device_copy_rows(k->queue, s.in_qkv, s.ld, kept->att, s.bytes, s.bytes, net->rows);
+    }
+}
+
+/* Attention's output and its gradient have had their last use: their buffers are scratch. */
+static void norm_heads_backward(const struct net *net, const struct net_hand *hand,
+                                const struct net_layer_kept *kept)
+{
+    const struct net_buffers *n = net->buffers;
+    struct kern *k = net->options.kern;
+
+    for (int which = NET_Q; which <= NET_K; which++) {
+        struct heads s = heads_of(net, which, n->dqkv);
+        int64_t w = hand->at->norm_w[which];
+
+        if (w < 0)
+            continue;
+        device_copy_rows(k->queue, n->datt, s.bytes, s.in_qkv, s.ld, s.bytes, net->rows);
+        device_zero(k->queue, kept->att, net->rows * s.bytes);
+        k->op->norm_backward(k, kept->att, net_grad(hand, w), NULL, n->datt, NULL,
+                             kept->norm[which].rstd, kept->raw[which], net_w(net, hand, w),
+                             net->rows * s.heads, net->model->head_dim);
+        device_copy_rows(k->queue, s.in_qkv, s.ld, kept->att, s.bytes, s.bytes, net->rows);
+    }
+}
+
 /* All that the backward needs: the forward up to what the activation reads. */
 static void keep(const struct net *net, int64_t layer, const struct net_hand *hand)
 {
@@ -32,6 +94,7 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
 
     net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
     net_stage_forward(net, NET_QKV, hand, n->h, NULL, qkv);
+    norm_heads(net, hand, k, qkv);
     turn(net, qkv, 0);
     table->op->attention(table, &n->heads, k->att, k->lse, k->qkv, n->scores);
     net_stage_forward(net, NET_OUT, hand, k->att, k->x, k->x_mid);
@@ -108,5 +171,8 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     table->op->attention_backward(table, &n->heads, n->dqkv, n->datt, k->att, k->lse, k->qkv,
                                   n->scores);
     turn(net, n->dqkv, 1);
+    norm_heads_backward(net, &hand, k);
+    if (stop == NET_NORM_HEADS)
+        return;
     normed_backward(net, NET_QKV, 0, &hand, &k->norm[0], k->x, n->dqkv);
 }

@@ -15,11 +15,12 @@ struct net_norm_kept {
    are computed again.  With recompute all but x is one layer's at a time. */
 struct net_layer_kept {
     void *x, *x_mid; /* (R,C) before attention, before the feed-forward */
-    struct net_norm_kept norm[2];
-    void *qkv;  /* (R,Q) queries and keys turned; (T,Q) where there is a window */
-    void *att;  /* (R, heads D) */
-    float *lse; /* (batch, heads, seq) */
-    void *ffn;  /* (R,F), of gate and up (R,2F) */
+    struct net_norm_kept norm[NET_NORMS];
+    void *raw[NET_NORMS]; /* (R, heads D), (R, kv_heads D): before norms of queries and keys */
+    void *qkv;            /* (R,Q) queries and keys turned; (T,Q) where there is a window */
+    void *att;            /* (R, heads D); scratch of the norms before and after its use */
+    float *lse;           /* (batch, heads, seq) */
+    void *ffn;            /* (R,F), of gate and up (R,2F) */
 };
 
 /* One layer, forward or back, with what it is handed: */

@@ -95,8 +95,7 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
 {
     const struct model *m = net->model;
     int64_t R = net->rows, HD = m->heads * m->head_dim;
-
-    return (struct net_layer_kept){
+    struct net_layer_kept k = {
         .x_mid = take(net, arena, R, m->hidden),
         .norm = {take_norm(net, arena, R), take_norm(net, arena, R)},
         .qkv = take_qkv(net, arena),
@@ -104,6 +103,16 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
         .lse = take_f32(arena, R * m->heads),
         .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
     };
+
+    for (int which = NET_Q; which <= NET_K; which++) {
+        int64_t heads = which == NET_Q ? m->heads : m->kv_heads;
+
+        if (net->buffers->shape.at[0].norm_w[which] < 0)
+            continue;
+        k.norm[which] = take_norm(net, arena, R * heads);
+        k.raw[which] = take(net, arena, R, heads * m->head_dim);
+    }
+    return k;
 }
 
 /*
@@ -232,8 +241,9 @@ struct net_bytes net_bytes(const struct model *model, const struct net_options *
     net_place_arrays(&net, &arena);
     const struct net_stage *s = net.buffers->shape.stage;
     int64_t widest = larger(model->hidden, larger(s[NET_QKV].ld, s[NET_FFN].ld));
+    int64_t normed = larger(model->hidden, model->head_dim);
     const struct net_bytes bytes = {
-        arena.used, kern_kind_work_bytes(options->kern->kind, net.rows, model->hidden, widest)};
+        arena.used, kern_kind_work_bytes(options->kern->kind, net.rows, normed, widest)};
     net_release_arrays(&net);
     return bytes;
 }

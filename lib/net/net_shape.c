@@ -57,7 +57,8 @@ static void norm_at(struct net_at *at, int which, const struct model *m, int64_t
 
     at->norm_w[which] = offset_of(model_find_module(m, layer, module, 0));
     at->norm_b[which] = offset_of(model_find_module(m, layer, module, 1));
-    assert(at->norm_w[which] >= 0 && (at->norm_b[which] >= 0) == (m->norm == MODEL_NORM_LAYER));
+    assert(at->norm_w[which] >= 0 ? (at->norm_b[which] >= 0) == (m->norm == MODEL_NORM_LAYER)
+                                  : which >= NET_Q);
 }
 
 /* Of layer `layer`, or of the head: layer = layers. */
@@ -68,8 +69,11 @@ static void tensors(struct net_shape *n, const struct model *m, int64_t layer)
 
     at->trained = m->unit[model_unit_of_visit(m, (int)layer + 1)].trained;
     norm_at(at, 0, m, layer, head ? MODEL_NORM_LAST : MODEL_NORM_ATTENTION);
-    if (!head)
+    if (!head) {
         norm_at(at, 1, m, layer, MODEL_NORM_FFN);
+        norm_at(at, NET_Q, m, layer, MODEL_NORM_Q);
+        norm_at(at, NET_K, m, layer, MODEL_NORM_K);
+    }
     for (int i = 0; i < n->lines; i++) {
         int module = n->line[i].module;
 
@@ -121,10 +125,11 @@ static int first_part(const struct net_shape *n, const struct net_at *at, int he
                                                          [NET_P_DOWN] = NET_DOWN};
 
     for (int p = 0; p < NET_PARTS; p++) {
-        int yes = p == NET_NORM_1   ? norm_trains(at, 0)
-                  : head            ? p == NET_P_QKV && stage_trains(n, at, NET_HEAD)
-                  : p == NET_NORM_2 ? norm_trains(at, 1)
-                                    : stage_trains(n, at, stage[p]);
+        int yes = p == NET_NORM_1       ? norm_trains(at, 0)
+                  : head                ? p == NET_P_QKV && stage_trains(n, at, NET_HEAD)
+                  : p == NET_NORM_2     ? norm_trains(at, 1)
+                  : p == NET_NORM_HEADS ? norm_trains(at, NET_Q) || norm_trains(at, NET_K)
+                                        : stage_trains(n, at, stage[p]);
         if (yes)
             return p;
     }

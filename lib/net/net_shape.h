@@ -65,10 +65,14 @@ struct net_line {
 struct net_line_at {
     int64_t w, bias, a, b;
 };
+/* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys; the last two
+   may be absent. */
+enum { NET_NORMS = 4, NET_Q = 2, NET_K = 3 };
 /* What of a layer can train, in the order of its forward; a head has a norm and one line. */
 enum net_part {
     NET_NORM_1,
     NET_P_QKV,
+    NET_NORM_HEADS,
     NET_P_OUT,
     NET_NORM_2,
     NET_P_FFN,
@@ -76,7 +80,7 @@ enum net_part {
     NET_PARTS
 };
 struct net_at {
-    int64_t norm_w[2], norm_b[2];
+    int64_t norm_w[NET_NORMS], norm_b[NET_NORMS];
     struct net_line_at line[NET_LINES_MAX];
     int64_t trained; /* elements in front of the unit that train */
     int stop; /* the net_part where the backward ends; -1: it gives its input's gradient */

@@ -78,6 +78,42 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     return cudaSuccess;
 }
 
+struct copying_rows {
+    char *to;
+    const char *from;
+    size_t to_row, from_row, bytes, rows;
+};
+
+static void copy_rows(void *arg)
+{
+    const struct copying_rows *c = arg;
+
+    for (size_t i = 0; i < c->rows; i++)
+        memcpy(c->to + i * c->to_row, c->from + i * c->from_row, c->bytes);
+}
+
+/* Within a device. */
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_row, const void *from, size_t from_row,
+                              size_t bytes, size_t rows, enum cudaMemcpyKind kind,
+                              cudaStream_t stream)
+{
+    const struct copying_rows c = {to, from, to_row, from_row, bytes, rows};
+    cudaError_t rc = emulated_said(emulated_capture_may("cudaMemcpy2DAsync", stream));
+
+    if (rc == cudaSuccess)
+        rc = emulated_said(emulated_default_may(stream));
+    if (rc == cudaSuccess &&
+        (kind != cudaMemcpyDeviceToDevice || to_row < bytes || from_row < bytes))
+        rc = emulated_said(cudaErrorInvalidValue);
+    if (rc == cudaSuccess)
+        rc = emulated_begin("cudaMemcpy2DAsync", NULL);
+    if (rc != cudaSuccess)
+        return rc;
+    emulated_do(stream, copy_rows, &c, sizeof c);
+    emulated_end();
+    return cudaSuccess;
+}
+
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind)
 {
     cudaError_t rc = emulated_said(emulated_capture_may("cudaMemcpy", NULL));

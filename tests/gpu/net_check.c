@@ -312,6 +312,11 @@ static void check(const char *device, const char *name, const char *config, cons
 static const char llama[] = LLAMA "\"tie_word_embeddings\":false}";
 static const char tied[] =
     LLAMA "\"tie_word_embeddings\":true,\"attention_bias\":true,\"mlp_bias\":true}";
+static const char qwen3[] =
+    "{\"model_type\":\"qwen3\"," SIZES "\"hidden_size\":64,\"intermediate_size\":96,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"head_dim\":24,"
+    "\"max_position_embeddings\":64,\"tie_word_embeddings\":true}";
 static const char gpt2[] = "{\"model_type\":\"gpt2\"," SIZES
                            "\"n_embd\":64,\"n_layer\":2,\"n_head\":4,\"n_positions\":64}";
 
@@ -328,11 +333,13 @@ int main(int argc, char **argv)
 
         check(argv[1], "llama", llama, "all", type, 0);
         check(argv[1], "gpt2", gpt2, "all", type, 1);
+        check(argv[1], "qwen3", qwen3, "all", type, 1);
         if (quick)
             continue;
         check(argv[1], "llama", llama, "train=*.1.self_attn.v_proj*", type, 0);
         check(argv[1], "llama", llama, "lora=3", type, 1);
         check(argv[1], "llama with biases", tied, "all", type, 0);
+        check(argv[1], "qwen3", qwen3, "train=*.1.self_attn.q_norm*", type, 0);
         check(argv[1], "gpt2", gpt2, "lora=3", type, 0);
         check(argv[1], "gpt2", gpt2, "freeze=*.h.0.*", type, 0);
     }

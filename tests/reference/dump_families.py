@@ -23,6 +23,8 @@ MODELS = {
     # the window is as long as the sequence
     "mistral": ("Mistral", dict(tie_word_embeddings=False, head_dim=6, num_hidden_layers=1,
                                 sliding_window=net_dump.SEQ)),
+    # heads that are wider than hidden / heads
+    "qwen3": ("Qwen3", dict(tie_word_embeddings=False, head_dim=10, num_hidden_layers=1)),
 }
 
 

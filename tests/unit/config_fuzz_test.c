@@ -71,6 +71,7 @@ int main(int argc, char **argv)
     fuzz_add_file(&t, "examples/models/gpt2-124m.json");
     fuzz_add_file(&t, "tests/data/mistral.json");
     fuzz_add_file(&t, "tests/data/qwen2.json");
+    fuzz_add_file(&t, "tests/data/qwen3.json");
     for (size_t i = 0; i < sizeof rope / sizeof *rope; i++)
         fuzz_add(&t, rope[i], strlen(rope[i]));
     return fuzz_main(&t, argc, argv);

@@ -29,7 +29,8 @@ static void refuse(const char *text, const char *words)
     assert_words(err.text, words);
 }
 
-/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Qwen2.5 0.5B and Mistral 7B as their authors publish them. */
+/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Qwen2.5 0.5B, Mistral 7B and Qwen3 0.6B as their
+   authors publish them. */
 static void test_published(void **state)
 {
     static const struct {
@@ -51,6 +52,10 @@ static void test_published(void **state)
          "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
          494032768},
         {"{\"model_type\":\"mistral\"}", 7241732096},
+        {"{\"model_type\":\"qwen3\",\"hidden_size\":1024,\"intermediate_size\":3072,"
+         "\"num_hidden_layers\":28,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+         "\"tie_word_embeddings\":true}",
+         596049920},
     };
 
     (void)state;
@@ -59,6 +64,43 @@ static void test_published(void **state)
         struct err err;
         assert_int_equal(parse(&m, known[i].text, &err), 0);
         assert_int_equal(m.params, known[i].params);
+        model_release(&m);
+    }
+}
+
+#define NAME_OF(name) #name,
+static const char *const families[] = {MODEL_FAMILIES(NAME_OF)};
+
+/* What the network and the readers rely on in each family's table. */
+static void test_tables(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        int count[MODEL_POSITIONS + 1] = {0};
+        char text[64], a[32], b[32];
+        struct model m;
+        struct err err;
+
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", families[f]);
+        assert_int_equal(parse(&m, text, &err), 0);
+        assert_string_equal(m.family->name, families[f]);
+        for (const struct model_module *p = m.family->modules; p->name; p++) {
+            int once = p->role == MODEL_EMBED || p->role == MODEL_POSITIONS ||
+                       p->role == MODEL_HEAD || p->role == MODEL_NORM_LAST;
+
+            count[p->role]++;
+            assert_int_equal(strchr(p->name, '%') == NULL, once);
+        }
+        for (int role = MODEL_QKV; role <= MODEL_DOWN; role++)
+            assert_true(count[role] > 0);
+        for (int role = MODEL_HEAD; role <= MODEL_NORM_LAST; role++)
+            assert_int_equal(count[role], 1);
+        assert_true(count[MODEL_EMBED] == 1 && count[MODEL_NORM_Q] == count[MODEL_NORM_K]);
+        assert_int_equal(count[MODEL_POSITIONS], m.family->rope_theta == 0);
+        assert_int_equal(model_width(&m, MODEL_QKV), (m.heads + 2 * m.kv_heads) * m.head_dim);
+        assert_int_equal(model_width(&m, MODEL_FFN),
+                         (m.ffn_type == MODEL_FFN_SWIGLU ? 2 : 1) * m.ffn);
+        assert_null(model_difference(&m, &m, a, b));
         model_release(&m);
     }
 }
@@ -595,7 +637,8 @@ int main(void)
         cmocka_unit_test(test_refused_rope),   cmocka_unit_test(test_rope_against_transformers),
         cmocka_unit_test(test_gpt2),           cmocka_unit_test(test_refused_gpt2),
         cmocka_unit_test(test_biases),         cmocka_unit_test(test_examples),
-        cmocka_unit_test(test_refused_qwen2),  cmocka_unit_test(test_window),
+        cmocka_unit_test(test_tables),         cmocka_unit_test(test_refused_qwen2),
+        cmocka_unit_test(test_window),
     };
 
     return cmocka_run_group_tests_name("model", tests, NULL, NULL);

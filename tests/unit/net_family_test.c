@@ -28,6 +28,7 @@ static void test_hugging_face(void **state)
     dump_case("llama_biases", "all");
     dump_case("mistral", "all");
     dump_case("qwen2", "all");
+    dump_case("qwen3", "all");
     dump_case("lora_llama", "lora=3,alpha=5,targets=q_proj+v_proj+down_proj");
     dump_case("lora_gpt2", "lora=2");
 }
@@ -42,6 +43,13 @@ static void test_hugging_face(void **state)
     "\"num_key_value_heads\":2,\"head_dim\":6,\"rope_theta\":100.0,"
 #define ROPE(type) LLAMA "\"rope_scaling\":{\"rope_type\":" type "}}"
 
+#define QWEN3                                                                                  \
+    "{\"model_type\":\"qwen3\",\"vocab_size\":7,\"hidden_size\":6,\"intermediate_size\":5,"    \
+    "\"num_hidden_layers\":2,\"max_position_embeddings\":8,\"num_attention_heads\":4,"         \
+    "\"num_key_value_heads\":2,\"head_dim\":6,\"rope_theta\":100.0,"
+
+static const char QWEN3_PLAIN[] = QWEN3 "\"tie_word_embeddings\":false}",
+                  QWEN3_BIASES[] = QWEN3 "\"attention_bias\":true}";
 static const char GPT2_TIED[] = GPT2 "\"n_head\":3}",
                   GPT2_UNTIED[] = GPT2 "\"n_head\":1,\"tie_word_embeddings\":false,"
                                        "\"activation_function\":\"gelu\"}",
@@ -66,6 +74,7 @@ static void test_central_differences(void **state)
     slope_case(GPT2_TIED, "all");
     slope_case(GPT2_UNTIED, "all");
     slope_case(LLAMA_BIASES, "all");
+    slope_case(QWEN3_BIASES, "all");
     slope_case(ROPE("\"linear\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"dynamic\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"llama3\",\"factor\":3.0,\"low_freq_factor\":0.2,"
@@ -82,6 +91,7 @@ static void test_adapters(void **state)
     slope_case(LLAMA_PLAIN, LORA);
     slope_case(LLAMA_BIASES, SOME);
     slope_case(LLAMA_PLAIN, "lora=1,targets=down_proj");
+    slope_case(QWEN3_BIASES, SOME);
 }
 
 /* ---- frozen parts ---- */
@@ -166,11 +176,18 @@ static void test_frozen(void **state)
                                         "train=*.1.mlp.up_proj*",
                                         "train=*.1.mlp.down_proj*",
                                         "train=*.0.input_layernorm*,*.1.mlp.gate*"};
+    static const char *const qwen3[] = {
+        "train=*.1.self_attn.q_norm*", "train=*.0.self_attn.k_norm*", "freeze=*_norm*",
+        "train=*.1.self_attn.o_proj*", "train=*.1.self_attn.k_proj*"};
 
     (void)state;
     for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++) {
         frozen_case(GPT2_TIED, gpt2[i], i % 2);
         frozen_case(GPT2_UNTIED, gpt2[i], i % 2 == 0);
+    }
+    for (size_t i = 0; i < sizeof qwen3 / sizeof *qwen3; i++) {
+        frozen_case(QWEN3_PLAIN, qwen3[i], i % 2);
+        frozen_case(QWEN3_BIASES, qwen3[i], i % 2 == 0);
     }
     for (size_t i = 0; i < sizeof llama / sizeof *llama; i++) {
         frozen_case(LLAMA_PLAIN, llama[i], i % 2);
@@ -319,10 +336,11 @@ static void planned_case(const char *text, const char *train)
 
 static void test_planned_bytes(void **state)
 {
-    static const char *const text[] = {GPT2_TIED, GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES};
+    static const char *const text[] = {GPT2_TIED, GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES,
+                                       QWEN3_PLAIN};
 
     (void)state;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         planned_case(text[i], "all");
         planned_case(text[i], "lora=3");
         planned_case(text[i], "lora=40");
@@ -421,6 +439,7 @@ static void test_windows(void **state)
     (void)state;
     window_case(GPT2_TIED, "all");
     window_case(LLAMA_PLAIN, "all");
+    window_case(QWEN3_PLAIN, "all");
     window_case(LLAMA_BIASES, LORA);
 }
 
@@ -429,6 +448,7 @@ static void test_prompt(void **state)
     (void)state;
     prompt_case(GPT2_TIED, "all", DTYPE_F32);
     prompt_case(LLAMA_PLAIN, "all", DTYPE_F32);
+    prompt_case(QWEN3_PLAIN, "all", DTYPE_BF16);
     prompt_case(LLAMA_BIASES, SOME, DTYPE_F32);
     prompt_case(GPT2_UNTIED, LORA, DTYPE_BF16);
 }

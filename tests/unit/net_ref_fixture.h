@@ -106,6 +106,20 @@ static inline void ref_turn(const struct ref *r, double *qkv, int64_t ld)
     mem_free(freq);
 }
 
+/* Each head of rows by itself, where the family has that norm. */
+static inline void ref_norm_heads(const struct ref *r, int64_t layer, enum model_role role,
+                                  double *x, int64_t ld, int64_t heads)
+{
+    const struct model *m = r->model;
+    const double *w = ref_values(r, model_find_module(m, layer, model_module(m, role), 0));
+
+    for (int64_t i = 0; w && i < r->rows * heads; i++) {
+        double *head = x + i / heads * ld + i % heads * m->head_dim;
+
+        kern_ref_rmsnorm(head, head, w, 1, m->head_dim, m->norm_eps);
+    }
+}
+
 static inline void ref_attention(const struct ref *r, int64_t layer, double *x)
 {
     const struct model *m = r->model;
@@ -115,6 +129,8 @@ static inline void ref_attention(const struct ref *r, int64_t layer, double *x)
 
     ref_norm(r, layer, MODEL_NORM_ATTENTION, x, h);
     ref_project(r, layer, MODEL_QKV, h, qkv);
+    ref_norm_heads(r, layer, MODEL_NORM_Q, qkv, ld, m->heads);
+    ref_norm_heads(r, layer, MODEL_NORM_K, qkv + m->heads * D, ld, m->kv_heads);
     if (!m->positions)
         ref_turn(r, qkv, ld);
     kern_ref_attention(out, qkv, r->batch, r->seq, m->heads, m->kv_heads, D);

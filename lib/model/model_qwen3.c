@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The dense models of the Qwen3 family: transformers' Qwen3Config and Qwen3ForCausalLM.
+   Llama's network with norms of each head's queries and keys. */
+#include "model/model.h"
+
+static const struct model_key keys[] = {
+    {"vocab_size", KEY_INT, MODEL_AT(vocab), 151936},
+    {"hidden_size", KEY_INT, MODEL_AT(hidden), 4096},
+    {"intermediate_size", KEY_INT, MODEL_AT(ffn), 22016},
+    {"num_hidden_layers", KEY_INT, MODEL_AT(layers), 32},
+    {"num_attention_heads", KEY_INT, MODEL_AT(heads), 32},
+    {"num_key_value_heads", KEY_INT_OR_NULL, MODEL_AT(kv_heads), 32},
+    {"head_dim", KEY_INT, MODEL_AT(head_dim), 128},
+    {"max_position_embeddings", KEY_INT, MODEL_AT(max_seq), 32768},
+    {"hidden_act", KEY_ACTIVATION, 0, 0},
+    {"tie_word_embeddings", KEY_BOOL, MODEL_AT(tied), 0},
+    {"attention_bias", KEY_BOOL, MODEL_AT(attention_bias), 0},
+    {"rms_norm_eps", KEY_POSITIVE, MODEL_AT(norm_eps), 1e-6},
+    {"attention_dropout", KEY_FIXED, 0, 0},
+    {"layer_types", KEY_FULL, 0, 0},
+    {"use_sliding_window", KEY_FIXED, 0, 0},
+    {"max_window_layers", KEY_IGNORED, 0, 0}, /* of a sliding window, like the next */
+    {"sliding_window", KEY_IGNORED, 0, 0},
+    {0},
+};
+
+static const struct model_module modules[] = {
+    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {"model.layers.%.self_attn.q_proj", MODEL_QKV, SIZE_HEADS, SIZE_HIDDEN, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.k_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.v_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_IF_ATTENTION},
+    {"model.layers.%.self_attn.q_norm", MODEL_NORM_Q, SIZE_HEAD_DIM, 0, BIAS_NONE},
+    {"model.layers.%.self_attn.k_norm", MODEL_NORM_K, SIZE_HEAD_DIM, 0, BIAS_NONE},
+    {"model.layers.%.mlp.gate_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_NONE},
+    {"model.layers.%.mlp.up_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_NONE},
+    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_NONE},
+    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE},
+    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE},
+    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE},
+    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {0},
+};
+
+static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}, {0}};
+
+const struct model_family model_family_qwen3 = {
+    .name = "qwen3",
+    .architecture = "Qwen3ForCausalLM",
+    .keys = keys,
+    .modules = modules,
+    .activations = activations,
+    .norm = MODEL_NORM_RMS,
+    .rope_theta = 10000,
+};
