@@ -29,8 +29,8 @@ static void refuse(const char *text, const char *words)
     assert_words(err.text, words);
 }
 
-/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Qwen2.5 0.5B, Mistral 7B and Qwen3 0.6B as their
-   authors publish them. */
+/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Mistral 7B
+   and Qwen3 0.6B as their authors publish them. */
 static void test_published(void **state)
 {
     static const struct {
@@ -47,6 +47,19 @@ static void test_published(void **state)
         {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"intermediate_size\":14336,"
          "\"num_key_value_heads\":8}",
          8030261248},
+        {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"hidden_size\":2048,"
+         "\"intermediate_size\":8192,\"num_hidden_layers\":16,\"num_key_value_heads\":8,"
+         "\"head_dim\":64,\"tie_word_embeddings\":true,\"pretraining_tp\":1,"
+         "\"max_position_embeddings\":131072,\"rope_theta\":500000.0,\"rope_scaling\":{"
+         "\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,"
+         "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}}",
+         1235814400},
+        {"{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
+         "\"vocab_size\":49152,\"hidden_size\":576,\"intermediate_size\":1536,"
+         "\"num_hidden_layers\":30,\"num_attention_heads\":9,\"num_key_value_heads\":3,"
+         "\"tie_word_embeddings\":true,\"is_llama_config\":true,\"rope_interleaved\":false,"
+         "\"rope_theta\":100000,\"rope_scaling\":null,\"transformers.js_config\":{}}",
+         134515008},
         {"{\"model_type\":\"qwen2\",\"hidden_size\":896,\"intermediate_size\":4864,"
          "\"num_hidden_layers\":24,\"num_attention_heads\":14,\"num_key_value_heads\":2,"
          "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
