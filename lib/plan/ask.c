@@ -266,17 +266,19 @@ static void print_plan(const struct plan_search *s, struct model *model, int jso
     plan_release(&plan);
 }
 
-static void print_timeline(const struct plan_search *s, const struct plan_ask *ask, FILE *out)
+static int print_timeline(const struct plan_search *s, const struct plan_ask *ask, FILE *out,
+                          struct err *err)
 {
     struct plan_timeline t;
+    int rc = 0;
 
-    if (s->best < 0)
-        return;
     plan_timeline_of(s, &t);
-    (ask->json  ? plan_timeline_print_json
-     : ask->svg ? plan_timeline_draw
-                : plan_timeline_print)(s, &t, out);
+    if (ask->svg)
+        rc = plan_timeline_draw(s, &t, out, err);
+    else
+        (ask->json ? plan_timeline_print_json : plan_timeline_print)(s, &t, out);
     plan_timeline_release(&t);
+    return rc;
 }
 
 static void print_answer(const struct plan_search *s, const struct plan_advice *advice,
@@ -299,11 +301,9 @@ static void print_answer(const struct plan_search *s, const struct plan_advice *
         plan_why(s, &why);
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
         return;
-    case PLAN_ASK_SCALE: /* searches for itself */
-    case PLAN_ASK_STEPS: /* may fail */
-        return;
-    case PLAN_ASK_TIMELINE:
-        print_timeline(s, ask, out);
+    case PLAN_ASK_SCALE:    /* searches for itself */
+    case PLAN_ASK_TIMELINE: /* may fail */
+    case PLAN_ASK_STEPS:
         return;
     case PLAN_ASK_EMIT:
         if (s->best >= 0)
@@ -380,6 +380,8 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
         plan_fit_refuse(s, &advice, err);
     }
     print_answer(s, &advice, model, ask, out);
+    if (*found && ask->what == PLAN_ASK_TIMELINE)
+        return print_timeline(s, ask, out, err);
     return *found && ask->what == PLAN_ASK_STEPS ? plan_rows_print(s, ask->json, out, err) : 0;
 }
 

@@ -260,26 +260,9 @@ struct asked { /* a plan, as it is priced */
 
 static void ask(struct asked *a, const struct plan *p, enum device_kind device)
 {
-    struct plan_case *c = &a->at;
-
     make_fabric(p, &a->topo);
-    plan_case_init(c, &a->topo, &p->model);
-    c->trainable = p->trainable;
-    c->micro_batch = p->micro_batch;
-    c->accum = p->accum;
-    c->seq = p->seq;
-    c->param_type = p->param_type;
-    c->wire_type = p->wire_type;
-    c->grad_type = p->grad_type;
-    c->compute_type = p->compute_type;
-    c->slow_params = p->slow_params;
-    c->slow_grads = p->slow_grads;
-    c->prefetch = p->prefetch;
-    c->buckets = p->buckets;
-    c->keep = p->keep;
-    c->recompute = p->recompute;
-    c->chunk_bytes = p->chunk_bytes;
-    c->device = device;
+    plan_case_of(p, &a->topo, &a->at);
+    a->at.device = device;
     plan_tally_init(&a->tally, &a->topo, &p->model, p->trainable, p->keep);
 }
 

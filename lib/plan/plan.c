@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "topo/topo_print.h"
 
 static const struct {
     const char *alias, *triple;
@@ -140,6 +141,31 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
     p->host = mem_new((size_t)g, sizeof *p->host);
     for (int k = 0; k < g; k++)
         p->host[k] = mem_dup(c->topo->host && c->topo->host[k] ? c->topo->host[k] : "");
+    size_t bytes;
+    FILE *f = mem_stream(&p->fabric, &bytes);
+    topo_print_yaml(c->topo, f);
+    fclose(f);
+}
+
+void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_case *out)
+{
+    plan_case_init(out, topo, &p->model);
+    out->trainable = p->trainable;
+    out->micro_batch = p->micro_batch;
+    out->accum = p->accum;
+    out->seq = p->seq;
+    out->param_type = p->param_type;
+    out->wire_type = p->wire_type;
+    out->grad_type = p->grad_type;
+    out->compute_type = p->compute_type;
+    out->slow_params = p->slow_params;
+    out->slow_grads = p->slow_grads;
+    out->prefetch = p->prefetch;
+    out->buckets = p->buckets;
+    out->keep = p->keep;
+    out->recompute = p->recompute;
+    out->chunk_bytes = p->chunk_bytes;
+    out->device = p->device;
 }
 
 void plan_release(struct plan *p)
@@ -147,6 +173,7 @@ void plan_release(struct plan *p)
     for (int k = 0; p->host && k < p->groups.count; k++)
         mem_free(p->host[k]);
     mem_free(p->host);
+    mem_free(p->fabric);
     groups_release(&p->groups);
     model_release(&p->model);
     *p = (struct plan){0};

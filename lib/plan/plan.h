@@ -89,6 +89,7 @@ struct plan {
     char
         rates_of[PLAN_RATES_OF]; /* "cpu f32": of which it is, where not of the plan's; or "" */
     struct plan_checkpoint checkpoint; /* 0 where that is not told */
+    char *fabric; /* owned: the topology that it was priced on, as text; NULL: unknown */
 };
 
 /* Fills p from the best of a search; *model is moved into the plan, and empty afterwards. */
@@ -99,6 +100,10 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 void plan_print(const struct plan *p, FILE *out);
 void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same keys */
 void plan_release(struct plan *p);
+/* The fabric that the plan was priced on; ERR_ABSENT where that is unknown. */
+int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
+/* The plan's settings, to be priced on a fabric of its groups. */
+void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_case *out);
 /* Memory under each strategy, in the order of the list, were it run on that device: all else is
    the plan's. */
 void plan_memory_on(const struct plan *p, enum device_kind device,

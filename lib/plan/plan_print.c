@@ -94,6 +94,17 @@ static void put_literal(FILE *f, const char *indent, const char *text)
     }
 }
 
+static void put_text(FILE *f, const char *key, const char *indent, const char *text)
+{
+    fprintf(f, "%s: ", key);
+    if (is_literal(text)) {
+        put_literal(f, indent, text);
+        return;
+    }
+    yaml_put_text(f, text);
+    putc('\n', f);
+}
+
 static void put_model(FILE *f, const struct model *m)
 {
     fputs("model:\n", f);
@@ -106,13 +117,7 @@ static void put_model(FILE *f, const struct model *m)
         yaml_put_text(f, m->partial);
         putc('\n', f);
     }
-    fputs("  config: ", f);
-    if (is_literal(m->config)) {
-        put_literal(f, "    ", m->config);
-        return;
-    }
-    yaml_put_text(f, m->config);
-    putc('\n', f);
+    put_text(f, "  config", "    ", m->config);
 }
 
 void plan_print(const struct plan *p, FILE *out)
@@ -142,6 +147,8 @@ void plan_print(const struct plan *p, FILE *out)
     put_predicted(out, p);
     if (p->group_level >= 0)
         fprintf(out, "group_level: %d\n", p->group_level);
+    if (p->fabric)
+        put_text(out, "fabric", "  ", p->fabric);
     put_groups(out, p);
     put_model(out, &p->model);
 }
@@ -229,6 +236,7 @@ void plan_print_json(const struct plan *p, FILE *out)
     plan_put_checkpoint(&j, &p->checkpoint);
     jout_close(&j, '}');
     plan_put_level(&j, p->group_level);
+    jout_text(&j, "fabric", p->fabric);
     json_groups(&j, p);
     jout_open(&j, "model", '{');
     if (p->model.config) {

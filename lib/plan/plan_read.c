@@ -44,7 +44,7 @@ struct doc {
     struct doc_types types;
     char *prefetch, *buckets, *keep, *recompute, *chunk_bytes, *device;
     struct doc_predicted predicted;
-    char *group_level;
+    char *group_level, *fabric;
     struct doc_group *groups;
     unsigned groups_count;
     struct doc_model model;
@@ -122,6 +122,8 @@ static const cyaml_schema_field_t doc_fields[] = {
     CYAML_FIELD_MAPPING("predicted", CYAML_FLAG_DEFAULT, struct doc, predicted,
                         predicted_fields),
     MAYBE("group_level", struct doc, group_level),
+    CYAML_FIELD_STRING_PTR("fabric", CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct doc,
+                           fabric, 0, YAML_BYTES_MAX),
     CYAML_FIELD_SEQUENCE("groups", CYAML_FLAG_POINTER, struct doc, groups, &group_schema, 1,
                          GROUPS_RANKS_MAX),
     CYAML_FIELD_MAPPING("model", CYAML_FLAG_DEFAULT, struct doc, model, model_fields),
@@ -330,6 +332,37 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
     return yaml_i64(y, "trainable", doc->trainable, 1, p->model.params, &p->trainable, err);
 }
 
+int plan_fabric(const struct plan *p, struct topo *out, struct err *err)
+{
+    struct yaml y;
+
+    if (!p->fabric)
+        return err_set(err, ERR_ABSENT, "the plan does not carry its fabric");
+    yaml_take(&y, "fabric", mem_dup(p->fabric), (int64_t)strlen(p->fabric));
+    int rc = topo_parse_yaml(out, &y, err);
+    yaml_release(&y);
+    return rc;
+}
+
+/* A topology of the plan's groups. */
+static int take_fabric(struct plan *p, const struct yaml *y, const struct doc *doc,
+                       struct err *err)
+{
+    struct topo t = {0};
+    struct err why;
+
+    if (!doc->fabric)
+        return 0;
+    p->fabric = mem_dup(doc->fabric);
+    if (plan_fabric(p, &t, &why))
+        return yaml_fail(y, "fabric", err, "is wrong: %s", why.text);
+    int same = groups_equal(&t.groups, &p->groups);
+    topo_release(&t);
+    if (!same)
+        return yaml_fail(y, "fabric", err, "has other groups than the plan");
+    return 0;
+}
+
 static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
 {
     struct plan new = {.buckets = PLAN_BUCKETS,
@@ -342,7 +375,8 @@ static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
     int rc = take_words(&new, y, doc, err) || take_numbers(&new, y, doc, err) ||
              take_predicted(&new.price, &new.checkpoint, y, &doc->predicted, err) ||
              take_rates(&new, y, doc->predicted.rates_of, err) ||
-             take_groups(&new, y, doc, err) || take_model(&new, y, doc, err);
+             take_groups(&new, y, doc, err) || take_fabric(&new, y, doc, err) ||
+             take_model(&new, y, doc, err);
     yaml_drop(&schema, doc);
     if (rc) {
         plan_release(&new);

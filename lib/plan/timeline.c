@@ -28,8 +28,8 @@ struct walk {
     struct plan_timeline *out;
     int keep_pieces;
     double now, agree_s;
-    double lost[PLAN_TIERS];         /* of the computing where a tier is at its full rate */
-    double micro_s[PLAN_MICROS + 1]; /* when its first use was there */
+    double lost[PLAN_TIERS]; /* of the computing where a tier is at its full rate */
+    double *micro_s;         /* [micros + 1] when its first use was there; owned */
 };
 
 /* The lanes' rows, from the norm on and round. */
@@ -49,12 +49,16 @@ static void make_lanes(struct walk *w)
     }
 }
 
-static void walk_init(struct walk *w)
+/* given: rows of all micro-steps, or NULL. */
+static void walk_init(struct walk *w, const struct step *given)
 {
     int spans = w->bill->tally->spans, accum = w->bill->at->accum;
 
-    w->out->micros = accum < PLAN_MICROS ? accum : PLAN_MICROS;
-    plan_rows_init(&w->rows, w->bill, w->out->micros);
+    w->out->micros = accum < PLAN_MICROS || given ? accum : PLAN_MICROS;
+    if (given)
+        w->rows.step = *given;
+    else
+        plan_rows_init(&w->rows, w->bill, w->out->micros);
     make_lanes(w);
     w->ended = mem_new((size_t)w->rows.step.rows, sizeof *w->ended);
     w->flow = mem_new((size_t)spans * STEP_COMPUTE, sizeof *w->flow);
@@ -62,18 +66,21 @@ static void walk_init(struct walk *w)
         for (int k = 0; k < STEP_COMPUTE; k++)
             plan_traffic_of(w->bill, i, (enum step_lane)k, &w->flow[i * STEP_COMPUTE + k]);
     if (w->keep_pieces)
-        w->out->piece = mem_new((size_t)w->rows.step.rows, sizeof *w->out->piece);
-    for (int i = 0; i <= PLAN_MICROS; i++)
+        w->out->piece = mem_new((size_t)w->rows.step.rows + STEP_LANES, sizeof *w->out->piece);
+    w->micro_s = mem_new((size_t)w->out->micros + 1, sizeof *w->micro_s);
+    for (int i = 0; i <= w->out->micros; i++)
         w->micro_s[i] = -1;
 }
 
-static void walk_release(struct walk *w)
+static void walk_release(struct walk *w, const struct step *given)
 {
     for (int k = 0; k < STEP_LANES; k++)
         mem_free(w->lane[k].row);
     mem_free(w->flow);
     mem_free(w->ended);
-    plan_rows_release(&w->rows);
+    mem_free(w->micro_s);
+    if (!given)
+        plan_rows_release(&w->rows);
 }
 
 /* The row that a lane has at hand, or is to begin. */
@@ -296,12 +303,13 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
 }
 
-static void run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
+static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
+                struct plan_timeline *out)
 {
     struct walk w = {.bill = b, .out = out, .keep_pieces = keep_pieces, .agree_s = agree_s(b)};
 
     plan_timeline_least(b, out);
-    walk_init(&w);
+    walk_init(&w, given);
     for (int tier = 0; tier < PLAN_TIERS; tier++)
         w.lost[tier] = lost_of(b, tier);
     do
@@ -311,17 +319,77 @@ static void run(struct plan_bill *b, int keep_pieces, struct plan_timeline *out)
         assert(w.lane[k].done == w.lane[k].rows);
     out->walked_s = w.now;
     out->step_s = out->walked_s + unwalked_s(&w);
-    walk_release(&w);
+    walk_release(&w, given);
 }
 
 void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out)
 {
-    run(b, 0, out);
+    run(b, 0, NULL, out);
 }
 
-void plan_timeline_keep(struct plan_bill *b, struct plan_timeline *out)
+/* With each piece, of a case whose price is known. */
+static void keep(const struct plan_case *c, const struct plan_price *price,
+                 const struct step *given, struct plan_timeline *out)
 {
-    run(b, 1, out);
+    struct plan_tally t;
+    struct plan_bill b = {
+        .at = c, .tally = &t, .strategy = price->strategy, .algo = price->algo};
+
+    plan_tally_init(&t, c->topo, c->model, c->trainable, c->keep);
+    struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
+    plan_works_of(&b, work);
+    b.work = work;
+    run(&b, 1, given, out);
+    mem_free(work);
+    plan_tally_release(&t);
+}
+
+void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out)
+{
+    keep(&s->at, &s->list[s->best], NULL, out);
+}
+
+/*
+ * From the update on, which the walk begins with, to the first forward on: what comes before it
+ * goes to the end, a piece that reaches across is two.
+ *
+ *     syncs    [s0 s1|s2 ]                   [s2 ]    [s0 s1|
+ *     compute  [u]   |F0 F1 B1 B0 |    ->    |F0 F1 B1 B0 [u]
+ */
+static void turn(struct plan_timeline *t)
+{
+    double from_s = 0, hole_s = t->step_s - t->walked_s;
+    int pieces = t->pieces;
+
+    for (int i = 0; i < pieces; i++)
+        if (t->piece[i].kind == STEP_UPDATE)
+            from_s = fmax(from_s, t->piece[i].end_s);
+    for (int i = 0; i < pieces; i++) {
+        struct plan_piece *p = &t->piece[i];
+        int first = p->start_s < from_s;
+        double end_s = p->end_s;
+        if (first && end_s > from_s) { /* its second part, where the step begins */
+            t->piece[t->pieces] = *p;
+            t->piece[t->pieces].start_s = 0;
+            t->piece[t->pieces++].end_s = end_s - from_s;
+            end_s = from_s;
+        }
+        double more_s = first ? t->step_s : p->micro < t->micros - 1 ? 0 : hole_s;
+        p->start_s += more_s - from_s;
+        p->end_s = end_s + more_s - from_s;
+    }
+    t->walked_s = t->step_s;
+}
+
+void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
+                           const struct step *rows, struct plan_timeline *out)
+{
+    struct plan_price price = {.strategy = p->strategy, .algo = p->algo};
+    struct plan_case c;
+
+    plan_case_of(p, fabric, &c);
+    keep(&c, &price, rows, out);
+    turn(out);
 }
 
 void plan_timeline_release(struct plan_timeline *t)

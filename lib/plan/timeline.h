@@ -3,7 +3,7 @@
 #define PLAN_TIMELINE_H
 
 #include "plan/traffic.h"
-#include "step/step.h"
+#include "step/step_draw.h"
 
 /*
  * A global step as the engine runs it (engine/engine_step.c): one thread computes, four streams
@@ -42,17 +42,29 @@ struct plan_timeline {
 
 enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */
 
-/* Times alone, or with each piece. */
+/* Times alone. */
 void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out);
-void plan_timeline_keep(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
 /* Of the best of a search, which there is. */
 void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out);
+/*
+ * Of a plan on a fabric of its groups, with compute rates: turned so that it begins with the
+ * first forward, as the engine's step does, and ends with the update.  rows: the plan's, in any
+ * order that is correct; NULL: as generated, and micro-steps that are not walked are a hole.
+ */
+void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
+                           const struct step *rows, struct plan_timeline *out);
 /* As a table by time, as a picture (SVG), and as paro.plan.timeline/1. */
 void plan_timeline_print(const struct plan_search *s, const struct plan_timeline *t, FILE *out);
-void plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out);
+int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out,
+                       struct err *err);
 void plan_timeline_print_json(const struct plan_search *s, const struct plan_timeline *t,
                               FILE *out);
+/* The bars of a row of a picture, and their tooltips. */
+void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
+                       struct step_picture *picture, int rank);
+void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
+                       const struct svg_bar *bar, char *text, size_t room);
 /*
  * What no overlap gets below: all computing, or all that one tier carries; at a small part of
  * the cost.  compute_s and comm_s as above, step_s the bound.

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how a schedule and its times become bars: messages, the strips they lie in, what is
- * merged.  Does not know how the times came about, nor (sim_draw_paint.c) how a bar looks.
- */
+/* Knows how a schedule and its times become messages, and those a timeline's bars or JSON. */
+#include "sim/sim_draw.h"
+
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
@@ -10,39 +9,58 @@
 
 #include "base/jout.h"
 #include "base/mem.h"
-#include "sim/sim_draw_inside.h"
+#include "base/svg_timeline.h"
+#include "base/units.h"
 
-enum {
-    BARS_MAX = 1 << 19, /* some 20 MB of text */
-    PIXELS_MAX = 32767  /* of cairo's pictures, and so of many viewers' */
+enum { INSIDE = 1, ACROSS = 2, PARTS_SHOWN = 5 };
+static const double LIGHT = 0.42; /* of a colour that stays inside a group */
+static const double SENT = 0.66;  /* of a lane's height */
+
+struct message {
+    int at, src, dst, lane, step; /* at: the place of src, group after group */
+    int part; /* the group whose part of the vector it is; their number: several */
+    int across, chunks;
+    int64_t bytes;
+    double start_s, end_s;
 };
 
-static int order(double a, double b)
-{
-    return a < b ? -1 : a > b;
-}
+struct scene {
+    const struct sim_picture *p;
+    struct message *message; /* [messages], owned */
+    int64_t messages;
+    char *kind;    /* [schedule's lanes], owned: INSIDE, ACROSS or both */
+    int64_t *used; /* [uses] of ranks and lanes, ascending, owned: place * lanes + lane */
+    int64_t uses;
+};
 
 static int by_message(const void *a, const void *b)
 {
-    const struct sim_bar *x = a, *y = b;
+    const struct message *x = a, *y = b;
     int c = x->at - y->at;
 
     c = c ? c : x->lane - y->lane;
     c = c ? c : x->step - y->step;
-    return c ? c : x->peer - y->peer;
+    return c ? c : x->dst - y->dst;
 }
 
-static int by_strip(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-    const struct sim_bar *x = a, *y = b;
-    int c = x->at - y->at;
+    const struct message *x = a, *y = b;
 
-    c = c ? c : x->lane - y->lane;
-    c = c ? c : x->received - y->received;
-    c = c ? c : order(x->start, y->start);
-    c = c ? c : order(x->end, y->end);
-    c = c ? c : x->step - y->step;
-    return c ? c : x->peer - y->peer;
+    if (x->at != y->at || x->lane != y->lane)
+        return by_message(a, b);
+    if (x->start_s != y->start_s)
+        return x->start_s < y->start_s ? -1 : 1;
+    if (x->end_s != y->end_s)
+        return x->end_s < y->end_s ? -1 : 1;
+    return by_message(a, b);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+    return x < y ? -1 : x > y;
 }
 
 /* Where a rank stands in the picture: group after group. */
@@ -51,310 +69,297 @@ static int place_of(const struct groups *g, int rank)
     return g->first[g->group_of[rank]] + g->local_of[rank];
 }
 
-static struct sim_bar bar_of_row(const struct sim_picture *p, int64_t i)
+static struct message message_of_row(const struct sim_picture *p, int64_t i)
 {
     const struct schedule *s = p->schedule;
     const struct schedule_row *row = &s->row[i];
     const struct groups *g = &s->groups;
     int chunk = row->chunk % s->chunks; /* of a scratch plane: the one it stands for */
 
-    return (struct sim_bar){.at = place_of(g, row->src),
-                            .rank = row->src,
+    return (struct message){.at = place_of(g, row->src),
+                            .src = row->src,
+                            .dst = row->dst,
                             .lane = row->lane,
                             .step = row->step,
-                            .peer = row->dst,
                             .part = chunk / s->subchunks % g->count,
                             .across = g->group_of[row->src] != g->group_of[row->dst],
-                            .messages = 1,
                             .chunks = 1,
                             .bytes = p->chunk_bytes[chunk],
-                            .start = p->times->start_s[i],
-                            .end = p->times->end_s[i]};
+                            .start_s = p->times->start_s[i],
+                            .end_s = p->times->end_s[i]};
 }
 
-/* Rows of one lane, step, src and dst are one message; then each message at both its ends. */
-static void find_messages(struct sim_timeline *t)
-{
-    const struct schedule *s = t->p->schedule;
-    int64_t n = 0, rows = 0;
-
-    t->bar = mem_new(2 * (size_t)s->rows + 1, sizeof *t->bar);
-    for (int64_t i = 0; i < s->rows; i++) {
-        struct sim_bar b = bar_of_row(t->p, i);
-        if (b.bytes > 0) /* rows of empty chunks are not executed */
-            t->bar[rows++] = b;
-    }
-    qsort(t->bar, (size_t)rows, sizeof *t->bar, by_message);
-    for (int64_t i = 0; i < rows; i++) {
-        const struct sim_bar *b = &t->bar[i];
-        if (!n || by_message(&t->bar[n - 1], b)) {
-            t->bar[n++] = *b;
-            continue;
-        }
-        struct sim_bar *m = &t->bar[n - 1];
-        m->part = m->part == b->part ? m->part : SIM_MIXED;
-        m->chunks++;
-        m->bytes += b->bytes;
-        m->start = fmin(m->start, b->start);
-        m->end = fmax(m->end, b->end);
-    }
-    t->bars = t->messages = n;
-    for (int64_t i = 0; i < n; i++) {
-        struct sim_bar b = t->bar[i];
-        t->kind[b.lane] |= b.across ? SIM_ACROSS : SIM_INSIDE;
-        if (b.peer == b.rank) /* moves within one rank: nobody receives */
-            continue;
-        b.received = 1;
-        b.rank = t->bar[i].peer;
-        b.peer = t->bar[i].rank;
-        b.at = place_of(&s->groups, b.rank);
-        t->bar[t->bars++] = b;
-    }
-    qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_strip);
-}
-
-/* The track that is free at `start`, the first of them; else a new one; else the one free
- * first. */
-static int track_of(const double *free_s, int *tracks, int most, double start)
-{
-    int best = 0;
-
-    for (int k = 0; k < *tracks; k++)
-        if (free_s[k] <= start)
-            return k;
-    if (*tracks < most)
-        return (*tracks)++;
-    for (int k = 1; k < *tracks; k++)
-        best = free_s[k] < free_s[best] ? k : best;
-    return best;
-}
-
-/*
- * Lays messages of a strip that overlap in time beside each other, in as many tracks as the
- * thickest place of their cluster needs and the height allows.  What overlaps by less than a
- * pixel (a message that is still in the wire when the next one sets out) follows on the same
- * track.
- */
-static void lay_tracks(const struct sim_timeline *t, struct sim_bar *bar, int64_t n)
-{
-    double free_s[SIM_TRACKS_MAX], pixel = sim_timeline_pixel_s(t), till = 0;
-    int most = n ? sim_timeline_tracks(t, bar->received) : 0, tracks = 0;
-    int64_t first = 0;
-
-    for (int64_t i = 0; i <= n; i++) {
-        if (i == n || (tracks && bar[i].start >= till)) { /* the end of a cluster */
-            for (; first < i; first++)
-                bar[first].tracks = tracks;
-            tracks = 0;
-        }
-        if (i == n)
-            break;
-        int k = track_of(free_s, &tracks, most, bar[i].start);
-        bar[i].track = k;
-        free_s[k] = bar[i].end - pixel;
-        till = tracks == 1 ? free_s[k] : fmax(till, free_s[k]);
-    }
-}
-
-static void find_strips(struct sim_timeline *t)
-{
-    int64_t at = 0;
-
-    for (int64_t i = 0; i < t->bars; i++)
-        t->strips +=
-            i == 0 || t->bar[i].at != t->bar[i - 1].at || t->bar[i].lane != t->bar[i - 1].lane;
-    t->strip = mem_new((size_t)t->strips + 1, sizeof *t->strip);
-    for (int k = 0; k < t->strips; k++) {
-        struct sim_strip *strip = &t->strip[k];
-        *strip = (struct sim_strip){.at = t->bar[at].at, .lane = t->bar[at].lane};
-        for (int side = 0; side < 2; side++) {
-            strip->first[side] = at;
-            while (at < t->bars && t->bar[at].at == strip->at &&
-                   t->bar[at].lane == strip->lane && t->bar[at].received == side)
-                at++;
-        }
-        strip->first[2] = at;
-    }
-}
-
-/*
- * Whether b goes into the bar a before it on its track: one of them is a hair and no gap is
- * seen; or they lie on each other, for want of tracks, and look alike.
- */
-static int joins(const struct sim_timeline *t, const struct sim_bar *a, const struct sim_bar *b)
-{
-    double half = sim_timeline_pixel_s(t) / 2, gap = b->start - a->end;
-    int a_thin = a->end - a->start < half, b_thin = b->end - b->start < half;
-
-    if (gap >= half || a->across != b->across)
-        return 0;
-    return a_thin || (a->part == b->part && (b_thin || gap < -2 * half));
-}
-
-static void join(struct sim_bar *a, const struct sim_bar *b)
-{
-    if (b->end - b->start > a->end - a->start)
-        a->part = b->part;
-    a->messages += b->messages;
-    a->chunks += b->chunks;
-    a->bytes += b->bytes;
-    a->end = fmax(a->end, b->end);
-    /* One height for all of it. */
-    if (b->tracks < a->tracks) {
-        a->tracks = b->tracks;
-        a->track = b->track;
-    }
-}
-
-static void merge_side(struct sim_timeline *t, struct sim_strip *strip, int side, int64_t *to)
-{
-    int64_t last[SIM_TRACKS_MAX];
-    int64_t from = strip->first[side], till = strip->first[side + 1];
-
-    for (int k = 0; k < SIM_TRACKS_MAX; k++)
-        last[k] = -1;
-    strip->first[side] = *to;
-    for (int64_t i = from; i < till; i++) {
-        struct sim_bar b = t->bar[i];
-        int64_t *before = &last[b.track];
-        if (*before >= 0 && joins(t, &t->bar[*before], &b)) {
-            join(&t->bar[*before], &b);
-            continue;
-        }
-        *before = *to;
-        t->bar[(*to)++] = b;
-    }
-}
-
-static void merge(struct sim_timeline *t)
-{
-    int64_t to = 0;
-
-    for (int k = 0; k < t->strips; k++) {
-        for (int side = 0; side < 2; side++)
-            merge_side(t, &t->strip[k], side, &to);
-    }
-    t->bars = to;
-    for (int k = 0; k < t->strips; k++)
-        t->strip[k].first[2] = k + 1 < t->strips ? t->strip[k + 1].first[0] : to;
-}
-
-/* The more there is, the lower it is. */
-static void choose_sizes(struct sim_timeline *t)
-{
-    static const struct {
-        int strips;
-        double lane_h, gap;
-    } sizes[] = {{24, 22, 10}, {64, 17, 8}, {160, 13, 6}, {480, 9, 4}, {1200, 7, 3}, {0, 5, 2}};
-    int i = 0;
-
-    while (sizes[i].strips && t->strips > sizes[i].strips)
-        i++;
-    t->lane_h = sizes[i].lane_h;
-    t->gap = sizes[i].gap;
-}
-
-static void lay_rows(struct sim_timeline *t)
-{
-    const struct groups *g = &t->p->schedule->groups;
-    double y = t->top;
-    int k = 0;
-
-    for (int at = 0; at < g->ranks; at++) {
-        t->row_y[at] = y;
-        for (; k < t->strips && t->strip[k].at == at; k++) {
-            t->strip[k].y = y + t->gap / 2;
-            y += t->lane_h;
-        }
-        if (y == t->row_y[at])
-            y += t->lane_h; /* a rank that neither sends nor receives */
-        y += t->gap;
-    }
-    t->row_y[g->ranks] = y;
-}
-
-/* The messages; laid out as a picture, too, if asked for. */
-static void timeline_init(struct sim_timeline *t, const struct sim_picture *p, int laid)
+/* Rows of one lane, step, src and dst are one message; those of empty chunks are none. */
+static int find_messages(struct scene *c, const struct sim_picture *p, struct err *err)
 {
     const struct schedule *s = p->schedule;
+    int64_t rows = 0, n = 0;
 
-    *t = (struct sim_timeline){.p = p,
-                               .kind = mem_new((size_t)s->lanes + 1, sizeof *t->kind),
-                               .row_y = mem_new((size_t)s->groups.ranks + 1, sizeof *t->row_y)};
-    t->end_s = p->times->time_s;
-    if (isfinite(p->bound_s))
-        t->end_s = fmax(t->end_s, p->bound_s);
-    if (t->end_s <= 0)
-        t->end_s = 1e-6; /* nothing happens: an axis all the same */
-    t->top = SIM_PAINT_HEAD;
-    find_messages(t);
-    if (!laid)
-        return;
-    find_strips(t);
-    choose_sizes(t);
-    for (int k = 0; k < t->strips; k++)
-        for (int side = 0; side < 2; side++)
-            lay_tracks(t, t->bar + t->strip[k].first[side],
-                       t->strip[k].first[side + 1] - t->strip[k].first[side]);
-    merge(t);
-    lay_rows(t);
-}
-
-static void timeline_release(struct sim_timeline *t)
-{
-    mem_free(t->bar);
-    mem_free(t->strip);
-    mem_free(t->kind);
-    mem_free(t->row_y);
-}
-
-static int check_rows(const struct sim_picture *p, struct err *err)
-{
     assert(p->times->start_s && p->times->end_s);
-    if (p->schedule->rows <= SIM_DRAW_ROWS_MAX)
-        return 0;
-    return err_set(err, ERR_INPUT, "a picture of %" PRId64 " rows, expected %d at most",
-                   p->schedule->rows, SIM_DRAW_ROWS_MAX);
+    *c = (struct scene){.p = p};
+    if (s->rows > SIM_DRAW_ROWS_MAX)
+        return err_set(err, ERR_INPUT, "a picture of %" PRId64 " rows, expected %d at most",
+                       s->rows, SIM_DRAW_ROWS_MAX);
+    c->message = mem_new((size_t)s->rows + 1, sizeof *c->message);
+    c->kind = mem_new((size_t)s->lanes + 1, sizeof *c->kind);
+    for (int64_t i = 0; i < s->rows; i++) {
+        struct message m = message_of_row(p, i);
+        if (m.bytes == 0)
+            continue;
+        c->kind[m.lane] |= m.across ? ACROSS : INSIDE;
+        c->message[rows++] = m;
+    }
+    qsort(c->message, (size_t)rows, sizeof *c->message, by_message);
+    for (int64_t i = 0; i < rows; i++) {
+        const struct message *b = &c->message[i];
+        if (!n || by_message(&c->message[n - 1], b)) {
+            c->message[n++] = *b;
+            continue;
+        }
+        struct message *m = &c->message[n - 1];
+        m->part = m->part == b->part ? m->part : s->groups.count;
+        m->chunks++;
+        m->bytes += b->bytes;
+        m->start_s = fmin(m->start_s, b->start_s);
+        m->end_s = fmax(m->end_s, b->end_s);
+    }
+    c->messages = n;
+    qsort(c->message, (size_t)n, sizeof *c->message, by_time);
+    return 0;
+}
+
+static void scene_release(struct scene *c)
+{
+    mem_free(c->message);
+    mem_free(c->kind);
+    mem_free(c->used);
+}
+
+static int64_t key_of(const struct scene *c, int rank, int lane)
+{
+    return (int64_t)place_of(&c->p->schedule->groups, rank) * c->p->schedule->lanes + lane;
+}
+
+/* A pair of lanes, sent and received, for each lane that a rank uses. */
+static struct svg_lane *find_lanes(struct scene *c, char (*name)[32])
+{
+    static const char *const kinds[] = {"lane", "intra", "inter", "mixed"};
+    int lanes = c->p->schedule->lanes;
+    int64_t n = 0;
+
+    c->used = mem_new(2 * (size_t)c->messages + 1, sizeof *c->used);
+    for (int64_t i = 0; i < c->messages; i++) {
+        c->used[n++] = key_of(c, c->message[i].src, c->message[i].lane);
+        c->used[n++] = key_of(c, c->message[i].dst, c->message[i].lane);
+    }
+    qsort(c->used, (size_t)n, sizeof *c->used, by_number);
+    for (int64_t i = 0; i < n; i++)
+        if (c->uses == 0 || c->used[c->uses - 1] != c->used[i])
+            c->used[c->uses++] = c->used[i];
+    struct svg_lane *lane = mem_new(2 * (size_t)c->uses + 1, sizeof *lane);
+    for (int64_t i = 0; i < c->uses; i++) {
+        int row = (int)(c->used[i] / lanes), k = (int)(c->used[i] % lanes);
+        snprintf(name[k], sizeof name[k], "%s %d", kinds[(int)c->kind[k]], k);
+        lane[2 * i] = (struct svg_lane){row, name[k], SENT};
+        lane[2 * i + 1] = (struct svg_lane){row, NULL, 1 - SENT};
+    }
+    return lane;
+}
+
+static int lane_of(const struct scene *c, int rank, int lane)
+{
+    int64_t key = key_of(c, rank, lane);
+    const int64_t *at = bsearch(&key, c->used, (size_t)c->uses, sizeof key, by_number);
+
+    return (int)(at - c->used);
+}
+
+/* Each message at both its ends; one within a rank has no receiver. */
+static void add_bars(const struct scene *c, struct svg_timeline *t)
+{
+    for (int64_t i = 0; i < c->messages; i++) {
+        const struct message *m = &c->message[i];
+        for (int received = 0; received <= (m->src != m->dst); received++)
+            t->bar[t->bars++] = (struct svg_bar){
+                .lane = 2 * lane_of(c, received ? m->dst : m->src, m->lane) + received,
+                .look = 2 * m->part + m->across,
+                .start_s = m->start_s,
+                .end_s = m->end_s,
+                .item = i,
+                .count = 1,
+                .bytes = m->bytes};
+    }
+}
+
+static void tip_of(const void *of, const struct svg_bar *b, char *text, size_t room)
+{
+    const struct scene *c = of;
+    const struct message *m = &c->message[b->item];
+    int received = b->lane % 2, rank = received ? m->dst : m->src;
+    struct units bytes, from, to;
+    char part[48] = "several shards";
+
+    if (m->part < c->p->schedule->groups.count)
+        snprintf(part, sizeof part, "shard of group %d", m->part);
+    units_bytes(&bytes, (double)b->bytes);
+    units_time(&from, b->start_s);
+    units_time(&to, b->end_s);
+    if (b->count > 1)
+        snprintf(text, room, "rank %d %s %d messages, lane %d: %s, %s to %s", rank,
+                 received ? "receives" : "sends", b->count, m->lane, bytes.text, from.text,
+                 to.text);
+    else
+        snprintf(text, room, "rank %d %s %d, lane %d, step %d: %s (%d chunk%s), %s, %s to %s",
+                 rank, received ? "from" : "to", received ? m->src : m->dst, m->lane, m->step,
+                 bytes.text, m->chunks, m->chunks == 1 ? "" : "s", part, from.text, to.text);
+}
+
+/*
+ * Colours of parts, light and dark: told apart while there are few, else in order, and then
+ * some of them are named.  Returns how many looks there are.
+ */
+static int find_looks(const struct scene *c, struct svg_look *look, char (*name)[32])
+{
+    int parts = c->p->schedule->groups.count, n = 2 * (parts + 1);
+    int shown = parts > SVG_COLOURS ? PARTS_SHOWN : parts;
+
+    for (int part = 0; part <= parts; part++) {
+        struct svg_rgb colour = part == parts         ? svg_tint("#777777", 1)
+                                : parts > SVG_COLOURS ? svg_ramp((double)part / (parts - 1))
+                                                      : svg_tint(svg_colour(part), 1);
+        for (int across = 0; across < 2; across++)
+            look[2 * part + across] = (struct svg_look){
+                .fill = svg_tint(colour.text, across ? 1 : LIGHT), .kind = across};
+    }
+    for (int k = 0; k < shown; k++) {
+        int part = shown == parts ? k : k * (parts - 1) / (shown - 1);
+        snprintf(name[k], sizeof name[k], "%s%d", k ? "" : "shard of group ", part);
+        look[2 * part + 1].name = name[k];
+    }
+    for (int64_t i = 0; i < c->messages; i++)
+        if (c->message[i].part == parts)
+            look[n - 1].name = "several shards";
+    look[n].name = "full colour: inter-group, light: intra-group; thick: sent, thin: received";
+    return n + 1;
+}
+
+static int64_t whole_bytes(const struct sim_picture *p)
+{
+    int64_t bytes = 0;
+
+    for (int c = 0; c < p->schedule->chunks; c++)
+        bytes += p->chunk_bytes[c];
+    return bytes;
+}
+
+static void put_words(const struct scene *c, char title[512], char note[512])
+{
+    const struct sim_picture *p = c->p;
+    const struct schedule *s = p->schedule;
+    const struct groups *g = &s->groups;
+    const char *op = schedule_phases_name(s->phases);
+    struct units port, latency, inside, latency_inside;
+    char shape[256], bound[96] = "";
+
+    groups_print(g, shape, sizeof shape);
+    if (p->bound_s > 0 && isfinite(p->bound_s) && p->times->time_s > 0)
+        snprintf(bound, sizeof bound, ", %.3f of the cut bound", p->bound_s / p->times->time_s);
+    snprintf(title, 512, "%s, %s, %s, %s: %s%s", op ? op : "partial collective",
+             schedule_algo_name(s->algo), shape, units_bytes(&port, (double)whole_bytes(p)),
+             units_time(&latency, p->times->time_s), bound);
+    snprintf(note, 512,
+             "%d rank%s in %d group%s, %d sub-chunk%s, %d steps, %" PRId64
+             " messages; intra-group %s and %s, slowest port %s and %s",
+             g->ranks, g->ranks == 1 ? "" : "s", g->count, g->count == 1 ? "" : "s",
+             s->subchunks, s->subchunks == 1 ? "" : "s", s->steps, c->messages,
+             units_rate(&inside, p->topo->level[0].flow_Bps),
+             units_time(&latency_inside, p->topo->level[0].latency_s),
+             units_rate(&port, topo_slowest_port_Bps(p->topo)),
+             units_time(&latency, p->topo->level[1].latency_s));
+}
+
+static void name_rows(const struct sim_picture *p, struct svg_row *row, char **group)
+{
+    const struct groups *g = &p->schedule->groups;
+
+    for (int at = 0; at < g->ranks; at++) {
+        row[at].group = g->group_of[g->rank[at]];
+        snprintf(row[at].name, sizeof row[at].name, "%d", g->rank[at]);
+    }
+    for (int k = 0; k < g->count; k++) {
+        const char *host = p->topo->host[k];
+        char name[300];
+        snprintf(name, sizeof name, "group %d%s%.250s", k, host[0] ? ", " : "", host);
+        group[k] = mem_dup(name);
+    }
 }
 
 int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
 {
-    struct sim_timeline t;
-    int rc = 0;
+    const struct schedule *s = p->schedule;
+    struct scene c;
 
-    if (check_rows(p, err))
+    if (find_messages(&c, p, err))
         return -1;
-    timeline_init(&t, p, 1);
-    double high = sim_paint_high(&t);
-    if (high > PIXELS_MAX)
-        rc = err_set(err, ERR_INPUT,
-                     "a picture of %d ranks would be %.0f pixels high, expected %d at most",
-                     p->schedule->groups.ranks, high, PIXELS_MAX);
-    else if (t.bars > BARS_MAX)
-        rc = err_set(err, ERR_INPUT, "a picture of %" PRId64 " bars, expected %d at most",
-                     t.bars, BARS_MAX);
-    else
-        sim_paint(&t, out);
-    timeline_release(&t);
+    double bound_s = isfinite(p->bound_s) ? p->bound_s : 0;
+    char title[512], note[512], mark[64], part[SVG_COLOURS][32], (*name)[32];
+    struct svg_lane *lane;
+    const char *const notes[] = {note};
+    struct units u;
+    struct svg_look *look = mem_new(2 * (size_t)s->groups.count + 3, sizeof *look);
+    struct svg_row *row = mem_new((size_t)s->groups.ranks, sizeof *row);
+    char **group = mem_new((size_t)s->groups.count, sizeof *group);
+    struct svg_timeline t = {.title = title,
+                             .note = notes,
+                             .notes = 1,
+                             .look = look,
+                             .looks = find_looks(&c, look, part),
+                             .group_name = (const char *const *)group,
+                             .row = row,
+                             .rows = s->groups.ranks,
+                             .bar = mem_new(2 * (size_t)c.messages + 1, sizeof *t.bar),
+                             .end_s = fmax(p->times->time_s, bound_s),
+                             .mark_s = bound_s,
+                             .mark = mark,
+                             .tip = tip_of,
+                             .tip_of = &c};
+
+    name = mem_new((size_t)s->lanes + 1, sizeof *name);
+    put_words(&c, title, note);
+    snprintf(mark, sizeof mark, "cut bound %s", units_time(&u, bound_s));
+    name_rows(p, row, group);
+    t.lane = lane = find_lanes(&c, name);
+    t.lanes = (int)(2 * c.uses);
+    add_bars(&c, &t);
+    int rc = svg_timeline(&t, out, err);
+    for (int k = 0; k < s->groups.count; k++)
+        mem_free(group[k]);
+    mem_free(group);
+    mem_free(look);
+    mem_free(row);
+    mem_free(lane);
+    mem_free(name);
+    mem_free(t.bar);
+    scene_release(&c);
     return rc;
 }
 
-static void print_message(struct jout *j, const struct sim_bar *b)
+static void print_message(struct jout *j, const struct message *m, int parts)
 {
     jout_open(j, NULL, '{');
-    jout_int(j, "lane", b->lane);
-    jout_int(j, "step", b->step);
-    jout_int(j, "src", b->rank);
-    jout_int(j, "dst", b->peer);
-    jout_bool(j, "across", b->across);
-    if (b->part == SIM_MIXED)
+    jout_int(j, "lane", m->lane);
+    jout_int(j, "step", m->step);
+    jout_int(j, "src", m->src);
+    jout_int(j, "dst", m->dst);
+    jout_bool(j, "across", m->across);
+    if (m->part == parts)
         jout_null(j, "part");
     else
-        jout_int(j, "part", b->part);
-    jout_int(j, "chunks", b->chunks);
-    jout_int(j, "bytes", b->bytes);
-    jout_num(j, "start_s", b->start);
-    jout_num(j, "end_s", b->end);
+        jout_int(j, "part", m->part);
+    jout_int(j, "chunks", m->chunks);
+    jout_int(j, "bytes", m->bytes);
+    jout_num(j, "start_s", m->start_s);
+    jout_num(j, "end_s", m->end_s);
     jout_close(j, '}');
 }
 
@@ -362,12 +367,11 @@ int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err)
 {
     const struct schedule *s = p->schedule;
     struct jout j = {.file = out, .pretty = 1};
-    struct sim_timeline t;
+    struct scene c;
     char shape[256];
 
-    if (check_rows(p, err))
+    if (find_messages(&c, p, err))
         return -1;
-    timeline_init(&t, p, 0);
     groups_print(&s->groups, shape, sizeof shape);
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.sched.draw/1");
@@ -375,25 +379,15 @@ int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err)
     jout_text(&j, "algo", schedule_algo_name(s->algo));
     jout_text(&j, "groups", shape);
     jout_int(&j, "ranks", s->groups.ranks);
-    jout_int(&j, "bytes", sim_picture_bytes(p));
+    jout_int(&j, "bytes", whole_bytes(p));
     jout_int(&j, "subchunks", s->subchunks);
     jout_num(&j, "time_s", p->times->time_s);
     jout_num(&j, "limit_s", p->bound_s > 0 ? p->bound_s : NAN);
     jout_open(&j, "messages", '[');
-    for (int64_t i = 0; i < t.bars; i++)
-        if (!t.bar[i].received)
-            print_message(&j, &t.bar[i]);
+    for (int64_t i = 0; i < c.messages; i++)
+        print_message(&j, &c.message[i], s->groups.count);
     jout_close(&j, ']');
     jout_close(&j, '}');
-    timeline_release(&t);
+    scene_release(&c);
     return 0;
-}
-
-int64_t sim_picture_bytes(const struct sim_picture *p)
-{
-    int64_t bytes = 0;
-
-    for (int c = 0; c < p->schedule->chunks; c++)
-        bytes += p->chunk_bytes[c];
-    return bytes;
 }

@@ -16,14 +16,13 @@ struct sim_picture { /* all borrowed */
 };
 
 /*
- * Draws when what is sent: one row per rank, in it a sub-row per lane that the rank uses, its
- * messages as bars from start to end, what it receives as a thinner strip below.  The colour is
- * the part of the vector (its group), dark where a message goes to another group, light inside
- * one.  Messages thinner than half a pixel are drawn as one bar.  ERR_INPUT, and nothing is
- * written, when it would be too large.  Errors of the FILE stay with it (ferror).
+ * Draws a timeline (base/svg_timeline.h): a row per rank, in it for each lane that the rank uses
+ * what it sends, and thinner below it what it receives.  The colour is the part of the vector
+ * (its group), dark where a message goes to another group, light inside one.  ERR_INPUT, and
+ * nothing is written, when it would be too large.  Errors of the FILE stay with it (ferror).
  */
 int sim_draw(const struct sim_picture *p, FILE *out, struct err *err);
-/* The same as numbers, every message and none merged: "paro.sched.draw/1". */
+/* The same as numbers, every message and none joined: "paro.sched.draw/1". */
 int sim_draw_json(const struct sim_picture *p, FILE *out, struct err *err);
 
 enum { SIM_DRAW_ROWS_MAX = 1 << 22 }; /* of the schedule: 1 GiB while it is drawn */

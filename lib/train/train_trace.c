@@ -371,7 +371,10 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
         mem_free(path);
         if (rc)
             break;
-        (i == 0 ? train_trace_json : train_trace_draw)(trace, out[i].file);
+        if (i == 0)
+            train_trace_json(trace, out[i].file);
+        else
+            rc = train_trace_draw(trace, out[i].file, err);
         fflush(out[i].file);
     }
     for (int i = 0; rc == 0 && i < 2; i++)
@@ -385,16 +388,33 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
     return rc;
 }
 
+/* Whether the plan's fabric has the rates that a prediction needs. */
+static int predict(const struct plan *p, struct plan_timeline *out)
+{
+    struct topo fabric = {0};
+    struct err why;
+
+    if (plan_fabric(p, &fabric, &why))
+        return 0;
+    int known = fabric.flops > 0;
+    if (known)
+        plan_timeline_of_plan(p, &fabric, NULL, out);
+    topo_release(&fabric);
+    return known;
+}
+
 /* Rank 0's part, with the texts of all. */
 static int show(struct train *t, const struct step *rows, char *const *texts, struct err *err)
 {
     const struct world *w = t->world;
     const char **hosts = mem_new((size_t)w->ranks, sizeof *hosts);
+    struct plan_timeline predicted = {.step_s = 0};
     struct train_trace trace;
 
     for (int r = 0; r < w->ranks; r++)
         hosts[r] = w->host[w->groups.group_of[r]];
     train_trace_init(&trace, &t->plan, rows, t->step + 1, texts, hosts);
+    trace.predicted = predict(&t->plan, &predicted) ? &predicted : NULL;
     t->path_s = trace.rank[0].path.longest_s;
     int rc = write_files(t, &trace, err);
     if (rc == 0 && t->run->talk) {
@@ -404,6 +424,7 @@ static int show(struct train *t, const struct step *rows, char *const *texts, st
         fprintf(t->run->talk, "\n");
     }
     train_trace_release(&trace);
+    plan_timeline_release(&predicted);
     mem_free(hosts);
     return rc;
 }

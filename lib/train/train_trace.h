@@ -7,6 +7,7 @@
 
 #include "engine/engine_trace.h"
 #include "plan/plan.h"
+#include "plan/timeline.h"
 
 /* Something of a rank's that takes time in the step: a row, or what a row waits for. */
 struct train_trace_bar {
@@ -28,10 +29,11 @@ struct train_trace_rank {
 
 struct train_trace {
     int64_t step;
-    const struct plan *plan;       /* borrowed: groups, strategy, names of units */
-    const struct step *rows;       /* borrowed: every rank's */
-    int ranks, slowest;            /* slowest: the rank whose step took longest */
-    struct train_trace_rank *rank; /* [ranks], owned */
+    const struct plan *plan;               /* borrowed: groups, strategy, names of units */
+    const struct step *rows;               /* borrowed: every rank's */
+    int ranks, slowest;                    /* slowest: the rank whose step took longest */
+    const struct plan_timeline *predicted; /* borrowed; NULL: the plan's fabric has no rates */
+    struct train_trace_rank *rank;         /* [ranks], owned */
 };
 
 /*
@@ -57,6 +59,6 @@ void train_trace_json(const struct train_trace *t, FILE *out);
 enum { TRAIN_TRACE_DRAWN = 8 };
 /* The ranks that are drawn, ascending: all, or the first of each group and the slowest. */
 int train_trace_drawn(const struct train_trace *t, int drawn[TRAIN_TRACE_DRAWN]);
-void train_trace_draw(const struct train_trace *t, FILE *out);
+int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err);
 
 #endif

@@ -29,22 +29,22 @@ static char *print(const struct plan *p)
 }
 
 /* A plan of `config` ("params=..." or a config.json's text) on groups placed by node. */
-static char *sample(const char *config)
+static char *sample_of(const char *config, int with_fabric)
 {
     static const int group_of[] = {0, 1, 0, 1, 0};
-    struct topo_level level[2] = {{.name = "intra",
-                                   .latency_s = 3e-6,
-                                   .port_Bps = 1e9,
-                                   .flow_Bps = 1e9,
-                                   .member_Bps = 1e9},
-                                  {.name = "inter",
-                                   .latency_s = 5e-5,
-                                   .port_Bps = 1e8,
-                                   .flow_Bps = 1e8,
-                                   .member_Bps = 1e8}};
+    const struct topo_level level[2] = {{.name = "intra",
+                                         .latency_s = 3e-6,
+                                         .port_Bps = 1e9,
+                                         .flow_Bps = 1e9,
+                                         .member_Bps = 1e9},
+                                        {.name = "inter",
+                                         .latency_s = 5e-5,
+                                         .port_Bps = 1e8,
+                                         .flow_Bps = 1e8,
+                                         .member_Bps = 1e8}};
     struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
-    char *host[] = {"node0", "yes"};
-    struct topo t = {.levels = 2, .level = level, .host = host, .port = port, .flops = 1e11};
+    struct groups groups;
+    struct topo t;
     struct plan_search s = {0};
     struct model m = {0};
     struct plan p;
@@ -55,15 +55,33 @@ static char *sample(const char *config)
                  : model_parse(&m, "config", config, (int64_t)strlen(config), &err);
     if (rc)
         fail_msg("%s", err.text);
-    assert_int_equal(groups_init_of(&t.groups, 5, group_of, &err), 0);
+    assert_int_equal(groups_init_of(&groups, 5, group_of, &err), 0);
+    topo_init(&t, 2, &groups);
+    t.flops = 1e11;
+    for (int i = 0; i < 2; i++) {
+        t.level[i] = level[i];
+        t.port[i] = port[i];
+    }
+    topo_set_host(&t, 0, "node0");
+    topo_set_host(&t, 1, "yes");
     plan_case_init(&s.at, &t, &m);
     assert_int_equal(plan_search(&s, &err), 0);
     plan_init(&p, &s, &m);
     assert_int_equal(m.params, 0);
+    if (!with_fabric) {
+        mem_free(p.fabric);
+        p.fabric = NULL;
+    }
     char *text = print(&p);
     plan_release(&p);
-    groups_release(&t.groups);
+    topo_release(&t);
+    groups_release(&groups);
     return text;
+}
+
+static char *sample(const char *config)
+{
+    return sample_of(config, 0);
 }
 
 static void test_round_trip(void **state)
@@ -160,6 +178,48 @@ static void test_some_keys(void **state)
     free(text);
 }
 
+static void refused(const char *text, const char *words)
+{
+    struct plan p;
+    struct err err = {0};
+
+    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), -1);
+    assert_words(err.text, words);
+}
+
+/* The fabric comes back with its rates; one of other groups is refused. */
+static void test_fabric(void **state)
+{
+    char *text = sample_of("{" KEYS "}", 1);
+    struct plan p;
+    struct topo t = {0};
+    struct err err = {0};
+
+    (void)state;
+    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), 0);
+    char *again = print(&p);
+    assert_string_equal(text, again);
+    assert_int_equal(plan_fabric(&p, &t, &err), 0);
+    assert_true(t.flops == 1e11 && t.port[1].in_Bps == 0.9e8 && t.level[1].latency_s == 5e-5);
+    assert_true(groups_equal(&t.groups, &p.groups));
+    topo_release(&t);
+    plan_release(&p);
+    free(again);
+    char *bad = edit(text, "ranks: [0, 2, 4]", "ranks: [0, 2]");
+    refused(bad, "'fabric' other groups");
+    mem_free(bad);
+    bad = edit(text, "flops: 1", "flops: -1");
+    refused(bad, "'fabric' is wrong 'flops'");
+    mem_free(bad);
+    free(text);
+    text = sample("params=7e9");
+    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), 0);
+    assert_int_equal(plan_fabric(&p, &t, &err), -1);
+    assert_int_equal(err.code, ERR_ABSENT);
+    plan_release(&p);
+    free(text);
+}
+
 /* How a step runs: as it is written, and what a plan from before these keys means. */
 static void test_how_it_runs(void **state)
 {
@@ -230,15 +290,6 @@ static void test_slow_types(void **state)
         free(again);
     }
     free(text);
-}
-
-static void refused(const char *text, const char *words)
-{
-    struct plan p;
-    struct err err = {0};
-
-    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), -1);
-    assert_words(err.text, words);
 }
 
 static void test_refused(void **state)
@@ -317,6 +368,7 @@ int main(void)
         cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_some_keys),
         cmocka_unit_test(test_how_it_runs), cmocka_unit_test(test_slow_types),
         cmocka_unit_test(test_refused),     cmocka_unit_test(test_truncated),
+        cmocka_unit_test(test_fabric),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "plan/timeline.h"
 #include "plan_fixture.h"
 
 enum { UNITS = 6, ACCUM_MAX = 6, SEQ = 256, LANES = 4, JOBS = 2 * UNITS * ACCUM_MAX };
@@ -343,11 +344,66 @@ static void test_again_by_matrix(void **state)
     }
 }
 
+static int by_lane(const void *a, const void *b)
+{
+    const struct plan_piece *x = a, *y = b;
+
+    return x->lane != y->lane ? x->lane - y->lane : x->start_s < y->start_s ? -1 : 1;
+}
+
+static double busy_s(const struct plan_timeline *t)
+{
+    double sum = 0;
+
+    for (int i = 0; i < t->pieces; i++)
+        sum += t->piece[i].end_s - t->piece[i].start_s;
+    return sum;
+}
+
+/* From the first forward to the update: the same pieces, none outside, none on another. */
+static void test_turned(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 2 * PLAN_STRATEGIES; i++) {
+        struct plan_search s = {.fixed = 1, .strategy = plan_strategy_at(i / 2)};
+        struct plan_timeline a, b;
+        struct err err = {0};
+        struct topo t;
+        struct model m = {0};
+        struct plan p;
+        assert_int_equal(topo_parse_synth(&t, "[3,2],flops=1e11,inter=1GB/s", &err), 0);
+        assert_int_equal(model_read(&m, "params=1e7", &err), 0);
+        plan_case_init(&s.at, &t, &m);
+        s.at.accum = i % 2 ? 7 : 3;
+        assert_int_equal(plan_search(&s, &err), 0);
+        plan_timeline_of(&s, &a);
+        plan_init(&p, &s, &m);
+        plan_timeline_of_plan(&p, &t, NULL, &b);
+        same(b.step_s, a.step_s);
+        same(busy_s(&b), busy_s(&a));
+        qsort(b.piece, (size_t)b.pieces, sizeof *b.piece, by_lane);
+        for (int k = 0; k < b.pieces; k++) {
+            const struct plan_piece *v = &b.piece[k];
+            assert_true(v->start_s >= 0 && v->end_s <= b.step_s * (1 + 1e-12));
+            assert_true(!k || v->lane != v[-1].lane ||
+                        v->start_s >= v[-1].end_s - 1e-12 * b.step_s);
+            if (v->lane == STEP_COMPUTE && (!k || v[-1].lane != STEP_COMPUTE))
+                assert_int_equal(v->kind, STEP_FORWARD);
+        }
+        assert_int_equal(b.piece[b.pieces - 1].kind, STEP_UPDATE);
+        plan_timeline_release(&a);
+        plan_timeline_release(&b);
+        plan_release(&p);
+        topo_release(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_step_by_ticks),
         cmocka_unit_test(test_again_by_matrix),
+        cmocka_unit_test(test_turned),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

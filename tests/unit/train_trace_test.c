@@ -212,13 +212,20 @@ static int count_of(const char *text, const char *what)
     return n;
 }
 
+static void draw(const struct train_trace *t, FILE *out)
+{
+    struct err err = {0};
+
+    assert_int_equal(train_trace_draw(t, out, &err), 0);
+}
+
 static void picture(void **state)
 {
     struct scene s;
 
     (void)state;
     one_rank(&s);
-    char *text = told(&s.trace, train_trace_draw);
+    char *text = told(&s.trace, draw);
     assert_true(xml_elements(text) > 0);
     /* A bar with a tooltip for each of the seven.  Three outlines for the path: of the sync,
        of the gather, and, behind the gap of 1 ms, of forward and agreement in one. */
@@ -232,6 +239,20 @@ static void picture(void **state)
     assert_non_null(
         strstr(text, "step 10.0 ms = compute 3.00 ms + exposed 4.00 ms + idle 3.00 ms"));
     assert_non_null(strstr(text, "critical path 9.00 ms, the step is 1.11 times that"));
+    assert_non_null(strstr(text, ">no prediction: "));
+    mem_free(text);
+    /* The predicted step, of twice the time, stands above. */
+    struct plan_piece piece[] = {{STEP_COMPUTE, STEP_FORWARD, 1, 0, 0, 0.01},
+                                 {STEP_COMPUTE, STEP_UPDATE, 2, -1, 0.018, 0.02}};
+    struct plan_timeline line = {.step_s = 0.02, .piece = piece, .pieces = 2, .micros = 1};
+    s.trace.predicted = &line;
+    text = told(&s.trace, draw);
+    assert_int_equal(count_of(text, "<title>rank 0: "), 7);
+    assert_int_equal(count_of(text, "<title>predicted: "), 2);
+    assert_non_null(strstr(text, "<title>predicted: update head: 2.00 ms, starts at 18.0 ms"));
+    assert_non_null(strstr(text, ">predicted: step 20.0 ms"));
+    assert_non_null(strstr(text, ">20 ms</text>"));
+    assert_true(strstr(text, ">predicted</text>") < strstr(text, ">rank 0</text>"));
     mem_free(text);
     scene_release(&s);
 }
@@ -267,7 +288,7 @@ static void who_is_drawn(void **state)
     check_drawn("10x2", 0, "0 2 4 6 8 10 12 14 ");
 }
 
-/* More bars than viewers like: few elements, and every rank and lane all the same. */
+/* More bars than pixels: they are joined, at most two a pixel, and none is lost. */
 static void very_many(void **state)
 {
     enum { MANY = 30000 };
@@ -288,9 +309,12 @@ static void very_many(void **state)
     for (int r = 0; r < 2; r++)
         s.text[r] = train_trace_text(&many, v, 0, MANY);
     train_trace_init(&s.trace, &s.plan, &many, 3, s.text, s.host);
-    char *text = told(&s.trace, train_trace_draw);
-    assert_int_equal(count_of(text, "<path"), 2);
-    assert_true(xml_elements(text) < 200);
+    char *text = told(&s.trace, draw);
+    int bars = count_of(text, "<title>rank "), more = 0;
+    assert_in_range(bars, 2, 2 * 2200);
+    for (const char *at = text; (at = strstr(at, " and ")); at++)
+        more += atoi(at + strlen(" and "));
+    assert_int_equal(bars + more, 2 * MANY);
     mem_free(text);
     scene_release(&s);
     mem_free(v);

@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how bars become a picture: heights, tracks, joined bars.  Does not know what they are. */
+#include "base/svg_timeline.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/svg_chart.h"
+#include "base/units.h"
+
+enum {
+    BARS_MAX = 1 << 19, /* some 20 MB of text */
+    PIXELS_MAX = 32767, /* of cairo's pictures, and so of many viewers' */
+    TRACKS_MAX = 16
+};
+
+static const double WIDTH = 1280, MARGIN = 20, LEFT = 186, RIGHT = 34, FOOT = 44, TICK_X = 90;
+static const double NOTE_HIGH = 18, GROUP_SIZE = 12, NAME_X = 52;
+static const char *const GRID = "#d8d8d8", *const INK = "#444444", *const BAND = "#f3f3f3";
+static const char *const BLACK = "#000000";
+
+struct picture {
+    struct svg svg;
+    struct svg_timeline *t;
+    double *lane_y, *lane_h; /* [lanes], owned */
+    double *row_y;           /* [rows + 1], owned */
+    double top, bottom, pixel_s;
+};
+
+static double x_of(const struct picture *p, double seconds)
+{
+    return LEFT + seconds / p->pixel_s;
+}
+
+/* The more lanes there are, the lower they are. */
+static void lay_rows(struct picture *p)
+{
+    static const struct {
+        int lanes;
+        double high, gap;
+    } sizes[] = {{24, 22, 10}, {64, 17, 8}, {160, 13, 6}, {480, 9, 4}, {1200, 7, 3}, {0, 5, 2}};
+    const struct svg_timeline *t = p->t;
+    double shares = 0, y = p->top;
+    int i = 0, lane = 0;
+
+    for (int k = 0; k < t->lanes; k++)
+        shares += t->lane[k].share;
+    while (sizes[i].lanes && shares > sizes[i].lanes)
+        i++;
+    for (int r = 0; r < t->rows; r++) {
+        int notes = (t->row[r].note[0][0] != 0) + (t->row[r].note[1][0] != 0);
+        p->row_y[r] = y;
+        y += sizes[i].gap / 2;
+        for (; lane < t->lanes && t->lane[lane].row == r; lane++) {
+            double high = sizes[i].high * t->lane[lane].share;
+            int more = lane + 1 < t->lanes && !t->lane[lane + 1].name;
+            p->lane_y[lane] = y;
+            p->lane_h[lane] = high - (sizes[i].high < 9 ? 0.5 : more ? 1 : 1.5);
+            y += high;
+        }
+        double least = notes ? 24 + 15 * notes : sizes[i].high + sizes[i].gap;
+        y = fmax(y + sizes[i].gap / 2, p->row_y[r] + least);
+    }
+    p->row_y[t->rows] = p->bottom = y;
+}
+
+static int by_lane(const void *a, const void *b)
+{
+    const struct svg_bar *x = a, *y = b;
+
+    if (x->lane != y->lane)
+        return x->lane - y->lane;
+    if (x->start_s != y->start_s)
+        return x->start_s < y->start_s ? -1 : 1;
+    if (x->end_s != y->end_s)
+        return x->end_s < y->end_s ? -1 : 1;
+    return x->item < y->item ? -1 : x->item > y->item;
+}
+
+/* The first track that is free at `start`; else a new one; else the one that is free first. */
+static int track_of(const double *free_s, int *tracks, int most, double start)
+{
+    int best = 0;
+
+    for (int k = 0; k < *tracks; k++)
+        if (free_s[k] <= start)
+            return k;
+    if (*tracks < most)
+        return (*tracks)++;
+    for (int k = 1; k < *tracks; k++)
+        best = free_s[k] < free_s[best] ? k : best;
+    return best;
+}
+
+/*
+ * Lays bars that overlap in as many tracks as the thickest place of their cluster needs and the
+ * height allows: a track lower than a pixel and a bit is not seen.  Bars that overlap by less
+ * than a pixel (a message that is still in the wire when the next one sets out) follow each
+ * other on one track.
+ */
+static void lay_tracks(const struct picture *p, struct svg_bar *bar, int64_t n)
+{
+    double free_s[TRACKS_MAX], till = 0;
+    int most = (int)fmin(TRACKS_MAX, fmax(1, p->lane_h[bar->lane] / 1.2)), tracks = 0;
+    int64_t first = 0;
+
+    for (int64_t i = 0; i <= n; i++) {
+        if (i == n || (tracks && bar[i].start_s >= till)) { /* the end of a cluster */
+            for (; first < i; first++)
+                bar[first].tracks = tracks;
+            tracks = 0;
+        }
+        if (i == n)
+            break;
+        int k = track_of(free_s, &tracks, most, bar[i].start_s);
+        bar[i].track = k;
+        free_s[k] = bar[i].end_s - p->pixel_s;
+        till = tracks == 1 ? free_s[k] : fmax(till, free_s[k]);
+    }
+}
+
+/* Joins b with the bar a before it on its track where one of them is a hair and no gap is
+ * seen; or where they lie on each other, for want of tracks, and look alike. */
+static int join(const struct picture *p, struct svg_bar *a, const struct svg_bar *b)
+{
+    double half = p->pixel_s / 2, gap = b->start_s - a->end_s, a_long = a->end_s - a->start_s;
+    double b_long = b->end_s - b->start_s;
+
+    if (gap >= half || p->t->look[a->look].kind != p->t->look[b->look].kind ||
+        (a_long >= half && (a->look != b->look || (b_long >= half && gap >= -2 * half))))
+        return 0;
+    a->look = b_long > a_long ? b->look : a->look;
+    a->count += b->count;
+    a->bytes += b->bytes;
+    a->end_s = fmax(a->end_s, b->end_s);
+    if (b->tracks < a->tracks) { /* one height for all of it */
+        a->tracks = b->tracks;
+        a->track = b->track;
+    }
+    return 1;
+}
+
+static void lay_bars(struct picture *p)
+{
+    struct svg_timeline *t = p->t;
+    int64_t to = 0, last[TRACKS_MAX];
+
+    qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_lane);
+    for (int64_t i = 0, end; i < t->bars; i = end) {
+        for (end = i; end < t->bars && t->bar[end].lane == t->bar[i].lane;)
+            end++;
+        lay_tracks(p, t->bar + i, end - i);
+        for (int k = 0; k < TRACKS_MAX; k++)
+            last[k] = -1;
+        for (int64_t k = i; k < end; k++) {
+            struct svg_bar b = t->bar[k];
+            if (last[b.track] >= 0 && join(p, &t->bar[last[b.track]], &b))
+                continue;
+            last[b.track] = to;
+            t->bar[to++] = b;
+        }
+    }
+    t->bars = to;
+}
+
+static struct svg_box box_of(const struct picture *p, const struct svg_bar *b)
+{
+    double x = x_of(p, b->start_s), w = x_of(p, b->end_s) - x;
+    double h = p->lane_h[b->lane] / b->tracks, y = p->lane_y[b->lane] + h * b->track;
+
+    /* A hair of white between bars that are wide enough to be seen apart. */
+    w = w > 3 ? w - 0.5 : fmax(w, 0.5);
+    return (struct svg_box){x, y, w, b->tracks > 1 && h > 3 ? h - 0.5 : h};
+}
+
+static void draw_label(struct picture *p, struct svg_box box, const char *name)
+{
+    struct svg_font font = {
+        .size = box.h > 20 ? 10 : 9, .anchor = SVG_MIDDLE, .colour = "#ffffff"};
+    const char *dot = strrchr(name, '.');
+
+    if (svg_text_width(name, font.size) + 4 > box.w && dot)
+        name = dot + 1;
+    if (svg_text_width(name, font.size) + 2 <= box.w && box.h > font.size)
+        svg_text(&p->svg, box.x + box.w / 2, box.y + box.h / 2 + font.size * 0.36, &font, name);
+}
+
+static int by_look(const void *a, const void *b)
+{
+    const struct svg_bar *x = a, *y = b;
+
+    return x->look != y->look ? x->look - y->look : by_lane(a, b);
+}
+
+/* Too many bars for tooltips are one element for each look. */
+static void draw_bars(struct picture *p)
+{
+    struct svg_timeline *t = p->t;
+    int many = t->bars > SVG_TIPS_MAX;
+
+    if (many)
+        qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_look);
+    for (int64_t i = 0; i < t->bars; i++) {
+        const struct svg_bar *b = &t->bar[i];
+        struct svg_pen pen = {.fill = t->look[b->look].fill.text};
+        int first = i == 0 || (many ? b[-1].look != b->look : b[-1].lane != b->lane);
+        int last = i + 1 == t->bars || (many ? b[1].look != b->look : b[1].lane != b->lane);
+        char tip[400];
+        if (first)
+            many ? svg_boxes_open(&p->svg, &pen) : svg_group_open(&p->svg, "lane", NULL);
+        if (many) {
+            svg_boxes_add(&p->svg, box_of(p, b));
+        } else {
+            t->tip(t->tip_of, b, tip, sizeof tip);
+            svg_rect(&p->svg, box_of(p, b), &pen, tip);
+            if (b->label && b->count == 1)
+                draw_label(p, box_of(p, b), b->label);
+        }
+        if (last)
+            many ? svg_boxes_close(&p->svg) : svg_group_close(&p->svg);
+    }
+}
+
+/* A frame around each run of spans in one lane, and a line from there to the next lane's. */
+static void draw_path(struct picture *p)
+{
+    const struct svg_timeline *t = p->t;
+    double last_x = 0, last_y = 0;
+
+    svg_group_open(&p->svg, "path", "the critical path");
+    for (int i = 0; i < t->spans; i++) {
+        int lane = t->path[i].lane;
+        double from = t->path[i].start_s, to = t->path[i].end_s;
+        while (i + 1 < t->spans && t->path[i + 1].lane == lane &&
+               t->path[i + 1].start_s - to <= 2 * p->pixel_s)
+            to = t->path[++i].end_s;
+        struct svg_box box = {x_of(p, from), p->lane_y[lane], x_of(p, to) - x_of(p, from),
+                              p->lane_h[lane]};
+        double y = box.y + box.h / 2;
+        if (last_y > 0)
+            svg_line(&p->svg, last_x, last_y, box.x, y, &(struct svg_pen){.stroke = BLACK});
+        svg_rect(&p->svg, box, &(struct svg_pen){.stroke = BLACK, .width = 1.8}, NULL);
+        last_x = box.x + box.w;
+        last_y = y;
+    }
+    svg_group_close(&p->svg);
+}
+
+static int has_mark(const struct picture *p)
+{
+    return isfinite(p->t->mark_s) && p->t->mark_s > 0;
+}
+
+static void draw_axis(struct picture *p)
+{
+    double tick[SVG_TICKS];
+    int n = svg_ticks(SVG_LINEAR, 0, p->t->end_s, (int)((WIDTH - LEFT - RIGHT) / TICK_X), tick);
+    struct svg_font font = {.anchor = SVG_MIDDLE, .colour = INK};
+
+    for (int i = 0; i < n; i++) {
+        struct units u;
+        double x = x_of(p, tick[i]);
+        const char *text = svg_tick_text(units_time, tick[i], &u);
+        svg_line(&p->svg, x, p->top, x, p->bottom, &(struct svg_pen){.stroke = GRID});
+        svg_text(&p->svg, x, p->top - 6, &font, text);
+        /* The mark's line goes through here, and is named below. */
+        if (!has_mark(p) || fabs(x - x_of(p, p->t->mark_s)) > TICK_X / 3)
+            svg_text(&p->svg, x, p->bottom + 16, &font, text);
+    }
+}
+
+static void draw_mark(struct picture *p)
+{
+    double x = x_of(p, p->t->mark_s);
+
+    svg_line(&p->svg, x, p->top - 3, x, p->bottom + 20,
+             &(struct svg_pen){.stroke = BLACK, .width = 1.5, .dashed = 1});
+    svg_text(&p->svg, fmin(x, WIDTH - RIGHT - 20), p->bottom + 32,
+             &(struct svg_font){.bold = 1, .anchor = x < WIDTH / 2 ? SVG_START : SVG_END},
+             p->t->mark);
+}
+
+/* Bands for every other group, and as much of the group's name as has room. */
+static void draw_group(struct picture *p, int first, int end)
+{
+    int k = p->t->row[first].group;
+    double y = p->row_y[first], high = p->row_y[end] - y;
+    const char *name = p->t->group_name ? p->t->group_name[k] : "";
+    char number[16];
+
+    if (k % 2 == 0)
+        svg_rect(&p->svg, (struct svg_box){MARGIN / 2, y, WIDTH - MARGIN, high},
+                 &(struct svg_pen){.fill = BAND}, NULL);
+    if (!name[0])
+        return;
+    if (svg_text_width(name, GROUP_SIZE) > high && strchr(name, ','))
+        name = strchr(name, ',') + 2; /* "group 3, node3" */
+    if (svg_text_width(name, GROUP_SIZE) > high) {
+        snprintf(number, sizeof number, "%d", k);
+        name = number;
+    }
+    svg_text(&p->svg, MARGIN + 8, y + high / 2,
+             &(struct svg_font){.size = fmin(GROUP_SIZE, fmax(high - 1, 4)),
+                                .bold = 1,
+                                .turned = strlen(name) > 3,
+                                .anchor = SVG_MIDDLE},
+             name);
+}
+
+/* Names of those rows and lanes that have room. */
+static void draw_names(struct picture *p)
+{
+    const struct svg_timeline *t = p->t;
+    double free_from = 0, name_x = t->group_name ? NAME_X : MARGIN;
+
+    for (int r = 0, first = 0; r < t->rows; r++)
+        if (r + 1 == t->rows || t->row[r + 1].group != t->row[r].group) {
+            draw_group(p, first, r + 1);
+            first = r + 1;
+        }
+    for (int r = 0; r < t->rows; r++) {
+        const struct svg_row *row = &t->row[r];
+        double y = p->row_y[r], middle = (y + p->row_y[r + 1]) / 2;
+        double high = row->note[0][0] ? 12 : 10;
+        double base = row->note[0][0] ? y + 20 : middle + high * 0.36;
+        if (r && row->group == t->row[r - 1].group)
+            svg_line(&p->svg, name_x, y, WIDTH - RIGHT, y, &(struct svg_pen){.stroke = GRID});
+        if (base - high < free_from)
+            continue;
+        svg_text(&p->svg, name_x, base, &(struct svg_font){.size = high, .bold = 1}, row->name);
+        for (int k = 0; k < 2; k++)
+            svg_text(&p->svg, name_x, base + 15 * (k + 1),
+                     &(struct svg_font){.size = 10, .colour = INK}, row->note[k]);
+        free_from = base;
+    }
+    for (int k = 0; k < t->lanes; k++) {
+        double size = p->lane_h[k] > 9 ? 10 : 8;
+        if (t->lane[k].name && p->lane_h[k] >= 5)
+            svg_text(&p->svg, LEFT - 8, p->lane_y[k] + p->lane_h[k] / 2 + size * 0.36,
+                     &(struct svg_font){.size = size, .colour = INK, .anchor = SVG_END},
+                     t->lane[k].name);
+    }
+}
+
+static void draw_head(struct picture *p)
+{
+    const struct svg_timeline *t = p->t;
+    double x = MARGIN, y = 28;
+
+    svg_text(&p->svg, x, y, &(struct svg_font){.size = 17, .bold = 1}, t->title);
+    for (int i = 0; i < t->notes; i++)
+        svg_text(&p->svg, x, y += NOTE_HIGH, &(struct svg_font){.size = 12, .colour = INK},
+                 t->note[i]);
+    y += 24;
+    for (int i = 0; i < t->looks; i++) {
+        const struct svg_look *look = &t->look[i];
+        if (!look->name)
+            continue;
+        int box = look->fill.text[0] || look->outlined;
+        if (box)
+            svg_rect(&p->svg, (struct svg_box){x, y - 9, 16, 11},
+                     &(struct svg_pen){.fill = look->fill.text[0] ? look->fill.text : NULL,
+                                       .stroke = look->outlined ? BLACK : NULL,
+                                       .width = 1.8},
+                     NULL);
+        x += box ? 20 : 0;
+        svg_text(&p->svg, x, y, &(struct svg_font){0}, look->name);
+        x += svg_text_width(look->name, 11) + 12;
+    }
+}
+
+static void draw(struct picture *p, FILE *out)
+{
+    const struct svg_timeline *t = p->t;
+
+    svg_open(&p->svg, out, WIDTH, p->bottom + FOOT, t->title);
+    draw_head(p);
+    draw_names(p);
+    draw_axis(p);
+    draw_bars(p);
+    if (t->spans)
+        draw_path(p);
+    if (has_mark(p))
+        draw_mark(p);
+    if (t->foot)
+        svg_text(&p->svg, MARGIN, p->bottom + 34, &(struct svg_font){.size = 10, .colour = INK},
+                 t->foot);
+    svg_close(&p->svg);
+}
+
+int svg_timeline(struct svg_timeline *t, FILE *out, struct err *err)
+{
+    struct picture p = {.t = t, .top = 28 + NOTE_HIGH * t->notes + 24 + 30};
+    int rc = 0;
+
+    t->end_s = t->end_s > 0 ? t->end_s : 1e-6; /* nothing happens: an axis all the same */
+    p.pixel_s = t->end_s / (WIDTH - LEFT - RIGHT);
+    p.lane_y = mem_new((size_t)t->lanes + 1, sizeof *p.lane_y);
+    p.lane_h = mem_new((size_t)t->lanes + 1, sizeof *p.lane_h);
+    p.row_y = mem_new((size_t)t->rows + 1, sizeof *p.row_y);
+    lay_rows(&p);
+    lay_bars(&p);
+    if (p.bottom + FOOT > PIXELS_MAX)
+        rc = err_set(err, ERR_INPUT,
+                     "a picture of %d ranks would be %.0f pixels high, expected %d at most",
+                     t->rows, p.bottom + FOOT, PIXELS_MAX);
+    else if (t->bars > BARS_MAX)
+        rc = err_set(err, ERR_INPUT, "a picture of %" PRId64 " bars, expected %d at most",
+                     t->bars, BARS_MAX);
+    else
+        draw(&p, out);
+    mem_free(p.lane_y);
+    mem_free(p.lane_h);
+    mem_free(p.row_y);
+    return rc;
+}

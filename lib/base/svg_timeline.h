@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_SVG_TIMELINE_H
+#define BASE_SVG_TIMELINE_H
+
+#include <math.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/svg.h"
+
+/*
+ * A timeline: a row per rank, in it lanes from above, bars from start to end in the lanes.
+ *
+ *     title
+ *     notes
+ *     legend
+ *                               0      1 ms     2 ms
+ *     g    rank 0   compute     [F0][F1]....[B1]:        : mark
+ *     r             gather   [g0][g1]           :
+ *     p    rank 1   compute     [F0][F1]....[B1]:
+ *                               0      1 ms     2 ms
+ *
+ * Bars of a lane that overlap lie in tracks, one below the other.  Bars thinner than half a
+ * pixel are joined with their neighbour on the track.  All pointers are borrowed.
+ */
+struct svg_look {        /* of bars, and an entry of the legend */
+    const char *name;    /* NULL: not in the legend */
+    struct svg_rgb fill; /* "": none */
+    int outlined;        /* black */
+    int kind;            /* bars of different kinds are never joined */
+};
+
+struct svg_bar {
+    int lane, look;
+    double start_s, end_s;
+    const char *label; /* NULL: none; of "a.b" the "b" where there is no room */
+    int64_t item;      /* for the caller's tooltip; of joined bars the first's */
+    int count;         /* of joined bars; 1 */
+    int64_t bytes;     /* their sum */
+    int track, tracks; /* set by the drawer */
+};
+
+struct svg_lane {
+    int row;
+    const char *name; /* NULL: it belongs to the lane above */
+    double share;     /* of the usual height */
+};
+
+struct svg_row {
+    int group; /* ascending */
+    char name[24];
+    char note[2][48]; /* below the name, "": none */
+};
+
+struct svg_span { /* a part of a path */
+    int lane;
+    double start_s, end_s;
+};
+
+struct svg_timeline {
+    const char *title, *foot; /* foot: NULL: none */
+    const char *const *note;  /* [notes] */
+    int notes;
+    const struct svg_look *look; /* [looks] */
+    int looks;
+    const char *const *group_name; /* [groups], read upwards; NULL: groups are bands alone */
+    const struct svg_row *row;     /* [rows] */
+    int rows;
+    const struct svg_lane *lane; /* [lanes], by rows */
+    int lanes;
+    struct svg_bar *bar; /* [bars]; the drawer sorts and joins them */
+    int64_t bars;
+    const struct svg_span *path; /* [spans], by time: framed in black */
+    int spans;
+    double end_s;     /* of the axis, from 0 */
+    double mark_s;    /* a dashed line; not above 0: none */
+    const char *mark; /* its name */
+    /* The tooltip of a bar.  More than SVG_TIPS_MAX bars have none. */
+    void (*tip)(const void *of, const struct svg_bar *bar, char *text, size_t room);
+    const void *tip_of;
+};
+
+enum { SVG_TIPS_MAX = 20000 }; /* viewers slow down above */
+
+/* ERR_INPUT, and nothing is written, when it would be too large. */
+int svg_timeline(struct svg_timeline *t, FILE *out, struct err *err);
+
+#endif
