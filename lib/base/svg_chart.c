@@ -110,6 +110,7 @@ struct range_of { /* an axis on the paper */
     double lo, hi;   /* values at its ends */
     double from, to; /* pixels at its ends */
     int some;        /* values were found */
+    double least, greatest;
 };
 
 /* Beyond this squares and ratios leave a double: no number that a chart is asked to show. */
@@ -125,6 +126,8 @@ static int fits(const struct svg_axis *a, double v)
 static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
 {
     r->axis = is_y ? &c->y : &c->x;
+    r->some = 0;
+    r->lo = r->hi = 0;
     for (int i = 0; i < c->count; i++)
         for (int p = 0; p < c->series[i].points; p++) {
             double x = c->series[i].x[p], y = c->series[i].y[p], v = is_y ? y : x;
@@ -134,6 +137,8 @@ static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
             r->hi = r->some ? fmax(r->hi, v) : v;
             r->some = 1;
         }
+    r->least = r->lo;
+    r->greatest = r->hi;
     if (r->axis->lo < r->axis->hi) {
         r->lo = r->axis->lo;
         r->hi = r->axis->hi;
@@ -212,12 +217,49 @@ static void draw_y(struct svg *s, const struct range_of *r, struct svg_box plot)
 
 static struct svg_pen line_pen(const struct svg_series *one, struct svg_rgb *room)
 {
-    *room = svg_tint(svg_colour(one->colour), one->faint ? FAINT : 1);
+    *room = svg_tint(one->colour < 0 ? INK : svg_colour(one->colour), one->faint ? FAINT : 1);
     return (struct svg_pen){.stroke = one->dashed ? "#000000" : room->text,
                             .width = one->faint    ? 0.8
                                      : one->dashed ? 1.2
                                                    : 1.8,
                             .dashed = one->dashed};
+}
+
+static int is_seen(const double *xy, int p)
+{
+    return isfinite(xy[2 * p]) && isfinite(xy[2 * p + 1]);
+}
+
+/*
+ * Of each pixel of a line the first and the last point, the highest and the lowest, and the
+ * first that is no number, for the line's gap.  Returns how many are kept.
+ */
+static int thin(double *xy, int points)
+{
+    int kept = 0;
+
+    for (int lo = 0, hi; lo < points; lo = hi) {
+        int best[5] = {lo, lo, -1, -1, -1}; /* first, last, highest, lowest, gap */
+        double end = floor(xy[2 * lo]) + 1;
+        for (hi = lo; hi < points && (hi == lo || xy[2 * hi] < end); hi++) {
+            double at = xy[2 * hi + 1];
+            best[1] = hi;
+            if (!is_seen(xy, hi)) {
+                best[4] = best[4] < 0 ? hi : best[4];
+                continue;
+            }
+            best[2] = best[2] < 0 || at < xy[2 * best[2] + 1] ? hi : best[2];
+            best[3] = best[3] < 0 || at > xy[2 * best[3] + 1] ? hi : best[3];
+        }
+        for (int p = lo; p < hi; p++)
+            for (int k = 0; k < 5; k++)
+                if (best[k] == p) {
+                    xy[2 * kept] = xy[2 * p];
+                    xy[2 * kept++ + 1] = xy[2 * p + 1];
+                    break;
+                }
+    }
+    return kept;
 }
 
 static void draw_series(struct svg *s, const struct svg_series *one, const struct range_of *x,
@@ -226,42 +268,58 @@ static void draw_series(struct svg *s, const struct svg_series *one, const struc
     double *xy = mem_new((size_t)one->points + 1, 2 * sizeof *xy);
     struct svg_rgb colour;
     struct svg_pen pen = line_pen(one, &colour);
+    int points = one->points;
 
     for (int p = 0; p < one->points; p++) {
         xy[2 * p] = place(x, one->x[p]);
         xy[2 * p + 1] = place(y, one->y[p]);
     }
+    if (one->marker < 0)
+        points = thin(xy, points);
     svg_group_open(s, "series", one->tip ? NULL : one->name);
     if (one->dashed && one->points == 1) /* a bound at one place: as wide as a tick */
         svg_line(s, xy[0] - TICK_X / 2, xy[1], xy[0] + TICK_X / 2, xy[1], &pen);
-    svg_polyline(s, xy, one->points, &pen);
-    for (int p = 0; p < one->points && one->marker >= 0 && !one->dashed; p++)
-        if (isfinite(xy[2 * p]) && isfinite(xy[2 * p + 1]))
-            svg_marker(s, xy[2 * p], xy[2 * p + 1], one->marker, pen.stroke,
-                       one->tip ? one->tip[p] : NULL);
+    svg_polyline(s, xy, points, &pen);
+    for (int p = 0; p < points && !one->dashed; p++)
+        if (is_seen(xy, p) && (one->marker >= 0 || !((p > 0 && is_seen(xy, p - 1)) ||
+                                                     (p + 1 < points && is_seen(xy, p + 1)))))
+            svg_marker(s, xy[2 * p], xy[2 * p + 1], one->marker < 0 ? 0 : one->marker,
+                       pen.stroke, one->tip ? one->tip[p] : NULL);
     svg_group_close(s);
     mem_free(xy);
 }
 
-void svg_chart(struct svg *s, const struct svg_chart *c)
+/* A greatest value so many times the least. */
+static const double CHOOSE_LOG = 30;
+
+void svg_chart(struct svg *s, const struct svg_chart *as)
 {
+    struct svg_chart chart = *as, *c = &chart;
     struct svg_box plot = {c->box.x + LEFT, c->box.y + TOP, c->box.w - LEFT - RIGHT,
                            c->box.h - TOP - BOTTOM};
     struct range_of x = {.from = plot.x, .to = plot.x + plot.w};
     struct range_of y = {.from = plot.y + plot.h, .to = plot.y};
 
+    char title[512];
+
     assert(plot.w > 0 && plot.h > 0);
     svg_group_open(s, "chart", NULL);
-    svg_text(s, plot.x, c->box.y + 14, &(struct svg_font){.size = 13, .bold = 1}, c->title);
     range_init(&x, c, 0);
     range_init(&y, c, 1);
+    snprintf(title, sizeof title, "%.400s", c->title);
+    if (c->y.choose && y.least > 0 && y.greatest > CHOOSE_LOG * y.least) {
+        c->y.scale = SVG_LOG10;
+        range_init(&y, c, 1);
+        snprintf(title, sizeof title, "%.400s, on a logarithmic axis", c->title);
+    }
+    svg_text(s, plot.x, c->box.y + 14, &(struct svg_font){.size = 13, .bold = 1}, title);
     if (x.some) {
         draw_x(s, &x, plot);
         draw_y(s, &y, plot);
-        /* Bounds last: they may lie on a line that reaches them. */
-        for (int pass = 0; pass < 2; pass++)
+        /* Pale lines first.  Bounds last: they may lie on a line that reaches them. */
+        for (int pass = 0; pass < 3; pass++)
             for (int i = 0; i < c->count; i++)
-                if (!c->series[i].dashed == !pass)
+                if (pass == (c->series[i].dashed ? 2 : !c->series[i].faint))
                     draw_series(s, &c->series[i], &x, &y);
     } else {
         svg_text(s, plot.x + plot.w / 2, plot.y + plot.h / 2,

@@ -7,7 +7,8 @@
 
 /*
  * A chart: two axes, a line per series.  Points that are no numbers, beyond 1e100, or below
- * 1e-100 on a logarithmic axis, are left out; a line is broken there.
+ * 1e-100 on a logarithmic axis, are left out; a line is broken there.  A line without markers
+ * is thinned to what is seen.
  */
 enum svg_scale { SVG_LINEAR, SVG_LOG2, SVG_LOG10 };
 
@@ -19,17 +20,20 @@ struct svg_axis {
     enum svg_scale scale; /* linear: from 0 where no value is below it */
     svg_unit unit;
     int tight;     /* linear: from the least value to the greatest, whatever 0 is */
+    int choose;    /* a y axis: logarithmic where most of a linear one's lines would lie on the
+                      floor; the title says so */
     double lo, hi; /* lo < hi: its ends, whatever the values */
 };
 
 struct svg_series {
     const char *name;
-    int colour, marker; /* of svg_colour and svg_marker; marker -1: none */
+    int colour, marker; /* of svg_colour and svg_marker; colour -1: grey; marker -1: none, but
+                           for a point that no line reaches */
     int dashed;         /* a bound: black, thin, without markers */
     int faint;          /* thin and pale: what another line is drawn of */
     int points;
     const double *x, *y;    /* [points], borrowed; x ascending */
-    const char *const *tip; /* [points], borrowed, or NULL: tooltips of the markers */
+    const char *const *tip; /* [points], borrowed, or NULL: tooltips; of series with markers */
 };
 
 struct svg_chart {

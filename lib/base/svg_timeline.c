@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how bars become a picture: heights, tracks, joined bars.  Does not know what they are. */
+/* Knows how bars become a picture: heights, tracks, joined bars.  Does not know what they mean.
+ */
 #include "base/svg_timeline.h"
 
 #include <inttypes.h>

@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which rows of a benchmark make a line of which chart.  Two panels an operation (and
- * shape and type, where rows of several are given), one below the other, one legend for all:
- *
- *     title
- *     shape, ranks, type, load
- *     -o- ring  -x- ho-ring  - - cut bound
- *     all-gather: time     all-gather: busbw
- *     all-reduce: time     all-reduce: busbw
+ * Knows which rows of a benchmark make a line of which chart.  Two charts an operation (and
+ * shape and type, where rows of several are given): its time and its busbw over the size.
  */
 #include "bench/bench_plot.h"
 
@@ -16,27 +10,16 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_chart.h"
+#include "base/svg_figure.h"
 #include "schedule/schedule.h"
 
-static const double WIDTH = 1040, PANEL_HIGH = 300, MARGIN = 20, GAP = 14;
-
-struct line { /* an algorithm's points, or the bound's, of one operation */
-    struct svg_series series;
-    double *x, *time, *busbw; /* [points], owned */
-    char **tip;               /* [points], owned, each too; NULL: the bound */
-    char name[96];
-};
-
 struct plot {
-    struct svg svg;
     const struct bench_row **row; /* [rows], those with a time, by size; owned */
     int rows;
     const struct bench_row **panel; /* [panels], the first row of each; owned */
     int panels;
     const struct bench_row **line; /* [lines], the first row of each; owned */
     int lines;
-    int bounded; /* some row has a bound */
 };
 
 static int by_size(const void *a, const void *b)
@@ -66,38 +49,16 @@ static int same_line(const struct bench_row *a, const struct bench_row *b)
 }
 
 /* In the order of first sight, so that lines and panels come as the rows did. */
-static void note(struct plot *p, const struct bench_row *r)
+static int add_new(const struct bench_row **list, int n, const struct bench_row *r,
+                   int (*same)(const struct bench_row *, const struct bench_row *))
 {
     int i = 0;
 
-    while (i < p->panels && !same_panel(p->panel[i], r))
+    while (i < n && !same(list[i], r))
         i++;
-    if (i == p->panels)
-        p->panel[p->panels++] = r;
-    for (i = 0; i < p->lines && !same_line(p->line[i], r); i++)
-        continue;
-    if (i == p->lines)
-        p->line[p->lines++] = r;
-    p->bounded |= has_limit(r);
-}
-
-/*
- * By the algorithm, not by its turn: it has the same colour in every picture.  The MPI library
- * comes behind ours, once for each way that it was set.
- */
-static struct svg_series style_of(const struct plot *p, int line, char *name, int room)
-{
-    const struct bench_row *r = p->line[line];
-    int style = r->algo;
-
-    if (r->algo < 0) {
-        style = SCHEDULE_AUTO + 1;
-        for (int i = 0; i < line; i++)
-            style += p->line[i]->algo < 0;
-    }
-    snprintf(name, (size_t)room, "%s%s%s", bench_algo_name(r->algo), r->setting[0] ? ":" : "",
-             r->setting);
-    return (struct svg_series){.name = name, .colour = style, .marker = style};
+    if (i == n)
+        list[n++] = r;
+    return n;
 }
 
 static void plot_init(struct plot *p, const struct bench_row *rows, int n)
@@ -109,116 +70,72 @@ static void plot_init(struct plot *p, const struct bench_row *rows, int n)
                        .line = mem_new(room, sizeof *p->line)};
     for (int i = 0; i < n; i++)
         if (isfinite(rows[i].time_s[BENCH_MEDIAN]) && rows[i].time_s[BENCH_MEDIAN] > 0) {
-            note(p, &rows[i]);
+            p->panels = add_new(p->panel, p->panels, &rows[i], same_panel);
+            p->lines = add_new(p->line, p->lines, &rows[i], same_line);
             p->row[p->rows++] = &rows[i];
         }
     qsort(p->row, (size_t)p->rows, sizeof *p->row, by_size);
 }
 
-static void plot_release(struct plot *p)
-{
-    mem_free(p->row);
-    mem_free(p->panel);
-    mem_free(p->line);
-}
-
-static void line_init(struct line *l, int room)
-{
-    *l = (struct line){.x = mem_new((size_t)room + 1, sizeof(double)),
-                       .time = mem_new((size_t)room + 1, sizeof(double)),
-                       .busbw = mem_new((size_t)room + 1, sizeof(double))};
-    l->series.x = l->x;
-}
-
-static void line_release(struct line *l)
-{
-    for (int i = 0; l->tip && i < l->series.points; i++)
-        mem_free(l->tip[i]);
-    mem_free(l->tip);
-    mem_free(l->x);
-    mem_free(l->time);
-    mem_free(l->busbw);
-}
-
-static char *tip_of(const struct bench_row *r)
+static void tip_of(const struct bench_row *r, char *text, size_t room)
 {
     struct units size, least, median, most, rate;
-    char text[256], label[96], limit[48] = "";
+    char label[96], limit[48] = "";
 
     if (has_limit(r))
         snprintf(limit, sizeof limit, ", %.3f of the cut bound", bench_limit_fraction(r));
-    snprintf(text, sizeof text, "%s, %s: median %s (%s to %s), busbw %s%s%s",
+    snprintf(text, room, "%s, %s: median %s (%s to %s), busbw %s%s%s",
              bench_label(r, label, sizeof label), units_bytes(&size, (double)r->bytes),
              units_time(&median, r->time_s[BENCH_MEDIAN]),
              units_time(&least, r->time_s[BENCH_MIN]), units_time(&most, r->time_s[BENCH_MAX]),
              units_rate(&rate, bench_busbw_Bps(r)), limit, r->simulated ? ", simulated" : "");
-    return mem_dup(text);
 }
 
-static void line_of_algo(const struct plot *p, const struct bench_row *panel, int at_line,
-                         struct line *l)
+/*
+ * Coloured by the algorithm, not by its turn: it has the same colour in every picture.  The MPI
+ * library comes after ours, once for each way that it was set.
+ */
+static void add_line(const struct plot *p, struct svg_figure *f, const struct bench_row *panel,
+                     int line, int rate)
 {
-    line_init(l, p->rows);
-    l->tip = mem_new((size_t)p->rows + 1, sizeof *l->tip);
-    const double *x = l->x;
-    l->series = style_of(p, at_line, l->name, sizeof l->name);
-    l->series.x = x;
+    const struct bench_row *first = p->line[line];
+    int style = first->algo;
+    char name[96], tip[256];
+
+    if (first->algo < 0) {
+        style = SCHEDULE_AUTO + 1;
+        for (int i = 0; i < line; i++)
+            style += p->line[i]->algo < 0;
+    }
+    snprintf(name, sizeof name, "%s%s%s", bench_algo_name(first->algo),
+             first->setting[0] ? ":" : "", first->setting);
+    svg_figure_line(f, name, (struct svg_series){.colour = style, .marker = style});
     for (int i = 0; i < p->rows; i++) {
         const struct bench_row *r = p->row[i];
-        if (!same_panel(r, panel) || !same_line(r, p->line[at_line]))
+        if (!same_panel(r, panel) || !same_line(r, first))
             continue;
-        int at = l->series.points++;
-        l->x[at] = (double)r->bytes;
-        l->time[at] = r->time_s[BENCH_MEDIAN];
-        l->busbw[at] = bench_busbw_Bps(r);
-        l->tip[at] = tip_of(r);
+        tip_of(r, tip, sizeof tip);
+        svg_figure_point(f, (double)r->bytes,
+                         rate ? bench_busbw_Bps(r) : r->time_s[BENCH_MEDIAN], tip);
     }
-    l->series.tip = (const char *const *)l->tip;
 }
 
-static void line_of_bound(const struct plot *p, const struct bench_row *panel, struct line *l)
+/* The cut bound of each size. */
+static void add_bound(const struct plot *p, struct svg_figure *f, const struct bench_row *panel,
+                      int rate)
 {
-    line_init(l, p->rows);
-    l->series.name = "cut bound";
-    l->series.marker = -1;
-    l->series.dashed = 1;
+    int64_t last = -1;
+
     for (int i = 0; i < p->rows; i++) {
-        const struct bench_row *r = p->row[i];
-        if (!same_panel(r, panel) || !has_limit(r) ||
-            (l->series.points && l->x[l->series.points - 1] == (double)r->bytes))
+        struct bench_row r = *p->row[i];
+        if (!same_panel(&r, panel) || !has_limit(&r) || r.bytes == last)
             continue;
-        struct bench_row best = *r;
-        best.time_s[BENCH_MEDIAN] = r->limit_s;
-        int at = l->series.points++;
-        l->x[at] = (double)r->bytes;
-        l->time[at] = r->limit_s;
-        l->busbw[at] = bench_busbw_Bps(&best);
+        if (last < 0)
+            svg_figure_line(f, "cut bound", (struct svg_series){.marker = -1, .dashed = 1});
+        last = r.bytes;
+        r.time_s[BENCH_MEDIAN] = r.limit_s;
+        svg_figure_point(f, (double)r.bytes, rate ? bench_busbw_Bps(&r) : r.limit_s, NULL);
     }
-}
-
-static void draw_panel(struct plot *p, const struct line *l, const char *op, int i, double y)
-{
-    double wide = (WIDTH - 2 * MARGIN - GAP) / 2;
-    int lines = p->lines + p->bounded;
-    struct svg_series *series = mem_new((size_t)lines + 1, sizeof *series);
-    char title[352];
-
-    for (int at = 0; at < lines; at++) {
-        series[at] = l[at].series;
-        series[at].y = i ? l[at].busbw : l[at].time;
-    }
-    snprintf(title, sizeof title, i ? "%s: bus bandwidth" : "%s: time", op);
-    struct svg_chart c = {
-        .box = {MARGIN + i * (wide + GAP), y, wide, PANEL_HIGH},
-        .title = title,
-        .x = {.name = "size of the whole vector", .scale = SVG_LOG2, .unit = units_bytes},
-        .y = {.name = i ? "busbw" : "time (median)",
-              .scale = i ? SVG_LINEAR : SVG_LOG10,
-              .unit = i ? units_rate : units_time},
-        .count = lines,
-        .series = series};
-    svg_chart(&p->svg, &c);
-    mem_free(series);
 }
 
 /* "all-gather", and what else tells this panel from the others. */
@@ -238,24 +155,6 @@ static void panel_name(const struct plot *p, const struct bench_row *r, char *te
         snprintf(text + at, (size_t)(room - at), " %s%s%s", dtype_name(r->type),
                  r->redop == DTYPE_OPS ? "" : " ",
                  r->redop == DTYPE_OPS ? "" : dtype_op_name(r->redop));
-}
-
-static void draw_panels(struct plot *p, const struct bench_row *panel, double y)
-{
-    int lines = p->lines + p->bounded;
-    struct line *l = mem_new((size_t)lines + 1, sizeof *l);
-    char name[320];
-
-    for (int a = 0; a < p->lines; a++)
-        line_of_algo(p, panel, a, &l[a]);
-    if (p->bounded)
-        line_of_bound(p, panel, &l[p->lines]);
-    panel_name(p, panel, name, sizeof name);
-    for (int i = 0; i < 2; i++)
-        draw_panel(p, l, name, i, y);
-    for (int at = 0; at < lines; at++)
-        line_release(&l[at]);
-    mem_free(l);
 }
 
 /* "4x2: 8 ranks, f32; load average 0.8 to 2.1" */
@@ -288,39 +187,32 @@ static void describe(const struct plot *p, char *text, size_t room)
         snprintf(text, room, "several shapes or types%s", load);
 }
 
-/* The legend's rows, of lines without points. */
-static double draw_legend(struct plot *p, int draw, double y)
-{
-    int lines = p->lines + p->bounded;
-    struct svg_series *series = mem_new((size_t)lines + 1, sizeof *series);
-
-    char(*name)[96] = mem_new((size_t)lines + 1, sizeof *name);
-    for (int a = 0; a < p->lines; a++)
-        series[a] = style_of(p, a, name[a], sizeof name[a]);
-    if (p->bounded)
-        series[p->lines] = (struct svg_series){.name = "cut bound", .dashed = 1};
-    double high =
-        svg_legend(draw ? &p->svg : NULL, MARGIN, y, WIDTH - 2 * MARGIN, series, lines);
-    mem_free(series);
-    mem_free(name);
-    return high;
-}
-
 void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *out)
 {
+    const struct svg_axis size = {
+        .name = "size of the whole vector", .scale = SVG_LOG2, .unit = units_bytes};
+    const struct svg_axis axis[2] = {
+        {.name = "time (median)", .scale = SVG_LOG10, .unit = units_time},
+        {.name = "busbw", .unit = units_rate}};
+    struct svg_figure f = {.columns = 2};
     struct plot p;
-    char text[512];
+    char name[320], chart[352];
 
     plot_init(&p, rows, n);
-    double head = 60, legend = draw_legend(&p, 0, 0), y = head + legend + GAP;
-    double high = y + p.panels * (PANEL_HIGH + GAP);
-    svg_open(&p.svg, out, WIDTH, high, title);
-    svg_text(&p.svg, MARGIN, 28, &(struct svg_font){.size = 17, .bold = 1}, title);
-    describe(&p, text, sizeof text);
-    svg_text(&p.svg, MARGIN, 48, &(struct svg_font){.size = 12, .colour = "#444444"}, text);
-    draw_legend(&p, 1, head);
+    snprintf(f.title, sizeof f.title, "%s", title);
+    describe(&p, f.note, sizeof f.note);
     for (int i = 0; i < p.panels; i++)
-        draw_panels(&p, p.panel[i], y + i * (PANEL_HIGH + GAP));
-    svg_close(&p.svg);
-    plot_release(&p);
+        for (int rate = 0; rate < 2; rate++) {
+            panel_name(&p, p.panel[i], name, sizeof name);
+            snprintf(chart, sizeof chart, rate ? "%s: bus bandwidth" : "%s: time", name);
+            svg_figure_chart(&f, chart, size, axis[rate], 300);
+            for (int line = 0; line < p.lines; line++)
+                add_line(&p, &f, p.panel[i], line, rate);
+            add_bound(&p, &f, p.panel[i], rate);
+        }
+    svg_figure_draw(&f, out);
+    svg_figure_release(&f);
+    mem_free(p.row);
+    mem_free(p.panel);
+    mem_free(p.line);
 }

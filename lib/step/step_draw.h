@@ -9,8 +9,8 @@
 
 /*
  * A step as a timeline, predicted or measured: a row per rank, in it the lanes that some rank
- * uses, the compute lane first.  Zero, then the timeline's title, notes, rows, end and tooltips;
- * bars and path in any order of ranks; then drawn, and released.
+ * uses, the compute lane first.  The caller sets the timeline's title, notes, rows, end and
+ * tooltips, adds bars and path, draws and releases it.
  */
 struct step_picture {
     struct svg_timeline timeline;

@@ -206,7 +206,7 @@ rm -rf "$OUT/kill"
 mkdir -p "$OUT/kill" && cd "$OUT/kill" || exit 2
 seq 1 20000 > text
 paro-plan -m "$MODEL" -i "synth:$SHAPE,memory=1e9,flops=1e9" --seq 32 --strategy "$STRATEGY" > plan.yaml || exit 2
-ranks=$(sed -n 's/^ *ranks: *\[\(.*\)\].*/\1/p' plan.yaml | tr ',' '\n' | grep -c .)
+ranks=$(sed -n 's/^    ranks: *\[\(.*\)\].*/\1/p' plan.yaml | tr ',' '\n' | grep -c .)
 [ "$ranks" -gt 0 ] || die "no ranks in the plan"
 user=''
 [ "$(id -u)" = 0 ] || user=-Ur

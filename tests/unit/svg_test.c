@@ -463,6 +463,45 @@ static void points_stay_in_their_chart(void **state)
     }
 }
 
+/* Of a long line every extreme and gap is drawn, with at most five points a pixel. */
+static void a_long_line_is_thinned(void **state)
+{
+    enum { N = 20000, WIDE = 110, GAPS = 7 };
+    static double x[N], y[N];
+    const struct svg_series series = {.name = "a", .points = N, .x = x, .y = y, .marker = -1};
+    struct svg_chart c = chart_of(&series, 1, SVG_LINEAR, SVG_LINEAR);
+    double least = INFINITY, greatest = -INFINITY;
+    int points = 0, lines = 0;
+    struct page p;
+
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        x[i] = i + 1;
+        y[i] = i % (N / GAPS) == 3 ? NAN : sin(i * 0.01) + 0.2 * sin(i * 1.7);
+    }
+    y[12344] = 9;
+    y[5] = -9;
+    c.y.tight = 1;
+    begin(&p);
+    svg_chart(&p.svg, &c);
+    end(&p);
+    for (const char *at = p.text; (at = strstr(at, "<polyline points=\"")); lines++)
+        for (at += strlen("<polyline points=\""); *at != '"'; points++) {
+            char *end;
+            strtod(at, &end);
+            double v = strtod(end + 1, &end);
+            least = fmin(least, v);
+            greatest = fmax(greatest, v);
+            at = end + (*end == ' ');
+        }
+    assert_in_range(lines, GAPS, GAPS + 1);
+    assert_in_range(points, 2 * WIDE, 5 * (WIDE + 1));
+    /* The plot is from 24 to 118; 0.06 of the values' range is left on either side. */
+    assert_true(fabs(least - (24 + 94 * 0.06 / 1.12)) < 0.02);
+    assert_true(fabs(greatest - (118 - 94 * 0.06 / 1.12)) < 0.02);
+    free(p.text);
+}
+
 static void nothing_to_show(void **state)
 {
     struct svg_chart c = chart_of(NULL, 0, SVG_LOG2, SVG_LOG10);
@@ -512,6 +551,7 @@ int main(void)
         cmocka_unit_test(no_numbers_break_a_chart),
         cmocka_unit_test(an_axis_can_be_given_bare_and_tight),
         cmocka_unit_test(points_stay_in_their_chart),
+        cmocka_unit_test(a_long_line_is_thinned),
         cmocka_unit_test(nothing_to_show),
         cmocka_unit_test(a_legend_folds),
     };
