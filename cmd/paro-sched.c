@@ -13,6 +13,7 @@
 #include "pick/pick_draw.h"
 #include "pick/pick_simulate.h"
 #include "pick/pick_table.h"
+#include "plan/rows.h"
 
 enum { CHUNKS_MAX = 1 << 14, FACTOR_MAX = 1 << 20 };
 
@@ -159,11 +160,23 @@ static void say_json(const struct schedule *s, const char *op, const char *shape
 /* 0 proven, 1 wrong (said), -1 could not. */
 static int verify(const struct args *a, struct err *err)
 {
+    const char *name = a->cli.words ? a->cli.word[0] : "-";
     struct schedule s = {0};
     struct pick_traffic traffic = {0};
-    char shape[256];
+    char shape[256], *text = NULL;
+    int64_t bytes = 0;
 
-    if (schedule_read(&s, a->cli.words ? a->cli.word[0] : "-", err))
+    if (io_read_text(name, SCHEDULE_TEXT_MAX, &text, &bytes, err))
+        return -1;
+    name = strcmp(name, "-") ? name : "stdin";
+    if (plan_rows_are(text)) {
+        int step = plan_steps_verify(name, text, bytes, a->cli.json, stdout, err);
+        mem_free(text);
+        return step;
+    }
+    int rc = schedule_parse(&s, text, bytes, name, err);
+    mem_free(text);
+    if (rc)
         return -1;
     const char *op = schedule_phases_name(s.phases);
     op = op ? op : "partial collective";
@@ -185,6 +198,29 @@ static int verify(const struct args *a, struct err *err)
     return wrong;
 }
 
+/* A schedule, or the rows of a step. */
+static int draw_any(const struct pick_simulate *ask, FILE *out, struct err *err)
+{
+    struct pick_simulate read = *ask;
+    int rc;
+
+    if (!ask->file || (strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0))
+        return pick_draw(ask, out, err);
+    if (io_read_text(ask->file, SCHEDULE_TEXT_MAX, &read.text, &read.text_bytes, err))
+        return -1;
+    read.file = strcmp(ask->file, "-") ? ask->file : "stdin";
+    if (!plan_rows_are(read.text))
+        rc = pick_draw(&read, out, err);
+    else if (ask->bytes != PICK_SIMULATE_BYTES)
+        rc = err_set(err, ERR_INPUT,
+                     "--bytes with the rows of a step, which state their own, expected none");
+    else
+        rc = plan_steps_draw(read.file, read.text, read.text_bytes, ask->topo, ask->json, out,
+                             err);
+    mem_free(read.text);
+    return rc;
+}
+
 static int simulate(const struct args *a, struct err *err)
 {
     const struct cli *cli = &a->cli;
@@ -204,7 +240,9 @@ static int simulate(const struct args *a, struct err *err)
     }
     if (cli_svg_open(cli, &out, &to, err))
         return -1;
-    int rc = (cli->mode == DRAW || cli->svg ? pick_draw : pick_simulate)(&ask, to, err);
+    int rc = (cli->mode == DRAW ? draw_any
+              : cli->svg        ? pick_draw
+                                : pick_simulate)(&ask, to, err);
     return cli_svg_close(&out, rc, err);
 }
 

@@ -59,6 +59,8 @@ static int load(const struct pick_simulate *ask, struct scene *c, struct err *er
                        "expected one of them from a file");
     if (topo_read(&c->topo, ask->topo, err))
         return -1;
+    if (ask->text)
+        return schedule_parse(&c->s, ask->text, ask->text_bytes, ask->file, err);
     return ask->file ? schedule_read(&c->s, ask->file, err) : gen(ask, c, err);
 }
 

@@ -15,6 +15,8 @@
 struct pick_simulate {
     const char *topo;      /* as topo_read takes it */
     const char *file;      /* or: */
+    char *text;            /* the file's, where it has been read; cut up in place */
+    int64_t text_bytes;
     const char *op, *algo; /* by name; not auto */
     int subchunks, root;   /* of these; root: of a broadcast */
     int64_t bytes;         /* of the vector, 2^42 at most */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Makes the rows of a planned step, and prints them. */
+/* Makes the rows of a planned step, and prints them.  rows_read.c reads them. */
 #include "plan/rows.h"
 
 #include "base/jout.h"
@@ -7,7 +7,7 @@
 
 enum { USES_MAX = 1 << 22 }; /* that are printed: some 12 million rows */
 
-void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
+void plan_rows_shape(struct plan_rows *r, const struct plan_bill *b, int micros)
 {
     const struct plan_case *c = b->at;
     const struct plan_tally *t = b->tally;
@@ -33,6 +33,11 @@ void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
         r->trains[u] = t->span[t->span_of[u]].elems[PLAN_TRAINED] > 0;
     for (int k = 0; k < STEP_COMPUTE; k++)
         r->shape.has[k] = plan_traffic_moves(b->tally, b->strategy, (enum step_lane)k, &moves);
+}
+
+void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
+{
+    plan_rows_shape(r, b, micros);
     step_gen(&r->step, &r->shape);
 }
 
@@ -58,6 +63,23 @@ static void put_number(int v, FILE *out)
         fprintf(out, " %6d", v);
 }
 
+/* The plan as text; owned by the caller. */
+static char *plan_text(const struct plan_search *s)
+{
+    struct model model = *s->at.model; /* lent, and taken back */
+    struct plan plan;
+    char *text;
+    size_t bytes;
+    FILE *f = mem_stream(&text, &bytes);
+
+    plan_init(&plan, s, &model);
+    plan_print(&plan, f);
+    fclose(f);
+    plan.model = (struct model){0};
+    plan_release(&plan);
+    return text;
+}
+
 static void print_text(const struct plan_search *s, const struct step *step, FILE *out)
 {
     char name[4];
@@ -65,8 +87,8 @@ static void print_text(const struct plan_search *s, const struct step *step, FIL
     plan_strategy_name(s->list[s->best].strategy, name);
     fprintf(out, "%s: %d rows, %d slots for gathered units, %d gradient buckets\n", name,
             step->rows, step->slots, step->buckets);
-    fprintf(out, "%6s %-8s %-10s %6s %6s  %-13s %s\n", "row", "lane", "kind", "micro", "buffer",
-            "after", "unit");
+    fprintf(out, "%6s %-8s %-10s %6s %6s  %-13s %5s  %s\n", "row", "lane", "kind", "micro",
+            "buffer", "after", "visit", "unit");
     for (int i = 0; i < step->rows; i++) {
         const struct step_row *r = &step->row[i];
         const char *unit = unit_name(s, r->unit);
@@ -76,8 +98,12 @@ static void print_text(const struct plan_search *s, const struct step *step, FIL
         put_number(r->buffer, out);
         for (int k = 0; k < STEP_AFTERS; k++)
             put_number(r->after[k], out);
+        put_number(r->visit, out);
         fprintf(out, "  %s\n", unit ? unit : "-");
     }
+    char *plan = plan_text(s);
+    fprintf(out, "\n%s", plan);
+    mem_free(plan);
 }
 
 static void put_known(struct jout *j, const char *key, int v)
@@ -118,6 +144,9 @@ static void print_json(const struct plan_search *s, const struct step *step, FIL
         jout_close(&j, '}');
     }
     jout_close(&j, ']');
+    char *plan = plan_text(s);
+    jout_text(&j, "plan", plan);
+    mem_free(plan);
     jout_close(&j, '}');
 }
 

@@ -15,8 +15,29 @@ struct plan_rows {
 
 /* Of one strategy, with so many micro-steps. */
 void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros);
+void plan_rows_shape(struct plan_rows *r, const struct plan_bill *b, int micros); /* no rows */
 void plan_rows_release(struct plan_rows *r);
-/* Of the best of a search, which there is, verified: as a table, or as paro.plan.steps/1. */
+/* Of the best of a search, which there is, verified: as a table, or as paro.plan.steps/1; and
+   the plan, so that nothing else is needed to verify the rows or to draw them. */
 int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err *err);
+
+/* rows_read.c: what plan_rows_print wrote, as text or JSON. */
+int plan_rows_are(const char *text); /* rather than a schedule's */
+struct plan_steps {
+    struct plan plan;
+    struct topo topo; /* what says how long things take: the fabric given, or no rates */
+    struct plan_search search;
+    struct plan_rows rows; /* the shape is the plan's; the rows are read, and may be wrong */
+};
+/* topo: as topo_read takes it, a fabric of the plan's groups; NULL: none. */
+int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
+                     const char *topo, struct err *err);
+void plan_steps_release(struct plan_steps *s);
+/* Prints "proven: ..." or "wrong: ...", or paro.sched.verify/1.  0 proven, 1 wrong, -1 error. */
+int plan_steps_verify(const char *name, const char *text, int64_t bytes, int json, FILE *out,
+                      struct err *err);
+/* Draws them on a fabric, as SVG or paro.plan.timeline/1; ERR_MISMATCH where they are wrong. */
+int plan_steps_draw(const char *name, const char *text, int64_t bytes, const char *topo,
+                    int json, FILE *out, struct err *err);
 
 #endif

@@ -349,6 +349,12 @@ void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out)
     keep(&s->at, &s->list[s->best], NULL, out);
 }
 
+void plan_timeline_of_rows(const struct plan_search *s, const struct step *rows,
+                           struct plan_timeline *out)
+{
+    keep(&s->at, &s->list[s->best], rows, out);
+}
+
 /*
  * From the update on, which the walk begins with, to the first forward on: what comes before it
  * goes to the end, a piece that reaches across is two.
@@ -382,13 +388,13 @@ static void turn(struct plan_timeline *t)
 }
 
 void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
-                           const struct step *rows, struct plan_timeline *out)
+                           struct plan_timeline *out)
 {
     struct plan_price price = {.strategy = p->strategy, .algo = p->algo};
     struct plan_case c;
 
     plan_case_of(p, fabric, &c);
-    keep(&c, &price, rows, out);
+    keep(&c, &price, NULL, out);
     turn(out);
 }
 

@@ -47,13 +47,16 @@ void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
 /* Of the best of a search, which there is. */
 void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out);
+/* The same by rows that are given, of all micro-steps and verified. */
+void plan_timeline_of_rows(const struct plan_search *s, const struct step *rows,
+                           struct plan_timeline *out);
 /*
  * Of a plan on a fabric of its groups, with compute rates: turned so that it begins with the
- * first forward, as the engine's step does, and ends with the update.  rows: the plan's, in any
- * order that is correct; NULL: as generated, and micro-steps that are not walked are a hole.
+ * first forward, as the engine's step does, and ends with the update.  Micro-steps that are not
+ * walked are a hole.
  */
 void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
-                           const struct step *rows, struct plan_timeline *out);
+                           struct plan_timeline *out);
 /* As a table by time, as a picture (SVG), and as paro.plan.timeline/1. */
 void plan_timeline_print(const struct plan_search *s, const struct plan_timeline *t, FILE *out);
 int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *t, FILE *out,

@@ -115,7 +115,8 @@ struct schedule_traffic {
 void schedule_traffic(const struct schedule *s, const int64_t *elems,
                       struct schedule_traffic *out);
 
-/* Text, paro-schedule(5). */
+/* Text, paro-schedule(5).  4k ranks' rows fit; a file is not read without bound. */
+enum { SCHEDULE_TEXT_MAX = 1 << 30 };
 void schedule_print(const struct schedule *s, FILE *out);
 void schedule_print_json(const struct schedule *s, FILE *out);
 int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-" is stdin */

@@ -28,7 +28,6 @@
 #include "base/num.h"
 
 enum {
-    TEXT_BYTES_MAX = 1 << 30, /* 4k ranks' rows fit; a file is not read without bound */
     SUBCHUNKS_MAX = 1 << 20,
     CHUNKS_FREE = 1 << 20,           /* chunks without a row; others need a line of text each */
     PLANES_MAX = 1 << 10,            /* scratch: a few for each doubling of the ranks */
@@ -391,7 +390,7 @@ int schedule_read(struct schedule *s, const char *path, struct err *err)
     char *text = NULL;
     int64_t bytes = 0;
 
-    if (io_read_text(path, TEXT_BYTES_MAX, &text, &bytes, err))
+    if (io_read_text(path, SCHEDULE_TEXT_MAX, &text, &bytes, err))
         return -1;
     int rc = schedule_parse(s, text, bytes, strcmp(path, "-") ? path : "stdin", err);
     mem_free(text);

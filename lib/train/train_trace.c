@@ -398,7 +398,7 @@ static int predict(const struct plan *p, struct plan_timeline *out)
         return 0;
     int known = fabric.flops > 0;
     if (known)
-        plan_timeline_of_plan(p, &fabric, NULL, out);
+        plan_timeline_of_plan(p, &fabric, out);
     topo_release(&fabric);
     return known;
 }

@@ -94,6 +94,51 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     refuses 2 "groups 2x2 2x3" paro-sched draw -i synth:2x2 rows
 }
 
+@test "the rows of a step, as text and as JSON, are proven and drawn as the planner draws them" {
+    local fabric=synth:2x2,inter=1GB/s,flops=1e12,memory=1e9 form
+    cp "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" tiny.json
+    for strategy in NNN IIG GGG; do
+        paro-plan -m tiny.json -i $fabric --strategy $strategy --accum 2 --timeline --svg > wanted
+        paro-plan -m tiny.json -i $fabric --strategy $strategy --accum 2 --steps > text
+        paro-plan -m tiny.json -i $fabric --strategy $strategy --accum 2 --steps --json > json
+        for form in text json; do
+            paro-sched verify $form | grep -q "^proven: step $strategy: "
+            paro-sched draw -i $fabric < $form | cmp - wanted
+            paro-sched verify $form --json | perl -MJSON::PP -e 'local $/; exit !decode_json(<>)->{proven}'
+        done
+    done
+    # a slower fabric takes longer
+    paro-sched draw -i synth:2x2,inter=1MB/s,flops=1e12 text --json > slow
+    paro-sched draw -i $fabric text --json > fast
+    perl -MJSON::PP -e 'sub get { local (@ARGV, $/) = @_; decode_json(<>) }
+        exit !(get("slow")->{step_s} > 10 * get("fast")->{step_s})'
+}
+
+@test "rows of a step that are wrong, or no rows" {
+    local fabric=synth:2x2,flops=1e12 rc=0
+    cp "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" tiny.json
+    paro-plan -m tiny.json -i $fabric --strategy GGG --steps > rows 2> said
+    # the first gather is of another unit than the first use
+    awk '!done && $2 == "gather" { sub(/embed/, "head"); done = 1 } 1' rows > wrong
+    paro-sched verify wrong > out || rc=$?
+    [ $rc = 1 ]
+    [ "$(wc -l < out)" = 1 ]
+    grep -qE '^wrong: row [0-9]+ ' out
+    refuses 2 "'wrong': row" paro-sched draw -i $fabric wrong
+    refuses 2 "2x3 expected 2x2" paro-sched draw -i synth:2x3 rows
+    refuses 2 "--bytes rows step" paro-sched draw -i $fabric -b 1Ki rows
+    sed 5d rows > less
+    refuses 2 "less:5: row 2" paro-sched verify less
+    sed 's/ backward / forwards /' rows > unknown
+    refuses 2 "unknown: row expected" paro-sched verify unknown
+    sed '/^format/,$d' rows > bare
+    refuses 2 "bare:1: plan" paro-sched verify bare
+    sed '1s/ [0-9]* rows/ 99999999 rows/' rows > many
+    refuses 2 "many:1: 99999999 rows" paro-sched verify many
+    echo '{"schema":"paro.plan.steps/1","rows":[7]}' > json
+    refuses 2 "'json' plan" paro-sched verify json
+}
+
 @test "--svg[=FILE]: the picture of simulate and of a fabric, which replaces nothing without --force" {
     paro-sched simulate -i synth:2x2 all-gather ring --svg | cmp - <(paro-sched draw -i synth:2x2 all-gather ring)
     paro-topo -i synth:2x2 --svg | cmp - <(paro-topo -i synth:2x2 --format svg)

@@ -378,7 +378,7 @@ static void test_turned(void **state)
         assert_int_equal(plan_search(&s, &err), 0);
         plan_timeline_of(&s, &a);
         plan_init(&p, &s, &m);
-        plan_timeline_of_plan(&p, &t, NULL, &b);
+        plan_timeline_of_plan(&p, &t, &b);
         same(b.step_s, a.step_s);
         same(busy_s(&b), busy_s(&a));
         qsort(b.piece, (size_t)b.pieces, sizeof *b.piece, by_lane);

@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads the rows of a step with their plan, proves them and draws them.  The plan tells the
+ * step's shape, its units and what they cost; the rows may be anyone's.
+ */
+#include "plan/rows.h"
+
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/jtree.h"
+#include "base/mem.h"
+#include "plan/timeline.h"
+
+enum { UNIT_NAME = 255, SLOTS_MAX = 1 << 20, NUMBER_MAX = 1 << 28 };
+static const char PLAN[] = "\nformat: paro-plan/";
+
+int plan_rows_are(const char *text)
+{
+    size_t line = strcspn(text, "\n"), space = strspn(text, " \t\r\n");
+    const char *rows = strstr(text, " rows, ");
+
+    if (text[space] == '{')
+        return strstr(text, "\"paro.plan.steps/1\"") != NULL;
+    return rows && rows < text + line;
+}
+
+static int lane_of(const char *name)
+{
+    for (int lane = 0; lane < STEP_LANES; lane++)
+        if (strcmp(name, step_lane_name((enum step_lane)lane)) == 0)
+            return lane;
+    return -1;
+}
+
+static int kind_of(const char *name, int lane)
+{
+    for (int kind = 0; kind < STEP_KINDS && lane >= 0; kind++) {
+        const struct step_row row = {.lane = lane, .kind = kind};
+        if (strcmp(name, step_kind_name(&row)) == 0)
+            return kind;
+    }
+    return -1;
+}
+
+static int set_names(struct step_row *row, const char *lane, const char *kind)
+{
+    row->lane = lane_of(lane);
+    row->kind = kind_of(kind, row->lane);
+    return row->lane < 0 || row->kind < 0 ? -1 : 0;
+}
+
+/* A number from 0 on, or "-". */
+static int parse_number(const char *word, int *out)
+{
+    char *end = NULL;
+    long v = strcmp(word, "-") == 0 ? -1 : strtol(word, &end, 10);
+
+    *out = (int)v;
+    return end && (*end || end == word || v < 0 || v > NUMBER_MAX) ? -1 : 0;
+}
+
+/* -1: "-", no unit; -2: no name of a unit. */
+static int unit_of(const struct model *m, const char *name)
+{
+    if (!m->unit && strcmp(name, "all") == 0)
+        return 0;
+    for (int u = 0; m->unit && u < m->units; u++)
+        if (strcmp(name, m->unit[u].name) == 0)
+            return u;
+    return strcmp(name, "-") == 0 ? -1 : -2;
+}
+
+/* A line of the table, "row lane kind micro buffer after after visit unit". */
+static int parse_line(const struct model *m, const char *line, int number, struct step_row *row)
+{
+    char lane[16], kind[16], unit[UNIT_NAME + 1], word[5][12];
+    int *const to[5] = {&row->micro, &row->buffer, &row->after[0], &row->after[1], &row->visit};
+    int at, end = 0, bad = 0;
+
+    if (sscanf(line, "%d %15s %15s %11s %11s %11s %11s %11s %255s%n", &at, lane, kind, word[0],
+               word[1], word[2], word[3], word[4], unit, &end) != 9 ||
+        line[end] || at != number || set_names(row, lane, kind))
+        return -1;
+    for (int k = 0; k < 5; k++)
+        bad |= parse_number(word[k], to[k]);
+    row->unit = unit_of(m, unit);
+    return bad || row->unit == -2 ? -1 : 0;
+}
+
+static int parse_text(struct plan_steps *s, const char *name, const char *text, struct err *err)
+{
+    struct step *step = &s->rows.step;
+    const char *plan = strstr(text, PLAN);
+    char strategy[4], *copy, *rest = NULL;
+    int end = 0, line = 1;
+
+    if (!plan)
+        return err_at(err, name, 1, NULL,
+                      "rows of a step without their plan, expected"
+                      " 'format: paro-plan/1' after the rows");
+    if (sscanf(text, "%3s: %d rows, %d slots for gathered units, %d gradient buckets%n",
+               strategy, &step->rows, &step->slots, &step->buckets, &end) != 4 ||
+        text[end] != '\n')
+        return err_at(err, name, 1, NULL,
+                      "expected 'STRATEGY: N rows, N slots for gathered"
+                      " units, N gradient buckets'");
+    if (plan_parse(&s->plan, name, plan + 1, (int64_t)strlen(plan + 1), err))
+        return -1;
+    /* A row is a line of 60 bytes at least: no more are made room for than are there. */
+    if (step->rows < 0 || step->rows > (plan - text) / 32)
+        return err_at(err, name, 1, NULL, "%d rows, expected as many as lines follow",
+                      step->rows);
+    step->row = mem_new((size_t)step->rows + 1, sizeof *step->row);
+    copy = mem_new((size_t)(plan - text) + 1, 1);
+    memcpy(copy, text, (size_t)(plan - text));
+    int rc = 0, n = 0;
+    strtok_r(copy, "\n", &rest);
+    strtok_r(NULL, "\n", &rest); /* the column names */
+    for (char *at; rc == 0 && (at = strtok_r(NULL, "\n", &rest)); n++) {
+        line = n + 3;
+        if (n == step->rows || parse_line(&s->plan.model, at, n, &step->row[n]))
+            rc = err_at(err, name, line, NULL,
+                        "no row %d, expected row lane kind micro buffer"
+                        " after after visit unit",
+                        n);
+    }
+    if (rc == 0 && n < step->rows)
+        rc = err_at(err, name, line, NULL, "ends after %d rows, expected %d", n, step->rows);
+    mem_free(copy);
+    return rc;
+}
+
+/* A whole number, null: -1. */
+static int get_number(const json_t *o, const char *key, int *out)
+{
+    const json_t *v = json_object_get(o, key);
+
+    *out = json_is_null(v) ? -1 : (int)json_integer_value(v);
+    return json_is_null(v) || (json_is_integer(v) && json_integer_value(v) >= 0 &&
+                               json_integer_value(v) <= NUMBER_MAX)
+               ? 0
+               : -1;
+}
+
+static int parse_object(const json_t *o, struct step_row *row)
+{
+    const json_t *after = json_object_get(o, "after");
+    const char *lane = json_string_value(json_object_get(o, "lane"));
+    const char *kind = json_string_value(json_object_get(o, "kind"));
+    size_t n = json_array_size(after);
+
+    if (!lane || !kind || set_names(row, lane, kind) || get_number(o, "unit", &row->unit) ||
+        get_number(o, "visit", &row->visit) || get_number(o, "micro", &row->micro) ||
+        get_number(o, "buffer", &row->buffer) || !json_is_array(after) || n > STEP_AFTERS)
+        return -1;
+    for (size_t k = 0; k < STEP_AFTERS; k++) {
+        const json_t *v = json_array_get(after, k);
+        row->after[k] = v ? (int)json_integer_value(v) : -1;
+        if (v && (!json_is_integer(v) || json_integer_value(v) < 0 ||
+                  json_integer_value(v) > NUMBER_MAX))
+            return -1;
+    }
+    return 0;
+}
+
+static int parse_json(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
+                      struct err *err)
+{
+    struct step *step = &s->rows.step;
+    json_t *root = NULL;
+
+    if (jtree_read(name, text, bytes, &root, err))
+        return -1;
+    const json_t *rows = json_object_get(root, "rows");
+    const char *plan = json_string_value(json_object_get(root, "plan"));
+    int rc = 0;
+    if (!plan || !json_is_array(rows) || get_number(root, "slots", &step->slots) ||
+        get_number(root, "buckets", &step->buckets))
+        rc = err_set(err, ERR_INPUT,
+                     "'%s' has no list of 'rows' with 'slots', 'buckets' and"
+                     " 'plan'",
+                     name);
+    rc = rc ? rc : plan_parse(&s->plan, name, plan, (int64_t)strlen(plan), err);
+    step->rows = rc ? 0 : (int)json_array_size(rows);
+    step->row = mem_new((size_t)step->rows + 1, sizeof *step->row);
+    for (int i = 0; rc == 0 && i < step->rows; i++)
+        if (parse_object(json_array_get(rows, (size_t)i), &step->row[i]))
+            rc = err_set(err, ERR_INPUT, "'%s': rows[%d] is no row of a step", name, i);
+    json_decref(root);
+    return rc;
+}
+
+/* The plan's fabric of groups, without rates. */
+static void bare_fabric(const struct plan *p, struct topo *t)
+{
+    topo_init(t, 2, &p->groups);
+    for (int l = 0; l < 2; l++)
+        t->level[l].port_Bps = t->level[l].flow_Bps = t->level[l].member_Bps = 1;
+    for (int k = 0; k < p->groups.count; k++)
+        t->port[k] = (struct topo_port){1, 1};
+}
+
+static int set_fabric(struct plan_steps *s, const char *topo, struct err *err)
+{
+    char is[128], expected[128];
+
+    if (!topo) {
+        bare_fabric(&s->plan, &s->topo);
+        return 0;
+    }
+    if (topo_read(&s->topo, topo, err))
+        return -1;
+    if (groups_equal(&s->topo.groups, &s->plan.groups))
+        return 0;
+    groups_print(&s->topo.groups, is, sizeof is);
+    groups_print(&s->plan.groups, expected, sizeof expected);
+    return err_set(err, ERR_INPUT, "a fabric of groups %s, expected %s, the step's", is,
+                   expected);
+}
+
+int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
+                     const char *topo, struct err *err)
+{
+    struct step read;
+
+    *s = (struct plan_steps){.rows = {.unit_of = NULL}};
+    if ((int64_t)strlen(text) != bytes)
+        return err_at(err, name, 1, NULL, "expected text without zero bytes");
+    int rc = text[strspn(text, " \t\r\n")] == '{' ? parse_json(s, name, text, bytes, err)
+                                                  : parse_text(s, name, text, err);
+    read = s->rows.step;
+    s->rows.step = (struct step){.row = NULL};
+    if (rc == 0 && (read.slots < 0 || read.slots > SLOTS_MAX || read.buckets < 0 ||
+                    read.buckets > PLAN_BUCKETS_MAX))
+        rc =
+            err_set(err, ERR_INPUT, "'%s': %d slots and %d buckets, expected at most %d and %d",
+                    name, read.slots, read.buckets, SLOTS_MAX, PLAN_BUCKETS_MAX);
+    rc = rc ? rc : set_fabric(s, topo, err);
+    if (rc == 0) {
+        struct plan_tally tally;
+        struct plan_bill b = {.at = &s->search.at,
+                              .tally = &tally,
+                              .strategy = s->plan.strategy,
+                              .algo = s->plan.algo};
+        plan_case_of(&s->plan, &s->topo, &s->search.at);
+        s->search.list[0] = s->plan.price;
+        plan_tally_init(&tally, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
+        plan_rows_shape(&s->rows, &b, s->plan.accum);
+        plan_tally_release(&tally);
+    }
+    read.norm = -1;
+    for (int i = 0; rc == 0 && i < read.rows && read.norm < 0; i++)
+        read.norm = read.row[i].kind == STEP_NORM ? i : -1;
+    s->rows.step = read;
+    if (rc)
+        plan_steps_release(s);
+    return rc;
+}
+
+void plan_steps_release(struct plan_steps *s)
+{
+    plan_rows_release(&s->rows);
+    topo_release(&s->topo);
+    plan_release(&s->plan);
+}
+
+int plan_steps_verify(const char *name, const char *text, int64_t bytes, int json, FILE *out,
+                      struct err *err)
+{
+    struct jout j = {.file = out, .pretty = 1};
+    struct plan_steps s;
+    char strategy[4];
+
+    if (plan_steps_parse(&s, name, text, bytes, NULL, err))
+        return -1;
+    const struct step *step = &s.rows.step;
+    int wrong = step_verify(step, &s.rows.shape, err) != 0;
+    plan_strategy_name(s.plan.strategy, strategy);
+    if (!json && wrong) {
+        fprintf(out, "wrong: %s\n", err->text);
+    } else if (!json) {
+        fprintf(out,
+                "proven: step %s: %d rows, %d slots for gathered units, %d gradient buckets\n",
+                strategy, step->rows, step->slots, step->buckets);
+    } else {
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "schema", "paro.sched.verify/1");
+        jout_bool(&j, "proven", !wrong);
+        jout_text(&j, "wrong", wrong ? err->text : NULL);
+        jout_text(&j, "op", "step");
+        jout_text(&j, "strategy", strategy);
+        jout_int(&j, "rows", step->rows);
+        jout_int(&j, "slots", step->slots);
+        jout_int(&j, "buckets", step->buckets);
+        jout_close(&j, '}');
+    }
+    plan_steps_release(&s);
+    return wrong;
+}
+
+int plan_steps_draw(const char *name, const char *text, int64_t bytes, const char *topo,
+                    int json, FILE *out, struct err *err)
+{
+    struct plan_timeline line;
+    struct plan_steps s;
+
+    if (plan_steps_parse(&s, name, text, bytes, topo, err))
+        return -1;
+    int rc = step_verify(&s.rows.step, &s.rows.shape, err);
+    if (rc == 0) {
+        plan_timeline_of_rows(&s.search, &s.rows.step, &line);
+        if (json)
+            plan_timeline_print_json(&s.search, &line, out);
+        else
+            rc = plan_timeline_draw(&s.search, &line, out, err);
+        plan_timeline_release(&line);
+    } else {
+        err_prefix(err, "'%s': ", name);
+    }
+    plan_steps_release(&s);
+    return rc;
+}
