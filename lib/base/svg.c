@@ -149,50 +149,46 @@ void svg_group_close(struct svg *s)
     s->depth--;
 }
 
-static int box_is_near(struct svg_box box)
+/* An element with n lengths; none, where one of them is not near. */
+static void element(struct svg *s, const char *name, int n, const char *const *key,
+                    const double *v, const struct svg_pen *pen, const char *tip)
 {
-    return is_near(box.x) && is_near(box.y) && is_near(box.w) && is_near(box.h) && box.w >= 0 &&
-           box.h >= 0;
+    for (int i = 0; i < n; i++)
+        if (!is_near(v[i]))
+            return;
+    fprintf(s->file, "<%s", name);
+    for (int i = 0; i < n; i++)
+        attribute(s, key[i], v[i]);
+    pen_words(s, pen);
+    finish(s, name, tip);
 }
 
 void svg_rect(struct svg *s, struct svg_box box, const struct svg_pen *pen, const char *tip)
 {
-    if (!box_is_near(box))
-        return;
-    fputs("<rect", s->file);
-    attribute(s, "x", box.x);
-    attribute(s, "y", box.y);
-    attribute(s, "width", box.w);
-    attribute(s, "height", box.h);
-    pen_words(s, pen);
-    finish(s, "rect", tip);
+    static const char *const key[] = {"x", "y", "width", "height"};
+    const double v[] = {box.x, box.y, box.w, box.h};
+
+    if (box.w >= 0 && box.h >= 0)
+        element(s, "rect", 4, key, v, pen, tip);
 }
 
 void svg_line(struct svg *s, double x1, double y1, double x2, double y2,
               const struct svg_pen *pen)
 {
-    if (!is_near(x1) || !is_near(y1) || !is_near(x2) || !is_near(y2))
-        return;
-    fputs("<line", s->file);
-    attribute(s, "x1", x1);
-    attribute(s, "y1", y1);
-    attribute(s, "x2", x2);
-    attribute(s, "y2", y2);
-    pen_words(s, pen);
-    finish(s, "line", NULL);
+    static const char *const key[] = {"x1", "y1", "x2", "y2"};
+    const double v[] = {x1, y1, x2, y2};
+
+    element(s, "line", 4, key, v, pen, NULL);
 }
 
 void svg_circle(struct svg *s, double x, double y, double r, const struct svg_pen *pen,
                 const char *tip)
 {
-    if (!is_near(x) || !is_near(y) || !is_near(r) || r < 0)
-        return;
-    fputs("<circle", s->file);
-    attribute(s, "cx", x);
-    attribute(s, "cy", y);
-    attribute(s, "r", r);
-    pen_words(s, pen);
-    finish(s, "circle", tip);
+    static const char *const key[] = {"cx", "cy", "r"};
+    const double v[] = {x, y, r};
+
+    if (r >= 0)
+        element(s, "circle", 3, key, v, pen, tip);
 }
 
 static void points_of(struct svg *s, const char *name, const double *xy, int points)
@@ -294,18 +290,16 @@ void svg_boxes_open(struct svg *s, const struct svg_pen *pen)
 
 void svg_boxes_add(struct svg *s, struct svg_box box)
 {
-    if (!box_is_near(box))
+    static const char *const command[] = {"M", " ", "h", "v", "h"};
+    const double v[] = {box.x, box.y, box.w, box.h, -box.w};
+
+    if (!is_near(box.x) || !is_near(box.y) || !is_near(box.w) || !is_near(box.h) || box.w < 0 ||
+        box.h < 0)
         return;
-    putc('M', s->file);
-    number(s->file, box.x);
-    putc(' ', s->file);
-    number(s->file, box.y);
-    putc('h', s->file);
-    number(s->file, box.w);
-    putc('v', s->file);
-    number(s->file, box.h);
-    putc('h', s->file);
-    number(s->file, -box.w);
+    for (int i = 0; i < 5; i++) {
+        fputs(command[i], s->file);
+        number(s->file, v[i]);
+    }
     fputs("z\n", s->file);
 }
 

@@ -33,7 +33,7 @@ struct plan_steps {
 int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
                      const char *topo, struct err *err);
 void plan_steps_release(struct plan_steps *s);
-/* Prints "proven: ..." or "wrong: ...", or paro.sched.verify/1.  0 proven, 1 wrong, -1 error. */
+/* Prints "proven: ..." or "wrong: ...", or paro.sched.verify/1.  1: wrong. */
 int plan_steps_verify(const char *name, const char *text, int64_t bytes, int json, FILE *out,
                       struct err *err);
 /* Draws them on a fabric, as SVG or paro.plan.timeline/1; ERR_MISMATCH where they are wrong. */

@@ -78,6 +78,16 @@ static const char *colour_of(int l)
     return svg_colour(l ? l + 1 : 0);
 }
 
+static void paint_box(struct draw *d, double x, double y, double w, double h, const char *fill)
+{
+    svg_rect(&d->s, (struct svg_box){x, y, w, h}, &(struct svg_pen){.fill = fill}, NULL);
+}
+
+static void paint_text(struct draw *d, double x, double y, double size, const char *text)
+{
+    svg_text(&d->s, x, y, &(struct svg_font){.size = size, .colour = INK}, text);
+}
+
 /* ---- a group ---- */
 
 static int square_rows(int members)
@@ -119,11 +129,9 @@ static void paint_port(struct draw *d, int k, double x, double y, const char *wa
     double room = 76, long_ = room * Bps / d->most_Bps;
     struct units u;
 
-    svg_text(&d->s, x, y + 8, &(struct svg_font){.size = 9.5, .colour = INK}, way);
-    svg_rect(&d->s, (struct svg_box){x + 22, y, room, 9}, &(struct svg_pen){.fill = PALE},
-             NULL);
-    svg_rect(&d->s, (struct svg_box){x + 22, y, long_, 9},
-             &(struct svg_pen){.fill = slow ? SLOW : colour_of(1)}, NULL);
+    paint_text(d, x, y + 8, 9.5, way);
+    paint_box(d, x + 22, y, room, 9, PALE);
+    paint_box(d, x + 22, y, long_, 9, slow ? SLOW : colour_of(1));
     svg_text(
         &d->s, x + CARD_W - 2 * 8, y + 8,
         &(struct svg_font){
@@ -177,62 +185,10 @@ static void paint_tile(struct draw *d, int k, double x, double y)
 
 /* ---- boxes in boxes ---- */
 
-static struct size measure(const struct draw *d, int l, int from, int to, double most_w);
-
-static struct size child_size(const struct draw *d, int l, int from, int to, double most_w)
-{
-    if (l > 1)
-        return measure(d, l - 1, from, to, most_w);
-    return d->tiles ? (struct size){TILE, TILE} : (struct size){CARD_W, d->card_h};
-}
-
 static int is_grid(const struct draw *d, int l)
 {
     return l == 1 && d->tiles;
 }
-
-/* One row of children that fit beside each other: where it ends, and how large it is. */
-static int row_end(const struct draw *d, int l, int from, int to, double most_w,
-                   struct size *row)
-{
-    double gap = is_grid(d, l) ? TILE_GAP : GAP;
-    int i = from;
-
-    *row = (struct size){0, 0};
-    while (i < to) {
-        int end = child_end(d, l, i, to);
-        struct size c = child_size(d, l, i, end, most_w);
-        double w = row->w + (i > from ? gap : 0) + c.w;
-        if (i > from && w > most_w)
-            break;
-        row->w = w;
-        row->h = fmax(row->h, c.h);
-        i = end;
-    }
-    return i;
-}
-
-static double row_gap(const struct draw *d, int l)
-{
-    return is_grid(d, l) ? TILE_GAP : GAP + 4;
-}
-
-static struct size measure(const struct draw *d, int l, int from, int to, double most_w)
-{
-    struct size all = {0, HEAD}, row;
-
-    for (int i = from; i < to;) {
-        i = row_end(d, l, i, to, most_w - 2 * PAD, &row);
-        all.w = fmax(all.w, row.w);
-        all.h += row.h + (is_grid(d, l) ? 0 : RAIL + STUB) + (i < to ? row_gap(d, l) : 0);
-    }
-    all.w = fmax(all.w, 150) + 2 * PAD;
-    all.h += PAD;
-    return all;
-}
-
-static void paint_unit(struct draw *d, int l, int from, int to, double x, double y,
-                       double most_w);
 
 /* The port of a child: a stub from the rail, as wide as its rate. */
 static void paint_stub(struct draw *d, int l, int i, double x, double y)
@@ -242,8 +198,7 @@ static void paint_stub(struct draw *d, int l, int i, double x, double y)
     double w = l == 1 ? fmax(2, 10 * Bps / d->most_Bps) : 8;
     struct units u;
 
-    svg_rect(&d->s, (struct svg_box){x - w / 2, y, w, STUB},
-             &(struct svg_pen){.fill = slow ? SLOW : colour_of(l)}, NULL);
+    paint_box(d, x - w / 2, y, w, STUB, slow ? SLOW : colour_of(l));
     if (l > 1 || slow)
         svg_text(
             &d->s, x + 9, y + STUB - 4,
@@ -251,37 +206,9 @@ static void paint_stub(struct draw *d, int l, int i, double x, double y)
             slow ? "slow" : units_rate(&u, Bps));
 }
 
-static void paint_row(struct draw *d, int l, int from, int to, double x, double y,
-                      double most_w, struct size row)
-{
-    double at = x, gap = is_grid(d, l) ? TILE_GAP : GAP, lead = 0;
-
-    if (!is_grid(d, l)) {
-        lead = RAIL + STUB;
-        svg_rect(&d->s, (struct svg_box){x, y, row.w, RAIL},
-                 &(struct svg_pen){.fill = colour_of(l)}, NULL);
-    }
-    for (int i = from; i < to;) {
-        int end = child_end(d, l, i, to);
-        struct size c = child_size(d, l, i, end, most_w);
-        if (!is_grid(d, l))
-            paint_stub(d, l, i, at + 20, y + RAIL);
-        if (l > 1)
-            paint_unit(d, l - 1, i, end, at, y + lead, most_w);
-        else if (d->tiles)
-            paint_tile(d, d->order[i], at, y);
-        else
-            paint_card(d, d->order[i], at, y + lead);
-        at += c.w + gap;
-        i = end;
-    }
-}
-
-static void paint_unit(struct draw *d, int l, int from, int to, double x, double y,
-                       double most_w)
+static void paint_frame(struct draw *d, int l, int from, double x, double y, struct size all)
 {
     const struct topo *t = d->t;
-    struct size all = measure(d, l, from, to, most_w), row;
     struct svg_rgb fill = svg_tint(colour_of(l), 0.07);
     char head[64];
 
@@ -290,44 +217,64 @@ static void paint_unit(struct draw *d, int l, int from, int to, double x, double
                  block_of(d, l + 1, from));
     else
         snprintf(head, sizeof head, "%s", t->level[l].name);
-    svg_group_open(&d->s, "unit", NULL);
     svg_rect(&d->s, (struct svg_box){x, y, all.w, all.h},
              &(struct svg_pen){.fill = fill.text, .stroke = colour_of(l)}, NULL);
     svg_text(&d->s, x + PAD, y + 16,
              &(struct svg_font){.size = 11, .bold = 1, .colour = colour_of(l)}, head);
-    double top = y + HEAD, before = 0;
-    for (int i = from; i < to;) {
-        int end = row_end(d, l, i, to, most_w - 2 * PAD, &row);
-        if (before > 0 && !is_grid(d, l)) /* the rail goes on in the next row */
-            svg_rect(&d->s,
-                     (struct svg_box){x + PAD / 2 - 2, before, RAIL, top - before + RAIL},
-                     &(struct svg_pen){.fill = colour_of(l)}, NULL);
-        if ((before > 0 || end < to) && !is_grid(d, l))
-            svg_rect(&d->s, (struct svg_box){x + PAD / 2 - 2, top, PAD / 2 + 2, RAIL},
-                     &(struct svg_pen){.fill = colour_of(l)}, NULL);
-        paint_row(d, l, i, end, x + PAD, top, most_w - 2 * PAD, row);
-        before = top;
-        top += row.h + (is_grid(d, l) ? 0 : RAIL + STUB) + row_gap(d, l);
-        i = end;
+}
+
+/*
+ * The unit of level l of the groups from .. to - 1, at x, y: children in rows that are at most
+ * most_w wide; level 0 is a group.  Returns its size; paint 0: only measures.
+ */
+static struct size lay(struct draw *d, int l, int from, int to, double x, double y,
+                       double most_w, int paint)
+{
+    double gap = is_grid(d, l) ? TILE_GAP : GAP, row_gap = is_grid(d, l) ? TILE_GAP : GAP + 4;
+    double lead = is_grid(d, l) ? 0 : RAIL + STUB, room = most_w - 2 * PAD, before = 0;
+    struct size all = {0, HEAD}, c;
+
+    if (l == 0 && paint)
+        (d->tiles ? paint_tile : paint_card)(d, d->order[from], x, y);
+    if (l == 0)
+        return d->tiles ? (struct size){TILE, TILE} : (struct size){CARD_W, d->card_h};
+    if (paint) {
+        svg_group_open(&d->s, "unit", NULL);
+        paint_frame(d, l, from, x, y, lay(d, l, from, to, x, y, most_w, 0));
     }
-    svg_group_close(&d->s);
+    for (int i = from, end; i < to; i = end) {
+        double w = 0, h = 0, top = y + all.h, at = x + PAD;
+        for (end = i; end < to; end = child_end(d, l, end, to)) {
+            c = lay(d, l - 1, end, child_end(d, l, end, to), 0, 0, room, 0);
+            if (end > i && w + gap + c.w > room)
+                break;
+            w += (end > i ? gap : 0) + c.w;
+            h = fmax(h, c.h);
+        }
+        all.w = fmax(all.w, w);
+        all.h += h + lead + (end < to ? row_gap : 0);
+        if (!paint)
+            continue;
+        if (lead > 0 && before > 0) /* the rail continues in the next row */
+            paint_box(d, x + PAD / 2 - 2, before, RAIL, top - before + RAIL, colour_of(l));
+        if (lead > 0 && (before > 0 || end < to))
+            paint_box(d, x + PAD / 2 - 2, top, PAD / 2 + 2, RAIL, colour_of(l));
+        if (lead > 0)
+            paint_box(d, x + PAD, top, w, RAIL, colour_of(l));
+        for (int k = i; k < end; k = child_end(d, l, k, to)) {
+            if (lead > 0)
+                paint_stub(d, l, k, at + 20, top + RAIL);
+            c = lay(d, l - 1, k, child_end(d, l, k, to), at, top + lead, room, 1);
+            at += c.w + gap;
+        }
+        before = top;
+    }
+    if (paint)
+        svg_group_close(&d->s);
+    return (struct size){fmax(all.w, 150) + 2 * PAD, all.h + PAD};
 }
 
 /* ---- the figures ---- */
-
-static double head_high(const struct topo *t)
-{
-    double lines = 3.3;
-
-    for (int l = 0; l < t->levels; l++)
-        lines += 1.3 + (t->level[l].rate_source[0] != 0) + (t->level[l].latency_source[0] != 0);
-    return MARGIN + 14 + lines * LINE + 12;
-}
-
-static const char *joined(int l)
-{
-    return l == 0 ? "the ranks of a group" : l == 1 ? "groups" : "blocks of groups";
-}
 
 static double paint_source(struct draw *d, double y, const char *what, const char *source)
 {
@@ -340,18 +287,21 @@ static double paint_source(struct draw *d, double y, const char *what, const cha
     return y + LINE;
 }
 
+static const double column[] = {400, 520, 640, 760};
+
 static double paint_level(struct draw *d, int l, double y)
 {
-    static const double column[] = {400, 520, 640, 760};
     const struct topo_level *v = &d->t->level[l];
+    const char *joined = l == 0   ? "the ranks of a group"
+                         : l == 1 ? "groups"
+                                  : "blocks of groups";
     struct units u[4];
     const char *text[4] = {units_time(&u[0], v->latency_s), units_rate(&u[1], v->port_Bps),
                            units_rate(&u[2], v->flow_Bps), units_rate(&u[3], v->member_Bps)};
 
-    svg_rect(&d->s, (struct svg_box){MARGIN, y - 9, 11, 11},
-             &(struct svg_pen){.fill = colour_of(l)}, NULL);
+    paint_box(d, MARGIN, y - 9, 11, 11, colour_of(l));
     svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 11, .bold = 1}, v->name);
-    svg_text(&d->s, MARGIN + 130, y, &(struct svg_font){.size = 11, .colour = INK}, joined(l));
+    paint_text(d, MARGIN + 130, y, 11, joined);
     for (int i = 0; i < 4; i++)
         svg_text(&d->s, column[i], y, &(struct svg_font){.size = 11, .anchor = SVG_END},
                  text[i]);
@@ -359,9 +309,18 @@ static double paint_level(struct draw *d, int l, double y)
     return paint_source(d, y, "latency", v->latency_source) + 0.3 * LINE;
 }
 
+/* Lines above the groups: title, ranks, names of columns, and each level's. */
+static double head_high(const struct topo *t)
+{
+    double lines = 3.3;
+
+    for (int l = 0; l < t->levels; l++)
+        lines += 1.3 + (t->level[l].rate_source[0] != 0) + (t->level[l].latency_source[0] != 0);
+    return MARGIN + 14 + lines * LINE + 12;
+}
+
 static void paint_head(struct draw *d, const char *shape)
 {
-    static const double column[] = {400, 520, 640, 760};
     static const char *const names[] = {"latency", "port", "one flow", "member, all send"};
     const struct topo *t = d->t;
     struct units a, b;
@@ -373,11 +332,10 @@ static void paint_head(struct draw *d, const char *shape)
              t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
              t->flops > 0 ? units_count(&b, t->flops) : "unknown",
              t->flops > 0 ? "FLOP/s" : "");
-    svg_text(&d->s, MARGIN, y += 1.3 * LINE, &(struct svg_font){.size = 11, .colour = INK},
-             text);
+    paint_text(d, MARGIN, y += 1.3 * LINE, 11, text);
     y += 1.4 * LINE;
-    svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 9.5, .colour = INK}, "level");
-    svg_text(&d->s, MARGIN + 130, y, &(struct svg_font){.size = 9.5, .colour = INK}, "joins");
+    paint_text(d, MARGIN + 18, y, 9.5, "level");
+    paint_text(d, MARGIN + 130, y, 9.5, "joins");
     for (int i = 0; i < 4; i++)
         svg_text(&d->s, column[i], y,
                  &(struct svg_font){.size = 9.5, .anchor = SVG_END, .colour = INK}, names[i]);
@@ -402,8 +360,7 @@ static void paint_foot(struct draw *d, double y)
         snprintf(text, sizeof text,
                  "no port is 5 %% and more below the median of all ports, %s",
                  units_rate(&u, d->usual_Bps));
-    svg_rect(&d->s, (struct svg_box){MARGIN, y - 9, 11, 11}, &(struct svg_pen){.fill = SLOW},
-             NULL);
+    paint_box(d, MARGIN, y - 9, 11, 11, SLOW);
     svg_text(&d->s, MARGIN + 18, y,
              &(struct svg_font){.size = 10.5, .bold = slow > 0, .colour = INK}, text);
     svg_text(&d->s, d->width - MARGIN, y,
@@ -457,7 +414,7 @@ void topo_print_svg(const struct topo *t, FILE *out)
         d.most_Bps = fmax(d.most_Bps, fmax(t->port[k].out_Bps, t->port[k].in_Bps));
     order_groups(&d);
     double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * MARGIN;
-    struct size all = measure(&d, top, 0, count, room);
+    struct size all = lay(&d, top, 0, count, 0, 0, room, 0);
     int drawn = all.h < HIGH_MOST;
     if (!drawn)
         all = (struct size){0, LINE};
@@ -466,7 +423,7 @@ void topo_print_svg(const struct topo *t, FILE *out)
     svg_open(&d.s, out, d.width, y + all.h + 16 + LINE + MARGIN, shape);
     paint_head(&d, shape);
     if (drawn)
-        paint_unit(&d, top, 0, count, MARGIN, y, room);
+        lay(&d, top, 0, count, MARGIN, y, room, 1);
     else
         svg_text(&d.s, MARGIN, y, &(struct svg_font){.size = 11},
                  "the groups are too many to be drawn");
