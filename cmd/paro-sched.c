@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "cli/cli.h"
 #include "pick/pick.h"
-#include "pick/pick_draw.h"
 #include "pick/pick_simulate.h"
 #include "pick/pick_table.h"
 #include "plan/rows.h"

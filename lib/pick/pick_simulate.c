@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what paro-sched simulate asks and answers; the simulator itself is sim/. */
+/* Knows what paro-sched simulate and draw ask and answer; simulator and drawer are sim/. */
 #include "pick/pick_simulate.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 #include "pick/pick.h"
-#include "sim/sim.h"
+#include "sim/sim_draw.h"
 
 /* Two numbers are kept for each: 256 MiB. */
 enum { CHUNKS_MAX = 1 << 24 };
@@ -36,11 +36,17 @@ static int sizes(struct answer *a, int64_t bytes, int64_t **out, struct err *err
     return 0;
 }
 
+static int read_schedule(const struct pick_simulate *ask, struct answer *a, struct err *err)
+{
+    return ask->text ? schedule_parse(&a->s, ask->text, ask->text_bytes, ask->file, err)
+                     : schedule_read(&a->s, ask->file, err);
+}
+
 static int simulate_file(const struct pick_simulate *ask, struct answer *a, struct err *err)
 {
     int64_t *bytes = NULL;
 
-    if (schedule_read(&a->s, ask->file, err) || sizes(a, ask->bytes, &bytes, err))
+    if (read_schedule(ask, a, err) || sizes(a, ask->bytes, &bytes, err))
         return -1;
     int rc = sim_rows(&a->s, &a->topo, bytes, 0, &a->times, err);
     mem_free(bytes);
@@ -152,29 +158,99 @@ static void say_json(const struct answer *a, int64_t bytes, FILE *out)
     jout_close(&j, '}');
 }
 
-int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
+static int answer_open(struct answer *a, const struct pick_simulate *ask, struct err *err)
 {
-    struct answer a = {0};
-
+    *a = (struct answer){.bound_s = NAN};
     if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
         return err_set(err, ERR_INPUT,
                        "topology and schedule both from standard input, "
                        "expected one of them from a file");
-    int rc = topo_read(&a.topo, ask->topo, err);
+    return topo_read(&a->topo, ask->topo, err);
+}
+
+/* Only after the simulation it is known that the schedule's root is a rank of the fabric. */
+static void set_bound(struct answer *a, int64_t bytes)
+{
+    if (schedule_phases_name(a->s.phases))
+        a->bound_s = sim_cut_bound_s(&a->topo, a->s.phases, a->s.root, (double)bytes);
+}
+
+static void answer_release(struct answer *a)
+{
+    sim_times_release(&a->times);
+    schedule_release(&a->s);
+    topo_release(&a->topo);
+}
+
+int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
+{
+    struct answer a;
+    int rc = answer_open(&a, ask, err);
 
     if (rc == 0)
         rc = ask->file ? simulate_file(ask, &a, err) : simulate_spec(ask, &a, err);
     if (rc == 0) {
-        a.bound_s = schedule_phases_name(a.s.phases)
-                        ? sim_cut_bound_s(&a.topo, a.s.phases, a.s.root, (double)ask->bytes)
-                        : NAN;
+        set_bound(&a, ask->bytes);
         if (ask->json)
             say_json(&a, ask->bytes, out);
         else
             say(&a, (double)ask->bytes, out);
     }
-    sim_times_release(&a.times);
-    schedule_release(&a.s);
-    topo_release(&a.topo);
+    answer_release(&a);
+    return rc;
+}
+
+/* All rows, of a schedule that is not too long to be drawn. */
+static int gen(const struct pick_simulate *ask, struct answer *a, struct err *err)
+{
+    struct schedule_spec spec = {.subchunks = ask->subchunks,
+                                 .levels = a->topo.levels,
+                                 .block = a->topo.block,
+                                 .root = ask->root};
+    struct layout l;
+
+    if (pick_parse(ask->op, ask->algo, &spec.phases, &spec.algo, err) ||
+        pick_check_root(ask->root, a->topo.groups.ranks, err))
+        return -1;
+    layout_init(&l, &a->topo.groups);
+    spec.groups = &l.groups;
+    spec.segments = l.segments;
+    spec.holder = l.holder;
+    double rows = pick_rows(&spec);
+    int rc = rows <= SIM_DRAW_ROWS_MAX
+                 ? schedule_gen(&spec, -1, &a->s, err)
+                 : err_set(err, ERR_INPUT,
+                           "a picture of %d ranks in %d sub-chunk%s, about %.0f rows, expected"
+                           " %d at most",
+                           l.groups.ranks, spec.subchunks, spec.subchunks == 1 ? "" : "s", rows,
+                           SIM_DRAW_ROWS_MAX);
+    layout_release(&l);
+    return rc;
+}
+
+int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err)
+{
+    int64_t *bytes = NULL;
+    struct answer a;
+    int rc = answer_open(&a, ask, err);
+
+    if (rc == 0)
+        rc = ask->file ? read_schedule(ask, &a, err) : gen(ask, &a, err);
+    if (rc == 0) {
+        bytes = mem_new((size_t)a.s.chunks + 1, sizeof *bytes);
+        pick_chunk_elems(&a.s, ask->bytes, bytes);
+        rc = sim_rows(&a.s, &a.topo, bytes, 1, &a.times, err);
+    }
+    if (rc == 0) {
+        set_bound(&a, ask->bytes);
+        const struct sim_picture p = {.schedule = &a.s,
+                                      .topo = &a.topo,
+                                      .times = &a.times,
+                                      .chunk_bytes = bytes,
+                                      .bound_s = a.bound_s};
+        rc = (ask->json ? sim_draw_json : sim_draw)(&p, out, err);
+    }
+    mem_free(bytes);
+    answer_release(&a);
     return rc;
 }

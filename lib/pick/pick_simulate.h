@@ -13,9 +13,9 @@
  * groups and levels, in so many sub-chunks.
  */
 struct pick_simulate {
-    const char *topo;      /* as topo_read takes it */
-    const char *file;      /* or: */
-    char *text;            /* the file's, where it has been read; cut up in place */
+    const char *topo; /* as topo_read takes it */
+    const char *file; /* or: */
+    char *text;       /* the file's, where it has been read; cut up in place */
     int64_t text_bytes;
     const char *op, *algo; /* by name; not auto */
     int subchunks, root;   /* of these; root: of a broadcast */
@@ -28,5 +28,10 @@ enum { PICK_SIMULATE_BYTES = 64 << 20 }; /* when nobody says how many */
 
 /* Prints it, text or "paro.sched.simulate/1". */
 int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err);
+/*
+ * The same as a picture of all its messages (sim/sim_draw.h), SVG or "paro.sched.draw/1".
+ * Nothing is written on an error; ERR_INPUT when there is too much to draw.
+ */
+int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err);
 
 #endif
