@@ -170,8 +170,8 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
 int ckpt_blame(struct ckpt *c, struct err *err);
 /*
  * Fills everything but what belongs to an open one, from the text of a manifest; `path` is for
- * messages.  c->model is there, read from `config`: ERR_MISMATCH where the text has the checksum
- * of another.
+ * messages.  c->model is there, read from `config`: ERR_MISMATCH where the text has the
+ * checksum of another.
  */
 int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
                         const struct ckpt_limits *limits, const char *text, int64_t bytes,

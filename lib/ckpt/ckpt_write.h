@@ -22,16 +22,17 @@ typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *
                          struct err *err);
 
 /*
- * Writes rank's file into the temporary, synced.  Asks fill for at most CKPT_BLOCK_ELEMS elements
- * at a time, always inside the rank's G shard.  *entry is the file's part of the manifest, a line
- * of JSON, owned by the caller (mem_free).
+ * Writes rank's file into the temporary, synced.  Asks fill for at most CKPT_BLOCK_ELEMS
+ * elements at a time, always inside the rank's G shard.  *entry is the file's part of the
+ * manifest, a line of JSON, owned by the caller (mem_free).
  */
 int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err);
 /*
- * Writes config.json and manifest.json from the entries of all ranks, in rank order; with copies
- * (shape->copies), they and source/ again in copy-1 ...  run is NULL where there was none (split);
- * source (NULL: there is none) lies in the folder already.  Last, before the folder is committed.
+ * Writes config.json and manifest.json from the entries of all ranks, in rank order; with
+ * copies (shape->copies), they and source/ again in copy-1 ...  run is NULL where there was
+ * none (split); source (NULL: there is none) lies in the folder already.  Last, before the
+ * folder is committed.
  */
 int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
@@ -61,9 +62,9 @@ char *ckpt_shard_entry(const struct ckpt_shard *s);
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
 
 /*
- * Creates a file at a path in dir->temp with its header and room for the rest: a disk that is too
- * small says so now; where room cannot be asked for, or is not wanted for the holes that will be
- * in it, when it is full.  The caller closes fd.
+ * Creates a file at a path in dir->temp with its header and room for the rest: a disk that is
+ * too small says so now; where room cannot be asked for, or is not wanted for the holes that
+ * will be in it, when it is full.  The caller closes fd.
  */
 int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
                      int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err);

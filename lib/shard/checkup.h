@@ -6,9 +6,9 @@
 #include "shard/shard.h"
 
 /*
- * All that is wrong with an open checkpoint's files, copy by copy, and what is good of each.  Its
- * files by number: the shards, then those that are small: manifest.json, config.json, and those
- * of source/ as listed.
+ * All that is wrong with an open checkpoint's files, copy by copy, and what is good of each.
+ * Its files by number: the shards, then those that are small: manifest.json, config.json, and
+ * those of source/ as listed.
  */
 enum { CHECKUP_MANIFEST, CHECKUP_CONFIG, CHECKUP_SOURCES };
 

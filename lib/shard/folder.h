@@ -13,9 +13,10 @@ struct folder {
 };
 
 /*
- * Lists them.  ERR_INPUT where something in the folder, weights too, is a link that leads out of
- * it (but to the blobs of a Hugging Face hub's snapshot), or to a folder, and where there is more
- * of it than the limits allow (NULL: the usual ones).  A single file has nothing next to it.
+ * Lists them.  ERR_INPUT where something in the folder, weights too, is a link that leads out
+ * of it (but to the blobs of a Hugging Face hub's snapshot), or to a folder, and where there
+ * is more of it than the limits allow (NULL: the usual ones).  A single file has nothing next
+ * to it.
  */
 int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits *limits,
                 struct err *err);

@@ -275,8 +275,8 @@ static int open_files(struct work *w, const struct io_dir *into, struct err *err
 }
 
 /*
- * At least four: one waits for what it reads, one for what it flushes, and two are left to sum and
- * to copy, whatever the processors.  Past 16, threads wait for one disk and one memory.
+ * At least four: one waits for what it reads, one for what it flushes, and two are left to sum
+ * and to copy, whatever the processors.  Past 16, threads wait for one disk and one memory.
  */
 static int jobs_of(int asked)
 {

@@ -6,10 +6,10 @@
 #include "shard/shard.h"
 
 /*
- * The one plan of moves that init, split, merge, reshard, repair and verify make: files that are
- * read, files that are new, and pieces of a STREAM of bytes between them.  The pieces of the `from`
- * side tile it, one after the other; those of the `to` side lie anywhere in it, over each other
- * too (a tied head's second tensor):
+ * The one plan of moves that init, split, merge, reshard, repair and verify make: files that
+ * are read, files that are new, and pieces of a STREAM of bytes between them.  The pieces of
+ * the `from` side tile it, one after the other; those of the `to` side lie anywhere in it,
+ * over each other too (a tied head's second tensor):
  *
  *     from   |    0     |    1     |  2  |   3   |
  *     to     |  0  |    1    |     2     |   3   |
@@ -99,15 +99,15 @@ void moves_add_made(struct moves *m, int64_t id, int64_t first, int64_t count, i
 void moves_add_to(struct moves *m, struct move_to to);
 
 /*
- * Creates the new files in dir (NULL: there are none), fills and syncs them.  What copies gave is
- * counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit into the buffer.
+ * Creates the new files in dir (NULL: there are none), fills and syncs them.  What copies gave
+ * is counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit into the buffer.
  */
 int moves_run(struct moves *m, const struct io_dir *dir, struct err *err);
 void moves_release(struct moves *m);
 
 /*
- * Its second part, in move.c: those of `out` are there, of their size.  holes: they are new, and
- * read as zeros: zeros need not be written.
+ * Its second part, in move.c: those of `out` are there, of their size.  holes: they are new,
+ * and read as zeros: zeros need not be written.
  */
 int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err);
 

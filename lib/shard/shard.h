@@ -113,7 +113,9 @@ int shard_repair(const char *from, const struct shard_options *options, int json
 int shard_ls(const char *path, const struct shard_options *options, int json, FILE *out,
              struct err *err);
 
-/* What differs between two of them, tensor by tensor; *differ counts; two of options->healed. */
+/*
+ * What differs between two of them, tensor by tensor; *differ counts; two of options->healed.
+ */
 int shard_diff(const char *a, const char *b, const struct shard_options *options, int json,
                FILE *out, int *differ, struct err *err);
 

@@ -125,8 +125,8 @@ static void count_gap(struct gap *gap, int64_t at, double by, double rel)
 }
 
 /*
- * One chunk of n elements from `at`.  Of one type bits are compared, so that a NaN equals itself;
- * of two types values.
+ * One chunk of n elements from `at`.  Of one type bits are compared, so that a NaN equals
+ * itself; of two types values.
  */
 static void compare_chunk(struct diff *d, int type_a, int type_b, int64_t at, int64_t n,
                           struct gap *gap)

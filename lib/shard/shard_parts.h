@@ -11,8 +11,8 @@
 /* Whether path lies below the folder; both absolute, without links. */
 int shard_is_below(const char *path, const char *folder);
 /*
- * ERR_INPUT where the source lies in the target, which may be replaced, or, unless `inside`, the
- * target in the source, which would be copied into itself.  Being the same is no fault.
+ * ERR_INPUT where the source lies in the target, which may be replaced, or, unless `inside`,
+ * the target in the source, which would be copied into itself.  Being the same is no fault.
  */
 int shard_check_apart(const char *from, const char *to, int inside, struct err *err);
 
@@ -26,8 +26,8 @@ struct shard_cut {
     const struct ckpt_sources *source; /* in dir->temp already */
 };
 /*
- * Makes its shards in dir->temp, with their copies, fills them from the pieces of m, whose other
- * side is filled in here, and writes the manifest.
+ * Makes its shards in dir->temp, with their copies, fills them from the pieces of m, whose
+ * other side is filled in here, and writes the manifest.
  */
 int shard_cut(const struct io_dir *dir, const struct shard_cut *what, struct moves *m,
               struct err *err);

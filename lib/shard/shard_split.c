@@ -256,8 +256,8 @@ static int put_source(const struct io_dir *dir, struct filling *f, int converted
 }
 
 /*
- * The states, one after the other; of each the model's tensors, unit by unit.  The files are read
- * by their names: what is there is what was opened.
+ * The states, one after the other; of each the model's tensors, unit by unit.  The files are
+ * read by their names: what is there is what was opened.
  */
 static int move_weights(const struct io_dir *dir, struct filling *f,
                         const struct shard_cut *cut, struct err *err)

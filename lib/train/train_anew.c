@@ -4,12 +4,12 @@
  * which takes the old one's name with its first checkpoint, so that nothing of the old run is
  * touched before.  Rank 0's business, under the folder's lock.
  *
- *     DIR                  .DIR.paro-tmp          .DIR.old.paro-tmp
- *     the old run          the new one fills      -
- *     the old run          with `latest`          -                     its checkpoint is there
- *     the new one          the old one            -                     exchanged, or, where two
- *     -                    with `latest`          the old one           names cannot be: moved
- *     the new one          -                      -
+ *     DIR            .DIR.paro-tmp     .DIR.old.paro-tmp
+ *     the old run    the new one fills
+ *     the old run    with `latest`                          its checkpoint is there
+ *     the new one    the old one                            exchanged, or, where two names
+ *                    with `latest`     the old one          cannot be: moved
+ *     the new one
  *
  * In whichever line a run is killed, what is beside DIR says what the next one has to do.
  */
@@ -103,8 +103,9 @@ static int take_temp(const char *out, const char *temp, int *fd, struct err *err
 }
 
 /*
- * What cannot be removed is told when the run ends, and the next one tries again.  Its settings go
- * first: without them it is no run that came to nothing, whatever else is still there.
+ * What cannot be removed is told when the run ends, and the next one tries again.  Its
+ * settings go first: without them it is no run that came to nothing, whatever else is still
+ * there.
  */
 static void discard(struct train *t, const char *dir)
 {

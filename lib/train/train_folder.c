@@ -255,10 +255,10 @@ static int keep_stuck(struct train *t, int now, const struct err *why, struct er
 }
 
 /*
- * Removes what is no run's any more: by one rename out of sight, then from the disk.  What stays,
- * as a file that somebody has open on NFS, or something that is mounted there, is told when the
- * run ends, and the next one tries again.  Where a folder cannot be renamed at all (overlayfs, of
- * what an image brought), it goes from where it is.  needed: its name is.
+ * Removes what is no run's any more: by one rename out of sight, then from the disk.  What
+ * stays, as a file that somebody has open on NFS, or something that is mounted there, is told
+ * when the run ends, and the next one tries again.  Where a folder cannot be renamed at all
+ * (overlayfs, of what an image brought), it goes from where it is.  needed: its name is.
  */
 static int drop(struct train *t, const char *name, int needed, struct err *err)
 {

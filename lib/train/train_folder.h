@@ -26,7 +26,9 @@ void train_folder_name(int64_t step, char name[40]);
 int64_t train_folder_latest(const struct train *t);
 /* *step becomes that of the newest checkpoint before it, -1 where there is none. */
 int train_folder_older(struct train *t, int64_t *step, struct err *err);
-/* ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free. */
+/*
+ * ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free.
+ */
 char *train_folder_old(const char *path);
 /* Whether it is the name of something that a run makes there, or of the half of one. */
 int train_folder_owns(const char *name);
@@ -49,10 +51,10 @@ void train_folder_close(struct train *t, struct err *why);
 
 /*
  * train_anew.c: a new run in an old one's folder (--force).  settle: what such a run left that
- * was killed is finished or removed, but for its log; of rank 0, before anything is read.  begin:
- * where there is an old one, home is a new folder (collective).  end: the new run's checkpoint
- * `step` is there, and its folder takes the old one's place.  close: of one that came to none the
- * log is kept, and `why` (NULL: it ends well) says where.
+ * was killed is finished or removed, but for its log; of rank 0, before anything is read.
+ * begin: where there is an old one, home is a new folder (collective).  end: the new run's
+ * checkpoint `step` is there, and its folder takes the old one's place.  close: of one that
+ * came to none the log is kept, and `why` (NULL: it ends well) says where.
  */
 int train_anew_settle(struct train *t, struct err *err);
 int train_anew_begin(struct train *t, struct err *err);

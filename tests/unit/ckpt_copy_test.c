@@ -139,9 +139,9 @@ static void test_places(void **state)
 #define FILE_(name)  KEPT(name, "false", "false")
 
 /*
- * What a manifest says in place of something, and of what it is refused (NULL: it is well-formed).
- * Two ranks have room for one copy; what an int does not hold is too many too.  What a run counts
- * over 2^63 soon is refused, and so is what merge would write twice.
+ * What a manifest says in place of something, and of what it is refused (NULL: it is
+ * well-formed). Two ranks have room for one copy; what an int does not hold is too many too.
+ * What a run counts over 2^63 soon is refused, and so is what merge would write twice.
  */
 static const struct {
     const char *was, *is, *words;
@@ -177,7 +177,10 @@ static const struct {
     {"[]", "[" REST("a") "," REST("a") "]", "source 'a' twice"},
 };
 
-/* The manifest, as an older one is, with `is` in place of `was` ("": of the config's checksum). */
+/*
+ * The manifest, as an older one is, with `is` in place of `was` ("": of the config's
+ * checksum).
+ */
 static void put_instead(const char *path, const char *text, const char *was, const char *is)
 {
     const char *key = strstr(text, ",\n\"config_xxh3\""), *run = strstr(text, ",\n\"run\"");

@@ -124,8 +124,9 @@ static void test_parts(void **state)
 enum { SEED = 5 };
 
 /*
- * Every element that another model of the network asks for, by the definition: it is in the state,
- * or, of a master, in the parameters, or has its first value.  Counts those of the last kind.
+ * Every element that another model of the network asks for, by the definition: it is in the
+ * state, or, of a master, in the parameters, or has its first value.  Counts those of the last
+ * kind.
  */
 static int read_other(struct weights *w, const char *what, int state)
 {
