@@ -16,9 +16,9 @@
  *   DIR/log.jsonl                  one object a step
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
  *   DIR/latest -> step-00000100    the newest complete one
- *   DIR/.new.paro-tmp/             with force: this run, until it has a checkpoint
+ *   .DIR.paro-tmp/                 next to it, with force: this run, until it has a checkpoint
  *   DIR/log.failed.jsonl           the log of the last one that ended before it had
- *   DIR/.gone-00000001.paro-tmp    what could not be removed; the next run tries again
+ *   DIR/.step-N.old.paro-tmp/      what could not be removed; the next run tries again
  *   DIR/.lock                      held while a run writes here
  *   DIR/trace-00000007.json, .svg  a step that was traced, if one was asked for
  *   DIR/STOP                       made by somebody who wants the run to stop in good order;
