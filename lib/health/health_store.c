@@ -46,18 +46,26 @@ static int numbers_of(const struct health_field *f, const char *item)
     return f->fixed ? f->fixed : f->each * *(const int *)(const void *)(item + f->count_at);
 }
 
+/* Of a member that is an int. */
+static int int_at(const char *at)
+{
+    int v;
+
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
 static void put_json_field(struct jout *j, const struct health_field *f, const char *item)
 {
     const char *at = item + f->at;
-    const int flag = *(const int *)(const void *)at;
     char text[TEXT_MOST];
 
     switch (f->type) {
     case HEALTH_TYPE_BOOL:
-        jout_bool(j, f->key, flag);
+        jout_bool(j, f->key, int_at(at));
         return;
     case HEALTH_TYPE_WORD:
-        if (flag)
+        if (int_at(at))
             jout_bool(j, f->key, 1);
         return;
     case HEALTH_TYPE_TEXT:
@@ -67,12 +75,12 @@ static void put_json_field(struct jout *j, const struct health_field *f, const c
         jout_text(j, f->key, text);
         return;
     case HEALTH_TYPE_LEVEL:
-        jout_text(j, f->key, health_level_name((enum health_level)flag));
+        jout_text(j, f->key, health_level_name((enum health_level)int_at(at)));
         return;
     case HEALTH_TYPE_PARTS:
         jout_open(j, f->key, '[');
         for (int p = 0; p < HEALTH_PARTS; p++)
-            if ((unsigned)flag >> p & 1)
+            if ((unsigned)int_at(at) >> p & 1)
                 jout_text(j, NULL, health_part_name((enum health_part)p));
         jout_close(j, ']');
         return;
@@ -92,9 +100,8 @@ static void put_yaml_field(FILE *out, const char *indent, const struct health_fi
                            const char *item)
 {
     const char *at = item + f->at;
-    const int flag = *(const int *)(const void *)at;
 
-    if (f->type == HEALTH_TYPE_WORD && !flag)
+    if (f->type == HEALTH_TYPE_WORD && !int_at(at))
         return;
     fprintf(out, "%s%s: ", indent, f->key);
     if (f->type == HEALTH_TYPE_WORD)
@@ -105,7 +112,7 @@ static void put_yaml_field(FILE *out, const char *indent, const struct health_fi
         yaml_put_f64(out, *(const double *)(const void *)at);
     else
         fprintf(out, "%" PRId64,
-                f->type == HEALTH_TYPE_I64 ? *(const int64_t *)(const void *)at : flag);
+                f->type == HEALTH_TYPE_I64 ? *(const int64_t *)(const void *)at : int_at(at));
     putc('\n', out);
 }
 
