@@ -42,7 +42,7 @@ slow_then_mended() {
     again slow_then_mended
     [ "$(stat -c %a state)" = 700 ]
     head -n 1 state/rounds | grep -q '^{"format":"paro-health-state/2",'
-    [ "$(grep -c '^rate node' state/rounds)" = 6 ]
+    [ "$(grep -c '^{"rate":"node' state/rounds)" = 6 ]
 }
 
 @test "two at once: the second says so, and does not measure" {
