@@ -31,7 +31,7 @@ BIASES = dict(attention_bias=True, mlp_bias=True, hidden_size=64, num_attention_
               num_key_value_heads=2, intermediate_size=48, num_hidden_layers=2,
               rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
                                 high_freq_factor=4.0, original_max_position_embeddings=64))
-TARGETS = {"llama": "q_proj+up_proj", "gpt2": "c_attn+mlp.c_proj"}
+TARGETS = {"gpt2": "c_attn+mlp.c_proj"}
 
 
 def paro(*args):
@@ -95,7 +95,8 @@ def check_bare(name, config, model):
 
 def check_adapters(name, config, model):
     """First values and random ones: PEFT loads them, and adds them in as --fuse does."""
-    lora = f"lora=4,alpha=6,targets={TARGETS[model.config.model_type]}"
+    targets = TARGETS.get(model.config.model_type, "q_proj+up_proj")
+    lora = f"lora=4,alpha=6,targets={targets}"
     paro("paro-shard", "split", "made", "-p", plan(config, "--trainable", lora), "-o", "ckpt",
          "--force")
     paro("paro-shard", "merge", "ckpt", "-o", "adapter", "--force")
@@ -168,7 +169,8 @@ def main():
     biases = json.load(open(f"{ROOT}/examples/models/llama-tiny.json"))
     json.dump({**biases, **BIASES}, open("llama-biases.json", "w"))
     paths = [f"{ROOT}/examples/models/{m}.json"
-             for m in sys.argv[1:] or ("llama-tiny", "gpt2-tiny", "stories-15m")]
+             for m in sys.argv[1:] or ("llama-tiny", "mistral-tiny", "qwen2-tiny", "qwen3-tiny",
+                                       "gpt2-tiny", "stories-15m")]
     for path in paths + ["llama-biases.json"]:
         name = os.path.basename(path)[:-5]
         model = check_base(name, path)
