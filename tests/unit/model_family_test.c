@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each family's table: published sizes, what the network relies on, and refused configs. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "model_fixture.h"
+
+/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Mistral 7B
+   and Qwen3 0.6B as their authors publish them. */
+static void test_published(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t params;
+    } known[] = {
+        {"{\"model_type\":\"llama\"}", 6738415616},
+        {"{\"model_type\":\"llama\",\"hidden_size\":5120,\"intermediate_size\":13824,"
+         "\"num_hidden_layers\":40,\"num_attention_heads\":40}",
+         13015864320},
+        {"{\"model_type\":\"llama\",\"hidden_size\":8192,\"intermediate_size\":22016,"
+         "\"num_hidden_layers\":80,\"num_attention_heads\":64}",
+         65285660672},
+        {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"intermediate_size\":14336,"
+         "\"num_key_value_heads\":8}",
+         8030261248},
+        {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"hidden_size\":2048,"
+         "\"intermediate_size\":8192,\"num_hidden_layers\":16,\"num_key_value_heads\":8,"
+         "\"head_dim\":64,\"tie_word_embeddings\":true,\"pretraining_tp\":1,"
+         "\"max_position_embeddings\":131072,\"rope_theta\":500000.0,\"rope_scaling\":{"
+         "\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,"
+         "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}}",
+         1235814400},
+        {"{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
+         "\"vocab_size\":49152,\"hidden_size\":576,\"intermediate_size\":1536,"
+         "\"num_hidden_layers\":30,\"num_attention_heads\":9,\"num_key_value_heads\":3,"
+         "\"tie_word_embeddings\":true,\"is_llama_config\":true,\"rope_interleaved\":false,"
+         "\"rope_theta\":100000,\"rope_scaling\":null,\"transformers.js_config\":{}}",
+         134515008},
+        {"{\"model_type\":\"qwen2\",\"hidden_size\":896,\"intermediate_size\":4864,"
+         "\"num_hidden_layers\":24,\"num_attention_heads\":14,\"num_key_value_heads\":2,"
+         "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
+         494032768},
+        {"{\"model_type\":\"mistral\"}", 7241732096},
+        {"{\"model_type\":\"qwen3\",\"hidden_size\":1024,\"intermediate_size\":3072,"
+         "\"num_hidden_layers\":28,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+         "\"tie_word_embeddings\":true}",
+         596049920},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct model m;
+        struct err err;
+        assert_int_equal(parse(&m, known[i].text, &err), 0);
+        assert_int_equal(m.params, known[i].params);
+        model_release(&m);
+    }
+}
+
+#define NAME_OF(name) #name,
+static const char *const families[] = {MODEL_FAMILIES(NAME_OF)};
+
+/* What the network and the readers rely on in each family's table. */
+static void test_tables(void **state)
+{
+    (void)state;
+    for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
+        int count[MODEL_POSITIONS + 1] = {0};
+        char text[64], a[32], b[32];
+        struct model m;
+        struct err err;
+
+        snprintf(text, sizeof text, "{\"model_type\":\"%s\"}", families[f]);
+        assert_int_equal(parse(&m, text, &err), 0);
+        assert_string_equal(m.family->name, families[f]);
+        for (const struct model_module *p = m.family->modules; p->name; p++) {
+            int once = p->role == MODEL_EMBED || p->role == MODEL_POSITIONS ||
+                       p->role == MODEL_HEAD || p->role == MODEL_NORM_LAST;
+
+            count[p->role]++;
+            assert_int_equal(strchr(p->name, '%') == NULL, once);
+        }
+        for (int role = MODEL_QKV; role <= MODEL_DOWN; role++)
+            assert_true(count[role] > 0);
+        for (int role = MODEL_HEAD; role <= MODEL_NORM_LAST; role++)
+            assert_int_equal(count[role], 1);
+        assert_true(count[MODEL_EMBED] == 1 && count[MODEL_NORM_Q] == count[MODEL_NORM_K]);
+        assert_int_equal(count[MODEL_POSITIONS], m.family->rope_theta == 0);
+        assert_int_equal(model_width(&m, MODEL_QKV), (m.heads + 2 * m.kv_heads) * m.head_dim);
+        assert_int_equal(model_width(&m, MODEL_FFN),
+                         (m.ffn_type == MODEL_FFN_SWIGLU ? 2 : 1) * m.ffn);
+        assert_null(model_difference(&m, &m, a, b));
+        model_release(&m);
+    }
+}
+
+#define GPT2 "{\n \"model_type\": \"gpt2\",\n "
+
+static void test_gpt2(void **state)
+{
+    struct model m;
+    struct err err;
+
+    (void)state;
+    assert_int_equal(model_read(&m, "examples/models/gpt2-124m.json", &err), 0);
+    assert_int_equal(m.params, 124439808); /* as published */
+    assert_string_equal(m.family->name, "gpt2");
+    assert_true(m.tied && m.positions == 1024);
+    assert_true(m.max_seq == 1024 && m.head_dim == 64 && m.kv_heads == 12 && m.ffn == 3072);
+    assert_true(m.norm == MODEL_NORM_LAYER && m.ffn_type == MODEL_FFN_GELU_TANH);
+    assert_true(m.norm_eps == 1e-5 && m.dropout == 0.1);
+    assert_int_equal(m.units, 13);
+    /* Matrices of a layer: 12 C^2; the head's is the table's; no bias, no position counts. */
+    assert_float_equal(model_flops_per_token(&m, 1024),
+                       2.0 * (12 * 12 * 768.0 * 768 + 50257.0 * 768) + 12 * 4 * 1024.0 * 768,
+                       0);
+    const struct model_tensor *fc = model_find(&m, "transformer.h.11.mlp.c_fc.weight");
+    assert_true(fc->transposed && fc->shape[0] == 768 && fc->shape[1] == 3072);
+    model_release(&m);
+
+    assert_int_equal(parse(&m,
+                           GPT2
+                           "\"tie_word_embeddings\": false, \"n_embd\": 24, "
+                           "\"n_inner\": 40, \"n_ctx\": 7, \"n_positions\": 7, "
+                           "\"n_layer\": 1, \"n_head\": 3, \"resid_pdrop\": 0, \"attn_pdrop\""
+                           ": 0.0, \"embd_pdrop\": 0, \"vocab_size\": 11, "
+                           "\"activation_function\": \"gelu\", \"dtype\": \"bfloat16\"}",
+                           &err),
+                     0);
+    assert_true(m.ffn == 40 && m.ffn_type == MODEL_FFN_GELU && m.dropout == 0 && !m.tied);
+    assert_true(m.units == 3 && m.visits == 3 && model_find(&m, "lm_head.weight"));
+    assert_string_equal(m.dtype, "bf16");
+    model_release(&m);
+}
+
+static void test_refused_gpt2(void **state)
+{
+    (void)state;
+    refuse(GPT2 "\"activation_function\": \"relu\"}",
+           "c.json:3: 'activation_function' relu expected gelu_new gelu_pytorch_tanh gelu");
+    refuse(GPT2 "\"scale_attn_weights\": false}",
+           "c.json:3: 'scale_attn_weights' 0 expected 1");
+    refuse(GPT2 "\"scale_attn_by_inverse_layer_idx\": true}",
+           "c.json:3: 'scale_attn_by_inverse_layer_idx' 1 expected 0");
+    refuse(GPT2 "\"reorder_and_upcast_attn\": true}",
+           "c.json:3: 'reorder_and_upcast_attn' 1 expected 0");
+    refuse(GPT2 "\"add_cross_attention\": true}",
+           "c.json:3: 'add_cross_attention' 1 expected 0");
+    refuse(GPT2 "\"n_head\": 5}", "c.json:3: 'n_head' 5 expected divisor n_embd 768");
+    refuse(GPT2 "\"n_ctx\": 512}", "c.json:3: 'n_ctx' 512 n_positions 1024");
+    refuse(GPT2 "\"attn_pdrop\": 2}", "c.json:3: 'attn_pdrop' 2 expected probability");
+    refuse(GPT2 "\"n_inner\": 0}", "c.json:3: 'n_inner' 0 expected number 1 4194304");
+    refuse(GPT2 "\"hidden_size\": 8}", "c.json:3: 'hidden_size' key gpt2 family");
+    refuse(GPT2 "\"architectures\": [\"GPT2Model\"]}",
+           "c.json:3: 'architectures' [\"GPT2Model\"] expected [\"GPT2LMHeadModel\"]");
+}
+
+#define QWEN2 "{\n \"model_type\": \"qwen2\",\n "
+
+static void test_refused_qwen2(void **state)
+{
+    (void)state;
+    refuse(QWEN2 "\"use_sliding_window\": true}",
+           "c.json:3: 'use_sliding_window' 1 expected 0");
+    refuse(QWEN2 "\"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
+           "c.json:3: 'layer_types' sliding_attention expected full_attention");
+    refuse(QWEN2 "\"layer_types\": 1}", "c.json:3: 'layer_types' number expected list");
+    refuse(QWEN2 "\"attention_bias\": true}", "c.json:3: 'attention_bias' key qwen2 family");
+}
+
+/* The shorter of window and positions limits a sequence, and is named. */
+static void test_window(void **state)
+{
+    static const struct {
+        const char *text, *key;
+        int64_t max_seq;
+    } row[] = {
+        {"{\"model_type\":\"mistral\"}", "sliding_window", 4096},
+        {"{\"model_type\":\"mistral\",\"sliding_window\":null}", "max_position_embeddings",
+         131072},
+        {"{\"model_type\":\"mistral\",\"max_position_embeddings\":9}",
+         "max_position_embeddings", 9},
+        {"{\"model_type\":\"gpt2\"}", "n_positions", 1024},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        struct model m;
+        struct err err;
+        assert_int_equal(parse(&m, row[i].text, &err), 0);
+        assert_int_equal(m.max_seq, row[i].max_seq);
+        assert_string_equal(model_max_seq_key(&m), row[i].key);
+        model_release(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),     cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_gpt2),          cmocka_unit_test(test_refused_gpt2),
+        cmocka_unit_test(test_refused_qwen2), cmocka_unit_test(test_window),
+    };
+
+    return cmocka_run_group_tests_name("model families", tests, NULL, NULL);
+}
