@@ -23,42 +23,19 @@ void exec_native_block(int64_t elems, int rank, int ranks, int64_t *lo, int64_t 
     *hi = elems / ranks * (rank + 1) + elems % ranks * (rank + 1) / ranks;
 }
 
-/* The signatures are MPI's, which tells an operation nothing but the datatype's handle. */
-static void sum_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
-{
-    (void)type;
-    dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_SUM, *n);
-}
-
-static void max_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
-{
-    (void)type;
-    dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_MAX, *n);
-}
-
-static void min_bf16(void *in, void *inout, int *n, MPI_Datatype *type)
-{
-    (void)type;
-    dtype_reduce(inout, inout, in, DTYPE_BF16, DTYPE_MIN, *n);
-}
-
-static void sum_f16(void *in, void *inout, int *n, MPI_Datatype *type)
-{
-    (void)type;
-    dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_SUM, *n);
-}
-
-static void max_f16(void *in, void *inout, int *n, MPI_Datatype *type)
-{
-    (void)type;
-    dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_MAX, *n);
-}
-
-static void min_f16(void *in, void *inout, int *n, MPI_Datatype *type)
-{
-    (void)type;
-    dtype_reduce(inout, inout, in, DTYPE_F16, DTYPE_MIN, *n);
-}
+/* MPI tells an operation nothing but the datatype's handle: one function for each pair. */
+#define OWN_OP(name, type, op)                                                                 \
+    static void name(void *in, void *inout, int *n, MPI_Datatype *mpi_type)                    \
+    {                                                                                          \
+        (void)mpi_type;                                                                        \
+        dtype_reduce(inout, inout, in, type, op, *n);                                          \
+    }
+OWN_OP(sum_bf16, DTYPE_BF16, DTYPE_SUM)
+OWN_OP(max_bf16, DTYPE_BF16, DTYPE_MAX)
+OWN_OP(min_bf16, DTYPE_BF16, DTYPE_MIN)
+OWN_OP(sum_f16, DTYPE_F16, DTYPE_SUM)
+OWN_OP(max_f16, DTYPE_F16, DTYPE_MAX)
+OWN_OP(min_f16, DTYPE_F16, DTYPE_MIN)
 
 /* An average is a sum so far. */
 static void choose_own(struct exec_native *n)

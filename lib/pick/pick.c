@@ -53,48 +53,32 @@ double pick_rows(const struct schedule_spec *spec)
     return rows;
 }
 
-/* All rows of what the spec says, over the layouts' segments of its groups. */
-static int gen_all(struct schedule_spec spec, struct schedule *out, struct err *err)
+int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
+                     int subchunks, struct schedule *out, struct err *err)
 {
     struct layout l;
     int rc = 0;
 
-    layout_init(&l, spec.groups);
-    spec.segments = l.segments;
-    spec.holder = l.holder;
-    if (pick_rows(&spec) > PICK_ROWS_MAX)
-        rc = err_set(err, ERR_INPUT,
-                     "a schedule of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at"
-                     " most",
-                     spec.groups->ranks, spec.subchunks, spec.subchunks == 1 ? "" : "s",
-                     pick_rows(&spec), PICK_ROWS_MAX);
-    if (rc == 0)
-        rc = schedule_gen(&spec, -1, out, err);
-    layout_release(&l);
-    return rc;
-}
-
-int pick_schedule(unsigned phases, enum schedule_algo algo, const struct groups *groups,
-                  int subchunks, struct schedule *out, struct err *err)
-{
-    struct schedule_spec spec = {
-        .algo = algo, .phases = phases, .groups = groups, .subchunks = subchunks};
-
-    return gen_all(spec, out, err);
-}
-
-int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
-                     int subchunks, struct schedule *out, struct err *err)
-{
+    layout_init(&l, &t->groups);
     struct schedule_spec spec = {.algo = algo,
                                  .phases = phases,
                                  .groups = &t->groups,
+                                 .segments = l.segments,
+                                 .holder = l.holder,
                                  .subchunks = subchunks,
                                  .levels = t->levels,
                                  .block = t->block,
                                  .root = root};
-
-    return gen_all(spec, out, err);
+    if (pick_rows(&spec) > PICK_ROWS_MAX)
+        rc = err_set(err, ERR_INPUT,
+                     "a schedule of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at"
+                     " most",
+                     t->groups.ranks, subchunks, subchunks == 1 ? "" : "s", pick_rows(&spec),
+                     PICK_ROWS_MAX);
+    if (rc == 0)
+        rc = schedule_gen(&spec, -1, out, err);
+    layout_release(&l);
+    return rc;
 }
 
 static int same_segments(const struct schedule *s, const struct layout *l)

@@ -49,8 +49,9 @@ struct rank_blr_data {
  */
 int rank_blr_read(const char *const *path, int n, int64_t most_bytes, struct rank_blr_data *out,
                   struct err *err);
-int rank_blr_parse(const char *name, const char *text, int64_t bytes, struct rank_blr_data *out,
-                   struct err *err);
+/* One stream; left: of most_bytes, what the files before it have not used. */
+int rank_blr_read_stream(FILE *f, const char *name, int64_t most_bytes, int64_t left,
+                         struct rank_blr_data *out, struct err *err);
 void rank_blr_data_release(struct rank_blr_data *d);
 
 struct rank_blr_options {

@@ -156,8 +156,8 @@ static int next_line(FILE *f, char *text, size_t most, size_t *bytes)
     return n > 0 || c == '\n';
 }
 
-static int read_stream(FILE *f, const char *name, int64_t most_bytes, int64_t left,
-                       struct rank_blr_data *out, struct err *err)
+int rank_blr_read_stream(FILE *f, const char *name, int64_t most_bytes, int64_t left,
+                         struct rank_blr_data *out, struct err *err)
 {
     size_t most = RANK_BLR_LINE_MAX + 1, bytes = 0; /* one more tells that it is too long */
     char *text = mem_new(most + 1, 1);
@@ -197,7 +197,7 @@ static int read_path(const char *path, int64_t most, int64_t left, struct rank_b
 
     if (!f)
         return err_sys(err, "cannot open '%s'", name);
-    int rc = read_stream(f, name, most, left, out, err);
+    int rc = rank_blr_read_stream(f, name, most, left, out, err);
     fclose(f);
     return rc;
 }
@@ -215,20 +215,6 @@ int rank_blr_read(const char *const *path, int n, int64_t most_bytes, struct ran
     }
     while (rc && read > 0)
         rank_blr_data_release(&out[--read]);
-    return rc;
-}
-
-int rank_blr_parse(const char *name, const char *text, int64_t bytes, struct rank_blr_data *out,
-                   struct err *err)
-{
-    /* A stream over no bytes at all is none to fmemopen. */
-    FILE *f =
-        fmemopen((void *)(uintptr_t)(bytes ? text : "\n"), bytes ? (size_t)bytes : 1, "re");
-
-    if (!f)
-        return err_sys(err, "cannot read '%s'", name);
-    int rc = read_stream(f, name, RANK_BLR_BYTES_MAX, RANK_BLR_BYTES_MAX, out, err);
-    fclose(f);
     return rc;
 }
 

@@ -20,7 +20,8 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
             done
         done
     done
-    [ $n = $((9 * 4 * 11)) ]
+    [ "$(echo "$algos" | wc -l)" -ge 11 ]
+    [ $n = $((9 * 4 * $(echo "$algos" | wc -l))) ]
 }
 
 @test "a broadcast begins at its root, and the root is told on" {
@@ -140,7 +141,7 @@ EOF
     paro-sched gen all-gather ring 2x2 | paro-sched verify --json > out
     perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
         exit !($d->{proven} && $d->{rows} == 12 && $d->{slow_out_fraction} == 0.75)' out
-    paro-sched ls --json | perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !(@{$d->{algos}} == 11 && @{$d->{ops}} == 4)'
+    paro-sched ls --json | perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !(@{$d->{algos}} >= 11 && @{$d->{ops}} == 4)'
 }
 
 @test "ls lists what gen takes" {
@@ -150,7 +151,7 @@ EOF
             echo x >> n
         done
     done
-    [ "$(wc -l < n)" = 44 ]
+    [ "$(wc -l < n)" -ge 44 ]
 }
 
 @test "an operation has one name in several spellings, wherever one is read" {

@@ -7,13 +7,13 @@
 
 #include <math.h>
 
-#include "rank/rank_blr.h"
+#include "../unit/rank_fixture.h"
 
 static int parse(struct rank_blr_data *d, const void *data, size_t bytes)
 {
     struct err err = {0};
     char *text = fuzz_copy(data, bytes);
-    int rc = fuzz_judge(rank_blr_parse(FUZZ_NAME, text, (int64_t)bytes, d, &err), &err);
+    int rc = fuzz_judge(rank_blr_read_text(FUZZ_NAME, text, (int64_t)bytes, d, &err), &err);
 
     mem_free(text);
     return rc;

@@ -15,16 +15,16 @@ static struct pick_traffic traffic(unsigned op, enum schedule_algo algo, const c
 {
     struct pick_traffic t = {0};
     struct schedule s = {0};
-    struct groups g = {0};
+    struct topo fabric = {0};
     struct err err = {0};
 
-    assert_int_equal(groups_parse(&g, shape, &err), 0);
-    assert_int_equal(pick_schedule(op, algo, &g, 3, &s, &err), 0);
+    assert_int_equal(topo_parse_shape(&fabric, shape, &err), 0);
+    assert_int_equal(pick_schedule_on(op, algo, &fabric, 0, 3, &s, &err), 0);
     assert_int_equal(schedule_verify(&s, &err), 0);
     pick_traffic(&s, &t);
     assert_true(t.by_layout);
     schedule_release(&s);
-    groups_release(&g);
+    topo_release(&fabric);
     return t;
 }
 

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "rank/rank_blr_parts.h"
+#include "rank_fixture.h"
 
 static const double PI = 3.14159265358979323846;
 
@@ -28,7 +29,7 @@ static inline struct rank_blr_data blr_parse(const char *name, const char *text)
     struct rank_blr_data d = {0};
     struct err err = {0};
 
-    if (rank_blr_parse(name, text, (int64_t)strlen(text), &d, &err))
+    if (rank_blr_read_text(name, text, (int64_t)strlen(text), &d, &err))
         fail_msg("%s", err.text);
     return d;
 }

@@ -44,7 +44,7 @@ static void refused(const char *text, int64_t bytes, int line, const char *why)
     struct rank_blr_data d = {0};
     struct err err = {0};
 
-    assert_int_equal(rank_blr_parse("t.tsv", text, bytes, &d, &err), -1);
+    assert_int_equal(rank_blr_read_text("t.tsv", text, bytes, &d, &err), -1);
     assert_true(err.code == ERR_INPUT && err.line == line && !d.x && !d.y && !d.name);
     if (!strstr(err.text, why) || strncmp(err.text, "t.tsv", 5) != 0)
         fail_msg("'%s' is not of '%s'", err.text, why);
@@ -108,7 +108,7 @@ static void what_is_too_large_is_refused(void **state)
     text[bytes - 3] = '\n';
     struct rank_blr_data d = {0};
     struct err err;
-    assert_int_equal(rank_blr_parse("t", text, (int64_t)bytes - 2, &d, &err), 0);
+    assert_int_equal(rank_blr_read_text("t", text, (int64_t)bytes - 2, &d, &err), 0);
     assert_true(d.rows == 1 && d.features == RANK_BLR_FEATURES_MAX);
     rank_blr_data_release(&d);
 

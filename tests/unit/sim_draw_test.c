@@ -274,7 +274,7 @@ static void simulated_schedules(void **state)
         struct err err = {0};
         assert_int_equal(topo_parse_synth(&c.topo, shapes[i], &err), 0);
         assert_int_equal(
-            pick_schedule(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, &c.topo.groups, 2, &c.s, &err),
+            pick_schedule_on(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, &c.topo, 0, 2, &c.s, &err),
             0);
         c.bytes = mem_new((size_t)c.s.chunks, sizeof *c.bytes);
         for (int k = 0; k < c.s.chunks; k++)
