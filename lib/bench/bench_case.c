@@ -53,6 +53,33 @@ static void add_facts(const struct bench *b, struct bench_row *row)
         exec_native_library(row->library, sizeof row->library);
 }
 
+struct bench_row bench_row_of(const struct bench_options *o, const struct topo *t, unsigned op,
+                              int algo, int64_t elems)
+{
+    struct bench_row row = {.op = op,
+                            .algo = algo,
+                            .chosen = SCHEDULE_AUTO,
+                            .ranks = t->groups.ranks,
+                            .root = op == SCHEDULE_BROADCAST ? o->root : -1,
+                            .type = o->type,
+                            .launches = 1,
+                            .elems = elems,
+                            .bytes = elems * dtype_bytes(o->type),
+                            .wrong = -1,
+                            .ratio_p25 = NAN,
+                            .ratio_mid = NAN,
+                            .ratio_p75 = NAN,
+                            .slow_bytes = -1,
+                            .limit_s = NAN,
+                            .predicted_s = NAN,
+                            .load = NAN};
+
+    groups_print(&t->groups, row.shape, sizeof row.shape);
+    if (t->groups.count > 1)
+        row.limit_s = sim_cut_bound_s(t, op, row.root < 0 ? 0 : row.root, (double)row.bytes);
+    return row;
+}
+
 /* On rank 0: all but the times. */
 static void make_row(const struct bench *b, const struct bench_contest *c,
                      struct bench_row *row)
@@ -61,25 +88,12 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
     const struct bench_move_spec *spec = &m->spec;
     int ours = spec->algo >= 0;
 
-    *row = (struct bench_row){.op = spec->op,
-                              .algo = spec->algo,
-                              .chosen = SCHEDULE_AUTO,
-                              .ranks = b->world->ranks,
-                              .root = spec->op == SCHEDULE_BROADCAST ? b->o->root : -1,
-                              .type = b->o->type,
-                              .redop = spec->redop,
-                              .launches = 1,
-                              .elems = spec->elems,
-                              .bytes = spec->elems * dtype_bytes(b->o->type),
-                              .wrong = c->wrong,
-                              .ratio_p25 = NAN,
-                              .ratio_mid = NAN,
-                              .ratio_p75 = NAN,
-                              .slow_bytes = ours ? m->ours.slow_bytes : -1,
-                              .limit_s = NAN,
-                              .predicted_s = NAN,
-                              .load = NAN};
-    snprintf(row->shape, sizeof row->shape, "%s", b->shape);
+    *row = bench_row_of(b->o, b->o->topo ? &b->topo : &b->ports, spec->op, spec->algo,
+                        spec->elems);
+    row->redop = spec->redop;
+    row->wrong = c->wrong;
+    if (ours)
+        row->slow_bytes = m->ours.slow_bytes;
     const char *setting = spec->algo == BENCH_NCCL ? b->o->nccl_setting : b->o->setting;
     if (!ours && setting)
         snprintf(row->setting, sizeof row->setting, "%s", setting);
@@ -87,9 +101,6 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
         row->chosen = m->ours.spec.algo;
         row->chosen_chunk_bytes = bench_chunk_bytes(m->ours.spec.chunk_bytes, row->bytes);
     }
-    if (b->groups.count > 1)
-        row->limit_s = sim_cut_bound_s(b->o->topo ? &b->topo : &b->ports, spec->op,
-                                       row->root < 0 ? 0 : row->root, (double)row->bytes);
     if (b->topo.levels && ours)
         row->predicted_s = predicted_s(b, m, row->bytes);
     getloadavg(&row->load, 1);

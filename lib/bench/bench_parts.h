@@ -112,6 +112,9 @@ struct bench_contest {
 /* Collective: all contests checked, timed in turns, checked; seconds and wrong on every rank.
  */
 int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct err *err);
+/* A row of a whole vector on groups with these ports: no times yet, and its cut bound. */
+struct bench_row bench_row_of(const struct bench_options *o, const struct topo *t, unsigned op,
+                              int algo, int64_t elems);
 void bench_contest_close(struct bench_contest *c, int in_order);
 void bench_marks(double *seconds, int n, double *marks); /* [BENCH_MARKS]; sorts */
 

@@ -39,7 +39,6 @@ struct simulation {
     struct bench_sink sink;
     struct topo topo;
     struct pick_table table; /* rules 0: auto asks the simulator */
-    char shape[256];
 };
 
 static int make_row(const struct simulation *s, unsigned op, int64_t elems, int algo,
@@ -60,32 +59,15 @@ static int make_row(const struct simulation *s, unsigned op, int64_t elems, int 
     if (bench_predict(&s->topo, op, bytes, &c, err))
         return -1;
     int reduces = op == SCHEDULE_REDUCE_SCATTER || op == SCHEDULE_ALL_REDUCE;
-    *row = (struct bench_row){.op = op,
-                              .algo = algo,
-                              .chosen = algo == SCHEDULE_AUTO ? c.algo : SCHEDULE_AUTO,
-                              .chosen_chunk_bytes = bench_chunk_bytes(c.chunk_bytes, bytes),
-                              .ranks = s->topo.groups.ranks,
-                              .root = op == SCHEDULE_BROADCAST ? s->o->root : -1,
-                              .type = s->o->type,
-                              .redop = reduces ? s->o->redop : DTYPE_OPS,
-                              .simulated = 1,
-                              .launches = 1,
-                              .elems = elems,
-                              .bytes = bytes,
-                              .wrong = -1,
-                              .ratio_p25 = NAN,
-                              .ratio_mid = NAN,
-                              .ratio_p75 = NAN,
-                              .slow_bytes = -1,
-                              .limit_s = NAN,
-                              .predicted_s = c.time_s,
-                              .load = NAN};
-    snprintf(row->shape, sizeof row->shape, "%s", s->shape);
+    *row = bench_row_of(s->o, &s->topo, op, algo, elems);
+    row->redop = reduces ? s->o->redop : DTYPE_OPS;
+    row->simulated = 1;
+    row->predicted_s = c.time_s;
+    if (algo == SCHEDULE_AUTO)
+        row->chosen = c.algo;
+    row->chosen_chunk_bytes = bench_chunk_bytes(c.chunk_bytes, bytes);
     for (int m = 0; m < BENCH_MARKS; m++)
         row->time_s[m] = c.time_s;
-    if (s->topo.groups.count > 1)
-        row->limit_s =
-            sim_cut_bound_s(&s->topo, op, row->root < 0 ? 0 : row->root, (double)bytes);
     return 0;
 }
 
@@ -115,10 +97,11 @@ static int open_fabric(struct simulation *s, struct err *err)
         (o->tuning &&
          (pick_table_read(&s->table, o->tuning, err) || pick_table_check(&s->table, g, err))))
         return -1;
-    groups_print(g, s->shape, sizeof s->shape);
     if (o->format == BENCH_TEXT) {
-        fprintf(s->sink.file, "# %s: %d ranks in %d groups; simulated on %s\n", s->shape,
-                g->ranks, g->count, o->topo);
+        char shape[256];
+        groups_print(g, shape, sizeof shape);
+        fprintf(s->sink.file, "# %s: %d ranks in %d groups; simulated on %s\n", shape, g->ranks,
+                g->count, o->topo);
         if (g->count > 1)
             bench_print_ports(o->topo, &s->topo, s->sink.file);
         bench_print_columns(o, s->sink.file);
