@@ -51,8 +51,9 @@ int64_t layout_cut(const struct layout *l, int64_t elems, int e, int k, int even
 /* Part i of n of a range: as equal as whole elements are. */
 struct range range_part(struct range r, int i, int n);
 /*
- * Chunk c of a vector whose pieces are cut into `subchunks` each: sub-chunk c % subchunks of piece
- * k of segment e, where c / subchunks is e * groups + k.  The order of a schedule's chunks.
+ * Chunk c of a vector whose pieces are cut into `subchunks` each: sub-chunk c % subchunks of
+ * piece k of segment e, where c / subchunks is e * groups + k.  The order of a schedule's
+ * chunks.
  */
 struct range layout_chunk(const struct layout *l, int64_t elems, int even, int subchunks,
                           int c);

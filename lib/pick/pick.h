@@ -21,8 +21,8 @@ double pick_rows(const struct schedule_spec *spec);
 /* 28 bytes a row, and as much again while they are put in order: 2 GiB. */
 enum { PICK_ROWS_MAX = 1 << 25 };
 /*
- * All ranks' rows of one operation on a fabric, with its levels; phases as in schedule.h; root: of
- * a broadcast.  ERR_INPUT for more than PICK_ROWS_MAX.
+ * All ranks' rows of one operation on a fabric, with its levels; phases as in schedule.h; root:
+ * of a broadcast.  ERR_INPUT for more than PICK_ROWS_MAX.
  */
 int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
                      int subchunks, struct schedule *out, struct err *err);

@@ -20,8 +20,8 @@ static int is_word(char c)
 }
 
 /*
- * Most losses are a few digits with a point, of which one division makes the nearest double: both
- * numbers are exact.  strtod takes 100 ns for that, as long as all else that is done with a line.
+ * Most losses are a few digits with a point, of which one division makes the nearest double:
+ * both numbers are exact.  strtod takes 100 ns, as long as all the rest of reading a line.
  */
 static inline const char *short_decimal(const char *p, double *out)
 {

@@ -3,8 +3,8 @@
 #define SCHEDULE_SCHEDULE_ALGO_H
 
 /*
- * The algorithms, one row each: its constant SCHEDULE_NAME, its name in texts and options, whether
- * it ignores groups (1) or not (0), its generator schedule_generator_GENERATOR
+ * The algorithms, one row each: its constant SCHEDULE_NAME, its name in texts and options,
+ * whether it ignores groups (1) or not (0), its generator schedule_generator_GENERATOR
  * (schedule/schedule_gen.h), and one line for `paro-sched ls`.
  */
 #define SCHEDULE_ALGO_LIST(ROW)                                                                \

@@ -82,8 +82,8 @@ void schedule_team_send(struct schedule_team *t, int round, int src, int dst, in
                         int count);
 
 /*
- * What an algorithm is made of: stages of its own (half and cast), or, in few rounds, a way to move
- * items among participants (rounds and run), which gen_few.c applies to ranks or groups.
+ * What an algorithm is made of: stages of its own (half and cast), or, in few rounds, a way to
+ * move items among participants (rounds and run), which gen_few.c applies to ranks or groups.
  */
 struct schedule_generator {
     /* The stages of a gather or, where g->reverse is set, of the reduction that reverses it. */

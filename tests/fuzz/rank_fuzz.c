@@ -35,7 +35,7 @@ static int once(const char *line, size_t bytes, const char *word)
     return !at || !memmem(at + 1, (size_t)(line + bytes - at - 1), word, strlen(word));
 }
 
-/* One line, followed by a line feed; where only the head of an object is read, it says the same. */
+/* One line, followed by a line feed: the head of an object says what the whole does. */
 static void check_line(const char *line, size_t bytes)
 {
     struct rank_point quick, strict;

@@ -166,7 +166,7 @@ static int run_cudnn(struct kern_cudnn *c, void *stream, char *const p[6], struc
                : 0;
 }
 
-/* Runs both passes in memory that is NaN before; `to`: out, dqkv, lse.  cudnn: NULL, or whose. */
+/* Runs both passes in memory that is NaN before; `to`: out, dqkv, lse.  cudnn may be NULL. */
 static int run(struct device *d, const struct shape *t, const struct side *x,
                struct kern_cudnn *cudnn, void *to, struct err *err)
 {
@@ -223,7 +223,7 @@ static int run(struct device *d, const struct shape *t, const struct side *x,
     return bad;
 }
 
-/* The error in norm of columns from .. to of rows ld apart, from element `first` on; NaN is one. */
+/* The error in norm of columns from .. to of rows ld apart, elements first .. n; NaN is one. */
 static double wrong(const double *x, enum dtype type, const void *got, int64_t first, int64_t n,
                     int64_t ld, int64_t from, int64_t to)
 {

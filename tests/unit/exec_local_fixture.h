@@ -120,8 +120,8 @@ static inline int local_run(struct local_rank *ranks, int n, struct err *err)
 }
 
 /*
- * rows[r], in[r], out[r] and residual[r] are rank r's; residual may be NULL: nothing is kept from
- * run to run.  ERR_MISMATCH when the ranks wait for each other.
+ * rows[r], in[r], out[r] and residual[r] are rank r's; residual may be NULL: nothing is kept
+ * from run to run.  ERR_MISMATCH when the ranks wait for each other.
  */
 static inline int exec_local_run(const struct exec_rows *rows, int n, void *const *in,
                                  void *const *out, float *const *residual, struct err *err)

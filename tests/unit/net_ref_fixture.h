@@ -3,8 +3,8 @@
 #define TESTS_UNIT_NET_REF_FIXTURE_H
 
 /*
- * The decoder's forward pass in double precision as a paper would write it: one tensor after the
- * other, found by name; a bias or an adapter exists if a tensor of that name does.  Central
+ * The decoder's forward pass in double precision as a paper would write it: one tensor after
+ * the other, found by name; a bias or an adapter exists if a tensor of that name does.  Central
  * differences of its loss are what gradients are compared with.
  */
 

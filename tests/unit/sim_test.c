@@ -465,7 +465,7 @@ static void sixteen_thousand_ranks(void **state)
     tear_down(&b);
 }
 
-/* Worked by hand from paro-method(7), CUT BOUND; one row with ports that differ by direction. */
+/* Worked by hand from paro-method(7), CUT BOUND. */
 static void cut_bound_by_hand(void **state)
 {
     static const struct {
