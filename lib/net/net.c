@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder by visits: embedding, layers, head.  A layer's arithmetic is in net_layer.c, where
- * activations lie in net_place.c, the families' differences in net_shape.c.
+ * The decoder by visits: embedding, layers, head.  A layer's arithmetic is in net_layer.c;
+ * where activations lie is in net_place.c, how families differ in net_shape.c.
  */
 #include "net/net.h"
 

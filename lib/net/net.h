@@ -107,7 +107,8 @@ void net_forward(struct net *net, int visit, const void *params);
 void net_backward(struct net *net, int visit, const void *params, float *grads);
 /* Any time after the head's forward: waits for that, not for what was asked for after it. */
 int net_loss(struct net *net, double *loss, struct err *err);
-/* What net_place takes, under options that net_init accepts.  A kern of kern_kind_open will do. */
+/* What net_place takes, under options that net_init accepts; a kern of kern_kind_open
+   suffices. */
 struct net_bytes {
     int64_t arrays;
     int64_t work; /* that its kernels want of the table's own room (kern_kind_work_bytes) */

@@ -89,10 +89,10 @@ void step_release(struct step *s);
  * Proves of a step and of the one after it: each use finds its unit, gathered after the update
  * and the sync before; no slot or bucket is written while a row may still read it; each
  * micro-step's gradient of each trained unit is accumulated once, reduced once, and converted
- * before the norm; each unit is updated and synced once; every slot is used, and, where no unit is
- * kept for the backward, all are in use at once.  Rows name only
- * earlier ones, and lanes run in order, so that no order of lanes can deadlock.  Shares no code
- * with step_gen.  ERR_MISMATCH names the row.
+ * before the norm; each unit is updated and synced once; every slot is used, and where no unit
+ * is kept for the backward all are in use at once.  Rows name only earlier ones, and lanes run
+ * in order, so that no order of lanes can deadlock.  Shares no code with step_gen.
+ * ERR_MISMATCH names the row.
  */
 int step_verify(const struct step *s, const struct step_shape *shape, struct err *err);
 

@@ -40,7 +40,8 @@ struct step_states { /* of a unit */
     float *master, *m, *v;
 };
 
-/* NULL where a strategy has no use for it.  One of each suffices: a lane's rows are in order. */
+/* NULL where a strategy has no use for it.  One of each suffices, for a lane's rows are in
+   order. */
 struct step_buffers {
     void **slot;                                     /* [slots] wire, shared */
     void **bucket;                                   /* [buckets] reduce, shared */

@@ -331,8 +331,8 @@ static int walk(struct proof *v, int second)
 }
 
 /*
- * The slots are as many as are in use at once; with units kept for the backward, which have slots
- * of their own, never more are.
+ * As many slots are in use at once as there are; with units kept for the backward, which have
+ * slots of their own, it may be fewer.
  */
 static int check_peak(struct proof *v)
 {

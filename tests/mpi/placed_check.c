@@ -198,7 +198,8 @@ static void check_own(struct check *c, const struct engine *e)
     if (e->buffers.gradient)
         place(&p, "the backward's gradient", e->buffers.gradient, whole * 4);
     if (e->buffers.tied_gradient)
-        place(&p, "the embedding's gradient", e->buffers.tied_gradient, elems_of(e, LETTER_N, 0) * 4);
+        place(&p, "the embedding's gradient", e->buffers.tied_gradient,
+              elems_of(e, LETTER_N, 0) * 4);
     place(&p, "a piece", e->piece, ENGINE_PIECE * 4);
     check_apart(c, &p, &e->own);
 }
