@@ -78,11 +78,15 @@ static double block_bytes(const struct plan_bill *b, const struct plan_span *spa
            b->tally->layout.groups.ranks;
 }
 
-/* Sub-chunks of each block of a span, as the executor cuts it (pick_subchunks). */
+/* Sub-chunks of each block of a span, as the executor cuts it. */
 static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
                         enum plan_set set)
 {
-    return fmax(1, ceil(block_bytes(b, span, set) / (double)b->at->chunk_bytes));
+    int64_t ranks = b->tally->layout.groups.ranks;
+
+    return pick_subchunks_of((span->elems[set] + ranks - 1) / ranks,
+                             dtype_bytes(b->at->wire_type), b->at->chunk_bytes,
+                             PICK_SUBCHUNKS_MAX);
 }
 
 /* Of a rank's processor, for what it sends and receives: `messages` each way. */
