@@ -222,11 +222,10 @@ layered() {
 @test "--force: a file system that cannot exchange two names" {
     paro-train "$G/one.yaml" -d "$TEXT" -o new --seed 2 --steps 2 > out
     network
-    for WHY in 22 38; do # EINVAL, ENOSYS
-        export WHY
+    for why in 22 38; do # EINVAL, ENOSYS
         rm -rf run
         cp -a "$G/ended" run
-        lacking exchange paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 2 --force > out 2> said
+        WHY=$why lacking exchange paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 2 --force > out 2> said
         no_warning said
         [ "$(bits run/log.jsonl)" = "$(bits new/log.jsonl)" ]
         diff -r -x log.jsonl new run
@@ -256,9 +255,9 @@ layered() {
 
 @test "--force: an exchange that fails is an error, and the old run stands" {
     network
-    export WHY=5 # EIO
     cp -a "$G/ended" run
-    run -2 --separate-stderr lacking exchange paro-train "$G/one.yaml" -d "$TEXT" -o run \
+    # EIO
+    WHY=5 run -2 --separate-stderr lacking exchange paro-train "$G/one.yaml" -d "$TEXT" -o run \
         --seed 2 --steps 2 --force
     [ "$(wc -l <<< "$stderr")" = 1 ]
     has_words "$stderr" "paro-train: '.run.paro-tmp/a' '.run.paro-tmp/b': Input/output error"
