@@ -202,6 +202,10 @@ static int begin(struct train *t, const char *name, struct err *err)
     char *lock = io_join(t->anew.temp, ".lock");
     int rc = io_lock(lock, &t->anew_lock, err);
     mem_free(lock);
+    mem_free(t->stop);
+    mem_free(t->save);
+    t->stop = io_join(name, "STOP");
+    t->save = io_join(name, "SAVE");
     return rc;
 }
 
@@ -213,10 +217,13 @@ int train_anew_begin(struct train *t, struct err *err)
 
     if (rc == 0)
         rc = world_bcast(t->world, &there, sizeof there, 0, err);
-    if (rc == 0 && there)
-        t->home = t->temp = io_temp_name(name);
-    mem_free(name);
-    return rc;
+    if (rc || !there) {
+        mem_free(name);
+        return rc;
+    }
+    t->home = t->temp = io_temp_name(name);
+    t->place = name;
+    return 0;
 }
 
 /* Two names change places, or, where they cannot, the old run's moves away first. */
@@ -253,7 +260,7 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
         close(t->lock);
         t->lock = t->anew_lock;
         t->anew_lock = -1;
-        t->home = t->run->out;
+        t->home = t->place;
         io_dir_leave(dir);
     }
     mem_free(old);
@@ -277,5 +284,6 @@ void train_anew_close(struct train *t, struct err *why)
     if (t->anew_lock >= 0)
         close(t->anew_lock);
     mem_free(t->temp);
+    mem_free(t->place);
     mem_free(t->kept);
 }

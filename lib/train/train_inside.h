@@ -39,8 +39,9 @@ struct train {
     FILE *log;          /* rank 0: the file, or NULL where `lines` is the log */
     int lines;          /* said so far */
     int lock;           /* rank 0: of the folder; -1: none */
-    const char *home;   /* where what this run makes goes: run->out, or temp */
+    const char *home;   /* where what this run makes goes: run->out, or temp, then place */
     char *temp;         /* owned; with force, until the first checkpoint is there */
+    char *place;        /* owned; with force, run->out by a name: "." stays the old folder */
     struct io_dir anew; /* rank 0: the folder that takes the place of run->out, ... */
     int anew_lock;      /* ... and what `lock` will be; -1: none */
     int new, made;      /* rank 0: nothing was in the folder; of its path, folders not there */

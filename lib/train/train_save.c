@@ -168,8 +168,8 @@ static int publish(struct train_saver *s, struct err *err)
     else
         io_dir_abandon(&s->dir);
     if (rc == 0)
-        rc = t->home == t->run->out ? train_folder_point(t, s->name, err)
-                                    : train_anew_end(t, s->name, err);
+        rc = t->home == t->temp ? train_anew_end(t, s->name, err)
+                                : train_folder_point(t, s->name, err);
     if (rc == 0)
         rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
     return rc;
@@ -242,7 +242,7 @@ static void next_phase(struct train_saver *s)
 
     if (s->phase == PUBLISHING) {
         t->saved = s->run.step;
-        t->home = t->run->out;
+        t->home = t->place ? t->place : t->run->out;
         s->phase = NONE;
         return;
     }

@@ -129,8 +129,9 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
 
 @test "--force: the folder as '.' and by a link; a disk of its own or a file of one's own is refused" {
     cp -a "$G/ended" run
-    (cd run && paro-train "$G/one.yaml" -d "$TEXT" -o . --force --steps 1 > ../out 2> ../said)
+    (cd run && paro-train "$G/one.yaml" -d "$TEXT" -o . --force --steps 4 --save-every 2 > ../out 2> ../said)
     no_warning said
+    [ "$(readlink run/latest)" = step-00000004 ]
     paro-shard verify run/latest > /dev/null
     ln -s run link
     paro-train "$G/one.yaml" -d "$TEXT" -o link/ --force --steps 2 > out 2> said
