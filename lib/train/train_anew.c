@@ -116,26 +116,41 @@ static void discard(struct train *t, const char *dir)
     mem_free(settings);
 }
 
+/*
+ * The new run is whole and the old one has moved away.  Whoever starts the next run may have
+ * made the folder again: an empty one gives way.
+ */
+static int finish(const char *name, const char *temp, struct err *err)
+{
+    if (rename(temp, name) == 0)
+        return 0;
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        return err_set(
+            err, ERR_MISMATCH,
+            "'%s' has a run with a checkpoint, which was to become '%s', and that has "
+            "other files: expected '%s' absent or empty, or '%s' removed",
+            temp, name, name, temp);
+    return err_sys(err, "cannot move '%s' to '%s'", temp, name);
+}
+
 static int settle(struct train *t, const char *name, const char *temp, const char *old,
                   struct err *err)
 {
-    struct stat st;
-    int begun = has(temp, "settings.yaml") && !has(temp, "latest");
+    int settings = has(temp, "settings.yaml"), latest = has(temp, "latest");
+    int begun = settings && !latest, stands = has(name, "latest");
 
-    if (lstat(name, &st) && errno == ENOENT && has(temp, "latest")) {
-        if (rename(temp, name))
-            return err_sys(err, "cannot move '%s' to '%s'", temp, name);
-    } else if (begun && keep_log(t, temp, err)) {
+    if (settings && latest && !stands && finish(name, temp, err))
         return -1;
-    }
+    if (begun && stands && keep_log(t, temp, err))
+        return -1;
     discard(t, temp);
     discard(t, old);
     if (begun && t->run->talk)
         fprintf(t->run->talk,
                 "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
-                "and is removed%s%s%s: the old run stands\n",
+                "and is removed%s%s%s%s\n",
                 t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
-                t->kept ? "'" : "");
+                t->kept ? "'" : "", stands ? ": the old run stands" : "");
     mem_free(t->kept);
     t->kept = NULL;
     return 0;

@@ -85,6 +85,40 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     cp -a new run
     cp -a "$G/ended" .run.old.paro-tmp
     stands new
+    # A job script that makes the folder before it looks for a run there loses neither.
+    mkdir run
+    cp -a new .run.paro-tmp
+    cp -a "$G/ended" .run.old.paro-tmp
+    stands new
+    mkdir run
+    touch run/notes
+    cp -a new .run.paro-tmp
+    cp -a "$G/ended" .run.old.paro-tmp
+    refuses 2 "'.run.paro-tmp' 'run' absent or empty" paro-train "$G/one.yaml" -d "$TEXT" -o run
+    diff -r new .run.paro-tmp
+    diff -r "$G/ended" .run.old.paro-tmp
+    rm -r run .run.*
+    # What is left of an old run is none to finish.
+    cp -a "$G/ended" .run.paro-tmp
+    rm .run.paro-tmp/settings.yaml
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 1 > out 2> said
+    no_warning said
+    no_litter
+}
+
+@test "--force: killed before its first checkpoint, and the old run's folder is removed since" {
+    cp -a "$G/ended" killed
+    rm -r killed/latest killed/step-*
+    for again in "" "mkdir run"; do
+        cp -a killed .run.paro-tmp
+        $again
+        paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 1 > out 2> said
+        one_warning "'run' before its first checkpoint, and is removed"
+        run ! grep -q "old run stands" said
+        [ ! -e run/log.failed.jsonl ]
+        no_litter
+        rm -r run
+    done
 }
 
 # bats test_tags=full
