@@ -191,6 +191,25 @@ static int check_alone(const char *out, struct err *err)
     return rc;
 }
 
+/* A log in the folder is removed with it, with all its lines. */
+static int check_log(const struct train *t, struct err *err)
+{
+    const char *log = t->run->log;
+    char *parent = log ? io_parent(log) : NULL;
+    struct stat a, b;
+    int rc = 0;
+
+    if (log && strcmp(log, "-") && stat(parent, &a) == 0 && stat(t->run->out, &b) == 0 &&
+        a.st_ino == b.st_ino && a.st_dev == b.st_dev)
+        rc =
+            err_set(err, ERR_INPUT,
+                    "log '%s' is in '%s', which --force replaces: expected it elsewhere, or no "
+                    "--log",
+                    log, t->run->out);
+    mem_free(parent);
+    return rc;
+}
+
 /* A mount has no other name, which is better known before the first checkpoint. */
 static int check_mount(const char *name, struct err *err)
 {
@@ -211,7 +230,7 @@ static int check_mount(const char *name, struct err *err)
 
 static int begin(struct train *t, const char *name, struct err *err)
 {
-    if (check_alone(t->run->out, err) || check_mount(name, err) ||
+    if (check_alone(t->run->out, err) || check_log(t, err) || check_mount(name, err) ||
         io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
         return -1;
     char *lock = io_join(t->anew.temp, ".lock");

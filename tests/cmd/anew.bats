@@ -161,7 +161,7 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ]
 }
 
-@test "--force: the folder as '.' and by a link; a disk of its own or a file of one's own is refused" {
+@test "--force: the folder as '.' and by a link; a disk, a file or a log of one's own there is refused" {
     cp -a "$G/ended" run
     (cd run && paro-train "$G/one.yaml" -d "$TEXT" -o . --force --steps 4 --save-every 2 > ../out 2> ../said)
     no_warning said
@@ -177,6 +177,12 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     cp -a run was
     refuses 2 "'run' 'notes' --force" paro-train "$G/one.yaml" -d "$TEXT" -o run --force
     diff -r was run
+    rm run/notes was/notes
+    for log in mine.jsonl log.jsonl; do
+        refuses 2 "log 'run/$log' 'run' --force" paro-train "$G/one.yaml" -d "$TEXT" -o run --force --log "run/$log"
+        diff -r was run
+        no_litter
+    done
     rm -r run
     mkdir run
     # shellcheck disable=SC2016 # its own shell's
