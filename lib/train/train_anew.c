@@ -233,9 +233,13 @@ static int begin(struct train *t, const char *name, struct err *err)
     if (check_alone(t->run->out, err) || check_log(t, err) || check_mount(name, err) ||
         io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
         return -1;
-    char *lock = io_join(t->anew.temp, ".lock");
+    char *lock = io_join(t->anew.temp, ".lock"), *old = train_folder_old(name);
     int rc = io_lock(lock, &t->anew_lock, err);
+    /* Where the old run's folder has to make way, no remains may be. */
+    if (rc == 0 && t->anew.in_the_way)
+        rc = io_remove_tree(old, err);
     mem_free(lock);
+    mem_free(old);
     mem_free(t->stop);
     mem_free(t->save);
     t->stop = io_join(name, "STOP");

@@ -274,6 +274,18 @@ layered() {
     done
 }
 
+@test "--force: remains that are in the way and cannot be removed are an error before the first step" {
+    network
+    cp -a "$G/ended" run
+    mkdir .run.old.paro-tmp
+    touch .run.old.paro-tmp/open
+    mounted "fix .run.old.paro-tmp/open
+        export LACKS=exchange LD_PRELOAD=$PWD/network.so
+        ! anew --steps 1 2> said"
+    one_line "cannot remove '.run.old.paro-tmp busy"
+    diff -r "$G/ended" run
+}
+
 @test "a checkpoint is written again where two names cannot be exchanged" {
     network
     paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 6 --save-every 2 --keep 9 > out
