@@ -288,11 +288,9 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
     if (rc == 0 && fchmod(dir->fd, dir->mode))
         rc = err_sys(err, "cannot set the mode of '%s'", dir->temp);
     if (rc == 0)
-        rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange(dir, old, err) ||
-                     io_fsync_path(parent, err)
-                 ? -1
-                 : 0;
+        rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange(dir, old, err) ? -1 : 0;
     if (rc == 0) {
+        rc = io_fsync_path(parent, err); /* whatever it says, the temporary is the old run */
         discard(t, dir->temp);
         discard(t, old);
         close(t->lock);
