@@ -279,6 +279,17 @@ static int exchange(struct io_dir *dir, const char *old, struct err *err)
     return rc < 0 ? -1 : 0;
 }
 
+/* What the user asked of the run in the old folder, since the last step looked there. */
+static void move_requests(const struct train *t, const char *from)
+{
+    char *stop = io_join(from, "STOP"), *save = io_join(from, "SAVE");
+
+    rename(stop, t->stop);
+    rename(save, t->save);
+    mem_free(stop);
+    mem_free(save);
+}
+
 int train_anew_end(struct train *t, const char *step, struct err *err)
 {
     struct io_dir *dir = &t->anew;
@@ -291,6 +302,7 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
         rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange(dir, old, err) ? -1 : 0;
     if (rc == 0) {
         rc = io_fsync_path(parent, err); /* whatever it says, the temporary is the old run */
+        move_requests(t, io_absent(dir->temp) ? old : dir->temp);
         discard(t, dir->temp);
         discard(t, old);
         close(t->lock);
