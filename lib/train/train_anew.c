@@ -295,7 +295,11 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
     struct io_dir *dir = &t->anew;
     char *old = train_folder_old(dir->path), *parent = io_parent(dir->path);
     int rc = check_alone(t->run->out, err) || train_folder_point(t, step, err) ? -1 : 0;
+    /* What gets the temporary's name is locked, so that no other run settles it. */
+    int was = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
+    if (was >= 0)
+        flock(was, LOCK_EX | LOCK_NB);
     if (rc == 0 && fchmod(dir->fd, dir->mode))
         rc = err_sys(err, "cannot set the mode of '%s'", dir->temp);
     if (rc == 0)
@@ -311,6 +315,8 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
         t->home = t->place;
         io_dir_leave(dir);
     }
+    if (was >= 0)
+        close(was);
     mem_free(old);
     mem_free(parent);
     return rc;
