@@ -116,6 +116,17 @@ static void discard(struct train *t, const char *dir)
     mem_free(settings);
 }
 
+/* The same name is the temporary of "NAME.old": what somebody writes there is none of ours. */
+static void discard_old(struct train *t, const char *old)
+{
+    int fd = open(old, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK))
+        discard(t, old);
+    if (fd >= 0)
+        close(fd);
+}
+
 /*
  * The new run is whole and the old one has moved away.  Whoever starts the next run may have
  * made the folder again: an empty one gives way.
@@ -144,7 +155,7 @@ static int settle(struct train *t, const char *name, const char *temp, const cha
     if (begun && stands && keep_log(t, temp, err))
         return -1;
     discard(t, temp);
-    discard(t, old);
+    discard_old(t, old);
     if (begun && t->run->talk)
         fprintf(t->run->talk,
                 "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
@@ -235,9 +246,12 @@ static int begin(struct train *t, const char *name, struct err *err)
         return -1;
     char *lock = io_join(t->anew.temp, ".lock"), *old = train_folder_old(name);
     int rc = io_lock(lock, &t->anew_lock, err);
-    /* Where the old run's folder has to make way, no remains may be. */
-    if (rc == 0 && t->anew.in_the_way)
-        rc = io_remove_tree(old, err);
+    /* What could not be removed, or is another's. */
+    if (rc == 0 && t->anew.in_the_way && !io_absent(old))
+        rc = err_set(err, ERR_MISMATCH,
+                     "'%s' is in the way of the old run, which has to move there on this file "
+                     "system: expected it absent",
+                     old);
     mem_free(lock);
     mem_free(old);
     mem_free(t->stop);
@@ -306,9 +320,9 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
         rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange(dir, old, err) ? -1 : 0;
     if (rc == 0) {
         rc = io_fsync_path(parent, err); /* whatever it says, the temporary is the old run */
-        move_requests(t, io_absent(dir->temp) ? old : dir->temp);
-        discard(t, dir->temp);
-        discard(t, old);
+        const char *before = io_absent(dir->temp) ? old : dir->temp;
+        move_requests(t, before);
+        discard(t, before);
         close(t->lock);
         t->lock = t->anew_lock;
         t->anew_lock = -1;

@@ -106,6 +106,17 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     no_litter
 }
 
+@test "the staging folder of another one that is called NAME.old stays" {
+    mkdir .run.old.paro-tmp
+    (
+        flock 9
+        paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 1 > out
+    ) 9< .run.old.paro-tmp
+    [ -d .run.old.paro-tmp ]
+    paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto --steps 2 > out
+    [ ! -e .run.old.paro-tmp ]
+}
+
 @test "--force: killed before its first checkpoint, and the old run's folder is removed since" {
     cp -a "$G/ended" killed
     rm -r killed/latest killed/step-*
@@ -282,7 +293,7 @@ layered() {
     mounted "fix .run.old.paro-tmp/open
         export LACKS=exchange LD_PRELOAD=$PWD/network.so
         ! anew --steps 1 2> said"
-    one_line "cannot remove '.run.old.paro-tmp busy"
+    one_line "'.run.old.paro-tmp' is in the way"
     diff -r "$G/ended" run
 }
 
