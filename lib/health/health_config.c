@@ -251,11 +251,12 @@ const struct health_ignore *health_config_find_ignore(const struct health_config
                                                       const char *host, const char *link,
                                                       int64_t now_s)
 {
+    const struct health_check *of = health_check_find(code); /* NULL: a state may have any */
+
     for (int i = 0; i < c->ignores; i++) {
         const struct health_ignore *g = &c->ignore[i];
         if (now_s < g->until_s && matches(g->link, link) && matches(g->host, host) &&
-            (g->check ? health_check_means(g->check, code)
-                      : health_check_find(code)->name != NULL))
+            (g->check ? health_check_means(g->check, code) : of && of->name))
             return g;
     }
     return NULL;

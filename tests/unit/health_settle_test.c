@@ -229,6 +229,35 @@ static void numbers_that_can_be_added_up(void **state)
     }
 }
 
+/* A state may name a problem that no check has, of another version: an ignore is none of it. */
+static void a_code_that_no_check_has(void **state)
+{
+    static const char *const names[HOSTS] = {"node0", "node1", "node2"};
+    struct health_ignore all = {.until_s = INT64_MAX};
+    struct health_memory m = {.lock = -1};
+    struct health_verdict v = {.hosts = HOSTS};
+    struct health_news news = {0};
+    struct health_ops o;
+    struct health_data d;
+
+    (void)state;
+    health_ops_init(&o);
+    o.config.ignore = &all;
+    o.config.ignores = 1;
+    health_data_init(&d, HOSTS, names);
+    d.when_s = start_s;
+    assert_null(health_check_find(305));
+    HEALTH_ADD(&m.problems) = (struct health_problem){
+        .code = 305, .way = -1, .spoken = HEALTH_WARNING, .last_s = start_s, .host = "node1"};
+    health_settle(&m, &d, &v, &o, 1, &news);
+    assert_int_equal(v.findings, 1);
+    assert_int_equal(v.finding[0].code, 305);
+    health_news_release(&news);
+    health_verdict_release(&v);
+    health_memory_close(&m);
+    health_data_release(&d);
+}
+
 /* Who can open a temporary could lock it, and nobody would write the file any more. */
 static void a_temporary_is_its_writers_alone(void **state)
 {
@@ -281,6 +310,7 @@ int main(void)
         cmocka_unit_test(runs_and_what_is_said),
         cmocka_unit_test(each_for_itself),
         cmocka_unit_test(numbers_that_can_be_added_up),
+        cmocka_unit_test(a_code_that_no_check_has),
         cmocka_unit_test(a_temporary_is_its_writers_alone),
         cmocka_unit_test(a_line_for_a_scheduler),
     };
