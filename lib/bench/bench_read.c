@@ -22,6 +22,8 @@ struct reader {
     struct err *err;
 };
 
+/* Files of a time before percentiles lack them. */
+static const char mark_keys[] = "min p10? p25? median p75? p90? p99? max";
 static const char keys[] =
     "op algo chosen? setting? groups ranks bytes count type redop root? simulated? launches?"
     " time_s ratio_mpi? algbw_Bps? busbw_Bps? slow_bytes limit_s limit_fraction? predicted_s?"
@@ -136,8 +138,11 @@ static int read_times(const struct reader *r)
     const struct tree_node *ratio = tree_get(row, "ratio_mpi");
     struct bench_row *out = r->out;
 
-    if (!t || t->kind != TREE_MAP)
+    if (!t)
         return refuse(r, "time_s", "is missing, expected an object");
+    if (tree_keys(&r->tree, t, mark_keys, r->err) ||
+        (ratio && tree_keys(&r->tree, ratio, "p25 median p75", r->err)))
+        return -1;
     for (int m = 0; m < BENCH_MARKS; m++)
         if (get_num(r, t, bench_mark_name(m), &out->time_s[m]))
             return -1;
@@ -178,7 +183,11 @@ static int read_row(const struct reader *r)
     out->root = (int)root;
     out->launches = launches < 1 ? 1 : (int)launches;
     if (out->bytes < 0 || out->elems < 0 || out->ranks < 1)
-        return refuse(r, out->ranks < 1 ? "ranks" : "bytes", "is null or 0, expected a number");
+        return refuse(r,
+                      out->ranks < 1   ? "ranks"
+                      : out->bytes < 0 ? "bytes"
+                                       : "count",
+                      "is null or 0, expected a number");
     return read_words(r) || read_times(r) || read_fact(r, "library", out->library) ||
                    read_fact(r, "host", out->host) || read_fact(r, "when", out->when)
                ? -1
