@@ -19,9 +19,11 @@ static int plain(const char *at)
     uint32_t code = 0;
     int n = utf8_next(at, &code);
 
-    /* Controls of the second set too; Nagios takes `~$&|'"<> out of what it passes on. */
-    if (n == 0 || code <= ' ' || (code >= 0x7f && code <= 0xa0))
+    /* What a terminal obeys would be '?' in some outputs, and YAML escapes the last three. */
+    if (n == 0 || code <= ' ' || code == 0xa0 || utf8_steers(code) || code == 0xfeff ||
+        code == 0xfffe || code == 0xffff)
         return 0;
+    /* Nagios takes `~$&|'"<> out of what it passes on. */
     return n > 1 || !strchr("|'\"\\=`~$&<>;", *at) ? n : 0;
 }
 

@@ -6,10 +6,10 @@
 
 /*
  * Names that others have given, of hosts and of ports, as they stand in a line, its perfdata,
- * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls and
- * what one of these, or a shell, takes for its own; bytes that are none of it become %7C.  A
- * name that is too long then keeps its ends, and differs from all others by what stands behind
- * its #.
+ * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls, marks
+ * of direction and what one of these, or a shell, takes for its own; bytes that are none of it
+ * become %7C.  A name that is too long then keeps its ends, and differs from all others by what
+ * stands behind its #.
  */
 enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
 

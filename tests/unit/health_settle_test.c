@@ -229,6 +229,28 @@ static void numbers_that_can_be_added_up(void **state)
     }
 }
 
+/* Names that differ by a mark of direction alone. */
+static void names_come_back_as_they_were(void **state)
+{
+    struct health_memory m = {.lock = -1};
+    char ltr[HEALTH_NIC_NAME], rtl[HEALTH_NIC_NAME];
+
+    (void)state;
+    health_name_make("a\xe2\x80\x8e", ltr, sizeof ltr);
+    health_name_make("a\xe2\x80\x8f", rtl, sizeof rtl);
+    memcpy(m.host, ltr, sizeof ltr);
+    HEALTH_ADD(&m.nics) = (struct health_known){.want_up = 1};
+    HEALTH_ADD(&m.nics) = (struct health_known){.want_up = 0};
+    memcpy(m.nics.at[0].last.name, ltr, sizeof ltr);
+    memcpy(m.nics.at[1].last.name, rtl, sizeof rtl);
+    through_text(&m);
+    assert_string_equal(m.host, ltr);
+    assert_int_equal(m.nics.count, 2);
+    assert_string_equal(m.nics.at[0].last.name, ltr);
+    assert_string_equal(m.nics.at[1].last.name, rtl);
+    health_memory_close(&m);
+}
+
 /* A state may name a problem that no check has, of another version: an ignore is none of it. */
 static void a_code_that_no_check_has(void **state)
 {
@@ -310,6 +332,7 @@ int main(void)
         cmocka_unit_test(runs_and_what_is_said),
         cmocka_unit_test(each_for_itself),
         cmocka_unit_test(numbers_that_can_be_added_up),
+        cmocka_unit_test(names_come_back_as_they_were),
         cmocka_unit_test(a_code_that_no_check_has),
         cmocka_unit_test(a_temporary_is_its_writers_alone),
         cmocka_unit_test(a_line_for_a_scheduler),
