@@ -22,6 +22,7 @@ struct reader {
     int line;
     int promised;        /* items that the head says follow; -1: it says nothing */
     const char *of_line; /* YAML: the list that the line is in */
+    unsigned begun;      /* bit k: the list of kind k */
     int *line_of;        /* of the items of the kind that is unique, owned */
     size_t line_room;
     struct err *err;
@@ -311,17 +312,22 @@ static int end_item(struct reader *r, json_t *o, int first_line)
     return rc;
 }
 
-/* Whether the line, without indentation and with nothing behind its colon, begins a list. */
-static int begins_list(struct reader *r, const char *at, const char *stop)
+/* The line, without indentation: a list's key with nothing behind its colon, or of the head. */
+static int read_outer(struct reader *r, const char *at, const char *stop, json_t *head)
 {
-    for (const struct health_kind *k = r->s->kind; k->key; k++) {
+    unsigned bit = 1;
+
+    for (const struct health_kind *k = r->s->kind; k->key; k++, bit <<= 1) {
         size_t n = strlen(k->list);
-        if (stop - at == (ptrdiff_t)n + 1 && memcmp(at, k->list, n) == 0 && at[n] == ':') {
-            r->of_line = k->list;
-            return 1;
-        }
+        if (stop - at != (ptrdiff_t)n + 1 || memcmp(at, k->list, n) || at[n] != ':')
+            continue;
+        if (r->begun & bit)
+            return FAIL(r, k->list, "is there twice");
+        r->begun |= bit;
+        r->of_line = k->list;
+        return 0;
     }
-    return 0;
+    return r->of_line ? FAIL(r, NULL, "is no line of a list") : read_pair(r, at, stop, head);
 }
 
 static int read_yaml(struct reader *r, const char *at, const char *end)
@@ -343,9 +349,7 @@ static int read_yaml(struct reader *r, const char *at, const char *end)
             rc = read_pair(r, at + 4, stop, item);
         } else {
             rc = end_item(r, item, first_line);
-            if (rc == 0 && !begins_list(r, at, stop))
-                rc = r->of_line ? FAIL(r, NULL, "is no line of a list")
-                                : read_pair(r, at, stop, head);
+            rc = rc ? rc : read_outer(r, at, stop, head);
         }
     }
     rc = rc ? rc : end_item(r, item, first_line);

@@ -236,6 +236,44 @@ static void half_of_a_file_is_refused(void **state)
     health_data_release(&d);
 }
 
+/* A key or a list that is there a second time, under a checksum that is right. */
+static void what_is_there_twice_is_refused(void **state)
+{
+#define HEAD  "format: paro-baseline/2\nwhen_s: 0\n"
+#define PATHS "paths:\n  - path: 0\n    ratio: 1\n"
+#define PORT                                                                                   \
+    "  - host: node0\n    ranks: 1\n    out_Bps: 1\n    in_Bps: 1\n    out_spread: 0\n"        \
+    "    in_spread: 0\n    latency_s: 0\n"
+    static const struct {
+        const char *text, *words;
+    } row[] = {
+        {HEAD PATHS "ports:\n" PORT, NULL},
+        {HEAD "when_s: 1\n" PATHS "ports:\n" PORT, "b:3: 'when_s' is there twice"},
+        {HEAD PATHS "ports:\n" PORT "    ranks: 2\n", "b:14: 'ranks' is there twice"},
+        {HEAD PATHS "ports:\nports:\n" PORT, "b:7: 'ports' is there twice"},
+        {HEAD "paths:\nports:\n" PORT PATHS, "b:12: 'paths' is there twice"},
+    };
+#undef HEAD
+#undef PATHS
+#undef PORT
+
+    (void)state;
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        char text[600], tail[HEALTH_TAIL];
+        struct health_baseline b;
+        struct err err;
+        health_store_tail(&health_baseline_store, row[i].text, (int64_t)strlen(row[i].text),
+                          tail);
+        int bytes = snprintf(text, sizeof text, "%s%s", row[i].text, tail);
+        int rc = health_store_parse(&health_baseline_store, "b", text, bytes, &b, &err);
+        assert_int_equal(rc, row[i].words ? -1 : 0);
+        if (rc && !strstr(err.text, row[i].words))
+            fail_msg("%s", err.text);
+        if (rc == 0)
+            health_baseline_release(&b);
+    }
+}
+
 /* A level shifts by a decision. */
 static void a_baseline_is_replaced_when_told_so(void **state)
 {
@@ -314,6 +352,7 @@ int main(void)
         cmocka_unit_test(a_baseline_that_all_exceed_is_stale),
         cmocka_unit_test(another_fabric_is_refused),
         cmocka_unit_test(half_of_a_file_is_refused),
+        cmocka_unit_test(what_is_there_twice_is_refused),
         cmocka_unit_test(a_baseline_is_replaced_when_told_so),
         cmocka_unit_test(learns_into_a_file),
     };
