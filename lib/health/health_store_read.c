@@ -30,9 +30,30 @@ struct reader {
 
 #define FAIL(r, key, ...) err_at((r)->err, (r)->name, (r)->line, key, __VA_ARGS__)
 
+/* A value as an error shows it. */
+static const char *shown(json_t *v, char text[64])
+{
+    static const char *const kinds[] = {[JSON_OBJECT] = "an object",
+                                        [JSON_ARRAY] = "a list",
+                                        [JSON_TRUE] = "true",
+                                        [JSON_FALSE] = "false",
+                                        [JSON_NULL] = "null"};
+
+    if (json_is_string(v))
+        snprintf(text, 64, "'%.40s'", json_string_value(v));
+    else if (json_is_integer(v))
+        snprintf(text, 64, "%" PRId64, (int64_t)json_integer_value(v));
+    else if (json_is_real(v))
+        snprintf(text, 64, "%.6g", json_real_value(v));
+    else
+        return kinds[json_typeof(v)];
+    return text;
+}
+
 static int read_whole(struct reader *r, const struct health_field *f, json_t *v, int64_t *out)
 {
     struct err why;
+    char text[64];
     int ok = 0;
 
     if (json_is_integer(v)) {
@@ -42,13 +63,14 @@ static int read_whole(struct reader *r, const struct health_field *f, json_t *v,
         ok = num_i64(json_string_value(v), f->lo, f->hi, out, &why) == 0;
     }
     return ok ? 0
-              : FAIL(r, f->key, "is no whole number from %" PRId64 " to %" PRId64, f->lo,
-                     f->hi);
+              : FAIL(r, f->key, "is %s, expected a whole number from %" PRId64 " to %" PRId64,
+                     shown(v, text), f->lo, f->hi);
 }
 
 static int read_real(struct reader *r, const struct health_field *f, json_t *v, double *out)
 {
     struct err why;
+    char text[64];
     int ok = 0;
 
     if (json_is_number(v)) {
@@ -57,7 +79,9 @@ static int read_real(struct reader *r, const struct health_field *f, json_t *v, 
     } else if (r->s->yaml && json_is_string(v)) {
         ok = num_f64(json_string_value(v), f->least, f->most, out, &why) == 0;
     }
-    return ok ? 0 : FAIL(r, f->key, "is no number from %g to %g", f->least, f->most);
+    return ok ? 0
+              : FAIL(r, f->key, "is %s, expected a number from %g to %g", shown(v, text),
+                     f->least, f->most);
 }
 
 static int read_number(struct reader *r, const struct health_field *f, json_t *v, char *at,
@@ -79,13 +103,18 @@ static int read_number(struct reader *r, const struct health_field *f, json_t *v
 static int read_numbers(struct reader *r, const struct health_field *f, json_t *v, char *item)
 {
     int n = (int)json_array_size(v), each = f->fixed ? f->fixed : f->each;
+    int most = f->fixed ? each : each * f->items_most;
+    char text[64];
 
     if (!f->fixed && !f->each)
         return read_number(r, f, v, item + f->at, 0);
-    if (!json_is_array(v) || n % each || (f->fixed ? n != each : n / each > f->items_most))
-        return FAIL(r, f->key,
-                    f->fixed ? "is no list of %d numbers" : "is no list of %d at most",
-                    f->fixed ? each : each * f->items_most);
+    if (!json_is_array(v))
+        return FAIL(r, f->key, "is %s, expected a list", shown(v, text));
+    if (f->fixed ? n != most : n > most)
+        return FAIL(r, f->key, "has %d numbers, expected %d%s", n, most,
+                    f->fixed ? "" : " at most");
+    if (n % each)
+        return FAIL(r, f->key, "has %d numbers, expected a multiple of %d", n, each);
     for (int i = 0; i < n; i++)
         if (read_number(r, f, json_array_get(v, (size_t)i), item + f->at, i))
             return -1;
@@ -100,12 +129,15 @@ static int read_text(struct reader *r, const struct health_field *f, json_t *v, 
     const char *text = json_string_value(v);
     size_t n = json_string_length(v),
            most = f->type == HEALTH_TYPE_NAME ? (size_t)NAME_MOST : f->room - 1;
+    char found[64];
 
-    if (!json_is_string(v) || n > most || strlen(text) != n)
-        return FAIL(r, f->key, "is no text of %zu bytes at most", most);
-    for (size_t i = 0; i < n; i++)
+    if (!json_is_string(v))
+        return FAIL(r, f->key, "is %s, expected text", shown(v, found));
+    if (n > most)
+        return FAIL(r, f->key, "has %zu bytes, expected %zu at most", n, most);
+    for (size_t i = 0; i < n; i++) /* a byte 0 too */
         if ((unsigned char)text[i] < 0x20 || text[i] == 0x7f)
-            return FAIL(r, f->key, "has a control character");
+            return FAIL(r, f->key, "has a control character in it, expected text");
     if (f->type == HEALTH_TYPE_TEXT)
         memcpy(to, text, n + 1);
     else if (n == 0)
@@ -118,9 +150,10 @@ static int read_text(struct reader *r, const struct health_field *f, json_t *v, 
 static int read_parts(struct reader *r, const struct health_field *f, json_t *list, void *to)
 {
     unsigned parts = 0;
+    char text[64];
 
     if (!json_is_array(list))
-        return FAIL(r, f->key, "is no list");
+        return FAIL(r, f->key, "is %s, expected a list", shown(list, text));
     for (size_t i = 0; i < json_array_size(list); i++) {
         const char *word = json_string_value(json_array_get(list, i));
         unsigned bit = 0;
@@ -144,23 +177,26 @@ static int read_field(struct reader *r, const struct health_field *f, json_t *v,
     int64_t whole;
     enum health_level level;
     struct err why;
+    char text[64];
 
     switch (f->type) {
     case HEALTH_TYPE_BOOL:
         *flag = json_is_true(v);
-        return json_is_boolean(v) ? 0 : FAIL(r, f->key, "is neither true nor false");
+        return json_is_boolean(v)
+                   ? 0
+                   : FAIL(r, f->key, "is %s, expected true or false", shown(v, text));
     case HEALTH_TYPE_WORD:
         *flag = f->word ? json_is_string(v) && strcmp(json_string_value(v), f->word) == 0
                         : json_is_true(v);
         return *flag ? 0
-                     : FAIL(r, f->key, "is not %s, expected that or no such key",
+                     : FAIL(r, f->key, "is %s, expected %s or no such key", shown(v, text),
                             f->word ? f->word : "true");
     case HEALTH_TYPE_TEXT:
     case HEALTH_TYPE_NAME:
         return read_text(r, f, v, at);
     case HEALTH_TYPE_LEVEL:
         if (!json_is_string(v) || health_level_parse(json_string_value(v), &level, &why))
-            return FAIL(r, f->key, "is not quick, normal or deep");
+            return FAIL(r, f->key, "is %s, expected quick, normal or deep", shown(v, text));
         *flag = (int)level;
         return 0;
     case HEALTH_TYPE_PARTS:

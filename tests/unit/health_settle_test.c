@@ -229,6 +229,52 @@ static void numbers_that_can_be_added_up(void **state)
     }
 }
 
+/* What was found, and what was expected. */
+static void errors_say_what_is_there(void **state)
+{
+    static const char *const row[][3] = {
+        {"\"runs\":0", "\"runs\":-1",
+         "state:1: 'runs' is -1, expected a whole number from 0 to"},
+        {"\"runs\":0", "\"runs\":1.5", "state:1: 'runs' is 1.5, expected a whole number"},
+        {"\"boot\":\"\"", "\"boot\":[]", "state:1: 'boot' is a list, expected text"},
+        {"\"Bps\":[]", "\"Bps\":[1,\"2\"]",
+         "state:3: 'Bps' is '2', expected a number from 0 to"},
+        {"\"Bps\":[]", "\"Bps\":null", "state:3: 'Bps' is null, expected a list"},
+        {"\"Bps\":[]", "\"Bps\":[1,2,3,4,5,6,7,8,9]", "has 9 numbers, expected 8 at most"},
+        {"\"loss\":[]", "\"loss\":[1,2,3,4]", "has 4 numbers, expected a multiple of 3"},
+        {"-1],\"loss\"", "-1,-1],\"loss\"", "has 9 numbers, expected 8"},
+    };
+    struct health_memory m = {.lock = -1}, got = {.lock = -1};
+    char *text = NULL, changed[1200], tail[HEALTH_TAIL];
+    size_t bytes = 0;
+    struct err err;
+    FILE *out = open_memstream(&text, &bytes);
+
+    (void)state;
+    HEALTH_ADD(&m.nics) = (struct health_known){.last.name = "eth0"};
+    m.nics.at[0].last.counter[HEALTH_COUNTERS - 1] = -1;
+    HEALTH_ADD(&m.rates) = (struct health_rate){.host = "node0"};
+    health_store_print(&health_memory_store, &m, out);
+    fclose(out);
+    bytes -= (size_t)health_store_tail(&health_memory_store, text, 0, tail);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        const char *at = strstr(text, row[i][0]);
+        assert_non_null(at);
+        int n = snprintf(changed, sizeof changed, "%.*s%s%.*s", (int)(at - text), text,
+                         row[i][1], (int)(text + bytes - at - (long)strlen(row[i][0])),
+                         at + strlen(row[i][0]));
+        assert_in_range(n, 1, (int)sizeof changed - HEALTH_TAIL);
+        n += health_store_tail(&health_memory_store, changed, n, changed + n);
+        assert_int_equal(
+            health_store_parse(&health_memory_store, "state", changed, n, &got, &err), -1);
+        if (!strstr(err.text, row[i][2]))
+            fail_msg("%s", err.text);
+        health_memory_close(&got);
+    }
+    free(text);
+    health_memory_close(&m);
+}
+
 /* Names that differ by a mark of direction alone. */
 static void names_come_back_as_they_were(void **state)
 {
@@ -332,6 +378,7 @@ int main(void)
         cmocka_unit_test(runs_and_what_is_said),
         cmocka_unit_test(each_for_itself),
         cmocka_unit_test(numbers_that_can_be_added_up),
+        cmocka_unit_test(errors_say_what_is_there),
         cmocka_unit_test(names_come_back_as_they_were),
         cmocka_unit_test(a_code_that_no_check_has),
         cmocka_unit_test(a_temporary_is_its_writers_alone),
