@@ -39,8 +39,8 @@ int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *
     int64_t v = strtoll(text, &end, 10);
     if (*p < '0' || *p > '9' || octal || *end || errno || v < lo || v > hi)
         return err_set(err, ERR_INPUT,
-                       "'%s', expected a whole number from %" PRId64 " to %" PRId64, text, lo,
-                       hi);
+                       "'%.60s', expected a whole number from %" PRId64 " to %" PRId64, text,
+                       lo, hi);
     *out = v;
     return 0;
 }
@@ -130,7 +130,8 @@ int num_f64(const char *text, double lo, double hi, double *out, struct err *err
     double v = 0;
 
     if (decimal(text, &v, &end) || *end || v < lo || v > hi)
-        return err_set(err, ERR_INPUT, "'%s', expected a number from %g to %g", text, lo, hi);
+        return err_set(err, ERR_INPUT, "'%.60s', expected a number from %g to %g", text, lo,
+                       hi);
     *out = v;
     return 0;
 }
@@ -173,7 +174,7 @@ int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
     const struct suffix *s = find_suffix(text, powers_of_1000, &v, &end);
     if (!s || whole(text, end, s->factor, lo, hi, out))
         return err_set(err, ERR_INPUT,
-                       "'%s', expected a whole number from %" PRId64 " to %" PRId64
+                       "'%.60s', expected a whole number from %" PRId64 " to %" PRId64
                        ", as 80e9, 7B, 1.5M or 10K",
                        text, lo, hi);
     return 0;
@@ -184,8 +185,9 @@ int num_per_s(const char *text, double lo, double hi, double *out, struct err *e
     double v = 0;
 
     if (scaled(text, powers_of_1000, &v) || v < lo || v > hi)
-        return err_set(err, ERR_INPUT, "'%s', expected a number from %g to %g, as 400T or 4e14",
-                       text, lo, hi);
+        return err_set(err, ERR_INPUT,
+                       "'%.60s', expected a number from %g to %g, as 400T or 4e14", text, lo,
+                       hi);
     *out = v;
     return 0;
 }
@@ -204,7 +206,7 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
 
     if (!s || whole(text, end, s->factor, lo, hi, out))
         return err_set(err, ERR_INPUT,
-                       "'%s', expected a size from %" PRId64 " to %" PRId64
+                       "'%.60s', expected a size from %" PRId64 " to %" PRId64
                        " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
                        text, lo, hi);
     return 0;
@@ -224,7 +226,7 @@ int num_rate(const char *text, double *out_Bps, struct err *err)
     double v = 0;
     if (scaled(text, table, &v) || v <= 0)
         return err_set(err, ERR_INPUT,
-                       "'%s', expected a rate above 0 with its unit, as 25GB/s, 500mbit or "
+                       "'%.60s', expected a rate above 0 with its unit, as 25GB/s, 500mbit or "
                        "400Gbit/s",
                        text);
     *out_Bps = v;
@@ -240,7 +242,7 @@ int num_time(const char *text, double *out_s, struct err *err)
 
     double v = 0;
     if (scaled(text, table, &v) || v < 0)
-        return err_set(err, ERR_INPUT, "'%s', expected a time, as 3us, 1.5ms or 10s", text);
+        return err_set(err, ERR_INPUT, "'%.60s', expected a time, as 3us, 1.5ms or 10s", text);
     *out_s = v;
     return 0;
 }

@@ -293,5 +293,5 @@ int tree_choice(const struct tree *t, const struct tree_node *n, const char *con
         *out = i;
         return 0;
     }
-    return tree_fail(t, n, NULL, err, "is '%s', expected one of: %s", text, list);
+    return tree_fail(t, n, NULL, err, "is '%.40s', expected one of: %s", text, list);
 }

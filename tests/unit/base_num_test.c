@@ -40,6 +40,32 @@ static void traps_are_no_numbers(void **state)
     }
 }
 
+/* A text of any length leaves room for what was expected. */
+static void long_texts_are_cut(void **state)
+{
+    char text[2000];
+    struct err err;
+    int64_t n = 0;
+    double v = 0;
+
+    (void)state;
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = 0;
+#define SAYS(call)                                                                             \
+    do {                                                                                       \
+        assert_int_equal(call, -1);                                                            \
+        assert_non_null(strstr(err.text, "xxx', expected a "));                                \
+    } while (0)
+    SAYS(num_i64(text, 0, 9, &n, &err));
+    SAYS(num_count(text, 0, 9, &n, &err));
+    SAYS(num_bytes(text, 0, 9, &n, &err));
+    SAYS(num_f64(text, 0, 9, &v, &err));
+    SAYS(num_per_s(text, 0, 9, &v, &err));
+    SAYS(num_rate(text, &v, &err));
+    SAYS(num_time(text, &v, &err));
+#undef SAYS
+}
+
 static void i64_is_whole_and_within(void **state)
 {
     struct err err;
@@ -235,6 +261,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(traps_are_no_numbers),
+        cmocka_unit_test(long_texts_are_cut),
         cmocka_unit_test(i64_is_whole_and_within),
         cmocka_unit_test(count_takes_exponents),
         cmocka_unit_test(f64_is_bounded),
