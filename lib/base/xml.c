@@ -141,18 +141,33 @@ static void on_doctype(void *ctx, const char *name, const char *system, const ch
         fail(ctx, "declares entities or elements of its own, expected none");
 }
 
+/* What stands in front of a document type or the first element: a declaration, comments. */
+static char *skip_prolog(char *at)
+{
+    at += strncmp(at, "\xef\xbb\xbf", 3) ? 0 : 3;
+    for (;;) {
+        at += strspn(at, " \t\r\n");
+        const char *close = strncmp(at, "<?", 2) == 0     ? "?>"
+                            : strncmp(at, "<!--", 4) == 0 ? "-->"
+                                                          : NULL;
+        char *end = close ? strstr(at + 2, close) : NULL;
+        if (!end)
+            return at;
+        at = end + strlen(close);
+    }
+}
+
 /*
  * "<!DOCTYPE topology SYSTEM "hwloc2.dtd">" before the first element becomes blanks: where a
  * description is named and not read, expat drops unknown entities and reports nothing.
  */
 static void blank_doctype(char *text)
 {
-    char *at = strstr(text, "<!DOCTYPE"), *end = at ? strpbrk(at, "[>") : NULL;
+    char *at = skip_prolog(text), *end = strpbrk(at, "[>");
 
-    for (const char *p = text; end && p < at; p++)
-        if (p[0] == '<' && p[1] != '!' && p[1] != '?')
-            return;
-    for (; end && *end == '>' && at <= end; at++)
+    if (strncmp(at, "<!DOCTYPE", 9) || !end || *end != '>')
+        return;
+    for (; at <= end; at++)
         *at = *at == '\n' ? '\n' : ' ';
 }
 

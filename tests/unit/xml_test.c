@@ -66,6 +66,9 @@ static void elements(void **state)
     assert_true(xml_is(b, "b") && !xml_is(b, "c") && !xml_is(NULL, "b"));
     assert_true(xml_has(a, "x", "1") && !xml_has(a, "x", "2") && !xml_has(a, "none", "1"));
     xml_release(&x);
+    /* What a comment says is no document type. */
+    assert_int_equal(parse(&x, "<!-- <!DOCTYPE a> or <!DOCTYPE -->\n<a/>", &err), 0);
+    xml_release(&x);
 }
 
 static void a_built_tree_is_printed(void **state)
@@ -156,6 +159,8 @@ static const char *const refused[][2] = {
      "f.xml:1: declares entities elements expected none"},
     {"<!DOCTYPE a SYSTEM \"a.dtd\">\n<a>&x;</a>", "f.xml:2: not XML undefined entity"},
     {"<!DOCTYPE a SYSTEM \"a.dtd\">\n<a b='&x;'/>", "f.xml:2: not XML undefined entity"},
+    {"<?xml version='1.0'?>\n<!-- by <me> -->\n<!DOCTYPE a SYSTEM \"a.dtd\">\n<a b='&x;'/>",
+     "f.xml:4: not XML undefined entity"},
     {"<!DOCTYPE a", "f.xml:1: not XML"},
     {"<a/>\n<!DOCTYPE a SYSTEM \"x\">", "f.xml:2: not XML"},
 };
