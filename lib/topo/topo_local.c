@@ -137,7 +137,8 @@ int topo_export_nccl(const char *what, FILE *out, struct err *err)
         return fail_parts(name, err);
     if (io_read_text(what, XML_BYTES_MAX, &text, &bytes, err))
         return -1;
-    if (text[strspn(text, " \t\r\n")] != '<') {
+    const char *begin = text + (strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3);
+    if (begin[strspn(begin, " \t\r\n")] != '<') {
         mem_free(text);
         return fail_parts(name, err);
     }

@@ -385,6 +385,9 @@ END
 </system>
 END
     diff want out
+    # The mark that some editors put before UTF-8 is none of the text.
+    { printf '\xef\xbb\xbf'; cat "$DATA/hwloc2-devices.xml"; } > marked.xml
+    paro-topo -i marked.xml --format nccl | diff out -
     # The same ranks; NCCL counts payload: 12 GB/s of generation 3.
     paro-topo -i out 2> said | grep -qx '    port_Bps: 12000000000'
     has_words "$(cat said)" 'NVLink --set intra=RATE'
