@@ -116,13 +116,20 @@ static double compute_s(const struct walk *w, const struct step_row *r)
     }
 }
 
-/* Of what the norm waits for, the walk begins with the end. */
+/* Where the walk has a row: it begins with the norm. */
+static int place_of(const struct step *s, int row)
+{
+    return row < s->norm ? row + s->rows - s->norm : row - s->norm;
+}
+
+/* What a row names and the walk has later is of a step before the walk. */
 static int can_begin(const struct walk *w, const struct step_row *r)
 {
-    int first = (int)(r - w->rows.step.row) < w->rows.step.norm;
+    const struct step *s = &w->rows.step;
+    int place = place_of(s, (int)(r - s->row));
 
     for (int k = 0; k < STEP_AFTERS; k++)
-        if (r->after[k] >= (first ? 0 : w->rows.step.norm) && !w->ended[r->after[k]])
+        if (r->after[k] >= 0 && place_of(s, r->after[k]) < place && !w->ended[r->after[k]])
             return 0;
     return 1;
 }

@@ -115,7 +115,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
 }
 
 @test "rows of a step that are wrong, or no rows" {
-    local fabric=synth:2x2,flops=1e12 rc=0
+    local fabric=synth:2x2,flops=1e12 rc=0 kind after
     cp "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" tiny.json
     paro-plan -m tiny.json -i $fabric --strategy GGG --steps > rows 2> said
     # the first gather is of another unit than the first use
@@ -126,6 +126,14 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     grep -qE '^wrong: row [0-9]+ ' out
     refuses 2 "'wrong': row" paro-sched draw -i $fabric wrong
     refuses 2 "2x3 expected 2x2" paro-sched draw -i synth:2x3 rows
+    # rows that follow a row of the step before, too: of its middle, of its end
+    for kind in backward agree; do
+        after=$(awk -v kind=$kind '$3 == kind { at = $1 } END { print at }' rows)
+        awk -v after="$after" '$3 == "begin" || $3 == "norm" { $7 = after } 1' rows > late
+        [ "$(diff rows late | grep -c '^>')" = 2 ]
+        paro-sched verify late
+        paro-sched draw -i $fabric late | xmllint --noout -
+    done
     refuses 2 "--bytes rows step" paro-sched draw -i $fabric -b 1Ki rows
     sed 5d rows > less
     refuses 2 "less:5: row 2" paro-sched verify less
