@@ -387,7 +387,9 @@ static void turn(struct plan_timeline *t)
             t->piece[t->pieces++].end_s = end_s - from_s;
             end_s = from_s;
         }
-        double more_s = first ? t->step_s : p->micro < t->micros - 1 ? 0 : hole_s;
+        /* The last micro-step, conversions with it, comes after the hole. */
+        int last = p->micro == t->micros - 1 || p->lane == STEP_CONVERT;
+        double more_s = first ? t->step_s : last ? hole_s : 0;
         p->start_s += more_s - from_s;
         p->end_s = end_s + more_s - from_s;
     }

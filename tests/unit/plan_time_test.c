@@ -360,6 +360,17 @@ static double busy_s(const struct plan_timeline *t)
     return sum;
 }
 
+/* Where the last micro-step begins. */
+static double last_forward_s(const struct plan_timeline *t)
+{
+    double s = INFINITY;
+
+    for (int i = 0; i < t->pieces; i++)
+        if (t->piece[i].kind == STEP_FORWARD && t->piece[i].micro == t->micros - 1)
+            s = fmin(s, t->piece[i].start_s);
+    return s;
+}
+
 /* From the first forward to the update: the same pieces, none outside, none on another. */
 static void test_turned(void **state)
 {
@@ -382,11 +393,13 @@ static void test_turned(void **state)
         same(b.step_s, a.step_s);
         same(busy_s(&b), busy_s(&a));
         qsort(b.piece, (size_t)b.pieces, sizeof *b.piece, by_lane);
+        double last_s = last_forward_s(&b);
         for (int k = 0; k < b.pieces; k++) {
             const struct plan_piece *v = &b.piece[k];
             assert_true(v->start_s >= 0 && v->end_s <= b.step_s * (1 + 1e-12));
             assert_true(!k || v->lane != v[-1].lane ||
                         v->start_s >= v[-1].end_s - 1e-12 * b.step_s);
+            assert_true(v->lane != STEP_CONVERT || v->start_s > last_s);
             if (v->lane == STEP_COMPUTE && (!k || v[-1].lane != STEP_COMPUTE))
                 assert_int_equal(v->kind, STEP_FORWARD);
         }
