@@ -5,6 +5,7 @@
  */
 #include "plan/plan.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -124,6 +125,29 @@ static double lost_bytes(const struct need *n)
         return 0;
     return F32_BYTES * (residual_elems(n->t, n->algo, n->reduce) +
                         residual_elems(n->t, n->algo, n->convert));
+}
+
+/*
+ * Upper bounds, so that no sum of bytes overflows: of activations a row of each array of a
+ * layer, doubled, for each layer and what there is once (net/net_place.c), and of the logits
+ * four; of states and buffers 32 bytes a parameter.
+ */
+int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct err *err)
+{
+    double heads = (double)(m->heads + 2 * m->kv_heads);
+    double layer =
+        4 * ((double)m->hidden + (double)m->ffn + heads * (double)(m->head_dim + 2)) +
+        4 * (double)m->lora.rank + 256;
+    double rows = (double)micro_batch * seq;
+    double bytes = F32_BYTES * rows * ((double)(m->layers + 4) * layer + 4 * (double)m->vocab) +
+                   32 * (double)m->params;
+
+    if (!m->unit || bytes < 0x1p62)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "%.2e parameters and micro-batches of %" PRId64
+                   " x %d tokens: up to %.1e bytes on a rank, expected less than 2^62",
+                   (double)m->params, micro_batch, seq, bytes);
 }
 
 struct plan_network plan_network_of(const struct plan_case *c)

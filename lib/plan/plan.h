@@ -45,7 +45,8 @@ struct plan_search {
 
 enum { PLAN_SEARCH_MAX = 64 };
 
-/* ERR_INPUT: auto_batch without activations; global_batch below the number of ranks. */
+/* ERR_INPUT: auto_batch without activations; global_batch below the number of ranks; too many
+   bytes to be counted. */
 int plan_search(struct plan_search *s, struct err *err);
 /* Whether strategy i of the list is searched: all are, or only `strategy`. */
 int plan_search_allows(const struct plan_search *s, int i);
@@ -104,6 +105,9 @@ void plan_release(struct plan *p);
 int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
 /* The plan's settings, to be priced on a fabric of its groups. */
 void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_case *out);
+/* ERR_INPUT where a rank may have more bytes than can be counted, of its states and of the
+   activations of so many sequences. */
+int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct err *err);
 /* Memory under each strategy, in the order of the list, were it run on that device: all else is
    the plan's. */
 void plan_memory_on(const struct plan *p, enum device_kind device,

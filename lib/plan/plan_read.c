@@ -328,6 +328,8 @@ static int take_model(struct plan *p, const struct yaml *y, const struct doc *do
         if (p->seq > p->model.max_seq)
             return yaml_fail(y, "seq", err, "is %d, expected at most the model's %s, %" PRId64,
                              p->seq, model_max_seq_key(&p->model), p->model.max_seq);
+        if (plan_check_bytes(&p->model, p->micro_batch, p->seq, &why))
+            return yaml_fail(y, "micro_batch", err, "is too large: %s", why.text);
     }
     return yaml_i64(y, "trainable", doc->trainable, 1, p->model.params, &p->trainable, err);
 }

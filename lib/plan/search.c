@@ -306,6 +306,15 @@ void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
         take_boundary(s, &asked, i, t + i * keeps, 0);
 }
 
+static int64_t largest_batch(const struct plan_search *s)
+{
+    int ranks = topo_of(s, 0)->groups.ranks;
+
+    return !s->auto_batch     ? s->at.micro_batch
+           : !s->global_batch ? PLAN_SEARCH_MAX
+                              : (s->global_batch + ranks / 2) / ranks;
+}
+
 /* One boundary's tallies at a time: of many ranks they are large. */
 int plan_search(struct plan_search *s, struct err *err)
 {
@@ -321,6 +330,8 @@ int plan_search(struct plan_search *s, struct err *err)
                        "a global batch of %" PRId64 " sequences, expected at least one for each"
                        " of %d ranks",
                        s->global_batch, topo_of(s, 0)->groups.ranks);
+    if (plan_check_bytes(s->at.model, largest_batch(s), s->at.seq, err))
+        return -1;
     for (int i = 0; i < boundaries_of(&asked); i++) {
         struct plan_tally *t = tallies_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);

@@ -665,3 +665,18 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
         [ -s "$D/p" ]
     done
 }
+
+@test "more bytes than can be counted" {
+    decoder() { # decoder VOCAB HIDDEN FFN LAYERS HEADS HEAD_DIM
+        printf '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "vocab_size": %s, "hidden_size": %s,
+            "intermediate_size": %s, "num_hidden_layers": %s, "num_attention_heads": %s, "head_dim": %s,
+            "max_position_embeddings": 131072}\n' "$@"
+    }
+    decoder 16777216 1048576 4194304 16384 16384 1024 > "$D/wide.json"
+    refuses 2 '+18 parameters 1 x 128 tokens 2^62' paro-plan -m "$D/wide.json" -i $FABRIC --seq 128
+    decoder 128256 16384 53248 126 128 128 > "$D/large.json"
+    refuses 2 '1048576 x 131072 tokens 2^62' paro-plan -m "$D/large.json" -i $FABRIC --micro-batch 1048576 --seq 131072
+    paro-plan -m "$D/large.json" -i synth:2x2 --micro-batch 1024 --seq 131072 > "$D/plan" 2> "$D/e"
+    sed 's/^micro_batch: 1024$/micro_batch: 1048576/' "$D/plan" > "$D/more"
+    refuses 2 "$D/more micro_batch 1048576 x 131072 tokens 2^62" paro-plan --compare "$D/plan" "$D/more"
+}
