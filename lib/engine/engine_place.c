@@ -222,6 +222,12 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
                        " trained parameters, but of its model %" PRId64
                        " train: expected --trainable with what trains, not how much",
                        p->trainable, p->model.trained);
+    double uses = 2.0 * p->accum * p->model.visits;
+    if (uses > STEP_USES_MAX)
+        return err_set(err, ERR_INPUT,
+                       "the plan's step uses units %.0f times in %d micro-steps, expected %d"
+                       " times at most",
+                       uses, p->accum, STEP_USES_MAX);
     return 0;
 }
 

@@ -5,8 +5,6 @@
 #include "base/jout.h"
 #include "base/mem.h"
 
-enum { USES_MAX = 1 << 22 }; /* that are printed: some 12 million rows */
-
 void plan_rows_shape(struct plan_rows *r, const struct plan_bill *b, int micros)
 {
     const struct plan_case *c = b->at;
@@ -161,10 +159,10 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
                           .algo = s->list[s->best].algo};
     struct plan_rows rows;
 
-    if (uses > USES_MAX)
+    if (uses > STEP_USES_MAX)
         return err_set(err, ERR_INPUT,
                        "--steps: %.0f uses of units in a step, expected %d at most", uses,
-                       USES_MAX);
+                       STEP_USES_MAX);
     plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
     plan_rows_init(&rows, &b, s->at.accum);
     int rc = step_verify(&rows.step, &rows.shape, err);

@@ -38,7 +38,10 @@ enum step_kind {
     STEP_KINDS
 };
 
-enum { STEP_AFTERS = 2 };
+enum {
+    STEP_AFTERS = 2,
+    STEP_USES_MAX = 1 << 22 /* of units in a step, forward and back: some 12 million rows */
+};
 
 /*
  * A row begins when the rows that it names in after[] have ended and its lane has ended the
@@ -81,7 +84,7 @@ struct step {
  */
 int step_slots(const struct step_shape *shape);
 
-/* About 3 rows for each visit, micro-step and direction; the caller stays below INT_MAX. */
+/* About 3 rows for each visit, micro-step and direction: at most STEP_USES_MAX of these. */
 void step_gen(struct step *s, const struct step_shape *shape);
 void step_release(struct step *s);
 

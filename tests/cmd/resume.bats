@@ -146,6 +146,8 @@ hurt() {
     refuses 2 "data 'none' No such" paro-train "${d[@]}" -d none -o new
     refuses 2 "2 ranks 1" paro-train "$G/two.yaml" --dry-run -d "$TEXT" -o new
     refuses 2 "'run/none' No such" paro-train "${d[@]}" -d "$TEXT" -o new --init run/none
+    sed 's/^accum: .*/accum: 1048576/' "$G/one.yaml" > many.yaml
+    refuses 2 "1048576 micro-steps, expected at most" paro-train many.yaml --dry-run -d "$TEXT" -o new
     refuses 2 "seed 1, expected 2" paro-train "${d[@]}" -d "$TEXT" -o run --resume --seed 2
     [ ! -e new ]
     diff -r "$G/ended" run
