@@ -302,6 +302,8 @@ static int check_end(struct proof *v)
     v->row = v->s->rows - 1;
     if (v->micro != v->p->micros || v->normed != (v->p->evaluate ? 0 : 2))
         return fail(v, "the last one, but a micro-step is missing, or the norm");
+    if (v->begun != v->p->micros || v->use)
+        return fail(v, "the last one, but one more micro-step has begun");
     for (int u = 0; u < v->p->units; u++) {
         int trains = v->p->trains[u] && !v->p->evaluate;
         if (v->updates[u] != trains || v->syncs[u] != (trains && v->p->has[STEP_SYNC]))

@@ -182,6 +182,38 @@ static void mutants_are_rejected(void **state)
     assert_int_equal(twice.rejected, twice.all);
 }
 
+/* Begun after the norm, with or without its first use. */
+static void another_micro_step_is_rejected(void **state)
+{
+    const struct step_row begin = {.lane = STEP_COMPUTE,
+                                   .kind = STEP_BEGIN,
+                                   .unit = -1,
+                                   .visit = -1,
+                                   .micro = 2,
+                                   .buffer = -1,
+                                   .after = {-1, -1}};
+    struct step_row use = begin;
+    struct bed b;
+    struct step s;
+
+    (void)state;
+    use.kind = STEP_FORWARD;
+    use.unit = use.visit = 0;
+    for (int more = 1; more <= 2; more++) {
+        shape_of(&b, 0, 0, 0);
+        step_gen(&s, &b.shape);
+        struct step_row *row = mem_new((size_t)s.rows + 2, sizeof *row);
+        memcpy(row, s.row, (size_t)s.rows * sizeof *row);
+        row[s.rows] = begin;
+        row[s.rows + 1] = use;
+        mem_free(s.row);
+        s.row = row;
+        s.rows += more;
+        assert_true(is_rejected(&s, &b.shape));
+        step_release(&s);
+    }
+}
+
 static void a_large_step_is_proved(void **state)
 {
     enum { MANY = 4096 };
@@ -213,6 +245,7 @@ int main(void)
         cmocka_unit_test(evaluations_are_proved),
         cmocka_unit_test(slots_are_those_of_the_drawing),
         cmocka_unit_test(mutants_are_rejected),
+        cmocka_unit_test(another_micro_step_is_rejected),
         cmocka_unit_test(a_large_step_is_proved),
     };
 
