@@ -6,7 +6,7 @@
  *     move      what is packed and stored to travel       the communication thread
  *     host      what is loaded and saved                  whoever asks, under a lock
  *
- * Between compute and move events tell what must have ended (engine_move.after), and the
+ * Between compute and move events tell what must have ended (engine_move.asked), and the
  * compute thread waits for streams.  A device that fails is told where the ranks agree: until
  * then this rank goes on, so that no other waits for it.
  */

@@ -6,7 +6,7 @@
 #include "step/step_draw.h"
 
 /*
- * A global step as the engine runs it (engine/engine_step.c): one thread computes, four streams
+ * A global step as the engine runs it (engine/engine_run.c): one thread computes, four streams
  * convert, each in its own order, all at once on the same links.
  *
  *     compute     u0 u1 u2 | F0 F1 F2 B2 B1 B0 | F0 F1 F2 B2  B1  B0

@@ -9,7 +9,7 @@
 #include "plan/timeline.h"
 
 static const struct {
-    const char *id, *name; /* in JSON, as in the traces of paro-train; for people */
+    const char *id, *name; /* in JSON; for people */
 } lanes[STEP_LANES] = {[STEP_GATHER] = {"gathers", "gather"},
                        [STEP_REDUCE] = {"reduces", "reduce"},
                        [STEP_CONVERT] = {"boundaries", "conversion"},
