@@ -88,6 +88,22 @@ static int parse_line(const struct model *m, const char *line, int number, struc
     return bad || row->unit == -2 ? -1 : 0;
 }
 
+/* The plan after the rows, which blank lines replace: messages name the line of the file. */
+static int parse_plan(struct plan_steps *s, const char *name, const char *text,
+                      const char *plan, struct err *err)
+{
+    size_t lines = 0, bytes = strlen(plan);
+
+    for (const char *p = text; p < plan; p++)
+        lines += *p == '\n';
+    char *copy = mem_new(lines + bytes + 1, 1);
+    memset(copy, '\n', lines);
+    memcpy(copy + lines, plan, bytes);
+    int rc = plan_parse(&s->plan, name, copy, (int64_t)(lines + bytes), err);
+    mem_free(copy);
+    return rc;
+}
+
 static int parse_text(struct plan_steps *s, const char *name, const char *text, struct err *err)
 {
     struct step *step = &s->rows.step;
@@ -105,7 +121,7 @@ static int parse_text(struct plan_steps *s, const char *name, const char *text, 
         return err_at(err, name, 1, NULL,
                       "expected 'STRATEGY: N rows, N slots for gathered"
                       " units, N gradient buckets'");
-    if (plan_parse(&s->plan, name, plan + 1, (int64_t)strlen(plan + 1), err))
+    if (parse_plan(s, name, text, plan + 1, err))
         return -1;
     /* A row is a line of 60 bytes at least: no more are made room for than are there. */
     if (step->rows < 0 || step->rows > (plan - text) / 32)

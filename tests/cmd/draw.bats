@@ -141,6 +141,8 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     refuses 2 "unknown: row expected" paro-sched verify unknown
     sed '/^format/,$d' rows > bare
     refuses 2 "bare:1: plan" paro-sched verify bare
+    sed 's/^  wire: bf16$/  wire: f16/' rows > other
+    refuses 2 "other:$(sed -n '/wire: f16/=' other): types.wire f16" paro-sched verify other
     sed '1s/ [0-9]* rows/ 99999999 rows/' rows > many
     refuses 2 "many:1: 99999999 rows" paro-sched verify many
     echo '{"schema":"paro.plan.steps/1","rows":[7]}' > json
