@@ -110,7 +110,8 @@ static int64_t sums_bytes(const struct need *n)
                            w * scratch(n, &n->share[i], n->strategy.optimizer, n->convert)};
         const struct layout_moves moves[] = {n->reduce, n->convert};
         for (int k = 0; k < 2; k++) {
-            int64_t turn = bytes[k] + slots_bytes(n, elems, moves[k]);
+            int64_t turn = (bytes[k] + TURN_ALIGN - 1) / TURN_ALIGN * TURN_ALIGN +
+                           slots_bytes(n, elems, moves[k]);
             all += bytes[k];
             most = turn > most ? turn : most;
         }
