@@ -116,12 +116,37 @@ static void discard(struct train *t, const char *dir)
     mem_free(settings);
 }
 
+/*
+ * What others put into the old run's folder since the new one began, and what the user asked of
+ * the run there, goes over to the new run's.  -1: something did not, and the folder has to stay.
+ */
+static int move_others(const char *from, const char *to)
+{
+    DIR *d = opendir(from);
+    int rc = d || errno == ENOENT ? 0 : -1;
+
+    for (struct dirent *e; d && (e = io_next(d));) {
+        int asks = strcmp(e->d_name, "STOP") == 0 || strcmp(e->d_name, "SAVE") == 0;
+        char *at = io_join(from, e->d_name), *there = io_join(to, e->d_name);
+        if (!asks && train_folder_owns(e->d_name))
+            ;
+        else if (has(to, e->d_name) || rename(at, there))
+            rc = asks ? rc : -1;
+        mem_free(at);
+        mem_free(there);
+    }
+    if (d)
+        closedir(d);
+    return rc;
+}
+
 /* The same name is the temporary of "NAME.old": what somebody writes there is none of ours. */
-static void discard_old(struct train *t, const char *old)
+static void discard_old(struct train *t, const char *old, const char *name)
 {
     int fd = open(old, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
-    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK))
+    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
+        move_others(old, name) == 0)
         discard(t, old);
     if (fd >= 0)
         close(fd);
@@ -154,8 +179,9 @@ static int settle(struct train *t, const char *name, const char *temp, const cha
         return -1;
     if (begun && stands && keep_log(t, temp, err))
         return -1;
-    discard(t, temp);
-    discard_old(t, old);
+    if (begun || move_others(temp, name) == 0)
+        discard(t, temp);
+    discard_old(t, old, name);
     if (begun && t->run->talk)
         fprintf(t->run->talk,
                 "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
@@ -293,22 +319,11 @@ static int exchange(struct io_dir *dir, const char *old, struct err *err)
     return rc < 0 ? -1 : 0;
 }
 
-/* What the user asked of the run in the old folder, since the last step looked there. */
-static void move_requests(const struct train *t, const char *from)
-{
-    char *stop = io_join(from, "STOP"), *save = io_join(from, "SAVE");
-
-    rename(stop, t->stop);
-    rename(save, t->save);
-    mem_free(stop);
-    mem_free(save);
-}
-
 int train_anew_end(struct train *t, const char *step, struct err *err)
 {
     struct io_dir *dir = &t->anew;
     char *old = train_folder_old(dir->path), *parent = io_parent(dir->path);
-    int rc = check_alone(t->run->out, err) || train_folder_point(t, step, err) ? -1 : 0;
+    int rc = train_folder_point(t, step, err);
     /* What gets the temporary's name is locked, so that no other run settles it. */
     int was = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
@@ -321,8 +336,8 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
     if (rc == 0) {
         rc = io_fsync_path(parent, err); /* whatever it says, the temporary is the old run */
         const char *before = io_absent(dir->temp) ? old : dir->temp;
-        move_requests(t, before);
-        discard(t, before);
+        if (move_others(before, dir->path) == 0)
+            discard(t, before);
         close(t->lock);
         t->lock = t->anew_lock;
         t->anew_lock = -1;

@@ -79,6 +79,14 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     cp -a new run
     cp -a "$G/ended" .run.paro-tmp # it has
     stands new
+    cp -a new run # and what somebody put there since stays
+    cp -a "$G/ended" .run.paro-tmp
+    touch .run.paro-tmp/notes
+    refuses 2 "'run' new folder, --resume=auto --force" paro-train "$G/one.yaml" -d "$TEXT" -o run
+    rm run/notes
+    diff -r new run
+    no_litter
+    rm -r run
     cp -a new .run.paro-tmp # moved, where no two names can be exchanged
     cp -a "$G/ended" .run.old.paro-tmp
     stands new
