@@ -33,7 +33,7 @@ setup() {
     run -2 --separate-stderr paro-topo --discover -i synth:2x2
     [ -z "$output" ]
     # shellcheck disable=SC2154
-    grep -q -- "--discover and -i, expected" <<<"$stderr"
+    grep -q -- "--discover and --input, expected" <<<"$stderr"
     run -2 --separate-stderr mpirun -np 2 paro-topo --discover -i synth:2x2
     [ "$(grep -c '^paro-topo: ' <<<"$stderr")" = 1 ]
     run -2 --separate-stderr mpirun -np 2 paro-topo --discover --nodes 2

@@ -230,7 +230,9 @@ static void bounds(void **state)
     }
     struct xml x = {0};
     struct err err = {0};
-    assert_int_equal(xml_take(&x, "f.xml", mem_dup("<a>\0</a>"), 8, &err), -1);
+    static const char with_nul[] = "<a>\0</a>";
+    char *text = memcpy(mem_new(sizeof with_nul, 1), with_nul, sizeof with_nul);
+    assert_int_equal(xml_take(&x, "f.xml", text, sizeof with_nul - 1, &err), -1);
     assert_words(err.text, "f.xml:1: not XML");
 }
 
