@@ -82,8 +82,11 @@ config() {
  "num_hidden_layers": 16384, "num_attention_heads": 256, "head_dim": 65536,
  "max_position_embeddings": 2147483648}
 EOF
-    run --separate-stderr timeout 200 paro-plan -m "$D/huge.json" -i synth:2x2,flops=1 --mem 1e18 \
-        --micro-batch 1048576 --accum 1048576 --seq 16777216
+    bounded "1.37e+18 parameters 1048576 16777216 tokens bytes rank less 2^62" paro-plan \
+        -m "$D/huge.json" -i synth:2x2,flops=1 --mem 1e18 --micro-batch 1048576 --accum 1048576 --seq 16777216
+    sed 's/16384/100/' "$D/huge.json" > "$D/large.json"
+    run --separate-stderr timeout 200 paro-plan -m "$D/large.json" -i synth:2x2,flops=1 --mem 1e15 \
+        --accum 1048576
     [ "$status" -eq 1 ]
     # shellcheck disable=SC2154 # bats sets it
     has_words "$stderr" 'no feasible plan GGG'
