@@ -209,25 +209,6 @@ int train_anew_settle(struct train *t, struct err *err)
     return rc;
 }
 
-/* All that is in the folder goes with it. */
-static int check_alone(const char *out, struct err *err)
-{
-    DIR *d = opendir(out);
-    int rc = d ? 0 : err_sys(err, "cannot read folder '%s'", out);
-
-    for (struct dirent *e; rc == 0 && (e = io_next(d));)
-        if (!train_folder_owns(e->d_name))
-            rc = err_set(err, ERR_INPUT,
-                         "'%s' has '%s' in it, which is no run's: --force replaces the folder, "
-                         "expected it elsewhere",
-                         out, e->d_name);
-    if (rc == 0 && errno)
-        rc = err_sys(err, "cannot read folder '%s'", out);
-    if (d)
-        closedir(d);
-    return rc;
-}
-
 /* A log in the folder is removed with it, with all its lines. */
 static int check_log(const struct train *t, struct err *err)
 {
@@ -267,7 +248,7 @@ static int check_mount(const char *name, struct err *err)
 
 static int begin(struct train *t, const char *name, struct err *err)
 {
-    if (check_alone(t->run->out, err) || check_log(t, err) || check_mount(name, err) ||
+    if (check_log(t, err) || check_mount(name, err) ||
         io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
         return -1;
     char *lock = io_join(t->anew.temp, ".lock"), *old = train_folder_old(name);
