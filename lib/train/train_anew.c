@@ -117,8 +117,8 @@ static void discard(struct train *t, const char *dir)
 }
 
 /*
- * What others put into the old run's folder since the new one began, and what the user asked of
- * the run there, goes over to the new run's.  -1: something did not, and the folder has to stay.
+ * What others put into the old run's folder, and what the user asked of the run there, moves to
+ * the new run's.  -1: something did not, and the folder has to stay.
  */
 static int move_others(const char *from, const char *to)
 {
