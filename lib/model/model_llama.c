@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Llama family: transformers' LlamaConfig and LlamaForCausalLM; SmolLM2 is one as well. */
-#include "model/model.h"
+#include "model/model_llama.h"
 
 static const struct model_key keys[] = {
     {"vocab_size", KEY_INT, MODEL_AT(vocab), 32000},
@@ -29,19 +29,8 @@ static const struct model_key keys[] = {
 };
 
 static const struct model_module modules[] = {
-    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.self_attn.q_proj", MODEL_QKV, SIZE_HEADS, SIZE_HIDDEN, BIAS_IF_ATTENTION},
-    {"model.layers.%.self_attn.k_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_IF_ATTENTION},
-    {"model.layers.%.self_attn.v_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_IF_ATTENTION},
-    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_IF_ATTENTION},
-    {"model.layers.%.mlp.gate_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_IF_FFN},
-    {"model.layers.%.mlp.up_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_IF_FFN},
-    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_IF_FFN},
-    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
-    {0},
+    MODEL_LLAMA_ATTENTION(BIAS_IF_ATTENTION, BIAS_IF_ATTENTION),
+    MODEL_LLAMA_FEED_FORWARD(BIAS_IF_FFN),
 };
 
 static const struct model_activation activations[] = {

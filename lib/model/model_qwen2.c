@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The Qwen2 and Qwen2.5 family: transformers' Qwen2Config and Qwen2ForCausalLM.  Llama's
    network with biases of queries, keys and values. */
-#include "model/model.h"
+#include "model/model_llama.h"
 
 static const struct model_key keys[] = {
     {"vocab_size", KEY_INT, MODEL_AT(vocab), 151936},
@@ -25,19 +25,8 @@ static const struct model_key keys[] = {
 };
 
 static const struct model_module modules[] = {
-    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.self_attn.q_proj", MODEL_QKV, SIZE_HEADS, SIZE_HIDDEN, BIAS_ALWAYS},
-    {"model.layers.%.self_attn.k_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_ALWAYS},
-    {"model.layers.%.self_attn.v_proj", MODEL_QKV, SIZE_KV, SIZE_HIDDEN, BIAS_ALWAYS},
-    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_NONE},
-    {"model.layers.%.mlp.gate_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.mlp.up_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_NONE},
-    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
-    {0},
+    MODEL_LLAMA_ATTENTION(BIAS_ALWAYS, BIAS_NONE),
+    MODEL_LLAMA_FEED_FORWARD(BIAS_NONE),
 };
 
 static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}, {0}};
