@@ -75,7 +75,7 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
 /* engine_place.c: memory and prepared collectives. */
 /* Nothing is lost so far: of a new run, and of a step that was skipped. */
 void engine_residuals_clear(struct engine *e);
-/* The shard of what is frozen of a unit, behind that of what trains. */
+/* The shard of what is frozen of a unit, after that of what trains. */
 void *engine_frozen(const struct engine *e, const struct engine_unit *u);
 
 /* engine_run.c: the rows of a step. */
@@ -97,10 +97,10 @@ engine_kernel engine_norm, engine_agree, engine_update;
 void engine_end_micro(struct engine *e, struct engine_run *run);
 
 /* engine_move.c: rows of the other lanes. */
-/* What the transfer waits for beside what was computed before, and where its times go; either
-   may be NULL. */
+/* The other lane's transfer that it follows, in addition to earlier computation, and where its
+   times go; either may be NULL. */
 struct engine_issue {
-    struct stream *behind;
+    struct stream *after;
     int64_t ticket;
     struct step_time *time;
 };

@@ -29,7 +29,7 @@ static int is_ready(const struct engine_move *m)
 {
     struct err kept;
 
-    if (m->behind && !stream_done(m->behind, m->behind_ticket))
+    if (m->after && !stream_done(m->after, m->after_ticket))
         return 0;
     return device_done(m->asked, &kept);
 }
@@ -84,14 +84,14 @@ static int64_t push(struct engine *e, enum step_lane lane, struct engine_move *m
 
     m->engine = e;
     m->moved = e->device.moved[lane];
-    m->behind = issue->behind;
-    m->behind_ticket = issue->ticket;
+    m->after = issue->after;
+    m->after_ticket = issue->ticket;
     coll_traffic_add(&e->word.sent, sent, 1);
     if (issue->time) {
         issue->time->slow_bytes += sent->slow_out;
         issue->time->fast_bytes += sent->fast_out;
     }
-    if (m->src_elems || m->start_s || m->behind || e->device.gpu)
+    if (m->src_elems || m->start_s || m->after || e->device.gpu)
         stream_push(s, (struct stream_op){.poll = pack, .arg = m});
     int64_t ticket = coll_push(s, &m->call);
     if (m->dst_elems || m->end_s)

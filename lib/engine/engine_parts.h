@@ -18,17 +18,17 @@
  * was asked for before, pack (types differ, or src is not in shared memory), collective, store.
  * Up to three operations of one stream; the struct stays until the last is done.
  *
- *     behind, asked --> src --pack--> send ==collective==> recv --store--> dst
+ *     after, asked --> src --pack--> send ==collective==> recv --store--> dst
  *
  * send may be src, recv may be dst.
  */
 struct engine_move {
     struct engine *engine;      /* borrowed */
     struct device_event *asked; /* borrowed: recorded on the compute queue when it is pushed */
-    struct device_event *moved; /* borrowed: of its stream, recorded behind what it asks for */
+    struct device_event *moved; /* borrowed: of its stream, recorded after what it asks for */
     int asks;                   /* the operation at hand has asked */
-    struct stream *behind;      /* NULL: nothing is waited for */
-    int64_t behind_ticket;
+    struct stream *after;       /* NULL: nothing is waited for */
+    int64_t after_ticket;
     struct coll_call call;
     const void *src;
     enum dtype src_type;
@@ -47,7 +47,7 @@ struct engine_size { /* prepared once for all vectors of a size */
 };
 
 /*
- * A unit's parameters are two vectors, each sharded by itself: what trains and, behind it, what
+ * A unit's parameters are two vectors, each sharded by itself: what trains and, after it, what
  * is frozen.  Either may be empty.  Everything else is the trained one's alone.
  *
  *     unit    | trained              | frozen               |

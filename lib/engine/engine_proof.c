@@ -124,7 +124,7 @@ static int audit_alike(const struct engine *e, int unit, int first, struct err *
     return 0;
 }
 
-/* That a shard's memory has room for what its ranges say: they are one behind the other. */
+/* That a shard's memory has room for what its ranges say: they are one after the other. */
 static int audit_room(const struct engine *e, int unit, struct err *err)
 {
     for (int i = 0; i < AUDITED; i++) {

@@ -86,8 +86,8 @@ static void issue(struct engine *e, struct engine_list *l, int i)
         struct stream *s = named(e, l, i, k, &ticket);
         if (!s)
             continue;
-        assert(!how.behind);
-        how.behind = s;
+        assert(!how.after);
+        how.after = s;
         how.ticket = ticket;
     }
     l->ticket[i] = engine_move(e, (enum step_lane)r->lane, r->unit, r->buffer, &how);

@@ -45,7 +45,7 @@
  *
  * With forward_only there is no backward and no loss, no memory for either, and the head sees
  * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  What a token gives
- * does not depend on those behind it, so that a text grows within one net: those not yet known
+ * does not depend on those after it, so that a text grows within one net: those not yet known
  * may be any, below the vocabulary.  With a window smaller than seq so many positions are
  * computed at once, and all layers keep the keys and values of those computed before.
  *

@@ -35,7 +35,7 @@ struct net_graph {
 struct net_graph_table {
     enum net_graphs when;       /* NEVER where there are none (any more) */
     struct net_graph *at;       /* [layers][2][places], owned */
-    struct device_event *asked; /* behind the last layer that was asked for */
+    struct device_event *asked; /* after the last layer that was asked for */
     int64_t written, runs;
     struct err refused;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writes a step's rows: those of the compute lane in their order, and each transfer behind the
+ * Writes a step's rows: those of the compute lane in their order, and each transfer after the
  * row that issues it.
  *
  * A micro-step has a use for each visit of the forward and of the backward; the last `keep`

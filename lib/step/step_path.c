@@ -6,7 +6,7 @@
  *     gather   [  g0  ][  g1  ]            the step's end <- F1 <- g1 <- g0 <- b
  *     compute  b.......F0.wwww.F1
  *
- * g0 and g1 were issued behind b, but g1 was held up by g0.  A dot is a gap: F0 begins a little
+ * g0 and g1 were issued after b, but g1 was held up by g0.  A dot is a gap: F0 begins a little
  * after g0 has ended, for its thread has to wake up.
  */
 #include "step/step_path.h"
@@ -134,7 +134,7 @@ void step_path_init(struct step_path *p, const struct step *s, const struct step
     struct walk w = {.s = s, .time = time, .path = p, .start_s = start_s, .at_s = end_s};
 
     *p = (struct step_path){.parts = 0};
-    /* The walk goes to earlier nodes alone, with a gap or two at each: before it, behind it. */
+    /* The walk goes to earlier nodes alone, with a gap or two at each: before it, after it. */
     p->part = mem_new(3 * nodes + 1, sizeof *p->part);
     w.before = mem_new(nodes + 1, sizeof *w.before);
     w.issuer = mem_new(nodes + 1, sizeof *w.issuer);
