@@ -198,7 +198,8 @@ static int verify(const struct args *a, struct err *err)
 }
 
 /* A schedule, or the rows of a step. */
-static int draw_any(const struct pick_simulate *ask, FILE *out, struct err *err)
+static int draw_any(const struct args *a, const struct pick_simulate *ask, FILE *out,
+                    struct err *err)
 {
     struct pick_simulate read = *ask;
     int rc;
@@ -210,7 +211,7 @@ static int draw_any(const struct pick_simulate *ask, FILE *out, struct err *err)
     read.file = strcmp(ask->file, "-") ? ask->file : "stdin";
     if (!plan_rows_are(read.text))
         rc = pick_draw(&read, out, err);
-    else if (ask->bytes != PICK_SIMULATE_BYTES)
+    else if (a->bytes)
         rc = err_set(err, ERR_INPUT,
                      "--bytes with the rows of a step, which state their own, expected none");
     else
@@ -239,9 +240,8 @@ static int simulate(const struct args *a, struct err *err)
     }
     if (cli_svg_open(cli, &out, &to, err))
         return -1;
-    int rc = (cli->mode == DRAW ? draw_any
-              : cli->svg        ? pick_draw
-                                : pick_simulate)(&ask, to, err);
+    int rc = cli->mode == DRAW ? draw_any(a, &ask, to, err)
+                               : (cli->svg ? pick_draw : pick_simulate)(&ask, to, err);
     return cli_svg_close(&out, rc, err);
 }
 

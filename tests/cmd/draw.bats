@@ -135,6 +135,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
         paro-sched draw -i $fabric late | xmllint --noout -
     done
     refuses 2 "--bytes rows step" paro-sched draw -i $fabric -b 1Ki rows
+    refuses 2 "--bytes rows step" paro-sched draw -i $fabric -b 64Mi rows # the default, but given
     sed 5d rows > less
     refuses 2 "less:5: row 2" paro-sched verify less
     sed 's/ backward / forwards /' rows > unknown
