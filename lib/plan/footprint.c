@@ -267,16 +267,6 @@ void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
     p->feasible = c->memory_bytes <= 0 || p->memory.total <= c->memory_bytes;
 }
 
-/* A fabric of the plan's groups: bytes do not ask for rates. */
-static void make_fabric(const struct plan *p, struct topo *t)
-{
-    topo_init(t, 2, &p->groups);
-    for (int i = 0; i < 2; i++)
-        t->level[i].port_Bps = t->level[i].flow_Bps = t->level[i].member_Bps = 1e9;
-    for (int k = 0; k < p->groups.count; k++)
-        t->port[k].out_Bps = t->port[k].in_Bps = 1e9;
-}
-
 struct asked { /* a plan, as it is priced */
     struct topo topo;
     struct plan_case at;
@@ -285,7 +275,7 @@ struct asked { /* a plan, as it is priced */
 
 static void ask(struct asked *a, const struct plan *p, enum device_kind device)
 {
-    make_fabric(p, &a->topo);
+    topo_init_rateless(&a->topo, &p->groups);
     plan_case_of(p, &a->topo, &a->at);
     a->at.device = device;
     plan_tally_init(&a->tally, &a->topo, &p->model, p->trainable, p->keep);

@@ -207,22 +207,12 @@ static int parse_json(struct plan_steps *s, const char *name, const char *text, 
     return rc;
 }
 
-/* The plan's fabric of groups, without rates. */
-static void bare_fabric(const struct plan *p, struct topo *t)
-{
-    topo_init(t, 2, &p->groups);
-    for (int l = 0; l < 2; l++)
-        t->level[l].port_Bps = t->level[l].flow_Bps = t->level[l].member_Bps = 1;
-    for (int k = 0; k < p->groups.count; k++)
-        t->port[k] = (struct topo_port){1, 1};
-}
-
 static int set_fabric(struct plan_steps *s, const char *topo, struct err *err)
 {
     char is[128], expected[128];
 
     if (!topo) {
-        bare_fabric(&s->plan, &s->topo);
+        topo_init_rateless(&s->topo, &s->plan.groups);
         return 0;
     }
     if (topo_read(&s->topo, topo, err))

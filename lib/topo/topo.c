@@ -30,6 +30,15 @@ void topo_init(struct topo *t, int levels, const struct groups *groups)
         t->block = mem_new((size_t)(levels - 2) * count, sizeof *t->block);
 }
 
+void topo_init_rateless(struct topo *t, const struct groups *groups)
+{
+    topo_init(t, 2, groups);
+    for (int i = 0; i < 2; i++)
+        t->level[i].port_Bps = t->level[i].flow_Bps = t->level[i].member_Bps = 1;
+    for (int k = 0; k < groups->count; k++)
+        t->port[k].out_Bps = t->port[k].in_Bps = 1;
+}
+
 void topo_release(struct topo *t)
 {
     for (int k = 0; t->host && k < t->groups.count; k++)

@@ -85,6 +85,8 @@ struct topo {
 
 /* Room for a fabric over a copy of the groups: rates 0, hosts "", all groups in block 0. */
 void topo_init(struct topo *t, int levels, const struct groups *groups);
+/* Two levels over the groups, every rate 1 B/s: where bytes alone are asked for. */
+void topo_init_rateless(struct topo *t, const struct groups *groups);
 void topo_release(struct topo *t);
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 /*

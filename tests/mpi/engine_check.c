@@ -295,11 +295,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     int64_t mine[2] = {engine_state_bytes(e), engine_buffer_bytes(e)}, *all, most[2] = {0};
 
     all = mem_new(2 * (size_t)c->world->ranks, sizeof *all);
-    topo_init(&topo, 2, &p->groups);
-    for (int i = 0; i < 2; i++)
-        topo.level[i].port_Bps = topo.level[i].flow_Bps = topo.level[i].member_Bps = 1e9;
-    for (int k = 0; k < p->groups.count; k++)
-        topo.port[k].out_Bps = topo.port[k].in_Bps = 1e9;
+    topo_init_rateless(&topo, &p->groups);
     plan_case_init(&at, &topo, &p->model);
     at.micro_batch = p->micro_batch;
     at.accum = p->accum;
