@@ -122,38 +122,35 @@ static void tell(struct work *w)
     pthread_mutex_unlock(&w->m.call);
 }
 
-static void do_read(struct work *w)
+/* Reads or writes piece i, without the lock. */
+static void do_piece(struct work *w, struct side *s, int64_t i, int64_t bytes,
+                     int (*run)(struct mover *, int64_t, struct err *))
 {
-    int64_t i = w->from.next++;
-    const struct move_from *f = &w->m.what->from[i];
     struct err err;
 
     pthread_mutex_unlock(&w->lock);
-    int rc = move_read_piece(&w->m, i, &err);
+    int rc = run(&w->m, i, &err);
     pthread_mutex_lock(&w->lock);
     if (rc) {
         fail(w, &err);
         return;
     }
-    settle(&w->from, i);
-    w->moved += f->bytes;
+    settle(s, i);
+    w->moved += bytes;
+}
+
+static void do_read(struct work *w)
+{
+    int64_t i = w->from.next++;
+
+    do_piece(w, &w->from, i, w->m.what->from[i].bytes, move_read_piece);
 }
 
 static void do_write(struct work *w)
 {
     int64_t i = w->to.next++;
-    const struct move_to *t = &w->m.what->to[i];
-    struct err err;
 
-    pthread_mutex_unlock(&w->lock);
-    int rc = move_write_piece(&w->m, i, &err);
-    pthread_mutex_lock(&w->lock);
-    if (rc) {
-        fail(w, &err);
-        return;
-    }
-    settle(&w->to, i);
-    w->moved += t->bytes;
+    do_piece(w, &w->to, i, w->m.what->to[i].bytes, move_write_piece);
 }
 
 static void do_sync(struct work *w)
