@@ -90,7 +90,7 @@ int engine_device_events(struct engine *e, struct err *err)
 
     if (open_all(d->at, d->moved, STEP_COMPUTE, err) || open_all(d->at, &d->settled, 1, err))
         return -1;
-    for (int i = 0; i < e->slots; i++)
+    for (int i = 0; i < e->space.slots; i++)
         if (open_all(d->at, &e->slot[i].used, 1, err))
             return -1;
     for (int i = 0; i < e->shape.buckets; i++)
@@ -107,7 +107,7 @@ void engine_device_events_close(struct engine *e)
 {
     struct engine_device *d = &e->device;
 
-    for (int i = 0; e->slot && i < e->slots; i++)
+    for (int i = 0; e->slot && i < e->space.slots; i++)
         device_event_close(e->slot[i].used);
     for (int i = 0; e->bucket && i < e->shape.buckets; i++)
         device_event_close(e->bucket[i].packed);

@@ -26,7 +26,7 @@ struct engine {
     char *trains;
     struct engine_list list[ENGINE_LISTS];
     struct engine_list *running; /* that ran last, or NULL */
-    int sizes, slots;
+    int sizes;
     struct engine_unit *unit;
     struct engine_size *size;
     struct engine_slot *slot;

@@ -248,6 +248,7 @@ static void set_shape(struct engine *e)
                                    .unit_of = e->unit_of,
                                    .trains = e->trains,
                                    .first_trained = m->first_trained,
+                                   .micros = p->accum,
                                    .prefetch = p->prefetch,
                                    .keep = p->keep,
                                    .buckets = p->buckets > 0 ? p->buckets : 1};
@@ -259,11 +260,10 @@ static void set_shape(struct engine *e)
         e->coded[lane] = (sums ? p->slow_grads : p->slow_params) &&
                          (moves.reduce_across || moves.gather_across);
     }
-    const struct step *s = &engine_list(e, ENGINE_STEPS, p->accum)->step;
-    e->slots = s->slots;
-    e->slot = mem_new((size_t)e->slots + 1, sizeof *e->slot);
+    e->space.slots = step_slots(&e->shape);
+    e->slot = mem_new((size_t)e->space.slots + 1, sizeof *e->slot);
     e->bucket = mem_new((size_t)e->shape.buckets, sizeof *e->bucket);
-    e->buffers.slot = mem_new((size_t)e->slots + 1, sizeof *e->buffers.slot);
+    e->buffers.slot = mem_new((size_t)e->space.slots + 1, sizeof *e->buffers.slot);
     e->buffers.bucket = mem_new((size_t)e->shape.buckets, sizeof *e->buffers.bucket);
 }
 
@@ -284,7 +284,7 @@ static void set_space(struct engine *e)
                                    .reduce = e->reduce_type,
                                    .read = e->device.kern.weight,
                                    .coded = e->coded[STEP_GATHER],
-                                   .slots = e->slots,
+                                   .slots = e->space.slots,
                                    .buckets = e->shape.buckets,
                                    .apart = reduces || e->grad_type != DTYPE_F32 || e->apart};
     memcpy(e->space.has, e->shape.has, sizeof e->space.has);
@@ -311,7 +311,8 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     layout_init(&e->layout, &e->plan->groups);
     set_shape(e);
     /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
-    options.places = (p->prefetch < e->slots ? p->prefetch + 1 : e->slots) + (p->keep > 0);
+    options.places =
+        (p->prefetch < e->space.slots ? p->prefetch + 1 : e->space.slots) + (p->keep > 0);
     /* Now what kernels of the step's shapes would want: engine_fit then knows of it. */
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
         e->device.kern.op->reserve(&e->device.kern, net_bytes(e->model, &options).work, err))
@@ -400,8 +401,8 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion is three operations at most. */
-    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->slots, e->shape.buckets, e->model->units,
-                                    e->model->units};
+    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->space.slots, e->shape.buckets,
+                                    e->model->units, e->model->units};
     for (int lane = 0; lane < STEP_COMPUTE; lane++)
         e->stream[lane] = stream_open(e->coll.runner, 3 * room[lane] + 3);
     *out = e;

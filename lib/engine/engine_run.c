@@ -24,8 +24,8 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
         /* All slots go round: none is kept for a backward. */
-        if (e->slots && shape.prefetch >= e->slots)
-            shape.prefetch = e->slots - 1;
+        if (e->space.slots && shape.prefetch >= e->space.slots)
+            shape.prefetch = e->space.slots - 1;
     }
     step_release(&l->step);
     mem_free(l->ticket);

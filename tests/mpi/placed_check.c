@@ -158,7 +158,7 @@ static void check_shared(struct check *c, const struct engine *e)
     for (int i = 0; i < e->model->units; i++)
         place(&p, "parameters", e->unit[i].params,
               elems_of(e, s.params, i) * dtype_bytes(c->plan.param_type));
-    for (int i = 0; gathers && i < e->slots; i++)
+    for (int i = 0; gathers && i < e->space.slots; i++)
         place(&p, "a gathered unit", e->buffers.slot[i], whole * w);
     for (int i = 0; micro && i < e->shape.buckets; i++)
         place(&p, "a gradient on its way", e->buffers.bucket[i], whole * w);
