@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The reader of the rows of steps under texts that are nearly right. */
-#include "reader_fuzz_fixture.h"
-
-#include "plan/ask.h"
+#include "ask_fuzz_fixture.h"
 
 static const char *const words[] = {
     "0",      "-1",    "-",       "1",    "2",    "99", "2147483647", "gather", "compute",
@@ -13,21 +11,12 @@ static const char *const words[] = {
 static void add_rows(struct fuzz_texts *t, int json)
 {
     struct plan_ask ask = PLAN_ASK_INIT;
-    struct err err;
-    char *text = NULL, note[PLAN_NOTE];
-    size_t bytes = 0;
-    int found = 0;
-    FILE *f = open_memstream(&text, &bytes);
 
     ask.model = "params=1e6";
     ask.topo = "synth:2x1,flops=1e9";
     ask.what = PLAN_ASK_STEPS;
     ask.json = json;
-    if (plan_ask_answer(&ask, f, note, &found, &err))
-        fail_msg("%s", err.text);
-    fclose(f);
-    fuzz_add(t, text, bytes);
-    free(text);
+    add_answer(t, &ask);
 }
 
 int main(int argc, char **argv)
