@@ -20,6 +20,7 @@
 enum {
     LATENCY_PARTNERS = 7, /* of a host */
     LATENCY_PARTNERS_DEEP = 15,
+    LATENCY_CODE = 401,
     COLLECTIVE_HOSTS = 3 /* two are a pair */
 };
 
@@ -212,6 +213,39 @@ static int next_plan(struct check *c, struct health_plan *p, struct err *err)
     return world_bcast(c->world, p->dst, cells * (int64_t)sizeof *p->dst, 0, err);
 }
 
+/* Collective: whether somebody is accused, of that code alone unless it is 0. */
+static int is_accused(struct check *c, int code, int *accused, struct err *err)
+{
+    struct health_verdict v = {0};
+    int rc = 0;
+
+    *accused = 0;
+    if (c->world->rank == 0) {
+        rc = health_judge(c->data, &c->rules, &v, err);
+        for (int i = 0; rc == 0 && i < v.findings; i++)
+            *accused |=
+                v.finding[i].state != HEALTH_UNKNOWN && (!code || v.finding[i].code == code);
+        health_verdict_release(&v);
+    }
+    return share(c, rc, err) || world_bcast(c->world, accused, sizeof *accused, 0, err) ? -1
+                                                                                        : 0;
+}
+
+/* Collective: again where a host is late, for another program may have kept it busy. */
+static int measure_latency(struct check *c, struct err *err)
+{
+    int most = c->o->level == HEALTH_DEEP ? LATENCY_PARTNERS_DEEP : LATENCY_PARTNERS, late = 0;
+
+    if (health_tour_latency(&c->tour, most, err))
+        return -1;
+    finished(c, HEALTH_PART_LATENCY);
+    if (c->tour.over || is_blind(c))
+        return 0;
+    if (is_accused(c, LATENCY_CODE, &late, err))
+        return -1;
+    return late ? health_tour_latency(&c->tour, most, err) : 0;
+}
+
 /* Plans until there is nothing more to measure; the first look's are one plan. */
 static int look(struct check *c, struct health_plan *first, struct err *err)
 {
@@ -227,12 +261,8 @@ static int look(struct check *c, struct health_plan *first, struct err *err)
         health_plan_release(&p);
         if (rc == 0 && part == HEALTH_PART_ROUNDS)
             finished(c, part);
-        if (rc == 0 && part == HEALTH_PART_ROUNDS && !c->tour.over) {
-            rc = health_tour_latency(
-                &c->tour, c->o->level == HEALTH_DEEP ? LATENCY_PARTNERS_DEEP : LATENCY_PARTNERS,
-                err);
-            finished(c, HEALTH_PART_LATENCY);
-        }
+        if (rc == 0 && part == HEALTH_PART_ROUNDS && !c->tour.over)
+            rc = measure_latency(c, err);
         if (rc == 0 && !c->tour.over && !is_blind(c))
             rc = next_plan(c, &p, err);
     }
@@ -242,32 +272,15 @@ static int look(struct check *c, struct health_plan *first, struct err *err)
     return rc;
 }
 
-/* Collective: whether somebody is accused, of which all at once would be slow, too. */
-static int is_accused(struct check *c, int *accused, struct err *err)
-{
-    struct health_verdict v = {0};
-    int rc = 0;
-
-    *accused = 0;
-    if (c->world->rank == 0) {
-        rc = health_judge(c->data, &c->rules, &v, err);
-        for (int i = 0; rc == 0 && i < v.findings; i++)
-            *accused |= v.finding[i].state != HEALTH_UNKNOWN;
-        health_verdict_release(&v);
-    }
-    return share(c, rc, err) || world_bcast(c->world, accused, sizeof *accused, 0, err) ? -1
-                                                                                        : 0;
-}
-
 static int look_at_all(struct check *c, struct err *err)
 {
     int accused = 1, first = 0, count = 0, rc = 0;
 
     if (!(c->data->asked & 1u << HEALTH_PART_COLLECTIVE) || c->tour.over)
         return 0;
-    if (is_accused(c, &accused, err))
+    if (is_accused(c, 0, &accused, err))
         return -1;
-    if (accused) {
+    if (accused) { /* of which all at once would be slow, too */
         c->data->asked &= ~(1u << HEALTH_PART_COLLECTIVE);
         return 0;
     }

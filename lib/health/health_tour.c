@@ -380,10 +380,19 @@ static int circles(int rounds, int most)
     return rounds > most ? most : (most + rounds - 1) / rounds * rounds;
 }
 
+/* Of two measurements of a pair the smaller one counts, as among its pings. */
+static void enter_latency(struct health_data *d, int at, struct health_latency l)
+{
+    if (at == d->latencies.count)
+        HEALTH_ADD(&d->latencies) = l;
+    else
+        d->latencies.at[at].s = fmin(d->latencies.at[at].s, l.s);
+}
+
 int health_tour_latency(struct health_tour *t, int most, struct err *err)
 {
     const struct groups *g = hosts_of(t);
-    int rounds = g->count + g->count % 2 - 1, turns = circles(rounds, most), rc = 0;
+    int rounds = g->count + g->count % 2 - 1, turns = circles(rounds, most), met = 0, rc = 0;
     struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
     struct tally *all = mem_new((size_t)g->ranks, sizeof *all);
     int *at_once = mem_new((size_t)g->count, sizeof *at_once);
@@ -397,9 +406,10 @@ int health_tour_latency(struct health_tour *t, int most, struct err *err)
         mine.over = tick_now_s() > t->until_s;
         rc = rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
         for (int p = 0; rc == 0 && p < pairs; p++)
-            HEALTH_ADD(&t->data->latencies) =
-                (struct health_latency){g->group_of[pair[p].src], g->group_of[pair[p].dst],
-                                        all[pair[p].src].took_s / 2};
+            enter_latency(t->data, met++,
+                          (struct health_latency){g->group_of[pair[p].src],
+                                                  g->group_of[pair[p].dst],
+                                                  all[pair[p].src].took_s / 2});
         if (rc == 0)
             t->over = all[0].over;
         rc = went(t, rc, err);

@@ -49,7 +49,8 @@ int health_tour_gpu(struct health_tour *t, struct device *device, struct err *er
  * the time is over or bytes did not come.
  */
 int health_tour_turns(struct health_tour *t, const struct health_plan *plan, struct err *err);
-/* Collective: every host with up to `most` others, pair by pair at once. */
+/* Collective: every host with up to `most` others, pair by pair at once.  A second call, with
+ * the same `most`, keeps the smaller latency of each pair. */
 int health_tour_latency(struct health_tour *t, int most, struct err *err);
 /* Collective: a ring all-gather of the hosts; what it should take is the data's to say. */
 int health_tour_collective(struct health_tour *t, int first, int count, struct err *err);

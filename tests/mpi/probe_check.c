@@ -4,7 +4,8 @@
  * laid over them whatever their hosts.  Turns of all kinds, shifts one way at a time, rings
  * through any neighbouring groups, messages: every word that arrives is the one that its origin
  * sent, and as many arrive as should; on a GPU as DEVICE names it, through its memory, and its
- * products have a rate; from GPU to GPU over NCCL.
+ * products have a rate; from GPU to GPU over NCCL.  Of two measurements of a pair's latency the
+ * smaller one counts.
  * Prints "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
  * otherwise.
  */
@@ -14,6 +15,8 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
+#include "base/tick.h"
+#include "health/health_tour.h"
 #include "probe/probe_gpu.h"
 #include "probe/probe_parts.h"
 #include "probe/probe_ring.h"
@@ -185,6 +188,30 @@ static void check_flops(struct device *device)
            &err);
 }
 
+/* The groups are its hosts.  A second measurement replaces what was high, and nothing else. */
+static void check_latency(struct probe *p, const struct groups *g)
+{
+    const struct groups own = world->groups;
+    const char *volatile where;
+    struct health_data d = {0};
+    struct health_tour t = {
+        .world = world, .data = &d, .where = &where, .probe = *p, .until_s = tick_now_s() + 60};
+    struct err err = {0};
+
+    world->groups = *g;
+    expect(health_tour_latency(&t, 3, &err) == 0, "measures latency", &err);
+    int met = d.latencies.count;
+    for (int i = 0; i < met; i++)
+        d.latencies.at[i].s = i % 2 ? 1e9 : 0;
+    expect(health_tour_latency(&t, 3, &err) == 0, "measures it again", &err);
+    expect(d.latencies.count == met, "as many pairs", &err);
+    for (int i = 0; i < met; i++)
+        expect(i % 2 ? d.latencies.at[i].s < 1e9 : d.latencies.at[i].s == 0,
+               "keeps the smaller time", &err);
+    world->groups = own;
+    health_data_release(&d);
+}
+
 int main(int argc, char **argv)
 {
     const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
@@ -224,6 +251,8 @@ int main(int argc, char **argv)
         check_message(&p, sizes[i]);
     if (device)
         check_flops(device);
+    else if (g.count > 1)
+        check_latency(&p, &g);
     if (world->rank == 0)
         printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
     mem_free(to);
