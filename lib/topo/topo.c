@@ -52,6 +52,16 @@ void topo_release(struct topo *t)
     *t = (struct topo){0};
 }
 
+void topo_name_levels(struct topo *t)
+{
+    for (int l = 0; l < t->levels; l++)
+        snprintf(t->level[l].name, sizeof t->level[l].name,
+                 l > 1 ? "level%d"
+                 : l   ? "inter"
+                       : "intra",
+                 l);
+}
+
 void topo_set_host(struct topo *t, int k, const char *host)
 {
     mem_free(t->host[k]);
@@ -135,15 +145,18 @@ double topo_slow_Bps(const struct topo *t, int k, double usual_Bps)
     return TOPO_SLOW_SHARE * fmin(usual_Bps, ranks_Bps);
 }
 
+int topo_unit(const struct topo *t, int l, int k)
+{
+    return l < 2 ? k : l < t->levels ? t->block[(l - 2) * t->groups.count + k] : 0;
+}
+
 int topo_pair_level(const struct topo *t, int a, int b)
 {
-    int count = t->groups.count, l = 1;
+    int l = 0;
 
     a = t->groups.group_of[a];
     b = t->groups.group_of[b];
-    if (a == b)
-        return 0;
-    while (l + 1 < t->levels && t->block[(l - 1) * count + a] != t->block[(l - 1) * count + b])
+    while (topo_unit(t, l + 1, a) != topo_unit(t, l + 1, b))
         l++;
     return l;
 }

@@ -88,6 +88,7 @@ void topo_init(struct topo *t, int levels, const struct groups *groups);
 /* Two levels over the groups, every rate 1 B/s: where bytes alone are asked for. */
 void topo_init_rateless(struct topo *t, const struct groups *groups);
 void topo_release(struct topo *t);
+void topo_name_levels(struct topo *t); /* "intra", "inter", "level2", ... */
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 /*
  * What -i takes: a file, "-" (stdin), "nvml:" (this machine's GPUs), or "synth:SPEC" as
@@ -145,6 +146,8 @@ double topo_usual_port_Bps(const struct topo *t); /* the median of all ports, bo
 #define TOPO_SLOW_SHARE 0.95
 double topo_slow_Bps(const struct topo *t, int k, double usual_Bps);
 
+/* The unit of level l >= 1 in which group k lies: itself, a block, 0 for the outermost. */
+int topo_unit(const struct topo *t, int l, int k);
 int topo_pair_level(const struct topo *t, int a, int b); /* where they meet; 0: one group */
 char *topo_ranks_text(const struct topo *t, int k); /* "0-7", "0,2,4"; owned by the caller */
 

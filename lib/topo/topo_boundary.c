@@ -32,19 +32,13 @@ int topo_boundaries(const struct topo *t)
     return t->levels - 1;
 }
 
-/* The unit of level l + 1 in which group k lies: at l = 0 the group itself. */
-static int unit_of(const struct topo *t, int l, int k)
-{
-    return l == 0 ? k : t->block[(l - 1) * t->groups.count + k];
-}
-
 /* Ranks in each unit of boundary b; [groups], by unit; owned by the caller. */
 static int *unit_ranks(const struct topo *t, int b)
 {
     int *ranks = mem_new((size_t)t->groups.count, sizeof *ranks);
 
     for (int k = 0; k < t->groups.count; k++)
-        ranks[unit_of(t, b, k)] += t->groups.members[k];
+        ranks[topo_unit(t, b + 1, k)] += t->groups.members[k];
     return ranks;
 }
 
@@ -105,7 +99,7 @@ static double inside_s(const struct topo *t, int b, int k, int M, double more, i
     double s = (t->groups.members[k] - 1) / t->level[0].member_Bps;
 
     for (int l = 1; l <= b; l++) {
-        double u = size[l - 1][unit_of(t, l - 1, k)];
+        double u = size[l - 1][topo_unit(t, l, k)];
         s = fmax(s, u * (M - u + more) / port_of(t, l, k));
     }
     return s;
@@ -118,7 +112,7 @@ static double member_Bps(const struct topo *t, int b, double more, int *const *s
     double least = INFINITY;
 
     for (int k = 0; k < t->groups.count; k++) {
-        int M = size[b][unit_of(t, b, k)];
+        int M = size[b][topo_unit(t, b + 1, k)];
         if (M > 1)
             least = fmin(least, (M - 1) / inside_s(t, b, k, M, more, size));
     }
@@ -168,7 +162,7 @@ static void set_ports(const struct topo *t, int b, int *const *size, const int *
         narrow(&p->out_Bps, t->port[k].out_Bps * M / t->groups.members[k]);
         narrow(&p->in_Bps, t->port[k].in_Bps * M / t->groups.members[k]);
         for (int l = 2; l <= b; l++) {
-            double Bps = t->level[l].port_Bps * M / size[l - 1][unit_of(t, l - 1, k)];
+            double Bps = t->level[l].port_Bps * M / size[l - 1][topo_unit(t, l, k)];
             narrow(&p->out_Bps, Bps);
             narrow(&p->in_Bps, Bps);
         }
@@ -201,7 +195,7 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
     struct err err;
 
     for (int k = 0; k < count; k++) {
-        int *at = &number[unit_of(t, b, k)];
+        int *at = &number[topo_unit(t, b + 1, k)];
         if (*at == 0)
             *at = ++next;
         unit[k] = *at - 1;
@@ -234,7 +228,7 @@ static void set_blocks(const struct topo *t, int b, const int *unit, struct topo
 {
     for (int l = 2; l < out->levels; l++)
         for (int k = 0; k < t->groups.count; k++)
-            out->block[(l - 2) * out->groups.count + unit[k]] = unit_of(t, l - 1 + b, k);
+            out->block[(l - 2) * out->groups.count + unit[k]] = topo_unit(t, l + b, k);
 }
 
 void topo_copy_rank(const struct topo *t, struct topo *out)

@@ -123,8 +123,8 @@ static void diff_group(struct diff *d, const struct topo *old, const struct topo
     for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
         at(d, "groups[%d].blocks[%d]", k, l - 2);
         char was[16], is[16];
-        snprintf(was, sizeof was, "%d", old->block[(l - 2) * old->groups.count + k]);
-        snprintf(is, sizeof is, "%d", t->block[(l - 2) * t->groups.count + k]);
+        snprintf(was, sizeof was, "%d", topo_unit(old, l, k));
+        snprintf(is, sizeof is, "%d", topo_unit(t, l, k));
         words(d, "block", was, is);
     }
     mem_free(a);

@@ -53,12 +53,6 @@ static void put_group(FILE *out, const struct topo *t, int k)
     mem_free(ranks);
 }
 
-/* The block of level l + 1 in which group k lies, 0 for the outermost. */
-static int block_of(const struct topo *t, int l, int k)
-{
-    return l + 1 < t->levels ? t->block[(l - 1) * t->groups.count + k] : 0;
-}
-
 static void put_joint(FILE *out, const struct topo *t, int l, int block)
 {
     struct units latency;
@@ -78,7 +72,7 @@ static void put_level(FILE *out, const struct topo *t, int l)
     double usual_Bps = topo_usual_port_Bps(t);
 
     for (int k = 0; k < count; k++) {
-        int block = block_of(t, l, k), below = l == 1 ? k : block_of(t, l - 1, k);
+        int block = topo_unit(t, l + 1, k), below = topo_unit(t, l, k);
         if (!seen[block])
             put_joint(out, t, l, block);
         seen[block] = 1;

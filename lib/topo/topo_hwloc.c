@@ -37,8 +37,6 @@ struct hwloc {
     int gpus, places;
     int nvidia;       /* how many of the GPUs are: CUDA runs on these alone */
     int near_checked; /* a library that knows NVLink, or its like, has looked */
-    int *link;        /* [x->nodes] of pcie, -1: not yet there */
-    struct topo_pcie pcie;
     struct err *err;
 };
 
@@ -190,35 +188,18 @@ static int find_devices(struct hwloc *h)
 
 /* ---- PCIe ---- */
 
-static int find_link(struct hwloc *h, const struct xml_node *n, int *out)
+static int link_above(void *reader, const struct xml_node *n, const struct xml_node **above,
+                      double *Bps)
 {
-    int *at = &h->link[n->index], parent = -1;
-    double Bps = 0;
+    const struct hwloc *h = reader;
+    double GBps = 0;
 
-    if (*at < 0 && xml_find(n, "pci_link_speed")) {
-        if (xml_f64(h->x, n, "pci_link_speed", 0, 1e6, &Bps, h->err))
-            return -1;
-        Bps = Bps * 1e9 < LINK_LEAST_BPS ? 0 : Bps * 1e9;
-    }
-    if (*at < 0 && topo_hwloc_is_object(n->parent, "Bridge") &&
-        find_link(h, n->parent, &parent))
+    if (topo_hwloc_is_object(n->parent, "Bridge"))
+        *above = n->parent;
+    if (xml_find(n, "pci_link_speed") &&
+        xml_f64(h->x, n, "pci_link_speed", 0, 1e6, &GBps, h->err))
         return -1;
-    if (*at < 0)
-        *at = topo_pcie_add(&h->pcie, parent, Bps);
-    *out = *at;
-    return 0;
-}
-
-static int read_pcie(struct hwloc *h)
-{
-    for (int i = 0; i < h->gpus; i++) {
-        int link = -1;
-        if (find_link(h, h->gpu[i], &link))
-            return -1;
-        topo_pcie_rank(&h->pcie, link);
-        if (h->pcie.link[link].Bps <= 0 && !h->m->unknown_line)
-            h->m->unknown_line = h->gpu[i]->line;
-    }
+    *Bps = GBps * 1e9 < LINK_LEAST_BPS ? 0 : GBps * 1e9;
     return 0;
 }
 
@@ -269,7 +250,7 @@ static int place_of(const struct hwloc *h, const char *word)
 }
 
 static int read_row(const struct hwloc *h, const struct xml_node *n, const int *place,
-                    int count, int row, struct words *values, struct topo_near *near)
+                    int count, int row, struct words *values)
 {
     char word[32] = "";
     struct err why;
@@ -285,14 +266,14 @@ static int read_row(const struct hwloc *h, const struct xml_node *n, const int *
         if (place[row] < 0 || i == row || place[i] == place[row])
             continue;
         if (place[i] >= 0)
-            near->direct[place[row] * h->gpus + place[i]] += (double)MBps * 1e6;
+            h->m->direct[place[row] * h->gpus + place[i]] += (double)MBps * 1e6;
         else if (place[i] == -1)
-            near->to_switch[place[row]] += (double)MBps * 1e6;
+            h->m->to_switch[place[row]] += (double)MBps * 1e6;
     }
     return 0;
 }
 
-static int read_matrix(struct hwloc *h, const struct xml_node *n, struct topo_near *near)
+static int read_matrix(struct hwloc *h, const struct xml_node *n)
 {
     struct words indexes = words_of(n, "indexes"), values = words_of(n, "u64values");
     char word[64] = "";
@@ -309,7 +290,7 @@ static int read_matrix(struct hwloc *h, const struct xml_node *n, struct topo_ne
                           (int)count, i);
     }
     for (int row = 0; rc == 0 && row < count; row++)
-        rc = read_row(h, n, place, (int)count, row, &values, near);
+        rc = read_row(h, n, place, (int)count, row, &values);
     if (rc == 0 &&
         (next_word(&indexes, word, sizeof word) || next_word(&values, word, sizeof word)))
         rc = xml_fail(h->x, n, "nbobjs", h->err, "is %d, but more are listed", (int)count);
@@ -320,24 +301,19 @@ static int read_matrix(struct hwloc *h, const struct xml_node *n, struct topo_ne
 static int read_near(struct hwloc *h)
 {
     struct topo_machine *m = h->m;
-    struct topo_near near;
-    int rc = 0;
 
-    topo_near_init(&near, h->gpus);
-    for (const struct xml_node *n = h->x->root->child; rc == 0 && n; n = n->next) {
+    for (const struct xml_node *n = h->x->root->child; n; n = n->next) {
         int is_links =
             strncmp(n->name, "distances2", 10) == 0 &&
             (xml_has(n, "name", "NVLinkBandwidth") || xml_has(n, "name", "XGMIBandwidth"));
-        if (is_links && !xml_has(n, "indexing", "os"))
-            rc = read_matrix(h, n, &near);
+        if (is_links && !xml_has(n, "indexing", "os") && read_matrix(h, n))
+            return -1;
     }
-    if (rc == 0)
-        topo_machine_near(m, &near);
-    topo_near_release(&near);
-    if (rc || !m->near)
-        return rc;
+    topo_machine_near(m);
+    m->near_unknown = !m->near && !h->near_checked;
+    if (!m->near)
+        return 0;
     topo_machine_links(m, 1);
-    topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
     snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
              "NVLinkBandwidth as the file states it");
     return 0;
@@ -412,14 +388,13 @@ static int read_topology(struct hwloc *h, int ranks)
         return -1;
     if (h->gpus == 0)
         return read_numa(h, ranks);
-    h->m->ranks = h->gpus;
-    h->m->own_ranks = 1;
-    h->m->device = h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU;
-    h->m->domain = mem_new((size_t)h->gpus, sizeof *h->m->domain);
-    if (read_near(h) || read_pcie(h))
+    topo_machine_gpus(h->m, h->gpus, h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU);
+    if (read_near(h))
         return -1;
-    h->m->near_unknown = !h->m->near && !h->near_checked;
-    topo_machine_pcie(h->m, &h->pcie, "pci_link_speed as the file states it");
+    for (int i = 0; i < h->gpus; i++)
+        if (topo_machine_hang(h->m, h->gpu[i], link_above, h))
+            return -1;
+    topo_machine_pcie(h->m, "pci_link_speed as the file states it");
     return 0;
 }
 
@@ -427,12 +402,7 @@ int topo_hwloc_read(struct topo_machine *m, const struct xml *x, int ranks, stru
 {
     struct hwloc h = {.x = x, .m = m, .err = err};
 
-    h.link = mem_new((size_t)x->nodes, sizeof *h.link);
-    for (int i = 0; i < x->nodes; i++)
-        h.link[i] = -1;
     int rc = read_topology(&h, ranks);
-    topo_pcie_release(&h.pcie);
-    mem_free(h.link);
     mem_free(h.gpu);
     mem_free(h.place);
     return rc;

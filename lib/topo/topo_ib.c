@@ -364,12 +364,10 @@ static void build_levels(struct fabric *f)
     struct topo *t = f->t;
 
     t->level[0].latency_s = -1;
-    snprintf(t->level[0].name, sizeof t->level[0].name, "intra");
-    snprintf(t->level[1].name, sizeof t->level[1].name, "inter");
+    topo_name_levels(t);
     build_hosts_level(f);
     for (int s = 0; s < f->steps; s++) {
         struct topo_level *level = &t->level[2 + s];
-        snprintf(level->name, sizeof level->name, "level%d", 2 + s);
         topo_model_latency(level, TOPO_NET_S, "network");
         if (!f->step[s].stated || f->step[s].port_Bps <= 0 || t->level[1].port_Bps <= 0)
             continue;

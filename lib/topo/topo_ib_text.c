@@ -13,24 +13,12 @@
  */
 #include "topo/topo_ib.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 
-static int fail(const struct ib *ib, int line, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
-static int fail(const struct ib *ib, int line, const char *fmt, ...)
-{
-    char text[256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return err_at(ib->err, ib->file, line, NULL, "%s", text);
-}
+#define FAIL(ib, line, ...) err_at((ib)->err, (ib)->file, line, NULL, __VA_ARGS__)
 
 /* ---- parts of a line ---- */
 
@@ -134,7 +122,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
             return 0;
         if (*at == '"') {
             if (!(*words = quoted(&at)))
-                return fail(ib, line, "has an unterminated description, expected '\"'");
+                return FAIL(ib, line, "has an unterminated description, expected '\"'");
             continue;
         }
         char *word = at;
@@ -142,7 +130,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
         if (*at)
             *at++ = 0;
         if (looks_like_rate(word) && read_rate(word, Bps))
-            return fail(ib, line, "has the rate '%.16s', expected 1x to 12x and SDR to XDR",
+            return FAIL(ib, line, "has the rate '%.16s', expected 1x to 12x and SDR to XDR",
                         word);
     }
 }
@@ -166,17 +154,17 @@ static int read_node(struct ib *ib, int line, char *at)
     at += digits;
     const char *id = quoted(&at);
     if (digits == 0 || !is_id(id))
-        return fail(ib, line,
+        return FAIL(ib, line,
                     "is not a node, expected a number of ports and \"S-\" or \"H-\" and"
                     " a GUID");
     snprintf(n.id, sizeof n.id, "%s", id);
     skip_blanks(&at);
     if (*at && *at != '#')
-        return fail(ib, line, "has '%.24s' after '%s', expected '#'", at, n.id);
+        return FAIL(ib, line, "has '%.24s' after '%s', expected '#'", at, n.id);
     if (read_comment(ib, line, at + (*at == '#'), &n.words, &ignored))
         return -1;
     if (n.is_switch != (n.id[0] == 'S'))
-        return fail(ib, line, "calls '%s' %s", n.id,
+        return FAIL(ib, line, "calls '%s' %s", n.id,
                     n.is_switch ? "a switch, expected Ca" : "an adapter, expected Switch");
     n.is_ignored = n.id[0] == 'R' || is_aggregation(n.words);
     ib->node = mem_grow(ib->node, &ib->node_room, (size_t)ib->nodes + 1, sizeof *ib->node);
@@ -190,26 +178,26 @@ static int read_link(struct ib *ib, int line, char *at)
     const char *words = NULL;
 
     if (ib->nodes == 0)
-        return fail(ib, line, "is a port without a node, expected 'Switch' or 'Ca' before it");
+        return FAIL(ib, line, "is a port without a node, expected 'Switch' or 'Ca' before it");
     if (port_number(&at, &l.port))
-        return fail(ib, line, "is not a port, expected a number from 1 to %d", IB_PORTS_MAX);
+        return FAIL(ib, line, "is not a port, expected a number from 1 to %d", IB_PORTS_MAX);
     const char *id = quoted(&at);
     if (!is_id(id))
-        return fail(ib, line, "has no node, expected \"S-\" or \"H-\" and a GUID");
+        return FAIL(ib, line, "has no node, expected \"S-\" or \"H-\" and a GUID");
     snprintf(l.peer, sizeof l.peer, "%s", id);
     if (port_number(&at, &l.its))
-        return fail(ib, line, "has no port of '%s', expected its number", l.peer);
+        return FAIL(ib, line, "has no port of '%s', expected its number", l.peer);
     skip_blanks(&at);
     if (*at && *at != '#')
-        return fail(ib, line, "has '%.24s' after '%s', expected '#'", at, l.peer);
+        return FAIL(ib, line, "has '%.24s' after '%s', expected '#'", at, l.peer);
     if (read_comment(ib, line, at + (*at == '#'), &words, &l.Bps))
         return -1;
     struct ib_node *n = &ib->node[l.from];
     if (n->links == IB_PORTS_MAX)
-        return fail(ib, line, "is one of more than %d ports of '%s'", IB_PORTS_MAX, n->id);
+        return FAIL(ib, line, "is one of more than %d ports of '%s'", IB_PORTS_MAX, n->id);
     for (int i = n->first; i < n->first + n->links; i++)
         if (ib->link[i].port == l.port)
-            return fail(ib, line, "has port %d of '%s' as line %d has, expected each once",
+            return FAIL(ib, line, "has port %d of '%s' as line %d has, expected each once",
                         l.port, n->id, ib->link[i].line);
     l.peer_ignored = l.peer[0] == 'R' || (l.peer[0] == 'H' && is_aggregation(words));
     n->links++;
@@ -246,7 +234,7 @@ static int read_lines(struct ib *ib, char *text)
         else if (begins(line, "Switch") || begins(line, "Ca") || begins(line, "Rt"))
             rc = read_node(ib, number, line);
         else if (!is_talk(line))
-            rc = fail(ib, number, "has '%.24s', expected a node, a port or a comment", line);
+            rc = FAIL(ib, number, "has '%.24s', expected a node, a port or a comment", line);
         if (rc)
             return -1;
     }
@@ -266,7 +254,7 @@ static int find_ends(struct ib *ib, const struct ib_node **sorted)
     for (int i = 1; i < ib->nodes; i++)
         if (strcmp(sorted[i]->id, sorted[i - 1]->id) == 0) {
             int one = sorted[i]->line, other = sorted[i - 1]->line;
-            return fail(ib, one > other ? one : other,
+            return FAIL(ib, one > other ? one : other,
                         "is '%s' as line %d is, expected each node once", sorted[i]->id,
                         one > other ? other : one);
         }
@@ -278,7 +266,7 @@ static int find_ends(struct ib *ib, const struct ib_node **sorted)
         const struct ib_node **found =
             bsearch(&wanted, sorted, (size_t)ib->nodes, sizeof *sorted, by_id);
         if (!found && !l->peer_ignored)
-            return fail(ib, l->line,
+            return FAIL(ib, l->line,
                         "refers to '%s', which the file does not describe: is it cut?",
                         l->peer);
         if (found && !(*found)->is_ignored && !l->peer_ignored)
@@ -296,15 +284,15 @@ static int check_end(const struct ib *ib, const struct ib_link *l)
         if (back->port != l->its)
             continue;
         if (back->to != l->from || back->its != l->port)
-            return fail(ib, l->line,
+            return FAIL(ib, l->line,
                         "ends at port %d of '%s', but line %d has another link there", l->its,
                         l->peer, back->line);
         if (back->Bps != l->Bps)
-            return fail(ib, l->line, "has a different rate than its other end on line %d",
+            return FAIL(ib, l->line, "has a different rate than its other end on line %d",
                         back->line);
         return 0;
     }
-    return fail(ib, l->line,
+    return FAIL(ib, l->line,
                 "ends at port %d of '%s', which line %d describes without it: is the file cut?",
                 l->its, l->peer, peer->line);
 }
@@ -314,7 +302,7 @@ int topo_ib_parse(struct ib *ib, char *text)
     if (read_lines(ib, text))
         return -1;
     if (ib->nodes == 0)
-        return fail(ib, 0, "has no node, expected 'Switch' and 'Ca'");
+        return FAIL(ib, 0, "has no node, expected 'Switch' and 'Ca'");
     const struct ib_node **sorted = mem_new((size_t)ib->nodes, sizeof *sorted);
     for (int i = 0; i < ib->nodes; i++)
         sorted[i] = &ib->node[i];

@@ -83,25 +83,6 @@ int topo_machine_read(struct topo_machine *m, const struct xml *x, int ranks, st
                     "is the outermost element, expected 'system' (NCCL) or 'topology' (hwloc)");
 }
 
-/* The machine of a text; takes `text`, a mark before UTF-8 is `mark` bytes. */
-static int read_machine(struct topo_machine *m, enum kind kind, char *text, int64_t bytes,
-                        int mark, const struct topo_ask *ask, struct err *err)
-{
-    struct xml x;
-    int rc;
-
-    if (kind == KIND_XML) {
-        if (xml_take(&x, m->file, text, bytes, err))
-            return -1;
-        rc = topo_machine_read(m, &x, ask->ranks, err);
-        xml_release(&x);
-        return rc;
-    }
-    rc = topo_smi_read(m, text + mark, err);
-    mem_free(text);
-    return rc;
-}
-
 /* ---- options, for a fabric that the file describes whole ---- */
 
 static int name_groups(struct topo *t, const char *hosts, struct err *err)
@@ -143,57 +124,37 @@ static int apply_ask(struct topo *t, const char *name, const struct topo_ask *as
     return ask->hosts ? name_groups(t, ask->hosts, err) : 0;
 }
 
-static int with_ask(struct topo *t, int rc, const char *name, const struct topo_ask *ask,
+/* NCCL's or hwloc's XML. */
+static int read_xml(struct topo_machine *m, char *text, int64_t bytes, int ranks,
                     struct err *err)
 {
-    if (rc == 0 && apply_ask(t, name, ask, err)) {
-        topo_release(t);
+    struct xml x;
+
+    if (xml_take(&x, m->file, text, bytes, err))
         return -1;
-    }
+    int rc = topo_machine_read(m, &x, ranks, err);
+    xml_release(&x);
     return rc;
 }
 
-/* All of them take `text`. */
-static int import_machine(struct topo *t, const char *name, enum kind kind, char *text,
-                          int64_t bytes, int mark, const struct topo_ask *ask, struct err *err)
-{
-    struct topo_machine m;
-
-    topo_machine_init(&m, name);
-    int rc = read_machine(&m, kind, text, bytes, mark, ask, err);
-    rc = rc ? rc : topo_machine_build(t, &m, ask, err);
-    topo_machine_release(&m);
-    return rc;
-}
-
-static int import_yaml(struct topo *t, const char *name, char *text, int64_t bytes,
-                       const struct topo_ask *ask, struct err *err)
+static int read_yaml(struct topo *t, const char *name, char *text, int64_t bytes,
+                     struct err *err)
 {
     struct yaml y;
 
     yaml_take(&y, name, text, bytes);
     int rc = topo_parse_yaml(t, &y, err);
     yaml_release(&y);
-    return with_ask(t, rc, name, ask, err);
+    return rc;
 }
 
-static int import_ib(struct topo *t, const char *name, char *text, int mark,
-                     const struct topo_ask *ask, struct err *err)
-{
-    int rc = topo_ib_read(t, name, text + mark, ask, err);
-
-    mem_free(text);
-    if (rc || !ask->hosts || ask->fill || name_groups(t, ask->hosts, err) == 0)
-        return rc;
-    topo_release(t);
-    return -1;
-}
-
+/* A text that is neither YAML nor XML is read from behind a mark of UTF-8, and freed here. */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_ask *ask, struct err *err)
 {
     static const struct topo_ask none;
     struct topo new = {0};
+    struct topo_machine m;
     int mark = strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3, rc;
     enum kind kind = kind_of(text + mark);
 
@@ -206,11 +167,25 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
         mem_free(text);
         return err_at(err, name, 0, NULL, "has a byte 0x00, expected text");
     }
-    rc = kind == KIND_YAML ? import_yaml(&new, name, text, bytes, ask, err)
-         : kind == KIND_IB ? import_ib(&new, name, text, mark, ask, err)
-                           : import_machine(&new, name, kind, text, bytes, mark, ask, err);
+    topo_machine_init(&m, name);
+    if (kind == KIND_YAML) {
+        rc = read_yaml(&new, name, text, bytes, err);
+        rc = rc ? rc : apply_ask(&new, name, ask, err);
+    } else if (kind == KIND_IB) {
+        rc = topo_ib_read(&new, name, text + mark, ask, err);
+        rc = rc || !ask->hosts || ask->fill ? rc : name_groups(&new, ask->hosts, err);
+    } else {
+        rc = kind == KIND_XML ? read_xml(&m, text, bytes, ask->ranks, err)
+                              : topo_smi_read(&m, text + mark, err);
+        rc = rc ? rc : topo_machine_build(&new, &m, ask, err);
+    }
+    if (kind == KIND_IB || kind == KIND_SMI)
+        mem_free(text);
+    topo_machine_release(&m);
     if (rc == 0)
         *t = new;
+    else
+        topo_release(&new);
     return rc;
 }
 
@@ -222,12 +197,15 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
     int64_t bytes = 0;
 
     ask = ask ? ask : &none;
-    if (strncmp(what, "synth:", 6) == 0 || topo_is_local(what)) {
-        int rc = topo_is_local(what)
-                     ? topo_local_read(&new, what, ask, err)
-                     : with_ask(&new, topo_parse_synth(&new, what + 6, err), what, ask, err);
+    if (topo_is_local(what))
+        return topo_local_read(t, what, ask, err);
+    if (strncmp(what, "synth:", 6) == 0) {
+        int rc = topo_parse_synth(&new, what + 6, err);
+        rc = rc ? rc : apply_ask(&new, what, ask, err);
         if (rc == 0)
             *t = new;
+        else
+            topo_release(&new);
         return rc;
     }
     if (io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err))

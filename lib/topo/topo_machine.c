@@ -8,6 +8,7 @@
  */
 #include "topo/topo_machine.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -15,90 +16,58 @@
 
 /* ---- near links ---- */
 
-void topo_near_init(struct topo_near *near, int ranks)
+void topo_machine_gpus(struct topo_machine *m, int gpus, enum topo_device device)
 {
-    near->ranks = ranks;
-    near->direct = mem_new((size_t)ranks * (size_t)ranks, sizeof *near->direct);
-    near->to_switch = mem_new((size_t)ranks, sizeof *near->to_switch);
-}
-
-void topo_near_release(struct topo_near *near)
-{
-    mem_free(near->direct);
-    mem_free(near->to_switch);
-    *near = (struct topo_near){0};
-}
-
-static int are_joined(const struct topo_near *near, int a, int b)
-{
-    return near->direct[a * near->ranks + b] > 0 || near->direct[b * near->ranks + a] > 0 ||
-           (near->to_switch[a] > 0 && near->to_switch[b] > 0);
+    m->ranks = gpus;
+    m->own_ranks = 1;
+    m->device = device;
+    m->direct = mem_new((size_t)gpus * (size_t)gpus, sizeof *m->direct);
+    m->to_switch = mem_new((size_t)gpus, sizeof *m->to_switch);
+    m->domain = mem_new((size_t)gpus, sizeof *m->domain);
+    m->domains = 1;
 }
 
 /* All that are joined to `first`, directly or through others, enter domain d. */
-static void spread(struct topo_machine *m, const struct topo_near *near, int first, int d,
-                   int *todo)
+static void spread(struct topo_machine *m, int first, int d)
 {
-    int n = 0;
-
     m->domain[first] = d;
-    for (todo[n++] = first; n > 0;) {
-        int at = todo[--n];
-        for (int r = 0; r < m->ranks; r++) {
-            if (m->domain[r] >= 0 || !are_joined(near, at, r))
-                continue;
-            m->domain[r] = d;
-            todo[n++] = r;
-        }
-    }
+    for (int r = 0; r < m->ranks; r++)
+        if (m->domain[r] < 0 &&
+            (m->direct[first * m->ranks + r] > 0 || m->direct[r * m->ranks + first] > 0 ||
+             (m->to_switch[first] > 0 && m->to_switch[r] > 0)))
+            spread(m, r, d);
 }
 
-/* What a rank has of links in all, and to the one other that it has most to. */
-static void sum_links(const struct topo_near *near, int r, double *all, double *most)
+void topo_machine_near(struct topo_machine *m)
 {
-    *all = *most = near->to_switch[r];
-    for (int other = 0; other < near->ranks; other++) {
-        double one = near->direct[r * near->ranks + other];
-        *all += one;
-        *most = fmax(*most, one);
-    }
-}
-
-void topo_machine_near(struct topo_machine *m, const struct topo_near *near)
-{
-    int *todo = mem_new((size_t)m->ranks, sizeof *todo);
-
-    m->domains = 0;
-    for (int r = 0; r < m->ranks; r++)
-        m->domain[r] = -1;
-    for (int r = 0; r < m->ranks; r++)
-        if (m->domain[r] < 0)
-            spread(m, near, r, m->domains++, todo);
-    mem_free(todo);
     for (int r = 0; r < m->ranks; r++) {
-        double all, most;
-        sum_links(near, r, &all, &most);
+        /* What a rank has of links in all, and to the one other that it has most to. */
+        double all = m->to_switch[r], most = all;
+        for (int other = 0; other < m->ranks; other++) {
+            all += m->direct[r * m->ranks + other];
+            most = fmax(most, m->direct[r * m->ranks + other]);
+        }
         if (all <= 0)
             continue;
         m->links = m->near ? fmin(m->links, all) : all;
         m->links_flow = m->near ? fmin(m->links_flow, most) : most;
         m->near = 1;
     }
-    if (m->near)
+    if (!m->near)
         return;
-    m->domains = 1;
-    memset(m->domain, 0, (size_t)m->ranks * sizeof *m->domain);
-}
-
-static void set_links(struct topo_level *inside, const struct topo_machine *m, double each_Bps)
-{
-    inside->port_Bps = inside->member_Bps = m->links * each_Bps;
-    inside->flow_Bps = m->links_flow * each_Bps;
+    topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
+    m->domains = 0;
+    for (int r = 0; r < m->ranks; r++)
+        m->domain[r] = -1;
+    for (int r = 0; r < m->ranks; r++)
+        if (m->domain[r] < 0)
+            spread(m, r, m->domains++);
 }
 
 void topo_machine_links(struct topo_machine *m, double each_Bps)
 {
-    set_links(&m->inside, m, each_Bps);
+    m->inside.port_Bps = m->inside.member_Bps = m->links * each_Bps;
+    m->inside.flow_Bps = m->links_flow * each_Bps;
 }
 
 /* ---- PCIe ---- */
@@ -124,7 +93,41 @@ void topo_pcie_rank(struct topo_pcie *p, int link)
 void topo_pcie_release(struct topo_pcie *p)
 {
     mem_free(p->link);
+    mem_free(p->of);
     *p = (struct topo_pcie){0};
+}
+
+/* The link above an element, made where it is not there yet. */
+static int find_link(struct topo_pcie *p, const struct xml_node *n, topo_machine_link link,
+                     void *reader, int *out)
+{
+    const struct xml_node *above = NULL;
+    int parent = -1;
+    double Bps = 0;
+
+    assert(n->index < XML_NODES_MAX);
+    p->of = p->of ? p->of : mem_new(XML_NODES_MAX, sizeof *p->of);
+    if (!p->of[n->index]) {
+        if (link(reader, n, &above, &Bps) ||
+            (above && find_link(p, above, link, reader, &parent)))
+            return -1;
+        p->of[n->index] = topo_pcie_add(p, parent, Bps) + 1;
+    }
+    *out = p->of[n->index] - 1;
+    return 0;
+}
+
+int topo_machine_hang(struct topo_machine *m, const struct xml_node *n, topo_machine_link link,
+                      void *reader)
+{
+    int at = -1;
+
+    if (find_link(&m->pcie, n, link, reader, &at))
+        return -1;
+    topo_pcie_rank(&m->pcie, at);
+    if (m->pcie.link[at].Bps <= 0 && !m->unknown_line)
+        m->unknown_line = n->line;
+    return 0;
 }
 
 double topo_pcie_ring_Bps(const struct topo_pcie *p, int rails)
@@ -152,14 +155,14 @@ static int largest_domain(const struct topo_machine *m)
     int *size = mem_new((size_t)m->domains, sizeof *size), most = 0;
 
     for (int r = 0; r < m->ranks; r++)
-        if (++size[m->domain[r]] > most)
-            most = size[m->domain[r]];
+        most = ++size[m->domain[r]] > most ? size[m->domain[r]] : most;
     mem_free(size);
     return most;
 }
 
-void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const char *source)
+void topo_machine_pcie(struct topo_machine *m, const char *source)
 {
+    const struct topo_pcie *p = &m->pcie;
     int several = m->domains > 1, rails = several ? largest_domain(m) : 1;
     struct topo_level *level = several ? &m->across : &m->inside;
     double ring = topo_pcie_ring_Bps(p, rails);
@@ -196,6 +199,9 @@ void topo_machine_init(struct topo_machine *m, const char *file)
 void topo_machine_release(struct topo_machine *m)
 {
     mem_free(m->domain);
+    mem_free(m->direct);
+    mem_free(m->to_switch);
+    topo_pcie_release(&m->pcie);
     *m = (struct topo_machine){0};
 }
 
@@ -203,36 +209,36 @@ void topo_machine_release(struct topo_machine *m)
 
 struct build {
     struct topo *t;
-    const struct topo_machine *m;
+    struct topo_machine *m;
     const struct topo_ask *ask;
-    struct topo_level inside, net; /* with what is given of a link */
-    char **host;                   /* [hosts], owned */
+    char **host; /* [hosts], owned */
     int hosts, nodes;
     struct err *err;
 };
 
+/* What is given of one link. */
 static int give_links(struct build *b)
 {
-    const struct topo_machine *m = b->m;
+    struct topo_machine *m = b->m;
     const struct topo_given *g = &b->ask->given;
     int fill = b->ask->fill;
 
-    if (g->nvlink_Bps > 0 && !(fill && b->inside.port_Bps > 0)) {
+    if (g->nvlink_Bps > 0 && !(fill && m->inside.port_Bps > 0)) {
         if (!m->near || !m->counts_links)
             return err_at(b->err, m->file, 0, NULL,
                           "counts no NVLinks, expected intra=RATE in the place of nvlink=RATE");
-        set_links(&b->inside, m, g->nvlink_Bps);
-        b->inside.rate_source[0] = 0;
+        topo_machine_links(m, g->nvlink_Bps);
+        m->inside.rate_source[0] = 0;
     }
-    if (g->nic_Bps > 0 && !(fill && b->net.port_Bps > 0)) {
+    if (g->nic_Bps > 0 && !(fill && m->net.port_Bps > 0)) {
         if (m->nics == 0)
             return err_at(b->err, m->file, 0, NULL,
                           "counts no network devices, expected inter=RATE in the place of"
                           " nic=RATE");
-        b->net.port_Bps = m->nics * g->nic_Bps;
-        b->net.flow_Bps = g->nic_Bps;
-        b->net.member_Bps = b->net.port_Bps / m->ranks;
-        b->net.rate_source[0] = 0;
+        m->net.port_Bps = m->nics * g->nic_Bps;
+        m->net.flow_Bps = g->nic_Bps;
+        m->net.member_Bps = m->net.port_Bps / m->ranks;
+        m->net.rate_source[0] = 0;
     }
     return 0;
 }
@@ -290,16 +296,13 @@ static void build_levels(struct build *b)
     const struct topo_machine *m = b->m;
     int several = m->domains > 1;
 
-    t->level[0] = b->inside;
-    t->level[1] = several ? m->across : b->net;
+    t->level[0] = m->inside;
+    t->level[1] = several ? m->across : m->net;
     if (t->levels > 2)
-        t->level[2] = b->net;
-    snprintf(t->level[0].name, sizeof t->level[0].name, "intra");
-    snprintf(t->level[1].name, sizeof t->level[1].name, "inter");
-    if (t->levels > 2)
-        snprintf(t->level[2].name, sizeof t->level[2].name, "level2");
+        t->level[2] = m->net;
+    topo_name_levels(t);
     for (int k = 0; k < t->groups.count; k++) {
-        double Bps = several ? m->across.member_Bps * t->groups.members[k] : b->net.port_Bps;
+        double Bps = several ? m->across.member_Bps * t->groups.members[k] : m->net.port_Bps;
         t->port[k] = (struct topo_port){.out_Bps = Bps, .in_Bps = Bps};
     }
 }
@@ -307,11 +310,9 @@ static void build_levels(struct build *b)
 void topo_copy_level(struct topo *t, int to, int from, const char *why)
 {
     struct topo_level *level = &t->level[to];
-    char name[sizeof level->name];
 
-    memcpy(name, level->name, sizeof name);
     *level = t->level[from];
-    memcpy(level->name, name, sizeof name);
+    topo_name_levels(t);
     snprintf(level->rate_source, sizeof level->rate_source, "%s", why);
     snprintf(level->latency_source, sizeof level->latency_source, "%s", why);
     for (int k = 0; to == 1 && k < t->groups.count; k++)
@@ -325,18 +326,10 @@ static void repeat_level(struct topo *t, int to, int from, const char *why)
         topo_copy_level(t, to, from, why);
 }
 
-static const char *level_word(int l, char text[16])
-{
-    if (l < 2)
-        return l ? "inter" : "intra";
-    snprintf(text, 16, "level%d", l);
-    return text;
-}
-
 int topo_check_stated(const struct topo *t, const char *file, const struct topo_words *words,
                       struct err *err)
 {
-    char text[16], missing[64 * TOPO_LEVELS_MAX] = "", set[24 * TOPO_LEVELS_MAX] = "";
+    char missing[64 * TOPO_LEVELS_MAX] = "", set[24 * TOPO_LEVELS_MAX] = "";
     const char *more = "";
     int line = 0, m = 0, n = 0;
 
@@ -344,7 +337,7 @@ int topo_check_stated(const struct topo *t, const char *file, const struct topo_
         int rate = t->level[l].port_Bps <= 0, latency = t->level[l].latency_s < 0;
         if (!rate && !latency)
             continue;
-        const char *word = level_word(l, text);
+        const char *word = t->level[l].name;
         m += snprintf(missing + m, sizeof missing - (size_t)m, "%sno %s%s%s of %s (%s)",
                       m ? ", " : "", rate ? "rate" : "", rate && latency ? " or " : "",
                       latency ? "latency" : "", word, words[l].joined);
@@ -399,12 +392,11 @@ static int build(struct build *b)
     return check_machine(b);
 }
 
-int topo_machine_build(struct topo *t, const struct topo_machine *m, const struct topo_ask *ask,
+int topo_machine_build(struct topo *t, struct topo_machine *m, const struct topo_ask *ask,
                        struct err *err)
 {
     struct topo new = {0};
-    struct build b = {
-        .t = &new, .m = m, .ask = ask, .inside = m->inside, .net = m->net, .err = err};
+    struct build b = {.t = &new, .m = m, .ask = ask, .err = err};
     int rc = count_nodes(&b);
 
     rc = rc ? rc : build(&b);

@@ -22,15 +22,6 @@ void topo_model_latency(struct topo_level *level, double seconds, const char *ho
 
 enum { TOPO_MACHINE_RANKS = 1024 }; /* GPUs, or NUMA nodes, of one machine: beyond any */
 
-/* Direct links between the ranks of a machine, NVLink or alike; rates, or numbers of links. */
-struct topo_near {
-    int ranks;
-    double *direct;    /* [ranks][ranks], owned */
-    double *to_switch; /* [ranks], owned: into one switch that joins all who have it */
-};
-void topo_near_init(struct topo_near *near, int ranks);
-void topo_near_release(struct topo_near *near);
-
 /*
  * A tree of PCIe links.  Each has the rate of the link above it, 0 where unknown; -1 as parent
  * makes a root, the side of a processor, which has no link above.
@@ -45,6 +36,7 @@ struct topo_pcie {
         double Bps;
     } * link; /* [count], owned */
     size_t room;
+    int *of; /* [XML_NODES_MAX], by an element's index: its link, from 1; 0: none yet; owned */
     int count, ranks, unknown; /* unknown: ranks whose own link has no rate */
     double least_Bps;          /* of the ranks' own links */
     double between_Bps;        /* from one processor to another; 0 unknown */
@@ -65,7 +57,11 @@ struct topo_machine {
     int ranks;
     int own_ranks;           /* the file counts them: none may be asked for */
     enum topo_device device; /* that a rank is: whose memory the levels join */
-    int *domain;             /* [ranks], owned: which are joined by near links, 0, 1, ... */
+    /* Near links (NVLink or alike) of the ranks, rates or numbers; owned. */
+    double *direct;    /* [ranks][ranks] */
+    double *to_switch; /* [ranks]: into one switch that joins all who have it */
+    struct topo_pcie pcie;
+    int *domain; /* [ranks], owned: which are joined by near links, 0, 1, ... */
     int domains;
     struct topo_level inside, across, net; /* of a domain, of a machine, of machines; a port_Bps
                                               of 0 and a latency below 0 are not stated */
@@ -82,13 +78,30 @@ struct topo_machine {
 /* Nothing stated but the latencies of NVLink, PCIe and network. */
 void topo_machine_init(struct topo_machine *m, const char *file);
 void topo_machine_release(struct topo_machine *m);
-/* Domains, near, links and links_flow; without any link all ranks are one domain. */
-void topo_machine_near(struct topo_machine *m, const struct topo_near *near);
+/*
+ * A rank for each GPU, one domain, no links.  A reader then fills direct and to_switch and
+ * calls near; links, where the rate of one link is known; hang for each rank in turn; pcie.
+ */
+void topo_machine_gpus(struct topo_machine *m, int gpus, enum topo_device device);
+/*
+ * Domains, near, links, links_flow and the latency of inside; without any link all ranks are
+ * one domain.
+ */
+void topo_machine_near(struct topo_machine *m);
 /* Rates of `inside`: so much for each of m->links. */
 void topo_machine_links(struct topo_machine *m, double each_Bps);
+/*
+ * A rank sits at an element of a document, which hangs below others: `link` tells *above (NULL:
+ * a root) and the rate between them (0: unknown).
+ */
+typedef int (*topo_machine_link)(void *reader, const struct xml_node *n,
+                                 const struct xml_node **above, double *Bps);
+int topo_machine_hang(struct topo_machine *m, const struct xml_node *n, topo_machine_link link,
+                      void *reader);
 /* Rates of what joins the ranks by PCIe: of inside, or with several domains of across. */
-void topo_machine_pcie(struct topo_machine *m, const struct topo_pcie *p, const char *source);
-int topo_machine_build(struct topo *t, const struct topo_machine *m, const struct topo_ask *ask,
+void topo_machine_pcie(struct topo_machine *m, const char *source);
+/* What is given of one link is set in m. */
+int topo_machine_build(struct topo *t, struct topo_machine *m, const struct topo_ask *ask,
                        struct err *err);
 
 /* All figures of level `to` become those of `from`; `why` is their source. */

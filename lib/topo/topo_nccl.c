@@ -43,8 +43,6 @@ struct nccl {
     struct net *net; /* owned */
     size_t gpu_room, net_room;
     int gpus, nets;
-    int *link; /* [x->nodes] of pcie for a pci or cpu, -1: not yet there */
-    struct topo_pcie pcie;
     struct err *err;
 };
 
@@ -206,24 +204,19 @@ static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bp
     return 0;
 }
 
-/* The link above a pci in the tree of links, a cpu's root; made where it is not there yet. */
-static int find_link(struct nccl *c, const struct xml_node *n, int *out)
+/* Of a pci; a cpu is a root. */
+static int link_above(void *reader, const struct xml_node *n, const struct xml_node **above,
+                      double *Bps)
 {
-    int *at = &c->link[n->index], parent = -1;
-    double Bps = 0;
+    const struct nccl *c = reader;
 
-    if (*at < 0 && xml_is(n, "pci")) {
-        if (!xml_is(n->parent, "pci") && !xml_is(n->parent, "cpu"))
-            return xml_fail(c->x, n, NULL, c->err,
-                            "stands in '%s', expected it in 'cpu' or 'pci'",
-                            n->parent ? n->parent->name : "nothing");
-        if (find_link(c, n->parent, &parent) || link_Bps(c, n, &Bps))
-            return -1;
-    }
-    if (*at < 0)
-        *at = topo_pcie_add(&c->pcie, parent, Bps);
-    *out = *at;
-    return 0;
+    if (!xml_is(n, "pci"))
+        return 0;
+    *above = n->parent;
+    if (!xml_is(n->parent, "pci") && !xml_is(n->parent, "cpu"))
+        return xml_fail(c->x, n, NULL, c->err, "stands in '%s', expected it in 'cpu' or 'pci'",
+                        n->parent ? n->parent->name : "nothing");
+    return link_Bps(c, n, Bps);
 }
 
 static int64_t number_of(const struct xml_node *n, const char *attr)
@@ -262,15 +255,12 @@ static int read_pcie(struct nccl *c)
     double between = INFINITY;
 
     for (int i = 0; i < c->gpus; i++) {
-        int link = -1;
-        if (find_link(c, c->gpu[i].pci, &link))
+        if (topo_machine_hang(c->m, c->gpu[i].pci, link_above, c))
             return -1;
-        topo_pcie_rank(&c->pcie, link);
-        if (c->pcie.link[link].Bps <= 0 && !c->m->unknown_line)
-            c->m->unknown_line = c->gpu[i].pci->line;
         between = fmin(between, between_Bps(above(c->gpu[i].pci, "cpu")));
     }
-    c->pcie.between_Bps = isfinite(between) ? between : 0;
+    c->m->pcie.between_Bps = isfinite(between) ? between : 0;
+    topo_machine_pcie(c->m, "PCIe generation and lanes as NCCL counts them (topo.cc)");
     return 0;
 }
 
@@ -296,8 +286,7 @@ static int is_target(const struct nccl *c, int from, int to, const char *busid)
 }
 
 /* A GPU that the file has not (NCCL leaves out those of other jobs) is no target. */
-static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n,
-                       struct topo_near *near)
+static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
 {
     const char *target = xml_find(n, "target"), *class = xml_find(n, "tclass");
     int64_t count = 0;
@@ -308,24 +297,26 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n,
         return xml_fail(c->x, n, "target", c->err, "is missing, expected a bus id");
     if (class && strncasecmp(class, "0x0680", 6) == 0) {
         if (strcasecmp(class, "0x068001")) /* that is a POWER processor's */
-            near->to_switch[i] += (double)count / c->gpu[i].sharers;
+            c->m->to_switch[i] += (double)count / c->gpu[i].sharers;
         return 0;
     }
     /* A link to itself is none, and a file that lists one does not know the others. */
     c->m->near_unknown |= is_target(c, i, i, target);
     for (int j = 0; j < c->gpus; j++)
         if (j != i && is_target(c, i, j, target))
-            near->direct[i * c->gpus + j] +=
+            c->m->direct[i * c->gpus + j] +=
                 (double)count / c->gpu[i].sharers / c->gpu[j].sharers;
     return 0;
 }
 
 /* A link has two ends. */
-static int check_near(const struct nccl *c, const struct topo_near *near)
+static int check_near(const struct nccl *c)
 {
+    const double *direct = c->m->direct;
+
     for (int i = 0; i < c->gpus; i++) {
         for (int j = 0; j < i; j++) {
-            double out = near->direct[i * c->gpus + j], back = near->direct[j * c->gpus + i];
+            double out = direct[i * c->gpus + j], back = direct[j * c->gpus + i];
             if (out == back)
                 continue;
             return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
@@ -337,43 +328,30 @@ static int check_near(const struct nccl *c, const struct topo_near *near)
     return 0;
 }
 
-static void set_nvlink(struct nccl *c)
+static int read_near(struct nccl *c)
 {
     struct topo_machine *m = c->m;
     int64_t least = INT64_MAX;
 
-    for (int i = 0; i < c->gpus; i++)
+    for (int i = 0; i < c->gpus; i++) {
         least = c->gpu[i].sm < least ? c->gpu[i].sm : least;
-    topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
+        for (const struct xml_node *n = c->gpu[i].node->child; n; n = n->next)
+            if (xml_is(n, "nvlink") && read_nvlink(c, i, n))
+                return -1;
+    }
+    if (check_near(c))
+        return -1;
+    topo_machine_near(m);
+    m->counts_links = 1;
+    m->near_unknown &= !m->near;
     double Bps = nvlink_Bps(least);
-    if (Bps <= 0)
-        return;
+    if (!m->near || Bps <= 0)
+        return 0;
     topo_machine_links(m, Bps);
     snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
              "%g NVLinks of %g GB/s, as NCCL counts those of sm %d (topo.h)", m->links,
              Bps / 1e9, (int)least);
-}
-
-static int read_near(struct nccl *c)
-{
-    struct topo_near near;
-    int rc = 0;
-
-    topo_near_init(&near, c->gpus);
-    for (int i = 0; rc == 0 && i < c->gpus; i++)
-        for (const struct xml_node *n = c->gpu[i].node->child; rc == 0 && n; n = n->next)
-            if (xml_is(n, "nvlink"))
-                rc = read_nvlink(c, i, n, &near);
-    rc = rc ? rc : check_near(c, &near);
-    if (rc == 0) {
-        topo_machine_near(c->m, &near);
-        c->m->counts_links = 1;
-        c->m->near_unknown &= !c->m->near;
-        if (c->m->near)
-            set_nvlink(c);
-    }
-    topo_near_release(&near);
-    return rc;
+    return 0;
 }
 
 /* Machines that share one file share one NVLink domain (NVL72), or it says nothing of them. */
@@ -525,34 +503,21 @@ static int read_nets(struct nccl *c)
 
 static int read_system(struct nccl *c)
 {
-    char source[TOPO_SOURCE_BYTES / 2];
     int64_t version = 0;
 
     if (xml_i64(c->x, c->x->root, "version", 1, 1, &version, c->err))
         return -1;
     if (find_gpus(c) || sort_gpus(c))
         return -1;
-    c->m->ranks = c->gpus;
-    c->m->own_ranks = 1;
-    c->m->device = TOPO_CUDA;
-    c->m->domain = mem_new((size_t)c->gpus, sizeof *c->m->domain);
-    if (read_near(c) || check_hosts(c) || read_pcie(c) || read_nets(c))
-        return -1;
-    snprintf(source, sizeof source, "PCIe generation and lanes as NCCL counts them (topo.cc)");
-    topo_machine_pcie(c->m, &c->pcie, source);
-    return 0;
+    topo_machine_gpus(c->m, c->gpus, TOPO_CUDA);
+    return read_near(c) || check_hosts(c) || read_pcie(c) || read_nets(c) ? -1 : 0;
 }
 
 int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
 {
     struct nccl c = {.x = x, .m = m, .err = err};
 
-    c.link = mem_new((size_t)x->nodes, sizeof *c.link);
-    for (int i = 0; i < x->nodes; i++)
-        c.link[i] = -1;
     int rc = read_system(&c);
-    topo_pcie_release(&c.pcie);
-    mem_free(c.link);
     mem_free(c.gpu);
     mem_free(c.net);
     return rc;

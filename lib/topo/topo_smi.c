@@ -9,7 +9,6 @@
  *
  * It counts NVLinks and network devices and states no rate of any: those are to be given.
  */
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,18 +39,7 @@ struct smi {
     struct err *err;
 };
 
-static int fail(const struct smi *s, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static int fail(const struct smi *s, const char *fmt, ...)
-{
-    char text[256];
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(text, sizeof text, fmt, ap);
-    va_end(ap);
-    return err_at(s->err, s->m->file, s->line, NULL, "%s", text);
-}
+#define FAIL(s, ...) err_at((s)->err, (s)->m->file, (s)->line, NULL, __VA_ARGS__)
 
 /* The head is underlined by escapes "\33[4m" and "\33[0m", in a file too: they become blanks.
  */
@@ -99,28 +87,18 @@ static int add_column(struct smi *s, const char *name)
     struct column c = {.is_gpu = is_gpu(name)};
 
     if (strlen(name) > NAME_BYTES)
-        return fail(s, "has a column '%.40s...', expected names of %d bytes at most", name,
+        return FAIL(s, "has a column '%.40s...', expected names of %d bytes at most", name,
                     NAME_BYTES);
     for (const char *p = name; *p; p++)
         if ((unsigned char)*p <= 0x20 || (unsigned char)*p >= 0x7f)
-            return fail(s, "has a column '%s', expected GPUs and network devices", name);
+            return FAIL(s, "has a column '%s', expected GPUs and network devices", name);
     if (find_column(s, name) >= 0)
-        return fail(s, "has the column '%s' twice, expected each once", name);
+        return FAIL(s, "has the column '%s' twice, expected each once", name);
     if (s->columns == COLUMNS_MAX)
-        return fail(s, "has more than %d columns", COLUMNS_MAX);
+        return FAIL(s, "has more than %d columns", COLUMNS_MAX);
     snprintf(c.name, sizeof c.name, "%s", name);
     s->column = mem_grow(s->column, &s->room, (size_t)s->columns + 1, sizeof *s->column);
     s->column[s->columns++] = c;
-    return 0;
-}
-
-/* Up to "CPU Affinity": what stands behind it is of the machine's processors. */
-static int read_head(struct smi *s, char *line)
-{
-    for (char *word; (word = next_word(&line)) && strcmp(word, "CPU");)
-        if (add_column(s, word))
-            return -1;
-    s->cell = mem_new((size_t)s->columns * (size_t)s->columns, sizeof *s->cell);
     return 0;
 }
 
@@ -136,7 +114,7 @@ static int read_cell(const struct smi *s, const struct column *to, const char *w
     if (n > 0 && n < 4 && word[2 + n] == 0)
         *out = atoi(word + 2);
     return *out ? 0
-                : fail(s,
+                : FAIL(s,
                        "has '%.24s' in column '%s', expected X, SYS, NODE, PHB, PXB, PIX or"
                        " NV and a number above 0",
                        word, to->name);
@@ -148,29 +126,24 @@ static int read_row(struct smi *s, char *line)
     int row = find_column(s, name);
 
     if (row < 0)
-        return fail(s, "has a row '%.40s', expected one of the columns", name);
+        return FAIL(s, "has a row '%.40s', expected one of the columns", name);
     if (s->column[row].line)
-        return fail(s, "has a row '%s' as line %d has, expected each once", name,
+        return FAIL(s, "has a row '%s' as line %d has, expected each once", name,
                     s->column[row].line);
     s->column[row].line = s->line;
     s->rows++;
     for (int i = 0; i < s->columns; i++) {
         const char *word = next_word(&line);
         if (!word)
-            return fail(s, "has %d cells, expected %d", i, s->columns);
+            return FAIL(s, "has %d cells, expected %d", i, s->columns);
         int *cell = &s->cell[row * s->columns + i];
         if (read_cell(s, &s->column[i], word, cell))
             return -1;
         if ((*cell < 0) != (i == row))
-            return fail(s, "has '%s' in column '%s', expected X in column '%s' and only there",
+            return FAIL(s, "has '%s' in column '%s', expected X in column '%s' and only there",
                         word, s->column[i].name, s->column[row].name);
     }
     return 0;
-}
-
-static int is_empty(const char *line)
-{
-    return line[strspn(line, " \t")] == 0;
 }
 
 static int read_matrix(struct smi *s, char *text)
@@ -179,9 +152,12 @@ static int read_matrix(struct smi *s, char *text)
         blank_escapes(line);
         char *first = line + strspn(line, " \t");
         if (s->columns == 0 && strncmp(first, "GPU", 3) == 0 && strcspn(first, " \t") > 3) {
-            if (read_head(s, line))
-                return -1;
-        } else if (s->columns && is_empty(line)) {
+            /* Up to "CPU Affinity": what stands after it is of the machine's processors. */
+            for (char *word; (word = next_word(&line)) && strcmp(word, "CPU");)
+                if (add_column(s, word))
+                    return -1;
+            s->cell = mem_new((size_t)s->columns * (size_t)s->columns, sizeof *s->cell);
+        } else if (s->columns && !*first) {
             break; /* the legend follows */
         } else if (s->columns && read_row(s, line)) {
             return -1;
@@ -191,7 +167,7 @@ static int read_matrix(struct smi *s, char *text)
         return 0;
     for (int i = 0; i < s->columns; i++)
         if (!s->column[i].line)
-            return fail(s, "ends the matrix without a row '%s', expected one for each column",
+            return FAIL(s, "ends the matrix without a row '%s', expected one for each column",
                         s->column[i].name);
     return 0;
 }
@@ -204,7 +180,7 @@ static int check_ends(struct smi *s)
             if (out == back)
                 continue;
             s->line = s->column[i].line;
-            return fail(s,
+            return FAIL(s,
                         "has %d NVLinks from '%s' to '%s', but line %d has %d back, expected"
                         " as many",
                         out, s->column[i].name, s->column[j].name, s->column[j].line, back);
@@ -213,33 +189,27 @@ static int check_ends(struct smi *s)
     return 0;
 }
 
-static int links_of(const struct smi *s, int row, int *most)
+static void fill_near(const struct smi *s)
 {
-    int sum = 0;
+    struct topo_machine *m = s->m;
 
-    *most = 0;
-    for (int i = 0; i < s->columns; i++) {
-        int n = s->cell[row * s->columns + i];
-        if (!s->column[i].is_gpu || n <= 0)
-            continue;
-        sum += n;
-        *most = n > *most ? n : *most;
-    }
-    return sum;
-}
-
-static void fill_near(const struct smi *s, struct topo_near *near)
-{
     for (int i = 0, gpu = 0; i < s->columns; i++) {
-        int most = 0, sum = links_of(s, i, &most);
+        int most = 0, sum = 0, other = 0;
         if (!s->column[i].is_gpu)
             continue;
-        if (sum > LINKS_DIRECT)
-            near->to_switch[gpu] = most;
-        for (int j = 0, other = 0; sum <= LINKS_DIRECT && j < s->columns; j++) {
+        double *direct = &m->direct[gpu * m->ranks];
+        for (int j = 0; j < s->columns; j++) {
             int n = s->cell[i * s->columns + j];
-            if (s->column[j].is_gpu)
-                near->direct[gpu * near->ranks + other++] = n > 0 ? n : 0;
+            if (!s->column[j].is_gpu)
+                continue;
+            n = n > 0 ? n : 0;
+            most = n > most ? n : most;
+            sum += n;
+            direct[other++] = n;
+        }
+        if (sum > LINKS_DIRECT) {
+            memset(direct, 0, (size_t)m->ranks * sizeof *direct);
+            m->to_switch[gpu] = most;
         }
         gpu++;
     }
@@ -247,25 +217,17 @@ static void fill_near(const struct smi *s, struct topo_near *near)
 
 static int build(struct smi *s)
 {
-    struct topo_machine *m = s->m;
-    struct topo_near near;
     int gpus = 0;
 
     for (int i = 0; i < s->columns; i++)
         gpus += s->column[i].is_gpu;
     if (gpus == 0)
-        return fail(s, "has no GPU column, expected 'GPU0' and so on");
-    m->ranks = gpus;
-    m->own_ranks = m->counts_links = 1;
-    m->device = TOPO_CUDA;
-    m->nics = s->columns - gpus;
-    m->domain = mem_new((size_t)gpus, sizeof *m->domain);
-    topo_near_init(&near, gpus);
-    fill_near(s, &near);
-    topo_machine_near(m, &near);
-    topo_near_release(&near);
-    if (m->near)
-        topo_model_latency(&m->inside, TOPO_NVLINK_S, "NVLink");
+        return FAIL(s, "has no GPU column, expected 'GPU0' and so on");
+    topo_machine_gpus(s->m, gpus, TOPO_CUDA);
+    s->m->counts_links = 1;
+    s->m->nics = s->columns - gpus;
+    fill_near(s);
+    topo_machine_near(s->m);
     return 0;
 }
 

@@ -52,17 +52,12 @@ struct size {
     double w, h;
 };
 
-static int block_of(const struct draw *d, int l, int i)
-{
-    return d->t->block[(l - 2) * d->t->groups.count + d->order[i]];
-}
-
 /* Behind the child of a unit of level l that begins at i: a group, or a block of groups. */
 static int child_end(const struct draw *d, int l, int i, int to)
 {
     int end = i + 1;
 
-    while (l > 1 && end < to && block_of(d, l, end) == block_of(d, l, i))
+    while (end < to && topo_unit(d->t, l, d->order[end]) == topo_unit(d->t, l, d->order[i]))
         end++;
     return end;
 }
@@ -214,7 +209,7 @@ static void paint_frame(struct draw *d, int l, int from, double x, double y, str
 
     if (l + 1 < t->levels)
         snprintf(head, sizeof head, "%s in block %d", t->level[l].name,
-                 block_of(d, l + 1, from));
+                 topo_unit(t, l + 1, d->order[from]));
     else
         snprintf(head, sizeof head, "%s", t->level[l].name);
     svg_rect(&d->s, (struct svg_box){x, y, all.w, all.h},
@@ -393,7 +388,7 @@ static void order_groups(struct draw *d)
     for (int k = 0; k < count; k++) {
         place[k].k = k;
         for (int l = t->levels - 1, i = 0; l >= 2; l--)
-            place[k].block[i++] = t->block[(l - 2) * count + k];
+            place[k].block[i++] = topo_unit(t, l, k);
     }
     qsort(place, (size_t)count, sizeof *place, by_block);
     d->order = mem_new((size_t)count, sizeof *d->order);

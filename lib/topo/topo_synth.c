@@ -110,10 +110,6 @@ static void build_level(struct topo *t, int l, const struct topo_given_level *gi
     struct topo_level *level = &t->level[l];
     struct topo_given_level g = *given;
 
-    if (l < 2)
-        snprintf(level->name, sizeof level->name, "%s", l ? "inter" : "intra");
-    else
-        snprintf(level->name, sizeof level->name, "level%d", l);
     if (!g.has_latency)
         g.latency_s = l == 0 ? INTRA_S : l == 1 ? INTER_S : level[-1].latency_s;
     if (!g.has_rate)
@@ -139,6 +135,7 @@ static void build(struct topo *t, const struct synth *s, int levels)
     groups_release(&groups);
     mem_free(members);
     build_blocks(t, s, levels == s->factors + 2);
+    topo_name_levels(t);
     for (int l = 0; l < levels; l++)
         build_level(t, l, &s->given.level[l]);
     t->memory_bytes = s->given.memory_bytes;

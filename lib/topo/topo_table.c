@@ -173,8 +173,8 @@ static int put_groups(const struct topo *t, FILE *out)
         if (devices)
             put_devices(&t->devices[k], out);
         int used = 0;
-        for (int l = 0; l < t->levels - 2; l++)
-            used += fprintf(out, "%s%d", l ? "/" : "", t->block[l * t->groups.count + k]);
+        for (int l = 2; l < t->levels; l++)
+            used += fprintf(out, "%s%d", l > 2 ? "/" : "", topo_unit(t, l, k));
         if (t->levels > 2)
             fprintf(out, "%*s", used < 8 ? 8 - used : 1, "");
         fprintf(out, "%s\n", ranks);

@@ -366,8 +366,8 @@ static void put_group(struct jout *j, const struct topo *t, int k)
         jout_num(j, "port_in_Bps", t->port[k].in_Bps);
     if (!j->yaml || t->levels > 2) {
         jout_open(j, "blocks", '[');
-        for (int l = 0; l < t->levels - 2; l++)
-            jout_int(j, NULL, t->block[l * t->groups.count + k]);
+        for (int l = 2; l < t->levels; l++)
+            jout_int(j, NULL, topo_unit(t, l, k));
         jout_close(j, ']');
     }
     put_count(j, "numa_nodes", d->numa_nodes);

@@ -6,7 +6,6 @@
 
 #include <cmocka.h>
 
-#include "base/mem.h"
 #include "topo/topo_machine.h"
 
 /*
@@ -69,70 +68,60 @@ static void pcie(void **state)
     topo_pcie_release(&p);
 }
 
-static void machine(struct topo_machine *m, int ranks)
+static void machine(struct topo_machine *m, int gpus)
 {
     topo_machine_init(m, "f");
-    m->ranks = ranks;
-    m->domain = mem_new((size_t)ranks, sizeof *m->domain);
+    topo_machine_gpus(m, gpus, TOPO_CUDA);
 }
 
-static void tie(struct topo_near *near, int a, int b, double links)
+static void tie(struct topo_machine *m, int a, int b, double links)
 {
-    near->direct[a * near->ranks + b] = near->direct[b * near->ranks + a] = links;
+    m->direct[a * m->ranks + b] = m->direct[b * m->ranks + a] = links;
 }
 
 static void near_links(void **state)
 {
     struct topo_machine m;
-    struct topo_near near;
 
     (void)state;
     /* 0-2-4 in a chain, 1 and 5 a pair, 3 alone. */
     machine(&m, 6);
-    topo_near_init(&near, 6);
-    tie(&near, 0, 2, 4);
-    tie(&near, 2, 4, 1);
-    tie(&near, 1, 5, 2);
-    topo_machine_near(&m, &near);
+    tie(&m, 0, 2, 4);
+    tie(&m, 2, 4, 1);
+    tie(&m, 1, 5, 2);
+    topo_machine_near(&m);
     static const int domain[] = {0, 1, 0, 2, 0, 1};
     assert_memory_equal(m.domain, domain, sizeof domain);
     assert_int_equal(m.domains, 3);
     assert_true(m.near);
     assert_true(m.links == 1 && m.links_flow == 1); /* rank 4's: the least */
-    topo_near_release(&near);
     topo_machine_release(&m);
 
     /* Two on a switch, of 6 and 8 links; the third beside it. */
     machine(&m, 3);
-    topo_near_init(&near, 3);
-    near.to_switch[0] = 6;
-    near.to_switch[2] = 8;
-    topo_machine_near(&m, &near);
+    m.to_switch[0] = 6;
+    m.to_switch[2] = 8;
+    topo_machine_near(&m);
     assert_int_equal(m.domains, 2);
     assert_int_equal(m.domain[2], 0);
     assert_true(m.links == 6 && m.links_flow == 6);
     topo_machine_links(&m, 20e9);
     assert_true(m.inside.port_Bps == 120e9 && m.inside.member_Bps == 120e9);
     /* PCIe joins the two groups; with two ranks in one of them there are two rails. */
-    struct topo_pcie p = {0};
-    int up = topo_pcie_add(&p, -1, 0);
+    int up = topo_pcie_add(&m.pcie, -1, 0);
     for (int r = 0; r < 3; r++)
-        topo_pcie_rank(&p, topo_pcie_add(&p, up, 10));
-    topo_machine_pcie(&m, &p, "stated");
+        topo_pcie_rank(&m.pcie, topo_pcie_add(&m.pcie, up, 10));
+    topo_machine_pcie(&m, "stated");
     assert_true(m.across.port_Bps == 20 && m.across.member_Bps == 10);
     assert_true(m.inside.port_Bps == 120e9);
-    topo_pcie_release(&p);
-    topo_near_release(&near);
     topo_machine_release(&m);
 
     /* No link at all: one group. */
     machine(&m, 3);
-    topo_near_init(&near, 3);
-    topo_machine_near(&m, &near);
+    topo_machine_near(&m);
     assert_int_equal(m.domains, 1);
     assert_false(m.near);
     assert_int_equal(m.domain[2], 0);
-    topo_near_release(&near);
     topo_machine_release(&m);
 }
 
