@@ -13,8 +13,10 @@
 
 /* to == a is no dependence between two turns of the loop: ivdep says so. */
 #define REDUCE(name, elem, expression)                                                         \
-    KERN_CLONES static void name(elem *to, const elem *a, const elem *b, int64_t n)            \
+    KERN_CLONES static void name(void *to_, const void *a_, const void *b_, int64_t n)         \
     {                                                                                          \
+        elem *to = to_;                                                                        \
+        const elem *a = a_, *b = b_;                                                           \
         _Pragma("GCC ivdep") for (int64_t i = 0; i < n; i++)                                   \
         {                                                                                      \
             elem x = a[i], y = b[i];                                                           \
@@ -22,9 +24,12 @@
         }                                                                                      \
     }
 
-#define SCALE(name, elem, number, expression)                                                  \
-    KERN_CLONES static void name(elem *p, number ranks, int64_t n)                             \
+/* `by` is what an element is divided by, or multiplied with. */
+#define SCALE(name, elem, number, value, expression)                                           \
+    KERN_CLONES static void name(void *p_, int ranks, int64_t n)                               \
     {                                                                                          \
+        const number by = (number)(value);                                                     \
+        elem *p = p_;                                                                          \
         for (int64_t i = 0; i < n; i++) {                                                      \
             elem x = p[i];                                                                     \
             p[i] = (elem)(expression);                                                         \
@@ -87,108 +92,31 @@ REDUCE(min_f16, uint16_t, MIN_OF(key16, F16_INFINITY, INT16_MIN))
 REDUCE(min_i32, int32_t, x < y ? x : y)
 REDUCE(min_u8, uint8_t, x < y ? x : y)
 
-static void reduce_max(void *to, const void *a, const void *b, enum dtype type, int64_t n)
-{
-    switch (type) {
-    case DTYPE_F32:
-        max_f32(to, a, b, n);
-        break;
-    case DTYPE_F64:
-        max_f64(to, a, b, n);
-        break;
-    case DTYPE_BF16:
-        max_bf16(to, a, b, n);
-        break;
-    case DTYPE_F16:
-        max_f16(to, a, b, n);
-        break;
-    case DTYPE_I32:
-        max_i32(to, a, b, n);
-        break;
-    case DTYPE_U8:
-        max_u8(to, a, b, n);
-        break;
-    case DTYPE_COUNT:
-        assert(!"a type");
-    }
-}
-
-static void reduce_min(void *to, const void *a, const void *b, enum dtype type, int64_t n)
-{
-    switch (type) {
-    case DTYPE_F32:
-        min_f32(to, a, b, n);
-        break;
-    case DTYPE_F64:
-        min_f64(to, a, b, n);
-        break;
-    case DTYPE_BF16:
-        min_bf16(to, a, b, n);
-        break;
-    case DTYPE_F16:
-        min_f16(to, a, b, n);
-        break;
-    case DTYPE_I32:
-        min_i32(to, a, b, n);
-        break;
-    case DTYPE_U8:
-        min_u8(to, a, b, n);
-        break;
-    case DTYPE_COUNT:
-        assert(!"a type");
-    }
-}
-
-static void sum_halves(uint16_t *to, const uint16_t *a, const uint16_t *b, int64_t n)
+static void sum_halves(void *to, const void *a, const void *b, int64_t n)
 {
     int64_t done = dtype_f16_sum(to, a, b, n);
 
-    sum_f16(to + done, a + done, b + done, n - done);
+    sum_f16((uint16_t *)to + done, (const uint16_t *)a + done, (const uint16_t *)b + done,
+            n - done);
 }
 
-static void reduce_sum(void *to, const void *a, const void *b, enum dtype type, int64_t n)
-{
-    switch (type) {
-    case DTYPE_F32:
-        sum_f32(to, a, b, n);
-        break;
-    case DTYPE_F64:
-        sum_f64(to, a, b, n);
-        break;
-    case DTYPE_BF16:
-        sum_bf16(to, a, b, n);
-        break;
-    case DTYPE_F16:
-        sum_halves(to, a, b, n);
-        break;
-    case DTYPE_I32:
-        sum_u32(to, a, b, n);
-        break;
-    case DTYPE_U8:
-        sum_u8(to, a, b, n);
-        break;
-    case DTYPE_COUNT:
-        assert(!"a type");
+typedef void (*reduce)(void *to, const void *a, const void *b, int64_t n);
+#define SUMS                                                                                   \
+    {                                                                                          \
+        sum_f32, sum_bf16, sum_halves, sum_f64, sum_u32, sum_u8                                \
     }
-}
+static const reduce table[DTYPE_OPS][DTYPE_COUNT] = {
+    [DTYPE_SUM] = SUMS,
+    [DTYPE_AVG] = SUMS,
+    [DTYPE_MAX] = {max_f32, max_bf16, max_f16, max_f64, max_i32, max_u8},
+    [DTYPE_MIN] = {min_f32, min_bf16, min_f16, min_f64, min_i32, min_u8},
+};
 
 void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum dtype_op op,
                   int64_t n)
 {
-    switch (op) {
-    case DTYPE_SUM:
-    case DTYPE_AVG:
-        reduce_sum(to, a, b, type, n);
-        break;
-    case DTYPE_MAX:
-        reduce_max(to, a, b, type, n);
-        break;
-    case DTYPE_MIN:
-        reduce_min(to, a, b, type, n);
-        break;
-    case DTYPE_OPS:
-        assert(!"an operation");
-    }
+    assert(op < DTYPE_OPS && type < DTYPE_COUNT);
+    table[op][type](to, a, b, n);
 }
 
 /*
@@ -197,43 +125,25 @@ void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum 
  * less ((|x| + 1/2) / ranks * 2^-52 in f64 for |x| <= 2^31, * 2^-23 in f32 for x <= 255), so
  * that its whole part is the truncated quotient.
  */
-SCALE(scale_f32, float, float, x / ranks)
-SCALE(scale_f64, double, double, x / ranks)
-SCALE(scale_bf16, uint16_t, float, dtype_bf16_of_f32(dtype_f32_of_bf16(x) / ranks))
-SCALE(scale_f16, uint16_t, float, dtype_f16_of_f32(dtype_f32_of_f16(x) / ranks))
-SCALE(scale_i32, int32_t, double, ((double)x + (x < 0 ? -0.5 : 0.5)) * ranks)
-SCALE(scale_u8, uint8_t, float, (int)(((float)x + 0.5f) * ranks))
+SCALE(scale_f32, float, float, ranks, x / by)
+SCALE(scale_f64, double, double, ranks, x / by)
+SCALE(scale_bf16, uint16_t, float, ranks, dtype_bf16_of_f32(dtype_f32_of_bf16(x) / by))
+SCALE(scale_f16, uint16_t, float, ranks, dtype_f16_of_f32(dtype_f32_of_f16(x) / by))
+SCALE(scale_i32, int32_t, double, 1.0 / ranks, ((double)x + (x < 0 ? -0.5 : 0.5)) * by)
+SCALE(scale_u8, uint8_t, float, 1.0f / (float)ranks, (int)(((float)x + 0.5f) * by))
 
-static void scale_halves(uint16_t *p, float ranks, int64_t n)
+static void scale_halves(void *p, int ranks, int64_t n)
 {
-    int64_t done = dtype_f16_scale(p, ranks, n);
+    int64_t done = dtype_f16_scale(p, (float)ranks, n);
 
-    scale_f16(p + done, ranks, n - done);
+    scale_f16((uint16_t *)p + done, ranks, n - done);
 }
 
 void dtype_scale(void *p, enum dtype type, int ranks, int64_t n)
 {
-    assert(ranks >= 1 && ranks <= 1 << 24);
-    switch (type) {
-    case DTYPE_F32:
-        scale_f32(p, (float)ranks, n);
-        break;
-    case DTYPE_F64:
-        scale_f64(p, ranks, n);
-        break;
-    case DTYPE_BF16:
-        scale_bf16(p, (float)ranks, n);
-        break;
-    case DTYPE_F16:
-        scale_halves(p, (float)ranks, n);
-        break;
-    case DTYPE_I32:
-        scale_i32(p, 1.0 / ranks, n);
-        break;
-    case DTYPE_U8:
-        scale_u8(p, 1.0f / (float)ranks, n);
-        break;
-    case DTYPE_COUNT:
-        assert(!"a type");
-    }
+    static void (*const scale[DTYPE_COUNT])(void *, int, int64_t) = {
+        scale_f32, scale_bf16, scale_halves, scale_f64, scale_i32, scale_u8};
+
+    assert(ranks >= 1 && ranks <= 1 << 24 && type < DTYPE_COUNT);
+    scale[type](p, ranks, n);
 }
