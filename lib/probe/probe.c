@@ -87,61 +87,63 @@ int64_t probe_aligned(int64_t bytes)
     return (bytes + 63) / 64 * 64;
 }
 
-/* Where the chunks of this rank's flows lie: sends from the start of `in`, each, receives one
- * behind the other in `out`. */
-static void place_flow(struct probe *p, struct probe_round *r, const struct probe_flow *f,
-                       int first, struct exec_places *places)
+int64_t probe_chunk_at(int64_t bytes, int count, int c)
 {
-    int count = probe_chunks(p, f->bytes);
-    int64_t base = f->dst == p->world->rank ? r->in_bytes : 0;
-
-    for (int c = 0; c < count; c++) {
-        int64_t at = f->bytes / count * c,
-                end = c + 1 < count ? at + f->bytes / count : f->bytes;
-        int chunk = first + c;
-        places->elems[chunk] = end - at;
-        *(f->dst == p->world->rank ? &places->out_at[chunk] : &places->in_at[chunk]) =
-            base + at;
-    }
-    if (f->dst == p->world->rank)
-        r->in_bytes += probe_aligned(f->bytes);
-    assert(r->in_bytes <= p->room && f->bytes <= p->room);
-    r->mine[r->mines++] = *f;
+    return c < count ? bytes / count * c : bytes;
 }
 
-/* A chunk of each flow is a step: over NCCL those of a step travel at once. */
-static void add_rows(const struct probe *p, const struct probe_round *r, const int *first,
-                     struct schedule *s)
+void probe_rows_init(struct probe_rows *r, const struct probe *p, int chunks, int rows,
+                     int flows)
 {
-    for (int c = 0, before = -1; s->rows > before; c++) {
-        before = s->rows;
-        for (int i = 0; i < r->mines; i++)
-            if (c < probe_chunks(p, r->mine[i].bytes))
-                s->row[s->rows++] = (struct schedule_row){.step = c,
-                                                          .src = r->mine[i].src,
-                                                          .dst = r->mine[i].dst,
-                                                          .chunk = first[i] + c,
-                                                          .into = first[i] + c};
-    }
+    *r = (struct probe_rows){.s = {.groups = p->world->groups, .chunks = chunks, .lanes = 1},
+                             .round = {.laps = 1}};
+    r->s.row = mem_new((size_t)rows, sizeof *r->s.row);
+    r->round.mine = mem_new((size_t)flows, sizeof *r->round.mine);
+    exec_places_init(&r->places, chunks, DTYPE_U8);
 }
 
-int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *places,
-                     struct probe_round *r, struct probe_round *out, struct err *err)
+void probe_rows_add(struct probe_rows *r, int step, int src, int dst, int chunk)
+{
+    r->s.row[r->s.rows++] = (struct schedule_row){
+        .step = step, .src = src, .dst = dst, .chunk = chunk, .into = chunk};
+}
+
+int probe_rows_agree(struct probe *p, struct probe_rows *r, struct probe_round *out,
+                     struct err *err)
 {
     struct exec_rows rows = {0};
-    int rc = exec_rows_init(&rows, s, p->world->rank, places, err);
+    int rc = exec_rows_init(&rows, &r->s, p->world->rank, &r->places, err);
 
     rc = world_agree(p->world, rc, err);
     if (rc == 0)
-        rc = probe_ready(p, &rows, r, err);
+        rc = probe_ready(p, &rows, &r->round, err);
     exec_rows_release(&rows);
-    exec_places_release(places);
-    mem_free(s->row);
+    exec_places_release(&r->places);
+    mem_free(r->s.row);
     if (rc == 0)
-        *out = *r;
+        *out = r->round;
     else
-        probe_free(r);
+        probe_free(&r->round);
     return rc;
+}
+
+/* Where the chunks of this rank's flows lie: sends from the start of `in`, each, receives one
+ * behind the other in `out`. */
+static void place_flow(struct probe *p, struct probe_rows *r, const struct probe_flow *f,
+                       int first)
+{
+    int count = probe_chunks(p, f->bytes), here = f->dst == p->world->rank;
+    int64_t *at = here ? r->places.out_at : r->places.in_at;
+
+    for (int c = 0; c < count; c++) {
+        int64_t from = probe_chunk_at(f->bytes, count, c);
+        r->places.elems[first + c] = probe_chunk_at(f->bytes, count, c + 1) - from;
+        at[first + c] = (here ? r->round.in_bytes : 0) + from;
+    }
+    if (here)
+        r->round.in_bytes += probe_aligned(f->bytes);
+    assert(r->round.in_bytes <= p->room && f->bytes <= p->room);
+    r->round.mine[r->round.mines++] = *f;
 }
 
 int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
@@ -149,28 +151,48 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
 {
     int chunks = 0, mine = 0, me = p->world->rank;
     int *first = mem_new((size_t)flows + 1, sizeof *first);
-    struct probe_round r = {.laps = 1};
-    struct exec_places places;
+    struct probe_rows r;
 
     for (int i = 0; i < flows; i++) {
         chunks += probe_chunks(p, flow[i].bytes);
         if (flow[i].src == me || flow[i].dst == me)
             mine += probe_chunks(p, flow[i].bytes);
     }
-    struct schedule s = {.groups = p->world->groups, .chunks = chunks, .lanes = 1};
-    s.row = mem_new((size_t)mine, sizeof *s.row);
-    r.mine = mem_new((size_t)flows, sizeof *r.mine);
-    exec_places_init(&places, chunks, DTYPE_U8);
-    chunks = 0;
-    for (int i = 0; i < flows; i++) {
-        first[r.mines] = chunks;
+    probe_rows_init(&r, p, chunks, mine, flows);
+    for (int i = 0, chunk = 0; i < flows; i++) {
+        first[r.round.mines] = chunk;
         if (flow[i].src == me || flow[i].dst == me)
-            place_flow(p, &r, &flow[i], chunks, &places);
-        chunks += probe_chunks(p, flow[i].bytes);
+            place_flow(p, &r, &flow[i], chunk);
+        chunk += probe_chunks(p, flow[i].bytes);
     }
-    add_rows(p, &r, first, &s);
+    /* A chunk of each flow is a step: over NCCL those of a step travel at once. */
+    for (int c = 0; r.s.rows < mine; c++)
+        for (int i = 0; i < r.round.mines; i++) {
+            const struct probe_flow *f = &r.round.mine[i];
+            if (c < probe_chunks(p, f->bytes))
+                probe_rows_add(&r, c, f->src, f->dst, first[i] + c);
+        }
     mem_free(first);
-    return probe_agree_rows(p, &s, &places, &r, out, err);
+    return probe_rows_agree(p, &r, out, err);
+}
+
+int probe_summarize(struct world *world, double mine, struct probe_summary *out,
+                    struct err *err)
+{
+    double *all = mem_new((size_t)world->ranks, sizeof *all);
+    int n = 0, rc = world_allgather(world, &mine, sizeof mine, all, err);
+
+    for (int r = 0; rc == 0 && r < world->ranks; r++)
+        if (all[r] > 0)
+            all[n++] = all[r];
+    *out = (struct probe_summary){.count = n};
+    if (n) { /* the median sorts */
+        out->median = stats_median(all, n);
+        out->least = all[0];
+        out->most = all[n - 1];
+    }
+    mem_free(all);
+    return rc;
 }
 
 /* ---- one run ---- */
@@ -186,32 +208,10 @@ static int64_t most_sent(const struct probe *p, const struct probe_round *r)
     return most;
 }
 
-/* With a GPU, in is what comes from there: words that it does not give are none of these. */
-static void fill(struct probe *p, const struct probe_round *r)
-{
-    uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
-    int64_t most = most_sent(p, r);
-
-    for (int64_t i = 0; i < (most + 7) / 8; i++)
-        word[i] = word_of(p->world->rank, p->turn, i);
-    probe_gpu_fill(p, most);
-}
-
-/* Whole words; the last bytes of a flow that is no multiple of 8 go by as part of one. */
-static int64_t wrong_in_flow(const struct probe *p, const struct probe_flow *f,
-                             const char *there)
-{
-    int64_t wrong = 0;
-
-    for (int64_t at = 0; at < f->bytes; at += 8) {
-        uint64_t want = word_of(f->src, p->turn, at / 8);
-        wrong +=
-            memcmp(there + at, &want, (size_t)(f->bytes - at < 8 ? f->bytes - at : 8)) != 0;
-    }
-    return wrong;
-}
-
-/* What has come; or, with a GPU, what has gone: of each flow from the start of in. */
+/*
+ * What has come; or, with a GPU, what has gone: of each flow from the start of in.  The last
+ * bytes of a flow that is no multiple of 8 are compared as part of a word.
+ */
 static int64_t wrong_words(const struct probe *p, const struct probe_round *r, int gone)
 {
     int64_t wrong = 0, base = 0;
@@ -220,18 +220,15 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
         const struct probe_flow *f = &r->mine[i];
         if ((gone ? f->src : f->dst) != p->world->rank)
             continue;
-        wrong += wrong_in_flow(p, f, gone ? p->in : p->out + base);
+        const char *there = gone ? p->in : p->out + base;
+        for (int64_t at = 0; at < f->bytes; at += 8) {
+            uint64_t want = word_of(f->src, p->turn, at / 8);
+            int64_t left = f->bytes - at;
+            wrong += memcmp(there + at, &want, (size_t)(left < 8 ? left : 8)) != 0;
+        }
         base += probe_aligned(f->bytes);
     }
     return wrong;
-}
-
-static void count_wrong(struct probe *p, const struct probe_round *r, struct probe_result *out)
-{
-    probe_gpu_fetch(p, most_sent(p, r), r->in_bytes);
-    out->wrong = wrong_words(p, r, 0);
-    out->gpu_wrong[0] = p->gpu ? wrong_words(p, r, 1) : 0;
-    out->gpu_wrong[1] = probe_gpu_landed(p, r);
 }
 
 struct watch { /* what one run notes while it goes on */
@@ -371,10 +368,15 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
 {
     struct curve *all = mem_new((size_t)p->world->ranks, sizeof *all);
     struct curve mine = {0};
+    /* With a GPU, in is what comes from there: words it does not give are none of these. */
+    uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
+    int64_t most = most_sent(p, r);
     int curves = 0;
 
     p->turn++;
-    fill(p, r);
+    for (int64_t i = 0; i < (most + 7) / 8; i++)
+        word[i] = word_of(p->world->rank, p->turn, i);
+    probe_gpu_fill(p, most);
     int rc = world_barrier(p->world, err);
     double begin = tick_now_s();
     if (rc == 0)
@@ -385,7 +387,10 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     if (rc == 0) {
         *out = (struct probe_result){
             .rank_Bps = rate_of(&mine, 1), .group_Bps = rate_of(all, curves), .took_s = took_s};
-        count_wrong(p, r, out);
+        probe_gpu_fetch(p, most, r->in_bytes);
+        out->wrong = wrong_words(p, r, 0);
+        out->gpu_wrong[0] = p->gpu ? wrong_words(p, r, 1) : 0;
+        out->gpu_wrong[1] = probe_gpu_landed(p, r);
         rc = probe_gpu_check(p, err);
     }
     mem_free(all);
@@ -399,47 +404,42 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
  * which must wait for the word that went forth, and by the lane's order for all bytes.  Over
  * NCCL the word goes forth where there are no bytes, and else is of the rank that answers.
  */
-static void add_message(const struct probe *p, struct schedule *s, struct exec_places *places,
-                        const struct probe_flow *f, int first, int64_t bytes)
+static void add_message(const struct probe *p, struct probe_rows *r, const struct probe_flow *f,
+                        int first, int64_t bytes)
 {
     int count = probe_chunks(p, bytes), word = first + count, sends = f->src == p->world->rank;
     int forth = p->nccl && count ? count : count + 1;
+    struct exec_places *at = &r->places;
 
     for (int c = 0; c < forth; c++) {
-        int64_t at = c < count ? bytes / count * c : probe_aligned(bytes);
-        int64_t end = c + 1 < count ? at + bytes / count : bytes;
-        places->elems[first + c] = c < count ? end - at : PING_BYTES;
-        *(sends ? &places->in_at[first + c] : &places->out_at[first + c]) = at;
-        s->row[s->rows++] = (struct schedule_row){
-            .step = c, .src = f->src, .dst = f->dst, .chunk = first + c, .into = first + c};
+        int64_t from = c < count ? probe_chunk_at(bytes, count, c) : probe_aligned(bytes);
+        at->elems[first + c] =
+            c < count ? probe_chunk_at(bytes, count, c + 1) - from : PING_BYTES;
+        (sends ? at->in_at : at->out_at)[first + c] = from;
+        probe_rows_add(r, c, f->src, f->dst, first + c);
     }
-    places->elems[word] = PING_BYTES;
-    *(sends || forth > count ? &places->out_at[word] : &places->in_at[word]) =
-        probe_aligned(bytes);
-    s->row[s->rows++] = (struct schedule_row){
-        .step = count + 1, .src = f->dst, .dst = f->src, .chunk = word, .into = word};
+    at->elems[word] = PING_BYTES;
+    (sends || forth > count ? at->out_at : at->in_at)[word] = probe_aligned(bytes);
+    probe_rows_add(r, count + 1, f->dst, f->src, word);
 }
 
 static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
                            int64_t bytes, struct probe_round *out, int *first, struct err *err)
 {
     int each = probe_chunks(p, bytes) + 1, me = p->world->rank;
-    struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
-    struct probe_round r = {.laps = 1};
-    struct exec_places places;
+    struct probe_rows r;
 
     *first = 0;
     assert(probe_aligned(bytes) + PING_BYTES <= p->room);
-    s.row = mem_new((size_t)each + 1, sizeof *s.row);
-    exec_places_init(&places, s.chunks, DTYPE_U8);
+    probe_rows_init(&r, p, pairs * each, each + 1, 0);
     for (int i = 0; i < pairs; i++) {
         if (pair[i].src != me && pair[i].dst != me)
             continue;
-        assert(s.rows == 0);
+        assert(r.s.rows == 0);
         *first = pair[i].src == me;
-        add_message(p, &s, &places, &pair[i], i * each, bytes);
+        add_message(p, &r, &pair[i], i * each, bytes);
     }
-    return probe_agree_rows(p, &s, &places, &r, out, err);
+    return probe_rows_agree(p, &r, out, err);
 }
 
 int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
@@ -467,37 +467,26 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
     return rc;
 }
 
-int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
-               double *rtt_s, struct err *err)
-{
-    return probe_message(p, pair, pairs, 0, times, rtt_s, err);
-}
-
 /* ---- trips ---- */
 
 /*
  * A chunk goes forth by one row and back by the next, which must wait for the first: it sends
  * what that has brought.
  */
-static void add_trip(const struct probe *p, struct probe_round *r, const struct probe_flow *f,
-                     int first, struct schedule *s, struct exec_places *places)
+static void add_trip(const struct probe *p, struct probe_rows *r, const struct probe_flow *f,
+                     int first)
 {
-    int count = probe_chunks(p, f->bytes), me = p->world->rank;
-    int64_t bytes = f->bytes;
+    int count = probe_chunks(p, f->bytes);
 
-    r->mine[r->mines++] = *f;
+    r->round.mine[r->round.mines++] = *f;
     for (int c = 0; c < count; c++) {
         int chunk = first + c;
-        int64_t at = bytes / count * c, end = c + 1 < count ? at + bytes / count : bytes;
-        places->elems[chunk] = end - at;
-        places->in_at[chunk] = f->src == me ? at : -1;
-        places->out_at[chunk] = at;
-        for (int back = 0; back < 2; back++)
-            s->row[s->rows++] = (struct schedule_row){.step = 2 * chunk + back,
-                                                      .src = back ? f->dst : f->src,
-                                                      .dst = back ? f->src : f->dst,
-                                                      .chunk = chunk,
-                                                      .into = chunk};
+        int64_t from = probe_chunk_at(f->bytes, count, c);
+        r->places.elems[chunk] = probe_chunk_at(f->bytes, count, c + 1) - from;
+        r->places.in_at[chunk] = f->src == p->world->rank ? from : -1;
+        r->places.out_at[chunk] = from;
+        probe_rows_add(r, 2 * chunk, f->src, f->dst, chunk);
+        probe_rows_add(r, 2 * chunk + 1, f->dst, f->src, chunk);
     }
 }
 
@@ -505,21 +494,16 @@ static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pai
                          struct probe_round *out, struct err *err)
 {
     int each = probe_chunks(p, pair[0].bytes), me = p->world->rank;
-    struct schedule s = {.groups = p->world->groups, .chunks = pairs * each, .lanes = 1};
-    struct probe_round r = {.laps = 1};
-    struct exec_places places;
+    struct probe_rows r;
 
     assert(pair[0].bytes <= p->room && !p->nccl);
-    s.row = mem_new((size_t)each * 2, sizeof *s.row);
-    r.mine = mem_new(1, sizeof *r.mine);
-    exec_places_init(&places, s.chunks, DTYPE_U8);
-    for (int i = 0; i < pairs; i++) {
-        if (pair[i].src != me && pair[i].dst != me)
-            continue;
-        assert(r.mines == 0);
-        add_trip(p, &r, &pair[i], i * each, &s, &places);
-    }
-    return probe_agree_rows(p, &s, &places, &r, out, err);
+    probe_rows_init(&r, p, pairs * each, each * 2, 1);
+    for (int i = 0; i < pairs; i++)
+        if (pair[i].src == me || pair[i].dst == me) {
+            assert(r.round.mines == 0);
+            add_trip(p, &r, &pair[i], i * each);
+        }
+    return probe_rows_agree(p, &r, out, err);
 }
 
 /* The first of a pair says with each trip whether another follows. */

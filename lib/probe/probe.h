@@ -72,14 +72,9 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out,
               struct err *err);
 
 /*
- * Collective: pairs of ranks, each rank in one at most, send 8 bytes forth and back, `times`
- * times.  *rtt_s: the median at the first of each pair, 0 on the other ranks.
- */
-int probe_ping(struct probe *p, const struct probe_flow *pair, int pairs, int times,
-               double *rtt_s, struct err *err);
-/*
- * The same with `bytes` in chunks before the word of 8 that comes back: what passes forth and
- * nothing but that word back.  The room is 64 bytes larger at least.
+ * Collective: pairs of ranks, each rank in one at most; the first sends `bytes` (0: a ping) and
+ * a word of 8, which comes back, `times` times.  *took_s: the median at the first of each pair,
+ * 0 on the other ranks.  The room is 64 bytes larger at least.
  */
 int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int64_t bytes,
                   int times, double *took_s, struct err *err);

@@ -4,9 +4,9 @@
  * of the slowest rank, for a step waits for it; of each rank the median of some turns counts,
  * so that a neighbour's moment does not.
  */
-#include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
 enum {
@@ -73,22 +73,6 @@ int probe_late(struct world *world, double start_s, int turns, double budget_s, 
     return world_bcast(world, late, sizeof *late, 0, err);
 }
 
-/* The least over the ranks of the median of mine[turns]. */
-static int least_median(struct world *world, double *mine, int turns, double *out,
-                        struct err *err)
-{
-    double *all = mem_new((size_t)world->ranks, sizeof *all);
-    double median = stats_median(mine, turns);
-    int rc = world_allgather(world, &median, sizeof median, all, err);
-
-    for (int r = 0; rc == 0 && r < world->ranks; r++)
-        median = all[r] < median ? all[r] : median;
-    if (rc == 0)
-        *out = median;
-    mem_free(all);
-    return rc;
-}
-
 /* FLOP/s of a step's products: each is run for its part of a turn, and once at least. */
 static double work_rate(void *arg)
 {
@@ -135,6 +119,7 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
                       struct err *err)
 {
     double mine[TURNS], start = tick_now_s();
+    struct probe_summary all;
     int turns = 0, late = 0;
 
     while (turns < TURNS && !late) {
@@ -144,7 +129,10 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
         if (probe_late(world, start, turns, figure_s, &late, err))
             return -1;
     }
-    return least_median(world, mine, turns, out, err);
+    if (probe_summarize(world, stats_median(mine, turns), &all, err))
+        return -1;
+    *out = all.least;
+    return 0;
 }
 
 int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,

@@ -48,11 +48,28 @@ enum {
 int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, double seconds,
                    int64_t *bytes, struct err *err);
 
-/*
- * Collective: this rank's rows, which all ranks have or none, made ready to run as *out.  The
- * rows of s, the places and, of a round that fails, r are released.
- */
-int probe_agree_rows(struct probe *p, struct schedule *s, struct exec_places *places,
-                     struct probe_round *r, struct probe_round *out, struct err *err);
+/* A round that is being made: this rank's rows, and where their chunks lie. */
+struct probe_rows {
+    struct schedule s;
+    struct exec_places places;
+    struct probe_round round;
+};
+/* Room for so many chunks of all ranks, and for rows and flows of this one. */
+void probe_rows_init(struct probe_rows *r, const struct probe *p, int chunks, int rows,
+                     int flows);
+void probe_rows_add(struct probe_rows *r, int step, int src, int dst, int chunk);
+/* Where chunk c of the `count` in which `bytes` go begins, and ends with c + 1. */
+int64_t probe_chunk_at(int64_t bytes, int count, int c);
+/* Collective: the rows, which all ranks have or none, made ready to run as *out; releases r. */
+int probe_rows_agree(struct probe *p, struct probe_rows *r, struct probe_round *out,
+                     struct err *err);
+
+/* Collective: of each rank's figure those above 0; all 0 where there is none. */
+struct probe_summary {
+    int count;
+    double least, median, most;
+};
+int probe_summarize(struct world *world, double mine, struct probe_summary *out,
+                    struct err *err);
 
 #endif

@@ -17,19 +17,20 @@
  * step (i - o) mod n - 1 and goes on in the next, piece by piece; it lies behind what lower
  * places gave, one's own left out, so that wrong_words finds each as a flow from its origin.
  */
-static void add_ring(struct probe *p, struct probe_round *r, const int *ring, int n, int i,
-                     int64_t bytes, int chunk, struct schedule *s, struct exec_places *places)
+static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, int n, int i,
+                     int64_t bytes, int chunk)
 {
     int pieces = probe_chunks(p, bytes), next = ring[(i + 1) % n];
+    struct probe_round *r = &rows->round;
 
     r->mine[r->mines++] = (struct probe_flow){p->world->rank, next, bytes};
     for (int o = 0; o < n; o++) {
         int64_t base = o == i ? 0 : r->in_bytes;
         for (int c = 0; c < pieces; c++) {
-            int64_t at = bytes / pieces * c, end = c + 1 < pieces ? at + bytes / pieces : bytes;
+            int64_t at = probe_chunk_at(bytes, pieces, c);
             int id = chunk + o * pieces + c;
-            places->elems[id] = end - at;
-            *(o == i ? &places->in_at[id] : &places->out_at[id]) = base + at;
+            rows->places.elems[id] = probe_chunk_at(bytes, pieces, c + 1) - at;
+            (o == i ? rows->places.in_at : rows->places.out_at)[id] = base + at;
         }
         if (o != i) {
             r->mine[r->mines++] = (struct probe_flow){ring[o], p->world->rank, bytes};
@@ -40,14 +41,9 @@ static void add_ring(struct probe *p, struct probe_round *r, const int *ring, in
         for (int way = 0; way < 2; way++) { /* what is sent on, then what comes */
             int o = (i - step - way + 2 * n) % n;
             int src = way ? ring[(i - 1 + n) % n] : p->world->rank;
-            for (int c = 0; c < pieces; c++) {
-                int id = chunk + o * pieces + c;
-                s->row[s->rows++] = (struct schedule_row){.step = step,
-                                                          .src = src,
-                                                          .dst = way ? p->world->rank : next,
-                                                          .chunk = id,
-                                                          .into = id};
-            }
+            for (int c = 0; c < pieces; c++)
+                probe_rows_add(rows, step, src, way ? p->world->rank : next,
+                               chunk + o * pieces + c);
         }
 }
 
@@ -62,16 +58,11 @@ int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct prob
     const struct groups *g = p->view.groups;
     int rails = g->members[first], pieces = probe_chunks(p, bytes), me = p->world->rank;
     int *ring = mem_new((size_t)count, sizeof *ring);
-    struct probe_round r = {.laps = 1};
-    struct exec_places places;
+    struct probe_rows r;
 
     for (int k = first; k < first + count; k++)
         rails = g->members[k] < rails ? g->members[k] : rails;
-    struct schedule s = {
-        .groups = p->world->groups, .chunks = rails * count * pieces, .lanes = 1};
-    s.row = mem_new((size_t)count * (size_t)pieces * 2, sizeof *s.row);
-    r.mine = mem_new((size_t)count, sizeof *r.mine);
-    exec_places_init(&places, s.chunks, DTYPE_U8);
+    probe_rows_init(&r, p, rails * count * pieces, count * pieces * 2, count);
     for (int j = 0; j < rails; j++) {
         int mine = -1;
         for (int k = 0; k < count; k++) {
@@ -79,9 +70,9 @@ int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct prob
             mine = ring[k] == me ? k : mine;
         }
         if (mine >= 0)
-            add_ring(p, &r, ring, count, mine, bytes, j * count * pieces, &s, &places);
+            add_ring(p, &r, ring, count, mine, bytes, j * count * pieces);
     }
-    assert(r.in_bytes <= p->room && bytes <= p->room);
+    assert(r.round.in_bytes <= p->room && bytes <= p->room);
     mem_free(ring);
-    return probe_agree_rows(p, &s, &places, &r, out, err);
+    return probe_rows_agree(p, &r, out, err);
 }

@@ -6,7 +6,6 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "base/stats.h"
 #include "probe/probe_parts.h"
 
 /*
@@ -149,22 +148,16 @@ static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *e
 {
     const struct groups *g = p->view.groups;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    double *all = mem_new((size_t)g->ranks, sizeof *all);
     struct probe_round r = {0};
     struct probe_result got = {0};
-    int n = 0, rc = probe_prepare(p, flow, probe_shift(&p->view, 1, bytes, flow), &r, err);
+    struct probe_summary all = {0}; /* a group alone in its circle has nothing */
+    int rc = probe_prepare(p, flow, probe_shift(&p->view, 1, bytes, flow), &r, err);
 
     for (int i = 0; rc == 0 && i < 2; i++) /* the first opens the connections */
         rc = probe_run(p, &r, &got, err);
-    if (rc == 0)
-        rc = world_allgather(p->world, &got.group_Bps, sizeof got.group_Bps, all, err);
-    for (int i = 0; rc == 0 && i < g->ranks; i++) /* a group alone in its circle has nothing */
-        if (all[i] > 0)
-            all[n++] = all[i];
-    if (rc == 0)
-        *Bps = n ? stats_median(all, n) : 0;
+    rc = rc ? rc : probe_summarize(p->world, got.group_Bps, &all, err);
+    *Bps = all.median;
     probe_free(&r);
-    mem_free(all);
     mem_free(flow);
     return rc;
 }
@@ -202,23 +195,17 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
 int probe_size_gpu(struct probe *p, const struct probe_views *views, int level, double seconds,
                    int64_t *bytes, struct err *err)
 {
-    int ranks = p->world->ranks, n = 0;
-    double mine = 0, *all = mem_new((size_t)ranks, sizeof *all);
     struct probe_round r = {0};
     struct probe_result got = {0};
+    struct probe_summary all;
     int rc = probe_lap(p, views, level, PROBE_LOOK_BYTES, &r, err);
 
     for (int i = 0; rc == 0 && i < 2; i++)
         rc = world_agree(p->world, probe_run(p, &r, &got, err), err);
-    if (rc == 0 && r.in_bytes)
-        mine = PROBE_LOOK_BYTES / got.took_s;
-    rc = rc ? rc : world_allgather(p->world, &mine, sizeof mine, all, err);
-    for (int i = 0; rc == 0 && i < ranks; i++)
-        if (all[i] > 0)
-            all[n++] = all[i];
+    double mine = rc == 0 && r.in_bytes ? PROBE_LOOK_BYTES / got.took_s : 0;
+    rc = rc ? rc : probe_summarize(p->world, mine, &all, err);
     if (rc == 0)
-        *bytes = bytes_of(n ? stats_median(all, n) : 0, seconds, PROBE_GPU_BYTES_MOST);
+        *bytes = bytes_of(all.median, seconds, PROBE_GPU_BYTES_MOST);
     probe_free(&r);
-    mem_free(all);
     return rc;
 }

@@ -133,18 +133,14 @@ static double median_rank(const double *value, int ranks, double *error)
 static int latency(struct probe *p, const struct probe_flow *pair, int pairs, double *out,
                    struct err *err)
 {
-    int ranks = p->world->ranks, n = 0;
-    double mine = 0, *all = mem_new((size_t)ranks, sizeof *all);
-    int rc = probe_ping(p, pair, pairs, PINGS, &mine, err);
+    struct probe_summary all;
+    double mine = 0;
 
-    rc = rc ? rc : world_allgather(p->world, &mine, sizeof mine, all, err);
-    for (int r = 0; rc == 0 && r < ranks; r++)
-        if (all[r] > 0)
-            all[n++] = all[r];
-    if (rc == 0)
-        *out = stats_median(all, n) / 2;
-    mem_free(all);
-    return rc;
+    if (probe_message(p, pair, pairs, 0, PINGS, &mine, err) ||
+        probe_summarize(p->world, mine, &all, err))
+        return -1;
+    *out = all.median / 2;
+    return 0;
 }
 
 struct work { /* room for all steps */
@@ -196,12 +192,6 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     return message_cost(p, w, 0, level, err);
 }
 
-/* Shift number i of `shifts`, spread over 1 .. widest - 1. */
-static int shift_of(int widest, int shifts, int i)
-{
-    return 1 + (int)((int64_t)i * (widest - 1) / shifts);
-}
-
 static void keep_best(double *best, double *best_off, double Bps, double off)
 {
     if (Bps <= *best)
@@ -250,7 +240,7 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
             return -1;
         if (i >= SHIFTS_LEAST && late)
             break;
-        int s = shift_of(widest, shifts, i);
+        int s = 1 + (int)((int64_t)i * (widest - 1) / shifts); /* spread over 1 .. widest - 1 */
         for (int part = p->nccl ? 0 : -1; part < (p->nccl ? PROBE_PARTS : 0); part++)
             if (measure_shift(p, w, s, part, bytes, port, err))
                 return -1;
@@ -290,14 +280,6 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
     return message_cost(p, w, 1, level, err);
 }
 
-static void copy_own(struct probe *p)
-{
-    if (p->gpu)
-        device_copy(p->gpu->queue, p->gpu->out, p->gpu->in, p->room);
-    else
-        memcpy(p->out, p->in, (size_t)p->room);
-}
-
 /*
  * One rank alone: what a copy of its own memory does stands for both levels.  In a GPU that is
  * a few us, and a wait for it some 10: many at once.
@@ -310,7 +292,10 @@ static int measure_alone(struct probe *p, struct topo_level *level, struct err *
     for (int i = 0; i < REPEATS; i++) {
         double start = tick_now_s();
         for (int n = 0; n < times; n++)
-            copy_own(p);
+            if (p->gpu)
+                device_copy(p->gpu->queue, p->gpu->out, p->gpu->in, p->room);
+            else
+                memcpy(p->out, p->in, (size_t)p->room);
         if (probe_gpu_check(p, err))
             return -1;
         took[i] = tick_now_s() - start;
@@ -353,47 +338,36 @@ static int measure(struct probe *p, const struct probe_views *views, const int64
     return rc;
 }
 
-/* Four digits: no measurement here knows more. */
-static double tidy(double v)
+/* Rounds to so many decimals of its first digit. */
+static void tidy(double *v, int decimals)
 {
     char text[32];
 
-    snprintf(text, sizeof text, "%.3e", v);
-    return strtod(text, NULL);
+    snprintf(text, sizeof text, "%.*e", decimals, *v);
+    *v = strtod(text, NULL);
 }
 
-static double tidy_error(double v)
-{
-    char text[32];
-
-    snprintf(text, sizeof text, "%.1e", v);
-    return strtod(text, NULL);
-}
-
+/* Four digits, of errors two: no measurement here knows more. */
 static void tidy_all(struct topo *t)
 {
+    topo_name_levels(t);
     for (int l = 0; l < t->levels; l++) {
         struct topo_level *v = &t->level[l];
-        snprintf(v->name, sizeof v->name, l > 1 ? "level%d" : l ? "inter" : "intra", l);
-        v->latency_s = tidy(v->latency_s);
-        v->port_Bps = tidy(v->port_Bps);
-        v->flow_Bps = tidy(v->flow_Bps);
-        v->member_Bps = tidy(v->member_Bps);
-        v->latency_err_s = tidy_error(v->latency_err_s);
-        v->port_err_Bps = tidy_error(v->port_err_Bps);
-        v->flow_err_Bps = tidy_error(v->flow_err_Bps);
-        v->member_err_Bps = tidy_error(v->member_err_Bps);
-        v->message_s = tidy(v->message_s);
-        v->rate_left = tidy(v->rate_left);
-        v->compute_left = tidy(v->compute_left);
-        v->use_lost_s = tidy_error(v->use_lost_s);
+        double *figure[] = {&v->latency_s, &v->port_Bps,  &v->flow_Bps,    &v->member_Bps,
+                            &v->message_s, &v->rate_left, &v->compute_left};
+        double *error[] = {&v->latency_err_s, &v->port_err_Bps, &v->flow_err_Bps,
+                           &v->member_err_Bps, &v->use_lost_s};
+        for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
+            tidy(figure[i], 3);
+        for (size_t i = 0; i < sizeof error / sizeof *error; i++)
+            tidy(error[i], 1);
     }
     for (int k = 0; k < t->groups.count; k++) {
-        t->port[k].out_Bps = tidy(t->port[k].out_Bps);
-        t->port[k].in_Bps = tidy(t->port[k].in_Bps);
+        tidy(&t->port[k].out_Bps, 3);
+        tidy(&t->port[k].in_Bps, 3);
     }
-    t->flops = tidy(t->flops);
-    t->memory_Bps = tidy(t->memory_Bps);
+    tidy(&t->flops, 3);
+    tidy(&t->memory_Bps, 3);
 }
 
 /* A rate of 0 is a round so short that no two of its bytes could be told apart.
@@ -514,18 +488,15 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
 /* Copies that no driver pinned memory for are slower, and so is what is measured of them. */
 static int doubt_copies(const struct probe *p, struct topo *t, struct err *err)
 {
-    int ranks = p->world->ranks, detours = 0, detour = p->gpu && !p->gpu->pinned;
-    int *all = mem_new((size_t)ranks, sizeof *all);
-    int rc = world_allgather(p->world, &detour, sizeof detour, all, err);
+    struct probe_summary all;
 
-    for (int r = 0; rc == 0 && r < ranks; r++)
-        detours += all[r];
-    if (rc == 0 && detours)
+    if (probe_summarize(p->world, p->gpu && !p->gpu->pinned, &all, err))
+        return -1;
+    if (all.count)
         snprintf(t->doubt, sizeof t->doubt,
                  "the driver cannot pin host memory for %d of %d ranks: copies are slower",
-                 detours, ranks);
-    mem_free(all);
-    return rc;
+                 all.count, p->world->ranks);
+    return 0;
 }
 
 static int measure_all(struct world *world, const struct probe_views *views,

@@ -16,7 +16,6 @@
  */
 #include <math.h>
 
-#include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
 #include "probe/probe_parts.h"
@@ -100,39 +99,35 @@ static int compute(struct uses *u, struct exchange *x, double *took_s, struct er
 /* What the last rank took. */
 static int last_s(struct uses *u, struct exchange *x, double *out, struct err *err)
 {
-    struct world *w = u->probe->world;
-    double mine = 0, *all = mem_new((size_t)w->ranks, sizeof *all);
-    int rc = probe_rest(w, err);
+    struct probe_summary all;
+    double mine = 0;
 
-    rc = rc ? rc : compute(u, x && x->laps ? x : NULL, &mine, err);
-    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
-    *out = 0;
-    for (int r = 0; rc == 0 && r < w->ranks; r++)
-        *out = fmax(*out, all[r]);
-    mem_free(all);
-    return rc;
+    if (probe_rest(u->probe->world, err) || compute(u, x && x->laps ? x : NULL, &mine, err) ||
+        probe_summarize(u->probe->world, mine, &all, err))
+        return -1;
+    *out = all.most;
+    return 0;
 }
 
 /* The same work on all ranks: about piece_s on the median of them, while all compute. */
 static int size_pieces(struct uses *u, struct err *err)
 {
-    struct world *w = u->probe->world;
-    double start, took, mine, *all = mem_new((size_t)w->ranks, sizeof *all);
-    int times = 0, rc = world_barrier(w, err);
+    struct probe_summary all;
+    double start, took;
+    int times = 0;
 
+    if (world_barrier(u->probe->world, err))
+        return -1;
     u->products = 1;
     for (start = tick_now_s(), took = 0; took < part_s; times++, took = tick_now_s() - start)
         compute_piece(u);
-    mine = took / times;
-    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
-    if (rc == 0) {
-        double product_s = fmax(stats_median(all, w->ranks), 1e-9);
-        u->products = (int)fmax(1, rint(fmin(piece_s / product_s, 1e6)));
-        double pieces = part_s / (u->products * product_s);
-        u->pieces = (int)fmin(fmax(pieces, PIECES_LEAST), PIECES_MOST);
-    }
-    mem_free(all);
-    return rc;
+    if (probe_summarize(u->probe->world, took / times, &all, err))
+        return -1;
+    double product_s = fmax(all.median, 1e-9);
+    u->products = (int)fmax(1, rint(fmin(piece_s / product_s, 1e6)));
+    double pieces = part_s / (u->products * product_s);
+    u->pieces = (int)fmin(fmax(pieces, PIECES_LEAST), PIECES_MOST);
+    return 0;
 }
 
 static int take_turn(struct uses *u, int turn, struct err *err)
