@@ -43,24 +43,14 @@ static int bounded(int n)
     return n < 0 ? 0 : n > TOPO_DEVICES_MAX ? TOPO_DEVICES_MAX : n;
 }
 
-static void ask_driver(struct topo_devices *d)
-{
-    struct topo_nvml n = {0};
-    struct err ignored; /* no driver, or one that fails: what hwloc sees stays */
-
-    if (topo_nvml_list(&n, &ignored))
-        return;
-    d->gpus = n.gpus;
-    topo_nvml_name(&n, d->gpu_name, sizeof d->gpu_name);
-    topo_nvml_release(&n);
-}
-
 /* Nothing where hwloc cannot tell.  Devices that are not hardware (lo, bridges) it leaves out.
  */
 static struct topo_devices count_devices(void)
 {
     struct topo_devices d = {0};
     hwloc_topology_t t;
+    struct topo_nvml n;
+    struct err ignored; /* no driver, or one that fails: what hwloc sees stays */
     int networks = 0, fabrics = 0;
 
     if (hwloc_topology_init(&t))
@@ -78,8 +68,12 @@ static struct topo_devices count_devices(void)
     }
     d.numa_nodes = bounded(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
     d.gpus = bounded(d.gpus);
-    if (hwloc_topology_is_thissystem(t)) /* not a file that stands for another machine */
-        ask_driver(&d);
+    /* Not a file that stands for another machine. */
+    if (hwloc_topology_is_thissystem(t) && topo_nvml_read(&n, TOPO_NVML_NAMES, &ignored) == 0) {
+        d.gpus = n.gpus;
+        topo_nvml_name(&n, d.gpu_name, sizeof d.gpu_name);
+        topo_nvml_release(&n);
+    }
     /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
     d.nics = bounded(fabrics ? fabrics : networks);
     hwloc_topology_destroy(t);
@@ -88,7 +82,7 @@ static struct topo_devices count_devices(void)
 
 int probe_devices(struct world *world, struct topo *t, struct err *err)
 {
-    const struct groups *g = &t->groups, *hosts = &world->groups;
+    const struct groups *g = &t->groups;
     struct topo_devices mine = {0};
     struct topo_devices *all = mem_new((size_t)world->ranks, sizeof *all);
 
@@ -96,11 +90,9 @@ int probe_devices(struct world *world, struct topo *t, struct err *err)
         mine = count_devices();
     int rc = world_allgather(world, &mine, sizeof mine, all, err);
     for (int k = 0; rc == 0 && k < g->count; k++) {
-        int host = hosts->group_of[groups_rank(g, k, 0)], one = 1;
-        for (int j = 1; j < g->members[k]; j++)
-            one = one && hosts->group_of[groups_rank(g, k, j)] == host;
-        if (one) /* a group over several hosts has no machine of its own */
-            t->devices[k] = all[groups_rank(hosts, host, 0)];
+        int host = probe_host_of(g, world, k);
+        if (host >= 0) /* a group over several hosts has no machine of its own */
+            t->devices[k] = all[groups_rank(&world->groups, host, 0)];
     }
     mem_free(all);
     return rc;

@@ -49,6 +49,8 @@ void probe_views_init(struct probe_views *v, const struct world *world,
 void probe_views_release(struct probe_views *v);
 /* Whether there are ranks that meet inside groups (level 0), or between them (further out). */
 int probe_passes(const struct probe_views *v, int level);
+/* The host, of the world's, that all members of group k share; -1 where they are on several. */
+int probe_host_of(const struct groups *g, const struct world *world, int k);
 /* A fabric of these groups and blocks without rates; hosts where a group is on one alone. */
 void probe_views_topo(const struct probe_views *v, const struct world *world, struct topo *t);
 

@@ -58,11 +58,13 @@ int probe_widest(const struct probe_view *v)
     return most;
 }
 
-/* The blocks of level l >= 2 as groups of ranks. */
+/* The blocks of level l >= 2 as groups of ranks, and what those of the level below are in. */
 static void make_blocks(struct probe_views *v, const struct probe_found *f, int l)
 {
     const int *block = f->block + (l - 2) * f->groups.count;
+    const struct groups *below = v->view[l - 1].groups;
     int *of = mem_new((size_t)f->groups.ranks, sizeof *of);
+    int *within = v->within[l - 1] = mem_new((size_t)below->count, sizeof *within);
     struct err err;
 
     for (int r = 0; r < f->groups.ranks; r++)
@@ -72,19 +74,10 @@ static void make_blocks(struct probe_views *v, const struct probe_found *f, int 
     assert(rc == 0);
     (void)rc;
     v->view[l].groups = &v->groups[l];
+    for (int k = 0; k < below->count; k++)
+        within[k] = of[groups_rank(below, k, 0)];
+    v->view[l - 1].within = within;
     mem_free(of);
-}
-
-/* The blocks of the next level that the groups of view l are in. */
-static void make_within(struct probe_views *v, const struct probe_found *f, int l)
-{
-    const struct groups *g = v->view[l].groups;
-    const int *above = f->block + (l - 1) * f->groups.count;
-
-    v->within[l] = mem_new((size_t)g->count, sizeof(int));
-    for (int k = 0; k < g->count; k++)
-        v->within[l][k] = above[f->groups.group_of[groups_rank(g, k, 0)]];
-    v->view[l].within = v->within[l];
 }
 
 void probe_views_init(struct probe_views *v, const struct world *world,
@@ -102,8 +95,6 @@ void probe_views_init(struct probe_views *v, const struct world *world,
     for (int l = 1; l < v->levels; l++) {
         v->view[l].hosts = groups_equal(v->view[l].groups, &world->groups);
         v->view[l].ahead_s = found->ahead_s;
-        if (l + 1 < v->levels)
-            make_within(v, found, l);
     }
 }
 
@@ -123,15 +114,14 @@ int probe_passes(const struct probe_views *v, int level)
     return level ? g->count > 1 : groups_largest(g) > 1;
 }
 
-/* The host that all members of group k share, or NULL. */
-static const char *host_of(const struct groups *g, const struct world *world, int k)
+int probe_host_of(const struct groups *g, const struct world *world, int k)
 {
     int host = world->groups.group_of[groups_rank(g, k, 0)];
 
     for (int j = 1; j < g->members[k]; j++)
         if (world->groups.group_of[groups_rank(g, k, j)] != host)
-            return NULL;
-    return world->host[host];
+            return -1;
+    return host;
 }
 
 void probe_views_topo(const struct probe_views *v, const struct world *world, struct topo *t)
@@ -140,9 +130,9 @@ void probe_views_topo(const struct probe_views *v, const struct world *world, st
 
     topo_init(t, v->levels, g);
     for (int k = 0; k < g->count; k++) {
-        const char *host = host_of(g, world, k);
-        if (host)
-            topo_set_host(t, k, host);
+        int host = probe_host_of(g, world, k);
+        if (host >= 0)
+            topo_set_host(t, k, world->host[host]);
     }
     if (v->levels > 2)
         memcpy(t->block, v->block, (size_t)(v->levels - 2) * (size_t)g->count * sizeof(int));

@@ -321,13 +321,6 @@ static int read_near(struct hwloc *h)
 
 /* ---- a machine that computes on its processors ---- */
 
-static int has_processors(const struct xml_node *n)
-{
-    const char *set = xml_find(n, "cpuset");
-
-    return set && strpbrk(set, "123456789abcdefABCDEF");
-}
-
 static int read_numa(struct hwloc *h, int ranks)
 {
     struct topo_machine *m = h->m;
@@ -335,7 +328,9 @@ static int read_numa(struct hwloc *h, int ranks)
     int nodes = 0;
 
     for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
-        if (!topo_hwloc_is_object(n, "NUMANode") || !has_processors(n))
+        /* One without processors has memory alone. */
+        if (!topo_hwloc_is_object(n, "NUMANode") ||
+            !strpbrk(xml_word(n, "cpuset"), "123456789abcdefABCDEF"))
             continue;
         if (xml_find(n, "local_memory") &&
             xml_i64(h->x, n, "local_memory", 0, TOPO_MEMORY_MAX_BYTES, &bytes, h->err))

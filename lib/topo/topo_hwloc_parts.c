@@ -130,17 +130,6 @@ static void set_link(struct topo_pci *pci, const char *speed)
     }
 }
 
-/* "0302 [10de:20b0] [10de:144e] a1": class, and the ids of device and subsystem. */
-static void set_type(struct topo_pci *pci, const char *type)
-{
-    unsigned class = 0, id[4] = {0};
-
-    if (sscanf(type, "%4x [%4x:%4x] [%4x:%4x]", &class, &id[0], &id[1], &id[2], &id[3]) < 1)
-        return;
-    pci->class = class << 8;
-    memcpy(pci->id, id, sizeof id);
-}
-
 /* Devices below a bridge; functions of one device are one. */
 static int count_below(const struct xml_node *bridge)
 {
@@ -178,7 +167,10 @@ static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
     if (at)
         return at;
     struct xml_node *cpu = cpu_of(b, n), *parent = above ? add_pci(b, above) : cpu;
-    set_type(&pci, xml_word(n, "pci_type"));
+    /* "0302 [10de:20b0] [10de:144e] a1": class, and the ids of device and subsystem. */
+    sscanf(xml_word(n, "pci_type"), "%4x [%4x:%4x] [%4x:%4x]", &pci.class, &pci.id[0],
+           &pci.id[1], &pci.id[2], &pci.id[3]);
+    pci.class <<= 8;
     set_link(&pci, xml_word(n, "pci_link_speed"));
     return topo_parts_pci(b->parts, parent, &pci);
 }

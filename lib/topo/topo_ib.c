@@ -64,12 +64,6 @@ static int name_bytes(const char *words)
                : (int)n;
 }
 
-static int same_name(const struct host *a, const struct host *b)
-{
-    return a->name_bytes && a->name_bytes == b->name_bytes &&
-           strncmp(a->words, b->words, (size_t)a->name_bytes) == 0;
-}
-
 static int by_name(const void *a, const void *b)
 {
     const struct host *x = a, *y = b;
@@ -81,13 +75,6 @@ static int by_name(const void *a, const void *b)
     if (x->name_bytes != y->name_bytes)
         return x->name_bytes - y->name_bytes;
     return x->node - y->node;
-}
-
-static void add_link(struct host *h, const struct ib_link *l)
-{
-    h->stated &= l->Bps > 0;
-    h->least_Bps = h->Bps > 0 ? fmin(h->least_Bps, l->Bps) : l->Bps;
-    h->Bps += l->Bps;
 }
 
 /* Adapters with one name are one host's. */
@@ -108,11 +95,19 @@ static int find_hosts(struct fabric *f)
     qsort(f->host, (size_t)adapters, sizeof *f->host, by_name);
     for (int i = 0; i < adapters; i++) {
         const struct ib_node *n = &ib->node[f->host[i].node];
-        if (i == 0 || !same_name(&f->host[i], &f->host[f->hosts - 1]))
-            f->host[f->hosts++] = f->host[i];
+        struct host *h = i ? &f->host[f->hosts - 1] : NULL, *next = &f->host[i];
+        if (i == 0 || !next->name_bytes || next->name_bytes != h->name_bytes ||
+            strncmp(next->words, h->words, (size_t)h->name_bytes)) {
+            h = &f->host[f->hosts++];
+            *h = *next;
+        }
         f->host_of[n - ib->node] = f->hosts - 1;
-        for (int l = n->first; l < n->first + n->links; l++)
-            add_link(&f->host[f->hosts - 1], &ib->link[l]);
+        for (int l = n->first; l < n->first + n->links; l++) {
+            double Bps = ib->link[l].Bps;
+            h->stated &= Bps > 0;
+            h->least_Bps = h->Bps > 0 ? fmin(h->least_Bps, Bps) : Bps;
+            h->Bps += Bps;
+        }
     }
     if (f->hosts == 0)
         return err_at(f->err, ib->file, 0, NULL,
@@ -381,22 +376,10 @@ static void build_levels(struct fabric *f)
     }
 }
 
-static int finish(struct fabric *f)
-{
-    struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
-
-    for (int l = 2; l < f->t->levels; l++)
-        words[l] = (struct topo_words){"switches", "", 0};
-    if (topo_given_apply(f->t, &f->ask->given, f->ask->fill, f->err))
-        return -1;
-    if (f->ranks == 1 && !f->ask->given.level[0].has_rate)
-        topo_copy_level(f->t, 0, 1, "unused with one rank per group, copied from inter");
-    return topo_check_stated(f->t, f->ib->file, words, f->err);
-}
-
 static int build(struct fabric *f)
 {
     const struct topo_ask *ask = f->ask;
+    struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
 
     if (!ask->fill && (ask->nodes || ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0))
         return err_at(f->err, f->ib->file, 0, NULL,
@@ -407,7 +390,13 @@ static int build(struct fabric *f)
     build_groups(f);
     doubt_hosts(f);
     build_levels(f);
-    return finish(f);
+    for (int l = 2; l < f->t->levels; l++)
+        words[l] = (struct topo_words){"switches", "", 0};
+    if (topo_given_apply(f->t, &ask->given, ask->fill, f->err))
+        return -1;
+    if (f->ranks == 1 && !ask->given.level[0].has_rate)
+        topo_copy_level(f->t, 0, 1, "unused with one rank per group, copied from inter");
+    return topo_check_stated(f->t, f->ib->file, words, f->err);
 }
 
 int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo_ask *ask,

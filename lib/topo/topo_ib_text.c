@@ -27,15 +27,6 @@ static void skip_blanks(char **at)
     *at += strspn(*at, " \t");
 }
 
-static int eat(char **at, char c)
-{
-    skip_blanks(at);
-    if (**at != c)
-        return 0;
-    ++*at;
-    return 1;
-}
-
 /* What stands between two quotes, cut; NULL where it does not. */
 static char *quoted(char **at)
 {
@@ -53,8 +44,10 @@ static char *quoted(char **at)
 /* "[12]", of a port; behind it may stand "[ext 3]" and "(guid)". */
 static int port_number(char **at, int *port)
 {
-    if (!eat(at, '['))
+    skip_blanks(at);
+    if (**at != '[')
         return -1;
+    ++*at;
     size_t n = strspn(*at, "0123456789");
     if (n == 0 || n > 3 || (*at)[n] != ']')
         return -1;
@@ -103,13 +96,6 @@ static int read_rate(const char *word, double *Bps)
     return -1;
 }
 
-static int looks_like_rate(const char *word)
-{
-    size_t n = strspn(word, "0123456789");
-
-    return n > 0 && word[n] == 'x' && word[n + 1] >= 'A' && word[n + 1] <= 'Z';
-}
-
 /* Behind the '#': the description in quotes, and the rate among the words. */
 static int read_comment(const struct ib *ib, int line, char *at, const char **words,
                         double *Bps)
@@ -129,7 +115,9 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
         at += strcspn(at, " \t");
         if (*at)
             *at++ = 0;
-        if (looks_like_rate(word) && read_rate(word, Bps))
+        size_t n = strspn(word, "0123456789");
+        int is_rate = n && word[n] == 'x' && word[n + 1] >= 'A' && word[n + 1] <= 'Z';
+        if (is_rate && read_rate(word, Bps))
             return FAIL(ib, line, "has the rate '%.16s', expected 1x to 12x and SDR to XDR",
                         word);
     }

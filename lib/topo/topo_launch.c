@@ -42,23 +42,17 @@ static int *first_groups(const struct topo *t)
     return first;
 }
 
-/* Would mpirun, filling the hosts in their order, place the ranks as they are? */
-static int is_filled(const struct topo *t, const int *first, const int *slots)
-{
-    for (int k = 0, rank = 0; k < t->groups.count; k++)
-        for (int i = 0; first[k] == k && i < slots[k]; i++, rank++)
-            if (first[t->groups.group_of[rank]] != k)
-                return 0;
-    return 1;
-}
-
 void topo_print_hostfile(const struct topo *t, FILE *out)
 {
     int *first = first_groups(t), *slots = mem_new((size_t)t->groups.count, sizeof *slots);
+    int is_filled = 1; /* mpirun, filling the hosts in their order, places ranks as they are */
 
     for (int k = 0; k < t->groups.count; k++)
         slots[first[k]] += t->groups.members[k];
-    if (!is_filled(t, first, slots))
+    for (int k = 0, rank = 0; k < t->groups.count; k++)
+        for (int i = 0; first[k] == k && i < slots[k]; i++, rank++)
+            is_filled &= first[t->groups.group_of[rank]] == k;
+    if (!is_filled)
         fputs("# These ranks do not fill the hosts in their order: a rank file places them.\n",
               out);
     for (int k = 0; k < t->groups.count; k++)

@@ -17,19 +17,6 @@ int topo_is_local(const char *what)
     return strncmp(what, "nvml:", 5) == 0;
 }
 
-/* "/" is ""; the kernel's files are named behind it. */
-static int parse_root(const char *what, const char **root, struct err *err)
-{
-    *root = what + 5;
-    if (**root && **root != '/')
-        return err_set(
-            err, ERR_INPUT,
-            "'%s', expected nvml: or nvml:/FOLDER, where FOLDER has the machine's sys/ and"
-            " proc/",
-            what);
-    return 0;
-}
-
 static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const char *root)
 {
     m->memory_bytes = n->gpu[0].memory_bytes;
@@ -42,11 +29,21 @@ static void set_machine(struct topo_machine *m, const struct topo_nvml *n, const
     topo_sysfs_host(root, m->host, sizeof m->host);
 }
 
-/* The GPUs of this machine, and their machine as NCCL's XML. */
+/*
+ * The GPUs of this machine, and their machine as NCCL's XML.  *root is the folder that has the
+ * kernel's files, "" for "/".
+ */
 static int read_local(const char *what, const char **root, struct topo_nvml *n, struct xml *x,
                       struct err *err)
 {
-    if (parse_root(what, root, err) || topo_nvml_read(n, err))
+    *root = what + 5;
+    if (**root && **root != '/')
+        return err_set(
+            err, ERR_INPUT,
+            "'%s', expected nvml: or nvml:/FOLDER, where FOLDER has the machine's sys/ and"
+            " proc/",
+            what);
+    if (topo_nvml_read(n, TOPO_NVML_ALL, err))
         return -1;
     topo_nvml_parts(x, n, *root);
     return 0;

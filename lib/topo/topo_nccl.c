@@ -115,23 +115,16 @@ static int find_gpus(struct nccl *c)
                               "has no GPU in it, expected a 'gpu' or a 'pci' of class 0x03...");
 }
 
-static int by_rank(const void *a, const void *b)
+/* By rank, or where that is not stated by host and device. */
+static int by_place(const void *a, const void *b)
 {
     const struct gpu *x = a, *y = b;
+    int hosts = x->rank < 0 ? strcmp(x->host, y->host) : 0;
+    int64_t differ = x->rank < 0 ? x->dev - y->dev : x->rank - y->rank;
 
-    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank)
-                              : x->node->index - y->node->index;
-}
-
-static int by_dev(const void *a, const void *b)
-{
-    const struct gpu *x = a, *y = b;
-    int hosts = strcmp(x->host, y->host);
-
-    if (hosts)
-        return hosts;
-    return x->dev != y->dev ? (x->dev > y->dev) - (x->dev < y->dev)
-                            : x->node->index - y->node->index;
+    return hosts    ? hosts
+           : differ ? (differ > 0) - (differ < 0)
+                    : x->node->index - y->node->index;
 }
 
 /* By rank where every GPU tells its own, else by device, else as they stand. */
@@ -146,15 +139,17 @@ static int sort_gpus(struct nccl *c)
     if (ranks < c->gpus && devs < c->gpus)
         return 0;
     int use_rank = ranks == c->gpus;
-    qsort(c->gpu, (size_t)c->gpus, sizeof *c->gpu, use_rank ? by_rank : by_dev);
+    for (int i = 0; !use_rank && i < c->gpus; i++)
+        c->gpu[i].rank = -1;
+    qsort(c->gpu, (size_t)c->gpus, sizeof *c->gpu, by_place);
     for (int i = 1; i < c->gpus; i++) {
         const struct gpu *g = &c->gpu[i], *before = g - 1;
-        int same = use_rank ? g->rank == before->rank
-                            : g->dev == before->dev && strcmp(g->host, before->host) == 0;
-        if (same)
+        int64_t at = use_rank ? g->rank : g->dev;
+        if (at == (use_rank ? before->rank : before->dev) &&
+            (use_rank || strcmp(g->host, before->host) == 0))
             return xml_fail(c->x, g->node, use_rank ? "rank" : "dev", c->err,
-                            "is %lld as on line %d, expected each once",
-                            (long long)(use_rank ? g->rank : g->dev), before->node->line);
+                            "is %lld as on line %d, expected each once", (long long)at,
+                            before->node->line);
     }
     return 0;
 }
@@ -266,17 +261,6 @@ static int read_pcie(struct nccl *c)
 
 /* ---- NVLink ---- */
 
-static double nvlink_Bps(int64_t sm)
-{
-    if (sm >= 100)
-        return 40.1e9;
-    if (sm >= 90)
-        return 20.6e9;
-    if (sm == 86)
-        return 12e9;
-    return sm >= 70 ? 20e9 : sm >= 60 ? 18e9 : 0;
-}
-
 static int is_target(const struct nccl *c, int from, int to, const char *busid)
 {
     const char *its = xml_find(c->gpu[to].pci, "busid");
@@ -342,27 +326,27 @@ static int read_near(struct nccl *c)
     if (check_near(c))
         return -1;
     topo_machine_near(m);
+    /* Machines of one file share one NVLink domain (NVL72), or it says nothing of them. */
+    for (int i = 1; i < c->gpus; i++)
+        if (m->domains > 1 && strcmp(c->gpu[i].host, c->gpu[0].host))
+            return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
+                            "is of another host than the GPU on line %d and shares no NVLink"
+                            " with it, expected one host",
+                            c->gpu[0].node->line);
     m->counts_links = 1;
     m->near_unknown &= !m->near;
-    double Bps = nvlink_Bps(least);
+    double Bps = least >= 100  ? 40.1e9
+                 : least >= 90 ? 20.6e9
+                 : least == 86 ? 12e9
+                 : least >= 70 ? 20e9
+                 : least >= 60 ? 18e9
+                               : 0;
     if (!m->near || Bps <= 0)
         return 0;
     topo_machine_links(m, Bps);
     snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
              "%g NVLinks of %g GB/s, as NCCL counts those of sm %d (topo.h)", m->links,
              Bps / 1e9, (int)least);
-    return 0;
-}
-
-/* Machines that share one file share one NVLink domain (NVL72), or it says nothing of them. */
-static int check_hosts(const struct nccl *c)
-{
-    for (int i = 1; i < c->gpus; i++)
-        if (c->m->domains > 1 && strcmp(c->gpu[i].host, c->gpu[0].host))
-            return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
-                            "is of another host than the GPU on line %d and shares no NVLink"
-                            " with it, expected one host",
-                            c->gpu[0].node->line);
     return 0;
 }
 
@@ -510,7 +494,7 @@ static int read_system(struct nccl *c)
     if (find_gpus(c) || sort_gpus(c))
         return -1;
     topo_machine_gpus(c->m, c->gpus, TOPO_CUDA);
-    return read_near(c) || check_hosts(c) || read_pcie(c) || read_nets(c) ? -1 : 0;
+    return read_near(c) || read_pcie(c) || read_nets(c) ? -1 : 0;
 }
 
 int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)

@@ -82,18 +82,6 @@ static const struct symbol {
     {"nvmlDeviceGetMemoryAffinity", offsetof(struct api, nodes), 0},
 };
 
-/* dlerror() says the library's name first, which the message has already. */
-static int fail_load(struct err *err)
-{
-    const char *why = dlerror();
-
-    why = why ? why : "no reason given";
-    if (strncmp(why, LIBRARY, strlen(LIBRARY)) == 0 && why[strlen(LIBRARY)] == ':')
-        why += strlen(LIBRARY) + 2;
-    return err_set(err, ERR_ABSENT, "nvml: cannot load '%s', a library of NVIDIA's driver: %s",
-                   LIBRARY, why);
-}
-
 static int fail_call(const struct api *api, const char *what, int code, struct err *err)
 {
     return err_set(err, ERR_DEVICE, "nvml: %s: %s (NVML's error %d)", what, api->words(code),
@@ -125,8 +113,16 @@ static int bind_all(struct api *api, struct err *err)
 static int load(struct api *api, struct err *err)
 {
     *api = (struct api){.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)};
-    if (!api->library)
-        return fail_load(err);
+    if (!api->library) {
+        const char *why = dlerror();
+        why = why ? why : "no reason given";
+        /* It begins with the library's name, which the message has already. */
+        if (strncmp(why, LIBRARY, strlen(LIBRARY)) == 0 && why[strlen(LIBRARY)] == ':')
+            why += strlen(LIBRARY) + 2;
+        return err_set(err, ERR_ABSENT,
+                       "nvml: cannot load '%s', a library of NVIDIA's driver: %s", LIBRARY,
+                       why);
+    }
     if (bind_all(api, err))
         goto fail;
     int rc = api->init();
@@ -136,12 +132,6 @@ static int load(struct api *api, struct err *err)
 fail:
     dlclose(api->library);
     return -1;
-}
-
-static void unload(struct api *api)
-{
-    api->shutdown();
-    dlclose(api->library);
 }
 
 /* ---- one GPU ---- */
@@ -208,15 +198,6 @@ static void read_near(const struct api *api, struct nvml_device *d, struct topo_
             g->numa = bit; /* the lowest: its own; others have memory alone */
 }
 
-static enum topo_nvml_end end_of(const struct api *api, struct nvml_device *d, unsigned l)
-{
-    unsigned end = 0;
-
-    if (!api->link_end || api->link_end(d, l, &end) != OK || end > TOPO_NVML_SWITCH)
-        return TOPO_NVML_UNKNOWN;
-    return (enum topo_nvml_end)end;
-}
-
 /*
  * A GPU without NVLink says so of the first one; behind the last the number is a bad argument.
  * Whatever else fails but a GPU that is lost leaves open what there is.
@@ -228,7 +209,7 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
 
     for (unsigned l = 0; l < TOPO_NVML_LINKS; l++) {
         struct pci_info pci = {.bus = ~0u};
-        unsigned is_up = 0;
+        unsigned is_up = 0, end = 0;
         snprintf(what, sizeof what, "GPU %d, NVLink %u", i, l);
         int rc = api->link_state(d, l, &is_up);
         if (rc != OK && rc != LOST) {
@@ -245,7 +226,9 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
             return fail_call(api, what, rc, err);
         struct topo_nvml_link *link = &g->link[g->links++];
         put_busid(link->remote, &pci);
-        link->end = end_of(api, d, l);
+        link->end = TOPO_NVML_UNKNOWN;
+        if (api->link_end && api->link_end(d, l, &end) == OK && end <= TOPO_NVML_SWITCH)
+            link->end = (enum topo_nvml_end)end;
     }
     return 0;
 }
@@ -305,30 +288,21 @@ static int read_all(const struct api *api, struct topo_nvml *n, int whole, struc
     return rc;
 }
 
-static int read_library(struct topo_nvml *n, int whole, struct err *err)
+int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *err)
 {
     struct topo_nvml new = {0};
     struct api api;
 
     if (load(&api, err))
         return -1;
-    int rc = read_all(&api, &new, whole, err);
-    unload(&api);
+    int rc = read_all(&api, &new, part == TOPO_NVML_ALL, err);
+    api.shutdown();
+    dlclose(api.library);
     if (rc == 0)
         *n = new;
     else
         topo_nvml_release(&new);
     return rc;
-}
-
-int topo_nvml_read(struct topo_nvml *n, struct err *err)
-{
-    return read_library(n, 1, err);
-}
-
-int topo_nvml_list(struct topo_nvml *n, struct err *err)
-{
-    return read_library(n, 0, err);
 }
 
 void topo_nvml_release(struct topo_nvml *n)

@@ -48,14 +48,14 @@ struct topo_nvml {
     int links_unknown;         /* a GPU whose links the driver does not tell, as a sandbox's */
 };
 
+/* Of each GPU all, or only name, bus id, memory and sm. */
+enum topo_nvml_part { TOPO_NVML_ALL, TOPO_NVML_NAMES };
 /*
  * ERR_ABSENT where there is no NVML, or no GPU; ERR_DEVICE with NVML's own words where it
  * fails. A function that an older driver has not is an error if the answer cannot do without
  * it.
  */
-int topo_nvml_read(struct topo_nvml *n, struct err *err);
-/* The same, but of each GPU only name, bus id, memory and sm. */
-int topo_nvml_list(struct topo_nvml *n, struct err *err);
+int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *err);
 void topo_nvml_release(struct topo_nvml *n);
 /* The name that all GPUs have, or the first one's "... and others". */
 void topo_nvml_name(const struct topo_nvml *n, char *name, size_t room);

@@ -155,18 +155,12 @@ static struct xml_node *find_hidden(struct build *b, int i)
     return lower->lower ? lower->lower : upper->upper ? upper->upper : b->gpu[i].cpu;
 }
 
-static double transfers(int gen)
-{
-    static const double GTps[] = {0, 2.5, 5, 8, 16, 32, 64};
-
-    return gen < (int)(sizeof GTps / sizeof *GTps) ? GTps[gen] : 0;
-}
-
 static void add_gpu(struct build *b, int i)
 {
+    static const double GTps[] = {0, 2.5, 5, 8, 16, 32, 64}; /* by generation */
     const struct topo_nvml_gpu *g = &b->n->gpu[i];
     struct topo_pci pci = {.class = CLASS_GPU};
-    int known = 0;
+    int known = 0, gen = g->gen_most ? g->gen_most : g->gen_now;
 
     memcpy(pci.busid, g->busid, sizeof pci.busid);
     struct xml_node *parent = add_above(b, g->busid, b->gpu[i].cpu, &known);
@@ -176,7 +170,7 @@ static void add_gpu(struct build *b, int i)
     pci.id[1] = g->device >> 16;
     pci.id[2] = g->subsystem & 0xffff;
     pci.id[3] = g->subsystem >> 16;
-    pci.GTps = transfers(g->gen_most ? g->gen_most : g->gen_now);
+    pci.GTps = gen < (int)(sizeof GTps / sizeof *GTps) ? GTps[gen] : 0;
     pci.lanes = g->lanes_now ? g->lanes_now : g->lanes_most;
     topo_sysfs_pci(b->root, &pci);
     b->gpu[i].node = xml_add(b->x, topo_parts_pci(b->x, parent, &pci), "gpu");

@@ -85,11 +85,6 @@ static void paint_text(struct draw *d, double x, double y, double size, const ch
 
 /* ---- a group ---- */
 
-static int square_rows(int members)
-{
-    return members > SQUARES_MOST ? 1 : (members + SQUARES_ROW - 1) / SQUARES_ROW;
-}
-
 static void paint_ranks(struct draw *d, int k, double x, double y)
 {
     const struct groups *g = &d->t->groups;
@@ -404,7 +399,9 @@ void topo_print_svg(const struct topo *t, FILE *out)
     char *shape = topo_shape_text(t);
 
     d.tiles = count > CARDS_MOST;
-    d.card_h = 22 + square_rows(groups_largest(&t->groups)) * (SQUARE + 2) + 38;
+    int most = groups_largest(&t->groups);
+    int rows = most > SQUARES_MOST ? 1 : (most + SQUARES_ROW - 1) / SQUARES_ROW;
+    d.card_h = 22 + rows * (SQUARE + 2) + 38;
     for (int k = 0; k < count; k++)
         d.most_Bps = fmax(d.most_Bps, fmax(t->port[k].out_Bps, t->port[k].in_Bps));
     order_groups(&d);
