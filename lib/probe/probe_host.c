@@ -36,18 +36,11 @@ static int look(const struct device *device, struct owner *mine, struct err *err
     return mine->index < 0 ? 0 : device_memory(device, &left, &mine->bytes, err);
 }
 
-static int is_shared(const struct groups *g, const struct owner *all, int a, int b)
-{
-    int machine =
-        all[a].id[0] ? strcmp(all[b].id, all[a].id) == 0 : g->group_of[b] == g->group_of[a];
-
-    return machine && all[a].index == all[b].index;
-}
-
 int probe_memory(struct world *world, const struct device *device, int64_t *bytes,
                  struct err *err)
 {
     struct owner mine, *all = mem_new((size_t)world->ranks, sizeof *all);
+    const int *host = world->groups.group_of;
     int64_t least = INT64_MAX;
     int rc = world_agree(world, look(device, &mine, err), err);
 
@@ -55,7 +48,8 @@ int probe_memory(struct world *world, const struct device *device, int64_t *byte
     for (int r = 0; rc == 0 && r < world->ranks; r++) {
         int sharers = 0;
         for (int q = 0; q < world->ranks; q++)
-            sharers += is_shared(&world->groups, all, r, q);
+            sharers += all[q].index == all[r].index &&
+                       (all[r].id[0] ? strcmp(all[q].id, all[r].id) == 0 : host[q] == host[r]);
         if (all[r].bytes / sharers < least)
             least = all[r].bytes / sharers;
     }

@@ -91,26 +91,19 @@ static int lasts(struct traffic *t, int laps)
     return atomic_load(&t->done) < laps && !atomic_load(&t->failed);
 }
 
-/* Products until all ranks are done; FLOP/s of those while this rank's laps went on. */
-static double compute_beside(struct probe_work *w, struct traffic *t)
+/*
+ * FLOP/s of products alone (t NULL) for a part of a turn, or while this rank's laps go on; and
+ * then more, until all ranks are done.
+ */
+static double compute(struct probe_work *w, struct traffic *t)
 {
-    int times = 0, laps = t->contest->round.laps;
+    int times = 0, laps = t ? t->contest->round.laps : 0;
     double start = tick_now_s(), took = 0;
 
-    for (; took <= 0 || lasts(t, laps); took = tick_now_s() - start)
+    for (; took <= 0 || (t ? lasts(t, laps) : took < turn_s); took = tick_now_s() - start)
         times += probe_work_some(w, 0);
-    while (lasts(t, laps + ENDS))
+    while (t && lasts(t, laps + ENDS))
         probe_work_some(w, 0);
-    return times * w->product[0].flops / took;
-}
-
-static double compute_alone(struct probe_work *w)
-{
-    double start = tick_now_s(), took = 0;
-    int times = 0;
-
-    for (; took < turn_s; took = tick_now_s() - start)
-        times += probe_work_some(w, 0);
     return times * w->product[0].flops / took;
 }
 
@@ -120,7 +113,7 @@ static int run_laps(struct contest *c, int beside, double *Bps, double *flops, s
     struct traffic t = {.contest = c};
     int64_t ticket =
         stream_push(c->stream, (struct stream_op){traffic_start, traffic_poll, &t});
-    double computed = beside ? compute_beside(c->work, &t) : 0;
+    double computed = beside ? compute(c->work, &t) : 0;
 
     if (stream_wait(c->stream, ticket, err))
         return -1;
@@ -143,7 +136,7 @@ static int take_turn(struct contest *c, struct turn *out, struct err *err)
     int rc = probe_rest(w, err);
 
     if (rc == 0 && c->round.in_bytes)
-        mine.flops = compute_alone(c->work);
+        mine.flops = compute(c->work, NULL);
     rc = rc ? rc : probe_rest(w, err);
     rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
     rc = rc ? rc : probe_rest(w, err);

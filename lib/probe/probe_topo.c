@@ -99,32 +99,23 @@ static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int
     return rc;
 }
 
-/* Of rank r over the repeats. */
-static double median_of(const double *value, int ranks, int r, double *error)
+/*
+ * The median over the repeats, of ranks first to end - 1: of each repeat the median over those
+ * that received something.
+ */
+static double median_of(const double *value, int ranks, int first, int end, double *error)
 {
-    double v[REPEATS], sorted[REPEATS];
-
-    for (int i = 0; i < REPEATS; i++)
-        v[i] = sorted[i] = value[i * ranks + r];
-    double median = stats_median(sorted, REPEATS);
-    *error = probe_fit_spread(v, REPEATS, median);
-    return median;
-}
-
-/* Of each repeat the median over the ranks that received something, of those the median. */
-static double median_rank(const double *value, int ranks, double *error)
-{
-    double *one = mem_new((size_t)ranks, sizeof *one), v[REPEATS], sorted[REPEATS];
+    double *one = mem_new((size_t)ranks, sizeof *one), v[REPEATS];
 
     for (int i = 0; i < REPEATS; i++) {
         int n = 0;
-        for (int r = 0; r < ranks; r++)
+        for (int r = first; r < end; r++)
             if (value[i * ranks + r] > 0)
                 one[n++] = value[i * ranks + r];
-        v[i] = sorted[i] = n ? stats_median(one, n) : 0;
+        v[i] = n ? stats_median(one, n) : 0;
     }
     mem_free(one);
-    double median = stats_median(sorted, REPEATS);
+    double median = stats_median(v, REPEATS); /* sorts: the spread is of the same values */
     *error = probe_fit_spread(v, REPEATS, median);
     return median;
 }
@@ -188,7 +179,7 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     int flows = probe_inside(g, bytes, w->flow);
     if (repeat(p, w->flow, flows, 1, w->value, err))
         return -1;
-    level->member_Bps = median_rank(w->value, g->ranks, &level->member_err_Bps);
+    level->member_Bps = median_of(w->value, g->ranks, 0, g->ranks, &level->member_err_Bps);
     return message_cost(p, w, 0, level, err);
 }
 
@@ -214,7 +205,8 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
         return -1;
     for (int k = 0; k < g->count; k++) {
         int to = probe_next(&p->view, k, s);
-        double off, Bps = median_of(w->value, g->ranks, groups_rank(g, to, 0), &off);
+        int r = groups_rank(g, to, 0);
+        double off, Bps = median_of(w->value, g->ranks, r, r + 1, &off);
         if (to == k)
             continue;
         keep_best(&port[k].out_Bps, &w->error[2 * k], Bps, off);

@@ -46,17 +46,12 @@ struct uses {
     struct stream *stream;
 };
 
-static int start_lap(struct exchange *x, struct err *err)
-{
-    return probe_start(x->probe, &x->round, 0, err);
-}
-
 static int exchange_start(void *arg, struct err *err)
 {
     struct exchange *x = arg;
 
     x->lap = 0;
-    return start_lap(x, err);
+    return probe_start(x->probe, &x->round, 0, err);
 }
 
 static enum stream_state exchange_poll(void *arg, struct err *err)
@@ -66,17 +61,12 @@ static enum stream_state exchange_poll(void *arg, struct err *err)
 
     if (now != STREAM_DONE || ++x->lap == x->laps)
         return now;
-    return start_lap(x, err) ? STREAM_FAILED : STREAM_MOVED;
+    return probe_start(x->probe, &x->round, 0, err) ? STREAM_FAILED : STREAM_MOVED;
 }
 
 static int64_t push(struct uses *u, struct exchange *x)
 {
     return stream_push(u->stream, (struct stream_op){exchange_start, exchange_poll, x});
-}
-
-static void compute_piece(const struct uses *u)
-{
-    probe_work_run(u->work, 0, u->products);
 }
 
 /* All pieces, each after an exchange, or (NULL) none; all ranks at once. */
@@ -90,7 +80,7 @@ static int compute(struct uses *u, struct exchange *x, double *took_s, struct er
         if (x && stream_wait(u->stream, ticket, err))
             return -1;
         ticket = next;
-        compute_piece(u);
+        probe_work_run(u->work, 0, u->products);
     }
     *took_s = tick_now_s() - start;
     return 0;
@@ -120,7 +110,7 @@ static int size_pieces(struct uses *u, struct err *err)
         return -1;
     u->products = 1;
     for (start = tick_now_s(), took = 0; took < part_s; times++, took = tick_now_s() - start)
-        compute_piece(u);
+        probe_work_run(u->work, 0, u->products);
     if (probe_summarize(u->probe->world, took / times, &all, err))
         return -1;
     double product_s = fmax(all.median, 1e-9);
@@ -130,43 +120,27 @@ static int size_pieces(struct uses *u, struct err *err)
     return 0;
 }
 
-static int take_turn(struct uses *u, int turn, struct err *err)
-{
-    double alone, beside;
-
-    if (last_s(u, NULL, &alone, err))
-        return -1;
-    for (int l = 0; l < u->views->levels; l++) {
-        if (!probe_passes(u->views, l))
-            continue;
-        if (last_s(u, &u->at[l], &beside, err))
-            return -1;
-        u->at[l].lost_s[turn] = (beside - alone) / u->pieces;
-    }
-    return 0;
-}
-
 static int take_turns(struct uses *u, struct topo *t, struct err *err)
 {
-    double start = tick_now_s();
+    double start = tick_now_s(), alone, beside;
     int turns = 0, late = 0;
 
-    while (turns < TURNS && !late)
-        if (take_turn(u, turns++, err) ||
-            probe_late(u->probe->world, start, turns, uses_s, &late, err))
+    while (turns < TURNS && !late) {
+        if (last_s(u, NULL, &alone, err))
             return -1;
+        for (int l = 0; l < u->views->levels; l++) {
+            if (!probe_passes(u->views, l))
+                continue;
+            if (last_s(u, &u->at[l], &beside, err))
+                return -1;
+            u->at[l].lost_s[turns] = (beside - alone) / u->pieces;
+        }
+        if (probe_late(u->probe->world, start, ++turns, uses_s, &late, err))
+            return -1;
+    }
     for (int l = 0; l < u->views->levels; l++) /* less than nothing is chance */
         t->level[l].use_lost_s = fmax(stats_median(u->at[l].lost_s, turns), 0);
     return 0;
-}
-
-/* Steps of a ring of this level in which this rank is. */
-static int laps_of(const struct probe *p, int l)
-{
-    const struct groups *g = p->view.groups;
-    int at, k = g->group_of[p->world->rank];
-
-    return (l ? probe_circle(&p->view, k, &at) : g->members[k]) - 1;
 }
 
 int probe_uses(struct probe *p, const struct probe_views *views, struct probe_work *work,
@@ -181,7 +155,9 @@ int probe_uses(struct probe *p, const struct probe_views *views, struct probe_wo
             continue;
         u.at[l].probe = p;
         rc = probe_lap(p, views, l, lap_bytes, &u.at[l].round, err);
-        u.at[l].laps = laps_of(p, l);
+        /* Steps of a ring of this level in which this rank is. */
+        int at, k = p->view.groups->group_of[p->world->rank];
+        u.at[l].laps = (l ? probe_circle(&p->view, k, &at) : p->view.groups->members[k]) - 1;
     }
     rc = rc ? rc : world_agree(p->world, runner_open(&runner, err), err);
     if (rc == 0) {

@@ -83,23 +83,9 @@ int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t
     return rc;
 }
 
-struct line {
-    int64_t out, in;
-    double times;
-};
-
 static int64_t at_most(int64_t v, int64_t most)
 {
     return v < most ? v : most;
-}
-
-/* A product of rows, and both of its backward: y = x W^T, dx = dy W, dw += dy^T x. */
-static void shape_ways(const struct kern *k, enum dtype type, int64_t R, int64_t out,
-                       int64_t in, struct kern_product_shape way[WAYS])
-{
-    way[0] = (struct kern_product_shape){'N', 'T', R, out, in, in, in, out, 0, type, k->act};
-    way[1] = (struct kern_product_shape){'N', 'N', R, in, out, out, in, in, 0, type, k->act};
-    way[2] = (struct kern_product_shape){'T', 'N', out, in, R, out, in, in, 1, type, DTYPE_F32};
 }
 
 /* Shapes and counts of all products; returns how many.  edge: of a square one. */
@@ -109,7 +95,10 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
     const struct bounds *most = &bounds[device_kind(ask->device)];
     const struct probe_matrices *a = &ask->matrices;
     double layers = (double)a->layers;
-    const struct line line[LINES] = {
+    const struct {
+        int64_t out, in;
+        double times;
+    } line[LINES] = {
         {a->queries, a->hidden, layers}, {a->keys, a->hidden, 2 * layers},
         {a->hidden, a->queries, layers}, {a->ffn, a->hidden, 2 * layers},
         {a->hidden, a->ffn, layers},     {a->vocab, a->hidden, 1},
@@ -123,15 +112,21 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
         return 1;
     }
     for (int i = 0; i < LINES; i++) {
-        const struct line *l = &line[i];
         int64_t R = at_most(a->rows, most->rows);
-        int64_t out = at_most(l->out, most->columns), in = at_most(l->in, most->columns);
+        int64_t out = at_most(line[i].out, most->columns);
+        int64_t in = at_most(line[i].in, most->columns);
         double flops = 2.0 * (double)R * (double)out * (double)in;
-        double whole = 2.0 * (double)a->rows * (double)l->out * (double)l->in;
-        shape_ways(k, ask->type, R, out, in, &shape[i * WAYS]);
-        for (int j = 0; j < WAYS; j++)
+        double whole = 2.0 * (double)a->rows * (double)line[i].out * (double)line[i].in;
+        /* A product of rows, and both of its backward: y = x W^T, dx = dy W, dw += dy^T x. */
+        const struct kern_product_shape ways[WAYS] = {
+            {'N', 'T', R, out, in, in, in, out, 0, ask->type, k->act},
+            {'N', 'N', R, in, out, out, in, in, 0, ask->type, k->act},
+            {'T', 'N', out, in, R, out, in, in, 1, ask->type, DTYPE_F32}};
+        for (int j = 0; j < WAYS; j++) {
+            shape[i * WAYS + j] = ways[j];
             product[i * WAYS + j] = (struct probe_product){
-                .flops = flops, .times = l->times * whole / flops, .queued = 1};
+                .flops = flops, .times = line[i].times * whole / flops, .queued = 1};
+        }
     }
     return LINES * WAYS;
 }
@@ -200,14 +195,6 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
     return device_sync(w->queue, err);
 }
 
-static int open_kern(struct probe_work *w, const struct probe_ask *ask, struct err *err)
-{
-    kern_thread_init();
-    if (device_queue_open(ask->device, &w->queue, err))
-        return -1;
-    return kern_open(&w->kern, ask->device, w->queue, ask->type, ask->type, err);
-}
-
 /* How long the square product takes where many follow each other. */
 static double square_s(struct probe_work *w)
 {
@@ -228,7 +215,10 @@ int probe_work_open(struct probe_work *w, struct world *world, const struct prob
     int more = 1;
 
     *w = (struct probe_work){.product = mem_new(LINES * WAYS, sizeof *w->product)};
-    int rc = world_agree(world, open_kern(w, ask, err), err);
+    kern_thread_init();
+    int rc = device_queue_open(ask->device, &w->queue, err);
+    rc = rc ? rc : kern_open(&w->kern, ask->device, w->queue, ask->type, ask->type, err);
+    rc = world_agree(world, rc, err);
     for (int64_t edge = edges->least; rc == 0 && more; edge *= 2) {
         drop_products(w);
         rc = world_agree(world, make_products(w, ask, edge, err), err);
