@@ -95,16 +95,11 @@ void cli_parse(struct cli *cli, const struct cli_command *command, int argc, cha
         exit(cli_fail(cli, &cli->err));
 }
 
-static int has_svg_file(const struct cli *cli)
-{
-    return cli->svg && strcmp(cli->svg, "-");
-}
-
 int cli_svg_open(const struct cli *cli, struct io_out *file, FILE **to, struct err *err)
 {
     *file = (struct io_out){0};
     *to = stdout;
-    if (!has_svg_file(cli))
+    if (!cli->svg || strcmp(cli->svg, "-") == 0)
         return 0;
     if (io_create(file, cli->svg, cli->force, err))
         return -1;
@@ -151,14 +146,6 @@ static void fail_json(const struct err *err)
     jout_close(&j, '}');
 }
 
-/* One line, whatever a name in it holds; behind a bar were perfdata. */
-static void fail_plugin(const struct cli *cli, const struct err *err)
-{
-    printf("%s UNKNOWN - ", cli->plugin);
-    utf8_put(err->text, "|", stdout);
-    putchar('\n');
-}
-
 int cli_fail(struct cli *cli, const struct err *err)
 {
     if (cli->silent)
@@ -168,12 +155,16 @@ int cli_fail(struct cli *cli, const struct err *err)
         __fpurge(stdout);
         clearerr(stdout);
     }
-    if (cli->json)
+    if (cli->json) {
         fail_json(err);
-    else if (cli->plugin) /* whoever runs plugins reads nothing else */
-        fail_plugin(cli, err);
-    else
+    } else if (
+        cli->plugin) { /* whoever runs plugins reads nothing else; after a bar is perfdata */
+        printf("%s UNKNOWN - ", cli->plugin);
+        utf8_put(err->text, "|", stdout);
+        putchar('\n');
+    } else {
         fprintf(stderr, "%s: %s\n", cli->name, err->text);
+    }
     return cli->status;
 }
 

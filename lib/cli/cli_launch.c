@@ -175,15 +175,6 @@ static int more(struct launch *l, struct err *err)
     return n > 0;
 }
 
-static int say_ended(const struct launch *l, struct err *err)
-{
-    int status = l->status;
-    const char *by = status > 128 && status < 128 + 32 ? strsignal(status - 128) : NULL;
-
-    return err_set(err, ERR_PEER, "'%s' ended with status %d%s%s%s before there was an answer",
-                   l->name, status, by ? " (" : "", by ? by : "", by ? ")" : "");
-}
-
 /* Until the mark is there. */
 static int gather(struct launch *l, double seconds, struct err *err)
 {
@@ -212,9 +203,13 @@ static int gather(struct launch *l, double seconds, struct err *err)
             done = tick_now_s() >= late;
         done |= l->gone && fd[0].fd < 0;
     }
-    return l->gone ? say_ended(l, err)
-                   : err_set(err, ERR_PEER, "no answer from '%s' within %.3g s", l->name,
-                             seconds + start_s);
+    if (!l->gone)
+        return err_set(err, ERR_PEER, "no answer from '%s' within %.3g s", l->name,
+                       seconds + start_s);
+    int status = l->status;
+    const char *by = status > 128 && status < 128 + 32 ? strsignal(status - 128) : NULL;
+    return err_set(err, ERR_PEER, "'%s' ended with status %d%s%s%s before there was an answer",
+                   l->name, status, by ? " (" : "", by ? by : "", by ? ")" : "");
 }
 
 int cli_launch(char *const *argv, double seconds, char **text, int *status, struct err *err)

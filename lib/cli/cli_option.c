@@ -63,15 +63,6 @@ static const struct cli_option *row_at(const struct parser *p, int i)
     return row_of(p->command, p->own, i);
 }
 
-static struct argp_option argp_row(const struct cli_option *o, int i)
-{
-    return (struct argp_option){.name = o->name,
-                                .key = o->letter || !o->name ? o->letter : KEY + i,
-                                .arg = o->arg,
-                                .flags = o->flags,
-                                .doc = o->text};
-}
-
 /* ---- names ---- */
 
 /* The row of an option's name of n bytes, which the command has. */
@@ -523,9 +514,17 @@ int cli_option_parse(struct cli *cli, const struct cli_command *command, int arg
     cli->command = command;
     p.rows = p.own + COMMON;
     for (int i = 0; i < p.rows; i++) {
-        p.shown[i] = argp_row(row_at(&p, i), i);
-        if (i >= p.own)
-            p.shown[i].group = i == p.own ? GROUP_JSON : GROUP_HELP;
+        const struct cli_option *o = row_at(&p, i);
+        p.shown[i] = (struct argp_option){
+            .name = o->name,
+            .key = o->letter || !o->name ? o->letter : KEY + i,
+            .arg = o->arg,
+            .flags = o->flags,
+            .doc = o->text,
+            .group = i < p.own    ? 0
+                     : i == p.own ? GROUP_JSON
+                                  : GROUP_HELP,
+        };
     }
     const struct argp argp = {.options = p.shown, .parser = parse};
     /* Without argp's own help too: under ARGP_NO_ERRS it prints nothing. */

@@ -82,38 +82,25 @@ static int run_bcast(struct world *w, MPI_Comm comm, void *data, int64_t bytes, 
     return world_wait(w, rc, &request, "a broadcast", err);
 }
 
-/* To one rank and from there to all: 2 (n - 1) messages. */
-static int run_gather_bcast(struct world *w, MPI_Comm comm, int ranks, const void *mine,
-                            int64_t bytes, void *all, struct err *err)
-{
-    MPI_Request request;
-
-    world_enter(w);
-    int rc =
-        MPI_Igather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, 0, comm, &request);
-    world_leave(w);
-    if (world_wait(w, rc, &request, "an exchange", err))
-        return -1;
-    return run_bcast(w, comm, all, bytes * ranks, 0, err);
-}
-
 /*
- * Open MPI's own nonblocking form sends from each rank to each: n (n - 1) messages, which is
- * the time of ranks that share processors (64 on two: 80 ms of each exchange).
+ * Many ranks: to one and from there to all, 2 (n - 1) messages.  Open MPI's own nonblocking
+ * form sends from each rank to each: n (n - 1) messages, which is the time of ranks that share
+ * processors (64 on two: 80 ms of each exchange).
  */
 static int run_allgather(struct world *w, MPI_Comm comm, int ranks, const void *mine,
                          int64_t bytes, void *all, struct err *err)
 {
+    int n = (int)bytes, by_one = ranks >= GATHER_RANKS && bytes * ranks <= INT32_MAX;
     MPI_Request request;
 
     assert(bytes <= INT32_MAX);
-    if (ranks >= GATHER_RANKS && bytes * ranks <= INT32_MAX)
-        return run_gather_bcast(w, comm, ranks, mine, bytes, all, err);
     world_enter(w);
-    int rc =
-        MPI_Iallgather(mine, (int)bytes, MPI_BYTE, all, (int)bytes, MPI_BYTE, comm, &request);
+    int rc = by_one ? MPI_Igather(mine, n, MPI_BYTE, all, n, MPI_BYTE, 0, comm, &request)
+                    : MPI_Iallgather(mine, n, MPI_BYTE, all, n, MPI_BYTE, comm, &request);
     world_leave(w);
-    return world_wait(w, rc, &request, "an exchange", err);
+    if (world_wait(w, rc, &request, "an exchange", err))
+        return -1;
+    return by_one ? run_bcast(w, comm, all, bytes * ranks, 0, err) : 0;
 }
 
 int world_allgather(struct world *w, const void *mine, int64_t bytes, void *all,
@@ -235,15 +222,10 @@ void world_collect(struct world *w, const void *mine, int64_t bytes, double wait
         mem_free(request);
 }
 
-static const char *host_of(const struct world *w, int rank)
-{
-    return w->host[w->groups.group_of[rank]];
-}
-
 void world_sign(const struct world *w, int rank, struct err *err)
 {
     if (w->ranks > 1 && !err->told)
-        err_prefix(err, "rank %d (%s): ", rank, host_of(w, rank));
+        err_prefix(err, "rank %d (%s): ", rank, w->host[w->groups.group_of[rank]]);
     err->told = 1;
 }
 
@@ -304,34 +286,6 @@ done:
     return rc;
 }
 
-/* The ranks that share this one's host, as the groups have it. */
-static void find_node(struct world *w)
-{
-    int k = w->groups.group_of[w->rank];
-
-    w->node_rank = w->groups.local_of[w->rank];
-    w->node_ranks = w->groups.members[k];
-    w->mpi->node_peer = mem_new((size_t)w->node_ranks, sizeof(int));
-    for (int j = 0; j < w->node_ranks; j++)
-        w->mpi->node_peer[j] = groups_rank(&w->groups, k, j);
-    world_call_begin(w, "making a communicator");
-    MPI_Comm_split(w->mpi->all, k, w->node_rank, &w->mpi->node);
-    world_call_end(w);
-}
-
-/*
- * The first words that ranks exchange, before a communicator is made: making one has no
- * deadline, and a rank that could not have its shared memory or sockets is silent (measured:
- * with a limit on one rank's address space Open MPI warns, goes on and hangs).
- */
-static int meet(struct world *w, MPI_Comm comm, struct err *err)
-{
-    MPI_Request request;
-    int rc = MPI_Ibarrier(comm, &request);
-
-    return world_wait(w, rc, &request, "the first meeting of all ranks", err);
-}
-
 static struct world *world_new(double wait_s)
 {
     struct world *w = mem_new(1, sizeof *w);
@@ -361,9 +315,17 @@ static void dup_without_han(MPI_Comm comm, MPI_Comm *out)
 /* The ranks of comm. */
 static int fill(struct world *w, MPI_Comm comm, struct err *err)
 {
+    MPI_Request request;
+
     MPI_Comm_rank(comm, &w->rank);
     MPI_Comm_size(comm, &w->ranks);
-    if (meet(w, comm, err))
+    /*
+     * The first words that ranks exchange, before a communicator is made: making one has no
+     * deadline, and a rank that could not have its shared memory or sockets is silent
+     * (measured: with a limit on one rank's address space Open MPI warns, goes on and hangs).
+     */
+    int rc = MPI_Ibarrier(comm, &request);
+    if (world_wait(w, rc, &request, "the first meeting of all ranks", err))
         return -1;
     world_call_begin(w, "making a communicator");
     dup_without_han(comm, &w->mpi->all);
@@ -373,7 +335,16 @@ static int fill(struct world *w, MPI_Comm comm, struct err *err)
     MPI_Comm_set_errhandler(w->mpi->data, MPI_ERRORS_RETURN);
     if (find_hosts(w, err))
         return -1;
-    find_node(w);
+    /* The ranks that share this one's host, as the groups have it. */
+    int k = w->groups.group_of[w->rank];
+    w->node_rank = w->groups.local_of[w->rank];
+    w->node_ranks = w->groups.members[k];
+    w->mpi->node_peer = mem_new((size_t)w->node_ranks, sizeof(int));
+    for (int j = 0; j < w->node_ranks; j++)
+        w->mpi->node_peer[j] = groups_rank(&w->groups, k, j);
+    world_call_begin(w, "making a communicator");
+    MPI_Comm_split(w->mpi->all, k, w->node_rank, &w->mpi->node);
+    world_call_end(w);
     return 0;
 }
 
@@ -382,6 +353,18 @@ void world_leave_peers(struct world *w)
 {
     w->mpi->owned = 0;
     w->mpi->all = w->mpi->data = w->mpi->node = MPI_COMM_NULL;
+}
+
+static int finish_open(struct world *w, int rc, struct world **out, struct err *err)
+{
+    if (rc == 0) {
+        *out = w;
+        return 0;
+    }
+    if (err->code == ERR_PEER)
+        world_leave_peers(w);
+    world_close(w);
+    return -1;
 }
 
 int world_open_watched(struct world **out, double deadline_s, world_silent *silent, void *arg,
@@ -405,14 +388,7 @@ int world_open_watched(struct world **out, double deadline_s, world_silent *sile
     if (rc == 0 && level < MPI_THREAD_SERIALIZED)
         rc = err_set(err, ERR_ABSENT, "MPI provides thread level %d, expected serialized (%d)",
                      level, MPI_THREAD_SERIALIZED);
-    if (rc == 0 && fill(w, MPI_COMM_WORLD, err) == 0) {
-        *out = w;
-        return 0;
-    }
-    if (err->code == ERR_PEER)
-        world_leave_peers(w);
-    world_close(w);
-    return -1;
+    return finish_open(w, rc ? rc : fill(w, MPI_COMM_WORLD, err), out, err);
 }
 
 int world_open(struct world **out, struct err *err)
@@ -424,14 +400,7 @@ int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err
 {
     struct world *w = world_new(wait_s);
 
-    if (fill(w, comm, err) == 0) {
-        *out = w;
-        return 0;
-    }
-    if (err->code == ERR_PEER)
-        world_leave_peers(w);
-    world_close(w);
-    return -1;
+    return finish_open(w, fill(w, comm, err), out, err);
 }
 
 void world_close(struct world *w)
@@ -462,4 +431,53 @@ void world_abort(struct world *w, int status)
 {
     if (w->mpi->all != MPI_COMM_NULL)
         MPI_Abort(w->mpi->all, status);
+}
+
+/* ---- some of the ranks ---- */
+
+struct world_comm {
+    MPI_Comm comm;
+};
+
+int world_peers_open(struct world *w, int colour, struct world_peers *out, struct err *err)
+{
+    struct world_peers p = {.ranks = 1, .world = w};
+
+    /* Making a communicator has no deadline: first all are there. */
+    if (world_barrier(w, err))
+        return -1;
+    p.inner = mem_new(1, sizeof *p.inner);
+    world_enter(w);
+    world_call_begin(w, "making a communicator");
+    int rc = MPI_Comm_split(w->mpi->all, colour, w->rank, &p.inner->comm);
+    world_call_end(w);
+    if (rc == MPI_SUCCESS) {
+        MPI_Comm_set_errhandler(p.inner->comm, MPI_ERRORS_RETURN);
+        MPI_Comm_rank(p.inner->comm, &p.rank);
+        MPI_Comm_size(p.inner->comm, &p.ranks);
+    }
+    world_leave(w);
+    if (rc != MPI_SUCCESS) {
+        mem_free(p.inner);
+        return err_set(err, ERR_PEER, "MPI reports error %d while creating a communicator", rc);
+    }
+    *out = p;
+    return 0;
+}
+
+int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from,
+                      struct err *err)
+{
+    return p->ranks == 1 ? 0 : run_bcast(p->world, p->inner->comm, data, bytes, from, err);
+}
+
+void world_peers_close(struct world_peers *p)
+{
+    if (p->inner) {
+        world_enter(p->world);
+        MPI_Comm_free(&p->inner->comm);
+        world_leave(p->world);
+    }
+    mem_free(p->inner);
+    *p = (struct world_peers){0};
 }

@@ -40,21 +40,16 @@ void world_call_end(struct world *w)
     atomic_store(&w->mpi->call_end_ms, 0);
 }
 
-static int is_late(const struct world_watch *watch)
-{
-    int64_t end_ms = atomic_load(&watch->world->mpi->call_end_ms);
-
-    return end_ms && (int64_t)(1e3 * tick_now_s()) > end_ms;
-}
-
 static void *look(void *arg)
 {
     struct world_watch *watch = arg;
     struct world_mpi *mpi = watch->world->mpi;
     struct err err;
+    int64_t end_ms;
 
     pthread_mutex_lock(&watch->lock);
-    while (!watch->ends && !is_late(watch)) {
+    while (!watch->ends && (!(end_ms = atomic_load(&mpi->call_end_ms)) ||
+                            (int64_t)(1e3 * tick_now_s()) <= end_ms)) {
         struct timespec at;
         clock_gettime(CLOCK_MONOTONIC, &at);
         at.tv_nsec += (long)(1e9 * look_s);
