@@ -1,27 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of XML. */
-#include "xml_fuzz.h"
+#include "reader_fuzz.h"
 
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/xml.h"
 
-enum { BYTES_MAX = 1 << 16 }; /* what a fuzzer finds it finds in short texts */
-
-/* A copy as short as the bytes are: a read beyond them is seen. */
-static int parse(struct xml *x, const void *data, size_t bytes, struct err *err)
+static int parse(struct xml *x, const void *data, size_t bytes)
 {
-    char *text = mem_new(bytes + 1, 1);
+    struct err err = {0};
 
-    if (bytes)
-        memcpy(text, data, bytes);
-    int rc = xml_take(x, "fuzz", text, (int64_t)bytes, err);
-    assert(rc == 0 || (err->code == ERR_INPUT && err->text[0]));
-    return rc;
+    return fuzz_judge(xml_take(x, FUZZ_NAME, fuzz_copy(data, bytes), (int64_t)bytes, &err),
+                      &err);
 }
 
 static void check_tree(const struct xml *x)
@@ -78,24 +66,21 @@ static char *print(const struct xml *x, size_t *bytes)
     return text;
 }
 
-int xml_fuzz_case(const uint8_t *data, size_t bytes)
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct xml x = {0}, back = {0};
-    struct err err = {0};
     size_t first_bytes = 0, again_bytes = 0;
 
-    if (bytes > BYTES_MAX || parse(&x, data, bytes, &err))
+    if (bytes > FUZZ_MAX || parse(&x, data, bytes))
         return 0;
     check_tree(&x);
     char *first = print(&x, &first_bytes);
-    int rc = parse(&back, first, first_bytes, &err);
+    int rc = parse(&back, first, first_bytes);
     assert(rc == 0);
     check_tree(&back);
     assert(back.nodes == x.nodes);
     char *again = print(&back, &again_bytes);
-    assert(first_bytes == again_bytes && memcmp(first, again, first_bytes) == 0);
-    free(first);
-    free(again);
+    fuzz_same(first, first_bytes, again, again_bytes);
     xml_release(&x);
     xml_release(&back);
     return 1;
@@ -103,6 +88,6 @@ int xml_fuzz_case(const uint8_t *data, size_t bytes)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
 {
-    xml_fuzz_case(data, bytes);
+    reader_fuzz_case(data, bytes);
     return 0;
 }

@@ -1,40 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The readers of fabrics under texts that are nearly right: those of tests/data/topo
- * and examples/fabrics, with bytes, words, attributes and lines changed.  The same cases every
- * time, or others by
- *
- *     build/unit/topo_fuzz_test CASES SEED
- *
- * `make check-fuzz` runs the same checks under libFuzzer (CONTRIBUTING.md).
+ * The readers of fabrics under texts that are nearly right: those of tests/data/topo and
+ * examples/fabrics, a set for each format.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-
-#include <cmocka.h>
-
-#include "../fuzz/topo_fuzz.h"
-#include "base/io.h"
-#include "base/mem.h"
-#include "mutate_fixture.h"
+#include "reader_fuzz_fixture.h"
 #include "topo/topo.h"
 
 #define DATA     "tests/data/topo/"
 #define EXAMPLES "examples/fabrics/"
 
-/* Texts of one kind borrow from each other. */
-enum { KIND_TEXTS = 3 };
-static const struct {
-    const char *name, *file[KIND_TEXTS];
-} kinds[] = {
-    {"nccl", {EXAMPLES "nccl.xml", DATA "nccl-pairs.xml", DATA "nccl-template.xml"}},
-    {"hwloc", {EXAMPLES "hwloc.xml", DATA "hwloc2-processors.xml"}},
-    {"nvidia-smi", {EXAMPLES "nvidia-smi.txt", DATA "smi-pairs.txt"}},
-    {"ibnetdiscover", {EXAMPLES "ibnetdiscover.txt"}},
-    {"yaml", {"synth:2x2", "synth:2x[2,1],inter=1gbit/rank", "synth:2x2x2,memory=4e9"}},
+static const char *const files[][3] = {
+    {EXAMPLES "nccl.xml", DATA "nccl-pairs.xml", DATA "nccl-template.xml"},
+    {EXAMPLES "hwloc.xml", DATA "hwloc2-processors.xml"},
+    {EXAMPLES "nvidia-smi.txt", DATA "smi-pairs.txt"},
+    {EXAMPLES "ibnetdiscover.txt"},
+    {"synth:2x2", "synth:2x[2,1],inter=1gbit/rank", "synth:2x2x2,memory=4e9"},
 };
+enum { SETS = sizeof files / sizeof *files };
 
 static const char *const words[] = {"0",
                                     "1",
@@ -95,77 +77,47 @@ static const char *const words[] = {"0",
                                     "\t",
                                     "\n"};
 
-static uint64_t cases = 1500, seed = 1;
-
-static void read_seed(struct mutate_text *t, const char *name)
+static void add_synth(struct fuzz_texts *set, const char *spec)
 {
+    struct topo topo;
     struct err err;
-
-    if (strncmp(name, "synth:", 6) == 0) {
-        struct topo topo;
-        assert_int_equal(topo_parse_synth(&topo, name + 6, &err), 0);
-        FILE *f = open_memstream(&t->at, &t->bytes);
-        assert_int_equal(topo_print(&topo, TOPO_YAML, f, &err), 0);
-        fclose(f);
-        topo_release(&topo);
-        return;
-    }
     char *text = NULL;
-    int64_t bytes = 0;
-    assert_int_equal(io_read_text(name, MUTATE_TEXT_MAX - 1, &text, &bytes, &err), 0);
-    t->bytes = (size_t)bytes;
-    t->at = malloc(t->bytes + 1);
-    memcpy(t->at, text, t->bytes + 1);
+    size_t bytes = 0;
+    FILE *f = mem_stream(&text, &bytes);
+
+    assert_int_equal(topo_parse_synth(&topo, spec, &err), 0);
+    assert_int_equal(topo_print(&topo, TOPO_YAML, f, &err), 0);
+    fclose(f);
+    fuzz_add(set, text, bytes);
     mem_free(text);
-}
-
-static void mutations_are_read_or_refused(void **state)
-{
-    static struct mutate m;
-    int kind = *(const int *)*state, outcomes[3] = {0};
-    struct mutate_text from[KIND_TEXTS] = {{0}};
-    int count = 0;
-
-    while (count < KIND_TEXTS && kinds[kind].file[count]) {
-        read_seed(&from[count], kinds[kind].file[count]);
-        assert_int_not_equal(topo_fuzz_case((const uint8_t *)from[count].at, from[count].bytes),
-                             TOPO_REFUSED);
-        count++;
-    }
-    m = (struct mutate){.from = from,
-                        .count = count,
-                        .words = words,
-                        .word_count = sizeof words / sizeof *words,
-                        .ends = " \t\n\"'=<>/:,[]",
-                        .seed = seed};
-    for (m.stream = 0; m.stream < cases; m.stream++) {
-        mutate_case(&m);
-        outcomes[topo_fuzz_case((const uint8_t *)m.text, m.bytes)]++;
-    }
-    for (int i = 0; i < count; i++)
-        free(from[i].at);
-    /* Mutations that are all refused at the first line would test the first line. */
-    int accepted = outcomes[TOPO_TAKEN] + outcomes[TOPO_COMPLETED];
-    if (outcomes[TOPO_REFUSED] < (int)(cases / 20) || accepted < (int)(cases / 20))
-        fail_msg("%s: %d refused, %d completed, %d taken: too few", kinds[kind].name,
-                 outcomes[0], outcomes[1], outcomes[2]);
+    topo_release(&topo);
 }
 
 int main(int argc, char **argv)
 {
-    enum { KINDS = sizeof kinds / sizeof *kinds };
-    static int number[KINDS];
-    struct CMUnitTest tests[KINDS];
+    static struct fuzz_texts set[SETS];
+    struct CMUnitTest tests[2 * SETS];
 
-    if (argc > 1)
-        cases = strtoull(argv[1], NULL, 10);
-    if (argc > 2)
-        seed = strtoull(argv[2], NULL, 10);
-    for (int i = 0; i < KINDS; i++) {
-        number[i] = i;
-        tests[i] = (struct CMUnitTest){.name = kinds[i].name,
-                                       .test_func = mutations_are_read_or_refused,
-                                       .initial_state = &number[i]};
+    for (int s = 0; s < SETS; s++) {
+        set[s] = (struct fuzz_texts){.words = words,
+                                     .word_count = sizeof words / sizeof *words,
+                                     .ends = " \t\n\"'=<>/:,[]",
+                                     .cases = argc > 1 ? strtoull(argv[1], NULL, 10) : 1500,
+                                     .seed = argc > 2 ? strtoull(argv[2], NULL, 10) : 1,
+                                     .part = 20};
+        for (int i = 0; i < 3 && files[s][i]; i++)
+            if (strncmp(files[s][i], "synth:", 6) == 0)
+                add_synth(&set[s], files[s][i] + 6);
+            else
+                fuzz_add_file(&set[s], files[s][i]);
+        tests[2 * s] =
+            (struct CMUnitTest)cmocka_unit_test_prestate(cuts_are_read_or_refused, &set[s]);
+        tests[2 * s + 1] = (struct CMUnitTest)cmocka_unit_test_prestate(
+            mutations_are_read_or_refused, &set[s]);
     }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    for (int s = 0; s < SETS; s++)
+        for (int i = 0; i < set[s].count; i++)
+            mem_free(set[s].from[i].at);
+    return failed;
 }
