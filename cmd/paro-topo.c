@@ -148,7 +148,7 @@ static int open_device(const struct args *a, struct world *w, struct probe_ask *
 static int measure_fabric(const struct args *a, struct world *w, struct probe_ask *ask,
                           struct topo *t, struct err *err)
 {
-    struct probe_found found;
+    struct probe_views found;
 
     if (open_device(a, w, ask, err))
         return -1;
@@ -164,7 +164,7 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
     if (probe_discover(w, &found, err))
         return -1;
     int rc = probe_topo(w, &found, ask, t, err);
-    probe_found_release(&found);
+    probe_views_release(&found);
     return rc;
 }
 

@@ -123,8 +123,7 @@ enum {
  * Collective: groups and levels found by the distances of pairs alone, whatever the hosts are
  * called (probe_discover.c, probe_cluster.h).
  */
-int probe_discover(struct world *world, struct probe_found *out, struct err *err);
-void probe_found_release(struct probe_found *f);
+int probe_discover(struct world *world, struct probe_views *out, struct err *err);
 
 /*
  * Collective: the fabric as it is measured, the groups being those found, or with NULL the
@@ -133,7 +132,7 @@ void probe_found_release(struct probe_found *f);
  * on every rank.  ask NULL: links and machines' memory alone.  GPUs' links, by what the ask
  * names: probe_gpu.h; out->doubt tells of copies that are slow for want of pinned memory.
  */
-int probe_topo(struct world *world, const struct probe_found *found,
+int probe_topo(struct world *world, const struct probe_views *found,
                const struct probe_ask *ask, struct topo *out, struct err *err);
 
 #endif

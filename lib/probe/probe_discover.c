@@ -14,7 +14,6 @@
 #include "base/stats.h"
 #include "base/tick.h"
 #include "probe/probe.h"
-#include "probe/probe_cluster.h"
 
 enum {
     /*
@@ -182,26 +181,7 @@ static int compare_clocks(struct world *world, const struct discovery *d, double
     return 0;
 }
 
-static void take_found(const struct probe_clusters *c, struct probe_found *out)
-{
-    int *one = mem_new((size_t)c->ranks, sizeof *one);
-    struct err err;
-
-    *out = (struct probe_found){.levels = c->partitions > 1 ? c->partitions + 1 : 2};
-    /* Parts are counted through, so that nothing can be wrong with them. */
-    groups_init_of(&out->groups, c->ranks, c->partitions ? c->part : one, &err);
-    mem_free(one);
-    if (out->levels == 2)
-        return;
-    int count = out->groups.count;
-    out->block = mem_new((size_t)(out->levels - 2) * (size_t)count, sizeof(int));
-    for (int l = 2; l < out->levels; l++)
-        for (int k = 0; k < count; k++)
-            out->block[(l - 2) * count + k] =
-                c->part[(int64_t)(l - 1) * c->ranks + groups_rank(&out->groups, k, 0)];
-}
-
-static int discover(struct world *world, struct discovery *d, struct probe_found *out,
+static int discover(struct world *world, struct discovery *d, struct probe_views *out,
                     struct err *err)
 {
     struct probe_clusters c;
@@ -215,13 +195,12 @@ static int discover(struct world *world, struct discovery *d, struct probe_found
     probe_close(&d->probe);
     if (rc)
         return -1;
-    take_found(&c, out);
-    out->ahead_s = ahead_s;
+    probe_views_init(out, world, &c, ahead_s);
     probe_clusters_release(&c);
     return 0;
 }
 
-int probe_discover(struct world *world, struct probe_found *out, struct err *err)
+int probe_discover(struct world *world, struct probe_views *out, struct err *err)
 {
     size_t n = (size_t)world->ranks;
     struct discovery d = {.machine = mem_new(n, sizeof(int)),
@@ -245,11 +224,4 @@ int probe_discover(struct world *world, struct probe_found *out, struct err *err
     mem_free(d.used);
     mem_free(d.placed);
     return rc;
-}
-
-void probe_found_release(struct probe_found *f)
-{
-    groups_release(&f->groups);
-    mem_free(f->block);
-    *f = (struct probe_found){0};
 }

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "probe/probe_fit.h"
-#include "probe/probe_lines.h"
+#include "probe/probe_parts.h"
 
 enum { SMALL_TIMES = 60, LARGE_TIMES_MOST = 20, LARGE_TIMES_LEAST = 3 };
 

@@ -11,7 +11,6 @@
  */
 #include "probe/probe_fit.h"
 #include "probe/probe_gpu.h"
-#include "probe/probe_lines.h"
 #include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
@@ -518,18 +517,17 @@ static int measure_all(struct world *world, const struct probe_views *views,
     return rc;
 }
 
-int probe_topo(struct world *world, const struct probe_found *found,
+int probe_topo(struct world *world, const struct probe_views *found,
                const struct probe_ask *ask, struct topo *out, struct err *err)
 {
     struct exec_nccl *nccl = NULL;
-    struct probe_views views;
+    struct probe_views hosts;
 
     if (ask && ask->transport == TOPO_OVER_NCCL &&
         exec_nccl_open_world(&nccl, world, ask->device, 0, err))
         return -1;
-    probe_views_init(&views, world, found);
-    int rc = measure_all(world, &views, ask, nccl, out, err);
-    probe_views_release(&views);
+    probe_views_init(&hosts, world, NULL, 0);
+    int rc = measure_all(world, found ? found : &hosts, ask, nccl, out, err);
     if (rc && nccl && err->code == ERR_PEER) /* nobody comes to where communicators end */
         exec_nccl_abort(nccl);
     exec_nccl_close(nccl);

@@ -2,6 +2,7 @@
 #ifndef PROBE_PROBE_VIEW_H
 #define PROBE_PROBE_VIEW_H
 
+#include "probe/probe_cluster.h"
 #include "topo/topo.h"
 #include "world/world.h"
 
@@ -27,25 +28,16 @@ int probe_next(const struct probe_view *v, int k, int s);
 /* The most groups of one number. */
 int probe_widest(const struct probe_view *v);
 
-/* Groups as they were found, not told; level by level as in struct topo. */
-struct probe_found {
-    int levels; /* two at least */
-    struct groups groups;
-    int *block;     /* [levels - 2][groups.count]; NULL with two levels */
-    double ahead_s; /* of this rank's clock before that of rank 0 */
-};
-
 /* What is behind the ports of each level from 1 on: view[1] the groups, view[2] blocks, ... */
 struct probe_views {
     int levels;
     struct probe_view view[TOPO_LEVELS_MAX];
-    struct groups groups[TOPO_LEVELS_MAX]; /* owned, as is the next */
+    struct groups groups[TOPO_LEVELS_MAX]; /* owned, as is the next; views point to them */
     int *within[TOPO_LEVELS_MAX];
-    int *block; /* of struct probe_found, borrowed */
 };
-/* found may be NULL: the hosts.  It is borrowed, as the world's groups are. */
+/* Of the world's hosts, borrowed; or with `found` of those clusters.  ahead_s: as of a view. */
 void probe_views_init(struct probe_views *v, const struct world *world,
-                      const struct probe_found *found);
+                      const struct probe_clusters *found, double ahead_s);
 void probe_views_release(struct probe_views *v);
 /* Whether there are ranks that meet inside groups (level 0), or between them (further out). */
 int probe_passes(const struct probe_views *v, int level);

@@ -8,7 +8,6 @@
  *     view 2   the blocks, with the ranks of both their groups: 0 <-> 1
  */
 #include <assert.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "probe/probe_view.h"
@@ -58,44 +57,35 @@ int probe_widest(const struct probe_view *v)
     return most;
 }
 
-/* The blocks of level l >= 2 as groups of ranks, and what those of the level below are in. */
-static void make_blocks(struct probe_views *v, const struct probe_found *f, int l)
-{
-    const int *block = f->block + (l - 2) * f->groups.count;
-    const struct groups *below = v->view[l - 1].groups;
-    int *of = mem_new((size_t)f->groups.ranks, sizeof *of);
-    int *within = v->within[l - 1] = mem_new((size_t)below->count, sizeof *within);
-    struct err err;
-
-    for (int r = 0; r < f->groups.ranks; r++)
-        of[r] = block[f->groups.group_of[r]];
-    /* Blocks are counted through, so that nothing can be wrong with them. */
-    int rc = groups_init_of(&v->groups[l], f->groups.ranks, of, &err);
-    assert(rc == 0);
-    (void)rc;
-    v->view[l].groups = &v->groups[l];
-    for (int k = 0; k < below->count; k++)
-        within[k] = of[groups_rank(below, k, 0)];
-    v->view[l - 1].within = within;
-    mem_free(of);
-}
-
 void probe_views_init(struct probe_views *v, const struct world *world,
-                      const struct probe_found *found)
+                      const struct probe_clusters *found, double ahead_s)
 {
-    *v = (struct probe_views){.levels = found ? found->levels : 2};
+    int n = world->ranks;
+
+    *v = (struct probe_views){.levels = 2};
     if (!found) {
         v->view[1] = probe_view_hosts(world);
         return;
     }
-    v->block = found->block;
-    v->view[1].groups = &found->groups;
-    for (int l = 2; l < v->levels; l++)
-        make_blocks(v, found, l);
+    int *one = mem_new((size_t)n, sizeof *one);
+    v->levels = found->partitions > 1 ? found->partitions + 1 : 2;
     for (int l = 1; l < v->levels; l++) {
-        v->view[l].hosts = groups_equal(v->view[l].groups, &world->groups);
-        v->view[l].ahead_s = found->ahead_s;
+        const int *part = found->partitions ? found->part + (int64_t)(l - 1) * n : one;
+        struct groups *g = &v->groups[l];
+        struct err err;
+        int rc = groups_init_of(g, n, part, &err);
+        assert(rc == 0); /* parts are counted through */
+        (void)rc;
+        v->view[l] = (struct probe_view){
+            .groups = g, .hosts = groups_equal(g, &world->groups), .ahead_s = ahead_s};
+        if (l + 1 == v->levels)
+            continue;
+        int *within = v->within[l] = mem_new((size_t)g->count, sizeof *within);
+        for (int k = 0; k < g->count; k++)
+            within[k] = part[n + groups_rank(g, k, 0)]; /* the part of the next level */
+        v->view[l].within = within;
     }
+    mem_free(one);
 }
 
 void probe_views_release(struct probe_views *v)
@@ -134,6 +124,8 @@ void probe_views_topo(const struct probe_views *v, const struct world *world, st
         if (host >= 0)
             topo_set_host(t, k, world->host[host]);
     }
-    if (v->levels > 2)
-        memcpy(t->block, v->block, (size_t)(v->levels - 2) * (size_t)g->count * sizeof(int));
+    for (int l = 2; l < v->levels; l++)
+        for (int k = 0; k < g->count; k++)
+            t->block[(l - 2) * g->count + k] =
+                v->view[l].groups->group_of[groups_rank(g, k, 0)];
 }
