@@ -16,7 +16,7 @@ static wide wide_of(const struct fixed *f)
 }
 
 /* A sum of two that leaves the range turns its sign over. */
-static void put(struct fixed *f, wide a, wide b)
+static void add_wide(struct fixed *f, wide a, wide b)
 {
     wide s = (wide)((uwide)a + (uwide)b);
 
@@ -50,13 +50,13 @@ void fixed_add(struct fixed *sum, double term)
         v = m >> (-shift - 1) >> 1;
         v += rest > half || (rest == half && (v & 1));
     }
-    put(sum, wide_of(sum), bits >> 63 ? -(wide)v : (wide)v);
+    add_wide(sum, wide_of(sum), bits >> 63 ? -(wide)v : (wide)v);
 }
 
 void fixed_join(struct fixed *sum, const struct fixed *other)
 {
     sum->over |= other->over;
-    put(sum, wide_of(sum), wide_of(other));
+    add_wide(sum, wide_of(sum), wide_of(other));
 }
 
 double fixed_value(const struct fixed *sum)

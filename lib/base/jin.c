@@ -9,7 +9,7 @@
 
 enum { DEPTH_MAX = 256 };
 
-static int wrong(struct jin *j, const char *expected)
+static int fail_expected(struct jin *j, const char *expected)
 {
     j->wrong = expected;
     return -1;
@@ -39,7 +39,7 @@ int jin_take(struct jin *j, char c)
     }
     while (*s && (*s)[1] != c)
         s++;
-    return wrong(j, *s ? *s : "another character");
+    return fail_expected(j, *s ? *s : "another character");
 }
 
 int jin_item(struct jin *j, char close, int *count)
@@ -51,14 +51,14 @@ int jin_item(struct jin *j, char close, int *count)
         return 0;
     }
     if (*count > 0 && next != ',')
-        return wrong(j, close == '}' ? "',' or '}'" : "',' or ']'");
+        return fail_expected(j, close == '}' ? "',' or '}'" : "',' or ']'");
     if (*count > 0)
         j->at++;
     ++*count;
     return 1;
 }
 
-static void put(struct jin *j, const char *bytes, int n)
+static void append(struct jin *j, const char *bytes, int n)
 {
     j->word = mem_grow(j->word, &j->word_room, (size_t)(j->word_bytes + n), 1);
     memcpy(j->word + j->word_bytes, bytes, (size_t)n);
@@ -66,7 +66,7 @@ static void put(struct jin *j, const char *bytes, int n)
 }
 
 /* Four hexadecimal digits. */
-static int hex(struct jin *j, uint32_t *out)
+static int read_hex(struct jin *j, uint32_t *out)
 {
     static const char digits[] = "0123456789abcdef";
     uint32_t v = 0;
@@ -75,7 +75,7 @@ static int hex(struct jin *j, uint32_t *out)
         int c = peek(j);
         const char *d = c > 0 ? strchr(digits, c >= 'A' && c <= 'F' ? c + 32 : c) : NULL;
         if (!d)
-            return wrong(j, "a hexadecimal digit");
+            return fail_expected(j, "a hexadecimal digit");
         v = v << 4 | (uint32_t)(d - digits);
     }
     *out = v;
@@ -91,7 +91,7 @@ static void put_code(struct jin *j, uint32_t v)
     for (int i = n - 1; i > 0; i--, v >>= 6)
         b[i] = (char)(0x80 | (v & 0x3f));
     b[0] = (char)(lead[n] | v);
-    put(j, b, n);
+    append(j, b, n);
 }
 
 /* What follows "\u": a code point, or the two halves of one. */
@@ -99,25 +99,25 @@ static int escaped_code(struct jin *j)
 {
     uint32_t v, low;
 
-    if (hex(j, &v))
+    if (read_hex(j, &v))
         return -1;
     if (v >= 0xd800 && v < 0xdc00) {
         if (peek(j) != '\\' || j->at + 1 >= j->bytes || j->text[j->at + 1] != 'u')
-            return wrong(j, "the second half of a character");
+            return fail_expected(j, "the second half of a character");
         j->at += 2;
-        if (hex(j, &low))
+        if (read_hex(j, &low))
             return -1;
         if (low < 0xdc00 || low > 0xdfff)
-            return wrong(j, "the second half of a character");
+            return fail_expected(j, "the second half of a character");
         v = 0x10000 + ((v - 0xd800) << 10) + (low - 0xdc00);
     } else if (v >= 0xdc00 && v <= 0xdfff) {
-        return wrong(j, "the first half of a character");
+        return fail_expected(j, "the first half of a character");
     }
     put_code(j, v);
     return 0;
 }
 
-static int escaped(struct jin *j)
+static int read_escape(struct jin *j)
 {
     static const char from[] = "\"\\/bfnrt", to[] = "\"\\/\b\f\n\r\t";
     int c = peek(j);
@@ -128,14 +128,14 @@ static int escaped(struct jin *j)
         return escaped_code(j);
     }
     if (!f)
-        return wrong(j, "an escape");
+        return fail_expected(j, "an escape");
     j->at++;
-    put(j, &to[f - from], 1);
+    append(j, &to[f - from], 1);
     return 0;
 }
 
 /* One character that is no escape. */
-static int plain(struct jin *j)
+static int read_character(struct jin *j)
 {
     char next[5] = {0}; /* utf8_next wants a 0 behind it */
     int64_t left = j->bytes - j->at;
@@ -143,10 +143,10 @@ static int plain(struct jin *j)
     memcpy(next, j->text + j->at, (size_t)(left < 4 ? left : 4));
     int n = utf8_next(next, NULL);
     if ((unsigned char)next[0] < 0x20)
-        return wrong(j, "no control character");
+        return fail_expected(j, "no control character");
     if (n == 0)
-        return wrong(j, "UTF-8");
-    put(j, next, n);
+        return fail_expected(j, "UTF-8");
+    append(j, next, n);
     j->at += n;
     return 0;
 }
@@ -154,18 +154,18 @@ static int plain(struct jin *j)
 int jin_text(struct jin *j)
 {
     if (jin_next(j) != '"')
-        return wrong(j, "a text");
+        return fail_expected(j, "a text");
     j->at++;
     j->word_bytes = 0;
     for (int c; (c = peek(j)) != '"';) {
         if (c < 0)
-            return wrong(j, "'\"'");
+            return fail_expected(j, "'\"'");
         j->at += c == '\\';
-        if (c == '\\' ? escaped(j) : plain(j))
+        if (c == '\\' ? read_escape(j) : read_character(j))
             return -1;
     }
     j->at++;
-    put(j, "", 1);
+    append(j, "", 1);
     j->word_bytes--;
     return 0;
 }
@@ -178,13 +178,13 @@ int jin_whole(struct jin *j, int64_t *out)
     for (at = j->at; at < j->bytes && j->text[at] >= '0' && j->text[at] <= '9'; at++) {
         if (__builtin_mul_overflow(v, 10, &v) ||
             __builtin_add_overflow(v, j->text[at] - '0', &v))
-            return wrong(j, "a whole number below 2^63");
+            return fail_expected(j, "a whole number below 2^63");
         digits++;
     }
     char behind = (char)(at < j->bytes ? j->text[at] : 0);
     if (digits == 0 || (digits > 1 && first == '0') || behind == '.' || behind == 'e' ||
         behind == 'E')
-        return wrong(j, "a whole number, 0 or above");
+        return fail_expected(j, "a whole number, 0 or above");
     j->at = at;
     *out = v;
     return 0;
@@ -206,7 +206,7 @@ static int skip_bare(struct jin *j)
     while (at < j->bytes && j->text[at] && strchr("+-.0123456789eE", j->text[at]))
         at++;
     if (at == j->at)
-        return wrong(j, "a value");
+        return fail_expected(j, "a value");
     j->at = at;
     return 0;
 }
@@ -217,7 +217,7 @@ static int skip_value(struct jin *j, int depth)
     int n = 0, more;
 
     if (depth > DEPTH_MAX)
-        return wrong(j, "less depth");
+        return fail_expected(j, "less depth");
     if (open == '"')
         return jin_text(j);
     if (open != '{' && open != '[')
@@ -237,7 +237,7 @@ int jin_skip(struct jin *j)
 int jin_end(struct jin *j)
 {
     jin_next(j);
-    return j->at == j->bytes ? 0 : wrong(j, "nothing more");
+    return j->at == j->bytes ? 0 : fail_expected(j, "nothing more");
 }
 
 void jin_release(struct jin *j)

@@ -7,14 +7,14 @@
 
 #include "base/mem.h"
 
-static void *have(size_t bytes)
+static void *malloc_or_abort(size_t bytes)
 {
     return mem_have(malloc(bytes), "a tree of JSON");
 }
 
 json_t *jtree_load(const char *text, int64_t bytes, json_error_t *why)
 {
-    json_set_alloc_funcs(have, free);
+    json_set_alloc_funcs(malloc_or_abort, free);
     /* jansson passes over a byte 0 behind a number; who reads the text again ends there. */
     const char *zero = memchr(text, 0, (size_t)bytes);
     if (zero) {

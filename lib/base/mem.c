@@ -40,7 +40,7 @@ void *mem_new(size_t count, size_t size)
 }
 
 /* Room for `need` by doubling; what nobody has where that is beyond all numbers. */
-static size_t doubled(size_t room, size_t need)
+static size_t doubled_room(size_t room, size_t need)
 {
     size_t want = room ? room : 16;
 
@@ -51,7 +51,7 @@ static size_t doubled(size_t room, size_t need)
 
 void *mem_grow(void *items, size_t *room, size_t need, size_t size)
 {
-    size_t want = doubled(*room, need);
+    size_t want = doubled_room(*room, need);
 
     if (need <= *room)
         return items;
@@ -88,7 +88,7 @@ struct growing {
     size_t *bytes, room;
 };
 
-static ssize_t grow(void *cookie, const char *data, size_t n)
+static ssize_t append_bytes(void *cookie, const char *data, size_t n)
 {
     struct growing *g = cookie;
 
@@ -99,7 +99,7 @@ static ssize_t grow(void *cookie, const char *data, size_t n)
     return (ssize_t)n;
 }
 
-static int grown(void *cookie)
+static int close_stream(void *cookie)
 {
     mem_free(cookie);
     return 0;
@@ -107,13 +107,13 @@ static int grown(void *cookie)
 
 FILE *mem_stream(char **text, size_t *bytes)
 {
-    static const cookie_io_functions_t does = {.write = grow, .close = grown};
+    static const cookie_io_functions_t does = {.write = append_bytes, .close = close_stream};
     struct growing *g = mem_new(1, sizeof *g);
 
     *g = (struct growing){.text = text, .bytes = bytes};
     *text = NULL;
     *bytes = 0;
-    grow(g, "", 0); /* a text even if nothing is written */
+    append_bytes(g, "", 0); /* a text even if nothing is written */
     return mem_have(fopencookie(g, "w", does), "a text");
 }
 
@@ -122,7 +122,8 @@ static int64_t align_up(int64_t bytes)
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 }
 
-static int have(int64_t bytes, size_t align, const char *what, void **out, struct err *err)
+static int allocate_data(int64_t bytes, size_t align, const char *what, void **out,
+                         struct err *err)
 {
     void *p = NULL;
 
@@ -139,7 +140,7 @@ static int have(int64_t bytes, size_t align, const char *what, void **out, struc
 int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const char *what,
                   struct err *err)
 {
-    size_t want = doubled(*room, need);
+    size_t want = doubled_room(*room, need);
 
     if (need <= *room)
         return 0;
@@ -153,7 +154,7 @@ int mem_grow_data(void **items, size_t *room, size_t need, size_t size, const ch
 
 int mem_data(int64_t bytes, const char *what, void **out, struct err *err)
 {
-    if (have(bytes, MEM_ALIGN, what, out, err))
+    if (allocate_data(bytes, MEM_ALIGN, what, out, err))
         return -1;
     memset(*out, 0, (size_t)align_up(bytes ? bytes : 1));
     return 0;
@@ -163,7 +164,7 @@ int mem_buffer(int64_t bytes, const char *what, void **out, struct err *err)
 {
     int large = bytes >= MEM_LARGE;
 
-    if (have(bytes, large ? MEM_LARGE : MEM_ALIGN, what, out, err))
+    if (allocate_data(bytes, large ? MEM_LARGE : MEM_ALIGN, what, out, err))
         return -1;
     if (large) /* advice: small ones do as well, with a fault for each */
         madvise(*out, (size_t)(bytes - bytes % MEM_LARGE), MADV_HUGEPAGE);

@@ -15,7 +15,7 @@ struct suffix {
 };
 
 /* strtod takes "nan", "inf", "0x1p3" and leading space: only plain decimals pass here. */
-static int decimal(const char *text, double *out, char **end)
+static int parse_decimal(const char *text, double *out, char **end)
 {
     const char *p = text + (*text == '-' || *text == '+');
 
@@ -46,7 +46,7 @@ int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *
 }
 
 /* Takes a tenth of m * factor. */
-static int tenth(unsigned __int128 *m, uint64_t *factor)
+static int divide_by_10(unsigned __int128 *m, uint64_t *factor)
 {
     for (unsigned prime = 2; prime <= 5; prime += 3) {
         if (*m % prime == 0)
@@ -59,21 +59,21 @@ static int tenth(unsigned __int128 *m, uint64_t *factor)
     return 0;
 }
 
-static int times(unsigned __int128 *m, unsigned __int128 by)
+static int multiply(unsigned __int128 *m, unsigned __int128 by)
 {
     return __builtin_mul_overflow(*m, by, m) ? -1 : 0;
 }
 
 /* m * 10^ten * factor where it is whole. */
-static int scale(unsigned __int128 *m, int64_t ten, uint64_t factor)
+static int scale_exactly(unsigned __int128 *m, int64_t ten, uint64_t factor)
 {
     int rc = 0;
 
     for (; *m && ten < 0 && rc == 0; ten++)
-        rc = tenth(m, &factor);
+        rc = divide_by_10(m, &factor);
     for (; *m && ten > 0 && rc == 0; ten--)
-        rc = times(m, 10);
-    return rc ? rc : times(m, factor);
+        rc = multiply(m, 10);
+    return rc ? rc : multiply(m, factor);
 }
 
 /* The digits of a decimal without point and zeros at their end, and its power of 10. */
@@ -90,7 +90,7 @@ static int read_digits(const char *p, const char *end, unsigned __int128 *m, int
         pending++;
         if (*p == '0')
             continue;
-        if (scale(m, pending, 1) ||
+        if (scale_exactly(m, pending, 1) ||
             __builtin_add_overflow(*m, (unsigned __int128)(unsigned)(*p - '0'), m))
             return -1;
         pending = 0;
@@ -107,15 +107,16 @@ static int read_digits(const char *p, const char *end, unsigned __int128 *m, int
  * A decimal text..end that its suffix's factor makes whole, exactly: as doubles 2.3GB is
  * 2299999999.9999995, and 9007199254740993B one byte less than it says.
  */
-static int whole(const char *text, const char *end, double factor, int64_t lo, int64_t hi,
-                 int64_t *out)
+static int parse_exact(const char *text, const char *end, double factor, int64_t lo, int64_t hi,
+                       int64_t *out)
 {
     int minus = *text == '-';
     unsigned __int128 m = 0;
     int64_t ten = 0;
 
     if (read_digits(text + (minus || *text == '+'), end, &m, &ten) ||
-        scale(&m, ten, (uint64_t)factor) || m > (unsigned __int128)INT64_MAX + (unsigned)minus)
+        scale_exactly(&m, ten, (uint64_t)factor) ||
+        m > (unsigned __int128)INT64_MAX + (unsigned)minus)
         return -1;
     int64_t v = minus ? (int64_t)(0 - (uint64_t)m) : (int64_t)m;
     if (v < lo || v > hi)
@@ -129,7 +130,7 @@ int num_f64(const char *text, double lo, double hi, double *out, struct err *err
     char *end = NULL;
     double v = 0;
 
-    if (decimal(text, &v, &end) || *end || v < lo || v > hi)
+    if (parse_decimal(text, &v, &end) || *end || v < lo || v > hi)
         return err_set(err, ERR_INPUT, "'%.60s', expected a number from %g to %g", text, lo,
                        hi);
     *out = v;
@@ -140,14 +141,14 @@ int num_f64(const char *text, double lo, double hi, double *out, struct err *err
 static const struct suffix *find_suffix(const char *text, const struct suffix *table, double *v,
                                         char **end)
 {
-    if (decimal(text, v, end))
+    if (parse_decimal(text, v, end))
         return NULL;
     while (table->name && strcmp(*end, table->name))
         table++;
     return table->name ? table : NULL;
 }
 
-static int scaled(const char *text, const struct suffix *table, double *out)
+static int parse_scaled(const char *text, const struct suffix *table, double *out)
 {
     char *end = NULL;
     double v = 0;
@@ -172,7 +173,7 @@ int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
     if (num_i64(text, lo, hi, out, err) == 0)
         return 0;
     const struct suffix *s = find_suffix(text, powers_of_1000, &v, &end);
-    if (!s || whole(text, end, s->factor, lo, hi, out))
+    if (!s || parse_exact(text, end, s->factor, lo, hi, out))
         return err_set(err, ERR_INPUT,
                        "'%.60s', expected a whole number from %" PRId64 " to %" PRId64
                        ", as 80e9, 7B, 1.5M or 10K",
@@ -184,7 +185,7 @@ int num_per_s(const char *text, double lo, double hi, double *out, struct err *e
 {
     double v = 0;
 
-    if (scaled(text, powers_of_1000, &v) || v < lo || v > hi)
+    if (parse_scaled(text, powers_of_1000, &v) || v < lo || v > hi)
         return err_set(err, ERR_INPUT,
                        "'%.60s', expected a number from %g to %g, as 400T or 4e14", text, lo,
                        hi);
@@ -204,7 +205,7 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
     double v = 0;
     const struct suffix *s = find_suffix(text, table, &v, &end);
 
-    if (!s || whole(text, end, s->factor, lo, hi, out))
+    if (!s || parse_exact(text, end, s->factor, lo, hi, out))
         return err_set(err, ERR_INPUT,
                        "'%.60s', expected a size from %" PRId64 " to %" PRId64
                        " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
@@ -224,7 +225,7 @@ int num_rate(const char *text, double *out_Bps, struct err *err)
     };
 
     double v = 0;
-    if (scaled(text, table, &v) || v <= 0)
+    if (parse_scaled(text, table, &v) || v <= 0)
         return err_set(err, ERR_INPUT,
                        "'%.60s', expected a rate above 0 with its unit, as 25GB/s, 500mbit or "
                        "400Gbit/s",
@@ -241,7 +242,7 @@ int num_time(const char *text, double *out_s, struct err *err)
     };
 
     double v = 0;
-    if (scaled(text, table, &v) || v < 0)
+    if (parse_scaled(text, table, &v) || v < 0)
         return err_set(err, ERR_INPUT, "'%.60s', expected a time, as 3us, 1.5ms or 10s", text);
     *out_s = v;
     return 0;

@@ -17,7 +17,7 @@ static int is_xml(uint32_t code)
                         : code == '\t' || code == '\n' || code == '\r';
 }
 
-static void escaped(FILE *f, const char *text)
+static void put_escaped(FILE *f, const char *text)
 {
     for (const char *p = text; *p;) {
         uint32_t code = 0;
@@ -46,7 +46,7 @@ static int is_near(double v)
 }
 
 /* Two decimals at most, none that are 0; by whole numbers, for printf asks the locale. */
-static void number(FILE *f, double v)
+static void put_number(FILE *f, double v)
 {
     long hundredths = lround(v * 100);
     long whole = labs(hundredths) / 100, rest = labs(hundredths) % 100;
@@ -58,47 +58,47 @@ static void number(FILE *f, double v)
         fprintf(f, rest % 10 ? ".%02ld" : ".%ld", rest % 10 ? rest : rest / 10);
 }
 
-static void attribute(struct svg *s, const char *name, double v)
+static void put_attribute(struct svg *s, const char *name, double v)
 {
     fprintf(s->file, " %s=\"", name);
-    number(s->file, v);
+    put_number(s->file, v);
     putc('"', s->file);
 }
 
-static void word(struct svg *s, const char *name, const char *text)
+static void put_word(struct svg *s, const char *name, const char *text)
 {
     fprintf(s->file, " %s=\"", name);
-    escaped(s->file, text);
+    put_escaped(s->file, text);
     putc('"', s->file);
 }
 
 static void pen_words(struct svg *s, const struct svg_pen *pen)
 {
-    word(s, "fill", pen->fill ? pen->fill : "none");
+    put_word(s, "fill", pen->fill ? pen->fill : "none");
     if (!pen->stroke)
         return;
-    word(s, "stroke", pen->stroke);
+    put_word(s, "stroke", pen->stroke);
     if (pen->width > 0 && pen->width != 1)
-        attribute(s, "stroke-width", pen->width);
+        put_attribute(s, "stroke-width", pen->width);
     if (pen->dashed)
-        word(s, "stroke-dasharray", "6 4");
+        put_word(s, "stroke-dasharray", "6 4");
 }
 
-static void title(struct svg *s, const char *text)
+static void put_title(struct svg *s, const char *text)
 {
     fputs("<title>", s->file);
-    escaped(s->file, text);
+    put_escaped(s->file, text);
     fputs("</title>", s->file);
 }
 
-static void finish(struct svg *s, const char *name, const char *tip)
+static void end_element(struct svg *s, const char *name, const char *tip)
 {
     if (!tip) {
         fputs("/>\n", s->file);
         return;
     }
     putc('>', s->file);
-    title(s, tip);
+    put_title(s, tip);
     fprintf(s->file, "</%s>\n", name);
 }
 
@@ -109,14 +109,14 @@ void svg_open(struct svg *s, FILE *file, double width, double height, const char
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
           "<svg xmlns=\"http://www.w3.org/2000/svg\" version=\"1.1\"",
           file);
-    attribute(s, "width", width);
-    attribute(s, "height", height);
+    put_attribute(s, "width", width);
+    put_attribute(s, "height", height);
     fputs(" viewBox=\"0 0 ", file);
-    number(file, width);
+    put_number(file, width);
     putc(' ', file);
-    number(file, height);
+    put_number(file, height);
     fputs("\" font-family=\"sans-serif\">\n", file);
-    title(s, text);
+    put_title(s, text);
     putc('\n', file);
     svg_rect(s, (struct svg_box){0, 0, width, height}, &(struct svg_pen){.fill = "#ffffff"},
              NULL);
@@ -134,10 +134,10 @@ void svg_group_open(struct svg *s, const char *name, const char *tip)
 {
     fputs("<g", s->file);
     if (name)
-        word(s, "class", name);
+        put_word(s, "class", name);
     putc('>', s->file);
     if (tip)
-        title(s, tip);
+        put_title(s, tip);
     putc('\n', s->file);
     s->depth++;
 }
@@ -150,17 +150,17 @@ void svg_group_close(struct svg *s)
 }
 
 /* An element with n lengths; none, where one of them is not near. */
-static void element(struct svg *s, const char *name, int n, const char *const *key,
-                    const double *v, const struct svg_pen *pen, const char *tip)
+static void put_element(struct svg *s, const char *name, int n, const char *const *key,
+                        const double *v, const struct svg_pen *pen, const char *tip)
 {
     for (int i = 0; i < n; i++)
         if (!is_near(v[i]))
             return;
     fprintf(s->file, "<%s", name);
     for (int i = 0; i < n; i++)
-        attribute(s, key[i], v[i]);
+        put_attribute(s, key[i], v[i]);
     pen_words(s, pen);
-    finish(s, name, tip);
+    end_element(s, name, tip);
 }
 
 void svg_rect(struct svg *s, struct svg_box box, const struct svg_pen *pen, const char *tip)
@@ -169,7 +169,7 @@ void svg_rect(struct svg *s, struct svg_box box, const struct svg_pen *pen, cons
     const double v[] = {box.x, box.y, box.w, box.h};
 
     if (box.w >= 0 && box.h >= 0)
-        element(s, "rect", 4, key, v, pen, tip);
+        put_element(s, "rect", 4, key, v, pen, tip);
 }
 
 void svg_line(struct svg *s, double x1, double y1, double x2, double y2,
@@ -178,7 +178,7 @@ void svg_line(struct svg *s, double x1, double y1, double x2, double y2,
     static const char *const key[] = {"x1", "y1", "x2", "y2"};
     const double v[] = {x1, y1, x2, y2};
 
-    element(s, "line", 4, key, v, pen, NULL);
+    put_element(s, "line", 4, key, v, pen, NULL);
 }
 
 void svg_circle(struct svg *s, double x, double y, double r, const struct svg_pen *pen,
@@ -188,7 +188,7 @@ void svg_circle(struct svg *s, double x, double y, double r, const struct svg_pe
     const double v[] = {x, y, r};
 
     if (r >= 0)
-        element(s, "circle", 3, key, v, pen, tip);
+        put_element(s, "circle", 3, key, v, pen, tip);
 }
 
 static void points_of(struct svg *s, const char *name, const double *xy, int points)
@@ -197,9 +197,9 @@ static void points_of(struct svg *s, const char *name, const double *xy, int poi
     for (int i = 0; i < points; i++) {
         if (i)
             putc(' ', s->file);
-        number(s->file, xy[2 * i]);
+        put_number(s->file, xy[2 * i]);
         putc(',', s->file);
-        number(s->file, xy[2 * i + 1]);
+        put_number(s->file, xy[2 * i + 1]);
     }
     putc('"', s->file);
 }
@@ -220,7 +220,7 @@ void svg_polyline(struct svg *s, const double *xy, int points, const struct svg_
         if (n > 1) {
             points_of(s, "polyline", xy + 2 * at, n);
             pen_words(s, pen);
-            finish(s, "polyline", NULL);
+            end_element(s, "polyline", NULL);
         }
         at += n;
     }
@@ -233,7 +233,7 @@ void svg_polygon(struct svg *s, const double *xy, int points, const struct svg_p
         return;
     points_of(s, "polygon", xy, points);
     pen_words(s, pen);
-    finish(s, "polygon", tip);
+    end_element(s, "polygon", tip);
 }
 
 static double size_of(double size)
@@ -246,23 +246,23 @@ void svg_text(struct svg *s, double x, double y, const struct svg_font *font, co
     if (!is_near(x) || !is_near(y))
         return;
     fputs("<text", s->file);
-    attribute(s, "x", x);
-    attribute(s, "y", y);
-    attribute(s, "font-size", size_of(font->size));
+    put_attribute(s, "x", x);
+    put_attribute(s, "y", y);
+    put_attribute(s, "font-size", size_of(font->size));
     if (font->anchor != SVG_START)
-        word(s, "text-anchor", font->anchor == SVG_END ? "end" : "middle");
+        put_word(s, "text-anchor", font->anchor == SVG_END ? "end" : "middle");
     if (font->bold)
-        word(s, "font-weight", "bold");
-    word(s, "fill", font->colour ? font->colour : "#222222");
+        put_word(s, "font-weight", "bold");
+    put_word(s, "fill", font->colour ? font->colour : "#222222");
     if (font->turned) {
         fputs(" transform=\"rotate(-90 ", s->file);
-        number(s->file, x);
+        put_number(s->file, x);
         putc(' ', s->file);
-        number(s->file, y);
+        put_number(s->file, y);
         fputs(")\"", s->file);
     }
     putc('>', s->file);
-    escaped(s->file, text);
+    put_escaped(s->file, text);
     fputs("</text>\n", s->file);
 }
 
@@ -298,7 +298,7 @@ void svg_boxes_add(struct svg *s, struct svg_box box)
         return;
     for (int i = 0; i < 5; i++) {
         fputs(command[i], s->file);
-        number(s->file, v[i]);
+        put_number(s->file, v[i]);
     }
     fputs("z\n", s->file);
 }
@@ -327,7 +327,7 @@ static int part_of(const char *colour, int i)
     return 16 * hex(colour[1 + 2 * i]) + hex(colour[2 + 2 * i]);
 }
 
-static struct svg_rgb mix(const char *a, const char *b, double share)
+static struct svg_rgb mix_colours(const char *a, const char *b, double share)
 {
     struct svg_rgb c;
     int v[3];
@@ -344,12 +344,12 @@ struct svg_rgb svg_ramp(double t)
     double at = t <= 0 ? 0 : t >= 1 ? 4 : 4 * t;
     int i = at < 4 ? (int)at : 3;
 
-    return mix(stops[i], stops[i + 1], at - i);
+    return mix_colours(stops[i], stops[i + 1], at - i);
 }
 
 struct svg_rgb svg_tint(const char *colour, double share)
 {
-    return mix("#ffffff", colour, share);
+    return mix_colours("#ffffff", colour, share);
 }
 
 void svg_marker(struct svg *s, double x, double y, int i, const char *colour, const char *tip)

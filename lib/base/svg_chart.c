@@ -25,7 +25,7 @@ static double round_up(double v)
     return power * (times <= 1 ? 1 : times <= 2 ? 2 : times <= 5 ? 5 : 10);
 }
 
-static int multiples(double step, double lo, double hi, int most, double *tick)
+static int tick_multiples(double step, double lo, double hi, int most, double *tick)
 {
     int n = 0;
 
@@ -38,10 +38,10 @@ static int multiples(double step, double lo, double hi, int most, double *tick)
 static int linear_ticks(double lo, double hi, int most, double *tick)
 {
     double step = round_up((hi - lo) / (most - 1));
-    int n = multiples(step, lo, hi, most, tick);
+    int n = tick_multiples(step, lo, hi, most, tick);
 
     /* The next smaller step: half of the range or more after all, 3 ticks at most. */
-    return n > 1 ? n : multiples(round_up(0.39 * step), lo, hi, most, tick);
+    return n > 1 ? n : tick_multiples(round_up(0.39 * step), lo, hi, most, tick);
 }
 
 static int power_ticks(double base, double lo, double hi, int most, double *tick)
@@ -116,7 +116,7 @@ struct range_of { /* an axis on the paper */
 /* Beyond this squares and ratios leave a double: no number that a chart is asked to show. */
 static const double FAR = 1e100;
 
-static int fits(const struct svg_axis *a, double v)
+static int is_drawable(const struct svg_axis *a, double v)
 {
     return fabs(v) <= FAR && (a->scale == SVG_LINEAR || v >= 1 / FAR);
 }
@@ -131,7 +131,7 @@ static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
     for (int i = 0; i < c->count; i++)
         for (int p = 0; p < c->series[i].points; p++) {
             double x = c->series[i].x[p], y = c->series[i].y[p], v = is_y ? y : x;
-            if (!fits(&c->x, x) || !fits(&c->y, y))
+            if (!is_drawable(&c->x, x) || !is_drawable(&c->y, y))
                 continue;
             r->lo = r->some ? fmin(r->lo, v) : v;
             r->hi = r->some ? fmax(r->hi, v) : v;
@@ -169,12 +169,12 @@ static void range_init(struct range_of *r, const struct svg_chart *c, int is_y)
     r->hi *= room;
 }
 
-static double place(const struct range_of *r, double v)
+static double pixel_of(const struct range_of *r, double v)
 {
     double at = r->axis->scale == SVG_LINEAR ? (v - r->lo) / (r->hi - r->lo)
                                              : log(v / r->lo) / log(r->hi / r->lo);
 
-    return fits(r->axis, v) ? r->from + at * (r->to - r->from) : NAN;
+    return is_drawable(r->axis, v) ? r->from + at * (r->to - r->from) : NAN;
 }
 
 static void draw_x(struct svg *s, const struct range_of *r, struct svg_box plot)
@@ -185,7 +185,7 @@ static void draw_x(struct svg *s, const struct range_of *r, struct svg_box plot)
 
     for (int i = 0; i < n; i++) {
         struct units u;
-        double x = place(r, tick[i]), y = plot.y + plot.h;
+        double x = pixel_of(r, tick[i]), y = plot.y + plot.h;
         svg_line(s, x, plot.y, x, y, &(struct svg_pen){.stroke = GRID});
         if (!r->axis->name)
             continue;
@@ -205,7 +205,7 @@ static void draw_y(struct svg *s, const struct range_of *r, struct svg_box plot)
 
     for (int i = 0; i < n; i++) {
         struct units u;
-        double y = place(r, tick[i]);
+        double y = pixel_of(r, tick[i]);
         svg_line(s, plot.x, y, plot.x + plot.w, y, &(struct svg_pen){.stroke = GRID});
         svg_text(s, plot.x - 6, y + 4, &(struct svg_font){.anchor = SVG_END, .colour = INK},
                  svg_tick_text(r->axis->unit, tick[i], &u));
@@ -234,7 +234,7 @@ static int is_seen(const double *xy, int p)
  * Of each pixel of a line the first and the last point, the highest and the lowest, and the
  * first that is no number, for the line's gap.  Returns how many are kept.
  */
-static int thin(double *xy, int points)
+static int thin_points(double *xy, int points)
 {
     int kept = 0;
 
@@ -271,11 +271,11 @@ static void draw_series(struct svg *s, const struct svg_series *one, const struc
     int points = one->points;
 
     for (int p = 0; p < one->points; p++) {
-        xy[2 * p] = place(x, one->x[p]);
-        xy[2 * p + 1] = place(y, one->y[p]);
+        xy[2 * p] = pixel_of(x, one->x[p]);
+        xy[2 * p + 1] = pixel_of(y, one->y[p]);
     }
     if (one->marker < 0)
-        points = thin(xy, points);
+        points = thin_points(xy, points);
     svg_group_open(s, "series", one->tip ? NULL : one->name);
     if (one->dashed && one->points == 1) /* a bound at one place: as wide as a tick */
         svg_line(s, xy[0] - TICK_X / 2, xy[1], xy[0] + TICK_X / 2, xy[1], &pen);

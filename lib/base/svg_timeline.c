@@ -124,7 +124,7 @@ static void lay_tracks(const struct picture *p, struct svg_bar *bar, int64_t n)
 
 /* Joins b with the bar a before it on its track where one of them is a hair and no gap is
  * seen; or where they lie on each other, for want of tracks, and look alike. */
-static int join(const struct picture *p, struct svg_bar *a, const struct svg_bar *b)
+static int join_bars(const struct picture *p, struct svg_bar *a, const struct svg_bar *b)
 {
     double half = p->pixel_s / 2, gap = b->start_s - a->end_s, a_long = a->end_s - a->start_s;
     double b_long = b->end_s - b->start_s;
@@ -157,7 +157,7 @@ static void lay_bars(struct picture *p)
             last[k] = -1;
         for (int64_t k = i; k < end; k++) {
             struct svg_bar b = t->bar[k];
-            if (last[b.track] >= 0 && join(p, &t->bar[last[b.track]], &b))
+            if (last[b.track] >= 0 && join_bars(p, &t->bar[last[b.track]], &b))
                 continue;
             last[b.track] = to;
             t->bar[to++] = b;
@@ -372,7 +372,7 @@ static void draw_head(struct picture *p)
     }
 }
 
-static void draw(struct picture *p, FILE *out)
+static void draw_picture(struct picture *p, FILE *out)
 {
     const struct svg_timeline *t = p->t;
 
@@ -411,7 +411,7 @@ int svg_timeline(struct svg_timeline *t, FILE *out, struct err *err)
         rc = err_set(err, ERR_INPUT, "a picture of %" PRId64 " bars, expected %d at most",
                      t->bars, BARS_MAX);
     else
-        draw(&p, out);
+        draw_picture(&p, out);
     mem_free(p.lane_y);
     mem_free(p.lane_h);
     mem_free(p.row_y);

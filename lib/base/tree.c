@@ -49,7 +49,7 @@ int tree_fail(const struct tree *t, const struct tree_node *n, const char *key, 
 
 /* ---- keys ---- */
 
-static const struct tree_node *find(const struct tree_node *n, const char *key)
+static const struct tree_node *find_key(const struct tree_node *n, const char *key)
 {
     const struct tree_node *c = n && n->kind == TREE_MAP ? n->child : NULL;
 
@@ -60,13 +60,13 @@ static const struct tree_node *find(const struct tree_node *n, const char *key)
 
 const struct tree_node *tree_get(const struct tree_node *n, const char *key)
 {
-    const struct tree_node *c = find(n, key);
+    const struct tree_node *c = find_key(n, key);
 
     return c && c->kind != TREE_NULL ? c : NULL;
 }
 
 /* Levenshtein's distance, both words cut at 63 bytes. */
-static int distance(const char *a, const char *b)
+static int edit_distance(const char *a, const char *b)
 {
     int row[64];
     int n = (int)strnlen(a, 63), m = (int)strnlen(b, 63);
@@ -104,7 +104,7 @@ static int fail_unknown(const struct tree *t, const struct tree_node *n, const c
     int least = 3, optional; /* two slips of the finger */
 
     while (next_key(&keys, key, &optional)) {
-        int d = strcasecmp(key, n->key) ? distance(key, n->key) : 0;
+        int d = strcasecmp(key, n->key) ? edit_distance(key, n->key) : 0;
         size_t used = strlen(list);
         if (d < least && d < (int)strlen(key)) {
             memcpy(near, key, sizeof near);
@@ -147,13 +147,13 @@ int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
                 return fail_unknown(t, c, keys, err);
         } while (strcmp(key, c->key));
         /* Every key before this one is known: there are few of them. */
-        const struct tree_node *first = find(n, key);
+        const struct tree_node *first = find_key(n, key);
         if (first != c)
             return tree_fail(t, c, NULL, err, "is given twice, first on line %d, expected once",
                              first->line);
     }
     while (next_key(&keys, key, &optional))
-        if (!optional && !find(n, key))
+        if (!optional && !find_key(n, key))
             return tree_fail(t, n, key, err, "is missing");
     return 0;
 }

@@ -25,7 +25,7 @@ struct parse {
     struct err *err;
 };
 
-static struct tree_node *add(struct parse *p, enum tree_kind kind, int line)
+static struct tree_node *add_node(struct parse *p, enum tree_kind kind, int line)
 {
     struct tree_node *n = mem_new(1, sizeof *n), *up = p->open;
 
@@ -53,7 +53,7 @@ static char *copy_text(const yaml_event_t *e)
 /* At the value that follows, which has no node yet. */
 static int fail_next(struct parse *p, int line, const char *what)
 {
-    const struct tree_node *n = p->open || p->key ? add(p, TREE_SCALAR, line) : NULL;
+    const struct tree_node *n = p->open || p->key ? add_node(p, TREE_SCALAR, line) : NULL;
 
     return n ? tree_fail(p->t, n, NULL, p->err, "%s", what)
              : err_at(p->err, p->t->name, line, NULL, "%s", what);
@@ -74,7 +74,7 @@ static int on_scalar(struct parse *p, const yaml_event_t *e, int line)
         p->key_line = line;
         return 0;
     }
-    add(p, TREE_SCALAR, line)->text = copy_text(e);
+    add_node(p, TREE_SCALAR, line)->text = copy_text(e);
     return 0;
 }
 
@@ -86,7 +86,7 @@ static int on_open(struct parse *p, enum tree_kind kind, int line)
     if (p->depth++ == TREE_DEPTH_MAX)
         return err_at(p->err, p->t->name, line, NULL, "is nested deeper than %d, expected less",
                       TREE_DEPTH_MAX);
-    p->open = add(p, kind, line);
+    p->open = add_node(p, kind, line);
     return 0;
 }
 
@@ -249,7 +249,7 @@ static int read_bare(struct json *j, int line)
     if (jin_skip(&j->in))
         return -1;
     size_t n = (size_t)(j->in.at - from);
-    struct tree_node *v = add(&j->p, TREE_SCALAR, line);
+    struct tree_node *v = add_node(&j->p, TREE_SCALAR, line);
     v->text = mem_new(n + 1, 1);
     memcpy(v->text, j->in.text + from, n);
     if (strcmp(v->text, "null") == 0)
@@ -270,7 +270,7 @@ static int read_json(struct json *j)
     if (open == '"') {
         if (read_word(j))
             return -1;
-        struct tree_node *v = add(&j->p, TREE_SCALAR, line);
+        struct tree_node *v = add_node(&j->p, TREE_SCALAR, line);
         v->text = mem_dup(j->in.word);
         v->quoted = 1;
         return 0;
@@ -283,7 +283,7 @@ static int read_json(struct json *j)
     }
     j->in.at++;
     j->p.depth++;
-    struct tree_node *n = add(&j->p, open == '{' ? TREE_MAP : TREE_LIST, line);
+    struct tree_node *n = add_node(&j->p, open == '{' ? TREE_MAP : TREE_LIST, line);
     while ((more = jin_item(&j->in, close, &count)) > 0) {
         j->p.open = n;
         if (open == '{') {

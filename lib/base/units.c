@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-static const char *scaled(struct units *u, double v, double step, const char *const *names,
-                          int n)
+static const char *print_scaled(struct units *u, double v, double step,
+                                const char *const *names, int n)
 {
     int i = 0;
 
@@ -27,21 +27,21 @@ const char *units_bytes(struct units *u, double bytes)
 {
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
 
-    return scaled(u, bytes, 1024, names, 6);
+    return print_scaled(u, bytes, 1024, names, 6);
 }
 
 const char *units_rate(struct units *u, double Bps)
 {
     static const char *const names[] = {"B/s", "kB/s", "MB/s", "GB/s", "TB/s"};
 
-    return scaled(u, Bps, 1000, names, 5);
+    return print_scaled(u, Bps, 1000, names, 5);
 }
 
 const char *units_count(struct units *u, double count)
 {
     static const char *const names[] = {"", "k", "M", "G", "T", "P"};
 
-    return scaled(u, count, 1000, names, 6);
+    return print_scaled(u, count, 1000, names, 6);
 }
 
 const char *units_time(struct units *u, double seconds)
@@ -52,7 +52,7 @@ const char *units_time(struct units *u, double seconds)
         snprintf(u->text, sizeof u->text, "%.0f min", seconds / 60);
         return u->text;
     }
-    return scaled(u, seconds * 1e9, 1000, names, 4);
+    return print_scaled(u, seconds * 1e9, 1000, names, 4);
 }
 
 const char *units_fixed(struct units *u, double value)

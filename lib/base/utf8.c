@@ -50,7 +50,7 @@ int utf8_steers(uint32_t code)
 }
 
 /* The printable form of the character at *at, `bytes` long; advances *at past the character. */
-static const char *shown(const char **at, const char *never, int *bytes)
+static const char *printable_form(const char **at, const char *never, int *bytes)
 {
     const char *c = *at;
     uint32_t code = 0;
@@ -67,7 +67,7 @@ void utf8_clean(char *text)
     int n = 0;
 
     while (*at) { /* never longer than it was */
-        const char *c = shown(&at, "", &n);
+        const char *c = printable_form(&at, "", &n);
         memmove(text, c, (size_t)n);
         text += n;
     }
@@ -79,7 +79,7 @@ int utf8_put(const char *text, const char *never, FILE *out)
     int bytes = 0, n = 0;
 
     while (*text) {
-        const char *c = shown(&text, never, &n);
+        const char *c = printable_form(&text, never, &n);
         bytes += fprintf(out, "%.*s", n, c);
     }
     return bytes;
