@@ -42,7 +42,8 @@ struct launch {
 /* ---- start and end ---- */
 
 /* The child: what it could not do goes into `fd`, which closes when it could. */
-static void become(char *const *argv, int out, int fd, pid_t parent, const sigset_t *mask)
+static void exec_launcher(char *const *argv, int out, int fd, pid_t parent,
+                          const sigset_t *mask)
 {
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC), why;
 
@@ -62,7 +63,8 @@ static void become(char *const *argv, int out, int fd, pid_t parent, const sigse
     _exit(127);
 }
 
-static int begin(struct launch *l, char *const *argv, const sigset_t *mask, struct err *err)
+static int start_launcher(struct launch *l, char *const *argv, const sigset_t *mask,
+                          struct err *err)
 {
     int out[2] = {-1, -1}, said[2] = {-1, -1}, why = 0;
     pid_t me = getpid();
@@ -70,7 +72,7 @@ static int begin(struct launch *l, char *const *argv, const sigset_t *mask, stru
     if (pipe2(out, O_CLOEXEC) || pipe2(said, O_CLOEXEC) || (l->pid = fork()) < 0)
         why = errno;
     else if (l->pid == 0)
-        become(argv, out[1], said[1], me, mask);
+        exec_launcher(argv, out[1], said[1], me, mask);
     close(out[1]);
     close(said[1]);
     l->out = out[0];
@@ -110,7 +112,7 @@ static int has_group(const struct launch *l)
 }
 
 /* Who has answered may leave by itself. */
-static void end(struct launch *l, int answered)
+static void stop_launcher(struct launch *l, int answered)
 {
     if (l->pid <= 0)
         return;
@@ -163,7 +165,7 @@ static void drop_words(struct launch *l)
 }
 
 /* 1: something came; 0: the end. */
-static int more(struct launch *l, struct err *err)
+static int read_output(struct launch *l, struct err *err)
 {
     l->text = mem_grow(l->text, &l->room, l->bytes + ROOM, 1);
     ssize_t n = read(l->out, l->text + l->bytes, ROOM);
@@ -176,7 +178,7 @@ static int more(struct launch *l, struct err *err)
 }
 
 /* Until the mark is there. */
-static int gather(struct launch *l, double seconds, struct err *err)
+static int gather_answer(struct launch *l, double seconds, struct err *err)
 {
     double late = tick_now_s() + seconds + start_s;
     struct pollfd fd[2] = {{.fd = l->out, .events = POLLIN},
@@ -189,7 +191,7 @@ static int gather(struct launch *l, double seconds, struct err *err)
         if (ready > 0 && fd[1].revents)
             return err_set(err, ERR_PEER, "ended before '%s' had an answer", l->name);
         if (ready > 0 && fd[0].revents) {
-            int rc = more(l, err);
+            int rc = read_output(l, err);
             if (rc < 0)
                 return -1;
             if (rc == 0)
@@ -226,9 +228,9 @@ int cli_launch(char *const *argv, double seconds, char **text, int *status, stru
     sigprocmask(SIG_BLOCK, &ends, &mask);
     l.signals = signalfd(-1, &ends, SFD_CLOEXEC | SFD_NONBLOCK);
     int rc = l.signals < 0 ? err_sys(err, "cannot create a signal descriptor") : 0;
-    rc = rc ? rc : begin(&l, argv, &mask, err);
-    rc = rc ? rc : gather(&l, seconds, err);
-    end(&l, rc == 0);
+    rc = rc ? rc : start_launcher(&l, argv, &mask, err);
+    rc = rc ? rc : gather_answer(&l, seconds, err);
+    stop_launcher(&l, rc == 0);
     close(l.out);
     while (read(l.signals, &told, sizeof told) > 0)
         ; /* else they would end this process before it has said so */

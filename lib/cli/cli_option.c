@@ -315,7 +315,8 @@ static int add_to_list(struct cli_list *list, const char *text, struct err *err)
     return 0;
 }
 
-static int fill(const struct cli_option *o, const char *text, void *field, struct err *err)
+static int fill_field(const struct cli_option *o, const char *text, void *field,
+                      struct err *err)
 {
     int64_t whole = 0;
 
@@ -481,13 +482,13 @@ static error_t take_option(struct parser *p, int row, const char *text)
         dump_options(p);
     text = text ? text : o->absent;
     cli->given[row] = text ? text : "";
-    if (fill(o, text, (char *)cli + o->at, &cli->err) == 0)
+    if (fill_field(o, text, (char *)cli + o->at, &cli->err) == 0)
         return 0;
     err_prefix(&cli->err, "--%s: ", o->name);
     return EINVAL;
 }
 
-static error_t parse(int key, char *arg, struct argp_state *state)
+static error_t parse_key(int key, char *arg, struct argp_state *state)
 {
     struct parser *p = state->input;
 
@@ -526,7 +527,7 @@ int cli_option_parse(struct cli *cli, const struct cli_command *command, int arg
                                   : GROUP_HELP,
         };
     }
-    const struct argp argp = {.options = p.shown, .parser = parse};
+    const struct argp argp = {.options = p.shown, .parser = parse_key};
     /* Without argp's own help too: under ARGP_NO_ERRS it prints nothing. */
     error_t rc = argp_parse(&argp, argc, argv, ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &p);
     if (rc && cli->err.code == ERR_NONE)

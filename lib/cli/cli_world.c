@@ -9,7 +9,7 @@
 #include "base/tick.h"
 
 /* A peer that does not answer is the one thing that one rank may know alone. */
-static int alone(const struct world *w, const struct err *err)
+static int knows_alone(const struct world *w, const struct err *err)
 {
     return w && w->ranks > 1 && err->code == ERR_PEER;
 }
@@ -53,7 +53,7 @@ void cli_end_ranks(struct world *w, int status)
 }
 
 /* In a thread of its own, the command's being in MPI. */
-static void silent(struct world *w, void *arg, const struct err *err)
+static void on_silence(struct world *w, void *arg, const struct err *err)
 {
     struct cli *cli = arg;
 
@@ -63,12 +63,12 @@ static void silent(struct world *w, void *arg, const struct err *err)
 
 int cli_world_open(struct cli *cli, double deadline_s, struct world **out, struct err *err)
 {
-    return world_open_watched(out, deadline_s, silent, cli, err);
+    return world_open_watched(out, deadline_s, on_silence, cli, err);
 }
 
 int cli_leave(const struct cli *cli, struct world *w, const struct err *err, int status)
 {
-    if (alone(w, err)) {
+    if (knows_alone(w, err)) {
         give_way(cli, w);
         world_abort(w, w->rank ? cli->status : status);
     }
@@ -78,7 +78,7 @@ int cli_leave(const struct cli *cli, struct world *w, const struct err *err, int
 
 int cli_fail_ranks(struct cli *cli, struct world *w, const struct err *err)
 {
-    if (alone(w, err)) {
+    if (knows_alone(w, err)) {
         give_way(cli, w);
         world_abort(w, say_alone(cli, w, err));
     }
