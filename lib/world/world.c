@@ -313,7 +313,7 @@ static void dup_without_han(MPI_Comm comm, MPI_Comm *out)
 }
 
 /* The ranks of comm. */
-static int fill(struct world *w, MPI_Comm comm, struct err *err)
+static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
 {
     MPI_Request request;
 
@@ -388,7 +388,7 @@ int world_open_watched(struct world **out, double deadline_s, world_silent *sile
     if (rc == 0 && level < MPI_THREAD_SERIALIZED)
         rc = err_set(err, ERR_ABSENT, "MPI provides thread level %d, expected serialized (%d)",
                      level, MPI_THREAD_SERIALIZED);
-    return finish_open(w, rc ? rc : fill(w, MPI_COMM_WORLD, err), out, err);
+    return finish_open(w, rc ? rc : find_ranks(w, MPI_COMM_WORLD, err), out, err);
 }
 
 int world_open(struct world **out, struct err *err)
@@ -400,7 +400,7 @@ int world_over(struct world **out, MPI_Comm comm, double wait_s, struct err *err
 {
     struct world *w = world_new(wait_s);
 
-    return finish_open(w, fill(w, comm, err), out, err);
+    return finish_open(w, find_ranks(w, comm, err), out, err);
 }
 
 void world_close(struct world *w)

@@ -52,7 +52,7 @@ void world_alarm(struct world *w, const struct err *err)
 }
 
 /* Takes what has come; the first one's words are kept. */
-static void look(struct world *w)
+static void receive_alarms(struct world *w)
 {
     struct world_alarm *a = &w->mpi->alarm;
     struct err said;
@@ -73,7 +73,7 @@ static void look(struct world *w)
     }
 }
 
-static int alarmed(struct world *w, double since_s, struct err *err)
+static int heard_since(struct world *w, double since_s, struct err *err)
 {
     const struct world_alarm *a = &w->mpi->alarm;
     int rc = 0;
@@ -81,7 +81,7 @@ static int alarmed(struct world *w, double since_s, struct err *err)
     if (!w->mpi->listening)
         return 0;
     world_enter(w);
-    look(w);
+    receive_alarms(w);
     if (a->is_heard && tick_now_s() - a->heard_s >= since_s) {
         *err = a->heard;
         rc = -1;
@@ -92,7 +92,7 @@ static int alarmed(struct world *w, double since_s, struct err *err)
 
 int world_alarmed(struct world *w, struct err *err)
 {
-    return alarmed(w, 0, err);
+    return heard_since(w, 0, err);
 }
 
 int world_forsaken(struct world *w, struct err *err)
@@ -100,7 +100,7 @@ int world_forsaken(struct world *w, struct err *err)
     /* Ranks that have heard come within round trips, and their turns on a core. */
     const double still_come_s = 3;
 
-    return alarmed(w, still_come_s, err);
+    return heard_since(w, still_come_s, err);
 }
 
 void world_alarm_release(struct world *w)
@@ -110,7 +110,7 @@ void world_alarm_release(struct world *w)
 
     if (w->mpi->all == MPI_COMM_NULL || !w->mpi->listening)
         return;
-    look(w);
+    receive_alarms(w);
     if (!a->said)
         return;
     MPI_Testall(w->ranks, a->telling, &sent, MPI_STATUSES_IGNORE);

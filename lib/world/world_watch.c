@@ -40,7 +40,7 @@ void world_call_end(struct world *w)
     atomic_store(&w->mpi->call_end_ms, 0);
 }
 
-static void *look(void *arg)
+static void *watch_calls(void *arg)
 {
     struct world_watch *watch = arg;
     struct world_mpi *mpi = watch->world->mpi;
@@ -80,7 +80,7 @@ int world_watch(struct world *w, world_silent *silent, void *arg, struct err *er
     pthread_condattr_destroy(&clock);
     sigfillset(&all); /* signals are the program's */
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    errno = pthread_create(&watch->thread, NULL, look, watch);
+    errno = pthread_create(&watch->thread, NULL, watch_calls, watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (errno) {
         mem_free(watch);
