@@ -69,7 +69,7 @@ static double less_left(double a, double b)
 }
 
 /* A message on its way through both; their rates of a port and a member are not looked at. */
-static void pass(struct topo_level *to, const struct topo_level *also)
+static void pass_through(struct topo_level *to, const struct topo_level *also)
 {
     if (also->latency_s > to->latency_s) {
         to->latency_s = also->latency_s;
@@ -130,7 +130,7 @@ static void join_inside(const struct topo *t, int b, int *const *size, struct to
         return;
     memcpy(to->name, t->level[b].name, sizeof to->name);
     for (int l = 1; l <= b; l++)
-        pass(to, &t->level[l]);
+        pass_through(to, &t->level[l]);
     to->port_Bps = fmin(to->port_Bps, to->flow_Bps);
     double Bps = member_Bps(t, b, 0, size);
     if (!(Bps > 0))
@@ -142,7 +142,7 @@ static void join_inside(const struct topo *t, int b, int *const *size, struct to
 
 /* ---- across ---- */
 
-static void narrow(double *Bps, double other_Bps)
+static void lower_rate(double *Bps, double other_Bps)
 {
     if (other_Bps < *Bps)
         *Bps = other_Bps;
@@ -159,24 +159,24 @@ static void set_ports(const struct topo *t, int b, int *const *size, const int *
     for (int k = 0; k < t->groups.count; k++) {
         struct topo_port *p = &out->port[unit[k]];
         double M = out->groups.members[unit[k]];
-        narrow(&p->out_Bps, t->port[k].out_Bps * M / t->groups.members[k]);
-        narrow(&p->in_Bps, t->port[k].in_Bps * M / t->groups.members[k]);
+        lower_rate(&p->out_Bps, t->port[k].out_Bps * M / t->groups.members[k]);
+        lower_rate(&p->in_Bps, t->port[k].in_Bps * M / t->groups.members[k]);
         for (int l = 2; l <= b; l++) {
             double Bps = t->level[l].port_Bps * M / size[l - 1][topo_unit(t, l, k)];
-            narrow(&p->out_Bps, Bps);
-            narrow(&p->in_Bps, Bps);
+            lower_rate(&p->out_Bps, Bps);
+            lower_rate(&p->in_Bps, Bps);
         }
     }
     for (int i = 0; i < out->groups.count; i++)
         most = fmax(most, fmax(out->port[i].out_Bps, out->port[i].in_Bps));
-    narrow(&out->level[1].port_Bps, most);
+    lower_rate(&out->level[1].port_Bps, most);
 }
 
 static void join_across(const struct topo *t, int b, struct topo_level *to)
 {
     *to = t->level[b + 1];
     for (int l = 1; l <= b; l++) {
-        pass(to, &t->level[l]);
+        pass_through(to, &t->level[l]);
         if (t->level[l].member_Bps < to->member_Bps) {
             to->member_Bps = t->level[l].member_Bps;
             to->member_err_Bps = t->level[l].member_err_Bps;

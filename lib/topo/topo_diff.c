@@ -21,8 +21,9 @@ struct diff {
     char where[96];
 };
 
-static void at(struct diff *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void at(struct diff *d, const char *fmt, ...)
+static void set_place(struct diff *d, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+static void set_place(struct diff *d, const char *fmt, ...)
 {
     va_list ap;
 
@@ -40,7 +41,7 @@ static void put_value(FILE *out, double v)
 }
 
 /* One more that differs: where and which, before its values. */
-static void begin(struct diff *d, const char *key)
+static void begin_difference(struct diff *d, const char *key)
 {
     d->count++;
     if (d->json) {
@@ -53,11 +54,11 @@ static void begin(struct diff *d, const char *key)
 }
 
 /* 0 is a latency, and "unknown" for memory, compute and what is left: it equals only itself. */
-static void number(struct diff *d, const char *key, double old, double new)
+static void diff_number(struct diff *d, const char *key, double old, double new)
 {
     if (old == new || (old != 0 && fabs(new - old) <= d->tolerance * fabs(old)))
         return;
-    begin(d, key);
+    begin_difference(d, key);
     if (d->json) {
         jout_num(d->json, "old", old);
         jout_num(d->json, "new", new);
@@ -73,11 +74,11 @@ static void number(struct diff *d, const char *key, double old, double new)
 }
 
 /* NULL: absent. */
-static void words(struct diff *d, const char *key, const char *old, const char *new)
+static void diff_words(struct diff *d, const char *key, const char *old, const char *new)
 {
     if (old && new &&strcmp(old, new) == 0)
         return;
-    begin(d, key);
+    begin_difference(d, key);
     if (d->json) {
         jout_text(d->json, "old", old);
         jout_text(d->json, "new", new);
@@ -96,15 +97,15 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     const struct topo_level *a = l < old->levels ? &old->level[l] : &none;
     const struct topo_level *b = l < t->levels ? &t->level[l] : &none;
 
-    at(d, "levels[%d]", l);
-    words(d, "name", a->name[0] ? a->name : NULL, b->name[0] ? b->name : NULL);
+    set_place(d, "levels[%d]", l);
+    diff_words(d, "name", a->name[0] ? a->name : NULL, b->name[0] ? b->name : NULL);
     if (!a->name[0] || !b->name[0])
         return;
-    at(d, "%s", b->name);
+    set_place(d, "%s", b->name);
     for (int i = 0; i < TOPO_FIGURES; i++) {
         const struct topo_figure *f = &topo_figures[i];
         if (f->kind != TOPO_ERROR_BAR)
-            number(d, f->key, topo_figure(a, f), topo_figure(b, f));
+            diff_number(d, f->key, topo_figure(a, f), topo_figure(b, f));
     }
 }
 
@@ -113,19 +114,19 @@ static void diff_group(struct diff *d, const struct topo *old, const struct topo
     char *a = k < old->groups.count ? topo_ranks_text(old, k) : NULL;
     char *b = k < t->groups.count ? topo_ranks_text(t, k) : NULL;
 
-    at(d, "groups[%d]", k);
-    words(d, "ranks", a, b);
+    set_place(d, "groups[%d]", k);
+    diff_words(d, "ranks", a, b);
     if (a && b) {
-        words(d, "host", old->host[k], t->host[k]);
-        number(d, "port_out_Bps", old->port[k].out_Bps, t->port[k].out_Bps);
-        number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
+        diff_words(d, "host", old->host[k], t->host[k]);
+        diff_number(d, "port_out_Bps", old->port[k].out_Bps, t->port[k].out_Bps);
+        diff_number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
     }
     for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
-        at(d, "groups[%d].blocks[%d]", k, l - 2);
+        set_place(d, "groups[%d].blocks[%d]", k, l - 2);
         char was[16], is[16];
         snprintf(was, sizeof was, "%d", topo_unit(old, l, k));
         snprintf(is, sizeof is, "%d", topo_unit(t, l, k));
-        words(d, "block", was, is);
+        diff_words(d, "block", was, is);
     }
     mem_free(a);
     mem_free(b);
@@ -138,14 +139,14 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
 
     for (int l = 0; l < levels; l++)
         diff_level(d, old, t, l);
-    at(d, "%s", "");
-    words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
-    words(d, "transport", topo_transport_name(old->transport),
-          topo_transport_name(t->transport));
-    number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
-    number(d, "flops", old->flops, t->flops);
-    words(d, "compute_type", dtype_name(old->compute_type), dtype_name(t->compute_type));
-    number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);
+    set_place(d, "%s", "");
+    diff_words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
+    diff_words(d, "transport", topo_transport_name(old->transport),
+               topo_transport_name(t->transport));
+    diff_number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
+    diff_number(d, "flops", old->flops, t->flops);
+    diff_words(d, "compute_type", dtype_name(old->compute_type), dtype_name(t->compute_type));
+    diff_number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);
     for (int k = 0; k < groups; k++)
         diff_group(d, old, t, k);
 }

@@ -46,7 +46,7 @@ static void put_affinity(char affinity[256], const char *cpuset)
     }
 }
 
-static int small(const char *text)
+static int small_number(const char *text)
 {
     struct err ignored;
     int64_t v = -1;
@@ -67,9 +67,9 @@ static void set_make(const struct build *b, const struct xml_node *n, struct top
     for (const struct xml_node *at = b->x->root; !n && at; at = xml_after(at))
         if (topo_hwloc_is_object(at, "Package"))
             n = at;
-    int family = small(topo_hwloc_info(n, "CPUFamilyNumber"));
+    int family = small_number(topo_hwloc_info(n, "CPUFamilyNumber"));
     snprintf(cpu->vendor, sizeof cpu->vendor, "%s", topo_hwloc_info(n, "CPUVendor"));
-    cpu->model = small(topo_hwloc_info(n, "CPUModelNumber"));
+    cpu->model = small_number(topo_hwloc_info(n, "CPUModelNumber"));
     cpu->family = family < 0 ? -1 : topo_nccl_family(family);
 }
 
@@ -86,7 +86,7 @@ static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
         for (const struct xml_node *c = n->child; c; c = c->next) {
             if (!topo_hwloc_is_object(c, "NUMANode"))
                 continue;
-            cpu.numa = small(xml_word(c, "os_index"));
+            cpu.numa = small_number(xml_word(c, "os_index"));
             nodes++;
         }
     }

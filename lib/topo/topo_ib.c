@@ -130,7 +130,7 @@ static int root_of(struct fabric *f, int node)
 }
 
 /* The first of the two nodes stands for both. */
-static void join(struct fabric *f, int a, int b)
+static void join_nodes(struct fabric *f, int a, int b)
 {
     a = root_of(f, a);
     b = root_of(f, b);
@@ -237,11 +237,11 @@ static int find_steps(struct fabric *f)
     for (int i = 0; i < ib->nodes; i++) {
         f->root[i] = i;
         if (f->host_of[i] >= 0)
-            join(f, i, f->host[f->host_of[i]].node);
+            join_nodes(f, i, f->host[f->host_of[i]].node);
     }
     for (int i = 0; i < ib->links; i++)
         if (ib->link[i].to >= 0 && (f->host_of[ib->link[i].from] >= 0))
-            join(f, ib->link[i].from, ib->link[i].to);
+            join_nodes(f, ib->link[i].from, ib->link[i].to);
     if (tiers && add_step(f))
         return -1;
     for (int tier = 1; tier <= tiers; tier++) {
@@ -249,7 +249,7 @@ static int find_steps(struct fabric *f)
             const struct ib_link *l = &ib->link[i];
             if (is_switch(f, l->from) && is_switch(f, l->to) &&
                 ib->node[l->from].tier <= tier && ib->node[l->to].tier <= tier)
-                join(f, l->from, l->to);
+                join_nodes(f, l->from, l->to);
         }
         if (tier < tiers && add_step(f))
             return -1;
@@ -376,7 +376,7 @@ static void build_levels(struct fabric *f)
     }
 }
 
-static int build(struct fabric *f)
+static int build_fabric(struct fabric *f)
 {
     const struct topo_ask *ask = f->ask;
     struct topo_words words[TOPO_LEVELS_MAX] = {{"inside a host", "", 0}, {"hosts", "", 0}};
@@ -410,7 +410,7 @@ int topo_ib_read(struct topo *t, const char *file, char *text, const struct topo
     f.ranks = ask->ranks ? ask->ranks : 1;
     f.host_of = mem_new((size_t)ib.nodes, sizeof *f.host_of);
     f.root = mem_new((size_t)ib.nodes, sizeof *f.root);
-    rc = rc ? rc : build(&f);
+    rc = rc ? rc : build_fabric(&f);
     mem_free(f.host);
     mem_free(f.host_of);
     mem_free(f.root);

@@ -28,7 +28,7 @@ static void skip_blanks(char **at)
 }
 
 /* What stands between two quotes, cut; NULL where it does not. */
-static char *quoted(char **at)
+static char *cut_quoted(char **at)
 {
     char *text, *end;
 
@@ -107,7 +107,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
         if (!*at)
             return 0;
         if (*at == '"') {
-            if (!(*words = quoted(&at)))
+            if (!(*words = cut_quoted(&at)))
                 return FAIL(ib, line, "has an unterminated description, expected '\"'");
             continue;
         }
@@ -140,7 +140,7 @@ static int read_node(struct ib *ib, int line, char *at)
     skip_blanks(&at);
     size_t digits = strspn(at, "0123456789");
     at += digits;
-    const char *id = quoted(&at);
+    const char *id = cut_quoted(&at);
     if (digits == 0 || !is_id(id))
         return FAIL(ib, line,
                     "is not a node, expected a number of ports and \"S-\" or \"H-\" and"
@@ -169,7 +169,7 @@ static int read_link(struct ib *ib, int line, char *at)
         return FAIL(ib, line, "is a port without a node, expected 'Switch' or 'Ca' before it");
     if (port_number(&at, &l.port))
         return FAIL(ib, line, "is not a port, expected a number from 1 to %d", IB_PORTS_MAX);
-    const char *id = quoted(&at);
+    const char *id = cut_quoted(&at);
     if (!is_id(id))
         return FAIL(ib, line, "has no node, expected \"S-\" or \"H-\" and a GUID");
     snprintf(l.peer, sizeof l.peer, "%s", id);
@@ -194,7 +194,7 @@ static int read_link(struct ib *ib, int line, char *at)
     return 0;
 }
 
-static int begins(const char *line, const char *word)
+static int begins_with(const char *line, const char *word)
 {
     size_t n = strlen(word);
 
@@ -219,7 +219,8 @@ static int read_lines(struct ib *ib, char *text)
         skip_blanks(&line);
         if (*line == '[')
             rc = read_link(ib, number, line);
-        else if (begins(line, "Switch") || begins(line, "Ca") || begins(line, "Rt"))
+        else if (begins_with(line, "Switch") || begins_with(line, "Ca") ||
+                 begins_with(line, "Rt"))
             rc = read_node(ib, number, line);
         else if (!is_talk(line))
             rc = FAIL(ib, number, "has '%.24s', expected a node, a port or a comment", line);

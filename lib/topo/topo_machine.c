@@ -28,14 +28,14 @@ void topo_machine_gpus(struct topo_machine *m, int gpus, enum topo_device device
 }
 
 /* All that are joined to `first`, directly or through others, enter domain d. */
-static void spread(struct topo_machine *m, int first, int d)
+static void spread_domain(struct topo_machine *m, int first, int d)
 {
     m->domain[first] = d;
     for (int r = 0; r < m->ranks; r++)
         if (m->domain[r] < 0 &&
             (m->direct[first * m->ranks + r] > 0 || m->direct[r * m->ranks + first] > 0 ||
              (m->to_switch[first] > 0 && m->to_switch[r] > 0)))
-            spread(m, r, d);
+            spread_domain(m, r, d);
 }
 
 void topo_machine_near(struct topo_machine *m)
@@ -61,7 +61,7 @@ void topo_machine_near(struct topo_machine *m)
         m->domain[r] = -1;
     for (int r = 0; r < m->ranks; r++)
         if (m->domain[r] < 0)
-            spread(m, r, m->domains++);
+            spread_domain(m, r, m->domains++);
 }
 
 void topo_machine_links(struct topo_machine *m, double each_Bps)
@@ -368,7 +368,7 @@ static int check_machine(const struct build *b)
     return topo_check_stated(b->t, m->file, words, b->err);
 }
 
-static int build(struct build *b)
+static int build_fabric(struct build *b)
 {
     int levels = b->m->domains > 1 && b->nodes > 1 ? 3 : 2;
 
@@ -399,7 +399,7 @@ int topo_machine_build(struct topo *t, struct topo_machine *m, const struct topo
     struct build b = {.t = &new, .m = m, .ask = ask, .err = err};
     int rc = count_nodes(&b);
 
-    rc = rc ? rc : build(&b);
+    rc = rc ? rc : build_fabric(&b);
     topo_hosts_free(b.host, b.hosts);
     if (rc == 0)
         *t = new;

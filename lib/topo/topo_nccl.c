@@ -46,7 +46,7 @@ struct nccl {
     struct err *err;
 };
 
-static const struct xml_node *above(const struct xml_node *n, const char *name)
+static const struct xml_node *ancestor(const struct xml_node *n, const char *name)
 {
     while (n && !xml_is(n, name))
         n = n->parent;
@@ -70,7 +70,7 @@ static int read_optional(const struct nccl *c, const struct xml_node *n, const c
 
 static int add_gpu(struct nccl *c, const struct xml_node *n)
 {
-    const struct xml_node *pci = xml_is(n, "gpu") ? n->parent : n, *cpu = above(n, "cpu");
+    const struct xml_node *pci = xml_is(n, "gpu") ? n->parent : n, *cpu = ancestor(n, "cpu");
     struct gpu g = {.node = n, .pci = pci, .host = xml_word(cpu, "host_hash"), .sharers = 1};
 
     if (!xml_is(pci, "pci"))
@@ -252,7 +252,7 @@ static int read_pcie(struct nccl *c)
     for (int i = 0; i < c->gpus; i++) {
         if (topo_machine_hang(c->m, c->gpu[i].pci, link_above, c))
             return -1;
-        between = fmin(between, between_Bps(above(c->gpu[i].pci, "cpu")));
+        between = fmin(between, between_Bps(ancestor(c->gpu[i].pci, "cpu")));
     }
     c->m->pcie.between_Bps = isfinite(between) ? between : 0;
     topo_machine_pcie(c->m, "PCIe generation and lanes as NCCL counts them (topo.cc)");
@@ -373,8 +373,8 @@ static int is_again(const struct nccl *c, const struct net *net, int *again)
 
 static int add_net(struct nccl *c, const struct xml_node *n)
 {
-    const struct xml_node *cpu = above(n, "cpu");
-    struct net net = {.node = n, .pci = above(n, "pci"), .host = xml_word(cpu, "host_hash")};
+    const struct xml_node *cpu = ancestor(n, "cpu");
+    struct net net = {.node = n, .pci = ancestor(n, "pci"), .host = xml_word(cpu, "host_hash")};
     int64_t mbit = -1;
     int again = 0;
 

@@ -110,7 +110,7 @@ static int bind_all(struct api *api, struct err *err)
                    version, absent);
 }
 
-static int load(struct api *api, struct err *err)
+static int load_library(struct api *api, struct err *err)
 {
     *api = (struct api){.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)};
     if (!api->library) {
@@ -146,7 +146,7 @@ static void put_busid(char busid[20], const struct pci_info *pci)
 }
 
 /* An answer that not every GPU has: 0 where this one has not. */
-static int ask(int (*call)(struct nvml_device *, unsigned *), struct nvml_device *d)
+static int ask_number(int (*call)(struct nvml_device *, unsigned *), struct nvml_device *d)
 {
     unsigned v = 0;
 
@@ -250,10 +250,10 @@ static int read_gpus(const struct api *api, struct topo_nvml *n, struct nvml_dev
             return -1;
         if (!whole)
             continue;
-        g->gen_now = ask(api->gen_now, all[i]);
-        g->gen_most = ask(api->gen_most, all[i]);
-        g->lanes_now = ask(api->lanes_now, all[i]);
-        g->lanes_most = ask(api->lanes_most, all[i]);
+        g->gen_now = ask_number(api->gen_now, all[i]);
+        g->gen_most = ask_number(api->gen_most, all[i]);
+        g->lanes_now = ask_number(api->lanes_now, all[i]);
+        g->lanes_most = ask_number(api->lanes_most, all[i]);
         read_near(api, all[i], g);
         if (read_links(api, i, all[i], g, &n->links_unknown, err))
             return -1;
@@ -293,7 +293,7 @@ int topo_nvml_read(struct topo_nvml *n, enum topo_nvml_part part, struct err *er
     struct topo_nvml new = {0};
     struct api api;
 
-    if (load(&api, err))
+    if (load_library(&api, err))
         return -1;
     int rc = read_all(&api, &new, part == TOPO_NVML_ALL, err);
     api.shutdown();

@@ -32,7 +32,7 @@ struct build {
     int hidden;      /* switches without a bus id */
 };
 
-static int meet(const struct build *b, int i, int j)
+static int meeting_level(const struct build *b, int i, int j)
 {
     return i == j ? 0 : b->n->meet[i * b->n->gpus + j];
 }
@@ -62,7 +62,7 @@ static int are_near(const struct build *b, int i, int numa, int j)
     if (numa >= 0 || b->gpu[j].numa >= 0)
         return numa == b->gpu[j].numa;
     return memcmp(g[i].cpus, g[j].cpus, sizeof g[i].cpus) == 0 &&
-           meet(b, i, j) <= TOPO_NVML_NODE;
+           meeting_level(b, i, j) <= TOPO_NVML_NODE;
 }
 
 static void find_cpu(struct build *b, int i)
@@ -122,7 +122,8 @@ static struct xml_node *add_hidden(struct build *b, struct xml_node *parent)
 static int first_of(const struct build *b, int i, int level)
 {
     for (int j = 0; j < i; j++)
-        if (b->gpu[j].cpu == b->gpu[i].cpu && meet(b, i, j) >= 0 && meet(b, i, j) <= level)
+        if (b->gpu[j].cpu == b->gpu[i].cpu && meeting_level(b, i, j) >= 0 &&
+            meeting_level(b, i, j) <= level)
             return j;
     return i;
 }

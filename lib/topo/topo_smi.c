@@ -215,7 +215,7 @@ static void fill_near(const struct smi *s)
     }
 }
 
-static int build(struct smi *s)
+static int build_machine(struct smi *s)
 {
     int gpus = 0;
 
@@ -237,7 +237,7 @@ int topo_smi_read(struct topo_machine *m, char *text, struct err *err)
     int rc = read_matrix(&s, text);
 
     rc = rc ? rc : check_ends(&s);
-    rc = rc ? rc : build(&s);
+    rc = rc ? rc : build_machine(&s);
     mem_free(s.column);
     mem_free(s.cell);
     return rc;

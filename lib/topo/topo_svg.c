@@ -217,8 +217,8 @@ static void paint_frame(struct draw *d, int l, int from, double x, double y, str
  * The unit of level l of the groups from .. to - 1, at x, y: children in rows that are at most
  * most_w wide; level 0 is a group.  Returns its size; paint 0: only measures.
  */
-static struct size lay(struct draw *d, int l, int from, int to, double x, double y,
-                       double most_w, int paint)
+static struct size lay_unit(struct draw *d, int l, int from, int to, double x, double y,
+                            double most_w, int paint)
 {
     double gap = is_grid(d, l) ? TILE_GAP : GAP, row_gap = is_grid(d, l) ? TILE_GAP : GAP + 4;
     double lead = is_grid(d, l) ? 0 : RAIL + STUB, room = most_w - 2 * PAD, before = 0;
@@ -230,12 +230,12 @@ static struct size lay(struct draw *d, int l, int from, int to, double x, double
         return d->tiles ? (struct size){TILE, TILE} : (struct size){CARD_W, d->card_h};
     if (paint) {
         svg_group_open(&d->s, "unit", NULL);
-        paint_frame(d, l, from, x, y, lay(d, l, from, to, x, y, most_w, 0));
+        paint_frame(d, l, from, x, y, lay_unit(d, l, from, to, x, y, most_w, 0));
     }
     for (int i = from, end; i < to; i = end) {
         double w = 0, h = 0, top = y + all.h, at = x + PAD;
         for (end = i; end < to; end = child_end(d, l, end, to)) {
-            c = lay(d, l - 1, end, child_end(d, l, end, to), 0, 0, room, 0);
+            c = lay_unit(d, l - 1, end, child_end(d, l, end, to), 0, 0, room, 0);
             if (end > i && w + gap + c.w > room)
                 break;
             w += (end > i ? gap : 0) + c.w;
@@ -254,7 +254,7 @@ static struct size lay(struct draw *d, int l, int from, int to, double x, double
         for (int k = i; k < end; k = child_end(d, l, k, to)) {
             if (lead > 0)
                 paint_stub(d, l, k, at + 20, top + RAIL);
-            c = lay(d, l - 1, k, child_end(d, l, k, to), at, top + lead, room, 1);
+            c = lay_unit(d, l - 1, k, child_end(d, l, k, to), at, top + lead, room, 1);
             at += c.w + gap;
         }
         before = top;
@@ -406,7 +406,7 @@ void topo_print_svg(const struct topo *t, FILE *out)
         d.most_Bps = fmax(d.most_Bps, fmax(t->port[k].out_Bps, t->port[k].in_Bps));
     order_groups(&d);
     double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * MARGIN;
-    struct size all = lay(&d, top, 0, count, 0, 0, room, 0);
+    struct size all = lay_unit(&d, top, 0, count, 0, 0, room, 0);
     int drawn = all.h < HIGH_MOST;
     if (!drawn)
         all = (struct size){0, LINE};
@@ -415,7 +415,7 @@ void topo_print_svg(const struct topo *t, FILE *out)
     svg_open(&d.s, out, d.width, y + all.h + 16 + LINE + MARGIN, shape);
     paint_head(&d, shape);
     if (drawn)
-        lay(&d, top, 0, count, MARGIN, y, room, 1);
+        lay_unit(&d, top, 0, count, MARGIN, y, room, 1);
     else
         svg_text(&d.s, MARGIN, y, &(struct svg_font){.size = 11},
                  "the groups are too many to be drawn");

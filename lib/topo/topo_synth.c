@@ -120,7 +120,7 @@ static void build_level(struct topo *t, int l, const struct topo_given_level *gi
         level->flow_Bps = level[-1].flow_Bps;
 }
 
-static void build(struct topo *t, const struct synth *s, int levels)
+static void build_fabric(struct topo *t, const struct synth *s, int levels)
 {
     int count = s->listed;
 
@@ -150,7 +150,7 @@ int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
     int rc = parse_shape(&s, shape, 1, err);
 
     if (rc == 0)
-        build(t, &s, levels_of(&s, strchr(shape, '[') != NULL));
+        build_fabric(t, &s, levels_of(&s, strchr(shape, '[') != NULL));
     mem_free(s.members);
     return rc;
 }
@@ -166,7 +166,7 @@ int topo_parse_synth(struct topo *t, const char *spec, struct err *err)
     for (char *word; rc == 0 && (word = topo_given_next(&at));)
         rc = topo_given_word(&s.given, levels, 0, word, err);
     if (rc == 0)
-        build(t, &s, levels);
+        build_fabric(t, &s, levels);
     else
         err_prefix(err, "synth: ");
     mem_free(s.members);

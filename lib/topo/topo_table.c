@@ -50,7 +50,7 @@ struct cell {
 };
 
 /* "59.80", or with half the width of its interval, "59.80 +-0.12", if that is known. */
-static const char *cell(struct cell *c, double v, double err, double unit)
+static const char *print_cell(struct cell *c, double v, double err, double unit)
 {
     int used = snprintf(c->text, sizeof c->text, "%.2f", v / unit);
 
@@ -86,15 +86,15 @@ static void put_levels(const struct topo *t, FILE *out)
         const struct topo_level *v = &t->level[l];
         struct cell c[4];
         fprintf(out, "%-16s %*s %*s %*s %*s\n", v->name, first,
-                cell(&c[0], v->latency_s, v->latency_err_s, 1e-6), wide,
-                cell(&c[1], v->port_Bps, v->port_err_Bps, unit), wide,
-                cell(&c[2], v->flow_Bps, v->flow_err_Bps, unit), wide,
-                cell(&c[3], v->member_Bps, v->member_err_Bps, unit));
+                print_cell(&c[0], v->latency_s, v->latency_err_s, 1e-6), wide,
+                print_cell(&c[1], v->port_Bps, v->port_err_Bps, unit), wide,
+                print_cell(&c[2], v->flow_Bps, v->flow_err_Bps, unit), wide,
+                print_cell(&c[3], v->member_Bps, v->member_err_Bps, unit));
     }
 }
 
 /* v in units, whole ones; "-" where it is unknown. */
-static const char *whole(struct cell *c, double v, double unit)
+static const char *print_whole(struct cell *c, double v, double unit)
 {
     if (v > 0)
         snprintf(c->text, sizeof c->text, "%.0f", v / unit);
@@ -118,9 +118,9 @@ static int put_left(const struct topo *t, FILE *out)
     for (int l = 0; l < t->levels; l++) {
         struct cell c[3];
         fprintf(out, "%-16s %12s %14s %12s\n", t->level[l].name,
-                whole(&c[0], t->level[l].rate_left, 0.01),
-                whole(&c[1], t->level[l].compute_left, 0.01),
-                whole(&c[2], t->level[l].use_lost_s, 1e-6));
+                print_whole(&c[0], t->level[l].rate_left, 0.01),
+                print_whole(&c[1], t->level[l].compute_left, 0.01),
+                print_whole(&c[2], t->level[l].use_lost_s, 1e-6));
     }
     return 1;
 }
