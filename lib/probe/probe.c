@@ -281,7 +281,7 @@ static int run_lap(struct watch *w, int last, struct err *err)
     return 0;
 }
 
-static int run(struct watch *w, struct err *err)
+static int run_laps(struct watch *w, struct err *err)
 {
     int laps = w->round->laps;
 
@@ -380,7 +380,7 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     int rc = world_barrier(p->world, err);
     double begin = tick_now_s();
     if (rc == 0)
-        rc = run(&(struct watch){.probe = p, .round = r, .curve = &mine}, err);
+        rc = run_laps(&(struct watch){.probe = p, .round = r, .curve = &mine}, err);
     double took_s = tick_now_s() - begin;
     if (rc == 0)
         rc = gather_curves(p, &mine, all, &curves, err);
@@ -455,7 +455,7 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
     /* The first opens the connection and empties token buckets; it is not counted. */
     for (int i = -1; rc == 0 && i < times; i++) {
         double start = tick_now_s();
-        rc = run(&(struct watch){.probe = p, .round = &r}, err);
+        rc = run_laps(&(struct watch){.probe = p, .round = &r}, err);
         took[i < 0 ? 0 : i] = tick_now_s() - start;
     }
     if (rc == 0)
@@ -518,7 +518,7 @@ static int make_trips(struct probe *p, struct probe_round *r, int first, double 
     for (int i = 1; more; i++) {
         double start = tick_now_s();
         *say = more = i < TRIPS && start - begin + last < budget_s;
-        if (run(&(struct watch){.probe = p, .round = r, .here = 1}, err))
+        if (run_laps(&(struct watch){.probe = p, .round = r, .here = 1}, err))
             return -1;
         last = tick_now_s() - start;
         if (first)

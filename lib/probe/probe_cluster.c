@@ -64,7 +64,7 @@ static int log2_up(int n)
 
 /* ---- parts ---- */
 
-static void join(struct finder *f, int a, int b)
+static void join_parts(struct finder *f, int a, int b)
 {
     int low = f->part[a] < f->part[b] ? f->part[a] : f->part[b];
     int high = f->part[a] < f->part[b] ? f->part[b] : f->part[a];
@@ -75,7 +75,7 @@ static void join(struct finder *f, int a, int b)
 }
 
 /* The nth rank, counted through again and again, of the part with this root. */
-static int member(const struct finder *f, int root, int nth)
+static int nth_member(const struct finder *f, int root, int nth)
 {
     int size = 0, r = root;
 
@@ -95,7 +95,7 @@ static int list_parts(struct finder *f, int nth)
 
     for (int r = 0; r < f->ranks; r++)
         if (f->part[r] == r)
-            f->order[n++] = member(f, r, nth);
+            f->order[n++] = nth_member(f, r, nth);
     return n;
 }
 
@@ -104,7 +104,7 @@ static void join_near(struct finder *f, size_t from, size_t to, double near)
 {
     for (size_t i = from; i < to; i++)
         if (f->edge[i].length < near)
-            join(f, f->edge[i].a, f->edge[i].b);
+            join_parts(f, f->edge[i].a, f->edge[i].b);
 }
 
 /* ---- rounds ---- */
@@ -213,7 +213,7 @@ static double find_cut(struct finder *f)
         if (last > 0 && e->length >= PROBE_CLUSTER_FACTOR * last)
             cut = sqrt(last * e->length);
         last = e->length;
-        join(f, e->a, e->b);
+        join_parts(f, e->a, e->b);
     }
     memcpy(f->part, before, (size_t)f->ranks * sizeof *before);
     mem_free(before);
@@ -278,7 +278,7 @@ static void keep_partition(struct finder *f)
  * Parts as near as the level wants them, confirmed: until so many tournaments after each other,
  * or as many as there are pairs for, join none.
  */
-static int confirm(struct finder *f, double near, struct err *err)
+static int confirm_level(struct finder *f, double near, struct err *err)
 {
     int64_t left = enough_pairs(f);
     int parts = list_parts(f, 0);
@@ -312,7 +312,7 @@ static int find_levels(struct finder *f, struct err *err)
         if (isinf(near))
             return 0;
         join_near(f, 0, f->edges, near);
-        if (confirm(f, near, err))
+        if (confirm_level(f, near, err))
             return -1;
         if (list_parts(f, 0) == 1)
             return 0;

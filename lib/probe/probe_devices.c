@@ -38,7 +38,7 @@ static int is_gpu(hwloc_obj_t pci)
     return 0;
 }
 
-static int bounded(int n)
+static int bounded_count(int n)
 {
     return n < 0 ? 0 : n > TOPO_DEVICES_MAX ? TOPO_DEVICES_MAX : n;
 }
@@ -66,8 +66,8 @@ static struct topo_devices count_devices(void)
         networks += is_osdev(o, HWLOC_OBJ_OSDEV_NETWORK);
         fabrics += is_osdev(o, HWLOC_OBJ_OSDEV_OPENFABRICS);
     }
-    d.numa_nodes = bounded(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
-    d.gpus = bounded(d.gpus);
+    d.numa_nodes = bounded_count(hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
+    d.gpus = bounded_count(d.gpus);
     /* Not a file that stands for another machine. */
     if (hwloc_topology_is_thissystem(t) && topo_nvml_read(&n, TOPO_NVML_NAMES, &ignored) == 0) {
         d.gpus = n.gpus;
@@ -75,7 +75,7 @@ static struct topo_devices count_devices(void)
         topo_nvml_release(&n);
     }
     /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
-    d.nics = bounded(fabrics ? fabrics : networks);
+    d.nics = bounded_count(fabrics ? fabrics : networks);
     hwloc_topology_destroy(t);
     return d;
 }

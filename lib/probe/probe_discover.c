@@ -140,8 +140,8 @@ static void give_turns(struct discovery *d, const struct probe_pair *pair, int p
     }
 }
 
-static int measure(void *arg, const struct probe_pair *pair, int pairs, double *distance,
-                   struct err *err)
+static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, double *distance,
+                         struct err *err)
 {
     struct discovery *d = arg;
     double mine = 0;
@@ -181,8 +181,8 @@ static int compare_clocks(struct world *world, const struct discovery *d, double
     return 0;
 }
 
-static int discover(struct world *world, struct discovery *d, struct probe_views *out,
-                    struct err *err)
+static int discover_groups(struct world *world, struct discovery *d, struct probe_views *out,
+                           struct err *err)
 {
     struct probe_clusters c;
     double ahead_s = 0;
@@ -191,7 +191,7 @@ static int discover(struct world *world, struct discovery *d, struct probe_views
         return -1;
     if (probe_open(&d->probe, world, TRIP_BYTES, err))
         return -1;
-    int rc = probe_cluster(world->ranks, measure, d, &c, err);
+    int rc = probe_cluster(world->ranks, measure_pairs, d, &c, err);
     probe_close(&d->probe);
     if (rc)
         return -1;
@@ -213,7 +213,7 @@ int probe_discover(struct world *world, struct probe_views *out, struct err *err
                           .used = mem_new(n, sizeof(int)),
                           .placed = mem_new(n, sizeof(int))};
 
-    int rc = discover(world, &d, out, err);
+    int rc = discover_groups(world, &d, out, err);
     mem_free(d.machine);
     mem_free(d.processors);
     mem_free(d.seat);

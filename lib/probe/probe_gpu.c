@@ -61,7 +61,7 @@ int probe_gpu_prepare(struct probe *p, struct exec_mpi_handle *exec, struct err 
     return world_agree(p->world, exec_mpi_stage(exec, p->gpu->leave, p->gpu->enter, err), err);
 }
 
-static void move(struct probe_gpu *g, void *to, const void *from, int64_t bytes)
+static void copy_and_wait(struct probe_gpu *g, void *to, const void *from, int64_t bytes)
 {
     struct err kept; /* by the device */
 
@@ -72,15 +72,15 @@ static void move(struct probe_gpu *g, void *to, const void *from, int64_t bytes)
 void probe_gpu_fill(struct probe *p, int64_t bytes)
 {
     if (p->gpu)
-        move(p->gpu, p->gpu->in, p->out, bytes);
+        copy_and_wait(p->gpu, p->gpu->in, p->out, bytes);
 }
 
 void probe_gpu_fetch(struct probe *p, int64_t sent, int64_t arrived)
 {
     if (!p->nccl)
         return;
-    move(p->gpu, p->in, p->gpu->in, sent);
-    move(p->gpu, p->out, p->gpu->out, arrived);
+    copy_and_wait(p->gpu, p->in, p->gpu->in, sent);
+    copy_and_wait(p->gpu, p->out, p->gpu->out, arrived);
 }
 
 int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r)
@@ -89,7 +89,7 @@ int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r)
 
     if (!p->gpu || p->nccl)
         return 0;
-    move(p->gpu, p->in, p->gpu->out, r->in_bytes);
+    copy_and_wait(p->gpu, p->in, p->gpu->out, r->in_bytes);
     for (int i = 0; i < r->mines; i++) {
         int64_t bytes = r->mine[i].bytes;
         if (r->mine[i].dst != p->world->rank)

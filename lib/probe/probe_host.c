@@ -25,7 +25,7 @@ struct owner { /* of memory: a machine, or one of its GPUs */
     int64_t bytes;
 };
 
-static int look(const struct device *device, struct owner *mine, struct err *err)
+static int find_owner(const struct device *device, struct owner *mine, struct err *err)
 {
     int64_t left;
 
@@ -42,7 +42,7 @@ int probe_memory(struct world *world, const struct device *device, int64_t *byte
     struct owner mine, *all = mem_new((size_t)world->ranks, sizeof *all);
     const int *host = world->groups.group_of;
     int64_t least = INT64_MAX;
-    int rc = world_agree(world, look(device, &mine, err), err);
+    int rc = world_agree(world, find_owner(device, &mine, err), err);
 
     rc = rc ? rc : world_allgather(world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < world->ranks; r++) {

@@ -86,7 +86,7 @@ static enum stream_state traffic_poll(void *arg, struct err *err)
     return lap + 1 < laps + ENDS ? STREAM_MOVED : STREAM_DONE;
 }
 
-static int lasts(struct traffic *t, int laps)
+static int still_runs(struct traffic *t, int laps)
 {
     return atomic_load(&t->done) < laps && !atomic_load(&t->failed);
 }
@@ -95,14 +95,14 @@ static int lasts(struct traffic *t, int laps)
  * FLOP/s of products alone (t NULL) for a part of a turn, or while this rank's laps go on; and
  * then more, until all ranks are done.
  */
-static double compute(struct probe_work *w, struct traffic *t)
+static double compute_rate(struct probe_work *w, struct traffic *t)
 {
     int times = 0, laps = t ? t->contest->round.laps : 0;
     double start = tick_now_s(), took = 0;
 
-    for (; took <= 0 || (t ? lasts(t, laps) : took < turn_s); took = tick_now_s() - start)
+    for (; took <= 0 || (t ? still_runs(t, laps) : took < turn_s); took = tick_now_s() - start)
         times += probe_work_some(w, 0);
-    while (t && lasts(t, laps + ENDS))
+    while (t && still_runs(t, laps + ENDS))
         probe_work_some(w, 0);
     return times * w->product[0].flops / took;
 }
@@ -113,7 +113,7 @@ static int run_laps(struct contest *c, int beside, double *Bps, double *flops, s
     struct traffic t = {.contest = c};
     int64_t ticket =
         stream_push(c->stream, (struct stream_op){traffic_start, traffic_poll, &t});
-    double computed = beside ? compute(c->work, &t) : 0;
+    double computed = beside ? compute_rate(c->work, &t) : 0;
 
     if (stream_wait(c->stream, ticket, err))
         return -1;
@@ -136,7 +136,7 @@ static int take_turn(struct contest *c, struct turn *out, struct err *err)
     int rc = probe_rest(w, err);
 
     if (rc == 0 && c->round.in_bytes)
-        mine.flops = compute(c->work, NULL);
+        mine.flops = compute_rate(c->work, NULL);
     rc = rc ? rc : probe_rest(w, err);
     rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
     rc = rc ? rc : probe_rest(w, err);
@@ -154,7 +154,7 @@ static int take_turn(struct contest *c, struct turn *out, struct err *err)
 }
 
 /* A part of 1: more than all is chance, and of nothing known, 0. */
-static double part(double some, double all)
+static double part_of_one(double some, double all)
 {
     double p = all > 0 ? some / all : 0;
 
@@ -170,8 +170,8 @@ static int take_turns(struct contest *c, struct topo_level *level, struct err *e
         struct turn turn;
         if (take_turn(c, &turn, err))
             return -1;
-        rate[turns] = part(turn.beside_Bps, turn.Bps);
-        compute[turns++] = part(turn.beside_flops, turn.flops);
+        rate[turns] = part_of_one(turn.beside_Bps, turn.Bps);
+        compute[turns++] = part_of_one(turn.beside_flops, turn.flops);
         if (probe_late(c->probe->world, start, turns, level_s, &late, err))
             return -1;
     }
@@ -204,8 +204,8 @@ int64_t probe_left_room(const struct groups *g)
 }
 
 /* All rows of a contest at one level, of laps of so many bytes. */
-static int prepare(struct contest *c, const struct probe_views *views, int l, int64_t bytes,
-                   struct err *err)
+static int prepare_rows(struct contest *c, const struct probe_views *views, int l,
+                        int64_t bytes, struct err *err)
 {
     int ranks = c->probe->world->ranks,
         rc = probe_lap(c->probe, views, l, bytes, &c->round, err);
@@ -235,7 +235,7 @@ static int measure_level(struct probe *p, const struct probe_views *views, int l
     int64_t bytes = lap_bytes(p, views->view[l ? l : 1].groups, Bps);
     double laps = Bps * turn_s / (double)bytes;
     struct contest c = {.probe = p, .work = work};
-    int rc = prepare(&c, views, l, bytes, err);
+    int rc = prepare_rows(&c, views, l, bytes, err);
 
     c.round.laps = laps < LAPS_LEAST ? LAPS_LEAST : laps > LAPS_MOST ? LAPS_MOST : (int)laps;
     rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);

@@ -50,8 +50,8 @@ static int measure_line(struct probe *p, const struct probe_flow *pair, int pair
 }
 
 /* Medians over the pairs of one figure of their lines, with the error that is usual for one. */
-static int gather(struct probe *p, double mine, double mine_err, double *value, double *error,
-                  struct err *err)
+static int gather_medians(struct probe *p, double mine, double mine_err, double *value,
+                          double *error, struct err *err)
 {
     struct {
         double value, error;
@@ -79,8 +79,8 @@ int probe_line_latency(struct probe *p, const struct probe_flow *pair, int pairs
 
     if (measure_line(p, pair, pairs, small, SMALLS, SMALL_TIMES, &f, err))
         return -1;
-    return gather(p, f.alpha_s / 2, f.alpha_err_s / 2, &level->latency_s, &level->latency_err_s,
-                  err);
+    return gather_medians(p, f.alpha_s / 2, f.alpha_err_s / 2, &level->latency_s,
+                          &level->latency_err_s, err);
 }
 
 int probe_line_rate(struct probe *p, const struct probe_flow *pair, int pairs, int64_t most,
@@ -90,7 +90,7 @@ int probe_line_rate(struct probe *p, const struct probe_flow *pair, int pairs, i
     struct probe_fit f;
 
     if (probe_message(p, pair, pairs, most, 1, &first_s, err) ||
-        gather(p, first_s, 0, &first_s, &none, err))
+        gather_medians(p, first_s, 0, &first_s, &none, err))
         return -1;
     double times = first_s > 0 ? seconds / (LARGES * first_s) : LARGE_TIMES_LEAST;
     times = fmin(fmax(times, LARGE_TIMES_LEAST), LARGE_TIMES_MOST);
@@ -100,5 +100,5 @@ int probe_line_rate(struct probe *p, const struct probe_flow *pair, int pairs, i
         return -1;
     Bps = f.beta_s > 0 ? 1 / f.beta_s : 0;
     Bps_err = f.beta_err_s * Bps * Bps; /* of 1 / beta, to the first order */
-    return gather(p, Bps, Bps_err, &level->flow_Bps, &level->flow_err_Bps, err);
+    return gather_medians(p, Bps, Bps_err, &level->flow_Bps, &level->flow_err_Bps, err);
 }

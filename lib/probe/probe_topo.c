@@ -76,8 +76,8 @@ static int check_words(struct probe *p, int rc, const struct probe_result *got, 
 
 /* Runs a round REPEATS times; value[i * ranks + r]: what came in run i to rank
  * r, or to its group. */
-static int repeat(struct probe *p, const struct probe_flow *flow, int flows, int inside,
-                  double *value, struct err *err)
+static int repeat_round(struct probe *p, const struct probe_flow *flow, int flows, int inside,
+                        double *value, struct err *err)
 {
     struct probe_round r = {0};
     struct probe_result got = {0};
@@ -120,8 +120,8 @@ static double median_of(const double *value, int ranks, int first, int end, doub
 }
 
 /* Half the round trip, the median over the pairs. */
-static int latency(struct probe *p, const struct probe_flow *pair, int pairs, double *out,
-                   struct err *err)
+static int measure_latency(struct probe *p, const struct probe_flow *pair, int pairs,
+                           double *out, struct err *err)
 {
     struct probe_summary all;
     double mine = 0;
@@ -151,7 +151,7 @@ static int message_cost(struct probe *p, struct work *w, int across, struct topo
     int pairs = across ? probe_partners_across(&p->view, 0, w->flow)
                        : probe_partners_inside(p->view.groups, w->flow);
 
-    if (latency(p, w->flow, pairs, &all_s, err))
+    if (measure_latency(p, w->flow, pairs, &all_s, err))
         return -1;
     level->message_s = fmax(0, (all_s - level->latency_s) / 2);
     return 0;
@@ -176,7 +176,7 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     level->port_Bps = level->flow_Bps;
     level->port_err_Bps = level->flow_err_Bps;
     int flows = probe_inside(g, bytes, w->flow);
-    if (repeat(p, w->flow, flows, 1, w->value, err))
+    if (repeat_round(p, w->flow, flows, 1, w->value, err))
         return -1;
     level->member_Bps = median_of(w->value, g->ranks, 0, g->ranks, &level->member_err_Bps);
     return message_cost(p, w, 0, level, err);
@@ -200,7 +200,7 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
 
     if (flows == 0)
         return 0;
-    if (repeat(p, w->flow, flows, 0, w->value, err))
+    if (repeat_round(p, w->flow, flows, 0, w->value, err))
         return -1;
     for (int k = 0; k < g->count; k++) {
         int to = probe_next(&p->view, k, s);
@@ -296,8 +296,8 @@ static int measure_alone(struct probe *p, struct topo_level *level, struct err *
     return 0;
 }
 
-static int measure(struct probe *p, const struct probe_views *views, const int64_t *bytes,
-                   struct topo *t, struct err *err)
+static int measure_levels(struct probe *p, const struct probe_views *views,
+                          const int64_t *bytes, struct topo *t, struct err *err)
 {
     const struct groups *g = views->view[1].groups;
     struct work w = {mem_new((size_t)g->ranks * 2, sizeof *w.flow),
@@ -330,7 +330,7 @@ static int measure(struct probe *p, const struct probe_views *views, const int64
 }
 
 /* Rounds to so many decimals of its first digit. */
-static void tidy(double *v, int decimals)
+static void round_figure(double *v, int decimals)
 {
     char text[32];
 
@@ -339,7 +339,7 @@ static void tidy(double *v, int decimals)
 }
 
 /* Four digits, of errors two: no measurement here knows more. */
-static void tidy_all(struct topo *t)
+static void round_figures(struct topo *t)
 {
     topo_name_levels(t);
     for (int l = 0; l < t->levels; l++) {
@@ -349,21 +349,21 @@ static void tidy_all(struct topo *t)
         double *error[] = {&v->latency_err_s, &v->port_err_Bps, &v->flow_err_Bps,
                            &v->member_err_Bps, &v->use_lost_s};
         for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
-            tidy(figure[i], 3);
+            round_figure(figure[i], 3);
         for (size_t i = 0; i < sizeof error / sizeof *error; i++)
-            tidy(error[i], 1);
+            round_figure(error[i], 1);
     }
     for (int k = 0; k < t->groups.count; k++) {
-        tidy(&t->port[k].out_Bps, 3);
-        tidy(&t->port[k].in_Bps, 3);
+        round_figure(&t->port[k].out_Bps, 3);
+        round_figure(&t->port[k].in_Bps, 3);
     }
-    tidy(&t->flops, 3);
-    tidy(&t->memory_Bps, 3);
+    round_figure(&t->flops, 3);
+    round_figure(&t->memory_Bps, 3);
 }
 
 /* A rate of 0 is a round so short that no two of its bytes could be told apart.
  */
-static int check(const struct topo *t, struct err *err)
+static int check_rates(const struct topo *t, struct err *err)
 {
     for (int l = 0; l < t->levels; l++)
         if (t->level[l].port_Bps < TOPO_RATE_MIN_BPS ||
@@ -503,13 +503,13 @@ static int measure_all(struct world *world, const struct probe_views *views,
     if (rc || open_over(&p, world, ask, nccl, room_of(views, ask, bytes), err))
         return -1;
     probe_views_topo(views, world, &t);
-    rc = measure(&p, views, bytes, &t, err);
-    rc = rc ? rc : check(&t, err);
+    rc = measure_levels(&p, views, bytes, &t, err);
+    rc = rc ? rc : check_rates(&t, err);
     rc = rc || nccl || !is_gpu(ask) ? rc : doubt_copies(&p, &t, err);
     rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
     probe_close(&p);
     rc = rc ? rc : measure_own(world, ask, &t, err);
-    tidy_all(&t);
+    round_figures(&t);
     if (rc == 0)
         *out = t;
     else

@@ -64,19 +64,19 @@ static enum stream_state exchange_poll(void *arg, struct err *err)
     return probe_start(x->probe, &x->round, 0, err) ? STREAM_FAILED : STREAM_MOVED;
 }
 
-static int64_t push(struct uses *u, struct exchange *x)
+static int64_t push_exchange(struct uses *u, struct exchange *x)
 {
     return stream_push(u->stream, (struct stream_op){exchange_start, exchange_poll, x});
 }
 
 /* All pieces, each after an exchange, or (NULL) none; all ranks at once. */
-static int compute(struct uses *u, struct exchange *x, double *took_s, struct err *err)
+static int compute_pieces(struct uses *u, struct exchange *x, double *took_s, struct err *err)
 {
     double start = tick_now_s();
-    int64_t ticket = x ? push(u, x) : 0;
+    int64_t ticket = x ? push_exchange(u, x) : 0;
 
     for (int i = 0; i < u->pieces; i++) {
-        int64_t next = x && i + 1 < u->pieces ? push(u, x) : 0;
+        int64_t next = x && i + 1 < u->pieces ? push_exchange(u, x) : 0;
         if (x && stream_wait(u->stream, ticket, err))
             return -1;
         ticket = next;
@@ -92,7 +92,8 @@ static int last_s(struct uses *u, struct exchange *x, double *out, struct err *e
     struct probe_summary all;
     double mine = 0;
 
-    if (probe_rest(u->probe->world, err) || compute(u, x && x->laps ? x : NULL, &mine, err) ||
+    if (probe_rest(u->probe->world, err) ||
+        compute_pieces(u, x && x->laps ? x : NULL, &mine, err) ||
         probe_summarize(u->probe->world, mine, &all, err))
         return -1;
     *out = all.most;

@@ -133,7 +133,7 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
 
 /* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits change.
  */
-static int fill(struct probe_work *w, int64_t elems, enum dtype type, struct err *err)
+static int fill_operands(struct probe_work *w, int64_t elems, enum dtype type, struct err *err)
 {
     void *room = NULL;
 
@@ -185,7 +185,7 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
         device_alloc(d, most * (int64_t)sizeof(float), "the matrix product", &c, err))
         return -1;
     w->c = c;
-    if (fill(w, most, ask->type, err))
+    if (fill_operands(w, most, ask->type, err))
         return -1;
     for (int i = 0; i < w->products; i++)
         if (w->kern.op->product_new(&w->kern, &w->product[i].run, &shape[i], err))
