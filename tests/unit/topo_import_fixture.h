@@ -81,33 +81,4 @@ static inline char *edited(const char *file, const char *from, const char *to, i
     return new;
 }
 
-/* A file with a text in it changed, and the key words of its message; "": it is read. */
-struct change {
-    const char *file, *from, *to, *want;
-};
-
-static inline void check_changes(const struct change *changed, size_t count)
-{
-    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
-    int wrong = 0;
-
-    for (size_t i = 0; i < count; i++) {
-        struct topo t = {0};
-        struct err err = {0};
-        int64_t bytes = 0;
-        char *text = edited(changed[i].file, changed[i].from, changed[i].to, &bytes);
-        int rc = topo_import_text(&t, "f", text, bytes, &ask, &err);
-        if (!has_words(err.text, changed[i].want) || (rc != 0) != (changed[i].want[0] != 0)) {
-            print_error("%s, '%s' to '%s': said '%s'\n", changed[i].file, changed[i].from,
-                        changed[i].to, err.text);
-            wrong++;
-        }
-        assert_true(rc == 0 || (t.level == NULL && err.code == ERR_INPUT));
-        topo_release(&t);
-    }
-    assert_int_equal(wrong, 0);
-}
-
-#define CHECK_CHANGES(table) check_changes(table, sizeof(table) / sizeof *(table))
-
 #endif
