@@ -168,9 +168,27 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
     return read_memory(h, n);
 }
 
-static int find_devices(struct hwloc *h)
+void topo_hwloc_count(const struct xml *x, struct topo_devices *d)
 {
     int networks = 0, fabrics = 0;
+
+    *d = (struct topo_devices){0};
+    for (const struct xml_node *n = x->root; n; n = xml_after(n)) {
+        d->numa_nodes += topo_hwloc_is_object(n, "NUMANode");
+        d->gpus += topo_hwloc_is_gpu(x, n);
+        fabrics += topo_hwloc_is_osdev(x, n, TOPO_OSDEV_FABRIC);
+        networks += topo_hwloc_is_osdev(x, n, TOPO_OSDEV_NETWORK);
+    }
+    /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
+    d->nics = fabrics ? fabrics : networks;
+    int *count[] = {&d->numa_nodes, &d->gpus, &d->nics};
+    for (int i = 0; i < 3; i++)
+        *count[i] = *count[i] < TOPO_DEVICES_MAX ? *count[i] : TOPO_DEVICES_MAX;
+}
+
+static int find_devices(struct hwloc *h)
+{
+    struct topo_devices d;
 
     for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
         if (topo_hwloc_is_gpu(h->x, n) && add_gpu(h, n))
@@ -178,11 +196,9 @@ static int find_devices(struct hwloc *h)
         if (topo_hwloc_is_object(n, "PCIDev") && xml_has(n, "subtype", "NVSwitch") &&
             add_place(h, n, -1))
             return -1;
-        fabrics += topo_hwloc_is_osdev(h->x, n, TOPO_OSDEV_FABRIC);
-        networks += topo_hwloc_is_osdev(h->x, n, TOPO_OSDEV_NETWORK);
     }
-    /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
-    h->m->nics = fabrics ? fabrics : networks;
+    topo_hwloc_count(h->x, &d);
+    h->m->nics = d.nics;
     return 0;
 }
 

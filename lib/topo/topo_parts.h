@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #include "base/xml.h"
+#include "topo/topo.h"
 #include "topo/topo_nvml.h"
 
 /*
@@ -50,6 +51,8 @@ const char *topo_hwloc_info(const struct xml_node *n, const char *name);
 int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n);
 enum topo_osdev { TOPO_OSDEV_NETWORK, TOPO_OSDEV_FABRIC, TOPO_OSDEV_COMPUTE };
 int topo_hwloc_is_osdev(const struct xml *x, const struct xml_node *n, enum topo_osdev what);
+/* NUMA nodes, GPUs and network devices. */
+void topo_hwloc_count(const struct xml *x, struct topo_devices *d);
 
 /* ---- the kernel's files below root/sys and root/proc ---- */
 
