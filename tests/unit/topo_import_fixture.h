@@ -19,22 +19,10 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "topo/topo_import.h"
+#include "words_fixture.h"
 
 #define DATA     "tests/data/topo/"
 #define EXAMPLES "examples/fabrics/"
-
-/* Each of the blank-separated words stands in the text, in this order. */
-static inline int has_words(const char *text, const char *words)
-{
-    char word[96];
-
-    for (int n = 0; sscanf(words, "%95s%n", word, &n) == 1; words += n) {
-        if (!(text = strstr(text, word)))
-            return 0;
-        text += strlen(word);
-    }
-    return 1;
-}
 
 static inline int import(const char *file, const struct topo_ask *ask, struct topo *t,
                          struct err *err)
