@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what becomes of a fabric's levels when several of them lie inside a group.
+ * Knows what becomes of a fabric's levels when several of them lie inside a group; and a fabric
+ * of fewer ranks, or of more groups, than one that was measured or given.
  *
  * Inside a group every rank sends its shard to each other member directly.  Of a group of M
  * ranks, rank r shares the port at level l >= 1 with the u_l ranks of its unit there; each of
@@ -186,25 +187,33 @@ static void join_across(const struct topo *t, int b, struct topo_level *to)
 
 /* ---- groups ---- */
 
+/* Units below `bound` are counted anew, by first group. */
+static void renumber(int *unit, int count, int bound)
+{
+    int *number = mem_new((size_t)bound, sizeof *number), next = 0;
+
+    for (int k = 0; k < count; k++) {
+        int *at = &number[unit[k]];
+        *at = *at ? *at : ++next;
+        unit[k] = *at - 1;
+    }
+    mem_free(number);
+}
+
 /* Numbers the units of boundary b by their first group: unit[k]; and makes groups of them. */
 static void merge_groups(const struct topo *t, int b, int *unit, struct groups *groups)
 {
-    int count = t->groups.count, n = t->groups.ranks, next = 0;
-    int *number = mem_new((size_t)count, sizeof *number);
+    int count = t->groups.count, n = t->groups.ranks;
     int *group_of = mem_new((size_t)n, sizeof *group_of);
     struct err err;
 
-    for (int k = 0; k < count; k++) {
-        int *at = &number[topo_unit(t, b + 1, k)];
-        if (*at == 0)
-            *at = ++next;
-        unit[k] = *at - 1;
-    }
+    for (int k = 0; k < count; k++)
+        unit[k] = topo_unit(t, b + 1, k);
+    renumber(unit, count, count);
     for (int r = 0; r < n; r++)
         group_of[r] = unit[t->groups.group_of[r]];
     int rc = groups_init_of(groups, n, group_of, &err);
     assert(rc == 0); /* they were groups of a fabric before */
-    mem_free(number);
     mem_free(group_of);
 }
 
@@ -268,4 +277,82 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
     for (int l = 0; l <= b; l++)
         mem_free(size[l]);
     mem_free(unit);
+}
+
+/* ---- fewer ranks, more groups ---- */
+
+/* A fabric of these groups; group k has the port of group from[k] of t. */
+static void init_from(const struct topo *t, const struct groups *groups, const int *from,
+                      struct topo *out)
+{
+    topo_init(out, t->levels, groups);
+    memcpy(out->level, t->level, (size_t)t->levels * sizeof *t->level);
+    for (int k = 0; k < groups->count; k++)
+        out->port[k] = t->port[from[k]];
+    topo_copy_rank(t, out);
+}
+
+void topo_subset(const struct topo *t, int ranks, const int *group_of, struct topo *out)
+{
+    int *number = mem_new((size_t)t->groups.count, sizeof *number), count = 0;
+    int *from = mem_new((size_t)t->groups.count, sizeof *from);
+    int *at = mem_new((size_t)ranks, sizeof *at);
+    struct groups groups;
+    struct err err;
+
+    for (int r = 0; r < ranks; r++)
+        number[group_of[r]] = 1;
+    for (int k = 0; k < t->groups.count; k++)
+        if (number[k]) {
+            from[count] = k;
+            number[k] = count++;
+        }
+    for (int r = 0; r < ranks; r++)
+        at[r] = number[group_of[r]];
+    int rc = groups_init_of(&groups, ranks, at, &err);
+    assert(rc == 0); /* each number was given for a rank */
+    init_from(t, &groups, from, out);
+    for (int k = 0; k < count; k++) {
+        out->devices[k] = t->devices[from[k]];
+        topo_set_host(out, k, t->host[from[k]]);
+    }
+    for (int l = 2; l < t->levels; l++) {
+        int *block = out->block + (l - 2) * count;
+        for (int k = 0; k < count; k++)
+            block[k] = topo_unit(t, l, from[k]);
+        renumber(block, count, t->groups.count);
+    }
+    out->inside_extra = t->inside_extra;
+    memcpy(out->doubt, t->doubt, sizeof out->doubt);
+    groups_release(&groups);
+    mem_free(number);
+    mem_free(from);
+    mem_free(at);
+}
+
+void topo_extend(const struct topo *t, int groups, struct topo *out)
+{
+    int g = t->groups.count;
+    int *members = mem_new((size_t)groups, sizeof *members);
+    int *from = mem_new((size_t)groups, sizeof *from);
+    struct groups all;
+
+    for (int k = 0; k < groups; k++) {
+        from[k] = k % g;
+        members[k] = t->groups.members[k % g];
+    }
+    groups_init(&all, groups, members);
+    init_from(t, &all, from, out);
+    /* Blocks repeat with the groups that they hold; their numbers continue. */
+    for (size_t l = 0; l + 2 < (size_t)t->levels; l++) {
+        const int *block = t->block + l * (size_t)g;
+        int blocks = 0;
+        for (int k = 0; k < g; k++)
+            blocks = block[k] >= blocks ? block[k] + 1 : blocks;
+        for (int k = 0; k < groups; k++)
+            out->block[l * (size_t)groups + (size_t)k] = block[k % g] + k / g * blocks;
+    }
+    groups_release(&all);
+    mem_free(members);
+    mem_free(from);
 }
