@@ -9,7 +9,7 @@ int probe_chunks(const struct probe *p, int64_t bytes);
 int64_t probe_aligned(int64_t bytes); /* to 64: where the next flow's begin */
 
 /*
- * By what a round goes (probe_over.c).  One lap of it begins, of the GPU's memory where there
+ * By what a round goes (probe_gpu.c).  One lap of it begins, of the GPU's memory where there
  * is one and `host` does not say otherwise; poll carries it on, nobody looks at what arrives.
  */
 int probe_start(struct probe *p, struct probe_round *r, int host, struct err *err);
