@@ -24,19 +24,12 @@ struct CUgraph_st {
 
 /* Calls that no thread makes which captures, nor any other while one captures for all: they
    would wait, or the memory is not there yet when the graph is. */
-static const char *const unsafe[] = {"cudaMalloc",
-                                     "cudaFree",
-                                     "cudaHostAlloc",
-                                     "cudaFreeHost",
-                                     "cudaHostRegister",
-                                     "cudaHostUnregister",
-                                     "cudaMemset",
-                                     "cudaMemcpy",
-                                     "cudaDeviceSynchronize",
-                                     "cudaStreamCreate",
-                                     "cudaStreamSynchronize",
-                                     "cudaEventQuery",
-                                     "cudaEventSynchronize"};
+static const char *const unsafe[] = {"cudaMalloc",       "cudaFree",
+                                     "cudaHostAlloc",    "cudaFreeHost",
+                                     "cudaHostRegister", "cudaHostUnregister",
+                                     "cudaMemcpy",       "cudaDeviceSynchronize",
+                                     "cudaStreamCreate", "cudaStreamSynchronize",
+                                     "cudaEventQuery",   "cudaEventSynchronize"};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static cudaStream_t captured; /* one at a time */
@@ -99,21 +92,27 @@ cudaError_t emulated_capture_may(const char *call, cudaStream_t stream)
     return cudaSuccess;
 }
 
-int emulated_capture(cudaStream_t stream, void (*run)(void *arg), const void *arg, size_t bytes)
+static void append(struct CUgraph_st *g, void (*run)(void *arg), const void *arg, size_t bytes)
 {
-    if (!emulated_is_captured(stream))
-        return 0;
     struct node *n = calloc(1, sizeof *n + bytes);
+
     if (!n)
         abort();
     n->run = run;
     n->bytes = bytes;
     memcpy(n->arg, arg, bytes);
-    if (graph_now->last)
-        graph_now->last->next = n;
+    if (g->last)
+        g->last->next = n;
     else
-        graph_now->first = n;
-    graph_now->last = n;
+        g->first = n;
+    g->last = n;
+}
+
+int emulated_capture(cudaStream_t stream, void (*run)(void *arg), const void *arg, size_t bytes)
+{
+    if (!emulated_is_captured(stream))
+        return 0;
+    append(graph_now, run, arg, bytes);
     return 1;
 }
 
@@ -168,22 +167,6 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureSta
     return emulated_said(waits_for_it(stream) ? cudaErrorStreamCaptureImplicit : cudaSuccess);
 }
 
-static void put(struct CUgraph_st *to, const struct CUgraph_st *from)
-{
-    for (const struct node *n = from->first; n; n = n->next) {
-        struct node *copy = malloc(sizeof *copy + n->bytes);
-        if (!copy)
-            abort();
-        memcpy(copy, n, sizeof *copy + n->bytes);
-        copy->next = NULL;
-        if (to->last)
-            to->last->next = copy;
-        else
-            to->first = copy;
-        to->last = copy;
-    }
-}
-
 /* A graph of its own: that one may be destroyed. */
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
                                  unsigned long long flags)
@@ -196,7 +179,8 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph,
     struct CUgraph_st *own = calloc(1, sizeof *own);
     if (!own)
         abort();
-    put(own, graph);
+    for (const struct node *n = graph->first; n; n = n->next)
+        append(own, n->run, n->arg, n->bytes);
     *exec = (cudaGraphExec_t)own;
     emulated_end();
     return cudaSuccess;

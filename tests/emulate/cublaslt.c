@@ -37,24 +37,15 @@ struct cublasLtMatmulPreference {
 
 typedef struct cublasLtMatrixLayout layout;
 
-size_t cublasLtGetVersion(void)
-{
-    return 130000;
-}
-
 const char *cublasLtGetStatusString(cublasStatus_t status)
 {
-    switch (status) {
-    case CUBLAS_STATUS_SUCCESS:
-        return "CUBLAS_STATUS_SUCCESS";
-    case CUBLAS_STATUS_INVALID_VALUE:
-        return "CUBLAS_STATUS_INVALID_VALUE";
-    case CUBLAS_STATUS_EXECUTION_FAILED:
-        return "CUBLAS_STATUS_EXECUTION_FAILED";
-    case CUBLAS_STATUS_NOT_SUPPORTED:
-        return "CUBLAS_STATUS_NOT_SUPPORTED";
-    }
-    return "<unknown>";
+    static const char *const names[] = {
+        [CUBLAS_STATUS_SUCCESS] = "CUBLAS_STATUS_SUCCESS",
+        [CUBLAS_STATUS_INVALID_VALUE] = "CUBLAS_STATUS_INVALID_VALUE",
+        [CUBLAS_STATUS_EXECUTION_FAILED] = "CUBLAS_STATUS_EXECUTION_FAILED",
+        [CUBLAS_STATUS_NOT_SUPPORTED] = "CUBLAS_STATUS_NOT_SUPPORTED"};
+
+    return names[status];
 }
 
 static void *take(size_t bytes)
@@ -122,22 +113,15 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
         return CUBLAS_STATUS_SUCCESS;
     }
     memcpy(&number, value, bytes);
-    switch (attr) {
-    case CUBLASLT_MATMUL_DESC_TRANSA:
+    if (attr == CUBLASLT_MATMUL_DESC_TRANSA)
         desc->ta = (cublasOperation_t)number;
-        return CUBLAS_STATUS_SUCCESS;
-    case CUBLASLT_MATMUL_DESC_TRANSB:
+    else if (attr == CUBLASLT_MATMUL_DESC_TRANSB)
         desc->tb = (cublasOperation_t)number;
-        return CUBLAS_STATUS_SUCCESS;
-    case CUBLASLT_MATMUL_DESC_EPILOGUE:
+    else if (attr == CUBLASLT_MATMUL_DESC_EPILOGUE)
         desc->epilogue = (cublasLtEpilogue_t)number;
-        return CUBLAS_STATUS_SUCCESS;
-    case CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE:
+    else
         desc->bias_type = number;
-        return CUBLAS_STATUS_SUCCESS;
-    default:
-        return CUBLAS_STATUS_NOT_SUPPORTED;
-    }
+    return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref)

@@ -12,10 +12,6 @@ struct alignas(4) __nv_bfloat162 {
     __nv_bfloat16 x, y;
 };
 
-static inline __nv_bfloat16 __ushort_as_bfloat16(unsigned short u)
-{
-    return {u};
-}
 static inline unsigned short __bfloat16_as_ushort(__nv_bfloat16 h)
 {
     return h.__x;
@@ -29,33 +25,13 @@ static inline __nv_bfloat16 __float2bfloat16(float f)
 {
     return {(unsigned short)(f == f ? dtype_bf16_of_f32(f) : 0x7fff)};
 }
-static inline __nv_bfloat16 __float2bfloat16_rn(float f)
-{
-    return __float2bfloat16(f);
-}
-static inline __nv_bfloat162 __halves2bfloat162(__nv_bfloat16 x, __nv_bfloat16 y)
-{
-    return {x, y};
-}
 static inline __nv_bfloat162 __floats2bfloat162_rn(float x, float y)
 {
     return {__float2bfloat16(x), __float2bfloat16(y)};
 }
-static inline __nv_bfloat162 __float22bfloat162_rn(float2 f)
-{
-    return __floats2bfloat162_rn(f.x, f.y);
-}
 static inline float2 __bfloat1622float2(__nv_bfloat162 h)
 {
     return {__bfloat162float(h.x), __bfloat162float(h.y)};
-}
-static inline float __low2float(__nv_bfloat162 h)
-{
-    return __bfloat162float(h.x);
-}
-static inline float __high2float(__nv_bfloat162 h)
-{
-    return __bfloat162float(h.y);
 }
 
 #endif

@@ -16,15 +16,7 @@ static inline unsigned __float_as_uint(float x)
 {
     return emulate_bits<unsigned>(x);
 }
-static inline int __float_as_int(float x)
-{
-    return emulate_bits<int>(x);
-}
 static inline float __uint_as_float(unsigned x)
-{
-    return emulate_bits<float>(x);
-}
-static inline float __int_as_float(int x)
 {
     return emulate_bits<float>(x);
 }
@@ -42,103 +34,88 @@ static inline float rsqrtf(float x)
 {
     return 1.0f / sqrtf(x);
 }
-static inline float __frsqrt_rn(float x)
-{
-    return (float)(1.0 / sqrt((double)x));
-}
-static inline float __fdividef(float x, float y)
-{
-    return x / y;
-}
-static inline float __frcp_rn(float x)
-{
-    return 1.0f / x;
-}
-static inline float emulate_expf(float x)
-{
-    return expf(x);
-}
-static inline float emulate_logf(float x)
-{
-    return logf(x);
-}
-#define __expf(x)  emulate_expf(x) /* glibc has these names for itself */
-#define __logf(x)  emulate_logf(x)
-#define __log2f(x) log2f(x)
-static inline float __fmaf_rn(float x, float y, float z)
-{
-    return fmaf(x, y, z);
-}
-static inline float __fmul_rn(float x, float y)
-{
-    return x * y;
-}
-static inline float __fadd_rn(float x, float y)
-{
-    return x + y;
-}
-static inline int __popc(unsigned x)
-{
-    return __builtin_popcount(x);
-}
 static inline int __ffs(int x)
 {
     return __builtin_ffs(x);
 }
-static inline int __clz(int x)
-{
-    return x ? __builtin_clz((unsigned)x) : 32;
-}
-static inline unsigned __umulhi(unsigned x, unsigned y)
-{
-    return (unsigned)((unsigned long long)x * y >> 32);
-}
-
-template <class T> static inline T __ldg(const T *p)
-{
-    return *p;
-}
-#define __ldcs(p)    __ldg(p) /* hints to the caches */
-#define __ldcg(p)    __ldg(p)
-#define __stcs(p, v) ((void)(*(p) = (v)))
-#define __stcg(p, v) ((void)(*(p) = (v)))
 
 [[noreturn]] static inline void __trap(void)
 {
     emulate_fail("trap");
-}
-static inline void __threadfence(void)
-{
-}
-static inline void __threadfence_block(void)
-{
 }
 static inline void __syncthreads(void)
 {
     emulate_syncthreads();
 }
 
-/* Atomic, since a fiber goes on until it waits. */
-template <class T> static inline T atomicAdd(T *p, T v)
+/* What the lanes of a warp do together. */
+static inline void emulate_nothing(unsigned, const void *const *, void *const *)
 {
-    T old = *p;
-
-    *p = (T)(old + v);
-    return old;
 }
-template <class T> static inline T atomicMax(T *p, T v)
+static inline void __syncwarp(unsigned mask = 0xffffffffu)
 {
-    T old = *p;
-
-    *p = old > v ? old : v;
-    return old;
+    emulate_warp(mask, emulate_nothing, nullptr, nullptr);
 }
-template <class T> static inline T atomicExch(T *p, T v)
-{
-    T old = *p;
 
-    *p = v;
-    return old;
+template <class T> struct emulate_sent {
+    T value;
+    int from;
+};
+
+template <class T>
+static void emulate_shuffle(unsigned mask, const void *const in[32], void *const out[32])
+{
+    for (int l = 0; l < 32; l++) {
+        if (!(mask >> l & 1))
+            continue;
+        int from = ((const emulate_sent<T> *)in[l])->from;
+        if (!(mask >> from & 1))
+            emulate_fail("lane %d asks lane %d, which is not in the mask 0x%08x", l, from,
+                         mask);
+        *(T *)out[l] = ((const emulate_sent<T> *)in[from])->value;
+    }
+}
+
+template <class T> static inline T emulate_shuffled(unsigned mask, T value, int from)
+{
+    emulate_sent<T> sent = {value, from};
+    T got;
+
+    emulate_warp(mask, emulate_shuffle<T>, &sent, &got);
+    return got;
+}
+
+template <class T> static inline T __shfl_sync(unsigned mask, T value, int lane, int width = 32)
+{
+    int first = emulate_lane() & ~(width - 1);
+
+    return emulate_shuffled(mask, value, first + (lane & (width - 1)));
+}
+template <class T>
+static inline T __shfl_xor_sync(unsigned mask, T value, int with, int width = 32)
+{
+    int lane = emulate_lane(), from = lane ^ with, end = (lane & ~(width - 1)) + width;
+
+    return emulate_shuffled(mask, value, from < end ? from : lane);
+}
+
+static inline void emulate_ballot(unsigned mask, const void *const in[32], void *const out[32])
+{
+    unsigned votes = 0;
+
+    for (int l = 0; l < 32; l++)
+        if (mask >> l & 1)
+            votes |= (unsigned)(*(const int *)in[l] != 0) << l;
+    for (int l = 0; l < 32; l++)
+        if (mask >> l & 1)
+            *(unsigned *)out[l] = votes;
+}
+static inline unsigned __ballot_sync(unsigned mask, int vote)
+{
+    unsigned votes;
+
+    emulate_warp(mask, emulate_ballot, &vote, &votes);
+    return votes;
 }
 
 #endif

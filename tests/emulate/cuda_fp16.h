@@ -9,14 +9,6 @@ struct __half {
     unsigned short __x;
 };
 
-static inline __half __ushort_as_half(unsigned short u)
-{
-    return {u};
-}
-static inline unsigned short __half_as_ushort(__half h)
-{
-    return h.__x;
-}
 static inline float __half2float(__half h)
 {
     return dtype_f32_of_f16(h.__x);
@@ -25,10 +17,6 @@ static inline float __half2float(__half h)
 static inline __half __float2half(float f)
 {
     return {(unsigned short)(f == f ? dtype_f16_of_f32(f) : 0x7fff)};
-}
-static inline __half __float2half_rn(float f)
-{
-    return __float2half(f);
 }
 
 #endif

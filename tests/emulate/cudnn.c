@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/dtype.h"
+
 enum {
     NAMES = 160,
     GIVEN = 24,
@@ -306,23 +308,6 @@ static int64_t offset(const struct tensor *t, int64_t i)
     return at;
 }
 
-static float wide(uint16_t h)
-{
-    uint32_t bits = (uint32_t)h << 16;
-    float f;
-
-    memcpy(&f, &bits, 4);
-    return f;
-}
-
-static uint16_t narrow(float f)
-{
-    uint32_t bits;
-
-    memcpy(&bits, &f, 4);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
-}
-
 /* A tensor of the graph; `read`: its elements must be there. */
 static struct tensor *tensor(struct run *r, const struct descriptor *d, int read)
 {
@@ -353,8 +338,9 @@ static struct tensor *tensor(struct run *r, const struct descriptor *d, int read
     p = read && !t->within ? place(r, t) : NULL;
     t->x = calloc((size_t)t->n, sizeof *t->x);
     for (int64_t i = 0; p && i < t->n; i++)
-        t->x[i] = t->type == CUDNN_DATA_BFLOAT16 ? wide(((uint16_t *)p)[offset(t, i)])
-                                                 : ((float *)p)[offset(t, i)];
+        t->x[i] = t->type == CUDNN_DATA_BFLOAT16
+                      ? dtype_f32_of_bf16(((uint16_t *)p)[offset(t, i)])
+                      : ((float *)p)[offset(t, i)];
     return t;
 }
 
@@ -364,10 +350,10 @@ static void made(struct run *r, struct tensor *t)
     char *p = t->within ? NULL : place(r, t);
 
     for (int64_t i = 0; i < t->n; i++) {
-        uint16_t h = narrow(t->x[i]);
+        uint16_t h = dtype_bf16_of_f32(t->x[i]);
 
         if (t->type == CUDNN_DATA_BFLOAT16)
-            t->x[i] = wide(h);
+            t->x[i] = dtype_f32_of_bf16(h);
         if (p && t->type == CUDNN_DATA_BFLOAT16)
             ((uint16_t *)p)[offset(t, i)] = h;
         else if (p)

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/dtype.h"
 #include "nccl_inside.h"
-#include "nccl_numbers.h"
 
 /* Of this process; NCCL keeps as much itself. */
 static _Thread_local struct {
@@ -20,6 +20,58 @@ static _Thread_local struct {
     struct emulated_op *op;
 } group;
 static int groups;
+
+/* An element of any type; of the whole numbers that are narrower than 64 bits the lowest bytes. */
+union number {
+    float f32;
+    double f64;
+    uint16_t bits16;
+    int8_t i8;
+    uint8_t u8;
+    int32_t i32;
+    uint32_t u32;
+    int64_t i64;
+};
+
+static size_t bytes_of(ncclDataType_t type)
+{
+    static const size_t bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2};
+
+    return bytes[type];
+}
+
+static double get(const char *p, ncclDataType_t type, size_t i)
+{
+    union number x;
+
+    memcpy(&x, p + i * bytes_of(type), bytes_of(type));
+    return type == ncclFloat32    ? (double)x.f32
+           : type == ncclFloat64  ? x.f64
+           : type == ncclBfloat16 ? (double)dtype_f32_of_bf16(x.bits16)
+           : type == ncclFloat16  ? (double)dtype_f32_of_f16(x.bits16)
+           : type == ncclInt8     ? x.i8
+           : type == ncclUint8    ? x.u8
+           : type == ncclInt32    ? x.i32
+           : type == ncclUint32   ? x.u32
+                                  : (double)x.i64;
+}
+
+static void put(char *p, ncclDataType_t type, size_t i, double v)
+{
+    union number x;
+
+    if (type == ncclFloat32)
+        x.f32 = (float)v;
+    else if (type == ncclFloat64)
+        x.f64 = v;
+    else if (type == ncclBfloat16)
+        x.bits16 = dtype_bf16_of_f32((float)v);
+    else if (type == ncclFloat16)
+        x.bits16 = dtype_f16_of_f32((float)v);
+    else
+        x.i64 = (int64_t)v;
+    memcpy(p + i * bytes_of(type), &x, bytes_of(type));
+}
 
 static double join(int op, double a, double b)
 {
@@ -38,23 +90,23 @@ static double join(int op, double a, double b)
 static void reduce(const struct emulated_op *o)
 {
     ncclComm_t c = o->comm;
-    size_t block = o->count * emulated_nccl_bytes(o->type);
+    size_t block = o->count * bytes_of(o->type);
 
     for (size_t i = 0; i < o->count; i++) {
         double v = 0;
         for (int r = 0; r < c->ranks; r++) {
-            double one = emulated_nccl_get(o->arrived + (size_t)r * block, o->type, i);
+            double one = get(o->arrived + (size_t)r * block, o->type, i);
             if (o->op >= ncclNumOps)
                 one *= c->scalar[o->op - ncclNumOps];
             v = r ? join(o->op, v, one) : one;
         }
-        emulated_nccl_put(o->out, o->type, i, o->op == ncclAvg ? v / c->ranks : v);
+        put(o->out, o->type, i, o->op == ncclAvg ? v / c->ranks : v);
     }
 }
 
 static int tag_of(const struct emulated_op *o)
 {
-    size_t bytes = o->count * emulated_nccl_bytes(o->type);
+    size_t bytes = o->count * bytes_of(o->type);
 
     if (o->kind == SEND || o->kind == RECV)
         return o->comm->tag;
@@ -66,23 +118,23 @@ static void send_to(struct emulated_op *o, const char *from, int peer)
 {
     ncclComm_t c = o->comm;
 
-    MPI_Isend(from, (int)(o->count * emulated_nccl_bytes(o->type)), MPI_BYTE, c->world[peer],
-              tag_of(o), MPI_COMM_WORLD, &c->request[c->requests++]);
+    MPI_Isend(from, (int)(o->count * bytes_of(o->type)), MPI_BYTE, c->world[peer], tag_of(o),
+              MPI_COMM_WORLD, &c->request[c->requests++]);
 }
 
 static void recv_from(struct emulated_op *o, char *to, int peer)
 {
     ncclComm_t c = o->comm;
 
-    MPI_Irecv(to, (int)(o->count * emulated_nccl_bytes(o->type)), MPI_BYTE, c->world[peer],
-              tag_of(o), MPI_COMM_WORLD, &c->request[c->requests++]);
+    MPI_Irecv(to, (int)(o->count * bytes_of(o->type)), MPI_BYTE, c->world[peer], tag_of(o),
+              MPI_COMM_WORLD, &c->request[c->requests++]);
 }
 
 /* What an operation sends and receives. */
 static void post(struct emulated_op *o)
 {
     ncclComm_t c = o->comm;
-    size_t block = o->count * emulated_nccl_bytes(o->type);
+    size_t block = o->count * bytes_of(o->type);
     int reduces = o->kind == REDUCE_ALL || o->kind == SCATTER ||
                   (o->kind == REDUCE_ONE && o->peer == c->rank);
 
@@ -111,7 +163,7 @@ static void post(struct emulated_op *o)
 /* When all has been sent and received. */
 static void finish(struct emulated_op *o)
 {
-    size_t block = o->count * emulated_nccl_bytes(o->type);
+    size_t block = o->count * bytes_of(o->type);
     char *own = o->kind == GATHER ? o->out + (size_t)o->comm->rank * block : o->out;
 
     if (o->arrived)
@@ -363,7 +415,7 @@ ncclResult_t ncclRedOpCreatePreMulSum(ncclRedOp_t *op, void *scalar, ncclDataTyp
     (void)residence; /* all memory is the host's */
     if (comm->scalars == 8)
         return ncclInvalidUsage;
-    comm->scalar[comm->scalars] = emulated_nccl_get(scalar, type, 0);
+    comm->scalar[comm->scalars] = get(scalar, type, 0);
     *op = (ncclRedOp_t)(ncclNumOps + comm->scalars++);
     return ncclSuccess;
 }

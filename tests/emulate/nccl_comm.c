@@ -19,7 +19,6 @@
 #include <time.h>
 
 #include "nccl_inside.h"
-#include "nccl_numbers.h"
 
 /* What is sent to and fro until a communicator is made. */
 struct emulated_job {

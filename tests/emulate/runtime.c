@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "late.h"
 
@@ -30,8 +29,6 @@ struct block {
 
 struct CUevent_st {
     int device;
-    unsigned flags;
-    struct timespec at;
     cudaStream_t stream; /* of the last record, and how far it had been asked to come */
     int64_t seq;
     int captured; /* that record was written down, not made */
@@ -237,9 +234,43 @@ cudaError_t cudaGetLastError(void)
     return rc;
 }
 
-cudaError_t cudaPeekAtLastError(void)
+/* What NVIDIA calls the errors of its runtime. */
+const char *cudaGetErrorString(cudaError_t error)
 {
-    return last;
+    static const struct {
+        cudaError_t error;
+        const char *words;
+    } all[] = {
+        {cudaSuccess, "no error"},
+        {cudaErrorInvalidValue, "invalid argument"},
+        {cudaErrorMemoryAllocation, "out of memory"},
+        {cudaErrorInsufficientDriver,
+         "CUDA driver version is insufficient for CUDA runtime version"},
+        {cudaErrorNoDevice, "no CUDA-capable device is detected"},
+        {cudaErrorInvalidDevice, "invalid device ordinal"},
+        {cudaErrorInvalidResourceHandle, "invalid resource handle"},
+        {cudaErrorNotReady, "device not ready"},
+        {cudaErrorHostMemoryAlreadyRegistered,
+         "part or all of the requested memory range is already mapped"},
+        {cudaErrorHostMemoryNotRegistered,
+         "pointer does not correspond to a registered memory region"},
+        {cudaErrorLaunchFailure, "unspecified launch failure"},
+        {cudaErrorNotSupported, "operation not supported"},
+        {cudaErrorStreamCaptureUnsupported, "operation not permitted when stream is capturing"},
+        {cudaErrorStreamCaptureInvalidated,
+         "operation failed due to a previous error during capture"},
+        {cudaErrorStreamCaptureIsolation,
+         "dependency created on uncaptured work in another stream"},
+        {cudaErrorStreamCaptureImplicit,
+         "operation would make the legacy stream depend on a capturing blocking stream"},
+        {cudaErrorCapturedEvent,
+         "operation not permitted on an event last recorded in a capturing stream"},
+    };
+
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (all[i].error == error)
+            return all[i].words;
+    return "unrecognized error code";
 }
 
 static struct block *block_add(enum kind kind, void *p, size_t bytes)
@@ -426,27 +457,17 @@ static void fill(void *arg)
     memset(f->p, f->value, f->bytes);
 }
 
-static cudaError_t set(const char *call, void *p, int value, size_t bytes, cudaStream_t stream)
+cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
 {
     cudaError_t rc = emulated_said(emulated_default_may(stream));
 
     if (rc == cudaSuccess)
-        rc = emulated_begin(call, stream);
+        rc = emulated_begin("cudaMemsetAsync", stream);
     if (rc != cudaSuccess)
         return rc;
     emulated_do(stream, fill, &(struct filling){p, value, bytes}, sizeof(struct filling));
     emulated_end();
     return cudaSuccess;
-}
-
-cudaError_t cudaMemsetAsync(void *p, int value, size_t bytes, cudaStream_t stream)
-{
-    return set("cudaMemsetAsync", p, value, bytes, stream);
-}
-
-cudaError_t cudaMemset(void *p, int value, size_t bytes)
-{
-    return set("cudaMemset", p, value, bytes, NULL);
 }
 
 char emulated_memory_of(const void *p)
@@ -505,18 +526,14 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags)
 {
     cudaError_t rc = fault("cudaEventCreate");
 
+    (void)flags; /* no event keeps time */
     if (rc != cudaSuccess)
         return rc;
     *event = calloc(1, sizeof **event);
     if (!*event)
         abort();
-    **event = (struct CUevent_st){.device = device_now, .flags = flags};
+    (*event)->device = device_now;
     return cudaSuccess;
-}
-
-cudaError_t cudaEventCreate(cudaEvent_t *event)
-{
-    return cudaEventCreateWithFlags(event, 0);
 }
 
 cudaError_t cudaEventDestroy(cudaEvent_t event)
@@ -525,11 +542,6 @@ cudaError_t cudaEventDestroy(cudaEvent_t event)
         emulated_run_to(event->stream, event->seq);
     free(event);
     return cudaSuccess;
-}
-
-static void stamp(void *arg)
-{
-    clock_gettime(CLOCK_MONOTONIC, &(*(cudaEvent_t *)arg)->at);
 }
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
@@ -545,7 +557,6 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
     event->captured = emulated_is_captured(stream);
     if (event->captured)
         return cudaSuccess;
-    emulated_do(stream, stamp, &event, sizeof event);
     event->stream = stream;
     event->seq = stream ? stream->asked : 0;
     return cudaSuccess;
@@ -574,13 +585,4 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event)
     if (event)
         emulated_run_to(event->stream, event->seq);
     return ask_event("cudaEventSynchronize", event);
-}
-
-cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to)
-{
-    if ((from->flags | to->flags) & cudaEventDisableTiming)
-        return emulated_said(cudaErrorInvalidResourceHandle);
-    *ms = (float)((double)(to->at.tv_sec - from->at.tv_sec) * 1e3 +
-                  (double)(to->at.tv_nsec - from->at.tv_nsec) / 1e6);
-    return cudaSuccess;
 }
