@@ -59,18 +59,18 @@ plan() {
 }
 
 @test "tables of kernels: batches, alignments, sums, room that grows" {
-    local check=${CHECK%device_check}table_check
-    "$B/gpu/table_check" cpu
-    EMULATED_CAPABILITY=80 "$check" cuda # has less room, which grows
-    EMULATED_LATE=1 "$check" cuda
-    EMULATED_GUARD=1 "$check" cuda
-    run -0 "${CHECK%device_check}kern_check" cuda product quick
+    local check=${CHECK%device_check}kern_check
+    "$B/gpu/kern_check" cpu table
+    EMULATED_CAPABILITY=80 "$check" cuda table # has less room, which grows
+    EMULATED_LATE=1 "$check" cuda table
+    EMULATED_GUARD=1 "$check" cuda table
+    run -0 "$check" cuda product quick
     [ "$(grep -c '^ok' <<<"$output")" -gt 100 ]
-    EMULATED_CAPABILITY=75 run -2 "$check" cuda
+    EMULATED_CAPABILITY=75 run -1 "$check" cuda table
     has_words "$output" 'capability 7.5 8.0'
-    EMULATED_FAIL=cublasLtMatmul:5 run -2 "$check" cuda
+    EMULATED_FAIL=cublasLtMatmul:5 run -1 "$check" cuda table
     has_words "$output" 'cuBLASLt CUBLAS_STATUS_EXECUTION_FAILED'
-    EMULATED_FAIL=cudaLaunchKernel:2 run -2 "$check" cuda
+    EMULATED_FAIL=cudaLaunchKernel:2 run -1 "$check" cuda table
     has_words "$output" 'failed sumsq: unspecified launch failure'
 }
 

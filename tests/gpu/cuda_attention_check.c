@@ -16,6 +16,7 @@
 #include "kern/kern_cuda_attention.h"
 #include "kern/kern_cudnn.h"
 #include "kern/kern_kind.h"
+#include "../unit/kern_ref_fixture.h"
 
 /*
  * Errors in norm.  f32: sums of n numbers of either sign in f32 are off by about sqrt(n) 2^-24,
@@ -55,43 +56,6 @@ struct side { /* what comes in, and what goes out: in double, and as the device 
 static int64_t width(const struct kern_heads *s)
 {
     return (s->heads + 2 * s->kv_heads) * s->head_dim;
-}
-
-/* One query against all keys before it: (dq, dk, dv) += and (out, lse) =. */
-static void row(const struct kern_heads *s, struct side *x, int64_t b, int64_t h, int64_t i,
-                double *p)
-{
-    int64_t D = s->head_dim, ld = width(s), at = (b * s->seq + i) * ld + h * D;
-    int64_t k = b * s->seq * ld + (s->heads + h / (s->heads / s->kv_heads)) * D;
-    int64_t v = k + s->kv_heads * D, o = ((b * s->seq + i) * s->heads + h) * D;
-    double scale = 1 / sqrt((double)D), max = -INFINITY, sum = 0, delta = 0;
-
-    for (int64_t j = 0; j <= i; j++) {
-        p[j] = 0;
-        for (int64_t c = 0; c < D; c++)
-            p[j] += scale * x->qkv[at + c] * x->qkv[k + j * ld + c];
-        max = fmax(max, p[j]);
-    }
-    for (int64_t j = 0; j <= i; j++)
-        sum += p[j] = exp(p[j] - max);
-    x->lse[(b * s->heads + h) * s->seq + i] = max + log(sum);
-    for (int64_t j = 0; j <= i; j++)
-        for (int64_t c = 0; c < D; c++)
-            x->out[o + c] += p[j] / sum * x->qkv[v + j * ld + c];
-    for (int64_t c = 0; c < D; c++)
-        delta += x->out[o + c] * x->dout[o + c];
-    for (int64_t j = 0; j <= i; j++) {
-        double dp = 0, ds;
-
-        for (int64_t c = 0; c < D; c++)
-            dp += x->dout[o + c] * x->qkv[v + j * ld + c];
-        ds = scale * p[j] / sum * (dp - delta);
-        for (int64_t c = 0; c < D; c++) {
-            x->dqkv[at + c] += ds * x->qkv[k + j * ld + c];
-            x->dqkv[k + j * ld + c] += ds * x->qkv[at + c];
-            x->dqkv[v + j * ld + c] += p[j] / sum * x->dout[o + c];
-        }
-    }
 }
 
 static double of(enum dtype type, const void *p, int64_t i)
@@ -144,7 +108,8 @@ static void side_init(struct side *x, const struct shape *t)
     for (int64_t b = t->large ? s->batch - 1 : 0; b < s->batch; b++)
         for (int64_t h = first_head(t, s->heads); h < s->heads; h++)
             for (int64_t i = 0; i < s->seq; i++)
-                row(s, x, b, h, i, p);
+                kern_ref_attention_query(s, x->qkv, x->dout, x->out, x->lse, x->dqkv, b, h, i,
+                                         p);
     mem_free(p);
 }
 

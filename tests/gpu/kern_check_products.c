@@ -2,142 +2,51 @@
 /* Attention, and products of matrices. */
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
 /* ---- attention ---- */
-
-/* One head of one sequence: rows of q, k, v, out and their gradients, ld apart. */
-struct head {
-    const double *q, *k, *v, *out, *dout;
-    double *dq, *dk, *dv, *lse, *p;
-    int64_t seq, D, ld, out_ld;
-};
-
-static double dot(const double *a, const double *b, int64_t n)
-{
-    double sum = 0;
-
-    for (int64_t i = 0; i < n; i++)
-        sum += a[i] * b[i];
-    return sum;
-}
-
-/* Of row t: P = exp(S - lse), dS = P (dout v - dout out); q, k and v get their shares. */
-static void head_row(const struct head *h, int64_t t)
-{
-    const double *q = h->q + t * h->ld, *dout = h->dout + t * h->out_ld;
-    double scale = 1 / sqrt((double)h->D), max = -INFINITY, sum = 0;
-    double through = dot(dout, h->out + t * h->out_ld, h->D);
-
-    for (int64_t j = 0; j <= t; j++) {
-        h->p[j] = scale * dot(q, h->k + j * h->ld, h->D);
-        max = h->p[j] > max ? h->p[j] : max;
-    }
-    for (int64_t j = 0; j <= t; j++)
-        sum += exp(h->p[j] - max);
-    h->lse[t] = max + log(sum);
-    for (int64_t j = 0; j <= t; j++) {
-        const double *k = h->k + j * h->ld;
-        double p = exp(h->p[j] - h->lse[t]);
-        double ds = scale * p * (dot(dout, h->v + j * h->ld, h->D) - through);
-
-        for (int64_t i = 0; i < h->D; i++) {
-            h->dv[j * h->ld + i] += p * dout[i];
-            h->dk[j * h->ld + i] += ds * q[i];
-            h->dq[t * h->ld + i] += ds * k[i];
-        }
-    }
-}
-
-static void attention_ref(const struct kern_heads *s, const double *qkv, const double *out,
-                          const double *dout, double *dqkv, double *lse)
-{
-    int64_t D = s->head_dim, ld = (s->heads + 2 * s->kv_heads) * D, out_ld = s->heads * D;
-    double *p = doubles(s->seq);
-
-    for (int64_t b = 0; b < s->batch; b++)
-        for (int64_t h = 0; h < s->heads; h++) {
-            int64_t q = b * s->seq * ld + h * D, o = (b * s->seq * s->heads + h) * D;
-            int64_t k = b * s->seq * ld + (s->heads + h / (s->heads / s->kv_heads)) * D;
-            int64_t v = k + s->kv_heads * D;
-            struct head head = {.q = qkv + q,
-                                .k = qkv + k,
-                                .v = qkv + v,
-                                .out = out + o,
-                                .dout = dout + o,
-                                .dq = dqkv + q,
-                                .dk = dqkv + k,
-                                .dv = dqkv + v,
-                                .lse = lse + (b * s->heads + h) * s->seq,
-                                .p = p,
-                                .seq = s->seq,
-                                .D = D,
-                                .ld = ld,
-                                .out_ld = out_ld};
-
-            for (int64_t t = 0; t < s->seq; t++)
-                head_row(&head, t);
-        }
-    mem_free(p);
-}
-
-static void attention_run(struct check *c, const struct kern_heads *s, struct mat *qkv,
-                          struct mat *dout, struct mat *out, struct mat *lse, struct mat *dqkv)
-{
-    int64_t forward = c->op->attention_bytes(c->k, s, 0), most = 1;
-    int64_t backward = c->op->attention_bytes(c->k, s, 1);
-    struct err err;
-    void *scratch;
-
-    most = forward > most ? forward : most;
-    most = backward > most ? backward : most;
-    if (device_alloc(c->device, most, "scratch", &scratch, &err))
-        bail("%s", err.text);
-    for (int again = 0; again < 2; again++) {
-        mat_reset(c, out), mat_reset(c, lse), mat_reset(c, dqkv);
-        c->op->attention(c->k, s, out->p, lse->p, qkv->p, scratch);
-        c->op->attention_backward(c->k, s, dqkv->p, dout->p, out->p, lse->p, qkv->p, scratch);
-        mat_take(c, out), mat_take(c, lse), mat_take(c, dqkv);
-    }
-    device_free(c->device, scratch);
-}
 
 static void attention_case(struct check *c, const struct kern_heads *s)
 {
     int64_t D = s->head_dim, R = s->batch * s->seq, Q = (s->heads + 2 * s->kv_heads) * D;
     int64_t HD = s->heads * D, L = s->batch * s->heads;
     enum dtype a = c->k->act;
-    struct mat qkv = mat_new(c, a, R, Q, Q, 0, 1.5), dout = mat_new(c, a, R, HD, HD, 0, 1);
-    struct mat out = mat_new(c, a, R, HD, HD, 0, 0), dqkv = mat_new(c, a, R, Q, Q, 0, 0);
-    struct mat lse = mat_new(c, DTYPE_F32, L, s->seq, s->seq, 0, 0);
-    double *ref = doubles(R * HD), *rlse = doubles(L * s->seq), *grad = doubles(R * Q);
+    struct mat *qkv = mat_new(c, a, R, Q, Q, 0, 1.5), *dout = mat_new(c, a, R, HD, HD, 0, 1);
+    struct mat *out = written(mat_new(c, a, R, HD, HD, 0, 0));
+    struct mat *dqkv = written(mat_new(c, a, R, Q, Q, 0, 0));
+    struct mat *lse = written(mat_new(c, DTYPE_F32, L, s->seq, s->seq, 0, 0));
+    double *ref = doubles(c, R * HD), *rlse = doubles(c, L * s->seq), *grad = doubles(c, R * Q);
+    double *p = doubles(c, s->seq);
+    int64_t forward = c->op->attention_bytes(c->k, s, 0);
+    int64_t backward = c->op->attention_bytes(c->k, s, 1);
+    void *scratch = room(c, forward > backward ? forward : backward);
     char what[64];
 
     snprintf(what, sizeof what, "seq %d, %d of %d heads of %d", (int)s->seq, (int)s->kv_heads,
              (int)s->heads, (int)D);
-    kern_ref_attention(ref, qkv.x, s->batch, s->seq, s->heads, s->kv_heads, D);
-    attention_ref(s, qkv.x, ref, dout.x, grad, rlse);
-    attention_run(c, s, &qkv, &dout, &out, &lse, &dqkv);
-    mat_near(c, &out, ref, tolerance(a), "attention, %s", what);
-    mat_near(c, &lse, rlse, tolerance(DTYPE_F32), "attention lse, %s", what);
+    for (int64_t i = 0; i < L * s->seq; i++)
+        kern_ref_attention_query(s, qkv->x, dout->x, ref, rlse, grad, i / s->seq / s->heads,
+                                 i / s->seq % s->heads, i % s->seq, p);
+    for (int run = 0; next_run(c, &run);) {
+        c->op->attention(c->k, s, out->p, lse->p, qkv->p, scratch);
+        c->op->attention_backward(c->k, s, dqkv->p, dout->p, out->p, lse->p, qkv->p, scratch);
+    }
+    mat_near(c, out, ref, tolerance(a), "attention, %s", what);
+    mat_near(c, lse, rlse, tolerance(DTYPE_F32), "attention lse, %s", what);
     if (s->seq > 1) {
-        mat_near(c, &dqkv, grad, tolerance(a), "attention backward, %s", what);
+        mat_near(c, dqkv, grad, tolerance(a), "attention backward, %s", what);
     } else {
         /* One key has the score's whole weight: q and k have no gradient, but rounding. */
         double largest = 0;
 
         for (int64_t i = 0; i < R * Q; i++)
-            largest = fmax(largest, fabs(mat_at(&dqkv, i / Q, i % Q) - grad[i]));
+            largest = fmax(largest, fabs(mat_at(dqkv, i / Q, i % Q) - grad[i]));
         ok(c, largest <= 10 * tolerance(a), "attention backward, %s: off by %.2e", what,
            largest);
     }
-    mat_free(c, &qkv), mat_free(c, &dout), mat_free(c, &out), mat_free(c, &dqkv);
-    mat_free(c, &lse);
-    mem_free(ref), mem_free(rlse), mem_free(grad);
+    end_case(c);
 }
 
 void check_attention(struct check *c)
@@ -162,58 +71,42 @@ struct product {
     int64_t off;
 };
 
-static void product_ref(const struct product *t, const struct mat *a, const struct mat *b,
-                        const struct mat *from, const struct mat *bias, double *ref)
-{
-    const struct kern_product_shape *s = &t->shape;
-
-    kern_ref_gemm(s->ta, s->tb, s->m, s->n, s->k, a->x, b->x, ref);
-    for (int64_t i = 0; i < s->m * s->n; i++) {
-        ref[i] += s->add ? from->x[i] : 0;
-        ref[i] += t->bias ? bias->x[i % s->n] : 0;
-    }
-}
-
 static void product_case(struct check *c, const struct product *t)
 {
     const struct kern_product_shape *s = &t->shape;
     int64_t rows_a = s->ta == 'N' ? s->m : s->k, cols_a = s->ta == 'N' ? s->k : s->m;
     int64_t rows_b = s->tb == 'N' ? s->k : s->n, cols_b = s->tb == 'N' ? s->n : s->k;
-    double *ref = doubles(s->m * s->n);
     struct kern_product *p;
     struct err err;
 
     if (c->op->product_new(c->k, &p, s, &err)) {
         ok(c, err.code == ERR_ABSENT && c->k->act != s->type, "product # SKIP %s", err.text);
-        mem_free(ref);
         return;
     }
-    struct mat a = mat_new(c, s->type, rows_a, cols_a, s->lda, t->off, 1);
-    struct mat b = mat_new(c, s->type, rows_b, cols_b, s->ldb, t->off, 1);
-    struct mat out =
-        mat_new(c, s->out_type, s->m, s->n, s->ldc, t->off, s->add && !t->elsewhere ? 3 : 0);
-    struct mat from = mat_new(c, s->out_type, s->m, s->n, s->ldc, t->off, 3);
-    struct mat bias = mat_new(c, c->k->weight, 1, s->n, s->n, t->off, 2);
-    product_ref(t, &a, &b, t->elsewhere ? &from : &out, &bias, ref);
-    for (int again = 0; again < 2; again++) {
-        const void *start = t->elsewhere ? from.p : out.p;
+    struct mat *a = mat_new(c, s->type, rows_a, cols_a, s->lda, t->off, 1);
+    struct mat *b = mat_new(c, s->type, rows_b, cols_b, s->ldb, t->off, 1);
+    struct mat *out = written(
+        mat_new(c, s->out_type, s->m, s->n, s->ldc, t->off, s->add && !t->elsewhere ? 3 : 0));
+    struct mat *from =
+        t->elsewhere ? mat_new(c, s->out_type, s->m, s->n, s->ldc, t->off, 3) : out;
+    struct mat *bias = mat_new(c, c->k->weight, 1, s->n, s->n, t->off, 2);
+    double *ref = doubles(c, s->m * s->n);
 
-        mat_reset(c, &out);
-        c->op->product(c->k, p, a.p, b.p, s->add ? start : NULL, t->bias ? bias.p : NULL,
-                       out.p);
-        mat_take(c, &out);
-    }
-    mat_near(c, &out, ref, tolerance(s->out_type),
+    kern_ref_gemm(s->ta, s->tb, s->m, s->n, s->k, a->x, b->x, ref);
+    for (int64_t i = 0; i < s->m * s->n; i++)
+        ref[i] += (s->add ? from->x[i] : 0) + (t->bias ? bias->x[i % s->n] : 0);
+    for (int run = 0; next_run(c, &run);)
+        c->op->product(c->k, p, a->p, b->p, s->add ? from->p : NULL, t->bias ? bias->p : NULL,
+                       out->p);
+    mat_near(c, out, ref, tolerance(s->out_type),
              "product %c%c (%d,%d,%d) of %s to %s%s%s, ld %d %d %d at %d", s->ta, s->tb,
              (int)s->m, (int)s->n, (int)s->k, dtype_name(s->type), dtype_name(s->out_type),
              !s->add        ? ""
              : t->elsewhere ? " and another"
                             : " and itself",
              t->bias ? " and a bias" : "", (int)s->lda, (int)s->ldb, (int)s->ldc, (int)t->off);
-    mat_free(c, &a), mat_free(c, &b), mat_free(c, &out), mat_free(c, &from);
-    mat_free(c, &bias);
     c->op->product_free(c->k, p);
-    mem_free(ref);
+    end_case(c);
 }
 
 /* All the network's kinds of one shape: gap is what rows are wider than they need be. */

@@ -4,14 +4,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
-static double *copy_of(const double *x, int64_t n)
+static double *copy_of(struct check *c, const double *x, int64_t n)
 {
-    double *y = doubles(n);
+    double *y = doubles(c, n);
 
     memcpy(y, x, (size_t)n * sizeof *y);
     return y;
@@ -19,7 +18,7 @@ static double *copy_of(const double *x, int64_t n)
 
 static int32_t *some_tokens(struct check *c, int64_t n, int64_t vocab)
 {
-    int32_t *t = mem_new((size_t)n, sizeof *t);
+    int32_t *t = kept(c, n * (int64_t)sizeof *t);
     uint64_t stream = c->seed++;
 
     for (int64_t i = 0; i < n; i++)
@@ -31,38 +30,28 @@ static int32_t *some_tokens(struct check *c, int64_t n, int64_t vocab)
 static void embed_case(struct check *c, int64_t n, int64_t vocab, int64_t C, int64_t off)
 {
     int32_t *id = some_tokens(c, n, vocab), *target = some_tokens(c, n, vocab);
-    struct mat table = mat_new(c, c->k->weight, vocab, C, C, 0, 1);
-    struct mat y = mat_new(c, c->k->act, n, C, C, 0, 0);
-    struct mat dy = mat_new(c, c->k->act, n, C, C, 0, 1);
-    struct mat dtable = mat_new(c, DTYPE_F32, vocab, C, C, off, 1);
-    double *ref = doubles(n * C), *grad = copy_of(dtable.x, vocab * C);
-    void *room;
-    struct kern_tokens t = tokens_of(c, &room, id, target, n, vocab);
+    struct mat *table = mat_new(c, c->k->weight, vocab, C, C, 0, 1);
+    struct mat *y = written(mat_new(c, c->k->act, n, C, C, 0, 0));
+    struct mat *dy = mat_new(c, c->k->act, n, C, C, 0, 1);
+    struct mat *dtable = written(mat_new(c, DTYPE_F32, vocab, C, C, off, 1));
+    double *ref = doubles(c, n * C), *grad = copy_of(c, dtable->x, vocab * C);
+    struct kern_tokens t = tokens_of(c, id, target, n, vocab);
 
     for (int64_t i = 0; i < n; i++)
         for (int64_t j = 0; j < C; j++) {
-            ref[i * C + j] = table.x[id[i] * C + j];
-            grad[id[i] * C + j] += dy.x[i * C + j];
+            ref[i * C + j] = table->x[id[i] * C + j];
+            grad[id[i] * C + j] += dy->x[i * C + j];
         }
-    for (int again = 0; again < 2; again++) {
-        mat_reset(c, &y);
-        mat_reset(c, &dtable);
-        c->op->embed(c->k, y.p, table.p, &t, vocab, C);
-        c->op->embed_backward(c->k, dtable.p, dy.p, &t, C);
-        mat_take(c, &y);
-        mat_take(c, &dtable);
+    for (int run = 0; next_run(c, &run);) {
+        c->op->embed(c->k, y->p, table->p, &t, vocab, C);
+        c->op->embed_backward(c->k, dtable->p, dy->p, &t, C);
     }
     /* Looking up is exact, but where the table has more bits. */
-    mat_near(c, &y, ref, c->k->weight == c->k->act ? 0 : tolerance(c->k->act),
+    mat_near(c, y, ref, c->k->weight == c->k->act ? 0 : tolerance(c->k->act),
              "embed (%d of %d,%d)", (int)n, (int)vocab, (int)C);
-    mat_near(c, &dtable, grad, tolerance(DTYPE_F32), "embed backward (%d of %d,%d)", (int)n,
+    mat_near(c, dtable, grad, tolerance(DTYPE_F32), "embed backward (%d of %d,%d)", (int)n,
              (int)vocab, (int)C);
-    mat_free(c, &table);
-    mat_free(c, &y);
-    mat_free(c, &dy);
-    mat_free(c, &dtable);
-    device_free(c->device, room);
-    mem_free(id), mem_free(target), mem_free(ref), mem_free(grad);
+    end_case(c);
 }
 
 void check_embed(struct check *c)
@@ -80,32 +69,24 @@ void check_embed(struct check *c)
 
 static void positions_case(struct check *c, int64_t batch, int64_t seq, int64_t C, int64_t off)
 {
-    struct mat y = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
-    struct mat dy = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
-    struct mat table = mat_new(c, c->k->weight, seq, C, C, off, 1);
-    struct mat dtable = mat_new(c, DTYPE_F32, seq, C, C, 3 * off, 1);
-    double *ref = copy_of(y.x, batch * seq * C), *grad = copy_of(dtable.x, seq * C);
+    struct mat *y = written(mat_new(c, c->k->act, batch * seq, C, C, 0, 1));
+    struct mat *dy = mat_new(c, c->k->act, batch * seq, C, C, 0, 1);
+    struct mat *table = mat_new(c, c->k->weight, seq, C, C, off, 1);
+    struct mat *dtable = written(mat_new(c, DTYPE_F32, seq, C, C, 3 * off, 1));
+    double *ref = copy_of(c, y->x, batch * seq * C), *grad = copy_of(c, dtable->x, seq * C);
 
-    kern_ref_positions(ref, table.x, batch, seq, C);
+    kern_ref_positions(ref, table->x, batch, seq, C);
     for (int64_t i = 0; i < batch * seq * C; i++)
-        grad[i % (seq * C)] += dy.x[i];
-    for (int again = 0; again < 2; again++) {
-        mat_reset(c, &y);
-        mat_reset(c, &dtable);
-        c->op->positions(c->k, y.p, table.p, batch, seq, C);
-        c->op->positions_backward(c->k, dtable.p, dy.p, batch, seq, C);
-        mat_take(c, &y);
-        mat_take(c, &dtable);
+        grad[i % (seq * C)] += dy->x[i];
+    for (int run = 0; next_run(c, &run);) {
+        c->op->positions(c->k, y->p, table->p, batch, seq, C);
+        c->op->positions_backward(c->k, dtable->p, dy->p, batch, seq, C);
     }
-    mat_near(c, &y, ref, tolerance(c->k->act), "positions (%d,%d,%d)", (int)batch, (int)seq,
+    mat_near(c, y, ref, tolerance(c->k->act), "positions (%d,%d,%d)", (int)batch, (int)seq,
              (int)C);
-    mat_near(c, &dtable, grad, tolerance(DTYPE_F32), "positions backward (%d,%d,%d)",
-             (int)batch, (int)seq, (int)C);
-    mat_free(c, &y);
-    mat_free(c, &dy);
-    mat_free(c, &table);
-    mat_free(c, &dtable);
-    mem_free(ref), mem_free(grad);
+    mat_near(c, dtable, grad, tolerance(DTYPE_F32), "positions backward (%d,%d,%d)", (int)batch,
+             (int)seq, (int)C);
+    end_case(c);
 }
 
 void check_positions(struct check *c)
@@ -152,55 +133,50 @@ static void norm_case(struct check *c, int64_t n, int64_t C, int layer, int64_t 
     const char *name = layer ? "layer norm" : "RMS norm";
     enum dtype a = c->k->act, type = c->k->weight;
     double eps = 1e-5;
-    struct mat x = mat_new(c, a, n, C, C, 0, 2), dy = mat_new(c, a, n, C, C, 0, 1);
-    struct mat w = mat_new(c, type, 1, C, C, off, 1), b = mat_new(c, type, 1, C, C, 3 * off, 1);
-    struct mat y = mat_new(c, a, n, C, C, 0, 0), same = mat_new(c, a, n, C, C, 0, 0);
-    struct mat mean = mat_new(c, DTYPE_F32, 1, n, n, 0, 0);
-    struct mat rstd = mat_new(c, DTYPE_F32, 1, n, n, 0, 0);
-    struct mat dx = mat_new(c, a, n, C, C, 0, 1), alone = mat_new(c, a, n, C, C, 0, 1);
-    struct mat dw = mat_new(c, DTYPE_F32, 1, C, C, off, 1);
-    struct mat db = mat_new(c, DTYPE_F32, 1, C, C, 0, 1);
-    struct mat *out[8] = {&y, &same, &mean, &rstd, &dx, &alone, &dw, &db};
-    double *ref = doubles(n * C), *m = doubles(n), *r = doubles(n), *rdx = copy_of(dx.x, n * C);
-    double *rdw = copy_of(dw.x, C), *rdb = copy_of(db.x, C), *ralone = copy_of(alone.x, n * C);
+    struct mat *x = mat_new(c, a, n, C, C, 0, 2), *dy = mat_new(c, a, n, C, C, 0, 1);
+    struct mat *w = mat_new(c, type, 1, C, C, off, 1),
+               *b = mat_new(c, type, 1, C, C, 3 * off, 1);
+    struct mat *y = written(mat_new(c, a, n, C, C, 0, 0));
+    struct mat *same = written(mat_new(c, a, n, C, C, 0, 0));
+    struct mat *mean = written(vec_new(c, DTYPE_F32, n, 0));
+    struct mat *rstd = written(vec_new(c, DTYPE_F32, n, 0));
+    struct mat *dx = written(mat_new(c, a, n, C, C, 0, 1));
+    struct mat *alone = written(mat_new(c, a, n, C, C, 0, 1));
+    struct mat *dw = written(mat_new(c, DTYPE_F32, 1, C, C, off, 1));
+    struct mat *db = written(vec_new(c, DTYPE_F32, C, 1));
+    double *ref = doubles(c, n * C), *m = doubles(c, n), *r = doubles(c, n);
+    double *rdx = copy_of(c, dx->x, n * C), *ralone = copy_of(c, alone->x, n * C);
+    double *rdw = copy_of(c, dw->x, C), *rdb = copy_of(c, db->x, C);
 
     if (layer)
-        kern_ref_layernorm(ref, x.x, w.x, b.x, n, C, eps);
+        kern_ref_layernorm(ref, x->x, w->x, b->x, n, C, eps);
     else
-        kern_ref_rmsnorm(ref, x.x, w.x, n, C, eps);
-    norm_ref(&x, &dy, w.x, layer, eps, m, r, rdx, rdw, rdb);
+        kern_ref_rmsnorm(ref, x->x, w->x, n, C, eps);
+    norm_ref(x, dy, w->x, layer, eps, m, r, rdx, rdw, rdb);
     for (int64_t i = 0; i < n * C; i++)
-        ralone[i] += rdx[i] - dx.x[i];
-    for (int again = 0; again < 2; again++) {
-        float *mp = layer ? mean.p : NULL;
-        void *bp = layer ? b.p : NULL;
+        ralone[i] += rdx[i] - dx->x[i];
+    for (int run = 0; next_run(c, &run);) {
+        float *mp = layer ? mean->p : NULL;
+        void *bp = layer ? b->p : NULL;
 
-        for (int i = 0; i < 8; i++)
-            mat_reset(c, out[i]);
-        c->op->norm(c->k, y.p, mp, rstd.p, x.p, w.p, bp, n, C, (float)eps, 0);
-        c->op->norm(c->k, same.p, mp, rstd.p, x.p, w.p, bp, n, C, (float)eps, 1);
-        c->op->norm_backward(c->k, dx.p, dw.p, layer ? db.p : NULL, dy.p, mp, rstd.p, x.p, w.p,
-                             n, C);
-        c->op->norm_backward(c->k, alone.p, NULL, NULL, dy.p, mp, rstd.p, x.p, w.p, n, C);
-        for (int i = 0; i < 8; i++)
-            mat_take(c, out[i]);
+        c->op->norm(c->k, y->p, mp, rstd->p, x->p, w->p, bp, n, C, (float)eps, 0);
+        c->op->norm(c->k, same->p, mp, rstd->p, x->p, w->p, bp, n, C, (float)eps, 1);
+        c->op->norm_backward(c->k, dx->p, dw->p, layer ? db->p : NULL, dy->p, mp, rstd->p, x->p,
+                             w->p, n, C);
+        c->op->norm_backward(c->k, alone->p, NULL, NULL, dy->p, mp, rstd->p, x->p, w->p, n, C);
     }
-    mat_near(c, &y, ref, tolerance(a), "%s (%d,%d)", name, (int)n, (int)C);
-    ok(c, memcmp(y.got, same.got, (size_t)y.bytes) == 0, "%s again (%d,%d)", name, (int)n,
+    mat_near(c, y, ref, tolerance(a), "%s (%d,%d)", name, (int)n, (int)C);
+    ok(c, memcmp(y->got, same->got, (size_t)y->bytes) == 0, "%s again (%d,%d)", name, (int)n,
        (int)C);
-    mat_near(c, &rstd, r, tolerance(DTYPE_F32), "%s rstd (%d,%d)", name, (int)n, (int)C);
-    mat_near(c, &dx, rdx, tolerance(a), "%s dx (%d,%d)", name, (int)n, (int)C);
-    mat_near(c, &alone, ralone, tolerance(a), "%s dx alone (%d,%d)", name, (int)n, (int)C);
-    mat_near(c, &dw, rdw, tolerance(DTYPE_F32), "%s dw (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, rstd, r, tolerance(DTYPE_F32), "%s rstd (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, dx, rdx, tolerance(a), "%s dx (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, alone, ralone, tolerance(a), "%s dx alone (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, dw, rdw, tolerance(DTYPE_F32), "%s dw (%d,%d)", name, (int)n, (int)C);
     if (layer) {
-        mat_near(c, &mean, m, tolerance(DTYPE_F32), "%s mean (%d,%d)", name, (int)n, (int)C);
-        mat_near(c, &db, rdb, tolerance(DTYPE_F32), "%s db (%d,%d)", name, (int)n, (int)C);
+        mat_near(c, mean, m, tolerance(DTYPE_F32), "%s mean (%d,%d)", name, (int)n, (int)C);
+        mat_near(c, db, rdb, tolerance(DTYPE_F32), "%s db (%d,%d)", name, (int)n, (int)C);
     }
-    mat_free(c, &x), mat_free(c, &dy), mat_free(c, &w), mat_free(c, &b);
-    for (int i = 0; i < 8; i++)
-        mat_free(c, out[i]);
-    mem_free(ref), mem_free(m), mem_free(r), mem_free(rdx), mem_free(rdw), mem_free(rdb);
-    mem_free(ralone);
+    end_case(c);
 }
 
 void check_norm(struct check *c)
@@ -224,29 +200,24 @@ void check_norm(struct check *c)
 
 static void bias_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off)
 {
-    struct mat y = mat_new(c, c->k->act, n, C, ld, off, 1);
-    struct mat dy = mat_new(c, c->k->act, n, C, ld, off, 1);
-    struct mat b = mat_new(c, c->k->weight, 1, C, C, off % 2, 1);
-    struct mat db = mat_new(c, DTYPE_F32, 1, C, C, 1, 1);
-    double *ref = copy_of(y.x, n * C), *grad = copy_of(db.x, C);
+    struct mat *y = written(mat_new(c, c->k->act, n, C, ld, off, 1));
+    struct mat *dy = mat_new(c, c->k->act, n, C, ld, off, 1);
+    struct mat *b = mat_new(c, c->k->weight, 1, C, C, off % 2, 1);
+    struct mat *db = written(mat_new(c, DTYPE_F32, 1, C, C, 1, 1));
+    double *ref = copy_of(c, y->x, n * C), *grad = copy_of(c, db->x, C);
 
-    kern_ref_bias(ref, b.x, n, C);
+    kern_ref_bias(ref, b->x, n, C);
     for (int64_t i = 0; i < n * C; i++)
-        grad[i % C] += dy.x[i];
-    for (int again = 0; again < 2; again++) {
-        mat_reset(c, &y);
-        mat_reset(c, &db);
-        c->op->bias(c->k, y.p, ld, b.p, n, C);
-        c->op->bias_backward(c->k, db.p, dy.p, ld, n, C);
-        mat_take(c, &y);
-        mat_take(c, &db);
+        grad[i % C] += dy->x[i];
+    for (int run = 0; next_run(c, &run);) {
+        c->op->bias(c->k, y->p, ld, b->p, n, C);
+        c->op->bias_backward(c->k, db->p, dy->p, ld, n, C);
     }
-    mat_near(c, &y, ref, tolerance(c->k->act), "bias (%d,%d) ld %d at %d", (int)n, (int)C,
+    mat_near(c, y, ref, tolerance(c->k->act), "bias (%d,%d) ld %d at %d", (int)n, (int)C,
              (int)ld, (int)off);
-    mat_near(c, &db, grad, tolerance(DTYPE_F32), "bias backward (%d,%d) ld %d at %d", (int)n,
+    mat_near(c, db, grad, tolerance(DTYPE_F32), "bias backward (%d,%d) ld %d at %d", (int)n,
              (int)C, (int)ld, (int)off);
-    mat_free(c, &y), mat_free(c, &dy), mat_free(c, &b), mat_free(c, &db);
-    mem_free(ref), mem_free(grad);
+    end_case(c);
 }
 
 void check_bias(struct check *c)
@@ -260,82 +231,75 @@ void check_bias(struct check *c)
         bias_case(c, 300, 20000, 20000, 0);
 }
 
-static void rope_case(struct check *c, int64_t seq, int64_t D, int64_t heads, int64_t off)
+static void rope_case(struct check *c, int64_t seq, int64_t D, int64_t heads, int64_t off,
+                      int back)
 {
     int64_t batch = 2, ld = heads * D + D + 1, n = batch * seq, cols = heads * D;
-    double *freq = doubles(D / 2), *minus = doubles(D / 2), scale = 1.25;
-    float *host = mem_new((size_t)(seq * D), sizeof *host);
-    double *wide = doubles(seq * D);
+    double *freq = doubles(c, D / 2), *turn = doubles(c, D / 2), scale = 1.25;
+    float *host = kept(c, seq * D * (int64_t)sizeof *host);
+    double *wide = doubles(c, seq * D);
 
     for (int64_t i = 0; i < D / 2; i++) {
         freq[i] = pow(100, -2.0 * (double)i / (double)D);
-        minus[i] = -freq[i];
+        turn[i] = back ? -freq[i] : freq[i];
     }
     kern_rope_table(host, seq, D, freq, scale);
     for (int64_t i = 0; i < seq * D; i++)
         wide[i] = (double)host[i];
-    struct mat table = mat_of(c, DTYPE_F32, seq, D, D, 0, wide);
-    for (int back = 0; back < 2; back++) {
-        struct mat x = mat_new(c, c->k->act, n, cols, ld, off, 1);
-        double *ref = copy_of(x.x, n * cols);
+    struct mat *table = mat_of(c, DTYPE_F32, seq, D, D, 0, wide);
+    struct mat *x = written(mat_new(c, c->k->act, n, cols, ld, off, 1));
+    double *ref = copy_of(c, x->x, n * cols);
 
-        kern_ref_rope(ref, cols, batch, seq, heads, D, back ? minus : freq, scale);
-        for (int again = 0; again < 2; again++) {
-            mat_reset(c, &x);
-            c->op->rope(c->k, x.p, ld, table.p, batch, seq, heads, D, back);
-            mat_take(c, &x);
-        }
-        /* The table's angles are rounded: 300 2^-24 at most, 1.8e-5 at the last row. */
-        mat_near(c, &x, ref, c->k->act == DTYPE_F32 ? 2e-5 : tolerance(c->k->act),
-                 "rope%s seq %d, %d heads of %d, at %d", back ? " back" : "", (int)seq,
-                 (int)heads, (int)D, (int)off);
-        mat_free(c, &x);
-        mem_free(ref);
-    }
-    mat_free(c, &table);
-    mem_free(freq), mem_free(minus), mem_free(host), mem_free(wide);
+    kern_ref_rope(ref, cols, batch, seq, heads, D, turn, scale);
+    for (int run = 0; next_run(c, &run);)
+        c->op->rope(c->k, x->p, ld, table->p, batch, seq, heads, D, back);
+    /* The table's angles are rounded: 300 2^-24 at most, 1.8e-5 at the last row. */
+    mat_near(c, x, ref, c->k->act == DTYPE_F32 ? 2e-5 : tolerance(c->k->act),
+             "rope%s seq %d, %d heads of %d, at %d", back ? " back" : "", (int)seq, (int)heads,
+             (int)D, (int)off);
+    end_case(c);
 }
 
 void check_rope(struct check *c)
 {
-    rope_case(c, 1, 2, 1, 0);
-    rope_case(c, 7, 16, 3, 1);
-    rope_case(c, 64, 64, 5, 0);
-    rope_case(c, 129, 80, 2, 3);
-    if (!c->quick)
-        rope_case(c, 300, 128, 6, 0);
+    for (int back = 0; back < 2; back++) {
+        rope_case(c, 1, 2, 1, 0, back);
+        rope_case(c, 7, 16, 3, 1, back);
+        rope_case(c, 64, 64, 5, 0, back);
+        rope_case(c, 129, 80, 2, 3, back);
+        if (!c->quick)
+            rope_case(c, 300, 128, 6, 0, back);
+    }
 }
 
 /* silu(g) u; silu' = sigma (1 + g (1 - sigma)). */
 static void swiglu_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off)
 {
     enum dtype a = c->k->act;
-    struct mat gate = mat_new(c, a, n, C, ld, off, 2), up = mat_new(c, a, n, C, ld, off, 1);
-    struct mat dg = mat_of(c, a, n, C, ld, off, gate.x), du = mat_of(c, a, n, C, ld, off, up.x);
-    struct mat y = mat_new(c, a, n, C, C, 0, 0), dy = mat_new(c, a, n, C, C, 0, 1);
-    double *ref = doubles(n * C), *rg = doubles(n * C), *ru = doubles(n * C);
+    struct mat *gate = mat_new(c, a, n, C, ld, off, 2), *up = mat_new(c, a, n, C, ld, off, 1);
+    struct mat *dg = written(mat_of(c, a, n, C, ld, off, gate->x));
+    struct mat *du = written(mat_of(c, a, n, C, ld, off, up->x));
+    struct mat *y = written(mat_new(c, a, n, C, C, 0, 0));
+    struct mat *dy = written(mat_new(c, a, n, C, C, 0, 1));
+    double *ref = doubles(c, n * C), *rg = doubles(c, n * C), *ru = doubles(c, n * C);
 
-    kern_ref_swiglu(ref, gate.x, up.x, n * C);
+    kern_ref_swiglu(ref, gate->x, up->x, n * C);
     for (int64_t i = 0; i < n * C; i++) {
-        double g = gate.x[i], sigma = 1 / (1 + exp(-g));
+        double g = gate->x[i], sigma = 1 / (1 + exp(-g));
 
-        rg[i] = dy.x[i] * up.x[i] * sigma * (1 + g * (1 - sigma));
-        ru[i] = dy.x[i] * g * sigma;
+        rg[i] = dy->x[i] * up->x[i] * sigma * (1 + g * (1 - sigma));
+        ru[i] = dy->x[i] * g * sigma;
     }
-    for (int again = 0; again < 2; again++) {
-        mat_reset(c, &y), mat_reset(c, &dy), mat_reset(c, &dg), mat_reset(c, &du);
-        c->op->swiglu(c->k, y.p, gate.p, up.p, n, C, ld);
-        c->op->swiglu_backward(c->k, dy.p, dg.p, du.p, n, C, ld);
-        mat_take(c, &y), mat_take(c, &dy), mat_take(c, &dg), mat_take(c, &du);
+    for (int run = 0; next_run(c, &run);) {
+        c->op->swiglu(c->k, y->p, gate->p, up->p, n, C, ld);
+        c->op->swiglu_backward(c->k, dy->p, dg->p, du->p, n, C, ld);
     }
-    mat_near(c, &y, ref, tolerance(a), "swiglu (%d,%d) ld %d at %d", (int)n, (int)C, (int)ld,
+    mat_near(c, y, ref, tolerance(a), "swiglu (%d,%d) ld %d at %d", (int)n, (int)C, (int)ld,
              (int)off);
-    mat_near(c, &dy, ref, tolerance(a), "swiglu backward's y (%d,%d)", (int)n, (int)C);
-    mat_near(c, &dg, rg, tolerance(a), "swiglu dgate (%d,%d)", (int)n, (int)C);
-    mat_near(c, &du, ru, tolerance(a), "swiglu dup (%d,%d)", (int)n, (int)C);
-    mat_free(c, &gate), mat_free(c, &up), mat_free(c, &dg), mat_free(c, &du), mat_free(c, &y);
-    mat_free(c, &dy);
-    mem_free(ref), mem_free(rg), mem_free(ru);
+    mat_near(c, dy, ref, tolerance(a), "swiglu backward's y (%d,%d)", (int)n, (int)C);
+    mat_near(c, dg, rg, tolerance(a), "swiglu dgate (%d,%d)", (int)n, (int)C);
+    mat_near(c, du, ru, tolerance(a), "swiglu dup (%d,%d)", (int)n, (int)C);
+    end_case(c);
 }
 
 void check_swiglu(struct check *c)
@@ -361,28 +325,22 @@ static double gelu_slope(double x, int with_tanh)
 static void gelu_case(struct check *c, int64_t n, int with_tanh)
 {
     const char *name = with_tanh ? "gelu tanh" : "gelu";
-    struct mat x = vec_new(c, c->k->act, n, 2), y = vec_new(c, c->k->act, n, 0);
-    struct mat dy = vec_new(c, c->k->act, n, 1);
-    struct mat dx = mat_of(c, c->k->act, 1, n, n, 0, x.x);
-    double *ref = doubles(n), *grad = doubles(n);
+    struct mat *x = vec_new(c, c->k->act, n, 2), *y = written(vec_new(c, c->k->act, n, 0));
+    struct mat *dy = written(vec_new(c, c->k->act, n, 1));
+    struct mat *dx = written(mat_of(c, c->k->act, 1, n, n, 0, x->x));
+    double *ref = doubles(c, n), *grad = doubles(c, n);
 
-    if (with_tanh)
-        kern_ref_gelu_tanh(ref, x.x, n);
-    else
-        kern_ref_gelu(ref, x.x, n);
+    (with_tanh ? kern_ref_gelu_tanh : kern_ref_gelu)(ref, x->x, n);
     for (int64_t i = 0; i < n; i++)
-        grad[i] = dy.x[i] * gelu_slope(x.x[i], with_tanh);
-    for (int again = 0; again < 2; again++) {
-        mat_reset(c, &y), mat_reset(c, &dy), mat_reset(c, &dx);
-        c->op->gelu(c->k, y.p, x.p, n, with_tanh);
-        c->op->gelu_backward(c->k, dy.p, dx.p, n, with_tanh);
-        mat_take(c, &y), mat_take(c, &dy), mat_take(c, &dx);
+        grad[i] = dy->x[i] * gelu_slope(x->x[i], with_tanh);
+    for (int run = 0; next_run(c, &run);) {
+        c->op->gelu(c->k, y->p, x->p, n, with_tanh);
+        c->op->gelu_backward(c->k, dy->p, dx->p, n, with_tanh);
     }
-    mat_near(c, &y, ref, tolerance(c->k->act), "%s (%d)", name, (int)n);
-    mat_near(c, &dy, ref, tolerance(c->k->act), "%s backward's y (%d)", name, (int)n);
-    mat_near(c, &dx, grad, tolerance(c->k->act), "%s dx (%d)", name, (int)n);
-    mat_free(c, &x), mat_free(c, &y), mat_free(c, &dy), mat_free(c, &dx);
-    mem_free(ref), mem_free(grad);
+    mat_near(c, y, ref, tolerance(c->k->act), "%s (%d)", name, (int)n);
+    mat_near(c, dy, ref, tolerance(c->k->act), "%s backward's y (%d)", name, (int)n);
+    mat_near(c, dx, grad, tolerance(c->k->act), "%s dx (%d)", name, (int)n);
+    end_case(c);
 }
 
 void check_gelu(struct check *c)
@@ -429,91 +387,77 @@ static double loss_bound(const struct check *c, const double *grad, int64_t n, i
     return tolerance(c->k->act) + 0x1p-23 * scale * sqrt((double)n / squares);
 }
 
+/* Twice the loss alone, then twice the gradient as well. */
 static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
 {
-    struct mat logits = mat_new(c, c->k->act, n, V, ld, 0, 3);
+    struct mat *logits = written(mat_new(c, c->k->act, n, V, ld, 0, 3));
     int32_t *target = some_tokens(c, n, V), *id = some_tokens(c, n, V);
-    double *grad = doubles(n * V), want, got[4] = {0};
+    double *grad = doubles(c, n * V), want, got[4] = {0};
     float scale = 0.37f;
     struct err err;
-    void *room;
 
     for (int64_t i = 2; i < n; i += 5)
         target[i] = i % 2 ? -1 : -100;
-    want = loss_ref(&logits, target, (double)scale, grad);
-    struct kern_tokens t = tokens_of(c, &room, id, target, n, V);
-    for (int run = 0; run < 4; run++) {
-        mat_reset(c, &logits);
-        c->op->cross_entropy(c->k, logits.p, ld, &t, V, run < 2 ? 0 : scale);
-        if (c->op->loss(c->k, &got[run], &err))
-            bail("%s", err.text);
-        if (run == 1) {
-            mat_take(c, &logits);
-            ok(c, memcmp(logits.got, logits.init, (size_t)logits.bytes) == 0,
-               "loss (%d,%d) ld %d leaves the logits", (int)n, (int)V, (int)ld);
-            logits.taken = 0;
-        } else if (run > 1) {
-            mat_take(c, &logits);
+    want = loss_ref(logits, target, (double)scale, grad);
+    struct kern_tokens t = tokens_of(c, id, target, n, V);
+    for (int both = 0; both < 2; both++) {
+        for (int run = 0; next_run(c, &run);) {
+            c->op->cross_entropy(c->k, logits->p, ld, &t, V, both ? scale : 0);
+            if (c->op->loss(c->k, &got[2 * both + run - 1], &err))
+                bail("%s", err.text);
         }
+        if (!both)
+            ok(c, memcmp(logits->got, logits->init, (size_t)logits->bytes) == 0,
+               "loss (%d,%d) ld %d leaves the logits", (int)n, (int)V, (int)ld);
     }
     /* Each row's is rounded to f32 at worst. */
     ok(c, fabs(got[0] - want) <= 1e-6 * (fabs(want) + 1), "loss (%d,%d): %.9g, %.9g expected",
        (int)n, (int)V, got[0], want);
     ok(c, got[0] == got[1] && got[2] == got[3] && got[0] == got[2],
        "loss (%d,%d) is the same every time", (int)n, (int)V);
-    mat_near(c, &logits, grad, loss_bound(c, grad, n, V, (double)scale),
+    mat_near(c, logits, grad, loss_bound(c, grad, n, V, (double)scale),
              "loss gradient (%d,%d) ld %d", (int)n, (int)V, (int)ld);
-    mat_free(c, &logits);
-    device_free(c->device, room);
-    mem_free(id), mem_free(target), mem_free(grad);
+    end_case(c);
 }
 
 /* What masks write: logits of minus infinity have no part; a NaN anywhere is not passed over.
  */
-static void loss_edges(struct check *c, int64_t V)
+static void loss_edge(struct check *c, int64_t V, int64_t nan_at)
 {
     int32_t target[3] = {(int32_t)V - 1, 1, 0};
-    double *x = doubles(3 * V), *grad = doubles(3 * V), got;
+    double *x = doubles(c, 3 * V), *grad = doubles(c, 3 * V), got;
+    struct kern_tokens t = tokens_of(c, target, target, 3, V);
     struct err err;
-    void *room;
-    struct kern_tokens t = tokens_of(c, &room, target, target, 3, V);
 
-    for (int64_t nan_at = -1; nan_at < V; nan_at += V / 2 + 1) {
-        for (int64_t i = 0; i < 3 * V; i++)
-            x[i] =
-                i % V % 3 == 2 && i % V != V - 1 ? -INFINITY : rng_normal(11, 5, (uint64_t)i);
-        struct mat logits = mat_of(c, c->k->act, 3, V, V, 0, x);
-        double want = loss_ref(&logits, target, 1, grad);
-
-        mat_free(c, &logits);
-        if (nan_at >= 0)
-            x[V + nan_at] = NAN;
-        logits = mat_of(c, c->k->act, 3, V, V, 0, x);
-        mat_reset(c, &logits);
-        c->op->cross_entropy(c->k, logits.p, V, &t, V, 1);
+    for (int64_t i = 0; i < 3 * V; i++)
+        x[i] = i % V % 3 == 2 && i % V != V - 1 ? -INFINITY : rng_normal(11, 5, (uint64_t)i);
+    double want = loss_ref(mat_of(c, c->k->act, 3, V, V, 0, x), target, 1, grad);
+    if (nan_at >= 0)
+        x[V + nan_at] = NAN;
+    struct mat *logits = written(mat_of(c, c->k->act, 3, V, V, 0, x));
+    for (int run = 0; next_run(c, &run);) {
+        c->op->cross_entropy(c->k, logits->p, V, &t, V, 1);
         if (c->op->loss(c->k, &got, &err))
             bail("%s", err.text);
-        mat_take(c, &logits);
-        if (nan_at < 0) {
-            ok(c, fabs(got - want) <= 1e-6 * (want + 1), "loss of masked logits (3,%d)",
-               (int)V);
-            mat_near(c, &logits, grad, loss_bound(c, grad, 3, V, 1),
-                     "gradient of masked logits (3,%d)", (int)V);
-        } else {
-            ok(c, isnan(got) && isnan(mat_at(&logits, 1, 0)) && !isnan(mat_at(&logits, 2, 0)),
-               "a NaN at %d of %d logits is seen, in its row alone", (int)nan_at, (int)V);
-        }
-        mat_free(c, &logits);
     }
-    device_free(c->device, room);
-    mem_free(x), mem_free(grad);
+    if (nan_at < 0) {
+        ok(c, fabs(got - want) <= 1e-6 * (want + 1), "loss of masked logits (3,%d)", (int)V);
+        mat_near(c, logits, grad, loss_bound(c, grad, 3, V, 1),
+                 "gradient of masked logits (3,%d)", (int)V);
+    } else {
+        ok(c, isnan(got) && isnan(mat_at(logits, 1, 0)) && !isnan(mat_at(logits, 2, 0)),
+           "a NaN at %d of %d logits is seen, in its row alone", (int)nan_at, (int)V);
+    }
+    end_case(c);
 }
 
 void check_loss(struct check *c)
 {
-    loss_edges(c, 96);
-    loss_edges(c, 4099);
-    loss_edges(c, 60000);
+    static const int64_t vocab[] = {96, 4099, 60000};
+
+    for (int i = 0; i < 3; i++)
+        for (int64_t at = -1; at < vocab[i]; at += vocab[i] / 2 + 1)
+            loss_edge(c, vocab[i], at);
     loss_case(c, 1, 2, 2);
     loss_case(c, 7, 7, 8);
     loss_case(c, 33, 1000, 1003);
@@ -528,26 +472,20 @@ void check_loss(struct check *c)
 void check_add(struct check *c)
 {
     for (int64_t n = 1; n < 200000; n = n * 37 + 4) {
-        struct mat x = vec_new(c, c->k->act, n, 1), y = vec_new(c, c->k->act, n, 1);
-        double *ref = doubles(n), *scaled = doubles(n);
+        struct mat *x = written(vec_new(c, c->k->act, n, 1));
+        struct mat *y = written(vec_new(c, c->k->act, n, 1));
+        double *ref = doubles(c, n), *scaled = doubles(c, n);
 
         for (int64_t i = 0; i < n; i++) {
-            ref[i] = y.x[i] + x.x[i];
-            scaled[i] = -0.625 * x.x[i];
+            ref[i] = y->x[i] + x->x[i];
+            scaled[i] = -0.625 * x->x[i];
         }
-        for (int again = 0; again < 2; again++) {
-            mat_reset(c, &y);
-            c->op->add(c->k, y.p, x.p, n);
-            mat_take(c, &y);
+        for (int run = 0; next_run(c, &run);) {
+            c->op->add(c->k, y->p, x->p, n);
+            c->op->scale_act(c->k, x->p, -0.625f, n);
         }
-        mat_near(c, &y, ref, tolerance(c->k->act), "add (%d)", (int)n);
-        for (int again = 0; again < 2; again++) {
-            mat_reset(c, &x);
-            c->op->scale_act(c->k, x.p, -0.625f, n);
-            mat_take(c, &x);
-        }
-        mat_near(c, &x, scaled, tolerance(c->k->act), "scale (%d)", (int)n);
-        mat_free(c, &x), mat_free(c, &y);
-        mem_free(ref), mem_free(scaled);
+        mat_near(c, y, ref, tolerance(c->k->act), "add (%d)", (int)n);
+        mat_near(c, x, scaled, tolerance(c->k->act), "scale (%d)", (int)n);
+        end_case(c);
     }
 }

@@ -5,10 +5,13 @@
 /*
  * The forward kernels of kern_cpu.h in double precision, straight from their formulas, element
  * by element: what every kernel is compared with.  Gradients are checked by central differences
- * of these.  Shapes and meanings as there; slow, and shares no code with what it checks.
+ * of these; attention's, which has too many elements for that, by its formula.  Shapes and
+ * meanings as there; slow, and shares no code with what it checks.
  */
 #include <math.h>
 #include <stdint.h>
+
+#include "kern/kern_cpu.h"
 
 /* c (m,n) = op(a) op(b), op 'N' or 'T', rows as wide as the matrices. */
 static inline void kern_ref_gemm(char ta, char tb, int64_t m, int64_t n, int64_t k,
@@ -122,6 +125,49 @@ static inline void kern_ref_attention(double *out, const double *qkv, int64_t ba
                                 rows + t * ld + h * head_dim, rows + (heads + kv) * head_dim,
                                 rows + (heads + kv_heads + kv) * head_dim, t, head_dim, ld);
             }
+}
+
+/*
+ * One query i of head h of example b against all keys before it: out (zeros before) and lse, and
+ * its shares of dqkv added: P = exp(S - lse), dS = P (dout v - dout out).  p: room for seq numbers.
+ */
+static inline void kern_ref_attention_query(const struct kern_heads *s, const double *qkv,
+                                            const double *dout, double *out, double *lse,
+                                            double *dqkv, int64_t b, int64_t h, int64_t i,
+                                            double *p)
+{
+    int64_t D = s->head_dim, ld = (s->heads + 2 * s->kv_heads) * D;
+    int64_t at = (b * s->seq + i) * ld + h * D, o = ((b * s->seq + i) * s->heads + h) * D;
+    int64_t k = b * s->seq * ld + (s->heads + h / (s->heads / s->kv_heads)) * D;
+    int64_t v = k + s->kv_heads * D;
+    double scale = 1 / sqrt((double)D), max = -INFINITY, sum = 0, delta = 0;
+
+    for (int64_t j = 0; j <= i; j++) {
+        p[j] = 0;
+        for (int64_t c = 0; c < D; c++)
+            p[j] += scale * qkv[at + c] * qkv[k + j * ld + c];
+        max = fmax(max, p[j]);
+    }
+    for (int64_t j = 0; j <= i; j++)
+        sum += p[j] = exp(p[j] - max);
+    lse[(b * s->heads + h) * s->seq + i] = max + log(sum);
+    for (int64_t j = 0; j <= i; j++)
+        for (int64_t c = 0; c < D; c++)
+            out[o + c] += p[j] / sum * qkv[v + j * ld + c];
+    for (int64_t c = 0; c < D; c++)
+        delta += out[o + c] * dout[o + c];
+    for (int64_t j = 0; j <= i; j++) {
+        double dp = 0, ds;
+
+        for (int64_t c = 0; c < D; c++)
+            dp += dout[o + c] * qkv[v + j * ld + c];
+        ds = scale * p[j] / sum * (dp - delta);
+        for (int64_t c = 0; c < D; c++) {
+            dqkv[at + c] += ds * qkv[k + j * ld + c];
+            dqkv[k + j * ld + c] += ds * qkv[at + c];
+            dqkv[v + j * ld + c] += p[j] / sum * dout[o + c];
+        }
+    }
 }
 
 static inline void kern_ref_swiglu(double *y, const double *gate, const double *up, int64_t n)
