@@ -130,6 +130,41 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     c->targets = c->tokens + p->micro_batch * p->seq;
 }
 
+/* An engine of the plan with fresh weights, on all ranks. */
+static inline struct engine *opened(const struct check *c, struct engine_options options)
+{
+    struct engine *e = NULL;
+    struct err err = {0};
+
+    if (engine_open(&e, c->world, &c->plan, &options, &err) ||
+        world_agree(c->world,
+                    engine_load(e, &(struct engine_source){values, NULL, (void *)c}, 0, &err),
+                    &err))
+        die(c, &err);
+    return e;
+}
+
+static inline struct engine_optim optim_at(int64_t step, double clip)
+{
+    return (struct engine_optim){.lr = 1e-3,
+                                 .beta1 = 0.9,
+                                 .beta2 = 0.95,
+                                 .eps = 1e-8,
+                                 .decay = 0.1,
+                                 .clip = clip,
+                                 .step = step};
+}
+
+static inline void complain(struct check *c, const char *what, double found, double expected)
+{
+    char name[4];
+
+    plan_strategy_name(c->plan.strategy, name);
+    if (c->failures++ < 3)
+        fprintf(stderr, "%s: rank %d, step %d: %s: %.9g, expected %.9g\n", name, c->world->rank,
+                (int)c->step + 1, what, found, expected);
+}
+
 static inline void tear_down(struct check *c)
 {
     net_release(&c->net);
@@ -142,6 +177,20 @@ static inline void tear_down(struct check *c)
     mem_free(c->first);
     mem_free(c->tokens);
     world_close(c->world);
+}
+
+/* The end of a program: rank 0 prints "ok", or how many failures there were; the status. */
+static inline int finish(struct check *c)
+{
+    struct err err = {0};
+    int rc = c->failures ? err_set(&err, ERR_MISMATCH, "%d failures", c->failures) : 0;
+
+    rc = world_agree(c->world, rc, &err);
+    if (c->world->rank == 0)
+        printf(rc ? "not ok %s\n" : "ok\n", err.text);
+    int status = rc && c->world->rank == 0 ? 1 : 0;
+    tear_down(c);
+    return status;
 }
 
 #endif

@@ -51,39 +51,6 @@ static void spoilt_batch(void *arg, int micro, int32_t *tokens, int32_t *targets
     batch(s->c, micro, tokens, targets);
 }
 
-static struct engine_optim optim_at(int64_t step, double clip)
-{
-    return (struct engine_optim){.lr = 1e-3,
-                                 .beta1 = 0.9,
-                                 .beta2 = 0.95,
-                                 .eps = 1e-8,
-                                 .decay = 0.1,
-                                 .clip = clip,
-                                 .step = step};
-}
-
-static void complain(struct check *c, const char *what, double found, double expected)
-{
-    char name[4];
-
-    plan_strategy_name(c->plan.strategy, name);
-    if (c->failures++ == 0)
-        fprintf(stderr, "%s: rank %d, step %d: %s is %.9g, expected %.9g\n", name,
-                c->world->rank, (int)c->step + 1, what, found, expected);
-}
-
-static struct engine *opened(struct check *c, int exact)
-{
-    struct engine *e = NULL;
-    struct err err = {0};
-
-    if (engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = exact}, &err) ||
-        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
-                    &err))
-        die(c, &err);
-    return e;
-}
-
 /* One step with `value` on rank `victim`; whether it has to be skipped. */
 static void step_with(struct check *c, struct engine *e, int victim, float value, int skipped)
 {
@@ -118,7 +85,7 @@ static void skip(struct check *c, int i, int exact, int coded)
     float range = range_of(c), g = range / 4; /* more than the rest of an element ever is */
 
     c->plan.slow_params = c->plan.slow_grads = coded ? PLAN_SLOW_INT8 : PLAN_SLOW_SAME;
-    struct engine *e = opened(c, exact);
+    struct engine *e = opened(c, (struct engine_options){.exact = exact});
     c->step = 0;
     step_with(c, e, 0, range - g, 0);
     step_with(c, e, i % ranks, NAN, 1);
@@ -212,7 +179,7 @@ static void norm(struct check *c, const struct sums *plain, int exact, double *f
     /* engine_check.c derives it, element by element: hence in norm. */
     double by =
         1.1 * (c->world->ranks + c->plan.accum + 2) * 2 * 0x1p-24 * plain->abs_norm + 1e-12;
-    struct engine *e = opened(c, exact);
+    struct engine *e = opened(c, (struct engine_options){.exact = exact});
     struct spoil s = {c, e, SPOILT, injected(c, c->world->rank)};
     struct engine_optim o = optim_at(1, 0.25);
     struct engine_report report;
@@ -263,15 +230,9 @@ int main(int argc, char **argv)
         for (int exact = 0; !skips && exact < 2; exact++)
             norm(&c, &plain, exact, &exact_norm);
     }
-    int rc = c.failures ? err_set(&err, ERR_MISMATCH, "%d failures", c.failures) : 0;
-    rc = world_agree(c.world, rc, &err);
-    if (c.world->rank == 0)
-        printf(rc ? "not ok %s\n" : "ok\n", err.text);
-    int status = rc && c.world->rank == 0 ? 1 : 0;
     mem_free(plain.used);
     mem_free(plain.one);
     mem_free(plain.g);
     mem_free(plain.abs);
-    tear_down(&c);
-    return status;
+    return finish(&c);
 }

@@ -33,16 +33,6 @@ struct places { /* of one arena, in any order */
     int count;
 };
 
-static void complain(struct check *c, const char *what, double found, double expected)
-{
-    char name[4];
-
-    plan_strategy_name(c->plan.strategy, name);
-    if (c->failures++ < 3)
-        fprintf(stderr, "%s: rank %d: %s: %.0f, expected %.0f\n", name, c->world->rank, what,
-                found, expected);
-}
-
 static void near(struct check *c, const char *what, double found, double expected)
 {
     if (!(fabs(found - expected) <= 0.01 * expected))
@@ -233,15 +223,10 @@ static int is_equal(const struct groups *g)
 
 static void one(struct check *c)
 {
-    struct engine_optim o = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .clip = 1};
-    struct engine *e = NULL;
+    struct engine *e = opened(c, (struct engine_options){0});
     struct engine_report report;
     struct err err = {0};
 
-    if (engine_open(&e, c->world, &c->plan, &(struct engine_options){0}, &err) ||
-        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
-                    &err))
-        die(c, &err);
     check_shared(c, e);
     check_own(c, e);
     check_letters(c, e);
@@ -249,7 +234,7 @@ static void one(struct check *c)
     if (world_agree(c->world, engine_audit(e, &err), &err))
         die(c, &err);
     for (c->step = 0; c->step < 2; c->step++) {
-        o.step = c->step + 1;
+        struct engine_optim o = optim_at(c->step + 1, 1);
         if (engine_step(e, batch, c, &o, &report, &err))
             die(c, &err);
         if (report.slow_bytes != engine_slow_bytes(e))
@@ -284,11 +269,5 @@ int main(int argc, char **argv)
         c.plan.buckets = 1 + i % 3;
         one(&c);
     }
-    int rc = c.failures ? err_set(&err, ERR_MISMATCH, "%d failures", c.failures) : 0;
-    rc = world_agree(c.world, rc, &err);
-    if (c.world->rank == 0)
-        printf(rc ? "not ok %s\n" : "ok\n", err.text);
-    int status = rc && c.world->rank == 0 ? 1 : 0;
-    tear_down(&c);
-    return status;
+    return finish(&c);
 }

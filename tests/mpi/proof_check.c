@@ -33,18 +33,13 @@ static void expect(struct check *c, int rc, const struct err *err, const char *w
             words ? words : "");
 }
 
-static struct engine *opened(struct check *c, const char *name, int exact, int apart)
+static struct engine *named(struct check *c, const char *name, int exact, int apart)
 {
-    const struct engine_options options = {.exact = exact, .apart = apart};
-    struct engine *e = NULL;
-    struct err err = {0};
+    struct err err;
 
-    if (plan_strategy_parse(name, &c->plan.strategy, &err) ||
-        engine_open(&e, c->world, &c->plan, &options, &err) ||
-        world_agree(c->world, engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err),
-                    &err))
+    if (plan_strategy_parse(name, &c->plan.strategy, &err))
         die(c, &err);
-    return e;
+    return opened(c, (struct engine_options){.exact = exact, .apart = apart});
 }
 
 /* ---- audit ------------------------------------------------------------------------------ */
@@ -97,7 +92,7 @@ static void check_audit(struct check *c)
     static const char *const names[] = {"NNN", "III", "GGG"};
 
     for (int letter = 0; letter < 3; letter++) {
-        struct engine *e = opened(c, names[letter], 0, 0);
+        struct engine *e = named(c, names[letter], 0, 0);
         int last = c->world->rank == c->world->ranks - 1;
         audit(c, e, NULL);
         for (int state = 0; state < 3; state++) {
@@ -140,7 +135,7 @@ static void check_hash(struct check *c)
     char words[96];
 
     for (int i = 0; i < 5; i++) {
-        struct engine *e = opened(c, names[i], 0, 0);
+        struct engine *e = named(c, names[i], 0, 0);
         struct err err = {0};
         expect(c, engine_hash(e, &was, &err), &err, NULL);
         expect(c, i && was != first ? -1 : 0, &err, NULL); /* whatever the layout */
@@ -188,10 +183,10 @@ static void against(struct check *c, const char *one, const char *two, enum what
                     const char *words)
 {
     int exact = what == BIT;
-    struct engine *first = opened(c, one, exact, 1);
+    struct engine *first = named(c, one, exact, 1);
     struct plan plan = c->plan; /* the first one's: each engine borrows its own */
     first->plan = &plan;
-    struct engine *second = opened(c, two, exact, 1);
+    struct engine *second = named(c, two, exact, 1);
     struct pair p = {c, first, 1e-3F, what == GRADIENT};
     struct engine_optim o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 0, 1, NULL};
     struct engine_against *a = NULL;
@@ -250,10 +245,10 @@ static void check_against(struct check *c)
 
 static void honest(struct check *c, const char *one, const char *two, int exact)
 {
-    struct engine *first = opened(c, one, exact, 1);
+    struct engine *first = named(c, one, exact, 1);
     struct plan plan = c->plan;
     first->plan = &plan;
-    struct engine *second = opened(c, two, exact, 1);
+    struct engine *second = named(c, two, exact, 1);
     struct pair p = {c, NULL, NAN, 0};
     struct engine_optim o = {3e-2, 0.9, 0.95, 1e-8, 0.1, 0.01, 0, 1, NULL};
     struct engine_against *a = NULL;
@@ -313,11 +308,5 @@ int main(int argc, char **argv)
         check_honest(&c, atoi(argv[6]));
     else
         return 2;
-    int rc = c.failures ? err_set(&err, ERR_MISMATCH, "%d failures", c.failures) : 0;
-    rc = world_agree(c.world, rc, &err);
-    if (c.world->rank == 0)
-        printf(rc ? "not ok %s\n" : "ok\n", err.text);
-    int status = rc && c.world->rank == 0 ? 1 : 0;
-    tear_down(&c);
-    return status;
+    return finish(&c);
 }

@@ -55,16 +55,6 @@ static int64_t end_at(void *arg, int unit, int state, int64_t at)
     return end < all ? end : all;
 }
 
-static void complain(struct check *c, const char *what, int64_t found, int64_t expected)
-{
-    char name[4];
-
-    plan_strategy_name(c->plan.strategy, name);
-    if (c->failures++ < 3)
-        fprintf(stderr, "%s: rank %d: %s: %lld, expected %lld\n", name, c->world->rank, what,
-                (long long)found, (long long)expected);
-}
-
 /* Ranks of one number keep the very same. */
 static int class_of(const struct groups *g, enum letter letter, int rank)
 {
@@ -235,11 +225,5 @@ int main(int argc, char **argv)
         c.plan.strategy = plan_strategy_at(i);
         one(&c);
     }
-    int rc = c.failures ? err_set(&err, ERR_MISMATCH, "%d failures", c.failures) : 0;
-    rc = world_agree(c.world, rc, &err);
-    if (c.world->rank == 0)
-        printf(rc ? "not ok %s\n" : "ok\n", err.text);
-    int status = rc && c.world->rank == 0 ? 1 : 0;
-    tear_down(&c);
-    return status;
+    return finish(&c);
 }
