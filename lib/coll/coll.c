@@ -49,23 +49,13 @@ unsigned coll_phases(const struct coll_spec *spec)
            (m.gather_inside ? SCHEDULE_GATHER_INSIDE : 0);
 }
 
-static int even_slices(const struct coll_spec *spec)
-{
-    return pick_even_slices(coll_phases(spec), spec->algo);
-}
-
-int coll_subchunks(const struct layout *l, const struct coll_spec *spec)
-{
-    int64_t want = spec->chunk_bytes ? spec->chunk_bytes : PICK_CHUNK_USUAL;
-
-    return pick_subchunks(l, even_slices(spec), spec->elems, dtype_bytes(spec->type), want);
-}
-
-void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
-                 struct exec_places *out)
+/* Where this rank has the chunks of a schedule; a broadcast's vectors are whole. */
+static void place_chunks(const struct layout *l, const struct coll_spec *spec, int rank,
+                         int subchunks, struct exec_places *out)
 {
     struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
     struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
+    int even = pick_even_slices(coll_phases(spec), spec->algo);
     int sends = !spec->broadcast || spec->root == rank;
     enum letter from = spec->broadcast ? LETTER_N : spec->from;
     int ins = sends ? layout_ranges(l, from, rank, spec->elems, in) : 0;
@@ -75,7 +65,7 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
     out->redop = spec->redop;
     out->coded = spec->coded;
     for (int c = 0; c < out->chunks; c++) {
-        struct range r = layout_chunk(l, spec->elems, even_slices(spec), subchunks, c);
+        struct range r = layout_chunk(l, spec->elems, even, subchunks, c);
         out->elems[c] = r.hi - r.lo;
         if (out->elems[c]) {
             out->in_at[c] = layout_offset(in, ins, r.lo);
@@ -84,6 +74,37 @@ void coll_places(const struct layout *l, const struct coll_spec *spec, int rank,
     }
     mem_free(in);
     mem_free(to);
+}
+
+int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
+              struct exec_rows *out, struct err *err)
+{
+    const struct layout *l = &c->layout;
+    unsigned phases = coll_phases(spec), sums = phases & SCHEDULE_REDUCE_SCATTER;
+    int64_t chunk_bytes = spec->chunk_bytes ? spec->chunk_bytes : PICK_CHUNK_USUAL;
+    struct schedule_spec want = {
+        .algo = spec->algo,
+        .phases = phases,
+        .groups = &l->groups,
+        .segments = l->segments,
+        .holder = l->holder,
+        .subchunks = pick_subchunks(l, pick_even_slices(phases, spec->algo), spec->elems,
+                                    dtype_bytes(spec->type), chunk_bytes),
+        .levels = c->levels,
+        .block = c->block,
+        .root = spec->root};
+    struct exec_places places;
+    struct schedule s;
+
+    if (spec->redop == DTYPE_AVG && sums && sums != SCHEDULE_REDUCE_SCATTER)
+        return err_set(err, ERR_INPUT, "an average over a part of the ranks, expected a sum");
+    if (schedule_gen(&want, rank, &s, err))
+        return -1;
+    place_chunks(l, spec, rank, want.subchunks, &places);
+    int rc = exec_rows_init(out, &s, rank, &places, err);
+    exec_places_release(&places);
+    schedule_release(&s);
+    return rc;
 }
 
 int coll_open(struct coll *c, struct world *world, const struct groups *groups,
@@ -207,18 +228,6 @@ static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
     return 0;
 }
 
-/* This rank's buffers. */
-static void measure(const struct coll *c, struct coll_handle *h)
-{
-    const struct coll_spec *s = &h->spec;
-    enum letter from = s->broadcast ? LETTER_N : s->from, to = s->broadcast ? LETTER_N : s->to;
-    int rank = c->world->rank, size = dtype_bytes(s->type);
-    int sends = !s->broadcast || s->root == rank;
-
-    h->bytes[0] = sends ? layout_elems(&c->layout, from, rank, s->elems) * size : 0;
-    h->bytes[1] = layout_elems(&c->layout, to, rank, s->elems) * size;
-}
-
 /* By the executor that is the handle's. */
 static int prepare_runs(struct coll *c, struct coll_handle *h, struct exec_rows *rows,
                         struct err *err)
@@ -245,34 +254,18 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
                  struct err *err)
 {
     struct coll_handle h = {.spec = *spec, .coll = c};
-    struct schedule s = {0};
-    struct exec_places places = {0};
     struct exec_rows rows = {0};
+    int rank = c->world->rank, size = dtype_bytes(spec->type);
+    enum letter from = spec->broadcast ? LETTER_N : spec->from;
+    enum letter to = spec->broadcast ? LETTER_N : spec->to;
 
     /* The same table and the same spec everywhere: the same outcome. */
     if (choose(c, &h.spec, err))
         return -1;
-    spec = &h.spec;
-    int subchunks = coll_subchunks(&c->layout, spec), rank = c->world->rank;
-    struct schedule_spec want = {.algo = spec->algo,
-                                 .phases = coll_phases(spec),
-                                 .groups = &c->layout.groups,
-                                 .segments = c->layout.segments,
-                                 .holder = c->layout.holder,
-                                 .subchunks = subchunks,
-                                 .levels = c->levels,
-                                 .block = c->block,
-                                 .root = spec->root};
-
-    int rc = schedule_gen(&want, rank, &s, err);
-    int sums = (int)(want.phases & SCHEDULE_REDUCE_SCATTER);
-    if (rc == 0 && spec->redop == DTYPE_AVG && sums && sums != SCHEDULE_REDUCE_SCATTER)
-        rc = err_set(err, ERR_INPUT, "an average over a part of the ranks, expected a sum");
-    if (rc == 0) {
-        coll_places(&c->layout, spec, rank, subchunks, &places);
-        measure(c, &h);
-        rc = exec_rows_init(&rows, &s, rank, &places, err);
-    }
+    int rc = coll_rows(c, &h.spec, rank, &rows, err);
+    if (!spec->broadcast || spec->root == rank)
+        h.bytes[0] = layout_elems(&c->layout, from, rank, spec->elems) * size;
+    h.bytes[1] = layout_elems(&c->layout, to, rank, spec->elems) * size;
     h.scratch_bytes = rows.scratch_bytes;
     h.residual_elems = rows.residual_elems;
     h.mine = (struct coll_traffic){rows.slow_bytes, rows.slow_in_bytes, rows.fast_bytes};
@@ -282,8 +275,6 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     if (rc == 0)
         rc = prepare_runs(c, &h, &rows, err);
     exec_rows_release(&rows);
-    exec_places_release(&places);
-    schedule_release(&s);
     if (rc == 0)
         *out = h;
     return rc;

@@ -132,10 +132,9 @@ void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer
 int64_t coll_staged(const struct coll *c); /* bytes of all stages */
 int coll_is_pinned(const struct coll *c);  /* they are; or the driver refused, and it is slow */
 int64_t coll_on_gpu(const struct coll *c); /* bytes of the GPU that NCCL's runs want for sums */
-/* Where the chunks of a spec lie in this rank's shards; the local executor's tests want it. */
-void coll_places(const struct layout *l, const struct coll_spec *spec, int rank, int subchunks,
-                 struct exec_places *out);
-int coll_subchunks(const struct layout *l, const struct coll_spec *spec);
+/* A rank's rows, for any executor; of c its layout, levels and blocks.  Not collective. */
+int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
+              struct exec_rows *out, struct err *err);
 unsigned coll_phases(const struct coll_spec *spec);
 
 #endif

@@ -64,7 +64,7 @@ static struct schedule_spec spec_of(const struct search *s, enum schedule_algo a
                                   .block = s->topo->block};
 }
 
-/* Bytes of each chunk, cut as a collective cuts them (coll_places), in whole bytes; owned. */
+/* Bytes of each chunk, cut as a collective cuts them (coll_rows), in whole bytes; owned. */
 static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
 {
     const struct layout *l = &s->layout;

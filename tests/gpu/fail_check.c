@@ -19,7 +19,6 @@
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"
 #include "../mpi/ranks_fixture.h"
-#include "../mpi/rows_fixture.h"
 
 enum {
     ELEMS = 4000,
@@ -55,18 +54,14 @@ static int prepare(struct check *c, enum letter to, int64_t elems, int64_t chunk
                              .chunk_bytes = chunk_bytes};
     struct exec_rows rows;
 
-    must(&c->tap, rows_of(&c->l, &spec, c->tap.world->rank, &rows, err), err);
+    must(&c->tap,
+         coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, err), err);
     return exec_nccl_prepare(c->x, &rows, out, err);
 }
 
 static int wait_done(struct exec_nccl_handle *h, struct err *err)
 {
-    enum stream_state state;
-
-    while ((state = exec_nccl_poll(h, err)) != STREAM_DONE)
-        if (state == STREAM_FAILED)
-            return -1;
-    return 0;
+    return stream_drive((struct stream_op){.poll = exec_nccl_poll, .arg = h}, err);
 }
 
 static int start(struct check *c, struct exec_nccl_handle *h, struct err *err)

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nccl_check [SHAPE] [faults]: run under mpirun with the shape's ranks, on one GPU that they
+ * nccl_check [SHAPE]: run under mpirun with the shape's ranks, on one GPU that they
  * share or on one each (DEVICE=cuda); without a shape two groups, and less of everything: ranks
  * that share a GPU wait for their turn on it at each step.  What the NCCL executor leaves on
  * the GPU is, bit for bit, what the local executor leaves on the host: sums enter each chunk in
  * row order with both.  Every algorithm over every conversion between layouts and broadcasts,
  * every reduction in every type, several lengths; on integer-valued data, then on any.  NCCL's
  * own collectives within the bound of their sums.  Speaks TAP.
- *
- * faults: one collective, and then the error it ended in: what EMULATE_NCCL of tests/emulate
- * wants.
  */
 #include <math.h>
 #include <stdio.h>
@@ -18,12 +15,10 @@
 
 #include "base/mem.h"
 #include "base/rng.h"
-#include "base/tick.h"
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"
 #include "exec/exec_nccl_native.h"
 #include "../mpi/ranks_fixture.h"
-#include "../mpi/rows_fixture.h"
 #include "../mpi/value_fixture.h"
 #include "../unit/exec_local_fixture.h"
 
@@ -39,18 +34,18 @@ struct check {
     int any, quick;
 };
 
-/* All ranks' part of a conversion, in this process. */
-struct local {
-    struct exec_rows *rows;
-    void **in, **out;
-};
-
-static void make_rows(struct check *c, const struct coll_spec *spec, int rank,
-                      struct exec_rows *out)
+/* The rows of this rank as a handle. */
+static struct exec_nccl_handle *prepare(struct check *c, const struct coll_spec *spec)
 {
+    struct exec_nccl_handle *h = NULL;
+    struct exec_rows rows;
     struct err err = {0};
 
-    must(&c->tap, rows_of(&c->l, spec, rank, out, &err), &err);
+    must(&c->tap,
+         coll_rows(&(struct coll){.layout = c->l}, spec, c->tap.world->rank, &rows, &err),
+         &err);
+    must(&c->tap, exec_nccl_prepare(c->x, &rows, &h, &err), &err);
+    return h;
 }
 
 /* What is only copied is the same on all ranks; sums of 16 ranks stay exact in bf16. */
@@ -68,40 +63,15 @@ static void fill(struct check *c, const struct coll_spec *spec, int sum, int ran
                        : (double)(x % 16 + (sum ? rank % 4 : 0)));
 }
 
-static void local_open(struct check *c, const struct coll_spec *spec, int sum, struct local *l)
+/* What all ranks have before, in l->in, and behind, in l->out. */
+static void run_local(struct check *c, const struct coll_spec *spec, int sum, struct local *l)
 {
-    int n = c->tap.world->ranks;
+    struct err err = {0};
 
-    *l = (struct local){mem_new((size_t)n, sizeof *l->rows), mem_new((size_t)n, sizeof *l->in),
-                        mem_new((size_t)n, sizeof *l->out)};
-    for (int r = 0; r < n; r++) {
-        make_rows(c, spec, r, &l->rows[r]);
-        l->in[r] = mem_new((size_t)spec->elems + 1, 8);
-        l->out[r] = mem_new((size_t)spec->elems + 1, 8);
+    must(&c->tap, local_open(l, &c->l, spec, &err), &err);
+    for (int r = 0; r < l->ranks; r++)
         fill(c, spec, sum, r, l->in[r]);
-    }
-}
-
-static void local_close(struct check *c, struct local *l)
-{
-    for (int r = 0; r < c->tap.world->ranks; r++) {
-        exec_rows_release(&l->rows[r]);
-        mem_free(l->in[r]);
-        mem_free(l->out[r]);
-    }
-    mem_free(l->rows);
-    mem_free(l->in);
-    mem_free(l->out);
-}
-
-static int wait_done(struct exec_nccl_handle *h, struct err *err)
-{
-    enum stream_state state;
-
-    while ((state = exec_nccl_poll(h, err)) != STREAM_DONE)
-        if (state == STREAM_FAILED)
-            return -1;
-    return 0;
+    must(&c->tap, exec_local_run(l, 0, &err), &err);
 }
 
 static int64_t out_elems(struct check *c, const struct coll_spec *spec)
@@ -114,15 +84,11 @@ static int64_t out_elems(struct check *c, const struct coll_spec *spec)
 static int convert(struct check *c, const struct coll_spec *spec, int sum)
 {
     int me = c->tap.world->rank, size = dtype_bytes(spec->type), wrong = 0;
-    struct exec_nccl_handle *h = NULL;
-    struct exec_rows rows;
+    struct exec_nccl_handle *h = prepare(c, spec);
     struct local l;
     struct err err = {0};
 
-    local_open(c, spec, sum, &l);
-    must(&c->tap, exec_local_run(l.rows, c->tap.world->ranks, l.in, l.out, NULL, &err), &err);
-    make_rows(c, spec, me, &rows);
-    must(&c->tap, exec_nccl_prepare(c->x, &rows, &h, &err), &err);
+    run_local(c, spec, sum, &l);
     int64_t bytes = out_elems(c, spec) * size;
     for (int again = 0; again < 2; again++) {
         device_copy(c->door, c->in, l.in[me], spec->elems * size);
@@ -132,8 +98,9 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
         if (again) {
             must(&c->tap, exec_nccl_issue(h, &err), &err);
         } else {
-            must(&c->tap, exec_nccl_start(h, &err), &err);
-            must(&c->tap, wait_done(h, &err), &err);
+            must(&c->tap,
+                 stream_drive((struct stream_op){exec_nccl_start, exec_nccl_poll, h}, &err),
+                 &err);
             int64_t came = 0;
             for (int i = 0; i < exec_nccl_rows(h)->rows; i++)
                 came += exec_nccl_rows(h)->row[i].kind == EXEC_RECV
@@ -146,7 +113,7 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
         wrong |= memcmp(c->host, l.out[me], (size_t)bytes) != 0;
     }
     exec_nccl_free(h);
-    local_close(c, &l);
+    local_close(&l);
     if (wrong)
         printf("# rank %d: %s phases %u elems %lld %s %s differs\n", me,
                schedule_algo_name(spec->algo), coll_phases(spec), (long long)spec->elems,
@@ -238,17 +205,13 @@ static void between_events(struct check *c)
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_HO_RING};
     struct device_event *after = NULL, *then = NULL;
-    struct exec_nccl_handle *h = NULL;
     struct device_queue *q = NULL;
-    struct exec_rows rows;
     struct local l;
     struct err err = {0};
 
     spec.moves = layout_moves_sum(spec.from, spec.to);
-    local_open(c, &spec, 1, &l);
-    must(&c->tap, exec_local_run(l.rows, c->tap.world->ranks, l.in, l.out, NULL, &err), &err);
-    make_rows(c, &spec, c->tap.world->rank, &rows);
-    must(&c->tap, exec_nccl_prepare(c->x, &rows, &h, &err), &err);
+    struct exec_nccl_handle *h = prepare(c, &spec);
+    run_local(c, &spec, 1, &l);
     must(&c->tap, device_queue_open(c->device, &q, &err), &err);
     must(&c->tap, device_event_open(c->device, &after, &err), &err);
     must(&c->tap, device_event_open(c->device, &then, &err), &err);
@@ -270,7 +233,7 @@ static void between_events(struct check *c)
     device_event_close(after);
     device_event_close(then);
     device_queue_close(q);
-    local_close(c, &l);
+    local_close(&l);
 }
 
 /* More turns than go into the queues at once; then three handles that are issued in a row. */
@@ -284,21 +247,16 @@ static void long_runs(struct check *c)
                              .chunk_bytes = c->quick ? 2048 : 256};
     struct exec_nccl_handle *h[3];
     struct local l;
-    struct exec_rows rows;
     struct err err = {0};
-    int64_t wrong = 0, bytes = ELEMS_MAX * 4;
+    int64_t bytes = ELEMS_MAX * 4;
 
     spec.moves = layout_moves_sum(spec.from, spec.to);
-    wrong += convert(c, &spec, 1);
-    tell(&c->tap, wrong, "a run of many turns");
+    tell(&c->tap, convert(c, &spec, 1), "a run of many turns");
     spec.chunk_bytes = 20000;
-    local_open(c, &spec, 1, &l);
-    must(&c->tap, exec_local_run(l.rows, c->tap.world->ranks, l.in, l.out, NULL, &err), &err);
+    run_local(c, &spec, 1, &l);
     device_copy(c->door, c->in, l.in[c->tap.world->rank], bytes);
-    for (int i = 0; i < 3; i++) {
-        make_rows(c, &spec, c->tap.world->rank, &rows);
-        must(&c->tap, exec_nccl_prepare(c->x, &rows, &h[i], &err), &err);
-    }
+    for (int i = 0; i < 3; i++)
+        h[i] = prepare(c, &spec);
     for (int i = 0; i < 3; i++) {
         exec_nccl_set(h[i], c->in, c->out, NULL, NULL);
         must(&c->tap, exec_nccl_issue(h[i], &err), &err);
@@ -309,7 +267,7 @@ static void long_runs(struct check *c)
         exec_nccl_free(h[i]);
     tell(&c->tap, memcmp(c->host, l.out[c->tap.world->rank], (size_t)bytes) != 0,
          "three in a row");
-    local_close(c, &l);
+    local_close(&l);
 }
 
 /*
@@ -404,7 +362,9 @@ static void refusals(struct check *c)
 
     if (c->l.groups.count > 1) {
         spec.moves = layout_moves_sum(spec.from, spec.to);
-        make_rows(c, &spec, c->tap.world->rank, &rows);
+        must(&c->tap,
+             coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, &err),
+             &err);
         wrong += exec_nccl_prepare(c->x, &rows, &h, &err) == 0 || err.code != ERR_INPUT ||
                  !strstr(err.text, "int8 blocks");
     }
@@ -414,40 +374,8 @@ static void refusals(struct check *c)
     tell(&c->tap, wrong, "what is refused");
 }
 
-/* A run that fails: on every rank, in time, with its words; and so does the next one. */
-static void faults(struct check *c)
+static void run(struct check *c)
 {
-    struct coll_spec spec = {.from = LETTER_N,
-                             .to = LETTER_N,
-                             .elems = 997,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_RING};
-    struct exec_nccl_handle *h = NULL;
-    struct exec_rows rows;
-    struct err err = {0}, again = {0};
-
-    spec.moves = layout_moves_sum(spec.from, spec.to);
-    make_rows(c, &spec, c->tap.world->rank, &rows);
-    must(&c->tap, exec_nccl_prepare(c->x, &rows, &h, &err), &err);
-    exec_nccl_set(h, c->in, c->out, NULL, NULL);
-    double from = tick_now_s();
-    int rc = exec_nccl_start(h, &err) || wait_done(h, &err);
-    double took = tick_now_s() - from;
-    if (rc)
-        printf("# %s: %s\n", err_code_name(err.code), err.text);
-    tell(&c->tap,
-         rc == 0 || took > 30 || exec_nccl_start(h, &again) == 0 ||
-             strcmp(again.text, err.text) != 0,
-         "a run that fails says so, and so does the next");
-    exec_nccl_free(h);
-}
-
-static void run(struct check *c, const char *what)
-{
-    if (what && strcmp(what, "faults") == 0) {
-        faults(c);
-        return;
-    }
     algorithms(c);
     reductions(c);
     long_runs(c);
@@ -457,17 +385,6 @@ static void run(struct check *c, const char *what)
         algorithms(c);
     native(c);
     refusals(c);
-}
-
-/* Several ranks on one GPU talk over sockets, as if each had a host of its own. */
-static void stand_apart(int rank)
-{
-    char id[32];
-
-    snprintf(id, sizeof id, "paro-%d", rank);
-    setenv("NCCL_HOSTID", id, 0);
-    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
-    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
 int main(int argc, char **argv)
@@ -485,8 +402,8 @@ int main(int argc, char **argv)
     int half = c.tap.world->ranks / 2;
     c.quick = argc < 2;
     snprintf(two, sizeof two, half ? "[%d,%d]" : "1", c.tap.world->ranks - half, half);
-    stand_apart(c.tap.world->rank);
-    c.tap.world->deadline_s = argc > 2 ? 3 : 60; /* of the executor; the ranks meet behind it */
+    stand_apart(&c.tap);
+    c.tap.world->deadline_s = 60;
     must(&c.tap, groups_parse(&g, argc > 1 ? argv[1] : two, &err), &err);
     layout_init(&c.l, &g);
     groups_release(&g);
@@ -494,7 +411,6 @@ int main(int argc, char **argv)
     rc = world_agree(c.tap.world, rc, &err);
     if (rc == 0)
         rc = exec_nccl_open_world(&c.x, c.tap.world, c.device, 4 * ELEMS_MAX * 8, &err);
-    c.tap.world->deadline_s = 60;
     if (rc && err.code != ERR_ABSENT)
         must(&c.tap, rc, &err);
     if (rc && c.tap.world->rank == 0)
@@ -504,7 +420,7 @@ int main(int argc, char **argv)
         c.out = exec_nccl_take(c.x, ELEMS_MAX * 8);
         c.host = mem_new(ELEMS_MAX, 8);
         c.door = exec_nccl_door(c.x);
-        run(&c, argc > 2 ? argv[2] : NULL);
+        run(&c);
         tell_count(&c.tap);
         exec_nccl_close(c.x);
     }

@@ -113,16 +113,12 @@ int main(void)
     struct check c = {0};
     struct err err = {0};
     int64_t wrong = 0;
-    char id[32];
 
     if (world_open(&c.tap.world, &err)) {
         fprintf(stderr, "order_check: %s\n", err.text);
         return 2;
     }
-    snprintf(id, sizeof id, "paro-%d", c.tap.world->rank);
-    setenv("NCCL_HOSTID", id, 0);
-    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
-    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
+    stand_apart(&c.tap);
     c.tap.world->deadline_s = 20;
     must(&c.tap,
          world_agree(c.tap.world, device_open(&c.device, name, c.tap.world->node_rank, &err),
@@ -136,10 +132,8 @@ int main(void)
         prepare(&c, i);
     for (int i = 0; i < ROUNDS; i++)
         wrong += one_round(&c, i);
-    printf("%sok %d - rank %d: calls begin in the order in which they were pushed\n",
-           wrong ? "not " : "", c.tap.world->rank + 1, c.tap.world->rank);
-    if (c.tap.world->rank == 0)
-        printf("1..%d\n", c.tap.world->ranks);
+    tell(&c.tap, wrong, "calls begin in the order in which they were pushed");
+    tell_count(&c.tap);
     close_all(&c);
-    return wrong != 0;
+    return c.tap.bad != 0;
 }

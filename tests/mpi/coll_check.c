@@ -18,7 +18,6 @@
 #include "coll/coll.h"
 #include "coll/coll_tuning.h"
 #include "../unit/exec_local_fixture.h"
-#include "rows_fixture.h"
 #include "value_fixture.h"
 
 enum { ELEMS_MAX = 100000 };
@@ -261,43 +260,6 @@ static int64_t at_once(struct check *c)
     return wrong;
 }
 
-struct local { /* all ranks' part of a conversion, in this process */
-    struct exec_rows *rows;
-    void **in, **out;
-    float **residual;
-};
-
-static void local_open(struct check *c, const struct coll_spec *spec, struct local *l)
-{
-    const struct layout *layout = &c->coll.layout;
-    int n = c->world->ranks;
-    struct err err = {0};
-
-    *l = (struct local){mem_new((size_t)n, sizeof *l->rows), mem_new((size_t)n, sizeof *l->in),
-                        mem_new((size_t)n, sizeof *l->out),
-                        mem_new((size_t)n, sizeof *l->residual)};
-    for (int r = 0; r < n; r++) {
-        must(c, rows_of(layout, spec, r, &l->rows[r], &err), &err);
-        l->in[r] = mem_new((size_t)spec->elems, sizeof(float));
-        l->out[r] = mem_new((size_t)spec->elems, sizeof(float));
-        l->residual[r] = mem_new((size_t)l->rows[r].residual_elems, sizeof(float));
-    }
-}
-
-static void local_close(struct check *c, struct local *l)
-{
-    for (int r = 0; r < c->world->ranks; r++) {
-        exec_rows_release(&l->rows[r]);
-        mem_free(l->in[r]);
-        mem_free(l->out[r]);
-        mem_free(l->residual[r]);
-    }
-    mem_free(l->rows);
-    mem_free(l->in);
-    mem_free(l->out);
-    mem_free(l->residual);
-}
-
 /* Any numbers; of what is only copied, ranks have the same. */
 static void fill_any(struct check *c, const struct coll_spec *spec, int sum, int turn, int rank,
                      void *in)
@@ -323,7 +285,7 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
     int me = c->world->rank;
     int64_t wrong = 0;
 
-    local_open(c, spec, &l);
+    must(c, local_open(&l, &c->coll.layout, spec, &err), &err);
     must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
     call.residual = mem_new((size_t)h.residual_elems, sizeof(float));
     wrong += h.residual_elems != l.rows[me].residual_elems;
@@ -334,7 +296,7 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
         }
         fill_any(c, spec, sum, turn, me, c->in);
         coll_round(&h, EXEC_IN, c->in, call.residual);
-        must(c, exec_local_run(l.rows, c->world->ranks, l.in, l.out, l.residual, &err), &err);
+        must(c, exec_local_run(&l, 1, &err), &err);
         must(c, stream_wait(c->stream, coll_push(c->stream, &call), &err), &err);
         struct range r[64];
         int64_t elems = 0;
@@ -349,7 +311,7 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
                 schedule_algo_name(spec->algo), coll_phases(spec), dtype_name(spec->type));
     mem_free(call.residual);
     coll_free(&h);
-    local_close(c, &l);
+    local_close(&l);
     c->runs++;
     return wrong;
 }

@@ -4,6 +4,7 @@
 
 /* TAP of several ranks: rank 0 says what all of them found; who cannot go on ends them all. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "base/mem.h"
 #include "world/world.h"
@@ -37,6 +38,17 @@ static inline void tell(struct ranks_tap *tap, int64_t wrong, const char *what)
         printf("%sok %d - %s\n", sum ? "not " : "", tap->tests, what);
     fflush(stdout);
     mem_free(all);
+}
+
+/* Ranks that share a GPU talk over sockets, as if each had a host of its own. */
+static inline void stand_apart(const struct ranks_tap *tap)
+{
+    char id[32];
+
+    snprintf(id, sizeof id, "paro-%d", tap->world->rank);
+    setenv("NCCL_HOSTID", id, 0);
+    setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+    setenv("NCCL_SOCKET_IFNAME", "lo", 0);
 }
 
 static inline void tell_count(const struct ranks_tap *tap)

@@ -6,11 +6,10 @@
  * All ranks in one process: each row runs when the rule of execution lets it, a send together
  * with its receive.  Slow and plain: the other executors are compared with it.
  */
-#include "exec/exec.h"
-
 #include <string.h>
 
 #include "base/mem.h"
+#include "coll/coll.h"
 
 struct local_rank {
     const struct exec_rows *rows;
@@ -119,30 +118,70 @@ static inline int local_run(struct local_rank *ranks, int n, struct err *err)
     return left ? err_set(err, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
 }
 
-/*
- * rows[r], in[r], out[r] and residual[r] are rank r's; residual may be NULL: nothing is kept
- * from run to run.  ERR_MISMATCH when the ranks wait for each other.
- */
-static inline int exec_local_run(const struct exec_rows *rows, int n, void *const *in,
-                                 void *const *out, float *const *residual, struct err *err)
-{
-    struct local_rank *ranks = mem_new((size_t)n, sizeof *ranks);
+/* A conversion on all ranks of a layout: their rows, and buffers that hold the whole vector. */
+struct local {
+    int ranks;
+    struct exec_rows *rows;
+    void **in, **out;
+    float **residual;
+};
 
-    for (int r = 0; r < n; r++) {
-        ranks[r].rows = &rows[r];
-        ranks[r].residual = residual ? residual[r] : NULL;
-        ranks[r].done = mem_new((size_t)rows[r].rows, sizeof(int));
-        ranks[r].writes = mem_new((size_t)rows[r].rooms, sizeof(int));
-        ranks[r].reads = mem_new((size_t)rows[r].rooms, sizeof(int));
-        ranks[r].base[EXEC_IN] = in[r];
-        ranks[r].base[EXEC_OUT] = out[r];
-        ranks[r].base[EXEC_SCRATCH] = mem_new((size_t)rows[r].scratch_bytes, 1);
-        for (int i = 0; i < rows[r].selves; i++)
-            memmove((char *)out[r] + rows[r].self[i].to, (char *)in[r] + rows[r].self[i].from,
-                    (size_t)rows[r].self[i].bytes);
+static inline int local_open(struct local *l, const struct layout *layout,
+                             const struct coll_spec *spec, struct err *err)
+{
+    size_t n = (size_t)layout->groups.ranks;
+
+    *l = (struct local){.ranks = layout->groups.ranks,
+                        .rows = mem_new(n, sizeof *l->rows),
+                        .in = mem_new(n, sizeof *l->in),
+                        .out = mem_new(n, sizeof *l->out),
+                        .residual = mem_new(n, sizeof *l->residual)};
+    for (int r = 0; r < l->ranks; r++) {
+        if (coll_rows(&(struct coll){.layout = *layout}, spec, r, &l->rows[r], err))
+            return -1;
+        l->in[r] = mem_new((size_t)spec->elems + 1, 8);
+        l->out[r] = mem_new((size_t)spec->elems + 1, 8);
+        l->residual[r] = mem_new((size_t)l->rows[r].residual_elems, sizeof(float));
     }
-    int rc = local_run(ranks, n, err);
-    for (int r = 0; r < n; r++) {
+    return 0;
+}
+
+static inline void local_close(struct local *l)
+{
+    for (int r = 0; r < l->ranks; r++) {
+        exec_rows_release(&l->rows[r]);
+        mem_free(l->in[r]);
+        mem_free(l->out[r]);
+        mem_free(l->residual[r]);
+    }
+    mem_free(l->rows);
+    mem_free(l->in);
+    mem_free(l->out);
+    mem_free(l->residual);
+}
+
+/* keep: what codes lose stays in the residuals from run to run.  ERR_MISMATCH when the ranks wait
+ * for each other. */
+static inline int exec_local_run(const struct local *l, int keep, struct err *err)
+{
+    struct local_rank *ranks = mem_new((size_t)l->ranks, sizeof *ranks);
+
+    for (int r = 0; r < l->ranks; r++) {
+        const struct exec_rows *rows = &l->rows[r];
+        ranks[r].rows = rows;
+        ranks[r].residual = keep ? l->residual[r] : NULL;
+        ranks[r].done = mem_new((size_t)rows->rows, sizeof(int));
+        ranks[r].writes = mem_new((size_t)rows->rooms, sizeof(int));
+        ranks[r].reads = mem_new((size_t)rows->rooms, sizeof(int));
+        ranks[r].base[EXEC_IN] = l->in[r];
+        ranks[r].base[EXEC_OUT] = l->out[r];
+        ranks[r].base[EXEC_SCRATCH] = mem_new((size_t)rows->scratch_bytes, 1);
+        for (int i = 0; i < rows->selves; i++)
+            memmove((char *)l->out[r] + rows->self[i].to, (char *)l->in[r] + rows->self[i].from,
+                    (size_t)rows->self[i].bytes);
+    }
+    int rc = local_run(ranks, l->ranks, err);
+    for (int r = 0; r < l->ranks; r++) {
         mem_free(ranks[r].done);
         mem_free(ranks[r].writes);
         mem_free(ranks[r].reads);

@@ -24,7 +24,7 @@ struct fixture {
     struct layout l;
     struct coll_spec spec;
     int sum; /* a reduction: contributions differ by rank */
-    float *in[32], *out[32], *residual[32];
+    struct local on;
 };
 
 /* What rank contributes to element x; a copy's value does not depend on the rank. */
@@ -59,66 +59,49 @@ static void fill(struct fixture *f, int rank, enum letter letter, enum letter le
             *v++ = summed(f, level, rank, x);
 }
 
-/* Rows of all ranks, and their buffers. */
-static struct exec_rows *prepare(struct fixture *f)
+static void prepare(struct fixture *f)
 {
-    int n = f->l.groups.ranks, subchunks = coll_subchunks(&f->l, &f->spec);
-    struct schedule_spec want = {.algo = f->spec.algo,
-                                 .phases = coll_phases(&f->spec),
-                                 .groups = &f->l.groups,
-                                 .segments = f->l.segments,
-                                 .holder = f->l.holder,
-                                 .subchunks = subchunks};
-    struct exec_rows *rows = mem_new((size_t)n, sizeof *rows);
-    struct err err = {0};
+    struct err err;
 
-    for (int r = 0; r < n; r++) {
-        struct schedule s;
-        struct exec_places p;
-        assert_int_equal(schedule_gen(&want, r, &s, &err), 0);
-        coll_places(&f->l, &f->spec, r, subchunks, &p);
-        if (exec_rows_init(&rows[r], &s, r, &p, &err))
-            fail_msg("%s", err.text);
-        schedule_release(&s);
-        exec_places_release(&p);
-        f->in[r] = mem_new((size_t)f->spec.elems + 1, sizeof(float));
-        f->out[r] = mem_new((size_t)f->spec.elems + 1, sizeof(float));
-        f->residual[r] = mem_new((size_t)rows[r].residual_elems, sizeof(float));
-    }
-    return rows;
+    if (local_open(&f->on, &f->l, &f->spec, &err))
+        fail_msg("%s", err.text);
 }
 
-static void clear(struct fixture *f, struct exec_rows *rows)
+static void run_local(const struct fixture *f, int keep)
 {
-    for (int r = 0; r < f->l.groups.ranks; r++) {
-        exec_rows_release(&rows[r]);
-        mem_free(f->in[r]);
-        mem_free(f->out[r]);
-        mem_free(f->residual[r]);
-    }
-    mem_free(rows);
+    struct err err;
+
+    if (exec_local_run(&f->on, keep, &err))
+        fail_msg("%s", err.text);
 }
 
 static void run(struct fixture *f, enum letter done)
 {
-    int n = f->l.groups.ranks;
-    struct exec_rows *rows = prepare(f);
     float *expect = mem_new((size_t)f->spec.elems + 1, sizeof *expect);
-    struct err err = {0};
 
-    for (int r = 0; r < n; r++)
-        fill(f, r, f->spec.from, f->spec.from, f->in[r]);
-    if (exec_local_run(rows, n, (void **)f->in, (void **)f->out, f->residual, &err))
-        fail_msg("%s", err.text);
-    for (int r = 0; r < n; r++) {
+    prepare(f);
+    for (int r = 0; r < f->on.ranks; r++)
+        fill(f, r, f->spec.from, f->spec.from, f->on.in[r]);
+    run_local(f, 1);
+    for (int r = 0; r < f->on.ranks; r++) {
         int64_t have = layout_elems(&f->l, f->spec.to, r, f->spec.elems);
         fill(f, r, f->spec.to, done, expect);
-        assert_memory_equal(f->out[r], expect, (size_t)have * sizeof(float));
-        for (int64_t i = 0; i < rows[r].residual_elems; i++)
-            assert_true(f->residual[r][i] == 0);
+        assert_memory_equal(f->on.out[r], expect, (size_t)have * sizeof(float));
+        for (int64_t i = 0; i < f->on.rows[r].residual_elems; i++)
+            assert_true(f->on.residual[r][i] == 0);
     }
-    clear(f, rows);
+    local_close(&f->on);
     mem_free(expect);
+}
+
+static void layout_of(struct layout *l, const char *shape)
+{
+    struct groups g;
+    struct err err;
+
+    assert_int_equal(groups_parse(&g, shape, &err), 0);
+    layout_init(l, &g);
+    groups_release(&g);
 }
 
 static void all_conversions(const char *shape, int64_t elems, int64_t chunk_bytes, int coded)
@@ -126,12 +109,8 @@ static void all_conversions(const char *shape, int64_t elems, int64_t chunk_byte
     struct fixture f = {
         .spec = {
             .elems = elems, .type = DTYPE_F32, .chunk_bytes = chunk_bytes, .coded = coded}};
-    struct groups g;
-    struct err err = {0};
 
-    assert_int_equal(groups_parse(&g, shape, &err), 0);
-    layout_init(&f.l, &g);
-    groups_release(&g);
+    layout_of(&f.l, shape);
     for (int algo = 0; algo < SCHEDULE_ALGOS; algo++)
         for (int a = 0; a < 3; a++) {
             f.spec.algo = (enum schedule_algo)algo;
@@ -178,14 +157,14 @@ static float any(int rank, int64_t x)
 }
 
 /* Where rank has element x under a letter, or NULL. */
-static const float *element(const struct fixture *f, float *const *buffer, int rank,
+static const float *element(const struct fixture *f, void *const *buffer, int rank,
                             enum letter letter, int64_t x)
 {
     struct range r[64];
     int n = layout_ranges(&f->l, letter, rank, f->spec.elems, r);
     int64_t at = layout_offset(r, n, x);
 
-    return at < 0 ? NULL : buffer[rank] + at;
+    return at < 0 ? NULL : (const float *)buffer[rank] + at;
 }
 
 static void fill_any(struct fixture *f)
@@ -194,7 +173,7 @@ static void fill_any(struct fixture *f)
 
     for (int rank = 0; rank < f->l.groups.ranks; rank++) {
         int n = layout_ranges(&f->l, f->spec.from, rank, f->spec.elems, r);
-        float *v = f->in[rank];
+        float *v = f->on.in[rank];
         for (int i = 0; i < n; i++)
             for (int64_t x = r[i].lo; x < r[i].hi; x++)
                 *v++ = any(f->sum ? rank : 0, x);
@@ -207,7 +186,7 @@ static float copies(const struct fixture *f, int64_t x)
     const float *first = NULL, *v;
 
     for (int r = 0; r < f->l.groups.ranks; r++) {
-        if (!(v = element(f, f->out, r, f->spec.to, x)))
+        if (!(v = element(f, f->on.out, r, f->spec.to, x)))
             continue;
         first = first ? first : v;
         assert_memory_equal(first, v, sizeof *v);
@@ -216,24 +195,27 @@ static float copies(const struct fixture *f, int64_t x)
     return *first;
 }
 
+/* One run: rounded before, where that has to be. */
+static void run_coded(struct fixture *f, int keep)
+{
+    fill_any(f);
+    for (int r = 0; r < f->on.ranks; r++)
+        exec_rows_round(&f->on.rows[r], EXEC_IN, f->on.in[r], keep ? f->on.residual[r] : NULL);
+    run_local(f, keep);
+}
+
 /* Copies are what the first one, rounded, is; and the rounded place of a copy is the same. */
 static void coded_gather(struct fixture *f)
 {
-    struct exec_rows *rows = prepare(f);
-    struct err err = {0};
     int64_t off = 0;
 
-    fill_any(f);
-    for (int r = 0; r < f->l.groups.ranks; r++)
-        exec_rows_round(&rows[r], EXEC_IN, f->in[r], NULL);
-    assert_int_equal(exec_local_run(rows, f->l.groups.ranks, (void **)f->in, (void **)f->out,
-                                    f->residual, &err),
-                     0);
+    prepare(f);
+    run_coded(f, 0);
     for (int64_t x = 0; x < f->spec.elems; x++) {
         float v = copies(f, x);
         off += v != any(0, x);
         for (int r = 0; r < f->l.groups.ranks; r++) {
-            const float *own = element(f, f->in, r, f->spec.from, x);
+            const float *own = element(f, f->on.in, r, f->spec.from, x);
             assert_true(!own || *own == v);
         }
     }
@@ -246,25 +228,11 @@ static void coded_gather(struct fixture *f)
         for (int i = 0; i < n; i++)
             for (int64_t x = to[i].lo; x < to[i].hi; x++)
                 *v++ = any(0, x);
-        exec_rows_round(&rows[r], EXEC_OUT, whole, NULL);
-        assert_memory_equal(whole, f->out[r], (size_t)(v - whole) * sizeof *v);
+        exec_rows_round(&f->on.rows[r], EXEC_OUT, whole, NULL);
+        assert_memory_equal(whole, f->on.out[r], (size_t)(v - whole) * sizeof *v);
         mem_free(whole);
     }
-    clear(f, rows);
-}
-
-/* One run: rounded before, where that has to be. */
-static void run_coded(struct fixture *f, struct exec_rows *rows, int keep)
-{
-    struct err err = {0};
-    int n = f->l.groups.ranks;
-
-    fill_any(f);
-    for (int r = 0; r < n; r++)
-        exec_rows_round(&rows[r], EXEC_IN, f->in[r], keep ? f->residual[r] : NULL);
-    assert_int_equal(exec_local_run(rows, n, (void **)f->in, (void **)f->out,
-                                    keep ? f->residual : NULL, &err),
-                     0);
+    local_close(&f->on);
 }
 
 /*
@@ -276,25 +244,25 @@ static void run_coded(struct fixture *f, struct exec_rows *rows, int keep)
 static void coded_sum(struct fixture *f, int keep)
 {
     enum { RUNS = 3 };
-    struct exec_rows *rows = prepare(f);
     int n = f->l.groups.ranks, lossy = 0;
     double in = 0, out = 0, most = 0;
 
+    prepare(f);
     for (int turn = 0; turn < RUNS; turn++) {
-        run_coded(f, rows, keep);
+        run_coded(f, keep);
         for (int64_t x = 0; x < f->spec.elems; x++)
             out += (double)copies(f, x);
     }
     fill_any(f);
     for (int r = 0; r < n; r++) {
-        lossy |= rows[r].residual_elems > 0;
-        for (int64_t i = 0; i < rows[r].residual_elems; i++)
-            out += (double)f->residual[r][i];
+        lossy |= f->on.rows[r].residual_elems > 0;
+        for (int64_t i = 0; i < f->on.rows[r].residual_elems; i++)
+            out += (double)f->on.residual[r][i];
     }
     for (int64_t x = 0; x < f->spec.elems; x++) {
         double largest = 0;
         for (int r = 0; r < n; r++) {
-            const float *v = element(f, f->in, r, f->spec.from, x);
+            const float *v = element(f, f->on.in, r, f->spec.from, x);
             in += v ? RUNS * (double)*v : 0;
             largest = fmax(largest, v ? fabs((double)*v) : 0);
         }
@@ -307,7 +275,7 @@ static void coded_sum(struct fixture *f, int keep)
     assert_int_equal(lossy, f->l.groups.count > 1 && !exchange &&
                                 (f->spec.moves.reduce_across || f->spec.moves.gather_across));
     assert_int_equal(fabs(out - in) <= bound, keep || !lossy);
-    clear(f, rows);
+    local_close(&f->on);
 }
 
 static void test_coded(void **state)
@@ -322,11 +290,7 @@ static void test_coded(void **state)
                                          .chunk_bytes = algo % 2 ? 0 : 1200,
                                          .algo = (enum schedule_algo)algo,
                                          .coded = 1}};
-            struct groups g;
-            struct err err = {0};
-            assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
-            layout_init(&f.l, &g);
-            groups_release(&g);
+            layout_of(&f.l, shapes[i]);
             for (int a = 0; a < 3; a++)
                 for (int b = 0; b < 3; b++) {
                     f.spec.from = (enum letter)a;
@@ -354,13 +318,10 @@ static void test_no_code(void **state)
     } bad[] = {{DTYPE_F16, DTYPE_SUM, "f16, expected f32 or bf16"},
                {DTYPE_F64, DTYPE_SUM, "f64, expected f32 or bf16"},
                {DTYPE_F32, DTYPE_MAX, "max, expected a sum or an average"}};
-    struct groups g;
-    struct layout l;
-    struct err err = {0};
+    struct coll c = {0};
 
     (void)state;
-    groups_parse(&g, "2x1", &err);
-    layout_init(&l, &g);
+    layout_of(&c.layout, "2x1");
     for (int i = 0; i < 3; i++) {
         struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
                                  .to = LETTER_G,
@@ -368,35 +329,22 @@ static void test_no_code(void **state)
                                  .type = bad[i].type,
                                  .redop = bad[i].op,
                                  .coded = 1};
-        struct schedule_spec want = {.phases = coll_phases(&spec),
-                                     .groups = &l.groups,
-                                     .segments = l.segments,
-                                     .holder = l.holder,
-                                     .subchunks = 1};
-        struct schedule s;
-        struct exec_places p;
         struct exec_rows rows;
-        assert_int_equal(schedule_gen(&want, 0, &s, &err), 0);
-        coll_places(&l, &spec, 0, 1, &p);
-        assert_int_equal(exec_rows_init(&rows, &s, 0, &p, &err), -1);
+        struct err err;
+
+        assert_int_equal(coll_rows(&c, &spec, 0, &rows, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
         assert_non_null(strstr(err.text, bad[i].text));
-        exec_places_release(&p);
-        schedule_release(&s);
     }
-    layout_release(&l);
-    groups_release(&g);
+    layout_release(&c.layout);
 }
 
 /* No element, fewer elements than ranks: no row, no scratch, nothing to wait for. */
 static void test_empty(void **state)
 {
-    struct layout l;
-    struct groups g;
-    struct schedule s;
-    struct exec_places p;
+    struct coll c = {0};
     struct exec_rows rows;
-    struct err err = {0};
+    struct err err;
     struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_N),
                              .from = LETTER_N,
                              .to = LETTER_N,
@@ -404,74 +352,43 @@ static void test_empty(void **state)
                              .algo = SCHEDULE_HO_RING};
 
     (void)state;
-    groups_parse(&g, "[3,2]", &err);
-    layout_init(&l, &g);
-    assert_int_equal(coll_subchunks(&l, &spec), 1);
-    struct schedule_spec want = {.algo = spec.algo,
-                                 .phases = coll_phases(&spec),
-                                 .groups = &l.groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = 1};
-    for (int elems = 0; elems < 2; elems++) {
+    layout_of(&c.layout, "[3,2]");
+    for (spec.elems = 0; spec.elems < 2; spec.elems++) {
         int64_t moved = 0;
-        spec.elems = elems;
         for (int r = 0; r < 5; r++) {
-            assert_int_equal(schedule_gen(&want, r, &s, &err), 0);
-            coll_places(&l, &spec, r, 1, &p);
-            assert_int_equal(exec_rows_init(&rows, &s, r, &p, &err), 0);
+            assert_int_equal(coll_rows(&c, &spec, r, &rows, &err), 0);
             moved += rows.slow_bytes + rows.fast_bytes;
             for (int i = 0; i < rows.rows; i++)
-                assert_int_equal(rows.row[i].bytes, elems * 4);
+                assert_int_equal(rows.row[i].bytes, spec.elems * 4);
             assert_true(rows.scratch_bytes == 0); /* out has room for all of it */
-            assert_true(elems || rows.rows == 0);
+            assert_true(spec.elems || rows.rows == 0);
             exec_rows_release(&rows);
-            exec_places_release(&p);
-            schedule_release(&s);
         }
         /* One element goes from four ranks to its owner and back. */
-        assert_int_equal(moved, elems * 4 * 2 * 4);
+        assert_int_equal(moved, spec.elems * 4 * 2 * 4);
     }
-    layout_release(&l);
-    groups_release(&g);
+    layout_release(&c.layout);
 }
 
-/* A row that reads what the input does not have is told, not run. */
+/* A row that reads what the input does not have is told, not run: all of it, of a shard. */
 static void test_absent_input(void **state)
 {
-    struct layout l;
-    struct groups g;
-    struct schedule s;
-    struct exec_places p;
+    struct coll c = {0};
     struct exec_rows rows;
-    struct err err = {0};
-    struct coll_spec spec = {.moves = layout_moves_copy(LETTER_G, LETTER_N),
+    struct err err;
+    struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
                              .from = LETTER_G,
-                             .to = LETTER_N,
+                             .to = LETTER_G,
                              .elems = 64,
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_RING};
 
     (void)state;
-    groups_parse(&g, "2x2", &err);
-    layout_init(&l, &g);
-    struct schedule_spec want = {.algo = spec.algo,
-                                 .phases = coll_phases(&spec),
-                                 .groups = &l.groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = 1};
-    assert_int_equal(schedule_gen(&want, 0, &s, &err), 0);
-    coll_places(&l, &spec, 0, 1, &p);
-    for (int c = 0; c < p.chunks; c++)
-        p.in_at[c] = -1;
-    assert_int_equal(exec_rows_init(&rows, &s, 0, &p, &err), -1);
+    layout_of(&c.layout, "2x2");
+    assert_int_equal(coll_rows(&c, &spec, 0, &rows, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "not in the input"));
-    exec_places_release(&p);
-    schedule_release(&s);
-    layout_release(&l);
-    groups_release(&g);
+    layout_release(&c.layout);
 }
 
 int main(void)

@@ -9,7 +9,6 @@
 
 #include "coll/coll.h"
 #include "exec/exec_turns.h"
-#include "../mpi/rows_fixture.h"
 
 struct order {
     struct turns t;
@@ -156,7 +155,8 @@ static void one(const struct layout *l, const struct coll_spec *spec, struct see
 
     for (int rank = 0; rank < l->groups.ranks; rank++)
         for (int tracks = 1; tracks <= 4; tracks += tracks == 1 ? 1 : 2) {
-            assert_int_equal(rows_of(l, spec, rank, &rows, &err), 0);
+            assert_int_equal(coll_rows(&(struct coll){.layout = *l}, spec, rank, &rows, &err),
+                             0);
             order_init(&o, &rows, tracks);
             reach(&o, -1);
             assert_int_equal(wrong_pairs(&o), 0);
