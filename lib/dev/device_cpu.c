@@ -6,87 +6,75 @@
 #include "base/mem.h"
 #include "dev/device_inside.h"
 
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 static void nothing(struct device *d)
 {
-    (void)d;
 }
 
 static int memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err)
 {
-    (void)d, (void)err;
     *free_bytes = *bytes = -1;
     return 0;
 }
 
 static int alloc(struct device *d, int64_t bytes, const char *what, void **out, struct err *err)
 {
-    (void)d;
     return mem_data(bytes, what, out, err);
 }
 
 static void free_memory(struct device *d, void *p)
 {
-    (void)d;
     mem_free(p);
 }
 
 static int pin(struct device *d, void *host, int64_t bytes, struct err *err)
 {
-    (void)d, (void)host, (void)bytes, (void)err;
     return 0;
 }
 
 static void unpin(struct device *d, void *host)
 {
-    (void)d, (void)host;
 }
 
 static int handle_open(struct device *d, void **handle, struct err *err)
 {
-    (void)d, (void)err;
     *handle = NULL;
     return 0;
 }
 
 static void handle_close(struct device *d, void *handle)
 {
-    (void)d, (void)handle;
 }
 
 static void copy(struct device *d, void *stream, void *to, const void *from, int64_t bytes)
 {
-    (void)d, (void)stream;
     memcpy(to, from, (size_t)bytes);
 }
 
 static void copy_rows(struct device *d, void *stream, void *to, int64_t to_row,
                       const void *from, int64_t from_row, int64_t bytes, int64_t rows)
 {
-    (void)d, (void)stream;
     for (int64_t i = 0; i < rows; i++)
         memcpy((char *)to + i * to_row, (const char *)from + i * from_row, (size_t)bytes);
 }
 
 static void zero(struct device *d, void *stream, void *to, int64_t bytes)
 {
-    (void)d, (void)stream;
     memset(to, 0, (size_t)bytes);
 }
 
 static void happened(struct device *d, void *stream, void *event)
 {
-    (void)d, (void)stream, (void)event;
 }
 
 static int done(struct device *d, void *event)
 {
-    (void)d, (void)event;
     return 1;
 }
 
 static int synced(struct device *d, void *handle)
 {
-    (void)d, (void)handle;
     return 0;
 }
 

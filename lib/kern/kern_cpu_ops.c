@@ -12,6 +12,9 @@
 #include "kern/kern.h"
 #include "kern/kern_kind.h"
 
+/* Most of what a GPU needs to know is nothing here. */
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 enum {
     PIECE =
         1 << 16, /* elements that squares are summed by, and that the update takes at once */
@@ -36,7 +39,6 @@ static void close_cpu(struct kern *k)
 
 static int reserve(struct kern *k, int64_t bytes, struct err *err)
 {
-    (void)k, (void)bytes, (void)err; /* sums are registers' */
     return 0;
 }
 
@@ -45,35 +47,30 @@ static int reserve(struct kern *k, int64_t bytes, struct err *err)
 static void tokens(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
                    const int32_t *targets, int64_t n, int64_t vocab)
 {
-    (void)k, (void)room, (void)vocab;
     *out = (struct kern_tokens){.id = tokens, .target = targets, .n = n};
 }
 
 static void embed(struct kern *k, void *y, const void *table, const struct kern_tokens *t,
                   int64_t vocab, int64_t c)
 {
-    (void)k;
     kern_embed(y, table, t->id, t->n, vocab, c);
 }
 
 static void embed_backward(struct kern *k, float *dtable, const void *dy,
                            const struct kern_tokens *t, int64_t c)
 {
-    (void)k;
     kern_embed_backward(dtable, dy, t->id, t->n, c);
 }
 
 static void positions(struct kern *k, void *y, const void *table, int64_t batch, int64_t seq,
                       int64_t c)
 {
-    (void)k;
     kern_positions(y, table, batch, seq, c);
 }
 
 static void positions_backward(struct kern *k, float *dtable, const void *dy, int64_t batch,
                                int64_t seq, int64_t c)
 {
-    (void)k;
     kern_positions_backward(dtable, dy, batch, seq, c);
 }
 
@@ -82,7 +79,6 @@ static void positions_backward(struct kern *k, float *dtable, const void *dy, in
 static void norm(struct kern *k, void *y, float *mean, float *rstd, const void *x,
                  const void *w, const void *b, int64_t n, int64_t c, float eps, int again)
 {
-    (void)k;
     if (mean && again)
         kern_layernorm_apply(y, mean, rstd, x, w, b, n, c);
     else if (mean)
@@ -97,7 +93,6 @@ static void norm_backward(struct kern *k, void *dx, float *dw, float *db, const 
                           const float *mean, const float *rstd, const void *x, const void *w,
                           int64_t n, int64_t c)
 {
-    (void)k;
     if (mean)
         kern_layernorm_backward(dx, dw, db, dy, mean, rstd, x, w, n, c);
     else
@@ -106,40 +101,34 @@ static void norm_backward(struct kern *k, void *dx, float *dw, float *db, const 
 
 static void bias(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, int64_t c)
 {
-    (void)k;
     kern_bias(y, ld, b, n, c);
 }
 
 static void bias_backward(struct kern *k, float *db, const void *dy, int64_t ld, int64_t n,
                           int64_t c)
 {
-    (void)k;
     kern_bias_backward(db, dy, ld, n, c);
 }
 
 static void rope(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
                  int64_t seq, int64_t heads, int64_t head_dim, int back)
 {
-    (void)k;
     kern_rope(x, ld, table, batch, seq, heads, head_dim, back);
 }
 
 static int attention_can(const struct kern *k, const struct kern_heads *s, struct err *err)
 {
-    (void)k, (void)s, (void)err;
     return 0;
 }
 
 static const char *attention_by(const struct kern *k, const struct kern_heads *s)
 {
-    (void)k, (void)s;
     return "kernels of our own";
 }
 
 static void attention(struct kern *k, const struct kern_heads *s, void *out, float *lse,
                       const void *qkv, void *scratch)
 {
-    (void)k;
     kern_attention(s, out, lse, qkv, scratch);
 }
 
@@ -147,14 +136,12 @@ static void attention_backward(struct kern *k, const struct kern_heads *s, void 
                                const void *dout, const void *out, const float *lse,
                                const void *qkv, void *scratch)
 {
-    (void)k;
     kern_attention_backward(s, dqkv, dout, out, lse, qkv, scratch);
 }
 
 static void swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
                    int64_t c, int64_t ld)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         kern_swiglu((float *)y + i * c, (const float *)gate + i * ld,
                     (const float *)up + i * ld, c);
@@ -163,7 +150,6 @@ static void swiglu(struct kern *k, void *y, const void *gate, const void *up, in
 static void swiglu_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n,
                             int64_t c, int64_t ld)
 {
-    (void)k;
     for (int64_t i = 0; i < n; i++)
         kern_swiglu_backward((float *)dy + i * c, (float *)gate + i * ld, (float *)up + i * ld,
                              c);
@@ -171,7 +157,6 @@ static void swiglu_backward(struct kern *k, void *dy, void *gate, void *up, int6
 
 static void gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
 {
-    (void)k;
     if (tanh)
         kern_gelu_tanh(y, x, n);
     else
@@ -180,7 +165,6 @@ static void gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
 
 static void gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int tanh)
 {
-    (void)k;
     if (tanh)
         kern_gelu_tanh_backward(dy, x, n);
     else
@@ -206,20 +190,17 @@ static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct
 
 static int loss(struct kern *k, double *out, struct err *err)
 {
-    (void)err;
     *out = own_of(k)->loss;
     return 0;
 }
 
 static void add(struct kern *k, void *y, const void *x, int64_t n)
 {
-    (void)k;
     kern_add(y, x, n);
 }
 
 static void scale_act(struct kern *k, void *x, float by, int64_t n)
 {
-    (void)k;
     kern_scale(x, by, n);
 }
 
@@ -228,20 +209,17 @@ static void scale_act(struct kern *k, void *x, float by, int64_t n)
 static int product_new(struct kern *k, struct kern_product **out,
                        const struct kern_product_shape *shape, struct err *err)
 {
-    (void)k;
     return kern_product_new(out, shape, err);
 }
 
 static void product(struct kern *k, const struct kern_product *p, const void *a, const void *b,
                     const void *from, const void *bias_row, void *c)
 {
-    (void)k;
     kern_product_run(p, a, b, from, bias_row, c);
 }
 
 static void product_free(struct kern *k, struct kern_product *p)
 {
-    (void)k;
     kern_product_free(p);
 }
 
@@ -250,7 +228,6 @@ static void product_free(struct kern *k, struct kern_product *p)
 static void convert(struct kern *k, void *to, enum dtype to_type, const void *from,
                     enum dtype from_type, int64_t n)
 {
-    (void)k;
     dtype_convert(to, to_type, from, from_type, n);
 }
 
@@ -260,7 +237,6 @@ static void round_cpu(struct kern *k, void *to, enum dtype type, const float *x,
     float rounded[SHORT];
     uint16_t half[SHORT];
 
-    (void)k;
     if (seen == DTYPE_F32 || seen == type) {
         dtype_convert(to, type, x, DTYPE_F32, n);
         return;
@@ -280,7 +256,6 @@ static void accumulate(struct kern *k, void *acc, enum dtype acc_type, const voi
 {
     float a[SHORT];
 
-    (void)k;
     if (acc_type == DTYPE_F32) {
         kern_accumulate(acc, x, type, n);
         return;
@@ -302,7 +277,6 @@ static void accumulate(struct kern *k, void *acc, enum dtype acc_type, const voi
 
 static void abs_cpu(struct kern *k, float *x, int64_t n)
 {
-    (void)k;
     kern_abs(x, n);
 }
 
@@ -330,7 +304,6 @@ static void sumsq(struct kern *k, const void *x, enum dtype type, int64_t n)
 
 static int sumsq_take(struct kern *k, double *sum, struct err *err)
 {
-    (void)err;
     *sum = own_of(k)->sumsq;
     own_of(k)->sumsq = 0;
     return 0;

@@ -31,16 +31,10 @@ void kern_cuda_flash_backward(void *stream, const struct kern_heads *s, void *dq
                               const void *dout, const void *out, const float *lse,
                               const void *qkv, void *scratch);
 
+/* kern_cuda_heads.c */
 int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s);
 void kern_cuda_hopper_backward(void *stream, const struct kern_heads *s, void *dqkv,
                                const void *dout, const void *out, const float *lse,
                                const void *qkv, void *scratch);
-
-/* The fastest kernel that supports the shape. */
-void kern_cuda_attention(void *stream, enum dtype act, const struct kern_heads *s, void *out,
-                         float *lse, const void *qkv);
-void kern_cuda_attention_backward(void *stream, enum dtype act, const struct kern_heads *s,
-                                  void *dqkv, const void *dout, const void *out,
-                                  const float *lse, const void *qkv, void *scratch);
 
 #endif

@@ -35,13 +35,15 @@ template <class T, class W> struct bias_op {
     }
 };
 
-extern "C" void kern_cuda_bias(void *stream, enum dtype act, enum dtype weight, void *y,
-                               int64_t ld, const void *b, int64_t n, int64_t c)
+extern "C" void kern_cuda_bias(struct kern *k, void *y, int64_t ld, const void *b, int64_t n,
+                               int64_t c)
 {
-    KERN_BY_TYPE(act, T,
-                 KERN_BY_TYPE(weight, W,
+    KERN_BY_TYPE(k->act, T,
+                 KERN_BY_TYPE(k->weight, W,
                               kern_map<kern_full<T>::n, 2>(
-                                  stream, bias_op<T, W>{(T *)y, (const W *)b, c, ld}, n * c)));
+                                  kern_cuda_stream(k),
+                                  bias_op<T, W>{(T *)y, (const W *)b, c, ld}, n * c)));
+    kern_cuda_check(k, "bias");
 }
 
 /*
@@ -125,18 +127,16 @@ static void bias_sum_of(void *stream, float *part, const void *dy, int64_t ld, i
         bias_sum<1>(stream, part, d, ld, n, c);
 }
 
-extern "C" int64_t kern_cuda_bias_backward_bytes(int64_t n, int64_t c)
+extern "C" void kern_cuda_bias_backward(struct kern *k, float *db, const void *dy, int64_t ld,
+                                        int64_t n, int64_t c)
 {
-    return n > 0 ? pieces(n, c) * c * (int64_t)sizeof(float) : 0;
-}
-
-extern "C" void kern_cuda_bias_backward(void *stream, enum dtype act, float *db, const void *dy,
-                                        int64_t ld, int64_t n, int64_t c, void *work)
-{
-    float *part = (float *)work;
-
     if (n <= 0 || c <= 0)
         return;
-    KERN_BY_TYPE(act, T, bias_sum_of<T>(stream, part, dy, ld, n, c));
+    float *part = (float *)kern_cuda_work(k, pieces(n, c) * c * (int64_t)sizeof(float));
+    void *stream = kern_cuda_stream(k);
+    if (!part)
+        return;
+    KERN_BY_TYPE(k->act, T, bias_sum_of<T>(stream, part, dy, ld, n, c));
     kern_columns(stream, db, NULL, part, pieces(n, c), c, c);
+    kern_cuda_check(k, "bias_backward");
 }

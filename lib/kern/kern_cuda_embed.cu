@@ -46,12 +46,14 @@ static void embed(void *stream, void *y, const void *table, const int32_t *token
         stream, embed_op<T, W>{(T *)y, (const W *)table, token, vocab, c}, n * c);
 }
 
-extern "C" void kern_cuda_embed(void *stream, enum dtype act, enum dtype weight, void *y,
-                                const void *table, const int32_t *token, int64_t n,
-                                int64_t vocab, int64_t c)
+extern "C" void kern_cuda_embed(struct kern *k, void *y, const void *table,
+                                const struct kern_tokens *t, int64_t vocab, int64_t c)
 {
-    KERN_BY_TYPE(act, T,
-                 KERN_BY_TYPE(weight, W, embed<T, W>(stream, y, table, token, n, vocab, c)));
+    KERN_BY_TYPE(
+        k->act, T,
+        KERN_BY_TYPE(k->weight, W,
+                     embed<T, W>(kern_cuda_stream(k), y, table, t->id, t->n, vocab, c)));
+    kern_cuda_check(k, "embed");
 }
 
 /*
@@ -173,14 +175,15 @@ static void embed_backward_of(void *stream, float *dtable, const void *dy, const
         embed_backward<1>(stream, dtable, d, token, row, run, runs, c);
 }
 
-extern "C" void kern_cuda_embed_backward(void *stream, enum dtype act, float *dtable,
-                                         const void *dy, const int32_t *token,
-                                         const int32_t *row, const int32_t *run, int64_t runs,
-                                         int64_t c)
+extern "C" void kern_cuda_embed_backward(struct kern *k, float *dtable, const void *dy,
+                                         const struct kern_tokens *t, int64_t c)
 {
-    if (runs <= 0 || c <= 0)
+    if (t->runs <= 0 || c <= 0)
         return;
-    KERN_BY_TYPE(act, T, embed_backward_of<T>(stream, dtable, dy, token, row, run, runs, c));
+    KERN_BY_TYPE(k->act, T,
+                 embed_backward_of<T>(kern_cuda_stream(k), dtable, dy, t->id, t->row, t->run,
+                                      t->runs, c));
+    kern_cuda_check(k, "embed_backward");
 }
 
 /* y (batch, table's elements) += table */
@@ -212,14 +215,16 @@ template <class T, class W> struct positions_op {
     }
 };
 
-extern "C" void kern_cuda_positions(void *stream, enum dtype act, enum dtype weight, void *y,
-                                    const void *table, int64_t batch, int64_t seq, int64_t c)
+extern "C" void kern_cuda_positions(struct kern *k, void *y, const void *table, int64_t batch,
+                                    int64_t seq, int64_t c)
 {
-    KERN_BY_TYPE(act, T,
-                 KERN_BY_TYPE(weight, W,
+    KERN_BY_TYPE(k->act, T,
+                 KERN_BY_TYPE(k->weight, W,
                               kern_map<kern_full<T>::n, 2>(
-                                  stream, positions_op<T, W>{(T *)y, (const W *)table, seq * c},
+                                  kern_cuda_stream(k),
+                                  positions_op<T, W>{(T *)y, (const W *)table, seq * c},
                                   batch * seq * c)));
+    kern_cuda_check(k, "positions");
 }
 
 template <class T> struct positions_backward_op {
@@ -251,12 +256,12 @@ template <class T> struct positions_backward_op {
     }
 };
 
-extern "C" void kern_cuda_positions_backward(void *stream, enum dtype act, float *dtable,
-                                             const void *dy, int64_t batch, int64_t seq,
-                                             int64_t c)
+extern "C" void kern_cuda_positions_backward(struct kern *k, float *dtable, const void *dy,
+                                             int64_t batch, int64_t seq, int64_t c)
 {
-    KERN_BY_TYPE(
-        act, T,
-        kern_map<kern_full<T>::n, 1>(
-            stream, positions_backward_op<T>{dtable, (const T *)dy, batch, seq * c}, seq * c));
+    KERN_BY_TYPE(k->act, T,
+                 kern_map<kern_full<T>::n, 1>(
+                     kern_cuda_stream(k),
+                     positions_backward_op<T>{dtable, (const T *)dy, batch, seq * c}, seq * c));
+    kern_cuda_check(k, "positions_backward");
 }

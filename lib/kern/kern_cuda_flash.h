@@ -10,7 +10,6 @@
 extern "C" {
 #include "kern/kern_cpu.h"
 }
-#include "kern/kern_exp2.h"
 #include "kern/kern_launch.h"
 #include "kern/kern_mma.h"
 

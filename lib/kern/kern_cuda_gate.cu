@@ -80,21 +80,24 @@ template <class T> struct swiglu_backward_op {
     }
 };
 
-extern "C" void kern_cuda_swiglu(void *stream, enum dtype act, void *y, const void *gate,
-                                 const void *up, int64_t n, int64_t c, int64_t ld)
+extern "C" void kern_cuda_swiglu(struct kern *k, void *y, const void *gate, const void *up,
+                                 int64_t n, int64_t c, int64_t ld)
 {
-    KERN_BY_TYPE(
-        act, T,
-        kern_map<kern_full<T>::n, 2>(
-            stream, swiglu_op<T>{(T *)y, (const T *)gate, (const T *)up, c, ld}, n * c));
+    KERN_BY_TYPE(k->act, T,
+                 kern_map<kern_full<T>::n, 2>(
+                     kern_cuda_stream(k),
+                     swiglu_op<T>{(T *)y, (const T *)gate, (const T *)up, c, ld}, n * c));
+    kern_cuda_check(k, "swiglu");
 }
 
-extern "C" void kern_cuda_swiglu_backward(void *stream, enum dtype act, void *dy, void *gate,
-                                          void *up, int64_t n, int64_t c, int64_t ld)
+extern "C" void kern_cuda_swiglu_backward(struct kern *k, void *dy, void *gate, void *up,
+                                          int64_t n, int64_t c, int64_t ld)
 {
-    KERN_BY_TYPE(act, T,
+    KERN_BY_TYPE(k->act, T,
                  kern_map<kern_full<T>::n, 1>(
-                     stream, swiglu_backward_op<T>{(T *)dy, (T *)gate, (T *)up, c, ld}, n * c));
+                     kern_cuda_stream(k),
+                     swiglu_backward_op<T>{(T *)dy, (T *)gate, (T *)up, c, ld}, n * c));
+    kern_cuda_check(k, "swiglu_backward");
 }
 
 #define A 1.5957691216f    /* 2 sqrt(2 / pi) */
@@ -179,20 +182,21 @@ static void gelu_backward(void *stream, enum dtype act, void *dy, void *x, int64
         kern_map<kern_full<T>::n, 2>(stream, gelu_backward_op<T, TANH>{(T *)dy, (T *)x}, n));
 }
 
-extern "C" void kern_cuda_gelu(void *stream, enum dtype act, void *y, const void *x, int64_t n,
-                               int by_tanh)
+extern "C" void kern_cuda_gelu(struct kern *k, void *y, const void *x, int64_t n, int by_tanh)
 {
     if (by_tanh)
-        gelu<true>(stream, act, y, x, n);
+        gelu<true>(kern_cuda_stream(k), k->act, y, x, n);
     else
-        gelu<false>(stream, act, y, x, n);
+        gelu<false>(kern_cuda_stream(k), k->act, y, x, n);
+    kern_cuda_check(k, "gelu");
 }
 
-extern "C" void kern_cuda_gelu_backward(void *stream, enum dtype act, void *dy, void *x,
-                                        int64_t n, int by_tanh)
+extern "C" void kern_cuda_gelu_backward(struct kern *k, void *dy, void *x, int64_t n,
+                                        int by_tanh)
 {
     if (by_tanh)
-        gelu_backward<true>(stream, act, dy, x, n);
+        gelu_backward<true>(kern_cuda_stream(k), k->act, dy, x, n);
     else
-        gelu_backward<false>(stream, act, dy, x, n);
+        gelu_backward<false>(kern_cuda_stream(k), k->act, dy, x, n);
+    kern_cuda_check(k, "gelu_backward");
 }

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attention of the table on a GPU: kernels of our own (kern_cuda_attention.h), or cuDNN's where
- * the caller wants them and it has engines for the shape.  Both take and leave the same, lse
- * too: a pass of the one may follow one of the other.
+ * Attention of the table on a GPU: kernels of our own (kern_cuda_attention.h), flash where it
+ * supports the shape, plain elsewhere, or cuDNN's where the caller wants them and it has engines
+ * for the shape.  All take and leave the same, lse too: a pass of the one may follow one of the
+ * other.
  */
+#include <cuda_runtime_api.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -89,6 +91,16 @@ int64_t kern_cuda_heads_bytes(const struct kern *k, const struct kern_heads *s, 
                  : kern_kind_attention_bytes(k, s, backward);
 }
 
+int kern_cuda_hopper_can(enum dtype act, const struct kern_heads *s)
+{
+    int device = 0, major = 0;
+
+    return kern_kind_flash(act, s) && cudaGetDevice(&device) == cudaSuccess &&
+           cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device) ==
+               cudaSuccess &&
+           major == 9;
+}
+
 void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, float *lse,
                      const void *qkv, void *scratch)
 {
@@ -96,10 +108,12 @@ void kern_cuda_heads(struct kern *k, const struct kern_heads *s, void *out, floa
     void *stream = device_stream(k->queue);
     struct err err;
 
-    if (!cudnn)
-        kern_cuda_attention(stream, k->act, s, out, lse, qkv);
+    if (!cudnn && kern_kind_flash(k->act, s))
+        kern_cuda_flash_forward(stream, s, out, lse, qkv);
+    else if (!cudnn)
+        kern_cuda_plain_forward(stream, k->act, s, out, lse, qkv);
     else if (kern_cudnn_forward(cudnn, stream, out, lse, qkv, aligned(scratch), &err))
-        kern_cuda_fail(k, "attention of cuDNN", err.text);
+        device_fail(k->device, "attention of cuDNN", err.text);
     kern_cuda_check(k, "attention");
 }
 
@@ -111,11 +125,15 @@ void kern_cuda_heads_backward(struct kern *k, const struct kern_heads *s, void *
     void *stream = device_stream(k->queue);
     struct err err;
 
-    if (!cudnn)
-        kern_cuda_attention_backward(stream, k->act, s, dqkv, dout, out, lse, qkv, scratch);
+    if (!cudnn && kern_cuda_hopper_can(k->act, s))
+        kern_cuda_hopper_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
+    else if (!cudnn && kern_kind_flash(k->act, s))
+        kern_cuda_flash_backward(stream, s, dqkv, dout, out, lse, qkv, scratch);
+    else if (!cudnn)
+        kern_cuda_plain_backward(stream, k->act, s, dqkv, dout, out, lse, qkv, scratch);
     else if (kern_cudnn_backward(cudnn, stream, dqkv, dout, out, lse, qkv, aligned(scratch),
                                  &err))
-        kern_cuda_fail(k, "attention of cuDNN, backward", err.text);
+        device_fail(k->device, "attention of cuDNN, backward", err.text);
     kern_cuda_check(k, "attention_backward");
 }
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "dev/device_inside.h"
-#include "kern/kern.h"
+#include "kern/kern_cuda.h"
 #include "kern/kern_cudnn.h"
 
 /* What kern_cuda.c shares with kern_cuda_{product,tokens,heads}.c: a table's own. */
@@ -48,11 +48,6 @@ static inline struct kern_cuda *kern_cuda_of(const struct kern *k)
 {
     return k->own;
 }
-
-/* The device has failed: at what, and in whose words. */
-void kern_cuda_fail(struct kern *k, const char *what, const char *words);
-/* After a launch: the device has failed if that did. */
-void kern_cuda_check(struct kern *k, const char *what);
 
 /* Room, and the device's own memory for it, of at least so many bytes. */
 int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err);

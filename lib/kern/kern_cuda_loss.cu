@@ -334,18 +334,18 @@ template <class T> static void launch(void *stream, T *logits, int64_t n, rows r
     KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, bytes, stream, logits, r);
 }
 
-extern "C" int64_t kern_cuda_cross_entropy_bytes(int64_t n)
+extern "C" void kern_cuda_cross_entropy(struct kern *k, void *logits, int64_t ld,
+                                        const struct kern_tokens *t, int64_t v, float scale,
+                                        double *loss)
 {
-    return n * (int64_t)sizeof(float4);
-}
+    rows r = {ld,    v, t->target,
+              scale, 0, (float4 *)kern_cuda_work(k, t->n * (int64_t)sizeof(float4))};
+    void *stream = kern_cuda_stream(k);
 
-extern "C" void kern_cuda_cross_entropy(void *stream, enum dtype act, void *logits, int64_t ld,
-                                        const int32_t *target, int64_t n, int64_t v,
-                                        float scale, double *loss, void *work)
-{
-    rows r = {ld, v, target, scale, 0, (float4 *)work};
-
-    if (n > 0)
-        KERN_BY_TYPE(act, T, launch(stream, (T *)logits, n, r));
-    KERN_LAUNCH(loss_kernel, 1, 1024, 0, stream, loss, r.part, n);
+    if (!r.part)
+        return;
+    if (t->n > 0)
+        KERN_BY_TYPE(k->act, T, launch(stream, (T *)logits, t->n, r));
+    KERN_LAUNCH(loss_kernel, 1, 1024, 0, stream, loss, r.part, t->n);
+    kern_cuda_check(k, "cross_entropy");
 }

@@ -349,15 +349,17 @@ template <class T, class W> static void launch(void *stream, norm_args<T, W> a)
         KERN_LAUNCH(any, (unsigned)a.n, 256, 0, stream, a);
 }
 
-extern "C" void kern_cuda_norm(void *stream, enum dtype act, enum dtype weight, void *y,
-                               float *mean, float *rstd, const void *x, const void *w,
-                               const void *b, int64_t n, int64_t c, float eps, int again)
+extern "C" void kern_cuda_norm(struct kern *k, void *y, float *mean, float *rstd, const void *x,
+                               const void *w, const void *b, int64_t n, int64_t c, float eps,
+                               int again)
 {
     if (n <= 0 || c <= 0)
         return;
-    KERN_BY_TYPE(act, T,
-                 KERN_BY_TYPE(weight, W,
-                              launch(stream, norm_args<T, W>{(T *)y, mean, rstd, (const T *)x,
-                                                             (const W *)w, (const W *)b, n, c,
-                                                             eps, again})));
+    KERN_BY_TYPE(
+        k->act, T,
+        KERN_BY_TYPE(k->weight, W,
+                     launch(kern_cuda_stream(k),
+                            norm_args<T, W>{(T *)y, mean, rstd, (const T *)x, (const W *)w,
+                                            (const W *)b, n, c, eps, again})));
+    kern_cuda_check(k, "norm");
 }

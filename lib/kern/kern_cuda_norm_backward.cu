@@ -336,26 +336,25 @@ static void launch(void *stream, enum dtype act, back_args<T, W> a, int db)
         KERN_LAUNCH(any, (unsigned)blocks_of(act, a.n, a.c), THREADS, 0, stream, a);
 }
 
-extern "C" int64_t kern_cuda_norm_backward_bytes(enum dtype act, int64_t n, int64_t c)
+extern "C" void kern_cuda_norm_backward(struct kern *k, void *dx, float *dw, float *db,
+                                        const void *dy, const float *mean, const float *rstd,
+                                        const void *x, const void *w, int64_t n, int64_t c)
 {
-    return n > 0 ? blocks_of(act, n, c) * 2 * c * (int64_t)sizeof(float) : 0;
-}
-
-extern "C" void kern_cuda_norm_backward(void *stream, enum dtype act, enum dtype weight,
-                                        void *dx, float *dw, float *db, const void *dy,
-                                        const float *mean, const float *rstd, const void *x,
-                                        const void *w, int64_t n, int64_t c, void *work)
-{
-    float *part = dw || db ? (float *)work : NULL;
-
     if (n <= 0 || c <= 0)
         return;
-    KERN_BY_TYPE(act, T,
-                 KERN_BY_TYPE(weight, W,
-                              launch(stream, act,
+    const int64_t blocks = blocks_of(k->act, n, c);
+    float *work = (float *)kern_cuda_work(k, blocks * 2 * c * (int64_t)sizeof(float)),
+          *part = dw || db ? work : NULL;
+    void *stream = kern_cuda_stream(k);
+    if (!work)
+        return;
+    KERN_BY_TYPE(k->act, T,
+                 KERN_BY_TYPE(k->weight, W,
+                              launch(stream, k->act,
                                      back_args<T, W>{(T *)dx, (const T *)dy, (const T *)x, mean,
                                                      rstd, (const W *)w, part, n, c},
                                      db != NULL)));
     if (part)
-        kern_columns(stream, dw, db, part, blocks_of(act, n, c), 2 * c, c);
+        kern_columns(stream, dw, db, part, blocks, 2 * c, c);
+    kern_cuda_check(k, "norm_backward");
 }

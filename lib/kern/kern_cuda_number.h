@@ -7,7 +7,7 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
-#include "kern/kern_exp2.h"
+#include "kern/kern_launch.h"
 
 __device__ static __forceinline__ float kern_float(float x)
 {
@@ -47,7 +47,7 @@ template <> struct kern_to<__half> {
  * exp and quotients: exact to a rounding or two where the result is an f32; where it will be a
  * bf16 the processor's own, off by 2 + 1.2 |x| in 2^-23 (CUDA C++ Programming Guide, "Intrinsic
  * Functions"), below a hundredth of bf16's last place wherever the result is not lost.  Those
- * are kern_exp2.h's, 2 instructions each where __expf and __fdividef have 5: what bounds the
+ * are kern_launch.h's, 2 instructions each where __expf and __fdividef have 5: what bounds the
  * kernels of one exponential an element is instructions, 30 of a lane for 4 bytes.
  */
 template <class T> __device__ static __forceinline__ float kern_exp(float x)

@@ -53,24 +53,24 @@ template <class G> struct adamw_op {
     }
 };
 
-extern "C" void kern_cuda_adamw(void *stream, float *w, float *m, float *v, const void *g,
-                                enum dtype type, int64_t n, double scale, double lr,
-                                double beta1, double beta2, double eps, double decay,
-                                int64_t step)
+extern "C" void kern_cuda_adamw(struct kern *k, float *w, float *m, float *v, const void *g,
+                                enum dtype type, int64_t n, const struct kern_optim *o)
 {
     adamw_factors f;
 
-    assert(step >= 1);
-    f.scale = (float)scale;
-    f.keep = (float)(1 - lr * decay);
-    f.beta1 = (float)beta1;
-    f.rest1 = (float)(1 - beta1);
-    f.beta2 = (float)beta2;
-    f.rest2 = (float)(1 - beta2);
-    f.rate = (float)(lr / (1 - pow(beta1, (double)step)));
-    f.root = (float)(1 / sqrt(1 - pow(beta2, (double)step)));
-    f.eps = (float)eps;
-    KERN_BY_FLOAT(type, G, kern_map<4, 1>(stream, adamw_op<G>{w, m, v, (const G *)g, f}, n));
+    assert(o->step >= 1);
+    f.scale = (float)o->scale;
+    f.keep = (float)(1 - o->lr * o->decay);
+    f.beta1 = (float)o->beta1;
+    f.rest1 = (float)(1 - o->beta1);
+    f.beta2 = (float)o->beta2;
+    f.rest2 = (float)(1 - o->beta2);
+    f.rate = (float)(o->lr / (1 - pow(o->beta1, (double)o->step)));
+    f.root = (float)(1 / sqrt(1 - pow(o->beta2, (double)o->step)));
+    f.eps = (float)o->eps;
+    KERN_BY_FLOAT(
+        type, G, kern_map<4, 1>(kern_cuda_stream(k), adamw_op<G>{w, m, v, (const G *)g, f}, n));
+    kern_cuda_check(k, "adamw");
 }
 
 /* Four blocks for each processor of an H100: a number of its own, so that no other GPU sums in
@@ -153,15 +153,14 @@ static void sumsq_of(void *stream, double *total, const void *x, int64_t n, doub
         sumsq<1>(stream, total, (const T *)x, n, part);
 }
 
-extern "C" int64_t kern_cuda_sumsq_bytes(int64_t n)
-{
-    return n > 0 ? SUM_BLOCKS * (int64_t)sizeof(double) : 0;
-}
-
-extern "C" void kern_cuda_sumsq(void *stream, double *sum, const void *x, enum dtype type,
-                                int64_t n, void *work)
+extern "C" void kern_cuda_sumsq(struct kern *k, double *sum, const void *x, enum dtype type,
+                                int64_t n)
 {
     if (n <= 0)
         return;
-    KERN_BY_FLOAT(type, T, sumsq_of<T>(stream, sum, x, n, (double *)work));
+    double *part = (double *)kern_cuda_work(k, SUM_BLOCKS * (int64_t)sizeof(double));
+    if (!part)
+        return;
+    KERN_BY_FLOAT(type, T, sumsq_of<T>(kern_cuda_stream(k), sum, x, n, part));
+    kern_cuda_check(k, "sumsq");
 }

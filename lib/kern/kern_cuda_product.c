@@ -220,17 +220,6 @@ void kern_cuda_product_free(struct kern *k, struct kern_product *product)
     mem_free(p);
 }
 
-static cublasStatus_t multiply(struct kern *k, const struct cuda_product *p,
-                               const struct call *at, const cublasLtMatmulAlgo_t *algo)
-{
-    const struct kern_cuda *own = kern_cuda_of(k);
-    const float one = 1, old = p->shape.add ? 1 : 0;
-
-    return cublasLtMatmul(own->lt, at->bias ? p->biased : p->plain, &one, at->a, p->a, at->b,
-                          p->b, &old, at->c, p->c, at->d, p->c, algo, own->work,
-                          (size_t)own->work_bytes, device_stream(k->queue));
-}
-
 /* ---- which algorithm ---- */
 
 static cublasStatus_t ask(struct kern *k, struct cuda_product *p, const struct call *at,
@@ -257,21 +246,16 @@ static cublasStatus_t ask(struct kern *k, struct cuda_product *p, const struct c
     return bad;
 }
 
-static uint32_t align_of(const void *p)
-{
-    uintptr_t low = (uintptr_t)p & (~(uintptr_t)p + 1);
-
-    return p && low < ALIGN_MOST ? (uint32_t)low : p ? ALIGN_MOST : 0;
-}
-
 static const cublasLtMatmulAlgo_t *algo_of(struct kern *k, struct cuda_product *p,
                                            const struct call *at, cublasStatus_t *bad)
 {
     const void *const places[] = {at->a, at->b, at->c, at->d, at->bias};
     struct choice new = {0};
 
-    for (int i = 0; i < 5; i++)
-        new.align[i] = align_of(places[i]);
+    for (int i = 0; i < 5; i++) {
+        uintptr_t place = (uintptr_t)places[i], low = place & (~place + 1);
+        new.align[i] = low < ALIGN_MOST ? (uint32_t)low : ALIGN_MOST; /* of NULL 0 */
+    }
     for (int i = 0; i < p->choices; i++)
         if (!memcmp(p->choice[i].align, new.align, sizeof new.align))
             return &p->choice[i].algo;
@@ -287,6 +271,8 @@ static void run(struct kern *k, struct cuda_product *p, const void *a, const voi
                 const void *from, const void *bias, void *c)
 {
     const struct kern_product_shape *s = &p->shape;
+    const struct kern_cuda *own = kern_cuda_of(k);
+    const float one = 1, old = s->add ? 1 : 0;
     struct call at = {.a = b, .b = a, .c = s->add ? from : c, .d = c};
     cublasStatus_t bad = CUBLAS_STATUS_SUCCESS;
 
@@ -297,15 +283,18 @@ static void run(struct kern *k, struct cuda_product *p, const void *a, const voi
     }
     const cublasLtMatmulAlgo_t *algo = bad ? NULL : algo_of(k, p, &at, &bad);
     if (algo)
-        bad = multiply(k, p, &at, algo);
+        bad = cublasLtMatmul(own->lt, at.bias ? p->biased : p->plain, &one, at.a, p->a, at.b,
+                             p->b, &old, at.c, p->c, at.d, p->c, algo, own->work,
+                             (size_t)own->work_bytes, device_stream(k->queue));
     if (bad) {
-        kern_cuda_fail(k, "a product of cuBLASLt", cublasLtGetStatusString(bad));
+        device_fail(k->device, "a product of cuBLASLt", cublasLtGetStatusString(bad));
         return;
     }
     if (bias && !p->fused) {
-        kern_cuda_bias(device_stream(k->queue), s->out_type, k->weight, c, s->ldc, bias, s->m,
-                       s->n);
-        kern_cuda_check(k, "bias");
+        struct kern of_c = *k;
+
+        of_c.act = s->out_type;
+        kern_cuda_bias(&of_c, c, s->ldc, bias, s->m, s->n);
     }
 }
 

@@ -86,9 +86,9 @@ template <class T> static void rope(void *stream, T *x, const float *table, turn
         launch<1>(stream, x, table, s);
 }
 
-extern "C" void kern_cuda_rope(void *stream, enum dtype act, void *x, int64_t ld,
-                               const float *table, int64_t batch, int64_t seq, int64_t heads,
-                               int64_t head_dim, int back)
+extern "C" void kern_cuda_rope(struct kern *k, void *x, int64_t ld, const float *table,
+                               int64_t batch, int64_t seq, int64_t heads, int64_t head_dim,
+                               int back)
 {
     turn s = {ld,
               batch * seq,
@@ -100,5 +100,6 @@ extern "C" void kern_cuda_rope(void *stream, enum dtype act, void *x, int64_t ld
 
     if (s.rows <= 0 || heads <= 0 || s.half <= 0)
         return;
-    KERN_BY_TYPE(act, T, rope(stream, (T *)x, table, s));
+    KERN_BY_TYPE(k->act, T, rope(kern_cuda_stream(k), (T *)x, table, s));
+    kern_cuda_check(k, "rope");
 }

@@ -29,30 +29,26 @@ static int32_t *stage_of(struct kern *k, struct kern_cuda_stage *s, int64_t byte
     device_host_free(k->device, s->ints);
     *s = (struct kern_cuda_stage){.read = s->read};
     if (device_host_alloc(k->device, bytes, "tokens", (void **)&s->ints, &err)) {
-        kern_cuda_fail(k, "tokens", err.text);
+        device_fail(k->device, "tokens", err.text);
         return NULL;
     }
     s->bytes = bytes;
     return s->ints;
 }
 
-static int64_t *counters(struct kern_cuda *own, int64_t vocab)
+/* Returns how many runs there are. */
+static int64_t sort(struct kern_cuda *own, const int32_t *id, int32_t *row, int32_t *run,
+                    int64_t n, int64_t vocab)
 {
+    int64_t runs = 0;
+
     if (own->vocab < vocab) {
         mem_free(own->first);
         own->first = mem_new((size_t)vocab + 1, sizeof *own->first);
         own->vocab = vocab;
     }
-    memset(own->first, 0, (size_t)(vocab + 1) * sizeof *own->first);
-    return own->first;
-}
-
-/* Returns how many runs there are. */
-static int64_t sort(struct kern_cuda *own, const int32_t *id, int32_t *row, int32_t *run,
-                    int64_t n, int64_t vocab)
-{
-    int64_t *first = counters(own, vocab), runs = 0;
-
+    int64_t *first = own->first;
+    memset(first, 0, (size_t)(vocab + 1) * sizeof *first);
     for (int64_t i = 0; i < n; i++) {
         assert(id[i] >= 0 && id[i] < vocab);
         first[id[i] + 1]++;

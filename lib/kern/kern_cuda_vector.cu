@@ -41,15 +41,18 @@ static void accumulate(void *stream, void *acc, const void *x, int64_t n)
     kern_map<16 / wide, 2>(stream, accumulate_op<A, X>{(A *)acc, (const X *)x}, n);
 }
 
-extern "C" void kern_cuda_accumulate(void *stream, void *acc, enum dtype acc_type,
+extern "C" void kern_cuda_accumulate(struct kern *k, void *acc, enum dtype acc_type,
                                      const void *x, enum dtype type, int64_t n)
 {
-    KERN_BY_FLOAT(acc_type, A, KERN_BY_FLOAT(type, X, accumulate<A, X>(stream, acc, x, n)));
+    KERN_BY_FLOAT(acc_type, A,
+                  KERN_BY_FLOAT(type, X, accumulate<A, X>(kern_cuda_stream(k), acc, x, n)));
+    kern_cuda_check(k, "accumulate");
 }
 
-extern "C" void kern_cuda_add(void *stream, enum dtype act, void *y, const void *x, int64_t n)
+extern "C" void kern_cuda_add(struct kern *k, void *y, const void *x, int64_t n)
 {
-    KERN_BY_TYPE(act, T, accumulate<T, T>(stream, y, x, n));
+    KERN_BY_TYPE(k->act, T, accumulate<T, T>(kern_cuda_stream(k), y, x, n));
+    kern_cuda_check(k, "add");
 }
 
 struct scaled {
@@ -67,16 +70,19 @@ struct absolute {
     }
 };
 
-extern "C" void kern_cuda_scale(void *stream, enum dtype act, void *x, float by, int64_t n)
+extern "C" void kern_cuda_scale(struct kern *k, void *x, float by, int64_t n)
 {
-    KERN_BY_TYPE(act, T,
-                 kern_map<kern_full<T>::n, 4>(
-                     stream, kern_each<T, T, scaled>{(T *)x, (const T *)x, {by}}, n));
+    KERN_BY_TYPE(
+        k->act, T,
+        kern_map<kern_full<T>::n, 4>(kern_cuda_stream(k),
+                                     kern_each<T, T, scaled>{(T *)x, (const T *)x, {by}}, n));
+    kern_cuda_check(k, "scale");
 }
 
-extern "C" void kern_cuda_abs(void *stream, float *x, int64_t n)
+extern "C" void kern_cuda_abs(struct kern *k, float *x, int64_t n)
 {
-    kern_map<4, 4>(stream, kern_each<float, float, absolute>{x, x, {}}, n);
+    kern_map<4, 4>(kern_cuda_stream(k), kern_each<float, float, absolute>{x, x, {}}, n);
+    kern_cuda_check(k, "abs");
 }
 
 /*
@@ -162,13 +168,16 @@ static void convert_from(void *stream, void *to, enum dtype to_type, const void 
         KERN_BY_FLOAT(to_type, T, kern_map<4, 4>(stream, convert_op<T, F>{(T *)to, f}, n));
 }
 
-extern "C" void kern_cuda_convert(void *stream, void *to, enum dtype to_type, const void *from,
-                                  enum dtype from_type, int64_t n)
+extern "C" void kern_cuda_convert(struct kern *k, void *to, enum dtype to_type,
+                                  const void *from, enum dtype from_type, int64_t n)
 {
+    void *stream = kern_cuda_stream(k);
+
     if (from_type == DTYPE_F64)
         convert_from<double>(stream, to, to_type, from, n);
     else
         KERN_BY_FLOAT(from_type, F, convert_from<F>(stream, to, to_type, from, n));
+    kern_cuda_check(k, "convert");
 }
 
 template <class S> struct rounded_to {
@@ -178,12 +187,13 @@ template <class S> struct rounded_to {
     }
 };
 
-extern "C" void kern_cuda_round(void *stream, void *to, enum dtype type, const float *x,
+extern "C" void kern_cuda_round(struct kern *k, void *to, enum dtype type, const float *x,
                                 enum dtype seen, int64_t n)
 {
     KERN_BY_FLOAT(
         type, T,
-        KERN_BY_FLOAT(
-            seen, S,
-            kern_map<4, 4>(stream, kern_each<T, float, rounded_to<S>>{(T *)to, x, {}}, n)));
+        KERN_BY_FLOAT(seen, S,
+                      kern_map<4, 4>(kern_cuda_stream(k),
+                                     kern_each<T, float, rounded_to<S>>{(T *)to, x, {}}, n)));
+    kern_cuda_check(k, "round");
 }

@@ -6,7 +6,8 @@
 
 /*
  * How a kernel is started and how it names the shared memory that it is started with: the
- * words of CUDA that are not C++.  tests/emulate/kern/kern_launch.h has their twins.
+ * words of CUDA that are not C++; and instructions that have no name in CUDA.
+ * tests/emulate/kern/kern_launch.h has their twins.
  *
  * kernel: a function, a template-id without commas, or a pointer to one.
  */
@@ -30,6 +31,26 @@ __device__ static __forceinline__ void kern_store_16(uint4 *p, uint4 x)
                      __cvta_generic_to_global(p)),
                  "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
                  : "memory");
+}
+
+/*
+ * 2^x to 2 ulp and 1 / x to 1 ulp in one instruction, results below 2^-126 are 0: exp2f and
+ * __fdividef without -ftz spend three and more on those (PTX ISA, "ex2", "rcp").
+ */
+__device__ static __forceinline__ float kern_exp2(float x)
+{
+    float y;
+
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+__device__ static __forceinline__ float kern_inverse(float x)
+{
+    float y;
+
+    asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
 }
 
 #endif

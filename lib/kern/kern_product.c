@@ -117,23 +117,15 @@ static void by_primitive_run(const struct kern_product *p, const void *a, const 
     (void)bad;
 }
 
-/* What the product is added to, there where it will be. */
-static void copy(const struct kern_product_shape *s, float *c, const float *from)
-{
-    int64_t rows = s->ldc == s->n ? 1 : s->m, columns = s->ldc == s->n ? s->m * s->n : s->n;
-
-    for (int64_t i = 0; i < rows; i++)
-        memcpy(c + i * s->ldc, from + i * s->ldc, (size_t)columns * sizeof(float));
-}
-
 void kern_product_run(const struct kern_product *p, const void *a, const void *b,
                       const float *from, const float *bias, float *c)
 {
     const struct kern_product_shape *s = &p->shape;
+    int64_t rows = s->ldc == s->n ? 1 : s->m, columns = s->ldc == s->n ? s->m * s->n : s->n;
 
     assert(!s->add || from);
-    if (s->add && from != c)
-        copy(s, c, from);
+    for (int64_t i = 0; s->add && from != c && i < rows; i++)
+        memcpy(c + i * s->ldc, from + i * s->ldc, (size_t)columns * sizeof(float));
     if (p->primitive)
         by_primitive_run(p, a, b, c);
     else

@@ -3,6 +3,7 @@
 #define KERN_KERN_LAUNCH_H
 
 #include <cuda_runtime.h>
+#include <math.h>
 #include <string.h>
 
 #include "late.h"
@@ -45,6 +46,20 @@ static void emulate_launch(K *kernel, const char *name, dim3 grid, dim3 block, s
 static inline void kern_store_16(uint4 *p, uint4 x)
 {
     memcpy(p, &x, sizeof x);
+}
+
+static inline float kern_exp2(float x)
+{
+    float y = exp2f(x);
+
+    return y < 0x1p-126f ? 0.0f : y;
+}
+
+static inline float kern_inverse(float x)
+{
+    float y = 1.0f / x;
+
+    return fabsf(y) < 0x1p-126f ? copysignf(0.0f, y) : y;
 }
 
 #endif
