@@ -105,18 +105,6 @@ void net_prompt(struct net *net, const int32_t *tokens, int from, int length)
     net->buffers->heads.seq = net->from + rows;
 }
 
-/* The rows of x_last that the head sees are its first: all, or one of each sequence. */
-static void pick_rows(const struct net *net)
-{
-    int64_t row = net_act_bytes(net, net->model->hidden), T = net->rows / net->options.batch;
-    char *x = net->buffers->x_last;
-
-    for (int64_t b = 0; net->options.forward_only && b < net->options.batch; b++)
-        if (b != b * T + net->last)
-            device_copy(net->options.kern->queue, x + b * row, x + (b * T + net->last) * row,
-                        row);
-}
-
 static struct net_hand head_hand(const struct net *net, const void *params, float *grads)
 {
     return (struct net_hand){&net->buffers->shape.at[net->model->layers], params, grads};
@@ -127,8 +115,13 @@ static void head_forward(struct net *net, const void *params)
     struct net_buffers *n = net->buffers;
     const struct net_hand hand = head_hand(net, params, NULL);
     struct kern *k = net->options.kern;
+    int64_t row = net_act_bytes(net, net->model->hidden), T = net->rows / net->options.batch;
+    char *x = n->x_last;
 
-    pick_rows(net);
+    /* The rows of x_last that the head sees are its first: all, or one of each sequence. */
+    for (int64_t b = 0; net->options.forward_only && b < net->options.batch; b++)
+        if (b != b * T + net->last)
+            device_copy(k->queue, x + b * row, x + (b * T + net->last) * row, row);
     net_norm(net, 0, &hand, n->h, &n->norm_last, n->x_last, net_rows(net, NET_HEAD), 0);
     net_stage_forward(net, NET_HEAD, &hand, n->h, NULL, n->logits);
     if (!net->options.forward_only)
@@ -232,4 +225,46 @@ const char *net_attention_by(const struct net *net)
     const struct kern *k = net->options.kern;
 
     return k->op->attention_by(k, &net->buffers->heads);
+}
+
+/* ---- the products that a step cannot do without ---- */
+
+/* Of one line: what it gives forward, what it gives back, what it learns. */
+static double line_flops(const struct net *net, const struct net_at *at, int line, int back)
+{
+    const struct net_buffers *n = net->buffers;
+    const struct net_line *l = &n->shape.line[line];
+    const struct net_line_at *t = &at->line[line];
+    double in = (double)n->shape.stage[l->stage].in, out = (double)l->out;
+    double rank = (double)net->model->lora.rank;
+    double sum = in * out * (1 + back + (t->w < at->trained));
+
+    if (t->a >= 0) /* dlow is given back to A, whatever else is */
+        sum += rank * in * (1 + back + (t->a < at->trained)) +
+               rank * out * (1 + (back || t->a < at->trained) + (t->b < at->trained));
+    return 2 * (double)net_rows(net, l->stage) * sum;
+}
+
+double net_flops(const struct net *net)
+{
+    /* The part that a stage is, to compare with where the backward stops. */
+    static const enum net_part part[NET_STAGES] = {NET_P_QKV, NET_P_OUT, NET_P_FFN, NET_P_DOWN,
+                                                   NET_P_QKV};
+    const struct model *m = net->model;
+    const struct net_buffers *n = net->buffers;
+    double sum = 0, attention = 4.0 * (double)net->rows * (double)net->options.seq *
+                                (double)(m->heads * m->head_dim);
+
+    for (int64_t i = 0; i <= m->layers; i++) {
+        const struct net_at *at = &n->shape.at[i];
+        int reached = i + 1 >= n->shape.floor && !net->options.forward_only;
+
+        for (int l = 0; l < n->shape.lines; l++)
+            if ((n->shape.line[l].stage == NET_HEAD) == (i == m->layers))
+                sum += line_flops(net, at, l,
+                                  reached && at->stop < (int)part[n->shape.line[l].stage]);
+        if (i < m->layers) /* backward twice the forward's */
+            sum += attention * (reached && at->stop < NET_P_OUT ? 3 : 1);
+    }
+    return sum;
 }

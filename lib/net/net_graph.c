@@ -66,14 +66,6 @@ static void ask(struct net *net, int64_t layer, const void *params, float *grads
                           layer + 1 < net->model->layers ? n->kept[layer + 1].x : n->x_last);
 }
 
-/* Asking takes longer than doing: the GPU is through with all of it. */
-static int gpu_waits(const struct net_graph_table *t)
-{
-    struct err kept; /* by the device */
-
-    return t->when == NET_GRAPHS_ALWAYS || device_done(t->asked, &kept) == 1;
-}
-
 static void write_down(struct net *net, struct net_graph *g, int64_t layer, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
@@ -98,13 +90,16 @@ static int is_there(struct net *net, struct net_graph *g, int64_t layer, int bac
 {
     struct net_graph_table *t = &net->buffers->graphs;
     int64_t kern_bytes = net->options.kern->bytes;
+    struct err kept; /* by the device */
 
     if (g->asked && g->kern_bytes != kern_bytes) {
         device_graph_free(g->graph); /* getting memory has waited for all its runs */
         g->graph = NULL;
         g->asked = 0;
     }
-    if (!g->graph && g->asked && gpu_waits(t))
+    /* Asking takes longer than doing where the GPU is through with all of it. */
+    if (!g->graph && g->asked &&
+        (t->when == NET_GRAPHS_ALWAYS || device_done(t->asked, &kept) == 1))
         write_down(net, g, layer, back);
     return g->graph != NULL;
 }

@@ -11,6 +11,54 @@
  */
 #include "net/net_parts.h"
 
+/* ---- what works row by row or element by element, by the model's kind of it ---- */
+
+void net_norm(const struct net *net, int which, const struct net_hand *hand, void *y,
+              const struct net_norm_kept *kept, const void *x, int64_t rows, int again)
+{
+    const struct model *m = net->model;
+    struct kern *k = net->options.kern;
+    int64_t b = hand->at->norm_b[which];
+
+    k->op->norm(k, y, kept->mean, kept->rstd, x, net_w(net, hand, hand->at->norm_w[which]),
+                b >= 0 ? net_w(net, hand, b) : NULL, rows, m->hidden, (float)m->norm_eps,
+                again);
+}
+
+void net_norm_backward(const struct net *net, int which, const struct net_hand *hand, void *dx,
+                       const void *dy, const struct net_norm_kept *kept, const void *x)
+{
+    struct kern *k = net->options.kern;
+    int64_t w = hand->at->norm_w[which];
+
+    k->op->norm_backward(k, dx, net_grad(hand, w), net_grad(hand, hand->at->norm_b[which]), dy,
+                         kept->mean, kept->rstd, x, net_w(net, hand, w), net->rows,
+                         net->model->hidden);
+}
+
+static void act(const struct net *net, void *y, void *ffn)
+{
+    struct kern *k = net->options.kern;
+    int64_t R = net->rows, F = net->model->ffn;
+
+    if (net->model->ffn_type == MODEL_FFN_SWIGLU)
+        k->op->swiglu(k, y, ffn, (char *)ffn + net_act_bytes(net, F), R, F, 2 * F);
+    else
+        k->op->gelu(k, y, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
+}
+
+/* In place: ffn becomes its gradient, dy becomes y. */
+static void act_backward(const struct net *net, void *dy, void *ffn)
+{
+    struct kern *k = net->options.kern;
+    int64_t R = net->rows, F = net->model->ffn;
+
+    if (net->model->ffn_type == MODEL_FFN_SWIGLU)
+        k->op->swiglu_backward(k, dy, ffn, (char *)ffn + net_act_bytes(net, F), R, F, 2 * F);
+    else
+        k->op->gelu_backward(k, dy, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
+}
+
 static void turn(const struct net *net, void *qkv, int back)
 {
     const struct model *m = net->model;
@@ -110,7 +158,7 @@ void net_layer_forward(const struct net *net, int64_t layer, const void *params,
     const struct net_hand hand = {&n->shape.at[layer], params, NULL};
 
     keep(net, layer, &hand);
-    net_act(net, n->act, k->ffn);
+    act(net, n->act, k->ffn);
     net_stage_forward(net, NET_DOWN, &hand, n->act, k->x_mid, out);
 }
 
@@ -126,7 +174,7 @@ static void down_backward(const struct net *net, const struct net_layer_kept *k,
 
     net_line_dx(net, s->first, hand, &dy, last ? NULL : n->act);
     /* Last, it is for what DOWN reads alone, in the same bits; the gradients mean nothing. */
-    net_act_backward(net, n->act, k->ffn);
+    act_backward(net, n->act, k->ffn);
     if (net_stage_needs_x(net, NET_DOWN, hand))
         x = net_operand(net, n->act, net->rows, s->in, n->x_room);
     net_line_dw(net, s->first, hand, &dy, x);

@@ -111,14 +111,6 @@ const void *net_operand(const struct net *net, const void *x, int64_t rows, int6
     return room;
 }
 
-/* The columns of a line from those of its stage on. */
-static struct net_dy part(const struct net *net, const struct net_dy *dy, int64_t column)
-{
-    return (struct net_dy){(const char *)dy->act + net_act_bytes(net, column),
-                           (const char *)dy->operand +
-                               column * dtype_bytes(net->options.compute)};
-}
-
 static const void *weight(const struct net *net, const struct net_hand *hand, int64_t offset,
                           int64_t rows, int64_t columns)
 {
@@ -269,13 +261,15 @@ void net_stage_backward(const struct net *net, enum net_stage_name stage,
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[stage];
-    struct net_dy whole = {dy, net_operand(net, dy, net->rows, s->ld, n->dy_room)};
+    const char *rounded_dy = net_operand(net, dy, net->rows, s->ld, n->dy_room);
     const void *operand = NULL;
 
     if (x && net_stage_needs_x(net, stage, hand))
         operand = net_operand(net, x, net->rows, s->in, n->x_room);
     for (int i = s->first; i < s->first + s->count; i++) {
-        struct net_dy own = part(net, &whole, n->shape.line[i].column);
+        int64_t column = n->shape.line[i].column;
+        struct net_dy own = {(const char *)dy + net_act_bytes(net, column),
+                             rounded_dy + column * dtype_bytes(net->options.compute)};
 
         net_line_dx(net, i, hand, &own, dx);
         net_line_dw(net, i, hand, &own, operand);

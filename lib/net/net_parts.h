@@ -102,16 +102,12 @@ void net_line_dx(const struct net *net, int line, const struct net_hand *hand,
 void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
                  const struct net_dy *dy, const void *x);
 
-/* net_rows.c: norms and activations by the model's kind.  y = norm(x), rows of C; again: what
-   is kept is known. */
+/* y = norm(x), rows of C, by the model's kind; again: what is kept is known. */
 void net_norm(const struct net *net, int which, const struct net_hand *hand, void *y,
               const struct net_norm_kept *kept, const void *x, int64_t rows, int again);
 /* dx += */
 void net_norm_backward(const struct net *net, int which, const struct net_hand *hand, void *dx,
                        const void *dy, const struct net_norm_kept *kept, const void *x);
-void net_act(const struct net *net, void *y, void *ffn);
-/* In place: ffn becomes its gradient, dy becomes y. */
-void net_act_backward(const struct net *net, void *dy, void *ffn);
 
 /* x (R,C) of layer l in kept[l].x; out (R,C) is the x of what follows. */
 void net_layer_forward(const struct net *net, int64_t layer, const void *params, void *out);

@@ -196,23 +196,13 @@ static void place_products(struct net *net, struct arena *arena)
         w_room_place(net, arena);
 }
 
-static void place_scores(struct net *net, struct arena *arena)
-{
-    struct net_buffers *n = net->buffers;
-    const struct kern *k = net->options.kern;
-    int64_t bytes = k->op->attention_bytes(k, &n->heads, 0);
-
-    if (!net->options.forward_only && bytes < k->op->attention_bytes(k, &n->heads, 1))
-        bytes = k->op->attention_bytes(k, &n->heads, 1);
-    n->scores = arena_take(arena, bytes);
-}
-
 void net_place_arrays(struct net *net, struct arena *arena)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
     const struct kern *k = net->options.kern;
     int64_t R = net->rows, C = m->hidden, H = net_rows(net, NET_HEAD);
+    int64_t scores = k->op->attention_bytes(k, &n->heads, 0);
 
     place_kept(net, arena);
     n->rope = m->positions ? NULL : take_f32(arena, net->options.seq * m->head_dim);
@@ -227,8 +217,9 @@ void net_place_arrays(struct net *net, struct arena *arena)
         n->dh = take(net, arena, R, C);
         n->dqkv = take(net, arena, R, n->shape.stage[NET_QKV].ld);
         n->datt = take(net, arena, R, m->heads * m->head_dim);
+        scores = larger(scores, k->op->attention_bytes(k, &n->heads, 1));
     }
-    place_scores(net, arena);
+    n->scores = arena_take(arena, scores);
     place_products(net, arena);
 }
 

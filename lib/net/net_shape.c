@@ -93,21 +93,16 @@ static int trains(const struct net_at *at, int64_t offset)
     return offset >= 0 && offset < at->trained;
 }
 
-static int line_trains(const struct net_at *at, int line)
-{
-    const struct net_line_at *l = &at->line[line];
-
-    return trains(at, l->w) || trains(at, l->bias) || trains(at, l->a) || trains(at, l->b);
-}
-
 static int stage_trains(const struct net_shape *n, const struct net_at *at,
                         enum net_stage_name stage)
 {
     const struct net_stage *s = &n->stage[stage];
 
-    for (int i = s->first; i < s->first + s->count; i++)
-        if (line_trains(at, i))
+    for (int i = s->first; i < s->first + s->count; i++) {
+        const struct net_line_at *l = &at->line[i];
+        if (trains(at, l->w) || trains(at, l->bias) || trains(at, l->a) || trains(at, l->b))
             return 1;
+    }
     return 0;
 }
 
