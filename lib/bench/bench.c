@@ -13,7 +13,7 @@
 #include "bench/bench_device.h"
 #include "bench/bench_parts.h"
 #include "bench/bench_tune.h"
-#include "coll/coll_tuning.h"
+#include "coll/coll_options.h"
 #include "probe/probe.h"
 
 /*

@@ -6,7 +6,6 @@
 
 #include "base/dtype.h"
 #include "coll/coll_options.h"
-#include "coll/coll_traffic.h"
 #include "dev/stream.h"
 #include "exec/exec.h"
 #include "exec/exec_mpi.h"
@@ -34,7 +33,7 @@
  * for this rank may be alone with it.
  *
  * NCCL's runs begin in the order in which they were pushed, whatever their streams:
- * coll_order.c says why.  So calls that go over NCCL are pushed in the same order on every
+ * coll_call.c says why.  So calls that go over NCCL are pushed in the same order on every
  * rank, by one thread.
  */
 struct coll_stages;
@@ -79,6 +78,11 @@ struct coll_spec {
        says what is rounded.  Copies want coll_call.round, or coll_round of `in` before. */
     int coded;
     int stage; /* what goes through stages: which; its handles run one after another */
+};
+
+/* Bytes of one rank, as they travel: to and from other groups, and sent inside its own. */
+struct coll_traffic {
+    int64_t slow_out, slow_in, fast_out;
 };
 
 struct coll_handle {
@@ -136,5 +140,16 @@ int64_t coll_on_gpu(const struct coll *c); /* bytes of the GPU that NCCL's runs 
 int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
               struct exec_rows *out, struct err *err);
 unsigned coll_phases(const struct coll_spec *spec);
+
+/* sum += times * one. */
+void coll_traffic_add(struct coll_traffic *sum, const struct coll_traffic *one, int64_t times);
+/* all[ranks]: through the busiest port in its busier direction, and inside a group by the rank
+ * that sends most. */
+void coll_traffic_busiest(const struct groups *g, const struct coll_traffic *all,
+                          int64_t *slow_bytes, int64_t *fast_bytes);
+
+/* Collective: coll_traffic_busiest of what each rank hands in. */
+int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *slow_bytes,
+                      int64_t *fast_bytes, struct err *err);
 
 #endif

@@ -5,10 +5,8 @@
 /* Inside coll/. */
 #include "coll/coll.h"
 
-/* coll_call.c: a run as an operation of a stream, and the stages. */
+/* coll_call.c: a run as an operation of a stream, with its number over NCCL; the stages. */
 struct stream_op coll_call_op(struct coll_call *call);
-/* coll_order.c: one over NCCL; takes its number. */
-struct stream_op coll_order_op(struct coll_call *call);
 int64_t coll_stages_bytes(const struct coll_options *options); /* of exec_mpi_take */
 int coll_stages_open(struct coll *c, const struct coll_options *options, struct err *err);
 void coll_stages_close(struct coll *c);

@@ -56,31 +56,21 @@ static struct range piece(const struct coll_vector_spec *s, const struct layout 
                           in_block(l, s->count[owner], e + 1, owner)};
 }
 
-/*
- * A rank has no more turns than the vector has chunks, but for those of one part, which it
- * begins or ends with; in an all-reduce, twice as many.
- */
-static int most_subchunks(const struct coll_vector_spec *s, const struct layout *l)
-{
-    int others = l->segments * l->groups.count - 1;
-    int ways = s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1;
-
-    if (!s->turns_most || !others)
-        return PICK_SUBCHUNKS_MAX;
-    int most = s->turns_most / (others * ways);
-    return most > 1 ? most : 1;
-}
-
 static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l, int bytes)
 {
     int64_t chunk = s->chunk_bytes ? s->chunk_bytes : PICK_CHUNK_USUAL, longest = 0;
+    int others = l->segments * l->groups.count - 1, most = PICK_SUBCHUNKS_MAX;
 
     for (int e = 0; e < l->segments; e++)
         for (int k = 0; k < l->groups.count; k++) {
             struct range r = piece(s, l, e, k);
             longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
         }
-    return pick_subchunks_of(longest, bytes, chunk, most_subchunks(s, l));
+    /* A rank has no more turns than the vector has chunks, but for those of one part, which it
+       begins or ends with; in an all-reduce, twice as many. */
+    if (s->turns_most && others)
+        most = s->turns_most / (others * (s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1));
+    return pick_subchunks_of(longest, bytes, chunk, most > 1 ? most : 1);
 }
 
 static void place(const struct coll_vector_spec *s, const struct layout *l, int me,

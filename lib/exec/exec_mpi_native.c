@@ -38,39 +38,25 @@ OWN_OP(max_f16, DTYPE_F16, DTYPE_MAX)
 OWN_OP(min_f16, DTYPE_F16, DTYPE_MIN)
 
 /* An average is a sum so far. */
-static void choose_own(struct exec_native *n)
+static void choose_type(struct exec_native *n)
 {
     static MPI_User_function *const of[2][DTYPE_OPS] = {
         {sum_bf16, max_bf16, min_bf16, sum_bf16}, {sum_f16, max_f16, min_f16, sum_f16}};
+    const MPI_Op ops[DTYPE_OPS] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_SUM};
+    enum dtype type = n->spec.type;
 
-    n->own = 1;
-    MPI_Type_contiguous(2, MPI_BYTE, &n->type);
-    MPI_Type_commit(&n->type);
-    MPI_Op_create(of[n->spec.type == DTYPE_F16][n->spec.redop], 1, &n->op);
-}
-
-static void choose_type(struct exec_native *n)
-{
-    n->op = n->spec.redop == DTYPE_MAX   ? MPI_MAX
-            : n->spec.redop == DTYPE_MIN ? MPI_MIN
-                                         : MPI_SUM;
-    switch (n->spec.type) {
-    case DTYPE_F32:
-        n->type = MPI_FLOAT;
+    n->own = type == DTYPE_BF16 || type == DTYPE_F16;
+    if (n->own) {
+        MPI_Type_contiguous(2, MPI_BYTE, &n->type);
+        MPI_Type_commit(&n->type);
+        MPI_Op_create(of[type == DTYPE_F16][n->spec.redop], 1, &n->op);
         return;
-    case DTYPE_F64:
-        n->type = MPI_DOUBLE;
-        return;
-    case DTYPE_I32:
-        n->type = MPI_INT32_T;
-        return;
-    case DTYPE_BF16:
-    case DTYPE_F16:
-        choose_own(n);
-        return;
-    default:
-        n->type = MPI_UINT8_T;
     }
+    n->op = ops[n->spec.redop];
+    n->type = type == DTYPE_F32   ? MPI_FLOAT
+              : type == DTYPE_F64 ? MPI_DOUBLE
+              : type == DTYPE_I32 ? MPI_INT32_T
+                                  : MPI_UINT8_T;
 }
 
 int exec_native_open(struct exec_native **out, struct world *world,

@@ -109,20 +109,10 @@ static int window_of(const struct exec_mpi_handle *h, const struct exec_queue *q
     return n < q->messages ? (int)n : q->messages;
 }
 
-/* A receive may come too early for its place: it always has a slot; a send when it is packed.
- */
-static int wants_slots(const struct exec_queue *q)
-{
-    if (q->kind == EXEC_RECV)
-        return 1;
-    for (int i = 0; i < q->messages; i++)
-        if (q->message[i].packed)
-            return 1;
-    return 0;
-}
-
 static int make_window(struct exec_mpi_handle *h, struct exec_queue *q, int at, struct err *err)
 {
+    /* A receive may come too early for its place: it always has a slot; a send when packed. */
+    int slots = q->kind == EXEC_RECV;
     void *slot = NULL;
 
     if (q->slot_bytes > MESSAGE_BYTES_MAX)
@@ -132,7 +122,9 @@ static int make_window(struct exec_mpi_handle *h, struct exec_queue *q, int at, 
     q->request = h->request + at;
     q->done = h->done + at;
     q->where = mem_new((size_t)q->window, sizeof *q->where);
-    if (wants_slots(q) && mem_data(q->window * q->slot_bytes, "messages in flight", &slot, err))
+    for (int i = 0; i < q->messages; i++)
+        slots |= q->message[i].packed;
+    if (slots && mem_data(q->window * q->slot_bytes, "messages in flight", &slot, err))
         return -1;
     q->slot = slot;
     return 0;

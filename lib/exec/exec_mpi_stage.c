@@ -186,20 +186,13 @@ void exec_mpi_set_gpu(struct exec_mpi_handle *h, const void *in, void *out)
 
 /* ---- a run ---- */
 
-/* What failed on the device has ended, too. */
-static int has_ended(const struct device_event *e)
-{
-    struct err kept; /* by the device */
-
-    return device_done(e, &kept) != 0;
-}
-
 /* 1: more has come. */
 static int go_on(struct way *w, char *to, const char *from)
 {
+    struct err kept; /* by the device: what failed there has ended, too */
     int came = w->came;
 
-    for (; w->came < w->asked && has_ended(w->there[w->came % AHEAD]); w->came++)
+    for (; w->came < w->asked && device_done(w->there[w->came % AHEAD], &kept); w->came++)
         w->came_bytes += length(w, w->cell[w->came]);
     for (; w->asked < w->cells && w->asked - w->came < AHEAD; w->asked++) {
         int64_t c = w->cell[w->asked];

@@ -139,18 +139,13 @@ static int hears_soon(struct exec_nccl *x, struct err *err)
     return 0;
 }
 
-static enum err_code code_of(ncclResult_t rc)
-{
-    return rc == ncclSystemError || rc == ncclRemoteError || rc == ncclInProgress ? ERR_PEER
-                                                                                  : ERR_DEVICE;
-}
-
 static int refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const char *call,
                    const char *place, struct err *err)
 {
     const char *more = rc == ncclInProgress ? NULL : ncclGetLastError(comm);
+    int peer = rc == ncclRemoteError || rc == ncclSystemError;
 
-    if ((rc == ncclRemoteError || rc == ncclSystemError) && hears_soon(x, err))
+    if (peer && hears_soon(x, err))
         return exec_nccl_fail(x, err);
     if (rc == ncclUnhandledCudaError && x->begin && device_done(x->begin, err) < 0)
         err_prefix(err, "%s %s: ", call, place); /* the device knows more */
@@ -158,8 +153,8 @@ static int refused(struct exec_nccl *x, ncclComm_t comm, ncclResult_t rc, const 
         err_set(err, ERR_PEER, "%s %s: no answer from other ranks for %g s", call, place,
                 x->deadline_s);
     else
-        err_set(err, code_of(rc), "%s %s: %s%s%.400s", call, place, ncclGetErrorString(rc),
-                more && *more ? ": " : "", more ? more : "");
+        err_set(err, peer ? ERR_PEER : ERR_DEVICE, "%s %s: %s%s%.400s", call, place,
+                ncclGetErrorString(rc), more && *more ? ": " : "", more ? more : "");
     return exec_nccl_fail(x, err);
 }
 
@@ -307,7 +302,8 @@ static int make_memory(struct exec_nccl *x, int64_t bytes, struct err *err)
     return device_sync(x->door, err);
 }
 
-int exec_nccl_supported(const struct device *device, struct err *err)
+/* ERR_INPUT, ERR_ABSENT: not by this NCCL, not on this device. */
+static int supported(const struct device *device, struct err *err)
 {
     int version = 0;
 
@@ -325,7 +321,7 @@ int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, st
 {
     int tracks = o->tracks ? o->tracks : TRACKS_USUAL;
 
-    if (exec_nccl_supported(o->device, err))
+    if (supported(o->device, err))
         return -1;
     struct exec_nccl *x = mem_new(1, sizeof *x);
     x->device = o->device;
@@ -399,9 +395,53 @@ void exec_nccl_abort(struct exec_nccl *x)
     exec_nccl_end(x);
 }
 
-void exec_nccl_wait_for(struct exec_nccl *x, double deadline_s)
+/* ---- in a world ---- */
+
+static int share(void *arg, void *bytes, int n, int root, struct err *err)
 {
-    x->deadline_s = deadline_s;
+    return world_bcast(arg, bytes, n, root, err);
+}
+
+static void tell(void *arg, const struct err *err)
+{
+    world_alarm(arg, err);
+}
+
+static int hear(void *arg, struct err *err)
+{
+    return world_alarmed(arg, err);
+}
+
+int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
+                         int64_t bytes, struct err *err)
+{
+    struct exec_nccl_options o = {.device = device,
+                                  .rank = world->rank,
+                                  .ranks = world->ranks,
+                                  .deadline_s = WORLD_SLOW * world->deadline_s,
+                                  .bytes = bytes,
+                                  .share = share,
+                                  .tell = tell,
+                                  .hear = hear,
+                                  .arg = world};
+    struct exec_nccl *x = NULL;
+
+    /* Nobody goes where not all can go. */
+    if (world_agree(world, supported(device, err), err))
+        return -1;
+    world_listen(world);
+    world->slow++; /* NCCL looks at the whole machine first, on every host */
+    int rc = world_agree(world, exec_nccl_open(&x, &o, err), err);
+    world->slow--;
+    if (rc) {
+        if (x)
+            exec_nccl_abort(x); /* those who failed are gone from it */
+        exec_nccl_close(x);
+        return -1;
+    }
+    x->deadline_s = world->deadline_s;
+    *out = x;
+    return 0;
 }
 
 void *exec_nccl_take(struct exec_nccl *x, int64_t bytes)

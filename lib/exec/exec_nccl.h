@@ -46,11 +46,12 @@ struct exec_nccl_options {
  * that could go on waits for the others until the deadline.
  */
 int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, struct err *err);
-/* The same in a world: one outcome for all ranks (world_agree). */
+/*
+ * The same in a world: one outcome for all ranks (world_agree); communicators may take WORLD_SLOW
+ * times its deadline to be made.
+ */
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
                          int64_t bytes, struct err *err);
-/* Another deadline_s from now on: communicators take longer to make than rows to travel. */
-void exec_nccl_wait_for(struct exec_nccl *x, double deadline_s);
 void exec_nccl_close(struct exec_nccl *x); /* collective unless it has failed; NULL is fine */
 /* Ends what goes on, on the GPU too, without the other ranks: it has then failed.  Not while
    another thread is in here. */
@@ -80,7 +81,6 @@ int exec_nccl_prepare(struct exec_nccl *x, struct exec_rows *rows,
  * another being before it, is one that the others wait for: the executor has then failed.
  */
 void exec_nccl_free(struct exec_nccl_handle *h);
-const struct exec_rows *exec_nccl_rows(const struct exec_nccl_handle *h);
 
 /*
  * One start at a time per handle; start and poll are what a stream operation wants.  after: the

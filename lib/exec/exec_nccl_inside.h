@@ -81,8 +81,6 @@ int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char
 /* What is wrong now stays: aborts the communicators; returns -1. */
 int exec_nccl_fail(struct exec_nccl *x, struct err *err);
 int exec_nccl_check(const struct exec_nccl *x, struct err *err); /* -1 when it has failed */
-/* ERR_INPUT, ERR_ABSENT: not by this NCCL, not on this device. */
-int exec_nccl_supported(const struct device *device, struct err *err);
 /* Puts what is left of the run that goes on into the queues. */
 int exec_nccl_put_in(struct exec_nccl_handle *h, struct err *err);
 /*

@@ -32,11 +32,6 @@ static const struct exec_row *row_of(const struct exec_nccl_handle *h, int at)
     return &h->rows.row[h->turns.order[at]];
 }
 
-static struct device_queue *queue_of(const struct exec_nccl_handle *h, int q)
-{
-    return h->x->track[q / 2].queue[q % 2];
-}
-
 static void wait_for(const struct exec_nccl_handle *h, struct device_queue *queue,
                      const struct turn_point *p)
 {
@@ -138,7 +133,7 @@ static void open_door(struct exec_nccl_handle *h)
     device_record(x->door, x->begin);
     for (int q = 0; q < 2 * x->tracks; q++)
         if (h->turns.first[q] >= 0)
-            device_wait(queue_of(h, q), x->begin);
+            device_wait(x->track[q / 2].queue[q % 2], x->begin);
     for (int i = 0; i < h->rows.selves; i++) {
         const struct exec_self *self = &h->rows.self[i];
         char *from = h->base[EXEC_IN] + self->from, *to = h->base[EXEC_OUT] + self->to;
@@ -336,9 +331,4 @@ enum stream_state exec_nccl_poll(void *handle, struct err *err)
 int64_t exec_nccl_arrived(const struct exec_nccl_handle *h)
 {
     return h->arrived_bytes;
-}
-
-const struct exec_rows *exec_nccl_rows(const struct exec_nccl_handle *h)
-{
-    return &h->rows;
 }

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "coll/coll_tuning.h"
+#include "coll/coll_options.h"
 #include "topo/topo_boundary.h"
 #include "world/world_mpi.h"
 
@@ -17,20 +17,6 @@
 struct seat {
     int rank, ranks;
 };
-
-static int seats(struct world *w, struct seat *all, struct err *err)
-{
-    struct seat mine;
-
-    MPI_Comm_rank(MPI_COMM_WORLD, &mine.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &mine.ranks);
-    return world_allgather(w, &mine, sizeof mine, all, err);
-}
-
-static const char *host_of(const struct world *w, int rank)
-{
-    return w->host[w->groups.group_of[rank]];
-}
 
 /* By their numbers.  -1: they are not as many, or, unless anyhow, on other hosts. */
 static int place_by_rank(const struct topo *t, const struct world *w, const struct seat *seat,
@@ -41,7 +27,7 @@ static int place_by_rank(const struct topo *t, const struct world *w, const stru
             return -1;
         group_of[r] = t->groups.group_of[seat[r].rank];
         const char *host = t->host[group_of[r]];
-        if (!anyhow && host[0] && strcmp(host, host_of(w, r)))
+        if (!anyhow && host[0] && strcmp(host, w->host[w->groups.group_of[r]]))
             return -1;
     }
     return 0;
@@ -206,10 +192,12 @@ static int read_table(struct world *w, const char *file, struct shim_fabric *f, 
 int shim_fabric_open(struct shim_fabric *out, struct world *w,
                      const struct shim_fabric_ask *ask, struct err *err)
 {
-    struct seat *seat = mem_new((size_t)w->ranks, sizeof *seat);
+    struct seat *seat = mem_new((size_t)w->ranks, sizeof *seat), mine;
     struct shim_fabric f = {0};
-    int rc = seats(w, seat, err);
 
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &mine.ranks);
+    int rc = world_allgather(w, &mine, sizeof mine, seat, err);
     if (rc == 0) {
         rc = w->rank == 0 ? find(w, ask, seat, &f.part, &f.groups, err) : 0;
         rc = world_agree(w, rc, err);

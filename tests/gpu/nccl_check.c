@@ -102,10 +102,8 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
                  stream_drive((struct stream_op){exec_nccl_start, exec_nccl_poll, h}, &err),
                  &err);
             int64_t came = 0;
-            for (int i = 0; i < exec_nccl_rows(h)->rows; i++)
-                came += exec_nccl_rows(h)->row[i].kind == EXEC_RECV
-                            ? exec_nccl_rows(h)->row[i].bytes
-                            : 0;
+            for (int i = 0; i < l.rows[me].rows; i++)
+                came += l.rows[me].row[i].kind == EXEC_RECV ? l.rows[me].row[i].bytes : 0;
             wrong |= came != exec_nccl_arrived(h);
         }
         device_copy(c->door, c->host, c->out, bytes);
@@ -125,21 +123,12 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
 static int64_t moves_of(struct check *c, struct coll_spec spec)
 {
     int64_t wrong = 0;
+    enum letter done;
 
-    for (int a = 0; a < 3; a += c->quick ? 2 : 1) {
-        for (int b = 0; b < 3; b += c->quick ? 2 : 1) {
-            spec.from = (enum letter)a;
-            spec.to = (enum letter)b;
-            spec.moves = layout_moves_sum(spec.from, spec.to);
-            wrong += convert(c, &spec, 1);
-            spec.moves = layout_moves_copy(spec.from, spec.to);
-            if (a >= b)
-                wrong += convert(c, &spec, 0);
-        }
-        spec.from = LETTER_N;
-        spec.to = (enum letter)a;
-        spec.moves = layout_moves_micro(spec.to);
-        wrong += convert(c, &spec, 1);
+    for (int i = 0; i < LOCAL_CONVERSIONS; i++) {
+        int sum = local_conversion(&spec, i, &done);
+        if (!c->quick || (spec.from != LETTER_I && spec.to != LETTER_I))
+            wrong += convert(c, &spec, sum);
     }
     spec.broadcast = 1;
     for (int end = 0; end < 2; end++) {
@@ -170,29 +159,20 @@ static void algorithms(struct check *c)
     }
 }
 
-/* Every reduction in every type; the algorithms take turns. */
 static void reductions(struct check *c)
 {
     char what[120];
-    int turn = 0;
+    int64_t wrong = 0;
 
-    for (int type = 0; type < DTYPE_COUNT; type++) {
-        int64_t wrong = 0;
-        for (int op = 0; op < DTYPE_OPS; op++)
-            for (int to = LETTER_N; to <= LETTER_G; to += LETTER_G - LETTER_N) {
-                struct coll_spec spec = {.from = LETTER_N,
-                                         .to = (enum letter)to,
-                                         .elems = 331,
-                                         .type = (enum dtype)type,
-                                         .redop = (enum dtype_op)op,
-                                         .algo = (enum schedule_algo)(turn++ % SCHEDULE_ALGOS),
-                                         .chunk_bytes = 128};
-                spec.moves = layout_moves_sum(spec.from, spec.to);
-                wrong += convert(c, &spec, 1);
-            }
-        snprintf(what, sizeof what, "%s: every reduction, %s", dtype_name((enum dtype)type),
+    for (int i = 0; i < LOCAL_REDUCTIONS; i++) {
+        struct coll_spec spec = local_reduction(i);
+        wrong += convert(c, &spec, 1);
+        if ((i + 1) % LOCAL_OF_TYPE)
+            continue;
+        snprintf(what, sizeof what, "%s: every reduction, %s", dtype_name(spec.type),
                  c->any ? "any data" : "whole numbers");
         tell(&c->tap, wrong, what);
+        wrong = 0;
     }
 }
 

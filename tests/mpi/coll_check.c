@@ -16,7 +16,6 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "coll/coll.h"
-#include "coll/coll_tuning.h"
 #include "../unit/exec_local_fixture.h"
 #include "value_fixture.h"
 
@@ -154,31 +153,14 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
 static int64_t moves_of(struct check *c, struct coll_spec spec, int others)
 {
     int64_t wrong = 0;
+    enum letter done;
 
-    spec.from = LETTER_N;
-    for (int to = LETTER_N; to <= LETTER_G; to += LETTER_G - LETTER_N) {
-        spec.to = (enum letter)to;
-        spec.moves = layout_moves_sum(spec.from, spec.to);
-        wrong += convert(c, &spec, 1, LETTER_G);
-    }
-    spec.from = LETTER_G;
-    spec.to = LETTER_N;
-    spec.moves = layout_moves_copy(spec.from, spec.to);
-    wrong += convert(c, &spec, 0, LETTER_N);
-    for (int a = 0; a < 3 && others; a++) {
-        for (int b = 0; b < 3; b++) {
-            spec.from = (enum letter)a;
-            spec.to = (enum letter)b;
-            spec.moves = layout_moves_sum(spec.from, spec.to);
-            wrong += convert(c, &spec, 1, LETTER_G);
-            spec.moves = layout_moves_copy(spec.from, spec.to);
-            if (a >= b)
-                wrong += convert(c, &spec, 0, LETTER_N);
-        }
-        spec.from = LETTER_N;
-        spec.to = (enum letter)a;
-        spec.moves = layout_moves_micro(spec.to);
-        wrong += convert(c, &spec, 1, spec.to);
+    for (int i = 0; i < LOCAL_CONVERSIONS; i++) {
+        int sum = local_conversion(&spec, i, &done);
+        int named = sum ? i < LOCAL_SUMS && spec.from == LETTER_N && spec.to != LETTER_I
+                        : spec.from == LETTER_G && spec.to == LETTER_N;
+        if (named || others)
+            wrong += convert(c, &spec, sum, done);
     }
     spec.broadcast = 1;
     for (int end = 0; end < 2; end++) {
@@ -201,25 +183,14 @@ static int64_t all_of(struct check *c, int64_t elems, enum dtype type, int64_t c
     return wrong;
 }
 
-/* Every reduction in every type; the algorithms take turns. */
 static int64_t reductions(struct check *c)
 {
     int64_t wrong = 0;
-    int turn = 0;
 
-    for (int type = 0; type < DTYPE_COUNT; type++)
-        for (int op = 0; op < DTYPE_OPS; op++)
-            for (int to = LETTER_N; to <= LETTER_G; to += LETTER_G - LETTER_N) {
-                struct coll_spec spec = {.from = LETTER_N,
-                                         .to = (enum letter)to,
-                                         .elems = 331,
-                                         .type = (enum dtype)type,
-                                         .redop = (enum dtype_op)op,
-                                         .algo = (enum schedule_algo)(turn++ % SCHEDULE_ALGOS),
-                                         .chunk_bytes = 128};
-                spec.moves = layout_moves_sum(spec.from, spec.to);
-                wrong += convert(c, &spec, 1, LETTER_G);
-            }
+    for (int i = 0; i < LOCAL_REDUCTIONS; i++) {
+        struct coll_spec spec = local_reduction(i);
+        wrong += convert(c, &spec, 1, LETTER_G);
+    }
     return wrong;
 }
 

@@ -118,6 +118,51 @@ static inline int local_run(struct local_rank *ranks, int n, struct err *err)
     return left ? err_set(err, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
 }
 
+/*
+ * The i-th conversion between layouts: sums of any letter to any, copies to a finer one or the
+ * same (to a coarser it is slicing), sums of what a micro-batch leaves.  Returns whether it sums;
+ * *done: whose contributions the result has then, as a letter, LETTER_N of copies.
+ */
+enum { LOCAL_SUMS = 9, LOCAL_MICRO = 15, LOCAL_CONVERSIONS = 18 };
+static inline int local_conversion(struct coll_spec *spec, int i, enum letter *done)
+{
+    static const enum letter copy[][2] = {{0, 0}, {1, 0}, {1, 1}, {2, 0}, {2, 1}, {2, 2}};
+
+    if (i < LOCAL_SUMS) {
+        spec->from = (enum letter)(i / 3);
+        spec->to = (enum letter)(i % 3);
+        spec->moves = layout_moves_sum(spec->from, spec->to);
+        *done = LETTER_G;
+    } else if (i < LOCAL_MICRO) {
+        spec->from = copy[i - LOCAL_SUMS][0];
+        spec->to = copy[i - LOCAL_SUMS][1];
+        spec->moves = layout_moves_copy(spec->from, spec->to);
+        *done = LETTER_N;
+    } else {
+        spec->from = LETTER_N;
+        spec->to = *done = (enum letter)(i - LOCAL_MICRO);
+        spec->moves = layout_moves_micro(spec->to);
+    }
+    return i < LOCAL_SUMS || i >= LOCAL_MICRO;
+}
+
+/* The i-th reduction: in every type each operation, all-reduce and reduce-scatter; the algorithms
+   take turns. */
+enum { LOCAL_OF_TYPE = 2 * DTYPE_OPS, LOCAL_REDUCTIONS = LOCAL_OF_TYPE * DTYPE_COUNT };
+static inline struct coll_spec local_reduction(int i)
+{
+    enum letter to = i % 2 ? LETTER_G : LETTER_N;
+
+    return (struct coll_spec){.moves = layout_moves_sum(LETTER_N, to),
+                              .from = LETTER_N,
+                              .to = to,
+                              .elems = 331,
+                              .type = (enum dtype)(i / LOCAL_OF_TYPE),
+                              .redop = (enum dtype_op)(i / 2 % DTYPE_OPS),
+                              .algo = (enum schedule_algo)(i % SCHEDULE_ALGOS),
+                              .chunk_bytes = 128};
+}
+
 /* A conversion on all ranks of a layout: their rows, and buffers that hold the whole vector. */
 struct local {
     int ranks;

@@ -5,19 +5,11 @@
  * bit).  Coded places: the same bits where numbers are small enough for the code; with any
  * numbers, equal copies, and nothing lost but what the residuals have.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
+#include "schedule_fixture.h"
 
-#include "base/block8.h"
-#include "base/mem.h"
+#include <math.h>
+
 #include "base/rng.h"
-#include "coll/coll.h"
 #include "exec_local_fixture.h"
 
 struct fixture {
@@ -94,42 +86,19 @@ static void run(struct fixture *f, enum letter done)
     mem_free(expect);
 }
 
-static void layout_of(struct layout *l, const char *shape)
-{
-    struct groups g;
-    struct err err;
-
-    assert_int_equal(groups_parse(&g, shape, &err), 0);
-    layout_init(l, &g);
-    groups_release(&g);
-}
-
-static void all_conversions(const char *shape, int64_t elems, int64_t chunk_bytes, int coded)
+static void all_conversions(const char *groups, int64_t elems, int64_t chunk_bytes, int coded)
 {
     struct fixture f = {
         .spec = {
             .elems = elems, .type = DTYPE_F32, .chunk_bytes = chunk_bytes, .coded = coded}};
+    enum letter done;
 
-    layout_of(&f.l, shape);
+    shape(&f.l, groups);
     for (int algo = 0; algo < SCHEDULE_ALGOS; algo++)
-        for (int a = 0; a < 3; a++) {
+        for (int i = 0; i < LOCAL_CONVERSIONS; i++) {
             f.spec.algo = (enum schedule_algo)algo;
-            for (int b = 0; b < 3; b++) {
-                f.spec.from = (enum letter)a;
-                f.spec.to = (enum letter)b;
-                f.sum = 1;
-                f.spec.moves = layout_moves_sum(f.spec.from, f.spec.to);
-                run(&f, LETTER_G);
-                f.sum = 0;
-                f.spec.moves = layout_moves_copy(f.spec.from, f.spec.to);
-                if (a >= b) /* coarser to finer is slicing: no collective */
-                    run(&f, LETTER_N);
-            }
-            f.sum = 1;
-            f.spec.from = LETTER_N;
-            f.spec.to = (enum letter)a;
-            f.spec.moves = layout_moves_micro(f.spec.to);
-            run(&f, f.spec.to);
+            f.sum = local_conversion(&f.spec, i, &done);
+            run(&f, done);
         }
     layout_release(&f.l);
 }
@@ -290,20 +259,17 @@ static void test_coded(void **state)
                                          .chunk_bytes = algo % 2 ? 0 : 1200,
                                          .algo = (enum schedule_algo)algo,
                                          .coded = 1}};
-            layout_of(&f.l, shapes[i]);
-            for (int a = 0; a < 3; a++)
-                for (int b = 0; b < 3; b++) {
-                    f.spec.from = (enum letter)a;
-                    f.spec.to = (enum letter)b;
-                    f.sum = 1;
-                    f.spec.moves = layout_moves_sum(f.spec.from, f.spec.to);
+            shape(&f.l, shapes[i]);
+            for (int c = 0; c < LOCAL_MICRO; c++) {
+                enum letter done;
+                f.sum = local_conversion(&f.spec, c, &done);
+                if (f.sum) {
                     coded_sum(&f, 0);
                     coded_sum(&f, 1);
-                    f.sum = 0;
-                    f.spec.moves = layout_moves_copy(f.spec.from, f.spec.to);
-                    if (a > b)
-                        coded_gather(&f);
+                } else if (f.spec.from != f.spec.to) {
+                    coded_gather(&f);
                 }
+            }
             layout_release(&f.l);
         }
 }
@@ -321,7 +287,7 @@ static void test_no_code(void **state)
     struct coll c = {0};
 
     (void)state;
-    layout_of(&c.layout, "2x1");
+    shape(&c.layout, "2x1");
     for (int i = 0; i < 3; i++) {
         struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
                                  .to = LETTER_G,
@@ -352,7 +318,7 @@ static void test_empty(void **state)
                              .algo = SCHEDULE_HO_RING};
 
     (void)state;
-    layout_of(&c.layout, "[3,2]");
+    shape(&c.layout, "[3,2]");
     for (spec.elems = 0; spec.elems < 2; spec.elems++) {
         int64_t moved = 0;
         for (int r = 0; r < 5; r++) {
@@ -384,7 +350,7 @@ static void test_absent_input(void **state)
                              .algo = SCHEDULE_RING};
 
     (void)state;
-    layout_of(&c.layout, "2x2");
+    shape(&c.layout, "2x2");
     assert_int_equal(coll_rows(&c, &spec, 0, &rows, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "not in the input"));

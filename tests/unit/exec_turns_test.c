@@ -7,8 +7,8 @@
  */
 #include "schedule_fixture.h"
 
-#include "coll/coll.h"
 #include "exec/exec_turns.h"
+#include "exec_local_fixture.h"
 
 struct order {
     struct turns t;
@@ -174,16 +174,12 @@ static void one(const struct layout *l, const struct coll_spec *spec, struct see
 
 static void every_move(const struct layout *l, struct coll_spec spec, struct seen *seen)
 {
-    for (int a = 0; a < 3; a++)
-        for (int b = 0; b < 3; b++) {
-            spec.from = (enum letter)a;
-            spec.to = (enum letter)b;
-            spec.moves = layout_moves_sum(spec.from, spec.to);
-            one(l, &spec, seen);
-            spec.moves = layout_moves_copy(spec.from, spec.to);
-            if (a >= b)
-                one(l, &spec, seen);
-        }
+    enum letter done;
+
+    for (int i = 0; i < LOCAL_MICRO; i++) {
+        local_conversion(&spec, i, &done);
+        one(l, &spec, seen);
+    }
     spec.broadcast = 1;
     spec.root = l->groups.ranks - 1;
     one(l, &spec, seen);
