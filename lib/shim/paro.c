@@ -222,13 +222,6 @@ int paro_describe(const struct paro_coll *p, struct paro_description *d,
 
 /* ---- runs ---- */
 
-static void end(struct paro_coll *p)
-{
-    p->running = 0;
-    if (p->fail.code == ERR_NONE && p->vector.out_bytes && p->out != p->vector.out)
-        memmove(p->out, p->vector.out, (size_t)p->vector.out_bytes);
-}
-
 /*
  * A look at all runs of a communicator, for another rank may wait for any of them.  A time in
  * which the program computed and did not look is no wait for a peer: it counts as one of the
@@ -250,7 +243,9 @@ static enum stream_state look(struct paro_comm *c)
             c->lost = p->fail;
         }
         if (state == STREAM_DONE || state == STREAM_FAILED)
-            end(p);
+            p->running = 0;
+        if (state == STREAM_DONE && p->vector.out_bytes && p->out != p->vector.out)
+            memmove(p->out, p->vector.out, (size_t)p->vector.out_bytes);
         best = state > best ? state : best;
     }
     c->looked_s = now;

@@ -68,87 +68,75 @@ static int ask(const struct shim_mpi_call *c)
 EXPORT int MPI_Allgather(const void *in, int in_count, MPI_Datatype in_type, void *out,
                          int count, MPI_Datatype type, MPI_Comm comm)
 {
-    struct shim_mpi_call c = {.form = SHIM_ALLGATHER,
-                              .in = in,
-                              .in_count = in_count,
-                              .in_type = in_type,
-                              .out = out,
-                              .count = count,
-                              .type = type,
-                              .comm = comm};
-
-    return ask(&c);
+    return ask(&(struct shim_mpi_call){.form = SHIM_ALLGATHER,
+                                       .in = in,
+                                       .in_count = in_count,
+                                       .in_type = in_type,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .comm = comm});
 }
 
 EXPORT int MPI_Allgatherv(const void *in, int in_count, MPI_Datatype in_type, void *out,
                           const int *counts, const int *displs, MPI_Datatype type,
                           MPI_Comm comm)
 {
-    struct shim_mpi_call c = {.form = SHIM_ALLGATHERV,
-                              .in = in,
-                              .in_count = in_count,
-                              .in_type = in_type,
-                              .out = out,
-                              .counts = counts,
-                              .displs = displs,
-                              .type = type,
-                              .comm = comm};
-
-    return ask(&c);
+    return ask(&(struct shim_mpi_call){.form = SHIM_ALLGATHERV,
+                                       .in = in,
+                                       .in_count = in_count,
+                                       .in_type = in_type,
+                                       .out = out,
+                                       .counts = counts,
+                                       .displs = displs,
+                                       .type = type,
+                                       .comm = comm});
 }
 
 EXPORT int MPI_Reduce_scatter(const void *in, void *out, const int *counts, MPI_Datatype type,
                               MPI_Op op, MPI_Comm comm)
 {
-    struct shim_mpi_call c = {.form = SHIM_REDUCE_SCATTER,
-                              .in = in,
-                              .out = out,
-                              .counts = counts,
-                              .type = type,
-                              .op = op,
-                              .comm = comm};
-
-    return ask(&c);
+    return ask(&(struct shim_mpi_call){.form = SHIM_REDUCE_SCATTER,
+                                       .in = in,
+                                       .out = out,
+                                       .counts = counts,
+                                       .type = type,
+                                       .op = op,
+                                       .comm = comm});
 }
 
 EXPORT int MPI_Reduce_scatter_block(const void *in, void *out, int count, MPI_Datatype type,
                                     MPI_Op op, MPI_Comm comm)
 {
-    struct shim_mpi_call c = {.form = SHIM_REDUCE_SCATTER_BLOCK,
-                              .in = in,
-                              .out = out,
-                              .count = count,
-                              .type = type,
-                              .op = op,
-                              .comm = comm};
-
-    return ask(&c);
+    return ask(&(struct shim_mpi_call){.form = SHIM_REDUCE_SCATTER_BLOCK,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .op = op,
+                                       .comm = comm});
 }
 
 EXPORT int MPI_Allreduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
                          MPI_Comm comm)
 {
-    struct shim_mpi_call c = {.form = SHIM_ALLREDUCE,
-                              .in = in,
-                              .out = out,
-                              .count = count,
-                              .type = type,
-                              .op = op,
-                              .comm = comm};
-
-    return ask(&c);
+    return ask(&(struct shim_mpi_call){.form = SHIM_ALLREDUCE,
+                                       .in = in,
+                                       .out = out,
+                                       .count = count,
+                                       .type = type,
+                                       .op = op,
+                                       .comm = comm});
 }
 
 EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_Comm comm)
 {
-    struct shim_mpi_call c = {.form = SHIM_BCAST,
-                              .out = buffer,
-                              .count = count,
-                              .type = type,
-                              .root = root,
-                              .comm = comm};
-
-    return ask(&c);
+    return ask(&(struct shim_mpi_call){.form = SHIM_BCAST,
+                                       .out = buffer,
+                                       .count = count,
+                                       .type = type,
+                                       .root = root,
+                                       .comm = comm});
 }
 
 /* Deleted first of all that MPI_Finalize does, in whatever language it is called. */

@@ -69,6 +69,7 @@ enum shim_mpi_why {
 };
 
 enum shim_mpi_mode { SHIM_MEASURE, SHIM_ALWAYS, SHIM_NEVER_MODE, SHIM_MODES };
+extern const char *const shim_mpi_modes[SHIM_MODES];
 
 /* What rank 0 of MPI_COMM_WORLD found in its environment; all ranks have it from there. */
 struct shim_mpi_settings {

@@ -190,16 +190,6 @@ static enum shim_mpi_why open_fabric(struct shim_mpi_comm *m, MPI_Comm comm)
     return SHIM_NO_FABRIC;
 }
 
-static struct shim_mpi_class *class_of(struct shim_mpi_comm *m, const struct shim_mpi_shape *s)
-{
-    int phase = s->phases == SCHEDULE_ALL_GATHER       ? 0
-                : s->phases == SCHEDULE_REDUCE_SCATTER ? 1
-                : s->phases == SCHEDULE_ALL_REDUCE     ? 2
-                                                       : 3;
-
-    return &m->class[phase][63 - __builtin_clzll((unsigned long long)s->bytes)];
-}
-
 /* Whether the call came before, among the last ones that were new. */
 static int was_seen(struct shim_mpi_comm *m, uint64_t hash)
 {
@@ -208,14 +198,6 @@ static int was_seen(struct shim_mpi_comm *m, uint64_t hash)
             return 1;
     m->seen[m->seens++ % SEEN] = hash;
     return 0;
-}
-
-static struct shim_mpi_plan *find(struct shim_mpi_comm *m, const struct shim_mpi_shape *s)
-{
-    for (int i = 0; i < m->plans; i++)
-        if (shim_mpi_plan_is(m->plan[i], s))
-            return m->plan[i];
-    return NULL;
 }
 
 /* Room for one more of so many bytes: 0, or -1. */
@@ -280,13 +262,19 @@ static enum shim_mpi_why decide(struct shim_mpi_comm *m, const struct shim_mpi_c
                                 const struct shim_mpi_shape *s, struct shim_mpi_plan **out,
                                 int *fresh)
 {
-    struct shim_mpi_class *class = class_of(m, s);
+    int phase = s->phases == SCHEDULE_ALL_GATHER       ? 0
+                : s->phases == SCHEDULE_REDUCE_SCATTER ? 1
+                : s->phases == SCHEDULE_ALL_REDUCE     ? 2
+                                                       : 3;
+    struct shim_mpi_class *class =
+        &m->class[phase][63 - __builtin_clzll((unsigned long long)s->bytes)];
     int measures = all.settings->mode == SHIM_MEASURE;
     enum shim_mpi_why why = bars(m, class);
 
     if (why != SHIM_OURS)
         return why;
-    *out = find(m, s);
+    for (int i = 0; i < m->plans && !*out; i++)
+        *out = shim_mpi_plan_is(m->plan[i], s) ? m->plan[i] : NULL;
     if (!*out && measures && !was_seen(m, s->hash))
         return SHIM_FIRST;
     if (measures)

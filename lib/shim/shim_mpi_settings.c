@@ -50,13 +50,14 @@ static void read_text(struct shim_mpi_settings *s, const char *name, char *to, s
         memcpy(to, word(name), strlen(word(name)) + 1);
 }
 
+const char *const shim_mpi_modes[SHIM_MODES] = {"measure", "always", "never"};
+
 static void read_mode(struct shim_mpi_settings *s)
 {
-    static const char *const names[SHIM_MODES] = {"measure", "always", "never"};
     const char *v = word("PARO_MPI_MODE");
     int i = 0;
 
-    while (*v && i < SHIM_MODES && strcmp(v, names[i]) != 0)
+    while (*v && i < SHIM_MODES && strcmp(v, shim_mpi_modes[i]) != 0)
         i++;
     if (i == SHIM_MODES)
         refuse(s, "PARO_MPI_MODE", "expected measure, always or never");

@@ -116,7 +116,6 @@ static void print_cell(const char *form, int size, const struct cell *c, FILE *o
 
 void shim_mpi_trace_print(struct shim_mpi_trace *t, const struct shim_mpi_settings *s)
 {
-    static const char *const modes[SHIM_MODES] = {"measure", "always", "never"};
     char *text = NULL;
     size_t bytes = 0;
     struct units a;
@@ -125,7 +124,7 @@ void shim_mpi_trace_print(struct shim_mpi_trace *t, const struct shim_mpi_settin
     if (s->off)
         fprintf(out, "paro-mpi: off: %s\n", s->why);
     else
-        fprintf(out, "paro-mpi: mode %s, from %s, groups by %s\n", modes[s->mode],
+        fprintf(out, "paro-mpi: mode %s, from %s, groups by %s\n", shim_mpi_modes[s->mode],
                 units_bytes(&a, (double)s->min_bytes), *s->topo ? s->topo : "hosts");
     for (int f = 0; f < SHIM_FORMS; f++)
         for (int i = 0; i < SIZES; i++)

@@ -217,13 +217,6 @@ static ncclResult_t pass(const struct shim_call *c)
     }
 }
 
-static const char *name_of(const struct shim_call *c)
-{
-    return c->phases == SCHEDULE_ALL_GATHER       ? "ncclAllGather"
-           : c->phases == SCHEDULE_REDUCE_SCATTER ? "ncclReduceScatter"
-                                                  : "ncclAllReduce";
-}
-
 /* By us, or by NCCL: as all ranks do it. */
 static ncclResult_t run(const struct shim_call *call)
 {
@@ -240,12 +233,15 @@ static ncclResult_t ask(struct shim_call call)
 {
     struct shim_comm *c = here.own ? NULL : enter(call.comm);
     const char *why = c ? shim_comm_passes(c, &call) : "an unknown communicator";
+    const char *name = call.phases == SCHEDULE_ALL_GATHER       ? "ncclAllGather"
+                       : call.phases == SCHEDULE_REDUCE_SCATTER ? "ncclReduceScatter"
+                                                                : "ncclAllReduce";
 
     if (c)
         shim_comm_leave(c);
     if (here.own)
         return pass(&call);
-    shim_debug("%s of %zu: %s%s", name_of(&call), call.count, why ? "passed on: " : "ours",
+    shim_debug("%s of %zu: %s%s", name, call.count, why ? "passed on: " : "ours",
                why ? why : "");
     if (why)
         return pass(&call);
@@ -283,31 +279,23 @@ EXPORT ncclResult_t ncclGroupStart(void)
     return real()->group_start();
 }
 
-/* New communicators that NCCL has made; n of them may not be there. */
-static ncclResult_t learn_new(void)
-{
-    int n = 0;
-
-    for (int i = 0; i < here.made; i++)
-        if (*here.new[i])
-            here.new[n++] = here.new[i];
-    here.made = 0;
-    return n ? learn(here.new, n) : ncclSuccess;
-}
-
 /* What is ours of a group comes behind what is NCCL's: on every rank. */
 EXPORT ncclResult_t ncclGroupEnd(void)
 {
     ncclResult_t rc = real()->group_end();
+    int n = 0;
 
     if (here.own)
         return rc;
     here.depth -= here.depth > 0;
     if (here.depth)
         return rc;
-    if (rc == ncclSuccess)
-        rc = learn_new();
+    for (int i = 0; i < here.made; i++)
+        if (rc == ncclSuccess && *here.new[i]) /* NCCL has made it */
+            here.new[n++] = here.new[i];
     here.made = 0;
+    if (n)
+        rc = learn(here.new, n);
     for (int i = 0; i < here.calls; i++) {
         ncclResult_t one = run(&here.call[i]);
         rc = rc == ncclSuccess ? one : rc;

@@ -129,29 +129,6 @@ static void nap(void)
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
 }
 
-static int talk_open(struct shim_comm *c, struct err *err)
-{
-    struct talk *t = &c->talk;
-
-    if (cudaSetDevice(c->gpu) != cudaSuccess ||
-        cudaMalloc((void **)&t->memory, (size_t)(c->ranks + 1) * TALK_BYTES) != cudaSuccess ||
-        cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) != cudaSuccess ||
-        cudaEventCreateWithFlags(&t->done, cudaEventDisableTiming) != cudaSuccess)
-        return err_set(err, ERR_DEVICE,
-                       "no memory, stream or event for messages between ranks");
-    return 0;
-}
-
-static void talk_close(struct talk *t)
-{
-    if (t->done)
-        cudaEventDestroy(t->done);
-    if (t->stream)
-        cudaStreamDestroy(t->stream);
-    if (t->memory)
-        cudaFree(t->memory);
-}
-
 /* Puts this rank's words in; not while the program gives the communicator up. */
 static ncclResult_t ask_one(struct shim_comm *c, const void *mine, size_t each)
 {
@@ -346,7 +323,12 @@ void shim_comm_free(struct shim_comm *c)
         cudaEventDestroy(c->behind);
     (void)cudaSetDevice(c->gpu);
     asking_end(&c->talk);
-    talk_close(&c->talk);
+    if (c->talk.done)
+        cudaEventDestroy(c->talk.done);
+    if (c->talk.stream)
+        cudaStreamDestroy(c->talk.stream);
+    if (c->talk.memory)
+        cudaFree(c->talk.memory);
     shim_debug("rank %d of %d: %lld collectives taken over", c->rank, c->ranks,
                (long long)c->took);
     if (c->groups.count)
@@ -438,8 +420,15 @@ static int introduce(struct shim_comm *const *known, int n, struct err *err)
     int rc = 0;
 
     tell(&mine);
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = talk_open(known[i], err);
+    for (int i = 0; i < n && rc == 0; i++) {
+        struct talk *t = &known[i]->talk;
+        if (cudaSetDevice(known[i]->gpu) ||
+            cudaMalloc((void **)&t->memory, (size_t)(known[i]->ranks + 1) * TALK_BYTES) ||
+            cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) ||
+            cudaEventCreateWithFlags(&t->done, cudaEventDisableTiming))
+            rc = err_set(err, ERR_DEVICE,
+                         "no memory, stream or event for messages between ranks");
+    }
     if (rc == 0 && n)
         rc = talk_ask(known, n, &mine, sizeof mine, err);
     for (int i = 0; i < n && rc == 0; i++)

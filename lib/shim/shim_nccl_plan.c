@@ -19,42 +19,34 @@ enum { TURNS_MOST = 128 };
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
                    int64_t *elems)
 {
-    static const int bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2}; /* by ncclDataType_t */
+    static const struct {
+        int bytes, reduces;
+        enum dtype type;
+    } types[] = {[ncclInt8] = {1},
+                 [ncclUint8] = {1, 1, DTYPE_U8},
+                 [ncclInt32] = {4, 1, DTYPE_I32},
+                 [ncclUint32] = {4},
+                 [ncclInt64] = {8},
+                 [ncclUint64] = {8},
+                 [ncclFloat16] = {2, 1, DTYPE_F16},
+                 [ncclFloat32] = {4, 1, DTYPE_F32},
+                 [ncclFloat64] = {8, 1, DTYPE_F64},
+                 [ncclBfloat16] = {2, 1, DTYPE_BF16}};
     static const enum dtype_op ops[] = {DTYPE_SUM, DTYPE_OPS, DTYPE_MAX, DTYPE_MIN, DTYPE_AVG};
-    int known = (int)call->type < (int)(sizeof bytes / sizeof *bytes);
+    int known = (unsigned)call->type < sizeof types / sizeof *types;
 
     *op = DTYPE_SUM;
     *elems = (int64_t)call->count;
     if (call->phases == SCHEDULE_ALL_GATHER) {
         *type = DTYPE_U8;
-        *elems *= known ? bytes[call->type] : 0;
+        *elems *= known ? types[call->type].bytes : 0;
         return known ? 0 : -1;
     }
-    if ((int)call->op < 0 || (int)call->op > ncclAvg || call->op == ncclProd)
+    if ((unsigned)call->op > ncclAvg || call->op == ncclProd || !known)
         return -1;
     *op = ops[call->op];
-    switch (call->type) {
-    case ncclFloat32:
-        *type = DTYPE_F32;
-        return 0;
-    case ncclBfloat16:
-        *type = DTYPE_BF16;
-        return 0;
-    case ncclFloat16:
-        *type = DTYPE_F16;
-        return 0;
-    case ncclFloat64:
-        *type = DTYPE_F64;
-        return 0;
-    case ncclInt32:
-        *type = DTYPE_I32;
-        return 0;
-    case ncclUint8:
-        *type = DTYPE_U8;
-        return 0;
-    default:
-        return -1;
-    }
+    *type = types[call->type].type;
+    return types[call->type].reduces ? 0 : -1;
 }
 
 int64_t shim_plan_bytes(const struct shim_call *call, int ranks)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what the environment says: PARO_TUNING, a table (paro-tuning(5)); else PARO_TOPO, a
- * fabric (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process.
+ * fabric (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process, as
+ * a GPU is opened once.
  */
 #include <pthread.h>
 #include <stdarg.h>
@@ -103,4 +104,25 @@ uint64_t shim_table_hash(void)
     const char *why;
 
     return shim_table(&why) ? known.hash : 0;
+}
+
+struct device *shim_device(int gpu, struct err *err)
+{
+    enum { GPUS_MOST = 64 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct device *open[GPUS_MOST];
+    struct device *d = NULL;
+    char name[32];
+
+    if (gpu < 0 || gpu >= GPUS_MOST) {
+        err_set(err, ERR_INPUT, "cuda:%d, expected a number below %d", gpu, GPUS_MOST);
+        return NULL;
+    }
+    snprintf(name, sizeof name, "cuda:%d", gpu);
+    pthread_mutex_lock(&lock);
+    if (!open[gpu] && device_open(&open[gpu], name, 0, err))
+        open[gpu] = NULL;
+    d = open[gpu];
+    pthread_mutex_unlock(&lock);
+    return d;
 }
