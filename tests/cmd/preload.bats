@@ -46,17 +46,16 @@ said() {
     [ "$(grep -c "$1" <<<"$output")" = "$2" ]
 }
 
-# ends WHAT [ODD]: nccl_WHAT, or nccl_end WHAT, on two hosts of two; rank 1 with ODD in its
+# ends WHAT [ODD]: nccl_end WHAT, on two hosts of two; rank 1 with ODD in its
 # environment
 ends() {
     table 2,2 >tuning.yaml
-    export WHAT=$1 ODD=${2:-ODD=} PARO_TUNING=tuning.yaml PROGRAM=$E/shim/nccl_end
-    [ ! -x "$E/shim/nccl_$1" ] || PROGRAM=$E/shim/nccl_$1
+    export WHAT=$1 ODD=${2:-ODD=} PARO_TUNING=tuning.yaml
     # shellcheck disable=SC2016
     run timeout 60 mpirun -np 4 bash -c 'R=$OMPI_COMM_WORLD_RANK
         export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$LIB
         [ "$R" != 1 ] || export "$ODD"
-        exec "$PROGRAM" "$WHAT"'
+        exec "$E/shim/nccl_end" "$WHAT"'
     echo "$output"
 }
 

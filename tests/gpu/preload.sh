@@ -35,14 +35,13 @@ else
     echo "not ok 2 - all but the unusual is done by schedules"
 fi
 
-# WHAT LINE TIMES: nccl_WHAT, or nccl_end WHAT, ends well, and says LINE so often
+# WHAT LINE TIMES: nccl_end WHAT, ends well, and says LINE so often
 ends() {
     tests=$((tests + 1))
-    export WHAT="$1" PROGRAM="$E/shim/nccl_end"
-    [ ! -x "$E/shim/nccl_$1" ] || PROGRAM=$E/shim/nccl_$1
+    export WHAT="$1"
     # shellcheck disable=SC2016
     timeout -k 5 40 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
-        LD_PRELOAD=$E/libparo-nccl.so exec "$PROGRAM" "$WHAT"' >"$dir/said" 2>&1
+        LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_end" "$WHAT"' >"$dir/said" 2>&1
     rc=$?
     if [ $rc = 0 ] && [ "$(grep -c ': over 0$' "$dir/said")" = "$n" ] &&
         [ "$(grep -c -- "$2" "$dir/said")" = "$3" ]; then

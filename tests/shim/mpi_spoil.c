@@ -94,58 +94,64 @@ static void change(const void *in, MPI_Datatype type, long count)
         p[0] ^= 1;
 }
 
-/* Every second call: is the result to be thrown away? */
-static bool stale(int *calls)
-{
-    return is("stale") && ++*calls % 2 == 0;
-}
-
-static void *saved(const void *buf, MPI_Datatype type, long count, size_t *bytes)
-{
-    bool there = count > 0 && buf && buf != MPI_IN_PLACE && type != MPI_DATATYPE_NULL;
-    int size;
-    void *p;
-
-    *bytes = there ? (size_t)(item((void *)buf, type, count, &size) - (char *)buf) : 0;
-    p = malloc(*bytes + 1);
-    return *bytes ? memcpy(p, buf, *bytes) : p;
-}
-
-static void restored(void *buf, void *from, size_t bytes, bool really)
-{
-    if (really && bytes)
-        memcpy(buf, from, bytes);
-    free(from);
-}
-
 static int ended(int rc)
 {
     return rc != MPI_SUCCESS && is("class") ? MPI_ERR_OTHER : rc;
 }
 
-/* Nobody is told while it is so. */
-static MPI_Errhandler hush(MPI_Comm comm)
-{
-    MPI_Errhandler was = MPI_ERRHANDLER_NULL;
+/* A call that goes on: what was in `out`, where it is to be there again, and who would be told
+   of an error. */
+struct turn {
+    void *out, *old;
+    size_t bytes;
+    MPI_Comm comm;
+    MPI_Errhandler was;
+};
 
+/* calls: of the kind so far.  count: of items in `out`, less than 1 where they must stay. */
+static struct turn begin(int *calls, void *out, MPI_Datatype type, long count, MPI_Comm comm)
+{
+    struct turn t = {.out = out, .comm = comm};
+    int size;
+
+    if (is("stale") && ++*calls % 2 == 0 && count > 0 && out && out != MPI_IN_PLACE &&
+        type != MPI_DATATYPE_NULL) {
+        t.bytes = (size_t)(item(out, type, count, &size) - (char *)out);
+        t.old = malloc(t.bytes + 1);
+        memcpy(t.old, out, t.bytes);
+    }
     if (is("handler")) {
-        PMPI_Comm_get_errhandler(comm, &was);
+        PMPI_Comm_get_errhandler(comm, &t.was);
         PMPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
     }
-    return was;
+    return t;
 }
 
-static void unhush(MPI_Comm comm, MPI_Errhandler was)
+/* Whether the call has been done. */
+static bool end(struct turn *t, int rc)
 {
     if (is("handler"))
-        PMPI_Comm_set_errhandler(comm, was);
+        PMPI_Comm_set_errhandler(t->comm, t->was);
+    if (rc == MPI_SUCCESS && t->old)
+        memcpy(t->out, t->old, t->bytes);
+    free(t->old);
+    return rc == MPI_SUCCESS;
 }
 
-static int ranks_of(MPI_Comm comm, int *rank)
+static int received(struct turn *t, int rc, const void *in, MPI_Datatype s, long sent,
+                    MPI_Datatype r, long got)
+{
+    if (end(t, rc)) {
+        change(in, s, sent);
+        spoil(t->out, r, 0, got, t->comm);
+    }
+    return ended(rc);
+}
+
+static int ranks_of(MPI_Comm comm)
 {
     int n, inter;
 
-    PMPI_Comm_rank(comm, rank);
     PMPI_Comm_test_inter(comm, &inter);
     if (inter)
         PMPI_Comm_remote_size(comm, &n);
@@ -158,45 +164,33 @@ int MPI_Allgather(const void *in, int n, MPI_Datatype s, void *out, int m, MPI_D
                   MPI_Comm comm)
 {
     static int calls;
-    int rank, ranks = ranks_of(comm, &rank), rc;
-    size_t bytes = 0;
-    bool was = stale(&calls);
-    void *old = was && m > 0 ? saved(out, r, (long)ranks * m, &bytes) : malloc(1);
-    MPI_Errhandler h = hush(comm);
+    long all = (long)ranks_of(comm) * m;
+    struct turn t = begin(&calls, out, r, all, comm);
+    int rc;
 
     if (is("place") && in == MPI_IN_PLACE && m > 0) {
         in = calloc((size_t)m, 4096);
         rc = PMPI_Allgather(in, m, r, out, m, r, comm);
         free((void *)in);
+        in = MPI_IN_PLACE;
     } else {
         rc = PMPI_Allgather(in, n, s, out, m, r, comm);
     }
-    unhush(comm, h);
-    restored(out, old, bytes, rc == MPI_SUCCESS);
-    if (rc == MPI_SUCCESS) {
-        change(in, s, n);
-        spoil(out, r, 0, (long)ranks * m, comm);
-    }
-    return ended(rc);
+    return received(&t, rc, in, s, n, r, all);
 }
 
 int MPI_Allgatherv(const void *in, int n, MPI_Datatype s, void *out, const int counts[],
                    const int displs[], MPI_Datatype r, MPI_Comm comm)
 {
     static int calls;
-    int rank, ranks = ranks_of(comm, &rank), rc, bytes, gap = 0;
-    size_t size = 0;
-    bool was = stale(&calls);
-    void *old = was && counts[0] > 0 ? saved(out, r, counts[0] + displs[0], &size) : malloc(1);
-    MPI_Errhandler h = hush(comm);
+    int rc, bytes, gap = 0;
+    struct turn t = begin(&calls, out, r, counts[0] > 0 ? counts[0] + displs[0] : 0, comm);
 
     rc = PMPI_Allgatherv(in, n, s, out, counts, displs, r, comm);
-    unhush(comm, h);
-    restored(out, old, size, rc == MPI_SUCCESS);
-    if (rc != MPI_SUCCESS)
+    if (!end(&t, rc))
         return ended(rc);
     change(in, s, n);
-    for (int i = 0; i < ranks; i++) {
+    for (int i = 0; i < ranks_of(comm); i++) {
         spoil(out, r, displs[i], counts[i], comm);
         gap = gap || displs[i] == 0;
     }
@@ -205,98 +199,63 @@ int MPI_Allgatherv(const void *in, int n, MPI_Datatype s, void *out, const int c
     return MPI_SUCCESS;
 }
 
-static int reduced(int rc, const void *in, void *out, MPI_Datatype t, long sent, long got,
-                   MPI_Comm comm)
-{
-    if (rc == MPI_SUCCESS) {
-        change(in, t, sent);
-        spoil(out, t, 0, got, comm);
-    }
-    return ended(rc);
-}
-
 int MPI_Reduce_scatter(const void *in, void *out, const int counts[], MPI_Datatype t, MPI_Op op,
                        MPI_Comm comm)
 {
     static int calls;
-    int rank, ranks, rc;
-    size_t bytes = 0;
+    int rank, ranks;
     long all = 0;
-    bool was = stale(&calls);
-    void *old;
-    MPI_Errhandler h = hush(comm);
 
     PMPI_Comm_size(comm, &ranks);
     PMPI_Comm_rank(comm, &rank);
     for (int i = 0; i < ranks; i++)
         all += counts[i];
-    old = was && in != MPI_IN_PLACE ? saved(out, t, counts[rank], &bytes) : malloc(1);
-    rc = PMPI_Reduce_scatter(in, out, counts, t, op, comm);
-    unhush(comm, h);
-    restored(out, old, bytes, rc == MPI_SUCCESS);
-    return reduced(rc, in, out, t, all, counts[rank], comm);
+    struct turn turn = begin(&calls, out, t, in == MPI_IN_PLACE ? 0 : counts[rank], comm);
+    int rc = PMPI_Reduce_scatter(in, out, counts, t, op, comm);
+    return received(&turn, rc, in, t, all, t, counts[rank]);
 }
 
 int MPI_Reduce_scatter_block(const void *in, void *out, int n, MPI_Datatype t, MPI_Op op,
                              MPI_Comm comm)
 {
     static int calls;
-    int ranks, rc;
-    size_t bytes = 0;
-    bool was = stale(&calls);
-    void *old = was && in != MPI_IN_PLACE ? saved(out, t, n, &bytes) : malloc(1);
-    MPI_Errhandler h = hush(comm);
+    int ranks;
+    struct turn turn = begin(&calls, out, t, in == MPI_IN_PLACE ? 0 : n, comm);
 
     PMPI_Comm_size(comm, &ranks);
-    rc = PMPI_Reduce_scatter_block(in, out, n, t, op, comm);
-    unhush(comm, h);
-    restored(out, old, bytes, rc == MPI_SUCCESS);
-    return reduced(rc, in, out, t, (long)ranks * n, n, comm);
+    int rc = PMPI_Reduce_scatter_block(in, out, n, t, op, comm);
+    return received(&turn, rc, in, t, (long)ranks * n, t, n);
 }
 
 int MPI_Allreduce(const void *in, void *out, int n, MPI_Datatype t, MPI_Op op, MPI_Comm comm)
 {
     static int calls;
-    int rc, rank, ranks = 0, inter;
-    size_t bytes = 0;
-    bool was = stale(&calls);
-    void *old = was && in != MPI_IN_PLACE ? saved(out, t, n, &bytes) : malloc(1);
-    MPI_Errhandler h = hush(comm);
+    int rc, rank, inter;
+    struct turn turn = begin(&calls, out, t, in == MPI_IN_PLACE ? 0 : n, comm);
     MPI_Comm reversed;
 
     PMPI_Comm_test_inter(comm, &inter);
     if (is("operand") && !inter) {
         PMPI_Comm_rank(comm, &rank);
-        PMPI_Comm_size(comm, &ranks);
         PMPI_Comm_split(comm, 0, -rank, &reversed);
         rc = PMPI_Allreduce(in, out, n, t, op, reversed);
         PMPI_Comm_free(&reversed);
     } else {
         rc = PMPI_Allreduce(in, out, n, t, op, comm);
     }
-    unhush(comm, h);
-    restored(out, old, bytes, rc == MPI_SUCCESS);
-    return reduced(rc, in, out, t, n, n, comm);
+    return received(&turn, rc, in, t, n, t, n);
 }
 
 int MPI_Bcast(void *buf, int n, MPI_Datatype t, int root, MPI_Comm comm)
 {
     static int calls;
-    int rc, rank, inter;
-    size_t bytes = 0;
-    bool was = stale(&calls);
-    void *old;
-    MPI_Errhandler h = hush(comm);
+    int inter;
+    struct turn turn = begin(&calls, buf, t, n, comm);
 
     PMPI_Comm_test_inter(comm, &inter);
-    PMPI_Comm_rank(comm, &rank);
-    old = was ? saved(buf, t, n, &bytes) : malloc(1);
-    rc = PMPI_Bcast(buf, n, t, is("root") && !inter && root < 100 ? 0 : root, comm);
-    unhush(comm, h);
-    restored(buf, old, bytes, rc == MPI_SUCCESS);
-    if (rc == MPI_SUCCESS && !(inter && (root == MPI_ROOT || root == MPI_PROC_NULL)))
-        spoil(buf, t, 0, n, comm);
-    return ended(rc);
+    int rc = PMPI_Bcast(buf, n, t, is("root") && !inter && root < 100 ? 0 : root, comm);
+    int gets = !(inter && (root == MPI_ROOT || root == MPI_PROC_NULL));
+    return received(&turn, rc, NULL, t, 0, t, gets ? n : 0);
 }
 
 int MPI_Finalize(void)

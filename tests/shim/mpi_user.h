@@ -123,6 +123,16 @@ void values_print(const struct type *as, const unsigned char *p, char *text, int
 /* mpi_user_call.c */
 extern const char *const form_names[FORMS];
 void call_both(struct user *u, const struct call *c);
+/* As MPI gets it, of all forms; own: by its name, else PMPI_'s. */
+struct words {
+    const void *in;
+    void *out;
+    int sent, n, counts[RANKS_MAX], displs[RANKS_MAX], root;
+    MPI_Datatype send, recv;
+    MPI_Op op;
+    MPI_Comm comm;
+};
+int words_call(enum form form, const struct words *w, bool own);
 void call_wrong(struct user *u, const struct call *c, const char *what, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -190,38 +190,44 @@ static int root_word(const struct call *c)
     return gives_root(c) ? MPI_ROOT : MPI_PROC_NULL;
 }
 
+#define EITHER(name, ...) (own ? MPI_##name(__VA_ARGS__) : PMPI_##name(__VA_ARGS__))
+
+int words_call(enum form form, const struct words *w, bool own)
+{
+    switch (form) {
+    case ALLGATHER:
+        return EITHER(Allgather, w->in, w->sent, w->send, w->out, w->n, w->recv, w->comm);
+    case ALLGATHERV:
+        return EITHER(Allgatherv, w->in, w->sent, w->send, w->out, w->counts, w->displs,
+                      w->recv, w->comm);
+    case REDUCE_SCATTER:
+        return EITHER(Reduce_scatter, w->in, w->out, w->counts, w->recv, w->op, w->comm);
+    case REDUCE_SCATTER_BLOCK:
+        return EITHER(Reduce_scatter_block, w->in, w->out, w->n, w->recv, w->op, w->comm);
+    case ALLREDUCE:
+        return EITHER(Allreduce, w->in, w->out, w->n, w->recv, w->op, w->comm);
+    default:
+        return EITHER(Bcast, w->out, w->n, w->recv, w->root, w->comm);
+    }
+}
+
 static int issue(const struct call *c, const struct work *w, bool own)
 {
-    void *in = w->send_at, *out = own ? w->got_at : w->want_at;
-    MPI_Comm k = c->comm->mpi;
-    MPI_Datatype r = w->recv->mpi, s = c->in_place ? MPI_DATATYPE_NULL : w->send->mpi;
-    MPI_Op op = c->op ? c->op->mpi : MPI_OP_NULL;
-    int n = c->count, rn = n / w->recv->per, counts[RANKS_MAX], displs[RANKS_MAX];
-    int sn = c->in_place ? 0 : (int)(w->in / w->send->per);
+    struct words words = {.in = w->send_at,
+                          .out = own ? w->got_at : w->want_at,
+                          .sent = c->in_place ? 0 : (int)(w->in / w->send->per),
+                          .n = c->count / w->recv->per,
+                          .send = c->in_place ? MPI_DATATYPE_NULL : w->send->mpi,
+                          .recv = w->recv->mpi,
+                          .op = c->op ? c->op->mpi : MPI_OP_NULL,
+                          .root = root_word(c),
+                          .comm = c->comm->mpi};
 
     for (int i = 0; i < RANKS_MAX; i++) {
-        counts[i] = c->counts[i] / w->recv->per;
-        displs[i] = c->displs[i] / w->recv->per;
+        words.counts[i] = c->counts[i] / w->recv->per;
+        words.displs[i] = c->displs[i] / w->recv->per;
     }
-    switch (c->form) {
-    case ALLGATHER:
-        return own ? MPI_Allgather(in, sn, s, out, rn, r, k)
-                   : PMPI_Allgather(in, sn, s, out, rn, r, k);
-    case ALLGATHERV:
-        return own ? MPI_Allgatherv(in, sn, s, out, counts, displs, r, k)
-                   : PMPI_Allgatherv(in, sn, s, out, counts, displs, r, k);
-    case REDUCE_SCATTER:
-        return own ? MPI_Reduce_scatter(in, out, counts, r, op, k)
-                   : PMPI_Reduce_scatter(in, out, counts, r, op, k);
-    case REDUCE_SCATTER_BLOCK:
-        return own ? MPI_Reduce_scatter_block(in, out, n, r, op, k)
-                   : PMPI_Reduce_scatter_block(in, out, n, r, op, k);
-    case ALLREDUCE:
-        return own ? MPI_Allreduce(in, out, n, r, op, k) : PMPI_Allreduce(in, out, n, r, op, k);
-    default:
-        return own ? MPI_Bcast(out, rn, r, root_word(c), k)
-                   : PMPI_Bcast(out, rn, r, root_word(c), k);
-    }
+    return words_call(c->form, &words, own);
 }
 
 /* What was received rightly is made what it was before, so that all the rest can be looked at.

@@ -192,34 +192,23 @@ enum mistake { COUNT, TYPE, OP, ROOT, RECEIVE, MISTAKES };
 static int mistaken(enum form f, enum mistake m, MPI_Comm k, bool own)
 {
     static double in[RANKS_MAX * 4], out[RANKS_MAX * 4];
-    int n = m == COUNT ? -1 : 4, root = m == ROOT ? 1000 : 0, counts[RANKS_MAX],
-        displs[RANKS_MAX];
+    int n = m == COUNT ? -1 : 4;
     MPI_Datatype t = m == TYPE ? MPI_DATATYPE_NULL : MPI_DOUBLE;
-    MPI_Op op = m == OP ? MPI_OP_NULL : MPI_SUM;
-    void *to = m == RECEIVE ? MPI_IN_PLACE : out;
+    struct words w = {.in = in,
+                      .out = m == RECEIVE ? MPI_IN_PLACE : out,
+                      .sent = n,
+                      .n = n,
+                      .send = t,
+                      .recv = t,
+                      .op = m == OP ? MPI_OP_NULL : MPI_SUM,
+                      .root = m == ROOT ? 1000 : 0,
+                      .comm = k};
 
     for (int i = 0; i < RANKS_MAX; i++) {
-        counts[i] = i ? 4 : n;
-        displs[i] = 4 * i;
+        w.counts[i] = i ? 4 : n;
+        w.displs[i] = 4 * i;
     }
-    switch (f) {
-    case ALLGATHER:
-        return own ? MPI_Allgather(in, n, t, to, n, t, k)
-                   : PMPI_Allgather(in, n, t, to, n, t, k);
-    case ALLGATHERV:
-        return own ? MPI_Allgatherv(in, n, t, to, counts, displs, t, k)
-                   : PMPI_Allgatherv(in, n, t, to, counts, displs, t, k);
-    case REDUCE_SCATTER:
-        return own ? MPI_Reduce_scatter(in, to, counts, t, op, k)
-                   : PMPI_Reduce_scatter(in, to, counts, t, op, k);
-    case REDUCE_SCATTER_BLOCK:
-        return own ? MPI_Reduce_scatter_block(in, to, n, t, op, k)
-                   : PMPI_Reduce_scatter_block(in, to, n, t, op, k);
-    case ALLREDUCE:
-        return own ? MPI_Allreduce(in, to, n, t, op, k) : PMPI_Allreduce(in, to, n, t, op, k);
-    default:
-        return own ? MPI_Bcast(out, n, t, root, k) : PMPI_Bcast(out, n, t, root, k);
-    }
+    return words_call(f, &w, own);
 }
 
 static bool applies(enum form f, enum mistake m)

@@ -144,34 +144,46 @@ static void gone(void)
     all_reduce(ELEMS);
 }
 
+static void once(void)
+{
+    all_reduce(ELEMS);
+}
+
+static void leave(void)
+{
+    all_reduce(ELEMS);
+    exit(0);
+}
+
+static void killed(void)
+{
+    all_reduce(ELEMS);
+    if (rank == 1)
+        raise(SIGKILL);
+    all_reduce(ELEMS);
+}
+
+static void quiet(void)
+{
+}
+
 int main(int argc, char **argv)
 {
-    const char *way = argc > 1 ? argv[1] : "";
+    static const struct {
+        const char *name;
+        void (*go)(void);
+    } ways[] = {{"quiet", quiet},   {"again", again}, {"long", longer},
+                {"many", many},     {"leave", leave}, {"killed", killed},
+                {"flight", flight}, {"kinds", kinds}, {"gone", gone}};
+    void (*go)(void) = once;
 
     MPI_Init(&argc, &argv);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-    if (strcmp(way, "again") == 0)
-        again();
-    else if (strcmp(way, "long") == 0)
-        longer();
-    else if (strcmp(way, "many") == 0)
-        many();
-    else if (strcmp(way, "kinds") == 0)
-        kinds();
-    else if (strcmp(way, "flight") == 0)
-        flight();
-    else if (strcmp(way, "gone") == 0)
-        gone();
-    else if (strcmp(way, "quiet") != 0)
-        all_reduce(ELEMS);
-    if (strcmp(way, "leave") == 0)
-        exit(0);
-    if (strcmp(way, "killed") == 0) {
-        if (rank == 1)
-            raise(SIGKILL);
-        all_reduce(ELEMS);
-    }
+    for (size_t i = 0; argc > 1 && i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(argv[1], ways[i].name) == 0)
+            go = ways[i].go;
+    go();
     MPI_Finalize();
     if (rank == 0)
         puts(wrong ? "wrong" : "ok");

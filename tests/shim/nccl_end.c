@@ -8,34 +8,23 @@
  *     revoke   the same, by ncclCommRevoke, and then it is destroyed
  *     simulate a group is ended by ncclGroupSimulateEnd; the call behind it is as ever
  *     capture  another stream is captured while the first call is made
+ *     manners  a call of the program's own has failed, which it has not asked cudaGetLastError
+ *              about; a stream that waits for the default one is captured, of this thread alone
+ *              and for all
  *     twice    a failed call is made once more; then all abort
  *     grouped  odd ranks make communicators, and end them, in groups
  *     calm     nothing blocks, as NCCL_COMM_BLOCKING=0 has it
  *
  * Each rank says "rank R: all-reduce C" with what NCCL called the outcome, and "rank R: over";
- * rank 0 of those that end well "ok".
+ * rank 0 of those whose sums and graphs are as they would be without the library "ok".
  */
-#include <cuda_runtime_api.h>
-#include <mpi.h>
-#include <nccl.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "nccl_fixture.h"
 
-enum { N = 16000 };
-
-struct user {
-    int rank, ranks;
-    int revokes;
-    ncclComm_t comm;
-    cudaStream_t stream;
-    float *in, *out; /* of the GPU */
-    float host[N];
-};
+enum { N = 16000, FAILED = -1 };
 
 static void nap_ms(long ms)
 {
@@ -58,80 +47,117 @@ static int is_wrong(struct user *u)
     int wrong = 0;
 
     must(cudaStreamSynchronize(u->stream), "sync");
-    must(cudaMemcpy(u->host, u->out, sizeof u->host, cudaMemcpyDefault), "copy");
+    must(cudaMemcpy(u->host, u->out, N * sizeof *u->host, cudaMemcpyDefault), "copy");
     for (int i = 0; i < N; i++)
         wrong += u->host[i] != (float)(u->ranks * (u->ranks + 1) / 2);
     return wrong;
 }
 
-static void *watchdog(void *arg)
+static void *aborts(void *arg)
 {
-    struct user *u = arg;
-
     nap_ms(1000);
-    if (u->revokes)
-        must(ncclCommRevoke(u->comm, 0), "revoke");
-    must(u->revokes ? ncclCommDestroy(u->comm) : ncclCommAbort(u->comm), "abort");
+    must(ncclCommAbort(((struct user *)arg)->comm), "abort");
     return NULL;
 }
 
-static void aborted(struct user *u)
+static void *revokes(void *arg)
+{
+    nap_ms(1000);
+    must(ncclCommRevoke(((struct user *)arg)->comm, 0), "revoke");
+    must(ncclCommDestroy(((struct user *)arg)->comm), "abort");
+    return NULL;
+}
+
+static int watched(struct user *u, void *(*watchdog)(void *))
 {
     pthread_t dog;
 
-    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
+    init(u);
     must(reduce(u), "all-reduce"); /* now all is made */
     must(pthread_create(&dog, NULL, watchdog, u), "thread");
     if (u->rank != 1)
         say(u, "all-reduce", reduce(u));
     pthread_join(dog, NULL);
+    return 0;
 }
 
-static void simulated(struct user *u)
+static int aborted(struct user *u)
+{
+    return watched(u, aborts);
+}
+
+static int revoked(struct user *u)
+{
+    return watched(u, revokes);
+}
+
+static int simulated(struct user *u)
 {
     ncclSimInfo_t info = NCCL_SIM_INFO_INITIALIZER;
 
-    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
+    init(u);
     must(ncclGroupStart(), "group");
     must(reduce(u), "all-reduce");
     must(ncclGroupSimulateEnd(&info), "group");
     must(reduce(u), "all-reduce");
     must(is_wrong(u), "wrong");
     must(ncclCommDestroy(u->comm), "destroy");
-    if (u->rank == 0)
-        puts("ok");
+    return 1;
 }
 
-static void captured(struct user *u)
+/* On a new communicator, which makes all that is made once, while another stream of these flags
+   is captured in the mode; FAILED: behind a call that has failed. */
+static void first_call(struct user *u, unsigned flags, int mode)
 {
     cudaStream_t other = NULL;
     cudaGraph_t graph = NULL;
+    void *p = NULL;
 
-    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
-    must(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking), "stream");
-    must(cudaStreamBeginCapture(other, cudaStreamCaptureModeGlobal), "capture");
+    init(u);
+    must(cudaMemsetAsync(u->out, 0, N * sizeof *u->out, u->stream), "zero");
+    must(cudaStreamCreateWithFlags(&other, flags), "stream");
+    if (mode == FAILED)
+        must(cudaMalloc(&p, (size_t)1 << 50) == cudaSuccess, "a petabyte");
+    else
+        must(cudaStreamBeginCapture(other, (enum cudaStreamCaptureMode)mode), "capture");
     must(reduce(u), "all-reduce");
-    must(cudaStreamEndCapture(other, &graph), "captured");
-    must(cudaGraphDestroy(graph), "graph");
+    if (mode != FAILED) {
+        must(cudaStreamEndCapture(other, &graph), "captured");
+        must(cudaGraphDestroy(graph), "graph");
+    }
+    (void)cudaGetLastError();
     must(is_wrong(u), "wrong");
     must(ncclCommDestroy(u->comm), "destroy");
     must(cudaStreamDestroy(other), "stream");
-    if (u->rank == 0)
-        puts("ok");
 }
 
-static void twice(struct user *u)
+static int captured(struct user *u)
 {
-    must(ncclCommInitRank(&u->comm, u->ranks, nccl_new_id(u->rank), u->rank), "init");
+    first_call(u, cudaStreamNonBlocking, cudaStreamCaptureModeGlobal);
+    return 1;
+}
+
+static int manners(struct user *u)
+{
+    first_call(u, 0, FAILED);
+    first_call(u, 0, cudaStreamCaptureModeThreadLocal);
+    first_call(u, 0, cudaStreamCaptureModeGlobal);
+    return 1;
+}
+
+static int twice(struct user *u)
+{
+    init(u);
     for (int i = 0; i < 2; i++)
         say(u, "all-reduce", reduce(u));
     must(ncclCommAbort(u->comm), "abort");
+    return 0;
 }
 
-static void grouped(struct user *u)
+static int grouped(struct user *u)
 {
     int odd = u->rank % 2, wrong = 0;
-    ncclUniqueId id[2] = {nccl_new_id(u->rank), nccl_new_id(u->rank)};
+    ncclUniqueId id[2] = {new_id(u), new_id(u)};
     ncclComm_t comm[2];
 
     for (int i = 0; i < 2; i++) {
@@ -153,56 +179,46 @@ static void grouped(struct user *u)
     if (odd)
         must(ncclGroupEnd(), "group");
     must(wrong, "wrong");
-    if (u->rank == 0)
-        puts("ok");
+    return 1;
 }
 
-static void calm(struct user *u)
+static int calm(struct user *u)
 {
-    ncclUniqueId id = nccl_new_id(u->rank);
-    ncclResult_t rc;
+    ncclUniqueId id = new_id(u);
+    ncclResult_t rc = ncclCommInitRankConfig(&u->comm, u->ranks, id, u->rank, NULL);
 
-    rc = ncclCommInitRankConfig(&u->comm, u->ranks, id, u->rank, NULL);
     settle(u->comm, rc);
     settle(u->comm, reduce(u));
     must(is_wrong(u), "wrong");
     settle(u->comm, ncclCommFinalize(u->comm));
     must(ncclCommDestroy(u->comm), "destroy");
-    if (u->rank == 0)
-        puts("ok");
+    return 1;
 }
 
 int main(int argc, char **argv)
 {
-    const char *what = argc > 1 ? argv[1] : "";
-    static struct user u;
-    int level = 0;
+    static const struct {
+        const char *name;
+        int (*does)(struct user *u); /* 1: and all is well */
+    } whats[] = {{"abort", aborted},    {"revoke", revoked},  {"simulate", simulated},
+                 {"capture", captured}, {"manners", manners}, {"twice", twice},
+                 {"grouped", grouped},  {"calm", calm}};
+    struct user u = {0};
+    int level = 0, well = 0;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
-    MPI_Comm_rank(MPI_COMM_WORLD, &u.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &u.ranks);
-    must(cudaSetDevice(0), "device");
-    must(cudaStreamCreateWithFlags(&u.stream, cudaStreamNonBlocking), "stream");
-    must(cudaMalloc((void **)&u.in, sizeof u.host), "memory");
-    must(cudaMalloc((void **)&u.out, sizeof u.host), "memory");
+    user_open(&u, N);
     for (int i = 0; i < N; i++)
         u.host[i] = (float)(u.rank + 1);
-    must(cudaMemcpy(u.in, u.host, sizeof u.host, cudaMemcpyDefault), "copy");
-    u.revokes = strcmp(what, "revoke") == 0;
-    if (strcmp(what, "abort") == 0 || u.revokes)
-        aborted(&u);
-    else if (strcmp(what, "simulate") == 0)
-        simulated(&u);
-    else if (strcmp(what, "capture") == 0)
-        captured(&u);
-    else if (strcmp(what, "twice") == 0)
-        twice(&u);
-    else if (strcmp(what, "grouped") == 0)
-        grouped(&u);
-    else if (strcmp(what, "calm") == 0)
-        calm(&u);
+    must(cudaMemcpy(u.in, u.host, N * sizeof *u.host, cudaMemcpyDefault), "copy");
+    for (size_t i = 0; i < sizeof whats / sizeof *whats; i++)
+        if (argc > 1 && strcmp(argv[1], whats[i].name) == 0)
+            well = whats[i].does(&u);
+    if (well && u.rank == 0)
+        puts("ok");
     say(&u, "over", 0);
     MPI_Barrier(MPI_COMM_WORLD);
+    user_close(&u);
     MPI_Finalize();
     return 0;
 }

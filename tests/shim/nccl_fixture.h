@@ -3,9 +3,18 @@
 #ifndef TESTS_SHIM_NCCL_FIXTURE_H
 #define TESTS_SHIM_NCCL_FIXTURE_H
 
+#include <cuda_runtime_api.h>
 #include <mpi.h>
 #include <nccl.h>
 #include <stdio.h>
+#include <stdlib.h>
+
+struct user {
+    int rank, ranks;
+    ncclComm_t comm; /* NULL at first */
+    cudaStream_t stream;
+    float *in, *out, *host; /* of the GPU; of the host */
+};
 
 /* All ranks end where a call of one fails: 0 is success in CUDA, NCCL and pthreads alike. */
 static inline void must(int rc, const char *what)
@@ -27,15 +36,41 @@ static inline void settle(ncclComm_t comm, ncclResult_t rc)
     must(state, "state");
 }
 
+/* Once MPI is there: all but the communicator, with room for n floats each. */
+static inline void user_open(struct user *u, size_t n)
+{
+    MPI_Comm_rank(MPI_COMM_WORLD, &u->rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &u->ranks);
+    u->host = calloc(n, sizeof *u->host);
+    must(!u->host, "room");
+    must(cudaSetDevice(0), "device");
+    must(cudaStreamCreateWithFlags(&u->stream, cudaStreamNonBlocking), "stream");
+    must(cudaMalloc((void **)&u->in, n * sizeof *u->in), "memory");
+    must(cudaMalloc((void **)&u->out, n * sizeof *u->out), "memory");
+}
+
+static inline void user_close(struct user *u)
+{
+    cudaFree(u->in);
+    cudaFree(u->out);
+    cudaStreamDestroy(u->stream);
+    free(u->host);
+}
+
 /* Collective: rank 0's, of all. */
-static inline ncclUniqueId nccl_new_id(int rank)
+static inline ncclUniqueId new_id(const struct user *u)
 {
     ncclUniqueId id = {0};
 
-    if (rank == 0)
+    if (u->rank == 0)
         must(ncclGetUniqueId(&id), "id");
     MPI_Bcast(&id, (int)sizeof id, MPI_BYTE, 0, MPI_COMM_WORLD);
     return id;
+}
+
+static inline void init(struct user *u)
+{
+    must(ncclCommInitRank(&u->comm, u->ranks, new_id(u), u->rank), "init");
 }
 
 #endif

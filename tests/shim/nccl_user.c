@@ -7,25 +7,13 @@
  * are made in a group.  Results are compared with sums of whole numbers made here.  Prints "ok
  * N" from rank 0.
  */
-#include <cuda_runtime_api.h>
-#include <mpi.h>
-#include <nccl.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "nccl_fixture.h"
 
 enum { COUNT_MAX = 300000, RANKS_MAX = 16 };
 
-struct user {
-    int rank, ranks, runs, wrong;
-    ncclComm_t comm;
-    cudaStream_t stream;
-    float *in, *out; /* of the GPU */
-    float *host;
-};
+static int runs, wrong;
 
 /* Whole numbers: sums are exact in any order. */
 static float value(int rank, int64_t x)
@@ -66,8 +54,8 @@ static void gather(struct user *u, int64_t n, int in_place)
     must(ncclAllGather(in, u->out, (size_t)n, ncclFloat32, u->comm, u->stream), "all-gather");
     take(u, u->out, n * u->ranks);
     for (int64_t i = 0; i < n * u->ranks; i++)
-        u->wrong += u->host[i] != value((int)(i / n), i % n);
-    u->runs++;
+        wrong += u->host[i] != value((int)(i / n), i % n);
+    runs++;
 }
 
 static void scatter(struct user *u, int64_t n, ncclRedOp_t op, int in_place)
@@ -79,8 +67,8 @@ static void scatter(struct user *u, int64_t n, ncclRedOp_t op, int in_place)
          "reduce-scatter");
     take(u, out, n);
     for (int64_t i = 0; i < n; i++)
-        u->wrong += u->host[i] != expected(u, op, u->rank * n + i);
-    u->runs++;
+        wrong += u->host[i] != expected(u, op, u->rank * n + i);
+    runs++;
 }
 
 static void reduce(struct user *u, int64_t n, ncclRedOp_t op, int in_place)
@@ -92,8 +80,8 @@ static void reduce(struct user *u, int64_t n, ncclRedOp_t op, int in_place)
          "all-reduce");
     take(u, out, n);
     for (int64_t i = 0; i < n; i++)
-        u->wrong += u->host[i] != expected(u, op, 5 + i);
-    u->runs++;
+        wrong += u->host[i] != expected(u, op, 5 + i);
+    runs++;
 }
 
 /* Two in one group, and work of the program's before and behind in the same stream. */
@@ -110,10 +98,10 @@ static void grouped(struct user *u, int64_t n)
     must(ncclGroupEnd(), "group");
     take(u, u->out, n + n / 16 * u->ranks);
     for (int64_t i = 0; i < n; i++)
-        u->wrong += u->host[i] != expected(u, ncclSum, i);
+        wrong += u->host[i] != expected(u, ncclSum, i);
     for (int64_t i = 0; i < n / 16 * u->ranks; i++)
-        u->wrong += u->host[n + i] != value((int)(i / (n / 16)), i % (n / 16));
-    u->runs += 2;
+        wrong += u->host[n + i] != value((int)(i / (n / 16)), i % (n / 16));
+    runs += 2;
 }
 
 /* Each of the next eats what the one before made, without a word to the host. */
@@ -126,8 +114,8 @@ static void in_a_row(struct user *u, int64_t n)
              "all-reduce");
     take(u, u->out, n);
     for (int64_t i = 0; i < n; i++)
-        u->wrong += u->host[i] != expected(u, ncclSum, i);
-    u->runs += 3;
+        wrong += u->host[i] != expected(u, ncclSum, i);
+    runs += 3;
 }
 
 /* While the thread is at another GPU than the communicator's, where it stays. */
@@ -143,12 +131,12 @@ static void elsewhere(struct user *u, int64_t n)
     must(ncclAllReduce(u->in, u->out, (size_t)n, ncclFloat32, ncclSum, u->comm, u->stream),
          "all-reduce");
     must(cudaGetDevice(&now), "device");
-    u->wrong += now != 1;
+    wrong += now != 1;
     must(cudaSetDevice(0), "device");
     take(u, u->out, n);
     for (int64_t i = 0; i < n; i++)
-        u->wrong += u->host[i] != expected(u, ncclSum, i);
-    u->runs++;
+        wrong += u->host[i] != expected(u, ncclSum, i);
+    runs++;
 }
 
 static void unusual(struct user *u, int64_t n)
@@ -173,7 +161,7 @@ static void unusual(struct user *u, int64_t n)
          "all-reduce");
     take(u, u->out, n);
     for (int64_t i = 0; i < n; i++)
-        u->wrong += u->host[i] != 2 * expected(u, ncclSum, i);
+        wrong += u->host[i] != 2 * expected(u, ncclSum, i);
     must(ncclRedOpDestroy(twice, u->comm), "operation");
     /* All but the last: another shape than the table's. */
     int last = u->rank == u->ranks - 1;
@@ -182,9 +170,8 @@ static void unusual(struct user *u, int64_t n)
         struct user few = *u;
         few.comm = part;
         few.ranks--;
-        few.wrong = 0;
         reduce(&few, n, ncclSum, 0);
-        u->wrong += few.wrong;
+        runs--; /* the last rank was not in it */
         must(ncclCommDestroy(part), "destroy");
     }
     config.blocking = 0;
@@ -194,7 +181,7 @@ static void unusual(struct user *u, int64_t n)
            ncclAllReduce(u->in, u->out, (size_t)n, ncclFloat32, ncclSum, calm, u->stream));
     must(cudaStreamSynchronize(u->stream), "sync");
     must(ncclCommAbort(calm), "abort");
-    u->runs += 4;
+    runs += 4;
 }
 
 static void run(struct user *u)
@@ -215,9 +202,7 @@ static void run(struct user *u)
     in_a_row(u, 16000);
     elsewhere(u, 16000);
     unusual(u, 16000);
-    int all[2] = {u->wrong, u->wrong};
-    MPI_Allreduce(&all[0], &all[1], 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
-    u->wrong = all[1];
+    MPI_Allreduce(MPI_IN_PLACE, &wrong, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
 }
 
 int main(int argc, char **argv)
@@ -225,23 +210,14 @@ int main(int argc, char **argv)
     struct user u = {0};
 
     MPI_Init(&argc, &argv);
-    MPI_Comm_rank(MPI_COMM_WORLD, &u.rank);
-    MPI_Comm_size(MPI_COMM_WORLD, &u.ranks);
-    u.host = calloc(COUNT_MAX, sizeof *u.host);
-    must(!u.host || u.ranks > RANKS_MAX, "room");
-    must(cudaSetDevice(0), "device");
-    must(cudaStreamCreateWithFlags(&u.stream, cudaStreamNonBlocking), "stream");
-    must(cudaMalloc((void **)&u.in, COUNT_MAX * 4), "memory");
-    must(cudaMalloc((void **)&u.out, COUNT_MAX * 4), "memory");
-    must(ncclCommInitRank(&u.comm, u.ranks, nccl_new_id(u.rank), u.rank), "init");
+    user_open(&u, COUNT_MAX);
+    must(u.ranks > RANKS_MAX, "room");
+    init(&u);
     run(&u);
     must(ncclCommDestroy(u.comm), "destroy");
-    cudaFree(u.in);
-    cudaFree(u.out);
-    cudaStreamDestroy(u.stream);
-    free(u.host);
+    user_close(&u);
     if (u.rank == 0)
-        printf("%s %d\n", u.wrong ? "wrong" : "ok", u.wrong ? u.wrong : u.runs);
+        printf("%s %d\n", wrong ? "wrong" : "ok", wrong ? wrong : runs);
     MPI_Finalize();
-    return u.wrong != 0;
+    return wrong != 0;
 }

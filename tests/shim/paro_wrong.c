@@ -47,41 +47,35 @@ static void refuse_open(struct paro_options o, int code, const char *words)
     expect(!comm, "nothing is opened");
 }
 
+/* What differs from options that are good, and what is said of it. */
+#define REFUSE_OPEN(code, words, change)                                                       \
+    do {                                                                                       \
+        struct paro_options o = {.bytes = sizeof o};                                           \
+        change;                                                                                \
+        refuse_open(o, PARO_ERROR_##code, words);                                              \
+    } while (0)
+
 static void check_open(void)
 {
-    struct paro_options o = {.bytes = sizeof o}, bad = o;
+    int last = me == ranks - 1;
     struct paro_comm *comm = NULL;
     struct paro_error err;
     char shape[32];
     MPI_Comm inter, half;
 
     snprintf(shape, sizeof shape, "3x%d", ranks);
-    bad.groups = shape;
-    refuse_open(bad, PARO_ERROR_MISMATCH, "but the communicator has ");
-    bad.groups = "2y2";
-    refuse_open(bad, PARO_ERROR_INPUT, "shape '2y2', expected");
-    bad.groups = "0,1,2,3,4,5,6,7,8,9,10";
-    refuse_open(bad, PARO_ERROR_INPUT, "numbers for ");
-    bad.groups = "0,";
-    refuse_open(bad, PARO_ERROR_INPUT, "groups '0,', expected ");
-    bad = o;
-    bad.topology = "/nowhere/fabric.yaml";
-    refuse_open(bad, PARO_ERROR_ABSENT, "/nowhere/fabric.yaml");
-    bad.topology = "synth:11x13";
-    refuse_open(bad, PARO_ERROR_MISMATCH, "143 ranks where MPI_COMM_WORLD has ");
-    bad = o;
-    bad.tuning = "/nowhere/tuning.yaml";
-    refuse_open(bad, PARO_ERROR_ABSENT, "/nowhere/tuning.yaml");
+    REFUSE_OPEN(MISMATCH, "but the communicator has ", o.groups = shape);
+    REFUSE_OPEN(INPUT, "shape '2y2', expected", o.groups = "2y2");
+    REFUSE_OPEN(INPUT, "numbers for ", o.groups = "0,1,2,3,4,5,6,7,8,9,10");
+    REFUSE_OPEN(INPUT, "groups '0,', expected ", o.groups = "0,");
+    REFUSE_OPEN(ABSENT, "/nowhere/fabric.yaml", o.topology = "/nowhere/fabric.yaml");
+    REFUSE_OPEN(MISMATCH, "143 ranks where MPI_COMM_WORLD has ", o.topology = "synth:11x13");
+    REFUSE_OPEN(ABSENT, "/nowhere/tuning.yaml", o.tuning = "/nowhere/tuning.yaml");
     /* One rank alone is wrong, and all hear of it. */
-    bad = o;
-    bad.deadline_s = me == ranks - 1 ? -1 : 0;
-    refuse_open(bad, PARO_ERROR_INPUT, "deadline_s is -1, expected more than 0");
-    bad.deadline_s = me == ranks - 1 ? NAN : 0;
-    refuse_open(bad, PARO_ERROR_INPUT, "deadline_s is ");
-    bad = o;
-    bad.bytes = me ? sizeof o : 0;
-    refuse_open(bad, PARO_ERROR_INPUT,
-                "the size 'bytes' of a struct paro_options is 0, expected ");
+    REFUSE_OPEN(INPUT, "deadline_s is -1, expected more than 0", o.deadline_s = last ? -1 : 0);
+    REFUSE_OPEN(INPUT, "deadline_s is ", o.deadline_s = last ? NAN : 0);
+    REFUSE_OPEN(INPUT, "the size 'bytes' of a struct paro_options is 0, expected ",
+                o.bytes = me ? sizeof o : 0);
 
     expect_one(paro_comm_open(&comm, MPI_COMM_NULL, NULL, &err), &err, "MPI_COMM_NULL");
     MPI_Comm_split(MPI_COMM_WORLD, me > 0, 0, &half);
@@ -100,41 +94,30 @@ static void refuse(struct paro_comm *comm, struct paro_spec s, int code, const c
     expect(!coll, "nothing is prepared");
 }
 
+/* What differs from a spec that is good, and what is said of it. */
+#define REFUSE(code, words, change)                                                            \
+    do {                                                                                       \
+        struct paro_spec s = *good;                                                            \
+        change;                                                                                \
+        refuse(comm, s, PARO_ERROR_##code, words);                                             \
+    } while (0)
+
 /* What each rank can see, said by one rank or by all. */
 static void check_spec(struct paro_comm *comm, const struct paro_spec *good)
 {
-    struct paro_spec s = *good;
     int64_t counts[64] = {0};
 
-    s.algo = "quick";
-    refuse(comm, s, PARO_ERROR_INPUT, "'quick'");
-    s = *good;
-    s.count = me == 1 ? -5 : 10;
-    refuse(comm, s, PARO_ERROR_INPUT, "count[0] is -5, expected 0 or more");
-    s.count = (int64_t)1 << 60;
-    refuse(comm, s, PARO_ERROR_INPUT, "expected 2^50 bytes at most");
-    s = *good;
-    s.counts = counts;
-    refuse(comm, s, PARO_ERROR_INPUT, "counts of an operation without blocks");
-    s.op = PARO_ALL_GATHER;
+    REFUSE(INPUT, "'quick'", s.algo = "quick");
+    REFUSE(INPUT, "count[0] is -5, expected 0 or more", s.count = me == 1 ? -5 : 10);
+    REFUSE(INPUT, "expected 2^50 bytes at most", s.count = (int64_t)1 << 60);
+    REFUSE(INPUT, "counts of an operation without blocks", s.counts = counts);
     counts[ranks - 1] = -7;
-    refuse(comm, s, PARO_ERROR_INPUT, "] is -7, expected 0 or more");
-    s = *good;
-    s.op = (enum paro_op)0;
-    refuse(comm, s, PARO_ERROR_INPUT, "op is 0, expected");
-    s = *good;
-    s.type = (enum paro_type)9;
-    refuse(comm, s, PARO_ERROR_INPUT, "type is 9, expected");
-    s = *good;
-    s.reduction = (enum paro_reduction)4;
-    refuse(comm, s, PARO_ERROR_INPUT, "reduction is 4, expected");
-    s = *good;
-    s.op = PARO_BROADCAST;
-    s.root = ranks;
-    refuse(comm, s, PARO_ERROR_INPUT, "root is ");
-    s = *good;
-    s.chunk_bytes = -1;
-    refuse(comm, s, PARO_ERROR_INPUT, "chunk_bytes is -1, expected");
+    REFUSE(INPUT, "] is -7, expected 0 or more", (s.op = PARO_ALL_GATHER, s.counts = counts));
+    REFUSE(INPUT, "op is 0, expected", s.op = (enum paro_op)0);
+    REFUSE(INPUT, "type is 9, expected", s.type = (enum paro_type)9);
+    REFUSE(INPUT, "reduction is 4, expected", s.reduction = (enum paro_reduction)4);
+    REFUSE(INPUT, "root is ", (s.op = PARO_BROADCAST, s.root = ranks));
+    REFUSE(INPUT, "chunk_bytes is -1, expected", s.chunk_bytes = -1);
 }
 
 static void no_sum(void *in, void *out, int *n, MPI_Datatype *type)
@@ -144,29 +127,27 @@ static void no_sum(void *in, void *out, int *n, MPI_Datatype *type)
 
 static void check_types(struct paro_comm *comm, const struct paro_spec *good)
 {
-    struct paro_spec s = *good;
     MPI_Datatype gaps;
     MPI_Op own;
 
-    s.type = PARO_MPI;
-    s.mpi_type = MPI_DATATYPE_NULL;
-    s.mpi_op = MPI_SUM;
-    refuse(comm, s, PARO_ERROR_INPUT, "mpi_type is none");
-    s.mpi_type = MPI_DOUBLE_INT;
-    s.mpi_op = MPI_MAXLOC;
-    refuse(comm, s, PARO_ERROR_INPUT, "expected a predefined type with an operation for it");
-    s.mpi_type = MPI_DOUBLE;
-    s.mpi_op = MPI_BAND;
-    refuse(comm, s, PARO_ERROR_INPUT, "expected a predefined type with an operation for it");
     MPI_Op_create(no_sum, 1, &own);
-    s.mpi_op = own;
-    refuse(comm, s, PARO_ERROR_INPUT, "expected a predefined type with an operation for it");
+    const struct {
+        MPI_Datatype type;
+        MPI_Op op;
+        const char *words;
+    } rows[] = {
+        {MPI_DATATYPE_NULL, MPI_SUM, "mpi_type is none"},
+        {MPI_DOUBLE_INT, MPI_MAXLOC, "expected a predefined type with an operation for it"},
+        {MPI_DOUBLE, MPI_BAND, "expected a predefined type with an operation for it"},
+        {MPI_DOUBLE, own, "expected a predefined type with an operation for it"}};
+    for (int i = 0; i < 4; i++)
+        REFUSE(INPUT, rows[i].words,
+               (s.type = PARO_MPI, s.mpi_type = rows[i].type, s.mpi_op = rows[i].op));
     MPI_Op_free(&own);
     MPI_Type_vector(2, 1, 3, MPI_INT, &gaps);
     MPI_Type_commit(&gaps);
-    s.op = PARO_BROADCAST;
-    s.mpi_type = gaps;
-    refuse(comm, s, PARO_ERROR_INPUT, "8 bytes in an extent of 16 from 0, expected");
+    REFUSE(INPUT, "8 bytes in an extent of 16 from 0, expected",
+           (s.type = PARO_MPI, s.mpi_type = gaps, s.op = PARO_BROADCAST));
     MPI_Type_free(&gaps);
 }
 
@@ -174,41 +155,21 @@ static void check_types(struct paro_comm *comm, const struct paro_spec *good)
 static void check_alike(struct paro_comm *comm, const struct paro_spec *good)
 {
     int odd = me == ranks - 1;
-    struct paro_spec s = *good;
     int64_t counts[64];
 
-    s.count = 100 + odd;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " and rank 0 differ in count, 101 and 100, expected");
-    s = *good;
-    s.op = odd ? PARO_BROADCAST : PARO_ALL_REDUCE;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in op, 4 and 3");
-    s = *good;
-    s.type = odd ? PARO_I32 : PARO_F32;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in type, 5 and 1");
-    s = *good;
-    s.reduction = odd ? PARO_MAX : PARO_SUM;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in reduction, 1 and 0");
-    s = *good;
-    s.algo = odd ? "ring" : "ho-ring";
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in the algorithm");
-    s = *good;
-    s.chunk_bytes = odd ? 4096 : 8192;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in chunk_bytes, 4096 and 8192");
-    s = *good;
-    s.op = PARO_BROADCAST;
-    s.root = odd;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in root, 1 and 0");
-    s = *good;
-    s.op = PARO_REDUCE_SCATTER;
-    s.counts = counts;
     for (int r = 0; r < ranks; r++)
         counts[r] = 10 + (odd ? r == 0 : r == 1); /* the same sum */
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in the counts");
-    s = *good;
-    s.type = PARO_MPI;
-    s.mpi_type = odd ? MPI_FLOAT : MPI_INT;
-    s.mpi_op = MPI_SUM;
-    refuse(comm, s, PARO_ERROR_MISMATCH, " differ in mpi_op on mpi_type");
+    REFUSE(MISMATCH, " and rank 0 differ in count, 101 and 100, expected", s.count = 100 + odd);
+    REFUSE(MISMATCH, " differ in op, 4 and 3", s.op = odd ? PARO_BROADCAST : PARO_ALL_REDUCE);
+    REFUSE(MISMATCH, " differ in type, 5 and 1", s.type = odd ? PARO_I32 : PARO_F32);
+    REFUSE(MISMATCH, " differ in reduction, 1 and 0", s.reduction = odd ? PARO_MAX : PARO_SUM);
+    REFUSE(MISMATCH, " differ in the algorithm", s.algo = odd ? "ring" : "ho-ring");
+    REFUSE(MISMATCH, " differ in chunk_bytes, 4096 and 8192",
+           s.chunk_bytes = odd ? 4096 : 8192);
+    REFUSE(MISMATCH, " differ in root, 1 and 0", (s.op = PARO_BROADCAST, s.root = odd));
+    REFUSE(MISMATCH, " differ in the counts", (s.op = PARO_REDUCE_SCATTER, s.counts = counts));
+    REFUSE(MISMATCH, " differ in mpi_op on mpi_type",
+           (s.type = PARO_MPI, s.mpi_type = odd ? MPI_FLOAT : MPI_INT, s.mpi_op = MPI_SUM));
 }
 
 /* Structs of a library that had less, and of one that will have more. */
