@@ -6,7 +6,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "device_graph_fixture.h"
+#include "device_fixture.h"
 
 static const char *memory_is_counted(struct device *d)
 {

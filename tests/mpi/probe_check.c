@@ -20,16 +20,9 @@
 #include "probe/probe_gpu.h"
 #include "probe/probe_parts.h"
 #include "probe/probe_ring.h"
+#include "ranks_fixture.h"
 
 static struct world *world;
-
-static void expect(int good, const char *what, const struct err *err)
-{
-    if (good)
-        return;
-    fprintf(stderr, "probe_check: rank %d: %s (%s)\n", world->rank, what, err->text);
-    world_abort(world, 1);
-}
 
 /* Runs it twice: other words each time.  All that was to come is there, and right. */
 static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
@@ -40,13 +33,14 @@ static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
     for (int i = 0; i < 2; i++) {
         for (int64_t b = 0; b < p->room; b++)
             p->out[b] = 0;
-        expect(probe_run(p, r, &got, &err) == 0, "runs", &err);
-        expect(got.wrong == 0, "words are as they were sent", &err);
-        expect(got.gpu_wrong[0] == 0, "words are as they were in the GPU", &err);
-        expect(got.gpu_wrong[1] == 0, "and are in the GPU as they arrived", &err);
-        expect(got.took_s > 0, "takes time", &err);
+        expect(world, probe_run(p, r, &got, &err) == 0, "runs", &err);
+        expect(world, got.wrong == 0, "words are as they were sent", &err);
+        expect(world, got.gpu_wrong[0] == 0, "words are as they were in the GPU", &err);
+        expect(world, got.gpu_wrong[1] == 0, "and are in the GPU as they arrived", &err);
+        expect(world, got.took_s > 0, "takes time", &err);
         /* In a GPU they are counted with what lies between them, to 64 bytes each. */
-        expect(probe_arrived(r) == bytes_in ||
+        expect(world,
+               probe_arrived(r) == bytes_in ||
                    (p->gpu && probe_arrived(r) > bytes_in && probe_arrived(r) <= r->in_bytes),
                "bytes arrive, no more and no less", &err);
     }
@@ -64,7 +58,7 @@ static void put(struct probe *p, void *to, const void *from, int64_t bytes)
         return;
     }
     device_copy(p->gpu->queue, to, from, bytes);
-    expect(device_sync(p->gpu->queue, &err) == 0, "copies", &err);
+    expect(world, device_sync(p->gpu->queue, &err) == 0, "copies", &err);
 }
 
 /* A permutation in which some send to nobody. */
@@ -92,7 +86,7 @@ static void check_turn(struct probe *p, const int *to, int64_t bytes)
 
     for (int i = 0; i < flows; i++)
         in += flow[i].dst == world->rank ? flow[i].bytes : 0;
-    expect(probe_prepare(p, flow, flows, &r, &err) == 0, "a turn", &err);
+    expect(world, probe_prepare(p, flow, flows, &r, &err) == 0, "a turn", &err);
     run(p, &r, in);
     mem_free(flow);
 }
@@ -119,18 +113,19 @@ static void check_parts(struct probe *p, int s, int64_t bytes)
         int n = probe_shift_part(&p->view, s, part, bytes, some);
         int64_t in = 0;
         for (int i = 0; i < n; i++) {
-            expect(has(all, flows, &some[i]), "a flow of the shift", &err);
+            expect(world, has(all, flows, &some[i]), "a flow of the shift", &err);
             in += some[i].dst == world->rank ? some[i].bytes : 0;
             for (int j = 0; j < n; j++)
-                expect(group[some[i].src] != group[some[j].dst], "one way at a time", &err);
+                expect(world, group[some[i].src] != group[some[j].dst], "one way at a time",
+                       &err);
         }
         seen += n;
         if (n == 0)
             continue;
-        expect(probe_prepare(p, some, n, &r, &err) == 0, "a part of a shift", &err);
+        expect(world, probe_prepare(p, some, n, &r, &err) == 0, "a part of a shift", &err);
         run(p, &r, in);
     }
-    expect(seen == flows, "each flow of a shift in one part", &err);
+    expect(world, seen == flows, "each flow of a shift in one part", &err);
     mem_free(all);
     mem_free(some);
 }
@@ -145,7 +140,7 @@ static void check_ring(struct probe *p, int first, int count, int64_t bytes)
     for (int i = first; i < first + count; i++)
         rails = g->members[i] < rails ? g->members[i] : rails;
     int in = k >= first && k < first + count && g->local_of[world->rank] < rails;
-    expect(probe_ring(p, first, count, bytes, &r, &err) == 0, "a ring", &err);
+    expect(world, probe_ring(p, first, count, bytes, &r, &err) == 0, "a ring", &err);
     run(p, &r, in ? (count - 1) * bytes : 0);
 }
 
@@ -165,12 +160,13 @@ static void check_message(struct probe *p, int64_t bytes)
         want[i] = (char)rng_u64(3, (uint64_t)world->rank & ~1ull, (uint64_t)i);
     put(p, in, want, bytes);
     put(p, out, got, bytes);
-    expect(probe_message(p, pair, pairs, bytes, 3, &took_s, &err) == 0, "a message", &err);
+    expect(world, probe_message(p, pair, pairs, bytes, 3, &took_s, &err) == 0, "a message",
+           &err);
     put(p, got, out, bytes);
     if (world->rank % 2)
-        expect(memcmp(want, got, (size_t)bytes) == 0, "a message is in the other's memory",
-               &err);
-    expect((took_s > 0) == (world->rank % 2 == 0 && world->rank + 1 < world->ranks),
+        expect(world, memcmp(want, got, (size_t)bytes) == 0,
+               "a message is in the other's memory", &err);
+    expect(world, (took_s > 0) == (world->rank % 2 == 0 && world->rank + 1 < world->ranks),
            "the first of a pair has the time", &err);
     mem_free(pair);
     mem_free(want);
@@ -184,8 +180,8 @@ static void check_flops(struct device *device)
     struct err err = {0};
     double flops = 0;
 
-    expect(probe_flops(world, &ask, &flops, &err) == 0 && flops > 0, "a rate of products",
-           &err);
+    expect(world, probe_flops(world, &ask, &flops, &err) == 0 && flops > 0,
+           "a rate of products", &err);
 }
 
 /* The groups are its hosts.  A second measurement replaces what was high, and nothing else. */
@@ -199,14 +195,14 @@ static void check_latency(struct probe *p, const struct groups *g)
     struct err err = {0};
 
     world->groups = *g;
-    expect(health_tour_latency(&t, 3, &err) == 0, "measures latency", &err);
+    expect(world, health_tour_latency(&t, 3, &err) == 0, "measures latency", &err);
     int met = d.latencies.count;
     for (int i = 0; i < met; i++)
         d.latencies.at[i].s = i % 2 ? 1e9 : 0;
-    expect(health_tour_latency(&t, 3, &err) == 0, "measures it again", &err);
-    expect(d.latencies.count == met, "as many pairs", &err);
+    expect(world, health_tour_latency(&t, 3, &err) == 0, "measures it again", &err);
+    expect(world, d.latencies.count == met, "as many pairs", &err);
     for (int i = 0; i < met; i++)
-        expect(i % 2 ? d.latencies.at[i].s < 1e9 : d.latencies.at[i].s == 0,
+        expect(world, i % 2 ? d.latencies.at[i].s < 1e9 : d.latencies.at[i].s == 0,
                "keeps the smaller time", &err);
     world->groups = own;
     health_data_release(&d);
@@ -226,16 +222,17 @@ int main(int argc, char **argv)
         fprintf(stderr, "probe_check: %s\n", err.text);
         return 2;
     }
-    expect(g.ranks == world->ranks, "as many ranks as the shape", &err);
-    expect(probe_open(&p, world, probe_ring_room(g.count, 200000) + 4096, &err) == 0, "opens",
-           &err);
+    expect(world, g.ranks == world->ranks, "as many ranks as the shape", &err);
+    expect(world, probe_open(&p, world, probe_ring_room(g.count, 200000) + 4096, &err) == 0,
+           "opens", &err);
     p.view = (struct probe_view){.groups = &g};
     if (argc > 2) {
-        expect(device_open(&device, argv[2], world->node_rank, &err) == 0, "a GPU", &err);
-        expect(probe_gpu_open(&p, device, &err) == 0, "its memory", &err);
+        expect(world, device_open(&device, argv[2], world->node_rank, &err) == 0, "a GPU",
+               &err);
+        expect(world, probe_gpu_open(&p, device, &err) == 0, "its memory", &err);
     }
     if (argc > 3)
-        expect(exec_nccl_open_world(&nccl, world, device, 0, &err) == 0, "NCCL", &err);
+        expect(world, exec_nccl_open_world(&nccl, world, device, 0, &err) == 0, "NCCL", &err);
     p.nccl = nccl;
     int *to = mem_new((size_t)g.count, sizeof *to);
     for (int i = 0; i < 10; i++, turns++) {

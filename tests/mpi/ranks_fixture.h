@@ -2,7 +2,7 @@
 #ifndef TESTS_MPI_RANKS_FIXTURE_H
 #define TESTS_MPI_RANKS_FIXTURE_H
 
-/* TAP of several ranks: rank 0 says what all of them found; who cannot go on ends them all. */
+/* What several ranks find: rank 0 says it for all, in TAP; who cannot go on ends them all. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -21,6 +21,16 @@ static inline void must(const struct ranks_tap *tap, int rc, const struct err *e
     printf("Bail out! rank %d: %s\n", tap->world->rank, err->text);
     fflush(stdout);
     world_abort(tap->world, 2);
+}
+
+/* Without TAP: what is not so ends all ranks, with status 1. */
+static inline void expect(struct world *w, int good, const char *what, const struct err *err)
+{
+    if (good)
+        return;
+    fprintf(stderr, "rank %d: %s (%s)\n", w->rank, what, err->text);
+    fflush(stderr);
+    world_abort(w, 1);
 }
 
 /* Collective.  Nobody found anything wrong. */

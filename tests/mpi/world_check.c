@@ -12,16 +12,24 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "coll/coll.h"
-#include "world/world.h"
+#include "ranks_fixture.h"
 
-static void expect(const struct world *w, int good, const char *what, const struct err *err)
+/* What rank 0 says before it ends all, the others waiting for that. */
+static void say_and_end(struct world *w, const char *what, const struct err *err)
 {
-    if (good)
-        return;
-    fprintf(stderr, "world_check: rank %d: %s (%s)\n", w->rank, what, err->text);
-    fflush(stderr);
-    world_abort((struct world *)(uintptr_t)w, 1);
+    if (w->rank)
+        tick_sleep_s(60);
+    printf("ok %s: %s\n", what, err->text);
+    fflush(stdout);
+    world_abort(w, 3);
 }
+
+static const struct coll_spec gather = {.from = LETTER_G,
+                                        .to = LETTER_N,
+                                        .elems = 1000,
+                                        .type = DTYPE_F32,
+                                        .algo = SCHEDULE_HO_RING,
+                                        .moves = {.gather_across = 1, .gather_inside = 1}};
 
 /* Every set of failing ranks: all get the error of the lowest one, with its name before it. */
 static void check_agree(struct world *w)
@@ -154,12 +162,6 @@ static void check_share_refused(struct world *w)
 static void check_prepare_refused(struct world *w)
 {
     struct coll_options options = {.shared_bytes = 1 << 16, .no_shared = 1};
-    struct coll_spec spec = {.from = LETTER_G,
-                             .to = LETTER_N,
-                             .elems = 1000,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_HO_RING,
-                             .moves = {.gather_across = 1, .gather_inside = 1}};
     struct coll c;
     struct coll_handle h;
     struct err err = {0};
@@ -184,7 +186,7 @@ static void check_prepare_refused(struct world *w)
                "names the rank that failed", &err);
         expect(w, w->ranks == 1 || strstr(at + 1, "rank ") == NULL, "names it once", &err);
     }
-    expect(w, coll_prepare(&c, &spec, &h, &err) == 0, "prepares afterwards", &err);
+    expect(w, coll_prepare(&c, &gather, &h, &err) == 0, "prepares afterwards", &err);
     struct stream *s = stream_open(c.runner, 2);
     float *in = coll_take(&c, 4096), *out = coll_take(&c, 4096);
     for (int i = 0; i < 1000; i++)
@@ -258,11 +260,7 @@ static void check_deadline_peers(struct world *w)
         tick_sleep_s(60);
     expect(w, world_peers_bcast(&p, &v, sizeof v, 1, &err) == -1 && err.code == ERR_PEER,
            "misses a peer", &err);
-    if (w->rank)
-        tick_sleep_s(60);
-    printf("ok deadline-peers: %s\n", err.text);
-    fflush(stdout);
-    world_abort(w, 3);
+    say_and_end(w, "deadline-peers", &err);
 }
 
 /* Rank 1 never arrives: the others say so after the deadline, and end all. */
@@ -279,29 +277,19 @@ static void check_deadline(struct world *w, const char *what)
     double s = tick_now_s() - start;
     expect(w, rc == -1 && err.code == ERR_PEER, "misses the other rank", &err);
     expect(w, s >= 0.5 && s < 20, "waits as long as the deadline", &err);
-    if (w->rank)
-        tick_sleep_s(60);
-    printf("ok %s: %s\n", what, err.text);
-    fflush(stdout);
-    world_abort(w, 3);
+    say_and_end(w, what, &err);
 }
 
 /* The same for data: rank 1 does not start the collective that it prepared. */
 static void check_deadline_data(struct world *w, int no_shared)
 {
     struct coll_options options = {.shared_bytes = 1 << 16, .no_shared = no_shared};
-    struct coll_spec spec = {.from = LETTER_G,
-                             .to = LETTER_N,
-                             .elems = 1000,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_RING,
-                             .moves = {.gather_across = 1, .gather_inside = 1}};
     struct coll c;
     struct coll_handle h;
     struct err err = {0};
 
     expect(w, coll_open(&c, w, &w->groups, &options, &err) == 0, "opens", &err);
-    expect(w, coll_prepare(&c, &spec, &h, &err) == 0, "prepares", &err);
+    expect(w, coll_prepare(&c, &gather, &h, &err) == 0, "prepares", &err);
     w->deadline_s = 0.5;
     if (w->rank == 1)
         tick_sleep_s(60);
@@ -309,11 +297,7 @@ static void check_deadline_data(struct world *w, int no_shared)
     float *in = coll_take(&c, 4096), *out = coll_take(&c, 4096);
     expect(w, coll_run(s, &h, in, out, &err) == -1 && err.code == ERR_PEER, "misses data",
            &err);
-    if (w->rank)
-        tick_sleep_s(60);
-    printf("ok deadline-data: %s\n", err.text);
-    fflush(stdout);
-    world_abort(w, 3);
+    say_and_end(w, "deadline-data", &err);
 }
 
 /* The last rank's alarm: all others hear it, in its words, and can still meet. */
@@ -352,11 +336,7 @@ static void check_alarm_left(struct world *w)
         tick_sleep_s(60);
     }
     expect(w, world_agree(w, 0, &err) == -1 && err.code == ERR_PEER, "waits no longer", &err);
-    if (w->rank)
-        tick_sleep_s(60);
-    printf("ok alarm-left: %s\n", err.text);
-    fflush(stdout);
-    world_abort(w, 3);
+    say_and_end(w, "alarm-left", &err);
 }
 
 int main(int argc, char **argv)

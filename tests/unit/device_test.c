@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "../gpu/device_graph_fixture.h"
+#include "../gpu/device_fixture.h"
 
 static void test_names(void **state)
 {

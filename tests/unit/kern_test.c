@@ -21,6 +21,18 @@
 #include "kern_fixture.h"
 #include "kern_ref_fixture.h"
 
+/* op(a) op(b), and the sums of the products' magnitudes: a and b become those. */
+static void sums(char ta, char tb, int64_t m, int64_t n, int64_t k, double *a, double *b,
+                 double *sum, double *mag)
+{
+    kern_ref_gemm(ta, tb, m, n, k, a, b, sum);
+    for (int64_t i = 0; i < m * k; i++)
+        a[i] = fabs(a[i]);
+    for (int64_t i = 0; i < k * n; i++)
+        b[i] = fabs(b[i]);
+    kern_ref_gemm(ta, tb, m, n, k, a, b, mag);
+}
+
 static void gemm_case(char ta, char tb, int64_t m, int64_t n, int64_t k)
 {
     float *a = normal(1, m * k, 1), *b = normal(2, k * n, 1), *c = normal(3, m * n, 1);
@@ -28,12 +40,7 @@ static void gemm_case(char ta, char tb, int64_t m, int64_t n, int64_t k)
     double *sum = wide(c, m * n), *mag = wide(c, m * n);
 
     kern_gemm(ta, tb, m, n, k, 0.5f, a, ta == 'T' ? m : k, b, tb == 'T' ? k : n, 1, c, n);
-    kern_ref_gemm(ta, tb, m, n, k, da, db, sum);
-    for (int64_t i = 0; i < m * k; i++)
-        da[i] = fabs(da[i]);
-    for (int64_t i = 0; i < k * n; i++)
-        db[i] = fabs(db[i]);
-    kern_ref_gemm(ta, tb, m, n, k, da, db, mag);
+    sums(ta, tb, m, n, k, da, db, sum, mag);
     for (int64_t i = 0; i < m * n; i++) /* k products, alpha, and c: k + 2 roundings */
         assert_near((double)c[i], 0.5 * sum[i] + dc[i],
                     (double)(k + 2) * EPS * (0.5 * mag[i] + fabs(dc[i])));
@@ -85,12 +92,7 @@ static void product_case(char ta, char tb, int64_t m, int64_t n, int64_t k, int 
     if (kern_product_new(&p, &shape, &err))
         fail_msg("%s", err.text);
     kern_product_run(p, pa, pb, c, NULL, c);
-    kern_ref_gemm(ta, tb, m, n, k, da, db, sum);
-    for (int64_t i = 0; i < m * k; i++)
-        da[i] = fabs(da[i]);
-    for (int64_t i = 0; i < k * n; i++)
-        db[i] = fabs(db[i]);
-    kern_ref_gemm(ta, tb, m, n, k, da, db, mag);
+    sums(ta, tb, m, n, k, da, db, sum, mag);
     for (int64_t i = 0; i < m * ldc; i++) {
         int64_t at = i / ldc * n + i % ldc;
         double before = add ? (double)first[i] : 0;

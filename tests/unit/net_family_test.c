@@ -37,16 +37,13 @@ static void test_hugging_face(void **state)
 #define GPT2                                                                                   \
     "{\"model_type\":\"gpt2\",\"vocab_size\":7,\"n_positions\":8,\"n_embd\":6,\"n_layer\":2,"  \
     "\"n_inner\":5,"
-#define LLAMA                                                                                  \
-    "{\"model_type\":\"llama\",\"vocab_size\":7,\"hidden_size\":6,\"intermediate_size\":5,"    \
+#define LIKE_LLAMA(type)                                                                       \
+    "{\"model_type\":\"" type "\",\"vocab_size\":7,\"hidden_size\":6,\"intermediate_size\":5," \
     "\"num_hidden_layers\":2,\"max_position_embeddings\":8,\"num_attention_heads\":4,"         \
     "\"num_key_value_heads\":2,\"head_dim\":6,\"rope_theta\":100.0,"
+#define LLAMA      LIKE_LLAMA("llama")
+#define QWEN3      LIKE_LLAMA("qwen3")
 #define ROPE(type) LLAMA "\"rope_scaling\":{\"rope_type\":" type "}}"
-
-#define QWEN3                                                                                  \
-    "{\"model_type\":\"qwen3\",\"vocab_size\":7,\"hidden_size\":6,\"intermediate_size\":5,"    \
-    "\"num_hidden_layers\":2,\"max_position_embeddings\":8,\"num_attention_heads\":4,"         \
-    "\"num_key_value_heads\":2,\"head_dim\":6,\"rope_theta\":100.0,"
 
 static const char QWEN3_PLAIN[] = QWEN3 "\"tie_word_embeddings\":false}",
                   QWEN3_BIASES[] = QWEN3 "\"attention_bias\":true}";
