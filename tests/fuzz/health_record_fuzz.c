@@ -1,39 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feeds bytes to the reader of a network check's record (paro-health-record(5)), their checksum
- * behind them: without it all would be refused alike.  What is taken is printed and read back
- * as the same, judged twice to the same bytes, and planned for.
+ * The reader of a network check's record (paro-health-record(5)).  What is taken is judged, and
+ * planned for, twice to the same bytes.
  */
-#include "reader_fuzz.h"
+#include "store_fuzz.h"
 
 #include "health/health_record.h"
 #include "health/health_verdict.h"
-
-static int parse(struct health_data *d, const void *data, size_t bytes)
-{
-    char *text = mem_new(bytes + HEALTH_TAIL, 1);
-    struct err err = {0};
-
-    if (bytes)
-        memcpy(text, data, bytes);
-    int more = health_store_tail(&health_record_store, text, (int64_t)bytes, text + bytes);
-    int rc = health_store_parse(&health_record_store, FUZZ_NAME, text, (int64_t)bytes + more, d,
-                                &err);
-    mem_free(text);
-    return fuzz_judge(rc, &err);
-}
-
-static char *print(const struct health_data *d, size_t *bytes)
-{
-    char *text = NULL;
-    FILE *f = open_memstream(&text, bytes);
-
-    assert(f);
-    health_store_print(&health_record_store, d, f);
-    int rc = fclose(f);
-    assert(rc == 0);
-    return text;
-}
 
 static void put_finding(const struct health_data *d, const struct health_finding *f, FILE *out)
 {
@@ -43,7 +16,7 @@ static void put_finding(const struct health_data *d, const struct health_finding
             f->z, f->text);
 }
 
-/* A refusal (nothing to compare with) is an answer too. */
+/* Verdict and plan in words; a refusal (nothing to compare with) is an answer too. */
 static char *judge(const struct health_data *d, size_t *bytes)
 {
     struct health_rules rules;
@@ -72,30 +45,17 @@ static char *judge(const struct health_data *d, size_t *bytes)
     return text;
 }
 
+static void check(const void *whole, const void *back)
+{
+    size_t n[2];
+    char *first = judge(whole, &n[0]), *again = judge(back, &n[1]);
+
+    fuzz_same(first, n[0], again, n[1]);
+}
+
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct health_data d = {0}, back = {0};
-    struct err err = {0};
-    size_t n[2];
 
-    if (bytes > FUZZ_MAX || parse(&d, data, bytes))
-        return 0;
-    char *first = print(&d, &n[0]);
-    int rc =
-        health_store_parse(&health_record_store, FUZZ_NAME, first, (int64_t)n[0], &back, &err);
-    assert(rc == 0);
-    char *again = print(&back, &n[1]);
-    fuzz_same(first, n[0], again, n[1]);
-    first = judge(&d, &n[0]);
-    again = judge(&back, &n[1]);
-    fuzz_same(first, n[0], again, n[1]);
-    health_data_release(&d);
-    health_data_release(&back);
-    return 1;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
+    return store_fuzz_case(&health_record_store, data, bytes, &d, &back, check);
 }
