@@ -55,10 +55,10 @@ int main(int argc, char **argv)
     cli_health_parse(&a, argc, argv);
     if (a.launch)
         return cli_health_close(&a, cli_health_launch(&a, &err));
-    if (cli_health_measures(&a))
-        become_rounds(argv, &err);
-    else
+    if (a.replay || a.o.level == HEALTH_QUICK)
         rc = look(&a, &state, &err);
+    else
+        become_rounds(argv, &err);
     int status = rc ? cli_health_fail(&a, &err) : cli_finish(&a.cli, (int)state);
     return cli_health_close(&a, status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the options of the health check, and where its state lies. */
+/* The options of the health check, and where its state is. */
 #include "cli/cli_health.h"
 
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "cli/cli_launch.h"
-#include "health/health_name.h"
+#include "health/health_data.h"
 
 #define mark_option "mark-answer"
 
@@ -35,9 +35,9 @@ static int bind_disable(const char *text, void *config, struct err *err)
     return health_config_disable(config, text, err);
 }
 
-static int bind_notify(const char *text, void *ops, struct err *err)
+static int bind_notify(const char *text, void *o, struct err *err)
 {
-    return health_ops_parse_notify(ops, text, err);
+    return health_parse_notify(o, text, err);
 }
 
 static const struct cli_option options[] = {
@@ -63,25 +63,25 @@ static const struct cli_option options[] = {
      "Measure a healthy network and print its baseline, or write it to the FILE of -b",
      CLI_FLAG(o.learn), .modes = 1 << CHECK, .excludes = "svg=-"},
     {"verbose", 'v', NULL, CLI_EVERYDAY,
-     "Print a line per finding; -vv: also links, -vvv: all ports", CLI_MORE(ops.verbose, 3)},
+     "Print a line per finding; -vv: also links, -vvv: all ports", CLI_MORE(o.verbose, 3)},
     {.text = "What to check:"},
     {"accept-baseline", 0, NULL, 0,
      "Update the baseline with the measured rates; with --level=quick, expect the links as "
      "they are",
-     CLI_FLAG(ops.accept), .modes = 1 << CHECK | 1 << QUICK},
+     CLI_FLAG(o.accept), .modes = 1 << CHECK | 1 << QUICK},
     {"disable", 0, "CHECK", 0, "Skip a check, such as errors, speed or HC-203; may be repeated",
-     CLI_PARSED(disable, ops.config)},
+     CLI_PARSED(disable, o.config)},
     {"config", 0, "FILE", 0,
      "Read disabled checks, known problems and expected links from FILE", CLI_TEXT(config)},
     {"max-load", 0, "LOAD", 0,
      "Do not measure where the one-minute load per processor is above LOAD (default: no "
      "limit)",
-     CLI_NUMBER(ops.max_load, 0.01, 1e6), .modes = MEASURED},
+     CLI_NUMBER(o.max_load, 0.01, 1e6), .modes = MEASURED},
     {"max-bytes", 0, "BYTES", 0,
      "Let no port carry more than BYTES, to spare a busy network (default: no limit)",
      CLI_BYTES(o.cap_bytes, 1, INT64_MAX), .modes = MEASURED},
     {"force", 0, NULL, 0, "Measure even while other jobs run, and under any load",
-     CLI_FLAG(ops.force)},
+     CLI_FLAG(o.force)},
     {"device", 0, "cpu|cuda|cuda:N", 0,
      "Measure between host memories, between GPUs, one per rank, or between GPU N of each host "
      "(default: cpu)",
@@ -93,9 +93,9 @@ static const struct cli_option options[] = {
      CLI_TEXT(state)},
     {"notify", 0, "WORDS", 0,
      "change: print only changes, for cron; change,remind=12h: repeat problems every 12 h",
-     CLI_PARSED(notify, ops)},
+     CLI_PARSED(notify, o)},
     {"suggest", 0, NULL, 0, "Print the scontrol command that drains a broken host",
-     CLI_FLAG(ops.suggest)},
+     CLI_FLAG(o.suggest)},
     {"prom", 0, "FILE", 0, "Also write FILE for the textfile collector of node_exporter",
      CLI_TEXT(o.prom)},
     {CLI_OPTION_SVG("Draw ports and pairs as SVG to FILE or standard output", 0),
@@ -106,10 +106,10 @@ static const struct cli_option options[] = {
      "Judge a record again, or a synthetic one (synth:64,in=7:80), and measure nothing",
      CLI_TEXT(replay)},
     {"sys", 0, "DIR", 0, "Read links from DIR, in a container (default: /sys)",
-     CLI_TEXT(ops.sys)},
+     CLI_TEXT(o.sys)},
     {"proc", 0, "DIR", 0,
      "Read host name, boot and load from DIR, in a container (default: /proc)",
-     CLI_TEXT(ops.proc)},
+     CLI_TEXT(o.proc)},
     {mark_option, 0, NULL, OPTION_HIDDEN, NULL, CLI_FLAG(marks)},
     {0}};
 
@@ -131,36 +131,7 @@ int cli_health_take_over(struct err *err)
                    PARO_VERSION);
 }
 
-int cli_health_measures(const struct cli_health *a)
-{
-    return a->o.level != HEALTH_QUICK && !a->replay;
-}
-
 /* ---- the environment ---- */
-
-/* $STATE_DIRECTORY may be several, with colons. */
-static int state_from_systemd(struct cli_health *a)
-{
-    const char *dir = getenv("STATE_DIRECTORY");
-    size_t n = dir ? strcspn(dir, ":") : 0;
-
-    if (n == 0 || n >= sizeof a->folder)
-        return 0;
-    memcpy(a->folder, dir, n);
-    return 1;
-}
-
-static void state_of_user(struct cli_health *a)
-{
-    const char *state = getenv("XDG_STATE_HOME"), *home = getenv("HOME");
-
-    if (geteuid() == 0)
-        snprintf(a->folder, sizeof a->folder, "/var/lib/horing-check");
-    else if (state && state[0] == '/')
-        snprintf(a->folder, sizeof a->folder, "%s/horing-check", state);
-    else if (home && home[0] == '/')
-        snprintf(a->folder, sizeof a->folder, "%s/.local/state/horing-check", home);
-}
 
 /*
  * Quick checks count from the last run on.  Others stand for themselves unless they are asked
@@ -168,20 +139,28 @@ static void state_of_user(struct cli_health *a)
  */
 static void choose_state(struct cli_health *a)
 {
-    struct health_ops *ops = &a->ops;
+    const char *systemd = getenv("STATE_DIRECTORY"), *state = getenv("XDG_STATE_HOME"),
+               *home = getenv("HOME");
+    const size_t room = sizeof a->folder;
+    size_t n = systemd ? strcspn(systemd, ":") : 0; /* it may be several */
 
     if (a->state) {
-        ops->state = strcmp(a->state, "none") ? a->state : NULL;
+        a->o.state = strcmp(a->state, "none") ? a->state : NULL;
         return;
     }
     if (a->replay || a->o.learn)
         return;
-    if (state_from_systemd(a))
-        ops->state = a->folder;
-    else if (a->o.level == HEALTH_QUICK || ops->notify) {
-        state_of_user(a);
-        ops->state = a->folder[0] ? a->folder : NULL;
-    }
+    if (n > 0 && n < room)
+        snprintf(a->folder, room, "%.*s", (int)n, systemd);
+    else if (a->o.level != HEALTH_QUICK && !a->o.notify)
+        return;
+    else if (geteuid() == 0)
+        snprintf(a->folder, room, "/var/lib/horing-check");
+    else if (state && state[0] == '/')
+        snprintf(a->folder, room, "%s/horing-check", state);
+    else if (home && home[0] == '/')
+        snprintf(a->folder, room, "%s/.local/state/horing-check", home);
+    a->o.state = a->folder[0] ? a->folder : NULL;
 }
 
 /* The present, or what SOURCE_DATE_EPOCH says for it. */
@@ -189,24 +168,24 @@ static int choose_time(struct cli_health *a)
 {
     const char *text = getenv("SOURCE_DATE_EPOCH");
 
-    a->ops.now_s = (int64_t)time(NULL);
-    if (!text || num_i64(text, 0, (int64_t)1 << 38, &a->ops.now_s, &a->cli.err) == 0)
+    a->o.now_s = (int64_t)time(NULL);
+    if (!text || num_i64(text, 0, (int64_t)1 << 38, &a->o.now_s, &a->cli.err) == 0)
         return 0;
     return err_prefix(&a->cli.err, "SOURCE_DATE_EPOCH: ");
 }
 
-static void choose_host(struct health_ops *ops)
+static void choose_host(struct health_options *o)
 {
     char path[512], name[512] = "";
 
-    snprintf(path, sizeof path, "%s/sys/kernel/hostname", ops->proc);
+    snprintf(path, sizeof path, "%s/sys/kernel/hostname", o->proc);
     FILE *f = fopen(path, "re");
     if (!f || !fgets(name, sizeof name, f))
         gethostname(name, sizeof name - 1);
     if (f)
         fclose(f);
     name[strcspn(name, "\n")] = 0;
-    health_name_make(name, ops->host, sizeof ops->host);
+    health_name_make(name, o->host, sizeof o->host);
 }
 
 /* ---- words ---- */
@@ -218,16 +197,16 @@ static int check_words(struct cli_health *a)
 
     if (a->state && !*a->state)
         return cli_usage(cli, "--state: is empty, expected a folder or none");
-    if (a->ops.accept && cli->mode == CHECK && !a->o.baseline)
+    if (a->o.accept && cli->mode == CHECK && !a->o.baseline)
         return cli_usage(cli, "--accept-baseline alone, expected --baseline FILE with it");
     if (a->no_launcher)
         return cli_usage(cli, "nothing after --, expected a launcher such as mpirun");
     if (a->launch && cli->mode != CHECK)
         return cli_usage(cli, "%s and a launcher, expected one of them", modes[cli->mode].name);
     choose_state(a);
-    if (a->ops.notify && !a->ops.state)
+    if (a->o.notify && !a->o.state)
         return cli_usage(cli, "--notify without a state, expected --state DIR");
-    if (a->ops.accept && cli->mode == QUICK && !a->ops.state)
+    if (a->o.accept && cli->mode == QUICK && !a->o.state)
         return cli_usage(cli, "--accept-baseline without a state, expected --state DIR");
     return 0;
 }
@@ -250,8 +229,8 @@ static void too_late(int number, siginfo_t *info, void *context)
 }
 
 /*
- * A kernel, or a file system, that does not answer: what it is asked for here is soon told.
- * A record may be as long as it likes, unless somebody says how long he waits.
+ * Whatever is asked of a kernel, or a file system, is soon known, unless it does not answer.
+ * A record may be as long as it likes, unless a time was given.
  */
 static void start_timer(struct cli_health *a)
 {
@@ -259,18 +238,17 @@ static void start_timer(struct cli_health *a)
     struct sigevent event = {
         .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM, .sigev_value.sival_ptr = a};
     struct itimerspec at = {.it_value.tv_sec = (time_t)a->o.deadline_s};
-    char text[64];
 
     at.it_value.tv_nsec = (long)(1e9 * (a->o.deadline_s - (double)at.it_value.tv_sec));
-    snprintf(text, sizeof text, "no answer within %.3g s", a->o.deadline_s);
     if (a->cli.json)
-        snprintf(a->late, sizeof a->late,
-                 "{\"error\":{\"code\":\"%s\",\"text\":\"%s\",\"file\":null,\"line\":null,"
-                 "\"key\":null}}\n",
-                 err_code_name(ERR_SYS), text);
+        snprintf(
+            a->late, sizeof a->late,
+            "{\"error\":{\"code\":\"%s\",\"text\":\"no answer within %.3g s\",\"file\":null,"
+            "\"line\":null,\"key\":null}}\n",
+            err_code_name(ERR_SYS), a->o.deadline_s);
     else
-        snprintf(a->late, sizeof a->late, "%s%s\n",
-                 a->cli.plugin ? "HORING UNKNOWN - " : "horing-check: ", text);
+        snprintf(a->late, sizeof a->late, "%sno answer within %.3g s\n",
+                 a->cli.plugin ? "HORING UNKNOWN - " : "horing-check: ", a->o.deadline_s);
     if (a->cli.silent || (a->replay && !cli_given(&a->cli, "timeout")) ||
         sigaction(SIGALRM, &action, NULL))
         return;
@@ -285,6 +263,69 @@ void cli_health_stop_timer(struct cli_health *a)
         timer_delete(a->timer);
     a->timed = 0;
 }
+
+/* ---- parsing ---- */
+
+static int check(void *args)
+{
+    struct cli_health *a = args;
+    int rc = check_words(a);
+
+    a->o.svg = a->cli.svg;
+    start_timer(a);
+    if (rc == 0)
+        rc = choose_time(a);
+    choose_host(&a->o);
+    /* What a job of Slurm's knows itself by: it is none that it disturbs. */
+    a->o.jobs = getenv("SLURM_JOB_ID");
+    a->o.json = a->cli.json;
+    return rc;
+}
+
+static const struct cli_command command = {
+    options, modes,
+    "Measure the network ports of hosts, compare them with a baseline or with each other, and"
+    " print one line for a monitoring system.  Run it under mpirun, or give it a LAUNCHER.",
+    check};
+
+/* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; the options are argv[1 .. words - 1]. */
+static char **line_of(int argc, char **argv, int words)
+{
+    char **line = mem_new((size_t)argc + 2, sizeof *line);
+    int n = argc - words - 1;
+
+    memcpy(line, argv + words + 1, (size_t)n * sizeof *line);
+    line[n] = argv[0];
+    line[n + 1] = (char *)(uintptr_t) "--" mark_option;
+    memcpy(line + n + 2, argv + 1, (size_t)(words - 1) * sizeof *line);
+    return line;
+}
+
+void cli_health_parse(struct cli_health *a, int argc, char **argv)
+{
+    int words = 1;
+
+    *a = (struct cli_health){.cli = CLI_INIT("horing-check"), .memory = {.lock = -1}};
+    a->cli.status = HEALTH_UNKNOWN;
+    a->cli.plugin = "HORING";
+    for (; words < argc && strcmp(argv[words], "--"); words++)
+        if (strcmp(argv[words], "--learn") == 0) /* there a baseline is what is printed */
+            a->cli.plugin = NULL;
+    if (words + 1 < argc)
+        a->launch = line_of(argc, argv, words);
+    a->no_launcher = words + 1 == argc;
+    argc = words;
+    health_options_init(&a->o);
+    a->o.memory = &a->memory;
+    cli_parse(&a->cli, &command, argc, argv);
+    if (!a->config)
+        return;
+    struct err err;
+    if (health_config_read(&a->o.config, a->config, &err))
+        exit(cli_health_fail(a, &err));
+}
+
+/* ---- the answer ---- */
 
 int cli_health_begin(struct cli_health *a, struct err *err)
 {
@@ -312,72 +353,9 @@ int cli_health_say(struct cli_health *a, int rc, struct err *err)
     return rc;
 }
 
-static int check(void *args)
-{
-    struct cli_health *a = args;
-    int rc = check_words(a);
-
-    a->ops.svg = a->cli.svg;
-    start_timer(a);
-    if (rc == 0)
-        rc = choose_time(a);
-    choose_host(&a->ops);
-    /* What a job of Slurm's knows itself by: it is none that it disturbs. */
-    a->ops.jobs = getenv("SLURM_JOB_ID");
-    a->o.json = a->cli.json;
-    return rc;
-}
-
-static const struct cli_command command = {
-    options, modes,
-    "Measure the network ports of hosts, compare them with a baseline or with each other, and"
-    " print one line for a monitoring system.  Run it under mpirun, or give it a LAUNCHER.",
-    check};
-
-/* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; `words` of argv are the last two. */
-static char **line_of(int argc, char **argv, int words)
-{
-    char **line = mem_new((size_t)argc + 2, sizeof *line);
-    int n = 0;
-
-    for (int i = words + 1; i < argc; i++)
-        line[n++] = argv[i];
-    line[n++] = argv[0];
-    line[n++] = (char *)(uintptr_t) "--" mark_option;
-    for (int i = 1; i < words; i++)
-        line[n++] = argv[i];
-    return line;
-}
-
-void cli_health_parse(struct cli_health *a, int argc, char **argv)
-{
-    int words = 1;
-
-    *a = (struct cli_health){.cli = CLI_INIT("horing-check"), .memory = {.lock = -1}};
-    a->cli.status = HEALTH_UNKNOWN;
-    a->cli.plugin = "HORING";
-    for (; words < argc && strcmp(argv[words], "--"); words++)
-        if (strcmp(argv[words], "--learn") == 0) /* there a baseline is what is printed */
-            a->cli.plugin = NULL;
-    if (words + 1 < argc)
-        a->launch = line_of(argc, argv, words);
-    a->no_launcher = words + 1 == argc;
-    argc = words;
-    health_options_init(&a->o);
-    health_ops_init(&a->ops);
-    a->ops.memory = &a->memory;
-    a->o.ops = &a->ops;
-    cli_parse(&a->cli, &command, argc, argv);
-    if (!a->config)
-        return;
-    struct err err;
-    if (health_config_read(&a->ops.config, a->config, &err))
-        exit(cli_health_fail(a, &err));
-}
-
 void cli_health_note_learned(const struct cli_health *a, int hosts)
 {
-    if (a->cli.silent || hosts > 2 || !(a->o.learn || a->ops.accept))
+    if (a->cli.silent || hosts > 2 || !(a->o.learn || a->o.accept))
         return;
     fputs("horing-check: two hosts have no peers: check that out_Bps and in_Bps in the baseline"
           " are what the ports should reach; later checks of these two cannot tell a slow port"
@@ -392,7 +370,7 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
     cli_health_stop_timer(a);
     /* What another check, or a job, is in the way of is no news of the network. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
-        health_write_prom_unknown(a->o.prom, a->ops.now_s, &ignored);
+        health_write_prom(NULL, a->o.prom, a->o.now_s, &ignored);
     mark_begin(a);
     cli_fail(&a->cli, err);
     return cli_health_finish(a, HEALTH_UNKNOWN);
@@ -421,7 +399,7 @@ int cli_health_launch(struct cli_health *a, struct err *err)
 int cli_health_close(struct cli_health *a, int status)
 {
     health_memory_close(&a->memory);
-    health_config_release(&a->ops.config);
+    health_config_release(&a->o.config);
     mem_free(a->launch);
     return status;
 }

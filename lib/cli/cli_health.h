@@ -7,7 +7,6 @@
 
 #include "cli/cli.h"
 #include "health/health.h"
-#include "health/health_ops.h"
 
 /*
  * What horing-check and horing-rounds share: the words, the environment and the answer.  The
@@ -17,7 +16,6 @@
 struct cli_health {
     struct cli cli;
     struct health_options o;
-    struct health_ops ops;
     struct health_memory memory;
     const char *config, *replay, *state;
     char **launch;    /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
@@ -55,7 +53,5 @@ int cli_health_close(struct cli_health *a, int status);
 /* What becomes horing-rounds leaves its version, and that one refuses another's. */
 int cli_health_hand_over(struct err *err);
 int cli_health_take_over(struct err *err);
-/* Whether it takes other hosts to answer. */
-int cli_health_measures(const struct cli_health *a);
 
 #endif

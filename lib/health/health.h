@@ -7,63 +7,81 @@
 
 #include "base/err.h"
 #include "health/health_baseline.h"
+#include "health/health_config.h"
 #include "health/health_data.h"
-#include "health/health_record.h"
+#include "health/health_memory.h"
 #include "health/health_verdict.h"
 #include "world/world.h"
 
 /*
  * Is the network of these hosts as it should be?  What is measured is in health_data.h, what is
- * expected in health_baseline.h, what is concluded in health_verdict.h; here are the doors that
- * a command calls: measure (health_check), look at the links of one host (health_quick), or
- * conclude again from a record (health_replay); all three end in health_speak.
+ * expected in health_baseline.h, what is concluded in health_verdict.h, what is remembered in
+ * health_memory.h; here are the functions that a command calls: measure (health_check), look at
+ * the links of one host (health_quick), or conclude again from a record (health_replay); all
+ * three end in health_speak.
  */
-struct health_ops; /* health_ops.h */
-
 struct health_options {
     struct health_rules rules; /* its baseline is read from `baseline`, unless it is there */
     double deadline_s;         /* from start_s (tick_now_s) */
     double start_s;
     enum health_level level;
-    const char *baseline; /* file or NULL; with `learn` it is written */
-    const char *prom;     /* file or NULL */
-    const char *record;   /* file or NULL: what was measured is written there */
+    int64_t now_s;               /* since 1970; of a run that was measured, its own counts */
+    char host[HEALTH_HOST_NAME]; /* this one */
     const char *device;   /* whose memory messages are of, as device_open takes it; NULL: cpu */
-    int64_t cap_bytes;    /* that a port may be asked to carry, all in all; 0: no cap */
+    const char *baseline; /* file or NULL; with `learn` it is written */
+    const char *record;   /* file or NULL: what was measured is written there */
+    const char *prom;     /* file or NULL */
+    const char *svg;      /* file, "-": instead of the line, or NULL */
+    const char *state;    /* folder; NULL: nothing is remembered */
+    struct health_memory *memory; /* borrowed; opened by who checks, where there is a folder */
+    const char *sys, *proc;       /* "/sys", "/proc" */
+    const char *jobs;             /* our own job's number (Slurm's), or NULL */
+    struct health_config config;
+    int64_t cap_bytes; /* that a port may be asked to carry, all in all; 0: no cap */
+    double max_load;   /* per core, of the last minute; 0: any */
+    double remind_s;   /* with notify: what is not new is printed so often; 0: never */
     int learn, json;
-    const struct health_ops *ops; /* borrowed; NULL: nothing is remembered, no file is drawn */
+    int notify;  /* only what is new is printed */
+    int verbose; /* 0 to 3 */
+    int suggest; /* print the scheduler's line */
+    int accept;  /* as things are now they should be */
+    int force;   /* measure while a job runs, and under any load */
 };
 void health_options_init(struct health_options *o);
+/* "change", "change,remind=12h" */
+int health_parse_notify(struct health_options *o, const char *text, struct err *err);
 
 /*
  * Collective.  Measures, judges and prints on `out` (rank 0).  *state is right on rank 0 alone.
- * *gone: some host does not answer, so that world_close would wait in vain.  `where` is told
+ * *gone: some host does not answer, so that world_close would wait in vain.  `where` is set to
  * what goes on, for whoever watches the clock.
  */
 int health_check(struct world *w, const struct health_options *o, const char *volatile *where,
                  FILE *out, enum health_state *state, int *gone, struct err *err);
 
 /*
- * One host, without MPI: its links and their counters, as ops->sys and ops->proc show them,
- * against what is remembered (ops->state) and what ops->config says.
+ * One host, without MPI: its links and their counters, as o->sys and o->proc show them, against
+ * what is remembered (o->state) and what o->config says.
  */
 int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err);
-
-/* For node_exporter, when there is no verdict: UNKNOWN now, and the last success that `path`
- * has. */
-int health_write_prom_unknown(const char *path, int64_t now_s, struct err *err);
 
 /* A record instead of a fabric: the same bytes on `out` as the run that wrote it. */
 int health_replay(const struct health_options *o, const char *path, FILE *out,
                   enum health_state *state, struct err *err);
 
 /*
- * Judges and tells: record, line or JSON, node_exporter's text; with o->learn the baseline
+ * Judges and reports: record, line or JSON, node_exporter's text; with o->learn the baseline
  * instead, on `out` or in o->baseline, or ERR_MISMATCH where something was found or a file of
  * that name is not to be replaced.
  */
 int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
                  enum health_state *state, struct err *err);
+
+/* For node_exporter; t NULL, without a verdict: UNKNOWN, and the last success that `path` has.
+ */
+struct health_told; /* health_parts.h */
+int health_write_prom(const struct health_told *t, const char *path, int64_t now_s,
+                      struct err *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what is in a baseline, paro-baseline/2 (paro-baseline(5)), and how samples make one. */
+/* Baselines, paro-baseline/2 (paro-baseline(5)): the file, and how samples make one. */
 #include "health/health_baseline.h"
 
 #include <errno.h>
@@ -16,13 +16,13 @@
 #define B struct health_baseline
 static const struct health_field head[] = {
     HEALTH_WHOLE(B, when_s, "when_s", 0, INT64_C(1) << 40),
-    HEALTH_ONE(B, gpu, "device", HEALTH_TYPE_WORD, .word = "cuda"),
+    HEALTH_FIELD(B, gpu, "device", HEALTH_TYPE_WORD, .word = "cuda"),
     {0}};
 
 #define E struct health_expected
 /* The rates of paro-topology(5); the spread of a sample that deviates by itself is 1. */
 static const struct health_field port_fields[] = {
-    HEALTH_TEXT(E, host, "host", HEALTH_TYPE_NAME),
+    HEALTH_ONE(E, host, "host", HEALTH_TYPE_NAME),
     HEALTH_WHOLE(E, ranks, "ranks", 1, INT32_MAX),
     HEALTH_REAL(E, Bps[HEALTH_OUT], "out_Bps", 1, 1e25),
     HEALTH_REAL(E, spread[HEALTH_OUT], "out_spread", 0, 1),
@@ -180,8 +180,7 @@ static void learn_rates(struct health_baseline *b, const struct health_data *d,
     health_ends_index(&e);
     for (int k = 0; k < d->hosts; k++)
         for (int way = 0; way < 2; way++) {
-            double v = e.few ? health_ends_best(&e, k, way, Bps, &n)
-                             : health_ends_median(&e, k, way, Bps, &n);
+            double v = health_ends_level(&e, k, way, Bps, &n);
             double share = n ? health_ends_deviation(&e, k, way, Bps) / v : 0;
             b->port[k].Bps[way] = n ? round_4(fmax(1, v)) : 1;
             b->port[k].spread[way] = round_4(fmin(1, share));
@@ -193,20 +192,24 @@ static void learn_rates(struct health_baseline *b, const struct health_data *d,
 
 static void learn_latencies(struct health_baseline *b, const struct health_data *d)
 {
-    int(*pair)[2] = mem_new((size_t)d->latencies.count + 1, sizeof *pair), n;
-    double *speed = mem_new((size_t)d->latencies.count + 1, sizeof *speed);
-    struct health_ends e = {
-        .ends = d->hosts, .ways = 1, .samples = d->latencies.count, .pair = pair};
+    int samples = 2 * d->latencies.count, n;
+    int(*pair)[2] = mem_new((size_t)samples + 1, sizeof *pair);
+    double *speed = mem_new((size_t)samples + 1, sizeof *speed);
+    struct health_ends e = {.ends = d->hosts,
+                            .ways = 1,
+                            .samples = samples,
+                            .pair = pair,
+                            .few = d->hosts <= HEALTH_PEERS_LEAST};
 
-    for (int i = 0; i < d->latencies.count; i++) {
-        pair[i][0] = d->latencies.at[i].src;
-        pair[i][1] = d->latencies.at[i].dst;
-        speed[i] = 1 / d->latencies.at[i].s;
+    for (int i = 0; i < samples; i++) { /* each from either end */
+        const struct health_latency *l = &d->latencies.at[i / 2];
+        pair[i][i % 2] = l->src;
+        pair[i][!(i % 2)] = l->dst;
+        speed[i] = 1 / l->s;
     }
     health_ends_index(&e);
     for (int k = 0; k < d->hosts; k++) {
-        double v = d->hosts <= HEALTH_PEERS_LEAST ? health_ends_best(&e, k, 0, speed, &n)
-                                                  : health_ends_median(&e, k, 0, speed, &n);
+        double v = health_ends_level(&e, k, 0, speed, &n);
         b->port[k].latency_s = n ? round_4(1 / v) : 0;
     }
     health_ends_release(&e);
@@ -249,8 +252,8 @@ static void describe_change(const struct health_data *d, const struct health_bas
                             const char *path, struct err *err)
 {
     struct health_baseline old;
-    double most = -1, was = 0, is = 0;
     int host = 0, where = 0;
+    double most = -1;
 
     if (health_store_read(&health_baseline_store, path, &old, err))
         return;
@@ -258,19 +261,18 @@ static void describe_change(const struct health_data *d, const struct health_bas
         int *at = health_baseline_places(&old, d);
         for (int k = 0; k < d->hosts; k++)
             for (int way = 0; way < 2; way++) {
-                double a = old.port[at[k]].Bps[way], z = new->port[k].Bps[way];
-                if (fabs(log(z / a)) <= most)
+                double change = fabs(log(new->port[k].Bps[way] / old.port[at[k]].Bps[way]));
+                if (change <= most)
                     continue;
-                most = fabs(log(z / a));
+                most = change;
                 host = k;
                 where = way;
-                was = a;
-                is = z;
             }
-        mem_free(at);
         err_set(err, ERR_MISMATCH,
                 "'%s' exists; the largest change is %s %s, from %.4g to %.4g GB/s", path,
-                d->host[host].name, health_way[where], was / 1e9, is / 1e9);
+                d->host[host].name, health_way[where], old.port[at[host]].Bps[where] / 1e9,
+                new->port[host].Bps[where] / 1e9);
+        mem_free(at);
     }
     health_baseline_release(&old);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the order of a check: rounds, latency, a second look at what is suspected, all hosts at
- * once where nobody is, reports.  What to measure next follows from the data so far; rank 0
- * asks, for it alone has the baseline, and tells the others.
+ * The order of a check: rounds, latency, confirmation of what is suspected, all hosts at once
+ * where nobody is, reports.  What to measure next follows from the data so far; rank 0 decides,
+ * for it alone has the baseline, and the others are told.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -11,10 +11,8 @@
 
 #include "base/mem.h"
 #include "base/tick.h"
-#include "health/health.h"
-#include "health/health_look.h"
-#include "health/health_name.h"
-#include "health/health_ops.h"
+#include "health/health_data.h"
+#include "health/health_parts.h"
 #include "health/health_tour.h"
 
 enum {
@@ -34,7 +32,7 @@ struct check {
     struct device *device; /* NULL: the hosts' memory */
 };
 
-/* What rank 0 alone has done: everyone gets its outcome. */
+/* Rank 0's outcome, for everyone. */
 static int share(struct check *c, int rc, struct err *err)
 {
     struct err said = {0};
@@ -49,38 +47,27 @@ static int share(struct check *c, int rc, struct err *err)
     return -1;
 }
 
-/* Collective: nobody measures while one of the hosts does something else. */
-static int check_busy(struct check *c, struct err *err)
+/* ---- before ---- */
+
+static void describe(struct check *c)
 {
-    struct world *w = c->world;
-    char why[96] = "", (*all)[96] = mem_new((size_t)w->ranks, sizeof *all);
+    const struct groups *g = &c->world->groups;
+    struct health_data *d = c->data;
 
-    if (c->o->ops && w->node_rank == 0)
-        health_ops_busy(c->o->ops, why);
-    int rc = world_allgather(w, why, sizeof why, all, err);
-    for (int r = 0; rc == 0 && r < w->ranks; r++)
-        if (all[r][0])
-            rc = err_set(err, ERR_MISMATCH, "%.64s is busy: %.95s",
-                         c->data->host[w->groups.group_of[r]].name, all[r]);
-    mem_free(all);
-    return rc;
-}
-
-/* The files that rank 0 alone reads: what is remembered, what is expected. */
-static int read_files(struct check *c, struct err *err)
-{
-    const struct health_ops *ops = c->o->ops;
-
-    if (ops && health_ops_open(ops, c->data, err))
-        return -1;
-    if (!c->o->baseline || c->o->learn || (ops && ops->accept))
-        return 0;
-    if (health_store_read(&health_baseline_store, c->o->baseline, &c->baseline, err))
-        return -1;
-    c->rules.baseline = &c->baseline;
-    if (health_baseline_check(&c->baseline, c->data, err))
-        return err_prefix(err, "'%s': ", c->o->baseline);
-    return 0;
+    health_data_init(d, g->count, NULL);
+    for (int k = 0; k < d->hosts; k++) {
+        health_name_make(c->world->host[k], d->host[k].name, sizeof d->host[k].name);
+        d->host[k].ranks = g->members[k];
+    }
+    d->ranks = g->ranks;
+    d->own = g->group_of[0];
+    d->level = c->o->level;
+    d->when_s = (int64_t)time(NULL);
+    d->deadline_s = c->o->deadline_s;
+    d->seed = (uint64_t)d->when_s;
+    d->asked = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
+    if (d->hosts >= COLLECTIVE_HOSTS)
+        d->asked |= 1u << HEALTH_PART_COLLECTIVE;
 }
 
 /* A name that was cut to its ends may be another's, one time in 2^32: nobody could be named. */
@@ -96,11 +83,28 @@ static int check_names(const struct health_data *d, char *const *raw, struct err
     return 0;
 }
 
+/* Collective: nobody measures while one of the hosts does something else. */
+static int check_busy(struct check *c, struct err *err)
+{
+    struct world *w = c->world;
+    char why[96] = "", (*all)[96] = mem_new((size_t)w->ranks, sizeof *all);
+
+    if (w->node_rank == 0)
+        health_busy(c->o, why);
+    int rc = world_allgather(w, why, sizeof why, all, err);
+    for (int r = 0; rc == 0 && r < w->ranks; r++)
+        if (all[r][0])
+            rc = err_set(err, ERR_MISMATCH, "%.64s is busy: %.95s",
+                         c->data->host[w->groups.group_of[r]].name, all[r]);
+    mem_free(all);
+    return rc;
+}
+
 /* Collective: the GPU of this rank; and all ranks know all. */
 static int open_gpu(struct check *c, struct err *err)
 {
     struct world *w = c->world;
-    struct health_gpu mine = {0}, *all = NULL;
+    struct health_gpu mine = {0};
 
     if (!c->o->device)
         return 0;
@@ -114,7 +118,7 @@ static int open_gpu(struct check *c, struct err *err)
     }
     mine.index = device_index(c->device);
     snprintf(mine.name, sizeof mine.name, "%.63s", device_name(c->device));
-    all = mem_new((size_t)w->ranks, sizeof *all);
+    struct health_gpu *all = mem_new((size_t)w->ranks, sizeof *all);
     rc = world_allgather(w, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < w->ranks; r++)
         HEALTH_ADD(&c->data->gpus) = all[r];
@@ -122,10 +126,27 @@ static int open_gpu(struct check *c, struct err *err)
     return rc;
 }
 
+/* The files that rank 0 alone reads: what is remembered, what is expected. */
+static int read_files(struct check *c, struct err *err)
+{
+    const struct health_options *o = c->o;
+
+    if (health_memory_open(o->memory, o->state, o->host, c->data, err))
+        return -1;
+    if (!o->baseline || o->learn || o->accept)
+        return 0;
+    if (health_store_read(&health_baseline_store, o->baseline, &c->baseline, err))
+        return -1;
+    c->rules.baseline = &c->baseline;
+    if (health_baseline_check(&c->baseline, c->data, err))
+        return err_prefix(err, "'%s': ", o->baseline);
+    return 0;
+}
+
 /* What all ranks see alike, then the files. */
 static int prepare(struct check *c, struct err *err)
 {
-    int hosts = c->world->groups.count;
+    int hosts = c->data->hosts;
 
     if (hosts < 2)
         return err_set(err, ERR_INPUT,
@@ -141,45 +162,12 @@ static int prepare(struct check *c, struct err *err)
     return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
 }
 
-static void name_hosts(struct check *c)
-{
-    const struct world *w = c->world;
-    char(*name)[HEALTH_NAME] = mem_new((size_t)w->groups.count, sizeof *name);
-    const char **at = mem_new((size_t)w->groups.count, sizeof *at);
-
-    for (int k = 0; k < w->groups.count; k++) {
-        health_name_make(w->host[k], name[k], sizeof name[k]);
-        at[k] = name[k];
-    }
-    health_data_init(c->data, w->groups.count, at);
-    mem_free(at);
-    mem_free(name);
-}
-
-static void describe(struct check *c)
-{
-    const struct groups *g = &c->world->groups;
-    struct health_data *d = c->data;
-
-    d->ranks = g->ranks;
-    d->own = g->group_of[0];
-    for (int k = 0; k < d->hosts; k++)
-        d->host[k].ranks = g->members[k];
-    d->level = c->o->level;
-    d->when_s = (int64_t)time(NULL);
-    d->deadline_s = c->o->deadline_s;
-    d->seed = (uint64_t)d->when_s;
-    d->asked = 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
-    if (d->hosts >= COLLECTIVE_HOSTS)
-        d->asked |= 1u << HEALTH_PART_COLLECTIVE;
-}
+/* ---- what is next ---- */
 
 /* Two hosts that learn have nothing to be compared with: nothing follows from what they saw. */
 static int is_blind(const struct check *c)
 {
-    const struct health_ops *ops = c->o->ops;
-
-    return c->data->hosts < HEALTH_HOSTS_ALONE && (c->o->learn || (ops && ops->accept));
+    return c->data->hosts < HEALTH_HOSTS_ALONE && (c->o->learn || c->o->accept);
 }
 
 static void finished(struct check *c, enum health_part part)
@@ -188,27 +176,21 @@ static void finished(struct check *c, enum health_part part)
         c->data->done |= 1u << part;
 }
 
-/* ---- what is next ---- */
-
 /* Collective: rank 0's plan on every rank; turns 0: nothing is to be measured. */
 static int next_plan(struct check *c, struct health_plan *p, struct err *err)
 {
     int rank = c->world->rank;
     int rc = rank == 0 ? health_plan(c->data, &c->rules, p, err) : 0;
-    struct {
-        int turns, hosts, stage;
-    } head = {p->turns, p->hosts, (int)p->stage};
+    struct health_plan head = *p;
 
     if (share(c, rc, err) || world_bcast(c->world, &head, sizeof head, 0, err))
         return -1;
     if (head.turns == 0)
         return 0;
     int64_t cells = (int64_t)head.turns * head.hosts;
-    if (rank) {
-        p->turns = head.turns;
-        p->hosts = head.hosts;
-        p->stage = (enum health_stage)head.stage;
-        p->dst = mem_new((size_t)cells, sizeof *p->dst);
+    if (rank) { /* with a dst of its own */
+        head.dst = mem_new((size_t)cells, sizeof *p->dst);
+        *p = head;
     }
     return world_bcast(c->world, p->dst, cells * (int64_t)sizeof *p->dst, 0, err);
 }
@@ -246,7 +228,7 @@ static int measure_latency(struct check *c, struct err *err)
     return late ? health_tour_latency(&c->tour, most, err) : 0;
 }
 
-/* Plans until there is nothing more to measure; the first look's are one plan. */
+/* Plans until there is nothing more to measure; the rounds are one plan. */
 static int look(struct check *c, struct health_plan *first, struct err *err)
 {
     struct health_plan p = *first;
@@ -303,15 +285,14 @@ static int measure(struct check *c, const char *volatile *where, struct err *err
     if (next_plan(c, &plan, err))
         return -1;
     c->data->wanted = plan.turns;
-    int rc =
-        health_tour_open(&c->tour, c->world, c->data, where, c->o->start_s + c->o->deadline_s,
-                         plan.turns, c->o->cap_bytes, err);
-    if (rc == 0)
-        rc = health_tour_gpu(&c->tour, c->device, err);
-    if (rc == 0)
-        rc = look(c, &plan, err);
-    if (rc == 0)
-        rc = look_at_all(c, err);
+    c->tour = (struct health_tour){.world = c->world,
+                                   .data = c->data,
+                                   .where = where,
+                                   .device = c->device,
+                                   .end_s = c->o->start_s + c->o->deadline_s};
+    int rc = health_tour_open(&c->tour, plan.turns, c->o->cap_bytes, err);
+    rc = rc ? rc : look(c, &plan, err);
+    rc = rc ? rc : look_at_all(c, err);
     /* Told between two agreements: what was on its way did not come. */
     if (rc && err->code == ERR_PEER) {
         c->tour.over = c->tour.stalled = 1;
@@ -331,7 +312,6 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     struct health_data data;
     struct check c = {.world = w, .o = o, .rules = o->rules, .data = &data};
 
-    name_hosts(&c);
     describe(&c);
     int rc = prepare(&c, err);
     rc = rc ? rc : measure(&c, where, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows all checks: their codes, words, thresholds and actions. */
+/* All checks: their codes, words, thresholds and actions. */
 #include "health/health_checks.h"
 
 #include <math.h>

@@ -1,37 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how what was measured is kept. */
+/* Keeps what one run has measured. */
 #include "health/health_data.h"
 
 #include <string.h>
 
 #include "base/mem.h"
-#include "health/health_name.h"
 
 const char *const health_way[2] = {"out", "in"};
-static const char *const levels[] = {"quick", "normal", "deep"};
-
-const char *health_level_name(enum health_level level)
-{
-    return levels[level];
-}
-
-int health_level_parse(const char *text, enum health_level *out, struct err *err)
-{
-    for (int i = 0; i < 3; i++)
-        if (strcmp(text, levels[i]) == 0) {
-            *out = (enum health_level)i;
-            return 0;
-        }
-    return err_set(err, ERR_INPUT, "'%s', expected quick, normal or deep", text);
-}
-
-const char *health_part_name(enum health_part part)
-{
-    static const char *const names[HEALTH_PARTS] = {"links",        "rounds",     "latency",
-                                                    "confirmation", "collective", "bisection"};
-
-    return names[part];
-}
+const char *const health_levels[HEALTH_LEVELS] = {"quick", "normal", "deep"};
+const char *const health_parts[HEALTH_PARTS] = {"links",        "rounds",     "latency",
+                                                "confirmation", "collective", "bisection"};
 
 void health_data_init(struct health_data *d, int hosts, const char *const *name)
 {
@@ -40,7 +18,10 @@ void health_data_init(struct health_data *d, int hosts, const char *const *name)
     for (int k = 0; k < hosts; k++) {
         struct health_host *h = &d->host[k];
         *h = (struct health_host){.ranks = 1, .leaf = -1, .pod = -1, .drain_Bps = -1};
-        health_name_clean(name[k], h->name, sizeof h->name);
+        if (name)
+            health_name_clean(name[k], h->name, sizeof h->name);
+        else
+            snprintf(h->name, sizeof h->name, "node%d", k);
     }
 }
 
@@ -73,6 +54,15 @@ void health_data_add_stall(struct health_data *d, struct health_stall s)
 {
     if (d->stalls.count < HEALTH_PAIRS_MOST)
         HEALTH_ADD(&d->stalls) = s;
+}
+
+int64_t health_wrong_words(const struct health_data *d)
+{
+    int64_t all = 0;
+
+    for (int i = 0; i < d->wrongs.count; i++)
+        all += d->wrongs.at[i].words;
+    return all;
 }
 
 unsigned health_missing(const struct health_data *d, unsigned parts)

@@ -2,12 +2,27 @@
 #ifndef HEALTH_HEALTH_DATA_H
 #define HEALTH_HEALTH_DATA_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include "base/err.h"
 #include "base/mem.h"
-#include "health/health_name.h"
+
+/*
+ * Names that others have given, of hosts and of ports, as they stand in a line, its perfdata,
+ * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls, marks
+ * of direction and what one of these, or a shell, takes for its own; bytes that are none of it
+ * become %7C.  A name that is too long then keeps its ends, and differs from all others by what
+ * stands behind its #.
+ */
+enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
+
+/* Of what a kernel says: different names stay so, a%7C that it says becomes a%257C.  room >=
+ * 33, the 0 with it. */
+void health_name_make(const char *raw, char *to, size_t room);
+/* Of what may be made already (a record, a person who copies it), which stays as it is. */
+void health_name_clean(const char *raw, char *to, size_t room);
 
 /*
  * All that one run has seen, and nothing that was concluded from it: a verdict is a function of
@@ -15,16 +30,12 @@
  * again, gives the same bytes.
  */
 enum { HEALTH_OUT, HEALTH_IN }; /* of a port: what it sends, what it receives */
+enum health_level { HEALTH_QUICK, HEALTH_NORMAL, HEALTH_DEEP, HEALTH_LEVELS };
 
-extern const char *const health_way[2]; /* "out", "in" */
-enum health_level { HEALTH_QUICK, HEALTH_NORMAL, HEALTH_DEEP };
-const char *health_level_name(enum health_level level);
-int health_level_parse(const char *text, enum health_level *out, struct err *err);
-
-/* Rounds are the first look; what was measured because of a suspicion is confirmation. */
+/* Rounds come first; what is measured because of a suspicion is confirmation. */
 enum health_stage { HEALTH_ROUNDS, HEALTH_CONFIRM };
 
-/* The checks a run may be asked for; what was asked for and not done is named. */
+/* The checks that a run may be asked for; what was asked for and not done is named. */
 enum health_part {
     HEALTH_PART_LINKS,
     HEALTH_PART_ROUNDS,
@@ -34,7 +45,9 @@ enum health_part {
     HEALTH_PART_BISECT,
     HEALTH_PARTS
 };
-const char *health_part_name(enum health_part part); /* "links", "rounds", ... */
+extern const char *const health_way[2];                /* "out", "in" */
+extern const char *const health_levels[HEALTH_LEVELS]; /* "quick", ... */
+extern const char *const health_parts[HEALTH_PARTS];   /* "links", "rounds", ... */
 
 struct health_sample { /* one stream of a round, all ranks of both hosts together */
     int src, dst;      /* hosts */
@@ -71,7 +84,7 @@ struct health_collective { /* hosts first .. first + count - 1 at once */
 
 enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */
 
-struct health_link { /* what a host's kernel tells of a port of its own */
+struct health_link { /* what a host's kernel reports of a port of its own */
     int host;
     char name[HEALTH_LINK_NAME];
     int up, carrier;         /* asked to be up; has a carrier */
@@ -87,7 +100,7 @@ struct health_host {
     int ranks;              /* they count from the sum of the ranks of the hosts before it */
     int leaf, pod;          /* where it is plugged in, from 0; -1: not known */
     double drain_Bps; /* how fast its own queue towards the network empties while bytes wait in
-                      it (headers included); 0: none ever wait; -1: the kernel does not tell */
+                      it (headers included); 0: none ever wait; -1: unknown */
     int silent;       /* does not answer */
     char why[96];     /* why it could not measure, or "" */
 };
@@ -135,12 +148,13 @@ struct health_data {
     int capped;           /* it ended for the bytes that a port may carry, not for the time */
 };
 
-/* Hosts without places, one rank each, that answer; called `name`, made clean (health_name.h).
- */
+/* Hosts without places, one rank each, that answer; called `name`, made clean, or where it is
+ * NULL node0, node1, ... */
 void health_data_init(struct health_data *d, int hosts, const char *const *name);
 void health_data_release(struct health_data *d);
 /* Words of one pair are added up; pairs beyond HEALTH_PAIRS_MOST count with the last one. */
 void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t words);
+int64_t health_wrong_words(const struct health_data *d);                  /* of all pairs */
 void health_data_add_stall(struct health_data *d, struct health_stall s); /* as many */
 /* Of these bits of enum health_part, those that were asked for and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);

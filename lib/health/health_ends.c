@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which ends of streams are slow.  Does not know what the streams are.
+ * Which ends of streams are slow, whatever the streams are.
  *
  * Ends are judged worst first; the streams of an end that was found slow say nothing of their
  * other ends any more:
@@ -26,12 +26,12 @@
  *                  values of deviation s lies 0.67 s above their median by chance, and that
  *                  much is allowed.  And it is not all one partner's (is_a_pairs).
  *
- *     again        the second look, where there was one, sees half of it too, 3 standard
+ *     again        the confirmation, where there was one, sees half of it too, 3 standard
  *                  errors off by itself.
  *
  * What power this has: 15 samples of 2 % have a median of 0.65 %, 27 of 0.48 %; an end slowed
  * by 5 % is then outside 96: with probability 0.94 and 0.98.  Hence a suspicion is looser than
- * a verdict (2 standard errors beside the range, z of 3), and the verdict is over both looks
+ * a verdict (2 standard errors beside the range, z of 3), and the verdict is over all samples
  * together.
  */
 #include "health/health_ends.h"
@@ -42,56 +42,30 @@
 
 #include "base/mem.h"
 #include "base/stats.h"
-#include "health/health_chance.h"
 
 /* The upper quartile of a normal value, in deviations. */
 static const double quartile = 0.6745;
 
-static int end_at(const struct health_ends *e, int i, int way)
-{
-    return e->pair[i][way];
-}
-
-/* The other end of the sample; with one way alone either end may be asked. */
-static int partner_of(const struct health_ends *e, int i, int k, int way)
-{
-    if (e->ways == 2)
-        return e->pair[i][!way];
-    return e->pair[i][0] == k ? e->pair[i][1] : e->pair[i][0];
-}
-
-static const struct health_end *other_end(const struct health_ends *e, int i, int k, int way)
-{
-    return &e->end[partner_of(e, i, k, way)][e->ways == 2 ? !way : 0];
-}
-
-/* Whether a sample says something of the end: not where its other end is known to be at fault.
- */
-static int counts(const struct health_ends *e, int i, int k, int way)
-{
-    return !other_end(e, i, k, way)->slow &&
-           !(e->excused && e->excused[partner_of(e, i, k, way)]);
-}
+struct health_met { /* a sample of an end */
+    int partner;
+    double value;
+};
 
 /* The places of each end, so that judging costs no more than there are samples. */
 void health_ends_index(struct health_ends *e)
 {
-    int sides = e->ways == 2 ? 1 : 2; /* of a sample that a way has */
-
     e->end = mem_new((size_t)e->ends, sizeof *e->end);
-    e->room = mem_new((size_t)e->samples * 2 + 1, sizeof *e->room);
+    e->room = mem_new((size_t)e->samples + 1, sizeof *e->room);
+    e->met = mem_new((size_t)e->samples + 1, sizeof *e->met);
     for (int way = 0; way < e->ways; way++) {
-        int *first = mem_new((size_t)e->ends + 2, sizeof *first);
+        int *first = e->first[way] = mem_new((size_t)e->ends + 2, sizeof *first);
+        e->place[way] = mem_new((size_t)e->samples + 1, sizeof(int));
         for (int i = 0; i < e->samples; i++)
-            for (int side = 0; side < sides; side++)
-                first[end_at(e, i, way ^ side) + 2]++;
+            first[e->pair[i][way] + 2]++;
         for (int k = 0; k < e->ends; k++)
             first[k + 2] += first[k + 1];
-        e->place[way] = mem_new((size_t)e->samples * (size_t)sides + 1, sizeof(int));
         for (int i = 0; i < e->samples; i++)
-            for (int side = 0; side < sides; side++)
-                e->place[way][first[end_at(e, i, way ^ side) + 1]++] = i;
-        e->first[way] = first;
+            e->place[way][first[e->pair[i][way] + 1]++] = i;
     }
 }
 
@@ -104,172 +78,218 @@ void health_ends_release(struct health_ends *e)
     }
     mem_free(e->end);
     mem_free(e->room);
+    mem_free(e->met);
     e->end = NULL;
     e->room = NULL;
+    e->met = NULL;
 }
 
-/* Into e->room: `value` of the end's samples that count; those of the second look alone. */
-static int collect(struct health_ends *e, int k, int way, const double *value, int again)
+/* ---- what chance does ---- */
+
+double health_normal_z(double q)
+{
+    double lo = 0, hi = 40;
+
+    for (int i = 0; i < 60; i++) {
+        double z = (lo + hi) / 2;
+        if (erfc(z / sqrt(2)) / 2 > q)
+            lo = z;
+        else
+            hi = z;
+    }
+    return (lo + hi) / 2;
+}
+
+double health_student_z(double q, double freedom)
+{
+    double z = health_normal_z(q);
+
+    return z * (1 + (z * z + 1) / (4 * freedom));
+}
+
+double health_binomial_above(int n, int k, double p)
+{
+    double sum = 0;
+
+    if (k <= 0 || p >= 1)
+        return k <= n;
+    if (p <= 0)
+        return 0;
+    for (int i = n; i >= k; i--)
+        sum += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) + i * log(p) +
+                   (n - i) * log1p(-p));
+    return fmin(1, sum);
+}
+
+double health_accusing_z(double tests, double residuals)
+{
+    return health_student_z(HEALTH_ALARMS / fmax(1, tests), fmax(1, 0.37 * residuals));
+}
+
+double health_median_error(double sigma, int n)
+{
+    return sqrt(acos(-1) / 2) * sigma / sqrt(n);
+}
+
+double health_deviation(double own, int n, double pooled)
+{
+    return own > pooled * (1 + 3 * 1.17 / sqrt(n)) ? own : pooled;
+}
+
+/* ---- samples of an end ---- */
+
+static int is_pair_of_ends(const struct health_ends *e) /* each stream is both's */
+{
+    return e->ends == 2 && e->ways == 2;
+}
+
+static int other_way(const struct health_ends *e, int way)
+{
+    return e->ways == 2 ? !way : 0;
+}
+
+/* COUNTING: without those whose other end is known to be at fault; AGAIN: of these, those of
+ * the confirmation. */
+enum which { COUNTING, AGAIN, ALL };
+
+/* Into e->met. */
+static int collect(struct health_ends *e, int k, int way, const double *value, enum which which)
 {
     int n = 0;
 
     for (int at = e->first[way][k]; at < e->first[way][k + 1]; at++) {
-        int i = e->place[way][at];
-        if (counts(e, i, k, way) && (!again || (e->again && e->again[i])))
-            e->room[n++] = value[i];
+        int i = e->place[way][at], partner = e->pair[i][!way];
+        int counts =
+            !e->end[partner][other_way(e, way)].slow && !(e->excused && e->excused[partner]);
+        if (which == ALL || (counts && (which == COUNTING || (e->again && e->again[i]))))
+            e->met[n++] = (struct health_met){partner, value[i]};
     }
     return n;
 }
 
-double health_ends_median(struct health_ends *e, int k, int way, const double *value, int *n)
+/* Of what was collected; the values are then in e->room. */
+static double median_of(struct health_ends *e, int n)
 {
-    *n = collect(e, k, way, value, 0);
-    return *n ? stats_median(e->room, *n) : NAN;
+    for (int i = 0; i < n; i++)
+        e->room[i] = e->met[i].value;
+    return n ? stats_median(e->room, n) : NAN;
 }
-
-struct met {
-    int partner;
-    double value;
-};
 
 static int by_partner(const void *a, const void *b)
 {
-    const struct met *x = a, *y = b;
+    const struct health_met *x = a, *y = b;
 
     if (x->partner != y->partner)
         return x->partner < y->partner ? -1 : 1;
     return (x->value > y->value) - (x->value < y->value);
 }
 
+/* The next group of one partner among the n sorted ones: where it ends, and its median. */
+static int next_partner(const struct health_met *met, int from, int n, double *median)
+{
+    int to = from;
+
+    while (to < n && met[to].partner == met[from].partner)
+        to++;
+    *median = (met[(from + to - 1) / 2].value + met[(from + to) / 2].value) / 2;
+    return to;
+}
+
 /* Into e->room: the median with each partner, and how many samples are behind all of them. */
 static int collect_partners(struct health_ends *e, int k, int way, const double *value,
                             int *samples)
 {
-    int begin = e->first[way][k], all = e->first[way][k + 1] - begin, n = 0, partners = 0;
-    struct met *met = mem_new((size_t)all + 1, sizeof *met);
+    int n = collect(e, k, way, value, COUNTING), partners = 0;
 
-    for (int at = begin; at < begin + all; at++) {
-        int i = e->place[way][at];
-        if (counts(e, i, k, way))
-            met[n++] = (struct met){partner_of(e, i, k, way), value[i]};
-    }
     if (n)
-        qsort(met, (size_t)n, sizeof *met, by_partner);
-    for (int from = 0, to; from < n; from = to) {
-        for (to = from; to < n && met[to].partner == met[from].partner; to++)
-            ;
-        int half = (to - from) / 2;
-        e->room[partners++] = (to - from) % 2
-                                  ? met[from + half].value
-                                  : (met[from + half - 1].value + met[from + half].value) / 2;
-    }
-    mem_free(met);
+        qsort(e->met, (size_t)n, sizeof *e->met, by_partner);
+    for (int i = 0; i < n;)
+        i = next_partner(e->met, i, n, &e->room[partners++]);
     *samples = n;
     return partners;
 }
 
 /* Nearest rank: the best of up to four partners, one in four of more. */
-double health_ends_best(struct health_ends *e, int k, int way, const double *value, int *n)
+static double best_quarter(struct health_ends *e, int partners)
 {
-    int samples, partners = collect_partners(e, k, way, value, &samples);
-
-    *n = samples;
-    return partners ? stats_percentile(e->room, partners, partners < 4 ? 100 : 76) : NAN;
+    return stats_percentile(e->room, partners, partners < 4 ? 100 : 76);
 }
 
-/* ---- deviations ---- */
-
-static void add_residuals(double *room, int *n, const double *v, int count, double *copy)
+double health_ends_level(struct health_ends *e, int k, int way, const double *value, int *n)
 {
-    memcpy(copy, v, (size_t)count * sizeof *copy);
-    double median = stats_median(copy, count);
-    int left_out = 0;
-
-    /* The one that is the median of an odd number has no residual. */
-    for (int i = 0; i < count; i++) {
-        double r = fabs(v[i] - median);
-        if (count % 2 && !left_out && r <= 0)
-            left_out = 1;
-        else
-            room[(*n)++] = r;
-    }
+    if (!e->few)
+        return median_of(e, *n = collect(e, k, way, value, COUNTING));
+    int partners = collect_partners(e, k, way, value, n);
+    return partners ? best_quarter(e, partners) : NAN;
 }
 
 /*
  * Of one end: residuals from its median, or where pairs have three samples each (ends are few,
- * and slow ones a large part of the others' samples) from that of the pair.
+ * and slow ones a large part of the others' samples) from that of the pair.  The one that is
+ * the median of an odd number has none.
  */
 static int collect_residuals(struct health_ends *e, int k, int way, const double *value,
                              double *residual)
 {
-    int count = e->first[way][k + 1] - e->first[way][k], n = 0;
+    int count = collect(e, k, way, value, ALL), n = 0;
     int pairs = e->few || e->samples / 3 / e->ends >= e->ends - 1;
-    struct met *met = mem_new((size_t)count + 1, sizeof *met);
-    double *v = mem_new((size_t)count * 2 + 1, sizeof *v);
 
-    for (int i = 0; i < count; i++) {
-        int at = e->place[way][e->first[way][k] + i];
-        met[i] = (struct met){pairs ? partner_of(e, at, k, way) : 0, value[at]};
-    }
+    for (int i = 0; !pairs && i < count; i++)
+        e->met[i].partner = 0;
     if (count)
-        qsort(met, (size_t)count, sizeof *met, by_partner);
-    for (int i = 0; i < count; i++)
-        v[i] = met[i].value;
+        qsort(e->met, (size_t)count, sizeof *e->met, by_partner);
     for (int from = 0, to; from < count; from = to) {
-        for (to = from; to < count && met[to].partner == met[from].partner; to++)
-            ;
-        add_residuals(residual, &n, v + from, to - from, v + count);
+        double median;
+        to = next_partner(e->met, from, count, &median);
+        for (int i = from; i < to; i++)
+            if ((to - from) % 2 == 0 || i != (from + to) / 2)
+                residual[n++] = fabs(e->met[i].value - median);
     }
-    mem_free(met);
-    mem_free(v);
     return n;
+}
+
+static double deviation_of(double *residual, int n)
+{
+    return n ? 1.4826 * stats_median(residual, n) : 0;
 }
 
 double health_ends_deviation(struct health_ends *e, int k, int way, const double *value)
 {
     double *residual = mem_new((size_t)e->samples + 1, sizeof *residual);
-    int n = collect_residuals(e, k, way, value, residual);
-    double deviation = n ? 1.4826 * stats_median(residual, n) : 0;
+    double deviation = deviation_of(residual, collect_residuals(e, k, way, value, residual));
 
     mem_free(residual);
     return deviation;
 }
 
-/* Each sample once; with one way alone at both of its ends, which makes it no more certain. */
+/* Each sample once; with one way alone from either end, which makes it no more certain. */
 static void pool(struct health_ends *e)
 {
-    int sides = e->ways == 2 ? 1 : 2, n = 0;
-    double *residual = mem_new((size_t)e->samples * (size_t)sides + 1, sizeof *residual);
+    double *residual = mem_new((size_t)e->samples + 1, sizeof *residual);
+    int n = 0;
 
     for (int k = 0; k < e->ends; k++)
         n += collect_residuals(e, k, 0, e->value, residual + n);
-    e->pooled = n ? 1.4826 * stats_median(residual, n) : 0;
-    e->z = health_accusing_z((double)e->ends * e->ways, (double)n / sides);
+    e->pooled = deviation_of(residual, n);
+    e->z = health_accusing_z((double)e->ends * e->ways, n * e->ways / 2.0);
     mem_free(residual);
 }
 
 /* ---- estimates ---- */
-
-static void look_again(struct health_ends *e, int k, int way, struct health_end *out)
-{
-    out->again = collect(e, k, way, e->value, 1);
-    out->again_median = out->again ? stats_median(e->room, out->again) : NAN;
-}
 
 static void estimate(struct health_ends *e, int k, int way)
 {
     struct health_end *out = &e->end[k][way];
     double spread = e->spread ? e->spread[k][way] : 0;
 
-    out->n = collect(e, k, way, e->value, 0);
-    if (out->n == 0) {
-        out->median = out->z = NAN;
+    out->n = collect(e, k, way, e->value, COUNTING);
+    out->median = median_of(e, out->n);
+    out->z = NAN;
+    if (out->n == 0)
         return;
-    }
-    out->median = stats_median(e->room, out->n);
     double mad = stats_mad(e->room, out->n, out->median);
     out->own = health_deviation(fmax(mad, spread), out->n, e->pooled);
-    double error = fmax(e->sigma_least, health_median_error(out->own, out->n));
+    double error = fmax(HEALTH_SIGMA_LEAST, health_median_error(out->own, out->n));
     out->sigma = fmax(error, e->peers[way]);
     out->z = fabs(100 - out->median) / out->sigma;
 }
@@ -278,10 +298,10 @@ static void estimate(struct health_ends *e, int k, int way)
  * How much the medians of ends that are well differ, where chance does not explain it: from
  * those above their median, since slow ends that are not found yet lie below it.
  */
-static void spread_of_peers(struct health_ends *e, int way)
+static double spread_of_peers(struct health_ends *e, int way)
 {
     double *each = mem_new((size_t)e->ends * 3, sizeof *each), *copy = each + e->ends,
-           *error = copy + e->ends;
+           *error = copy + e->ends, spread = 0;
     int n = 0, above = 0;
 
     for (int k = 0; k < e->ends; k++)
@@ -289,32 +309,29 @@ static void spread_of_peers(struct health_ends *e, int way)
             error[n] = health_median_error(e->end[k][way].own, e->end[k][way].n);
             each[n++] = e->end[k][way].median;
         }
-    e->peers[way] = 0;
     if (n >= 5) {
         memcpy(copy, each, (size_t)n * sizeof *copy);
         double chance = stats_median(error, n), middle = stats_median(copy, n);
         for (int i = 0; i < n; i++)
             if (each[i] > middle)
                 copy[above++] = each[i] - middle;
-        double spread = above ? 1.4826 * stats_median(copy, above) : 0;
-        double beyond = health_deviation(spread, above, chance);
-        e->peers[way] = above && beyond > chance ? beyond : 0;
+        if (above)
+            spread = health_deviation(deviation_of(copy, above), above, chance);
+        spread = spread > chance ? spread : 0;
     }
     mem_free(each);
+    return spread;
 }
 
 static void estimate_all(struct health_ends *e)
 {
-    for (int way = 0; way < e->ways; way++) {
-        e->peers[way] = 0;
+    for (int way = 0; way < e->ways; way++)
         for (int again = 0; again < 2; again++) {
+            e->peers[way] = again ? spread_of_peers(e, way) : 0;
             for (int k = 0; k < e->ends; k++)
                 if (!e->end[k][way].slow)
                     estimate(e, k, way);
-            if (!again)
-                spread_of_peers(e, way);
         }
-    }
 }
 
 /* ---- who is slow ---- */
@@ -332,7 +349,7 @@ static int is_seen(struct health_ends *e, int k, int way)
         end->saw += low * (half - e->room[i]) > 0;
         e->room[i] *= low;
     }
-    end->best = low * stats_percentile(e->room, partners, partners < 4 ? 100 : 76);
+    end->best = low * best_quarter(e, partners);
     double each = partners < n ? health_median_error(end->own, n / partners) : end->own;
     double chance = partners > 1 ? quartile * each : 0;
     return low * (half - end->best) + chance > 0;
@@ -360,18 +377,24 @@ static int is_a_pairs(struct health_ends *e, int k, int way)
     return low * (others - odd) > e->z * error && !e->alerts(e->rules, others);
 }
 
-/* The second look, where there was one. */
+static void estimate_again(struct health_ends *e, int k, int way)
+{
+    e->end[k][way].again = collect(e, k, way, e->value, AGAIN);
+    e->end[k][way].again_median = median_of(e, e->end[k][way].again);
+}
+
+/* By the confirmation, where there was one. */
 static int is_denied(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
 
-    look_again(e, k, way, end);
+    estimate_again(e, k, way);
     end->confirmed = 0;
     if (end->again < HEALTH_AGAIN_LEAST)
         return 0;
     double off = (100 - end->again_median) * (end->median < 100 ? 1 : -1);
-    double error =
-        fmax(fmax(e->sigma_least, e->peers[way]), health_median_error(end->own, end->again));
+    double error = fmax(fmax(HEALTH_SIGMA_LEAST, e->peers[way]),
+                        health_median_error(end->own, end->again));
     end->confirmed = off > fabs(100 - end->median) / 2 && off > 3 * error;
     return !end->confirmed;
 }
@@ -409,18 +432,18 @@ static const char *find_pardon(struct health_ends *e, int k, int way)
     return end->denied ? "not when measured again" : NULL;
 }
 
-/* Its partners are estimated without it.  Of two ends each stream is both's. */
+/* Its partners are estimated without it. */
 static void mark(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
 
     end->slow = 1;
-    if (e->ends == 2 && e->ways == 2) {
+    if (is_pair_of_ends(e)) {
         e->end[!k][!way] = *end;
         return;
     }
     for (int at = e->first[way][k]; at < e->first[way][k + 1]; at++) {
-        int other = partner_of(e, e->place[way][at], k, way), to = e->ways == 2 ? !way : 0;
+        int other = e->pair[e->place[way][at]][!way], to = other_way(e, way);
         if (!e->end[other][to].slow)
             estimate(e, other, to);
     }
@@ -445,19 +468,22 @@ static int worst(const struct health_ends *e, const unsigned char *passed, int *
     return most >= 0;
 }
 
-/* It may turn out outside the range, and is not well by chance. */
-static void suspect(struct health_ends *e, int k, int way)
+/* Of an end that is not slow: whether it may turn out so, and why it is not if it is outside.
+ */
+static void explain(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
 
-    if (end->slow || end->denied || end->n == 0)
+    if (end->slow || end->n == 0)
         return;
+    /* It may turn out outside the range, and is not well by chance. */
     double away = end->median < 100 ? -2 * end->sigma : 2 * end->sigma;
-    end->suspect = end->z > 3 && e->alerts(e->rules, end->median + away);
-    if (end->suspect) {
+    if (!end->denied && end->z > 3 && e->alerts(e->rules, end->median + away)) {
         end->suspect = is_seen(e, k, way);
-        look_again(e, k, way, end);
+        estimate_again(e, k, way);
     }
+    if (e->alerts(e->rules, end->median))
+        end->pardon = find_pardon(e, k, way);
 }
 
 void health_ends_judge(struct health_ends *e)
@@ -477,18 +503,12 @@ void health_ends_judge(struct health_ends *e)
         mark(e, k, way);
         /* The rest differ less among themselves.  In doubling steps: it is work for all. */
         found++;
-        if ((found & (found - 1)) == 0 && !(e->ends == 2 && e->ways == 2))
+        if ((found & (found - 1)) == 0 && !is_pair_of_ends(e))
             estimate_all(e);
         memset(passed, 0, (size_t)e->ends * 2);
     }
     for (way = 0; way < e->ways; way++)
         for (k = 0; k < e->ends; k++)
-            suspect(e, k, way);
-    for (way = 0; way < e->ways; way++)
-        for (k = 0; k < e->ends; k++) {
-            struct health_end *end = &e->end[k][way];
-            if (!end->slow && end->n && e->alerts(e->rules, end->median))
-                end->pardon = find_pardon(e, k, way);
-        }
+            explain(e, k, way);
     mem_free(passed);
 }

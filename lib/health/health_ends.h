@@ -4,8 +4,9 @@
 
 /*
  * Inside health/: which ends of streams are slow.  A stream is as fast as the slower of its two
- * ends; an end is a port's direction, a rank's, or (one way alone) a host to which the way may
- * be long.  Values are percent of what is expected of the stream; low is bad.
+ * ends; an end is a port's direction, a rank's, or (with one way alone, each sample then there
+ * once from either end) a host to which the way may be long.  Values are percent of what is
+ * expected of the stream; low is bad.
  */
 struct health_end {
     int n; /* samples that count: those of ends that are slow do not */
@@ -15,11 +16,11 @@ struct health_end {
     double z;     /* of the median, from 100 */
     double best;  /* what the best quarter of its partners see */
     int partners, saw;
-    int again; /* samples of the second look, and their median */
+    int again; /* samples of the confirmation, and their median */
     double again_median;
     int slow, confirmed;
     int suspect; /* not slow, and it may be */
-    int denied;  /* would be slow, but the second look says it is not */
+    int denied;  /* would be slow, but the confirmation says it is not */
     const char
         *pardon; /* static: why it is not slow outside the range; NULL: it is not there */
 };
@@ -28,12 +29,11 @@ struct health_ends {
     int ends, ways, samples;
     const int (*pair)[2];         /* [samples] source, destination; borrowed */
     const double *value;          /* [samples] percent; borrowed */
-    const unsigned char *again;   /* [samples] of the second look; borrowed, NULL: none is */
+    const unsigned char *again;   /* [samples] of the confirmation; borrowed, NULL: none is */
     const double (*spread)[2];    /* [ends] least deviation of a sample, percent; NULL: 0 */
     const unsigned char *excused; /* [ends] what others see of it says nothing of them;
                                      borrowed, NULL: none is */
     int few;                      /* an end counts with its best partners */
-    double sigma_least;
     int (*alerts)(const void *rules, double percent);
     const void *rules;
     /* results */
@@ -44,26 +44,64 @@ struct health_ends {
     /* inside */
     int *first[2]; /* [ends + 1] where the end's places begin */
     int *place[2]; /* samples */
-    double *room;  /* [2 * samples] */
+    struct health_met *met;
+    double *room; /* [samples] */
     double peers[2];
 };
 
 enum {
-    HEALTH_AGAIN = 12,      /* samples of a second look */
+    HEALTH_AGAIN = 12,      /* samples of a confirmation */
     HEALTH_AGAIN_LEAST = 6, /* fewer confirm nothing and deny nothing */
 };
+/* Percent: what one and the same healthy port differs by from run to run at least (measured).
+ */
+#define HEALTH_SIGMA_LEAST 0.5
 
 /* Fills end and the rest of the results; what is borrowed stays. */
 void health_ends_judge(struct health_ends *e);
 void health_ends_release(struct health_ends *e);
-/* Median of the samples of an end (those that count) of `value`; n 0: none. */
-double health_ends_median(struct health_ends *e, int k, int way, const double *value, int *n);
-/* The upper quartile over the partners of the median with each. */
-double health_ends_best(struct health_ends *e, int k, int way, const double *value, int *n);
+/* Only the index, for the two below. */
+void health_ends_index(struct health_ends *e);
+/*
+ * Of the samples of an end (those that count), of `value`: the median, or where ends are few
+ * the upper quartile over the partners of the median with each.  *n of them; 0: NaN.
+ */
+double health_ends_level(struct health_ends *e, int k, int way, const double *value, int *n);
 /* The robust deviation of one sample of the end, from its median, or where pairs have samples
  * enough, from those with each partner. */
 double health_ends_deviation(struct health_ends *e, int k, int way, const double *value);
-/* Only the index, for the three above. */
-void health_ends_index(struct health_ends *e);
+
+/* ---- what chance does ---- */
+
+/* The share of runs on a healthy fabric that may accuse somebody of one kind of fault. */
+#define HEALTH_ALARMS 1e-4
+
+/* z above which a standard normal value lies with probability q, 0 < q <= 0.5. */
+double health_normal_z(double q);
+/*
+ * The same where the standard deviation is itself an estimate from `freedom` independent
+ * residuals (Student's t by its expansion of Cornish and Fisher, first term).
+ */
+double health_student_z(double q, double freedom);
+/* Probability of k or more successes among n, each with probability p. */
+double health_binomial_above(int n, int k, double p);
+
+/*
+ * The z that accuses: HEALTH_ALARMS over `tests` tests at once (Bonferroni), the deviation
+ * being a MAD of `residuals` values, which is worth 37 % of them (its efficiency).
+ */
+double health_accusing_z(double tests, double residuals);
+
+/*
+ * The standard error of a median of n values of deviation sigma: sqrt(pi / 2) sigma / sqrt(n).
+ */
+double health_median_error(double sigma, int n);
+
+/*
+ * `own`, a MAD of n values, unless it may well be `pooled` by chance (then that, which is known
+ * much better): a MAD of n normal values has a relative error of 1.17 / sqrt(n), and three of
+ * these are allowed.
+ */
+double health_deviation(double own, int n, double pooled);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is bad or missing without any statistics: links without a carrier, hosts that are
- * silent, words that are wrong, checks that were not done.
+ * Findings that need no statistics: links without a carrier, hosts that are silent, words that
+ * are wrong, checks that were not done.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -20,62 +20,46 @@ enum { NAMES_MOST = 16 /* of one kind, with their own finding */ };
 
 /* ---- links ---- */
 
-static struct health_finding of_link(const struct health_link *l, enum health_state state,
-                                     int code)
+static void of_link(struct health_finding *f, const struct health_link *l, double measured)
 {
-    struct health_finding f = health_finding_new(state, code);
-
-    f.host = l->host;
-    f.confirmed = 1; /* counted, not estimated */
-    memcpy(f.link, l->name, sizeof f.link);
-    return f;
+    f->confirmed = 1; /* counted, not estimated */
+    f->measured = measured;
+    memcpy(f->link, l->name, sizeof f->link);
 }
 
 static void judge_link(const struct health_data *d, const struct health_link *l,
                        struct health_verdict *v)
 {
     const char *host = d->host[l->host].name;
-    struct health_finding f;
+    int in_run = l->since_s > 0 && l->since_s <= measured_s;
+    struct health_finding *f;
 
-    if (l->up && !l->carrier && l->lost) {
-        f = of_link(l, HEALTH_CRITICAL, 201);
-        health_verdict_say(v, &f, "%.64s lost the link of its port '%.63s'", host, l->name);
-    }
-    if (l->packets >= 0 && health_errors_are_many(l->errors, l->packets)) {
-        f = of_link(l, HEALTH_WARNING, 203);
-        f.measured = (double)l->errors;
-        health_verdict_say(v, &f,
-                           "%.64s port '%.63s' %" PRId64 " errors in %" PRId64 " packets", host,
-                           l->name, l->errors, l->packets);
-    }
+    if (l->up && !l->carrier && l->lost)
+        of_link(health_verdict_say(v, HEALTH_CRITICAL, 201, l->host,
+                                   "%.64s lost the link of its port '%.63s'", host, l->name),
+                l, NAN);
+    if (l->packets >= 0 && health_errors_are_many(l->errors, l->packets))
+        of_link(health_verdict_say(v, HEALTH_WARNING, 203, l->host,
+                                   "%.64s port '%.63s' %" PRId64 " errors in %" PRId64
+                                   " packets",
+                                   host, l->name, l->errors, l->packets),
+                l, (double)l->errors);
     if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
-        f = of_link(l, HEALTH_WARNING, 204);
-        f.measured = l->Bps;
-        f.expected = l->want_Bps;
-        f.percent = 100 * l->Bps / l->want_Bps;
-        health_verdict_say(v, &f, "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host,
-                           l->name, l->Bps * 8e-9, l->want_Bps * 8e-9);
+        f = health_verdict_say(v, HEALTH_WARNING, 204, l->host,
+                               "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host,
+                               l->name, l->Bps * 8e-9, l->want_Bps * 8e-9);
+        of_link(f, l, l->Bps);
+        f->expected = l->want_Bps;
+        f->percent = 100 * l->Bps / l->want_Bps;
     }
-    if (l->flaps >= (l->since_s > 0 && l->since_s <= measured_s ? 1 : flaps_least)) {
-        f = of_link(l, HEALTH_WARNING, 205);
-        f.measured = (double)l->flaps;
-        if (l->since_s > 0 && l->since_s <= measured_s)
-            health_verdict_say(v, &f,
-                               "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s",
-                               host, l->name, l->flaps, l->since_s);
-        else
-            health_verdict_say(v, &f,
-                               "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h",
-                               host, l->name, l->flaps, l->since_s / 3600);
+    if (l->flaps >= (in_run ? 1 : flaps_least)) {
+        f = health_verdict_say(
+            v, HEALTH_WARNING, 205, l->host,
+            in_run ? "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s"
+                   : "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h",
+            host, l->name, l->flaps, in_run ? l->since_s : l->since_s / 3600);
+        of_link(f, l, (double)l->flaps);
     }
-}
-
-static int has_lost(const struct health_data *d, int host)
-{
-    for (int i = 0; i < d->links.count; i++)
-        if (d->links.at[i].host == host && d->links.at[i].lost && !d->links.at[i].carrier)
-            return 1;
-    return 0;
 }
 
 /* ---- silence ---- */
@@ -86,27 +70,28 @@ static int has_lost(const struct health_data *d, int host)
  */
 static void judge_silence(const struct health_data *d, struct health_verdict *v)
 {
-    struct health_finding f = health_finding_new(HEALTH_CRITICAL, 202);
-    int silent = 0;
+    int silent = 0, own_lost = 0;
 
     for (int k = 0; k < d->hosts; k++)
         silent += d->host[k].silent;
-    f.confirmed = 1;
+    for (int i = 0; i < d->links.count; i++)
+        own_lost |=
+            d->links.at[i].host == d->own && d->links.at[i].lost && !d->links.at[i].carrier;
     if (silent && silent == d->hosts - 1 && !d->host[d->own].silent) {
-        if (has_lost(d, d->own))
+        if (own_lost)
             return;
         if (d->hosts > 2) {
-            f.host = d->own;
-            health_verdict_say(v, &f, "%.64s reaches no other host", d->host[d->own].name);
+            health_verdict_say(v, HEALTH_CRITICAL, 202, d->own, "%.64s reaches no other host",
+                               d->host[d->own].name)
+                ->confirmed = 1;
             return;
         }
     }
-    for (int k = 0; k < d->hosts; k++) {
-        if (!d->host[k].silent)
-            continue;
-        f.host = k;
-        health_verdict_say(v, &f, "%.64s does not answer", d->host[k].name);
-    }
+    for (int k = 0; k < d->hosts; k++)
+        if (d->host[k].silent)
+            health_verdict_say(v, HEALTH_CRITICAL, 202, k, "%.64s does not answer",
+                               d->host[k].name)
+                ->confirmed = 1;
 }
 
 /* ---- streams that are wrong, or stand ---- */
@@ -124,8 +109,8 @@ struct blame {
 };
 
 /*
- * The host that is the source, or the destination, of most of what is left; -1 when no two
- * streams have an end in common.
+ * The host that is the source, or the destination, of most of the rest; -1 when no two streams
+ * have an end in common.
  */
 static int commonest_end(const struct blame *b, int *way)
 {
@@ -148,65 +133,64 @@ static int commonest_end(const struct blame *b, int *way)
 
 static void blame_end(struct blame *b, int host, int way)
 {
-    struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
     const char *name = b->d->host[host].name;
+    const int out = way == HEALTH_OUT;
+    struct health_finding *f;
     double sum = 0;
     int n = 0, left = 0;
 
     for (int i = 0; i < b->count; i++)
-        if ((way == HEALTH_OUT ? b->at[i].src : b->at[i].dst) == host) {
+        if ((out ? b->at[i].src : b->at[i].dst) == host) {
             sum += b->at[i].amount;
             n++;
         } else {
             b->at[left++] = b->at[i];
         }
     b->count = left;
-    f.host = host;
-    f.way = way;
-    f.measured = sum;
-    f.partners = f.saw = n;
-    f.confirmed = 1;
     if (b->code == 501)
-        health_verdict_say(b->v, &f, "%.64s %s wrong data: %.0f words, %s %d hosts", name,
-                           way == HEALTH_OUT ? "sends" : "receives", sum,
-                           way == HEALTH_OUT ? "to" : "from", n);
+        f = health_verdict_say(b->v, HEALTH_CRITICAL, 501, host,
+                               "%.64s %s wrong data: %.0f words, %s %d hosts", name,
+                               out ? "sends" : "receives", sum, out ? "to" : "from", n);
     else
-        health_verdict_say(b->v, &f, "no bytes come through %s %.64s, %s %d hosts",
-                           way == HEALTH_OUT ? "out of" : "into", name,
-                           way == HEALTH_OUT ? "to" : "from", n);
+        f = health_verdict_say(b->v, HEALTH_CRITICAL, b->code, host,
+                               "no bytes come through %s %.64s, %s %d hosts",
+                               out ? "out of" : "into", name, out ? "to" : "from", n);
+    f->way = way;
+    f->measured = sum;
+    f->partners = f->saw = n;
+    f->confirmed = 1;
 }
 
 static void blame_stream(struct blame *b, const struct stream *s)
 {
-    struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
     const char *src = b->d->host[s->src].name, *dst = b->d->host[s->dst].name;
+    struct health_finding *f;
 
-    f.host = s->src;
-    f.other = s->dst;
-    f.measured = s->amount;
-    f.confirmed = 1;
     if (b->code == 501)
-        health_verdict_say(b->v, &f, "%.0f words wrong, from %.64s to %.64s", s->amount, src,
-                           dst);
+        f = health_verdict_say(b->v, HEALTH_CRITICAL, 501, s->src,
+                               "%.0f words wrong, from %.64s to %.64s", s->amount, src, dst);
     else
-        health_verdict_say(b->v, &f, "no bytes come through from %.64s to %.64s", src, dst);
+        f = health_verdict_say(b->v, HEALTH_CRITICAL, b->code, s->src,
+                               "no bytes come through from %.64s to %.64s", src, dst);
+    f->other = s->dst;
+    f->measured = s->amount;
+    f->confirmed = 1;
 }
 
-/* Whoever is an end of most of it, then of most of the rest, ... */
-static void blame_all(struct blame *b)
+/* Whoever is an end of most of it, then of most of the rest, ...; frees the streams. */
+static void blame_all(struct blame b)
 {
     int host, way = 0, named = 0;
 
-    while (named++ < NAMES_MOST && (host = commonest_end(b, &way)) >= 0)
-        blame_end(b, host, way);
-    for (int i = 0; i < b->count && i < NAMES_MOST; i++)
-        blame_stream(b, &b->at[i]);
-    if (b->count > NAMES_MOST) {
-        struct health_finding f = health_finding_new(HEALTH_CRITICAL, b->code);
-        f.confirmed = 1;
-        health_verdict_say(b->v, &f, "%s on %d more streams",
-                           b->code == 501 ? "wrong data" : "no bytes", b->count - NAMES_MOST);
-    }
+    while (named++ < NAMES_MOST && (host = commonest_end(&b, &way)) >= 0)
+        blame_end(&b, host, way);
+    for (int i = 0; i < b.count && i < NAMES_MOST; i++)
+        blame_stream(&b, &b.at[i]);
+    if (b.count > NAMES_MOST)
+        health_verdict_say(b.v, HEALTH_CRITICAL, b.code, -1, "%s on %d more streams",
+                           b.code == 501 ? "wrong data" : "no bytes", b.count - NAMES_MOST)
+            ->confirmed = 1;
+    mem_free(b.at);
 }
 
 static void judge_wrong(const struct health_data *d, struct health_verdict *v)
@@ -216,87 +200,65 @@ static void judge_wrong(const struct health_data *d, struct health_verdict *v)
     for (int i = 0; i < d->wrongs.count; i++)
         b.at[b.count++] = (struct stream){d->wrongs.at[i].src, d->wrongs.at[i].dst,
                                           (double)d->wrongs.at[i].words};
-    blame_all(&b);
-    mem_free(b.at);
-}
-
-/* The wire is not to blame: what went into it, or came out of it, was right until there. */
-static void judge_gpus(const struct health_data *d, struct health_verdict *v)
-{
-    for (int r = 0, named = 0; r < d->gpus.count && named < NAMES_MOST; r++) {
-        const struct health_gpu *g = &d->gpus.at[r];
-        struct health_finding f = health_finding_new(HEALTH_CRITICAL, 502);
-        if (g->wrong[HEALTH_OUT] + g->wrong[HEALTH_IN] == 0)
-            continue;
-        named++;
-        f.host = health_host_of_rank(d, r);
-        f.rank = r;
-        f.way = g->wrong[HEALTH_IN] == 0    ? HEALTH_OUT
-                : g->wrong[HEALTH_OUT] == 0 ? HEALTH_IN
-                                            : -1;
-        f.measured = (double)(g->wrong[HEALTH_OUT] + g->wrong[HEALTH_IN]);
-        f.confirmed = 1;
-        health_verdict_say(v, &f,
-                           "%.64s cuda:%d made %.0f words wrong%s, not the wire (rank %d)",
-                           d->host[f.host].name, g->index, f.measured,
-                           f.way < 0             ? ""
-                           : f.way == HEALTH_OUT ? " when sending"
-                                                 : " when receiving",
-                           r);
-    }
+    blame_all(b);
 }
 
 /* Streams that stand are explained by a host that is silent or by a link that is lost. */
 static void judge_stalls(const struct health_data *d, struct health_verdict *v)
 {
     struct blame b = {d, v, mem_new((size_t)d->stalls.count + 1, sizeof *b.at), 0, 206};
+    int explained = 0;
 
     for (int i = 0; i < v->findings; i++)
-        if (v->finding[i].code == 201 || v->finding[i].code == 202)
-            goto end;
-    for (int i = 0; i < d->stalls.count; i++)
+        explained |= v->finding[i].code == 201 || v->finding[i].code == 202;
+    for (int i = 0; i < d->stalls.count && !explained; i++)
         b.at[b.count++] =
             (struct stream){d->stalls.at[i].src, d->stalls.at[i].dst, d->stalls.at[i].waited_s};
-    blame_all(&b);
-end:
-    mem_free(b.at);
+    blame_all(b);
+}
+
+/* The wire is not to blame: what went into it, or came out of it, was right until there. */
+static void judge_gpus(const struct health_data *d, struct health_verdict *v)
+{
+    static const char *const when[] = {"", " when sending", " when receiving"};
+
+    for (int r = 0, named = 0; r < d->gpus.count && named < NAMES_MOST; r++) {
+        const struct health_gpu *g = &d->gpus.at[r];
+        int64_t out = g->wrong[HEALTH_OUT], in = g->wrong[HEALTH_IN];
+        int host = health_host_of_rank(d, r), way = !in ? HEALTH_OUT : !out ? HEALTH_IN : -1;
+        if (out + in == 0)
+            continue;
+        named++;
+        struct health_finding *f = health_verdict_say(
+            v, HEALTH_CRITICAL, 502, host,
+            "%.64s cuda:%d made %" PRId64 " words wrong%s, not the wire (rank %d)",
+            d->host[host].name, g->index, out + in, when[way + 1], r);
+        f->rank = r;
+        f->way = way;
+        f->measured = (double)(out + in);
+        f->confirmed = 1;
+    }
 }
 
 /* ---- what is not known ---- */
 
 static void judge_unfinished(const struct health_data *d, struct health_verdict *v)
 {
-    struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 901);
-    char parts[160] = "", within[48];
+    char parts[160] = "", within[48] = "the bytes of --max-bytes", done[48] = "";
     size_t used = 0;
 
     for (int p = 0; p < HEALTH_PARTS; p++)
         if (health_missing(d, 1u << p))
             used += (size_t)snprintf(parts + used, sizeof parts - used, "%s%s",
-                                     used ? ", " : "", health_part_name((enum health_part)p));
+                                     used ? ", " : "", health_parts[p]);
     if (used == 0)
         return;
-    if (d->capped)
-        snprintf(within, sizeof within, "the bytes of --max-bytes");
-    else
+    if (!d->capped)
         snprintf(within, sizeof within, "%.3g s", d->deadline_s);
     if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
-        health_verdict_say(v, &f, "%s not finished within %s (%d of %d rounds)", parts, within,
-                           d->rounds, d->wanted);
-    else
-        health_verdict_say(v, &f, "%s not finished within %s", parts, within);
-}
-
-static void judge_unable(const struct health_data *d, struct health_verdict *v)
-{
-    for (int k = 0; k < d->hosts; k++) {
-        struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 902);
-        if (d->host[k].why[0] == 0)
-            continue;
-        f.host = k;
-        health_verdict_say(v, &f, "%.64s could not measure: %.95s", d->host[k].name,
-                           d->host[k].why);
-    }
+        snprintf(done, sizeof done, " (%d of %d rounds)", d->rounds, d->wanted);
+    health_verdict_say(v, HEALTH_UNKNOWN, 901, -1, "%s not finished within %s%s", parts, within,
+                       done);
 }
 
 /* A port of which less is known than a verdict takes, though the rounds were done. */
@@ -310,15 +272,14 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         n[d->samples.at[i].dst][HEALTH_IN]++;
     }
     for (int k = 0; (d->asked & d->done & rounds) && k < d->hosts; k++) {
-        struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 903);
         int way = n[k][HEALTH_OUT] < n[k][HEALTH_IN] ? HEALTH_OUT : HEALTH_IN;
         if (n[k][way] >= HEALTH_SAMPLES_LEAST || d->host[k].silent || d->host[k].why[0])
             continue;
-        f.host = k;
-        f.way = way;
-        f.samples = n[k][way];
-        health_verdict_say(v, &f, "%.64s %s measured %d times, expected %d", d->host[k].name,
-                           health_way[way], n[k][way], HEALTH_SAMPLES_LEAST);
+        struct health_finding *f = health_verdict_say(
+            v, HEALTH_UNKNOWN, 903, k, "%.64s %s measured %d times, expected %d",
+            d->host[k].name, health_way[way], n[k][way], HEALTH_SAMPLES_LEAST);
+        f->way = way;
+        f->samples = n[k][way];
     }
     mem_free(n);
 }
@@ -338,7 +299,10 @@ void health_judge_facts(const struct health_data *d, const struct health_rules *
     judge_stalls(d, v);
     judge_wrong(d, v);
     judge_gpus(d, v);
-    judge_unable(d, v);
+    for (int k = 0; k < d->hosts; k++)
+        if (d->host[k].why[0])
+            health_verdict_say(v, HEALTH_UNKNOWN, 902, k, "%.64s could not measure: %.95s",
+                               d->host[k].name, d->host[k].why);
     judge_seldom(d, v);
     judge_unfinished(d, v);
 }

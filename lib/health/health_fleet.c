@@ -1,39 +1,38 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a run sees of a fabric that is made up: a stream is as fast as the slower of its
- * two ends, with noise, and now and then a transient loss.
+ * Synthetic fabrics: a stream is as fast as the slower of its two ends, with noise, and now and
+ * then a transient loss.
  */
 #include "health/health_fleet.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/rng.h"
 
-enum {
-    LATENCY_PARTNERS = 7,
-    NORMAL,
-    LUCK,
-    LOSS,
-    LATE,
-    SHARE,
-    WRONG,
-    COMMON /* streams of random numbers */
-};
+enum { LATENCY_PARTNERS = 7, RANKS_MOST = 64, SPEC_MOST = 4096 };
+enum { NORMAL = 8, LUCK, LOSS, LATE, SHARE, WRONG, COMMON }; /* streams of random numbers */
 
 static const double latency_s = 12e-6, latency_noise = 0.05;
 /* A run of 8 hosts takes some seconds; what it was is in no verdict. */
 static const double run_s = 3, deadline_s = 10;
 
-struct run {
-    const struct health_fleet *f;
-    struct health_data *d;
-    double (*port)[2]; /* [hosts] percent */
-    uint64_t at;       /* random numbers drawn */
-    int turns;
-};
+/* ---- the words ---- */
+
+static const struct {
+    const char *name;
+    char second; /* the mark before a second number, or 0 */
+    int percent; /* followed by ":PERCENT" */
+} faults[HEALTH_FAULTS] = {
+    [HEALTH_FAULT_PORT] = {"port", 0, 1},       [HEALTH_FAULT_OUT] = {"out", 0, 1},
+    [HEALTH_FAULT_IN] = {"in", 0, 1},           [HEALTH_FAULT_PAIR] = {"pair", '-', 1},
+    [HEALTH_FAULT_CUT] = {"cut", 0, 0},         [HEALTH_FAULT_FLAP] = {"flap", 0, 0},
+    [HEALTH_FAULT_CORRUPT] = {"corrupt", 0, 0}, [HEALTH_FAULT_LATE] = {"late", 0, 1},
+    [HEALTH_FAULT_RANK] = {"rank", '.', 1}};
 
 void health_fleet_init(struct health_fleet *f)
 {
@@ -46,6 +45,138 @@ void health_fleet_init(struct health_fleet *f)
                                .level = HEALTH_NORMAL};
 }
 
+static int parse_int(const char *text, int lo, int hi, int *out, struct err *err)
+{
+    int64_t v;
+
+    if (num_i64(text, lo, hi, &v, err))
+        return -1;
+    *out = (int)v;
+    return 0;
+}
+
+/* What follows the last `mark`, which is cut off; NULL: there is none. */
+static char *cut(char *text, char mark)
+{
+    char *at = mark ? strrchr(text, mark) : NULL;
+
+    if (at)
+        *at++ = 0;
+    return at;
+}
+
+static int parse_fault(int kind, char *value, struct health_fleet *f, struct err *err)
+{
+    struct health_fault x = {.kind = (enum health_fault_kind)kind, .other = -1, .percent = 100};
+    char *percent = cut(value, faults[kind].percent ? ':' : 0);
+    char *second = cut(value, faults[kind].second);
+
+    if (f->faults == HEALTH_FAULTS_MOST)
+        return err_set(err, ERR_INPUT, "one of more than %d faults", HEALTH_FAULTS_MOST);
+    if (!percent != !faults[kind].percent || !second != !faults[kind].second)
+        return err_set(err, ERR_INPUT, "expected HOST%s%s",
+                       faults[kind].second == '-'   ? "-HOST"
+                       : faults[kind].second == '.' ? ".RANK"
+                                                    : "",
+                       faults[kind].percent ? ":PERCENT" : "");
+    int most = kind == HEALTH_FAULT_RANK ? f->ranks : f->hosts;
+    if (parse_int(value, 0, f->hosts - 1, &x.host, err) ||
+        (second && parse_int(second, 0, most - 1, &x.other, err)) ||
+        (percent && num_f64(percent, 1, 1e4, &x.percent, err)))
+        return -1;
+    if (kind == HEALTH_FAULT_PAIR && x.host == x.other)
+        return err_set(err, ERR_INPUT, "host %d twice, expected a pair", x.host);
+    f->fault[f->faults++] = x;
+    return 0;
+}
+
+static int parse_level(const char *text, enum health_level *out, struct err *err)
+{
+    for (int i = 0; i < HEALTH_LEVELS; i++)
+        if (strcmp(text, health_levels[i]) == 0) {
+            *out = (enum health_level)i;
+            return 0;
+        }
+    return err_set(err, ERR_INPUT, "'%s', expected quick, normal or deep", text);
+}
+
+static int parse_value(const char *key, char *value, struct health_fleet *f, struct err *err)
+{
+    const struct {
+        const char *key;
+        double lo, hi, *out;
+    } reals[] = {{"far", 0.01, 1, &f->far},
+                 {"noise", 0, 0.5, &f->noise},
+                 {"transients", 0, 1, &f->transients},
+                 {"common", 0, 0.5, &f->common}};
+
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        if (strcmp(key, reals[i].key) == 0)
+            return num_f64(value, reals[i].lo, reals[i].hi, reals[i].out, err);
+    for (int kind = 0; kind < HEALTH_FAULTS; kind++)
+        if (strcmp(key, faults[kind].name) == 0)
+            return parse_fault(kind, value, f, err);
+    if (strcmp(key, "leaf") == 0)
+        return parse_int(value, 1, f->hosts, &f->leaf, err);
+    if (strcmp(key, "pod") == 0)
+        return parse_int(value, 1, f->hosts, &f->pod, err);
+    if (strcmp(key, "level") == 0)
+        return parse_level(value, &f->level, err);
+    if (strcmp(key, "seed") == 0)
+        return num_i64(value, 0, INT64_MAX, (int64_t *)&f->seed, err);
+    return err_set(err, ERR_INPUT,
+                   "'%.40s', expected leaf, pod, far, noise, transients, common, seed, level, "
+                   "port, out, in, pair, cut, flap, corrupt, late or rank",
+                   key);
+}
+
+static int parse(char *text, struct health_fleet *f, struct err *err)
+{
+    char *save = NULL, *shape = strtok_r(text, ",", &save);
+
+    if (!shape)
+        return err_set(err, ERR_INPUT, "is empty, expected HOSTS[xRANKS][,KEY=VALUE...]");
+    char *ranks = cut(shape, 'x');
+    if (parse_int(shape, 2, HEALTH_HOSTS_MOST, &f->hosts, err) ||
+        (ranks && parse_int(ranks, 1, RANKS_MOST, &f->ranks, err)))
+        return -1;
+    for (char *key; (key = strtok_r(NULL, ",", &save));) {
+        char *value = strchr(key, '=');
+        if (!value)
+            return err_set(err, ERR_INPUT, "'%.40s', expected KEY=VALUE", key);
+        *value++ = 0;
+        if (parse_value(key, value, f, err))
+            return err_prefix(err, "%s: ", key);
+    }
+    return 0;
+}
+
+int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *err)
+{
+    struct health_fleet f;
+
+    if (strlen(spec) > SPEC_MOST)
+        return err_set(err, ERR_INPUT, "a fleet of more than %d bytes", SPEC_MOST);
+    char *copy = mem_dup(spec);
+    health_fleet_init(&f);
+    int rc = parse(copy, &f, err);
+    mem_free(copy);
+    if (rc)
+        return err_prefix(err, "fleet '%.200s': ", spec);
+    *out = f;
+    return 0;
+}
+
+/* ---- a run ---- */
+
+struct run {
+    const struct health_fleet *f;
+    struct health_data *d;
+    uint64_t at; /* random numbers drawn */
+    int turns;
+};
+
+/* The first fault of that kind that the host (-1: any) has; NULL: none. */
 static const struct health_fault *find_fault(const struct health_fleet *f,
                                              enum health_fault_kind kind, int host)
 {
@@ -67,65 +198,54 @@ static double chance(struct run *r, double noise)
     return fmax(v, 0.01);
 }
 
-static double path_factor(const struct run *r, int src, int dst)
-{
-    int path = health_path(r->d, src, dst);
-
-    return path < 2 ? 1 : path == 2 ? r->f->far : r->f->far * r->f->far;
-}
-
-/* What else the hosts do slows all of a turn alike. */
-static double common(const struct run *r)
-{
-    double v = r->f->common * rng_normal(r->f->seed, COMMON, (uint64_t)r->turns);
-
-    return fmax(1 + v, 0.01);
-}
-
 static double rate(struct run *r, int src, int dst)
 {
-    double percent = fmin(r->port[src][HEALTH_OUT], r->port[dst][HEALTH_IN]);
+    const struct health_fleet *f = r->f;
+    int path = health_path(r->d, src, dst);
+    double out = 100, in = 100, most = INFINITY;
 
-    for (int i = 0; i < r->f->faults; i++) {
-        const struct health_fault *x = &r->f->fault[i];
+    for (int i = 0; i < f->faults; i++) {
+        const struct health_fault *x = &f->fault[i];
+        int is_port = x->kind == HEALTH_FAULT_PORT;
+        if ((is_port || x->kind == HEALTH_FAULT_OUT) && x->host == src)
+            out = x->percent;
+        if ((is_port || x->kind == HEALTH_FAULT_IN) && x->host == dst)
+            in = x->percent;
         if (x->kind == HEALTH_FAULT_PAIR && x->host == src && x->other == dst)
-            percent = fmin(percent, x->percent);
+            most = fmin(most, x->percent);
         if (x->kind == HEALTH_FAULT_FLAP && (x->host == src || x->host == dst) &&
             r->turns % 3 == 1)
-            percent = fmin(percent, 50);
+            most = fmin(most, 50);
     }
-    return r->f->Bps * path_factor(r, src, dst) * percent / 100 * common(r) *
-           chance(r, r->f->noise);
-}
-
-static void add_ranks(struct run *r, int src, int dst, double Bps)
-{
-    int ranks = r->f->ranks;
-
-    for (int i = 0; ranks > 1 && i < ranks; i++) {
-        struct health_rank_sample s = {src * ranks + i, dst * ranks + i, r->turns, 0};
-        double share = 1;
-        for (int k = 0; k < r->f->faults; k++) {
-            const struct health_fault *x = &r->f->fault[k];
-            if (x->kind == HEALTH_FAULT_RANK && x->other == i &&
-                (x->host == src || x->host == dst))
-                share = x->percent / 100;
-        }
-        s.Bps = Bps / ranks * share * (1 + 0.1 * rng_normal(r->f->seed, SHARE, r->at++));
-        HEALTH_ADD(&r->d->rank_samples) = s;
-    }
+    double percent = fmin(most, fmin(out, in));
+    /* What else the hosts do slows all of a turn alike. */
+    double common = 1 + f->common * rng_normal(f->seed, COMMON, (uint64_t)r->turns);
+    double far = path < 2 ? 1 : path == 2 ? f->far : f->far * f->far;
+    return f->Bps * far * percent / 100 * fmax(common, 0.01) * chance(r, f->noise);
 }
 
 static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
 {
+    const struct health_fleet *f = r->f;
+    int ranks = f->ranks;
     double Bps = rate(r, src, dst);
 
     HEALTH_ADD(&r->d->samples) = (struct health_sample){src, dst, r->turns, stage, Bps};
-    add_ranks(r, src, dst, Bps);
-    if (find_fault(r->f, HEALTH_FAULT_CORRUPT, src) &&
-        rng_uniform(r->f->seed, WRONG, r->at) < 0.5)
+    for (int i = 0; ranks > 1 && i < ranks; i++) {
+        double share = 1;
+        for (int k = 0; k < f->faults; k++) {
+            const struct health_fault *x = &f->fault[k];
+            if (x->kind == HEALTH_FAULT_RANK && x->other == i &&
+                (x->host == src || x->host == dst))
+                share = x->percent / 100;
+        }
+        share *= 1 + 0.1 * rng_normal(f->seed, SHARE, r->at++);
+        HEALTH_ADD(&r->d->rank_samples) = (struct health_rank_sample){
+            src * ranks + i, dst * ranks + i, r->turns, Bps / ranks * share};
+    }
+    if (find_fault(f, HEALTH_FAULT_CORRUPT, src) && rng_uniform(f->seed, WRONG, r->at) < 0.5)
         health_data_add_wrong(r->d, src, dst,
-                              1 + (int64_t)(rng_u64(r->f->seed, WRONG, r->at) % 100));
+                              1 + (int64_t)(rng_u64(f->seed, WRONG, r->at) % 100));
 }
 
 /* In the middle of the rounds a port is cut: nothing more comes from anybody. */
@@ -147,11 +267,9 @@ static int run_turns(struct run *r, const struct health_plan *p)
     for (int t = 0; t < p->turns; t++) {
         if (fall_silent(r))
             return 0;
-        for (int src = 0; src < p->hosts; src++) {
-            int dst = p->dst[t * p->hosts + src];
-            if (dst >= 0)
-                add_stream(r, src, dst, p->stage);
-        }
+        for (int src = 0; src < p->hosts; src++)
+            if (p->dst[t * p->hosts + src] >= 0)
+                add_stream(r, src, p->dst[t * p->hosts + src], p->stage);
         r->turns++;
         r->d->rounds += p->stage == HEALTH_ROUNDS;
     }
@@ -177,34 +295,9 @@ static void add_latencies(struct run *r)
         }
 }
 
-static void add_links(struct run *r)
+static void describe(const struct health_fleet *f, struct health_data *d)
 {
-    for (int k = 0; k < r->f->hosts; k++) {
-        struct health_link l = {.host = k,
-                                .name = "ib0",
-                                .up = 1,
-                                .carrier = 1,
-                                .Bps = r->f->Bps,
-                                .want_Bps = r->f->Bps,
-                                .packets = 1000000000,
-                                .since_s = 3600};
-        l.flaps = find_fault(r->f, HEALTH_FAULT_FLAP, k) ? 6 : 0;
-        HEALTH_ADD(&r->d->links) = l;
-    }
-}
-
-static void describe(struct run *r)
-{
-    const struct health_fleet *f = r->f;
-    struct health_data *d = r->d;
-    char **name = mem_new((size_t)f->hosts, sizeof *name);
-    char text[32];
-
-    for (int k = 0; k < f->hosts; k++) {
-        snprintf(text, sizeof text, "node%d", k);
-        name[k] = mem_dup(text);
-    }
-    health_data_init(d, f->hosts, (const char *const *)name);
+    health_data_init(d, f->hosts, NULL);
     d->ranks = f->hosts * f->ranks;
     for (int k = 0; k < f->hosts; k++) {
         d->host[k].ranks = f->ranks;
@@ -212,22 +305,23 @@ static void describe(struct run *r)
             d->host[k].leaf = k / f->leaf;
             d->host[k].pod = f->pod ? k / f->leaf / f->pod : 0;
         }
-        r->port[k][HEALTH_OUT] = r->port[k][HEALTH_IN] = 100;
-        mem_free(name[k]);
-    }
-    mem_free(name);
-    for (int i = 0; i < f->faults; i++) {
-        const struct health_fault *x = &f->fault[i];
-        if (x->kind == HEALTH_FAULT_PORT || x->kind == HEALTH_FAULT_OUT)
-            r->port[x->host][HEALTH_OUT] = x->percent;
-        if (x->kind == HEALTH_FAULT_PORT || x->kind == HEALTH_FAULT_IN)
-            r->port[x->host][HEALTH_IN] = x->percent;
+        HEALTH_ADD(&d->links) =
+            (struct health_link){.host = k,
+                                 .name = "ib0",
+                                 .up = 1,
+                                 .carrier = 1,
+                                 .Bps = f->Bps,
+                                 .want_Bps = f->Bps,
+                                 .packets = 1000000000,
+                                 .flaps = find_fault(f, HEALTH_FAULT_FLAP, k) ? 6 : 0,
+                                 .since_s = 3600};
     }
     d->level = f->level;
     d->seed = f->seed;
     d->seconds = run_s;
     d->deadline_s = deadline_s;
     d->asked = 1u << HEALTH_PART_LINKS | 1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY;
+    d->done = 1u << HEALTH_PART_LINKS;
 }
 
 static int measure(struct run *r, const struct health_rules *rules, struct err *err)
@@ -238,19 +332,18 @@ static int measure(struct run *r, const struct health_rules *rules, struct err *
     for (;;) {
         if (health_plan(d, rules, &p, err))
             return -1;
-        unsigned part = p.stage == HEALTH_ROUNDS && d->samples.count == 0
-                            ? 1u << HEALTH_PART_ROUNDS
-                            : 1u << HEALTH_PART_CONFIRM;
+        enum health_part part =
+            d->samples.count == 0 ? HEALTH_PART_ROUNDS : HEALTH_PART_CONFIRM;
         int turns = p.turns;
-        if (part == 1u << HEALTH_PART_ROUNDS)
+        if (part == HEALTH_PART_ROUNDS)
             d->wanted = turns;
         if (turns)
-            d->asked |= part;
+            d->asked |= 1u << part;
         int whole = run_turns(r, &p);
         health_plan_release(&p);
         if (turns == 0 || !whole)
             return 0;
-        d->done |= part;
+        d->done |= 1u << part;
     }
 }
 
@@ -260,16 +353,12 @@ int health_fleet_run(const struct health_fleet *f, const struct health_rules *ru
     struct health_data d;
     struct run r = {.f = f, .d = &d};
 
-    r.port = mem_new((size_t)f->hosts, sizeof *r.port);
-    describe(&r);
-    add_links(&r);
-    d.done = 1u << HEALTH_PART_LINKS;
+    describe(f, &d);
     int rc = measure(&r, rules, err);
     if (d.done & 1u << HEALTH_PART_ROUNDS) {
         add_latencies(&r);
         d.done |= 1u << HEALTH_PART_LATENCY;
     }
-    mem_free(r.port);
     if (rc)
         health_data_release(&d);
     else

@@ -5,9 +5,8 @@
 #include "health/health_verdict.h"
 
 /*
- * A fabric that is made up, with faults that are known: what a run would have seen on it, plans
- * and second looks included.  For the tests of verdicts, and for whoever tries what a
- * monitoring system makes of them.
+ * A synthetic fabric with known faults (--replay synth:SPEC): what a run would have measured on
+ * it, plans and confirmation included.
  */
 enum health_fault_kind {
     HEALTH_FAULT_PORT, /* both directions at `percent` */
@@ -17,7 +16,7 @@ enum health_fault_kind {
     HEALTH_FAULT_CUT,  /* the host falls silent in the middle of the rounds */
     HEALTH_FAULT_FLAP, /* its link comes and goes: one measurement in three is lost in half */
     HEALTH_FAULT_CORRUPT, /* half of the streams that it sends has wrong words */
-    HEALTH_FAULT_LATE,    /* the way to it takes `percent` of what it should */
+    HEALTH_FAULT_LATE,    /* the latency to it is `percent` of what it should be */
     HEALTH_FAULT_RANK,    /* `other` is a rank of the host, at `percent` of the others there */
     HEALTH_FAULTS
 };
@@ -45,11 +44,7 @@ struct health_fleet {
 };
 /* 8 hosts, one rank each, 2 % of noise and of transients, no places, no faults. */
 void health_fleet_init(struct health_fleet *f);
-/*
- * "64x2,leaf=16,pod=4,far=0.8,noise=0.02,transients=0.02,common=0.03,seed=7,level=deep,
- * port=3:90,out=3:90,in=3:90,pair=1-2:80,cut=3,flap=3,corrupt=3,late=3:400,rank=3.1:50"; all
- * but the first may be left out.  Hosts are called node0, ...
- */
+/* "64x2,leaf=16,in=3:90", as horing-check(1) describes SPEC.  Hosts are called node0, ... */
 int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *err);
 /* What a run sees; the rules are those that its plans are made by. */
 int health_fleet_run(const struct health_fleet *f, const struct health_rules *rules,

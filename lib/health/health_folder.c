@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows in which folders nobody else can put something in our way.
+ * In which folders nobody else can put something in our way.
  *
  * The path is walked from the root, a name at a time, each folder by the descriptor that was
  * looked at.  One in which others may rename could have anything under the next name: it is
@@ -11,7 +11,7 @@
  *        sticky   ours       ours, 0700
  *                 a link: ours, or refused
  */
-#include "health/health_folder.h"
+#include "health/health_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,30 +32,25 @@ struct walk {
 };
 
 /*
- * Inside a user namespace all users that are not mapped look like one, root of outside too: who
- * of them it is cannot be told there.  So do groups.
+ * Root, us, or inside a user namespace whoever is not mapped: they all look like one user, root
+ * of outside too, and cannot be told apart there.  So do groups.
  */
-static int is_unmapped(unsigned id, const char *map_name)
+static int is_trusted(unsigned id, unsigned ours, const char *map_name)
 {
     const unsigned overflow = 65534; /* Linux' default */
     char map[64] = "";
     FILE *f = id == overflow ? fopen(map_name, "re") : NULL;
+    size_t n = f ? fread(map, 1, sizeof map - 1, f) : 0;
 
-    if (!f)
-        return 0;
-    size_t n = fread(map, 1, sizeof map - 1, f);
-    fclose(f);
-    return n > 0 && !strstr(map, "4294967295"); /* all are */
+    if (f)
+        fclose(f);
+    return id == 0 || id == ours ||
+           (n > 0 && !strstr(map, "4294967295")); /* not all ids are mapped */
 }
 
-static int is_trusted(uid_t uid)
+static int is_trusted_user(uid_t uid)
 {
-    return uid == 0 || uid == geteuid() || is_unmapped(uid, "/proc/self/uid_map");
-}
-
-static int is_trusted_group(gid_t gid)
-{
-    return gid == 0 || gid == getegid() || is_unmapped(gid, "/proc/self/gid_map");
+    return is_trusted(uid, geteuid(), "/proc/self/uid_map");
 }
 
 /* Whoever owns it, or may write to it, can put anything under a name in it. */
@@ -66,7 +61,7 @@ static int check_above(const struct walk *w, struct err *err)
 
     if (fstat(w->fd, &st))
         return err_sys(err, "cannot access '%s'", at);
-    if (!is_trusted(st.st_uid))
+    if (!is_trusted_user(st.st_uid))
         return err_set(err, ERR_INPUT, "the state's folder '%s' lies in '%s' of user %u",
                        w->dir, at, (unsigned)st.st_uid);
     if (st.st_mode & S_ISVTX)
@@ -75,7 +70,7 @@ static int check_above(const struct walk *w, struct err *err)
         return err_set(err, ERR_INPUT,
                        "the state's folder '%s' lies in '%s', which everyone writes to", w->dir,
                        at);
-    if ((st.st_mode & S_IWGRP) && !is_trusted_group(st.st_gid))
+    if ((st.st_mode & S_IWGRP) && !is_trusted(st.st_gid, getegid(), "/proc/self/gid_map"))
         return err_set(err, ERR_INPUT,
                        "the state's folder '%s' lies in '%s', which group %u writes to", w->dir,
                        at, (unsigned)st.st_gid);
@@ -114,7 +109,7 @@ static int follow(struct walk *w, const char *name, uid_t owner, struct err *err
 {
     char target[PATH_MAX + 1], rest[PATH_MAX + 1];
 
-    if (!is_trusted(owner))
+    if (!is_trusted_user(owner))
         return err_set(
             err, ERR_INPUT,
             "the state's folder '%s' is reached through a symbolic link '%s/%s' of user %u",
@@ -170,32 +165,16 @@ static void take_name(struct walk *w, char name[PATH_MAX + 1])
 {
     size_t skip = strspn(w->rest, "/"), n = strcspn(w->rest + skip, "/");
 
-    memcpy(name, w->rest + skip, n);
-    name[n] = 0;
+    snprintf(name, PATH_MAX + 1, "%.*s", (int)n, w->rest + skip);
     skip += n;
     skip += strspn(w->rest + skip, "/");
     memmove(w->rest, w->rest + skip, strlen(w->rest + skip) + 1);
 }
 
-static int walk(struct walk *w, struct err *err)
-{
-    char name[PATH_MAX + 1];
-
-    if (go_to_root(w, err))
-        return -1;
-    for (take_name(w, name); name[0]; take_name(w, name)) {
-        if (strcmp(name, ".") == 0)
-            continue;
-        if (check_above(w, err) || enter(w, name, !w->rest[0], err))
-            return -1;
-    }
-    return check_itself(w, err);
-}
-
 int health_folder_check(const char *dir, struct err *err)
 {
     struct walk w = {.dir = dir, .fd = -1};
-    char here[PATH_MAX + 1] = "";
+    char here[PATH_MAX + 1] = "", name[PATH_MAX + 1];
 
     if (dir[0] != '/' && !getcwd(here, sizeof here))
         return err_sys(err, "cannot find the state's folder '%s'", dir);
@@ -203,13 +182,19 @@ int health_folder_check(const char *dir, struct err *err)
         errno = ENAMETOOLONG;
         return err_sys(err, "cannot find the state's folder '%.300s'", dir);
     }
-    int rc = walk(&w, err);
+    int rc = go_to_root(&w, err);
+    for (take_name(&w, name); rc == 0 && name[0]; take_name(&w, name))
+        if (strcmp(name, "."))
+            rc = check_above(&w, err) || enter(&w, name, !w.rest[0], err) ? -1 : 0;
+    rc = rc ? rc : check_itself(&w, err);
     if (rc && w.made) /* what a file system gave another owner */
         rmdir(w.at);
     if (w.fd >= 0)
         close(w.fd);
     return rc;
 }
+
+/* ---- files that others may not open before they are whole ---- */
 
 int health_file_create(struct io_out *out, const char *path, int force, struct err *err)
 {

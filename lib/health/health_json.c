@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the document paro.health/1.  Numbers that are not known are null. */
+/* The document paro.health/1.  Numbers that are not known are null. */
 #include <math.h>
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/mem.h"
 #include "health/health_parts.h"
 
-static const char *host_or_null(const struct health_data *d, int host)
+/* NULL, which is null in JSON, for "". */
+static const char *or_null(const char *text)
 {
-    return host >= 0 && host < d->hosts ? d->host[host].name : NULL;
+    return text[0] ? text : NULL;
 }
 
-static void count(struct jout *j, const char *key, int64_t v)
+static void put_count(struct jout *j, const char *key, int64_t v)
 {
     if (v < 0)
         jout_null(j, key);
@@ -19,19 +21,9 @@ static void count(struct jout *j, const char *key, int64_t v)
         jout_int(j, key, v);
 }
 
-static void put_evidence(struct jout *j, const struct health_finding *f)
+static double above_0(double v)
 {
-    jout_open(j, "evidence", '{');
-    jout_num(j, "measured", f->measured);
-    jout_num(j, "expected", f->expected);
-    jout_num(j, "peers", f->peers);
-    jout_num(j, "percent", f->percent);
-    jout_num(j, "z", f->z);
-    count(j, "samples", f->samples);
-    count(j, "partners", f->partners);
-    count(j, "partners_that_see_it", f->saw);
-    jout_bool(j, "confirmed", f->confirmed);
-    jout_close(j, '}');
+    return v > 0 ? v : NAN;
 }
 
 static void put_findings(struct jout *j, const struct health_told *t)
@@ -46,14 +38,24 @@ static void put_findings(struct jout *j, const struct health_told *t)
         jout_text(j, "state", health_state_name(f->state));
         jout_text(j, "code", text);
         jout_text(j, "action", health_action_name(f->action));
-        jout_text(j, "host", host_or_null(t->d, f->host));
-        jout_text(j, "other_host", host_or_null(t->d, f->other));
+        jout_text(j, "host", or_null(health_host_name(t->d, f->host)));
+        jout_text(j, "other_host", or_null(health_host_name(t->d, f->other)));
         jout_text(j, "direction", f->way < 0 ? NULL : health_way[f->way]);
-        count(j, "rank", f->rank);
-        jout_text(j, "link", f->link[0] ? f->link : NULL);
+        put_count(j, "rank", f->rank);
+        jout_text(j, "link", or_null(f->link));
         jout_text(j, "text", f->text);
-        put_evidence(j, f);
-        if (t->ops->suggest)
+        jout_open(j, "evidence", '{');
+        jout_num(j, "measured", f->measured);
+        jout_num(j, "expected", f->expected);
+        jout_num(j, "peers", f->peers);
+        jout_num(j, "percent", f->percent);
+        jout_num(j, "z", f->z);
+        put_count(j, "samples", f->samples);
+        put_count(j, "partners", f->partners);
+        put_count(j, "partners_that_see_it", f->saw);
+        jout_bool(j, "confirmed", f->confirmed);
+        jout_close(j, '}');
+        if (t->o->suggest)
             jout_text(j, "suggest", health_suggest(t->d, f, text, sizeof text) ? NULL : text);
         jout_close(j, '}');
     }
@@ -87,12 +89,12 @@ static void put_port(struct jout *j, const struct health_told *t, int k, int way
 
 static void put_pairs(struct jout *j, const struct health_told *t)
 {
-    struct health_streams p;
+    struct health_stream *stream;
+    int count = health_streams_of(t->d, t->v, &stream);
 
-    health_streams_of(t->d, t->v, &p);
     jout_open(j, "pairs", '[');
-    for (int i = 0; i < p.count; i++) {
-        const struct health_stream *q = &p.at[i];
+    for (int i = 0; i < count; i++) {
+        const struct health_stream *q = &stream[i];
         jout_open(j, NULL, '{');
         jout_text(j, "from", t->d->host[q->src].name);
         jout_text(j, "to", t->d->host[q->dst].name);
@@ -103,7 +105,7 @@ static void put_pairs(struct jout *j, const struct health_told *t)
         jout_close(j, '}');
     }
     jout_close(j, ']');
-    health_streams_release(&p);
+    mem_free(stream);
 }
 
 static void put_links(struct jout *j, const struct health_data *d)
@@ -112,28 +114,20 @@ static void put_links(struct jout *j, const struct health_data *d)
     for (int i = 0; i < d->links.count; i++) {
         const struct health_link *l = &d->links.at[i];
         jout_open(j, NULL, '{');
-        jout_text(j, "host", host_or_null(d, l->host));
+        jout_text(j, "host", d->host[l->host].name);
         jout_text(j, "name", l->name);
         jout_bool(j, "up", l->up);
         jout_bool(j, "carrier", l->carrier);
         jout_bool(j, "lost", l->lost);
-        jout_num(j, "speed_Bps", l->Bps > 0 ? l->Bps : NAN);
-        jout_num(j, "expected_Bps", l->want_Bps > 0 ? l->want_Bps : NAN);
-        count(j, "errors", l->errors);
-        count(j, "packets", l->packets);
-        count(j, "flaps", l->flaps);
-        jout_num(j, "since_s", l->since_s > 0 ? l->since_s : NAN);
+        jout_num(j, "speed_Bps", above_0(l->Bps));
+        jout_num(j, "expected_Bps", above_0(l->want_Bps));
+        put_count(j, "errors", l->errors);
+        put_count(j, "packets", l->packets);
+        put_count(j, "flaps", l->flaps);
+        jout_num(j, "since_s", above_0(l->since_s));
         jout_close(j, '}');
     }
     jout_close(j, ']');
-}
-
-static const char *lost_link(const struct health_data *d, int host)
-{
-    for (int i = 0; i < d->links.count; i++)
-        if (d->links.at[i].host == host && d->links.at[i].lost)
-            return d->links.at[i].name;
-    return NULL;
 }
 
 static void put_hosts(struct jout *j, const struct health_data *d)
@@ -141,15 +135,19 @@ static void put_hosts(struct jout *j, const struct health_data *d)
     jout_open(j, "hosts", '[');
     for (int k = 0; k < d->hosts; k++) {
         const struct health_host *h = &d->host[k];
+        const char *lost = NULL;
+        for (int i = 0; !lost && i < d->links.count; i++)
+            if (d->links.at[i].host == k && d->links.at[i].lost)
+                lost = d->links.at[i].name;
         jout_open(j, NULL, '{');
         jout_text(j, "host", h->name);
         jout_int(j, "ranks", h->ranks);
         jout_bool(j, "answers", !h->silent);
-        jout_text(j, "why", h->why[0] ? h->why : NULL);
-        count(j, "leaf", h->leaf);
-        count(j, "pod", h->pod);
+        jout_text(j, "why", or_null(h->why));
+        put_count(j, "leaf", h->leaf);
+        put_count(j, "pod", h->pod);
         jout_num(j, "queue_drain_Bps", h->drain_Bps < 0 ? NAN : h->drain_Bps);
-        jout_text(j, "lost_link", lost_link(d, k));
+        jout_text(j, "lost_link", lost);
         jout_close(j, '}');
     }
     jout_close(j, ']');
@@ -162,7 +160,7 @@ static void put_gpus(struct jout *j, const struct health_data *d)
         const struct health_gpu *g = &d->gpus.at[r];
         jout_open(j, NULL, '{');
         jout_int(j, "rank", r);
-        jout_text(j, "host", host_or_null(d, health_host_of_rank(d, r)));
+        jout_text(j, "host", d->host[health_host_of_rank(d, r)].name);
         jout_int(j, "gpu", g->index);
         jout_text(j, "name", g->name);
         jout_int(j, "wrong_words_out", g->wrong[HEALTH_OUT]);
@@ -177,40 +175,33 @@ static void put_parts(struct jout *j, const char *key, unsigned bits)
     jout_open(j, key, '[');
     for (int i = 0; i < HEALTH_PARTS; i++)
         if (bits & 1u << i)
-            jout_text(j, NULL, health_part_name((enum health_part)i));
+            jout_text(j, NULL, health_parts[i]);
     jout_close(j, ']');
 }
 
-static int64_t wrong_words(const struct health_data *d)
+static void put_words(struct jout *j, const char *key, const struct health_words *w)
 {
-    int64_t all = 0;
-
-    for (int i = 0; i < d->wrongs.count; i++)
-        all += d->wrongs.at[i].words;
-    return all;
+    jout_open(j, key, '[');
+    for (int i = 0; i < w->count; i++)
+        jout_text(j, NULL, w->at[i].text);
+    jout_close(j, ']');
 }
 
 static void put_news(struct jout *j, const struct health_told *t)
 {
-    const struct health_config *c = &t->ops->config;
+    const struct health_config *c = &t->o->config;
 
     jout_open(j, "disabled", '[');
     for (int i = 0; i < c->disables; i++)
         jout_text(j, NULL, c->disable[i]);
     jout_close(j, ']');
     jout_int(j, "ignored", t->ignored);
-    if (!t->news)
+    if (!t->memory)
         return;
-    jout_bool(j, "changed", t->news->changed);
+    jout_bool(j, "changed", t->news.changed);
     jout_int(j, "runs", t->memory->runs);
-    jout_open(j, "new", '[');
-    for (int i = 0; i < t->news->fresh.count; i++)
-        jout_text(j, NULL, t->news->fresh.at[i].text);
-    jout_close(j, ']');
-    jout_open(j, "cleared", '[');
-    for (int i = 0; i < t->news->clear.count; i++)
-        jout_text(j, NULL, t->news->clear.at[i].text);
-    jout_close(j, ']');
+    put_words(j, "new", &t->news.fresh);
+    put_words(j, "cleared", &t->news.clear);
 }
 
 void health_print_json(const struct health_told *t, FILE *out)
@@ -223,9 +214,9 @@ void health_print_json(const struct health_told *t, FILE *out)
     jout_text(&j, "schema", "paro.health/1");
     jout_text(&j, "state", health_state_name(v->state));
     jout_int(&j, "status", v->state);
-    jout_text(&j, "level", health_level_name(d->level));
+    jout_text(&j, "level", health_levels[d->level]);
     if (d->level == HEALTH_QUICK)
-        jout_text(&j, "host", host_or_null(d, 0));
+        jout_text(&j, "host", d->host[0].name);
     else {
         jout_text(&j, "compared_with", v->by_baseline ? "baseline" : "peers");
         jout_bool(&j, "percent_only", v->percent_only);
@@ -233,7 +224,7 @@ void health_print_json(const struct health_told *t, FILE *out)
     }
     jout_int(&j, "rounds", d->rounds);
     jout_int(&j, "rounds_wanted", d->wanted);
-    jout_int(&j, "wrong_words", wrong_words(d));
+    jout_int(&j, "wrong_words", health_wrong_words(d));
     jout_int(&j, "when_s", d->when_s);
     jout_num(&j, "seconds", d->seconds);
     put_parts(&j, "asked", d->asked);

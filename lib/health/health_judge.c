@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how what the streams say (health_look.c) becomes findings that name a port or a pair.
+ * What the streams say (health_look.c) becomes findings that name a port or a pair.
  *
  * With two hosts every stream has the same two ends, and no stream tells which is slow.  The
  * kernel of the sender does: the rate at which its queue empties while bytes wait in it is what
@@ -8,7 +8,6 @@
  * is more, or where nothing ever waits, the narrow place lies behind it.
  */
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -27,14 +26,15 @@ struct judge {
     const struct health_rules *rules;
     struct health_look *look;
     struct health_verdict *v;
+    const char *by;  /* what a rate is compared with: "baseline", "peers" */
     int (*slow)[2];  /* [hosts] to be named, by direction */
     double peers[2]; /* the ports' median, Bps */
 };
 
 /*
- * A small deviation wants a second look.  A check that was ended before it may have seen what
- * another program did for a second: not known.  Latencies are between the two looks: where they
- * are missing the second was not even asked for.
+ * A small deviation is measured again.  A check that was ended before it may have seen what
+ * another program did for a second: not known.  Latencies are between rounds and confirmation:
+ * where they are missing the confirmation was not even asked for.
  */
 static enum health_state state_of(const struct judge *j, double percent, int confirmed)
 {
@@ -42,9 +42,9 @@ static enum health_state state_of(const struct judge *j, double percent, int con
         return HEALTH_CRITICAL;
     if (!health_range_alerts(&j->rules->warn, percent))
         return HEALTH_OK;
-    unsigned looks =
+    unsigned parts =
         1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY | 1u << HEALTH_PART_CONFIRM;
-    return confirmed || !health_missing(j->d, looks) ? HEALTH_WARNING : HEALTH_UNKNOWN;
+    return confirmed || !health_missing(j->d, parts) ? HEALTH_WARNING : HEALTH_UNKNOWN;
 }
 
 static int is_shifted(const struct judge *j)
@@ -52,37 +52,16 @@ static int is_shifted(const struct judge *j)
     return j->look->shift < 100 || j->look->shift > 100;
 }
 
-static const char *by_whom(const struct judge *j)
-{
-    return !j->rules->baseline ? "peers" : j->look->stale > 0 ? "the others" : "baseline";
-}
-
 static const char *name(const struct judge *j, int k)
 {
     return j->d->host[k].name;
 }
 
-static void __attribute__((format(printf, 2, 3)))
-say(struct health_finding *f, const char *fmt, ...)
-{
-    size_t used = strlen(f->text);
-    va_list list;
-
-    va_start(list, fmt);
-    vsnprintf(f->text + used, sizeof f->text - used, fmt, list);
-    va_end(list);
-}
-
-static void add(struct judge *j, struct health_finding *f)
-{
-    if (f->state == HEALTH_UNKNOWN) {
-        const struct health_finding unknown = health_finding_new(f->state, 303);
-        f->code = unknown.code;
-        f->action = unknown.action;
-        say(f, ", not measured again");
-    }
-    health_verdict_add(j->v, f);
-}
+/* A finding as health_verdict_say makes it; what is not known has one code, and says why. */
+#define SAY(j, state, code, host, fmt, ...)                                                    \
+    health_verdict_say((j)->v, state, (state) == HEALTH_UNKNOWN ? 303 : (code), host,          \
+                       fmt "%s", __VA_ARGS__,                                                  \
+                       (state) == HEALTH_UNKNOWN ? ", not measured again" : "")
 
 static void write_ports(struct judge *j)
 {
@@ -110,7 +89,7 @@ static void write_ports(struct judge *j)
 
 /* ---- two hosts ---- */
 
-/* Whose end of the stream from `src` is it?  Both when the kernel does not tell. */
+/* Whose end of the stream from `src` is it?  Both when the kernel does not say. */
 static void blame_one_of_two(struct judge *j, int src)
 {
     double drain_Bps = j->d->host[src].drain_Bps;
@@ -128,7 +107,7 @@ static int is_either(const struct judge *j, int src)
 
 /* ---- findings ---- */
 
-static void evidence(const struct judge *j, int k, int way, struct health_finding *f)
+static void add_evidence(const struct judge *j, int k, int way, struct health_finding *f)
 {
     const struct health_port *p = &j->v->port[k][way];
     const struct health_end *e = &j->look->ends.end[k][way];
@@ -149,7 +128,8 @@ static int decimals(double v)
     return v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2;
 }
 
-static void say_rates(const struct judge *j, int k, int way, struct health_finding *f)
+/* "out 50.0 of 100 MB/s, 50 %" */
+static void say_rates(const struct judge *j, int k, int way, char text[128])
 {
     const struct health_port *p = &j->v->port[k][way];
     /* 999.5 would be 1000 of the smaller unit */
@@ -157,56 +137,57 @@ static void say_rates(const struct judge *j, int k, int way, struct health_findi
     double is = p->Bps / unit, want = p->want_Bps / unit;
     struct units u;
 
-    say(f, "%.64s %s %.*f of %.*f %cB/s, %s", name(j, k), health_way[way], decimals(is), is,
-        decimals(want), want, unit > 1e6 ? 'G' : 'M', health_percent(&u, j->rules, p->percent));
+    snprintf(text, 128, "%s %.*f of %.*f %cB/s, %s", health_way[way], decimals(is), is,
+             decimals(want), want, unit > 1e6 ? 'G' : 'M',
+             health_percent(&u, j->rules, p->percent));
 }
 
 static void name_port(struct judge *j, int k)
 {
-    struct health_finding f = health_finding_new(HEALTH_OK, 301);
+    enum health_state state = HEALTH_OK;
+    int ways = 0, worst = 0, last = 0, all_confirmed = 1;
+    char rates[128] = "", also[64] = "";
     struct units u;
-    int ways = 0;
 
-    f.host = k;
-    f.confirmed = 1;
     for (int way = 0; way < 2; way++) {
         struct health_port *p = &j->v->port[k][way];
         if (!j->slow[k][way] || is_either(j, way == HEALTH_OUT ? k : !k))
             continue;
         int confirmed = j->look->ends.end[k][way].confirmed;
         p->state = state_of(j, p->percent, confirmed);
-        if (health_state_rank(p->state) > health_state_rank(f.state))
-            f.state = p->state;
-        if (ways == 0 || p->percent < f.percent)
-            evidence(j, k, way, &f);
-        f.confirmed &= confirmed;
-        f.way = ways ? -1 : way;
+        state = health_worse(state, p->state);
+        all_confirmed &= confirmed;
+        if (ways == 0 || p->percent < j->v->port[k][worst].percent)
+            worst = way;
         if (ways++ == 0)
-            say_rates(j, k, way, &f);
+            say_rates(j, k, way, rates);
         else
-            say(&f, ", %s %s", health_way[way], health_percent(&u, j->rules, p->percent));
+            snprintf(also, sizeof also, ", %s %s", health_way[way],
+                     health_percent(&u, j->rules, p->percent));
+        last = way;
     }
     if (ways == 0)
         return;
-    say(&f, " of %s", by_whom(j));
-    add(j, &f);
+    struct health_finding *f =
+        SAY(j, state, 301, k, "%.64s %s%s of %s", name(j, k), rates, also, j->by);
+    add_evidence(j, k, worst, f);
+    f->way = ways == 1 ? last : -1;
+    f->confirmed = all_confirmed;
 }
 
 static void name_either(struct judge *j, int src)
 {
     struct health_port *p = &j->v->port[src][HEALTH_OUT];
     int confirmed = j->look->ends.end[src][HEALTH_OUT].confirmed;
-    struct health_finding f = health_finding_new(state_of(j, p->percent, confirmed), 302);
     struct units u;
 
-    f.host = src;
-    f.other = !src;
-    f.confirmed = confirmed;
-    evidence(j, src, HEALTH_OUT, &f);
-    p->state = j->v->port[!src][HEALTH_IN].state = f.state;
-    say(&f, "%.64s out or %.64s in (unknown which, with two hosts) %s of %s", name(j, src),
-        name(j, !src), health_percent(&u, j->rules, p->percent), by_whom(j));
-    add(j, &f);
+    p->state = j->v->port[!src][HEALTH_IN].state = state_of(j, p->percent, confirmed);
+    struct health_finding *f = SAY(
+        j, p->state, 302, src, "%.64s out or %.64s in (unknown which, with two hosts) %s of %s",
+        name(j, src), name(j, !src), health_percent(&u, j->rules, p->percent), j->by);
+    add_evidence(j, src, HEALTH_OUT, f);
+    f->other = !src;
+    f->confirmed = confirmed;
 }
 
 /* A deviation beyond the critical range that the noise explains: not known, not good. */
@@ -214,72 +195,66 @@ static void name_unsteady(struct judge *j, int k, int way)
 {
     struct health_port *p = &j->v->port[k][way];
     const struct health_end *e = &j->look->ends.end[k][way];
-    struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 303);
     struct units u;
 
     if (e->slow || e->n == 0 || e->z > j->look->ends.z || e->denied || !e->suspect ||
         state_of(j, p->percent, 0) != HEALTH_CRITICAL)
         return;
-    f.host = k;
-    f.way = way;
-    evidence(j, k, way, &f);
     p->state = HEALTH_UNKNOWN;
-    say(&f, "%.64s %s %s of %s, too unsteady to judge", name(j, k), health_way[way],
-        health_percent(&u, j->rules, p->percent), by_whom(j));
-    health_verdict_add(j->v, &f);
+    struct health_finding *f = health_verdict_say(
+        j->v, HEALTH_UNKNOWN, 303, k, "%.64s %s %s of %s, too unsteady to judge", name(j, k),
+        health_way[way], health_percent(&u, j->rules, p->percent), j->by);
+    add_evidence(j, k, way, f);
+    f->way = way;
 }
 
 static void name_pair(struct judge *j, const struct health_pair *p)
 {
-    double percent = p->percent * j->look->shift / 100;
+    double percent = p->percent * j->look->shift / 100,
+           want_Bps = fmin(j->v->port[p->src][HEALTH_OUT].want_Bps,
+                           j->v->port[p->dst][HEALTH_IN].want_Bps);
     int confirmed = p->again >= 3;
     enum health_state alone = state_of(j, percent, confirmed),
                       beside = state_of(j, p->residual, confirmed);
     /* The text has the percentage that the state follows from. */
     int beside_others = is_shifted(j) || health_state_rank(beside) > health_state_rank(alone);
-    double judged = beside_others ? p->residual : percent;
-    struct health_finding f = health_finding_new(beside_others ? beside : alone, 304);
     struct units u;
 
     if (!p->slow)
         return;
-    double want_Bps =
-        fmin(j->v->port[p->src][HEALTH_OUT].want_Bps, j->v->port[p->dst][HEALTH_IN].want_Bps);
-    f.host = p->src;
-    f.other = p->dst;
-    f.confirmed = confirmed;
-    f.measured = percent / 100 * want_Bps;
-    f.expected = want_Bps;
-    f.peers = j->peers[HEALTH_OUT];
-    f.percent = percent;
-    f.z = p->z;
-    f.samples = p->n;
-    f.partners = p->n;
-    f.saw = p->low;
-    say(&f, "%.64s to %.64s %s of %s", name(j, p->src), name(j, p->dst),
-        health_percent(&u, j->rules, judged),
-        beside_others ? "what both reach with others" : by_whom(j));
-    if (!beside_others)
-        say(&f, ", both well with others");
-    add(j, &f);
+    enum health_state state = beside_others ? beside : alone;
+    struct health_finding *f = SAY(
+        j, state, 304, p->src, "%.64s to %.64s %s of %s%s", name(j, p->src), name(j, p->dst),
+        health_percent(&u, j->rules, beside_others ? p->residual : percent),
+        beside_others ? "what both reach with others" : j->by,
+        beside_others ? "" : ", both well with others");
+    f->other = p->dst;
+    f->confirmed = confirmed;
+    f->measured = percent / 100 * want_Bps;
+    f->expected = want_Bps;
+    f->peers = j->peers[HEALTH_OUT];
+    f->percent = percent;
+    f->z = p->z;
+    f->samples = f->partners = p->n;
+    f->saw = p->low;
 }
 
 static void name_shift(struct judge *j)
 {
     const int stale = j->look->stale > 0;
-    struct health_finding f =
-        health_finding_new(stale ? HEALTH_WARNING : state_of(j, j->look->shift, 1), 306);
+    double percent = stale ? j->look->stale : j->look->shift;
     struct units u;
 
     if (!stale && !is_shifted(j))
         return;
-    f.percent = stale ? j->look->stale : j->look->shift;
-    f.confirmed = 1; /* by every port */
-    say(&f, "all %d hosts are at %s of the baseline%s", j->d->hosts,
-        health_percent(&u, j->rules, f.percent),
-        stale ? ", it is stale (--accept-baseline or --learn)"
-              : " (--accept-baseline if that is right)");
-    health_verdict_add(j->v, &f);
+    struct health_finding *f =
+        health_verdict_say(j->v, stale ? HEALTH_WARNING : state_of(j, percent, 1), 306, -1,
+                           "all %d hosts are at %s of the baseline%s", j->d->hosts,
+                           health_percent(&u, j->rules, percent),
+                           stale ? ", it is stale (--accept-baseline or --learn)"
+                                 : " (--accept-baseline if that is right)");
+    f->percent = percent;
+    f->confirmed = 1; /* by every port */
 }
 
 /* A port that is OK outside a range has a reason. */
@@ -299,18 +274,20 @@ static void pardon_ports(struct judge *j)
 static int judge_rates(struct judge *j, struct err *err)
 {
     struct health_look look;
+    int two = j->d->hosts == 2;
 
     if (health_look(&look, j->d, j->rules, err))
         return -1;
     j->look = &look;
+    j->by = !j->rules->baseline ? "peers" : look.stale > 0 ? "the others" : "baseline";
     write_ports(j);
-    for (int src = 0; j->d->hosts == 2 && src < 2; src++)
+    for (int src = 0; two && src < 2; src++)
         if (look.ends.end[src][HEALTH_OUT].slow)
             blame_one_of_two(j, src);
     name_shift(j);
     for (int k = 0; k < j->d->hosts; k++)
         name_port(j, k);
-    for (int src = 0; j->d->hosts == 2 && src < 2; src++)
+    for (int src = 0; two && src < 2; src++)
         if (is_either(j, src))
             name_either(j, src);
     for (int k = 0; k < j->d->hosts; k++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows rtnetlink: the links, and how much waits in their queues. */
-#include "health/health_kernel.h"
+/* rtnetlink: the links, and how much waits in their queues. */
+#include "health/health_tour.h"
 
 #include <linux/gen_stats.h>
 #include <linux/if.h>
@@ -21,8 +21,10 @@ static const double apart_s = 5e-3;
 
 typedef void (*answer_fn)(struct health_kernel *k, const struct nlmsghdr *h, void *arg);
 
-static int ask(struct health_kernel *k, int type, int family)
+/* One dump, message by message; -1 when the kernel refuses. */
+static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
 {
+    _Alignas(struct nlmsghdr) char room[ANSWER_BYTES];
     struct {
         struct nlmsghdr head;
         union {
@@ -35,16 +37,8 @@ static int ask(struct health_kernel *k, int type, int family)
     ask.head.nlmsg_len = sizeof ask;
     ask.head.nlmsg_type = (unsigned short)type;
     ask.head.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-    ask.body.link.ifi_family = (unsigned char)family;
-    return send(k->fd, &ask, sizeof ask, 0) == sizeof ask ? 0 : -1;
-}
-
-/* One dump, message by message; -1 when the kernel refuses. */
-static int dump(struct health_kernel *k, int type, answer_fn take, void *arg)
-{
-    _Alignas(struct nlmsghdr) char room[ANSWER_BYTES];
-
-    if (k->fd < 0 || ask(k, type, AF_UNSPEC))
+    ask.body.link.ifi_family = AF_UNSPEC;
+    if (k->fd < 0 || send(k->fd, &ask, sizeof ask, 0) != sizeof ask)
         return -1;
     for (;;) {
         ssize_t got = recv(k->fd, room, sizeof room, 0);
@@ -155,23 +149,18 @@ void health_kernel_change(struct health_kernel *k, struct health_change *out)
 
 /* ---- queues ---- */
 
-static struct health_queue *find_link(struct health_kernel *k, int index)
-{
-    for (int i = 0; i < k->links; i++)
-        if (k->link[i].index == index)
-            return &k->link[i];
-    return NULL;
-}
-
 static void take_queue(struct health_kernel *k, const struct nlmsghdr *h, void *arg)
 {
     const struct tcmsg *tc = NLMSG_DATA(h);
     int left = (int)h->nlmsg_len - (int)NLMSG_LENGTH(sizeof *tc);
-    struct health_queue *link = find_link(k, tc->tcm_ifindex);
+    struct health_queue *link = NULL;
     struct gnet_stats_queue queue;
     struct gnet_stats_basic basic; /* 64 bits of bytes come first */
     double now = *(const double *)arg;
 
+    for (int i = 0; i < k->links; i++)
+        if (k->link[i].index == tc->tcm_ifindex)
+            link = &k->link[i];
     if (!link || tc->tcm_parent != TC_H_ROOT) /* inner queues are part of the root's sum */
         return;
     const struct rtattr *stats = find(TCA_RTA(tc), left, TCA_STATS2);

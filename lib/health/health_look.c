@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is expected of a stream, and which pairs are slow while both their ends are well.
+ * What is expected of a stream, and which pairs are slow while both their ends are well.
  *
  * Expected is what the baseline says of the slower of the two ports, or what hosts have on
  * paths of the same class: the median over all ports of their own medians there.
@@ -21,11 +21,7 @@
 
 #include "base/mem.h"
 #include "base/stats.h"
-#include "health/health_chance.h"
 
-/* Percent: what one and the same healthy port differs by from run to run at least (measured).
- */
-static const double sigma_least = 0.5;
 /*
  * Percent: where ports are at 100 / 0.75 of their baseline, one that lost the quarter of its
  * rate that is CRITICAL still is at its own: such a baseline finds no faults.
@@ -65,37 +61,32 @@ static int want_by_baseline(struct health_look *l, struct err *err)
 }
 
 /*
- * With few hosts a slow one spoils a large part of each other's samples, so that a port counts
- * with its best partners; with many its median does, which no number of samples pushes up.
+ * The median (p 50) or a lower percentile over ports.  With few hosts a slow one spoils a large
+ * part of each other's samples, so that a port counts with its best partners; with many its
+ * median does, which no number of samples pushes up.
  */
 static double percentile_of_ports(int hosts, int (*pair)[2], const double *value, int n,
                                   double p)
 {
-    struct health_ends e = {.ends = hosts, .ways = 2, .samples = n, .pair = pair};
-    double *each = mem_new((size_t)hosts * 2 + 1, sizeof *each);
-    int known = 0;
+    struct health_ends e = {.ends = hosts,
+                            .ways = 2,
+                            .samples = n,
+                            .pair = pair,
+                            .few = hosts <= HEALTH_PEERS_LEAST};
+    double *each = mem_new((size_t)hosts * 2 + 1, sizeof *each), v = 0;
+    int known = 0, met;
 
     health_ends_index(&e);
     for (int way = 0; way < 2; way++)
         for (int k = 0; k < hosts; k++) {
-            int met;
-            double v = hosts <= HEALTH_PEERS_LEAST
-                           ? health_ends_best(&e, k, way, value, &met)
-                           : health_ends_median(&e, k, way, value, &met);
-            if (met)
-                each[known++] = v;
+            each[known] = health_ends_level(&e, k, way, value, &met);
+            known += met > 0;
         }
-    double v = !known   ? 0
-               : p < 50 ? stats_percentile(each, known, p)
-                        : stats_median(each, known);
+    if (known)
+        v = p < 50 ? stats_percentile(each, known, p) : stats_median(each, known);
     health_ends_release(&e);
     mem_free(each);
     return v;
-}
-
-static double median_of_ports(int hosts, int (*pair)[2], const double *value, int n)
-{
-    return percentile_of_ports(hosts, pair, value, n, 50);
 }
 
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
@@ -116,7 +107,7 @@ int health_path_rates(const struct health_data *d, const unsigned char *skip,
             Bps[n++] = s->Bps;
         }
         if (n || !skip)
-            rate[path] = n ? median_of_ports(d->hosts, pair, Bps, n) : 0;
+            rate[path] = percentile_of_ports(d->hosts, pair, Bps, n, 50);
         if (n > most) {
             most = n;
             commonest = path;
@@ -146,33 +137,28 @@ static int want_by_peers(struct health_look *l, const unsigned char *skip, struc
     return 0;
 }
 
-/* Then the ports are compared with each other. */
-static void make_stale(struct health_look *l, double level)
-{
-    l->stale = level;
-    for (int k = 0; k < l->d->hosts; k++)
-        for (int way = 0; way < 2; way++)
-            l->want[k][way] *= level / 100;
-}
-
 /*
  * All ports off their baseline by the same: not so many faults but another level.  Ports are
- * compared with it then.  Three in four far above theirs: the baseline is of another fabric.
+ * compared with it then.  Three in four far above theirs: the baseline is of another fabric,
+ * and ports are compared with each other.
  */
 static void find_shift(struct health_look *l)
 {
-    int n = l->d->samples.count;
+    int n = l->d->samples.count, hosts = l->d->hosts;
 
     l->shift = 100;
     if (!l->rules->baseline)
         return;
-    double level = median_of_ports(l->d->hosts, l->pair_of, l->percent, n);
-    if (percentile_of_ports(l->d->hosts, l->pair_of, l->percent, n, 25) > stale_least)
-        make_stale(l, level);
-    else if (l->d->hosts >= HEALTH_PEERS_LEAST && alerts(l->rules, level))
+    double level = percentile_of_ports(hosts, l->pair_of, l->percent, n, 50);
+    if (percentile_of_ports(hosts, l->pair_of, l->percent, n, 25) > stale_least)
+        l->stale = level;
+    else if (hosts >= HEALTH_PEERS_LEAST && alerts(l->rules, level))
         l->shift = level;
     else
         return;
+    for (int k = 0; l->stale > 0 && k < hosts; k++)
+        for (int way = 0; way < 2; way++)
+            l->want[k][way] *= level / 100;
     for (int i = 0; i < n; i++)
         l->percent[i] *= 100 / level;
 }
@@ -194,36 +180,27 @@ static int by_key(const void *a, const void *b)
     return (x->residual > y->residual) - (x->residual < y->residual);
 }
 
-/* What the end can do, percent: with few hosts its median may be another's fault. */
-static double level_of(struct health_look *l, int k, int way)
-{
-    int n;
-
-    if (l->few)
-        return health_ends_best(&l->ends, k, way, l->percent, &n);
-    return l->ends.end[k][way].median;
-}
-
 /* Samples of pairs whose ends are well, as percent of what the slower end can do. */
 static struct seen *collect_pairs(struct health_look *l, int *n)
 {
-    int hosts = l->d->hosts;
+    int hosts = l->d->hosts, met;
     double(*level)[2] = mem_new((size_t)hosts, sizeof *level);
     struct seen *seen = mem_new((size_t)l->d->samples.count + 1, sizeof *seen);
 
     for (int k = 0; k < hosts; k++)
         for (int way = 0; way < 2; way++)
-            level[k][way] = l->ends.end[k][way].slow ? NAN : level_of(l, k, way);
+            level[k][way] = l->ends.end[k][way].slow
+                                ? NAN
+                                : health_ends_level(&l->ends, k, way, l->percent, &met);
     *n = 0;
     for (int i = 0; i < l->d->samples.count; i++) {
         int src = l->pair_of[i][0], dst = l->pair_of[i][1];
-        double can = fmin(level[src][HEALTH_OUT], level[dst][HEALTH_IN]);
-        if (l->excused[src] || l->excused[dst])
+        double out = level[src][HEALTH_OUT], in = level[dst][HEALTH_IN];
+        if (l->excused[src] || l->excused[dst] || !(out > 0) || !(in > 0))
             continue;
-        if (isnan(level[src][HEALTH_OUT]) || isnan(level[dst][HEALTH_IN]) || can <= 0)
-            continue;
-        seen[(*n)++] = (struct seen){(uint64_t)src * (uint64_t)hosts + (uint64_t)dst,
-                                     100 * l->percent[i] / can, l->percent[i], l->again[i]};
+        seen[(*n)++] =
+            (struct seen){(uint64_t)src * (uint64_t)hosts + (uint64_t)dst,
+                          100 * l->percent[i] / fmin(out, in), l->percent[i], l->again[i]};
     }
     if (*n)
         qsort(seen, (size_t)*n, sizeof *seen, by_key);
@@ -236,7 +213,7 @@ static struct health_pair count_pair(const struct health_look *l, const struct s
     struct health_pair p = {.src = (int)(s->key / (uint64_t)l->d->hosts),
                             .dst = (int)(s->key % (uint64_t)l->d->hosts),
                             .n = n};
-    double sure = 100 - 3 * fmax(l->ends.pooled, sigma_least);
+    double deviation = fmax(l->ends.pooled, HEALTH_SIGMA_LEAST), sure = 100 - 3 * deviation;
 
     for (int i = 0; i < n; i++) {
         p.low += s[i].residual < sure && alerts(l->rules, s[i].residual);
@@ -247,26 +224,21 @@ static struct health_pair count_pair(const struct health_look *l, const struct s
     int lower = (n - 1) / 2, upper = n / 2;
     p.residual = (s[lower].residual + s[upper].residual) / 2;
     p.percent = (s[lower].percent + s[upper].percent) / 2;
-    p.z = (100 - p.residual) / health_median_error(fmax(l->ends.pooled, sigma_least), n);
+    p.z = (100 - p.residual) / health_median_error(deviation, n);
     return p;
-}
-
-/* How many samples accuse when all further ones are low. */
-static int samples_needed(const struct health_pair *p, double pairs, double share)
-{
-    int more = 0;
-
-    while (more < PAIR_AGAIN_MOST &&
-           pairs * health_binomial_above(p->n + more, p->low + more, share) > HEALTH_ALARMS)
-        more++;
-    return p->n + more;
 }
 
 static void judge_pair(const struct health_look *l, struct health_pair *p, double pairs)
 {
-    p->need = samples_needed(p, pairs, l->low_share);
+    int more = 0; /* samples, all of them low, that accuse */
+
+    while (more < PAIR_AGAIN_MOST &&
+           pairs * health_binomial_above(p->n + more, p->low + more, l->low_share) >
+               HEALTH_ALARMS)
+        more++;
+    p->need = p->n + more;
     int low = p->low * 2 > p->n && alerts(l->rules, p->residual);
-    p->slow = low && p->need <= p->n;
+    p->slow = low && more == 0;
     p->suspect = low && !p->slow && p->rounds > 0 && p->again < PAIR_AGAIN_MOST;
 }
 
@@ -306,8 +278,7 @@ static void judge_ends(struct health_look *l)
                                    .again = l->again,
                                    .spread = l->spread,
                                    .excused = l->excused,
-                                   .few = l->few,
-                                   .sigma_least = sigma_least,
+                                   .few = l->d->hosts <= HEALTH_PEERS_LEAST,
                                    .alerts = alerts,
                                    .rules = l->rules};
     health_ends_judge(&l->ends);
@@ -315,9 +286,9 @@ static void judge_ends(struct health_look *l)
 
 /*
  * What is expected, once more without the streams of ports that are slow, which pulled it down:
- * by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.  0: there are none.
+ * by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
  */
-static int without_slow(struct health_look *l)
+static void judge_ends_without_slow(struct health_look *l)
 {
     int n = l->d->samples.count, skipped = 0;
     unsigned char *skip = mem_new((size_t)n + 1, 1);
@@ -331,9 +302,9 @@ static int without_slow(struct health_look *l)
         struct err err;
         want_by_peers(l, skip, &err); /* they were enough to compare the first time */
         health_ends_release(&l->ends);
+        judge_ends(l);
     }
     mem_free(skip);
-    return skipped && skipped < n;
 }
 
 int health_look(struct health_look *l, const struct health_data *d,
@@ -341,7 +312,7 @@ int health_look(struct health_look *l, const struct health_data *d,
 {
     size_t hosts = (size_t)d->hosts, n = (size_t)d->samples.count + 1;
 
-    *l = (struct health_look){.d = d, .rules = rules, .few = d->hosts <= HEALTH_PEERS_LEAST};
+    *l = (struct health_look){.d = d, .rules = rules};
     l->pair_of = mem_new(n, sizeof *l->pair_of);
     l->percent = mem_new(n, sizeof *l->percent);
     l->again = mem_new(n, 1);
@@ -359,8 +330,8 @@ int health_look(struct health_look *l, const struct health_data *d,
     l->excused = health_excused(d);
     find_shift(l);
     judge_ends(l);
-    if (!rules->baseline && without_slow(l))
-        judge_ends(l);
+    if (!rules->baseline)
+        judge_ends_without_slow(l);
     if (d->hosts > 2)
         find_pairs(l);
     return 0;

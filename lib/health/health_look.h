@@ -12,7 +12,7 @@
 struct health_pair { /* one direction between two hosts, both of which are well */
     int src, dst;
     int n, low;         /* samples, and those that are low */
-    int rounds, again;  /* of the first look, of the second */
+    int rounds, again;  /* of the rounds, of the confirmation */
     int need;           /* samples that accuse when all are low; those there are with them */
     double residual, z; /* percent of what the slower of its ends can do */
     double percent;     /* of what is expected, as a port's */
@@ -32,7 +32,6 @@ struct health_look {
     double stale;           /* so, and so far above it that it says nothing: what is expected is
                                what the ports reach now; else 0 */
     unsigned char *excused; /* [hosts] health_excused */
-    int few;                /* hosts: a slow one spoils much of the others' samples */
     struct health_ends ends;
     double low_share; /* how often chance makes a sample low, an upper bound */
     int pairs;        /* that have low samples */
@@ -57,21 +56,16 @@ int health_path_rates(const struct health_data *d, const unsigned char *skip,
  * those.  Owned by the caller (mem_free), [hosts]; nobody is where there are but two.
  */
 unsigned char *health_excused(const struct health_data *d);
-/* What else stands in the data (health_facts.c): links, silence, wrong words, time. */
+/* What else is in the data (health_facts.c): links, silence, wrong words, time. */
 void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v);
-/* Ranks beside those of their host; the ways to hosts; all hosts at once (health_other.c). */
+/* Ranks and those of their host; latencies; all hosts at once (health_other.c). */
 void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v);
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v);
 /* All at once are slow when they are so as often in a row. */
 enum { HEALTH_LOOKS = 4 };
-/* The best of the looks at these hosts at once, of so many (unless NULL), or NULL. */
-const struct health_collective *health_collective_best(const struct health_data *d, int first,
-                                                       int count, int *looks);
-/* Whether it took longer than its pairs make one expect, by the range of CRITICAL. */
-int health_collective_late(const struct health_collective *c, const struct health_rules *rules);
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v);
 /*

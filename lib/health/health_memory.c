@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows the file of what is remembered: its folder, its lock, what is in it.  Does not know
- * what follows from it (health_settle.c, health_quick.c).
- */
+/* The file of what is remembered: its folder, its lock, what is in it. */
 #include "health/health_memory.h"
 
 #include <errno.h>
@@ -14,7 +11,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "health/health_folder.h"
+#include "health/health_store.h"
 
 #define WHEN_MOST ((int64_t)1 << 40)
 
@@ -25,18 +22,18 @@ static const struct health_field head[] = {
     HEALTH_WHOLE(M, runs, "runs", 0, INT64_MAX - 1),
     HEALTH_WHOLE(M, when_s, "when_s", 0, WHEN_MOST),
     HEALTH_WHOLE(M, measured_s, "measured_s", 0, WHEN_MOST),
-    HEALTH_TEXT(M, host, "host", HEALTH_TYPE_TEXT),
-    HEALTH_TEXT(M, boot, "boot", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(M, host, "host", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(M, boot, "boot", HEALTH_TYPE_TEXT),
     HEALTH_WHOLE(M, said, "said", 0, HEALTH_UNKNOWN),
     HEALTH_WHOLE(M, said_s, "said_s", 0, WHEN_MOST),
     {0}};
 
 #define K struct health_known
 #define EVENTS(member_, count_)                                                                \
-    HEALTH_ONE(K, member_, #member_, HEALTH_TYPE_I64, .lo = 0, .hi = HEALTH_EVENT_MOST,        \
-               .each = 3, .items_most = HEALTH_EVENTS, .count_at = offsetof(K, count_))
+    HEALTH_FIELD(K, member_, #member_, HEALTH_TYPE_I64, .lo = 0, .hi = HEALTH_EVENT_MOST,      \
+                 .each = 3, .numbers = HEALTH_EVENTS, .count_at = offsetof(K, count_))
 static const struct health_field nic[] = {
-    HEALTH_TEXT(K, last.name, "nic", HEALTH_TYPE_NAME),
+    HEALTH_ONE(K, last.name, "nic", HEALTH_TYPE_NAME),
     HEALTH_WHOLE(K, last.ib, "ib", 0, 1),
     HEALTH_WHOLE(K, last.real, "real", 0, 1),
     HEALTH_WHOLE(K, last.up, "up", 0, 1),
@@ -49,8 +46,8 @@ static const struct health_field nic[] = {
     HEALTH_WHOLE(K, want_up, "want_up", 0, 1),
     HEALTH_WHOLE(K, want_mbit, "want_mbit", 0, INT32_MAX),
     HEALTH_WHOLE(K, want_width, "want_width", 0, 999),
-    HEALTH_ONE(K, last.counter, "counter", HEALTH_TYPE_I64, .lo = -1, .hi = INT64_MAX,
-               .fixed = HEALTH_COUNTERS),
+    HEALTH_FIELD(K, last.counter, "counter", HEALTH_TYPE_I64, .lo = -1, .hi = INT64_MAX,
+                 .each = 1, .numbers = HEALTH_COUNTERS),
     EVENTS(loss, losses),
     EVENTS(recent, recents),
     {0}};
@@ -65,18 +62,18 @@ static const struct health_field problem[] = {
     HEALTH_WHOLE(P, last_s, "last_s", 0, WHEN_MOST),
     HEALTH_WHOLE(P, told_s, "told_s", 0, WHEN_MOST),
     HEALTH_WHOLE(P, way, "way", -1, 1),
-    HEALTH_TEXT(P, host, "host", HEALTH_TYPE_TEXT),
-    HEALTH_TEXT(P, link, "link", HEALTH_TYPE_TEXT),
-    HEALTH_TEXT(P, other, "other", HEALTH_TYPE_TEXT),
-    HEALTH_TEXT(P, text, "text", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(P, host, "host", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(P, link, "link", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(P, other, "other", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(P, text, "text", HEALTH_TYPE_TEXT),
     {0}};
 
 #define R struct health_rate
 static const struct health_field rate[] = {
-    HEALTH_TEXT(R, host, "rate", HEALTH_TYPE_NAME),
+    HEALTH_ONE(R, host, "rate", HEALTH_TYPE_NAME),
     HEALTH_WHOLE(R, way, "way", 0, 1),
-    HEALTH_ONE(R, Bps, "Bps", HEALTH_TYPE_REAL, .least = 0, .most = 1e25, .each = 1,
-               .items_most = HEALTH_RATES, .count_at = offsetof(R, count)),
+    HEALTH_FIELD(R, Bps, "Bps", HEALTH_TYPE_REAL, .least = 0, .most = 1e25, .each = 1,
+                 .numbers = HEALTH_RATES, .count_at = offsetof(R, count)),
     {0}};
 
 static const struct health_kind kinds[] = {
@@ -123,38 +120,35 @@ struct health_rate *health_memory_rate(const struct health_memory *m, const char
 
 /* ---- opening ---- */
 
-static int check_read(const struct health_memory *m, const char *path, const char *host,
-                      int64_t now_s, struct err *err)
-{
-    if (m->when_s > now_s + HEALTH_CLOCK_SLACK_S)
-        return err_at(err, path, 1, "when_s", "is %" PRId64 " s from the future",
-                      m->when_s - now_s);
-    if (strcmp(m->host, host) != 0)
-        return err_at(err, path, 1, "host", "is of host '%.64s', expected '%.64s'", m->host,
-                      host);
-    return 0;
-}
-
 /* A file that is wrong by what is in it is kept under another name. */
 static int load(struct health_memory *m, const char *path, const char *host, int64_t now_s,
                 struct err *err)
 {
     char kept[4200];
     struct stat st;
+    int rc = 0;
 
     snprintf(kept, sizeof kept, "%s.bad", path);
     if (lstat(path, &st)) {
         if (errno != ENOENT)
             return err_sys(err, "cannot read '%s'", path);
         m->fresh = 1;
+        snprintf(m->host, sizeof m->host, "%s", host);
         if (access(kept, F_OK) == 0)
             snprintf(m->old, sizeof m->old, "%s", kept);
         return 0;
     }
     if (!S_ISREG(st.st_mode))
         return err_at(err, path, 0, NULL, "is no plain file");
-    if (health_store_read(&health_memory_store, path, m, err) == 0 &&
-        check_read(m, path, host, now_s, err) == 0)
+    if (health_store_read(&health_memory_store, path, m, err))
+        rc = -1;
+    else if (m->when_s > now_s + HEALTH_CLOCK_SLACK_S)
+        rc = err_at(err, path, 1, "when_s", "is %" PRId64 " s from the future",
+                    m->when_s - now_s);
+    else if (strcmp(m->host, host) != 0)
+        rc =
+            err_at(err, path, 1, "host", "is of host '%.64s', expected '%.64s'", m->host, host);
+    if (rc == 0)
         return 0;
     forget(m);
     if (err->code == ERR_INPUT && rename(path, kept) == 0)
@@ -162,40 +156,40 @@ static int load(struct health_memory *m, const char *path, const char *host, int
     return -1;
 }
 
-int health_memory_open(struct health_memory *m, const char *dir, const char *name,
-                       const char *host, int64_t now_s, struct err *err)
+int health_memory_open(struct health_memory *m, const char *dir, const char *host,
+                       const struct health_data *d, struct err *err)
 {
-    struct health_memory new = {0};
-    char lock[300];
-    int fd = -1;
+    const int quick = d->level == HEALTH_QUICK;
+    struct health_memory new = {.lock = -1};
+    char name[HEALTH_HOST_NAME + 8], lock[HEALTH_HOST_NAME + 16];
 
+    if (!dir)
+        return 0;
+    if (quick) /* a home folder may be that of many hosts */
+        snprintf(name, sizeof name, "%s.quick", host);
+    else
+        snprintf(name, sizeof name, "%s", d->gpus.count ? "rounds.cuda" : "rounds");
+    for (char *c = name; (c = strchr(c, '/'));)
+        *c = '_';
+    snprintf(lock, sizeof lock, "%s.lock", name);
     if (health_folder_check(dir, err))
         return -1;
-    snprintf(lock, sizeof lock, "%.280s.lock", name);
     char *path = io_join(dir, lock);
-    int rc = health_file_lock(path, &fd, err);
+    int rc = health_file_lock(path, &new.lock, err);
     mem_free(path);
     if (rc && err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "another check is running, it holds '%s/%s'", dir, lock);
     path = io_join(dir, name);
-    rc = rc ? rc : load(&new, path, host, now_s, err);
+    rc = rc ? rc : load(&new, path, quick ? host : "", d->when_s, err);
     if (rc) {
         mem_free(path);
-        if (fd >= 0)
-            close(fd);
+        if (new.lock >= 0)
+            close(new.lock);
         return -1;
     }
-    if (new.fresh)
-        snprintf(new.host, sizeof new.host, "%s", host);
     *m = new;
     m->path = path;
-    m->lock = fd;
     return 0;
-}
-
-int health_memory_save(const struct health_memory *m, struct err *err)
-{
-    return health_store_write(&health_memory_store, m, m->path, 1, err);
 }
 
 void health_memory_close(struct health_memory *m)

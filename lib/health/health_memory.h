@@ -2,7 +2,6 @@
 #ifndef HEALTH_HEALTH_MEMORY_H
 #define HEALTH_HEALTH_MEMORY_H
 
-#include "health/health_name.h"
 #include "health/health_nics.h"
 #include "health/health_store.h"
 #include "health/health_verdict.h"
@@ -32,8 +31,9 @@ struct health_known { /* of a port */
 
 struct health_problem {
     int code;
-    enum health_state spoken; /* what is said of it */
-    enum health_state told;   /* what was said last where only changes are */
+    int seen;                 /* in this run; not in the file */
+    enum health_state spoken; /* what is reported of it */
+    enum health_state told;   /* what was printed last where only changes are */
     int runs;                 /* in a row in which it was seen; 0: not in the last */
     int64_t first_s, last_s;  /* seen; last: as bad as it is spoken */
     int64_t told_s;           /* 0: never */
@@ -63,15 +63,14 @@ struct health_memory {
 };
 
 /*
- * Opens DIR/NAME, made (0700) if it is not there.  ERR_MISMATCH: another check holds it.
- * ERR_INPUT: what is there is not to be used (another's folder, a link, a cut file, another
- * version, another host, a time that is still to come); a file of that kind is kept as
- * DIR/NAME.bad, so that the next run starts afresh.
+ * Opens the state of checks like d's (a file for quick checks of this host, one for rounds and
+ * one for those of GPUs) in the folder dir, made (0700) if it is not there; dir NULL: nothing
+ * is remembered.  ERR_MISMATCH: another check holds it.  ERR_INPUT: what is there is not to be
+ * used (another's folder, a link, a cut file, another version, another host, a time that is
+ * still to come); a file of that kind is kept as FILE.bad, so that the next run starts afresh.
  */
-int health_memory_open(struct health_memory *m, const char *dir, const char *name,
-                       const char *host, int64_t now_s, struct err *err);
-/* Written whole or not at all. */
-int health_memory_save(const struct health_memory *m, struct err *err);
+int health_memory_open(struct health_memory *m, const char *dir, const char *host,
+                       const struct health_data *d, struct err *err);
 void health_memory_close(struct health_memory *m);
 
 extern const struct health_store health_memory_store; /* its file */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which characters of a name stay as they are. */
-#include "health/health_name.h"
+/* Which characters of a name stay as they are. */
+#include "health/health_data.h"
 
 #include <inttypes.h>
 #include <stdint.h>

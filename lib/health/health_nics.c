@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a kernel writes of its network ports into sysfs (Linux'
+ * What a kernel writes of its network ports into sysfs (Linux'
  * Documentation/ABI/testing/sysfs-class-net, -net-statistics, stable/sysfs-class-infiniband).
- * Does not know what is well and what is not.
  */
 #include "health/health_nics.h"
 
@@ -16,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "health/health_name.h"
+#include "health/health_data.h"
 
 enum { SYS = 3000, PATH = 4096, IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8 };
 
@@ -85,7 +84,7 @@ static enum answer read_line(const char *dir, const char *file, char *text, int 
     return why == THERE && !text[0] ? BROKEN : why;
 }
 
-/* A port is told of with what could not be read, the first file by name. */
+/* A port is reported with what could not be read, the first file by name. */
 static void note(struct health_nic *n, const char *file)
 {
     if (n->broken++ == 0)
@@ -142,59 +141,33 @@ static int64_t sum_of(int64_t a, int64_t b)
     return a < 0 && b < 0 ? -1 : (a > 0 ? a : 0) + (b > 0 ? b : 0);
 }
 
-static void read_counters(const char *dir, struct health_nic *n)
+static void add(struct health_nics *all, const struct health_nic *n)
+{
+    all->nic = mem_grow(all->nic, &all->room, (size_t)all->count + 1, sizeof *all->nic);
+    all->nic[all->count++] = *n;
+}
+
+/* With its counters of errors and of packets. */
+static void add_counted(struct health_nics *all, const char *dir, struct health_nic *n)
 {
     const struct health_counter *c = health_counters(n->ib);
+    const char *in = n->ib ? "counters/port_rcv_packets" : "statistics/rx_packets",
+               *out = n->ib ? "counters/port_xmit_packets" : "statistics/tx_packets";
 
+    n->packets = read_number(n, dir, in, 0);
+    n->packets = sum_of(n->packets, read_number(n, dir, out, 0));
     for (int i = 0; i < HEALTH_COUNTERS; i++)
         n->counter[i] = -1;
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++)
         n->counter[i] = read_number(n, dir, c[i].path, 0);
-}
-
-/* Where there is room no more, a port of hardware takes the place of one that is none. */
-static void add(struct health_nics *all, const struct health_nic *n)
-{
-    int at = all->count;
-
-    if (at == HEALTH_NICS_MOST) {
-        for (at = all->spare; at < all->count && (all->nic[at].real || all->nic[at].ib); at++)
-            ;
-        all->spare = at;
-        if ((!n->real && !n->ib) || at == all->count) {
-            *(n->real || n->ib ? &all->left : &all->left_others) += 1;
-            return;
-        }
-        all->left_others++;
-    } else {
-        all->nic = mem_grow(all->nic, &all->room, (size_t)all->count + 1, sizeof *all->nic);
-        all->count++;
-    }
-    all->nic[at] = *n;
-}
-
-/* Of an interface that is there. */
-static void read_flags(struct health_nic *n, const char *dir, int64_t flags)
-{
-    char text[40];
-    int64_t carrier = 0;
-    enum answer why = read_line(dir, "carrier", text, sizeof text);
-
-    n->up = (flags & IFF_UP_BIT) != 0;
-    if (why == BROKEN || (why == THERE && take_number(text, 10, &carrier) != THERE))
-        n->unread = "carrier";
-    n->carrier = why == THERE && carrier == 1;
-    read_word(n, dir, "operstate", text, sizeof text);
-    n->waits = strcmp(text, "dormant") == 0;
-    read_word(n, dir, "duplex", text, sizeof text);
-    n->half = n->carrier && strcmp(text, "half") == 0;
+    add(all, n);
 }
 
 static void read_net(struct health_nics *all, const char *dir, const char *name)
 {
     struct health_nic n = {0};
     char text[40];
-    int64_t flags = 0;
+    int64_t flags = 0, carrier = 0;
     enum answer why = read_line(dir, "flags", text, sizeof text);
 
     if (why == THERE && take_number(text, 16, &flags) != THERE)
@@ -203,9 +176,17 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
         return;
     health_name_make(name, n.name, sizeof n.name);
     n.real = is_there(dir, "device", 1) && !is_there(dir, "device/physfn", 0);
-    read_flags(&n, dir, flags);
+    n.up = (flags & IFF_UP_BIT) != 0;
+    enum answer has = read_line(dir, "carrier", text, sizeof text);
+    if (has == BROKEN || (has == THERE && take_number(text, 10, &carrier) != THERE))
+        n.unread = "carrier";
     if (why == BROKEN)
         n.unread = "flags";
+    n.carrier = has == THERE && carrier == 1;
+    read_word(&n, dir, "operstate", text, sizeof text);
+    n.waits = strcmp(text, "dormant") == 0;
+    read_word(&n, dir, "duplex", text, sizeof text);
+    n.half = n.carrier && strcmp(text, "half") == 0;
     n.mbit = read_number(&n, dir, "speed", -1);
     n.mbit = n.mbit > 0 && n.mbit < INT32_MAX ? n.mbit : 0; /* all ones: not known */
     int64_t changes = read_number(&n, dir, "carrier_changes", 0);
@@ -216,10 +197,7 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
         n.losses = changes / 2;
     if (n.ups < 0 && changes >= 0)
         n.ups = (changes + 1) / 2;
-    n.packets = sum_of(read_number(&n, dir, "statistics/rx_packets", 0),
-                       read_number(&n, dir, "statistics/tx_packets", 0));
-    read_counters(dir, &n);
-    add(all, &n);
+    add_counted(all, dir, &n);
 }
 
 /* "4: ACTIVE" -> 4; -1 */
@@ -273,10 +251,7 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
     read_rate(dir, &n);
     if (!n.carrier) /* what it had, or the least there is */
         n.mbit = n.width = 0;
-    n.packets = sum_of(read_number(&n, dir, "counters/port_rcv_packets", 0),
-                       read_number(&n, dir, "counters/port_xmit_packets", 0));
-    read_counters(dir, &n);
-    add(all, &n);
+    add_counted(all, dir, &n);
 }
 
 /* What `each` makes of every entry of dir; -1 when it cannot be read to its end. */
@@ -319,6 +294,14 @@ static int by_name(const void *a, const void *b)
     return strcmp(((const struct health_nic *)a)->name, ((const struct health_nic *)b)->name);
 }
 
+static int hardware_first(const void *a, const void *b)
+{
+    const struct health_nic *p = a, *q = b;
+    int p_is = p->real || p->ib, q_is = q->real || q->ib;
+
+    return p_is != q_is ? q_is - p_is : by_name(a, b);
+}
+
 int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
                      struct err *err)
 {
@@ -329,13 +312,12 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
         return err_set(err, ERR_INPUT, "a folder's name of %zu bytes, expected %d at most",
                        strlen(sys), SYS);
     snprintf(path, sizeof path, "%s/class/net", sys);
-    if (walk(&all, path, NULL, read_net)) {
-        err_sys(err, "cannot read '%s'", path);
-        health_nics_release(&all);
-        return -1;
+    int rc = walk(&all, path, NULL, read_net);
+    if (rc == 0) {
+        snprintf(path, sizeof path, "%s/class/infiniband", sys);
+        rc = walk(&all, path, NULL, read_device) && errno != ENOENT;
     }
-    snprintf(path, sizeof path, "%s/class/infiniband", sys);
-    if (walk(&all, path, NULL, read_device) && errno != ENOENT) {
+    if (rc) {
         err_sys(err, "cannot read '%s'", path);
         health_nics_release(&all);
         return -1;
@@ -344,6 +326,12 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
     for (char *c = all.boot; *c; c++)
         if ((unsigned char)*c <= ' ' || (unsigned char)*c >= 0x7f)
             *c = '_';
+    if (all.count)
+        qsort(all.nic, (size_t)all.count, sizeof *all.nic, hardware_first);
+    for (; all.count > HEALTH_NICS_MOST; all.count--) {
+        const struct health_nic *last = &all.nic[all.count - 1];
+        *(last->real || last->ib ? &all.left : &all.left_others) += 1;
+    }
     if (all.count)
         qsort(all.nic, (size_t)all.count, sizeof *all.nic, by_name);
     *out = all;

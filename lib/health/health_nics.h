@@ -49,7 +49,6 @@ struct health_nics {
     struct health_nic *nic; /* owned; by name */
     size_t room;
     int left, left_others;       /* beyond HEALTH_NICS_MOST: of hardware, and not */
-    int spare;                   /* inside: the first that may be none */
     char boot[HEALTH_BOOT_NAME]; /* this start of the kernel, or "" */
 };
 /* ERR_ABSENT or ERR_SYS: sys/class/net, or what of InfiniBand is there, cannot be read. */

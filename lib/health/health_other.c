@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is compared besides the rates of ports: a rank with the others of its host, the
- * way to a host with the ways to the others, all hosts at once with what their pairs can do.
+ * What is compared apart from the rates of ports: a rank with the others of its host, the
+ * latency to a host with those to the others, all hosts at once with what their pairs reach.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -22,19 +22,25 @@ static double median_of(const double *v, int n)
     return median;
 }
 
+static void add_end(struct health_finding *f, const struct health_end *e)
+{
+    f->percent = e->median;
+    f->z = e->z;
+    f->samples = e->n;
+    f->partners = e->partners;
+    f->saw = e->saw;
+}
+
 /* ---- ranks ---- */
 
 struct part {
-    int src_host, dst_host, round;
+    int round, src_host, dst_host;
     int at; /* in d->rank_samples */
-    double Bps;
 };
 
 static int by_stream(const void *a, const void *b)
 {
-    const struct part *p = a, *q = b;
-    const int x[] = {p->round, p->src_host, p->dst_host, p->at},
-              y[] = {q->round, q->src_host, q->dst_host, q->at};
+    const int *x = a, *y = b;
 
     for (int i = 0; i < 4; i++)
         if (x[i] != y[i])
@@ -52,7 +58,7 @@ static struct part *sort_parts(const struct health_data *d)
             host[r++] = k;
     for (int i = 0; i < n; i++) {
         const struct health_rank_sample *s = &d->rank_samples.at[i];
-        part[i] = (struct part){host[s->src], host[s->dst], s->round, i, s->Bps};
+        part[i] = (struct part){s->round, host[s->src], host[s->dst], i};
     }
     if (n)
         qsort(part, (size_t)n, sizeof *part, by_stream);
@@ -66,22 +72,21 @@ static struct part *sort_parts(const struct health_data *d)
  */
 static int share_parts(const struct health_data *d, int (*pair)[2], double *percent)
 {
+    const struct health_rank_sample *s = d->rank_samples.at;
     int n = d->rank_samples.count, used = 0;
     struct part *part = sort_parts(d);
     double *v = mem_new((size_t)n + 1, sizeof *v);
 
     for (int from = 0, to; from < n; from = to) {
-        for (to = from; to < n && part[to].round == part[from].round &&
-                        part[to].src_host == part[from].src_host &&
-                        part[to].dst_host == part[from].dst_host;
-             to++)
-            v[to - from] = part[to].Bps;
+        for (to = from;
+             to < n && memcmp(&part[to], &part[from], offsetof(struct part, at)) == 0; to++)
+            v[to - from] = s[part[to].at].Bps;
         int parts = to - from;
         double usual = parts == 2 ? fmax(v[0], v[1]) : median_of(v, parts);
         for (int i = from; parts > 1 && usual > 0 && i < to; i++) {
-            pair[used][0] = d->rank_samples.at[part[i].at].src;
-            pair[used][1] = d->rank_samples.at[part[i].at].dst;
-            percent[used++] = 100 * part[i].Bps / usual;
+            pair[used][0] = s[part[i].at].src;
+            pair[used][1] = s[part[i].at].dst;
+            percent[used++] = 100 * s[part[i].at].Bps / usual;
         }
     }
     mem_free(part);
@@ -96,24 +101,18 @@ static int rank_alerts(const void *rules, double percent)
            health_range_alerts(&((const struct health_rules *)rules)->crit, percent);
 }
 
-static void name_rank(const struct health_data *d, int rank, const struct health_ends *e,
+static void name_rank(const struct health_data *d, int rank, const struct health_end end[2],
                       struct health_verdict *v)
 {
-    struct health_finding f = health_finding_new(HEALTH_WARNING, 307);
-    int way = e->end[rank][HEALTH_OUT].slow ? HEALTH_OUT : HEALTH_IN;
-    const struct health_end *end = &e->end[rank][way];
+    int way = end[HEALTH_OUT].slow ? HEALTH_OUT : HEALTH_IN, both = end[0].slow && end[1].slow;
+    int host = health_host_of_rank(d, rank);
+    struct health_finding *f = health_verdict_say(
+        v, HEALTH_WARNING, 307, host, "rank %d on %.64s %s %.0f %% of the others there", rank,
+        d->host[host].name, both ? "out and in" : health_way[way], end[way].median);
 
-    f.host = health_host_of_rank(d, rank);
-    f.rank = rank;
-    f.way = e->end[rank][HEALTH_OUT].slow && e->end[rank][HEALTH_IN].slow ? -1 : way;
-    f.percent = end->median;
-    f.z = end->z;
-    f.samples = end->n;
-    f.partners = end->partners;
-    f.saw = end->saw;
-    snprintf(f.text, sizeof f.text, "rank %d on %.64s %s %.0f %% of the others there", rank,
-             d->host[f.host].name, f.way < 0 ? "out and in" : health_way[way], end->median);
-    health_verdict_add(v, &f);
+    add_end(f, &end[way]);
+    f->rank = rank;
+    f->way = both ? -1 : way;
 }
 
 void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
@@ -128,7 +127,6 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
                             .samples = n,
                             .pair = pair,
                             .value = percent,
-                            .sigma_least = 0.5,
                             .alerts = rank_alerts,
                             .rules = rules};
 
@@ -139,7 +137,7 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
         health_ends_judge(&e);
         for (int r = 0; r < d->ranks; r++)
             if (e.end[r][HEALTH_OUT].slow || e.end[r][HEALTH_IN].slow)
-                name_rank(d, r, &e, v);
+                name_rank(d, r, e.end[r], v);
         health_ends_release(&e);
     }
     mem_free(pair);
@@ -161,107 +159,96 @@ static int late(const void *rules, double speed)
     return health_range_alerts(&((const struct health_rules *)rules)->late_warn, 1e4 / speed);
 }
 
-/* All are later than the baseline alike: that is no host's.  v is room. */
-static void shift_latency(const struct health_data *d, double *want, double *v)
+/* What a baseline has of two hosts; with others, that all are later alike is no host's. */
+static void expect_by_baseline(const struct health_data *d, const struct health_baseline *b,
+                               double *want, double *v)
 {
-    int n = 0;
+    int *at = health_baseline_places(b, d), n = 0;
 
-    for (int i = 0; i < d->latencies.count; i++)
-        if (want[i] > 0)
-            v[n++] = d->latencies.at[i].s / want[i];
-    double shift = n ? fmax(1, stats_median(v, n)) : 1;
-    for (int i = 0; i < d->latencies.count; i++)
-        want[i] *= shift;
-}
-
-/* 0: nothing is expected of these two. */
-static double *expect_latency(const struct health_data *d, const struct health_baseline *b)
-{
-    int n = d->latencies.count;
-    double *want = mem_new((size_t)n + 1, sizeof *want), *v = mem_new((size_t)n + 1, sizeof *v);
-    int *at = b ? health_baseline_places(b, d) : NULL;
-
-    for (int i = 0; b && i < n; i++) {
+    for (int i = 0; i < d->latencies.count; i++) {
         const struct health_latency *s = &d->latencies.at[i];
         if (at[s->src] >= 0 && at[s->dst] >= 0)
             want[i] = fmax(b->port[at[s->src]].latency_s, b->port[at[s->dst]].latency_s);
+        if (want[i] > 0)
+            v[n++] = s->s / want[i];
     }
-    if (b && d->hosts >= HEALTH_HOSTS_ALONE)
-        shift_latency(d, want, v);
-    for (int path = 0; !b && d->hosts >= HEALTH_HOSTS_ALONE && path < HEALTH_PATHS; path++) {
-        int met = 0;
-        for (int i = 0; i < n; i++)
+    double shift = d->hosts >= HEALTH_HOSTS_ALONE && n ? fmax(1, stats_median(v, n)) : 1;
+    for (int i = 0; i < d->latencies.count; i++)
+        want[i] *= shift;
+    mem_free(at);
+}
+
+/* The median on paths of the same class. */
+static void expect_by_peers(const struct health_data *d, double *want, double *v)
+{
+    for (int path = 0; path < HEALTH_PATHS; path++) {
+        int n = 0;
+        for (int i = 0; i < d->latencies.count; i++)
             if (health_path(d, d->latencies.at[i].src, d->latencies.at[i].dst) == path)
-                v[met++] = d->latencies.at[i].s;
-        double median = met ? stats_median(v, met) : 0;
-        for (int i = 0; met && i < n; i++)
+                v[n++] = d->latencies.at[i].s;
+        double median = n ? stats_median(v, n) : 0;
+        for (int i = 0; i < d->latencies.count; i++)
             if (health_path(d, d->latencies.at[i].src, d->latencies.at[i].dst) == path)
                 want[i] = median;
     }
-    mem_free(v);
-    mem_free(at);
-    return want;
 }
 
 static void name_late(const struct health_data *d, const struct health_rules *rules, int k,
-                      const struct health_ends *e, double want_s, struct health_verdict *v)
+                      const struct health_end *end, double want_s, struct health_verdict *v)
 {
-    const struct health_end *end = &e->end[k][0];
-    double percent = 1e4 / end->median;
-    struct health_finding f = health_finding_new(
-        health_range_alerts(&rules->late_crit, percent) ? HEALTH_CRITICAL : HEALTH_WARNING,
-        401);
     const struct health_rules ranges = {.warn = rules->late_warn, .crit = rules->late_crit};
+    const int two = d->hosts == 2;
+    double percent = 1e4 / end->median, s = want_s * percent / 100;
     struct units u;
-    const char *and = d->hosts == 2 ? " and " : "",
-               *other = d->hosts == 2 ? d->host[!k].name : "";
+    struct health_finding *f = health_verdict_say(
+        v, health_range_alerts(&rules->late_crit, percent) ? HEALTH_CRITICAL : HEALTH_WARNING,
+        401, k, "%.64s%s%.64s latency %.3g of %.3g us, %s of %s", d->host[k].name,
+        two ? " and " : "", two ? d->host[!k].name : "", s * 1e6, want_s * 1e6,
+        health_percent(&u, &ranges, percent), rules->baseline ? "baseline" : "peers");
 
-    f.host = k;
-    f.other = d->hosts == 2 ? !k : -1;
-    f.expected = f.peers = want_s;
-    f.measured = want_s * percent / 100;
-    f.percent = percent;
-    f.z = end->z;
-    f.samples = end->n;
-    f.partners = end->partners;
-    f.saw = end->saw;
-    snprintf(f.text, sizeof f.text, "%.64s%s%.64s latency %.3g of %.3g us, %s of %s",
-             d->host[k].name, and, other, f.measured * 1e6, want_s * 1e6,
-             health_percent(&u, &ranges, percent), rules->baseline ? "baseline" : "peers");
-    health_verdict_add(v, &f);
+    add_end(f, end);
+    f->other = two ? !k : -1;
+    f->expected = f->peers = want_s;
+    f->measured = s;
+    f->percent = percent;
 }
 
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v)
 {
     size_t room = (size_t)d->latencies.count + 1;
-    int(*pair)[2] = mem_new(room, sizeof *pair), n = 0;
-    double *speed = mem_new(room, sizeof *speed), *want = expect_latency(d, rules->baseline);
+    int(*pair)[2] = mem_new(room * 2, sizeof *pair), n = 0;
+    double *speed = mem_new(room * 2, sizeof *speed), *want = mem_new(room, sizeof *want);
     struct health_ends e = {.ends = d->hosts,
                             .ways = 1,
                             .pair = pair,
                             .value = speed,
                             .few = d->hosts <= HEALTH_PEERS_LEAST,
-                            .sigma_least = 0.5,
                             .alerts = late,
                             .rules = rules};
 
+    if (rules->baseline)
+        expect_by_baseline(d, rules->baseline, want, speed);
+    else if (d->hosts >= HEALTH_HOSTS_ALONE)
+        expect_by_peers(d, want, speed);
     for (int i = 0; i < d->latencies.count; i++) {
         const struct health_latency *s = &d->latencies.at[i];
-        if (want[i] <= 0)
+        if (want[i] <= 0) /* nothing is expected of these two */
             continue;
-        pair[n][0] = s->src;
-        pair[n][1] = s->dst;
-        want[n] = want[i];
-        speed[n++] = 100 * want[i] / s->s;
+        want[n / 2] = want[i];
+        for (int from = 0; from < 2; from++) { /* from either end */
+            pair[n][0] = from ? s->dst : s->src;
+            pair[n][1] = from ? s->src : s->dst;
+            speed[n++] = 100 * want[i] / s->s;
+        }
     }
     e.samples = n;
     if (n) {
         health_ends_judge(&e);
-        double usual_s = median_of(want, n);
+        double usual_s = median_of(want, n / 2);
         for (int k = 0; k < d->hosts; k++)
             if (e.end[k][0].slow && usual_s * (100 / e.end[k][0].median - 1) >= late_least_s)
-                name_late(d, rules, k, &e, usual_s, v);
+                name_late(d, rules, k, &e.end[k][0], usual_s, v);
         health_ends_release(&e);
     }
     mem_free(pair);
@@ -271,26 +258,26 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
 
 /* ---- all at once ---- */
 
-const struct health_collective *health_collective_best(const struct health_data *d, int first,
-                                                       int count, int *looks)
+/* Of the so many looks at these hosts at once the best, or NULL. */
+static const struct health_collective *best_of(const struct health_data *d, int first,
+                                               int count, int *looks)
 {
     const struct health_collective *best = NULL;
-    int n = 0;
 
+    *looks = 0;
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
         if (c->first != first || c->count != count)
             continue;
-        n++;
+        ++*looks;
         if (!best || c->s * best->want_s < best->s * c->want_s)
             best = c;
     }
-    if (looks)
-        *looks = n;
     return best;
 }
 
-int health_collective_late(const struct health_collective *c, const struct health_rules *rules)
+/* Whether it took longer than its pairs make one expect, by the range of CRITICAL. */
+static int is_late(const struct health_collective *c, const struct health_rules *rules)
 {
     return c->s > 0 && health_range_alerts(&rules->crit, 100 * c->want_s / c->s);
 }
@@ -303,7 +290,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
                              struct health_verdict *v)
 {
     const struct health_collective *all = NULL, *least = NULL;
-    struct health_finding f = health_finding_new(HEALTH_WARNING, 308);
+    int looks;
 
     for (int i = 0; i < v->findings; i++)
         if (v->finding[i].state != HEALTH_UNKNOWN)
@@ -312,8 +299,8 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
         return;
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
-        c = health_collective_best(d, c->first, c->count, NULL);
-        if (!health_collective_late(c, rules))
+        c = best_of(d, c->first, c->count, &looks);
+        if (!is_late(c, rules))
             continue;
         if (c->count == d->hosts)
             all = c;
@@ -322,19 +309,20 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
     }
     if (!all)
         return;
-    f.measured = all->s;
-    f.expected = all->want_s;
-    f.percent = 100 * all->want_s / all->s;
-    if (least)
-        snprintf(f.text, sizeof f.text,
-                 "all %d hosts at once %.0f %% of what pairs give, %.64s to %.64s too",
-                 d->hosts, f.percent, d->host[least->first].name,
-                 d->host[least->first + least->count - 1].name);
-    else
-        snprintf(f.text, sizeof f.text,
-                 "only all %d hosts at once are slow, %.0f %% of what pairs give", d->hosts,
-                 f.percent);
-    health_verdict_add(v, &f);
+    double percent = 100 * all->want_s / all->s;
+    struct health_finding *f =
+        least ? health_verdict_say(v, HEALTH_WARNING, 308, -1,
+                                   "all %d hosts at once %.0f %% of what pairs give, %.64s to "
+                                   "%.64s too",
+                                   d->hosts, percent, d->host[least->first].name,
+                                   d->host[least->first + least->count - 1].name)
+              : health_verdict_say(
+                    v, HEALTH_WARNING, 308, -1,
+                    "only all %d hosts at once are slow, %.0f %% of what pairs give", d->hosts,
+                    percent);
+    f->measured = all->s;
+    f->expected = all->want_s;
+    f->percent = percent;
 }
 
 /*
@@ -349,23 +337,24 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
                   int *count)
 {
+    int looks;
+
     *first = 0;
     *count = d->hosts;
-    if (!health_collective_best(d, 0, d->hosts, NULL))
+    if (!best_of(d, 0, d->hosts, &looks))
         return 1;
     for (int i = 0; i < d->collectives.count; i++) {
         const struct health_collective *c = &d->collectives.at[i];
-        int looks;
         *first = c->first;
         *count = c->count;
-        if (!health_collective_late(health_collective_best(d, *first, *count, &looks), rules))
+        if (!is_late(best_of(d, *first, *count, &looks), rules))
             continue;
         if (looks < HEALTH_LOOKS)
             return 1;
         for (int upper = 0; upper < 2 && c->count >= 4; upper++) { /* two hosts in a half */
             *first = c->first + (upper ? c->count / 2 : 0);
             *count = upper ? c->count - c->count / 2 : c->count / 2;
-            if (!health_collective_best(d, *first, *count, NULL))
+            if (!best_of(d, *first, *count, &looks))
                 return 1;
         }
     }

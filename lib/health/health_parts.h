@@ -2,36 +2,79 @@
 #ifndef HEALTH_HEALTH_PARTS_H
 #define HEALTH_HEALTH_PARTS_H
 
-/* Inside health/ and its tests: the steps of a check. */
+/* Inside health/ and its tests: what a verdict becomes. */
 #include "health/health.h"
 #include "health/health_look.h"
-#include "health/health_ops.h"
 
-/* What there is to tell; all borrowed. */
+/*
+ * Whether this host does something else: another job of Slurm's runs on it (its cgroups under
+ * SYS/fs/cgroup), or PROC/loadavg is above the limit.  "" when it does not, or with o->force.
+ */
+void health_busy(const struct health_options *o, char why[96]);
+
+/* ---- earlier runs ---- */
+
+struct health_words {
+    struct health_word {
+        char text[400];
+    } * at; /* owned */
+    int count;
+    size_t room;
+};
+
+/* What is new since the last time that something was printed. */
+struct health_news {
+    int changed, due;          /* something is; nothing is, and it is time for a reminder */
+    struct health_words fresh; /* "WARNING HC-204 ...", new or changed */
+    struct health_words clear; /* "HC-201 ... (since ..., 25 min)" */
+};
+void health_news_release(struct health_news *n);
+
+/* A CRITICAL that was not confirmed needs two runs; nothing is cleared sooner. */
+enum { HEALTH_STICKY_S = 600 };
+
+/*
+ * What is reported of a run in the light of those before it: v's findings get their reported
+ * states, what was reported and is not seen any more is added for HEALTH_STICKY_S.  `measured`
+ * 0: the run says nothing of what it did not find.
+ */
+void health_settle(struct health_memory *m, const struct health_data *d,
+                   struct health_verdict *v, const struct health_options *o, int measured,
+                   struct health_news *news);
+/* It has been printed. */
+void health_settle_told(struct health_memory *m, const struct health_verdict *v, int64_t now_s);
+
+/* Removes what is disabled or known noise; returns how many of the latter. */
+int health_filter(const struct health_data *d, struct health_verdict *v,
+                  const struct health_config *c);
+
+/* ---- the report ---- */
+
+/* What there is to report; borrowed but for the news. */
 struct health_told {
     const struct health_data *d;
     const struct health_verdict *v;
     const struct health_options *o;
-    const struct health_ops *ops;
-    const struct health_memory *memory; /* NULL: nothing is remembered; so is the news */
-    const struct health_news *news;
+    const struct health_memory *memory; /* NULL: nothing is remembered; there are no news */
+    struct health_news news;
     int ignored;  /* findings that are known noise */
     int measured; /* 0: the run could not look */
 };
 
 /*
- * Settles what was judged with what is remembered (ops->memory) and tells it: the files, and on
+ * Settles what was judged with what is remembered (o->memory) and reports it: the files, and on
  * `out` the line or JSON, unless only news are wanted and there are none.
  */
 int health_say(const struct health_data *d, struct health_verdict *v,
                const struct health_options *o, FILE *out, enum health_state *state,
                struct err *err);
 
+/* "scontrol update NodeName=..."; -1 where nobody should be drained for this. */
+int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
+                   size_t room);
 void health_print_line(const struct health_told *t, FILE *out);
 void health_print_json(const struct health_told *t, FILE *out);
-int health_write_prom(const struct health_told *t, const char *path, struct err *err);
 void health_draw(const struct health_told *t, FILE *out);
-int health_draw_write(const struct health_told *t, const char *path, struct err *err);
 
 /* What the streams of each measured pair came to, from src to dst; by src, then dst. */
 struct health_stream {
@@ -40,12 +83,8 @@ struct health_stream {
     double Bps, percent; /* medians; percent of what is expected of both ends, or NaN */
     double latency_s;    /* of the pair, the same both ways; NaN: not measured */
 };
-struct health_streams {
-    int count;
-    struct health_stream *at; /* owned */
-};
-void health_streams_of(const struct health_data *d, const struct health_verdict *v,
-                       struct health_streams *out);
-void health_streams_release(struct health_streams *p);
+/* How many; *out is owned by the caller (mem_free). */
+int health_streams_of(const struct health_data *d, const struct health_verdict *v,
+                      struct health_stream **out);
 
 #endif

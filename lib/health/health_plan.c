@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows whom a host sends to in each turn.
+ * Whom a host sends to in each turn.
  *
- * The first look takes turns of two kinds, in each of which every port carries one stream out
+ * The rounds take turns of two kinds, in each of which every port carries one stream out
  * and one in: shifts, k to k + s, and rounds of the circle method, pairs that send to each
  * other.  With few hosts these are whole cycles, so that every pair is met as often; with many
  * they are spread over all, from a place that the seed gives.
@@ -10,7 +10,7 @@
  *     5 hosts, shift 2                     6 hosts, circle round 0: i + j = 0 mod 5, 5 with 0
  *     0>2 1>3 2>4 3>0 4>1                  1<>4 2<>3 0<>5
  *
- * The second look loads all ports too, or it would look at another fabric: the pairs that are
+ * The confirmation loads all ports too, or it would look at another fabric: the pairs that are
  * suspected are put into a turn first, and a shift that was not used yet fills it.  A port
  * meets other partners by that.
  */
@@ -24,7 +24,7 @@ enum {
     SAMPLES_FEW_HOSTS = 20, /* 8 or fewer: peers tell less */
     SAMPLES_DEEP = 60,
     FEW_HOSTS = 8,
-    AGAIN_TURNS_MOST = 64, /* of the second look, all in all */
+    AGAIN_TURNS_MOST = 64, /* of the confirmation, all in all */
     AGAIN_SAMPLES_MOST = 3 * HEALTH_AGAIN
 };
 
@@ -55,21 +55,16 @@ static void add_turn(struct health_plan *p, size_t *room, const struct health_da
         dst[k] = circle ? circle_dst(k, at, d->hosts) : shift_dst(k, at + 1, d->hosts);
 }
 
-static int samples_wanted(const struct health_data *d)
-{
-    if (d->level == HEALTH_DEEP)
-        return SAMPLES_DEEP;
-    return d->hosts <= FEW_HOSTS ? SAMPLES_FEW_HOSTS : HEALTH_SAMPLES_LEAST;
-}
-
 /* Circles have no round that all take part in when hosts are odd: shifts alone then. */
 static void plan_rounds(const struct health_data *d, struct health_plan *p)
 {
-    int others = d->hosts - 1, wanted = samples_wanted(d), circles = d->hosts % 2 == 0;
-    int all = d->level == HEALTH_DEEP && others > wanted; /* every pair, once at least */
-    int turns = all               ? others
-                : others > wanted ? wanted
-                                  : (wanted + others - 1) / others * others;
+    int others = d->hosts - 1, circles = d->hosts % 2 == 0, deep = d->level == HEALTH_DEEP;
+    int wanted = deep                    ? SAMPLES_DEEP
+                 : d->hosts <= FEW_HOSTS ? SAMPLES_FEW_HOSTS
+                                         : HEALTH_SAMPLES_LEAST;
+    int turns = deep && others > wanted ? others /* every pair, once at least */
+                : others > wanted       ? wanted
+                                        : (wanted + others - 1) / others * others;
     size_t room = 0;
 
     p->stage = HEALTH_ROUNDS;
@@ -83,30 +78,15 @@ static void plan_rounds(const struct health_data *d, struct health_plan *p)
     }
 }
 
-/* ---- the second look ---- */
+/* ---- confirmation ---- */
 
 struct again {
     const struct health_look *look;
-    int turns, *met; /* shifts that were used, [hosts]; turns of the second look so far */
-    int ports;       /* turns that ports need */
+    int turns, *met;          /* of the confirmation so far; shifts that were used, [hosts] */
+    int ports;                /* turns that ports need */
     struct health_pair *pair; /* those that are suspected */
     int pairs, *left;         /* and the samples they need */
 };
-
-static void look_back(struct again *a)
-{
-    const struct health_data *d = a->look->d;
-    int last = -1;
-
-    for (int i = 0; i < d->samples.count; i++) {
-        const struct health_sample *s = &d->samples.at[i];
-        a->met[(s->dst - s->src + d->hosts) % d->hosts]++;
-        if (s->stage == HEALTH_CONFIRM && s->round != last) {
-            last = s->round;
-            a->turns++;
-        }
-    }
-}
 
 /* So many more as a look takes; and again, while two standard errors reach over the edge. */
 static int port_needs(const struct health_look *l, const struct health_end *e)
@@ -120,11 +100,20 @@ static int port_needs(const struct health_look *l, const struct health_end *e)
     return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
 }
 
-static void needs(struct again *a)
+/* What was done, and what ports and pairs still need. */
+static void look_back(struct again *a)
 {
     const struct health_look *l = a->look;
+    const struct health_data *d = l->d;
+    int last = -1;
 
-    for (int k = 0; k < l->d->hosts; k++)
+    for (int i = 0; i < d->samples.count; i++) {
+        const struct health_sample *s = &d->samples.at[i];
+        a->met[(s->dst - s->src + d->hosts) % d->hosts]++;
+        a->turns += s->stage == HEALTH_CONFIRM && s->round != last;
+        last = s->stage == HEALTH_CONFIRM ? s->round : last;
+    }
+    for (int k = 0; k < d->hosts; k++)
         for (int way = 0; way < 2; way++) {
             int need = port_needs(l, &l->ends.end[k][way]);
             a->ports = need > a->ports ? need : a->ports;
@@ -134,8 +123,7 @@ static void needs(struct again *a)
         if (!p->suspect && !(p->slow && p->again < 3))
             continue;
         /* Once, since most suspicions end there; then all that accuses. */
-        int need = p->again == 0 ? 1 : p->suspect ? p->need - p->n : 3 - p->again;
-        a->left[a->pairs] = p->slow ? 3 - p->again : need;
+        a->left[a->pairs] = p->slow ? 3 - p->again : p->again == 0 ? 1 : p->need - p->n;
         a->pair[a->pairs++] = *p;
     }
 }
@@ -233,7 +221,6 @@ static int plan_suspicions(const struct health_data *d, const struct health_rule
     a.pair = mem_new((size_t)look.pairs + 1, sizeof *a.pair);
     a.left = mem_new((size_t)look.pairs + 1, sizeof *a.left);
     look_back(&a);
-    needs(&a);
     plan_again(&a, p);
     mem_free(a.met);
     mem_free(a.pair);

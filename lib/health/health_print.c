@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the monitoring plugins' line, and the lines that may stand below it. */
+/* The monitoring plugins' line, and the lines that may follow it. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -81,10 +81,9 @@ static void put_findings(const struct health_verdict *v, FILE *out)
             int bytes = (int)strlen(f->text) + 2;
             if (f->state != order[o] || (said && used + bytes > LINE - 10))
                 continue;
-            if (said)
+            if (said++)
                 used += fprintf(out, "; ");
             used += put_text(f->text, out);
-            said++;
         }
     if (said < v->findings)
         fprintf(out, "; %d more", v->findings - said);
@@ -93,7 +92,7 @@ static void put_findings(const struct health_verdict *v, FILE *out)
 /* What was not looked at is no OK. */
 static void put_left_out(const struct health_told *t, FILE *out)
 {
-    const struct health_config *c = &t->ops->config;
+    const struct health_config *c = &t->o->config;
 
     for (int i = 0; i < c->disables; i++)
         fprintf(out, "%s%s", i ? "," : "; disabled: ", c->disable[i]);
@@ -105,7 +104,90 @@ static void put_left_out(const struct health_told *t, FILE *out)
         fputs("; first run: errors count from now", out);
 }
 
+/* ---- labels ---- */
+
+/* Of LABEL bytes at most, and no two alike; or where that does not do, numbers. */
+struct labels {
+    const char **at;  /* owned; ends of names */
+    const char *kind; /* what is numbered, if `number` */
+    int count, number;
+};
+
+/* How many first characters all share, their last number excepted, and whole ones. */
+static int shared(const struct labels *l)
+{
+    int n = (int)strlen(l->at[0]);
+
+    for (int k = 1; k < l->count; k++)
+        for (int i = 0; i < n; i++)
+            if (l->at[k][i] != l->at[0][i])
+                n = i;
+    while (n > 0 && (isdigit((unsigned char)l->at[0][n - 1]) || (l->at[0][n] & 0xc0) == 0x80))
+        n--;
+    return n;
+}
+
+/* Hosts, where one has a long name: all without the beginning that they share. */
+static void shorten_hosts(struct labels *l)
+{
+    int longest = 0, skip = 0;
+
+    for (int k = 0; k < l->count; k++)
+        longest = (int)strlen(l->at[k]) > longest ? (int)strlen(l->at[k]) : longest;
+    if (longest > LABEL)
+        skip = shared(l);
+    l->number = longest - skip > LABEL || (l->count > 1 && longest == skip);
+    for (int k = 0; k < l->count; k++)
+        l->at[k] += skip;
+}
+
+/* Ports: the ends of those that are long, "eth0" as it is. */
+static void shorten_links(struct labels *l)
+{
+    unsigned char *cut = mem_new((size_t)l->count + 1, 1);
+
+    for (int k = 0; k < l->count; k++) {
+        size_t n = strlen(l->at[k]);
+        cut[k] = n > LABEL;
+        l->at[k] += cut[k] ? n - LABEL : 0;
+        while ((*l->at[k] & 0xc0) == 0x80)
+            l->at[k]++;
+    }
+    for (int k = 0; k < l->count && !l->number; k++)
+        for (int i = 0; cut[k] && i < l->count; i++)
+            l->number |= i != k && strcmp(l->at[i], l->at[k]) == 0;
+    mem_free(cut);
+}
+
+static struct labels make_labels(const struct health_data *d)
+{
+    const int quick = d->level == HEALTH_QUICK;
+    struct labels l = {.kind = quick ? "link" : "host",
+                       .count = quick ? d->links.count : d->hosts};
+
+    l.at = mem_new((size_t)l.count + 1, sizeof *l.at);
+    for (int k = 0; k < l.count; k++)
+        l.at[k] = quick ? d->links.at[k].name : d->host[k].name;
+    if (quick)
+        shorten_links(&l);
+    else
+        shorten_hosts(&l);
+    return l;
+}
+
 /* ---- perfdata ---- */
+
+/* Clean names hold neither "=" nor a quote, which a label has doubled. */
+static void put_label(const struct labels *l, int k, const char *what, int is_first, FILE *out)
+{
+    putc(is_first ? '|' : ' ', out);
+    putc('\'', out);
+    if (l->number)
+        fprintf(out, "%s%d", l->kind, k);
+    else
+        put_text(l->at[k], out);
+    fprintf(out, "_%s'=", what);
+}
 
 /* A range of percents as one of MB/s. */
 static void put_range(const struct health_range *r, double unit, int decimals, FILE *out)
@@ -118,149 +200,64 @@ static void put_range(const struct health_range *r, double unit, int decimals, F
     putc(':', out);
     if (!isinf(r->end))
         fprintf(out, "%.*f", decimals, r->end * unit);
+    putc(';', out);
 }
 
-/*
- * Names as labels have them: of LABEL bytes at most, and no two alike.  The names, or where one
- * is longer all without what they share (hosts: their beginnings), or the ends of those that
- * are (ports: "eth0" keeps its own), or where that does not do numbers.
- */
-struct labels {
-    const char *(*name)(const struct health_data *d, int k);
-    const char *kind; /* what is numbered */
-    int skip, ends, number;
-};
-
-static const char *host_at(const struct health_data *d, int k)
+static void put_rate(const struct health_port *p, const struct health_rules *r, FILE *out)
 {
-    return d->host[k].name;
-}
-
-static const char *link_at(const struct health_data *d, int k)
-{
-    return d->links.at[k].name;
-}
-
-/* How many first characters all share, their last number excepted, and whole ones. */
-static int shared(const struct labels *l, const struct health_data *d, int count)
-{
-    const char *first = l->name(d, 0);
-    int n = (int)strlen(first);
-
-    for (int k = 1; k < count; k++)
-        for (int i = 0; i < n; i++)
-            if (l->name(d, k)[i] != first[i])
-                n = i;
-    while (n > 0 && (isdigit((unsigned char)first[n - 1]) || (first[n] & 0xc0) == 0x80))
-        n--;
-    return n;
-}
-
-static const char *label_of(const struct labels *l, const struct health_data *d, int k)
-{
-    const char *name = l->name(d, k);
-    size_t n = strlen(name);
-
-    if (!l->ends)
-        return name + l->skip;
-    name += n > LABEL ? n - LABEL : 0;
-    while ((*name & 0xc0) == 0x80)
-        name++;
-    return name;
-}
-
-static struct labels labels_of_hosts(const struct health_data *d)
-{
-    struct labels l = {.name = host_at, .kind = "host"};
-    int longest = 0;
-
-    for (int k = 0; k < d->hosts; k++)
-        if ((int)strlen(d->host[k].name) > longest)
-            longest = (int)strlen(d->host[k].name);
-    if (longest > LABEL)
-        l.skip = shared(&l, d, d->hosts);
-    l.number = longest - l.skip > LABEL || (d->hosts > 1 && longest == l.skip);
-    return l;
-}
-
-static struct labels labels_of_links(const struct health_data *d)
-{
-    struct labels l = {.name = link_at, .kind = "link", .ends = 1};
-
-    for (int k = 0; k < d->links.count && !l.number; k++)
-        for (int i = 0; strlen(link_at(d, k)) > LABEL && i < d->links.count; i++)
-            l.number |= i != k && strcmp(label_of(&l, d, i), label_of(&l, d, k)) == 0;
-    return l;
-}
-
-/* Clean names hold neither "=" nor a quote, which a label has doubled. */
-static void put_label(const struct labels *l, const struct health_data *d, int k,
-                      const char *what, FILE *out)
-{
-    putc('\'', out);
-    if (l->number)
-        fprintf(out, "%s%d", l->kind, k);
-    else
-        put_text(label_of(l, d, k), out);
-    fprintf(out, "_%s'=", what);
-}
-
-static void put_port(const struct health_told *t, const struct labels *l, int k, int w,
-                     FILE *out)
-{
-    const struct health_port *p = &t->v->port[k][w];
-    const struct health_rules *r = &t->o->rules;
     double MBps = p->Bps / 1e6, unit = p->want_Bps / 1e8; /* MB/s of one percent */
+    /* Of four digits; the thresholds have as many decimals as the value. */
+    int decimals = MBps >= 999.95 ? 0 : MBps >= 99.995 ? 1 : MBps >= 9.9995 ? 2 : 3;
 
-    put_label(l, t->d, k, health_way[w], out);
     if (p->samples == 0) {
         fputs("U;;;0;", out);
         return;
     }
-    /* Of four digits; the thresholds have as many decimals as the value. */
-    int decimals = MBps >= 999.95 ? 0 : MBps >= 99.995 ? 1 : MBps >= 9.9995 ? 2 : 3;
     decimals = health_rules_decimals(r, MBps, unit, decimals);
     fprintf(out, "%.*fMB;", decimals, MBps);
     put_range(&r->warn, unit, decimals, out);
-    putc(';', out);
     put_range(&r->crit, unit, decimals, out);
-    fputs(";0;", out);
+    fputs("0;", out);
 }
 
 static void put_perfdata(const struct health_told *t, FILE *out)
 {
     const struct health_verdict *v = t->v;
-    struct labels l =
-        t->d->level == HEALTH_QUICK ? labels_of_links(t->d) : labels_of_hosts(t->d);
-    int many = 2 * v->hosts > MANY, said = 0;
+    struct labels l = make_labels(t->d);
+    int links = t->d->level == HEALTH_QUICK ? t->d->links.count : 0, said = 0;
 
     for (int k = 0; v->port && k < v->hosts; k++)
         for (int w = 0; w < 2; w++) {
-            if (many && v->port[k][w].state == HEALTH_OK)
+            if (2 * v->hosts > MANY && v->port[k][w].state == HEALTH_OK)
                 continue;
-            putc(said++ ? ' ' : '|', out);
-            put_port(t, &l, k, w, out);
+            put_label(&l, k, health_way[w], !said++, out);
+            put_rate(&v->port[k][w], &t->o->rules, out);
         }
-    for (int i = 0; t->d->level == HEALTH_QUICK && i < t->d->links.count; i++) {
-        const struct health_link *k = &t->d->links.at[i];
-        if (t->d->links.count > MANY && k->errors <= 0)
+    for (int i = 0; i < links; i++) {
+        int64_t errors = t->d->links.at[i].errors;
+        if (links > MANY && errors <= 0)
             continue;
-        putc(said++ ? ' ' : '|', out);
-        put_label(&l, t->d, i, "err", out);
-        if (k->errors < 0)
+        put_label(&l, i, "err", !said++, out);
+        if (errors < 0)
             fputs("U;;;0;", out);
         else
-            fprintf(out, "%" PRId64 "c;;;0;", k->errors);
+            fprintf(out, "%" PRId64 "c;;;0;", errors);
     }
+    mem_free(l.at);
 }
 
-/* ---- below the line ---- */
+/* ---- lines that follow ---- */
+
+static void put_count(const char *name, int64_t count, FILE *out)
+{
+    if (count < 0)
+        fprintf(out, ", %s unknown", name);
+    else
+        fprintf(out, ", %s %" PRId64, name, count);
+}
 
 static void put_link(const struct health_data *d, const struct health_link *l, FILE *out)
 {
-    static const char *const name[] = {"errors", "packets"};
-    const int64_t count[] = {l->errors, l->packets};
-
     fprintf(out, "  %.64s %s: %s, ", d->host[l->host].name, l->name,
             !l->up       ? "down"
             : l->carrier ? "up"
@@ -269,11 +266,8 @@ static void put_link(const struct health_data *d, const struct health_link *l, F
         fprintf(out, "%.4g Gbit/s", l->Bps * 8 / 1e9);
     else
         fputs("speed unknown", out);
-    for (int i = 0; i < 2; i++)
-        if (count[i] < 0)
-            fprintf(out, ", %s unknown", name[i]);
-        else
-            fprintf(out, ", %s %" PRId64, name[i], count[i]);
+    put_count("errors", l->errors, out);
+    put_count("packets", l->packets, out);
     putc('\n', out);
 }
 
@@ -287,13 +281,13 @@ static void put_verbose(const struct health_told *t, FILE *out)
         fprintf(out, "%s HC-%d ", health_state_name(f->state), f->code);
         put_text(f->text, out);
         fprintf(out, " (%s: %s)\n", c ? c->text : "no words", health_action_name(f->action));
-        if (t->ops->verbose > 1 && f->partners > 0)
+        if (t->o->verbose > 1 && f->partners > 0)
             fprintf(out, "  %d of %d partners see it, %d samples, z %.1f\n", f->saw,
                     f->partners, f->samples, f->z);
     }
-    for (int i = 0; t->ops->verbose > 1 && i < d->links.count; i++)
+    for (int i = 0; t->o->verbose > 1 && i < d->links.count; i++)
         put_link(d, &d->links.at[i], out);
-    for (int k = 0; t->ops->verbose > 2 && t->v->port && k < d->hosts; k++)
+    for (int k = 0; t->o->verbose > 2 && t->v->port && k < d->hosts; k++)
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &t->v->port[k][w];
             struct units u[2];
@@ -305,23 +299,19 @@ static void put_verbose(const struct health_told *t, FILE *out)
         }
 }
 
-/* The line itself names the worst alone: who is told of changes is told of all of them. */
-static void put_news(const struct health_news *n, int notify, FILE *out)
+static void put_words(const char *word, const struct health_words *w, FILE *out)
 {
-    for (int i = 0; notify && i < n->fresh.count; i++) {
-        fputs("NEW ", out);
-        put_text(n->fresh.at[i].text, out);
-        putc('\n', out);
-    }
-    for (int i = 0; i < n->clear.count; i++) {
-        fputs("CLEARED ", out);
-        put_text(n->clear.at[i].text, out);
+    for (int i = 0; i < w->count; i++) {
+        fputs(word, out);
+        put_text(w->at[i].text, out);
         putc('\n', out);
     }
 }
 
 void health_print_line(const struct health_told *t, FILE *out)
 {
+    char line[700];
+
     fprintf(out, "HORING %s - ", health_state_name(t->v->state));
     if (t->v->findings)
         put_findings(t->v, out);
@@ -330,13 +320,13 @@ void health_print_line(const struct health_told *t, FILE *out)
     put_left_out(t, out);
     put_perfdata(t, out);
     putc('\n', out);
-    if (t->ops->verbose)
+    if (t->o->verbose)
         put_verbose(t, out);
-    if (t->news)
-        put_news(t->news, t->ops->notify, out);
-    for (int i = 0; t->ops->suggest && i < t->v->findings; i++) {
-        char line[700];
+    /* The line itself names the worst alone: whoever reads changes alone needs all of them. */
+    if (t->o->notify)
+        put_words("NEW ", &t->news.fresh, out);
+    put_words("CLEARED ", &t->news.clear, out);
+    for (int i = 0; t->o->suggest && i < t->v->findings; i++)
         if (health_suggest(t->d, &t->v->finding[i], line, sizeof line) == 0)
             fprintf(out, "%s\n", line);
-    }
 }

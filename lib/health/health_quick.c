@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is well of the ports of one host: what they are (health_nics.h) against what they
- * were at the last run (health_memory.h) and what they are said to be (health_config.h).
+ * The quick level: the ports of one host (health_nics.h) compared with what they were at the
+ * last run (health_memory.h) and with what they should be (health_config.h).
  *
  * Counters are judged by what they grew since the last run.  After a boot, or when one of them
  * went down (a driver was loaded anew), they begin again: that run counts nothing.
@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "base/tick.h"
 #include "base/units.h"
-#include "health/health_name.h"
+#include "health/health_data.h"
 #include "health/health_parts.h"
 
 /* Errors that are too few in one run are added up for an hour, links that were lost for a day.
@@ -31,7 +31,6 @@ static const double again_s = 0.25;
 
 struct quick {
     const struct health_options *o;
-    const struct health_ops *ops;
     struct health_memory *m; /* NULL: nothing is remembered */
     const struct health_nics *now;
     struct health_data *d;
@@ -40,35 +39,25 @@ struct quick {
     int judged; /* ports that something is known of */
 };
 
-/* Counted, not estimated: no second look confirms it.  The finding, for its numbers. */
+/* "HOST WORDS" of a port; counted, not estimated: no confirmation is needed. */
 static struct health_finding *__attribute__((format(printf, 5, 6)))
 say(struct quick *q, enum health_state state, int code, const char *link, const char *fmt, ...)
 {
-    struct health_finding f = health_finding_new(state, code);
+    char text[256];
     va_list list;
 
-    f.host = 0;
-    f.confirmed = 1;
-    if (link[0])
-        health_name_clean(link, f.link, sizeof f.link);
     va_start(list, fmt);
-    vsnprintf(f.text, sizeof f.text, fmt, list);
+    vsnprintf(text, sizeof text, fmt, list);
     va_end(list);
-    health_verdict_add(q->v, &f);
-    return &q->v->finding[q->v->findings - 1];
+    struct health_finding *f =
+        health_verdict_say(q->v, state, code, 0, "%.64s%s", q->o->host, text);
+    f->confirmed = 1;
+    if (link[0])
+        health_name_clean(link, f->link, sizeof f->link);
+    return f;
 }
 
 /* ---- what a port grew by ---- */
-
-/* Since the last run; since the counter began where nothing is remembered; -1 not known. */
-static int64_t grown(const struct quick *q, int64_t now, int64_t before)
-{
-    if (now < 0)
-        return -1;
-    if (!q->m)
-        return now;
-    return q->same_boot && before >= 0 && now >= before ? now - before : -1;
-}
 
 /* No less than none, and no more than an event may have. */
 static int64_t at_most(int64_t v)
@@ -77,37 +66,44 @@ static int64_t at_most(int64_t v)
 }
 
 struct growth {
-    int64_t packets, losses, most; /* most: the counter that grew most */
+    int64_t packets, losses, most; /* -1: not known; most: the counter that grew most */
     int64_t counter[HEALTH_COUNTERS];
     double since_s;
 };
 
-/* The counters of a driver begin together: one that went down takes all with it. */
+/*
+ * Since the last run; since the counter began where nothing is remembered.  The counters of a
+ * driver begin together: one that went down (*reset) takes all with it.
+ */
+static int64_t grown(const struct quick *q, int64_t now, int64_t before, int *reset)
+{
+    if (now < 0 || !q->m)
+        return now;
+    if (!q->same_boot || before < 0)
+        return -1;
+    *reset |= now < before;
+    return now - before;
+}
+
 static struct growth growth_of(const struct quick *q, const struct health_nic *n,
                                const struct health_known *k)
 {
-    static const struct health_nic none = {.packets = -1, .losses = -1};
-    const struct health_nic *b = k ? &k->last : &none;
     struct growth g = {.most = -1};
-    int reset = 0;
+    int reset = 0, no_matter = 0;
 
+    g.packets = grown(q, n->packets, k ? k->last.packets : -1, &reset);
+    g.losses = grown(q, n->losses, k ? k->last.losses : -1, &no_matter);
+    for (int i = 0; i < HEALTH_COUNTERS; i++)
+        g.counter[i] = grown(q, n->counter[i], k ? k->last.counter[i] : -1, &reset);
     for (int i = 0; i < HEALTH_COUNTERS; i++) {
-        int64_t before = k ? b->counter[i] : -1;
-        g.counter[i] = grown(q, n->counter[i], before);
-        reset |= q->m && k && q->same_boot && before > n->counter[i] && n->counter[i] >= 0;
+        g.counter[i] = reset ? -1 : g.counter[i];
+        g.most = g.counter[i] > g.most ? g.counter[i] : g.most;
     }
-    g.packets = grown(q, n->packets, b->packets);
-    g.losses = grown(q, n->losses, b->losses);
-    reset |= q->m && k && b->packets > n->packets && n->packets >= 0;
-    for (int i = 0; i < HEALTH_COUNTERS; i++) {
-        if (reset)
-            g.counter[i] = -1;
-        if (g.counter[i] > g.most)
-            g.most = g.counter[i];
-    }
+    if (reset || no_matter)
+        g.losses = -1;
     if (reset)
-        g.packets = g.losses = -1;
-    g.since_s = q->m && g.most >= 0 ? (double)(q->ops->now_s - q->m->when_s) : 0;
+        g.packets = -1;
+    g.since_s = q->m && g.most >= 0 ? (double)(q->o->now_s - q->m->when_s) : 0;
     return g;
 }
 
@@ -137,74 +133,66 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
         say(q, HEALTH_WARNING, 203, n->name,
-            "%.64s port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", q->ops->host,
-            n->name, g->counter[i], c[i].name, g->packets > 0 ? g->packets : 0,
-            g->since_s > 0 ? ", in " : "", g->since_s > 0 ? units_time(&u, g->since_s) : "")
+            " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
+            g->counter[i], c[i].name, at_most(g->packets), g->since_s > 0 ? ", in " : "",
+            g->since_s > 0 ? units_time(&u, g->since_s) : "")
             ->measured = (double)g->counter[i];
         return;
     }
     if (!k || !k->recents)
         return;
-    struct health_event hour = sum(k->recent, k->recents, q->ops->now_s - recent_s);
-    int64_t errors = hour.n + at_most(g->most);
-    int64_t packets = hour.packets + at_most(g->packets);
-    if (health_errors_are_many(errors, packets)) {
+    struct health_event hour = sum(k->recent, k->recents, q->o->now_s - recent_s);
+    int64_t errors = hour.n + at_most(g->most), packets = hour.packets + at_most(g->packets);
+    if (health_errors_are_many(errors, packets))
         say(q, HEALTH_WARNING, 203, n->name,
-            "%.64s port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
-            q->ops->host, n->name, errors, packets)
+            " port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
+            n->name, errors, packets)
             ->measured = (double)errors;
-    }
 }
 
 static void judge_full(struct quick *q, const struct health_nic *n)
 {
     const struct health_counter *c = health_counters(n->ib);
+    int i = 0;
 
-    for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
-        if (c[i].end == 0 || n->counter[i] != c[i].end)
-            continue;
-        say(q, HEALTH_UNKNOWN, 209, n->name, "%.64s port '%s': %s is at its maximum, %" PRId64,
-            q->ops->host, n->name, c[i].name, c[i].end)
+    while (i < HEALTH_COUNTERS && c[i].name && (c[i].end == 0 || n->counter[i] != c[i].end))
+        i++;
+    if (i < HEALTH_COUNTERS && c[i].name)
+        say(q, HEALTH_UNKNOWN, 209, n->name, " port '%s': %s is at its maximum, %" PRId64,
+            n->name, c[i].name, c[i].end)
             ->measured = (double)c[i].end;
-        return;
-    }
 }
 
 /* The checks that are a row alone. */
 static void judge_measured(struct quick *q, const struct health_nic *n,
                            const struct health_known *k, const struct growth *g)
 {
-    const struct health_seen seen = {
-        .nic = n,
-        .losses_in_day =
-            k ? sum(k->loss, k->losses, q->ops->now_s - loss_s).n + at_most(g->losses) : -1};
+    struct health_seen seen = {.nic = n, .losses_in_day = -1};
 
+    if (k)
+        seen.losses_in_day =
+            sum(k->loss, k->losses, q->o->now_s - loss_s).n + at_most(g->losses);
     for (const struct health_check *c = health_checks; c->code; c++) {
         double v = c->measure ? c->measure(&seen) : NAN;
-        if (!(v >= c->warn))
-            continue;
-        say(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code, n->name,
-            "%.64s port '%s' %s %.0f %s", q->ops->host, n->name, c->says, v, c->what)
-            ->measured = v;
+        if (v >= c->warn)
+            say(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code,
+                n->name, " port '%s' %s %.0f %s", n->name, c->says, v, c->what)
+                ->measured = v;
     }
 }
 
 /* ---- the link ---- */
 
-/* Whether there is a link; what was said of one that is not there. */
+/* Whether there is a link; reports one that is not there. */
 static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
 {
-    if (!n->up && want_up) {
-        say(q, HEALTH_WARNING, 207, n->name, "%.64s port '%s' was in use and is set down",
-            q->ops->host, n->name);
-    } else if (n->up && !n->carrier && want_up) {
-        say(q, HEALTH_CRITICAL, 201, n->name, "%.64s lost the link of its port '%s'",
-            q->ops->host, n->name);
-    } else if (n->ib && n->carrier && n->waits) {
+    if (!n->up && want_up)
+        say(q, HEALTH_WARNING, 207, n->name, " port '%s' was in use and is set down", n->name);
+    else if (n->up && !n->carrier && want_up)
+        say(q, HEALTH_CRITICAL, 201, n->name, " lost the link of its port '%s'", n->name);
+    else if (n->ib && n->carrier && n->waits)
         say(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name,
-            "%.64s port '%s' has a link and is not ACTIVE: no subnet manager?", q->ops->host,
-            n->name);
-    }
+            " port '%s' has a link and is not ACTIVE: no subnet manager?", n->name);
     return n->up && n->carrier && !n->waits;
 }
 
@@ -221,18 +209,18 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
             : health_range_alerts(&q->o->rules.warn, percent) ? HEALTH_WARNING
                                                               : HEALTH_OK;
     if (want_width > 0 && n->width > 0 && n->width < want_width) {
-        s = s == HEALTH_OK ? HEALTH_WARNING : s;
+        s = health_worse(s, HEALTH_WARNING);
         snprintf(lanes, sizeof lanes, ", %d of %d lanes", n->width, want_width);
     }
-    if (n->half && s == HEALTH_OK)
-        s = HEALTH_WARNING;
+    if (n->half)
+        s = health_worse(s, HEALTH_WARNING);
     if (s == HEALTH_OK)
         return;
     if (n->mbit > 0)
         snprintf(speed, sizeof speed, "runs at %.4g of %.4g Gbit/s", (double)n->mbit / 1e3,
                  (double)(want_mbit > 0 ? want_mbit : n->mbit) / 1e3);
-    struct health_finding *f = say(q, s, 204, n->name, "%.64s port '%s' %s%s%s", q->ops->host,
-                                   n->name, speed, lanes, n->half ? ", half duplex" : "");
+    struct health_finding *f = say(q, s, 204, n->name, " port '%s' %s%s%s", n->name, speed,
+                                   lanes, n->half ? ", half duplex" : "");
     f->percent = percent;
     f->measured = (double)n->mbit * 1e6 / 8;
     f->expected = (double)want_mbit * 1e6 / 8;
@@ -247,8 +235,7 @@ static int had_link(const struct health_nic *n)
 static void add_link(struct quick *q, const struct health_nic *n, const struct health_known *k,
                      const struct growth *g)
 {
-    struct health_link l = {.host = 0,
-                            .up = n->up,
+    struct health_link l = {.up = n->up,
                             .carrier = n->carrier,
                             .lost = n->up && !n->carrier && (k ? k->want_up : had_link(n)),
                             .Bps = (double)n->mbit * 1e6 / 8,
@@ -262,125 +249,91 @@ static void add_link(struct quick *q, const struct health_nic *n, const struct h
     HEALTH_ADD(&q->d->links) = l;
 }
 
-/* Neither well nor lost: what could not be read. */
-static void judge_unread(struct quick *q, const struct health_nic *n)
-{
-    say(q, HEALTH_UNKNOWN, 902, n->name, "%.64s: cannot read '%s' of port '%s'", q->ops->host,
-        n->unread, n->name);
-    q->judged++;
-}
-
-/* The rest of the port is judged. */
-static void judge_broken(struct quick *q, const struct health_nic *n)
-{
-    char more[48] = "";
-
-    if (!n->broken)
-        return;
-    if (n->broken > 1)
-        snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
-    say(q, HEALTH_UNKNOWN, 210, n->name, "%.64s: cannot read '%s' of port '%s'%s", q->ops->host,
-        n->broken_file, n->name, more);
-}
-
 static void judge_nic(struct quick *q, const struct health_nic *n)
 {
     const struct health_known *k = q->m ? health_memory_nic(q->m, n->name) : NULL;
     const struct health_expect *e =
-        health_config_find_expect(&q->ops->config, q->ops->host, n->name);
-    struct growth g = growth_of(q, n, k);
+        health_config_find_expect(&q->o->config, q->o->host, n->name);
+    const struct growth g = growth_of(q, n, k);
+    char more[48] = "";
 
-    if (n->unread) {
-        if (n->real || e || n->ib)
-            judge_unread(q, n);
+    if (!n->real && !e && !n->ib)
+        return;
+    if (n->unread) { /* neither well nor lost */
+        say(q, HEALTH_UNKNOWN, 902, n->name, ": cannot read '%s' of port '%s'", n->unread,
+            n->name);
+        q->judged++;
         return;
     }
-    if (n->real || e || n->ib) {
-        add_link(q, n, k, &g);
-        judge_broken(q, n);
+    add_link(q, n, k, &g);
+    if (n->broken > 1)
+        snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
+    if (n->broken)
+        say(q, HEALTH_UNKNOWN, 210, n->name, ": cannot read '%s' of port '%s'%s",
+            n->broken_file, n->name, more);
+    if (n->real || e) { /* of RoCE's port the interface has the link */
+        int want_up = e || (k ? k->want_up : had_link(n));
+        q->judged += n->up || want_up;
+        if (n->waits && !n->ib)
+            return;
+        if (judge_link(q, n, want_up))
+            judge_speed(q, n,
+                        e && e->mbit ? e->mbit
+                        : k          ? k->want_mbit
+                                     : 0,
+                        e && e->width ? e->width
+                        : k           ? k->want_width
+                                      : 0);
     }
-    if (n->ib && !n->real && !e) { /* RoCE: the interface has the link */
-        judge_errors(q, n, k, &g);
-        judge_full(q, n);
-        return;
-    }
-    if (!n->real && !e)
-        return;
-    int want_up = e || (k ? k->want_up : had_link(n));
-    q->judged += n->up || want_up;
-    if (n->waits && !n->ib)
-        return;
-    if (judge_link(q, n, want_up))
-        judge_speed(q, n,
-                    e && e->mbit ? e->mbit
-                    : k          ? k->want_mbit
-                                 : 0,
-                    e && e->width ? e->width
-                    : k           ? k->want_width
-                                  : 0);
     judge_errors(q, n, k, &g);
     judge_full(q, n);
-    judge_measured(q, n, k, &g);
+    if (n->real || e)
+        judge_measured(q, n, k, &g);
 }
 
-static const struct health_nic *find_nic(const struct health_nics *all, const char *name)
-{
-    for (int i = 0; i < all->count; i++)
-        if (strcmp(all->nic[i].name, name) == 0)
-            return &all->nic[i];
-    return NULL;
-}
-
-/* A port of a device whose ports cannot be read. */
-static int is_hidden(const struct health_nics *all, const char *name)
+/* Whether there is a port of that name, or a device whose ports cannot be read. */
+static int is_there(const struct health_nics *all, const char *name)
 {
     size_t n = strcspn(name, "/");
 
-    for (int i = 0; i < all->count; i++)
-        if (name[n] && strlen(all->nic[i].name) == n && memcmp(all->nic[i].name, name, n) == 0)
-            return all->nic[i].unread != NULL;
+    for (int i = 0; i < all->count; i++) {
+        const char *is = all->nic[i].name;
+        if (strcmp(is, name) == 0 ||
+            (name[n] && strlen(is) == n && memcmp(is, name, n) == 0 && all->nic[i].unread))
+            return 1;
+    }
     return 0;
 }
 
 /* What was there, or is said to be (by a name without patterns), and is not. */
 static void judge_absent(struct quick *q)
 {
-    const struct health_config *c = &q->ops->config;
+    const struct health_config *c = &q->o->config;
     char clean[HEALTH_LINK_NAME];
 
     for (int i = 0; q->m && i < q->m->nics.count; i++) {
-        const struct health_known *k = &q->m->nics.at[i];
-        if (!k->want_up || find_nic(q->now, k->last.name) || is_hidden(q->now, k->last.name))
+        const char *link = q->m->nics.at[i].last.name;
+        if (!q->m->nics.at[i].want_up || is_there(q->now, link))
             continue;
-        say(q, HEALTH_CRITICAL, 207, k->last.name, "%.64s has no port '%s' any more",
-            q->ops->host, k->last.name);
+        say(q, HEALTH_CRITICAL, 207, link, " has no port '%s' any more", link);
         q->judged++;
     }
     for (int i = 0; i < c->expects; i++) {
         const char *link = c->expect[i].link;
-        if (strpbrk(link, "*?[") || find_nic(q->now, link) || is_hidden(q->now, link) ||
-            health_config_find_expect(c, q->ops->host, link) != &c->expect[i] ||
-            (q->m && health_memory_nic(q->m, link) && health_memory_nic(q->m, link)->want_up))
+        const struct health_known *k = q->m ? health_memory_nic(q->m, link) : NULL;
+        if (strpbrk(link, "*?[") || is_there(q->now, link) || (k && k->want_up) ||
+            health_config_find_expect(c, q->o->host, link) != &c->expect[i])
             continue;
         health_name_clean(link, clean, sizeof clean);
-        say(q, HEALTH_CRITICAL, 207, link, "%.64s has no port '%s', which is expected",
-            q->ops->host, clean);
+        say(q, HEALTH_CRITICAL, 207, link, " has no port '%s', which is expected", clean);
         q->judged++;
     }
 }
 
-/* Ports that nobody looked at are neither well nor gone. */
-static void judge_left(struct quick *q)
-{
-    int left = q->now->left + q->now->left_others;
-
-    say(q, HEALTH_UNKNOWN, 902, "", "%.64s has %d ports, %d of them not checked (%d at most)",
-        q->ops->host, q->now->count + left, left, HEALTH_NICS_MOST);
-    q->judged++;
-}
-
 static void judge(struct quick *q)
 {
+    const int left = q->now->left + q->now->left_others;
+
     q->judged = 0;
     q->d->links.count = 0;
     q->v->findings = 0;
@@ -388,14 +341,16 @@ static void judge(struct quick *q)
     q->same_boot = q->m && !q->m->fresh && strcmp(q->m->boot, q->now->boot) == 0;
     for (int i = 0; i < q->now->count; i++)
         judge_nic(q, &q->now->nic[i]);
-    if (q->now->left || (q->now->left_others && q->ops->config.expects))
-        judge_left(q);
-    else
-        judge_absent(q);
-    if (q->judged == 0) {
-        say(q, HEALTH_UNKNOWN, 902, "",
-            "%.64s has no network hardware that is up: nothing to check", q->ops->host);
+    /* Ports that nobody looked at are neither well nor gone. */
+    if (q->now->left || (left && q->o->config.expects)) {
+        say(q, HEALTH_UNKNOWN, 902, "", " has %d ports, %d of them not checked (%d at most)",
+            q->now->count + left, left, HEALTH_NICS_MOST);
+        return;
     }
+    judge_absent(q);
+    if (q->judged == 0)
+        say(q, HEALTH_UNKNOWN, 902, "",
+            " has no network hardware that is up: nothing to check");
 }
 
 /* ---- what is remembered ---- */
@@ -425,7 +380,7 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
 {
     struct health_known *k = health_memory_nic(q->m, n->name);
     struct growth g = growth_of(q, n, k);
-    int64_t now_s = q->ops->now_s;
+    int64_t now_s = q->o->now_s;
 
     if (!k) {
         k = &HEALTH_ADD(&q->m->nics);
@@ -442,85 +397,75 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     k->want_width = n->width > k->want_width ? n->width : k->want_width;
     remember(k->loss, &k->losses, (struct health_event){now_s, at_most(g.losses), 0},
              now_s - loss_s);
-    /* A burst has been spoken of; what drips is added up. */
+    /* A burst has been reported; what drips is added up. */
     struct health_event drip = {now_s, at_most(g.most), at_most(g.packets)};
     if (health_errors_are_many(g.most, g.packets))
-        drip = (struct health_event){now_s, 0, 0};
+        drip.n = drip.packets = 0;
     remember(k->recent, &k->recents, drip, now_s - recent_s);
 }
 
 static void remember_all(struct quick *q)
 {
+    struct health_memory *m = q->m;
     int kept = 0;
 
     for (int i = 0; i < q->now->count; i++)
-        if (!q->now->nic[i].unread && (q->m->nics.count < HEALTH_NICS_MOST ||
-                                       health_memory_nic(q->m, q->now->nic[i].name)))
+        if (!q->now->nic[i].unread &&
+            (m->nics.count < HEALTH_NICS_MOST || health_memory_nic(m, q->now->nic[i].name)))
             remember_nic(q, &q->now->nic[i]);
     /* What went and had not been in use is forgotten. */
-    for (int i = 0; i < q->m->nics.count; i++) {
-        struct health_known k = q->m->nics.at[i];
-        if (find_nic(q->now, k.last.name) || k.want_up)
-            q->m->nics.at[kept++] = k;
-    }
-    q->m->nics.count = kept;
-    snprintf(q->m->boot, sizeof q->m->boot, "%s", q->now->boot);
-}
-
-/* As things are now they should be: what was better once is forgotten. */
-static void accept(struct health_memory *m)
-{
     for (int i = 0; i < m->nics.count; i++) {
-        const struct health_nic last = m->nics.at[i].last;
-        m->nics.at[i] = (struct health_known){.last = last};
+        struct health_known k = m->nics.at[i];
+        int found = k.want_up;
+        for (int n = 0; !found && n < q->now->count; n++)
+            found = strcmp(q->now->nic[n].name, k.last.name) == 0;
+        if (found)
+            m->nics.at[kept++] = k;
     }
+    m->nics.count = kept;
+    snprintf(m->boot, sizeof m->boot, "%s", q->now->boot);
 }
 
 /* ---- the run ---- */
 
-static int looks_twice(const struct health_verdict *v)
-{
-    for (int i = 0; i < v->findings; i++)
-        if (health_check_find(v->finding[i].code)->look_twice)
-            return 1;
-    return 0;
-}
-
 static int look(struct quick *q, struct health_nics *now, struct err *err)
 {
-    if (health_nics_read(now, q->ops->sys, q->ops->proc, err))
-        return -1;
-    judge(q);
-    if (!looks_twice(q->v))
-        return 0;
-    health_nics_release(now);
-    tick_sleep_s(again_s);
-    if (health_nics_read(now, q->ops->sys, q->ops->proc, err))
-        return -1;
-    judge(q);
+    for (int again = 0, twice = 1; again < 2 && twice; again++) {
+        health_nics_release(now);
+        if (again)
+            tick_sleep_s(again_s);
+        if (health_nics_read(now, q->o->sys, q->o->proc, err))
+            return -1;
+        judge(q);
+        twice = 0;
+        for (int i = 0; i < q->v->findings; i++)
+            twice |= health_check_find(q->v->finding[i].code)->look_twice;
+    }
     return 0;
 }
 
 int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err)
 {
-    const struct health_ops *ops = o->ops;
     struct health_nics now = {0};
     struct health_data d;
     struct health_verdict v = {.hosts = 1};
-    const char *name = ops->host;
-    struct quick q = {.o = o, .ops = ops, .now = &now, .d = &d, .v = &v};
+    const char *name = o->host;
+    struct quick q = {.o = o, .now = &now, .d = &d, .v = &v};
 
     health_data_init(&d, 1, &name);
     d.level = HEALTH_QUICK;
-    d.when_s = ops->now_s;
-    if (health_ops_open(ops, &d, err)) {
+    d.when_s = o->now_s;
+    if (health_memory_open(o->memory, o->state, o->host, &d, err)) {
         health_data_release(&d);
         return -1;
     }
-    q.m = ops->state ? ops->memory : NULL;
-    if (ops->accept && q.m)
-        accept(q.m);
+    q.m = o->state ? o->memory : NULL;
+    for (int i = 0; o->accept && q.m && i < q.m->nics.count; i++) {
+        /* As things are now they should be: what was better once is forgotten. */
+        const struct health_nic last = q.m->nics.at[i].last;
+        q.m->nics.at[i] = (struct health_known){.last = last};
+    }
     d.asked = d.done = 1u << HEALTH_PART_LINKS;
     double start = tick_now_s();
     int rc = look(&q, &now, err);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what is in a record: paro-health/1, paro-health-record(5). */
-#include "health/health_record.h"
-
-#include <string.h>
+/* The tables of a record: paro-health/1, paro-health-record(5). */
+#include "health/health_data.h"
+#include "health/health_store.h"
 
 enum {
     RANKS_MOST = 1 << 20,
@@ -23,7 +22,7 @@ enum {
 static const struct health_field head[] = {
     HEALTH_WHOLE(D, when_s, "when_s", 0, WHEN_MOST),
     HEALTH_ONE(D, level, "level", HEALTH_TYPE_LEVEL),
-    HEALTH_ONE(D, hosts, "hosts", HEALTH_TYPE_COUNT, .lo = 1, .hi = HEALTH_HOSTS_MOST),
+    HEALTH_FIELD(D, hosts, "hosts", HEALTH_TYPE_COUNT, .lo = 1, .hi = HEALTH_HOSTS_MOST),
     HEALTH_WHOLE(D, own, "own", 0, HEALTH_HOSTS_MOST - 1),
     HEALTH_WHOLE(D, seed, "seed", INT64_MIN, INT64_MAX),
     HEALTH_WHOLE(D, rounds, "rounds", 0, ROUNDS_MOST),
@@ -37,18 +36,18 @@ static const struct health_field head[] = {
 
 #define H struct health_host
 static const struct health_field host[] = {
-    HEALTH_TEXT(H, name, "host", HEALTH_TYPE_NAME),
+    HEALTH_ONE(H, name, "host", HEALTH_TYPE_NAME),
     HEALTH_WHOLE(H, ranks, "ranks", 1, RANKS_MOST),
     HEALTH_WHOLE(H, leaf, "leaf", -1, INT32_MAX),
     HEALTH_WHOLE(H, pod, "pod", -1, INT32_MAX),
     HEALTH_REAL(H, drain_Bps, "drain_Bps", -1, RATE_MOST),
     HEALTH_ONE(H, silent, "silent", HEALTH_TYPE_BOOL),
-    HEALTH_TEXT(H, why, "why", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(H, why, "why", HEALTH_TYPE_TEXT),
     {0}};
 
 #define L struct health_link
 static const struct health_field port[] = {
-    HEALTH_TEXT(L, name, "link", HEALTH_TYPE_NAME),
+    HEALTH_ONE(L, name, "link", HEALTH_TYPE_NAME),
     HEALTH_WHOLE(L, host, "of", 0, HEALTH_HOSTS_MOST - 1),
     HEALTH_ONE(L, up, "up", HEALTH_TYPE_BOOL),
     HEALTH_ONE(L, carrier, "carrier", HEALTH_TYPE_BOOL),
@@ -64,7 +63,7 @@ static const struct health_field port[] = {
 #define G struct health_gpu
 static const struct health_field gpu[] = {
     HEALTH_WHOLE(G, index, "gpu", 0, INT32_MAX),
-    HEALTH_TEXT(G, name, "name", HEALTH_TYPE_TEXT),
+    HEALTH_ONE(G, name, "name", HEALTH_TYPE_TEXT),
     HEALTH_WHOLE(G, wrong[HEALTH_OUT], "wrong_out", 0, WORDS_MOST),
     HEALTH_WHOLE(G, wrong[HEALTH_IN], "wrong_in", 0, WORDS_MOST),
     {0}};
@@ -124,26 +123,23 @@ static const char *check_link(void *whole, void *item, const char **key)
                : "is no host of the record";
 }
 
-static const char *check_ends(int src, int dst, int ends, const char **key)
+static const char *check_ends(const int end[2], int ends, const char **key)
 {
-    *key = src < ends ? "dst" : "src";
-    if (src >= ends || dst >= ends)
+    *key = end[0] < ends ? "dst" : "src";
+    if (end[0] >= ends || end[1] >= ends)
         return "is no host, or no rank, of the record";
-    return src == dst ? "is the same as 'src', expected another" : NULL;
+    return end[0] == end[1] ? "is the same as 'src', expected another" : NULL;
 }
 
 static const char *check_pair(void *whole, void *item, const char **key)
 {
-    const int *end = item; /* all begin with src and dst */
-
-    return check_ends(end[0], end[1], ((struct health_data *)whole)->hosts, key);
+    return check_ends(item, ((struct health_data *)whole)->hosts,
+                      key); /* src, dst come first */
 }
 
 static const char *check_ranks(void *whole, void *item, const char **key)
 {
-    const struct health_rank_sample *s = item;
-
-    return check_ends(s->src, s->dst, ((struct health_data *)whole)->ranks, key);
+    return check_ends(item, ((struct health_data *)whole)->ranks, key);
 }
 
 static const char *check_wrong(void *whole, void *item, const char **key)
@@ -169,6 +165,11 @@ static const char *check_collective(void *whole, void *item, const char **key)
                : "goes beyond the hosts of the record";
 }
 
+#define KIND(key_, list_, field_, most_, check_)                                               \
+    {                                                                                          \
+        .key = (key_), .field = (field_), HEALTH_LISTED(D, list_), .most = (most_),            \
+        .check = (check_)                                                                      \
+    }
 static const struct health_kind kinds[] = {
     {.key = "host",
      .field = host,
@@ -176,42 +177,14 @@ static const struct health_kind kinds[] = {
      .most = HEALTH_HOSTS_MOST,
      .unique = 1,
      .check = check_host},
-    {.key = "link",
-     .field = port,
-     HEALTH_LISTED(D, links),
-     .most = LINKS_MOST,
-     .check = check_link},
-    {.key = "gpu", .field = gpu, HEALTH_LISTED(D, gpus), .most = RANKS_MOST},
-    {.key = "Bps",
-     .field = sample,
-     HEALTH_LISTED(D, samples),
-     .most = SAMPLES_MOST,
-     .check = check_pair},
-    {.key = "rank_Bps",
-     .field = rank_sample,
-     HEALTH_LISTED(D, rank_samples),
-     .most = SAMPLES_MOST,
-     .check = check_ranks},
-    {.key = "latency_s",
-     .field = latency,
-     HEALTH_LISTED(D, latencies),
-     .most = SAMPLES_MOST,
-     .check = check_pair},
-    {.key = "wrong_words",
-     .field = wrong,
-     HEALTH_LISTED(D, wrongs),
-     .most = HEALTH_PAIRS_MOST,
-     .check = check_wrong},
-    {.key = "stalled_s",
-     .field = stall,
-     HEALTH_LISTED(D, stalls),
-     .most = HEALTH_PAIRS_MOST,
-     .check = check_pair},
-    {.key = "collective_s",
-     .field = collective,
-     HEALTH_LISTED(D, collectives),
-     .most = HEALTH_PAIRS_MOST,
-     .check = check_collective},
+    KIND("link", links, port, LINKS_MOST, check_link),
+    KIND("gpu", gpus, gpu, RANKS_MOST, NULL),
+    KIND("Bps", samples, sample, SAMPLES_MOST, check_pair),
+    KIND("rank_Bps", rank_samples, rank_sample, SAMPLES_MOST, check_ranks),
+    KIND("latency_s", latencies, latency, SAMPLES_MOST, check_pair),
+    KIND("wrong_words", wrongs, wrong, HEALTH_PAIRS_MOST, check_wrong),
+    KIND("stalled_s", stalls, stall, HEALTH_PAIRS_MOST, check_pair),
+    KIND("collective_s", collectives, collective, HEALTH_PAIRS_MOST, check_collective),
     {0}};
 
 static const char *check_whole(void *whole, const char **key)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is said of a run in the light of those before it, and what of that is new.
+ * What is reported of a run in the light of those before it, and what of that is new.
  *
  *     run at     0      5      10     15     20 min
  *     seen       crit   crit   -      -      -          (not confirmed within the run)
@@ -12,54 +12,43 @@
 #include <time.h>
 
 #include "base/mem.h"
-#include "health/health_ops.h"
+#include "health/health_parts.h"
 
-static int is_same(const struct health_problem *p, const struct health_data *d,
-                   const struct health_finding *f)
-{
-    return p->code == f->code && p->way == f->way && strcmp(p->link, f->link) == 0 &&
-           strcmp(p->host, health_host_name(d, f->host)) == 0 &&
-           strcmp(p->other, health_host_name(d, f->other)) == 0;
-}
+/* ---- one finding, one problem ---- */
 
-static struct health_problem *find(struct health_memory *m, const struct health_data *d,
-                                   const struct health_finding *f)
+/* The problem that the finding is, a new one if there was none. */
+static struct health_problem *problem_of(struct health_memory *m, const struct health_data *d,
+                                         const struct health_finding *f)
 {
-    for (int i = 0; i < m->problems.count; i++)
-        if (is_same(&m->problems.at[i], d, f))
-            return &m->problems.at[i];
-    return NULL;
-}
+    const char *host = health_host_name(d, f->host), *other = health_host_name(d, f->other);
 
-static struct health_problem *add(struct health_memory *m, const struct health_data *d,
-                                  const struct health_finding *f, int64_t now_s)
-{
+    for (int i = 0; i < m->problems.count; i++) {
+        struct health_problem *p = &m->problems.at[i];
+        if (p->code == f->code && p->way == f->way && strcmp(p->link, f->link) == 0 &&
+            strcmp(p->host, host) == 0 && strcmp(p->other, other) == 0)
+            return p;
+    }
     struct health_problem *p = &HEALTH_ADD(&m->problems);
-
-    *p = (struct health_problem){.code = f->code, .way = f->way, .first_s = now_s};
-    snprintf(p->host, sizeof p->host, "%s", health_host_name(d, f->host));
-    snprintf(p->other, sizeof p->other, "%s", health_host_name(d, f->other));
+    *p = (struct health_problem){.code = f->code, .way = f->way, .first_s = d->when_s};
+    snprintf(p->host, sizeof p->host, "%s", host);
+    snprintf(p->other, sizeof p->other, "%s", other);
     snprintf(p->link, sizeof p->link, "%s", f->link);
     return p;
 }
 
-/* ---- one finding, one problem ---- */
-
-static void see(struct health_memory *m, const struct health_data *d, struct health_finding *f,
-                int64_t now_s)
+static void see(struct health_memory *m, const struct health_data *d, struct health_finding *f)
 {
-    struct health_problem *p = find(m, d, f);
+    struct health_problem *p = problem_of(m, d, f);
     enum health_state s = f->state;
 
-    if (!p)
-        p = add(m, d, f, now_s);
+    p->seen = 1;
     p->runs++;
     if (s == HEALTH_CRITICAL && !f->confirmed && p->runs < 2 && p->spoken != HEALTH_CRITICAL)
         s = HEALTH_WARNING;
     if (health_state_rank(s) >= health_state_rank(p->spoken) ||
-        now_s - p->last_s >= HEALTH_STICKY_S) {
+        d->when_s - p->last_s >= HEALTH_STICKY_S) {
         p->spoken = s;
-        p->last_s = now_s;
+        p->last_s = d->when_s;
     }
     snprintf(p->text, sizeof p->text, "%s", f->text);
     f->state = p->spoken;
@@ -80,24 +69,13 @@ static const char *clock_text(int64_t at_s, int64_t now_s, char text[32])
 static void clear(struct health_news *n, const struct health_problem *p, int64_t now_s)
 {
     char since[32];
-    int64_t minutes = (now_s - p->first_s) / 60;
 
-    n->changed |= p->told != HEALTH_OK;
-    if (p->told == HEALTH_OK) /* nobody was told of it */
-        return;
-    snprintf(HEALTH_ADD(&n->clear).text, sizeof n->clear.at->text,
-             "HC-%d %s (since %s, %" PRId64 " min)", p->code, p->text,
-             clock_text(p->first_s, now_s, since), minutes);
-}
-
-/* Seen, and not as it was told last. */
-static void tell(struct health_news *n, const struct health_problem *p)
-{
-    if (p->spoken == p->told)
+    if (p->told == HEALTH_OK) /* nothing was printed of it */
         return;
     n->changed = 1;
-    snprintf(HEALTH_ADD(&n->fresh).text, sizeof n->fresh.at->text, "%s HC-%d %s",
-             health_state_name(p->spoken), p->code, p->text);
+    snprintf(HEALTH_ADD(&n->clear).text, sizeof n->clear.at->text,
+             "HC-%d %s (since %s, %" PRId64 " min)", p->code, p->text,
+             clock_text(p->first_s, now_s, since), (now_s - p->first_s) / 60);
 }
 
 static int host_of(const struct health_data *d, const char *name)
@@ -108,100 +86,86 @@ static int host_of(const struct health_data *d, const char *name)
     return -1;
 }
 
-/* Said once more, though this run did not see it. */
+/* Reported once more, though this run did not see it. */
 static void keep(const struct health_problem *p, const struct health_data *d,
-                 struct health_verdict *v, int64_t now_s)
+                 struct health_verdict *v)
 {
-    struct health_finding f = health_finding_new(p->spoken, p->code);
     char since[32];
+    struct health_finding *f = health_verdict_say(v, p->spoken, p->code, host_of(d, p->host),
+                                                  "%.200s (not seen since %s)", p->text,
+                                                  clock_text(p->last_s, d->when_s, since));
 
-    f.host = host_of(d, p->host);
-    f.other = host_of(d, p->other);
-    f.way = p->way;
-    f.action = HEALTH_MONITOR;
-    snprintf(f.link, sizeof f.link, "%.*s", (int)sizeof f.link - 1, p->link);
-    snprintf(f.text, sizeof f.text, "%.200s (not seen since %s)", p->text,
-             clock_text(p->last_s, now_s, since));
-    health_verdict_add(v, &f);
+    f->other = host_of(d, p->other);
+    f->way = p->way;
+    f->action = HEALTH_MONITOR;
+    snprintf(f->link, sizeof f->link, "%.*s", (int)sizeof f->link - 1, p->link);
 }
 
 /* A problem that this run did not see: 1 when it is over. */
 static int miss(struct health_problem *p, const struct health_data *d, struct health_verdict *v,
-                const struct health_ops *o, int measured, struct health_news *n)
+                const struct health_options *o, int measured, struct health_news *n)
 {
-    const struct health_config *c = &o->config;
-
     if (p->host[0] && host_of(d, p->host) < 0) /* not of this run's hosts */
         return 0;
-    if (health_config_is_disabled(c, p->code) ||
-        health_config_find_ignore(c, p->code, p->host, p->link, d->when_s))
+    if (health_config_is_disabled(&o->config, p->code) ||
+        health_config_is_ignored(&o->config, p->code, p->host, p->link, d->when_s))
         return 1;
-    /* What could not be measured is over as soon as it can be. */
-    if (p->spoken == HEALTH_UNKNOWN || p->code >= 900) {
-        clear(n, p, d->when_s);
-        return 1;
-    }
     if (measured)
         p->runs = 0;
-    if (o->accept || (measured && d->when_s - p->last_s >= HEALTH_STICKY_S)) {
+    /* What could not be measured is over as soon as it can be. */
+    if (p->spoken == HEALTH_UNKNOWN || p->code >= 900 || o->accept ||
+        (measured && d->when_s - p->last_s >= HEALTH_STICKY_S)) {
         clear(n, p, d->when_s);
         return 1;
     }
-    keep(p, d, v, d->when_s);
+    keep(p, d, v);
     return 0;
 }
 
-static void see_rates(struct health_memory *m, const struct health_data *d,
-                      const struct health_verdict *v)
+static void remember_rate(struct health_memory *m, const char *host, int way, double Bps)
 {
-    for (int k = 0; v->port && k < v->hosts; k++)
-        for (int way = 0; way < 2; way++) {
-            const struct health_port *p = &v->port[k][way];
-            if (p->samples == 0)
-                continue;
-            struct health_rate *r = health_memory_rate(m, d->host[k].name, way);
-            if (!r) {
-                r = &HEALTH_ADD(&m->rates);
-                *r = (struct health_rate){.way = way};
-                snprintf(r->host, sizeof r->host, "%s", d->host[k].name);
-            }
-            if (r->count == HEALTH_RATES)
-                memmove(r->Bps, r->Bps + 1, (HEALTH_RATES - 1) * sizeof *r->Bps);
-            else
-                r->count++;
-            r->Bps[r->count - 1] = p->Bps;
-        }
+    struct health_rate *r = health_memory_rate(m, host, way);
+
+    if (!r) {
+        r = &HEALTH_ADD(&m->rates);
+        *r = (struct health_rate){.way = way};
+        snprintf(r->host, sizeof r->host, "%s", host);
+    }
+    if (r->count == HEALTH_RATES)
+        memmove(r->Bps, r->Bps + 1, (size_t)--r->count * sizeof *r->Bps);
+    r->Bps[r->count++] = Bps;
 }
 
 void health_settle(struct health_memory *m, const struct health_data *d,
-                   struct health_verdict *v, const struct health_ops *o, int measured,
+                   struct health_verdict *v, const struct health_options *o, int measured,
                    struct health_news *news)
 {
-    int seen = v->findings, kept = 0, old = m->problems.count;
-    char *is_seen = mem_new((size_t)(old + 1), 1);
+    int seen = v->findings, kept = 0;
 
-    for (int i = 0; i < seen; i++) {
-        struct health_problem *p = find(m, d, &v->finding[i]);
-        if (p && p - m->problems.at < old)
-            is_seen[p - m->problems.at] = 1;
-        see(m, d, &v->finding[i], d->when_s);
-    }
+    for (int i = 0; i < m->problems.count; i++)
+        m->problems.at[i].seen = 0;
+    for (int i = 0; i < seen; i++)
+        see(m, d, &v->finding[i]);
     for (int i = 0; i < m->problems.count; i++) {
         struct health_problem p = m->problems.at[i];
-        if (i < old && !is_seen[i] && miss(&p, d, v, o, measured, news))
+        if (!p.seen && miss(&p, d, v, o, measured, news))
             continue;
-        if (i >= old || is_seen[i])
-            tell(news, &p);
+        if (p.seen && p.spoken != p.told) {
+            news->changed = 1;
+            snprintf(HEALTH_ADD(&news->fresh).text, sizeof news->fresh.at->text, "%s HC-%d %s",
+                     health_state_name(p.spoken), p.code, p.text);
+        }
         m->problems.at[kept++] = p;
     }
     m->problems.count = kept;
-    mem_free(is_seen);
     v->state = HEALTH_OK;
     for (int i = 0; i < v->findings; i++)
-        if (health_state_rank(v->finding[i].state) > health_state_rank(v->state))
-            v->state = v->finding[i].state;
+        v->state = health_worse(v->state, v->finding[i].state);
     health_verdict_sort(v);
-    see_rates(m, d, v);
+    for (int k = 0; v->port && k < v->hosts; k++)
+        for (int way = 0; way < 2; way++)
+            if (v->port[k][way].samples)
+                remember_rate(m, d->host[k].name, way, v->port[k][way].Bps);
     m->runs++;
     m->when_s = d->when_s;
     if (measured)
@@ -229,33 +193,29 @@ void health_news_release(struct health_news *n)
     *n = (struct health_news){0};
 }
 
-/* ---- what is not said at all ---- */
-
-void health_filter(const struct health_data *d, struct health_verdict *v,
-                   const struct health_ops *o, int *ignored)
+int health_filter(const struct health_data *d, struct health_verdict *v,
+                  const struct health_config *c)
 {
-    const struct health_config *c = &o->config;
-    struct health_finding *all = v->finding;
-    int n = v->findings;
+    int kept = 0, ignored = 0;
 
-    *ignored = 0;
-    v->finding = NULL;
-    v->findings = 0;
-    v->room = 0;
     v->state = HEALTH_OK;
-    for (int i = 0; i < n; i++) {
-        if (health_config_is_disabled(c, all[i].code))
+    for (int i = 0; i < v->findings; i++) {
+        const struct health_finding f = v->finding[i];
+        if (health_config_is_disabled(c, f.code))
             continue;
-        if (health_config_find_ignore(c, all[i].code, health_host_name(d, all[i].host),
-                                      all[i].link, d->when_s))
-            ++*ignored;
-        else
-            health_verdict_add(v, &all[i]);
+        if (health_config_is_ignored(c, f.code, health_host_name(d, f.host), f.link,
+                                     d->when_s)) {
+            ignored++;
+            continue;
+        }
+        v->finding[kept++] = f;
+        v->state = health_worse(v->state, f.state);
     }
-    mem_free(all);
+    v->findings = kept;
+    return ignored;
 }
 
-/* ---- what a scheduler would be told ---- */
+/* ---- a scheduler's command ---- */
 
 /* A word of the shell's and of Slurm's: what else a name may hold is left out. */
 static void put_word(char *to, size_t room, const char *text, const char *also)
@@ -272,17 +232,17 @@ static void put_word(char *to, size_t room, const char *text, const char *also)
 int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
                    size_t room)
 {
+    const char *host = health_host_name(d, f->host);
     char node[HEALTH_HOST_NAME] = "";
 
-    if (f->state != HEALTH_CRITICAL || f->host < 0 ||
-        (f->action != HEALTH_OPERATOR && f->action != HEALTH_ISOLATE) || f->other >= 0)
+    if (f->state != HEALTH_CRITICAL || f->host < 0 || f->other >= 0 ||
+        (f->action != HEALTH_OPERATOR && f->action != HEALTH_ISOLATE))
         return -1;
     /* Without some of its characters it would be another node. */
-    put_word(node, sizeof node, health_host_name(d, f->host), "-._");
-    if (strcmp(node, health_host_name(d, f->host)) != 0)
+    put_word(node, sizeof node, host, "-._");
+    if (strcmp(node, host) != 0)
         return -1;
-    snprintf(to, room, "scontrol update NodeName=%s", node);
-    snprintf(to + strlen(to), room - strlen(to), " State=DRAIN Reason=\"horing: HC-%d ",
+    snprintf(to, room, "scontrol update NodeName=%s State=DRAIN Reason=\"horing: HC-%d ", node,
              f->code);
     put_word(to, room - 2, f->text, " -._:,;%/()>");
     strcat(to, "\"");

@@ -1,77 +1,92 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is done with a run's data, whether it was just measured or comes from a record:
+ * From a run's data, whether it was just measured or comes from a record, to an answer:
  * verdict, baseline; what is disabled or known is left out, earlier runs count, files are
- * written, the line is printed, what was said is remembered.
+ * written, the line is printed, what was printed is remembered.
  */
 #include <string.h>
 
 #include "base/io.h"
+#include "base/num.h"
 #include "base/tick.h"
 #include "health/health_fleet.h"
+#include "health/health_store.h"
 #include "health/health_parts.h"
 
 void health_options_init(struct health_options *o)
 {
-    *o = (struct health_options){
-        .deadline_s = 10, .start_s = tick_now_s(), .level = HEALTH_NORMAL};
+    *o = (struct health_options){.deadline_s = 10,
+                                 .start_s = tick_now_s(),
+                                 .level = HEALTH_NORMAL,
+                                 .sys = "/sys",
+                                 .proc = "/proc"};
     health_rules_init(&o->rules);
 }
 
-/* A run that could not look says nothing of what it did not find. */
-static int is_measured(const struct health_verdict *v)
+int health_parse_notify(struct health_options *o, const char *text, struct err *err)
 {
-    for (int i = 0; i < v->findings; i++)
-        if (!health_check_find(v->finding[i].code)->name)
-            return 0;
-    return 1;
+    static const char change[] = "change", remind[] = "change,remind=";
+    double s = 0;
+
+    if (strcmp(text, change)) {
+        if (strncmp(text, remind, sizeof remind - 1))
+            return err_set(err, ERR_INPUT, "'%s', expected change or change,remind=TIME", text);
+        text += sizeof remind - 1;
+        if (num_time(text, &s, err))
+            return -1;
+        if (!(s >= 60 && s <= 1e9))
+            return err_set(err, ERR_INPUT, "remind=%s, expected 1min or more", text);
+    }
+    o->notify = 1;
+    o->remind_s = s;
+    return 0;
+}
+
+static int write_picture(const struct health_told *t, struct err *err)
+{
+    struct io_out out;
+
+    if (health_file_create(&out, t->o->svg, 1, err))
+        return -1;
+    health_draw(t, out.file);
+    return health_file_commit(&out, err);
 }
 
 static void add_all_disabled(const struct health_data *d, struct health_verdict *v,
-                             const struct health_ops *o)
+                             const struct health_config *config)
 {
     for (const struct health_check *c = health_checks; c->code; c++)
-        if ((c->levels >> d->level & 1) && !health_config_is_disabled(&o->config, c->code))
+        if ((c->levels >> d->level & 1) && !health_config_is_disabled(config, c->code))
             return;
-    struct health_finding f = health_finding_new(HEALTH_UNKNOWN, 103);
-    health_verdict_say(v, &f, "every check of level %s is disabled",
-                       health_level_name(d->level));
+    health_verdict_say(v, HEALTH_UNKNOWN, 103, -1, "every check of level %s is disabled",
+                       health_levels[d->level]);
 }
 
 int health_say(const struct health_data *d, struct health_verdict *v,
                const struct health_options *o, FILE *out, enum health_state *state,
                struct err *err)
 {
-    struct health_ops plain;
-    struct health_news news = {0};
-    struct health_told t = {.d = d, .v = v, .o = o, .ops = o->ops};
-    struct health_memory *m = NULL;
+    struct health_memory *m = o->memory && o->memory->path ? o->memory : NULL;
+    struct health_told t = {.d = d, .v = v, .o = o, .memory = m, .measured = 1};
     int rc = 0;
 
-    if (!t.ops) {
-        health_ops_init(&plain);
-        t.ops = &plain;
-    }
-    if (t.ops->memory && t.ops->memory->path)
-        t.memory = m = t.ops->memory;
-    t.measured = is_measured(v);
-    health_filter(d, v, t.ops, &t.ignored);
-    add_all_disabled(d, v, t.ops);
-    if (m) {
-        health_settle(m, d, v, t.ops, t.measured, &news);
-        t.news = &news;
-    }
-    const int speaks = !m || !t.ops->notify || news.changed || news.due;
-    const int draws = t.ops->svg && strcmp(t.ops->svg, "-") == 0;
+    for (int i = 0; i < v->findings; i++) /* one that could not look has none that are named */
+        t.measured &= health_check_find(v->finding[i].code)->name != NULL;
+    t.ignored = health_filter(d, v, &o->config);
+    add_all_disabled(d, v, &o->config);
+    if (m)
+        health_settle(m, d, v, o, t.measured, &t.news);
+    const int speaks = !m || !o->notify || t.news.changed || t.news.due;
+    const int draws = o->svg && strcmp(o->svg, "-") == 0;
     if (o->prom)
-        rc = health_write_prom(&t, o->prom, err);
-    if (rc == 0 && t.ops->svg && !draws)
-        rc = health_draw_write(&t, t.ops->svg, err);
-    /* Remembered before it is said: a state that cannot be written were a second answer. */
+        rc = health_write_prom(&t, o->prom, d->when_s, err);
+    if (rc == 0 && o->svg && !draws)
+        rc = write_picture(&t, err);
+    /* Remembered before it is printed: a state that cannot be written were a second answer. */
     if (rc == 0 && m && speaks)
         health_settle_told(m, v, d->when_s);
     if (rc == 0 && m)
-        rc = health_memory_save(m, err);
+        rc = health_store_write(&health_memory_store, m, m->path, 1, err);
     if (rc == 0 && draws)
         health_draw(&t, out);
     else if (rc == 0 && speaks && o->json)
@@ -80,7 +95,7 @@ int health_say(const struct health_data *d, struct health_verdict *v,
         health_print_line(&t, out);
     if (rc == 0)
         *state = v->state;
-    health_news_release(&news);
+    health_news_release(&t.news);
     return rc;
 }
 
@@ -89,12 +104,10 @@ static int learn(const struct health_data *d, struct health_verdict *v,
                  const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err)
 {
-    const int accept = o->ops && o->ops->accept;
-
     if (v->findings)
         return err_set(err, ERR_MISMATCH, "no baseline is %s from a faulty fabric: %s",
                        o->learn ? "learned" : "accepted", v->finding[0].text);
-    if (o->baseline && health_baseline_write(d, o->baseline, accept, err))
+    if (o->baseline && health_baseline_write(d, o->baseline, o->accept, err))
         return -1;
     if (!o->learn) /* compared with itself, not with what was */
         return health_say(d, v, o, out, state, err);
@@ -107,57 +120,46 @@ static int learn(const struct health_data *d, struct health_verdict *v,
 int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
                  enum health_state *state, struct err *err)
 {
-    const int learns = o->learn || (o->ops && o->ops->accept && o->baseline);
+    const int learns = o->learn || (o->accept && o->baseline);
     struct health_baseline b = {0};
     struct health_rules rules = o->rules;
-    struct health_verdict v = {0};
+    struct health_verdict v = {.hosts = d->hosts};
     int rc = 0;
 
     if (o->baseline && !learns && !rules.baseline) {
         rc = health_store_read(&health_baseline_store, o->baseline, &b, err);
         rules.baseline = &b;
     }
-    if (rc == 0 && o->record)
-        rc = health_store_write(&health_record_store, d, o->record, 1, err)
-                 ? err_prefix(err, "cannot write record '%s': ", o->record)
-                 : 0;
-    if (rc == 0 && learns && d->hosts < HEALTH_HOSTS_ALONE) { /* nothing to be compared with */
-        v.hosts = d->hosts;
+    if (rc == 0 && o->record && health_store_write(&health_record_store, d, o->record, 1, err))
+        rc = err_prefix(err, "cannot write record '%s': ", o->record);
+    if (rc == 0 && learns && d->hosts < HEALTH_HOSTS_ALONE) /* nothing to be compared with */
         health_judge_facts(d, &rules, &v);
-    } else if (rc == 0) {
+    else if (rc == 0)
         rc = health_judge(d, &rules, &v, err);
-    }
     if (rc == 0)
-        rc = learns ? learn(d, &v, o, out, state, err) : health_say(d, &v, o, out, state, err);
+        rc = (learns ? learn : health_say)(d, &v, o, out, state, err);
     health_verdict_release(&v);
     health_baseline_release(&b);
     return rc;
 }
 
-/* A record, or after "synth:" a fabric that is made up (health_fleet.h). */
-static int read_data(struct health_data *d, const struct health_options *o, const char *path,
-                     struct err *err)
-{
-    static const char synth[] = "synth:";
-    struct health_fleet f;
-
-    if (strncmp(path, synth, sizeof synth - 1))
-        return health_store_read(&health_record_store, path, d, err);
-    if (health_fleet_parse(path + sizeof synth - 1, &f, err) ||
-        health_fleet_run(&f, &o->rules, d, err))
-        return -1;
-    d->when_s = o->ops ? o->ops->now_s : 0;
-    return 0;
-}
-
 int health_replay(const struct health_options *o, const char *path, FILE *out,
                   enum health_state *state, struct err *err)
 {
+    static const char synth[] = "synth:";
     struct health_data d = {0};
-    int rc = read_data(&d, o, path, err);
+    struct health_fleet f;
+    int rc;
 
-    if (rc == 0 && o->ops)
-        rc = health_ops_open(o->ops, &d, err);
+    if (strncmp(path, synth, sizeof synth - 1)) {
+        rc = health_store_read(&health_record_store, path, &d, err);
+    } else {
+        rc = health_fleet_parse(path + sizeof synth - 1, &f, err);
+        rc = rc ? rc : health_fleet_run(&f, &o->rules, &d, err);
+        d.when_s = o->now_s;
+    }
+    if (rc == 0)
+        rc = health_memory_open(o->memory, o->state, o->host, &d, err);
     rc = rc ? rc : health_speak(&d, o, out, state, err);
     health_data_release(&d);
     return rc;

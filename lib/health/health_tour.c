@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how samples are taken, within a time, and what is left to say when a host no longer
- * answers.
+ * How samples are taken, within a time, and what is reported when a host no longer answers.
  */
 #include "health/health_tour.h"
 
@@ -14,7 +13,7 @@
 #include "base/tick.h"
 #include "health/health_ends.h"
 #include "health/health_look.h"
-#include "health/health_name.h"
+#include "health/health_data.h"
 #include "probe/probe_ring.h"
 
 enum {
@@ -41,10 +40,10 @@ struct health_turn {
     int fresh; /* has not run: its first run opens connections and is not entered */
 };
 
-struct tally { /* what each rank tells of a turn */
+struct tally { /* what each rank reports of a turn */
     double host_Bps, rank_Bps, took_s;
     int64_t wrong, gpu_wrong[2];
-    int over; /* rank 0's word counts: the time is over */
+    int over; /* rank 0's counts: the time is over */
 };
 
 static const struct groups *hosts_of(const struct health_tour *t)
@@ -69,7 +68,7 @@ static int fit_cap(struct health_tour *t, int turns, int64_t cap_bytes, struct e
     t->left = INT64_MAX;
     if (cap_bytes == 0)
         return 0;
-    if (each < PROBE_BYTES_LEAST) /* what does not fit is said to be missing */
+    if (each < PROBE_BYTES_LEAST) /* what does not fit is reported as missing */
         each = PROBE_BYTES_LEAST;
     if (t->bytes > each)
         t->bytes = each;
@@ -111,7 +110,7 @@ static int64_t gather_bytes(const struct health_tour *t, int first, int count, i
 
 /*
  * What is left is for looks at all, at a half, at a half of that: of a port, one on each level.
- * Nothing is measured behind them.
+ * Nothing is measured after them.
  */
 static int64_t ring_bytes(const struct health_tour *t)
 {
@@ -123,53 +122,39 @@ static int64_t ring_bytes(const struct health_tour *t)
     return each < t->bytes ? each : t->bytes;
 }
 
-/* Of a rank: a turn, or what all hosts give around a ring. */
-static int64_t room_of(const struct health_tour *t)
+int health_tour_open(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err)
 {
-    const struct groups *g = hosts_of(t);
-    int64_t turn = probe_shift_room(g, t->bytes);
-    int64_t ring = probe_ring_room(g->count, gather_bytes(t, 0, g->count, t->bytes));
-
-    return turn > ring ? turn : ring;
-}
-
-int health_tour_open(struct health_tour *t, struct world *w, struct health_data *d,
-                     const char *volatile *where, double until_s, int turns, int64_t cap_bytes,
-                     struct err *err)
-{
+    struct world *w = t->world;
     const struct probe_view hosts = probe_view_hosts(w);
 
-    *t = (struct health_tour){
-        .world = w, .data = d, .where = where, .before_s = w->deadline_s, .missing = -1};
+    t->before_s = w->deadline_s;
+    t->missing = -1;
+    t->start_s = tick_now_s();
     /*
      * Nobody is waited for longer than a third of the time: a host that stops answering is
      * found, the reports of the others come in (they find it no later than a third after), and
      * a third is left for the answer.
      */
-    w->deadline_s = fmax(0.2, (until_s - tick_now_s()) / 3);
-    t->until_s = until_s - w->deadline_s;
-    t->start_s = tick_now_s();
-    t->end_s = until_s;
-    *where = "connecting";
+    w->deadline_s = fmax(0.2, (t->end_s - t->start_s) / 3);
+    t->until_s = t->end_s - w->deadline_s;
+    *t->where = "connecting";
     health_kernel_open(&t->kernel);
     int rc = probe_size(w, &hosts, round_s, &t->bytes, err);
     rc = rc ? rc : fit_cap(t, turns, cap_bytes, err);
-    if (rc == 0) {
-        rc = probe_open(&t->probe, w, room_of(t), err);
+    if (rc == 0) { /* room of a rank for a turn, and for what all hosts give around a ring */
+        int count = w->groups.count;
+        int64_t turn = probe_shift_room(&w->groups, t->bytes),
+                ring = probe_ring_room(count, gather_bytes(t, 0, count, t->bytes));
+        rc = probe_open(&t->probe, w, turn > ring ? turn : ring, err);
         t->opened = rc == 0;
     }
     if (t->opened && w->node_rank == 0) {
         t->probe.look = health_kernel_look;
         t->probe.look_arg = &t->kernel;
     }
+    if (rc == 0 && t->device)
+        rc = probe_gpu_open(&t->probe, t->device, err);
     return went(t, rc, err);
-}
-
-int health_tour_gpu(struct health_tour *t, struct device *device, struct err *err)
-{
-    if (!device || t->over)
-        return 0;
-    return went(t, probe_gpu_open(&t->probe, device, err), err);
 }
 
 void health_tour_close(struct health_tour *t)
@@ -188,25 +173,16 @@ void health_tour_close(struct health_tour *t)
 
 /* ---- turns ---- */
 
-static int find_turn(const struct health_tour *t, const int *dst)
-{
-    size_t bytes = (size_t)hosts_of(t)->count * sizeof *dst;
-
-    for (int i = 0; i < t->turns; i++)
-        if (memcmp(t->turn[i].dst, dst, bytes) == 0)
-            return i;
-    return -1;
-}
-
 /* The turn's number, made ready if it is new. */
 static int ready_turn(struct health_tour *t, const int *dst, int *number, struct err *err)
 {
     const struct groups *g = hosts_of(t);
+    const size_t bytes = (size_t)g->count * sizeof *dst;
     struct health_turn new = {.fresh = 1};
 
-    *number = find_turn(t, dst);
-    if (*number >= 0)
-        return 0;
+    for (*number = 0; *number < t->turns; ++*number)
+        if (memcmp(t->turn[*number].dst, dst, bytes) == 0)
+            return 0;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     int rc =
         probe_prepare(&t->probe, flow, probe_turn(g, dst, t->bytes, flow), &new.round, err);
@@ -214,9 +190,8 @@ static int ready_turn(struct health_tour *t, const int *dst, int *number, struct
     if (rc)
         return -1;
     new.dst = mem_new((size_t)g->count, sizeof *new.dst);
-    memcpy(new.dst, dst, (size_t)g->count * sizeof *new.dst);
+    memcpy(new.dst, dst, bytes);
     t->turn = mem_grow(t->turn, &t->room, (size_t)t->turns + 1, sizeof *t->turn);
-    *number = t->turns;
     t->turn[t->turns++] = new;
     return 0;
 }
@@ -281,18 +256,6 @@ static void enter(struct health_tour *t, const struct health_turn *turn,
     mem_free(from);
 }
 
-/* Whose bytes did not come to this rank. */
-static void note_missing(struct health_tour *t, const struct health_turn *turn)
-{
-    int mine = hosts_of(t)->group_of[t->world->rank];
-
-    if (exec_mpi_arrived(turn->round.exec) >= turn->round.in_bytes)
-        return;
-    for (int k = 0; k < hosts_of(t)->count; k++)
-        if (turn->dst[k] == mine)
-            t->missing = k;
-}
-
 /* One round, and what every rank has to say of it. */
 static int run(struct health_tour *t, struct probe_round *r, struct tally *all, struct err *err)
 {
@@ -314,21 +277,23 @@ static int run(struct health_tour *t, struct probe_round *r, struct tally *all, 
 static int run_turn(struct health_tour *t, int number, enum health_stage stage, int counts,
                     struct err *err)
 {
-    struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
+    const struct groups *g = hosts_of(t);
     struct health_turn *turn = &t->turn[number];
-    if (!pay(t, t->bytes)) {
-        mem_free(all);
-        return 0;
-    }
-    int rc = run(t, &turn->round, all, err);
 
+    if (!pay(t, t->bytes))
+        return 0;
+    struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
+    int rc = run(t, &turn->round, all, err);
     if (rc == 0) {
         turn->fresh = 0;
         t->over = all[0].over;
         enter(t, turn, stage, all, counts);
         t->ran += counts;
-    } else if (err->code == ERR_PEER) {
-        note_missing(t, turn);
+    } else if (err->code == ERR_PEER &&
+               exec_mpi_arrived(turn->round.exec) < turn->round.in_bytes) {
+        for (int k = 0; k < g->count; k++) /* whose bytes did not come to this rank */
+            if (turn->dst[k] == g->group_of[t->world->rank])
+                t->missing = k;
     }
     mem_free(all);
     return went(t, rc, err);
@@ -374,12 +339,6 @@ static int circle(const struct groups *g, int turn, struct probe_flow *pair)
     return pairs;
 }
 
-/* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
-static int circles(int rounds, int most)
-{
-    return rounds > most ? most : (most + rounds - 1) / rounds * rounds;
-}
-
 /* Of two measurements of a pair the smaller one counts, as among its pings. */
 static void enter_latency(struct health_data *d, int at, struct health_latency l)
 {
@@ -392,7 +351,9 @@ static void enter_latency(struct health_data *d, int at, struct health_latency l
 int health_tour_latency(struct health_tour *t, int most, struct err *err)
 {
     const struct groups *g = hosts_of(t);
-    int rounds = g->count + g->count % 2 - 1, turns = circles(rounds, most), met = 0, rc = 0;
+    int rounds = g->count + g->count % 2 - 1, met = 0, rc = 0;
+    /* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
+    int turns = rounds > most ? most : (most + rounds - 1) / rounds * rounds;
     struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
     struct tally *all = mem_new((size_t)g->ranks, sizeof *all);
     int *at_once = mem_new((size_t)g->count, sizeof *at_once);

@@ -3,25 +3,69 @@
 #define HEALTH_HEALTH_TOUR_H
 
 #include "health/health_data.h"
-#include "health/health_kernel.h"
 #include "health/health_verdict.h"
 #include "probe/probe_gpu.h"
 #include "world/world.h"
 
 /*
- * Measuring: the hosts send to each other as a plan says, and what every rank saw goes into the
- * data of all.  Knows no verdict.
+ * What this host's kernel tells of its network interfaces, in the network namespace that the
+ * process is in (rtnetlink, reading only: no privilege needed).
+ */
+enum { HEALTH_LINKS_MOST = 32 };
+
+struct health_kernel {
+    int fd;    /* -1: the kernel does not answer */
+    int looks; /* at the queues */
+    int links; /* that had a carrier at the start */
+    struct health_queue {
+        int index;
+        char name[16];
+        uint64_t sent; /* bytes that had left its queue, at the last look */
+        double at_s;   /* when that was */
+        int waits;     /* bytes waited then */
+        double drained,
+            drained_s; /* bytes that left while others waited, and how long it took */
+        int64_t downs; /* how often its carrier had gone, at the start; -1: not told */
+    } link[HEALTH_LINKS_MOST];
+};
+
+void health_kernel_open(struct health_kernel *k);
+void health_kernel_close(struct health_kernel *k);
+/* Looks at the queues; some 20 us. */
+void health_kernel_look(void *kernel);
+void health_kernel_forget(struct health_kernel *k); /* what was looked at so far */
+/*
+ * Bytes per second (headers included) that leave the busiest link's queue while others wait in
+ * it; 0 when nothing ever waits; -1 when nothing can be seen.
+ */
+double health_kernel_drain(const struct health_kernel *k);
+
+/* Of the links that had a carrier at the start, the one with which most has happened since. */
+struct health_change {
+    char name[16]; /* "": nothing has */
+    int lost;      /* it has no carrier now */
+    int64_t downs; /* how often the carrier went since; -1: not told */
+};
+void health_kernel_change(struct health_kernel *k, struct health_change *out);
+
+/*
+ * A measurement campaign: the hosts send to each other as a plan says, and what every rank saw
+ * goes into the data of all.
  */
 struct health_tour {
-    struct world *world;         /* borrowed, as the next two */
+    /* Set by the caller, borrowed. */
+    struct world *world;
     const char *volatile *where; /* what goes on, for whoever watches the clock */
     struct health_data *data;
+    struct device *device; /* whose memory messages are of; NULL: the hosts' */
+    double end_s;          /* tick_now_s when all is to be reported: measuring ends before */
+    /* Inside. */
     struct probe probe;
     int opened;               /* the probe is */
     int64_t bytes;            /* through each port in a turn */
     int64_t left;             /* that each port may still carry in turns */
     int64_t ring_bytes;       /* that it may in one of all at once; 0: not known yet */
-    double until_s, end_s;    /* no turn begins later; all is said */
+    double until_s;           /* no turn begins later */
     double start_s, before_s; /* when it began; the deadline that the world had before */
     struct health_kernel kernel;
     int turns;
@@ -34,16 +78,10 @@ struct health_tour {
 };
 
 /*
- * Collective: until then (tick_now_s) all is to be said, so that measuring ends before.  Each
- * port is asked to carry at most cap_bytes (0: no cap), whatever is measured; ERR_INPUT where
- * that is too little for `turns` turns.
+ * Collective.  Each port is asked to carry at most cap_bytes (0: no cap), whatever is measured;
+ * ERR_INPUT where that is too little for `turns` turns.
  */
-int health_tour_open(struct health_tour *t, struct world *w, struct health_data *d,
-                     const char *volatile *where, double until_s, int turns, int64_t cap_bytes,
-                     struct err *err);
-/* Collective, next: messages of turns and rings come from that GPU and go there; NULL: the
- * host's memory. */
-int health_tour_gpu(struct health_tour *t, struct device *device, struct err *err);
+int health_tour_open(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err);
 /*
  * Collective: the turns of a plan, which all ranks have alike.  Ends early, with t->over, when
  * the time is over or bytes did not come.
@@ -52,7 +90,7 @@ int health_tour_turns(struct health_tour *t, const struct health_plan *plan, str
 /* Collective: every host with up to `most` others, pair by pair at once.  A second call, with
  * the same `most`, keeps the smaller latency of each pair. */
 int health_tour_latency(struct health_tour *t, int most, struct err *err);
-/* Collective: a ring all-gather of the hosts; what it should take is the data's to say. */
+/* Collective: a ring all-gather of the hosts; how long it should take follows from the data. */
 int health_tour_collective(struct health_tour *t, int first, int count, struct err *err);
 /* Collective, last: what every host's kernel saw; and who is silent where bytes did not come.
  */

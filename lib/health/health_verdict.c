@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the states of a verdict, and how findings are kept. */
+/*
+ * States, findings, and the ranges of the Monitoring Plugins guidelines (section "Threshold and
+ * Ranges").
+ */
 #include "health/health_verdict.h"
 
 #include <math.h>
@@ -9,6 +12,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/num.h"
 
 const char *health_state_name(enum health_state s)
 {
@@ -26,33 +30,21 @@ int health_state_rank(enum health_state s)
     return rank[s];
 }
 
-void health_rules_init(struct health_rules *r)
+enum health_state health_worse(enum health_state a, enum health_state b)
 {
-    *r = (struct health_rules){.warn = {96, INFINITY, 0},
-                               .crit = {75, INFINITY, 0},
-                               .late_warn = {-INFINITY, 200, 0},
-                               .late_crit = {-INFINITY, 500, 0}};
+    return health_state_rank(b) > health_state_rank(a) ? b : a;
 }
+
+/* ---- findings ---- */
 
 struct health_finding health_finding_new(enum health_state state, int code)
 {
     const struct health_check *c = health_check_find(code);
-    struct health_finding f = {.state = state,
-                               .code = code,
-                               .action = c ? c->action : HEALTH_MONITOR,
-                               .host = -1,
-                               .other = -1,
-                               .rank = -1,
-                               .way = -1,
-                               .measured = NAN,
-                               .expected = NAN,
-                               .peers = NAN,
-                               .percent = NAN,
-                               .z = NAN,
-                               .samples = -1,
-                               .partners = -1,
-                               .saw = -1};
+    struct health_finding f = {.state = state, .code = code};
 
+    f.action = c ? c->action : HEALTH_MONITOR;
+    f.host = f.other = f.rank = f.way = f.samples = f.partners = f.saw = -1;
+    f.measured = f.expected = f.peers = f.percent = f.z = NAN;
     return f;
 }
 
@@ -79,19 +71,21 @@ void health_verdict_add(struct health_verdict *v, const struct health_finding *f
 {
     v->finding = mem_grow(v->finding, &v->room, (size_t)v->findings + 1, sizeof *v->finding);
     v->finding[v->findings++] = *f;
-    if (health_state_rank(f->state) > health_state_rank(v->state))
-        v->state = f->state;
+    v->state = health_worse(v->state, f->state);
 }
 
-void health_verdict_say(struct health_verdict *v, struct health_finding *f, const char *fmt,
-                        ...)
+struct health_finding *health_verdict_say(struct health_verdict *v, enum health_state state,
+                                          int code, int host, const char *fmt, ...)
 {
+    struct health_finding f = health_finding_new(state, code);
     va_list list;
 
+    f.host = host;
     va_start(list, fmt);
-    vsnprintf(f->text, sizeof f->text, fmt, list);
+    vsnprintf(f.text, sizeof f.text, fmt, list);
     va_end(list);
-    health_verdict_add(v, f);
+    health_verdict_add(v, &f);
+    return &v->finding[v->findings - 1];
 }
 
 void health_verdict_release(struct health_verdict *v)
@@ -99,4 +93,115 @@ void health_verdict_release(struct health_verdict *v)
     mem_free(v->port);
     mem_free(v->finding);
     *v = (struct health_verdict){0};
+}
+
+/* ---- ranges ---- */
+
+#define RANGE_MOST 1e15
+
+/* A rate within a millionth of a threshold is at it. */
+enum { DECIMALS_MOST = 6 };
+
+static int parse_range(char *text, struct health_range *r, struct err *err)
+{
+    char *colon = strchr(text, ':');
+    const char *end = colon ? colon + 1 : text;
+
+    *r = (struct health_range){.end = INFINITY};
+    if (colon) {
+        *colon = 0;
+        if (strcmp(text, "~") == 0)
+            r->start = -INFINITY;
+        else if (*text && num_f64(text, -RANGE_MOST, RANGE_MOST, &r->start, err))
+            return -1;
+    }
+    if ((!colon || *end) && num_f64(end, -RANGE_MOST, RANGE_MOST, &r->end, err))
+        return -1;
+    if (r->start > r->end)
+        return err_set(err, ERR_INPUT, "start %g is above end %g", r->start, r->end);
+    return 0;
+}
+
+int health_range_parse(const char *text, struct health_range *out, struct err *err)
+{
+    struct health_range r = {0};
+    char *copy = mem_dup(text);
+    int inside = copy[0] == '@', rc = parse_range(copy + inside, &r, err);
+
+    if (rc == 0) {
+        r.inside = inside;
+        *out = r;
+    } else {
+        err_prefix(err, "range '%s', expected [@][start:][end]: ", text);
+    }
+    mem_free(copy);
+    return rc;
+}
+
+int health_range_parse_rate(const char *text, struct health_range *out, struct err *err)
+{
+    struct health_range r;
+
+    if (health_range_parse(text, &r, err))
+        return -1;
+    if (health_range_alerts(&r, 100))
+        return err_set(
+            err, ERR_INPUT,
+            "range '%s' alerts at 100 %%, the expected rate, expected one that alerts"
+            " below it, such as 90:",
+            text);
+    if (!health_range_alerts(&r, 0))
+        return err_set(
+            err, ERR_INPUT,
+            "range '%s' alerts on no low rate, expected one that does, such as 90:", text);
+    *out = r;
+    return 0;
+}
+
+int health_range_alerts(const struct health_range *r, double v)
+{
+    int in = v >= r->start && v <= r->end;
+
+    return r->inside ? in : !in;
+}
+
+void health_rules_init(struct health_rules *r)
+{
+    *r = (struct health_rules){.warn = {96, INFINITY, 0},
+                               .crit = {75, INFINITY, 0},
+                               .late_warn = {-INFINITY, 200, 0},
+                               .late_crit = {-INFINITY, 500, 0}};
+}
+
+int health_rules_alert(const struct health_rules *r, double percent)
+{
+    return health_range_alerts(&r->warn, percent) || health_range_alerts(&r->crit, percent);
+}
+
+static int prints_alike(double a, double b, int decimals)
+{
+    char text[2][40];
+
+    snprintf(text[0], sizeof text[0], "%.*f", decimals, a);
+    snprintf(text[1], sizeof text[1], "%.*f", decimals, b);
+    return strcmp(text[0], text[1]) == 0;
+}
+
+int health_rules_decimals(const struct health_rules *r, double v, double unit, int least)
+{
+    const double end[] = {r->warn.start, r->warn.end, r->crit.start, r->crit.end};
+    int n = least;
+
+    for (int i = 0; i < 4; i++)
+        while (n < DECIMALS_MOST && isfinite(end[i]) && fabs(v - end[i] * unit) > 0 &&
+               prints_alike(v, end[i] * unit, n))
+            n++;
+    return n;
+}
+
+const char *health_percent(struct units *u, const struct health_rules *r, double percent)
+{
+    snprintf(u->text, sizeof u->text, "%.*f %%", health_rules_decimals(r, percent, 1, 0),
+             percent);
+    return u->text;
 }

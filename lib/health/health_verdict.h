@@ -11,6 +11,7 @@
 enum health_state { HEALTH_OK, HEALTH_WARNING, HEALTH_CRITICAL, HEALTH_UNKNOWN };
 const char *health_state_name(enum health_state s); /* "OK", "WARNING", ... */
 int health_state_rank(enum health_state s);         /* OK < UNKNOWN < WARNING < CRITICAL */
+enum health_state health_worse(enum health_state a, enum health_state b);
 
 /*
  * A range of the monitoring plugins' grammar, "[@]start:end": it alerts outside start..end
@@ -61,7 +62,7 @@ struct health_finding {
     char link[HEALTH_LINK_NAME];      /* "" none */
     double measured, expected, peers; /* Bps or s: this one, what it should, peers' median */
     double percent, z;
-    int confirmed;              /* a second look has said so again; 0: there was none */
+    int confirmed;              /* measured again with the same result; 0: it was not */
     int samples, partners, saw; /* partners met, and those that saw it */
     char text[256];             /* one line, no full stop */
 };
@@ -79,17 +80,18 @@ struct health_verdict {
 
 /*
  * A port is slow when its median is outside the range AND lies more standard errors off than
- * chance explains in so many ports AND most of its partners see it AND a second look says so
- * again; streams of a port that is slow say nothing of their other ends.  The derivations
- * stand in health_judge.c.  ERR_INPUT: nothing to compare with; another fabric's baseline.
+ * chance explains in so many ports AND most of its partners see it AND the confirmation says
+ * so again; streams of a port that is slow say nothing of their other ends.  The derivations
+ * are in health_ends.c.  ERR_INPUT: nothing to compare with; another fabric's baseline.
  */
 int health_judge(const struct health_data *d, const struct health_rules *rules,
                  struct health_verdict *out, struct err *err);
 void health_verdict_release(struct health_verdict *v);
 void health_verdict_add(struct health_verdict *v, const struct health_finding *f);
-/* The same with these words for its text. */
-void health_verdict_say(struct health_verdict *v, struct health_finding *f, const char *fmt,
-                        ...) __attribute__((format(printf, 3, 4)));
+/* A new one about this host (-1: none); returned for its numbers, until the next is added. */
+struct health_finding *health_verdict_say(struct health_verdict *v, enum health_state state,
+                                          int code, int host, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
 /* Into the fixed order; health_judge has done so. */
 void health_verdict_sort(struct health_verdict *v);
 /* A finding about nobody, whose numbers are not known, with its code's action. */

@@ -5,7 +5,6 @@
  */
 #include "store_fuzz.h"
 
-#include "health/health_record.h"
 #include "health/health_verdict.h"
 
 static void put_finding(const struct health_data *d, const struct health_finding *f, FILE *out)

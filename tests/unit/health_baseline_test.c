@@ -248,10 +248,10 @@ static void what_is_there_twice_is_refused(void **state)
         const char *text, *words;
     } row[] = {
         {HEAD PATHS "ports:\n" PORT, NULL},
-        {HEAD "when_s: 1\n" PATHS "ports:\n" PORT, "b:3: 'when_s' is there twice"},
-        {HEAD PATHS "ports:\n" PORT "    ranks: 2\n", "b:14: 'ranks' is there twice"},
-        {HEAD PATHS "ports:\nports:\n" PORT, "b:7: 'ports' is there twice"},
-        {HEAD "paths:\nports:\n" PORT PATHS, "b:12: 'paths' is there twice"},
+        {HEAD "when_s: 1\n" PATHS "ports:\n" PORT, "b:3: 'when_s' is given twice"},
+        {HEAD PATHS "ports:\n" PORT "    ranks: 2\n", "b:14: 'ports[0].ranks' is given twice"},
+        {HEAD PATHS "ports:\nports:\n" PORT, "b:7: 'ports' is given twice"},
+        {HEAD "paths:\nports:\n" PORT PATHS, "b:12: 'paths' is given twice"},
     };
 #undef HEAD
 #undef PATHS

@@ -18,8 +18,8 @@
 
 #include "base/mem.h"
 #include "base/tick.h"
-#include "health/health_chance.h"
-#include "health/health_record.h"
+#include "health/health_ends.h"
+#include "health/health_store.h"
 
 #include "fleet_fixture.h"
 

@@ -4,7 +4,7 @@
 #include "reader_fuzz_fixture.h"
 
 #include "health/health_fleet.h"
-#include "health/health_record.h"
+#include "health/health_store.h"
 
 static const char *const words[] = {"0",
                                     "-1",

@@ -19,8 +19,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "health/health_folder.h"
-#include "health/health_ops.h"
+#include "health/health_store.h"
+#include "health/health_parts.h"
 #include "temp_fixture.h"
 
 enum { HOSTS = 3, RUNS_MOST = 12 };
@@ -127,10 +127,10 @@ static void tell(const struct story *s)
 {
     static const char *const names[HOSTS] = {"node0", "node1", "node2"};
     struct health_memory m = {.lock = -1};
-    struct health_ops o;
+    struct health_options o;
     struct health_data d;
 
-    health_ops_init(&o);
+    health_options_init(&o);
     o.notify = 1;
     o.remind_s = 12 * 3600;
     health_data_init(&d, HOSTS, names);
@@ -169,11 +169,11 @@ static void each_for_itself(void **state)
 {
     static const char *const names[HOSTS] = {"node0", "node1", "node2"};
     struct health_memory m = {.lock = -1};
-    struct health_ops o;
+    struct health_options o;
     struct health_data d;
 
     (void)state;
-    health_ops_init(&o);
+    health_options_init(&o);
     health_data_init(&d, HOSTS, names);
     for (int minute = 0; minute <= 20; minute += 20) {
         struct health_verdict v = {.hosts = HOSTS};
@@ -234,15 +234,15 @@ static void errors_say_what_is_there(void **state)
 {
     static const char *const row[][3] = {
         {"\"runs\":0", "\"runs\":-1",
-         "state:1: 'runs' is -1, expected a whole number from 0 to"},
-        {"\"runs\":0", "\"runs\":1.5", "state:1: 'runs' is 1.5, expected a whole number"},
-        {"\"boot\":\"\"", "\"boot\":[]", "state:1: 'boot' is a list, expected text"},
+         "state:1: 'runs' is '-1', expected a whole number from 0 to"},
+        {"\"runs\":0", "\"runs\":1.5", "state:1: 'runs' is '1.5', expected a whole number"},
+        {"\"boot\":\"\"", "\"boot\":[]", "state:1: 'boot' is a list, expected a text"},
         {"\"Bps\":[]", "\"Bps\":[1,\"2\"]",
-         "state:3: 'Bps' is '2', expected a number from 0 to"},
-        {"\"Bps\":[]", "\"Bps\":null", "state:3: 'Bps' is null, expected a list"},
-        {"\"Bps\":[]", "\"Bps\":[1,2,3,4,5,6,7,8,9]", "has 9 numbers, expected 8 at most"},
+         "state:3: 'Bps[1]' is the text '2', expected a number"},
+        {"\"Bps\":[]", "\"Bps\":null", "state:3: 'Bps' is null, expected a value"},
+        {"\"Bps\":[]", "\"Bps\":[1,2,3,4,5,6,7,8,9]", "has 9 items, expected 8 at most"},
         {"\"loss\":[]", "\"loss\":[1,2,3,4]", "has 4 numbers, expected a multiple of 3"},
-        {"-1],\"loss\"", "-1,-1],\"loss\"", "has 9 numbers, expected 8"},
+        {"-1],\"loss\"", "-1,-1],\"loss\"", "has 9 items, expected 8 at most"},
     };
     struct health_memory m = {.lock = -1}, got = {.lock = -1};
     char *text = NULL, changed[1200], tail[HEALTH_TAIL];
@@ -305,11 +305,11 @@ static void a_code_that_no_check_has(void **state)
     struct health_memory m = {.lock = -1};
     struct health_verdict v = {.hosts = HOSTS};
     struct health_news news = {0};
-    struct health_ops o;
+    struct health_options o;
     struct health_data d;
 
     (void)state;
-    health_ops_init(&o);
+    health_options_init(&o);
     o.config.ignore = &all;
     o.config.ignores = 1;
     health_data_init(&d, HOSTS, names);

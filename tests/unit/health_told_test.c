@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
-#include "health/health_name.h"
+#include "health/health_data.h"
 #include "health/health_parts.h"
 
 #include "temp_fixture.h"
@@ -28,7 +28,6 @@ struct fleet {
     struct health_data d;
     struct health_verdict v;
     struct health_options o;
-    struct health_ops ops;
     struct health_told t;
 };
 
@@ -71,9 +70,7 @@ static void make(struct fleet *f, int hosts, const char *pattern, int slow)
         health_verdict_add(&f->v, &g);
     }
     health_options_init(&f->o);
-    health_ops_init(&f->ops);
-    f->t =
-        (struct health_told){.d = &f->d, .v = &f->v, .o = &f->o, .ops = &f->ops, .measured = 1};
+    f->t = (struct health_told){.d = &f->d, .v = &f->v, .o = &f->o, .measured = 1};
 }
 
 static void drop(struct fleet *f)
@@ -215,7 +212,7 @@ static void read_prom(const struct fleet *f)
     struct err err;
 
     close(temp_file(name, "health_told"));
-    assert_int_equal(health_write_prom(&f->t, name, &err), 0);
+    assert_int_equal(health_write_prom(&f->t, name, f->d.when_s, &err), 0);
     assert_int_equal(io_read_text(name, 1 << 20, &text, &bytes, &err), 0);
     for (const char *at = text; *at; at = strchr(at, '\n') + 1)
         if (*at != '#')
@@ -331,8 +328,8 @@ static void names_of_others(void **state)
         labels_differ(line, 6);
         mem_free(line);
         read_prom(&f);
-        f.ops.verbose = 3;
-        f.ops.suggest = 1;
+        f.o.verbose = 3;
+        f.o.suggest = 1;
         mem_free(twice(&f, health_print_line));
         mem_free(twice(&f, health_print_json));
         drop(&f);
