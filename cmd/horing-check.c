@@ -42,7 +42,7 @@ static int look(struct cli_health *a, enum health_state *state, struct err *err)
         rc = a->replay ? health_replay(&a->o, a->replay, a->answer, state, err)
                        : health_quick(&a->o, a->answer, state, err);
     cli_health_stop_timer(a);
-    return cli_health_say(a, rc, err);
+    return cli_health_print(a, rc, err);
 }
 
 int main(int argc, char **argv)

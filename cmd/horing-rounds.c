@@ -23,8 +23,8 @@ static int answer(struct cli_health *a, struct world *w, struct cli_watch *watch
 
     if (rc == 0)
         rc = health_check(w, &a->o, cli_watch_where(watch), a->answer, &state, gone, err);
-    cli_watch_speak(watch);
-    rc = cli_health_say(a, rc, err);
+    cli_watch_claim(watch);
+    rc = cli_health_print(a, rc, err);
     if (rc == 0)
         cli_health_note_learned(a, w->groups.count);
     return rc ? cli_health_fail(a, err) : cli_health_finish(a, (int)state);
@@ -45,14 +45,14 @@ int main(int argc, char **argv)
         return cli_health_close(&a, cli_health_fail(&a, &err));
     cli_health_stop_timer(&a);
     if (world_open(&w, &err)) {
-        cli_watch_speak(watch);
+        cli_watch_claim(watch);
         int failed = cli_health_fail(&a, &err);
-        cli_watch_said(watch, failed);
+        cli_watch_answered(watch, failed);
         return cli_health_close(&a, failed);
     }
     cli_watch_world(watch, w);
     int status = answer(&a, w, watch, &gone, &err);
-    cli_watch_said(watch, status);
+    cli_watch_answered(watch, status);
     cli_health_close(&a, status);
     if (gone)
         err.code = ERR_PEER;

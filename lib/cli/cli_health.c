@@ -339,7 +339,7 @@ static void mark_begin(const struct cli_health *a)
         printf("%c%c", CLI_LAUNCH_MARK, CLI_LAUNCH_BEGIN);
 }
 
-int cli_health_say(struct cli_health *a, int rc, struct err *err)
+int cli_health_print(struct cli_health *a, int rc, struct err *err)
 {
     if (a->answer && fclose(a->answer) && rc == 0)
         rc = err_sys(err, "cannot allocate memory for the answer");

@@ -39,7 +39,7 @@ void cli_health_parse(struct cli_health *a, int argc, char **argv);
 void cli_health_stop_timer(struct cli_health *a);
 /* An answer is said whole: kept in memory from begin on, printed by say when rc is 0. */
 int cli_health_begin(struct cli_health *a, struct err *err);
-int cli_health_say(struct cli_health *a, int rc, struct err *err);
+int cli_health_print(struct cli_health *a, int rc, struct err *err);
 /* A baseline was made: on standard error, what so few hosts leave unknown. */
 void cli_health_note_learned(const struct cli_health *a, int hosts);
 /* An error is an answer: on standard output, where a monitoring system reads.  The status. */

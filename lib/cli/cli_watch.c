@@ -187,13 +187,13 @@ void cli_watch_world(struct cli_watch *watch, struct world *world)
     atomic_store(&watch->world, world);
 }
 
-void cli_watch_speak(struct cli_watch *watch)
+void cli_watch_claim(struct cli_watch *watch)
 {
     if (!watch->cli->silent && !take(watch))
         end_in_time(watch);
 }
 
-void cli_watch_said(struct cli_watch *watch, int status)
+void cli_watch_answered(struct cli_watch *watch, int status)
 {
     atomic_store(&watch->status, status);
     end_speaker(watch);

@@ -30,8 +30,8 @@ const char *volatile *cli_watch_where(struct cli_watch *watch);
  */
 void cli_watch_world(struct cli_watch *watch, struct world *world);
 /* Before anything is printed: returns only where nobody else has spoken. */
-void cli_watch_speak(struct cli_watch *watch);
+void cli_watch_claim(struct cli_watch *watch);
 /* The answer is out: only the end is watched from here on. */
-void cli_watch_said(struct cli_watch *watch, int status);
+void cli_watch_answered(struct cli_watch *watch, int status);
 
 #endif

@@ -18,7 +18,7 @@
  * expected in health_baseline.h, what is concluded in health_verdict.h, what is remembered in
  * health_memory.h; here are the functions that a command calls: measure (health_check), look at
  * the links of one host (health_quick), or conclude again from a record (health_replay); all
- * three end in health_speak.
+ * three end in health_answer.
  */
 struct health_options {
     struct health_rules rules; /* its baseline is read from `baseline`, unless it is there */
@@ -75,13 +75,13 @@ int health_replay(const struct health_options *o, const char *path, FILE *out,
  * instead, on `out` or in o->baseline, or ERR_MISMATCH where something was found or a file of
  * that name is not to be replaced.
  */
-int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
-                 enum health_state *state, struct err *err);
+int health_answer(const struct health_data *d, const struct health_options *o, FILE *out,
+                  enum health_state *state, struct err *err);
 
 /* For node_exporter; t NULL, without a verdict: UNKNOWN, and the last success that `path` has.
  */
-struct health_told; /* health_parts.h */
-int health_write_prom(const struct health_told *t, const char *path, int64_t now_s,
+struct health_report; /* health_parts.h */
+int health_write_prom(const struct health_report *t, const char *path, int64_t now_s,
                       struct err *err);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 /* ---- the file ---- */
 

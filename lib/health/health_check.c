@@ -2,7 +2,7 @@
 /*
  * The order of a check: rounds, latency, confirmation of what is suspected, all hosts at once
  * where nobody is, reports.  What to measure next follows from the data so far; rank 0 decides,
- * for it alone has the baseline, and the others are told.
+ * for it alone has the baseline, and tells the others.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/tick.h"
 #include "health/health_data.h"
 #include "health/health_parts.h"
-#include "health/health_tour.h"
+#include "health/health_campaign.h"
 
 enum {
     LATENCY_PARTNERS = 7, /* of a host */
@@ -28,22 +28,22 @@ struct check {
     struct health_rules rules;
     struct health_baseline baseline;
     struct health_data *data;
-    struct health_tour tour;
+    struct health_campaign campaign;
     struct device *device; /* NULL: the hosts' memory */
 };
 
 /* Rank 0's outcome, for everyone. */
 static int share(struct check *c, int rc, struct err *err)
 {
-    struct err said = {0};
+    struct err shared = {0};
 
     if (rc)
-        said = *err;
-    if (world_bcast(c->world, &said, sizeof said, 0, err))
+        shared = *err;
+    if (world_bcast(c->world, &shared, sizeof shared, 0, err))
         return -1;
-    if (said.code == ERR_NONE)
+    if (shared.code == ERR_NONE)
         return 0;
-    *err = said;
+    *err = shared;
     return -1;
 }
 
@@ -162,7 +162,7 @@ static int prepare(struct check *c, struct err *err)
     return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
 }
 
-/* ---- what is next ---- */
+/* ---- measuring ---- */
 
 /* Two hosts that learn have nothing to be compared with: nothing follows from what they saw. */
 static int is_blind(const struct check *c)
@@ -172,7 +172,7 @@ static int is_blind(const struct check *c)
 
 static void finished(struct check *c, enum health_part part)
 {
-    if (!c->tour.over)
+    if (!c->campaign.over)
         c->data->done |= 1u << part;
 }
 
@@ -218,34 +218,34 @@ static int measure_latency(struct check *c, struct err *err)
 {
     int most = c->o->level == HEALTH_DEEP ? LATENCY_PARTNERS_DEEP : LATENCY_PARTNERS, late = 0;
 
-    if (health_tour_latency(&c->tour, most, err))
+    if (health_campaign_latency(&c->campaign, most, err))
         return -1;
     finished(c, HEALTH_PART_LATENCY);
-    if (c->tour.over || is_blind(c))
+    if (c->campaign.over || is_blind(c))
         return 0;
     if (is_accused(c, LATENCY_CODE, &late, err))
         return -1;
-    return late ? health_tour_latency(&c->tour, most, err) : 0;
+    return late ? health_campaign_latency(&c->campaign, most, err) : 0;
 }
 
 /* Plans until there is nothing more to measure; the rounds are one plan. */
-static int look(struct check *c, struct health_plan *first, struct err *err)
+static int measure_streams(struct check *c, struct health_plan *first, struct err *err)
 {
     struct health_plan p = *first;
     int rc = 0;
 
     *first = (struct health_plan){0};
-    while (rc == 0 && p.turns && !c->tour.over) {
+    while (rc == 0 && p.turns && !c->campaign.over) {
         enum health_part part =
             p.stage == HEALTH_ROUNDS ? HEALTH_PART_ROUNDS : HEALTH_PART_CONFIRM;
         c->data->asked |= 1u << part;
-        rc = health_tour_turns(&c->tour, &p, err);
+        rc = health_campaign_turns(&c->campaign, &p, err);
         health_plan_release(&p);
         if (rc == 0 && part == HEALTH_PART_ROUNDS)
             finished(c, part);
-        if (rc == 0 && part == HEALTH_PART_ROUNDS && !c->tour.over)
+        if (rc == 0 && part == HEALTH_PART_ROUNDS && !c->campaign.over)
             rc = measure_latency(c, err);
-        if (rc == 0 && !c->tour.over && !is_blind(c))
+        if (rc == 0 && !c->campaign.over && !is_blind(c))
             rc = next_plan(c, &p, err);
     }
     if (rc == 0 && (c->data->asked & 1u << HEALTH_PART_CONFIRM))
@@ -254,11 +254,11 @@ static int look(struct check *c, struct health_plan *first, struct err *err)
     return rc;
 }
 
-static int look_at_all(struct check *c, struct err *err)
+static int measure_collectives(struct check *c, struct err *err)
 {
     int accused = 1, first = 0, count = 0, rc = 0;
 
-    if (!(c->data->asked & 1u << HEALTH_PART_COLLECTIVE) || c->tour.over)
+    if (!(c->data->asked & 1u << HEALTH_PART_COLLECTIVE) || c->campaign.over)
         return 0;
     if (is_accused(c, 0, &accused, err))
         return -1;
@@ -266,12 +266,12 @@ static int look_at_all(struct check *c, struct err *err)
         c->data->asked &= ~(1u << HEALTH_PART_COLLECTIVE);
         return 0;
     }
-    while (rc == 0 && !c->tour.over && health_bisect(c->data, &c->rules, &first, &count)) {
+    while (rc == 0 && !c->campaign.over && health_bisect(c->data, &c->rules, &first, &count)) {
         enum health_part part =
             count == c->data->hosts ? HEALTH_PART_COLLECTIVE : HEALTH_PART_BISECT;
         c->data->asked |= 1u << part;
-        c->data->done &= ~(1u << part); /* until it needs no other look */
-        rc = health_tour_collective(&c->tour, first, count, err);
+        c->data->done &= ~(1u << part); /* until it needs no other run */
+        rc = health_campaign_collective(&c->campaign, first, count, err);
         finished(c, part);
     }
     return rc;
@@ -285,24 +285,24 @@ static int measure(struct check *c, const char *volatile *where, struct err *err
     if (next_plan(c, &plan, err))
         return -1;
     c->data->wanted = plan.turns;
-    c->tour = (struct health_tour){.world = c->world,
-                                   .data = c->data,
-                                   .where = where,
-                                   .device = c->device,
-                                   .end_s = c->o->start_s + c->o->deadline_s};
-    int rc = health_tour_open(&c->tour, plan.turns, c->o->cap_bytes, err);
-    rc = rc ? rc : look(c, &plan, err);
-    rc = rc ? rc : look_at_all(c, err);
+    c->campaign = (struct health_campaign){.world = c->world,
+                                           .data = c->data,
+                                           .where = where,
+                                           .device = c->device,
+                                           .end_s = c->o->start_s + c->o->deadline_s};
+    int rc = health_campaign_open(&c->campaign, plan.turns, c->o->cap_bytes, err);
+    rc = rc ? rc : measure_streams(c, &plan, err);
+    rc = rc ? rc : measure_collectives(c, err);
     /* Told between two agreements: what was on its way did not come. */
     if (rc && err->code == ERR_PEER) {
-        c->tour.over = c->tour.stalled = 1;
+        c->campaign.over = c->campaign.stalled = 1;
         rc = 0;
     }
     if (rc == 0)
-        health_tour_reports(&c->tour);
+        health_campaign_reports(&c->campaign);
     c->data->seconds = tick_now_s() - start;
     health_plan_release(&plan);
-    health_tour_close(&c->tour);
+    health_campaign_close(&c->campaign);
     return rc;
 }
 
@@ -315,11 +315,11 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
     describe(&c);
     int rc = prepare(&c, err);
     rc = rc ? rc : measure(&c, where, err);
-    *gone = c.tour.stalled || (rc && err->code == ERR_PEER);
+    *gone = c.campaign.stalled || (rc && err->code == ERR_PEER);
     if (rc == 0) {
-        struct health_options said = *o;
-        said.rules = c.rules; /* with the baseline that chose what to measure */
-        rc = w->rank == 0 ? health_speak(&data, &said, out, state, err) : 0;
+        struct health_options with = *o;
+        with.rules = c.rules; /* with the baseline that chose what to measure */
+        rc = w->rank == 0 ? health_answer(&data, &with, out, state, err) : 0;
         rc = *gone ? rc : share(&c, rc, err);
     }
     if (!*gone)

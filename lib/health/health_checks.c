@@ -16,7 +16,7 @@ enum { QUICK = 1 << HEALTH_QUICK, ROUNDS = 1 << HEALTH_NORMAL | 1 << HEALTH_DEEP
 #define CHECK(code_, name_, action_, levels_, twice_, text_)                                   \
     {                                                                                          \
         .code = (code_), .name = (name_), .action = HEALTH_##action_, .levels = (levels_),     \
-        .look_twice = (twice_), .text = (text_)                                                \
+        .read_twice = (twice_), .text = (text_)                                                \
     }
 
 /* clang-format off */

@@ -31,7 +31,7 @@ struct health_check {
     enum health_action action;
     const char *text; /* "a port is slow" */
     unsigned levels;  /* bits of enum health_level that have nothing to do without this one */
-    int look_twice;   /* the quick level reads the ports once more before it reports this */
+    int read_twice;   /* the quick level reads the ports once more before it reports this */
     double (*measure)(const struct health_seen *s); /* NaN: unknown */
     double warn, crit;
     const char *says, *what;

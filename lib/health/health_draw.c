@@ -151,8 +151,8 @@ static void draw_cell(struct draw *w, const struct cell *c, int way, double x, d
 }
 
 /*
- * x, y: of the first pair.  A sign for the worst that is said of a row's hosts (what is said of
- * pairs is in the matrix), names where there is room: a name's end tells more than its
+ * x, y: of the first pair.  A sign for the worst finding about a row's hosts (those about
+ * pairs are in the matrix), names where there is room: a name's end tells more than its
  * beginning.
  */
 static void draw_names(struct draw *w, double x, double y)
@@ -262,7 +262,7 @@ static void draw_findings(struct draw *w, double y)
     svg_group_close(&w->s);
 }
 
-void health_draw(const struct health_told *t, FILE *out)
+void health_draw(const struct health_report *t, FILE *out)
 {
     struct draw w = {.d = t->d, .v = t->v};
     int lines = t->v->findings < LINES ? t->v->findings + 1 : LINES + 1;

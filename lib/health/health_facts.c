@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 /* A cable that is plugged again, and a switch that starts again, are one each. */
 static const int64_t flaps_least = 3;
@@ -35,25 +35,25 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
     struct health_finding *f;
 
     if (l->up && !l->carrier && l->lost)
-        of_link(health_verdict_say(v, HEALTH_CRITICAL, 201, l->host,
-                                   "%.64s lost the link of its port '%.63s'", host, l->name),
+        of_link(health_verdict_addf(v, HEALTH_CRITICAL, 201, l->host,
+                                    "%.64s lost the link of its port '%.63s'", host, l->name),
                 l, NAN);
     if (l->packets >= 0 && health_errors_are_many(l->errors, l->packets))
-        of_link(health_verdict_say(v, HEALTH_WARNING, 203, l->host,
-                                   "%.64s port '%.63s' %" PRId64 " errors in %" PRId64
-                                   " packets",
-                                   host, l->name, l->errors, l->packets),
+        of_link(health_verdict_addf(v, HEALTH_WARNING, 203, l->host,
+                                    "%.64s port '%.63s' %" PRId64 " errors in %" PRId64
+                                    " packets",
+                                    host, l->name, l->errors, l->packets),
                 l, (double)l->errors);
     if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
-        f = health_verdict_say(v, HEALTH_WARNING, 204, l->host,
-                               "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host,
-                               l->name, l->Bps * 8e-9, l->want_Bps * 8e-9);
+        f = health_verdict_addf(v, HEALTH_WARNING, 204, l->host,
+                                "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host,
+                                l->name, l->Bps * 8e-9, l->want_Bps * 8e-9);
         of_link(f, l, l->Bps);
         f->expected = l->want_Bps;
         f->percent = 100 * l->Bps / l->want_Bps;
     }
     if (l->flaps >= (in_run ? 1 : flaps_least)) {
-        f = health_verdict_say(
+        f = health_verdict_addf(
             v, HEALTH_WARNING, 205, l->host,
             in_run ? "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s"
                    : "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h",
@@ -81,16 +81,16 @@ static void judge_silence(const struct health_data *d, struct health_verdict *v)
         if (own_lost)
             return;
         if (d->hosts > 2) {
-            health_verdict_say(v, HEALTH_CRITICAL, 202, d->own, "%.64s reaches no other host",
-                               d->host[d->own].name)
+            health_verdict_addf(v, HEALTH_CRITICAL, 202, d->own, "%.64s reaches no other host",
+                                d->host[d->own].name)
                 ->confirmed = 1;
             return;
         }
     }
     for (int k = 0; k < d->hosts; k++)
         if (d->host[k].silent)
-            health_verdict_say(v, HEALTH_CRITICAL, 202, k, "%.64s does not answer",
-                               d->host[k].name)
+            health_verdict_addf(v, HEALTH_CRITICAL, 202, k, "%.64s does not answer",
+                                d->host[k].name)
                 ->confirmed = 1;
 }
 
@@ -148,13 +148,13 @@ static void blame_end(struct blame *b, int host, int way)
         }
     b->count = left;
     if (b->code == 501)
-        f = health_verdict_say(b->v, HEALTH_CRITICAL, 501, host,
-                               "%.64s %s wrong data: %.0f words, %s %d hosts", name,
-                               out ? "sends" : "receives", sum, out ? "to" : "from", n);
+        f = health_verdict_addf(b->v, HEALTH_CRITICAL, 501, host,
+                                "%.64s %s wrong data: %.0f words, %s %d hosts", name,
+                                out ? "sends" : "receives", sum, out ? "to" : "from", n);
     else
-        f = health_verdict_say(b->v, HEALTH_CRITICAL, b->code, host,
-                               "no bytes come through %s %.64s, %s %d hosts",
-                               out ? "out of" : "into", name, out ? "to" : "from", n);
+        f = health_verdict_addf(b->v, HEALTH_CRITICAL, b->code, host,
+                                "no bytes come through %s %.64s, %s %d hosts",
+                                out ? "out of" : "into", name, out ? "to" : "from", n);
     f->way = way;
     f->measured = sum;
     f->partners = f->saw = n;
@@ -167,11 +167,11 @@ static void blame_stream(struct blame *b, const struct stream *s)
     struct health_finding *f;
 
     if (b->code == 501)
-        f = health_verdict_say(b->v, HEALTH_CRITICAL, 501, s->src,
-                               "%.0f words wrong, from %.64s to %.64s", s->amount, src, dst);
+        f = health_verdict_addf(b->v, HEALTH_CRITICAL, 501, s->src,
+                                "%.0f words wrong, from %.64s to %.64s", s->amount, src, dst);
     else
-        f = health_verdict_say(b->v, HEALTH_CRITICAL, b->code, s->src,
-                               "no bytes come through from %.64s to %.64s", src, dst);
+        f = health_verdict_addf(b->v, HEALTH_CRITICAL, b->code, s->src,
+                                "no bytes come through from %.64s to %.64s", src, dst);
     f->other = s->dst;
     f->measured = s->amount;
     f->confirmed = 1;
@@ -187,8 +187,8 @@ static void blame_all(struct blame b)
     for (int i = 0; i < b.count && i < NAMES_MOST; i++)
         blame_stream(&b, &b.at[i]);
     if (b.count > NAMES_MOST)
-        health_verdict_say(b.v, HEALTH_CRITICAL, b.code, -1, "%s on %d more streams",
-                           b.code == 501 ? "wrong data" : "no bytes", b.count - NAMES_MOST)
+        health_verdict_addf(b.v, HEALTH_CRITICAL, b.code, -1, "%s on %d more streams",
+                            b.code == 501 ? "wrong data" : "no bytes", b.count - NAMES_MOST)
             ->confirmed = 1;
     mem_free(b.at);
 }
@@ -229,7 +229,7 @@ static void judge_gpus(const struct health_data *d, struct health_verdict *v)
         if (out + in == 0)
             continue;
         named++;
-        struct health_finding *f = health_verdict_say(
+        struct health_finding *f = health_verdict_addf(
             v, HEALTH_CRITICAL, 502, host,
             "%.64s cuda:%d made %" PRId64 " words wrong%s, not the wire (rank %d)",
             d->host[host].name, g->index, out + in, when[way + 1], r);
@@ -257,8 +257,8 @@ static void judge_unfinished(const struct health_data *d, struct health_verdict 
         snprintf(within, sizeof within, "%.3g s", d->deadline_s);
     if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
         snprintf(done, sizeof done, " (%d of %d rounds)", d->rounds, d->wanted);
-    health_verdict_say(v, HEALTH_UNKNOWN, 901, -1, "%s not finished within %s%s", parts, within,
-                       done);
+    health_verdict_addf(v, HEALTH_UNKNOWN, 901, -1, "%s not finished within %s%s", parts,
+                        within, done);
 }
 
 /* A port of which less is known than a verdict takes, though the rounds were done. */
@@ -275,7 +275,7 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         int way = n[k][HEALTH_OUT] < n[k][HEALTH_IN] ? HEALTH_OUT : HEALTH_IN;
         if (n[k][way] >= HEALTH_SAMPLES_LEAST || d->host[k].silent || d->host[k].why[0])
             continue;
-        struct health_finding *f = health_verdict_say(
+        struct health_finding *f = health_verdict_addf(
             v, HEALTH_UNKNOWN, 903, k, "%.64s %s measured %d times, expected %d",
             d->host[k].name, health_way[way], n[k][way], HEALTH_SAMPLES_LEAST);
         f->way = way;
@@ -301,8 +301,8 @@ void health_judge_facts(const struct health_data *d, const struct health_rules *
     judge_gpus(d, v);
     for (int k = 0; k < d->hosts; k++)
         if (d->host[k].why[0])
-            health_verdict_say(v, HEALTH_UNKNOWN, 902, k, "%.64s could not measure: %.95s",
-                               d->host[k].name, d->host[k].why);
+            health_verdict_addf(v, HEALTH_UNKNOWN, 902, k, "%.64s could not measure: %.95s",
+                                d->host[k].name, d->host[k].why);
     judge_seldom(d, v);
     judge_unfinished(d, v);
 }

@@ -26,7 +26,7 @@ static double above_0(double v)
     return v > 0 ? v : NAN;
 }
 
-static void put_findings(struct jout *j, const struct health_told *t)
+static void put_findings(struct jout *j, const struct health_report *t)
 {
     char text[700];
 
@@ -62,7 +62,7 @@ static void put_findings(struct jout *j, const struct health_told *t)
     jout_close(j, ']');
 }
 
-static void put_port(struct jout *j, const struct health_told *t, int k, int way)
+static void put_port(struct jout *j, const struct health_report *t, int k, int way)
 {
     const struct health_port *p = &t->v->port[k][way];
     const struct health_rate *r =
@@ -87,7 +87,7 @@ static void put_port(struct jout *j, const struct health_told *t, int k, int way
     jout_close(j, '}');
 }
 
-static void put_pairs(struct jout *j, const struct health_told *t)
+static void put_pairs(struct jout *j, const struct health_report *t)
 {
     struct health_stream *stream;
     int count = health_streams_of(t->d, t->v, &stream);
@@ -187,7 +187,7 @@ static void put_words(struct jout *j, const char *key, const struct health_words
     jout_close(j, ']');
 }
 
-static void put_news(struct jout *j, const struct health_told *t)
+static void put_news(struct jout *j, const struct health_report *t)
 {
     const struct health_config *c = &t->o->config;
 
@@ -204,7 +204,7 @@ static void put_news(struct jout *j, const struct health_told *t)
     put_words(j, "cleared", &t->news.clear);
 }
 
-void health_print_json(const struct health_told *t, FILE *out)
+void health_print_json(const struct health_report *t, FILE *out)
 {
     const struct health_data *d = t->d;
     const struct health_verdict *v = t->v;

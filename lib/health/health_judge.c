@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the streams say (health_look.c) becomes findings that name a port or a pair.
+ * What the streams say (health_analysis.c) becomes findings that name a port or a pair.
  *
  * With two hosts every stream has the same two ends, and no stream tells which is slow.  The
  * kernel of the sender does: the rate at which its queue empties while bytes wait in it is what
@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "base/stats.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 /*
  * A stream's payload over what its sender's port can do, headers included: 1448 / 1514 = 0.956
@@ -24,7 +24,7 @@ static const double narrow_here = 0.91;
 struct judge {
     const struct health_data *d;
     const struct health_rules *rules;
-    struct health_look *look;
+    struct health_analysis *look;
     struct health_verdict *v;
     const char *by;  /* what a rate is compared with: "baseline", "peers" */
     int (*slow)[2];  /* [hosts] to be named, by direction */
@@ -57,11 +57,11 @@ static const char *name(const struct judge *j, int k)
     return j->d->host[k].name;
 }
 
-/* A finding as health_verdict_say makes it; what is not known has one code, and says why. */
+/* A finding as health_verdict_addf makes it; what is not known has one code, and says why. */
 #define SAY(j, state, code, host, fmt, ...)                                                    \
-    health_verdict_say((j)->v, state, (state) == HEALTH_UNKNOWN ? 303 : (code), host,          \
-                       fmt "%s", __VA_ARGS__,                                                  \
-                       (state) == HEALTH_UNKNOWN ? ", not measured again" : "")
+    health_verdict_addf((j)->v, state, (state) == HEALTH_UNKNOWN ? 303 : (code), host,         \
+                        fmt "%s", __VA_ARGS__,                                                 \
+                        (state) == HEALTH_UNKNOWN ? ", not measured again" : "")
 
 static void write_ports(struct judge *j)
 {
@@ -201,7 +201,7 @@ static void name_unsteady(struct judge *j, int k, int way)
         state_of(j, p->percent, 0) != HEALTH_CRITICAL)
         return;
     p->state = HEALTH_UNKNOWN;
-    struct health_finding *f = health_verdict_say(
+    struct health_finding *f = health_verdict_addf(
         j->v, HEALTH_UNKNOWN, 303, k, "%.64s %s %s of %s, too unsteady to judge", name(j, k),
         health_way[way], health_percent(&u, j->rules, p->percent), j->by);
     add_evidence(j, k, way, f);
@@ -248,11 +248,11 @@ static void name_shift(struct judge *j)
     if (!stale && !is_shifted(j))
         return;
     struct health_finding *f =
-        health_verdict_say(j->v, stale ? HEALTH_WARNING : state_of(j, percent, 1), 306, -1,
-                           "all %d hosts are at %s of the baseline%s", j->d->hosts,
-                           health_percent(&u, j->rules, percent),
-                           stale ? ", it is stale (--accept-baseline or --learn)"
-                                 : " (--accept-baseline if that is right)");
+        health_verdict_addf(j->v, stale ? HEALTH_WARNING : state_of(j, percent, 1), 306, -1,
+                            "all %d hosts are at %s of the baseline%s", j->d->hosts,
+                            health_percent(&u, j->rules, percent),
+                            stale ? ", it is stale (--accept-baseline or --learn)"
+                                  : " (--accept-baseline if that is right)");
     f->percent = percent;
     f->confirmed = 1; /* by every port */
 }
@@ -273,10 +273,10 @@ static void pardon_ports(struct judge *j)
 
 static int judge_rates(struct judge *j, struct err *err)
 {
-    struct health_look look;
+    struct health_analysis look;
     int two = j->d->hosts == 2;
 
-    if (health_look(&look, j->d, j->rules, err))
+    if (health_analyse(&look, j->d, j->rules, err))
         return -1;
     j->look = &look;
     j->by = !j->rules->baseline ? "peers" : look.stale > 0 ? "the others" : "baseline";
@@ -296,7 +296,7 @@ static int judge_rates(struct judge *j, struct err *err)
     for (int i = 0; i < look.pairs; i++)
         name_pair(j, &look.pair[i]);
     pardon_ports(j);
-    health_look_release(&look);
+    health_analysis_release(&look);
     return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rtnetlink: the links, and how much waits in their queues. */
-#include "health/health_tour.h"
+#include "health/health_campaign.h"
 
 #include <linux/gen_stats.h>
 #include <linux/if.h>

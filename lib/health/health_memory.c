@@ -24,8 +24,8 @@ static const struct health_field head[] = {
     HEALTH_WHOLE(M, measured_s, "measured_s", 0, WHEN_MOST),
     HEALTH_ONE(M, host, "host", HEALTH_TYPE_TEXT),
     HEALTH_ONE(M, boot, "boot", HEALTH_TYPE_TEXT),
-    HEALTH_WHOLE(M, said, "said", 0, HEALTH_UNKNOWN),
-    HEALTH_WHOLE(M, said_s, "said_s", 0, WHEN_MOST),
+    HEALTH_WHOLE(M, printed, "said", 0, HEALTH_UNKNOWN),
+    HEALTH_WHOLE(M, printed_s, "said_s", 0, WHEN_MOST),
     {0}};
 
 #define K struct health_known
@@ -55,12 +55,12 @@ static const struct health_field nic[] = {
 #define P struct health_problem
 static const struct health_field problem[] = {
     HEALTH_WHOLE(P, code, "problem", 1, 999),
-    HEALTH_WHOLE(P, spoken, "spoken", 0, HEALTH_UNKNOWN),
-    HEALTH_WHOLE(P, told, "told", 0, HEALTH_UNKNOWN),
+    HEALTH_WHOLE(P, reported, "spoken", 0, HEALTH_UNKNOWN),
+    HEALTH_WHOLE(P, printed, "told", 0, HEALTH_UNKNOWN),
     HEALTH_WHOLE(P, runs, "runs", 0, INT32_MAX - 1),
     HEALTH_WHOLE(P, first_s, "first_s", 0, WHEN_MOST),
     HEALTH_WHOLE(P, last_s, "last_s", 0, WHEN_MOST),
-    HEALTH_WHOLE(P, told_s, "told_s", 0, WHEN_MOST),
+    HEALTH_WHOLE(P, printed_s, "told_s", 0, WHEN_MOST),
     HEALTH_WHOLE(P, way, "way", -1, 1),
     HEALTH_ONE(P, host, "host", HEALTH_TYPE_TEXT),
     HEALTH_ONE(P, link, "link", HEALTH_TYPE_TEXT),

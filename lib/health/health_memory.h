@@ -31,12 +31,12 @@ struct health_known { /* of a port */
 
 struct health_problem {
     int code;
-    int seen;                 /* in this run; not in the file */
-    enum health_state spoken; /* what is reported of it */
-    enum health_state told;   /* what was printed last where only changes are */
-    int runs;                 /* in a row in which it was seen; 0: not in the last */
-    int64_t first_s, last_s;  /* seen; last: as bad as it is spoken */
-    int64_t told_s;           /* 0: never */
+    int seen; /* in this run; not in the file */
+    enum health_state reported;
+    enum health_state printed; /* last, where only changes are */
+    int runs;                  /* in a row in which it was seen; 0: not in the last */
+    int64_t first_s, last_s;   /* seen; last: as bad as it is reported */
+    int64_t printed_s;         /* 0: never */
     char host[HEALTH_HOST_NAME], link[HEALTH_NIC_NAME], other[HEALTH_HOST_NAME]; /* "" none */
     int way;                                                                     /* or -1 */
     char text[256];
@@ -55,8 +55,8 @@ struct health_memory {
     char old[4200]; /* with fresh: the state that could not be read, kept, or "" */
     int64_t runs, when_s, measured_s; /* the last run; the last that could measure; 0: none */
     char host[HEALTH_HOST_NAME], boot[HEALTH_BOOT_NAME];
-    enum health_state said; /* the last line that was printed, and when; 0: never */
-    int64_t said_s;
+    enum health_state printed; /* by the last run that printed, and when; 0: never */
+    int64_t printed_s;
     HEALTH_LIST(struct health_known, nics);
     HEALTH_LIST(struct health_problem, problems);
     HEALTH_LIST(struct health_rate, rates);

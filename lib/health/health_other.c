@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "base/stats.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 static double median_of(const double *v, int n)
 {
@@ -106,7 +106,7 @@ static void name_rank(const struct health_data *d, int rank, const struct health
 {
     int way = end[HEALTH_OUT].slow ? HEALTH_OUT : HEALTH_IN, both = end[0].slow && end[1].slow;
     int host = health_host_of_rank(d, rank);
-    struct health_finding *f = health_verdict_say(
+    struct health_finding *f = health_verdict_addf(
         v, HEALTH_WARNING, 307, host, "rank %d on %.64s %s %.0f %% of the others there", rank,
         d->host[host].name, both ? "out and in" : health_way[way], end[way].median);
 
@@ -200,7 +200,7 @@ static void name_late(const struct health_data *d, const struct health_rules *ru
     const int two = d->hosts == 2;
     double percent = 1e4 / end->median, s = want_s * percent / 100;
     struct units u;
-    struct health_finding *f = health_verdict_say(
+    struct health_finding *f = health_verdict_addf(
         v, health_range_alerts(&rules->late_crit, percent) ? HEALTH_CRITICAL : HEALTH_WARNING,
         401, k, "%.64s%s%.64s latency %.3g of %.3g us, %s of %s", d->host[k].name,
         two ? " and " : "", two ? d->host[!k].name : "", s * 1e6, want_s * 1e6,
@@ -311,12 +311,12 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
         return;
     double percent = 100 * all->want_s / all->s;
     struct health_finding *f =
-        least ? health_verdict_say(v, HEALTH_WARNING, 308, -1,
-                                   "all %d hosts at once %.0f %% of what pairs give, %.64s to "
-                                   "%.64s too",
-                                   d->hosts, percent, d->host[least->first].name,
-                                   d->host[least->first + least->count - 1].name)
-              : health_verdict_say(
+        least ? health_verdict_addf(v, HEALTH_WARNING, 308, -1,
+                                    "all %d hosts at once %.0f %% of what pairs give, %.64s to "
+                                    "%.64s too",
+                                    d->hosts, percent, d->host[least->first].name,
+                                    d->host[least->first + least->count - 1].name)
+              : health_verdict_addf(
                     v, HEALTH_WARNING, 308, -1,
                     "only all %d hosts at once are slow, %.0f %% of what pairs give", d->hosts,
                     percent);
@@ -331,7 +331,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
  *     0..7 slow    0..3 slow    0..1 fine         only 0..3 together are slow
  *                  4..7 fine    2..3 fine
  *
- * Slow is what is slow HEALTH_LOOKS times in a row: one look is a second at most, in which any
+ * Slow is what is slow HEALTH_COLLECTIVE_RUNS times in a row: one look is a second at most, in which any
  * of the streams may meet another program's.
  */
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
@@ -349,7 +349,7 @@ int health_bisect(const struct health_data *d, const struct health_rules *rules,
         *count = c->count;
         if (!is_late(best_of(d, *first, *count, &looks), rules))
             continue;
-        if (looks < HEALTH_LOOKS)
+        if (looks < HEALTH_COLLECTIVE_RUNS)
             return 1;
         for (int upper = 0; upper < 2 && c->count >= 4; upper++) { /* two hosts in a half */
             *first = c->first + (upper ? c->count / 2 : 0);

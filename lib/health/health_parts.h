@@ -4,7 +4,7 @@
 
 /* Inside health/ and its tests: what a verdict becomes. */
 #include "health/health.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 /*
  * Whether this host does something else: another job of Slurm's runs on it (its cgroups under
@@ -42,7 +42,8 @@ void health_settle(struct health_memory *m, const struct health_data *d,
                    struct health_verdict *v, const struct health_options *o, int measured,
                    struct health_news *news);
 /* It has been printed. */
-void health_settle_told(struct health_memory *m, const struct health_verdict *v, int64_t now_s);
+void health_settle_printed(struct health_memory *m, const struct health_verdict *v,
+                           int64_t now_s);
 
 /* Removes what is disabled or known noise; returns how many of the latter. */
 int health_filter(const struct health_data *d, struct health_verdict *v,
@@ -51,7 +52,7 @@ int health_filter(const struct health_data *d, struct health_verdict *v,
 /* ---- the report ---- */
 
 /* What there is to report; borrowed but for the news. */
-struct health_told {
+struct health_report {
     const struct health_data *d;
     const struct health_verdict *v;
     const struct health_options *o;
@@ -65,16 +66,16 @@ struct health_told {
  * Settles what was judged with what is remembered (o->memory) and reports it: the files, and on
  * `out` the line or JSON, unless only news are wanted and there are none.
  */
-int health_say(const struct health_data *d, struct health_verdict *v,
-               const struct health_options *o, FILE *out, enum health_state *state,
-               struct err *err);
+int health_report(const struct health_data *d, struct health_verdict *v,
+                  const struct health_options *o, FILE *out, enum health_state *state,
+                  struct err *err);
 
 /* "scontrol update NodeName=..."; -1 where nobody should be drained for this. */
 int health_suggest(const struct health_data *d, const struct health_finding *f, char *to,
                    size_t room);
-void health_print_line(const struct health_told *t, FILE *out);
-void health_print_json(const struct health_told *t, FILE *out);
-void health_draw(const struct health_told *t, FILE *out);
+void health_print_line(const struct health_report *t, FILE *out);
+void health_print_json(const struct health_report *t, FILE *out);
+void health_draw(const struct health_report *t, FILE *out);
 
 /* What the streams of each measured pair came to, from src to dst; by src, then dst. */
 struct health_stream {

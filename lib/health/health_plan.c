@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 enum {
     SAMPLES_FEW_HOSTS = 20, /* 8 or fewer: peers tell less */
@@ -81,7 +81,7 @@ static void plan_rounds(const struct health_data *d, struct health_plan *p)
 /* ---- confirmation ---- */
 
 struct again {
-    const struct health_look *look;
+    const struct health_analysis *look;
     int turns, *met;          /* of the confirmation so far; shifts that were used, [hosts] */
     int ports;                /* turns that ports need */
     struct health_pair *pair; /* those that are suspected */
@@ -89,7 +89,7 @@ struct again {
 };
 
 /* So many more as a look takes; and again, while two standard errors reach over the edge. */
-static int port_needs(const struct health_look *l, const struct health_end *e)
+static int port_needs(const struct health_analysis *l, const struct health_end *e)
 {
     if (!e->slow && !e->suspect)
         return 0;
@@ -103,7 +103,7 @@ static int port_needs(const struct health_look *l, const struct health_end *e)
 /* What was done, and what ports and pairs still need. */
 static void look_back(struct again *a)
 {
-    const struct health_look *l = a->look;
+    const struct health_analysis *l = a->look;
     const struct health_data *d = l->d;
     int last = -1;
 
@@ -212,10 +212,10 @@ static void plan_again(struct again *a, struct health_plan *p)
 static int plan_suspicions(const struct health_data *d, const struct health_rules *rules,
                            struct health_plan *p, struct err *err)
 {
-    struct health_look look;
+    struct health_analysis look;
     struct again a = {.look = &look};
 
-    if (health_look(&look, d, rules, err))
+    if (health_analyse(&look, d, rules, err))
         return -1;
     a.met = mem_new((size_t)d->hosts + 1, sizeof *a.met);
     a.pair = mem_new((size_t)look.pairs + 1, sizeof *a.pair);
@@ -225,7 +225,7 @@ static int plan_suspicions(const struct health_data *d, const struct health_rule
     mem_free(a.met);
     mem_free(a.pair);
     mem_free(a.left);
-    health_look_release(&look);
+    health_analysis_release(&look);
     return 0;
 }
 

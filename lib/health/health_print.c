@@ -37,7 +37,7 @@ static const struct health_port *farthest(const struct health_verdict *v, int *h
     return far;
 }
 
-static void put_good(const struct health_told *t, FILE *out)
+static void put_good(const struct health_report *t, FILE *out)
 {
     const struct health_data *d = t->d;
     int host = 0, way = 0, carriers = 0;
@@ -73,24 +73,24 @@ static int put_text(const char *text, FILE *out)
 static void put_findings(const struct health_verdict *v, FILE *out)
 {
     static const enum health_state order[] = {HEALTH_CRITICAL, HEALTH_WARNING, HEALTH_UNKNOWN};
-    int used = (int)strlen("HORING CRITICAL - "), said = 0;
+    int used = (int)strlen("HORING CRITICAL - "), put = 0;
 
     for (int o = 0; o < 3; o++)
         for (int i = 0; i < v->findings; i++) {
             const struct health_finding *f = &v->finding[i];
             int bytes = (int)strlen(f->text) + 2;
-            if (f->state != order[o] || (said && used + bytes > LINE - 10))
+            if (f->state != order[o] || (put && used + bytes > LINE - 10))
                 continue;
-            if (said++)
+            if (put++)
                 used += fprintf(out, "; ");
             used += put_text(f->text, out);
         }
-    if (said < v->findings)
-        fprintf(out, "; %d more", v->findings - said);
+    if (put < v->findings)
+        fprintf(out, "; %d more", v->findings - put);
 }
 
 /* What was not looked at is no OK. */
-static void put_left_out(const struct health_told *t, FILE *out)
+static void put_left_out(const struct health_report *t, FILE *out)
 {
     const struct health_config *c = &t->o->config;
 
@@ -220,24 +220,24 @@ static void put_rate(const struct health_port *p, const struct health_rules *r, 
     fputs("0;", out);
 }
 
-static void put_perfdata(const struct health_told *t, FILE *out)
+static void put_perfdata(const struct health_report *t, FILE *out)
 {
     const struct health_verdict *v = t->v;
     struct labels l = make_labels(t->d);
-    int links = t->d->level == HEALTH_QUICK ? t->d->links.count : 0, said = 0;
+    int links = t->d->level == HEALTH_QUICK ? t->d->links.count : 0, put = 0;
 
     for (int k = 0; v->port && k < v->hosts; k++)
         for (int w = 0; w < 2; w++) {
             if (2 * v->hosts > MANY && v->port[k][w].state == HEALTH_OK)
                 continue;
-            put_label(&l, k, health_way[w], !said++, out);
+            put_label(&l, k, health_way[w], !put++, out);
             put_rate(&v->port[k][w], &t->o->rules, out);
         }
     for (int i = 0; i < links; i++) {
         int64_t errors = t->d->links.at[i].errors;
         if (links > MANY && errors <= 0)
             continue;
-        put_label(&l, i, "err", !said++, out);
+        put_label(&l, i, "err", !put++, out);
         if (errors < 0)
             fputs("U;;;0;", out);
         else
@@ -271,7 +271,7 @@ static void put_link(const struct health_data *d, const struct health_link *l, F
     putc('\n', out);
 }
 
-static void put_verbose(const struct health_told *t, FILE *out)
+static void put_verbose(const struct health_report *t, FILE *out)
 {
     const struct health_data *d = t->d;
 
@@ -308,7 +308,7 @@ static void put_words(const char *word, const struct health_words *w, FILE *out)
     }
 }
 
-void health_print_line(const struct health_told *t, FILE *out)
+void health_print_line(const struct health_report *t, FILE *out)
 {
     char line[700];
 

@@ -40,8 +40,8 @@ static void put_label(FILE *f, const char *before, const char *key, const char *
 }
 
 /* One value of each port; a port without samples has none. */
-static void put_ports(FILE *f, const struct health_told *t, const char *name, const char *help,
-                      int ratio)
+static void put_ports(FILE *f, const struct health_report *t, const char *name,
+                      const char *help, int ratio)
 {
     put_head(f, name, help);
     for (int k = 0; t->v->port && k < t->v->hosts; k++)
@@ -74,7 +74,7 @@ static void put_links(FILE *f, const struct health_data *d, const char *name, co
     }
 }
 
-static void put_findings(FILE *f, const struct health_told *t)
+static void put_findings(FILE *f, const struct health_report *t)
 {
     put_head(f, "finding", "Findings, by code (horing-check(1))");
     for (int i = 0; i < t->v->findings; i++) {
@@ -96,7 +96,7 @@ static void put_findings(FILE *f, const struct health_told *t)
     }
 }
 
-static void put_all(FILE *f, const struct health_told *t)
+static void put_all(FILE *f, const struct health_report *t)
 {
     put_findings(f, t);
     put_ports(f, t, "port_bytes_per_second", "Payload rate of a host's port", 0);
@@ -131,7 +131,7 @@ static int64_t success_before(const char *path, int64_t now_s)
     return success_s < 0 || success_s > now_s ? 0 : success_s;
 }
 
-int health_write_prom(const struct health_told *t, const char *path, int64_t now_s,
+int health_write_prom(const struct health_report *t, const char *path, int64_t now_s,
                       struct err *err)
 {
     struct io_out out;

@@ -41,7 +41,8 @@ struct quick {
 
 /* "HOST WORDS" of a port; counted, not estimated: no confirmation is needed. */
 static struct health_finding *__attribute__((format(printf, 5, 6)))
-say(struct quick *q, enum health_state state, int code, const char *link, const char *fmt, ...)
+report(struct quick *q, enum health_state state, int code, const char *link, const char *fmt,
+       ...)
 {
     char text[256];
     va_list list;
@@ -50,7 +51,7 @@ say(struct quick *q, enum health_state state, int code, const char *link, const 
     vsnprintf(text, sizeof text, fmt, list);
     va_end(list);
     struct health_finding *f =
-        health_verdict_say(q->v, state, code, 0, "%.64s%s", q->o->host, text);
+        health_verdict_addf(q->v, state, code, 0, "%.64s%s", q->o->host, text);
     f->confirmed = 1;
     if (link[0])
         health_name_clean(link, f->link, sizeof f->link);
@@ -132,10 +133,10 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
         /* Some counters are parts of others: the one that says more comes first. */
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
-        say(q, HEALTH_WARNING, 203, n->name,
-            " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
-            g->counter[i], c[i].name, at_most(g->packets), g->since_s > 0 ? ", in " : "",
-            g->since_s > 0 ? units_time(&u, g->since_s) : "")
+        report(q, HEALTH_WARNING, 203, n->name,
+               " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
+               g->counter[i], c[i].name, at_most(g->packets), g->since_s > 0 ? ", in " : "",
+               g->since_s > 0 ? units_time(&u, g->since_s) : "")
             ->measured = (double)g->counter[i];
         return;
     }
@@ -144,9 +145,9 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     struct health_event hour = sum(k->recent, k->recents, q->o->now_s - recent_s);
     int64_t errors = hour.n + at_most(g->most), packets = hour.packets + at_most(g->packets);
     if (health_errors_are_many(errors, packets))
-        say(q, HEALTH_WARNING, 203, n->name,
-            " port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
-            n->name, errors, packets)
+        report(q, HEALTH_WARNING, 203, n->name,
+               " port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
+               n->name, errors, packets)
             ->measured = (double)errors;
 }
 
@@ -158,8 +159,8 @@ static void judge_full(struct quick *q, const struct health_nic *n)
     while (i < HEALTH_COUNTERS && c[i].name && (c[i].end == 0 || n->counter[i] != c[i].end))
         i++;
     if (i < HEALTH_COUNTERS && c[i].name)
-        say(q, HEALTH_UNKNOWN, 209, n->name, " port '%s': %s is at its maximum, %" PRId64,
-            n->name, c[i].name, c[i].end)
+        report(q, HEALTH_UNKNOWN, 209, n->name, " port '%s': %s is at its maximum, %" PRId64,
+               n->name, c[i].name, c[i].end)
             ->measured = (double)c[i].end;
 }
 
@@ -175,8 +176,8 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
     for (const struct health_check *c = health_checks; c->code; c++) {
         double v = c->measure ? c->measure(&seen) : NAN;
         if (v >= c->warn)
-            say(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code,
-                n->name, " port '%s' %s %.0f %s", n->name, c->says, v, c->what)
+            report(q, c->crit > 0 && v >= c->crit ? HEALTH_CRITICAL : HEALTH_WARNING, c->code,
+                   n->name, " port '%s' %s %.0f %s", n->name, c->says, v, c->what)
                 ->measured = v;
     }
 }
@@ -187,12 +188,13 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
 {
     if (!n->up && want_up)
-        say(q, HEALTH_WARNING, 207, n->name, " port '%s' was in use and is set down", n->name);
+        report(q, HEALTH_WARNING, 207, n->name, " port '%s' was in use and is set down",
+               n->name);
     else if (n->up && !n->carrier && want_up)
-        say(q, HEALTH_CRITICAL, 201, n->name, " lost the link of its port '%s'", n->name);
+        report(q, HEALTH_CRITICAL, 201, n->name, " lost the link of its port '%s'", n->name);
     else if (n->ib && n->carrier && n->waits)
-        say(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name,
-            " port '%s' has a link and is not ACTIVE: no subnet manager?", n->name);
+        report(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name,
+               " port '%s' has a link and is not ACTIVE: no subnet manager?", n->name);
     return n->up && n->carrier && !n->waits;
 }
 
@@ -219,8 +221,8 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
     if (n->mbit > 0)
         snprintf(speed, sizeof speed, "runs at %.4g of %.4g Gbit/s", (double)n->mbit / 1e3,
                  (double)(want_mbit > 0 ? want_mbit : n->mbit) / 1e3);
-    struct health_finding *f = say(q, s, 204, n->name, " port '%s' %s%s%s", n->name, speed,
-                                   lanes, n->half ? ", half duplex" : "");
+    struct health_finding *f = report(q, s, 204, n->name, " port '%s' %s%s%s", n->name, speed,
+                                      lanes, n->half ? ", half duplex" : "");
     f->percent = percent;
     f->measured = (double)n->mbit * 1e6 / 8;
     f->expected = (double)want_mbit * 1e6 / 8;
@@ -260,8 +262,8 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (!n->real && !e && !n->ib)
         return;
     if (n->unread) { /* neither well nor lost */
-        say(q, HEALTH_UNKNOWN, 902, n->name, ": cannot read '%s' of port '%s'", n->unread,
-            n->name);
+        report(q, HEALTH_UNKNOWN, 902, n->name, ": cannot read '%s' of port '%s'", n->unread,
+               n->name);
         q->judged++;
         return;
     }
@@ -269,8 +271,8 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (n->broken > 1)
         snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
     if (n->broken)
-        say(q, HEALTH_UNKNOWN, 210, n->name, ": cannot read '%s' of port '%s'%s",
-            n->broken_file, n->name, more);
+        report(q, HEALTH_UNKNOWN, 210, n->name, ": cannot read '%s' of port '%s'%s",
+               n->broken_file, n->name, more);
     if (n->real || e) { /* of RoCE's port the interface has the link */
         int want_up = e || (k ? k->want_up : had_link(n));
         q->judged += n->up || want_up;
@@ -305,7 +307,7 @@ static int is_there(const struct health_nics *all, const char *name)
     return 0;
 }
 
-/* What was there, or is said to be (by a name without patterns), and is not. */
+/* What was there, or is expected (by a name without patterns), and is not. */
 static void judge_absent(struct quick *q)
 {
     const struct health_config *c = &q->o->config;
@@ -315,7 +317,7 @@ static void judge_absent(struct quick *q)
         const char *link = q->m->nics.at[i].last.name;
         if (!q->m->nics.at[i].want_up || is_there(q->now, link))
             continue;
-        say(q, HEALTH_CRITICAL, 207, link, " has no port '%s' any more", link);
+        report(q, HEALTH_CRITICAL, 207, link, " has no port '%s' any more", link);
         q->judged++;
     }
     for (int i = 0; i < c->expects; i++) {
@@ -325,7 +327,7 @@ static void judge_absent(struct quick *q)
             health_config_find_expect(c, q->o->host, link) != &c->expect[i])
             continue;
         health_name_clean(link, clean, sizeof clean);
-        say(q, HEALTH_CRITICAL, 207, link, " has no port '%s', which is expected", clean);
+        report(q, HEALTH_CRITICAL, 207, link, " has no port '%s', which is expected", clean);
         q->judged++;
     }
 }
@@ -343,14 +345,14 @@ static void judge(struct quick *q)
         judge_nic(q, &q->now->nic[i]);
     /* Ports that nobody looked at are neither well nor gone. */
     if (q->now->left || (left && q->o->config.expects)) {
-        say(q, HEALTH_UNKNOWN, 902, "", " has %d ports, %d of them not checked (%d at most)",
-            q->now->count + left, left, HEALTH_NICS_MOST);
+        report(q, HEALTH_UNKNOWN, 902, "", " has %d ports, %d of them not checked (%d at most)",
+               q->now->count + left, left, HEALTH_NICS_MOST);
         return;
     }
     judge_absent(q);
     if (q->judged == 0)
-        say(q, HEALTH_UNKNOWN, 902, "",
-            " has no network hardware that is up: nothing to check");
+        report(q, HEALTH_UNKNOWN, 902, "",
+               " has no network hardware that is up: nothing to check");
 }
 
 /* ---- what is remembered ---- */
@@ -428,7 +430,7 @@ static void remember_all(struct quick *q)
 
 /* ---- the run ---- */
 
-static int look(struct quick *q, struct health_nics *now, struct err *err)
+static int read_and_judge(struct quick *q, struct health_nics *now, struct err *err)
 {
     for (int again = 0, twice = 1; again < 2 && twice; again++) {
         health_nics_release(now);
@@ -439,7 +441,7 @@ static int look(struct quick *q, struct health_nics *now, struct err *err)
         judge(q);
         twice = 0;
         for (int i = 0; i < q->v->findings; i++)
-            twice |= health_check_find(q->v->finding[i].code)->look_twice;
+            twice |= health_check_find(q->v->finding[i].code)->read_twice;
     }
     return 0;
 }
@@ -468,12 +470,12 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
     }
     d.asked = d.done = 1u << HEALTH_PART_LINKS;
     double start = tick_now_s();
-    int rc = look(&q, &now, err);
+    int rc = read_and_judge(&q, &now, err);
     d.seconds = tick_now_s() - start;
     if (rc == 0 && q.m)
         remember_all(&q);
     if (rc == 0)
-        rc = health_say(&d, &v, o, out, state, err);
+        rc = health_report(&d, &v, o, out, state, err);
     health_nics_release(&now);
     health_verdict_release(&v);
     health_data_release(&d);

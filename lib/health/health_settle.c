@@ -4,7 +4,7 @@
  *
  *     run at     0      5      10     15     20 min
  *     seen       crit   crit   -      -      -          (not confirmed within the run)
- *     spoken     WARN   CRIT   CRIT   OK                what was CRITICAL stays so for 10 min
+ *     reported     WARN   CRIT   CRIT   OK                what was CRITICAL stays so for 10 min
  *     printed    yes    yes    no     CLEARED           with --notify=change
  */
 #include <inttypes.h>
@@ -43,15 +43,15 @@ static void see(struct health_memory *m, const struct health_data *d, struct hea
 
     p->seen = 1;
     p->runs++;
-    if (s == HEALTH_CRITICAL && !f->confirmed && p->runs < 2 && p->spoken != HEALTH_CRITICAL)
+    if (s == HEALTH_CRITICAL && !f->confirmed && p->runs < 2 && p->reported != HEALTH_CRITICAL)
         s = HEALTH_WARNING;
-    if (health_state_rank(s) >= health_state_rank(p->spoken) ||
+    if (health_state_rank(s) >= health_state_rank(p->reported) ||
         d->when_s - p->last_s >= HEALTH_STICKY_S) {
-        p->spoken = s;
+        p->reported = s;
         p->last_s = d->when_s;
     }
     snprintf(p->text, sizeof p->text, "%s", f->text);
-    f->state = p->spoken;
+    f->state = p->reported;
 }
 
 /* 10:42, or 2026-11-22 10:42 where it was not today; UTC, as logs have it. */
@@ -70,7 +70,7 @@ static void clear(struct health_news *n, const struct health_problem *p, int64_t
 {
     char since[32];
 
-    if (p->told == HEALTH_OK) /* nothing was printed of it */
+    if (p->printed == HEALTH_OK) /* nothing was printed of it */
         return;
     n->changed = 1;
     snprintf(HEALTH_ADD(&n->clear).text, sizeof n->clear.at->text,
@@ -91,9 +91,9 @@ static void keep(const struct health_problem *p, const struct health_data *d,
                  struct health_verdict *v)
 {
     char since[32];
-    struct health_finding *f = health_verdict_say(v, p->spoken, p->code, host_of(d, p->host),
-                                                  "%.200s (not seen since %s)", p->text,
-                                                  clock_text(p->last_s, d->when_s, since));
+    struct health_finding *f = health_verdict_addf(v, p->reported, p->code, host_of(d, p->host),
+                                                   "%.200s (not seen since %s)", p->text,
+                                                   clock_text(p->last_s, d->when_s, since));
 
     f->other = host_of(d, p->other);
     f->way = p->way;
@@ -113,7 +113,7 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
     if (measured)
         p->runs = 0;
     /* What could not be measured is over as soon as it can be. */
-    if (p->spoken == HEALTH_UNKNOWN || p->code >= 900 || o->accept ||
+    if (p->reported == HEALTH_UNKNOWN || p->code >= 900 || o->accept ||
         (measured && d->when_s - p->last_s >= HEALTH_STICKY_S)) {
         clear(n, p, d->when_s);
         return 1;
@@ -150,10 +150,10 @@ void health_settle(struct health_memory *m, const struct health_data *d,
         struct health_problem p = m->problems.at[i];
         if (!p.seen && miss(&p, d, v, o, measured, news))
             continue;
-        if (p.seen && p.spoken != p.told) {
+        if (p.seen && p.reported != p.printed) {
             news->changed = 1;
             snprintf(HEALTH_ADD(&news->fresh).text, sizeof news->fresh.at->text, "%s HC-%d %s",
-                     health_state_name(p.spoken), p.code, p.text);
+                     health_state_name(p.reported), p.code, p.text);
         }
         m->problems.at[kept++] = p;
     }
@@ -172,17 +172,18 @@ void health_settle(struct health_memory *m, const struct health_data *d,
         m->measured_s = d->when_s;
     news->changed |= m->fresh && m->old[0] != 0;
     news->due = !news->changed && v->findings && o->remind_s > 0 &&
-                (double)(d->when_s - m->said_s) >= o->remind_s;
+                (double)(d->when_s - m->printed_s) >= o->remind_s;
 }
 
-void health_settle_told(struct health_memory *m, const struct health_verdict *v, int64_t now_s)
+void health_settle_printed(struct health_memory *m, const struct health_verdict *v,
+                           int64_t now_s)
 {
-    m->said = v->state;
-    m->said_s = now_s;
+    m->printed = v->state;
+    m->printed_s = now_s;
     for (int i = 0; i < m->problems.count; i++)
-        if (m->problems.at[i].told != m->problems.at[i].spoken) {
-            m->problems.at[i].told = m->problems.at[i].spoken;
-            m->problems.at[i].told_s = now_s;
+        if (m->problems.at[i].printed != m->problems.at[i].reported) {
+            m->problems.at[i].printed = m->problems.at[i].reported;
+            m->problems.at[i].printed_s = now_s;
         }
 }
 

@@ -208,24 +208,20 @@ static int read_numbers(struct reader *r, const struct health_field *f,
     return 0;
 }
 
-/* Without control characters, which no writer leaves in. */
 static int read_text(struct reader *r, const struct health_field *f, const struct tree_node *n,
                      char *to)
 {
     const int is_name = f->type == HEALTH_TYPE_NAME;
-    const char *text = NULL;
+    char name[NAME_MOST + 1];
 
-    if (tree_text(&r->tree, n, (size_t)is_name, is_name ? (size_t)NAME_MOST : f->room - 1,
-                  &text, r->err))
+    if (!is_name && n->quoted && !n->text[0]) {
+        to[0] = 0;
+        return 0;
+    }
+    if (tree_word(&r->tree, n, is_name ? name : to, is_name ? sizeof name : f->room, r->err))
         return -1;
-    for (const char *c = text; *c; c++)
-        if ((unsigned char)*c < 0x20 || *c == 0x7f)
-            return tree_fail(&r->tree, n, NULL, r->err,
-                             "has a control character in it, expected text");
     if (is_name)
-        health_name_clean(text, to, f->room);
-    else
-        strcpy(to, text);
+        health_name_clean(name, to, f->room);
     return 0;
 }
 

@@ -74,8 +74,8 @@ void health_verdict_add(struct health_verdict *v, const struct health_finding *f
     v->state = health_worse(v->state, f->state);
 }
 
-struct health_finding *health_verdict_say(struct health_verdict *v, enum health_state state,
-                                          int code, int host, const char *fmt, ...)
+struct health_finding *health_verdict_addf(struct health_verdict *v, enum health_state state,
+                                           int code, int host, const char *fmt, ...)
 {
     struct health_finding f = health_finding_new(state, code);
     va_list list;

@@ -89,8 +89,8 @@ int health_judge(const struct health_data *d, const struct health_rules *rules,
 void health_verdict_release(struct health_verdict *v);
 void health_verdict_add(struct health_verdict *v, const struct health_finding *f);
 /* A new one about this host (-1: none); returned for its numbers, until the next is added. */
-struct health_finding *health_verdict_say(struct health_verdict *v, enum health_state state,
-                                          int code, int host, const char *fmt, ...)
+struct health_finding *health_verdict_addf(struct health_verdict *v, enum health_state state,
+                                           int code, int host, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* Into the fixed order; health_judge has done so. */
 void health_verdict_sort(struct health_verdict *v);

@@ -15,7 +15,7 @@ static void check(const void *whole, const void *back)
         assert(k->losses >= 0 && k->recents >= 0 && k->want_mbit >= 0 && k->want_width >= 0);
     }
     for (int i = 0; i < m->problems.count; i++)
-        assert(m->problems.at[i].code > 0 && m->problems.at[i].spoken <= HEALTH_UNKNOWN &&
+        assert(m->problems.at[i].code > 0 && m->problems.at[i].reported <= HEALTH_UNKNOWN &&
                m->problems.at[i].way >= -1 && m->problems.at[i].way <= 1);
     for (int i = 0; i < m->rates.count; i++)
         assert(m->rates.at[i].count >= 0 && m->rates.at[i].count <= HEALTH_RATES);

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 #include "base/rng.h"
 #include "base/tick.h"
-#include "health/health_tour.h"
+#include "health/health_campaign.h"
 #include "probe/probe_gpu.h"
 #include "probe/probe_parts.h"
 #include "probe/probe_ring.h"
@@ -190,16 +190,16 @@ static void check_latency(struct probe *p, const struct groups *g)
     const struct groups own = world->groups;
     const char *volatile where;
     struct health_data d = {0};
-    struct health_tour t = {
+    struct health_campaign t = {
         .world = world, .data = &d, .where = &where, .probe = *p, .until_s = tick_now_s() + 60};
     struct err err = {0};
 
     world->groups = *g;
-    expect(world, health_tour_latency(&t, 3, &err) == 0, "measures latency", &err);
+    expect(world, health_campaign_latency(&t, 3, &err) == 0, "measures latency", &err);
     int met = d.latencies.count;
     for (int i = 0; i < met; i++)
         d.latencies.at[i].s = i % 2 ? 1e9 : 0;
-    expect(world, health_tour_latency(&t, 3, &err) == 0, "measures it again", &err);
+    expect(world, health_campaign_latency(&t, 3, &err) == 0, "measures it again", &err);
     expect(world, d.latencies.count == met, "as many pairs", &err);
     for (int i = 0; i < met; i++)
         expect(world, i % 2 ? d.latencies.at[i].s < 1e9 : d.latencies.at[i].s == 0,

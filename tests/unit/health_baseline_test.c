@@ -327,12 +327,12 @@ static void learns_into_a_file(void **state)
     o.learn = 1;
     o.baseline = path;
     FILE *out = open_memstream(&text, &bytes);
-    assert_int_equal(health_speak(&faulty, &o, out, &is, &err), -1);
+    assert_int_equal(health_answer(&faulty, &o, out, &is, &err), -1);
     assert_int_equal(access(path, F_OK), -1);
-    assert_int_equal(health_speak(&well, &o, out, &is, &err), 0);
+    assert_int_equal(health_answer(&well, &o, out, &is, &err), 0);
     assert_int_equal(health_store_read(&health_baseline_store, path, &b, &err), 0);
     health_baseline_release(&b);
-    assert_int_equal(health_speak(&well, &o, out, &is, &err), -1);
+    assert_int_equal(health_answer(&well, &o, out, &is, &err), -1);
     assert_non_null(strstr(err.text, "expected --accept-baseline"));
     fclose(out);
     assert_int_equal(bytes, 0);

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "fleet_fixture.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 /*
  * With three partners one of them is a third of a port's samples, and the median of a port at

@@ -148,7 +148,7 @@ static void tell(const struct story *s)
             fail_msg("%s, minute %d: printed '%s', expected '%s'", s->name, r->minute,
                      print_of(&news), r->printed);
         if (news.changed || news.due)
-            health_settle_told(&m, &v, d.when_s);
+            health_settle_printed(&m, &v, d.when_s);
         health_news_release(&news);
         health_verdict_release(&v);
         through_text(&m);
@@ -187,7 +187,7 @@ static void each_for_itself(void **state)
         assert_int_equal(v.findings, minute ? 1 : 2);
         assert_int_equal(news.fresh.count, minute ? 0 : 2);
         assert_int_equal(news.clear.count, minute ? 1 : 0);
-        health_settle_told(&m, &v, d.when_s);
+        health_settle_printed(&m, &v, d.when_s);
         health_news_release(&news);
         health_verdict_release(&v);
     }
@@ -316,7 +316,7 @@ static void a_code_that_no_check_has(void **state)
     d.when_s = start_s;
     assert_null(health_check_find(305));
     HEALTH_ADD(&m.problems) = (struct health_problem){
-        .code = 305, .way = -1, .spoken = HEALTH_WARNING, .last_s = start_s, .host = "node1"};
+        .code = 305, .way = -1, .reported = HEALTH_WARNING, .last_s = start_s, .host = "node1"};
     health_settle(&m, &d, &v, &o, 1, &news);
     assert_int_equal(v.findings, 1);
     assert_int_equal(v.finding[0].code, 305);

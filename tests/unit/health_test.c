@@ -363,7 +363,7 @@ static void same_data_same_words(void **state)
         struct health_data d = data("8,out=3:40", 5);
         FILE *out = open_memstream(&text[i], &bytes);
         health_options_init(&o);
-        assert_int_equal(health_speak(&d, &o, out, &is, &err), 0);
+        assert_int_equal(health_answer(&d, &o, out, &is, &err), 0);
         assert_int_equal(is, HEALTH_CRITICAL);
         fclose(out);
         health_data_release(&d);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HEALTH_HEALTH_TOUR_H
-#define HEALTH_HEALTH_TOUR_H
+#ifndef HEALTH_HEALTH_CAMPAIGN_H
+#define HEALTH_HEALTH_CAMPAIGN_H
 
 #include "health/health_data.h"
 #include "health/health_verdict.h"
@@ -25,7 +25,7 @@ struct health_kernel {
         int waits;     /* bytes waited then */
         double drained,
             drained_s; /* bytes that left while others waited, and how long it took */
-        int64_t downs; /* how often its carrier had gone, at the start; -1: not told */
+        int64_t downs; /* how often its carrier had gone, at the start; -1: unknown */
     } link[HEALTH_LINKS_MOST];
 };
 
@@ -44,7 +44,7 @@ double health_kernel_drain(const struct health_kernel *k);
 struct health_change {
     char name[16]; /* "": nothing has */
     int lost;      /* it has no carrier now */
-    int64_t downs; /* how often the carrier went since; -1: not told */
+    int64_t downs; /* how often the carrier went since; -1: unknown */
 };
 void health_kernel_change(struct health_kernel *k, struct health_change *out);
 
@@ -52,7 +52,7 @@ void health_kernel_change(struct health_kernel *k, struct health_change *out);
  * A measurement campaign: the hosts send to each other as a plan says, and what every rank saw
  * goes into the data of all.
  */
-struct health_tour {
+struct health_campaign {
     /* Set by the caller, borrowed. */
     struct world *world;
     const char *volatile *where; /* what goes on, for whoever watches the clock */
@@ -81,20 +81,23 @@ struct health_tour {
  * Collective.  Each port is asked to carry at most cap_bytes (0: no cap), whatever is measured;
  * ERR_INPUT where that is too little for `turns` turns.
  */
-int health_tour_open(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err);
+int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes,
+                         struct err *err);
 /*
  * Collective: the turns of a plan, which all ranks have alike.  Ends early, with t->over, when
  * the time is over or bytes did not come.
  */
-int health_tour_turns(struct health_tour *t, const struct health_plan *plan, struct err *err);
+int health_campaign_turns(struct health_campaign *t, const struct health_plan *plan,
+                          struct err *err);
 /* Collective: every host with up to `most` others, pair by pair at once.  A second call, with
  * the same `most`, keeps the smaller latency of each pair. */
-int health_tour_latency(struct health_tour *t, int most, struct err *err);
+int health_campaign_latency(struct health_campaign *t, int most, struct err *err);
 /* Collective: a ring all-gather of the hosts; how long it should take follows from the data. */
-int health_tour_collective(struct health_tour *t, int first, int count, struct err *err);
+int health_campaign_collective(struct health_campaign *t, int first, int count,
+                               struct err *err);
 /* Collective, last: what every host's kernel saw; and who is silent where bytes did not come.
  */
-void health_tour_reports(struct health_tour *t);
-void health_tour_close(struct health_tour *t);
+void health_campaign_reports(struct health_campaign *t);
+void health_campaign_close(struct health_campaign *t);
 
 #endif

@@ -12,7 +12,7 @@
  * pairs that were measured: 5 of 5 among 64 hosts with 2 % of transients.  Until then a low
  * pair is measured again; it is well as soon as half of its samples are.
  */
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -37,7 +37,7 @@ static int alerts(const void *rules, double percent)
 
 /* ---- what is expected ---- */
 
-static int want_by_baseline(struct health_look *l, struct err *err)
+static int want_by_baseline(struct health_analysis *l, struct err *err)
 {
     const struct health_baseline *b = l->rules->baseline;
     const struct health_data *d = l->d;
@@ -118,7 +118,7 @@ int health_path_rates(const struct health_data *d, const unsigned char *skip,
     return commonest;
 }
 
-static int want_by_peers(struct health_look *l, const unsigned char *skip, struct err *err)
+static int want_by_peers(struct health_analysis *l, const unsigned char *skip, struct err *err)
 {
     const struct health_data *d = l->d;
 
@@ -142,7 +142,7 @@ static int want_by_peers(struct health_look *l, const unsigned char *skip, struc
  * compared with it then.  Three in four far above theirs: the baseline is of another fabric,
  * and ports are compared with each other.
  */
-static void find_shift(struct health_look *l)
+static void find_shift(struct health_analysis *l)
 {
     int n = l->d->samples.count, hosts = l->d->hosts;
 
@@ -181,7 +181,7 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Samples of pairs whose ends are well, as percent of what the slower end can do. */
-static struct seen *collect_pairs(struct health_look *l, int *n)
+static struct seen *collect_pairs(struct health_analysis *l, int *n)
 {
     int hosts = l->d->hosts, met;
     double(*level)[2] = mem_new((size_t)hosts, sizeof *level);
@@ -208,7 +208,8 @@ static struct seen *collect_pairs(struct health_look *l, int *n)
     return seen;
 }
 
-static struct health_pair count_pair(const struct health_look *l, const struct seen *s, int n)
+static struct health_pair count_pair(const struct health_analysis *l, const struct seen *s,
+                                     int n)
 {
     struct health_pair p = {.src = (int)(s->key / (uint64_t)l->d->hosts),
                             .dst = (int)(s->key % (uint64_t)l->d->hosts),
@@ -228,7 +229,7 @@ static struct health_pair count_pair(const struct health_look *l, const struct s
     return p;
 }
 
-static void judge_pair(const struct health_look *l, struct health_pair *p, double pairs)
+static void judge_pair(const struct health_analysis *l, struct health_pair *p, double pairs)
 {
     int more = 0; /* samples, all of them low, that accuse */
 
@@ -242,7 +243,7 @@ static void judge_pair(const struct health_look *l, struct health_pair *p, doubl
     p->suspect = low && !p->slow && p->rounds > 0 && p->again < PAIR_AGAIN_MOST;
 }
 
-static void find_pairs(struct health_look *l)
+static void find_pairs(struct health_analysis *l)
 {
     int n, pairs = 0, well = 0, well_low = 0;
     struct seen *seen = collect_pairs(l, &n);
@@ -268,7 +269,7 @@ static void find_pairs(struct health_look *l)
 
 /* ---- all ---- */
 
-static void judge_ends(struct health_look *l)
+static void judge_ends(struct health_analysis *l)
 {
     l->ends = (struct health_ends){.ends = l->d->hosts,
                                    .ways = 2,
@@ -288,7 +289,7 @@ static void judge_ends(struct health_look *l)
  * What is expected, once more without the streams of ports that are slow, which pulled it down:
  * by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
  */
-static void judge_ends_without_slow(struct health_look *l)
+static void judge_ends_without_slow(struct health_analysis *l)
 {
     int n = l->d->samples.count, skipped = 0;
     unsigned char *skip = mem_new((size_t)n + 1, 1);
@@ -307,12 +308,12 @@ static void judge_ends_without_slow(struct health_look *l)
     mem_free(skip);
 }
 
-int health_look(struct health_look *l, const struct health_data *d,
-                const struct health_rules *rules, struct err *err)
+int health_analyse(struct health_analysis *l, const struct health_data *d,
+                   const struct health_rules *rules, struct err *err)
 {
     size_t hosts = (size_t)d->hosts, n = (size_t)d->samples.count + 1;
 
-    *l = (struct health_look){.d = d, .rules = rules};
+    *l = (struct health_analysis){.d = d, .rules = rules};
     l->pair_of = mem_new(n, sizeof *l->pair_of);
     l->percent = mem_new(n, sizeof *l->percent);
     l->again = mem_new(n, 1);
@@ -324,7 +325,7 @@ int health_look(struct health_look *l, const struct health_data *d,
         l->again[i] = d->samples.at[i].stage == HEALTH_CONFIRM;
     }
     if (rules->baseline ? want_by_baseline(l, err) : want_by_peers(l, NULL, err)) {
-        health_look_release(l);
+        health_analysis_release(l);
         return -1;
     }
     l->excused = health_excused(d);
@@ -337,7 +338,7 @@ int health_look(struct health_look *l, const struct health_data *d,
     return 0;
 }
 
-void health_look_release(struct health_look *l)
+void health_analysis_release(struct health_analysis *l)
 {
     health_ends_release(&l->ends);
     mem_free(l->pair_of);
@@ -347,5 +348,5 @@ void health_look_release(struct health_look *l)
     mem_free(l->spread);
     mem_free(l->pair);
     mem_free(l->excused);
-    *l = (struct health_look){0};
+    *l = (struct health_analysis){0};
 }

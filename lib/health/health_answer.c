@@ -42,7 +42,7 @@ int health_parse_notify(struct health_options *o, const char *text, struct err *
     return 0;
 }
 
-static int write_picture(const struct health_told *t, struct err *err)
+static int write_picture(const struct health_report *t, struct err *err)
 {
     struct io_out out;
 
@@ -58,16 +58,16 @@ static void add_all_disabled(const struct health_data *d, struct health_verdict 
     for (const struct health_check *c = health_checks; c->code; c++)
         if ((c->levels >> d->level & 1) && !health_config_is_disabled(config, c->code))
             return;
-    health_verdict_say(v, HEALTH_UNKNOWN, 103, -1, "every check of level %s is disabled",
-                       health_levels[d->level]);
+    health_verdict_addf(v, HEALTH_UNKNOWN, 103, -1, "every check of level %s is disabled",
+                        health_levels[d->level]);
 }
 
-int health_say(const struct health_data *d, struct health_verdict *v,
-               const struct health_options *o, FILE *out, enum health_state *state,
-               struct err *err)
+int health_report(const struct health_data *d, struct health_verdict *v,
+                  const struct health_options *o, FILE *out, enum health_state *state,
+                  struct err *err)
 {
     struct health_memory *m = o->memory && o->memory->path ? o->memory : NULL;
-    struct health_told t = {.d = d, .v = v, .o = o, .memory = m, .measured = 1};
+    struct health_report t = {.d = d, .v = v, .o = o, .memory = m, .measured = 1};
     int rc = 0;
 
     for (int i = 0; i < v->findings; i++) /* one that could not look has none that are named */
@@ -84,7 +84,7 @@ int health_say(const struct health_data *d, struct health_verdict *v,
         rc = write_picture(&t, err);
     /* Remembered before it is printed: a state that cannot be written were a second answer. */
     if (rc == 0 && m && speaks)
-        health_settle_told(m, v, d->when_s);
+        health_settle_printed(m, v, d->when_s);
     if (rc == 0 && m)
         rc = health_store_write(&health_memory_store, m, m->path, 1, err);
     if (rc == 0 && draws)
@@ -110,15 +110,15 @@ static int learn(const struct health_data *d, struct health_verdict *v,
     if (o->baseline && health_baseline_write(d, o->baseline, o->accept, err))
         return -1;
     if (!o->learn) /* compared with itself, not with what was */
-        return health_say(d, v, o, out, state, err);
+        return health_report(d, v, o, out, state, err);
     if (!o->baseline)
         health_baseline_print(d, out);
     *state = v->state;
     return 0;
 }
 
-int health_speak(const struct health_data *d, const struct health_options *o, FILE *out,
-                 enum health_state *state, struct err *err)
+int health_answer(const struct health_data *d, const struct health_options *o, FILE *out,
+                  enum health_state *state, struct err *err)
 {
     const int learns = o->learn || (o->accept && o->baseline);
     struct health_baseline b = {0};
@@ -137,7 +137,7 @@ int health_speak(const struct health_data *d, const struct health_options *o, FI
     else if (rc == 0)
         rc = health_judge(d, &rules, &v, err);
     if (rc == 0)
-        rc = (learns ? learn : health_say)(d, &v, o, out, state, err);
+        rc = (learns ? learn : health_report)(d, &v, o, out, state, err);
     health_verdict_release(&v);
     health_baseline_release(&b);
     return rc;
@@ -160,7 +160,7 @@ int health_replay(const struct health_options *o, const char *path, FILE *out,
     }
     if (rc == 0)
         rc = health_memory_open(o->memory, o->state, o->host, &d, err);
-    rc = rc ? rc : health_speak(&d, o, out, state, err);
+    rc = rc ? rc : health_answer(&d, o, out, state, err);
     health_data_release(&d);
     return rc;
 }

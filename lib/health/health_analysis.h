@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef HEALTH_HEALTH_LOOK_H
-#define HEALTH_HEALTH_LOOK_H
+#ifndef HEALTH_HEALTH_ANALYSIS_H
+#define HEALTH_HEALTH_ANALYSIS_H
 
 #include "health/health_ends.h"
 #include "health/health_verdict.h"
@@ -19,7 +19,7 @@ struct health_pair { /* one direction between two hosts, both of which are well 
     int slow, suspect;
 };
 
-struct health_look {
+struct health_analysis {
     const struct health_data *d;
     const struct health_rules *rules;
     int (*pair_of)[2];    /* [samples] */
@@ -39,9 +39,9 @@ struct health_look {
 };
 
 /* ERR_INPUT: too few hosts to compare; ERR_MISMATCH: the baseline is of another fabric. */
-int health_look(struct health_look *l, const struct health_data *d,
-                const struct health_rules *rules, struct err *err);
-void health_look_release(struct health_look *l);
+int health_analyse(struct health_analysis *l, const struct health_data *d,
+                   const struct health_rules *rules, struct err *err);
+void health_analysis_release(struct health_analysis *l);
 
 /*
  * Of the samples: the rate on paths of each class, the median over ports of their own medians;
@@ -65,7 +65,7 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
 void health_judge_latency(const struct health_data *d, const struct health_rules *rules,
                           struct health_verdict *v);
 /* All at once are slow when they are so as often in a row. */
-enum { HEALTH_LOOKS = 4 };
+enum { HEALTH_COLLECTIVE_RUNS = 4 };
 void health_judge_collective(const struct health_data *d, const struct health_rules *rules,
                              struct health_verdict *v);
 /*

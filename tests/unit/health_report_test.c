@@ -28,7 +28,7 @@ struct fleet {
     struct health_data d;
     struct health_verdict v;
     struct health_options o;
-    struct health_told t;
+    struct health_report t;
 };
 
 /*
@@ -70,7 +70,7 @@ static void make(struct fleet *f, int hosts, const char *pattern, int slow)
         health_verdict_add(&f->v, &g);
     }
     health_options_init(&f->o);
-    f->t = (struct health_told){.d = &f->d, .v = &f->v, .o = &f->o, .measured = 1};
+    f->t = (struct health_report){.d = &f->d, .v = &f->v, .o = &f->o, .measured = 1};
 }
 
 static void drop(struct fleet *f)
@@ -82,7 +82,7 @@ static void drop(struct fleet *f)
     health_verdict_release(&f->v);
 }
 
-static char *told(const struct fleet *f, void (*tell)(const struct health_told *, FILE *))
+static char *told(const struct fleet *f, void (*tell)(const struct health_report *, FILE *))
 {
     char *text = NULL;
     size_t bytes = 0;
@@ -97,7 +97,7 @@ static char *told(const struct fleet *f, void (*tell)(const struct health_told *
 }
 
 /* The same data, the same bytes. */
-static char *twice(const struct fleet *f, void (*tell)(const struct health_told *, FILE *))
+static char *twice(const struct fleet *f, void (*tell)(const struct health_report *, FILE *))
 {
     char *text = told(f, tell), *again = told(f, tell);
 
@@ -211,7 +211,7 @@ static void read_prom(const struct fleet *f)
     int64_t bytes = 0;
     struct err err;
 
-    close(temp_file(name, "health_told"));
+    close(temp_file(name, "health_report"));
     assert_int_equal(health_write_prom(&f->t, name, f->d.when_s, &err), 0);
     assert_int_equal(io_read_text(name, 1 << 20, &text, &bytes, &err), 0);
     for (const char *at = text; *at; at = strchr(at, '\n') + 1)

@@ -2,7 +2,7 @@
 /*
  * How samples are taken, within a time, and what is reported when a host no longer answers.
  */
-#include "health/health_tour.h"
+#include "health/health_campaign.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 #include "base/stats.h"
 #include "base/tick.h"
 #include "health/health_ends.h"
-#include "health/health_look.h"
+#include "health/health_analysis.h"
 #include "health/health_data.h"
 #include "probe/probe_ring.h"
 
@@ -46,13 +46,13 @@ struct tally { /* what each rank reports of a turn */
     int over; /* rank 0's counts: the time is over */
 };
 
-static const struct groups *hosts_of(const struct health_tour *t)
+static const struct groups *hosts_of(const struct health_campaign *t)
 {
     return &t->world->groups;
 }
 
 /* Where bytes do not come the tour ends, and nothing else may be asked of its peers. */
-static int went(struct health_tour *t, int rc, const struct err *err)
+static int went(struct health_campaign *t, int rc, const struct err *err)
 {
     if (rc == 0 || err->code != ERR_PEER)
         return rc;
@@ -60,7 +60,7 @@ static int went(struct health_tour *t, int rc, const struct err *err)
     return 0;
 }
 
-static int fit_cap(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err)
+static int fit_cap(struct health_campaign *t, int turns, int64_t cap_bytes, struct err *err)
 {
     int64_t least = (int64_t)PROBE_BYTES_LEAST * RUNS(turns);
     int64_t each = cap_bytes / ALL_RUNS(turns);
@@ -81,7 +81,7 @@ static int fit_cap(struct health_tour *t, int turns, int64_t cap_bytes, struct e
 }
 
 /* The same on all ranks: 0: a port would carry more than it may, and the tour is over. */
-static int pay(struct health_tour *t, int64_t bytes)
+static int pay(struct health_campaign *t, int64_t bytes)
 {
     if (bytes > t->left) {
         t->over = t->data->capped = 1;
@@ -101,7 +101,8 @@ static int least_members(const struct groups *g, int first, int count)
 }
 
 /* What a rank gives so that the ports carry about so many bytes. */
-static int64_t gather_bytes(const struct health_tour *t, int first, int count, int64_t bytes)
+static int64_t gather_bytes(const struct health_campaign *t, int first, int count,
+                            int64_t bytes)
 {
     int64_t each = bytes / ((int64_t)(count - 1) * least_members(hosts_of(t), first, count));
 
@@ -112,17 +113,18 @@ static int64_t gather_bytes(const struct health_tour *t, int first, int count, i
  * What is left is for looks at all, at a half, at a half of that: of a port, one on each level.
  * Nothing is measured after them.
  */
-static int64_t ring_bytes(const struct health_tour *t)
+static int64_t ring_bytes(const struct health_campaign *t)
 {
     int levels = 1;
 
     for (int hosts = hosts_of(t)->count; hosts >= 4; hosts = (hosts + 1) / 2)
         levels++;
-    int64_t each = t->left / ((int64_t)GATHERS * HEALTH_LOOKS * levels);
+    int64_t each = t->left / ((int64_t)GATHERS * HEALTH_COLLECTIVE_RUNS * levels);
     return each < t->bytes ? each : t->bytes;
 }
 
-int health_tour_open(struct health_tour *t, int turns, int64_t cap_bytes, struct err *err)
+int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes,
+                         struct err *err)
 {
     struct world *w = t->world;
     const struct probe_view hosts = probe_view_hosts(w);
@@ -157,7 +159,7 @@ int health_tour_open(struct health_tour *t, int turns, int64_t cap_bytes, struct
     return went(t, rc, err);
 }
 
-void health_tour_close(struct health_tour *t)
+void health_campaign_close(struct health_campaign *t)
 {
     for (int i = 0; i < t->turns; i++) {
         mem_free(t->turn[i].dst);
@@ -174,7 +176,7 @@ void health_tour_close(struct health_tour *t)
 /* ---- turns ---- */
 
 /* The turn's number, made ready if it is new. */
-static int ready_turn(struct health_tour *t, const int *dst, int *number, struct err *err)
+static int ready_turn(struct health_campaign *t, const int *dst, int *number, struct err *err)
 {
     const struct groups *g = hosts_of(t);
     const size_t bytes = (size_t)g->count * sizeof *dst;
@@ -205,7 +207,7 @@ static int only_sender(const struct groups *g, int from, int rank)
 }
 
 /* What a GPU made wrong is its own, and not of the stream that carried it. */
-static void enter_gpus(struct health_tour *t, const struct tally *all)
+static void enter_gpus(struct health_campaign *t, const struct tally *all)
 {
     for (int r = 0; r < t->data->gpus.count; r++)
         for (int way = 0; way < 2; way++)
@@ -213,7 +215,7 @@ static void enter_gpus(struct health_tour *t, const struct tally *all)
 }
 
 /* Into a host, beyond those that were wrong when the other one sent them. */
-static void enter_wrong(struct health_tour *t, const struct tally *all, int src, int dst)
+static void enter_wrong(struct health_campaign *t, const struct tally *all, int src, int dst)
 {
     const struct groups *g = hosts_of(t);
     int64_t words = 0;
@@ -226,7 +228,7 @@ static void enter_wrong(struct health_tour *t, const struct tally *all, int src,
         health_data_add_wrong(t->data, src, dst, words);
 }
 
-static void enter(struct health_tour *t, const struct health_turn *turn,
+static void enter(struct health_campaign *t, const struct health_turn *turn,
                   enum health_stage stage, const struct tally *all, int counts)
 {
     const struct groups *g = hosts_of(t);
@@ -257,7 +259,8 @@ static void enter(struct health_tour *t, const struct health_turn *turn,
 }
 
 /* One round, and what every rank has to say of it. */
-static int run(struct health_tour *t, struct probe_round *r, struct tally *all, struct err *err)
+static int run(struct health_campaign *t, struct probe_round *r, struct tally *all,
+               struct err *err)
 {
     struct probe_result got = {0};
     int rc = probe_run(&t->probe, r, &got, err);
@@ -274,7 +277,7 @@ static int run(struct health_tour *t, struct probe_round *r, struct tally *all, 
     return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
 }
 
-static int run_turn(struct health_tour *t, int number, enum health_stage stage, int counts,
+static int run_turn(struct health_campaign *t, int number, enum health_stage stage, int counts,
                     struct err *err)
 {
     const struct groups *g = hosts_of(t);
@@ -299,7 +302,8 @@ static int run_turn(struct health_tour *t, int number, enum health_stage stage, 
     return went(t, rc, err);
 }
 
-int health_tour_turns(struct health_tour *t, const struct health_plan *plan, struct err *err)
+int health_campaign_turns(struct health_campaign *t, const struct health_plan *plan,
+                          struct err *err)
 {
     int rc = 0, number = 0;
 
@@ -348,7 +352,7 @@ static void enter_latency(struct health_data *d, int at, struct health_latency l
         d->latencies.at[at].s = fmin(d->latencies.at[at].s, l.s);
 }
 
-int health_tour_latency(struct health_tour *t, int most, struct err *err)
+int health_campaign_latency(struct health_campaign *t, int most, struct err *err)
 {
     const struct groups *g = hosts_of(t);
     int rounds = g->count + g->count % 2 - 1, met = 0, rc = 0;
@@ -384,7 +388,7 @@ int health_tour_latency(struct health_tour *t, int most, struct err *err)
 /* ---- all hosts at once ---- */
 
 /* The rate of the slowest way around, and the latency of a step. */
-static double gather_wants(const struct health_tour *t, int first, int count, int64_t bytes)
+static double gather_wants(const struct health_campaign *t, int first, int count, int64_t bytes)
 {
     const struct health_data *d = t->data;
     double *late = mem_new((size_t)d->latencies.count + 1, sizeof *late), slowest = INFINITY;
@@ -407,7 +411,7 @@ static double gather_wants(const struct health_tour *t, int first, int count, in
 }
 
 /* Around a ring it is the neighbour that passed it on; those that gave it are others. */
-static void enter_ring(struct health_tour *t, const struct tally *all, int first, int count)
+static void enter_ring(struct health_campaign *t, const struct tally *all, int first, int count)
 {
     const struct groups *g = hosts_of(t);
 
@@ -424,7 +428,7 @@ static void enter_ring(struct health_tour *t, const struct tally *all, int first
     }
 }
 
-int health_tour_collective(struct health_tour *t, int first, int count, struct err *err)
+int health_campaign_collective(struct health_campaign *t, int first, int count, struct err *err)
 {
     if (t->ring_bytes == 0)
         t->ring_bytes = ring_bytes(t);
@@ -470,7 +474,7 @@ struct report {
     int missing;
 };
 
-static void enter_report(struct health_tour *t, int rank, const struct report *r)
+static void enter_report(struct health_campaign *t, int rank, const struct report *r)
 {
     int k = hosts_of(t)->group_of[rank];
     struct health_data *d = t->data;
@@ -500,7 +504,7 @@ static void enter_report(struct health_tour *t, int rank, const struct report *r
 }
 
 /* All answer: one exchange.  Not all do: what comes to rank 0 in time. */
-void health_tour_reports(struct health_tour *t)
+void health_campaign_reports(struct health_campaign *t)
 {
     const struct groups *g = hosts_of(t);
     struct report mine = {.drain_Bps = health_kernel_drain(&t->kernel),
