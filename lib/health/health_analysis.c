@@ -55,66 +55,37 @@ static int want_by_baseline(struct health_analysis *l, struct err *err)
         const struct health_sample *s = &d->samples.at[i];
         double ratio = b->path_ratio[health_path(d, s->src, s->dst)];
         double want = fmin(l->want[s->src][HEALTH_OUT], l->want[s->dst][HEALTH_IN]);
-        l->percent[i] = 100 * s->Bps / (want * (ratio > 0 ? ratio : 1));
+        l->ends.sample[i].value = 100 * s->Bps / (want * (ratio > 0 ? ratio : 1));
     }
     return 0;
 }
 
 /*
- * The median (p 50) or a lower percentile over ports.  With few hosts a slow one spoils a large
- * part of each other's samples, so that a port counts with its best partners; with many its
- * median does, which no number of samples pushes up.
+ * With few hosts a slow one spoils a large part of each other's samples, so that a port counts
+ * with its best partners; with many its median does, which no number of samples pushes up.
  */
-static double percentile_of_ports(int hosts, int (*pair)[2], const double *value, int n,
-                                  double p)
-{
-    struct health_ends e = {.ends = hosts,
-                            .ways = 2,
-                            .samples = n,
-                            .pair = pair,
-                            .few = hosts <= HEALTH_PEERS_LEAST};
-    double *each = mem_new((size_t)hosts * 2 + 1, sizeof *each), v = 0;
-    int known = 0, met;
-
-    health_ends_index(&e);
-    for (int way = 0; way < 2; way++)
-        for (int k = 0; k < hosts; k++) {
-            each[known] = health_ends_level(&e, k, way, value, &met);
-            known += met > 0;
-        }
-    if (known)
-        v = p < 50 ? stats_percentile(each, known, p) : stats_median(each, known);
-    health_ends_release(&e);
-    mem_free(each);
-    return v;
-}
-
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
                       double rate[HEALTH_PATHS])
 {
     int commonest = 0, most = 0;
-    int(*pair)[2] = mem_new((size_t)d->samples.count + 1, sizeof *pair);
-    double *Bps = mem_new((size_t)d->samples.count + 1, sizeof *Bps);
 
     for (int path = 0; path < HEALTH_PATHS; path++) {
-        int n = 0;
+        struct health_ends e = {
+            .ends = d->hosts, .ways = 2, .few = d->hosts <= HEALTH_PEERS_LEAST};
         for (int i = 0; i < d->samples.count; i++) {
             const struct health_sample *s = &d->samples.at[i];
-            if (health_path(d, s->src, s->dst) != path || (skip && skip[i]))
-                continue;
-            pair[n][0] = s->src;
-            pair[n][1] = s->dst;
-            Bps[n++] = s->Bps;
+            if (health_path(d, s->src, s->dst) == path && !(skip && skip[i]))
+                health_ends_add(&e, s->src, s->dst, s->Bps, 0);
         }
-        if (n || !skip)
-            rate[path] = percentile_of_ports(d->hosts, pair, Bps, n, 50);
-        if (n > most) {
-            most = n;
+        health_ends_index(&e);
+        if (e.samples || !skip)
+            rate[path] = health_ends_percentile(&e, 50);
+        if (e.samples > most) {
+            most = e.samples;
             commonest = path;
         }
+        health_ends_release(&e);
     }
-    mem_free(pair);
-    mem_free(Bps);
     return commonest;
 }
 
@@ -130,7 +101,7 @@ static int want_by_peers(struct health_analysis *l, const unsigned char *skip, s
     int commonest = health_path_rates(d, skip, l->rate);
     for (int i = 0; i < d->samples.count; i++) {
         const struct health_sample *s = &d->samples.at[i];
-        l->percent[i] = 100 * s->Bps / l->rate[health_path(d, s->src, s->dst)];
+        l->ends.sample[i].value = 100 * s->Bps / l->rate[health_path(d, s->src, s->dst)];
     }
     for (int k = 0; k < d->hosts; k++)
         l->want[k][HEALTH_OUT] = l->want[k][HEALTH_IN] = l->rate[commonest];
@@ -149,8 +120,9 @@ static void find_shift(struct health_analysis *l)
     l->shift = 100;
     if (!l->rules->baseline)
         return;
-    double level = percentile_of_ports(hosts, l->pair_of, l->percent, n, 50);
-    if (percentile_of_ports(hosts, l->pair_of, l->percent, n, 25) > stale_least)
+    health_ends_index(&l->ends);
+    double level = health_ends_percentile(&l->ends, 50);
+    if (health_ends_percentile(&l->ends, 25) > stale_least)
         l->stale = level;
     else if (hosts >= HEALTH_PEERS_LEAST && alerts(l->rules, level))
         l->shift = level;
@@ -160,7 +132,7 @@ static void find_shift(struct health_analysis *l)
         for (int way = 0; way < 2; way++)
             l->want[k][way] *= level / 100;
     for (int i = 0; i < n; i++)
-        l->percent[i] *= 100 / level;
+        l->ends.sample[i].value *= 100 / level;
 }
 
 /* ---- pairs ---- */
@@ -189,18 +161,17 @@ static struct seen *collect_pairs(struct health_analysis *l, int *n)
 
     for (int k = 0; k < hosts; k++)
         for (int way = 0; way < 2; way++)
-            level[k][way] = l->ends.end[k][way].slow
-                                ? NAN
-                                : health_ends_level(&l->ends, k, way, l->percent, &met);
+            level[k][way] =
+                l->ends.end[k][way].slow ? NAN : health_ends_level(&l->ends, k, way, &met);
     *n = 0;
     for (int i = 0; i < l->d->samples.count; i++) {
-        int src = l->pair_of[i][0], dst = l->pair_of[i][1];
+        const struct health_ends_sample *s = &l->ends.sample[i];
+        int src = s->end[0], dst = s->end[1];
         double out = level[src][HEALTH_OUT], in = level[dst][HEALTH_IN];
         if (l->excused[src] || l->excused[dst] || !(out > 0) || !(in > 0))
             continue;
-        seen[(*n)++] =
-            (struct seen){(uint64_t)src * (uint64_t)hosts + (uint64_t)dst,
-                          100 * l->percent[i] / fmin(out, in), l->percent[i], l->again[i]};
+        seen[(*n)++] = (struct seen){(uint64_t)src * (uint64_t)hosts + (uint64_t)dst,
+                                     100 * s->value / fmin(out, in), s->value, s->again};
     }
     if (*n)
         qsort(seen, (size_t)*n, sizeof *seen, by_key);
@@ -269,22 +240,6 @@ static void find_pairs(struct health_analysis *l)
 
 /* ---- all ---- */
 
-static void judge_ends(struct health_analysis *l)
-{
-    l->ends = (struct health_ends){.ends = l->d->hosts,
-                                   .ways = 2,
-                                   .samples = l->d->samples.count,
-                                   .pair = l->pair_of,
-                                   .value = l->percent,
-                                   .again = l->again,
-                                   .spread = l->spread,
-                                   .excused = l->excused,
-                                   .few = l->d->hosts <= HEALTH_PEERS_LEAST,
-                                   .alerts = alerts,
-                                   .rules = l->rules};
-    health_ends_judge(&l->ends);
-}
-
 /*
  * What is expected, once more without the streams of ports that are slow, which pulled it down:
  * by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
@@ -295,15 +250,14 @@ static void judge_ends_without_slow(struct health_analysis *l)
     unsigned char *skip = mem_new((size_t)n + 1, 1);
 
     for (int i = 0; i < n; i++) {
-        skip[i] = l->ends.end[l->pair_of[i][0]][HEALTH_OUT].slow ||
-                  l->ends.end[l->pair_of[i][1]][HEALTH_IN].slow;
+        const int *end = l->ends.sample[i].end;
+        skip[i] = l->ends.end[end[0]][HEALTH_OUT].slow || l->ends.end[end[1]][HEALTH_IN].slow;
         skipped += skip[i];
     }
     if (skipped && skipped < n) {
         struct err err;
         want_by_peers(l, skip, &err); /* they were enough to compare the first time */
-        health_ends_release(&l->ends);
-        judge_ends(l);
+        health_ends_judge(&l->ends);
     }
     mem_free(skip);
 }
@@ -311,26 +265,26 @@ static void judge_ends_without_slow(struct health_analysis *l)
 int health_analyse(struct health_analysis *l, const struct health_data *d,
                    const struct health_rules *rules, struct err *err)
 {
-    size_t hosts = (size_t)d->hosts, n = (size_t)d->samples.count + 1;
-
     *l = (struct health_analysis){.d = d, .rules = rules};
-    l->pair_of = mem_new(n, sizeof *l->pair_of);
-    l->percent = mem_new(n, sizeof *l->percent);
-    l->again = mem_new(n, 1);
-    l->want = mem_new(hosts, sizeof *l->want);
-    l->spread = mem_new(hosts, sizeof *l->spread);
+    l->want = mem_new((size_t)d->hosts, sizeof *l->want);
+    l->spread = mem_new((size_t)d->hosts, sizeof *l->spread);
+    l->ends = (struct health_ends){.ends = d->hosts,
+                                   .ways = 2,
+                                   .few = d->hosts <= HEALTH_PEERS_LEAST,
+                                   .spread = l->spread,
+                                   .alerts = alerts,
+                                   .rules = rules};
     for (int i = 0; i < d->samples.count; i++) {
-        l->pair_of[i][0] = d->samples.at[i].src;
-        l->pair_of[i][1] = d->samples.at[i].dst;
-        l->again[i] = d->samples.at[i].stage == HEALTH_CONFIRM;
+        const struct health_sample *s = &d->samples.at[i];
+        health_ends_add(&l->ends, s->src, s->dst, 0, s->stage == HEALTH_CONFIRM);
     }
     if (rules->baseline ? want_by_baseline(l, err) : want_by_peers(l, NULL, err)) {
         health_analysis_release(l);
         return -1;
     }
-    l->excused = health_excused(d);
     find_shift(l);
-    judge_ends(l);
+    l->ends.excused = l->excused = health_excused(d);
+    health_ends_judge(&l->ends);
     if (!rules->baseline)
         judge_ends_without_slow(l);
     if (d->hosts > 2)
@@ -341,9 +295,6 @@ int health_analyse(struct health_analysis *l, const struct health_data *d,
 void health_analysis_release(struct health_analysis *l)
 {
     health_ends_release(&l->ends);
-    mem_free(l->pair_of);
-    mem_free(l->percent);
-    mem_free(l->again);
     mem_free(l->want);
     mem_free(l->spread);
     mem_free(l->pair);

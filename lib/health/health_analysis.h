@@ -22,19 +22,16 @@ struct health_pair { /* one direction between two hosts, both of which are well 
 struct health_analysis {
     const struct health_data *d;
     const struct health_rules *rules;
-    int (*pair_of)[2];    /* [samples] */
-    double *percent;      /* [samples] of what is expected */
-    unsigned char *again; /* [samples] */
-    double (*want)[2];    /* [hosts] rate of a port, on the commonest path */
+    double (*want)[2]; /* [hosts] rate of a port, on the commonest path */
     double rate[HEALTH_PATHS];
     double (*spread)[2];    /* [hosts] of a sample, percent */
     double shift;           /* of a baseline: all ports are at this percent of it; else 100 */
     double stale;           /* so, and so far above it that it says nothing: what is expected is
                                what the ports reach now; else 0 */
     unsigned char *excused; /* [hosts] health_excused */
-    struct health_ends ends;
-    double low_share; /* how often chance makes a sample low, an upper bound */
-    int pairs;        /* that have low samples */
+    struct health_ends ends; /* of d->samples, percent of what is expected */
+    double low_share;        /* how often chance makes a sample low, an upper bound */
+    int pairs;               /* that have low samples */
     struct health_pair *pair;
 };
 

@@ -163,58 +163,40 @@ static double round_4(double v)
 static void learn_rates(struct health_baseline *b, const struct health_data *d,
                         const double rate[HEALTH_PATHS], int commonest)
 {
-    int(*pair)[2] = mem_new((size_t)d->samples.count + 1, sizeof *pair), n;
-    double *Bps = mem_new((size_t)d->samples.count + 1, sizeof *Bps);
-    struct health_ends e = {.ends = d->hosts,
-                            .ways = 2,
-                            .samples = d->samples.count,
-                            .pair = pair,
-                            .few = d->hosts <= HEALTH_PEERS_LEAST};
+    struct health_ends e = {.ends = d->hosts, .ways = 2, .few = d->hosts <= HEALTH_PEERS_LEAST};
+    int n;
 
     for (int i = 0; i < d->samples.count; i++) {
         const struct health_sample *s = &d->samples.at[i];
-        pair[i][0] = s->src;
-        pair[i][1] = s->dst;
-        Bps[i] = s->Bps * rate[commonest] / rate[health_path(d, s->src, s->dst)];
+        double Bps = s->Bps * rate[commonest] / rate[health_path(d, s->src, s->dst)];
+        health_ends_add(&e, s->src, s->dst, Bps, 0);
     }
     health_ends_index(&e);
     for (int k = 0; k < d->hosts; k++)
         for (int way = 0; way < 2; way++) {
-            double v = health_ends_level(&e, k, way, Bps, &n);
-            double share = n ? health_ends_deviation(&e, k, way, Bps) / v : 0;
+            double v = health_ends_level(&e, k, way, &n);
+            double share = n ? health_ends_deviation(&e, k, way) / v : 0;
             b->port[k].Bps[way] = n ? round_4(fmax(1, v)) : 1;
             b->port[k].spread[way] = round_4(fmin(1, share));
         }
     health_ends_release(&e);
-    mem_free(pair);
-    mem_free(Bps);
 }
 
 static void learn_latencies(struct health_baseline *b, const struct health_data *d)
 {
-    int samples = 2 * d->latencies.count, n;
-    int(*pair)[2] = mem_new((size_t)samples + 1, sizeof *pair);
-    double *speed = mem_new((size_t)samples + 1, sizeof *speed);
-    struct health_ends e = {.ends = d->hosts,
-                            .ways = 1,
-                            .samples = samples,
-                            .pair = pair,
-                            .few = d->hosts <= HEALTH_PEERS_LEAST};
+    struct health_ends e = {.ends = d->hosts, .ways = 1, .few = d->hosts <= HEALTH_PEERS_LEAST};
+    int n;
 
-    for (int i = 0; i < samples; i++) { /* each from either end */
-        const struct health_latency *l = &d->latencies.at[i / 2];
-        pair[i][i % 2] = l->src;
-        pair[i][!(i % 2)] = l->dst;
-        speed[i] = 1 / l->s;
+    for (int i = 0; i < d->latencies.count; i++) {
+        const struct health_latency *l = &d->latencies.at[i];
+        health_ends_add(&e, l->src, l->dst, 1 / l->s, 0);
     }
     health_ends_index(&e);
     for (int k = 0; k < d->hosts; k++) {
-        double v = health_ends_level(&e, k, 0, speed, &n);
+        double v = health_ends_level(&e, k, 0, &n);
         b->port[k].latency_s = n ? round_4(1 / v) : 0;
     }
     health_ends_release(&e);
-    mem_free(pair);
-    mem_free(speed);
 }
 
 struct health_baseline health_baseline_learn(const struct health_data *d)

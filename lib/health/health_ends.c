@@ -51,25 +51,17 @@ struct health_met { /* a sample of an end */
     double value;
 };
 
-/* The places of each end, so that judging costs no more than there are samples. */
-void health_ends_index(struct health_ends *e)
+void health_ends_add(struct health_ends *e, int src, int dst, double value, int again)
 {
-    e->end = mem_new((size_t)e->ends, sizeof *e->end);
-    e->room = mem_new((size_t)e->samples + 1, sizeof *e->room);
-    e->met = mem_new((size_t)e->samples + 1, sizeof *e->met);
-    for (int way = 0; way < e->ways; way++) {
-        int *first = e->first[way] = mem_new((size_t)e->ends + 2, sizeof *first);
-        e->place[way] = mem_new((size_t)e->samples + 1, sizeof(int));
-        for (int i = 0; i < e->samples; i++)
-            first[e->pair[i][way] + 2]++;
-        for (int k = 0; k < e->ends; k++)
-            first[k + 2] += first[k + 1];
-        for (int i = 0; i < e->samples; i++)
-            e->place[way][first[e->pair[i][way] + 1]++] = i;
+    for (int from = 0; from < (e->ways == 2 ? 1 : 2); from++) {
+        e->sample =
+            mem_grow(e->sample, &e->sample_room, (size_t)e->samples + 1, sizeof *e->sample);
+        e->sample[e->samples++] =
+            (struct health_ends_sample){{from ? dst : src, from ? src : dst}, value, again};
     }
 }
 
-void health_ends_release(struct health_ends *e)
+static void drop_index(struct health_ends *e)
 {
     for (int way = 0; way < 2; way++) {
         mem_free(e->first[way]);
@@ -82,6 +74,34 @@ void health_ends_release(struct health_ends *e)
     e->end = NULL;
     e->room = NULL;
     e->met = NULL;
+}
+
+/* The places of each end, so that judging costs no more than there are samples. */
+void health_ends_index(struct health_ends *e)
+{
+    drop_index(e);
+    e->end = mem_new((size_t)e->ends, sizeof *e->end);
+    e->room = mem_new((size_t)e->samples + 1, sizeof *e->room);
+    e->met = mem_new((size_t)e->samples + 1, sizeof *e->met);
+    for (int way = 0; way < e->ways; way++) {
+        int *first = e->first[way] = mem_new((size_t)e->ends + 2, sizeof *first);
+        e->place[way] = mem_new((size_t)e->samples + 1, sizeof(int));
+        for (int i = 0; i < e->samples; i++)
+            first[e->sample[i].end[way] + 2]++;
+        for (int k = 0; k < e->ends; k++)
+            first[k + 2] += first[k + 1];
+        for (int i = 0; i < e->samples; i++)
+            e->place[way][first[e->sample[i].end[way] + 1]++] = i;
+    }
+}
+
+void health_ends_release(struct health_ends *e)
+{
+    drop_index(e);
+    mem_free(e->sample);
+    e->sample = NULL;
+    e->samples = 0;
+    e->sample_room = 0;
 }
 
 /* ---- what chance does ---- */
@@ -153,16 +173,17 @@ static int other_way(const struct health_ends *e, int way)
 enum which { COUNTING, AGAIN, ALL };
 
 /* Into e->met. */
-static int collect(struct health_ends *e, int k, int way, const double *value, enum which which)
+static int collect(struct health_ends *e, int k, int way, enum which which)
 {
     int n = 0;
 
     for (int at = e->first[way][k]; at < e->first[way][k + 1]; at++) {
-        int i = e->place[way][at], partner = e->pair[i][!way];
+        const struct health_ends_sample *s = &e->sample[e->place[way][at]];
+        int partner = s->end[!way];
         int counts =
             !e->end[partner][other_way(e, way)].slow && !(e->excused && e->excused[partner]);
-        if (which == ALL || (counts && (which == COUNTING || (e->again && e->again[i]))))
-            e->met[n++] = (struct health_met){partner, value[i]};
+        if (which == ALL || (counts && (which == COUNTING || s->again)))
+            e->met[n++] = (struct health_met){partner, s->value};
     }
     return n;
 }
@@ -196,10 +217,9 @@ static int next_partner(const struct health_met *met, int from, int n, double *m
 }
 
 /* Into e->room: the median with each partner, and how many samples are behind all of them. */
-static int collect_partners(struct health_ends *e, int k, int way, const double *value,
-                            int *samples)
+static int collect_partners(struct health_ends *e, int k, int way, int *samples)
 {
-    int n = collect(e, k, way, value, COUNTING), partners = 0;
+    int n = collect(e, k, way, COUNTING), partners = 0;
 
     if (n)
         qsort(e->met, (size_t)n, sizeof *e->met, by_partner);
@@ -215,12 +235,28 @@ static double best_quarter(struct health_ends *e, int partners)
     return stats_percentile(e->room, partners, partners < 4 ? 100 : 76);
 }
 
-double health_ends_level(struct health_ends *e, int k, int way, const double *value, int *n)
+double health_ends_level(struct health_ends *e, int k, int way, int *n)
 {
     if (!e->few)
-        return median_of(e, *n = collect(e, k, way, value, COUNTING));
-    int partners = collect_partners(e, k, way, value, n);
+        return median_of(e, *n = collect(e, k, way, COUNTING));
+    int partners = collect_partners(e, k, way, n);
     return partners ? best_quarter(e, partners) : NAN;
+}
+
+double health_ends_percentile(struct health_ends *e, double p)
+{
+    double *each = mem_new((size_t)e->ends * 2 + 1, sizeof *each), v = 0;
+    int known = 0, n;
+
+    for (int way = 0; way < e->ways; way++)
+        for (int k = 0; k < e->ends; k++) {
+            each[known] = health_ends_level(e, k, way, &n);
+            known += n > 0;
+        }
+    if (known)
+        v = p < 50 ? stats_percentile(each, known, p) : stats_median(each, known);
+    mem_free(each);
+    return v;
 }
 
 /*
@@ -228,10 +264,9 @@ double health_ends_level(struct health_ends *e, int k, int way, const double *va
  * and slow ones a large part of the others' samples) from that of the pair.  The one that is
  * the median of an odd number has none.
  */
-static int collect_residuals(struct health_ends *e, int k, int way, const double *value,
-                             double *residual)
+static int collect_residuals(struct health_ends *e, int k, int way, double *residual)
 {
-    int count = collect(e, k, way, value, ALL), n = 0;
+    int count = collect(e, k, way, ALL), n = 0;
     int pairs = e->few || e->samples / 3 / e->ends >= e->ends - 1;
 
     for (int i = 0; !pairs && i < count; i++)
@@ -253,10 +288,10 @@ static double deviation_of(double *residual, int n)
     return n ? 1.4826 * stats_median(residual, n) : 0;
 }
 
-double health_ends_deviation(struct health_ends *e, int k, int way, const double *value)
+double health_ends_deviation(struct health_ends *e, int k, int way)
 {
     double *residual = mem_new((size_t)e->samples + 1, sizeof *residual);
-    double deviation = deviation_of(residual, collect_residuals(e, k, way, value, residual));
+    double deviation = deviation_of(residual, collect_residuals(e, k, way, residual));
 
     mem_free(residual);
     return deviation;
@@ -269,7 +304,7 @@ static void pool(struct health_ends *e)
     int n = 0;
 
     for (int k = 0; k < e->ends; k++)
-        n += collect_residuals(e, k, 0, e->value, residual + n);
+        n += collect_residuals(e, k, 0, residual + n);
     e->pooled = deviation_of(residual, n);
     e->z = health_accusing_z((double)e->ends * e->ways, n * e->ways / 2.0);
     mem_free(residual);
@@ -282,7 +317,7 @@ static void estimate(struct health_ends *e, int k, int way)
     struct health_end *out = &e->end[k][way];
     double spread = e->spread ? e->spread[k][way] : 0;
 
-    out->n = collect(e, k, way, e->value, COUNTING);
+    out->n = collect(e, k, way, COUNTING);
     out->median = median_of(e, out->n);
     out->z = NAN;
     if (out->n == 0)
@@ -341,7 +376,7 @@ static int is_seen(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
     double low = end->median < 100 ? 1 : -1, half = (100 + end->median) / 2;
-    int n, partners = collect_partners(e, k, way, e->value, &n);
+    int n, partners = collect_partners(e, k, way, &n);
 
     end->partners = partners;
     end->saw = 0;
@@ -364,7 +399,7 @@ static int is_a_pairs(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];
     double low = end->median < 100 ? 1 : -1;
-    int n, worst = 0, partners = collect_partners(e, k, way, e->value, &n);
+    int n, worst = 0, partners = collect_partners(e, k, way, &n);
 
     if (partners < 3)
         return 0;
@@ -379,7 +414,7 @@ static int is_a_pairs(struct health_ends *e, int k, int way)
 
 static void estimate_again(struct health_ends *e, int k, int way)
 {
-    e->end[k][way].again = collect(e, k, way, e->value, AGAIN);
+    e->end[k][way].again = collect(e, k, way, AGAIN);
     e->end[k][way].again_median = median_of(e, e->end[k][way].again);
 }
 
@@ -443,7 +478,7 @@ static void mark(struct health_ends *e, int k, int way)
         return;
     }
     for (int at = e->first[way][k]; at < e->first[way][k + 1]; at++) {
-        int other = e->pair[e->place[way][at]][!way], to = other_way(e, way);
+        int other = e->sample[e->place[way][at]].end[!way], to = other_way(e, way);
         if (!e->end[other][to].slow)
             estimate(e, other, to);
     }

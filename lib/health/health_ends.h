@@ -2,10 +2,12 @@
 #ifndef HEALTH_HEALTH_ENDS_H
 #define HEALTH_HEALTH_ENDS_H
 
+#include <stddef.h>
+
 /*
  * Inside health/: which ends of streams are slow.  A stream is as fast as the slower of its two
- * ends; an end is a port's direction, a rank's, or (with one way alone, each sample then there
- * once from either end) a host to which the way may be long.  Values are percent of what is
+ * ends; an end is a port's direction, a rank's, or (with one way alone) a host to which the
+ * latency may be long.  Values are percent of what is
  * expected of the stream; low is bad.
  */
 struct health_end {
@@ -26,22 +28,28 @@ struct health_end {
 };
 
 struct health_ends {
-    int ends, ways, samples;
-    const int (*pair)[2];         /* [samples] source, destination; borrowed */
-    const double *value;          /* [samples] percent; borrowed */
-    const unsigned char *again;   /* [samples] of the confirmation; borrowed, NULL: none is */
+    /* Set by the caller. */
+    int ends, ways;
+    int few;                      /* an end counts with its best partners */
     const double (*spread)[2];    /* [ends] least deviation of a sample, percent; NULL: 0 */
     const unsigned char *excused; /* [ends] what others see of it says nothing of them;
                                      borrowed, NULL: none is */
-    int few;                      /* an end counts with its best partners */
     int (*alerts)(const void *rules, double percent);
     const void *rules;
-    /* results */
+    /* Samples, by health_ends_add; owned. */
+    int samples;
+    size_t sample_room;
+    struct health_ends_sample {
+        int end[2]; /* source, destination */
+        double value;
+        int again; /* of the confirmation */
+    } * sample;
+    /* Results. */
     double pooled; /* deviation of one sample, all ends together */
     double z;      /* that accuses */
     int least;     /* samples that accuse */
     struct health_end (*end)[2];
-    /* inside */
+    /* Inside. */
     int *first[2]; /* [ends + 1] where the end's places begin */
     int *place[2]; /* samples */
     struct health_met *met;
@@ -57,19 +65,23 @@ enum {
  */
 #define HEALTH_SIGMA_LEAST 0.5
 
-/* Fills end and the rest of the results; what is borrowed stays. */
+/* With one way alone the sample is there from either end. */
+void health_ends_add(struct health_ends *e, int src, int dst, double value, int again);
+/* Fills end and the rest of the results. */
 void health_ends_judge(struct health_ends *e);
 void health_ends_release(struct health_ends *e);
-/* Only the index, for the two below. */
+/* Only the index, for the three below. */
 void health_ends_index(struct health_ends *e);
 /*
- * Of the samples of an end (those that count), of `value`: the median, or where ends are few
- * the upper quartile over the partners of the median with each.  *n of them; 0: NaN.
+ * Of the samples of an end (those that count): the median, or where ends are few the upper
+ * quartile over the partners of the median with each.  *n of them; 0: NaN.
  */
-double health_ends_level(struct health_ends *e, int k, int way, const double *value, int *n);
+double health_ends_level(struct health_ends *e, int k, int way, int *n);
+/* The median (p 50), or a lower percentile, of the levels of all ends; 0: there are none. */
+double health_ends_percentile(struct health_ends *e, double p);
 /* The robust deviation of one sample of the end, from its median, or where pairs have samples
  * enough, from those with each partner. */
-double health_ends_deviation(struct health_ends *e, int k, int way, const double *value);
+double health_ends_deviation(struct health_ends *e, int k, int way);
 
 /* ---- what chance does ---- */
 

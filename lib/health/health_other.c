@@ -5,22 +5,13 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
 #include "health/health_analysis.h"
-
-static double median_of(const double *v, int n)
-{
-    double *copy = mem_new((size_t)n, sizeof *copy), median;
-
-    memcpy(copy, v, (size_t)n * sizeof *copy);
-    median = stats_median(copy, n);
-    mem_free(copy);
-    return median;
-}
 
 static void add_end(struct health_finding *f, const struct health_end *e)
 {
@@ -68,12 +59,12 @@ static struct part *sort_parts(const struct health_data *d)
 
 /*
  * The parts of a stream share a port, and not evenly: percent of their median (of two, of the
- * larger one: the smaller is what is asked about).  Returns how many have others beside them.
+ * larger one: the smaller is what is asked about).  Those that have others beside them.
  */
-static int share_parts(const struct health_data *d, int (*pair)[2], double *percent)
+static void add_parts(const struct health_data *d, struct health_ends *e)
 {
     const struct health_rank_sample *s = d->rank_samples.at;
-    int n = d->rank_samples.count, used = 0;
+    int n = d->rank_samples.count;
     struct part *part = sort_parts(d);
     double *v = mem_new((size_t)n + 1, sizeof *v);
 
@@ -82,16 +73,19 @@ static int share_parts(const struct health_data *d, int (*pair)[2], double *perc
              to < n && memcmp(&part[to], &part[from], offsetof(struct part, at)) == 0; to++)
             v[to - from] = s[part[to].at].Bps;
         int parts = to - from;
-        double usual = parts == 2 ? fmax(v[0], v[1]) : median_of(v, parts);
+        double usual = parts == 2 ? fmax(v[0], v[1]) : stats_median(v, parts);
         for (int i = from; parts > 1 && usual > 0 && i < to; i++) {
-            pair[used][0] = s[part[i].at].src;
-            pair[used][1] = s[part[i].at].dst;
-            percent[used++] = 100 * s[part[i].at].Bps / usual;
+            const struct health_rank_sample *r = &s[part[i].at];
+            health_ends_add(e, r->src, r->dst, 100 * r->Bps / usual, 0);
         }
     }
+    for (int i = 0; i < e->samples; i++)
+        v[i] = e->sample[i].value;
+    double usual = e->samples ? stats_median(v, e->samples) : 100;
+    for (int i = 0; i < e->samples; i++)
+        e->sample[i].value *= 100 / usual;
     mem_free(part);
     mem_free(v);
-    return used;
 }
 
 /* Uneven shares of a port are no fault of the network until they are as large as that. */
@@ -118,30 +112,15 @@ static void name_rank(const struct health_data *d, int rank, const struct health
 void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v)
 {
-    size_t room = (size_t)d->rank_samples.count + 1;
-    int(*pair)[2] = mem_new(room, sizeof *pair);
-    double *percent = mem_new(room, sizeof *percent);
-    int n = share_parts(d, pair, percent);
-    struct health_ends e = {.ends = d->ranks,
-                            .ways = 2,
-                            .samples = n,
-                            .pair = pair,
-                            .value = percent,
-                            .alerts = rank_alerts,
-                            .rules = rules};
+    struct health_ends e = {.ends = d->ranks, .ways = 2, .alerts = rank_alerts, .rules = rules};
 
-    if (n) {
-        double usual = median_of(percent, n);
-        for (int i = 0; i < n; i++)
-            percent[i] *= 100 / usual;
+    add_parts(d, &e);
+    if (e.samples)
         health_ends_judge(&e);
-        for (int r = 0; r < d->ranks; r++)
-            if (e.end[r][HEALTH_OUT].slow || e.end[r][HEALTH_IN].slow)
-                name_rank(d, r, e.end[r], v);
-        health_ends_release(&e);
-    }
-    mem_free(pair);
-    mem_free(percent);
+    for (int r = 0; e.samples && r < d->ranks; r++)
+        if (e.end[r][HEALTH_OUT].slow || e.end[r][HEALTH_IN].slow)
+            name_rank(d, r, e.end[r], v);
+    health_ends_release(&e);
 }
 
 /* ---- latency ---- */
@@ -217,43 +196,35 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
                           struct health_verdict *v)
 {
     size_t room = (size_t)d->latencies.count + 1;
-    int(*pair)[2] = mem_new(room * 2, sizeof *pair), n = 0;
-    double *speed = mem_new(room * 2, sizeof *speed), *want = mem_new(room, sizeof *want);
+    double *want = mem_new(room, sizeof *want), *work = mem_new(room, sizeof *work);
     struct health_ends e = {.ends = d->hosts,
                             .ways = 1,
-                            .pair = pair,
-                            .value = speed,
                             .few = d->hosts <= HEALTH_PEERS_LEAST,
                             .alerts = late,
                             .rules = rules};
+    int n = 0;
 
     if (rules->baseline)
-        expect_by_baseline(d, rules->baseline, want, speed);
+        expect_by_baseline(d, rules->baseline, want, work);
     else if (d->hosts >= HEALTH_HOSTS_ALONE)
-        expect_by_peers(d, want, speed);
+        expect_by_peers(d, want, work);
     for (int i = 0; i < d->latencies.count; i++) {
         const struct health_latency *s = &d->latencies.at[i];
         if (want[i] <= 0) /* nothing is expected of these two */
             continue;
-        want[n / 2] = want[i];
-        for (int from = 0; from < 2; from++) { /* from either end */
-            pair[n][0] = from ? s->dst : s->src;
-            pair[n][1] = from ? s->src : s->dst;
-            speed[n++] = 100 * want[i] / s->s;
-        }
+        health_ends_add(&e, s->src, s->dst, 100 * want[i] / s->s, 0);
+        want[n++] = want[i];
     }
-    e.samples = n;
     if (n) {
         health_ends_judge(&e);
-        double usual_s = median_of(want, n / 2);
+        double usual_s = stats_median(want, n);
         for (int k = 0; k < d->hosts; k++)
             if (e.end[k][0].slow && usual_s * (100 / e.end[k][0].median - 1) >= late_least_s)
                 name_late(d, rules, k, &e.end[k][0], usual_s, v);
-        health_ends_release(&e);
     }
-    mem_free(pair);
-    mem_free(speed);
+    health_ends_release(&e);
     mem_free(want);
+    mem_free(work);
 }
 
 /* ---- all at once ---- */
