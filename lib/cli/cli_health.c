@@ -288,7 +288,7 @@ static const struct cli_command command = {
     " print one line for a monitoring system.  Run it under mpirun, or give it a LAUNCHER.",
     check};
 
-/* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; the options are argv[1 .. words - 1]. */
+/* LAUNCHER ARG... COMMAND --mark-answer OPTION..., NULL; options are argv[1 .. words - 1]. */
 static char **line_of(int argc, char **argv, int words)
 {
     char **line = mem_new((size_t)argc + 2, sizeof *line);

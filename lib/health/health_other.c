@@ -302,7 +302,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
  *     0..7 slow    0..3 slow    0..1 fine         only 0..3 together are slow
  *                  4..7 fine    2..3 fine
  *
- * Slow is what is slow HEALTH_COLLECTIVE_RUNS times in a row: one look is a second at most, in which any
+ * Slow is what is slow HEALTH_COLLECTIVE_RUNS times in a row: one run is a second at most, in
  * of the streams may meet another program's.
  */
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,

@@ -2,8 +2,11 @@
 #ifndef FLEET_FIXTURE_H
 #define FLEET_FIXTURE_H
 
-/* Synthetic fabrics, measured and judged: for tests under cmocka. */
+/* Synthetic fabrics, measured and judged, and files as texts: for tests under cmocka. */
+#include <stdio.h>
+
 #include "health/health_fleet.h"
+#include "health/health_store.h"
 #include "health/health_verdict.h"
 
 static struct health_rules rules;
@@ -28,6 +31,23 @@ static inline struct health_data data(const char *spec, uint64_t seed)
     if (health_fleet_run(&f, &rules, &d, &err))
         fail_msg("%s: %s", spec, err.text);
     return d;
+}
+
+/* Freed by free. */
+static inline char *store_text(const struct health_store *s, const void *whole, size_t *bytes)
+{
+    char *text = NULL;
+    FILE *out = open_memstream(&text, bytes);
+
+    health_store_print(s, whole, out);
+    fclose(out);
+    return text;
+}
+
+static inline int store_parse(const struct health_store *s, const char *text, size_t bytes,
+                              void *whole, struct err *err)
+{
+    return health_store_parse(s, "file", text, (int64_t)bytes, whole, err);
 }
 
 static inline struct health_verdict judge(const struct health_data *d)

@@ -30,14 +30,11 @@ static struct health_data fabric(const char *spec, uint64_t seed, double factor)
 
 static char *learn_text(const struct health_data *d, size_t *bytes)
 {
-    char *text = NULL, *copy;
-    FILE *f = open_memstream(&text, bytes);
+    struct health_baseline b = health_baseline_learn(d);
+    char *text = store_text(&health_baseline_store, &b, bytes);
 
-    health_baseline_print(d, f);
-    fclose(f);
-    copy = mem_dup(text);
-    free(text);
-    return copy;
+    health_baseline_release(&b);
+    return text;
 }
 
 static struct health_baseline learn(const char *spec)
@@ -48,9 +45,9 @@ static struct health_baseline learn(const char *spec)
     size_t bytes;
     char *text = learn_text(&d, &bytes);
 
-    if (health_store_parse(&health_baseline_store, "b", text, (int64_t)bytes, &b, &err))
+    if (store_parse(&health_baseline_store, text, bytes, &b, &err))
         fail_msg("%s", err.text);
-    mem_free(text);
+    free(text);
     health_data_release(&d);
     return b;
 }
@@ -218,21 +215,18 @@ static void half_of_a_file_is_refused(void **state)
 
     (void)state;
     for (size_t n = 0; n < bytes; n++) {
-        assert_int_equal(
-            health_store_parse(&health_baseline_store, "b", text, (int64_t)n, &b, &err), -1);
+        assert_int_equal(store_parse(&health_baseline_store, text, n, &b, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
         assert_null(strchr(err.text, '\n'));
     }
     size_t digit = (size_t)(strstr(text, "out_Bps: ") - text) + 9;
     text[digit] = text[digit] == '1' ? '2' : '1'; /* mended by hand */
-    assert_int_equal(
-        health_store_parse(&health_baseline_store, "b", text, (int64_t)bytes, &b, &err), -1);
+    assert_int_equal(store_parse(&health_baseline_store, text, bytes, &b, &err), -1);
     assert_non_null(strstr(err.text, "is damaged"));
     static const char old[] = "format: paro-baseline/1\nports: []\n";
-    assert_int_equal(
-        health_store_parse(&health_baseline_store, "b", old, sizeof old - 1, &b, &err), -1);
+    assert_int_equal(store_parse(&health_baseline_store, old, sizeof old - 1, &b, &err), -1);
     assert_non_null(strstr(err.text, "paro-baseline/1"));
-    mem_free(text);
+    free(text);
     health_data_release(&d);
 }
 
@@ -248,10 +242,11 @@ static void what_is_there_twice_is_refused(void **state)
         const char *text, *words;
     } row[] = {
         {HEAD PATHS "ports:\n" PORT, NULL},
-        {HEAD "when_s: 1\n" PATHS "ports:\n" PORT, "b:3: 'when_s' is given twice"},
-        {HEAD PATHS "ports:\n" PORT "    ranks: 2\n", "b:14: 'ports[0].ranks' is given twice"},
-        {HEAD PATHS "ports:\nports:\n" PORT, "b:7: 'ports' is given twice"},
-        {HEAD "paths:\nports:\n" PORT PATHS, "b:12: 'paths' is given twice"},
+        {HEAD "when_s: 1\n" PATHS "ports:\n" PORT, "file:3: 'when_s' is given twice"},
+        {HEAD PATHS "ports:\n" PORT "    ranks: 2\n",
+         "file:14: 'ports[0].ranks' is given twice"},
+        {HEAD PATHS "ports:\nports:\n" PORT, "file:7: 'ports' is given twice"},
+        {HEAD "paths:\nports:\n" PORT PATHS, "file:12: 'paths' is given twice"},
     };
 #undef HEAD
 #undef PATHS
@@ -265,7 +260,7 @@ static void what_is_there_twice_is_refused(void **state)
         health_store_tail(&health_baseline_store, row[i].text, (int64_t)strlen(row[i].text),
                           tail);
         int bytes = snprintf(text, sizeof text, "%s%s", row[i].text, tail);
-        int rc = health_store_parse(&health_baseline_store, "b", text, bytes, &b, &err);
+        int rc = store_parse(&health_baseline_store, text, (size_t)bytes, &b, &err);
         assert_int_equal(rc, row[i].words ? -1 : 0);
         if (rc && !strstr(err.text, row[i].words))
             fail_msg("%s", err.text);

@@ -463,16 +463,6 @@ static void suspicions_come_to_an_end(void **state)
 
 /* ---- the record ---- */
 
-static char *print(const struct health_data *d, size_t *bytes)
-{
-    char *text = NULL;
-    FILE *f = open_memstream(&text, bytes);
-
-    health_store_print(&health_record_store, d, f);
-    fclose(f);
-    return text;
-}
-
 static void a_record_says_the_same(void **state)
 {
     static const char *const specs[] = {"3", "8x2,port=1:50,rank=2.1:40,late=3:400",
@@ -484,10 +474,10 @@ static void a_record_says_the_same(void **state)
         size_t bytes, again;
         struct err err;
         d.seed = UINT64_MAX - 5;
-        char *text = print(&d, &bytes);
-        if (health_store_parse(&health_record_store, "r", text, (int64_t)bytes, &back, &err))
+        char *text = store_text(&health_record_store, &d, &bytes);
+        if (store_parse(&health_record_store, text, bytes, &back, &err))
             fail_msg("%s", err.text);
-        char *second = print(&back, &again);
+        char *second = store_text(&health_record_store, &back, &again);
         assert_int_equal(bytes, again);
         assert_memory_equal(text, second, bytes);
         struct health_verdict v = judge(&d), w = judge(&back);
@@ -496,14 +486,13 @@ static void a_record_says_the_same(void **state)
             assert_string_equal(v.finding[k].text, w.finding[k].text);
         /* cut anywhere, or one bit changed: refused, in one line */
         for (size_t n = 0; n < bytes; n += 1 + bytes / 200) {
-            assert_int_equal(health_store_parse(&health_record_store, "r", text, (int64_t)n,
-                                                &(struct health_data){0}, &err),
-                             -1);
+            assert_int_equal(
+                store_parse(&health_record_store, text, n, &(struct health_data){0}, &err), -1);
             assert_null(strchr(err.text, '\n'));
             text[n] ^= 4;
-            assert_int_equal(health_store_parse(&health_record_store, "r", text, (int64_t)bytes,
-                                                &(struct health_data){0}, &err),
-                             -1);
+            assert_int_equal(
+                store_parse(&health_record_store, text, bytes, &(struct health_data){0}, &err),
+                -1);
             text[n] ^= 4;
         }
         health_verdict_release(&v);

@@ -3,8 +3,7 @@
  */
 #include "reader_fuzz_fixture.h"
 
-#include "health/health_fleet.h"
-#include "health/health_store.h"
+#include "fleet_fixture.h"
 
 static const char *const words[] = {"0",
                                     "-1",
@@ -32,26 +31,17 @@ static const char *const words[] = {"0",
                                     "9223372036854775808",
                                     "4294967296"};
 
-/* The record of a made-up run, without the last line. */
+/* The record of a synthetic run, without the last line. */
 static void add(struct fuzz_texts *t, const char *spec)
 {
-    struct health_rules rules;
-    struct health_fleet f;
-    struct health_data d;
-    struct err err;
-    char *text = NULL;
+    struct health_data d = data(spec, 0);
     size_t bytes = 0;
 
-    health_rules_init(&rules);
-    assert_int_equal(health_fleet_parse(spec, &f, &err), 0);
-    assert_int_equal(health_fleet_run(&f, &rules, &d, &err), 0);
     health_data_add_stall(&d, (struct health_stall){0, 1, 2.5});
     HEALTH_ADD(&d.collectives) = (struct health_collective){0, d.hosts, 2, 1};
     for (int r = 0; r < d.ranks; r++)
         HEALTH_ADD(&d.gpus) = (struct health_gpu){r, "a GPU", {0, r}};
-    FILE *out = open_memstream(&text, &bytes);
-    health_store_print(&health_record_store, &d, out);
-    fclose(out);
+    char *text = store_text(&health_record_store, &d, &bytes);
     health_data_release(&d);
     while (text[bytes - 2] != '\n')
         bytes--;
@@ -68,6 +58,7 @@ int main(int argc, char **argv)
                            .seed = 1,
                            .part = 30};
 
+    health_rules_init(&rules);
     add(&t, "3,port=1:50");
     add(&t, "3x2,rank=1.1:30,corrupt=2");
     add(&t, "6,leaf=2,pod=2,cut=4,flap=1");

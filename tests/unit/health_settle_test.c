@@ -21,6 +21,7 @@
 
 #include "health/health_store.h"
 #include "health/health_parts.h"
+#include "fleet_fixture.h"
 #include "temp_fixture.h"
 
 enum { HOSTS = 3, RUNS_MOST = 12 };
@@ -110,15 +111,12 @@ static const char *print_of(const struct health_news *n)
 /* Through a text each time: what is not written down is not remembered. */
 static void through_text(struct health_memory *m)
 {
-    char *text = NULL;
     size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
+    char *text = store_text(&health_memory_store, m, &bytes);
     struct err err;
 
-    health_store_print(&health_memory_store, m, out);
-    fclose(out);
     health_memory_close(m);
-    if (health_store_parse(&health_memory_store, "state", text, (int64_t)bytes, m, &err))
+    if (store_parse(&health_memory_store, text, bytes, m, &err))
         fail_msg("%s", err.text);
     free(text);
 }
@@ -211,18 +209,13 @@ static void numbers_that_can_be_added_up(void **state)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct health_memory m = {.lock = -1, .runs = row[i].runs}, got = {.lock = -1};
         struct health_known *k = &HEALTH_ADD(&m.nics);
-        char *text = NULL;
         size_t bytes = 0;
-        FILE *out = open_memstream(&text, &bytes);
         struct err err;
 
         *k = (struct health_known){.last.name = "eth0", .losses = 1, .recents = 1};
         k->loss[0].n = k->recent[0].n = k->recent[0].packets = row[i].n;
-        health_store_print(&health_memory_store, &m, out);
-        fclose(out);
-        assert_int_equal(
-            health_store_parse(&health_memory_store, "state", text, (int64_t)bytes, &got, &err),
-            row[i].rc);
+        char *text = store_text(&health_memory_store, &m, &bytes);
+        assert_int_equal(store_parse(&health_memory_store, text, bytes, &got, &err), row[i].rc);
         free(text);
         health_memory_close(&got);
         health_memory_close(&m);
@@ -234,28 +227,26 @@ static void errors_say_what_is_there(void **state)
 {
     static const char *const row[][3] = {
         {"\"runs\":0", "\"runs\":-1",
-         "state:1: 'runs' is '-1', expected a whole number from 0 to"},
-        {"\"runs\":0", "\"runs\":1.5", "state:1: 'runs' is '1.5', expected a whole number"},
-        {"\"boot\":\"\"", "\"boot\":[]", "state:1: 'boot' is a list, expected a text"},
+         "file:1: 'runs' is '-1', expected a whole number from 0 to"},
+        {"\"runs\":0", "\"runs\":1.5", "file:1: 'runs' is '1.5', expected a whole number"},
+        {"\"boot\":\"\"", "\"boot\":[]", "file:1: 'boot' is a list, expected a text"},
         {"\"Bps\":[]", "\"Bps\":[1,\"2\"]",
-         "state:3: 'Bps[1]' is the text '2', expected a number"},
-        {"\"Bps\":[]", "\"Bps\":null", "state:3: 'Bps' is null, expected a value"},
+         "file:3: 'Bps[1]' is the text '2', expected a number"},
+        {"\"Bps\":[]", "\"Bps\":null", "file:3: 'Bps' is null, expected a value"},
         {"\"Bps\":[]", "\"Bps\":[1,2,3,4,5,6,7,8,9]", "has 9 items, expected 8 at most"},
         {"\"loss\":[]", "\"loss\":[1,2,3,4]", "has 4 numbers, expected a multiple of 3"},
         {"-1],\"loss\"", "-1,-1],\"loss\"", "has 9 items, expected 8 at most"},
     };
     struct health_memory m = {.lock = -1}, got = {.lock = -1};
-    char *text = NULL, changed[1200], tail[HEALTH_TAIL];
+    char changed[1200], tail[HEALTH_TAIL];
     size_t bytes = 0;
     struct err err;
-    FILE *out = open_memstream(&text, &bytes);
 
     (void)state;
     HEALTH_ADD(&m.nics) = (struct health_known){.last.name = "eth0"};
     m.nics.at[0].last.counter[HEALTH_COUNTERS - 1] = -1;
     HEALTH_ADD(&m.rates) = (struct health_rate){.host = "node0"};
-    health_store_print(&health_memory_store, &m, out);
-    fclose(out);
+    char *text = store_text(&health_memory_store, &m, &bytes);
     bytes -= (size_t)health_store_tail(&health_memory_store, text, 0, tail);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         const char *at = strstr(text, row[i][0]);
@@ -265,8 +256,7 @@ static void errors_say_what_is_there(void **state)
                          at + strlen(row[i][0]));
         assert_in_range(n, 1, (int)sizeof changed - HEALTH_TAIL);
         n += health_store_tail(&health_memory_store, changed, n, changed + n);
-        assert_int_equal(
-            health_store_parse(&health_memory_store, "state", changed, n, &got, &err), -1);
+        assert_int_equal(store_parse(&health_memory_store, changed, (size_t)n, &got, &err), -1);
         if (!strstr(err.text, row[i][2]))
             fail_msg("%s", err.text);
         health_memory_close(&got);
