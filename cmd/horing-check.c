@@ -33,7 +33,7 @@ static void become_rounds(char **argv, struct err *err)
     err_sys(err, "cannot run '%s', which measures", slash ? path : "horing-rounds");
 }
 
-/* What is found is said at once, or the time was over before. */
+/* The answer is printed at once, or the time was over before. */
 static int look(struct cli_health *a, enum health_state *state, struct err *err)
 {
     int rc = cli_health_begin(a, err);

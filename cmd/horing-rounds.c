@@ -14,7 +14,7 @@ static int fail(void *arg, const struct err *err)
     return status;
 }
 
-/* The answer is said whole, by whoever may speak. */
+/* The answer is printed whole, by whoever has claimed it. */
 static int answer(struct cli_health *a, struct world *w, struct cli_watch *watch, int *gone,
                   struct err *err)
 {

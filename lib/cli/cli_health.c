@@ -163,7 +163,7 @@ static void choose_state(struct cli_health *a)
     a->o.state = a->folder[0] ? a->folder : NULL;
 }
 
-/* The present, or what SOURCE_DATE_EPOCH says for it. */
+/* The present, or SOURCE_DATE_EPOCH. */
 static int choose_time(struct cli_health *a)
 {
     const char *text = getenv("SOURCE_DATE_EPOCH");
@@ -190,7 +190,7 @@ static void choose_host(struct health_options *o)
 
 /* ---- words ---- */
 
-/* What rows cannot say: it depends on the environment, or on what follows "--". */
+/* What no row can express: it depends on the environment, or on what follows "--". */
 static int check_words(struct cli_health *a)
 {
     struct cli *cli = &a->cli;

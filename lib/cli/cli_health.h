@@ -20,12 +20,12 @@ struct cli_health {
     const char *config, *replay, *state;
     char **launch;    /* LAUNCHER and all that it is to start, NULL at its end; NULL: none */
     int no_launcher;  /* a "--" with nothing after it */
-    int marks;        /* it was started so: what it says ends with a mark (cli_launch.h) */
+    int marks;        /* it was started so: its answer ends with a mark (cli_launch.h) */
     char folder[512]; /* of the state, when none was named */
     timer_t timer;
     int timed;
-    char late[200]; /* what is said when the time is over */
-    FILE *answer;   /* between begin and say: what the check writes to */
+    char late[200]; /* what is printed when the time is over */
+    FILE *answer;   /* between begin and print: what the check writes to */
     char *text;
     size_t text_bytes;
 };
@@ -37,7 +37,7 @@ struct cli_health {
 void cli_health_parse(struct cli_health *a, int argc, char **argv);
 /* Before an answer is printed, or when another (cli_watch.h) knows the time. */
 void cli_health_stop_timer(struct cli_health *a);
-/* An answer is said whole: kept in memory from begin on, printed by say when rc is 0. */
+/* An answer is printed whole: kept in memory from begin on, printed when rc is 0. */
 int cli_health_begin(struct cli_health *a, struct err *err);
 int cli_health_print(struct cli_health *a, int rc, struct err *err);
 /* A baseline was made: on standard error, what so few hosts leave unknown. */

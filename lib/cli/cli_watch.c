@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how to keep a promise about time when everything else hangs, or is stopped, or killed.
+ * Keeps a promise about time when everything else hangs, or is stopped, or killed.
  *
- * Who speaks late is a process of its own, begun before there are threads: a signal that stops
- * or kills the one it watches does not reach it, and nobody else can do it.  The other ranks
- * do not know what was said; a thread of this one is stopped with it, and when the launcher
- * wakes it to be ended it may have no time left.  Who ends the ranks is a thread of each.
+ * The late reporter is a process of its own, begun before there are threads: a signal that
+ * stops or kills the command does not reach it.  The other ranks do not know the answer; a
+ * thread of the command is stopped with it, and when the launcher wakes it to be ended it may
+ * have no time left.  The ranks are ended by a thread of each.
  *
  *     deadline   +1 s             +1.25 s                +1.5 s
  *                a line           rank 0 ends all        any other rank does
@@ -27,37 +27,28 @@
 
 static const double line_s = 1, rank_0_s = 1.25, others_s = 1.5;
 
-struct cli_watch { /* shared with the process that speaks late; lives as long as both */
+struct cli_watch { /* shared with the late reporter; lives as long as both */
     struct cli *cli;
     cli_watch_fail *fail;
     void *arg;
     double seconds, end_s;
     const char *volatile where;
-    atomic_int taken;  /* somebody has begun to speak */
-    atomic_int status; /* -1: the command has not said it */
-    pid_t speaker;     /* not waited for: a pid that nobody else can have; 0: none */
+    atomic_int claimed; /* somebody is about to answer */
+    atomic_int status;  /* -1: the command has not answered */
+    pid_t reporter;     /* not waited for: a pid that nobody else can have; 0: none */
     _Atomic(struct world *) world;
 };
 
-/* ---- who ends the ranks ---- */
+/* ---- the end of the ranks ---- */
 
-/*
- * The process that speaks late has standard output open, on which a launcher or a pipe waits:
- * it is not left behind, not even stopped.
- */
-static void end_speaker(const struct cli_watch *w)
+/* It has standard output open, on which a launcher or a pipe waits. */
+static void end_reporter(const struct cli_watch *w)
 {
-    if (w->speaker > 0)
-        kill(w->speaker, SIGKILL);
+    if (w->reporter > 0)
+        kill(w->reporter, SIGKILL);
 }
 
-static void end_all(struct cli_watch *w, int status)
-{
-    end_speaker(w);
-    cli_end_ranks(atomic_load(&w->world), status);
-}
-
-/* Also where the other has spoken: what it said is on its way until then. */
+/* Also where the other has answered: its answer is on its way until then. */
 static void *end_in_time(void *arg)
 {
     struct cli_watch *w = arg;
@@ -66,18 +57,20 @@ static void *end_in_time(void *arg)
     for (double left; (left = end - tick_now_s()) > 0;)
         tick_sleep_s(left);
     int status = atomic_load(&w->status);
-    /* A silent rank has said nothing that counts: rank 0 ends before it, unless it cannot. */
-    end_all(w, status < 0 || w->cli->silent ? w->cli->status : status);
+    /* A silent rank has no answer: rank 0 ends before it, unless it cannot. */
+    end_reporter(w);
+    cli_end_ranks(atomic_load(&w->world),
+                  status < 0 || w->cli->silent ? w->cli->status : status);
     return NULL;
 }
 
-/* ---- who speaks late ---- */
+/* ---- the late reporter ---- */
 
-static int take(struct cli_watch *w)
+static int claim(struct cli_watch *w)
 {
     int nobody = 0;
 
-    return atomic_compare_exchange_strong(&w->taken, &nobody, 1);
+    return atomic_compare_exchange_strong(&w->claimed, &nobody, 1);
 }
 
 static void woken(int signal)
@@ -112,12 +105,12 @@ static int wait_for_end(const struct cli_watch *w, int pipe)
     return 1;
 }
 
-static void speak_late(struct cli_watch *w, int pipe)
+static void report_late(struct cli_watch *w, int pipe)
 {
     struct err err;
     int late = wait_for_end(w, pipe);
 
-    if (!take(w))
+    if (!claim(w))
         _exit(0);
     if (late)
         err_set(&err, ERR_PEER, "no answer within %.3g s, while %s", w->seconds, w->where);
@@ -127,7 +120,7 @@ static void speak_late(struct cli_watch *w, int pipe)
 }
 
 /* The command alone holds the writing end, until it ends. */
-static int start_speaker(struct cli_watch *w, struct err *err)
+static int start_reporter(struct cli_watch *w, struct err *err)
 {
     int fd[2];
 
@@ -137,10 +130,10 @@ static int start_speaker(struct cli_watch *w, struct err *err)
     pid_t pid = fork();
     if (pid == 0) {
         close(fd[1]);
-        speak_late(w, fd[0]);
+        report_late(w, fd[0]);
     }
     close(fd[0]);
-    w->speaker = pid;
+    w->reporter = pid;
     if (pid < 0) {
         err_sys(err, "cannot start a process");
         close(fd[1]);
@@ -165,9 +158,9 @@ int cli_watch_start(struct cli_watch **out, struct cli *cli, double seconds,
     w->seconds = seconds;
     w->end_s = tick_now_s() + seconds;
     w->where = "starting";
-    atomic_init(&w->taken, 0);
+    atomic_init(&w->claimed, 0);
     atomic_init(&w->status, -1);
-    if (!cli->silent && start_speaker(w, err))
+    if (!cli->silent && start_reporter(w, err))
         return -1;
     errno = pthread_create(&thread, NULL, end_in_time, w);
     if (errno)
@@ -189,12 +182,12 @@ void cli_watch_world(struct cli_watch *watch, struct world *world)
 
 void cli_watch_claim(struct cli_watch *watch)
 {
-    if (!watch->cli->silent && !take(watch))
+    if (!watch->cli->silent && !claim(watch))
         end_in_time(watch);
 }
 
 void cli_watch_answered(struct cli_watch *watch, int status)
 {
     atomic_store(&watch->status, status);
-    end_speaker(watch);
+    end_reporter(watch);
 }

@@ -8,12 +8,12 @@
 /*
  * The last resort of a command that promises one answer in time: a process of its own, which
  * neither a start or an end that hangs (a library that waits for a dead host) nor a signal that
- * stops or kills the command can keep from speaking; and a thread that ends the ranks.  A
- * second after the time is over, or when the command has ended without an answer, `fail` is
- * told why, unless the answer has been given.
+ * stops or kills the command can keep from reporting; and a thread that ends the ranks.  A
+ * second after the time is over, or when the command has ended without an answer, `fail` gets
+ * the reason, unless the answer has been given.
  */
 struct cli_watch;
-/* Says the error, all that it prints flushed; in the process that speaks late.  A status. */
+/* Prints the error, flushed; in the process that reports late.  Returns a status. */
 typedef int cli_watch_fail(void *arg, const struct err *err);
 
 /*
@@ -29,7 +29,7 @@ const char *volatile *cli_watch_where(struct cli_watch *watch);
  * ends is an accident to it, and its status 1.
  */
 void cli_watch_world(struct cli_watch *watch, struct world *world);
-/* Before anything is printed: returns only where nobody else has spoken. */
+/* Before anything is printed: returns only where nobody else has answered. */
 void cli_watch_claim(struct cli_watch *watch);
 /* The answer is out: only the end is watched from here on. */
 void cli_watch_answered(struct cli_watch *watch, int status);

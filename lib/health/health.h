@@ -61,7 +61,7 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
 
 /*
  * One host, without MPI: its links and their counters, as o->sys and o->proc show them, against
- * what is remembered (o->state) and what o->config says.
+ * what is remembered (o->state) and expected (o->config).
  */
 int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err);

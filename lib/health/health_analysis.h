@@ -6,8 +6,8 @@
 #include "health/health_verdict.h"
 
 /*
- * Inside health/: what the streams between hosts say.  A verdict names it (health_judge.c), a
- * plan asks for what is missing in it (health_plan.c).
+ * Inside health/: which ports and pairs are slow, or may be, by the rates of streams.  A verdict
+ * names them (health_judge.c), a plan measures what is missing (health_plan.c).
  */
 struct health_pair { /* one direction between two hosts, both of which are well */
     int src, dst;
@@ -26,7 +26,7 @@ struct health_analysis {
     double rate[HEALTH_PATHS];
     double (*spread)[2];    /* [hosts] of a sample, percent */
     double shift;           /* of a baseline: all ports are at this percent of it; else 100 */
-    double stale;           /* so, and so far above it that it says nothing: what is expected is
+    double stale;           /* so, and so far above it that it is of no use: what is expected is
                                what the ports reach now; else 0 */
     unsigned char *excused; /* [hosts] health_excused */
     struct health_ends ends; /* of d->samples, percent of what is expected */
@@ -49,8 +49,8 @@ int health_path_rates(const struct health_data *d, const unsigned char *skip,
                       double rate[HEALTH_PATHS]);
 
 /*
- * Hosts whose link was down, or that fell silent: how fast others are with them says nothing of
- * those.  Owned by the caller (mem_free), [hosts]; nobody is where there are but two.
+ * Hosts whose link was down, or that fell silent: rates with them are no evidence against the
+ * others.  Owned by the caller (mem_free), [hosts]; nobody is where there are but two.
  */
 unsigned char *health_excused(const struct health_data *d);
 /* What else is in the data (health_facts.c): links, silence, wrong words, time. */

@@ -70,7 +70,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     struct health_report t = {.d = d, .v = v, .o = o, .memory = m, .measured = 1};
     int rc = 0;
 
-    for (int i = 0; i < v->findings; i++) /* one that could not look has none that are named */
+    for (int i = 0; i < v->findings; i++) /* a code without a name: it could not measure */
         t.measured &= health_check_find(v->finding[i].code)->name != NULL;
     t.ignored = health_filter(d, v, &o->config);
     add_all_disabled(d, v, &o->config);

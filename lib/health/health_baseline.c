@@ -259,7 +259,7 @@ static void describe_change(const struct health_data *d, const struct health_bas
     health_baseline_release(&old);
 }
 
-/* What stands at `path` and is no baseline, of whatever version, was not meant. */
+/* A file at `path` that is no baseline, of whatever version, is not replaced. */
 static int check_replaced(const char *path, struct err *err)
 {
     static const char format[] = "format: paro-baseline/";

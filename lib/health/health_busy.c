@@ -2,8 +2,8 @@
 /*
  * When a host does something else, which a measurement would disturb and be disturbed by.
  *
- * A load average says that late: it is the last minute's, high after a job has ended and low
- * when one begins; hence no limit unless one is asked for.  Slurm keeps a folder for every job
+ * A load average is late: it is the last minute's, high after a job has ended and low when one
+ * begins; hence no limit unless one is asked for.  Slurm keeps a folder for every job
  * on the host: that is true this moment.
  */
 #include <glob.h>

@@ -24,10 +24,10 @@ enum {
 
 /* Runs that so many turns come to: most of them once more, to open connections; two to size. */
 #define RUNS(turns) (2 * (int64_t)(turns) + 2)
-/* And with those that look again, and one for all at once. */
+/* And with those of the confirmation, and one for all hosts at once. */
 #define ALL_RUNS(turns) (RUNS(turns) + 2 * HEALTH_AGAIN + 1)
 
-/* A stream's time: long beside the naps of a rank that waits (100 us) and a time slice (4 ms).
+/* A stream's time: long compared with the naps of a waiting rank (100 us), a time slice (4 ms).
  */
 static const double round_s = 0.06;
 /* Pings of a pair, of which the quickest counts: what others do on the hosts makes them slower,
@@ -110,8 +110,8 @@ static int64_t gather_bytes(const struct health_campaign *t, int first, int coun
 }
 
 /*
- * What is left is for looks at all, at a half, at a half of that: of a port, one on each level.
- * Nothing is measured after them.
+ * The remainder is for runs of all hosts, of a half, of a half of that: a port is in one of each
+ * level.  Nothing is measured after them.
  */
 static int64_t ring_bytes(const struct health_campaign *t)
 {
@@ -258,7 +258,7 @@ static void enter(struct health_campaign *t, const struct health_turn *turn,
     mem_free(from);
 }
 
-/* One round, and what every rank has to say of it. */
+/* One round, and every rank's report of it. */
 static int run(struct health_campaign *t, struct probe_round *r, struct tally *all,
                struct err *err)
 {
@@ -271,7 +271,7 @@ static int run(struct health_campaign *t, struct probe_round *r, struct tally *a
                          .gpu_wrong = {got.gpu_wrong[0], got.gpu_wrong[1]},
                          .over = tick_now_s() > t->until_s};
 
-    /* A GPU that has failed sends and takes what it likes: then no turn tells anything. */
+    /* A GPU that has failed sends and takes what it likes: then no turn counts. */
     if (t->probe.gpu && (rc == 0 || err->code == ERR_DEVICE))
         rc = world_agree(t->world, rc, err);
     return rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
@@ -312,7 +312,7 @@ int health_campaign_turns(struct health_campaign *t, const struct health_plan *p
         rc = went(t, ready_turn(t, plan->dst + (int64_t)i * plan->hosts, &number, err), err);
         if (rc == 0 && !t->over && t->turn[number].fresh) {
             rc = run_turn(t, number, plan->stage, 0, err);
-            if (t->ran == 0) /* what was seen while connections opened tells nothing */
+            if (t->ran == 0) /* drop what was seen while connections opened */
                 health_kernel_forget(&t->kernel);
         }
         if (rc == 0 && !t->over)

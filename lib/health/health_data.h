@@ -14,7 +14,7 @@
  * Prometheus' labels, JSON, a state and a picture alike: UTF-8 without blanks, controls, marks
  * of direction and what one of these, or a shell, takes for its own; bytes that are none of it
  * become %7C.  A name that is too long then keeps its ends, and differs from all others by what
- * stands behind its #.
+ * follows its #.
  */
 enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
 
@@ -143,7 +143,7 @@ struct health_data {
     double seconds;       /* how long it took */
     double deadline_s;    /* how long it was allowed to */
     uint64_t seed;        /* of the rounds */
-    int rounds, wanted;   /* of the first look: done, and to do */
+    int rounds, wanted;   /* of the rounds: done, and to do */
     unsigned asked, done; /* bits of enum health_part */
     int capped;           /* it ended for the bytes that a port may carry, not for the time */
 };

@@ -8,7 +8,7 @@
  *              in #  #  #  #     the port of the column's host, what it receives
  *          out
  *       a   #     .  #  #  #     a row sends: first its port, then every stream
- *     ! b   #     #  .  #  #     a sign for what findings say of the host
+ *     ! b   #     #  .  #  #     a sign for findings about the host
  *       c   #     #  #  .  #
  *     legend, findings
  *

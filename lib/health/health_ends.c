@@ -2,8 +2,8 @@
 /*
  * Which ends of streams are slow, whatever the streams are.
  *
- * Ends are judged worst first; the streams of an end that was found slow say nothing of their
- * other ends any more:
+ * Ends are judged worst first; the streams of an end that was found slow no longer count for
+ * their other ends:
  *
  *     3 hosts, host 1 slow both ways     0>1 50   0>2 100   1>0 50   1>2 50   2>0 100   2>1 50
  *     1 out: 50 50   1 in: 50 50         slow, all partners see it
@@ -31,7 +31,7 @@
  *
  * What power this has: 15 samples of 2 % have a median of 0.65 %, 27 of 0.48 %; an end slowed
  * by 5 % is then outside 96: with probability 0.94 and 0.98.  Hence a suspicion is looser than
- * a verdict (2 standard errors beside the range, z of 3), and the verdict is over all samples
+ * a verdict (2 standard errors outside the range, z of 3), and the verdict is over all samples
  * together.
  */
 #include "health/health_ends.h"
@@ -216,7 +216,7 @@ static int next_partner(const struct health_met *met, int from, int n, double *m
     return to;
 }
 
-/* Into e->room: the median with each partner, and how many samples are behind all of them. */
+/* Into e->room: the median with each partner, and of how many samples these are. */
 static int collect_partners(struct health_ends *e, int k, int way, int *samples)
 {
     int n = collect(e, k, way, COUNTING), partners = 0;

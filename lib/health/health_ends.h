@@ -22,7 +22,7 @@ struct health_end {
     double again_median;
     int slow, confirmed;
     int suspect; /* not slow, and it may be */
-    int denied;  /* would be slow, but the confirmation says it is not */
+    int denied;  /* would be slow, but is not by the confirmation */
     const char
         *pardon; /* static: why it is not slow outside the range; NULL: it is not there */
 };
@@ -32,7 +32,7 @@ struct health_ends {
     int ends, ways;
     int few;                      /* an end counts with its best partners */
     const double (*spread)[2];    /* [ends] least deviation of a sample, percent; NULL: 0 */
-    const unsigned char *excused; /* [ends] what others see of it says nothing of them;
+    const unsigned char *excused; /* [ends] rates with it are no evidence against others;
                                      borrowed, NULL: none is */
     int (*alerts)(const void *rules, double percent);
     const void *rules;

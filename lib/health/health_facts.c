@@ -66,7 +66,7 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
 
 /*
  * The one that asks hears from nobody else: with three hosts it is its own port that is dead,
- * with two it may be either, and the link of its own port tells (judge_link).
+ * with two it may be either: see the link of its own port (judge_link).
  */
 static void judge_silence(const struct health_data *d, struct health_verdict *v)
 {

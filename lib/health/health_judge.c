@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the streams say (health_analysis.c) becomes findings that name a port or a pair.
+ * Makes findings that name a port or a pair from the rates of streams (health_analysis.c).
  *
- * With two hosts every stream has the same two ends, and no stream tells which is slow.  The
+ * With two hosts every stream has the same two ends, and no stream shows which is slow.  The
  * kernel of the sender does: the rate at which its queue empties while bytes wait in it is what
  * its own port can do.  Where that is the stream's rate the port is the narrow place; where it
- * is more, or where nothing ever waits, the narrow place lies behind it.
+ * is more, or where nothing ever waits, the narrow place is further on.
  */
 #include <math.h>
 #include <string.h>
@@ -57,7 +57,7 @@ static const char *name(const struct judge *j, int k)
     return j->d->host[k].name;
 }
 
-/* A finding as health_verdict_addf makes it; what is not known has one code, and says why. */
+/* health_verdict_addf; a state that is not known has a code of its own, and the reason. */
 #define SAY(j, state, code, host, fmt, ...)                                                    \
     health_verdict_addf((j)->v, state, (state) == HEALTH_UNKNOWN ? 303 : (code), host,         \
                         fmt "%s", __VA_ARGS__,                                                 \
@@ -89,7 +89,7 @@ static void write_ports(struct judge *j)
 
 /* ---- two hosts ---- */
 
-/* Whose end of the stream from `src` is it?  Both when the kernel does not say. */
+/* Whose end of the stream from `src` is it?  Both when the kernel does not know. */
 static void blame_one_of_two(struct judge *j, int src)
 {
     double drain_Bps = j->d->host[src].drain_Bps;

@@ -16,7 +16,7 @@
 
 enum { ANSWER_BYTES = 32 << 10 };
 
-/* Between looks further apart than that the queue may have been empty for a while. */
+/* Between samples further apart than that the queue may have been empty for a while. */
 static const double apart_s = 5e-3;
 
 typedef void (*answer_fn)(struct health_kernel *k, const struct nlmsghdr *h, void *arg);

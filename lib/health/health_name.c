@@ -32,7 +32,7 @@ static int is_inside(const char *at)
     return (*at & 0xc0) == 0x80;
 }
 
-/* Its beginning and its end, whole characters, and what tells it from others. */
+/* Its beginning and its end, whole characters, and a hash. */
 static void shorten(const char *all, size_t bytes, char *to, size_t room)
 {
     const size_t kept = room - sizeof "..#01234567";
@@ -61,7 +61,7 @@ static void make(const char *raw, int made, char *to, size_t room)
 
     for (const char *at = raw; *at;) {
         int stays = plain(at);
-        /* "-" alone stands for no name in a state */
+        /* "-" alone is no name */
         if (strcmp(raw, "-") == 0 || (!made && is_escape(at)))
             stays = 0;
         if (stays)

@@ -48,7 +48,7 @@ const struct health_counter *health_counters(int ib)
 }
 
 /*
- * What a file says, that is there or not.  The kernel refuses to tell some values while a port
+ * Whether a value is there.  The kernel refuses to report some values while a port
  * is down, or does not know them (EINVAL, EOPNOTSUPP): that is as good as no file.  One that is
  * there and cannot be read is not: nothing is known then.
  */
@@ -72,7 +72,7 @@ static enum answer read_line(const char *dir, const char *file, char *text, int 
     text[0] = 0;
     if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
         return BROKEN;
-    /* Not to wait for a writer: what stands there may be no file of the kernel's. */
+    /* Not to wait for a writer: it may be no file of the kernel's. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return why_not(errno);
@@ -105,7 +105,7 @@ static enum answer take_number(const char *text, int base, int64_t *out)
 
     errno = 0;
     *out = strtoll(text, &end, base);
-    /* What InfiniBand says where a device has no counters. */
+    /* InfiniBand, where a device has no counters. */
     if (strncmp(text, "N/A", 3) == 0)
         return ABSENT;
     return end == text || *end || errno ? BROKEN : THERE;

@@ -39,7 +39,7 @@ struct health_nic {
 /* Errors that are counted: those of interfaces, those of InfiniBand ports. */
 struct health_counter {
     const char *name, *path;
-    int64_t end; /* a counter that stands here has stopped; 0: none does */
+    int64_t end; /* a counter stops here; 0: never */
 };
 const struct health_counter *
 health_counters(int ib); /* [HEALTH_COUNTERS], name NULL: no more */

@@ -59,7 +59,7 @@ static struct part *sort_parts(const struct health_data *d)
 
 /*
  * The parts of a stream share a port, and not evenly: percent of their median (of two, of the
- * larger one: the smaller is what is asked about).  Those that have others beside them.
+ * larger one: the smaller is in question).  Those alone that share a port.
  */
 static void add_parts(const struct health_data *d, struct health_ends *e)
 {
@@ -126,9 +126,8 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
 /* ---- latency ---- */
 
 /*
- * What is later by less is nobody's fault: a rank that the scheduler has put beside another one
- * answers 10 to 20 us later for as long as they stay there (measured, ranks sharing
- * processors).
+ * What is later by less is nobody's fault: a rank that shares a processor with another one
+ * answers 10 to 20 us later for as long as it does (measured).
  */
 static const double late_least_s = 25e-6;
 
@@ -229,7 +228,7 @@ void health_judge_latency(const struct health_data *d, const struct health_rules
 
 /* ---- all at once ---- */
 
-/* Of the so many looks at these hosts at once the best, or NULL. */
+/* The best of the so many runs of these hosts at once, or NULL. */
 static const struct health_collective *best_of(const struct health_data *d, int first,
                                                int count, int *looks)
 {

@@ -36,7 +36,7 @@ enum { HEALTH_STICKY_S = 600 };
 /*
  * What is reported of a run in the light of those before it: v's findings get their reported
  * states, what was reported and is not seen any more is added for HEALTH_STICKY_S.  `measured`
- * 0: the run says nothing of what it did not find.
+ * 0: the run could not measure, and clears nothing.
  */
 void health_settle(struct health_memory *m, const struct health_data *d,
                    struct health_verdict *v, const struct health_options *o, int measured,
@@ -59,7 +59,7 @@ struct health_report {
     const struct health_memory *memory; /* NULL: nothing is remembered; there are no news */
     struct health_news news;
     int ignored;  /* findings that are known noise */
-    int measured; /* 0: the run could not look */
+    int measured; /* 0: the run could not measure */
 };
 
 /*

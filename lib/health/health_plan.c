@@ -10,7 +10,7 @@
  *     5 hosts, shift 2                     6 hosts, circle round 0: i + j = 0 mod 5, 5 with 0
  *     0>2 1>3 2>4 3>0 4>1                  1<>4 2<>3 0<>5
  *
- * The confirmation loads all ports too, or it would look at another fabric: the pairs that are
+ * The confirmation loads all ports too, or it would measure another fabric: the pairs that are
  * suspected are put into a turn first, and a shift that was not used yet fills it.  A port
  * meets other partners by that.
  */
@@ -21,7 +21,7 @@
 #include "health/health_analysis.h"
 
 enum {
-    SAMPLES_FEW_HOSTS = 20, /* 8 or fewer: peers tell less */
+    SAMPLES_FEW_HOSTS = 20, /* 8 or fewer */
     SAMPLES_DEEP = 60,
     FEW_HOSTS = 8,
     AGAIN_TURNS_MOST = 64, /* of the confirmation, all in all */
@@ -88,7 +88,7 @@ struct again {
     int pairs, *left;         /* and the samples they need */
 };
 
-/* So many more as a look takes; and again, while two standard errors reach over the edge. */
+/* A confirmation's samples; and as many again while two standard errors cross a threshold. */
 static int port_needs(const struct health_analysis *l, const struct health_end *e)
 {
     if (!e->slow && !e->suspect)

@@ -12,7 +12,7 @@
 
 enum {
     LINE = 80,  /* of which Nagios shows all, before the bar */
-    LABEL = 15, /* with "_out" 19: as many characters must tell labels apart */
+    LABEL = 15, /* with "_out" 19: as many characters must differ */
     MANY = 256  /* ports: with more, those alone that are not OK have perfdata */
 };
 

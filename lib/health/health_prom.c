@@ -79,7 +79,7 @@ static void put_findings(FILE *f, const struct health_report *t)
     put_head(f, "finding", "Findings, by code (horing-check(1))");
     for (int i = 0; i < t->v->findings; i++) {
         const struct health_finding *g = &t->v->finding[i];
-        int again = 0; /* a series stands once: findings that differ in words alone are one */
+        int again = 0; /* a series once: findings that differ in words alone are one */
         for (int k = 0; k < i && !again; k++) {
             const struct health_finding *h = &t->v->finding[k];
             again = h->code == g->code && h->host == g->host && h->other == g->other &&

@@ -130,7 +130,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     struct units u;
 
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++) {
-        /* Some counters are parts of others: the one that says more comes first. */
+        /* Some counters are parts of others: the more specific one comes first. */
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
         report(q, HEALTH_WARNING, 203, n->name,

@@ -101,7 +101,7 @@ static const struct health_field collective[] = {
     HEALTH_WHOLE(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
     {0}};
 
-/* ---- what no bound says ---- */
+/* ---- checks beyond bounds ---- */
 
 static const char *check_host(void *whole, void *item, const char **key)
 {

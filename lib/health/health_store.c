@@ -161,7 +161,7 @@ struct reader {
     char *whole;
     struct tree tree; /* of the line, in YAML of all */
     int line;
-    int promised; /* items that the head says follow; -1: it says nothing */
+    int promised; /* items that follow by the head; -1: it has no count */
     char keys[HEALTH_KINDS_MOST + 1][KEYS_MOST]; /* of items of each kind; last: of the head */
     int *line_of; /* of the items of the kind that is unique, owned */
     size_t line_room;

@@ -80,8 +80,8 @@ struct health_verdict {
 
 /*
  * A port is slow when its median is outside the range AND lies more standard errors off than
- * chance explains in so many ports AND most of its partners see it AND the confirmation says
- * so again; streams of a port that is slow say nothing of their other ends.  The derivations
+ * chance explains in so many ports AND most of its partners see it AND the confirmation sees it
+ * again; streams of a port that is slow do not count for their other ends.  The derivations
  * are in health_ends.c.  ERR_INPUT: nothing to compare with; another fabric's baseline.
  */
 int health_judge(const struct health_data *d, const struct health_rules *rules,
