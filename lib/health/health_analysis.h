@@ -6,8 +6,8 @@
 #include "health/health_verdict.h"
 
 /*
- * Inside health/: which ports and pairs are slow, or may be, by the rates of streams.  A verdict
- * names them (health_judge.c), a plan measures what is missing (health_plan.c).
+ * Inside health/: which ports and pairs are slow, or may be, by the rates of streams.  A
+ * verdict names them (health_judge.c), a plan measures what is missing (health_plan.c).
  */
 struct health_pair { /* one direction between two hosts, both of which are well */
     int src, dst;

@@ -110,8 +110,8 @@ static int64_t gather_bytes(const struct health_campaign *t, int first, int coun
 }
 
 /*
- * The remainder is for runs of all hosts, of a half, of a half of that: a port is in one of each
- * level.  Nothing is measured after them.
+ * The remainder is for runs of all hosts, of a half, of a half of that: a port is in one of
+ * each level.  Nothing is measured after them.
  */
 static int64_t ring_bytes(const struct health_campaign *t)
 {
@@ -485,7 +485,7 @@ static void enter_report(struct health_campaign *t, int rank, const struct repor
     if (hosts_of(t)->local_of[rank] == 0)
         d->host[k].drain_Bps = r->drain_Bps;
     if (r->missing >= 0)
-        health_data_add_stall(d, (struct health_stall){r->missing, k, r->waited_s});
+        health_data_add_stall(d, r->missing, k, r->waited_s);
     for (int i = 0; i < d->links.count; i++) /* each rank of the host sees the same */
         if (d->links.at[i].host == k && strcmp(d->links.at[i].name, link) == 0)
             return;

@@ -44,25 +44,25 @@ void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t word
     for (int i = 0; i < d->wrongs.count; i++)
         if ((d->wrongs.at[i].src == src && d->wrongs.at[i].dst == dst) ||
             i == HEALTH_PAIRS_MOST - 1) {
-            d->wrongs.at[i].words += words;
+            d->wrongs.at[i].amount += (double)words;
             return;
         }
-    HEALTH_ADD(&d->wrongs) = (struct health_wrong){src, dst, words};
+    HEALTH_ADD(&d->wrongs) = (struct health_amount){src, dst, (double)words};
 }
 
-void health_data_add_stall(struct health_data *d, struct health_stall s)
+void health_data_add_stall(struct health_data *d, int src, int dst, double waited_s)
 {
     if (d->stalls.count < HEALTH_PAIRS_MOST)
-        HEALTH_ADD(&d->stalls) = s;
+        HEALTH_ADD(&d->stalls) = (struct health_amount){src, dst, waited_s};
 }
 
 int64_t health_wrong_words(const struct health_data *d)
 {
-    int64_t all = 0;
+    double all = 0;
 
     for (int i = 0; i < d->wrongs.count; i++)
-        all += d->wrongs.at[i].words;
-    return all;
+        all += d->wrongs.at[i].amount;
+    return (int64_t)all;
 }
 
 unsigned health_missing(const struct health_data *d, unsigned parts)

@@ -67,14 +67,9 @@ struct health_latency { /* half of the way forth and back */
     double s;
 };
 
-struct health_wrong { /* words that arrived and are not what was sent */
-    int src, dst;     /* hosts */
-    int64_t words;
-};
-
-struct health_stall { /* bytes that did not come */
-    int src, dst;     /* hosts */
-    double waited_s;
+struct health_amount { /* of a stream between two hosts */
+    int src, dst;
+    double amount; /* words that arrived and are not what was sent; seconds without bytes */
 };
 
 struct health_collective { /* hosts first .. first + count - 1 at once */
@@ -133,8 +128,8 @@ struct health_data {
     HEALTH_LIST(struct health_sample, samples);
     HEALTH_LIST(struct health_rank_sample, rank_samples);
     HEALTH_LIST(struct health_latency, latencies);
-    HEALTH_LIST(struct health_wrong, wrongs);
-    HEALTH_LIST(struct health_stall, stalls);
+    HEALTH_LIST(struct health_amount, wrongs); /* words */
+    HEALTH_LIST(struct health_amount, stalls); /* seconds */
     HEALTH_LIST(struct health_collective, collectives);
     HEALTH_LIST(struct health_link, links);
     HEALTH_LIST(struct health_gpu, gpus); /* [ranks], or none: rounds are of hosts' memory */
@@ -154,8 +149,9 @@ void health_data_init(struct health_data *d, int hosts, const char *const *name)
 void health_data_release(struct health_data *d);
 /* Words of one pair are added up; pairs beyond HEALTH_PAIRS_MOST count with the last one. */
 void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t words);
-int64_t health_wrong_words(const struct health_data *d);                  /* of all pairs */
-void health_data_add_stall(struct health_data *d, struct health_stall s); /* as many */
+int64_t health_wrong_words(const struct health_data *d); /* of all pairs */
+void health_data_add_stall(struct health_data *d, int src, int dst,
+                           double waited_s); /* as many */
 /* Of these bits of enum health_part, those that were asked for and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);
 /* "" for a number that is no host's, such as -1. */

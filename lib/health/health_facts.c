@@ -96,15 +96,10 @@ static void judge_silence(const struct health_data *d, struct health_verdict *v)
 
 /* ---- streams that are wrong, or stand ---- */
 
-struct stream {
-    int src, dst;
-    double amount; /* words, or seconds */
-};
-
 struct blame {
     const struct health_data *d;
     struct health_verdict *v;
-    struct stream *at;
+    struct health_amount *at; /* those that nobody is blamed for yet */
     int count, code;
 };
 
@@ -161,7 +156,7 @@ static void blame_end(struct blame *b, int host, int way)
     f->confirmed = 1;
 }
 
-static void blame_stream(struct blame *b, const struct stream *s)
+static void blame_stream(struct blame *b, const struct health_amount *s)
 {
     const char *src = b->d->host[s->src].name, *dst = b->d->host[s->dst].name;
     struct health_finding *f;
@@ -177,44 +172,24 @@ static void blame_stream(struct blame *b, const struct stream *s)
     f->confirmed = 1;
 }
 
-/* Whoever is an end of most of it, then of most of the rest, ...; frees the streams. */
-static void blame_all(struct blame b)
+/* Whoever is an end of most of it, then of most of the rest, ... */
+static void blame_all(const struct health_data *d, struct health_verdict *v, int code,
+                      const struct health_amount *at, int count)
 {
+    struct blame b = {d, v, mem_new((size_t)count + 1, sizeof *at), count, code};
     int host, way = 0, named = 0;
 
+    if (count)
+        memcpy(b.at, at, (size_t)count * sizeof *at);
     while (named++ < NAMES_MOST && (host = commonest_end(&b, &way)) >= 0)
         blame_end(&b, host, way);
     for (int i = 0; i < b.count && i < NAMES_MOST; i++)
         blame_stream(&b, &b.at[i]);
     if (b.count > NAMES_MOST)
-        health_verdict_addf(b.v, HEALTH_CRITICAL, b.code, -1, "%s on %d more streams",
-                            b.code == 501 ? "wrong data" : "no bytes", b.count - NAMES_MOST)
+        health_verdict_addf(v, HEALTH_CRITICAL, code, -1, "%s on %d more streams",
+                            code == 501 ? "wrong data" : "no bytes", b.count - NAMES_MOST)
             ->confirmed = 1;
     mem_free(b.at);
-}
-
-static void judge_wrong(const struct health_data *d, struct health_verdict *v)
-{
-    struct blame b = {d, v, mem_new((size_t)d->wrongs.count + 1, sizeof *b.at), 0, 501};
-
-    for (int i = 0; i < d->wrongs.count; i++)
-        b.at[b.count++] = (struct stream){d->wrongs.at[i].src, d->wrongs.at[i].dst,
-                                          (double)d->wrongs.at[i].words};
-    blame_all(b);
-}
-
-/* Streams that stand are explained by a host that is silent or by a link that is lost. */
-static void judge_stalls(const struct health_data *d, struct health_verdict *v)
-{
-    struct blame b = {d, v, mem_new((size_t)d->stalls.count + 1, sizeof *b.at), 0, 206};
-    int explained = 0;
-
-    for (int i = 0; i < v->findings; i++)
-        explained |= v->finding[i].code == 201 || v->finding[i].code == 202;
-    for (int i = 0; i < d->stalls.count && !explained; i++)
-        b.at[b.count++] =
-            (struct stream){d->stalls.at[i].src, d->stalls.at[i].dst, d->stalls.at[i].waited_s};
-    blame_all(b);
 }
 
 /* The wire is not to blame: what went into it, or came out of it, was right until there. */
@@ -294,10 +269,15 @@ static void judge_presence(const struct health_data *d, struct health_verdict *v
 void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v)
 {
+    int explained = 0; /* a host that is silent, or a link that is lost: streams stand then */
+
     (void)rules;
     judge_presence(d, v);
-    judge_stalls(d, v);
-    judge_wrong(d, v);
+    for (int i = 0; i < v->findings; i++)
+        explained |= v->finding[i].code == 201 || v->finding[i].code == 202;
+    if (!explained)
+        blame_all(d, v, 206, d->stalls.at, d->stalls.count);
+    blame_all(d, v, 501, d->wrongs.at, d->wrongs.count);
     judge_gpus(d, v);
     for (int k = 0; k < d->hosts; k++)
         if (d->host[k].why[0])

@@ -13,7 +13,7 @@ enum {
 #define RATE_MOST  1e25
 #define RATE_LEAST 1e-3
 #define TIME_MOST  1e9
-#define WORDS_MOST (INT64_C(1) << 48)
+#define WORDS_MOST (INT64_C(1) << 48) /* exact in a double, and so is a sum */
 #define WHEN_MOST  (INT64_C(1) << 40)
 
 /* ---- tables ---- */
@@ -87,12 +87,12 @@ static const struct health_field latency[] = {
     HEALTH_REAL(struct health_latency, s, "latency_s", 1e-12, TIME_MOST),
     {0}};
 static const struct health_field wrong[] = {
-    SRC_DST(struct health_wrong),
-    HEALTH_WHOLE(struct health_wrong, words, "wrong_words", 1, WORDS_MOST),
+    SRC_DST(struct health_amount),
+    HEALTH_REAL(struct health_amount, amount, "wrong_words", 1, WORDS_MOST),
     {0}};
 static const struct health_field stall[] = {
-    SRC_DST(struct health_stall),
-    HEALTH_REAL(struct health_stall, waited_s, "stalled_s", 0, TIME_MOST),
+    SRC_DST(struct health_amount),
+    HEALTH_REAL(struct health_amount, amount, "stalled_s", 0, TIME_MOST),
     {0}};
 static const struct health_field collective[] = {
     HEALTH_REAL(struct health_collective, s, "collective_s", 1e-12, TIME_MOST),
@@ -145,7 +145,7 @@ static const char *check_ranks(void *whole, void *item, const char **key)
 static const char *check_wrong(void *whole, void *item, const char **key)
 {
     const struct health_data *d = whole;
-    const struct health_wrong *w = item;
+    const struct health_amount *w = item;
 
     for (int i = 0; i < d->wrongs.count; i++)
         if (d->wrongs.at[i].src == w->src && d->wrongs.at[i].dst == w->dst) {

@@ -62,12 +62,9 @@ static int partner_of(const struct health_fleet *f, int host)
     struct health_plan p;
     struct health_data d;
     struct err err;
-    const char **name = mem_new((size_t)f->hosts, sizeof *name);
 
-    for (int k = 0; k < f->hosts; k++)
-        name[k] = "a";
     health_rules_init(&rules);
-    health_data_init(&d, f->hosts, name);
+    health_data_init(&d, f->hosts, NULL);
     d.seed = f->seed;
     d.level = f->level;
     if (health_plan(&d, &rules, &p, &err))
@@ -75,7 +72,6 @@ static int partner_of(const struct health_fleet *f, int host)
     int dst = p.dst[draw(f->seed, 3, p.turns) * f->hosts + host];
     health_plan_release(&p);
     health_data_release(&d);
-    mem_free(name);
     return dst;
 }
 

@@ -93,13 +93,10 @@ enum { HOSTS_MOST = 40 };
 /* Runs until nothing is next; how many sets ran, and the smallest slow one in *first. */
 static int run(int hosts, int lo, int hi, int *first, int *count)
 {
-    const char *name[HOSTS_MOST];
     struct health_data d;
     int at = 0, n = 0, sets = 0;
 
-    for (int k = 0; k < hosts; k++)
-        name[k] = "h";
-    health_data_init(&d, hosts, name);
+    health_data_init(&d, hosts, NULL);
     *count = 0;
     while (health_bisect(&d, &rules, &at, &n)) {
         assert_true(at >= 0 && n >= 2 && at + n <= hosts);
@@ -132,13 +129,11 @@ static void what_is_fine_is_not_halved(void **state)
 /* What is slow for a moment is not halved, whichever of the looks it was fine in. */
 static void one_look_is_not_enough(void **state)
 {
-    const char *const name[] = {"a", "b", "c", "d"};
-
     (void)state;
     for (int fine = 0; fine <= 4; fine++) {
         struct health_data d;
         int at, n, looks = 0;
-        health_data_init(&d, 4, name);
+        health_data_init(&d, 4, NULL);
         while (health_bisect(&d, &rules, &at, &n) && n == 4)
             HEALTH_ADD(&d.collectives) =
                 (struct health_collective){at, n, looks++ == fine ? 1 : 2, 1};

@@ -298,9 +298,8 @@ static void facts_need_no_statistics(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        const char *const names[] = {"a"};
         struct health_data d;
-        health_data_init(&d, 1, names);
+        health_data_init(&d, 1, NULL);
         d.level = HEALTH_QUICK;
         HEALTH_ADD(&d.links) = row[i].l;
         struct health_verdict v = judge(&d);
@@ -331,8 +330,8 @@ static void whoever_is_in_most_of_it_is_named(void **state)
     assert_string_equal(v.finding[1].text, "node4 receives wrong data: 3 words, from 3 hosts");
     assert_string_equal(v.finding[2].text, "9 words wrong, from node5 to node0");
     health_verdict_release(&v);
-    health_data_add_stall(&d, (struct health_stall){1, 6, 3});
-    health_data_add_stall(&d, (struct health_stall){2, 6, 3});
+    health_data_add_stall(&d, 1, 6, 3);
+    health_data_add_stall(&d, 2, 6, 3);
     d.wrongs.count = 0;
     v = judge(&d);
     assert_int_equal(v.findings, 1);
@@ -404,14 +403,11 @@ static void rounds_load_every_port(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
         for (int level = HEALTH_NORMAL; level <= HEALTH_DEEP; level++) {
-            const char *names[100];
             struct health_data d;
             struct health_plan p;
             struct err err;
             int n = hosts[i];
-            for (int k = 0; k < n; k++)
-                names[k] = "x";
-            health_data_init(&d, n, names);
+            health_data_init(&d, n, NULL);
             d.level = (enum health_level)level;
             d.seed = 1234567;
             assert_int_equal(health_plan(&d, &rules, &p, &err), 0);

@@ -37,7 +37,7 @@ static void add(struct fuzz_texts *t, const char *spec)
     struct health_data d = data(spec, 0);
     size_t bytes = 0;
 
-    health_data_add_stall(&d, (struct health_stall){0, 1, 2.5});
+    health_data_add_stall(&d, 0, 1, 2.5);
     HEALTH_ADD(&d.collectives) = (struct health_collective){0, d.hosts, 2, 1};
     for (int r = 0; r < d.ranks; r++)
         HEALTH_ADD(&d.gpus) = (struct health_gpu){r, "a GPU", {0, r}};

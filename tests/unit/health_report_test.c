@@ -24,8 +24,6 @@
 #include "temp_fixture.h"
 
 struct fleet {
-    int hosts;
-    char **name;
     struct health_data d;
     struct health_verdict v;
     struct health_options o;
@@ -34,41 +32,35 @@ struct fleet {
 
 /*
  * Hosts that all get 1 GB/s from each of 15 others; what host `slow` sends is at half of that,
- * and it is said to be: what is told is tested here, not what is concluded.
+ * and a finding has it: what is printed is tested here, not what is concluded.
  */
 static void make(struct fleet *f, int hosts, const char *pattern, int slow)
 {
-    *f = (struct fleet){.hosts = hosts, .name = mem_new((size_t)hosts, sizeof *f->name)};
-    for (int k = 0; k < hosts; k++) {
-        char name[200];
-        snprintf(name, sizeof name, "%s%d", pattern, k);
-        f->name[k] = mem_dup(name);
-    }
-    health_data_init(&f->d, hosts, (const char *const *)f->name);
-    f->d.level = HEALTH_NORMAL;
+    char name[200];
+
+    *f = (struct fleet){
+        .v = {.hosts = hosts, .port = mem_new((size_t)hosts, sizeof *f->v.port)}};
+    health_data_init(&f->d, hosts, NULL);
     f->d.rounds = f->d.wanted = 15;
-    f->v = (struct health_verdict){.hosts = hosts,
-                                   .port = mem_new((size_t)hosts, sizeof *f->v.port)};
-    for (int k = 0; k < hosts; k++)
+    for (int k = 0; k < hosts; k++) {
+        snprintf(name, sizeof name, "%s%d", pattern, k);
+        health_name_clean(name, f->d.host[k].name, sizeof f->d.host[k].name);
         for (int s = 1; s < hosts && s <= 15; s++)
             HEALTH_ADD(&f->d.samples) = (struct health_sample){
                 .src = k, .dst = (k + s) % hosts, .round = s - 1, .Bps = k == slow ? 5e8 : 1e9};
-    for (int k = 0; k < hosts; k++)
-        for (int way = 0; way < 2; way++) {
-            int bad = k == slow && way == HEALTH_OUT;
-            f->v.port[k][way] =
-                (struct health_port){.samples = 15,
-                                     .Bps = bad ? 5e8 : 1e9,
-                                     .want_Bps = 1e9,
-                                     .percent = bad ? 50 : 100,
-                                     .state = bad ? HEALTH_CRITICAL : HEALTH_OK};
-        }
-    if (slow >= 0) {
-        struct health_finding g = health_finding_new(HEALTH_CRITICAL, 301);
-        g.host = slow;
-        g.way = HEALTH_OUT;
-        snprintf(g.text, sizeof g.text, "%s out 500 of 1000 MB/s, 50 %%", f->name[slow]);
-        health_verdict_add(&f->v, &g);
+        for (int way = 0; way < 2; way++)
+            f->v.port[k][way] = (struct health_port){
+                .samples = 15, .Bps = 1e9, .want_Bps = 1e9, .percent = 100};
+        if (k != slow)
+            continue;
+        f->v.port[k][HEALTH_OUT] = (struct health_port){.samples = 15,
+                                                        .Bps = 5e8,
+                                                        .want_Bps = 1e9,
+                                                        .percent = 50,
+                                                        .state = HEALTH_CRITICAL};
+        health_verdict_addf(&f->v, HEALTH_CRITICAL, 301, slow, "%s out 500 of 1000 MB/s, 50 %%",
+                            name)
+            ->way = HEALTH_OUT;
     }
     health_options_init(&f->o);
     f->t = (struct health_report){.d = &f->d, .v = &f->v, .o = &f->o, .measured = 1};
@@ -76,9 +68,6 @@ static void make(struct fleet *f, int hosts, const char *pattern, int slow)
 
 static void drop(struct fleet *f)
 {
-    for (int k = 0; k < f->hosts; k++)
-        mem_free(f->name[k]);
-    mem_free(f->name);
     health_data_release(&f->d);
     health_verdict_release(&f->v);
 }

@@ -123,7 +123,6 @@ static void through_text(struct health_memory *m)
 
 static void tell(const struct story *s)
 {
-    static const char *const names[HOSTS] = {"node0", "node1", "node2"};
     struct health_memory m = {.lock = -1};
     struct health_options o;
     struct health_data d;
@@ -131,7 +130,7 @@ static void tell(const struct story *s)
     health_options_init(&o);
     o.notify = 1;
     o.remind_s = 12 * 3600;
-    health_data_init(&d, HOSTS, names);
+    health_data_init(&d, HOSTS, NULL);
     for (int i = 0; i < RUNS_MOST && s->run[i].saw; i++) {
         const struct run *r = &s->run[i];
         struct health_verdict v = {.hosts = HOSTS};
@@ -165,14 +164,13 @@ static void runs_and_what_is_said(void **state)
 /* Two ports, one of which is mended: the other's news are its own. */
 static void each_for_itself(void **state)
 {
-    static const char *const names[HOSTS] = {"node0", "node1", "node2"};
     struct health_memory m = {.lock = -1};
     struct health_options o;
     struct health_data d;
 
     (void)state;
     health_options_init(&o);
-    health_data_init(&d, HOSTS, names);
+    health_data_init(&d, HOSTS, NULL);
     for (int minute = 0; minute <= 20; minute += 20) {
         struct health_verdict v = {.hosts = HOSTS};
         struct health_news news = {0};
@@ -290,7 +288,6 @@ static void names_come_back_as_they_were(void **state)
 /* A state may name a problem that no check has, of another version: an ignore is none of it. */
 static void a_code_that_no_check_has(void **state)
 {
-    static const char *const names[HOSTS] = {"node0", "node1", "node2"};
     struct health_ignore all = {.until_s = INT64_MAX};
     struct health_memory m = {.lock = -1};
     struct health_verdict v = {.hosts = HOSTS};
@@ -302,7 +299,7 @@ static void a_code_that_no_check_has(void **state)
     health_options_init(&o);
     o.config.ignore = &all;
     o.config.ignores = 1;
-    health_data_init(&d, HOSTS, names);
+    health_data_init(&d, HOSTS, NULL);
     d.when_s = start_s;
     assert_null(health_check_find(305));
     HEALTH_ADD(&m.problems) = (struct health_problem){
