@@ -39,9 +39,8 @@ int main(int argc, char **argv)
     int gone = 0;
 
     cli_health_parse(&a, argc, argv);
-    if (cli_health_take_over(&err))
-        return cli_health_close(&a, cli_health_fail(&a, &err));
-    if (cli_watch_start(&watch, &a.cli, a.o.deadline_s, fail, &a, &err))
+    if (cli_health_take_over(&err) ||
+        cli_watch_start(&watch, &a.cli, a.o.deadline_s, fail, &a, &err))
         return cli_health_close(&a, cli_health_fail(&a, &err));
     cli_health_stop_timer(&a);
     if (world_open(&w, &err)) {

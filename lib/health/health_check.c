@@ -4,10 +4,11 @@
  * where nobody is, reports.  What to measure next follows from the data so far; rank 0 decides,
  * for it alone has the baseline, and tells the others.
  */
-#include <math.h>
+#include <glob.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/tick.h"
@@ -19,7 +20,8 @@ enum {
     LATENCY_PARTNERS = 7, /* of a host */
     LATENCY_PARTNERS_DEEP = 15,
     LATENCY_CODE = 401,
-    COLLECTIVE_HOSTS = 3 /* two are a pair */
+    COLLECTIVE_HOSTS = 3, /* two are a pair */
+    BUSY_PATH = 600
 };
 
 struct check {
@@ -83,6 +85,62 @@ static int check_names(const struct health_data *d, char *const *raw, struct err
     return 0;
 }
 
+/* A job that is not ours into `job`: cgroup/v2; v1; several slurmds on a host, some sites. */
+static int find_job(const struct health_options *o, char job[32])
+{
+    static const char *const places[] = {"system.slice/slurmstepd.scope",
+                                         "slurm/uid_*",
+                                         "freezer/slurm/uid_*",
+                                         "cpuset/slurm/uid_*",
+                                         "memory/slurm/uid_*",
+                                         "system.slice/*_slurmstepd.scope"};
+    int found = 0;
+
+    for (size_t i = 0; !found && i < sizeof places / sizeof *places; i++) {
+        char pattern[BUSY_PATH];
+        glob_t jobs;
+        snprintf(pattern, sizeof pattern, "%.400s/fs/cgroup/%s/job_[0-9]*", o->sys, places[i]);
+        if (glob(pattern, GLOB_NOSORT, NULL, &jobs))
+            continue;
+        for (size_t k = 0; !found && k < jobs.gl_pathc; k++) {
+            const char *number = strrchr(jobs.gl_pathv[k], '_') + 1;
+            found = !o->jobs || strcmp(number, o->jobs) != 0;
+            snprintf(job, 32, "%.20s", number);
+        }
+        globfree(&jobs);
+    }
+    return found;
+}
+
+/*
+ * Why this host is busy: another job of Slurm's runs on it, or its load is above the limit; ""
+ * when it is not, or with o->force.  A load average is late: it is the last minute's, high
+ * after a job has ended and low when one begins; hence no limit unless one is asked for.  Slurm
+ * keeps a folder for every job on the host: that is true this moment.
+ */
+static void find_busy(const struct health_options *o, char why[96])
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    char job[32], path[BUSY_PATH];
+    double load = 0;
+
+    why[0] = 0;
+    if (o->force)
+        return;
+    if (find_job(o, job)) {
+        snprintf(why, 96, "job %s runs there (--force measures all the same)", job);
+        return;
+    }
+    snprintf(path, sizeof path, "%.500s/loadavg", o->proc);
+    FILE *f = o->max_load > 0 ? fopen(path, "re") : NULL;
+    if (f && fscanf(f, "%lf", &load) == 1 &&
+        load > o->max_load * (double)(cores > 0 ? cores : 1))
+        snprintf(why, 96, "load %.3g on %ld cores, at most %.3g each (--max-load)", load, cores,
+                 o->max_load);
+    if (f)
+        fclose(f);
+}
+
 /* Collective: nobody measures while one of the hosts does something else. */
 static int check_busy(struct check *c, struct err *err)
 {
@@ -90,7 +148,7 @@ static int check_busy(struct check *c, struct err *err)
     char why[96] = "", (*all)[96] = mem_new((size_t)w->ranks, sizeof *all);
 
     if (w->node_rank == 0)
-        health_busy(c->o, why);
+        find_busy(c->o, why);
     int rc = world_allgather(w, why, sizeof why, all, err);
     for (int r = 0; rc == 0 && r < w->ranks; r++)
         if (all[r][0])

@@ -6,12 +6,6 @@
 #include "health/health.h"
 #include "health/health_analysis.h"
 
-/*
- * Whether this host does something else: another job of Slurm's runs on it (its cgroups under
- * SYS/fs/cgroup), or PROC/loadavg is above the limit.  "" when it does not, or with o->force.
- */
-void health_busy(const struct health_options *o, char why[96]);
-
 /* ---- earlier runs ---- */
 
 struct health_words {
