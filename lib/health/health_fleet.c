@@ -24,15 +24,16 @@ static const double run_s = 3, deadline_s = 10;
 /* ---- the words ---- */
 
 static const struct {
-    const char *name;
-    char second; /* the mark before a second number, or 0 */
-    int percent; /* followed by ":PERCENT" */
-} faults[HEALTH_FAULTS] = {
-    [HEALTH_FAULT_PORT] = {"port", 0, 1},       [HEALTH_FAULT_OUT] = {"out", 0, 1},
-    [HEALTH_FAULT_IN] = {"in", 0, 1},           [HEALTH_FAULT_PAIR] = {"pair", '-', 1},
-    [HEALTH_FAULT_CUT] = {"cut", 0, 0},         [HEALTH_FAULT_FLAP] = {"flap", 0, 0},
-    [HEALTH_FAULT_CORRUPT] = {"corrupt", 0, 0}, [HEALTH_FAULT_LATE] = {"late", 0, 1},
-    [HEALTH_FAULT_RANK] = {"rank", '.', 1}};
+    const char *name, *value;
+} faults[HEALTH_FAULTS] = {[HEALTH_FAULT_PORT] = {"port", "HOST:PERCENT"},
+                           [HEALTH_FAULT_OUT] = {"out", "HOST:PERCENT"},
+                           [HEALTH_FAULT_IN] = {"in", "HOST:PERCENT"},
+                           [HEALTH_FAULT_PAIR] = {"pair", "HOST-HOST:PERCENT"},
+                           [HEALTH_FAULT_CUT] = {"cut", "HOST"},
+                           [HEALTH_FAULT_FLAP] = {"flap", "HOST"},
+                           [HEALTH_FAULT_CORRUPT] = {"corrupt", "HOST"},
+                           [HEALTH_FAULT_LATE] = {"late", "HOST:PERCENT"},
+                           [HEALTH_FAULT_RANK] = {"rank", "HOST.RANK:PERCENT"}};
 
 void health_fleet_init(struct health_fleet *f)
 {
@@ -58,7 +59,7 @@ static int parse_int(const char *text, int lo, int hi, int *out, struct err *err
 /* What follows the last `mark`, which is cut off; NULL: there is none. */
 static char *cut(char *text, char mark)
 {
-    char *at = mark ? strrchr(text, mark) : NULL;
+    char *at = strrchr(text, mark);
 
     if (at)
         *at++ = 0;
@@ -68,17 +69,14 @@ static char *cut(char *text, char mark)
 static int parse_fault(int kind, char *value, struct health_fleet *f, struct err *err)
 {
     struct health_fault x = {.kind = (enum health_fault_kind)kind, .other = -1, .percent = 100};
-    char *percent = cut(value, faults[kind].percent ? ':' : 0);
-    char *second = cut(value, faults[kind].second);
+    const char *form = faults[kind].value, *mark = strpbrk(form, "-.");
+    char *percent = strchr(form, ':') ? cut(value, ':') : NULL;
+    char *second = mark ? cut(value, *mark) : NULL;
 
     if (f->faults == HEALTH_FAULTS_MOST)
         return err_set(err, ERR_INPUT, "one of more than %d faults", HEALTH_FAULTS_MOST);
-    if (!percent != !faults[kind].percent || !second != !faults[kind].second)
-        return err_set(err, ERR_INPUT, "expected HOST%s%s",
-                       faults[kind].second == '-'   ? "-HOST"
-                       : faults[kind].second == '.' ? ".RANK"
-                                                    : "",
-                       faults[kind].percent ? ":PERCENT" : "");
+    if (!percent != !strchr(form, ':') || !second != !mark)
+        return err_set(err, ERR_INPUT, "expected %s", form);
     int most = kind == HEALTH_FAULT_RANK ? f->ranks : f->hosts;
     if (parse_int(value, 0, f->hosts - 1, &x.host, err) ||
         (second && parse_int(second, 0, most - 1, &x.other, err)) ||
