@@ -47,8 +47,7 @@ enum { WORDS = 64, TOLD = 12 };
 
 static struct {
     const char *target, *old, *kinds, *all, *name, *from;
-    int64_t sample;
-    int status, failed, mask, anew;
+    int sample, status, failed, mask, anew;
     char **argv;
     /* What an untouched run needs and gives. */
     uint64_t in, before, after;
@@ -113,15 +112,6 @@ static void die(const char *why)
 {
     fprintf(stderr, "campaign: %s: %s\n", c.name, why);
     exit(2);
-}
-
-/* ".NAME.paro-tmp" beside the target */
-static void temp_name(char temp[PATH_MAX])
-{
-    const char *slash = strrchr(c.target, '/');
-    int head = slash ? (int)(slash - c.target) + 1 : 0;
-
-    snprintf(temp, PATH_MAX, "%.*s.%s.paro-tmp", head, c.target, c.target + head);
 }
 
 static void reset(void)
@@ -278,18 +268,18 @@ static int litter_in(const char *dir)
 /* Beside the target: its temporary alone.  *there: that it is. */
 static const char *judge_beside(int *there)
 {
-    char temp[PATH_MAX];
     const char *name = strrchr(c.target, '/') + 1;
+    char temp[PATH_MAX];
     DIR *d = opendir("out");
     const char *why = NULL;
 
-    temp_name(temp);
+    snprintf(temp, sizeof temp, ".%s.paro-tmp", name);
     *there = c.all ? litter_in(c.target) : 0;
     for (struct dirent *e; d && (e = readdir(d));) {
         if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0 ||
             strcmp(e->d_name, name) == 0)
             continue;
-        if (strcmp(e->d_name, strrchr(temp, '/') + 1))
+        if (strcmp(e->d_name, temp))
             why = "something else lies beside the target";
         else
             *there = 1;
@@ -444,14 +434,19 @@ static void tally(const struct fault_end *end)
 
 /* ---- n = 1 until a run passes untouched ---- */
 
+static void run_one(const struct fault *f, struct fault_end *end)
+{
+    reset();
+    if (fault_run(f, c.argv, "out.txt", "err.txt", end))
+        die("cannot be traced");
+}
+
 /* 0: the n-th did not come. */
 static int try(const struct fault *f, const char *what)
 {
     struct fault_end end;
 
-    reset();
-    if (fault_run(f, c.argv, "out.txt", "err.txt", &end))
-        die("cannot be traced");
+    run_one(f, &end);
     if (!end.hit && !end.hung)
         return 0;
     tally(&end);
@@ -470,9 +465,7 @@ static int64_t count_of(const char *kind)
     const struct fault f = {.kind = kind, .from = c.from};
     struct fault_end end;
 
-    reset();
-    if (fault_run(&f, c.argv, "out.txt", "err.txt", &end))
-        die("cannot be traced");
+    run_one(&f, &end);
     return end.count;
 }
 
@@ -524,8 +517,7 @@ static void run_untouched(void)
     c.in = tree_hash("in", 0);
     reset();
     c.before = c.target ? hash_now() : 0;
-    if (fault_run(&f, c.argv, "out.txt", "err.txt", &end))
-        die("cannot be traced");
+    run_one(&f, &end);
     if (!WIFEXITED(end.status) || WEXITSTATUS(end.status) != c.status) {
         char *said = tree_text("err.txt");
         fprintf(stderr, "campaign: %s: wait status 0x%x%s: %s\n", c.name, (unsigned)end.status,
@@ -540,41 +532,19 @@ static void run_untouched(void)
 
 int main(int argc, char **argv)
 {
+    const char **const word[128] = {['t'] = &c.target, ['o'] = &c.old,  ['k'] = &c.kinds,
+                                    ['a'] = &c.all,    ['n'] = &c.name, ['b'] = &c.from};
+    int *const number[128] = {['s'] = &c.sample, ['e'] = &c.status, ['f'] = &c.failed};
+
     for (int o; (o = getopt(argc, argv, "+t:o:s:k:e:f:da:n:b:")) != -1;) {
-        switch (o) {
-        case 't':
-            c.target = optarg;
-            break;
-        case 'o':
-            c.old = optarg;
-            break;
-        case 's':
-            c.sample = atoll(optarg);
-            break;
-        case 'k':
-            c.kinds = optarg;
-            break;
-        case 'e':
-            c.status = atoi(optarg);
-            break;
-        case 'f':
-            c.failed = atoi(optarg);
-            break;
-        case 'd':
-            c.mask = 1;
-            break;
-        case 'a':
-            c.all = optarg;
-            break;
-        case 'n':
-            c.name = optarg;
-            break;
-        case 'b':
-            c.from = optarg;
-            break;
-        default:
+        if (o == '?')
             return 2;
-        }
+        if (word[o])
+            *word[o] = optarg;
+        else if (number[o])
+            *number[o] = atoi(optarg);
+        else
+            c.mask = 1;
     }
     c.argv = argv + optind;
     if (!*c.argv || (c.target && strncmp(c.target, "out/", 4)))

@@ -207,31 +207,21 @@ static int *late_of(pid_t tid)
     return &thread[free_one].late;
 }
 
-static void set_result(pid_t tid, int error)
+enum amend { RESULT, SKIP, HALF };
+
+/* RESULT: fails with error.  SKIP: is not made, no such number, and at its end the result is
+   replaced.  HALF: of so many bytes. */
+static void amend(pid_t tid, enum amend how, int error)
 {
     struct user_regs_struct r;
 
     ptrace(PTRACE_GETREGS, tid, 0, &r);
-    r.rax = (unsigned long long)(long long)-error;
-    ptrace(PTRACE_SETREGS, tid, 0, &r);
-}
-
-/* The call is not made: no such number, and at its end the result is replaced. */
-static void skip_call(pid_t tid)
-{
-    struct user_regs_struct r;
-
-    ptrace(PTRACE_GETREGS, tid, 0, &r);
-    r.orig_rax = (unsigned long long)-1;
-    ptrace(PTRACE_SETREGS, tid, 0, &r);
-}
-
-static void halve(pid_t tid)
-{
-    struct user_regs_struct r;
-
-    ptrace(PTRACE_GETREGS, tid, 0, &r);
-    r.rdx = r.rdx > 1 ? r.rdx / 2 : r.rdx;
+    if (how == RESULT)
+        r.rax = (unsigned long long)(long long)-error;
+    else if (how == SKIP)
+        r.orig_rax = (unsigned long long)-1;
+    else
+        r.rdx = r.rdx > 1 ? r.rdx / 2 : r.rdx;
     ptrace(PTRACE_SETREGS, tid, 0, &r);
 }
 
@@ -247,7 +237,7 @@ static int at_call(const struct fault *f, pid_t pid, pid_t tid, struct fault_end
         if (*late && f->mode == FAULT_KILLED)
             kill(pid, SIGKILL);
         else if (*late)
-            set_result(tid, f->error);
+            amend(tid, RESULT, f->error);
         int done = *late && f->mode != FAULT_ON;
         *late = 0;
         return done;
@@ -264,9 +254,9 @@ static int at_call(const struct fault *f, pid_t pid, pid_t tid, struct fault_end
     if (f->mode == FAULT_KILL)
         kill(pid, SIGKILL);
     else if (f->mode == FAULT_SHORT)
-        halve(tid);
+        amend(tid, HALF, 0);
     else if (f->mode == FAULT_FAIL || f->mode == FAULT_ON)
-        skip_call(tid);
+        amend(tid, SKIP, 0);
     *late = f->mode != FAULT_SHORT;
     return f->mode == FAULT_SHORT || f->mode == FAULT_KILL;
 }
