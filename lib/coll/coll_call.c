@@ -173,7 +173,8 @@ static enum stream_state device_poll(void *arg, struct err *err)
  * Ranks that begin two runs in different orders can wait for each other for ever: each has put
  * the one into its GPU that the other has behind.  Streams alone do not keep an order, for what
  * is at their heads becomes ready at other times on other ranks.  So calls are numbered as they
- * are pushed, which is in one order on every rank, and one begins when all before it have begun:
+ * are pushed, which is in one order on every rank, and one begins when all before it have
+ * begun:
  *
  *     stream a   1 ... 4 ...
  *     stream b     2 ....... 5         4 waits for 3, even if 3 is not ready and 4 is
@@ -184,8 +185,8 @@ static enum stream_state device_poll(void *arg, struct err *err)
  * (an event recorded, a ticket given out before the push), and the calls with smaller numbers.
  * Of all calls that have not begun on some rank the one with the smallest number has behind it
  * only what has begun on every rank; and what has begun on every rank ends, for the executor
- * puts runs into the GPU in the order in which they began.  Coded calls, which go over MPI, have
- * no number: they wait for nothing but what was pushed before them.
+ * puts runs into the GPU in the order in which they began.  Coded calls, which go over MPI,
+ * have no number: they wait for nothing but what was pushed before them.
  */
 
 /* Of this rank alone, so far: its way is that of a peer that is gone (world.h). */

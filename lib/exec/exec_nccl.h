@@ -47,8 +47,8 @@ struct exec_nccl_options {
  */
 int exec_nccl_open(struct exec_nccl **out, const struct exec_nccl_options *o, struct err *err);
 /*
- * The same in a world: one outcome for all ranks (world_agree); communicators may take WORLD_SLOW
- * times its deadline to be made.
+ * The same in a world: one outcome for all ranks (world_agree); communicators may take
+ * WORLD_SLOW times its deadline to be made.
  */
 int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct device *device,
                          int64_t bytes, struct err *err);

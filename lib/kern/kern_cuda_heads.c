@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Attention of the table on a GPU: kernels of our own (kern_cuda_attention.h), flash where it
- * supports the shape, plain elsewhere, or cuDNN's where the caller wants them and it has engines
- * for the shape.  All take and leave the same, lse too: a pass of the one may follow one of the
- * other.
+ * supports the shape, plain elsewhere, or cuDNN's where the caller wants them and it has
+ * engines for the shape.  All take and leave the same, lse too: a pass of the one may follow
+ * one of the other.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>

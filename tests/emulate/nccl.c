@@ -21,7 +21,7 @@ static _Thread_local struct {
 } group;
 static int groups;
 
-/* An element of any type; of the whole numbers that are narrower than 64 bits the lowest bytes. */
+/* An element of any type; of whole numbers that are narrower than 64 bits the lowest bytes. */
 union number {
     float f32;
     double f64;

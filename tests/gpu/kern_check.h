@@ -9,8 +9,8 @@
 /*
  * What the parts of kern_check share: the table under test, and matrices in the device's
  * memory of which everything is known, also what lies before, behind and between the rows:
- * NaN where a kernel must not read, a number that must stay where it must not write.  A case makes
- * what it needs, runs kernels twice, compares, and ends:
+ * NaN where a kernel must not read, a number that must stay where it must not write.  A case
+ * makes what it needs, runs kernels twice, compares, and ends:
  *
  *     struct mat *x = mat_new(...), *y = written(mat_new(...));
  *     for (int run = 0; next_run(c, &run);)

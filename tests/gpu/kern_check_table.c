@@ -45,7 +45,7 @@ static int batch_is(struct check *c, const struct kern_tokens *t, const int32_t 
 
 enum { BATCHES = 6, MOST = 700 };
 
-/* Sizes go up and down; the host's arrays of a GPU may be changed as soon as they were given. */
+/* Sizes go up and down; the host's arrays of a GPU may be changed once they were given. */
 static int batches(struct check *c)
 {
     static const int64_t sizes[BATCHES] = {5, 700, 1, 33, 700, 257};

@@ -12,7 +12,8 @@
 static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16};
 enum { TYPES = 3 };
 
-/* Whether `out` holds those bits, a NaN any, after either run, and nothing was written beside it. */
+/* Whether `out` holds those bits, a NaN any, after either run, and nothing was written beside
+   it. */
 static int same_bits(const struct mat *out, const void *want)
 {
     int64_t size = dtype_bytes(out->type);

@@ -120,8 +120,8 @@ static inline int local_run(struct local_rank *ranks, int n, struct err *err)
 
 /*
  * The i-th conversion between layouts: sums of any letter to any, copies to a finer one or the
- * same (to a coarser it is slicing), sums of what a micro-batch leaves.  Returns whether it sums;
- * *done: whose contributions the result has then, as a letter, LETTER_N of copies.
+ * same (to a coarser it is slicing), sums of what a micro-batch leaves.  Returns whether it
+ * sums; *done: whose contributions the result has then, as a letter, LETTER_N of copies.
  */
 enum { LOCAL_SUMS = 9, LOCAL_MICRO = 15, LOCAL_CONVERSIONS = 18 };
 static inline int local_conversion(struct coll_spec *spec, int i, enum letter *done)
@@ -146,8 +146,8 @@ static inline int local_conversion(struct coll_spec *spec, int i, enum letter *d
     return i < LOCAL_SUMS || i >= LOCAL_MICRO;
 }
 
-/* The i-th reduction: in every type each operation, all-reduce and reduce-scatter; the algorithms
-   take turns. */
+/* The i-th reduction: in every type each operation, all-reduce and reduce-scatter; the
+   algorithms take turns. */
 enum { LOCAL_OF_TYPE = 2 * DTYPE_OPS, LOCAL_REDUCTIONS = LOCAL_OF_TYPE * DTYPE_COUNT };
 static inline struct coll_spec local_reduction(int i)
 {
@@ -205,8 +205,8 @@ static inline void local_close(struct local *l)
     mem_free(l->residual);
 }
 
-/* keep: what codes lose stays in the residuals from run to run.  ERR_MISMATCH when the ranks wait
- * for each other. */
+/* keep: what codes lose stays in the residuals from run to run.  ERR_MISMATCH when the ranks
+   wait for each other. */
 static inline int exec_local_run(const struct local *l, int keep, struct err *err)
 {
     struct local_rank *ranks = mem_new((size_t)l->ranks, sizeof *ranks);

@@ -128,8 +128,9 @@ static inline void kern_ref_attention(double *out, const double *qkv, int64_t ba
 }
 
 /*
- * One query i of head h of example b against all keys before it: out (zeros before) and lse, and
- * its shares of dqkv added: P = exp(S - lse), dS = P (dout v - dout out).  p: room for seq numbers.
+ * One query i of head h of example b against all keys before it: out (zeros before) and lse,
+ * and its shares of dqkv added: P = exp(S - lse), dS = P (dout v - dout out).  p: room for seq
+ * numbers.
  */
 static inline void kern_ref_attention_query(const struct kern_heads *s, const double *qkv,
                                             const double *dout, double *out, double *lse,
