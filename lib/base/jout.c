@@ -138,6 +138,49 @@ void jout_text(struct jout *j, const char *key, const char *text)
         string(j->file, text, (int64_t)strlen(text));
 }
 
+void jout_plain(struct jout *j, const char *key, const char *text)
+{
+    before(j, key, 1);
+    if (j->yaml)
+        fputs(text, j->file);
+    else
+        string(j->file, text, (int64_t)strlen(text));
+}
+
+/*
+ * A literal block, one level of two spaces below its key.  The header says what indentation
+ * alone cannot: "2" where the text itself begins with space, "-" where no newline ends it, "+"
+ * where several do.
+ */
+static void literal(struct jout *j, const char *text)
+{
+    size_t bytes = strlen(text);
+    int ends = bytes > 0 && text[bytes - 1] == '\n';
+
+    fputs(strchr(" \t\n", text[0]) ? "|2" : "|", j->file);
+    fputs(!ends ? "-" : bytes > 1 && text[bytes - 2] == '\n' ? "+" : "", j->file);
+    while (*text) {
+        size_t line = strcspn(text, "\n");
+        fprintf(j->file, "\n%*s%.*s", line ? 2 * j->depth : 0, "", (int)line, text);
+        text += line + (text[line] == '\n');
+    }
+}
+
+void jout_block(struct jout *j, const char *key, const char *text)
+{
+    const char *p = text;
+
+    /* A literal block keeps tabs and printable ASCII untouched. */
+    while (p && (*p == '\n' || *p == '\t' || (*p >= ' ' && *p <= '~')))
+        p++;
+    if (!j->yaml || !p || *p) {
+        jout_text(j, key, text);
+        return;
+    }
+    before(j, key, 1);
+    literal(j, text);
+}
+
 void jout_bytes(struct jout *j, const char *key, const char *text, int64_t bytes)
 {
     before(j, key, 1);

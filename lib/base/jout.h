@@ -28,6 +28,10 @@ struct jout {
 void jout_open(struct jout *j, const char *key, char bracket);     /* '{' or '[' */
 void jout_close(struct jout *j, char bracket);                     /* '}' or ']' */
 void jout_text(struct jout *j, const char *key, const char *text); /* NULL gives null */
+/* A text that YAML needs no quotes for, or whose quotes are not wanted: yes, no. */
+void jout_plain(struct jout *j, const char *key, const char *text);
+/* A text of lines, in YAML a literal block. */
+void jout_block(struct jout *j, const char *key, const char *text);
 /* A text that may have zero bytes, one 0 behind it. */
 void jout_bytes(struct jout *j, const char *key, const char *text, int64_t bytes);
 void jout_int(struct jout *j, const char *key, int64_t value);

@@ -273,13 +273,6 @@ void plan_put_boundaries(struct jout *j, const struct plan_search *s)
     jout_close(j, ']');
 }
 
-void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c)
-{
-    jout_num(j, "checkpoint_bytes", c->bytes);
-    jout_num(j, "checkpoint_rank_bytes", c->rank_bytes);
-    jout_num(j, "checkpoint_s", c->s > 0 ? c->s : NAN);
-}
-
 void plan_search_print_json(const struct plan_search *s, const struct plan_advice *advice,
                             FILE *out)
 {

@@ -137,11 +137,18 @@ struct plan_network plan_network_of(const struct plan_case *c);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     const struct plan_network *net, struct plan_price *p);
+/* Without its time. */
+struct plan_checkpoint plan_checkpoint(const struct plan_case *c, const struct plan_tally *t);
+/*
+ * Seconds, where each host writes at storage_Bps: those of the host with most ranks.  Groups of
+ * the same host are together on it; one without a host's name has a host of its own.
+ */
+double plan_checkpoint_s(const struct plan_checkpoint *c, const struct topo *whole,
+                         double storage_Bps);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
-void plan_put_keep(struct jout *j, int keep, int recompute); /* "keep", "recompute" */
-/* "micro_batch", "accum", and these two. */
+/* "micro_batch", "accum", "keep", "recompute". */
 void plan_put_batch(struct jout *j, const struct plan_case *at);
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
 /* "group_level", nothing where the fabric has one boundary; "boundaries" beside it. */
