@@ -3,14 +3,13 @@
  * Knows how a run's log is read (JSON Lines of paro-train(1)): line by line, since a log has as
  * many as the run had steps, and none longer than a step can be.
  */
-#include <inttypes.h>
-#include <jansson.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "base/jtree.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "plan/log.h"
 
 /* As many as a run may be asked for. */
@@ -25,81 +24,51 @@ const char *plan_measure_key(enum plan_measure measure)
     return keys[measure];
 }
 
-static int read_measure(json_t *v, double *out)
-{
-    *out = json_number_value(v);
-    return json_is_number(v) && *out >= 0 ? 0 : -1;
-}
-
-static int read_loss(json_t *v, double *out)
-{
-    *out = json_is_number(v) ? json_number_value(v) : NAN;
-    return !v || json_is_null(v) || json_is_number(v) ? 0 : -1;
-}
-
-static int read_step(const struct plan_log *l, json_t *v, const char *name, int line,
-                     double *out, struct err *err)
+static int read_numbers(const struct plan_log *l, const struct tree *t,
+                        double v[PLAN_LOG_COLUMNS], struct err *err)
 {
     double last = l->steps ? l->v[PLAN_STEP][l->steps - 1] : 0;
 
-    *out = json_number_value(v);
-    if (!json_is_integer(v) || *out < 1 || *out > STEP_MAX)
-        return err_at(err, name, line, keys[PLAN_STEP],
-                      "is missing or not a whole number from 1 to 1e12");
-    if (*out <= last)
-        return err_at(err, name, line, keys[PLAN_STEP],
-                      "is %.0f after step %.0f, expected a later step", *out, last);
+    for (int i = 0; i < PLAN_LOG_COLUMNS; i++) {
+        double least = i < PLAN_MEASURES ? 0 : i == PLAN_STEP ? 1 : -DBL_MAX;
+        v[i] = NAN;
+        if (tree_f64(t, tree_get(t->root, keys[i]), least, i == PLAN_STEP ? STEP_MAX : DBL_MAX,
+                     &v[i], err))
+            return -1;
+        if (isnan(v[i]) && i != PLAN_LOSS && i != PLAN_EVAL_LOSS)
+            return tree_fail(t, t->root, keys[i], err, "is missing, expected a number");
+    }
+    if (v[PLAN_STEP] != floor(v[PLAN_STEP]) || v[PLAN_STEP] <= last)
+        return tree_fail(t, t->root, keys[PLAN_STEP], err,
+                         "is %g after step %.0f, expected a later one, a whole number from 1"
+                         " on",
+                         v[PLAN_STEP], last);
     return 0;
 }
 
-static int read_numbers(const struct plan_log *l, json_t *o, const char *name, int line,
-                        double v[PLAN_LOG_COLUMNS], struct err *err)
-{
-    for (int i = 0; i < PLAN_MEASURES; i++)
-        if (read_measure(json_object_get(o, keys[i]), &v[i]))
-            return err_at(err, name, line, keys[i], "is missing or not a number from 0 on");
-    for (int i = PLAN_LOSS; i <= PLAN_EVAL_LOSS; i++)
-        if (read_loss(json_object_get(o, keys[i]), &v[i]))
-            return err_at(err, name, line, keys[i], "is neither a number nor null");
-    return read_step(l, json_object_get(o, keys[PLAN_STEP]), name, line, &v[PLAN_STEP], err);
-}
-
-static int read_object(struct plan_log *l, json_t *o, const char *name, int line,
-                       struct err *err)
+static int read_step(struct plan_log *l, const struct tree *t, struct err *err)
 {
     double v[PLAN_LOG_COLUMNS];
     size_t n = (size_t)l->steps;
+    int skipped = 0;
 
-    if (!json_is_object(o))
-        return err_at(err, name, line, NULL,
-                      "is not an object, expected a step of a run's log");
+    if (t->root->kind != TREE_MAP)
+        return tree_fail(t, t->root, NULL, err,
+                         "is not an object, expected a step of a run's log");
     if (l->steps == PLAN_LOG_STEPS_MAX)
-        return err_at(err, name, line, NULL, "has more than %d steps, expected fewer",
-                      PLAN_LOG_STEPS_MAX);
-    if (read_numbers(l, o, name, line, v, err))
+        return tree_fail(t, t->root, NULL, err, "has more than %d steps, expected fewer",
+                         PLAN_LOG_STEPS_MAX);
+    if (read_numbers(l, t, v, err) || tree_bool(t, tree_get(t->root, "skipped"), &skipped, err))
         return -1;
     for (int i = 0; i < PLAN_LOG_COLUMNS; i++) {
         l->v[i] = mem_grow(l->v[i], &l->room[i], n + 1, sizeof *l->v[i]);
         l->v[i][n] = v[i];
     }
     l->skipped = mem_grow(l->skipped, &l->room[PLAN_LOG_COLUMNS], n + 1, 1);
-    l->skipped[n] = json_is_true(json_object_get(o, "skipped"));
-    l->exact |= json_object_get(o, "state_hash") != NULL;
+    l->skipped[n] = (char)skipped;
+    l->exact |= tree_get(t->root, "state_hash") != NULL;
     l->steps++;
     return 0;
-}
-
-static int read_line(struct plan_log *l, const char *text, size_t bytes, const char *name,
-                     int line, struct err *err)
-{
-    json_error_t why;
-    json_t *o = jtree_load(text, (int64_t)bytes, &why);
-
-    if (!o)
-        return err_at(err, name, line, NULL, "is not JSON: %s", why.text);
-    int rc = read_object(l, o, name, line, err);
-    json_decref(o);
-    return rc;
 }
 
 /* A line from the next byte on, its end included; at most `most` bytes of it. */
@@ -115,6 +84,18 @@ static size_t next_line(FILE *f, char *text, size_t most)
     return n;
 }
 
+static int read_line(struct plan_log *l, const char *text, size_t bytes, const char *name,
+                     int line, struct err *err)
+{
+    struct tree t;
+
+    if (tree_parse_json(&t, name, line, text, (int64_t)bytes, err))
+        return -1;
+    int rc = read_step(l, &t, err);
+    tree_release(&t);
+    return rc;
+}
+
 static int read_stream(struct plan_log *l, FILE *f, const char *name, struct err *err)
 {
     size_t most = PLAN_LOG_LINE_MAX + 1; /* one more tells that it is too long */
@@ -128,7 +109,7 @@ static int read_stream(struct plan_log *l, FILE *f, const char *name, struct err
             rc = err_at(err, name, line, NULL, "has more than %d bytes, expected a step",
                         PLAN_LOG_LINE_MAX);
         else if (text[n - 1] == '\n')
-            rc = read_line(&new, text, n, name, line, err);
+            rc = read_line(&new, text, n - 1, name, line, err);
     }
     if (rc == 0 && ferror(f))
         rc = err_sys(err, "cannot read log '%s'", name);

@@ -5,14 +5,15 @@
  */
 #include "plan/rows.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/jout.h"
-#include "base/jtree.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "plan/timeline.h"
 
-enum { UNIT_NAME = 255, SLOTS_MAX = 1 << 20, NUMBER_MAX = 1 << 28 };
+enum { WORD = 15, UNIT_NAME = 255, SLOTS_MAX = 1 << 20, NUMBER_MAX = 1 << 28 };
 static const char PLAN[] = "\nformat: paro-plan/";
 
 int plan_rows_are(const char *text)
@@ -147,63 +148,70 @@ static int parse_text(struct plan_steps *s, const char *name, const char *text, 
     return rc;
 }
 
-/* A whole number, null: -1. */
-static int get_number(const json_t *o, const char *key, int *out)
+static int read_row(const struct tree *t, const struct tree_node *n, struct step_row *row,
+                    struct err *err)
 {
-    const json_t *v = json_object_get(o, key);
+    const char *lane = NULL, *kind = NULL;
+    const struct tree_node *after = tree_get(n, "after"), *one = after ? after->child : NULL;
+    const struct {
+        const char *key;
+        int *to;
+    } numbers[] = {{"unit", &row->unit},
+                   {"visit", &row->visit},
+                   {"micro", &row->micro},
+                   {"buffer", &row->buffer}};
 
-    *out = json_is_null(v) ? -1 : (int)json_integer_value(v);
-    return json_is_null(v) || (json_is_integer(v) && json_integer_value(v) >= 0 &&
-                               json_integer_value(v) <= NUMBER_MAX)
-               ? 0
-               : -1;
-}
-
-static int parse_object(const json_t *o, struct step_row *row)
-{
-    const json_t *after = json_object_get(o, "after");
-    const char *lane = json_string_value(json_object_get(o, "lane"));
-    const char *kind = json_string_value(json_object_get(o, "kind"));
-    size_t n = json_array_size(after);
-
-    if (!lane || !kind || set_names(row, lane, kind) || get_number(o, "unit", &row->unit) ||
-        get_number(o, "visit", &row->visit) || get_number(o, "micro", &row->micro) ||
-        get_number(o, "buffer", &row->buffer) || !json_is_array(after) || n > STEP_AFTERS)
+    if (tree_keys(t, n, "lane kind unit name? visit micro buffer after", err) ||
+        tree_text(t, tree_get(n, "lane"), 1, WORD, &lane, err) ||
+        tree_text(t, tree_get(n, "kind"), 1, WORD, &kind, err) ||
+        tree_list(t, after, 0, STEP_AFTERS, err))
         return -1;
-    for (size_t k = 0; k < STEP_AFTERS; k++) {
-        const json_t *v = json_array_get(after, k);
-        row->after[k] = v ? (int)json_integer_value(v) : -1;
-        if (v && (!json_is_integer(v) || json_integer_value(v) < 0 ||
-                  json_integer_value(v) > NUMBER_MAX))
+    if (!lane || !kind || set_names(row, lane, kind))
+        return tree_fail(t, n, NULL, err, "has no lane and kind of a step's row");
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        *numbers[i].to = -1; /* null */
+        if (tree_int(t, tree_get(n, numbers[i].key), 0, NUMBER_MAX, numbers[i].to, err))
             return -1;
     }
+    for (int k = 0; k < STEP_AFTERS; k++, one = one ? one->next : NULL) {
+        row->after[k] = -1;
+        if (tree_int(t, one, 0, NUMBER_MAX, &row->after[k], err))
+            return -1;
+    }
+    return 0;
+}
+
+static int read_rows(struct plan_steps *s, const struct tree *t, struct err *err)
+{
+    struct step *step = &s->rows.step;
+    const struct tree_node *rows = tree_get(t->root, "rows");
+    const char *plan = "";
+    int i = 0;
+
+    if (tree_keys(t, t->root, "schema strategy? slots buckets rows plan", err) ||
+        tree_list(t, rows, 0, NUMBER_MAX, err) ||
+        tree_int(t, tree_get(t->root, "slots"), 0, NUMBER_MAX, &step->slots, err) ||
+        tree_int(t, tree_get(t->root, "buckets"), 0, NUMBER_MAX, &step->buckets, err) ||
+        tree_text(t, tree_get(t->root, "plan"), 0, SIZE_MAX, &plan, err) ||
+        plan_parse(&s->plan, t->name, plan, (int64_t)strlen(plan), err))
+        return -1;
+    step->rows = rows ? rows->items : 0;
+    step->row = mem_new((size_t)step->rows + 1, sizeof *step->row);
+    for (const struct tree_node *n = rows ? rows->child : NULL; n; n = n->next)
+        if (read_row(t, n, &step->row[i++], err))
+            return -1;
     return 0;
 }
 
 static int parse_json(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
                       struct err *err)
 {
-    struct step *step = &s->rows.step;
-    json_t *root = NULL;
+    struct tree t;
 
-    if (jtree_read(name, text, bytes, &root, err))
+    if (tree_parse_json(&t, name, 1, text, bytes, err))
         return -1;
-    const json_t *rows = json_object_get(root, "rows");
-    const char *plan = json_string_value(json_object_get(root, "plan"));
-    int rc = 0;
-    if (!plan || !json_is_array(rows) || get_number(root, "slots", &step->slots) ||
-        get_number(root, "buckets", &step->buckets))
-        rc = err_set(err, ERR_INPUT,
-                     "'%s' has no list of 'rows' with 'slots', 'buckets' and"
-                     " 'plan'",
-                     name);
-    rc = rc ? rc : plan_parse(&s->plan, name, plan, (int64_t)strlen(plan), err);
-    step->rows = rc ? 0 : (int)json_array_size(rows);
-    step->row = mem_new((size_t)step->rows + 1, sizeof *step->row);
-    for (int i = 0; rc == 0 && i < step->rows; i++)
-        if (parse_object(json_array_get(rows, (size_t)i), &step->row[i]))
-            rc = err_set(err, ERR_INPUT, "'%s': rows[%d] is no row of a step", name, i);
-    json_decref(root);
+    int rc = read_rows(s, &t, err);
+    tree_release(&t);
     return rc;
 }
 

@@ -147,7 +147,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     sed '1s/ [0-9]* rows/ 99999999 rows/' rows > many
     refuses 2 "many:1: 99999999 rows" paro-sched verify many
     echo '{"schema":"paro.plan.steps/1","rows":[7]}' > json
-    refuses 2 "'json' plan" paro-sched verify json
+    refuses 2 "json:1: 'slots' missing" paro-sched verify json
 }
 
 @test "--svg[=FILE]: the picture of simulate and of a fabric, which replaces nothing without --force" {
