@@ -10,23 +10,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of plan_strategy_at. */
-static int index_of(struct plan_strategy s)
-{
-    for (int i = 0;; i++) {
-        struct plan_strategy at = plan_strategy_at(i); /* one of them is it */
-
-        if (at.params == s.params && at.grads == s.grads && at.optimizer == s.optimizer)
-            return i;
-    }
-}
-
 double engine_planned(const struct engine *e)
 {
-    struct plan_memory m[PLAN_STRATEGIES];
+    double bytes;
 
-    plan_memory_on(e->plan, device_kind(e->device.at), m);
-    return m[index_of(e->plan->strategy)].total;
+    plan_totals_on(e->plan, device_kind(e->device.at), &e->plan->strategy, 1, &bytes);
+    return bytes;
 }
 
 /* Names of those that need less than this one by what is missing; "none" where there is none.
@@ -34,17 +23,19 @@ double engine_planned(const struct engine *e)
 static void name_fitting(const struct plan *p, enum device_kind device, double missing,
                          char *text, size_t room)
 {
-    struct plan_memory m[PLAN_STRATEGIES];
+    struct plan_strategy all[PLAN_STRATEGIES + 1] = {[PLAN_STRATEGIES] = p->strategy};
+    double bytes[PLAN_STRATEGIES + 1];
     size_t used = 0;
 
-    plan_memory_on(p, device, m);
-    double own = m[index_of(p->strategy)].total;
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        all[i] = plan_strategy_at(i);
+    plan_totals_on(p, device, all, PLAN_STRATEGIES + 1, bytes);
     snprintf(text, room, "none of the 27 strategies would");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         char name[4];
-        if (m[i].total > own - missing)
+        if (bytes[i] > bytes[PLAN_STRATEGIES] - missing)
             continue;
-        plan_strategy_name(plan_strategy_at(i), name);
+        plan_strategy_name(all[i], name);
         if (used == 0)
             used = (size_t)snprintf(text, room, "these strategies would:");
         used += (size_t)snprintf(text + used, room - used, " %s", name);

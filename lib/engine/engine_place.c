@@ -18,15 +18,6 @@ void *engine_frozen(const struct engine *e, const struct engine_unit *u)
     return (char *)u->params + u->params_elems * dtype_bytes(e->plan->param_type);
 }
 
-static struct layout_moves moves_of(const struct engine *e, int lane, enum letter *from,
-                                    enum letter *to)
-{
-    struct plan_strategy s = e->plan->strategy;
-
-    return step_moves((enum letter[]){s.params, s.grads, s.optimizer}, (enum step_lane)lane,
-                      from, to);
-}
-
 static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu,
                          struct step_unit *held)
 {
@@ -98,6 +89,7 @@ static void place(struct engine *e)
 
 static int prepare_size(struct engine *e, struct engine_size *size, struct err *err)
 {
+    const struct plan_strategy s = e->plan->strategy;
     int64_t elems = size->elems;
 
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
@@ -110,7 +102,8 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
                                  .stage = kind};
         if (!e->shape.has[kind] || (size->frozen && kind != STEP_GATHER))
             continue;
-        spec.moves = moves_of(e, kind, &spec.from, &spec.to);
+        spec.moves = step_moves(s.params, s.grads, s.optimizer, (enum step_lane)kind,
+                                &spec.from, &spec.to);
         layout_moves_trim(&e->layout, &spec.moves);
         if (coll_prepare(&e->coll, &spec, &size->handle[kind], err))
             return -1;
@@ -235,6 +228,7 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
 static void set_shape(struct engine *e)
 {
     const struct plan *p = e->plan;
+    const struct plan_strategy s = p->strategy;
     const struct model *m = e->model;
 
     e->unit_of = mem_new((size_t)m->visits, sizeof *e->unit_of);
@@ -254,7 +248,8 @@ static void set_shape(struct engine *e)
                                    .buckets = p->buckets > 0 ? p->buckets : 1};
     for (int lane = 0; lane < STEP_COMPUTE; lane++) {
         enum letter from, to;
-        struct layout_moves moves = moves_of(e, lane, &from, &to);
+        struct layout_moves moves =
+            step_moves(s.params, s.grads, s.optimizer, (enum step_lane)lane, &from, &to);
         int sums = lane == STEP_REDUCE || lane == STEP_CONVERT;
         e->shape.has[lane] = layout_moves_trim(&e->layout, &moves);
         e->coded[lane] = (sums ? p->slow_grads : p->slow_params) &&

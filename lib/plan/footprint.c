@@ -287,17 +287,17 @@ static void asked_release(struct asked *a)
     topo_release(&a->topo);
 }
 
-void plan_memory_on(const struct plan *p, enum device_kind device,
-                    struct plan_memory out[PLAN_STRATEGIES])
+void plan_totals_on(const struct plan *p, enum device_kind device,
+                    const struct plan_strategy *strategy, int n, double *bytes)
 {
     struct asked a;
 
     ask(&a, p, device);
     const struct plan_network net = plan_network_of(&a.at);
-    for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        struct plan_price price = {.strategy = plan_strategy_at(i), .algo = p->algo};
+    for (int i = 0; i < n; i++) {
+        struct plan_price price = {.strategy = strategy[i], .algo = p->algo};
         plan_footprint(&a.at, &a.tally, &net, &price);
-        out[i] = price.memory;
+        bytes[i] = price.memory.total;
     }
     asked_release(&a);
 }

@@ -108,10 +108,10 @@ void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_cas
 /* ERR_INPUT where a rank may have more bytes than can be counted, of its states and of the
    activations of so many sequences. */
 int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct err *err);
-/* Memory under each strategy, in the order of the list, were it run on that device: all else is
-   the plan's. */
-void plan_memory_on(const struct plan *p, enum device_kind device,
-                    struct plan_memory out[PLAN_STRATEGIES]);
+/* Bytes of a rank under each of n strategies, were it run on that device: all else is the
+   plan's. */
+void plan_totals_on(const struct plan *p, enum device_kind device,
+                    const struct plan_strategy *strategy, int n, double *bytes);
 /* Of its buffers what collectives have for sums; of a GPU over NCCL. */
 double plan_sums_on(const struct plan *p, enum device_kind device);
 

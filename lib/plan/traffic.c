@@ -208,7 +208,7 @@ int plan_traffic_moves(const struct plan_tally *t, struct plan_strategy s, enum 
 {
     enum letter from, to;
 
-    *moves = step_moves((enum letter[]){s.params, s.grads, s.optimizer}, lane, &from, &to);
+    *moves = step_moves(s.params, s.grads, s.optimizer, lane, &from, &to);
     struct layout_moves left = *moves;
     return layout_moves_trim(&t->layout, &left);
 }

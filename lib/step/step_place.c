@@ -2,30 +2,20 @@
 /* Knows which arrays a step has, and how large each is. */
 #include "step/step_place.h"
 
-enum { STRATEGY_PARAMS, STRATEGY_GRADS, STRATEGY_OPTIMIZER }; /* its letters */
-
-struct layout_moves step_moves(const enum letter letters[3], enum step_lane lane,
-                               enum letter *from, enum letter *to)
+struct layout_moves step_moves(enum letter params, enum letter grads, enum letter optimizer,
+                               enum step_lane lane, enum letter *from, enum letter *to)
 {
-    enum letter p = letters[STRATEGY_PARAMS], g = letters[STRATEGY_GRADS],
-                o = letters[STRATEGY_OPTIMIZER];
-
-    *from = lane == STEP_GATHER    ? p
+    *from = lane == STEP_GATHER    ? params
             : lane == STEP_REDUCE  ? LETTER_N
-            : lane == STEP_CONVERT ? g
-                                   : o;
+            : lane == STEP_CONVERT ? grads
+                                   : optimizer;
     *to = lane == STEP_GATHER    ? LETTER_N
-          : lane == STEP_REDUCE  ? g
-          : lane == STEP_CONVERT ? o
-                                 : p;
-    switch (lane) {
-    case STEP_REDUCE:
-        return layout_moves_micro(g);
-    case STEP_CONVERT:
-        return layout_moves_sum(g, o);
-    default:
-        return layout_moves_copy(*from, *to);
-    }
+          : lane == STEP_REDUCE  ? grads
+          : lane == STEP_CONVERT ? optimizer
+                                 : params;
+    return lane == STEP_REDUCE    ? layout_moves_micro(*to)
+           : lane == STEP_CONVERT ? layout_moves_sum(*from, *to)
+                                  : layout_moves_copy(*from, *to);
 }
 
 static int64_t most(int64_t a, int64_t b)

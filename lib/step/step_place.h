@@ -51,9 +51,12 @@ struct step_buffers {
     void *reduce_recv, *convert_send, *convert_recv; /* reduce, shared */
 };
 
-/* What a lane does to a vector between two layouts, on groups of any shape. */
-struct layout_moves step_moves(const enum letter letters[3], enum step_lane lane,
-                               enum letter *from, enum letter *to);
+/*
+ * What a lane does to a vector between two layouts, on groups of any shape, under a strategy's
+ * letters.
+ */
+struct layout_moves step_moves(enum letter params, enum letter grads, enum letter optimizer,
+                               enum step_lane lane, enum letter *from, enum letter *to);
 
 /*
  * Takes all memory of a step from two arenas: `shared` of what the ranks of a host read from
