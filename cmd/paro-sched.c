@@ -101,18 +101,14 @@ static const struct cli_command command = {
 
 static int gen(const struct args *a, struct err *err)
 {
-    enum schedule_algo algo = SCHEDULE_AUTO;
+    struct schedule_spec how = {.root = a->root, .subchunks = a->chunks};
     struct schedule s = {0};
     struct topo topo = {0};
-    unsigned phases = 0;
 
-    if (pick_parse(a->cli.word[0], a->cli.word[1], &phases, &algo, err))
+    if (pick_parse(a->cli.word[0], a->cli.word[1], &how.phases, &how.algo, err) ||
+        topo_parse_shape(&topo, a->cli.word[2], err))
         return -1;
-    if (topo_parse_shape(&topo, a->cli.word[2], err))
-        return -1;
-    int rc = pick_check_root(a->root, topo.groups.ranks, err);
-    if (rc == 0)
-        rc = pick_schedule_on(phases, algo, &topo, a->root, a->chunks, &s, err);
+    int rc = pick_schedule_on(&how, &topo, "schedule", PICK_ROWS_MAX, &s, err);
     if (rc == 0)
         (a->cli.json ? schedule_print_json : schedule_print)(&s, stdout);
     schedule_release(&s);
@@ -245,18 +241,16 @@ static int simulate(const struct args *a, struct err *err)
     return cli_svg_close(&out, rc, err);
 }
 
-static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
-                               SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
-enum { OPS = sizeof ops / sizeof *ops };
-
 static int ls(const struct args *a, struct err *err)
 {
     struct jout j = {.file = stdout, .pretty = 1};
+    struct pick_ask all;
 
     (void)err;
+    pick_ask_init(&all);
     if (!a->cli.json) {
-        for (int i = 0; i < OPS; i++)
-            printf("op    %s\n", schedule_phases_name(ops[i]));
+        for (int i = 0; i < all.ops; i++)
+            printf("op    %s\n", schedule_phases_name(all.op[i]));
         for (int i = 0; i < SCHEDULE_ALGOS; i++)
             printf("algo  %-18s  %s\n", schedule_algo_name((enum schedule_algo)i),
                    schedule_algo_text((enum schedule_algo)i));
@@ -265,8 +259,8 @@ static int ls(const struct args *a, struct err *err)
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.sched.list/1");
     jout_open(&j, "ops", '[');
-    for (int i = 0; i < OPS; i++)
-        jout_text(&j, NULL, schedule_phases_name(ops[i]));
+    for (int i = 0; i < all.ops; i++)
+        jout_text(&j, NULL, schedule_phases_name(all.op[i]));
     jout_close(&j, ']');
     jout_open(&j, "algos", '[');
     for (int i = 0; i < SCHEDULE_ALGOS; i++)

@@ -53,39 +53,39 @@ double pick_rows(const struct schedule_spec *spec)
     return rows;
 }
 
-int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
-                     int subchunks, struct schedule *out, struct err *err)
+struct schedule_spec pick_spec(const struct layout *l, const struct topo *t, unsigned phases,
+                               enum schedule_algo algo, int subchunks)
+{
+    return (struct schedule_spec){.algo = algo,
+                                  .phases = phases,
+                                  .groups = &l->groups,
+                                  .segments = l->segments,
+                                  .holder = l->holder,
+                                  .subchunks = subchunks,
+                                  .levels = t ? t->levels : 0,
+                                  .block = t ? t->block : NULL};
+}
+
+int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, const char *what,
+                     int most, struct schedule *out, struct err *err)
 {
     struct layout l;
     int rc = 0;
 
+    if (pick_check_root(how->root, t->groups.ranks, err))
+        return -1;
     layout_init(&l, &t->groups);
-    struct schedule_spec spec = {.algo = algo,
-                                 .phases = phases,
-                                 .groups = &t->groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = subchunks,
-                                 .levels = t->levels,
-                                 .block = t->block,
-                                 .root = root};
-    if (pick_rows(&spec) > PICK_ROWS_MAX)
+    struct schedule_spec spec = pick_spec(&l, t, how->phases, how->algo, how->subchunks);
+    spec.root = how->root;
+    if (pick_rows(&spec) > most)
         rc = err_set(err, ERR_INPUT,
-                     "a schedule of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at"
-                     " most",
-                     t->groups.ranks, subchunks, subchunks == 1 ? "" : "s", pick_rows(&spec),
-                     PICK_ROWS_MAX);
+                     "a %s of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at most",
+                     what, t->groups.ranks, how->subchunks, how->subchunks == 1 ? "" : "s",
+                     pick_rows(&spec), most);
     if (rc == 0)
         rc = schedule_gen(&spec, -1, out, err);
     layout_release(&l);
     return rc;
-}
-
-static int same_segments(const struct schedule *s, const struct layout *l)
-{
-    return l->segments == s->segments &&
-           memcmp(l->holder, s->holder,
-                  (size_t)s->segments * (size_t)s->groups.count * sizeof(int)) == 0;
 }
 
 int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out)
@@ -94,7 +94,9 @@ int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out)
     int even = pick_even_slices(s->phases, s->algo), pieces = s->chunks / s->subchunks;
 
     layout_init(&l, &s->groups);
-    int ours = same_segments(s, &l);
+    int ours = l.segments == s->segments &&
+               memcmp(l.holder, s->holder,
+                      (size_t)s->segments * (size_t)s->groups.count * sizeof(int)) == 0;
     for (int c = 0; c < s->chunks; c++) {
         struct range r = range_part((struct range){0, elems}, c / s->subchunks, pieces);
         r = ours ? layout_chunk(&l, elems, even, s->subchunks, c)

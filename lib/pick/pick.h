@@ -18,14 +18,21 @@
  */
 double pick_rows(const struct schedule_spec *spec);
 
+/*
+ * An operation on a layout's segments; t: the fabric, for its levels; NULL: groups alone.  All
+ * that it points to stays the layout's and the fabric's.
+ */
+struct schedule_spec pick_spec(const struct layout *l, const struct topo *t, unsigned phases,
+                               enum schedule_algo algo, int subchunks);
+
 /* 28 bytes a row, and as much again while they are put in order: 2 GiB. */
 enum { PICK_ROWS_MAX = 1 << 25 };
 /*
- * All ranks' rows of one operation on a fabric, with its levels; phases as in schedule.h; root:
- * of a broadcast.  ERR_INPUT for more than PICK_ROWS_MAX.
+ * All ranks' rows on a fabric, with its levels, of how->phases by how->algo in how->subchunks,
+ * from how->root.  ERR_INPUT for more than `most` rows of what is called `what`.
  */
-int pick_schedule_on(unsigned phases, enum schedule_algo algo, const struct topo *t, int root,
-                     int subchunks, struct schedule *out, struct err *err);
+int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, const char *what,
+                     int most, struct schedule *out, struct err *err);
 
 /*
  * Slices that are reduced and gathered again belong to nobody in between: cut equally they load

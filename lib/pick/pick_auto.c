@@ -51,19 +51,6 @@ static void search_init(struct search *s, const struct topo *t, unsigned phases,
                     t->port[k].in_Bps == t->port[0].in_Bps;
 }
 
-static struct schedule_spec spec_of(const struct search *s, enum schedule_algo algo,
-                                    int subchunks)
-{
-    return (struct schedule_spec){.algo = algo,
-                                  .phases = s->phases,
-                                  .groups = &s->layout.groups,
-                                  .segments = s->layout.segments,
-                                  .holder = s->layout.holder,
-                                  .subchunks = subchunks,
-                                  .levels = s->topo->levels,
-                                  .block = s->topo->block};
-}
-
 /* Bytes of each chunk, cut as a collective cuts them (coll_rows), in whole bytes; owned. */
 static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
 {
@@ -105,7 +92,7 @@ static int too_much(const struct search *s, int subchunks)
 static int simulate(const struct search *s, enum schedule_algo algo, int subchunks,
                     double times, double *time_s, struct err *err)
 {
-    struct schedule_spec spec = spec_of(s, algo, subchunks);
+    struct schedule_spec spec = pick_spec(&s->layout, s->topo, s->phases, algo, subchunks);
     int64_t *bytes = chunk_bytes_of(s, algo, subchunks);
     struct topo_level level[TOPO_LEVELS_MAX];
     struct topo topo = *s->topo;
@@ -174,7 +161,7 @@ static double ports_s(const struct search *s, const struct schedule *all, const 
 static void meet(const struct search *s, enum schedule_algo algo, struct contender *out,
                  struct err *why)
 {
-    struct schedule_spec spec = spec_of(s, algo, 1);
+    struct schedule_spec spec = pick_spec(&s->layout, s->topo, s->phases, algo, 1);
     int all = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
     struct schedule rows = {0};
 
@@ -446,12 +433,7 @@ int pick_check(const struct layout *l, unsigned phases, enum schedule_algo algo,
                struct err *err)
 {
     struct schedule mine = {0};
-    struct schedule_spec spec = {.algo = algo,
-                                 .phases = phases,
-                                 .groups = &l->groups,
-                                 .segments = l->segments,
-                                 .holder = l->holder,
-                                 .subchunks = 1};
+    struct schedule_spec spec = pick_spec(l, NULL, phases, algo, 1);
 
     /* One rank's rows are few, and the generator knows what it cannot do. */
     int rc = schedule_gen(&spec, groups_rank(&l->groups, 0, 0), &mine, err);

@@ -62,23 +62,15 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
     if (pick_parse(ask->op, ask->algo, &s->phases, &s->algo, err) ||
         pick_check_root(ask->root, a->topo.groups.ranks, err))
         return -1;
-    s->root = ask->root;
     layout_init(&l, &a->topo.groups);
+    struct schedule_spec spec = pick_spec(&l, &a->topo, s->phases, s->algo, ask->subchunks);
+    s->root = spec.root = ask->root;
     groups_copy(&s->groups, &l.groups);
     s->segments = l.segments;
     s->subchunks = ask->subchunks;
     s->holder = l.holder;
     l.holder = NULL;
     int rc = sizes(a, ask->bytes, &bytes, err);
-    struct schedule_spec spec = {.algo = s->algo,
-                                 .phases = s->phases,
-                                 .groups = &s->groups,
-                                 .segments = s->segments,
-                                 .holder = s->holder,
-                                 .subchunks = s->subchunks,
-                                 .levels = a->topo.levels,
-                                 .block = a->topo.block,
-                                 .root = s->root};
     if (rc == 0)
         rc = sim_spec_times(&spec, &a->topo, bytes, &a->times, err);
     mem_free(bytes);
@@ -203,29 +195,11 @@ int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
 /* All rows, of a schedule that is not too long to be drawn. */
 static int gen(const struct pick_simulate *ask, struct answer *a, struct err *err)
 {
-    struct schedule_spec spec = {.subchunks = ask->subchunks,
-                                 .levels = a->topo.levels,
-                                 .block = a->topo.block,
-                                 .root = ask->root};
-    struct layout l;
+    struct schedule_spec how = {.root = ask->root, .subchunks = ask->subchunks};
 
-    if (pick_parse(ask->op, ask->algo, &spec.phases, &spec.algo, err) ||
-        pick_check_root(ask->root, a->topo.groups.ranks, err))
+    if (pick_parse(ask->op, ask->algo, &how.phases, &how.algo, err))
         return -1;
-    layout_init(&l, &a->topo.groups);
-    spec.groups = &l.groups;
-    spec.segments = l.segments;
-    spec.holder = l.holder;
-    double rows = pick_rows(&spec);
-    int rc = rows <= SIM_DRAW_ROWS_MAX
-                 ? schedule_gen(&spec, -1, &a->s, err)
-                 : err_set(err, ERR_INPUT,
-                           "a picture of %d ranks in %d sub-chunk%s, about %.0f rows, expected"
-                           " %d at most",
-                           l.groups.ranks, spec.subchunks, spec.subchunks == 1 ? "" : "s", rows,
-                           SIM_DRAW_ROWS_MAX);
-    layout_release(&l);
-    return rc;
+    return pick_schedule_on(&how, &a->topo, "picture", SIM_DRAW_ROWS_MAX, &a->s, err);
 }
 
 int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err)

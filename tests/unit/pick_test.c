@@ -19,7 +19,8 @@ static struct pick_traffic traffic(unsigned op, enum schedule_algo algo, const c
     struct err err = {0};
 
     assert_int_equal(topo_parse_shape(&fabric, shape, &err), 0);
-    assert_int_equal(pick_schedule_on(op, algo, &fabric, 0, 3, &s, &err), 0);
+    const struct schedule_spec how = {.algo = algo, .phases = op, .subchunks = 3};
+    assert_int_equal(pick_schedule_on(&how, &fabric, "schedule", PICK_ROWS_MAX, &s, &err), 0);
     assert_int_equal(schedule_verify(&s, &err), 0);
     pick_traffic(&s, &t);
     assert_true(t.by_layout);

@@ -267,15 +267,16 @@ static void too_much_is_refused(void **state)
 static void simulated_schedules(void **state)
 {
     static const char *const shapes[] = {"2x2", "4x2", "[3,2]", "[4,4,3]", "3x1", "1x5", "9x2"};
+    const struct schedule_spec how = {
+        .algo = SCHEDULE_HO_RING, .phases = SCHEDULE_ALL_REDUCE, .subchunks = 2};
 
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct scene c = {0};
         struct err err = {0};
         assert_int_equal(topo_parse_synth(&c.topo, shapes[i], &err), 0);
-        assert_int_equal(
-            pick_schedule_on(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, &c.topo, 0, 2, &c.s, &err),
-            0);
+        assert_int_equal(pick_schedule_on(&how, &c.topo, "schedule", PICK_ROWS_MAX, &c.s, &err),
+                         0);
         c.bytes = mem_new((size_t)c.s.chunks, sizeof *c.bytes);
         for (int k = 0; k < c.s.chunks; k++)
             c.bytes[k] = 1 << 20;
