@@ -8,29 +8,30 @@
 #include "base/units.h"
 #include "plan/timeline.h"
 
+/* Of a lane and of what it transfers, in JSON; and what it does, for people. */
 static const struct {
-    const char *id, *name; /* in JSON; for people */
-} lanes[STEP_LANES] = {[STEP_GATHER] = {"gathers", "gather"},
-                       [STEP_REDUCE] = {"reduces", "reduce"},
-                       [STEP_CONVERT] = {"boundaries", "conversion"},
-                       [STEP_SYNC] = {"syncs", "param sync"},
-                       [STEP_COMPUTE] = {"compute", "compute"}};
+    const char *lane_id, *what_id, *name;
+} lanes[STEP_LANES] = {[STEP_GATHER] = {"gathers", "gather", "gather"},
+                       [STEP_REDUCE] = {"reduces", "reduce", "reduce"},
+                       [STEP_CONVERT] = {"boundaries", "boundary", "conversion"},
+                       [STEP_SYNC] = {"syncs", "sync", "param sync"},
+                       [STEP_COMPUTE] = {"compute", NULL, "compute"}};
 
-/* What a piece does, in JSON and for people. */
-static const struct work_name {
-    const char *id, *name;
-} works[STEP_KINDS] = {[STEP_FORWARD] = {"forward", "forward"},
-                       [STEP_BACKWARD] = {"backward", "backward"},
-                       [STEP_ACCUMULATE] = {"gradient accumulated", "accumulate"},
-                       [STEP_UPDATE] = {"update", "update"}},
-  transfers[STEP_COMPUTE] = {[STEP_SYNC] = {"sync", "param sync"},
-                             [STEP_GATHER] = {"gather", "gather"},
-                             [STEP_REDUCE] = {"reduce", "reduce"},
-                             [STEP_CONVERT] = {"boundary", "conversion"}};
-
-static const struct work_name *work_of(const struct plan_piece *p)
+static const char *kind_name(const struct plan_piece *p)
 {
-    return p->kind == STEP_TRANSFER ? &transfers[p->lane] : &works[p->kind];
+    return step_kind_name(&(struct step_row){.lane = p->lane, .kind = (int)p->kind});
+}
+
+static const char *what_id(const struct plan_piece *p)
+{
+    return p->kind == STEP_TRANSFER     ? lanes[p->lane].what_id
+           : p->kind == STEP_ACCUMULATE ? "gradient accumulated"
+                                        : kind_name(p);
+}
+
+static const char *name_of(const struct plan_piece *p)
+{
+    return p->kind == STEP_TRANSFER ? lanes[p->lane].name : kind_name(p);
 }
 
 static const char *unit_name(const struct model *m, int unit)
@@ -68,8 +69,8 @@ void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
 
     if (bar->count > 1)
         snprintf(more, sizeof more, " and %d more", bar->count - 1);
-    snprintf(text, room, "%s %.80s%s: %s, starts at %s", work_of(p)->name,
-             unit_name(m, p->unit), more, units_time(&took, bar->end_s - bar->start_s),
+    snprintf(text, room, "%s %.80s%s: %s, starts at %s", name_of(p), unit_name(m, p->unit),
+             more, units_time(&took, bar->end_s - bar->start_s),
              units_time(&from, bar->start_s));
 }
 
@@ -154,8 +155,8 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
         if (piece[i]->micro >= 0)
             snprintf(micro, sizeof micro, "%d", piece[i]->micro);
         fprintf(out, "%12.3f %12.3f %-11s %-16s %6s  %s\n", 1e3 * piece[i]->start_s,
-                1e3 * piece[i]->end_s, lanes[piece[i]->lane].name, work_of(piece[i])->name,
-                micro, unit_name(s->at.model, piece[i]->unit));
+                1e3 * piece[i]->end_s, lanes[piece[i]->lane].name, name_of(piece[i]), micro,
+                unit_name(s->at.model, piece[i]->unit));
     }
     mem_free(piece);
 }
@@ -179,8 +180,8 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
     for (int i = 0; i < t->pieces; i++) {
         const struct plan_piece *piece = &t->piece[i];
         jout_open(&j, NULL, '{');
-        jout_text(&j, "lane", lanes[piece->lane].id);
-        jout_text(&j, "what", work_of(piece)->id);
+        jout_text(&j, "lane", lanes[piece->lane].lane_id);
+        jout_text(&j, "what", what_id(piece));
         jout_text(&j, "unit", unit_name(s->at.model, piece->unit));
         if (piece->micro >= 0)
             jout_int(&j, "micro_step", piece->micro);
