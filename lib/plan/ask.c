@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "plan/check.h"
-#include "plan/compare.h"
 #include "plan/fit.h"
 #include "plan/rows.h"
 #include "plan/scale.h"

@@ -26,4 +26,11 @@ int plan_check_refuse(const struct plan_check *c, struct err *err);
 void plan_check_print(const struct plan_check *c, FILE *out);
 void plan_check_print_json(const struct plan_check *c, FILE *out); /* paro.plan.check/1 */
 
+/*
+ * Two plans side by side: the settings in which they differ, and everything predicted.  names:
+ * the files, for the head; as a table for people, or as paro.plan.compare/1.
+ */
+void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out);
+void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE *out);
+
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Compares two plans. */
-#include "plan/compare.h"
+#include "plan/check.h"
 
 #include <inttypes.h>
 #include <math.h>

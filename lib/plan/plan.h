@@ -6,9 +6,42 @@
 #include <stdio.h>
 
 #include "base/groups.h"
-#include "plan/boundary.h"
-#include "plan/checkpoint.h"
 #include "plan/price.h"
+#include "topo/topo_boundary.h"
+
+/*
+ * The groups a plan may have: the fabric as it is for groups that end at each of the boundaries
+ * to be searched (topo/topo_boundary.h).  A fabric of two levels has one.
+ */
+enum { PLAN_BOUNDARY_AUTO = -1, PLAN_BOUNDARIES = TOPO_LEVELS_MAX - 1 };
+
+struct plan_boundaries {
+    const struct topo *whole; /* borrowed */
+    int asked;                /* a boundary, or PLAN_BOUNDARY_AUTO */
+    int count;                /* 1 at least */
+    int level[PLAN_BOUNDARIES];
+    struct topo topo[PLAN_BOUNDARIES]; /* owned */
+};
+
+/*
+ * The one that is asked for, or all that differ; the inmost where none is worth a look.
+ * ERR_INPUT for one that the fabric has not.
+ */
+int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
+                         struct err *err);
+void plan_boundaries_release(struct plan_boundaries *b);
+
+/*
+ * What a run writes when it saves (paro-checkpoint(5)): of each element the parameter, in the
+ * type of the model's own files, and 12 bytes of optimizer state where it is trained.  Each
+ * block is written once, by the rank that has it when all hold one copy together, so that this
+ * is the same under every strategy.  Headers and the manifest are not counted: some hundred
+ * bytes for each unit of each rank.
+ */
+struct plan_checkpoint {
+    double bytes, rank_bytes; /* of all ranks; of the rank that writes most */
+    double s;                 /* 0 where no rate of storage is known */
+};
 
 /* The best of one boundary; strategies as in plan_search. */
 struct plan_found {

@@ -35,6 +35,39 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
     };
 }
 
+static void add_boundary(struct plan_boundaries *b, int level)
+{
+    b->level[b->count] = level;
+    topo_at_boundary(b->whole, level, &b->topo[b->count++]);
+}
+
+int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
+                         struct err *err)
+{
+    int all = topo_boundaries(whole);
+
+    if (asked >= all)
+        return err_set(err, ERR_MISMATCH,
+                       "--group-level: %d, expected 0 to %d or auto: the fabric has %d levels",
+                       asked, all - 1, whole->levels);
+    *b = (struct plan_boundaries){.whole = whole, .asked = asked};
+    if (asked >= 0)
+        add_boundary(b, asked);
+    for (int level = 0; asked < 0 && level < all; level++)
+        if (topo_boundary_is_new(whole, level))
+            add_boundary(b, level);
+    if (b->count == 0)
+        add_boundary(b, 0);
+    return 0;
+}
+
+void plan_boundaries_release(struct plan_boundaries *b)
+{
+    for (int i = 0; i < b->count; i++)
+        topo_release(&b->topo[i]);
+    *b = (struct plan_boundaries){0};
+}
+
 int plan_search_allows(const struct plan_search *s, int i)
 {
     struct plan_strategy a = plan_strategy_at(i), b = s->strategy;
