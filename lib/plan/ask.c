@@ -253,68 +253,54 @@ static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
                  100.0 * (double)(is - s->global_batch) / (double)s->global_batch);
 }
 
-/* Moves the model into the plan. */
-static void print_plan(const struct plan_search *s, struct model *model, int json, FILE *out)
+static int print_answer(const struct plan_search *s, const struct plan_advice *advice,
+                        struct model *model, const struct plan_ask *ask, FILE *out,
+                        struct err *err)
 {
     struct plan plan;
-
-    if (s->best < 0)
-        return;
-    plan_init(&plan, s, model);
-    (json ? plan_print_json : plan_print)(&plan, out);
-    plan_release(&plan);
-}
-
-static int print_timeline(const struct plan_search *s, const struct plan_ask *ask, FILE *out,
-                          struct err *err)
-{
+    struct plan_why why;
+    struct plan_changes changes;
     struct plan_timeline t;
     int rc = 0;
 
-    plan_timeline_of(s, &t);
-    if (ask->svg)
-        rc = plan_timeline_draw(s, &t, out, err);
-    else
-        (ask->json ? plan_timeline_print_json : plan_timeline_print)(s, &t, out);
-    plan_timeline_release(&t);
-    return rc;
-}
-
-static void print_answer(const struct plan_search *s, const struct plan_advice *advice,
-                         struct model *model, const struct plan_ask *ask, FILE *out)
-{
-    struct plan_why why;
-    struct plan_changes changes;
-
+    if (s->best < 0 && ask->what != PLAN_ASK_LIST && ask->what != PLAN_ASK_WHY &&
+        ask->what != PLAN_ASK_WHAT_IF)
+        return 0; /* nothing was found that it could be of */
     switch (ask->what) {
-    case PLAN_ASK_PLAN:
-        print_plan(s, model, ask->json, out);
-        return;
     case PLAN_ASK_LIST:
         if (ask->json)
             plan_search_print_json(s, advice, out);
         else
             plan_search_print(s, out);
-        return;
+        return 0;
     case PLAN_ASK_WHY:
         plan_why(s, &why);
         (ask->json ? plan_why_print_json : plan_why_print)(s, &why, out);
-        return;
-    case PLAN_ASK_SCALE:    /* searches for itself */
-    case PLAN_ASK_TIMELINE: /* may fail */
-    case PLAN_ASK_STEPS:
-        return;
-    case PLAN_ASK_EMIT:
-        if (s->best >= 0)
-            (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
-        return;
-    case PLAN_ASK_CHECK: /* have neither model nor fabric */
-    case PLAN_ASK_COMPARE:
-        return;
+        return 0;
     case PLAN_ASK_WHAT_IF:
         plan_what_if(s, &changes);
         (ask->json ? plan_what_if_print_json : plan_what_if_print)(s, &changes, out);
-        return;
+        return 0;
+    case PLAN_ASK_PLAN: /* moves the model into the plan */
+        plan_init(&plan, s, model);
+        (ask->json ? plan_print_json : plan_print)(&plan, out);
+        plan_release(&plan);
+        return 0;
+    case PLAN_ASK_EMIT:
+        (ask->json ? plan_emit_json : plan_emit)(s, ask->target, out);
+        return 0;
+    case PLAN_ASK_STEPS:
+        return plan_rows_print(s, ask->json, out, err);
+    case PLAN_ASK_TIMELINE:
+        plan_timeline_of(s, NULL, &t);
+        if (ask->svg)
+            rc = plan_timeline_draw(s, &t, out, err);
+        else
+            (ask->json ? plan_timeline_print_json : plan_timeline_print)(s, &t, out);
+        plan_timeline_release(&t);
+        return rc;
+    default: /* scale searches for itself; the others have neither model nor fabric */
+        return 0;
     }
 }
 
@@ -378,10 +364,7 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
         plan_fit(s, &advice);
         plan_fit_refuse(s, &advice, err);
     }
-    print_answer(s, &advice, model, ask, out);
-    if (*found && ask->what == PLAN_ASK_TIMELINE)
-        return print_timeline(s, ask, out, err);
-    return *found && ask->what == PLAN_ASK_STEPS ? plan_rows_print(s, ask->json, out, err) : 0;
+    return print_answer(s, &advice, model, ask, out, err);
 }
 
 static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,

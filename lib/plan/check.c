@@ -59,16 +59,6 @@ static int compared_of(const struct plan_log *l)
     return n;
 }
 
-static double median_of(const struct plan_log *l, int measure, double *room)
-{
-    int n = 0;
-
-    for (int s = 0; s < l->steps; s++)
-        if (is_compared(l, s))
-            room[n++] = l->v[measure][s];
-    return stats_median(room, n);
-}
-
 static void compare(struct plan_check *c, const struct plan_log *l, const struct plan *p)
 {
     const struct plan_price *price = &p->price;
@@ -81,8 +71,12 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
     *c = (struct plan_check){
         .strategy = p->strategy, .steps = compared_of(l), .exact = l->exact};
     for (int i = 0; i < PLAN_MEASURES; i++) {
+        int n = 0;
+        for (int step = 0; step < l->steps; step++)
+            if (is_compared(l, step))
+                room[n++] = l->v[i][step];
         c->predicted[i] = predicted[i];
-        c->measured[i] = median_of(l, i, room);
+        c->measured[i] = stats_median(room, n);
         if (measures[i].bytes &&
             !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
             c->differs |= 1U << i;
@@ -147,9 +141,7 @@ static const char *value_text(int i, double v, char text[32])
 {
     struct units u;
 
-    if (measures[i].bytes)
-        snprintf(text, 32, "%.0f", v);
-    else if (i == PLAN_TOKENS_PER_S)
+    if (measures[i].bytes || i == PLAN_TOKENS_PER_S)
         snprintf(text, 32, "%.0f", v);
     else
         snprintf(text, 32, "%s", units_time(&u, v));

@@ -9,7 +9,7 @@
 struct plan_check {
     struct plan_strategy strategy;
     int64_t steps; /* compared: all but the first and those that were skipped */
-    int exact;     /* exact sums: what travels is f64 and not as planned */
+    int exact;     /* exact sums: the payload is f64 and not as planned */
     double predicted[PLAN_MEASURES], measured[PLAN_MEASURES]; /* medians */
     unsigned differs; /* 1 << measure: bytes, by more than PLAN_CHECK_PART */
 };

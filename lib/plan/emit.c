@@ -22,7 +22,6 @@
 #include "base/jout.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "plan/emit_parts.h"
 #include "plan/tally.h"
 
 static const struct {

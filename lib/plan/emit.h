@@ -24,4 +24,25 @@ void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out);
 /* The same text in paro.plan.emit/1, with what was planned and what runs. */
 void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *out);
 
+/* ---- inside: what emit.c gives the texts of single targets ---- */
+
+enum { PLAN_REMARKS = 16 };
+
+struct plan_emission {
+    const struct plan_search *search; /* borrowed */
+    const struct plan_price *runs;    /* what the target runs */
+    char remark[PLAN_REMARKS][200];   /* comments, a line each */
+    int remarks;
+};
+
+void plan_emit_remark(struct plan_emission *e, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
+/* Is the letter that of the strategy that runs? "III", with '?' for any letter. */
+int plan_emit_is(const struct plan_emission *e, const char *pattern);
+
+/* Each adds remarks of its own and writes the whole text, comments first. */
+void plan_emit_deepspeed(struct plan_emission *e, FILE *out);
+void plan_emit_fsdp(struct plan_emission *e, FILE *out);
+void plan_emit_megatron(struct plan_emission *e, FILE *out);
+
 #endif

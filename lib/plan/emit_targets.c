@@ -7,16 +7,7 @@
 #include <math.h>
 
 #include "base/jout.h"
-#include "plan/emit_parts.h"
-
-static int64_t largest_unit(const struct model *m)
-{
-    int64_t top = 0;
-
-    for (int u = 0; u < m->units; u++)
-        top = m->unit[u].elems > top ? m->unit[u].elems : top;
-    return top;
-}
+#include "plan/emit.h"
 
 static int64_t global_batch(const struct plan_case *c)
 {
@@ -31,23 +22,11 @@ static void put_comments(const struct plan_emission *e, FILE *out)
 
 /* ---- DeepSpeed ---- */
 
-static void remark_deepspeed(struct plan_emission *e)
-{
-    const struct plan_case *c = &e->search->at;
-
-    if (c->recompute)
-        plan_emit_remark(e, "not expressed: recompute; call the model's own checkpointing");
-    if (c->keep)
-        plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
-    if (plan_emit_is(e, "III"))
-        plan_emit_remark(e, "build the model under deepspeed.zero.MiCS_Init");
-}
-
 /* zero_optimization takes no unknown keys, so comments stand at the top alone. */
 static void put_zero(const struct plan_emission *e, struct jout *j)
 {
     const struct plan_case *c = &e->search->at;
-    int64_t unit = largest_unit(c->model);
+    int64_t unit = (c->model->unit ? model_largest_unit(c->model) : 0);
     int stage = plan_emit_is(e, "NNN")   ? 0
                 : plan_emit_is(e, "NN?") ? 1
                 : plan_emit_is(e, "N??") ? 2
@@ -78,7 +57,12 @@ void plan_emit_deepspeed(struct plan_emission *e, FILE *out)
     const struct plan_case *c = &e->search->at;
     struct jout j = {.file = out, .pretty = 1};
 
-    remark_deepspeed(e);
+    if (c->recompute)
+        plan_emit_remark(e, "not expressed: recompute; call the model's own checkpointing");
+    if (c->keep)
+        plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
+    if (plan_emit_is(e, "III"))
+        plan_emit_remark(e, "build the model under deepspeed.zero.MiCS_Init");
     jout_open(&j, NULL, '{');
     jout_open(&j, "_comment", '[');
     for (int i = 0; i < e->remarks; i++)
@@ -180,19 +164,6 @@ static void put_mesh(const struct plan_emission *e, FILE *out)
             torch_type(c->wire_type), torch_type(c->wire_type));
 }
 
-/* The switches of a micro-step: what waits until the last one. */
-static void put_switches(const struct plan_emission *e, FILE *out)
-{
-    if (plan_emit_is(e, "?N?") || plan_emit_is(e, "??I") || plan_emit_is(e, "N??"))
-        fputs("        last = i == ACCUM - 1\n", out);
-    if (plan_emit_is(e, "?N?"))
-        fputs("        model.set_requires_gradient_sync(last)\n", out);
-    else if (plan_emit_is(e, "??I"))
-        fputs("        model.set_requires_all_reduce(last)\n", out);
-    if (plan_emit_is(e, "N??"))
-        fputs("        model.set_reshard_after_backward(last)\n", out);
-}
-
 void plan_emit_fsdp(struct plan_emission *e, FILE *out)
 {
     const struct plan_case *c = &e->search->at;
@@ -221,7 +192,15 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
         "    \"\"\"batches: ACCUM micro-batches of %d x %d tokens.\"\"\"\n"
         "    for i, batch in enumerate(batches):\n",
         stays ? "False" : "True", c->micro_batch, c->seq);
-    put_switches(e, out);
+    /* The switches of a micro-step: what waits until the last one. */
+    if (plan_emit_is(e, "?N?") || plan_emit_is(e, "??I") || plan_emit_is(e, "N??"))
+        fputs("        last = i == ACCUM - 1\n", out);
+    if (plan_emit_is(e, "?N?"))
+        fputs("        model.set_requires_gradient_sync(last)\n", out);
+    else if (plan_emit_is(e, "??I"))
+        fputs("        model.set_requires_all_reduce(last)\n", out);
+    if (plan_emit_is(e, "N??"))
+        fputs("        model.set_reshard_after_backward(last)\n", out);
     fputs("        loss = model(**batch).loss / ACCUM\n"
           "        loss.backward()\n"
           "    optimizer.step()\n"
@@ -230,19 +209,6 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
 }
 
 /* ---- Megatron ---- */
-
-static void remark_megatron(struct plan_emission *e, int fsdp)
-{
-    const struct plan_case *c = &e->search->at;
-
-    plan_emit_remark(
-        e, "the model's own flags (--num-layers, ...) and the data's are not included");
-    if (c->keep)
-        plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
-    if (!fsdp && c->grad_type == DTYPE_F32 && c->wire_type == DTYPE_BF16)
-        plan_emit_remark(e, "not expressed: f32 sums sent as bf16; they are sent as "
-                            "f32");
-}
 
 static void put_megatron_fsdp(const struct plan_emission *e, FILE *out)
 {
@@ -272,7 +238,13 @@ void plan_emit_megatron(struct plan_emission *e, FILE *out)
     const struct plan_case *c = &e->search->at;
     int fsdp = !plan_emit_is(e, "NN?"), alone = plan_emit_is(e, "NNN");
 
-    remark_megatron(e, fsdp);
+    plan_emit_remark(
+        e, "the model's own flags (--num-layers, ...) and the data's are not included");
+    if (c->keep)
+        plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
+    if (!fsdp && c->grad_type == DTYPE_F32 && c->wire_type == DTYPE_BF16)
+        plan_emit_remark(e, "not expressed: f32 sums sent as bf16; they are sent as "
+                            "f32");
     put_comments(e, out);
     fprintf(out,
             "--tensor-model-parallel-size 1\n"

@@ -63,25 +63,21 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
     return t;
 }
 
-/* How many groups a strategy is seen to need for a memory, from two sizes; or infinity. */
-static double groups_for(const struct trial *a, const struct trial *b, int i, double memory)
-{
-    double ga = a->fit.groups, gb = b->fit.groups;
-    double A = (gb * b->total[i] - ga * a->total[i]) / (gb - ga);
-    double B = (a->total[i] - A) * ga;
-
-    return B > 0 && memory > A ? B / (memory - A) : INFINITY;
-}
-
-/* The fewest of any that may be chosen, as two sizes have it. */
+/*
+ * The fewest groups that any strategy which may be chosen is seen to need for a memory, from
+ * two sizes; or infinity.
+ */
 static double groups_seen(const struct plan_search *least, const struct trial *a,
                           const struct trial *b, double memory)
 {
-    double fewest = INFINITY;
+    double ga = a->fit.groups, gb = b->fit.groups, fewest = INFINITY;
 
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        if (plan_search_allows(least, i))
-            fewest = fmin(fewest, groups_for(a, b, i, memory));
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        double A = (gb * b->total[i] - ga * a->total[i]) / (gb - ga);
+        double B = (a->total[i] - A) * ga;
+        if (plan_search_allows(least, i) && B > 0 && memory > A)
+            fewest = fmin(fewest, B / (memory - A));
+    }
     return fewest;
 }
 
@@ -228,13 +224,13 @@ int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, st
     char name[4], more[320];
     const char *what = plan_memory_heaviest(&p->memory, &bytes);
 
-    plan_strategy_name(p->strategy, name);
     say_fit(s, a, more);
     return err_set(
         err, ERR_MISMATCH,
-        "no feasible plan: %s%s needs %s per rank (%s of it %s), ranks may use %s; %s", name,
-        s->fixed ? "" : ", the smallest,", units_bytes(&need, p->memory.total),
-        units_bytes(&most, bytes), what, units_bytes(&have, s->at.memory_bytes), more);
+        "no feasible plan: %s%s needs %s per rank (%s of it %s), ranks may use %s; %s",
+        plan_strategy_name(p->strategy, name), s->fixed ? "" : ", the smallest,",
+        units_bytes(&need, p->memory.total), units_bytes(&most, bytes), what,
+        units_bytes(&have, s->at.memory_bytes), more);
 }
 
 static void put_fit(struct jout *j, const char *key, const struct plan_fit *fit)

@@ -81,23 +81,11 @@ static void put_others(const struct plan_search *s, FILE *out)
     }
 }
 
-/* Where it is asked for: what a run saves, and how long that takes. */
-static void put_checkpoint(const struct plan_search *s, FILE *out)
-{
-    const struct plan_checkpoint *c = &s->checkpoint;
-    struct units all, one, time, rate;
-
-    if (s->storage_Bps > 0)
-        fprintf(out, "checkpoint %s, %s per rank, %s at %s per host\n",
-                units_bytes(&all, c->bytes), units_bytes(&one, c->rank_bytes),
-                units_time(&time, c->s), units_rate(&rate, s->storage_Bps));
-}
-
 void plan_list_title(const struct plan_search *s, FILE *out)
 {
     const struct plan_case *c = &s->at;
     const struct model *m = c->model;
-    struct units params, limit;
+    struct units params, limit, all, one, time, rate;
     char shape[64];
 
     groups_print(&c->topo->groups, shape, sizeof shape);
@@ -122,7 +110,11 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     if (!(c->topo->flops > 0))
         fputs("the fabric has no compute rate: times are communication only\n", out);
     put_others(s, out);
-    put_checkpoint(s, out);
+    if (s->storage_Bps > 0)
+        fprintf(out, "checkpoint %s, %s per rank, %s at %s per host\n",
+                units_bytes(&all, s->checkpoint.bytes),
+                units_bytes(&one, s->checkpoint.rank_bytes), units_time(&time, s->checkpoint.s),
+                units_rate(&rate, s->storage_Bps));
 }
 
 /* The lesser one, 0 not counting. */
@@ -178,11 +170,10 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
                              m->activations, m->buffers, m->total};
     char name[4], by[4] = "-", text[16];
 
-    plan_strategy_name(p->strategy, name);
     if (p->dominated_by >= 0)
         plan_strategy_name(s->list[p->dominated_by].strategy, by);
-    fprintf(out, "%s%-4s %-9s", s->best == p - s->list ? "*" : " ", name,
-            schedule_algo_name(p->algo));
+    fprintf(out, "%s%-4s %-9s", s->best == p - s->list ? "*" : " ",
+            plan_strategy_name(p->strategy, name), schedule_algo_name(p->algo));
     for (int i = 0; i < 6; i++)
         fprintf(out, " %8s", number(text, memory[i] / c->memory.unit));
     fprintf(out, " %8s", number(text, p->slow_bytes / c->slow.unit));
@@ -212,22 +203,6 @@ void plan_search_print(const struct plan_search *s, FILE *out)
             put_row(s, order[i], &c, out);
 }
 
-static void json_row(struct jout *j, const struct plan_search *s, const struct plan_price *p)
-{
-    char name[4], by[4];
-
-    plan_strategy_name(p->strategy, name);
-    if (p->dominated_by >= 0)
-        plan_strategy_name(s->list[p->dominated_by].strategy, by);
-    jout_open(j, NULL, '{');
-    jout_text(j, "strategy", name);
-    jout_text(j, "algo", schedule_algo_name(p->algo));
-    plan_put_feasible(j, &s->at, p);
-    plan_put_price(j, p);
-    jout_text(j, "dominated_by", p->dominated_by >= 0 ? by : NULL);
-    jout_close(j, '}');
-}
-
 int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p)
 {
     return p->feasible && c->memory_bytes > 0 && c->model->unit;
@@ -239,6 +214,13 @@ void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct p
         jout_bool(j, "feasible", p->feasible);
     else
         jout_null(j, "feasible");
+}
+
+void plan_put_strategy(struct jout *j, const char *key, int index)
+{
+    char name[4];
+
+    jout_text(j, key, index < 0 ? NULL : plan_strategy_name(plan_strategy_at(index), name));
 }
 
 void plan_put_level(struct jout *j, int level)
@@ -255,14 +237,11 @@ void plan_put_boundaries(struct jout *j, const struct plan_search *s)
     jout_open(j, "boundaries", '[');
     for (int i = 0; i < s->groups->count; i++) {
         const struct plan_found *f = &s->found[i];
-        char best[4], closest[4];
-        plan_strategy_name(plan_strategy_at(f->best >= 0 ? f->best : 0), best);
-        plan_strategy_name(plan_strategy_at(f->closest), closest);
         jout_open(j, NULL, '{');
         jout_int(j, "group_level", s->groups->level[i]);
         jout_int(j, "groups", s->groups->topo[i].groups.count);
-        jout_text(j, "chosen", f->best >= 0 ? best : NULL);
-        jout_text(j, "needs_least", closest);
+        plan_put_strategy(j, "chosen", f->best);
+        plan_put_strategy(j, "needs_least", f->closest);
         jout_int(j, "micro_batch", f->micro_batch);
         jout_int(j, "accum", f->accum);
         jout_num(j, "step_s", f->step_s);
@@ -277,13 +256,10 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
                             FILE *out)
 {
     struct jout j = {.file = out, .pretty = 1};
-    char name[4];
 
-    if (s->best >= 0)
-        plan_strategy_name(s->list[s->best].strategy, name);
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.plan.list/1");
-    jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
+    plan_put_strategy(&j, "chosen", s->best);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_text(&j, "device", plan_device_name(s->at.device));
@@ -295,9 +271,18 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
     if (s->best < 0)
         plan_put_advice(&j, advice);
     jout_open(&j, "strategies", '[');
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        if (plan_search_allows(s, i))
-            json_row(&j, s, &s->list[i]);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *p = &s->list[i];
+        if (!plan_search_allows(s, i))
+            continue;
+        jout_open(&j, NULL, '{');
+        plan_put_strategy(&j, "strategy", i);
+        jout_text(&j, "algo", schedule_algo_name(p->algo));
+        plan_put_feasible(&j, &s->at, p);
+        plan_put_price(&j, p);
+        plan_put_strategy(&j, "dominated_by", p->dominated_by);
+        jout_close(&j, '}');
+    }
     jout_close(&j, ']');
     jout_close(&j, '}');
 }

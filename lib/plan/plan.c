@@ -24,12 +24,13 @@ struct plan_strategy plan_strategy_at(int index)
                                   (enum letter)(index % 3)};
 }
 
-void plan_strategy_name(struct plan_strategy s, char text[4])
+const char *plan_strategy_name(struct plan_strategy s, char text[4])
 {
     text[0] = letter_char(s.params);
     text[1] = letter_char(s.grads);
     text[2] = letter_char(s.optimizer);
     text[3] = '\0';
+    return text;
 }
 
 int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)

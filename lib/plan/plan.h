@@ -108,7 +108,7 @@ struct plan {
     int64_t trainable;       /* Psi'; the engine trains what the model says, or refuses */
     int micro_batch, accum, seq;
     enum dtype param_type;   /* of parameters at rest: bf16 or f32 */
-    enum dtype wire_type;    /* of what travels: bf16 or f32 */
+    enum dtype wire_type;    /* on the network: bf16 or f32 */
     enum dtype grad_type;    /* of gradient accumulation: f32 or bf16 */
     enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
     enum device_kind device; /* that it is priced for; it runs on any */

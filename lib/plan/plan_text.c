@@ -421,8 +421,7 @@ static const char *word_of(enum kind kind, const void *v, char name[4])
 {
     switch (kind) {
     case STRATEGY:
-        plan_strategy_name(*(const struct plan_strategy *)v, name);
-        return name;
+        return plan_strategy_name(*(const struct plan_strategy *)v, name);
     case ALGO:
         return schedule_algo_name(*(const enum schedule_algo *)v);
     case TYPE:

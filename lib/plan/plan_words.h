@@ -14,12 +14,12 @@ struct plan_strategy {
     enum letter params, grads, optimizer;
 };
 
-/* How what crosses groups travels: as on the wire elsewhere, or in int8 blocks (block8.h). */
+/* Wire type between groups: as inside them, or int8 blocks (block8.h). */
 enum plan_slow { PLAN_SLOW_SAME, PLAN_SLOW_INT8 };
 
 /* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
-void plan_strategy_name(struct plan_strategy s, char text[4]);
+const char *plan_strategy_name(struct plan_strategy s, char text[4]); /* returns text */
 struct plan_strategy plan_strategy_at(int index); /* 0 .. 26, the order of the list */
 /* A number of uses (struct plan), or "all". */
 int plan_keep_parse(const char *text, int *out, struct err *err);

@@ -27,11 +27,6 @@ int plan_price_less(double a, double b)
 static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL, SCHEDULE_RING};
 enum { ALGOS = sizeof algos / sizeof *algos };
 
-static int leaves_open(const struct plan_case *c, enum schedule_algo algo)
-{
-    return c->algo == SCHEDULE_AUTO || c->algo == algo;
-}
-
 static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tally *t,
                                 const struct plan_price *p)
 {
@@ -63,7 +58,7 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
     b.work = work;
     for (int i = 0; i < ALGOS; i++) {
         struct plan_price now = {.strategy = p->strategy, .algo = algos[i], .dominated_by = -1};
-        if (!leaves_open(c, algos[i]))
+        if (c->algo != SCHEDULE_AUTO && c->algo != algos[i])
             continue;
         price_step(&b, 0, &now);
         /* What cannot be faster need not be walked. */
@@ -108,15 +103,6 @@ static int dominates(const struct plan_price *a, const struct plan_price *b)
     return better;
 }
 
-/* The first that dominates strategy i, or -1. */
-static int dominator(const struct plan_price list[PLAN_STRATEGIES], int i)
-{
-    for (int j = 0; j < PLAN_STRATEGIES; j++)
-        if (dominates(&list[j], &list[i]))
-            return j;
-    return -1;
-}
-
 /* The next to be walked: the least of those that may still be the fastest; -1: none. */
 static int next_of(const struct plan_price list[PLAN_STRATEGIES], unsigned wanted,
                    double best_s)
@@ -158,8 +144,12 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
         price_one(c, t, &net, 1, &out[i]);
         plan_price_bytes(c, t, &out[i]);
     }
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        out[i].dominated_by = dominator(out, i);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        int by = 0; /* the first that does */
+        while (by < PLAN_STRATEGIES && !dominates(&out[by], &out[i]))
+            by++;
+        out[i].dominated_by = by < PLAN_STRATEGIES ? by : -1;
+    }
     /* Name one that survives itself: what a dominated one dominates, its dominator does too. */
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         for (int hops = 0; hops < PLAN_STRATEGIES && out[i].dominated_by >= 0; hops++) {

@@ -16,7 +16,7 @@
  * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
  * the strategy's first letter; gradient accumulators in grad_type under the second; 12 bytes of
  * Adam state per trainable element (f32 master, both moments) under the third.  Beside them,
- * buffers: what the engine needs so that things travel while others are computed: gathered
+ * buffers: what the engine needs to transfer units while others are computed: gathered
  * units (prefetch + 1, and those kept), gradients on their way out (buckets), partial sums, and
  * parameters and gradient of the unit at hand, in f32; and activations (net_bytes).
  * On a GPU it is the GPU's memory alone: what is of the host there is left out, and what the

@@ -21,7 +21,7 @@ void plan_rows_release(struct plan_rows *r);
    the plan, so that nothing else is needed to verify the rows or to draw them. */
 int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err *err);
 
-/* rows_read.c: what plan_rows_print wrote, as text or JSON. */
+/* What plan_rows_print wrote, as text or JSON. */
 int plan_rows_are(const char *text); /* rather than a schedule's */
 struct plan_steps {
     struct plan plan;

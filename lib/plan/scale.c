@@ -112,9 +112,8 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
     if (batch)
         fprintf(out, " %9s", "batch");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        plan_strategy_name(plan_strategy_at(i), name);
         if (s->survives >> i & 1)
-            fprintf(out, " %9s ", name);
+            fprintf(out, " %9s ", plan_strategy_name(plan_strategy_at(i), name));
     }
     putc('\n', out);
 }
@@ -152,22 +151,18 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
 static void json_point(struct jout *j, const struct plan_scale_point *p)
 {
     const struct plan_search *s = &p->search;
-    char name[4];
 
     jout_open(j, NULL, '{');
     jout_int(j, "ranks", p->ranks);
     jout_int(j, "groups", p->groups);
     plan_put_level(j, p->level);
     plan_put_batch(j, &s->at);
-    if (s->best >= 0)
-        plan_strategy_name(s->list[s->best].strategy, name);
-    jout_text(j, "chosen", s->best >= 0 ? name : NULL);
+    plan_put_strategy(j, "chosen", s->best);
     jout_open(j, "strategies", '[');
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         const struct plan_price *price = &s->list[i];
-        plan_strategy_name(price->strategy, name);
         jout_open(j, NULL, '{');
-        jout_text(j, "strategy", name);
+        plan_put_strategy(j, "strategy", i);
         plan_put_feasible(j, &s->at, price);
         jout_bool(j, "dominated", price->dominated_by >= 0);
         jout_num(j, "step_s", price->step_s);

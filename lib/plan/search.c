@@ -76,15 +76,6 @@ int plan_search_allows(const struct plan_search *s, int i)
            (a.params == b.params && a.grads == b.grads && a.optimizer == b.optimizer);
 }
 
-static unsigned all_allowed(const struct plan_search *s)
-{
-    unsigned of = 0;
-
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        of |= (unsigned)plan_search_allows(s, i) << i;
-    return of;
-}
-
 static int differ(double a, double b)
 {
     return plan_price_less(a, b) || plan_price_less(b, a);
@@ -272,11 +263,13 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
                         struct plan_search *kept, int *found)
 {
     const struct plan_search asked = *now;
+    unsigned allowed = 0;
 
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        allowed |= (unsigned)plan_search_allows(now, i) << i;
     now->at.micro_batch = 0;
     while (next_batch(&asked, &now->at)) {
-        plan_price_fastest(&now->at, t, all_allowed(now), limit_s(now, kept, *found),
-                           now->list);
+        plan_price_fastest(&now->at, t, allowed, limit_s(now, kept, *found), now->list);
         choose(now, t);
         if (!(*found)++ || is_ahead(now, kept))
             *kept = *now;
@@ -301,18 +294,6 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
         }
 }
 
-/* All strategies as they are at what was chosen. */
-static void list_all(struct plan_search *s, const struct plan_tally *t)
-{
-    int keep[PLAN_KEEPS], at = 0;
-
-    keeps_of(s, keep);
-    while (keep[at] != s->at.keep)
-        at++;
-    plan_price_with(&s->at, &t[at], s->list);
-    s->checkpoint = plan_checkpoint(&s->at, &t[at]);
-}
-
 /* Into s from one boundary after the other: the first found, or one that is ahead of it. */
 static void take_boundary(struct plan_search *s, const struct plan_search *asked, int boundary,
                           const struct plan_tally *t, int list)
@@ -325,8 +306,14 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
     now.found[boundary] = s->found[boundary] = found;
     if (boundary > 0 && !is_ahead(&now, s))
         return;
-    if (list)
-        list_all(&now, t);
+    if (list) { /* all strategies as they are at what was chosen */
+        int keep[PLAN_KEEPS], at = 0;
+        keeps_of(&now, keep);
+        while (keep[at] != now.at.keep)
+            at++;
+        plan_price_with(&now.at, &t[at], now.list);
+        now.checkpoint = plan_checkpoint(&now.at, &t[at]);
+    }
     *s = now;
 }
 

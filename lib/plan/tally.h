@@ -151,6 +151,8 @@ void plan_put_price(struct jout *j, const struct plan_price *p);
 /* "micro_batch", "accum", "keep", "recompute". */
 void plan_put_batch(struct jout *j, const struct plan_case *at);
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
+/* The name of a strategy by its place in the list, null for -1. */
+void plan_put_strategy(struct jout *j, const char *key, int index);
 /* "group_level", nothing where the fabric has one boundary; "boundaries" beside it. */
 void plan_put_level(struct jout *j, int level);
 /* null where no memory is known that it could fit into. */

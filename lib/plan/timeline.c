@@ -242,14 +242,6 @@ static int advance(struct walk *w)
     return 1;
 }
 
-/* Micro-steps that were not walked are as long as the last but one. */
-static double unwalked_s(const struct walk *w)
-{
-    int micros = w->out->micros, more = w->bill->at->accum - micros;
-
-    return more > 0 ? more * (w->micro_s[micros - 1] - w->micro_s[micros - 2]) : 0;
-}
-
 /* What the computing loses at a tier's full rate: measured at what the computing leaves of it.
  */
 static double lost_of(const struct plan_bill *b, int tier)
@@ -324,8 +316,11 @@ static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
     while (advance(&w));
     for (int k = 0; k < STEP_LANES; k++)
         assert(w.lane[k].done == w.lane[k].rows);
-    out->walked_s = w.now;
-    out->step_s = out->walked_s + unwalked_s(&w);
+    out->walked_s = out->step_s = w.now;
+    /* Micro-steps that were not walked are as long as the last but one. */
+    if (b->at->accum > out->micros)
+        out->step_s += (b->at->accum - out->micros) *
+                       (w.micro_s[out->micros - 1] - w.micro_s[out->micros - 2]);
     walk_release(&w, given);
 }
 
@@ -351,13 +346,8 @@ static void keep(const struct plan_case *c, const struct plan_price *price,
     plan_tally_release(&t);
 }
 
-void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out)
-{
-    keep(&s->at, &s->list[s->best], NULL, out);
-}
-
-void plan_timeline_of_rows(const struct plan_search *s, const struct step *rows,
-                           struct plan_timeline *out)
+void plan_timeline_of(const struct plan_search *s, const struct step *rows,
+                      struct plan_timeline *out)
 {
     keep(&s->at, &s->list[s->best], rows, out);
 }

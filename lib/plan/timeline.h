@@ -45,11 +45,9 @@ enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the
 /* Times alone. */
 void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
-/* Of the best of a search, which there is. */
-void plan_timeline_of(const struct plan_search *s, struct plan_timeline *out);
-/* The same by rows that are given, of all micro-steps and verified. */
-void plan_timeline_of_rows(const struct plan_search *s, const struct step *rows,
-                           struct plan_timeline *out);
+/* Of the best of a search, which there is; rows: of all micro-steps, verified, or NULL. */
+void plan_timeline_of(const struct plan_search *s, const struct step *rows,
+                      struct plan_timeline *out);
 /*
  * Of a plan on a fabric of its groups, with compute rates: turned so that it begins with the
  * first forward, as the engine's step does, and ends with the update.  Micro-steps that are not

@@ -180,12 +180,9 @@ static const char *value_text(enum plan_dial dial, double v, char text[32])
     return text;
 }
 
-static void name_of(int index, char text[4])
+static const char *name_of(int index, char text[4])
 {
-    if (index >= 0)
-        plan_strategy_name(plan_strategy_at(index), text);
-    else
-        snprintf(text, 4, "-");
+    return index >= 0 ? plan_strategy_name(plan_strategy_at(index), text) : "nothing fits";
 }
 
 static void put_change(enum plan_dial dial, int more, const struct plan_change *c, FILE *out)
@@ -206,8 +203,7 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
                 value_text(dial, c->bound, at));
         return;
     }
-    name_of(c->winner, name);
-    fputs(c->winner >= 0 ? name : "nothing fits", out);
+    fputs(name_of(c->winner, name), out);
     if (c->winner >= 0 && c->level >= 0)
         fprintf(out, " of level %d", c->level);
     fprintf(out, " from %s %s\n", value_text(dial, c->at, at), more ? "up" : "down");
@@ -217,11 +213,10 @@ void plan_what_if_print(const struct plan_search *s, const struct plan_changes *
 {
     char name[4], slow[32], memory[32];
 
-    name_of(s->best, name);
     plan_list_title(s, out);
-    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n",
-            s->best >= 0 ? name : "nothing fits", value_text(PLAN_DIAL_SLOW, w->now[0], slow),
-            s->at.accum, value_text(PLAN_DIAL_MEMORY, w->now[2], memory));
+    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n", name_of(s->best, name),
+            value_text(PLAN_DIAL_SLOW, w->now[0], slow), s->at.accum,
+            value_text(PLAN_DIAL_MEMORY, w->now[2], memory));
     for (int dial = 0; dial < PLAN_DIALS; dial++)
         for (int more = 0; more < 2; more++)
             put_change((enum plan_dial)dial, more, &w->of[dial][more], out);
@@ -231,9 +226,7 @@ static void json_change(struct jout *j, enum plan_dial dial, int more,
                         const struct plan_change *c)
 {
     static const char *const keys[PLAN_DIALS] = {"slow_Bps", "accum", "memory_bytes"};
-    char name[4];
 
-    name_of(c->winner, name);
     jout_open(j, NULL, '{');
     jout_text(j, "what", keys[dial]);
     jout_text(j, "direction", more ? "more" : "less");
@@ -241,7 +234,7 @@ static void json_change(struct jout *j, enum plan_dial dial, int more,
     jout_num(j, "bound", c->searched ? c->bound : NAN);
     jout_bool(j, "changes", c->found);
     jout_num(j, "value", c->found ? c->at : NAN);
-    jout_text(j, "winner", c->found && c->winner >= 0 ? name : NULL);
+    plan_put_strategy(j, "winner", c->found ? c->winner : -1);
     plan_put_level(j, c->found && c->winner >= 0 ? c->level : -1);
     jout_close(j, '}');
 }
@@ -250,12 +243,10 @@ void plan_what_if_print_json(const struct plan_search *s, const struct plan_chan
                              FILE *out)
 {
     struct jout j = {.file = out, .pretty = 1};
-    char name[4];
 
-    name_of(s->best, name);
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.plan.what-if/1");
-    jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
+    plan_put_strategy(&j, "chosen", s->best);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "slow_Bps", w->now[PLAN_DIAL_SLOW]);

@@ -199,10 +199,10 @@ void plan_why_print(const struct plan_search *s, const struct plan_why *w, FILE 
         int i = (int)(order[n] - s->list);
         char name[4], behind[32] = "-";
         struct units step;
-        plan_strategy_name(order[n]->strategy, name);
         if (best_s > 0 && i != s->best)
             snprintf(behind, sizeof behind, "%+.1f %%", 100 * w->of[i].behind_s / best_s);
-        fprintf(out, "%s%-4s %10s %9s  ", i == s->best ? "*" : " ", name,
+        fprintf(out, "%s%-4s %10s %9s  ", i == s->best ? "*" : " ",
+                plan_strategy_name(order[n]->strategy, name),
                 units_time(&step, order[n]->step_s), behind);
         put_because(s, w, i, out);
     }
@@ -215,11 +215,9 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
     const struct plan_price *p = &s->list[i];
     const struct plan_reason *r = &w->of[i];
     double bytes;
-    char name[4];
 
-    plan_strategy_name(p->strategy, name);
     jout_open(j, NULL, '{');
-    jout_text(j, "strategy", name);
+    plan_put_strategy(j, "strategy", i);
     jout_text(j, "algo", schedule_algo_name(p->algo));
     plan_put_feasible(j, &s->at, p);
     jout_num(j, "step_s", p->step_s);
@@ -239,16 +237,11 @@ void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, 
 {
     struct jout j = {.file = out, .pretty = 1};
     int both = s->best >= 0 && w->second >= 0;
-    char name[4], second[4];
 
-    if (s->best >= 0)
-        plan_strategy_name(s->list[s->best].strategy, name);
-    if (w->second >= 0)
-        plan_strategy_name(s->list[w->second].strategy, second);
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.plan.why/1");
-    jout_text(&j, "chosen", s->best >= 0 ? name : NULL);
-    jout_text(&j, "second", both ? second : NULL);
+    plan_put_strategy(&j, "chosen", s->best);
+    plan_put_strategy(&j, "second", both ? w->second : -1);
     jout_num(&j, "margin", both ? margin(s, w) : NAN);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);

@@ -387,7 +387,7 @@ static void test_turned(void **state)
         plan_case_init(&s.at, &t, &m);
         s.at.accum = i % 2 ? 7 : 3;
         assert_int_equal(plan_search(&s, &err), 0);
-        plan_timeline_of(&s, &a);
+        plan_timeline_of(&s, NULL, &a);
         plan_init(&p, &s, &m);
         plan_timeline_of_plan(&p, &t, &b);
         same(b.step_s, a.step_s);
