@@ -140,29 +140,10 @@ static int rank(struct args *a, int *answer, struct err *err)
     return rank_report(&a->o, stdout, answer, err);
 }
 
-static int explain(const struct rank_blr_data *data, int models,
-                   const struct rank_blr_options *o, int json, struct err *err)
-{
-    struct rank_blr_weights w = {0};
-    struct rank_blr one = {0};
-
-    if (models > 1) {
-        if (rank_blr_weigh(data, models, o, &w, err))
-            return -1;
-        (json ? rank_blr_weights_print_json : rank_blr_weights_print)(&w, stdout);
-        rank_blr_weights_release(&w);
-        return 0;
-    }
-    if (rank_blr_run(data, o, &one, err))
-        return -1;
-    (json ? rank_blr_print_json : rank_blr_print)(&one, stdout);
-    rank_blr_release(&one);
-    return 0;
-}
-
 static int blr(struct args *a, struct err *err)
 {
     const char *const *file = (const char *const *)a->cli.word;
+    struct rank_blr_weights w = {0};
     int models = a->cli.words;
 
     a->blr.seed = (uint64_t)a->seed;
@@ -171,7 +152,10 @@ static int blr(struct args *a, struct err *err)
     struct rank_blr_data *data = mem_new((size_t)models, sizeof *data);
     int rc = rank_blr_read(file, models, RANK_BLR_BYTES_MAX, data, err);
     if (rc == 0) {
-        rc = explain(data, models, &a->blr, a->cli.json, err);
+        rc = rank_blr_weigh(data, models, &a->blr, &w, err);
+        if (rc == 0)
+            (a->cli.json ? rank_blr_print_json : rank_blr_print)(&w, stdout);
+        rank_blr_weights_release(&w);
         for (int m = 0; m < models; m++)
             rank_blr_data_release(&data[m]);
     }

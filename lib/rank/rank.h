@@ -58,7 +58,7 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
 /* rank_order.c: result->run is there; ERR_MISMATCH where runs cannot be compared. */
 int rank_order(struct rank_result *r, struct err *err);
 
-/* rank_names.c: names in order, and where they stood; owned by the caller (mem_free). */
+/* Names in order, and where they stood; owned by the caller (mem_free). */
 struct rank_name {
     const char *name; /* borrowed */
     int at;
@@ -85,5 +85,8 @@ void rank_print_json(const struct rank_result *r, FILE *out);
 /* What there is to say of a run: "not told apart; went back once", or "". */
 void rank_note(const struct rank_result *r, const struct rank_place *p, char *text, int room);
 void rank_plot(const struct rank_result *r, FILE *out);
+/* In tables of runs and of models: six digits after the point, where that is neither all zeros
+ * nor a hundred digits. */
+void rank_put_number(FILE *out, int width, double v);
 
 #endif

@@ -101,9 +101,6 @@ struct rank_blr {
 int rank_blr_run(const struct rank_blr_data *d, const struct rank_blr_options *o,
                  struct rank_blr *out, struct err *err);
 void rank_blr_release(struct rank_blr *r);
-void rank_blr_print(const struct rank_blr *r, FILE *f);
-/* {"schema":"paro.rank.blr/1","prior_var","noise_var","models":[{...}]}, one model */
-void rank_blr_print_json(const struct rank_blr *r, FILE *f);
 
 /*
  * Several models of one y: data sets of the same rows and other features.  Beside them y is
@@ -123,12 +120,14 @@ struct rank_blr_weights {
     int models;
 };
 
-/* ERR_MISMATCH where rows differ in number or in y. */
+/* ERR_MISMATCH where rows differ in number or in y.  One model is run, and not weighed. */
 int rank_blr_weigh(const struct rank_blr_data *data, int models,
                    const struct rank_blr_options *o, struct rank_blr_weights *out,
                    struct err *err);
 void rank_blr_weights_release(struct rank_blr_weights *w);
-void rank_blr_weights_print(const struct rank_blr_weights *w, FILE *f);
-void rank_blr_weights_print_json(const struct rank_blr_weights *w, FILE *f);
+/* What each came to: of one model a line for each quantity, of several one for each model. */
+void rank_blr_print(const struct rank_blr_weights *w, FILE *f);
+/* {"schema":"paro.rank.blr/1","prior_var","noise_var","models":[{...}]} */
+void rank_blr_print_json(const struct rank_blr_weights *w, FILE *f);
 
 #endif

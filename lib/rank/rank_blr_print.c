@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "base/utf8.h"
+#include "rank/rank.h"
 #include "rank/rank_blr_parts.h"
-#include "rank/rank_put.h"
 
 static void print_exact(const char *what, double nats, int64_t rows, FILE *f)
 {
@@ -44,7 +44,7 @@ static void print_items(const struct rank_blr *r, FILE *f)
     }
 }
 
-void rank_blr_print(const struct rank_blr *r, FILE *f)
+static void print_one(const struct rank_blr *r, FILE *f)
 {
     char of_k[24];
 
@@ -94,10 +94,14 @@ static void print_weight(int rank, const struct rank_blr_weight *w, FILE *f)
     fprintf(f, "\n");
 }
 
-void rank_blr_weights_print(const struct rank_blr_weights *w, FILE *f)
+void rank_blr_print(const struct rank_blr_weights *w, FILE *f)
 {
     const struct rank_blr *first = &w->model[0].result;
 
+    if (w->models == 1) {
+        print_one(first, f);
+        return;
+    }
     fprintf(f, "# %d models of %" PRId64 " row%s, prior variance %g, noise variance %g; nats\n",
             w->models, first->rows, first->rows == 1 ? "" : "s", first->prior_var,
             first->noise_var);
@@ -151,58 +155,35 @@ static void put_items(struct jout *j, const struct rank_blr *r)
     jout_close(j, ']');
 }
 
-/* A model in the list of them; the weights where there are several. */
-static void put_model(struct jout *j, const struct rank_blr *r, const struct rank_blr_weight *w)
+void rank_blr_print_json(const struct rank_blr_weights *w, FILE *f)
 {
-    jout_open(j, NULL, '{');
-    jout_text(j, "name", r->name);
-    jout_int(j, "rows", r->rows);
-    jout_int(j, "features", r->features);
-    jout_num(j, "log_p", r->log_p);
-    jout_num(j, "bound", r->bound);
-    jout_num(j, "kl", r->kl);
-    put_estimate(j, "bound_k", &r->bound_k, "repeats", r->k);
-    put_estimate(j, "sampled", &r->sampled, "samples", 0);
-    if (w) {
-        jout_num(j, "evidence", w->evidence);
-        jout_num(j, "combined", w->combined);
-    }
-    if (r->item)
-        put_items(j, r);
-    jout_close(j, '}');
-}
-
-static struct jout begin(const struct rank_blr *r, FILE *f)
-{
+    const struct rank_blr *first = &w->model[0].result;
     struct jout j = {.file = f, .pretty = 1};
 
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.rank.blr/1");
-    jout_num(&j, "prior_var", r->prior_var);
-    jout_num(&j, "noise_var", r->noise_var);
+    jout_num(&j, "prior_var", first->prior_var);
+    jout_num(&j, "noise_var", first->noise_var);
     jout_open(&j, "models", '[');
-    return j;
-}
-
-static void end(struct jout *j)
-{
-    jout_close(j, ']');
-    jout_close(j, '}');
-}
-
-void rank_blr_print_json(const struct rank_blr *r, FILE *f)
-{
-    struct jout j = begin(r, f);
-
-    put_model(&j, r, NULL);
-    end(&j);
-}
-
-void rank_blr_weights_print_json(const struct rank_blr_weights *w, FILE *f)
-{
-    struct jout j = begin(&w->model[0].result, f);
-
-    for (int m = 0; m < w->models; m++)
-        put_model(&j, &w->model[m].result, &w->model[m]);
-    end(&j);
+    for (int m = 0; m < w->models; m++) {
+        const struct rank_blr *r = &w->model[m].result;
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "name", r->name);
+        jout_int(&j, "rows", r->rows);
+        jout_int(&j, "features", r->features);
+        jout_num(&j, "log_p", r->log_p);
+        jout_num(&j, "bound", r->bound);
+        jout_num(&j, "kl", r->kl);
+        put_estimate(&j, "bound_k", &r->bound_k, "repeats", r->k);
+        put_estimate(&j, "sampled", &r->sampled, "samples", 0);
+        if (w->models > 1) {
+            jout_num(&j, "evidence", w->model[m].evidence);
+            jout_num(&j, "combined", w->model[m].combined);
+        }
+        if (r->item)
+            put_items(&j, r);
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
 }

@@ -100,8 +100,9 @@ int rank_blr_weigh(const struct rank_blr_data *data, int models,
                    struct err *err)
 {
     struct rank_blr_options with = *o;
-    int64_t of_items = data->rows * models * (int64_t)sizeof(struct rank_blr_item);
-    int64_t of_weights = rank_blr_state_bytes(models < RANK_BLR_FEATURES_MAX ? models : 0);
+    int items = o->items || models > 1, weighed = models > 1 && models < RANK_BLR_FEATURES_MAX;
+    int64_t of_items = items * data->rows * models * (int64_t)sizeof(struct rank_blr_item);
+    int64_t of_weights = weighed ? rank_blr_state_bytes(models) : 0;
     struct rank_blr_weights new = {.models = models};
     int rc = 0;
 
@@ -112,11 +113,11 @@ int rank_blr_weigh(const struct rank_blr_data *data, int models,
         if ((m && check_same(&data[0], &data[m], err)) ||
             rank_blr_check(&data[m], o, of_items + of_weights, err))
             return -1;
-    with.items = 1;
+    with.items = items;
     new.model = mem_new((size_t)models, sizeof *new.model);
     for (int m = 0; rc == 0 && m < models; m++)
         rc = rank_blr_run(&data[m], &with, &new.model[m].result, err);
-    if (rc == 0)
+    if (rc == 0 && models > 1)
         rc = combine(data[0].y, new.model, models, err);
     for (int m = 0; m < models && !o->items; m++) {
         mem_free(new.model[m].result.item);

@@ -106,7 +106,7 @@ __attribute__((noinline)) static int more_room(struct rank_curve *c, struct err 
     return rc;
 }
 
-/* k epochs of mean l, behind what m is of those before. */
+/* k epochs of mean l, after those that m is of. */
 static double extend(const struct rank_score *how, double m, double l, int64_t k, int first)
 {
     double keep = how->method == RANK_TSE_EMA ? how->gamma : 1, take = 1;
@@ -304,7 +304,7 @@ double rank_curve_loss(const struct rank_curve *c, int64_t T)
     return T <= c->base ? c->past.loss : c->loss[entry_of(c, T)];
 }
 
-/* The epochs up to T, behind those that were given up. */
+/* The epochs up to T, after those that were given up. */
 static struct rank_past up_to(const struct rank_curve *c, const struct rank_score *how,
                               int64_t T)
 {

@@ -17,7 +17,7 @@
  *
  *     step      3  6  9  12  15         epoch 1: 3       2: 6       3: 9, 12    4: open
  *
- * A step that is not behind the last one: the run was resumed, and what was logged from that
+ * A step that is not after the last one: the run was resumed, and what was logged from that
  * step on is void.  Of an epoch that this cuts, what was before is kept where the step is
  * among the last CURVE_BACK lines; else the epoch is of what follows.
  */
@@ -87,10 +87,10 @@ enum { CURVE_BACK = 1 << 16, CURVE_KEPT = 1 << 14, CURVE_EPOCHS_MAX = 1 << 26 };
 void rank_curve_init(struct rank_curve *c, int64_t per_epoch, int last_step,
                      const struct rank_ask *ask);
 void rank_curve_release(struct rank_curve *c);
-/* step -1: the one behind the last. */
+/* step -1: the one after the last. */
 int rank_curve_add(struct rank_curve *c, int64_t step, double loss, struct err *err);
-/* Closes the last epoch if it is whole; nothing is added behind.  An asked curve keeps answers.
- */
+/* Closes the last epoch if it is whole; nothing is added after it.  An asked curve keeps
+   answers. */
 int rank_curve_end(struct rank_curve *c, struct err *err);
 /* The number of loss[i], from 1 on. */
 static inline int64_t rank_curve_index(const struct rank_curve *c, size_t i)

@@ -122,7 +122,7 @@ static int set_budgets(struct rank_result *r, struct err *err)
     return 0;
 }
 
-/* Scores in order; those that are no numbers behind, those out of the race behind them. */
+/* Scores in order; then those that are no numbers, then those out of the race. */
 static int by_score(const void *x, const void *y)
 {
     const struct rank_place *a = x, *b = y;
@@ -136,7 +136,7 @@ static int by_score(const void *x, const void *y)
     return a->run < b->run ? -1 : a->run > b->run; /* as given */
 }
 
-/* Whether b, the next behind a, cannot be told from it. */
+/* Whether b, the next after a, cannot be told from it. */
 static int alike(const struct rank_place *a, const struct rank_place *b, double noise)
 {
     if (!isfinite(a->score) || !isfinite(b->score))

@@ -8,9 +8,18 @@
 #include "base/jout.h"
 #include "base/utf8.h"
 #include "rank/rank.h"
-#include "rank/rank_put.h"
 
-/* Adds words behind "; ". */
+void rank_put_number(FILE *out, int width, double v)
+{
+    if (!isfinite(v))
+        fprintf(out, "%*s", width, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+    else if (fabs(v) < 1e8 && (fabs(v) >= 1e-3 || v == 0))
+        fprintf(out, "%*.6f", width, v);
+    else
+        fprintf(out, "%*.6e", width, v);
+}
+
+/* Adds words after "; ". */
 __attribute__((format(printf, 3, 4))) static void add(char *text, int room, const char *fmt,
                                                       ...)
 {

@@ -78,7 +78,7 @@ static int take_mark(struct reader *r, char *text, int64_t *used)
     return 0;
 }
 
-/* Up to the last line feed of text[used]; what is behind it moves to the front. */
+/* Up to the last line feed of text[used]; what follows it moves to the front. */
 static int take_block(struct reader *r, char *text, int64_t *used)
 {
     if (!r->begun && *used >= 3 && take_mark(r, text, used))

@@ -76,7 +76,7 @@ void rank_regex_free(struct rank_regex *r)
     mem_free(r);
 }
 
-/* The text of a group, a 0 behind it; -1: it took no part, or is too long for a number. */
+/* The text of a group, a 0 after it; -1: it took no part, or is too long for a number. */
 static int group_text(const struct rank_regex *r, const char *p, uint32_t group, char text[64])
 {
     const PCRE2_SIZE *range = pcre2_get_ovector_pointer(r->match) + 2 * (size_t)group;
