@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/bench_device.h"
 #include "bench/bench_parts.h"
 #include "bench/bench_tune.h"
 #include "coll/coll_options.h"

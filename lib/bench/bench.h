@@ -147,4 +147,13 @@ int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result
 int bench_read(const struct bench_options *o, const char *const *file, int files, FILE *out,
                struct bench_result *result, struct err *err);
 
+/*
+ * Draws rows, in any order, as one SVG: for each operation, in the order they first come, its
+ * time over the size and its busbw over the size, a line per algorithm (and per setting of the
+ * MPI library), the cut bound dashed where rows have one; each shape and type apart.  Shape,
+ * ranks, type and load average come from the rows; `title` stands above them.  Rows without a
+ * time above 0 are left out.  Errors stay with the FILE (ferror).
+ */
+void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *out);
+
 #endif

@@ -2,7 +2,7 @@
 /* Knows where the buffers of a benchmark lie, and how what is in them gets there. */
 #include <string.h>
 
-#include "bench/bench_device.h"
+#include "bench/bench_parts.h"
 
 /* MPI is not taken to know GPUs, nor NCCL anything else. */
 static int check_algos(const struct bench *b, struct err *err)

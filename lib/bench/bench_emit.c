@@ -7,7 +7,6 @@
 #include "bench/bench_emit.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,14 +228,6 @@ static int make_points(const struct emit_target *t, const struct entry *e, int n
     return 0;
 }
 
-/* Where the way of the smaller size ends, and the other's begins: a < result <= b. */
-static int64_t boundary(int64_t a, int64_t b)
-{
-    int64_t mid = (int64_t)ceil(sqrt((double)a * (double)b));
-
-    return mid <= a ? a + 1 : mid > b ? b : mid;
-}
-
 static void make_ranges(struct emit_part *p)
 {
     p->range = mem_new((size_t)p->points, sizeof *p->range);
@@ -245,7 +236,7 @@ static void make_ranges(struct emit_part *p)
         struct emit_range *last = p->ranges ? &p->range[p->ranges - 1] : NULL;
         int64_t lo = at->size;
         if (last && strcmp(last->way.name, at->way.name)) {
-            lo = boundary(p->point[i - 1].size, at->size);
+            lo = pick_between(p->point[i - 1].size, at->size);
             last->hi = lo - 1;
             last = NULL;
         }

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/bench_device.h"
 #include "bench/bench_parts.h"
 
 /* A byte that no value of bench_data is made of: NaN in the floating types, -1 in i32. */

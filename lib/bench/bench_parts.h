@@ -68,6 +68,16 @@ void bench_data_fill(const struct bench_data *d, void *p, int64_t lo, int64_t hi
 /* How many of the elements [lo, hi) at p are not the result. */
 int64_t bench_data_wrong(const struct bench_data *d, const void *p, int64_t lo, int64_t hi);
 
+/* bench_device.c: where the buffers are. */
+/* Collective: o->device and o->transport, and which algorithms go with them. */
+int bench_device_open(struct bench *b, struct err *err);
+/* Once b->coll is open: in and out, of the GPU where there is one. */
+int bench_device_buffers(struct bench *b, int64_t room, struct err *err);
+void bench_device_close(struct bench *b); /* before the coll is closed */
+/* The GPU has what the host has made, and the other way round; nothing on the processor. */
+int bench_device_copy(struct bench *b, void *to, const void *from, int64_t bytes,
+                      struct err *err);
+
 /* What is moved: a whole operation, or a part of one, with data that is known beforehand. */
 struct bench_move_spec {
     int algo;
@@ -142,7 +152,7 @@ void bench_print_ports(const char *from, const struct topo *t, FILE *out);
 void bench_print_csv_head(FILE *out);
 void bench_print_row(const struct bench_options *o, const struct bench_row *r, FILE *out);
 
-/* The size behind one: past max_bytes at the end; behind 0 stands one element. */
+/* The size after one: past max_bytes at the end; after 0 comes one element. */
 int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes);
 
 /* One operation at one size by every algorithm asked for; rank 0 prints a row for each. */

@@ -3,7 +3,7 @@
  * Knows which rows of a benchmark make a line of which chart.  Two charts an operation (and
  * shape and type, where rows of several are given): its time and its busbw over the size.
  */
-#include "bench/bench_plot.h"
+#include "bench/bench.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -31,11 +31,11 @@ static const struct column {
 } before[] = {{12, {"size", "(B)"}},      {12, {"count", "(elements)"}}, {14, {"op", ""}},
               {10, {"algo", ""}},         {12, {"slow-bytes", "(B)"}},   {6, {"limit", "(1)"}},
               {12, {"predicted", "(us)"}}},
-  behind[] = {{5, {"type", ""}},      {6, {"redop", ""}},       {4, {"root", ""}},
-              {11, {"time", "(us)"}}, {8, {"algbw", "(GB/s)"}}, {8, {"busbw", "(GB/s)"}},
-              {6, {"wrong", ""}}};
+  after[] = {{5, {"type", ""}},      {6, {"redop", ""}},       {4, {"root", ""}},
+             {11, {"time", "(us)"}}, {8, {"algbw", "(GB/s)"}}, {8, {"busbw", "(GB/s)"}},
+             {6, {"wrong", ""}}};
 
-enum { BEFORE = sizeof before / sizeof *before, BEHIND = sizeof behind / sizeof *behind };
+enum { BEFORE = sizeof before / sizeof *before, AFTER = sizeof after / sizeof *after };
 
 static const char *redop_name(const struct bench_row *r)
 {
@@ -60,8 +60,8 @@ void bench_print_columns(const struct bench_options *o, FILE *out)
             fprintf(out, " %*s", before[i].width, before[i].head[line]);
         for (int i = 0; i < PERCENTILES && o->percentiles; i++)
             fprintf(out, " %11s", line ? "(us)" : mark_names[percentiles[i]]);
-        for (int i = 0; i < BEHIND; i++)
-            fprintf(out, " %*s", behind[i].width, behind[i].head[line]);
+        for (int i = 0; i < AFTER; i++)
+            fprintf(out, " %*s", after[i].width, after[i].head[line]);
         putc('\n', out);
     }
 }

@@ -9,7 +9,6 @@
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
-#include "bench/bench_plot.h"
 
 static const char TITLE[] = "Collectives over groups of ranks";
 

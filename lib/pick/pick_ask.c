@@ -9,9 +9,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 
-static const char *const parts[] = {"reduce-inside", "reduce-across", "gather-across",
-                                    "gather-inside"};
-enum { PARTS = sizeof parts / sizeof *parts };
+enum { PARTS = SCHEDULE_PHASES - 1 }; /* a broadcast has none */
 
 static const unsigned named[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
                                  SCHEDULE_ALL_REDUCE, SCHEDULE_BROADCAST};
@@ -28,16 +26,8 @@ const char *pick_phases_name(unsigned phases, struct pick_word *room)
     for (int i = 0; i < PARTS; i++)
         if (phases & 1u << i)
             at += (size_t)snprintf(room->text + at, sizeof room->text - at, "%s%s",
-                                   at ? "+" : "", parts[i]);
+                                   at ? "+" : "", schedule_phase_names[i]);
     return room->text;
-}
-
-static int find_part(const char *text, size_t length)
-{
-    for (int i = 0; i < PARTS; i++)
-        if (strlen(parts[i]) == length && strncmp(parts[i], text, length) == 0)
-            return i;
-    return -1;
 }
 
 int pick_phases_parse(const char *text, unsigned *out, struct err *err)
@@ -49,8 +39,11 @@ int pick_phases_parse(const char *text, unsigned *out, struct err *err)
         return 0;
     for (const char *p = text;; p++) {
         size_t length = strcspn(p, "+");
-        int i = find_part(p, length);
-        if (i < 0 || phases & 1u << i)
+        int i = 0;
+        while (i < PARTS && (strlen(schedule_phase_names[i]) != length ||
+                             strncmp(schedule_phase_names[i], p, length)))
+            i++;
+        if (i == PARTS || phases & 1u << i)
             return err_set(err, ERR_INPUT,
                            "operation '%.80s', expected all-gather, reduce-scatter, all-reduce,"
                            " broadcast, or some of reduce-inside, reduce-across, gather-across,"

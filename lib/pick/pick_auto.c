@@ -337,7 +337,7 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     meet_all(&s, all, &why);
     rank_them(all, &a);
     while ((at = most_promising(all)) >= 0) {
-        /* They come in order of their bounds: none behind this one does better. */
+        /* They come in order of their bounds: none after this one does better. */
         if (a.second.time_s >= 0 && pick_weigh(all[at].best.algo, all[at].bound_s) >
                                         pick_weigh(a.second.algo, a.second.time_s))
             break;
@@ -351,7 +351,7 @@ int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_
     return 0;
 }
 
-/* Into its place in `list`, behind those as fast; the slowest drops out of a full one. */
+/* Into its place in `list`, after those as fast; the slowest drops out of a full one. */
 static void insert(struct pick_choice *list, int *count, const struct pick_choice *c)
 {
     int at = *count;

@@ -50,7 +50,7 @@ void pick_table_measured(const struct groups *groups, const struct pick_answer *
                          int answers, struct pick_table *out);
 /* The least size not below the geometric mean of two sizes lo < hi; lo + 1 to hi. */
 int64_t pick_between(int64_t lo, int64_t hi);
-/* The rules of `from`, for the same groups and other operations, behind those of `to`. */
+/* The rules of `from`, for the same groups and other operations, after those of `to`. */
 void pick_table_append(struct pick_table *to, const struct pick_table *from);
 void pick_table_release(struct pick_table *t);
 

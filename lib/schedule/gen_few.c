@@ -116,7 +116,7 @@ static struct schedule_team team_of_leaders(const struct few *f)
     return t;
 }
 
-/* A stage: the kernel's rounds, scattered: behind a scatter. */
+/* A stage: the kernel's rounds, scattered: after a scatter. */
 static void over(const struct few *f, enum who who, const struct schedule_generator *kernel,
                  int scattered)
 {

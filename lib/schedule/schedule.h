@@ -124,6 +124,9 @@ int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-"
 int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *name,
                    struct err *err);
 
+/* Of phase 1 << i: "reduce-inside", "reduce-across", ... "broadcast". */
+enum { SCHEDULE_PHASES = 5 };
+extern const char *const schedule_phase_names[SCHEDULE_PHASES];
 const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
 int schedule_phases_parse(const char *text, unsigned *out, struct err *err); /* allgather too */
 const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", ... */

@@ -4,6 +4,9 @@
 
 #include "schedule/schedule_gen.h"
 
+const char *const schedule_phase_names[SCHEDULE_PHASES] = {
+    "reduce-inside", "reduce-across", "gather-across", "gather-inside", "broadcast"};
+
 static const struct {
     const char *name;
     unsigned phases;

@@ -6,7 +6,7 @@
 #include "schedule/schedule.h"
 
 /*
- * A schedule is put together from stages, one behind the other on the clock.  The families run
+ * A schedule is put together from stages, one after the other on the clock.  The families run
  * twice: dry, to know how many steps there are, then to emit.
  */
 struct schedule_gen {
@@ -18,10 +18,10 @@ struct schedule_gen {
     int dry;      /* count the steps only */
     int64_t span; /* steps of this stage */
     int64_t base; /* first step of this stage */
-    int64_t next; /* first step behind it */
+    int64_t next; /* first step after it */
 };
 
-/* Begins a stage of `span` steps behind the last; returns whether its rows are wanted. */
+/* Begins a stage of `span` steps after the last; returns whether its rows are wanted. */
 int schedule_gen_stage(struct schedule_gen *g, int64_t span);
 
 /* Emits a row of a gather, or its reversal; rows that do not name the rank are dropped. */

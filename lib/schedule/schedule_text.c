@@ -34,18 +34,14 @@ enum {
     WORDS_MAX = 1 + GROUPS_RANKS_MAX /* a line: its key, and at most every rank */
 };
 
-static const char *const phase_names[] = {"reduce-inside", "reduce-across", "gather-across",
-                                          "gather-inside", "broadcast"};
-enum { PHASES = sizeof phase_names / sizeof *phase_names };
-
 void schedule_print(const struct schedule *s, FILE *out)
 {
     int count = s->groups.count;
 
     fprintf(out, "paro-schedule/1\nalgo %s\nphases", schedule_algo_name(s->algo));
-    for (int i = 0; i < PHASES; i++)
+    for (int i = 0; i < SCHEDULE_PHASES; i++)
         if (s->phases & 1u << i)
-            fprintf(out, " %s", phase_names[i]);
+            fprintf(out, " %s", schedule_phase_names[i]);
     for (int k = 0; k < count; k++) {
         fprintf(out, "\ngroup");
         for (int j = 0; j < s->groups.members[k]; j++)
@@ -188,9 +184,9 @@ static int read_phases(struct reader *r, struct schedule *s)
         return bad(r, NULL, expected);
     for (int w = 1; w < r->words; w++) {
         int i = 0;
-        while (i < PHASES && strcmp(r->word[w], phase_names[i]))
+        while (i < SCHEDULE_PHASES && strcmp(r->word[w], schedule_phase_names[i]))
             i++;
-        if (i == PHASES)
+        if (i == SCHEDULE_PHASES)
             return bad(r, r->word[w], expected);
         s->phases |= 1u << i;
     }

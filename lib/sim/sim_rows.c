@@ -2,7 +2,7 @@
 /*
  * Knows how rows become messages in queues, and what each waits for: the rule of execution as
  * edges.  A half of a row, reading at src or writing at dst, waits for the last write of its
- * place, and a writing one for the reads since that; earlier ones are behind these already.
+ * place, and a writing one for the reads since that; earlier ones are waited for already.
  *
  *     place p of a rank, its halves in row order     w0  r1  r2  w3  r4
  *     edges                                          w0 -> r1, r2, w3;  r1, r2 -> w3;  w3 -> r4
@@ -192,7 +192,7 @@ static void make_edges(struct sim *x)
     mem_free(first);
 }
 
-/* A half behind barriers waits for the last of them: that one waits for the others' rows too.
+/* A half after barriers waits for the last of them: that one waits for the others' rows too.
  */
 static void wait_at_gate(struct sim *x, int rank, int phase, int to)
 {

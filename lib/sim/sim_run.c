@@ -57,7 +57,7 @@ static void release(struct sim *x, int edge)
     }
 }
 
-/* One half of a message is done at a rank: the barriers behind it hear of it. */
+/* One half of a message is done at a rank: the barriers after it are notified. */
 static void finish(struct sim *x, const struct sim_message *m, int rank)
 {
     for (int b = m->phase; b < x->s->barriers; b++) {

@@ -11,7 +11,7 @@
  *                            (turned back by one group), as what (2,1) sends to (0,1) does
  *
  * Verified, before anything is built on it: the rows that come into the run are those images,
- * and the first rank behind the run has the first rank's rows, turned.
+ * and the first rank after the run has the first rank's rows, turned.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -187,7 +187,7 @@ static int comes_as_it_goes(struct turn *t)
     return at == t->comes;
 }
 
-/* The rank behind the run has the rows of the first one, turned.  -1: error. */
+/* The rank after the run has the rows of the first one, turned.  -1: error. */
 static int next_is_like_first(struct turn *t, struct err *err)
 {
     const struct groups *g = t->spec->groups;

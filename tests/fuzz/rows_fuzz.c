@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "bench/bench_parts.h"
-#include "bench/bench_plot.h"
+#include "bench/bench.h"
 #include "bench/bench_rows.h"
 
 static int parse(struct bench_rows *all, const void *data, size_t bytes)

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench/bench_plot.h"
+#include "bench/bench.h"
 #include "schedule/schedule.h"
 #include "xml_fixture.h"
 

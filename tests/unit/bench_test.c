@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
-#include "bench/bench_plot.h"
+#include "bench/bench.h"
 #include "xml_fixture.h"
 
 enum { ELEMS = 3000 };
