@@ -16,13 +16,6 @@
 #include "plan_fixture.h"
 #include "words_fixture.h"
 
-static const char config[] =
-    "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\","
-    "\"vocab_size\": 256, \"hidden_size\": 64, \"intermediate_size\": 160,"
-    "\"num_hidden_layers\": 4, \"num_attention_heads\": 4, \"num_key_value_heads\": 2,"
-    "\"max_position_embeddings\": 512, \"tie_word_embeddings\": false,"
-    "\"torch_dtype\": \"bfloat16\"}";
-
 struct asked {
     struct model model;
     struct topo topo;
@@ -34,9 +27,7 @@ static void ask(struct asked *a, const char *spec, double params, int level)
 {
     struct err err;
 
-    *a = (struct asked){.model = bare(params)};
-    if (params == 0 && model_parse(&a->model, "m", config, (int64_t)strlen(config), &err))
-        fail_msg("%s", err.text);
+    *a = (struct asked){.model = params > 0 ? bare(params) : tiny_llama(0)};
     if (topo_parse_synth(&a->topo, spec, &err) ||
         plan_boundaries_init(&a->groups, &a->topo, level, &err))
         fail_msg("%s: %s", spec, err.text);

@@ -4,6 +4,7 @@
 
 /* Fabrics and models by hand, for the planner's tests. */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "plan/plan.h"
@@ -50,6 +51,45 @@ static inline struct plan_case table_case(const struct topo *t, const struct mod
     c.grad_type = DTYPE_BF16;
     c.trainable = llround((double)m->params * part);
     return c;
+}
+
+/* Place of a strategy in the list. */
+static inline int index_of(const char *triple)
+{
+    struct plan_strategy s;
+    struct err err;
+
+    if (strlen(triple) != 3 || plan_strategy_parse(triple, &s, &err))
+        fail_msg("no strategy %s", triple);
+    return s.params * 9 + s.grads * 3 + s.optimizer;
+}
+
+/* A Llama of four layers; tied: its embeddings. */
+static inline struct model tiny_llama(int tied)
+{
+    char text[512];
+    struct model m = {0};
+    struct err err;
+    int n = snprintf(text, sizeof text,
+                     "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\","
+                     "\"vocab_size\": 256, \"hidden_size\": 64, \"intermediate_size\": 160,"
+                     "\"num_hidden_layers\": 4, \"num_attention_heads\": 4,"
+                     "\"num_key_value_heads\": 2, \"max_position_embeddings\": 512,"
+                     "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"}",
+                     tied ? "true" : "false");
+
+    if (model_parse(&m, "tiny", text, n, &err))
+        fail_msg("%s", err.text);
+    return m;
+}
+
+static inline struct plan_search search_of(const struct plan_case *c)
+{
+    struct plan_search s = {.at = *c};
+    struct err err;
+
+    assert_int_equal(plan_search(&s, &err), 0);
+    return s;
 }
 
 #endif

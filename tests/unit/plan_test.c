@@ -24,18 +24,6 @@
 #define LLAMA_65B 65.286e9
 #define GIB       (1024.0 * 1024 * 1024)
 
-static int index_of(const char *triple)
-{
-    for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        char name[4];
-        plan_strategy_name(plan_strategy_at(i), name);
-        if (strcmp(name, triple) == 0)
-            return i;
-    }
-    fail_msg("no strategy %s", triple);
-    return -1;
-}
-
 static void prices(struct plan_price out[PLAN_STRATEGIES], const char *shape, double params,
                    int accum, double part)
 {
@@ -286,30 +274,14 @@ static void test_slow_port(void **state)
     drop_topo(&t);
 }
 
-static const char tiny[] = "{\n  \"architectures\": [\"LlamaForCausalLM\"],\n"
-                           "  \"model_type\": \"llama\", \"vocab_size\": 256,\n"
-                           "  \"hidden_size\": 64, \"intermediate_size\": 160,\n"
-                           "  \"num_hidden_layers\": 4, \"num_attention_heads\": 4,\n"
-                           "  \"num_key_value_heads\": 2, \"max_position_embeddings\": 512,\n"
-                           "  \"tie_word_embeddings\": false\n}\n";
-
-static void read_tiny(struct model *m, const char *text)
-{
-    struct err err = {0};
-
-    if (model_parse(m, "tiny", text, (int64_t)strlen(text), &err))
-        fail_msg("%s", err.text);
-}
-
 /* What the time must never leave: its bounds. */
 static void test_overlap(void **state)
 {
     struct plan_price ahead[PLAN_STRATEGIES], waits[PLAN_STRATEGIES], idle[PLAN_STRATEGIES];
-    struct model m = {0};
+    struct model m = tiny_llama(0);
     struct topo t;
 
     (void)state;
-    read_tiny(&m, tiny);
     for (double flops = 1e8; flops < 1e14; flops *= 10) {
         make_topo(&t, "[3,2]", 1e9, 1e8);
         t.flops = flops;
@@ -338,14 +310,11 @@ static void test_overlap(void **state)
 /* Gathers follow visits, reductions units: with tied embeddings these differ. */
 static void test_units(void **state)
 {
-    char *text = mem_dup(tiny);
     struct plan_price p[PLAN_STRATEGIES];
-    struct model m = {0};
+    struct model m = tiny_llama(1);
     struct topo t;
 
     (void)state;
-    memcpy(strstr(text, "false\n"), "true \n", 6);
-    read_tiny(&m, text);
     assert_true(m.tied && m.units == 5 && m.visits == 6);
     make_topo(&t, "1x2", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
@@ -386,17 +355,15 @@ static void test_units(void **state)
     assert_float_equal(p[index_of("NNN")].memory.buffers, most * (2 + 2) + fixed, pad);
     drop_topo(&t);
     model_release(&m);
-    mem_free(text);
 }
 
 static void test_search_auto(void **state)
 {
-    struct model m = {0};
+    struct model m = tiny_llama(0);
     struct topo t;
     struct err err;
 
     (void)state;
-    read_tiny(&m, tiny);
     make_topo(&t, "2x2", 1e9, 1e8);
     t.flops = 1e11;
     struct plan_search s = {.global_batch = 4 * 96, .auto_batch = 1, .auto_accum = 1};
@@ -465,11 +432,10 @@ static void test_coded_memory(void **state)
     } cases[] = {{"NNN", 0, 2}, {"NNG", 0, 1}, {"NGG", 0, 1}, {"III", 0, 2}, {"IIG", 0, 1},
                  {"GGG", 1, 1}, {"GNG", 1, 1}, {"NGN", 0, 2}, {"IGI", 0, 2}};
     struct plan_price plain[PLAN_STRATEGIES], coded[PLAN_STRATEGIES];
-    struct model m = {0};
+    struct model m = tiny_llama(0);
     struct topo t;
 
     (void)state;
-    read_tiny(&m, tiny);
     make_topo(&t, "2x2", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
     c.param_type = c.wire_type = DTYPE_F32;

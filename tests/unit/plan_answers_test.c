@@ -1,0 +1,525 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Answers beside the plan: which strategy other tools can run in its place; why strategies
+ * lose, against other fabrics on which what binds them is no longer there; what turns the
+ * choice, against fabrics that are made so; a grown fabric against one that was described at
+ * that size.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "plan/emit.h"
+#include "plan/scale.h"
+#include "plan/what_if.h"
+#include "plan/why.h"
+#include "plan_fixture.h"
+
+/* ---- emit ---- */
+
+static const double GB = 1e9;
+
+/* The nearest to `name` under a memory of a rank. */
+static void expect_nearest(const char *shape, double memory, const char *name,
+                           enum plan_target target, const char *nearest)
+{
+    struct model m = bare(65.286e9);
+    struct plan_search s;
+    struct topo t;
+    struct err err;
+
+    make_topo(&t, shape, 200e9, 25e9);
+    s = (struct plan_search){.at = table_case(&t, &m, 4, 1), .fixed = 1};
+    s.at.memory_bytes = memory;
+    s.strategy = plan_strategy_at(index_of(name));
+    assert_int_equal(plan_search(&s, &err), 0);
+    s.best = s.best < 0 ? s.closest : s.best;
+    int found = plan_emit_nearest(&s, target);
+    if (found != index_of(nearest))
+        fail_msg("%s on %s, target %d: index %d, expected %s", name, shape, target, found,
+                 nearest);
+    drop_topo(&t);
+}
+
+static void test_nearest(void **state)
+{
+    (void)state;
+    expect_nearest("8x8", 0, "IIG", PLAN_MEGATRON, "IIG");
+    expect_nearest("8x8", 0, "IIG", PLAN_DEEPSPEED, "III");       /* one step; GGG is two */
+    expect_nearest("8x8", 80 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* III has no room */
+    expect_nearest("8x8", 80 * GB, "IIG", PLAN_FSDP, "GGG");
+    expect_nearest("8x8", 80 * GB, "IIG", PLAN_MEGATRON, "IIG");
+    expect_nearest("8x8", 0, "GNG", PLAN_FSDP, "GNG");
+    expect_nearest("8x8", 0, "INI", PLAN_FSDP, "INI");
+    expect_nearest("8x8", 0, "NIG", PLAN_DEEPSPEED, "NNG"); /* NGG is as near, and slower */
+    expect_nearest("8x8", 10 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* nothing fits: the least */
+    for (int target = 0; target < PLAN_TARGETS; target++)
+        for (int i = 0; i < 4; i++) {
+            static const char *const all[] = {"NNN", "NNG", "NGG", "GGG"};
+            expect_nearest("8x8", 0, all[i], (enum plan_target)target, all[i]);
+            expect_nearest("[8,8,7]", 0, all[i], (enum plan_target)target, all[i]);
+        }
+    /* Ragged groups are no mesh; in one group I is G, with one rank in each it is N. */
+    expect_nearest("[8,8,7]", 0, "III", PLAN_FSDP, "NNN"); /* all are three steps off */
+    expect_nearest("1x8", 0, "IIG", PLAN_DEEPSPEED, "IIG");
+    expect_nearest("8x1", 0, "IIG", PLAN_DEEPSPEED, "IIG");
+}
+
+static char *text_of(const char *shape, const char *name, enum plan_target target)
+{
+    struct model m = bare(7e9);
+    struct plan_search s;
+    struct topo t;
+    struct err err;
+    char *text = NULL;
+    size_t bytes;
+    FILE *f = open_memstream(&text, &bytes);
+
+    make_topo(&t, shape, 200e9, 25e9);
+    s = (struct plan_search){.at = table_case(&t, &m, 4, 1), .fixed = 1};
+    s.strategy = plan_strategy_at(index_of(name));
+    assert_int_equal(plan_search(&s, &err), 0);
+    plan_emit(&s, target, f);
+    fclose(f);
+    drop_topo(&t);
+    return text;
+}
+
+/* What tells one strategy from another in each tool, and what must not be there. */
+static void test_words(void **state)
+{
+    static const struct {
+        const char *shape, *name;
+        enum plan_target target;
+        const char *has, *lacks;
+    } cases[] = {
+        {"4x8", "NNN", PLAN_DEEPSPEED, "\"stage\": 0", "mics"},
+        {"4x8", "NNG", PLAN_DEEPSPEED, "\"stage\": 1", "mics"},
+        {"4x8", "NGG", PLAN_DEEPSPEED, "\"stage\": 2", "mics"},
+        {"4x8", "GGG", PLAN_DEEPSPEED, "\"stage\": 3", "mics"},
+        {"4x8", "III", PLAN_DEEPSPEED, "\"mics_shard_size\": 8", "cannot"},
+        {"1x8", "III", PLAN_DEEPSPEED, "\"stage\": 3", "mics"},
+        {"4x8", "GGG", PLAN_DEEPSPEED, "\"train_batch_size\": 128", "cannot"},
+        {"4x8", "NNN", PLAN_FSDP, "no_sync()", "fully_shard"},
+        {"4x8", "NNG", PLAN_FSDP, "set_requires_gradient_sync(last)", "all_reduce"},
+        {"4x8", "NNG", PLAN_FSDP, "set_reshard_after_backward(last)", "replicate"},
+        {"4x8", "NGG", PLAN_FSDP, "set_reshard_after_backward(last)", "gradient_sync"},
+        {"4x8", "GNG", PLAN_FSDP, "set_requires_gradient_sync(last)", "after_backward"},
+        {"4x8", "GGG", PLAN_FSDP, "(32,), mesh_dim_names=(\"shard\",)", "last"},
+        {"4x8", "III", PLAN_FSDP, "(4, 8), mesh_dim_names=(\"replicate\", \"shard\")", "sync("},
+        {"4x8", "III", PLAN_FSDP, "set_requires_all_reduce(last)", "after_backward"},
+        {"4x8", "NII", PLAN_FSDP, "set_reshard_after_backward(last)", "gradient_sync"},
+        {"1x8", "III", PLAN_FSDP, "(8,)", "replicate"},
+        {"4x8", "NNN", PLAN_MEGATRON, "--overlap-grad-reduce\n", "distributed-optimizer"},
+        {"4x8", "NNG", PLAN_MEGATRON, "--use-distributed-optimizer\n", "instances"},
+        {"4x8", "NNI", PLAN_MEGATRON, "--num-distributed-optimizer-instances 4\n", "fsdp"},
+        {"4x8", "NII", PLAN_MEGATRON, "strategy optim_grads\n", "strategy optim\n"},
+        {"4x8", "GGG", PLAN_MEGATRON, "strategy optim_grads_params\n", "instances"},
+        {"4x8", "III", PLAN_MEGATRON, "--outer-dp-sharding-strategy no_shard\n", "cannot"},
+        {"4x8", "IIG", PLAN_MEGATRON, "--outer-dp-sharding-strategy optim\n", "cannot"},
+        {"1x8", "IIG", PLAN_MEGATRON, "strategy optim_grads_params\n", "outer"},
+        {"4x8", "IGG", PLAN_MEGATRON, "chose IGG, which Megatron cannot run", "DOES NOT"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *text = text_of(cases[i].shape, cases[i].name, cases[i].target);
+        if (!strstr(text, cases[i].has) || strstr(text, cases[i].lacks))
+            fail_msg("%s on %s: expected '%s' and no '%s' in\n%s", cases[i].name,
+                     cases[i].shape, cases[i].has, cases[i].lacks, text);
+        free(text);
+    }
+}
+
+/* ---- why ---- */
+
+static const double FAST_BPS = 1e24; /* takes no time worth the name */
+
+/* Sums in another order, and what 1e24 bytes a second still take: of steps of seconds. */
+static void near(double found, double expected)
+{
+    if (fabs(found - expected) > 1e-9)
+        fail_msg("%.15g, expected %.15g", found, expected);
+}
+
+static struct plan_search searched(const struct topo *t, const struct model *m, int accum)
+{
+    struct plan_case c = table_case(t, m, accum, 1);
+
+    return search_of(&c);
+}
+
+/* Without the slow, or the fast link is: on a fabric where that link takes no time. */
+static void test_without_a_link(void **state)
+{
+    static const char *const shapes[] = {"2x2", "4x8", "[3,2]", "[4,4,3]"};
+    static const enum schedule_algo algos[] = {SCHEDULE_AUTO, SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
+                                               SCHEDULE_HO_RING};
+    struct model m = bare(7e9);
+
+    (void)state;
+    for (int at = 0; at < 4 * 4 * 2; at++) {
+        int term = at / 16;
+        struct plan_price other[PLAN_STRATEGIES];
+        struct topo t, free;
+        struct plan_why why;
+        make_topo(&t, shapes[at % 4], 200e9, 25e9);
+        t.level[0].latency_s = 3e-6;
+        t.level[1].latency_s = 12e-6;
+        make_topo(&free, shapes[at % 4], term == PLAN_FAST ? FAST_BPS : 200e9,
+                  term == PLAN_SLOW ? FAST_BPS : 25e9);
+        free.level[0].latency_s = term == PLAN_FAST ? 0 : 3e-6;
+        free.level[1].latency_s = term == PLAN_SLOW ? 0 : 12e-6;
+        struct plan_search s = {.at = table_case(&t, &m, 3, 1)};
+        struct err err;
+        s.at.algo = algos[at / 4 % 4];
+        assert_int_equal(plan_search(&s, &err), 0);
+        plan_why(&s, &why);
+        struct plan_case c = s.at;
+        c.topo = &free;
+        plan_price_all(&c, other);
+        for (int i = 0; i < PLAN_STRATEGIES; i++)
+            near(why.of[i].behind_without_s[term], other[i].step_s - other[s.best].step_s);
+        drop_topo(&free);
+        drop_topo(&t);
+    }
+}
+
+/* Fabrics on which one thing alone costs time. */
+static void test_what_binds(void **state)
+{
+    struct model m = bare(7e9), tiny;
+    struct model_unit unit = {.elems = 1000000, .trained = 1000000};
+    struct plan_why why;
+    struct topo t;
+
+    (void)state;
+    make_topo(&t, "4x8", FAST_BPS, 25e9); /* GGG gathers across for each micro-step */
+    struct plan_search s = searched(&t, &m, 4);
+    plan_why(&s, &why);
+    assert_int_equal(why.of[index_of("GGG")].binding, PLAN_BINDS_SLOW);
+    drop_topo(&t);
+
+    make_topo(&t, "4x8", 1e9, FAST_BPS); /* IIG gathers inside for each micro-step */
+    s = searched(&t, &m, 4);
+    plan_why(&s, &why);
+    assert_int_equal(why.of[index_of("IIG")].binding, PLAN_BINDS_FAST);
+    drop_topo(&t);
+
+    /* All links take nothing: NNN updates everything on every rank. */
+    make_topo(&t, "1x8", FAST_BPS, FAST_BPS);
+    tiny = (struct model){.family = &model_family_llama,
+                          .layers = 1,
+                          .heads = 1,
+                          .head_dim = 64,
+                          .units = 1,
+                          .visits = 1,
+                          .unit = &unit,
+                          .params = 1000000,
+                          .trained = 1000000};
+    t.flops = 1e9;
+    s = searched(&t, &tiny, 1);
+    plan_why(&s, &why);
+    assert_int_equal(why.of[index_of("NNN")].binding, PLAN_BINDS_UPDATE);
+    near(why.of[index_of("NNN")].behind_s, 16e6 / 1e9 * 7 / 8);
+    near(why.of[index_of("NNN")].behind_without_s[PLAN_UPDATE], 0);
+    assert_int_equal(why.of[s.best].binding, PLAN_BINDS_NOTHING);
+    drop_topo(&t);
+}
+
+/* What does not fit, by how much; and the second, the best of the rest. */
+static void test_memory_and_second(void **state)
+{
+    struct model m = bare(65.286e9);
+    struct plan_why why;
+    struct topo t;
+
+    (void)state;
+    make_topo(&t, "8x8", 200e9, 25e9);
+    t.memory_bytes = INT64_C(80000000000);
+    struct plan_search s = searched(&t, &m, 4);
+    plan_why(&s, &why);
+    assert_int_equal(s.best, index_of("IIG"));
+    assert_int_equal(why.second, index_of("IGG"));
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *p = &s.list[i];
+        assert_int_equal(why.of[i].binding == PLAN_BINDS_MEMORY, !p->feasible);
+        near(why.of[i].over_bytes, p->feasible ? 0 : p->memory.total - 80e9);
+    }
+    s.fixed = 1;
+    s.strategy = plan_strategy_at(index_of("GGG"));
+    struct err err;
+    assert_int_equal(plan_search(&s, &err), 0);
+    plan_why(&s, &why);
+    assert_int_equal(why.second, index_of("IIG"));
+    assert_int_equal(why.of[index_of("IIG")].binding, PLAN_BINDS_CHOICE);
+    s.at.memory_bytes = 1e9;
+    s.fixed = 0;
+    assert_int_equal(plan_search(&s, &err), 0);
+    plan_why(&s, &why);
+    assert_int_equal(why.second, -1);
+    drop_topo(&t);
+}
+
+/* ---- what if ---- */
+
+static int winner_of(const struct plan_case *c)
+{
+    return search_of(c).best;
+}
+
+/* The same fabric with other ports. */
+static int winner_at_port(const struct plan_case *c, const char *shape, double port)
+{
+    struct plan_case now = *c;
+    struct topo t;
+
+    make_topo(&t, shape, c->topo->level[0].member_Bps, port);
+    t.level[0].latency_s = c->topo->level[0].latency_s;
+    t.level[1].latency_s = c->topo->level[1].latency_s;
+    now.topo = &t;
+    int best = winner_of(&now);
+    drop_topo(&t);
+    return best;
+}
+
+/*
+ * Up to the change the winner is the old one, at the change and a little beyond it the new one:
+ * 1e-8 covers what bisection leaves, 1e-9.
+ */
+static void check_slow(const struct plan_case *c, const char *shape, double port, int best,
+                       const struct plan_change *change, int more)
+{
+    double out = more ? 1 + 1e-8 : 1 - 1e-8,
+           end = change->found ? change->at / out : change->bound;
+
+    for (int i = 0; i <= 200; i++)
+        assert_int_equal(winner_at_port(c, shape, port * pow(end / port, i / 200.0)), best);
+    if (change->found)
+        assert_int_equal(winner_at_port(c, shape, change->at * out), change->winner);
+}
+
+static void check_accum(const struct plan_case *c, int best, const struct plan_change w[2])
+{
+    struct plan_case now = *c;
+    int lo = (int)(w[0].found ? w[0].at + 1 : w[0].bound);
+    int hi = (int)(w[1].found ? w[1].at - 1 : w[1].bound);
+
+    for (now.accum = lo; now.accum <= hi; now.accum++)
+        assert_int_equal(winner_of(&now), best);
+    now.accum = (int)w[0].at;
+    if (w[0].found)
+        assert_int_equal(winner_of(&now), w[0].winner);
+    now.accum = (int)w[1].at;
+    if (w[1].found)
+        assert_int_equal(winner_of(&now), w[1].winner);
+}
+
+/*
+ * Less memory changes the winner where it no longer fits itself; more, where the first fits of
+ * those that were better.  A rank has whole bytes.
+ */
+static void check_memory(const struct plan_search *s, const struct plan_change w[2])
+{
+    const struct plan_price *best = &s->list[s->best];
+    double next = INFINITY;
+
+    assert_true(w[0].found);
+    assert_true(w[0].at == ceil(best->memory.total) - 1);
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (!s->list[i].feasible && s->list[i].step_s < best->step_s * (1 - 1e-12))
+            next = fmin(next, s->list[i].memory.total);
+    assert_int_equal(w[1].found, isfinite(next));
+    if (w[1].found)
+        assert_true(w[1].at == ceil(next));
+}
+
+static void test_changes(void **state)
+{
+    static const char *const shapes[] = {"2x2", "4x8", "8x8", "[4,4,3]"};
+    static const double ports[] = {1e9, 25e9, 400e9};
+    static const double memories[] = {20e9, 40e9, 90e9};
+    struct model m = bare(7e9);
+    int changes = 0;
+
+    (void)state;
+    for (int at = 0; at < 4 * 3 * 3 * 2; at++) {
+        const char *shape = shapes[at % 4];
+        double port = ports[at / 4 % 3];
+        struct plan_changes w;
+        struct topo t;
+        make_topo(&t, shape, 200e9, port);
+        t.level[0].latency_s = 3e-6;
+        t.level[1].latency_s = 12e-6;
+        struct plan_case c = table_case(&t, &m, at / 36 ? 4 : 1, 1);
+        c.memory_bytes = memories[at / 12 % 3];
+        struct plan_search s = search_of(&c);
+        plan_what_if(&s, &w);
+        for (int more = 0; more < 2; more++) {
+            check_slow(&c, shape, port, s.best, &w.of[PLAN_DIAL_SLOW][more], more);
+            changes += w.of[PLAN_DIAL_SLOW][more].found + w.of[PLAN_DIAL_ACCUM][more].found;
+        }
+        if (at % 9 == 0)
+            check_accum(&c, s.best, w.of[PLAN_DIAL_ACCUM]);
+        if (s.best >= 0)
+            check_memory(&s, w.of[PLAN_DIAL_MEMORY]);
+        drop_topo(&t);
+    }
+    assert_true(changes > 20); /* or nothing was tested */
+}
+
+/* Nothing fits until the least one does; no limit is none that could grow. */
+static void test_edges(void **state)
+{
+    struct model m = bare(7e9);
+    struct plan_changes w;
+    struct topo t;
+
+    (void)state;
+    make_topo(&t, "4x8", 200e9, 25e9);
+    struct plan_case c = table_case(&t, &m, 2, 1);
+    c.memory_bytes = 1e9;
+    struct plan_search s = search_of(&c);
+    assert_int_equal(s.best, -1);
+    plan_what_if(&s, &w);
+    assert_true(w.of[PLAN_DIAL_MEMORY][1].found);
+    assert_int_equal(w.of[PLAN_DIAL_MEMORY][1].winner, s.closest);
+    assert_true(w.of[PLAN_DIAL_MEMORY][1].at == ceil(s.list[s.closest].memory.total));
+    assert_false(w.of[PLAN_DIAL_SLOW][0].found);
+    c.memory_bytes = 0;
+    s = search_of(&c);
+    plan_what_if(&s, &w);
+    assert_false(w.of[PLAN_DIAL_MEMORY][1].searched);
+    assert_true(w.of[PLAN_DIAL_MEMORY][0].found);
+    assert_true(isinf(w.now[PLAN_DIAL_MEMORY]));
+    assert_true(w.now[PLAN_DIAL_SLOW] == 25e9);
+    s.auto_accum = 1;
+    s.global_batch = t.groups.ranks;
+    plan_what_if(&s, &w);
+    assert_false(w.of[PLAN_DIAL_ACCUM][0].searched);
+    drop_topo(&t);
+}
+
+/* ---- scale ---- */
+
+static const char rates[] = "intra=2GB/s:3us,inter=100MB/s:50us,memory=20e6,flops=50e9";
+
+static void read_both(struct model *m, struct topo *t, const char *shape)
+{
+    char spec[256];
+    struct err err;
+
+    *m = tiny_llama(0);
+    *t = (struct topo){0};
+    snprintf(spec, sizeof spec, "%s,%s", shape, rates);
+    assert_int_equal(topo_parse_synth(t, spec, &err), 0);
+}
+
+static struct plan_search asked_of(const struct topo *t, const struct model *m)
+{
+    struct plan_search s = {0};
+
+    plan_case_init(&s.at, t, m);
+    s.at.accum = 3;
+    return s;
+}
+
+/* `from` grown to `ranks` is `to`. */
+static void compare_grown(const char *from, int ranks, const char *to)
+{
+    struct plan_scale scale = {.from = ranks, .to = ranks};
+    struct model m, other;
+    struct topo t, u;
+    struct err err;
+
+    read_both(&m, &t, from);
+    read_both(&other, &u, to);
+    struct plan_search asked = asked_of(&t, &m), whole = asked_of(&u, &other);
+    assert_int_equal(plan_scale_run(&scale, &asked, &err), 0);
+    assert_int_equal(plan_search(&whole, &err), 0);
+    assert_int_equal(scale.points, 1);
+    assert_int_equal(scale.point[0].ranks, u.groups.ranks);
+    assert_int_equal(scale.point[0].groups, u.groups.count);
+    assert_int_equal(scale.point[0].search.best, whole.best);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *a = &scale.point[0].search.list[i], *b = &whole.list[i];
+        assert_true(a->step_s == b->step_s && a->slow_bytes == b->slow_bytes);
+        assert_true(a->memory.total == b->memory.total && a->feasible == b->feasible);
+        assert_int_equal(scale.survives >> i & 1, b->feasible && b->dominated_by < 0);
+    }
+    model_release(&m);
+    model_release(&other);
+    topo_release(&t);
+    topo_release(&u);
+}
+
+static void test_same_as_described(void **state)
+{
+    (void)state;
+    compare_grown("2x2", 4, "2x2");
+    compare_grown("2x2", 16, "8x2");
+    compare_grown("8x2", 4, "2x2");
+    compare_grown("8x2", 5, "[2,2,1]"); /* the last one has what remains */
+    compare_grown("8x4", 4, "1x4");
+    compare_grown("[3,2]", 10, "[3,2,3,2]");
+    compare_grown("[3,2]", 9, "[3,2,3,1]");
+    compare_grown("[3,2]", 7, "[3,2,2]");
+    /* What a level above the groups passes is by default what its groups do together: said. */
+    compare_grown("2x2x2,level2=80MB/s:70us", 32, "8x2x2,level2=80MB/s:70us");
+    compare_grown("2x2x2,level2=80MB/s:70us", 4, "1x2x2,level2=80MB/s:70us");
+}
+
+/* A slow port comes back with its group; blocks go on being blocks. */
+static void test_ports_come_along(void **state)
+{
+    struct plan_scale scale = {.from = 8, .to = 32};
+    struct model m;
+    struct topo t;
+    struct err err;
+
+    (void)state;
+    read_both(&m, &t, "2x2");
+    t.port[1].out_Bps /= 10;
+    struct plan_search asked = asked_of(&t, &m);
+    assert_int_equal(plan_scale_run(&scale, &asked, &err), 0);
+    assert_int_equal(scale.points, 3);
+    for (int n = 0; n < 3; n++) {
+        struct plan_search whole;
+        struct topo u;
+        struct model other;
+        char shape[16];
+        snprintf(shape, sizeof shape, "%dx2", 4 << n);
+        read_both(&other, &u, shape);
+        for (int k = 1; k < u.groups.count; k += 2)
+            u.port[k].out_Bps /= 10;
+        whole = asked_of(&u, &other);
+        assert_int_equal(plan_search(&whole, &err), 0);
+        for (int i = 0; i < PLAN_STRATEGIES; i++)
+            assert_true(scale.point[n].search.list[i].step_s == whole.list[i].step_s);
+        model_release(&other);
+        topo_release(&u);
+    }
+    model_release(&m);
+    topo_release(&t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_words),
+        cmocka_unit_test(test_without_a_link),
+        cmocka_unit_test(test_what_binds),
+        cmocka_unit_test(test_memory_and_second),
+        cmocka_unit_test(test_changes),
+        cmocka_unit_test(test_edges),
+        cmocka_unit_test(test_same_as_described),
+        cmocka_unit_test(test_ports_come_along),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
