@@ -163,14 +163,6 @@ static int open_buffers(struct bench *b, struct err *err)
     return bench_device_buffers(b, room, err);
 }
 
-static int open_ports(struct bench *b, struct err *err)
-{
-    if (b->o->topo)
-        return 0;
-    topo_init(&b->ports, 2, &b->groups);
-    return bench_port_measure(&b->coll, b->host_in, b->host_out, b->ports.port, err);
-}
-
 static void print_head(const struct bench *b)
 {
     FILE *out = b->sink.file;
@@ -221,8 +213,13 @@ static int run(struct bench *b, case_fn one, void (*columns)(const struct bench 
         return -1;
     if (b->o->floor >= 0 && b->groups.count < 2)
         return err_set(err, ERR_MISMATCH, "--floor with one group, expected two or more");
-    if (open_levels(b, err) || open_auto(b, err) || open_buffers(b, err) || open_ports(b, err))
+    if (open_levels(b, err) || open_auto(b, err) || open_buffers(b, err))
         return -1;
+    if (!b->o->topo) {
+        topo_init(&b->ports, 2, &b->groups);
+        if (bench_port_measure(&b->coll, b->host_in, b->host_out, b->ports.port, err))
+            return -1;
+    }
     if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {
         print_head(b);
         columns(b);

@@ -249,12 +249,6 @@ static void make_ranges(struct emit_part *p)
     }
 }
 
-static int same_part(const struct emit_target *t, const struct entry *a, const struct entry *b)
-{
-    return a->coll == b->coll && a->row->ranks == b->row->ranks &&
-           (!t->by_groups || a->groups == b->groups);
-}
-
 static int make_parts(const struct emit_target *t, struct entry *e, int n, struct emit *out,
                       struct err *err)
 {
@@ -262,8 +256,10 @@ static int make_parts(const struct emit_target *t, struct entry *e, int n, struc
     out->part = mem_new((size_t)n + 1, sizeof *out->part);
     for (int at = 0, end; at < n; at = end) {
         struct emit_part *p = &out->part[out->parts++];
-        for (end = at + 1; end < n && same_part(t, &e[at], &e[end]); end++)
-            continue;
+        end = at + 1;
+        while (end < n && e[end].coll == e[at].coll && e[end].row->ranks == e[at].row->ranks &&
+               (!t->by_groups || e[end].groups == e[at].groups))
+            end++;
         if (make_points(t, &e[at], end - at, p, err))
             return -1;
         make_ranges(p);

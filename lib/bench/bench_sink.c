@@ -56,12 +56,6 @@ void bench_sink_row(struct bench_sink *s, const struct bench_row *r)
     to->row[to->rows++] = *r;
 }
 
-/* What is compared with the floor: ours, where there is a bound. */
-static int counts(const struct bench_row *r)
-{
-    return r->algo >= 0 && isfinite(bench_limit_fraction(r));
-}
-
 static int judge(const struct bench_sink *s, struct err *err)
 {
     struct bench_result *res = s->result;
@@ -71,8 +65,8 @@ static int judge(const struct bench_sink *s, struct err *err)
 
     for (int i = 0; i < res->rows; i++) {
         const struct bench_row *r = &res->row[i];
-        if (!counts(r))
-            continue;
+        if (r->algo < 0 || !isfinite(bench_limit_fraction(r)))
+            continue; /* the floor is for ours, where there is a bound */
         judged++;
         below += bench_limit_fraction(r) < s->o->floor;
         if (!worst || bench_limit_fraction(r) < bench_limit_fraction(worst))

@@ -26,16 +26,6 @@ int bench_tune_rounds(double round_s)
                                    : BENCH_TUNE_MOST;
 }
 
-static double median_of(const double *seconds, int rounds)
-{
-    double *copy = mem_new((size_t)rounds, sizeof *copy);
-
-    memcpy(copy, seconds, (size_t)rounds * sizeof *copy);
-    double median = stats_median(copy, rounds);
-    mem_free(copy);
-    return median;
-}
-
 /* How often a fair coin, thrown n times, shows heads k times at most. */
 static double coin(int n, int k)
 {
@@ -60,12 +50,15 @@ static int slower(const struct bench_entry *e, const struct bench_entry *best, i
 
 int bench_tune_choose(struct bench_entry *e, int entries, int rounds)
 {
+    double *sorted = mem_new((size_t)rounds, sizeof *sorted);
     int best = 0;
 
     for (int i = 0; i < entries; i++) {
-        e[i].median_s = median_of(e[i].seconds, rounds);
+        memcpy(sorted, e[i].seconds, (size_t)rounds * sizeof *sorted);
+        e[i].median_s = stats_median(sorted, rounds);
         best = e[i].median_s < e[best].median_s ? i : best;
     }
+    mem_free(sorted);
     int won = best;
     for (int i = 0; i < entries; i++)
         if (i != best && !slower(&e[i], &e[best], rounds) &&

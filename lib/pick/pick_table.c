@@ -14,17 +14,6 @@ enum {
     STEPS = 32
 };
 
-static int same_choice(const struct pick_choice *a, const struct pick_choice *b)
-{
-    return a->algo == b->algo && a->chunk_bytes == b->chunk_bytes;
-}
-
-static int time_choice(const struct topo *t, unsigned phases, int64_t bytes,
-                       const struct pick_choice *c, double *time_s, struct err *err)
-{
-    return pick_time(t, phases, bytes, c->algo, c->chunk_bytes, time_s, err);
-}
-
 /* Where, between two neighbouring sizes, b's choice becomes faster than a's. */
 static int boundary(const struct topo *t, const struct pick_answer *a,
                     const struct pick_answer *b, int64_t *bytes, struct err *err)
@@ -34,8 +23,8 @@ static int boundary(const struct topo *t, const struct pick_answer *a,
     while (hi - lo > step) {
         int64_t half = (hi - lo) / 2 / step * step, mid = lo + (half > step ? half : step);
         double first = 0, second = 0;
-        if (time_choice(t, a->phases, mid, &a->best, &first, err) ||
-            time_choice(t, a->phases, mid, &b->best, &second, err))
+        if (pick_time(t, a->phases, mid, a->best.algo, a->best.chunk_bytes, &first, err) ||
+            pick_time(t, a->phases, mid, b->best.algo, b->best.chunk_bytes, &second, err))
             return -1;
         if (pick_weigh(b->best.algo, second) < pick_weigh(a->best.algo, first))
             hi = mid;
@@ -44,20 +33,6 @@ static int boundary(const struct topo *t, const struct pick_answer *a,
     }
     *bytes = hi;
     return 0;
-}
-
-static struct pick_rule rule_of(const struct pick_answer *a, int64_t from_bytes)
-{
-    return (struct pick_rule){.phases = a->phases,
-                              .from_bytes = from_bytes,
-                              .below_bytes = INT64_MAX,
-                              .algo = a->best.algo,
-                              .chunk_bytes = a->best.chunk_bytes,
-                              .at_bytes = a->bytes,
-                              .time_s = a->best.time_s,
-                              .runner_up = a->second.algo,
-                              .runner_up_s =
-                                  a->second.algo == SCHEDULE_AUTO ? 0 : a->second.time_s};
 }
 
 int64_t pick_between(int64_t lo, int64_t hi)
@@ -80,7 +55,8 @@ static int make_rules(const struct topo *t, const struct pick_answer *list, int 
         const struct pick_answer *a = &list[i], *before = i ? &list[i - 1] : NULL;
         int64_t from = 0;
         if (before && before->phases == a->phases) {
-            if (same_choice(&before->best, &a->best))
+            if (before->best.algo == a->best.algo &&
+                before->best.chunk_bytes == a->best.chunk_bytes)
                 continue;
             if (!t)
                 from = pick_between(before->bytes, a->bytes);
@@ -88,8 +64,17 @@ static int make_rules(const struct topo *t, const struct pick_answer *list, int 
                 return -1;
             table->rule[table->rules - 1].below_bytes = from;
         }
-        table->rule[table->rules] = rule_of(a, from);
-        table->rule[table->rules++].measured = !t;
+        table->rule[table->rules++] = (struct pick_rule){
+            .phases = a->phases,
+            .from_bytes = from,
+            .below_bytes = INT64_MAX,
+            .algo = a->best.algo,
+            .chunk_bytes = a->best.chunk_bytes,
+            .at_bytes = a->bytes,
+            .measured = !t,
+            .time_s = a->best.time_s,
+            .runner_up = a->second.algo,
+            .runner_up_s = a->second.algo == SCHEDULE_AUTO ? 0 : a->second.time_s};
     }
     return 0;
 }

@@ -135,30 +135,23 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
     }
 }
 
-/* The busiest port of one leg over the unit just counted: seconds per byte of an element. */
-static double busiest_port(const struct plan_tally *t, enum plan_leg leg)
+/* The busiest port of one leg over the unit just counted, and the busiest rank inside its
+   group: seconds per byte of an element. */
+static void busiest(const struct plan_tally *t, enum plan_leg leg, double *port_s,
+                    double *rank_s)
 {
-    int g = t->layout.groups.count;
+    const struct groups *groups = &t->layout.groups;
     int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
-    double s = 0;
 
-    for (int k = 0; k < g; k++) {
+    *port_s = *rank_s = 0;
+    for (int k = 0; k < groups->count; k++) {
         double out = ring ? t->flow_Bps[k] : t->out_Bps[k];
         double in = ring ? t->flow_Bps[k] : t->in_Bps[k];
-        s = most(s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
-        s = most(s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
+        *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
+        *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
     }
-    return s;
-}
-
-/* And the busiest rank, inside its group. */
-static double busiest_rank(const struct plan_tally *t, enum plan_leg leg)
-{
-    double s = 0;
-
-    for (int r = 0; r < t->layout.groups.ranks; r++)
-        s = most(s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
-    return s;
+    for (int r = 0; r < groups->ranks; r++)
+        *rank_s = most(*rank_s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
 }
 
 static void count_vector(struct plan_tally *t, int64_t elems)
@@ -176,25 +169,15 @@ static void count_vector(struct plan_tally *t, int64_t elems)
     }
 }
 
-/* What trains and what is frozen are sharded each by itself. */
-static void count_unit(struct plan_tally *t, int64_t elems, int64_t trained)
-{
-    memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
-    count_vector(t, trained);
-    if (elems > trained)
-        count_vector(t, elems - trained);
-}
-
 /* A unit of the span, just counted, enters the sums of a set. */
 static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set set)
 {
     int64_t elems = span->elems[set];
     int points = t->first[PLAN_GAUGES];
 
-    for (int leg = 0; leg < PLAN_LEGS; leg++) {
-        span->slope[PLAN_SLOW][set][leg] = busiest_port(t, (enum plan_leg)leg);
-        span->slope[PLAN_FAST][set][leg] = busiest_rank(t, (enum plan_leg)leg);
-    }
+    for (int leg = 0; leg < PLAN_LEGS; leg++)
+        busiest(t, (enum plan_leg)leg, &span->slope[PLAN_SLOW][set][leg],
+                &span->slope[PLAN_FAST][set][leg]);
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)
             t->point[i][set][leg] += t->unit[i][leg] * span->count[set];
@@ -355,8 +338,14 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     for (int i = 0; i < t->spans; i++) {
         const int64_t *elems = t->span[i].elems;
         for (int set = 0; set < PLAN_SETS; set++) {
-            if (set == 0 || elems[set] != elems[set - 1])
-                count_unit(t, elems[set], elems[PLAN_TRAINED]);
+            int64_t trained = elems[PLAN_TRAINED];
+            if (set == 0 || elems[set] != elems[set - 1]) {
+                memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
+                /* What trains and what is frozen are sharded each by itself. */
+                count_vector(t, trained);
+                if (elems[set] > trained)
+                    count_vector(t, elems[set] - trained);
+            }
             add_span(t, &t->span[i], (enum plan_set)set);
         }
     }

@@ -71,14 +71,6 @@ static int is_name(const char *cell)
     return cell[0] && !strchr("0123456789+-.", cell[0]) && *end;
 }
 
-static int is_header(const struct reader *r)
-{
-    for (int c = 0; c < r->cells; c++)
-        if (!is_name(r->cell[c]))
-            return 0;
-    return 1;
-}
-
 /* The number of columns is the first line's. */
 static int check_columns(struct reader *r, struct err *err)
 {
@@ -138,7 +130,9 @@ static int read_line(struct reader *r, char *text, size_t bytes, struct err *err
     split(r, text);
     if (check_columns(r, err))
         return -1;
-    int header = !r->named && is_header(r);
+    int header = !r->named;
+    for (int c = 0; header && c < r->cells; c++)
+        header = is_name(r->cell[c]);
     r->named = 1;
     return header ? 0 : read_row(r, err);
 }

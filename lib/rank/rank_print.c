@@ -125,15 +125,6 @@ static void put_tau(const struct rank_result *r, FILE *out)
     }
 }
 
-static const struct rank_place *find_first(const struct rank_result *r)
-{
-    const struct rank_place *p = r->place;
-
-    while (p->run != &r->run[0])
-        p++;
-    return p;
-}
-
 void rank_print(const struct rank_result *r, FILE *out)
 {
     put_head(r, out);
@@ -144,7 +135,9 @@ void rank_print(const struct rank_result *r, FILE *out)
     if (r->taus)
         put_tau(r, out);
     if (r->share) {
-        const struct rank_place *p = find_first(r);
+        const struct rank_place *p = r->place;
+        while (p->run != &r->run[0])
+            p++;
         fprintf(out, "\n");
         utf8_put(p->run->name, "", out);
         fprintf(out, ": %s, ", r->stop ? "stop" : "continue");

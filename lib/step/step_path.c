@@ -98,15 +98,6 @@ static void walk_back(struct walk *w, int node)
     part(w, -1, w->start_s);
 }
 
-static void turn_round(struct step_path *p)
-{
-    for (int i = 0, k = p->parts - 1; i < k; i++, k--) {
-        struct step_part one = p->part[i];
-        p->part[i] = p->part[k];
-        p->part[k] = one;
-    }
-}
-
 /* When the last row of the compute lane ends where nothing comes between rows. */
 static double longest(const struct walk *w, int last)
 {
@@ -148,7 +139,11 @@ void step_path_init(struct step_path *p, const struct step *s, const struct step
             newest[lane] = (int)i;
     }
     walk_back(&w, newest[STEP_COMPUTE]);
-    turn_round(p);
+    for (int i = 0, k = p->parts - 1; i < k; i++, k--) { /* from the beginning on */
+        struct step_part one = p->part[i];
+        p->part[i] = p->part[k];
+        p->part[k] = one;
+    }
     p->longest_s = longest(&w, newest[STEP_COMPUTE]);
     mem_free(w.before);
     mem_free(w.issuer);
