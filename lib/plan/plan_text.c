@@ -223,61 +223,20 @@ static int read_fields(const struct reader *r, const struct field *f, const stru
     return 0;
 }
 
-/* Every rank once, ascending in its group. */
-static int read_ranks(const struct reader *r, const struct tree_node *list, int ranks,
-                      int *group_of)
-{
-    int k = 0;
-
-    for (int i = 0; i < ranks; i++)
-        group_of[i] = -1;
-    for (const struct tree_node *group = list->child; group; group = group->next, k++) {
-        int before = -1, rank = 0;
-        const struct tree_node *n = tree_get(group, "ranks")->child;
-        for (; n; n = n->next, before = rank) {
-            if (tree_int(r->t, n, 0, ranks - 1, &rank, r->err))
-                return -1;
-            if (group_of[rank] >= 0)
-                return tree_fail(r->t, n, NULL, r->err,
-                                 "is rank %d, which group %d has already", rank,
-                                 group_of[rank]);
-            if (rank < before)
-                return tree_fail(r->t, n, NULL, r->err,
-                                 "is rank %d after %d, expected ascending ranks", rank, before);
-            group_of[rank] = k;
-        }
-    }
-    return 0;
-}
-
 static int read_groups(const struct reader *r, const struct tree_node *list, struct plan *p)
 {
-    const char *host = NULL;
-    int64_t ranks = 0;
+    const char *host = "";
     int k = 0;
 
-    if (tree_list(r->t, list, 1, GROUPS_RANKS_MAX, r->err))
-        return -1;
-    for (const struct tree_node *n = list->child; n; n = n->next) {
-        if (tree_keys(r->t, n, "host ranks", r->err) ||
-            tree_text(r->t, tree_get(n, "host"), 0, HOST_MAX, &host, r->err) ||
-            tree_list(r->t, tree_get(n, "ranks"), 1, GROUPS_RANKS_MAX, r->err))
-            return -1;
-        ranks += tree_get(n, "ranks")->items;
-    }
-    if (ranks > GROUPS_RANKS_MAX)
-        return tree_fail(r->t, list, NULL, r->err,
-                         "have %" PRId64 " ranks, expected at most %d", ranks,
-                         GROUPS_RANKS_MAX);
-    int *group_of = mem_new((size_t)ranks, sizeof *group_of);
-    int rc = read_ranks(r, list, (int)ranks, group_of);
-    rc = rc ? rc : groups_init_of(&p->groups, (int)ranks, group_of, r->err);
-    mem_free(group_of);
-    if (rc)
+    if (tree_list(r->t, list, 1, GROUPS_RANKS_MAX, r->err) ||
+        topo_tree_groups(r->t, list, "host ranks", &p->groups, r->err))
         return -1;
     p->host = mem_new((size_t)p->groups.count, sizeof *p->host);
-    for (const struct tree_node *n = list->child; n; n = n->next)
-        p->host[k++] = mem_dup(tree_get(n, "host")->text);
+    for (const struct tree_node *n = list->child; n; n = n->next) {
+        if (tree_text(r->t, tree_get(n, "host"), 0, HOST_MAX, &host, r->err))
+            return -1;
+        p->host[k++] = mem_dup(host);
+    }
     return 0;
 }
 

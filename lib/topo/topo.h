@@ -99,7 +99,15 @@ void topo_set_host(struct topo *t, int k, const char *host); /* copies */
  */
 int topo_read(struct topo *t, const char *what, struct err *err);
 struct yaml;
+struct tree;
+struct tree_node;
 int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err);
+/*
+ * The groups of a list of mappings of these keys (tree_keys), of which "ranks" lists numbers
+ * below that of all: each once, ascending in its group.
+ */
+int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
+                     struct groups *groups, struct err *err);
 /*
  * SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N], without "synth:".  SHAPE is
  * outermost first: 16x8, 4x16x8, [8,8,7], 4x[8,8,7].  LEVEL is intra, inter, level2, ... from

@@ -77,25 +77,22 @@ static int read_rank(const struct read *r, const struct tree_node *n, int k, int
     return 0;
 }
 
-/* The groups' ranks: each once, ascending in its group; n different numbers below n. */
-static int read_ranks(const struct read *r, const struct tree_node *list, struct groups *groups)
+int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
+                     struct groups *groups, struct err *err)
 {
+    const struct read r = {NULL, t, err};
     int64_t ranks = 0;
     int k = 0, rc = 0;
 
     for (const struct tree_node *n = list->child; n; n = n->next) {
-        if (tree_keys(r->tree, n,
-                      "host? ranks port_out_Bps? port_in_Bps? blocks? numa_nodes? gpus? nics?"
-                      " gpu_name?",
-                      r->err) ||
-            tree_list(r->tree, tree_get(n, "ranks"), 1, GROUPS_RANKS_MAX, r->err))
+        if (tree_keys(t, n, keys, err) ||
+            tree_list(t, tree_get(n, "ranks"), 1, GROUPS_RANKS_MAX, err))
             return -1;
         ranks += tree_get(n, "ranks")->items;
     }
     if (ranks > GROUPS_RANKS_MAX)
-        return tree_fail(r->tree, list, NULL, r->err,
-                         "have %" PRId64 " ranks, expected %d at most", ranks,
-                         GROUPS_RANKS_MAX);
+        return tree_fail(t, list, NULL, err, "have %" PRId64 " ranks, expected %d at most",
+                         ranks, GROUPS_RANKS_MAX);
     int *of = mem_new((size_t)ranks, sizeof *of);
     for (int64_t i = 0; i < ranks; i++)
         of[i] = -1;
@@ -103,9 +100,9 @@ static int read_ranks(const struct read *r, const struct tree_node *list, struct
         const struct tree_node *one = tree_get(n, "ranks")->child;
         int before = -1;
         for (; rc == 0 && one; one = one->next)
-            rc = read_rank(r, one, k, (int)ranks, of, &before);
+            rc = read_rank(&r, one, k, (int)ranks, of, &before);
     }
-    rc = rc ? rc : groups_init_of(groups, (int)ranks, of, r->err);
+    rc = rc ? rc : groups_init_of(groups, (int)ranks, of, err);
     mem_free(of);
     return rc;
 }
@@ -281,7 +278,10 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
                   err) ||
         tree_list(&y->tree, tree_get(root, "levels"), 2, TOPO_LEVELS_MAX, err) ||
         tree_list(&y->tree, tree_get(root, "groups"), 1, GROUPS_RANKS_MAX, err) ||
-        read_ranks(&r, tree_get(root, "groups"), &groups))
+        topo_tree_groups(&y->tree, tree_get(root, "groups"),
+                         "host? ranks port_out_Bps? port_in_Bps? blocks? numa_nodes? gpus?"
+                         " nics? gpu_name?",
+                         &groups, err))
         return -1;
     topo_init(&new, tree_get(root, "levels")->items, &groups);
     groups_release(&groups);
