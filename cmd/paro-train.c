@@ -10,9 +10,7 @@
 #include "cli/cli_progress.h"
 #include "cli/cli_world.h"
 #include "data/data.h"
-#include "train/train_plot.h"
 #include "train/train.h"
-#include "train/train_generate.h"
 
 struct args {
     struct cli cli;

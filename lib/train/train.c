@@ -4,8 +4,7 @@
  * text to the others, so that all run by the same words; every error before the first step is
  * one that all ranks know.
  */
-#include "train/train_folder.h"
-#include "train/train_save.h"
+#include "train/train_inside.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -40,9 +39,7 @@ static int share_file(struct world *w, const char *path, char **text, struct err
 {
     int rc = w->rank == 0 ? read_whole(path, text, err) : 0;
 
-    if (world_agree(w, rc, err))
-        return -1;
-    return world_bcast_text(w, text, err);
+    return world_agree(w, rc, err) || world_bcast_text(w, text, err) ? -1 : 0;
 }
 
 /*
@@ -76,16 +73,6 @@ static char *own_settings(const struct train_run *run)
     return NULL;
 }
 
-/* Whether rank 0 has the file, and then its text, on every rank. */
-static int share_settings(struct world *w, char *path, char **text, struct err *err)
-{
-    int32_t there = path != NULL;
-
-    if (world_bcast(w, &there, sizeof there, 0, err))
-        return -1;
-    return there ? share_file(w, path, text, err) : 0;
-}
-
 /* The plan's algorithm, another, or (auto) a table of them: a plan has no rates to choose by.
  */
 static int parse_algo(struct train *t, const char *tuning, struct err *err)
@@ -110,15 +97,6 @@ static int parse_algo(struct train *t, const char *tuning, struct err *err)
     return pick_table_check(&t->tuning, &t->plan.groups, err);
 }
 
-static int parse_trace_step(struct train *t, struct err *err)
-{
-    const char *text = t->run->trace_step;
-
-    if (text && num_count(text, 1, (int64_t)t->settings.steps, &t->trace_step, err))
-        return err_prefix(err, "--trace-step: ");
-    return 0;
-}
-
 static int parse_inputs(struct train *t, const char *plan, const char *tuning,
                         const struct train_text files[2], struct err *err)
 {
@@ -135,8 +113,11 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
     if (engine_check(&t->plan, t->world->ranks, err) ||
         train_check_start(t, run->init || run->resume, err) ||
         train_settings_init(&t->settings, files, 2, run->given, err) ||
-        parse_trace_step(t, err) || (files[0].text && train_data_was(t, files, err)))
+        (files[0].text && train_data_was(t, files, err)))
         return -1;
+    if (run->trace_step &&
+        num_count(run->trace_step, 1, (int64_t)t->settings.steps, &t->trace_step, err))
+        return err_prefix(err, "--trace-step: ");
     return train_data_open(t, err);
 }
 
@@ -145,20 +126,22 @@ static int read_inputs(struct train *t, struct err *err)
     const struct train_run *run = t->run;
     char *plan = NULL, *own = NULL, *config = NULL, *tuning = NULL;
     char *path = t->world->rank == 0 ? own_settings(run) : NULL;
+    int32_t has_settings = path != NULL;
     int rc = -1;
 
     if (share_file(t->world, run->plan, &plan, err) ||
-        share_settings(t->world, path, &own, err) ||
+        world_bcast(t->world, &has_settings, sizeof has_settings, 0, err) ||
+        (has_settings && share_file(t->world, path, &own, err)) ||
         (run->config && share_file(t->world, run->config, &config, err)) ||
         (run->tuning && share_file(t->world, run->tuning, &tuning, err)))
         goto done;
     const struct train_text files[] = {{path ? path : "settings.yaml", own},
                                        {run->config, config}};
     rc = world_agree(t->world, parse_inputs(t, plan, tuning, files, err), err);
-    if (rc == 0)
+    if (rc == 0) {
         t->world->deadline_s = t->settings.deadline;
-    if (rc == 0)
         rc = train_data_agree(t, err);
+    }
 done:
     mem_free(path);
     mem_free(plan);
@@ -166,12 +149,6 @@ done:
     mem_free(config);
     mem_free(tuning);
     return rc;
-}
-
-/* Whether somebody wants the end: a file in the folder, or a signal to this rank. */
-static int asked_to_stop(const struct train *t)
-{
-    return (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
 }
 
 static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
@@ -191,9 +168,10 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     }
     if (micro < p->accum - 1)
         return;
-    /* The exchange is not far. */
+    /* The exchange is not far.  A file in the folder, or a signal to this rank, asks to stop. */
+    int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
     t->flags &= TRAIN_FAILED;
-    t->flags |= (asked_to_stop(t) ? TRAIN_STOP : 0) | train_save_flag(t) |
+    t->flags |= (stop ? TRAIN_STOP : 0) | train_save_flag(t) |
                 (t->save && access(t->save, F_OK) == 0 ? TRAIN_SAVE : 0);
 }
 
@@ -205,24 +183,6 @@ static int settle(struct train *t, struct err *err)
     if (failed)
         *err = t->failure;
     return world_agree(t->world, failed ? -1 : 0, err);
-}
-
-static int is_due(const struct train *t)
-{
-    int64_t every = (int64_t)t->settings.save_every;
-
-    return every && t->step % every == 0;
-}
-
-static int save_now(struct train *t, struct err *err)
-{
-    double start = tick_now_s();
-
-    if (t->save)
-        unlink(t->save);
-    int rc = train_save_begin(t, err);
-    t->save_s = tick_now_s() - start;
-    return rc;
 }
 
 /* The same on every rank: all saw the norm. */
@@ -253,6 +213,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
                              .step = t->step + 1,
                              .flags = &t->flags};
     struct engine_report report;
+    int64_t every = (int64_t)t->settings.save_every;
 
     if (t->against && engine_against_begin(t->against, err))
         return -1;
@@ -279,7 +240,14 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     train_save_advance(t, report.flags);
     if (watch_skipped(t, report.skipped, err))
         return -1;
-    return (report.flags & TRAIN_SAVE) || is_due(t) ? save_now(t, err) : 0;
+    if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
+        return 0;
+    double start = tick_now_s();
+    if (t->save)
+        unlink(t->save);
+    int rc = train_save_begin(t, err);
+    t->save_s = tick_now_s() - start;
+    return rc;
 }
 
 static int run_steps(struct train *t, int *stopped, struct err *err)
@@ -340,36 +308,16 @@ static void warn_of_groups(const struct train *t)
 {
     const struct world *w = t->world;
 
-    for (int r = 0; t->run->talk && w->rank == 0 && w->groups.count > 1 && r < w->ranks; r++)
+    for (int r = 0; w->rank == 0 && w->groups.count > 1 && r < w->ranks; r++)
         for (int q = 0; q < r; q++) {
             int together = t->plan.groups.group_of[r] == t->plan.groups.group_of[q];
             if (is_as_planned(t, q, r))
                 continue;
-            fprintf(t->run->talk,
-                    "paro-train: ranks %d and %d are in %s of the plan, but on %s: slower than "
-                    "planned\n",
-                    q, r, together ? "one group" : "two groups",
-                    together ? "two hosts" : "one host");
+            train_say(
+                t, "ranks %d and %d are in %s of the plan, but on %s: slower than planned", q,
+                r, together ? "one group" : "two groups", together ? "two hosts" : "one host");
             return;
         }
-}
-
-/* Published configs ask for dropout that their trainers set aside, too. */
-static void note_no_dropout(const struct train *t)
-{
-    if (t->run->talk && t->world->rank == 0 && t->plan.model.dropout > 0)
-        fprintf(t->run->talk,
-                "paro-train: the model's config asks for dropout of %g: none is applied\n",
-                t->plan.model.dropout);
-}
-
-static void note_no_trace(const struct train *t)
-{
-    if (t->run->talk && t->world->rank == 0 && t->step < t->trace_step)
-        fprintf(t->run->talk,
-                "paro-train: no trace of step %" PRId64 ": the run stopped after step %" PRId64
-                "\n",
-                t->trace_step, t->step);
 }
 
 static int open_engines(struct train *t, struct err *err)
@@ -413,7 +361,10 @@ static int open_run(struct train *t, struct err *err)
         train_start_weights(t, err) || train_save_open(t, err))
         return -1;
     warn_of_groups(t);
-    note_no_dropout(t);
+    /* Published configs ask for dropout that their trainers set aside, too. */
+    if (t->plan.model.dropout > 0)
+        train_say(t, "the model's config asks for dropout of %g: none is applied",
+                  t->plan.model.dropout);
     train_device_say(t);
     return 0;
 }
@@ -464,7 +415,9 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         rc = train_summary_done(&t, stopped, err);
     if (rc == 0 && stopped) {
         rc = 3;
-        note_no_trace(&t);
+        if (t.step < t.trace_step)
+            train_say(&t, "no trace of step %" PRId64 ": the run stopped after step %" PRId64,
+                      t.trace_step, t.step);
         if (t.stop)
             unlink(t.stop);
     }

@@ -72,17 +72,23 @@
 
 enum train_schedule { TRAIN_COSINE, TRAIN_LINEAR, TRAIN_WSD, TRAIN_CONSTANT, TRAIN_SCHEDULES };
 
-struct train_settings { /* schedule: an enum train_schedule */
-#define X_FIELD(name, option, kind, value, least, most, text) double name;
-    TRAIN_SETTINGS(X_FIELD)
-#undef X_FIELD
-};
-
 enum {
 #define X_COUNT(name, option, kind, value, least, most, text) TRAIN_SETTING_##name,
     TRAIN_SETTINGS(X_COUNT)
 #undef X_COUNT
         TRAIN_SETTINGS_COUNT
+};
+
+/* By name, or in order; schedule: an enum train_schedule. */
+struct train_settings {
+    union {
+        struct {
+#define X_FIELD(name, option, kind, value, least, most, text) double name;
+            TRAIN_SETTINGS(X_FIELD)
+#undef X_FIELD
+        };
+        double value[TRAIN_SETTINGS_COUNT];
+    };
 };
 
 /* A YAML file's name and its text, which rank 0 alone need have read; text NULL: none. */
@@ -135,5 +141,34 @@ struct train_run {
  * error on every rank (but for ERR_PEER, which this rank alone may have).
  */
 int train_run(struct world *world, const struct train_run *run, struct err *err);
+
+/*
+ * A text that a model continues; texts are borrowed, NULL where not given.  Without a
+ * tokenizer the tokens are the text's bytes; with one an empty text stands for <|endoftext|>,
+ * and that token ends what is written.
+ */
+enum { TRAIN_PROMPT_LENGTH = 256, TRAIN_PROMPT_LENGTH_MAX = 1 << 24 };
+
+struct train_prompt {
+    const char *text;
+    const char *from;          /* a checkpoint, a run, a Hugging Face folder */
+    const char *tokenizer;     /* a folder (data/bpe.h), "bytes"; NULL: from's */
+    const char *seed;          /* as typed; 1 */
+    int64_t length;            /* most tokens to write */
+    double temperature, top_p; /* temperature 0: the likeliest token */
+    int json;                  /* one document at the end */
+    FILE *out;
+    FILE *talk; /* what is wrong with the checkpoint all the same; NULL: nowhere */
+};
+
+/* One process, no MPI.  Writes the text and what follows, as it comes. */
+int train_generate(const struct train_prompt *p, struct err *err);
+
+/*
+ * Draws runs by their logs, as SVG: loss (and validation loss), tokens/s and the share of the
+ * step that is exposed communication, over steps.  A log is a file or a run's folder.
+ */
+enum { TRAIN_PLOT_RUNS = 8 }; /* no more colours are told apart */
+int train_plot(const char *const *logs, int count, FILE *out, struct err *err);
 
 #endif

@@ -22,7 +22,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "train/train_folder.h"
+#include "train/train_inside.h"
 
 /* The folder by a name that it can be exchanged by: no link, no "."; mem_free. */
 static char *find_name(const char *out)
@@ -182,12 +182,12 @@ static int settle(struct train *t, const char *name, const char *temp, const cha
     if (begun || move_others(temp, name) == 0)
         discard(t, temp);
     discard_old(t, old, name);
-    if (begun && t->run->talk)
-        fprintf(t->run->talk,
-                "paro-train: '%s': the run begun anew there ended before its first checkpoint, "
-                "and is removed%s%s%s%s\n",
-                t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
-                t->kept ? "'" : "", stands ? ": the old run stands" : "");
+    if (begun)
+        train_say(t,
+                  "'%s': the run begun anew there ended before its first checkpoint, and is "
+                  "removed%s%s%s%s",
+                  t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
+                  t->kept ? "'" : "", stands ? ": the old run stands" : "");
     mem_free(t->kept);
     t->kept = NULL;
     return 0;

@@ -10,8 +10,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/run_folder.h"
-#include "shard/carry.h"
-#include "train/train_folder.h"
+#include "train/train_inside.h"
 
 static double split_of(const struct train_settings *s)
 {
@@ -163,11 +162,11 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
     if (t->run->new_data)
         return 0;
     if (!was->data_seq) {
-        if (t->world->rank == 0 && t->run->talk)
-            fprintf(t->run->talk,
-                    "paro-train: checkpoint '%s' does not record its data: it is unknown "
-                    "whether these are the same\n",
-                    dir);
+        train_say(
+            t,
+            "checkpoint '%s' does not record its data: it is unknown whether these are the "
+            "same",
+            dir);
         return 0;
     }
     if (was->data_tokens == now->train && was->data_seq == now->seq &&

@@ -3,7 +3,7 @@
  * Knows a run's folder: who may write in it, what belongs to it, what goes when.  Does not know
  * what is in a checkpoint.  Rank 0's business alone.
  */
-#include "train/train_folder.h"
+#include "train/train_inside.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -41,11 +41,9 @@ static void remove_file(const char *dir, const char *name)
 static char *any_name(const char *dir)
 {
     DIR *d = opendir(dir);
-    char *name = NULL;
+    struct dirent *e = d ? io_next(d) : NULL;
+    char *name = e ? mem_dup(e->d_name) : NULL;
 
-    for (struct dirent *e; d && !name && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-            name = mem_dup(e->d_name);
     if (d)
         closedir(d);
     return name;
@@ -88,21 +86,6 @@ static int check_owner(const char *out, struct err *err)
     return 0;
 }
 
-static int lock_folder(struct train *t, struct err *err)
-{
-    const char *out = t->run->out;
-    char *lock = io_join(out, ".lock");
-    struct err why = {0};
-    int rc = io_lock(lock, &t->lock, &why);
-
-    if (rc && why.code == ERR_MISMATCH)
-        err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
-    else if (rc)
-        *err = why;
-    mem_free(lock);
-    return rc;
-}
-
 int train_folder_settle(struct train *t, struct err *err)
 {
     return check_owner(t->run->out, err) || train_anew_settle(t, err) ? -1 : 0;
@@ -139,46 +122,48 @@ int train_folder_check(struct train *t, struct err *err)
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
+    struct err why = {0};
 
     t->made = count_absent(out);
     if (io_mkdir(out, err) || check_owner(out, err) || check_folder(t, err))
         return -1;
-    int rc = lock_folder(t, err);
     t->stop = io_join(out, "STOP");
     t->save = io_join(out, "SAVE");
-    /* Between the look and the lock another run may have begun and ended here. */
-    if (rc == 0 && is_there(out, "latest"))
+    char *lock = io_join(out, ".lock");
+    int rc = io_lock(lock, &t->lock, &why);
+    mem_free(lock);
+    if (rc && why.code == ERR_MISMATCH)
+        return err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
+    if (rc)
+        *err = why;
+    else if (is_there(out, "latest")) /* between the look and the lock another run ended here */
         rc = check_folder(t, err);
     return rc;
 }
 
-static void put_plan(const struct train *t, FILE *out)
+/* The plan and the settings; with algo auto, the tuning table. */
+static int write_texts(struct train *t, struct err *err)
 {
-    plan_print(&t->plan, out);
-}
+    static const char *const names[] = {"plan.yaml", "settings.yaml", "tuning.yaml"};
+    int count = t->tuning.rules ? 3 : 2;
 
-static void put_settings(const struct train *t, FILE *out)
-{
-    train_settings_print(&t->settings, out);
-}
-
-static void put_tuning(const struct train *t, FILE *out)
-{
-    pick_table_print(&t->tuning, PICK_YAML, out);
-}
-
-static int write_text(struct train *t, const char *name,
-                      void (*put)(const struct train *t, FILE *out), struct err *err)
-{
-    char *path = io_join(t->home, name);
-    struct io_out out;
-    int rc = io_create(&out, path, 1, err);
-
-    mem_free(path);
-    if (rc)
-        return -1;
-    put(t, out.file);
-    return io_commit(&out, err);
+    for (int i = 0; i < count; i++) {
+        char *path = io_join(t->home, names[i]);
+        struct io_out out;
+        int rc = io_create(&out, path, 1, err);
+        mem_free(path);
+        if (rc)
+            return -1;
+        if (i == 0)
+            plan_print(&t->plan, out.file);
+        else if (i == 1)
+            train_settings_print(&t->settings, out.file);
+        else
+            pick_table_print(&t->tuning, PICK_YAML, out.file);
+        if (io_commit(&out, err))
+            return -1;
+    }
+    return 0;
 }
 
 /* What there is one of for a step: a checkpoint, files of a trace, what killed writers left. */
@@ -380,14 +365,12 @@ int train_folder_begin(struct train *t, struct err *err)
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
         if (remove_steps(t, &traces[i], t->step, err))
             return -1;
-    if (write_text(t, "plan.yaml", put_plan, err) ||
-        write_text(t, "settings.yaml", put_settings, err))
+    if (write_texts(t, err))
         return -1;
     if (!t->tuning.rules) { /* there may be that of the run before this one */
         remove_file(t->home, "tuning.yaml");
         remove_file(t->home, ".tuning.yaml.paro-tmp");
-    } else if (write_text(t, "tuning.yaml", put_tuning, err))
-        return -1;
+    }
     unlink(t->stop);
     unlink(t->save);
     /* What led to a damaged checkpoint leads to the one before it, even if this run is killed.
@@ -429,23 +412,17 @@ int train_folder_make_way(struct train *t, const char *name, struct err *err)
     return drop(t, name, 1, err);
 }
 
-/* Of a run that never began. */
-static void remove_early(const struct train *t)
+void train_folder_close(struct train *t, struct err *why)
 {
     static const char *const early[] = {"log.jsonl", "plan.yaml", "settings.yaml",
                                         "tuning.yaml", ".lock"};
 
-    for (size_t i = 0; t->lock >= 0 && i < sizeof early / sizeof *early; i++)
+    for (size_t i = 0; t->new && t->lock >= 0 && i < sizeof early / sizeof *early; i++)
         remove_file(t->run->out, early[i]);
-    remove_made(t->run->out, t->made);
-}
-
-void train_folder_close(struct train *t, struct err *why)
-{
     if (t->new)
-        remove_early(t);
-    else if (!why && t->stuck.code != ERR_NONE && t->run->talk)
-        fprintf(t->run->talk, "paro-train: %s: the next run tries again\n", t->stuck.text);
+        remove_made(t->run->out, t->made);
+    else if (!why && t->stuck.code != ERR_NONE)
+        train_say(t, "%s: the next run tries again", t->stuck.text);
     train_anew_close(t, why);
     if (t->lock >= 0)
         close(t->lock);

@@ -6,7 +6,7 @@
  * power of two positions, a few at a time; where the text outgrows it all is computed once
  * more.
  */
-#include "train/train_generate.h"
+#include "train/train.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -62,16 +62,6 @@ struct writer {                /* of text */
 
 /* ---- the model ---- */
 
-static int take_unit(struct writer *w, int u, struct err *err)
-{
-    void *room = NULL;
-    int rc = mem_data(w->model->unit[u].elems * (int64_t)sizeof(float), "the model's weights",
-                      &room, err);
-
-    w->unit[u] = room;
-    return rc;
-}
-
 static int open_weights(struct writer *w, const char *from, struct err *err)
 {
     if (weights_open(&w->weights, from, NULL, err))
@@ -97,7 +87,9 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
     w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);
     for (int u = 0; rc == 0 && u < w->model->units; u++) {
         struct range all = {0, w->model->unit[u].elems};
-        rc = take_unit(w, u, err);
+        void *room = NULL;
+        rc = mem_data(all.hi * (int64_t)sizeof(float), "the model's weights", &room, err);
+        w->unit[u] = room;
         if (rc == 0)
             rc = states_read(&states, u, 0, &all, 1, w->unit[u], err);
     }
@@ -171,50 +163,37 @@ static int32_t draw(struct writer *w, const float *logits)
     return w->choice[i].token;
 }
 
-/*
- * Positions are the model's: of a longer text it sees the end.  One that has come to there goes
- * on with half of them, so that tokens to come have room: a position is part of what is known.
- */
-static int64_t see_end(struct writer *w)
-{
-    int64_t most = w->model->max_seq;
-
-    if (w->tokens - w->first > most) {
-        w->first = w->tokens - (w->known ? (most + 1) / 2 : most);
-        w->known = 0;
-    }
-    return w->tokens - w->first;
-}
-
-/* What lies behind the text is room, and zero. */
-static void go_on(struct writer *w, int64_t seen)
+static int next_token(struct writer *w, int32_t *token, struct err *err)
 {
     const struct model *m = w->model;
 
-    while (w->known < seen) {
+    /*
+     * Positions are the model's: of a longer text it sees the end.  One that has come to there
+     * goes on with half of them, so that tokens to come have room: a position is part of what is
+     * known.
+     */
+    if (w->tokens - w->first > m->max_seq) {
+        w->first = w->tokens - (w->known ? (m->max_seq + 1) / 2 : m->max_seq);
+        w->known = 0;
+    }
+    int64_t seen = w->tokens - w->first;
+    if (make_room(w, seen, err))
+        return -1;
+    while (w->known < seen) { /* what lies behind the text is room, and zero */
         int64_t end = w->known + w->net.rows < seen ? w->known + w->net.rows : seen;
         net_prompt(&w->net, w->token + w->first, (int)w->known, (int)end);
         for (int v = 0; v < m->visits - (end < seen); v++) /* the head at the end alone */
             net_forward(&w->net, v, w->unit[model_unit_of_visit(m, v)]);
         w->known = end;
     }
-}
-
-static int next(struct writer *w, int32_t *token, struct err *err)
-{
-    int64_t seen = see_end(w);
-
-    if (make_room(w, seen, err))
-        return -1;
-    go_on(w, seen);
     const float *logits = net_logits(&w->net);
-    for (int64_t i = 0; i < w->model->vocab; i++)
+    for (int64_t i = 0; i < m->vocab; i++)
         if (!isfinite(logits[i]))
             return err_set(err, ERR_INPUT,
                            "the model's logit of token %" PRId64
                            " is not finite: expected weights that are numbers",
                            i);
-    *token = w->temperature > 0 ? draw(w, logits) : greedy(logits, w->model->vocab);
+    *token = w->temperature > 0 ? draw(w, logits) : greedy(logits, m->vocab);
     return 0;
 }
 
@@ -311,7 +290,7 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
     int begun = p->json;
 
     while (w->tokens - w->prompt < w->most && !has_ended(w)) {
-        if (next(w, &w->token[w->tokens], err))
+        if (next_token(w, &w->token[w->tokens], err))
             return -1;
         w->tokens++;
         if (!begun++) /* not before a token: a model that has none prints nothing */
@@ -332,17 +311,6 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
         put_json(w, p);
     else
         putc('\n', p->out);
-    return 0;
-}
-
-static int read_options(struct writer *w, const struct train_prompt *p, struct err *err)
-{
-    w->most = p->length;
-    w->temperature = p->temperature;
-    w->top_p = p->top_p;
-    w->seed = 1;
-    if (p->seed && num_count(p->seed, 0, (int64_t)9e15, &w->seed, err))
-        return err_prefix(err, "--seed: ");
     return 0;
 }
 
@@ -381,21 +349,19 @@ static void release(struct writer *w)
 
 int train_generate(const struct train_prompt *p, struct err *err)
 {
-    struct writer w = {0};
+    struct writer w = {
+        .most = p->length, .temperature = p->temperature, .top_p = p->top_p, .seed = 1};
     char *from = run_folder_checkpoint(p->from);
-    int rc = read_options(&w, p, err);
+    int rc = p->seed && num_count(p->seed, 0, (int64_t)9e15, &w.seed, err)
+                 ? err_prefix(err, "--seed: ")
+                 : 0;
 
     kern_thread_init();
-    if (rc == 0)
-        rc = device_open(&w.cpu, "cpu", 0, err);
-    if (rc == 0)
-        rc = device_queue_open(w.cpu, &w.queue, err);
-    if (rc == 0)
-        rc = kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err);
-    if (rc == 0)
-        rc = open_tokenizer(&w, p, from, err);
-    if (rc == 0)
-        rc = read_weights(&w, from, p->talk, err);
+    if (rc == 0 &&
+        (device_open(&w.cpu, "cpu", 0, err) || device_queue_open(w.cpu, &w.queue, err) ||
+         kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err) ||
+         open_tokenizer(&w, p, from, err) || read_weights(&w, from, p->talk, err)))
+        rc = -1;
     if (rc == 0 && !w.bpe && !p->tokenizer && w.model->vocab > 256)
         rc = err_set(err, ERR_INPUT,
                      "the model has %" PRId64 " tokens and its folder no tokenizer, expected "

@@ -70,6 +70,79 @@ struct train {
     struct train_progress *progress; /* rank 0, where somebody looks on; else NULL */
 };
 
+/*
+ * In it: the log of a run that was begun anew there and came to no checkpoint; those of later
+ * ones have a number of 8 digits between the two parts.
+ */
+#define TRAIN_LOG_FAILED    "log.failed.jsonl"
+#define TRAIN_FAILED_BEFORE "log.failed-"
+#define TRAIN_FAILED_BEHIND ".jsonl"
+
+/* train_folder.c: rank 0's, the run's folder. */
+/* Before anything in it is read: its owner, and what a run begun anew in its place left. */
+int train_folder_settle(struct train *t, struct err *err);
+/* Makes and locks it; one that has a run, or is no run's, is refused. */
+int train_folder_open(struct train *t, struct err *err);
+/* The same questions of a folder that stays as it is. */
+int train_folder_check(struct train *t, struct err *err);
+/* "step-00000100": a checkpoint's folder. */
+void train_folder_name(int64_t step, char name[40]);
+/* The step of the checkpoint that `latest` leads to, or is to lead to; -1: not known. */
+int64_t train_folder_latest(const struct train *t);
+/* *step becomes that of the newest checkpoint before it, -1 where there is none. */
+int train_folder_older(struct train *t, int64_t *step, struct err *err);
+/*
+ * ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free.
+ */
+char *train_folder_old(const char *path);
+/* Whether it is the name of something that a run makes there, or of the half of one. */
+int train_folder_owns(const char *name);
+/* All that can fail before the first step has not: what is run is written down. */
+int train_folder_begin(struct train *t, struct err *err);
+/* `latest` is renamed into place: it is never absent. */
+int train_folder_point(struct train *t, const char *name, struct err *err);
+/*
+ * Removes the checkpoint that another run left under a name that this one comes to.  Where
+ * `latest` led to it, it leads to the one that was gone on with, if that is there.
+ */
+int train_folder_make_way(struct train *t, const char *name, struct err *err);
+/* Removes checkpoints: older than the newest `keep`, and later than `step`. */
+int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err);
+/*
+ * Closes it; one in which nothing has begun is as it was before.  `why`: the error that the run
+ * ends with, to which is added where the log is that has no checkpoint; NULL: it ends well.
+ */
+void train_folder_close(struct train *t, struct err *why);
+
+/*
+ * train_anew.c: a new run in an old one's folder (--force).  settle: what such a run left that
+ * was killed is finished or removed, but for its log; of rank 0, before anything is read.
+ * begin: where there is an old one, home is a new folder (collective).  end: the new run's
+ * checkpoint `step` is there, and its folder takes the old one's place.  close: of one that
+ * came to none the log is kept, and `why` (NULL: it ends well) says where.
+ */
+int train_anew_settle(struct train *t, struct err *err);
+int train_anew_begin(struct train *t, struct err *err);
+int train_anew_end(struct train *t, const char *step, struct err *err);
+void train_anew_close(struct train *t, struct err *why);
+
+/*
+ * train_save.c: checkpoints that are written while the run continues.  All but flag and advance are
+ * collective.
+ */
+int train_save_open(struct train *t, struct err *err); /* once the engine is there */
+/* One of the step that is done begins.  Without async_save it is there when this returns. */
+int train_save_begin(struct train *t, struct err *err);
+/* What this rank tells in the exchange; and what follows from what all told. */
+int64_t train_save_flag(struct train *t);
+void train_save_advance(struct train *t, int64_t flags);
+/* The end of a run: all that is in flight is there, and one of the last step. */
+int train_save_finish(struct train *t, struct err *err);
+int64_t train_save_bytes(const struct train *t); /* of the copy */
+/* Rank 0: nothing that is in flight moves `home`. */
+void train_save_still(struct train *t);
+void train_save_close(struct train *t);
+
 /* train_data.c: what is trained on. */
 /* Keeps what the settings that are gone on with, files[0], say of it. */
 int train_data_was(struct train *t, const struct train_text *files, struct err *err);
@@ -112,8 +185,11 @@ int train_trace_after(struct train *t, struct err *err);
  */
 int train_eval(struct train *t, struct err *err);
 
+/* train_summary.c: a line of rank 0's for people, "paro-train: ...". */
+void train_say(const struct train *t, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /*
- * train_summary.c: what is told of a run as a whole; rank 0 prints.  resumed: where from, once
+ * What is told of a run as a whole; rank 0 prints.  resumed: where from, once
  * all that can fail before the first step has not; done: what was done, with its checkpoint
  * there (collective); dry: what would be (collective).
  */

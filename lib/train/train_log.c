@@ -5,7 +5,6 @@
  * cut short when a run was killed, goes.
  */
 #include "train/train_inside.h"
-#include "train/train_save.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -52,38 +51,29 @@ static int find_end(const struct train *t, FILE *f, const char *path, off_t *end
     return rc;
 }
 
-/* Keeps the lines of the steps that the run is resumed from. */
-static int cut_log(const struct train *t, FILE *f, const char *path, struct err *err)
-{
-    off_t end = 0;
-
-    if (t->run->resume && find_end(t, f, path, &end, err))
-        return -1;
-    if (ftruncate(fileno(f), end) || fseeko(f, 0, SEEK_END))
-        return err_sys(err, "cannot truncate log '%s'", path);
-    return 0;
-}
-
 int train_log_open(struct train *t, struct err *err)
 {
     const struct train_run *run = t->run;
-    char *path;
     struct stat st;
+    off_t end = 0;
     int rc = 0;
 
     if (run->log && strcmp(run->log, "-") == 0) {
         train_progress_open(t);
         return 0;
     }
-    path = run->log ? mem_dup(run->log) : io_join(t->home, "log.jsonl");
+    char *path = run->log ? mem_dup(run->log) : io_join(t->home, "log.jsonl");
     if (io_open_log(path, run->log != NULL, &t->log, err))
         rc = -1;
     else if (fstat(fileno(t->log), &st) == 0 && S_ISREG(st.st_mode)) {
         if (run->log && st.st_size && !run->resume && !run->force)
             rc = err_set(err, ERR_INPUT, "log '%s' exists, expected a new name (or --force)",
                          path);
-        else
-            rc = cut_log(t, t->log, path, err);
+        /* The lines of the steps that the run is resumed from stay. */
+        else if (run->resume && find_end(t, t->log, path, &end, err))
+            rc = -1;
+        else if (ftruncate(fileno(t->log), end) || fseeko(t->log, 0, SEEK_END))
+            rc = err_sys(err, "cannot truncate log '%s'", path);
     }
     mem_free(path);
     if (rc == 0)

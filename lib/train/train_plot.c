@@ -7,7 +7,6 @@
  *     exposed     of the step
  *                 step
  */
-#include "train/train_plot.h"
 
 #include <assert.h>
 #include <math.h>
@@ -18,6 +17,7 @@
 #include "base/run_folder.h"
 #include "base/svg_figure.h"
 #include "plan/log.h"
+#include "train/train.h"
 
 enum {
     PANELS = 3,

@@ -48,75 +48,46 @@ void train_progress_close(struct train *t)
     t->progress = NULL;
 }
 
-static void count(struct train_progress *p, const struct engine_report *r)
-{
-    double now = tick_now_s();
-    int at = (int)(p->steps++ % STEPS);
-
-    p->took_s[at] = now - p->last_s;
-    p->tokens[at] = r->tokens;
-    p->last_s = now;
-}
-
-static int kept(const struct train_progress *p)
-{
-    return p->steps < STEPS ? (int)p->steps : STEPS;
-}
-
-static double tokens_per_s(const struct train_progress *p)
-{
-    double tokens = 0, took_s = 0;
-
-    for (int i = 0; i < kept(p); i++) {
-        tokens += (double)p->tokens[i];
-        took_s += p->took_s[i];
-    }
-    return tokens / took_s;
-}
-
-/* "~1:02:03": by the median step, so that one checkpoint in sight is not the rest of the run.
- */
-static void left_of(const struct train *t, char *text, size_t room)
-{
-    const struct train_progress *p = t->progress;
-    double took_s[STEPS];
-
-    memcpy(took_s, p->took_s, sizeof took_s);
-    double left = (t->settings.steps - (double)t->step) * stats_median(took_s, kept(p));
-    int64_t s = (int64_t)fmin(left, 1e15);
-    snprintf(text, room, "~%" PRId64 ":%02d:%02d", s / 3600, (int)(s / 60 % 60), (int)(s % 60));
-}
-
-static void write_line(struct train *t, const struct engine_report *r)
-{
-    char text[ROOM] = "", left[32], share[32] = "";
-    struct units tokens;
-
-    left_of(t, left, sizeof left);
-    if (t->run->peak > 0)
-        snprintf(share, sizeof share, ", %.0f %% of peak", 100 * train_mfu(t, r));
-    snprintf(text, sizeof text,
-             "step %" PRId64 "/%.0f  loss %.4f  %s tokens/s  %.1f GFLOP/s%s  %s left%s",
-             t->step, t->settings.steps, r->loss,
-             units_count(&tokens, tokens_per_s(t->progress)), train_flops_per_s(t, r) * 1e-9,
-             share, left, r->skipped ? "  skipped" : "");
-    status_show(&t->progress->line, text);
-}
-
 int train_progress_step(struct train *t, const struct engine_report *r)
 {
     struct train_progress *p = t->progress;
+    double now = tick_now_s();
 
     if (!p)
         return 0;
-    count(p, r);
-    return p->last_s >= p->due_s;
+    int at = (int)(p->steps++ % STEPS);
+    p->took_s[at] = now - p->last_s;
+    p->tokens[at] = r->tokens;
+    p->last_s = now;
+    return now >= p->due_s;
 }
 
 void train_progress_show(struct train *t, const struct engine_report *r)
 {
-    if (!t->progress || t->progress->last_s < t->progress->due_s)
+    struct train_progress *p = t->progress;
+    char text[ROOM] = "", share[32] = "";
+    double took_s[STEPS], sum_s = 0, tokens = 0;
+    struct units rate;
+
+    if (!p || p->last_s < p->due_s)
         return;
-    t->progress->due_s = t->progress->last_s + EACH_S;
-    write_line(t, r);
+    p->due_s = p->last_s + EACH_S;
+    int kept = p->steps < STEPS ? (int)p->steps : STEPS;
+    for (int i = 0; i < kept; i++) {
+        tokens += (double)p->tokens[i];
+        sum_s += p->took_s[i];
+    }
+    memcpy(took_s, p->took_s, sizeof took_s);
+    /* By the median step, so that one checkpoint in sight is not the rest of the run. */
+    double left_s = (t->settings.steps - (double)t->step) * stats_median(took_s, kept);
+    int64_t left = (int64_t)fmin(left_s, 1e15);
+    if (t->run->peak > 0)
+        snprintf(share, sizeof share, ", %.0f %% of peak", 100 * train_mfu(t, r));
+    snprintf(text, sizeof text,
+             "step %" PRId64 "/%.0f  loss %.4f  %s tokens/s  %.1f GFLOP/s%s  ~%" PRId64
+             ":%02d:%02d left%s",
+             t->step, t->settings.steps, r->loss, units_count(&rate, tokens / sum_s),
+             train_flops_per_s(t, r) * 1e-9, share, left / 3600, (int)(left / 60 % 60),
+             (int)(left % 60), r->skipped ? "  skipped" : "");
+    status_show(&p->line, text);
 }

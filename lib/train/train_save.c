@@ -25,8 +25,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "train/train_folder.h"
-#include "train/train_save.h"
+#include "train/train_inside.h"
 
 enum phase { NONE, BEGUN, WRITING, PUBLISHING };
 enum { STATES = 4, MOMENTS = 3, ENTRY_BYTES_MAX = 256 << 20 };

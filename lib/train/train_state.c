@@ -2,7 +2,7 @@
 /*
  * Knows where the weights of a run come from: fresh, a checkpoint, the run's own last one.
  */
-#include "train/train_folder.h"
+#include "train/train_inside.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,15 +15,6 @@
 #include "base/run_folder.h"
 #include "ckpt/states.h"
 
-/* Processors that this rank may use: its share of them, where they are not given out. */
-static int own_processors(const struct world *w)
-{
-    cpu_set_t set;
-    int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set) / w->node_ranks;
-
-    return n < 1 ? 1 : n;
-}
-
 struct reader {
     struct weights weights;
     struct states states;
@@ -32,16 +23,17 @@ struct reader {
 /* The second one takes what trains from the first, step by step; not what is frozen. */
 static int load_engines(struct train *t, struct states *from, int moments, struct err *err)
 {
-    const struct engine_source fresh = {states_read, NULL, from};
-    const struct engine_source stored = {states_read, states_end, from};
-    const struct engine_source *source = from->weights ? &stored : &fresh;
+    const struct engine_source source = {states_read, from->weights ? states_end : NULL, from};
+    cpu_set_t set;
 
     from->model = &t->plan.model;
     from->seed = (uint64_t)t->settings.seed;
-    from->threads = own_processors(t->world);
-    if (engine_load(t->engine, source, moments, err))
+    /* This rank's share of the processors, where they are not given out. */
+    from->threads =
+        sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set) / t->world->node_ranks;
+    if (engine_load(t->engine, &source, moments, err))
         return -1;
-    return t->second && t->plan.model.partial ? engine_load(t->second, source, 0, err) : 0;
+    return t->second && t->plan.model.partial ? engine_load(t->second, &source, 0, err) : 0;
 }
 
 /* Where a run stood, whose checkpoint is resumed. */
@@ -148,12 +140,11 @@ static void note_rounded(const struct train *t, const char *dir)
     enum dtype held = p->param_type == p->wire_type ? p->param_type : DTYPE_BF16;
     int holds = t->stored == DTYPE_BF16 || (held == DTYPE_F32 && t->stored != DTYPE_F64);
 
-    if (p->model.partial && !holds && t->world->rank == 0 && t->run->talk)
-        fprintf(t->run->talk,
-                "paro-train: the frozen weights of '%s' are %s, the plan rounds them to %s%s\n",
-                dir, dtype_name(t->stored), dtype_name(held),
-                held == DTYPE_BF16 ? " (paro-plan --param-type f32 --wire-type f32 does not)"
-                                   : "");
+    if (p->model.partial && !holds)
+        train_say(t, "the frozen weights of '%s' are %s, the plan rounds them to %s%s", dir,
+                  dtype_name(t->stored), dtype_name(held),
+                  held == DTYPE_BF16 ? " (paro-plan --param-type f32 --wire-type f32 does not)"
+                                     : "");
 }
 
 /* An I/O error may be temporary, and another format needs another program: no damage. */
@@ -193,25 +184,6 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
     return rc;
 }
 
-static int load_fresh(struct train *t, struct err *err)
-{
-    if (world_agree(t->world, carry_named(t, err), err))
-        return -1;
-    if (dtype_parse(t->plan.model.dtype, &t->stored, err))
-        return -1;
-    return load_engines(t, &(struct states){0}, 0, err);
-}
-
-/* Whether there is a run to go on with: rank 0's word, for its eyes see the folder. */
-static int find_latest(struct train *t, const char *latest, int32_t *there, struct err *err)
-{
-    struct stat st;
-
-    /* One that cannot be looked at is met when it is loaded: that is no new run. */
-    *there = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
-    return world_bcast(t->world, there, sizeof *there, 0, err);
-}
-
 /* What any rank found damaged and read all the same is told, once. */
 static int tell_healed(struct train *t, const struct ckpt_healed *mine, const char *dir,
                        struct err *err)
@@ -228,35 +200,22 @@ static int tell_healed(struct train *t, const struct ckpt_healed *mine, const ch
         /* All read the same ones. */
         sum.files = all[r].files > sum.files ? all[r].files : sum.files;
     }
-    if (rc == 0 && t->world->rank == 0 && t->run->talk &&
-        ckpt_healed_print(&sum, dir, text, sizeof text))
-        fprintf(t->run->talk, "paro-train: %s\n", text);
+    if (rc == 0 && ckpt_healed_print(&sum, dir, text, sizeof text))
+        train_say(t, "%s", text);
     mem_free(all);
     return rc;
-}
-
-/* Rank 0's eyes see the folder; on every rank. */
-static int find_older(struct train *t, int64_t *step, struct err *err)
-{
-    int rc = t->world->rank == 0 ? train_folder_older(t, step, err) : 0;
-
-    if (world_agree(t->world, rc, err))
-        return -1;
-    return world_bcast(t->world, step, sizeof *step, 0, err);
 }
 
 static void tell_skipped(const struct train *t, int64_t step, const struct err *why, int more)
 {
     char name[40] = "latest", others[40] = "";
 
-    if (t->world->rank || !t->run->talk)
-        return;
     if (step >= 0)
         train_folder_name(step, name);
     if (more)
         snprintf(others, sizeof others, " (and %d older)", more);
-    fprintf(t->run->talk, "paro-train: checkpoint '%s/%s'%s is damaged, skipped: %s\n",
-            t->run->out, name, others, why->text);
+    train_say(t, "checkpoint '%s/%s'%s is damaged, skipped: %s", t->run->out, name, others,
+              why->text);
 }
 
 /*
@@ -275,7 +234,9 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
     while ((rc = load(t, t->start, 1, healed, &damaged, err)) && damaged) {
         if (skipped++ == 0)
             first = *err;
-        if (find_older(t, &step, err))
+        /* Rank 0's eyes see the folder. */
+        rc = t->world->rank == 0 ? train_folder_older(t, &step, err) : 0;
+        if (world_agree(t->world, rc, err) || world_bcast(t->world, &step, sizeof step, 0, err))
             return -1;
         if (step < 0) {
             *err = first;
@@ -318,13 +279,14 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
     const struct train_run *run = t->run;
     int own = run->resume && strcmp(run->resume, "auto") == 0, damaged;
     char *latest = io_join(run->out, "latest");
-    int32_t latest_there = 0;
-    int rc = find_latest(t, latest, &latest_there, err);
+    struct stat st;
+    /* Rank 0's eyes see the folder.  What cannot be looked at is met when it is loaded. */
+    int32_t has_latest = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
 
     mem_free(latest);
-    if (rc)
+    if (world_bcast(t->world, &has_latest, sizeof has_latest, 0, err))
         return -1;
-    if (own && latest_there)
+    if (own && has_latest)
         return load_newest(t, healed, err);
     const char *given = run->resume && !own ? run->resume : run->init;
     if (train_check_start(t, given != NULL, err))
@@ -333,7 +295,12 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
         t->start = run_folder_checkpoint(given);
         return load(t, t->start, given == run->resume, healed, &damaged, err);
     }
-    return run->dry ? 0 : load_fresh(t, err);
+    if (run->dry)
+        return 0;
+    if (world_agree(t->world, carry_named(t, err), err) ||
+        dtype_parse(t->plan.model.dtype, &t->stored, err))
+        return -1;
+    return load_engines(t, &(struct states){0}, 0, err);
 }
 
 int train_start_weights(struct train *t, struct err *err)

@@ -5,18 +5,26 @@
  */
 #include <inttypes.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
 #include "base/units.h"
-#include "train/train_folder.h"
-#include "train/train_save.h"
+#include "train/train_inside.h"
 
-static int is_silent(const struct train *t)
+void train_say(const struct train *t, const char *fmt, ...)
 {
-    return t->world->rank != 0 || !t->run->talk;
+    char text[8192]; /* two paths and some words */
+    va_list args;
+
+    if (t->world->rank || !t->run->talk)
+        return;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    fprintf(t->run->talk, "paro-train: %s\n", text);
 }
 
 /* "; learning rate of step 11: 3e-05 -> 0.000165": by the settings before and now. */
@@ -40,69 +48,60 @@ void train_summary_resumed(const struct train *t)
 {
     char change[160];
 
-    if (is_silent(t))
-        return;
     if (t->run->resume && !t->resumed)
-        fprintf(t->run->talk, "paro-train: starts a new run: no checkpoint in '%s'\n",
-                t->run->out);
+        train_say(t, "starts a new run: no checkpoint in '%s'", t->run->out);
     if (!t->resumed || (double)t->step >= t->settings.steps)
         return;
     print_change(t, change, sizeof change);
-    fprintf(t->run->talk, "paro-train: resumes from '%s' at step %" PRId64 " of %.0f%s\n",
-            t->start, t->step + 1, t->settings.steps, change);
+    train_say(t, "resumes from '%s' at step %" PRId64 " of %.0f%s", t->start, t->step + 1,
+              t->settings.steps, change);
 }
 
 /* What --against has shown. */
 static int print_proof(struct train *t, struct err *err)
 {
     struct engine_against_report r;
-    char one[4], two[4], bound[80];
+    char one[4], two[4], bound[80] = "bit for bit", steps[96];
 
     if (!t->against || t->step == t->resumed)
         return 0;
     if (engine_against_report(t->against, &r, err))
         return -1;
-    if (is_silent(t))
-        return 0;
     plan_strategy_name(t->plan.strategy, one);
     plan_strategy_name(t->second_plan.strategy, two);
-    if (t->run->exact)
-        snprintf(bound, sizeof bound, "bit for bit");
-    else
+    if (!t->run->exact)
         snprintf(bound, sizeof bound,
                  "within the tolerance, of which exp_avg used at most %.2g", r.largest);
-    fprintf(t->run->talk, "paro-train: states of %s and %s agreed at ", one, two);
     if (r.compared < r.steps)
-        fprintf(t->run->talk, "%" PRId64 " of %" PRId64 " steps (the others were not finite) ",
-                r.compared, r.steps);
+        snprintf(steps, sizeof steps,
+                 "%" PRId64 " of %" PRId64 " steps (the others were not finite)", r.compared,
+                 r.steps);
     else
-        fprintf(t->run->talk, "all %" PRId64 " steps ", r.steps);
-    fprintf(t->run->talk, "%s\n", bound);
+        snprintf(steps, sizeof steps, "all %" PRId64 " steps", r.steps);
+    train_say(t, "states of %s and %s agreed at %s %s", one, two, steps, bound);
     return 0;
 }
 
 int train_summary_done(struct train *t, int stopped, struct err *err)
 {
-    char name[40];
+    char name[40], done[128];
 
     if (print_proof(t, err))
         return -1;
-    if (is_silent(t))
-        return 0;
     train_folder_name(t->saved, name);
-    fprintf(t->run->talk, "paro-train: ");
     if (t->step == t->resumed)
-        fprintf(t->run->talk, "done before: step %" PRId64 " of %.0f", t->step,
-                t->settings.steps);
+        snprintf(done, sizeof done, "done before: step %" PRId64 " of %.0f", t->step,
+                 t->settings.steps);
     else if (stopped)
-        fprintf(t->run->talk, "stopped after step %" PRId64 " of %.0f, --resume continues",
-                t->step, t->settings.steps);
+        snprintf(done, sizeof done,
+                 "stopped after step %" PRId64 " of %.0f, --resume continues", t->step,
+                 t->settings.steps);
     else if (t->step == t->resumed + 1)
-        fprintf(t->run->talk, "done: step %" PRId64 ", loss %.4f", t->step, t->loss);
+        snprintf(done, sizeof done, "done: step %" PRId64 ", loss %.4f", t->step, t->loss);
     else
-        fprintf(t->run->talk, "done: steps %" PRId64 " to %" PRId64 ", loss %.4f",
-                t->resumed + 1, t->step, t->loss);
-    fprintf(t->run->talk, "; checkpoint '%s/%s'\n", t->run->out, name);
+        snprintf(done, sizeof done, "done: steps %" PRId64 " to %" PRId64 ", loss %.4f",
+                 t->resumed + 1, t->step, t->loss);
+    train_say(t, "%s; checkpoint '%s/%s'", done, t->run->out, name);
     return 0;
 }
 

@@ -18,7 +18,6 @@
 #include "base/jout.h"
 #include "base/mem.h"
 #include "train/train_inside.h"
-#include "train/train_save.h"
 
 /* What a line of the text has, in this order; times are ns. */
 enum { NODE, ISSUED, START, END, SLOW, FAST, FIELDS };
@@ -205,16 +204,6 @@ static int tid_of(int lane)
     return (lane + 1) % STEP_LANES;
 }
 
-static void put_names(struct jout *j, const struct train_trace *t, int rank)
-{
-    char name[300];
-
-    snprintf(name, sizeof name, "rank %d (%s)", rank, t->rank[rank].host);
-    put_name(j, "process_name", rank, -1, name);
-    for (int lane = 0; lane < STEP_LANES; lane++)
-        put_name(j, "thread_name", rank, tid_of(lane), step_lane_name((enum step_lane)lane));
-}
-
 /* Microseconds, of whole nanoseconds: what ends where the next begins does so in text, too. */
 static double us_of(double seconds)
 {
@@ -297,11 +286,15 @@ static void put_events(struct jout *j, const struct train_trace *t, int rank)
 {
     const struct train_trace_rank *r = &t->rank[rank];
     double *critical_s = mem_new(2 * (size_t)t->rows->rows, sizeof *critical_s);
+    char name[300];
 
+    snprintf(name, sizeof name, "rank %d (%s)", rank, r->host);
+    put_name(j, "process_name", rank, -1, name);
+    for (int lane = 0; lane < STEP_LANES; lane++)
+        put_name(j, "thread_name", rank, tid_of(lane), step_lane_name((enum step_lane)lane));
     for (int i = 0; i < r->path.parts; i++)
         if (r->path.part[i].node >= 0)
             critical_s[r->path.part[i].node] += r->path.part[i].end_s - r->path.part[i].start_s;
-    put_names(j, t, rank);
     for (int i = 0; i < r->bars; i++)
         put_bar(j, t, rank, &r->bar[i], critical_s[r->bar[i].node]);
     mem_free(critical_s);
@@ -379,12 +372,11 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
     }
     for (int i = 0; rc == 0 && i < 2; i++)
         rc = ferror(out[i].file) ? io_commit(&out[i], err) : 0;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         if (rc == 0)
             rc = io_commit(&out[i], err);
         else
             io_abandon(&out[i]);
-    }
     return rc;
 }
 

@@ -35,11 +35,6 @@ struct picture {
     int bars; /* of the largest rank: a bar's item is row * bars + bar */
 };
 
-static const char *unit_of(const struct train_trace *t, const struct step_row *row)
-{
-    return row->unit < 0 ? NULL : t->plan->model.unit[row->unit].name;
-}
-
 static void add_rank(struct step_picture *pic, const struct picture *p, int rank, int at)
 {
     const struct train_trace *t = p->trace;
@@ -48,15 +43,16 @@ static void add_rank(struct step_picture *pic, const struct picture *p, int rank
     for (int i = 0; i < r->bars; i++) {
         const struct train_trace_bar *b = &r->bar[i];
         const struct step_row *row = train_trace_row(t, b->node);
-        step_picture_add(pic, (struct step_bar){
-                                  .rank = at,
-                                  .row = row,
-                                  .waits = b->waits,
-                                  .waits_for = b->wait < 0 ? NULL : train_trace_row(t, b->wait),
-                                  .start_s = b->start_s,
-                                  .end_s = b->end_s,
-                                  .unit = unit_of(t, row),
-                                  .item = (int64_t)at * p->bars + i});
+        step_picture_add(pic,
+                         (struct step_bar){
+                             .rank = at,
+                             .row = row,
+                             .waits = b->waits,
+                             .waits_for = b->wait < 0 ? NULL : train_trace_row(t, b->wait),
+                             .start_s = b->start_s,
+                             .end_s = b->end_s,
+                             .unit = row->unit < 0 ? NULL : t->plan->model.unit[row->unit].name,
+                             .item = (int64_t)at * p->bars + i});
     }
     for (int i = 0; i < r->path.parts && rank == t->slowest; i++) {
         const struct step_part *part = &r->path.part[i];
@@ -99,17 +95,6 @@ static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t
              units_time(&took, bar->end_s - bar->start_s), units_time(&from, bar->start_s));
 }
 
-static void totals_of(const struct train_trace *t, char *text, size_t room)
-{
-    const struct train_trace_rank *r = &t->rank[t->slowest];
-    struct units step, compute, exposed, idle;
-
-    snprintf(text, room, "rank %d (%.100s)%s: step %s = compute %s + exposed %s + idle %s",
-             t->slowest, r->host, t->ranks > 1 ? ", the slowest" : "",
-             units_time(&step, r->step_s), units_time(&compute, r->compute_s),
-             units_time(&exposed, r->exposed_s), units_time(&idle, r->idle_s));
-}
-
 static void parts_of(const struct train_trace *t, char *text, size_t room)
 {
     const struct train_trace_rank *r = &t->rank[t->slowest];
@@ -121,17 +106,6 @@ static void parts_of(const struct train_trace *t, char *text, size_t room)
         used +=
             snprintf(text + used, room - (size_t)used, "%s %s %.0f %%", s ? "," : "",
                      step_path_name((enum step_path_sum)s), 100 * r->path.sum_s[s] / r->step_s);
-}
-
-static void title_of(const struct train_trace *t, char *text, size_t room)
-{
-    char shape[256], strategy[4];
-    struct units u;
-
-    groups_print(&t->plan->groups, shape, sizeof shape);
-    plan_strategy_name(t->plan->strategy, strategy);
-    snprintf(text, room, "step %" PRId64 ", %s on %s: %s", t->step, strategy, shape,
-             units_time(&u, t->rank[t->slowest].step_s));
 }
 
 /* The caption on the predicted step. */
@@ -168,7 +142,9 @@ int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
 {
     struct picture p = {.trace = t, .top = t->predicted != NULL, .bars = 1};
     struct svg_row row[1 + TRAIN_TRACE_DRAWN] = {{0}};
-    char title[512], note[4][512];
+    const struct train_trace_rank *slowest = &t->rank[t->slowest];
+    char title[512], note[4][512], shape[256], strategy[4];
+    struct units u[4];
     const char *const notes[] = {note[0], note[1], note[2], note[3]};
     int count = train_trace_drawn(t, p.drawn);
     struct step_picture pic = {
@@ -181,8 +157,15 @@ int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
                      .tip = tip_of,
                      .tip_of = &p}};
 
-    title_of(t, title, sizeof title);
-    totals_of(t, note[0], sizeof note[0]);
+    groups_print(&t->plan->groups, shape, sizeof shape);
+    plan_strategy_name(t->plan->strategy, strategy);
+    snprintf(title, sizeof title, "step %" PRId64 ", %s on %s: %s", t->step, strategy, shape,
+             units_time(&u[0], slowest->step_s));
+    snprintf(note[0], sizeof note[0],
+             "rank %d (%.100s)%s: step %s = compute %s + exposed %s + idle %s", t->slowest,
+             slowest->host, t->ranks > 1 ? ", the slowest" : "", u[0].text,
+             units_time(&u[1], slowest->compute_s), units_time(&u[2], slowest->exposed_s),
+             units_time(&u[3], slowest->idle_s));
     parts_of(t, note[1], sizeof note[1]);
     predicted_of(t, note[2], sizeof note[2]);
     snprintf(note[3], sizeof note[3],
@@ -195,11 +178,10 @@ int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
     for (int i = 0; i < count; i++) {
         const struct train_trace_rank *r = &t->rank[p.drawn[i]];
         struct svg_row *at = &row[p.top + i];
-        struct units u;
         at->group = p.top + i;
         snprintf(at->name, sizeof at->name, "rank %d", p.drawn[i]);
         snprintf(at->note[0], sizeof at->note[0], "%.15s", r->host);
-        snprintf(at->note[1], sizeof at->note[1], "%s%s", units_time(&u, r->step_s),
+        snprintf(at->note[1], sizeof at->note[1], "%s%s", units_time(&u[0], r->step_s),
                  p.drawn[i] == t->slowest && count > 1 ? ", slowest" : "");
         pic.timeline.end_s = fmax(pic.timeline.end_s, r->step_s);
         add_rank(&pic, &p, p.drawn[i], p.top + i);

@@ -13,8 +13,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "train/train_plot.h"
 #include "temp_fixture.h"
+#include "train/train.h"
 #include "xml_fixture.h"
 
 static void put_step(FILE *f, int step, const char *loss, const char *more)
