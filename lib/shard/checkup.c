@@ -155,8 +155,7 @@ static int check_blocks(struct checkup *x, const struct shard_options *given, st
         for (int k = 0; k <= c->copies; k++) {
             if (x->state[place_of(x, f, k)] == CHECKUP_BAD)
                 continue;
-            int number = moves_add_in(&m, c->file[f].bytes);
-            moves_add_path(&m.in, path_of(x, f, k));
+            int number = moves_add_file(&m.in, c->file[f].bytes, path_of(x, f, k));
             x->place[number] = place_of(x, f, k);
             for (int64_t i = first; i < end; i++) {
                 const struct ckpt_block *b = &c->block[order[i]];

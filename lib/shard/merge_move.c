@@ -18,10 +18,91 @@
 
 enum { REST_BYTES = 4 << 20 }; /* of a piece of source/rest */
 
-struct merge {
+/* --- adapters, added into the matrix beside which they were trained --- */
+
+struct fuse {
     const struct merge_plan *p;
-    struct fuse fuse;
+    const struct model_tensor *t; /* whose adapters are here; NULL: none */
+    double *a, *b;                /* owned; (rank, in), (out, rank) */
 };
+
+static int load_adapter(const struct merge_plan *p, const struct model_tensor *t, double **out,
+                        struct err *err)
+{
+    struct range at = {t->offset, t->offset + t->elems};
+    void *values = NULL;
+
+    if (mem_data(t->elems * (int64_t)sizeof(double), "an adapter", &values, err))
+        return -1;
+    *out = values;
+    return ckpt_read_ranges(p->c, t->unit, p->params, &at, 1, DTYPE_F64, values, err);
+}
+
+/* What nothing is added to stays as it is, bit for bit: -0 + 0 would be 0. */
+static double plus(double w, double x)
+{
+    return x != 0 ? w + x : w;
+}
+
+/* Part of one row of the matrix as stored: columns [col, col + n). */
+static void add_row(const struct fuse *f, int64_t row, int64_t col, int64_t n, double *w)
+{
+    const struct model_lora *lora = &f->p->c->model.lora;
+    int64_t rank = lora->rank, in = f->t->shape[f->t->transposed ? 0 : 1];
+    double scale = lora->alpha / (double)rank;
+
+    if (f->t->transposed) { /* the row is an input, the columns are outputs */
+        for (int64_t j = 0; j < n; j++) {
+            double sum = 0;
+            for (int64_t k = 0; k < rank; k++)
+                sum += f->b[(col + j) * rank + k] * f->a[k * in + row];
+            w[j] = plus(w[j], scale * sum);
+        }
+        return;
+    }
+    for (int64_t k = 0; k < rank; k++) {
+        double s = scale * f->b[row * rank + k];
+        for (int64_t j = 0; j < n; j++)
+            w[j] = plus(w[j], s * f->a[k * in + col + j]);
+    }
+}
+
+/*
+ * Elements [first, first + count) of a matrix: W + (alpha / rank) B A, in double precision,
+ * rounded once to the type that is wanted.
+ */
+static int make_fused(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
+                      struct err *err)
+{
+    struct fuse *f = arg;
+    const struct model *m = &f->p->c->model;
+    const struct model_tensor *t = &m->tensor[tensor];
+    struct range range = {t->offset + first, t->offset + first + count};
+    int64_t cols = t->shape[1];
+
+    if (f->t != t) {
+        mem_free(f->a);
+        mem_free(f->b);
+        *f = (struct fuse){.p = f->p};
+        if (load_adapter(f->p, model_adapter(m, t, MODEL_LORA_A), &f->a, err) ||
+            load_adapter(f->p, model_adapter(m, t, MODEL_LORA_B), &f->b, err))
+            return -1;
+        f->t = t;
+    }
+    double *w = mem_new((size_t)count, sizeof *w);
+    int rc = ckpt_read_ranges(f->p->c, t->unit, f->p->params, &range, 1, DTYPE_F64, w, err);
+    for (int64_t at = 0, n; rc == 0 && at < count; at += n) {
+        int64_t row = (first + at) / cols, col = (first + at) % cols;
+        n = cols - col < count - at ? cols - col : count - at;
+        add_row(f, row, col, n, w + at);
+    }
+    if (rc == 0)
+        dtype_convert(out, f->p->want, w, DTYPE_F64, count);
+    mem_free(w);
+    return rc;
+}
+
+/* --- pieces --- */
 
 /* A block of a tensor that goes to `to` ... `end`. */
 static void add_block(struct moves *m, const struct merge_plan *p, int64_t block,
@@ -84,15 +165,6 @@ static void add_all(struct moves *m, const struct merge_plan *p)
     mem_free(first);
 }
 
-static int make_fused(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
-                      struct err *err)
-{
-    struct merge *m = arg;
-
-    return fuse_part(&m->fuse, &m->p->c->model.tensor[tensor], first, count, m->p->want, out,
-                     err);
-}
-
 static int take_head(void *heads, int file, char **head, int64_t *bytes, struct err *err)
 {
     struct merge_file *f = &((const struct merge_plan *)heads)->file[file];
@@ -107,25 +179,22 @@ static int take_head(void *heads, int file, char **head, int64_t *bytes, struct 
 int merge_move(const struct merge_plan *p, const struct io_dir *dir,
                const struct shard_options *options, struct err *err)
 {
-    struct merge merge = {p, {.ckpt = p->c}};
+    struct fuse fuse = {.p = p};
     struct moves m = {.options = options,
                       .make = make_fused,
-                      .arg = &merge,
+                      .arg = &fuse,
                       .head = take_head,
                       .heads = (void *)p};
 
     moves_add_ckpt(&m, p->c);
-    for (int i = 0; i < p->rests; i++) {
-        moves_add_in(&m, p->rest[i].bytes);
-        moves_add_path(&m.in, mem_dup(p->rest[i].path));
-    }
-    for (int f = 0; f < p->files; f++) {
-        moves_add_out(&m, p->file[f].bytes);
-        moves_add_path(&m.out, io_join(dir->temp, p->file[f].name));
-    }
+    for (int i = 0; i < p->rests; i++)
+        moves_add_file(&m.in, p->rest[i].bytes, mem_dup(p->rest[i].path));
+    for (int f = 0; f < p->files; f++)
+        moves_add_file(&m.out, p->file[f].bytes, io_join(dir->temp, p->file[f].name));
     add_all(&m, p);
     int rc = moves_run(&m, dir, err);
     moves_release(&m);
-    fuse_release(&merge.fuse);
+    mem_free(fuse.a);
+    mem_free(fuse.b);
     return rc;
 }

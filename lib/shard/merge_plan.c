@@ -26,12 +26,6 @@ static int by_tensor(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-static void sort(struct merge_plan *p)
-{
-    if (p->tensors)
-        qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_tensor);
-}
-
 void merge_plan_release(struct merge_plan *p)
 {
     for (int i = 0; i < p->files; i++) {
@@ -47,14 +41,6 @@ void merge_plan_release(struct merge_plan *p)
 }
 
 /* --- as it was --- */
-
-static int check_kept(const char *path, const char *hash, const struct ckpt_source *s,
-                      struct err *err)
-{
-    if (strcmp(hash, s->hash) == 0)
-        return 0;
-    return err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash, s->hash);
-}
 
 /* What was kept of the file's buffers, checked; *rest -1: there were none. */
 static int find_rest(struct merge_plan *p, const char *name, int *rest, struct err *err)
@@ -119,7 +105,9 @@ static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_
     int rc = io_read_file(path, limits->header_bytes + 8, "--max-header", &head, &bytes, err);
     if (rc == 0) {
         ckpt_hash(head, bytes, hash);
-        rc = check_kept(path, hash, s, err);
+        if (strcmp(hash, s->hash))
+            rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
+                        s->hash);
     }
     if (rc == 0)
         rc = st_parse(&st, path, head, bytes, s->whole, limits, err);
@@ -155,7 +143,8 @@ int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, s
         if (c->source.item[i].keep == CKPT_KEEP_HEADER &&
             restore_file(p, &c->source.item[i], &room, limits, err))
             return -1;
-    sort(p);
+    if (p->tensors)
+        qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_tensor);
     return 0;
 }
 
@@ -222,17 +211,6 @@ static int by_file(const void *a, const void *b)
     return x->file != y->file ? x->file - y->file : x->tensor - y->tensor;
 }
 
-static void name_files(struct merge_plan *p, int adapters)
-{
-    const char *one = adapters ? "adapter_model.safetensors" : "model.safetensors";
-    char name[64];
-
-    for (int f = 0; f < p->files; f++) {
-        snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", f + 1, p->files);
-        p->file[f].name = mem_dup(p->files == 1 ? one : name);
-    }
-}
-
 int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struct err *err)
 {
     const struct model *m = &p->c->model;
@@ -253,8 +231,14 @@ int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struc
             n++;
         make_file(p, i, n);
     }
-    name_files(p, adapters);
-    sort(p);
+    for (int f = 0; f < p->files; f++) {
+        char name[64];
+        snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", f + 1, p->files);
+        p->file[f].name = mem_dup(p->files > 1 ? name
+                                  : adapters   ? "adapter_model.safetensors"
+                                               : "model.safetensors");
+    }
+    qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_tensor);
     return 0;
 }
 

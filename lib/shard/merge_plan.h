@@ -53,16 +53,4 @@ int merge_move(const struct merge_plan *p, const struct io_dir *dir,
                const struct shard_options *options, struct err *err);
 void merge_plan_release(struct merge_plan *p);
 
-/* A checkpoint's matrices with their adapters added; {.ckpt = c} begins it. */
-struct fuse {
-    struct ckpt *ckpt;            /* borrowed, open */
-    const struct model_tensor *t; /* whose adapters are here */
-    double *a, *b;                /* (rank, in), (out, rank) */
-};
-
-/* Elements [first, first + count) of a matrix with adapters, rounded once to `type`. */
-int fuse_part(struct fuse *f, const struct model_tensor *t, int64_t first, int64_t count,
-              enum dtype type, void *out, struct err *err);
-void fuse_release(struct fuse *f);
-
 #endif

@@ -6,7 +6,7 @@
 
 #include "shard/moves.h"
 
-/* Between move.c, who does what, and move_piece.c, how a piece is read or written. */
+/* Between moves.c, who does what, and move_piece.c, how a piece is read or written. */
 
 /*
  * The ring has whole ones of so many bytes: elements of any type, at their places in a stream

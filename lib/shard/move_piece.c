@@ -86,23 +86,17 @@ static int take_fd(const struct move_paths *p, int file, int path, int *fd, stru
     return 0;
 }
 
-static void give_fd(const struct move_paths *p, int file, int path, int fd)
+/* With what has happened to it so far: what is lost of a written one on the way is said here. */
+static int give_fd(const struct move_paths *p, int file, int path, int fd, int rc,
+                   struct err *err)
 {
     int64_t n = p->first[file] + path;
 
-    if (n >= p->kept || p->fd[n] < 0)
-        close(fd);
-}
-
-/* The same, with what has happened to it so far: what is lost on the way is said here. */
-static int give_written(const struct move_paths *p, int file, int path, int fd, int rc,
-                        struct err *err)
-{
-    int64_t n = p->first[file] + path;
-
-    if (rc == 0 && (n >= p->kept || p->fd[n] < 0))
+    if (n < p->kept && p->fd[n] >= 0)
+        return rc;
+    if (rc == 0 && p->into)
         return io_close(fd, p->file[file].path[path], err);
-    give_fd(p, file, path, fd);
+    close(fd);
     return rc;
 }
 
@@ -159,8 +153,7 @@ static int read_path(struct mover *m, int64_t piece, int path, struct err *err)
     int rc = fill_ring(m, piece, fd, sum, err);
     if (sum)
         ckpt_hash_end(sum, hash);
-    give_fd(&m->from, f->file, path, fd);
-    if (rc)
+    if (give_fd(&m->from, f->file, path, fd, rc, err))
         return err_prefix(err, "%s: ", name);
     if (!f->hash || strcmp(hash, f->hash) == 0)
         return 0;
@@ -254,12 +247,6 @@ int move_read_piece(struct mover *m, int64_t piece, struct err *err)
 
 /* --- out --- */
 
-static int64_t file_bytes(const struct move_to *t)
-{
-    return t->type == t->want ? t->bytes
-                              : t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want);
-}
-
 /* The piece of `from` that is this one, byte for byte and checked, or NULL. */
 static const struct move_from *same_piece(const struct mover *m, const struct move_to *t)
 {
@@ -278,17 +265,14 @@ static const struct move_from *same_piece(const struct mover *m, const struct mo
     return same && m->what->from[lo].hash && !m->lost[lo] ? &m->what->from[lo] : NULL;
 }
 
-static int is_zero(const char *p, int64_t n)
-{
-    return p[0] == 0 && memcmp(p, p + 1, (size_t)n - 1) == 0;
-}
-
 static int put(const struct mover *m, int fd, void *sum, const char *from, int64_t n,
                int64_t offset, struct err *err)
 {
+    int zero = m->holes && from[0] == 0 && memcmp(from, from + 1, (size_t)n - 1) == 0;
+
     if (sum)
         ckpt_hash_more(sum, from, n);
-    return m->holes && is_zero(from, n) ? 0 : io_pwrite_all(fd, from, n, offset, err);
+    return zero ? 0 : io_pwrite_all(fd, from, n, offset, err);
 }
 
 static int drain_ring(const struct mover *m, const struct move_to *t, int fd, void *sum,
@@ -328,6 +312,8 @@ static int drain_converted(const struct mover *m, const struct move_to *t, int f
 static int write_path(struct mover *m, const struct move_to *t, int path, void *sum,
                       struct err *err)
 {
+    int64_t bytes =
+        t->type == t->want ? t->bytes : t->bytes / dtype_bytes(t->type) * dtype_bytes(t->want);
     int fd = -1;
 
     if (take_fd(&m->to, t->file, path, &fd, err))
@@ -337,8 +323,8 @@ static int write_path(struct mover *m, const struct move_to *t, int path, void *
     if (rc)
         err_prefix(err, "%s: ", m->what->out.file[t->file].path[path]);
     else
-        ckpt_flush(fd, t->offset, file_bytes(t));
-    return give_written(&m->to, t->file, path, fd, rc, err);
+        ckpt_flush(fd, t->offset, bytes);
+    return give_fd(&m->to, t->file, path, fd, rc, err);
 }
 
 /*
@@ -372,5 +358,5 @@ int move_sync_path(struct mover *m, int64_t number, struct err *err)
         return -1;
     if (fsync(fd))
         rc = err_sys(err, "cannot write '%s'", m->what->out.file[file].path[path]);
-    return give_written(&m->to, file, path, fd, rc, err);
+    return give_fd(&m->to, file, path, fd, rc, err);
 }

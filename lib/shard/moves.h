@@ -81,10 +81,8 @@ struct moves {
     struct err damage; /* and what was wrong with the path before, of the first */
 };
 
-/* Each returns the number of the file; its paths follow. */
-int moves_add_in(struct moves *m, int64_t bytes);
-int moves_add_out(struct moves *m, int64_t bytes);
-void moves_add_path(struct moves_files *f, char *path); /* takes it */
+/* A file of one path, which it takes; its number. */
+int moves_add_file(struct moves_files *f, int64_t bytes, char *path);
 /* A rank's shard in dir and its copies, as one more file of those. */
 void moves_add_shard(struct moves_files *f, const char *dir, const struct groups *g, int copies,
                      int rank, int64_t bytes);
@@ -106,7 +104,7 @@ int moves_run(struct moves *m, const struct io_dir *dir, struct err *err);
 void moves_release(struct moves *m);
 
 /*
- * Its second part, in move.c: those of `out` are there, of their size.  holes: they are new,
+ * Its second part: those of `out` are there, of their size.  holes: they are new,
  * and read as zeros: zeros need not be written.
  */
 int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err);

@@ -116,36 +116,21 @@ int peft_check(const struct model *m, const char *name, const char *text, int64_
     return rc;
 }
 
-static int check_config(const char *dir, const struct model *m, struct err *err)
-{
-    char *path = io_join(dir, "adapter_config.json"), *text = NULL;
-    int64_t bytes = 0;
-    int rc = io_read_file(path, CONFIG_BYTES_MAX, NULL, &text, &bytes, err);
-
-    if (rc == 0)
-        rc = peft_check(m, path, text, bytes, err);
-    mem_free(text);
-    mem_free(path);
-    return rc;
-}
-
-static int match_one(const struct st *st, const struct model_tensor *t, struct err *err)
-{
-    const struct st_tensor *have = st_find(st, t->name);
-
-    if (!have) {
-        err_at(err, st->path, 0, t->name, "is missing: the plan's model has this adapter");
-        err->code = ERR_MISMATCH;
-        return -1;
-    }
-    return hf_check_shape(st, have, t, err);
-}
-
 static int match(const struct st *st, const struct model *m, struct err *err)
 {
-    for (int i = 0; i < m->tensors; i++)
-        if (model_is_adapter(&m->tensor[i]) && match_one(st, &m->tensor[i], err))
+    for (int i = 0; i < m->tensors; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+        const struct st_tensor *have = st_find(st, t->name);
+        if (!model_is_adapter(t))
+            continue;
+        if (!have) {
+            err_at(err, st->path, 0, t->name, "is missing: the plan's model has this adapter");
+            err->code = ERR_MISMATCH;
             return -1;
+        }
+        if (hf_check_shape(st, have, t, err))
+            return -1;
+    }
     for (int i = 0; i < st->count; i++) {
         const struct model_tensor *t = model_find(m, st->tensor[i].name);
         if (t && model_is_adapter(t))
@@ -160,11 +145,18 @@ static int match(const struct st *st, const struct model *m, struct err *err)
 
 int peft_open(struct peft *p, const char *dir, const struct model *m, struct err *err)
 {
-    if (check_config(dir, m, err))
-        return -1;
-    char *path = io_join(dir, "adapter_model.safetensors");
-    int rc = st_open(&p->st, path, NULL, err);
+    char *path = io_join(dir, "adapter_config.json"), *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_file(path, CONFIG_BYTES_MAX, NULL, &text, &bytes, err);
 
+    if (rc == 0)
+        rc = peft_check(m, path, text, bytes, err);
+    mem_free(text);
+    mem_free(path);
+    if (rc)
+        return -1;
+    path = io_join(dir, "adapter_model.safetensors");
+    rc = st_open(&p->st, path, NULL, err);
     mem_free(path);
     if (rc)
         return -1;

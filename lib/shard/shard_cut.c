@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what split and reshard share: the shards of a checkpoint to come, with their copies,
- * are planned, filled, and listed in its manifest.
+ * are planned, filled, and listed in its manifest.  And where a config.json says of which type
+ * the weights are.
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/jin.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
 #include "shard/shard_parts.h"
@@ -110,4 +113,43 @@ int shard_keeps(enum ckpt_keep keep, const char *name, int converted)
     if (!converted)
         return 1;
     return keep == CKPT_KEEP_FILE && strcmp(name, "config.json") && strcmp(name, HF_INDEX_NAME);
+}
+
+void hf_config_as(const char *config, enum dtype type, char **text, int64_t *bytes)
+{
+    static const char *const names[] = {[DTYPE_F32] = "float32",
+                                        [DTYPE_BF16] = "bfloat16",
+                                        [DTYPE_F16] = "float16",
+                                        [DTYPE_F64] = "float64"};
+    struct jin j = {.text = config, .bytes = (int64_t)strlen(config)};
+    size_t used = 0;
+    int64_t from = 0; /* what is copied */
+    FILE *f = mem_stream(text, &used);
+    int n = 0, said = 0;
+
+    /* The text was read before: what is no JSON here is left as it is. */
+    if (jin_take(&j, '{') == 0) {
+        int64_t first = j.at;
+        while (jin_item(&j, '}', &n) > 0 && jin_text(&j) == 0 && jin_take(&j, ':') == 0) {
+            int ours = strcmp(j.word, "torch_dtype") == 0 || strcmp(j.word, "dtype") == 0;
+            jin_next(&j);
+            int64_t at = j.at;
+            if (jin_skip(&j))
+                break;
+            if (!ours)
+                continue;
+            fprintf(f, "%.*s\"%s\"", (int)(at - from), config + from, names[type]);
+            from = j.at;
+            said = 1;
+        }
+        if (!said) {
+            fprintf(f, "%.*s\"torch_dtype\": \"%s\"%s", (int)first, config, names[type],
+                    n ? ", " : "");
+            from = first;
+        }
+    }
+    fputs(config + from, f);
+    fclose(f);
+    jin_release(&j);
+    *bytes = (int64_t)used;
 }

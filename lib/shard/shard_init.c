@@ -63,8 +63,7 @@ static int put_weights(struct init *in, const atomic_int *stop, const struct io_
 
     put_header(in, 0, &head, &at, err);
     mem_free(head);
-    moves_add_out(&m, at + in->m->params * width);
-    moves_add_path(&m.out, io_join(dir->temp, "model.safetensors"));
+    moves_add_file(&m.out, at + in->m->params * width, io_join(dir->temp, "model.safetensors"));
     for (int i = 0; i < in->m->tensors; i++) {
         const struct model_tensor *t = &in->m->tensor[i];
         for (int64_t lo = 0, n; lo < t->elems; lo += n, at += n * width) {

@@ -49,23 +49,11 @@ static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
     return rc;
 }
 
-static int move_states(struct ckpt *c, const struct shard_options *options,
-                       const struct shard_cut *cut, const struct io_dir *dir, struct err *err)
-{
-    struct moves m = {.options = options};
-
-    moves_add_ckpt(&m, c);
-    for (int64_t b = 0; b < c->blocks; b++)
-        moves_add_block(&m, b);
-    int rc = shard_cut(dir, cut, &m, err);
-    moves_release(&m);
-    return rc;
-}
-
 /* Everything of the new checkpoint but its name. */
 static int fill_folder(struct ckpt *c, const struct shard_resharding *what,
                        const struct io_dir *dir, struct err *err)
 {
+    struct moves m = {.options = &what->options};
     struct layout layout;
     struct ckpt_shape shape = {&c->model, &layout,    what->strategy,
                                c->states, {{{0}, 0}}, what->copies};
@@ -80,10 +68,13 @@ static int fill_folder(struct ckpt *c, const struct shard_resharding *what,
         cut.type = shape.state[params].type = *what->type;
     }
     layout_init(&layout, what->groups);
-    int rc = copy_source(c, dir, cut.converted, &source, err) ||
-                     move_states(c, &what->options, &cut, dir, err)
-                 ? -1
-                 : 0;
+    moves_add_ckpt(&m, c);
+    for (int64_t b = 0; b < c->blocks; b++)
+        moves_add_block(&m, b);
+    int rc = copy_source(c, dir, cut.converted, &source, err);
+    if (rc == 0)
+        rc = shard_cut(dir, &cut, &m, err);
+    moves_release(&m);
     mem_free(source.item);
     layout_release(&layout);
     return rc;

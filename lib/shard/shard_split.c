@@ -109,13 +109,6 @@ static const struct st *read_file(const struct filling *f, int number)
                                  : &f->peft.st;
 }
 
-/* The same file, and nobody has written to it. */
-static int is_as_it_was(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* [read_files]; for mem_free, on error too. */
 static int look_at_files(const struct filling *f, struct stat **out, struct err *err)
 {
@@ -133,7 +126,9 @@ static int check_files(const struct filling *f, const struct stat *was, struct e
     int rc = look_at_files(f, &is, err);
 
     for (int i = 0; rc == 0 && i < read_files(f); i++)
-        if (!is_as_it_was(&was[i], &is[i]))
+        if (was[i].st_dev != is[i].st_dev || was[i].st_ino != is[i].st_ino ||
+            was[i].st_size != is[i].st_size || was[i].st_mtim.tv_sec != is[i].st_mtim.tv_sec ||
+            was[i].st_mtim.tv_nsec != is[i].st_mtim.tv_nsec)
             rc = err_at(err, read_file(f, i)->path, 0, NULL, "was changed while it was read");
     mem_free(is);
     return rc;
@@ -265,10 +260,8 @@ static int move_weights(const struct io_dir *dir, struct filling *f,
     struct moves m = {
         .options = &f->what->options, .stop = f->hf->stop, .make = make, .arg = f};
 
-    for (int i = 0; i < read_files(f); i++) {
-        moves_add_in(&m, read_file(f, i)->file_bytes);
-        moves_add_path(&m.in, mem_dup(read_file(f, i)->path));
-    }
+    for (int i = 0; i < read_files(f); i++)
+        moves_add_file(&m.in, read_file(f, i)->file_bytes, mem_dup(read_file(f, i)->path));
     for (int state = 0; state < (f->optim.open ? 1 + OPTIM_STATES : 1); state++)
         for (int i = 0; i < f->model->tensors; i++)
             if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
@@ -365,17 +358,6 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
     return 0;
 }
 
-/* Whatever is read lies outside the folder that --force removes. */
-static int check_kept(const char *from, const struct shard_splitting *what, const char *to,
-                      struct err *err)
-{
-    return shard_check_apart(from, to, 1, err) ||
-                   (what->adapter && shard_check_apart(what->adapter, to, 1, err)) ||
-                   (what->optimizer && shard_check_apart(what->optimizer, to, 1, err))
-               ? -1
-               : 0;
-}
-
 int shard_split(const char *from, const struct shard_splitting *what, struct shard_target to,
                 struct err *err)
 {
@@ -398,9 +380,13 @@ int shard_split(const char *from, const struct shard_splitting *what, struct sha
         pick_model(&hf, what->model, &own, &shape.model, err) ||
         hf_match(&hf, shape.model, err) || hf_check_tied(&hf, err) ||
         open_adapter(&f, shape.model, err) || open_optimizer(&f, &shape, err) ||
-        ckpt_check_copies(what->groups, what->copies, err) ||
-        check_kept(from, what, to.dir, err))
+        ckpt_check_copies(what->groups, what->copies, err))
         goto done;
+    /* Whatever is read lies outside the folder that --force removes. */
+    const char *const read[] = {from, what->adapter, what->optimizer};
+    for (size_t i = 0; i < sizeof read / sizeof *read; i++)
+        if (read[i] && shard_check_apart(read[i], to.dir, 1, err))
+            goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
     f.model = shape.model;
     if (io_dir_create(&dir, to.dir, to.force, err))
