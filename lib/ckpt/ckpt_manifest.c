@@ -242,14 +242,6 @@ static int read_states(struct reader *r, json_t *states)
     return 0;
 }
 
-/* What trains orders a unit's tensors, so it comes before all else of the model. */
-static int read_trainable(struct reader *r, const char *what)
-{
-    if (!what || model_train(&r->c->model, what, r->err) == 0)
-        return 0;
-    return err_prefix(r->err, "%s: 'trainable': ", r->path);
-}
-
 static int read_units(struct reader *r, json_t *units)
 {
     const struct model *m = &r->c->model;
@@ -296,14 +288,11 @@ static int read_groups(struct reader *r, json_t *list)
 
 static int read_copies(struct reader *r, int64_t copies)
 {
-    /* What no int holds is too many too. */
-    int n = copies < 0 || copies > CKPT_COPIES_MAX ? -1 : (int)copies;
-
-    if (n < 0 || n >= r->c->groups.ranks)
+    if (copies < 0 || copies > CKPT_COPIES_MAX || copies >= r->c->groups.ranks)
         return err_at(r->err, r->path, 0, "copies",
                       "is %" PRId64 ", expected 0 to %d, and fewer than %d ranks", copies,
                       CKPT_COPIES_MAX, r->c->groups.ranks);
-    r->c->copies = n;
+    r->c->copies = (int)copies;
     return 0;
 }
 
@@ -539,9 +528,13 @@ static int read_root(struct reader *r, json_t *root)
             "units", &units, "source", &source, "files", &files, "checksum", &checksum))
         return FAIL(r, "%.200s", e.text);
     snprintf(r->c->strategy, sizeof r->c->strategy, "%s", strategy);
-    if (check_config(r, config) || read_trainable(r, trainable) || read_groups(r, groups) ||
-        read_copies(r, copies) || read_run(r, run) || read_states(r, states) ||
-        read_units(r, units) || read_source(r, source))
+    if (check_config(r, config))
+        return -1;
+    /* What trains orders a unit's tensors, so it comes before all else of the model. */
+    if (trainable && model_train(&r->c->model, trainable, r->err))
+        return err_prefix(r->err, "%s: 'trainable': ", r->path);
+    if (read_groups(r, groups) || read_copies(r, copies) || read_run(r, run) ||
+        read_states(r, states) || read_units(r, units) || read_source(r, source))
         return -1;
     if (json_array_size(files) != (size_t)r->c->groups.ranks)
         return FAIL(r, "has %zu files, expected one for each of %d ranks",

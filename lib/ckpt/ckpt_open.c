@@ -26,22 +26,22 @@ char *ckpt_small_path(const char *dir, int k, const char *name)
     return path;
 }
 
-static int is_there(const char *dir, int k, const char *name)
+/* The first copy from k on that has a file of that name, -1: none has. */
+static int find_copy(const char *dir, int k, const char *name)
 {
-    char *path = ckpt_small_path(dir, k, name);
-    int there = !io_absent(path);
-
-    mem_free(path);
-    return there;
+    for (; k <= CKPT_COPIES_MAX; k++) {
+        char *path = ckpt_small_path(dir, k, name);
+        int absent = io_absent(path);
+        mem_free(path);
+        if (!absent)
+            return k;
+    }
+    return -1;
 }
 
 int ckpt_is(const char *dir)
 {
-    int k = 0;
-
-    while (k <= CKPT_COPIES_MAX && !is_there(dir, k, "manifest.json"))
-        k++;
-    return k <= CKPT_COPIES_MAX;
+    return find_copy(dir, 0, "manifest.json") >= 0;
 }
 
 void ckpt_close(struct ckpt *c)
@@ -103,9 +103,10 @@ static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_l
     if (open_by(c, dir, m, m, limits, err) == 0)
         return 0;
     /* A config that is whole cannot tell which of the two is to blame. */
-    for (int k = 0; k <= CKPT_COPIES_MAX && !ckpt_stopped(limits->stop, err); k++)
-        if (k != m && is_there(dir, k, "config.json") &&
-            open_by(c, dir, m, k, limits, &other) == 0)
+    for (int k = -1; (k = find_copy(dir, k + 1, "config.json")) >= 0;)
+        if (ckpt_stopped(limits->stop, err))
+            break;
+        else if (k != m && open_by(c, dir, m, k, limits, &other) == 0)
             return 0;
     return -1;
 }
@@ -131,16 +132,6 @@ static int fits(struct ckpt *c)
     return good;
 }
 
-/* Copies of a manifest, whatever its own says: that may be another run's. */
-static int has_copies(const char *dir)
-{
-    int k = 1;
-
-    while (k <= CKPT_COPIES_MAX && !is_there(dir, k, "manifest.json"))
-        k++;
-    return k <= CKPT_COPIES_MAX;
-}
-
 int ckpt_blame(struct ckpt *c, struct err *err)
 {
     struct ckpt_limits limits = ckpt_limits_usual;
@@ -148,8 +139,8 @@ int ckpt_blame(struct ckpt *c, struct err *err)
     struct err ignored;
 
     limits.stop = c->stop;
-    if (c->manifest || err->code == ERR_SYS || !has_copies(c->dir) || fits(c) ||
-        ckpt_open_any(&other, c->dir, &limits, 1, &ignored))
+    if (c->manifest || err->code == ERR_SYS || find_copy(c->dir, 1, "manifest.json") < 0 ||
+        fits(c) || ckpt_open_any(&other, c->dir, &limits, 1, &ignored))
         return -1;
     if (other.manifest) {
         char *own = ckpt_small_path(c->dir, 0, "manifest.json");
@@ -172,14 +163,12 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
     struct err own = {0}, other;
 
     limits = limits ? limits : &ckpt_limits_usual;
-    for (int m = 0; m <= CKPT_COPIES_MAX; m++) {
+    for (int m = 0; m >= 0; m = find_copy(dir, m + 1, "manifest.json")) {
         if (ckpt_stopped(limits->stop, err))
             return -1;
-        if (m && !is_there(dir, m, "manifest.json"))
-            continue;
         if (open_with(c, dir, m, limits, m ? &other : &own))
             continue;
-        if ((m == 0 && !(doubt && has_copies(dir))) || fits(c)) {
+        if ((m == 0 && !(doubt && find_copy(dir, 1, "manifest.json") > 0)) || fits(c)) {
             c->healed.files = own.code != ERR_NONE;
             c->healed.first = own;
             return 0;

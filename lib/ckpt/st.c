@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the types of the safetensors format and how a file's tensors are read.  st_parse.c
- * reads its header, st_write.c writes one.  Reference: the format section of the library's
- * README.
+ * Knows the types of the safetensors format, how a file's tensors are read and how its header is
+ * written; st_parse.c reads one.  Reference: the format section of the library's README.
  */
 #include "ckpt/st.h"
 
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/jout.h"
 #include "base/mem.h"
 
 /* The types of whole bytes; a file with another is refused by the type's name. */
@@ -181,4 +181,55 @@ int st_read_as(const struct st *st, const struct st_tensor *t, int64_t first, in
         dtype_convert(to + at * dtype_bytes(type), type, piece, is, n);
     }
     return 0;
+}
+
+/* --- writing --- */
+
+static void put_tensor(struct jout *j, const struct st_tensor *t)
+{
+    jout_open(j, t->name, '{');
+    jout_text(j, "dtype", st_type_name(t->type));
+    jout_open(j, "shape", '[');
+    for (int d = 0; d < t->dims; d++)
+        jout_int(j, NULL, t->shape[d]);
+    jout_close(j, ']');
+    jout_open(j, "data_offsets", '[');
+    jout_int(j, NULL, t->first);
+    jout_int(j, NULL, t->last);
+    jout_close(j, ']');
+    jout_close(j, '}');
+}
+
+void st_header(struct st_tensor *tensor, int count, char **text, int64_t *bytes)
+{
+    char *json = NULL;
+    size_t used = 0;
+    FILE *f = mem_stream(&json, &used);
+    struct jout j = {.file = f};
+    int64_t at = 0;
+
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "__metadata__", '{');
+    jout_text(&j, "format", "pt");
+    jout_close(&j, '}');
+    for (int i = 0; i < count; i++) {
+        struct st_tensor *t = &tensor[i];
+        t->elems = 1;
+        for (int d = 0; d < t->dims; d++)
+            t->elems *= t->shape[d];
+        t->first = at;
+        t->last = at += t->elems * st_type_bytes(t->type);
+        put_tensor(&j, t);
+    }
+    jout_close(&j, '}');
+    fclose(f);
+    used--; /* the newline behind the document is no part of it */
+    size_t whole = (8 + used + 7) / 8 * 8;
+    char *out = mem_new(whole, 1);
+    io_put_le64((unsigned char *)out, whole - 8);
+    memcpy(out + 8, json, used);
+    memset(out + 8 + used, ' ', whole - 8 - used); /* the format pads with spaces */
+    free(json);
+    *text = out;
+    *bytes = (int64_t)whole;
 }

@@ -39,14 +39,14 @@ const char *source_format_name(enum source_format format)
     return names[format];
 }
 
-static uint32_t le32(const unsigned char *p)
+uint32_t source_le32(const unsigned char *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
 int source_llmc_is(const unsigned char *head, int64_t bytes)
 {
-    uint32_t magic = bytes < 4 ? 0 : le32(head);
+    uint32_t magic = bytes < 4 ? 0 : source_le32(head);
 
     for (int i = 0; i < LLMC_KINDS; i++)
         if (magic == llmc[i].magic)
@@ -57,7 +57,7 @@ int source_llmc_is(const unsigned char *head, int64_t bytes)
 int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes,
                       int64_t file_bytes, struct source_place *place, struct err *err)
 {
-    uint32_t magic = bytes < 4 ? 0 : le32(head);
+    uint32_t magic = bytes < 4 ? 0 : source_le32(head);
     int kind = 0;
 
     while (kind < LLMC_KINDS && magic != llmc[kind].magic)
@@ -72,7 +72,7 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
         return err_set(err, ERR_INPUT,
                        "'%s' has %" PRId64 " bytes, expected llm.c's header of %d", name, bytes,
                        LLMC_HEAD);
-    uint32_t version = le32(head + 4), count = le32(head + 8);
+    uint32_t version = source_le32(head + 4), count = source_le32(head + 8);
     if (version != llmc[kind].version)
         return err_set(err, ERR_INPUT,
                        "'%s' is of version %" PRIu32 ", expected %" PRIu32
@@ -323,9 +323,9 @@ static int64_t token_at(enum source_type type, const unsigned char *first, int64
     case SOURCE_I16:
         return (int16_t)(p[0] | p[1] << 8);
     case SOURCE_U32:
-        return le32(p);
+        return source_le32(p);
     case SOURCE_I32:
-        return (int32_t)le32(p);
+        return (int32_t)source_le32(p);
     default:
         return (int64_t)io_le64(p);
     }

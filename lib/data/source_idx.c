@@ -42,14 +42,6 @@ struct idx {
     int64_t sequences, bounds, bin_bytes, token_bytes;
 };
 
-static int64_t length_of(const struct idx *x, int64_t i)
-{
-    const unsigned char *p = x->lengths + LENGTH * i;
-
-    return (int32_t)((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-                     (uint32_t)p[3] << 24);
-}
-
 static int head_check(const char *name, const unsigned char *p, int64_t bytes, struct err *err)
 {
     if (bytes < (int64_t)sizeof magic || memcmp(p, magic, sizeof magic) != 0)
@@ -102,7 +94,7 @@ static int sequences_check(const struct idx *x, struct err *err)
 
     for (int64_t i = 0; i < x->sequences; i++) {
         uint64_t at = io_le64(x->pointers + POINTER * i);
-        int64_t length = length_of(x, i);
+        int64_t length = (int32_t)source_le32(x->lengths + LENGTH * i);
         if (length < 0)
             return err_set(err, ERR_INPUT,
                            "'%s': sequence %" PRId64 " has %" PRId64
