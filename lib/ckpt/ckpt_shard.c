@@ -57,15 +57,6 @@ static int state_in_order(const struct ckpt_shape *shape, int place)
     return -1;
 }
 
-/* Of a unit's state, what the rank writes. */
-static int64_t shard_elems(const struct ckpt_shard *s, int unit, int state)
-{
-    const struct model *m = s->shape->model;
-
-    return layout_unit_elems(s->shape->layout, LETTER_G, s->rank, m->unit[unit].trained,
-                             ckpt_state_elems(m, unit, &s->shape->state[state]));
-}
-
 void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
 {
     const struct ckpt_shape *shape = s->shape;
@@ -82,7 +73,8 @@ void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes)
             sprintf(t->name, "%s/%s", unit->name, state->name);
             t->type = st_type_of(state->type);
             t->dims = 1;
-            t->shape[0] = shard_elems(s, u, number);
+            t->shape[0] = layout_unit_elems(shape->layout, LETTER_G, s->rank, unit->trained,
+                                            ckpt_state_elems(shape->model, u, state));
         }
     }
     st_header(tensor, count, text, bytes);

@@ -81,16 +81,6 @@ static int check_name(struct parser *p)
 
 /* --- the metadata: texts by unique names --- */
 
-static int no_metadata_twice(struct parser *p, char **key, int count)
-{
-    if (count)
-        qsort(key, (size_t)count, sizeof *key, by_text);
-    for (int i = 1; i < count; i++)
-        if (strcmp(key[i - 1], key[i]) == 0)
-            return REFUSE(p, "__metadata__", "has '%.80s' twice", key[i]);
-    return 0;
-}
-
 static int parse_metadata_items(struct parser *p, char ***key, int *count)
 {
     struct jin *j = &p->j;
@@ -110,7 +100,14 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
         if (read_text(p, "__metadata__"))
             return -1;
     }
-    return more < 0 ? no_json(p) : no_metadata_twice(p, *key, *count);
+    if (more < 0)
+        return no_json(p);
+    if (*count)
+        qsort(*key, (size_t)*count, sizeof **key, by_text);
+    for (int i = 1; i < *count; i++)
+        if (strcmp((*key)[i - 1], (*key)[i]) == 0)
+            return REFUSE(p, "__metadata__", "has '%.80s' twice", (*key)[i]);
+    return 0;
 }
 
 static int parse_metadata(struct parser *p)

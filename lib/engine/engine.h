@@ -96,10 +96,6 @@ struct engine_memory {
 void engine_memory(const struct engine *e, struct engine_memory *m);
 const char *engine_attention_by(const struct engine *e); /* whose kernels do it, in words */
 struct net_graphs_report engine_graphs(const struct engine *e);
-/* Through the busiest port, busier direction, and inside the group by the busiest rank, a step.
- */
-int64_t engine_slow_bytes(const struct engine *e);
-int64_t engine_fast_bytes(const struct engine *e);
 
 /*
  * Where states come from.  read: the values of a unit's ranges, packed, as f32; state 0

@@ -154,14 +154,14 @@ static int collect(struct engine_against *a, int unit, int state, int rc, struct
 }
 
 /* A shard of a state from the whole unit. */
-static int pack(const struct engine_against *a, float *to, const struct range *r, int n,
+static int pack(const struct engine_against *a, float *to, const struct engine_share *s,
                 struct err *err)
 {
-    for (int i = 0; i < n; i++, r++) {
-        int64_t elems = r->hi - r->lo;
-        if (engine_put(a->second, to, a->unit + r->lo, elems * (int64_t)sizeof *to, err))
+    for (int i = 0; i < s->ranges; i++) {
+        struct range r = s->range[i];
+        if (engine_put(a->second, to, a->unit + r.lo, (r.hi - r.lo) * (int64_t)sizeof *to, err))
             return -1;
-        to += elems;
+        to += r.hi - r.lo;
     }
     return 0;
 }
@@ -174,8 +174,8 @@ static int pack_params(const struct engine_against *a, const struct engine_unit 
     enum dtype type = e->plan->param_type;
     char *to = u->params;
 
-    for (int n = 0; n < u->params_ranges; n++) {
-        struct range r = u->params_range[n];
+    for (int n = 0; n < u->share[ENGINE_PARAMS].ranges; n++) {
+        struct range r = u->share[ENGINE_PARAMS].range[n];
         for (int64_t part; r.lo < r.hi; r.lo += part, to += part * dtype_bytes(type)) {
             part = r.hi - r.lo < ENGINE_PIECE ? r.hi - r.lo : ENGINE_PIECE;
             if (engine_put_params(e, to, type, a->unit + r.lo, e->seen_type, part, err))
@@ -199,7 +199,7 @@ int engine_against_begin(struct engine_against *a, struct err *err)
         for (int s = STATES - 1; s >= 0; s--) {
             if (collect(a, i, s, rc, err))
                 return -1;
-            rc = pack(a, to[s], u->optim_range, u->optim_ranges, err);
+            rc = pack(a, to[s], &u->share[ENGINE_OPTIM], err);
         }
         rc = rc ? rc : pack_params(a, u, err);
     }
@@ -311,8 +311,7 @@ static int load(const struct engine_against *a, const struct where *w, struct va
 {
     const struct engine *e = a->first;
     const struct engine_unit *u = &e->unit[w->unit];
-    struct engine_shard params = {u->params, e->plan->param_type, u->params_range,
-                                  u->params_ranges};
+    struct engine_shard params = {u->params, e->plan->param_type, &u->share[ENGINE_PARAMS]};
 
     for (int s = 0; s < STATES; s++)
         if (engine_values(e, w->unit, s, w->at, DTYPE_F32, v->now[s], err) ||
@@ -321,14 +320,6 @@ static int load(const struct engine_against *a, const struct where *w, struct va
     if (engine_copy(e, v->now[STATES], DTYPE_F32, params, w->at, err))
         return -1;
     return engine_gradient(a->second, w->unit, w->at, v->gradient, err);
-}
-
-/* How much of its tolerance a value uses; one without a width is compared bit by bit. */
-static double part_of(double now, struct span ok)
-{
-    double half = 0.5 * (ok.hi - ok.lo);
-
-    return half > 0 && isfinite(half) ? fabs(now - (ok.lo + half)) / half : 0;
 }
 
 static int compare_part(struct engine_against *a, const struct where *w,
@@ -359,8 +350,11 @@ static int compare_part(struct engine_against *a, const struct where *w,
             double before = (double)v.before[s][x], now = (double)v.now[s][x];
             if (!updated || a->first->exact) /* exact: the second was updated too */
                 ok.state[s] = (struct span){before, before};
-            if (s == FIRST_MOMENT)
-                a->largest = fmax(a->largest, part_of(now, ok.state[s]));
+            /* One without a width is compared bit by bit. */
+            double half_width = 0.5 * (ok.state[s].hi - ok.state[s].lo);
+            if (s == FIRST_MOMENT && half_width > 0 && isfinite(half_width))
+                a->largest =
+                    fmax(a->largest, fabs(now - (ok.state[s].lo + half_width)) / half_width);
             if (!(now >= ok.state[s].lo && now <= ok.state[s].hi))
                 note(f, s, w->unit, w->at.lo + x, now, ok.state[s]);
         }

@@ -21,8 +21,8 @@
 
 #include "base/mem.h"
 
-/* Those with which this rank reads what lies under a letter. */
-struct circle {
+/* The peers that hold the same shard, and read it together. */
+struct readers {
     struct world_peers peers;
     /* Owned, [peers]: elements that each has read, and with those that are dealt out ahead. */
     int64_t *done, *dealt;
@@ -31,7 +31,7 @@ struct circle {
 struct loader {
     struct engine *engine;
     const struct engine_source *source;
-    struct circle optim, params;
+    struct readers optim, params;
     int unit, state;
     float *ahead; /* owned: the first piece of the stretch that this rank reads next */
     int rc;       /* of this rank, told where all agree */
@@ -81,7 +81,7 @@ static void read_piece(struct loader *l, struct range piece, float *out)
 }
 
 /* Who reads the next stretch: the first of those who have least in `load`; -1: all is read. */
-static int next_reader(const struct loader *l, const struct circle *c, int64_t *load,
+static int next_reader(const struct loader *l, const struct readers *c, int64_t *load,
                        struct rest *r, struct range *out)
 {
     int least = 0;
@@ -96,7 +96,7 @@ static int next_reader(const struct loader *l, const struct circle *c, int64_t *
 }
 
 /* The first piece of this rank's next stretch, if there is one. */
-static void read_ahead(struct loader *l, const struct circle *c, struct rest *r)
+static void read_ahead(struct loader *l, const struct readers *c, struct rest *r)
 {
     struct range stretch;
     int reader = -1;
@@ -108,22 +108,12 @@ static void read_ahead(struct loader *l, const struct circle *c, struct rest *r)
         read_piece(l, first_piece(stretch), l->ahead);
 }
 
-/* -1: a peer is gone. */
-static int send_piece(struct loader *l, struct circle *c, int reader, float *x, int64_t elems)
-{
-    struct err gone;
-
-    if (world_peers_bcast(&c->peers, x, elems * (int64_t)sizeof *x, reader, &gone) == 0)
-        return 0;
-    l->err = gone;
-    return -1;
-}
-
-static int load_stretch(struct loader *l, struct circle *c, int reader, struct range stretch,
+static int load_stretch(struct loader *l, struct readers *c, int reader, struct range stretch,
                         struct place *p)
 {
     struct engine *e = l->engine;
     int several = c->peers.ranks > 1, mine = reader == c->peers.rank;
+    struct err gone;
 
     for (struct range left = stretch; left.lo < left.hi;) {
         struct range piece = first_piece(left);
@@ -132,8 +122,11 @@ static int load_stretch(struct loader *l, struct circle *c, int reader, struct r
         float *x = early ? l->ahead : e->piece;
         if (mine && !early)
             read_piece(l, piece, x);
-        if (several && send_piece(l, c, reader, x, elems))
+        if (several &&
+            world_peers_bcast(&c->peers, x, elems * (int64_t)sizeof *x, reader, &gone)) {
+            l->err = gone;
             return -1;
+        }
         if (l->rc == 0)
             l->rc = engine_put_params(e, p->to, p->type, x, p->seen, elems, &l->err);
         p->to += elems * dtype_bytes(p->type);
@@ -142,10 +135,10 @@ static int load_stretch(struct loader *l, struct circle *c, int reader, struct r
     return 0;
 }
 
-static int load_ranges(struct loader *l, struct circle *c, const struct range *range,
-                       int ranges, struct place p)
+static int load_share(struct loader *l, struct readers *c, const struct engine_share *s,
+                      struct place p)
 {
-    struct rest next = {range, ranges, ranges ? range->lo : 0}, ahead = next;
+    struct rest next = {s->range, s->ranges, s->ranges ? s->range->lo : 0}, ahead = next;
     int reader, several = c->peers.ranks > 1;
     struct range stretch;
 
@@ -174,7 +167,7 @@ static int load_unit(struct loader *l, int states)
 
     for (l->state = 0; l->state < states; l->state++) {
         struct place p = {(char *)state[l->state], DTYPE_F32, DTYPE_F32};
-        if (load_ranges(l, &l->optim, u->optim_range, u->optim_ranges, p))
+        if (load_share(l, &l->optim, &u->share[ENGINE_OPTIM], p))
             return -1;
     }
     l->state = 0;
@@ -182,11 +175,11 @@ static int load_unit(struct loader *l, int states)
         engine_move(e, STEP_SYNC, l->unit, -1, &(struct engine_issue){.time = NULL});
     else if (u->trained)
         engine_slice(e, l->unit);
-    return load_ranges(l, &l->params, u->frozen_range, u->frozen_ranges, frozen);
+    return load_share(l, &l->params, &u->share[ENGINE_FROZEN], frozen);
 }
 
-/* The colour of a circle, which is a rank's number, is its first rank's. */
-static int open_circle(struct loader *l, struct circle *c, enum letter letter)
+/* Their colour is the number of the first of them. */
+static int open_readers(struct loader *l, struct readers *c, enum letter letter)
 {
     const struct engine *e = l->engine;
     int colour = layout_first(&e->layout, letter, e->world->rank);
@@ -199,7 +192,7 @@ static int open_circle(struct loader *l, struct circle *c, enum letter letter)
     return 0;
 }
 
-static void close_circle(struct circle *c)
+static void close_readers(struct readers *c)
 {
     world_peers_close(&c->peers);
     mem_free(c->done);
@@ -216,8 +209,8 @@ static int open_loader(struct loader *l)
                          &l->err);
     l->ahead = ahead;
     l->rc = world_agree(l->engine->world, l->rc, &l->err);
-    return l->rc || open_circle(l, &l->optim, s->optimizer) ||
-                   open_circle(l, &l->params, s->params)
+    return l->rc || open_readers(l, &l->optim, s->optimizer) ||
+                   open_readers(l, &l->params, s->params)
                ? -1
                : 0;
 }
@@ -242,8 +235,8 @@ int engine_load(struct engine *e, const struct engine_source *source, int moment
     engine_residuals_clear(e);
     /* What is sent to one that is gone stays on its way, and keeps its memory. */
     if (l.err.code != ERR_PEER) {
-        close_circle(&l.optim);
-        close_circle(&l.params);
+        close_readers(&l.optim);
+        close_readers(&l.params);
         mem_free(l.ahead);
     }
     if (rc)
@@ -256,9 +249,9 @@ int engine_values(const struct engine *e, int unit, int state, struct range at, 
 {
     const struct engine_unit *u = &e->unit[unit];
     const float *from[3] = {u->master, u->m, u->v};
-    struct engine_shard trained = {from[state], DTYPE_F32, u->optim_range, u->optim_ranges};
-    struct engine_shard frozen = {engine_frozen(e, u), e->plan->param_type, u->frozen_range,
-                                  u->frozen_ranges};
+    struct engine_shard trained = {from[state], DTYPE_F32, &u->share[ENGINE_OPTIM]};
+    struct engine_shard frozen = {engine_frozen(e, u), e->plan->param_type,
+                                  &u->share[ENGINE_FROZEN]};
 
     assert(at.lo < u->trained || state == 0);
     return engine_copy(e, out, type, at.lo < u->trained ? trained : frozen, at, err);
@@ -268,7 +261,7 @@ int engine_gradient(const struct engine *e, int unit, struct range at, float *ou
                     struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
-    struct engine_shard from = {u->grads, e->grad_type, u->optim_range, u->optim_ranges};
+    struct engine_shard from = {u->grads, e->grad_type, &u->share[ENGINE_OPTIM]};
 
     return engine_copy(e, out, DTYPE_F32, from, at, err);
 }

@@ -24,25 +24,18 @@ static int has_ended(struct engine_move *m)
     return 1;
 }
 
-/* What the operation needs may still be on its way in another stream, or be computed. */
-static int is_ready(const struct engine_move *m)
-{
-    struct err kept;
-
-    if (m->after && !stream_done(m->after, m->after_ticket))
-        return 0;
-    return device_done(m->asked, &kept);
-}
-
 /* The first operation. */
 static enum stream_state pack(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
     struct kern *k = &m->engine->device.mover;
+    struct err kept;
 
     (void)err;
     if (!m->asks) {
-        if (!is_ready(m))
+        /* What it needs may still be on its way in another stream, or be computed. */
+        if ((m->after && !stream_done(m->after, m->after_ticket)) ||
+            !device_done(m->asked, &kept))
             return STREAM_IDLE;
         if (m->start_s)
             *m->start_s = tick_now_s();
@@ -120,8 +113,8 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
         .src = from,
         .src_type = p->param_type,
         .src_elems = !apart ? 0
-                     : part ? u->frozen_elems
-                            : u->params_elems,
+                     : part ? u->share[ENGINE_FROZEN].elems
+                            : u->share[ENGINE_PARAMS].elems,
         .asked = e->slot[slot].used,
     };
     return &e->slot[slot].move[part];
@@ -157,7 +150,7 @@ static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
         .wire = e->reduce_type,
         .dst = u->grads,
         .dst_type = e->grad_type,
-        .dst_elems = u->grads_elems,
+        .dst_elems = u->share[ENGINE_GRADS].elems,
         .add = 1,
         .asked = b->packed,
     };
@@ -178,10 +171,10 @@ static struct engine_move *convert_of(struct engine *e, int unit)
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
-        .src_elems = u->grads_elems,
+        .src_elems = u->share[ENGINE_GRADS].elems,
         .dst = u->grads,
         .dst_type = e->grad_type,
-        .dst_elems = u->optim_elems,
+        .dst_elems = u->share[ENGINE_OPTIM].elems,
         .asked = u->added,
     };
     return &u->convert;
@@ -202,10 +195,10 @@ static struct engine_move *sync_of(struct engine *e, int unit)
         .wire = p->wire_type,
         .src = u->master,
         .src_type = DTYPE_F32,
-        .src_elems = u->optim_elems,
+        .src_elems = u->share[ENGINE_OPTIM].elems,
         .dst = u->params,
         .dst_type = p->param_type,
-        .dst_elems = convert ? u->params_elems : 0,
+        .dst_elems = convert ? u->share[ENGINE_PARAMS].elems : 0,
         .asked = u->updated,
     };
     return &u->sync;
@@ -236,13 +229,14 @@ int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
 int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,
                 struct range at, struct err *err)
 {
-    int64_t first = layout_offset(from.ranges, from.n, at.lo);
+    const struct engine_share *s = from.share;
+    int64_t first = layout_offset(s->range, s->ranges, at.lo);
 
     if (at.lo == at.hi)
         return 0;
     /* A piece lies inside one range of the shard: G inside I inside N. */
     assert(first >= 0 &&
-           layout_offset(from.ranges, from.n, at.hi - 1) == first + at.hi - 1 - at.lo);
+           layout_offset(s->range, s->ranges, at.hi - 1) == first + at.hi - 1 - at.lo);
     return engine_get(e, out, to_type, (const char *)from.at + first * dtype_bytes(from.type),
                       from.type, at.hi - at.lo, err);
 }

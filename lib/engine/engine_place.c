@@ -15,61 +15,42 @@
 
 void *engine_frozen(const struct engine *e, const struct engine_unit *u)
 {
-    return (char *)u->params + u->params_elems * dtype_bytes(e->plan->param_type);
+    return (char *)u->params + u->share[ENGINE_PARAMS].elems * dtype_bytes(e->plan->param_type);
 }
 
 static void measure_unit(struct engine *e, struct engine_unit *u, const struct model_unit *mu,
                          struct step_unit *held)
 {
     struct plan_strategy s = e->plan->strategy;
-    int rank = e->world->rank;
-    size_t room = (size_t)layout_ranges_max(&e->layout);
-    int64_t elems = mu->trained;
+    const enum letter letter[ENGINE_SHARES] = {s.params, s.grads, s.optimizer, s.params};
 
     u->elems = mu->elems;
-    u->trained = elems;
-    u->params_elems = layout_elems(&e->layout, s.params, rank, elems);
-    u->grads_elems = layout_elems(&e->layout, s.grads, rank, elems);
-    u->optim_elems = layout_elems(&e->layout, s.optimizer, rank, elems);
-    u->params_range = mem_new(room, sizeof *u->params_range);
-    u->grads_range = mem_new(room, sizeof *u->grads_range);
-    u->optim_range = mem_new(room, sizeof *u->optim_range);
-    u->params_ranges = layout_ranges(&e->layout, s.params, rank, elems, u->params_range);
-    u->grads_ranges = layout_ranges(&e->layout, s.grads, rank, elems, u->grads_range);
-    u->optim_ranges = layout_ranges(&e->layout, s.optimizer, rank, elems, u->optim_range);
-    u->frozen_elems = layout_elems(&e->layout, s.params, rank, mu->elems - elems);
-    *held = (struct step_unit){.elems = u->elems,
-                               .trained = elems,
-                               .params = u->params_elems,
-                               .grads = u->grads_elems,
-                               .optim = u->optim_elems,
-                               .frozen = u->frozen_elems,
-                               .count = 1};
-    u->frozen_range = mem_new(room, sizeof *u->frozen_range);
-    u->frozen_ranges =
-        layout_ranges(&e->layout, s.params, rank, mu->elems - elems, u->frozen_range);
-    for (int i = 0; i < u->frozen_ranges; i++) {
-        u->frozen_range[i].lo += elems;
-        u->frozen_range[i].hi += elems;
+    u->trained = mu->trained;
+    for (int i = 0; i < ENGINE_SHARES; i++) {
+        int64_t elems = i == ENGINE_FROZEN ? u->elems - u->trained : u->trained;
+        struct engine_share *h = &u->share[i];
+        h->elems = layout_elems(&e->layout, letter[i], e->world->rank, elems);
+        h->range = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *h->range);
+        h->ranges = layout_ranges(&e->layout, letter[i], e->world->rank, elems, h->range);
     }
-}
-
-/* What the processor reads and writes. */
-static void place_host(struct engine *e)
-{
-    struct arena *host = e->device.gpu ? &e->host : &e->own;
-    int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
-
-    e->piece = arena_take(host, ENGINE_PIECE * 4);
-    e->tokens = arena_take(host, tokens);
-    e->targets = arena_take(host, tokens);
-    if (e->device.gpu)
-        e->device.io = arena_take(host, ENGINE_PIECE * 4);
+    for (int i = 0; i < u->share[ENGINE_FROZEN].ranges; i++) { /* after what trains */
+        u->share[ENGINE_FROZEN].range[i].lo += u->trained;
+        u->share[ENGINE_FROZEN].range[i].hi += u->trained;
+    }
+    *held = (struct step_unit){.elems = u->elems,
+                               .trained = u->trained,
+                               .params = u->share[ENGINE_PARAMS].elems,
+                               .grads = u->share[ENGINE_GRADS].elems,
+                               .optim = u->share[ENGINE_OPTIM].elems,
+                               .frozen = u->share[ENGINE_FROZEN].elems,
+                               .count = 1};
 }
 
 /* Measures, or places where the arenas have memory. */
 static void place(struct engine *e)
 {
+    struct arena *host = e->device.gpu ? &e->host : &e->own; /* what the processor uses */
+    int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
     int units = e->model->units;
     struct step_states *states = mem_new((size_t)units, sizeof *states);
 
@@ -84,7 +65,11 @@ static void place(struct engine *e)
     }
     mem_free(states);
     net_place(&e->net, &e->own);
-    place_host(e);
+    e->piece = arena_take(host, ENGINE_PIECE * 4);
+    e->tokens = arena_take(host, tokens);
+    e->targets = arena_take(host, tokens);
+    if (e->device.gpu)
+        e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
 
 static int prepare_size(struct engine *e, struct engine_size *size, struct err *err)
@@ -109,29 +94,6 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
             return -1;
     }
     return 0;
-}
-
-/* Of a global step: ports are added up over its transfers before the busiest is looked for. */
-static int count_traffic(struct engine *e, struct err *err)
-{
-    const struct step *s = &engine_list(e, ENGINE_STEPS, e->plan->accum)->step;
-    struct coll_traffic sum = {0}, sync = {0};
-
-    for (int i = 0; i < s->rows; i++) {
-        const struct step_row *r = &s->row[i];
-        if (r->lane == STEP_COMPUTE)
-            continue;
-        const struct engine_unit *u = &e->unit[r->unit];
-        const struct engine_size *size[] = {u->size, u->frozen_size};
-        for (int part = 0; part < ENGINE_PARTS; part++)
-            if (size[part])
-                coll_traffic_add(r->lane == STEP_SYNC ? &sync : &sum,
-                                 &size[part]->handle[r->lane].mine, 1);
-    }
-    coll_traffic_add(&sum, &sync, 1);
-    if (world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err))
-        return -1;
-    return coll_traffic_most(&e->coll, &sum, &e->slow_bytes, &e->fast_bytes, err);
 }
 
 /* A unit's own, for handles are shared by units of one size. */
@@ -197,7 +159,13 @@ static int prepare(struct engine *e, struct err *err)
     }
     if (open_residuals(e, err))
         return -1;
-    return count_traffic(e, err);
+    /* What a parameter sync of all units sends, for the reports: its bytes are still to come. */
+    const struct step *s = &engine_list(e, ENGINE_STEPS, e->plan->accum)->step;
+    struct coll_traffic sync = {0};
+    for (int i = 0; i < s->rows; i++)
+        if (s->row[i].lane == STEP_SYNC)
+            coll_traffic_add(&sync, &e->unit[s->row[i].unit].size->handle[STEP_SYNC].mine, 1);
+    return world_allgather(e->world, &sync, sizeof sync, e->sync_traffic, err);
 }
 
 int engine_check(const struct plan *p, int ranks, struct err *err)
@@ -308,7 +276,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
     options.places =
         (p->prefetch < e->space.slots ? p->prefetch + 1 : e->space.slots) + (p->keep > 0);
-    /* Now what kernels of the step's shapes would want: engine_fit then knows of it. */
+    /* Now what kernels of the step's shapes would want: engine_device_memory then knows of it. */
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
         e->device.kern.op->reserve(&e->device.kern, net_bytes(e->model, &options).work, err))
         return -1;
@@ -366,30 +334,23 @@ static int open_arenas(struct engine *e, struct err *err)
     return 0;
 }
 
-static void set_types(struct engine *e, const struct engine_options *options)
-{
-    const struct plan *p = e->plan;
-
-    e->exact = options->exact;
-    e->apart = options->apart;
-    e->transport = options->transport;
-    e->grad_type = e->exact ? DTYPE_F64 : p->grad_type;
-    e->reduce_type = e->exact ? DTYPE_F64 : p->wire_type;
-    e->seen_type =
-        dtype_bytes(p->wire_type) < dtype_bytes(p->param_type) ? p->wire_type : p->param_type;
-}
-
 int engine_open(struct engine **out, struct world *world, const struct plan *plan,
                 const struct engine_options *options, struct err *err)
 {
     struct engine *e = mem_new(1, sizeof *e);
+    enum dtype wire = plan->wire_type, param = plan->param_type;
 
     kern_thread_init();
-    e->world = world;
-    e->plan = plan;
-    e->tuning = options->tuning;
-    e->model = &plan->model;
-    set_types(e, options);
+    *e = (struct engine){.world = world,
+                         .plan = plan,
+                         .tuning = options->tuning,
+                         .model = &plan->model,
+                         .exact = options->exact,
+                         .apart = options->apart,
+                         .transport = options->transport,
+                         .grad_type = options->exact ? DTYPE_F64 : plan->grad_type,
+                         .reduce_type = options->exact ? DTYPE_F64 : wire,
+                         .seen_type = dtype_bytes(wire) < dtype_bytes(param) ? wire : param};
     if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
         prepare(e, err)) {
         engine_close(e);
@@ -417,12 +378,9 @@ void engine_close(struct engine *e)
             coll_free(&e->size[i].handle[kind]);
         }
     coll_close(&e->coll);
-    for (int i = 0; e->unit && i < e->model->units; i++) {
-        mem_free(e->unit[i].params_range);
-        mem_free(e->unit[i].grads_range);
-        mem_free(e->unit[i].optim_range);
-        mem_free(e->unit[i].frozen_range);
-    }
+    for (int i = 0; e->unit && i < e->model->units; i++)
+        for (int k = 0; k < ENGINE_SHARES; k++)
+            mem_free(e->unit[i].share[k].range);
     engine_device_drain(e);
     engine_device_events_close(e);
     engine_lists_release(e);
@@ -479,16 +437,6 @@ const char *engine_attention_by(const struct engine *e)
 struct net_graphs_report engine_graphs(const struct engine *e)
 {
     return net_graphs_said(&e->net);
-}
-
-int64_t engine_slow_bytes(const struct engine *e)
-{
-    return e->slow_bytes;
-}
-
-int64_t engine_fast_bytes(const struct engine *e)
-{
-    return e->fast_bytes;
 }
 
 const struct layout *engine_layout(const struct engine *e)

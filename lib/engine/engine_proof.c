@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { AUDITED = 4 };
 static const char *const state_names[] = {"params", "grads", "optimizer", "frozen params"};
 
 static int by_start(const void *a, const void *b)
@@ -42,30 +41,6 @@ struct holding { /* what one rank holds of one state of one unit, as it is hande
     struct range range[]; /* [layout_ranges_max] */
 };
 
-struct shard { /* what a rank works with */
-    const struct range *range;
-    int ranges;
-    int64_t elems;
-};
-
-static struct shard shard_of(const struct engine_unit *u, int state)
-{
-    const struct shard all[AUDITED] = {{u->params_range, u->params_ranges, u->params_elems},
-                                       {u->grads_range, u->grads_ranges, u->grads_elems},
-                                       {u->optim_range, u->optim_ranges, u->optim_elems},
-                                       {u->frozen_range, u->frozen_ranges, u->frozen_elems}};
-
-    return all[state];
-}
-
-static void what_is_held(const struct engine_unit *u, int state, struct holding *h)
-{
-    struct shard s = shard_of(u, state);
-
-    h->ranges = s.ranges;
-    memcpy(h->range, s.range, (size_t)s.ranges * sizeof *h->range);
-}
-
 /* How many copies of a state there are. */
 static int copies_of(const struct groups *g, enum letter letter)
 {
@@ -81,8 +56,8 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
 {
     const struct groups *g = &e->plan->groups;
     const struct engine_unit *u = &e->unit[unit];
-    struct range bad, whole = {state == AUDITED - 1 ? u->trained : 0,
-                               state == AUDITED - 1 ? u->elems : u->trained};
+    struct range bad, whole = {state == ENGINE_FROZEN ? u->trained : 0,
+                               state == ENGINE_FROZEN ? u->elems : u->trained};
     int sets = copies_of(g, letter), held;
 
     for (int set = 0; set < sets; set++) {
@@ -112,10 +87,10 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
 /* That a unit lies as the one of its size that is looked at: one word for all of them. */
 static int audit_alike(const struct engine *e, int unit, int first, struct err *err)
 {
-    for (int i = 0; i < AUDITED; i++) {
-        struct shard s = shard_of(&e->unit[unit], i), f = shard_of(&e->unit[first], i);
-        if (s.ranges != f.ranges ||
-            memcmp(s.range, f.range, (size_t)s.ranges * sizeof *s.range))
+    for (int i = 0; i < ENGINE_SHARES; i++) {
+        const struct engine_share *s = &e->unit[unit].share[i], *f = &e->unit[first].share[i];
+        if (s->ranges != f->ranges ||
+            memcmp(s->range, f->range, (size_t)s->ranges * sizeof *s->range))
             return err_set(
                 err, ERR_MISMATCH,
                 "%s of unit '%s' are placed differently from those of '%s' of the same size",
@@ -127,16 +102,16 @@ static int audit_alike(const struct engine *e, int unit, int first, struct err *
 /* That a shard's memory has room for what its ranges say: they are one after the other. */
 static int audit_room(const struct engine *e, int unit, struct err *err)
 {
-    for (int i = 0; i < AUDITED; i++) {
-        struct shard s = shard_of(&e->unit[unit], i);
+    for (int i = 0; i < ENGINE_SHARES; i++) {
+        const struct engine_share *s = &e->unit[unit].share[i];
         int64_t sum = 0;
-        for (int k = 0; k < s.ranges; k++)
-            sum += s.range[k].hi - s.range[k].lo;
-        if (sum != s.elems)
+        for (int k = 0; k < s->ranges; k++)
+            sum += s->range[k].hi - s->range[k].lo;
+        if (sum != s->elems)
             return err_set(err, ERR_MISMATCH,
                            "%s of unit '%s': a buffer of %" PRId64
                            " elements, expected %" PRId64,
-                           state_names[i], e->model->unit[unit].name, s.elems, sum);
+                           state_names[i], e->model->unit[unit].name, s->elems, sum);
     }
     return 0;
 }
@@ -149,7 +124,7 @@ void engine_magnitudes(struct engine *e, int on)
 int engine_audit(struct engine *e, struct err *err)
 {
     struct plan_strategy s = e->plan->strategy;
-    const enum letter letter[AUDITED] = {s.params, s.grads, s.optimizer, s.params};
+    const enum letter letter[ENGINE_SHARES] = {s.params, s.grads, s.optimizer, s.params};
     size_t most = (size_t)layout_ranges_max(&e->layout), ranks = (size_t)e->world->ranks;
     size_t bytes = sizeof(struct holding) + most * sizeof(struct range);
     struct holding *mine = mem_new(1, bytes);
@@ -164,8 +139,10 @@ int engine_audit(struct engine *e, struct err *err)
             first++;
         rc = audit_room(e, i, err) || audit_alike(e, i, first, err) ? -1 : 0;
         rc = world_agree(e->world, rc, err);
-        for (int state = 0; rc == 0 && first == i && state < AUDITED; state++) {
-            what_is_held(&e->unit[i], state, mine);
+        for (int state = 0; rc == 0 && first == i && state < ENGINE_SHARES; state++) {
+            const struct engine_share *h = &e->unit[i].share[state];
+            mine->ranges = h->ranges;
+            memcpy(mine->range, h->range, (size_t)h->ranges * sizeof *h->range);
             rc = world_allgather(e->world, mine, (int64_t)bytes, all, err);
             if (rc == 0) /* the same on all ranks */
                 rc = audit_state(e, i, state, letter[state], all, bytes, room, err);
@@ -202,12 +179,9 @@ static int add_range(struct engine *e, int unit, int state, struct range at, uin
     const void *from[] = {frozen ? engine_frozen(e, u) : u->params, u->master, u->m, u->v};
     enum dtype type = params ? e->plan->param_type : DTYPE_F32;
     struct engine_shard shard = {from[state], type,
-                                 frozen   ? u->frozen_range
-                                 : params ? u->params_range
-                                          : u->optim_range,
-                                 frozen   ? u->frozen_ranges
-                                 : params ? u->params_ranges
-                                          : u->optim_ranges};
+                                 &u->share[frozen   ? ENGINE_FROZEN
+                                           : params ? ENGINE_PARAMS
+                                                    : ENGINE_OPTIM]};
     uint64_t key = (uint64_t)unit << 48 | (uint64_t)state << 46;
 
     for (int64_t x = at.lo; x < at.hi;) {
@@ -224,8 +198,8 @@ static int add_range(struct engine *e, int unit, int state, struct range at, uin
 }
 
 /* One of the two vectors of a unit, of `elems`, from element `first` on; own: what is held. */
-static int add_vector(struct engine *e, int unit, int state, struct range at, struct shard own,
-                      struct hash *h, struct err *err)
+static int add_vector(struct engine *e, int unit, int state, struct range at,
+                      const struct engine_share *own, struct hash *h, struct err *err)
 {
     int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, at.hi - at.lo, e->ranges);
 
@@ -238,8 +212,8 @@ static int add_vector(struct engine *e, int unit, int state, struct range at, st
         h->whole = h->once;
         return 0;
     }
-    for (int i = 0; i < own.ranges; i++)
-        if (add_range(e, unit, state, own.range[i], &h->whole, err))
+    for (int i = 0; i < own->ranges; i++)
+        if (add_range(e, unit, state, own->range[i], &h->whole, err))
             return -1;
     return 0;
 }
@@ -249,21 +223,12 @@ static int add_hash(struct engine *e, int unit, int state, struct hash *h, struc
     const struct engine_unit *u = &e->unit[unit];
     int params = state == HASHED_PARAMS;
 
-    if (add_vector(e, unit, state, (struct range){0, u->trained}, shard_of(u, params ? 0 : 2),
-                   h, err))
+    if (add_vector(e, unit, state, (struct range){0, u->trained},
+                   &u->share[params ? ENGINE_PARAMS : ENGINE_OPTIM], h, err))
         return -1;
     return params ? add_vector(e, unit, state, (struct range){u->trained, u->elems},
-                               shard_of(u, AUDITED - 1), h, err)
+                               &u->share[ENGINE_FROZEN], h, err)
                   : 0;
-}
-
-static int add_hashes(struct engine *e, struct hash mine[HASHED_STATES], struct err *err)
-{
-    for (int unit = 0; unit < e->model->units; unit++)
-        for (int s = 0; s < HASHED_STATES; s++)
-            if (add_hash(e, unit, s, &mine[s], err))
-                return -1;
-    return 0;
 }
 
 /* Adds the ranks' hashes of one state; whether the copies cannot all be equal. */
@@ -310,8 +275,9 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
     int bad = -1;
 
     int rc = stream_wait_all(e->stream[STEP_SYNC], err);
-    if (rc == 0)
-        rc = add_hashes(e, mine, err);
+    for (int unit = 0; unit < e->model->units; unit++)
+        for (int s = 0; rc == 0 && s < HASHED_STATES; s++)
+            rc = add_hash(e, unit, s, &mine[s], err);
     rc = world_agree(e->world, rc, err);
     if (rc)
         return rc;

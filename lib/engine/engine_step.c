@@ -109,16 +109,6 @@ void engine_end_micro(struct engine *e, struct engine_run *run)
         run->report->flops += net_flops(&e->net);
 }
 
-static void begin_gradients(struct engine *e)
-{
-    int g = dtype_bytes(e->grad_type);
-
-    for (int i = 0; i < e->model->units; i++) {
-        const struct engine_unit *u = &e->unit[i];
-        device_zero(e->device.compute, u->grads, u->grads_elems * g);
-    }
-}
-
 /* A micro-batch of the caller's, in the place of the last one. */
 int engine_begin(struct engine *e, struct engine_run *run, const struct step_row *r,
                  struct err *err)
@@ -126,8 +116,9 @@ int engine_begin(struct engine *e, struct engine_run *run, const struct step_row
     (void)err;
     if (r->micro > 0)
         engine_end_micro(e, run);
-    else if (run->report)
-        begin_gradients(e);
+    for (int i = 0; r->micro == 0 && run->report && i < e->model->units; i++)
+        device_zero(e->device.compute, e->unit[i].grads,
+                    e->unit[i].share[ENGINE_GRADS].elems * dtype_bytes(e->grad_type));
     run->batch(run->arg, run->first + r->micro, e->tokens, e->targets);
     net_begin(&e->net, e->tokens, e->targets, run->scale);
     return 0;

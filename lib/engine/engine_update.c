@@ -37,28 +37,17 @@ static void add_fixed(struct engine *e, const void *grads, int64_t n)
 static void add_squares(struct engine *e, const struct engine_unit *u)
 {
     int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->trained, e->ranges);
+    const struct engine_share *s = &u->share[ENGINE_OPTIM];
     struct kern *k = &e->device.kern;
 
     for (int i = 0; i < n; i++) {
-        int64_t at = layout_offset(u->optim_range, u->optim_ranges, e->ranges[i].lo);
+        int64_t at = layout_offset(s->range, s->ranges, e->ranges[i].lo);
         int64_t elems = e->ranges[i].hi - e->ranges[i].lo;
         assert(at >= 0);
         k->op->sumsq(k, gradient_at(e, u, at), e->grad_type, elems);
         if (e->exact)
             add_fixed(e, gradient_at(e, u, at), elems);
     }
-}
-
-/* This rank's own word, but for what it found before. */
-static int own_word(struct engine *e, const struct engine_optim *optim, struct err *err)
-{
-    struct kern *k = &e->device.kern;
-
-    for (int i = 0; i < e->model->units; i++)
-        add_squares(e, &e->unit[i]);
-    int rc = k->op->sumsq_take(k, &e->word.sumsq, err);
-    e->word.flags = optim && optim->flags ? *optim->flags : 0;
-    return rc ? rc : engine_device_state(e, err); /* what other threads asked for */
 }
 
 /* What all ranks said, added up in the order of the ranks. */
@@ -84,14 +73,23 @@ static struct engine_word total_of(struct engine *e)
     return all;
 }
 
+/* This rank's own word. */
 int engine_norm(struct engine *e, struct engine_run *run, const struct step_row *r,
                 struct err *err)
 {
+    struct kern *k = &e->device.kern;
+
     (void)r;
     (void)err;
     engine_end_micro(e, run);
     e->word.loss = run->loss;
-    e->word.failed = own_word(e, run->optim, &run->why) != 0;
+    for (int i = 0; i < e->model->units; i++)
+        add_squares(e, &e->unit[i]);
+    e->word.flags = run->optim && run->optim->flags ? *run->optim->flags : 0;
+    int rc = k->op->sumsq_take(k, &e->word.sumsq, &run->why);
+    if (rc == 0) /* what other threads asked for */
+        rc = engine_device_state(e, &run->why);
+    e->word.failed = rc != 0;
     return 0;
 }
 
@@ -132,37 +130,31 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     return 0;
 }
 
-/* AdamW on n elements of one tensor, at `at` in the unit's shard. */
-static void update_range(struct engine *e, struct engine_unit *u, const struct kern_optim *o,
-                         int64_t at, int64_t n)
-{
-    struct kern *k = &e->device.kern;
-
-    k->op->adamw(k, u->master + at, u->m + at, u->v + at, gradient_at(e, u, at), e->grad_type,
-                 n, o);
-}
-
 /* Norms are not decayed: tensor by tensor. */
 static void update_unit(struct engine *e, int unit, const struct engine_optim *o, double scale)
 {
     struct engine_unit *u = &e->unit[unit];
     const struct model_unit *mu = &e->model->unit[unit];
-    struct kern_optim k = {.scale = scale,
-                           .lr = o->lr,
-                           .beta1 = o->beta1,
-                           .beta2 = o->beta2,
-                           .eps = o->eps,
-                           .step = o->step};
+    const struct engine_share *s = &u->share[ENGINE_OPTIM];
+    struct kern *k = &e->device.kern;
+    struct kern_optim how = {.scale = scale,
+                             .lr = o->lr,
+                             .beta1 = o->beta1,
+                             .beta2 = o->beta2,
+                             .eps = o->eps,
+                             .step = o->step};
 
     for (int t = mu->first; t < mu->first + mu->trained_tensors; t++) {
         const struct model_tensor *tensor = &e->model->tensor[t];
         int64_t packed = 0, lo = tensor->offset, hi = tensor->offset + tensor->elems;
-        k.decay = tensor->kind == MODEL_VECTOR ? 0 : o->decay;
-        for (int i = 0; i < u->optim_ranges; i++) {
-            struct range r = u->optim_range[i];
-            int64_t a = lo > r.lo ? lo : r.lo, b = hi < r.hi ? hi : r.hi;
+        how.decay = tensor->kind == MODEL_VECTOR ? 0 : o->decay;
+        for (int i = 0; i < s->ranges; i++) {
+            struct range r = s->range[i];
+            int64_t a = lo > r.lo ? lo : r.lo, b = hi < r.hi ? hi : r.hi,
+                    at = packed + a - r.lo;
             if (a < b)
-                update_range(e, u, &k, packed + a - r.lo, b - a);
+                k->op->adamw(k, u->master + at, u->m + at, u->v + at, gradient_at(e, u, at),
+                             e->grad_type, b - a, &how);
             packed += r.hi - r.lo;
         }
     }
@@ -172,15 +164,15 @@ static void update_unit(struct engine *e, int unit, const struct engine_optim *o
 void engine_slice(struct engine *e, int unit)
 {
     const struct engine_unit *u = &e->unit[unit];
+    const struct engine_share *p = &u->share[ENGINE_PARAMS], *o = &u->share[ENGINE_OPTIM];
     enum dtype type = e->plan->param_type;
     struct kern *k = &e->device.kern;
     char *to = u->params;
 
-    for (int i = 0; i < u->params_ranges; i++) {
-        struct range r = u->params_range[i];
-        int64_t at = layout_offset(u->optim_range, u->optim_ranges, r.lo);
-        assert(at >= 0 && layout_offset(u->optim_range, u->optim_ranges, r.hi - 1) ==
-                              at + r.hi - 1 - r.lo);
+    for (int i = 0; i < p->ranges; i++) {
+        struct range r = p->range[i];
+        int64_t at = layout_offset(o->range, o->ranges, r.lo);
+        assert(at >= 0 && layout_offset(o->range, o->ranges, r.hi - 1) == at + r.hi - 1 - r.lo);
         k->op->round(k, to, type, u->master + at, e->seen_type, r.hi - r.lo);
         to += (r.hi - r.lo) * dtype_bytes(type);
     }

@@ -92,11 +92,6 @@ static int by_patterns(struct model *m, const char *list, int trains, struct err
     return rc;
 }
 
-static int is_layer(const struct model *m, const struct model_tensor *t)
-{
-    return strncmp(m->unit[t->unit].name, "layers.", 7) == 0;
-}
-
 /* Whether a matrix's name, without ".weight", ends in ".WORD". */
 static int ends_in(const char *name, const char *word)
 {
@@ -116,7 +111,7 @@ static int mark_targets(const struct model *m, const char *targets, char *marked
         int hits = 0;
         for (int i = 0; i < m->tensors; i++) {
             const struct model_tensor *t = &m->tensor[i];
-            if (t->kind != MODEL_MATRIX || !is_layer(m, t) ||
+            if (t->kind != MODEL_MATRIX || strncmp(m->unit[t->unit].name, "layers.", 7) ||
                 (targets && !ends_in(t->name, word)))
                 continue;
             hits += marked[i] = 1;

@@ -50,9 +50,9 @@ static void check_rest(struct check *c, const struct engine *e)
     int64_t sum[3] = {0};
 
     for (int i = 0; i < c->plan.model.units; i++) {
-        sum[0] += 2 * e->unit[i].params_elems;
-        sum[1] += 2 * e->unit[i].grads_elems;
-        sum[2] += 12 * e->unit[i].optim_elems;
+        sum[0] += 2 * e->unit[i].share[ENGINE_PARAMS].elems;
+        sum[1] += 2 * e->unit[i].share[ENGINE_GRADS].elems;
+        sum[2] += 12 * e->unit[i].share[ENGINE_OPTIM].elems;
     }
     near(c, "bytes of parameters", (double)sum[0], params);
     near(c, "bytes of gradients", (double)sum[1], grads);
@@ -237,12 +237,6 @@ static void one(struct check *c)
         struct engine_optim o = optim_at(c->step + 1, 1);
         if (engine_step(e, batch, c, &o, &report, &err))
             die(c, &err);
-        if (report.slow_bytes != engine_slow_bytes(e))
-            complain(c, "bytes counted through the port", (double)report.slow_bytes,
-                     (double)engine_slow_bytes(e));
-        if (report.fast_bytes != engine_fast_bytes(e))
-            complain(c, "bytes counted inside", (double)report.fast_bytes,
-                     (double)engine_fast_bytes(e));
         if (is_equal(&c->plan.groups))
             check_traffic(c, &report);
     }

@@ -56,7 +56,7 @@ static struct range *ranges_of(struct engine *e, int unit, int state)
 {
     struct engine_unit *u = &e->unit[unit];
 
-    return state == 0 ? u->params_range : state == 1 ? u->grads_range : u->optim_range;
+    return u->share[state].range;
 }
 
 /* The last rank's first range goes `by` up; every rank must know where it was. */
@@ -100,9 +100,9 @@ static void check_audit(struct check *c)
             if (letter) /* the last rank's begins behind another's */
                 move_range(c, e, state, (enum letter)letter, -1);
         }
-        e->unit[0].optim_elems -= last;
+        e->unit[0].share[ENGINE_OPTIM].elems -= last;
         audit(c, e, "optimizer of unit 'embed': a buffer of");
-        e->unit[0].optim_elems += last;
+        e->unit[0].share[ENGINE_OPTIM].elems += last;
         ranges_of(e, ALIKE, 1)->lo += last;
         ranges_of(e, ALIKE, 1)->hi += last;
         audit(c, e, "grads of unit 'layers.1' are placed differently from those of 'layers.0'");

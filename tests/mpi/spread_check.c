@@ -122,7 +122,7 @@ static void check_even(struct check *c, const struct engine *e, const struct ask
     for (int r = 0; r < g->ranks; r++)
         peers += class_of(g, letter, r) == class_of(g, letter, c->world->rank);
     for (int i = 0; i < e->model->units; i++)
-        all += STATES * e->unit[i].optim_elems;
+        all += STATES * e->unit[i].share[ENGINE_OPTIM].elems;
     for (int state = 0; state < STATES; state++)
         asked += a->elems[state];
     if (!c->plan.model.partial && asked > all / peers + STRETCH)
@@ -139,11 +139,12 @@ static void compare(struct check *c, const struct engine *e, const struct engine
 {
     for (int i = 0; i < e->model->units; i++) {
         const struct engine_unit *u = &e->unit[i], *v = &alone->unit[i];
-        same(c, "the master differs", u->master, v->master, u->optim_elems * 4);
-        same(c, "exp_avg differs", u->m, v->m, u->optim_elems * 4);
-        same(c, "exp_avg_sq differs", u->v, v->v, u->optim_elems * 4);
+        same(c, "the master differs", u->master, v->master, u->share[ENGINE_OPTIM].elems * 4);
+        same(c, "exp_avg differs", u->m, v->m, u->share[ENGINE_OPTIM].elems * 4);
+        same(c, "exp_avg_sq differs", u->v, v->v, u->share[ENGINE_OPTIM].elems * 4);
         same(c, "parameters differ", u->params, v->params,
-             (u->params_elems + u->frozen_elems) * dtype_bytes(c->plan.param_type));
+             (u->share[ENGINE_PARAMS].elems + u->share[ENGINE_FROZEN].elems) *
+                 dtype_bytes(c->plan.param_type));
     }
 }
 
