@@ -80,9 +80,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     schedule_release(&s);
     return drawn;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

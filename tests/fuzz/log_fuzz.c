@@ -72,9 +72,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     plan_log_release(&back);
     return counted;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

@@ -89,9 +89,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     check_alerts(&r);
     return 1;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

@@ -151,9 +151,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     rank_run_release(&back);
     return 1;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

@@ -50,10 +50,4 @@ static inline int store_fuzz_case(const struct health_store *s, const uint8_t *d
     return 1;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}
-
 #endif

@@ -75,9 +75,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     topo_release(&completed);
     return taken || complete;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

@@ -246,9 +246,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     mem_free(text);
     return taken;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

@@ -85,9 +85,3 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     xml_release(&back);
     return 1;
 }
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    reader_fuzz_case(data, bytes);
-    return 0;
-}

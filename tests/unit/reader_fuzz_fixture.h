@@ -30,8 +30,9 @@ enum { FUZZ_SEEDS_MAX = 16 };
 struct fuzz_texts {
     struct mutate_text from[FUZZ_SEEDS_MAX]; /* true texts; owned */
     int count;
-    const char *const *words; /* [word_count] what takes a word's place */
+    const char *const *words; /* [word_count] what takes a word's place, ... */
     size_t word_count;
+    char *list;       /* ... or such words between blanks: fuzz_main cuts them */
     const char *ends; /* what stands between words */
     uint64_t cases, seed;
     int part; /* at least one case in so many is taken, and one is refused */
@@ -133,6 +134,10 @@ static inline int fuzz_main(struct fuzz_texts *t, int argc, char **argv)
                                  cmocka_unit_test_prestate(cuts_are_read_or_refused, t),
                                  cmocka_unit_test_prestate(mutations_are_read_or_refused, t)};
 
+    const char *word[64];
+    for (char *w = t->list ? strtok(t->list, " ") : NULL; w; w = strtok(NULL, " "))
+        word[t->word_count++] = w;
+    t->words = t->list ? word : t->words;
     if (argc > 1)
         t->cases = strtoull(argv[1], NULL, 10);
     if (argc > 2)
