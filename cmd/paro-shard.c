@@ -191,7 +191,7 @@ static int run_init(const struct args *a, struct err *err)
     return end_move(a, rc);
 }
 
-static int run_split(const struct args *a, struct err *err)
+static int run_cut(const struct args *a, struct err *err)
 {
     struct plan p;
     char strategy[4];
@@ -199,35 +199,17 @@ static int run_split(const struct args *a, struct err *err)
     if (plan_read(&p, a->plan, err))
         return -1;
     plan_strategy_name(p.strategy, strategy);
-    struct shard_splitting what = {.model = &p.model,
-                                   .groups = &p.groups,
-                                   .strategy = strategy,
-                                   .adapter = a->adapter,
-                                   .optimizer = a->optimizer,
-                                   .seed = (uint64_t)a->seed,
-                                   .type = cli_given(&a->cli, "type") ? &a->type : NULL,
-                                   .copies = a->copies,
-                                   .options = options_of(a)};
-    int rc = shard_split(a->operand[0], &what, a->output, err);
-    plan_release(&p);
-    return end_move(a, rc);
-}
-
-static int run_reshard(const struct args *a, struct err *err)
-{
-    struct plan p;
-    char strategy[4];
-
-    if (plan_read(&p, a->plan, err))
-        return -1;
-    plan_strategy_name(p.strategy, strategy);
-    struct shard_resharding what = {.model = &p.model,
-                                    .groups = &p.groups,
-                                    .strategy = strategy,
-                                    .type = cli_given(&a->cli, "type") ? &a->type : NULL,
-                                    .copies = a->copies,
-                                    .options = options_of(a)};
-    int rc = shard_reshard(a->operand[0], &what, a->output, err);
+    struct shard_request what = {.model = &p.model,
+                                 .groups = &p.groups,
+                                 .strategy = strategy,
+                                 .type = cli_given(&a->cli, "type") ? &a->type : NULL,
+                                 .copies = a->copies,
+                                 .adapter = a->adapter,
+                                 .seed = (uint64_t)a->seed,
+                                 .optimizer = a->optimizer,
+                                 .options = options_of(a)};
+    int rc = (a->cli.mode == SPLIT ? shard_split : shard_reshard)(a->operand[0], &what,
+                                                                  a->output, err);
     plan_release(&p);
     return end_move(a, rc);
 }
@@ -255,9 +237,10 @@ static int run_repair(const struct args *a, struct err *err)
 
 static int run_verify(const struct args *a, struct err *err)
 {
+    struct shard_options given = {.buffer = a->buffer, .limits = &a->limits};
     int bad = 0;
 
-    if (shard_verify(a->operand[0], &a->limits, a->quick, a->cli.json, stdout, &bad, err))
+    if (shard_verify(a->operand[0], &given, a->quick, a->cli.json, stdout, &bad, err))
         return -1;
     return bad > 0;
 }
@@ -287,9 +270,8 @@ static int run_diff(const struct args *a, struct err *err)
 int main(int argc, char **argv)
 {
     static int (*const run[])(const struct args *, struct err *) = {
-        [INIT] = run_init,       [SPLIT] = run_split,   [MERGE] = run_merge,
-        [RESHARD] = run_reshard, [REPAIR] = run_repair, [VERIFY] = run_verify,
-        [LS] = run_ls,           [DIFF] = run_diff};
+        [INIT] = run_init,     [SPLIT] = run_cut,     [MERGE] = run_merge, [RESHARD] = run_cut,
+        [REPAIR] = run_repair, [VERIFY] = run_verify, [LS] = run_ls,       [DIFF] = run_diff};
     struct args a = {.cli = CLI_INIT("paro-shard"),
                      .seed = 1,
                      .buffer = 64 << 20,

@@ -37,17 +37,19 @@ struct shard_options {
 int shard_init(const struct model *m, uint64_t seed, const atomic_int *stop,
                struct shard_target to, struct err *err);
 
-/* What a plan says of a checkpoint; borrowed. */
-struct shard_splitting {
-    const struct model *model; /* with what trains */
+/* The checkpoint that split and reshard are to write; borrowed. */
+struct shard_request {
+    const struct model
+        *model; /* the plan's, with what trains; of reshard the checkpoint's own */
     const struct groups *groups;
     const char *strategy;
+    const enum dtype *type; /* of the params; NULL: the source's */
+    int copies; /* of each file, beside it; those of the source are not carried on */
+    /* Of split alone. */
     const char *adapter;   /* a PEFT folder with the model's adapters; NULL: first values ... */
     uint64_t seed;         /* ... drawn from this */
     const char *optimizer; /* a file with its state (shard/optim.h), where a run is to go on;
                               NULL: none */
-    const enum dtype *type; /* of the params; NULL: the folder's */
-    int copies;             /* of each file, beside it */
     struct shard_options options;
 };
 
@@ -56,7 +58,7 @@ struct shard_splitting {
  * folder must describe the same network as the plan.  Where the params are converted, what
  * merge gives back has headers of our own.
  */
-int shard_split(const char *from, const struct shard_splitting *what, struct shard_target to,
+int shard_split(const char *from, const struct shard_request *what, struct shard_target to,
                 struct err *err);
 
 /* How a checkpoint is merged; borrowed. */
@@ -76,21 +78,11 @@ struct shard_merging {
 int shard_merge(const char *from, const struct shard_merging *what, struct shard_target to,
                 struct err *err);
 
-/* What a plan says of the checkpoint to come; borrowed. */
-struct shard_resharding {
-    const struct model *model; /* with what trains: the checkpoint's own, or ERR_MISMATCH */
-    const struct groups *groups;
-    const char *strategy;
-    const enum dtype *type; /* of the params; NULL: the checkpoint's; other states are kept */
-    int copies; /* of each file, beside it; those of the old one are not carried on */
-    struct shard_options options;
-};
-
 /*
  * A checkpoint into one of another strategy, other groups, another number of ranks: all its
- * states, its run and its source as they were.
+ * states, its run and its source as they were.  ERR_MISMATCH where the model is another.
  */
-int shard_reshard(const char *from, const struct shard_resharding *what, struct shard_target to,
+int shard_reshard(const char *from, const struct shard_request *what, struct shard_target to,
                   struct err *err);
 
 /*
@@ -98,7 +90,7 @@ int shard_reshard(const char *from, const struct shard_resharding *what, struct 
  * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
  * folder or file without checksums, its structure, and that the folder's config fits.
  */
-int shard_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+int shard_verify(const char *path, const struct shard_options *options, int quick, int json,
                  FILE *out, int *bad, struct err *err);
 
 /*

@@ -50,7 +50,7 @@ static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
 }
 
 /* Everything of the new checkpoint but its name. */
-static int fill_folder(struct ckpt *c, const struct shard_resharding *what,
+static int fill_folder(struct ckpt *c, const struct shard_request *what,
                        const struct io_dir *dir, struct err *err)
 {
     struct moves m = {.options = &what->options};
@@ -80,7 +80,7 @@ static int fill_folder(struct ckpt *c, const struct shard_resharding *what,
     return rc;
 }
 
-int shard_reshard(const char *from, const struct shard_resharding *what, struct shard_target to,
+int shard_reshard(const char *from, const struct shard_request *what, struct shard_target to,
                   struct err *err)
 {
     struct ckpt c;

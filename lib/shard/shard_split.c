@@ -30,7 +30,7 @@
 struct filling {
     struct hf *hf;
     struct folder folder;
-    const struct shard_splitting *what;
+    const struct shard_request *what;
     const struct model *model;
     struct peft peft;
     struct optim optim;
@@ -336,7 +336,7 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
 /* The states: the weights, and what the optimizer's file has. */
 static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
 {
-    const struct shard_splitting *what = f->what;
+    const struct shard_request *what = f->what;
 
     strcpy(shape->state[0].name, "params");
     shape->state[0].type = what->type ? *what->type : f->hf->type;
@@ -358,7 +358,7 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
     return 0;
 }
 
-int shard_split(const char *from, const struct shard_splitting *what, struct shard_target to,
+int shard_split(const char *from, const struct shard_request *what, struct shard_target to,
                 struct err *err)
 {
     struct hf hf = {0};

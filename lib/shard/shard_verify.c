@@ -14,8 +14,6 @@
 #include "ckpt/hf.h"
 #include "shard/shard.h"
 
-enum { BUFFER = 64 << 20 }; /* any two blocks */
-
 struct report {
     FILE *out;
     int json;
@@ -79,17 +77,16 @@ static int judge(struct report *r, const struct checkup *x, const struct damage 
 }
 
 /* A manifest of another run is told where a copy fits better. */
-static int verify_ckpt(struct report *r, const char *path, const struct ckpt_limits *limits,
+static int verify_ckpt(struct report *r, const char *path, const struct shard_options *options,
                        int quick, struct err *err)
 {
     struct ckpt c;
     struct checkup x;
-    struct shard_options options = {.buffer = BUFFER};
 
-    if (ckpt_open_any(&c, path, limits, 1, err))
+    if (ckpt_open_any(&c, path, options->limits, 1, err))
         /* That there is no manifest is news: there was one, or none could be looked at. */
         return err->code == ERR_ABSENT ? -1 : judge(r, NULL, NULL, err);
-    int rc = checkup_run(&x, &c, quick, &options, err);
+    int rc = checkup_run(&x, &c, quick, options, err);
     if (rc == 0) {
         r->bytes = x.bytes;
         r->files = x.files;
@@ -128,7 +125,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
     return rc;
 }
 
-int shard_verify(const char *path, const struct ckpt_limits *limits, int quick, int json,
+int shard_verify(const char *path, const struct shard_options *options, int quick, int json,
                  FILE *out, int *bad, struct err *err)
 {
     struct report r = {.out = out, .json = json};
@@ -146,8 +143,8 @@ int shard_verify(const char *path, const struct ckpt_limits *limits, int quick, 
         jout_open(&r.j, "problems", '[');
     }
     int folder = S_ISDIR(st.st_mode);
-    int rc = folder && ckpt_is(path) ? verify_ckpt(&r, path, limits, quick, err)
-                                     : verify_hf(&r, path, limits, quick, err);
+    int rc = folder && ckpt_is(path) ? verify_ckpt(&r, path, options, quick, err)
+                                     : verify_hf(&r, path, options->limits, quick, err);
     if (json) {
         jout_close(&r.j, ']');
         jout_int(&r.j, "files", r.files);

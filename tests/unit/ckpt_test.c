@@ -435,7 +435,7 @@ static void test_reshard(void **state)
         char to[TEMP_PATH + 40];
         write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
         assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
-        struct shard_resharding what = {
+        struct shard_request what = {
             .model = &f.model,
             .groups = &g,
             .strategy = "GNI",

@@ -36,7 +36,7 @@ struct fixture {
     struct model model;
     struct groups groups;
     char *adapter;
-    struct shard_splitting what;
+    struct shard_request what;
 };
 
 static void begin(struct fixture *f, int i, const char *lora)
@@ -48,12 +48,12 @@ static void begin(struct fixture *f, int i, const char *lora)
     assert_int_equal(model_train(&f->model, lora ? lora : cases[i].lora, &err), 0);
     assert_int_equal(groups_parse(&f->groups, "[3,2]", &err), 0);
     f->adapter = io_join(cases[i].folder, "adapter");
-    f->what = (struct shard_splitting){.model = &f->model,
-                                       .groups = &f->groups,
-                                       .strategy = "IIG",
-                                       .adapter = f->adapter,
-                                       .seed = 1,
-                                       .options = {.buffer = 64 << 20}};
+    f->what = (struct shard_request){.model = &f->model,
+                                     .groups = &f->groups,
+                                     .strategy = "IIG",
+                                     .adapter = f->adapter,
+                                     .seed = 1,
+                                     .options = {.buffer = 64 << 20}};
 }
 
 static void end(struct fixture *f)
