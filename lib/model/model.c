@@ -18,26 +18,21 @@
 /* A config.json has a few KB; one with a long id2label some hundred. */
 enum { CONFIG_BYTES_MAX = 4 << 20 };
 
-static int read_params(struct model *m, const char *what, struct err *err)
-{
-    struct model new = {.family = &model_family_params, .dtype = "f32"};
-
-    /* 1e15 parameters: 1000 times the largest model there is, and bytes still fit 64 bits. */
-    if (num_count(what, 1, INT64_C(1000000000000000), &new.params, err))
-        return err_prefix(err, "params=: ");
-    new.trained = new.params;
-    *m = new;
-    return 0;
-}
-
 int model_read(struct model *m, const char *what, struct err *err)
 {
     struct stat st;
     char *text = NULL;
     int64_t bytes = 0;
 
-    if (strncmp(what, "params=", 7) == 0)
-        return read_params(m, what + 7, err);
+    if (strncmp(what, "params=", 7) == 0) {
+        struct model new = {.family = &model_family_params, .dtype = "f32"};
+        /* 1e15: 1000 times the largest model there is, and bytes still fit 64 bits. */
+        if (num_count(what + 7, 1, INT64_C(1000000000000000), &new.params, err))
+            return err_prefix(err, "params=: ");
+        new.trained = new.params;
+        *m = new;
+        return 0;
+    }
     if (strcmp(what, "-") && stat(what, &st) == 0 && S_ISDIR(st.st_mode))
         return model_read_folder(m, what, err);
     int rc = io_read_text(what, CONFIG_BYTES_MAX, &text, &bytes, err);

@@ -91,12 +91,6 @@ static int unit_of(const struct model *m, const struct model_module *p)
     return (int)m->layers + 1;
 }
 
-static int has_bias(const struct model *m, const struct model_module *p)
-{
-    return p->bias == BIAS_ALWAYS || (p->bias == BIAS_IF_ATTENTION && m->attention_bias) ||
-           (p->bias == BIAS_IF_FFN && m->ffn_bias);
-}
-
 static void add_module(struct model *m, int module, int64_t layer)
 {
     const struct model_family *f = m->family;
@@ -124,7 +118,8 @@ static void add_module(struct model *m, int module, int64_t layer)
     t->transposed = transposed;
     if (f->small_residuals && (p->role == MODEL_OUT || p->role == MODEL_DOWN))
         t->init_std /= sqrt(2.0 * (double)m->layers);
-    if (!has_bias(m, p))
+    if (!(p->bias == BIAS_ALWAYS || (p->bias == BIAS_IF_ATTENTION && m->attention_bias) ||
+          (p->bias == BIAS_IF_FFN && m->ffn_bias)))
         return;
     snprintf(name, sizeof name, "%s.bias", base);
     t = model_tensor_add(m, name, MODEL_VECTOR, 0, out);

@@ -248,16 +248,6 @@ static int compare_all(struct diff *d, struct weights *a, struct weights *b, str
 
 /* --- both --- */
 
-static int open_both(const char *path_a, const char *path_b, const struct ckpt_limits *limits,
-                     struct weights *a, struct weights *b, struct err *err)
-{
-    if (weights_open(a, path_a, limits, err) || weights_open(b, path_b, limits, err))
-        return -1;
-    if (a->is_ckpt && !b->is_ckpt)
-        return weights_rename(b, &a->ckpt.model, err);
-    return b->is_ckpt && !a->is_ckpt ? weights_rename(a, &b->ckpt.model, err) : 0;
-}
-
 static int diff_json(struct diff *d, struct weights *a, struct weights *b, struct err *err)
 {
     char *text = NULL;
@@ -283,8 +273,13 @@ int shard_diff(const char *path_a, const char *path_b, const struct shard_option
 {
     struct weights a = {0}, b = {0};
     struct diff d = {.out = out, .json = json};
-    int rc = open_both(path_a, path_b, options->limits, &a, &b, err);
+    int rc = weights_open(&a, path_a, options->limits, err);
 
+    if (rc == 0)
+        rc = weights_open(&b, path_b, options->limits, err);
+    if (rc == 0 && a.is_ckpt != b.is_ckpt)
+        rc = a.is_ckpt ? weights_rename(&b, &a.ckpt.model, err)
+                       : weights_rename(&a, &b.ckpt.model, err);
     if (rc == 0) {
         d.a = mem_new(CHUNK, 8);
         d.b = mem_new(CHUNK, 8);

@@ -8,11 +8,6 @@
 #include "shard/shard.h"
 #include "ckpt/weights.h"
 
-static const char *kind_of(const struct weights *w)
-{
-    return w->is_ckpt ? "checkpoint" : w->hf.alone ? "file" : "folder";
-}
-
 static const char *file_of(const struct weights *w, int item)
 {
     return w->hf.name[w->item[item].file];
@@ -25,7 +20,7 @@ static void ls_json(const struct weights *w, FILE *out)
 
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.shard.ls/1");
-    jout_text(&j, "kind", kind_of(w));
+    jout_text(&j, "kind", w->is_ckpt ? "checkpoint" : w->hf.alone ? "file" : "folder");
     if (w->is_ckpt) {
         groups_print(&w->ckpt.groups, groups, sizeof groups);
         jout_text(&j, "strategy", w->ckpt.strategy);

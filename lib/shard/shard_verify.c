@@ -22,15 +22,6 @@ struct report {
     int64_t files, bytes; /* looked at; whose checksums were compared */
 };
 
-static void put_block(struct report *r, const struct ckpt *c, const struct ckpt_block *b)
-{
-    const struct model_tensor *t = &c->model.tensor[b->tensor];
-
-    jout_text(&r->j, "state", c->state[b->state].name);
-    jout_int(&r->j, "first", b->lo - t->offset);
-    jout_int(&r->j, "end", b->hi - t->offset);
-}
-
 /* Whether the damage can be healed, and from what. */
 static void put_copy(struct report *r, const struct checkup *x, const struct damage *w)
 {
@@ -68,8 +59,13 @@ static int judge(struct report *r, const struct checkup *x, const struct damage 
     jout_text(&r->j, "text", err->text);
     jout_text(&r->j, "file", err->file[0] ? err->file : NULL);
     jout_text(&r->j, "tensor", err->key[0] ? err->key : NULL);
-    if (w && w->kind == DAMAGE_BLOCK)
-        put_block(r, x->c, &x->c->block[w->block]);
+    if (w && w->kind == DAMAGE_BLOCK) {
+        const struct ckpt_block *b = &x->c->block[w->block];
+        int64_t offset = x->c->model.tensor[b->tensor].offset;
+        jout_text(&r->j, "state", x->c->state[b->state].name);
+        jout_int(&r->j, "first", b->lo - offset);
+        jout_int(&r->j, "end", b->hi - offset);
+    }
     if (w)
         put_copy(r, x, w);
     jout_close(&r->j, '}');

@@ -48,23 +48,18 @@ static int share_file(struct world *w, const char *path, char **text, struct err
  */
 static char *own_settings(const struct train_run *run)
 {
-    struct stat st;
-
     int own = run->resume && strcmp(run->resume, "auto") == 0;
+    struct stat st;
 
     if (!run->resume || (own && !run->out))
         return NULL;
     char *step = own ? io_join(run->out, "latest") : run_folder_checkpoint(run->resume);
     char *path = io_join(step, "../settings.yaml");
     if (stat(path, &st)) {
-        size_t n = strlen(step);
-        while (n > 1 && step[n - 1] == '/')
-            step[--n] = 0;
-        char *slash = strrchr(step, '/');
-        if (slash)
-            slash[1] = 0;
+        char *parent = io_parent(step);
         mem_free(path);
-        path = io_join(slash ? step : ".", "settings.yaml");
+        path = io_join(parent, "settings.yaml");
+        mem_free(parent);
     }
     mem_free(step);
     if (stat(path, &st) == 0)
@@ -369,15 +364,6 @@ static int open_run(struct train *t, struct err *err)
     return 0;
 }
 
-static int begin_run(struct train *t, struct err *err)
-{
-    if (train_trace_open(t, err) || audit(t, err) || train_anew_begin(t, err) ||
-        rank_0(t, train_log_open, err) || rank_0(t, train_folder_begin, err))
-        return -1;
-    train_summary_resumed(t);
-    return 0;
-}
-
 int train_run(struct world *world, const struct train_run *run, struct err *err)
 {
     struct train t = {.world = world,
@@ -400,8 +386,10 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         rc = train_summary_dry(&t, err);
         goto done;
     }
-    if (begin_run(&t, err))
+    if (train_trace_open(&t, err) || audit(&t, err) || train_anew_begin(&t, err) ||
+        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
         goto done;
+    train_summary_resumed(&t);
     world->slow--;
     rc = run_steps(&t, &stopped, err);
     world->slow++;

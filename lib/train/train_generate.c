@@ -62,23 +62,17 @@ struct writer {                /* of text */
 
 /* ---- the model ---- */
 
-static int open_weights(struct writer *w, const char *from, struct err *err)
+static int read_weights(struct writer *w, const char *from, FILE *talk, struct err *err)
 {
+    char text[1200];
+
     if (weights_open(&w->weights, from, NULL, err))
         return -1;
     if (!w->weights.is_ckpt && model_read(&w->own, from, err))
         return -1;
     w->model = w->weights.is_ckpt ? &w->weights.ckpt.model : &w->own;
-    if (states_check_model(&w->weights, w->model, err))
-        return -1;
-    return w->weights.is_ckpt ? 0 : hf_check_tied(&w->weights.hf, err);
-}
-
-static int read_weights(struct writer *w, const char *from, FILE *talk, struct err *err)
-{
-    char text[1200];
-
-    if (open_weights(w, from, err))
+    if (states_check_model(&w->weights, w->model, err) ||
+        (!w->weights.is_ckpt && hf_check_tied(&w->weights.hf, err)))
         return -1;
     int params = w->weights.is_ckpt ? ckpt_find_state(&w->weights.ckpt, "params") : 0, rc = 0;
     struct states states = {&w->weights, w->model, {params}, params, 0, 0};

@@ -87,17 +87,6 @@ static void tell_apart(struct picture *p, const char *const *logs)
         }
 }
 
-static int read_runs(struct picture *p, const char *const *logs, int count, struct err *err)
-{
-    if (count > TRAIN_PLOT_RUNS)
-        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", count, TRAIN_PLOT_RUNS);
-    for (; p->runs < count; p->runs++)
-        if (read_run(&p->run[p->runs], logs[p->runs], err))
-            return -1;
-    tell_apart(p, logs);
-    return 0;
-}
-
 static const char *percent(struct units *u, double v)
 {
     snprintf(u->text, sizeof u->text, "%.4g %%", 100 * v);
@@ -249,16 +238,20 @@ static void draw(const struct picture *p, FILE *out)
 
 int train_plot(const char *const *logs, int count, FILE *out, struct err *err)
 {
-    struct picture *p = mem_new(1, sizeof *p);
-    int rc;
+    int rc = 0;
 
     assert(count > 0);
-    rc = read_runs(p, logs, count, err);
+    if (count > TRAIN_PLOT_RUNS)
+        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", count, TRAIN_PLOT_RUNS);
+    struct picture *p = mem_new(1, sizeof *p);
+    for (; rc == 0 && p->runs < count; p->runs++)
+        rc = read_run(&p->run[p->runs], logs[p->runs], err);
     if (rc == 0) {
+        tell_apart(p, logs);
         measure(p);
         draw(p, out);
     }
-    for (int i = 0; i < TRAIN_PLOT_RUNS; i++) {
+    for (int i = 0; i < p->runs; i++) {
         mem_free(p->run[i].name);
         plan_log_release(&p->run[i].log);
     }

@@ -92,13 +92,6 @@ static int check_weights(struct reader *r, struct train *t, const char *dir, int
     return r->weights.is_ckpt || t->world->rank ? 0 : hf_check_tied(&r->weights.hf, err);
 }
 
-/* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
-static int carry_own(struct train *t, struct weights *w, struct err *err)
-{
-    carry_release(&t->carry); /* of a checkpoint that was damaged */
-    return t->world->rank ? 0 : carry_weights(&t->carry, w, !t->run->tokenizer, err);
-}
-
 static int carry_named(struct train *t, struct err *err)
 {
     const char *named = t->run->tokenizer;
@@ -165,7 +158,10 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
     if (rc == 0)
         rc = world_agree(t->world, check_weights(&r, t, dir, resume, err), err);
     if (rc == 0) {
-        rc = world_agree(t->world, carry_own(t, &r.weights, err), err);
+        /* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
+        carry_release(&t->carry); /* of a checkpoint that was damaged */
+        rc = t->world->rank ? 0 : carry_weights(&t->carry, &r.weights, !t->run->tokenizer, err);
+        rc = world_agree(t->world, rc, err);
         *damaged = rc && is_damage(err);
     }
     if (rc == 0)
