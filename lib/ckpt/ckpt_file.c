@@ -115,8 +115,8 @@ void ckpt_flush(int fd, int64_t offset, int64_t bytes)
 }
 
 /* Reads fd to its end, hashing; what is read goes to `to` where that is no -1. */
-static int pass(int fd, int to, const atomic_int *stop, int64_t *bytes, char hex[33],
-                struct err *err)
+static int hash_stream(int fd, int to, const atomic_int *stop, int64_t *bytes, char hex[33],
+                       struct err *err)
 {
     void *buffer = mem_new(COPY_BYTES, 1);
     void *sum = ckpt_hash_begin();
@@ -152,7 +152,7 @@ int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const ato
     /* Who may not read the file may not read its copy; we must, for the copies after it. */
     if (io_dir_open(dir, to, O_WRONLY | O_CREAT, (st.st_mode & 0777) | S_IRUSR, &out, err))
         return -1;
-    int rc = pass(from, out, stop, &is->bytes, is->hash, err);
+    int rc = hash_stream(from, out, stop, &is->bytes, is->hash, err);
     if (rc == 0 && fsync(out))
         rc = err_sys(err, "cannot write");
     if (rc)
@@ -192,7 +192,7 @@ int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, cha
 
     if (io_open(path, &fd, NULL, err))
         return -1;
-    int rc = pass(fd, -1, stop, bytes, hex, err);
+    int rc = hash_stream(fd, -1, stop, bytes, hex, err);
     if (rc)
         err_prefix(err, "'%s': ", path);
     close(fd);

@@ -478,7 +478,7 @@ static int by_place(const void *one, const void *other)
 }
 
 /* Sorts the blocks and proves that they tile every unit of every state. */
-static int arrange(struct reader *r)
+static int arrange_blocks(struct reader *r)
 {
     struct ckpt *c = r->c;
     int64_t b = 0;
@@ -546,7 +546,7 @@ static int read_root(struct reader *r, json_t *root)
         if (read_file(r, v, (int)i))
             return -1;
     }
-    return arrange(r);
+    return arrange_blocks(r);
 }
 
 /* The checksum's line is the last: what stands before it must give it. */

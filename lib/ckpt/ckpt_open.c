@@ -112,7 +112,7 @@ static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_l
 }
 
 /* Whether a block is what the manifest says. */
-static int fits(struct ckpt *c)
+static int has_its_block(struct ckpt *c)
 {
     char *seen = mem_new((size_t)c->files, 1);
     int probes = 0, good = 0;
@@ -140,7 +140,7 @@ int ckpt_blame(struct ckpt *c, struct err *err)
 
     limits.stop = c->stop;
     if (c->manifest || err->code == ERR_SYS || find_copy(c->dir, 1, "manifest.json") < 0 ||
-        fits(c) || ckpt_open_any(&other, c->dir, &limits, 1, &ignored))
+        has_its_block(c) || ckpt_open_any(&other, c->dir, &limits, 1, &ignored))
         return -1;
     if (other.manifest) {
         char *own = ckpt_small_path(c->dir, 0, "manifest.json");
@@ -168,7 +168,8 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
             return -1;
         if (open_with(c, dir, m, limits, m ? &other : &own))
             continue;
-        if ((m == 0 && !(doubt && find_copy(dir, 1, "manifest.json") > 0)) || fits(c)) {
+        if ((m == 0 && !(doubt && find_copy(dir, 1, "manifest.json") > 0)) ||
+            has_its_block(c)) {
             c->healed.files = own.code != ERR_NONE;
             c->healed.first = own;
             return 0;

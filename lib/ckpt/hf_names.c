@@ -13,7 +13,7 @@
 
 enum { CHUNK_BYTES = 1 << 20 };
 
-static int fits(const char *pattern, const char *name)
+static int matches(const char *pattern, const char *name)
 {
     size_t before = strcspn(pattern, "%"), digits;
 
@@ -26,7 +26,7 @@ static int fits(const char *pattern, const char *name)
 static int is_buffer(const struct model_family *f, const char *name)
 {
     for (const char *const *b = f->buffers; b && *b; b++)
-        if (fits(*b, name))
+        if (matches(*b, name))
             return 1;
     return 0;
 }

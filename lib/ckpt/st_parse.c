@@ -294,7 +294,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Sorts, and proves that the tensors fill the data exactly, and that no name is there twice. */
-static int arrange(struct parser *p)
+static int arrange_tensors(struct parser *p)
 {
     struct st *st = p->st;
     int64_t at = 0, data_bytes = st->file_bytes - st->data;
@@ -361,7 +361,7 @@ int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
     new.path = mem_dup(path);
     new.data = 8 + n;
     p.j = (struct jin){.text = head + 8, .bytes = n};
-    int rc = parse_object(&p) || arrange(&p) ? -1 : 0;
+    int rc = parse_object(&p) || arrange_tensors(&p) ? -1 : 0;
     jin_release(&p.j);
     if (rc)
         st_release(&new);

@@ -14,7 +14,7 @@
  */
 enum { ROUNDS = 8 };
 
-static uint64_t network(uint64_t key, int half, uint64_t x)
+static uint64_t feistel(uint64_t key, int half, uint64_t x)
 {
     uint64_t mask = (UINT64_C(1) << half) - 1;
     uint64_t left = x >> half, right = x & mask;
@@ -36,7 +36,7 @@ uint64_t order_shuffle(uint64_t key, uint64_t n, uint64_t x)
         half++;
     /* The walk ends: it is on the cycle of x, which is below n. */
     do
-        x = network(key, half, x);
+        x = feistel(key, half, x);
     while (x >= n);
     return x;
 }

@@ -220,7 +220,7 @@ static int put_tokens(void *arg, const int32_t *ids, int64_t count, struct err *
 }
 
 /* The text's tokens in the place of its file: there are never more of them than bytes. */
-static int encode(struct source *s, struct bpe *bpe, struct err *err)
+static int encode_text(struct source *s, struct bpe *bpe, struct err *err)
 {
     enum source_type type = bpe_count(bpe) <= 1 << 16 ? SOURCE_U16 : SOURCE_U32;
     struct sink sink = {.size = source_type_bytes(type)};
@@ -272,7 +272,7 @@ int source_open(struct source *s, const char *path, struct bpe *bpe, struct err 
         new.tokens = place.tokens;
         new.offset = place.offset;
         if (new.format == SOURCE_TEXT && bpe)
-            rc = encode(&new, bpe, err);
+            rc = encode_text(&new, bpe, err);
     }
     if (rc) {
         source_close(&new);

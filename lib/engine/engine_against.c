@@ -123,7 +123,7 @@ static void copy_packed(const struct range *r, int n_ranges, int64_t from, int64
  * A whole unit of one of the first engine's states, from the G shards of all ranks.  rc: what
  * this rank has met before, which is then everyone's.
  */
-static int collect(struct engine_against *a, int unit, int state, int rc, struct err *err)
+static int collect_unit(struct engine_against *a, int unit, int state, int rc, struct err *err)
 {
     struct engine *e = a->first;
     int64_t elems = e->unit[unit].trained, most = 0;
@@ -154,8 +154,8 @@ static int collect(struct engine_against *a, int unit, int state, int rc, struct
 }
 
 /* A shard of a state from the whole unit. */
-static int pack(const struct engine_against *a, float *to, const struct engine_share *s,
-                struct err *err)
+static int pack_shard(const struct engine_against *a, float *to, const struct engine_share *s,
+                      struct err *err)
 {
     for (int i = 0; i < s->ranges; i++) {
         struct range r = s->range[i];
@@ -197,9 +197,9 @@ int engine_against_begin(struct engine_against *a, struct err *err)
         struct engine_unit *u = &e->unit[i];
         float *to[STATES] = {u->master, u->m, u->v};
         for (int s = STATES - 1; s >= 0; s--) {
-            if (collect(a, i, s, rc, err))
+            if (collect_unit(a, i, s, rc, err))
                 return -1;
-            rc = pack(a, to[s], &u->share[ENGINE_OPTIM], err);
+            rc = pack_shard(a, to[s], &u->share[ENGINE_OPTIM], err);
         }
         rc = rc ? rc : pack_params(a, u, err);
     }
@@ -283,8 +283,8 @@ struct finding {
     int64_t count;
 };
 
-static void note(struct finding *f, int state, int unit, int64_t x, double found,
-                 struct span expected)
+static void note_difference(struct finding *f, int state, int unit, int64_t x, double found,
+                            struct span expected)
 {
     if (f->count++ == 0)
         *f = (struct finding){state, unit, {x, x + 1}, found, expected, 1};
@@ -306,8 +306,8 @@ struct values {
     float now[STATES + 1][PART], before[STATES][PART], gradient[PART];
 };
 
-static int load(const struct engine_against *a, const struct where *w, struct values *v,
-                struct err *err)
+static int load_values(const struct engine_against *a, const struct where *w, struct values *v,
+                       struct err *err)
 {
     const struct engine *e = a->first;
     const struct engine_unit *u = &e->unit[w->unit];
@@ -333,7 +333,7 @@ static int compare_part(struct engine_against *a, const struct where *w,
     enum dtype type = a->first->plan->param_type;
     uint16_t half[PART];
 
-    if (load(a, w, &v, err))
+    if (load_values(a, w, &v, err))
         return -1;
     /* Parameters are the master, rounded. */
     near.op->round(&near, type == DTYPE_F32 ? (void *)seen : half, type, v.now[0],
@@ -356,11 +356,11 @@ static int compare_part(struct engine_against *a, const struct where *w,
                 a->largest =
                     fmax(a->largest, fabs(now - (ok.state[s].lo + half_width)) / half_width);
             if (!(now >= ok.state[s].lo && now <= ok.state[s].hi))
-                note(f, s, w->unit, w->at.lo + x, now, ok.state[s]);
+                note_difference(f, s, w->unit, w->at.lo + x, now, ok.state[s]);
         }
         if (memcmp(&seen[x], &v.now[STATES][x], sizeof seen[x]))
-            note(f, STATES, w->unit, w->at.lo + x, (double)v.now[STATES][x],
-                 (struct span){(double)seen[x], (double)seen[x]});
+            note_difference(f, STATES, w->unit, w->at.lo + x, (double)v.now[STATES][x],
+                            (struct span){(double)seen[x], (double)seen[x]});
     }
     return 0;
 }
@@ -387,8 +387,8 @@ static int compare_range(struct engine_against *a, int unit, struct range r,
     return 0;
 }
 
-static int told(const struct engine_against *a, const struct engine_optim *o,
-                const struct finding *f, struct err *err)
+static int report_finding(const struct engine_against *a, const struct engine_optim *o,
+                          const struct finding *f, struct err *err)
 {
     const struct model *m = a->first->model;
     int t = m->unit[f->unit].first;
@@ -405,8 +405,8 @@ static int told(const struct engine_against *a, const struct engine_optim *o,
                    a->strategy[0], f->expected.lo, f->expected.hi, a->strategy[1], f->count);
 }
 
-static int compare(struct engine_against *a, const struct engine_optim *o, double scale,
-                   int updated, struct err *err)
+static int compare_states(struct engine_against *a, const struct engine_optim *o, double scale,
+                          int updated, struct err *err)
 {
     struct engine *e = a->first;
     struct finding f = {0};
@@ -422,7 +422,7 @@ static int compare(struct engine_against *a, const struct engine_optim *o, doubl
             magnitude += r.hi - r.lo;
         }
     }
-    return f.count ? told(a, o, &f, err) : 0;
+    return f.count ? report_finding(a, o, &f, err) : 0;
 }
 
 static int is_finite(const struct engine_report *r)
@@ -472,7 +472,7 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
     a->compared += is_finite(first);
     /* What is not finite has no bounds; where no step is skipped, it goes into the states. */
     if (rc == 0 && (!updated || is_finite(first)))
-        rc = compare(a, optim, engine_clip(optim, first->grad_norm), updated, err);
+        rc = compare_states(a, optim, engine_clip(optim, first->grad_norm), updated, err);
     return world_agree(e->world, rc, err);
 }
 

@@ -214,8 +214,8 @@ int engine_device_state(const struct engine *e, struct err *err)
 }
 
 /* One piece, through memory that the device copies from without a detour. */
-static int pass(const struct engine_device *d, void *to, const void *from, int64_t bytes,
-                struct err *err)
+static int copy_piece(const struct engine_device *d, void *to, const void *from, int64_t bytes,
+                      struct err *err)
 {
     device_wait(d->host, d->settled);
     device_copy(d->host, to, from, bytes);
@@ -236,7 +236,7 @@ int engine_get(const struct engine *e, void *to, enum dtype to_type, const void 
     pthread_mutex_lock(d->lock);
     for (int64_t at = 0; rc == 0 && at < n; at += ENGINE_PIECE) {
         int64_t part = n - at < ENGINE_PIECE ? n - at : ENGINE_PIECE;
-        rc = pass(d, d->io, (const char *)from + at * size, part * size, err);
+        rc = copy_piece(d, d->io, (const char *)from + at * size, part * size, err);
         if (rc == 0)
             dtype_convert((char *)to + at * to_size, to_type, d->io, type, part);
     }
@@ -256,7 +256,7 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
     }
     pthread_mutex_lock(d->lock);
     near.op->round(&near, d->io, type, x, seen, n);
-    int rc = pass(d, to, d->io, n * dtype_bytes(type), err);
+    int rc = copy_piece(d, to, d->io, n * dtype_bytes(type), err);
     pthread_mutex_unlock(d->lock);
     return rc;
 }
@@ -276,7 +276,7 @@ int engine_put(const struct engine *e, void *to, const void *from, int64_t bytes
     for (int64_t at = 0; rc == 0 && at < bytes; at += most) {
         int64_t part = bytes - at < most ? bytes - at : most;
         memcpy(d->io, (const char *)from + at, (size_t)part);
-        rc = pass(d, (char *)to + at, d->io, part, err);
+        rc = copy_piece(d, (char *)to + at, d->io, part, err);
     }
     pthread_mutex_unlock(d->lock);
     return rc;

@@ -7,7 +7,7 @@
 #include "base/tick.h"
 
 /* An operation has asked for all that it does. */
-static void asked(struct engine_move *m)
+static void record_asked(struct engine_move *m)
 {
     device_record(m->engine->device.move, m->moved);
     m->asks = 1;
@@ -25,7 +25,7 @@ static int has_ended(struct engine_move *m)
 }
 
 /* The first operation. */
-static enum stream_state pack(void *arg, struct err *err)
+static enum stream_state pack_source(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
     struct kern *k = &m->engine->device.mover;
@@ -43,13 +43,13 @@ static enum stream_state pack(void *arg, struct err *err)
             return STREAM_DONE;
         k->op->convert(k, (void *)(uintptr_t)m->call.in, m->wire, m->src, m->src_type,
                        m->src_elems);
-        asked(m);
+        record_asked(m);
     }
     return has_ended(m) ? STREAM_DONE : STREAM_IDLE;
 }
 
 /* The last one. */
-static enum stream_state store(void *arg, struct err *err)
+static enum stream_state store_result(void *arg, struct err *err)
 {
     struct engine_move *m = arg;
     struct kern *k = &m->engine->device.mover;
@@ -60,7 +60,7 @@ static enum stream_state store(void *arg, struct err *err)
             k->op->accumulate(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
         else
             k->op->convert(k, m->dst, m->dst_type, m->call.out, m->wire, m->dst_elems);
-        asked(m);
+        record_asked(m);
     }
     if (m->dst_elems && !has_ended(m))
         return STREAM_IDLE;
@@ -69,8 +69,8 @@ static enum stream_state store(void *arg, struct err *err)
     return STREAM_DONE;
 }
 
-static int64_t push(struct engine *e, enum step_lane lane, struct engine_move *m,
-                    const struct engine_issue *issue)
+static int64_t push_move(struct engine *e, enum step_lane lane, struct engine_move *m,
+                         const struct engine_issue *issue)
 {
     struct stream *s = e->stream[lane];
     const struct coll_traffic *sent = &m->call.handle->mine;
@@ -85,10 +85,10 @@ static int64_t push(struct engine *e, enum step_lane lane, struct engine_move *m
         issue->time->fast_bytes += sent->fast_out;
     }
     if (m->src_elems || m->start_s || m->after || e->device.gpu)
-        stream_push(s, (struct stream_op){.poll = pack, .arg = m});
+        stream_push(s, (struct stream_op){.poll = pack_source, .arg = m});
     int64_t ticket = coll_push(s, &m->call);
     if (m->dst_elems || m->end_s)
-        ticket = stream_push(s, (struct stream_op){.poll = store, .arg = m});
+        ticket = stream_push(s, (struct stream_op){.poll = store_result, .arg = m});
     return ticket;
 }
 
@@ -121,7 +121,8 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
 }
 
 /* What is frozen needs no sync: it goes first. */
-static int64_t gather(struct engine *e, int unit, int slot, const struct engine_issue *issue)
+static int64_t gather_unit(struct engine *e, int unit, int slot,
+                           const struct engine_issue *issue)
 {
     struct engine_move *last = gather_part(e, unit, slot, 0),
                        *first = gather_part(e, unit, slot, 1);
@@ -133,8 +134,8 @@ static int64_t gather(struct engine *e, int unit, int slot, const struct engine_
         (last ? last : first)->end_s = &issue->time->end_s;
     }
     if (first)
-        ticket = push(e, STEP_GATHER, first, &at_once);
-    return last ? push(e, STEP_GATHER, last, issue) : ticket;
+        ticket = push_move(e, STEP_GATHER, first, &at_once);
+    return last ? push_move(e, STEP_GATHER, last, issue) : ticket;
 }
 
 static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
@@ -217,13 +218,13 @@ int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
     if (t)
         *t = (struct step_time){.ran = 1, .issued_s = tick_now_s()};
     if (lane == STEP_GATHER)
-        return gather(e, unit, buffer, issue);
+        return gather_unit(e, unit, buffer, issue);
     struct engine_move *m = lane == STEP_REDUCE    ? reduce_of(e, unit, buffer)
                             : lane == STEP_CONVERT ? convert_of(e, unit)
                                                    : sync_of(e, unit);
     m->start_s = t ? &t->start_s : NULL;
     m->end_s = t ? &t->end_s : NULL;
-    return push(e, lane, m, issue);
+    return push_move(e, lane, m, issue);
 }
 
 int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct engine_shard from,

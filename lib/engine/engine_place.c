@@ -47,7 +47,7 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
 }
 
 /* Measures, or places where the arenas have memory. */
-static void place(struct engine *e)
+static void place_memory(struct engine *e)
 {
     struct arena *host = e->device.gpu ? &e->host : &e->own; /* what the processor uses */
     int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
@@ -148,7 +148,7 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
     return prepare_size(e, *out, err);
 }
 
-static int prepare(struct engine *e, struct err *err)
+static int prepare_collectives(struct engine *e, struct err *err)
 {
     e->size = mem_new((size_t)e->model->units * ENGINE_PARTS, sizeof *e->size);
     for (int i = 0; i < e->model->units; i++) {
@@ -288,7 +288,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
     set_space(e);
-    place(e); /* measures */
+    place_memory(e); /* measures */
     return 0;
 }
 
@@ -330,7 +330,7 @@ static int open_arenas(struct engine *e, struct err *err)
         return -1;
     if (!gpu)
         arena_borrow(&e->shared, shared ? coll_take(&e->coll, shared) : NULL, shared);
-    place(e);
+    place_memory(e);
     return 0;
 }
 
@@ -352,7 +352,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                          .reduce_type = options->exact ? DTYPE_F64 : wire,
                          .seen_type = dtype_bytes(wire) < dtype_bytes(param) ? wire : param};
     if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
-        prepare(e, err)) {
+        prepare_collectives(e, err)) {
         engine_close(e);
         return -1;
     }

@@ -19,7 +19,7 @@ static int by_start(const void *a, const void *b)
 }
 
 /* Whether the ranges, in any order, cover `all` once; *bad: the first part that is not. */
-static int tiles(struct range *r, int n, struct range all, struct range *bad, int *held)
+static int cover_once(struct range *r, int n, struct range all, struct range *bad, int *held)
 {
     int64_t at = all.lo;
 
@@ -70,7 +70,7 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
             memcpy(room + n, h->range, (size_t)h->ranges * sizeof *room);
             n += (int)h->ranges;
         }
-        if (!tiles(room, n, whole, &bad, &held))
+        if (!cover_once(room, n, whole, &bad, &held))
             return err_set(err, ERR_MISMATCH,
                            "%s of unit '%s', elements %" PRId64 " to %" PRId64
                            ": held %s by %s %d under '%c', expected once",
@@ -232,8 +232,8 @@ static int add_hash(struct engine *e, int unit, int state, struct hash *h, struc
 }
 
 /* Adds the ranks' hashes of one state; whether the copies cannot all be equal. */
-static int differ(const struct engine *e, int state, const struct hash *all, int stride,
-                  uint64_t *once)
+static int copies_differ(const struct engine *e, int state, const struct hash *all, int stride,
+                         uint64_t *once)
 {
     struct plan_strategy s = e->plan->strategy;
     enum letter letter = state == HASHED_PARAMS ? s.params : s.optimizer;
@@ -258,7 +258,7 @@ static int name_unit(struct engine *e, int state, struct hash *all, struct err *
         if (world_agree(e->world, add_hash(e, unit, state, &h, err), err) ||
             world_allgather(e->world, &h, sizeof h, all, err))
             return -1;
-        if (differ(e, state, all, 1, &once))
+        if (copies_differ(e, state, all, 1, &once))
             return err_set(err, ERR_MISMATCH,
                            "copies of '%s' of unit '%s' differ from rank to rank, expected "
                            "equal ones",
@@ -284,7 +284,7 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err)
     all = mem_new((size_t)e->world->ranks * HASHED_STATES, sizeof *all);
     rc = world_allgather(e->world, mine, sizeof mine, all, err);
     for (int s = 0; rc == 0 && s < HASHED_STATES; s++) {
-        if (differ(e, s, all + s, HASHED_STATES, &once))
+        if (copies_differ(e, s, all + s, HASHED_STATES, &once))
             bad = bad < 0 ? s : bad;
         sum += once;
     }

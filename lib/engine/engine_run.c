@@ -64,8 +64,8 @@ int engine_wait(struct engine *e, struct stream *s, int64_t ticket, struct err *
 }
 
 /* The transfer that row i names as after[k], which has not ended; NULL: none. */
-static struct stream *named(const struct engine *e, const struct engine_list *l, int i, int k,
-                            int64_t *ticket)
+static struct stream *awaited_stream(const struct engine *e, const struct engine_list *l, int i,
+                                     int k, int64_t *ticket)
 {
     int after = l->step.row[i].after[k];
 
@@ -76,14 +76,14 @@ static struct stream *named(const struct engine *e, const struct engine_list *l,
     return stream_done(s, *ticket) ? NULL : s;
 }
 
-static void issue(struct engine *e, struct engine_list *l, int i)
+static void issue_transfer(struct engine *e, struct engine_list *l, int i)
 {
     const struct step_row *r = &l->step.row[i];
     struct engine_issue how = {.time = engine_trace_row(e, i)};
 
     for (int k = 0; k < STEP_AFTERS; k++) {
         int64_t ticket = 0;
-        struct stream *s = named(e, l, i, k, &ticket);
+        struct stream *s = awaited_stream(e, l, i, k, &ticket);
         if (!s)
             continue;
         assert(!how.after);
@@ -93,8 +93,8 @@ static void issue(struct engine *e, struct engine_list *l, int i)
     l->ticket[i] = engine_move(e, (enum step_lane)r->lane, r->unit, r->buffer, &how);
 }
 
-static int compute(struct engine *e, struct engine_list *l, int i, struct engine_run *run,
-                   struct err *err)
+static int run_kernel(struct engine *e, struct engine_list *l, int i, struct engine_run *run,
+                      struct err *err)
 {
     static engine_kernel *const kernel[STEP_KINDS] = {
         [STEP_BEGIN] = engine_begin,       [STEP_FORWARD] = engine_forward,
@@ -108,7 +108,7 @@ static int compute(struct engine *e, struct engine_list *l, int i, struct engine
         t->issued_s = t->start_s = e->record.mark_s;
     for (int k = 0; k < STEP_AFTERS; k++) {
         int64_t ticket = 0;
-        struct stream *s = named(e, l, i, k, &ticket);
+        struct stream *s = awaited_stream(e, l, i, k, &ticket);
         if (s && engine_wait(e, s, ticket, err))
             return -1;
         if (s && t)
@@ -127,8 +127,8 @@ int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run, 
     e->running = l;
     for (int i = 0; i < l->step.rows && !run->ends; i++) {
         if (l->step.row[i].lane != STEP_COMPUTE)
-            issue(e, l, i);
-        else if (compute(e, l, i, run, err))
+            issue_transfer(e, l, i);
+        else if (run_kernel(e, l, i, run, err))
             return -1;
     }
     return 0;

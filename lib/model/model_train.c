@@ -58,7 +58,7 @@ static char *next_part(const char **text, char end)
 }
 
 /* Marks the tensors that a pattern of the list matches. */
-static int mark(const struct model *m, const char *list, char *marked, struct err *err)
+static int mark_matches(const struct model *m, const char *list, char *marked, struct err *err)
 {
     int rc = 0;
 
@@ -78,7 +78,7 @@ static int mark(const struct model *m, const char *list, char *marked, struct er
 static int by_patterns(struct model *m, const char *list, int trains, struct err *err)
 {
     char *frozen = mem_new((size_t)m->tensors, 1);
-    int rc = mark(m, list, frozen, err), left = 0;
+    int rc = mark_matches(m, list, frozen, err), left = 0;
 
     for (int i = 0; i < m->tensors; i++) {
         frozen[i] = (char)(frozen[i] != trains);

@@ -41,7 +41,7 @@ char *carry_path(const char *dir)
 }
 
 /* Takes text. */
-static void add(struct carry *c, const char *name, char *text, int64_t bytes)
+static void add_text(struct carry *c, const char *name, char *text, int64_t bytes)
 {
     if (!c->text) {
         c->list.item = mem_new(NAMES, sizeof *c->list.item);
@@ -68,7 +68,7 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
         mem_free(path);
         if (rc)
             return -1;
-        add(c, s->name, text, bytes);
+        add_text(c, s->name, text, bytes);
         if (memcmp(c->list.item[c->list.count - 1].hash, s->hash, sizeof s->hash))
             return err_set(err, ERR_MISMATCH, "'%s' changed while it was read", s->name);
     }
@@ -93,7 +93,7 @@ static int carry_named(struct carry *c, const char *dir, int first, int end, str
             close(fd);
         mem_free(path);
         if (text)
-            add(c, names[i], text, bytes);
+            add_text(c, names[i], text, bytes);
     }
     folder_release(&f);
     return rc;

@@ -47,7 +47,7 @@ char *checkup_name(const struct checkup *x, int file, int k)
 }
 
 /* -1: what we have too little of; whatever else is the matter with a file is an answer. */
-static int add(struct checkup *x, struct damage w, const struct err *err)
+static int add_damage(struct checkup *x, struct damage w, const struct err *err)
 {
     if (err->scarce)
         return -1;
@@ -101,7 +101,7 @@ static int check_shard(struct checkup *x, int file, int k, struct err *err)
     if (fd >= 0)
         close(fd);
     mem_free(path);
-    return rc ? add(x, w, err) : 0;
+    return rc ? add_damage(x, w, err) : 0;
 }
 
 /* --- blocks --- */
@@ -127,14 +127,14 @@ int64_t *checkup_order(const struct ckpt *c)
     return order;
 }
 
-static int take_lost(void *arg, int file, int64_t block, struct err *err)
+static int add_lost_block(void *arg, int file, int64_t block, struct err *err)
 {
     struct checkup *x = arg;
     int place = x->place[file], times = 1 + x->c->copies;
     struct damage w = {
         .kind = DAMAGE_BLOCK, .file = place / times, .copy = place % times, .block = block};
 
-    return add(x, w, err);
+    return add_damage(x, w, err);
 }
 
 /* Every readable copy is a file of its own here, with one path. */
@@ -143,7 +143,7 @@ static int check_blocks(struct checkup *x, const struct shard_options *given, st
     struct ckpt *c = x->c;
     struct shard_options options = *given;
     struct moves m = {
-        .options = &options, .stop = c->stop, .ckpt = c, .lost = take_lost, .arg = x};
+        .options = &options, .stop = c->stop, .ckpt = c, .lost = add_lost_block, .arg = x};
     int64_t *order = checkup_order(c), first = 0, end;
 
     if (options.buffer < c->block_bytes)
@@ -185,7 +185,8 @@ static int check_small(struct checkup *x, int small, int64_t bytes, const char *
         if (deep && (!bad || err->code == ERR_MISMATCH))
             x->bytes += bytes;
         if (bad)
-            rc = add(x, (struct damage){.kind = DAMAGE_FILE, .file = file, .copy = k}, err);
+            rc = add_damage(x, (struct damage){.kind = DAMAGE_FILE, .file = file, .copy = k},
+                            err);
         else
             x->state[place_of(x, file, k)] = CHECKUP_GOOD;
         mem_free(path);

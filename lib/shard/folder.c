@@ -44,7 +44,7 @@ int shard_is_below(const char *path, const char *folder)
 }
 
 /* The absolute name of what may not be there yet; *out NULL when its folder is not either. */
-static int absolute(const char *path, char **out, struct err *err)
+static int absolute_path(const char *path, char **out, struct err *err)
 {
     char *a = mem_dup(path), *b = mem_dup(path);
     char *dir = realpath(dirname(a), NULL);
@@ -64,7 +64,7 @@ int shard_check_apart(const char *from, const char *to, int inside, struct err *
 
     if (!source)
         rc = err_sys(err, "cannot open '%s'", from);
-    else if (absolute(to, &target, err))
+    else if (absolute_path(to, &target, err))
         rc = -1;
     else if (!inside && target && shard_is_below(target, source))
         rc = err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", to, from);
@@ -135,7 +135,8 @@ static int is_utf8(const char *text)
 }
 
 /* What `path` leads to, without opening it: a pipe would wait. */
-static int look(const struct folder *f, const char *path, struct stat *st, struct err *err)
+static int check_entry(const struct folder *f, const char *path, struct stat *st,
+                       struct err *err)
 {
     int fd = open(path, O_PATH | O_CLOEXEC), rc = 0;
 
@@ -186,7 +187,7 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
                 " files and folders next to its weights (--max-files)",
                 f->dir, l->most);
     else
-        rc = look(f, path, &st, err);
+        rc = check_entry(f, path, &st, err);
     if (rc == 0 && S_ISDIR(st.st_mode)) {
         rc = list_folder(l, name, depth + 1, err);
     } else if (rc == 0 && hf_find_file(l->hf, name) < 0) {

@@ -265,8 +265,8 @@ static const struct move_from *same_piece(const struct mover *m, const struct mo
     return same && m->what->from[lo].hash && !m->lost[lo] ? &m->what->from[lo] : NULL;
 }
 
-static int put(const struct mover *m, int fd, void *sum, const char *from, int64_t n,
-               int64_t offset, struct err *err)
+static int write_slice(const struct mover *m, int fd, void *sum, const char *from, int64_t n,
+                       int64_t offset, struct err *err)
 {
     int zero = m->holes && from[0] == 0 && memcmp(from, from + 1, (size_t)n - 1) == 0;
 
@@ -282,7 +282,7 @@ static int drain_ring(const struct mover *m, const struct move_to *t, int fd, vo
 
     for (int64_t done = 0, n; rc == 0 && done < t->bytes; done += n) {
         const char *from = ring_slice(m, t->at + done, t->bytes - done, &n);
-        rc = put(m, fd, sum, from, n, t->offset + done, err);
+        rc = write_slice(m, fd, sum, from, n, t->offset + done, err);
     }
     return rc;
 }
@@ -302,7 +302,7 @@ static int drain_converted(const struct mover *m, const struct move_to *t, int f
             memcpy(raw + got, from, (size_t)n);
         }
         dtype_convert(out, t->want, raw, t->type, count);
-        rc = put(m, fd, sum, out, count * wants, t->offset + done * wants, err);
+        rc = write_slice(m, fd, sum, out, count * wants, t->offset + done * wants, err);
     }
     mem_free(raw);
     mem_free(out);

@@ -172,7 +172,7 @@ struct work {
 
 /* --- who does what; the lock is held --- */
 
-static int64_t filled(const struct work *w)
+static int64_t filled_end(const struct work *w)
 {
     return w->m.at[w->from.settled];
 }
@@ -180,7 +180,7 @@ static int64_t filled(const struct work *w)
 static int can_read(const struct work *w)
 {
     const struct side *s = &w->from;
-    int64_t low = filled(w);
+    int64_t low = filled_end(w);
 
     if (s->next == s->count)
         return 0;
@@ -193,7 +193,7 @@ static int can_write(const struct work *w)
 {
     const struct move_to *t = &w->m.what->to[w->to.next];
 
-    return w->to.next < w->to.count && t->at + t->bytes <= filled(w);
+    return w->to.next < w->to.count && t->at + t->bytes <= filled_end(w);
 }
 
 static int all_moved(const struct work *w)
@@ -201,7 +201,7 @@ static int all_moved(const struct work *w)
     return w->from.settled == w->from.count && w->to.settled == w->to.count;
 }
 
-static void fail(struct work *w, const struct err *err)
+static void keep_failure(struct work *w, const struct err *err)
 {
     if (!w->failed)
         *w->err = *err;
@@ -209,7 +209,7 @@ static void fail(struct work *w, const struct err *err)
 }
 
 /* Not under the lock: who listens may take his time.  What is told never shrinks. */
-static void tell(struct work *w)
+static void report_progress(struct work *w)
 {
     const struct shard_options *options = w->m.what->options;
 
@@ -234,7 +234,7 @@ static void do_piece(struct work *w, struct side *s, int64_t bytes,
     int rc = run(&w->m, i, &err);
     pthread_mutex_lock(&w->lock);
     if (rc) {
-        fail(w, &err);
+        keep_failure(w, &err);
         return;
     }
     s->done[i] = 1;
@@ -243,7 +243,7 @@ static void do_piece(struct work *w, struct side *s, int64_t bytes,
     w->moved += bytes;
 }
 
-static void *work(void *arg)
+static void *move_pieces(void *arg)
 {
     struct work *w = arg;
     const struct moves *what = w->m.what;
@@ -252,7 +252,7 @@ static void *work(void *arg)
     pthread_mutex_lock(&w->lock);
     while (!w->failed && !(all_moved(w) && w->syncs.next == w->syncs.count)) {
         if (ckpt_stopped(what->stop, &err)) {
-            fail(w, &err);
+            keep_failure(w, &err);
         } else if (can_write(w)) { /* first: it makes room */
             do_piece(w, &w->to, what->to[w->to.next].bytes, move_write_piece);
         } else if (can_read(w)) {
@@ -265,7 +265,7 @@ static void *work(void *arg)
         }
         pthread_cond_broadcast(&w->something);
         pthread_mutex_unlock(&w->lock);
-        tell(w);
+        report_progress(w);
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -343,7 +343,7 @@ static int make_ring(struct work *w, struct err *err)
  * to sum and to copy, whatever the processors.  Past 16, threads wait for one disk and one
  * memory.  A thread that cannot be had is done without: the caller's own does all there is.
  */
-static void work_all(struct work *w, int jobs)
+static void start_threads(struct work *w, int jobs)
 {
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     pthread_attr_t attr;
@@ -354,10 +354,10 @@ static void work_all(struct work *w, int jobs)
     pthread_t *thread = mem_new((size_t)jobs, sizeof *thread);
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, SMALL_STACK);
-    while (started < jobs - 1 && pthread_create(&thread[started], &attr, work, w) == 0)
+    while (started < jobs - 1 && pthread_create(&thread[started], &attr, move_pieces, w) == 0)
         started++;
     pthread_attr_destroy(&attr);
-    work(w);
+    move_pieces(w);
     for (int i = 0; i < started; i++)
         pthread_join(thread[i], NULL);
     mem_free(thread);
@@ -379,7 +379,7 @@ int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *
     if (rc == 0) {
         int64_t paths = w.m.to.first[m->out.files];
         w.syncs = (struct side){.count = paths, .done = mem_new((size_t)paths, 1)};
-        work_all(&w, m->options->jobs);
+        start_threads(&w, m->options->jobs);
         rc = w.failed ? -1 : 0;
     }
     mem_free(w.m.ring);

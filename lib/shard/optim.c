@@ -59,7 +59,7 @@ static int read_number(const struct st *st, const char *name, int64_t *out, stru
 }
 
 /* Each tensor of the file its place, and each place a tensor. */
-static int match(struct optim *o, struct err *err)
+static int match_tensors(struct optim *o, struct err *err)
 {
     const struct model *m = o->model;
     const struct model_tensor *t;
@@ -102,7 +102,7 @@ int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limi
         return -1;
     o->open = 1;
     o->place = mem_new((size_t)m->tensors * OPTIM_STATES, sizeof *o->place);
-    if (match(o, err) == 0)
+    if (match_tensors(o, err) == 0)
         return 0;
     optim_release(o);
     return -1;

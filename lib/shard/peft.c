@@ -69,7 +69,7 @@ static int check_keys(const struct config *c)
     return 0;
 }
 
-static int mismatch(const struct config *c, const char *key, double is, double plan)
+static int report_mismatch(const struct config *c, const char *key, double is, double plan)
 {
     KEY_FAIL(c, key, "is %g, but the plan's adapters have %g", is, plan);
     c->err->code = ERR_MISMATCH;
@@ -100,8 +100,8 @@ static int read_keys(const struct config *c, const struct model *m)
     if (check_keys(c) || keys_num(c, "r", 0, &rank) || keys_num(c, "lora_alpha", 0, &alpha))
         return -1;
     if (rank != (double)m->lora.rank)
-        return mismatch(c, "r", rank, (double)m->lora.rank);
-    return alpha == m->lora.alpha ? 0 : mismatch(c, "lora_alpha", alpha, m->lora.alpha);
+        return report_mismatch(c, "r", rank, (double)m->lora.rank);
+    return alpha == m->lora.alpha ? 0 : report_mismatch(c, "lora_alpha", alpha, m->lora.alpha);
 }
 
 int peft_check(const struct model *m, const char *name, const char *text, int64_t bytes,
@@ -116,7 +116,7 @@ int peft_check(const struct model *m, const char *name, const char *text, int64_
     return rc;
 }
 
-static int match(const struct st *st, const struct model *m, struct err *err)
+static int match_adapters(const struct st *st, const struct model *m, struct err *err)
 {
     for (int i = 0; i < m->tensors; i++) {
         const struct model_tensor *t = &m->tensor[i];
@@ -161,7 +161,7 @@ int peft_open(struct peft *p, const char *dir, const struct model *m, struct err
     if (rc)
         return -1;
     p->open = 1;
-    if (match(&p->st, m, err) == 0)
+    if (match_adapters(&p->st, m, err) == 0)
         return 0;
     peft_release(p);
     return -1;

@@ -36,8 +36,8 @@ static void put_place(struct jout *j, const char *key, int64_t at)
         jout_int(j, key, at);
 }
 
-static void say(struct diff *d, const char *name, const char *what, const char *detail,
-                const struct gap *gap)
+static void report_difference(struct diff *d, const char *name, const char *what,
+                              const char *detail, const struct gap *gap)
 {
     d->count++;
     if (!d->json) {
@@ -61,7 +61,7 @@ static void say(struct diff *d, const char *name, const char *what, const char *
 /* --- values --- */
 
 /* A whole number of 1 to 8 bytes. */
-static long double whole(const char *p, int bytes, int is_signed)
+static long double whole_number(const char *p, int bytes, int is_signed)
 {
     uint64_t v = 0;
 
@@ -84,7 +84,7 @@ static int kind_of(int type, enum dtype *dtype)
 }
 
 /* n values, all exact: long double holds those of 64 bits. */
-static void values(struct diff *d, int type, const char *from, int64_t n, long double *to)
+static void values_of(struct diff *d, int type, const char *from, int64_t n, long double *to)
 {
     enum dtype dtype = DTYPE_F64;
     int kind = kind_of(type, &dtype), bytes = st_type_bytes(type);
@@ -94,11 +94,11 @@ static void values(struct diff *d, int type, const char *from, int64_t n, long d
     for (int64_t i = 0; i < n; i++)
         to[i] = kind == 0  ? d->scratch[i]
                 : kind < 0 ? (long double)NAN
-                           : whole(from + i * bytes, bytes, kind == 1);
+                           : whole_number(from + i * bytes, bytes, kind == 1);
 }
 
 /* What lies between a and b in proportion to the larger: 0 to 2, opposite infinities too. */
-static double relative(double a, double b)
+static double relative_gap(double a, double b)
 {
     double most = fmax(fabs(a), fabs(b));
 
@@ -135,14 +135,14 @@ static void compare_chunk(struct diff *d, int type_a, int type_b, int64_t at, in
 
     if (size && memcmp(d->a, d->b, (size_t)(n * size)) == 0)
         return;
-    values(d, type_a, d->a, n, d->x);
-    values(d, type_b, d->b, n, d->y);
+    values_of(d, type_a, d->a, n, d->x);
+    values_of(d, type_b, d->b, n, d->y);
     for (int64_t i = 0; i < n; i++) {
         long double x = d->x[i], y = d->y[i];
         int same = size ? memcmp(d->a + i * size, d->b + i * size, (size_t)size) == 0
                         : x == y || (isnan(x) && isnan(y));
         if (!same)
-            count_gap(gap, at + i, (double)fabsl(x - y), relative((double)x, (double)y));
+            count_gap(gap, at + i, (double)fabsl(x - y), relative_gap((double)x, (double)y));
     }
 }
 
@@ -163,7 +163,8 @@ static int can_compare(const struct st_tensor *a, const struct st_tensor *b)
 }
 
 /* "7 of 9 elements differ, first at 2, largest difference 0.5 at 4 [1, 1], relative 0.25" */
-static void describe(const struct st_tensor *t, const struct gap *gap, char *text, size_t room)
+static void describe_gap(const struct st_tensor *t, const struct gap *gap, char *text,
+                         size_t room)
 {
     int64_t at = gap->most_at, index[ST_DIMS_MAX];
     int used = snprintf(text, room,
@@ -197,8 +198,8 @@ static int find_gap(struct diff *d, struct weights *a, const struct weights_item
     return 0;
 }
 
-static int compare(struct diff *d, struct weights *a, const struct weights_item *ia,
-                   struct weights *b, const struct weights_item *ib, struct err *err)
+static int compare_tensor(struct diff *d, struct weights *a, const struct weights_item *ia,
+                          struct weights *b, const struct weights_item *ib, struct err *err)
 {
     const struct st_tensor *ta = &ia->shape, *tb = &ib->shape;
     char one[256], two[256], found[512] = "the values are the same", text[1100];
@@ -208,19 +209,19 @@ static int compare(struct diff *d, struct weights *a, const struct weights_item 
     st_print_shape(tb, two, sizeof two);
     snprintf(text, sizeof text, "is %s in the first, %s in the second", one, two);
     if (!can_compare(ta, tb)) {
-        say(d, ia->name, same_shape(ta, tb) ? "type" : "shape", text, NULL);
+        report_difference(d, ia->name, same_shape(ta, tb) ? "type" : "shape", text, NULL);
         return 0;
     }
     if (find_gap(d, a, ia, b, ib, &gap, err))
         return -1;
     if (gap.elems)
-        describe(ta, &gap, found, sizeof found);
+        describe_gap(ta, &gap, found, sizeof found);
     if (ta->type != tb->type) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, "; %s", found);
-        say(d, ia->name, "type", text, &gap);
+        report_difference(d, ia->name, "type", text, &gap);
     } else if (gap.elems) {
-        say(d, ia->name, "values", found, &gap);
+        report_difference(d, ia->name, "values", found, &gap);
     }
     return 0;
 }
@@ -234,13 +235,15 @@ static int compare_all(struct diff *d, struct weights *a, struct weights *b, str
                     : k == b->count ? -1
                                     : strcmp(a->item[i].name, b->item[k].name);
         if (order == 0) {
-            rc = compare(d, a, &a->item[i], b, &b->item[k], err);
+            rc = compare_tensor(d, a, &a->item[i], b, &b->item[k], err);
             i++;
             k++;
         } else if (order < 0) {
-            say(d, a->item[i++].name, "only_first", "is in the first alone", NULL);
+            report_difference(d, a->item[i++].name, "only_first", "is in the first alone",
+                              NULL);
         } else {
-            say(d, b->item[k++].name, "only_second", "is in the second alone", NULL);
+            report_difference(d, b->item[k++].name, "only_second", "is in the second alone",
+                              NULL);
         }
     }
     return rc;

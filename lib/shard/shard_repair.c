@@ -36,8 +36,8 @@ struct span {
 /* --- what is told --- */
 
 /* `name`, and of what; copy NULL: it is lost, or ("") written anew. */
-static void tell(struct repair *r, const char *name, const char *part, const struct span *s,
-                 const char *copy)
+static void report_part(struct repair *r, const char *name, const char *part,
+                        const struct span *s, const char *copy)
 {
     const struct ckpt *c = r->c;
     const struct model_tensor *t = s ? &c->model.tensor[s->tensor] : NULL;
@@ -70,16 +70,16 @@ static void tell(struct repair *r, const char *name, const char *part, const str
     jout_close(&r->j, '}');
 }
 
-static void tell_lost(struct repair *r, const struct span *s)
+static void report_lost(struct repair *r, const struct span *s)
 {
     if (s->lo == s->hi)
         return;
-    tell(r, r->c->file[s->file].name, "", s, NULL);
+    report_part(r, r->c->file[s->file].name, "", s, NULL);
     r->lost++;
 }
 
 /* Of what no copy is good: neighbours in one tensor are one line. */
-static void tell_lost_blocks(struct repair *r)
+static void report_lost_blocks(struct repair *r)
 {
     const struct ckpt *c = r->c;
     int64_t *order = checkup_order(c);
@@ -91,30 +91,30 @@ static void tell_lost_blocks(struct repair *r)
             continue;
         if (s.file != b->file || s.tensor != b->tensor || s.state != b->state ||
             s.hi != b->lo) {
-            tell_lost(r, &s);
+            report_lost(r, &s);
             s = (struct span){b->file, b->tensor, b->state, b->lo, b->lo};
         }
         s.hi = b->hi;
     }
-    tell_lost(r, &s);
+    report_lost(r, &s);
     mem_free(order);
 }
 
-static void tell_all_lost(struct repair *r)
+static void report_all_lost(struct repair *r)
 {
     const struct ckpt *c = r->c;
 
     for (int f = 0; f < c->files; f++)
         if (checkup_find(r->x, f, CHECKUP_GOOD) < 0 && !checkup_make_header(c, f, NULL, NULL)) {
-            tell(r, c->file[f].name, " header", NULL, NULL);
+            report_part(r, c->file[f].name, " header", NULL, NULL);
             r->lost++;
         }
-    tell_lost_blocks(r);
+    report_lost_blocks(r);
     /* Without copies manifest and config are good: they have been read. */
     for (int i = c->files + (c->copies ? 0 : CHECKUP_SOURCES); i < r->x->parts; i++)
         if (checkup_find(r->x, i, CHECKUP_GOOD) < 0) {
             char *name = checkup_name(r->x, i, 0);
-            tell(r, name, "", NULL, NULL);
+            report_part(r, name, "", NULL, NULL);
             mem_free(name);
             r->lost++;
         }
@@ -133,7 +133,7 @@ static int check_refused(const struct repair *r, struct err *err)
     return 0;
 }
 
-static void tell_rebuilt(struct repair *r)
+static void report_rebuilt(struct repair *r)
 {
     for (int64_t i = 0; i < r->x->damages; i++) {
         const struct damage *w = &r->x->damage[i];
@@ -143,8 +143,8 @@ static void tell_rebuilt(struct repair *r)
             const struct ckpt_block *b = &r->c->block[w->block];
             s = (struct span){b->file, b->tensor, b->state, b->lo, b->hi};
         }
-        tell(r, name, w->kind == DAMAGE_HEADER ? " header" : "",
-             w->kind == DAMAGE_BLOCK ? &s : NULL, copy ? copy : "");
+        report_part(r, name, w->kind == DAMAGE_HEADER ? " header" : "",
+                    w->kind == DAMAGE_BLOCK ? &s : NULL, copy ? copy : "");
         mem_free(name);
         mem_free(copy);
     }
@@ -230,7 +230,7 @@ static int put_small(const struct repair *r, const struct io_dir *dir, struct er
     return rc;
 }
 
-static int repair(struct repair *r, struct io_dir *dir, struct err *err)
+static int repair_files(struct repair *r, struct io_dir *dir, struct err *err)
 {
     char *text = NULL;
     size_t used = 0;
@@ -242,7 +242,7 @@ static int repair(struct repair *r, struct io_dir *dir, struct err *err)
         jout_text(&r->j, "schema", "paro.shard.repair/1");
         jout_open(&r->j, "lost", '[');
     }
-    tell_all_lost(r);
+    report_all_lost(r);
     if (!r->lost)
         rc = move_blocks(r, dir, err) || put_small(r, dir, err) || io_dir_commit(dir, err) ? -1
                                                                                            : 0;
@@ -251,7 +251,7 @@ static int repair(struct repair *r, struct io_dir *dir, struct err *err)
         jout_open(&r->j, "rebuilt", '[');
     }
     if (rc == 0 && !r->lost)
-        tell_rebuilt(r);
+        report_rebuilt(r);
     if (json) {
         jout_close(&r->j, ']');
         jout_bool(&r->j, "ok", r->lost == 0);
@@ -283,7 +283,7 @@ int shard_repair(const char *from, const struct shard_options *options, int json
     int rc = shard_check_apart(from, to.dir, 0, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
                      checkup_run(&x, &c, 0, options, err) || check_refused(&r, err) ||
-                     repair(&r, &dir, err)
+                     repair_files(&r, &dir, err)
                  ? -1
                  : 0;
     if (dir.path) /* not committed */

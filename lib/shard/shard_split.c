@@ -57,7 +57,8 @@ static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t
 }
 
 /* A piece that is made is of a tensor's state: tensor * (1 + OPTIM_STATES) + state. */
-static int make(void *arg, int64_t id, int64_t first, int64_t count, void *out, struct err *err)
+static int make_elements(void *arg, int64_t id, int64_t first, int64_t count, void *out,
+                         struct err *err)
 {
     struct filling *f = arg;
     const struct model_tensor *t = &f->model->tensor[id / (1 + OPTIM_STATES)];
@@ -110,7 +111,7 @@ static const struct st *read_file(const struct filling *f, int number)
 }
 
 /* [read_files]; for mem_free, on error too. */
-static int look_at_files(const struct filling *f, struct stat **out, struct err *err)
+static int stat_files(const struct filling *f, struct stat **out, struct err *err)
 {
     *out = mem_new((size_t)read_files(f), sizeof **out);
     for (int i = 0; i < read_files(f); i++)
@@ -123,7 +124,7 @@ static int look_at_files(const struct filling *f, struct stat **out, struct err 
 static int check_files(const struct filling *f, const struct stat *was, struct err *err)
 {
     struct stat *is = NULL;
-    int rc = look_at_files(f, &is, err);
+    int rc = stat_files(f, &is, err);
 
     for (int i = 0; rc == 0 && i < read_files(f); i++)
         if (was[i].st_dev != is[i].st_dev || was[i].st_ino != is[i].st_ino ||
@@ -258,7 +259,7 @@ static int move_weights(const struct io_dir *dir, struct filling *f,
                         const struct shard_cut *cut, struct err *err)
 {
     struct moves m = {
-        .options = &f->what->options, .stop = f->hf->stop, .make = make, .arg = f};
+        .options = &f->what->options, .stop = f->hf->stop, .make = make_elements, .arg = f};
 
     for (int i = 0; i < read_files(f); i++)
         moves_add_file(&m.in, read_file(f, i)->file_bytes, mem_dup(read_file(f, i)->path));
@@ -290,7 +291,7 @@ static int fill_folder(const struct io_dir *dir, struct filling *f,
     is[0].type = f->hf->type;
     cut.type = shape->state[0].type;
     cut.converted = cut.type != is[0].type;
-    int rc = look_at_files(f, &was, err);
+    int rc = stat_files(f, &was, err);
     if (rc == 0)
         rc = put_source(dir, f, cut.converted || shape->model->lora.rank, &list, err);
     if (rc == 0)

@@ -42,8 +42,8 @@ static void put_copy(struct report *r, const struct checkup *x, const struct dam
 }
 
 /* Content: a line of the answer, 0.  Anything else: -1.  w is NULL outside a checkpoint. */
-static int judge(struct report *r, const struct checkup *x, const struct damage *w,
-                 const struct err *err)
+static int report_problem(struct report *r, const struct checkup *x, const struct damage *w,
+                          const struct err *err)
 {
     if (err->code != ERR_INPUT && err->code != ERR_MISMATCH && err->code != ERR_ABSENT)
         return -1;
@@ -81,14 +81,14 @@ static int verify_ckpt(struct report *r, const char *path, const struct shard_op
 
     if (ckpt_open_any(&c, path, options->limits, 1, err))
         /* That there is no manifest is news: there was one, or none could be looked at. */
-        return err->code == ERR_ABSENT ? -1 : judge(r, NULL, NULL, err);
+        return err->code == ERR_ABSENT ? -1 : report_problem(r, NULL, NULL, err);
     int rc = checkup_run(&x, &c, quick, options, err);
     if (rc == 0) {
         r->bytes = x.bytes;
         r->files = x.files;
         for (int64_t i = 0; rc == 0 && i < x.damages; i++) {
             damage_report(&x, &x.damage[i], err);
-            rc = judge(r, &x, &x.damage[i], err);
+            rc = report_problem(r, &x, &x.damage[i], err);
         }
         checkup_release(&x);
     }
@@ -104,7 +104,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
     struct model m;
 
     if (hf_open(&hf, path, limits, err))
-        return judge(r, NULL, NULL, err);
+        return report_problem(r, NULL, NULL, err);
     char *config = io_join(hf.dir, "config.json");
     int rc = 0;
     if (!hf.alone && !io_absent(config)) {
@@ -112,7 +112,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
             rc = -1; /* what the folder should hold cannot be told */
         } else {
             int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));
-            rc = bad ? judge(r, NULL, NULL, err) : 0;
+            rc = bad ? report_problem(r, NULL, NULL, err) : 0;
             model_release(&m);
         }
     }

@@ -146,7 +146,7 @@ done:
     return rc;
 }
 
-static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
+static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     struct train *t = arg;
     const struct plan *p = &t->plan;
@@ -171,7 +171,7 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 }
 
 /* A rank that could not do its part has said so: all end with its error. */
-static int settle(struct train *t, struct err *err)
+static int agree_failure(struct train *t, struct err *err)
 {
     int failed = t->flags & TRAIN_FAILED;
 
@@ -213,14 +213,14 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     if (t->against && engine_against_begin(t->against, err))
         return -1;
     train_trace_before(t);
-    if (engine_step(t->engine, batch, t, &o, &report, err) || train_trace_after(t, err))
+    if (engine_step(t->engine, read_batch, t, &o, &report, err) || train_trace_after(t, err))
         return -1;
     if (report.flags & TRAIN_FAILED)
-        return settle(t, err);
-    if ((t->against && engine_against_end(t->against, batch, t, &o, &report, err)) ||
+        return agree_failure(t, err);
+    if ((t->against && engine_against_end(t->against, read_batch, t, &o, &report, err)) ||
         (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
         /* What the second could not read makes it another's: all ranks are here. */
-        t->differs = err->code == ERR_MISMATCH && settle(t, err) == 0;
+        t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
     }
     t->step++;
@@ -253,7 +253,7 @@ static int run_steps(struct train *t, int *stopped, struct err *err)
         if (run_step(t, stopped, err))
             return -1;
     *stopped = *stopped && t->step < last;
-    if (settle(t, err))
+    if (agree_failure(t, err))
         return -1;
     return train_save_finish(t, err);
 }
@@ -265,7 +265,7 @@ static int rank_0(struct train *t, int (*part)(struct train *t, struct err *err)
     return world_agree(t->world, t->world->rank == 0 ? part(t, err) : 0, err);
 }
 
-static void release(struct train *t, struct err *why)
+static void release_run(struct train *t, struct err *why)
 {
     struct err ignored;
 
@@ -308,7 +308,7 @@ static void warn_of_groups(const struct train *t)
             int together = t->plan.groups.group_of[r] == t->plan.groups.group_of[q];
             if (is_as_planned(t, q, r))
                 continue;
-            train_say(
+            train_print(
                 t, "ranks %d and %d are in %s of the plan, but on %s: slower than planned", q,
                 r, together ? "one group" : "two groups", together ? "two hosts" : "one host");
             return;
@@ -336,7 +336,7 @@ static int open_engines(struct train *t, struct err *err)
 }
 
 /* Every element is where the letters say, and its copies are equal: one rank has no others. */
-static int audit(struct train *t, struct err *err)
+static int audit_engines(struct train *t, struct err *err)
 {
     if (engine_audit(t->engine, err) || (t->second && engine_audit(t->second, err)))
         return -1;
@@ -358,9 +358,9 @@ static int open_run(struct train *t, struct err *err)
     warn_of_groups(t);
     /* Published configs ask for dropout that their trainers set aside, too. */
     if (t->plan.model.dropout > 0)
-        train_say(t, "the model's config asks for dropout of %g: none is applied",
-                  t->plan.model.dropout);
-    train_device_say(t);
+        train_print(t, "the model's config asks for dropout of %g: none is applied",
+                    t->plan.model.dropout);
+    train_device_print(t);
     return 0;
 }
 
@@ -386,7 +386,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         rc = train_summary_dry(&t, err);
         goto done;
     }
-    if (train_trace_open(&t, err) || audit(&t, err) || train_anew_begin(&t, err) ||
+    if (train_trace_open(&t, err) || audit_engines(&t, err) || train_anew_begin(&t, err) ||
         rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
         goto done;
     train_summary_resumed(&t);
@@ -396,7 +396,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     if (rc < 0 && t.differs)
         rc = 1;
     if (rc == 0)
-        train_device_end(&t);
+        train_device_print_graphs(&t);
     if (rc == 0)
         rc = rank_0(&t, train_log_close, err);
     if (rc == 0)
@@ -404,8 +404,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
     if (rc == 0 && stopped) {
         rc = 3;
         if (t.step < t.trace_step)
-            train_say(&t, "no trace of step %" PRId64 ": the run stopped after step %" PRId64,
-                      t.trace_step, t.step);
+            train_print(&t, "no trace of step %" PRId64 ": the run stopped after step %" PRId64,
+                        t.trace_step, t.step);
         if (t.stop)
             unlink(t.stop);
     }
@@ -415,7 +415,7 @@ done:
     /* With a peer gone what is in flight never ends: the caller aborts, nothing is waited for.
      */
     if (rc >= 0 || err->code != ERR_PEER)
-        release(&t, rc < 0 || rc == 1 ? err : NULL);
+        release_run(&t, rc < 0 || rc == 1 ? err : NULL);
     return rc;
 }
 

@@ -42,7 +42,7 @@ static char *find_name(const char *out)
     return copy;
 }
 
-static int has(const char *dir, const char *name)
+static int has_entry(const char *dir, const char *name)
 {
     char *path = io_join(dir, name);
     struct stat st;
@@ -58,7 +58,7 @@ static char *free_log(const char *out)
     char name[40] = TRAIN_LOG_FAILED;
     char *path = io_join(out, name);
 
-    for (int n = 2; has(out, name); n++) {
+    for (int n = 2; has_entry(out, name); n++) {
         snprintf(name, sizeof name, "%s%08d%s", TRAIN_FAILED_BEFORE, n, TRAIN_FAILED_BEHIND);
         mem_free(path);
         path = io_join(out, name);
@@ -107,7 +107,7 @@ static int take_temp(const char *out, const char *temp, int *fd, struct err *err
  * settings go first: without them it is no run that came to nothing, whatever else is still
  * there.
  */
-static void discard(struct train *t, const char *dir)
+static void discard_folder(struct train *t, const char *dir)
 {
     char *settings = io_join(dir, "settings.yaml");
 
@@ -130,7 +130,7 @@ static int move_others(const char *from, const char *to)
         char *at = io_join(from, e->d_name), *there = io_join(to, e->d_name);
         if (!asks && train_folder_owns(e->d_name))
             ;
-        else if (has(to, e->d_name) || rename(at, there))
+        else if (has_entry(to, e->d_name) || rename(at, there))
             rc = asks ? rc : -1;
         mem_free(at);
         mem_free(there);
@@ -147,7 +147,7 @@ static void discard_old(struct train *t, const char *old, const char *name)
 
     if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
         move_others(old, name) == 0)
-        discard(t, old);
+        discard_folder(t, old);
     if (fd >= 0)
         close(fd);
 }
@@ -156,7 +156,7 @@ static void discard_old(struct train *t, const char *old, const char *name)
  * The new run is whole and the old one has moved away.  Whoever starts the next run may have
  * made the folder again: an empty one gives way.
  */
-static int finish(const char *name, const char *temp, struct err *err)
+static int finish_exchange(const char *name, const char *temp, struct err *err)
 {
     if (rename(temp, name) == 0)
         return 0;
@@ -169,25 +169,25 @@ static int finish(const char *name, const char *temp, struct err *err)
     return err_sys(err, "cannot move '%s' to '%s'", temp, name);
 }
 
-static int settle(struct train *t, const char *name, const char *temp, const char *old,
-                  struct err *err)
+static int settle_folders(struct train *t, const char *name, const char *temp, const char *old,
+                          struct err *err)
 {
-    int settings = has(temp, "settings.yaml"), latest = has(temp, "latest");
-    int begun = settings && !latest, stands = has(name, "latest");
+    int settings = has_entry(temp, "settings.yaml"), latest = has_entry(temp, "latest");
+    int begun = settings && !latest, stands = has_entry(name, "latest");
 
-    if (settings && latest && !stands && finish(name, temp, err))
+    if (settings && latest && !stands && finish_exchange(name, temp, err))
         return -1;
     if (begun && stands && keep_log(t, temp, err))
         return -1;
     if (begun || move_others(temp, name) == 0)
-        discard(t, temp);
+        discard_folder(t, temp);
     discard_old(t, old, name);
     if (begun)
-        train_say(t,
-                  "'%s': the run begun anew there ended before its first checkpoint, and is "
-                  "removed%s%s%s%s",
-                  t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
-                  t->kept ? "'" : "", stands ? ": the old run stands" : "");
+        train_print(t,
+                    "'%s': the run begun anew there ended before its first checkpoint, and is "
+                    "removed%s%s%s%s",
+                    t->run->out, t->kept ? " but for its log, '" : "", t->kept ? t->kept : "",
+                    t->kept ? "'" : "", stands ? ": the old run stands" : "");
     mem_free(t->kept);
     t->kept = NULL;
     return 0;
@@ -200,7 +200,7 @@ int train_anew_settle(struct train *t, struct err *err)
     int fd = -1, rc = take_temp(t->run->out, temp, &fd, err);
 
     if (rc == 0 && (fd >= 0 || !io_absent(old)))
-        rc = settle(t, name, temp, old, err);
+        rc = settle_folders(t, name, temp, old, err);
     if (fd >= 0)
         close(fd);
     mem_free(name);
@@ -246,7 +246,7 @@ static int check_mount(const char *name, struct err *err)
     return rc;
 }
 
-static int begin(struct train *t, const char *name, struct err *err)
+static int begin_folder(struct train *t, const char *name, struct err *err)
 {
     if (check_log(t, err) || check_mount(name, err) ||
         io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
@@ -270,9 +270,9 @@ static int begin(struct train *t, const char *name, struct err *err)
 
 int train_anew_begin(struct train *t, struct err *err)
 {
-    int32_t there = t->world->rank == 0 && !t->run->resume && has(t->run->out, "latest");
+    int32_t there = t->world->rank == 0 && !t->run->resume && has_entry(t->run->out, "latest");
     char *name = find_name(t->run->out);
-    int rc = world_agree(t->world, there ? begin(t, name, err) : 0, err);
+    int rc = world_agree(t->world, there ? begin_folder(t, name, err) : 0, err);
 
     if (rc == 0)
         rc = world_bcast(t->world, &there, sizeof there, 0, err);
@@ -286,7 +286,7 @@ int train_anew_begin(struct train *t, struct err *err)
 }
 
 /* Two names change places, or, where they cannot, the old run's moves away first. */
-static int exchange(struct io_dir *dir, const char *old, struct err *err)
+static int exchange_folders(struct io_dir *dir, const char *old, struct err *err)
 {
     int rc = io_exchange(dir->temp, dir->path, err);
 
@@ -313,12 +313,12 @@ int train_anew_end(struct train *t, const char *step, struct err *err)
     if (rc == 0 && fchmod(dir->fd, dir->mode))
         rc = err_sys(err, "cannot set the mode of '%s'", dir->temp);
     if (rc == 0)
-        rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange(dir, old, err) ? -1 : 0;
+        rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange_folders(dir, old, err) ? -1 : 0;
     if (rc == 0) {
         rc = io_fsync_path(parent, err); /* whatever it says, the temporary is the old run */
         const char *before = io_absent(dir->temp) ? old : dir->temp;
         if (move_others(before, dir->path) == 0)
-            discard(t, before);
+            discard_folder(t, before);
         close(t->lock);
         t->lock = t->anew_lock;
         t->anew_lock = -1;

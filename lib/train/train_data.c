@@ -162,7 +162,7 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
     if (t->run->new_data)
         return 0;
     if (!was->data_seq) {
-        train_say(
+        train_print(
             t,
             "checkpoint '%s' does not record its data: it is unknown whether these are the "
             "same",

@@ -53,7 +53,7 @@ int train_on_gpu(const struct train *t)
     return device_kind(t->device) != DEVICE_CPU;
 }
 
-void train_device_say(const struct train *t)
+void train_device_print(const struct train *t)
 {
     struct units taken, host, planned, left;
     struct engine_memory m;
@@ -65,30 +65,30 @@ void train_device_say(const struct train *t)
         return;
     engine_memory(t->engine, &m);
     int known = device_memory(t->device, &free_bytes, &bytes, &err) == 0;
-    train_say(t,
-              "on cuda:%d, %s: %s allocated, %s planned, %s free; %s of host memory%s; "
-              "attention by %s; over %s",
-              device_index(t->device), device_name(t->device),
-              units_bytes(&taken, (double)m.device_bytes),
-              units_bytes(&planned, m.planned_bytes),
-              known ? units_bytes(&left, (double)free_bytes) : "an unknown amount",
-              units_bytes(&host, (double)m.host_bytes),
-              m.unpinned ? ", not pinned by this driver (copies are slower)" : "",
-              engine_attention_by(t->engine),
-              t->transport == COLL_MPI ? "MPI"
-              : coded                  ? "NCCL, int8 blocks over MPI"
-                                       : "NCCL");
+    train_print(t,
+                "on cuda:%d, %s: %s allocated, %s planned, %s free; %s of host memory%s; "
+                "attention by %s; over %s",
+                device_index(t->device), device_name(t->device),
+                units_bytes(&taken, (double)m.device_bytes),
+                units_bytes(&planned, m.planned_bytes),
+                known ? units_bytes(&left, (double)free_bytes) : "an unknown amount",
+                units_bytes(&host, (double)m.host_bytes),
+                m.unpinned ? ", not pinned by this driver (copies are slower)" : "",
+                engine_attention_by(t->engine),
+                t->transport == COLL_MPI ? "MPI"
+                : coded                  ? "NCCL, int8 blocks over MPI"
+                                         : "NCCL");
 }
 
-void train_device_end(const struct train *t)
+void train_device_print_graphs(const struct train *t)
 {
     struct net_graphs_report r = engine_graphs(t->engine);
 
     if (*r.refused)
-        train_say(t, "kernels are launched one by one: %s", r.refused);
+        train_print(t, "kernels are launched one by one: %s", r.refused);
     else if (train_on_gpu(t) && t->run->graphs && t->graphs != NET_GRAPHS_NEVER)
-        train_say(t, "%" PRId64 " CUDA graphs of layers, launched %" PRId64 " times", r.written,
-                  r.runs);
+        train_print(t, "%" PRId64 " CUDA graphs of layers, launched %" PRId64 " times",
+                    r.written, r.runs);
 }
 
 double train_flops_per_s(const struct train *t, const struct engine_report *r)

@@ -18,7 +18,7 @@ struct turn {
     struct err why;
 };
 
-static void take(void *arg, int micro, int32_t *tokens, int32_t *targets)
+static void read_windows(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     struct turn *turn = arg;
     struct train *t = turn->train;
@@ -62,7 +62,7 @@ int train_eval(struct train *t, struct err *err)
         turn.windows = micros * round;
     }
     double start = tick_now_s();
-    int own = engine_evaluate(t->engine, take, &turn, (int)micros, &mine.loss, err);
+    int own = engine_evaluate(t->engine, read_windows, &turn, (int)micros, &mine.loss, err);
     if (own && err->code != ERR_DEVICE) /* the other ranks do not come to the exchange either */
         return -1;
     if (!own && turn.failed) {

@@ -245,7 +245,7 @@ static int keep_stuck(struct train *t, int now, const struct err *why, struct er
  * when the run ends, and the next one tries again.  Where a folder cannot be renamed at all
  * (overlayfs, of what an image brought), it goes from where it is.  needed: its name is.
  */
-static int drop(struct train *t, const char *name, int needed, struct err *err)
+static int remove_entry(struct train *t, const char *name, int needed, struct err *err)
 {
     char *path = io_join(t->home, name), *old = train_folder_old(path);
     struct err why = {0};
@@ -336,7 +336,7 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
         qsort(name, (size_t)n, sizeof *name, newest_first);
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], &checkpoints) > step || kept++ >= keep)
-            rc = drop(t, name[i], 0, err);
+            rc = remove_entry(t, name[i], 0, err);
     free_names(name, n);
     return rc;
 }
@@ -350,7 +350,7 @@ static int remove_steps(struct train *t, const struct step_kind *kind, int64_t s
 
     for (int i = 0; rc == 0 && i < n; i++)
         if (step_of(name[i], kind) > step)
-            rc = drop(t, name[i], 0, err);
+            rc = remove_entry(t, name[i], 0, err);
     free_names(name, n);
     return rc;
 }
@@ -409,7 +409,7 @@ int train_folder_make_way(struct train *t, const char *name, struct err *err)
     train_folder_name(t->resumed, back);
     if (is_there(t->home, back) && train_folder_point(t, back, err))
         return -1;
-    return drop(t, name, 1, err);
+    return remove_entry(t, name, 1, err);
 }
 
 void train_folder_close(struct train *t, struct err *why)
@@ -422,7 +422,7 @@ void train_folder_close(struct train *t, struct err *why)
     if (t->new)
         remove_made(t->run->out, t->made);
     else if (!why && t->stuck.code != ERR_NONE)
-        train_say(t, "%s: the next run tries again", t->stuck.text);
+        train_print(t, "%s: the next run tries again", t->stuck.text);
     train_anew_close(t, why);
     if (t->lock >= 0)
         close(t->lock);

@@ -127,7 +127,7 @@ static int likeliest_first(const void *a, const void *b)
     return x->p < y->p ? 1 : x->p > y->p ? -1 : x->token < y->token ? -1 : 1;
 }
 
-static int32_t greedy(const float *logits, int64_t vocab)
+static int32_t likeliest_token(const float *logits, int64_t vocab)
 {
     int64_t best = 0;
 
@@ -137,10 +137,10 @@ static int32_t greedy(const float *logits, int64_t vocab)
     return (int32_t)best;
 }
 
-static int32_t draw(struct writer *w, const float *logits)
+static int32_t draw_token(struct writer *w, const float *logits)
 {
     int64_t vocab = w->model->vocab, kept = 0, i = 0;
-    double most = (double)logits[greedy(logits, vocab)], sum = 0, part = 0;
+    double most = (double)logits[likeliest_token(logits, vocab)], sum = 0, part = 0;
 
     for (int64_t k = 0; k < vocab; k++) {
         double p = exp(((double)logits[k] - most) / w->temperature);
@@ -187,13 +187,13 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
                            "the model's logit of token %" PRId64
                            " is not finite: expected weights that are numbers",
                            i);
-    *token = w->temperature > 0 ? draw(w, logits) : greedy(logits, m->vocab);
+    *token = w->temperature > 0 ? draw_token(w, logits) : likeliest_token(logits, m->vocab);
     return 0;
 }
 
 /* ---- the text ---- */
 
-static int encode(struct writer *w, const char *text, int64_t bytes, struct err *err)
+static int encode_prompt(struct writer *w, const char *text, int64_t bytes, struct err *err)
 {
     /* A net reads up to twice the text, and no less than it has positions at first. */
     int64_t room = 2 * (bytes + w->most) + WINDOW + 1;
@@ -225,7 +225,7 @@ static int read_prompt(struct writer *w, const char *text, struct err *err)
             bpe_count(w->bpe), w->model->vocab);
     if (bytes == 0 && !(w->bpe && bpe_end(w->bpe) >= 0))
         return err_set(err, ERR_INPUT, "--generate: empty text, expected a prompt");
-    if (encode(w, text, bytes, err))
+    if (encode_prompt(w, text, bytes, err))
         return -1;
     for (int64_t i = 0; i < w->tokens; i++)
         if (w->token[i] >= w->model->vocab)
@@ -323,7 +323,7 @@ static int open_tokenizer(struct writer *w, const struct train_prompt *p, const 
     return rc;
 }
 
-static void release(struct writer *w)
+static void release_writer(struct writer *w)
 {
     for (int u = 0; w->unit && u < w->model->units; u++)
         mem_free(w->unit[u]);
@@ -367,7 +367,7 @@ int train_generate(const struct train_prompt *p, struct err *err)
         w.choice = mem_new((size_t)w.model->vocab, sizeof *w.choice);
         rc = write_text(&w, p, err);
     }
-    release(&w);
+    release_writer(&w);
     mem_free(from);
     return rc;
 }

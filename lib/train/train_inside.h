@@ -160,8 +160,8 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
 /* train_device.c */
 int train_device_open(struct train *t, struct err *err); /* collective */
 int train_on_gpu(const struct train *t);
-void train_device_say(const struct train *t); /* what has been taken of a GPU */
-void train_device_end(const struct train *t); /* of its graphs, when steps are over */
+void train_device_print(const struct train *t);        /* what has been taken of a GPU */
+void train_device_print_graphs(const struct train *t); /* of its graphs, when steps are over */
 /* What the products of a step come to on rank 0: of a GPU over the whole step, for when it
    computes the host does not know. */
 double train_flops_per_s(const struct train *t, const struct engine_report *r);
@@ -186,7 +186,7 @@ int train_trace_after(struct train *t, struct err *err);
 int train_eval(struct train *t, struct err *err);
 
 /* train_summary.c: a line of rank 0's for people, "paro-train: ...". */
-void train_say(const struct train *t, const char *fmt, ...)
+void train_print(const struct train *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /*
  * What is told of a run as a whole; rank 0 prints.  resumed: where from, once

@@ -93,7 +93,7 @@ static const char *percent(struct units *u, double v)
     return u->text;
 }
 
-static void measure(struct picture *p)
+static void measure_axis(struct picture *p)
 {
     const double *first = p->run[0].log.v[PLAN_STEP];
     int most = 0;
@@ -220,7 +220,7 @@ static void add_panel(const struct picture *p, struct svg_figure *f, int panel)
                         (struct svg_series){.colour = -1, .marker = SKIPPED_MARKER});
 }
 
-static void draw(const struct picture *p, FILE *out)
+static void draw_panels(const struct picture *p, FILE *out)
 {
     struct svg_figure f = {.title = "Training", .note = "lines: every step"};
 
@@ -248,8 +248,8 @@ int train_plot(const char *const *logs, int count, FILE *out, struct err *err)
         rc = read_run(&p->run[p->runs], logs[p->runs], err);
     if (rc == 0) {
         tell_apart(p, logs);
-        measure(p);
-        draw(p, out);
+        measure_axis(p);
+        draw_panels(p, out);
     }
     for (int i = 0; i < p->runs; i++) {
         mem_free(p->run[i].name);

@@ -61,7 +61,7 @@ static int g_ranges(const struct train_saver *s, int unit)
                          s->shape.model->unit[unit].trained, s->ranges);
 }
 
-static void place(struct train_saver *s)
+static void place_copy(struct train_saver *s)
 {
     const struct model *m = s->shape.model;
 
@@ -87,7 +87,8 @@ static int take_copy(struct train_saver *s, struct err *err)
 }
 
 /* params and master are the same values, in the model's type and in f32 */
-static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
+static int fill_block(void *arg, int unit, int state, struct range at, void *out,
+                      struct err *err)
 {
     struct train_saver *s = arg;
     enum dtype type = s->shape.state[state].type;
@@ -114,7 +115,7 @@ static int write_shard(struct train_saver *s, struct err *err)
 
     if (io_dir_enter(&dir, s->path, err))
         return -1;
-    int rc = ckpt_write_shard(&dir, rank, &s->shape, fill, s, &entry, err);
+    int rc = ckpt_write_shard(&dir, rank, &s->shape, fill_block, s, &entry, err);
     entry_name(rank, name);
     if (rc == 0)
         rc = io_dir_put(&dir, name, entry, (int64_t)strlen(entry), err);
@@ -144,7 +145,7 @@ static int take_entry(const struct train_saver *s, int rank, char **entry, struc
 }
 
 /* Rank 0, when all shards are there. */
-static int publish(struct train_saver *s, struct err *err)
+static int publish_checkpoint(struct train_saver *s, struct err *err)
 {
     struct train *t = s->train;
     int ranks = t->world->ranks, rc = 0;
@@ -178,12 +179,12 @@ static int publish(struct train_saver *s, struct err *err)
 
 static void write_part(struct train_saver *s)
 {
-    s->rc = s->phase == WRITING ? write_shard(s, &s->err) : publish(s, &s->err);
+    s->rc = s->phase == WRITING ? write_shard(s, &s->err) : publish_checkpoint(s, &s->err);
     atomic_store(&s->over, 1);
 }
 
 /* Training goes first where there are no processors to spare: there is time until the next. */
-static void *work(void *arg)
+static void *run_thread(void *arg)
 {
     setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
     write_part(arg);
@@ -191,20 +192,20 @@ static void *work(void *arg)
 }
 
 /* Signals are the first thread's.  Without a thread the work is done here. */
-static void start(struct train_saver *s)
+static void start_thread(struct train_saver *s)
 {
     sigset_t all, was;
 
     atomic_store(&s->over, 0);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &was);
-    s->running = pthread_create(&s->thread, NULL, work, s) == 0;
+    s->running = pthread_create(&s->thread, NULL, run_thread, s) == 0;
     pthread_sigmask(SIG_SETMASK, &was, NULL);
     if (!s->running)
         write_part(s);
 }
 
-static int join(struct train_saver *s, struct err *err)
+static int join_thread(struct train_saver *s, struct err *err)
 {
     if (s->running)
         pthread_join(s->thread, NULL);
@@ -216,7 +217,7 @@ static int join(struct train_saver *s, struct err *err)
 
 /* ---- the phases ---- */
 
-static void name_it(struct train_saver *s)
+static void begin_checkpoint(struct train_saver *s)
 {
     struct train *t = s->train;
 
@@ -247,17 +248,17 @@ static void next_phase(struct train_saver *s)
     }
     s->phase++;
     if (s->phase == WRITING || t->world->rank == 0)
-        start(s);
+        start_thread(s);
 }
 
 /* All that is in flight ends, and all ranks know it. */
-static int finish(struct train_saver *s, struct err *err)
+static int finish_phases(struct train_saver *s, struct err *err)
 {
     struct world *w = s->train->world;
 
     while (s->phase != NONE) {
         w->slow++;
-        int rc = world_agree(w, join(s, err), err);
+        int rc = world_agree(w, join_thread(s, err), err);
         w->slow--;
         if (rc) {
             s->phase = NONE;
@@ -287,7 +288,7 @@ void train_save_advance(struct train *t, int64_t flags)
 
     if (s->phase == NONE || (flags & TRAIN_BUSY))
         return;
-    join(s, &none);
+    join_thread(s, &none);
     next_phase(s);
 }
 
@@ -296,27 +297,27 @@ int train_save_begin(struct train *t, struct err *err)
     struct train_saver *s = t->saver;
 
     /* The one before is late: it is waited for, since there is but one copy. */
-    if (finish(s, err))
+    if (finish_phases(s, err))
         return -1;
     s->copied = s->copy != NULL;
     int rc = s->copied ? take_copy(s, err) : 0;
-    name_it(s);
+    begin_checkpoint(s);
     if (rc && !s->rc) { /* told in the next exchange */
         s->rc = rc;
         s->err = *err;
     }
-    return s->copied ? 0 : finish(s, err);
+    return s->copied ? 0 : finish_phases(s, err);
 }
 
 int train_save_finish(struct train *t, struct err *err)
 {
-    if (finish(t->saver, err))
+    if (finish_phases(t->saver, err))
         return -1;
     if (t->saved == t->step)
         return 0;
     t->saver->copied = 0;
-    name_it(t->saver);
-    return finish(t->saver, err);
+    begin_checkpoint(t->saver);
+    return finish_phases(t->saver, err);
 }
 
 int train_save_open(struct train *t, struct err *err)
@@ -339,14 +340,14 @@ int train_save_open(struct train *t, struct err *err)
     if (!t->settings.async_save || !t->settings.save_every)
         return 0;
     s->copy = mem_new((size_t)m->units, sizeof *s->copy);
-    place(s); /* measures */
+    place_copy(s); /* measures */
     int64_t bytes = s->arena.used;
     int rc = arena_init(&s->arena, bytes,
                         "the copy that is saved during training "
                         "(--async-save=0 needs none)",
                         err);
     if (rc == 0)
-        place(s);
+        place_copy(s);
     return world_agree(t->world, rc, err);
 }
 
@@ -355,7 +356,7 @@ void train_save_still(struct train *t)
     struct err none;
 
     if (t->saver->phase == PUBLISHING)
-        join(t->saver, &none);
+        join_thread(t->saver, &none);
 }
 
 int64_t train_save_bytes(const struct train *t)
@@ -370,7 +371,7 @@ void train_save_close(struct train *t)
 
     if (!s)
         return;
-    join(s, &none);
+    join_thread(s, &none);
     /* Nobody writes into the folder any more when rank 0 removes it. */
     if (s->phase != NONE)
         world_barrier(t->world, &none);

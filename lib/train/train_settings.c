@@ -26,7 +26,7 @@ static const struct setting settings[] = {
 static const char *const schedules[TRAIN_SCHEDULES] = {"cosine", "linear", "wsd", "constant"};
 
 /* What num.h says of a text that is none. */
-static int set(double *to, const struct setting *s, const char *text, struct err *err)
+static int parse_setting(double *to, const struct setting *s, const char *text, struct err *err)
 {
     int64_t whole = 0;
 
@@ -63,7 +63,7 @@ static int set_from_file(struct train_settings *s, const struct train_text *file
         const char *text = NULL;
         struct err why = {0};
         rc = tree_text(&y.tree, n, 0, 64, &text, err);
-        if (rc == 0 && text && set(&s->value[i], &settings[i], text, &why))
+        if (rc == 0 && text && parse_setting(&s->value[i], &settings[i], text, &why))
             rc = tree_fail(&y.tree, n, NULL, err, "is %.500s", why.text);
     }
     yaml_release(&y);
@@ -76,7 +76,7 @@ int train_settings_init(struct train_settings *s, const struct train_text *files
     struct train_settings new = {0};
 
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
-        if (set(&new.value[i], &settings[i], settings[i].value, err))
+        if (parse_setting(&new.value[i], &settings[i], settings[i].value, err))
             return -1;
     double min_lr = new.min_lr;
     new.min_lr = NAN; /* not set so far */
@@ -84,7 +84,7 @@ int train_settings_init(struct train_settings *s, const struct train_text *files
         if (files[i].text && set_from_file(&new, &files[i], err))
             return -1;
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++)
-        if (given[i] && set(&new.value[i], &settings[i], given[i], err))
+        if (given[i] && parse_setting(&new.value[i], &settings[i], given[i], err))
             return err_prefix(err, "--%s: ", settings[i].option);
     if (isnan(new.min_lr))
         new.min_lr = fmin(min_lr, new.lr);

@@ -134,10 +134,10 @@ static void note_rounded(const struct train *t, const char *dir)
     int holds = t->stored == DTYPE_BF16 || (held == DTYPE_F32 && t->stored != DTYPE_F64);
 
     if (p->model.partial && !holds)
-        train_say(t, "the frozen weights of '%s' are %s, the plan rounds them to %s%s", dir,
-                  dtype_name(t->stored), dtype_name(held),
-                  held == DTYPE_BF16 ? " (paro-plan --param-type f32 --wire-type f32 does not)"
-                                     : "");
+        train_print(
+            t, "the frozen weights of '%s' are %s, the plan rounds them to %s%s", dir,
+            dtype_name(t->stored), dtype_name(held),
+            held == DTYPE_BF16 ? " (paro-plan --param-type f32 --wire-type f32 does not)" : "");
 }
 
 /* An I/O error may be temporary, and another format needs another program: no damage. */
@@ -148,8 +148,8 @@ static int is_damage(const struct err *err)
 }
 
 /* *damaged, of an error: the checkpoint is at fault, not what this run wants of it. */
-static int load(struct train *t, const char *dir, int resume, struct ckpt_healed *healed,
-                int *damaged, struct err *err)
+static int load_checkpoint(struct train *t, const char *dir, int resume,
+                           struct ckpt_healed *healed, int *damaged, struct err *err)
 {
     struct reader r = {0};
     int rc = world_agree(t->world, open_weights(&r, dir, resume, err), err);
@@ -181,8 +181,8 @@ static int load(struct train *t, const char *dir, int resume, struct ckpt_healed
 }
 
 /* What any rank found damaged and read all the same is told, once. */
-static int tell_healed(struct train *t, const struct ckpt_healed *mine, const char *dir,
-                       struct err *err)
+static int report_healed(struct train *t, const struct ckpt_healed *mine, const char *dir,
+                         struct err *err)
 {
     int ranks = t->world->ranks;
     struct ckpt_healed *all = mem_new((size_t)ranks, sizeof *all), sum = {0};
@@ -197,12 +197,12 @@ static int tell_healed(struct train *t, const struct ckpt_healed *mine, const ch
         sum.files = all[r].files > sum.files ? all[r].files : sum.files;
     }
     if (rc == 0 && ckpt_healed_print(&sum, dir, text, sizeof text))
-        train_say(t, "%s", text);
+        train_print(t, "%s", text);
     mem_free(all);
     return rc;
 }
 
-static void tell_skipped(const struct train *t, int64_t step, const struct err *why, int more)
+static void report_skipped(const struct train *t, int64_t step, const struct err *why, int more)
 {
     char name[40] = "latest", others[40] = "";
 
@@ -210,8 +210,8 @@ static void tell_skipped(const struct train *t, int64_t step, const struct err *
         train_folder_name(step, name);
     if (more)
         snprintf(others, sizeof others, " (and %d older)", more);
-    train_say(t, "checkpoint '%s/%s'%s is damaged, skipped: %s", t->run->out, name, others,
-              why->text);
+    train_print(t, "checkpoint '%s/%s'%s is damaged, skipped: %s", t->run->out, name, others,
+                why->text);
 }
 
 /*
@@ -227,7 +227,7 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
     char name[40];
 
     t->start = io_join(t->run->out, "latest");
-    while ((rc = load(t, t->start, 1, healed, &damaged, err)) && damaged) {
+    while ((rc = load_checkpoint(t, t->start, 1, healed, &damaged, err)) && damaged) {
         if (skipped++ == 0)
             first = *err;
         /* Rank 0's eyes see the folder. */
@@ -244,7 +244,7 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
     }
     t->fell_back = skipped > 0;
     if (rc == 0 && skipped)
-        tell_skipped(t, newest, &first, skipped - 1);
+        report_skipped(t, newest, &first, skipped - 1);
     if (rc)
         return rc;
     t->saved = t->step;
@@ -289,7 +289,7 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
         return -1;
     if (given) {
         t->start = run_folder_checkpoint(given);
-        return load(t, t->start, given == run->resume, healed, &damaged, err);
+        return load_checkpoint(t, t->start, given == run->resume, healed, &damaged, err);
     }
     if (run->dry)
         return 0;
@@ -305,6 +305,6 @@ int train_start_weights(struct train *t, struct err *err)
     int rc = world_agree(t->world, load_start(t, &healed, err), err);
 
     if (rc == 0 && t->start)
-        rc = tell_healed(t, &healed, t->start, err);
+        rc = report_healed(t, &healed, t->start, err);
     return rc;
 }

@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "train/train_inside.h"
 
-void train_say(const struct train *t, const char *fmt, ...)
+void train_print(const struct train *t, const char *fmt, ...)
 {
     char text[8192]; /* two paths and some words */
     va_list args;
@@ -49,12 +49,12 @@ void train_summary_resumed(const struct train *t)
     char change[160];
 
     if (t->run->resume && !t->resumed)
-        train_say(t, "starts a new run: no checkpoint in '%s'", t->run->out);
+        train_print(t, "starts a new run: no checkpoint in '%s'", t->run->out);
     if (!t->resumed || (double)t->step >= t->settings.steps)
         return;
     print_change(t, change, sizeof change);
-    train_say(t, "resumes from '%s' at step %" PRId64 " of %.0f%s", t->start, t->step + 1,
-              t->settings.steps, change);
+    train_print(t, "resumes from '%s' at step %" PRId64 " of %.0f%s", t->start, t->step + 1,
+                t->settings.steps, change);
 }
 
 /* What --against has shown. */
@@ -78,7 +78,7 @@ static int print_proof(struct train *t, struct err *err)
                  r.steps);
     else
         snprintf(steps, sizeof steps, "all %" PRId64 " steps", r.steps);
-    train_say(t, "states of %s and %s agreed at %s %s", one, two, steps, bound);
+    train_print(t, "states of %s and %s agreed at %s %s", one, two, steps, bound);
     return 0;
 }
 
@@ -101,7 +101,7 @@ int train_summary_done(struct train *t, int stopped, struct err *err)
     else
         snprintf(done, sizeof done, "done: steps %" PRId64 " to %" PRId64 ", loss %.4f",
                  t->resumed + 1, t->step, t->loss);
-    train_say(t, "%s; checkpoint '%s/%s'", done, t->run->out, name);
+    train_print(t, "%s; checkpoint '%s/%s'", done, t->run->out, name);
     return 0;
 }
 

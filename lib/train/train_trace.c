@@ -52,7 +52,7 @@ char *train_trace_text(const struct step *rows, const struct step_time *time, do
     return text;
 }
 
-static int64_t next(const char **text)
+static int64_t next_number(const char **text)
 {
     char *end = NULL;
     int64_t v = strtoll(*text, &end, 10);
@@ -64,11 +64,11 @@ static int64_t next(const char **text)
 
 static void read_times(struct train_trace_rank *r, const char *text)
 {
-    r->step_s = (double)next(&text) * 1e-9;
+    r->step_s = (double)next_number(&text) * 1e-9;
     while (*text) {
         int64_t field[FIELDS];
         for (int k = 0; k < FIELDS; k++)
-            field[k] = next(&text);
+            field[k] = next_number(&text);
         r->time[field[NODE]] = (struct step_time){.ran = 1,
                                                   .issued_s = (double)field[ISSUED] * 1e-9,
                                                   .start_s = (double)field[START] * 1e-9,
@@ -381,7 +381,7 @@ static int write_files(struct train *t, const struct train_trace *trace, struct 
 }
 
 /* Whether the plan's fabric has the rates that a prediction needs. */
-static int predict(const struct plan *p, struct plan_timeline *out)
+static int predict_step(const struct plan *p, struct plan_timeline *out)
 {
     struct topo fabric = {0};
     struct err why;
@@ -396,7 +396,8 @@ static int predict(const struct plan *p, struct plan_timeline *out)
 }
 
 /* Rank 0's part, with the texts of all. */
-static int show(struct train *t, const struct step *rows, char *const *texts, struct err *err)
+static int show_trace(struct train *t, const struct step *rows, char *const *texts,
+                      struct err *err)
 {
     const struct world *w = t->world;
     const char **hosts = mem_new((size_t)w->ranks, sizeof *hosts);
@@ -406,7 +407,7 @@ static int show(struct train *t, const struct step *rows, char *const *texts, st
     for (int r = 0; r < w->ranks; r++)
         hosts[r] = w->host[w->groups.group_of[r]];
     train_trace_init(&trace, &t->plan, rows, t->step + 1, texts, hosts);
-    trace.predicted = predict(&t->plan, &predicted) ? &predicted : NULL;
+    trace.predicted = predict_step(&t->plan, &predicted) ? &predicted : NULL;
     t->path_s = trace.rank[0].path.longest_s;
     int rc = write_files(t, &trace, err);
     if (rc == 0 && t->run->talk) {
@@ -466,7 +467,8 @@ int train_trace_after(struct train *t, struct err *err)
     if (rc == 0)
         rc = world_gather_text(t->world, text, &texts, err);
     if (rc == 0)
-        rc = world_agree(t->world, t->world->rank == 0 ? show(t, rows, texts, err) : 0, err);
+        rc = world_agree(t->world, t->world->rank == 0 ? show_trace(t, rows, texts, err) : 0,
+                         err);
     for (int r = 0; texts && r < t->world->ranks; r++)
         mem_free(texts[r]);
     mem_free(texts);
