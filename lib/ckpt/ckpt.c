@@ -96,7 +96,7 @@ int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
     return rc;
 }
 
-/* What is wrong with the copy whose turn it was is told, where another one is good. */
+/* Damage of the copy that is read first is reported where another one is good. */
 static int load_block(struct ckpt *c, int64_t number, struct err *err)
 {
     struct err damage = {0};

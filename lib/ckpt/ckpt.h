@@ -42,7 +42,7 @@ struct ckpt_run {
     int64_t step, tokens;
     int64_t position; /* of the data */
     uint64_t seed, data_sum;
-    int64_t data_tokens, data_seq; /* that it was trained on; seq 0: nobody has told */
+    int64_t data_tokens, data_seq; /* that it was trained on; seq 0: not known */
 };
 
 /* Elements that a state has of a unit: all of the params, else those that train. */
@@ -91,7 +91,7 @@ struct ckpt_healed {
     struct err first;      /* what was wrong with the first of them */
 };
 
-/* "3 blocks were read from copies, ...": a line for people; 0: there is none to tell. */
+/* "3 blocks were read from copies, ...": a line for people; 0: nothing was healed. */
 int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room);
 
 enum { CKPT_OPEN_MAX = 32 };
@@ -116,7 +116,7 @@ struct ckpt {
     int manifest;             /* the copy whose manifest.json it is: 0 its own */
     int turn; /* set by the reader: which copy is read first, modulo their number */
     const atomic_int *stop;    /* borrowed: as the limits had it */
-    struct ckpt_healed healed; /* so far: for the reader to tell */
+    struct ckpt_healed healed; /* so far: for the reader to report */
     struct {
         int fd, number;
     } open[CKPT_OPEN_MAX];

@@ -28,7 +28,7 @@ struct hf {
     enum dtype type; /* of all of them */
 };
 
-/* Opens and checks each file, and that the index, if any, tells the truth. */
+/* Opens and checks each file, and that the index, if any, agrees with them. */
 int hf_open(struct hf *hf, const char *path, const struct ckpt_limits *limits,
             struct err *err); /* NULL: the usual ones */
 /* The number of a file of weights, or -1. */

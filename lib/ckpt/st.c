@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the types of the safetensors format, how a file's tensors are read and how its header is
- * written; st_parse.c reads one.  Reference: the format section of the library's README.
+ * Knows the types of the safetensors format, how a file's tensors are read and how its header
+ * is written; st_parse.c reads one.  Reference: the format section of the library's README.
  */
 #include "ckpt/st.h"
 

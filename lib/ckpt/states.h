@@ -25,7 +25,7 @@ struct states {
 
 /*
  * ERR_MISMATCH naming folder and key when two readings of a config.json are not of one network:
- * they must agree where the tensors' shapes cannot tell, too.
+ * they must agree where the tensors' shapes do not show it, too.
  */
 int states_check_network(const char *folder, const struct model *own, const struct model *plan,
                          struct err *err);

@@ -35,7 +35,7 @@ void weights_close(struct weights *w);
 /* The type of the params. */
 enum dtype weights_type(const struct weights *w);
 /*
- * XXH3 of what tells them from others: of a checkpoint all checksums; of a folder or file,
+ * XXH3 of what identifies them: of a checkpoint all checksums; of a folder or file,
  * which has none, every name, type and shape, and the first and last bytes of each tensor.
  */
 int weights_identity(const struct weights *w, char hash[33], struct err *err);

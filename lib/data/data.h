@@ -47,7 +47,7 @@ struct data {
     struct order_mix mix;
     int64_t tokens; /* of all sources */
     int64_t train;  /* of them, those that are trained on */
-    uint64_t sum;   /* what tells these tokens from others, in this order but for seed and seq:
+    uint64_t sum;   /* identifies these tokens, in this order but for seed and seq:
                        XXH3 of counts and shares, and of a part of the tokens */
 };
 

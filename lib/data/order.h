@@ -8,7 +8,7 @@
 
 /*
  * Which sample comes when.  All of it is a function of (seed, number of the sample) alone:
- * whoever counts samples knows the order, ranks and resumes do not enter.
+ * a sample's number gives the order, ranks and resumes do not enter.
  */
 
 /*
@@ -35,7 +35,7 @@ struct order_windows {
 
 /* tokens >= seq + 1 */
 void order_windows_init(struct order_windows *w, int64_t tokens, int seq);
-/* The first token of the source's sample number `sample`; `stream` tells sources apart. */
+/* The first token of the source's sample number `sample`; each source has its own stream. */
 int64_t order_begin(const struct order_windows *w, uint64_t seed, uint64_t stream,
                     uint64_t sample);
 

@@ -18,7 +18,7 @@
  * it, on streams.
  *
  * It runs on the processor or on a GPU (engine_options.device): what is kept, gathered and
- * computed is memory of the device then, and what travels between ranks goes through the host
+ * computed is memory of the device then, and messages between ranks go through the host
  * (coll.h).  A GPU that fails on one rank ends the step on all of them, with that rank's error
  * (ERR_DEVICE), where the ranks agree on the norm.
  */
@@ -90,7 +90,7 @@ int64_t engine_buffer_bytes(const struct engine *e);
 /* Bytes of memory: taken, of the device and beside it, and what the plan said, of a rank. */
 struct engine_memory {
     int64_t device_bytes, host_bytes; /* on the processor all is device_bytes */
-    int unpinned;                     /* the driver refused to pin what travels */
+    int unpinned;                     /* the driver refused to pin the message buffers */
     double planned_bytes;
 };
 void engine_memory(const struct engine *e, struct engine_memory *m);

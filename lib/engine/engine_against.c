@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one strategy's step is held against another's.
+ * Knows how one strategy's step is compared with another's.
  *
  * The second engine takes over the first one's states before the step, by a way of its own (the
- * ranks' G shards, handed round by MPI): both then begin with the same parameters, and the
+ * ranks' G shards, exchanged by MPI): both then begin with the same parameters, and the
  * micro-batches' gradients g_i are the same bits under both.  What may differ is how they were
  * added.  With u half the distance from 1 to the next number of the coarser of the types on the
  * wire and of accumulation, every way from the g_i to the sum has at most n + s additions and

@@ -4,11 +4,11 @@
  *
  *     compute   forward, backward, zeros, the update      the thread that calls engine_step
  *     move      what is packed and stored to travel       the communication thread
- *     host      what is loaded and saved                  whoever asks, under a lock
+ *     host      what is loaded and saved                  any thread, under a lock
  *
- * Between compute and move events tell what must have ended (engine_move.asked), and the
- * compute thread waits for streams.  A device that fails is told where the ranks agree: until
- * then this rank goes on, so that no other waits for it.
+ * Between compute and move events order the work (engine_move.asked), and the compute thread
+ * waits for streams.  A device that fails is reported where the ranks agree: until then this
+ * rank continues, so that no other waits for it.
  */
 #include "engine/engine_inside.h"
 
@@ -176,7 +176,7 @@ void engine_device_drain(struct engine *e)
 {
     struct engine_device *d = &e->device;
     struct device_queue *const queue[] = {d->compute, d->move, d->host};
-    struct err kept; /* told where it mattered */
+    struct err kept; /* reported where it mattered */
 
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (queue[i])

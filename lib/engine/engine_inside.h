@@ -3,8 +3,8 @@
 #define ENGINE_ENGINE_INSIDE_H
 
 /*
- * Inside engine/: what an engine is made of, what a rank holds, and what the files of the folder
- * do for each other.
+ * Inside engine/: what an engine is made of, what a rank holds, and what the files of the
+ * folder do for each other.
  */
 #include <pthread.h>
 
@@ -111,7 +111,7 @@ struct engine_device {
     int64_t host_bytes;
 };
 
-/* What a rank tells the others at the end of a step. */
+/* What a rank sends to the others at the end of a step. */
 struct engine_word {
     double loss, sumsq;
     struct fixed fixed_loss, fixed_sumsq; /* with exact */

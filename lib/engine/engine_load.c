@@ -11,7 +11,7 @@
  *     3 peers, stretches    |   0   | 1 | 2 | 3 |   4   |
  *     read by                   0     1   2   1     2      and sent to the two others
  *
- * A rank that cannot read goes on with its sends and receipts, whatever is in them, to the end
+ * A rank that cannot read continues to send and receive, whatever is in them, to the end
  * of the unit: there all ranks agree.
  */
 #include "engine/engine_inside.h"
@@ -34,7 +34,7 @@ struct loader {
     struct readers optim, params;
     int unit, state;
     float *ahead; /* owned: the first piece of the stretch that this rank reads next */
-    int rc;       /* of this rank, told where all agree */
+    int rc;       /* of this rank, reported where all agree */
     struct err err;
 };
 

@@ -159,7 +159,7 @@ static int prepare_collectives(struct engine *e, struct err *err)
     }
     if (open_residuals(e, err))
         return -1;
-    /* What a parameter sync of all units sends, for the reports: its bytes are still to come. */
+    /* What a parameter sync of all units sends, of each rank, for the reports. */
     const struct step *s = &engine_list(e, ENGINE_STEPS, e->plan->accum)->step;
     struct coll_traffic sync = {0};
     for (int i = 0; i < s->rows; i++)
@@ -276,7 +276,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
     options.places =
         (p->prefetch < e->space.slots ? p->prefetch + 1 : e->space.slots) + (p->keep > 0);
-    /* Now what kernels of the step's shapes would want: engine_device_memory then knows of it. */
+    /* What kernels of the step's shapes want: engine_device_memory then knows of it. */
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
         e->device.kern.op->reserve(&e->device.kern, net_bytes(e->model, &options).work, err))
         return -1;

@@ -21,7 +21,7 @@ int engine_hash(struct engine *e, uint64_t *hash, struct err *err);
 
 /*
  * engine_against.c: a second engine, of another strategy, on the same ranks and data.  Before
- * each step it takes over the first one's states; after it, the first one's are held against
+ * each step it takes over the first one's states; after it, the first one's are compared with
  * what any order of sums could have made of them, in interval arithmetic over the gradient
  * (paro-method(7), STEP; the bound is derived in the file).  Where both are exact, they run
  * side by side and every bit has to agree.  ERR_MISMATCH names tensor, range and values.

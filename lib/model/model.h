@@ -22,7 +22,7 @@
  *           0                                 trained                     elems
  *
  * A VISIT is one use of a unit in the forward: embedding, layers, head.  visits = layers + 2;
- * the backward takes them in the other order.  unit_of_visit tells the unit (tied: the last
+ * the backward takes them in the other order.  unit_of_visit gives the unit (tied: the last
  * visit is unit 0 again).
  */
 enum model_kind {

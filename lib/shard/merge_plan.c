@@ -170,7 +170,7 @@ static void make_file(struct merge_plan *p, int first, int count)
 }
 
 /*
- * A larger tensor has a file of its own, while what was begun before it goes on behind it.
+ * A larger tensor has a file of its own, while the file begun before it continues after it.
  * Files have numbers in the order in which they are full.
  */
 static void deal_out(struct merge_plan *p, int64_t max_shard)

@@ -86,7 +86,7 @@ static int take_fd(const struct move_paths *p, int file, int path, int *fd, stru
     return 0;
 }
 
-/* With what has happened to it so far: what is lost of a written one on the way is said here. */
+/* rc: what has happened to it so far.  Closing a written one may fail. */
 static int give_fd(const struct move_paths *p, int file, int path, int fd, int rc,
                    struct err *err)
 {
@@ -196,7 +196,7 @@ static int make_piece(struct mover *m, int64_t piece, struct err *err)
     return rc;
 }
 
-/* Of those that healed, the first piece's damage is told, whichever thread was first. */
+/* Of those that healed, the first piece's damage is reported, whichever thread was first. */
 static void note_healed(struct mover *m, int64_t piece, const struct err *damage)
 {
     pthread_mutex_lock(&m->call);

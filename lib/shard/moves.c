@@ -208,7 +208,7 @@ static void keep_failure(struct work *w, const struct err *err)
     w->failed = 1;
 }
 
-/* Not under the lock: who listens may take his time.  What is told never shrinks. */
+/* Not under the lock: the callback may take long.  What it gets never shrinks. */
 static void report_progress(struct work *w)
 {
     const struct shard_options *options = w->m.what->options;

@@ -64,8 +64,9 @@ struct moves {
     int (*make)(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                 struct err *err);
     /*
-     * No path of the file has the piece whole; err is of the last.  0: the others go on (in its
-     * place are zeros, and what depends on it is not to be used), -1: give up.  NULL: give up.
+     * No path of the file has the piece whole; err is of the last.  0: the others continue (in
+     * its place are zeros, and what depends on it is not to be used), -1: give up.  NULL: give
+     * up.
      */
     int (*lost)(void *arg, int file, int64_t id, struct err *err);
     void *arg; /* of both */

@@ -35,7 +35,7 @@ static const char *const harmless[] = {
     "peft_version",
     "qalora_group_size",
     "revision",
-    "target_modules", /* the tensors tell */
+    "target_modules", /* follows from the tensors */
     /* read below */
     "bias",
     "init_lora_weights",

@@ -72,7 +72,7 @@ static void ls_table(const struct weights *w, FILE *out)
     for (int i = 0; i < w->count; i++)
         if ((int)strlen(w->item[i].name) > width)
             width = (int)strlen(w->item[i].name);
-    int several = w->hf.files > 1; /* then it is told in which file it lies */
+    int several = w->hf.files > 1; /* then each line has its file */
     fprintf(out, "%-*s  %-16s  %12s%s\n", width, "name", "type, shape", "size",
             several ? "  file" : "");
     for (int i = 0; i < w->count; i++) {

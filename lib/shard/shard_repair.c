@@ -33,7 +33,7 @@ struct span {
     int64_t lo, hi; /* of the unit; empty: there is none */
 };
 
-/* --- what is told --- */
+/* --- reports --- */
 
 /* `name`, and of what; copy NULL: it is lost, or ("") written anew. */
 static void report_part(struct repair *r, const char *name, const char *part,

@@ -72,7 +72,7 @@ static int report_problem(struct report *r, const struct checkup *x, const struc
     return 0;
 }
 
-/* A manifest of another run is told where a copy fits better. */
+/* A manifest of another run is reported where a copy fits better. */
 static int verify_ckpt(struct report *r, const char *path, const struct shard_options *options,
                        int quick, struct err *err)
 {
@@ -109,7 +109,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
     int rc = 0;
     if (!hf.alone && !io_absent(config)) {
         if (model_read_folder(&m, hf.dir, err)) {
-            rc = -1; /* what the folder should hold cannot be told */
+            rc = -1; /* what the folder should hold is not known */
         } else {
             int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));
             rc = bad ? report_problem(r, NULL, NULL, err) : 0;

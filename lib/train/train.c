@@ -43,7 +43,7 @@ static int share_file(struct world *w, const char *path, char **text, struct err
 }
 
 /*
- * The settings of the run that is gone on with, or NULL; owned by the caller.  They are beside
+ * The settings of the run that is resumed, or NULL; owned by the caller.  They are next to
  * its checkpoint; or, where that is about to come to where `latest` and its name are, there.
  */
 static char *own_settings(const struct train_run *run)
@@ -153,8 +153,8 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t n = t->world->ranks;
     int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
 
-    /* What cannot be read is told in the exchange, to which all come: until then any tokens do.
-     */
+    /* What cannot be read is reported in the exchange, in which all take part: until then
+       any tokens do. */
     if ((t->flags & TRAIN_FAILED) ||
         data_batch(&t->data, index, p->micro_batch, tokens, targets, &t->failure)) {
         t->flags |= TRAIN_FAILED;
@@ -163,7 +163,7 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     }
     if (micro < p->accum - 1)
         return;
-    /* The exchange is not far.  A file in the folder, or a signal to this rank, asks to stop. */
+    /* The exchange is near.  A file in the folder, or a signal to this rank, asks to stop. */
     int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
     t->flags &= TRAIN_FAILED;
     t->flags |= (stop ? TRAIN_STOP : 0) | train_save_flag(t) |
@@ -284,7 +284,7 @@ static void release_run(struct train *t, struct err *why)
 }
 
 /*
- * What the plan tells of two ranks, against the hosts they are on.  Where its groups end above
+ * Whether two ranks are on the hosts where the plan has them.  Where its groups end above
  * level 0 hosts are together in one, and where two groups name the same host they are on it.
  */
 static int is_as_planned(const struct train *t, int q, int r)

@@ -11,7 +11,7 @@
 /*
  * A run: a plan, data, settings, a folder.
  *
- *   DIR/plan.yaml, settings.yaml   as the run began, or was last gone on with
+ *   DIR/plan.yaml, settings.yaml   as the run began, or was last resumed
  *   DIR/tuning.yaml                with algo auto: the tuning table
  *   DIR/log.jsonl                  one object a step
  *   DIR/step-00000100/             a checkpoint (paro-checkpoint(5))
@@ -25,7 +25,7 @@
  *                                  removed when it has
  *   DIR/SAVE                       by somebody who wants a checkpoint now; removed when begun
  *
- * A run that is gone on with takes its settings from settings.yaml before the file and the
+ * A run that is resumed takes its settings from settings.yaml before the file and the
  * options of the command.
  */
 
@@ -125,7 +125,7 @@ struct train_run {
     int fastest; /* of a GPU: bits may differ from run to run */
     int force;   /* an existing run folder is begun anew */
     int dry; /* everything is checked and summed up on `lines`; nothing runs or is written */
-    int new_data; /* what is gone on with may have been trained on other data */
+    int new_data; /* the checkpoint may have been trained on other data */
     int json;     /* JSON Lines on `lines` instead of text */
     int progress; /* status lines on `talk` */
     int brief;    /* with it: `lines` is the same terminal, and few of them are enough */
@@ -168,7 +168,7 @@ int train_generate(const struct train_prompt *p, struct err *err);
  * Draws runs by their logs, as SVG: loss (and validation loss), tokens/s and the share of the
  * step that is exposed communication, over steps.  A log is a file or a run's folder.
  */
-enum { TRAIN_PLOT_RUNS = 8 }; /* no more colours are told apart */
+enum { TRAIN_PLOT_RUNS = 8 }; /* more colours look alike */
 int train_plot(const char *const *logs, int count, FILE *out, struct err *err);
 
 #endif

@@ -103,7 +103,7 @@ static int take_temp(const char *out, const char *temp, int *fd, struct err *err
 }
 
 /*
- * What cannot be removed is told when the run ends, and the next one tries again.  Its
+ * What cannot be removed is reported when the run ends, and the next one tries again.  Its
  * settings go first: without them it is no run that came to nothing, whatever else is still
  * there.
  */
@@ -153,7 +153,7 @@ static void discard_old(struct train *t, const char *old, const char *name)
 }
 
 /*
- * The new run is whole and the old one has moved away.  Whoever starts the next run may have
+ * The new run is whole and the old one has moved away.  A job script may have
  * made the folder again: an empty one gives way.
  */
 static int finish_exchange(const char *name, const char *temp, struct err *err)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what a run is trained on: the same on all ranks, and the same that a checkpoint was
- * trained on.  The order of samples goes on where it stood only over the same tokens, cut the
+ * trained on.  The order of samples continues only over the same tokens, cut the
  * same way: what is kept from training moves every window.
  */
 #include <inttypes.h>

@@ -38,7 +38,7 @@ static void read_windows(void *arg, int micro, int32_t *tokens, int32_t *targets
     }
 }
 
-struct told {
+struct eval_sums {
     double loss;
     int64_t windows, failed;
 };
@@ -48,7 +48,7 @@ int train_eval(struct train *t, struct err *err)
     const struct plan *p = &t->plan;
     int64_t every = (int64_t)t->settings.eval_every, round = (int64_t)t->world->ranks;
     struct turn turn = {.train = t};
-    struct told mine = {0}, sum = {0}, *all;
+    struct eval_sums mine = {0}, sum = {0}, *all;
 
     t->eval_loss = NAN;
     if (!every || t->step % every)

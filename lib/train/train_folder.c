@@ -22,7 +22,7 @@ static int is_there(const char *dir, const char *name)
 {
     char *path = io_join(dir, name);
     struct stat st;
-    /* What cannot be told is no reason to begin anew. */
+    /* Not known is no reason to begin anew. */
     int there = lstat(path, &st) == 0 || errno != ENOENT;
 
     mem_free(path);
@@ -49,7 +49,7 @@ static char *any_name(const char *dir)
     return name;
 }
 
-/* Absent or empty: new.  With a run: gone on with, or begun anew, only when asked. */
+/* Absent or empty: new.  With a run: resumed, or begun anew, only on request. */
 static int check_folder(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
@@ -232,7 +232,7 @@ static int newest_first(const void *a, const void *b)
     return x < y ? 1 : x > y ? -1 : 0;
 }
 
-/* What could not be removed: an error now, or told when the run ends. */
+/* What could not be removed: an error now, or reported when the run ends. */
 static int keep_stuck(struct train *t, int now, const struct err *why, struct err *err)
 {
     *(now ? err : &t->stuck) = *why;
@@ -241,9 +241,9 @@ static int keep_stuck(struct train *t, int now, const struct err *why, struct er
 
 /*
  * Removes what is no run's any more: by one rename out of sight, then from the disk.  What
- * stays, as a file that somebody has open on NFS, or something that is mounted there, is told
- * when the run ends, and the next one tries again.  Where a folder cannot be renamed at all
- * (overlayfs, of what an image brought), it goes from where it is.  needed: its name is.
+ * stays (a file that is open on NFS, a mount) is reported when the run ends, and the next one
+ * tries again.  Where a folder cannot be renamed at all (overlayfs, of what an image brought),
+ * it goes from where it is.  needed: its name is.
  */
 static int remove_entry(struct train *t, const char *name, int needed, struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a model goes on with a text: a token at a time, the likeliest one, or one drawn by
+ * Knows how a model continues a text: a token at a time, the likeliest one, or one drawn by
  * temperature from the smallest set that has `top_p` of the probability (Holtzman et al., "The
  * Curious Case of Neural Text Degeneration", 2020).  On one processor, in a net of the next
  * power of two positions, a few at a time; where the text outgrows it all is computed once
@@ -162,9 +162,8 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
     const struct model *m = w->model;
 
     /*
-     * Positions are the model's: of a longer text it sees the end.  One that has come to there
-     * goes on with half of them, so that tokens to come have room: a position is part of what is
-     * known.
+     * Positions are the model's: of a longer text it sees the end.  There it continues with half
+     * of them, so that later tokens have room: a position is part of what is known.
      */
     if (w->tokens - w->first > m->max_seq) {
         w->first = w->tokens - (w->known ? (m->max_seq + 1) / 2 : m->max_seq);
@@ -292,7 +291,7 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
         if (p->json || has_ended(w))
             continue;
         put_text(w, w->tokens - 1, p->out);
-        if (fflush(p->out)) { /* whoever reads sees it grow */
+        if (fflush(p->out)) { /* the reader sees it grow */
             err_sys(err, "cannot write to standard output");
             __fpurge(p->out); /* said once: not again at exit */
             clearerr(p->out);

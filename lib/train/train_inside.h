@@ -48,16 +48,16 @@ struct train {
     char *kept;         /* rank 0, owned: the log of one begun anew that came to nothing */
     struct err stuck;   /* rank 0: what could not be removed; ERR_NONE: nothing */
     char *stop, *save;  /* rank 0: the paths of STOP and SAVE */
-    int64_t flags; /* enum train_flag, as this rank tells them in the step's own exchange */
+    int64_t flags; /* enum train_flag, as this rank sends them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
-    int64_t resumed;      /* the step that was gone on with; 0: none */
+    int64_t resumed;      /* the step that was resumed from; 0: none */
     char *start;          /* owned: the checkpoint that states came from; NULL: fresh ones */
     int fell_back;        /* it is not the one that `latest` leads to, which is damaged */
     double loss;          /* of the last step */
     int64_t available;    /* bytes of memory of this host, before any was taken */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
-    int differs;          /* states do, of those that are held against each other */
+    int differs;          /* states do, of those that are compared */
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
     struct carry carry;   /* rank 0: to every checkpoint */
     struct train_saver *saver;
@@ -103,7 +103,7 @@ int train_folder_begin(struct train *t, struct err *err);
 int train_folder_point(struct train *t, const char *name, struct err *err);
 /*
  * Removes the checkpoint that another run left under a name that this one comes to.  Where
- * `latest` led to it, it leads to the one that was gone on with, if that is there.
+ * `latest` led to it, it leads to the one that was resumed, if that is there.
  */
 int train_folder_make_way(struct train *t, const char *name, struct err *err);
 /* Removes checkpoints: older than the newest `keep`, and later than `step`. */
@@ -127,13 +127,13 @@ int train_anew_end(struct train *t, const char *step, struct err *err);
 void train_anew_close(struct train *t, struct err *why);
 
 /*
- * train_save.c: checkpoints that are written while the run continues.  All but flag and advance are
- * collective.
+ * train_save.c: checkpoints that are written while the run continues.  All but flag and advance
+ * are collective.
  */
 int train_save_open(struct train *t, struct err *err); /* once the engine is there */
 /* One of the step that is done begins.  Without async_save it is there when this returns. */
 int train_save_begin(struct train *t, struct err *err);
-/* What this rank tells in the exchange; and what follows from what all told. */
+/* This rank's flag for the exchange; and what follows from all flags. */
 int64_t train_save_flag(struct train *t);
 void train_save_advance(struct train *t, int64_t flags);
 /* The end of a run: all that is in flight is there, and one of the last step. */
@@ -144,7 +144,7 @@ void train_save_still(struct train *t);
 void train_save_close(struct train *t);
 
 /* train_data.c: what is trained on. */
-/* Keeps what the settings that are gone on with, files[0], say of it. */
+/* Keeps the data settings of the run that is resumed, files[0]. */
 int train_data_was(struct train *t, const struct train_text *files, struct err *err);
 int train_data_open(struct train *t, struct err *err);
 /* Whether texts are their bytes, by the option. */
@@ -189,7 +189,7 @@ int train_eval(struct train *t, struct err *err);
 void train_print(const struct train *t, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 /*
- * What is told of a run as a whole; rank 0 prints.  resumed: where from, once
+ * Lines about a run as a whole; rank 0 prints.  resumed: where from, once
  * all that can fail before the first step has not; done: what was done, with its checkpoint
  * there (collective); dry: what would be (collective).
  */

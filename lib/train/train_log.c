@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what is said of a step: JSON Lines in the run's folder, a line for people.  The log of
- * a run that is gone on with keeps one line a step: what was said after the checkpoint, or was
+ * a run that is resumed keeps one line a step: what was logged after the checkpoint, or was
  * cut short when a run was killed, goes.
  */
 #include "train/train_inside.h"

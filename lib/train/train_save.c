@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a run's states are kept while it goes on.  A checkpoint is written by all ranks
+ * Knows how a run's states are saved while it continues.  A checkpoint is written by all ranks
  * beside its place and appears whole; `latest` is moved onto it afterwards, so that it always
  * names a complete one.
  *
@@ -302,7 +302,7 @@ int train_save_begin(struct train *t, struct err *err)
     s->copied = s->copy != NULL;
     int rc = s->copied ? take_copy(s, err) : 0;
     begin_checkpoint(s);
-    if (rc && !s->rc) { /* told in the next exchange */
+    if (rc && !s->rc) { /* reported in the next exchange */
         s->rc = rc;
         s->err = *err;
     }

@@ -158,8 +158,8 @@ static int load_checkpoint(struct train *t, const char *dir, int resume,
     if (rc == 0)
         rc = world_agree(t->world, check_weights(&r, t, dir, resume, err), err);
     if (rc == 0) {
-        /* Rank 0: what checkpoints need of the folder.  A tokenizer that is named replaces its own. */
         carry_release(&t->carry); /* of a checkpoint that was damaged */
+        /* A tokenizer that is named replaces the folder's own. */
         rc = t->world->rank ? 0 : carry_weights(&t->carry, &r.weights, !t->run->tokenizer, err);
         rc = world_agree(t->world, rc, err);
         *damaged = rc && is_damage(err);
@@ -180,7 +180,7 @@ static int load_checkpoint(struct train *t, const char *dir, int resume,
     return rc;
 }
 
-/* What any rank found damaged and read all the same is told, once. */
+/* Reports once what any rank found damaged and read from copies. */
 static int report_healed(struct train *t, const struct ckpt_healed *mine, const char *dir,
                          struct err *err)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is told of a step that is traced: how the ranks' events come to rank 0, and what
+ * Knows what a trace of a step shows: how the ranks' events come to rank 0, and what
  * is said of them in a line and as JSON.  Does not know how they are drawn
  * (train_trace_draw.c).
  *
