@@ -186,18 +186,3 @@ END
         paro-shard merge bad --type bf16 --max-shard 300kB -o no
     [ "$(names)" = bad ]
 }
-
-@test "merge: a signal stops it and leaves nothing" {
-    paro-shard init -m "$ROOT/examples/models/llama-10m.json" -o big
-    paro-plan -m big/config.json -i synth:2x1 > plan.yaml
-    paro-shard split big -p plan.yaml -o ckpt
-    local stopped=0 delay rc
-    for delay in 0.00 0.01 0.02 0.03 0.05; do
-        rc=0
-        timeout --preserve-status -s TERM $delay paro-shard merge ckpt --type f64 -o back > said 2>&1 || rc=$?
-        [ $rc = 0 ] || { [ ! -e back ]; stopped=$((stopped + 1)); }
-        rm -rf back
-        [ "$(ls -A)" = "$(printf 'big\nckpt\nplan.yaml\nsaid')" ]
-    done
-    echo "$stopped of 5 were stopped"
-}

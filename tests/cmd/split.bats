@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# paro-shard split and reshard: copies, other types, buffers, threads, signals, files with holes.
+# paro-shard split and reshard: copies, other types, progress, links, files with holes.
 
 bats_require_minimum_version 1.5.0
 load shard
@@ -23,18 +23,6 @@ setup_file() {
 splits_not() {
     refuses 2 "$1" paro-shard split "${@:2}" -o x
     [ -z "$(find . -name x -o -name .x.paro-tmp)" ]
-}
-
-@test "the least buffer, one thread or many: the same bytes" {
-    local least
-    splits_not 'buffer of 1 bytes, at least' "$G/model" -p "$G/b.yaml" --buffer 1
-    [[ $refusal =~ at\ least\ ([0-9]+) ]] && least=${BASH_REMATCH[1]}
-    splits_not "$((least - 1)) bytes, at least $least" "$G/model" -p "$G/b.yaml" --buffer $((least - 1))
-    for jobs in 1 2 3 32; do
-        paro-shard split "$G/model" -p "$G/b.yaml" --buffer "$least" --jobs $jobs -o x
-        diff -r "$G/split.b" x
-        rm -r x
-    done
 }
 
 @test "copies: each file again, of split and of reshard; without them what it was" {
@@ -120,32 +108,6 @@ splits_not() {
     paro-shard merge lora -o adapter
     touched adapter/adapter_model.safetensors \
         paro-shard split "$G/model" -p lora.yaml --adapter adapter -o x
-}
-
-@test "split: stopped at any moment: nothing, or all of it" {
-    paro-plan -m "$MODELS/llama-10m.json" -i synth:2x2 > plan.yaml
-    paro-shard init -m "$MODELS/llama-10m.json" -o big
-    local delay rc signal stopped=0
-    for signal in TERM HUP KILL; do # what runs beside a shell ignores INT
-        for delay in 0.01 0.02 0.04 0.08 0.15; do
-            rc=0
-            paro-shard split big -p plan.yaml -o x > out 2> said &
-            sleep "$delay"
-            kill -$signal $! 2> kill.log || true
-            wait $! || rc=$?
-            if [ "$rc" = 0 ] || [ -e x ]; then
-                paro-shard verify x
-                rm -r x
-            fi
-            [ "$signal" = KILL ] || [ ! -e .x.paro-tmp ]
-            [ "$signal" = KILL ] || [ ! -s said ]
-            [ "$rc" = 0 ] || stopped=$((stopped + 1))
-        done
-    done
-    [ "$stopped" -gt 2 ]
-    paro-shard split big -p plan.yaml -o x
-    [ ! -e .x.paro-tmp ]
-    paro-shard verify x
 }
 
 @test "progress: whole lines where it is asked for, nothing where nobody looks" {
