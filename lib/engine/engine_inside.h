@@ -12,8 +12,6 @@
 #include "base/mem.h"
 #include "kern/kern.h"
 #include "engine/engine_proof.h"
-#include "engine/engine_trace.h"
-#include "step/step_path.h"
 #include "step/step_place.h"
 
 /*

@@ -17,9 +17,9 @@ struct diff {
     int json;
     struct jout j;
     int count;
-    char *a, *b; /* one chunk each, of at most 8 bytes an element */
-    long double *x, *y;
-    double *scratch;
+    char a[8 * CHUNK], b[8 * CHUNK]; /* one chunk each, of at most 8 bytes an element */
+    long double x[CHUNK], y[CHUNK];
+    double scratch[CHUNK];
 };
 
 struct gap {
@@ -275,34 +275,26 @@ int shard_diff(const char *path_a, const char *path_b, const struct shard_option
                int json, FILE *out, int *differ, struct err *err)
 {
     struct weights a = {0}, b = {0};
-    struct diff d = {.out = out, .json = json};
+    struct diff *d = mem_new(1, sizeof *d);
     int rc = weights_open(&a, path_a, options->limits, err);
 
+    d->out = out;
+    d->json = json;
     if (rc == 0)
         rc = weights_open(&b, path_b, options->limits, err);
     if (rc == 0 && a.is_ckpt != b.is_ckpt)
         rc = a.is_ckpt ? weights_rename(&b, &a.ckpt.model, err)
                        : weights_rename(&a, &b.ckpt.model, err);
-    if (rc == 0) {
-        d.a = mem_new(CHUNK, 8);
-        d.b = mem_new(CHUNK, 8);
-        d.x = mem_new(CHUNK, sizeof *d.x);
-        d.y = mem_new(CHUNK, sizeof *d.y);
-        d.scratch = mem_new(CHUNK, sizeof *d.scratch);
-        rc = json ? diff_json(&d, &a, &b, err) : compare_all(&d, &a, &b, err);
-    }
-    mem_free(d.a);
-    mem_free(d.b);
-    mem_free(d.x);
-    mem_free(d.y);
-    mem_free(d.scratch);
+    if (rc == 0)
+        rc = json ? diff_json(d, &a, &b, err) : compare_all(d, &a, &b, err);
+    if (rc == 0)
+        *differ = d->count;
+    mem_free(d);
     if (options->healed) {
         options->healed[0] = a.ckpt.healed;
         options->healed[1] = b.ckpt.healed;
     }
     weights_close(&a);
     weights_close(&b);
-    if (rc == 0)
-        *differ = d.count;
     return rc;
 }

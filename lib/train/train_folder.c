@@ -167,13 +167,13 @@ static int write_texts(struct train *t, struct err *err)
 }
 
 /* What there is one of for a step: a checkpoint, files of a trace, what killed writers left. */
-struct step_kind {
+struct name_kind {
     const char *before, *behind; /* the eight digits or more */
 };
-static const struct step_kind checkpoints = {"step-", ""};
-static const struct step_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
-static const struct step_kind failed = {TRAIN_FAILED_BEFORE, TRAIN_FAILED_BEHIND};
-static const struct step_kind halves[] = {{".step-", ".paro-tmp"},
+static const struct name_kind checkpoints = {"step-", ""};
+static const struct name_kind traces[] = {{"trace-", ".json"}, {"trace-", ".svg"}};
+static const struct name_kind failed = {TRAIN_FAILED_BEFORE, TRAIN_FAILED_BEHIND};
+static const struct name_kind halves[] = {{".step-", ".paro-tmp"},
                                           {".step-", ".old.paro-tmp"},
                                           {".trace-", ".json.paro-tmp"},
                                           {".trace-", ".svg.paro-tmp"}};
@@ -184,7 +184,7 @@ void train_folder_name(int64_t step, char name[40])
 }
 
 /* The step of a name such as "step-00000100", -1 for one of another kind. */
-static int64_t step_of(const char *name, const struct step_kind *kind)
+static int64_t step_of(const char *name, const struct name_kind *kind)
 {
     size_t before = strlen(kind->before);
     char *end;
@@ -271,7 +271,7 @@ static int remove_entry(struct train *t, const char *name, int needed, struct er
 }
 
 /* The names of a kind; all owned. */
-static int find_steps(struct train *t, const struct step_kind *kind, char ***names, int *count,
+static int find_steps(struct train *t, const struct name_kind *kind, char ***names, int *count,
                       struct err *err)
 {
     DIR *d = opendir(t->home);
@@ -342,7 +342,7 @@ int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *
 }
 
 /* Those of steps after `step`; -1: all. */
-static int remove_steps(struct train *t, const struct step_kind *kind, int64_t step,
+static int remove_steps(struct train *t, const struct name_kind *kind, int64_t step,
                         struct err *err)
 {
     char **name = NULL;

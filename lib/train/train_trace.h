@@ -5,7 +5,7 @@
 /* Inside train/: what all ranks did in a step, as rank 0 knows and shows it. */
 #include <stdio.h>
 
-#include "engine/engine_trace.h"
+#include "engine/engine.h"
 #include "plan/plan.h"
 #include "plan/timeline.h"
 
