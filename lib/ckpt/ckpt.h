@@ -37,7 +37,7 @@ struct ckpt_state {
     enum dtype type;
 };
 
-/* Where a run stood. */
+/* How far a run is. */
 struct ckpt_run {
     int64_t step, tokens;
     int64_t position; /* of the data */
@@ -45,7 +45,7 @@ struct ckpt_run {
     int64_t data_tokens, data_seq; /* that it was trained on; seq 0: not known */
 };
 
-/* Elements that a state has of a unit: all of the params, else those that train. */
+/* Elements of a unit in a state: of params all, of others those that train. */
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state);
 
 struct ckpt_block {
@@ -64,7 +64,7 @@ struct ckpt_file {
     char header_hash[33];
 };
 
-/* What is kept for merge. */
+/* What source/ keeps for merge. */
 enum ckpt_keep {
     CKPT_KEEP_FILE,   /* a file as it was */
     CKPT_KEEP_HEADER, /* a weights file up to its data, which lies in the shards */
@@ -85,7 +85,7 @@ struct ckpt_sources {
     const atomic_int *stop;   /* borrowed: asked while they are copied */
 };
 
-/* What was read from another copy because the one whose turn it was is damaged or gone. */
+/* What was read from another copy because the one that is read first is damaged or gone. */
 struct ckpt_healed {
     int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
     struct err first;      /* what was wrong with the first of them */
@@ -114,7 +114,7 @@ struct ckpt {
     struct ckpt_block *block; /* by state, unit, lo: they tile every unit of every state */
     int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
     int manifest;             /* the copy whose manifest.json it is: 0 its own */
-    int turn; /* set by the reader: which copy is read first, modulo their number */
+    int turn; /* set by the reader: the copy that is read first, modulo their number */
     const atomic_int *stop;    /* borrowed: as the limits had it */
     struct ckpt_healed healed; /* so far: for the reader to report */
     struct {
@@ -160,18 +160,18 @@ int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
  */
 int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
                      const char *hash, struct err *err);
-/* ckpt_open; doubt: its own manifest may be another run's, if a copy says so. */
+/* ckpt_open; doubt: also find out whether its own manifest is another run's, by the copies. */
 int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
                   struct err *err);
 /*
- * Where reading failed, err is why, and stays so unless it is its own manifest that does not
- * belong here: then err says that.  -1.
+ * After a failed read: if the checkpoint's own manifest belongs to another run, err becomes
+ * that, else it stays.  Returns -1.
  */
 int ckpt_blame(struct ckpt *c, struct err *err);
 /*
- * Fills everything but what belongs to an open one, from the text of a manifest; `path` is for
- * messages.  c->model is there, read from `config`: ERR_MISMATCH where the text has the
- * checksum of another.
+ * Fills c from the text of a manifest, but for what only an open checkpoint has; `path` is for
+ * messages.  c->model has been read from `config`: ERR_MISMATCH where the manifest has another
+ * checksum of that.
  */
 int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
                         const struct ckpt_limits *limits, const char *text, int64_t bytes,
@@ -194,11 +194,11 @@ char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k);
 /* dir/name, or (k) dir/copy-k/name; mem_free. */
 char *ckpt_small_path(const char *dir, int k, const char *name);
 /*
- * The path (mem_free) of a copy of what is kept that is good, or the error of the first of
- * them; counted where it is not that one.
+ * The path (mem_free) of a good copy of a kept file, counted in `healed` unless it is the
+ * first; else the error of the first.
  */
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
-/* One file, or blocks, that another copy gave, and what was wrong with the first. */
+/* Counts files or blocks that were read from another copy; wound: the damage of the first. */
 void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
                      const struct err *wound);
 

@@ -42,7 +42,7 @@ int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape
 
 /*
  * A shard file that is written: its blocks as they lie in it, all known before the first byte.
- * Who writes puts each block at its offset, in any order, and its checksum here.
+ * The writer puts each block at its offset, in any order, and its checksum here.
  */
 struct ckpt_shard {
     const struct ckpt_shape *shape; /* borrowed */
@@ -62,33 +62,33 @@ char *ckpt_shard_entry(const struct ckpt_shard *s);
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
 
 /*
- * Creates a file at a path in dir->temp with its header and room for the rest: a disk that is
- * too small says so now; where room cannot be asked for, or is not wanted for the holes that
- * will be in it, when it is full.  The caller closes fd.
+ * Creates a file at a path in dir->temp, writes its header and allocates the rest, so that a
+ * disk that is too small fails at once; not with holes, nor where the file system cannot
+ * allocate.  The caller closes fd.
  */
 int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
                      int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err);
-/* Sends what was just written to the disk while more is: fsync finds less to wait for. */
+/* Starts writing these bytes to the disk, so that fsync has less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
 
-/* What is small, borrowed; source (NULL: there is none) lies in dir->temp already. */
+/* The small files, borrowed; source (NULL: there is none) is in dir->temp already. */
 struct ckpt_small {
     const char *config;
     const char *manifest;
     int64_t manifest_bytes;
     const struct ckpt_sources *source;
 };
-/* Writes config.json and manifest.json into it, and the three into its copy-1 ... */
+/* Writes config.json and manifest.json, and both with source/ into copy-1 ... */
 int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small *what,
                    struct err *err);
-/* The folder below a checkpoint's in which what is so kept lies. */
+/* The checkpoint's folder for files that are kept so: "source/files", ... */
 const char *ckpt_source_folder(enum ckpt_keep keep);
-/* Writes what is kept, from a good copy of it, to to/NAME, `to` in dir->temp. */
+/* Copies a kept file, from a good copy, to to/NAME, `to` in dir->temp. */
 int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
                      const char *to, struct err *err);
 /*
- * Relative, without empty, "." or ".." parts, at most CKPT_DEPTH_MAX folders deep: what may be
- * joined to a folder.
+ * Whether a name may be joined to a folder: relative, without empty, "." or ".." parts, at most
+ * CKPT_DEPTH_MAX folders deep.
  */
 int ckpt_name_ok(const char *name);
 
@@ -96,7 +96,7 @@ int ckpt_name_ok(const char *name);
 
 /* XXH3, 128 bits, canonical, in hex. */
 void ckpt_hash(const void *data, int64_t bytes, char hex[33]);
-/* The same of bytes that come bit by bit: end gives the sum, and frees what begin made. */
+/* The same in parts: end gives the sum, and frees what begin made. */
 void *ckpt_hash_begin(void);
 void ckpt_hash_more(void *sum, const void *data, int64_t bytes);
 void ckpt_hash_end(void *sum, char hex[33]);
@@ -116,7 +116,7 @@ int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const ato
 int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const atomic_int *stop,
                    struct ckpt_source *is, struct err *err);
 
-/* Whether somebody asks to stop (NULL: nobody may): then -1. */
+/* -1 and err where *stop is set; stop may be NULL. */
 int ckpt_stopped(const atomic_int *stop, struct err *err);
 
 #endif

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * How much a file may ask for before it is believed.  Who meets a limit names the option that
- * raises it.
+ * Bounds of what a file may claim.  The error of an exceeded limit names the option that raises
+ * it.
  */
 struct ckpt_limits {
     int64_t header_bytes;   /* of a safetensors header, and of an index: --max-header */
@@ -18,12 +18,12 @@ struct ckpt_limits {
     const atomic_int *stop; /* not 0: give up, leaving nothing; NULL: nobody asks */
 };
 
-/* What is far above all real files, and far below what a machine has. */
+/* Far above all real files, and far below the memory of a machine. */
 extern const struct ckpt_limits ckpt_limits_usual;
 
 /*
- * Steps, tokens and places that a run begins with: they count on, and about a ninth of what 64
- * bits hold leaves it room to do so.
+ * Steps, tokens and positions at which a run may begin: a ninth of what 64 bits hold, so that
+ * counting on does not overflow.
  */
 #define CKPT_RUN_MAX INT64_C(1000000000000000000)
 

@@ -5,7 +5,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 
-/* A checkpoint, a folder or a file: whichever it is, tensors with names that can be read. */
+/* The named tensors of a checkpoint, a Hugging Face folder or a .safetensors file. */
 struct weights_item {
     char *name;             /* owned; of a state other than params: "NAME/master" */
     struct st_tensor shape; /* type, dims, shape, elems (its name is not set) */
@@ -27,8 +27,8 @@ struct weights {
 int weights_open(struct weights *w, const char *path, const struct ckpt_limits *limits,
                  struct err *err);
 /*
- * A folder's or file's items by the names that the model has for them; without those that are
- * no parameters of their own (a tied head, a mask).
+ * Gives a folder's or file's items the model's names, and removes those that are no parameters
+ * of their own (a tied head, a mask).
  */
 int weights_rename(struct weights *w, const struct model *m, struct err *err);
 void weights_close(struct weights *w);

@@ -4,19 +4,18 @@
 
 #include "ckpt/hf.h"
 
-/* What lies next to the weights of a Hugging Face folder, which is carried along unread. */
+/* The files next to the weights of a Hugging Face folder, which are copied unread. */
 struct folder {
     const char *dir;    /* borrowed */
-    char *root, *blobs; /* where its files may lie, without links; blobs NULL: nowhere else */
+    char *root, *blobs; /* its files must be below these real paths; blobs NULL: root alone */
     int others;         /* from folder_list on: files that hold no weights, */
     char **other;       /* [others] names within dir, sorted */
 };
 
 /*
- * Lists them.  ERR_INPUT where something in the folder, weights too, is a link that leads out
- * of it (but to the blobs of a Hugging Face hub's snapshot), or to a folder, and where there
- * is more of it than the limits allow (NULL: the usual ones).  A single file has nothing next
- * to it.
+ * Lists them; none next to a single file.  ERR_INPUT for a link to a folder, for a link out of
+ * the folder (except to the blobs of a Hugging Face hub's snapshot), weights included, and for
+ * more files than the limits allow (NULL: the usual ones).
  */
 int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits *limits,
                 struct err *err);

@@ -5,16 +5,16 @@
 #include "ckpt/ckpt_write.h"
 #include "shard/shard.h"
 
-/* The weights files that a checkpoint's params become, known before a byte of them is there. */
+/* The weights files that merge will write, planned before any byte is written. */
 
-/* One of a file's tensors: of the model's, or bytes that were kept beside it (a buffer). */
+/* A tensor of a file: the model's, or a buffer whose bytes source/rest has. */
 struct merge_tensor {
-    int tensor;     /* the model's; -1: of a file of source/rest */
-    int file;       /* in which it goes, */
-    int64_t offset; /* and where in it */
-    int64_t bytes;  /* there */
-    int rest;       /* where it comes from: the file of source/rest, */
-    int64_t at;     /* and where in it */
+    int tensor;     /* the model's; -1: a buffer */
+    int file;       /* that gets it, */
+    int64_t offset; /* at this offset, */
+    int64_t bytes;  /* so many bytes */
+    int rest;       /* of a buffer: the file of source/rest that has it, */
+    int64_t at;     /* at this offset */
 };
 
 struct merge_file {
@@ -31,17 +31,17 @@ struct merge_plan {
     struct ckpt *c;      /* borrowed, open */
     int params;          /* the state */
     enum dtype is, want; /* the params' type, and the files' */
-    int fuse;            /* adapters are added into what they stand beside */
+    int fuse;            /* add adapters into their matrices */
     int files, tensors, rests;
     struct merge_file *file;
     struct merge_tensor *tensor; /* by the model's tensors, those of source/rest last */
     struct merge_rest *rest;
 };
 
-/* As what was split: the headers kept in source/, checked. */
+/* The files that were split: with the headers kept in source/, checked. */
 int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, struct err *err);
 /*
- * With headers of our own: the model's tensors, or its adapters alone.  max_shard (0: any size)
+ * New files: the model's tensors, or its adapters alone.  max_shard (0: any size)
  * cuts as transformers does: in the order of the tensors, a file gets no tensor that would take
  * its data above that, and a larger tensor has a file of its own.
  */

@@ -20,10 +20,10 @@
  * sorted.
  */
 
-/* Files that are, or will be, the same byte for byte. */
+/* A file and its copies: paths to the same bytes. */
 struct move_file {
-    const char *const *path; /* [paths]: read, the next is taken where one is damaged or absent;
-                                written, all are */
+    const char *const *path; /* [paths]: reading takes the next where one is damaged or absent;
+                                writing writes all */
     int paths;
     int64_t bytes; /* of each */
 };
@@ -38,12 +38,12 @@ struct moves_files {
 
 struct move_from {
     int64_t bytes;    /* of the stream */
-    int file;         /* -1: what `make` gives */
+    int file;         /* -1: `make` makes it */
     int64_t offset;   /* in the file */
-    const char *hash; /* XXH3 as ckpt_hash prints it, borrowed; NULL: nobody knows */
-    int64_t id;       /* the block of `ckpt`, or what `make` knows it by */
-    int64_t first;    /* of what is made: its first element, */
-    int width;        /* and an element's bytes */
+    const char *hash; /* XXH3 as ckpt_hash prints it, borrowed; NULL: not known */
+    int64_t id;       /* the block of `ckpt`, or the argument of `make` */
+    int64_t first;    /* of a piece that is made: its first element, */
+    int width;        /* and bytes of an element */
 };
 
 struct move_to {
@@ -53,14 +53,14 @@ struct move_to {
     enum dtype type, want; /* converted where they are not equal: then the piece has
                               bytes / dtype_bytes(type) elements in the stream, and as many
                               of `want` in the file */
-    char *hash; /* [33], borrowed, filled in: of what the file gets; NULL: nobody asks */
+    char *hash; /* [33], borrowed, filled in: of the bytes in the file; NULL: not wanted */
 };
 
 struct moves {
     const struct shard_options *options; /* borrowed */
     const atomic_int *stop;              /* borrowed; not 0: give up, ERR_SYS */
     struct ckpt *ckpt;                   /* borrowed: whose blocks are read; NULL: none */
-    /* Elements [first, first + count) of a piece that is made; one thread at a time calls. */
+    /* Makes elements [first, first + count) of a piece; called by one thread at a time. */
     int (*make)(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                 struct err *err);
     /*
@@ -70,7 +70,7 @@ struct moves {
      */
     int (*lost)(void *arg, int file, int64_t id, struct err *err);
     void *arg; /* of both */
-    /* What a new file begins with, [*bytes]; *head is freed with mem_free. */
+    /* The first *bytes of a new file; *head is freed with mem_free. */
     int (*head)(void *heads, int file, char **head, int64_t *bytes, struct err *err);
     void *heads;
     struct moves_files in, out;
@@ -94,12 +94,12 @@ void moves_add_ckpt(struct moves *m, struct ckpt *c);
 void moves_add_from(struct moves *m, struct move_from from);
 void moves_add_block(struct moves *m, int64_t block);
 void moves_add_made(struct moves *m, int64_t id, int64_t first, int64_t count, int width);
-/* Where one of them goes. */
+/* Where bytes of the stream go. */
 void moves_add_to(struct moves *m, struct move_to to);
 
 /*
- * Creates the new files in dir (NULL: there are none), fills and syncs them.  What copies gave
- * is counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit into the buffer.
+ * Creates the new files in dir (NULL: there are none), fills and syncs them.  Blocks read from
+ * copies are counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit the buffer.
  */
 int moves_run(struct moves *m, const struct io_dir *dir, struct err *err);
 void moves_release(struct moves *m);

@@ -6,8 +6,7 @@
 #include "model/model.h"
 
 /*
- * An optimizer's state in one .safetensors file, as programs beside this one write it
- * (examples/import):
+ * An optimizer's state in one .safetensors file, as the scripts in examples/import write it:
  *
  *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
  *     step, tokens                                 I64, one number each: where the run stood
@@ -26,13 +25,13 @@ struct optim {
 const char *optim_state_name(int state); /* "master", "exp_avg", "exp_avg_sq" */
 
 /*
- * All states of all that trains must be there, and no others but of tensors that do not; the
- * model must live as long.
+ * The file must have all states of all tensors that train, and no other keys but states of
+ * tensors that do not.  The model must live as long.
  */
 int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
                const struct model *m, struct err *err);
 void optim_release(struct optim *o);
-/* Where it lies; NULL: there is none. */
+/* The file's tensor of that state; NULL: there is none. */
 const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
                                    int state);
 /* Elements [first, first + count) of the state of the model's tensor t, in F32. */

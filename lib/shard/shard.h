@@ -18,16 +18,14 @@ struct shard_target {
     int force; /* exchange it if it is there */
 };
 
-/* With what the verbs that move bytes do it; borrowed, {0} but for the buffer is the usual way.
- */
+/* How the verbs that move bytes work; borrowed.  All 0 but the buffer is usual. */
 struct shard_options {
     int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
     int jobs;                         /* threads; 0: a processor each, from 4 to 16 */
-    const struct ckpt_limits *limits; /* NULL: the usual ones; its stop is that of the verb */
-    void (*progress)(void *progress_arg, int64_t done,
-                     int64_t all); /* now and then; NULL: nobody asks */
+    const struct ckpt_limits *limits; /* NULL: the usual ones; its stop ends the verb */
+    void (*progress)(void *progress_arg, int64_t done, int64_t all); /* or NULL */
     void *progress_arg;
-    struct ckpt_healed *healed; /* what copies gave, filled in; NULL: nobody asks */
+    struct ckpt_healed *healed; /* filled in: what was read from copies; NULL: not wanted */
 };
 
 /*
@@ -86,17 +84,17 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
                   struct err *err);
 
 /*
- * 0: whole; *bad counts what is not, each a line on out (or, with json, an item of one
- * document): a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
- * folder or file without checksums, its structure, and that the folder's config fits.
+ * Checks a checkpoint's checksums and completeness (quick: sizes and headers alone); of a
+ * folder or file, which has no checksums, its structure, and that the folder's config fits.
+ * Each problem is a line on out, or, with json, an item of one document; *bad counts them.
  */
 int shard_verify(const char *path, const struct shard_options *options, int quick, int json,
                  FILE *out, int *bad, struct err *err);
 
 /*
- * A checkpoint whole again, and its copies, from whatever is good of them: what was rebuilt is
- * said on out, in lines or as one JSON document.  *lost counts what is nowhere and is said
- * instead: then nothing is written.
+ * Writes a checkpoint and its copies again from whatever is good of them, and prints what was
+ * rebuilt on out, in lines or as one JSON document.  *lost counts the parts of which no copy is
+ * good: these are printed instead, and nothing is written.
  */
 int shard_repair(const char *from, const struct shard_options *options, int json, FILE *out,
                  struct shard_target to, int *lost, struct err *err);
@@ -106,7 +104,8 @@ int shard_ls(const char *path, const struct shard_options *options, int json, FI
              struct err *err);
 
 /*
- * What differs between two of them, tensor by tensor; *differ counts; two of options->healed.
+ * Prints what differs between two of them, tensor by tensor; *differ counts.  options->healed
+ * has two items.
  */
 int shard_diff(const char *a, const char *b, const struct shard_options *options, int json,
                FILE *out, int *differ, struct err *err);

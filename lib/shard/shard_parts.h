@@ -11,12 +11,12 @@
 /* Whether path lies below the folder; both absolute, without links. */
 int shard_is_below(const char *path, const char *folder);
 /*
- * ERR_INPUT where the source lies in the target, which may be replaced, or, unless `inside`,
- * the target in the source, which would be copied into itself.  Being the same is no fault.
+ * ERR_INPUT where the source is inside the target, which may be replaced, or, unless `inside`,
+ * the target inside the source.  They may be the same.
  */
 int shard_check_apart(const char *from, const char *to, int inside, struct err *err);
 
-/* A checkpoint to come, as split and reshard make it; borrowed. */
+/* The checkpoint that split and reshard write; borrowed. */
 struct shard_cut {
     const struct ckpt_shape *shape;
     const struct ckpt_state *is;       /* the types of the stream, [shape->states] */
@@ -26,14 +26,14 @@ struct shard_cut {
     const struct ckpt_sources *source; /* in dir->temp already */
 };
 /*
- * Makes its shards in dir->temp, with their copies, fills them from the pieces of m, whose
- * other side is filled in here, and writes the manifest.
+ * Writes its shards and their copies into dir->temp from the pieces that m reads (where they go
+ * is filled in here), then the manifest.
  */
 int shard_cut(const struct io_dir *dir, const struct shard_cut *what, struct moves *m,
               struct err *err);
 /*
- * Whether what merge needs is worth keeping: headers, and what speaks of a type or of files,
- * are of no use where the params are converted.
+ * Whether source/ keeps this file for merge: where the params are converted, not the headers,
+ * nor config.json and the index, which name types and files.
  */
 int shard_keeps(enum ckpt_keep keep, const char *name, int converted);
 

@@ -162,8 +162,8 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
     const struct model *m = w->model;
 
     /*
-     * Positions are the model's: of a longer text it sees the end.  There it continues with a half
-     * of them, so that later tokens have room: a position is part of what is known.
+     * Positions are the model's: of a longer text it sees the end.  There it continues with
+     * half of them, so that later tokens have room: a position is part of what is known.
      */
     if (w->tokens - w->first > m->max_seq) {
         w->first = w->tokens - (w->known ? (m->max_seq + 1) / 2 : m->max_seq);

@@ -37,15 +37,15 @@ struct train {
     struct engine_against *against;
     uint64_t hash;      /* of the states after the last step, with exact */
     FILE *log;          /* rank 0: the file, or NULL where `lines` is the log */
-    int lines;          /* said so far */
+    int lines;          /* printed so far */
     int lock;           /* rank 0: of the folder; -1: none */
-    const char *home;   /* where what this run makes goes: run->out, or temp, then place */
+    const char *home;   /* the folder that this run writes to: run->out, or temp, then place */
     char *temp;         /* owned; with force, until the first checkpoint is there */
     char *place;        /* owned; with force, run->out by a name: "." stays the old folder */
     struct io_dir anew; /* rank 0: the folder that takes the place of run->out, ... */
     int anew_lock;      /* ... and what `lock` will be; -1: none */
-    int new, made;      /* rank 0: nothing was in the folder; of its path, folders not there */
-    char *kept;         /* rank 0, owned: the log of one begun anew that came to nothing */
+    int new, made;      /* rank 0: the folder was empty; folders of its path that were absent */
+    char *kept;         /* rank 0, owned: the log of a failed run that was begun anew */
     struct err stuck;   /* rank 0: what could not be removed; ERR_NONE: nothing */
     char *stop, *save;  /* rank 0: the paths of STOP and SAVE */
     int64_t flags; /* enum train_flag, as this rank sends them in the step's own exchange */
@@ -57,7 +57,7 @@ struct train {
     double loss;          /* of the last step */
     int64_t available;    /* bytes of memory of this host, before any was taken */
     int64_t saved;        /* step of the newest checkpoint here, -1: none */
-    int differs;          /* states do, of those that are compared */
+    int differs;          /* states that are compared differ */
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
     struct carry carry;   /* rank 0: to every checkpoint */
     struct train_saver *saver;
@@ -78,12 +78,12 @@ struct train {
 #define TRAIN_FAILED_BEFORE "log.failed-"
 #define TRAIN_FAILED_BEHIND ".jsonl"
 
-/* train_folder.c: rank 0's, the run's folder. */
-/* Before anything in it is read: its owner, and what a run begun anew in its place left. */
+/* train_folder.c: the run's folder; of rank 0. */
+/* Before anything in it is read: checks its owner, finishes or removes what --force left. */
 int train_folder_settle(struct train *t, struct err *err);
 /* Makes and locks it; one that has a run, or is no run's, is refused. */
 int train_folder_open(struct train *t, struct err *err);
-/* The same questions of a folder that stays as it is. */
+/* The same checks, without making or locking anything. */
 int train_folder_check(struct train *t, struct err *err);
 /* "step-00000100": a checkpoint's folder. */
 void train_folder_name(int64_t step, char name[40]);
@@ -95,9 +95,9 @@ int train_folder_older(struct train *t, int64_t *step, struct err *err);
  * ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free.
  */
 char *train_folder_old(const char *path);
-/* Whether it is the name of something that a run makes there, or of the half of one. */
+/* Whether a run makes files of that name there, or temporaries of them. */
 int train_folder_owns(const char *name);
-/* All that can fail before the first step has not: what is run is written down. */
+/* When the first step is next: writes plan, settings and tuning table. */
 int train_folder_begin(struct train *t, struct err *err);
 /* `latest` is renamed into place: it is never absent. */
 int train_folder_point(struct train *t, const char *name, struct err *err);
