@@ -10,7 +10,7 @@
  *  - where groups are equal, bytes through the slow port and sent inside a group in a step are
  *    those of paro-method(7), TRAFFIC, within 1 %, with two-level collectives and HO-Ring, with
  *    and without kept units, in the first step and in the second; and what a step counts is
- *    what was counted before it on any shape;
+ *    the sum over its transfers on any shape;
  *  - the audit finds every element where its letter says;
  *  - every buffer is as large as what its letters put into it, and lies apart from all others.
  */
@@ -221,6 +221,31 @@ static int is_equal(const struct groups *g)
     return equal;
 }
 
+/* What a step has counted is the sum over its transfers, of the busiest port and rank. */
+static void check_counted(struct check *c, struct engine *e, const struct engine_report *report)
+{
+    const struct step *s = &e->list[ENGINE_STEPS].step;
+    struct coll_traffic sum = {0};
+    int64_t slow = 0, fast = 0;
+    struct err err;
+
+    for (int i = 0; i < s->rows; i++) {
+        const struct step_row *r = &s->row[i];
+        for (int part = 0; r->lane != STEP_COMPUTE && part < ENGINE_PARTS; part++) {
+            const struct engine_unit *u = &e->unit[r->unit];
+            const struct engine_size *size = part ? u->frozen_size : u->size;
+            if (size)
+                coll_traffic_add(&sum, &size->handle[r->lane].mine, 1);
+        }
+    }
+    if (coll_traffic_most(&e->coll, &sum, &slow, &fast, &err))
+        die(c, &err);
+    if (report->slow_bytes != slow)
+        complain(c, "bytes counted through the port", (double)report->slow_bytes, (double)slow);
+    if (report->fast_bytes != fast)
+        complain(c, "bytes counted inside", (double)report->fast_bytes, (double)fast);
+}
+
 static void one(struct check *c)
 {
     struct engine *e = opened(c, (struct engine_options){0});
@@ -237,6 +262,7 @@ static void one(struct check *c)
         struct engine_optim o = optim_at(c->step + 1, 1);
         if (engine_step(e, batch, c, &o, &report, &err))
             die(c, &err);
+        check_counted(c, e, &report);
         if (is_equal(&c->plan.groups))
             check_traffic(c, &report);
     }
