@@ -11,15 +11,16 @@
 #include "base/io.h"
 #include "ckpt/st.h"
 
-static int parse(struct st *st, const char *head, size_t bytes, int64_t file_bytes)
+static int parse(struct st *st, const char *head, size_t bytes, int64_t file_bytes,
+                 struct err *err)
 {
-    struct err err = {0};
     char *text = fuzz_copy(head, bytes);
 
     *st = (struct st){.fd = -1};
-    int rc = st_parse(st, FUZZ_NAME, text, (int64_t)bytes, file_bytes, NULL, &err);
+    *err = (struct err){0};
+    int rc = st_parse(st, FUZZ_NAME, text, (int64_t)bytes, file_bytes, NULL, err);
     mem_free(text);
-    return fuzz_judge(rc, &err);
+    return fuzz_judge(rc, err);
 }
 
 /* A whole number from 0 on; any other is -1. */
@@ -141,8 +142,9 @@ static int is_header(json_t *root, int64_t data_bytes)
     return good && is_tiled(root, data_bytes);
 }
 
-/* What the reader said of a header that is in memory whole. */
-static void compare(const char *json, size_t bytes, int64_t data_bytes, const struct st *st)
+/* What the reader said of a header that is in memory whole; err: why st is NULL. */
+static void compare(const char *json, size_t bytes, int64_t data_bytes, const struct st *st,
+                    const struct err *err)
 {
     json_t *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, NULL), *v;
     const char *key;
@@ -150,7 +152,9 @@ static void compare(const char *json, size_t bytes, int64_t data_bytes, const st
 
     /* "-0" is a whole number to jansson. */
     if (bytes && json[0] == '{' && !memmem(json, bytes, "-0", 2))
-        assert((st != NULL) == (root && is_header(root, data_bytes)));
+        assert((st != NULL) == (root && is_header(root, data_bytes)) &&
+               (st || !root ||
+                strstr(err->text, FUZZ_NAME ": header is not valid JSON") != err->text));
     json_object_foreach(st ? root : NULL, key, v)
     {
         const struct st_tensor *t = st_find(st, key);
@@ -189,6 +193,7 @@ static int64_t data_end(const char *json)
 static void check(const struct st *st)
 {
     struct st back;
+    struct err err;
     char *head = NULL;
     int64_t bytes = 0, end = st->count ? st->tensor[st->count - 1].last : 0;
     struct st_tensor *copy = mem_new((size_t)st->count, sizeof *copy);
@@ -196,7 +201,7 @@ static void check(const struct st *st)
     for (int i = 0; i < st->count; i++)
         copy[i] = st->tensor[i];
     st_header(copy, st->count, &head, &bytes);
-    int rc = parse(&back, head, (size_t)bytes, bytes + end);
+    int rc = parse(&back, head, (size_t)bytes, bytes + end, &err);
     assert(rc == 0 && back.count == st->count);
     for (int i = 0; i < st->count; i++) {
         const struct st_tensor *t = &st->tensor[i], *b = st_find(&back, t->name);
@@ -212,8 +217,9 @@ static void check(const struct st *st)
 static int take(const char *head, size_t bytes, int64_t file_bytes)
 {
     struct st st;
+    struct err err;
 
-    if (parse(&st, head, bytes, file_bytes))
+    if (parse(&st, head, bytes, file_bytes, &err))
         return 0;
     check(&st);
     st_release(&st);
@@ -228,8 +234,9 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     io_put_le64((unsigned char *)head, bytes);
     int64_t data_bytes = data_end(head + 8);
     struct st st;
-    int taken = parse(&st, head, bytes + 8, (int64_t)bytes + 8 + data_bytes) == 0;
-    compare(head + 8, bytes, data_bytes, taken ? &st : NULL);
+    struct err err;
+    int taken = parse(&st, head, bytes + 8, (int64_t)bytes + 8 + data_bytes, &err) == 0;
+    compare(head + 8, bytes, data_bytes, taken ? &st : NULL, &err);
     if (taken) {
         check(&st);
         st_release(&st);
