@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how an open checkpoint is read: any ranges of a unit from whatever blocks they lie in.
- * Each block is read whole and its checksum compared, and where one is damaged another copy of
- * it is taken; the last one stays in memory, so that reading on from where one stopped reads
- * nothing twice.
+ * Knows how a checkpoint is opened and read.
+ *
+ * Opening is by its own manifest.json and config.json, or by those of copy-1/ ... where they
+ * are damaged or gone.  A manifest that is not the checkpoint's own may be another run's: it is
+ * believed when a block has the checksum that it says.
+ *
+ * Any ranges of a unit are read from whatever blocks they lie in.  Each block is read whole and
+ * its checksum compared, and where one is damaged another copy of it is taken; the last one
+ * stays in memory, so that a read that continues the one before reads nothing twice.
  */
 #include "ckpt/ckpt.h"
 
@@ -173,4 +178,187 @@ void ckpt_identity(const struct ckpt *c, char hash[33])
         ckpt_hash_more(sum, b->hash, sizeof b->hash);
     }
     ckpt_hash_end(sum, hash);
+}
+
+/* --- opening --- */
+
+enum { PROBES = 16 }; /* blocks that may be damaged before a manifest is another run's */
+
+char *ckpt_small_path(const char *dir, int k, const char *name)
+{
+    char below[CKPT_FILE_NAME], *folder, *path;
+
+    snprintf(below, sizeof below, "copy-%d", k);
+    folder = k ? io_join(dir, below) : mem_dup(dir);
+    path = io_join(folder, name);
+    mem_free(folder);
+    return path;
+}
+
+/* The first copy from k on that has a file of that name, -1: none has. */
+static int find_copy(const char *dir, int k, const char *name)
+{
+    for (; k <= CKPT_COPIES_MAX; k++) {
+        char *path = ckpt_small_path(dir, k, name);
+        int absent = io_absent(path);
+        mem_free(path);
+        if (!absent)
+            return k;
+    }
+    return -1;
+}
+
+int ckpt_is(const char *dir)
+{
+    return find_copy(dir, 0, "manifest.json") >= 0;
+}
+
+void ckpt_close(struct ckpt *c)
+{
+    for (int i = 0; c->dir && i < CKPT_OPEN_MAX; i++)
+        if (c->open[i].fd >= 0)
+            close(c->open[i].fd);
+    for (int i = 0; i < c->source.count; i++)
+        mem_free(c->source.item[i].name);
+    mem_free(c->source.item);
+    mem_free(c->file);
+    mem_free(c->block);
+    mem_free(c->first);
+    mem_free(c->buffer);
+    mem_free(c->dir);
+    groups_release(&c->groups);
+    model_release(&c->model);
+    *c = (struct ckpt){0};
+}
+
+/* By copy m's manifest and copy k's config. */
+static int open_by(struct ckpt *c, const char *dir, int m, int k,
+                   const struct ckpt_limits *limits, struct err *err)
+{
+    struct ckpt new = {.dir = mem_dup(dir), .cached = -1, .manifest = m, .stop = limits->stop};
+    char *config = ckpt_small_path(dir, k, "config.json"), *folder = io_parent(config);
+    char *manifest = ckpt_small_path(dir, m, "manifest.json"), *text = NULL;
+    int64_t bytes = 0;
+
+    new.source.stop = limits->stop;
+    for (int i = 0; i < CKPT_OPEN_MAX; i++)
+        new.open[i].fd = -1;
+    int rc = model_read_folder(&new.model, folder, err) ||
+                     io_read_file(manifest, limits->manifest_bytes, "--max-manifest", &text,
+                                  &bytes, err) ||
+                     ckpt_manifest_parse(&new, manifest, config, limits, text, bytes, err)
+                 ? -1
+                 : 0;
+    mem_free(text);
+    mem_free(folder);
+    mem_free(config);
+    mem_free(manifest);
+    for (int64_t b = 0; b < new.blocks; b++)
+        if (new.block[b].bytes > new.block_bytes)
+            new.block_bytes = new.block[b].bytes;
+    if (rc)
+        ckpt_close(&new);
+    else
+        *c = new;
+    return rc;
+}
+
+/* By copy m's manifest and any config that goes with it; err is of copy m's own. */
+static int open_with(struct ckpt *c, const char *dir, int m, const struct ckpt_limits *limits,
+                     struct err *err)
+{
+    struct err other;
+
+    if (open_by(c, dir, m, m, limits, err) == 0)
+        return 0;
+    /* A config that is whole cannot tell which of the two is to blame. */
+    for (int k = -1; (k = find_copy(dir, k + 1, "config.json")) >= 0;)
+        if (ckpt_stopped(limits->stop, err))
+            break;
+        else if (k != m && open_by(c, dir, m, k, limits, &other) == 0)
+            return 0;
+    return -1;
+}
+
+/* Whether a block is what the manifest says. */
+static int has_its_block(struct ckpt *c)
+{
+    char *seen = mem_new((size_t)c->files, 1);
+    int probes = 0, good = 0;
+    struct err err;
+
+    for (int64_t b = 0; !good && probes < PROBES && b < c->blocks; b++) {
+        if (seen[c->block[b].file])
+            continue;
+        seen[c->block[b].file] = 1;
+        for (int k = 0; !good && k <= c->copies && !ckpt_stopped(c->stop, &err); k++) {
+            int rc = ckpt_load_copy(c, b, k, &err);
+            good = rc == 0;
+            probes += rc && err.code == ERR_MISMATCH;
+        }
+    }
+    mem_free(seen);
+    return good;
+}
+
+int ckpt_blame(struct ckpt *c, struct err *err)
+{
+    struct ckpt_limits limits = ckpt_limits_usual;
+    struct ckpt other;
+    struct err ignored;
+
+    limits.stop = c->stop;
+    if (c->manifest || err->code == ERR_SYS || find_copy(c->dir, 1, "manifest.json") < 0 ||
+        has_its_block(c) || ckpt_open_any(&other, c->dir, &limits, 1, &ignored))
+        return -1;
+    if (other.manifest) {
+        char *own = ckpt_small_path(c->dir, 0, "manifest.json");
+        char *copy = ckpt_small_path(c->dir, other.manifest, "manifest.json");
+        err_set(err, ERR_MISMATCH,
+                "'%s' belongs to another checkpoint, '%s' to these shards: paro-shard repair "
+                "replaces it",
+                own, copy);
+        mem_free(own);
+        mem_free(copy);
+    }
+    ckpt_close(&other);
+    return -1;
+}
+
+int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *limits, int doubt,
+                  struct err *err)
+{
+    int first = -1; /* manifest that is well-formed, whatever it is of */
+    struct err own = {0}, other;
+
+    limits = limits ? limits : &ckpt_limits_usual;
+    for (int m = 0; m >= 0; m = find_copy(dir, m + 1, "manifest.json")) {
+        if (ckpt_stopped(limits->stop, err))
+            return -1;
+        if (open_with(c, dir, m, limits, m ? &other : &own))
+            continue;
+        if ((m == 0 && !(doubt && find_copy(dir, 1, "manifest.json") > 0)) ||
+            has_its_block(c)) {
+            c->healed.files = own.code != ERR_NONE;
+            c->healed.first = own;
+            return 0;
+        }
+        first = first < 0 ? m : first;
+        ckpt_close(c);
+    }
+    if (doubt && first >= 0)
+        return open_with(c, dir, first, limits, err);
+    *err = own;
+    return -1;
+}
+
+int ckpt_open(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
+              struct err *err)
+{
+    if (!ckpt_is(dir))
+        return err_set(err, ERR_ABSENT,
+                       "'%s' has neither manifest.json nor latest, expected a checkpoint or a "
+                       "run's folder",
+                       dir);
+    return ckpt_open_any(c, dir, limits, 0, err);
 }
