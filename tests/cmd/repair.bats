@@ -25,7 +25,13 @@ setup() {
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-    cp -r "$G/ckpt" bad
+    begin ckpt
+}
+
+# begin NAME: bad is a copy of it again, and good is absent.
+begin() {
+    rm -rf bad good
+    cp -r "$G/$1" bad
 }
 
 # heals WORDS [LIKE]: repair gives back the checkpoint as it was, by a line for each of WORDS;
@@ -76,7 +82,7 @@ B41600="'model.layers.1.mlp.gate_proj.weight' params [0, 41600)"
     echo "$output" | grep -q '"state":"params","first":0,"end":41600,"repairable":true,"repair_from":"shard-00000.copy-00002.safetensors"'
     quiet paro-shard verify --quick bad
     heals "shard-00002.safetensors: $B41600 'shard-00000.copy-00002.safetensors'"
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     flip bad/shard-00000.copy-00002.safetensors 300000
     heals "shard-00000.copy-00002.safetensors: $B41600 'shard-00002.safetensors'"
 }
@@ -108,10 +114,10 @@ source/files/tokenizer.txt: 'copy-1/source/files/tokenizer.txt'"
     paro-shard repair bad -o good > said
     [ "$(wc -l < said)" = 4 ]
     diff -r "$G/ckpt" good
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     rm -r bad/shard-0000[01].* bad/manifest.json bad/config.json bad/source
-    paro-shard repair bad -o good2 > said
-    diff -r "$G/ckpt" good2
+    paro-shard repair bad -o good > said
+    diff -r "$G/ckpt" good
 }
 
 @test "any two ranks of six in ragged groups, with two copies" {
@@ -133,11 +139,11 @@ source/files/tokenizer.txt: 'copy-1/source/files/tokenizer.txt'"
     paro-shard repair bad -o good > said
     grep -q "^shard-00001.safetensors: 'model.embed_tokens.weight' " said
     diff -r "$G/ckpt" good
-    rm -r bad good && cp -r "$G/ckpt" bad
+    begin ckpt
     cp "$G/other-ckpt/manifest.json" bad/copy-1
     finds "bad/copy-1/manifest.json: damaged checksum repaired 'manifest.json'" paro-shard verify bad
     heals "copy-1/manifest.json: 'manifest.json'"
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     cp "$G/other-ckpt/manifest.json" bad
     finds "bad/manifest.json: damaged checksum repaired 'copy-1/manifest.json'" paro-shard verify bad
     heals "manifest.json: 'copy-1/manifest.json'"
@@ -154,11 +160,11 @@ source/files/tokenizer.txt: 'copy-1/source/files/tokenizer.txt'"
     heals "manifest.json: 'copy-1/manifest.json'"
     refuses 2 "$another" paro-shard merge bad -o no
     # A block that no copy has is no fault of the manifest.
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     flip bad/shard-00000.safetensors 1500
     flip bad/shard-00002.copy-00000.safetensors 1500
     refuses 2 "bad/shard-0000 damaged checksum" paro-shard merge bad -o no
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     cp "$G/other-ckpt/manifest.json" bad
     # Alone it would be believed of nothing that is here.
     cp "$G/other-ckpt/manifest.json" bad/copy-1
@@ -193,7 +199,7 @@ copy-1/config.json: 'config.json'"
     [ "$output" = '{"schema":"paro.shard.repair/1","lost":[{"file":"shard-00002.safetensors","part":"elements","tensor":"model.layers.1.mlp.gate_proj.weight","state":"params","first":0,"end":41600}],"rebuilt":[],"ok":false}' ]
     [ ! -e good ]
     # A shard and its copy: each of its tensors, once.
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     rm bad/shard-00002.safetensors bad/shard-00000.copy-00002.safetensors
     rm bad/source/files/tokenizer.txt bad/copy-1/source/files/tokenizer.txt
     run -1 paro-shard repair bad -o good
@@ -201,13 +207,13 @@ copy-1/config.json: 'config.json'"
     has_words "${lines[-1]}" "source/files/tokenizer.txt: lost"
     [ ! -e good ]
     # One half of it here, the other there.
-    rm -r bad && cp -r "$G/ckpt" bad
+    begin ckpt
     flip bad/shard-00002.safetensors 300000
     flip bad/shard-00000.copy-00002.safetensors 600000
     paro-shard repair bad -o good > said
     diff -r "$G/ckpt" good
     # The same disk has an old target: it stays.
-    rm -r bad good && cp -r "$G/ckpt" bad
+    begin ckpt
     rm bad/shard-00002.* bad/shard-00000.*
     cp -r "$G/plain" good
     run -1 paro-shard repair bad --force -o good
@@ -215,7 +221,7 @@ copy-1/config.json: 'config.json'"
 }
 
 @test "without copies: what can be told is rebuilt, the rest is named" {
-    rm -r bad && cp -r "$G/plain" bad
+    begin plain
     flip bad/shard-00003.safetensors 12
     finds 'shard-00003.safetensors: header manifest' paro-shard verify bad
     heals 'shard-00003.safetensors: header manifest' "$G/plain"

@@ -224,11 +224,11 @@ PY
     [ -z "$(ls -A open)$(ls -A closed)" ]
 }
 
-# inside SCRIPT: in a mount namespace of its own, where `small` is a tmpfs of 1 MiB, after
+# inside SCRIPT: in a mount namespace of its own, where `small` is a tmpfs of SIZE (1 MiB), after
 # mounts_begin.
 inside() {
     mkdir -p small
-    "${ALONE[@]}" sh -c "mount -t tmpfs -o size=1m none small && { $1; }"
+    "${ALONE[@]}" sh -c "mount -t tmpfs -o size=${SIZE:-1m} none small && { $1; }"
 }
 
 @test "a target that is no name: at once" {
@@ -256,14 +256,21 @@ inside() {
 
 @test "a file system that is too small: one line, nothing left" {
     mounts_begin
-    local what
+    local what size
     for what in "merge '$G/ckpt'" "merge '$G/ckpt' --type bf16" "merge '$G/ckpt' --max-shard 300kB" \
         "reshard '$G/ckpt' -p '$G/plan.yaml'" "split '$G/model' -p '$G/plan.yaml'"; do
-        refuses 2 "No space left" inside "paro-shard $what -o small/m; rc=\$?; ls -A small; exit \$rc"
+        for size in 4k 64k 1m 1400k; do
+            SIZE=$size refuses 2 "No space left" inside "paro-shard $what -o small/m; rc=\$?; ls -A small; exit \$rc"
+        done
     done
     run -2 inside "mkdir small/m; echo old > small/m/f; paro-shard merge '$G/ckpt' --force -o small/m
         rc=\$?; ls -A small; cat small/m/f; exit \$rc"
     [ "${lines[1]} ${lines[2]}" = "m old" ]
+    # A file that may not grow so far.
+    # shellcheck disable=SC2016 # its own shell's
+    refuses 2 '/shard-00000.safetensors: File too large' \
+        bash -c 'ulimit -f 100; paro-shard reshard "$0/ckpt" -p "$0/plan.yaml" -o x' "$G"
+    [ ! -e x ] && [ ! -e .x.paro-tmp ]
 }
 
 @test "a network file system: written all the same" {
