@@ -16,11 +16,7 @@ setup() { runs_setup; }
 anew() {
     cp -a "$G/ended" run
     paro-train "$G/one.yaml" -d "$TEXT" -o run --seed 2 --steps 99999 --force > out 2> said 3>&- &
-    for _ in $(seq 600); do
-        [ ! -s .run.paro-tmp/log.jsonl ] || return 0
-        sleep 0.05
-    done
-    return 1
+    soon test -s .run.paro-tmp/log.jsonl
 }
 
 # Nothing is next to the folder, and nothing half in it.
@@ -31,8 +27,8 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     diff -r "$G/ended" run
     refuses 2 "'run' another run" paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
     touch run/SAVE
-    for _ in $(seq 600); do [ -e .run.paro-tmp ] || break; sleep 0.05; done
-    [ ! -e .run.paro-tmp ] && [ -e run/latest ] && [ ! -e run/SAVE ]
+    soon test ! -e .run.paro-tmp
+    [ -e run/latest ] && [ ! -e run/SAVE ]
     refuses 2 "'run' another run" paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
     kill -KILL $!
     wait $! || true

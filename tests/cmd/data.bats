@@ -123,7 +123,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
         cp "$TEXT" data
         # shellcheck disable=SC2086 # words
         mpirun -np 2 paro-train "$G/two.yaml" -d data -o "run$kind" --steps 99999 $kind > out 2> said 3>&- &
-        for _ in $(seq 2400); do [ ! -s "run$kind/log.jsonl" ] || break; sleep 0.05; done
+        soon test -s "run$kind/log.jsonl"
         : > data
         rc=0
         wait $! || rc=$?

@@ -42,6 +42,15 @@ one_line() {
     has_words "$(cat said)" "$1"
 }
 
+# soon COMMAND...: waits until it is true; not for ever.
+soon() {
+    for _ in $(seq 2400); do
+        ! "$@" || return 0
+        sleep 0.05
+    done
+    return 1
+}
+
 # What a run says on standard error beside where it resumes and what it did.
 warnings() { grep -vE '^paro-train: (resumes from|starts a new run|done|stopped) ?' "$1" || true; }
 # no_warning FILE: it has none.

@@ -65,10 +65,9 @@ fails() {
 
 @test "SAVE asks for one now" {
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 99999 > out 2> said 3>&- &
-    for _ in $(seq 600); do [ ! -s a/log.jsonl ] || break; sleep 0.05; done
+    soon test -s a/log.jsonl
     touch a/SAVE
-    for _ in $(seq 600); do [ ! -e a/latest ] || break; sleep 0.05; done
-    [ -e a/latest ]
+    soon test -e a/latest
     [ ! -e a/SAVE ]
     paro-shard verify a/latest > /dev/null
     touch a/STOP

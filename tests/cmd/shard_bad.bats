@@ -312,10 +312,8 @@ inside() {
     : > .m.paro-tmp/of_the_first
     flock .m.paro-tmp sleep 30 3>&- &
     local holder=$!
-    for _ in 1 2 3 4 5 6 7 8 9 10; do
-        flock -n .m.paro-tmp true || break
-        sleep 0.1
-    done
+    taken() { ! flock -n .m.paro-tmp true; }
+    soon taken
     refuses 2 "'m' another process" paro-shard merge "$G/ckpt" -o m
     refuses 2 "'m' another process" paro-shard split "$G/model" -p "$G/plan.yaml" -o m
     [ "$(ls .m.paro-tmp)" = of_the_first ] && [ ! -e m ]

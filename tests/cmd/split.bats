@@ -244,19 +244,12 @@ model_folder() {
 @test "a signal ends a long copy of what lies beside the weights" {
     model_folder m
     truncate -s 1T m/holes || skip "no files of that size here"
-    local i
     paro-shard split m -p "$G/a.yaml" -o x > out 2> said &
     local pid=$! rc=0
-    for i in $(seq 600); do
-        [ ! -s .x.paro-tmp/source/files/holes ] || break
-        sleep 0.05
-    done
+    soon test -s .x.paro-tmp/source/files/holes
     kill -TERM $pid
-    for i in $(seq 600); do
-        kill -0 $pid 2> gone || break
-        sleep 0.05
-    done
-    kill -KILL $pid 2> gone || true # it went on
+    gone() { ! kill -0 "$pid" 2> no; }
+    soon gone || kill -KILL $pid # it went on
     wait $pid || rc=$?
     [ "$rc" = $((128 + 15)) ]
     [ ! -s said ]

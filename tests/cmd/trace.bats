@@ -191,7 +191,7 @@ adds_up() {
 @test "a run that stops before: a note and no file" {
     paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 99999 --trace-step 99999 > out 2> said 3>&- &
     local job=$! rc=0
-    for _ in $(seq 600); do [ ! -s run/log.jsonl ] || break; sleep 0.05; done
+    soon test -s run/log.jsonl
     kill -USR1 $job
     wait $job || rc=$?
     [ $rc = 3 ]

@@ -133,9 +133,6 @@ each() {
     [ "$(bits run/log.jsonl | wc -l)" = 1 ]
 }
 
-# begins FOLDER: waits until its log has a line.
-begins() { for _ in $(seq 600); do [ ! -s "$1/log.jsonl" ] || return 0; sleep 0.05; done; return 1; }
-
 # stopped STATUS: of the job $!, with its line.
 stopped() {
     local rc=0
@@ -146,7 +143,7 @@ stopped() {
 
 @test "STOP, SIGTERM, SIGUSR1 through mpirun: status 3, and the run goes on" {
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o a --steps 9999 > out 2> said 3>&- &
-    begins a
+    soon test -s a/log.jsonl
     touch a/STOP
     stopped 3
     [ ! -e a/STOP ]
@@ -160,13 +157,13 @@ stopped() {
     for _ in 1 2 3 4 5 6; do
         rm -rf b
         paro-train "$G/one.yaml" -d "$TEXT" -o b --steps 99999 > out 2> said 3>&- &
-        begins b
+        soon test -s b/log.jsonl
         kill -TERM $!
         stopped 3
         [ "$(readlink b/latest)" = "$(printf 'step-%08d' "$(wc -l < b/log.jsonl)")" ]
     done
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o c --steps 9999 > out 2> said 3>&- &
-    begins c
+    soon test -s c/log.jsonl
     kill -USR1 $!
     stopped 3
     paro-shard verify c/latest
@@ -175,7 +172,7 @@ stopped() {
 @test "one writer a folder, and no run is lost by mistake" {
     paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 99999 > first.out 2> first.said 3>&- &
     local first=$!
-    begins run
+    soon test -s run/log.jsonl
     refuses 2 "'run' another run" paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 1
     kill -TERM $first
     wait $first || [ $? = 3 ]
@@ -377,7 +374,7 @@ is_gone() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }
 @test "a rank that dies takes all with it within 10 s" {
     mpirun -np 4 paro-train "$G/four.yaml" -d "$TEXT" -o run --steps 99999 > out 2> said 3>&- &
     local job=$! rc=0 pids start
-    begins run
+    soon test -s run/log.jsonl
     pids=$(pgrep -P $job paro-train)
     [ "$(wc -w <<< "$pids")" = 4 ]
     start=$(date +%s)
