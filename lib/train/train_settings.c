@@ -9,21 +9,44 @@
 #include "base/num.h"
 #include "base/yaml.h"
 
+/* As in a file. */
+struct texts {
+    char *format;
+#define X_TEXT(name, option, kind, value, least, most, text) char *name;
+    TRAIN_SETTINGS(X_TEXT)
+#undef X_TEXT
+};
+
 struct setting {
     const char *name, *option;
     char kind;
     const char *value;
     double least, most;
+    size_t at; /* in struct texts */
 };
 
 static const struct setting settings[] = {
 #define X_ROW(name, option, kind, value, least, most, text)                                    \
-    {#name, option, #kind[0], value, least, most},
+    {#name, option, #kind[0], value, least, most, offsetof(struct texts, name)},
     TRAIN_SETTINGS(X_ROW)
 #undef X_ROW
 };
 
 static const char *const schedules[TRAIN_SCHEDULES] = {"cosine", "linear", "wsd", "constant"};
+
+static const cyaml_schema_field_t fields[] = {
+    CYAML_FIELD_STRING_PTR("format", CYAML_FLAG_POINTER, struct texts, format, 0, 64),
+#define X_SCHEMA(name, option, kind, value, least, most, text)                                 \
+    CYAML_FIELD_STRING_PTR(#name, CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL, struct texts,      \
+                           name, 0, 64),
+    TRAIN_SETTINGS(X_SCHEMA)
+#undef X_SCHEMA
+        CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t schema = {
+    CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct texts, fields),
+};
 
 /* What num.h says of a text that is none. */
 static int parse_setting(double *to, const struct setting *s, const char *text, struct err *err)
@@ -49,23 +72,19 @@ static int parse_setting(double *to, const struct setting *s, const char *text, 
 static int set_from_file(struct train_settings *s, const struct train_text *file,
                          struct err *err)
 {
-#define X_KEY(name, option, kind, value, least, most, text) " " #name "?"
-    static const char keys[] = "format" TRAIN_SETTINGS(X_KEY);
-#undef X_KEY
     struct yaml y = {0};
+    struct texts *t = NULL;
 
     yaml_take(&y, file->name, mem_dup(file->text), (int64_t)strlen(file->text));
     int rc = yaml_format(&y, "paro-settings/1", err);
-    if (rc == 0)
-        rc = tree_keys(&y.tree, y.tree.root, keys, err);
+    rc = rc ? rc : yaml_load(&y, &schema, (void **)&t, err);
     for (int i = 0; rc == 0 && i < TRAIN_SETTINGS_COUNT; i++) {
-        const struct tree_node *n = tree_get(y.tree.root, settings[i].name);
-        const char *text = NULL;
+        const char *text = *(char **)((char *)t + settings[i].at);
         struct err why = {0};
-        rc = tree_text(&y.tree, n, 0, 64, &text, err);
-        if (rc == 0 && text && parse_setting(&s->value[i], &settings[i], text, &why))
-            rc = tree_fail(&y.tree, n, NULL, err, "is %.500s", why.text);
+        if (text && parse_setting(&s->value[i], &settings[i], text, &why))
+            rc = yaml_fail(&y, settings[i].name, err, "is %.500s", why.text);
     }
+    yaml_drop(&schema, t);
     yaml_release(&y);
     return rc;
 }
