@@ -60,8 +60,8 @@ report(struct quick *q, enum health_state state, int code, const char *link, con
 
 /* ---- what a port grew by ---- */
 
-/* No less than none, and no more than an event may have. */
-static int64_t at_most(int64_t v)
+/* What an event may have: 0 to HEALTH_EVENT_MOST. */
+static int64_t clamp_event(int64_t v)
 {
     return v < 0 ? 0 : v > HEALTH_EVENT_MOST ? HEALTH_EVENT_MOST : v;
 }
@@ -135,7 +135,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
             continue;
         report(q, HEALTH_WARNING, 203, n->name,
                " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
-               g->counter[i], c[i].name, at_most(g->packets), g->since_s > 0 ? ", in " : "",
+               g->counter[i], c[i].name, clamp_event(g->packets), g->since_s > 0 ? ", in " : "",
                g->since_s > 0 ? units_time(&u, g->since_s) : "")
             ->measured = (double)g->counter[i];
         return;
@@ -143,7 +143,8 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     if (!k || !k->recents)
         return;
     struct health_event hour = sum(k->recent, k->recents, q->o->now_s - recent_s);
-    int64_t errors = hour.n + at_most(g->most), packets = hour.packets + at_most(g->packets);
+    int64_t errors = hour.n + clamp_event(g->most),
+            packets = hour.packets + clamp_event(g->packets);
     if (health_errors_are_many(errors, packets))
         report(q, HEALTH_WARNING, 203, n->name,
                " port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
@@ -172,7 +173,7 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 
     if (k)
         seen.losses_in_day =
-            sum(k->loss, k->losses, q->o->now_s - loss_s).n + at_most(g->losses);
+            sum(k->loss, k->losses, q->o->now_s - loss_s).n + clamp_event(g->losses);
     for (const struct health_check *c = health_checks; c->code; c++) {
         double v = c->measure ? c->measure(&seen) : NAN;
         if (v >= c->warn)
@@ -368,8 +369,8 @@ static void remember(struct health_event *e, int *count, struct health_event las
             e[kept++] = e[i];
     if (last.n || last.packets) {
         if (kept == HEALTH_EVENTS) {
-            e[1].n = at_most(e[1].n + e[0].n);
-            e[1].packets = at_most(e[1].packets + e[0].packets);
+            e[1].n = clamp_event(e[1].n + e[0].n);
+            e[1].packets = clamp_event(e[1].packets + e[0].packets);
             memmove(e, e + 1, (HEALTH_EVENTS - 1) * sizeof *e);
             kept--;
         }
@@ -386,7 +387,7 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
 
     if (!k) {
         k = &HEALTH_ADD(&q->m->nics);
-        *k = (struct health_known){.want_up = n->real && had_link(n)};
+        *k = (struct health_known){.want_up = n->real && had_link(n), .last = *n};
     }
     const struct health_nic before = k->last;
     k->last = *n;
@@ -397,10 +398,10 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     k->want_up |= n->real && n->up && n->carrier && !n->waits;
     k->want_mbit = n->mbit > k->want_mbit ? n->mbit : k->want_mbit;
     k->want_width = n->width > k->want_width ? n->width : k->want_width;
-    remember(k->loss, &k->losses, (struct health_event){now_s, at_most(g.losses), 0},
+    remember(k->loss, &k->losses, (struct health_event){now_s, clamp_event(g.losses), 0},
              now_s - loss_s);
     /* A burst has been reported; what drips is added up. */
-    struct health_event drip = {now_s, at_most(g.most), at_most(g.packets)};
+    struct health_event drip = {now_s, clamp_event(g.most), clamp_event(g.packets)};
     if (health_errors_are_many(g.most, g.packets))
         drip.n = drip.packets = 0;
     remember(k->recent, &k->recents, drip, now_s - recent_s);

@@ -388,6 +388,15 @@ END
     says 0 '^HORING OK.*; disabled: read' --disable read
 }
 
+@test "errors of a port that was new while its counter could not be read are no growth" {
+    says 0 OK
+    cp -r box/sys/class/net/eth0 box/sys/class/net/eth1
+    echo junk > box/sys/class/net/eth1/statistics/rx_errors
+    says 3 "cannot read 'statistics/rx_errors' of port 'eth1'"
+    echo 5000 > box/sys/class/net/eth1/statistics/rx_errors
+    says 0 '^HORING OK'
+}
+
 # unread FILE: what of eth0 stands there says no more; the port is judged by the rest.
 unread() {
     says 3 "^HORING UNKNOWN - node3: cannot read '$1' of port '${2:-eth0}'"
