@@ -361,6 +361,22 @@ static int fill_field(const struct cli_option *o, const char *text, void *field,
 
 /* ---- help ---- */
 
+/* The option of that name, else the first whose name begins so; p->rows: none. */
+static const struct argp_option *find_long(const struct parser *p, const char *name, size_t n)
+{
+    const struct argp_option *begins = &p->shown[p->rows];
+
+    for (int i = p->rows - 1; i >= 0; i--) {
+        const struct argp_option *o = &p->shown[i];
+        if (!o->name || strncmp(o->name, name, n))
+            continue;
+        if (!o->name[n])
+            return o;
+        begins = o;
+    }
+    return begins;
+}
+
 /* argp does not tell which word it could not take, so they are walked once more. */
 static int find_culprit(const struct parser *p, int argc, char **argv)
 {
@@ -371,8 +387,7 @@ static int find_culprit(const struct parser *p, int argc, char **argv)
             continue;
         if (word[1] == '-') {
             size_t n = strcspn(word + 2, "=");
-            while (o < &p->shown[p->rows] && !(o->name && strncmp(o->name, word + 2, n) == 0))
-                o++;
+            o = find_long(p, word + 2, n);
             value = word[2 + n] ? word + 3 + n : NULL;
             if (o->name && value && !o->arg)
                 return cli_usage(p->cli, "option '--%s' takes no value, found '%s'", o->name,

@@ -105,8 +105,9 @@ struct cli_list {      /* of an option that may be repeated */
 
 /*
  * What a command can be asked for.  The name is a verb, the first operand ("gen"); or an option
- * ("--list", "--level quick"); or a phrase ("a run"), where neither is given.  The first that
- * matches is taken.  The option of a mode is for that mode alone.
+ * ("--list", "--level quick"); or a phrase ("a run"; one at most), where neither is given.  The
+ * first verb or option that matches is taken.  An option without a value that is a mode is for
+ * that mode alone.
  */
 struct cli_mode {
     const char *name;
@@ -126,7 +127,8 @@ struct cli_command {
     int (*check)(void *args);         /* what no row can say: 0, or cli_usage; or NULL */
 };
 
-/* Of cli_parse: fills the arguments that `cli` begins; -1 with cli->err. */
+/* For cli_parse.  struct cli is the first member of CLI_ARGS, from which offsets are counted;
+ * -1 with cli->err. */
 struct cli;
 int cli_option_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 
