@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/jout.h"
+#include "base/mem.h"
 #include "base/units.h"
 
 enum { TEXT = 64 };
@@ -20,7 +21,12 @@ static const char *const settings[] = {
 
 enum { SETTINGS = sizeof settings / sizeof *settings };
 
-static void texts_of(const struct plan *p, char text[SETTINGS][TEXT])
+struct texts {
+    char room[SETTINGS][TEXT];
+    char *text[SETTINGS]; /* in room, but for the groups', owned */
+};
+
+static void texts_init(struct texts *t, const struct plan *p)
 {
     const char *word[SETTINGS] = {
         [1] = schedule_algo_name(p->algo),     [8] = dtype_name(p->param_type),
@@ -34,14 +40,23 @@ static void texts_of(const struct plan *p, char text[SETTINGS][TEXT])
 
     for (int i = 0; i < SETTINGS; i++)
         if (word[i])
-            snprintf(text[i], TEXT, "%s", word[i]);
+            snprintf(t->room[i], TEXT, "%s", word[i]);
         else
-            snprintf(text[i], TEXT, "%" PRId64, number[i]);
-    plan_strategy_name(p->strategy, text[0]);
-    groups_print(&p->groups, text[2], TEXT);
+            snprintf(t->room[i], TEXT, "%" PRId64, number[i]);
+    plan_strategy_name(p->strategy, t->room[0]);
     if (p->keep >= PLAN_KEEP_ALL)
-        strcpy(text[17], "all");
-    strcpy(text[18], p->recompute ? "yes" : "no");
+        strcpy(t->room[17], "all");
+    strcpy(t->room[18], p->recompute ? "yes" : "no");
+    for (int i = 0; i < SETTINGS; i++)
+        t->text[i] = t->room[i];
+    int most = 12 * p->groups.count + TEXT; /* "[2147483647," and so on */
+    t->text[2] = mem_new((size_t)most, 1);
+    groups_print(&p->groups, t->text[2], most);
+}
+
+static void texts_release(struct texts *t)
+{
+    mem_free(t->text[2]);
 }
 
 static const struct {
@@ -77,18 +92,18 @@ static void values_of(const struct plan *p, double v[PREDICTED])
 
 void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out)
 {
-    char text[2][SETTINGS][TEXT];
+    struct texts t[2];
     double v[2][PREDICTED];
     struct units a, b;
 
     for (int i = 0; i < 2; i++) {
-        texts_of(&p[i], text[i]);
+        texts_init(&t[i], &p[i]);
         values_of(&p[i], v[i]);
     }
     fprintf(out, "%-16s %16s %16s %8s\n", "", names[0], names[1], "ratio");
     for (int i = 0; i < SETTINGS; i++)
-        if (strcmp(text[0][i], text[1][i]))
-            fprintf(out, "%-16s %16s %16s\n", settings[i], text[0][i], text[1][i]);
+        if (strcmp(t[0].text[i], t[1].text[i]))
+            fprintf(out, "%-16s %16s %16s\n", settings[i], t[0].text[i], t[1].text[i]);
     for (int i = 0; i < PREDICTED; i++) {
         const char *first = isnan(v[0][i]) ? "?" : predicted[i].text(&a, v[0][i]);
         const char *second = isnan(v[1][i]) ? "?" : predicted[i].text(&b, v[1][i]);
@@ -98,6 +113,8 @@ void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out)
         else
             fprintf(out, " %8s\n", "-");
     }
+    texts_release(&t[0]);
+    texts_release(&t[1]);
 }
 
 void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE *out)
@@ -108,18 +125,19 @@ void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE 
     jout_text(&j, "schema", "paro.plan.compare/1");
     jout_open(&j, "plans", '[');
     for (int k = 0; k < 2; k++) {
-        char text[SETTINGS][TEXT];
+        struct texts t;
         double v[PREDICTED];
-        texts_of(&p[k], text);
+        texts_init(&t, &p[k]);
         values_of(&p[k], v);
         jout_open(&j, NULL, '{');
         jout_text(&j, "file", names[k]);
         jout_open(&j, "settings", '{');
         for (int i = 0; i < SETTINGS; i++)
-            if (strspn(text[i], "0123456789") == strlen(text[i]))
-                jout_num(&j, settings[i], strtod(text[i], NULL));
+            if (strspn(t.text[i], "0123456789") == strlen(t.text[i]))
+                jout_num(&j, settings[i], strtod(t.text[i], NULL));
             else
-                jout_text(&j, settings[i], text[i]);
+                jout_text(&j, settings[i], t.text[i]);
+        texts_release(&t);
         jout_close(&j, '}');
         jout_open(&j, "predicted", '{');
         for (int i = 0; i < PREDICTED; i++)

@@ -386,6 +386,12 @@ steps() {
     [ "$(json '$d->{schema}, map { $_->{settings}{strategy}, $_->{settings}{keep} } @{$d->{plans}}' < "$D/c")" = "paro.plan.compare/1 NNN 0 GGG all" ]
     [ "$(json '0 + $d->{plans}[1]{predicted}{step_s}' < "$D/c")" = "$(perl -ne '/^  step_s: (.*)/ && print 0 + $1' "$D/b")" ]
     [ "$(paro-plan --compare "$D/a" "$D/a" | sed -n 2p | cut -d ' ' -f 1)" = parameters ]
+    local most
+    most="[$(seq -s, 40 | sed 's/[0-9]*/1/g')"
+    paro-plan -m $TINY -i "synth:$most,2]" --strategy NNN > "$D/d"
+    paro-plan -m $TINY -i "synth:$most,3]" --strategy NNN > "$D/e"
+    [ "$(paro-plan --compare "$D/d" "$D/e" | sed -n 2p | tr -s ' ')" = "groups $most,2] $most,3]" ]
+    [ "$(paro-plan --compare "$D/d" "$D/e" --json | json '$d->{plans}[1]{settings}{groups}')" = "$most,3]" ]
     refuses 2 'operand --compare PLAN PLAN' paro-plan --compare "$D/a"
     refuses 2 "'$D/c' expected" paro-plan --compare "$D/a" "$D/b" "$D/c"
     refuses 2 'none.yaml No such file' paro-plan --compare "$D/a" none.yaml
