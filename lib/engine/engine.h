@@ -147,17 +147,17 @@ int engine_gradient(const struct engine *e, int unit, struct range at, float *ou
 
 /*
  * engine_trace.c: when the rows of a step ran, for one rank.  Rows of a lane follow each other
- * and do not overlap; the compute lane's leave no hole between the beginning of a step and its
- * end but what they wait for.
+ * and do not overlap.  Each row of the compute lane is issued the moment that the one before it
+ * ended: all its idle time is waiting.
  */
 
 /* Makes room for the times of two steps.  Before the first one, once; not collective. */
 int engine_trace_open(struct engine *e, struct err *err);
-/* On: times are kept from the next step on, of two steps at most; a third one while it is on is
-   a bug.  Off: what was kept stays until it is on again. */
+/* On: times are kept from the next step on; there is room for two steps, then off and on again.
+   Off: what was kept stays until then. */
 void engine_trace(struct engine *e, int on);
-/* Of the last step and the one before it, [2 * rows] as step_path.h counts them; borrowed, as
-   the rows.  Waits for what is under way. */
+/* Of the last step and the one before it, [2 * rows] as step_path.h counts them; ran is 0 where
+   that one was not traced.  Borrowed until the next step.  Waits for what is under way. */
 int engine_trace_times(struct engine *e, const struct step **step,
                        const struct step_time **time, struct err *err);
 /* When the last step began and ended, as tick_now_s. */

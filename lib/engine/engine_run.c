@@ -11,6 +11,8 @@
 
 #include "base/tick.h"
 
+/* The list of that kind for so many micro-batches, made anew where it was for another number.
+ */
 struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros)
 {
     struct engine_list *l = &e->list[which];
@@ -23,7 +25,7 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
     if (which == ENGINE_EVALUATIONS) {
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
-        /* All slots go round: none is kept for a backward. */
+        /* No unit is kept for a backward: all slots but the one in use may prefetch. */
         if (e->space.slots && shape.prefetch >= e->space.slots)
             shape.prefetch = e->space.slots - 1;
     }
@@ -63,7 +65,10 @@ int engine_wait(struct engine *e, struct stream *s, int64_t ticket, struct err *
     return rc;
 }
 
-/* The transfer that row i names as after[k], which has not ended; NULL: none. */
+/*
+ * The stream of the transfer that row i names as after[k], if it has not ended; NULL: none.  A
+ * row at or after i is one of the step before, whose ticket has not been replaced yet.
+ */
 static struct stream *awaited_stream(const struct engine *e, const struct engine_list *l, int i,
                                      int k, int64_t *ticket)
 {
@@ -86,7 +91,7 @@ static void issue_transfer(struct engine *e, struct engine_list *l, int i)
         struct stream *s = awaited_stream(e, l, i, k, &ticket);
         if (!s)
             continue;
-        assert(!how.after);
+        assert(!how.after); /* step_gen names one transfer at most */
         how.after = s;
         how.ticket = ticket;
     }
@@ -121,7 +126,8 @@ static int run_kernel(struct engine *e, struct engine_list *l, int i, struct eng
 
 int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run, struct err *err)
 {
-    /* Another list's rows do not name each other's. */
+    /* Rows of two lists do not name each other.  An evaluation's list, which may be made anew
+       while it runs, needs no drain: each of its gathers has been waited for by its forward. */
     if (e->running && e->running != l && engine_drain(e, err))
         return -1;
     e->running = l;

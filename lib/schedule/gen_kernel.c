@@ -24,7 +24,7 @@
  */
 #include "schedule/schedule_gen.h"
 
-/* Rounds of doubling that stay within n, that reach n. */
+/* floor(log2 n) */
 static int log2_down(int n)
 {
     int bits = 0;
@@ -34,6 +34,7 @@ static int log2_down(int n)
     return bits;
 }
 
+/* ceil(log2 n) */
 static int log2_up(int n)
 {
     return n > 1 ? log2_down(n - 1) + 1 : 0;
@@ -44,7 +45,8 @@ static int is_power(int n)
     return n == 1 << log2_down(n);
 }
 
-/* Whether the scatter from participant 0 (below) left the item at i. */
+/* Whether the scatter from participant 0 (below) left the item at i, whose subtree has i & -i.
+ */
 static int was_scattered(const struct schedule_team *t, int i, int item)
 {
     return t->scatter && (i == 0 || (item >= i && item - i < (i & -i)));
@@ -141,6 +143,8 @@ static int fold_rounds(int n)
     return !is_power(n);
 }
 
+/* As a gather, from the core to the others: its reversal adds what the others have to the core.
+ */
 static void fold(struct schedule_team *t)
 {
     for (int x = 0; x < t->count - (1 << log2_down(t->count)); x++)
@@ -154,7 +158,10 @@ static int exchange_rounds(int n)
     return 2 * log2_down(n);
 }
 
-/* Both partners write what they send: it lands in scratch, and is added there a step later. */
+/*
+ * Each partner's chunk is both sent and added into, so that what arrives lands in scratch and
+ * is added to the chunk a round (C steps) later.
+ */
 static void exchange_pair(struct schedule_team *t, int r, int src, int dst)
 {
     struct schedule_gen *g = t->gen;
@@ -197,7 +204,7 @@ const struct schedule_generator schedule_generator_exchange = {.rounds = exchang
 
 /* ---- trees ---- */
 
-/* How many participants stand below i's child at distance `far`, with it. */
+/* Participants in the subtree of `child`, whose parent is `far` before it, with it. */
 static int below(int n, int child, int far)
 {
     return child + far < n ? far : n - child;

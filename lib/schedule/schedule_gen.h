@@ -27,7 +27,8 @@ int schedule_gen_stage(struct schedule_gen *g, int64_t span);
 /* Emits a row of a gather, or its reversal; rows that do not name the rank are dropped. */
 void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, int dst,
                        int chunk);
-/* Emits a row as it is, its step counted from the stage's first. */
+/* Emits a row, never reversed, its step counted from the stage's first; rows that do not name
+ * the rank are dropped. */
 void schedule_gen_row(struct schedule_gen *g, struct schedule_row row);
 
 /*
@@ -39,7 +40,8 @@ struct schedule_blocks {
     int rails;  /* levels with a rail: 1 .. rails */
     int *order; /* [groups] group at each place, owned, as the others */
     int *at;    /* [groups] place of each group */
-    int *unit;  /* [rails+2][groups] the unit of a place, counted through each level */
+    int *unit;  /* [rails+2][groups] the unit of a place, counted through each level; [0] unused
+                 */
     int *start; /* [rails+2][groups+1] the first place of a unit */
     int *radix; /* [rails+2] the most units of this level in one of the next */
 };
@@ -47,20 +49,22 @@ struct schedule_blocks {
 void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec);
 void schedule_blocks_release(struct schedule_blocks *b);
 /*
- * All groups from one on, block after block from its own outwards: whoever follows it enters
- * and leaves each other block once, and comes not back.  [count], owned by the caller.
+ * All groups, `group` first, then the rest of its block, then of the block around it: each
+ * block is contiguous.  [count]: the number of groups; owned by the caller.
  */
 int *schedule_blocks_chain(const struct schedule_blocks *b, int count, int group);
 int *schedule_gen_groups_chain(const struct schedule_gen *g); /* from the root's group on */
 int *schedule_gen_ranks_chain(const struct schedule_gen *g);  /* from the root on */
 
-/* A row waits for all rows of the stages so far. */
+/* Rows that are emitted from now on wait for all rows of the stages so far. */
 void schedule_gen_barrier(struct schedule_gen *g);
 
-/* HO-Ring's stage, for all that groups have in common: across, inside, or both at once. */
+/* HO-Ring's stage of the segments that all groups share; across, inside: whether rows between
+ * groups, inside groups, are wanted (both: overlapped). */
 void schedule_gen_ho(struct schedule_gen *g, int across, int inside);
-/* The generators with rounds: all phases; a broadcast. */
+/* Algorithms of few rounds: every collective but a broadcast. */
 void schedule_gen_few(struct schedule_gen *g);
+/* A broadcast. */
 void schedule_gen_few_cast(struct schedule_gen *g);
 
 /*
@@ -91,8 +95,9 @@ struct schedule_generator {
     void (*cast)(struct schedule_gen *g); /* of a broadcast */
     int barrier;                          /* between a reduction and a gather */
     int (*rounds)(int n);                 /* among n participants */
-    void (*run)(struct schedule_team *t); /* each receives each item once, and sends it once a
-                                             round at most */
+    /* Each receives each item once, and sends it once a round at most; not so fold and
+       exchange, which are no gathers. */
+    void (*run)(struct schedule_team *t);
 };
 
 #define SCHEDULE_GENERATOR(NAME, name, flat, generator, text)                                  \

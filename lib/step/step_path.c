@@ -4,10 +4,11 @@
  * was: of other ranks nothing is known.
  *
  *     gather   [  g0  ][  g1  ]            the step's end <- F1 <- g1 <- g0 <- b
- *     compute  b.......F0.wwww.F1
+ *     compute  bwwwwwwww.F0wwww.F1
  *
- * g0 and g1 were issued after b, but g1 was held up by g0.  A dot is a gap: F0 begins a little
- * after g0 has ended, for its thread has to wake up.
+ * g0 and g1 were issued after b, but g1 was held up by g0.  w: the lane waits, and what it
+ * waits for is on the path instead.  A dot is a gap: F0 begins a little after g0 has ended, for
+ * its thread has to wake up.
  */
 #include "step/step_path.h"
 
@@ -42,9 +43,11 @@ int step_after(const struct step *s, int node, int k)
 
 static enum step_path_sum sum_of(const struct step_row *r)
 {
-    static const enum step_path_sum of[STEP_LANES] = {STEP_PATH_GATHER, STEP_PATH_REDUCE,
-                                                      STEP_PATH_REDUCE, STEP_PATH_SYNC,
-                                                      STEP_PATH_COMPUTE};
+    static const enum step_path_sum of[STEP_LANES] = {[STEP_GATHER] = STEP_PATH_GATHER,
+                                                      [STEP_REDUCE] = STEP_PATH_REDUCE,
+                                                      [STEP_CONVERT] = STEP_PATH_REDUCE,
+                                                      [STEP_SYNC] = STEP_PATH_SYNC,
+                                                      [STEP_COMPUTE] = STEP_PATH_COMPUTE};
 
     return r->kind == STEP_AGREE ? STEP_PATH_AGREE : of[r->lane];
 }
@@ -81,24 +84,24 @@ static void walk_back(struct walk *w, int node)
 {
     while (node >= 0 && w->at_s > w->start_s) {
         const struct step_time *t = &w->time[node];
-        int last = w->issuer[node];
-        double last_s = t->issued_s;
+        int cause = w->issuer[node];
+        double cause_s = t->issued_s;
         part(w, -1, t->end_s);
         part(w, node, t->start_s);
         for (int k = 0; k < HOLDERS; k++) {
             int at = holder_of(w, node, k);
-            if (at >= 0 && w->time[at].end_s > last_s) {
-                last = at;
-                last_s = w->time[at].end_s;
+            if (at >= 0 && w->time[at].end_s > cause_s) {
+                cause = at;
+                cause_s = w->time[at].end_s;
             }
         }
-        part(w, -1, last_s); /* until its lane took it up */
-        node = last;
+        part(w, -1, cause_s); /* until its lane took it up */
+        node = cause;
     }
     part(w, -1, w->start_s);
 }
 
-/* When the last row of the compute lane ends where nothing comes between rows. */
+/* longest_s; last: the last node of the compute lane that ran, -1: none. */
 static double longest(const struct walk *w, int last)
 {
     int nodes = 2 * w->s->rows;

@@ -8,11 +8,11 @@
 
 /* When a row ran. */
 struct step_time {
-    int ran;
+    int ran; /* 0: not in the trace */
     /* issued: the compute lane reached it; until start a row of that lane waits for others.
        The compute lane's next row is issued where this one ends. */
     double issued_s, start_s, end_s;
-    int64_t slow_bytes, fast_bytes; /* sent by this rank */
+    int64_t slow_bytes, fast_bytes; /* sent by this rank between groups, inside its group */
 };
 
 /*
@@ -42,9 +42,9 @@ struct step_path {
     struct step_part *part; /* [parts], owned */
     int parts;
     double sum_s[STEP_PATH_SUMS]; /* of the parts; together the window */
-    /* The longest way through what rows wait for, with the times they took and nothing between
-       them: the step as it would be without gaps.  At least the parts without gaps, at most the
-       window. */
+    /* The end of the last compute row, counted from the window's start, if every row began the
+       moment that the rows it waits for had ended: the step without gaps.  At least the parts
+       without gaps, at most the window. */
     double longest_s;
 };
 /* time: [2 * rows]. */
@@ -52,7 +52,7 @@ void step_path_init(struct step_path *p, const struct step *s, const struct step
                     double start_s, double end_s);
 void step_path_release(struct step_path *p);
 
-/* The node that a row names as after[k]; -1: none, or before both steps. */
+/* The node that a row names as after[k]; negative: none, or before both steps. */
 int step_after(const struct step *s, int node, int k);
 
 #endif
