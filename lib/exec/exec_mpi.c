@@ -373,7 +373,7 @@ enum stream_state exec_mpi_poll(void *handle, struct err *err)
     /* Who waits for its host alone enters MPI all the same: others may wait for a message that
        the program began before. */
     if (!in_flight(h))
-        world_carry_on(h->x->world);
+        world_progress(h->x->world);
     if (world_forsaken(h->x->world, err))
         return STREAM_FAILED;
     if (now - h->moved_s > h->x->world->deadline_s) {

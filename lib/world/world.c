@@ -35,7 +35,7 @@ void world_leave(struct world *w)
     pthread_mutex_unlock(&w->mpi->lock);
 }
 
-void world_carry_on(struct world *w)
+void world_progress(struct world *w)
 {
     int there = 0;
 

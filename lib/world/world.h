@@ -36,14 +36,15 @@ struct world {
  * another: between ++w->slow and --w->slow, on all ranks.
  */
 enum { WORLD_SLOW = 10 };
+/* Seconds that a wait lasts now. */
 double world_patience_s(const struct world *w);
 
 /* Initialises MPI (argc, argv are not touched).  ERR_PEER when the launcher gave no world. */
 int world_open(struct world **out, struct err *err);
 /*
- * The same with another deadline.  A call of MPI's own has none: where one, from its start to
- * its end, has not returned in time, `silent` is told in another thread, and ends the process.
- * w->ranks is 0 while MPI starts.
+ * The same with another deadline.  Calls of MPI that nothing interrupts (to start, to end, to
+ * make communicators): where one has not returned in time, a thread calls `silent`, which must
+ * end the process. w->ranks is 0 while MPI starts.
  */
 typedef void world_silent(struct world *w, void *arg, const struct err *err);
 int world_open_watched(struct world **out, double deadline_s, world_silent *silent, void *arg,
@@ -60,8 +61,9 @@ void world_abort(struct world *w, int status);
 /*
  * The agreement point: every rank hands in its own outcome (rc 0, or -1 with err filled) and
  * every rank gets the same one: 0, or -1 with the error of the lowest failing rank, prefixed by
- * "rank 3 (node-b): " where there are several ranks.  Once: what was agreed is not agreed anew,
- * or another rank would be named for it.  ERR_PEER returns at once, on its way to world_abort.
+ * "rank 3 (node-b): " where there are several ranks.  An agreed error must not be handed in
+ * again: another rank would be named for it.  With ERR_PEER -1 returns without a message, for
+ * what comes next is world_abort.
  */
 int world_agree(struct world *w, int rc, struct err *err);
 
@@ -89,12 +91,13 @@ void world_collect(struct world *w, const void *mine, int64_t bytes, double wait
 
 /*
  * For ranks that wait for each other by other means than MPI, where one that fails is not
- * missed.  world_alarm: this rank's error to all others, once; not collective.  From
- * world_listen on, -1 and ERR_PEER with that rank's words and name:
+ * missed.  world_alarm: this rank's error to all others, the first time it is called; not
+ * collective, at most 1 s.  From world_listen on, 0, or -1 and ERR_PEER with that rank's words
+ * and name:
  *
- *   world_alarmed    when another rank's has come: for who waits for that very rank, or may
- *   world_forsaken   when it came seconds ago: for who waits for ranks that may still come, as
- *                    every wait of a world does
+ *   world_alarmed    as soon as another rank's alarm has arrived: all have to stop now
+ *   world_forsaken   3 s after it arrived, so that ranks that are merely late are not taken for
+ *                    lost: every wait of a world asks this
  */
 void world_listen(struct world *w);
 void world_alarm(struct world *w, const struct err *err);
@@ -133,8 +136,8 @@ int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from
                       struct err *err);
 void world_peers_close(struct world_peers *p);
 
-/* MPI is let in once, so that what the program has under way goes on. */
-void world_carry_on(struct world *w);
+/* Lets MPI go on with messages under way, once; not between world_enter and world_leave. */
+void world_progress(struct world *w);
 /* MPI is entered between these. */
 void world_enter(struct world *w);
 void world_leave(struct world *w);

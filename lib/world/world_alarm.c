@@ -97,20 +97,23 @@ int world_alarmed(struct world *w, struct err *err)
 
 int world_forsaken(struct world *w, struct err *err)
 {
-    /* Ranks that have heard come within round trips, and their turns on a core. */
+    /* Ranks that have heard it come within milliseconds, later where cores are oversubscribed.
+     */
     const double still_come_s = 3;
 
     return heard_since(w, still_come_s, err);
 }
 
+/* At the end of a world, where one thread is left. */
 void world_alarm_release(struct world *w)
 {
     struct world_alarm *a = &w->mpi->alarm;
     int sent = 0;
 
-    if (w->mpi->all == MPI_COMM_NULL || !w->mpi->listening)
+    if (w->mpi->all == MPI_COMM_NULL)
         return;
-    receive_alarms(w);
+    if (w->mpi->listening)
+        receive_alarms(w);
     if (!a->said)
         return;
     MPI_Testall(w->ranks, a->telling, &sent, MPI_STATUSES_IGNORE);
