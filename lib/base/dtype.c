@@ -106,7 +106,7 @@ static void f16_to_f32(float *to, const uint16_t *from, int64_t n)
  * A double on its way to 16 bits goes through f32 rounded to odd: an inexact result keeps an
  * odd last bit, so that no tie appears which was none, and the second rounding alone decides.
  */
-static float f32_to_odd(double v)
+static float f64_to_f32_odd(double v)
 {
     float f = (float)v;
     uint32_t u;
@@ -161,10 +161,10 @@ void dtype_convert(void *to, enum dtype to_type, const void *from, enum dtype fr
                 ((double *)to)[i] = v;
                 break;
             case DTYPE_BF16:
-                ((uint16_t *)to)[i] = dtype_bf16_of_f32(f32_to_odd(v));
+                ((uint16_t *)to)[i] = dtype_bf16_of_f32(f64_to_f32_odd(v));
                 break;
             case DTYPE_F16:
-                ((uint16_t *)to)[i] = dtype_f16_of_f32(f32_to_odd(v));
+                ((uint16_t *)to)[i] = dtype_f16_of_f32(f64_to_f32_odd(v));
                 break;
             default:
                 assert(!"a floating type");

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Reads JSON bit by bit, without a tree: what is sized by the text is the longest string alone.
- * For texts of a known small grammar; who wants a tree has jansson.
+ * Reads JSON token by token, without a tree: what is sized by the text is the longest string
+ * alone. For texts of a known small grammar; who wants a tree has jansson.
  *
  *     struct jin j = {.text = text, .bytes = bytes};      {"a": [1, 2], "b": [3]}
  *     int n = 0, k, more;
@@ -19,7 +19,8 @@
  *     ... more < 0 ... jin_end(&j) ...
  *     jin_release(&j);
  *
- * All return 0 or -1; then `wrong` says what was expected at byte `at`, which stays there.
+ * jin_take, jin_text, jin_whole, jin_skip and jin_end return 0, or -1: then `wrong` says what
+ * was expected at byte `at`, and every later call fails there, so that a loop may ignore a -1.
  */
 struct jin {
     const char *text; /* borrowed; may hold any bytes, and needs no 0 behind it */
@@ -32,7 +33,7 @@ struct jin {
 
 char jin_next(struct jin *j); /* the byte with which the next token begins; 0 at the end */
 int jin_take(struct jin *j, char c);
-/* Before each item of a list or an object: 1: here it is, 0: `close` was taken instead. */
+/* Before each item of a list or an object: 1: here it is; 0: `close` was taken instead; -1. */
 int jin_item(struct jin *j, char close, int *count);
 /* A string into j->word: UTF-8, zero bytes too. */
 int jin_text(struct jin *j);

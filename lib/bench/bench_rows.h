@@ -6,9 +6,9 @@
 
 #include "bench/bench.h"
 
-struct bench_rows {        /* that were read */
-    struct bench_row *row; /* [rows], owned: mem_free */
-    size_t room;
+struct bench_rows {
+    struct bench_row *row; /* [rows], owned: mem_free; also after an error */
+    size_t room;           /* rows that fit */
     int rows;
 };
 /* A file's JSON Lines, added to those that are there; `file` is its name, or "-". */

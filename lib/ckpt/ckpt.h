@@ -33,7 +33,7 @@
 enum { CKPT_BLOCK_ELEMS = 4 << 20, CKPT_STATES_MAX = 8 };
 
 struct ckpt_state {
-    char name[16]; /* "params"; in a run's also "master", "exp_avg", ..: of what trains alone */
+    char name[16]; /* "params"; in a run's also "master", "exp_avg", ..: of trained ones only */
     enum dtype type;
 };
 
@@ -75,7 +75,7 @@ struct ckpt_source {
     char *name; /* of the file, within the folder that was split; never leaves it */
     enum ckpt_keep keep;
     int64_t bytes; /* kept here */
-    int64_t whole; /* of the file that was split: more than bytes of a header */
+    int64_t whole; /* of the file that was split: more than `bytes` for CKPT_KEEP_HEADER */
     char hash[33]; /* of the bytes kept */
 };
 
@@ -114,7 +114,7 @@ struct ckpt {
     struct ckpt_block *block; /* by state, unit, lo: they tile every unit of every state */
     int64_t *first;           /* [states * units + 1] where those of (state, unit) begin */
     int manifest;             /* the copy whose manifest.json it is: 0 its own */
-    int turn; /* set by the reader: the copy that is read first, modulo their number */
+    int turn; /* set by the reader: the copy that is read first, modulo copies + 1 */
     const atomic_int *stop;    /* borrowed: as the limits had it */
     struct ckpt_healed healed; /* so far: for the reader to report */
     struct {
@@ -148,11 +148,11 @@ void ckpt_identity(const struct ckpt *c, char hash[33]);
 
 /* --- inside an open one --- */
 
-/* The tensor of the unit in which element `at` lies. */
+/* The model's number of the tensor in which element `at` of the unit lies. */
 int ckpt_tensor_at(const struct model *m, int unit, int64_t at);
-/* End of the block that begins at lo, in a range that ends at hi. */
+/* To write: the end of a block that begins at lo, in a range that ends at hi. */
 int64_t ckpt_block_end(const struct model *m, int unit, int64_t lo, int64_t hi);
-/* Where the block ends in which element `at` of a unit's state lies. */
+/* From the manifest: the end of the block in which element `at` of a unit's state lies. */
 int64_t ckpt_end_at(const struct ckpt *c, int unit, int state, int64_t at);
 /* Reads copy k of block b into c->buffer and checks it. */
 int ckpt_load_copy(struct ckpt *c, int64_t b, int k, struct err *err);
@@ -180,8 +180,7 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
 /* --- copies --- */
 
 /*
- * Where copies lie.  ERR_INPUT where there are more of them than other ranks, or than
- * CKPT_COPIES_MAX.
+ * ERR_INPUT where there are more copies than other ranks, or than CKPT_COPIES_MAX.
  */
 int ckpt_check_copies(const struct groups *g, int copies, struct err *err);
 /*
@@ -198,8 +197,8 @@ char *ckpt_small_path(const char *dir, int k, const char *name);
  * first; else the error of the first.
  */
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err);
-/* Counts files or blocks that were read from another copy; wound: the damage of the first. */
+/* Counts files or blocks that were read from another copy; cause: the damage of the first. */
 void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
-                     const struct err *wound);
+                     const struct err *cause);
 
 #endif

@@ -62,11 +62,11 @@ static int file_name_ok(const json_t *v)
 }
 
 /*
- * The index must have each tensor of a file, and there.  Before the next one is read: all names
- * may be those of one large file, in memory as often as it is named.
+ * The index must have each tensor of a file, and there.  Asked after each file is read, since
+ * an index may name one file under many links, whose header would be held as often.
  */
-static int check_indexed(const struct hf *hf, int file, const char *path, json_t *map,
-                         struct err *err)
+static int check_file_in_index(const struct hf *hf, int file, const char *path, json_t *map,
+                               struct err *err)
 {
     for (int t = 0; t < hf->file[file].count; t++) {
         const char *name = hf->file[file].tensor[t].name;
@@ -117,14 +117,15 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
         if (rc == 0 && __builtin_add_overflow(all, hf->file[hf->files - 1].file_bytes, &all))
             rc = err_at(err, path, 0, NULL, "names files of more than 2^63 bytes in total");
         if (rc == 0)
-            rc = check_indexed(hf, hf->files - 1, path, map, err);
+            rc = check_file_in_index(hf, hf->files - 1, path, map, err);
     }
     mem_free(names);
     return rc;
 }
 
-/* And each tensor that the index has must be there. */
-static int check_index(const struct hf *hf, const char *path, json_t *map, struct err *err)
+/* Each tensor that the index has must be in its file. */
+static int check_index_in_files(const struct hf *hf, const char *path, json_t *map,
+                                struct err *err)
 {
     const char *key;
     json_t *v;
@@ -160,8 +161,10 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
                "has %zu tensors, expected at most %" PRId64 " (--max-tensors)",
                json_object_size(map), limits->tensors);
     else
-        rc = open_indexed(hf, path, map, limits, err) || check_index(hf, path, map, err) ? -1
-                                                                                         : 0;
+        rc =
+            open_indexed(hf, path, map, limits, err) || check_index_in_files(hf, path, map, err)
+                ? -1
+                : 0;
 done:
     json_decref(root);
     mem_free(text);

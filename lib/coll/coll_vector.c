@@ -8,15 +8,15 @@
 int coll_vector_open(struct coll_vector *v, struct world *world, const struct groups *groups,
                      const struct coll_vector_spec *spec, struct err *err)
 {
-    int64_t bytes = spec->elem_bytes ? spec->elem_bytes : dtype_bytes(spec->type);
+    int64_t elem_bytes = spec->elem_bytes ? spec->elem_bytes : dtype_bytes(spec->type);
     struct coll_vector new = {.world = world};
     struct exec_mpi_options options = {0};
     struct exec_rows rows = {0};
     int64_t in, out;
 
     coll_vector_mine(spec, world->rank, world->ranks, &in, &out);
-    new.in_bytes = in *bytes;
-    new.out_bytes = out *bytes;
+    new.in_bytes = elem_bytes *in;
+    new.out_bytes = elem_bytes *out;
     options.shared_bytes = coll_room(new.in_bytes) + coll_room(new.out_bytes);
     options.window_bytes = coll_window_bytes(groups);
     int rc = coll_vector_rows(spec, groups, world->rank, &rows, err);
@@ -31,7 +31,7 @@ int coll_vector_open(struct coll_vector *v, struct world *world, const struct gr
         *v = new;
         return 0;
     }
-    exec_rows_release(&rows);
+    exec_rows_release(&rows); /* empty where exec_mpi_prepare has taken them */
     coll_vector_close(&new);
     return -1;
 }

@@ -63,8 +63,9 @@ void data_close(struct data *d);
 int data_tell(const struct data *d, const struct data_options *o, int64_t *train, uint64_t *sum,
               struct err *err);
 /*
- * Fills tokens and targets, (batch, seq), with samples index * batch and on.  ERR_INPUT where a
- * file has been cut since, or has a token there that is not in the vocabulary.
+ * Fills tokens and targets, (batch, seq): micro-batch `index`, of `batch` windows each.
+ * ERR_INPUT where a file has been cut since, or has a token there that is not in the
+ * vocabulary.
  */
 int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
                int32_t *targets, struct err *err);
@@ -73,7 +74,7 @@ int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
 int64_t data_eval_windows(const struct data *d);
 /*
  * The same for evaluation: windows index * batch and on, source by source and in order, end to
- * end; behind the last comes the first again.  Not without data_eval_windows.
+ * end; after the last comes the first again.  Only if data_eval_windows > 0.
  */
 int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
                     int32_t *targets, struct err *err);

@@ -12,12 +12,14 @@ struct exec_nccl_native {
     ncclDataType_t type;
     ncclRedOp_t op;
     struct device_event *end;
-    /* in two levels */
-    int levels;
+    int is_two_level; /* what follows is set */
     struct layout layout;
-    ncclComm_t inside, *rail; /* rail: [segments], of those that this rank holds a part of */
+    ncclComm_t inside; /* the ranks of this group */
+    ncclComm_t *rail;  /* [segments] its holders, one a group; NULL where this rank is none */
 };
 
+/* Non-blocking: the parent is waited for until the split is done, the child until it is ready.
+ */
 static int split(struct exec_nccl_native *n, int color, int key, ncclComm_t *out,
                  struct err *err)
 {
@@ -38,7 +40,7 @@ static int make_levels(struct exec_nccl_native *n, const struct groups *groups, 
 {
     int me = n->x->rank, g = groups->count;
 
-    n->levels = 2;
+    n->is_two_level = 1;
     layout_init(&n->layout, groups);
     n->rail = mem_new((size_t)n->layout.segments, sizeof(ncclComm_t));
     if (split(n, groups->group_of[me], groups->local_of[me], &n->inside, err))
@@ -99,10 +101,11 @@ void exec_nccl_native_close(struct exec_nccl_native *n)
         (void)ncclCommDestroy(all[i]);
         all[i] = NULL;
     }
-    /* Where all has failed: in one queue they wait for each other. */
+    /* Those still set could not be finalised: together, since kernels of one wait for
+     * another's. */
     exec_nccl_abort_all(all, rails + 2);
     mem_free(all);
-    if (n->levels)
+    if (n->is_two_level)
         layout_release(&n->layout);
     mem_free(n->rail);
     device_event_close(n->end);
@@ -150,7 +153,10 @@ static ncclResult_t flat(struct exec_nccl_native *n, const void *in, void *out,
     }
 }
 
-/* Inside the group: a reduction to, or a broadcast from, each member, of its I shard. */
+/*
+ * Inside the group: a reduction to, or a broadcast from, each member, of its I shard, elements
+ * elems j / m to elems (j + 1) / m: a union of segments of the layout.
+ */
 static ncclResult_t inside(struct exec_nccl_native *n, const char *in, char *out, int reduce,
                            cudaStream_t stream)
 {
@@ -210,7 +216,7 @@ int exec_nccl_native_run(struct exec_nccl_native *n, const void *in, void *out, 
 
     if (exec_nccl_check(x, err))
         return -1;
-    if (n->levels) {
+    if (n->is_two_level) {
         if (two_levels(n, in, out, stream, err))
             return -1;
     } else if (settle(n, n->all, flat(n, in, out, stream), "a collective", err)) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which table a device has. */
+/* Chooses the kernels of a device. */
 #include "kern/kern.h"
 
 #include "kern/kern_kind.h"

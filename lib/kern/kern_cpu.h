@@ -82,8 +82,8 @@ void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t 
  * needs of the scores, which it computes again.  scratch: kern_attention_scratch elements.
  *
  * from: forward, of a text that grows: rows before it were computed by an earlier call, and
- * only their keys and values are read; out and lse are of the seq - from rows behind.  Backward
- * it is 0.
+ * only their keys and values are read; out and lse hold the last seq - from rows alone, packed.
+ * Backward it is 0.
  */
 struct kern_heads {
     int64_t batch, seq, heads, kv_heads, head_dim, from;
@@ -112,7 +112,8 @@ void kern_gelu_tanh_backward(float *dy, float *x, int64_t n);
 
 /*
  * Cross-entropy of softmax(logits (n,v)) in nats, summed over the rows whose target is not
- * negative.  lse (n).  The backward turns logits into scale * d loss / d logits, in place.
+ * negative.  lse (n).  The backward turns logits into scale * d loss / d logits, in place,
+ * 0 in the other rows.
  */
 double kern_cross_entropy(float *lse, const float *logits, const int32_t *targets, int64_t n,
                           int64_t v);
@@ -124,8 +125,8 @@ void kern_scale(float *x, float a, int64_t n);      /* x *= a */
 void kern_abs(float *x, int64_t n);                 /* x = |x| */
 /*
  * y = x rounded to the nearest multiple of 2^-bits: such doubles have exact sums, whatever the
- * order, while those stay below 2^(53 - bits).  Returns whether an element is not below
- * `limit` (at most 2^(51 - bits)) in absolute value, or is NaN; y of such a one is 0.
+ * order, while those stay below 2^(53 - bits).  Returns whether an element is NaN or
+ * |x| >= limit (at most 2^(51 - bits)); y of such a one is 0.
  */
 int kern_on_grid(double *y, const float *x, int64_t n, int bits, double limit);
 double kern_sumsq(const float *x, int64_t n); /* sum of x^2, in double */

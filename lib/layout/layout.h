@@ -35,7 +35,7 @@ struct layout {
     int64_t *cut_num;     /* [E+1] the cut before segment e is cut_num[e] / cut_den[e] */
     int64_t *cut_den;
     int *holder;     /* [E*g] holder[e*g + k]: the rank of group k that holds segment e */
-    int64_t *before; /* [g+1] members in the groups before k: the weights of the G shards */
+    int64_t *before; /* [g+1] members in the groups before k: cumulative weights of G shards */
 };
 
 void layout_init(struct layout *l, const struct groups *groups);

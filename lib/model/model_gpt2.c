@@ -7,6 +7,7 @@
  */
 #include "model/model.h"
 
+/* key, how it is read, where to, its default (KEY_FIXED: the one value that is supported) */
 static const struct model_key keys[] = {
     {"vocab_size", KEY_INT, MODEL_AT(vocab), 50257},
     {"n_embd", KEY_INT, MODEL_AT(hidden), 768},
@@ -35,6 +36,7 @@ static const struct model_key keys[] = {
     {0},
 };
 
+/* name, role, size of its output, of its input, bias */
 static const struct model_module modules[] = {
     {"transformer.wte", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
     {"transformer.wpe", MODEL_POSITIONS, SIZE_POSITIONS, SIZE_HIDDEN, BIAS_NONE},
@@ -55,7 +57,7 @@ static const struct model_activation activations[] = {
     {"gelu", MODEL_FFN_GELU},
     {0}};
 
-/* The causal mask. */
+/* The causal mask, which old checkpoints hold next to the weights: skipped. */
 static const char *const buffers[] = {"transformer.h.%.attn.bias",
                                       "transformer.h.%.attn.masked_bias", NULL};
 

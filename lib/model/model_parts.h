@@ -6,7 +6,7 @@
 
 /* Between the files of this folder. */
 
-/* The family and the numbers of the text of a config.json, one 0 after it; no units yet. */
+/* The family and the numbers of the text of a config.json, text[bytes] is 0; no units yet. */
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
                       struct err *err);
 /* model_units.c: all of the family's, from those numbers. */
@@ -15,10 +15,12 @@ void model_units_add(struct model *m);
 /* Room for so many at most; the unit that tensors are then added to. */
 void model_units_room(struct model *m, int64_t units, int64_t tensors);
 void model_unit_open(struct model *m, const char *name);
-/* rows 0: a vector of `cols`, which begins at 1; all else is normal with the model's std. */
+/* rows 0: a vector of `cols`.  MODEL_VECTOR begins at 1, all else is normal with the model's
+ * std; the caller may change init_mean and init_std (a bias: mean 0). */
 struct model_tensor *model_tensor_add(struct model *m, const char *name, enum model_kind kind,
                                       int64_t rows, int64_t cols);
-/* Offsets, sums, visits.  frozen: [tensors], what has no gradient; NULL: all trains. */
+/* Offsets, sums, the order in which a step visits the units.  frozen: [tensors], 1: it has no
+ * gradient; NULL: all train. */
 void model_units_close(struct model *m, const char *frozen);
 
 #endif

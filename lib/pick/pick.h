@@ -25,7 +25,7 @@ double pick_rows(const struct schedule_spec *spec);
 struct schedule_spec pick_spec(const struct layout *l, const struct topo *t, unsigned phases,
                                enum schedule_algo algo, int subchunks);
 
-/* 28 bytes a row, and as much again while they are put in order: 2 GiB. */
+/* 28 bytes a row, and as much again while they are put in order: 1.75 GiB. */
 enum { PICK_ROWS_MAX = 1 << 25 };
 /*
  * All ranks' rows on a fabric, with its levels, of how->phases by how->algo in how->subchunks,
@@ -35,10 +35,9 @@ int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, cons
                      int most, struct schedule *out, struct err *err);
 
 /*
- * Slices that are reduced and gathered again belong to nobody in between: cut equally they load
- * every port alike (1).  Where a G shard begins or ends the move, its own cuts stand, and an
- * algorithm that knows no groups wants equal shares of the ranks, which the G cuts are (0). For
- * layout_cut.
+ * The `even` of layout_cut.  1: slices of an all-reduce belong to nobody in between, and cut
+ * equally they load every port alike.  0: the cuts of G shards, where one begins or ends the
+ * move, or the algorithm knows no groups and wants equal shares of the ranks, which those are.
  */
 int pick_even_slices(unsigned phases, enum schedule_algo algo);
 
@@ -53,8 +52,8 @@ int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_byt
 int pick_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most);
 
 /*
- * out[s->chunks]: elements of each chunk, of a vector of elems, 2^42 at most (the rows of s are
- * not looked at).  1: its segments are those of the layouts, and the layouts' cuts hold; 0:
+ * out[s->chunks]: elements of each chunk, of a vector of elems <= 2^42 (the rows of s are not
+ * looked at).  Returns 1: its segments are those of the layouts, and the layouts' cuts hold; 0:
  * others, all chunks taken as equal.
  */
 int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out);
@@ -71,7 +70,7 @@ void pick_traffic(const struct schedule *s, struct pick_traffic *out);
 /* An operation and an algorithm in words; 'auto' is none here. */
 int pick_parse(const char *op, const char *algo, unsigned *phases, enum schedule_algo *out,
                struct err *err);
-/* Whether --root names one of the ranks. */
+/* ERR_INPUT unless 0 <= root < ranks. */
 int pick_check_root(int root, int ranks, struct err *err);
 
 #endif

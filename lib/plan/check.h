@@ -11,7 +11,7 @@ struct plan_check {
     int64_t steps; /* compared: all but the first and those that were skipped */
     int exact;     /* exact sums: the payload is f64 and not as planned */
     double predicted[PLAN_MEASURES], measured[PLAN_MEASURES]; /* medians */
-    unsigned differs; /* 1 << measure: bytes, by more than PLAN_CHECK_PART */
+    unsigned differs; /* bit i: measure i, one of bytes, differs by more than PLAN_CHECK_PART */
 };
 
 #define PLAN_CHECK_PART 0.01
@@ -21,7 +21,7 @@ struct plan_check {
  * plan.yaml beside the log.
  */
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err);
-/* Where bytes differ: sets err to one line that says so; returns -1. */
+/* Only where c->differs: sets err to one line that says so; returns -1. */
 int plan_check_refuse(const struct plan_check *c, struct err *err);
 void plan_check_print(const struct plan_check *c, FILE *out);
 void plan_check_print_json(const struct plan_check *c, FILE *out); /* paro.plan.check/1 */

@@ -390,7 +390,7 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
         probe_gpu_fetch(p, most, r->in_bytes);
         out->wrong = wrong_words(p, r, 0);
         out->gpu_wrong[0] = p->gpu ? wrong_words(p, r, 1) : 0;
-        out->gpu_wrong[1] = probe_gpu_landed(p, r);
+        out->gpu_wrong[1] = probe_gpu_differing(p, r);
         rc = probe_gpu_check(p, err);
     }
     mem_free(all);

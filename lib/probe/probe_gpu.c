@@ -136,7 +136,7 @@ void probe_gpu_fetch(struct probe *p, int64_t sent, int64_t arrived)
     copy_and_wait(p->gpu, p->out, p->gpu->out, arrived);
 }
 
-int64_t probe_gpu_landed(struct probe *p, const struct probe_round *r)
+int64_t probe_gpu_differing(struct probe *p, const struct probe_round *r)
 {
     int64_t wrong = 0, base = 0;
 

@@ -8,8 +8,8 @@
  *
  * Two lines are laid, since ports are shaped by token buckets that let some 256 KiB through at
  * once: one over sizes so small that no bucket runs dry, whose alpha is the latency, and one
- * over sizes from PROBE_SKIP on, whose beta is the rate: what a bucket gives away is the same
- * for all of them, and changes alpha alone.
+ * over a quarter of `most` (PROBE_BYTES_LEAST or more) to all of it, whose beta is the rate:
+ * what a bucket gives away is the same for all of them, and changes alpha alone.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -28,7 +28,8 @@ enum { SMALLS = sizeof small / sizeof *small };
 static const double large[] = {0.25, 0.4, 0.55, 0.7, 0.85, 1};
 enum { LARGES = sizeof large / sizeof *large };
 
-/* A line through the medians of the times of each size, at the first of each pair. */
+/* A line through the median time of each size, on the first rank of each pair; zero on others.
+ */
 static int measure_line(struct probe *p, const struct probe_flow *pair, int pairs,
                         const double *bytes, int sizes, int times, struct probe_fit *fit,
                         struct err *err)
@@ -41,7 +42,7 @@ static int measure_line(struct probe *p, const struct probe_flow *pair, int pair
             return -1;
     if (took[0] > 0)
         probe_fit_line(bytes, took, sizes, fit);
-    /* What is so noisy that it falls says nothing of its slope: the mean of all bytes does. */
+    /* A slope below 0 is noise: the mean rate of the largest size, of unknown error (0). */
     if (took[0] > 0 && fit->beta_s <= 0)
         fit->beta_s = took[sizes - 1] / fmax(bytes[sizes - 1], 1), fit->beta_err_s = 0;
     if (took[0] > 0 && fit->alpha_s <= 0)
@@ -49,7 +50,8 @@ static int measure_line(struct probe *p, const struct probe_flow *pair, int pair
     return 0;
 }
 
-/* Medians over the pairs of one figure of their lines, with the error that is usual for one. */
+/* Medians over the pairs of a figure and its error; mine is 0 on ranks that are first of none.
+ */
 static int gather_medians(struct probe *p, double mine, double mine_err, double *value,
                           double *error, struct err *err)
 {

@@ -36,7 +36,7 @@ static int check_two(const struct rank_run *a, const struct rank_run *b, struct 
 static int check_alike(const struct rank_result *r, struct err *err)
 {
     const struct rank_run *a = &r->run[0], *tokens = a, *planned = a; /* the first to say it */
-    int headless = 0;
+    int headless = 0; /* a log does not begin at its first step */
 
     for (int i = 0; i < r->o->logs; i++)
         headless |= rank_curve_headless(&r->run[i].curve);
@@ -71,16 +71,16 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
                    run->name, have, have == 1 ? "" : "s", want);
 }
 
-/* Of o->fraction; a billionth for 0.3 of 10, which is 3. */
-static int64_t part(double fraction, int64_t epochs)
+/* floor(fraction * of), from 1 to `of`; the billionth keeps 0.29 of 100 at 29. */
+static int64_t share_of(double fraction, int64_t of)
 {
-    int64_t t = (int64_t)floor(fraction * (double)epochs * (1 + 1e-9));
+    int64_t t = (int64_t)floor(fraction * (double)of * (1 + 1e-9));
 
-    return t < 1 ? 1 : t > epochs ? epochs : t;
+    return t < 1 ? 1 : t > of ? of : t;
 }
 
-/* The budget of the race, of the epochs that the runs have. */
-static int64_t choose(const struct rank_result *r)
+/* The epochs at which all runs are compared. */
+static int64_t common_budget(const struct rank_result *r)
 {
     int64_t own = rank_curve_epochs(&r->run[0].curve), least = own, most = own;
 
@@ -91,16 +91,17 @@ static int64_t choose(const struct rank_result *r)
     }
     if (r->o->epochs)
         return r->o->epochs;
-    /* Who asks whether to stop a run asks it of where this run is. */
+    /* Whether to stop run 0 is asked of the epochs that it has. */
     if (stops(r->o))
-        return r->o->fraction > 0 ? part(r->o->fraction, own) : own;
-    return r->o->fraction > 0 ? part(r->o->fraction, least) : most;
+        return r->o->fraction > 0 ? share_of(r->o->fraction, own) : own;
+    return r->o->fraction > 0 ? share_of(r->o->fraction, least) : most;
 }
 
-/* Each run's own budget, 0 for those that a race leaves out. */
+/* Each run's own budget; 0: too short, and left out, where the question is whether to stop run
+ * 0. */
 static int set_budgets(struct rank_result *r, struct err *err)
 {
-    int64_t want = choose(r);
+    int64_t want = common_budget(r);
 
     r->epochs = want;
     for (int i = 0; i < r->o->logs; i++) {
@@ -161,13 +162,14 @@ static void share_ranks(struct rank_result *r)
     }
 }
 
+/* Whether run 0 is to stop: its best possible rank is beyond the number of runs to keep. */
 static void judge_first(struct rank_result *r)
 {
     const struct rank_place *p = r->place;
 
     while (p->run != &r->run[0])
         p++;
-    r->share = r->o->stop_share > 0           ? (int)part(r->o->stop_share, r->ranked)
+    r->share = r->o->stop_share > 0           ? (int)share_of(r->o->stop_share, r->ranked)
                : r->o->stop_below < r->ranked ? (int)r->o->stop_below
                                               : r->ranked;
     r->stop = p->best > r->share || !isfinite(p->score);

@@ -65,7 +65,7 @@ PARO_API void paro_comm_close(struct paro_comm *comm);
 
 /* n ranks; counts are elements. */
 enum paro_op {
-    PARO_ALL_GATHER = 1, /* in: a block of each rank     out: all blocks in rank order */
+    PARO_ALL_GATHER = 1, /* in: this rank's block        out: all blocks in rank order */
     PARO_REDUCE_SCATTER, /* in: all blocks               out: own block of the sum */
     PARO_ALL_REDUCE,     /* in: count                    out: count of the sum */
     PARO_BROADCAST       /* in: count, of the root alone out: count, on the root too */
@@ -116,12 +116,14 @@ PARO_API void paro_free(struct paro_coll *c);
 PARO_API void paro_buffers(struct paro_coll *c, void **in, void **out);
 
 /*
- * Begins a run, which all ranks begin.  in is copied here, out is written when the run is seen
- * to be done: they may overlap, or be the same.  The handle's own buffers are not copied.  NULL
- * where this rank has no data.  Several handles may run at once; one that runs is not started.
+ * Begins a run, which all ranks begin.  Not collective: several handles may run at once, begun
+ * and waited for in any order; one that runs is refused with PARO_ERROR_INPUT.  in is copied
+ * here, out is written when the run is seen to be done: they may overlap, or be the same.  The
+ * handle's own buffers are not copied.  NULL where this rank has no data.
  */
 PARO_API int paro_start(struct paro_coll *c, const void *in, void *out, struct paro_error *err);
-/* Carries all runs of the paro_comm on.  *done: none of this handle goes on. */
+/* Makes progress in all runs of the paro_comm.  *done: 1 when this handle has no run under way.
+ */
 PARO_API int paro_test(struct paro_coll *c, int *done, struct paro_error *err);
 PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* until it is done */
 /* paro_start, paro_wait. */
