@@ -267,7 +267,8 @@ double health_ends_percentile(struct health_ends *e, double p)
 static int collect_residuals(struct health_ends *e, int k, int way, double *residual)
 {
     int count = collect(e, k, way, ALL), n = 0;
-    int pairs = e->few || e->samples / 3 / e->ends >= e->ends - 1;
+    int added = e->samples * e->ways / 2; /* with one way each was added both ways round */
+    int pairs = e->few || added / 3 / e->ends >= e->ends - 1;
 
     for (int i = 0; !pairs && i < count; i++)
         e->met[i].partner = 0;

@@ -302,7 +302,7 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
  *                  4..7 fine    2..3 fine
  *
  * Slow is what is slow HEALTH_COLLECTIVE_RUNS times in a row: one run is a second at most, in
- * of the streams may meet another program's.
+ * which any of the streams may meet another program's.
  */
 int health_bisect(const struct health_data *d, const struct health_rules *rules, int *first,
                   int *count)

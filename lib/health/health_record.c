@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of a record: paro-health/1, paro-health-record(5). */
+#include <math.h>
+
 #include "health/health_data.h"
 #include "health/health_store.h"
 
@@ -13,7 +15,7 @@ enum {
 #define RATE_MOST  1e25
 #define RATE_LEAST 1e-3
 #define TIME_MOST  1e9
-#define WORDS_MOST (INT64_C(1) << 48) /* exact in a double, and so is a sum */
+#define WORDS_MOST (INT64_C(1) << 48) /* exact in a double */
 #define WHEN_MOST  (INT64_C(1) << 40)
 
 /* ---- tables ---- */
@@ -152,6 +154,9 @@ static const char *check_wrong(void *whole, void *item, const char **key)
             *key = "src";
             return "and 'dst' are repeated";
         }
+    *key = "wrong_words";
+    if (w->amount != floor(w->amount))
+        return "is no whole number";
     return check_pair(whole, item, key);
 }
 

@@ -177,6 +177,9 @@ static int read_number(struct reader *r, const struct health_field *f,
 
     if (f->type == HEALTH_TYPE_REAL)
         return tree_f64(&r->tree, n, f->least, f->most, (double *)at + i, r->err);
+    if (n->text && n->text[strspn(n->text, "-0123456789")]) /* without an exponent or a unit */
+        return tree_fail(&r->tree, n, NULL, r->err, "is '%.64s', expected a whole number",
+                         n->text);
     if (tree_i64(&r->tree, n, f->lo, f->hi, &whole, r->err))
         return -1;
     if (f->type == HEALTH_TYPE_COUNT)
