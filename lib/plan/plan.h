@@ -25,7 +25,7 @@ struct plan_boundaries {
 
 /*
  * The one that is asked for, or all that differ; the inmost where none is worth a look.
- * ERR_INPUT for one that the fabric has not.
+ * ERR_MISMATCH for one that the fabric has not.
  */
 int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
                          struct err *err);

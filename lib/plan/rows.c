@@ -322,8 +322,8 @@ static int read_row(const struct tree *t, const struct tree_node *n, struct step
         tree_text(t, tree_get(n, "kind"), 1, WORD, &kind, err) ||
         tree_list(t, after, 0, STEP_AFTERS, err))
         return -1;
-    if (!lane || !kind || set_names(row, lane, kind))
-        return tree_fail(t, n, NULL, err, "has no lane and kind of a step's row");
+    if (!lane || !kind || !after || set_names(row, lane, kind))
+        return tree_fail(t, n, NULL, err, "has no lane, kind and list after of a step's row");
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         *numbers[i].to = -1; /* null */
         if (tree_int(t, tree_get(n, numbers[i].key), 0, NUMBER_MAX, numbers[i].to, err))
@@ -340,12 +340,17 @@ static int read_row(const struct tree *t, const struct tree_node *n, struct step
 static int read_rows(struct plan_steps *s, const struct tree *t, struct err *err)
 {
     struct step *step = &s->rows.step;
+    static const char *const never_null[] = {"slots", "buckets", "rows", "plan"};
     const struct tree_node *rows = tree_get(t->root, "rows");
     const char *plan = "";
     int i = 0;
 
-    if (tree_keys(t, t->root, "schema strategy? slots buckets rows plan", err) ||
-        tree_list(t, rows, 0, NUMBER_MAX, err) ||
+    if (tree_keys(t, t->root, "schema strategy? slots buckets rows plan", err))
+        return -1;
+    for (int k = 0; k < 4; k++)
+        if (!tree_get(t->root, never_null[k]))
+            return tree_fail(t, t->root, never_null[k], err, "is null, expected a value");
+    if (tree_list(t, rows, 0, NUMBER_MAX, err) ||
         tree_int(t, tree_get(t->root, "slots"), 0, NUMBER_MAX, &step->slots, err) ||
         tree_int(t, tree_get(t->root, "buckets"), 0, NUMBER_MAX, &step->buckets, err) ||
         tree_text(t, tree_get(t->root, "plan"), 0, SIZE_MAX, &plan, err) ||

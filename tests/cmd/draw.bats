@@ -148,6 +148,8 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     refuses 2 "many:1: 99999999 rows" paro-sched verify many
     echo '{"schema":"paro.plan.steps/1","rows":[7]}' > json
     refuses 2 "json:1: 'slots' missing" paro-sched verify json
+    echo '{"schema":"paro.plan.steps/1","slots":null,"buckets":1,"rows":[],"plan":""}' > json
+    refuses 2 "json:1: 'slots' null" paro-sched verify json
 }
 
 @test "--svg[=FILE]: the picture of simulate and of a fabric, which replaces nothing without --force" {
