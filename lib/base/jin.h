@@ -20,7 +20,7 @@
  *     jin_release(&j);
  *
  * jin_take, jin_text, jin_whole, jin_skip and jin_end return 0, or -1: then `wrong` says what
- * was expected at byte `at`, and every later call fails there, so that a loop may ignore a -1.
+ * was expected at byte `at`, which stays there.
  */
 struct jin {
     const char *text; /* borrowed; may hold any bytes, and needs no 0 behind it */

@@ -56,8 +56,8 @@ void rank_blr_trials_step(struct rank_blr_trials *t, const double *x, double y,
 void rank_blr_trials_end(const struct rank_blr_trials *t, struct rank_blr *out);
 void rank_blr_trials_release(struct rank_blr_trials *t);
 
-/* ERR_INPUT where options, or the work on d (NULL: not yet known), are beyond bounds;
- * beside_bytes of memory are already held. */
+/* ERR_INPUT where options, or the work on d, are beyond bounds; beside_bytes of memory are
+ * already held. */
 int rank_blr_check(const struct rank_blr_data *d, const struct rank_blr_options *o,
                    int64_t beside_bytes, struct err *err);
 

@@ -16,15 +16,15 @@
 
 void train_print(const struct train *t, const char *fmt, ...)
 {
-    char text[8192]; /* two paths and some words */
     va_list args;
 
     if (t->world->rank || !t->run->talk)
         return;
     va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
+    fputs("paro-train: ", t->run->talk);
+    vfprintf(t->run->talk, fmt, args);
+    fputc('\n', t->run->talk);
     va_end(args);
-    fprintf(t->run->talk, "paro-train: %s\n", text);
 }
 
 /* "; learning rate of step 11: 3e-05 -> 0.000165": by the settings before and now. */
