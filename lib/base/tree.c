@@ -132,6 +132,23 @@ static int fail_kind(const struct tree *t, const struct tree_node *n, const char
                       : tree_fail(t, n, NULL, err, "is empty, expected a document");
 }
 
+static int fail_twice(const struct tree *t, const struct tree_node *n,
+                      const struct tree_node *first, struct err *err)
+{
+    return tree_fail(t, n, NULL, err, "is given twice, first on line %d, expected once",
+                     first->line);
+}
+
+int tree_once(const struct tree *t, const struct tree_node *n, const char *key, struct err *err)
+{
+    const struct tree_node *first = find_key(n, key);
+
+    for (const struct tree_node *c = first ? first->next : NULL; c; c = c->next)
+        if (strcmp(c->key, key) == 0)
+            return fail_twice(t, c, first, err);
+    return 0;
+}
+
 int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
               struct err *err)
 {
@@ -149,8 +166,7 @@ int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
         /* Every key before this one is known: there are few of them. */
         const struct tree_node *first = find_key(n, key);
         if (first != c)
-            return tree_fail(t, c, NULL, err, "is given twice, first on line %d, expected once",
-                             first->line);
+            return fail_twice(t, c, first, err);
     }
     while (next_key(&keys, key, &optional))
         if (!optional && !find_key(n, key))

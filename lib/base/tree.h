@@ -60,6 +60,9 @@ const struct tree_node *tree_get(const struct tree_node *n, const char *key);
  */
 int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
               struct err *err);
+/* n, a mapping whose other keys are of no interest, has the key at most once. */
+int tree_once(const struct tree *t, const struct tree_node *n, const char *key,
+              struct err *err);
 /* n, unless NULL, is a list of so many items. */
 int tree_list(const struct tree *t, const struct tree_node *n, int64_t least, int64_t most,
               struct err *err);

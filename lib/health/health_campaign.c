@@ -51,7 +51,7 @@ static const struct groups *hosts_of(const struct health_campaign *t)
     return &t->world->groups;
 }
 
-/* Where bytes do not come the tour ends, and nothing else may be asked of its peers. */
+/* Where bytes do not come the campaign ends, and nothing else may be asked of its peers. */
 static int went(struct health_campaign *t, int rc, const struct err *err)
 {
     if (rc == 0 || err->code != ERR_PEER)
@@ -80,7 +80,7 @@ static int fit_cap(struct health_campaign *t, int turns, int64_t cap_bytes, stru
                    cap_bytes, least);
 }
 
-/* The same on all ranks: 0: a port would carry more than it may, and the tour is over. */
+/* The same on all ranks: 0: a port would carry more than it may, and the campaign is over. */
 static int pay(struct health_campaign *t, int64_t bytes)
 {
     if (bytes > t->left) {

@@ -29,14 +29,11 @@ static int read_numbers(const struct plan_log *l, const struct tree *t,
 {
     double last = l->steps ? l->v[PLAN_STEP][l->steps - 1] : 0;
 
-    for (const struct tree_node *c = t->root->child; c; c = c->next)
-        for (int i = 0; c->kind != TREE_NULL && i < PLAN_LOG_COLUMNS; i++)
-            if (strcmp(c->key, keys[i]) == 0 && tree_get(t->root, keys[i]) != c)
-                return tree_fail(t, c, NULL, err, "is given twice, expected once");
     for (int i = 0; i < PLAN_LOG_COLUMNS; i++) {
         double least = i < PLAN_MEASURES ? 0 : i == PLAN_STEP ? 1 : -DBL_MAX;
         v[i] = NAN;
-        if (tree_f64(t, tree_get(t->root, keys[i]), least, i == PLAN_STEP ? STEP_MAX : DBL_MAX,
+        if (tree_once(t, t->root, keys[i], err) ||
+            tree_f64(t, tree_get(t->root, keys[i]), least, i == PLAN_STEP ? STEP_MAX : DBL_MAX,
                      &v[i], err))
             return -1;
         if (isnan(v[i]) && i != PLAN_LOSS && i != PLAN_EVAL_LOSS)

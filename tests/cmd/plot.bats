@@ -90,6 +90,8 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
     refuses 2 "half:4: JSON" paro-train --svg half a
     sed '2s/}$/,"loss":1}/' a > doubled
     refuses 2 "doubled:2: 'loss' twice" paro-train --svg doubled
+    sed '2s/}$/,"loss":null}/' a > doubled
+    refuses 2 "doubled:2: 'loss' twice" paro-train --svg doubled
     refuses 2 "back:4: 'step' 1 step 3 expected later" paro-train --svg a back
     refuses 2 "text:1: 'loss' '5' number" paro-train --svg text
     refuses 2 "less:1: 'tokens_per_s' missing number" paro-train --svg less
