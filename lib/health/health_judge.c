@@ -4,8 +4,8 @@
  *
  * With two hosts every stream has the same two ends, and no stream shows which is slow.  The
  * kernel of the sender does: the rate at which its queue empties while bytes wait in it is what
- * its own port can do.  Where that is the stream's rate the port is the narrow place; where it
- * is more, or where nothing ever waits, the narrow place is further on.
+ * its own port can do.  Where that is near the stream's rate the port is the narrow place.
+ * Where it is near the rate expected, or where nothing ever waits, that is further on.
  */
 #include <math.h>
 #include <string.h>
@@ -15,11 +15,10 @@
 #include "health/health_analysis.h"
 
 /*
- * A stream's payload over what its sender's port can do, headers included: 1448 / 1514 = 0.956
- * in frames of 1500 bytes, up to 1 in longer ones, when that port is the narrow place; 0.956 of
- * 90 % = 0.86 at most when another is.  Between the two.
+ * Payload over what a queue drains, which counts headers: 1448 / 1514 = 0.956 in frames of
+ * 1500 bytes, up to 1 in longer ones; their middle.
  */
-static const double narrow_here = 0.91;
+static const double payload_share = 0.98;
 
 struct judge {
     const struct health_data *d;
@@ -92,8 +91,11 @@ static void write_ports(struct judge *j)
 /* Whose end of the stream from `src` is it?  Both when the kernel does not know. */
 static void blame_one_of_two(struct judge *j, int src)
 {
+    const struct health_port *p = &j->v->port[src][HEALTH_OUT];
     double drain_Bps = j->d->host[src].drain_Bps;
-    int here = j->v->port[src][HEALTH_OUT].Bps > narrow_here * drain_Bps;
+    /* Nearer, by ratio, to the stream's rate than to the one expected: a busy machine sends a
+     * tenth less than its port drains. */
+    int here = sqrt(p->Bps * p->want_Bps) > payload_share * drain_Bps;
 
     j->slow[src][HEALTH_OUT] = drain_Bps < 0 || (drain_Bps > 0 && here);
     j->slow[!src][HEALTH_IN] = drain_Bps < 0 || !j->slow[src][HEALTH_OUT];

@@ -37,7 +37,7 @@ healthy() {
     # Nothing where processors are to spare; else a part of some pieces of 5 ms.
     ! grep -q use_lost_s: fabric || number use_lost_s 0 1
     [ "$(grep -c rate_left: fabric)" = 2 ] && [ "$(grep -c compute_left: fabric)" = 2 ]
-    measure -g 2 -p 1
+    again measure -g 2 -p 1
     [ "$(grep -c rate_left: fabric)" = 1 ] # between the hosts alone
     measure -g 1 -p 1
     number memory_Bps 1e8 1e13

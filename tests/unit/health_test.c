@@ -254,6 +254,8 @@ static void two_hosts(void **state)
         {"2,port=1:50", {-1, -1}, 2, 302, 0, 0, 0, HEALTH_CRITICAL},
         /* Its queue drains at what it sends (and 4 % of headers); host 0's at the full rate. */
         {"2,port=1:50", {1.045, 0.522}, 1, 301, 1, 1, 1, HEALTH_CRITICAL},
+        /* A busy machine, which keeps the port from being full all the time. */
+        {"2,port=1:45", {1.045, 0.522}, 1, 301, 1, 1, 1, HEALTH_CRITICAL},
         /* Nothing ever waits at host 0: not the narrow place. */
         {"2,port=1:50", {0, 0.522}, 1, 301, 1, 1, 1, HEALTH_CRITICAL},
         {"2,out=0:80", {0.836, 1.045}, 1, 301, 0, 1, 0, HEALTH_WARNING},
