@@ -155,7 +155,7 @@ limit() {
                     launch "$file" "$shape" "$rate" "$mca" paro-bench --json \
                         --op all-gather,reduce-scatter,all-reduce --algo ho-ring,ring,mpi \
                         -b "$SIZE" -e "$SIZE" -n "$ITERS" -w 1 \
-                        -i "synth:$(shape "$shape"),inter=$Bps" && set -- "$@" "$file"
+                        -i "synth:$(shape "$shape"),inter=${Bps}B/s" && set -- "$@" "$file"
                 done
                 [ $# = 0 ] || limit_lines "$(shape "$shape")" "$rate" "$how" "$@" || failed=1
             done
