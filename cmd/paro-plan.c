@@ -71,7 +71,7 @@ static const struct cli_option options[] = {
      CLI_WHOLE(ask.seq, 1, PLAN_SEQ_MAX)},
     {"trainable", 0, "WHAT", 0,
      "Train a part of the model, for example to plan fine-tuning: all, train=PATTERN,"
-     " freeze=PATTERN, lora=RANK, a fraction, or params=COUNT (default: all)",
+     " freeze=PATTERN, lora=RANK, sparse=S, a fraction, or params=COUNT (default: all)",
      CLI_PARSED(plan_ask_trainable, ask)},
     {.text = "Print something else instead of the plan:"},
     {"list", 0, NULL, CLI_EVERYDAY, "Print memory, traffic and time of all strategies",

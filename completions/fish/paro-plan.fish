@@ -8,7 +8,7 @@ complete -c paro-plan -l micro-batch -r -d 'Train on B sequences per rank and mi
 complete -c paro-plan -l accum -r -d 'Accumulate gradients over S micro-steps per step (default: 1)'
 complete -c paro-plan -l global-batch -r -d 'Train on COUNT sequences per step, or tokens, such as 4Mtokens: sets --micro-batch and --accum'
 complete -c paro-plan -l seq -r -d 'Train on sequences of T tokens (default: 256, or the model\'s maximum if that is less)'
-complete -c paro-plan -l trainable -r -d 'Train a part of the model, for example to plan fine-tuning: all, train=PATTERN, freeze=PATTERN, lora=RANK, a fraction, or params=COUNT (default: all)'
+complete -c paro-plan -l trainable -r -d 'Train a part of the model, for example to plan fine-tuning: all, train=PATTERN, freeze=PATTERN, lora=RANK, sparse=S, a fraction, or params=COUNT (default: all)'
 complete -c paro-plan -l list -d 'Print memory, traffic and time of all strategies'
 complete -c paro-plan -l why -d 'Print what makes each strategy lose to the best one, and by how much'
 complete -c paro-plan -l what-if -d 'Print which network rate, accumulation or memory would make another strategy win'

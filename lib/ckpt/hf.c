@@ -280,7 +280,7 @@ struct st_tensor hf_tensor(const struct model_tensor *t, int type)
                               .type = type,
                               .dims = t->dims,
                               .shape = {t->shape[0], t->shape[1]},
-                              .elems = t->elems};
+                              .elems = model_whole(t)};
 }
 
 int hf_check_shape(const struct st *st, const struct st_tensor *is,
@@ -330,7 +330,7 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
     if (place_all(hf, m, err))
         return -1;
     for (int i = 0; i < m->tensors; i++) {
-        if (model_is_adapter(&m->tensor[i]))
+        if (model_is_added(&m->tensor[i]))
             continue;
         if (match_one(hf, &m->tensor[i], &hf->place[i], seen++ == 0, err))
             return -1;
@@ -378,6 +378,8 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
     snprintf(full, sizeof full, "%s%.127s", base ? base : "", name);
     head_name(m, head);
     *t = model_find(m, name);
+    if (*t && (*t)->kind == MODEL_MASK)
+        *t = NULL;
     if (*t)
         return HF_OURS;
     if (is_buffer(m->family, name) || is_buffer(m->family, full))

@@ -40,15 +40,23 @@ static const struct model_tensor *find_twin(const struct model *m, const struct 
 static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *err)
 {
     const struct model_lora *have = &c->model.lora, *want = &m->lora;
+    int sparse = c->model.sparse.share > 0;
 
     if (states_check_network(c->dir, &c->model, m, err))
         return -1;
     for (int i = 0; i < c->model.tensors; i++) {
         const struct model_tensor *t = &c->model.tensor[i];
-        if (!model_is_adapter(t) || find_twin(m, t))
+        if (!model_is_added(t) || find_twin(m, t))
             continue;
         err_at(err, c->dir, 0, t->name,
-               "is an adapter of the checkpoint that the plan's model does not have");
+               "is %s of the checkpoint that the plan's model does not have",
+               model_is_adapter(t) ? "an adapter" : "a mask");
+        err->code = ERR_MISMATCH;
+        return -1;
+    }
+    if (sparse && strcmp(c->model.partial, m->partial)) {
+        err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan trains '%.200s'",
+               c->model.partial, m->partial);
         err->code = ERR_MISMATCH;
         return -1;
     }
@@ -145,17 +153,76 @@ static int read_part(const struct states *s, const struct model_tensor *t, int s
     return make_first(s, t, first, count, out, err);
 }
 
+/* Whether the tensor's vector is not that of the weights, or of its first values. */
+static int becomes_sparse(const struct states *s, const struct model_tensor *t)
+{
+    const struct weights *w = s->weights;
+
+    return t->block && !(w && w->is_ckpt && w->ckpt.model.sparse.share > 0);
+}
+
+void states_release(struct states *s)
+{
+    mem_free(s->value);
+    mem_free(s->mask);
+    s->matrix = NULL;
+    s->value = s->mask = NULL;
+}
+
+static int make_sparse(struct states *s, const struct model_tensor *t, struct err *err)
+{
+    const struct model_tensor *mask = model_mask_of(s->model, t);
+    void *whole = NULL, *value = NULL, *bits = NULL;
+
+    if (s->matrix == t)
+        return 0;
+    states_release(s);
+    int rc =
+        mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err) ||
+                mem_data((t->elems + 1) * (int64_t)sizeof(float), "a matrix", &value, err) ||
+                mem_data(mask->elems * (int64_t)sizeof(float), "a mask", &bits, err) ||
+                read_part(s, t, 0, s->state[0], 0, model_whole(t), whole, err)
+            ? -1
+            : 0;
+    s->value = value;
+    s->mask = bits;
+    if (rc == 0) {
+        model_sparse_first(s->model, t, whole, value, bits);
+        s->matrix = t;
+    }
+    mem_free(whole);
+    return rc;
+}
+
+/* Of a sparse matrix, or of its mask. */
+static int read_sparse(struct states *s, const struct model_tensor *t, int state, int64_t first,
+                       int64_t count, float *out, struct err *err)
+{
+    int mask = t->kind == MODEL_MASK;
+
+    memset(out, 0, (size_t)count * sizeof *out);
+    if (state > 0)
+        return 0;
+    if (make_sparse(s, mask ? model_mask_of(s->model, t) : t, err))
+        return -1;
+    memcpy(out, (mask ? s->mask : s->value) + first, (size_t)count * sizeof *out);
+    return 0;
+}
+
 int states_read(void *states, int unit, int state, const struct range *ranges, int n,
                 float *out, struct err *err)
 {
-    const struct states *s = states;
+    struct states *s = states;
     const struct model *m = s->model;
 
     for (int i = 0; i < n; i++) {
         for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
             const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at)];
             end = t->offset + t->elems < ranges[i].hi ? t->offset + t->elems : ranges[i].hi;
-            if (read_part(s, t, state, s->state[state], at - t->offset, end - at, out, err))
+            if (becomes_sparse(s, t)
+                    ? read_sparse(s, t, state, at - t->offset, end - at, out, err)
+                    : read_part(s, t, state, s->state[state], at - t->offset, end - at, out,
+                                err))
                 return -1;
             out += end - at;
         }
@@ -169,6 +236,8 @@ int64_t states_end(void *states, int unit, int state, int64_t at)
     const struct model_tensor *t = &s->model->tensor[ckpt_tensor_at(s->model, unit, at)];
     const struct model_tensor *twin;
 
+    if (becomes_sparse(s, t))
+        return t->offset + t->elems;
     if (!s->weights->is_ckpt) { /* as long as a block: a tensor may be large */
         int64_t end = ((at - t->offset) / CKPT_BLOCK_ELEMS + 1) * CKPT_BLOCK_ELEMS;
         return t->offset + (end < t->elems ? end : t->elems);

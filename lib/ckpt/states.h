@@ -21,7 +21,12 @@ struct states {
     int params;                /* of the weights */
     uint64_t seed;             /* of first values */
     int threads;               /* that make them; 0: one */
+    /* Owned (states_release): of a sparse matrix whose weights are whole, the values of its
+       first mask, and the mask. */
+    const struct model_tensor *matrix;
+    float *value, *mask;
 };
+void states_release(struct states *s);
 
 /*
  * ERR_MISMATCH naming folder and key when two readings of a config.json are not of one network:
@@ -31,13 +36,14 @@ int states_check_network(const char *folder, const struct model *own, const stru
                          struct err *err);
 /*
  * ERR_MISMATCH naming the folder and a key or tensor: another network, adapters of another
- * rank or alpha, or adapters in the checkpoint that the model has not, whose training would be
- * lost.  The model must live as long as the weights.
+ * rank or alpha, another sparse model, or adapters or masks in the checkpoint that the model
+ * lacks, whose training would be lost.  The model must live as long as the weights.
  */
 int states_check_model(struct weights *w, const struct model *m, struct err *err);
 /*
  * Elements in ranges of the model's unit, one after the other, as f32; state 0 parameters, 1
- * exp_avg, 2 exp_avg_sq.  Only they are read, and of a checkpoint the blocks in which they lie.
+ * exp_avg, 2 exp_avg_sq.  Only they are read, and of a checkpoint the blocks in which they lie;
+ * of whole weights that become sparse the matrix, whose largest values are active then.
  * What the state lacks: a master is the parameters, a moment 0, and what is in no state (an
  * adapter) has its first values.  states is a struct states.
  */

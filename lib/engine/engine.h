@@ -119,6 +119,16 @@ struct engine_source {
 int engine_load(struct engine *e, const struct engine_source *source, int moments,
                 struct err *err);
 /*
+ * Collective, between two steps; the same error on every rank.  Each unit with sparse matrices
+ * is handed to `change`, whole, on every rank: params (from the master; masks behind them),
+ * exp_avg and exp_avg_sq, and, where its importance counts (lambda), the last step's gradient,
+ * else NULL; all [elems], after what trains 0 but for the masks.  What that makes of them, the
+ * same on every rank, becomes the unit's.
+ */
+typedef void (*engine_change_fn)(void *arg, int unit, float *params, float *exp_avg,
+                                 float *exp_avg_sq, const float *gradient);
+int engine_change(struct engine *e, engine_change_fn change, void *arg, struct err *err);
+/*
  * Elements at of a unit's state, in type, for checkpoints: at lies in this rank's G shard.
  * state: 0 parameters (from the master), 1 exp_avg, 2 exp_avg_sq.  Any thread, while nobody
  * changes them.

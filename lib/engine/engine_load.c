@@ -215,14 +215,15 @@ static int open_loader(struct loader *l)
                : 0;
 }
 
-int engine_load(struct engine *e, const struct engine_source *source, int moments,
-                struct err *err)
+/* Units [first, end). */
+static int load_units(struct engine *e, const struct engine_source *source, int first, int end,
+                      int moments, struct err *err)
 {
     struct loader l = {.engine = e, .source = source};
     struct err late;
     int rc = open_loader(&l);
 
-    for (l.unit = 0; rc == 0 && l.unit < e->model->units; l.unit++) {
+    for (l.unit = first; rc == 0 && l.unit < end; l.unit++) {
         rc = load_unit(&l, moments ? 3 : 1);
         if (rc == 0)
             rc = world_agree(e->world, l.rc, &l.err);
@@ -242,6 +243,12 @@ int engine_load(struct engine *e, const struct engine_source *source, int moment
     if (rc)
         *err = l.err;
     return rc;
+}
+
+int engine_load(struct engine *e, const struct engine_source *source, int moments,
+                struct err *err)
+{
+    return load_units(e, source, 0, e->model->units, moments, err);
 }
 
 int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
@@ -264,4 +271,138 @@ int engine_gradient(const struct engine *e, int unit, struct range at, float *ou
     struct engine_shard from = {u->grads, e->grad_type, &u->share[ENGINE_OPTIM]};
 
     return engine_copy(e, out, DTYPE_F32, from, at, err);
+}
+
+/* ---- whole units ---- */
+
+enum { CHANGED = 4 }; /* params, moments, gradient */
+
+struct whole {                          /* of a unit, on every rank */
+    float *state[CHANGED], *mine, *all; /* owned */
+    int64_t most;                       /* of a rank's shard */
+    struct range *range;                /* owned */
+};
+
+/* What a rank has of a state under G, into w->range; the params' alone have a frozen part. */
+static int held(const struct engine *e, int rank, int unit, int state, struct whole *w)
+{
+    const struct engine_unit *u = &e->unit[unit];
+    int n = layout_ranges(&e->layout, LETTER_G, rank, u->trained, w->range), trained = n;
+
+    if (state == 0)
+        n += layout_ranges(&e->layout, LETTER_G, rank, u->elems - u->trained, w->range + n);
+    for (int i = trained; i < n; i++) {
+        w->range[i].lo += u->trained;
+        w->range[i].hi += u->trained;
+    }
+    return n;
+}
+
+static int read_shard(struct engine *e, int unit, int state, struct whole *w, struct err *err)
+{
+    int ranges = held(e, e->world->rank, unit, state, w);
+    float *to = w->mine;
+
+    for (int i = 0; i < ranges; i++) {
+        if (state < 3 ? engine_values(e, unit, state, w->range[i], DTYPE_F32, to, err)
+                      : engine_gradient(e, unit, w->range[i], to, err))
+            return -1;
+        to += w->range[i].hi - w->range[i].lo;
+    }
+    return 0;
+}
+
+/* A state of the unit, from the shards of all ranks. */
+static int gather_state(struct engine *e, int unit, int state, struct whole *w, struct err *err)
+{
+    if (world_agree(e->world, read_shard(e, unit, state, w, err), err) ||
+        world_allgather(e->world, w->mine, w->most * (int64_t)sizeof(float), w->all, err))
+        return -1;
+    memset(w->state[state], 0, (size_t)e->unit[unit].elems * sizeof(float));
+    for (int rank = 0; rank < e->world->ranks; rank++) {
+        const float *from = w->all + rank * w->most;
+        int n = held(e, rank, unit, state, w);
+        for (int i = 0; i < n; i++) {
+            int64_t elems = w->range[i].hi - w->range[i].lo;
+            memcpy(w->state[state] + w->range[i].lo, from, (size_t)elems * sizeof(float));
+            from += elems;
+        }
+    }
+    return 0;
+}
+
+/* Room for the largest unit. */
+static int open_whole(const struct engine *e, struct whole *w, struct err *err)
+{
+    int64_t elems = step_largest(&e->space).elems;
+    int rc = 0;
+
+    for (int rank = 0; rank < e->world->ranks; rank++)
+        for (int i = 0; i < e->model->units; i++) {
+            int64_t mine = layout_unit_elems(&e->layout, LETTER_G, rank, e->unit[i].trained,
+                                             e->unit[i].elems);
+            w->most = mine > w->most ? mine : w->most;
+        }
+    float **part[CHANGED + 2] = {&w->mine, &w->all};
+    int64_t sizes[CHANGED + 2] = {w->most, w->most * e->world->ranks};
+    for (int i = 0; i < CHANGED; i++) {
+        part[2 + i] = &w->state[i];
+        sizes[2 + i] = elems;
+    }
+    w->range = mem_new(2 * (size_t)layout_ranges_max(&e->layout), sizeof *w->range);
+    for (int i = 0; rc == 0 && i < CHANGED + 2; i++) {
+        void *room = NULL;
+        rc = mem_data((sizes[i] + 1) * (int64_t)sizeof(float), "a unit of a sparse model",
+                      &room, err);
+        *part[i] = room;
+    }
+    return rc;
+}
+
+static void close_whole(struct whole *w)
+{
+    for (int i = 0; i < CHANGED; i++)
+        mem_free(w->state[i]);
+    mem_free(w->mine);
+    mem_free(w->all);
+    mem_free(w->range);
+}
+
+static int read_whole(void *whole, int unit, int state, const struct range *ranges, int n,
+                      float *out, struct err *err)
+{
+    const struct whole *w = whole;
+
+    (void)unit;
+    (void)err;
+    for (int i = 0; i < n; i++) {
+        int64_t elems = ranges[i].hi - ranges[i].lo;
+        memcpy(out, w->state[state] + ranges[i].lo, (size_t)elems * sizeof *out);
+        out += elems;
+    }
+    return 0;
+}
+
+int engine_change(struct engine *e, engine_change_fn change, void *arg, struct err *err)
+{
+    int states = e->model->sparse.lambda > 0 ? CHANGED : CHANGED - 1;
+    struct whole w = {0};
+    const struct engine_source source = {.read = read_whole, .arg = &w};
+    int rc = engine_drain(e, err); /* the last sync */
+
+    engine_settle(e);
+    rc = world_agree(e->world, rc ? rc : open_whole(e, &w, err), err);
+    for (int unit = 0; rc == 0 && unit < e->model->units; unit++) {
+        if (e->unit[unit].elems == e->unit[unit].trained)
+            continue;
+        for (int state = 0; rc == 0 && state < states; state++)
+            rc = gather_state(e, unit, state, &w, err);
+        if (rc)
+            break;
+        change(arg, unit, w.state[0], w.state[1], w.state[2],
+               states == CHANGED ? w.state[3] : NULL);
+        rc = load_units(e, &source, unit, unit + 1, 1, err);
+    }
+    close_whole(&w);
+    return rc;
 }

@@ -183,6 +183,11 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
                        " trained parameters, but of its model %" PRId64
                        " train: expected --trainable with what trains, not how much",
                        p->trainable, p->model.trained);
+    if (p->model.sparse.share > 0 && p->slow_params)
+        return err_set(
+            err, ERR_INPUT,
+            "the plan sends int8 blocks between groups, which round masks of a sparse"
+            " model: expected 'same' for parameters");
     double uses = 2.0 * p->accum * p->model.visits;
     if (uses > STEP_USES_MAX)
         return err_set(err, ERR_INPUT,

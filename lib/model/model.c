@@ -105,6 +105,11 @@ int64_t model_largest_unit(const struct model *m)
     return most;
 }
 
+int64_t model_whole(const struct model_tensor *t)
+{
+    return t->dims == 2 ? t->shape[0] * t->shape[1] : t->shape[0];
+}
+
 double model_flops_per_token(const struct model *m, int64_t seq)
 {
     double matmul = 0;
@@ -112,8 +117,8 @@ double model_flops_per_token(const struct model *m, int64_t seq)
     if (!m->unit)
         return 2.0 * (double)m->params;
     for (int i = 0; i < m->tensors; i++)
-        if (m->tensor[i].kind != MODEL_VECTOR && m->tensor[i].kind != MODEL_EMBEDDING)
-            matmul += (double)m->tensor[i].elems;
+        if (m->tensor[i].dims == 2 && m->tensor[i].kind != MODEL_EMBEDDING)
+            matmul += (double)model_whole(&m->tensor[i]);
     if (m->tied) /* the embedding serves as the head's matrix */
         matmul += (double)m->vocab * (double)m->hidden;
     /* Scores and their product with V: 2 T (heads head_dim) each, the masked half counted. */
@@ -126,7 +131,7 @@ void model_init_values(const struct model_tensor *t, uint64_t seed, int64_t firs
 {
     uint64_t stream = rng_stream(t->name);
 
-    assert(first >= 0 && count >= 0 && first + count <= t->elems);
+    assert(first >= 0 && count >= 0 && first + count <= model_whole(t));
     for (int64_t i = 0; i < count; i++) {
         out[i] = (float)t->init_mean;
         if (t->init_std > 0)

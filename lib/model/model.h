@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "model/model_family.h"
 #include "model/model_rope.h"
+#include "model/model_sparse.h"
 
 /*
  * A transformer as a list of units.  A unit is the tensors of one layer, flattened one after
@@ -21,6 +22,8 @@
  *     unit  | trained: gradient, optimizer state | frozen: parameters alone |
  *           0                                 trained                     elems
  *
+ * Of a sparse matrix a unit has the active values and a mask, which is frozen (model_sparse.h).
+ *
  * A VISIT is one use of a unit in the forward: embedding, layers, head.  visits = layers + 2;
  * the backward takes them in the other order.  unit_of_visit gives the unit (tied: the last
  * visit is unit 0 again).
@@ -30,7 +33,8 @@ enum model_kind {
     MODEL_VECTOR, /* of a norm, or a bias */
     MODEL_EMBEDDING,
     MODEL_LORA_A, /* (rank, in) */
-    MODEL_LORA_B  /* (out, rank) */
+    MODEL_LORA_B, /* (out, rank) */
+    MODEL_MASK    /* of the sparse matrix of its module (model_sparse.h) */
 };
 
 struct model_tensor {
@@ -39,11 +43,12 @@ struct model_tensor {
     enum model_kind kind;
     int module, bias; /* of the family's table; whether it is the module's bias */
     int unit;
-    int64_t offset; /* elements, within the unit */
-    int64_t elems;
-    int dims;                   /* 1 or 2 */
-    int64_t shape[2];           /* as stored: rows (out features), columns (in features) */
-    int transposed;             /* of a matrix: stored as (in, out), as GPT-2's Conv1D does */
+    int64_t offset;   /* elements, within the unit */
+    int64_t elems;    /* of a sparse matrix less than its shape says */
+    int block;        /* of a sparse matrix: outputs that are active together; 0: of others */
+    int dims;         /* 1 or 2 */
+    int64_t shape[2]; /* as stored: rows (out features), columns (in features) */
+    int transposed;   /* of a matrix: stored as (in, out), as GPT-2's Conv1D does */
     double init_std, init_mean; /* of its first values, normal */
 };
 
@@ -81,6 +86,7 @@ struct model {
     int64_t trained;             /* Psi' */
     int first_trained;           /* visit where the backward ends: nothing before it trains */
     struct model_lora lora;
+    struct model_sparse sparse;
     char *partial; /* what trains, as it was said (model_train); owned; NULL: all */
     char *config;  /* the config.json's own text, owned; NULL for "params" */
 };
@@ -103,6 +109,8 @@ void model_release(struct model *m);
  *     train=PATTERN[,PATTERN]...    tensors whose names match one (fnmatch(3)); no other
  *     freeze=PATTERN[,PATTERN]...   all but those
  *     lora=RANK[,alpha=A][,targets=WORD[+WORD]...]
+ *     sparse=S[,mode=ems|em][,p=P:...][,at=F:...][,every=F][,scheme=unstructured|block4]
+ *         [,lambda=L][,seed=N]      the layers' matrices, of which 1 - S is active
  * lora freezes every tensor and adds a pair of adapters to each matrix of a layer whose name
  * has the last part WORD ("q_proj"); without targets to all of them.  alpha is RANK unless
  * given.  ERR_INPUT: grammar, a pattern or word that matches nothing, nothing left to train.
@@ -129,9 +137,13 @@ int64_t model_width(const struct model *m, enum model_role role);
  */
 const char *model_difference(const struct model *a, const struct model *b, char in_a[32],
                              char in_b[32]);
+/* Elements of the tensor's shape. */
+int64_t model_whole(const struct model_tensor *t);
 /* Whether it has a gradient. */
 int model_trains(const struct model *m, const struct model_tensor *t);
 int model_is_adapter(const struct model_tensor *t);
+/* An adapter or a mask: no tensor of published weights. */
+int model_is_added(const struct model_tensor *t);
 /* The adapter (MODEL_LORA_A or _B) of a matrix, or NULL. */
 const struct model_tensor *model_adapter(const struct model *m, const struct model_tensor *t,
                                          enum model_kind kind);

@@ -19,6 +19,12 @@ void model_unit_open(struct model *m, const char *name);
  * std; the caller may change init_mean and init_std (a bias: mean 0). */
 struct model_tensor *model_tensor_add(struct model *m, const char *name, enum model_kind kind,
                                       int64_t rows, int64_t cols);
+/* The next part of *text up to `end`, owned, and *text behind it; NULL behind the last. */
+char *model_next_part(const char **text, char end);
+
+/* What `sparse=` says: S[,KEY=VALUE]...; matrices of layers become sparse. */
+int model_train_sparse(struct model *m, const char *text, struct err *err);
+
 /* Offsets, sums, the order in which a step visits the units.  frozen: [tensors], 1: it has no
  * gradient; NULL: all train. */
 void model_units_close(struct model *m, const char *frozen);

@@ -44,8 +44,7 @@ const struct model_tensor *model_adapter(const struct model *m, const struct mod
     return NULL;
 }
 
-/* The next part of *text up to `end`, copied and cut off; NULL behind the last. */
-static char *next_part(const char **text, char end)
+char *model_next_part(const char **text, char end)
 {
     if (!*text)
         return NULL;
@@ -62,7 +61,7 @@ static int mark_matches(const struct model *m, const char *list, char *marked, s
 {
     int rc = 0;
 
-    for (char *p; rc == 0 && (p = next_part(&list, ',')); mem_free(p)) {
+    for (char *p; rc == 0 && (p = model_next_part(&list, ',')); mem_free(p)) {
         int hits = 0;
         for (int i = 0; i < m->tensors; i++)
             if (fnmatch(p, m->tensor[i].name, 0) == 0)
@@ -107,7 +106,7 @@ static int mark_targets(const struct model *m, const char *targets, char *marked
     const char *rest = targets ? targets : "";
     int rc = 0;
 
-    for (char *word; rc == 0 && (word = next_part(&rest, '+')); mem_free(word)) {
+    for (char *word; rc == 0 && (word = model_next_part(&rest, '+')); mem_free(word)) {
         int hits = 0;
         for (int i = 0; i < m->tensors; i++) {
             const struct model_tensor *t = &m->tensor[i];
@@ -173,8 +172,8 @@ struct lora_text {
 
 static int read_lora(const char *text, struct lora_text *l, struct err *err)
 {
-    l->rank = next_part(&text, ',');
-    for (char *p; (p = next_part(&text, ',')); mem_free(p)) {
+    l->rank = model_next_part(&text, ',');
+    for (char *p; (p = model_next_part(&text, ',')); mem_free(p)) {
         char **to = strncmp(p, "alpha=", 6) == 0     ? &l->alpha
                     : strncmp(p, "targets=", 8) == 0 ? &l->targets
                                                      : NULL;
@@ -231,10 +230,12 @@ int model_train(struct model *m, const char *what, struct err *err)
         rc = by_patterns(m, what + 7, 0, err);
     else if (strncmp(what, "lora=", 5) == 0)
         rc = by_lora(m, what + 5, err);
+    else if (strncmp(what, "sparse=", 7) == 0)
+        rc = model_train_sparse(m, what + 7, err);
     else
         rc = err_set(err, ERR_INPUT,
-                     "'%s', expected all, train=PATTERN, freeze=PATTERN or "
-                     "lora=RANK",
+                     "'%s', expected all, train=PATTERN, freeze=PATTERN, lora=RANK or "
+                     "sparse=S",
                      what);
     if (rc == 0)
         m->partial = mem_dup(what);

@@ -173,7 +173,8 @@ const struct model_tensor *model_find_module(const struct model *m, int64_t laye
     for (int i = m->unit[unit].first; i < m->unit[unit].first + m->unit[unit].count; i++) {
         const struct model_tensor *t = &m->tensor[i];
 
-        if (t->module == module && t->bias == bias && !model_is_adapter(t))
+        if (t->module == module && t->bias == bias && !model_is_adapter(t) &&
+            t->kind != MODEL_MASK)
             return t;
     }
     return NULL;

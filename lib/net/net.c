@@ -21,6 +21,9 @@ static int check(const struct model *m, const struct net_options *o, struct err 
         return err_set(err, ERR_INPUT,
                        "sequence length is %d, expected 1 to the model's %s, %" PRId64, o->seq,
                        model_max_seq_key(m), m->max_seq);
+    if (m->sparse.share > 0 && o->kern->kind != DEVICE_CPU)
+        return err_set(err, ERR_ABSENT, "the model is sparse (%s), expected --device=cpu",
+                       m->partial);
     assert(!o->window || (o->forward_only && o->batch == 1 && o->window <= o->seq));
     return 0;
 }

@@ -6,6 +6,9 @@
  *
  *     y += low B^T      dlow = s dy B      dx += dlow A      dA += dlow^T x      dB += dy^T low
  *
+ * A sparse W is made whole for each of the three, and of the gradient of the whole one that of
+ * its active entries is kept.
+ *
  * low is computed again in the backward: of the adapter's seven products it is one, and x,
  * which dA needs as well, is there; kept it would take a place per line and layer.
  *
@@ -15,6 +18,8 @@
  * (measured on llama-10m: 7 % of a step).  Not on a GPU, where a row would be a launch of its
  * own: there a weight is rounded in one.
  */
+#include <string.h>
+
 #include "net/net_parts.h"
 
 const void *net_w(const struct net *net, const struct net_hand *hand, int64_t offset)
@@ -111,11 +116,9 @@ const void *net_operand(const struct net *net, const void *x, int64_t rows, int6
     return room;
 }
 
-static const void *weight(const struct net *net, const struct net_hand *hand, int64_t offset,
-                          int64_t rows, int64_t columns)
+static const void *weight(const struct net *net, const void *w, int64_t rows, int64_t columns)
 {
     enum dtype type = net->options.kern->weight;
-    const void *w = net_w(net, hand, offset);
 
     if (type == net->options.compute)
         return w;
@@ -123,26 +126,49 @@ static const void *weight(const struct net *net, const struct net_hand *hand, in
     return net->buffers->w_room;
 }
 
+/* A line's sparse weights to whole ones, or the gradients of these ADDED to theirs. */
+static void sparse_line(const struct net *net, const struct net_hand *hand, int line, float *dw)
+{
+    const struct net_line *l = &net->buffers->shape.line[line];
+    const struct model_tensor *first = hand->at->line[line].sparse, *t = first;
+    int64_t elems = net->buffers->shape.stage[l->stage].in * l->out;
+
+    for (float *whole = net->buffers->whole, *end = whole + elems; whole < end;
+         whole += model_whole(t++)) {
+        const float *mask = net_w(net, hand, model_mask_of(net->model, t)->offset);
+        if (dw)
+            model_sparse_add(t, whole, mask, dw + t->offset - first->offset);
+        else
+            model_sparse_whole(t, net_w(net, hand, t->offset), mask, whole);
+    }
+}
+
 static const void *line_weight(const struct net *net, const struct net_hand *hand, int line)
 {
     const struct net_line *l = &net->buffers->shape.line[line];
+    const struct net_line_at *at = &hand->at->line[line];
     int64_t columns = net_stored(net, l), in = net->buffers->shape.stage[l->stage].in;
+    const void *w = net_w(net, hand, at->w);
 
-    return weight(net, hand, hand->at->line[line].w, in * l->out / columns, columns);
+    if (at->sparse) {
+        sparse_line(net, hand, line, NULL);
+        w = net->buffers->whole;
+    }
+    return weight(net, w, in * l->out / columns, columns);
 }
 
 static const void *adapter_a(const struct net *net, const struct net_hand *hand, int line)
 {
     const struct net_shape *n = &net->buffers->shape;
 
-    return weight(net, hand, hand->at->line[line].a, net->model->lora.rank,
+    return weight(net, net_w(net, hand, hand->at->line[line].a), net->model->lora.rank,
                   n->stage[n->line[line].stage].in);
 }
 
 static const void *adapter_b(const struct net *net, const struct net_hand *hand, int line)
 {
-    return weight(net, hand, hand->at->line[line].b, net->buffers->shape.line[line].out,
-                  net->model->lora.rank);
+    return weight(net, net_w(net, hand, hand->at->line[line].b),
+                  net->buffers->shape.line[line].out, net->model->lora.rank);
 }
 
 /* c = a b, or added to c where the product adds. */
@@ -228,12 +254,17 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
     const struct net_line_at *at = &hand->at->line[line];
     float *w = net_grad(hand, at->w), *bias = net_grad(hand, at->bias);
     float *a = net_grad(hand, at->a), *b = net_grad(hand, at->b);
+    float *dw = w && at->sparse ? n->whole : w;
     struct kern *k = net->options.kern;
 
-    if (w && l->transposed)
-        run(net, line, NET_DW, x, dy->operand, w);
-    else if (w)
-        run(net, line, NET_DW, dy->operand, x, w);
+    if (dw != w)
+        memset(dw, 0, (size_t)(n->shape.stage[l->stage].in * l->out) * sizeof *dw);
+    if (dw && l->transposed)
+        run(net, line, NET_DW, x, dy->operand, dw);
+    else if (dw)
+        run(net, line, NET_DW, dy->operand, x, dw);
+    if (dw != w)
+        sparse_line(net, hand, line, w);
     if (bias)
         k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)

@@ -180,6 +180,19 @@ static void w_room_place(struct net *net, struct arena *arena)
     n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
 }
 
+static void whole_place(struct net *net, struct arena *arena)
+{
+    struct net_buffers *n = net->buffers;
+    int64_t most = 0;
+
+    for (int i = 0; i < n->shape.lines; i++) {
+        const struct net_line *l = &n->shape.line[i];
+        if (l->stage != NET_HEAD)
+            most = larger(most, n->shape.stage[l->stage].in * l->out);
+    }
+    n->whole = take_f32(arena, most);
+}
+
 static void place_products(struct net *net, struct arena *arena)
 {
     struct net_buffers *n = net->buffers;
@@ -194,6 +207,8 @@ static void place_products(struct net *net, struct arena *arena)
         x_rooms_place(net, arena);
     if (k->weight != net->options.compute)
         w_room_place(net, arena);
+    if (net->model->sparse.share > 0)
+        whole_place(net, arena);
 }
 
 void net_place_arrays(struct net *net, struct arena *arena)

@@ -84,7 +84,8 @@ static void tensors(struct net_shape *n, const struct model *m, int64_t layer)
             (struct net_line_at){.w = t->offset,
                                  .bias = offset_of(model_find_module(m, layer, module, 1)),
                                  .a = offset_of(model_adapter(m, t, MODEL_LORA_A)),
-                                 .b = offset_of(model_adapter(m, t, MODEL_LORA_B))};
+                                 .b = offset_of(model_adapter(m, t, MODEL_LORA_B)),
+                                 .sparse = t->block ? t : NULL};
     }
 }
 
@@ -135,9 +136,11 @@ static int first_part(const struct net_shape *n, const struct net_at *at, int he
 static int goes_on(const struct net_shape *n, const struct net_at *at, int i)
 {
     const struct net_line_at *a = &at->line[i], *b = &at->line[i + 1];
+    int64_t elems =
+        a->sparse ? a->sparse->elems : n->line[i].out * n->stage[n->line[i].stage].in;
 
-    return b->w == a->w + n->line[i].out * n->stage[n->line[i].stage].in && a->bias < 0 &&
-           b->bias < 0 && trains(at, a->w) == trains(at, b->w);
+    return b->w == a->w + elems && a->bias < 0 && b->bias < 0 &&
+           trains(at, a->w) == trains(at, b->w);
 }
 
 static int joined(const struct net_shape *n, const struct model *m,

@@ -53,7 +53,7 @@ int plan_ask_headroom(const char *text, double *out, struct err *err)
 
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
 {
-    static const char *const words[] = {"train=", "freeze=", "lora="};
+    static const char *const words[] = {"train=", "freeze=", "lora=", "sparse="};
 
     ask->trained = 0;
     ask->trained_part = 1;
@@ -68,10 +68,11 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
     if (strncmp(text, "params=", 7) == 0)
         return num_count(text + 7, 1, INT64_MAX, &ask->trained, err);
     if (num_f64(text, 0, 1, &ask->trained_part, err) || !(ask->trained_part > 0))
-        return err_set(err, ERR_INPUT,
-                       "'%s', expected all, train=PATTERN, freeze=PATTERN, lora=RANK, a "
-                       "fraction above 0 and up to 1, or params=COUNT",
-                       text);
+        return err_set(
+            err, ERR_INPUT,
+            "'%s', expected all, train=PATTERN, freeze=PATTERN, lora=RANK, sparse=S, a "
+            "fraction above 0 and up to 1, or params=COUNT",
+            text);
     return 0;
 }
 
@@ -140,13 +141,14 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
 
 /*
  * What is frozen has no master: the values at rest are all there is of it, and those of f32 and
- * f16 do not fit bf16.
+ * f16 do not fit bf16.  Masks do.
  */
 static enum dtype param_type(int asked, const struct model *m)
 {
     if (asked != PLAN_ASK_AUTO)
         return (enum dtype)asked;
-    return m->partial && strcmp(m->dtype, "bf16") ? DTYPE_F32 : DTYPE_BF16;
+    return m->partial && !(m->sparse.share > 0) && strcmp(m->dtype, "bf16") ? DTYPE_F32
+                                                                            : DTYPE_BF16;
 }
 
 static int set_search(struct plan_search *s, const struct plan_ask *ask,

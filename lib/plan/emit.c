@@ -156,7 +156,9 @@ static void remark_rest(struct plan_emission *e)
         plan_emit_remark(e, "not expressed: int8 between groups");
     if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)
         plan_emit_remark(e, "not expressed: products with weights in f32; they are in bf16");
-    if (c->trainable < c->model->params)
+    if (c->model->sparse.share > 0)
+        plan_emit_remark(e, "not expressed: sparse matrices (%s)", c->model->partial);
+    else if (c->trainable < c->model->params)
         plan_emit_remark(e, "not expressed: which parameters are frozen (requires_grad)");
     if (c->buckets != PLAN_BUCKETS)
         plan_emit_remark(e, "not expressed: buckets, %d", c->buckets);

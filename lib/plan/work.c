@@ -115,7 +115,8 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     double flops = layers ? use_flops(b, use, 0) : 2 * rows * elems;
     double there = layers ? use_numbers(c->model, use, 0) : 0;
     double back = layers ? use_numbers(c->model, use, 1) : 0;
-    double part = elems > 0 ? trained / elems : 0;
+    /* Of a sparse model all that is no mask trains. */
+    double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
     out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + F32_BYTES * rows * there);
     /* Gradients of activations, and of the weights that are trained. */
     out->backward_s = flops_s(b, flops * (1 + part));

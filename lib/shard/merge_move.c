@@ -18,24 +18,60 @@
 
 enum { REST_BYTES = 4 << 20 }; /* of a piece of source/rest */
 
-/* --- adapters, added into the matrix beside which they were trained --- */
+/* --- adapters, added into the matrix beside which they were trained; whole matrices --- */
 
 struct fuse {
     const struct merge_plan *p;
-    const struct model_tensor *t; /* whose adapters are here; NULL: none */
+    const struct model_tensor *t; /* whose adapters or whole matrix are here; NULL: none */
     double *a, *b;                /* owned; (rank, in), (out, rank) */
+    float *whole;                 /* owned */
 };
+
+static void fuse_release(struct fuse *f)
+{
+    mem_free(f->a);
+    mem_free(f->b);
+    mem_free(f->whole);
+    *f = (struct fuse){.p = f->p};
+}
+
+static int load_tensor(const struct merge_plan *p, const struct model_tensor *t,
+                       enum dtype type, void **out, struct err *err)
+{
+    struct range at = {t->offset, t->offset + t->elems};
+
+    if (mem_data(t->elems * dtype_bytes(type), "a tensor", out, err))
+        return -1;
+    return ckpt_read_ranges(p->c, t->unit, p->params, &at, 1, type, *out, err);
+}
 
 static int load_adapter(const struct merge_plan *p, const struct model_tensor *t, double **out,
                         struct err *err)
 {
-    struct range at = {t->offset, t->offset + t->elems};
     void *values = NULL;
+    int rc = load_tensor(p, t, DTYPE_F64, &values, err);
 
-    if (mem_data(t->elems * (int64_t)sizeof(double), "an adapter", &values, err))
-        return -1;
     *out = values;
-    return ckpt_read_ranges(p->c, t->unit, p->params, &at, 1, DTYPE_F64, values, err);
+    return rc;
+}
+
+/* A sparse matrix: of places that are not active 0. */
+static int load_whole(struct fuse *f, const struct model_tensor *t, struct err *err)
+{
+    const struct model_tensor *mask = model_mask_of(&f->p->c->model, t);
+    void *value = NULL, *bits = NULL, *whole = NULL;
+    int rc = load_tensor(f->p, t, DTYPE_F32, &value, err) ||
+                     load_tensor(f->p, mask, DTYPE_F32, &bits, err) ||
+                     mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err)
+                 ? -1
+                 : 0;
+
+    if (rc == 0)
+        model_sparse_whole(t, value, bits, whole);
+    f->whole = whole;
+    mem_free(value);
+    mem_free(bits);
+    return rc;
 }
 
 /* What nothing is added to stays as it is, bit for bit: -0 + 0 would be 0. */
@@ -69,10 +105,10 @@ static void add_row(const struct fuse *f, int64_t row, int64_t col, int64_t n, d
 
 /*
  * Elements [first, first + count) of a matrix: W + (alpha / rank) B A, in double precision,
- * rounded once to the type that is wanted.
+ * rounded once to the type that is wanted; or of a sparse one.
  */
-static int make_fused(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
-                      struct err *err)
+static int make_elements(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
+                         struct err *err)
 {
     struct fuse *f = arg;
     const struct model *m = &f->p->c->model;
@@ -81,13 +117,16 @@ static int make_fused(void *arg, int64_t tensor, int64_t first, int64_t count, v
     int64_t cols = t->shape[1];
 
     if (f->t != t) {
-        mem_free(f->a);
-        mem_free(f->b);
-        *f = (struct fuse){.p = f->p};
-        if (load_adapter(f->p, model_adapter(m, t, MODEL_LORA_A), &f->a, err) ||
-            load_adapter(f->p, model_adapter(m, t, MODEL_LORA_B), &f->b, err))
+        fuse_release(f);
+        if (t->block ? load_whole(f, t, err)
+                     : load_adapter(f->p, model_adapter(m, t, MODEL_LORA_A), &f->a, err) ||
+                           load_adapter(f->p, model_adapter(m, t, MODEL_LORA_B), &f->b, err))
             return -1;
         f->t = t;
+    }
+    if (t->block) {
+        dtype_convert(out, f->p->want, f->whole + first, DTYPE_F32, count);
+        return 0;
     }
     double *w = mem_new((size_t)count, sizeof *w);
     int rc = ckpt_read_ranges(f->p->c, t->unit, f->p->params, &range, 1, DTYPE_F64, w, err);
@@ -104,29 +143,45 @@ static int make_fused(void *arg, int64_t tensor, int64_t first, int64_t count, v
 
 /* --- pieces --- */
 
-/* A block of a tensor that goes to `to` ... `end`. */
+/* The last piece of the stream, elements from `first` on, goes to `to` ... `end`. */
+static void add_last(struct moves *m, const struct merge_plan *p, int64_t at, int64_t first,
+                     enum dtype type, const struct merge_tensor *to,
+                     const struct merge_tensor *end)
+{
+    for (; to < end; to++)
+        moves_add_to(m, (struct move_to){.at = at,
+                                         .bytes = m->at - at,
+                                         .file = to->file,
+                                         .offset = to->offset + first * dtype_bytes(p->want),
+                                         .type = type,
+                                         .want = p->want});
+}
+
+/* A block of a tensor; of a sparse matrix the first one stands for all of it. */
 static void add_block(struct moves *m, const struct merge_plan *p, int64_t block,
                       const struct merge_tensor *to, const struct merge_tensor *end)
 {
     const struct ckpt_block *b = &p->c->block[block];
     const struct model_tensor *t = &p->c->model.tensor[b->tensor];
-    int64_t at = m->at;
     int fused = p->fuse && model_adapter(&p->c->model, t, MODEL_LORA_A) != NULL;
-    /* What is added is rounded once, to the type that is wanted. */
-    enum dtype type = fused ? p->want : p->is;
+    /* What is made is rounded once, to the type that is wanted. */
+    int64_t first = b->lo - t->offset, last = t->block ? model_whole(t) : first + 1, at = m->at;
 
-    if (fused)
-        moves_add_made(m, b->tensor, b->lo - t->offset, b->hi - b->lo, dtype_bytes(type));
-    else
+    if (t->block && first)
+        return;
+    if (!fused && !t->block) {
         moves_add_block(m, block);
-    for (; to < end; to++)
-        moves_add_to(m, (struct move_to){.at = at,
-                                         .bytes = m->at - at,
-                                         .file = to->file,
-                                         .offset = to->offset +
-                                                   (b->lo - t->offset) * dtype_bytes(p->want),
-                                         .type = type,
-                                         .want = p->want});
+        add_last(m, p, at, first, p->is, to, end);
+        return;
+    }
+    for (int64_t n; first < last; first += n) {
+        n = !t->block                         ? b->hi - b->lo
+            : last - first < CKPT_BLOCK_ELEMS ? last - first
+                                              : CKPT_BLOCK_ELEMS;
+        at = m->at;
+        moves_add_made(m, b->tensor, first, n, dtype_bytes(p->want));
+        add_last(m, p, at, first, p->want, to, end);
+    }
 }
 
 /* A tensor of source/rest, its file the number `file` of what is read. */
@@ -181,7 +236,7 @@ int merge_move(const struct merge_plan *p, const struct io_dir *dir,
 {
     struct fuse fuse = {.p = p};
     struct moves m = {.options = options,
-                      .make = make_fused,
+                      .make = make_elements,
                       .arg = &fuse,
                       .head = take_head,
                       .heads = (void *)p};
@@ -194,7 +249,6 @@ int merge_move(const struct merge_plan *p, const struct io_dir *dir,
     add_all(&m, p);
     int rc = moves_run(&m, dir, err);
     moves_release(&m);
-    mem_free(fuse.a);
-    mem_free(fuse.b);
+    fuse_release(&fuse);
     return rc;
 }

@@ -82,7 +82,7 @@ static int add_listed(struct merge_plan *p, const struct st *st, int rest, struc
             at += m->bytes;
         if (buffer && at > p->rest[rest].bytes)
             return err_at(err, p->rest[rest].path, 0, to->name, "is missing");
-        if (!buffer && (!t || t->elems != to->elems || st_type_of(p->is) != to->type))
+        if (!buffer && (!t || model_whole(t) != to->elems || st_type_of(p->is) != to->type))
             return err_at(err, st->path, 0, to->name,
                           "differs from config.json and the manifest");
         if (!buffer)
@@ -221,9 +221,11 @@ int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struc
     p->tensor = mem_new((size_t)m->tensors, sizeof *p->tensor);
     p->file = mem_new((size_t)m->tensors, sizeof *p->file);
     for (int i = 0; i < m->tensors; i++)
-        if (model_is_adapter(&m->tensor[i]) == adapters)
+        if (m->tensor[i].kind != MODEL_MASK && model_is_adapter(&m->tensor[i]) == adapters)
             p->tensor[p->tensors++] = (struct merge_tensor){
-                .tensor = i, .bytes = m->tensor[i].elems * dtype_bytes(p->want), .rest = -1};
+                .tensor = i,
+                .bytes = model_whole(&m->tensor[i]) * dtype_bytes(p->want),
+                .rest = -1};
     deal_out(p, max_shard);
     qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_file);
     for (int i = 0, n; i < p->tensors; i += n) {

@@ -311,6 +311,11 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
     int rc = 0;
 
     *out = plan;
+    if (plan->sparse.share > 0)
+        return err_set(err, ERR_INPUT,
+                       "the plan's model is sparse (%s), and its first masks are paro-train's:"
+                       " expected paro-train --init with this folder",
+                       plan->partial);
     if (!hf->alone && !io_absent(path)) {
         rc = model_read_folder(own, hf->dir, err) ||
                      states_check_network(hf->dir, own, plan, err) ||

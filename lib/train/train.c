@@ -105,6 +105,10 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
     t->second_plan = t->plan;
     if (run->against && plan_strategy_parse(run->against, &t->second_plan.strategy, err))
         return err_prefix(err, "--against: ");
+    if (run->against && t->plan.model.sparse.share > 0)
+        return err_set(err, ERR_INPUT,
+                       "--against with a sparse model (%s), expected one of them",
+                       t->plan.model.partial);
     if (engine_check(&t->plan, t->world->ranks, err) ||
         train_check_start(t, run->init || run->resume, err) ||
         train_settings_init(&t->settings, files, 2, run->given, err) ||
@@ -192,6 +196,23 @@ static int watch_skipped(struct train *t, int skipped, struct err *err)
                    t->step - t->skipped + 1, t->skipped);
 }
 
+static void change_masks(void *arg, int unit, float *params, float *exp_avg, float *exp_avg_sq,
+                         const float *gradient)
+{
+    const struct train *t = arg;
+    const struct model *m = &t->plan.model;
+
+    for (int i = m->unit[unit].first; i < m->unit[unit].first + m->unit[unit].trained_tensors;
+         i++) {
+        const struct model_tensor *x = &m->tensor[i];
+        if (x->block)
+            model_sparse_change(m, x, t->step, (int64_t)t->settings.steps, params + x->offset,
+                                exp_avg + x->offset, exp_avg_sq + x->offset,
+                                gradient ? gradient + x->offset : NULL,
+                                params + model_mask_of(m, x)->offset);
+    }
+}
+
 /*
  * Between a step's exchange and the next one's the ranks do not speak: the new parameters are
  * on their way then, and a word would wait behind them.
@@ -210,6 +231,10 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     struct engine_report report;
     int64_t every = (int64_t)t->settings.save_every;
 
+    if (t->plan.model.sparse.share > 0 &&
+        model_sparse_due(&t->plan.model.sparse, t->step, (int64_t)t->settings.steps) &&
+        (train_save_settle(t, err) || engine_change(t->engine, change_masks, t, err)))
+        return -1;
     if (t->against && engine_against_begin(t->against, err))
         return -1;
     train_trace_before(t);

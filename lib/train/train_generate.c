@@ -75,7 +75,8 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
         (!w->weights.is_ckpt && hf_check_tied(&w->weights.hf, err)))
         return -1;
     int params = w->weights.is_ckpt ? ckpt_find_state(&w->weights.ckpt, "params") : 0, rc = 0;
-    struct states states = {&w->weights, w->model, {params}, params, 0, 0};
+    struct states states = {
+        .weights = &w->weights, .model = w->model, .state = {params}, .params = params};
     if (params < 0)
         return err_set(err, ERR_INPUT, "checkpoint '%s' has no parameters", from);
     w->unit = mem_new((size_t)w->model->units, sizeof *w->unit);

@@ -136,6 +136,8 @@ int train_save_begin(struct train *t, struct err *err);
 /* This rank's flag for the exchange; and what follows from all flags. */
 int64_t train_save_flag(struct train *t);
 void train_save_advance(struct train *t, int64_t flags);
+/* All that is in flight is there. */
+int train_save_settle(struct train *t, struct err *err);
 /* The end of a run: all that is in flight is there, and one of the last step. */
 int train_save_finish(struct train *t, struct err *err);
 int64_t train_save_bytes(const struct train *t); /* of the copy */

@@ -11,8 +11,8 @@
  *
  * The ranks learn of each other what they say in the step's own exchange (TRAIN_BUSY), never a
  * word beside it: a word would wait behind the new parameters, which are on their way then.  So
- * what the manifest needs of a rank lies in a file beside its shard.  What is frozen does not
- * change and is read where it lies.
+ * what the manifest needs of a rank lies in a file beside its shard.  What is frozen is read
+ * where it lies: it does not change, and masks only when nothing is being written.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -307,6 +307,11 @@ int train_save_begin(struct train *t, struct err *err)
         s->err = *err;
     }
     return s->copied ? 0 : finish_phases(s, err);
+}
+
+int train_save_settle(struct train *t, struct err *err)
+{
+    return finish_phases(t->saver, err);
 }
 
 int train_save_finish(struct train *t, struct err *err)

@@ -23,6 +23,7 @@ struct reader {
 /* The second one takes what trains from the first, step by step; not what is frozen. */
 static int load_engines(struct train *t, struct states *from, int moments, struct err *err)
 {
+    int rc;
     const struct engine_source source = {states_read, from->weights ? states_end : NULL, from};
     cpu_set_t set;
 
@@ -31,9 +32,11 @@ static int load_engines(struct train *t, struct states *from, int moments, struc
     /* This rank's share of the processors, where they are not given out. */
     from->threads =
         sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set) / t->world->node_ranks;
-    if (engine_load(t->engine, &source, moments, err))
-        return -1;
-    return t->second && t->plan.model.partial ? engine_load(t->second, &source, 0, err) : 0;
+    rc = engine_load(t->engine, &source, moments, err);
+    if (rc == 0 && t->second && t->plan.model.partial)
+        rc = engine_load(t->second, &source, 0, err);
+    states_release(from);
+    return rc;
 }
 
 /* Where a run stood, whose checkpoint is resumed. */
@@ -133,7 +136,7 @@ static void note_rounded(const struct train *t, const char *dir)
     enum dtype held = p->param_type == p->wire_type ? p->param_type : DTYPE_BF16;
     int holds = t->stored == DTYPE_BF16 || (held == DTYPE_F32 && t->stored != DTYPE_F64);
 
-    if (p->model.partial && !holds)
+    if (p->model.partial && !p->model.sparse.share && !holds)
         train_print(
             t, "the frozen weights of '%s' are %s, the plan rounds them to %s%s", dir,
             dtype_name(t->stored), dtype_name(held),

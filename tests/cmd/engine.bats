@@ -50,6 +50,12 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check 0,1,0,1,0 tied f32 1 3 'freeze=*layernorm*,model.embed*'
 }
 
+@test "27 strategies of a sparse model, by entries and by blocks: gradients, losses, bytes" {
+    check 2x2 tied bf16 2 3 sparse=0.8
+    check '[3,2]' untied f32 1 20 sparse=0.9,scheme=block4
+    check 0,1,0,1,0 tied f32 2 3 sparse=0.7,mode=em
+}
+
 @test "27 strategies, int8 blocks between groups: gradients, 20 losses, equal copies, bytes" {
     check 2x2 tied bf16 1 20 params8 grads8
     check 2x2 untied f32 2 3 grads8

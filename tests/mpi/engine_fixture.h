@@ -16,6 +16,7 @@ struct check {
     struct world *world;
     struct plan plan;
     struct net net;     /* of the plain run: every rank has all of it */
+    struct model whole; /* its: the plan's, without what trains where that is sparse */
     struct device *cpu; /* on the processor */
     struct device_queue *queue;
     struct kern kern;
@@ -54,6 +55,16 @@ static inline void batch(void *arg, int micro, int32_t *tokens, int32_t *targets
     make_batch(c, c->step * n * c->plan.accum + micro * n + c->world->rank, tokens, targets);
 }
 
+/* Eight places of a fresh mask: `active` of them all, as far apart as can be. */
+static inline float fresh_mask(int64_t eighth, int64_t active, int64_t places)
+{
+    int bits = 0;
+
+    for (int64_t p = eighth * 8; p < eighth * 8 + 8 && p < places; p++)
+        bits |= ((p + 1) * active / places > p * active / places) << p % 8;
+    return (float)bits;
+}
+
 /* Fresh weights; the moments are zero. */
 static inline int values(void *arg, int unit, int state, const struct range *r, int n,
                          float *out, struct err *err)
@@ -66,9 +77,56 @@ static inline int values(void *arg, int unit, int state, const struct range *r, 
             int t = m->unit[unit].first;
             while (x >= m->tensor[t].offset + m->tensor[t].elems)
                 t++;
-            model_init_values(&m->tensor[t], 3, x - m->tensor[t].offset, 1, out++);
+            const struct model_tensor *of = &m->tensor[t], *matrix = model_mask_of(m, of);
+            if (of->kind == MODEL_MASK)
+                *out++ = fresh_mask(x - of->offset, matrix->elems / matrix->block,
+                                    model_places(matrix));
+            else
+                model_init_values(of, 3, x - of->offset, 1, out++);
         }
     return 0;
+}
+
+/*
+ * A unit with whole matrices of its vector, or (back) the gradient of the one ADDED to that of
+ * the other.
+ */
+static inline void read_unit(const struct check *c, int unit, const float *vector, float *read,
+                             float *back)
+{
+    const struct model *m = &c->plan.model;
+    const struct model_unit *u = &m->unit[unit];
+
+    for (int i = u->first; i < u->first + u->count; i++) {
+        const struct model_tensor *t = &m->tensor[i];
+        if (t->kind == MODEL_MASK)
+            continue;
+        int64_t first = model_find(&c->whole, t->name)->offset;
+        int64_t outs = t->shape[t->transposed], ins = t->shape[!t->transposed], at = t->offset;
+        for (int64_t e = 0; !t->block && e < t->elems; e++) {
+            if (back)
+                back[at + e] += read[first + e];
+            else
+                read[first + e] = vector[at + e];
+        }
+        if (!t->block)
+            continue;
+        const float *mask = vector + model_mask_of(m, t)->offset;
+        for (int64_t e = 0; !back && e < outs * ins; e++)
+            read[first + e] = 0;
+        for (int64_t p = 0; p < model_places(t); p++) {
+            if (!((int)mask[p / 8] >> p % 8 & 1))
+                continue;
+            for (int b = 0; b < t->block; b++, at++) {
+                int64_t out = p / ins * t->block + b, in = p % ins;
+                int64_t e = first + (t->transposed ? in * outs + out : out * ins + in);
+                if (out < outs && back)
+                    back[at] += read[e];
+                else if (out < outs)
+                    read[e] = vector[at];
+            }
+        }
+    }
 }
 
 /* One micro-batch's gradient, from whole parameters, ADDED to into[params]; the loss sum. */
@@ -79,12 +137,28 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
 
     make_batch(c, index, c->tokens, c->targets);
     net_begin(&c->net, c->tokens, c->targets, (float)(1 / tokens));
-    for (int v = 0; v < plan->model.visits; v++)
-        net_forward(&c->net, v, used + c->first[model_unit_of_visit(&plan->model, v)]);
-    for (int v = plan->model.visits - 1; v >= plan->model.first_trained; v--) {
-        int64_t at = c->first[model_unit_of_visit(&plan->model, v)];
-        net_backward(&c->net, v, used + at, into + at);
+    const struct model *m = &plan->model;
+    int sparse = m->sparse.share > 0;
+    int64_t most = model_largest_unit(&c->whole);
+    float *read = mem_new(2 * (size_t)most, sizeof *read), *gradient = read + most;
+    for (int v = 0; v < m->visits; v++) {
+        int unit = model_unit_of_visit(m, v);
+        if (sparse)
+            read_unit(c, unit, used + c->first[unit], read, NULL);
+        net_forward(&c->net, v, sparse ? read : used + c->first[unit]);
     }
+    for (int v = m->visits - 1; v >= m->first_trained; v--) {
+        int unit = model_unit_of_visit(m, v);
+        int64_t at = c->first[unit];
+        if (sparse) {
+            memset(gradient, 0, (size_t)most * sizeof *gradient);
+            read_unit(c, unit, used + at, read, NULL);
+        }
+        net_backward(&c->net, v, sparse ? read : used + at, sparse ? gradient : into + at);
+        if (sparse)
+            read_unit(c, unit, used + at, gradient, into + at);
+    }
+    mem_free(read);
     double loss = 0;
     struct err err;
     if (net_loss(&c->net, &loss, &err))
@@ -99,10 +173,13 @@ static inline void set_up(struct check *c, const char *shape, const char *config
     struct err err = {0};
     struct plan *p = &c->plan;
 
-    if (model_read(&p->model, config, &err) || dtype_parse(wire, &p->wire_type, &err) ||
+    if (model_read(&p->model, config, &err) || model_read(&c->whole, config, &err) ||
+        dtype_parse(wire, &p->wire_type, &err) ||
         read_groups(c->world, shape, &p->groups, &err))
         die(c, &err);
-    if (c->trains && model_train(&p->model, c->trains, &err))
+    if (c->trains &&
+        (model_train(&p->model, c->trains, &err) ||
+         (!(p->model.sparse.share > 0) && model_train(&c->whole, c->trains, &err))))
         die(c, &err);
     p->param_type = p->wire_type;
     p->grad_type = DTYPE_F32;
@@ -120,7 +197,7 @@ static inline void set_up(struct check *c, const char *shape, const char *config
         die(c, &err);
     const struct net_options options = {
         .kern = &c->kern, .batch = p->micro_batch, .seq = p->seq};
-    if (net_init(&c->net, &p->model, &options, &err))
+    if (net_init(&c->net, &c->whole, &options, &err))
         die(c, &err);
     net_place(&c->net, &c->arena);
     if (arena_init(&c->arena, c->arena.used, "check", &err))
@@ -174,6 +251,7 @@ static inline void tear_down(struct check *c)
     arena_release(&c->arena);
     groups_release(&c->plan.groups);
     model_release(&c->plan.model);
+    model_release(&c->whole);
     mem_free(c->first);
     mem_free(c->tokens);
     world_close(c->world);

@@ -138,7 +138,7 @@ static int read_other(struct weights *w, const char *what, int state)
 
     assert_int_equal(model_parse(&m, "c.json", config, (int64_t)strlen(config), &err), 0);
     assert_int_equal(model_train(&m, what, &err), 0);
-    struct states s = {w, &m, {state}, 0, SEED, 1};
+    struct states s = {.weights = w, .model = &m, .state = {state}, .seed = SEED, .threads = 1};
     if (states_check_model(w, &m, &err)) {
         assert_int_equal(err.code, ERR_MISMATCH);
         model_release(&m);
