@@ -197,11 +197,15 @@ static void print_text(const struct train *t, const struct need *most, const cha
     FILE *out = t->run->lines;
     char change[160];
 
-    fprintf(out, "plan    %s on %d rank%s in %d group%s; %s, %s of %s parameters train\n",
-            strategy, p->groups.ranks, &"s"[p->groups.ranks == 1], p -> groups.count,
-            &"s"[p->groups.count == 1], p -> model.family->name,
-            units_count(&trained, (double)p->model.trained),
-            units_count(&all, (double)p->model.params));
+    units_count(&trained, (double)p->model.trained);
+    units_count(&all, (double)p->model.params);
+    fprintf(out, "plan    %s on %d rank%s in %d group%s; %s, ", strategy, p->groups.ranks,
+            &"s"[p->groups.ranks == 1], p -> groups.count, &"s"[p->groups.count == 1],
+            p -> model.family->name);
+    if (p->model.sparse.share > 0)
+        fprintf(out, "%s active parameters (%s)\n", trained.text, p->model.partial);
+    else
+        fprintf(out, "%s of %s parameters train\n", trained.text, all.text);
     fprintf(out,
             "data    %" PRId64 " tokens in sequences of %d; %" PRId64
             " tokens a step, %.3g epochs in %.0f steps\n",
