@@ -162,7 +162,7 @@ static float importance(const float *w, const float *gradient, double lambda, in
 /* What becomes of a place. */
 enum { IDLE, LEAVES, STAYS, COMES };
 
-/* Of the places marked `from` the `count` with the most of key become `to`; returns how many. */
+/* Of the places marked `from` the `count` with the most of key become `to`; how many do. */
 static int64_t choose(char *fate, const uint64_t *key, int64_t places, int from, int64_t count,
                       int to)
 {

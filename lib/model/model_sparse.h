@@ -11,13 +11,13 @@
  *
  * A PLACE is what is active or not: an entry, or `block` consecutive outputs of one input (of
  * the last ones a part may lie outside the matrix: these values stay 0).  Places go through all
- * inputs of the first block of outputs, then of the next.  The vector of a sparse matrix has the
- * values of its active places in their order, and room for the most that may be active, the
- * rest of which is 0.
+ * inputs of the first block of outputs, then of the next.  The vector of a sparse matrix has
+ * the values of its active places in their order, and room for the most that may be active,
+ * the rest of which is 0.
  *
  * The mask is a vector of whole numbers, of MODEL_MASK_BITS places each, the first the lowest
- * bit: every type of parameters holds them exactly (bf16 has 8 bits), so that a mask is sharded,
- * sent and stored as parameters are that do not train.
+ * bit.  Every type of parameters holds them exactly (bf16 has 8 bits), so that a mask is
+ * sharded, sent and stored as parameters are that do not train.
  */
 enum { MODEL_MASK_BITS = 8, MODEL_SPARSE_PARTS = 8 };
 

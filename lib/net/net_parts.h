@@ -59,8 +59,7 @@ struct net_buffers {
     void *low, *dlow;  /* (R, rank) alpha / rank x A^T; its gradient, times the same */
     /* Operands rounded to the type of products where they are of another; as large as any. */
     void *x_room, *dy_room, *w_room, *low_room, *dlow_room;
-    float *
-        whole; /* a sparse weight, or the gradient of one, as if it were none; as large as any */
+    float *whole; /* a sparse weight, or the gradient of one, as a dense one: the largest */
     struct net_graph_table graphs;
 };
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Masks of sparse matrices against whole matrices of flags and a full sort.  Numbers of active
- * places after each change are those of the paper's bounds, from its released program: EM .92 .91
- * .90 / .90, EM&S .90 / .85 .875 .90.
+ * places after each change are those of the paper's bounds, from its released program: EM .92
+ * .91 .90 / .90, EM&S .90 / .85 .875 .90.
  */
 #include <math.h>
 #include <setjmp.h>
@@ -169,7 +169,7 @@ static void first_masks(void **state)
     }
 }
 
-/* One change: what stays is the largest of what was active, with its moments; what came is 0. */
+/* One change: the largest of what was active stays, with its moments; what came is 0. */
 static void change_once(const struct model *m, const struct model_tensor *t, struct state *s,
                         int64_t step, double least, double most)
 {
