@@ -5,7 +5,6 @@
  */
 #include "health/health_nics.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -14,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "health/health_data.h"
 
@@ -48,9 +48,9 @@ const struct health_counter *health_counters(int ib)
 }
 
 /*
- * Whether a value is there.  The kernel refuses to report some values while a port
- * is down, or does not know them (EINVAL, EOPNOTSUPP): that is as good as no file.  One that is
- * there and cannot be read is not: nothing is known then.
+ * Whether a value is there.  The kernel refuses to report some values while a port is down, or
+ * does not know them (EINVAL, EOPNOTSUPP): that is as good as no file.  Of one that is there
+ * and cannot be read nothing is known.
  */
 enum answer { THERE, ABSENT, BROKEN };
 
@@ -64,13 +64,18 @@ static enum answer why_not(int number)
     return BROKEN;
 }
 
+static int make_path(char path[PATH], const char *dir, const char *file)
+{
+    return snprintf(path, PATH, "%s/%s", dir, file) < PATH;
+}
+
 /* The first line of dir/file, not empty. */
 static enum answer read_line(const char *dir, const char *file, char *text, int room)
 {
     char path[PATH];
 
     text[0] = 0;
-    if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
+    if (!make_path(path, dir, file))
         return BROKEN;
     /* Not to wait for a writer: it may be no file of the kernel's. */
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -82,6 +87,27 @@ static enum answer read_line(const char *dir, const char *file, char *text, int 
     text[got > 0 ? got : 0] = 0;
     text[strcspn(text, "\n")] = 0;
     return why == THERE && !text[0] ? BROKEN : why;
+}
+
+/* A number with `stop` after it; -1 where there is none. */
+static enum answer read_value(const char *dir, const char *file, int base, char stop,
+                              int64_t *out)
+{
+    char text[40], *end;
+    enum answer why = read_line(dir, file, text, sizeof text);
+
+    *out = -1;
+    if (why != THERE)
+        return why;
+    /* InfiniBand, where a device has no counters. */
+    if (strncmp(file, "counters/", 9) == 0 && strncmp(text, "N/A", 3) == 0)
+        return ABSENT;
+    errno = 0;
+    int64_t v = strtoll(text, &end, base);
+    if (end == text || *end != stop || errno)
+        return BROKEN;
+    *out = v;
+    return THERE;
 }
 
 /* A port is reported with what could not be read, the first file by name. */
@@ -99,29 +125,15 @@ static void read_word(struct health_nic *n, const char *dir, const char *file, c
         note(n, file);
 }
 
-static enum answer take_number(const char *text, int base, int64_t *out)
-{
-    char *end;
-
-    errno = 0;
-    *out = strtoll(text, &end, base);
-    /* InfiniBand, where a device has no counters. */
-    if (strncmp(text, "N/A", 3) == 0)
-        return ABSENT;
-    return end == text || *end || errno ? BROKEN : THERE;
-}
-
 /* A count, or a speed, which may be -1: not known. */
 static int64_t read_number(struct health_nic *n, const char *dir, const char *file, int least)
 {
-    char text[40];
-    int64_t v = -1;
-    enum answer why = read_line(dir, file, text, sizeof text);
+    int64_t v;
+    enum answer why = read_value(dir, file, 10, 0, &v);
 
-    why = why == THERE ? take_number(text, 10, &v) : why;
     if (why == BROKEN || (why == THERE && v < least))
         note(n, file);
-    return why == THERE && v >= least ? v : -1;
+    return v >= least ? v : -1;
 }
 
 /* Whether dir/file is there; where nobody may know, `unknown`. */
@@ -129,16 +141,9 @@ static int is_there(const char *dir, const char *file, int unknown)
 {
     char path[PATH];
 
-    if (snprintf(path, sizeof path, "%s/%s", dir, file) >= (int)sizeof path)
+    if (!make_path(path, dir, file))
         return unknown;
     return access(path, F_OK) == 0 || (why_not(errno) == BROKEN && unknown);
-}
-
-static int64_t sum_of(int64_t a, int64_t b)
-{
-    a = a > INT64_MAX / 2 ? INT64_MAX / 2 : a;
-    b = b > INT64_MAX / 2 ? INT64_MAX / 2 : b;
-    return a < 0 && b < 0 ? -1 : (a > 0 ? a : 0) + (b > 0 ? b : 0);
 }
 
 static void add(struct health_nics *all, const struct health_nic *n)
@@ -150,12 +155,18 @@ static void add(struct health_nics *all, const struct health_nic *n)
 /* With its counters of errors and of packets. */
 static void add_counted(struct health_nics *all, const char *dir, struct health_nic *n)
 {
+    static const char *const packets[2][2] = {
+        {"statistics/rx_packets", "statistics/tx_packets"},
+        {"counters/port_rcv_packets", "counters/port_xmit_packets"}};
     const struct health_counter *c = health_counters(n->ib);
-    const char *in = n->ib ? "counters/port_rcv_packets" : "statistics/rx_packets",
-               *out = n->ib ? "counters/port_xmit_packets" : "statistics/tx_packets";
 
-    n->packets = read_number(n, dir, in, 0);
-    n->packets = sum_of(n->packets, read_number(n, dir, out, 0));
+    n->packets = -1;
+    for (int way = 0; way < 2; way++) {
+        int64_t more = read_number(n, dir, packets[n->ib][way], 0);
+        more = more > INT64_MAX / 2 ? INT64_MAX / 2 : more;
+        if (more >= 0)
+            n->packets = more + (n->packets > 0 ? n->packets : 0);
+    }
     for (int i = 0; i < HEALTH_COUNTERS; i++)
         n->counter[i] = -1;
     for (int i = 0; i < HEALTH_COUNTERS && c[i].name; i++)
@@ -167,22 +178,18 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
 {
     struct health_nic n = {0};
     char text[40];
-    int64_t flags = 0, carrier = 0;
-    enum answer why = read_line(dir, "flags", text, sizeof text);
+    int64_t flags, carrier;
+    enum answer why = read_value(dir, "flags", 16, 0, &flags);
 
-    if (why == THERE && take_number(text, 16, &flags) != THERE)
-        why = BROKEN;
-    if (why == ABSENT || (flags & IFF_LOOPBACK_BIT))
+    if (why == ABSENT || (why == THERE && (flags & IFF_LOOPBACK_BIT)))
         return;
     health_name_make(name, n.name, sizeof n.name);
     n.real = is_there(dir, "device", 1) && !is_there(dir, "device/physfn", 0);
     n.up = (flags & IFF_UP_BIT) != 0;
-    enum answer has = read_line(dir, "carrier", text, sizeof text);
-    if (has == BROKEN || (has == THERE && take_number(text, 10, &carrier) != THERE))
-        n.unread = "carrier";
+    n.unread = read_value(dir, "carrier", 10, 0, &carrier) == BROKEN ? "carrier" : NULL;
     if (why == BROKEN)
         n.unread = "flags";
-    n.carrier = has == THERE && carrier == 1;
+    n.carrier = carrier == 1;
     read_word(&n, dir, "operstate", text, sizeof text);
     n.waits = strcmp(text, "dormant") == 0;
     read_word(&n, dir, "duplex", text, sizeof text);
@@ -200,41 +207,15 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
     add_counted(all, dir, &n);
 }
 
-/* "4: ACTIVE" -> 4; -1 */
-static enum answer read_state(const char *dir, const char *file, int64_t *out)
-{
-    char text[40], *end;
-    enum answer why = read_line(dir, file, text, sizeof text);
-
-    *out = why == THERE ? strtoll(text, &end, 10) : -1;
-    return why == THERE && (end == text || *end != ':') ? BROKEN : why;
-}
-
-/* "100 Gb/sec (4X EDR)", "2.5 Gb/sec (1X SDR)" */
-static void read_rate(const char *dir, struct health_nic *n)
-{
-    char text[64], *end = text;
-
-    read_word(n, dir, "rate", text, sizeof text);
-    double gbit = strtod(text, &end);
-    if (text[0] && end == text)
-        note(n, "rate");
-    if (gbit > 0 && gbit < 1e6)
-        n->mbit = (int64_t)(gbit * 1000 + 0.5);
-    const char *open = strchr(end, '(');
-    long width = open ? strtol(open + 1, NULL, 10) : 0;
-    n->width = width > 0 && width < 1000 ? (int)width : 0;
-}
-
 enum { IB_ACTIVE = 4, IB_LINK_UP = 5, IB_DISABLED = 3 };
 
 static void read_port(struct health_nics *all, const char *dir, const char *name)
 {
     struct health_nic n = {.ib = 1};
-    char text[40];
-    int64_t state, phys;
-    enum answer why = read_state(dir, "state", &state),
-                why_phys = read_state(dir, "phys_state", &phys);
+    char text[64], *end;
+    int64_t state, phys; /* "4: ACTIVE", "5: LinkUp" */
+    enum answer why = read_value(dir, "state", 10, ':', &state),
+                why_phys = read_value(dir, "phys_state", 10, ':', &phys);
 
     if (why == ABSENT)
         return;
@@ -248,9 +229,17 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
     n.waits = n.carrier && state != IB_ACTIVE;
     n.losses = read_number(&n, dir, "counters/link_downed", 0);
     n.ups = -1;
-    read_rate(dir, &n);
-    if (!n.carrier) /* what it had, or the least there is */
-        n.mbit = n.width = 0;
+    /* "100 Gb/sec (4X EDR)"; without a link what it had, or the least there is */
+    read_word(&n, dir, "rate", text, sizeof text);
+    double gbit = strtod(text, &end);
+    if (text[0] && end == text)
+        note(&n, "rate");
+    const char *open = strchr(end, '(');
+    long width = open ? strtol(open + 1, NULL, 10) : 0;
+    if (n.carrier && gbit > 0 && gbit < 1e6)
+        n.mbit = (int64_t)(gbit * 1000 + 0.5);
+    if (n.carrier && width > 0 && width < 1000)
+        n.width = (int)width;
     add_counted(all, dir, &n);
 }
 
@@ -264,10 +253,8 @@ static int walk(struct health_nics *all, const char *dir, const char *below,
 
     if (!d)
         return -1;
-    while (errno = 0, (e = readdir(d))) {
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0)
-            continue;
-        snprintf(path, sizeof path, "%s/%s", dir, e->d_name);
+    while ((e = io_next(d))) {
+        make_path(path, dir, e->d_name);
         snprintf(name, sizeof name, "%s%s%s", below ? below : "", below ? "/" : "", e->d_name);
         each(all, path, name);
     }
@@ -282,7 +269,7 @@ static void read_device(struct health_nics *all, const char *dir, const char *na
     struct health_nic n = {.ib = 1, .unread = "ports"};
     char ports[PATH];
 
-    if (snprintf(ports, sizeof ports, "%s/ports", dir) < (int)sizeof ports &&
+    if (make_path(ports, dir, "ports") &&
         (walk(all, ports, name, read_port) == 0 || why_not(errno) == ABSENT))
         return;
     health_name_make(name, n.name, sizeof n.name);
@@ -311,10 +298,10 @@ int health_nics_read(struct health_nics *out, const char *sys, const char *proc,
     if (strlen(sys) > SYS)
         return err_set(err, ERR_INPUT, "a folder's name of %zu bytes, expected %d at most",
                        strlen(sys), SYS);
-    snprintf(path, sizeof path, "%s/class/net", sys);
+    make_path(path, sys, "class/net");
     int rc = walk(&all, path, NULL, read_net);
     if (rc == 0) {
-        snprintf(path, sizeof path, "%s/class/infiniband", sys);
+        make_path(path, sys, "class/infiniband");
         rc = walk(&all, path, NULL, read_device) && errno != ENOENT;
     }
     if (rc) {
