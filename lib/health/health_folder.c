@@ -2,10 +2,10 @@
 /*
  * In which folders nobody else can put something in our way.
  *
- * The path is walked from the root, a name at a time, each folder by the descriptor that was
- * looked at.  One in which others may rename could have anything under the next name: it is
- * refused, and nothing is made in it.  In a sticky folder (/tmp) names are their owners': there
- * the next one has to be ours.
+ * The path is walked from the root, a name at a time.  A folder in which others may rename
+ * could have anything under the next name: it is refused, and nothing is made in it.  In a
+ * sticky folder (/tmp) names are their owners': there the next one has to be ours.  What passed
+ * the check cannot be changed by others afterwards, so that its path leads there for good.
  *
  *     /  tmp      x          state
  *        sticky   ours       ours, 0700
@@ -14,7 +14,6 @@
 #include "health/health_store.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,8 +24,7 @@ enum { LINKS_MOST = 40 }; /* as Linux has it */
 
 struct walk {
     const char *dir;       /* as it was named */
-    int fd;                /* of what is reached */
-    char at[PATH_MAX + 1]; /* its path, "" for the root */
+    char at[PATH_MAX + 1]; /* what is reached, "" for the root */
     char rest[PATH_MAX + 1];
     int links, made; /* made: what is reached was not there */
 };
@@ -59,7 +57,7 @@ static int check_above(const struct walk *w, struct err *err)
     const char *at = w->at[0] ? w->at : "/";
     struct stat st;
 
-    if (fstat(w->fd, &st))
+    if (lstat(at, &st))
         return err_sys(err, "cannot access '%s'", at);
     if (!is_trusted_user(st.st_uid))
         return err_set(err, ERR_INPUT, "the state's folder '%s' lies in '%s' of user %u",
@@ -81,7 +79,7 @@ static int check_itself(const struct walk *w, struct err *err)
 {
     struct stat st;
 
-    if (fstat(w->fd, &st))
+    if (lstat(w->at[0] ? w->at : "/", &st))
         return err_sys(err, "cannot access the state's folder '%s'", w->dir);
     if (st.st_uid != geteuid())
         return err_set(err, ERR_INPUT,
@@ -95,69 +93,54 @@ static int check_itself(const struct walk *w, struct err *err)
     return 0;
 }
 
-static int go_to_root(struct walk *w, struct err *err)
-{
-    if (w->fd >= 0)
-        close(w->fd);
-    w->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-    w->at[0] = 0;
-    return w->fd < 0 ? err_sys(err, "cannot open '/'") : 0;
-}
-
-/* What it leads to comes before the rest of the path. */
-static int follow(struct walk *w, const char *name, uid_t owner, struct err *err)
+/* What the link at w->at (its folder: n bytes) leads to comes before the rest of the path. */
+static int follow(struct walk *w, size_t n, uid_t owner, struct err *err)
 {
     char target[PATH_MAX + 1], rest[PATH_MAX + 1];
 
     if (!is_trusted_user(owner))
         return err_set(
             err, ERR_INPUT,
-            "the state's folder '%s' is reached through a symbolic link '%s/%s' of user %u",
-            w->dir, w->at, name, (unsigned)owner);
-    ssize_t n = readlinkat(w->fd, name, target, sizeof target - 1);
-    if (n < 0)
-        return err_sys(err, "cannot read the link '%s/%s'", w->at, name);
-    target[n] = 0;
+            "the state's folder '%s' is reached through a symbolic link '%s' of user %u",
+            w->dir, w->at, (unsigned)owner);
+    ssize_t got = readlink(w->at, target, sizeof target - 1);
+    if (got < 0)
+        return err_sys(err, "cannot read the link '%s'", w->at);
+    target[got] = 0;
     if (++w->links > LINKS_MOST ||
         snprintf(rest, sizeof rest, "%s/%s", target, w->rest) >= (int)sizeof rest) {
         errno = ELOOP;
         return err_sys(err, "cannot find the state's folder '%s'", w->dir);
     }
     strcpy(w->rest, rest);
-    return target[0] == '/' ? go_to_root(w, err) : 0;
+    w->at[target[0] == '/' ? 0 : n] = 0;
+    return 0;
 }
 
-/* Opens the folder `name` of the one that is reached, made where it is not there. */
+/* Goes into the folder `name` of the one that is reached, made where it is not there. */
 static int enter(struct walk *w, const char *name, int is_last, struct err *err)
 {
-    const int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    size_t n = strlen(w->at), more = strlen(name) + 1;
+    size_t n = strlen(w->at);
+    int fits = snprintf(w->at + n, sizeof w->at - n, "/%s", name) < (int)(sizeof w->at - n);
     struct stat st;
-    int fd = openat(w->fd, name, flags), why = errno;
 
-    w->made = fd < 0 && why == ENOENT && mkdirat(w->fd, name, is_last ? 0700 : 0755) == 0;
-    if (fd < 0 && why == ENOENT) {
-        why = errno;
-        fd = openat(w->fd, name, flags);
+    w->made = 0;
+    if (!fits)
+        errno = ENAMETOOLONG;
+    if (fits && lstat(w->at, &st)) {
+        w->made = errno == ENOENT && mkdir(w->at, is_last ? 0700 : 0755) == 0;
+        int why = errno;
+        fits = lstat(w->at, &st) == 0;
+        errno = why;
     }
-    if (fd >= 0 && n + more <= PATH_MAX) {
-        close(w->fd);
-        w->fd = fd;
-        snprintf(w->at + n, sizeof w->at - n, "/%s", name);
-        return 0;
-    }
-    if (fd >= 0) {
-        close(fd);
-        why = ENAMETOOLONG;
-    } else if (fstatat(w->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-        if (S_ISLNK(st.st_mode) && !is_last)
-            return follow(w, name, st.st_uid, err);
-        if (!S_ISDIR(st.st_mode))
-            return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
-                           w->dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");
-    }
-    errno = why;
-    return err_sys(err, "cannot make the state's folder '%s'", w->dir);
+    if (!fits)
+        return err_sys(err, "cannot make the state's folder '%s'", w->dir);
+    if (S_ISLNK(st.st_mode) && !is_last)
+        return follow(w, n, st.st_uid, err);
+    if (!S_ISDIR(st.st_mode))
+        return err_set(err, ERR_INPUT, "the state's folder '%s' is a %s, expected a folder",
+                       w->dir, S_ISLNK(st.st_mode) ? "symbolic link" : "file");
+    return 0;
 }
 
 /* The next name, its slashes gone; "" at the end. */
@@ -173,8 +156,9 @@ static void take_name(struct walk *w, char name[PATH_MAX + 1])
 
 int health_folder_check(const char *dir, struct err *err)
 {
-    struct walk w = {.dir = dir, .fd = -1};
+    struct walk w = {.dir = dir};
     char here[PATH_MAX + 1] = "", name[PATH_MAX + 1];
+    int rc = 0;
 
     if (dir[0] != '/' && !getcwd(here, sizeof here))
         return err_sys(err, "cannot find the state's folder '%s'", dir);
@@ -182,15 +166,12 @@ int health_folder_check(const char *dir, struct err *err)
         errno = ENAMETOOLONG;
         return err_sys(err, "cannot find the state's folder '%.300s'", dir);
     }
-    int rc = go_to_root(&w, err);
     for (take_name(&w, name); rc == 0 && name[0]; take_name(&w, name))
         if (strcmp(name, "."))
             rc = check_above(&w, err) || enter(&w, name, !w.rest[0], err) ? -1 : 0;
     rc = rc ? rc : check_itself(&w, err);
     if (rc && w.made) /* what a file system gave another owner */
         rmdir(w.at);
-    if (w.fd >= 0)
-        close(w.fd);
     return rc;
 }
 
