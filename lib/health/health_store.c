@@ -47,29 +47,11 @@ static int int_at(const char *at)
 
 /* ---- writing ---- */
 
-static void put_numbers(struct jout *j, const struct health_field *f, const char *item)
-{
-    const void *at = item + f->at;
-    int n = f->each * (f->count_at ? int_at(item + f->count_at) : f->numbers);
-
-    if (f->each)
-        jout_open(j, f->key, '[');
-    for (int i = 0; i < (f->each ? n : 1); i++) {
-        const char *key = f->each ? NULL : f->key;
-        if (f->type == HEALTH_TYPE_REAL)
-            jout_num(j, key, ((const double *)at)[i]);
-        else
-            jout_int(j, key,
-                     f->type == HEALTH_TYPE_I64 ? ((const int64_t *)at)[i]
-                                                : ((const int *)at)[i]);
-    }
-    if (f->each)
-        jout_close(j, ']');
-}
-
 static void put_field(struct jout *j, const struct health_field *f, const char *item)
 {
-    const char *at = item + f->at;
+    const void *at = item + f->at;
+    int n = f->each ? f->each * (f->count_at ? int_at(item + f->count_at) : f->numbers) : 1;
+    const char *key = f->each ? NULL : f->key;
     char text[TEXT_MOST];
 
     switch (f->type) {
@@ -84,7 +66,7 @@ static void put_field(struct jout *j, const struct health_field *f, const char *
         return;
     case HEALTH_TYPE_TEXT:
     case HEALTH_TYPE_NAME:
-        snprintf(text, sizeof text, "%s", at);
+        snprintf(text, sizeof text, "%s", (const char *)at);
         utf8_clean(text);
         jout_text(j, f->key, text);
         return;
@@ -99,14 +81,18 @@ static void put_field(struct jout *j, const struct health_field *f, const char *
         jout_close(j, ']');
         return;
     default:
-        put_numbers(j, f, item);
+        if (f->each)
+            jout_open(j, f->key, '[');
+        for (int i = 0; i < n; i++)
+            if (f->type == HEALTH_TYPE_REAL)
+                jout_num(j, key, ((const double *)at)[i]);
+            else if (f->type == HEALTH_TYPE_I64)
+                jout_int(j, key, ((const int64_t *)at)[i]);
+            else
+                jout_int(j, key, ((const int *)at)[i]);
+        if (f->each)
+            jout_close(j, ']');
     }
-}
-
-static void put_fields(struct jout *j, const struct health_field *f, const char *item)
-{
-    for (; f->key; f++)
-        put_field(j, f, item);
 }
 
 void health_store_print(const struct health_store *s, const void *whole, FILE *out)
@@ -117,7 +103,8 @@ void health_store_print(const struct health_store *s, const void *whole, FILE *o
 
     jout_open(&j, NULL, '{');
     jout_text(&j, "format", s->format);
-    put_fields(&j, s->head, whole);
+    for (const struct health_field *f = s->head; f->key; f++)
+        put_field(&j, f, whole);
     if (!s->yaml)
         jout_close(&j, '}');
     for (const struct health_kind *k = s->kind; k->key; k++) {
@@ -127,7 +114,8 @@ void health_store_print(const struct health_store *s, const void *whole, FILE *o
             jout_open(&j, k->list, '[');
         for (int i = 0; i < count; i++) {
             jout_open(&j, NULL, '{');
-            put_fields(&j, k->field, at + (size_t)i * k->size);
+            for (const struct health_field *f = k->field; f->key; f++)
+                put_field(&j, f, at + (size_t)i * k->size);
             jout_close(&j, '}');
         }
         if (s->yaml)
@@ -343,17 +331,6 @@ static int read_line(struct reader *r, const char *text, int64_t bytes)
     return rc;
 }
 
-static int read_json(struct reader *r, const char *at, const char *end)
-{
-    for (const char *stop; at < end; at = stop + 1) {
-        stop = memchr(at, '\n', (size_t)(end - at));
-        r->line++;
-        if (read_line(r, at, stop - at))
-            return -1;
-    }
-    return 0;
-}
-
 static int read_yaml(struct reader *r, const char *text, int64_t bytes)
 {
     if (tree_parse(&r->tree, r->name, text, bytes, r->err))
@@ -373,28 +350,29 @@ static int read_yaml(struct reader *r, const char *text, int64_t bytes)
 
 /* ---- reading: the whole ---- */
 
-/* "format when_s device? paths ports checksum" */
-static void list_keys(const struct health_field *f, const char *more, char keys[KEYS_MOST])
+static void add_key(char keys[KEYS_MOST], const char *key, const char *mark)
 {
-    int used = snprintf(keys, KEYS_MOST, "%s", more);
+    size_t used = strlen(keys);
 
-    for (; f->key; f++)
-        used += snprintf(keys + used, KEYS_MOST - (size_t)used, " %s%s", f->key,
-                         f->type == HEALTH_TYPE_WORD ? "?" : "");
+    snprintf(keys + used, KEYS_MOST - used, " %s%s", key, mark);
 }
 
-static void list_all_keys(struct reader *r)
+/* "format when_s device? paths ports checksum" */
+static void list_keys(struct reader *r)
 {
     char *head = r->keys[HEALTH_KINDS_MOST];
 
-    list_keys(r->s->head, "format", head);
+    add_key(head, "format", "");
+    for (const struct health_field *f = r->s->head; f->key; f++)
+        add_key(head, f->key, f->type == HEALTH_TYPE_WORD ? "?" : "");
     for (const struct health_kind *k = r->s->kind; k->key; k++) {
-        list_keys(k->field, "", r->keys[k - r->s->kind]);
+        for (const struct health_field *f = k->field; f->key; f++)
+            add_key(r->keys[k - r->s->kind], f->key, "");
         if (r->s->yaml)
-            snprintf(head + strlen(head), KEYS_MOST - strlen(head), " %s", k->list);
+            add_key(head, k->list, "");
     }
     if (r->s->yaml)
-        snprintf(head + strlen(head), KEYS_MOST - strlen(head), " checksum");
+        add_key(head, "checksum", "");
 }
 
 /* Before the checksum: another version is named by its name. */
@@ -472,9 +450,14 @@ int health_store_parse(const struct health_store *s, const char *name, const cha
 
     r.line = 0;
     memset(whole, 0, s->size);
-    list_all_keys(&r);
-    if (rc == 0)
-        rc = s->yaml ? read_yaml(&r, text, bytes) : read_json(&r, text, text + end);
+    list_keys(&r);
+    if (rc == 0 && s->yaml)
+        rc = read_yaml(&r, text, bytes);
+    for (const char *at = text, *stop; rc == 0 && !s->yaml && at < text + end; at = stop + 1) {
+        stop = memchr(at, '\n', (size_t)(text + end - at));
+        r.line++;
+        rc = read_line(&r, at, stop - at);
+    }
     for (const struct health_kind *k = s->kind; rc == 0 && k->key; k++)
         if (k->unique)
             rc = check_unique(&r, k);
