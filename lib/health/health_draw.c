@@ -53,22 +53,28 @@ struct draw {
     struct svg s;
     const struct health_data *d;
     const struct health_verdict *v;
-    int per_cell, cells;  /* hosts of a row or a column; rows */
-    double size;          /* of a cell */
-    struct cell *pair[2]; /* [cells * cells]; of ports in [cells * 2] */
+    int per_cell, cells; /* hosts of a row or a column; rows */
+    double size, x, y;   /* of a cell; where the cell of the first pair is */
+    struct cell *cell;   /* [cells + 1][cells + 1]: row 0 ports in, column 0 ports out */
 };
-enum { PAIRS, PORTS };
 
 /* ---- what is drawn ---- */
 
+static struct cell *cell_at(const struct draw *w, int row, int column)
+{
+    return &w->cell[row * (w->cells + 1) + column];
+}
+
 static struct cell *cell_of(const struct draw *w, int src, int dst)
 {
-    return &w->pair[PAIRS][src / w->per_cell * w->cells + dst / w->per_cell];
+    return cell_at(w, src / w->per_cell + 1, dst / w->per_cell + 1);
 }
 
 static struct cell *port_of(const struct draw *w, int host, int way)
 {
-    return &w->pair[PORTS][host / w->per_cell * 2 + way];
+    int at = host / w->per_cell + 1;
+
+    return way == HEALTH_OUT ? cell_at(w, at, 0) : cell_at(w, 0, at);
 }
 
 static void enter(struct cell *c, double percent, int src, int dst)
@@ -82,14 +88,12 @@ static void enter(struct cell *c, double percent, int src, int dst)
 
 static void fill_cells(struct draw *w)
 {
-    const int count[] = {w->cells * w->cells, w->cells * 2};
+    const int count = (w->cells + 1) * (w->cells + 1);
     struct health_stream *stream;
 
-    for (int kind = PAIRS; kind <= PORTS; kind++) {
-        w->pair[kind] = mem_new((size_t)count[kind], sizeof(struct cell));
-        for (int i = 0; i < count[kind]; i++)
-            w->pair[kind][i].percent = NAN;
-    }
+    w->cell = mem_new((size_t)count, sizeof *w->cell);
+    for (int i = 0; i < count; i++)
+        w->cell[i].percent = NAN;
     for (int k = 0; w->v->port && k < w->d->hosts; k++)
         for (int way = 0; way < 2; way++)
             if (w->v->port[k][way].samples)
@@ -115,21 +119,23 @@ static void put_text(struct draw *w, double x, double y, double size, const char
     svg_text(&w->s, x, y, &(struct svg_font){.size = size, .colour = INK}, words);
 }
 
-/* way -1: of a pair */
-static void draw_cell(struct draw *w, const struct cell *c, int way, double x, double y)
+static void draw_cell(struct draw *w, int row, int column)
 {
-    double size = w->size - (w->size > 6);
+    const struct cell *c = cell_at(w, row, column);
     const char *src = w->d->host[c->src].name, *dst = w->d->host[c->dst].name;
+    double size = w->size - (w->size > 6), half = w->size / 2,
+           x = w->x + (column ? (column - 1) * w->size : -w->size - GAP),
+           y = w->y + (row ? (row - 1) * w->size : -w->size - GAP);
     char tip[300], words[16];
     struct units u;
-    int class = 0;
+    int class = 0, way = row ? HEALTH_OUT : HEALTH_IN;
 
     if (isnan(c->percent))
         return;
     while (c->percent < classes[class].least)
         class ++;
     struct svg_rgb rgb = svg_tint(classes[class].hue, classes[class].share);
-    if (way < 0)
+    if (row && column)
         snprintf(tip, sizeof tip, "%.100s to %.100s: %.1f %%", src, dst, c->percent);
     else
         snprintf(tip, sizeof tip, "%.100s %s: %.1f %%, %s", src, health_way[way], c->percent,
@@ -143,7 +149,7 @@ static void draw_cell(struct draw *w, const struct cell *c, int way, double x, d
                  &(struct svg_pen){.stroke = ALARM, .width = 2}, tip);
     snprintf(words, sizeof words, "%.0f", c->percent);
     if (w->size >= 26)
-        svg_text(&w->s, x + w->size / 2, y + w->size / 2 + 4,
+        svg_text(&w->s, x + half, y + half + 4,
                  &(struct svg_font){.size = w->size < 40 ? 9 : 12,
                                     .anchor = SVG_MIDDLE,
                                     .colour = c->percent < 75 ? "#ffffff" : INK},
@@ -151,12 +157,12 @@ static void draw_cell(struct draw *w, const struct cell *c, int way, double x, d
 }
 
 /*
- * x, y: of the first pair.  A sign for the worst finding about a row's hosts (those about
- * pairs are in the matrix), names where there is room: a name's end tells more than its
- * beginning.
+ * A sign for the worst finding about a row's hosts (those about pairs are in the matrix), names
+ * where there is room: a name's end tells more than its beginning.
  */
-static void draw_names(struct draw *w, double x, double y)
+static void draw_names(struct draw *w)
 {
+    double edge = w->size + GAP + 6, most = NAMES - 40;
     int every = 1;
 
     while (every * w->size < 13)
@@ -164,7 +170,7 @@ static void draw_names(struct draw *w, double x, double y)
     for (int i = 0; i < w->cells; i++) {
         const char *name = w->d->host[i * w->per_cell].name;
         enum health_state state = HEALTH_OK;
-        double middle = (i + 0.5) * w->size + 4, most = NAMES - 40;
+        double middle = (i + 0.5) * w->size + 4;
         char cut[64];
         for (int k = 0; k < w->v->findings; k++) {
             const struct health_finding *f = &w->v->finding[k];
@@ -172,7 +178,7 @@ static void draw_names(struct draw *w, double x, double y)
                 state = health_worse(state, f->state);
         }
         if (state != HEALTH_OK)
-            svg_text(&w->s, MARGIN, y + middle,
+            svg_text(&w->s, MARGIN, w->y + middle,
                      &(struct svg_font){.size = 13, .bold = 1, .colour = ALARM}, sign[state]);
         if (i % every)
             continue;
@@ -182,38 +188,36 @@ static void draw_names(struct draw *w, double x, double y)
             snprintf(cut, sizeof cut, "..%.60s", name);
             name = cut;
         }
-        svg_text(&w->s, x - w->size - GAP - 6, y + middle,
+        svg_text(&w->s, w->x - edge, w->y + middle,
                  &(struct svg_font){.size = 10, .anchor = SVG_END, .colour = INK}, name);
-        svg_text(&w->s, x + middle, y - w->size - GAP - 6,
+        svg_text(&w->s, w->x + middle, w->y - edge,
                  &(struct svg_font){.size = 10, .turned = 1, .colour = INK}, name);
     }
 }
 
 static double draw_matrix(struct draw *w)
 {
-    double size = w->size, x = MARGIN + NAMES + size + GAP, y = HEAD + NAMES + size + GAP;
+    double side = w->cells * w->size;
     char words[160] = "A row sends, a column receives; first row and column: the ports";
 
     if (w->per_cell > 1)
         snprintf(words + strlen(words), sizeof words - strlen(words),
                  "; %d x %d hosts a cell, the worst of them", w->per_cell, w->per_cell);
     put_text(w, MARGIN, HEAD - 12, 12, words);
-    svg_group_open(&w->s, "ports", NULL);
-    for (int i = 0; i < w->cells; i++) {
-        draw_cell(w, &w->pair[PORTS][i * 2 + HEALTH_OUT], HEALTH_OUT, x - size - GAP,
-                  y + i * size);
-        draw_cell(w, &w->pair[PORTS][i * 2 + HEALTH_IN], HEALTH_IN, x + i * size,
-                  y - size - GAP);
+    for (int pairs = 0; pairs < 2; pairs++) {
+        svg_group_open(&w->s, pairs ? "pairs" : "ports", NULL);
+        if (pairs)
+            svg_rect(&w->s, (struct svg_box){w->x, w->y, side, side},
+                     &(struct svg_pen){.stroke = PALE}, NULL);
+        for (int row = 0; row <= w->cells; row++)
+            for (int column = 0; column <= w->cells; column++)
+                if (pairs == (row && column))
+                    draw_cell(w, row, column);
+        if (pairs)
+            draw_names(w);
+        svg_group_close(&w->s);
     }
-    svg_group_close(&w->s);
-    svg_group_open(&w->s, "pairs", NULL);
-    svg_rect(&w->s, (struct svg_box){x, y, w->cells * size, w->cells * size},
-             &(struct svg_pen){.stroke = PALE}, NULL);
-    for (int i = 0; i < w->cells * w->cells; i++)
-        draw_cell(w, &w->pair[PAIRS][i], -1, x + i % w->cells * size, y + i / w->cells * size);
-    draw_names(w, x, y);
-    svg_group_close(&w->s);
-    return y + w->cells * size + 2 * LINE;
+    return w->y + side + 2 * LINE;
 }
 
 /* ---- words ---- */
@@ -271,17 +275,17 @@ void health_draw(const struct health_report *t, FILE *out)
     w.per_cell = (t->d->hosts + CELLS - 1) / CELLS;
     w.cells = (t->d->hosts + w.per_cell - 1) / w.per_cell;
     w.size = fmin(CELL, MAP / w.cells);
-    double side = NAMES + w.size + GAP + w.cells * w.size;
+    w.x = MARGIN + NAMES + w.size + GAP;
+    w.y = HEAD + NAMES + w.size + GAP;
     fill_cells(&w);
     snprintf(title, sizeof title, "HORING %s: %d hosts, %d findings, compared with %s",
              health_state_name(t->v->state), t->d->hosts, t->v->findings,
              t->v->by_baseline ? "a baseline" : "each other");
-    svg_open(&w.s, out, fmax(WIDTH_LEAST, 2 * MARGIN + side),
-             HEAD + side + (6 + lines) * LINE + MARGIN, title);
+    svg_open(&w.s, out, fmax(WIDTH_LEAST, w.x + w.cells * w.size + MARGIN),
+             w.y + w.cells * w.size + (6 + lines) * LINE + MARGIN, title);
     svg_text(&w.s, MARGIN, MARGIN + 8, &(struct svg_font){.size = 18, .bold = 1, .colour = INK},
              title);
     draw_findings(&w, draw_legend(&w, draw_matrix(&w)));
     svg_close(&w.s);
-    mem_free(w.pair[PAIRS]);
-    mem_free(w.pair[PORTS]);
+    mem_free(w.cell);
 }
