@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The document paro.health/1.  Numbers that are not known are null. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -26,49 +27,57 @@ static double above_0(double v)
     return v > 0 ? v : NAN;
 }
 
-static void put_findings(struct jout *j, const struct health_report *t)
-{
-    char text[700];
+typedef void put_item(struct jout *j, const struct health_report *t, int i);
 
-    jout_open(j, "findings", '[');
-    for (int i = 0; i < t->v->findings; i++) {
-        const struct health_finding *f = &t->v->finding[i];
-        snprintf(text, sizeof text, "HC-%d", f->code);
+static void put_list(struct jout *j, const char *key, const struct health_report *t, int count,
+                     put_item *put)
+{
+    jout_open(j, key, '[');
+    for (int i = 0; i < count; i++) {
         jout_open(j, NULL, '{');
-        jout_text(j, "state", health_state_name(f->state));
-        jout_text(j, "code", text);
-        jout_text(j, "action", health_action_name(f->action));
-        jout_text(j, "host", or_null(health_host_name(t->d, f->host)));
-        jout_text(j, "other_host", or_null(health_host_name(t->d, f->other)));
-        jout_text(j, "direction", f->way < 0 ? NULL : health_way[f->way]);
-        put_count(j, "rank", f->rank);
-        jout_text(j, "link", or_null(f->link));
-        jout_text(j, "text", f->text);
-        jout_open(j, "evidence", '{');
-        jout_num(j, "measured", f->measured);
-        jout_num(j, "expected", f->expected);
-        jout_num(j, "peers", f->peers);
-        jout_num(j, "percent", f->percent);
-        jout_num(j, "z", f->z);
-        put_count(j, "samples", f->samples);
-        put_count(j, "partners", f->partners);
-        put_count(j, "partners_that_see_it", f->saw);
-        jout_bool(j, "confirmed", f->confirmed);
-        jout_close(j, '}');
-        if (t->o->suggest)
-            jout_text(j, "suggest", health_suggest(t->d, f, text, sizeof text) ? NULL : text);
+        put(j, t, i);
         jout_close(j, '}');
     }
     jout_close(j, ']');
 }
 
-static void put_port(struct jout *j, const struct health_report *t, int k, int way)
+static void put_finding(struct jout *j, const struct health_report *t, int i)
 {
+    const struct health_finding *f = &t->v->finding[i];
+    char text[700];
+
+    snprintf(text, sizeof text, "HC-%d", f->code);
+    jout_text(j, "state", health_state_name(f->state));
+    jout_text(j, "code", text);
+    jout_text(j, "action", health_action_name(f->action));
+    jout_text(j, "host", or_null(health_host_name(t->d, f->host)));
+    jout_text(j, "other_host", or_null(health_host_name(t->d, f->other)));
+    jout_text(j, "direction", f->way < 0 ? NULL : health_way[f->way]);
+    put_count(j, "rank", f->rank);
+    jout_text(j, "link", or_null(f->link));
+    jout_text(j, "text", f->text);
+    jout_open(j, "evidence", '{');
+    jout_num(j, "measured", f->measured);
+    jout_num(j, "expected", f->expected);
+    jout_num(j, "peers", f->peers);
+    jout_num(j, "percent", f->percent);
+    jout_num(j, "z", f->z);
+    put_count(j, "samples", f->samples);
+    put_count(j, "partners", f->partners);
+    put_count(j, "partners_that_see_it", f->saw);
+    jout_bool(j, "confirmed", f->confirmed);
+    jout_close(j, '}');
+    if (t->o->suggest)
+        jout_text(j, "suggest", health_suggest(t->d, f, text, sizeof text) ? NULL : text);
+}
+
+static void put_port(struct jout *j, const struct health_report *t, int i)
+{
+    int k = i / 2, way = i % 2;
     const struct health_port *p = &t->v->port[k][way];
     const struct health_rate *r =
         t->memory ? health_memory_rate(t->memory, t->d->host[k].name, way) : NULL;
 
-    jout_open(j, NULL, '{');
     jout_text(j, "host", t->d->host[k].name);
     jout_text(j, "direction", health_way[way]);
     jout_int(j, "samples", p->samples);
@@ -78,13 +87,82 @@ static void put_port(struct jout *j, const struct health_report *t, int k, int w
     jout_num(j, "z", p->samples ? p->z : NAN);
     jout_text(j, "state", health_state_name(p->state));
     jout_text(j, "ok_because", p->pardon);
-    if (t->memory) {
-        jout_open(j, "history_Bps", '[');
-        for (int i = 0; r && i < r->count; i++)
-            jout_num(j, NULL, r->Bps[i]);
-        jout_close(j, ']');
+    if (!t->memory)
+        return;
+    jout_open(j, "history_Bps", '[');
+    for (int n = 0; r && n < r->count; n++)
+        jout_num(j, NULL, r->Bps[n]);
+    jout_close(j, ']');
+}
+
+/* ---- the samples of each pair as one number ---- */
+
+struct value {
+    int src, dst, late; /* late: a latency, not a rate */
+    double v;
+};
+
+static int by_ends(const void *a, const void *b)
+{
+    const struct value *p = a, *q = b;
+
+    if (p->src != q->src)
+        return p->src < q->src ? -1 : 1;
+    if (p->dst != q->dst)
+        return p->dst < q->dst ? -1 : 1;
+    return p->late != q->late ? p->late - q->late : (p->v > q->v) - (p->v < q->v);
+}
+
+static int same_pair(const struct value *a, const struct value *b)
+{
+    return a->src == b->src && a->dst == b->dst;
+}
+
+static double want_of(const struct health_verdict *v, int src, int dst)
+{
+    if (!v->port)
+        return NAN;
+    double out = v->port[src][HEALTH_OUT].want_Bps, in = v->port[dst][HEALTH_IN].want_Bps;
+
+    return out > 0 && in > 0 ? fmin(out, in) : NAN;
+}
+
+int health_streams_of(const struct health_data *d, const struct health_verdict *v,
+                      struct health_stream **out)
+{
+    int n = 0, count = 0, samples = d->samples.count, latencies = d->latencies.count;
+    struct value *x = mem_new((size_t)(samples + 2 * latencies) + 1, sizeof *x);
+
+    *out = mem_new((size_t)samples + 1, sizeof **out);
+    for (int i = 0; i < samples; i++) {
+        const struct health_sample *s = &d->samples.at[i];
+        x[n++] = (struct value){s->src, s->dst, 0, s->Bps};
     }
-    jout_close(j, '}');
+    for (int i = 0; i < latencies; i++) { /* of a pair, both ways */
+        const struct health_latency *l = &d->latencies.at[i];
+        x[n++] = (struct value){l->src, l->dst, 1, l->s};
+        x[n++] = (struct value){l->dst, l->src, 1, l->s};
+    }
+    qsort(x, (size_t)n, sizeof *x, by_ends);
+    for (int at = 0, late, end; at < n; at = end) {
+        const struct value *first = &x[at];
+        for (late = at; late < n && same_pair(&x[late], first) && !x[late].late; late++)
+            ;
+        for (end = late; end < n && same_pair(&x[end], first); end++)
+            ;
+        if (late == at)
+            continue;
+        double Bps = (x[(at + late - 1) / 2].v + x[(at + late) / 2].v) / 2;
+        (*out)[count++] =
+            (struct health_stream){.src = first->src,
+                                   .dst = first->dst,
+                                   .samples = late - at,
+                                   .Bps = Bps,
+                                   .percent = 100 * Bps / want_of(v, first->src, first->dst),
+                                   .latency_s = end > late ? x[(late + end) / 2].v : NAN};
+    }
+    mem_free(x);
+    return count;
 }
 
 static void put_pairs(struct jout *j, const struct health_report *t)
@@ -108,66 +186,51 @@ static void put_pairs(struct jout *j, const struct health_report *t)
     mem_free(stream);
 }
 
-static void put_links(struct jout *j, const struct health_data *d)
+static void put_link(struct jout *j, const struct health_report *t, int i)
 {
-    jout_open(j, "links", '[');
-    for (int i = 0; i < d->links.count; i++) {
-        const struct health_link *l = &d->links.at[i];
-        jout_open(j, NULL, '{');
-        jout_text(j, "host", d->host[l->host].name);
-        jout_text(j, "name", l->name);
-        jout_bool(j, "up", l->up);
-        jout_bool(j, "carrier", l->carrier);
-        jout_bool(j, "lost", l->lost);
-        jout_num(j, "speed_Bps", above_0(l->Bps));
-        jout_num(j, "expected_Bps", above_0(l->want_Bps));
-        put_count(j, "errors", l->errors);
-        put_count(j, "packets", l->packets);
-        put_count(j, "flaps", l->flaps);
-        jout_num(j, "since_s", above_0(l->since_s));
-        jout_close(j, '}');
-    }
-    jout_close(j, ']');
+    const struct health_link *l = &t->d->links.at[i];
+
+    jout_text(j, "host", t->d->host[l->host].name);
+    jout_text(j, "name", l->name);
+    jout_bool(j, "up", l->up);
+    jout_bool(j, "carrier", l->carrier);
+    jout_bool(j, "lost", l->lost);
+    jout_num(j, "speed_Bps", above_0(l->Bps));
+    jout_num(j, "expected_Bps", above_0(l->want_Bps));
+    put_count(j, "errors", l->errors);
+    put_count(j, "packets", l->packets);
+    put_count(j, "flaps", l->flaps);
+    jout_num(j, "since_s", above_0(l->since_s));
 }
 
-static void put_hosts(struct jout *j, const struct health_data *d)
+static void put_host(struct jout *j, const struct health_report *t, int k)
 {
-    jout_open(j, "hosts", '[');
-    for (int k = 0; k < d->hosts; k++) {
-        const struct health_host *h = &d->host[k];
-        const char *lost = NULL;
-        for (int i = 0; !lost && i < d->links.count; i++)
-            if (d->links.at[i].host == k && d->links.at[i].lost)
-                lost = d->links.at[i].name;
-        jout_open(j, NULL, '{');
-        jout_text(j, "host", h->name);
-        jout_int(j, "ranks", h->ranks);
-        jout_bool(j, "answers", !h->silent);
-        jout_text(j, "why", or_null(h->why));
-        put_count(j, "leaf", h->leaf);
-        put_count(j, "pod", h->pod);
-        jout_num(j, "queue_drain_Bps", h->drain_Bps < 0 ? NAN : h->drain_Bps);
-        jout_text(j, "lost_link", lost);
-        jout_close(j, '}');
-    }
-    jout_close(j, ']');
+    const struct health_host *h = &t->d->host[k];
+    const char *lost = NULL;
+
+    for (int i = 0; !lost && i < t->d->links.count; i++)
+        if (t->d->links.at[i].host == k && t->d->links.at[i].lost)
+            lost = t->d->links.at[i].name;
+    jout_text(j, "host", h->name);
+    jout_int(j, "ranks", h->ranks);
+    jout_bool(j, "answers", !h->silent);
+    jout_text(j, "why", or_null(h->why));
+    put_count(j, "leaf", h->leaf);
+    put_count(j, "pod", h->pod);
+    jout_num(j, "queue_drain_Bps", h->drain_Bps < 0 ? NAN : h->drain_Bps);
+    jout_text(j, "lost_link", lost);
 }
 
-static void put_gpus(struct jout *j, const struct health_data *d)
+static void put_gpu(struct jout *j, const struct health_report *t, int r)
 {
-    jout_open(j, "gpus", '[');
-    for (int r = 0; r < d->gpus.count; r++) {
-        const struct health_gpu *g = &d->gpus.at[r];
-        jout_open(j, NULL, '{');
-        jout_int(j, "rank", r);
-        jout_text(j, "host", d->host[health_host_of_rank(d, r)].name);
-        jout_int(j, "gpu", g->index);
-        jout_text(j, "name", g->name);
-        jout_int(j, "wrong_words_out", g->wrong[HEALTH_OUT]);
-        jout_int(j, "wrong_words_in", g->wrong[HEALTH_IN]);
-        jout_close(j, '}');
-    }
-    jout_close(j, ']');
+    const struct health_gpu *g = &t->d->gpus.at[r];
+
+    jout_int(j, "rank", r);
+    jout_text(j, "host", t->d->host[health_host_of_rank(t->d, r)].name);
+    jout_int(j, "gpu", g->index);
+    jout_text(j, "name", g->name);
+    jout_int(j, "wrong_words_out", g->wrong[HEALTH_OUT]);
+    jout_int(j, "wrong_words_in", g->wrong[HEALTH_IN]);
 }
 
 static void put_parts(struct jout *j, const char *key, unsigned bits)
@@ -179,35 +242,21 @@ static void put_parts(struct jout *j, const char *key, unsigned bits)
     jout_close(j, ']');
 }
 
-static void put_words(struct jout *j, const char *key, const struct health_words *w)
+/* Texts that are `stride` bytes apart. */
+static void put_texts(struct jout *j, const char *key, const void *at, int count, size_t stride)
 {
     jout_open(j, key, '[');
-    for (int i = 0; i < w->count; i++)
-        jout_text(j, NULL, w->at[i].text);
+    for (int i = 0; i < count; i++)
+        jout_text(j, NULL, (const char *)at + (size_t)i * stride);
     jout_close(j, ']');
-}
-
-static void put_news(struct jout *j, const struct health_report *t)
-{
-    const struct health_config *c = &t->o->config;
-
-    jout_open(j, "disabled", '[');
-    for (int i = 0; i < c->disables; i++)
-        jout_text(j, NULL, c->disable[i]);
-    jout_close(j, ']');
-    jout_int(j, "ignored", t->ignored);
-    if (!t->memory)
-        return;
-    jout_bool(j, "changed", t->news.changed);
-    jout_int(j, "runs", t->memory->runs);
-    put_words(j, "new", &t->news.fresh);
-    put_words(j, "cleared", &t->news.clear);
 }
 
 void health_print_json(const struct health_report *t, FILE *out)
 {
     const struct health_data *d = t->d;
     const struct health_verdict *v = t->v;
+    const struct health_config *c = &t->o->config;
+    const struct health_news *n = &t->news;
     struct jout j = {.file = out};
 
     jout_open(&j, NULL, '{');
@@ -229,17 +278,20 @@ void health_print_json(const struct health_report *t, FILE *out)
     jout_num(&j, "seconds", d->seconds);
     put_parts(&j, "asked", d->asked);
     put_parts(&j, "done", d->done);
-    put_news(&j, t);
-    put_findings(&j, t);
-    jout_open(&j, "ports", '[');
-    for (int k = 0; v->port && k < v->hosts; k++)
-        for (int way = 0; way < 2; way++)
-            put_port(&j, t, k, way);
-    jout_close(&j, ']');
+    put_texts(&j, "disabled", c->disable, c->disables, sizeof *c->disable);
+    jout_int(&j, "ignored", t->ignored);
+    if (t->memory) {
+        jout_bool(&j, "changed", n->changed);
+        jout_int(&j, "runs", t->memory->runs);
+        put_texts(&j, "new", n->fresh.at, n->fresh.count, sizeof *n->fresh.at);
+        put_texts(&j, "cleared", n->clear.at, n->clear.count, sizeof *n->clear.at);
+    }
+    put_list(&j, "findings", t, v->findings, put_finding);
+    put_list(&j, "ports", t, v->port ? 2 * v->hosts : 0, put_port);
     put_pairs(&j, t);
-    put_links(&j, d);
-    put_hosts(&j, d);
+    put_list(&j, "links", t, d->links.count, put_link);
+    put_list(&j, "hosts", t, d->hosts, put_host);
     if (d->gpus.count)
-        put_gpus(&j, d);
+        put_list(&j, "gpus", t, d->gpus.count, put_gpu);
     jout_close(&j, '}');
 }
