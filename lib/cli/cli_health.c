@@ -163,17 +163,6 @@ static void choose_state(struct cli_health *a)
     a->o.state = a->folder[0] ? a->folder : NULL;
 }
 
-/* The present, or SOURCE_DATE_EPOCH. */
-static int choose_time(struct cli_health *a)
-{
-    const char *text = getenv("SOURCE_DATE_EPOCH");
-
-    a->o.now_s = (int64_t)time(NULL);
-    if (!text || num_i64(text, 0, (int64_t)1 << 38, &a->o.now_s, &a->cli.err) == 0)
-        return 0;
-    return err_prefix(&a->cli.err, "SOURCE_DATE_EPOCH: ");
-}
-
 static void choose_host(struct health_options *o)
 {
     char path[512], name[512] = "";
@@ -269,12 +258,14 @@ void cli_health_stop_timer(struct cli_health *a)
 static int check(void *args)
 {
     struct cli_health *a = args;
+    const char *now = getenv("SOURCE_DATE_EPOCH"); /* else the present */
     int rc = check_words(a);
 
     a->o.svg = a->cli.svg;
     start_timer(a);
-    if (rc == 0)
-        rc = choose_time(a);
+    a->o.now_s = (int64_t)time(NULL);
+    if (rc == 0 && now && num_i64(now, 0, (int64_t)1 << 38, &a->o.now_s, &a->cli.err))
+        rc = err_prefix(&a->cli.err, "SOURCE_DATE_EPOCH: ");
     choose_host(&a->o);
     /* What a job of Slurm's knows itself by: it is none that it disturbs. */
     a->o.jobs = getenv("SLURM_JOB_ID");

@@ -7,7 +7,6 @@
 
 #include "base/err.h"
 #include "health/health_baseline.h"
-#include "health/health_config.h"
 #include "health/health_data.h"
 #include "health/health_memory.h"
 #include "health/health_verdict.h"

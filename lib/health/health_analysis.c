@@ -32,7 +32,7 @@ enum { PAIR_AGAIN_MOST = 16 };
 
 static int alerts(const void *rules, double percent)
 {
-    return health_rules_alert(rules, percent);
+    return health_rules_state(rules, percent);
 }
 
 /* ---- what is expected ---- */

@@ -42,24 +42,14 @@ int health_parse_notify(struct health_options *o, const char *text, struct err *
     return 0;
 }
 
-static int write_picture(const struct health_report *t, struct err *err)
-{
-    struct io_out out;
-
-    if (health_file_create(&out, t->o->svg, 1, err))
-        return -1;
-    health_draw(t, out.file);
-    return health_file_commit(&out, err);
-}
-
 static void add_all_disabled(const struct health_data *d, struct health_verdict *v,
                              const struct health_config *config)
 {
     for (const struct health_check *c = health_checks; c->code; c++)
         if ((c->levels >> d->level & 1) && !health_config_is_disabled(config, c->code))
             return;
-    health_verdict_addf(v, HEALTH_UNKNOWN, 103, -1, "every check of level %s is disabled",
-                        health_levels[d->level]);
+    health_verdict_addf(v, HEALTH_UNKNOWN, HC_NO_CHECK, -1,
+                        "every check of level %s is disabled", health_levels[d->level]);
 }
 
 int health_report(const struct health_data *d, struct health_verdict *v,
@@ -68,6 +58,7 @@ int health_report(const struct health_data *d, struct health_verdict *v,
 {
     struct health_memory *m = o->memory && o->memory->path ? o->memory : NULL;
     struct health_report t = {.d = d, .v = v, .o = o, .memory = m, .measured = 1};
+    struct io_out file;
     int rc = 0;
 
     for (int i = 0; i < v->findings; i++) /* a code without a name: it could not measure */
@@ -80,8 +71,13 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     const int draws = o->svg && strcmp(o->svg, "-") == 0;
     if (o->prom)
         rc = health_write_prom(&t, o->prom, d->when_s, err);
-    if (rc == 0 && o->svg && !draws)
-        rc = write_picture(&t, err);
+    if (rc == 0 && o->svg && !draws) {
+        rc = health_file_create(&file, o->svg, 1, err);
+        if (rc == 0) {
+            health_draw(&t, file.file);
+            rc = health_file_commit(&file, err);
+        }
+    }
     /* Remembered before it is printed: a state that cannot be written were a second answer. */
     if (rc == 0 && m && speaks)
         health_settle_printed(m, v, d->when_s);

@@ -159,44 +159,44 @@ static double round_4(double v)
     return strtod(text, NULL);
 }
 
-/* Each sample as it would be on the most common class; a port is what it is in a verdict. */
-static void learn_rates(struct health_baseline *b, const struct health_data *d,
+/*
+ * Each sample as it would be on the most common class, whose rate is `rate` of it; a port is
+ * what it is in a verdict.
+ */
+static void learn_ports(struct health_baseline *b, const struct health_data *d,
                         const double rate[HEALTH_PATHS], int commonest)
 {
-    struct health_ends e = {.ends = d->hosts, .ways = 2, .few = d->hosts <= HEALTH_PEERS_LEAST};
+    const int few = d->hosts <= HEALTH_PEERS_LEAST;
+    struct health_ends rates = {.ends = d->hosts, .ways = 2, .few = few},
+                       latencies = {.ends = d->hosts, .ways = 1, .few = few};
     int n;
 
     for (int i = 0; i < d->samples.count; i++) {
         const struct health_sample *s = &d->samples.at[i];
         double Bps = s->Bps * rate[commonest] / rate[health_path(d, s->src, s->dst)];
-        health_ends_add(&e, s->src, s->dst, Bps, 0);
+        health_ends_add(&rates, s->src, s->dst, Bps, 0);
     }
-    health_ends_index(&e);
-    for (int k = 0; k < d->hosts; k++)
-        for (int way = 0; way < 2; way++) {
-            double v = health_ends_level(&e, k, way, &n);
-            double share = n ? health_ends_deviation(&e, k, way) / v : 0;
-            b->port[k].Bps[way] = n ? round_4(fmax(1, v)) : 1;
-            b->port[k].spread[way] = round_4(fmin(1, share));
-        }
-    health_ends_release(&e);
-}
-
-static void learn_latencies(struct health_baseline *b, const struct health_data *d)
-{
-    struct health_ends e = {.ends = d->hosts, .ways = 1, .few = d->hosts <= HEALTH_PEERS_LEAST};
-    int n;
-
     for (int i = 0; i < d->latencies.count; i++) {
         const struct health_latency *l = &d->latencies.at[i];
-        health_ends_add(&e, l->src, l->dst, 1 / l->s, 0);
+        health_ends_add(&latencies, l->src, l->dst, 1 / l->s, 0);
     }
-    health_ends_index(&e);
+    health_ends_index(&rates);
+    health_ends_index(&latencies);
     for (int k = 0; k < d->hosts; k++) {
-        double v = health_ends_level(&e, k, 0, &n);
-        b->port[k].latency_s = n ? round_4(1 / v) : 0;
+        struct health_expected *e = &b->port[k];
+        memcpy(e->host, d->host[k].name, sizeof e->host);
+        e->ranks = d->host[k].ranks;
+        for (int way = 0; way < 2; way++) {
+            double v = health_ends_level(&rates, k, way, &n);
+            double share = n ? health_ends_deviation(&rates, k, way) / v : 0;
+            e->Bps[way] = n ? round_4(fmax(1, v)) : 1;
+            e->spread[way] = round_4(fmin(1, share));
+        }
+        double v = health_ends_level(&latencies, k, 0, &n);
+        e->latency_s = n ? round_4(1 / v) : 0;
     }
-    health_ends_release(&e);
+    health_ends_release(&rates);
+    health_ends_release(&latencies);
 }
 
 struct health_baseline health_baseline_learn(const struct health_data *d)
@@ -207,17 +207,12 @@ struct health_baseline health_baseline_learn(const struct health_data *d)
     int commonest = health_path_rates(d, NULL, rate);
 
     b.port = mem_new((size_t)d->hosts, sizeof *b.port);
-    for (int k = 0; k < d->hosts; k++) {
-        memcpy(b.port[k].host, d->host[k].name, sizeof b.port[k].host);
-        b.port[k].ranks = d->host[k].ranks;
-    }
     for (int i = 0; i < HEALTH_PATHS; i++)
         if (rate[i] > 0)
             HEALTH_ADD(&b.paths) = (struct health_ratio){i, round_4(rate[i] / rate[commonest])};
     if (b.paths.count == 0)
         HEALTH_ADD(&b.paths) = (struct health_ratio){0, 1};
-    learn_rates(&b, d, rate, commonest);
-    learn_latencies(&b, d);
+    learn_ports(&b, d, rate, commonest);
     return b;
 }
 

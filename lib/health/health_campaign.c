@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
-#include "health/health_ends.h"
 #include "health/health_analysis.h"
 #include "health/health_data.h"
 #include "probe/probe_ring.h"
@@ -78,17 +77,6 @@ static int fit_cap(struct health_campaign *t, int turns, int64_t cap_bytes, stru
     return err_set(err, ERR_INPUT,
                    "a port may carry %" PRId64 " bytes, expected %" PRId64 " or more",
                    cap_bytes, least);
-}
-
-/* The same on all ranks: 0: a port would carry more than it may, and the campaign is over. */
-static int pay(struct health_campaign *t, int64_t bytes)
-{
-    if (bytes > t->left) {
-        t->over = t->data->capped = 1;
-        return 0;
-    }
-    t->left -= t->left < INT64_MAX ? bytes : 0;
-    return 1;
 }
 
 static int least_members(const struct groups *g, int first, int count)
@@ -198,14 +186,6 @@ static int ready_turn(struct health_campaign *t, const int *dst, int *number, st
     return 0;
 }
 
-/* The rank that alone sends to `rank` when host `from` does, or -1: several do. */
-static int only_sender(const struct groups *g, int from, int rank)
-{
-    int to = g->group_of[rank], a = g->members[from], b = g->members[to];
-
-    return a <= b ? groups_rank(g, from, g->local_of[rank] % a) : -1;
-}
-
 /* What a GPU made wrong is its own, and not of the stream that carried it. */
 static void enter_gpus(struct health_campaign *t, const struct tally *all)
 {
@@ -249,8 +229,9 @@ static void enter(struct health_campaign *t, const struct health_turn *turn,
         if (counts && g->local_of[r] == 0 && all[r].host_Bps > 0)
             HEALTH_ADD(&t->data->samples) = (struct health_sample){
                 .src = src, .dst = to, .round = t->ran, .stage = stage, .Bps = all[r].host_Bps};
-        if (counts && g->members[to] > 1)
-            sender = only_sender(g, src, r);
+        /* Several ranks send to this one where their host has more of them. */
+        if (counts && g->members[to] > 1 && g->members[src] <= g->members[to])
+            sender = groups_rank(g, src, g->local_of[r] % g->members[src]);
         if (sender >= 0 && all[r].rank_Bps > 0)
             HEALTH_ADD(&t->data->rank_samples) =
                 (struct health_rank_sample){sender, r, t->ran, all[r].rank_Bps};
@@ -283,8 +264,11 @@ static int run_turn(struct health_campaign *t, int number, enum health_stage sta
     const struct groups *g = hosts_of(t);
     struct health_turn *turn = &t->turn[number];
 
-    if (!pay(t, t->bytes))
+    if (t->bytes > t->left) { /* the same on all ranks: a port would carry more than it may */
+        t->over = t->data->capped = 1;
         return 0;
+    }
+    t->left -= t->left < INT64_MAX ? t->bytes : 0;
     struct tally *all = mem_new((size_t)t->world->ranks, sizeof *all);
     int rc = run(t, &turn->round, all, err);
     if (rc == 0) {
@@ -325,37 +309,11 @@ int health_campaign_turns(struct health_campaign *t, const struct health_plan *p
 
 /* ---- latency ---- */
 
-/*
- * Round `turn` of the circle method: host n - 1 stays, the others go round it, and those that
- * face each other are pairs; of an odd number one rests (it faces the one that is not there).
- * One rank of each host, its first.
- */
-static int circle(const struct groups *g, int turn, struct probe_flow *pair)
-{
-    int n = g->count + g->count % 2, pairs = 0;
-
-    for (int i = 0; i < n / 2; i++) {
-        int a = i ? (turn + i) % (n - 1) : n - 1, b = i ? (turn - i + n - 1) % (n - 1) : turn;
-        if (a < g->count && b < g->count)
-            pair[pairs++] =
-                (struct probe_flow){groups_rank(g, a, 0), groups_rank(g, b, 0), PING_BYTES};
-    }
-    return pairs;
-}
-
-/* Of two measurements of a pair the smaller one counts, as among its pings. */
-static void enter_latency(struct health_data *d, int at, struct health_latency l)
-{
-    if (at == d->latencies.count)
-        HEALTH_ADD(&d->latencies) = l;
-    else
-        d->latencies.at[at].s = fmin(d->latencies.at[at].s, l.s);
-}
-
 int health_campaign_latency(struct health_campaign *t, int most, struct err *err)
 {
     const struct groups *g = hosts_of(t);
-    int rounds = g->count + g->count % 2 - 1, met = 0, rc = 0;
+    /* Of an odd number of hosts one rests in each round: its partner is not there. */
+    int even = g->count + g->count % 2, rounds = even - 1, met = 0, rc = 0;
     /* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
     int turns = rounds > most ? most : (most + rounds - 1) / rounds * rounds;
     struct probe_flow *pair = mem_new((size_t)g->count, sizeof *pair);
@@ -365,16 +323,25 @@ int health_campaign_latency(struct health_campaign *t, int most, struct err *err
     *t->where = "measuring latency";
     for (int i = 0; rc == 0 && i < turns && !t->over; i++) {
         struct tally mine = {.over = 0};
-        int at = turns < rounds ? (int)((int64_t)i * rounds / turns) : i % rounds;
-        int pairs = circle(g, at, pair);
+        int at = turns < rounds ? (int)((int64_t)i * rounds / turns) : i % rounds, pairs = 0;
+        for (int a = 0; a < g->count; a++) { /* the first rank of each host */
+            int b = health_plan_circle(a, at, even);
+            if (a < b && b < g->count)
+                pair[pairs++] =
+                    (struct probe_flow){groups_rank(g, a, 0), groups_rank(g, b, 0), PING_BYTES};
+        }
         rc = probe_trips(&t->probe, pair, at_once, pairs, pings_s, &mine.took_s, err);
         mine.over = tick_now_s() > t->until_s;
         rc = rc ? rc : world_allgather(t->world, &mine, sizeof mine, all, err);
-        for (int p = 0; rc == 0 && p < pairs; p++)
-            enter_latency(t->data, met++,
-                          (struct health_latency){g->group_of[pair[p].src],
-                                                  g->group_of[pair[p].dst],
-                                                  all[pair[p].src].took_s / 2});
+        for (int p = 0; rc == 0 && p < pairs; p++, met++) {
+            int src = pair[p].src;
+            double s = all[src].took_s / 2;
+            if (met == t->data->latencies.count)
+                HEALTH_ADD(&t->data->latencies) =
+                    (struct health_latency){g->group_of[src], g->group_of[pair[p].dst], s};
+            else /* of two measurements the smaller one counts, as among its pings */
+                t->data->latencies.at[met].s = fmin(t->data->latencies.at[met].s, s);
+        }
         if (rc == 0)
             t->over = all[0].over;
         rc = went(t, rc, err);

@@ -19,7 +19,6 @@
 enum {
     LATENCY_PARTNERS = 7, /* of a host */
     LATENCY_PARTNERS_DEEP = 15,
-    LATENCY_CODE = 401,
     COLLECTIVE_HOSTS = 3, /* two are a pair */
     BUSY_PATH = 600
 };
@@ -34,8 +33,8 @@ struct check {
     struct device *device; /* NULL: the hosts' memory */
 };
 
-/* Rank 0's outcome, for everyone. */
-static int share(struct check *c, int rc, struct err *err)
+/* Collective: rank 0's outcome and, where that is none, `bytes` at `data` (0: nothing), for all. */
+static int share(struct check *c, int rc, void *data, int64_t bytes, struct err *err)
 {
     struct err shared = {0};
 
@@ -43,10 +42,11 @@ static int share(struct check *c, int rc, struct err *err)
         shared = *err;
     if (world_bcast(c->world, &shared, sizeof shared, 0, err))
         return -1;
-    if (shared.code == ERR_NONE)
-        return 0;
-    *err = shared;
-    return -1;
+    if (shared.code != ERR_NONE) {
+        *err = shared;
+        return -1;
+    }
+    return bytes ? world_bcast(c->world, data, bytes, 0, err) : 0;
 }
 
 /* ---- before ---- */
@@ -217,7 +217,7 @@ static int prepare(struct check *c, struct err *err)
                        HEALTH_HOSTS_ALONE);
     if (check_names(c->data, c->world->host, err) || check_busy(c, err) || open_gpu(c, err))
         return -1;
-    return share(c, c->world->rank == 0 ? read_files(c, err) : 0, err);
+    return share(c, c->world->rank == 0 ? read_files(c, err) : 0, NULL, 0, err);
 }
 
 /* ---- measuring ---- */
@@ -241,7 +241,7 @@ static int next_plan(struct check *c, struct health_plan *p, struct err *err)
     int rc = rank == 0 ? health_plan(c->data, &c->rules, p, err) : 0;
     struct health_plan head = *p;
 
-    if (share(c, rc, err) || world_bcast(c->world, &head, sizeof head, 0, err))
+    if (share(c, rc, &head, sizeof head, err))
         return -1;
     if (head.turns == 0)
         return 0;
@@ -267,8 +267,7 @@ static int is_accused(struct check *c, int code, int *accused, struct err *err)
                 v.finding[i].state != HEALTH_UNKNOWN && (!code || v.finding[i].code == code);
         health_verdict_release(&v);
     }
-    return share(c, rc, err) || world_bcast(c->world, accused, sizeof *accused, 0, err) ? -1
-                                                                                        : 0;
+    return share(c, rc, accused, sizeof *accused, err);
 }
 
 /* Collective: again where a host is late, for another program may have kept it busy. */
@@ -281,7 +280,7 @@ static int measure_latency(struct check *c, struct err *err)
     finished(c, HEALTH_PART_LATENCY);
     if (c->campaign.over || is_blind(c))
         return 0;
-    if (is_accused(c, LATENCY_CODE, &late, err))
+    if (is_accused(c, HC_LATENCY, &late, err))
         return -1;
     return late ? health_campaign_latency(&c->campaign, most, err) : 0;
 }
@@ -378,7 +377,7 @@ int health_check(struct world *w, const struct health_options *o, const char *vo
         struct health_options with = *o;
         with.rules = c.rules; /* with the baseline that chose what to measure */
         rc = w->rank == 0 ? health_answer(&data, &with, out, state, err) : 0;
-        rc = *gone ? rc : share(&c, rc, err);
+        rc = *gone ? rc : share(&c, rc, NULL, 0, err);
     }
     if (!*gone)
         device_close(c.device);

@@ -1,10 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All checks: their codes, words, thresholds and actions. */
+/*
+ * All checks, and the configuration of a site (paro-health-config/1), which disables some,
+ * knows the noise of others, and expects links.
+ */
 #include "health/health_checks.h"
 
+#include <fnmatch.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
+
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/yaml.h"
 
 static double losses_in_day(const struct health_seen *s)
 {
@@ -13,42 +22,17 @@ static double losses_in_day(const struct health_seen *s)
 
 enum { QUICK = 1 << HEALTH_QUICK, ROUNDS = 1 << HEALTH_NORMAL | 1 << HEALTH_DEEP };
 
-#define CHECK(code_, name_, action_, levels_, twice_, text_)                                   \
-    {                                                                                          \
-        .code = (code_), .name = (name_), .action = HEALTH_##action_, .levels = (levels_),     \
-        .read_twice = (twice_), .text = (text_)                                                \
-    }
+#define CHECK(id_, code_, name_, action_, levels_, twice_, text_, ...)                         \
+    {.code = (code_),                                                                          \
+     .name = (name_),                                                                          \
+     .action = HEALTH_##action_,                                                               \
+     .levels = (levels_),                                                                      \
+     .read_twice = (twice_),                                                                   \
+     .text = (text_),                                                                          \
+     __VA_ARGS__},
 
 /* clang-format off */
-const struct health_check health_checks[] = {
-    CHECK(103, NULL, OPERATOR, 0, 0, "every check is disabled"),
-    CHECK(201, "link", ISOLATE, QUICK, 1, "a port lost its link"),
-    CHECK(202, "answer", ISOLATE, 0, 0, "a host does not answer"),
-    CHECK(203, "errors", OPERATOR, QUICK, 0, "a link counts errors"),
-    CHECK(204, "speed", OPERATOR, QUICK, 1, "a link is slower than it should be"),
-    /* One loss in a day is a cable that was pulled; more than five are a fault. */
-    {.code = 205, .name = "flaps", .action = HEALTH_OPERATOR, .levels = QUICK,
-     .text = "a link comes and goes", .measure = losses_in_day, .warn = 2, .crit = 6,
-     .says = "lost its link", .what = "times within a day"},
-    CHECK(206, "answer", ISOLATE, 0, 0, "bytes do not come through"),
-    CHECK(207, "link", OPERATOR, 0, 1, "a port that was in use is gone or set down"),
-    CHECK(208, "link", OPERATOR, 0, 1, "a port has a link and is not in use"),
-    CHECK(209, "errors", OPERATOR, 0, 0, "a counter of errors stands at its end"),
-    CHECK(210, "read", OPERATOR, 0, 0, "a file of a port cannot be read"),
-    CHECK(301, "rate", OPERATOR, ROUNDS, 0, "a port is slow"),
-    CHECK(302, "rate", RETEST, 0, 0, "one of two ports is slow, which one is not known"),
-    CHECK(303, "rate", RETEST, 0, 0, "a port or a pair seems slow, and it is not certain"),
-    CHECK(304, "pair", OPERATOR, ROUNDS, 0, "a pair is slow, both ends are well with others"),
-    CHECK(306, "rate", OPERATOR, 0, 0, "all ports are off their baseline together"),
-    CHECK(307, "rank", OPERATOR, 0, 0, "a rank is slower than the others of its host"),
-    CHECK(308, "collective", MONITOR, 0, 0, "all hosts together are slow, and no pair is"),
-    CHECK(401, "latency", OPERATOR, ROUNDS, 0, "the way to a host takes long"),
-    CHECK(501, "data", ISOLATE, ROUNDS, 0, "data arrived wrong"),
-    CHECK(502, "data", ISOLATE, 0, 0, "a GPU, or the copy to or from it, made data wrong"),
-    CHECK(901, NULL, RETEST, 0, 0, "the time was over before the check was"),
-    CHECK(902, NULL, RETEST, 0, 0, "a host could not measure"),
-    CHECK(903, NULL, RETEST, 0, 0, "a port was measured too seldom"),
-    {0}};
+const struct health_check health_checks[] = {HEALTH_CHECKS(CHECK){0}};
 /* clang-format on */
 
 const struct health_check *health_check_find(int code)
@@ -83,4 +67,200 @@ const char *health_action_name(enum health_action a)
 int health_errors_are_many(int64_t errors, int64_t packets)
 {
     return errors >= 10 && (packets <= 0 || (double)errors > 1e-6 * (double)packets);
+}
+
+/* ---- the configuration ---- */
+
+static int check_word(const char *word, struct err *err)
+{
+    char all[200] = "";
+
+    for (const struct health_check *c = health_checks; c->code; c++) {
+        int again = !c->name;
+        if (health_check_means(word, c->code))
+            return 0;
+        for (const struct health_check *b = health_checks; !again && b < c; b++)
+            again = b->name && strcmp(b->name, c->name) == 0;
+        if (!again)
+            snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", all[0] ? ", " : "",
+                     c->name);
+    }
+    return err_set(err, ERR_INPUT, "'%.60s', expected one of %s, or a code as HC-203", word,
+                   all);
+}
+
+int health_config_disable(struct health_config *c, const char *check, struct err *err)
+{
+    if (check_word(check, err))
+        return -1;
+    c->disable = mem_grow(c->disable, &c->room, (size_t)c->disables + 1, sizeof *c->disable);
+    snprintf(c->disable[c->disables++], sizeof *c->disable, "%s", check);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* A check or a code, disabled in c; where `to` is not NULL, kept there instead. */
+static int read_check(const struct tree *t, const struct tree_node *n, struct health_config *c,
+                      char *to, struct err *err)
+{
+    char text[HEALTH_WORD] = "";
+    struct err why;
+
+    if (tree_word(t, n, text, sizeof text, err))
+        return -1;
+    if (text[0] && (to ? check_word(text, &why) : health_config_disable(c, text, &why)))
+        return tree_fail(t, n, NULL, err, "is %s", why.text);
+    if (to)
+        memcpy(to, text, sizeof text);
+    return 0;
+}
+
+static int read_disable(const struct tree *t, const struct tree_node *n,
+                        struct health_config *c, struct err *err)
+{
+    return read_check(t, n, c, NULL, err);
+}
+
+/* "2027-01-31": until the end of that day in UTC. */
+static int read_day(const struct tree *t, const struct tree_node *n, int64_t *out_s,
+                    struct err *err)
+{
+    char text[HEALTH_WORD];
+    struct tm day = {0};
+
+    if (tree_word(t, n, text, sizeof text, err))
+        return -1;
+    const char *end = strptime(text, "%Y-%m-%d", &day);
+    struct tm asked = day;
+    time_t at = end && *end == 0 && strlen(text) == 10 ? timegm(&day) : -1;
+    if (at < 0 || day.tm_mday != asked.tm_mday || day.tm_mon != asked.tm_mon)
+        return tree_fail(t, n, NULL, err, "is '%.40s', expected a day as 2027-01-31", text);
+    *out_s = (int64_t)at + 86400;
+    return 0;
+}
+
+static int read_ignore(const struct tree *t, const struct tree_node *n, struct health_config *c,
+                       struct err *err)
+{
+    struct health_ignore *to = &c->ignore[c->ignores++];
+    const char *reason;
+    int rc = tree_keys(t, n, "link? host? check? until reason", err) ||
+             tree_word(t, tree_get(n, "link"), to->link, sizeof to->link, err) ||
+             tree_word(t, tree_get(n, "host"), to->host, sizeof to->host, err) ||
+             tree_text(t, tree_get(n, "reason"), 1, HEALTH_WORD - 1, &reason, err) ||
+             read_check(t, tree_get(n, "check"), c, to->check, err) ||
+             read_day(t, tree_get(n, "until"), &to->until_s, err);
+
+    return rc ? -1 : 0;
+}
+
+static int read_expect(const struct tree *t, const struct tree_node *n, struct health_config *c,
+                       struct err *err)
+{
+    static const char *const duplex[] = {"full"};
+    struct health_expect *to = &c->expect[c->expects++];
+    const struct tree_node *speed = tree_get(n, "speed");
+    const char *rate = NULL;
+    double Bps = 0;
+    int full = 0;
+    struct err why;
+
+    if (tree_keys(t, n, "link host? speed? width? duplex?", err) ||
+        tree_word(t, tree_get(n, "link"), to->link, sizeof to->link, err) ||
+        tree_word(t, tree_get(n, "host"), to->host, sizeof to->host, err) ||
+        tree_text(t, speed, 1, HEALTH_WORD - 1, &rate, err) ||
+        tree_int(t, tree_get(n, "width"), 1, 64, &to->width, err) ||
+        tree_choice(t, tree_get(n, "duplex"), duplex, 1, &full, err))
+        return -1;
+    if (rate && num_rate(rate, &Bps, &why))
+        return tree_fail(t, speed, NULL, err, "is %s", why.text);
+    if (rate && !(Bps >= 125e3 && Bps <= 125e15))
+        return tree_fail(t, speed, NULL, err, "is '%.40s', expected 1mbit or more", rate);
+    to->mbit = (int64_t)(Bps * 8 / 1e6 + 0.5);
+    return 0;
+}
+
+static int read_list(const struct tree *t, const char *key, struct health_config *c,
+                     int (*each)(const struct tree *, const struct tree_node *,
+                                 struct health_config *, struct err *),
+                     struct err *err)
+{
+    const struct tree_node *list = tree_get(t->root, key);
+
+    if (tree_list(t, list, 0, HEALTH_CONFIG_MOST, err))
+        return -1;
+    for (const struct tree_node *n = list ? list->child : NULL; n; n = n->next)
+        if (each(t, n, c, err))
+            return -1;
+    return 0;
+}
+
+int health_config_read(struct health_config *c, const char *path, struct err *err)
+{
+    struct health_config new = {0};
+    struct yaml y;
+
+    if (yaml_read(&y, path, err))
+        return -1;
+    new.ignore = mem_new(HEALTH_CONFIG_MOST, sizeof *new.ignore);
+    new.expect = mem_new(HEALTH_CONFIG_MOST, sizeof *new.expect);
+    int rc = yaml_format(&y, "paro-health-config/1", err) ||
+             tree_keys(&y.tree, y.tree.root, "format disable? ignore? expect?", err) ||
+             read_list(&y.tree, "disable", &new, read_disable, err) ||
+             read_list(&y.tree, "ignore", &new, read_ignore, err) ||
+             read_list(&y.tree, "expect", &new, read_expect, err);
+    for (int i = 0; rc == 0 && i < c->disables; i++)
+        rc = health_config_disable(&new, c->disable[i], err);
+    health_config_release(rc ? &new : c);
+    if (rc == 0)
+        *c = new;
+    yaml_release(&y);
+    return rc ? -1 : 0;
+}
+
+void health_config_release(struct health_config *c)
+{
+    mem_free(c->disable);
+    mem_free(c->ignore);
+    mem_free(c->expect);
+    *c = (struct health_config){0};
+}
+
+/* ---- questions ---- */
+
+static int matches(const char *pattern, const char *text)
+{
+    return !pattern[0] || fnmatch(pattern, text, 0) == 0;
+}
+
+int health_config_is_disabled(const struct health_config *c, int code)
+{
+    for (int i = 0; i < c->disables; i++)
+        if (health_check_means(c->disable[i], code))
+            return 1;
+    return 0;
+}
+
+int health_config_is_ignored(const struct health_config *c, int code, const char *host,
+                             const char *link, int64_t now_s)
+{
+    const struct health_check *of = health_check_find(code); /* NULL: a state may have any */
+
+    for (int i = 0; i < c->ignores; i++) {
+        const struct health_ignore *g = &c->ignore[i];
+        if (now_s < g->until_s && matches(g->link, link) && matches(g->host, host) &&
+            (g->check[0] ? health_check_means(g->check, code) : of && of->name))
+            return 1;
+    }
+    return 0;
+}
+
+const struct health_expect *health_config_find_expect(const struct health_config *c,
+                                                      const char *host, const char *link)
+{
+    for (int i = 0; i < c->expects; i++)
+        if (matches(c->expect[i].link, link) && matches(c->expect[i].host, host))
+            return &c->expect[i];
+    return NULL;
 }

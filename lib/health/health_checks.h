@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "base/err.h"
 #include "health/health_data.h"
 #include "health/health_nics.h"
 
@@ -18,20 +19,64 @@ struct health_seen {
 };
 
 /*
- * All checks, one row each.  The codes keep their meaning for ever: 1xx configuration, 2xx
- * link, 3xx rate, 4xx latency, 5xx data, 9xx the check itself.
- *
+ * All checks, one row each: name of the constant, code, word for --disable (NULL: it cannot be
+ * disabled), action, levels that have nothing to do without this one, whether the quick level
+ * reads the ports once more before it reports this, meaning, and further members of struct
+ * health_check.  The codes keep their meaning for ever: 1xx configuration, 2xx link, 3xx rate,
+ * 4xx latency, 5xx data, 9xx the check itself.
+ */
+/* clang-format off */
+#define HEALTH_CHECKS(CHECK)                                                                   \
+    CHECK(NO_CHECK, 103, NULL, OPERATOR, 0, 0, "every check is disabled", )                    \
+    CHECK(LINK, 201, "link", ISOLATE, QUICK, 1, "a port lost its link", )                      \
+    CHECK(SILENT, 202, "answer", ISOLATE, 0, 0, "a host does not answer", )                    \
+    CHECK(ERRORS, 203, "errors", OPERATOR, QUICK, 0, "a link counts errors", )                 \
+    CHECK(SPEED, 204, "speed", OPERATOR, QUICK, 1, "a link is slower than it should be", )     \
+    /* One loss in a day is a cable that was pulled; more than five are a fault. */            \
+    CHECK(FLAPS, 205, "flaps", OPERATOR, QUICK, 0, "a link comes and goes",                    \
+          .measure = losses_in_day, .warn = 2, .crit = 6, .says = "lost its link",             \
+          .what = "times within a day")                                                        \
+    CHECK(STALL, 206, "answer", ISOLATE, 0, 0, "bytes do not come through", )                  \
+    CHECK(GONE, 207, "link", OPERATOR, 0, 1, "a port that was in use is gone or set down", )   \
+    CHECK(UNUSED, 208, "link", OPERATOR, 0, 1, "a port has a link and is not in use", )        \
+    CHECK(FULL, 209, "errors", OPERATOR, 0, 0, "a counter of errors stands at its end", )      \
+    CHECK(UNREAD, 210, "read", OPERATOR, 0, 0, "a file of a port cannot be read", )            \
+    CHECK(PORT, 301, "rate", OPERATOR, ROUNDS, 0, "a port is slow", )                          \
+    CHECK(EITHER, 302, "rate", RETEST, 0, 0,                                                   \
+          "one of two ports is slow, which one is not known", )                                \
+    CHECK(UNSURE, 303, "rate", RETEST, 0, 0,                                                   \
+          "a port or a pair seems slow, and it is not certain", )                              \
+    CHECK(PAIR, 304, "pair", OPERATOR, ROUNDS, 0,                                              \
+          "a pair is slow, both ends are well with others", )                                  \
+    CHECK(SHIFT, 306, "rate", OPERATOR, 0, 0, "all ports are off their baseline together", )   \
+    CHECK(RANK, 307, "rank", OPERATOR, 0, 0,                                                   \
+          "a rank is slower than the others of its host", )                                    \
+    CHECK(COLLECTIVE, 308, "collective", MONITOR, 0, 0,                                        \
+          "all hosts together are slow, and no pair is", )                                     \
+    CHECK(LATENCY, 401, "latency", OPERATOR, ROUNDS, 0, "the way to a host takes long", )      \
+    CHECK(WRONG, 501, "data", ISOLATE, ROUNDS, 0, "data arrived wrong", )                      \
+    CHECK(GPU, 502, "data", ISOLATE, 0, 0,                                                     \
+          "a GPU, or the copy to or from it, made data wrong", )                               \
+    CHECK(UNFINISHED, 901, NULL, RETEST, 0, 0, "the time was over before the check was", )     \
+    CHECK(UNABLE, 902, NULL, RETEST, 0, 0, "a host could not measure", )                       \
+    CHECK(SELDOM, 903, NULL, RETEST, 0, 0, "a port was measured too seldom", )
+/* clang-format on */
+
+#define HEALTH_CODE(id_, code_, ...) HC_##id_ = (code_),
+enum { HEALTH_CHECKS(HEALTH_CODE) };
+
+/*
  * A row with `measure` is a whole check of the quick level: WARNING from `warn` on, CRITICAL
  * from `crit` on (0: never), in the words "HOST port 'NAME' SAYS 3 WHAT".  The findings of
  * other rows are made by the functions in health_judge.c's table and in health_quick.c.
  */
 struct health_check {
-    int code;         /* 301 is HC-301 */
-    const char *name; /* the word for --disable; NULL: it cannot be disabled */
+    int code; /* 301 is HC-301 */
+    const char *name;
     enum health_action action;
     const char *text; /* "a port is slow" */
-    unsigned levels;  /* bits of enum health_level that have nothing to do without this one */
-    int read_twice;   /* the quick level reads the ports once more before it reports this */
+    unsigned levels;  /* bits of enum health_level */
+    int read_twice;
     double (*measure)(const struct health_seen *s); /* NaN: unknown */
     double warn, crit;
     const char *says, *what;
@@ -43,5 +88,42 @@ int health_check_means(const char *word, int code);
 
 /* Whether so many errors are a fault; packets -1 or 0: their number is unknown. */
 int health_errors_are_many(int64_t errors, int64_t packets);
+
+/*
+ * A configuration: what is disabled, what is known noise and until when, and what ports should
+ * be: paro-health-config/1, described in horing-check(1).
+ */
+enum { HEALTH_CONFIG_MOST = 4096, HEALTH_WORD = 256 };
+
+struct health_ignore { /* patterns of fnmatch(3), a check or a code; "": any */
+    char link[HEALTH_WORD], host[HEALTH_WORD], check[HEALTH_WORD];
+    int64_t until_s; /* it has ended from here on */
+};
+struct health_expect {
+    char link[HEALTH_WORD], host[HEALTH_WORD];
+    int64_t mbit; /* 0: any; so is the width */
+    int width;
+};
+struct health_config {
+    int disables, ignores, expects;
+    char (*disable)[HEALTH_WORD]; /* checks and codes */
+    struct health_ignore *ignore; /* all owned */
+    struct health_expect *expect;
+    size_t room;
+};
+
+/* Adds to the checks that are disabled in *c already; its lists are replaced. */
+int health_config_read(struct health_config *c, const char *path, struct err *err);
+void health_config_release(struct health_config *c);
+
+/* One more check that is disabled: "errors", "HC-203"; ERR_INPUT lists what there is. */
+int health_config_disable(struct health_config *c, const char *check, struct err *err);
+int health_config_is_disabled(const struct health_config *c, int code);
+/* Whether an entry makes it known noise; link "" when it is about none. */
+int health_config_is_ignored(const struct health_config *c, int code, const char *host,
+                             const char *link, int64_t now_s);
+/* The first that is about this port, or NULL. */
+const struct health_expect *health_config_find_expect(const struct health_config *c,
+                                                      const char *host, const char *link);
 
 #endif

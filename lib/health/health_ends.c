@@ -34,7 +34,7 @@
  * a verdict (2 standard errors outside the range, z of 3), and the verdict is over all samples
  * together.
  */
-#include "health/health_ends.h"
+#include "health/health_analysis.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -22,7 +22,6 @@ enum { NAMES_MOST = 16 /* of one kind, with their own finding */ };
 
 static void of_link(struct health_finding *f, const struct health_link *l, double measured)
 {
-    f->confirmed = 1; /* counted, not estimated */
     f->measured = measured;
     memcpy(f->link, l->name, sizeof f->link);
 }
@@ -35,17 +34,17 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
     struct health_finding *f;
 
     if (l->up && !l->carrier && l->lost)
-        of_link(health_verdict_addf(v, HEALTH_CRITICAL, 201, l->host,
+        of_link(health_verdict_addf(v, HEALTH_CRITICAL, HC_LINK, l->host,
                                     "%.64s lost the link of its port '%.63s'", host, l->name),
                 l, NAN);
     if (l->packets >= 0 && health_errors_are_many(l->errors, l->packets))
-        of_link(health_verdict_addf(v, HEALTH_WARNING, 203, l->host,
+        of_link(health_verdict_addf(v, HEALTH_WARNING, HC_ERRORS, l->host,
                                     "%.64s port '%.63s' %" PRId64 " errors in %" PRId64
                                     " packets",
                                     host, l->name, l->errors, l->packets),
                 l, (double)l->errors);
     if (l->carrier && l->want_Bps > 0 && l->Bps > 0 && l->Bps < l->want_Bps) {
-        f = health_verdict_addf(v, HEALTH_WARNING, 204, l->host,
+        f = health_verdict_addf(v, HEALTH_WARNING, HC_SPEED, l->host,
                                 "%.64s port '%.63s' has %.4g Gbit/s, expected %.4g", host,
                                 l->name, l->Bps * 8e-9, l->want_Bps * 8e-9);
         of_link(f, l, l->Bps);
@@ -54,7 +53,7 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
     }
     if (l->flaps >= (in_run ? 1 : flaps_least)) {
         f = health_verdict_addf(
-            v, HEALTH_WARNING, 205, l->host,
+            v, HEALTH_WARNING, HC_FLAPS, l->host,
             in_run ? "%.64s port '%.63s' lost its link %" PRId64 " times in %.3g s"
                    : "%.64s port '%.63s' came and went %" PRId64 " times in %.3g h",
             host, l->name, l->flaps, in_run ? l->since_s : l->since_s / 3600);
@@ -65,33 +64,30 @@ static void judge_link(const struct health_data *d, const struct health_link *l,
 /* ---- silence ---- */
 
 /*
- * The one that asks hears from nobody else: with three hosts it is its own port that is dead,
- * with two it may be either: see the link of its own port (judge_link).
+ * Links and hosts.  The one that asks hears from nobody else: with three hosts it is its own
+ * port that is dead, with two it may be either: see the link of its own port.
  */
-static void judge_silence(const struct health_data *d, struct health_verdict *v)
+static void judge_presence(const struct health_data *d, struct health_verdict *v)
 {
     int silent = 0, own_lost = 0;
 
-    for (int k = 0; k < d->hosts; k++)
-        silent += d->host[k].silent;
-    for (int i = 0; i < d->links.count; i++)
-        own_lost |=
-            d->links.at[i].host == d->own && d->links.at[i].lost && !d->links.at[i].carrier;
-    if (silent && silent == d->hosts - 1 && !d->host[d->own].silent) {
-        if (own_lost)
-            return;
-        if (d->hosts > 2) {
-            health_verdict_addf(v, HEALTH_CRITICAL, 202, d->own, "%.64s reaches no other host",
-                                d->host[d->own].name)
-                ->confirmed = 1;
-            return;
-        }
+    for (int i = 0; i < d->links.count; i++) {
+        const struct health_link *l = &d->links.at[i];
+        judge_link(d, l, v);
+        own_lost |= l->host == d->own && l->lost && !l->carrier;
     }
     for (int k = 0; k < d->hosts; k++)
+        silent += d->host[k].silent;
+    int alone = silent && silent == d->hosts - 1 && !d->host[d->own].silent;
+    if (alone && own_lost)
+        return;
+    if (alone && d->hosts > 2)
+        health_verdict_addf(v, HEALTH_CRITICAL, HC_SILENT, d->own,
+                            "%.64s reaches no other host", d->host[d->own].name);
+    for (int k = 0; k < d->hosts && !(alone && d->hosts > 2); k++)
         if (d->host[k].silent)
-            health_verdict_addf(v, HEALTH_CRITICAL, 202, k, "%.64s does not answer",
-                                d->host[k].name)
-                ->confirmed = 1;
+            health_verdict_addf(v, HEALTH_CRITICAL, HC_SILENT, k, "%.64s does not answer",
+                                d->host[k].name);
 }
 
 /* ---- streams that are wrong, or stand ---- */
@@ -142,8 +138,8 @@ static void blame_end(struct blame *b, int host, int way)
             b->at[left++] = b->at[i];
         }
     b->count = left;
-    if (b->code == 501)
-        f = health_verdict_addf(b->v, HEALTH_CRITICAL, 501, host,
+    if (b->code == HC_WRONG)
+        f = health_verdict_addf(b->v, HEALTH_CRITICAL, HC_WRONG, host,
                                 "%.64s %s wrong data: %.0f words, %s %d hosts", name,
                                 out ? "sends" : "receives", sum, out ? "to" : "from", n);
     else
@@ -153,7 +149,6 @@ static void blame_end(struct blame *b, int host, int way)
     f->way = way;
     f->measured = sum;
     f->partners = f->saw = n;
-    f->confirmed = 1;
 }
 
 static void blame_stream(struct blame *b, const struct health_amount *s)
@@ -161,15 +156,14 @@ static void blame_stream(struct blame *b, const struct health_amount *s)
     const char *src = b->d->host[s->src].name, *dst = b->d->host[s->dst].name;
     struct health_finding *f;
 
-    if (b->code == 501)
-        f = health_verdict_addf(b->v, HEALTH_CRITICAL, 501, s->src,
+    if (b->code == HC_WRONG)
+        f = health_verdict_addf(b->v, HEALTH_CRITICAL, HC_WRONG, s->src,
                                 "%.0f words wrong, from %.64s to %.64s", s->amount, src, dst);
     else
         f = health_verdict_addf(b->v, HEALTH_CRITICAL, b->code, s->src,
                                 "no bytes come through from %.64s to %.64s", src, dst);
     f->other = s->dst;
     f->measured = s->amount;
-    f->confirmed = 1;
 }
 
 /* Whoever is an end of most of it, then of most of the rest, ... */
@@ -187,8 +181,7 @@ static void blame_all(const struct health_data *d, struct health_verdict *v, int
         blame_stream(&b, &b.at[i]);
     if (b.count > NAMES_MOST)
         health_verdict_addf(v, HEALTH_CRITICAL, code, -1, "%s on %d more streams",
-                            code == 501 ? "wrong data" : "no bytes", b.count - NAMES_MOST)
-            ->confirmed = 1;
+                            code == HC_WRONG ? "wrong data" : "no bytes", b.count - NAMES_MOST);
     mem_free(b.at);
 }
 
@@ -205,13 +198,12 @@ static void judge_gpus(const struct health_data *d, struct health_verdict *v)
             continue;
         named++;
         struct health_finding *f = health_verdict_addf(
-            v, HEALTH_CRITICAL, 502, host,
+            v, HEALTH_CRITICAL, HC_GPU, host,
             "%.64s cuda:%d made %" PRId64 " words wrong%s, not the wire (rank %d)",
             d->host[host].name, g->index, out + in, when[way + 1], r);
         f->rank = r;
         f->way = way;
         f->measured = (double)(out + in);
-        f->confirmed = 1;
     }
 }
 
@@ -232,8 +224,8 @@ static void judge_unfinished(const struct health_data *d, struct health_verdict 
         snprintf(within, sizeof within, "%.3g s", d->deadline_s);
     if (health_missing(d, 1u << HEALTH_PART_ROUNDS))
         snprintf(done, sizeof done, " (%d of %d rounds)", d->rounds, d->wanted);
-    health_verdict_addf(v, HEALTH_UNKNOWN, 901, -1, "%s not finished within %s%s", parts,
-                        within, done);
+    health_verdict_addf(v, HEALTH_UNKNOWN, HC_UNFINISHED, -1, "%s not finished within %s%s",
+                        parts, within, done);
 }
 
 /* A port of which less is known than a verdict takes, though the rounds were done. */
@@ -251,19 +243,12 @@ static void judge_seldom(const struct health_data *d, struct health_verdict *v)
         if (n[k][way] >= HEALTH_SAMPLES_LEAST || d->host[k].silent || d->host[k].why[0])
             continue;
         struct health_finding *f = health_verdict_addf(
-            v, HEALTH_UNKNOWN, 903, k, "%.64s %s measured %d times, expected %d",
+            v, HEALTH_UNKNOWN, HC_SELDOM, k, "%.64s %s measured %d times, expected %d",
             d->host[k].name, health_way[way], n[k][way], HEALTH_SAMPLES_LEAST);
         f->way = way;
         f->samples = n[k][way];
     }
     mem_free(n);
-}
-
-static void judge_presence(const struct health_data *d, struct health_verdict *v)
-{
-    for (int i = 0; i < d->links.count; i++)
-        judge_link(d, &d->links.at[i], v);
-    judge_silence(d, v);
 }
 
 void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
@@ -274,15 +259,16 @@ void health_judge_facts(const struct health_data *d, const struct health_rules *
     (void)rules;
     judge_presence(d, v);
     for (int i = 0; i < v->findings; i++)
-        explained |= v->finding[i].code == 201 || v->finding[i].code == 202;
+        explained |= v->finding[i].code == HC_LINK || v->finding[i].code == HC_SILENT;
     if (!explained)
-        blame_all(d, v, 206, d->stalls.at, d->stalls.count);
-    blame_all(d, v, 501, d->wrongs.at, d->wrongs.count);
+        blame_all(d, v, HC_STALL, d->stalls.at, d->stalls.count);
+    blame_all(d, v, HC_WRONG, d->wrongs.at, d->wrongs.count);
     judge_gpus(d, v);
     for (int k = 0; k < d->hosts; k++)
         if (d->host[k].why[0])
-            health_verdict_addf(v, HEALTH_UNKNOWN, 902, k, "%.64s could not measure: %.95s",
-                                d->host[k].name, d->host[k].why);
+            health_verdict_addf(v, HEALTH_UNKNOWN, HC_UNABLE, k,
+                                "%.64s could not measure: %.95s", d->host[k].name,
+                                d->host[k].why);
     judge_seldom(d, v);
     judge_unfinished(d, v);
 }
@@ -296,7 +282,7 @@ unsigned char *health_excused(const struct health_data *d)
         judge_presence(d, &v);
     for (int i = 0; i < v.findings; i++) {
         const struct health_finding *f = &v.finding[i];
-        if ((f->code == 201 || f->code == 202 || f->code == 205) && f->host >= 0)
+        if ((f->code == HC_LINK || f->code == HC_SILENT || f->code == HC_FLAPS) && f->host >= 0)
             excused[f->host] = 1;
     }
     health_verdict_release(&v);

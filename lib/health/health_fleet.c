@@ -5,6 +5,7 @@
  */
 #include "health/health_fleet.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -88,16 +89,6 @@ static int parse_fault(int kind, char *value, struct health_fleet *f, struct err
     return 0;
 }
 
-static int parse_level(const char *text, enum health_level *out, struct err *err)
-{
-    for (int i = 0; i < HEALTH_LEVELS; i++)
-        if (strcmp(text, health_levels[i]) == 0) {
-            *out = (enum health_level)i;
-            return 0;
-        }
-    return err_set(err, ERR_INPUT, "'%s', expected quick, normal or deep", text);
-}
-
 static int parse_value(const char *key, char *value, struct health_fleet *f, struct err *err)
 {
     const struct {
@@ -118,8 +109,13 @@ static int parse_value(const char *key, char *value, struct health_fleet *f, str
         return parse_int(value, 1, f->hosts, &f->leaf, err);
     if (strcmp(key, "pod") == 0)
         return parse_int(value, 1, f->hosts, &f->pod, err);
+    for (int i = 0; i < HEALTH_LEVELS && strcmp(key, "level") == 0; i++)
+        if (strcmp(value, health_levels[i]) == 0) {
+            f->level = (enum health_level)i;
+            return 0;
+        }
     if (strcmp(key, "level") == 0)
-        return parse_level(value, &f->level, err);
+        return err_set(err, ERR_INPUT, "'%s', expected quick, normal or deep", value);
     if (strcmp(key, "seed") == 0)
         return num_i64(value, 0, INT64_MAX, (int64_t *)&f->seed, err);
     return err_set(err, ERR_INPUT,
@@ -246,32 +242,24 @@ static void add_stream(struct run *r, int src, int dst, enum health_stage stage)
                               1 + (int64_t)(rng_u64(f->seed, WRONG, r->at) % 100));
 }
 
-/* In the middle of the rounds a port is cut: nothing more comes from anybody. */
-static int fall_silent(struct run *r)
-{
-    const struct health_fault *x = find_fault(r->f, HEALTH_FAULT_CUT, -1);
-
-    if (!x || r->turns < 5)
-        return 0;
-    /* Who asks hears nobody when it is the asking host that is cut. */
-    for (int k = 0; k < r->f->hosts; k++)
-        r->d->host[k].silent =
-            x->host == r->d->own ? k != x->host : find_fault(r->f, x->kind, k) != NULL;
-    return 1;
-}
-
+/* 0: in the middle of the rounds a port is cut, and nothing more comes from anybody. */
 static int run_turns(struct run *r, const struct health_plan *p)
 {
-    for (int t = 0; t < p->turns; t++) {
-        if (fall_silent(r))
-            return 0;
+    const struct health_fault *cut = find_fault(r->f, HEALTH_FAULT_CUT, -1);
+    int last = cut ? 5 : INT_MAX, t = 0;
+
+    for (; t < p->turns && r->turns < last; t++, r->turns++) {
         for (int src = 0; src < p->hosts; src++)
             if (p->dst[t * p->hosts + src] >= 0)
                 add_stream(r, src, p->dst[t * p->hosts + src], p->stage);
-        r->turns++;
         r->d->rounds += p->stage == HEALTH_ROUNDS;
     }
-    return 1;
+    /* Who asks hears nobody when it is the asking host that is cut. */
+    for (int k = 0; t < p->turns && k < r->f->hosts; k++)
+        r->d->host[k].silent = cut->host == r->d->own
+                                   ? k != cut->host
+                                   : find_fault(r->f, HEALTH_FAULT_CUT, k) != NULL;
+    return t == p->turns;
 }
 
 static void add_latencies(struct run *r)
@@ -322,44 +310,32 @@ static void describe(const struct health_fleet *f, struct health_data *d)
     d->done = 1u << HEALTH_PART_LINKS;
 }
 
-static int measure(struct run *r, const struct health_rules *rules, struct err *err)
-{
-    struct health_data *d = r->d;
-    struct health_plan p;
-
-    for (;;) {
-        if (health_plan(d, rules, &p, err))
-            return -1;
-        enum health_part part =
-            d->samples.count == 0 ? HEALTH_PART_ROUNDS : HEALTH_PART_CONFIRM;
-        int turns = p.turns;
-        if (part == HEALTH_PART_ROUNDS)
-            d->wanted = turns;
-        if (turns)
-            d->asked |= 1u << part;
-        int whole = run_turns(r, &p);
-        health_plan_release(&p);
-        if (turns == 0 || !whole)
-            return 0;
-        d->done |= 1u << part;
-    }
-}
-
 int health_fleet_run(const struct health_fleet *f, const struct health_rules *rules,
                      struct health_data *out, struct err *err)
 {
     struct health_data d;
     struct run r = {.f = f, .d = &d};
+    struct health_plan p;
+    int whole = 1, turns = 1;
 
     describe(f, &d);
-    int rc = measure(&r, rules, err);
+    while (whole && turns) {
+        if (health_plan(&d, rules, &p, err)) {
+            health_data_release(&d);
+            return -1;
+        }
+        unsigned part = 1u << (d.samples.count ? HEALTH_PART_CONFIRM : HEALTH_PART_ROUNDS);
+        turns = p.turns;
+        d.wanted = d.samples.count ? d.wanted : turns;
+        d.asked |= turns ? part : 0;
+        whole = run_turns(&r, &p);
+        d.done |= whole && turns ? part : 0;
+        health_plan_release(&p);
+    }
     if (d.done & 1u << HEALTH_PART_ROUNDS) {
         add_latencies(&r);
         d.done |= 1u << HEALTH_PART_LATENCY;
     }
-    if (rc)
-        health_data_release(&d);
-    else
-        *out = d;
-    return rc;
+    *out = d;
+    return 0;
 }

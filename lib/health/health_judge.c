@@ -37,13 +37,12 @@ struct judge {
  */
 static enum health_state state_of(const struct judge *j, double percent, int confirmed)
 {
-    if (health_range_alerts(&j->rules->crit, percent))
-        return HEALTH_CRITICAL;
-    if (!health_range_alerts(&j->rules->warn, percent))
-        return HEALTH_OK;
-    unsigned parts =
+    const unsigned parts =
         1u << HEALTH_PART_ROUNDS | 1u << HEALTH_PART_LATENCY | 1u << HEALTH_PART_CONFIRM;
-    return confirmed || !health_missing(j->d, parts) ? HEALTH_WARNING : HEALTH_UNKNOWN;
+    enum health_state s = health_rules_state(j->rules, percent);
+
+    return s == HEALTH_WARNING && !confirmed && health_missing(j->d, parts) ? HEALTH_UNKNOWN
+                                                                            : s;
 }
 
 static int is_shifted(const struct judge *j)
@@ -58,7 +57,7 @@ static const char *name(const struct judge *j, int k)
 
 /* health_verdict_addf; a state that is not known has a code of its own, and the reason. */
 #define SAY(j, state, code, host, fmt, ...)                                                    \
-    health_verdict_addf((j)->v, state, (state) == HEALTH_UNKNOWN ? 303 : (code), host,         \
+    health_verdict_addf((j)->v, state, (state) == HEALTH_UNKNOWN ? HC_UNSURE : (code), host,   \
                         fmt "%s", __VA_ARGS__,                                                 \
                         (state) == HEALTH_UNKNOWN ? ", not measured again" : "")
 
@@ -171,7 +170,7 @@ static void name_port(struct judge *j, int k)
     if (ways == 0)
         return;
     struct health_finding *f =
-        SAY(j, state, 301, k, "%.64s %s%s of %s", name(j, k), rates, also, j->by);
+        SAY(j, state, HC_PORT, k, "%.64s %s%s of %s", name(j, k), rates, also, j->by);
     add_evidence(j, k, worst, f);
     f->way = ways == 1 ? last : -1;
     f->confirmed = all_confirmed;
@@ -184,9 +183,10 @@ static void name_either(struct judge *j, int src)
     struct units u;
 
     p->state = j->v->port[!src][HEALTH_IN].state = state_of(j, p->percent, confirmed);
-    struct health_finding *f = SAY(
-        j, p->state, 302, src, "%.64s out or %.64s in (unknown which, with two hosts) %s of %s",
-        name(j, src), name(j, !src), health_percent(&u, j->rules, p->percent), j->by);
+    struct health_finding *f =
+        SAY(j, p->state, HC_EITHER, src,
+            "%.64s out or %.64s in (unknown which, with two hosts) %s of %s", name(j, src),
+            name(j, !src), health_percent(&u, j->rules, p->percent), j->by);
     add_evidence(j, src, HEALTH_OUT, f);
     f->other = !src;
     f->confirmed = confirmed;
@@ -204,8 +204,8 @@ static void name_unsteady(struct judge *j, int k, int way)
         return;
     p->state = HEALTH_UNKNOWN;
     struct health_finding *f = health_verdict_addf(
-        j->v, HEALTH_UNKNOWN, 303, k, "%.64s %s %s of %s, too unsteady to judge", name(j, k),
-        health_way[way], health_percent(&u, j->rules, p->percent), j->by);
+        j->v, HEALTH_UNKNOWN, HC_UNSURE, k, "%.64s %s %s of %s, too unsteady to judge",
+        name(j, k), health_way[way], health_percent(&u, j->rules, p->percent), j->by);
     add_evidence(j, k, way, f);
     f->way = way;
 }
@@ -226,8 +226,8 @@ static void name_pair(struct judge *j, const struct health_pair *p)
         return;
     enum health_state state = beside_others ? beside : alone;
     struct health_finding *f = SAY(
-        j, state, 304, p->src, "%.64s to %.64s %s of %s%s", name(j, p->src), name(j, p->dst),
-        health_percent(&u, j->rules, beside_others ? p->residual : percent),
+        j, state, HC_PAIR, p->src, "%.64s to %.64s %s of %s%s", name(j, p->src),
+        name(j, p->dst), health_percent(&u, j->rules, beside_others ? p->residual : percent),
         beside_others ? "what both reach with others" : j->by,
         beside_others ? "" : ", both well with others");
     f->other = p->dst;
@@ -250,8 +250,8 @@ static void name_shift(struct judge *j)
     if (!stale && !is_shifted(j))
         return;
     struct health_finding *f =
-        health_verdict_addf(j->v, stale ? HEALTH_WARNING : state_of(j, percent, 1), 306, -1,
-                            "all %d hosts are at %s of the baseline%s", j->d->hosts,
+        health_verdict_addf(j->v, stale ? HEALTH_WARNING : state_of(j, percent, 1), HC_SHIFT,
+                            -1, "all %d hosts are at %s of the baseline%s", j->d->hosts,
                             health_percent(&u, j->rules, percent),
                             stale ? ", it is stale (--accept-baseline or --learn)"
                                   : " (--accept-baseline if that is right)");
@@ -266,7 +266,7 @@ static void pardon_ports(struct judge *j)
         for (int way = 0; way < 2; way++) {
             struct health_port *p = &j->v->port[k][way];
             const struct health_end *e = &j->look->ends.end[k][way];
-            if (p->state == HEALTH_OK && p->samples && health_rules_alert(j->rules, p->percent))
+            if (p->state == HEALTH_OK && p->samples && health_rules_state(j->rules, p->percent))
                 p->pardon = e->slow     ? "the other port is slow"
                             : e->pardon ? e->pardon
                                         : "so are all ports";

@@ -19,7 +19,7 @@ enum {
 };
 
 struct health_nic {
-    char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; clean (health_name.h) */
+    char name[HEALTH_NIC_NAME]; /* "eth0", "mlx5_0/1"; clean (health_data.h) */
     /* Files that are there and cannot be read, or hold what they cannot: one without which
      * nothing is known of the port, or NULL; and how many others, the first of them. */
     const char *unread, *broken_file;

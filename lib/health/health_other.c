@@ -101,8 +101,8 @@ static void name_rank(const struct health_data *d, int rank, const struct health
     int way = end[HEALTH_OUT].slow ? HEALTH_OUT : HEALTH_IN, both = end[0].slow && end[1].slow;
     int host = health_host_of_rank(d, rank);
     struct health_finding *f = health_verdict_addf(
-        v, HEALTH_WARNING, 307, host, "rank %d on %.64s %s %.0f %% of the others there", rank,
-        d->host[host].name, both ? "out and in" : health_way[way], end[way].median);
+        v, HEALTH_WARNING, HC_RANK, host, "rank %d on %.64s %s %.0f %% of the others there",
+        rank, d->host[host].name, both ? "out and in" : health_way[way], end[way].median);
 
     add_end(f, &end[way]);
     f->rank = rank;
@@ -180,7 +180,7 @@ static void name_late(const struct health_data *d, const struct health_rules *ru
     struct units u;
     struct health_finding *f = health_verdict_addf(
         v, health_range_alerts(&rules->late_crit, percent) ? HEALTH_CRITICAL : HEALTH_WARNING,
-        401, k, "%.64s%s%.64s latency %.3g of %.3g us, %s of %s", d->host[k].name,
+        HC_LATENCY, k, "%.64s%s%.64s latency %.3g of %.3g us, %s of %s", d->host[k].name,
         two ? " and " : "", two ? d->host[!k].name : "", s * 1e6, want_s * 1e6,
         health_percent(&u, &ranges, percent), rules->baseline ? "baseline" : "peers");
 
@@ -281,13 +281,13 @@ void health_judge_collective(const struct health_data *d, const struct health_ru
         return;
     double percent = 100 * all->want_s / all->s;
     struct health_finding *f =
-        least ? health_verdict_addf(v, HEALTH_WARNING, 308, -1,
+        least ? health_verdict_addf(v, HEALTH_WARNING, HC_COLLECTIVE, -1,
                                     "all %d hosts at once %.0f %% of what pairs give, %.64s to "
                                     "%.64s too",
                                     d->hosts, percent, d->host[least->first].name,
                                     d->host[least->first + least->count - 1].name)
               : health_verdict_addf(
-                    v, HEALTH_WARNING, 308, -1,
+                    v, HEALTH_WARNING, HC_COLLECTIVE, -1,
                     "only all %d hosts at once are slow, %.0f %% of what pairs give", d->hosts,
                     percent);
     f->measured = all->s;

@@ -33,15 +33,11 @@ static int shift_dst(int k, int s, int n)
     return (k + s) % n;
 }
 
-/* n even, 0 <= r < n - 1. */
-static int circle_dst(int k, int r, int n)
+int health_plan_circle(int k, int r, int n)
 {
-    int m = n - 1;
+    int m = n - 1, other = m > 0 ? ((2 * r - k) % m + m) % m : 0;
 
-    if (k == m)
-        return r;
-    int other = ((2 * r - k) % m + m) % m;
-    return other == k ? m : other;
+    return k == m ? r : other == k ? m : other;
 }
 
 static void add_turn(struct health_plan *p, size_t *room, const struct health_data *d,
@@ -52,7 +48,7 @@ static void add_turn(struct health_plan *p, size_t *room, const struct health_da
     p->dst = mem_grow(p->dst, room, n * (size_t)(p->turns + 1), sizeof *p->dst);
     int *dst = p->dst + n * (size_t)p->turns++;
     for (int k = 0; k < d->hosts; k++)
-        dst[k] = circle ? circle_dst(k, at, d->hosts) : shift_dst(k, at + 1, d->hosts);
+        dst[k] = circle ? health_plan_circle(k, at, d->hosts) : shift_dst(k, at + 1, d->hosts);
 }
 
 /* Circles have no round that all take part in when hosts are odd: shifts alone then. */
@@ -95,8 +91,8 @@ static int port_needs(const struct health_analysis *l, const struct health_end *
         return 0;
     if (e->again < HEALTH_AGAIN)
         return HEALTH_AGAIN - e->again;
-    int low = health_rules_alert(l->rules, e->median - 2 * e->sigma),
-        high = health_rules_alert(l->rules, e->median + 2 * e->sigma);
+    int low = health_rules_state(l->rules, e->median - 2 * e->sigma) != HEALTH_OK,
+        high = health_rules_state(l->rules, e->median + 2 * e->sigma) != HEALTH_OK;
     return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
 }
 
@@ -234,11 +230,7 @@ int health_plan(const struct health_data *d, const struct health_rules *rules,
 {
     struct health_plan p = {.hosts = d->hosts};
 
-    if (d->hosts < 2)
-        return err_set(err, ERR_INPUT,
-                       "one host ('%s'), expected two or more to measure between",
-                       d->host[0].name);
-    if (d->samples.count == 0 && d->rounds == 0)
+    if (d->hosts > 1 && d->samples.count == 0 && d->rounds == 0)
         plan_rounds(d, &p);
     else if (d->samples.count && plan_suspicions(d, rules, &p, err))
         return -1;

@@ -113,29 +113,27 @@ struct labels {
     int count, number;
 };
 
-/* How many first characters all share, their last number excepted, and whole ones. */
-static int shared(const struct labels *l)
-{
-    int n = (int)strlen(l->at[0]);
-
-    for (int k = 1; k < l->count; k++)
-        for (int i = 0; i < n; i++)
-            if (l->at[k][i] != l->at[0][i])
-                n = i;
-    while (n > 0 && (isdigit((unsigned char)l->at[0][n - 1]) || (l->at[0][n] & 0xc0) == 0x80))
-        n--;
-    return n;
-}
-
-/* Hosts, where one has a long name: all without the beginning that they share. */
+/*
+ * Hosts, where one has a long name: all without the beginning that they share, its last number
+ * excepted, and of whole characters.
+ */
 static void shorten_hosts(struct labels *l)
 {
-    int longest = 0, skip = 0;
+    const char *first = l->at[0];
+    int longest = 0, skip = (int)strlen(first);
 
-    for (int k = 0; k < l->count; k++)
+    for (int k = 0; k < l->count; k++) {
+        int n = 0;
+        while (n < skip && l->at[k][n] == first[n])
+            n++;
+        skip = n;
         longest = (int)strlen(l->at[k]) > longest ? (int)strlen(l->at[k]) : longest;
-    if (longest > LABEL)
-        skip = shared(l);
+    }
+    while (skip > 0 &&
+           (isdigit((unsigned char)first[skip - 1]) || (first[skip] & 0xc0) == 0x80))
+        skip--;
+    if (longest <= LABEL)
+        skip = 0;
     l->number = longest - skip > LABEL || (l->count > 1 && longest == skip);
     for (int k = 0; k < l->count; k++)
         l->at[k] += skip;

@@ -5,7 +5,6 @@
  * verdict.
  */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -18,6 +17,12 @@
 static void put_head(FILE *f, const char *name, const char *help)
 {
     fprintf(f, "# HELP horing_%s %s\n# TYPE horing_%s gauge\n", name, help, name);
+}
+
+static void put_value(FILE *f, const char *name, const char *help, int decimals, double v)
+{
+    put_head(f, name, help);
+    fprintf(f, "horing_%s %.*f\n", name, decimals, v);
 }
 
 /*
@@ -96,20 +101,6 @@ static void put_findings(FILE *f, const struct health_report *t)
     }
 }
 
-static void put_all(FILE *f, const struct health_report *t)
-{
-    put_findings(f, t);
-    put_ports(f, t, "port_bytes_per_second", "Payload rate of a host's port", 0);
-    put_ports(f, t, "port_expected_ratio", "Rate of a host's port over its expected rate", 1);
-    put_links(f, t->d, "link_carrier", "Whether the link has a carrier", CARRIER);
-    put_links(f, t->d, "link_speed_bytes_per_second", "Negotiated rate of the link", SPEED);
-    put_links(f, t->d, "link_new_errors", "Errors of the link since the previous run", ERRORS);
-    put_head(f, "wrong_words", "Received words that differ from the sent ones");
-    fprintf(f, "horing_wrong_words %" PRId64 "\n", health_wrong_words(t->d));
-    put_head(f, "duration_seconds", "Time that the measurement took");
-    fprintf(f, "horing_duration_seconds %.3f\n", t->d->seconds);
-}
-
 /*
  * What the file that is to be replaced says of the last success: it may be all that remembers.
  * Its folder may be another user's (node_exporter's): of what lies there the beginning is read,
@@ -141,14 +132,24 @@ int health_write_prom(const struct health_report *t, const char *path, int64_t n
         success_s = t->memory->measured_s;
     if (health_file_create(&out, path, 1, err))
         return -1;
-    put_head(out.file, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN");
-    fprintf(out.file, "horing_state %d\n", t ? t->v->state : HEALTH_UNKNOWN);
-    put_head(out.file, "last_run_timestamp_seconds", "When the check ran");
-    fprintf(out.file, "horing_last_run_timestamp_seconds %" PRId64 "\n", now_s);
-    put_head(out.file, "last_success_timestamp_seconds",
-             "When a check last reached a verdict; 0: never");
-    fprintf(out.file, "horing_last_success_timestamp_seconds %" PRId64 "\n", success_s);
-    if (t)
-        put_all(out.file, t);
+    put_value(out.file, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", 0,
+              t ? t->v->state : HEALTH_UNKNOWN);
+    put_value(out.file, "last_run_timestamp_seconds", "When the check ran", 0, (double)now_s);
+    put_value(out.file, "last_success_timestamp_seconds",
+              "When a check last reached a verdict; 0: never", 0, (double)success_s);
+    if (!t)
+        return health_file_commit(&out, err);
+    put_findings(out.file, t);
+    put_ports(out.file, t, "port_bytes_per_second", "Payload rate of a host's port", 0);
+    put_ports(out.file, t, "port_expected_ratio",
+              "Rate of a host's port over its expected rate", 1);
+    put_links(out.file, t->d, "link_carrier", "Whether the link has a carrier", CARRIER);
+    put_links(out.file, t->d, "link_speed_bytes_per_second", "Negotiated rate of the link",
+              SPEED);
+    put_links(out.file, t->d, "link_new_errors", "Errors of the link since the previous run",
+              ERRORS);
+    put_value(out.file, "wrong_words", "Received words that differ from the sent ones", 0,
+              (double)health_wrong_words(t->d));
+    put_value(out.file, "duration_seconds", "Time that the measurement took", 3, t->d->seconds);
     return health_file_commit(&out, err);
 }

@@ -133,7 +133,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
         /* Some counters are parts of others: the more specific one comes first. */
         if (!health_errors_are_many(g->counter[i], g->packets))
             continue;
-        report(q, HEALTH_WARNING, 203, n->name,
+        report(q, HEALTH_WARNING, HC_ERRORS, n->name,
                " port '%s' counts %" PRId64 " %s in %" PRId64 " packets%s%s", n->name,
                g->counter[i], c[i].name, clamp_event(g->packets), g->since_s > 0 ? ", in " : "",
                g->since_s > 0 ? units_time(&u, g->since_s) : "")
@@ -146,7 +146,7 @@ static void judge_errors(struct quick *q, const struct health_nic *n,
     int64_t errors = hour.n + clamp_event(g->most),
             packets = hour.packets + clamp_event(g->packets);
     if (health_errors_are_many(errors, packets))
-        report(q, HEALTH_WARNING, 203, n->name,
+        report(q, HEALTH_WARNING, HC_ERRORS, n->name,
                " port '%s' counts %" PRId64 " errors in %" PRId64 " packets within an hour",
                n->name, errors, packets)
             ->measured = (double)errors;
@@ -160,8 +160,8 @@ static void judge_full(struct quick *q, const struct health_nic *n)
     while (i < HEALTH_COUNTERS && c[i].name && (c[i].end == 0 || n->counter[i] != c[i].end))
         i++;
     if (i < HEALTH_COUNTERS && c[i].name)
-        report(q, HEALTH_UNKNOWN, 209, n->name, " port '%s': %s is at its maximum, %" PRId64,
-               n->name, c[i].name, c[i].end)
+        report(q, HEALTH_UNKNOWN, HC_FULL, n->name,
+               " port '%s': %s is at its maximum, %" PRId64, n->name, c[i].name, c[i].end)
             ->measured = (double)c[i].end;
 }
 
@@ -189,12 +189,13 @@ static void judge_measured(struct quick *q, const struct health_nic *n,
 static int judge_link(struct quick *q, const struct health_nic *n, int want_up)
 {
     if (!n->up && want_up)
-        report(q, HEALTH_WARNING, 207, n->name, " port '%s' was in use and is set down",
+        report(q, HEALTH_WARNING, HC_GONE, n->name, " port '%s' was in use and is set down",
                n->name);
     else if (n->up && !n->carrier && want_up)
-        report(q, HEALTH_CRITICAL, 201, n->name, " lost the link of its port '%s'", n->name);
+        report(q, HEALTH_CRITICAL, HC_LINK, n->name, " lost the link of its port '%s'",
+               n->name);
     else if (n->ib && n->carrier && n->waits)
-        report(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, 208, n->name,
+        report(q, want_up ? HEALTH_CRITICAL : HEALTH_WARNING, HC_UNUSED, n->name,
                " port '%s' has a link and is not ACTIVE: no subnet manager?", n->name);
     return n->up && n->carrier && !n->waits;
 }
@@ -204,26 +205,21 @@ static void judge_speed(struct quick *q, const struct health_nic *n, int64_t wan
 {
     double percent =
         want_mbit > 0 && n->mbit > 0 ? 100.0 * (double)n->mbit / (double)want_mbit : NAN;
-    enum health_state s = HEALTH_OK;
+    int narrow = want_width > 0 && n->width > 0 && n->width < want_width;
+    enum health_state s = narrow || n->half ? HEALTH_WARNING : HEALTH_OK;
     char lanes[48] = "", speed[64] = "has an unknown speed";
 
     if (!isnan(percent))
-        s = health_range_alerts(&q->o->rules.crit, percent)   ? HEALTH_CRITICAL
-            : health_range_alerts(&q->o->rules.warn, percent) ? HEALTH_WARNING
-                                                              : HEALTH_OK;
-    if (want_width > 0 && n->width > 0 && n->width < want_width) {
-        s = health_worse(s, HEALTH_WARNING);
-        snprintf(lanes, sizeof lanes, ", %d of %d lanes", n->width, want_width);
-    }
-    if (n->half)
-        s = health_worse(s, HEALTH_WARNING);
+        s = health_worse(s, health_rules_state(&q->o->rules, percent));
     if (s == HEALTH_OK)
         return;
+    if (narrow)
+        snprintf(lanes, sizeof lanes, ", %d of %d lanes", n->width, want_width);
     if (n->mbit > 0)
         snprintf(speed, sizeof speed, "runs at %.4g of %.4g Gbit/s", (double)n->mbit / 1e3,
                  (double)(want_mbit > 0 ? want_mbit : n->mbit) / 1e3);
-    struct health_finding *f = report(q, s, 204, n->name, " port '%s' %s%s%s", n->name, speed,
-                                      lanes, n->half ? ", half duplex" : "");
+    struct health_finding *f = report(q, s, HC_SPEED, n->name, " port '%s' %s%s%s", n->name,
+                                      speed, lanes, n->half ? ", half duplex" : "");
     f->percent = percent;
     f->measured = (double)n->mbit * 1e6 / 8;
     f->expected = (double)want_mbit * 1e6 / 8;
@@ -263,8 +259,8 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (!n->real && !e && !n->ib)
         return;
     if (n->unread) { /* neither well nor lost */
-        report(q, HEALTH_UNKNOWN, 902, n->name, ": cannot read '%s' of port '%s'", n->unread,
-               n->name);
+        report(q, HEALTH_UNKNOWN, HC_UNABLE, n->name, ": cannot read '%s' of port '%s'",
+               n->unread, n->name);
         q->judged++;
         return;
     }
@@ -272,7 +268,7 @@ static void judge_nic(struct quick *q, const struct health_nic *n)
     if (n->broken > 1)
         snprintf(more, sizeof more, ", nor %d other files", n->broken - 1);
     if (n->broken)
-        report(q, HEALTH_UNKNOWN, 210, n->name, ": cannot read '%s' of port '%s'%s",
+        report(q, HEALTH_UNKNOWN, HC_UNREAD, n->name, ": cannot read '%s' of port '%s'%s",
                n->broken_file, n->name, more);
     if (n->real || e) { /* of RoCE's port the interface has the link */
         int want_up = e || (k ? k->want_up : had_link(n));
@@ -318,7 +314,7 @@ static void judge_absent(struct quick *q)
         const char *link = q->m->nics.at[i].last.name;
         if (!q->m->nics.at[i].want_up || is_there(q->now, link))
             continue;
-        report(q, HEALTH_CRITICAL, 207, link, " has no port '%s' any more", link);
+        report(q, HEALTH_CRITICAL, HC_GONE, link, " has no port '%s' any more", link);
         q->judged++;
     }
     for (int i = 0; i < c->expects; i++) {
@@ -328,7 +324,8 @@ static void judge_absent(struct quick *q)
             health_config_find_expect(c, q->o->host, link) != &c->expect[i])
             continue;
         health_name_clean(link, clean, sizeof clean);
-        report(q, HEALTH_CRITICAL, 207, link, " has no port '%s', which is expected", clean);
+        report(q, HEALTH_CRITICAL, HC_GONE, link, " has no port '%s', which is expected",
+               clean);
         q->judged++;
     }
 }
@@ -346,13 +343,14 @@ static void judge(struct quick *q)
         judge_nic(q, &q->now->nic[i]);
     /* Ports that nobody looked at are neither well nor gone. */
     if (q->now->left || (left && q->o->config.expects)) {
-        report(q, HEALTH_UNKNOWN, 902, "", " has %d ports, %d of them not checked (%d at most)",
-               q->now->count + left, left, HEALTH_NICS_MOST);
+        report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
+               " has %d ports, %d of them not checked (%d at most)", q->now->count + left, left,
+               HEALTH_NICS_MOST);
         return;
     }
     judge_absent(q);
     if (q->judged == 0)
-        report(q, HEALTH_UNKNOWN, 902, "",
+        report(q, HEALTH_UNKNOWN, HC_UNABLE, "",
                " has no network hardware that is up: nothing to check");
 }
 
@@ -431,22 +429,6 @@ static void remember_all(struct quick *q)
 
 /* ---- the run ---- */
 
-static int read_and_judge(struct quick *q, struct health_nics *now, struct err *err)
-{
-    for (int again = 0, twice = 1; again < 2 && twice; again++) {
-        health_nics_release(now);
-        if (again)
-            tick_sleep_s(again_s);
-        if (health_nics_read(now, q->o->sys, q->o->proc, err))
-            return -1;
-        judge(q);
-        twice = 0;
-        for (int i = 0; i < q->v->findings; i++)
-            twice |= health_check_find(q->v->finding[i].code)->read_twice;
-    }
-    return 0;
-}
-
 int health_quick(const struct health_options *o, FILE *out, enum health_state *state,
                  struct err *err)
 {
@@ -471,7 +453,19 @@ int health_quick(const struct health_options *o, FILE *out, enum health_state *s
     }
     d.asked = d.done = 1u << HEALTH_PART_LINKS;
     double start = tick_now_s();
-    int rc = read_and_judge(&q, &now, err);
+    int rc = 0;
+    for (int again = 0, twice = 1; rc == 0 && again < 2 && twice; again++) {
+        health_nics_release(&now);
+        if (again)
+            tick_sleep_s(again_s);
+        rc = health_nics_read(&now, o->sys, o->proc, err);
+        if (rc)
+            break;
+        judge(&q);
+        twice = 0;
+        for (int i = 0; i < v.findings; i++)
+            twice |= health_check_find(v.finding[i].code)->read_twice;
+    }
     d.seconds = tick_now_s() - start;
     if (rc == 0 && q.m)
         remember_all(&q);

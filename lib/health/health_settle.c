@@ -86,25 +86,12 @@ static int host_of(const struct health_data *d, const char *name)
     return -1;
 }
 
-/* Reported once more, though this run did not see it. */
-static void keep(const struct health_problem *p, const struct health_data *d,
-                 struct health_verdict *v)
-{
-    char since[32];
-    struct health_finding *f = health_verdict_addf(v, p->reported, p->code, host_of(d, p->host),
-                                                   "%.200s (not seen since %s)", p->text,
-                                                   clock_text(p->last_s, d->when_s, since));
-
-    f->other = host_of(d, p->other);
-    f->way = p->way;
-    f->action = HEALTH_MONITOR;
-    snprintf(f->link, sizeof f->link, "%.*s", (int)sizeof f->link - 1, p->link);
-}
-
 /* A problem that this run did not see: 1 when it is over. */
 static int miss(struct health_problem *p, const struct health_data *d, struct health_verdict *v,
                 const struct health_options *o, int measured, struct health_news *n)
 {
+    char since[32];
+
     if (p->host[0] && host_of(d, p->host) < 0) /* not of this run's hosts */
         return 0;
     if (health_config_is_disabled(&o->config, p->code) ||
@@ -118,7 +105,15 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
         clear(n, p, d->when_s);
         return 1;
     }
-    keep(p, d, v);
+    /* Reported once more, though this run did not see it. */
+    struct health_finding *f = health_verdict_addf(v, p->reported, p->code, host_of(d, p->host),
+                                                   "%.200s (not seen since %s)", p->text,
+                                                   clock_text(p->last_s, d->when_s, since));
+    f->other = host_of(d, p->other);
+    f->way = p->way;
+    f->confirmed = 0;
+    f->action = HEALTH_MONITOR;
+    snprintf(f->link, sizeof f->link, "%.*s", (int)sizeof f->link - 1, p->link);
     return 0;
 }
 

@@ -28,7 +28,7 @@ enum health_type {
     HEALTH_TYPE_REAL,
     HEALTH_TYPE_BOOL,
     HEALTH_TYPE_TEXT,  /* char[room] */
-    HEALTH_TYPE_NAME,  /* char[room], not empty, made clean (health_name.h) */
+    HEALTH_TYPE_NAME,  /* char[room], not empty, made clean (health_data.h) */
     HEALTH_TYPE_LEVEL, /* enum health_level */
     HEALTH_TYPE_PARTS, /* unsigned, bits of enum health_part */
     HEALTH_TYPE_COUNT, /* of the first list's items, which follow */

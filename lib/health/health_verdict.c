@@ -42,6 +42,7 @@ struct health_finding health_finding_new(enum health_state state, int code)
     const struct health_check *c = health_check_find(code);
     struct health_finding f = {.state = state, .code = code};
 
+    f.confirmed = code / 100 == 2 || code / 100 == 5; /* counted, not estimated */
     f.action = c ? c->action : HEALTH_MONITOR;
     f.host = f.other = f.rank = f.way = f.samples = f.partners = f.saw = -1;
     f.measured = f.expected = f.peers = f.percent = f.z = NAN;
@@ -102,38 +103,27 @@ void health_verdict_release(struct health_verdict *v)
 /* A rate within a millionth of a threshold is at it. */
 enum { DECIMALS_MOST = 6 };
 
-static int parse_range(char *text, struct health_range *r, struct err *err)
-{
-    char *colon = strchr(text, ':');
-    const char *end = colon ? colon + 1 : text;
-
-    *r = (struct health_range){.end = INFINITY};
-    if (colon) {
-        *colon = 0;
-        if (strcmp(text, "~") == 0)
-            r->start = -INFINITY;
-        else if (*text && num_f64(text, -RANGE_MOST, RANGE_MOST, &r->start, err))
-            return -1;
-    }
-    if ((!colon || *end) && num_f64(end, -RANGE_MOST, RANGE_MOST, &r->end, err))
-        return -1;
-    if (r->start > r->end)
-        return err_set(err, ERR_INPUT, "start %g is above end %g", r->start, r->end);
-    return 0;
-}
-
 int health_range_parse(const char *text, struct health_range *out, struct err *err)
 {
-    struct health_range r = {0};
-    char *copy = mem_dup(text);
-    int inside = copy[0] == '@', rc = parse_range(copy + inside, &r, err);
+    int inside = text[0] == '@', rc = 0;
+    struct health_range r = {.end = INFINITY, .inside = inside};
+    char *copy = mem_dup(text + inside), *colon = strchr(copy, ':');
+    const char *end = colon ? colon + 1 : copy;
 
-    if (rc == 0) {
-        r.inside = inside;
-        *out = r;
-    } else {
+    if (colon)
+        *colon = 0;
+    if (colon && strcmp(copy, "~") == 0)
+        r.start = -INFINITY;
+    else if (colon && *copy)
+        rc = num_f64(copy, -RANGE_MOST, RANGE_MOST, &r.start, err);
+    if (rc == 0 && (!colon || *end))
+        rc = num_f64(end, -RANGE_MOST, RANGE_MOST, &r.end, err);
+    if (rc == 0 && r.start > r.end)
+        rc = err_set(err, ERR_INPUT, "start %g is above end %g", r.start, r.end);
+    if (rc)
         err_prefix(err, "range '%s', expected [@][start:][end]: ", text);
-    }
+    else
+        *out = r;
     mem_free(copy);
     return rc;
 }
@@ -173,29 +163,26 @@ void health_rules_init(struct health_rules *r)
                                .late_crit = {-INFINITY, 500, 0}};
 }
 
-int health_rules_alert(const struct health_rules *r, double percent)
+enum health_state health_rules_state(const struct health_rules *r, double percent)
 {
-    return health_range_alerts(&r->warn, percent) || health_range_alerts(&r->crit, percent);
-}
-
-static int prints_alike(double a, double b, int decimals)
-{
-    char text[2][40];
-
-    snprintf(text[0], sizeof text[0], "%.*f", decimals, a);
-    snprintf(text[1], sizeof text[1], "%.*f", decimals, b);
-    return strcmp(text[0], text[1]) == 0;
+    return health_range_alerts(&r->crit, percent)   ? HEALTH_CRITICAL
+           : health_range_alerts(&r->warn, percent) ? HEALTH_WARNING
+                                                    : HEALTH_OK;
 }
 
 int health_rules_decimals(const struct health_rules *r, double v, double unit, int least)
 {
     const double end[] = {r->warn.start, r->warn.end, r->crit.start, r->crit.end};
+    char text[2][40];
     int n = least;
 
     for (int i = 0; i < 4; i++)
-        while (n < DECIMALS_MOST && isfinite(end[i]) && fabs(v - end[i] * unit) > 0 &&
-               prints_alike(v, end[i] * unit, n))
-            n++;
+        for (; n < DECIMALS_MOST && isfinite(end[i]) && fabs(v - end[i] * unit) > 0; n++) {
+            snprintf(text[0], sizeof text[0], "%.*f", n, v);
+            snprintf(text[1], sizeof text[1], "%.*f", n, end[i] * unit);
+            if (strcmp(text[0], text[1]))
+                break;
+        }
     return n;
 }
 

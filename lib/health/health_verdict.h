@@ -33,8 +33,8 @@ struct health_rules {
 };
 /* 96: and 75:, latency ~:200 and ~:500, no baseline. */
 void health_rules_init(struct health_rules *r);
-/* Whether a rate's percentage is outside one of the two: either may be the narrower. */
-int health_rules_alert(const struct health_rules *r, double percent);
+/* Of a rate's percentage: OK, which is 0, inside both ranges; either may be the narrower. */
+enum health_state health_rules_state(const struct health_rules *r, double percent);
 /*
  * The fewest decimals, `least` or more, with which v prints otherwise than every end of the two
  * ranges, times `unit`: what is printed is then on the side of a threshold that v is on.
@@ -62,7 +62,7 @@ struct health_finding {
     char link[HEALTH_LINK_NAME];      /* "" none */
     double measured, expected, peers; /* Bps or s: this one, what it should, peers' median */
     double percent, z;
-    int confirmed;              /* measured again with the same result; 0: it was not */
+    int confirmed;              /* counted, or measured again with the same result */
     int samples, partners, saw; /* partners met, and those that saw it */
     char text[256];             /* one line, no full stop */
 };
@@ -112,6 +112,11 @@ struct health_plan {
 int health_plan(const struct health_data *d, const struct health_rules *rules,
                 struct health_plan *out, struct err *err);
 void health_plan_release(struct health_plan *p);
+/*
+ * The partner of k in round r of n - 1 of the circle method among n, an even number: n - 1
+ * stays and the others go round it.
+ */
+int health_plan_circle(int k, int r, int n);
 enum { HEALTH_HOSTS_ALONE = 3, HEALTH_PEERS_LEAST = 5, HEALTH_SAMPLES_LEAST = 15 };
 
 #endif
