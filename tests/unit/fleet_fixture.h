@@ -4,7 +4,9 @@
 
 /* Synthetic fabrics, measured and judged, and files as texts: for tests under cmocka. */
 #include <stdio.h>
+#include <string.h>
 
+#include "base/mem.h"
 #include "health/health_fleet.h"
 #include "health/health_store.h"
 #include "health/health_verdict.h"
@@ -52,6 +54,24 @@ static inline int store_parse(const struct health_store *s, const char *text, si
     return health_store_parse(s, "file", text, (int64_t)bytes, whole, err);
 }
 
+/* Cut anywhere (in steps), or one bit changed: refused, in one line. */
+static __attribute__((unused)) void refuses_damage(const struct health_store *s, char *text,
+                                                   size_t bytes, size_t step)
+{
+    char *whole = mem_new(1, s->size);
+    struct err err;
+
+    for (size_t n = 0; n < bytes; n += step) {
+        assert_int_equal(store_parse(s, text, n, whole, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_null(strchr(err.text, '\n'));
+        text[n] ^= 4;
+        assert_int_equal(store_parse(s, text, bytes, whole, &err), -1);
+        text[n] ^= 4;
+    }
+    mem_free(whole);
+}
+
 static inline struct health_verdict judge(const struct health_data *d)
 {
     struct health_verdict v;
@@ -60,6 +80,44 @@ static inline struct health_verdict judge(const struct health_data *d)
     if (health_judge(d, &rules, &v, &err))
         fail_msg("%s", err.text);
     return v;
+}
+
+/* A fabric and what is concluded of it; again after a change. */
+struct judged {
+    struct health_data d;
+    struct health_verdict v;
+};
+
+static inline void rejudge(struct judged *j)
+{
+    health_verdict_release(&j->v);
+    j->v = judge(&j->d);
+}
+
+static inline struct judged judged(const char *spec, uint64_t seed)
+{
+    struct judged j = {.d = data(spec, seed)};
+
+    rejudge(&j);
+    return j;
+}
+
+static inline void judged_release(struct judged *j)
+{
+    health_verdict_release(&j->v);
+    health_data_release(&j->d);
+}
+
+/* Judged again there are so many findings, the first of this code, with these words. */
+static inline void expect_findings(struct judged *j, int findings, int code, const char *words)
+{
+    const struct health_finding *f = (rejudge(j), j->v.finding);
+
+    if (j->v.findings != findings ||
+        (findings && (f->code != code || (words && !strstr(f->text, words)))))
+        fail_msg("%d findings, HC-%d '%s', expected %d, HC-%d '%s'", j->v.findings,
+                 j->v.findings ? f->code : 0, j->v.findings ? f->text : "", findings, code,
+                 words ? words : "");
 }
 
 #endif

@@ -5,31 +5,14 @@
 
 #include "fleet_fixture.h"
 
-static const char *const words[] = {"0",
-                                    "-1",
-                                    "3",
-                                    "1e25",
-                                    "1e-3",
-                                    "1e999",
-                                    "null",
-                                    "true",
-                                    "false",
-                                    "{",
-                                    "}",
-                                    "[]",
-                                    "\"",
-                                    "\"Bps\"",
-                                    "\"src\"",
-                                    "\"rank_Bps\"",
-                                    "\"latency_s\"",
-                                    "\"wrong_words\"",
-                                    "\"collective_s\"",
-                                    "\"gpu\"",
-                                    "\"node1\"",
-                                    "\\u0000",
-                                    "\xff",
-                                    "9223372036854775808",
-                                    "4294967296"};
+/* clang-format off */
+static const char *const words[] = {
+    "0", "-1", "3", "1e25", "1e-3", "1e999", "null", "true", "false", "{", "}", "[]", "\"",
+    "\"Bps\"", "\"src\"", "\"rank_Bps\"", "\"latency_s\"", "\"wrong_words\"",
+    "\"collective_s\"", "\"gpu\"", "\"node1\"", "\\u0000", "\xff", "9223372036854775808",
+    "4294967296",
+};
+/* clang-format on */
 
 /* The record of a synthetic run, without the last line. */
 static void add(struct fuzz_texts *t, const char *spec)

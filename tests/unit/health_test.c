@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/tick.h"
+#include "health/health_analysis.h"
 #include "health/health_parts.h"
 #include "fleet_fixture.h"
 
@@ -117,11 +117,9 @@ static void no_false_alarm(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof fleets / sizeof *fleets; i++)
         for (int run = 0; run < fleets[i].runs; run++) {
-            struct health_data d = data(fleets[i].spec, (uint64_t)run);
-            struct health_verdict v = judge(&d);
-            wrong += v.state != HEALTH_OK;
-            health_verdict_release(&v);
-            health_data_release(&d);
+            struct judged j = judged(fleets[i].spec, (uint64_t)run);
+            wrong += j.v.state != HEALTH_OK;
+            judged_release(&j);
         }
     /* At most one false alarm in 1000 checks. */
     print_message("# false alarms: %d of 6200\n", wrong);
@@ -167,14 +165,12 @@ static void whoever_is_slow_and_not_its_partners(void **state)
                 snprintf(second, sizeof second, "-%d", other);
             snprintf(spec, sizeof spec, "%d,%s=%d%s:%g", row[i].hosts, row[i].fault, k, second,
                      row[i].percent);
-            struct health_data d = data(spec, (uint64_t)run);
-            struct health_verdict v = judge(&d);
-            found +=
-                v.state == row[i].state &&
-                (pair ? v.findings == 1 && v.finding[0].host == k && v.finding[0].other == other
-                      : exactly(&v, k, row[i].out, row[i].in));
-            health_verdict_release(&v);
-            health_data_release(&d);
+            struct judged j = judged(spec, (uint64_t)run);
+            found += j.v.state == row[i].state &&
+                     (pair ? j.v.findings == 1 && j.v.finding[0].host == k &&
+                                 j.v.finding[0].other == other
+                           : exactly(&j.v, k, row[i].out, row[i].in));
+            judged_release(&j);
         }
         print_message("# %d hosts, %s: %d of %d\n", row[i].hosts, row[i].fault, found, runs);
         assert_true(found >= 98);
@@ -203,24 +199,23 @@ static void ended_early(void **state)
             int kept = 0;
             snprintf(spec, sizeof spec, "8,noise=0.001,transients=0,%s=2%s:%g",
                      pair ? "pair" : "out", pair ? "-5" : "", row[i].percent);
-            struct health_data d = data(spec, i);
-            for (int s = 0; s < d.samples.count; s++)
-                if (d.samples.at[s].stage == HEALTH_ROUNDS || row[i].again)
-                    d.samples.at[kept++] = d.samples.at[s];
-            d.samples.count = kept;
-            d.asked = 1u << row[i].ended;
-            d.done = 0;
-            struct health_verdict v = judge(&d);
-            assert_int_equal(v.findings, 2); /* and that it was ended */
-            const struct health_finding *f = &v.finding[v.finding[0].code == 901];
+            struct judged j = {.d = data(spec, i)};
+            for (int s = 0; s < j.d.samples.count; s++)
+                if (j.d.samples.at[s].stage == HEALTH_ROUNDS || row[i].again)
+                    j.d.samples.at[kept++] = j.d.samples.at[s];
+            j.d.samples.count = kept;
+            j.d.asked = 1u << row[i].ended;
+            j.d.done = 0;
+            rejudge(&j);
+            assert_int_equal(j.v.findings, 2); /* and that it was ended */
+            const struct health_finding *f = &j.v.finding[j.v.finding[0].code == 901];
             assert_int_equal(f->host, 2);
             assert_int_equal(f->state, row[i].state);
             assert_int_equal(f->code, row[i].code == 301 && pair ? 304 : row[i].code);
-            assert_int_equal(v.port[2][HEALTH_OUT].state, pair ? HEALTH_OK : row[i].state);
+            assert_int_equal(j.v.port[2][HEALTH_OUT].state, pair ? HEALTH_OK : row[i].state);
             assert_int_equal(strstr(f->text, ", not measured again") != NULL,
                              row[i].state == HEALTH_UNKNOWN);
-            health_verdict_release(&v);
-            health_data_release(&d);
+            judged_release(&j);
         }
 }
 
@@ -269,20 +264,19 @@ static void two_hosts(void **state)
     learn_two_hosts(&b);
     assert_true(fabs(b.port[0].Bps[HEALTH_OUT] / 12.5e9 - 1) < 0.03);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        struct health_data d = data(row[i].spec, i);
+        struct judged j = {.d = data(row[i].spec, i)};
         for (int k = 0; k < 2; k++)
-            d.host[k].drain_Bps = row[i].drain[k] < 0 ? -1 : row[i].drain[k] * 12.5e9;
-        struct health_verdict v = judge(&d);
-        if (v.findings != row[i].findings || v.state != row[i].state ||
-            (v.findings &&
-             (v.finding[0].code != row[i].code || v.finding[0].host != row[i].host)) ||
-            (row[i].code == 301 && !exactly(&v, row[i].host, row[i].out, row[i].in)))
-            fail_msg("row %zu: %d findings, %s", i, v.findings,
-                     v.findings ? v.finding[0].text : "");
+            j.d.host[k].drain_Bps = row[i].drain[k] < 0 ? -1 : row[i].drain[k] * 12.5e9;
+        rejudge(&j);
+        if (j.v.findings != row[i].findings || j.v.state != row[i].state ||
+            (j.v.findings &&
+             (j.v.finding[0].code != row[i].code || j.v.finding[0].host != row[i].host)) ||
+            (row[i].code == 301 && !exactly(&j.v, row[i].host, row[i].out, row[i].in)))
+            fail_msg("row %zu: %d findings, %s", i, j.v.findings,
+                     j.v.findings ? j.v.finding[0].text : "");
         if (row[i].code == 306)
-            assert_non_null(strstr(v.finding[0].text, "stale"));
-        health_verdict_release(&v);
-        health_data_release(&d);
+            assert_non_null(strstr(j.v.finding[0].text, "stale"));
+        judged_release(&j);
     }
     /* Without the baseline there is nothing to compare with. */
     struct health_data d = data("2", 1);
@@ -296,62 +290,163 @@ static void two_hosts(void **state)
     health_baseline_release(&b);
 }
 
-/* A baseline of so many hosts, 7 once more behind them if `twice`, as a file; freed by free. */
-static char *baseline_text(int hosts, int twice, size_t *bytes)
-{
-    char *text = NULL, line[HEALTH_TAIL];
-    FILE *f = open_memstream(&text, bytes);
+/* ---- few hosts, two faults at once ---- */
 
-    fputs("format: paro-baseline/2\nwhen_s: 0\npaths:\n  - path: 0\n    ratio: 1\nports:\n", f);
-    for (int k = 0; k < hosts + twice; k++)
-        fprintf(f,
-                "  - host: n%05d\n    ranks: 1\n    out_Bps: 1\n    in_Bps: 1\n"
-                "    out_spread: 0\n    in_spread: 0\n    latency_s: 0\n",
-                k < hosts ? k : 7);
-    fflush(f);
-    health_store_tail(&health_baseline_store, text, (int64_t)*bytes, line);
-    fputs(line, f);
-    fclose(f);
-    return text;
-}
-
-/* Processor seconds that such a baseline takes to be read, once right and once with 7 twice. */
-static double parse_s(int hosts)
-{
-    char want[128], last[16];
-    struct health_baseline b;
-    struct err err;
-    double took_s = 0;
-
-    for (int twice = 0; twice < 2; twice++) {
-        size_t bytes = 0;
-        char *text = baseline_text(hosts, twice, &bytes);
-        double start = tick_cpu_s();
-        assert_int_equal(
-            health_store_parse(&health_baseline_store, "b", text, (int64_t)bytes, &b, &err),
-            -twice);
-        took_s += tick_cpu_s() - start;
-        if (!twice) {
-            snprintf(last, sizeof last, "n%05d", hosts - 1);
-            assert_int_equal(b.hosts, hosts);
-            assert_string_equal(b.port[hosts - 1].host, last);
-            health_baseline_release(&b);
-        }
-        free(text);
-    }
-    snprintf(want, sizeof want, "b:%d: 'host' is 'n00007' a second time", 7 * hosts + 7);
-    assert_non_null(strstr(err.text, want));
-    return took_s;
-}
-
-/* A host may stand once, wherever the other one is; thousands of them are no work. */
-static void hosts_stand_once(void **state)
+/*
+ * With three partners one of them is a third of a port's samples, and the median of a port at
+ * 98 % then the lower quarter of the others: often under 96.
+ */
+static void one_pair_of_few_is_no_port(void **state)
 {
     (void)state;
-    /* Of twice as many sorting takes a little over twice the time; each with each, which were
-       most of it at this size, nearly four times as much. */
-    double once_s = parse_s(30000);
-    assert_true(parse_s(60000) < 3 * once_s);
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct judged j = judged("4,noise=0.01,out=0:98,pair=0-2:80", seed);
+        int pair = 0;
+        for (int i = 0; i < j.v.findings; i++) {
+            const struct health_finding *f = &j.v.finding[i];
+            if (f->code == 301)
+                fail_msg("seed %d: %s", (int)seed, f->text);
+            pair += f->code == 304 && f->host == 0 && f->other == 2;
+        }
+        assert_int_equal(pair, 1);
+        judged_release(&j);
+    }
+}
+
+/* What is slow with a host whose link fails is that host's; another that is slow is still
+ * named. */
+static void hosts_whose_link_fails_are_alone(void **state)
+{
+    static const char *const spec[] = {"4,flap=1,pair=0-1:80", "4,cut=1,pair=0-1:80",
+                                       "8,flap=1,pair=0-1:80,out=5:80"};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            struct judged j = judged(spec[i], seed);
+            int link = 0, port = 0;
+            for (int n = 0; n < j.v.findings; n++) {
+                const struct health_finding *f = &j.v.finding[n];
+                int known = f->host == 1 || (i == 2 && f->host == 5 && f->code == 301) ||
+                            f->state == HEALTH_UNKNOWN; /* of a cut: what was not finished */
+                if (!known || f->code == 304)
+                    fail_msg("%s, seed %d: HC-%d %s", spec[i], (int)seed, f->code, f->text);
+                link += f->host == 1 && (f->code == 202 || f->code == 205);
+                port += f->host == 5;
+            }
+            assert_int_equal(link, 1);
+            assert_int_equal(port, i == 2);
+            judged_release(&j);
+        }
+}
+
+/* A check that was ended early: two streams that were cut short are no slow port. */
+static void few_samples_accuse_nobody(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        struct judged j = {.d = data("8", seed)};
+        for (int i = 0, n = 0; i < j.d.samples.count; i++)
+            if (j.d.samples.at[i].src == 3)
+                j.d.samples.at[i].Bps *= n++ < 2 ? 0.7 : 1;
+        int kept = 0, of_3 = 0;
+        for (int i = 0; i < j.d.samples.count; i++)
+            if (j.d.samples.at[i].src != 3 || of_3++ < 2)
+                j.d.samples.at[kept++] = j.d.samples.at[i];
+        j.d.samples.count = kept;
+        rejudge(&j);
+        for (int i = 0; i < j.v.findings; i++)
+            if (j.v.finding[i].state != HEALTH_UNKNOWN)
+                fail_msg("seed %d: HC-%d %s", (int)seed, j.v.finding[i].code,
+                         j.v.finding[i].text);
+        judged_release(&j);
+    }
+}
+
+/* ---- which hosts run a collective next ---- */
+
+/* A set is slow when it has all hosts of the part that is slow together. */
+enum { HOSTS_MOST = 40 };
+
+/* Runs until nothing is next; how many sets ran, and the smallest slow one in *first. */
+static int run(int hosts, int lo, int hi, int *first, int *count)
+{
+    struct health_data d;
+    int at = 0, n = 0, sets = 0;
+
+    health_data_init(&d, hosts, NULL);
+    *count = 0;
+    while (health_bisect(&d, &rules, &at, &n)) {
+        assert_true(at >= 0 && n >= 2 && at + n <= hosts);
+        int slow = at <= lo && at + n >= hi, before = 0;
+        for (int i = 0; i < d.collectives.count; i++)
+            before += d.collectives.at[i].first == at && d.collectives.at[i].count == n;
+        assert_true(before < (slow ? 4 : 1)); /* nothing twice but what is slow */
+        sets += before == 0;
+        if (slow && (*count == 0 || n < *count)) {
+            *first = at;
+            *count = n;
+        }
+        HEALTH_ADD(&d.collectives) = (struct health_collective){at, n, slow ? 2 : 1, 1};
+    }
+    health_data_release(&d);
+    return sets;
+}
+
+static void what_is_fine_is_not_halved(void **state)
+{
+    int first, count;
+
+    (void)state;
+    for (int hosts = 3; hosts <= HOSTS_MOST; hosts++) {
+        assert_int_equal(run(hosts, hosts, hosts + 1, &first, &count), 1);
+        assert_int_equal(count, 0);
+    }
+}
+
+/* What is slow for a moment is not halved, whichever of the looks it was fine in. */
+static void one_look_is_not_enough(void **state)
+{
+    (void)state;
+    for (int fine = 0; fine <= 4; fine++) {
+        struct health_data d;
+        int at, n, looks = 0;
+        health_data_init(&d, 4, NULL);
+        while (health_bisect(&d, &rules, &at, &n) && n == 4)
+            HEALTH_ADD(&d.collectives) =
+                (struct health_collective){at, n, looks++ == fine ? 1 : 2, 1};
+        assert_int_equal(looks, fine < 4 ? fine + 1 : 4);
+        assert_int_equal(n, fine < 4 ? 4 : 2);
+        health_data_release(&d);
+    }
+}
+
+/* The halves of what is slow, until both halves of it are fine: two runs a level. */
+static void the_smallest_slow_half_is_found(void **state)
+{
+    int first = 0, count = 0;
+
+    (void)state;
+    for (int hosts = 4; hosts <= HOSTS_MOST; hosts++)
+        for (int lo = 0; lo < hosts; lo++)
+            for (int hi = lo + 2; hi <= hosts; hi++) {
+                int want = 0, n = hosts, levels = 0;
+                while (n >= 4) { /* descend by hand */
+                    int half = n / 2;
+                    levels++;
+                    if (lo >= want && hi <= want + half) {
+                        n = half;
+                    } else if (lo >= want + half && hi <= want + n) {
+                        want += half;
+                        n -= half;
+                    } else {
+                        break;
+                    }
+                }
+                assert_int_equal(run(hosts, lo, hi, &first, &count), 1 + 2 * levels);
+                assert_int_equal(first, want);
+                assert_int_equal(count, n);
+            }
 }
 
 static void same_data_same_words(void **state)
@@ -389,11 +484,20 @@ int main(void)
         cmocka_unit_test(whoever_is_slow_and_not_its_partners),
         cmocka_unit_test(ended_early),
         cmocka_unit_test(two_hosts),
-        cmocka_unit_test(hosts_stand_once),
         cmocka_unit_test(same_data_same_words),
+    };
+    const struct CMUnitTest few[] = {
+        cmocka_unit_test(one_pair_of_few_is_no_port),
+        cmocka_unit_test(hosts_whose_link_fails_are_alone),
+        cmocka_unit_test(few_samples_accuse_nobody),
+        cmocka_unit_test(what_is_fine_is_not_halved),
+        cmocka_unit_test(one_look_is_not_enough),
+        cmocka_unit_test(the_smallest_slow_half_is_found),
     };
 
     health_rules_init(&rules);
     rules.warn.start = 90;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    health_rules_init(&rules);
+    return cmocka_run_group_tests(few, NULL, NULL) || failed;
 }
