@@ -3,15 +3,15 @@
 #
 # examples/health: each is used as what it is for would use it, on a host that a folder plays.
 bats_require_minimum_version 1.5.0
+load health_box
 
 setup() {
     PATH=$BIN:$PATH
     EX=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)/examples/health
     cd "$BATS_TEST_TMPDIR" || return
-    mkdir -p box/proc/sys/kernel/random box/sys/class/net/eth0/{statistics,device} node-exporter
-    echo node17 > box/proc/sys/kernel/hostname
-    echo 0x1003 > box/sys/class/net/eth0/flags
-    echo 1 | tee box/sys/class/net/eth0/carrier > box/sys/class/net/eth0/carrier_up_count
+    make_box node17
+    mkdir node-exporter
+    echo 1 > box/sys/class/net/eth0/carrier_up_count
     HERE=$PWD
 }
 

@@ -1,22 +1,20 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# horing-check --level quick on a machine that a folder plays: box/sys and box/proc are what the
-# kernel would show, and SOURCE_DATE_EPOCH is the time.  A run is a minute, or five, after the
-# one before; what is said of each is what is tested.
+# horing-check --level quick on a machine that a folder plays.  A run is a minute, or five, after
+# the one before; what is said of each is what is tested.
 #
 # Each test has a clock of its own:
 # shellcheck disable=SC2030,SC2031
 bats_require_minimum_version 1.5.0
 load refuses
+load health_box
 
 setup() {
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
-    mkdir -p box/proc/sys/kernel/random box/sys/class/net
-    echo node3 > box/proc/sys/kernel/hostname
+    make_box node3 --state state
     echo 11111111-2222-3333-4444-555555555555 > box/proc/sys/kernel/random/boot_id
-    NOW=1795000000
     nic eth0 10000
 }
 
@@ -56,22 +54,6 @@ port() {
     done
     echo 1000000 > "$at/counters/port_rcv_packets"
     echo 1000000 > "$at/counters/port_xmit_packets"
-}
-
-check() {
-    SOURCE_DATE_EPOCH=$NOW horing-check --level quick --sys box/sys --proc box/proc --state state "$@"
-}
-
-# says STATUS PATTERN [OPTION...]: the next run, 5 minutes later.
-says() {
-    local want=$1 pattern=$2 rc=0
-    shift 2
-    NOW=$((NOW + 300))
-    check "$@" > out 2> said || rc=$?
-    [ $rc = "$want" ] && [ ! -s said ] && { [ -z "$pattern" ] || grep -qE "$pattern" out; } && return
-    echo "status $rc, expected $want and $pattern:"
-    cat out said
-    return 1
 }
 
 @test "a healthy host is OK in one line, from the first run on" {

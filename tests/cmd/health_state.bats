@@ -8,30 +8,15 @@
 # shellcheck disable=SC2030,SC2031
 bats_require_minimum_version 1.5.0
 load refuses
+load health_box
 
 setup() {
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
-    mkdir -p box/proc/sys/kernel/random box/sys/class/net/eth0/{statistics,device}
-    echo node3 > box/proc/sys/kernel/hostname
-    echo 0x1003 > box/sys/class/net/eth0/flags
-    echo 1 > box/sys/class/net/eth0/carrier
-    NOW=1795000000
+    make_box node3
+    # shellcheck disable=SC2034 # for says
+    ONE_LINE=1
     unset STATE_DIRECTORY XDG_STATE_HOME
-}
-
-check() { SOURCE_DATE_EPOCH=$NOW horing-check --level quick --sys box/sys --proc box/proc "$@"; }
-
-# says STATUS PATTERN [OPTION...]: one line.
-says() {
-    local want=$1 pattern=$2 rc=0
-    shift 2
-    NOW=$((NOW + 300))
-    check "$@" > out 2> said || rc=$?
-    [ $rc = "$want" ] && [ "$(wc -l < out)" = 1 ] && grep -qE "$pattern" out && [ ! -s said ] && return
-    echo "status $rc, expected $want and $pattern:"
-    cat out said
-    return 1
 }
 
 # unknown PATTERN: now, and the next run begins afresh and says so; then all is as ever.

@@ -7,6 +7,7 @@
 # shellcheck disable=SC2016 # the dollars of json are Perl's
 bats_require_minimum_version 1.5.0
 load lab
+load health_says
 
 setup_file() {
     find_lab || return 0
@@ -19,25 +20,12 @@ setup_file() {
 }
 in_software() { [ -z "${GPU_REAL-}" ] || skip "a real GPU does not do that"; }
 
-# says STATUS PATTERN LAB-OPTION... -- OPTION...: one line.  ON is what the environment has on
-# node1 alone.
-says() {
-    local want=$1 pattern=$2 lab=() rc=0
-    shift 2
-    while [ "$1" != -- ]; do
-        lab+=("$1")
-        shift
-    done
-    shift
-    # shellcheck disable=SC2016
-    timeout 60 paro-lab -r 200mbit "${lab[@]}" -- sh -c \
-        'on=$1; shift; [ "$(hostname)" = node1 ] || on=; exec env $on "$@"' sh "${ON-}" \
-        "$GPU_BIN/horing-check" -t 20 "$@" > out 2> said || rc=$?
-    [ $rc = "$want" ] && [ "$(wc -l < out)" = 1 ] && grep -qE "$pattern" out && return
-    echo "status $rc, expected $want and $pattern:"
-    cat out said
-    return 1
-}
+# ON is what the environment has on node1 alone.
+# shellcheck disable=SC2034 # for says
+LAB=(-r 200mbit) ONE_LINE=1
+# shellcheck disable=SC2034
+CHECK=(sh -c '[ "$(hostname)" = node1 ] || ON=; exec env $ON "$@"' sh "${GPU_BIN-}/horing-check" -t 20)
+
 # EXPRESSION: of the document $d
 json() { perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>); exit !('"$1"')' < out; }
 

@@ -6,28 +6,9 @@
 # because somebody else works.  What is healthy may look unsteady on a busy machine, hence `again`.
 bats_require_minimum_version 1.5.0
 load lab
-
-# lab OPTION... -- OPTION...: three hosts, a check of them.
-lab() {
-    local options=()
-    while [ "$1" != -- ]; do
-        options+=("$1")
-        shift
-    done
-    shift
-    timeout 60 paro-lab -g 3 -p 1 -r 500mbit "${options[@]}" -- "$BIN/horing-check" -t 20 "$@" >out 2>said
-}
-
-# says STATUS PATTERN LAB-OPTION... -- OPTION...
-says() {
-    local want=$1 pattern=$2 rc=0
-    shift 2
-    lab "$@" || rc=$?
-    [ $rc = "$want" ] && { [ -z "$pattern" ] || grep -qE -- "$pattern" out; } && return
-    echo "status $rc, expected $want and $pattern:"
-    cat out said
-    return 1
-}
+load health_says
+# shellcheck disable=SC2034 # for says
+LAB=(-g 3 -p 1 -r 500mbit) CHECK=("$BIN/horing-check" -t 20)
 
 slow_then_mended() {
     rm -rf state

@@ -8,6 +8,9 @@
 # at either rate is within 3 % on a machine that others use too (twice that in a ratio, of half).
 bats_require_minimum_version 1.5.0
 load lab
+load health_says
+# shellcheck disable=SC2034 # for says
+LAB=() CHECK=("$BIN/horing-check") ONE_LINE=1
 
 setup_file() {
     find_lab || return 0
@@ -16,22 +19,6 @@ setup_file() {
     PATH=$BIN:$PATH
     timeout 60 paro-lab -r 500mbit -- "$BIN/horing-check" --learn -t 30 -b "$BASELINE" \
         2>"$BATS_FILE_TMPDIR/said"
-}
-
-# says STATUS PATTERN LAB-OPTION... -- OPTION...
-says() {
-    local want=$1 pattern=$2 lab=() rc=0
-    shift 2
-    while [ "$1" != -- ]; do
-        lab+=("$1")
-        shift
-    done
-    shift
-    timeout 60 paro-lab "${lab[@]}" -- "$BIN/horing-check" "$@" >out 2>said || rc=$?
-    [ $rc = "$want" ] && [ "$(wc -l <out)" = 1 ] && grep -qE "$pattern" out && return
-    echo "status $rc, expected $want and $pattern:"
-    cat out said
-    return 1
 }
 
 @test "the baseline knows both ports at 500 Mbit/s" {
@@ -118,13 +105,4 @@ cut_of_two() {
     fi
     again says 1 "^HORING WARNING - node1 port 'data' lost its link [0-9]+ times in " \
         -g 3 -p 1 -r 200mbit --flap 1:2/0.3 -- -t 20
-}
-
-@test "a record judged again gives the same bytes, and another baseline another answer" {
-    again says 1 '^HORING WARNING - node1 out [^;]*, in [^;|]* of peers\|' \
-        -g 4 -p 1 -r 200mbit --slow 1:180mbit -- -t 20 --record "$PWD/record.jsonl"
-    local rc=0
-    horing-check --replay record.jsonl > again || rc=$?
-    [ "$rc" = 1 ]
-    cmp out again
 }
