@@ -189,9 +189,9 @@ static int ready_turn(struct health_campaign *t, const int *dst, int *number, st
 /* What a GPU made wrong is its own, and not of the stream that carried it. */
 static void enter_gpus(struct health_campaign *t, const struct tally *all)
 {
-    for (int r = 0; r < t->data->gpus.count; r++)
+    for (int i = 0; i < t->data->gpus.count; i++)
         for (int way = 0; way < 2; way++)
-            t->data->gpus.at[r].wrong[way] += all[r].gpu_wrong[way];
+            t->data->gpus.at[i].wrong[way] += all[hosts_of(t)->rank[i]].gpu_wrong[way];
 }
 
 /* Into a host, beyond those that were wrong when the other one sent them. */
@@ -220,8 +220,8 @@ static void enter(struct health_campaign *t, const struct health_turn *turn,
         if (turn->dst[k] >= 0)
             from[turn->dst[k]] = k;
     enter_gpus(t, all);
-    for (int r = 0; r < g->ranks; r++) {
-        int to = g->group_of[r], src = from[to], sender = -1;
+    for (int i = 0; i < g->ranks; i++) { /* data count them host by host, wherever they are */
+        int r = g->rank[i], to = g->group_of[r], src = from[to], sender = -1;
         if (src < 0)
             continue;
         if (g->local_of[r] == 0)
@@ -231,10 +231,10 @@ static void enter(struct health_campaign *t, const struct health_turn *turn,
                 .src = src, .dst = to, .round = t->ran, .stage = stage, .Bps = all[r].host_Bps};
         /* Several ranks send to this one where their host has more of them. */
         if (counts && g->members[to] > 1 && g->members[src] <= g->members[to])
-            sender = groups_rank(g, src, g->local_of[r] % g->members[src]);
+            sender = g->first[src] + g->local_of[r] % g->members[src];
         if (sender >= 0 && all[r].rank_Bps > 0)
             HEALTH_ADD(&t->data->rank_samples) =
-                (struct health_rank_sample){sender, r, t->ran, all[r].rank_Bps};
+                (struct health_rank_sample){sender, i, t->ran, all[r].rank_Bps};
     }
     mem_free(from);
 }

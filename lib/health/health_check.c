@@ -33,7 +33,7 @@ struct check {
     struct device *device; /* NULL: the hosts' memory */
 };
 
-/* Collective: rank 0's outcome and, where that is none, `bytes` at `data` (0: nothing), for all. */
+/* Collective: rank 0's error, or its `bytes` at `data` (0: nothing), for all. */
 static int share(struct check *c, int rc, void *data, int64_t bytes, struct err *err)
 {
     struct err shared = {0};
@@ -179,7 +179,7 @@ static int open_gpu(struct check *c, struct err *err)
     struct health_gpu *all = mem_new((size_t)w->ranks, sizeof *all);
     rc = world_allgather(w, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < w->ranks; r++)
-        HEALTH_ADD(&c->data->gpus) = all[r];
+        HEALTH_ADD(&c->data->gpus) = all[w->groups.rank[r]];
     mem_free(all);
     return rc;
 }

@@ -208,6 +208,54 @@ static void check_latency(struct probe *p, const struct groups *g)
     health_data_release(&d);
 }
 
+/* Ranks of data are counted host by host, however they are placed: here every other one. */
+static void check_ranks(const struct groups *g)
+{
+    const struct groups own = world->groups;
+    const char *volatile where;
+    struct health_data d;
+    struct health_campaign t = {.world = world,
+                                .data = &d,
+                                .where = &where,
+                                .bytes = 4 << 20,
+                                .left = INT64_MAX,
+                                .until_s = tick_now_s() + 60,
+                                .before_s = world->deadline_s,
+                                .kernel.fd = -1,
+                                .missing = -1};
+    struct health_plan plan = {.turns = 1, .hosts = g->count};
+    int *group_of = mem_new((size_t)g->ranks, sizeof *group_of);
+    struct err err = {0};
+
+    plan.dst = mem_new((size_t)g->count, sizeof *plan.dst);
+    health_data_init(&d, g->count, NULL);
+    for (int r = 0; r < g->ranks; r++)
+        group_of[r] = r % g->count;
+    expect(world, groups_init_of(&world->groups, g->ranks, group_of, &err) == 0, "places",
+           &err);
+    int64_t room = probe_shift_room(&world->groups, t.bytes);
+    t.opened = probe_open(&t.probe, world, room, &err) == 0;
+    expect(world, t.opened, "opens a probe of its own", &err);
+    for (int k = 0; k < g->count; k++) {
+        plan.dst[k] = (k + 1) % g->count;
+        d.host[k].ranks = world->groups.members[k];
+    }
+    expect(world, health_campaign_turns(&t, &plan, &err) == 0, "a turn of hosts", &err);
+    expect(world, d.samples.count == g->count, "a sample of each host", &err);
+    expect(world, (d.rank_samples.count > 0) == (g->ranks > g->count), "and of ranks", &err);
+    for (int i = 0; i < d.rank_samples.count; i++) {
+        const struct health_rank_sample *s = &d.rank_samples.at[i];
+        int src = health_host_of_rank(&d, s->src), dst = health_host_of_rank(&d, s->dst);
+        expect(world, dst == plan.dst[src], "a rank sends to its host's partner", &err);
+    }
+    health_campaign_close(&t);
+    health_plan_release(&plan);
+    health_data_release(&d);
+    groups_release(&world->groups);
+    world->groups = own;
+    mem_free(group_of);
+}
+
 int main(int argc, char **argv)
 {
     const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
@@ -248,8 +296,10 @@ int main(int argc, char **argv)
         check_message(&p, sizes[i]);
     if (device)
         check_flops(device);
-    else if (g.count > 1)
+    if (!device && g.count > 1) {
         check_latency(&p, &g);
+        check_ranks(&g);
+    }
     if (world->rank == 0)
         printf("ok %s turns %d rings %d\n", argv[1], turns, rings);
     mem_free(to);
