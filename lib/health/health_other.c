@@ -3,11 +3,7 @@
  * What is compared apart from the rates of ports: a rank with the others of its host, the
  * latency to a host with those to the others, all hosts at once with what their pairs reach.
  */
-#include <inttypes.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/stats.h"
@@ -24,67 +20,37 @@ static void add_end(struct health_finding *f, const struct health_end *e)
 
 /* ---- ranks ---- */
 
-struct part {
-    int round, src_host, dst_host;
-    int at; /* in d->rank_samples */
-};
-
-static int by_stream(const void *a, const void *b)
-{
-    const int *x = a, *y = b;
-
-    for (int i = 0; i < 4; i++)
-        if (x[i] != y[i])
-            return x[i] < y[i] ? -1 : 1;
-    return 0;
-}
-
-static struct part *sort_parts(const struct health_data *d)
-{
-    int n = d->rank_samples.count, *host = mem_new((size_t)d->ranks + 1, sizeof *host);
-    struct part *part = mem_new((size_t)n + 1, sizeof *part);
-
-    for (int k = 0, r = 0; k < d->hosts; k++)
-        for (int i = 0; i < d->host[k].ranks; i++)
-            host[r++] = k;
-    for (int i = 0; i < n; i++) {
-        const struct health_rank_sample *s = &d->rank_samples.at[i];
-        part[i] = (struct part){s->round, host[s->src], host[s->dst], i};
-    }
-    if (n)
-        qsort(part, (size_t)n, sizeof *part, by_stream);
-    mem_free(host);
-    return part;
-}
-
 /*
- * The parts of a stream share a port, and not evenly: percent of their median (of two, of the
- * larger one: the smaller is in question).  Those alone that share a port.
+ * The parts of a stream, which follow each other, share a port, and not evenly: percent of
+ * their median (of two, of the larger one: the smaller is in question).  Those alone that share
+ * one.
  */
 static void add_parts(const struct health_data *d, struct health_ends *e)
 {
     const struct health_rank_sample *s = d->rank_samples.at;
-    int n = d->rank_samples.count;
-    struct part *part = sort_parts(d);
+    int n = d->rank_samples.count, *host = mem_new((size_t)d->ranks + 1, sizeof *host);
     double *v = mem_new((size_t)n + 1, sizeof *v);
 
+    for (int k = 0, r = 0; k < d->hosts; k++)
+        for (int i = 0; i < d->host[k].ranks; i++)
+            host[r++] = k;
     for (int from = 0, to; from < n; from = to) {
         for (to = from;
-             to < n && memcmp(&part[to], &part[from], offsetof(struct part, at)) == 0; to++)
-            v[to - from] = s[part[to].at].Bps;
+             to < n && s[to].round == s[from].round && host[s[to].src] == host[s[from].src] &&
+             host[s[to].dst] == host[s[from].dst];
+             to++)
+            v[to - from] = s[to].Bps;
         int parts = to - from;
         double usual = parts == 2 ? fmax(v[0], v[1]) : stats_median(v, parts);
-        for (int i = from; parts > 1 && usual > 0 && i < to; i++) {
-            const struct health_rank_sample *r = &s[part[i].at];
-            health_ends_add(e, r->src, r->dst, 100 * r->Bps / usual, 0);
-        }
+        for (int i = from; parts > 1 && usual > 0 && i < to; i++)
+            health_ends_add(e, s[i].src, s[i].dst, 100 * s[i].Bps / usual, 0);
     }
     for (int i = 0; i < e->samples; i++)
         v[i] = e->sample[i].value;
     double usual = e->samples ? stats_median(v, e->samples) : 100;
     for (int i = 0; i < e->samples; i++)
         e->sample[i].value *= 100 / usual;
-    mem_free(part);
+    mem_free(host);
     mem_free(v);
 }
 
@@ -95,20 +61,6 @@ static int rank_alerts(const void *rules, double percent)
            health_range_alerts(&((const struct health_rules *)rules)->crit, percent);
 }
 
-static void name_rank(const struct health_data *d, int rank, const struct health_end end[2],
-                      struct health_verdict *v)
-{
-    int way = end[HEALTH_OUT].slow ? HEALTH_OUT : HEALTH_IN, both = end[0].slow && end[1].slow;
-    int host = health_host_of_rank(d, rank);
-    struct health_finding *f = health_verdict_addf(
-        v, HEALTH_WARNING, HC_RANK, host, "rank %d on %.64s %s %.0f %% of the others there",
-        rank, d->host[host].name, both ? "out and in" : health_way[way], end[way].median);
-
-    add_end(f, &end[way]);
-    f->rank = rank;
-    f->way = both ? -1 : way;
-}
-
 void health_judge_ranks(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v)
 {
@@ -117,9 +69,19 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
     add_parts(d, &e);
     if (e.samples)
         health_ends_judge(&e);
-    for (int r = 0; e.samples && r < d->ranks; r++)
-        if (e.end[r][HEALTH_OUT].slow || e.end[r][HEALTH_IN].slow)
-            name_rank(d, r, e.end[r], v);
+    for (int r = 0; e.samples && r < d->ranks; r++) {
+        const struct health_end *end = e.end[r];
+        int out = end[HEALTH_OUT].slow, both = out && end[HEALTH_IN].slow;
+        int way = out ? HEALTH_OUT : HEALTH_IN, host = health_host_of_rank(d, r);
+        if (!end[way].slow)
+            continue;
+        struct health_finding *f = health_verdict_addf(
+            v, HEALTH_WARNING, HC_RANK, host, "rank %d on %.64s %s %.0f %% of the others there",
+            r, d->host[host].name, both ? "out and in" : health_way[way], end[way].median);
+        add_end(f, &end[way]);
+        f->rank = r;
+        f->way = both ? -1 : way;
+    }
     health_ends_release(&e);
 }
 
