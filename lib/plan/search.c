@@ -44,7 +44,7 @@ static void add_boundary(struct plan_boundaries *b, int level)
 int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, int asked,
                          struct err *err)
 {
-    int all = topo_boundaries(whole);
+    int all = whole->levels - 1;
 
     if (asked >= all)
         return err_set(err, ERR_MISMATCH,
@@ -368,8 +368,7 @@ const struct topo *plan_search_whole(const struct plan_search *s)
 
 int plan_search_level(const struct plan_search *s)
 {
-    return s->groups && topo_boundaries(s->groups->whole) > 1 ? s->groups->level[s->boundary]
-                                                              : -1;
+    return s->groups && s->groups->whole->levels > 2 ? s->groups->level[s->boundary] : -1;
 }
 
 const char *plan_memory_heaviest(const struct plan_memory *m, double *bytes)

@@ -109,9 +109,7 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
 
 double topo_port_Bps(const struct topo *t, int k)
 {
-    const struct topo_port *p = &t->port[k];
-
-    return p->out_Bps < p->in_Bps ? p->out_Bps : p->in_Bps;
+    return fmin(t->port[k].out_Bps, t->port[k].in_Bps);
 }
 
 double topo_slowest_port_Bps(const struct topo *t)
@@ -119,8 +117,7 @@ double topo_slowest_port_Bps(const struct topo *t)
     double least = topo_port_Bps(t, 0);
 
     for (int k = 1; k < t->groups.count; k++)
-        if (topo_port_Bps(t, k) < least)
-            least = topo_port_Bps(t, k);
+        least = fmin(least, topo_port_Bps(t, k));
     return least;
 }
 

@@ -28,11 +28,6 @@
 
 #include "base/mem.h"
 
-int topo_boundaries(const struct topo *t)
-{
-    return t->levels - 1;
-}
-
 /* Ranks in each unit of boundary b; [groups], by unit; owned by the caller. */
 static int *unit_ranks(const struct topo *t, int b)
 {
@@ -88,12 +83,6 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     to->compute_left = less_left(to->compute_left, also->compute_left);
 }
 
-/* Rate of the port at level l >= 1 behind which group k lies, in its slower direction. */
-static double port_of(const struct topo *t, int l, int k)
-{
-    return l == 1 ? topo_port_Bps(t, k) : t->level[l].port_Bps;
-}
-
 /* T above, of the ranks of group k in a unit of M, each with `more` shards to send across. */
 static double inside_s(const struct topo *t, int b, int k, int M, double more, int *const *size)
 {
@@ -101,13 +90,13 @@ static double inside_s(const struct topo *t, int b, int k, int M, double more, i
 
     for (int l = 1; l <= b; l++) {
         double u = size[l - 1][topo_unit(t, l, k)];
-        s = fmax(s, u * (M - u + more) / port_of(t, l, k));
+        double port = l == 1 ? topo_port_Bps(t, k) : t->level[l].port_Bps;
+        s = fmax(s, u * (M - u + more) / port);
     }
     return s;
 }
 
-/* A member's rate, of the rank that needs longest for its M - 1 shards; 0 where there are none.
- */
+/* A member's rate, of the rank that needs longest for its shards; 0 where there are none. */
 static double member_Bps(const struct topo *t, int b, double more, int *const *size)
 {
     double least = INFINITY;
@@ -143,12 +132,6 @@ static void join_inside(const struct topo *t, int b, int *const *size, struct to
 
 /* ---- across ---- */
 
-static void lower_rate(double *Bps, double other_Bps)
-{
-    if (other_Bps < *Bps)
-        *Bps = other_Bps;
-}
-
 /* What leaves the new groups: their ports, narrowed by those below. */
 static void set_ports(const struct topo *t, int b, int *const *size, const int *unit,
                       struct topo *out)
@@ -160,17 +143,17 @@ static void set_ports(const struct topo *t, int b, int *const *size, const int *
     for (int k = 0; k < t->groups.count; k++) {
         struct topo_port *p = &out->port[unit[k]];
         double M = out->groups.members[unit[k]];
-        lower_rate(&p->out_Bps, t->port[k].out_Bps * M / t->groups.members[k]);
-        lower_rate(&p->in_Bps, t->port[k].in_Bps * M / t->groups.members[k]);
+        p->out_Bps = fmin(p->out_Bps, t->port[k].out_Bps * M / t->groups.members[k]);
+        p->in_Bps = fmin(p->in_Bps, t->port[k].in_Bps * M / t->groups.members[k]);
         for (int l = 2; l <= b; l++) {
             double Bps = t->level[l].port_Bps * M / size[l - 1][topo_unit(t, l, k)];
-            lower_rate(&p->out_Bps, Bps);
-            lower_rate(&p->in_Bps, Bps);
+            p->out_Bps = fmin(p->out_Bps, Bps);
+            p->in_Bps = fmin(p->in_Bps, Bps);
         }
     }
     for (int i = 0; i < out->groups.count; i++)
         most = fmax(most, fmax(out->port[i].out_Bps, out->port[i].in_Bps));
-    lower_rate(&out->level[1].port_Bps, most);
+    out->level[1].port_Bps = fmin(out->level[1].port_Bps, most);
 }
 
 static void join_across(const struct topo *t, int b, struct topo_level *to)
@@ -233,14 +216,8 @@ static void set_hosts(const struct topo *t, const int *unit, struct topo *out)
     mem_free(seen);
 }
 
-static void set_blocks(const struct topo *t, int b, const int *unit, struct topo *out)
-{
-    for (int l = 2; l < out->levels; l++)
-        for (int k = 0; k < t->groups.count; k++)
-            out->block[(l - 2) * out->groups.count + unit[k]] = topo_unit(t, l + b, k);
-}
-
-void topo_copy_rank(const struct topo *t, struct topo *out)
+/* What a fabric states of each rank. */
+static void copy_rank(const struct topo *t, struct topo *out)
 {
     out->device = t->device;
     out->transport = t->transport;
@@ -256,7 +233,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
     int *unit = mem_new((size_t)t->groups.count, sizeof *unit);
     struct groups groups;
 
-    assert(b >= 0 && b < topo_boundaries(t));
+    assert(b >= 0 && b < t->levels - 1);
     for (int l = 0; l <= b; l++)
         size[l] = unit_ranks(t, l);
     merge_groups(t, b, unit, &groups);
@@ -264,15 +241,17 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
     groups_release(&groups);
     join_inside(t, b, size, out);
     join_across(t, b, &out->level[1]);
-    for (int l = 2; l < out->levels; l++)
+    for (int l = 2; l < out->levels; l++) {
         out->level[l] = t->level[l + b];
+        for (int k = 0; k < t->groups.count; k++)
+            out->block[(l - 2) * out->groups.count + unit[k]] = topo_unit(t, l + b, k);
+    }
     if (b > 0)
         set_ports(t, b, size, unit, out);
     else
         memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
     set_hosts(t, unit, out);
-    set_blocks(t, b, unit, out);
-    topo_copy_rank(t, out);
+    copy_rank(t, out);
     memcpy(out->doubt, t->doubt, sizeof out->doubt);
     for (int l = 0; l <= b; l++)
         mem_free(size[l]);
@@ -289,7 +268,7 @@ static void init_from(const struct topo *t, const struct groups *groups, const i
     memcpy(out->level, t->level, (size_t)t->levels * sizeof *t->level);
     for (int k = 0; k < groups->count; k++)
         out->port[k] = t->port[from[k]];
-    topo_copy_rank(t, out);
+    copy_rank(t, out);
 }
 
 void topo_subset(const struct topo *t, int ranks, const int *group_of, struct topo *out)

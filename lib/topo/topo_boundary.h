@@ -14,10 +14,7 @@
  *      level 2   +-------+-------+
  *      level 1   +---+---+   +---+---+
  *      level 0   0   1   2   3  ...
- */
-int topo_boundaries(const struct topo *t); /* how many: levels - 1 */
-
-/*
+ *
  * The fabric as it is for groups that end at boundary b: of levels - b levels, its level 0 what
  * the levels below become together, its groups the blocks in the order of their first group.  A
  * copy where b is 0.
@@ -40,8 +37,5 @@ void topo_extend(const struct topo *t, int groups, struct topo *out);
  * of them are left out, the others keep their order, ports and levels.
  */
 void topo_subset(const struct topo *t, int ranks, const int *group_of, struct topo *out);
-
-/* What a fabric states of each rank: device, transport, memory and rates. */
-void topo_copy_rank(const struct topo *t, struct topo *out);
 
 #endif

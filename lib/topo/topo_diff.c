@@ -6,7 +6,6 @@
 #include "topo/topo_print.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -21,16 +20,7 @@ struct diff {
     char where[96];
 };
 
-static void set_place(struct diff *d, const char *fmt, ...)
-    __attribute__((format(printf, 2, 3)));
-static void set_place(struct diff *d, const char *fmt, ...)
-{
-    va_list ap;
-
-    va_start(ap, fmt);
-    vsnprintf(d->where, sizeof d->where, fmt, ap);
-    va_end(ap);
-}
+#define PLACE(d, ...) snprintf((d)->where, sizeof(d)->where, __VA_ARGS__)
 
 static void put_value(FILE *out, double v)
 {
@@ -97,11 +87,11 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     const struct topo_level *a = l < old->levels ? &old->level[l] : &none;
     const struct topo_level *b = l < t->levels ? &t->level[l] : &none;
 
-    set_place(d, "levels[%d]", l);
+    PLACE(d, "levels[%d]", l);
     diff_words(d, "name", a->name[0] ? a->name : NULL, b->name[0] ? b->name : NULL);
     if (!a->name[0] || !b->name[0])
         return;
-    set_place(d, "%s", b->name);
+    PLACE(d, "%s", b->name);
     for (int i = 0; i < TOPO_FIGURES; i++) {
         const struct topo_figure *f = &topo_figures[i];
         if (f->kind != TOPO_ERROR_BAR)
@@ -114,7 +104,7 @@ static void diff_group(struct diff *d, const struct topo *old, const struct topo
     char *a = k < old->groups.count ? topo_ranks_text(old, k) : NULL;
     char *b = k < t->groups.count ? topo_ranks_text(t, k) : NULL;
 
-    set_place(d, "groups[%d]", k);
+    PLACE(d, "groups[%d]", k);
     diff_words(d, "ranks", a, b);
     if (a && b) {
         diff_words(d, "host", old->host[k], t->host[k]);
@@ -122,7 +112,7 @@ static void diff_group(struct diff *d, const struct topo *old, const struct topo
         diff_number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
     }
     for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
-        set_place(d, "groups[%d].blocks[%d]", k, l - 2);
+        PLACE(d, "groups[%d].blocks[%d]", k, l - 2);
         char was[16], is[16];
         snprintf(was, sizeof was, "%d", topo_unit(old, l, k));
         snprintf(is, sizeof is, "%d", topo_unit(t, l, k));
@@ -139,7 +129,7 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
 
     for (int l = 0; l < levels; l++)
         diff_level(d, old, t, l);
-    set_place(d, "%s", "");
+    d->where[0] = 0;
     diff_words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
     diff_words(d, "transport", topo_transport_name(old->transport),
                topo_transport_name(t->transport));

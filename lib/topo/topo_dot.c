@@ -25,15 +25,6 @@ static void put_words(FILE *out, const char *text)
     }
 }
 
-static void put_rates(FILE *out, double out_Bps, double in_Bps)
-{
-    struct units a, b;
-
-    fputs(units_rate(&a, out_Bps), out);
-    if (out_Bps != in_Bps)
-        fprintf(out, " out\\n%s in", units_rate(&b, in_Bps));
-}
-
 static void put_group(FILE *out, const struct topo *t, int k)
 {
     char *ranks = topo_ranks_text(t, k);
@@ -70,6 +61,7 @@ static void put_level(FILE *out, const struct topo *t, int l)
     int count = t->groups.count;
     char *seen = mem_new((size_t)count * 2, 1), *seen_below = seen + count;
     double usual_Bps = topo_usual_port_Bps(t);
+    struct units rate;
 
     for (int k = 0; k < count; k++) {
         int block = topo_unit(t, l + 1, k), below = topo_unit(t, l, k);
@@ -79,17 +71,17 @@ static void put_level(FILE *out, const struct topo *t, int l)
         if (seen_below[below])
             continue;
         seen_below[below] = 1;
-        const struct topo_port *p = &t->port[k];
-        double slow_Bps = topo_slow_Bps(t, k, usual_Bps);
-        int slow = l == 1 && (p->out_Bps < slow_Bps || p->in_Bps < slow_Bps);
-        if (l == 1)
+        struct topo_port p = {t->level[l].port_Bps, t->level[l].port_Bps};
+        int slow = l == 1 && topo_port_Bps(t, k) < topo_slow_Bps(t, k, usual_Bps);
+        if (l == 1) {
+            p = t->port[k];
             fprintf(out, "  g%d -- l1_%d [label=\"", k, block);
-        else
+        } else {
             fprintf(out, "  l%d_%d -- l%d_%d [label=\"", l - 1, below, l, block);
-        if (l == 1)
-            put_rates(out, p->out_Bps, p->in_Bps);
-        else
-            put_rates(out, t->level[l].port_Bps, t->level[l].port_Bps);
+        }
+        fputs(units_rate(&rate, p.out_Bps), out);
+        if (p.out_Bps != p.in_Bps)
+            fprintf(out, " out\\n%s in", units_rate(&rate, p.in_Bps));
         fputs(slow ? "\\nslow\",color=\"#d55e00\",fontcolor=\"#d55e00\",penwidth=3];\n"
                    : "\"];\n",
               out);

@@ -71,10 +71,9 @@ static int fail_word(const char *word, int levels, int links, struct err *err)
 {
     char further[40] = "";
 
-    if (levels == 3)
-        snprintf(further, sizeof further, "level2, ");
-    if (levels > 3)
-        snprintf(further, sizeof further, "level2 to level%d, ", levels - 1);
+    if (levels > 2)
+        snprintf(further, sizeof further, levels == 3 ? "level2, " : "level2 to level%d, ",
+                 levels - 1);
     return err_set(err, ERR_INPUT,
                    "'%s', expected intra, inter, %s%smemory, flops, device or compute_type",
                    word, further, links ? "nvlink, nic, " : "");
@@ -123,18 +122,12 @@ char *topo_given_next(char **at)
 
     if (!word)
         return NULL;
-    for (char *p = word;; p++) {
+    char *p = word;
+    for (; *p && (*p != ',' || depth > 0); p++)
         depth += (*p == '[') - (*p == ']');
-        if (*p == 0) {
-            *at = NULL;
-            return word;
-        }
-        if (*p == ',' && depth <= 0) {
-            *p = 0;
-            *at = p + 1;
-            return word;
-        }
-    }
+    *at = *p ? p + 1 : NULL;
+    *p = 0;
+    return word;
 }
 
 int topo_given_parse(struct topo_given *g, const char *words, struct err *err)
@@ -174,11 +167,17 @@ struct topo_unit topo_largest_unit(const struct topo *t, int l)
     return most;
 }
 
-static void give_rate(struct topo *t, int l, const struct topo_given_level *g)
+void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
 {
     struct topo_level *level = &t->level[l];
-    int ranks = topo_largest_unit(t, l).ranks;
 
+    if (g->has_latency) {
+        level->latency_s = g->latency_s;
+        level->latency_source[0] = 0;
+    }
+    if (!g->has_rate)
+        return;
+    int ranks = topo_largest_unit(t, l).ranks;
     level->port_Bps = g->per_rank ? g->rate_Bps * ranks : g->rate_Bps;
     level->member_Bps = level->port_Bps / ranks;
     level->flow_Bps = g->rate_Bps;
@@ -189,23 +188,11 @@ static void give_rate(struct topo *t, int l, const struct topo_given_level *g)
     }
 }
 
-void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
-{
-    if (g->has_rate)
-        give_rate(t, l, g);
-    if (g->has_latency) {
-        t->level[l].latency_s = g->latency_s;
-        t->level[l].latency_source[0] = 0;
-    }
-}
-
 int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struct err *err)
 {
     for (int l = 0; l < TOPO_LEVELS_MAX; l++) {
         struct topo_given_level level = g->level[l];
-        if (!level.has_rate && !level.has_latency)
-            continue;
-        if (l >= t->levels && fill)
+        if ((!level.has_rate && !level.has_latency) || (l >= t->levels && fill))
             continue;
         if (l >= t->levels)
             return err_set(err, ERR_INPUT, "level%d is given, but the fabric has %d levels", l,

@@ -14,18 +14,13 @@ struct names {
     size_t room;
 };
 
-/* Dots and colons are addresses'; what a shell or a host file would split is none. */
-static int is_name(const char *text)
+static int add_name(struct names *names, const char *text, struct err *err)
 {
+    /* Dots and colons are addresses'; what a shell or a host file would split is no name. */
     size_t n = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "-_.:");
 
-    return n > 0 && n <= NAME_BYTES && text[n] == 0;
-}
-
-static int add_name(struct names *names, const char *text, struct err *err)
-{
-    if (!is_name(text))
+    if (n == 0 || n > NAME_BYTES || text[n])
         return err_set(err, ERR_INPUT,
                        "'%.64s', expected host names of letters, digits, '-', '_', '.' and ':'",
                        text);

@@ -224,14 +224,15 @@ static int link_above(void *reader, const struct xml_node *n, const struct xml_n
 /* The next word of all the children of one name together; 0 behind the last. */
 struct words {
     const struct xml_node *n; /* the child that is read */
-    const char *name, *at;
+    const char *name, *at;    /* at: in its text, NULL: at the beginning */
 };
 
 static int next_word(struct words *w, char *word, size_t room)
 {
-    for (; w->n; w->n = w->n->next, w->at = w->n ? w->n->text : NULL) {
-        if (strcmp(w->n->name, w->name))
+    for (; w->n; w->n = w->n->next, w->at = NULL) {
+        if (!xml_is(w->n, w->name))
             continue;
+        w->at = w->at ? w->at : w->n->text;
         w->at += strspn(w->at, " \t\r\n");
         size_t n = strcspn(w->at, " \t\r\n");
         if (n == 0)
@@ -241,13 +242,6 @@ static int next_word(struct words *w, char *word, size_t room)
         return 1;
     }
     return 0;
-}
-
-static struct words words_of(const struct xml_node *distances, const char *name)
-{
-    const struct xml_node *n = distances->child;
-
-    return (struct words){.n = n, .name = name, .at = n ? n->text : NULL};
 }
 
 /* "802", or in a matrix of several types "OSDev:802": a GPU, -1 a switch, -2 another. */
@@ -291,7 +285,7 @@ static int read_row(const struct hwloc *h, const struct xml_node *n, const int *
 
 static int read_matrix(struct hwloc *h, const struct xml_node *n)
 {
-    struct words indexes = words_of(n, "indexes"), values = words_of(n, "u64values");
+    struct words indexes = {n->child, "indexes", NULL}, values = {n->child, "u64values", NULL};
     char word[64] = "";
     int64_t count = 0;
 
@@ -370,31 +364,23 @@ static int read_numa(struct hwloc *h, int ranks)
     return 0;
 }
 
-/* ---- all ---- */
-
-static void read_host(struct hwloc *h)
-{
-    const char *name = topo_hwloc_info(h->x->root, "HostName");
-
-    if (!name[0])
-        name = topo_hwloc_info(h->x->root->child, "HostName");
-    for (const char *p = name; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return; /* no host has such a name: unknown */
-    if (strlen(name) < sizeof h->m->host)
-        snprintf(h->m->host, sizeof h->m->host, "%s", name);
-}
-
 static int read_topology(struct hwloc *h, int ranks)
 {
     const char *version = xml_find(h->x->root, "version");
+    const char *host = topo_hwloc_info(h->x->root, "HostName");
 
     if (!version || (strncmp(version, "2.", 2) && strncmp(version, "3.", 2)))
         return xml_fail(h->x, h->x->root, "version", h->err,
                         version ? "is '%.16s', expected 2.0 or 3.0"
                                 : "is missing%s, expected 2.0 or 3.0: hwloc 1 wrote this",
                         version ? version : "");
-    read_host(h);
+    host = host[0] ? host : topo_hwloc_info(h->x->root->child, "HostName");
+    const char *p = host;
+    while ((unsigned char)*p >= 0x20 &&
+           *p != 0x7f) /* no host has others in its name: unknown */
+        p++;
+    if (*p == 0 && p - host < (int)sizeof h->m->host)
+        snprintf(h->m->host, sizeof h->m->host, "%s", host);
     if (find_devices(h))
         return -1;
     if (h->gpus == 0)

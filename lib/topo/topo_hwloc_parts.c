@@ -146,22 +146,16 @@ static int count_below(const struct xml_node *bridge)
     return count;
 }
 
-static const struct xml_node *switch_above(const struct xml_node *n)
-{
-    const struct xml_node *port = n->parent;
-
-    if (!topo_hwloc_is_object(port, "Bridge"))
-        return NULL;
-    if (count_below(port) < 2)
-        port = port->parent;
-    return topo_hwloc_is_object(port, "Bridge") && xml_find(port, "pci_busid") ? port : NULL;
-}
-
 static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
 {
-    const struct xml_node *above = switch_above(n);
+    const struct xml_node *above = n->parent;
     struct topo_pci pci = {.busid = ""};
 
+    if (topo_hwloc_is_object(above, "Bridge") && count_below(above) < 2)
+        above = above->parent;
+    if (!topo_hwloc_is_object(n->parent, "Bridge") || !topo_hwloc_is_object(above, "Bridge") ||
+        !xml_find(above, "pci_busid"))
+        above = NULL;
     snprintf(pci.busid, sizeof pci.busid, "%.19s", xml_word(n, "pci_busid"));
     struct xml_node *at = topo_parts_find(b->parts, pci.busid);
     if (at)
@@ -177,15 +171,15 @@ static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
 
 /* ---- all ---- */
 
-/* A PCI device with a port of the fabric, or where there is no fabric, with any port. */
-static int is_network(const struct build *b, const struct xml_node *n)
+/* A GPU, or a device with a port of the fabric, or where there is no fabric, with any port. */
+static int is_part(const struct build *b, const struct xml_node *n)
 {
     enum topo_osdev what = b->fabrics ? TOPO_OSDEV_FABRIC : TOPO_OSDEV_NETWORK;
+    int is_network = 0;
 
     for (const struct xml_node *o = n->child; o; o = o->next)
-        if (topo_hwloc_is_osdev(b->x, o, what))
-            return 1;
-    return 0;
+        is_network |= topo_hwloc_is_osdev(b->x, o, what);
+    return topo_hwloc_is_object(n, "PCIDev") && (is_network || topo_hwloc_is_gpu(b->x, n));
 }
 
 int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
@@ -209,8 +203,7 @@ int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
     for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
         b.fabrics |= topo_hwloc_is_osdev(hwloc, n, TOPO_OSDEV_FABRIC);
     for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
-        if (topo_hwloc_is_object(n, "PCIDev") &&
-            (topo_hwloc_is_gpu(hwloc, n) || is_network(&b, n)))
+        if (is_part(&b, n))
             add_pci(&b, n);
     return 0;
 }

@@ -111,8 +111,7 @@ static int find_hosts(struct fabric *f)
     }
     if (f->hosts == 0)
         return err_at(f->err, ib->file, 0, NULL,
-                      "describes no adapter ('Ca') with a link,"
-                      " expected hosts");
+                      "describes no adapter ('Ca') with a link, expected hosts");
     if ((int64_t)f->hosts * f->ranks > GROUPS_RANKS_MAX)
         return err_at(f->err, ib->file, 0, NULL,
                       "describes %d hosts, of %d ranks each, expected %d ranks at most",
@@ -231,9 +230,8 @@ static int find_steps(struct fabric *f)
 
     if (tiers > TIERS_MAX)
         return err_at(f->err, ib->file, 0, NULL,
-                      "has %d switches one behind another, expected"
-                      " %d at most",
-                      tiers, TIERS_MAX);
+                      "has %d switches one behind another, expected %d at most", tiers,
+                      TIERS_MAX);
     for (int i = 0; i < ib->nodes; i++) {
         f->root[i] = i;
         if (f->host_of[i] >= 0)
@@ -291,26 +289,13 @@ static int by_unit(const void *a, const void *b)
     return differ ? differ : x->node - y->node;
 }
 
-/* An adapter that bears its product's name may be one of several in a host. */
-static void doubt_hosts(struct fabric *f)
-{
-    int unnamed = 0;
-
-    for (int k = 0; k < f->hosts; k++)
-        unnamed += f->host[k].name_bytes == 0;
-    if (unnamed && !f->ask->hosts)
-        snprintf(f->t->doubt, sizeof f->t->doubt,
-                 "%.64s: %d adapter%s no host, each counts as one: see 'ibnetdiscover"
-                 " --node-name-map'",
-                 f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
-}
-
 static void build_groups(struct fabric *f)
 {
     struct topo *t = f->t;
     int *members = mem_new((size_t)f->hosts, sizeof *members);
     struct groups groups;
     char name[256];
+    int unnamed = 0;
 
     for (int k = 0; k < f->hosts; k++)
         members[k] = f->ranks;
@@ -320,6 +305,7 @@ static void build_groups(struct fabric *f)
     mem_free(members);
     for (int k = 0; k < f->hosts; k++) {
         const struct host *h = &f->host[k];
+        unnamed += h->name_bytes == 0;
         snprintf(name, sizeof name, "%.*s", h->name_bytes, h->words);
         topo_set_host(t, k, name);
         double Bps = h->stated ? h->Bps : 0;
@@ -330,6 +316,12 @@ static void build_groups(struct fabric *f)
             *block = k ? block[-1] + (h->unit[s] != h[-1].unit[s]) : 0;
         }
     }
+    /* An adapter that bears its product's name may be one of several in a host. */
+    if (unnamed && !f->ask->hosts)
+        snprintf(t->doubt, sizeof t->doubt,
+                 "%.64s: %d adapter%s no host, each counts as one: see 'ibnetdiscover"
+                 " --node-name-map'",
+                 f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
 }
 
 static void build_hosts_level(struct fabric *f)
@@ -388,7 +380,6 @@ static int build_fabric(struct fabric *f)
         return -1;
     qsort(f->host, (size_t)f->hosts, sizeof *f->host, by_unit);
     build_groups(f);
-    doubt_hosts(f);
     build_levels(f);
     for (int l = 2; l < f->t->levels; l++)
         words[l] = (struct topo_words){"switches", "", 0};

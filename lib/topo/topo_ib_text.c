@@ -126,10 +126,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
 /* ---- lines ---- */
 
 /* What SHARP shows of a switch as if it were a host. */
-static int is_aggregation(const char *words)
-{
-    return strstr(words, "Aggregation Node") != NULL;
-}
+static const char aggregation[] = "Aggregation Node";
 
 static int read_node(struct ib *ib, int line, char *at)
 {
@@ -154,7 +151,7 @@ static int read_node(struct ib *ib, int line, char *at)
     if (n.is_switch != (n.id[0] == 'S'))
         return FAIL(ib, line, "calls '%s' %s", n.id,
                     n.is_switch ? "a switch, expected Ca" : "an adapter, expected Switch");
-    n.is_ignored = n.id[0] == 'R' || is_aggregation(n.words);
+    n.is_ignored = n.id[0] == 'R' || strstr(n.words, aggregation);
     ib->node = mem_grow(ib->node, &ib->node_room, (size_t)ib->nodes + 1, sizeof *ib->node);
     ib->node[ib->nodes++] = n;
     return 0;
@@ -187,69 +184,54 @@ static int read_link(struct ib *ib, int line, char *at)
         if (ib->link[i].port == l.port)
             return FAIL(ib, line, "has port %d of '%s' as line %d has, expected each once",
                         l.port, n->id, ib->link[i].line);
-    l.peer_ignored = l.peer[0] == 'R' || (l.peer[0] == 'H' && is_aggregation(words));
+    l.peer_ignored = l.peer[0] == 'R' || (l.peer[0] == 'H' && strstr(words, aggregation));
     n->links++;
     ib->link = mem_grow(ib->link, &ib->link_room, (size_t)ib->links + 1, sizeof *ib->link);
     ib->link[ib->links++] = l;
     return 0;
 }
 
-static int begins_with(const char *line, const char *word)
-{
-    size_t n = strlen(word);
-
-    return strncmp(line, word, n) == 0 && (line[n] == ' ' || line[n] == '\t');
-}
-
-/* Facts of a node ("devid=0xd2f0"), comments, and the headings of ibnetdiscover -g. */
-static int is_talk(const char *line)
-{
-    size_t n = strspn(line, "abcdefghijklmnopqrstuvwxyz");
-
-    return !*line || *line == '#' || (n > 0 && line[n] == '=') ||
-           strncmp(line, "Chassis", 7) == 0 || strncmp(line, "Non-Chassis", 11) == 0;
-}
-
 static int read_lines(struct ib *ib, char *text)
 {
-    int number = 0;
+    int number = 0, rc = 0;
 
-    for (char *line; (line = topo_next_line(&text, &number));) {
-        int rc = 0;
+    for (char *line; rc == 0 && (line = topo_next_line(&text, &number));) {
         skip_blanks(&line);
+        size_t word = strcspn(line, " \t"), fact = strspn(line, "abcdefghijklmnopqrstuvwxyz");
         if (*line == '[')
             rc = read_link(ib, number, line);
-        else if (begins_with(line, "Switch") || begins_with(line, "Ca") ||
-                 begins_with(line, "Rt"))
+        else if (line[word] && ((word == 6 && strncmp(line, "Switch", 6) == 0) ||
+                                (word == 2 && strncmp(line, "Ca", 2) == 0) ||
+                                (word == 2 && strncmp(line, "Rt", 2) == 0)))
             rc = read_node(ib, number, line);
-        else if (!is_talk(line))
+        /* Facts of a node ("devid=0xd2f0"), comments, and the headings of ibnetdiscover -g. */
+        else if (*line && *line != '#' && (fact == 0 || line[fact] != '=') &&
+                 strncmp(line, "Chassis", 7) && strncmp(line, "Non-Chassis", 11))
             rc = FAIL(ib, number, "has '%.24s', expected a node, a port or a comment", line);
-        if (rc)
-            return -1;
     }
-    return 0;
+    return rc;
 }
 
 /* ---- both ends ---- */
 
 static int by_id(const void *a, const void *b)
 {
-    return strcmp((*(const struct ib_node *const *)a)->id,
-                  (*(const struct ib_node *const *)b)->id);
+    const struct ib_node *x = *(const struct ib_node *const *)a;
+    const struct ib_node *y = *(const struct ib_node *const *)b;
+    int differ = strcmp(x->id, y->id);
+
+    return differ || !x->line || !y->line ? differ : x->line - y->line;
 }
 
 static int find_ends(struct ib *ib, const struct ib_node **sorted)
 {
     for (int i = 1; i < ib->nodes; i++)
-        if (strcmp(sorted[i]->id, sorted[i - 1]->id) == 0) {
-            int one = sorted[i]->line, other = sorted[i - 1]->line;
-            return FAIL(ib, one > other ? one : other,
-                        "is '%s' as line %d is, expected each node once", sorted[i]->id,
-                        one > other ? other : one);
-        }
+        if (strcmp(sorted[i]->id, sorted[i - 1]->id) == 0)
+            return FAIL(ib, sorted[i]->line, "is '%s' as line %d is, expected each node once",
+                        sorted[i]->id, sorted[i - 1]->line);
     for (int i = 0; i < ib->links; i++) {
         struct ib_link *l = &ib->link[i];
-        struct ib_node key;
+        struct ib_node key = {.line = 0}; /* of any */
         const struct ib_node *wanted = &key;
         memcpy(key.id, l->peer, sizeof key.id);
         const struct ib_node **found =
@@ -308,6 +290,4 @@ void topo_ib_release(struct ib *ib)
 {
     mem_free(ib->node);
     mem_free(ib->link);
-    ib->node = NULL;
-    ib->link = NULL;
 }

@@ -124,30 +124,6 @@ static int apply_ask(struct topo *t, const char *name, const struct topo_ask *as
     return ask->hosts ? name_groups(t, ask->hosts, err) : 0;
 }
 
-/* NCCL's or hwloc's XML. */
-static int read_xml(struct topo_machine *m, char *text, int64_t bytes, int ranks,
-                    struct err *err)
-{
-    struct xml x;
-
-    if (xml_take(&x, m->file, text, bytes, err))
-        return -1;
-    int rc = topo_machine_read(m, &x, ranks, err);
-    xml_release(&x);
-    return rc;
-}
-
-static int read_yaml(struct topo *t, const char *name, char *text, int64_t bytes,
-                     struct err *err)
-{
-    struct yaml y;
-
-    yaml_take(&y, name, text, bytes);
-    int rc = topo_parse_yaml(t, &y, err);
-    yaml_release(&y);
-    return rc;
-}
-
 /* A text that is neither YAML nor XML is read from behind a mark of UTF-8, and freed here. */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_ask *ask, struct err *err)
@@ -155,6 +131,8 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     static const struct topo_ask none;
     struct topo new = {0};
     struct topo_machine m;
+    struct yaml y;
+    struct xml x;
     int mark = strncmp(text, "\xef\xbb\xbf", 3) ? 0 : 3, rc;
     enum kind kind = kind_of(text + mark);
 
@@ -169,15 +147,21 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     }
     topo_machine_init(&m, name);
     if (kind == KIND_YAML) {
-        rc = read_yaml(&new, name, text, bytes, err);
-        rc = rc ? rc : apply_ask(&new, name, ask, err);
+        yaml_take(&y, name, text, bytes);
+        rc = topo_parse_yaml(&new, &y, err) || apply_ask(&new, name, ask, err) ? -1 : 0;
+        yaml_release(&y);
     } else if (kind == KIND_IB) {
         rc = topo_ib_read(&new, name, text + mark, ask, err);
         rc = rc || !ask->hosts || ask->fill ? rc : name_groups(&new, ask->hosts, err);
+    } else if (kind == KIND_XML) {
+        rc = xml_take(&x, name, text, bytes, err);
+        if (rc == 0) {
+            rc = topo_machine_read(&m, &x, ask->ranks, err) ||
+                 topo_machine_build(&new, &m, ask, err);
+            xml_release(&x);
+        }
     } else {
-        rc = kind == KIND_XML ? read_xml(&m, text, bytes, ask->ranks, err)
-                              : topo_smi_read(&m, text + mark, err);
-        rc = rc ? rc : topo_machine_build(&new, &m, ask, err);
+        rc = topo_smi_read(&m, text + mark, err) || topo_machine_build(&new, &m, ask, err);
     }
     if (kind == KIND_IB || kind == KIND_SMI)
         mem_free(text);
@@ -186,7 +170,7 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
         *t = new;
     else
         topo_release(&new);
-    return rc;
+    return rc ? -1 : 0;
 }
 
 int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err)

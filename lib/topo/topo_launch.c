@@ -9,17 +9,12 @@
 #include "base/mem.h"
 #include "topo/topo_print.h"
 
-struct named {
-    const char *host; /* borrowed */
-    int group;
-};
-
-static int by_host(const void *a, const void *b)
+static int by_host(const void *a, const void *b, void *hosts)
 {
-    const struct named *x = a, *y = b;
-    int differ = strcmp(x->host, y->host);
+    char *const *host = hosts;
+    int x = *(const int *)a, y = *(const int *)b, differ = strcmp(host[x], host[y]);
 
-    return differ ? differ : x->group - y->group;
+    return differ ? differ : x - y;
 }
 
 /*
@@ -29,14 +24,14 @@ static int by_host(const void *a, const void *b)
 static int *first_groups(const struct topo *t)
 {
     int count = t->groups.count, *first = mem_new((size_t)count, sizeof *first);
-    struct named *sorted = mem_new((size_t)count, sizeof *sorted);
+    int *sorted = mem_new((size_t)count, sizeof *sorted);
 
     for (int k = 0; k < count; k++)
-        sorted[k] = (struct named){t->host[k], k};
-    qsort(sorted, (size_t)count, sizeof *sorted, by_host);
+        sorted[k] = k;
+    qsort_r(sorted, (size_t)count, sizeof *sorted, by_host, t->host);
     for (int i = 0; i < count; i++) {
-        int is_same = i > 0 && strcmp(sorted[i].host, sorted[i - 1].host) == 0;
-        first[sorted[i].group] = is_same ? first[sorted[i - 1].group] : sorted[i].group;
+        int k = sorted[i], before = sorted[i ? i - 1 : 0];
+        first[k] = i && strcmp(t->host[k], t->host[before]) == 0 ? first[before] : k;
     }
     mem_free(sorted);
     return first;

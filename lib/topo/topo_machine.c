@@ -150,21 +150,15 @@ double topo_pcie_ring_Bps(const struct topo_pcie *p, int rails)
     return isfinite(least) ? least : 0;
 }
 
-static int largest_domain(const struct topo_machine *m)
-{
-    int *size = mem_new((size_t)m->domains, sizeof *size), most = 0;
-
-    for (int r = 0; r < m->ranks; r++)
-        most = ++size[m->domain[r]] > most ? size[m->domain[r]] : most;
-    mem_free(size);
-    return most;
-}
-
 void topo_machine_pcie(struct topo_machine *m, const char *source)
 {
     const struct topo_pcie *p = &m->pcie;
-    int several = m->domains > 1, rails = several ? largest_domain(m) : 1;
+    int *size = mem_new((size_t)m->domains, sizeof *size), several = m->domains > 1, rails = 1;
     struct topo_level *level = several ? &m->across : &m->inside;
+
+    for (int r = 0; several && r < m->ranks; r++) /* as many as the largest domain has ranks */
+        rails = ++size[m->domain[r]] > rails ? size[m->domain[r]] : rails;
+    mem_free(size);
     double ring = topo_pcie_ring_Bps(p, rails);
 
     if ((m->near && !several) || ring <= 0)
@@ -319,13 +313,6 @@ void topo_copy_level(struct topo *t, int to, int from, const char *why)
         t->port[k] = (struct topo_port){.out_Bps = level->port_Bps, .in_Bps = level->port_Bps};
 }
 
-/* A level that nothing passes repeats the other one, as a measured fabric does. */
-static void repeat_level(struct topo *t, int to, int from, const char *why)
-{
-    if (t->level[to].port_Bps <= 0 && t->level[from].port_Bps > 0)
-        topo_copy_level(t, to, from, why);
-}
-
 int topo_check_stated(const struct topo *t, const char *file, const struct topo_words *words,
                       struct err *err)
 {
@@ -380,10 +367,12 @@ static int build_fabric(struct build *b)
     b->t->flops = b->m->flops;
     if (topo_given_apply(b->t, &b->ask->given, b->ask->fill, b->err))
         return -1;
-    if (b->t->groups.count == 1)
-        repeat_level(b->t, 1, 0, "unused with one group, copied from intra");
-    if (groups_largest(&b->t->groups) == 1)
-        repeat_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
+    /* A level that nothing passes repeats the other one, as a measured fabric does. */
+    int has[2] = {b->t->level[0].port_Bps > 0, b->t->level[1].port_Bps > 0};
+    if (b->t->groups.count == 1 && has[0] && !has[1])
+        topo_copy_level(b->t, 1, 0, "unused with one group, copied from intra");
+    else if (groups_largest(&b->t->groups) == 1 && has[1] && !has[0])
+        topo_copy_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
     if (b->m->near_unknown && b->m->ranks > 1 && b->t->level[0].rate_source[0])
         snprintf(b->t->doubt, sizeof b->t->doubt,
                  "%.64s: does not describe NVLink; if there is any, set its rate with '--set"

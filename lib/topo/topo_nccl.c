@@ -156,28 +156,25 @@ static int sort_gpus(struct nccl *c)
 
 /* ---- PCIe ---- */
 
-/* GB/s of payload for 16 lanes, by gigatransfers: 12 for generation 3. */
-static int lane_Bps(const char *text, double *Bps)
+/* Payload of a lane, by gigatransfers: 0.75 GB/s for generation 3; 0: none of these. */
+static double lane_Bps(const char *text)
 {
     static const double speed[] = {2.5, 5, 8, 16, 32, 64};
-    static const double gigabits[] = {1.5, 3, 6, 12, 24, 48}; /* of a lane */
+    static const double gigabits[] = {1.5, 3, 6, 12, 24, 48};
     char number[16] = "";
     struct err ignored;
     double v = 0;
     size_t n = strcspn(text, " ");
 
     if (n >= sizeof number || (strcmp(text + n, " GT/s") && strcmp(text + n, " GT/s PCIe")))
-        return -1;
+        return 0;
     memcpy(number, text, n);
     if (num_f64(number, 0, 1000, &v, &ignored))
-        return -1;
-    for (int i = 0; i < 6; i++) {
-        if (v != speed[i])
-            continue;
-        *Bps = gigabits[i] * 1e9 / 8;
         return 0;
-    }
-    return -1;
+    for (int i = 0; i < 6; i++)
+        if (v == speed[i])
+            return gigabits[i] * 1e9 / 8;
+    return 0;
 }
 
 /* 0 where the machine does not tell: a virtual one. */
@@ -185,12 +182,12 @@ static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bp
 {
     const char *speed = xml_find(pci, "link_speed"), *width = xml_find(pci, "link_width");
     int64_t lanes = 0;
-    double lane = 0;
 
     *Bps = 0;
     if (!speed || !*speed || strncmp(speed, "Unknown", 7) == 0 || !width || !*width)
         return 0;
-    if (lane_Bps(speed, &lane))
+    double lane = lane_Bps(speed);
+    if (lane <= 0)
         return xml_fail(c->x, pci, "link_speed", c->err,
                         "is '%.40s', expected 2.5, 5, 8, 16, 32 or 64 GT/s", speed);
     if (xml_i64(c->x, pci, "link_width", 0, 32, &lanes, c->err))
@@ -426,41 +423,29 @@ static int device_Bps(struct nccl *c, int i, double *Bps, int *cut)
     return 0;
 }
 
-static void set_net_rates(struct nccl *c, double all_Bps, double most_Bps, int cut)
+static int read_nets(struct nccl *c)
 {
     struct topo_level *net = &c->m->net;
-    double least = INFINITY, most = 0;
+    double all = 0, flow = 0, latency_s = 0, least = INFINITY, most = 0;
     char range[48];
-
-    for (int i = 0; i < c->nets; i++) {
-        least = fmin(least, c->net[i].Bps);
-        most = fmax(most, c->net[i].Bps);
-    }
-    if (c->nets == 0 || least <= 0)
-        return;
-    net->port_Bps = all_Bps;
-    net->flow_Bps = most_Bps;
-    net->member_Bps = all_Bps / c->gpus;
-    snprintf(range, sizeof range, most > least ? "%g to %g" : "%g", least * 8e-9, most * 8e-9);
-    snprintf(net->rate_source, sizeof net->rate_source,
-             "%d network device%s of %s Gbit/s, as the file states%s", c->nets,
-             c->nets == 1 ? "" : "s", range, cut ? ", cut to what PCIe passes" : "");
-}
-
-static int set_net(struct nccl *c)
-{
-    struct topo_level *net = &c->m->net;
-    double all = 0, most = 0, latency_s = 0;
     int cut = 0;
 
+    for (const struct xml_node *n = c->x->root; n; n = xml_after(n))
+        if (xml_is(n, "net") && add_net(c, n))
+            return -1;
+    c->m->nics = c->nets;
+    for (const struct xml_node *n = c->x->root; c->nets == 0 && n; n = xml_after(n))
+        c->m->nics += has_class(n, "0x02");
     for (int i = 0; i < c->nets; i++) {
         double Bps = 0;
         if (device_Bps(c, i, &Bps, &cut))
             return -1;
         all += Bps;
         if (Bps > 0)
-            most = fmax(most, fmin(c->net[i].Bps, Bps));
+            flow = fmax(flow, fmin(c->net[i].Bps, Bps));
         latency_s = fmax(latency_s, c->net[i].latency_s);
+        least = fmin(least, c->net[i].Bps);
+        most = fmax(most, c->net[i].Bps);
     }
     if (latency_s > 0) {
         net->latency_s = TOPO_NET_S + latency_s;
@@ -468,40 +453,33 @@ static int set_net(struct nccl *c)
                  "network hop in NCCL's model (tuning.cc) and %g us that the file states",
                  latency_s * 1e6);
     }
-    set_net_rates(c, all, most, cut);
+    if (c->nets == 0 || least <= 0)
+        return 0;
+    net->port_Bps = all;
+    net->flow_Bps = flow;
+    net->member_Bps = all / c->gpus;
+    snprintf(range, sizeof range, most > least ? "%g to %g" : "%g", least * 8e-9, most * 8e-9);
+    snprintf(net->rate_source, sizeof net->rate_source,
+             "%d network device%s of %s Gbit/s, as the file states%s", c->nets,
+             c->nets == 1 ? "" : "s", range, cut ? ", cut to what PCIe passes" : "");
     return 0;
-}
-
-static int read_nets(struct nccl *c)
-{
-    for (const struct xml_node *n = c->x->root; n; n = xml_after(n))
-        if (xml_is(n, "net") && add_net(c, n))
-            return -1;
-    c->m->nics = c->nets;
-    for (const struct xml_node *n = c->x->root; c->nets == 0 && n; n = xml_after(n))
-        c->m->nics += has_class(n, "0x02");
-    return set_net(c);
 }
 
 /* ---- all ---- */
 
-static int read_system(struct nccl *c)
-{
-    int64_t version = 0;
-
-    if (xml_i64(c->x, c->x->root, "version", 1, 1, &version, c->err))
-        return -1;
-    if (find_gpus(c) || sort_gpus(c))
-        return -1;
-    topo_machine_gpus(c->m, c->gpus, TOPO_CUDA);
-    return read_near(c) || read_pcie(c) || read_nets(c) ? -1 : 0;
-}
-
 int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
 {
     struct nccl c = {.x = x, .m = m, .err = err};
+    int64_t version = 0;
+    int rc =
+        xml_i64(x, x->root, "version", 1, 1, &version, err) || find_gpus(&c) || sort_gpus(&c)
+            ? -1
+            : 0;
 
-    int rc = read_system(&c);
+    if (rc == 0) {
+        topo_machine_gpus(m, c.gpus, TOPO_CUDA);
+        rc = read_near(&c) || read_pcie(&c) || read_nets(&c) ? -1 : 0;
+    }
     mem_free(c.gpu);
     mem_free(c.net);
     return rc;

@@ -30,57 +30,45 @@ struct memory { /* nvmlMemory_t */
 
 struct nvml_device; /* nvmlDevice_t points to one */
 
+/* Each call: a member of struct api, whether there is no answer without it, name, arguments. */
+#define DEVICE struct nvml_device *
+#define CALLS(CALL)                                                                            \
+    CALL(init, 1, "nvmlInit_v2", (void))                                                       \
+    CALL(shutdown, 1, "nvmlShutdown", (void))                                                  \
+    CALL(version, 1, "nvmlSystemGetDriverVersion", (char *, unsigned))                         \
+    CALL(count, 1, "nvmlDeviceGetCount_v2", (unsigned *))                                      \
+    CALL(at, 1, "nvmlDeviceGetHandleByIndex_v2", (unsigned, DEVICE *))                         \
+    CALL(name, 1, "nvmlDeviceGetName", (DEVICE, char *, unsigned))                             \
+    CALL(memory, 1, "nvmlDeviceGetMemoryInfo", (DEVICE, struct memory *))                      \
+    CALL(capability, 1, "nvmlDeviceGetCudaComputeCapability", (DEVICE, int *, int *))          \
+    CALL(pci, 1, "nvmlDeviceGetPciInfo_v3", (DEVICE, struct pci_info *))                       \
+    CALL(gen_now, 0, "nvmlDeviceGetCurrPcieLinkGeneration", (DEVICE, unsigned *))              \
+    CALL(gen_most, 0, "nvmlDeviceGetMaxPcieLinkGeneration", (DEVICE, unsigned *))              \
+    CALL(lanes_now, 0, "nvmlDeviceGetCurrPcieLinkWidth", (DEVICE, unsigned *))                 \
+    CALL(lanes_most, 0, "nvmlDeviceGetMaxPcieLinkWidth", (DEVICE, unsigned *))                 \
+    /* Without these two a driver cannot tell NVLink from none. */                             \
+    CALL(link_state, 1, "nvmlDeviceGetNvLinkState", (DEVICE, unsigned, unsigned *))            \
+    CALL(link_pci, 1, "nvmlDeviceGetNvLinkRemotePciInfo_v2",                                   \
+         (DEVICE, unsigned, struct pci_info *))                                                \
+    CALL(link_end, 0, "nvmlDeviceGetNvLinkRemoteDeviceType", (DEVICE, unsigned, unsigned *))   \
+    CALL(meet, 0, "nvmlDeviceGetTopologyCommonAncestor", (DEVICE, DEVICE, unsigned *))         \
+    CALL(cpus, 0, "nvmlDeviceGetCpuAffinity", (DEVICE, unsigned, unsigned long *))             \
+    CALL(nodes, 0, "nvmlDeviceGetMemoryAffinity", (DEVICE, unsigned, unsigned long *, unsigned))
+
+#define MEMBER(member, needed, name, arguments) int(*member) arguments;
+#define SYMBOL(member, needed, name, arguments) {name, offsetof(struct api, member), needed},
+
 struct api {
     void *library;
-    int (*init)(void);
-    int (*shutdown)(void);
     const char *(*words)(int);
-    int (*version)(char *, unsigned);
-    int (*count)(unsigned *);
-    int (*at)(unsigned, struct nvml_device **);
-    int (*name)(struct nvml_device *, char *, unsigned);
-    int (*memory)(struct nvml_device *, struct memory *);
-    int (*capability)(struct nvml_device *, int *, int *);
-    int (*pci)(struct nvml_device *, struct pci_info *);
-    int (*gen_now)(struct nvml_device *, unsigned *),
-        (*gen_most)(struct nvml_device *, unsigned *);
-    int (*lanes_now)(struct nvml_device *, unsigned *),
-        (*lanes_most)(struct nvml_device *, unsigned *);
-    int (*link_state)(struct nvml_device *, unsigned, unsigned *);
-    int (*link_pci)(struct nvml_device *, unsigned, struct pci_info *);
-    int (*link_end)(struct nvml_device *, unsigned, unsigned *);
-    int (*meet)(struct nvml_device *, struct nvml_device *, unsigned *);
-    int (*cpus)(struct nvml_device *, unsigned, unsigned long *);
-    int (*nodes)(struct nvml_device *, unsigned, unsigned long *, unsigned);
+    CALLS(MEMBER)
 };
 
 static const struct symbol {
     const char *name;
     size_t at;
     int needed;
-} symbols[] = {
-    {"nvmlInit_v2", offsetof(struct api, init), 1},
-    {"nvmlShutdown", offsetof(struct api, shutdown), 1},
-    {"nvmlErrorString", offsetof(struct api, words), 1},
-    {"nvmlSystemGetDriverVersion", offsetof(struct api, version), 1},
-    {"nvmlDeviceGetCount_v2", offsetof(struct api, count), 1},
-    {"nvmlDeviceGetHandleByIndex_v2", offsetof(struct api, at), 1},
-    {"nvmlDeviceGetName", offsetof(struct api, name), 1},
-    {"nvmlDeviceGetMemoryInfo", offsetof(struct api, memory), 1},
-    {"nvmlDeviceGetCudaComputeCapability", offsetof(struct api, capability), 1},
-    {"nvmlDeviceGetPciInfo_v3", offsetof(struct api, pci), 1},
-    {"nvmlDeviceGetCurrPcieLinkGeneration", offsetof(struct api, gen_now), 0},
-    {"nvmlDeviceGetMaxPcieLinkGeneration", offsetof(struct api, gen_most), 0},
-    {"nvmlDeviceGetCurrPcieLinkWidth", offsetof(struct api, lanes_now), 0},
-    {"nvmlDeviceGetMaxPcieLinkWidth", offsetof(struct api, lanes_most), 0},
-    /* Without these two a driver cannot tell NVLink from none. */
-    {"nvmlDeviceGetNvLinkState", offsetof(struct api, link_state), 1},
-    {"nvmlDeviceGetNvLinkRemotePciInfo_v2", offsetof(struct api, link_pci), 1},
-    {"nvmlDeviceGetNvLinkRemoteDeviceType", offsetof(struct api, link_end), 0},
-    {"nvmlDeviceGetTopologyCommonAncestor", offsetof(struct api, meet), 0},
-    {"nvmlDeviceGetCpuAffinity", offsetof(struct api, cpus), 0},
-    {"nvmlDeviceGetMemoryAffinity", offsetof(struct api, nodes), 0},
-};
+} symbols[] = {{"nvmlErrorString", offsetof(struct api, words), 1}, CALLS(SYMBOL)};
 
 static int fail_call(const struct api *api, const char *what, int code, struct err *err)
 {

@@ -39,20 +39,6 @@ static int meeting_level(const struct build *b, int i, int j)
 
 /* ---- processors ---- */
 
-/* As the kernel prints masks of processors: words of 32 bits, the highest first. */
-static void put_affinity(struct topo_cpu *cpu, const struct topo_nvml_gpu *g)
-{
-    size_t used = 0;
-
-    for (int w = TOPO_NVML_CPUS / 32; w-- > 0;) {
-        unsigned word = (unsigned)(g->cpus[w / 2] >> (w % 2 * 32));
-        if (word == 0 && used == 0)
-            continue;
-        used += (size_t)snprintf(cpu->affinity + used, sizeof cpu->affinity - used, "%s%08x",
-                                 used ? "," : "", word);
-    }
-}
-
 /* The same node, or where nobody tells of nodes the same mask, and no way that says otherwise.
  */
 static int are_near(const struct build *b, int i, int numa, int j)
@@ -79,7 +65,13 @@ static void find_cpu(struct build *b, int i)
         b->gpu[i].cpu = b->gpu[j].cpu;
         return;
     }
-    put_affinity(&cpu, g);
+    /* As the kernel prints masks of processors: words of 32 bits, the highest first. */
+    for (int w = TOPO_NVML_CPUS / 32, used = 0; w-- > 0;) {
+        unsigned word = (unsigned)(g->cpus[w / 2] >> (w % 2 * 32));
+        if (word || used)
+            used += snprintf(cpu.affinity + used, sizeof cpu.affinity - (size_t)used, "%s%08x",
+                             used ? "," : "", word);
+    }
     topo_sysfs_cpu(b->root, &cpu);
     b->gpu[i].cpu = topo_parts_cpu(b->x, &cpu);
 }

@@ -41,8 +41,7 @@ struct smi {
 
 #define FAIL(s, ...) err_at((s)->err, (s)->m->file, (s)->line, NULL, __VA_ARGS__)
 
-/* The head is underlined by escapes "\33[4m" and "\33[0m", in a file too: they become blanks.
- */
+/* The head is underlined by escapes "\33[4m" and "\33[0m": they become blanks. */
 static void blank_escapes(char *line)
 {
     for (char *p = line; (p = strchr(p, '\33'));) {
@@ -67,13 +66,6 @@ static char *next_word(char **at)
     return word;
 }
 
-static int is_gpu(const char *name)
-{
-    size_t n = strncmp(name, "GPU", 3) ? 0 : strspn(name + 3, "0123456789");
-
-    return n > 0 && name[3 + n] == 0;
-}
-
 static int find_column(const struct smi *s, const char *name)
 {
     for (int i = 0; i < s->columns; i++)
@@ -84,7 +76,8 @@ static int find_column(const struct smi *s, const char *name)
 
 static int add_column(struct smi *s, const char *name)
 {
-    struct column c = {.is_gpu = is_gpu(name)};
+    size_t digits = strncmp(name, "GPU", 3) ? 0 : strspn(name + 3, "0123456789");
+    struct column c = {.is_gpu = digits > 0 && name[3 + digits] == 0};
 
     if (strlen(name) > NAME_BYTES)
         return FAIL(s, "has a column '%.40s...', expected names of %d bytes at most", name,
@@ -174,7 +167,7 @@ static int read_matrix(struct smi *s, char *text)
 
 static int check_ends(struct smi *s)
 {
-    for (int i = 0; i < s->columns; i++) {
+    for (int i = 0; i < s->columns; i++)
         for (int j = 0; j < i; j++) {
             int out = s->cell[i * s->columns + j], back = s->cell[j * s->columns + i];
             if (out == back)
@@ -185,14 +178,21 @@ static int check_ends(struct smi *s)
                         " as many",
                         out, s->column[i].name, s->column[j].name, s->column[j].line, back);
         }
-    }
     return 0;
 }
 
-static void fill_near(const struct smi *s)
+static int build_machine(struct smi *s)
 {
     struct topo_machine *m = s->m;
+    int gpus = 0;
 
+    for (int i = 0; i < s->columns; i++)
+        gpus += s->column[i].is_gpu;
+    if (gpus == 0)
+        return FAIL(s, "has no GPU column, expected 'GPU0' and so on");
+    topo_machine_gpus(m, gpus, TOPO_CUDA);
+    m->counts_links = 1;
+    m->nics = s->columns - gpus;
     for (int i = 0, gpu = 0; i < s->columns; i++) {
         int most = 0, sum = 0, other = 0;
         if (!s->column[i].is_gpu)
@@ -213,21 +213,7 @@ static void fill_near(const struct smi *s)
         }
         gpu++;
     }
-}
-
-static int build_machine(struct smi *s)
-{
-    int gpus = 0;
-
-    for (int i = 0; i < s->columns; i++)
-        gpus += s->column[i].is_gpu;
-    if (gpus == 0)
-        return FAIL(s, "has no GPU column, expected 'GPU0' and so on");
-    topo_machine_gpus(s->m, gpus, TOPO_CUDA);
-    s->m->counts_links = 1;
-    s->m->nics = s->columns - gpus;
-    fill_near(s);
-    topo_machine_near(s->m);
+    topo_machine_near(m);
     return 0;
 }
 

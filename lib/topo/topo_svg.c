@@ -83,6 +83,25 @@ static void paint_text(struct draw *d, double x, double y, double size, const ch
     svg_text(&d->s, x, y, &(struct svg_font){.size = size, .colour = INK}, text);
 }
 
+/* In black, from x on or (end) up to x. */
+static void paint_word(struct draw *d, double x, double y, double size, int end,
+                       const char *text)
+{
+    struct svg_font font = {.size = size, .bold = !end, .anchor = end ? SVG_END : SVG_START};
+
+    svg_text(&d->s, x, y, &font, text);
+}
+
+/* What is slow, else in grey. */
+static void paint_rate(struct draw *d, double x, double y, enum svg_anchor anchor, int slow,
+                       const char *text)
+{
+    struct svg_font font = {
+        .size = 9.5, .anchor = anchor, .bold = slow, .colour = slow ? "#a04000" : INK};
+
+    svg_text(&d->s, x, y, &font, text);
+}
+
 /* ---- a group ---- */
 
 static void paint_ranks(struct draw *d, int k, double x, double y)
@@ -122,11 +141,7 @@ static void paint_port(struct draw *d, int k, double x, double y, const char *wa
     paint_text(d, x, y + 8, 9.5, way);
     paint_box(d, x + 22, y, room, 9, PALE);
     paint_box(d, x + 22, y, long_, 9, slow ? SLOW : colour_of(1));
-    svg_text(
-        &d->s, x + CARD_W - 2 * 8, y + 8,
-        &(struct svg_font){
-            .size = 9.5, .anchor = SVG_END, .bold = slow, .colour = slow ? "#a04000" : INK},
-        units_rate(&u, Bps));
+    paint_rate(d, x + CARD_W - 2 * 8, y + 8, SVG_END, slow, units_rate(&u, Bps));
 }
 
 static void tip_of(const struct topo *t, int k, char *text, size_t room)
@@ -142,7 +157,8 @@ static void paint_card(struct draw *d, int k, double x, double y)
 {
     const struct topo *t = d->t;
     int slow = is_slow(d, k);
-    char text[200], host[24];
+    const char *host = t->host[k];
+    char text[200];
 
     tip_of(t, k, text, sizeof text);
     svg_group_open(&d->s, "group", text);
@@ -151,11 +167,11 @@ static void paint_card(struct draw *d, int k, double x, double y)
                  .fill = "#ffffff", .stroke = slow ? SLOW : "#9a9a9a", .width = slow ? 2 : 1},
              NULL);
     snprintf(text, sizeof text, "group %d", k);
-    svg_text(&d->s, x + 8, y + 15, &(struct svg_font){.size = 11, .bold = 1}, text);
-    snprintf(host, sizeof host, "%.*s%s", strlen(t->host[k]) > 18 ? 15 : 18, t->host[k],
-             strlen(t->host[k]) > 18 ? "..." : "");
+    paint_word(d, x + 8, y + 15, 11, 0, text);
+    snprintf(text, sizeof text, "%.*s%s", strlen(host) > 18 ? 15 : 18, host,
+             strlen(host) > 18 ? "..." : "");
     svg_text(&d->s, x + CARD_W - 8, y + 15,
-             &(struct svg_font){.size = 10, .anchor = SVG_END, .colour = INK}, host);
+             &(struct svg_font){.size = 10, .anchor = SVG_END, .colour = INK}, text);
     paint_ranks(d, k, x + 8, y + 22);
     paint_port(d, k, x + 8, y + d->card_h - 31, "out", t->port[k].out_Bps);
     paint_port(d, k, x + 8, y + d->card_h - 16, "in", t->port[k].in_Bps);
@@ -175,11 +191,6 @@ static void paint_tile(struct draw *d, int k, double x, double y)
 
 /* ---- boxes in boxes ---- */
 
-static int is_grid(const struct draw *d, int l)
-{
-    return l == 1 && d->tiles;
-}
-
 /* The port of a child: a stub from the rail, as wide as its rate. */
 static void paint_stub(struct draw *d, int l, int i, double x, double y)
 {
@@ -190,10 +201,8 @@ static void paint_stub(struct draw *d, int l, int i, double x, double y)
 
     paint_box(d, x - w / 2, y, w, STUB, slow ? SLOW : colour_of(l));
     if (l > 1 || slow)
-        svg_text(
-            &d->s, x + 9, y + STUB - 4,
-            &(struct svg_font){.size = 9.5, .bold = slow, .colour = slow ? "#a04000" : INK},
-            slow ? "slow" : units_rate(&u, Bps));
+        paint_rate(d, x + 9, y + STUB - 4, SVG_START, slow,
+                   slow ? "slow" : units_rate(&u, Bps));
 }
 
 static void paint_frame(struct draw *d, int l, int from, double x, double y, struct size all)
@@ -202,11 +211,8 @@ static void paint_frame(struct draw *d, int l, int from, double x, double y, str
     struct svg_rgb fill = svg_tint(colour_of(l), 0.07);
     char head[64];
 
-    if (l + 1 < t->levels)
-        snprintf(head, sizeof head, "%s in block %d", t->level[l].name,
-                 topo_unit(t, l + 1, d->order[from]));
-    else
-        snprintf(head, sizeof head, "%s", t->level[l].name);
+    snprintf(head, sizeof head, l + 1 < t->levels ? "%s in block %d" : "%s", t->level[l].name,
+             topo_unit(t, l + 1, d->order[from]));
     svg_rect(&d->s, (struct svg_box){x, y, all.w, all.h},
              &(struct svg_pen){.fill = fill.text, .stroke = colour_of(l)}, NULL);
     svg_text(&d->s, x + PAD, y + 16,
@@ -220,8 +226,9 @@ static void paint_frame(struct draw *d, int l, int from, double x, double y, str
 static struct size lay_unit(struct draw *d, int l, int from, int to, double x, double y,
                             double most_w, int paint)
 {
-    double gap = is_grid(d, l) ? TILE_GAP : GAP, row_gap = is_grid(d, l) ? TILE_GAP : GAP + 4;
-    double lead = is_grid(d, l) ? 0 : RAIL + STUB, room = most_w - 2 * PAD, before = 0;
+    int is_grid = l == 1 && d->tiles;
+    double gap = is_grid ? TILE_GAP : GAP, row_gap = is_grid ? TILE_GAP : GAP + 4;
+    double lead = is_grid ? 0 : RAIL + STUB, room = most_w - 2 * PAD, before = 0;
     struct size all = {0, HEAD}, c;
 
     if (l == 0 && paint)
@@ -290,11 +297,10 @@ static double paint_level(struct draw *d, int l, double y)
                            units_rate(&u[2], v->flow_Bps), units_rate(&u[3], v->member_Bps)};
 
     paint_box(d, MARGIN, y - 9, 11, 11, colour_of(l));
-    svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 11, .bold = 1}, v->name);
+    paint_word(d, MARGIN + 18, y, 11, 0, v->name);
     paint_text(d, MARGIN + 130, y, 11, joined);
     for (int i = 0; i < 4; i++)
-        svg_text(&d->s, column[i], y, &(struct svg_font){.size = 11, .anchor = SVG_END},
-                 text[i]);
+        paint_word(d, column[i], y, 11, 1, text[i]);
     y = paint_source(d, y + LINE, "rates", v->rate_source);
     return paint_source(d, y, "latency", v->latency_source) + 0.3 * LINE;
 }
@@ -317,7 +323,7 @@ static void paint_head(struct draw *d, const char *shape)
     char text[160];
     double y = MARGIN + 14;
 
-    svg_text(&d->s, MARGIN, y, &(struct svg_font){.size = 17, .bold = 1}, shape);
+    paint_word(d, MARGIN, y, 17, 0, shape);
     snprintf(text, sizeof text, "each rank: memory %s, compute %s%s",
              t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
              t->flops > 0 ? units_count(&b, t->flops) : "unknown",
@@ -327,8 +333,7 @@ static void paint_head(struct draw *d, const char *shape)
     paint_text(d, MARGIN + 18, y, 9.5, "level");
     paint_text(d, MARGIN + 130, y, 9.5, "joins");
     for (int i = 0; i < 4; i++)
-        svg_text(&d->s, column[i], y,
-                 &(struct svg_font){.size = 9.5, .anchor = SVG_END, .colour = INK}, names[i]);
+        paint_rate(d, column[i], y, SVG_END, 0, names[i]);
     y += 1.3 * LINE;
     for (int l = 0; l < t->levels; l++)
         y = paint_level(d, l, y);
@@ -337,19 +342,15 @@ static void paint_head(struct draw *d, const char *shape)
 static void paint_foot(struct draw *d, double y)
 {
     struct units u;
-    char text[200];
+    char text[200], ports[40];
     int slow = 0;
 
     for (int k = 0; k < d->t->groups.count; k++)
         slow += is_slow(d, k);
-    if (slow)
-        snprintf(text, sizeof text,
-                 "%d slow port%s: 5 %% and more below the median of all ports, %s, out or in",
-                 slow, slow == 1 ? "" : "s", units_rate(&u, d->usual_Bps));
-    else
-        snprintf(text, sizeof text,
-                 "no port is 5 %% and more below the median of all ports, %s",
-                 units_rate(&u, d->usual_Bps));
+    snprintf(ports, sizeof ports, "%d slow port%s:", slow, slow == 1 ? "" : "s");
+    snprintf(text, sizeof text, "%s 5 %% and more below the median of all ports, %s%s",
+             slow ? ports : "no port is", units_rate(&u, d->usual_Bps),
+             slow ? ", out or in" : "");
     paint_box(d, MARGIN, y - 9, 11, 11, SLOW);
     svg_text(&d->s, MARGIN + 18, y,
              &(struct svg_font){.size = 10.5, .bold = slow > 0, .colour = INK}, text);
@@ -360,36 +361,14 @@ static void paint_foot(struct draw *d, double y)
 
 /* ---- all ---- */
 
-struct place {
-    int k, block[TOPO_LEVELS_MAX]; /* block from the outermost inwards */
-};
-
-static int by_block(const void *a, const void *b)
+/* Groups of one block side by side, by the outermost blocks first. */
+static int by_block(const void *a, const void *b, void *topo)
 {
-    const struct place *x = a, *y = b;
+    int x = *(const int *)a, y = *(const int *)b, differ = 0;
 
-    for (int i = 0; i < TOPO_LEVELS_MAX; i++)
-        if (x->block[i] != y->block[i])
-            return x->block[i] - y->block[i];
-    return x->k - y->k;
-}
-
-static void order_groups(struct draw *d)
-{
-    const struct topo *t = d->t;
-    int count = t->groups.count;
-    struct place *place = mem_new((size_t)count, sizeof *place);
-
-    for (int k = 0; k < count; k++) {
-        place[k].k = k;
-        for (int l = t->levels - 1, i = 0; l >= 2; l--)
-            place[k].block[i++] = topo_unit(t, l, k);
-    }
-    qsort(place, (size_t)count, sizeof *place, by_block);
-    d->order = mem_new((size_t)count, sizeof *d->order);
-    for (int k = 0; k < count; k++)
-        d->order[k] = place[k].k;
-    mem_free(place);
+    for (int l = ((struct topo *)topo)->levels - 1; !differ && l >= 2; l--)
+        differ = topo_unit(topo, l, x) - topo_unit(topo, l, y);
+    return differ ? differ : x - y;
 }
 
 void topo_print_svg(const struct topo *t, FILE *out)
@@ -402,9 +381,12 @@ void topo_print_svg(const struct topo *t, FILE *out)
     int most = groups_largest(&t->groups);
     int rows = most > SQUARES_MOST ? 1 : (most + SQUARES_ROW - 1) / SQUARES_ROW;
     d.card_h = 22 + rows * (SQUARE + 2) + 38;
-    for (int k = 0; k < count; k++)
+    d.order = mem_new((size_t)count, sizeof *d.order);
+    for (int k = 0; k < count; k++) {
         d.most_Bps = fmax(d.most_Bps, fmax(t->port[k].out_Bps, t->port[k].in_Bps));
-    order_groups(&d);
+        d.order[k] = k;
+    }
+    qsort_r(d.order, (size_t)count, sizeof *d.order, by_block, (void *)t);
     double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * MARGIN;
     struct size all = lay_unit(&d, top, 0, count, 0, 0, room, 0);
     int drawn = all.h < HIGH_MOST;

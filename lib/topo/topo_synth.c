@@ -18,87 +18,52 @@ static const double INTER_BPS = 25e9, INTER_S = 12e-6;
 
 struct synth {
     int factor[TOPO_LEVELS_MAX]; /* [factors], outermost first, the groups' list apart */
-    int factors;
-    int *members; /* [listed], owned: the groups of one innermost block */
-    int listed;
+    int factors, levels;
+    struct groups block;     /* the groups of one innermost block; owned */
     struct topo_given given; /* by the words after the shape */
 };
 
-static int fail_shape(const char *shape, struct err *err)
+/* alone: "8", which is one group of a fabric, will do. */
+static int parse_shape(struct synth *s, const char *shape, int alone, struct err *err)
 {
+    char *copy = mem_dup(shape), *at = copy;
+    int64_t groups = 1, factor = 0;
+    struct err why;
+    int fits = 1;
+
+    for (char *x; fits && *at != '[' && (x = strchr(at, 'x')); at = x + 1) {
+        *x = 0;
+        fits = s->factors < TOPO_LEVELS_MAX - 1 &&
+               num_i64(at, 1, GROUPS_RANKS_MAX, &factor, &why) == 0;
+        groups *= factor;
+        fits = fits && groups <= GROUPS_RANKS_MAX;
+        s->factor[s->factors++] = (int)factor;
+    }
+    fits = fits && groups_parse(&s->block, at, &why) == 0;
+    int is_list = *at == '[';
+    if (alone && s->factors == 0 && !is_list)
+        s->factor[s->factors++] = 1;
+    /* A list is a level of its own: "[8,8,7]" has two, "8" one. */
+    s->levels = s->factors + 1 + is_list;
+    mem_free(copy);
+    if (fits && s->levels >= 2 && s->levels <= TOPO_LEVELS_MAX &&
+        groups * s->block.ranks <= GROUPS_RANKS_MAX)
+        return 0;
     return err_set(err, ERR_INPUT,
                    "shape '%s', expected factors outermost first, as 16x8, 4x16x8, [8,8,7] or"
                    " 4x[8,8,7] (%d levels and %d ranks at most)",
                    shape, TOPO_LEVELS_MAX, GROUPS_RANKS_MAX);
 }
 
-/* "[8,8,7]" or the last factor "8": the groups' members. */
-static int parse_members(struct synth *s, char *text, struct err *err)
-{
-    struct groups g;
-
-    if (groups_parse(&g, text, err))
-        return -1;
-    s->listed = g.count;
-    s->members = mem_new((size_t)g.count, sizeof *s->members);
-    memcpy(s->members, g.members, (size_t)g.count * sizeof *s->members);
-    groups_release(&g);
-    return 0;
-}
-
-/* alone: "8", which is one group of a fabric, will do. */
-static int parse_shape(struct synth *s, const char *shape, int alone, struct err *err)
-{
-    char *copy = mem_dup(shape), *at = copy;
-    struct err why;
-    int64_t groups = 1;
-    int rc = -1;
-
-    for (char *x; *at != '[' && (x = strchr(at, 'x')); at = x + 1) {
-        int64_t factor = 0;
-        *x = 0;
-        if (s->factors == TOPO_LEVELS_MAX - 1 ||
-            num_i64(at, 1, GROUPS_RANKS_MAX, &factor, &why))
-            goto done;
-        groups *= factor;
-        if (groups > GROUPS_RANKS_MAX)
-            goto done;
-        s->factor[s->factors++] = (int)factor;
-    }
-    if (parse_members(s, at, &why))
-        goto done;
-    if (alone && s->factors == 0 && *at != '[')
-        s->factor[s->factors++] = 1;
-    int64_t ranks = 0;
-    for (int k = 0; k < s->listed; k++)
-        ranks += s->members[k];
-    /* "8" alone has one level; "[8,8,7]" has two without a factor. */
-    if (groups * ranks <= GROUPS_RANKS_MAX && (s->factors || *at == '['))
-        rc = 0;
-    /* A list is a level of its own, so that one factor fewer may stand before it. */
-    if (*at == '[' && s->factors > TOPO_LEVELS_MAX - 2)
-        rc = -1;
-done:
-    mem_free(copy);
-    return rc ? fail_shape(shape, err) : 0;
-}
-
-/* A list is what the innermost factor and the members are otherwise. */
-static int levels_of(const struct synth *s, int list)
-{
-    return s->factors + 1 + list;
-}
-
 /* ---- building ---- */
 
 /* Blocks of each level from 2 up, from the innermost factor outwards. */
-static void build_blocks(struct topo *t, const struct synth *s, int list)
+static void build_blocks(struct topo *t, const struct synth *s)
 {
-    int groups = list ? s->listed : 1; /* in one unit of the level below */
-    int factor = s->factors - 1;
+    int factor = s->factors - 1, is_list = s->levels > s->factors + 1;
+    int groups =
+        is_list ? s->block.count : s->factor[factor--]; /* in a unit of the level below */
 
-    if (!list)
-        groups = s->factor[factor--];
     for (int l = 2; l < t->levels; l++, groups *= s->factor[factor--])
         for (int k = 0; k < t->groups.count; k++)
             t->block[(l - 2) * t->groups.count + k] = k / groups;
@@ -120,23 +85,23 @@ static void build_level(struct topo *t, int l, const struct topo_given_level *gi
         level->flow_Bps = level[-1].flow_Bps;
 }
 
-static void build_fabric(struct topo *t, const struct synth *s, int levels)
+static void build_fabric(struct topo *t, const struct synth *s)
 {
-    int count = s->listed;
+    int count = s->block.count;
 
     for (int i = 0; i < s->factors; i++)
         count *= s->factor[i];
     int *members = mem_new((size_t)count, sizeof *members);
     for (int k = 0; k < count; k++)
-        members[k] = s->members[k % s->listed];
+        members[k] = s->block.members[k % s->block.count];
     struct groups groups;
     groups_init(&groups, count, members);
-    topo_init(t, levels, &groups);
+    topo_init(t, s->levels, &groups);
     groups_release(&groups);
     mem_free(members);
-    build_blocks(t, s, levels == s->factors + 2);
+    build_blocks(t, s);
     topo_name_levels(t);
-    for (int l = 0; l < levels; l++)
+    for (int l = 0; l < s->levels; l++)
         build_level(t, l, &s->given.level[l]);
     t->memory_bytes = s->given.memory_bytes;
     t->flops = s->given.flops;
@@ -150,8 +115,8 @@ int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
     int rc = parse_shape(&s, shape, 1, err);
 
     if (rc == 0)
-        build_fabric(t, &s, levels_of(&s, strchr(shape, '[') != NULL));
-    mem_free(s.members);
+        build_fabric(t, &s);
+    groups_release(&s.block);
     return rc;
 }
 
@@ -161,15 +126,14 @@ int topo_parse_synth(struct topo *t, const char *spec, struct err *err)
     char *copy = mem_dup(spec), *at = copy;
     char *shape = topo_given_next(&at);
     int rc = parse_shape(&s, shape, 0, err);
-    int levels = levels_of(&s, strchr(shape, '[') != NULL);
 
     for (char *word; rc == 0 && (word = topo_given_next(&at));)
-        rc = topo_given_word(&s.given, levels, 0, word, err);
+        rc = topo_given_word(&s.given, s.levels, 0, word, err);
     if (rc == 0)
-        build_fabric(t, &s, levels);
+        build_fabric(t, &s);
     else
         err_prefix(err, "synth: ");
-    mem_free(s.members);
+    groups_release(&s.block);
     mem_free(copy);
     return rc;
 }

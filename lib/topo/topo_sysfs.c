@@ -87,25 +87,17 @@ int topo_sysfs_above(const char *root, const char *busid, char above[TOPO_SYSFS_
     return n;
 }
 
-static unsigned read_hex(const char *root, const char *busid, const char *what)
-{
-    char line[64];
-
-    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s", root, busid, what);
-    return (unsigned)strtoul(line, NULL, 16);
-}
-
 void topo_sysfs_pci(const char *root, struct topo_pci *pci)
 {
-    static const char *const ids[] = {"vendor", "device", "subsystem_vendor",
+    static const char *const ids[] = {"class", "vendor", "device", "subsystem_vendor",
                                       "subsystem_device"};
     char line[64];
-    unsigned class = read_hex(root, pci->busid, "class");
 
-    pci->class = class ? class : pci->class;
-    for (int i = 0; i < 4; i++) {
-        unsigned id = read_hex(root, pci->busid, ids[i]);
-        pci->id[i] = id ? id : pci->id[i];
+    for (int i = 0; i < 5; i++) {
+        unsigned *to = i ? &pci->id[i - 1] : &pci->class;
+        read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s", root, pci->busid, ids[i]);
+        unsigned id = (unsigned)strtoul(line, NULL, 16);
+        *to = id ? id : *to;
     }
     if (pci->GTps > 0)
         return;

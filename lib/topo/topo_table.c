@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows a fabric as tables for people: its levels, its groups, and of few ranks each pair. */
+#include <math.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -20,8 +21,7 @@ static const char *pick_unit(const struct topo *t, double *unit_Bps)
     int i = 0;
 
     for (int l = 0; l < t->levels; l++)
-        if (t->level[l].member_Bps < least)
-            least = t->level[l].member_Bps;
+        least = fmin(least, t->level[l].member_Bps);
     while (i < 2 && least < units[i].Bps)
         i++;
     *unit_Bps = units[i].Bps;
@@ -59,22 +59,32 @@ static const char *print_cell(struct cell *c, double v, double err, double unit)
     return c->text;
 }
 
-static int knows_errors(const struct topo *t)
+struct seen { /* what the table shows, and the legend explains */
+    int slow, left, errors, devices;
+};
+
+static struct seen see(const struct topo *t)
 {
+    struct seen seen = {0};
+
     for (int l = 0; l < t->levels; l++) {
         const struct topo_level *v = &t->level[l];
-        if (v->latency_err_s > 0 || v->port_err_Bps > 0 || v->flow_err_Bps > 0 ||
-            v->member_err_Bps > 0)
-            return 1;
+        seen.errors |= v->latency_err_s > 0 || v->port_err_Bps > 0 || v->flow_err_Bps > 0 ||
+                       v->member_err_Bps > 0;
+        seen.left |= v->rate_left > 0 || v->compute_left > 0 || v->use_lost_s > 0;
     }
-    return 0;
+    for (int k = 0; k < t->groups.count; k++) {
+        const struct topo_devices *d = &t->devices[k];
+        seen.devices |= d->numa_nodes || d->gpus || d->nics;
+    }
+    return seen;
 }
 
-static void put_levels(const struct topo *t, FILE *out)
+static void put_levels(const struct topo *t, const struct seen *seen, FILE *out)
 {
     double unit = 1;
     const char *name = pick_unit(t, &unit);
-    int wide = knows_errors(t) ? 18 : 14, first = knows_errors(t) ? 18 : 12;
+    int wide = seen->errors ? 18 : 14, first = seen->errors ? 18 : 12;
     char port[24], flow[24], member[24];
 
     snprintf(port, sizeof port, "PORT %s", name);
@@ -103,16 +113,9 @@ static const char *print_whole(struct cell *c, double v, double unit)
     return c->text;
 }
 
-/* Returns whether anything is known of what ranks keep that move bytes and compute at once. */
-static int put_left(const struct topo *t, FILE *out)
+/* What ranks keep that move bytes and compute at once. */
+static void put_left(const struct topo *t, FILE *out)
 {
-    int known = 0;
-
-    for (int l = 0; l < t->levels; l++)
-        known |= t->level[l].rate_left > 0 || t->level[l].compute_left > 0 ||
-                 t->level[l].use_lost_s > 0;
-    if (!known)
-        return 0;
     fprintf(out, "\n%-16s %12s %14s %12s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
             "USE LOST us");
     for (int l = 0; l < t->levels; l++) {
@@ -122,36 +125,12 @@ static int put_left(const struct topo *t, FILE *out)
                 print_whole(&c[1], t->level[l].compute_left, 0.01),
                 print_whole(&c[2], t->level[l].use_lost_s, 1e-6));
     }
-    return 1;
 }
 
-static int knows_devices(const struct topo *t)
-{
-    for (int k = 0; k < t->groups.count; k++) {
-        const struct topo_devices *d = &t->devices[k];
-        if (d->numa_nodes || d->gpus || d->nics)
-            return 1;
-    }
-    return 0;
-}
-
-static void put_devices(const struct topo_devices *d, FILE *out)
-{
-    int count[3] = {d->numa_nodes, d->gpus, d->nics};
-
-    for (int i = 0; i < 3; i++)
-        if (count[i] > 0)
-            fprintf(out, "%4d ", count[i]);
-        else
-            fprintf(out, "%4s ", "-");
-    putc(' ', out);
-}
-
-/* Returns whether a port is marked as slow. */
-static int put_groups(const struct topo *t, FILE *out)
+static void put_groups(const struct topo *t, struct seen *seen, FILE *out)
 {
     double unit = 1, usual_Bps = topo_usual_port_Bps(t);
-    int slow = 0, devices = knows_devices(t), width = 16;
+    int width = 16;
     const char *name = pick_unit(t, &unit);
     char head_out[24], head_in[24];
 
@@ -161,17 +140,19 @@ static int put_groups(const struct topo *t, FILE *out)
     snprintf(head_out, sizeof head_out, "OUT %s", name);
     snprintf(head_in, sizeof head_in, "IN %s", name);
     fprintf(out, "%5s  %-*s %14s %14s  %s%sRANKS\n", "GROUP", width, "HOST", head_out, head_in,
-            devices ? "NUMA GPUS NICS  " : "", t->levels > 2 ? "BLOCKS  " : "");
+            seen->devices ? "NUMA GPUS NICS  " : "", t->levels > 2 ? "BLOCKS  " : "");
     for (int k = 0; k < t->groups.count; k++) {
         char *ranks = topo_ranks_text(t, k);
         const struct topo_port *p = &t->port[k];
+        const int count[3] = {t->devices[k].numa_nodes, t->devices[k].gpus, t->devices[k].nics};
         double slow_Bps = topo_slow_Bps(t, k, usual_Bps);
+        struct cell c;
         fprintf(out, "%5d  %-*s %14.2f%c%14.2f%c ", k, width, t->host[k][0] ? t->host[k] : "-",
                 p->out_Bps / unit, p->out_Bps < slow_Bps ? '*' : ' ', p->in_Bps / unit,
                 p->in_Bps < slow_Bps ? '*' : ' ');
-        slow |= p->out_Bps < slow_Bps || p->in_Bps < slow_Bps;
-        if (devices)
-            put_devices(&t->devices[k], out);
+        seen->slow |= topo_port_Bps(t, k) < slow_Bps;
+        for (int i = 0; seen->devices && i < 3; i++)
+            fprintf(out, "%4s%s", print_whole(&c, count[i], 1), i < 2 ? " " : "  ");
         int used = 0;
         for (int l = 2; l < t->levels; l++)
             used += fprintf(out, "%s%d", l > 2 ? "/" : "", topo_unit(t, l, k));
@@ -180,7 +161,6 @@ static int put_groups(const struct topo *t, FILE *out)
         fprintf(out, "%s\n", ranks);
         mem_free(ranks);
     }
-    return slow;
 }
 
 /* Who meets whom at which level, as `nvidia-smi topo -m` shows its pairs. */
@@ -193,30 +173,11 @@ static void put_matrix(const struct topo *t, FILE *out)
         fprintf(out, " %2d", b);
     for (int a = 0; a < ranks; a++) {
         fprintf(out, "\n%4d ", a);
-        for (int b = 0; b < ranks; b++) {
-            if (a == b)
-                fputs("  X", out);
-            else
-                fprintf(out, " L%d", topo_pair_level(t, a, b));
-        }
+        for (int b = 0; b < ranks; b++)
+            fprintf(out, a == b ? "  X" : " L%d", topo_pair_level(t, a, b));
     }
     putc('\n', out);
 }
-
-static void put_sources(const struct topo *t, FILE *out)
-{
-    for (int l = 0; l < t->levels; l++) {
-        const struct topo_level *v = &t->level[l];
-        if (v->rate_source[0])
-            fprintf(out, "%s: rates: %s\n", v->name, v->rate_source);
-        if (v->latency_source[0])
-            fprintf(out, "%s: latency: %s\n", v->name, v->latency_source);
-    }
-}
-
-struct seen { /* what the table showed, and the legend explains */
-    int slow, left, errors, devices;
-};
 
 static void put_legend(const struct topo *t, const struct seen *seen, FILE *out)
 {
@@ -266,17 +227,24 @@ static void put_rank(const struct topo *t, FILE *out)
 void topo_print_table(const struct topo *t, FILE *out)
 {
     char *shape = topo_shape_text(t);
-    struct seen seen = {.errors = knows_errors(t), .devices = knows_devices(t)};
+    struct seen seen = see(t);
 
     fprintf(out, "%s\n", shape);
     mem_free(shape);
     put_rank(t, out);
-    put_levels(t, out);
-    seen.left = put_left(t, out);
+    put_levels(t, &seen, out);
+    if (seen.left)
+        put_left(t, out);
     putc('\n', out);
-    seen.slow = put_groups(t, out);
+    put_groups(t, &seen, out);
     if (t->groups.ranks <= MATRIX_RANKS)
         put_matrix(t, out);
     put_legend(t, &seen, out);
-    put_sources(t, out);
+    for (int l = 0; l < t->levels; l++) {
+        const struct topo_level *v = &t->level[l];
+        if (v->rate_source[0])
+            fprintf(out, "%s: rates: %s\n", v->name, v->rate_source);
+        if (v->latency_source[0])
+            fprintf(out, "%s: latency: %s\n", v->name, v->latency_source);
+    }
 }

@@ -107,23 +107,6 @@ int topo_tree_groups(const struct tree *t, const struct tree_node *list, const c
     return rc;
 }
 
-/*
- * What one of a port's members has when all send passes the port.  Beyond what one measurement
- * differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as bits for bytes.  At
- * level 0, and at level 1 of one group, which repeats it, the two are a rank's own rate alone
- * and in company, measured apart: no port is shared.
- */
-static int check_share(const struct read *r, const struct tree_node *n, int l)
-{
-    const struct topo_level *v = &r->t->level[l];
-
-    if (l == 0 || r->t->groups.count == 1 || v->member_Bps * TOPO_SLOW_SHARE <= v->port_Bps)
-        return 0;
-    return tree_fail(r->tree, tree_get(n, "member_Bps"), NULL, r->err,
-                     "is %.6g, expected at most port_Bps, %.6g, which all members share",
-                     v->member_Bps, v->port_Bps);
-}
-
 static int read_level(const struct read *r, const struct tree_node *n, int l)
 {
     const struct tree *t = r->tree;
@@ -146,9 +129,18 @@ static int read_level(const struct read *r, const struct tree_node *n, int l)
         if (tree_f64(t, tree_get(n, f->key), f->least, f->most, value, r->err))
             return -1;
     }
-    return check_share(r, n, l) ||
-                   tree_word(t, tree_get(n, "rate_source"), to->rate_source, TOPO_SOURCE_BYTES,
-                             r->err) ||
+    /*
+     * What one of a port's members has when all send passes the port.  Beyond what one
+     * measurement differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as bits
+     * for bytes.  At level 0, and at level 1 of one group, which repeats it, the two are a
+     * rank's own rate alone and in company, measured apart: no port is shared.
+     */
+    if (l > 0 && r->t->groups.count > 1 && to->member_Bps * TOPO_SLOW_SHARE > to->port_Bps)
+        return tree_fail(t, tree_get(n, "member_Bps"), NULL, r->err,
+                         "is %.6g, expected at most port_Bps, %.6g, which all members share",
+                         to->member_Bps, to->port_Bps);
+    return tree_word(t, tree_get(n, "rate_source"), to->rate_source, TOPO_SOURCE_BYTES,
+                     r->err) ||
                    tree_word(t, tree_get(n, "latency_source"), to->latency_source,
                              TOPO_SOURCE_BYTES, r->err)
                ? -1
@@ -340,15 +332,11 @@ static void put_levels(struct jout *j, const struct topo *t)
     jout_close(j, ']');
 }
 
-static void put_count(struct jout *j, const char *key, int count)
-{
-    if (count > 0)
-        jout_int(j, key, count);
-}
-
 static void put_group(struct jout *j, const struct topo *t, int k)
 {
+    static const char *const keys[] = {"numa_nodes", "gpus", "nics"};
     const struct topo_devices *d = &t->devices[k];
+    const int count[] = {d->numa_nodes, d->gpus, d->nics};
     double usual = t->level[1].port_Bps;
 
     jout_open(j, NULL, '{');
@@ -370,43 +358,38 @@ static void put_group(struct jout *j, const struct topo *t, int k)
             jout_int(j, NULL, topo_unit(t, l, k));
         jout_close(j, ']');
     }
-    put_count(j, "numa_nodes", d->numa_nodes);
-    put_count(j, "gpus", d->gpus);
-    put_count(j, "nics", d->nics);
+    for (int i = 0; i < 3; i++)
+        if (count[i] > 0)
+            jout_int(j, keys[i], count[i]);
     if (d->gpu_name[0])
         jout_text(j, "gpu_name", d->gpu_name);
     jout_close(j, '}');
 }
 
-static void put_groups(struct jout *j, const struct topo *t)
+static void print(const struct topo *t, struct jout *j)
 {
+    jout_open(j, NULL, '{');
+    jout_text(j, j->yaml ? "format" : "schema", j->yaml ? FORMAT : "paro.topo/1");
+    if (j->yaml)
+        put_levels(j, t);
+    else
+        jout_int(j, "ranks", t->groups.ranks);
+    put_rank_words(j, t);
+    if (!j->yaml)
+        put_levels(j, t);
     jout_open(j, "groups", '[');
     for (int k = 0; k < t->groups.count; k++)
         put_group(j, t, k);
     jout_close(j, ']');
+    jout_close(j, '}');
 }
 
 void topo_print_yaml(const struct topo *t, FILE *out)
 {
-    struct jout j = {.file = out, .yaml = 1};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "format", FORMAT);
-    put_levels(&j, t);
-    put_rank_words(&j, t);
-    put_groups(&j, t);
-    jout_close(&j, '}');
+    print(t, &(struct jout){.file = out, .yaml = 1});
 }
 
 void topo_print_json(const struct topo *t, FILE *out)
 {
-    struct jout j = {.file = out};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.topo/1");
-    jout_int(&j, "ranks", t->groups.ranks);
-    put_rank_words(&j, t);
-    put_levels(&j, t);
-    put_groups(&j, t);
-    jout_close(&j, '}');
+    print(t, &(struct jout){.file = out});
 }

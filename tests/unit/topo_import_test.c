@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What holds for the readers of all other tools' files: marks and ends of lines, files cut
- * short, and what is asked beside a file.
+ * short, what is asked beside a file; and what a machine's links make of its ranks.
  */
-#include "topo_import_fixture.h"
+#include "topo/topo_machine.h"
+#include "topo_fixture.h"
 
 /* A mark before UTF-8, and lines as Windows ends them. */
 static void marks(void **state)
@@ -17,7 +18,7 @@ static void marks(void **state)
         struct topo t;
         struct err err;
         int64_t bytes = 0, n = 3;
-        char *text = edited(files[i], "\n", "\n", &bytes);
+        char *text = edited(files[i], "", "", &bytes);
         char *marked = mem_new(2 * (size_t)bytes + 4, 1);
         memcpy(marked, "\xef\xbb\xbf", 3);
         for (const char *p = text; *p; p++) {
@@ -58,41 +59,10 @@ static void other_marks(void **state)
     }
 }
 
-/* Every beginning of a file is a fabric, or is refused and says why; none is half a fabric. */
-static void cuts(void **state)
-{
-    static const char *const files[] = {
-        EXAMPLES "nccl.xml",          DATA "nccl-pairs.xml",     EXAMPLES "hwloc.xml",
-        DATA "hwloc2-processors.xml", EXAMPLES "nvidia-smi.txt", EXAMPLES "ibnetdiscover.txt"};
-    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+/* ---- files cut short, lines in another order, numbers of any size ---- */
 
-    (void)state;
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        struct topo whole, t;
-        struct err err;
-        int64_t bytes = 0;
-        char *text = edited(files[i], "\n", "\n", &bytes);
-        assert_int_equal(import(files[i], &ask, &whole, &err), 0);
-        for (int64_t n = 0; n < bytes; n++) {
-            char *part = mem_new((size_t)n + 1, 1);
-            memcpy(part, text, (size_t)n);
-            t = (struct topo){0};
-            err = (struct err){0};
-            if (topo_import_text(&t, "f", part, n, &ask, &err))
-                assert_true(err.text[0] && !t.level);
-            else
-                assert_int_equal(t.groups.ranks, whole.groups.ranks);
-            topo_release(&t);
-        }
-        topo_release(&whole);
-        mem_free(text);
-    }
-}
-
-/* ---- lines in another order, numbers of any size ---- */
-
-/* Takes text; a fabric, or one line that names the file. */
-static void read_or_refused(char *text, int64_t bytes, const struct topo_ask *ask)
+/* Takes text; a fabric, whose ranks are counted, or one line that names the file. */
+static int read_or_refused(char *text, int64_t bytes, const struct topo_ask *ask)
 {
     struct topo t = {0};
     struct err err = {0};
@@ -100,7 +70,9 @@ static void read_or_refused(char *text, int64_t bytes, const struct topo_ask *as
     if (topo_import_text(&t, "f", text, bytes, ask, &err))
         assert_true(strncmp(err.text, "f:", 2) == 0 && err.code == ERR_INPUT && !t.level &&
                     !strchr(err.text, '\n'));
+    int ranks = t.groups.ranks;
     topo_release(&t);
+    return ranks;
 }
 
 enum { LINES_MAX = 128 };
@@ -118,60 +90,70 @@ static int lines_of(const char *text, const char *line[LINES_MAX + 1])
     return n;
 }
 
-static const char *const all_files[] = {
-    EXAMPLES "nccl.xml",  DATA "nccl-pairs.xml",        DATA "nccl-template.xml",
-    EXAMPLES "hwloc.xml", DATA "hwloc2-processors.xml", EXAMPLES "nvidia-smi.txt",
-    DATA "smi-pairs.txt", EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
-
-/* Line i stands behind line j. */
-static void reordered(void **state)
+/* Every beginning; none is half a fabric. */
+static void cut(const char *text, int64_t bytes, const struct topo_ask *ask)
 {
-    struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
+    int whole = read_or_refused(mem_dup(text), bytes, ask);
 
-    (void)state;
-    for (size_t f = 0; f < sizeof all_files / sizeof *all_files; f++) {
-        const char *line[LINES_MAX + 1];
-        int64_t bytes = 0;
-        char *text = edited(all_files[f], "\n", "\n", &bytes);
-        int n = lines_of(text, line);
-        for (int i = 0; i < n; i++) {
-            for (int j = 0; j < n; j++) {
-                char *new = mem_new((size_t)bytes + 1, 1), *at = new;
-                for (int l = 0; l < n; l++) {
-                    int of = l == j ? i : l < j ? l + (l >= i) : l - (l <= i);
-                    memcpy(at, line[of], (size_t)(line[of + 1] - line[of]));
-                    at += line[of + 1] - line[of];
-                }
-                assert_int_equal(at - new, bytes);
-                read_or_refused(new, bytes, &ask);
-            }
-        }
-        mem_free(text);
+    for (int64_t n = 0; n < bytes; n++) {
+        char *part = mem_new((size_t)n + 1, 1);
+        memcpy(part, text, (size_t)n);
+        int ranks = read_or_refused(part, n, ask);
+        /* Of YAML the groups that are there are a fabric. */
+        assert_true(ranks == 0 || ranks == whole || strncmp(text, "format:", 7) == 0);
     }
 }
 
-/* Every number of a file in turn is one that no machine has. */
-static void hostile_sizes(void **state)
+/* Line i stands behind line j. */
+static void reorder(const char *text, int64_t bytes, const struct topo_ask *ask)
+{
+    const char *line[LINES_MAX + 1];
+    int n = lines_of(text, line);
+
+    for (int i = 0; i < n * n; i++) {
+        char *new = mem_new((size_t)bytes + 1, 1), *at = new;
+        for (int l = 0, from = i / n, to = i % n; l < n; l++) {
+            int of = l == to ? from : l < to ? l + (l >= from) : l - (l <= from);
+            memcpy(at, line[of], (size_t)(line[of + 1] - line[of]));
+            at += line[of + 1] - line[of];
+        }
+        assert_int_equal(at - new, bytes);
+        read_or_refused(new, bytes, ask);
+    }
+}
+
+/* Every number in turn is one that no machine has. */
+static void hostile_sizes(const char *text, int64_t bytes, const struct topo_ask *ask)
 {
     static const char *const sizes[] = {"0",          "-1",    "65536",
                                         "2147483648", "1e308", "99999999999999999999"};
+
+    for (const char *p = text; *p; p++) {
+        size_t digits = strspn(p, "0123456789");
+        for (size_t i = 0; digits && i < sizeof sizes / sizeof *sizes; i++) {
+            char *new = mem_new((size_t)bytes + 32, 1);
+            int n = sprintf(new, "%.*s%s%s", (int)(p - text), text, sizes[i], p + digits);
+            read_or_refused(new, n, ask);
+        }
+        p += digits ? digits - 1 : 0;
+    }
+}
+
+static void spoilt(void **state)
+{
+    static const char *const files[] = {
+        EXAMPLES "nccl.xml",  DATA "nccl-pairs.xml",        DATA "nccl-template.xml",
+        EXAMPLES "hwloc.xml", DATA "hwloc2-processors.xml", EXAMPLES "nvidia-smi.txt",
+        DATA "smi-pairs.txt", EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
     struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
 
     (void)state;
-    for (size_t f = 0; f < sizeof all_files / sizeof *all_files; f++) {
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         int64_t bytes = 0;
-        char *text = edited(all_files[f], "\n", "\n", &bytes);
-        for (const char *p = text; *p; p++) {
-            size_t digits = strspn(p, "0123456789");
-            if (digits == 0)
-                continue;
-            for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
-                char *new = mem_new((size_t)bytes + 32, 1);
-                int n = sprintf(new, "%.*s%s%s", (int)(p - text), text, sizes[i], p + digits);
-                read_or_refused(new, n, &ask);
-            }
-            p += digits - 1;
-        }
+        char *text = edited(files[f], "", "", &bytes);
+        cut(text, bytes, &ask);
+        reorder(text, bytes, &ask);
+        hostile_sizes(text, bytes, &ask);
         mem_free(text);
     }
 }
@@ -198,6 +180,17 @@ static void questions(void **state)
         {EXAMPLES "ibnetdiscover.txt", NULL, NULL, 2, 0,
          EXAMPLES "ibnetdiscover.txt: all hosts, expected --nodes nvlink= nic="},
         {EXAMPLES "ibnetdiscover.txt", NULL, "a,b", 0, 0, "--hosts 2 expected 4"},
+        {EXAMPLES "ibnetdiscover.txt", NULL, NULL, 0, 8,
+         EXAMPLES "ibnetdiscover.txt: no rate intra expected --set intra=RATE:LATENCY"},
+        {DATA "nccl-template.xml", NULL, NULL, 2, 0,
+         DATA
+         "nccl-template.xml: no rate inter machines expected --set inter=RATE --set nic=RATE"},
+        {DATA "hwloc2-processors.xml", NULL, NULL, 0, 0,
+         DATA "hwloc2-processors.xml: no rate intra expected --set intra=RATE:LATENCY"},
+        {DATA "smi-pairs.txt", "nvlink=25GB/s", NULL, 0, 0,
+         DATA "smi-pairs.txt: no rate inter PCIe expected --set inter=RATE"},
+        {DATA "smi-pairs.txt", "nvlink=25GB/s,nic=1GB/s", NULL, 0, 0,
+         DATA "smi-pairs.txt: network devices expected inter=RATE nic=RATE"},
     };
 
     (void)state;
@@ -240,21 +233,133 @@ static void set_words(void **state)
     assert_int_equal(topo_given_parse(&g, "inter=:20us", &err), 0);
     assert_int_equal(topo_given_parse(&g, "intra=2GB/s/rank", &err), 0);
     assert_int_equal(topo_given_parse(&g, "intra=2GB/s", &err), -1); /* over two options too */
-    struct topo t = {0};
-    assert_int_equal(topo_parse_synth(&t, "2x2,inter=1GB/s:5us", &err), 0);
+    struct topo t = read_synth("2x2,inter=1GB/s:5us");
     assert_int_equal(topo_given_apply(&t, &g, 0, &err), 0);
     check_level(&t, 0, 2, 2, 2, 3);
     check_level(&t, 1, 1, 1, 0.5, 20);
     topo_release(&t);
 }
 
+/* ---- machines ---- */
+
+/*
+ *     processor 0 -- 30 -- processor 1
+ *       | 100                 | 100
+ *     switch (16 up)        switch (40 up)
+ *      | 12    | 24          | 24    | 24
+ *      0       1             2       3
+ */
+static void plant(struct topo_pcie *p)
+{
+    int root[2], bridge[2], up[2];
+    static const double above[2] = {16, 40}, own[4] = {12, 24, 24, 24};
+
+    *p = (struct topo_pcie){.between_Bps = 30};
+    for (int i = 0; i < 2; i++) {
+        root[i] = topo_pcie_add(p, -1, 0);
+        bridge[i] = topo_pcie_add(p, root[i], 100);
+        up[i] = topo_pcie_add(p, bridge[i], above[i]);
+    }
+    topo_pcie_add(p, up[0], 1); /* a slow link to what is no rank */
+    for (int r = 0; r < 4; r++)
+        topo_pcie_rank(p, topo_pcie_add(p, up[r / 2], own[r]));
+}
+
+static void pcie(void **state)
+{
+    struct topo_pcie p;
+
+    (void)state;
+    plant(&p);
+    assert_int_equal(p.ranks, 4);
+    assert_true(p.least_Bps == 12);
+    /* One rail: each link is crossed once, the slowest is a rank's own. */
+    assert_true(topo_pcie_ring_Bps(&p, 1) == 12);
+    /* Two rails: 16 / 2 above the first switch; 30 / 2 from processor to processor. */
+    assert_true(topo_pcie_ring_Bps(&p, 2) == 8);
+    /* Three: a switch has no more than two ranks below it; 30 / 3 is more than 16 / 2. */
+    assert_true(topo_pcie_ring_Bps(&p, 3) == 8);
+    /* Eight: 30 / 8. */
+    assert_true(topo_pcie_ring_Bps(&p, 8) == 3.75);
+    p.between_Bps = 0; /* unknown: bounds nothing */
+    assert_true(topo_pcie_ring_Bps(&p, 8) == 8);
+    /* A rank whose own link is not known: nothing is. */
+    topo_pcie_rank(&p, topo_pcie_add(&p, 0, 0));
+    assert_true(topo_pcie_ring_Bps(&p, 1) == 0);
+    topo_pcie_release(&p);
+
+    /* All ranks below one switch: what is above it, 1, is not crossed. */
+    p = (struct topo_pcie){.between_Bps = 1};
+    int root = topo_pcie_add(&p, -1, 0), up = topo_pcie_add(&p, root, 1);
+    for (int r = 0; r < 3; r++)
+        topo_pcie_rank(&p, topo_pcie_add(&p, up, 10 + r));
+    assert_true(topo_pcie_ring_Bps(&p, 1) == 10);
+    topo_pcie_release(&p);
+    /* A rank alone has its own link. */
+    p = (struct topo_pcie){0};
+    topo_pcie_rank(&p, topo_pcie_add(&p, topo_pcie_add(&p, -1, 0), 7));
+    assert_true(topo_pcie_ring_Bps(&p, 1) == 7);
+    topo_pcie_release(&p);
+}
+
+static void machine(struct topo_machine *m, int gpus)
+{
+    topo_machine_init(m, "f");
+    topo_machine_gpus(m, gpus, TOPO_CUDA);
+}
+
+static void near_links(void **state)
+{
+    struct topo_machine m;
+
+    (void)state;
+    /* 0-2-4 in a chain, 1 and 5 a pair, 3 alone. */
+    machine(&m, 6);
+    m.direct[0 * 6 + 2] = m.direct[2 * 6 + 0] = 4;
+    m.direct[2 * 6 + 4] = m.direct[4 * 6 + 2] = 1;
+    m.direct[1 * 6 + 5] = m.direct[5 * 6 + 1] = 2;
+    topo_machine_near(&m);
+    static const int domain[] = {0, 1, 0, 2, 0, 1};
+    assert_memory_equal(m.domain, domain, sizeof domain);
+    assert_int_equal(m.domains, 3);
+    assert_true(m.near);
+    assert_true(m.links == 1 && m.links_flow == 1); /* rank 4's: the least */
+    topo_machine_release(&m);
+
+    /* Two on a switch, of 6 and 8 links; the third beside it. */
+    machine(&m, 3);
+    m.to_switch[0] = 6;
+    m.to_switch[2] = 8;
+    topo_machine_near(&m);
+    assert_int_equal(m.domains, 2);
+    assert_int_equal(m.domain[2], 0);
+    assert_true(m.links == 6 && m.links_flow == 6);
+    topo_machine_links(&m, 20e9);
+    assert_true(m.inside.port_Bps == 120e9 && m.inside.member_Bps == 120e9);
+    /* PCIe joins the two groups; with two ranks in one of them there are two rails. */
+    int up = topo_pcie_add(&m.pcie, -1, 0);
+    for (int r = 0; r < 3; r++)
+        topo_pcie_rank(&m.pcie, topo_pcie_add(&m.pcie, up, 10));
+    topo_machine_pcie(&m, "stated");
+    assert_true(m.across.port_Bps == 20 && m.across.member_Bps == 10);
+    assert_true(m.inside.port_Bps == 120e9);
+    topo_machine_release(&m);
+
+    /* No link at all: one group. */
+    machine(&m, 3);
+    topo_machine_near(&m);
+    assert_int_equal(m.domains, 1);
+    assert_false(m.near);
+    assert_int_equal(m.domain[2], 0);
+    topo_machine_release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks),         cmocka_unit_test(other_marks),
-        cmocka_unit_test(cuts),          cmocka_unit_test(reordered),
-        cmocka_unit_test(hostile_sizes), cmocka_unit_test(questions),
-        cmocka_unit_test(set_words),
+        cmocka_unit_test(marks),      cmocka_unit_test(other_marks), cmocka_unit_test(spoilt),
+        cmocka_unit_test(questions),  cmocka_unit_test(set_words),   cmocka_unit_test(pcie),
+        cmocka_unit_test(near_links),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

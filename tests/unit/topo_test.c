@@ -2,9 +2,8 @@
 /* Fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
 #include <jansson.h>
 
-#include "base/tick.h"
 #include "base/yaml.h"
-#include "topo_import_fixture.h"
+#include "topo_fixture.h"
 
 static char *print(const struct topo *t, enum topo_format format)
 {
@@ -30,34 +29,29 @@ static int parse(const char *text, struct topo *t, struct err *err)
 
 static void synth(void **state)
 {
-    struct topo t;
-    struct err err;
+    struct topo t = read_synth("16x8,intra=200GB/s:3us,inter=25GB/s:12us");
 
     (void)state;
-    assert_int_equal(topo_parse_synth(&t, "16x8,intra=200GB/s:3us,inter=25GB/s:12us", &err), 0);
     assert_int_equal(t.levels, 2);
     assert_int_equal(t.groups.count, 16);
     assert_int_equal(t.groups.ranks, 128);
     assert_string_equal(t.level[0].name, "intra");
     assert_string_equal(t.level[1].name, "inter");
-    assert_true(t.level[0].member_Bps == 200e9 && t.level[0].latency_s == 3e-6);
-    assert_true(t.level[1].port_Bps == 25e9 && t.level[1].latency_s == 12e-6);
-    assert_true(t.level[1].flow_Bps == 25e9 && t.level[1].member_Bps == 25e9 / 8);
+    check_level(&t, 0, 200, 200, 200, 3);
+    check_level(&t, 1, 25, 25, 25. / 8, 12);
     assert_true(topo_port_Bps(&t, 15) == 25e9 && topo_slowest_port_Bps(&t) == 25e9);
     assert_null(t.block);
     topo_release(&t);
 
     /* A port for each rank: the port of group k passes m_k of them. */
-    assert_int_equal(
-        topo_parse_synth(&t, "[8,8,7],inter=25GB/s/rank:50us,memory=80e9,flops=1e14", &err), 0);
-    assert_true(t.level[1].port_Bps == 200e9 && t.level[1].flow_Bps == 25e9);
-    assert_true(t.level[1].member_Bps == 25e9 && t.level[1].latency_s == 50e-6);
+    t = read_synth("[8,8,7],inter=25GB/s/rank:50us,memory=80e9,flops=1e14");
+    check_level(&t, 1, 200, 25, 25, 50);
     assert_true(topo_port_Bps(&t, 0) == 200e9 && topo_slowest_port_Bps(&t) == 175e9);
     assert_true(t.memory_bytes == 80000000000 && t.flops == 1e14);
     topo_release(&t);
 
     /* Four blocks of three ragged groups; 500 Mbit/s are 62.5e6 B/s. */
-    assert_int_equal(topo_parse_synth(&t, "2x4x[3,2],inter=500mbit,level3=1GB/s:1ms", &err), 0);
+    t = read_synth("2x4x[3,2],inter=500mbit,level3=1GB/s:1ms");
     assert_int_equal(t.levels, 4);
     assert_int_equal(t.groups.count, 16);
     assert_int_equal(t.groups.ranks, 40);
@@ -66,30 +60,51 @@ static void synth(void **state)
         assert_int_equal(t.block[k], k / 2);
         assert_int_equal(t.block[16 + k], k / 8);
     }
-    assert_true(t.level[2].port_Bps == 125e6 && t.level[2].latency_s == 12e-6);
-    assert_true(t.level[2].member_Bps == 25e6 && t.level[2].flow_Bps == 62.5e6);
+    check_level(&t, 2, 0.125, 0.0625, 0.025, 12);
     assert_true(t.level[3].port_Bps == 1e9 && t.level[3].latency_s == 1e-3);
     topo_release(&t);
 }
 
+/* All that may be unknown, known: each key of the text, and what it says. */
+static struct topo known(void)
+{
+    struct topo t = read_synth("2x2,memory=4e9,flops=1e11");
+
+    t.level[0].message_s = 1e-6;
+    t.level[0].latency_err_s = 2e-7;
+    t.level[0].member_err_Bps = 3e6;
+    t.level[1].port_err_Bps = 4e5;
+    t.level[1].flow_err_Bps = 5e5;
+    t.level[1].rate_left = 0.75;
+    t.level[0].compute_left = 1;
+    t.level[1].compute_left = 0.5;
+    t.level[1].use_lost_s = 2e-3;
+    t.device = TOPO_CUDA;
+    t.transport = TOPO_OVER_NCCL;
+    t.compute_type = DTYPE_BF16;
+    t.memory_Bps = 6e9;
+    t.devices[0] = (struct topo_devices){2, 8, 4, "NVIDIA \"H200\" #1: and others"};
+    t.devices[1].nics = 1;
+    return t;
+}
+
 static void returns(void **state)
 {
-    static const char *const specs[] = {
-        "1x1",
-        "1x8",
-        "2x2,inter=500mbit:50us",
-        "[3,2],inter=1gbit/rank,memory=4e9,flops=1.5e11",
-        "2x3x2",
-        "2x2x2x2x2x2x2x2",
-        "[8,8,7],intra=1.23456789GB/s:0",
-        "5x7x[2,1,4],level2=3GB/s",
-    };
+    static const char *const specs[] = {NULL,
+                                        "1x1",
+                                        "1x8",
+                                        "2x2,inter=500mbit:50us",
+                                        "[3,2],inter=1gbit/rank,memory=4e9,flops=1.5e11",
+                                        "2x3x2",
+                                        "2x2x2x2x2x2x2x2",
+                                        "[8,8,7],intra=1.23456789GB/s:0",
+                                        "5x7x[2,1,4],level2=3GB/s"};
 
     (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        struct topo a, b;
+        struct topo a = specs[i] ? read_synth(specs[i]) : known(), b;
         struct err err;
-        assert_int_equal(topo_parse_synth(&a, specs[i], &err), 0);
+        size_t count = (size_t)a.groups.count, levels = (size_t)a.levels;
         topo_set_host(&a, 0, "node \"0\": \xc3\xbc");
         char *first = print(&a, TOPO_YAML);
         assert_int_equal(parse(first, &b, &err), 0);
@@ -97,61 +112,17 @@ static void returns(void **state)
         assert_string_equal(first, second);
         assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, stderr), 0);
         assert_true(groups_equal(&a.groups, &b.groups));
+        assert_memory_equal(a.level, b.level, levels * sizeof *a.level);
+        assert_memory_equal(a.port, b.port, count * sizeof *a.port);
+        assert_memory_equal(a.devices, b.devices, count * sizeof *a.devices);
+        assert_true(a.device == b.device && a.transport == b.transport && a.flops == b.flops);
+        assert_true(a.compute_type == b.compute_type && a.memory_bytes == b.memory_bytes);
+        assert_true(a.memory_Bps == b.memory_Bps);
         free(first);
         free(second);
         topo_release(&a);
         topo_release(&b);
     }
-}
-
-/* All that may be unknown, known: each key of the text, and what it says. */
-static void known(struct topo *t)
-{
-    struct err err;
-
-    assert_int_equal(topo_parse_synth(t, "2x2,memory=4e9,flops=1e11", &err), 0);
-    t->level[0].message_s = 1e-6;
-    t->level[0].latency_err_s = 2e-7;
-    t->level[0].member_err_Bps = 3e6;
-    t->level[1].port_err_Bps = 4e5;
-    t->level[1].flow_err_Bps = 5e5;
-    t->level[1].rate_left = 0.75;
-    t->level[0].compute_left = 1;
-    t->level[1].compute_left = 0.5;
-    t->level[1].use_lost_s = 2e-3;
-    t->device = TOPO_CUDA;
-    t->transport = TOPO_OVER_NCCL;
-    t->compute_type = DTYPE_BF16;
-    t->memory_Bps = 6e9;
-    t->devices[0] = (struct topo_devices){2, 8, 4, "NVIDIA \"H200\" #1: and others"};
-    t->devices[1].nics = 1;
-}
-
-static void keeps_what_is_known(void **state)
-{
-    struct topo a, b;
-    struct err err;
-
-    (void)state;
-    known(&a);
-    char *first = print(&a, TOPO_YAML);
-    assert_int_equal(parse(first, &b, &err), 0);
-    for (int l = 0; l < 2; l++) {
-        const struct topo_level *x = &a.level[l], *y = &b.level[l];
-        assert_true(x->message_s == y->message_s && x->latency_err_s == y->latency_err_s);
-        assert_true(x->port_err_Bps == y->port_err_Bps && x->flow_err_Bps == y->flow_err_Bps);
-        assert_true(x->member_err_Bps == y->member_err_Bps && x->rate_left == y->rate_left);
-        assert_true(x->compute_left == y->compute_left && x->use_lost_s == y->use_lost_s);
-    }
-    assert_true(b.transport == TOPO_OVER_NCCL);
-    assert_true(b.device == TOPO_CUDA && b.compute_type == DTYPE_BF16 && b.memory_Bps == 6e9);
-    assert_memory_equal(a.devices, b.devices, 2 * sizeof *a.devices);
-    char *second = print(&b, TOPO_YAML);
-    assert_string_equal(first, second);
-    free(first);
-    free(second);
-    topo_release(&a);
-    topo_release(&b);
 }
 
 static void json_known(void **state)
@@ -167,43 +138,66 @@ static void json_known(void **state)
         "\"gpu_name\":\"NVIDIA \\\"H200\\\" #1: and others\"}",
         "\"blocks\":[],\"nics\":1}",
     };
-    struct topo t;
+    struct topo t = known();
+    json_error_t where;
 
     (void)state;
-    known(&t);
+    topo_set_host(&t, 1, "a\"b\n\xff");
     char *text = print(&t, TOPO_JSON);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         assert_non_null(strstr(text, parts[i]));
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    json_t *group = json_array_get(json_object_get(root, "groups"), 1);
+    assert_string_equal(json_string_value(json_object_get(group, "host")),
+                        "a\"b\n\xef\xbf\xbd");
+    json_decref(root);
     free(text);
     topo_release(&t);
+}
+
+static int differences(const struct topo *old, const struct topo *new, enum topo_format format,
+                       char **text)
+{
+    size_t bytes = 0;
+    FILE *f = open_memstream(text, &bytes);
+    int n = topo_diff(old, new, 0.5, format, f);
+
+    fclose(f);
+    return n;
 }
 
 /* What ranks keep and copies are compared; how well a figure is known is not. */
 static void diff_known(void **state)
 {
-    struct topo a, b;
-    struct err err;
+    struct topo a = known(), b = read_synth("2x2,memory=4e9"), c = read_synth("3x2x1");
+    json_error_t where;
     char *text = NULL;
-    size_t bytes = 0;
 
     (void)state;
-    known(&a);
-    assert_int_equal(topo_parse_synth(&b, "2x2,memory=4e9,flops=1e11", &err), 0);
-    FILE *f = open_memstream(&text, &bytes);
-    assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, f), 9);
-    fclose(f);
+    b.level[1].message_s = 1e-6;
+    assert_int_equal(differences(&a, &b, TOPO_YAML, &text), 11);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
+                              "inter.message_s: 0 -> 1.0e-06\n"
                               "inter.rate_left: 0.75 -> 0 (-100.0 %)\n"
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
                               "inter.use_lost_s: 0.002 -> 0 (-100.0 %)\n"
                               "device: cuda -> cpu\n"
                               "transport: nccl -> mpi\n"
+                              "flops: 100000000000 -> 0 (-100.0 %)\n"
                               "compute_type: bf16 -> f32\n"
                               "memory_Bps: 6000000000 -> 0 (-100.0 %)\n");
     free(text);
+    assert_true(differences(&a, &c, TOPO_JSON, &text) > 3);
+    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
+    assert_non_null(root);
+    assert_int_equal(json_integer_value(json_object_get(root, "count")),
+                     (int)json_array_size(json_object_get(root, "differences")));
+    json_decref(root);
+    free(text);
     topo_release(&a);
     topo_release(&b);
+    topo_release(&c);
 }
 
 /* Ranks by node, not by slot: groups come from the file, never from rank / m. */
@@ -281,9 +275,7 @@ static const char one_group[] = "format: paro-topology/1\nlevels:\n  - {name: in
                                 "  - {name: inter, " FASTER "groups:\n  - ranks: [0, 1]\n";
 
 /* The texts above with one thing changed, and what looks like it and is legal. */
-static const struct {
-    const char *text, *from, *to, *want; /* key words; "": it is read */
-} contradiction[] = {
+static const struct change contradiction[] = {
     {one_group, "intra", "inside", ""},
     {by_node, "format: paro-topology/1\n", "format: paro-plan/1\n",
      "f:1: 'format' 'paro-plan/1' expected 'paro-topology/1'"},
@@ -320,8 +312,6 @@ static const struct {
      "f:3: 'levels[0].latency_err_s' '-1' expected 0 3600"},
     {by_node, "4}", "4, port_err_Bps: 1e26}",
      "f:3: 'levels[0].port_err_Bps' '1e26' expected 0 1e+25"},
-    {by_node, "4}", "4, flow_err_Bps: 5%}",
-     "f:3: 'levels[0].flow_err_Bps' '5%' expected 0 1e+25"},
     {by_node, "4}", "4, member_err_Bps: nan}",
      "f:3: 'levels[0].member_err_Bps' 'nan' expected 0 1e+25"},
     {by_node, "    port_in_Bps: 1.5", "---", "f:9: second document expected"},
@@ -336,9 +326,7 @@ static const struct {
     {four, "    ranks: [4]\n", "", "f:33: 'groups[3].ranks' missing"},
     /* rates and latencies: zero, negative, absent, none */
     {four, "port_Bps: 2e10", "port_Bps: 0", "f:10: 'levels[1].port_Bps' '0' expected 1 1e+25"},
-    {four, "port_Bps: 2e10", "port_Bps: -1", "f:10: 'levels[1].port_Bps' '-1' expected"},
     {four, "port_Bps: 2e10", "port_Bps: nan", "f:10: 'levels[1].port_Bps' 'nan' expected"},
-    {four, "port_Bps: 2e10", "port_Bps: .inf", "f:10: 'levels[1].port_Bps' '.inf' expected"},
     {four, "port_Bps: 2e10", "port_Bps:", "f:10: 'levels[1].port_Bps'"},
     {four, "port_Bps: 2e10", "port_Bps: ~", "f:10: 'levels[1].port_Bps'"},
     {four, "port_Bps: 2e10", "port_Bps: 2e10 # 20GB/s", ""},
@@ -350,7 +338,6 @@ static const struct {
      "f:7: 'levels[0].member_Bps' '0' expected 1e-07 1e+25"},
     {four, "latency_s: 1e-05", "latency_s: -1e-05",
      "f:9: 'levels[1].latency_s' '-1e-05' expected 0 3600"},
-    {four, "latency_s: 1e-05", "latency_s: 1e5", "f:9: 'levels[1].latency_s' '1e5' expected"},
     {four, "latency_s: 1e-05", "latency_s: 0", ""},
     {four, "[4]", "[4]\n    port_out_Bps: 0", "f:35: 'groups[3].port_out_Bps' '0' expected"},
     {four, "[4]", "[4]\n    port_in_Bps: -5", "f:35: 'groups[3].port_in_Bps' '-5' expected"},
@@ -380,7 +367,6 @@ static const struct {
     /* blocks that do not nest, or are none */
     {four, "[1, 0]", "[0, 1]", "f:32: 'groups[2].blocks[1]' 1 groups[0] 0 0 expected"},
     {four, "[2, 1]", "[4, 1]", "f:35: 'groups[3].blocks[0]' '4' expected 0 3"},
-    {four, "[2, 1]", "[-2, 1]", "f:35: 'groups[3].blocks[0]' '-2' expected"},
     {four, "[2, 1]", "[2, 0]", ""}, /* all in one block: the outermost level joins nothing */
     /* keys */
     {four, "groups:", "groups: []\nx:", "f:24: 'x' unknown"},
@@ -393,51 +379,8 @@ static const struct {
 
 static void contradictions(void **state)
 {
-    int wrong = 0;
-
     (void)state;
-    for (size_t i = 0; i < sizeof contradiction / sizeof *contradiction; i++) {
-        struct topo t = {0};
-        struct err err = {0};
-        const char *text = contradiction[i].text, *at = strstr(text, contradiction[i].from);
-        char *new = mem_new(strlen(text) + strlen(contradiction[i].to) + 1, 1);
-        if (!at)
-            fail_msg("'%s' is not there", contradiction[i].from);
-        int n = sprintf(new, "%.*s%s%s", (int)(at - text), text, contradiction[i].to,
-                        at + strlen(contradiction[i].from));
-        int rc = topo_import_text(&t, "f", new, n, NULL, &err);
-        if (!has_words(err.text, contradiction[i].want) ||
-            (rc != 0) != (contradiction[i].want[0] != 0)) {
-            print_error("'%s' to '%s': said '%s'\n", contradiction[i].from, contradiction[i].to,
-                        err.text);
-            wrong++;
-        }
-        /* A second document has a line and no key. */
-        if (rc &&
-            (strchr(err.text, '\n') || err.code != ERR_INPUT || err.line == 0 || t.level ||
-             (!err.key[0] && !strstr(err.text, "format") && !strstr(err.text, "document")))) {
-            print_error("'%s' to '%s': no place in '%s'\n", contradiction[i].from,
-                        contradiction[i].to, err.text);
-            wrong++;
-        }
-        topo_release(&t);
-    }
-    assert_int_equal(wrong, 0);
-}
-
-static void nesting(void **state)
-{
-    struct topo t;
-    struct err err;
-
-    (void)state;
-    assert_int_equal(topo_parse_synth(&t, "2x2x2x1", &err), 0);
-    t.block[8 + 1] = 1; /* group 1 shares block 0 of level 2 with group 0, whose level 3 is 0 */
-    char *text = print(&t, TOPO_YAML);
-    topo_release(&t);
-    assert_int_equal(parse(text, &t, &err), -1);
-    assert_true(has_words(err.text, "'groups[1].blocks[1]' 1 groups[0] 0 0 expected nest"));
-    free(text);
+    check_changes(contradiction, sizeof contradiction / sizeof *contradiction, NULL);
 }
 
 static void synth_refusals(void **state)
@@ -480,111 +423,13 @@ static void synth_refusals(void **state)
     }
 }
 
-static void json(void **state)
-{
-    struct topo t;
-    struct err err;
-    json_error_t where;
-
-    (void)state;
-    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=500mbit", &err), 0);
-    topo_set_host(&t, 1, "a\"b\n\xff");
-    char *text = print(&t, TOPO_JSON);
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
-    assert_non_null(root);
-    assert_string_equal(json_string_value(json_object_get(root, "schema")), "paro.topo/1");
-    assert_int_equal(json_integer_value(json_object_get(root, "ranks")), 5);
-    assert_true(json_is_null(json_object_get(root, "memory_bytes")));
-    json_t *groups = json_object_get(root, "groups");
-    assert_int_equal(json_array_size(groups), 2);
-    json_t *group = json_array_get(groups, 1);
-    assert_true(json_number_value(json_object_get(group, "port_out_Bps")) == 62.5e6);
-    assert_string_equal(json_string_value(json_object_get(group, "host")),
-                        "a\"b\n\xef\xbf\xbd");
-    assert_int_equal(json_array_size(json_object_get(group, "ranks")), 2);
-    json_decref(root);
-    free(text);
-    topo_release(&t);
-}
-
-static int differences(const char *old, const char *new, double tolerance,
-                       enum topo_format format, char **text)
-{
-    struct topo a, b;
-    struct err err;
-    size_t bytes = 0;
-    FILE *f = open_memstream(text, &bytes);
-
-    assert_int_equal(topo_parse_synth(&a, old, &err), 0);
-    assert_int_equal(topo_parse_synth(&b, new, &err), 0);
-    int n = topo_diff(&a, &b, tolerance, format, f);
-    fclose(f);
-    topo_release(&a);
-    topo_release(&b);
-    return n;
-}
-
-static void diff(void **state)
-{
-    char *text = NULL;
-    json_error_t where;
-
-    (void)state;
-    assert_int_equal(differences("2x2", "2x2", 0, TOPO_YAML, &text), 0);
-    assert_string_equal(text, "");
-    free(text);
-    /* 500 to 490 Mbit/s is 2 %: level and both ports, both ways, differ, or nothing does. */
-    assert_int_equal(differences("2x2,inter=500mbit", "2x2,inter=490mbit", 0, TOPO_YAML, &text),
-                     7);
-    assert_non_null(strstr(text, "inter.port_Bps: 62500000 -> 61250000 (-2.0 %)\n"));
-    assert_non_null(strstr(text, "groups[1].port_in_Bps: 62500000 -> 61250000 (-2.0 %)\n"));
-    free(text);
-    assert_int_equal(
-        differences("2x2,inter=500mbit", "2x2,inter=490mbit", 0.02, TOPO_YAML, &text), 0);
-    free(text);
-    assert_int_equal(differences("2x2", "2x2,memory=4e9", 1, TOPO_YAML, &text), 1);
-    assert_string_equal(text, "memory_bytes: 0 -> 4000000000\n");
-    free(text);
-    assert_true(differences("2x2", "3x2x1", 0, TOPO_JSON, &text) > 3);
-    json_t *root = json_loads(text, JSON_REJECT_DUPLICATES, &where);
-    assert_non_null(root);
-    assert_int_equal(json_integer_value(json_object_get(root, "count")),
-                     (int)json_array_size(json_object_get(root, "differences")));
-    json_decref(root);
-    free(text);
-}
-
-/* A second each would be too long; this takes hundredths. */
-static void large(void **state)
-{
-    static const char *const specs[] = {"1000x8", "2048x8", "16x1024", "1x16384"};
-
-    (void)state;
-    double start = tick_cpu_s();
-    for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
-        struct topo a, b;
-        struct err err;
-        assert_int_equal(topo_parse_synth(&a, specs[i], &err), 0);
-        char *text = print(&a, TOPO_YAML), *table = print(&a, TOPO_TABLE);
-        assert_int_equal(parse(text, &b, &err), 0);
-        assert_int_equal(b.groups.ranks, a.groups.ranks);
-        free(text);
-        free(table);
-        topo_release(&a);
-        topo_release(&b);
-    }
-    assert_true(tick_cpu_s() - start < 4);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(synth),      cmocka_unit_test(returns),
-        cmocka_unit_test(by_hand),    cmocka_unit_test(contradictions),
-        cmocka_unit_test(nesting),    cmocka_unit_test(synth_refusals),
-        cmocka_unit_test(json),       cmocka_unit_test(diff),
-        cmocka_unit_test(large),      cmocka_unit_test(keeps_what_is_known),
-        cmocka_unit_test(json_known), cmocka_unit_test(diff_known),
+        cmocka_unit_test(synth),          cmocka_unit_test(returns),
+        cmocka_unit_test(json_known),     cmocka_unit_test(diff_known),
+        cmocka_unit_test(by_hand),        cmocka_unit_test(contradictions),
+        cmocka_unit_test(synth_refusals),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,109 +3,125 @@
  * What other tools write: every figure worked out by hand beside it; and the same files with a
  * line changed, each with its message.
  */
-#include "topo_import_fixture.h"
+#include "topo_fixture.h"
 
-/* ---- NCCL's topology XML ---- */
-
-static void nccl_switch(void **state)
-{
-    struct topo_ask ask = {.nodes = 3, .hosts = "a,b[08-09]"};
-    struct topo t;
-    struct err err;
-
-    (void)state;
-    assert_int_equal(import(EXAMPLES "nccl.xml", NULL, &t, &err), 0);
-    assert_int_equal(t.levels, 2);
-    assert_int_equal(t.groups.count, 1);
-    assert_int_equal(t.groups.ranks, 4);
-    /* 6 + 6 NVLinks of 20 GB/s (sm 80), all of them to one peer through the switch. */
-    check_level(&t, 0, 240, 240, 240, 3.4);
-    /* 2 x 200 Gbit/s, but PCIe 16 GT/s x 16 is 24 GB/s to NCCL, less than 25. */
-    check_level(&t, 1, 48, 24, 12, 14);
-    assert_string_equal(t.level[1].rate_source,
-                        "2 network devices of 200 Gbit/s, as the file states, cut to what PCIe"
-                        " passes");
-    assert_string_equal(t.level[0].rate_source,
-                        "12 NVLinks of 20 GB/s, as NCCL counts those of sm 80 (topo.h)");
-    assert_string_equal(t.doubt, "");
-    assert_int_equal(t.memory_bytes, 0);
-    assert_int_equal(t.device, TOPO_CUDA);
-    topo_release(&t);
-
-    assert_int_equal(import(EXAMPLES "nccl.xml", &ask, &t, &err), 0);
-    assert_int_equal(t.groups.ranks, 12);
-    assert_int_equal(t.groups.count, 3);
-    assert_string_equal(t.host[0], "a");
-    assert_string_equal(t.host[2], "b09");
-    assert_int_equal(t.groups.group_of[11], 2);
-    check_level(&t, 1, 48, 24, 12, 14);
-    topo_release(&t);
-}
-
-static void nccl_pairs(void **state)
-{
-    struct topo_ask ask = {.nodes = 2};
-    struct topo t;
-    struct err err;
-
-    (void)state;
-    assert_int_equal(import(DATA "nccl-pairs.xml", &ask, &t, &err), 0);
-    assert_int_equal(t.levels, 3);
-    assert_int_equal(t.groups.count, 4);
-    /* 4 NVLinks of 12 GB/s (sm 86). */
-    check_level(&t, 0, 48, 48, 48, 3.4);
+/*
+ * Files as they are, what is asked beside them, and the fabric: levels, groups, ranks, device,
+ * memory, first and last host; of each level port, flow, member in GB/s and latency in us.
+ */
+static const struct {
+    const char *file, *set, *hosts;
+    int nodes, ranks, fill;
+    const char *want, *doubt; /* doubt: words, or "" */
+} cases[] = {
     /*
-     * PCIe 16 GT/s x 16 is 24 GB/s, of which a switch's way up has two ranks: 12 each; but from
-     * one Skylake to the other 10 GB/s pass, for two.
+     * 6 + 6 NVLinks of 20 GB/s (sm 80), all of them to one peer through the switch; 2 x 200
+     * Gbit/s, but PCIe 16 GT/s x 16 is 24 GB/s to NCCL, less than 25.
      */
-    check_level(&t, 1, 10, 10, 5, 5.7);
-    assert_true(t.port[3].out_Bps == 10e9);
-    /* The one device that both processors list: 100 Gbit/s, 14 us and the 10 that it states. */
-    check_level(&t, 2, 12.5, 12.5, 3.125, 24);
-    assert_int_equal(t.block[0], 0);
-    assert_int_equal(t.block[3], 1);
-    topo_release(&t);
-    /* No ranks are told, so that the devices' numbers order the GPUs: 1 stands before 0. */
-    assert_int_equal(import(DATA "nccl-pairs.xml", NULL, &t, &err), 0);
-    assert_int_equal(t.levels, 2);
-    topo_release(&t);
+    {EXAMPLES "nccl.xml", NULL, NULL, 0, 0, 0, "2 1 4 cuda 0 - -; 240 240 240 3.4; 48 24 12 14",
+     ""},
+    {EXAMPLES "nccl.xml", NULL, "a,b[08-09]", 3, 0, 0,
+     "2 3 12 cuda 0 a b09; 240 240 240 3.4; 48 24 12 14", ""},
+    /*
+     * 4 NVLinks of 12 GB/s (sm 86).  PCIe 16 GT/s x 16 is 24 GB/s, of which a switch's way up
+     * has two ranks: 12 each; but from one Skylake to the other 10 GB/s pass, for two.  The one
+     * device that both processors list: 100 Gbit/s, 14 us and the 10 that it states.
+     */
+    {DATA "nccl-pairs.xml", NULL, NULL, 2, 0, 0,
+     "3 4 8 cuda 0 - -; 48 48 48 3.4; 10 10 5 5.7; 12.5 12.5 3.125 24", ""},
+    {DATA "nccl-pairs.xml", NULL, NULL, 0, 0, 0, "2 2 4 cuda 0 - -; 48 48 48 3.4; 10 10 5 5.7",
+     ""},
+    /* 32 GT/s x 16 */
+    {DATA "nccl-template.xml", NULL, NULL, 0, 0, 0,
+     "2 1 2 cuda 0 - -; 48 48 48 5.7; 48 48 48 5.7", "NVLink --set intra=RATE"},
+    /* two devices, two ranks */
+    {DATA "nccl-template.xml", "intra=370GB/s,nic=400Gbit/s", NULL, 2, 0, 0,
+     "2 2 4 cuda 0 - -; 370 370 370 5.7; 100 50 50 14", ""},
+    /* What only completes leaves what the file gives. */
+    {DATA "nccl-template.xml", "intra=370GB/s,inter=1GB/s,memory=80e9,flops=1e14", NULL, 2, 0,
+     1, "2 2 4 cuda 80000000000 - -; 48 48 48 5.7; 1 1 0.5 14", "NVLink --set intra=RATE"},
+    /* 150,000 MB/s to the switch; the console's chip is no GPU */
+    {EXAMPLES "hwloc.xml", NULL, NULL, 0, 0, 0,
+     "2 1 2 cuda 17179869184 dgx-7 dgx-7; 150 150 150 3.4; 150 150 150 3.4", ""},
+    /* One fabric device, which is not the Ethernet port that it shows as well. */
+    {EXAMPLES "hwloc.xml", "nic=25GB/s", NULL, 2, 0, 0,
+     "2 2 4 cuda 17179869184 - -; 150 150 150 3.4; 25 25 12.5 14", ""},
+    /* A NUMA node without processors is no rank. */
+    {DATA "hwloc2-processors.xml", "intra=5GB/s:1us", NULL, 0, 0, 0,
+     "2 1 2 cpu 3000000000 node7 node7; 5 5 5 1; 5 5 5 1", ""},
+    /* one Ethernet port */
+    {DATA "hwloc2-processors.xml", "intra=5GB/s:1us,nic=125MB/s", NULL, 2, 4, 0,
+     "2 2 8 cpu 1750000000 - -; 5 5 5 1; 0.125 0.125 0.03125 14", ""},
+    /* NV18 to each of three others is more than a GPU has: a switch, 18 x 20. */
+    {EXAMPLES "nvidia-smi.txt", "nvlink=20GB/s,nic=400Gbit/s", NULL, 2, 0, 0,
+     "2 2 8 cuda 0 - -; 360 360 360 3.4; 100 50 25 14", ""},
+    {DATA "smi-pairs.txt", "nvlink=25GB/s,inter=10GB/s", NULL, 0, 0, 0,
+     "2 2 4 cuda 0 - -; 100 100 100 3.4; 10 10 5 5.7", ""},
+    /* 4xEDR carries 100 Gbit/s; node10 has two of them; a leaf has two up to the spine. */
+    {EXAMPLES "ibnetdiscover.txt", NULL, NULL, 0, 0, 0,
+     "3 4 4 cpu 0 node2 node10; 12.5 12.5 12.5 14; 12.5 12.5 12.5 14; 25 12.5 12.5 14", ""},
+    {EXAMPLES "ibnetdiscover.txt", "intra=200GB/s:3us", NULL, 0, 8, 0,
+     "3 4 32 cpu 0 node2 node10; 200 200 200 3; 12.5 12.5 1.5625 14; 25 12.5 1.5625 14", ""},
+};
+
+static void files(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct topo_ask ask = given(cases[i].set);
+        struct topo t;
+        struct err err;
+        char text[256];
+        ask.nodes = cases[i].nodes;
+        ask.ranks = cases[i].ranks;
+        ask.hosts = cases[i].hosts;
+        ask.fill = cases[i].fill;
+        if (import(cases[i].file, &ask, &t, &err))
+            fail_msg("case %zu: %s", i, err.text);
+        const char *first = t.host[0], *last = t.host[t.groups.count - 1];
+        int n = sprintf(text, "%d %d %d %s %lld %s %s", t.levels, t.groups.count,
+                        t.groups.ranks, topo_device_name(t.device), (long long)t.memory_bytes,
+                        *first ? first : "-", *last ? last : "-");
+        for (int l = 0; l < t.levels; l++)
+            n += sprintf(text + n, "; %.12g %.12g %.12g %.12g", t.level[l].port_Bps / 1e9,
+                         t.level[l].flow_Bps / 1e9, t.level[l].member_Bps / 1e9,
+                         t.level[l].latency_s * 1e6);
+        assert_string_equal(text, cases[i].want);
+        assert_true(has_words(t.doubt, cases[i].doubt) && !t.doubt[0] == !cases[i].doubt[0]);
+        assert_true(t.flops == (cases[i].fill ? 1e14 : 0));
+        topo_release(&t);
+    }
 }
 
-static void nccl_template(void **state)
+/* Ports, blocks and members where there is more than rates; and nobody to hear of a doubt. */
+static void parts(void **state)
 {
-    struct topo_ask ask = given("intra=370GB/s,nic=400Gbit/s");
+    static const char *const hosts[] = {"node2", "node9", "node1", "node10"};
+    struct topo_ask two = {.nodes = 2}, ask = given("nvlink=25GB/s,inter=10GB/s");
     struct topo t;
     struct err err;
 
     (void)state;
-    assert_int_equal(import(DATA "nccl-template.xml", NULL, &t, &err), 0);
-    check_level(&t, 0, 48, 48, 48, 5.7); /* 32 GT/s x 16 */
-    check_level(&t, 1, 48, 48, 48, 5.7);
-    assert_true(has_words(t.level[1].rate_source, "one group intra"));
-    assert_true(has_words(t.doubt, "NVLink --set intra=RATE"));
+    assert_int_equal(import(DATA "nccl-pairs.xml", &two, &t, &err), 0);
+    assert_true(t.port[3].out_Bps == 10e9 && t.block[0] == 0 && t.block[3] == 1);
+    topo_release(&t);
+    assert_int_equal(import(DATA "smi-pairs.txt", &ask, &t, &err), 0);
+    assert_true(t.groups.group_of[0] == 0 && t.groups.group_of[1] == 1 &&
+                t.groups.group_of[2] == 0);
+    assert_string_equal(t.level[0].rate_source, "");
+    topo_release(&t);
+    assert_int_equal(import(EXAMPLES "ibnetdiscover.txt", NULL, &t, &err), 0);
+    for (int k = 0; k < 4; k++) {
+        assert_string_equal(t.host[k], hosts[k]);
+        assert_int_equal(t.block[k], k / 2);
+    }
+    assert_true(t.port[3].out_Bps == 25e9 && t.port[2].in_Bps == 12.5e9);
     topo_release(&t);
     assert_int_equal(topo_read(&t, DATA "nccl-template.xml", &err), -1);
-    assert_true(has_words(err.text, "nccl-template.xml: NVLink expected 'paro-topo -i FILE'"));
+    assert_words(err.text, "nccl-template.xml: NVLink expected 'paro-topo -i FILE'");
     assert_string_equal(err.file, DATA "nccl-template.xml");
-    ask.nodes = 2;
-    assert_int_equal(import(DATA "nccl-template.xml", &ask, &t, &err), 0);
-    check_level(&t, 0, 370, 370, 370, 5.7);
-    check_level(&t, 1, 100, 50, 50, 14); /* two devices, two ranks */
-    assert_string_equal(t.level[0].rate_source, "");
-    assert_string_equal(t.doubt, "");
-    topo_release(&t);
-    ask = (struct topo_ask){.nodes = 2};
-    assert_int_equal(import(DATA "nccl-template.xml", &ask, &t, &err), -1);
-    assert_true(has_words(err.text, DATA "nccl-template.xml: no rate inter machines expected"
-                                         " --set inter=RATE --set nic=RATE"));
-    /* What only completes leaves what the file gives. */
-    ask = given("intra=370GB/s,inter=1GB/s,memory=80e9,flops=1e14");
-    ask.nodes = 2;
-    ask.fill = 1;
-    assert_int_equal(import(DATA "nccl-template.xml", &ask, &t, &err), 0);
-    check_level(&t, 0, 48, 48, 48, 5.7);
-    check_level(&t, 1, 1, 1, 0.5, 14);
-    assert_true(t.memory_bytes == 80000000000 && t.flops == 1e14);
+    assert_int_equal(import(DATA "nccl-template.xml", NULL, &t, &err), 0);
+    assert_words(t.level[1].rate_source, "one group intra");
     topo_release(&t);
 }
 
@@ -150,65 +166,24 @@ static void nccl_without_links(void **state)
     assert_int_equal(err.line, 3);
 }
 
-/* ---- hwloc's XML ---- */
-
-static void hwloc(void **state)
-{
-    struct topo_ask ask = given("intra=5GB/s:1us");
-    struct topo t;
-    struct err err;
-
-    (void)state;
-    assert_int_equal(import(EXAMPLES "hwloc.xml", NULL, &t, &err), 0);
-    assert_int_equal(t.groups.ranks, 2);    /* the console's chip is none */
-    check_level(&t, 0, 150, 150, 150, 3.4); /* 150,000 MB/s to the switch */
-    assert_int_equal(t.memory_bytes, INT64_C(16777216) * 1024);
-    assert_string_equal(t.host[0], "dgx-7");
-    assert_int_equal(t.device, TOPO_CUDA);
-    topo_release(&t);
-    /* One fabric device, which is not the Ethernet port that it shows as well. */
-    struct topo_ask net = given("nic=25GB/s");
-    net.nodes = 2;
-    assert_int_equal(import(EXAMPLES "hwloc.xml", &net, &t, &err), 0);
-    check_level(&t, 1, 25, 25, 12.5, 14);
-    topo_release(&t);
-
-    assert_int_equal(import(DATA "hwloc2-processors.xml", NULL, &t, &err), -1);
-    assert_true(has_words(err.text, DATA "hwloc2-processors.xml: no rate intra expected --set"
-                                         " intra=RATE:LATENCY"));
-    assert_int_equal(import(DATA "hwloc2-processors.xml", &ask, &t, &err), 0);
-    assert_int_equal(t.groups.ranks, 2); /* a NUMA node without processors is no rank */
-    assert_int_equal(t.memory_bytes, 3000000000);
-    assert_string_equal(t.host[0], "node7");
-    assert_int_equal(t.device, TOPO_CPU);
-    topo_release(&t);
-    ask.ranks = 4;
-    ask.nodes = 2;
-    ask.given.nic_Bps = 125e6;
-    assert_int_equal(import(DATA "hwloc2-processors.xml", &ask, &t, &err), 0);
-    assert_int_equal(t.groups.ranks, 8);
-    assert_int_equal(t.memory_bytes, 7000000000 / 4);
-    check_level(&t, 0, 5, 5, 5, 1);
-    check_level(&t, 1, 0.125, 0.125, 0.125 / 4, 14); /* one Ethernet port */
-    assert_string_equal(t.host[1], "");
-    topo_release(&t);
-}
-
-/* The memory of a GPU of hwloc.xml that is edited; the other one has 32 GiB or 16 GiB. */
+/* A GPU of hwloc.xml that is edited; the other one has 32 GiB or 16 GiB. */
 static void hwloc_sizes(void **state)
 {
     static const struct {
         const char *from, *to;
         int64_t memory_bytes;
+        enum topo_device device;
     } sizes[] = {
-        {"value=\"33554432\"", "value=\"16671616KiB\"", INT64_C(16671616) * 1024},
+        {"value=\"33554432\"", "value=\"16671616KiB\"", INT64_C(16671616) * 1024, TOPO_CUDA},
         {"CUDAGlobalMemorySize\" value=\"16777216\"",
-         "OpenCLGlobalMemorySize\" value=\"8388608\"", INT64_C(1) << 33},
+         "OpenCLGlobalMemorySize\" value=\"8388608\"", INT64_C(1) << 33, TOPO_CUDA},
         {"CUDAGlobalMemorySize\" value=\"16777216\"/>",
          "OpenCLGlobalMemorySize\" value=\"1\"/><info name=\"CUDAGlobalMemorySize\""
          " value=\"8388608KiB\"/>",
-         INT64_C(1) << 33},
-        {"CUDAGlobalMemorySize\" value=\"16777216\"", "GPUModel\" value=\"a\"", 0},
+         INT64_C(1) << 33, TOPO_CUDA},
+        {"CUDAGlobalMemorySize\" value=\"16777216\"", "GPUModel\" value=\"a\"", 0, TOPO_CUDA},
+        /* One of two GPUs is another maker's: no device that is known here. */
+        {"[10de:1db8]", "[1002:740c]", INT64_C(16777216) * 1024, TOPO_CPU},
     };
 
     (void)state;
@@ -220,99 +195,9 @@ static void hwloc_sizes(void **state)
         if (topo_import_text(&t, "f", text, bytes, NULL, &err))
             fail_msg("%s: %s", sizes[i].to, err.text);
         assert_int_equal(t.memory_bytes, sizes[i].memory_bytes);
+        assert_int_equal(t.device, sizes[i].device);
         topo_release(&t);
     }
-}
-
-/* One of two GPUs is another maker's: no device that is known here. */
-static void hwloc_makers(void **state)
-{
-    struct topo_ask ask = given("intra=5GB/s:1us");
-    struct topo t = {0};
-    struct err err = {0};
-    int64_t bytes = 0;
-    char *text = edited(EXAMPLES "hwloc.xml", "[10de:1db8]", "[1002:740c]", &bytes);
-
-    (void)state;
-    assert_int_equal(topo_import_text(&t, "f", text, bytes, &ask, &err), 0);
-    assert_int_equal(t.groups.ranks, 2);
-    assert_int_equal(t.device, TOPO_CPU);
-    topo_release(&t);
-}
-
-/* ---- nvidia-smi topo -m ---- */
-
-static void smi(void **state)
-{
-    struct topo_ask ask = given("nvlink=20GB/s,nic=400Gbit/s");
-    struct topo t;
-    struct err err;
-
-    (void)state;
-    ask.nodes = 2;
-    assert_int_equal(import(EXAMPLES "nvidia-smi.txt", &ask, &t, &err), 0);
-    assert_int_equal(t.device, TOPO_CUDA);
-    assert_int_equal(t.groups.ranks, 8);
-    assert_int_equal(t.groups.count, 2);
-    /* NV18 to each of three others is more than a GPU has: a switch, 18 x 20. */
-    check_level(&t, 0, 360, 360, 360, 3.4);
-    check_level(&t, 1, 100, 50, 25, 14);
-    topo_release(&t);
-
-    ask = given("nvlink=25GB/s,inter=10GB/s");
-    assert_int_equal(import(DATA "smi-pairs.txt", &ask, &t, &err), 0);
-    assert_int_equal(t.groups.count, 2);
-    assert_int_equal(t.groups.group_of[0], 0);
-    assert_int_equal(t.groups.group_of[1], 1);
-    assert_int_equal(t.groups.group_of[2], 0);
-    check_level(&t, 0, 100, 100, 100, 3.4);
-    check_level(&t, 1, 10, 10, 5, 5.7);
-    topo_release(&t);
-    ask = given("nvlink=25GB/s");
-    assert_int_equal(import(DATA "smi-pairs.txt", &ask, &t, &err), -1);
-    assert_true(has_words(err.text, DATA "smi-pairs.txt: no rate inter PCIe expected --set"
-                                         " inter=RATE"));
-    ask.given.nic_Bps = 1e9;
-    assert_int_equal(import(DATA "smi-pairs.txt", &ask, &t, &err), -1);
-    assert_true(has_words(err.text, DATA "smi-pairs.txt: network devices expected inter=RATE"
-                                         " nic=RATE"));
-}
-
-/* ---- ibnetdiscover ---- */
-
-static void ib(void **state)
-{
-    static const char *const hosts[] = {"node2", "node9", "node1", "node10"};
-    struct topo_ask ask = given("intra=200GB/s:3us");
-    struct topo t;
-    struct err err;
-
-    (void)state;
-    assert_int_equal(import(EXAMPLES "ibnetdiscover.txt", NULL, &t, &err), 0);
-    assert_int_equal(t.levels, 3);
-    assert_int_equal(t.groups.count, 4);
-    for (int k = 0; k < 4; k++) {
-        assert_string_equal(t.host[k], hosts[k]);
-        assert_int_equal(t.block[k], k / 2);
-    }
-    /* 4xEDR carries 100 Gbit/s; node10 has two of them; a leaf has two up to the spine. */
-    check_level(&t, 0, 12.5, 12.5, 12.5, 14);
-    check_level(&t, 1, 12.5, 12.5, 12.5, 14);
-    check_level(&t, 2, 25, 12.5, 12.5, 14);
-    assert_true(t.port[3].out_Bps == 25e9 && t.port[2].in_Bps == 12.5e9);
-    topo_release(&t);
-
-    ask.ranks = 8;
-    assert_int_equal(import(EXAMPLES "ibnetdiscover.txt", &ask, &t, &err), 0);
-    assert_int_equal(t.groups.ranks, 32);
-    check_level(&t, 0, 200, 200, 200, 3);
-    check_level(&t, 1, 12.5, 12.5, 12.5 / 8, 14);
-    check_level(&t, 2, 25, 12.5, 25. / 16, 14);
-    topo_release(&t);
-    ask = (struct topo_ask){.ranks = 8};
-    assert_int_equal(import(EXAMPLES "ibnetdiscover.txt", &ask, &t, &err), -1);
-    assert_true(has_words(err.text, EXAMPLES "ibnetdiscover.txt: no rate intra expected --set"
-                                             " intra=RATE:LATENCY"));
 }
 
 /*
@@ -417,10 +302,7 @@ static void coding(void **state)
 
 /* ---- files with one thing changed ---- */
 
-/* A file with a text in it changed, and the key words of its message; "": it is read. */
-static const struct {
-    const char *file, *from, *to, *want;
-} changed[] = {
+static const struct change changed[] = {
     /* NCCL's topology XML */
     {EXAMPLES "nccl.xml", "version=\"1\"", "version=\"2\"",
      "f:1: 'system.version' '2' expected 1 1"},
@@ -516,38 +398,18 @@ static const struct {
 static void changes(void **state)
 {
     struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
-    int wrong = 0;
 
     (void)state;
-    for (size_t i = 0; i < sizeof changed / sizeof *changed; i++) {
-        struct topo t = {0};
-        struct err err = {0};
-        int64_t bytes = 0;
-        char *text = edited(changed[i].file, changed[i].from, changed[i].to, &bytes);
-        int rc = topo_import_text(&t, "f", text, bytes, &ask, &err);
-        if (!has_words(err.text, changed[i].want) || (rc != 0) != (changed[i].want[0] != 0)) {
-            print_error("%s, '%s' to '%s': said '%s'\n", changed[i].file, changed[i].from,
-                        changed[i].to, err.text);
-            wrong++;
-        }
-        assert_true(rc == 0 || (t.level == NULL && err.code == ERR_INPUT));
-        topo_release(&t);
-    }
-    assert_int_equal(wrong, 0);
+    check_changes(changed, sizeof changed / sizeof *changed, &ask);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(nccl_switch),
-        cmocka_unit_test(nccl_pairs),
-        cmocka_unit_test(nccl_template),
+        cmocka_unit_test(files),
+        cmocka_unit_test(parts),
         cmocka_unit_test(nccl_without_links),
-        cmocka_unit_test(hwloc),
         cmocka_unit_test(hwloc_sizes),
-        cmocka_unit_test(hwloc_makers),
-        cmocka_unit_test(smi),
-        cmocka_unit_test(ib),
         cmocka_unit_test(ib_tiers),
         cmocka_unit_test(ib_products),
         cmocka_unit_test(coding),
