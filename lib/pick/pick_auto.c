@@ -101,8 +101,11 @@ static int simulate(const struct search *s, enum schedule_algo algo, int subchun
     topo.level = level;
     for (int l = 0; l < topo.levels; l++)
         level[l].message_s *= times;
-    int rc = sim_spec(&spec, &topo, bytes, time_s, err);
+    struct sim_times out;
+    int rc = sim_spec(&spec, &topo, bytes, &out, err);
     mem_free(bytes);
+    if (rc == 0)
+        *time_s = out.time_s;
     return rc;
 }
 

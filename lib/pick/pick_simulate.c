@@ -72,7 +72,7 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
     l.holder = NULL;
     int rc = sizes(a, ask->bytes, &bytes, err);
     if (rc == 0)
-        rc = sim_spec_times(&spec, &a->topo, bytes, &a->times, err);
+        rc = sim_spec(&spec, &a->topo, bytes, &a->times, err);
     mem_free(bytes);
     layout_release(&l);
     return rc;

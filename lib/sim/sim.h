@@ -56,10 +56,8 @@ void sim_times_release(struct sim_times *times);
  * these would be too many.  Chunks that the layouts' rounding alone makes unequal count with
  * their mean; empty ones among them so only where all rows would be too many.
  */
-int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
-                   struct sim_times *out, struct err *err);
 int sim_spec(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
-             double *time_s, struct err *err);
+             struct sim_times *out, struct err *err);
 
 /*
  * The least time that the ports of a fabric allow for a vector of bytes, at every level above

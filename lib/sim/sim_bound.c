@@ -13,6 +13,7 @@
  * and over all units together, out as in: (units - 1) M, of an all-reduce 2 (units - 1) M.
  */
 #include <assert.h>
+#include <math.h>
 
 #include "base/mem.h"
 #include "sim/sim.h"
@@ -30,18 +31,13 @@ static int units_of(const struct topo *t, int l, struct unit *unit)
     for (int k = 0; k < g; k++)
         unit[k] = (struct unit){0};
     for (int k = 0; k < g; k++) {
-        int u = l == 1 ? k : t->block[(l - 2) * g + k];
+        int u = topo_unit(t, l, k);
         units = u >= units ? u + 1 : units;
         unit[u].ranks += t->groups.members[k];
         unit[u].out_Bps = l == 1 ? t->port[k].out_Bps : t->level[l].port_Bps;
         unit[u].in_Bps = l == 1 ? t->port[k].in_Bps : t->level[l].port_Bps;
     }
     return units;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
 }
 
 static double unit_bound_s(const struct unit *u, unsigned phases, double bytes, double share,
@@ -51,21 +47,21 @@ static double unit_bound_s(const struct unit *u, unsigned phases, double bytes, 
 
     switch (phases) {
     case SCHEDULE_ALL_GATHER:
-        return larger(most / u->in_Bps, least / u->out_Bps);
+        return fmax(most / u->in_Bps, least / u->out_Bps);
     case SCHEDULE_REDUCE_SCATTER:
-        return larger(most / u->out_Bps, least / u->in_Bps);
+        return fmax(most / u->out_Bps, least / u->in_Bps);
     case SCHEDULE_BROADCAST:
         return is_root ? bytes / u->out_Bps : bytes / u->in_Bps;
     default:
-        return larger(bytes / u->out_Bps, bytes / u->in_Bps);
+        return fmax(bytes / u->out_Bps, bytes / u->in_Bps);
     }
 }
 
 static double level_bound_s(const struct topo *t, int l, unsigned phases, int root,
                             double bytes, struct unit *unit)
 {
-    int units = units_of(t, l, unit), g = t->groups.count, k = t->groups.group_of[root];
-    int root_unit = l == 1 ? k : t->block[(l - 2) * g + k], used = 0;
+    int units = units_of(t, l, unit), root_unit = topo_unit(t, l, t->groups.group_of[root]);
+    int used = 0;
     double out = 0, in = 0, worst = 0;
 
     for (int u = 0; u < units; u++)
@@ -75,14 +71,14 @@ static double level_bound_s(const struct topo *t, int l, unsigned phases, int ro
             continue;
         out += unit[u].out_Bps;
         in += unit[u].in_Bps;
-        worst = larger(worst,
-                       unit_bound_s(&unit[u], phases, bytes,
-                                    (double)unit[u].ranks / t->groups.ranks, u == root_unit));
+        worst =
+            fmax(worst, unit_bound_s(&unit[u], phases, bytes,
+                                     (double)unit[u].ranks / t->groups.ranks, u == root_unit));
     }
     if (used < 2)
         return 0;
     double all = (phases == SCHEDULE_ALL_REDUCE ? 2 : 1) * (used - 1) * bytes;
-    return larger(worst, larger(all / out, all / in));
+    return fmax(worst, fmax(all / out, all / in));
 }
 
 double sim_cut_bound_s(const struct topo *t, unsigned phases, int root, double bytes)
@@ -92,7 +88,7 @@ double sim_cut_bound_s(const struct topo *t, unsigned phases, int root, double b
 
     assert(root >= 0 && root < t->groups.ranks);
     for (int l = 1; l < t->levels; l++)
-        worst = larger(worst, level_bound_s(t, l, phases, root, bytes, unit));
+        worst = fmax(worst, level_bound_s(t, l, phases, root, bytes, unit));
     mem_free(unit);
     return worst;
 }

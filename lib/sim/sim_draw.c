@@ -49,11 +49,9 @@ static int by_time(const void *a, const void *b)
 
     if (x->at != y->at || x->lane != y->lane)
         return by_message(a, b);
-    if (x->start_s != y->start_s)
-        return x->start_s < y->start_s ? -1 : 1;
-    if (x->end_s != y->end_s)
-        return x->end_s < y->end_s ? -1 : 1;
-    return by_message(a, b);
+    int c = (x->start_s > y->start_s) - (x->start_s < y->start_s);
+    c = c ? c : (x->end_s > y->end_s) - (x->end_s < y->end_s);
+    return c ? c : by_message(a, b);
 }
 
 static int by_number(const void *a, const void *b)
@@ -166,28 +164,22 @@ static struct svg_lane *find_lanes(struct scene *c, char (*name)[32])
     return lane;
 }
 
-static int lane_of(const struct scene *c, int rank, int lane)
-{
-    int64_t key = key_of(c, rank, lane);
-    const int64_t *at = bsearch(&key, c->used, (size_t)c->uses, sizeof key, by_number);
-
-    return (int)(at - c->used);
-}
-
 /* Each message at both its ends; one within a rank has no receiver. */
 static void add_bars(const struct scene *c, struct svg_timeline *t)
 {
     for (int64_t i = 0; i < c->messages; i++) {
         const struct message *m = &c->message[i];
-        for (int received = 0; received <= (m->src != m->dst); received++)
-            t->bar[t->bars++] = (struct svg_bar){
-                .lane = 2 * lane_of(c, received ? m->dst : m->src, m->lane) + received,
-                .look = 2 * m->part + m->across,
-                .start_s = m->start_s,
-                .end_s = m->end_s,
-                .item = i,
-                .count = 1,
-                .bytes = m->bytes};
+        for (int received = 0; received <= (m->src != m->dst); received++) {
+            int64_t key = key_of(c, received ? m->dst : m->src, m->lane);
+            const int64_t *at = bsearch(&key, c->used, (size_t)c->uses, sizeof key, by_number);
+            t->bar[t->bars++] = (struct svg_bar){.lane = 2 * (int)(at - c->used) + received,
+                                                 .look = 2 * m->part + m->across,
+                                                 .start_s = m->start_s,
+                                                 .end_s = m->end_s,
+                                                 .item = i,
+                                                 .count = 1,
+                                                 .bytes = m->bytes};
+        }
     }
 }
 

@@ -110,11 +110,9 @@ void sim_run_push(struct sim *x, struct sim_event event);
 /* ERR_MISMATCH when messages wait for each other. */
 int sim_run(struct sim *x, struct err *err);
 
-/* Rows of chunks of bytes[c]: messages, what they wait for, and the run. */
-int sim_rows_init(struct sim *x, const struct schedule *s, const struct topo *t,
-                  const double *bytes, const struct sim_row *row, int64_t rows,
-                  struct err *err);
-void sim_rows_release(struct sim *x);
-void sim_rows_busy(const struct sim *x, struct sim_times *out);
+/* Rows of chunks of bytes[c]: messages, what they wait for, the run, and its times. */
+int sim_rows_run(const struct schedule *s, const struct topo *t, const double *bytes,
+                 const struct sim_row *row, int64_t rows, int every_row, struct sim_times *out,
+                 struct err *err);
 
 #endif

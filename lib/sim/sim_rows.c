@@ -9,8 +9,8 @@
  */
 #include "sim/sim_parts.h"
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -20,28 +20,16 @@ enum { ROWS_MAX = INT32_MAX / 5 };
 static int by_queue(const void *a, const void *b, void *rows)
 {
     const struct sim_row *row = rows, *x = &row[*(const int *)a], *y = &row[*(const int *)b];
+    int c = x->src - y->src;
 
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
-    if (x->dst != y->dst)
-        return x->dst < y->dst ? -1 : 1;
-    return (x > y) - (x < y);
+    c = c ? c : x->lane - y->lane;
+    c = c ? c : x->dst - y->dst;
+    return c ? c : (x > y) - (x < y);
 }
 
 static double row_bytes(const struct sim *x, const struct sim_row *row)
 {
     return x->bytes[row->chunk % x->s->chunks];
-}
-
-static int phase_of(const struct schedule *s, int step)
-{
-    int phase = 0;
-
-    while (phase < s->barriers && step >= s->barrier[phase])
-        phase++;
-    return phase;
 }
 
 static void add_message(struct sim *x, const struct sim_row *row)
@@ -59,11 +47,14 @@ static void add_message(struct sim *x, const struct sim_row *row)
     }
     if (q->count && x->message[x->messages - 1].step == row->step)
         return;
+    int phase = 0;
+    while (phase < x->s->barriers && row->step >= x->s->barrier[phase])
+        phase++;
     x->message =
         mem_grow(x->message, &x->message_room, (size_t)x->messages + 1, sizeof *x->message);
     x->message[x->messages++] = (struct sim_message){.queue = x->queues - 1,
                                                      .step = row->step,
-                                                     .phase = phase_of(x->s, row->step),
+                                                     .phase = phase,
                                                      .on_sent = -1,
                                                      .on_landed = -1};
     q->count++;
@@ -157,14 +148,6 @@ static int *rows_by_rank(const struct sim *x, int64_t **out)
     return list;
 }
 
-static void forget(const struct sim *x, struct place *place, const int *list, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++) {
-        place[x->row[list[i]].chunk] = (struct place){-1, -1};
-        place[x->row[list[i]].into] = (struct place){-1, -1};
-    }
-}
-
 static void make_edges(struct sim *x)
 {
     int64_t *first = NULL;
@@ -175,9 +158,11 @@ static void make_edges(struct sim *x)
 
     for (int r = 0; r < x->s->groups.ranks; r++) {
         const int *mine = list + first[r];
+        int64_t rows = first[r + 1] - first[r];
         int readers = 0;
-        forget(x, place, mine, first[r + 1] - first[r]);
-        for (int64_t i = 0; i < first[r + 1] - first[r]; i++) {
+        for (int64_t i = 0; i < rows; i++)
+            place[x->row[mine[i]].chunk] = place[x->row[mine[i]].into] = (struct place){-1, -1};
+        for (int64_t i = 0; i < rows; i++) {
             const struct sim_row *row = &x->row[mine[i]];
             int message = x->message_of[mine[i]];
             if (message >= 0 && row->src == r)
@@ -226,8 +211,31 @@ static void make_gates(struct sim *x)
     }
 }
 
-int sim_rows_init(struct sim *x, const struct schedule *s, const struct topo *t,
-                  const double *bytes, const struct sim_row *row, int64_t rows, struct err *err)
+static void take_times(const struct sim *x, int every_row, struct sim_times *out)
+{
+    *out = (struct sim_times){0};
+    for (int i = 0; i < x->messages; i++)
+        out->time_s = fmax(out->time_s, x->message[i].end_s);
+    for (int i = 0; out->time_s > 0 && i < x->resources; i++) {
+        const struct sim_resource *r = &x->resource[i];
+        double *busy = &out->busy[r->level];
+        *busy = fmax(*busy, r->bytes / r->Bps / out->time_s);
+    }
+    if (!every_row)
+        return;
+    out->start_s = mem_new((size_t)x->rows, sizeof *out->start_s);
+    out->end_s = mem_new((size_t)x->rows, sizeof *out->end_s);
+    for (int i = 0; i < x->rows; i++) {
+        if (x->message_of[i] < 0)
+            continue;
+        out->start_s[i] = x->message[x->message_of[i]].start_s;
+        out->end_s[i] = x->message[x->message_of[i]].end_s;
+    }
+}
+
+int sim_rows_run(const struct schedule *s, const struct topo *t, const double *bytes,
+                 const struct sim_row *row, int64_t rows, int every_row, struct sim_times *out,
+                 struct err *err)
 {
     char have[64], want[64];
 
@@ -242,56 +250,21 @@ int sim_rows_init(struct sim *x, const struct schedule *s, const struct topo *t,
     if (rows > ROWS_MAX)
         return err_set(err, ERR_INPUT, "%lld rows, expected %d at most", (long long)rows,
                        ROWS_MAX);
-    *x = (struct sim){.t = t, .s = s, .bytes = bytes, .row = row, .rows = (int)rows};
-    sim_share_init(x);
-    make_messages(x);
-    make_edges(x);
-    make_gates(x);
-    x->near_queue = mem_new((size_t)x->queues, sizeof *x->near_queue);
-    return 0;
-}
-
-void sim_rows_release(struct sim *x)
-{
-    mem_free(x->message_of);
-    mem_free(x->resource);
-    mem_free(x->slot);
-    mem_free(x->queue);
-    mem_free(x->message);
-    mem_free(x->edge);
-    mem_free(x->gate);
-    mem_free(x->free_s);
-    mem_free(x->event);
-    mem_free(x->todo);
-    mem_free(x->dirty);
-    mem_free(x->near_queue);
-    mem_free(x->near_resource);
-    *x = (struct sim){0};
-}
-
-void sim_rows_busy(const struct sim *x, struct sim_times *out)
-{
-    for (int i = 0; i < x->messages; i++)
-        if (x->message[i].end_s > out->time_s)
-            out->time_s = x->message[i].end_s;
-    for (int i = 0; out->time_s > 0 && i < x->resources; i++) {
-        const struct sim_resource *r = &x->resource[i];
-        double share = r->bytes / r->Bps / out->time_s;
-        if (share > out->busy[r->level])
-            out->busy[r->level] = share;
-    }
-}
-
-static void keep_rows(const struct sim *x, struct sim_times *out)
-{
-    out->start_s = mem_new((size_t)x->rows, sizeof *out->start_s);
-    out->end_s = mem_new((size_t)x->rows, sizeof *out->end_s);
-    for (int i = 0; i < x->rows; i++) {
-        if (x->message_of[i] < 0)
-            continue;
-        out->start_s[i] = x->message[x->message_of[i]].start_s;
-        out->end_s[i] = x->message[x->message_of[i]].end_s;
-    }
+    struct sim x = {.t = t, .s = s, .bytes = bytes, .row = row, .rows = (int)rows};
+    sim_share_init(&x);
+    make_messages(&x);
+    make_edges(&x);
+    make_gates(&x);
+    x.near_queue = mem_new((size_t)x.queues, sizeof *x.near_queue);
+    int rc = sim_run(&x, err);
+    if (rc == 0)
+        take_times(&x, every_row, out);
+    void *const owned[] = {x.message_of, x.resource, x.slot,         x.queue, x.message,
+                           x.edge,       x.gate,     x.free_s,       x.event, x.todo,
+                           x.near_queue, x.dirty,    x.near_resource};
+    for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
+        mem_free(owned[i]);
+    return rc;
 }
 
 int sim_rows(const struct schedule *s, const struct topo *t, const int64_t *bytes,
@@ -299,8 +272,6 @@ int sim_rows(const struct schedule *s, const struct topo *t, const int64_t *byte
 {
     struct sim_row *row = mem_new((size_t)s->rows, sizeof *row);
     double *size = mem_new((size_t)s->chunks, sizeof *size);
-    struct sim_times times = {0};
-    struct sim x = {0};
 
     for (int64_t i = 0; i < s->rows; i++) {
         const struct schedule_row *r = &s->row[i];
@@ -308,16 +279,7 @@ int sim_rows(const struct schedule *s, const struct topo *t, const int64_t *byte
     }
     for (int c = 0; c < s->chunks; c++)
         size[c] = (double)bytes[c];
-    int rc = sim_rows_init(&x, s, t, size, row, s->rows, err);
-    if (rc == 0)
-        rc = sim_run(&x, err);
-    if (rc == 0) {
-        sim_rows_busy(&x, &times);
-        if (every_row)
-            keep_rows(&x, &times);
-        *out = times;
-    }
-    sim_rows_release(&x);
+    int rc = sim_rows_run(s, t, size, row, s->rows, every_row, out, err);
     mem_free(row);
     mem_free(size);
     return rc;

@@ -164,14 +164,6 @@ static int check_done(const struct sim *x, struct err *err)
                    x->queue[m->queue].dst);
 }
 
-/* In order: who comes first has the processor first. */
-static void work_all(struct sim *x)
-{
-    for (int i = 0; i < x->todos; i++)
-        work_queue(x, x->todo[i]);
-    x->todos = 0;
-}
-
 int sim_run(struct sim *x, struct err *err)
 {
     /* The executor looks at its queues in the order of their first rows. */
@@ -181,7 +173,9 @@ int sim_run(struct sim *x, struct err *err)
             look_at(x, x->message[m].queue);
     }
     do {
-        work_all(x);
+        for (int i = 0; i < x->todos; i++) /* who comes first has the processor first */
+            work_queue(x, x->todo[i]);
+        x->todos = 0;
         if (x->events && x->event[0].t == x->now) {
             happen(x, pop(x));
             continue;

@@ -25,9 +25,7 @@ static int port_at(const struct sim *x)
 
 static int block_at(const struct sim *x, int l, int k)
 {
-    int g = x->t->groups.count;
-
-    return port_at(x) + 2 * g * (l - 1) + 2 * x->t->block[(l - 2) * g + k];
+    return port_at(x) + 2 * x->t->groups.count * (l - 1) + 2 * topo_unit(x->t, l, k);
 }
 
 static void put(struct sim *x, int at, int level, double Bps, int binds)
@@ -74,7 +72,7 @@ static void init_blocks(struct sim *x, int l)
     double *sum = mem_new(2 * (size_t)g, sizeof *sum);
 
     for (int k = 0; k < g; k++) {
-        int b = t->block[(l - 2) * g + k];
+        int b = topo_unit(t, l, k);
         sum[2 * b] += t->port[k].out_Bps;
         sum[2 * b + 1] += t->port[k].in_Bps;
     }
@@ -111,7 +109,7 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
 {
     const struct topo *t = x->t;
     const struct groups *groups = &t->groups;
-    int n = groups->ranks, g = groups->count, l = 1;
+    int n = groups->ranks, l = 1;
     int a = groups->group_of[q->src], b = groups->group_of[q->dst];
     int c = groups->group_of[q->at];
 
@@ -134,7 +132,7 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
     q->flow_Bps = t->level[1].flow_Bps;
     /* Blocks nest: from the first level on where both ends are in one block, nothing is left.
      */
-    for (l = 2; l < t->levels && t->block[(l - 2) * g + a] != t->block[(l - 2) * g + b]; l++) {
+    for (l = 2; l < t->levels && topo_unit(t, l, a) != topo_unit(t, l, b); l++) {
         pass(x, q, block_at(x, l, a), bytes);
         pass(x, q, block_at(x, l, c) + 1, bytes);
         q->flow_Bps = fmin(q->flow_Bps, t->level[l].flow_Bps);
@@ -145,10 +143,9 @@ void sim_share_route(struct sim *x, struct sim_queue *q, double bytes)
 
 static void touch(struct sim *x, int resource)
 {
-    if (x->resource[resource].dirty)
-        return;
+    if (!x->resource[resource].dirty)
+        x->dirty[x->dirties++] = resource;
     x->resource[resource].dirty = 1;
-    x->dirty[x->dirties++] = resource;
 }
 
 void sim_share_enter(struct sim *x, int queue)
@@ -194,17 +191,16 @@ void sim_share_leave(struct sim *x, int queue)
     q->busy = 0;
 }
 
-/* What a resource reaches through the queues that send: near_*, its numbers in count. */
+/* What a resource reaches through the queues that send: how many of near_*. */
 struct near {
     int queues, resources;
 };
 
 static void reach(struct sim *x, struct near *near, int resource)
 {
-    if (x->resource[resource].stamp == x->stamp)
-        return;
+    if (x->resource[resource].stamp != x->stamp)
+        x->near_resource[near->resources++] = resource;
     x->resource[resource].stamp = x->stamp;
-    x->near_resource[near->resources++] = resource;
 }
 
 static struct near find_near(struct sim *x, int resource)

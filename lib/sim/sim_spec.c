@@ -71,19 +71,6 @@ static int blocks_are_runs(const struct topo *t)
     return runs;
 }
 
-/* The fewest groups after which the fabric repeats itself; all of them when it never does. */
-static int find_period(const struct topo *t)
-{
-    int g = t->groups.count;
-
-    if (!blocks_are_runs(t))
-        return g;
-    for (int p = 1; p <= g / 2; p++)
-        if (g % p == 0 && turns(t, p))
-            return p;
-    return g;
-}
-
 struct turn {
     const struct schedule_spec *spec;
     int period, runs, chunks;
@@ -285,23 +272,6 @@ static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double 
     return alike;
 }
 
-static int run_turned(const struct turn *t, const struct topo *topo, const double *bytes,
-                      struct sim_times *out, struct err *err)
-{
-    struct sim x = {0};
-    struct sim_times times = {0};
-    int rc = sim_rows_init(&x, &t->meta, topo, bytes, t->row, t->rows, err);
-
-    if (rc == 0)
-        rc = sim_run(&x, err);
-    if (rc == 0) {
-        sim_rows_busy(&x, &times);
-        *out = times;
-    }
-    sim_rows_release(&x);
-    return rc;
-}
-
 /*
  * About how many rows all ranks have, from a few of them; -1: error.  Of a broadcast these tell
  * little (the root may send all rows there are), but each rank gets each chunk just once.
@@ -332,7 +302,10 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
 
     if (spec->phases == SCHEDULE_BROADCAST || !groups_equal(spec->groups, &topo->groups))
         return 0;
-    t.period = find_period(topo);
+    /* The fewest groups after which the fabric repeats itself; all of them: it never does. */
+    t.period = blocks_are_runs(topo) ? 1 : g;
+    while (t.period < g && (g % t.period || !turns(topo, t.period)))
+        t.period++;
     if (t.period == g)
         return 0;
     t.runs = g / t.period;
@@ -346,7 +319,7 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
         rc = gather(&t, err);
     }
     if (rc == 1)
-        rc = run_turned(&t, topo, mean, out, err) ? -1 : 1;
+        rc = sim_rows_run(&t.meta, topo, mean, t.row, t.rows, 0, out, err) ? -1 : 1;
     mem_free(mean);
     mem_free(t.row);
     mem_free(t.come);
@@ -354,8 +327,8 @@ static int try_turned(const struct schedule_spec *spec, const struct topo *topo,
     return rc;
 }
 
-int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
-                   struct sim_times *out, struct err *err)
+int sim_spec(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
+             struct sim_times *out, struct err *err)
 {
     struct schedule s = {0};
     double rows = guess_rows(spec, err);
@@ -373,17 +346,5 @@ int sim_spec_times(const struct schedule_spec *spec, const struct topo *t, const
     if (rc == 0)
         rc = sim_rows(&s, t, bytes, 0, out, err);
     schedule_release(&s);
-    return rc;
-}
-
-int sim_spec(const struct schedule_spec *spec, const struct topo *t, const int64_t *bytes,
-             double *time_s, struct err *err)
-{
-    struct sim_times times = {0};
-    int rc = sim_spec_times(spec, t, bytes, &times, err);
-
-    if (rc == 0)
-        *time_s = times.time_s;
-    sim_times_release(&times);
     return rc;
 }

@@ -1,23 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timelines: every message at both its ends, in its place and colour; what is too thin, too
  * much. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "topo_fixture.h"
 
-#include <cmocka.h>
-
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "pick/pick.h"
 #include "sim/sim_draw.h"
 #include "xml_fixture.h"
-#include "words_fixture.h"
 
 struct scene {
     struct topo topo;
@@ -30,10 +18,7 @@ struct scene {
 /* Groups of a shape and room for rows, of one second each. */
 static void scene_init(struct scene *c, const char *spec, int64_t rows)
 {
-    struct err err = {0};
-
-    *c = (struct scene){0};
-    assert_int_equal(topo_parse_synth(&c->topo, spec, &err), 0);
+    *c = (struct scene){.topo = read_synth(spec)};
     groups_copy(&c->s.groups, &c->topo.groups);
     c->s.phases = SCHEDULE_ALL_GATHER;
     c->s.segments = c->s.subchunks = 1;
@@ -91,8 +76,8 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-/* "word" of the element that has a tooltip with `tip` in it. */
-static const char *bar(const char *text, const char *tip, const char *word, char value[32])
+/* What is behind `word` ("x") of the element that has a tooltip with `tip` in it. */
+static const char *bar(const char *text, const char *tip, const char *word)
 {
     const char *at = strstr(text, tip);
     char key[32];
@@ -102,22 +87,17 @@ static const char *bar(const char *text, const char *tip, const char *word, char
     while (strncmp(at, "<rect", 5))
         at--;
     snprintf(key, sizeof key, " %s=\"", word);
-    at = strstr(at, key) + strlen(key);
-    snprintf(value, 32, "%.*s", (int)strcspn(at, "\""), at);
-    return value;
+    return strstr(at, key) + strlen(key);
 }
 
-static double bar_number(const char *text, const char *tip, const char *word)
+static double number(const char *text, const char *tip, const char *word)
 {
-    char value[32];
-
-    return strtod(bar(text, tip, word, value), NULL);
+    return strtod(bar(text, tip, word), NULL);
 }
 
 static void a_message_stands_at_both_ends(void **state)
 {
     struct scene c;
-    char fill[32];
 
     (void)state;
     scene_init(&c, "2x2", 3);
@@ -129,16 +109,13 @@ static void a_message_stands_at_both_ends(void **state)
     assert_non_null(strstr(text, ">a&lt;b<"));
     assert_int_equal(count(text, "<title>rank "), 4);
     /* Two rows, one message of two parts: grey. */
-    assert_string_equal(bar(text,
-                            "rank 0 to 2, lane 0, step 0: 2.00 KiB (2 chunks), several shards",
-                            "fill", fill),
-                        "#777777");
+    const char *both = "rank 0 to 2, lane 0, step 0: 2.00 KiB (2 chunks), several shards";
+    assert_memory_equal(bar(text, both, "fill"), "#777777", 7);
     assert_non_null(strstr(text, "rank 2 from 0, lane 0, step 0: 2.00 KiB"));
     const char *inside = "rank 2 to 3, lane 1, step 1: 1.00 KiB (1 chunk), shard of group 1";
-    assert_string_not_equal(bar(text, inside, "fill", fill), "#d55e00"); /* light */
-    assert_true(bar_number(text, inside, "x") > bar_number(text, "rank 0 to 2", "x"));
-    assert_true(bar_number(text, inside, "height") >
-                bar_number(text, "rank 3 from 2", "height"));
+    assert_memory_not_equal(bar(text, inside, "fill"), "#d55e00", 7); /* light */
+    assert_true(number(text, inside, "x") > number(text, "rank 0 to 2", "x"));
+    assert_true(number(text, inside, "height") > number(text, "rank 3 from 2", "height"));
     free(text);
     scene_release(&c);
 }
@@ -153,12 +130,11 @@ static void overlapping_messages_lie_beside_each_other(void **state)
         scene_row(&c, i, (struct schedule_row){0, i, 0, 1 + i, 0, 0, SCHEDULE_COPY},
                   i < 2 ? 0 : 2, i < 2 ? 2 : 4);
     char *text = draw(&c);
-    double one = bar_number(text, "rank 0 to 1", "y"),
-           two = bar_number(text, "rank 0 to 2", "y");
-    double high = bar_number(text, "rank 0 to 1", "height");
+    double one = number(text, "rank 0 to 1", "y"), two = number(text, "rank 0 to 2", "y");
+    double high = number(text, "rank 0 to 1", "height");
     assert_true(two >= one + high);
-    assert_true(bar_number(text, "rank 0 to 3", "y") == one);
-    assert_true(bar_number(text, "rank 0 to 3", "height") > 1.9 * high);
+    assert_true(number(text, "rank 0 to 3", "y") == one);
+    assert_true(number(text, "rank 0 to 3", "height") > 1.9 * high);
     free(text);
     scene_release(&c);
 }
@@ -272,9 +248,8 @@ static void simulated_schedules(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        struct scene c = {0};
+        struct scene c = {.topo = read_synth(shapes[i])};
         struct err err = {0};
-        assert_int_equal(topo_parse_synth(&c.topo, shapes[i], &err), 0);
         assert_int_equal(pick_schedule_on(&how, &c.topo, "schedule", PICK_ROWS_MAX, &c.s, &err),
                          0);
         c.bytes = mem_new((size_t)c.s.chunks, sizeof *c.bytes);

@@ -3,16 +3,8 @@
  * The simulator's rules one at a time, on a few messages whose times are worked out by hand:
  * what is shared and how, queues, places and barriers, the cut bound.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
-#include "base/mem.h"
 #include "sim/sim.h"
-#include "words_fixture.h"
+#include "topo_fixture.h"
 
 /* Some ten terms, each rounded to 2^-53 of the whole. */
 static const double ROUNDING = 0x1p-48;
@@ -34,6 +26,17 @@ static void by_hand(struct schedule *s, const struct groups *g, int rows, const 
             .lane = i, .src = ends[i][0], .dst = ends[i][1], .chunk = i, .into = i};
 }
 
+static struct sim_times times_of(const struct schedule *s, const struct topo *t,
+                                 const int64_t *bytes)
+{
+    struct sim_times times;
+    struct err err;
+
+    if (sim_rows(s, t, bytes, 1, &times, &err))
+        fail_msg("%s", err.text);
+    return times;
+}
+
 /*
  * Ports of 12 B/s out, group 1's of 2 B/s in; flows 0->1, 0->2, 0->2': the narrow port gives 2,
  * the rest shares 10.  24 bytes each: 0->2 are sent at 4.8 s, 0->1 at 12 s.
@@ -43,15 +46,12 @@ static void ports_are_shared_max_min(void **state)
     (void)state;
     static const int ends[][2] = {{0, 2}, {0, 4}, {1, 5}};
     const int64_t bytes[] = {24, 24, 24};
-    struct topo t;
+    struct topo t = read_synth("3x2,intra=100B/s:1s,inter=12B/s:3s");
     struct schedule s;
-    struct sim_times times;
-    struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "3x2,intra=100B/s:1s,inter=12B/s:3s", &err), 0);
     t.port[1].in_Bps = 2;
     by_hand(&s, &t.groups, 3, ends);
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    struct sim_times times = times_of(&s, &t, bytes);
     same(times.end_s[0], 12 + 3, "through the narrow port");
     same(times.end_s[1], 4.8 + 3, "beside it");
     same(times.end_s[2], 4.8 + 3, "beside it, from another rank");
@@ -61,12 +61,12 @@ static void ports_are_shared_max_min(void **state)
     /* One flow's own limit binds: 3 B/s each, 8 s. */
     t.level[1].flow_Bps = 3;
     t.level[1].member_Bps = 6;
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    times = times_of(&s, &t, bytes);
     same(times.end_s[1], 8 + 3, "at its own limit");
     sim_times_release(&times);
     /* A rank's own way binds: 0's two flows share 4.5, the narrow one still gets 2. */
     t.level[1].flow_Bps = t.level[1].member_Bps = 4.5;
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    times = times_of(&s, &t, bytes);
     same(times.end_s[1], 24 / 2.5 + 3, "on the rank's way");
     same(times.end_s[2], 24 / 4.5 + 3, "alone on its rank's way");
     sim_times_release(&times);
@@ -81,15 +81,12 @@ static void what_a_group_moves_is_shared(void **state)
     (void)state;
     static const int ends[][2] = {{0, 1}, {1, 0}};
     const int64_t bytes[] = {120, 320};
-    struct topo t;
+    struct topo t = read_synth("2x2,intra=100B/s:1s,inter=12B/s:3s");
     struct schedule s;
-    struct sim_times times;
-    struct err err = {0};
 
-    assert_int_equal(topo_parse_synth(&t, "2x2,intra=100B/s:1s,inter=12B/s:3s", &err), 0);
     t.level[0].member_Bps = 60;
     by_hand(&s, &t.groups, 2, ends);
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    struct sim_times times = times_of(&s, &t, bytes);
     same(times.end_s[0], 2 + 1, "both");
     same(times.end_s[1], 4 + 1, "one of them alone");
     same(times.start_s[1], 0, "start");
@@ -104,15 +101,11 @@ static void blocks_have_ports(void **state)
     (void)state;
     static const int ends[][2] = {{0, 2}, {1, 3}, {1, 0}};
     const int64_t bytes[] = {40, 40, 40};
-    struct topo t;
+    struct topo t = read_synth("2x2x1,intra=100B/s:1s,inter=10B/s:3s,level2=8B/s:7s");
     struct schedule s;
-    struct sim_times times;
-    struct err err = {0};
 
-    assert_int_equal(
-        topo_parse_synth(&t, "2x2x1,intra=100B/s:1s,inter=10B/s:3s,level2=8B/s:7s", &err), 0);
     by_hand(&s, &t.groups, 3, ends);
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    struct sim_times times = times_of(&s, &t, bytes);
     same(times.end_s[0], 10 + 7, "half of the block's port");
     same(times.end_s[1], 10 + 7, "the other half");
     same(times.end_s[2], 40 / 6.0 + 3, "the rest of its group's port");
@@ -129,9 +122,7 @@ static void blocks_have_ports(void **state)
 static void queues_places_and_barriers_hold(void **state)
 {
     (void)state;
-    struct topo t;
-    struct sim_times times;
-    struct err err = {0};
+    struct topo t = read_synth("2x4,intra=100B/s:5s,inter=12B/s:3s");
     const int64_t bytes[] = {100, 100, 0};
     struct schedule_row rows[] = {
         {.lane = 0, .step = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
@@ -142,11 +133,9 @@ static void queues_places_and_barriers_hold(void **state)
         {.lane = 3, .step = 3, .src = 3, .dst = 2, .chunk = 2, .into = 2}, /* empty */
         {.lane = 3, .step = 4, .src = 3, .dst = 2, .chunk = 0, .into = 1},
     };
-    struct schedule s = {.chunks = 3, .lanes = 4, .rows = 6, .row = rows};
+    struct schedule s = {.chunks = 3, .lanes = 4, .rows = 6, .row = rows, .groups = t.groups};
+    struct sim_times times = times_of(&s, &t, bytes);
 
-    assert_int_equal(topo_parse_synth(&t, "2x4,intra=100B/s:5s,inter=12B/s:3s", &err), 0);
-    s.groups = t.groups;
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
     same(times.end_s[0], 6, "first");
     same(times.start_s[1], 1, "the second is sent behind the first");
     same(times.end_s[1], 7, "latencies overlap");
@@ -158,12 +147,12 @@ static void queues_places_and_barriers_hold(void **state)
     sim_times_release(&times);
     s.barriers = 1;
     s.barrier[0] = 4; /* rank 3 has done nothing: it may send; rank 2 waits for row 2 */
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    times = times_of(&s, &t, bytes);
     same(times.start_s[5], 0, "no barrier at the sender");
     same(times.end_s[5], 13, "the receiver's barrier");
     sim_times_release(&times);
     s.barrier[0] = 1; /* row 1 waits until row 0 is sent; 1 has received it then */
-    assert_int_equal(sim_rows(&s, &t, bytes, 1, &times, &err), 0);
+    times = times_of(&s, &t, bytes);
     same(times.start_s[1], 1, "the barrier at the sender");
     sim_times_release(&times);
     topo_release(&t);
@@ -172,19 +161,16 @@ static void queues_places_and_barriers_hold(void **state)
 static void errors_are_named(void **state)
 {
     (void)state;
-    struct topo t, other;
+    struct topo t = read_synth("2x2"), other = read_synth("[3,1]");
     struct sim_times times;
-    struct err err = {0};
+    struct err err;
     const int64_t bytes[] = {8, 8};
     /* Two messages of one step: each must follow the other. */
     struct schedule_row rows[] = {{.lane = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
                                   {.lane = 0, .src = 1, .dst = 2, .chunk = 0, .into = 0},
                                   {.lane = 0, .src = 0, .dst = 1, .chunk = 1, .into = 0}};
-    struct schedule s = {.chunks = 2, .lanes = 1, .rows = 3, .row = rows};
+    struct schedule s = {.chunks = 2, .lanes = 1, .rows = 3, .row = rows, .groups = t.groups};
 
-    assert_int_equal(topo_parse_synth(&t, "2x2", &err), 0);
-    assert_int_equal(topo_parse_synth(&other, "[3,1]", &err), 0);
-    s.groups = t.groups;
     assert_int_equal(sim_rows(&s, &t, bytes, 0, &times, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_words(err.text, "2 messages wait lane 0 step 0 rank 0 rank 1");
@@ -195,29 +181,46 @@ static void errors_are_named(void **state)
     topo_release(&other);
 }
 
-/*
- * The bound itself, by hand: the figures of paro-method(7), CUT BOUND, and a fabric with unlike
- * ways out and in.
- */
+/* Worked by hand from paro-method(7), CUT BOUND: a vector of 1000 bytes, ports of 100 B/s. */
 static void cut_bound_by_hand(void **state)
 {
-    (void)state;
-    struct topo t;
-    struct err err = {0};
+    static const struct {
+        const char *shape;
+        unsigned op;
+        int root, slow; /* slow: a group whose port passes out_Bps, in_Bps; 0: none */
+        double out_Bps, in_Bps, want_s;
+    } cases[] = {
+        {"2x2", SCHEDULE_ALL_GATHER, 0, 0, 0, 0, 5},
+        {"2x2", SCHEDULE_ALL_REDUCE, 0, 0, 0, 0, 10},
+        {"[2,2,2]", SCHEDULE_ALL_GATHER, 0, 2, 50, 50, 1000 * 2 / 3.0 / 50},
+        {"[2,2,2]", SCHEDULE_ALL_REDUCE, 0, 2, 50, 50, 20},
+        {"[2,2,2]", SCHEDULE_BROADCAST, 0, 2, 50, 50, 20},
+        {"[2,2,2]", SCHEDULE_BROADCAST, 0, 2, 400, 400, 10},
+        {"[3,2]", SCHEDULE_ALL_GATHER, 0, 0, 0, 0, 6}, /* into the smaller */
+        {"[3,2]", SCHEDULE_ALL_REDUCE, 0, 0, 0, 0, 10},
+        {"[3,2]", SCHEDULE_BROADCAST, 0, 0, 0, 0, 10},
+        /* A slow way out: of its own part, of other sums' parts; a receiver sends nothing. */
+        {"[3,2]", SCHEDULE_ALL_GATHER, 0, 1, 10, 100, 40},
+        {"[3,2]", SCHEDULE_REDUCE_SCATTER, 0, 1, 10, 100, 60},
+        {"[3,2]", SCHEDULE_BROADCAST, 0, 1, 10, 100, 10},
+        {"[3,2]", SCHEDULE_BROADCAST, 3, 1, 10, 100, 100},
+        {"1x4", SCHEDULE_BROADCAST, 0, 0, 0, 0, 0},
+        /* group 1 sends its own fourth at 10, and takes the others' three fourths at 100 */
+        {"[3,1]", SCHEDULE_ALL_GATHER, 0, 1, 10, 100, 25},
+        {"2x2x2", SCHEDULE_ALL_REDUCE, 0, 0, 0, 0, 20}, /* blocks, of 50 B/s */
+    };
 
-    assert_int_equal(topo_parse_synth(&t, "[3,2],inter=10B/s:1us", &err), 0);
-    same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 100 * .6 / 10, "into the smaller");
-    same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 100 / 10.0, "all-reduce");
-    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 100 / 10.0, "broadcast");
-    t.port[1].out_Bps = 1;
-    same(sim_cut_bound_s(&t, SCHEDULE_ALL_GATHER, 0, 100), 40, "a slow way out: its own part");
-    same(sim_cut_bound_s(&t, SCHEDULE_REDUCE_SCATTER, 0, 100), 60, "its part of other sums");
-    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 0, 100), 10, "a receiver sends nothing");
-    same(sim_cut_bound_s(&t, SCHEDULE_BROADCAST, 3, 100), 100, "the root does");
-    topo_release(&t);
-    assert_int_equal(topo_parse_synth(&t, "2x2x2,inter=10B/s:1us,level2=5B/s:1us", &err), 0);
-    same(sim_cut_bound_s(&t, SCHEDULE_ALL_REDUCE, 0, 100), 2 * 100 / 10.0, "blocks");
-    topo_release(&t);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char spec[64];
+        snprintf(spec, sizeof spec, "%s,inter=100B/s:1us%s", cases[i].shape,
+                 strcmp(cases[i].shape, "2x2x2") ? "" : ",level2=50B/s:1us");
+        struct topo t = read_synth(spec);
+        if (cases[i].slow)
+            t.port[cases[i].slow] = (struct topo_port){cases[i].out_Bps, cases[i].in_Bps};
+        same(sim_cut_bound_s(&t, cases[i].op, cases[i].root, 1000), cases[i].want_s, spec);
+        topo_release(&t);
+    }
 }
 
 int main(void)

@@ -3,19 +3,10 @@
  * Simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
  * other: the few ranks that stand for all against all of them.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <cmocka.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 #include "layout/layout.h"
 #include "sim/sim.h"
+#include "topo_fixture.h"
 
 /*
  * A time is a sum of at most some thousand terms, each rounded to 2^-53 of the time itself:
@@ -34,11 +25,7 @@ struct bed {
 static void set_up(struct bed *b, const char *synth, unsigned phases, enum schedule_algo algo,
                    int subchunks, int64_t bytes)
 {
-    struct err err = {0};
-
-    *b = (struct bed){0};
-    if (topo_parse_synth(&b->t, synth, &err))
-        fail_msg("%s", err.text);
+    *b = (struct bed){.t = read_synth(synth)};
     layout_init(&b->l, &b->t.groups);
     int g = b->l.groups.count;
     b->spec = (struct schedule_spec){.algo = algo,
@@ -51,11 +38,9 @@ static void set_up(struct bed *b, const char *synth, unsigned phases, enum sched
                                      .block = b->t.block};
     b->bytes = mem_new((size_t)b->l.segments * (size_t)g * (size_t)subchunks, sizeof(int64_t));
     int even = phases == SCHEDULE_ALL_REDUCE && algo != SCHEDULE_RING;
-    for (int at = 0; at < b->l.segments * g * subchunks; at++) {
-        int e = at / subchunks / g, k = at / subchunks % g, c = at % subchunks;
-        int64_t n =
-            layout_cut(&b->l, bytes, e, k + 1, even) - layout_cut(&b->l, bytes, e, k, even);
-        b->bytes[at] = n * (c + 1) / subchunks - n * c / subchunks;
+    for (int c = 0; c < b->l.segments * g * subchunks; c++) {
+        struct range r = layout_chunk(&b->l, bytes, even, subchunks, c);
+        b->bytes[c] = r.hi - r.lo;
     }
 }
 
@@ -85,12 +70,12 @@ static struct sim_times all_rows(const struct bed *b, struct schedule *s, int ev
 
 static double spec_s(const struct bed *b)
 {
-    double s = 0;
-    struct err err = {0};
+    struct sim_times times;
+    struct err err;
 
-    if (sim_spec(&b->spec, &b->t, b->bytes, &s, &err))
+    if (sim_spec(&b->spec, &b->t, b->bytes, &times, &err))
         fail_msg("%s", err.text);
-    return s;
+    return times.time_s;
 }
 
 static void same(double have, double want, const char *what)
@@ -432,10 +417,10 @@ static void too_many_rows_are_refused(void **state)
     (void)state;
     struct bed b;
     set_up(&b, "[2049,2048]", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1 << 30);
-    double seconds = 0;
-    struct err err = {0};
+    struct sim_times times;
+    struct err err;
 
-    assert_int_equal(sim_spec(&b.spec, &b.t, b.bytes, &seconds, &err), -1);
+    assert_int_equal(sim_spec(&b.spec, &b.t, b.bytes, &times, &err), -1);
     assert_int_equal(err.code, ERR_INPUT);
     assert_non_null(strstr(err.text, "every rank is simulated"));
     tear_down(&b);
@@ -465,41 +450,6 @@ static void sixteen_thousand_ranks(void **state)
     tear_down(&b);
 }
 
-/* Worked by hand from paro-method(7), CUT BOUND. */
-static void cut_bound_by_hand(void **state)
-{
-    static const struct {
-        const char *shape;
-        unsigned op;
-        double out_Bps[3], in_Bps[3], want_s;
-    } cases[] = {
-        {"2x2", SCHEDULE_ALL_GATHER, {100, 100}, {100, 100}, 5},
-        {"2x2", SCHEDULE_ALL_REDUCE, {100, 100}, {100, 100}, 10},
-        {"[2,2,2]", SCHEDULE_ALL_GATHER, {100, 100, 50}, {100, 100, 50}, 1000 * 2 / 3.0 / 50},
-        {"[2,2,2]", SCHEDULE_ALL_REDUCE, {100, 100, 50}, {100, 100, 50}, 20},
-        {"[2,2,2]", SCHEDULE_BROADCAST, {100, 100, 50}, {100, 100, 50}, 20},
-        {"[2,2,2]", SCHEDULE_BROADCAST, {100, 100, 400}, {100, 100, 400}, 10},
-        {"[3,2]", SCHEDULE_BROADCAST, {100, 100}, {100, 100}, 10},
-        {"4", SCHEDULE_BROADCAST, {100}, {100}, 0},
-        /* group 1 sends its own fourth at 10, and takes the others' three fourths at 100 */
-        {"[3,1]", SCHEDULE_ALL_GATHER, {100, 10}, {100, 100}, 25},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct err err;
-        struct groups g;
-        struct topo t;
-        assert_int_equal(groups_parse(&g, cases[i].shape, &err), 0);
-        topo_init(&t, 2, &g);
-        for (int k = 0; k < g.count; k++)
-            t.port[k] = (struct topo_port){cases[i].out_Bps[k], cases[i].in_Bps[k]};
-        assert_float_equal(sim_cut_bound_s(&t, cases[i].op, 0, 1000), cases[i].want_s, 1e-9);
-        topo_release(&t);
-        groups_release(&g);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,7 +457,6 @@ int main(void)
         cmocka_unit_test(direct_inside_closed_forms),
         cmocka_unit_test(ring_closed_forms),
         cmocka_unit_test(never_faster_than_the_cut_bound),
-        cmocka_unit_test(cut_bound_by_hand),
         cmocka_unit_test(few_ranks_stand_for_all),
         cmocka_unit_test(rounding_of_cuts_is_out_of_sight),
         cmocka_unit_test(a_slower_port_never_makes_a_ring_faster),
