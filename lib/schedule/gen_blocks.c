@@ -21,36 +21,16 @@ static int rails_of(const struct schedule_spec *spec)
     return spec->levels > 2 ? spec->levels - 1 : 1;
 }
 
-struct place {
-    int group;
-    const struct schedule_spec *spec;
-};
-
-static int by_block(const void *a, const void *b)
+static int by_block(const void *a, const void *b, void *of)
 {
-    const struct place *x = a, *y = b;
+    const struct schedule_spec *spec = of;
+    int x = *(const int *)a, y = *(const int *)b, differ = 0;
 
-    for (int l = rails_of(x->spec); l >= 2; l--) {
-        const int *block = x->spec->block + (int64_t)(l - 2) * x->spec->groups->count;
-        if (block[x->group] != block[y->group])
-            return block[x->group] < block[y->group] ? -1 : 1;
+    for (int l = rails_of(spec); !differ && l >= 2; l--) {
+        const int *block = spec->block + (int64_t)(l - 2) * spec->groups->count;
+        differ = block[x] - block[y];
     }
-    return x->group < y->group ? -1 : 1;
-}
-
-static void sort_groups(struct schedule_blocks *b, const struct schedule_spec *spec)
-{
-    int count = spec->groups->count;
-    struct place *place = mem_new((size_t)count, sizeof *place);
-
-    for (int k = 0; k < count; k++)
-        place[k] = (struct place){.group = k, .spec = spec};
-    qsort(place, (size_t)count, sizeof *place, by_block);
-    for (int i = 0; i < count; i++) {
-        b->order[i] = place[i].group;
-        b->at[place[i].group] = i;
-    }
-    mem_free(place);
+    return differ ? differ : x - y;
 }
 
 /* Units of level l, where those of level l + 1 are known: one ends where its upper one does. */
@@ -87,7 +67,11 @@ void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec 
     b->unit = mem_new(levels * (size_t)count, sizeof(int));
     b->start = mem_new(levels * (size_t)(count + 1), sizeof(int));
     b->radix = mem_new(levels, sizeof(int));
-    sort_groups(b, spec);
+    for (int k = 0; k < count; k++)
+        b->order[k] = k;
+    qsort_r(b->order, (size_t)count, sizeof *b->order, by_block, (void *)spec);
+    for (int i = 0; i < count; i++)
+        b->at[b->order[i]] = i;
     b->start[(rails + 1) * (count + 1) + 1] = count; /* of the one unit of all groups */
     for (int l = rails; l >= 1; l--)
         cut_level(b, spec, l);
@@ -124,12 +108,11 @@ int *schedule_blocks_chain(const struct schedule_blocks *b, int count, int group
 int *schedule_gen_ranks_chain(const struct schedule_gen *g)
 {
     const struct groups *groups = &g->out->groups;
-    int root = g->spec->root, n = 0;
-    int *ranks = mem_new((size_t)groups->ranks, sizeof *ranks);
+    int *ranks = mem_new((size_t)groups->ranks, sizeof *ranks), n = 0;
     int *chain = schedule_gen_groups_chain(g);
 
     for (int i = 0; i < groups->count; i++) {
-        int m = groups->members[chain[i]], from = i == 0 ? groups->local_of[root] : 0;
+        int m = groups->members[chain[i]], from = i ? 0 : groups->local_of[g->spec->root];
         for (int j = 0; j < m; j++)
             ranks[n++] = groups_rank(groups, chain[i], (from + j) % m);
     }

@@ -62,16 +62,15 @@ static void team_run(struct schedule_team *t, const struct schedule_generator *k
 static struct schedule_team team_of_ranks(const struct few *f)
 {
     const struct schedule *s = f->g->out;
-    int n = s->groups.ranks, count = s->groups.count, places = s->segments * count;
+    int n = s->groups.ranks, places = s->segments * s->groups.count;
     struct schedule_team t = team_new(f, n, places);
     int *number = mem_new((size_t)n, sizeof(int)), *at = mem_new((size_t)n + 1, sizeof(int));
-
     int *chain = f->cast ? schedule_gen_ranks_chain(f->g) : NULL;
+
     for (int i = 0; i < n; i++) {
         t.rank[i] = chain ? chain[i] : s->groups.rank[i];
         number[t.rank[i]] = i;
     }
-    mem_free(chain);
     /* holder[e * count + k] owns place e * count + k: the places sorted by their owner. */
     for (int p = 0; p < places; p++)
         t.first[number[s->holder[p]] + 1]++;
@@ -79,6 +78,7 @@ static struct schedule_team team_of_ranks(const struct few *f)
         at[i + 1] = t.first[i + 1] += t.first[i];
     for (int p = 0; p < places; p++)
         t.place[at[number[s->holder[p]]]++] = p;
+    mem_free(chain);
     mem_free(number);
     mem_free(at);
     return t;

@@ -26,8 +26,7 @@ static int most_segments(const struct schedule *s)
     int *held = mem_new((size_t)s->groups.ranks, sizeof(int)), most = 0;
 
     for (int i = 0; i < s->segments * s->groups.count; i++)
-        if (++held[s->holder[i]] > most)
-            most = held[s->holder[i]];
+        most = ++held[s->holder[i]] > most ? held[s->holder[i]] : most;
     mem_free(held);
     return most;
 }

@@ -29,20 +29,6 @@ static const struct {
         [SCHEDULE_AUTO] = {"auto", "the fastest on the fabric at hand", 0, NULL},
 };
 
-/* "ring, two-level, ... or auto" */
-static void list_algos(char *text, size_t room)
-{
-    size_t used = 0;
-
-    text[0] = 0;
-    for (int i = 0; i <= SCHEDULE_ALGOS && used < room; i++)
-        used += (size_t)snprintf(text + used, room - used, "%s%s",
-                                 i == SCHEDULE_ALGOS ? " or "
-                                 : i                 ? ", "
-                                                     : "",
-                                 algos[i].name);
-}
-
 const char *schedule_phases_name(unsigned phases)
 {
     for (size_t i = 0; i < sizeof colls / sizeof *colls; i++)
@@ -101,13 +87,17 @@ const struct schedule_generator *schedule_algo_generator(enum schedule_algo algo
 int schedule_algo_parse(const char *text, enum schedule_algo *out, struct err *err)
 {
     char names[256];
+    size_t used = 0;
 
     for (int i = 0; i <= SCHEDULE_ALGOS; i++) {
         if (strcmp(text, algos[i].name) == 0) {
             *out = (enum schedule_algo)i;
             return 0;
         }
+        const char *between = i == SCHEDULE_ALGOS ? " or " : i ? ", " : "";
+        used +=
+            (size_t)snprintf(names + used, sizeof names - used, "%s%s", between, algos[i].name);
+        used = used < sizeof names ? used : sizeof names - 1;
     }
-    list_algos(names, sizeof names);
     return err_set(err, ERR_INPUT, "algorithm '%s', expected %s", text, names);
 }

@@ -62,16 +62,12 @@ void schedule_gen_emit(struct schedule_gen *g, int lane, int64_t step, int src, 
 static int by_step(const void *a, const void *b)
 {
     const struct schedule_row *x = a, *y = b;
+    int c = x->step - y->step;
 
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    if (x->lane != y->lane)
-        return x->lane < y->lane ? -1 : 1;
-    if (x->chunk != y->chunk)
-        return x->chunk < y->chunk ? -1 : 1;
-    if (x->src != y->src)
-        return x->src < y->src ? -1 : 1;
-    return (x->dst > y->dst) - (x->dst < y->dst);
+    c = c ? c : x->lane - y->lane;
+    c = c ? c : x->chunk - y->chunk;
+    c = c ? c : x->src - y->src;
+    return c ? c : x->dst - y->dst;
 }
 
 static void gen_halves(struct schedule_gen *g, const struct schedule_generator *by)

@@ -197,43 +197,27 @@ static int read_phases(struct reader *r, struct schedule *s)
 
 static int read_groups(struct reader *r, struct schedule *s)
 {
-    int *group_of = NULL, ranks = 0, count = 0, rc = -1;
-    int *seen = mem_new(GROUPS_RANKS_MAX, sizeof(int));
-    size_t room = 0;
+    int *group_of = mem_new(GROUPS_RANKS_MAX, sizeof(int)), ranks = 0, count = 0, rc = 0;
 
-    while (next_line(r) == 0 && word_is(r, "group")) {
-        if (r->words < 2) {
-            bad(r, "group", "at least one rank");
-            goto done;
-        }
+    while (rc == 0 && next_line(r) == 0 && word_is(r, "group")) {
         count++;
-        for (int w = 1, last = 0; w < r->words; w++) {
+        rc = r->words < 2 ? bad(r, "group", "at least one rank") : 0;
+        for (int w = 1, last = 0; rc == 0 && w < r->words; w++) {
             int rank = 0;
-            if (number(r, w, 0, GROUPS_RANKS_MAX - 1, &rank))
-                goto done;
-            if (seen[rank] || (w > 1 && rank < last)) {
-                bad(r, r->word[w], "each rank in one group only, in rising order");
-                goto done;
-            }
+            rc = number(r, w, 0, GROUPS_RANKS_MAX - 1, &rank);
+            if (rc == 0 && (group_of[rank] || (w > 1 && rank < last)))
+                rc = bad(r, r->word[w], "each rank in one group only, in rising order");
             last = rank;
-            seen[rank] = count;
-            if (rank >= ranks)
-                ranks = rank + 1;
+            group_of[rank] = count;
+            ranks = rank >= ranks ? rank + 1 : ranks;
         }
     }
-    if (r->err->code)
-        goto done;
-    group_of = mem_grow(NULL, &room, (size_t)ranks + 1, sizeof(int));
+    rc = r->err->code ? -1 : 0;
     for (int i = 0; i < ranks; i++)
-        group_of[i] = seen[i] - 1;
-    if (groups_init_of(&s->groups, ranks, group_of, r->err)) {
-        err_prefix(r->err, "%s: ", r->name);
-        goto done;
-    }
-    rc = 0;
-done:
+        group_of[i]--;
+    if (rc == 0 && groups_init_of(&s->groups, ranks, group_of, r->err))
+        rc = err_prefix(r->err, "%s: ", r->name);
     mem_free(group_of);
-    mem_free(seen);
     return rc;
 }
 

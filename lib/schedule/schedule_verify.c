@@ -73,11 +73,6 @@ static int place_find(const struct proof *p, int rank, int chunk)
     return (int)(at - p->place);
 }
 
-static void set_put(uint64_t *set, int member)
-{
-    set[member / 64] |= (uint64_t)1 << member % 64;
-}
-
 static int set_count(const uint64_t *set, int words)
 {
     int n = 0;
@@ -85,11 +80,6 @@ static int set_count(const uint64_t *set, int words)
     for (int i = 0; i < words; i++)
         n += __builtin_popcountll(set[i]);
     return n;
-}
-
-static int set_has(const uint64_t *set, int member)
-{
-    return (int)(set[member / 64] >> member % 64 & 1);
 }
 
 /* The share of a rank as a set, into one that is empty. */
@@ -102,11 +92,11 @@ static void set_share(const struct proof *p, uint64_t *set, enum share share, in
     case NOTHING:
         break;
     case OWN:
-        set_put(set, rank);
+        set[rank / 64] |= (uint64_t)1 << rank % 64;
         break;
     case GROUP:
         for (int j = 0; j < g->members[k]; j++)
-            set_put(set, groups_rank(g, k, j));
+            set[groups_rank(g, k, j) / 64] |= (uint64_t)1 << groups_rank(g, k, j) % 64;
         break;
     case ALL:
         memset(set, 0xff, (size_t)p->words * 8);
@@ -118,9 +108,8 @@ static void set_share(const struct proof *p, uint64_t *set, enum share share, in
 static int share_size(const struct proof *p, enum share share, int rank)
 {
     const struct groups *g = &p->s->groups;
-    const int sizes[] = {0, 1, g->members[g->group_of[rank]], g->ranks};
 
-    return sizes[share];
+    return (int[]){0, 1, g->members[g->group_of[rank]], g->ranks}[share];
 }
 
 static int holds(const struct schedule *s, int chunk, int rank)
@@ -252,12 +241,14 @@ static int check_end(struct proof *p, int chunk, int rank, int at, struct err *e
         return err_set(err, ERR_MISMATCH,
                        "rank %d ends with %d contributions of chunk %d, expected %d", rank,
                        have, chunk, expected);
-    for (int j = 0; want == GROUP && at >= 0 && j < g->members[k]; j++)
-        if (!set_has(set_of(p, at), groups_rank(g, k, j)))
+    for (int j = 0; want == GROUP && at >= 0 && j < g->members[k]; j++) {
+        int member = groups_rank(g, k, j);
+        if (!(set_of(p, at)[member / 64] >> member % 64 & 1))
             return err_set(err, ERR_MISMATCH,
                            "rank %d ends with chunk %d without the contribution of rank %d, "
                            "expected those of its group",
-                           rank, chunk, groups_rank(g, k, j));
+                           rank, chunk, member);
+    }
     return 0;
 }
 
@@ -313,28 +304,11 @@ static void index_rows(struct proof *p)
     mem_free(at);
 }
 
-/* The sub-chunks of one part that no row names are all alike: the first stands for them. */
-static int prove_all(struct proof *p, struct err *err)
-{
-    const struct schedule *s = p->s;
-    int idle = -1; /* the part that has had one */
-
-    for (int c = 0; c < s->chunks; c++) {
-        int part = c / s->subchunks;
-        if (p->first[c] == p->first[c + 1] && part == idle)
-            continue;
-        if (p->first[c] == p->first[c + 1])
-            idle = part;
-        if (prove_chunk(p, c, err))
-            return -1;
-    }
-    return 0;
-}
-
 int schedule_verify(const struct schedule *s, struct err *err)
 {
     struct proof p = {.s = s, .words = (s->groups.ranks + 63) / 64};
     int64_t most = 0;
+    int rc = 0, idle = -1;
 
     for (int64_t i = 0; i < s->rows; i++)
         if (check_row(s, i, err))
@@ -348,7 +322,13 @@ int schedule_verify(const struct schedule *s, struct err *err)
     p.place = mem_new(2 * (size_t)most, sizeof(int));
     p.read_step = mem_new(2 * (size_t)most, sizeof(int));
     p.write_step = mem_new(2 * (size_t)most, sizeof(int));
-    int rc = prove_all(&p, err);
+    for (int c = 0; rc == 0 && c < s->chunks; c++) {
+        /* The sub-chunks of one part that no row names are all alike: one stands for them. */
+        int is_idle = p.first[c] == p.first[c + 1], part = c / s->subchunks;
+        if (!is_idle || part != idle)
+            rc = prove_chunk(&p, c, err);
+        idle = is_idle ? part : idle;
+    }
     mem_free(p.set);
     mem_free(p.place);
     mem_free(p.read_step);

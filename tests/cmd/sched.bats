@@ -58,7 +58,7 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     paro-sched gen broadcast ho-ring 2x3x2 --root 7 | paro-sched verify | grep -x 'slow port: 1.000000 of M out, 1.000000 in'
 }
 
-@test "recursive doubling adds in scratch: rows, golden" {
+@test "rows, golden: recursive doubling adds in scratch" {
     paro-sched gen all-reduce recursive-doubling 1x2 > out
     cat > want <<'EOF'
 paro-schedule/1
@@ -87,26 +87,6 @@ EOF
     paro-sched gen all-gather ring 2x4 | paro-sched verify | grep -x 'slow port: 0.875000 of M out, 0.875000 in'
     paro-sched gen all-gather ho-ring 2x4 | paro-sched verify | grep -x 'slow port: 0.500000 of M out, 0.500000 in'
     paro-sched gen all-reduce ho-ring '[3,2]' | paro-sched verify | grep -x 'slow port: 1.000000 of M out, 1.000000 in'
-}
-
-@test "rows, golden" {
-    paro-sched gen all-gather ring 1x2 > out
-    cat > want <<'EOF'
-paro-schedule/1
-algo ring
-phases gather-across gather-inside
-group 0 1
-segment 0
-segment 1
-subchunks 1
-rows 2
-2 0 0 1 0 copy
-2 0 1 0 1 copy
-end
-EOF
-    # the lane of a flat ring is behind those of the segments and of the inside
-    sed -i "s/^2 0/$(sed -n 's/ .*//; 9p' out) 0/" want
-    diff want out
 }
 
 @test "a changed row is wrong: status 1, and it is named" {
@@ -142,16 +122,6 @@ EOF
     perl -MJSON::PP -e 'local $/; my $d = decode_json(<>);
         exit !($d->{proven} && $d->{rows} == 12 && $d->{slow_out_fraction} == 0.75)' out
     paro-sched ls --json | perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !(@{$d->{algos}} >= 11 && @{$d->{ops}} == 4)'
-}
-
-@test "ls lists what gen takes" {
-    for op in $(paro-sched ls | awk '$1 == "op" { print $2 }'); do
-        for algo in $(paro-sched ls | awk '$1 == "algo" { print $2 }'); do
-            paro-sched gen "$op" "$algo" 2x2 > /dev/null
-            echo x >> n
-        done
-    done
-    [ "$(wc -l < n)" -ge 44 ]
 }
 
 @test "an operation has one name in several spellings, wherever one is read" {

@@ -1,26 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of schedules and to the verifier behind it. */
-#include "schedule_fuzz.h"
-
-#include <assert.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "reader_fuzz.h"
 
 #include "schedule/schedule.h"
 
-/* A schedule from a copy of the bytes, as short as they are: a read beyond them is seen. */
-static int parse(struct schedule *s, const void *data, size_t bytes, struct err *err)
+static int parse(struct schedule *s, const void *data, size_t bytes)
 {
-    char *text = malloc(bytes + 1);
+    char *text = fuzz_copy(data, bytes);
+    struct err err = {0};
+    int rc = schedule_parse(s, text, (int64_t)bytes, FUZZ_NAME, &err);
 
-    assert(text);
-    memcpy(text, data, bytes);
-    text[bytes] = 0;
-    int rc = schedule_parse(s, text, (int64_t)bytes, "fuzz", err);
-    free(text);
-    assert(rc == 0 || (err->code == ERR_INPUT && err->text[0]));
-    return rc;
+    mem_free(text);
+    return fuzz_judge(rc, &err);
 }
 
 static char *print(const struct schedule *s, int json, size_t *bytes)
@@ -35,40 +26,31 @@ static char *print(const struct schedule *s, int json, size_t *bytes)
     return text;
 }
 
-static enum fuzz_outcome verify(const struct schedule *s)
+static int is_proven(const struct schedule *s)
 {
     struct err err = {0};
     int rc = schedule_verify(s, &err);
 
     assert(rc == 0 || err.text[0]);
-    return rc ? FUZZ_WRONG : FUZZ_PROVEN;
+    return rc == 0;
 }
 
-enum fuzz_outcome schedule_fuzz_case(const uint8_t *data, size_t bytes)
+/* What was read prints to a text that reads back to the same text and the same verdict. */
+int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct schedule s = {0}, back = {0};
-    struct err err = {0};
     size_t first_bytes = 0, again_bytes = 0, json_bytes = 0;
 
-    if (bytes > FUZZ_BYTES_MAX || parse(&s, data, bytes, &err))
-        return FUZZ_REFUSED;
-    enum fuzz_outcome outcome = verify(&s);
-    char *first = print(&s, 0, &first_bytes), *json = print(&s, 1, &json_bytes);
-    int rc = parse(&back, first, first_bytes, &err);
-    assert(rc == 0);
+    if (bytes > FUZZ_MAX || parse(&s, data, bytes))
+        return 0;
+    int proven = is_proven(&s);
+    char *first = print(&s, 0, &first_bytes);
+    free(print(&s, 1, &json_bytes));
+    int rc = parse(&back, first, first_bytes);
+    assert(rc == 0 && is_proven(&back) == proven);
     char *again = print(&back, 0, &again_bytes);
-    assert(first_bytes == again_bytes && memcmp(first, again, first_bytes) == 0);
-    assert(verify(&back) == outcome);
-    free(first);
-    free(again);
-    free(json);
+    fuzz_same(first, first_bytes, again, again_bytes);
     schedule_release(&s);
     schedule_release(&back);
-    return outcome;
-}
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    schedule_fuzz_case(data, bytes);
-    return 0;
+    return proven;
 }

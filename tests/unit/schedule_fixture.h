@@ -69,6 +69,21 @@ static inline void shape(struct layout *l, const char *text)
     groups_release(&g);
 }
 
+/* Calls `f` for every algorithm and each of the first `phases` phases, of a shape's layout. */
+static inline void each_spec(const char *text, int phases, int subchunks,
+                             void (*f)(struct schedule_spec *spec, const char *text))
+{
+    struct layout l;
+
+    shape(&l, text);
+    for (int i = 0; i < SCHEDULE_ALGOS * phases; i++) {
+        struct schedule_spec spec =
+            spec_of(&l, (enum schedule_algo)(i / phases), all_phases[i % phases], subchunks);
+        f(&spec, text);
+    }
+    layout_release(&l);
+}
+
 /* Generates all rows and has them proven. */
 static inline void prove(const struct schedule_spec *spec, const char *what)
 {
