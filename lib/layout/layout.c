@@ -40,28 +40,19 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* The sorted union of j/m_k over all groups: 0 first, 1 last.  Returns its length. */
-static int cuts(const struct groups *g, struct fraction **out)
-{
-    struct fraction *f = mem_new((size_t)g->ranks + (size_t)g->count, sizeof *f);
-    int n = 0, kept = 0;
-
-    for (int k = 0; k < g->count; k++)
-        for (int j = 0; j <= g->members[k]; j++)
-            f[n++] = (struct fraction){j, g->members[k]};
-    qsort(f, (size_t)n, sizeof *f, by_value);
-    for (int i = 0; i < n; i++)
-        if (kept == 0 || by_value(&f[kept - 1], &f[i]) != 0)
-            f[kept++] = f[i];
-    *out = f;
-    return kept;
-}
-
 void layout_init(struct layout *l, const struct groups *groups)
 {
-    struct fraction *f = NULL;
-    int n = cuts(groups, &f), g = groups->count;
+    struct fraction *f = mem_new((size_t)groups->ranks + (size_t)groups->count, sizeof *f);
+    int g = groups->count, all = 0, n = 0;
 
+    /* The sorted union of j/m_k over all groups: 0 first, 1 last. */
+    for (int k = 0; k < g; k++)
+        for (int j = 0; j <= groups->members[k]; j++)
+            f[all++] = (struct fraction){j, groups->members[k]};
+    qsort(f, (size_t)all, sizeof *f, by_value);
+    for (int i = 0; i < all; i++)
+        if (n == 0 || by_value(&f[n - 1], &f[i]) != 0)
+            f[n++] = f[i];
     *l = (struct layout){.segments = n - 1, .largest = groups_largest(groups)};
     groups_copy(&l->groups, groups);
     l->cut_num = mem_new((size_t)n, sizeof(int64_t));
@@ -146,22 +137,17 @@ int layout_ranges(const struct layout *l, enum letter letter, int rank, int64_t 
                   struct range *out)
 {
     int g = l->groups.count, k = l->groups.group_of[rank], n = 0;
-    int64_t m = l->groups.members[k], j = l->groups.local_of[rank];
+    struct range all = {0, elems}, r = all;
 
-    switch (letter) {
-    case LETTER_N:
-        return append(out, 0, 0, elems);
-    case LETTER_I:
-        return append(out, 0, (int64_t)((__int128)elems * j / m),
-                      (int64_t)((__int128)elems * (j + 1) / m));
-    case LETTER_G:
-        for (int e = 0; e < l->segments; e++)
-            if (l->holder[e * g + k] == rank)
-                n = append(out, n, layout_cut(l, elems, e, k, 0),
-                           layout_cut(l, elems, e, k + 1, 0));
-        return n;
-    }
-    return 0;
+    if (letter == LETTER_I)
+        r = range_part(all, l->groups.local_of[rank], l->groups.members[k]);
+    if (letter != LETTER_G)
+        return append(out, 0, r.lo, r.hi);
+    for (int e = 0; e < l->segments; e++)
+        if (l->holder[e * g + k] == rank)
+            n = append(out, n, layout_cut(l, elems, e, k, 0),
+                       layout_cut(l, elems, e, k + 1, 0));
+    return n;
 }
 
 /* An I shard depends on the size of the group and the place in it, and on nothing else. */

@@ -3,48 +3,44 @@
  * The placement: a partition for every length, shards nested, equal groups as drawn in
  * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "schedule_fixture.h"
 
-#include "base/mem.h"
-#include "layout/layout.h"
-
-static void shape(struct layout *l, const char *text)
+/*
+ * A unit's ranges are those of its two parts: every element of either has one owner in each
+ * group (I) or over all (G), and as many of a part lie with a rank as if the part were a vector
+ * of its own.
+ */
+static void check_unit(const struct layout *l, enum letter letter, int64_t trained,
+                       int64_t elems)
 {
-    struct groups g;
-    struct err err = {0};
-
-    if (groups_parse(&g, text, &err))
-        fail_msg("%s", err.text);
-    layout_init(l, &g);
-    groups_release(&g);
-}
-
-/* How many ranks of each group (I) or of all (G) hold each element: exactly one. */
-static void check_owners(const struct layout *l, enum letter letter, int64_t elems)
-{
-    struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
-    int *owners =
-        mem_new((size_t)(elems ? elems : 1) * (size_t)l->groups.count, sizeof *owners);
+    struct range *r = mem_new(2 * (size_t)layout_ranges_max(l), sizeof *r);
+    struct range *part = r + layout_ranges_max(l);
+    int groups = letter == LETTER_G ? 1 : l->groups.count;
+    int *owners = mem_new((size_t)elems * (size_t)groups + 1, sizeof *owners);
 
     for (int rank = 0; rank < l->groups.ranks; rank++) {
-        int n = layout_ranges(l, letter, rank, elems, r);
-        int k = letter == LETTER_I ? l->groups.group_of[rank] : 0;
+        int n = layout_unit_ranges(l, letter, rank, trained, elems, r);
+        int k = letter == LETTER_G ? 0 : l->groups.group_of[rank];
+        int64_t held[2] = {0, 0};
         assert_true(n <= layout_ranges_max(l));
         for (int i = 0; i < n; i++) {
             assert_true(r[i].lo < r[i].hi && r[i].lo >= 0 && r[i].hi <= elems);
             assert_true(i == 0 || r[i - 1].hi < r[i].lo);
-            for (int64_t x = r[i].lo; x < r[i].hi; x++)
-                owners[x * l->groups.count + k]++;
+            for (int64_t x = r[i].lo; x < r[i].hi; x++) {
+                held[x >= trained]++;
+                owners[x * groups + k]++;
+            }
         }
+        assert_int_equal(held[0], layout_elems(l, letter, rank, trained));
+        assert_int_equal(held[1], layout_elems(l, letter, rank, elems - trained));
+        assert_int_equal(held[0] + held[1], layout_unit_elems(l, letter, rank, trained, elems));
+        int front = layout_ranges(l, letter, rank, trained, part);
+        for (int i = 0; i < front; i++) /* the trained part begins the packed shard */
+            assert_int_equal(layout_offset(r, n, part[i].lo),
+                             layout_offset(part, front, part[i].lo));
     }
-    for (int64_t x = 0; x < elems; x++)
-        for (int k = 0; k < (letter == LETTER_I ? l->groups.count : 1); k++)
-            assert_int_equal(owners[x * l->groups.count + k], 1);
+    for (int64_t i = 0; i < elems * groups; i++)
+        assert_int_equal(owners[i], letter == LETTER_N ? l->groups.members[i % groups] : 1);
     mem_free(owners);
     mem_free(r);
 }
@@ -91,8 +87,8 @@ static void test_partition(void **state)
         shape(&l, shapes[i]);
         assert_true(l.segments <= l.groups.ranks - l.groups.count + 1);
         for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
-            check_owners(&l, LETTER_I, lengths[j]);
-            check_owners(&l, LETTER_G, lengths[j]);
+            check_unit(&l, LETTER_I, lengths[j], lengths[j]);
+            check_unit(&l, LETTER_G, lengths[j], lengths[j]);
             check_nested(&l, lengths[j]);
         }
         layout_release(&l);
@@ -118,45 +114,6 @@ static void test_nested_blocks(void **state)
             assert_int_equal(r[0].hi, 40 * (j + 1));
         }
     layout_release(&l);
-}
-
-/*
- * A unit's ranges are those of its two parts: every element of either has one owner, and as
- * many of a part lie with a rank as if the part were a vector of its own.
- */
-static void check_unit(const struct layout *l, enum letter letter, int64_t trained,
-                       int64_t elems)
-{
-    struct range r[64], part[64];
-    char *owners = mem_new((size_t)elems + 1, 1);
-
-    assert_true(layout_ranges_max(l) <= 64);
-    for (int rank = 0; rank < l->groups.ranks; rank++) {
-        int n = layout_unit_ranges(l, letter, rank, trained, elems, r);
-        int64_t held[2] = {0, 0};
-        assert_true(n <= layout_ranges_max(l));
-        for (int i = 0; i < n; i++) {
-            assert_true(r[i].lo < r[i].hi && r[i].lo >= 0 && r[i].hi <= elems);
-            assert_true(i == 0 || r[i - 1].hi < r[i].lo);
-            for (int64_t x = r[i].lo; x < r[i].hi; x++) {
-                held[x >= trained]++;
-                if (letter == LETTER_G || l->groups.group_of[rank] == 0)
-                    owners[x]++;
-            }
-        }
-        assert_int_equal(held[0], layout_elems(l, letter, rank, trained));
-        assert_int_equal(held[1], layout_elems(l, letter, rank, elems - trained));
-        assert_int_equal(held[0] + held[1],
-                         layout_unit_elems(l, letter, rank, trained, elems));
-        int front = layout_ranges(l, letter, rank, trained, part);
-        for (int i = 0; i < front; i++) /* the trained part begins the packed shard */
-            assert_int_equal(layout_offset(r, n, part[i].lo),
-                             layout_offset(part, front, part[i].lo));
-    }
-    int want = letter == LETTER_N ? l->groups.members[0] : 1;
-    for (int64_t x = 0; x < elems; x++)
-        assert_int_equal(owners[x], want);
-    mem_free(owners);
 }
 
 static void test_unit_parts(void **state)
@@ -216,10 +173,8 @@ static void test_moves(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_partition),
-        cmocka_unit_test(test_nested_blocks),
-        cmocka_unit_test(test_unit_parts),
-        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_partition),  cmocka_unit_test(test_nested_blocks),
+        cmocka_unit_test(test_unit_parts), cmocka_unit_test(test_huge),
         cmocka_unit_test(test_moves),
     };
 
