@@ -255,34 +255,27 @@ int world_agree(struct world *w, int rc, struct err *err)
     return -1;
 }
 
-/* The name under which a rank's host is known: what uname says, as MPI's own node split does.
- */
+/* A rank's host is known by what uname says, as in MPI's own node split. */
 static int find_hosts(struct world *w, struct err *err)
 {
     char mine[HOST_BYTES] = "";
     char(*all)[HOST_BYTES] = mem_new((size_t)w->ranks, HOST_BYTES);
-    int *group_of = mem_new((size_t)w->ranks, sizeof(int)), count = 0, rc = -1;
-    char **host = mem_new((size_t)w->ranks, sizeof *host);
+    int *group_of = mem_new((size_t)w->ranks, sizeof(int)), count = 0;
 
     gethostname(mine, sizeof mine - 1);
-    w->groups.ranks = 0;
-    if (world_allgather(w, mine, HOST_BYTES, all, err))
-        goto done;
-    for (int r = 0; r < w->ranks; r++) {
+    int rc = world_allgather(w, mine, HOST_BYTES, all, err);
+    w->host = mem_new((size_t)w->ranks, sizeof *w->host);
+    for (int r = 0; rc == 0 && r < w->ranks; r++) {
         int k = 0;
-        while (k < count && strcmp(host[k], all[r]))
+        while (k < count && strcmp(w->host[k], all[r]))
             k++;
         if (k == count)
-            host[count++] = mem_dup(all[r]);
+            w->host[count++] = mem_dup(all[r]);
         group_of[r] = k;
     }
-    w->host = host;
-    host = NULL;
-    rc = groups_init_of(&w->groups, w->ranks, group_of, err);
-done:
+    rc = rc ? rc : groups_init_of(&w->groups, w->ranks, group_of, err);
     mem_free(all);
     mem_free(group_of);
-    mem_free(host);
     return rc;
 }
 
@@ -297,25 +290,11 @@ static struct world *world_new(double wait_s)
     return w;
 }
 
-/*
- * The communicator of agreements.  Open MPI's HAN, which version 5 prefers between hosts,
- * attaches communicators of its own to it and reads them after they are freed if MPI_Finalize
- * is the one to free it, as where ranks of a preloaded library have no common order.
- */
-static void dup_without_han(MPI_Comm comm, MPI_Comm *out)
-{
-    MPI_Info info;
-
-    MPI_Info_create(&info);
-    MPI_Info_set(info, "ompi_comm_coll_preference", "^han");
-    MPI_Comm_dup_with_info(comm, info, out);
-    MPI_Info_free(&info);
-}
-
 /* The ranks of comm. */
 static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
 {
     MPI_Request request;
+    MPI_Info info;
 
     MPI_Comm_rank(comm, &w->rank);
     MPI_Comm_size(comm, &w->ranks);
@@ -327,8 +306,16 @@ static int find_ranks(struct world *w, MPI_Comm comm, struct err *err)
     int rc = MPI_Ibarrier(comm, &request);
     if (world_wait(w, rc, &request, "the first meeting of all ranks", err))
         return -1;
+    /*
+     * The communicator of agreements.  Open MPI's HAN, which version 5 prefers between hosts,
+     * attaches communicators of its own to it and reads them after they are freed if
+     * MPI_Finalize is the one to free it, as where ranks of a preloaded library have no order.
+     */
+    MPI_Info_create(&info);
+    MPI_Info_set(info, "ompi_comm_coll_preference", "^han");
     world_call_begin(w, "making a communicator");
-    dup_without_han(comm, &w->mpi->all);
+    MPI_Comm_dup_with_info(comm, info, &w->mpi->all);
+    MPI_Info_free(&info);
     MPI_Comm_dup(comm, &w->mpi->data);
     world_call_end(w);
     MPI_Comm_set_errhandler(w->mpi->all, MPI_ERRORS_RETURN);

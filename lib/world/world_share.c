@@ -119,19 +119,6 @@ static int map_peer(const struct card *card, char **base, struct err *err)
     return rc;
 }
 
-static int map_all(const struct world *w, const struct card *card, struct world_share *s,
-                   struct err *err)
-{
-    int rc = 0;
-
-    for (int r = 0; rc == 0 && r < s->ranks; r++) {
-        s->bytes[r] = card[r].bytes;
-        rc = r == w->node_rank ? map_part(card[r].fd, card[r].bytes, &s->base[r], err)
-                               : map_peer(&card[r], &s->base[r], err);
-    }
-    return rc;
-}
-
 int world_share_open(struct world *w, int64_t bytes, struct world_share *out, struct err *err)
 {
     struct world_share s = {.ranks = w->node_ranks};
@@ -145,9 +132,15 @@ int world_share_open(struct world *w, int64_t bytes, struct world_share *out, st
     rc = world_agree(w, rc, err);
     if (rc == 0)
         rc = world_node_allgather(w, &mine, sizeof mine, card, err);
+    int mapped = rc;
+    for (int r = 0; mapped == 0 && r < s.ranks; r++) {
+        s.bytes[r] = card[r].bytes;
+        mapped = r == w->node_rank ? map_part(card[r].fd, card[r].bytes, &s.base[r], err)
+                                   : map_peer(&card[r], &s.base[r], err);
+    }
     /* Nobody closes its file before all have opened it: hence the second agreement. */
     if (rc == 0)
-        rc = world_agree(w, map_all(w, card, &s, err), err);
+        rc = world_agree(w, mapped, err);
     if (mine.fd >= 0)
         close(mine.fd);
     mem_free(card);
