@@ -13,7 +13,7 @@
 #include "base/tick.h"
 #include "health/health_analysis.h"
 #include "health/health_data.h"
-#include "probe/probe_ring.h"
+#include "probe/probe.h"
 
 enum {
     PING_BYTES = 8,

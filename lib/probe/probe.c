@@ -176,37 +176,32 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
     return probe_rows_agree(p, &r, out, err);
 }
 
-int probe_summarize(struct world *world, double mine, struct probe_summary *out,
+int probe_summarize(struct world *world, double mine, double error, struct probe_summary *out,
                     struct err *err)
 {
-    double *all = mem_new((size_t)world->ranks, sizeof *all);
-    int n = 0, rc = world_allgather(world, &mine, sizeof mine, all, err);
+    double one[2] = {mine, error}, (*all)[2] = mem_new((size_t)world->ranks, sizeof *all);
+    double *value = mem_new((size_t)world->ranks * 2, sizeof *value);
+    double *errors = value + world->ranks;
+    int n = 0, rc = world_allgather(world, one, sizeof one, all, err);
 
     for (int r = 0; rc == 0 && r < world->ranks; r++)
-        if (all[r] > 0)
-            all[n++] = all[r];
+        if (all[r][0] > 0) {
+            value[n] = all[r][0];
+            errors[n++] = all[r][1];
+        }
     *out = (struct probe_summary){.count = n};
     if (n) { /* the median sorts */
-        out->median = stats_median(all, n);
-        out->least = all[0];
-        out->most = all[n - 1];
+        out->median = stats_median(value, n);
+        out->least = value[0];
+        out->most = value[n - 1];
+        out->error = stats_median(errors, n);
     }
+    mem_free(value);
     mem_free(all);
     return rc;
 }
 
 /* ---- one run ---- */
-
-/* Of the flows that begin here, each from the start of in. */
-static int64_t most_sent(const struct probe *p, const struct probe_round *r)
-{
-    int64_t most = 0;
-
-    for (int i = 0; i < r->mines; i++)
-        if (r->mine[i].src == p->world->rank && r->mine[i].bytes > most)
-            most = r->mine[i].bytes;
-    return most;
-}
 
 /*
  * What has come; or, with a GPU, what has gone: of each flow from the start of in.  The last
@@ -370,9 +365,12 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
     struct curve mine = {0};
     /* With a GPU, in is what comes from there: words it does not give are none of these. */
     uint64_t *word = (uint64_t *)(void *)(p->gpu ? p->out : p->in);
-    int64_t most = most_sent(p, r);
+    int64_t most = 0; /* of the flows that begin here, each from the start of in */
     int curves = 0;
 
+    for (int i = 0; i < r->mines; i++)
+        if (r->mine[i].src == p->world->rank && r->mine[i].bytes > most)
+            most = r->mine[i].bytes;
     p->turn++;
     for (int64_t i = 0; i < (most + 7) / 8; i++)
         word[i] = word_of(p->world->rank, p->turn, i);
@@ -405,12 +403,14 @@ int probe_run(struct probe *p, struct probe_round *r, struct probe_result *out, 
  * NCCL the word goes forth where there are no bytes, and else is of the rank that answers.
  */
 static void add_message(const struct probe *p, struct probe_rows *r, const struct probe_flow *f,
-                        int first, int64_t bytes)
+                        int first)
 {
+    int64_t bytes = f->bytes;
     int count = probe_chunks(p, bytes), word = first + count, sends = f->src == p->world->rank;
     int forth = p->nccl && count ? count : count + 1;
     struct exec_places *at = &r->places;
 
+    assert(probe_aligned(bytes) + PING_BYTES <= p->room);
     for (int c = 0; c < forth; c++) {
         int64_t from = c < count ? probe_chunk_at(bytes, count, c) : probe_aligned(bytes);
         at->elems[first + c] =
@@ -423,21 +423,23 @@ static void add_message(const struct probe *p, struct probe_rows *r, const struc
     probe_rows_add(r, count + 1, f->dst, f->src, word);
 }
 
-static int prepare_message(struct probe *p, const struct probe_flow *pair, int pairs,
-                           int64_t bytes, struct probe_round *out, int *first, struct err *err)
+/* The rows of this rank's pair, of all pairs that send `bytes`, as `add` makes them. */
+static int prepare_pairs(struct probe *p, const struct probe_flow *pair, int pairs,
+                         int64_t bytes,
+                         void (*add)(const struct probe *, struct probe_rows *,
+                                     const struct probe_flow *, int first),
+                         struct probe_round *out, struct err *err)
 {
     int each = probe_chunks(p, bytes) + 1, me = p->world->rank;
     struct probe_rows r;
 
-    *first = 0;
-    assert(probe_aligned(bytes) + PING_BYTES <= p->room);
-    probe_rows_init(&r, p, pairs * each, each + 1, 0);
+    probe_rows_init(&r, p, pairs * each, 2 * each, 1);
     for (int i = 0; i < pairs; i++) {
         if (pair[i].src != me && pair[i].dst != me)
             continue;
-        assert(r.s.rows == 0);
-        *first = pair[i].src == me;
-        add_message(p, &r, &pair[i], i * each, bytes);
+        assert(r.round.mines == 0);
+        r.round.mine[r.round.mines++] = (struct probe_flow){pair[i].src, pair[i].dst, bytes};
+        add(p, &r, &r.round.mine[0], i * each);
     }
     return probe_rows_agree(p, &r, out, err);
 }
@@ -447,8 +449,7 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
 {
     double *took = mem_new((size_t)times, sizeof *took);
     struct probe_round r = {0};
-    int first = 0;
-    int rc = prepare_message(p, pair, pairs, bytes, &r, &first, err);
+    int rc = prepare_pairs(p, pair, pairs, bytes, add_message, &r, err);
 
     if (rc == 0)
         rc = world_barrier(p->world, err);
@@ -461,7 +462,7 @@ int probe_message(struct probe *p, const struct probe_flow *pair, int pairs, int
     if (rc == 0)
         rc = world_agree(p->world, probe_gpu_check(p, err), err);
     if (rc == 0)
-        *took_s = first ? stats_median(took, times) : 0;
+        *took_s = r.mines && r.mine[0].src == p->world->rank ? stats_median(took, times) : 0;
     probe_free(&r);
     mem_free(took);
     return rc;
@@ -478,7 +479,7 @@ static void add_trip(const struct probe *p, struct probe_rows *r, const struct p
 {
     int count = probe_chunks(p, f->bytes);
 
-    r->round.mine[r->round.mines++] = *f;
+    assert(f->bytes <= p->room && !p->nccl);
     for (int c = 0; c < count; c++) {
         int chunk = first + c;
         int64_t from = probe_chunk_at(f->bytes, count, c);
@@ -488,22 +489,6 @@ static void add_trip(const struct probe *p, struct probe_rows *r, const struct p
         probe_rows_add(r, 2 * chunk, f->src, f->dst, chunk);
         probe_rows_add(r, 2 * chunk + 1, f->dst, f->src, chunk);
     }
-}
-
-static int prepare_trips(struct probe *p, const struct probe_flow *pair, int pairs,
-                         struct probe_round *out, struct err *err)
-{
-    int each = probe_chunks(p, pair[0].bytes), me = p->world->rank;
-    struct probe_rows r;
-
-    assert(pair[0].bytes <= p->room && !p->nccl);
-    probe_rows_init(&r, p, pairs * each, each * 2, 1);
-    for (int i = 0; i < pairs; i++)
-        if (pair[i].src == me || pair[i].dst == me) {
-            assert(r.round.mines == 0);
-            add_trip(p, &r, &pair[i], i * each);
-        }
-    return probe_rows_agree(p, &r, out, err);
 }
 
 /* The first of a pair says with each trip whether another follows. */
@@ -534,7 +519,7 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
 {
     struct probe_round r = {0};
     int me = p->world->rank, mine = 0, last = 0;
-    int rc = prepare_trips(p, pair, pairs, &r, err);
+    int rc = prepare_pairs(p, pair, pairs, pair[0].bytes, add_trip, &r, err);
 
     for (int i = 0; i < pairs; i++) {
         last = turn[i] > last ? turn[i] : last;

@@ -106,6 +106,16 @@ int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow)
 int64_t probe_shift_room(const struct groups *g, int64_t bytes);
 
 /*
+ * Collective: a ring all-gather of groups first .. first + count - 1 (two at least), `bytes`
+ * from each rank, run by probe_run.  Rank j of each group has a ring through them of its own,
+ * as many as the smallest group has ranks; the others have nothing to do.  p->room is
+ * probe_ring_room at least.
+ */
+int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct probe_round *out,
+               struct err *err);
+int64_t probe_ring_room(int count, int64_t bytes);
+
+/*
  * Bytes for each port that take about `seconds`, from a first look at the fabric (rounds of 1
  * MiB, shift 1); within PROBE_BYTES_LEAST and PROBE_BYTES_MOST.  Two groups at least.
  */

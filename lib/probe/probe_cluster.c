@@ -265,15 +265,6 @@ static int run_first(struct finder *f, struct err *err)
 
 /* ---- levels ---- */
 
-static void keep_partition(struct finder *f)
-{
-    int *part = f->out.part + (int64_t)f->out.partitions * f->ranks, n = 0;
-
-    for (int r = 0; r < f->ranks; r++)
-        part[r] = f->part[r] == r ? n++ : part[f->part[r]];
-    f->out.partitions++;
-}
-
 /*
  * Parts as near as the level wants them, confirmed: until so many tournaments after each other,
  * or as many as there are pairs for, join none.
@@ -316,7 +307,9 @@ static int find_levels(struct finder *f, struct err *err)
             return -1;
         if (list_parts(f, 0) == 1)
             return 0;
-        keep_partition(f);
+        int *part = f->out.part + (int64_t)f->out.partitions++ * f->ranks, n = 0;
+        for (int r = 0; r < f->ranks; r++)
+            part[r] = f->part[r] == r ? n++ : part[f->part[r]];
     }
     return 0;
 }

@@ -129,7 +129,7 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
         if (probe_late(world, start, turns, figure_s, &late, err))
             return -1;
     }
-    if (probe_summarize(world, stats_median(mine, turns), &all, err))
+    if (probe_summarize(world, stats_median(mine, turns), 0, &all, err))
         return -1;
     *out = all.least;
     return 0;

@@ -76,12 +76,6 @@ static void take_processor(const struct discovery *d)
     sched_setaffinity(0, sizeof one, &one);
 }
 
-static void give_processor(const struct discovery *d)
-{
-    if (CPU_COUNT(&d->usual))
-        sched_setaffinity(0, sizeof d->usual, &d->usual);
-}
-
 /*
  * Machines by the kernel's boot id; where it is unknown each rank has one of its own.  Ranks of
  * one machine that mpirun bound to different sockets differ in their first processors.
@@ -151,7 +145,8 @@ static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, do
     give_turns(d, pair, pairs);
     take_processor(d);
     int rc = probe_trips(&d->probe, d->flow, d->turn, pairs, turn_s, &mine, err);
-    give_processor(d);
+    if (CPU_COUNT(&d->usual))
+        sched_setaffinity(0, sizeof d->usual, &d->usual);
     if (rc || world_allgather(d->probe.world, &mine, sizeof mine, d->least_s, err))
         return -1;
     for (int i = 0; i < pairs; i++)
@@ -203,25 +198,20 @@ static int discover_groups(struct world *world, struct discovery *d, struct prob
 int probe_discover(struct world *world, struct probe_views *out, struct err *err)
 {
     size_t n = (size_t)world->ranks;
-    struct discovery d = {.machine = mem_new(n, sizeof(int)),
-                          .processors = mem_new(n, sizeof(int)),
-                          .seat = mem_new(n, sizeof(int)),
-                          .place = mem_new(n, sizeof(int)),
+    int *room = mem_new(7 * n, sizeof *room);
+    struct discovery d = {.machine = room,
+                          .processors = room + n,
+                          .seat = room + 2 * n,
+                          .place = room + 3 * n,
+                          .turn = room + 4 * n,
+                          .used = room + 5 * n,
+                          .placed = room + 6 * n,
                           .flow = mem_new(n, sizeof *d.flow),
-                          .least_s = mem_new(n, sizeof *d.least_s),
-                          .turn = mem_new(n, sizeof(int)),
-                          .used = mem_new(n, sizeof(int)),
-                          .placed = mem_new(n, sizeof(int))};
-
+                          .least_s = mem_new(n, sizeof *d.least_s)};
     int rc = discover_groups(world, &d, out, err);
-    mem_free(d.machine);
-    mem_free(d.processors);
-    mem_free(d.seat);
-    mem_free(d.place);
+
+    mem_free(room);
     mem_free(d.flow);
     mem_free(d.least_s);
-    mem_free(d.turn);
-    mem_free(d.used);
-    mem_free(d.placed);
     return rc;
 }

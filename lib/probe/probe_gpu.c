@@ -23,8 +23,10 @@ int probe_ready(struct probe *p, struct exec_rows *rows, struct probe_round *r, 
 {
     if (p->nccl)
         return world_agree(p->world, exec_nccl_prepare(p->nccl, rows, &r->nccl, err), err);
-    int rc = exec_mpi_prepare(p->exec, rows, &r->exec, err);
-    return rc ? rc : probe_gpu_prepare(p, r->exec, err);
+    if (exec_mpi_prepare(p->exec, rows, &r->exec, err))
+        return -1;
+    struct probe_gpu *g = p->gpu;
+    return g ? world_agree(p->world, exec_mpi_stage(r->exec, g->leave, g->enter, err), err) : 0;
 }
 
 void probe_free(struct probe_round *r)
@@ -105,13 +107,6 @@ void probe_gpu_close(struct probe *p)
     device_free(g->device, g->out);
     mem_free(g);
     p->gpu = NULL;
-}
-
-int probe_gpu_prepare(struct probe *p, struct exec_mpi_handle *exec, struct err *err)
-{
-    if (!p->gpu)
-        return 0;
-    return world_agree(p->world, exec_mpi_stage(exec, p->gpu->leave, p->gpu->enter, err), err);
 }
 
 static void copy_and_wait(struct probe_gpu *g, void *to, const void *from, int64_t bytes)

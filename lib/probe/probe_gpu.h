@@ -38,7 +38,6 @@ int probe_gpu_open(struct probe *p, struct device *device, struct err *err);
 void probe_gpu_close(struct probe *p); /* by probe_close */
 
 /* Inside probe/, nothing where there is no GPU.  A failure is kept by the device. */
-int probe_gpu_prepare(struct probe *p, struct exec_mpi_handle *exec, struct err *err);
 /* The words of the round, which p->out holds, are copied to where the GPU sends from. */
 void probe_gpu_fill(struct probe *p, int64_t bytes);
 /* Over NCCL, behind a round: so many bytes of both from the GPU to in and out. */

@@ -14,8 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/mem.h"
-#include "base/stats.h"
 #include "probe/probe_fit.h"
 #include "probe/probe_parts.h"
 
@@ -50,57 +48,41 @@ static int measure_line(struct probe *p, const struct probe_flow *pair, int pair
     return 0;
 }
 
-/* Medians over the pairs of a figure and its error; mine is 0 on ranks that are first of none.
- */
-static int gather_medians(struct probe *p, double mine, double mine_err, double *value,
-                          double *error, struct err *err)
-{
-    struct {
-        double value, error;
-    } one = {mine, mine_err}, *all = mem_new((size_t)p->world->ranks, sizeof *all);
-    double *v = mem_new((size_t)p->world->ranks * 2, sizeof *v), *e = v + p->world->ranks;
-    int n = 0, rc = world_allgather(p->world, &one, sizeof one, all, err);
-
-    for (int r = 0; rc == 0 && r < p->world->ranks; r++) {
-        if (all[r].value <= 0)
-            continue;
-        v[n] = all[r].value;
-        e[n++] = all[r].error;
-    }
-    *value = n ? stats_median(v, n) : 0;
-    *error = n ? stats_median(e, n) : 0;
-    mem_free(v);
-    mem_free(all);
-    return rc;
-}
-
 int probe_line_latency(struct probe *p, const struct probe_flow *pair, int pairs,
                        struct topo_level *level, struct err *err)
 {
     struct probe_fit f;
+    struct probe_summary all;
 
-    if (measure_line(p, pair, pairs, small, SMALLS, SMALL_TIMES, &f, err))
+    if (measure_line(p, pair, pairs, small, SMALLS, SMALL_TIMES, &f, err) ||
+        probe_summarize(p->world, f.alpha_s / 2, f.alpha_err_s / 2, &all, err))
         return -1;
-    return gather_medians(p, f.alpha_s / 2, f.alpha_err_s / 2, &level->latency_s,
-                          &level->latency_err_s, err);
+    level->latency_s = all.median;
+    level->latency_err_s = all.error;
+    return 0;
 }
 
 int probe_line_rate(struct probe *p, const struct probe_flow *pair, int pairs, int64_t most,
                     double seconds, struct topo_level *level, struct err *err)
 {
-    double bytes[LARGES], first_s = 0, none, Bps, Bps_err;
+    double bytes[LARGES], first_s = 0;
     struct probe_fit f;
+    struct probe_summary all;
 
     if (probe_message(p, pair, pairs, most, 1, &first_s, err) ||
-        gather_medians(p, first_s, 0, &first_s, &none, err))
+        probe_summarize(p->world, first_s, 0, &all, err))
         return -1;
-    double times = first_s > 0 ? seconds / (LARGES * first_s) : LARGE_TIMES_LEAST;
+    double times = all.median > 0 ? seconds / (LARGES * all.median) : LARGE_TIMES_LEAST;
     times = fmin(fmax(times, LARGE_TIMES_LEAST), LARGE_TIMES_MOST);
     for (int i = 0; i < LARGES; i++)
         bytes[i] = large[i] * (double)most;
     if (measure_line(p, pair, pairs, bytes, LARGES, (int)times, &f, err))
         return -1;
-    Bps = f.beta_s > 0 ? 1 / f.beta_s : 0;
-    Bps_err = f.beta_err_s * Bps * Bps; /* of 1 / beta, to the first order */
-    return gather_medians(p, Bps, Bps_err, &level->flow_Bps, &level->flow_err_Bps, err);
+    double Bps = f.beta_s > 0 ? 1 / f.beta_s : 0;
+    /* The error of 1 / beta, to the first order. */
+    if (probe_summarize(p->world, Bps, f.beta_err_s * Bps * Bps, &all, err))
+        return -1;
+    level->flow_Bps = all.median;
+    level->flow_err_Bps = all.error;
+    return 0;
 }

@@ -64,12 +64,12 @@ int64_t probe_chunk_at(int64_t bytes, int count, int c);
 int probe_rows_agree(struct probe *p, struct probe_rows *r, struct probe_round *out,
                      struct err *err);
 
-/* Collective: of each rank's figure those above 0; all 0 where there is none. */
+/* Collective: of each rank's figure and its error those above 0; all 0 where there is none. */
 struct probe_summary {
     int count;
-    double least, median, most;
+    double least, median, most, error; /* error: the median of theirs */
 };
-int probe_summarize(struct world *world, double mine, struct probe_summary *out,
+int probe_summarize(struct world *world, double mine, double error, struct probe_summary *out,
                     struct err *err);
 
 /*

@@ -119,20 +119,6 @@ static double median_of(const double *value, int ranks, int first, int end, doub
     return median;
 }
 
-/* Half the round trip, the median over the pairs. */
-static int measure_latency(struct probe *p, const struct probe_flow *pair, int pairs,
-                           double *out, struct err *err)
-{
-    struct probe_summary all;
-    double mine = 0;
-
-    if (probe_message(p, pair, pairs, 0, PINGS, &mine, err) ||
-        probe_summarize(p->world, mine, &all, err))
-        return -1;
-    *out = all.median / 2;
-    return 0;
-}
-
 struct work { /* room for all steps */
     struct probe_flow *flow;
     double *value; /* [REPEATS][ranks] */
@@ -147,13 +133,15 @@ struct work { /* room for all steps */
 static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
                         struct err *err)
 {
-    double all_s = 0;
+    struct probe_summary all;
+    double mine = 0;
     int pairs = across ? probe_partners_across(&p->view, 0, w->flow)
                        : probe_partners_inside(p->view.groups, w->flow);
 
-    if (measure_latency(p, w->flow, pairs, &all_s, err))
+    if (probe_message(p, w->flow, pairs, 0, PINGS, &mine, err) ||
+        probe_summarize(p->world, mine, 0, &all, err))
         return -1;
-    level->message_s = fmax(0, (all_s - level->latency_s) / 2);
+    level->message_s = fmax(0, (all.median / 2 - level->latency_s) / 2);
     return 0;
 }
 
@@ -182,14 +170,6 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     return message_cost(p, w, 0, level, err);
 }
 
-static void keep_best(double *best, double *best_off, double Bps, double off)
-{
-    if (Bps <= *best)
-        return;
-    *best = Bps;
-    *best_off = off;
-}
-
 /* What the flows of shift s bring, a part of them or (-1) all. */
 static int measure_shift(struct probe *p, struct work *w, int s, int part, int64_t bytes,
                          struct topo_port *port, struct err *err)
@@ -206,10 +186,12 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
         int to = probe_next(&p->view, k, s);
         int r = groups_rank(g, to, 0);
         double off, Bps = median_of(w->value, g->ranks, r, r + 1, &off);
-        if (to == k)
-            continue;
-        keep_best(&port[k].out_Bps, &w->error[2 * k], Bps, off);
-        keep_best(&port[to].in_Bps, &w->error[2 * to + 1], Bps, off);
+        double *best[2] = {&port[k].out_Bps, &port[to].in_Bps};
+        for (int way = 0; to != k && way < 2; way++)
+            if (Bps > *best[way]) {
+                *best[way] = Bps;
+                w->error[2 * (way ? to : k) + way] = off;
+            }
     }
     return 0;
 }
@@ -397,27 +379,21 @@ static int open_over(struct probe *p, struct world *world, const struct probe_as
     return 0;
 }
 
-/* bytes[l] of a round of level l, over MPI. */
-static int size_rounds(struct world *world, const struct probe_views *views, int64_t *bytes,
+/* bytes[l] of a round of level l. */
+static int size_rounds(struct world *world, const struct probe_views *views,
+                       const struct probe_ask *ask, struct exec_nccl *nccl, int64_t *bytes,
                        struct err *err)
-{
-    bytes[0] = INSIDE_BYTES;
-    for (int l = 1; l < views->levels; l++)
-        if (views->view[l].groups->count > 1 &&
-            probe_size(world, &views->view[l], round_s, &bytes[l], err))
-            return -1;
-    return 0;
-}
-
-/* The same over NCCL. */
-static int size_rounds_gpu(struct world *world, const struct probe_views *views,
-                           const struct probe_ask *ask, struct exec_nccl *nccl, int64_t *bytes,
-                           struct err *err)
 {
     int64_t room = 0;
     struct probe p;
     int rc = 0;
 
+    bytes[0] = nccl ? 0 : INSIDE_BYTES;
+    for (int l = 1; !nccl && rc == 0 && l < views->levels; l++)
+        if (views->view[l].groups->count > 1)
+            rc = probe_size(world, &views->view[l], round_s, &bytes[l], err);
+    if (!nccl)
+        return rc;
     for (int l = 1; l < views->levels; l++) {
         int64_t want = probe_shift_room(views->view[l].groups, PROBE_LOOK_BYTES);
         room = want > room ? want : room;
@@ -481,7 +457,7 @@ static int doubt_copies(const struct probe *p, struct topo *t, struct err *err)
 {
     struct probe_summary all;
 
-    if (probe_summarize(p->world, p->gpu && !p->gpu->pinned, &all, err))
+    if (probe_summarize(p->world, p->gpu && !p->gpu->pinned, 0, &all, err))
         return -1;
     if (all.count)
         snprintf(t->doubt, sizeof t->doubt,
@@ -497,8 +473,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     struct probe p = {0};
     struct topo t = {0};
     int64_t bytes[TOPO_LEVELS_MAX] = {0};
-    int rc = nccl ? size_rounds_gpu(world, views, ask, nccl, bytes, err)
-                  : size_rounds(world, views, bytes, err);
+    int rc = size_rounds(world, views, ask, nccl, bytes, err);
 
     if (rc || open_over(&p, world, ask, nccl, room_of(views, ask, bytes), err))
         return -1;

@@ -94,7 +94,7 @@ static int last_s(struct uses *u, struct exchange *x, double *out, struct err *e
 
     if (probe_rest(u->probe->world, err) ||
         compute_pieces(u, x && x->laps ? x : NULL, &mine, err) ||
-        probe_summarize(u->probe->world, mine, &all, err))
+        probe_summarize(u->probe->world, mine, 0, &all, err))
         return -1;
     *out = all.most;
     return 0;
@@ -112,7 +112,7 @@ static int size_pieces(struct uses *u, struct err *err)
     u->products = 1;
     for (start = tick_now_s(), took = 0; took < part_s; times++, took = tick_now_s() - start)
         probe_work_run(u->work, 0, u->products);
-    if (probe_summarize(u->probe->world, took / times, &all, err))
+    if (probe_summarize(u->probe->world, took / times, 0, &all, err))
         return -1;
     double product_s = fmax(all.median, 1e-9);
     u->products = (int)fmax(1, rint(fmin(piece_s / product_s, 1e6)));

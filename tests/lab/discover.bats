@@ -7,6 +7,7 @@
 
 bats_require_minimum_version 1.5.0
 load lab
+load ../cmd/fabric
 
 # discover OPTION... [-- WRAPPER...]: the fabric in `fabric`, its shape (hosts, ranks, blocks) in
 # `shape`.
@@ -19,18 +20,6 @@ discover() {
     grep -E '^  - host|^ *(- |  )ranks:|^ *blocks:' fabric | tr -d '\n' | tr -s ' ' >shape
     cat shape
 }
-
-# inter MB/s: the level's port, within a tenth, as tests/lab/measure.bats has it.
-inter() {
-    paro-topo --json -i fabric | perl -MJSON::PP -e '
-        local $/; my $v = decode_json(<STDIN>)->{levels}[1]{port_Bps} / 1e6;
-        print "port $v MB/s, expected $ARGV[0]\n";
-        exit !($v > 0.9 * $ARGV[0] && $v < 1.1 * $ARGV[0])' "$1"
-}
-
-# The third time at the latest: the load of the neighbours passes.  (Of rates; two levels are found
-# the first time.)
-again() { "$@" || "$@" || "$@"; }
 
 @test "2x4, by slot and by node" {
     discover -g 2 -p 4 -r 500mbit
@@ -61,7 +50,7 @@ hidden() {
     discover -g 2 -p 4 -r 500mbit -- unshare -u sh -c \
         'hostname "h$OMPI_COMM_WORLD_RANK" && exec "$@"' sh &&
         [ "$(cat shape)" = " - ranks: [0, 1, 2, 3] - ranks: [4, 5, 6, 7]" ] &&
-        inter 59.8
+        near levels.1.port_Bps 59.8
 }
 
 @test "hosts of one rank each by name: 2x4 all the same, and its ports" {
@@ -92,18 +81,6 @@ three_levels() {
     [ "$(grep -c ranks: fabric)" = 1 ]
 }
 
-# ends_with_2 COMMAND...: status 2, one line of paro-topo's, nothing on standard output.
-ends_with_2() {
-    local rc=0
-    timeout 60 "$@" >out 2>said || rc=$?
-    cat said
-    [ $rc = 2 ] && [ ! -s out ] && [ "$(grep -c '^paro-topo: ' said)" = 1 ]
-}
-
 @test "a port that is cut: one line, status 2, and it ends" {
-    # the third time at the latest: the cut must fall into the measuring, not before it begins
-    for _ in 1 2 3; do
-        ! ends_with_2 paro-lab -r 500mbit --cut 1:1.5 -- "$BIN/paro-topo" --discover --deadline 15 || return 0
-    done
-    false
+    cut_ends_with_2 1.5 --discover
 }

@@ -50,36 +50,19 @@ carries() {
     false
 }
 
-@test "ranks fill node after node; a node is one shared-memory domain" {
-    lab "$FLOW" where
+# where "RANK NODE LOCAL OF, ..." OPTION...: the ranks' places; nothing on standard error.
+where() {
+    lab "${@:2}" "$FLOW" where
     [ "$status" -eq 0 ]
-    [ "$output" = "0 node0 0 2
-1 node0 1 2
-2 node1 0 2
-3 node1 1 2" ]
+    [ "${output//$'\n'/, }" = "$1" ]
     [ -z "$stderr" ]
 }
 
-@test "unequal nodes, by slot and by node" {
-    lab -p 3,2 "$FLOW" where
-    [ "$output" = "0 node0 0 3
-1 node0 1 3
-2 node0 2 3
-3 node1 0 2
-4 node1 1 2" ]
-    lab -p 3,2 --map-by=node "$FLOW" where
-    [ "$output" = "0 node0 0 3
-1 node1 0 2
-2 node0 1 3
-3 node1 1 2
-4 node0 2 3" ]
-}
-
-@test "four nodes of two" {
-    lab -g4 --procs 2 "$FLOW" where
-    [ "$status" -eq 0 ]
-    [ "${#lines[@]}" -eq 8 ]
-    [ "${lines[7]}" = "7 node3 1 2" ]
+@test "ranks fill node after node, or go to each in turn; a node is one shared-memory domain" {
+    where "0 node0 0 2, 1 node0 1 2, 2 node1 0 2, 3 node1 1 2"
+    where "0 node0 0 3, 1 node0 1 3, 2 node0 2 3, 3 node1 0 2, 4 node1 1 2" -p 3,2
+    where "0 node0 0 3, 1 node1 0 2, 2 node0 1 3, 3 node1 1 2, 4 node0 2 3" -p 3,2 --map-by=node
+    where "0 node0 0 1, 1 node1 0 1, 2 node2 0 1, 3 node3 0 1" -g4 --procs 1
 }
 
 @test "a port of 500 Mbit/s carries 59.8 MB/s, out and in; a node inside is not shaped" {

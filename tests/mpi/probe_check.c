@@ -19,7 +19,7 @@
 #include "health/health_campaign.h"
 #include "probe/probe_gpu.h"
 #include "probe/probe_parts.h"
-#include "probe/probe_ring.h"
+#include "probe/probe.h"
 #include "ranks_fixture.h"
 
 static struct world *world;
