@@ -111,36 +111,22 @@ static const struct cli_command command = {
     "Measure the fabric that this runs on (under mpirun), or read one (-i), and print it.",
     check};
 
-static int type_of(const struct args *a, const struct device *d, enum dtype *out,
-                   struct err *err)
-{
-    *out = device_kind(d) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
-    if (!a->type)
-        return 0;
-    return dtype_parse_compute(a->type, out, err) ? err_prefix(err, "--compute-type: ") : 0;
-}
-
-static int choose_transport(const struct args *a, const char *name, const struct world *w,
-                            struct probe_ask *ask, struct err *err)
-{
-    enum coll_transport transport;
-
-    if (coll_transport_choose(&transport, a->transport, name, ask->device, w->ranks, err))
-        return -1;
-    ask->transport = transport == COLL_NCCL ? TOPO_OVER_NCCL : TOPO_OVER_MPI;
-    return 0;
-}
-
 /* Collective.  What a rank lacks comes before what is asked of all. */
 static int open_device(const struct args *a, struct world *w, struct probe_ask *ask,
                        struct err *err)
 {
     const char *name = a->device ? a->device : "cpu";
+    enum coll_transport transport = COLL_MPI;
+    int rc = 0;
 
     if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
         return -1;
-    int rc = type_of(a, ask->device, &ask->type, err);
-    rc = rc ? rc : choose_transport(a, name, w, ask, err);
+    ask->type = device_kind(ask->device) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
+    if (a->type && dtype_parse_compute(a->type, &ask->type, err))
+        rc = err_prefix(err, "--compute-type: ");
+    rc = rc ? rc
+            : coll_transport_choose(&transport, a->transport, name, ask->device, w->ranks, err);
+    ask->transport = transport == COLL_NCCL ? TOPO_OVER_NCCL : TOPO_OVER_MPI;
     return world_agree(w, rc, err);
 }
 
@@ -168,17 +154,6 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
     return rc;
 }
 
-static int measure(struct args *a, struct world **w, struct topo *t, struct err *err)
-{
-    struct probe_ask ask = {0};
-
-    if (cli_world_open(&a->cli, a->deadline_s, w, err))
-        return -1;
-    int rc = measure_fabric(a, *w, &ask, t, err);
-    device_close(ask.device);
-    return rc;
-}
-
 /* The one place where a fabric comes from.  *w is NULL unless it is measured. */
 static int load(struct args *a, struct world **w, struct topo *t, struct err *err)
 {
@@ -188,7 +163,12 @@ static int load(struct args *a, struct world **w, struct topo *t, struct err *er
                 err, ERR_INPUT,
                 "--set, --nodes, --ranks and --hosts apply to a fabric that is read, expected"
                 " -i");
-        return measure(a, w, t, err);
+        struct probe_ask ask = {0};
+        if (cli_world_open(&a->cli, a->deadline_s, w, err))
+            return -1;
+        int rc = measure_fabric(a, *w, &ask, t, err);
+        device_close(ask.device);
+        return rc;
     }
     if (a->discover)
         return err_set(err, ERR_INPUT,
@@ -222,18 +202,10 @@ static int export(const struct args *a, struct err *err)
     return a->cli.silent ? 0 : topo_export_nccl(a->input ? a->input : "-", stdout, err);
 }
 
-/* The words that complete one file complete the other, and replace nothing in it. */
-static int load_old(const struct args *a, struct topo *old, struct err *err)
-{
-    struct topo_ask ask = a->ask;
-
-    ask.fill = 1;
-    return topo_import(old, a->old, &ask, err);
-}
-
 static int print(const struct args *a, const struct topo *t, int *differs, struct err *err)
 {
     struct topo old = {0};
+    struct topo_ask ask = a->ask;
     struct io_out file;
     FILE *out;
 
@@ -244,7 +216,9 @@ static int print(const struct args *a, const struct topo *t, int *differs, struc
         return cli_svg_open(&a->cli, &file, &out, err)
                    ? -1
                    : cli_svg_close(&file, topo_print(t, a->format, out, err), err);
-    if (load_old(a, &old, err))
+    /* The words that complete one file complete the other, and replace nothing in it. */
+    ask.fill = 1;
+    if (topo_import(&old, a->old, &ask, err))
         return -1;
     *differs = topo_diff(&old, t, a->tolerance / 100, a->format, stdout) != 0;
     topo_release(&old);
