@@ -124,6 +124,16 @@ EOF
     paro-sched ls --json | perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !(@{$d->{algos}} >= 11 && @{$d->{ops}} == 4)'
 }
 
+@test "ls lists what gen takes" {
+    for op in $(paro-sched ls | awk '$1 == "op" { print $2 }'); do
+        for algo in $(paro-sched ls | awk '$1 == "algo" { print $2 }'); do
+            paro-sched gen "$op" "$algo" 2x2 > /dev/null
+            echo x >> n
+        done
+    done
+    [ "$(wc -l < n)" -ge 44 ]
+}
+
 @test "an operation has one name in several spellings, wherever one is read" {
     for op in all-gather reduce-scatter all-reduce; do
         for spelled in "${op/-/}" "${op/-/_}"; do
