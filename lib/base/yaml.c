@@ -16,7 +16,6 @@
 
 #include "base/io.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/utf8.h"
 
 int yaml_read(struct yaml *y, const char *path, struct err *err)
@@ -218,30 +217,6 @@ int yaml_fail(const struct yaml *y, const char *path, struct err *err, const cha
     va_end(ap);
     const struct tree_node *n = find(y, path);
     return err_at(err, y->name, n ? n->line : 0, path[0] ? path : NULL, "%s", text);
-}
-
-int yaml_f64(const struct yaml *y, const char *path, const char *text, double lo, double hi,
-             double *out, struct err *err)
-{
-    struct err why;
-
-    if (!text)
-        return yaml_fail(y, path, err, "is missing, expected a number");
-    if (num_f64(text, lo, hi, out, &why))
-        return yaml_fail(y, path, err, "is %s", why.text);
-    return 0;
-}
-
-int yaml_i64(const struct yaml *y, const char *path, const char *text, int64_t lo, int64_t hi,
-             int64_t *out, struct err *err)
-{
-    struct err why;
-
-    if (!text)
-        return yaml_fail(y, path, err, "is missing, expected a whole number");
-    int rc =
-        hi > INT32_MAX ? num_count(text, lo, hi, out, &why) : num_i64(text, lo, hi, out, &why);
-    return rc ? yaml_fail(y, path, err, "is %s", why.text) : 0;
 }
 
 /* ---- output ---- */

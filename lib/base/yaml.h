@@ -13,13 +13,12 @@
 /*
  * A YAML file: a strict tree (base/tree.h), and typed structs from it through a schema of
  * libcyaml's.  Unknown and duplicate keys, aliases, a second or an empty document are errors
- * with file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings,
- * read with yaml_f64 and friends, since libcyaml takes `12abc` for 12.
+ * with file, line and key (its path, as levels[1].port_Bps).  In a schema numbers are strings
+ * (base/num.h), since libcyaml takes `12abc` for 12.
  *
  *     struct yaml y;
  *     yaml_read(&y, path, err);                        "-" is stdin; at most YAML_BYTES_MAX
  *     yaml_load(&y, &schema, (void **)&doc, err);
- *     yaml_f64(&y, "levels[1].port_Bps", doc->levels[1].port_Bps, 0, 1e15, &out, err);
  *     yaml_drop(&schema, doc);  yaml_release(&y);
  */
 struct yaml {
@@ -56,15 +55,6 @@ void yaml_drop(const cyaml_schema_value_t *schema, void *data);
 /* ERR_INPUT "file:line: 'path' ...", with the line of the nearest parent; returns -1. */
 int yaml_fail(const struct yaml *y, const char *path, struct err *err, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
-/*
- * Strict numbers; text NULL (absent) is an error "is missing".  Whole numbers may carry an
- * exponent (80e9) where hi is above 2^31.
- */
-int yaml_f64(const struct yaml *y, const char *path, const char *text, double lo, double hi,
-             double *out, struct err *err);
-int yaml_i64(const struct yaml *y, const char *path, const char *text, int64_t lo, int64_t hi,
-             int64_t *out, struct err *err);
-
 /* Output: a scalar quoted where YAML needs it. */
 void yaml_put_text(FILE *f, const char *text);
 /* Shortest decimal that reads back as the same double. */

@@ -249,8 +249,6 @@ static void places(void **state)
                  {"", 1}};
     struct yaml y;
     struct err err = {0};
-    double v = 7;
-    int64_t i = 7;
 
     (void)state;
     yaml_take(&y, "p.yaml", mem_dup(text), (int64_t)strlen(text));
@@ -258,26 +256,6 @@ static void places(void **state)
         assert_int_equal(yaml_fail(&y, lines[k].path, &err, "is wrong"), -1);
         assert_int_equal(err.line, lines[k].line);
     }
-
-    assert_int_equal(yaml_f64(&y, "items[1].rate_Bps", "12abc", 0, 1e15, &v, &err), -1);
-    assert_words(err.text, "p.yaml:6: 'items[1].rate_Bps' '12abc' expected number 0 1e+15");
-    assert_string_equal(err.key, "items[1].rate_Bps");
-    assert_int_equal(err.line, 6);
-    for (const char **bad = (const char *[]){"010x", "nan", "inf", "0x10", "1_0", "1,5", "",
-                                             " 1", "1 ", "-1", "1e999", NULL};
-         *bad; bad++)
-        assert_int_equal(yaml_f64(&y, "size", *bad, 0, 1e15, &v, &err), -1);
-    assert_true(v == 7);
-    assert_int_equal(yaml_f64(&y, "size", "1.5e3", 0, 1e15, &v, &err), 0);
-    assert_true(v == 1500);
-    assert_int_equal(yaml_f64(&y, "items[0].rate_Bps", NULL, 0, 1, &v, &err), -1);
-    assert_words(err.text, "p.yaml:3: 'items[0].rate_Bps' missing expected number");
-    assert_int_equal(yaml_i64(&y, "size", "80e9", 0, INT64_MAX, &i, &err), 0);
-    assert_true(i == 80000000000);
-    assert_int_equal(yaml_i64(&y, "size", "010", 0, 100, &i, &err), -1);
-    assert_int_equal(yaml_i64(&y, "size", "1.5", 0, INT64_MAX, &i, &err), -1);
-    assert_int_equal(yaml_i64(&y, "size", NULL, 0, 1, &i, &err), -1);
-
     assert_int_equal(yaml_format(&y, "p/2", &err), 0);
     assert_int_equal(yaml_format(&y, "p/1", &err), -1);
     assert_words(err.text, "p.yaml:1: 'format' 'p/2' expected 'p/1'");
