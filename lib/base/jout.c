@@ -231,3 +231,20 @@ void jout_null(struct jout *j, const char *key)
     before(j, key, 1);
     fputs("null", j->file);
 }
+
+void jout_known(struct jout *j, const char *key, int64_t value)
+{
+    if (value < 0)
+        jout_null(j, key);
+    else
+        jout_int(j, key, value);
+}
+
+struct jout jout_begin(FILE *file, const char *schema)
+{
+    struct jout j = {.file = file, .pretty = 1};
+
+    jout_open(&j, NULL, '{');
+    jout_text(&j, "schema", schema);
+    return j;
+}

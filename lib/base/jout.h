@@ -10,9 +10,7 @@
  * in JSON NaN and infinity become null; the decimal point is a point.  Bytes that are not UTF-8
  * become U+FFFD.  `key` is NULL inside an array.  Errors stay with the FILE (ferror).
  *
- *     struct jout j = {.file = stdout, .pretty = 1};
- *     jout_open(&j, NULL, '{');
- *     jout_text(&j, "schema", "paro.topo/1");
+ *     struct jout j = jout_begin(stdout, "paro.topo/1");
  *     jout_open(&j, "levels", '['); ... jout_close(&j, ']');
  *     jout_close(&j, '}');                    a newline follows the last close
  */
@@ -25,6 +23,8 @@ struct jout {
     uint64_t list, flow; /* of YAML, bit d: depth d is a list; and one of scalars */
 };
 
+/* The beginning of a document in lines: {"schema": "paro.topo/1" */
+struct jout jout_begin(FILE *file, const char *schema);
 void jout_open(struct jout *j, const char *key, char bracket);     /* '{' or '[' */
 void jout_close(struct jout *j, char bracket);                     /* '}' or ']' */
 void jout_text(struct jout *j, const char *key, const char *text); /* NULL gives null */
@@ -39,5 +39,7 @@ void jout_num(struct jout *j, const char *key,
               double value); /* 17 digits at most, shortest that returns */
 void jout_bool(struct jout *j, const char *key, int value);
 void jout_null(struct jout *j, const char *key);
+/* A number from 0 on; below, it is unknown: null. */
+void jout_known(struct jout *j, const char *key, int64_t value);
 
 #endif

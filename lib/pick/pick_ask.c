@@ -3,6 +3,7 @@
 #include "pick/pick_auto.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -213,24 +214,16 @@ static void put_choice(struct jout *j, const struct pick_choice *c, const char *
     int there = c->algo != SCHEDULE_AUTO;
 
     jout_text(j, algo, there ? schedule_algo_name(c->algo) : NULL);
-    if (there && c->chunk_bytes != PICK_CHUNK_WHOLE)
-        jout_int(j, chunk, c->chunk_bytes);
-    else
-        jout_null(j, chunk);
-    if (there)
-        jout_num(j, time, c->time_s);
-    else
-        jout_null(j, time);
+    jout_known(j, chunk, there && c->chunk_bytes != PICK_CHUNK_WHOLE ? c->chunk_bytes : -1);
+    jout_num(j, time, there ? c->time_s : NAN);
 }
 
 void pick_list_print_json(const struct topo *t, const struct pick_answer *list, int answers,
                           FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.sched.pick/1");
     struct pick_word word;
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.sched.pick/1");
     jout_int(&j, "groups", t->groups.count);
     jout_int(&j, "ranks", t->groups.ranks);
     jout_open(&j, "picks", '[');

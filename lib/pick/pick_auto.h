@@ -10,37 +10,24 @@
 #include "topo/topo.h"
 
 /*
- * Chooses the algorithm and the chunk of an operation by simulated time (sim/sim.h).
- * Candidates are all algorithms of schedule.h that can do the operation on these groups, with
- * chunks of 4, 8, 16, 32, 60, 128 KiB, ... 4 MiB, and parts left whole.
+ * Chooses the algorithm and the chunk of an operation by simulated time (sim/sim.h), among all
+ * algorithms that can do it on these groups, in chunks of 4 KiB to 4 MiB, and in whole parts.
+ * Each end of a message takes the processor for message_s of its level; where that is unknown
+ * (0) the choice is the largest chunk that loses no more than PICK_GAIN against those from
+ * PICK_CHUNK_USUAL up.
  *
- * A candidate's time is the simulator's, in which the latencies of messages in flight overlap
- * and each end of a message takes the processor for message_s of its level.  Where that is
- * unknown (0) messages cost nothing, and the choice is the largest chunk that loses no more
- * than PICK_GAIN against those from PICK_CHUNK_USUAL up.
- *
- * Not all are timed:
- *   - an algorithm whose bytes through some port, at that port's rate, take longer than two
- *     others need in all can be neither the choice nor the runner-up (log-step ones, once the
- *     bytes outweigh the latencies);
- *   - chunks are walked from PICK_CHUNK_USUAL up and down, and no further when twice in a row
- *     that did not help: the time is a fill that shrinks with the chunk, and processor time
- *     that grows with the number of messages;
- *   - an algorithm whose schedule is too long to be simulated (sim.h) is no candidate.
+ * Not timed are
+ *   - an algorithm whose bytes through some port take longer than two others need in all;
+ *   - chunks beyond two, up or down from PICK_CHUNK_USUAL, that did not help in a row;
+ *   - an algorithm whose schedule is too long to be simulated (sim.h).
  * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
  * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
- * all) is not simulated: of the time, the fill alone shrinks with the number of sub-chunks, and
- * as its inverse, so that two coarser cuts tell the rest, in which a message costs as much as
- * those that it stands for.
- * Cost: O(algorithms x chunks x PICK_WORK) steps of the simulator, or, where PICK_FILLED
- * sub-chunks of each part are more already, as many: some ms up to 4x8, seconds from thousands
- * of ranks on.
+ * all) is told from two coarser ones: of the time, the fill alone shrinks with the number of
+ * sub-chunks, and as its inverse.  Some ms up to 4x8, seconds from thousands of ranks on.
  *
- * Two algorithms are compared by weighed times (pick_weigh), for what the model does not know.
- *
- * Depends on the arguments alone: all ranks that ask alike are answered alike.  Among equal
- * times (1e-9: what the order of sums of doubles can make of them) the algorithm that stands
- * first in schedule.h.
+ * Algorithms are compared by weighed times (pick_weigh), for what the model does not know.  The
+ * answer depends on the arguments alone, so that all ranks have the same; among equal times
+ * (1e-9: rounding of sums) it is the algorithm that stands first in schedule.h.
  */
 enum { PICK_WORK = 1 << 12, PICK_FILLED = 4 };
 /*

@@ -36,21 +36,20 @@ static int sizes(struct answer *a, int64_t bytes, int64_t **out, struct err *err
     return 0;
 }
 
-static int read_schedule(const struct pick_simulate *ask, struct answer *a, struct err *err)
+/* With the schedule, where there is a file of it. */
+static int answer_open(struct answer *a, const struct pick_simulate *ask, struct err *err)
 {
+    *a = (struct answer){.bound_s = NAN};
+    if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
+        return err_set(err, ERR_INPUT,
+                       "topology and schedule both from standard input, "
+                       "expected one of them from a file");
+    if (topo_read(&a->topo, ask->topo, err))
+        return -1;
+    if (!ask->file)
+        return 0;
     return ask->text ? schedule_parse(&a->s, ask->text, ask->text_bytes, ask->file, err)
                      : schedule_read(&a->s, ask->file, err);
-}
-
-static int simulate_file(const struct pick_simulate *ask, struct answer *a, struct err *err)
-{
-    int64_t *bytes = NULL;
-
-    if (read_schedule(ask, a, err) || sizes(a, ask->bytes, &bytes, err))
-        return -1;
-    int rc = sim_rows(&a->s, &a->topo, bytes, 0, &a->times, err);
-    mem_free(bytes);
-    return rc;
 }
 
 static int simulate_spec(const struct pick_simulate *ask, struct answer *a, struct err *err)
@@ -121,12 +120,10 @@ static void say_json(const struct answer *a, int64_t bytes, FILE *out)
 {
     const struct schedule *s = &a->s;
     double algbw = (double)bytes / a->times.time_s;
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.sched.simulate/1");
     char shape[256];
 
     groups_print(&s->groups, shape, sizeof shape);
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.sched.simulate/1");
     jout_text(&j, "op", schedule_phases_name(s->phases));
     jout_text(&j, "algo", schedule_algo_name(s->algo));
     jout_text(&j, "groups", shape);
@@ -150,16 +147,6 @@ static void say_json(const struct answer *a, int64_t bytes, FILE *out)
     jout_close(&j, '}');
 }
 
-static int answer_open(struct answer *a, const struct pick_simulate *ask, struct err *err)
-{
-    *a = (struct answer){.bound_s = NAN};
-    if (ask->file && strcmp(ask->file, "-") == 0 && strcmp(ask->topo, "-") == 0)
-        return err_set(err, ERR_INPUT,
-                       "topology and schedule both from standard input, "
-                       "expected one of them from a file");
-    return topo_read(&a->topo, ask->topo, err);
-}
-
 /* Only after the simulation it is known that the schedule's root is a rank of the fabric. */
 static void set_bound(struct answer *a, int64_t bytes)
 {
@@ -177,10 +164,16 @@ static void answer_release(struct answer *a)
 int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
 {
     struct answer a;
+    int64_t *bytes = NULL;
     int rc = answer_open(&a, ask, err);
 
-    if (rc == 0)
-        rc = ask->file ? simulate_file(ask, &a, err) : simulate_spec(ask, &a, err);
+    if (rc == 0 && ask->file) {
+        rc = sizes(&a, ask->bytes, &bytes, err);
+        rc = rc ? rc : sim_rows(&a.s, &a.topo, bytes, 0, &a.times, err);
+        mem_free(bytes);
+    } else if (rc == 0) {
+        rc = simulate_spec(ask, &a, err);
+    }
     if (rc == 0) {
         set_bound(&a, ask->bytes);
         if (ask->json)
@@ -192,24 +185,18 @@ int pick_simulate(const struct pick_simulate *ask, FILE *out, struct err *err)
     return rc;
 }
 
-/* All rows, of a schedule that is not too long to be drawn. */
-static int gen(const struct pick_simulate *ask, struct answer *a, struct err *err)
-{
-    struct schedule_spec how = {.root = ask->root, .subchunks = ask->subchunks};
-
-    if (pick_parse(ask->op, ask->algo, &how.phases, &how.algo, err))
-        return -1;
-    return pick_schedule_on(&how, &a->topo, "picture", SIM_DRAW_ROWS_MAX, &a->s, err);
-}
-
 int pick_draw(const struct pick_simulate *ask, FILE *out, struct err *err)
 {
+    struct schedule_spec how = {.root = ask->root, .subchunks = ask->subchunks};
     int64_t *bytes = NULL;
     struct answer a;
     int rc = answer_open(&a, ask, err);
 
-    if (rc == 0)
-        rc = ask->file ? read_schedule(ask, &a, err) : gen(ask, &a, err);
+    if (rc == 0 && !ask->file) /* all rows, of a schedule that is not too long to be drawn */
+        rc = pick_parse(ask->op, ask->algo, &how.phases, &how.algo, err) ||
+                     pick_schedule_on(&how, &a.topo, "picture", SIM_DRAW_ROWS_MAX, &a.s, err)
+                 ? -1
+                 : 0;
     if (rc == 0) {
         bytes = mem_new((size_t)a.s.chunks + 1, sizeof *bytes);
         pick_chunk_elems(&a.s, ask->bytes, bytes);

@@ -6,12 +6,18 @@
 #include "rank/rank.h"
 #include "rank/rank_blr_parts.h"
 
+/* A column and the blank before it. */
+static void put(int width, double v, FILE *f)
+{
+    putc(' ', f);
+    rank_put_number(f, width, v);
+}
+
 static void print_exact(const char *what, double nats, int64_t rows, FILE *f)
 {
-    fprintf(f, "%-10s ", what);
-    rank_put_number(f, 16, nats);
-    fprintf(f, " ");
-    rank_put_number(f, 14, nats / (double)rows);
+    fprintf(f, "%-10s", what);
+    put(16, nats, f);
+    put(14, nats / (double)rows, f);
     fprintf(f, "  exact\n");
 }
 
@@ -20,12 +26,11 @@ static void print_estimate(const char *what, const struct rank_blr_estimate *e,
 {
     if (!e->count)
         return;
-    fprintf(f, "%-10s ", what);
-    rank_put_number(f, 16, e->value);
-    fprintf(f, " ");
-    rank_put_number(f, 14, e->value / (double)rows);
-    fprintf(f, "  +- ");
-    rank_put_number(f, 0, e->standard_error);
+    fprintf(f, "%-10s", what);
+    put(16, e->value, f);
+    put(14, e->value / (double)rows, f);
+    fprintf(f, "  +-");
+    put(0, e->standard_error, f);
     fprintf(f, " (standard error of %" PRId64 " %s)\n", e->count, counted);
 }
 
@@ -34,12 +39,10 @@ static void print_items(const struct rank_blr *r, FILE *f)
     fprintf(f, "%9s %14s %14s %14s %14s %14s\n", "row", "mean", "variance", "log_P", "L", "KL");
     for (int64_t i = 0; i < r->rows; i++) {
         const struct rank_blr_item *t = &r->item[i];
-        const double v[] = {t->log_p, t->bound, t->kl};
         fprintf(f, "%9" PRId64 " %14.6g %14.6g", i + 1, t->mean, t->var);
-        for (int k = 0; k < 3; k++) {
-            fprintf(f, " ");
-            rank_put_number(f, 14, v[k]);
-        }
+        put(14, t->log_p, f);
+        put(14, t->bound, f);
+        put(14, t->kl, f);
         fprintf(f, "\n");
     }
 }
@@ -69,26 +72,22 @@ static void print_pair(const struct rank_blr_estimate *e, FILE *f)
 {
     if (!e->count)
         return;
-    fprintf(f, " ");
-    rank_put_number(f, 16, e->value);
-    fprintf(f, " ");
-    rank_put_number(f, 12, e->standard_error);
+    put(16, e->value, f);
+    put(12, e->standard_error, f);
 }
 
 static void print_weight(int rank, const struct rank_blr_weight *w, FILE *f)
 {
     const struct rank_blr *r = &w->result;
 
-    fprintf(f, "%4d ", rank);
-    rank_put_number(f, 16, r->log_p);
-    fprintf(f, " ");
-    rank_put_number(f, 16, r->bound);
-    fprintf(f, " ");
-    rank_put_number(f, 14, r->kl);
+    fprintf(f, "%4d", rank);
+    put(16, r->log_p, f);
+    put(16, r->bound, f);
+    put(14, r->kl, f);
     print_pair(&r->bound_k, f);
     print_pair(&r->sampled, f);
-    fprintf(f, " %9.6f ", w->evidence);
-    rank_put_number(f, 13, w->combined);
+    fprintf(f, " %9.6f", w->evidence);
+    put(13, w->combined, f);
     fprintf(f, " %8d  ", r->features);
     utf8_put(r->name, "", f);
     fprintf(f, "\n");
@@ -158,10 +157,8 @@ static void put_items(struct jout *j, const struct rank_blr *r)
 void rank_blr_print_json(const struct rank_blr_weights *w, FILE *f)
 {
     const struct rank_blr *first = &w->model[0].result;
-    struct jout j = {.file = f, .pretty = 1};
+    struct jout j = jout_begin(f, "paro.rank.blr/1");
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.rank.blr/1");
     jout_num(&j, "prior_var", first->prior_var);
     jout_num(&j, "noise_var", first->noise_var);
     jout_open(&j, "models", '[');

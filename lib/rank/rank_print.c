@@ -155,15 +155,9 @@ static void json_run(const struct rank_result *r, const struct rank_place *p, st
     char note[256];
 
     jout_open(j, NULL, '{');
-    if (p->best) {
-        jout_int(j, "rank", p->best);
-        jout_int(j, "rank_last", p->worst);
-        jout_num(j, "score", p->score);
-    } else {
-        jout_null(j, "rank");
-        jout_null(j, "rank_last");
-        jout_null(j, "score");
-    }
+    jout_known(j, "rank", p->best ? p->best : -1);
+    jout_known(j, "rank_last", p->best ? p->worst : -1);
+    jout_num(j, "score", p->best ? p->score : NAN);
     if (r->o->how.method == RANK_SOTL)
         jout_num(j, "bits_per_token", p->best ? p->score / log(2) : NAN);
     jout_text(j, "run", p->run->name);
@@ -176,10 +170,7 @@ static void json_run(const struct rank_result *r, const struct rank_place *p, st
     jout_int(j, "log_losses", p->run->losses);
     jout_int(j, "log_broken_lines", p->run->broken);
     jout_int(j, "log_went_back", c->back);
-    if (c->bad < 0)
-        jout_null(j, "no_number_from_step");
-    else
-        jout_int(j, "no_number_from_step", c->bad);
+    jout_known(j, "no_number_from_step", c->bad);
     rank_note(r, p, note, sizeof note);
     jout_text(j, "note", note);
     jout_close(j, '}');
@@ -187,21 +178,16 @@ static void json_run(const struct rank_result *r, const struct rank_place *p, st
 
 void rank_print_json(const struct rank_result *r, FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.rank/1");
     const struct rank_options *o = r->o;
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.rank/1");
     jout_text(&j, "method", rank_method_name(o->how.method));
     if (o->how.method == RANK_TSE_E)
         jout_int(&j, "last_epochs", o->how.e);
     if (o->how.method == RANK_TSE_EMA)
         jout_num(&j, "gamma", o->how.gamma);
     jout_int(&j, "steps_per_epoch", o->per_epoch);
-    if (r->forced)
-        jout_null(&j, "epochs");
-    else
-        jout_int(&j, "epochs", r->epochs);
+    jout_known(&j, "epochs", r->forced ? -1 : r->epochs);
     jout_num(&j, "noise", o->noise);
     jout_open(&j, "runs", '[');
     for (int i = 0; i < o->logs; i++)
