@@ -33,13 +33,7 @@ CLI_PARSER(plan_ask_keep)
 CLI_PARSER(plan_strategy_parse)
 CLI_PARSER(plan_algo_parse)
 CLI_PARSER(dtype_parse_compute)
-
-static int bind_scale(const char *text, void *field, struct err *err)
-{
-    struct plan_ask *ask = field;
-
-    return plan_scale_parse(text, &ask->from, &ask->to, err);
-}
+CLI_PARSER(plan_scale_parse)
 
 static const struct cli_option options[] = {
     {.text = "The model, the fabric and the batch:"},
@@ -100,7 +94,7 @@ static const struct cli_option options[] = {
     {"scale", 0, "FROM..TO", 0,
      "Print the predicted throughput on FROM ranks, twice as many, and so on up to TO, such as"
      " 16..4096",
-     CLI_PARSED(scale, ask)},
+     CLI_PARSED(plan_scale_parse, ask.scale)},
     {CLI_OPTION_SVG("Draw --scale or --timeline as SVG to FILE or standard output", 0),
      .modes = 1 << PLAN_ASK_TIMELINE | 1 << PLAN_ASK_SCALE, .excludes = "json"},
     {CLI_OPTION_SVG_FORCE},

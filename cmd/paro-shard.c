@@ -194,14 +194,12 @@ static int run_init(const struct args *a, struct err *err)
 static int run_cut(const struct args *a, struct err *err)
 {
     struct plan p;
-    char strategy[4];
 
     if (plan_read(&p, a->plan, err))
         return -1;
-    plan_strategy_name(p.strategy, strategy);
     struct shard_request what = {.model = &p.model,
                                  .groups = &p.groups,
-                                 .strategy = strategy,
+                                 .strategy = plan_strategy_name(p.strategy),
                                  .type = cli_given(&a->cli, "type") ? &a->type : NULL,
                                  .copies = a->copies,
                                  .adapter = a->adapter,

@@ -66,8 +66,8 @@ int engine_against_open(struct engine_against **out, struct engine *first,
         return err_set(err, ERR_MISMATCH, "plans of different batches, expected the same");
     g = mem_new(1, sizeof *g);
     *g = (struct engine_against){.first = first, .second = second};
-    plan_strategy_name(a->strategy, g->strategy[0]);
-    plan_strategy_name(b->strategy, g->strategy[1]);
+    strcpy(g->strategy[0], plan_strategy_name(a->strategy));
+    strcpy(g->strategy[1], plan_strategy_name(b->strategy));
     int coarse = first->reduce_type == DTYPE_BF16 || first->grad_type == DTYPE_BF16;
     double f = 1.1 * (a->groups.ranks + a->accum + 2) * (coarse ? 0x1p-8 : 0x1p-24);
     g->share = first->exact ? 0 : f < 1 ? 2 * f / (1 - f) : INFINITY;

@@ -70,13 +70,11 @@ static void name_fitting(const struct plan *p, enum device_kind device, double m
     plan_totals_on(p, device, all, PLAN_STRATEGIES + 1, bytes);
     snprintf(text, room, "none of the 27 strategies would");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
-        char name[4];
         if (bytes[i] > bytes[PLAN_STRATEGIES] - missing)
             continue;
-        plan_strategy_name(all[i], name);
         if (used == 0)
             used = (size_t)snprintf(text, room, "these strategies would:");
-        used += (size_t)snprintf(text + used, room - used, " %s", name);
+        used += (size_t)snprintf(text + used, room - used, " %s", plan_strategy_name(all[i]));
     }
 }
 

@@ -336,7 +336,7 @@ static int answer_compare(const struct plan_ask *ask, FILE *out, int *found, str
 static int answer_scale(const struct plan_ask *ask, const struct plan_search *asked, FILE *out,
                         int *found, struct err *err)
 {
-    struct plan_scale s = {.from = ask->from, .to = ask->to};
+    struct plan_scale s = {.from = ask->scale[0], .to = ask->scale[1]};
     struct plan_advice advice;
 
     if (plan_scale_run(&s, asked, err))

@@ -25,7 +25,7 @@ struct plan_ask {
     enum plan_ask_what what;
     int json, svg;
     const char *model, *topo; /* borrowed: what model_read and topo_read take */
-    int from, to;             /* ranks, of PLAN_ASK_SCALE */
+    int scale[2];             /* of PLAN_ASK_SCALE: from, to ranks */
     const char *log;          /* borrowed: what plan_check takes */
     char *plan[2];           /* borrowed: that of the log, or those compared; NULL: not given */
     enum plan_target target; /* of PLAN_ASK_EMIT */

@@ -87,12 +87,8 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
 /* NAME in the folder of a file. */
 static char *beside(const char *path, const char *name)
 {
-    const char *slash = strrchr(path, '/');
-    char *dir = slash ? mem_dup(path) : mem_dup(".");
+    char *dir = io_parent(path), *whole = io_join(dir, name);
 
-    if (slash)
-        dir[slash - path + (slash == path)] = '\0';
-    char *whole = io_join(dir, name);
     mem_free(dir);
     return whole;
 }
@@ -150,11 +146,10 @@ static const char *value_text(int i, double v, char text[32])
 
 void plan_check_print(const struct plan_check *c, FILE *out)
 {
-    char name[4], predicted[32], measured[32];
+    char predicted[32], measured[32];
 
-    plan_strategy_name(c->strategy, name);
-    fprintf(out, "%s, medians of %" PRId64 " step%s after the first\n", name, c->steps,
-            c->steps == 1 ? "" : "s");
+    fprintf(out, "%s, medians of %" PRId64 " step%s after the first\n",
+            plan_strategy_name(c->strategy), c->steps, c->steps == 1 ? "" : "s");
     fprintf(out, "%-12s %14s %14s %9s\n", "", "predicted", "measured", "ratio");
     for (int i = 0; i < PLAN_MEASURES; i++) {
         fprintf(out, "%-12s %14s %14s", measures[i].name,
@@ -174,13 +169,9 @@ void plan_check_print(const struct plan_check *c, FILE *out)
 
 void plan_check_print_json(const struct plan_check *c, FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
-    char name[4];
+    struct jout j = jout_begin(out, "paro.plan.check/1");
 
-    plan_strategy_name(c->strategy, name);
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.check/1");
-    jout_text(&j, "strategy", name);
+    jout_text(&j, "strategy", plan_strategy_name(c->strategy));
     jout_int(&j, "steps", c->steps);
     jout_bool(&j, "exact", c->exact);
     jout_bool(&j, "differs", c->differs != 0);

@@ -55,19 +55,18 @@ static enum letter plain(enum letter l, const struct groups *g)
 }
 
 /* Its name, I written as what it is where there is one group, or one rank in each. */
-static void plain_name(struct plan_strategy s, const struct groups *g, char name[4])
+static const char *plain_name(struct plan_strategy s, const struct groups *g)
 {
     struct plan_strategy p = {plain(s.params, g), plain(s.grads, g), plain(s.optimizer, g)};
 
-    plan_strategy_name(p, name);
+    return plan_strategy_name(p);
 }
 
 /* On such groups?  Without equal groups of consecutive ranks no I. */
 static int can_run(enum plan_target target, struct plan_strategy s, const struct groups *groups)
 {
-    char name[4];
+    const char *name = plain_name(s, groups);
 
-    plain_name(s, groups, name);
     return strstr(targets[target].runs, name) && (!strchr(name, 'I') || is_mesh(groups));
 }
 
@@ -114,9 +113,8 @@ void plan_emit_remark(struct plan_emission *e, const char *fmt, ...)
 
 int plan_emit_is(const struct plan_emission *e, const char *pattern)
 {
-    char name[4];
+    const char *name = plain_name(e->runs->strategy, &e->search->at.topo->groups);
 
-    plain_name(e->runs->strategy, &e->search->at.topo->groups, name);
     for (int i = 0; i < 3; i++)
         if (pattern[i] != '?' && pattern[i] != name[i])
             return 0;
@@ -126,18 +124,17 @@ int plan_emit_is(const struct plan_emission *e, const char *pattern)
 static void remark_strategy(struct plan_emission *e, const char *title)
 {
     const struct plan_price *best = &e->search->list[e->search->best];
+    const char *runs = plan_strategy_name(e->runs->strategy);
     struct units a, b;
-    char planned[4], runs[4], shape[64];
+    char shape[64];
 
-    plan_strategy_name(best->strategy, planned);
-    plan_strategy_name(e->runs->strategy, runs);
     groups_print(&e->search->at.topo->groups, shape, sizeof shape);
     if (best == e->runs) {
         plan_emit_remark(e, "%s on %s ranks, as planned by paro-plan", runs, shape);
         return;
     }
     plan_emit_remark(e, "%s on %s ranks: paro-plan chose %s, which %s cannot run", runs, shape,
-                     planned, title);
+                     plan_strategy_name(best->strategy), title);
     plan_emit_remark(e, "predicted: %s per step instead of %s", units_time(&a, e->runs->step_s),
                      units_time(&b, best->step_s));
     plan_emit_remark(
@@ -185,20 +182,16 @@ void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out)
 void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *out)
 {
     struct plan_emission e = begin(s, target);
-    struct jout j = {.file = out, .pretty = 1};
-    char planned[4], runs[4], *text = NULL;
+    struct jout j = jout_begin(out, "paro.plan.emit/1");
+    char *text = NULL;
     size_t bytes;
     FILE *f = mem_stream(&text, &bytes);
 
     targets[target].put(&e, f);
     fclose(f);
-    plan_strategy_name(s->list[s->best].strategy, planned);
-    plan_strategy_name(e.runs->strategy, runs);
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.emit/1");
     jout_text(&j, "target", targets[target].name);
-    jout_text(&j, "planned", planned);
-    jout_text(&j, "runs", runs);
+    jout_text(&j, "planned", plan_strategy_name(s->list[s->best].strategy));
+    jout_text(&j, "runs", plan_strategy_name(e.runs->strategy));
     jout_bool(&j, "feasible", e.runs->feasible);
     jout_num(&j, "step_s", e.runs->step_s);
     jout_open(&j, "comments", '[');

@@ -9,6 +9,7 @@
 #include "plan/fit.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/jout.h"
 #include "base/units.h"
@@ -177,20 +178,16 @@ static const char *fabric_text(const struct plan_search *s, const struct plan_fi
 /* "--recompute, --micro-batch=1 and --keep=0", what there is of it. */
 static const char *relief_text(const struct plan_relief *r, char text[64])
 {
-    const char *word[3];
-    int n = 0;
+    const int asked[] = {r->recompute, r->batch, r->keep};
+    static const char *const words[] = {"--recompute", "--micro-batch=1", "--keep=0"};
+    int left = r->recompute + r->batch + r->keep;
 
-    if (r->recompute)
-        word[n++] = "--recompute";
-    if (r->batch)
-        word[n++] = "--micro-batch=1";
-    if (r->keep)
-        word[n++] = "--keep=0";
-    snprintf(text, 64, "%s%s%s%s%s", n > 0 ? word[0] : "",
-             n > 2   ? ", "
-             : n > 1 ? " and "
-                     : "",
-             n > 1 ? word[1] : "", n > 2 ? " and " : "", n > 2 ? word[2] : "");
+    *text = 0;
+    for (int i = 0; i < 3; i++)
+        if (asked[i]) {
+            left--;
+            strcat(strcat(text, words[i]), left > 1 ? ", " : left ? " and " : "");
+        }
     return text;
 }
 
@@ -200,14 +197,14 @@ static void say_fit(const struct plan_search *s, const struct plan_advice *a, ch
     const struct plan_fit *fit = a->as_asked.fits ? &a->as_asked : &a->relieved;
     struct units left, most;
     double bytes;
-    char name[4], shape[64], relief[64];
+    char shape[64], relief[64];
 
     relief_text(&a->relief, relief);
-    plan_strategy_name(fit->strategy, name);
     if (fit->fits) {
         snprintf(text, 320, "%s%s%s would fit on %s",
                  relief[0] ? "more groups would not help, but with " : "", relief,
-                 relief[0] ? " it" : name, fabric_text(s, fit, shape));
+                 relief[0] ? " it" : plan_strategy_name(fit->strategy),
+                 fabric_text(s, fit, shape));
         return;
     }
     const char *what = plan_memory_heaviest(&a->as_asked.memory, &bytes);
@@ -221,31 +218,28 @@ int plan_fit_refuse(const struct plan_search *s, const struct plan_advice *a, st
     const struct plan_price *p = &s->list[s->closest];
     struct units need, most, have;
     double bytes;
-    char name[4], more[320];
+    char more[320];
     const char *what = plan_memory_heaviest(&p->memory, &bytes);
 
     say_fit(s, a, more);
     return err_set(
         err, ERR_MISMATCH,
         "no feasible plan: %s%s needs %s per rank (%s of it %s), ranks may use %s; %s",
-        plan_strategy_name(p->strategy, name), s->fixed ? "" : ", the smallest,",
+        plan_strategy_name(p->strategy), s->fixed ? "" : ", the smallest,",
         units_bytes(&need, p->memory.total), units_bytes(&most, bytes), what,
         units_bytes(&have, s->at.memory_bytes), more);
 }
 
 static void put_fit(struct jout *j, const char *key, const struct plan_fit *fit)
 {
-    char name[4];
-
     if (!fit->fits) {
         jout_null(j, key);
         return;
     }
-    plan_strategy_name(fit->strategy, name);
     jout_open(j, key, '{');
     jout_int(j, "groups", fit->groups);
     jout_int(j, "ranks", fit->ranks);
-    jout_text(j, "strategy", name);
+    jout_text(j, "strategy", plan_strategy_name(fit->strategy));
     jout_num(j, "total_bytes", fit->memory.total);
     jout_close(j, '}');
 }

@@ -323,31 +323,6 @@ double plan_sums_on(const struct plan *p, enum device_kind device)
 
 /* ---- a checkpoint (train/train_state.c) ---- */
 
-/* Of a parameter at rest in a file: the type of the model's own; without one, the plan's. */
-static int param_bytes(const struct plan_case *c)
-{
-    enum dtype type = c->param_type;
-    struct err ignored;
-
-    if (c->model->unit && dtype_parse(c->model->dtype, &type, &ignored))
-        type = c->param_type;
-    return dtype_bytes(type);
-}
-
-struct plan_checkpoint plan_checkpoint(const struct plan_case *c, const struct plan_tally *t)
-{
-    int w = param_bytes(c);
-    struct plan_checkpoint p = {.bytes = w * t->elems[PLAN_ALL] +
-                                         ADAM_BYTES * t->elems[PLAN_TRAINED]};
-
-    for (int r = 0; r < t->kinds; r++) {
-        double bytes = (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r) +
-                                ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r));
-        p.rank_bytes = bytes > p.rank_bytes ? bytes : p.rank_bytes;
-    }
-    return p;
-}
-
 struct lodger { /* a group on its host */
     const char *host;
     int ranks;
@@ -376,13 +351,25 @@ static int largest_host(const struct topo *t)
     return most;
 }
 
-double plan_checkpoint_s(const struct plan_checkpoint *c, const struct topo *whole,
-                         double storage_Bps)
+struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t)
 {
-    double bytes = c->rank_bytes * largest_host(whole);
+    const struct plan_case *c = &s->at;
+    enum dtype type = c->param_type; /* without a file, the plan's; else the model's own */
+    struct err ignored;
 
-    if (!(storage_Bps > 0))
-        return 0;
+    if (c->model->unit && dtype_parse(c->model->dtype, &type, &ignored))
+        type = c->param_type;
+    int w = dtype_bytes(type);
+    struct plan_checkpoint p = {.bytes = w * t->elems[PLAN_ALL] +
+                                         ADAM_BYTES * t->elems[PLAN_TRAINED]};
+
+    for (int r = 0; r < t->kinds; r++) {
+        double bytes = (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r) +
+                                ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r));
+        p.rank_bytes = fmax(p.rank_bytes, bytes);
+    }
     /* Shards differ by a few elements: ranks of the largest do not write more than all. */
-    return (bytes < c->bytes ? bytes : c->bytes) / storage_Bps;
+    if (s->storage_Bps > 0)
+        p.s = fmin(p.rank_bytes * largest_host(plan_search_whole(s)), p.bytes) / s->storage_Bps;
+    return p;
 }

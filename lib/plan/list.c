@@ -66,11 +66,12 @@ static void put_others(const struct plan_search *s, FILE *out)
     for (int i = 0; s->groups && i < s->groups->count; i++) {
         const struct plan_found *f = &s->found[i];
         struct units need;
-        char shape[64], name[4];
+        const char *name;
+        char shape[64];
         if (i == s->boundary)
             continue;
         groups_print(&s->groups->topo[i].groups, shape, sizeof shape);
-        plan_strategy_name(plan_strategy_at(f->best >= 0 ? f->best : f->closest), name);
+        name = plan_strategy_name(plan_strategy_at(f->best >= 0 ? f->best : f->closest));
         fprintf(out, "groups %s, level %d: ", shape, s->groups->level[i]);
         if (f->best < 0)
             fprintf(out, "nothing fits, %s needs %s\n", name,
@@ -168,12 +169,10 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
     const struct plan_memory *m = &p->memory;
     const double memory[] = {m->params,      m->grads,   m->optimizer,
                              m->activations, m->buffers, m->total};
-    char name[4], by[4] = "-", text[16];
+    char text[16];
 
-    if (p->dominated_by >= 0)
-        plan_strategy_name(s->list[p->dominated_by].strategy, by);
     fprintf(out, "%s%-4s %-9s", s->best == p - s->list ? "*" : " ",
-            plan_strategy_name(p->strategy, name), schedule_algo_name(p->algo));
+            plan_strategy_name(p->strategy), schedule_algo_name(p->algo));
     for (int i = 0; i < 6; i++)
         fprintf(out, " %8s", number(text, memory[i] / c->memory.unit));
     fprintf(out, " %8s", number(text, p->slow_bytes / c->slow.unit));
@@ -187,7 +186,7 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
             !p->feasible                   ? "no"
             : plan_known_to_fit(&s->at, p) ? "yes"
                                            : "?",
-            by);
+            p->dominated_by < 0 ? "-" : plan_strategy_name(s->list[p->dominated_by].strategy));
 }
 
 void plan_search_print(const struct plan_search *s, FILE *out)
@@ -218,9 +217,7 @@ void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct p
 
 void plan_put_strategy(struct jout *j, const char *key, int index)
 {
-    char name[4];
-
-    jout_text(j, key, index < 0 ? NULL : plan_strategy_name(plan_strategy_at(index), name));
+    jout_text(j, key, index < 0 ? NULL : plan_strategy_name(plan_strategy_at(index)));
 }
 
 void plan_put_level(struct jout *j, int level)
@@ -229,9 +226,10 @@ void plan_put_level(struct jout *j, int level)
         jout_int(j, "group_level", level);
 }
 
-/* Of each that was searched its best, or what needs least. */
-void plan_put_boundaries(struct jout *j, const struct plan_search *s)
+void plan_put_limits(struct jout *j, const struct plan_search *s)
 {
+    jout_num(j, "memory_limit_bytes", s->at.memory_bytes);
+    plan_put_level(j, plan_search_level(s));
     if (plan_search_level(s) < 0)
         return;
     jout_open(j, "boundaries", '[');
@@ -255,18 +253,14 @@ void plan_put_boundaries(struct jout *j, const struct plan_search *s)
 void plan_search_print_json(const struct plan_search *s, const struct plan_advice *advice,
                             FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.plan.list/1");
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.list/1");
     plan_put_strategy(&j, "chosen", s->best);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_text(&j, "device", plan_device_name(s->at.device));
     jout_text(&j, "rates_of", s->at.rates_of[0] ? s->at.rates_of : NULL);
-    jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
-    plan_put_level(&j, plan_search_level(s));
-    plan_put_boundaries(&j, s);
+    plan_put_limits(&j, s);
     plan_put_checkpoint(&j, &s->checkpoint);
     if (s->best < 0)
         plan_put_advice(&j, advice);

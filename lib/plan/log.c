@@ -97,7 +97,7 @@ static int read_line(struct plan_log *l, const char *text, size_t bytes, const c
     return rc;
 }
 
-static int read_stream(struct plan_log *l, FILE *f, const char *name, struct err *err)
+int plan_log_read_stream(struct plan_log *l, FILE *f, const char *name, struct err *err)
 {
     size_t most = PLAN_LOG_LINE_MAX + 1; /* one more tells that it is too long */
     char *text = mem_new(most, 1);
@@ -128,22 +128,7 @@ int plan_log_read(struct plan_log *l, const char *path, struct err *err)
 
     if (!f)
         return err_sys(err, "cannot open log '%s'", path);
-    int rc = read_stream(l, f, path, err);
-    fclose(f);
-    return rc;
-}
-
-int plan_log_parse(struct plan_log *l, const char *name, const char *text, int64_t bytes,
-                   struct err *err)
-{
-    /* A stream over no bytes at all is none to fmemopen. */
-    FILE *f = bytes > 0 ? fmemopen((void *)(uintptr_t)text, (size_t)bytes, "re") : NULL;
-
-    if (!f) {
-        *l = (struct plan_log){0};
-        return bytes > 0 ? err_sys(err, "cannot read log '%s'", name) : 0;
-    }
-    int rc = read_stream(l, f, name, err);
+    int rc = plan_log_read_stream(l, f, path, err);
     fclose(f);
     return rc;
 }

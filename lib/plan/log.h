@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -38,8 +39,7 @@ struct plan_log {
 
 /* A last line without its end is left out: the run may go on. */
 int plan_log_read(struct plan_log *l, const char *path, struct err *err);
-int plan_log_parse(struct plan_log *l, const char *name, const char *text, int64_t bytes,
-                   struct err *err);
+int plan_log_read_stream(struct plan_log *l, FILE *f, const char *name, struct err *err);
 void plan_log_release(struct plan_log *l);
 const char *plan_measure_key(enum plan_measure measure); /* "step_s": in a log */
 

@@ -24,13 +24,14 @@ struct plan_strategy plan_strategy_at(int index)
                                   (enum letter)(index % 3)};
 }
 
-const char *plan_strategy_name(struct plan_strategy s, char text[4])
+const char *plan_strategy_name(struct plan_strategy s)
 {
-    text[0] = letter_char(s.params);
-    text[1] = letter_char(s.grads);
-    text[2] = letter_char(s.optimizer);
-    text[3] = '\0';
-    return text;
+    static const char names[PLAN_STRATEGIES][4] = {
+        "NNN", "NNI", "NNG", "NIN", "NII", "NIG", "NGN", "NGI", "NGG",
+        "INN", "INI", "ING", "IIN", "III", "IIG", "IGN", "IGI", "IGG",
+        "GNN", "GNI", "GNG", "GIN", "GII", "GIG", "GGN", "GGI", "GGG"};
+
+    return names[s.params * 9 + s.grads * 3 + s.optimizer];
 }
 
 int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err)
@@ -115,27 +116,11 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .strategy = s->list[s->best].strategy,
         .algo = s->list[s->best].algo,
         .model = *model,
-        .trainable = c->trainable,
-        .micro_batch = c->micro_batch,
-        .accum = c->accum,
-        .seq = c->seq,
-        .param_type = c->param_type,
-        .wire_type = c->wire_type,
-        .grad_type = c->grad_type,
-        .compute_type = c->compute_type,
-        .device = c->device,
-        .slow_params = c->slow_params,
-        .slow_grads = c->slow_grads,
-        .prefetch = c->prefetch,
-        .buckets = c->buckets,
-        .keep = c->keep,
-        .recompute = c->recompute,
-        .chunk_bytes = c->chunk_bytes,
+        .settings = c->settings,
         .price = s->list[s->best],
         .group_level = plan_search_level(s),
         .checkpoint = s->checkpoint,
     };
-    strcpy(p->rates_of, c->rates_of);
     p->price.dominated_by = -1;
     *model = (struct model){0};
     groups_copy(&p->groups, &c->topo->groups);
@@ -151,22 +136,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
 void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_case *out)
 {
     plan_case_init(out, topo, &p->model);
-    out->trainable = p->trainable;
-    out->micro_batch = p->micro_batch;
-    out->accum = p->accum;
-    out->seq = p->seq;
-    out->param_type = p->param_type;
-    out->wire_type = p->wire_type;
-    out->grad_type = p->grad_type;
-    out->compute_type = p->compute_type;
-    out->slow_params = p->slow_params;
-    out->slow_grads = p->slow_grads;
-    out->prefetch = p->prefetch;
-    out->buckets = p->buckets;
-    out->keep = p->keep;
-    out->recompute = p->recompute;
-    out->chunk_bytes = p->chunk_bytes;
-    out->device = p->device;
+    out->settings = p->settings;
 }
 
 void plan_release(struct plan *p)

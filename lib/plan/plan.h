@@ -105,24 +105,14 @@ struct plan {
     int group_level;         /* where they end (topo_boundary.h); -1 where that is not told */
     char **host;             /* [groups.count], owned, "" where unknown */
     struct model model;      /* owned */
-    int64_t trainable;       /* Psi'; the engine trains what the model says, or refuses */
-    int micro_batch, accum, seq;
-    enum dtype param_type;   /* of parameters at rest: bf16 or f32 */
-    enum dtype wire_type;    /* on the network: bf16 or f32 */
-    enum dtype grad_type;    /* of gradient accumulation: f32 or bf16 */
-    enum dtype compute_type; /* of what products with weights multiply: f32 or bf16 */
-    enum device_kind device; /* that it is priced for; it runs on any */
-    /* Between groups. */
-    enum plan_slow slow_params, slow_grads;
-    int prefetch; /* units gathered ahead of the one in use */
-    int buckets;  /* units whose gradients are on their way out at once, 1 or more */
-    int keep; /* last uses of the forward whose gathered units stay for the backward; or ALL */
-    int recompute;           /* layers run again in the backward: only their inputs are kept */
-    int64_t chunk_bytes;     /* of a sub-chunk on the wire */
-    struct plan_price price; /* predicted */
-    char
-        rates_of[PLAN_RATES_OF]; /* "cpu f32": of which it is, where not of the plan's; or "" */
-    struct plan_checkpoint checkpoint; /* 0 where that is not told */
+    union {                  /* as they are priced; rates_of is of `price` */
+        struct plan_settings settings;
+        struct {
+            PLAN_SETTINGS
+        };
+    };
+    struct plan_price price;           /* predicted */
+    struct plan_checkpoint checkpoint; /* 0: unknown */
     char *fabric; /* owned: the topology that it was priced on, as text; NULL: unknown */
 };
 

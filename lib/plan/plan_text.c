@@ -376,11 +376,11 @@ static void put_keep(struct jout *j, int keep)
         jout_int(j, "keep", keep);
 }
 
-static const char *word_of(enum kind kind, const void *v, char name[4])
+static const char *word_of(enum kind kind, const void *v)
 {
     switch (kind) {
     case STRATEGY:
-        return plan_strategy_name(*(const struct plan_strategy *)v, name);
+        return plan_strategy_name(*(const struct plan_strategy *)v);
     case ALGO:
         return schedule_algo_name(*(const enum schedule_algo *)v);
     case TYPE:
@@ -406,7 +406,6 @@ static void put_field(struct jout *j, const struct field *f, const void *v)
 {
     const int *whole = v;
     const double *number = v;
-    char name[4];
 
     switch (f->kind) {
     case WHOLE:
@@ -432,7 +431,7 @@ static void put_field(struct jout *j, const struct field *f, const void *v)
             jout_bool(j, f->key, *whole);
         return;
     default:
-        put_word(j, f->key, word_of(f->kind, v, name));
+        put_word(j, f->key, word_of(f->kind, v));
     }
 }
 

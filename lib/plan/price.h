@@ -2,15 +2,42 @@
 #ifndef PLAN_PRICE_H
 #define PLAN_PRICE_H
 
-/* What a strategy costs on a fabric. */
 #include <stdint.h>
 
 #include "base/dtype.h"
 #include "base/err.h"
-#include "model/model.h"
 #include "dev/device.h"
-#include "plan/plan_words.h"
+#include "layout/layout.h"
+#include "model/model.h"
+#include "schedule/schedule.h"
 #include "topo/topo.h"
+
+/* ---- the words of plans, and of the options of the same names ---- */
+
+/* A PaRO strategy: how each state is partitioned. */
+struct plan_strategy {
+    enum letter params, grads, optimizer;
+};
+
+/* Wire type between groups: as inside them, or int8 blocks (block8.h). */
+enum plan_slow { PLAN_SLOW_SAME, PLAN_SLOW_INT8 };
+
+/* "IIG" and aliases (ddp zero1 zero2 zero3 fsdp hsdp mics hfsdp), either case. */
+int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
+const char *plan_strategy_name(struct plan_strategy s); /* a constant */
+struct plan_strategy plan_strategy_at(int index);       /* 0 .. 26, the order of the list */
+/* A number of uses (struct plan), or "all". */
+int plan_keep_parse(const char *text, int *out, struct err *err);
+/* "same", "int8". */
+int plan_slow_parse(const char *text, enum plan_slow *out, struct err *err);
+const char *plan_slow_name(enum plan_slow slow);
+/* "cpu", "cuda". */
+int plan_device_parse(const char *text, enum device_kind *out, struct err *err);
+const char *plan_device_name(enum device_kind device);
+/* The algorithms that plans are priced for: ring, two-level, ho-ring; and auto. */
+int plan_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
+
+/* ---- what a strategy costs on a fabric ---- */
 
 /*
  * Bytes of the rank that needs most.  At rest, by the layout: parameters in param_type under
@@ -64,26 +91,55 @@ enum plan_term {
     PLAN_TERMS
 };
 
-/* What is priced: a model on a fabric. */
 enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
 
+/*
+ * How a step is run: members of a plan and of what is priced, that are copied as a whole
+ * (settings).
+ *
+ * trainable     Psi', 1 .. Psi: what of the model trains, or another number, spread over the
+ *               units in their ratio (rounded to whole elements); the engine trains what the
+ *               model says, or rejects the plan
+ * param_type    of parameters at rest: bf16 or f32, as the next two
+ * wire_type     on the network
+ * grad_type     of gradient accumulation
+ * compute_type  of the operands of products with weights: f32 or bf16
+ * device        whose memory is counted; a plan runs on any
+ * rates_of      what the fabric was measured with, "cpu f32", where it is another; or ""
+ * slow_...      types between groups
+ * prefetch      units gathered ahead of the one in use
+ * buckets       gradient buckets in flight, 1 or more
+ * keep          last uses of the forward whose gathered units stay for the backward; or ALL
+ * recompute     layers run again in the backward: only their inputs are kept
+ * chunk_bytes   of a sub-chunk on the wire
+ */
+#define PLAN_SETTINGS                                                                          \
+    int64_t trainable, chunk_bytes;                                                            \
+    int micro_batch, accum, seq;                                                               \
+    int prefetch, buckets, keep, recompute;                                                    \
+    enum dtype param_type, wire_type, grad_type, compute_type;                                 \
+    enum plan_slow slow_params, slow_grads;                                                    \
+    enum device_kind device;                                                                   \
+    char rates_of[PLAN_RATES_OF];
+
+struct plan_settings {
+    PLAN_SETTINGS
+};
+
+/* What is priced: a model on a fabric. */
 struct plan_case {
     const struct topo *topo;   /* borrowed */
     const struct model *model; /* borrowed */
-    /* Psi', 1 .. Psi: what of the model trains, or another number, spread over the units in
-       their ratio (rounded to whole elements). */
-    int64_t trainable;
-    int micro_batch, accum, seq;
+    union {
+        struct plan_settings settings;
+        struct {
+            PLAN_SETTINGS
+        };
+    };
     enum schedule_algo algo; /* SCHEDULE_AUTO: the fastest for each strategy */
-    enum dtype param_type, wire_type, grad_type, compute_type;
-    enum plan_slow slow_params, slow_grads;
-    int prefetch, buckets, keep, recompute; /* as in struct plan */
-    int64_t chunk_bytes;
-    enum device_kind device;      /* that the ranks compute on: whose memory is counted */
-    char rates_of[PLAN_RATES_OF]; /* what the fabric was measured with, where it is another */
-    double memory_bytes;          /* limit of a rank; 0: unknown */
-    double slow_rate; /* times the rates of the slow tier, as if the fabric had others */
-    unsigned free;    /* 1 << term: as if that took no time */
+    double memory_bytes;     /* limit of a rank; 0: unknown */
+    double slow_rate;        /* times the rates of the slow tier, as if the fabric had others */
+    unsigned free;           /* 1 << term: as if that took no time */
 };
 
 /* Defaults: all trained, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory. */

@@ -89,10 +89,8 @@ static char *plan_text(const struct plan_search *s)
 
 static void print_text(const struct plan_search *s, const struct step *step, FILE *out)
 {
-    char name[4];
-
     fprintf(out, "%s: %d rows, %d slots for gathered units, %d gradient buckets\n",
-            plan_strategy_name(s->list[s->best].strategy, name), step->rows, step->slots,
+            plan_strategy_name(s->list[s->best].strategy), step->rows, step->slots,
             step->buckets);
     fprintf(out, "%6s %-8s %-10s %6s %6s  %-13s %5s  %s\n", "row", "lane", "kind", "micro",
             "buffer", "after", "visit", "unit");
@@ -113,23 +111,11 @@ static void print_text(const struct plan_search *s, const struct step *step, FIL
     mem_free(plan);
 }
 
-static void put_known(struct jout *j, const char *key, int v)
-{
-    if (v < 0)
-        jout_null(j, key);
-    else
-        jout_int(j, key, v);
-}
-
 static void print_json(const struct plan_search *s, const struct step *step, FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
-    char name[4];
+    struct jout j = jout_begin(out, "paro.plan.steps/1");
 
-    plan_strategy_name(s->list[s->best].strategy, name);
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.steps/1");
-    jout_text(&j, "strategy", name);
+    jout_text(&j, "strategy", plan_strategy_name(s->list[s->best].strategy));
     jout_int(&j, "slots", step->slots);
     jout_int(&j, "buckets", step->buckets);
     jout_open(&j, "rows", '[');
@@ -138,11 +124,11 @@ static void print_json(const struct plan_search *s, const struct step *step, FIL
         jout_open(&j, NULL, '{');
         jout_text(&j, "lane", step_lane_name((enum step_lane)r->lane));
         jout_text(&j, "kind", step_kind_name(r));
-        put_known(&j, "unit", r->unit);
+        jout_known(&j, "unit", r->unit);
         jout_text(&j, "name", unit_name(s, r->unit));
-        put_known(&j, "visit", r->visit);
-        put_known(&j, "micro", r->micro);
-        put_known(&j, "buffer", r->buffer);
+        jout_known(&j, "visit", r->visit);
+        jout_known(&j, "micro", r->micro);
+        jout_known(&j, "buffer", r->buffer);
         jout_open(&j, "after", '[');
         for (int k = 0; k < STEP_AFTERS; k++)
             if (r->after[k] >= 0)
@@ -445,13 +431,12 @@ int plan_steps_verify(const char *name, const char *text, int64_t bytes, int jso
 {
     struct jout j = {.file = out, .pretty = 1};
     struct plan_steps s;
-    char strategy[4];
 
     if (plan_steps_parse(&s, name, text, bytes, NULL, err))
         return -1;
+    const char *strategy = plan_strategy_name(s.plan.strategy);
     const struct step *step = &s.rows.step;
     int wrong = step_verify(step, &s.rows.shape, err) != 0;
-    plan_strategy_name(s.plan.strategy, strategy);
     if (!json && wrong) {
         fprintf(out, "wrong: %s\n", err->text);
     } else if (!json) {

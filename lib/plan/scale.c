@@ -12,7 +12,7 @@
 #include "base/svg_figure.h"
 #include "plan/tally.h"
 
-int plan_scale_parse(const char *text, int *from, int *to, struct err *err)
+int plan_scale_parse(const char *text, int ranks[2], struct err *err)
 {
     char copy[64];
     struct err ignored;
@@ -26,8 +26,8 @@ int plan_scale_parse(const char *text, int *from, int *to, struct err *err)
         num_i64(dots + 2, 1, PLAN_SCALE_MAX, &hi, &ignored) || hi < lo)
         return err_set(err, ERR_INPUT, "'%s', expected FROM..TO ranks, as 16..4096, %d at most",
                        text, PLAN_SCALE_MAX);
-    *from = (int)lo;
-    *to = (int)hi;
+    ranks[0] = (int)lo;
+    ranks[1] = (int)hi;
     return 0;
 }
 
@@ -100,7 +100,6 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
 {
     const struct plan_case *c = &s->point[0].search.at;
     struct units params;
-    char name[4];
 
     fprintf(out, "predicted tokens/s of %s parameters, %d tokens per sequence",
             units_count(&params, (double)c->model->params), c->seq);
@@ -113,7 +112,7 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
         fprintf(out, " %9s", "batch");
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         if (s->survives >> i & 1)
-            fprintf(out, " %9s ", plan_strategy_name(plan_strategy_at(i), name));
+            fprintf(out, " %9s ", plan_strategy_name(plan_strategy_at(i)));
     }
     putc('\n', out);
 }
@@ -175,10 +174,8 @@ static void json_point(struct jout *j, const struct plan_scale_point *p)
 
 void plan_scale_print_json(const struct plan_scale *s, FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.plan.scale/1");
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.scale/1");
     jout_bool(&j, "predicted", 1);
     jout_int(&j, "seq", s->point[0].search.at.seq);
     jout_open(&j, "points", '[');
@@ -195,10 +192,10 @@ void plan_scale_print_json(const struct plan_scale *s, FILE *out)
 static void add_strategy(struct svg_figure *f, const struct plan_scale *s, int i, int number,
                          int each)
 {
-    char name[4], tip[96];
+    const char *name = plan_strategy_name(plan_strategy_at(i));
     struct units u;
+    char tip[96];
 
-    plan_strategy_name(plan_strategy_at(i), name);
     svg_figure_line(f, name, (struct svg_series){.colour = number, .marker = number});
     for (int n = 0; n < s->points; n++) {
         const struct plan_price *price = &s->point[n].search.list[i];

@@ -25,8 +25,8 @@ struct plan_scale {
     unsigned survives; /* 1 << strategy: fits and is not dominated, at one point at least */
 };
 
-/* "16..4096" */
-int plan_scale_parse(const char *text, int *from, int *to, struct err *err);
+/* "16..4096": from, to. */
+int plan_scale_parse(const char *text, int ranks[2], struct err *err);
 /* Searches at each point as `asked` is to; fills points and survives. */
 int plan_scale_run(struct plan_scale *s, const struct plan_search *asked, struct err *err);
 /* Whether anything fits at any point. */

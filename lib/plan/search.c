@@ -312,7 +312,7 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
         while (keep[at] != now.at.keep)
             at++;
         plan_price_with(&now.at, &t[at], now.list);
-        now.checkpoint = plan_checkpoint(&now.at, &t[at]);
+        now.checkpoint = plan_checkpoint(&now, &t[at]);
     }
     *s = now;
 }
@@ -326,38 +326,31 @@ void plan_search_choose(struct plan_search *s, const struct plan_tally *t)
         take_boundary(s, &asked, i, t + i * keeps, 0);
 }
 
-static int64_t largest_batch(const struct plan_search *s)
-{
-    int ranks = topo_of(s, 0)->groups.ranks;
-
-    return !s->auto_batch     ? s->at.micro_batch
-           : !s->global_batch ? PLAN_SEARCH_MAX
-                              : (s->global_batch + ranks / 2) / ranks;
-}
-
 /* One boundary's tallies at a time: of many ranks they are large. */
 int plan_search(struct plan_search *s, struct err *err)
 {
     const struct plan_search asked = *s;
-    int keep[PLAN_KEEPS], keeps = keeps_of(s, keep);
+    int keep[PLAN_KEEPS], keeps = keeps_of(s, keep), ranks = topo_of(s, 0)->groups.ranks;
+    int64_t largest_batch = !s->auto_batch     ? s->at.micro_batch
+                            : !s->global_batch ? PLAN_SEARCH_MAX
+                                               : (s->global_batch + ranks / 2) / ranks;
 
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations");
-    if (s->global_batch && s->global_batch < topo_of(s, 0)->groups.ranks)
+    if (s->global_batch && s->global_batch < ranks)
         return err_set(err, ERR_INPUT,
                        "a global batch of %" PRId64 " sequences, expected at least one for each"
                        " of %d ranks",
-                       s->global_batch, topo_of(s, 0)->groups.ranks);
-    if (plan_check_bytes(s->at.model, largest_batch(s), s->at.seq, err))
+                       s->global_batch, ranks);
+    if (plan_check_bytes(s->at.model, largest_batch, s->at.seq, err))
         return -1;
     for (int i = 0; i < boundaries_of(&asked); i++) {
         struct plan_tally *t = tallies_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);
         drop(t, keeps);
     }
-    s->checkpoint.s = plan_checkpoint_s(&s->checkpoint, plan_search_whole(s), s->storage_Bps);
     return 0;
 }
 

@@ -89,11 +89,7 @@ struct plan_kind {
     int rank;      /* one of them */
 };
 
-/*
- * trainable: as in struct plan_case.  keep: the last
- * visits of the forward whose units stay; a bare number of parameters is one unit, visited
- * once.
- */
+/* trainable, keep: as PLAN_SETTINGS; a bare number of parameters is one unit, visited once. */
 void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct model *model,
                      int64_t trainable, int keep);
 void plan_tally_release(struct plan_tally *t);
@@ -137,14 +133,11 @@ struct plan_network plan_network_of(const struct plan_case *c);
 /* Memory, and whether it fits; p's strategy and algorithm are set. */
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     const struct plan_network *net, struct plan_price *p);
-/* Without its time. */
-struct plan_checkpoint plan_checkpoint(const struct plan_case *c, const struct plan_tally *t);
 /*
- * Seconds, where each host writes at storage_Bps: those of the host with most ranks.  Groups of
- * the same host are together on it; one without a host's name has a host of its own.
+ * Of what is priced in s->at.  Its time is that of the host with most ranks: groups of the same
+ * host are together on it; one without a host's name has a host of its own.
  */
-double plan_checkpoint_s(const struct plan_checkpoint *c, const struct topo *whole,
-                         double storage_Bps);
+struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
@@ -153,13 +146,14 @@ void plan_put_batch(struct jout *j, const struct plan_case *at);
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
 /* The name of a strategy by its place in the list, null for -1. */
 void plan_put_strategy(struct jout *j, const char *key, int index);
-/* "group_level", nothing where the fabric has one boundary; "boundaries" beside it. */
+/* "group_level", nothing where the fabric has one boundary. */
 void plan_put_level(struct jout *j, int level);
-/* null where no memory is known that it could fit into. */
+/* "memory_limit_bytes", the level, and "boundaries": of each its best, or what needs least. */
+void plan_put_limits(struct jout *j, const struct plan_search *s);
 /* Whether it fits for sure: the limit is known, and the activations are. */
 int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p);
+/* null where no memory is known that it could fit into. */
 void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct plan_price *p);
-void plan_put_boundaries(struct jout *j, const struct plan_search *s);
 /* a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
 /* Is a to be chosen before b (struct plan_search)?  Of those that fit. */

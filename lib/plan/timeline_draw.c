@@ -93,7 +93,7 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
     const struct svg_row row = {.name = "every rank"};
     struct tips tips = {t, c->model};
     struct units step, compute, waited, u;
-    char name[4], title[64], note[2][200];
+    char title[64], note[2][200];
     const char *const notes[] = {note[0], note[1]};
     struct step_picture p = {.timeline = {.title = title,
                                           .note = notes,
@@ -104,8 +104,8 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
                                           .tip = tip_of,
                                           .tip_of = &tips}};
 
-    plan_strategy_name(s->list[s->best].strategy, name);
-    snprintf(title, sizeof title, "%s: predicted step, from update to update", name);
+    snprintf(title, sizeof title, "%s: predicted step, from update to update",
+             plan_strategy_name(s->list[s->best].strategy));
     snprintf(
         note[0], sizeof note[0],
         "%s parameters, %d ranks, micro-batch %d x %d, accum %d: step %s, compute only %s, "
@@ -136,15 +136,13 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
 {
     const struct plan_piece **piece = mem_new((size_t)t->pieces + 1, sizeof *piece);
     struct units step, compute, waited;
-    char name[4];
 
     for (int i = 0; i < t->pieces; i++)
         piece[i] = &t->piece[i];
     qsort(piece, (size_t)t->pieces, sizeof *piece, by_begin);
-    plan_strategy_name(s->list[s->best].strategy, name);
-    fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n", name,
-            units_time(&step, t->step_s), compute_text(s, t, &compute),
-            units_time(&waited, t->waited_s));
+    fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n",
+            plan_strategy_name(s->list[s->best].strategy), units_time(&step, t->step_s),
+            compute_text(s, t, &compute), units_time(&waited, t->waited_s));
     if (s->at.accum > t->micros)
         fprintf(out, "%d micro-steps like the second to last are omitted\n",
                 s->at.accum - t->micros);
@@ -164,13 +162,9 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
 void plan_timeline_print_json(const struct plan_search *s, const struct plan_timeline *t,
                               FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
-    char name[4];
+    struct jout j = jout_begin(out, "paro.plan.timeline/1");
 
-    plan_strategy_name(s->list[s->best].strategy, name);
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.timeline/1");
-    jout_text(&j, "strategy", name);
+    jout_text(&j, "strategy", plan_strategy_name(s->list[s->best].strategy));
     jout_num(&j, "step_s", t->step_s);
     jout_num(&j, "compute_s", s->at.topo->flops > 0 ? t->compute_s : NAN);
     jout_num(&j, "comm_s", t->comm_s);
@@ -183,10 +177,7 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
         jout_text(&j, "lane", lanes[piece->lane].lane_id);
         jout_text(&j, "what", what_id(piece));
         jout_text(&j, "unit", unit_name(s->at.model, piece->unit));
-        if (piece->micro >= 0)
-            jout_int(&j, "micro_step", piece->micro);
-        else
-            jout_null(&j, "micro_step");
+        jout_known(&j, "micro_step", piece->micro);
         jout_num(&j, "start_s", piece->start_s);
         jout_num(&j, "end_s", piece->end_s);
         jout_close(&j, '}');

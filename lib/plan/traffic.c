@@ -43,10 +43,10 @@ double plan_message_s(const struct plan_bill *b, int across)
                   : b->tally->inside_s + 2 * b->tally->inside_message_s;
 }
 
-/* Adds what a leg has for the links, by tier into tier_s; returns the seconds of the busier. */
-static double leg_tiers_s(const struct plan_bill *b, const struct plan_span *span,
-                          enum plan_set set, int leg, struct plan_traffic *f,
-                          double tier_s[PLAN_TIERS])
+/* Adds what a leg has for the links, each tier's into tier_s unless it is NULL; returns the
+   seconds of the busier. */
+static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
+                    int leg, struct plan_traffic *f, double *tier_s)
 {
     double longest = 0;
 
@@ -57,25 +57,11 @@ static double leg_tiers_s(const struct plan_bill *b, const struct plan_span *spa
         if (plan_is_free(b, (enum plan_term)tier))
             s = 0;
         f->link_s[b->computing][tier] += s;
-        tier_s[tier] = s;
+        if (tier_s)
+            tier_s[tier] = s;
         longest = fmax(longest, s);
     }
     return longest;
-}
-
-static double leg_s(const struct plan_bill *b, const struct plan_span *span, enum plan_set set,
-                    int leg, struct plan_traffic *f)
-{
-    double tier_s[PLAN_TIERS];
-
-    return leg_tiers_s(b, span, set, leg, f, tier_s);
-}
-
-static double block_bytes(const struct plan_bill *b, const struct plan_span *span,
-                          enum plan_set set)
-{
-    return (double)span->elems[set] * dtype_bytes(b->at->wire_type) /
-           b->tally->layout.groups.ranks;
 }
 
 /* Sub-chunks of each block of a span, as the executor cuts it. */
@@ -129,14 +115,14 @@ static double pair_s(const struct plan_bill *b, const struct plan_span *span, en
     double in_s = plan_message_s(b, 0), out_s = plan_message_s(b, 1), busy_out = 0;
 
     if (across >= 0) {
-        t_inter = leg_s(b, span, set, across, f);
+        t_inter = leg_s(b, span, set, across, f, NULL);
         busy_out = busy_s(b, 1, chunks * (g - 1));
         ring = fmax(ring_s(g - 1, (g - 1) * out_s, t_inter, chunks), busy_out);
     }
     if (inside < 0)
         return ring;
     double busy_in = busy_s(b, 0, chunks * g * others);
-    t_intra = fmax(leg_s(b, span, set, inside, f), busy_in);
+    t_intra = fmax(leg_s(b, span, set, inside, f, NULL), busy_in);
     if (!together)
         return ring + t_intra + in_s;
     t_intra *= 1 + b->at->topo->inside_extra; /* ports that both pass */
@@ -158,7 +144,7 @@ static double flat_s(const struct plan_bill *b, const struct plan_span *span, en
     int hops = groups->ranks - 1, across = groups->count > 1 ? groups->count : 0;
     double tier_s[PLAN_TIERS], chunks = chunks_of(b, span, set), links = 0, way = 0;
 
-    leg_tiers_s(b, span, set, leg, f, tier_s);
+    leg_s(b, span, set, leg, f, tier_s);
     across = across < hops ? across : hops;
     for (int tier = 0; tier < PLAN_TIERS; tier++) {
         int slow = tier == PLAN_SLOW, times = slow ? across : hops - across;
@@ -183,6 +169,8 @@ static double moves_s(const struct plan_bill *b, const struct plan_span *span,
                       enum plan_set set, struct layout_moves m, struct plan_traffic *f)
 {
     int even = m.reduce_across && m.gather_across; /* an all-reduce: equal slices */
+    int reduce = even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE;
+    int gather = even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER;
     double s = 0;
 
     if (is_flat(b, m))
@@ -190,16 +178,10 @@ static double moves_s(const struct plan_bill *b, const struct plan_span *span,
                (m.gather_across ? flat_s(b, span, set, PLAN_RING_GATHER, f) : 0);
     if (m.reduce_inside || m.reduce_across)
         s += pair_s(b, span, set, m.reduce_inside ? PLAN_INSIDE_REDUCE : -1,
-                    !m.reduce_across ? -1
-                    : even           ? PLAN_EVEN_REDUCE
-                                     : PLAN_ACROSS_REDUCE,
-                    f);
+                    m.reduce_across ? reduce : -1, f);
     if (m.gather_inside || m.gather_across)
         s += pair_s(b, span, set, m.gather_inside ? PLAN_INSIDE_GATHER : -1,
-                    !m.gather_across ? -1
-                    : even           ? PLAN_EVEN_GATHER
-                                     : PLAN_ACROSS_GATHER,
-                    f);
+                    m.gather_across ? gather : -1, f);
     return s;
 }
 
@@ -299,34 +281,27 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
     }
     int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
     /* Of those that cut nothing the smallest, from the usual one on. */
-    double block = block_bytes(&b, &t->span[largest], PLAN_ALL);
+    double block = (double)t->span[largest].elems[PLAN_ALL] * dtype_bytes(c->wire_type) /
+                   t->layout.groups.ranks;
     while (pick_chunk_at[best] > PICK_CHUNK_USUAL && (double)pick_chunk_at[best - 1] >= block)
         best--;
     c->chunk_bytes = pick_chunk_at[best];
 }
 
-static void count_leg(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,
-                      enum plan_set set, enum plan_leg leg, int times)
-{
-    bytes[set][leg] += times * b->elem_bytes[tier];
-}
-
 static void count_moves(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,
                         enum plan_set set, struct layout_moves m, int times)
 {
-    int even = m.reduce_across && m.gather_across;
+    int even = m.reduce_across && m.gather_across, flat = is_flat(b, m);
+    double each = times * b->elem_bytes[tier], *of = bytes[set];
 
-    if (is_flat(b, m)) {
-        count_leg(b, bytes, tier, set, PLAN_RING_REDUCE, times * m.reduce_across);
-        count_leg(b, bytes, tier, set, PLAN_RING_GATHER, times * m.gather_across);
-        return;
-    }
-    count_leg(b, bytes, tier, set, PLAN_INSIDE_REDUCE, times * m.reduce_inside);
-    count_leg(b, bytes, tier, set, even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE,
-              times * m.reduce_across);
-    count_leg(b, bytes, tier, set, even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER,
-              times * m.gather_across);
-    count_leg(b, bytes, tier, set, PLAN_INSIDE_GATHER, times * m.gather_inside);
+    of[flat   ? PLAN_RING_REDUCE
+       : even ? PLAN_EVEN_REDUCE
+              : PLAN_ACROSS_REDUCE] += each * m.reduce_across;
+    of[flat   ? PLAN_RING_GATHER
+       : even ? PLAN_EVEN_GATHER
+              : PLAN_ACROSS_GATHER] += each * m.gather_across;
+    of[PLAN_INSIDE_REDUCE] += flat ? 0 : each * m.reduce_inside;
+    of[PLAN_INSIDE_GATHER] += flat ? 0 : each * m.gather_inside;
 }
 
 void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])

@@ -180,9 +180,9 @@ static const char *value_text(enum plan_dial dial, double v, char text[32])
     return text;
 }
 
-static const char *name_of(int index, char text[4])
+static const char *name_of(int index)
 {
-    return index >= 0 ? plan_strategy_name(plan_strategy_at(index), text) : "nothing fits";
+    return index >= 0 ? plan_strategy_name(plan_strategy_at(index)) : "nothing fits";
 }
 
 static void put_change(enum plan_dial dial, int more, const struct plan_change *c, FILE *out)
@@ -190,7 +190,7 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
     static const char *const names[PLAN_DIALS][2] = {{"slower tier", "faster tier"},
                                                      {"fewer micro-steps", "more micro-steps"},
                                                      {"less memory", "more memory"}};
-    char at[32], name[4];
+    char at[32];
 
     fprintf(out, "%-18s ", names[dial][more]);
     if (!c->searched) {
@@ -203,7 +203,7 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
                 value_text(dial, c->bound, at));
         return;
     }
-    fputs(name_of(c->winner, name), out);
+    fputs(name_of(c->winner), out);
     if (c->winner >= 0 && c->level >= 0)
         fprintf(out, " of level %d", c->level);
     fprintf(out, " from %s %s\n", value_text(dial, c->at, at), more ? "up" : "down");
@@ -211,10 +211,10 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
 
 void plan_what_if_print(const struct plan_search *s, const struct plan_changes *w, FILE *out)
 {
-    char name[4], slow[32], memory[32];
+    char slow[32], memory[32];
 
     plan_list_title(s, out);
-    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n", name_of(s->best, name),
+    fprintf(out, "%s at a slow tier of %s, accum %d, %s memory\n", name_of(s->best),
             value_text(PLAN_DIAL_SLOW, w->now[0], slow), s->at.accum,
             value_text(PLAN_DIAL_MEMORY, w->now[2], memory));
     for (int dial = 0; dial < PLAN_DIALS; dial++)
@@ -242,17 +242,13 @@ static void json_change(struct jout *j, enum plan_dial dial, int more,
 void plan_what_if_print_json(const struct plan_search *s, const struct plan_changes *w,
                              FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.plan.what-if/1");
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.what-if/1");
     plan_put_strategy(&j, "chosen", s->best);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_num(&j, "slow_Bps", w->now[PLAN_DIAL_SLOW]);
-    jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
-    plan_put_level(&j, plan_search_level(s));
-    plan_put_boundaries(&j, s);
+    plan_put_limits(&j, s);
     jout_open(&j, "changes", '[');
     for (int dial = 0; dial < PLAN_DIALS; dial++)
         for (int more = 0; more < 2; more++)

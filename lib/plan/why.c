@@ -92,15 +92,13 @@ static double margin(const struct plan_search *s, const struct plan_why *w)
 
 static void put_margin(const struct plan_search *s, const struct plan_why *w, FILE *out)
 {
-    char second[4];
-
     if (w->second < 0) {
         fputs("nothing else fits\n", out);
         return;
     }
     double by = 100 * margin(s, w);
     const struct plan_price *best = &s->list[s->best], *next = &s->list[w->second];
-    plan_strategy_name(next->strategy, second);
+    const char *second = plan_strategy_name(next->strategy);
     if (!plan_price_less(best->step_s, next->step_s) &&
         !plan_price_less(next->step_s, best->step_s))
         fprintf(out, "as fast as %s, %s\n", second,
@@ -112,27 +110,6 @@ static void put_margin(const struct plan_search *s, const struct plan_why *w, FI
         fprintf(out, "%s%.1f %% %s %s, the %s\n", fabs(by) < 0.1 ? "less than " : "",
                 fmax(fabs(by), 0.1), by < 0 ? "behind" : "ahead of", second,
                 by < 0 ? "best" : "second");
-}
-
-static void put_memory(const struct plan_search *s, int i, FILE *out)
-{
-    struct units needs, limit, most;
-    double bytes;
-    const char *what = plan_memory_heaviest(&s->list[i].memory, &bytes);
-
-    fprintf(out, "memory: needs %s, limit %s; %s is %s\n",
-            units_bytes(&needs, s->list[i].memory.total),
-            units_bytes(&limit, s->at.memory_bytes), units_bytes(&most, bytes), what);
-}
-
-static void put_tie(const struct plan_search *s, int i, FILE *out)
-{
-    const struct plan_price *p = &s->list[i], *best = &s->list[s->best];
-
-    fprintf(out, "as fast, %s\n",
-            plan_price_less(best->memory.total, p->memory.total) ? "but needs more memory"
-            : plan_price_less(best->slow_bytes, p->slow_bytes)   ? "but sends more slow bytes"
-                                                                 : "as large: comes later");
 }
 
 /* "slow tier 35.3 GiB (best: 23.5 GiB): ", how much of it there is. */
@@ -155,18 +132,27 @@ static void put_term(const struct plan_price *p, const struct plan_price *best,
 
 static void put_because(const struct plan_search *s, const struct plan_why *w, int i, FILE *out)
 {
+    const struct plan_price *p = &s->list[i], *best = &s->list[s->best < 0 ? 0 : s->best];
     const struct plan_reason *r = &w->of[i];
-    struct units u;
+    struct units needs, limit, most;
+    const char *what;
+    double bytes, left;
 
     switch (r->binding) {
     case PLAN_BINDS_NOTHING:
         put_margin(s, w, out);
         return;
     case PLAN_BINDS_MEMORY:
-        put_memory(s, i, out);
+        what = plan_memory_heaviest(&p->memory, &bytes);
+        fprintf(out, "memory: needs %s, limit %s; %s is %s\n",
+                units_bytes(&needs, p->memory.total), units_bytes(&limit, s->at.memory_bytes),
+                units_bytes(&most, bytes), what);
         return;
     case PLAN_BINDS_TIE:
-        put_tie(s, i, out);
+        fprintf(out, "as fast, %s\n",
+                plan_price_less(best->memory.total, p->memory.total) ? "but needs more memory"
+                : plan_price_less(best->slow_bytes, p->slow_bytes) ? "but sends more slow bytes"
+                                                                   : "as large: comes later");
         return;
     case PLAN_BINDS_CHOICE:
         fputs("better, but not requested\n", out);
@@ -177,13 +163,12 @@ static void put_because(const struct plan_search *s, const struct plan_why *w, i
     default:
         break;
     }
-    double left = r->behind_without_s[r->binding];
-    double step_s = s->list[s->best].step_s;
-    put_term(&s->list[i], &s->list[s->best], (enum plan_term)r->binding, out);
-    if (!plan_price_less(step_s, step_s + fabs(left)))
+    left = r->behind_without_s[r->binding];
+    put_term(p, best, (enum plan_term)r->binding, out);
+    if (!plan_price_less(best->step_s, best->step_s + fabs(left)))
         fputs("without it as fast\n", out);
     else
-        fprintf(out, "without it %s %s\n", units_time(&u, fabs(left)),
+        fprintf(out, "without it %s %s\n", units_time(&needs, fabs(left)),
                 left < 0 ? "ahead" : "behind");
 }
 
@@ -197,13 +182,13 @@ void plan_why_print(const struct plan_search *s, const struct plan_why *w, FILE 
     fprintf(out, "%-5s %10s %9s  %s\n", "plan", "step", "behind", "because");
     for (int n = 0; n < PLAN_STRATEGIES; n++) {
         int i = (int)(order[n] - s->list);
-        char name[4], behind[32] = "-";
+        char behind[32] = "-";
         struct units step;
         if (best_s > 0 && i != s->best)
             snprintf(behind, sizeof behind, "%+.1f %%", 100 * w->of[i].behind_s / best_s);
         fprintf(out, "%s%-4s %10s %9s  ", i == s->best ? "*" : " ",
-                plan_strategy_name(order[n]->strategy, name),
-                units_time(&step, order[n]->step_s), behind);
+                plan_strategy_name(order[n]->strategy), units_time(&step, order[n]->step_s),
+                behind);
         put_because(s, w, i, out);
     }
 }
@@ -235,19 +220,15 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
 
 void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, FILE *out)
 {
-    struct jout j = {.file = out, .pretty = 1};
+    struct jout j = jout_begin(out, "paro.plan.why/1");
     int both = s->best >= 0 && w->second >= 0;
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "schema", "paro.plan.why/1");
     plan_put_strategy(&j, "chosen", s->best);
     plan_put_strategy(&j, "second", both ? w->second : -1);
     jout_num(&j, "margin", both ? margin(s, w) : NAN);
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
-    jout_num(&j, "memory_limit_bytes", s->at.memory_bytes);
-    plan_put_level(&j, plan_search_level(s));
-    plan_put_boundaries(&j, s);
+    plan_put_limits(&j, s);
     jout_open(&j, "strategies", '[');
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         json_row(&j, s, w, i);

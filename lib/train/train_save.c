@@ -340,7 +340,7 @@ int train_save_open(struct train *t, struct err *err)
                                                   {"exp_avg", DTYPE_F32},
                                                   {"exp_avg_sq", DTYPE_F32}}},
                               .dir = {.fd = -1}};
-    plan_strategy_name(t->plan.strategy, s->strategy);
+    strcpy(s->strategy, plan_strategy_name(t->plan.strategy));
     s->ranges = mem_new((size_t)layout_ranges_max(s->shape.layout), sizeof *s->ranges);
     if (!t->settings.async_save || !t->settings.save_every)
         return 0;

@@ -67,8 +67,8 @@ static int print_proof(struct train *t, struct err *err)
         return 0;
     if (engine_against_report(t->against, &r, err))
         return -1;
-    plan_strategy_name(t->plan.strategy, one);
-    plan_strategy_name(t->second_plan.strategy, two);
+    strcpy(one, plan_strategy_name(t->plan.strategy));
+    strcpy(two, plan_strategy_name(t->second_plan.strategy));
     if (!t->run->exact)
         snprintf(bound, sizeof bound,
                  "within the tolerance, of which exp_avg used at most %.2g", r.largest);
@@ -235,13 +235,11 @@ static void print_text(const struct train *t, const struct need *most, const cha
 int train_summary_dry(struct train *t, struct err *err)
 {
     struct need need = need_of(t);
-    char strategy[4];
 
     if (check_host(t, &need, t->available, err) || find_largest(t, &need, err))
         return -1;
     if (t->world->rank)
         return 0;
-    plan_strategy_name(t->plan.strategy, strategy);
-    (t->run->json ? print_json : print_text)(t, &need, strategy);
+    (t->run->json ? print_json : print_text)(t, &need, plan_strategy_name(t->plan.strategy));
     return 0;
 }

@@ -326,9 +326,8 @@ static void put_totals(struct jout *j, const struct train_trace *t, int rank)
 void train_trace_json(const struct train_trace *t, FILE *out)
 {
     struct jout j = {.file = out};
-    char strategy[4];
+    const char *strategy = plan_strategy_name(t->plan->strategy);
 
-    plan_strategy_name(t->plan->strategy, strategy);
     jout_open(&j, NULL, '{');
     jout_open(&j, "traceEvents", '[');
     for (int r = 0; r < t->ranks; r++)

@@ -158,7 +158,7 @@ int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
                      .tip_of = &p}};
 
     groups_print(&t->plan->groups, shape, sizeof shape);
-    plan_strategy_name(t->plan->strategy, strategy);
+    strcpy(strategy, plan_strategy_name(t->plan->strategy));
     snprintf(title, sizeof title, "step %" PRId64 ", %s on %s: %s", t->step, strategy, shape,
              units_time(&u[0], slowest->step_s));
     snprintf(note[0], sizeof note[0],

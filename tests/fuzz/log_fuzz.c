@@ -7,12 +7,16 @@
 
 #include "plan/log.h"
 
+/* A stream over no bytes at all is none to fmemopen. */
 static int parse(struct plan_log *l, const void *data, size_t bytes)
 {
     struct err err = {0};
     char *text = fuzz_copy(data, bytes);
-    int rc = fuzz_judge(plan_log_parse(l, FUZZ_NAME, text, (int64_t)bytes, &err), &err);
+    FILE *f = bytes ? fmemopen(text, bytes, "r") : fopen("/dev/null", "r");
 
+    assert(f);
+    int rc = fuzz_judge(plan_log_read_stream(l, f, FUZZ_NAME, &err), &err);
+    fclose(f);
     mem_free(text);
     return rc;
 }
@@ -27,10 +31,9 @@ static void put_loss(FILE *f, const char *key, double v)
 
 static char *print(const struct plan_log *l, size_t *bytes)
 {
-    char *text = NULL;
-    FILE *f = open_memstream(&text, bytes);
+    char *text;
+    FILE *f = mem_stream(&text, bytes);
 
-    assert(f);
     for (int64_t s = 0; s < l->steps; s++) {
         fprintf(f, "{\"step\":%.0f,\"skipped\":%s", l->v[PLAN_STEP][s],
                 l->skipped[s] ? "true" : "false");
@@ -40,8 +43,7 @@ static char *print(const struct plan_log *l, size_t *bytes)
             put_loss(f, plan_measure_key((enum plan_measure)i), l->v[i][s]);
         fputs("}\n", f);
     }
-    int rc = fclose(f);
-    assert(rc == 0);
+    fclose(f);
     return text;
 }
 

@@ -19,7 +19,7 @@
 #include "data/data.h"
 #include "model/model.h"
 #include "pick/pick_auto.h"
-#include "plan/plan_words.h"
+#include "plan/price.h"
 #include "plan/scale.h"
 #include "topo/topo_given.h"
 #include "topo/topo_machine.h"
@@ -170,14 +170,14 @@ static int read_weights(const char *text)
 
 static int read_scale(const char *text)
 {
-    int from = 0, to = 0;
+    int ranks[2] = {0};
     struct err err = {0};
     char back[32];
 
-    if (!judge(plan_scale_parse(text, &from, &to, &err), &err))
+    if (!judge(plan_scale_parse(text, ranks, &err), &err))
         return 0;
-    assert(from >= 1 && to >= from && to <= PLAN_SCALE_MAX);
-    snprintf(back, sizeof back, "%d..%d", from, to);
+    assert(ranks[0] >= 1 && ranks[1] >= ranks[0] && ranks[1] <= PLAN_SCALE_MAX);
+    snprintf(back, sizeof back, "%d..%d", ranks[0], ranks[1]);
     assert(strcmp(text, back) == 0);
     return 1;
 }
@@ -222,12 +222,10 @@ static int read_strategy(const char *text)
 {
     struct plan_strategy s, back;
     struct err err = {0};
-    char name[4];
 
     if (!judge(plan_strategy_parse(text, &s, &err), &err))
         return 0;
-    plan_strategy_name(s, name);
-    int rc = plan_strategy_parse(name, &back, &err);
+    int rc = plan_strategy_parse(plan_strategy_name(s), &back, &err);
     assert(rc == 0 && memcmp(&s, &back, sizeof s) == 0);
     return 1;
 }

@@ -177,7 +177,7 @@ static void check_strategy(struct check *c, struct plan_strategy s)
     char name[4];
 
     c->plan.strategy = s;
-    plan_strategy_name(s, name);
+    strcpy(name, plan_strategy_name(s));
     if (engine_open(&e, c->world, &c->plan, &o, &err) ||
         engine_load(e, &(struct engine_source){values, NULL, c}, 0, &err))
         die(&err);

@@ -391,7 +391,7 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
     uint64_t hash;
     char name[4];
 
-    plan_strategy_name(c->plan.strategy, name);
+    strcpy(name, plan_strategy_name(c->plan.strategy));
     if (!c->plan.slow_params)
         check_gradient(c, e, first, name);
     if (c->plan.slow_grads && c->plan.strategy.params == LETTER_N && c->plan.model.tied)
@@ -454,7 +454,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         char name[4];
         c.plan.strategy = plan_strategy_at(i);
-        plan_strategy_name(c.plan.strategy, name);
+        strcpy(name, plan_strategy_name(c.plan.strategy));
         c.plan.algo = i % 3 == 0   ? SCHEDULE_HO_RING
                       : i % 3 == 1 ? SCHEDULE_TWO_LEVEL
                                    : SCHEDULE_RING;

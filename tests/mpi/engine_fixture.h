@@ -236,7 +236,7 @@ static inline void complain(struct check *c, const char *what, double found, dou
 {
     char name[4];
 
-    plan_strategy_name(c->plan.strategy, name);
+    strcpy(name, plan_strategy_name(c->plan.strategy));
     if (c->failures++ < 3)
         fprintf(stderr, "%s: rank %d, step %d: %s: %.9g, expected %.9g\n", name, c->world->rank,
                 (int)c->step + 1, what, found, expected);

@@ -135,7 +135,7 @@ int main(int argc, char **argv)
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         choose(&c.plan, i, argc > 7 ? atoi(argv[7]) : 0);
         run(&c, i ? told : first);
-        plan_strategy_name(c.plan.strategy, name);
+        strcpy(name, plan_strategy_name(c.plan.strategy));
         for (int s = 0; i && c.world->rank == 0 && s < c.steps; s++)
             if (memcmp(&told[s], &first[s], sizeof *told) && !c.failures++)
                 printf("not ok %s: step %d: %016" PRIx64 " %a %a, NNN: %016" PRIx64 " %a %a\n",

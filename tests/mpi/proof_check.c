@@ -279,10 +279,9 @@ static void honest(struct check *c, const char *one, const char *two, int exact)
 static void check_honest(struct check *c, int offset)
 {
     for (int i = offset % 3; i < PLAN_STRATEGIES; i += 3) {
-        char one[4], two[4];
-        plan_strategy_name(plan_strategy_at(i), one);
-        plan_strategy_name(plan_strategy_at((i * 4 + 13) % PLAN_STRATEGIES), two);
-        honest(c, one, two, i % 9 == 8);
+        int other = (i * 4 + 13) % PLAN_STRATEGIES;
+        honest(c, plan_strategy_name(plan_strategy_at(i)),
+               plan_strategy_name(plan_strategy_at(other)), i % 9 == 8);
     }
 }
 

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables: they say what pick_auto says, return from their text, and refuse what is no table. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
+/*
+ * Tables: they say what pick_auto says, return from their text, and refuse what is no table.
+ * And what a schedule puts through the ports.
+ */
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "pick/pick_table.h"
 #include "words_fixture.h"
@@ -20,6 +18,17 @@ static char *print(const struct pick_table *t, enum pick_format format)
     pick_table_print(t, format, f);
     fclose(f);
     return text;
+}
+
+/* In every format. */
+static void same_texts(const struct pick_table *a, const struct pick_table *b)
+{
+    for (enum pick_format f = PICK_YAML; f <= PICK_TEXT; f++) {
+        char *one = print(a, f), *two = print(b, f);
+        assert_string_equal(one, two);
+        free(one);
+        free(two);
+    }
 }
 
 static void check_rules(const struct topo *t, const struct pick_ask *ask,
@@ -67,12 +76,7 @@ static void tables_say_what_auto_says(void **state)
         char *first = print(&table, PICK_YAML);
         if (pick_table_parse(&back, "t.yaml", first, &err))
             fail_msg("%s", err.text);
-        for (enum pick_format f = PICK_YAML; f <= PICK_TEXT; f++) {
-            char *one = print(&table, f), *two = print(&back, f);
-            assert_string_equal(one, two);
-            free(one);
-            free(two);
-        }
+        same_texts(&table, &back);
         assert_int_equal(back.rules, table.rules);
         free(first);
         pick_table_release(&back);
@@ -241,12 +245,7 @@ static void measured_answers_become_rules(void **state)
     assert_string_equal(yaml, want);
     if (pick_table_parse(&more, "t.yaml", yaml, &err))
         fail_msg("%s", err.text);
-    for (enum pick_format f = PICK_YAML; f <= PICK_TEXT; f++) {
-        char *one = print(&table, f), *two = print(&more, f);
-        assert_string_equal(one, two);
-        free(one);
-        free(two);
-    }
+    same_texts(&table, &more);
     free(yaml);
     pick_table_release(&more);
     pick_table_release(&table);
@@ -271,6 +270,65 @@ static void between_two_sizes_lies_their_mean(void **state)
                      (INT64_C(1) << 60) + 2);
 }
 
+/* ---- what passes the ports, against the closed forms of paro-method(7), HO-RING ---- */
+
+/* Rounding of each chunk to 2^-42 of M; chunks below 2^12 here. */
+static const double rounding = 0x1p-30;
+
+static struct pick_traffic traffic(unsigned op, enum schedule_algo algo, const char *shape)
+{
+    struct pick_traffic t = {0};
+    struct schedule s = {0};
+    struct topo fabric = {0};
+    struct err err = {0};
+
+    assert_int_equal(topo_parse_shape(&fabric, shape, &err), 0);
+    const struct schedule_spec how = {.algo = algo, .phases = op, .subchunks = 3};
+    assert_int_equal(pick_schedule_on(&how, &fabric, "schedule", PICK_ROWS_MAX, &s, &err), 0);
+    assert_int_equal(schedule_verify(&s, &err), 0);
+    pick_traffic(&s, &t);
+    assert_true(t.by_layout);
+    schedule_release(&s);
+    topo_release(&fabric);
+    return t;
+}
+
+static void equal(double have, double want)
+{
+    if (fabs(have - want) > rounding)
+        fail_msg("%.9f, expected %.9f", have, want);
+}
+
+static void ring_puts_all_but_one_block_through(void **state)
+{
+    (void)state;
+    struct pick_traffic t = traffic(SCHEDULE_ALL_GATHER, SCHEDULE_RING, "4x8");
+    equal(t.slow_out, 31.0 / 32);
+    equal(t.slow_in, 31.0 / 32);
+    equal(traffic(SCHEDULE_ALL_REDUCE, SCHEDULE_RING, "[3,2]").slow_out, 2 * 4.0 / 5);
+}
+
+static void ho_ring_reaches_the_cut_bound(void **state)
+{
+    (void)state;
+    equal(traffic(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING, "4x8").slow_out, 3.0 / 4);
+    equal(traffic(SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING, "2x3").slow_in, 1.0 / 2);
+    /* equal slices: 2 (g-1)/g, not 2 * 3/5 */
+    equal(traffic(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, "[3,2]").slow_out, 1);
+    /* max_k (1 - m_k/n) comes in to the smaller group */
+    equal(traffic(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING, "[3,2]").slow_in, 3.0 / 5);
+}
+
+static void slices_are_even_only_in_between(void **state)
+{
+    (void)state;
+    assert_true(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING));
+    assert_true(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_TWO_LEVEL));
+    assert_false(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_RING));
+    assert_false(pick_even_slices(SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING));
+    assert_false(pick_even_slices(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -280,6 +338,9 @@ int main(void)
         cmocka_unit_test(edited_tables_are_taken),
         cmocka_unit_test(measured_answers_become_rules),
         cmocka_unit_test(between_two_sizes_lies_their_mean),
+        cmocka_unit_test(ring_puts_all_but_one_block_through),
+        cmocka_unit_test(ho_ring_reaches_the_cut_bound),
+        cmocka_unit_test(slices_are_even_only_in_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,14 +5,6 @@
  * choice, against fabrics that are made so; a grown fabric against one that was described at
  * that size.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plan/emit.h"
 #include "plan/scale.h"
 #include "plan/what_if.h"

@@ -3,13 +3,6 @@
  * Groups that end at any boundary: the search over all against one after the other; what it
  * costs, by hand; where nothing fits; what a run saves.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plan/fit.h"
 #include "plan/tally.h"
 #include "plan/what_if.h"

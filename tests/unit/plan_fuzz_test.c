@@ -20,12 +20,7 @@ static void add_plan(struct fuzz_texts *t, const char *model, const char *topo)
 
 int main(int argc, char **argv)
 {
-    struct fuzz_texts t = {.words = words,
-                           .word_count = sizeof words / sizeof *words,
-                           .ends = " \n:,[]",
-                           .cases = 3000,
-                           .seed = 1,
-                           .part = 20};
+    struct fuzz_texts t = FUZZ_TEXTS(words, " \n:,[]", 3000, 20);
 
     add_plan(&t, "examples/models/llama-tiny.json", "synth:[2,1],memory=1e9,flops=1e11");
     add_plan(&t, "params=1e9", "synth:2x2,memory=80e9");

@@ -3,14 +3,6 @@
  * Bytes and memory of ragged groups against a count over the ranges of the layout: all 27
  * strategies, three algorithms, element by element.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 #include "plan_fixture.h"
 
 /*

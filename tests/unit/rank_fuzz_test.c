@@ -13,12 +13,7 @@ int main(int argc, char **argv)
 {
     static const char *const names[] = {"json", "llmc",   "nano", "console",
                                         "back", "digits", "mark", "over"};
-    struct fuzz_texts t = {.words = words,
-                           .word_count = sizeof words / sizeof *words,
-                           .ends = " \n:,|/",
-                           .cases = 30000,
-                           .seed = 1,
-                           .part = 200};
+    struct fuzz_texts t = FUZZ_TEXTS(words, " \n:,|/", 30000, 200);
     char path[80];
 
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

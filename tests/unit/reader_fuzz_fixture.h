@@ -38,6 +38,13 @@ struct fuzz_texts {
     int part; /* at least one case in so many is taken, and one is refused */
 };
 
+/* Of words[], a table; the same mutations each time. */
+#define FUZZ_TEXTS(words_, ends_, cases_, part_)                                               \
+    {                                                                                          \
+        .words = (words_), .word_count = sizeof(words_) / sizeof *(words_), .ends = (ends_),   \
+        .cases = (cases_), .seed = 1, .part = (part_)                                          \
+    }
+
 static inline void fuzz_add(struct fuzz_texts *t, const void *text, size_t bytes)
 {
     struct mutate_text *to = &t->from[t->count++];
