@@ -38,37 +38,20 @@ static const struct cli_mode modes[] = {
 
 #define CLI_ARGS struct args
 CLI_PARSER(dtype_op_parse)
-
-static int bind_ops(const char *text, void *o, struct err *err)
-{
-    return bench_parse_ops(o, text, err);
-}
-
-static int bind_algos(const char *text, void *o, struct err *err)
-{
-    return bench_parse_algos(o, text, err);
-}
-
-static int bind_type(const char *text, void *o, struct err *err)
-{
-    return bench_parse_type(o, text, err);
-}
-
-static int bind_setting(const char *text, void *setting, struct err *err)
-{
-    *(const char **)setting = text;
-    return bench_check_setting(text, err);
-}
+CLI_PARSER(bench_parse_ops)
+CLI_PARSER(bench_parse_algos)
+CLI_PARSER(bench_parse_type)
+CLI_PARSER(bench_parse_setting)
 
 static const struct cli_option options[] = {
     {.text = "Common options:"},
     {"op", 0, "OPS", CLI_EVERYDAY,
      "Time these operations: all-gather, reduce-scatter, all-reduce, broadcast (default: all)",
-     CLI_PARSED(ops, o)},
+     CLI_PARSED(bench_parse_ops, o)},
     {"algo", 0, "ALGOS", CLI_EVERYDAY,
      "Compare these algorithms: those of paro-sched ls, auto, mpi, and on a GPU nccl"
      " (default: ho-ring,ring,mpi)",
-     CLI_PARSED(algos, o), .modes = ROWS},
+     CLI_PARSED(bench_parse_algos, o), .modes = ROWS},
     {"min", 'b', "SIZE", CLI_EVERYDAY,
      "Start with vectors of SIZE bytes (default: that of -e, or 32M; with --table 256)",
      CLI_BYTES(o.min_bytes, 0, SIZE_MAX_BYTES)},
@@ -122,7 +105,7 @@ static const struct cli_option options[] = {
     {"warmup", 'w', "N", 0, "Run N untimed iterations first (default: 5; with --table 1)",
      CLI_INT(o.warmup, 0, COUNT_MAX), .modes = RUNS},
     {"type", 'd', "TYPE", 0, "Element type: f32, bf16, f16, f64, i32 or u8 (default: f32)",
-     CLI_PARSED(type, o)},
+     CLI_PARSED(bench_parse_type, o.type)},
     {"redop", 0, "OP", 0, "Reduce with sum, max, min or avg (default: sum)",
      CLI_PARSED(dtype_op_parse, o.redop)},
     {"root", 0, "RANK", 0, "Broadcast from this rank (default: 0)",
@@ -141,10 +124,10 @@ static const struct cli_option options[] = {
      CLI_BYTES(o.window_bytes, 1, SIZE_MAX_BYTES), .modes = RUNS},
     {"mpi-name", 0, "NAME", 0,
      "Label the rows of mpi as mpi:NAME, to compare settings of the library",
-     CLI_PARSED(setting, o.setting), .modes = 1 << RUN | 1 << OVERLAP},
+     CLI_PARSED(bench_parse_setting, o.setting), .modes = 1 << RUN | 1 << OVERLAP},
     {"nccl-name", 0, "NAME", 0,
      "Label the rows of nccl as nccl:NAME, to compare settings of the library",
-     CLI_PARSED(setting, o.nccl_setting), .modes = 1 << RUN | 1 << OVERLAP},
+     CLI_PARSED(bench_parse_setting, o.nccl_setting), .modes = 1 << RUN | 1 << OVERLAP},
     {"device", 0, "cpu|cuda|cuda:N", 0,
      "Place the buffers in host memory, on a GPU for each rank of a host, or on GPU N"
      " (default: cpu)",
@@ -156,18 +139,10 @@ static const struct cli_option options[] = {
     {CLI_OPTION_DEADLINE(deadline_s), .modes = RUNS},
     {0}};
 
-static int has_algo(const struct bench_options *o, int algo)
+static int has(const int *list, int n, int value)
 {
-    for (int i = 0; i < o->algos; i++)
-        if (o->algo[i] == algo)
-            return 1;
-    return 0;
-}
-
-static int has_op(const struct bench_options *o, unsigned op)
-{
-    for (int i = 0; i < o->ops; i++)
-        if (o->op[i] == op)
+    for (int i = 0; i < n; i++)
+        if (list[i] == value)
             return 1;
     return 0;
 }
@@ -227,20 +202,22 @@ static int check_sizes(struct cli *cli, const struct bench_options *o)
 static int check_lists(struct cli *cli, const struct bench_options *o)
 {
     int only_ours = cli->mode == SIMULATE || cli->mode == OVERLAP;
+    int mpi = has(o->algo, o->algos, BENCH_MPI), nccl = has(o->algo, o->algos, BENCH_NCCL);
+    int broadcast = has(o->op, o->ops, SCHEDULE_BROADCAST);
 
-    if (o->tuning && !has_algo(o, SCHEDULE_AUTO))
+    if (o->tuning && !has(o->algo, o->algos, SCHEDULE_AUTO))
         return cli_usage(cli, "--tuning without --algo auto, expected both");
-    if (o->setting && !has_algo(o, BENCH_MPI))
+    if (o->setting && !mpi)
         return cli_usage(cli, "--mpi-name without --algo mpi, expected both");
-    if (o->nccl_setting && !has_algo(o, BENCH_NCCL))
+    if (o->nccl_setting && !nccl)
         return cli_usage(cli, "--nccl-name without --algo nccl, expected both");
-    if (o->root && !has_op(o, SCHEDULE_BROADCAST))
+    if (o->root && !broadcast)
         return cli_usage(cli, "--root without --op broadcast, expected both");
-    if (cli->mode == OVERLAP && has_op(o, SCHEDULE_BROADCAST))
+    if (cli->mode == OVERLAP && broadcast)
         return cli_usage(cli, "--op broadcast does not apply to --overlap");
-    if (only_ours && (has_algo(o, BENCH_MPI) || has_algo(o, BENCH_NCCL)))
-        return cli_usage(cli, "--algo %s does not apply to %s",
-                         has_algo(o, BENCH_MPI) ? "mpi" : "nccl", modes[cli->mode].name);
+    if (only_ours && (mpi || nccl))
+        return cli_usage(cli, "--algo %s does not apply to %s", mpi ? "mpi" : "nccl",
+                         modes[cli->mode].name);
     if (o->floor >= 0 && o->algos == 1 && o->algo[0] < 0)
         return cli_usage(cli, "--floor with %s alone, expected an algorithm of paro-sched ls",
                          bench_algo_name(o->algo[0]));

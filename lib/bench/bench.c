@@ -11,7 +11,6 @@
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
-#include "bench/bench_tune.h"
 #include "coll/coll_options.h"
 #include "probe/probe.h"
 
@@ -144,7 +143,7 @@ static int open_auto(struct bench *b, struct err *err)
 static int open_buffers(struct bench *b, struct err *err)
 {
     int64_t most = b->o->max_bytes, block = most / b->world->ranks + 64;
-    int64_t room = most > BENCH_PORT_ROOM ? most : BENCH_PORT_ROOM;
+    int64_t room = most > 64 ? most : 64;
     struct coll_stage stage = {room, room};
     struct coll_options options = {.window_bytes = b->o->window_bytes,
                                    .device = b->device,
@@ -206,23 +205,23 @@ static int run_cases(struct bench *b, case_fn one, struct err *err)
     return 0;
 }
 
-static int run(struct bench *b, case_fn one, void (*columns)(const struct bench *),
-               struct err *err)
+static int run(struct bench *b, case_fn one, struct err *err)
 {
     if (bench_device_open(b, err) || open_fabric(b, err))
         return -1;
     if (b->o->floor >= 0 && b->groups.count < 2)
         return err_set(err, ERR_MISMATCH, "--floor with one group, expected two or more");
-    if (open_levels(b, err) || open_auto(b, err) || open_buffers(b, err))
-        return -1;
-    if (!b->o->topo) {
+    if (!b->o->topo)
         topo_init(&b->ports, 2, &b->groups);
-        if (bench_port_measure(&b->coll, b->host_in, b->host_out, b->ports.port, err))
-            return -1;
-    }
+    if ((!b->o->topo && bench_port_measure(b->world, &b->groups, b->ports.port, err)) ||
+        open_levels(b, err) || open_auto(b, err) || open_buffers(b, err))
+        return -1;
     if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {
         print_head(b);
-        columns(b);
+        if (one == bench_overlap_case)
+            bench_overlap_head(b->sink.file);
+        else
+            bench_print_columns(b->o, b->sink.file);
         fflush(b->sink.file);
     }
     return run_cases(b, one, err);
@@ -261,8 +260,7 @@ static int close_all(struct bench *b, int rc, struct err *err)
 }
 
 static int bench_all(struct world *world, const struct bench_options *o, FILE *out,
-                     struct bench_result *result, case_fn one,
-                     void (*columns)(const struct bench *), struct err *err)
+                     struct bench_result *result, case_fn one, struct err *err)
 {
     struct bench b = {.world = world, .o = o};
     int rc = 0;
@@ -271,7 +269,7 @@ static int bench_all(struct world *world, const struct bench_options *o, FILE *o
         rc = bench_sink_open(&b.sink, o, out, result, err);
     rc = tell(world, rc, err);
     if (rc == 0)
-        rc = run(&b, one, columns, err);
+        rc = run(&b, one, err);
     if (world->rank == 0)
         rc = bench_sink_close(&b.sink, rc, err);
     rc = close_all(&b, rc, err);
@@ -279,21 +277,16 @@ static int bench_all(struct world *world, const struct bench_options *o, FILE *o
     return rc;
 }
 
-static void columns_of_rows(const struct bench *b)
-{
-    bench_print_columns(b->o, b->sink.file);
-}
-
 int bench_run(struct world *world, const struct bench_options *o, FILE *out,
               struct bench_result *result, struct err *err)
 {
-    return bench_all(world, o, out, result, bench_case, columns_of_rows, err);
+    return bench_all(world, o, out, result, bench_case, err);
 }
 
 int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
                   struct bench_result *result, struct err *err)
 {
-    return bench_all(world, o, out, result, bench_overlap_case, bench_overlap_head, err);
+    return bench_all(world, o, out, result, bench_overlap_case, err);
 }
 
 int bench_tune(struct world *world, const struct bench_options *o, int moves,

@@ -25,7 +25,7 @@ enum bench_format { BENCH_TEXT, BENCH_JSON, BENCH_CSV, BENCH_SVG }; /* SVG: of a
 
 struct bench_options {
     int ops;
-    unsigned op[BENCH_OPS_MAX]; /* SCHEDULE_ALL_GATHER, ... */
+    int op[BENCH_OPS_MAX]; /* SCHEDULE_ALL_GATHER, ... */
     int algos;
     int algo[BENCH_ALGOS_MAX];
     int64_t min_bytes, max_bytes; /* of the whole vector M */
@@ -50,12 +50,12 @@ struct bench_options {
 /* Defaults: all ops, ho-ring, ring and mpi, 32 MiB, 20 iterations after 5, sums of f32. */
 void bench_options_init(struct bench_options *o);
 /* Lists such as "all-gather,all-reduce" and "ring,mpi": no word twice. */
-int bench_parse_ops(struct bench_options *o, const char *text, struct err *err);
-int bench_parse_algos(struct bench_options *o, const char *text, struct err *err);
+int bench_parse_ops(const char *text, struct bench_options *o, struct err *err);
+int bench_parse_algos(const char *text, struct bench_options *o, struct err *err);
 /* "f32" "bf16" "f16" "f64" "i32" "u8", or in the words of nccl-tests: "float", "half", ... */
-int bench_parse_type(struct bench_options *o, const char *text, struct err *err);
+int bench_parse_type(const char *text, enum dtype *type, struct err *err);
 /* A word of 1 to BENCH_SETTING_ROOM - 1 letters, digits, '-', '_', '.', '+', '/'. */
-int bench_check_setting(const char *text, struct err *err);
+int bench_parse_setting(const char *text, const char **out, struct err *err);
 int bench_algo_parse(const char *text, int *algo, struct err *err);
 const char *bench_algo_name(int algo);
 
@@ -128,7 +128,7 @@ int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
  * Collective over the world: a table of what is fastest when measured (pick_table.h), printed
  * by rank 0 as YAML or JSON once all is measured; a line of talk on rank 0 for each size.  For
  * o's operations, sizes, type, reduction and root; moves: with simulated rules for what else a
- * trainer moves.  iters 0: bench_tune.h says how many.  Wrong data is ERR_MISMATCH.
+ * trainer moves.  iters 0: bench_parts.h says how many.  Wrong data is ERR_MISMATCH.
  */
 struct bench_talk {
     void (*say)(void *with, const char *line);

@@ -8,7 +8,6 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "bench/bench_parts.h"
-#include "bench/bench_rows.h"
 
 /* Quartiles of ours over mpi's, iteration by iteration: both times are of one minute's load. */
 static void make_ratio(const struct bench *b, const double *ours, const double *mpi,
@@ -130,14 +129,10 @@ static void report(struct bench *b, struct bench_contest *c)
 int bench_case(struct bench *b, unsigned op, int64_t elems, struct err *err)
 {
     struct bench_contest c[BENCH_ALGOS_MAX] = {0};
-    struct bench_move_spec spec;
     int rc = 0;
 
-    for (int a = 0; a < b->o->algos && rc == 0; a++) {
-        bench_move_whole(b, op, b->o->algo[a], elems, &spec);
-        c[a].moves = 1;
-        rc = bench_move_open(b, &spec, &c[a].move[0], err);
-    }
+    for (int a = 0; a < b->o->algos && rc == 0; a++)
+        rc = bench_contest_open(b, op, b->o->algo[a], elems, b->o->chunk_bytes, &c[a], err);
     if (rc == 0)
         rc = bench_turns(b, c, b->o->algos, err);
     if (rc == 0 && b->world->rank == 0)

@@ -13,7 +13,6 @@
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
-#include "bench/bench_rows.h"
 
 struct entry { /* a row that counts */
     enum emit_coll coll;
@@ -38,19 +37,6 @@ static enum emit_coll coll_of(const struct bench_row *r)
     }
 }
 
-const char *emit_coll_name(enum emit_coll coll)
-{
-    static const char *const names[EMIT_COLLS] = {[EMIT_ALLGATHER] = "MPI_Allgather",
-                                                  [EMIT_ALLGATHERV] = "MPI_Allgatherv",
-                                                  [EMIT_ALLREDUCE] = "MPI_Allreduce",
-                                                  [EMIT_BCAST] = "MPI_Bcast",
-                                                  [EMIT_REDUCE_SCATTER] = "MPI_Reduce_scatter",
-                                                  [EMIT_REDUCE_SCATTER_BLOCK] =
-                                                      "MPI_Reduce_scatter_block"};
-
-    return names[coll];
-}
-
 static int count_groups(const char *shape)
 {
     struct groups g = {0};
@@ -66,21 +52,18 @@ static int count_groups(const char *shape)
 static int refuse_row(const struct emit_target *t, const struct bench_row *r, struct err *err)
 {
     char label[96];
+    int rc = 0;
 
-    bench_label(r, label, sizeof label);
     if (r->simulated)
-        return err_set(err, ERR_INPUT,
-                       "%s of %" PRId64 " bytes by %s is simulated, expected measured rows",
-                       schedule_phases_name(r->op), r->bytes, label);
-    if (r->wrong > 0)
-        return err_set(err, ERR_MISMATCH,
-                       "%s of %" PRId64 " bytes by %s had %" PRId64
-                       " wrong elements, expected rows with right data",
-                       schedule_phases_name(r->op), r->bytes, label, r->wrong);
-    if (t->library && r->library[0] && strncmp(r->library, t->library, strlen(t->library)))
-        return err_set(err, ERR_INPUT, "%s of %" PRId64 " bytes by %s is of %s, expected %s",
-                       schedule_phases_name(r->op), r->bytes, label, r->library, t->library);
-    return 0;
+        rc = err_set(err, ERR_INPUT, "is simulated, expected measured rows");
+    else if (r->wrong > 0)
+        rc = err_set(err, ERR_MISMATCH,
+                     "had %" PRId64 " wrong elements, expected rows with right data", r->wrong);
+    else if (t->library && r->library[0] && strncmp(r->library, t->library, strlen(t->library)))
+        rc = err_set(err, ERR_INPUT, "is of %s, expected %s", r->library, t->library);
+    return rc ? err_prefix(err, "%s of %" PRId64 " bytes by %s ", schedule_phases_name(r->op),
+                           r->bytes, bench_label(r, label, sizeof label))
+              : 0;
 }
 
 /* "mpi:han, mpi:x", each once. */

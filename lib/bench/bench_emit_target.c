@@ -74,57 +74,58 @@ static void say_origin(FILE *out)
 
 /* ---- Open MPI ---- */
 
-enum { WAYS_MAX = 10 };
-
-static const struct ompi {
-    int id;
-    const char *key, *size, *way[WAYS_MAX]; /* from number 1 on; NULL ends */
-} ompi[EMIT_COLLS] = {
-    [EMIT_ALLGATHER] = {0,
-                        "allgather",
+/* How the libraries call what was measured; NULL: they have no such call. */
+static const struct call {
+    const char *name, *nccl, *ucc;
+    int id; /* Open MPI's; and its key, what it takes for the size, its algorithms from 1 on */
+    const char *key, *size, *ways;
+} calls[EMIT_COLLS] = {
+    [EMIT_ALLGATHER] = {"MPI_Allgather", "allgather", "allgather", 0, "allgather",
                         "of all ranks together",
-                        {"linear", "bruck", "recursive_doubling", "ring", "neighbor",
-                         "two_proc", "sparbit", "direct-messaging"}},
-    [EMIT_ALLGATHERV] = {1,
-                         "allgatherv",
+                        "linear bruck recursive_doubling ring neighbor two_proc sparbit"
+                        " direct-messaging"},
+    [EMIT_ALLGATHERV] = {"MPI_Allgatherv", NULL, "allgatherv", 1, "allgatherv",
                          "of all ranks together over the number of ranks",
-                         {"default", "bruck", "ring", "neighbor", "two_proc", "sparbit"}},
-    [EMIT_ALLREDUCE] = {2,
-                        "allreduce",
+                         "default bruck ring neighbor two_proc sparbit"},
+    [EMIT_ALLREDUCE] = {"MPI_Allreduce", "allreduce", "allreduce", 2, "allreduce",
                         "of the vector",
-                        {"basic_linear", "nonoverlapping", "recursive_doubling", "ring",
-                         "segmented_ring", "rabenseifner", "allgather_reduce"}},
-    [EMIT_BCAST] = {7,
-                    "bcast",
-                    "of the vector",
-                    {"basic_linear", "chain", "pipeline", "split_binary_tree", "binary_tree",
-                     "binomial", "knomial", "scatter_allgather", "scatter_allgather_ring"}},
-    [EMIT_REDUCE_SCATTER] = {12,
-                             "reduce_scatter",
-                             "of the whole vector",
-                             {"non-overlapping", "recursive_halving", "ring", "butterfly"}},
+                        "basic_linear nonoverlapping recursive_doubling ring segmented_ring"
+                        " rabenseifner allgather_reduce"},
+    [EMIT_BCAST] = {"MPI_Bcast", "broadcast", "bcast", 7, "bcast", "of the vector",
+                    "basic_linear chain pipeline split_binary_tree binary_tree binomial knomial"
+                    " scatter_allgather scatter_allgather_ring"},
+    [EMIT_REDUCE_SCATTER] = {"MPI_Reduce_scatter", NULL, "reduce_scatterv", 12,
+                             "reduce_scatter", "of the whole vector",
+                             "non-overlapping recursive_halving ring butterfly"},
     [EMIT_REDUCE_SCATTER_BLOCK] = {
-        13,
-        "reduce_scatter_block",
-        "of the whole vector",
-        {"basic_linear", "recursive_doubling", "recursive_halving", "butterfly"}}};
+        "MPI_Reduce_scatter_block", "reducescatter", "reduce_scatter", 13,
+        "reduce_scatter_block", "of the whole vector",
+        "basic_linear recursive_doubling recursive_halving butterfly"}};
+
+const char *emit_coll_name(enum emit_coll coll)
+{
+    return calls[coll].name;
+}
 
 /* A name, or tuned-N: one launch that forces number N of every collective is N for them all. */
 static int ompi_way(enum emit_coll coll, const struct bench_row *r, struct emit_way *way)
 {
-    const char *const *names = ompi[coll].way;
+    const char *at = calls[coll].ways;
 
     *way = (struct emit_way){.id = 0};
     if (!r->setting[0] || strcmp(r->setting, "tuned-0") == 0)
         return 1;
-    for (int i = 0; i < WAYS_MAX && names[i]; i++) {
-        char number[16];
-        snprintf(number, sizeof number, "tuned-%d", i + 1);
-        if (strcmp(r->setting, names[i]) && strcmp(r->setting, number))
-            continue;
-        way->id = i + 1;
-        snprintf(way->name, sizeof way->name, "%s", names[i]);
-        return 1;
+    for (int id = 1; *at; id++) {
+        struct emit_way one = {.id = id};
+        char number[24];
+        int n = (int)strcspn(at, " ");
+        snprintf(number, sizeof number, "tuned-%d", id);
+        snprintf(one.name, sizeof one.name, "%.*s", n, at);
+        if (strcmp(r->setting, one.name) == 0 || strcmp(r->setting, number) == 0) {
+            *way = one;
+            return 1;
+        }
+        at += n + (at[n] == ' ');
     }
     return 0;
 }
@@ -168,7 +169,7 @@ static void ompi_part(const struct emit_part *p, FILE *out)
  * rule would hold as well, so that others stand between, which choose nothing. */
 static void ompi_coll(const struct emit *e, int from, int to, FILE *out)
 {
-    const struct ompi *c = &ompi[e->part[from].coll];
+    const struct call *c = &calls[e->part[from].coll];
     int sizes = e->part[from].ranks > 1;
 
     for (int i = from; i < to; i++)
@@ -242,7 +243,7 @@ static void ompi_json(const struct emit *e, FILE *out)
     jout_text(&j, "module", "tuned");
     jout_open(&j, "collectives", '{');
     for (int i = 0; i < e->parts; i = coll_end(e, i)) {
-        jout_open(&j, ompi[e->part[i].coll].key, '[');
+        jout_open(&j, calls[e->part[i].coll].key, '[');
         for (int k = i; k < coll_end(e, i); k++)
             ompi_json_part(&e->part[k], &j);
         jout_close(&j, ']');
@@ -252,12 +253,6 @@ static void ompi_json(const struct emit *e, FILE *out)
 }
 
 /* ---- NCCL ---- */
-
-static const char *const nccl_coll[EMIT_COLLS] = {[EMIT_ALLGATHER] = "allgather",
-                                                  [EMIT_ALLREDUCE] = "allreduce",
-                                                  [EMIT_BCAST] = "broadcast",
-                                                  [EMIT_REDUCE_SCATTER_BLOCK] =
-                                                      "reducescatter"};
 
 static int one_of(const char *word, size_t n, const char *list)
 {
@@ -273,7 +268,7 @@ static int nccl_way(enum emit_coll coll, const struct bench_row *r, struct emit_
     const char *slash = strchr(r->setting, '/');
 
     *way = (struct emit_way){.id = 0};
-    if (!nccl_coll[coll])
+    if (!calls[coll].nccl)
         return 0;
     if (!r->setting[0])
         return 1;
@@ -289,7 +284,7 @@ static void nccl_part(const struct emit_part *p, FILE *out)
 {
     char text[160];
 
-    say_part(p, nccl_coll[p->coll], out);
+    say_part(p, calls[p->coll].nccl, out);
     for (int i = 0; i < p->ranges; i++) {
         const struct emit_range *a = &p->range[i];
         const char *proto = strchr(a->way.name, '/');
@@ -297,7 +292,7 @@ static void nccl_part(const struct emit_part *p, FILE *out)
         emit_comment(out, "  %s", text);
         if (proto)
             fprintf(out, "%s,%" PRId64 ",%" PRId64 ",%.*s,%s,-1,%d,%d,-1,-1\n",
-                    nccl_coll[p->coll], a->lo, a->hi, (int)(proto - a->way.name), a->way.name,
+                    calls[p->coll].nccl, a->lo, a->hi, (int)(proto - a->way.name), a->way.name,
                     proto + 1, p->groups, p->ranks);
     }
 }
@@ -315,14 +310,6 @@ static void nccl_print(const struct emit *e, FILE *out)
 }
 
 /* ---- UCC ---- */
-
-static const char *const ucc_coll[EMIT_COLLS] = {[EMIT_ALLGATHER] = "allgather",
-                                                 [EMIT_ALLGATHERV] = "allgatherv",
-                                                 [EMIT_ALLREDUCE] = "allreduce",
-                                                 [EMIT_BCAST] = "bcast",
-                                                 [EMIT_REDUCE_SCATTER] = "reduce_scatterv",
-                                                 [EMIT_REDUCE_SCATTER_BLOCK] =
-                                                     "reduce_scatter"};
 
 static int ucc_way(enum emit_coll coll, const struct bench_row *r, struct emit_way *way)
 {
@@ -357,7 +344,7 @@ static void ucc_print(const struct emit *e, FILE *out)
                  " both ends of a range belong to it");
     for (int i = 0; i < e->parts; i++) {
         const struct emit_part *p = &e->part[i];
-        say_part(p, ucc_coll[p->coll], out);
+        say_part(p, calls[p->coll].ucc, out);
         for (int k = 0; k < p->ranges; k++) {
             why(p, &p->range[k], text, sizeof text);
             emit_comment(out, "  %s", text);
@@ -369,7 +356,7 @@ static void ucc_print(const struct emit *e, FILE *out)
             const struct emit_range *a = &p->range[k];
             if (a->way.name[0]) /* from a size to the same is refused */
                 fprintf(out, "%s%s:%" PRId64 "-%" PRId64 ":host:[%d-%d]:inf:@%s",
-                        tokens++ ? "#" : "UCC_TL_UCP_TUNE=", ucc_coll[p->coll], a->lo,
+                        tokens++ ? "#" : "UCC_TL_UCP_TUNE=", calls[p->coll].ucc, a->lo,
                         a->hi + (a->lo == a->hi), p->ranks, p->ranks, a->way.name);
         }
     }

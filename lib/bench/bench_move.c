@@ -11,27 +11,6 @@
 /* A byte that no value of bench_data is made of: NaN in the floating types, -1 in i32. */
 enum { POISON = 0xff };
 
-void bench_move_whole(const struct bench *b, unsigned op, int algo, int64_t elems,
-                      struct bench_move_spec *out)
-{
-    int reduces = op == SCHEDULE_REDUCE_SCATTER || op == SCHEDULE_ALL_REDUCE;
-    enum letter from = op == SCHEDULE_ALL_GATHER ? LETTER_G : LETTER_N;
-    enum letter to = op == SCHEDULE_REDUCE_SCATTER ? LETTER_G : LETTER_N;
-
-    *out = (struct bench_move_spec){
-        .algo = algo,
-        .op = op,
-        .moves = reduces ? layout_moves_sum(from, to) : layout_moves_copy(from, to),
-        .from = from,
-        .to = to,
-        .redop = reduces ? b->o->redop : DTYPE_OPS,
-        .giver = b->world->rank,
-        .givers = b->world->ranks,
-        .elems = elems,
-        .chunk_bytes = b->o->chunk_bytes,
-    };
-}
-
 /* MPI's blocks, and NCCL's, are those of exec_native_block where the letter is G. */
 static int ranges_of(const struct bench *b, const struct bench_move *m, enum letter letter,
                      struct range *out)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "bench/bench_rows.h"
+#include "bench/bench_parts.h"
 
 void bench_options_init(struct bench_options *o)
 {
@@ -38,14 +38,11 @@ int bench_algo_parse(const char *text, int *algo, struct err *err)
     char all[512] = "";
     int used = 0;
 
-    if (strcmp(text, "mpi") == 0) {
-        *algo = BENCH_MPI;
-        return 0;
-    }
-    if (strcmp(text, "nccl") == 0) {
-        *algo = BENCH_NCCL;
-        return 0;
-    }
+    for (int a = BENCH_NCCL; a <= BENCH_MPI; a++)
+        if (strcmp(text, bench_algo_name(a)) == 0) {
+            *algo = a;
+            return 0;
+        }
     if (schedule_algo_parse(text, &ours, err) == 0) {
         *algo = (int)ours;
         return 0;
@@ -56,63 +53,47 @@ int bench_algo_parse(const char *text, int *algo, struct err *err)
     return err_set(err, ERR_INPUT, "algorithm '%s', expected %s, mpi or nccl", text, all);
 }
 
-static int add_op(struct bench_options *o, const char *word, struct err *err)
+/* Words with commas between into list[*count]; no value twice. */
+static int parse_list(const char *text, const char *what,
+                      int (*parse)(const char *word, int *value, struct err *err), int *list,
+                      int *count, struct err *err)
 {
-    unsigned op = 0;
+    char *copy = mem_dup(text), *rest = copy;
+    int rc = 0, value = 0;
 
-    if (schedule_phases_parse(word, &op, err))
-        return -1;
-    for (int i = 0; i < o->ops; i++)
-        if (o->op[i] == op)
-            return err_set(err, ERR_INPUT, "operation '%s' twice, expected each once", word);
-    o->op[o->ops++] = op;
-    return 0;
-}
-
-static int add_algo(struct bench_options *o, const char *word, struct err *err)
-{
-    int algo = 0;
-
-    if (bench_algo_parse(word, &algo, err))
-        return -1;
-    for (int i = 0; i < o->algos; i++)
-        if (o->algo[i] == algo)
-            return err_set(err, ERR_INPUT, "algorithm '%s' twice, expected each once", word);
-    o->algo[o->algos++] = algo;
-    return 0;
-}
-
-static int each_word(struct bench_options *o, const char *text,
-                     int (*add)(struct bench_options *, const char *, struct err *),
-                     struct err *err)
-{
-    char *copy = mem_dup(text), *at = copy;
-    int rc = 0;
-
-    while (at && rc == 0) {
-        char *comma = strchr(at, ',');
-        if (comma)
-            *comma = 0;
-        rc = add(o, at, err);
-        at = comma ? comma + 1 : NULL;
+    *count = 0;
+    for (char *word; rc == 0 && (word = strsep(&rest, ","));) {
+        rc = parse(word, &value, err);
+        for (int i = 0; rc == 0 && i < *count; i++)
+            if (list[i] == value)
+                rc = err_set(err, ERR_INPUT, "%s '%s' twice, expected each once", what, word);
+        if (rc == 0)
+            list[(*count)++] = value;
     }
     mem_free(copy);
     return rc;
 }
 
-int bench_parse_ops(struct bench_options *o, const char *text, struct err *err)
+static int parse_op(const char *word, int *op, struct err *err)
 {
-    o->ops = 0;
-    return each_word(o, text, add_op, err);
+    unsigned phases = 0;
+    int rc = schedule_phases_parse(word, &phases, err);
+
+    *op = (int)phases;
+    return rc;
 }
 
-int bench_parse_algos(struct bench_options *o, const char *text, struct err *err)
+int bench_parse_ops(const char *text, struct bench_options *o, struct err *err)
 {
-    o->algos = 0;
-    return each_word(o, text, add_algo, err);
+    return parse_list(text, "operation", parse_op, o->op, &o->ops, err);
 }
 
-int bench_parse_type(struct bench_options *o, const char *text, struct err *err)
+int bench_parse_algos(const char *text, struct bench_options *o, struct err *err)
+{
+    return parse_list(text, "algorithm", bench_algo_parse, o->algo, &o->algos, err);
+}
+
+int bench_parse_type(const char *text, enum dtype *type, struct err *err)
 {
     static const char *const nccl[DTYPE_COUNT] = {
         [DTYPE_F32] = "float",  [DTYPE_BF16] = "bfloat16", [DTYPE_F16] = "half",
@@ -120,21 +101,23 @@ int bench_parse_type(struct bench_options *o, const char *text, struct err *err)
 
     for (int t = 0; t < DTYPE_COUNT; t++) {
         if (strcmp(text, nccl[t]) == 0) {
-            o->type = (enum dtype)t;
+            *type = (enum dtype)t;
             return 0;
         }
     }
-    return dtype_parse(text, &o->type, err);
+    return dtype_parse(text, type, err);
 }
 
-int bench_check_setting(const char *text, struct err *err)
+int bench_parse_setting(const char *text, const char **out, struct err *err)
 {
     static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                                "0123456789-_.+/";
     size_t n = strlen(text);
 
-    if (n && n < BENCH_SETTING_ROOM && strspn(text, good) == n)
+    if (n && n < BENCH_SETTING_ROOM && strspn(text, good) == n) {
+        *out = text;
         return 0;
+    }
     return err_set(err, ERR_INPUT,
                    "'%.40s', expected 1 to %d letters, digits or any of '-_.+/'", text,
                    BENCH_SETTING_ROOM - 1);

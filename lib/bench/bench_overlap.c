@@ -14,7 +14,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/jout.h"
 #include "base/stats.h"
 #include "bench/bench_parts.h"
 
@@ -65,9 +64,9 @@ static int open_parts(struct bench *b, unsigned op, int64_t elems, struct bench_
     return add_part(b, &c[ACROSS], &across, 0, err);
 }
 
-void bench_overlap_head(const struct bench *b)
+void bench_overlap_head(FILE *out)
 {
-    fprintf(b->sink.file,
+    fprintf(out,
             "# %10s %12s %14s %22s %5s %6s %11s %11s %11s %10s %6s\n"
             "# %10s %12s %14s %22s %5s %6s %11s %11s %11s %10s %6s\n",
             "size", "count", "op", "algo", "type", "redop", "intra", "inter", "both",
@@ -88,56 +87,41 @@ static void print_text(const struct overlap_row *r, FILE *out)
             r->inside_s * 1e6, r->across_s * 1e6, r->both_s * 1e6, share, r->wrong);
 }
 
-static void print_csv(const struct overlap_row *r, FILE *out)
+static void put_cells(struct bench_cells *c, const struct overlap_row *r)
 {
-    char share[24] = "";
+    char shape[272];
 
-    if (isfinite(r->efficiency))
-        snprintf(share, sizeof share, "%.9g", r->efficiency);
-    fprintf(out,
-            "%s,%s,\"%s\",%d,%" PRId64 ",%" PRId64 ",%s,%s,%.9g,%.9g,%.9g,%s,%" PRId64
-            ",%.9g\n",
-            r->op, r->algo, r->b->shape, r->b->groups.ranks, r->bytes, r->elems,
-            dtype_name(r->b->o->type), r->redop, r->inside_s, r->across_s, r->both_s, share,
-            r->wrong, r->load);
-}
-
-static void print_json(const struct overlap_row *r, FILE *out)
-{
-    struct jout j = {.file = out};
-
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "op", r->op);
-    jout_text(&j, "algo", r->algo);
-    jout_text(&j, "groups", r->b->shape);
-    jout_int(&j, "ranks", r->b->groups.ranks);
-    jout_int(&j, "bytes", r->bytes);
-    jout_int(&j, "count", r->elems);
-    jout_text(&j, "type", dtype_name(r->b->o->type));
-    jout_text(&j, "redop", r->redop);
-    jout_open(&j, "overlap", '{');
-    jout_num(&j, "intra_s", r->inside_s);
-    jout_num(&j, "inter_s", r->across_s);
-    jout_num(&j, "both_s", r->both_s);
-    jout_num(&j, "efficiency", r->efficiency);
-    jout_close(&j, '}');
-    jout_int(&j, "wrong", r->wrong);
-    jout_num(&j, "loadavg", r->load);
-    jout_close(&j, '}');
+    snprintf(shape, sizeof shape, c->csv ? "\"%s\"" : "%s", r->b->shape);
+    bench_cell_text(c, "op", r->op);
+    bench_cell_text(c, "algo", r->algo);
+    bench_cell_text(c, "groups", shape);
+    bench_cell_int(c, "ranks", r->b->groups.ranks);
+    bench_cell_int(c, "bytes", r->bytes);
+    bench_cell_int(c, "count", r->elems);
+    bench_cell_text(c, "type", dtype_name(r->b->o->type));
+    bench_cell_text(c, "redop", r->redop);
+    bench_cells_group(c, "overlap", 1);
+    bench_cell_num(c, "intra_s", r->inside_s);
+    bench_cell_num(c, "inter_s", r->across_s);
+    bench_cell_num(c, "both_s", r->both_s);
+    bench_cell_num(c, "efficiency", r->efficiency);
+    bench_cells_group_end(c);
+    bench_cell_int(c, "wrong", r->wrong);
+    bench_cell_num(c, "loadavg", r->load);
 }
 
 static void print_row(struct bench_sink *s, const struct overlap_row *r)
 {
-    if (s->o->format == BENCH_CSV && !s->headed++)
-        fputs("op,algo,groups,ranks,bytes,count,type,redop,intra_s,inter_s,both_s,"
-              "efficiency,wrong,loadavg\n",
-              s->file);
-    if (s->o->format == BENCH_JSON)
-        print_json(r, s->file);
-    else if (s->o->format == BENCH_CSV)
-        print_csv(r, s->file);
-    else
+    struct bench_cells c;
+
+    if (s->o->format == BENCH_TEXT)
         print_text(r, s->file);
+    else
+        for (int head = s->o->format == BENCH_CSV && !s->headed++; head >= 0; head--) {
+            bench_cells_open(&c, s->o->format, head, s->file);
+            put_cells(&c, r);
+            bench_cells_close(&c);
+        }
     fflush(s->file);
 }
 
@@ -175,12 +159,9 @@ int bench_overlap_case(struct bench *b, unsigned op, int64_t elems, struct err *
     int contests = WHOLE + b->o->algos;
     int rc = open_parts(b, op, elems, c, err);
 
-    for (int a = 0; a < b->o->algos && rc == 0; a++) {
-        struct bench_move_spec spec;
-        bench_move_whole(b, op, b->o->algo[a], elems, &spec);
-        c[WHOLE + a].moves = 1;
-        rc = bench_move_open(b, &spec, &c[WHOLE + a].move[0], err);
-    }
+    for (int a = 0; a < b->o->algos && rc == 0; a++)
+        rc = bench_contest_open(b, op, b->o->algo[a], elems, b->o->chunk_bytes, &c[WHOLE + a],
+                                err);
     if (rc == 0)
         rc = bench_turns(b, c, contests, err);
     if (rc == 0 && b->world->rank == 0)

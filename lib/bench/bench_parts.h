@@ -4,6 +4,7 @@
 
 /* Inside bench/: what its files share. */
 #include "base/io.h"
+#include "base/jout.h"
 #include "bench/bench.h"
 #include "coll/coll.h"
 #include "exec/exec_mpi_native.h"
@@ -18,7 +19,7 @@ struct bench_sink { /* where rows go, on rank 0 alone */
     struct bench_result *result; /* borrowed, filled */
     struct io_out plot;          /* path NULL: none */
     size_t room;
-    int headed; /* CSV: its header is out */
+    int headed; /* CSV of --overlap: its header is out */
 };
 /* ERR_* when the plot cannot be made, before anything is measured. */
 int bench_sink_open(struct bench_sink *s, const struct bench_options *o, FILE *file,
@@ -99,8 +100,6 @@ struct bench_move {
     int give, get;              /* how many */
     int64_t wrong;              /* so far, on this rank */
 };
-void bench_move_whole(const struct bench *b, unsigned op, int algo, int64_t elems,
-                      struct bench_move_spec *out);
 /* Collective, as coll_prepare. */
 int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct bench_move *m,
                     struct err *err);
@@ -122,6 +121,9 @@ struct bench_contest {
 /* Collective: all contests checked, timed in turns, checked; seconds and wrong on every rank.
  */
 int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct err *err);
+/* A contest of one move, a whole vector.  Collective, as coll_prepare. */
+int bench_contest_open(struct bench *b, unsigned op, int algo, int64_t elems,
+                       int64_t chunk_bytes, struct bench_contest *c, struct err *err);
 /* A row of a whole vector on groups with these ports: no times yet, and its cut bound. */
 struct bench_row bench_row_of(const struct bench_options *o, const struct topo *t, unsigned op,
                               int algo, int64_t elems);
@@ -130,10 +132,10 @@ void bench_marks(double *seconds, int n, double *marks); /* [BENCH_MARKS]; sorts
 
 /*
  * The rate of each group's port, by all members of a group sending to the next group, in a ring
- * over the groups, all at the same time: port[groups], alike both ways.  The same on all ranks.
+ * over the groups, all at the same time: port[groups], alike both ways, 0 of one group.  The
+ * same on all ranks; before the coll is opened.
  */
-enum { BENCH_PORT_ROOM = 4 << 20 }; /* bytes of in and of out that it wants */
-int bench_port_measure(struct coll *c, void *in, void *out, struct topo_port *port,
+int bench_port_measure(struct world *world, const struct groups *g, struct topo_port *port,
                        struct err *err);
 
 /*
@@ -145,12 +147,47 @@ int bench_predict(const struct topo *t, unsigned op, int64_t bytes, struct pick_
 /* What a coll_spec's chunk_bytes means, no longer than the vector. */
 int64_t bench_chunk_bytes(int64_t chunk_bytes, int64_t bytes);
 
+/* bench_read.c: rows of JSON Lines. */
+struct bench_rows {
+    struct bench_row *row; /* [rows], owned: mem_free; also after an error */
+    size_t room;           /* rows that fit */
+    int rows;
+};
+/* A file's lines, added to those that are there; `file` is its name, or "-". */
+int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
+                     struct err *err);
+/* The rows of files, "-" being standard input; one at least. */
+int bench_read_files(const char *const *file, int files, struct bench_rows *all,
+                     struct err *err);
+/* What a row says of where it was measured: printable, without '"', ',' or '\\'. */
+int bench_check_fact(const char *text, struct err *err);
+
 const char *bench_mark_name(int mark); /* "min", "p10", ... */
 /* Lines that begin with '#', in text alone: the columns and their units. */
 void bench_print_columns(const struct bench_options *o, FILE *out);
 void bench_print_ports(const char *from, const struct topo *t, FILE *out);
-void bench_print_csv_head(FILE *out);
-void bench_print_row(const struct bench_options *o, const struct bench_row *r, FILE *out);
+/* first: the header of CSV goes before it. */
+void bench_print_row(const struct bench_options *o, const struct bench_row *r, int first,
+                     FILE *out);
+
+/*
+ * A row for programs, cell by cell: an object of JSON, or a line of CSV, or its header.  A key
+ * may be "p25|ratio_mpi_p25": that of JSON, and the name of the column.  Unknown is NULL or "",
+ * a number below 0, or NAN: null, or nothing.
+ */
+struct bench_cells {
+    struct jout j;
+    int csv, head, cells; /* cells: so far */
+    int absent;           /* inside a group that is null */
+};
+void bench_cells_open(struct bench_cells *c, enum bench_format format, int head, FILE *out);
+void bench_cells_close(struct bench_cells *c);
+/* In JSON an object, or null; up to its end. */
+void bench_cells_group(struct bench_cells *c, const char *key, int known);
+void bench_cells_group_end(struct bench_cells *c);
+void bench_cell_text(struct bench_cells *c, const char *key, const char *text);
+void bench_cell_int(struct bench_cells *c, const char *key, int64_t v);
+void bench_cell_num(struct bench_cells *c, const char *key, double v);
 
 /* The size after one: past max_bytes at the end; after 0 comes one element. */
 int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes);
@@ -159,6 +196,58 @@ int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes);
 int bench_case(struct bench *b, unsigned op, int64_t elems, struct err *err);
 /* The same with the parts beside the whole. */
 int bench_overlap_case(struct bench *b, unsigned op, int64_t elems, struct err *err);
-void bench_overlap_head(const struct bench *b);
+void bench_overlap_head(FILE *out);
+
+/* bench_tune.c: how a choice is made from measured times, and what becomes of the choices. */
+
+/*
+ * Rounds of a contest, of which one takes round_s, all turns together: as many as 2 s hold,
+ * from 5 to 200.  Five are the fewest that tell anything apart (bench_tune_choose), and the
+ * first five tell round_s; of two hundred one that is slower in 6 of 10 is told.
+ */
+enum { BENCH_TUNE_LEAST = 5, BENCH_TUNE_MOST = 200 };
+int bench_tune_rounds(double round_s);
+
+struct bench_entry { /* of a contest */
+    struct pick_choice choice;
+    double predicted_s;    /* weighed, pick_weigh */
+    const double *seconds; /* [rounds], borrowed */
+    double median_s;       /* set by bench_tune_choose */
+};
+/*
+ * Chunks of 60 to 512 KiB are within 2 % when measured (paro-method(7), HO-RING): less than
+ * that does not outlast the launch.
+ */
+#define BENCH_TUNE_SAME 0.02
+/*
+ * Which entry is taken: that with the least predicted time among the fastest and those that
+ * cannot be told from it; ties go to what stands first.  The fastest is that with the least
+ * median.  Another one is told from it when its median is more than BENCH_TUNE_SAME above, and
+ * it was no slower in so few of the rounds that a fair coin falls so seldom, once in 32 times
+ * (five of five) or less: the sign test, which knows nothing of how times are distributed.
+ */
+int bench_tune_choose(struct bench_entry *e, int entries, int rounds);
+/* The least median of another algorithm than that of entry `won`; -1: there is none. */
+int bench_tune_second(const struct bench_entry *e, int entries, int won);
+
+/*
+ * "all-gather of 1 MiB: ring 2 ms, ho-ring 1.9 ms (0.95x, within noise)": the choice, and the
+ * runner-up, which is faster only where no difference was told.
+ */
+void bench_tune_describe(const struct pick_answer *a, FILE *out);
+
+struct bench_tune {         /* one call of bench_tune */
+    struct bench_options o; /* with the iterations of the size that is measured */
+    int iters;              /* asked for; 0: bench_tune_rounds */
+    int moves;              /* with rules for a trainer's moves */
+    struct bench_talk talk;
+    struct pick_answer *answer; /* rank 0's, owned */
+    size_t room;
+    int answers;
+};
+/* One operation at one size: rank 0 keeps the answer. */
+int bench_tune_case(struct bench *b, unsigned op, int64_t elems, struct err *err);
+/* On rank 0: the table, printed. */
+int bench_tune_print(struct bench *b, struct err *err);
 
 #endif

@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/jout.h"
 #include "base/units.h"
 #include "bench/bench_parts.h"
 
@@ -118,146 +117,151 @@ static void print_text(const struct bench_options *o, const struct bench_row *r,
     putc('\n', out);
 }
 
-static void json_int(struct jout *j, const char *key, int64_t v)
+/* ---- rows for programs ---- */
+
+void bench_cells_open(struct bench_cells *c, enum bench_format format, int head, FILE *out)
 {
-    if (v >= 0)
-        jout_int(j, key, v);
+    *c = (struct bench_cells){.j = {.file = out}, .csv = format == BENCH_CSV, .head = head};
+    if (!c->csv)
+        jout_open(&c->j, NULL, '{');
+}
+
+void bench_cells_close(struct bench_cells *c)
+{
+    if (c->csv)
+        putc('\n', c->j.file);
     else
-        jout_null(j, key);
+        jout_close(&c->j, '}');
 }
 
-static void json_chosen(struct jout *j, const struct bench_row *r)
+void bench_cells_group(struct bench_cells *c, const char *key, int known)
 {
-    if (r->chosen == SCHEDULE_AUTO) {
-        jout_null(j, "chosen");
-        return;
-    }
-    jout_open(j, "chosen", '{');
-    jout_text(j, "algo", schedule_algo_name(r->chosen));
-    jout_int(j, "chunk_bytes", r->chosen_chunk_bytes);
-    jout_close(j, '}');
+    c->absent = !c->csv && !known;
+    if (c->absent)
+        jout_null(&c->j, key);
+    else if (!c->csv)
+        jout_open(&c->j, key, '{');
 }
 
-static void json_ratio(struct jout *j, const struct bench_row *r)
+void bench_cells_group_end(struct bench_cells *c)
 {
-    if (!isfinite(r->ratio_mid)) {
-        jout_null(j, "ratio_mpi");
-        return;
-    }
-    jout_open(j, "ratio_mpi", '{');
-    jout_num(j, "p25", r->ratio_p25);
-    jout_num(j, "median", r->ratio_mid);
-    jout_num(j, "p75", r->ratio_p75);
-    jout_close(j, '}');
+    if (!c->csv && !c->absent)
+        jout_close(&c->j, '}');
+    c->absent = 0;
 }
 
-static void json_fact(struct jout *j, const char *key, const char *text)
+/* The key of JSON, where the value is to be written so; else NULL, after the comma of CSV and,
+ * in a header, the name.  *csv: whether the value is to follow there. */
+static const char *next_cell(struct bench_cells *c, const char *key, char name[32], int *csv)
 {
-    jout_text(j, key, text[0] ? text : NULL);
+    const char *bar = strchr(key, '|');
+
+    *csv = c->csv && !c->head;
+    snprintf(name, 32, "%.*s", (int)strcspn(key, "|"), key);
+    if (!c->csv)
+        return c->absent ? NULL : name;
+    if (c->cells++)
+        putc(',', c->j.file);
+    if (c->head)
+        fputs(bar ? bar + 1 : name, c->j.file);
+    return NULL;
 }
 
-static void print_json(const struct bench_row *r, FILE *out)
+void bench_cell_text(struct bench_cells *c, const char *key, const char *text)
 {
-    struct jout j = {.file = out};
+    char name[32];
+    int csv;
 
-    jout_open(&j, NULL, '{');
-    jout_text(&j, "op", schedule_phases_name(r->op));
-    jout_text(&j, "algo", bench_algo_name(r->algo));
-    json_chosen(&j, r);
-    jout_text(&j, "setting", r->setting[0] ? r->setting : NULL);
-    jout_text(&j, "groups", r->shape);
-    jout_int(&j, "ranks", r->ranks);
-    jout_int(&j, "bytes", r->bytes);
-    jout_int(&j, "count", r->elems);
-    jout_text(&j, "type", dtype_name(r->type));
-    jout_text(&j, "redop", redop_name(r));
-    json_int(&j, "root", r->root);
-    jout_bool(&j, "simulated", r->simulated);
-    jout_int(&j, "launches", r->launches);
-    jout_open(&j, "time_s", '{');
-    for (int m = 0; m < BENCH_MARKS; m++)
-        jout_num(&j, mark_names[m], r->time_s[m]);
-    jout_close(&j, '}');
-    json_ratio(&j, r);
-    jout_num(&j, "algbw_Bps", bench_algbw_Bps(r));
-    jout_num(&j, "busbw_Bps", bench_busbw_Bps(r));
-    json_int(&j, "slow_bytes", r->slow_bytes);
-    jout_num(&j, "limit_s", r->limit_s);
-    jout_num(&j, "limit_fraction", bench_limit_fraction(r));
-    jout_num(&j, "predicted_s", r->predicted_s);
-    json_int(&j, "wrong", r->wrong);
-    jout_num(&j, "loadavg", r->load);
-    json_fact(&j, "library", r->library);
-    json_fact(&j, "host", r->host);
-    json_fact(&j, "when", r->when);
-    jout_close(&j, '}');
+    if (next_cell(c, key, name, &csv))
+        jout_text(&c->j, name, text && *text ? text : NULL);
+    else if (csv)
+        fputs(text ? text : "", c->j.file);
 }
 
-void bench_print_csv_head(FILE *out)
+void bench_cell_int(struct bench_cells *c, const char *key, int64_t v)
 {
-    fputs("op,algo,chosen,chunk_bytes,setting,groups,ranks,bytes,count,type,redop,root,"
-          "simulated,launches",
-          out);
-    for (int m = 0; m < BENCH_MARKS; m++)
-        fprintf(out, ",%s_s", mark_names[m]);
-    fputs(",ratio_mpi_p25,ratio_mpi_median,ratio_mpi_p75,algbw_Bps,busbw_Bps,slow_bytes,"
-          "limit_s,limit_fraction,predicted_s,wrong,loadavg,library,host,when\n",
-          out);
+    char name[32];
+    int csv;
+
+    if (next_cell(c, key, name, &csv))
+        jout_known(&c->j, name, v);
+    else if (csv && v >= 0)
+        fprintf(c->j.file, "%" PRId64, v);
 }
 
-/* What is not known is empty. */
-static void csv_num(FILE *out, double v)
+void bench_cell_num(struct bench_cells *c, const char *key, double v)
 {
-    if (isfinite(v))
-        fprintf(out, ",%.9g", v);
-    else
-        putc(',', out);
-}
+    char name[32];
+    int csv;
 
-static void csv_int(FILE *out, int64_t v)
-{
-    if (v >= 0)
-        fprintf(out, ",%" PRId64, v);
-    else
-        putc(',', out);
+    if (next_cell(c, key, name, &csv))
+        jout_num(&c->j, name, v);
+    else if (csv && isfinite(v))
+        fprintf(c->j.file, "%.9g", v);
 }
 
 /* RFC 4180: of all texts only a shape, as [3,2], has a comma, and none a quote. */
-static void print_csv(const struct bench_row *r, FILE *out)
+static void put_cells(struct bench_cells *c, const struct bench_row *r)
 {
-    const char *quote = strchr(r->shape, ',') ? "\"" : "";
     int was_auto = r->chosen != SCHEDULE_AUTO;
+    char text[272];
 
-    fprintf(out, "%s,%s,%s", schedule_phases_name(r->op), bench_algo_name(r->algo),
-            was_auto ? schedule_algo_name(r->chosen) : "");
-    csv_int(out, was_auto ? r->chosen_chunk_bytes : -1);
-    fprintf(out, ",%s,%s%s%s,%d,%" PRId64 ",%" PRId64 ",%s,%s", r->setting, quote, r->shape,
-            quote, r->ranks, r->bytes, r->elems, dtype_name(r->type), redop_name(r));
-    csv_int(out, r->root);
-    fprintf(out, ",%d,%d", r->simulated, r->launches);
-    for (int m = 0; m < BENCH_MARKS; m++)
-        csv_num(out, r->time_s[m]);
-    csv_num(out, r->ratio_p25);
-    csv_num(out, r->ratio_mid);
-    csv_num(out, r->ratio_p75);
-    csv_num(out, bench_algbw_Bps(r));
-    csv_num(out, bench_busbw_Bps(r));
-    csv_int(out, r->slow_bytes);
-    csv_num(out, r->limit_s);
-    csv_num(out, bench_limit_fraction(r));
-    csv_num(out, r->predicted_s);
-    csv_int(out, r->wrong);
-    csv_num(out, r->load);
-    fprintf(out, ",%s,%s,%s\n", r->library, r->host, r->when);
+    bench_cell_text(c, "op", schedule_phases_name(r->op));
+    bench_cell_text(c, "algo", bench_algo_name(r->algo));
+    bench_cells_group(c, "chosen", was_auto);
+    bench_cell_text(c, "algo|chosen", was_auto ? schedule_algo_name(r->chosen) : NULL);
+    bench_cell_int(c, "chunk_bytes", was_auto ? r->chosen_chunk_bytes : -1);
+    bench_cells_group_end(c);
+    bench_cell_text(c, "setting", r->setting);
+    snprintf(text, sizeof text, c->csv && strchr(r->shape, ',') ? "\"%s\"" : "%s", r->shape);
+    bench_cell_text(c, "groups", text);
+    bench_cell_int(c, "ranks", r->ranks);
+    bench_cell_int(c, "bytes", r->bytes);
+    bench_cell_int(c, "count", r->elems);
+    bench_cell_text(c, "type", dtype_name(r->type));
+    bench_cell_text(c, "redop", redop_name(r));
+    bench_cell_int(c, "root", r->root);
+    if (c->csv)
+        bench_cell_int(c, "simulated", r->simulated);
+    else
+        jout_bool(&c->j, "simulated", r->simulated);
+    bench_cell_int(c, "launches", r->launches);
+    bench_cells_group(c, "time_s", 1);
+    for (int m = 0; m < BENCH_MARKS; m++) {
+        snprintf(text, sizeof text, "%s|%s_s", mark_names[m], mark_names[m]);
+        bench_cell_num(c, text, r->time_s[m]);
+    }
+    bench_cells_group_end(c);
+    bench_cells_group(c, "ratio_mpi", isfinite(r->ratio_mid));
+    bench_cell_num(c, "p25|ratio_mpi_p25", r->ratio_p25);
+    bench_cell_num(c, "median|ratio_mpi_median", r->ratio_mid);
+    bench_cell_num(c, "p75|ratio_mpi_p75", r->ratio_p75);
+    bench_cells_group_end(c);
+    bench_cell_num(c, "algbw_Bps", bench_algbw_Bps(r));
+    bench_cell_num(c, "busbw_Bps", bench_busbw_Bps(r));
+    bench_cell_int(c, "slow_bytes", r->slow_bytes);
+    bench_cell_num(c, "limit_s", r->limit_s);
+    bench_cell_num(c, "limit_fraction", bench_limit_fraction(r));
+    bench_cell_num(c, "predicted_s", r->predicted_s);
+    bench_cell_int(c, "wrong", r->wrong);
+    bench_cell_num(c, "loadavg", r->load);
+    bench_cell_text(c, "library", r->library);
+    bench_cell_text(c, "host", r->host);
+    bench_cell_text(c, "when", r->when);
 }
 
-void bench_print_row(const struct bench_options *o, const struct bench_row *r, FILE *out)
+void bench_print_row(const struct bench_options *o, const struct bench_row *r, int first,
+                     FILE *out)
 {
-    if (o->format == BENCH_JSON)
-        print_json(r, out);
-    else if (o->format == BENCH_CSV)
-        print_csv(r, out);
-    else if (o->format == BENCH_TEXT)
+    struct bench_cells c;
+
+    if (o->format == BENCH_TEXT)
         print_text(o, r, out);
+    if (o->format == BENCH_JSON || o->format == BENCH_CSV)
+        for (int head = first && o->format == BENCH_CSV; head >= 0; head--) {
+            bench_cells_open(&c, o->format, head, out);
+            put_cells(&c, r);
+            bench_cells_close(&c);
+        }
     fflush(out);
 }

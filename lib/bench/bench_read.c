@@ -11,7 +11,6 @@
 #include "base/mem.h"
 #include "base/tree.h"
 #include "bench/bench_parts.h"
-#include "bench/bench_rows.h"
 
 /* A row has some 900 bytes: 18,000 of them, each of which is compared with all kept ones. */
 enum { FILE_BYTES_MAX = 16 << 20, LAUNCHES_MAX = 1000000 };
@@ -125,10 +124,9 @@ static int read_words(const struct reader *r)
     if (strcmp(redop, "none") &&
         is_wrong(r, dtype_op_parse(redop, &out->redop, r->err), "redop"))
         return -1;
-    if (setting && is_wrong(r, bench_check_setting(setting, r->err), "setting"))
+    if (setting && is_wrong(r, bench_parse_setting(setting, &setting, r->err), "setting"))
         return -1;
-    if (setting)
-        snprintf(out->setting, sizeof out->setting, "%s", setting);
+    snprintf(out->setting, sizeof out->setting, "%s", setting ? setting : "");
     return read_chosen(r, tree_get(r->tree.root, "chosen")) || read_shape(r, shape) ? -1 : 0;
 }
 

@@ -4,7 +4,7 @@
  * (pick_shortlist), a contest in turns says what is fastest.  What the simulator cannot know is
  * what ranks cost each other that share processors.
  */
-#include "bench/bench_tune.h"
+#include "bench/bench_parts.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -81,38 +81,10 @@ int bench_tune_second(const struct bench_entry *e, int entries, int won)
 
 /* ---- one size ---- */
 
-struct shortlist { /* rank 0's, told to all */
+struct shortlist { /* rank 0's, sent to all */
     struct pick_choice choice[PICK_SHORT_MAX];
     int count, failed;
 };
-
-static int share_shortlist(struct bench *b, unsigned op, int64_t bytes, struct shortlist *s,
-                           struct err *err)
-{
-    *s = (struct shortlist){0};
-    if (b->world->rank == 0)
-        s->failed = pick_shortlist(&b->topo, op, bytes, s->choice, &s->count, err);
-    if (world_bcast(b->world, s, sizeof *s, 0, err))
-        return -1;
-    if (s->failed && b->world->rank)
-        err_set(err, ERR_INPUT, "see rank 0");
-    return s->failed;
-}
-
-static int open_contest(struct bench *b, unsigned op, int64_t elems, const struct shortlist *s,
-                        struct bench_contest *c, struct err *err)
-{
-    int rc = 0;
-
-    for (int i = 0; i < s->count && rc == 0; i++) {
-        struct bench_move_spec spec;
-        bench_move_whole(b, op, (int)s->choice[i].algo, elems, &spec);
-        spec.chunk_bytes = s->choice[i].chunk_bytes;
-        c[i].moves = 1;
-        rc = bench_move_open(b, &spec, &c[i].move[0], err);
-    }
-    return rc;
-}
 
 static int run_rounds(struct bench *b, struct bench_contest *c, int contests, int rounds,
                       struct err *err)
@@ -220,11 +192,16 @@ int bench_tune_case(struct bench *b, unsigned op, int64_t elems, struct err *err
 {
     struct bench_contest c[PICK_SHORT_MAX] = {0};
     int64_t bytes = elems * dtype_bytes(b->o->type);
-    struct shortlist s;
-    int rc = share_shortlist(b, op, bytes, &s, err);
+    struct shortlist s = {.count = 0};
 
-    if (rc == 0 && open_contest(b, op, elems, &s, c, err))
-        rc = -1;
+    if (b->world->rank == 0)
+        s.failed = pick_shortlist(&b->topo, op, bytes, s.choice, &s.count, err);
+    int rc = world_bcast(b->world, &s, sizeof s, 0, err);
+    if (rc == 0 && s.failed)
+        rc = b->world->rank ? err_set(err, ERR_INPUT, "see rank 0") : -1;
+    for (int i = 0; i < s.count && rc == 0; i++)
+        rc = bench_contest_open(b, op, (int)s.choice[i].algo, elems, s.choice[i].chunk_bytes,
+                                &c[i], err);
     if (rc == 0 && (run_contest(b, c, s.count, err) || check_data(&s, c, err)))
         rc = -1;
     if (rc == 0 && b->world->rank == 0)

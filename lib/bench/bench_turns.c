@@ -81,6 +81,29 @@ int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct e
     return 0;
 }
 
+int bench_contest_open(struct bench *b, unsigned op, int algo, int64_t elems,
+                       int64_t chunk_bytes, struct bench_contest *c, struct err *err)
+{
+    int reduces = op == SCHEDULE_REDUCE_SCATTER || op == SCHEDULE_ALL_REDUCE;
+    enum letter from = op == SCHEDULE_ALL_GATHER ? LETTER_G : LETTER_N;
+    enum letter to = op == SCHEDULE_REDUCE_SCATTER ? LETTER_G : LETTER_N;
+    const struct bench_move_spec spec = {
+        .algo = algo,
+        .op = op,
+        .moves = reduces ? layout_moves_sum(from, to) : layout_moves_copy(from, to),
+        .from = from,
+        .to = to,
+        .redop = reduces ? b->o->redop : DTYPE_OPS,
+        .giver = b->world->rank,
+        .givers = b->world->ranks,
+        .elems = elems,
+        .chunk_bytes = chunk_bytes,
+    };
+
+    c->moves = 1;
+    return bench_move_open(b, &spec, &c->move[0], err);
+}
+
 void bench_contest_close(struct bench_contest *c, int in_order)
 {
     for (int m = 0; m < 2; m++)

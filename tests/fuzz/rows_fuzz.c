@@ -6,7 +6,7 @@
 
 #include "bench/bench_parts.h"
 #include "bench/bench.h"
-#include "bench/bench_rows.h"
+#include "bench/bench_parts.h"
 
 static int parse(struct bench_rows *all, const void *data, size_t bytes)
 {
@@ -24,27 +24,24 @@ static int parse(struct bench_rows *all, const void *data, size_t bytes)
 static char *print(const struct bench_rows *all, enum bench_format format, size_t *bytes)
 {
     const struct bench_options o = {.format = format, .percentiles = 1};
-    char *text = NULL;
-    FILE *f = open_memstream(&text, bytes);
+    char *text;
+    FILE *f = mem_stream(&text, bytes);
 
-    assert(f);
     for (int i = 0; i < all->rows; i++)
-        bench_print_row(&o, &all->row[i], f);
-    int rc = fclose(f);
-    assert(rc == 0);
+        bench_print_row(&o, &all->row[i], i == 0, f);
+    fclose(f);
     return text;
 }
 
 static void plot(const struct bench_rows *all)
 {
-    char *text = NULL;
+    char *text;
     size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = mem_stream(&text, &bytes);
 
-    assert(f);
     bench_plot(all->row, all->rows, "t", f);
-    int rc = fclose(f);
-    assert(rc == 0 && strstr(text, "</svg>"));
+    fclose(f);
+    assert(strstr(text, "</svg>"));
     int named = 0; /* by a setting, which may be any word */
     for (int i = 0; i < all->rows; i++)
         named |= all->row[i].setting[0];

@@ -12,7 +12,6 @@
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
-#include "bench/bench.h"
 #include "xml_fixture.h"
 
 enum { ELEMS = 3000 };
@@ -158,26 +157,28 @@ static void lists_are_strict(void **state)
 
     (void)state;
     bench_options_init(&o);
-    assert_int_equal(bench_parse_algos(&o, "mpi,two-level", &err), 0);
+    assert_int_equal(bench_parse_algos("mpi,two-level", &o, &err), 0);
     assert_int_equal(o.algos, 2);
     assert_int_equal(o.algo[0], BENCH_MPI);
     assert_int_equal(o.algo[1], SCHEDULE_TWO_LEVEL);
-    assert_int_equal(bench_parse_ops(&o, "all-reduce", &err), 0);
+    assert_int_equal(bench_parse_ops("all-reduce", &o, &err), 0);
     assert_int_equal(o.ops, 1);
     assert_int_equal(o.op[0], SCHEDULE_ALL_REDUCE);
-    assert_int_equal(bench_parse_algos(&o, "mpi,", &err), -1);
-    assert_int_equal(bench_parse_algos(&o, "", &err), -1);
-    assert_int_equal(bench_parse_ops(&o, "all-reduce,all-reduce", &err), -1);
-    assert_int_equal(bench_parse_type(&o, "bfloat16", &err), 0);
+    assert_int_equal(bench_parse_algos("mpi,", &o, &err), -1);
+    assert_int_equal(bench_parse_algos("", &o, &err), -1);
+    assert_int_equal(bench_parse_ops("all-reduce,all-reduce", &o, &err), -1);
+    assert_int_equal(bench_parse_type("bfloat16", &o.type, &err), 0);
     assert_int_equal(o.type, DTYPE_BF16);
-    assert_int_equal(bench_parse_type(&o, "u8", &err), 0);
+    assert_int_equal(bench_parse_type("u8", &o.type, &err), 0);
     assert_int_equal(o.type, DTYPE_U8);
-    assert_int_equal(bench_parse_type(&o, "f8", &err), -1);
-    assert_int_equal(bench_check_setting("han-2.1", &err), 0);
-    assert_int_equal(bench_check_setting("", &err), -1);
-    assert_int_equal(bench_check_setting("a,b", &err), -1);
-    assert_int_equal(bench_check_setting("0123456789012345678901234567890", &err), 0);
-    assert_int_equal(bench_check_setting("01234567890123456789012345678901", &err), -1);
+    assert_int_equal(bench_parse_type("f8", &o.type, &err), -1);
+    assert_int_equal(bench_parse_setting("han-2.1", &o.setting, &err), 0);
+    assert_int_equal(bench_parse_setting("", &o.setting, &err), -1);
+    assert_int_equal(bench_parse_setting("a,b", &o.setting, &err), -1);
+    assert_int_equal(bench_parse_setting("0123456789012345678901234567890", &o.setting, &err),
+                     0);
+    assert_int_equal(bench_parse_setting("01234567890123456789012345678901", &o.setting, &err),
+                     -1);
     for (int a = BENCH_NCCL; a <= SCHEDULE_AUTO; a++) { /* each has its place and its name */
         assert_int_equal(bench_algo_parse(bench_algo_name(a), &algo, &err), 0);
         assert_int_equal(algo, a);
@@ -255,22 +256,146 @@ static void bandwidths_are_those_of_nccl_tests(void **state)
     assert_string_equal(bench_label(&r, label, sizeof label), "mpi:han");
 }
 
+/* ---- pictures: two panels an operation, a line an algorithm ---- */
+
+enum { ALGOS = 3, ROWS_MAX = 3 * ALGOS * 16 };
+
+/* All algorithms and `sizes` sizes of n operations. */
+static int make_rows(struct bench_row *rows, int n, int sizes)
+{
+    static const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER,
+                                   SCHEDULE_ALL_REDUCE};
+    int at = 0;
+
+    for (int o = 0; o < n; o++)
+        for (int s = 0; s < sizes; s++)
+            for (int a = 0; a < ALGOS; a++)
+                rows[at++] = row_of(ops[o], a, INT64_C(4096) << s,
+                                    1e-4 * (a + 1) + (double)(INT64_C(4096) << s) / 60e6);
+    return at;
+}
+
+/* Well-formed text; owned by the caller. */
+static char *plot(const struct bench_row *rows, int n)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    FILE *f = open_memstream(&text, &bytes);
+
+    bench_plot(rows, n, "a <title>", f);
+    fclose(f);
+    if (xml_elements(text) < 0)
+        fail_msg("not well-formed:\n%s", text);
+    assert_non_null(strstr(text, "a &lt;title&gt;"));
+    assert_null(strstr(text, "\"nan\""));
+    assert_null(strstr(text, "\"inf\""));
+    return text;
+}
+
 /* How often a text has a word. */
-static int times(const char *text, const char *word)
+static int count(const char *text, const char *what)
 {
     int n = 0;
 
-    for (const char *at = text; (at = strstr(at, word)); at++)
+    for (const char *p = text; (p = strstr(p, what)); p += strlen(what))
         n++;
     return n;
 }
 
-static void a_picture_has_a_line_for_each_algorithm_and_setting(void **state)
+static void a_line_per_algorithm_and_the_bound(void **state)
+{
+    struct bench_row rows[ROWS_MAX] = {0};
+
+    (void)state;
+    for (int n = 1; n <= 3; n++) {
+        char *text = plot(rows, make_rows(rows, n, 15));
+        assert_int_equal(count(text, "class=\"chart\""), 2 * n);
+        assert_int_equal(count(text, "<polyline"), 2 * n * (ALGOS + 1));
+        /* of each panel, and of the legend */
+        assert_int_equal(count(text, "stroke-dasharray"), 2 * n + 1);
+        assert_int_equal(count(text, ">cut bound</text>"), 1);
+        for (int a = 0; a < ALGOS; a++) {
+            char name[64];
+            snprintf(name, sizeof name, ">%s</text>", bench_algo_name(a));
+            assert_int_equal(count(text, name), 1);
+        }
+        assert_non_null(strstr(text, "2x2: 4 ranks, f32; load average 1.0"));
+        assert_int_equal(count(text, ">all-gather: time<"), 1);
+        free(text);
+    }
+}
+
+static void order_of_rows_does_not_matter_to_lines(void **state)
+{
+    struct bench_row rows[ROWS_MAX], turned[ROWS_MAX];
+    int n = make_rows(rows, 1, 15);
+
+    (void)state;
+    for (int i = 0; i < n; i++) /* sizes from large to small, algorithms as they were */
+        turned[i] = rows[(n / ALGOS - 1 - i / ALGOS) * ALGOS + i % ALGOS];
+    char *a = plot(rows, n), *b = plot(turned, n);
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
+}
+
+static void one_size_is_a_picture(void **state)
+{
+    struct bench_row rows[ROWS_MAX] = {0};
+    int n = make_rows(rows, 1, 1);
+
+    (void)state;
+    char *text = plot(rows, n);
+    assert_int_equal(count(text, "<polyline"), 0);
+    assert_int_equal(count(text, "of the cut bound</title>"), 2 * ALGOS);
+    assert_int_equal(count(text, "stroke-dasharray"), 3);
+    assert_non_null(strstr(text, ">4 KiB<"));
+    free(text);
+}
+
+static void rows_without_numbers(void **state)
+{
+    static const double bad[] = {NAN, INFINITY, 0, -1};
+    struct bench_row rows[ROWS_MAX] = {0};
+
+    (void)state;
+    char *text = plot(rows, 0);
+    assert_int_equal(count(text, "class=\"chart\""), 0);
+    free(text);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        int n = make_rows(rows, 1, 3);
+        rows[4].time_s[BENCH_MEDIAN] =
+            bad[i]; /* one point is missing, its line goes on without it */
+        rows[0].load = NAN;
+        text = plot(rows, n);
+        assert_int_equal(count(text, "of the cut bound</title>"), 2 * (n - 1));
+        assert_int_equal(count(text, "<polyline"), 2 * (ALGOS + 1));
+        free(text);
+        for (int k = 0; k < n; k++)
+            rows[k].limit_s = bad[i];
+        text = plot(rows, n);
+        assert_int_equal(count(text, "cut bound"), 0);
+        free(text);
+    }
+}
+
+/* busbw 0: all of it lies on the axis. */
+static void one_rank(void **state)
+{
+    struct bench_row row = row_of(SCHEDULE_ALL_GATHER, 0, 1 << 20, 1e-3);
+
+    (void)state;
+    row.ranks = 1;
+    row.limit_s = NAN;
+    char *text = plot(&row, 1);
+    assert_non_null(strstr(text, "1 rank"));
+    free(text);
+}
+
+static void a_line_for_each_setting_and_a_panel_for_each_shape(void **state)
 {
     static const int algo[] = {SCHEDULE_AUTO, SCHEDULE_RING, BENCH_MPI, BENCH_MPI};
     struct bench_row row[2 * 4 * 3];
-    char *text = NULL;
-    size_t bytes = 0;
     int n = 0;
 
     (void)state;
@@ -285,25 +410,18 @@ static void a_picture_has_a_line_for_each_algorithm_and_setting(void **state)
                     strcpy(row[n].setting, "han");
                 n++;
             }
-    FILE *f = open_memstream(&text, &bytes);
-    bench_plot(row, n, "a <title>", f);
-    fclose(f);
-    assert_true(xml_elements(text) > 0);
-    assert_int_equal(times(text, ">mpi:han<"), 1); /* in the legend */
-    assert_int_equal(times(text, ">mpi<"), 1);
-    assert_int_equal(times(text, ">auto<"), 1);
-    assert_int_equal(times(text, ">cut bound<"), 1 + 2 * 2); /* and in each panel */
-    assert_int_equal(times(text, "mpi:han, "), 2 * 2 * 3);   /* tips, both panels */
-    assert_int_equal(times(text, "auto:bruck, "), 2 * 2 * 1);
-    assert_int_equal(times(text, ">all-gather: time<"), 1);
+    char *text = plot(row, n);
+    assert_int_equal(count(text, ">mpi:han<"), 1); /* in the legend */
+    assert_int_equal(count(text, ">mpi<"), 1);
+    assert_int_equal(count(text, ">auto<"), 1);
+    assert_int_equal(count(text, ">cut bound<"), 1 + 2 * 2); /* and in each panel */
+    assert_int_equal(count(text, "mpi:han, "), 2 * 2 * 3);   /* tips, both panels */
+    assert_int_equal(count(text, "auto:bruck, "), 2 * 2 * 1);
     free(text);
     strcpy(row[0].shape, "4x2"); /* another shape, other panels */
-    f = open_memstream(&text, &bytes);
-    bench_plot(row, n, "two shapes", f);
-    fclose(f);
-    assert_true(xml_elements(text) > 0);
-    assert_int_equal(times(text, ">all-gather 2x2: time<"), 1);
-    assert_int_equal(times(text, ">all-gather 4x2: time<"), 1);
+    text = plot(row, n);
+    assert_int_equal(count(text, ">all-gather 2x2: time<"), 1);
+    assert_int_equal(count(text, ">all-gather 4x2: time<"), 1);
     free(text);
 }
 
@@ -318,7 +436,12 @@ int main(void)
         cmocka_unit_test(lists_are_strict),
         cmocka_unit_test(marks_are_of_the_nearest_rank),
         cmocka_unit_test(bandwidths_are_those_of_nccl_tests),
-        cmocka_unit_test(a_picture_has_a_line_for_each_algorithm_and_setting),
+        cmocka_unit_test(a_line_per_algorithm_and_the_bound),
+        cmocka_unit_test(order_of_rows_does_not_matter_to_lines),
+        cmocka_unit_test(one_size_is_a_picture),
+        cmocka_unit_test(rows_without_numbers),
+        cmocka_unit_test(one_rank),
+        cmocka_unit_test(a_line_for_each_setting_and_a_panel_for_each_shape),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "bench/bench_tune.h"
+#include "bench/bench_parts.h"
 
 enum { ROUNDS = 20, ENTRIES = 3 };
 
