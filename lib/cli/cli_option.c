@@ -239,7 +239,7 @@ static int check_operands(struct cli *cli)
                                  cli->word[m->most]);
     if (cli->words < m->least)
         return cli_usage(cli, "missing operand, expected %s %.*s", cli->name, bytes, usage);
-    if (!find_name(cli, m->needs, 0, word))
+    if (!find_name(cli, m->options, 0, word))
         return 0;
     return bytes
                ? cli_usage(cli, "missing --%s, expected %s %.*s", word, cli->name, bytes, usage)
@@ -459,7 +459,7 @@ static void dump_options(const struct parser *p)
     char word[64];
 
     for (const struct cli_mode *m = p->command->modes; m->name; m++) {
-        find_name(p->cli, m->needs, -1, word); /* asserts that they exist */
+        find_name(p->cli, m->options, -1, word); /* asserts that they exist */
         if (mode_kind(m) == VERB)
             printf("verb\t%s\n", m->name);
     }

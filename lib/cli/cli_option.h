@@ -111,10 +111,10 @@ struct cli_list {      /* of an option that may be repeated */
  */
 struct cli_mode {
     const char *name;
-    const char *usage; /* words that follow the command's name; NULL: not shown */
-    int least, most;   /* operands after the verb; CLI_MANY */
-    const char *needs; /* options, all of which are expected */
-    int strict;        /* only rows that name this mode are its options */
+    const char *usage;   /* words that follow the command's name; NULL: not shown */
+    int least, most;     /* operands after the verb; CLI_MANY */
+    const char *options; /* names of options, all of which are expected */
+    int strict;          /* only rows that name this mode are its options */
 };
 
 enum { CLI_MANY = INT32_MAX, CLI_ROWS_MAX = 96 };
