@@ -21,17 +21,15 @@ static int parse(struct rank_blr_data *d, const void *data, size_t bytes)
 
 static char *print(const struct rank_blr_data *d, size_t *bytes)
 {
-    char *text = NULL;
-    FILE *f = open_memstream(&text, bytes);
+    char *text;
+    FILE *f = mem_stream(&text, bytes);
 
-    assert(f);
     for (int64_t i = 0; i < d->rows; i++) {
         for (int j = 0; j < d->features; j++)
             fprintf(f, "%.17g\t", d->x[i * d->features + j]);
         fprintf(f, "%.17g\n", d->y[i]);
     }
-    int rc = fclose(f);
-    assert(rc == 0);
+    fclose(f);
     return text;
 }
 

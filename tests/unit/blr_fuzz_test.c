@@ -8,12 +8,7 @@ static const char *const words[] = {"0",     "-0",  "1e100", "1e101", "1e-320", 
 
 int main(int argc, char **argv)
 {
-    struct fuzz_texts t = {.words = words,
-                           .word_count = sizeof words / sizeof *words,
-                           .ends = " \t\n",
-                           .cases = 8000,
-                           .seed = 1,
-                           .part = 20};
+    struct fuzz_texts t = FUZZ_TEXTS(words, " \t\n", 8000, 20);
 
     fuzz_add_file(&t, "tests/fuzz/corpus/blr/line");
     fuzz_add_file(&t, "tests/fuzz/corpus/blr/alone");

@@ -30,12 +30,7 @@ static const char *const words[] = {"0",
 
 int main(int argc, char **argv)
 {
-    struct fuzz_texts t = {.words = words,
-                           .word_count = sizeof words / sizeof *words,
-                           .ends = " \n:,{}",
-                           .cases = 6000,
-                           .seed = 1,
-                           .part = 20};
+    struct fuzz_texts t = FUZZ_TEXTS(words, " \n:,{}", 6000, 20);
 
     fuzz_add_file(&t, "tests/fuzz/corpus/rows/measured");
     fuzz_add_file(&t, "tests/fuzz/corpus/rows/auto");

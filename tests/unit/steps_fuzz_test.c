@@ -21,12 +21,7 @@ static void add_rows(struct fuzz_texts *t, int json)
 
 int main(int argc, char **argv)
 {
-    struct fuzz_texts t = {.words = words,
-                           .word_count = sizeof words / sizeof *words,
-                           .ends = " \n:,[]",
-                           .cases = 3000,
-                           .seed = 1,
-                           .part = 20};
+    struct fuzz_texts t = FUZZ_TEXTS(words, " \n:,[]", 3000, 20);
 
     add_rows(&t, 0);
     add_rows(&t, 1);

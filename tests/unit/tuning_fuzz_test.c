@@ -13,36 +13,16 @@ static const char made[] =
 static const char least[] = "format: paro-tuning/1\nmembers: [2, 2]\nrules:\n"
                             "  - op: all-reduce\n    from_bytes: 0\n"
                             "    algo: ring\n    chunk_bytes: whole\n";
-static const char *const words[] = {"0",
-                                    "-1",
-                                    "1e999",
-                                    "nan",
-                                    "12abc",
-                                    "1e3",
-                                    "whole",
-                                    "auto",
-                                    "ring",
-                                    "bruck",
-                                    "mesh",
-                                    "\"",
-                                    "[1, 1]",
-                                    "broadcast",
-                                    "{",
-                                    "measured",
-                                    "simulated",
-                                    "~",
-                                    "118785",
-                                    "9223372036854775807",
-                                    "paro-tuning/2"};
+/* clang-format off */
+static const char *const words[] = {
+    "0", "-1", "1e999", "nan", "12abc", "1e3", "whole", "auto", "ring", "bruck", "mesh", "\"",
+    "[1, 1]", "broadcast", "{", "measured", "simulated", "~", "118785", "9223372036854775807",
+    "paro-tuning/2"};
+/* clang-format on */
 
 int main(int argc, char **argv)
 {
-    struct fuzz_texts t = {.words = words,
-                           .word_count = sizeof words / sizeof *words,
-                           .ends = " \n:,[]",
-                           .cases = 6000,
-                           .seed = 1,
-                           .part = 20};
+    struct fuzz_texts t = FUZZ_TEXTS(words, " \n:,[]", 6000, 20);
 
     fuzz_add(&t, made, sizeof made - 1);
     fuzz_add(&t, least, sizeof least - 1);
