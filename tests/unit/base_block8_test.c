@@ -4,15 +4,10 @@
  * it: the bound of the error, that codes are stable, that nothing is lost between what is
  * decoded and the residual, that what is not finite is seen.
  */
+#include "unit.h"
+
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/block8.h"
 #include "base/rng.h"
@@ -165,11 +160,10 @@ static void check_decode(struct fields *f, enum dtype type, int n)
         assert_true(same(value_of(f->x, type, i), value_of(f->sum, type, i)));
 }
 
-static void codes_are_as_defined(void **state)
+TEST(codes_are_as_defined)
 {
     struct fields f;
 
-    (void)state;
     for (int t = 0; t < 2; t++)
         for (int kind = 0; kind < KINDS; kind++)
             for (int n = 0; n < MOST; n += n < 300 ? 1 : 61)
@@ -181,7 +175,7 @@ static void codes_are_as_defined(void **state)
 }
 
 /* The numbers next to where the exponent, the largest q, the least exponent begin. */
-static void edges(void **state)
+TEST(edges)
 {
     static const struct {
         float x;
@@ -203,7 +197,6 @@ static void edges(void **state)
                 {-INFINITY, -128, 0},
                 {NAN, -128, 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof edge / sizeof *edge; i++) {
         int8_t code[2] = {1, 1};
         block8_encode(code, &edge[i].x, DTYPE_F32, NULL, 1);
@@ -213,11 +206,10 @@ static void edges(void **state)
 }
 
 /* One element that is not finite is seen in all of its block, in no other, and is forgotten. */
-static void what_is_not_finite_is_seen(void **state)
+TEST(what_is_not_finite_is_seen)
 {
     float x[300], residual[300];
 
-    (void)state;
     for (int i = 0; i < 300; i++) {
         x[i] = (float)i / 7;
         residual[i] = 1;
@@ -232,13 +224,12 @@ static void what_is_not_finite_is_seen(void **state)
 }
 
 /* In pieces of its own, any number of them. */
-static void rounding_is_coding(void **state)
+TEST(rounding_is_coding)
 {
     enum { N = 128 * 70 + 5 };
     static float x[N], y[N], r[N], s[N];
     static int8_t code[N + N / 128 + 1];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         x[i] = y[i] = made(SPREAD, 9, i);
         r[i] = s[i] = made(SPREAD, 10, i);
@@ -257,13 +248,12 @@ static void rounding_is_coding(void **state)
  * the values as one residual, which is at most M / 128 (1 + 1/128 + ...) = M / 127.  Without it
  * an element below half of 2^e never arrives.
  */
-static void what_is_lost_comes_later(void **state)
+TEST(what_is_lost_comes_later)
 {
     float x[128], residual[128] = {0};
     int8_t code[129];
     double sum[128] = {0};
 
-    (void)state;
     for (int i = 0; i < 128; i++)
         x[i] = i ? 0x1p-10f * (float)i / 128 : 1;
     for (int turn = 1; turn <= 1000; turn++) {
@@ -275,15 +265,4 @@ static void what_is_lost_comes_later(void **state)
         }
     }
     assert_true(sum[127] > 0.9);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_are_as_defined),       cmocka_unit_test(edges),
-        cmocka_unit_test(what_is_not_finite_is_seen), cmocka_unit_test(rounding_is_coding),
-        cmocka_unit_test(what_is_lost_comes_later),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Element types: all 65536 patterns of both 16-bit types, their ties, conversions and sums.
  * base_reduce_test.c has the rest. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/dtype.h"
 #include "base/rng.h"
@@ -30,11 +24,10 @@ static float float_of(uint32_t u)
     return f;
 }
 
-static void names_parse_back(void **state)
+TEST(names_parse_back)
 {
     struct err err;
 
-    (void)state;
     for (int t = 0; t < DTYPE_COUNT; t++) {
         enum dtype type = DTYPE_COUNT;
         assert_int_equal(dtype_parse(dtype_name((enum dtype)t), &type, &err), 0);
@@ -49,9 +42,8 @@ static void names_parse_back(void **state)
                      13);
 }
 
-static void every_pattern_returns(void **state)
+TEST(every_pattern_returns)
 {
-    (void)state;
     for (uint32_t h = 0; h < 65536; h++) {
         float b = dtype_f32_of_bf16((uint16_t)h), f = dtype_f32_of_f16((uint16_t)h);
         if (isnan(b))
@@ -74,9 +66,8 @@ static double half_by_definition(uint32_t h)
     return h & 0x8000 ? -v : v;
 }
 
-static void halves_are_what_they_say(void **state)
+TEST(halves_are_what_they_say)
 {
-    (void)state;
     for (uint32_t h = 0; h < 65536; h++) {
         double v = half_by_definition(h);
         float f = dtype_f32_of_f16((uint16_t)h);
@@ -88,9 +79,8 @@ static void halves_are_what_they_say(void **state)
  * Between two neighbours a < b of a 16-bit type: just below the middle is a, just above is b,
  * the middle itself the one whose pattern is even.
  */
-static void ties_go_to_even(void **state)
+TEST(ties_go_to_even)
 {
-    (void)state;
     for (uint32_t h = 0; h < 0x7f7f; h++) { /* bf16 up to its largest but one */
         uint32_t middle = h << 16 | 0x8000;
         assert_int_equal(dtype_bf16_of_f32(float_of(middle)), h + (h & 1));
@@ -106,9 +96,8 @@ static void ties_go_to_even(void **state)
     }
 }
 
-static void edges(void **state)
+TEST(edges)
 {
-    (void)state;
     assert_int_equal(dtype_f16_of_f32(65504), 0x7bff);
     assert_int_equal(dtype_f16_of_f32(nextafterf(65520, 0)), 0x7bff);
     assert_int_equal(dtype_f16_of_f32(65520), 0x7c00);
@@ -124,12 +113,11 @@ static void edges(void **state)
 }
 
 /* The vector loops, at every length, agree with the element and touch nothing beyond. */
-static void convert_agrees_with_elements(void **state)
+TEST(convert_agrees_with_elements)
 {
     float from[67], back[68];
     uint16_t to[68];
 
-    (void)state;
     for (int i = 0; i < 67; i++)
         from[i] = (float)rng_normal(1, 1, (uint64_t)i);
     for (int n = 0; n <= 67; n++) {
@@ -146,12 +134,11 @@ static void convert_agrees_with_elements(void **state)
     }
 }
 
-static void convert_any_floating_pair(void **state)
+TEST(convert_any_floating_pair)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64};
     static const double values[] = {0, 1, -2.5, 0.15625, 1024, -0.0078125}; /* exact in all */
 
-    (void)state;
     for (int a = 0; a < 4; a++) {
         for (int b = 0; b < 4; b++) {
             double x[6], y[6], z[6];
@@ -164,13 +151,12 @@ static void convert_any_floating_pair(void **state)
 }
 
 /* 1 + 2^-8 is a tie of bf16; a hair more, too fine for f32, must not be taken for the tie. */
-static void doubles_are_rounded_once(void **state)
+TEST(doubles_are_rounded_once)
 {
     const double above[] = {1 + 0x1p-8 + 0x1p-40, -1 - 0x1p-8 - 0x1p-40, 1 + 0x1p-11 + 0x1p-40};
     const double below[] = {1 + 0x3p-8 - 0x1p-40, 1 + 0x3p-11 - 0x1p-40};
     uint16_t h[3];
 
-    (void)state;
     dtype_convert(h, DTYPE_BF16, above, DTYPE_F64, 2);
     assert_int_equal(h[0], 0x3f81);
     assert_int_equal(h[1], 0xbf81);
@@ -182,13 +168,12 @@ static void doubles_are_rounded_once(void **state)
     assert_int_equal(h[0], 0x3c01);
 }
 
-static void sums_in_the_type_itself(void **state)
+TEST(sums_in_the_type_itself)
 {
     enum { N = 41 };
     float a[N], b[N], c[N];
     uint16_t ha[N], hb[N], hc[N];
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         a[i] = (float)rng_normal(1, 2, (uint64_t)i);
         b[i] = (float)rng_normal(1, 3, (uint64_t)i);
@@ -212,35 +197,16 @@ static void sums_in_the_type_itself(void **state)
                          dtype_f16_of_f32(dtype_f32_of_f16(ha[i]) + dtype_f32_of_f16(hb[i])));
 }
 
-static void whole_numbers_wrap(void **state)
+TEST(whole_numbers_wrap)
 {
     int32_t a[2] = {INT32_MAX, -5}, b[2] = {1, 3};
     uint8_t c[2] = {250, 1}, d[2] = {10, 2};
     double e[1] = {0.1}, f[1] = {0.2};
 
-    (void)state;
     dtype_reduce(a, a, b, DTYPE_I32, DTYPE_SUM, 2);
     assert_true(a[0] == INT32_MIN && a[1] == -2);
     dtype_reduce(c, c, d, DTYPE_U8, DTYPE_SUM, 2);
     assert_true(c[0] == 4 && c[1] == 3);
     dtype_reduce(e, e, f, DTYPE_F64, DTYPE_SUM, 1);
     assert_true(e[0] == 0.1 + 0.2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_parse_back),
-        cmocka_unit_test(every_pattern_returns),
-        cmocka_unit_test(halves_are_what_they_say),
-        cmocka_unit_test(ties_go_to_even),
-        cmocka_unit_test(edges),
-        cmocka_unit_test(convert_agrees_with_elements),
-        cmocka_unit_test(convert_any_floating_pair),
-        cmocka_unit_test(doubles_are_rounded_once),
-        cmocka_unit_test(sums_in_the_type_itself),
-        cmocka_unit_test(whole_numbers_wrap),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,22 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What an error says: one line, the place first, never longer than its room. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/err.h"
 
-static void set_keeps_code_and_words(void **state)
+TEST(set_keeps_code_and_words)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(err_set(&err, ERR_MISMATCH, "%d ranks, expected %d", 3, 4), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_string_equal(err.text, "3 ranks, expected 4");
@@ -25,11 +18,10 @@ static void set_keeps_code_and_words(void **state)
     assert_int_equal(err.line, 0);
 }
 
-static void set_forgets_an_earlier_place(void **state)
+TEST(set_forgets_an_earlier_place)
 {
     struct err err;
 
-    (void)state;
     err_at(&err, "f.yaml", 3, "k", "is wrong");
     err_set(&err, ERR_SYS, "another");
     assert_int_equal(err.line, 0);
@@ -37,11 +29,10 @@ static void set_forgets_an_earlier_place(void **state)
     assert_string_equal(err.key, "");
 }
 
-static void sys_adds_the_systems_words(void **state)
+TEST(sys_adds_the_systems_words)
 {
     struct err err;
 
-    (void)state;
     errno = EACCES;
     assert_int_equal(err_sys(&err, "cannot open '%s'", "x"), -1);
     assert_int_equal(err.code, ERR_SYS);
@@ -51,11 +42,10 @@ static void sys_adds_the_systems_words(void **state)
     assert_int_equal(err.code, ERR_ABSENT);
 }
 
-static void at_names_file_line_and_key(void **state)
+TEST(at_names_file_line_and_key)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(err_at(&err, "f.yaml", 14, "port_Bps", "is %d, expected more", -3), -1);
     assert_string_equal(err.text, "f.yaml:14: 'port_Bps' is -3, expected more");
     assert_int_equal(err.code, ERR_INPUT);
@@ -66,33 +56,30 @@ static void at_names_file_line_and_key(void **state)
     assert_string_equal(err.text, "f.yaml: is empty");
 }
 
-static void prefix_goes_before(void **state)
+TEST(prefix_goes_before)
 {
     struct err err;
 
-    (void)state;
     err_at(&err, "f.yaml", 14, "k", "is wrong");
     assert_int_equal(err_prefix(&err, "cannot read '%s': ", "dir"), -1);
     assert_string_equal(err.text, "cannot read 'dir': f.yaml:14: 'k' is wrong");
     assert_int_equal(err.line, 14);
 }
 
-static void suffix_goes_behind(void **state)
+TEST(suffix_goes_behind)
 {
     struct err err;
 
-    (void)state;
     err_at(&err, "f.yaml", 14, "k", "is wrong");
     assert_int_equal(err_suffix(&err, "; see '%s'", "a\nb"), -1);
     assert_string_equal(err.text, "f.yaml:14: 'k' is wrong; see 'a?b'");
     assert_int_equal(err.line, 14);
 }
 
-static void hostile_text_stays_one_line(void **state)
+TEST(hostile_text_stays_one_line)
 {
     struct err err;
 
-    (void)state;
     err_set(&err, ERR_INPUT, "name '%s'", "a\nb\x1b[31m\r\x7f");
     assert_string_equal(err.text, "name 'a?b?[31m?"
                                   "?'");
@@ -106,11 +93,10 @@ static void hostile_text_stays_one_line(void **state)
 }
 
 /* Also where a long text is cut within a character. */
-static void foreign_text_is_printable(void **state)
+TEST(foreign_text_is_printable)
 {
     struct err err;
 
-    (void)state;
     err_at(&err, "a\xff", 3, "b\xe2\x80\xae", "is '%s'", "\xc3\xa4\xe2\x81\xa7\xc2\x9b");
     assert_string_equal(err.text, "a?:3: 'b?' is '\xc3\xa4?\x3f'");
     assert_string_equal(err.file, "a\xff");
@@ -120,12 +106,11 @@ static void foreign_text_is_printable(void **state)
     assert_int_equal(err.text[0], '?');
 }
 
-static void long_text_is_cut(void **state)
+TEST(long_text_is_cut)
 {
     char big[4096];
     struct err err;
 
-    (void)state;
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = 0;
     err_set(&err, ERR_INPUT, "%s", big);
@@ -146,30 +131,11 @@ static void long_text_is_cut(void **state)
     assert_int_equal(strlen(err.text), sizeof err.text - 1);
 }
 
-static void codes_have_distinct_names(void **state)
+TEST(codes_have_distinct_names)
 {
-    (void)state;
     assert_string_equal(err_code_name(ERR_INPUT), "input");
     for (int a = ERR_NONE; a <= ERR_DEVICE; a++)
         for (int b = ERR_NONE; b < a; b++)
             assert_string_not_equal(err_code_name((enum err_code)a),
                                     err_code_name((enum err_code)b));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(set_keeps_code_and_words),
-        cmocka_unit_test(set_forgets_an_earlier_place),
-        cmocka_unit_test(sys_adds_the_systems_words),
-        cmocka_unit_test(at_names_file_line_and_key),
-        cmocka_unit_test(prefix_goes_before),
-        cmocka_unit_test(suffix_goes_behind),
-        cmocka_unit_test(hostile_text_stays_one_line),
-        cmocka_unit_test(foreign_text_is_printable),
-        cmocka_unit_test(long_text_is_cut),
-        cmocka_unit_test(codes_have_distinct_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sums in fixed point beside long double ones of terms that are exact in both. */
+#include "unit.h"
+
 #include <float.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/fixed.h"
 #include "base/rng.h"
@@ -22,11 +17,10 @@ static double term_at(int i)
     return ldexp(i % 3 ? v : -v, (int)(rng_u64(1, 3, (uint64_t)i) % 100) - 110);
 }
 
-static void orders_and_groupings_give_the_same_bits(void **state)
+TEST(orders_and_groupings_give_the_same_bits)
 {
     struct fixed forward = {0}, backward = {0}, joined = {0}, part[7] = {{0}};
 
-    (void)state;
     for (int i = 0; i < TERMS; i++) {
         fixed_add(&forward, term_at(i));
         fixed_add(&backward, term_at(TERMS - 1 - i));
@@ -39,12 +33,11 @@ static void orders_and_groupings_give_the_same_bits(void **state)
     assert_true(forward.hi || forward.lo);
 }
 
-static void one_term_comes_back(void **state)
+TEST(one_term_comes_back)
 {
-    static const double exact[] = {0,      1,       -1,      0.1,      -1e-6,    123456789.25,
-                                   0x1p-80, -0x1p46, 0x1p-79, 0x1.8p-78, -0x1.fp-76};
+    static const double exact[] = {
+        0, 1, -1, 0.1, -1e-6, 123456789.25, 0x1p-80, -0x1p46, 0x1p-79, 0x1.8p-78, -0x1.fp-76};
 
-    (void)state;
     for (size_t i = 0; i < sizeof exact / sizeof *exact; i++) {
         struct fixed f = {0};
         fixed_add(&f, exact[i]);
@@ -62,9 +55,8 @@ static double entered(double term)
     return fixed_value(&f) * 0x1p80;
 }
 
-static void what_is_below_a_unit_is_rounded_to_even(void **state)
+TEST(what_is_below_a_unit_is_rounded_to_even)
 {
-    (void)state;
     assert_true(entered(0x1p-81) == 0 && entered(-0x1p-81) == 0);
     assert_true(entered(0x1.8p-80) == 2 && entered(-0x1.8p-80) == -2);
     assert_true(entered(0x1.4p-79) == 2 && entered(0x1.cp-79) == 4);
@@ -77,11 +69,10 @@ static void what_is_below_a_unit_is_rounded_to_even(void **state)
     }
 }
 
-static void what_does_not_fit_is_known(void **state)
+TEST(what_does_not_fit_is_known)
 {
     static const double no[] = {INFINITY, -INFINITY, NAN, 0x1p47, -1e300};
 
-    (void)state;
     for (size_t i = 0; i < sizeof no / sizeof *no; i++) {
         struct fixed f = {0}, g = {0};
         fixed_add(&f, no[i]);
@@ -101,16 +92,4 @@ static void what_does_not_fit_is_known(void **state)
     assert_true(fixed_value(&n) == -0x1p47);
     fixed_add(&n, -0x1p-80);
     assert_true(isnan(fixed_value(&n)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(orders_and_groupings_give_the_same_bits),
-        cmocka_unit_test(one_term_comes_back),
-        cmocka_unit_test(what_is_below_a_unit_is_rounded_to_even),
-        cmocka_unit_test(what_does_not_fit_is_known),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

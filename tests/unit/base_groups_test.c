@@ -1,14 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Membership: every written form, ragged groups, ranks placed by slot and by node. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/groups.h"
 #include "base/mem.h"
@@ -34,7 +26,7 @@ static void sound(const struct groups *g)
     assert_int_equal(g->ranks, sum);
 }
 
-static void parse_reads_every_form(void **state)
+TEST(parse_reads_every_form)
 {
     static const struct {
         const char *text, *print;
@@ -52,7 +44,6 @@ static void parse_reads_every_form(void **state)
         {"1048576", "1x1048576", 1, 1 << 20, 1 << 20},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct groups g;
         struct err err;
@@ -69,47 +60,14 @@ static void parse_reads_every_form(void **state)
     }
 }
 
-static void parse_refuses_the_rest(void **state)
+TEST(parse_refuses_the_rest)
 {
-    static const char *const bad[] = {
-        "",
-        "x",
-        "4x",
-        "x8",
-        "0",
-        "0x4",
-        "4x0",
-        "-1",
-        "+4",
-        "4x-8",
-        " 4x8",
-        "4x8 ",
-        "4 x8",
-        "4X8",
-        "4x8x2",
-        "4.0",
-        "1e3",
-        "04x8",
-        "[",
-        "[]",
-        "[3",
-        "[3,]",
-        "[,3]",
-        "[3,2]x",
-        "[3 2]",
-        "[3,,2]",
-        "[0]",
-        "[3,-2]",
-        "[3,2]]",
-        "[[3,2]]",
-        "1048577",
-        "1025x1024",
-        "[1048576,1]",
-        "99999999999999999999",
-        "1048576x1048576",
-    };
+    static const char *const bad[] =
+        LIST("", "x", "4x", "x8", "0", "0x4", "4x0", "-1", "+4", "4x-8", " 4x8", "4x8 ", "4 x8",
+             "4X8", "4x8x2", "4.0", "1e3", "04x8", "[", "[]", "[3", "[3,]", "[,3]", "[3,2]x",
+             "[3 2]", "[3,,2]", "[0]", "[3,-2]", "[3,2]]", "[[3,2]]", "1048577", "1025x1024",
+             "[1048576,1]", "99999999999999999999", "1048576x1048576");
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct groups g = {.ranks = 77};
         struct err err;
@@ -120,13 +78,12 @@ static void parse_refuses_the_rest(void **state)
     }
 }
 
-static void ranks_by_slot_and_by_node(void **state)
+TEST(ranks_by_slot_and_by_node)
 {
     const int by_slot[5] = {0, 0, 0, 1, 1}, by_node[5] = {0, 1, 0, 1, 0};
     struct groups a, b, c;
     struct err err;
 
-    (void)state;
     groups_init(&a, 2, (const int[]){3, 2});
     assert_int_equal(groups_init_of(&b, 5, by_slot, &err), 0);
     assert_int_equal(groups_init_of(&c, 5, by_node, &err), 0);
@@ -149,12 +106,11 @@ static void ranks_by_slot_and_by_node(void **state)
     groups_release(&d);
 }
 
-static void init_of_refuses(void **state)
+TEST(init_of_refuses)
 {
     struct groups g = {.ranks = 77};
     struct err err;
 
-    (void)state;
     assert_int_equal(groups_init_of(&g, 3, (const int[]){0, 2, 2}, &err), -1);
     assert_string_equal(err.text, "group 1 has no rank, expected at least one");
     assert_int_equal(groups_init_of(&g, 3, (const int[]){0, -1, 0}, &err), -1);
@@ -165,12 +121,11 @@ static void init_of_refuses(void **state)
     assert_int_equal(g.ranks, 77);
 }
 
-static void print_stays_in_its_room(void **state)
+TEST(print_stays_in_its_room)
 {
     struct groups g;
     char text[16];
 
-    (void)state;
     groups_init(&g, 4, (const int[]){4, 4, 3, 1000});
     for (int room = 1; room < 15; room++) {
         memset(text, '#', sizeof text);
@@ -181,15 +136,4 @@ static void print_stays_in_its_room(void **state)
     groups_print(&g, text, sizeof text);
     assert_string_equal(text, "[4,4,3,1000]");
     groups_release(&g);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parse_reads_every_form),    cmocka_unit_test(parse_refuses_the_rest),
-        cmocka_unit_test(ranks_by_slot_and_by_node), cmocka_unit_test(init_of_refuses),
-        cmocka_unit_test(print_stays_in_its_room),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

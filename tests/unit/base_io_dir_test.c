@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Folders whole or not at all, and closed to others until then. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -20,13 +15,12 @@ static void fill_dir(struct io_dir *dir, const char *text)
     mem_free(path);
 }
 
-static void a_folder_appears_whole(void **state)
+FOLDER_TEST(a_folder_appears_whole)
 {
     struct io_dir dir;
     struct err err;
     struct stat st;
 
-    (void)state;
     assert_int_equal(io_dir_create(&dir, "d/", 0, &err), 0);
     fill_dir(&dir, "one");
     assert_int_equal(stat("d", &st), -1);
@@ -73,12 +67,11 @@ static void write_half_a_folder(void)
     put(".d.paro-tmp/deep/file", "x");
 }
 
-static void a_killed_writers_folder_is_emptied(void **state)
+FOLDER_TEST(a_killed_writers_folder_is_emptied)
 {
     struct io_dir dir;
     struct err err;
 
-    (void)state;
     killed(write_half_a_folder);
     assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
     assert_int_equal(names(dir.temp), 0);
@@ -95,13 +88,12 @@ static int mode_of(const char *path)
 }
 
 /* Whatever the umask or the folder's group bit: nobody else may enter it before it is whole. */
-static void a_folder_is_closed_until_it_is_whole(void **state)
+FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
 {
     static const struct {
         mode_t mask, above, killed; /* 0: none was */
     } cases[] = {{022, 0755, 0}, {002, 02775, 0}, {0, 0777, 0777}, {077, 0700, 0755}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct io_dir dir;
         struct err err;
@@ -127,13 +119,12 @@ static void a_folder_is_closed_until_it_is_whole(void **state)
 }
 
 /* What lies in the temporary, or under its name by now, leads nobody elsewhere. */
-static void a_folder_is_filled_through_its_descriptor(void **state)
+FOLDER_TEST(a_folder_is_filled_through_its_descriptor)
 {
     struct io_dir dir;
     struct err err;
     int fd = -1;
 
-    (void)state;
     put("victim", "old");
     assert_int_equal(mkdir("elsewhere", 0777), 0);
     assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
@@ -153,16 +144,4 @@ static void a_folder_is_filled_through_its_descriptor(void **state)
     assert_int_equal(io_dir_commit(&dir, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "'d' was replaced"));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(a_folder_appears_whole),
-        TEST(a_killed_writers_folder_is_emptied),
-        TEST(a_folder_is_closed_until_it_is_whole),
-        TEST(a_folder_is_filled_through_its_descriptor),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files whole or not at all: what a reader, a second writer and a killed writer leave to see.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -35,14 +27,13 @@ int flock(int fd, int how)
     return (int)syscall(SYS_flock, fd, how);
 }
 
-static void whole_reads_and_writes(void **state)
+FOLDER_TEST(whole_reads_and_writes)
 {
     unsigned char in[1000], out[1000];
     struct err err;
     int64_t bytes = 0;
     int fd = open("f", O_RDWR | O_CREAT, 0666);
 
-    (void)state;
     for (int i = 0; i < 1000; i++)
         in[i] = (unsigned char)(i * 7);
     assert_int_equal(io_pwrite_all(fd, in, 1000, 5, &err), 0);
@@ -65,7 +56,7 @@ static void whole_reads_and_writes(void **state)
 }
 
 /* Only what is a file is opened, and nothing is waited for. */
-static void files_alone_are_opened(void **state)
+FOLDER_TEST(files_alone_are_opened)
 {
     static const char *const others[] = {"pipe", "dir", "/dev/null"};
     struct err err;
@@ -73,7 +64,6 @@ static void files_alone_are_opened(void **state)
     char *text = NULL;
     int fd = -1;
 
-    (void)state;
     put("f", "hello");
     assert_int_equal(io_open("f", &fd, &bytes, &err), 0);
     assert_int_equal(bytes, 5);
@@ -105,11 +95,10 @@ static void files_alone_are_opened(void **state)
     mem_free(text);
 }
 
-static void little_endian(void **state)
+FOLDER_TEST(little_endian)
 {
     unsigned char p[8];
 
-    (void)state;
     io_put_le64(p, 0x0102030405060708);
     assert_memory_equal(p, "\x08\x07\x06\x05\x04\x03\x02\x01", 8);
     assert_true(io_le64(p) == 0x0102030405060708);
@@ -117,13 +106,12 @@ static void little_endian(void **state)
                 UINT64_MAX);
 }
 
-static void texts_are_bounded(void **state)
+FOLDER_TEST(texts_are_bounded)
 {
     struct err err;
     char *text = NULL;
     int64_t bytes = 0;
 
-    (void)state;
     put("f", "hello");
     expect("f", "hello");
     put("empty", "");
@@ -140,13 +128,12 @@ static void texts_are_bounded(void **state)
     assert_null(text);
 }
 
-static void a_file_appears_at_commit(void **state)
+FOLDER_TEST(a_file_appears_at_commit)
 {
     struct io_out out;
     struct err err;
     struct stat st;
 
-    (void)state;
     assert_int_equal(io_create(&out, "f", 0, &err), 0);
     assert_int_equal(stat("f", &st), -1);
     fputs("new", out.file);
@@ -157,13 +144,12 @@ static void a_file_appears_at_commit(void **state)
 
 /* A temporary that was put there before: with a second name, or, where that can be, another's.
  */
-static void nobody_else_holds_what_is_written(void **state)
+FOLDER_TEST(nobody_else_holds_what_is_written)
 {
     struct io_out out;
     struct err err;
     struct stat st;
 
-    (void)state;
     put("victim", "old");
     assert_int_equal(link("victim", ".f.paro-tmp"), 0);
     assert_int_equal(io_create(&out, "f", 0, &err), 0);
@@ -184,12 +170,11 @@ static void nobody_else_holds_what_is_written(void **state)
     assert_true(stat("g", &st) == 0 && st.st_uid == geteuid());
 }
 
-static void file_and_fd_are_one(void **state)
+FOLDER_TEST(file_and_fd_are_one)
 {
     struct io_out out;
     struct err err;
 
-    (void)state;
     assert_int_equal(io_create(&out, "f", 0, &err), 0);
     fputs("head ", out.file);
     fflush(out.file);
@@ -198,12 +183,11 @@ static void file_and_fd_are_one(void **state)
     expect("f", "head tail");
 }
 
-static void an_existing_file_needs_force(void **state)
+FOLDER_TEST(an_existing_file_needs_force)
 {
     struct io_out out;
     struct err err;
 
-    (void)state;
     put("f", "old");
     assert_int_equal(io_create(&out, "f", 0, &err), -1);
     assert_string_equal(err.text, "'f' exists, expected a new name (or --force)");
@@ -220,12 +204,11 @@ static void an_existing_file_needs_force(void **state)
     assert_int_equal(names("."), 2);
 }
 
-static void abandoned_leaves_nothing(void **state)
+FOLDER_TEST(abandoned_leaves_nothing)
 {
     struct io_out out;
     struct err err;
 
-    (void)state;
     put("f", "old");
     assert_int_equal(io_create(&out, "f", 1, &err), 0);
     fputs("half", out.file);
@@ -237,13 +220,12 @@ static void abandoned_leaves_nothing(void **state)
     assert_int_equal(err.code, ERR_ABSENT);
 }
 
-static void force_replaces_like_by_like(void **state)
+FOLDER_TEST(force_replaces_like_by_like)
 {
     struct io_out out;
     struct io_dir dir;
     struct err err;
 
-    (void)state;
     assert_int_equal(mkdir("d", 0777), 0);
     put("f", "old");
     assert_int_equal(mkfifo("p", 0666), 0);
@@ -266,12 +248,11 @@ static void write_half_a_file(void)
     fflush(out.file);
 }
 
-static void a_killed_writers_rest_is_taken_over(void **state)
+FOLDER_TEST(a_killed_writers_rest_is_taken_over)
 {
     struct io_out out;
     struct err err;
 
-    (void)state;
     put("f", "old");
     killed(write_half_a_file);
     expect("f", "old");
@@ -283,13 +264,12 @@ static void a_killed_writers_rest_is_taken_over(void **state)
     assert_int_equal(names("."), 1); /* ... the next one cleans */
 }
 
-static void two_writers_are_kept_apart(void **state)
+FOLDER_TEST(two_writers_are_kept_apart)
 {
     struct io_out a, b;
     struct io_dir c, d;
     struct err err;
 
-    (void)state;
     assert_int_equal(io_create(&a, "f", 0, &err), 0);
     assert_int_equal(io_create(&b, "f", 0, &err), -1);
     assert_string_equal(err.text, "'f' is being written by another process");
@@ -304,7 +284,7 @@ static void two_writers_are_kept_apart(void **state)
 }
 
 /* Many processes publish the same name: every reader sees one of them whole. */
-static void a_crowd_of_writers(void **state)
+FOLDER_TEST(a_crowd_of_writers)
 {
     enum { CROWD = 8, TIMES = 40, LONG = 2000 };
     char *text = NULL;
@@ -312,7 +292,6 @@ static void a_crowd_of_writers(void **state)
     struct err err;
     pid_t pid[CROWD];
 
-    (void)state;
     put("f", "");
     for (int p = 0; p < CROWD; p++) {
         pid[p] = fork();
@@ -341,14 +320,13 @@ static void a_crowd_of_writers(void **state)
     assert_int_equal(names("."), 1);
 }
 
-static void a_full_disk_keeps_the_old_file(void **state)
+FOLDER_TEST(a_full_disk_keeps_the_old_file)
 {
     struct rlimit was, small = {1000, 1000};
     struct io_out out;
     struct err err;
     char big[4096] = {0};
 
-    (void)state;
     put("f", "old");
     assert_int_equal(io_create(&out, "f", 1, &err), 0);
     getrlimit(RLIMIT_FSIZE, &was);
@@ -364,11 +342,10 @@ static void a_full_disk_keeps_the_old_file(void **state)
     assert_int_equal(names("."), 1);
 }
 
-static void removal_follows_no_link(void **state)
+FOLDER_TEST(removal_follows_no_link)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(io_mkdir("keep/a", &err), 0);
     put("keep/a/f", "stays");
     assert_int_equal(io_mkdir("gone/b/c", &err), 0);
@@ -380,11 +357,10 @@ static void removal_follows_no_link(void **state)
     assert_int_equal(io_remove_tree("gone", &err), 0); /* absent is fine */
 }
 
-static void folders_with_their_parents(void **state)
+FOLDER_TEST(folders_with_their_parents)
 {
     struct err err;
 
-    (void)state;
     assert_int_equal(io_mkdir("a/b/c/", &err), 0);
     assert_int_equal(io_mkdir("a/b/c", &err), 0);
     put("f", "x");
@@ -394,12 +370,11 @@ static void folders_with_their_parents(void **state)
     assert_int_equal(io_mkdir("", &err), -1);
 }
 
-static void joins(void **state)
+FOLDER_TEST(joins)
 {
     static const char *const cases[][3] = {
         {"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
 
-    (void)state;
     for (size_t i = 0; i < 4; i++) {
         char *path = io_join(cases[i][0], cases[i][1]);
         assert_string_equal(path, cases[i][2]);
@@ -407,12 +382,11 @@ static void joins(void **state)
     }
 }
 
-static void a_lock_has_one_holder(void **state)
+FOLDER_TEST(a_lock_has_one_holder)
 {
     struct err err;
     int a = -1, b = -1;
 
-    (void)state;
     assert_int_equal(io_lock("lock", &a, &err), 0);
     assert_int_equal(io_lock("lock", &b, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
@@ -424,42 +398,14 @@ static void a_lock_has_one_holder(void **state)
 }
 
 /* A lock on a file that has been removed would keep nobody from the next one of that name. */
-static void a_lock_that_was_removed_is_taken_anew(void **state)
+FOLDER_TEST(a_lock_that_was_removed_is_taken_anew)
 {
     struct err err;
     int a = -1, b = -1;
 
-    (void)state;
     lock_goes = 2;
     assert_int_equal(io_lock("lock", &a, &err), 0);
     assert_int_equal(io_lock("lock", &b, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     close(a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(whole_reads_and_writes),
-        TEST(files_alone_are_opened),
-        TEST(little_endian),
-        TEST(texts_are_bounded),
-        TEST(a_file_appears_at_commit),
-        TEST(nobody_else_holds_what_is_written),
-        TEST(file_and_fd_are_one),
-        TEST(an_existing_file_needs_force),
-        TEST(abandoned_leaves_nothing),
-        TEST(force_replaces_like_by_like),
-        TEST(a_killed_writers_rest_is_taken_over),
-        TEST(two_writers_are_kept_apart),
-        TEST(a_crowd_of_writers),
-        TEST(a_full_disk_keeps_the_old_file),
-        TEST(removal_follows_no_link),
-        TEST(folders_with_their_parents),
-        TEST(joins),
-        TEST(a_lock_has_one_holder),
-        TEST(a_lock_that_was_removed_is_taken_anew),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JSON read bit by bit: what each token is, where it is wrong, and what is passed over. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/jin.h"
 #include "base/mem.h"
@@ -21,14 +15,13 @@ static struct jin begin(const char *text, char **copy)
     return (struct jin){.text = *copy, .bytes = (int64_t)n};
 }
 
-static void test_example(void **state)
+TEST(test_example)
 {
     char *copy = NULL;
     struct jin j = begin(" {\"a\" : [1, 22],\t\"b\":[ ]\n} ", &copy);
     int n = 0, k = 0;
     int64_t v = 0;
 
-    (void)state;
     assert_int_equal(jin_take(&j, '{'), 0);
     assert_int_equal(jin_item(&j, '}', &n), 1);
     assert_int_equal(jin_text(&j) || jin_take(&j, ':') || jin_take(&j, '['), 0);
@@ -49,7 +42,7 @@ static void test_example(void **state)
     mem_free(copy);
 }
 
-static void test_texts(void **state)
+TEST(test_texts)
 {
     static const struct {
         const char *text, *is; /* NULL: */
@@ -75,7 +68,6 @@ static void test_texts(void **state)
         {"\"\t\"", NULL, "no control character", 1},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *copy = NULL;
         struct jin j = begin(cases[i].text, &copy);
@@ -93,29 +85,17 @@ static void test_texts(void **state)
     }
 }
 
-static void test_wholes(void **state)
+TEST(test_wholes)
 {
     static const struct {
         const char *text;
         int64_t is; /* -1: it is none */
-    } cases[] = {
-        {"0", 0},
-        {" 9007199254740993", 9007199254740993},
-        {"9223372036854775807", INT64_MAX},
-        {"007", -1},
-        {"9223372036854775808", -1},
-        {"18446744073709551616", -1},
-        {"-1", -1},
-        {"-0", -1},
-        {"+1", -1},
-        {"1.0", -1},
-        {"1e2", -1},
-        {"", -1},
-        {"true", -1},
-        {"\"1\"", -1},
-    };
+    } cases[] =
+        LIST({"0", 0}, {" 9007199254740993", 9007199254740993},
+             {"9223372036854775807", INT64_MAX}, {"007", -1}, {"9223372036854775808", -1},
+             {"18446744073709551616", -1}, {"-1", -1}, {"-0", -1}, {"+1", -1}, {"1.0", -1},
+             {"1e2", -1}, {"", -1}, {"true", -1}, {"\"1\"", -1});
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *copy = NULL;
         struct jin j = begin(cases[i].text, &copy);
@@ -126,23 +106,16 @@ static void test_wholes(void **state)
     }
 }
 
-static void test_skip(void **state)
+TEST(test_skip)
 {
-    static const char *const whole[] = {"3",
-                                        "-1.5e+7",
-                                        "true",
-                                        "null",
-                                        "\"a]\"",
-                                        "[]",
-                                        "{}",
-                                        "[1,[2,{\"a\":[]}],\"}\"]",
-                                        "{\"a\":{\"b\":null}}"};
+    static const char *const whole[] =
+        LIST("3", "-1.5e+7", "true", "null", "\"a]\"", "[]", "{}", "[1,[2,{\"a\":[]}],\"}\"]",
+             "{\"a\":{\"b\":null}}");
     static const char *const broken[] = {"",      "[",     "]",        "[1,]", "{\"a\"}",
                                          "{1:2}", "[1 2]", "{\"a\":}", "nul"};
     enum { DEEP = 100000 };
     char *copy = NULL, *deep = mem_new(DEEP + 1, 1);
 
-    (void)state;
     for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
         struct jin j = begin(whole[i], &copy);
         assert_int_equal(jin_skip(&j) || jin_end(&j), 0);
@@ -161,16 +134,4 @@ static void test_skip(void **state)
     assert_int_equal(jin_skip(&j), -1);
     assert_string_equal(j.wrong, "less depth");
     mem_free(deep);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_example),
-        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_wholes),
-        cmocka_unit_test(test_skip),
-    };
-
-    return cmocka_run_group_tests_name("jin", tests, NULL, NULL);
 }

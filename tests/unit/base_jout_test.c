@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* JSON out: byte for byte, and read back by jansson, which is strict. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <float.h>
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/jout.h"
 
@@ -38,11 +30,10 @@ static void end(struct page *p, const char *expected)
     free(p->text);
 }
 
-static void one_line(void **state)
+TEST(one_line)
 {
     struct page p;
 
-    (void)state;
     begin(&p, 0);
     jout_open(&p.j, NULL, '{');
     jout_text(&p.j, "schema", "paro.x/1");
@@ -64,11 +55,10 @@ static void one_line(void **state)
         "\"yes\":true,\"no\":false,\"none\":null,\"absent\":null}\n");
 }
 
-static void pretty_lines(void **state)
+TEST(pretty_lines)
 {
     struct page p;
 
-    (void)state;
     begin(&p, 1);
     jout_open(&p.j, NULL, '{');
     jout_open(&p.j, "empty", '[');
@@ -82,11 +72,10 @@ static void pretty_lines(void **state)
 }
 
 /* JSON Lines: one writer, many documents. */
-static void documents_follow_each_other(void **state)
+TEST(documents_follow_each_other)
 {
     struct page p;
 
-    (void)state;
     begin(&p, 0);
     for (int i = 0; i < 2; i++) {
         jout_open(&p.j, NULL, '{');
@@ -98,7 +87,7 @@ static void documents_follow_each_other(void **state)
     free(p.text);
 }
 
-static void strings_are_escaped(void **state)
+TEST(strings_are_escaped)
 {
     static const char *const cases[][2] = {
         {"a\"b\\c", "\"a\\\"b\\\\c\""},
@@ -117,7 +106,6 @@ static void strings_are_escaped(void **state)
         {"", "\"\""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct page p;
         char expected[128];
@@ -131,9 +119,8 @@ static void strings_are_escaped(void **state)
 }
 
 /* Any two bytes, between two letters: always a document that a strict reader takes. */
-static void no_bytes_break_it(void **state)
+TEST(no_bytes_break_it)
 {
-    (void)state;
     for (int a = 1; a < 256; a++) {
         struct page p;
         begin(&p, 0);
@@ -150,13 +137,12 @@ static void no_bytes_break_it(void **state)
     }
 }
 
-static void numbers_return(void **state)
+TEST(numbers_return)
 {
     static const double cases[] = {0.1,     1.0 / 3,     1e300,   5e-324,
                                    DBL_MAX, 123456789.0, -2.5e-7, 1e21,
                                    100000., 0x1p53,      59.8e6,  4503599627370497.5};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct page p;
         begin(&p, 0);
@@ -172,11 +158,10 @@ static void numbers_return(void **state)
     }
 }
 
-static void no_number_is_null(void **state)
+TEST(no_number_is_null)
 {
     struct page p;
 
-    (void)state;
     begin(&p, 0);
     jout_open(&p.j, NULL, '[');
     jout_num(&p.j, NULL, NAN);
@@ -191,12 +176,11 @@ static void no_number_is_null(void **state)
     end(&p, "[null,null,null,null,0.1,0,35906560,9007199254740992]\n");
 }
 
-static void deep_nesting(void **state)
+TEST(deep_nesting)
 {
     struct page p;
     char expected[128];
 
-    (void)state;
     begin(&p, 0);
     for (int d = 0; d < 60; d++)
         jout_open(&p.j, NULL, '[');
@@ -208,13 +192,12 @@ static void deep_nesting(void **state)
     end(&p, expected);
 }
 
-static void yaml_says_the_same(void **state)
+TEST(yaml_says_the_same)
 {
     char text[256] = "";
     FILE *f = fmemopen(text, sizeof text, "w");
     struct jout j = {.file = f, .yaml = 1};
 
-    (void)state;
     jout_open(&j, NULL, '{');
     jout_text(&j, "format", "x/1");
     jout_open(&j, "items", '[');
@@ -247,17 +230,4 @@ static void yaml_says_the_same(void **state)
                               "map:\n"
                               "  rate: 1.0e-06\n"
                               "  sure: true\n");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yaml_says_the_same),  cmocka_unit_test(one_line),
-        cmocka_unit_test(pretty_lines),        cmocka_unit_test(documents_follow_each_other),
-        cmocka_unit_test(strings_are_escaped), cmocka_unit_test(no_bytes_break_it),
-        cmocka_unit_test(numbers_return),      cmocka_unit_test(no_number_is_null),
-        cmocka_unit_test(deep_nesting),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Memory: zeroed, aligned, refused with the number; an arena places what it measured. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,12 +17,11 @@ static int all_zero(const unsigned char *p, size_t n)
     return 1;
 }
 
-static void new_is_zeroed_and_never_null(void **state)
+TEST(new_is_zeroed_and_never_null)
 {
     unsigned char *p = mem_new(1000, 3);
     void *none = mem_new(0, 0);
 
-    (void)state;
     assert_true(all_zero(p, 3000));
     assert_non_null(none);
     mem_free(none);
@@ -38,12 +29,11 @@ static void new_is_zeroed_and_never_null(void **state)
     mem_free(NULL);
 }
 
-static void grow_keeps_what_is_there(void **state)
+TEST(grow_keeps_what_is_there)
 {
     size_t room = 0;
     int *v = NULL;
 
-    (void)state;
     for (int i = 0; i < 1000; i++) {
         v = mem_grow(v, &room, (size_t)i + 1, sizeof *v);
         v[i] = i;
@@ -95,12 +85,11 @@ static void grow_too_much(void)
     mem_free(mem_grow(NULL, &room, too_many, 1));
 }
 
-static void lost_memory_aborts_with_a_line(void **state)
+TEST(lost_memory_aborts_with_a_line)
 {
     char said[256];
     void (*const ways[])(void) = {ask_too_much, grow_too_much};
 
-    (void)state;
 #ifdef __SANITIZE_ADDRESS__
     skip(); /* its allocator reports in its own words */
 #endif
@@ -112,12 +101,11 @@ static void lost_memory_aborts_with_a_line(void **state)
     }
 }
 
-static void data_is_aligned_zeroed_or_refused(void **state)
+TEST(data_is_aligned_zeroed_or_refused)
 {
     struct err err;
     void *p = NULL, *before;
 
-    (void)state;
     for (int64_t n = 0; n < 300; n += 37) {
         assert_int_equal(mem_data(n, "a test", &p, &err), 0);
         assert_int_equal((uintptr_t)p % 64, 0);
@@ -150,13 +138,12 @@ static void place(struct arena *arena, char *at[3])
     at[2] = arena_take(arena, 130);
 }
 
-static void arena_places_what_it_measured(void **state)
+TEST(arena_places_what_it_measured)
 {
     struct arena arena = {0};
     struct err err;
     char *at[3];
 
-    (void)state;
     place(&arena, at);
     assert_null(at[0]);
     assert_null(at[2]);
@@ -173,12 +160,11 @@ static void arena_places_what_it_measured(void **state)
     arena_release(&arena);
 }
 
-static void arena_borrows(void **state)
+TEST(arena_borrows)
 {
     _Alignas(64) char room[128];
     struct arena arena;
 
-    (void)state;
     arena_borrow(&arena, room, sizeof room);
     assert_ptr_equal(arena_take(&arena, 10), room);
     assert_ptr_equal(arena_take(&arena, 64), room + 64);
@@ -194,23 +180,21 @@ static void take_beyond(void)
     arena_take(&arena, 65);
 }
 
-static void taking_more_than_measured_is_a_bug(void **state)
+TEST(taking_more_than_measured_is_a_bug)
 {
     char said[256];
     int status = in_child(take_beyond, said, sizeof said);
 
-    (void)state;
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     assert_non_null(strstr(said, "arena->used <= arena->bytes"));
 }
 
-static void a_stream_grows_and_is_a_text_at_every_flush(void **state)
+TEST(a_stream_grows_and_is_a_text_at_every_flush)
 {
     char *text = NULL;
     size_t bytes = 1;
     FILE *f = mem_stream(&text, &bytes);
 
-    (void)state;
     assert_string_equal(text, "");
     assert_int_equal(bytes, 0);
     fputs("half", f);
@@ -237,31 +221,13 @@ static void write_without_memory(void)
         fputs("a text that does not end", f);
 }
 
-static void a_stream_that_cannot_grow_aborts_with_a_line(void **state)
+TEST(a_stream_that_cannot_grow_aborts_with_a_line)
 {
     char said[256];
 
-    (void)state;
     if (getenv("SAN") && *getenv("SAN"))
         skip(); /* sanitizers reserve the address space */
     int status = in_child(write_without_memory, said, sizeof said);
     assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
     assert_non_null(strstr(said, "paro: out of memory for "));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(new_is_zeroed_and_never_null),
-        cmocka_unit_test(grow_keeps_what_is_there),
-        cmocka_unit_test(lost_memory_aborts_with_a_line),
-        cmocka_unit_test(data_is_aligned_zeroed_or_refused),
-        cmocka_unit_test(a_stream_grows_and_is_a_text_at_every_flush),
-        cmocka_unit_test(a_stream_that_cannot_grow_aborts_with_a_line),
-        cmocka_unit_test(arena_places_what_it_measured),
-        cmocka_unit_test(arena_borrows),
-        cmocka_unit_test(taking_more_than_measured_is_a_bug),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Numbers in (strict: the traps are listed) and numbers out (for people). */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/num.h"
 #include "base/units.h"
@@ -21,9 +14,8 @@ static const char *const traps[] = {
     "1..2",     "-nan",  "-inf",  "one", "1e3e",  "00",    "-010", "1\xc2\xa0",
 };
 
-static void traps_are_no_numbers(void **state)
+TEST(traps_are_no_numbers)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof traps / sizeof *traps; i++) {
         struct err err;
         int64_t n = 77;
@@ -41,14 +33,13 @@ static void traps_are_no_numbers(void **state)
 }
 
 /* A text of any length leaves room for what was expected. */
-static void long_texts_are_cut(void **state)
+TEST(long_texts_are_cut)
 {
     char text[2000];
     struct err err;
     int64_t n = 0;
     double v = 0;
 
-    (void)state;
     memset(text, 'x', sizeof text - 1);
     text[sizeof text - 1] = 0;
 #define SAYS(call)                                                                             \
@@ -66,12 +57,11 @@ static void long_texts_are_cut(void **state)
 #undef SAYS
 }
 
-static void i64_is_whole_and_within(void **state)
+TEST(i64_is_whole_and_within)
 {
     struct err err;
     int64_t n = 0;
 
-    (void)state;
     assert_int_equal(num_i64("0", 0, 9, &n, &err), 0);
     assert_int_equal(n, 0);
     assert_int_equal(num_i64("-7", -9, 9, &n, &err), 0);
@@ -88,12 +78,11 @@ static void i64_is_whole_and_within(void **state)
     assert_string_equal(err.text, "'10', expected a whole number from 0 to 9");
 }
 
-static void count_takes_exponents(void **state)
+TEST(count_takes_exponents)
 {
     struct err err;
     int64_t n = 0;
 
-    (void)state;
     assert_int_equal(num_count("80e9", 0, INT64_MAX, &n, &err), 0);
     assert_true(n == 80000000000);
     assert_int_equal(num_count("1.5e3", 0, INT64_MAX, &n, &err), 0);
@@ -110,12 +99,11 @@ static void count_takes_exponents(void **state)
     assert_int_equal(num_count("1e3", 0, 999, &n, &err), -1);
 }
 
-static void f64_is_bounded(void **state)
+TEST(f64_is_bounded)
 {
     struct err err;
     double v = 0;
 
-    (void)state;
     assert_int_equal(num_f64("3e-4", 0, 1, &v, &err), 0);
     assert_true(v == 3e-4);
     assert_int_equal(num_f64(".5", 0, 1, &v, &err), 0);
@@ -124,7 +112,7 @@ static void f64_is_bounded(void **state)
     assert_string_equal(err.text, "'0.5', expected a number from 0 to 0.25");
 }
 
-static void bytes_have_two_kinds_of_suffix(void **state)
+TEST(bytes_have_two_kinds_of_suffix)
 {
     static const struct {
         const char *text;
@@ -165,7 +153,6 @@ static void bytes_have_two_kinds_of_suffix(void **state)
     struct err err = {0};
     int64_t n = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(num_bytes(good[i].text, 0, INT64_MAX, &n, &err), 0);
         assert_true(n == good[i].bytes);
@@ -176,13 +163,12 @@ static void bytes_have_two_kinds_of_suffix(void **state)
 }
 
 /* Two decimals and a power of 1000 are whole, though neither factor is exact in binary. */
-static void every_price_tag_is_whole(void **state)
+TEST(every_price_tag_is_whole)
 {
     struct err err;
     int64_t n = 0;
     char text[32];
 
-    (void)state;
     for (int a = 0; a < 3000; a++) {
         snprintf(text, sizeof text, "%d.%02dGB", a / 100, a % 100);
         assert_int_equal(num_bytes(text, 0, INT64_MAX, &n, &err), 0);
@@ -190,7 +176,7 @@ static void every_price_tag_is_whole(void **state)
     }
 }
 
-static void rates_in_bytes_and_bits(void **state)
+TEST(rates_in_bytes_and_bits)
 {
     static const struct {
         const char *text;
@@ -204,7 +190,6 @@ static void rates_in_bytes_and_bits(void **state)
     struct err err;
     double v = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(num_rate(good[i].text, &v, &err), 0);
         assert_true(fabs(v - good[i].Bps) <= 0x1p-52 * v);
@@ -213,7 +198,7 @@ static void rates_in_bytes_and_bits(void **state)
         assert_int_equal(num_rate(bad[i], &v, &err), -1);
 }
 
-static void times_in_seconds(void **state)
+TEST(times_in_seconds)
 {
     static const struct {
         const char *text;
@@ -224,7 +209,6 @@ static void times_in_seconds(void **state)
     struct err err;
     double v = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(num_time(good[i].text, &v, &err), 0);
         assert_true(fabs(v - good[i].s) <= 0x1p-52 * v);
@@ -233,11 +217,10 @@ static void times_in_seconds(void **state)
         assert_int_equal(num_time(bad[i], &v, &err), -1);
 }
 
-static void people_read_units(void **state)
+TEST(people_read_units)
 {
     struct units u;
 
-    (void)state;
     assert_string_equal(units_bytes(&u, 0), "0 B");
     assert_string_equal(units_bytes(&u, 1023), "1023 B");
     assert_string_equal(units_bytes(&u, 1024), "1.00 KiB");
@@ -255,22 +238,4 @@ static void people_read_units(void **state)
     assert_string_equal(units_rate(&u, INFINITY), "n/a");
     units_bytes(&u, 1e300); /* has room, whatever comes */
     assert_true(strlen(u.text) < sizeof u.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(traps_are_no_numbers),
-        cmocka_unit_test(long_texts_are_cut),
-        cmocka_unit_test(i64_is_whole_and_within),
-        cmocka_unit_test(count_takes_exponents),
-        cmocka_unit_test(f64_is_bounded),
-        cmocka_unit_test(bytes_have_two_kinds_of_suffix),
-        cmocka_unit_test(every_price_tag_is_whole),
-        cmocka_unit_test(rates_in_bytes_and_bits),
-        cmocka_unit_test(times_in_seconds),
-        cmocka_unit_test(people_read_units),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,9 @@
  * Reductions of every type against definitions in double: an element is decoded, combined and
  * rounded by arithmetic that shares nothing with the loops.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/dtype.h"
 #include "base/rng.h"
@@ -139,11 +133,10 @@ static void try_length(struct fields *f, enum dtype type, enum dtype_op op, int 
     assert_reduced(f->b + bytes, f->a + at, f->was + bytes, type, op, n);
 }
 
-static void every_length_type_and_operation(void **state)
+TEST(every_length_type_and_operation)
 {
     static struct fields f __attribute__((aligned(64)));
 
-    (void)state;
     for (int type = 0; type < DTYPE_COUNT; type++)
         for (int op = 0; op < DTYPE_OPS; op++)
             for (int n = 0; n < LEN; n++)
@@ -184,12 +177,11 @@ static int specials_of(enum dtype type, void *out)
     return n;
 }
 
-static void special_values_of_floating_types(void **state)
+TEST(special_values_of_floating_types)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64};
     char list[64 * 8], a[64 * 8], to[64 * 8];
 
-    (void)state;
     for (size_t t = 0; t < sizeof types / sizeof *types; t++) {
         int n = specials_of(types[t], list), bytes = dtype_bytes(types[t]);
         for (int i = 0; i < n; i++) {
@@ -207,11 +199,10 @@ static void special_values_of_floating_types(void **state)
  * Every 16-bit pattern beside partners of every kind.  Where one operand at most is NaN the
  * bits are those of the element functions, in vectors as in the rest of the loop.
  */
-static void every_pattern_of_halves(void **state)
+TEST(every_pattern_of_halves)
 {
     static uint16_t a[65536], b[65536], to[65536];
 
-    (void)state;
     for (int type = DTYPE_BF16; type <= DTYPE_F16; type++) {
         for (int partner = 0; partner < 6; partner++) {
             for (uint32_t h = 0; h < 65536; h++) {
@@ -233,13 +224,12 @@ static void every_pattern_of_halves(void **state)
     }
 }
 
-static void whole_numbers_at_their_ends(void **state)
+TEST(whole_numbers_at_their_ends)
 {
     int32_t a[] = {INT32_MAX, INT32_MIN, -5, INT32_MIN, 0},
             b[] = {1, -1, 3, INT32_MIN, INT32_MAX}, c[5];
     uint8_t d[] = {250, 255, 0}, e[] = {10, 255, 127}, f[3];
 
-    (void)state;
     dtype_reduce(c, a, b, DTYPE_I32, DTYPE_SUM, 5);
     assert_true(c[0] == INT32_MIN && c[1] == INT32_MAX && c[2] == -2 && c[3] == 0);
     dtype_reduce(f, d, e, DTYPE_U8, DTYPE_AVG, 3);
@@ -272,12 +262,11 @@ static void assert_divided(const void *p, const void *was, enum dtype type, int 
  * The quotient of a half of p bits and a rank count lies 2^-(p+1) / ranks off a tie or is one:
  * to 2^11 ranks f32, whose error is 2^-24, decides no tie wrongly, and double is an oracle.
  */
-static void averages_divide_once(void **state)
+TEST(averages_divide_once)
 {
     static const int ranks[] = {1, 2, 3, 7, 10, 64, 127, 255, 1000, 2047};
     static uint16_t p[65537], was[65537];
 
-    (void)state;
     for (uint32_t h = 0; h < 65537; h++) /* for wide types any bits */
         was[h] = (uint16_t)h;
     for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
@@ -293,12 +282,11 @@ static void averages_divide_once(void **state)
 }
 
 /* Around every multiple that a product with 1 / ranks could miss, at the ends of the range. */
-static void whole_averages_are_truncated(void **state)
+TEST(whole_averages_are_truncated)
 {
     static const int ranks[] = {1, 2, 3, 7, 49, 103, 641, 65537, 16777213, 16777216};
     int32_t p[6], was[6];
 
-    (void)state;
     for (size_t k = 0; k < sizeof ranks / sizeof *ranks; k++) {
         int64_t q = INT32_MAX / ranks[k];
         for (int turn = 0; turn < 4000; turn++) {
@@ -322,11 +310,10 @@ static void whole_averages_are_truncated(void **state)
     }
 }
 
-static void operations_have_names(void **state)
+TEST(operations_have_names)
 {
     struct err err;
 
-    (void)state;
     for (int o = 0; o < DTYPE_OPS; o++) {
         enum dtype_op op = DTYPE_OPS;
         assert_int_equal(dtype_op_parse(dtype_op_name((enum dtype_op)o), &op, &err), 0);
@@ -336,19 +323,4 @@ static void operations_have_names(void **state)
     assert_int_equal(dtype_op_parse("prod", &op, &err), -1);
     assert_int_equal(op, DTYPE_MIN);
     assert_string_equal(err.text, "reduction 'prod', expected sum, max, min or avg");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_length_type_and_operation),
-        cmocka_unit_test(special_values_of_floating_types),
-        cmocka_unit_test(every_pattern_of_halves),
-        cmocka_unit_test(whole_numbers_at_their_ends),
-        cmocka_unit_test(averages_divide_once),
-        cmocka_unit_test(whole_averages_are_truncated),
-        cmocka_unit_test(operations_have_names),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

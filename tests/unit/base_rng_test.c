@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Random numbers against the published answers and their moments; robust statistics by hand. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/rng.h"
 #include "base/stats.h"
@@ -16,7 +10,7 @@
 
 /* kat_vectors of the Random123 distribution, philox4x32 with 10 rounds: counter, key, answer.
  */
-static void philox_known_answers(void **state)
+TEST(philox_known_answers)
 {
     static const uint32_t kat[][10] = {
         {0, 0, 0, 0, 0, 0, 0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8},
@@ -26,7 +20,6 @@ static void philox_known_answers(void **state)
          0x94fdcceb, 0x5001e420, 0x24126ea1},
     };
 
-    (void)state;
     for (size_t i = 0; i < 3; i++) {
         const uint32_t *c = kat[i], *k = kat[i] + 4;
         uint32_t out[4];
@@ -41,12 +34,11 @@ static void philox_known_answers(void **state)
 /* n samples of a variable with standard deviation s: the mean strays by s / sqrt(n), and six of
  * those are passed by one honest generator in 5e8.  The seed is fixed: the test is no lottery.
  */
-static void uniform_moments(void **state)
+TEST(uniform_moments)
 {
     enum { N = 200000 };
     double sum = 0, square = 0;
 
-    (void)state;
     for (uint64_t i = 0; i < N; i++) {
         double u = rng_uniform(1, 2, i);
         assert_true(u >= 0 && u < 1);
@@ -58,12 +50,11 @@ static void uniform_moments(void **state)
     assert_true(fabs(square / N - 1.0 / 12) < 6 * sqrt(1.0 / 180 / N));
 }
 
-static void normal_moments(void **state)
+TEST(normal_moments)
 {
     enum { N = 200000 };
     double m1 = 0, m2 = 0, m4 = 0;
 
-    (void)state;
     for (uint64_t i = 0; i < N; i++) {
         double x = rng_normal(3, 4, i);
         assert_true(fabs(x) <= 6);
@@ -78,9 +69,8 @@ static void normal_moments(void **state)
     assert_true(fabs(m4 / N - 2.9) < 6 * sqrt(96.0 / N));
 }
 
-static void seeds_and_streams_differ(void **state)
+TEST(seeds_and_streams_differ)
 {
-    (void)state;
     assert_true(rng_u64(1, 0, 0) != rng_u64(0, 1, 0));
     assert_true(rng_u64(0, 1, 0) != rng_u64(0, 0, 1));
     assert_true(rng_u64(5, 6, 7) == rng_u64(5, 6, 7));
@@ -92,11 +82,10 @@ static void seeds_and_streams_differ(void **state)
     assert_true(rng_stream("foobar") == 0x85944171f73967e8);
 }
 
-static void medians_and_percentiles(void **state)
+TEST(medians_and_percentiles)
 {
     double one[] = {7}, odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, hundred[100];
 
-    (void)state;
     assert_true(stats_median(one, 1) == 7);
     assert_true(stats_median(odd, 3) == 2);
     assert_true(stats_median(even, 4) == 2.5);
@@ -110,24 +99,12 @@ static void medians_and_percentiles(void **state)
     assert_true(stats_percentile(hundred, 100, 99.5) == 100);
 }
 
-static void clocks_run(void **state)
+TEST(clocks_run)
 {
     double wall = tick_now_s(), cpu = tick_cpu_s();
 
-    (void)state;
     tick_sleep_s(0.02);
     assert_true(tick_now_s() - wall >= 0.02);
     assert_true(tick_cpu_s() - cpu < 0.02); /* sleeping is no work */
     tick_sleep_s(-1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(philox_known_answers),    cmocka_unit_test(uniform_moments),
-        cmocka_unit_test(normal_moments),          cmocka_unit_test(seeds_and_streams_differ),
-        cmocka_unit_test(medians_and_percentiles), cmocka_unit_test(clocks_run),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

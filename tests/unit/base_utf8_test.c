@@ -1,49 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* UTF-8: which bytes are a character, and what of a text a terminal gets to see. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/utf8.h"
 
 /* The first and the last of each length, and their neighbours that are none: RFC 3629. */
-static void sequences(void **state)
+TEST(sequences)
 {
     static const struct {
         const char *text;
         int bytes;
         uint32_t code;
-    } cases[] = {
-        {"\x01", 1, 1},
-        {"\x7f", 1, 0x7f},
-        {"\x80", 0, 0},
-        {"\xc1\xbf", 0, 0},
-        {"\xc2\x80", 2, 0x80},
-        {"\xdf\xbf", 2, 0x7ff},
-        {"\xe0\x9f\xbf", 0, 0},
-        {"\xe0\xa0\x80", 3, 0x800},
-        {"\xed\x9f\xbf", 3, 0xd7ff},
-        {"\xed\xa0\x80", 0, 0},
-        {"\xed\xbf\xbf", 0, 0},
-        {"\xee\x80\x80", 3, 0xe000},
-        {"\xef\xbf\xbf", 3, 0xffff},
-        {"\xf0\x8f\xbf\xbf", 0, 0},
-        {"\xf0\x90\x80\x80", 4, 0x10000},
-        {"\xf4\x8f\xbf\xbf", 4, 0x10ffff},
-        {"\xf4\x90\x80\x80", 0, 0},
-        {"\xf8\x88\x80\x80\x80", 0, 0},
-        {"\xe2\x82", 0, 0},
-        {"\xe2\x82z", 0, 0},
-    };
+    } cases[] =
+        LIST({"\x01", 1, 1}, {"\x7f", 1, 0x7f}, {"\x80", 0, 0}, {"\xc1\xbf", 0, 0},
+             {"\xc2\x80", 2, 0x80}, {"\xdf\xbf", 2, 0x7ff}, {"\xe0\x9f\xbf", 0, 0},
+             {"\xe0\xa0\x80", 3, 0x800}, {"\xed\x9f\xbf", 3, 0xd7ff}, {"\xed\xa0\x80", 0, 0},
+             {"\xed\xbf\xbf", 0, 0}, {"\xee\x80\x80", 3, 0xe000}, {"\xef\xbf\xbf", 3, 0xffff},
+             {"\xf0\x8f\xbf\xbf", 0, 0}, {"\xf0\x90\x80\x80", 4, 0x10000},
+             {"\xf4\x8f\xbf\xbf", 4, 0x10ffff}, {"\xf4\x90\x80\x80", 0, 0},
+             {"\xf8\x88\x80\x80\x80", 0, 0}, {"\xe2\x82", 0, 0}, {"\xe2\x82z", 0, 0});
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint32_t code = 0;
         assert_int_equal(utf8_next(cases[i].text, &code), cases[i].bytes);
@@ -74,9 +50,8 @@ static void shown(const char *text, const char *never, const char *expected)
 
 /* Nothing steers the terminal: both sets of controls, what is no character, what is unwanted.
  */
-static void put(void **state)
+TEST(put)
 {
-    (void)state;
     shown("", "", "");
     shown("a b~", "", "a b~");
     shown("\x1b[31m\n\t\x7f", "", "?[31m???");
@@ -89,14 +64,4 @@ static void put(void **state)
     shown("\xe2\x80\xa8\xe2\x80\xa9\xe2\x80\xaf\xe2\x80\xa7", "", "??\xe2\x80\xaf\xe2\x80\xa7");
     shown("a|b", "", "a|b");
     shown("a|b;", ";|", "a?b?");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sequences),
-        cmocka_unit_test(put),
-    };
-
-    return cmocka_run_group_tests_name("base/utf8", tests, NULL, NULL);
 }

@@ -4,16 +4,7 @@
  * (where the environment's PARO_TOKENIZER names a folder with them) by GPT-2's own files; any
  * bytes and back; wrong files.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -86,22 +77,20 @@ static void check_dump(struct bpe *b, const char *path)
     assert_true(lines > 200);
 }
 
-static void tokens_are_the_other_librarys(void **state)
+TEST(tokens_are_the_other_librarys)
 {
     struct bpe *b = open_small();
 
-    (void)state;
     check_dump(b, SMALL "/small.dump");
     bpe_close(b);
 }
 
-static void tokens_by_gpt2s_files(void **state)
+TEST(tokens_by_gpt2s_files)
 {
     const char *dir = getenv("PARO_TOKENIZER");
     struct bpe *b = NULL;
     struct err err;
 
-    (void)state;
     if (!dir || !*dir)
         skip();
     if (bpe_open(&b, dir, &err))
@@ -113,14 +102,13 @@ static void tokens_by_gpt2s_files(void **state)
 }
 
 /* Bytes at random, few of them UTF-8, and at the edges of a text and of a run. */
-static void any_bytes_return(void **state)
+TEST(any_bytes_return)
 {
     enum { MAX = 200 };
     char text[MAX];
     int32_t ids[MAX];
     struct bpe *b = open_small();
 
-    (void)state;
     for (uint64_t c = 0; c < 3000; c++) {
         int64_t bytes = (int64_t)(rng_u64(1, c, 0) % (MAX + 1));
         for (int64_t i = 0; i < bytes; i++) {
@@ -141,7 +129,7 @@ static void any_bytes_return(void **state)
 }
 
 /* What stands before or behind bytes that are no UTF-8 is cut as if the text ended there. */
-static void bytes_that_are_none(void **state)
+TEST(bytes_that_are_none)
 {
     static const char text[] = "you \xff\xfe you\xe4\xbd";
     static const char *const parts[] = {"you ", "\xff\xfe", " you", "\xe4\xbd"};
@@ -149,7 +137,6 @@ static void bytes_that_are_none(void **state)
     struct bpe *b = open_small();
     int64_t count = bpe_encode(b, text, sizeof text - 1, ids), at = 0;
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         int64_t n = bpe_encode(b, parts[i], (int64_t)strlen(parts[i]), part);
         assert_memory_equal(part, ids + at, (size_t)n * sizeof *part);
@@ -160,7 +147,7 @@ static void bytes_that_are_none(void **state)
 }
 
 /* Words of any length: linear in memory, and no worse than n log n in time. */
-static void long_words(void **state)
+TEST(long_words)
 {
     enum { BYTES = 3 << 20 }; /* above the length at which a word is cut */
     static const char letters[] = {'a', ' ', '\n', '\xff'};
@@ -168,7 +155,6 @@ static void long_words(void **state)
     int32_t *ids = mem_new(BYTES, sizeof *ids);
     struct bpe *b = open_small();
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         memset(text, letters[i], BYTES);
         assert_returns(b, ids, bpe_encode(b, text, BYTES, ids), text, BYTES);
@@ -191,14 +177,13 @@ static int count_to(void *arg, const int32_t *ids, int64_t count, struct err *er
     return s->tokens > s->most ? err_set(err, ERR_SYS, "full") : 0;
 }
 
-static void each_ends_with_its_error(void **state)
+TEST(each_ends_with_its_error)
 {
     static const char text[] = "one two three <|endoftext|> \xff four";
     struct bpe *b = open_small();
     struct stop all = {.most = 1000};
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(bpe_each(b, text, sizeof text - 1, count_to, &all, &err), 0);
     for (int64_t most = 0; most < all.tokens; most++) {
         struct stop s = {.most = most};
@@ -208,12 +193,11 @@ static void each_ends_with_its_error(void **state)
     bpe_close(b);
 }
 
-static void what_is_no_token(void **state)
+TEST(what_is_no_token)
 {
     struct bpe *b = open_small();
     int64_t n = 0;
 
-    (void)state;
     assert_null(bpe_decode(b, -1, &n));
     assert_null(bpe_decode(b, bpe_count(b), &n));
     assert_non_null(bpe_decode(b, bpe_count(b) - 1, &n));
@@ -254,12 +238,11 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
     mem_free(old);
 }
 
-static void wrong_files(void **state)
+TEST(wrong_files)
 {
     struct bpe *b = NULL;
     struct err err = {0};
 
-    (void)state;
     refused("\"a\":", "\"zzz\":", NULL, "v: byte 0x61");
     refused("\"!\":1,", "\"!\":2,", NULL, "v: '\"' token 2, '!'");
     refused("\"!\":1,", "\"!\":-1,", NULL, "v: '!' 0 999");
@@ -276,20 +259,4 @@ static void wrong_files(void **state)
     assert_int_equal(bpe_open(&b, "tests/data", &err), -1);
     assert_int_equal(err.code, ERR_ABSENT);
     assert_words(err.text, "'tests/data' vocabulary, encoder.json vocab.json");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tokens_are_the_other_librarys),
-        cmocka_unit_test(tokens_by_gpt2s_files),
-        cmocka_unit_test(any_bytes_return),
-        cmocka_unit_test(bytes_that_are_none),
-        cmocka_unit_test(long_words),
-        cmocka_unit_test(each_ends_with_its_error),
-        cmocka_unit_test(what_is_no_token),
-        cmocka_unit_test(wrong_files),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,16 +4,9 @@
  * every number of copies there is room for, by counting and not by the rule; and what a
  * manifest may say of them.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -76,12 +69,11 @@ static void check_even(const struct groups *g)
     }
 }
 
-static void test_holders(void **state)
+TEST(test_holders)
 {
     struct groups g, by_node;
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
         check_apart(&g);
@@ -100,7 +92,7 @@ static void test_holders(void **state)
     }
 }
 
-static void test_places(void **state)
+TEST(test_places)
 {
     struct groups g;
     struct err err;
@@ -108,7 +100,6 @@ static void test_places(void **state)
         "d/shard-00002.safetensors", "d/shard-00003.copy-00002.safetensors",
         "d/shard-00000.copy-00002.safetensors", "d/shard-00004.copy-00002.safetensors"};
 
-    (void)state;
     assert_int_equal(groups_parse(&g, "[3,2]", &err), 0);
     for (int k = 0; k <= 4; k++)
         assert_int_equal(ckpt_check_copies(&g, k, &err), 0);
@@ -197,7 +188,7 @@ static void put_instead(const char *path, const char *text, const char *was, con
     mem_free(other);
 }
 
-static void test_manifests(void **state)
+TEST(test_manifests)
 {
     struct fixture f;
     struct err err;
@@ -205,7 +196,6 @@ static void test_manifests(void **state)
     char *text = NULL;
     int64_t bytes = 0;
 
-    (void)state;
     write_ckpt(&f, "2x1", "all", NULL);
     char *path = io_join(f.dir, "manifest.json");
     assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
@@ -228,15 +218,4 @@ static void test_manifests(void **state)
     clean(&f);
     mem_free(text);
     mem_free(path);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_holders),
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_manifests),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,18 +3,11 @@
  * Checkpoints: what n ranks of any groups write, any ranges give back, in any type; every
  * damage is seen and named.
  */
+#include "unit.h"
+
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -67,11 +60,10 @@ static void read_as(struct ckpt *c, const char *groups_text)
     groups_release(&g);
 }
 
-static void test_any_to_any(void **state)
+TEST(test_any_to_any)
 {
     static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[4,4,3]", "5x1", "1x7"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct fixture f;
         struct ckpt c;
@@ -96,13 +88,12 @@ static const char *const partials[] = {"all", "freeze=*layernorm*,*embed*", "tra
 enum { PARTIALS = sizeof partials / sizeof *partials };
 
 /* Two parts a unit: what is written is read back, and states beside params know the first. */
-static void test_parts(void **state)
+TEST(test_parts)
 {
     struct fixture f;
     struct ckpt c;
     struct err err;
 
-    (void)state;
     for (int i = 1; i < PARTIALS; i++) {
         write_trained(&f, i % 2 ? "[3,2]" : "2x2", partials[i]);
         assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
@@ -173,12 +164,11 @@ static int read_other(struct weights *w, const char *what, int state)
     return absent;
 }
 
-static void test_another_part(void **state)
+TEST(test_another_part)
 {
     struct fixture f;
     struct weights w;
 
-    (void)state;
     for (int i = 0; i < PARTIALS; i++) {
         write_trained(&f, "[3,2]", partials[i]);
         struct err err;
@@ -204,7 +194,7 @@ static void test_another_part(void **state)
     }
 }
 
-static void test_to_bf16(void **state)
+TEST(test_to_bf16)
 {
     struct fixture f;
     struct ckpt c;
@@ -212,7 +202,6 @@ static void test_to_bf16(void **state)
     struct range at = {3, 40};
     uint16_t half[37];
 
-    (void)state;
     write_all(&f, "[3,2]");
     assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
     assert_int_equal(ckpt_read_ranges(&c, 1, 1, &at, 1, DTYPE_BF16, half, &err), 0);
@@ -236,14 +225,13 @@ static void flip(const char *dir, const char *name, int64_t at)
 }
 
 /* One flipped bit in a block: reading there fails and names it; other blocks still read. */
-static void test_damage(void **state)
+TEST(test_damage)
 {
     struct fixture f;
     struct ckpt c;
     struct err err;
     float out[4096];
 
-    (void)state;
     write_all(&f, "2x2");
     assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
     const struct ckpt_block *b = &c.block[c.first[1 * c.model.units + 1] + 2];
@@ -266,7 +254,7 @@ static void test_damage(void **state)
 }
 
 /* Every byte of the manifest counts: flip any one, and it does not open. */
-static void test_manifest_damage(void **state)
+TEST(test_manifest_damage)
 {
     struct fixture f;
     struct ckpt c;
@@ -274,7 +262,6 @@ static void test_manifest_damage(void **state)
     char *text = NULL;
     int64_t bytes = 0;
 
-    (void)state;
     write_all(&f, "2x1");
     char *path = io_join(f.dir, "manifest.json");
     assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
@@ -343,16 +330,15 @@ static void hostile(const char *what)
     clean(&f);
 }
 
-static void test_manifest_hostile(void **state)
+TEST(test_manifest_hostile)
 {
-    (void)state;
     hostile("all");
     hostile("lora=2,alpha=3,targets=q_proj+up_proj");
     hostile("freeze=*layernorm*,*embed*");
 }
 
 /* A run's checkpoint has no source: its params become a folder with the model's tensors. */
-static void test_merge_of_a_run(void **state)
+TEST(test_merge_of_a_run)
 {
     const struct shard_merging what = {.options = {.buffer = 64 << 20}};
     struct fixture f;
@@ -362,7 +348,6 @@ static void test_merge_of_a_run(void **state)
     char to[TEMP_PATH + 8];
     float out[1024];
 
-    (void)state;
     write_all(&f, "[3,2]");
     sprintf(to, "%s-merged", f.dir);
     assert_int_equal(shard_merge(f.dir, &what, (struct shard_target){to, 0}, &err), 0);
@@ -396,13 +381,12 @@ static int fill_fails(void *arg, int unit, int state, struct range at, void *out
     return err_set(err, ERR_DEVICE, "the device is gone");
 }
 
-static void test_write_fails(void **state)
+TEST(test_write_fails)
 {
     struct fixture f;
     struct err err;
     char *entry = NULL;
 
-    (void)state;
     write_all(&f, "2x1");
     struct io_dir dir = temp_open(f.dir);
     /* Whatever is there under that name was not put there by this command. */
@@ -418,14 +402,13 @@ static void test_write_fails(void **state)
 }
 
 /* Whatever trains, whatever the groups and the threads; each new block was written once. */
-static void test_reshard(void **state)
+TEST(test_reshard)
 {
     static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[4,4,3]", "5x1", "1x7"};
     enum { SHAPES = sizeof shapes / sizeof *shapes };
     atomic_int stop = 1;
     struct ckpt_limits limits = ckpt_limits_usual;
 
-    (void)state;
     limits.stop = &stop;
     for (int i = 0; i < SHAPES * PARTIALS; i++) {
         struct fixture f;
@@ -459,12 +442,11 @@ static void test_reshard(void **state)
 }
 
 /* In pieces of any size the sum is that of the whole. */
-static void test_hash_pieces(void **state)
+TEST(test_hash_pieces)
 {
     static unsigned char data[5000];
     char whole[33], pieces[33];
 
-    (void)state;
     for (size_t i = 0; i < sizeof data; i++)
         data[i] = (unsigned char)(i * i >> 3);
     for (int64_t bytes = 0; bytes <= (int64_t)sizeof data; bytes += 1 + bytes / 7) {
@@ -477,23 +459,4 @@ static void test_hash_pieces(void **state)
         ckpt_hash(data, bytes, whole);
         assert_string_equal(whole, pieces);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_another_part),
-        cmocka_unit_test(test_any_to_any),
-        cmocka_unit_test(test_to_bf16),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_manifest_damage),
-        cmocka_unit_test(test_manifest_hostile),
-        cmocka_unit_test(test_merge_of_a_run),
-        cmocka_unit_test(test_write_fails),
-        cmocka_unit_test(test_reshard),
-        cmocka_unit_test(test_hash_pieces),
-    };
-
-    return cmocka_run_group_tests_name("ckpt", tests, NULL, NULL);
 }

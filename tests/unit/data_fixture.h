@@ -2,17 +2,7 @@
 #ifndef DATA_FIXTURE_H
 #define DATA_FIXTURE_H
 
-/* Files of tokens in a folder of their own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+/* Files of tokens in a folder of their own.  After unit.h. */
 #include <unistd.h>
 
 #include "base/io.h"
@@ -34,6 +24,8 @@ static inline int folder_drop(void **state)
     (void)state;
     return io_remove_tree(folder, &err);
 }
+
+UNIT_GROUP(folder_make, folder_drop);
 
 /* The path of a file in the folder; the next three calls leave it alone. */
 static inline const char *in_folder(const char *name)

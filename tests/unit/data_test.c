@@ -3,6 +3,8 @@
  * Batches: a function of (options, index) alone, every window reachable, shares of several
  * files kept, evaluation apart from training.  Kinds of files are source_test.c's.
  */
+#include "unit.h"
+
 #include "data_fixture.h"
 
 #include <sys/syscall.h>
@@ -49,7 +51,7 @@ static void open_all(struct data *d, const struct data_options *o)
         fail_msg("%s", err.text);
 }
 
-static void windows(void **state)
+TEST(windows)
 {
     struct err err;
     enum { N = 20 };
@@ -58,7 +60,6 @@ static void windows(void **state)
     struct data_options o = options(1, SEQ, 256);
     struct data d;
 
-    (void)state;
     put_range(0, 200, N);
     open_all(&d, &o);
     assert_int_equal(d.tokens, N);
@@ -87,7 +88,7 @@ static void windows(void **state)
  * Row b of batch i is row 0 of batch i * BATCH + b with one row: the same samples in the same
  * order, however many ranks and rows they are dealt to.
  */
-static void cut_otherwise(void **state)
+TEST(cut_otherwise)
 {
     struct err err;
     int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], one[SEQ], next[SEQ];
@@ -95,7 +96,6 @@ static void cut_otherwise(void **state)
     struct data d, other;
     int same = 1;
 
-    (void)state;
     put_range(0, 0, 150);
     put_range(1, 150, 100);
     open_all(&d, &o);
@@ -129,13 +129,12 @@ static void count_samples(const struct data *d, int64_t k, int64_t had[2])
     }
 }
 
-static void weights(void **state)
+TEST(weights)
 {
     struct data_options o = options(2, SEQ, 256);
     int64_t had[2];
     struct data d;
 
-    (void)state;
     put_range(0, 0, 150);
     put_range(1, 150, 50);
     open_all(&d, &o); /* as many samples as tokens */
@@ -152,7 +151,7 @@ static void weights(void **state)
 }
 
 /* Files of one length in turns: each has an order of its own. */
-static void orders_differ(void **state)
+TEST(orders_differ)
 {
     struct err err;
     struct data_options o = options(2, SEQ, 256);
@@ -160,7 +159,6 @@ static void orders_differ(void **state)
     struct data d;
     int same = 0;
 
-    (void)state;
     put_range(0, 0, 100);
     put_range(1, 100, 100);
     open_all(&d, &o);
@@ -174,7 +172,7 @@ static void orders_differ(void **state)
 }
 
 /* Nothing that is trained on is evaluated, but for the first token, which has no target. */
-static void split(void **state)
+TEST(split)
 {
     struct err err;
     int32_t tokens[2 * SEQ], targets[2 * SEQ];
@@ -182,7 +180,6 @@ static void split(void **state)
     int seen[256] = {0};
     struct data d;
 
-    (void)state;
     put_range(0, 0, 100);
     put_range(1, 100, 150);
     o.split = 0.25;
@@ -225,12 +222,11 @@ static void refuse(const struct data_options *o, const char *fmt, ...)
     assert_int_equal(d.tokens, 77); /* written only on success */
 }
 
-static void refused(void **state)
+TEST(refused)
 {
     struct data_options o = options(1, SEQ, 100);
     struct data d;
 
-    (void)state;
     put_range(0, 94, 6);
     open_all(&d, &o);
     assert_int_equal(d.tokens, SEQ + 1);
@@ -247,11 +243,10 @@ static void refused(void **state)
     refuse(&o, "cannot open '/nowhere/text': No such file");
 }
 
-static void options_refused(void **state)
+TEST(options_refused)
 {
     struct data_options o = options(2, SEQ, 256);
 
-    (void)state;
     put_range(0, 0, 100);
     put_range(1, 0, 9);
     o.split = 0.5;
@@ -270,7 +265,7 @@ static void options_refused(void **state)
 }
 
 /* A sequence and the token behind it are one read, though they go to two places. */
-static void one_read(void **state)
+TEST(one_read)
 {
     enum { N = 40000, LONG = 20000 }; /* tokens; a sequence that is too long for one read */
     static const int seqs[] = {1, 2, 5, 16383, LONG};
@@ -278,7 +273,6 @@ static void one_read(void **state)
     static int32_t tokens[LONG], targets[LONG];
     struct err err;
 
-    (void)state;
     for (int i = 0; i < N; i++)
         put_le(bytes + 2 * i, (uint64_t)i, 2);
     path[0] = put("long.bin", bytes, sizeof bytes);
@@ -312,7 +306,7 @@ static void put_wide(uint64_t last)
 }
 
 /* Cut to 32 bits each would be token 7, which is in the vocabulary. */
-static void wide(void **state)
+TEST(wide)
 {
     static const int64_t ids[] = {(INT64_C(1) << 32) + 7, INT64_MIN + 7,
                                   7 - (INT64_C(1) << 32)};
@@ -322,7 +316,6 @@ static void wide(void **state)
     struct err err;
     struct data d;
 
-    (void)state;
     put_wide(7);
     open_all(&d, &o);
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
@@ -341,7 +334,7 @@ static void wide(void **state)
 
 /* A file that is cut, or written over, while it is open: an error, not a signal or a wild id.
  */
-static void changed(void **state)
+TEST(changed)
 {
     int32_t tokens[SEQ], targets[SEQ];
     struct data_options o = options(1, SEQ, 200);
@@ -349,7 +342,6 @@ static void changed(void **state)
     struct err err;
     struct data d;
 
-    (void)state;
     put_range(0, 0, SEQ + 1); /* one window */
     open_all(&d, &o);
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
@@ -388,14 +380,13 @@ static uint64_t sum_of(const struct data_options *o, int64_t train)
 
 /* The sum is of ids and how they are used, not of a file; that of large data is of all parts.
  */
-static void sums(void **state)
+TEST(sums)
 {
     enum { N = 256 * 4096 + 9000 };
     static const double half[] = {1, 1}, third[] = {2, 1}, same[] = {4, 2};
     struct data_options o = options(2, SEQ, 256);
     unsigned char *big = malloc(N), wide[2 * 150];
 
-    (void)state;
     put_range(0, 0, 150);
     put_range(1, 150, 100);
     o.weights = third;
@@ -436,23 +427,4 @@ static void sums(void **state)
         was = now;
     }
     free(big);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(windows),
-        cmocka_unit_test(cut_otherwise),
-        cmocka_unit_test(weights),
-        cmocka_unit_test(orders_differ),
-        cmocka_unit_test(split),
-        cmocka_unit_test(refused),
-        cmocka_unit_test(options_refused),
-        cmocka_unit_test(sums),
-        cmocka_unit_test(changed),
-        cmocka_unit_test(one_read),
-        cmocka_unit_test(wide),
-    };
-
-    return cmocka_run_group_tests(tests, folder_make, folder_drop);
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices: what they are called, and what this processor does as one.  GPUs: tests/gpu. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include "../gpu/device_fixture.h"
 
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char *const wrong[] = {"",        "gpu",     "cuda:", "cuda:-1", "cuda:x",
                                         "cuda:1x", "cuda:1 ", "CPU",   "cuda0",   "cuda:99999"};
     struct device *d = NULL;
     struct err err = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(device_open(&d, wrong[i], 0, &err), -1);
         assert_int_equal(err.code, ERR_INPUT);
@@ -29,14 +24,13 @@ static void test_names(void **state)
     assert_null(d);
 }
 
-static void test_cpu(void **state)
+TEST(test_cpu)
 {
     struct device *d = NULL;
     struct device_queue *q = NULL;
     struct err err = {0};
     int64_t free_bytes = 0, bytes = 0;
 
-    (void)state;
     assert_int_equal(device_open(&d, "cpu", 3, &err), 0);
     assert_int_equal(device_kind(d), DEVICE_CPU);
     assert_int_equal(device_index(d), -1);
@@ -58,21 +52,9 @@ static void test_cpu(void **state)
     device_close(d);
 }
 
-static void test_nothing_to_close(void **state)
+TEST(test_nothing_to_close)
 {
-    (void)state;
     device_close(NULL);
     device_queue_close(NULL);
     device_event_close(NULL);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_cpu),
-        cmocka_unit_test(test_nothing_to_close),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
  * bit).  Coded places: the same bits where numbers are small enough for the code; with any
  * numbers, equal copies, and nothing lost but what the residuals have.
  */
+#include "unit.h"
+
 #include "schedule_fixture.h"
 
 #include <math.h>
@@ -103,13 +105,12 @@ static void all_conversions(const char *groups, int64_t elems, int64_t chunk_byt
     layout_release(&f.l);
 }
 
-static void test_conversions(void **state)
+TEST(test_conversions)
 {
     static const char *const shapes[] = {"1x1", "2x2",   "[3,2]",   "4x2",    "1x5",
                                          "3x1", "[1,4]", "[4,4,3]", "[2,3,1]"};
     static const int64_t lengths[] = {0, 1, 7, 64, 997};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t j = 0; j < sizeof lengths / sizeof *lengths; j++) {
             for (int coded = 0; coded < 2; coded++) {
@@ -247,11 +248,10 @@ static void coded_sum(struct fixture *f, int keep)
     local_close(&f->on);
 }
 
-static void test_coded(void **state)
+TEST(test_coded)
 {
     static const char *const shapes[] = {"2x2", "[3,2]", "4x2", "1x3", "3x1", "[4,4,3]"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
             struct fixture f = {.spec = {.elems = 1501,
@@ -275,7 +275,7 @@ static void test_coded(void **state)
 }
 
 /* What has no code is told. */
-static void test_no_code(void **state)
+TEST(test_no_code)
 {
     static const struct {
         enum dtype type;
@@ -286,7 +286,6 @@ static void test_no_code(void **state)
                {DTYPE_F32, DTYPE_MAX, "max, expected a sum or an average"}};
     struct coll c = {0};
 
-    (void)state;
     shape(&c.layout, "2x1");
     for (int i = 0; i < 3; i++) {
         struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
@@ -306,7 +305,7 @@ static void test_no_code(void **state)
 }
 
 /* No element, fewer elements than ranks: no row, no scratch, nothing to wait for. */
-static void test_empty(void **state)
+TEST(test_empty)
 {
     struct coll c = {0};
     struct exec_rows rows;
@@ -317,7 +316,6 @@ static void test_empty(void **state)
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_HO_RING};
 
-    (void)state;
     shape(&c.layout, "[3,2]");
     for (spec.elems = 0; spec.elems < 2; spec.elems++) {
         int64_t moved = 0;
@@ -337,7 +335,7 @@ static void test_empty(void **state)
 }
 
 /* A row that reads what the input does not have is told, not run: all of it, of a shard. */
-static void test_absent_input(void **state)
+TEST(test_absent_input)
 {
     struct coll c = {0};
     struct exec_rows rows;
@@ -349,21 +347,9 @@ static void test_absent_input(void **state)
                              .type = DTYPE_F32,
                              .algo = SCHEDULE_RING};
 
-    (void)state;
     shape(&c.layout, "2x2");
     assert_int_equal(coll_rows(&c, &spec, 0, &rows, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "not in the input"));
     layout_release(&c.layout);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_conversions),  cmocka_unit_test(test_coded),
-        cmocka_unit_test(test_no_code),      cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_absent_input),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
  * conversion, algorithm and number of tracks, rank by rank; and that a wait which is left out
  * is missed.
  */
+#include "unit.h"
+
 #include "schedule_fixture.h"
 
 #include "exec/exec_turns.h"
@@ -185,12 +187,11 @@ static void every_move(const struct layout *l, struct coll_spec spec, struct see
     one(l, &spec, seen);
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "1x4", "3x2"};
     struct seen seen = {0};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
             struct coll_spec spec = {.elems = 127,
@@ -205,11 +206,4 @@ static void test_order(void **state)
     /* No wait says what others say already. */
     assert_true(seen.runs > 1000 && seen.waits > 1000);
     assert_int_equal(seen.missed, seen.waits);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_order)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

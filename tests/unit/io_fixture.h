@@ -14,7 +14,7 @@
 #include "base/mem.h"
 #include "temp_fixture.h"
 
-#define TEST(f) cmocka_unit_test_setup_teardown(f, temp_enter, temp_leave)
+#define FOLDER_TEST(name) UNIT_TEST(name, temp_enter, temp_leave)
 
 static inline void put(const char *path, const char *text)
 {

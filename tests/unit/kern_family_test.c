@@ -3,15 +3,9 @@
  * The kernels that only some families of models have (LayerNorm, biases, learned positions,
  * GELU) against the double reference and its central differences.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "kern/kern_cpu.h"
 #include "kern_fixture.h"
@@ -149,9 +143,8 @@ static void layernorm_case(int64_t n, int64_t c, double shift)
     free(dw), free(db), free(at.x), free(at.w), free(at.b), free(at.dy), free(at.y);
 }
 
-static void test_layernorm(void **state)
+TEST(test_layernorm)
 {
-    (void)state;
     layernorm_case(3, 37, 0);
     layernorm_case(2, 64, 1);
     layernorm_case(1, 5, -3);
@@ -159,12 +152,11 @@ static void test_layernorm(void **state)
 }
 
 /* Whole numbers: every sum is exact. */
-static void test_bias_and_positions(void **state)
+TEST(test_bias_and_positions)
 {
     enum { N = 7, C = 21, LD = C + 4 };
     float y[N * LD], b[C], db[C], table[2 * C], rows[6 * C], dtable[2 * C];
 
-    (void)state;
     for (int i = 0; i < N * LD; i++)
         y[i] = (float)i;
     for (int j = 0; j < C; j++) {
@@ -220,12 +212,11 @@ enum { GELU_N = 2001 }; /* -10 .. 10, an odd number: not a multiple of 16 */
  * EPS of e^(-x^2 / 2), below 0.4 in sum.  x Phi: |x| 35 EPS and its own rounding.  The
  * density: x^2 / 2 + 8 EPS of itself; x density is at most 0.25, with x^2 / 2 0.3.
  */
-static void test_gelu(void **state)
+TEST(test_gelu)
 {
     float x[GELU_N], y[GELU_N], dy[GELU_N], dx[GELU_N];
     double most = 0;
 
-    (void)state;
     for (int tanh_kind = 0; tanh_kind < 2; tanh_kind++) {
         for (int i = 0; i < GELU_N; i++) {
             x[i] = dx[i] = (float)(i - GELU_N / 2) / 100;
@@ -257,15 +248,4 @@ static void test_gelu(void **state)
         }
     }
     assert_true(most > 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layernorm),
-        cmocka_unit_test(test_bias_and_positions),
-        cmocka_unit_test(test_gelu),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

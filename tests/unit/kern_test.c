@@ -3,15 +3,9 @@
  * The CPU kernels against the double reference, their gradients against its central
  * differences; the parts that only some families have are in kern_family_test.c.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -47,9 +41,8 @@ static void gemm_case(char ta, char tb, int64_t m, int64_t n, int64_t k)
     free(a), free(b), free(c), free(da), free(db), free(dc), free(sum), free(mag);
 }
 
-static void test_gemm(void **state)
+TEST(test_gemm)
 {
-    (void)state;
     gemm_case('N', 'N', 7, 5, 33);
     gemm_case('N', 'T', 17, 31, 64);
     gemm_case('T', 'N', 13, 1, 129);
@@ -108,14 +101,13 @@ static void product_case(char ta, char tb, int64_t m, int64_t n, int64_t k, int 
     free(mag);
 }
 
-static void test_product(void **state)
+TEST(test_product)
 {
     struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, DTYPE_BF16, DTYPE_F32};
     struct kern_product *p = NULL;
     struct err err;
     int types = 2;
 
-    (void)state;
     if (kern_product_new(&p, &shape, &err)) {
         assert_int_equal(err.code, ERR_ABSENT);
         assert_non_null(strstr(err.text, "(2,2) and (2,2) of bf16"));
@@ -142,9 +134,8 @@ static void test_product(void **state)
 }
 
 /* The promise of kern_vec.h: 4 EPS, relative, from -87.3 to 88.37. */
-static void test_exp(void **state)
+TEST(test_exp)
 {
-    (void)state;
     for (int64_t i = 0; i <= 1 << 20; i++) {
         float x = (float)(-87.3 + 175.6 * (double)i / (1 << 20));
 
@@ -220,22 +211,20 @@ static void rmsnorm_case(int64_t n, int64_t c)
     free(at.x), free(at.w), free(at.dy), free(at.y);
 }
 
-static void test_rmsnorm(void **state)
+TEST(test_rmsnorm)
 {
-    (void)state;
     rmsnorm_case(3, 37);
     rmsnorm_case(2, 64);
     rmsnorm_case(1, 5);
 }
 
-static void test_rope(void **state)
+TEST(test_rope)
 {
     enum { BATCH = 2, SEQ = 9, HEADS = 3, D = 10, LD = HEADS * D + 4, N = BATCH * SEQ * LD };
     float *x = normal(1, N, 1), *first = normal(1, N, 1), table[SEQ * D];
     double freq[D / 2], scale = 1.25; /* any: by what rule they are made is the model's */
     double *want = wide(x, N);
 
-    (void)state;
     for (int i = 0; i < D / 2; i++)
         freq[i] = pow(500, -2.0 * i / D) * (1 + i % 2);
     kern_rope_table(table, SEQ, D, freq, scale);
@@ -349,9 +338,8 @@ static void attention_case(struct kern_heads s)
     free(at.qkv), free(at.dout), free(at.out);
 }
 
-static void test_attention(void **state)
+TEST(test_attention)
 {
-    (void)state;
     attention_case((struct kern_heads){2, 5, 4, 2, 6, 0});   /* grouped */
     attention_case((struct kern_heads){1, 7, 3, 3, 4, 0});   /* as many as heads */
     attention_case((struct kern_heads){1, 1, 2, 1, 2, 0});   /* one token */
@@ -377,13 +365,12 @@ static double swiglu_loss(const void *p)
  * absolute.  y: two products more.  The gate's gradient d u sigma (1 + x (1 - sigma)): sigma,
  * the bracket off by (6 |x| + 2 + 2 |x|) EPS, four products: within 18 EPS |d u| (1 + |x|).
  */
-static void test_swiglu(void **state)
+TEST(test_swiglu)
 {
     enum { N = 77 };
     float *gate = normal(1, N, 4), *up = normal(2, N, 1), *dy = normal(3, N, 1);
     float y[N], again[N], dgate[N], dup[N];
 
-    (void)state;
     kern_swiglu(y, gate, up, N);
     memcpy(again, dy, sizeof again);
     memcpy(dgate, gate, sizeof dgate);
@@ -445,12 +432,11 @@ static void loss_case(int64_t n, int64_t v, double spread)
     free(logits), free(grad), free(lse), free(targets), free(at.logits);
 }
 
-static void test_cross_entropy(void **state)
+TEST(test_cross_entropy)
 {
     float row[3] = {NAN, 1, 2}, huge[3] = {1e4f, 0, -1e4f}, lse;
     int32_t last = 2, none = -1;
 
-    (void)state;
     loss_case(3, 11, 3);
     loss_case(2, 1100, 1);
     loss_case(1, 1, 1);
@@ -462,14 +448,13 @@ static void test_cross_entropy(void **state)
 }
 
 /* Whole numbers: every sum is exact, so the results are too. */
-static void test_elementwise(void **state)
+TEST(test_elementwise)
 {
     enum { N = 100 };
     float x[N], y[N], table[4 * 3], rows[5 * 3];
     uint16_t half[N];
     const int32_t tokens[5] = {3, 0, 3, 1, 3};
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         x[i] = (float)(i - 50);
         y[i] = 7;
@@ -500,7 +485,7 @@ static void test_elementwise(void **state)
  * relative, the corrections by K EPS each (beta is rounded); their ratio, at most 2, by
  * 2 (4 + 2 + 2) K EPS and 8 operations.  Each step rounds w three times.
  */
-static void test_adamw(void **state)
+TEST(test_adamw)
 {
     enum { N = 45, K = 20 };
     const double lr = 1e-2;
@@ -508,7 +493,6 @@ static void test_adamw(void **state)
     float m[N] = {0}, v[N] = {0}, m2[N] = {0}, v2[N] = {0};
     double *dw = wide(w, N), dm[N] = {0}, dv[N] = {0}, dg[N];
 
-    (void)state;
     for (int k = 1; k <= K; k++) {
         for (int i = 0; i < N; i++) {
             double u = rng_uniform(1, 9, (uint64_t)(k * N + i)) - 0.5;
@@ -529,16 +513,7 @@ static void test_adamw(void **state)
     free(w), free(part), free(dw);
 }
 
-int main(void)
+BEFORE_TESTS
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gemm),          cmocka_unit_test(test_exp),
-        cmocka_unit_test(test_rmsnorm),       cmocka_unit_test(test_rope),
-        cmocka_unit_test(test_attention),     cmocka_unit_test(test_swiglu),
-        cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_elementwise),
-        cmocka_unit_test(test_adamw),         cmocka_unit_test(test_product),
-    };
-
     kern_thread_init();
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

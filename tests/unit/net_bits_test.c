@@ -4,16 +4,9 @@
  * a layer's forward run again.  And products in bf16 beside those in f32.  The model is large
  * enough for every path of the library's products, and its rows are ragged in blocks.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -169,9 +162,8 @@ static void same_anywhere(int which, enum dtype type)
     mem_free(first.grads);
 }
 
-static void test_any_address(void **state)
+TEST(test_any_address)
 {
-    (void)state;
     for (int which = 0; which < MODELS; which++) {
         same_anywhere(which, DTYPE_F32);
         same_anywhere(which, DTYPE_BF16);
@@ -179,9 +171,8 @@ static void test_any_address(void **state)
 }
 
 /* Run again, a forward leaves the same bits. */
-static void test_recompute(void **state)
+TEST(test_recompute)
 {
-    (void)state;
     for (int i = 0; i < 2 * MODELS; i++) {
         enum dtype type = i % 2 ? DTYPE_BF16 : DTYPE_F32;
         int which = i / 2;
@@ -256,21 +247,13 @@ static void bf16_case(int which)
     model_release(&m);
 }
 
-static void test_bf16(void **state)
+TEST(test_bf16)
 {
-    (void)state;
     for (int which = 0; which < MODELS; which++)
         bf16_case(which);
 }
 
-int main(void)
+BEFORE_TESTS
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_any_address),
-        cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_bf16),
-    };
-
     kern_thread_init();
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,15 +2,10 @@
 /*
  * What differs between models: GPT-2 and Llama's biases and positions, parts that are frozen,
  * low-rank adapters; and the forward alone.  Against what Hugging Face computed
- * (tests/reference/dump_*.py), against the double reference and its central differences, and
+ * (tests/reference/dump_net.py), against the double reference and its central differences, and
  * against the network that trains whole.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "net/net_parts.h"
 #include "net_dump_fixture.h"
@@ -18,9 +13,8 @@
 
 static const char LORA[] = "lora=3,alpha=5", SOME[] = "lora=2,targets=q_proj+v_proj+down_proj";
 
-static void test_hugging_face(void **state)
+TEST(test_hugging_face)
 {
-    (void)state;
     dump_case("gpt2_tied", "all");
     dump_case("gpt2_untied", "all");
     dump_case("llama_llama3", "all");
@@ -65,9 +59,8 @@ static void slope_case(const char *text, const char *train)
     rig_close(&rig);
 }
 
-static void test_central_differences(void **state)
+TEST(test_central_differences)
 {
-    (void)state;
     slope_case(GPT2_TIED, "all");
     slope_case(GPT2_UNTIED, "all");
     slope_case(LLAMA_BIASES, "all");
@@ -80,9 +73,8 @@ static void test_central_differences(void **state)
     slope_case(ROPE("\"yarn\",\"factor\":2.0,\"original_max_position_embeddings\":4"), "all");
 }
 
-static void test_adapters(void **state)
+TEST(test_adapters)
 {
-    (void)state;
     slope_case(GPT2_TIED, LORA);
     slope_case(GPT2_UNTIED, "lora=9,targets=c_proj"); /* of a rank above the matrix's */
     slope_case(LLAMA_PLAIN, LORA);
@@ -144,40 +136,23 @@ static void frozen_case(const char *text, const char *train, int recompute)
     rig_close(&some);
 }
 
-static void test_frozen(void **state)
+TEST(test_frozen)
 {
-    static const char *const gpt2[] = {"freeze=*.h.0.*",
-                                       "freeze=*wte*",
-                                       "freeze=*wpe*",
-                                       "freeze=*.wte.*,*.wpe.*",
-                                       "train=*.ln_*",
-                                       "train=*.h.1.*",
-                                       "train=*ln_f*",
-                                       "train=*.bias",
-                                       "freeze=*.bias",
-                                       "train=*.h.1.ln_1.bias",
-                                       "train=*.h.0.attn.c_attn.bias",
-                                       "train=*.h.1.attn.c_proj*",
-                                       "train=*.h.1.ln_2.weight",
-                                       "train=*.h.0.mlp.c_fc.weight",
-                                       "train=*.h.1.mlp.c_proj*",
-                                       "train=*wpe*"};
-    static const char *const llama[] = {"freeze=*embed*",
-                                        "freeze=*.layers.0.*",
-                                        "train=lm_head*",
-                                        "train=*norm*",
-                                        "train=model.norm*",
-                                        "train=*.1.self_attn.v_proj*",
-                                        "train=*.0.self_attn.o_proj*",
-                                        "train=*.1.post_attention_layernorm*",
-                                        "train=*.1.mlp.up_proj*",
-                                        "train=*.1.mlp.down_proj*",
-                                        "train=*.0.input_layernorm*,*.1.mlp.gate*"};
+    static const char *const gpt2[] =
+        LIST("freeze=*.h.0.*", "freeze=*wte*", "freeze=*wpe*", "freeze=*.wte.*,*.wpe.*",
+             "train=*.ln_*", "train=*.h.1.*", "train=*ln_f*", "train=*.bias", "freeze=*.bias",
+             "train=*.h.1.ln_1.bias", "train=*.h.0.attn.c_attn.bias",
+             "train=*.h.1.attn.c_proj*", "train=*.h.1.ln_2.weight",
+             "train=*.h.0.mlp.c_fc.weight", "train=*.h.1.mlp.c_proj*", "train=*wpe*");
+    static const char *const llama[] =
+        LIST("freeze=*embed*", "freeze=*.layers.0.*", "train=lm_head*", "train=*norm*",
+             "train=model.norm*", "train=*.1.self_attn.v_proj*", "train=*.0.self_attn.o_proj*",
+             "train=*.1.post_attention_layernorm*", "train=*.1.mlp.up_proj*",
+             "train=*.1.mlp.down_proj*", "train=*.0.input_layernorm*,*.1.mlp.gate*");
     static const char *const qwen3[] = {
         "train=*.1.self_attn.q_norm*", "train=*.0.self_attn.k_norm*", "freeze=*_norm*",
         "train=*.1.self_attn.o_proj*", "train=*.1.self_attn.k_proj*"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++) {
         frozen_case(GPT2_TIED, gpt2[i], i % 2);
         frozen_case(GPT2_UNTIED, gpt2[i], i % 2 == 0);
@@ -224,9 +199,8 @@ static void lines_case(const char *text, const char *train, enum dtype compute, 
  * Weights that lie together are one product: q, k and v; gate and up.  What has a bias, an
  * adapter, another part of a stage that trains or a weight to be rounded stays apart.
  */
-static void test_joined(void **state)
+TEST(test_joined)
 {
-    (void)state;
     lines_case(LLAMA_PLAIN, "all", DTYPE_F32, 5);
     lines_case(LLAMA_PLAIN, "all", DTYPE_BF16, 8);
     lines_case(LLAMA_PLAIN, "freeze=*.layers.0.*", DTYPE_F32, 5);
@@ -239,12 +213,11 @@ static void test_joined(void **state)
 }
 
 /* A visit before the first that trains may be called, and does nothing. */
-static void test_before_the_first(void **state)
+TEST(test_before_the_first)
 {
     struct rig rig;
     float *before;
 
-    (void)state;
     rig_text(&rig, LLAMA_PLAIN, "train=*.layers.1.*", &whole);
     assert_int_equal(rig.model.first_trained, 2);
     assert_null(rig.grads[0]);
@@ -273,7 +246,7 @@ static double flops(const char *text, const char *train)
 }
 
 /* One token: 2 in out for each of y, dx, dW; attention 4 heads D, back twice that. */
-static void test_flops(void **state)
+TEST(test_flops)
 {
     enum {
         ATT = 4 * 4 * 6,
@@ -286,7 +259,6 @@ static void test_flops(void **state)
     const double layer = 2 * (QKV + O + FFN + DOWN) + ATT, head = 2 * HEAD;
     const double forward_all = 2 * layer + head;
 
-    (void)state;
     assert_true(flops(LLAMA_PLAIN, "all") == 3 * forward_all);
     assert_true(flops(LLAMA_PLAIN, "train=lm_head*") == forward_all + head);
     assert_true(flops(LLAMA_PLAIN, "train=model.norm*") == forward_all + head);
@@ -331,12 +303,11 @@ static void planned_case(const char *text, const char *train)
     rig_close(&rig);
 }
 
-static void test_planned_bytes(void **state)
+TEST(test_planned_bytes)
 {
     static const char *const text[] = {GPT2_TIED, GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES,
                                        QWEN3_PLAIN};
 
-    (void)state;
     for (int i = 0; i < 5; i++) {
         planned_case(text[i], "all");
         planned_case(text[i], "lora=3");
@@ -431,18 +402,16 @@ static void window_case(const char *text, const char *train)
     rig_close(&all);
 }
 
-static void test_windows(void **state)
+TEST(test_windows)
 {
-    (void)state;
     window_case(GPT2_TIED, "all");
     window_case(LLAMA_PLAIN, "all");
     window_case(QWEN3_PLAIN, "all");
     window_case(LLAMA_BIASES, LORA);
 }
 
-static void test_prompt(void **state)
+TEST(test_prompt)
 {
-    (void)state;
     prompt_case(GPT2_TIED, "all", DTYPE_F32);
     prompt_case(LLAMA_PLAIN, "all", DTYPE_F32);
     prompt_case(QWEN3_PLAIN, "all", DTYPE_BF16);
@@ -450,16 +419,7 @@ static void test_prompt(void **state)
     prompt_case(GPT2_UNTIED, LORA, DTYPE_BF16);
 }
 
-int main(void)
+BEFORE_TESTS
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hugging_face),     cmocka_unit_test(test_central_differences),
-        cmocka_unit_test(test_adapters),         cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_before_the_first), cmocka_unit_test(test_flops),
-        cmocka_unit_test(test_planned_bytes),    cmocka_unit_test(test_prompt),
-        cmocka_unit_test(test_joined),           cmocka_unit_test(test_windows),
-    };
-
     kern_thread_init();
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder against what Hugging Face computed (tests/reference/dump_llama.py), against the
+ * The decoder against what Hugging Face computed (tests/reference/dump_net.py), against the
  * double reference and its central differences, and against itself.
  */
+#include "unit.h"
+
 #include <inttypes.h>
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -21,9 +14,8 @@
 #include "net/net.h"
 #include "net_dump_fixture.h"
 
-static void test_hugging_face(void **state)
+TEST(test_hugging_face)
 {
-    (void)state;
     dump_case("llama_tied", "all");
     dump_case("llama_untied", "all");
     dump_case("llama_deep", "all");
@@ -56,9 +48,8 @@ static void slope_case(const char *more)
 static const char GROUPED[] = "\"num_attention_heads\":4,\"num_key_value_heads\":2,"
                               "\"head_dim\":4,\"tie_word_embeddings\":false";
 
-static void test_central_differences(void **state)
+TEST(test_central_differences)
 {
-    (void)state;
     slope_case(GROUPED);
     slope_case("\"num_attention_heads\":3,\"num_key_value_heads\":1,\"head_dim\":2,"
                "\"tie_word_embeddings\":true");
@@ -69,11 +60,10 @@ static void test_central_differences(void **state)
 /* ---- the network against itself ---- */
 
 /* Halving the scale halves every product and every sum exactly. */
-static void test_scale(void **state)
+TEST(test_scale)
 {
     struct rig one, half;
 
-    (void)state;
     rig_tiny(&one, GROUPED, BATCH, SEQ);
     rig_tiny(&half, GROUPED, BATCH, SEQ);
     assert_true(forward(&one, TOKENS, TARGETS, 1) == forward(&half, TOKENS, TARGETS, 0.5f));
@@ -87,12 +77,11 @@ static void test_scale(void **state)
 }
 
 /* A batch is the sum of its rows, and gradients are added to what is there. */
-static void test_batch_adds_up(void **state)
+TEST(test_batch_adds_up)
 {
     struct rig whole, row;
     double loss = 0;
 
-    (void)state;
     rig_tiny(&whole, GROUPED, BATCH, SEQ);
     rig_tiny(&row, GROUPED, 1, SEQ);
     forward(&whole, TOKENS, TARGETS, 1);
@@ -115,14 +104,13 @@ static void test_batch_adds_up(void **state)
 }
 
 /* A token changes no logits before its own place, and a second run gives the same bits. */
-static void test_causal(void **state)
+TEST(test_causal)
 {
     int32_t tokens[SEQ], targets[SEQ];
     float before[SEQ * VOCAB];
     struct rig rig;
     double loss;
 
-    (void)state;
     rig_tiny(&rig, GROUPED, 1, SEQ);
     memcpy(tokens, TOKENS, sizeof tokens);
     memcpy(targets, TARGETS, sizeof targets);
@@ -140,12 +128,11 @@ static void test_causal(void **state)
 }
 
 /* Rows without a target leave neither loss nor gradient. */
-static void test_ignored(void **state)
+TEST(test_ignored)
 {
     const int32_t none[SEQ] = {-1, -1, -1, -100, -1};
     struct rig rig;
 
-    (void)state;
     rig_tiny(&rig, GROUPED, 1, SEQ);
     assert_true(forward(&rig, TOKENS, none, 1) == 0);
     clear(&rig);
@@ -174,12 +161,11 @@ static void rig_apart(struct rig *rig)
 }
 
 /* Where a device wants the rows of logits further apart, nothing else changes. */
-static void test_rows_apart(void **state)
+TEST(test_rows_apart)
 {
     struct rig close, apart;
     double want[VOCAB], loss;
 
-    (void)state;
     rig_tiny(&close, GROUPED, BATCH, SEQ);
     rig_apart(&apart);
     assert_int_equal(net_logits_ld(&close.net), VOCAB);
@@ -196,7 +182,7 @@ static void test_rows_apart(void **state)
     rig_close(&apart);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     struct model bare = {.family = &model_family_params, .params = 7};
     const struct net_options one = {.batch = 1, .seq = 1, .compute = DTYPE_F32},
@@ -206,7 +192,6 @@ static void test_refused(void **state)
     struct net net;
     struct err err;
 
-    (void)state;
     assert_int_equal(net_init(&net, &bare, &one, &err), -1);
     assert_non_null(strstr(err.text, "'params', expected a config.json"));
     rig_tiny(&rig, GROUPED, 1, SEQ);
@@ -218,15 +203,7 @@ static void test_refused(void **state)
     rig_close(&rig);
 }
 
-int main(void)
+BEFORE_TESTS
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hugging_face), cmocka_unit_test(test_central_differences),
-        cmocka_unit_test(test_scale),        cmocka_unit_test(test_batch_adds_up),
-        cmocka_unit_test(test_causal),       cmocka_unit_test(test_ignored),
-        cmocka_unit_test(test_rows_apart),   cmocka_unit_test(test_refused),
-    };
-
     kern_thread_init();
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

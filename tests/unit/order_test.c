@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The order of samples: bijections, epochs that visit every window, shares that are kept. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -26,9 +20,8 @@ static void check_bijection(uint64_t key, uint64_t n)
     mem_free(seen);
 }
 
-static void shuffles_are_bijections(void **state)
+TEST(shuffles_are_bijections)
 {
-    (void)state;
     for (uint64_t n = 1; n <= 1000; n++)
         check_bijection(n, n);
     check_bijection(1, 65536);
@@ -37,13 +30,12 @@ static void shuffles_are_bijections(void **state)
 }
 
 /* Too many to mark: what comes of a few thousand is in range, no two alike. */
-static void shuffles_of_large_primes(void **state)
+TEST(shuffles_of_large_primes)
 {
     static const uint64_t primes[] = {2147483647, 1000000000039, 2305843009213693951};
     enum { SOME = 2000 };
     static uint64_t image[SOME];
 
-    (void)state;
     for (int p = 0; p < 3; p++)
         for (uint64_t x = 0; x < SOME; x++) {
             image[x] = order_shuffle(7, primes[p], x % 2 ? primes[p] - 1 - x : x);
@@ -75,9 +67,8 @@ static void check_even(int n, double *stray)
     *stray = fabs(chi - free) / sqrt(2 * free);
 }
 
-static void shuffles_are_even(void **state)
+TEST(shuffles_are_even)
 {
-    (void)state;
     for (int n = 2; n <= 16; n++) {
         double stray = 0;
         check_even(n, &stray);
@@ -109,9 +100,8 @@ static void check_epoch(const struct order_windows *w, int64_t tokens, uint64_t 
     mem_free(seen);
 }
 
-static void epochs_visit_every_window(void **state)
+TEST(epochs_visit_every_window)
 {
-    (void)state;
     for (int seq = 1; seq <= 7; seq += 2)
         for (int64_t tokens = seq + 1; tokens <= 100; tokens++) {
             struct order_windows w;
@@ -126,14 +116,13 @@ static void epochs_visit_every_window(void **state)
 }
 
 /* Over the epochs windows begin at every place, and orders and offsets change. */
-static void epochs_differ(void **state)
+TEST(epochs_differ)
 {
     enum { SEQ = 4, TOKENS = 43, EPOCHS = 400 };
     struct order_windows w;
     int seen[TOKENS] = {0}, same = 0, begins_same = 0;
     int64_t offset, last = -1, last_first = -1;
 
-    (void)state;
     order_windows_init(&w, TOKENS, SEQ);
     for (uint64_t epoch = 0; epoch < EPOCHS; epoch++) {
         check_epoch(&w, TOKENS, 1, epoch, &offset);
@@ -177,12 +166,11 @@ static void check_shares(const struct order_mix *m)
     mem_free(had);
 }
 
-static void shares_are_kept(void **state)
+TEST(shares_are_kept)
 {
     struct order_mix m;
     double w[64];
 
-    (void)state;
     for (uint64_t c = 0; c < 60; c++) {
         int sources = 1 + (int)(rng_u64(1, c, 0) % 12);
         for (int i = 0; i < sources; i++)
@@ -209,9 +197,8 @@ static void assert_mix(const double *w, int sources, const int64_t *share, int64
     order_mix_release(&m);
 }
 
-static void ratios_are_exact_where_they_can_be(void **state)
+TEST(ratios_are_exact_where_they_can_be)
 {
-    (void)state;
     assert_mix((double[]){1, 1, 1}, 3, (int64_t[]){1, 1, 1}, 3);
     assert_mix((double[]){6, 3}, 2, (int64_t[]){2, 1}, 3);
     assert_mix((double[]){0.7, 0.2, 0.1}, 3, (int64_t[]){7, 2, 1}, 10);
@@ -227,31 +214,14 @@ static void ratios_are_exact_where_they_can_be(void **state)
 }
 
 /* One sample far away is found without those before it. */
-static void far_samples(void **state)
+TEST(far_samples)
 {
     struct order_mix m;
     uint64_t sample = 0;
 
-    (void)state;
     order_mix_init(&m, (double[]){2, 1}, 2);
     uint64_t k = UINT64_C(3) << 60;
     int s = order_mix_turn(&m, k, &sample);
     assert_int_equal(sample, s ? UINT64_C(1) << 60 : UINT64_C(1) << 61);
     order_mix_release(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(shuffles_are_bijections),
-        cmocka_unit_test(shuffles_of_large_primes),
-        cmocka_unit_test(shuffles_are_even),
-        cmocka_unit_test(epochs_visit_every_window),
-        cmocka_unit_test(epochs_differ),
-        cmocka_unit_test(shares_are_kept),
-        cmocka_unit_test(ratios_are_exact_where_they_can_be),
-        cmocka_unit_test(far_samples),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

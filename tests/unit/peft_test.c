@@ -3,17 +3,10 @@
  * Adapters: what PEFT wrote is read, what is written PEFT's own files say too, and added into
  * the matrices they give what PEFT's merge_and_unload gave (tests/reference/dump_peft.py).
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
+#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -169,9 +162,8 @@ static void check_fused(const struct fixture *f, int i, const char *fused,
     mem_free(b);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
-    (void)state;
     for (int i = 0; i < CASES; i++) {
         struct fixture f;
         struct peft p = {0};
@@ -202,7 +194,7 @@ static void test_round_trip(void **state)
 }
 
 /* target_modules say what PEFT would adapt: the same and no more. */
-static void test_targets(void **state)
+TEST(test_targets)
 {
     static const struct {
         int i;
@@ -217,7 +209,6 @@ static void test_targets(void **state)
         {1, "lora=3,targets=h.1.mlp.c_proj", "[\"1.mlp.c_proj\"]"},
     };
 
-    (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct fixture f;
         char *text = NULL, *said = mem_new(1 << 14, 1), *to = said;
@@ -237,13 +228,12 @@ static void test_targets(void **state)
 }
 
 /* Without a folder of adapters: first values, a function of the seed; B is 0. */
-static void test_first_values(void **state)
+TEST(test_first_values)
 {
     struct fixture f;
     int64_t n = 0;
     float first[64];
 
-    (void)state;
     begin(&f, 0, NULL);
     f.what.adapter = NULL;
     for (int seed = 1; seed <= 2; seed++) {
@@ -307,9 +297,8 @@ static void refuse_config(const char *from, const char *to, const char *words,
     end(&f);
 }
 
-static void test_refused_configs(void **state)
+TEST(test_refused_configs)
 {
-    (void)state;
     refuse_config("\"r\": 3", "\"r\": 4", "adapter_config.json:31: 'r' 4, plan 3",
                   ERR_MISMATCH);
     refuse_config("\"lora_alpha\": 6", "\"lora_alpha\": 7.5", "'lora_alpha' 7.5, plan 6",
@@ -337,7 +326,7 @@ static void test_refused_configs(void **state)
                   "adapter_model.safetensors': No such file", ERR_ABSENT);
 }
 
-static void test_refused_tensors(void **state)
+TEST(test_refused_tensors)
 {
     static const struct {
         const char *lora, *said;
@@ -350,7 +339,6 @@ static void test_refused_tensors(void **state)
     struct fixture f;
     struct err err;
 
-    (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         begin(&f, 0, rows[k].lora);
         refuse(&f, rows[k].said, ERR_MISMATCH);
@@ -373,15 +361,4 @@ static void test_refused_tensors(void **state)
     mem_free(from);
     mem_free(to);
     end(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),      cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_first_values),    cmocka_unit_test(test_refused_configs),
-        cmocka_unit_test(test_refused_tensors),
-    };
-
-    return cmocka_run_group_tests_name("peft", tests, NULL, NULL);
 }

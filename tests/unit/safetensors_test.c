@@ -4,20 +4,13 @@
  * back, and a folder of broken headers, each with its message (tests/data/safetensors, made by
  * tests/reference/make_safetensors.py).  What jansson reads is compared in safetensors_fuzz.c.
  */
+#include "unit.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -27,7 +20,7 @@
 
 #define DATA "tests/data/safetensors/"
 
-static void test_python_file(void **state)
+TEST(test_python_file)
 {
     struct st st;
     struct err err;
@@ -37,7 +30,6 @@ static void test_python_file(void **state)
     int64_t i;
     char shape[64];
 
-    (void)state;
     assert_int_equal(st_open(&st, DATA "torch.safetensors", NULL, &err), 0);
     assert_int_equal(st.count, 8);
     assert_int_equal(st_read(&st, st_find(&st, "f32"), 0, sizeof f, f, &err), 0);
@@ -69,12 +61,11 @@ static void test_python_file(void **state)
 }
 
 /* The folder of broken headers: NAME.txt has the key words of the message, @ for the path. */
-static void test_broken(void **state)
+TEST(test_broken)
 {
     DIR *d = opendir(DATA "broken");
     int seen = 0;
 
-    (void)state;
     assert_non_null(d);
     for (struct dirent *e; (e = readdir(d));) {
         char *dot = strstr(e->d_name, ".safetensors"), *want = NULL, text[256], got[1024];
@@ -101,7 +92,7 @@ static void test_broken(void **state)
 }
 
 /* What a limit refuses, with the option that raises it; and what one more lets through. */
-static void test_limits(void **state)
+TEST(test_limits)
 {
     static const char two[] = "{\"ab\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"
                               "\"c\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[1,2]}}";
@@ -118,7 +109,6 @@ static void test_limits(void **state)
     struct st st;
     struct err err;
 
-    (void)state;
     assert_int_equal(n, 104);
     io_put_le64((unsigned char *)head, (uint64_t)n);
     memcpy(head + 8, two, sizeof two);
@@ -149,7 +139,7 @@ static int64_t peak_kib(void)
  * entry's 59 bytes, and the header itself; the array doubles, so that half as much again may be
  * there while it grows.
  */
-static void test_million(void **state)
+TEST(test_million)
 {
     enum { COUNT = 1000000, ENTRY = 80 };
     char *head = mem_new(8 + (size_t)COUNT * ENTRY, 1);
@@ -157,7 +147,6 @@ static void test_million(void **state)
     struct st st;
     struct err err;
 
-    (void)state;
     for (int i = 0; i < COUNT; i++)
         used += sprintf(head + used,
                         "%c\"%d\":{\"dtype\":\"U8\",\"shape\":[0],\"data_offsets\":[0,0]}",
@@ -176,7 +165,7 @@ static void test_million(void **state)
     mem_free(head);
 }
 
-static void test_write(void **state)
+TEST(test_write)
 {
     struct st_tensor t[] = {
         {.name = "a.\"quoted\"", .type = st_type_of(DTYPE_F32), .dims = 2, .shape = {2, 3}},
@@ -188,7 +177,6 @@ static void test_write(void **state)
     struct st st;
     struct err err;
 
-    (void)state;
     st_header(t, 3, &head, &bytes);
     assert_int_equal(bytes % 8, 0);
     assert_int_equal(t[2].last, 34);
@@ -204,7 +192,7 @@ static void test_write(void **state)
 }
 
 /* Every cut of a good file is refused; so is most of what a changed header byte makes. */
-static void test_cut(void **state)
+TEST(test_cut)
 {
     char *text = NULL, path[TEMP_PATH];
     int64_t bytes = 0;
@@ -212,7 +200,6 @@ static void test_cut(void **state)
     struct err err;
     int fd = temp_file(path, "paro-st");
 
-    (void)state;
     assert_int_equal(io_read_text(DATA "torch.safetensors", 1 << 20, &text, &bytes, &err), 0);
     assert_int_equal(io_pwrite_all(fd, text, bytes, 0, &err), 0);
     for (int64_t n = bytes - 1; n >= 0; n--) {
@@ -231,13 +218,12 @@ static void test_cut(void **state)
 }
 
 /* A real file from another tool, where the machine has it. */
-static void test_real_file(void **state)
+TEST(test_real_file)
 {
     static const char path[] = "../shared/data/tensor-files/multi_layer.safetensors";
     struct st st;
     struct err err;
 
-    (void)state;
     if (access(path, R_OK)) {
         print_message("no %s here\n", path);
         skip();
@@ -247,16 +233,4 @@ static void test_real_file(void **state)
     assert_int_equal(st_find(&st, "fc1.weight")->elems, 16 * 256);
     assert_int_equal(st_find(&st, "norm1.num_batches_tracked")->dims, 0);
     st_release(&st);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_python_file), cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_limits),      cmocka_unit_test(test_million),
-        cmocka_unit_test(test_write),       cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_real_file),
-    };
-
-    return cmocka_run_group_tests_name("safetensors", tests, NULL, NULL);
 }

@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The mover against a copy made in memory: any pieces, from paths of which some are damaged. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -64,6 +56,8 @@ static int enter(void **state)
         setenv("TMPDIR", "/dev/shm", 1);
     return temp_enter(state);
 }
+
+#define FOLDER_TEST(name) UNIT_TEST(name, enter, temp_leave)
 
 static void put(const char *path, const void *data, int64_t bytes)
 {
@@ -407,9 +401,8 @@ static void move_one(uint64_t seed, int64_t piece_max)
 }
 
 /* The last few have pieces larger than what is read or written at a time. */
-static void any_pieces(void **state)
+FOLDER_TEST(any_pieces)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 306; seed++)
         move_one(seed, seed > 300 ? 700000 : seed % 2 ? 40 : 3000);
 }
@@ -456,12 +449,11 @@ static void refused(struct trial *t, enum err_code code, const char *words)
 }
 
 /* The first piece is in no path: whatever needs it is zeros, the rest is as it should be. */
-static void lost_pieces(void **state)
+FOLDER_TEST(lost_pieces)
 {
     struct trial t;
     struct err err;
 
-    (void)state;
     plain_init(&t);
     flip("in-0-0", 50);
     flip("in-0-1", 99);
@@ -485,12 +477,11 @@ static void lost_pieces(void **state)
 }
 
 /* A file that is not there at all is lost piece by piece, or an error at once. */
-static void absent_files(void **state)
+FOLDER_TEST(absent_files)
 {
     struct trial t;
     struct err err;
 
-    (void)state;
     plain_init(&t);
     t.in.file[0].paths = 1;
     assert_int_equal(unlink("in-0-0"), 0);
@@ -505,11 +496,10 @@ static void absent_files(void **state)
 }
 
 /* A file that is cut short under it ends it with its name. */
-static void short_files(void **state)
+FOLDER_TEST(short_files)
 {
     struct trial t;
 
-    (void)state;
     plain_init(&t);
     t.in.file[0].paths = 1;
     t.in.file[0].bytes = 200;
@@ -530,12 +520,11 @@ static int no_make(void *arg, int64_t piece, int64_t first, int64_t count, void 
     return err_set(err, ERR_INPUT, "piece %" PRId64 " cannot be made", piece);
 }
 
-static void stopped_or_unmade(void **state)
+FOLDER_TEST(stopped_or_unmade)
 {
     struct trial t;
     atomic_int stop;
 
-    (void)state;
     plain_init(&t);
     atomic_init(&stop, 15);
     t.move.stop = &stop;
@@ -549,13 +538,12 @@ static void stopped_or_unmade(void **state)
 }
 
 /* Zeros are written where the file may hold something else, and left out where it is new. */
-static void zeros(void **state)
+FOLDER_TEST(zeros)
 {
     struct trial t;
     struct err err;
     unsigned char got[300];
 
-    (void)state;
     plain_init(&t);
     memset(t.bytes, 0, 200);
     for (int i = 0; i < 2; i++)
@@ -572,16 +560,4 @@ static void zeros(void **state)
         assert_memory_equal(got + 200, t.bytes + 200, 100);
     }
     trial_release(&t);
-}
-
-#define TEST(f) cmocka_unit_test_setup_teardown(f, enter, temp_leave)
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        TEST(any_pieces),  TEST(lost_pieces),       TEST(absent_files),
-        TEST(short_files), TEST(stopped_or_unmade), TEST(zeros),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

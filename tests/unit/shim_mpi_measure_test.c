@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whose calls are: of a program whose calls take what they take, here. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "shim/shim_mpi_plan.h"
 
@@ -53,9 +48,8 @@ static enum shim_mpi_why call(struct program *p, uint64_t mark)
     return why;
 }
 
-static void the_faster_one_has_them(void **state)
+TEST(the_faster_one_has_them)
 {
-    (void)state;
     for (int faster = 0; faster < 2; faster++) {
         struct program p = {.takes_s = {2e-3, 2e-3}, .prepares_s = 5e-3};
         p.takes_s[faster] = 1e-3;
@@ -70,11 +64,10 @@ static void the_faster_one_has_them(void **state)
 }
 
 /* However much slower the other is, and whatever it takes to prepare. */
-static void trials_take_a_hundredth(void **state)
+TEST(trials_take_a_hundredth)
 {
     static const double slower[] = {1, 1.1, 3, 40}, prepares_s[] = {0, 1e-2, 1};
 
-    (void)state;
     for (int faster = 0; faster < 2; faster++)
         for (size_t i = 0; i < 4; i++)
             for (size_t j = 0; j < 3; j++) {
@@ -95,11 +88,10 @@ static void trials_take_a_hundredth(void **state)
             }
 }
 
-static void a_fabric_that_changes_is_noticed(void **state)
+TEST(a_fabric_that_changes_is_noticed)
 {
     struct program p = {.takes_s = {2e-3, 1e-3}, .prepares_s = 1e-3};
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         call(&p, 1);
     assert_int_equal(p.class.verdict, SHIM_IS_OURS);
@@ -114,11 +106,10 @@ static void a_fabric_that_changes_is_noticed(void **state)
 }
 
 /* Others wait for the first verdict; later they go on by the one that was. */
-static void others_meanwhile(void **state)
+TEST(others_meanwhile)
 {
     struct program p = {.takes_s = {2e-3, 1e-3}};
 
-    (void)state;
     call(&p, 1);
     assert_int_equal(call(&p, 2), SHIM_OTHER);
     while (!p.trials)
@@ -135,16 +126,4 @@ static void others_meanwhile(void **state)
         call(&p, 2);
     assert_int_equal(p.trials, 2);
     assert_int_equal(p.class.trial, 2);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_faster_one_has_them),
-        cmocka_unit_test(trials_take_a_hundredth),
-        cmocka_unit_test(a_fabric_that_changes_is_noticed),
-        cmocka_unit_test(others_meanwhile),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

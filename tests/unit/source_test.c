@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Files of tokens: each format told by its content, read as written, refused when wrong. */
+#include "unit.h"
+
 #include "data_fixture.h"
 
 #include <sys/stat.h>
@@ -62,12 +64,11 @@ static size_t make_llmc(unsigned char *p, uint32_t magic, uint32_t version, uint
     return LLMC_HEAD + 3 * (size_t)size;
 }
 
-static void llmc(void **state)
+TEST(llmc)
 {
     unsigned char p[LLMC_HEAD + 16];
     struct source s;
 
-    (void)state;
     size_t n = make_llmc(p, 20240520, 1, 3, 2);
     opened(&s, put("any-name", p, n), SOURCE_LLMC, 3);
     assert_tokens(&s, (int32_t[]){5, 50256, 100000 - 65536}, 3);
@@ -89,12 +90,11 @@ static void llmc(void **state)
             in_folder("x"));
 }
 
-static void nanogpt_and_text(void **state)
+TEST(nanogpt_and_text)
 {
     const unsigned char p[] = {1, 0, 2, 1, 255, 255, 7};
     struct source s;
 
-    (void)state;
     opened(&s, put("train.bin", p, 6), SOURCE_NANOGPT, 3);
     assert_tokens(&s, (int32_t[]){1, 258, 65535}, 3);
     refused(put("train.bin", p, 7), "'%s' 7 bytes, llm.c .idx two nanoGPT",
@@ -132,7 +132,7 @@ static void make_idx(struct idx *x, int code, int size)
     x->bytes = (size_t)(p - x->at);
 }
 
-static void megatron(void **state)
+TEST(megatron)
 {
     static const struct {
         int code, size;
@@ -141,7 +141,6 @@ static void megatron(void **state)
     struct idx x;
     struct source s;
 
-    (void)state;
     for (int t = 0; t < 6; t++) {
         int size = types[t].size;
         for (int i = 0; i < 3; i++)
@@ -186,9 +185,8 @@ static void spoilt(size_t at, uint64_t v, int bytes, const char *fmt, ...)
     refused(in_folder("w"), "'%s%s", in_folder("w.idx"), text);
 }
 
-static void wrong_idx(void **state)
+TEST(wrong_idx)
 {
-    (void)state;
     spoilt(0, 'T', 1, "' MMIDIDX, Megatron index");
     spoilt(8, 1, 1, "' MMIDIDX, Megatron index");
     spoilt(9, 2, 8, "' version 2, 1");
@@ -214,11 +212,10 @@ static void wrong_idx(void **state)
     spoilt(66, 3, 8, "': document bound 1 sequence 3, 0 to 2");
 }
 
-static void pairs_that_do_not_fit(void **state)
+TEST(pairs_that_do_not_fit)
 {
     struct idx x;
 
-    (void)state;
     make_idx(&x, 8, 2);
     put("p.idx", x.at, x.bytes);
     refused(in_folder("p.idx"), "cannot open '%s': No such file", in_folder("p.bin"));
@@ -235,7 +232,7 @@ static void pairs_that_do_not_fit(void **state)
 }
 
 /* The first token that is not in the vocabulary, wherever it is. */
-static void vocabulary(void **state)
+TEST(vocabulary)
 {
     enum { N = 40000 };
     static unsigned char p[2 * N];
@@ -243,7 +240,6 @@ static void vocabulary(void **state)
     struct err err;
     char text[256];
 
-    (void)state;
     for (int at = 0; at < N; at = at * 3 + 1) {
         put_le(p + 2 * (ptrdiff_t)at, 50257, 2);
         opened(&s, put("v.bin", p, sizeof p), SOURCE_NANOGPT, N);
@@ -257,7 +253,7 @@ static void vocabulary(void **state)
     }
 }
 
-static void negative_tokens(void **state)
+TEST(negative_tokens)
 {
     static const struct {
         int code, size;
@@ -268,7 +264,6 @@ static void negative_tokens(void **state)
     struct err err;
     char text[256];
 
-    (void)state;
     for (int t = 0; t < 4; t++) {
         int size = types[t].size;
         for (int i = 0; i < 3; i++)
@@ -287,7 +282,7 @@ static void negative_tokens(void **state)
 }
 
 /* A text that is encoded at opening and one that was before: the same tokens. */
-static void encoded(void **state)
+TEST(encoded)
 {
     static const char text[] = "It's you <|endoftext|> and \xff you\xc3\xa9\n\n";
     struct bpe *b = NULL;
@@ -296,7 +291,6 @@ static void encoded(void **state)
     struct err err;
     int32_t ids[sizeof text], got[sizeof text];
 
-    (void)state;
     assert_int_equal(bpe_open(&b, "tests/data/bpe", &err), 0);
     int64_t n = bpe_encode(b, text, sizeof text - 1, ids);
     put("text", text, sizeof text - 1);
@@ -320,13 +314,12 @@ static void encoded(void **state)
     bpe_close(b);
 }
 
-static void encode_refused(void **state)
+TEST(encode_refused)
 {
     struct data_encoded done;
     struct err err;
     char text[256];
 
-    (void)state;
     put("text", "you", 3);
     put("there", "old", 3);
     put("tokens.bin", "you.", 4);
@@ -346,21 +339,4 @@ static void encode_refused(void **state)
     assert_int_equal(
         data_encode(in_folder("text"), "tests/data/bpe", in_folder("there"), 1, &done, &err),
         0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(llmc),
-        cmocka_unit_test(nanogpt_and_text),
-        cmocka_unit_test(megatron),
-        cmocka_unit_test(wrong_idx),
-        cmocka_unit_test(pairs_that_do_not_fit),
-        cmocka_unit_test(vocabulary),
-        cmocka_unit_test(negative_tokens),
-        cmocka_unit_test(encoded),
-        cmocka_unit_test(encode_refused),
-    };
-
-    return cmocka_run_group_tests(tests, folder_make, folder_drop);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Streams: order within one, many at once, an error that ends them all, and the end of a
  * runner. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <cmocka.h>
+#include "unit.h"
 
 #include <stdatomic.h>
 
@@ -66,7 +61,7 @@ static struct runner *open_runner(void)
     return r;
 }
 
-static void test_order(void **state)
+TEST(test_order)
 {
     struct runner *r = open_runner();
     struct stream *s[STREAMS];
@@ -75,7 +70,6 @@ static void test_order(void **state)
     int logged[STREAMS] = {0};
     struct err err = {0};
 
-    (void)state;
     for (int i = 0; i < STREAMS; i++)
         s[i] = stream_open(r, 3);
     /* Rings of three, used many times over: a wait makes room. */
@@ -106,7 +100,7 @@ static int raise_gate(void *arg, struct err *err)
     return 0;
 }
 
-static void test_streams_run_together(void **state)
+TEST(test_streams_run_together)
 {
     struct runner *r = open_runner();
     struct stream *a = stream_open(r, 2), *b = stream_open(r, 2);
@@ -114,7 +108,6 @@ static void test_streams_run_together(void **state)
     struct job job = {.gate = &gate};
     struct err err = {0};
 
-    (void)state;
     int64_t first = stream_push(a, op_of(&job));
     tick_sleep_s(0.002); /* it is the head, and polled */
     assert_int_equal(stream_done(a, first), 0);
@@ -157,22 +150,20 @@ static void fails_everywhere(int fails, const char *text, enum err_code code)
     assert_int_equal(logged, 1);
 }
 
-static void test_errors(void **state)
+TEST(test_errors)
 {
-    (void)state;
     fails_everywhere(1, "job 2 fails", ERR_DEVICE);
     fails_everywhere(2, "job 2 fails late", ERR_PEER);
 }
 
 /* A close waits for what is queued; one without work and one of no runner end at once. */
-static void test_close(void **state)
+TEST(test_close)
 {
     struct runner *r = open_runner();
     struct stream *s = stream_open(r, 16);
     struct job job[16];
     int log[16], logged = 0;
 
-    (void)state;
     for (int i = 0; i < 16; i++) {
         job[i] = (struct job){.number = i, .polls = 20, .log = log, .logged = &logged};
         stream_push(s, op_of(&job[i]));
@@ -185,14 +176,13 @@ static void test_close(void **state)
 
 /* A stream may be opened while another works, and an operation may have neither start nor poll.
  */
-static void test_late_stream(void **state)
+TEST(test_late_stream)
 {
     struct runner *r = open_runner();
     struct stream *s[24];
     struct job job[24];
     struct err err = {0};
 
-    (void)state;
     for (int i = 0; i < 24; i++) {
         s[i] = stream_open(r, 2);
         job[i] = (struct job){.number = i, .polls = 5};
@@ -204,13 +194,12 @@ static void test_late_stream(void **state)
     runner_close(r);
 }
 
-static void test_drives_alone(void **state)
+TEST(test_drives_alone)
 {
     struct job good = {.number = 1, .polls = 5}, bad = {.number = 2, .fails = 1},
                late = {.number = 3, .polls = 3, .fails = 2};
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(stream_drive(op_of(&good), &err), 0);
     assert_int_equal(good.started, 1);
     assert_int_equal(good.polled, 6);
@@ -220,15 +209,4 @@ static void test_drives_alone(void **state)
     assert_int_equal(stream_drive(op_of(&late), &err), -1);
     assert_int_equal(err.code, ERR_PEER);
     assert_int_equal(stream_drive((struct stream_op){0}, &err), 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_order),       cmocka_unit_test(test_streams_run_together),
-        cmocka_unit_test(test_errors),      cmocka_unit_test(test_close),
-        cmocka_unit_test(test_late_stream), cmocka_unit_test(test_drives_alone),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,18 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pictures: byte for byte, well-formed whatever the text and the numbers, colours as promised.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <float.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/svg_chart.h"
 #include "xml_fixture.h"
@@ -60,11 +52,10 @@ static void expect(struct page *p, const char *body)
     free(p->text);
 }
 
-static void elements(void **state)
+TEST(elements)
 {
     struct page p;
 
-    (void)state;
     begin(&p);
     svg_group_open(&p.svg, "a", "tip");
     svg_rect(&p.svg, (struct svg_box){1, 2, 3.5, 4.25}, &(struct svg_pen){.fill = "#010203"},
@@ -91,18 +82,17 @@ static void elements(void **state)
                "<path fill=\"#010203\" d=\"M1 2h3v4h-3z\n\"/>\n");
 }
 
-static void open_groups_are_closed(void **state)
+TEST(open_groups_are_closed)
 {
     struct page p;
 
-    (void)state;
     begin(&p);
     svg_group_open(&p.svg, NULL, NULL);
     svg_group_open(&p.svg, NULL, NULL);
     expect(&p, "<g>\n<g>\n</g>\n</g>\n");
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
     static const struct {
         double v;
@@ -111,7 +101,6 @@ static void numbers(void **state)
                  {1.5, "1.5"},    {-12.25, "-12.25"}, {10.1, "10.1"},  {10.01, "10.01"},
                  {99.999, "100"}, {-0.5, "-0.5"},     {1e6, "1000000"}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct page p;
         char want[128];
@@ -123,7 +112,7 @@ static void numbers(void **state)
     }
 }
 
-static void text_is_escaped(void **state)
+TEST(text_is_escaped)
 {
     static const char *const cases[][2] = {
         {"a<b>&\"c'", "a&lt;b&gt;&amp;&quot;c'"},
@@ -137,7 +126,6 @@ static void text_is_escaped(void **state)
         {"", ""},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct page p;
         char want[256];
@@ -153,9 +141,8 @@ static void text_is_escaped(void **state)
 }
 
 /* Any two bytes between two letters, as text, as attribute and as title of the document. */
-static void no_bytes_break_it(void **state)
+TEST(no_bytes_break_it)
 {
-    (void)state;
     for (int a = 1; a < 256; a++) {
         struct page p = {0};
         p.file = open_memstream(&p.text, &p.bytes);
@@ -170,11 +157,10 @@ static void no_bytes_break_it(void **state)
     }
 }
 
-static void what_is_no_number_is_left_out(void **state)
+TEST(what_is_no_number_is_left_out)
 {
     static const double bad[] = {NAN, -NAN, INFINITY, -INFINITY, 1.1e6, -1.1e6, DBL_MAX};
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         for (int at = 0; at < 4; at++) {
             struct page p;
@@ -195,11 +181,10 @@ static void what_is_no_number_is_left_out(void **state)
         }
 }
 
-static void a_line_is_broken_where_there_is_no_number(void **state)
+TEST(a_line_is_broken_where_there_is_no_number)
 {
     struct page p;
 
-    (void)state;
     begin(&p);
     svg_polyline(&p.svg, (double[]){0, 0, 1, 1, 2, NAN, 3, 3, INFINITY, 4, 5, 5, 6, 6}, 7,
                  &(struct svg_pen){.stroke = "#000000"});
@@ -226,9 +211,8 @@ static double contrast(const char *colour)
     return 1.05 / (0.2126 * c[0] + 0.7152 * c[1] + 0.0722 * c[2] + 0.05);
 }
 
-static void colours_are_seen_on_white(void **state)
+TEST(colours_are_seen_on_white)
 {
-    (void)state;
     for (int i = 0; i < SVG_COLOURS; i++)
         assert_true(contrast(svg_colour(i)) >= 3);
     for (int i = 0; i <= 1000; i++)
@@ -244,18 +228,16 @@ static void colours_are_seen_on_white(void **state)
 /* CIE L*a*b* of a colour as an eye of that kind has it: Machado et al. 2009, severity 1. */
 static void seen_by(int eye, const char *colour, double lab[3])
 {
-    static const double eyes[4][3][3] = {
-        {{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
-        {{0.152286, 1.052583, -0.204868},
-         {0.114503, 0.786281, 0.099216},
-         {-0.003882, -0.048116, 1.051998}},
-        {{0.367322, 0.860646, -0.227968},
-         {0.280085, 0.672501, 0.047413},
-         {-0.011820, 0.042940, 0.968881}},
-        {{1.255528, -0.076749, -0.178779},
-         {-0.078411, 0.930809, 0.147602},
-         {0.004733, 0.691367, 0.303900}},
-    };
+    static const double eyes[4][3][3] = {{{1, 0, 0}, {0, 1, 0}, {0, 0, 1}},
+                                         {{0.152286, 1.052583, -0.204868},
+                                          {0.114503, 0.786281, 0.099216},
+                                          {-0.003882, -0.048116, 1.051998}},
+                                         {{0.367322, 0.860646, -0.227968},
+                                          {0.280085, 0.672501, 0.047413},
+                                          {-0.011820, 0.042940, 0.968881}},
+                                         {{1.255528, -0.076749, -0.178779},
+                                          {-0.078411, 0.930809, 0.147602},
+                                          {0.004733, 0.691367, 0.303900}}};
     static const double xyz[3][3] = {{0.4124 / 0.9505, 0.3576 / 0.9505, 0.1805 / 0.9505},
                                      {0.2126, 0.7152, 0.0722},
                                      {0.0193 / 1.089, 0.1192 / 1.089, 0.9505 / 1.089}};
@@ -275,9 +257,8 @@ static void seen_by(int eye, const char *colour, double lab[3])
     lab[2] = 200 * (f[1] - f[2]);
 }
 
-static void colours_are_told_apart_by_every_eye(void **state)
+TEST(colours_are_told_apart_by_every_eye)
 {
-    (void)state;
     for (int eye = 0; eye < 4; eye++)
         for (int i = 0; i < SVG_COLOURS; i++)
             for (int k = 0; k < i; k++) {
@@ -303,9 +284,8 @@ static void ticks(enum svg_scale scale, double lo, double hi, int most, const ch
     assert_string_equal(have, want);
 }
 
-static void ticks_are_round(void **state)
+TEST(ticks_are_round)
 {
-    (void)state;
     ticks(SVG_LINEAR, 0, 1, 6, "0 0.2 0.4 0.6 0.8 1");
     ticks(SVG_LINEAR, 0, 0.3, 4, "0 0.1 0.2 0.3");
     ticks(SVG_LINEAR, -7, 11, 6, "-5 0 5 10");
@@ -318,9 +298,8 @@ static void ticks_are_round(void **state)
     ticks(SVG_LOG10, 1.1, 1.9, 6, "1.2 1.4 1.6 1.8");
 }
 
-static void ticks_of_any_range(void **state)
+TEST(ticks_of_any_range)
 {
-    (void)state;
     for (int scale = SVG_LINEAR; scale <= SVG_LOG10; scale++)
         for (int from = -60; from < 60; from++)
             for (double times = 2; times < 1e40; times *= 3.7)
@@ -336,11 +315,10 @@ static void ticks_of_any_range(void **state)
                 }
 }
 
-static void tick_texts(void **state)
+TEST(tick_texts)
 {
     struct units u;
 
-    (void)state;
     assert_string_equal(svg_tick_text(units_time, 0, &u), "0");
     assert_string_equal(svg_tick_text(units_time, 1e-3, &u), "1 ms");
     assert_string_equal(svg_tick_text(units_time, 2.5e-3, &u), "2.5 ms");
@@ -369,7 +347,7 @@ static struct svg_chart chart_of(const struct svg_series *series, int n, enum sv
                               .series = series};
 }
 
-static void a_chart_has_lines_markers_and_ticks(void **state)
+TEST(a_chart_has_lines_markers_and_ticks)
 {
     static const double x[] = {1024, 2048, 4096}, y[] = {1e-3, 2e-3, 4e-3};
     static const char *const tip[] = {"one", "two", "three"};
@@ -379,7 +357,6 @@ static void a_chart_has_lines_markers_and_ticks(void **state)
     struct svg_chart c = chart_of(series, 2, SVG_LOG2, SVG_LINEAR);
     struct page p;
 
-    (void)state;
     begin(&p);
     svg_chart(&p.svg, &c);
     end(&p);
@@ -393,13 +370,12 @@ static void a_chart_has_lines_markers_and_ticks(void **state)
 }
 
 /* Every pair of hostile numbers as the two points of a line, on every pair of scales. */
-static void no_numbers_break_a_chart(void **state)
+TEST(no_numbers_break_a_chart)
 {
     static const double bad[] = {NAN,    INFINITY, -INFINITY, 0,     -1,   1,       DBL_MAX,
                                  1e-300, DBL_MIN,  5e-324,    1e100, 1e99, -1e-310, -DBL_MAX};
     enum { BAD = sizeof bad / sizeof *bad };
 
-    (void)state;
     for (int at = 0; at < BAD * BAD * 18; at++) {
         struct page p;
         double x[] = {bad[at % BAD], 3}, y[] = {bad[at / BAD % BAD], 5};
@@ -420,14 +396,13 @@ static void no_numbers_break_a_chart(void **state)
 }
 
 /* Panels over one axis: its ends are given, the upper ones have no words below. */
-static void an_axis_can_be_given_bare_and_tight(void **state)
+TEST(an_axis_can_be_given_bare_and_tight)
 {
     static const double x[] = {10, 20}, y[] = {1000, 1001};
     const struct svg_series series = {.name = "a", .points = 2, .x = x, .y = y, .faint = 1};
     struct svg_chart c = chart_of(&series, 1, SVG_LINEAR, SVG_LINEAR);
     struct page p;
 
-    (void)state;
     c.x = (struct svg_axis){.unit = units_count, .lo = 0, .hi = 40};
     c.y.tight = 1;
     begin(&p);
@@ -442,11 +417,10 @@ static void an_axis_can_be_given_bare_and_tight(void **state)
     free(p.text);
 }
 
-static void points_stay_in_their_chart(void **state)
+TEST(points_stay_in_their_chart)
 {
     static const double x[] = {1, 70, 1e9}, y[] = {1e-9, 3, 1e5};
 
-    (void)state;
     for (int at = 0; at < 9; at++) {
         const struct svg_series series = {.name = "a", .points = 3, .x = x, .y = y};
         struct svg_chart c = chart_of(&series, 1, at % 3, at / 3);
@@ -464,7 +438,7 @@ static void points_stay_in_their_chart(void **state)
 }
 
 /* Of a long line every extreme and gap is drawn, with at most five points a pixel. */
-static void a_long_line_is_thinned(void **state)
+TEST(a_long_line_is_thinned)
 {
     enum { N = 20000, WIDE = 110, GAPS = 7 };
     static double x[N], y[N];
@@ -474,7 +448,6 @@ static void a_long_line_is_thinned(void **state)
     int points = 0, lines = 0;
     struct page p;
 
-    (void)state;
     for (int i = 0; i < N; i++) {
         x[i] = i + 1;
         y[i] = i % (N / GAPS) == 3 ? NAN : sin(i * 0.01) + 0.2 * sin(i * 1.7);
@@ -502,12 +475,11 @@ static void a_long_line_is_thinned(void **state)
     free(p.text);
 }
 
-static void nothing_to_show(void **state)
+TEST(nothing_to_show)
 {
     struct svg_chart c = chart_of(NULL, 0, SVG_LOG2, SVG_LOG10);
     struct page p;
 
-    (void)state;
     begin(&p);
     svg_chart(&p.svg, &c);
     end(&p);
@@ -515,12 +487,11 @@ static void nothing_to_show(void **state)
     free(p.text);
 }
 
-static void a_legend_folds(void **state)
+TEST(a_legend_folds)
 {
     const struct svg_series series[] = {{.name = "first"}, {.name = "second", .dashed = 1}};
     struct page p;
 
-    (void)state;
     assert_true(svg_legend(NULL, 0, 0, 1000, series, 0) == 0);
     double one = svg_legend(NULL, 0, 0, 1000, series, 2);
     assert_true(one > 0 && svg_legend(NULL, 0, 0, 100, series, 2) == 2 * one);
@@ -530,31 +501,4 @@ static void a_legend_folds(void **state)
     assert_int_equal(count(p.text, "<circle"), 1);
     assert_non_null(strstr(p.text, ">second<"));
     free(p.text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements),
-        cmocka_unit_test(open_groups_are_closed),
-        cmocka_unit_test(numbers),
-        cmocka_unit_test(text_is_escaped),
-        cmocka_unit_test(no_bytes_break_it),
-        cmocka_unit_test(what_is_no_number_is_left_out),
-        cmocka_unit_test(a_line_is_broken_where_there_is_no_number),
-        cmocka_unit_test(colours_are_seen_on_white),
-        cmocka_unit_test(colours_are_told_apart_by_every_eye),
-        cmocka_unit_test(ticks_are_round),
-        cmocka_unit_test(ticks_of_any_range),
-        cmocka_unit_test(tick_texts),
-        cmocka_unit_test(a_chart_has_lines_markers_and_ticks),
-        cmocka_unit_test(no_numbers_break_a_chart),
-        cmocka_unit_test(an_axis_can_be_given_bare_and_tight),
-        cmocka_unit_test(points_stay_in_their_chart),
-        cmocka_unit_test(a_long_line_is_thinned),
-        cmocka_unit_test(nothing_to_show),
-        cmocka_unit_test(a_legend_folds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What of a run's numbers is drawn: means are means, and every log is a picture. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "temp_fixture.h"
@@ -72,12 +64,11 @@ static int read_line(const char **at, double *y)
 }
 
 /* 200 steps with a gap: the mean of the 5 losses around each, of those that there are. */
-static void means_are_of_what_there_is_on_either_side(void **state)
+TEST(means_are_of_what_there_is_on_either_side)
 {
     enum { STEPS = 200, GAP = 50, HALF = 2 };
     double loss[STEPS], raw[STEPS], mean[STEPS];
 
-    (void)state;
     for (int i = 0; i < STEPS; i++)
         loss[i] = i == GAP ? NAN : 3 + sin(i * 1.7);
     char *text = plot_losses(STEPS, NULL, loss, "");
@@ -102,14 +93,13 @@ static void means_are_of_what_there_is_on_either_side(void **state)
 }
 
 /* Whatever the numbers: well-formed, and no coordinate that is none. */
-static void any_log_is_a_picture(void **state)
+TEST(any_log_is_a_picture)
 {
     static const char *const losses[] = {"null", "5.5", "0", "-3", "1e308", "1e-300"};
     static const char *const mores[] = {"", ",\"skipped\":true", ",\"eval_loss\":2.5",
                                         ",\"eval_loss\":null"};
     static const int steps[] = {1, 2, 99, 100, 3000};
 
-    (void)state;
     for (int s = 0; s < 5; s++)
         for (int l = 0; l < 6; l++)
             for (int m = 0; m < 4; m++) {
@@ -122,14 +112,4 @@ static void any_log_is_a_picture(void **state)
                 assert_true(!strstr(text, "the mean of") == (steps[s] < 100));
                 free(text);
             }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(means_are_of_what_there_is_on_either_side),
-        cmocka_unit_test(any_log_is_a_picture),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

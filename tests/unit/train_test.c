@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Settings: what stands above what, what is refused; the learning rate's way. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "train/train.h"
 
@@ -27,23 +19,21 @@ static struct train_settings settings(const char *first, const char *second)
     return s;
 }
 
-static void defaults(void **state)
+TEST(defaults)
 {
     struct train_settings s = settings(NULL, NULL);
 
-    (void)state;
     assert_true(s.steps == 100 && s.lr == 3e-4 && s.min_lr == 3e-5 && s.beta1 == 0.9 &&
                 s.beta2 == 0.95 && s.eps == 1e-8 && s.weight_decay == 0.1 && s.clip == 1 &&
                 s.warmup == 0 && s.schedule == TRAIN_COSINE && s.decay == 0.2 && s.seed == 1 &&
                 s.save_every == 0 && s.keep == 2);
 }
 
-static void order(void **state)
+TEST(order)
 {
     const char *first = "format: paro-settings/1\nsteps: 5\nlr: 1e-3\nkeep: 4\n";
     const char *second = "format: paro-settings/1\nsteps: 6\nlr: 2e-3\n";
 
-    (void)state;
     struct train_settings s = settings(first, second);
     assert_true(s.steps == 6 && s.lr == 2e-3 && s.keep == 4);
     given[TRAIN_SETTING_steps] = "7";
@@ -53,9 +43,8 @@ static void order(void **state)
 }
 
 /* The default is no more than lr; what somebody sets stands, higher or lower. */
-static void least_rate(void **state)
+TEST(least_rate)
 {
-    (void)state;
     assert_true(settings("format: paro-settings/1\nlr: 1e-5\n", NULL).min_lr == 1e-5);
     assert_true(settings("format: paro-settings/1\nlr: 1e-5\nmin_lr: 2e-5\n", NULL).min_lr ==
                 2e-5);
@@ -64,13 +53,12 @@ static void least_rate(void **state)
     given[TRAIN_SETTING_min_lr] = NULL;
 }
 
-static void printed(void **state)
+TEST(printed)
 {
     char *text = NULL;
     size_t bytes = 0;
     FILE *f = open_memstream(&text, &bytes);
 
-    (void)state;
     given[TRAIN_SETTING_lr] = "0.1234567890123";
     given[TRAIN_SETTING_seed] = "9e15";
     given[TRAIN_SETTING_schedule] = "wsd";
@@ -83,7 +71,7 @@ static void printed(void **state)
     free(text);
 }
 
-static void refused(void **state)
+TEST(refused)
 {
     static const struct {
         const char *text, *error;
@@ -105,7 +93,6 @@ static void refused(void **state)
     struct train_settings s = {.steps = 77};
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const struct train_text file = {"f.yaml", bad[i].text};
         assert_int_equal(train_settings_init(&s, &file, 1, given, &err), -1);
@@ -119,11 +106,10 @@ static void refused(void **state)
     assert_true(s.steps == 77); /* written only on success */
 }
 
-static void rate(void **state)
+TEST(rate)
 {
     struct train_settings s = settings(NULL, NULL);
 
-    (void)state;
     s.steps = 110;
     s.warmup = 10;
     s.lr = 1;
@@ -146,7 +132,7 @@ static void rate(void **state)
 }
 
 /* Of 110 steps, 10 of them warm-up: each schedule's closed form at its corners and between. */
-static void schedules(void **state)
+TEST(schedules)
 {
     static const struct {
         const char *yaml;
@@ -179,7 +165,6 @@ static void schedules(void **state)
     };
     char text[160];
 
-    (void)state;
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
         snprintf(text, sizeof text,
                  "format: paro-settings/1\nsteps: 110\nwarmup: 10\nlr: 1\nmin_lr: 0.5\n%s",
@@ -191,15 +176,4 @@ static void schedules(void **state)
             fail_msg("%s, step %d: %.17g, expected %.17g", at[i].yaml, at[i].step, rate,
                      at[i].rate);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(defaults),  cmocka_unit_test(order),   cmocka_unit_test(least_rate),
-        cmocka_unit_test(printed),   cmocka_unit_test(refused), cmocka_unit_test(rate),
-        cmocka_unit_test(schedules),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

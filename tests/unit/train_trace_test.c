@@ -1,17 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A step as it is told: from a rank's text back to its times, as JSON, as a picture. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <jansson.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "train/train_trace.h"
@@ -86,13 +78,12 @@ static void one_rank(struct scene *s)
 }
 
 /* Times come back within the ns that they are told in. */
-static void there_and_back(void **state)
+TEST(there_and_back)
 {
     static const int kept[] = {6, ROWS, ROWS + 1, ROWS + 2, ROWS + 3, ROWS + 5};
     struct scene s;
     int count = 0;
 
-    (void)state;
     one_rank(&s);
     const struct train_trace_rank *r = &s.trace.rank[0];
     assert_true(fabs(r->step_s - 0.010) <= 1e-9);
@@ -130,11 +121,10 @@ static char *told(const struct train_trace *t, void (*tell)(const struct train_t
     return copy;
 }
 
-static void line(void **state)
+TEST(line)
 {
     struct scene s;
 
-    (void)state;
     one_rank(&s);
     char *text = told(&s.trace, train_trace_line);
     assert_string_equal(text,
@@ -156,7 +146,7 @@ static double num_of(const json_t *v, const char *key)
     return json_number_value(json_object_get(v, key));
 }
 
-static void json(void **state)
+TEST(json)
 {
     static const char *const names[] = {"sync layers.0",    "begin", "gather layers.0", "wait",
                                         "forward layers.0", "agree", "sync embed"};
@@ -167,7 +157,6 @@ static void json(void **state)
     size_t i;
     json_t *v;
 
-    (void)state;
     one_rank(&s);
     char *text = told(&s.trace, train_trace_json);
     /* What readers look for at the very beginning. */
@@ -219,11 +208,10 @@ static void draw(const struct train_trace *t, FILE *out)
     assert_int_equal(train_trace_draw(t, out, &err), 0);
 }
 
-static void picture(void **state)
+TEST(picture)
 {
     struct scene s;
 
-    (void)state;
     one_rank(&s);
     char *text = told(&s.trace, draw);
     assert_true(xml_elements(text) > 0);
@@ -274,9 +262,8 @@ static void check_drawn(const char *shape, int slowest, const char *want)
     scene_release(&s);
 }
 
-static void who_is_drawn(void **state)
+TEST(who_is_drawn)
 {
-    (void)state;
     check_drawn("1x1", 0, "0 ");
     check_drawn("2x4", 7, "0 1 2 3 4 5 6 7 ");
     check_drawn("[3,6]", 4, "0 3 4 ");
@@ -289,14 +276,13 @@ static void who_is_drawn(void **state)
 }
 
 /* More bars than pixels: they are joined, at most two a pixel, and none is lost. */
-static void very_many(void **state)
+TEST(very_many)
 {
     enum { MANY = 30000 };
     struct step many = {.row = mem_new(MANY, sizeof *many.row), .rows = MANY};
     struct step_time *v = mem_new((size_t)2 * MANY, sizeof *v);
     struct scene s;
 
-    (void)state;
     for (int i = 0; i < MANY; i++) {
         many.row[i] = (struct step_row){.lane = STEP_COMPUTE,
                                         .kind = i % 3 ? STEP_FORWARD : STEP_BACKWARD,
@@ -319,14 +305,4 @@ static void very_many(void **state)
     scene_release(&s);
     mem_free(v);
     mem_free(many.row);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back), cmocka_unit_test(line),
-        cmocka_unit_test(json),           cmocka_unit_test(picture),
-        cmocka_unit_test(who_is_drawn),   cmocka_unit_test(very_many)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,14 +3,7 @@
  * XML as programs write it, read and built, and what is refused: each with its file, its line
  * and its words.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/mem.h"
 #include "base/xml.h"
@@ -21,12 +14,11 @@ static int parse(struct xml *x, const char *text, struct err *err)
     return xml_take(x, "f.xml", mem_dup(text), (int64_t)strlen(text), err);
 }
 
-static void elements(void **state)
+TEST(elements)
 {
     struct xml x;
     struct err err;
 
-    (void)state;
     assert_int_equal(parse(&x,
                            "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                            "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
@@ -71,13 +63,12 @@ static void elements(void **state)
     xml_release(&x);
 }
 
-static void a_built_tree_is_printed(void **state)
+TEST(a_built_tree_is_printed)
 {
     struct xml x = {0};
     char *text = NULL;
     size_t bytes = 0;
 
-    (void)state;
     struct xml_node *a = xml_add(&x, NULL, "a"), *b = xml_add(&x, a, "b");
     xml_set(a, "n", "%d", 3);
     xml_set(b, "k", "%s", "<&>\"\n'");
@@ -92,14 +83,13 @@ static void a_built_tree_is_printed(void **state)
     xml_release(&x);
 }
 
-static void numbers(void **state)
+TEST(numbers)
 {
     struct xml x;
     struct err err;
     int64_t i = 7;
     double d = 7;
 
-    (void)state;
     assert_int_equal(parse(&x, "<a>\n<b i='12' d='1.5'\n junk='12abc'/></a>", &err), 0);
     const struct xml_node *b = x.root->child;
     assert_int_equal(xml_i64(&x, b, "i", 0, 12, &i, &err), 0);
@@ -165,9 +155,8 @@ static const char *const refused[][2] = {
     {"<a/>\n<!DOCTYPE a SYSTEM \"x\">", "f.xml:2: not XML"},
 };
 
-static void refusals(void **state)
+TEST(refusals)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct xml x = {0};
         struct err err = {0};
@@ -198,7 +187,7 @@ static char *many(const char *head, int n, const char *part, const char *tail)
     return text;
 }
 
-static void bounds(void **state)
+TEST(bounds)
 {
     static const struct {
         const char *head;
@@ -212,7 +201,6 @@ static void bounds(void **state)
          "f.xml: 16777223 bytes expected 16777216"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct xml x = {0};
         struct err err = {0};
@@ -234,15 +222,4 @@ static void bounds(void **state)
     char *text = memcpy(mem_new(sizeof with_nul, 1), with_nul, sizeof with_nul);
     assert_int_equal(xml_take(&x, "f.xml", text, sizeof with_nul - 1, &err), -1);
     assert_words(err.text, "f.xml:1: not XML");
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(elements), cmocka_unit_test(a_built_tree_is_printed),
-        cmocka_unit_test(numbers),  cmocka_unit_test(refusals),
-        cmocka_unit_test(bounds),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

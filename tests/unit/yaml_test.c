@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Every guard of base/yaml.h, by a text that needs it and the line that must come back. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
 #include <jansson.h>
 
 #include "base/mem.h"
@@ -59,7 +54,7 @@ static int load(const char *text, size_t bytes, struct doc **doc, struct err *er
     return rc;
 }
 
-static void good(void **state)
+TEST(good)
 {
     static const char text[] = "# a comment\n%s"
                                "format: x/1\n"
@@ -73,7 +68,6 @@ static void good(void **state)
     struct err err;
     char whole[400];
 
-    (void)state;
     snprintf(whole, sizeof whole, text, "");
     assert_int_equal(load(whole, strlen(whole), &doc, &err), 0);
     assert_int_equal(doc->items_count, 2);
@@ -85,7 +79,7 @@ static void good(void **state)
 }
 
 /* What is wrong with a text, whole: place, key, found, expected. */
-static void refusals(void **state)
+TEST(refusals)
 {
     static const char *const cases[][2] = {
         {"", "t.yaml: empty expected document"},
@@ -134,7 +128,6 @@ static void refusals(void **state)
          "t.yaml:1: YAML control characters"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct doc *doc = NULL;
         struct err err = {0};
@@ -147,14 +140,13 @@ static void refusals(void **state)
 }
 
 /* Nine levels of nine aliases would be 3.9e8 scalars, with a schema or without one. */
-static void alias_bomb(void **state)
+TEST(alias_bomb)
 {
     static const char want[] = "bomb:1 anchor '&a' expected neither anchors aliases";
     char text[1024] = "a: &a [x,x,x,x,x,x,x,x,x]\n";
     struct yaml y;
     struct err err;
 
-    (void)state;
     for (char c = 'b'; c < 'j'; c++) {
         size_t used = strlen(text);
         used += (size_t)sprintf(text + used, "%c: &%c [", c, c);
@@ -188,22 +180,20 @@ static void nested(const char *open, size_t times, const char *want)
     mem_free(text);
 }
 
-static void deep(void **state)
+TEST(deep)
 {
-    (void)state;
     nested("[", 100000, "t.yaml:1: nested 32 expected");
     nested("{a: ", 100000, "t.yaml:1: nested 32 expected");
     nested("- ", 10, "t.yaml:1: YAML block sequence entries");
 }
 
-static void huge(void **state)
+TEST(huge)
 {
     size_t items = 1000000, used = 0;
     char *text = mem_new(items * 2 + 64, 1);
     struct doc *doc = NULL;
     struct err err;
 
-    (void)state;
     used = (size_t)sprintf(text, "format: x\nranks: [");
     for (size_t i = 0; i < items; i++)
         used += (size_t)sprintf(text + used, "%s", "0,");
@@ -225,7 +215,7 @@ static void huge(void **state)
     assert_int_equal(err.code, ERR_ABSENT);
 }
 
-static void places(void **state)
+TEST(places)
 {
     static const char text[] = "format: p/2\n"
                                "items:\n"
@@ -238,19 +228,12 @@ static void places(void **state)
     static const struct {
         const char *path;
         int line;
-    } lines[] = {{"format", 1},
-                 {"items", 2},
-                 {"items[1]", 5},
-                 {"items[1].rate_Bps", 6},
-                 {"items[1].absent", 5},
-                 {"ranks[1]", 8},
-                 {"ranks[7]", 7},
-                 {"rank", 1},
-                 {"", 1}};
+    } lines[] =
+        LIST({"format", 1}, {"items", 2}, {"items[1]", 5}, {"items[1].rate_Bps", 6},
+             {"items[1].absent", 5}, {"ranks[1]", 8}, {"ranks[7]", 7}, {"rank", 1}, {"", 1});
     struct yaml y;
     struct err err = {0};
 
-    (void)state;
     yaml_take(&y, "p.yaml", mem_dup(text), (int64_t)strlen(text));
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++) {
         assert_int_equal(yaml_fail(&y, lines[k].path, &err, "is wrong"), -1);
@@ -267,7 +250,7 @@ static void places(void **state)
 }
 
 /* Every getter: what it takes, what it leaves alone, and the words about what it refuses. */
-static void getters(void **state)
+TEST(getters)
 {
     static const char text[] = "word: w\n"
                                "bad: \"a\\tb\"\n"
@@ -284,7 +267,6 @@ static void getters(void **state)
     int n = 7;
     double f = 7;
 
-    (void)state;
     assert_int_equal(tree_parse(&t, "g.yaml", text, (int64_t)strlen(text), &err), 0);
     assert_int_equal(tree_keys(&t, t.root, "word bad i f colour list? more?", &err), 0);
     assert_int_equal(tree_keys(&t, t.root, "word bad i f colour", &err), -1);
@@ -329,38 +311,14 @@ static void getters(void **state)
 }
 
 /* JSON as the same tree: jansson says of each of these texts whether it is JSON. */
-static void json(void **state)
+TEST(json)
 {
-    static const char *const texts[] = {"{\"a\": [1, -2.5e+3, \"x\\u00e4\", true, null, {}]}",
-                                        "[]",
-                                        "0",
-                                        "\"\"",
-                                        " 7 ",
-                                        "{\"a\":1,}",
-                                        "[1 2]",
-                                        "[01]",
-                                        "[1.]",
-                                        "[.5]",
-                                        "[+1]",
-                                        "[1e]",
-                                        "[nan]",
-                                        "[tru]",
-                                        "{a: 1}",
-                                        "{'a': 1}",
-                                        "[1] 2",
-                                        "[\"\\x41\"]",
-                                        "[\"\n\"]",
-                                        "[\"\xff\"]",
-                                        "[1,]",
-                                        "{\"a\" 1}",
-                                        "[",
-                                        "",
-                                        "# a\n1",
-                                        "[\"\\ud83d\\ude00\"]",
-                                        "[\"\\ud83d\"]",
-                                        "-",
-                                        "- 1",
-                                        "[1e5, 1E-5]"};
+    static const char *const texts[] =
+        LIST("{\"a\": [1, -2.5e+3, \"x\\u00e4\", true, null, {}]}", "[]", "0", "\"\"", " 7 ",
+             "{\"a\":1,}", "[1 2]", "[01]", "[1.]", "[.5]", "[+1]", "[1e]", "[nan]", "[tru]",
+             "{a: 1}", "{'a': 1}", "[1] 2", "[\"\\x41\"]", "[\"\n\"]", "[\"\xff\"]", "[1,]",
+             "{\"a\" 1}", "[", "", "# a\n1", "[\"\\ud83d\\ude00\"]", "[\"\\ud83d\"]", "-",
+             "- 1", "[1e5, 1E-5]");
     static const char row[] = "{\"text\": \"12\",\n \"number\": 12, \"none\": null,\n"
                               " \"map\": {\"a\": false}, \"number\": 3}";
     const char *text = NULL;
@@ -369,7 +327,6 @@ static void json(void **state)
     int64_t i = 7;
     int is = 7;
 
-    (void)state;
     for (size_t k = 0; k < sizeof texts / sizeof *texts; k++) {
         json_t *other = json_loads(texts[k], JSON_DECODE_ANY, NULL);
         int rc = tree_parse_json(&t, "t.json", 1, texts[k], (int64_t)strlen(texts[k]), &err);
@@ -422,7 +379,7 @@ static void put_one(const char *text, const char *want)
     free(out);
 }
 
-static void output(void **state)
+TEST(output)
 {
     static const double values[] = {0,
                                     1,
@@ -438,7 +395,6 @@ static void output(void **state)
                                     5e-324,
                                     1.7976931348623157e308};
 
-    (void)state;
     put_one("node0", "node0");
     put_one("p/1", "p/1");
     put_one("", "\"\"");
@@ -459,15 +415,4 @@ static void output(void **state)
         if (strchr(text, 'e'))
             assert_non_null(strchr(text, '.'));
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good),    cmocka_unit_test(refusals), cmocka_unit_test(alias_bomb),
-        cmocka_unit_test(deep),    cmocka_unit_test(huge),     cmocka_unit_test(places),
-        cmocka_unit_test(getters), cmocka_unit_test(json),     cmocka_unit_test(output),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TESTS_UNIT_UNIT_H
+#define TESTS_UNIT_UNIT_H
+
+/*
+ * Every program of unit tests includes this first: cmocka with what it needs, and main, which
+ * runs the tests in the order of the file.
+ *
+ *     TEST(sums_are_exact)
+ *     {
+ *         assert_int_equal(sum(1, 2), 3);
+ *     }
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct {
+    struct CMUnitTest test[64];
+    int line[64];
+    size_t count;
+    CMFixtureFunction before, after;
+} unit_tests;
+
+/* Constructors run in any order. */
+static inline void unit_add(int line, struct CMUnitTest test)
+{
+    size_t i = unit_tests.count++;
+
+    for (; i > 0 && unit_tests.line[i - 1] > line; i--) {
+        unit_tests.test[i] = unit_tests.test[i - 1];
+        unit_tests.line[i] = unit_tests.line[i - 1];
+    }
+    unit_tests.test[i] = test;
+    unit_tests.line[i] = line;
+}
+
+/* A test with its own set-up and tear-down, functions of cmocka or NULL; `state` is theirs. */
+#define UNIT_TEST(name, before, after)                                                         \
+    static void name(void **state);                                                            \
+    static __attribute__((constructor)) void name##_is_a_test(void)                            \
+    {                                                                                          \
+        unit_add(__LINE__, (struct CMUnitTest){#name, name, before, after, NULL});             \
+    }                                                                                          \
+    static void name(void **state __attribute__((unused)))
+
+#define TEST(name) UNIT_TEST(name, NULL, NULL)
+
+/* A list of short items, whose lines the formatter fills. */
+#define LIST(...)                                                                              \
+    {                                                                                          \
+        __VA_ARGS__                                                                            \
+    }
+
+/* BEFORE_TESTS { ... } runs before main. */
+#define BEFORE_TESTS static __attribute__((constructor)) void before_tests(void)
+
+/* cmocka's set-up before the first test, and tear-down after the last. */
+#define UNIT_GROUP(setup, teardown)                                                            \
+    static __attribute__((constructor)) void unit_group(void)                                  \
+    {                                                                                          \
+        unit_tests.before = setup;                                                             \
+        unit_tests.after = teardown;                                                           \
+    }                                                                                          \
+    struct unit_group_is_one
+
+int main(void)
+{
+    return _cmocka_run_group_tests("unit", unit_tests.test, unit_tests.count, unit_tests.before,
+                                   unit_tests.after);
+}
+
+#endif
