@@ -4,13 +4,11 @@
 # What proves a run right: the audit before the first step, the hash of the states, --against.
 # tests/mpi/proof_check.c breaks one thing at a time inside the engine; here are the runs.
 
-bats_require_minimum_version 1.5.0
 load mpi
 load refuses
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     plan one 1x1 NNN
@@ -20,12 +18,6 @@ setup_file() {
 
 plan() {
     paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --strategy "$3" "${@:4}" > "$1.yaml"
-}
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR
 }
 
 check() { timeout 300 mpirun -np "$1" "$B/mpi/proof_check" "${@:2}"; }

@@ -3,7 +3,6 @@
 # paro-train --force: a run that is begun in another one's folder takes its place with its first
 # checkpoint, and nothing is lost before.
 
-bats_require_minimum_version 1.5.0
 load train
 load mounts
 load network

@@ -5,7 +5,6 @@
 # Builds with CUDA: what nvcc has to say, where there is one; what a machine without a GPU says;
 # and devices as tests/gpu/device_check.c knows them, on the GPU in software.
 
-bats_require_minimum_version 1.5.0
 load mpi
 load refuses
 

@@ -3,7 +3,6 @@
 # shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train's data: files of other tools, several of them, tokenizers, what is refused.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup_file() {

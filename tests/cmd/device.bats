@@ -3,8 +3,6 @@
 # bats file_tags=full
 # Runs on a GPU beside runs on the processor: device.bash.
 
-bats_require_minimum_version 1.5.0
-
 load refuses
 
 setup_file() {

@@ -3,7 +3,6 @@
 # bats file_tags=full
 # Runs whose collectives go over NCCL beside the same over MPI: device.bash.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup_file() {

@@ -9,7 +9,6 @@ bats_require_minimum_version 1.5.0
 load mpi
 
 setup() {
-    PATH=$BIN:$PATH
     DATA=$BATS_TEST_DIRNAME/../data/topo
     cd "$BATS_TEST_TMPDIR" || return
 }

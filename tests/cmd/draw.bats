@@ -4,8 +4,6 @@
 
 load refuses
 
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
-
 # bats test_tags=full
 @test "every operation, algorithm and shape is a well-formed picture with all its ranks" {
     local n=0 ranks

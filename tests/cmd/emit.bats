@@ -5,8 +5,6 @@
 load mpi
 load refuses
 
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
-
 setup_file() {
     export OMPI_INFO=$BATS_FILE_TMPDIR/info
     ompi_info --param coll tuned --level 9 > "$OMPI_INFO"

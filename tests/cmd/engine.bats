@@ -10,7 +10,6 @@ load mpi
 setup() {
     export MODEL_DATA=$BATS_TEST_DIRNAME/../data
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
 }
 

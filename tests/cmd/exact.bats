@@ -9,7 +9,6 @@ load mpi
 
 setup() {
     export DATA=$BATS_TEST_DIRNAME/../data MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
 }
 

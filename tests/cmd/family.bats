@@ -3,12 +3,10 @@
 # paro-shard with the folders that people have: GPT-2's names, masks and tied heads, adapters of
 # PEFT; what does not fit, by name.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/gpt2-tiny.json" -o gpt2
     paro-plan -m gpt2/config.json -i 'synth:[3,2]' > gpt2.yaml
@@ -54,7 +52,6 @@ EOP
 
 setup() {
     command -v python3 > /dev/null || skip "no python3 here"
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     G=$BATS_FILE_TMPDIR # what setup_file made: never changed
 }

@@ -4,22 +4,14 @@
 # paro-train where the machine misbehaves: a clock that jumps, a unit that memory does not hold.
 # A port that is cut is in tests/lab/cut.bats; a full disk and a rank that dies in train.bats.
 
-bats_require_minimum_version 1.5.0
 load mpi
 load refuses
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 --seq 32 --strategy IGG > two.yaml
-}
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR
 }
 
 # The wall clock, whoever asks and how, is hours ahead or behind, another way every time.

@@ -4,7 +4,6 @@
 # paro-train --generate.  That its greedy text is transformers' is shown by
 # tests/reference/generate.py; here: a model that has learnt a text by heart says it.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 
@@ -21,7 +20,6 @@ setup_file() {
 }
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$D" || return
 }
 

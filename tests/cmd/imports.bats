@@ -7,7 +7,6 @@
 # PYTHON is one with torch, transformers, safetensors, numpy and, for the last, deepspeed; where
 # that is not python3 itself:  PYTHON=DIR/bin/python make check
 
-bats_require_minimum_version 1.5.0
 load mpi
 load torch
 load refuses

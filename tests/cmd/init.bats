@@ -3,13 +3,11 @@
 # bats file_tags=full
 # What a run starts with (--init): folders as checkpoints.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-shard init -m "$MODELS/llama-tiny.json" -o base

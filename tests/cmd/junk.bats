@@ -3,7 +3,6 @@
 # Numbers with junk, models of absurd size, fabrics that cannot be: status 2, nothing on standard
 # output, one line that says where and what.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 TINY=examples/models/llama-tiny.json

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # The kernels of a device against the double reference, and the network over them beside the
-# processor's: tests/gpu/{kern,net}_check.c, of the processor and of a GPU that is emulated; of a
-# real one: build-cuda/gpu/kern_check cuda:0.
+# processor's: tests/gpu/{kern,net,cuda_attention}_check.c, of the processor and of a GPU that is
+# emulated; of a real one: build-cuda/gpu/kern_check cuda:0.
 
 setup() {
     emulated=${B%/build*}/build-emulated${B##*/build}/gpu
@@ -37,4 +37,18 @@ agree() {
     run "$B/gpu/kern_check" cpu nothing
     [ "$status" = 1 ]
     echo "$output" | grep -x "Bail out! no group begins with 'nothing'"
+}
+
+@test "attention: plain, on tensor cores, with sm_90a products and by cuDNN agree with sums in double" {
+    run timeout 300 "$emulated/cuda_attention_check" cuda
+    [ "$status" = 0 ] || { echo "$output" | grep -v '^ok'; false; }
+    [ "$(echo "$output" | grep -c '^ok')" = 26 ]
+    [ "$(echo "$output" | grep -c 'ok.* hopper')" = 6 ]
+    [ "$(echo "$output" | grep -c '^ok.* cuDNN')" = 6 ]
+}
+
+@test "cuda_attention_check says that there is no GPU" {
+    EMULATED_GPUS=0 run timeout 60 "$emulated/cuda_attention_check" cuda
+    [ "$status" = 2 ]
+    [[ $output == 'Bail out! '*GPU* ]]
 }

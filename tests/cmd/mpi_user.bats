@@ -4,10 +4,37 @@
 #
 # Programs that know MPI alone, which a library that takes their collectives over is tried with:
 # the checker tests/shim/mpi_user, which calls everything twice and compares, and the examples.
-# Here with nothing preloaded.
+# Here with nothing preloaded, and with a library that is wrong in a way of tests/shim/mpi_spoil.c, which
+# the checker must notice.
 
 load ../lab/lab
-load mpi_user
+load mpi
+
+setup_file() {
+    command -v mpicc > /dev/null || return 0
+    cd "$BATS_FILE_TMPDIR" || return
+    local warn='-std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Wshadow -Werror'
+    # shellcheck disable=SC2086
+    mpicc $warn -o mpi_user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread &&
+        mpicc $warn -shared -fPIC -o libmpi_spoil.so "$ROOT/tests/shim/mpi_spoil.c" &&
+        mpicc $warn -o cg "$ROOT/examples/mpi/cg.c" -lm &&
+        mpicc $warn -o latency "$ROOT/examples/mpi/latency.c" || return
+    find_lab || true
+}
+
+setup() {
+    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
+    command -v mpicc > /dev/null || skip "no mpicc here"
+    cd "$BATS_FILE_TMPDIR" || return
+}
+
+# spoiled HOW PROGRAM [ARG...]: on three ranks
+spoiled() {
+    SPOIL=$1 run timeout 120 mpirun -np 3 -x SPOIL \
+        bash -c 'LD_PRELOAD=./libmpi_spoil.so exec "$@"' - "${@:2}"
+    echo "$1: status $status"
+    echo "$output" | cut -c 1-200 | head -n 40
+}
 
 # right RANKS [ARG...]: the checker with nothing preloaded
 right() {
@@ -16,6 +43,18 @@ right() {
     [ "$status" = 0 ] && grep -qE '^ok: [0-9]{4,} calls, 0 refused' <<<"$output" &&
         ! grep -q mismatch <<<"$output"
 }
+
+# noticed HOW CALL...: status 1 and a line for each of the calls
+noticed() {
+    local call
+    spoiled "$1" ./mpi_user -f quick
+    [ "$status" = 1 ] && grep -q '^wrong: ' <<<"$output" || return
+    for call in "${@:2}"; do
+        grep -q "^mismatch: MPI_$call on " <<<"$output" || return
+    done
+}
+
+ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 
 @test "the library itself is right" {
     right 1
@@ -63,4 +102,48 @@ right() {
         echo "$output"
         [ "$status" = 0 ] && [[ "$output" == *"on 6 ranks"* ]]
     done
+}
+
+@test "noticed: an item that is wrong, items in another order, data of the call before" {
+    # shellcheck disable=SC2086
+    noticed element $ALL
+    grep -qE '^mismatch: MPI_[A-Za-z_]* on [a-z -]+ of [0-9]+, .*, count [0-9]+, root [0-9]+.*, rank [0-9]+: element [0-9]+ is .*, expected ' <<<"$output"
+    # shellcheck disable=SC2086
+    noticed order $ALL
+    # shellcheck disable=SC2086
+    noticed stale $ALL
+}
+
+@test "noticed: what is written where nothing should be" {
+    # shellcheck disable=SC2086
+    noticed guard $ALL
+    noticed gap Allgatherv
+    grep -q 'byte 0 of the receive buffer, which nothing is received in, changed' <<<"$output"
+    # shellcheck disable=SC2086
+    noticed send ${ALL% *}
+    grep -q 'the send buffer changed' <<<"$output"
+}
+
+@test "noticed: another root, another order of operands, MPI_IN_PLACE misread" {
+    noticed root Bcast
+    noticed operand Allreduce
+    grep -qE 'matrices in order|the first' <<<"$output"
+    noticed place Allgather
+}
+
+@test "noticed: errors of another class, or that no handler is told of" {
+    # shellcheck disable=SC2086
+    noticed class $ALL
+    # shellcheck disable=SC2086
+    noticed handler $ALL
+}
+
+@test "noticed: memory lost, and what is wrong on parts of the ranks or in MPI_Finalize alone" {
+    noticed leak Allreduce
+    grep -q 'bytes more after' <<<"$output"
+    # shellcheck disable=SC2086
+    noticed late $ALL
+    # shellcheck disable=SC2086
+    noticed end $ALL
+    [ "$(grep -c '^mismatch' <<<"$output")" = "$(grep -c 'inside MPI_Finalize' <<<"$output")" ]
 }

@@ -6,12 +6,10 @@
 # in software (tests/emulate/nvml/nvml.c), which plays the machine that a file tells; the kernel's
 # files are a folder behind nvml:.  The last test asks a real driver, where there is one.
 
-bats_require_minimum_version 1.5.0
 load refuses
 load mpi
 
 setup() {
-    PATH=$BIN:$PATH
     ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     DATA=$ROOT/tests/data/topo
     cd "$BATS_TEST_TMPDIR" || return

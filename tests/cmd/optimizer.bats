@@ -3,7 +3,6 @@
 # bats file_tags=full
 # paro-shard split --optimizer: a run's state, handed over in a plain .safetensors file.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 

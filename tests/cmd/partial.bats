@@ -4,7 +4,6 @@
 # Runs in which a part of the model trains, and how checkpoints pass between them.  Gradients and
 # bytes of all strategies: tests/cmd/engine.bats.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 

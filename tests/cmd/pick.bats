@@ -3,11 +3,9 @@
 # shellcheck disable=SC2016 # the dollar is for Perl
 # paro-sched pick: choices on a fabric, tables made, printed, edited and refused.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     FABRIC=synth:4x2,inter=1GB/s:50us,intra=10GB/s:1us
 }

@@ -5,8 +5,6 @@
 
 load refuses
 
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
-
 # steps COUNT LOSS MORE: a log; LOSS is an expression of the step $s, or null.
 steps() {
     perl -e 'my ($n, $loss, $more) = @ARGV;

@@ -4,7 +4,6 @@
 # shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train: the line that is written over itself, the share of peak, runs that learn nothing.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup_file() {

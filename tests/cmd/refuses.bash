@@ -1,5 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
+
+bats_require_minimum_version 1.5.0
+
+# A test works in a folder of its own; G is what setup_file made, which is never changed.
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return
+    export G=$BATS_FILE_TMPDIR
+}
+
 # How the tests of bad input check the answer: by status and key words, not by whole sentences, so
 # that a message can be worded better without touching a test.
 

@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Checkpoints with copies: real damage of every kind, found, read around, repaired, or named.
 
-bats_require_minimum_version 1.5.0
 load mpi
 load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 2 -o other
@@ -22,7 +20,6 @@ setup_file() {
 }
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     G=$BATS_FILE_TMPDIR # what setup_file made: never changed
     begin ckpt

@@ -3,13 +3,11 @@
 # paro-shard reshard: any plan's checkpoint into any other's, and a run continues from it; damage,
 # wrong plans and signals leave nothing, of the other verbs either.
 
-bats_require_minimum_version 1.5.0
 load mpi
 load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model

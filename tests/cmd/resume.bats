@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-train: where a run resumes, what it says of that, and a run that is only checked.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 

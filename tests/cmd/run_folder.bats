@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A run's folder stands for its newest checkpoint, and for its log.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 

@@ -3,7 +3,6 @@
 # bats file_tags=full
 # Checkpoints that are written while training goes on; loss on what is kept from training.
 
-bats_require_minimum_version 1.5.0
 load train
 load refuses
 

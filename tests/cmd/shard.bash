@@ -4,12 +4,6 @@
 
 load refuses
 
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    export G=$BATS_FILE_TMPDIR # what setup_file made: never changed
-}
-
 # quiet COMMAND...: status 0, and not a word.
 quiet() {
     run -0 "$@"

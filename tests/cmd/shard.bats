@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard: round trips, every kind of damage by name, hostile input, memory.
 
-bats_require_minimum_version 1.5.0
 load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
     paro-plan -m model/config.json -i synth:2x2 --strategy IIG > plan.yaml

@@ -3,14 +3,12 @@
 # paro-shard: files that ask for too much, or lie; places that cannot be written; two writers.
 # One line each, status 2 (1 where verify answers), and nothing left behind.
 
-bats_require_minimum_version 1.5.0
 load shard
 load mounts
 load network
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     chmod 755 . # others run here, too
     paro-shard init -m "$ROOT/examples/models/llama-tiny.json" --seed 1 -o model

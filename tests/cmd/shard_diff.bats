@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard diff: of values that are known, by how much and where; and any kind with any other.
 
-bats_require_minimum_version 1.5.0
 load shard
 
 setup_file() {

@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard merge into other types and several files, and what reads those: ls, diff, split.
 
-bats_require_minimum_version 1.5.0
 load shard
 
 setup_file() {
     export ROOT=$BATS_TEST_DIRNAME/../..
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$ROOT/examples/models/llama-tiny.json" --seed 1 -o model
     paro-plan -m model/config.json -i 'synth:[2,1]' --strategy GGI > plan.yaml

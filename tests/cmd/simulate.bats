@@ -4,8 +4,6 @@
 
 load refuses
 
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
-
 # 4 ranks, 1 MB blocks: tau_e = 1 ms + 2 MB / 2 GB/s = 2 ms, x = 1 MB / 1 GB/s = 1 ms, latency
 # inside 1 ms: 1 + 1 + max(2, 1) = 4 ms.
 fabric=synth:2x2,intra=1GB/s:1ms,inter=2GB/s:1ms

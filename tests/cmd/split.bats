@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard split and reshard: copies, other types, progress, links, files with holes.
 
-bats_require_minimum_version 1.5.0
 load shard
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
     echo 'not read, kept' > model/tokenizer.txt

@@ -2,13 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The tokenizer of a model's folder: what encodes a text, and which files come through a run.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup_file() {
     load train.bash
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 5000 > text
     sed 's/"vocab_size": 256/"vocab_size": 1000/' "$MODELS/llama-tiny.json" > large.json

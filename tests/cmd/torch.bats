@@ -12,7 +12,6 @@ export DUMP=$BATS_TEST_DIRNAME/../data/train_llama-tiny.dump
 export MODEL=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     DATA=$(fact data)
     [ -r "$DATA" ] || skip "no $DATA here"

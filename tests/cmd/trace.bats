@@ -4,7 +4,6 @@
 # shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train --trace-step: what is told of a step adds up, and is told whole or not at all.
 
-bats_require_minimum_version 1.5.0
 load mounts
 load refuses
 

@@ -7,7 +7,6 @@ load mpi
 # In setup_file: text, two plans and a run of four steps that has ended, in BATS_FILE_TMPDIR.
 runs_begin() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     # 100 KB of text that every machine can make.
     seq 1 20000 > text
@@ -18,7 +17,6 @@ runs_begin() {
 
 # In setup: a folder for the test; G is what runs_begin made, never changed.
 runs_setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     export G=$BATS_FILE_TMPDIR TEXT=$BATS_FILE_TMPDIR/text
 }

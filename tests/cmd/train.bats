@@ -5,7 +5,6 @@
 # paro-train: whole runs, resumes, bad input, ranks that die.  The step itself is engine.bats's.
 # Ranks are local; hosts of their own are in tests/lab/nodes.bats.
 
-bats_require_minimum_version 1.5.0
 load mounts
 load refuses
 

@@ -3,13 +3,11 @@
 # paro-shard, where the system does not let a file be read, or where another thing than a file
 # stands in its place: a copy does instead, and nobody waits.
 
-bats_require_minimum_version 1.5.0
 load refuses
 load shard # its setup stands
 
 setup_file() {
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     chmod 755 . # others run here, too
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model

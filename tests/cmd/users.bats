@@ -3,7 +3,6 @@
 # A folder in which several users may make names: what one of them has put there is refused by
 # name, and leads nobody to write elsewhere.  65534 prepares, root and 65533 run the commands.
 
-bats_require_minimum_version 1.5.0
 load train
 load shard
 
