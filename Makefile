@@ -93,8 +93,8 @@ CMDSRC  := $(sort $(wildcard cmd/*.c))
 CMDS    := $(CMDSRC:cmd/%.c=$(BIN)/%)
 SCRIPTS := $(patsubst cmd/%.sh,$(BIN)/%,$(wildcard cmd/*.sh))
 UNITSRC := $(sort $(wildcard tests/unit/*_test.c))
-UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%)
-FUZZSRC := $(sort $(wildcard tests/fuzz/*_fuzz.c))
+FUZZERS := $(patsubst tests/fuzz/%.c,$(B)/unit/%_test,$(sort $(wildcard tests/fuzz/*_fuzz.c)))
+UNITS   := $(UNITSRC:tests/unit/%.c=$(B)/unit/%) $(FUZZERS)
 # Programs that tests run: under mpirun, on a GPU; of the latter some call its kernels.
 CHECKSRC := $(filter-out $(if $(CUDA),,tests/gpu/cuda_%),$(sort $(wildcard tests/mpi/*.c tests/gpu/*_check.c)))
 CHECKS   := $(CHECKSRC:tests/%.c=$(B)/%)
@@ -145,8 +145,9 @@ $(BIN)/%: cmd/%.sh
 	$(Q)sed 's/@VERSION@/$(VERSION)/' $< > $@ && chmod 755 $@
 $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
-# NAME_fuzz_test drives what tests/fuzz/NAME_fuzz.c checks.
-$(FUZZSRC:tests/fuzz/%.c=$(B)/unit/%_test): $(B)/unit/%_test: $(O)/tests/fuzz/%.o
+# NAME_fuzz_test mutates the seeds of tests/fuzz/NAME_fuzz.c.
+$(FUZZERS): $(B)/unit/%_test: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/fuzz_mutate.o $(O)/tests/fuzz/fuzz_seeds.o $(SANOBJ) $(B)/libparo.a
+	$(call link,-lcmocka)
 # shim_NAME_test calls what is in no library.
 $(filter $(B)/unit/shim_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/shim/%.o
 # NAME_check's parts are NAME_check_PART.c.
@@ -214,8 +215,7 @@ demo: deps
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh
 # libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer, READERS="plan yaml" for some.
 check-fuzz: deps
-	@$(MAKE) --no-print-directory $(BIN)/paro-sched $(BIN)/paro-topo $(BIN)/paro-plan
-	@BIN=$(BIN) SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run $(READERS)
+	@SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run $(READERS)
 # Minutes each: the script says how to ask for less.
 bench-%: deps
 	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_*.c))

@@ -46,3 +46,22 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     mem_free(text);
     return rc == 0;
 }
+
+/* As PEFT 0.21 writes it, the long tail of what is off left out. */
+static const char text[] = "{\n  \"alpha_pattern\": {},\n  \"auto_mapping\": null,\n"
+                           "  \"bias\": \"none\",\n  \"fan_in_fan_out\": true,\n"
+                           "  \"init_lora_weights\": true,\n  \"lora_alpha\": 8,\n"
+                           "  \"lora_dropout\": 0.05,\n  \"modules_to_save\": null,\n"
+                           "  \"peft_type\": \"LORA\",\n  \"r\": 4,\n"
+                           "  \"target_modules\": [\n    \"c_attn\"\n  ],\n"
+                           "  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false\n}";
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "adapter",
+     .cases = 8000,
+     .ends = " \n:,{}[]",
+     .words = FUZZ_LIST("4", "8", "0", "-1", "1e308", "8.0", "null", "true", "false", "[]",
+                        "{}", "\"x\"", "\"none\"", "\"r\"", "\"LORA\"", "\"bias\"", "[\"x\"]",
+                        "\"lora_alpha\"", "\xff", "\\u0000"),
+     .text = {FUZZ_TEXT(text)}},
+    {0}};

@@ -24,3 +24,21 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 
     return store_fuzz_case(&health_baseline_store, data, bytes, &b, &back, check);
 }
+
+static const char two[] =
+    "format: paro-baseline/2\nwhen_s: 1700000000\npaths:\n  - path: 1\n    ratio: 1\n"
+    "  - path: 3\n    ratio: 0.5\nports:\n"
+    "  - host: node0\n    ranks: 2\n    out_Bps: 5.9e+07\n    out_spread: 0.01\n"
+    "    in_Bps: 59000000\n    in_spread: 0\n    latency_s: 2e-05\n"
+    "  - host: \"1\"\n    ranks: 1\n    out_Bps: 5.9e+07\n    out_spread: 1\n"
+    "    in_Bps: 59000000\n    in_spread: 0.5\n    latency_s: 0\n";
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "baseline",
+     .longest = 2048,
+     .cases = 8000,
+     .ends = " \n:,",
+     .words = FUZZ_LIST("0", "-1", "1e999", "nan", "inf", "12abc", "node0", "1", "~", "\"",
+                        "host", "out_Bps", "{", "}", "paro-baseline/1"),
+     .text = {FUZZ_TEXT(two)}},
+    {0}};

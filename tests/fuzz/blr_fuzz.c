@@ -21,7 +21,7 @@ static int parse(struct rank_blr_data *d, const void *data, size_t bytes)
 
 static char *print(const struct rank_blr_data *d, size_t *bytes)
 {
-    char *text;
+    char *text = NULL;
     FILE *f = mem_stream(&text, bytes);
 
     for (int64_t i = 0; i < d->rows; i++) {
@@ -52,7 +52,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     struct rank_blr_data d = {0}, back = {0};
     size_t printed = 0;
 
-    if (bytes > FUZZ_MAX || parse(&d, data, bytes))
+    if (parse(&d, data, bytes))
         return 0;
     assert(d.rows > 0 && d.features > 0 && d.features <= RANK_BLR_FEATURES_MAX);
     char *text = print(&d, &printed);
@@ -68,3 +68,14 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     rank_blr_data_release(&back);
     return 1;
 }
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "blr",
+     .longest = 1024,
+     .cases = 8000,
+     .ends = " \t\n",
+     .words = FUZZ_LIST("0", "-0", "1e100", "1e101", "1e-320", "nan", "inf", "0x1p3", "010",
+                        "1x", "y", "#", "\t", "\n", "\r", " ", "", "\t\t", "+1", "1e-99"),
+     .files = FUZZ_LIST("tests/fuzz/corpus/blr/line", "tests/fuzz/corpus/blr/alone",
+                        "tests/fuzz/corpus/blr/blanks")},
+    {0}};

@@ -5,6 +5,7 @@
  */
 #include "reader_fuzz.h"
 
+#include "base/io.h"
 #include "data/bpe.h"
 
 static void check(struct bpe *b, const uint8_t *data, size_t bytes)
@@ -45,3 +46,35 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     bpe_close(b);
     return 1;
 }
+
+/* The two files as one, a line of JSON and the merges: all of these, and the first. */
+static void add_pairs(fuzz_add_f *add)
+{
+    char *vocab = NULL, *merges = NULL, *both = NULL;
+    int64_t bytes = 0;
+    struct err err;
+    int rc = io_read_text("tests/data/bpe/encoder.json", FUZZ_MAX, &vocab, &bytes, &err) ||
+             io_read_text("tests/data/bpe/vocab.bpe", FUZZ_MAX, &merges, &bytes, &err);
+
+    assert(rc == 0);
+    for (int few = 0; few < 2; few++) {
+        int n = asprintf(&both, "%s\n%.*s", vocab, (int)bytes, merges);
+        assert(n > 0);
+        add(both, (size_t)n);
+        free(both);
+        bytes = strchr(merges + 100, '\n') + 1 - merges;
+    }
+    mem_free(merges);
+    mem_free(vocab);
+}
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "bpe",
+     .longest = 32768,
+     .cases = 2000,
+     .ends = " \n:,{}\"",
+     .words = FUZZ_LIST("0", "-1", "999", "1000", "1e3", "9223372036854775808", "\"a\"",
+                        "\"\\u0120\"", "\"\\u0000\"", "\xc4\xa0", "\xff", "t", "h",
+                        "#version: 0.2", "<|endoftext|>", "", "{", "}", "\n"),
+     .more = add_pairs},
+    {0}};

@@ -124,3 +124,39 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     model_release(&m);
     return 1;
 }
+
+#define LLAMA                                                                                  \
+    "{\"model_type\": \"llama\",\n \"hidden_size\": 64,\n \"num_attention_heads\": 4,\n"       \
+    " \"num_hidden_layers\": 1,\n \"vocab_size\": 9,\n "
+static const char yarn[] = LLAMA "\"rope_scaling\": {\"type\": \"yarn\",\n"
+                                 " \"factor\": 4.0,\n"
+                                 " \"truncate\": false,\n"
+                                 " \"beta_fast\": 32,\n"
+                                 " \"mscale\": 1,\n"
+                                 " \"mscale_all_dim\": 0.5,\n"
+                                 " \"original_max_position_embeddings\": 1024}}\n";
+static const char llama3[] = LLAMA "\"rope_parameters\": {\"rope_type\": \"llama3\",\n"
+                                   " \"factor\": 8.0,\n"
+                                   " \"low_freq_factor\": 1.0,\n"
+                                   " \"high_freq_factor\": 4.0,\n"
+                                   " \"rope_theta\": 500000.0}}\n";
+static const char dynamic[] = LLAMA "\"rope_scaling\": {\"type\": \"dynamic\",\n"
+                                    " \"factor\": 2.0}}\n";
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "config",
+     .cases = 8000,
+     .ends = " \n:,{}[]",
+     .words = FUZZ_LIST("0", "-1", "1", "2", "1e3", "1.5", "null", "true", "\"x\"", "[]", "{}",
+                        "16384", "16385", "1048576", "16777216", "16777217", "2147483648",
+                        "9223372036854775807", "9223372036854775808", "1e308", "1e-320",
+                        "\"head_dim\"", "\"rope_theta\"", "\"hidden_size\"", "\"rope_scaling\"",
+                        "\"num_hidden_layers\"", "\"rope_parameters\"", "\"rope_type\"",
+                        "\"yarn\"", "\"llama3\"", "\"dynamic\"", "\"factor\"", "\"gpt2\"",
+                        "\"n_inner\"", "\"n_ctx\"", "\xff", "\\u0000"),
+     .files = FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
+                        "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
+                        "examples/models/gpt2-124m.json", "tests/data/mistral.json",
+                        "tests/data/qwen2.json", "tests/data/qwen3.json"),
+     .text = {FUZZ_TEXT(yarn), FUZZ_TEXT(llama3), FUZZ_TEXT(dynamic)}},
+    {0}};

@@ -96,3 +96,15 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     hf_release(&hf);
     return 1;
 }
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "index",
+     .longest = 512,
+     .cases = 4000,
+     .part = 50,
+     .ends = " \n:,{}\"",
+     .words = FUZZ_LIST("a.safetensors", "b.safetensors", "\"x\"", "\"y\"", "\"z\"",
+                        "\"weight_map\"", "\"../a.safetensors\"", "\"/dev/zero\"", "\".\"",
+                        "\"\"", "null", "0", "{}", "[]", "\\u0000", "\xff"),
+     .files = FUZZ_LIST("tests/fuzz/corpus/index/both", "tests/fuzz/corpus/index/one")},
+    {0}};

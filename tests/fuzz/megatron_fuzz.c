@@ -44,3 +44,24 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     assert(!taken || !other);
     return taken | other | take(data, bytes, (int64_t)bytes);
 }
+
+/* Lengths 3, 0, 2; tokens of two bytes; documents of sequences 0, 1 and 2. */
+static const char two[] = "MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\3\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0"
+                          "\3\0\0\0\0\0\0\0\2\0\0\0"
+                          "\0\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0\6\0\0\0\0\0\0\0"
+                          "\0\0\0\0\0\0\0\0\2\0\0\0\0\0\0\0\3\0\0\0\0\0\0\0";
+/* One of four bytes, one sequence with a mode, no bounds. */
+static const char four[] = "MMIDIDX\0\0\1\0\0\0\0\0\0\0\4\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
+                           "\7\0\0\0\0\0\0\0\0\0\0\0\0";
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "megatron",
+     .longest = 1024,
+     .cases = 20000,
+     .part = 50,
+     .ends = "\n",
+     .words =
+         FUZZ_LIST("MMIDIDX", "TNTIDX", "\1", "\2", "\3", "\5", "\10", "\6", "\xff\xff\xff\xff",
+                   "\x80", "\x7f\xff", "\xff\xff\xff\xff\xff\xff\xff\x7f"),
+     .text = {FUZZ_TEXT(two), FUZZ_TEXT(four)}},
+    {0}};

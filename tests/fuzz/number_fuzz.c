@@ -237,3 +237,18 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     mem_free(text);
     return taken > 0;
 }
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "number",
+     .longest = 40,
+     .cases = 60000,
+     .part = 50,
+     .ends = ".eEKMGTBbmun\n",
+     .words = FUZZ_LIST("0", "9", ".", "e", "E-", "+", "-", "00", "1e99", "99", "B", "K", "Ti",
+                        "KiB", "GB", "/s", "bit", "us", "ns", "h", " ", "x", "nan", "\xff"),
+     .text = {FUZZ_TEXT("0"), FUZZ_TEXT("-9223372036854775808"), FUZZ_TEXT("80e9"),
+              FUZZ_TEXT("1.5GB"), FUZZ_TEXT("64Ki"), FUZZ_TEXT("2.5MiB"),
+              FUZZ_TEXT("9007199254740993B"), FUZZ_TEXT("3e-4"), FUZZ_TEXT("400Gbit/s"),
+              FUZZ_TEXT("59.8MB/s"), FUZZ_TEXT("25.5kbit"), FUZZ_TEXT("250ns"),
+              FUZZ_TEXT("1.5min"), FUZZ_TEXT("0.50e+2us")}},
+    {0}};

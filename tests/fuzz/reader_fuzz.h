@@ -24,18 +24,41 @@ enum { FUZZ_MAX = 1 << 16 };
 /*
  * Any bytes as what the program's reader takes.  What was accepted must hold together, and
  * where there is a printer read back as the same; a refusal must say why and in which file.
- * Returns whether it was accepted; aborts where not.
+ * Returns the outcome: 0 if refused, the last one of the set if all is well; aborts where not.
  */
 int reader_fuzz_case(const uint8_t *data, size_t bytes);
 
-/* The entry that libFuzzer, AFL++ and honggfuzz look for. */
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes);
-__attribute__((weak)) int LLVMFuzzerTestOneInput(const uint8_t *data, size_t bytes)
-{
-    if (bytes <= FUZZ_MAX)
-        reader_fuzz_case(data, bytes);
-    return 0;
-}
+typedef void fuzz_add_f(const void *text, size_t bytes);
+
+struct fuzz_text {
+    const char *at;
+    size_t bytes;
+};
+
+/* Texts that the reader accepts, and how they are mutated.  Seeds are copied. */
+struct fuzz_set {
+    const char *name; /* of its folder tests/fuzz/corpus/NAME: any inputs, past failures too */
+    int longest;      /* input of libFuzzer, in bytes; 0: 4096 */
+    int outcomes;     /* 0: two, refused and accepted */
+    int cases, part;  /* mutations; at least one in `part` (0: 20) has each outcome */
+    const char *ends; /* the characters between words */
+    const char *const *words;  /* what replaces a word, and libFuzzer's dictionary; to NULL */
+    const char *const *files;  /* seeds, to NULL; may be NULL */
+    struct fuzz_text text[16]; /* more seeds, to NULL */
+    void (*more)(fuzz_add_f *add); /* adds others; may be NULL */
+};
+
+/* Of the program, to one without a name. */
+extern const struct fuzz_set fuzz_sets[];
+
+#define FUZZ_LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define FUZZ_TEXT(text)                                                                        \
+    {                                                                                          \
+        (text), sizeof(text) - 1                                                               \
+    }
+
+/* Calls `add` with every seed of a set; `more` last. */
+void fuzz_add_seeds(const struct fuzz_set *set, fuzz_add_f *add);
 
 /* A copy as short as the bytes are, one 0 behind it: a read beyond them is seen. */
 static inline char *fuzz_copy(const void *data, size_t bytes)

@@ -247,3 +247,43 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     mem_free(head);
     return taken;
 }
+
+static const char three[] = "{\"__metadata__\":{\"format\":\"pt\"},"
+                            "\"a\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[0,16]},"
+                            "\"b\":{\"dtype\":\"BF16\",\"shape\":[3],\"data_offsets\":[16,22]},"
+                            "\"c\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[22,23]}}";
+static const char none[] = "{}";
+static const char escapes[] =
+    "{\"__metadata__\":{\"k\\u00e9\\ud83d\\ude00\":\"v\\n\"},\"\\\"a\":{\"dtype\":\"F32\","
+    "\"shape\":[2, 10],\"data_offsets\":[0,80]} ,\n\"\xc3\xa9\":{\"data_offsets\":[80,81],"
+    "\"shape\":[],\"dtype\":\"U8\"}}  ";
+
+/* Each byte in turn made each of the bytes that matter; all may be refused. */
+static void change_bytes(fuzz_add_f *add)
+{
+    static const char with[] = "\"\\{}[],: \n0a18-.eEuU/\x01\x7f\x80\xc3\xed\xf4\xff";
+
+    (void)add;
+    for (size_t at = 0; at < sizeof escapes - 1; at++)
+        for (size_t k = 0; k < sizeof with - 1; k++) {
+            char text[sizeof escapes];
+            memcpy(text, escapes, sizeof text);
+            text[at] = with[k];
+            reader_fuzz_case((const uint8_t *)text, sizeof escapes - 1);
+        }
+}
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "safetensors",
+     .longest = 8192,
+     .cases = 12000,
+     .part = 50,
+     .ends = " \n:,{}[]\"",
+     .words =
+         FUZZ_LIST("0", "-1", "1", "2", "4", "16", "23", "4611686018427387904", "F64", "BOOL",
+                   "I64", "F4", "\"a\"", "\"dtype\"", "\"shape\"", "9223372036854775807",
+                   "null", "1.5", "1e99", "\\u0000", "\xff", "\"data_offsets\"", "[]", "{}"),
+     .files = FUZZ_LIST("tests/data/safetensors/torch.safetensors"),
+     .text = {FUZZ_TEXT(three), FUZZ_TEXT(escapes), FUZZ_TEXT(none)},
+     .more = change_bytes},
+    {0}};

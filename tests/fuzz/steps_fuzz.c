@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of the rows of steps, and proves and draws what it accepts. */
-#include "reader_fuzz.h"
+#include "ask_fuzz.h"
 
 #include "plan/rows.h"
 
@@ -8,8 +8,6 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     struct err err = {0};
 
-    if (bytes > FUZZ_MAX)
-        return 0;
     char *text = fuzz_copy(data, bytes), *out = NULL;
     size_t out_bytes = 0;
     FILE *f = mem_stream(&out, &out_bytes);
@@ -28,3 +26,27 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     mem_free(text);
     return rc >= 0;
 }
+
+/* Rows as paro-plan prints them, as text and as JSON. */
+static void add_answers(fuzz_add_f *add)
+{
+    struct plan_ask ask = PLAN_ASK_INIT;
+
+    ask.model = "params=1e6";
+    ask.topo = "synth:2x1,flops=1e9";
+    ask.what = PLAN_ASK_STEPS;
+    for (ask.json = 0; ask.json < 2; ask.json++)
+        ask_fuzz_add(add, &ask);
+}
+
+const struct fuzz_set fuzz_sets[] = {
+    {.name = "steps",
+     .longest = 8192,
+     .cases = 3000,
+     .ends = " \n:,[]",
+     .words =
+         FUZZ_LIST("0", "-1", "-", "1", "2", "99", "2147483647", "gather", "compute", "update",
+                   "norm", "forward", "sync", "null", "[]", "{", "}", "all", "rows", "slots",
+                   "format", "plan", "\n\n", "\"", "2147483648", "reduce", "embed"),
+     .more = add_answers},
+    {0}};
