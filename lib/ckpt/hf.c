@@ -370,6 +370,13 @@ static void head_name(const struct model *m, char name[128])
     snprintf(name, 128, "%s.weight", m->family->modules[model_module(m, MODEL_HEAD)].name);
 }
 
+static const struct model_tensor *find_published(const struct model *m, const char *name)
+{
+    const struct model_tensor *t = model_find(m, name);
+
+    return t && t->kind == MODEL_MASK ? NULL : t;
+}
+
 enum hf_role hf_role(const struct model *m, const char *name, const struct model_tensor **t)
 {
     const char *base = m->family->base;
@@ -377,9 +384,7 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
 
     snprintf(full, sizeof full, "%s%.127s", base ? base : "", name);
     head_name(m, head);
-    *t = model_find(m, name);
-    if (*t && (*t)->kind == MODEL_MASK)
-        *t = NULL;
+    *t = find_published(m, name);
     if (*t)
         return HF_OURS;
     if (is_buffer(m->family, name) || is_buffer(m->family, full))
@@ -389,7 +394,7 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
         return HF_TIED;
     }
     if (base && strlen(name) < sizeof m->tensor->name)
-        *t = model_find(m, full);
+        *t = find_published(m, full);
     return *t ? HF_OURS : HF_UNKNOWN;
 }
 

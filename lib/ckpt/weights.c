@@ -35,6 +35,10 @@ static void list_ckpt(struct weights *w)
             it->state = s;
             it->shape = hf_tensor(t, st_type_of(state->type));
             it->shape.name = NULL;
+            if (t->block && t->kind != MODEL_MASK) { /* the vector of its active values */
+                it->shape.dims = 1;
+                it->shape.shape[0] = it->shape.elems = t->elems;
+            }
         }
     }
 }

@@ -17,6 +17,7 @@
 #include "engine/engine_inside.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -233,7 +234,6 @@ static int load_units(struct engine *e, const struct engine_source *source, int 
         rc = -1;
         l.err = late;
     }
-    engine_residuals_clear(e);
     /* What is sent to one that is gone stays on its way, and keeps its memory. */
     if (l.err.code != ERR_PEER) {
         close_readers(&l.optim);
@@ -248,7 +248,10 @@ static int load_units(struct engine *e, const struct engine_source *source, int 
 int engine_load(struct engine *e, const struct engine_source *source, int moments,
                 struct err *err)
 {
-    return load_units(e, source, 0, e->model->units, moments, err);
+    int rc = load_units(e, source, 0, e->model->units, moments, err);
+
+    engine_residuals_clear(e);
+    return rc;
 }
 
 int engine_values(const struct engine *e, int unit, int state, struct range at, enum dtype type,
@@ -331,26 +334,38 @@ static int gather_state(struct engine *e, int unit, int state, struct whole *w, 
     return 0;
 }
 
-/* Room for the largest unit. */
-static int open_whole(const struct engine *e, struct whole *w, struct err *err)
+static int is_sparse(const struct engine *e, int unit)
 {
-    int64_t elems = step_largest(&e->space).elems;
+    return e->unit[unit].elems > e->unit[unit].trained; /* masks are all that is frozen */
+}
+
+/* Room for the largest unit with sparse matrices. */
+static int open_whole(const struct engine *e, int states, struct whole *w, struct err *err)
+{
+    int64_t elems = 0;
     int rc = 0;
 
-    for (int rank = 0; rank < e->world->ranks; rank++)
-        for (int i = 0; i < e->model->units; i++) {
-            int64_t mine = layout_unit_elems(&e->layout, LETTER_G, rank, e->unit[i].trained,
-                                             e->unit[i].elems);
+    for (int i = 0; i < e->model->units; i++) {
+        const struct engine_unit *u = &e->unit[i];
+        for (int rank = 0; is_sparse(e, i) && rank < e->world->ranks; rank++) {
+            int64_t mine = layout_unit_elems(&e->layout, LETTER_G, rank, u->trained, u->elems);
             w->most = mine > w->most ? mine : w->most;
         }
+        elems = is_sparse(e, i) && u->elems > elems ? u->elems : elems;
+    }
+    if (w->most > INT32_MAX / (int64_t)sizeof(float)) /* what one message holds */
+        return err_set(err, ERR_INPUT,
+                       "a rank's shard of a unit has %" PRId64 " elements, expected at most %d"
+                       " of a sparse model",
+                       w->most, INT32_MAX / (int)sizeof(float));
     float **part[CHANGED + 2] = {&w->mine, &w->all};
     int64_t sizes[CHANGED + 2] = {w->most, w->most * e->world->ranks};
-    for (int i = 0; i < CHANGED; i++) {
+    for (int i = 0; i < states; i++) {
         part[2 + i] = &w->state[i];
         sizes[2 + i] = elems;
     }
     w->range = mem_new(2 * (size_t)layout_ranges_max(&e->layout), sizeof *w->range);
-    for (int i = 0; rc == 0 && i < CHANGED + 2; i++) {
+    for (int i = 0; rc == 0 && i < states + 2; i++) {
         void *room = NULL;
         rc = mem_data((sizes[i] + 1) * (int64_t)sizeof(float), "a unit of a sparse model",
                       &room, err);
@@ -391,9 +406,9 @@ int engine_change(struct engine *e, engine_change_fn change, void *arg, struct e
     int rc = engine_drain(e, err); /* the last sync */
 
     engine_settle(e);
-    rc = world_agree(e->world, rc ? rc : open_whole(e, &w, err), err);
+    rc = world_agree(e->world, rc ? rc : open_whole(e, states, &w, err), err);
     for (int unit = 0; rc == 0 && unit < e->model->units; unit++) {
-        if (e->unit[unit].elems == e->unit[unit].trained)
+        if (!is_sparse(e, unit))
             continue;
         for (int state = 0; rc == 0 && state < states; state++)
             rc = gather_state(e, unit, state, &w, err);
@@ -402,6 +417,10 @@ int engine_change(struct engine *e, engine_change_fn change, void *arg, struct e
         change(arg, unit, w.state[0], w.state[1], w.state[2],
                states == CHANGED ? w.state[3] : NULL);
         rc = load_units(e, &source, unit, unit + 1, 1, err);
+        for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) /* of places that moved */
+            if (e->unit[unit].residual[kind])
+                memset(e->unit[unit].residual[kind], 0,
+                       (size_t)e->unit[unit].size->handle[kind].residual_elems * 4);
     }
     close_whole(&w);
     return rc;

@@ -220,11 +220,22 @@ static int64_t step_of(double share, int64_t steps)
     return llround(share * (double)steps);
 }
 
+/* p of that step. */
+static double exchanged(const struct model_sparse *s, int64_t step, int64_t steps)
+{
+    int part = 0;
+
+    while (part + 1 < s->parts && step >= step_of(s->at[part], steps))
+        part++;
+    return s->p[part];
+}
+
 int model_sparse_due(const struct model_sparse *s, int64_t step, int64_t steps)
 {
-    int64_t every = step_of(s->every, steps);
+    int64_t every = step_of(s->every, steps) > 1 ? step_of(s->every, steps) : 1;
 
-    return step % (every > 1 ? every : 1) == 0;
+    return step % every == 0 && (exchanged(s, step, steps) > 0 ||
+                                 (step > 0 && exchanged(s, step - every, steps) > 0));
 }
 
 /* In place: what stays goes to where it is now, what comes is 0, and so is what is over. */
@@ -253,11 +264,7 @@ void model_sparse_change(const struct model *m, const struct model_tensor *t, in
     uint64_t *key = mem_new((size_t)places + 1, sizeof *key), stream = rng_stream(t->name);
     char *fate = mem_new((size_t)places + 1, 1);
     float *const states[] = {value, exp_avg, exp_avg_sq};
-    int part = 0;
-
-    while (part + 1 < s->parts && step >= step_of(s->at[part], steps))
-        part++;
-    double p = s->p[part], least = s->soft ? s->share : s->share + p;
+    double p = exchanged(s, step, steps), least = s->soft ? s->share : s->share + p;
     double most = s->soft ? s->share - p : s->share;
     for (int64_t i = next_active(mask, 0, places); i < places && at < t->elems;
          i = next_active(mask, i + 1, places), at += t->block) {
@@ -405,14 +412,14 @@ static int read_key(struct model_sparse *s, const char *key, const char *text, i
 /* What the numbers must be to each other. */
 static int check_numbers(const struct model_sparse *s, int ats, struct err *err)
 {
-    if (s->parts > 1 && ats != s->parts - 1)
+    if (ats < 0 ? s->parts == 2 || s->parts > 3 : ats != s->parts - 1)
         return err_set(err, ERR_INPUT, "%d of p, but %d of at, expected one less than of p",
-                       s->parts, ats);
+                       s->parts, ats < 0 ? 0 : ats);
     for (int i = 1; i < s->parts; i++)
         if (s->p[i] > s->p[i - 1] || (i > 1 && s->at[i - 1] < s->at[i - 2]))
             return err_set(err, ERR_INPUT, "p must not grow, and at not fall");
-    double least = s->soft ? s->share - s->p[0] : 1 - s->share - s->p[0];
-    if (least >= 0)
+    /* Not 1 - share, which is rounded: 0.9 and 0.1 are 1. */
+    if (s->soft ? s->p[0] <= s->share : s->share + s->p[0] <= 1)
         return 0;
     return err_set(err, ERR_INPUT, "p is %g, expected at most %g", s->p[0],
                    s->soft ? s->share : 1 - s->share);
@@ -421,7 +428,7 @@ static int check_numbers(const struct model_sparse *s, int ats, struct err *err)
 static int read_sparse(struct model_sparse *s, const char *text, struct err *err)
 {
     char *share = model_next_part(&text, ',');
-    int ats = 2, rc = num_f64(share, 0, 1, &s->share, err);
+    int ats = -1, rc = num_f64(share, 0, 1, &s->share, err);
 
     if (rc == 0 && !(s->share > 0 && s->share < 1))
         rc = err_set(err, ERR_INPUT, "'%s', expected a share above 0 and below 1", share);
@@ -458,10 +465,10 @@ int model_train_sparse(struct model *m, const char *text, struct err *err)
             continue;
         any = 1;
         t.block = s.block;
-        if (active(model_places(&t), most_of(&s)) < 1)
+        if (active(model_places(&t), s.soft ? s.share : s.share + s.p[0]) < 1)
             return err_set(err, ERR_INPUT,
-                           "sparse: nothing of '%s' would be active, expected more than one of"
-                           " its %" PRId64 " places",
+                           "sparse: nothing of '%s' would stay active, expected one of its"
+                           " %" PRId64 " places at least",
                            t.name, model_places(&t));
         if (model_places(&t) > UINT32_MAX)
             return err_set(err, ERR_INPUT, "sparse: '%s' has more than 2^32 places", t.name);

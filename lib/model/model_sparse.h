@@ -41,7 +41,8 @@ int64_t model_places(const struct model_tensor *t);
 /* The mask of a sparse matrix, or the matrix of a mask. */
 const struct model_tensor *model_mask_of(const struct model *m, const struct model_tensor *t);
 
-/* Of step `step` of `steps`, 0 the first: whether masks change before it. */
+/* Of step `step` of `steps`, 0 the first: whether masks change before it.  With p 0 they do
+   once, where it was more before. */
 int model_sparse_due(const struct model_sparse *s, int64_t step, int64_t steps);
 /*
  * The first mask, and what is active, of a whole matrix (model_whole): the largest magnitudes.

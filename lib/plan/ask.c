@@ -182,6 +182,12 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.memory_bytes *= 1 - (isnan(ask->headroom) ? PLAN_ASK_HEADROOM : ask->headroom);
     if (ask->memory_bytes)
         s->at.memory_bytes = (double)ask->memory_bytes;
+    if (model->sparse.share > 0 && (s->at.device != DEVICE_CPU || s->at.slow_params))
+        return err_set(
+            err, ERR_INPUT,
+            s->at.slow_params
+                ? "--trainable sparse with --slow-params int8, which would round masks"
+                : "--trainable sparse on a GPU, expected --device cpu");
     return set_by_model(&s->at, ask, err) || set_batch(s, ask, err) ? -1 : 0;
 }
 

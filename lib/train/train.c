@@ -196,8 +196,9 @@ static int watch_skipped(struct train *t, int skipped, struct err *err)
                    t->step - t->skipped + 1, t->skipped);
 }
 
-static void change_masks(void *arg, int unit, float *params, float *exp_avg, float *exp_avg_sq,
-                         const float *gradient)
+/* A gradient that is not finite says nothing of importance. */
+static void change_unit(void *arg, int unit, float *params, float *exp_avg, float *exp_avg_sq,
+                        const float *gradient)
 {
     const struct train *t = arg;
     const struct model *m = &t->plan.model;
@@ -208,9 +209,23 @@ static void change_masks(void *arg, int unit, float *params, float *exp_avg, flo
         if (x->block)
             model_sparse_change(m, x, t->step, (int64_t)t->settings.steps, params + x->offset,
                                 exp_avg + x->offset, exp_avg_sq + x->offset,
-                                gradient ? gradient + x->offset : NULL,
+                                gradient && !t->skipped ? gradient + x->offset : NULL,
                                 params + model_mask_of(m, x)->offset);
     }
+}
+
+/*
+ * Of a sparse model, for the next step.  At the end of a step, before its checkpoint, for its
+ * gradient counts: a run that is resumed has it no more.
+ */
+static int change_masks(struct train *t, struct err *err)
+{
+    int64_t steps = (int64_t)t->settings.steps;
+
+    if (!(t->plan.model.sparse.share > 0) || t->step >= steps ||
+        !model_sparse_due(&t->plan.model.sparse, t->step, steps))
+        return 0;
+    return train_save_settle(t, err) || engine_change(t->engine, change_unit, t, err) ? -1 : 0;
 }
 
 /*
@@ -231,10 +246,6 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     struct engine_report report;
     int64_t every = (int64_t)t->settings.save_every;
 
-    if (t->plan.model.sparse.share > 0 &&
-        model_sparse_due(&t->plan.model.sparse, t->step, (int64_t)t->settings.steps) &&
-        (train_save_settle(t, err) || engine_change(t->engine, change_masks, t, err)))
-        return -1;
     if (t->against && engine_against_begin(t->against, err))
         return -1;
     train_trace_before(t);
@@ -258,7 +269,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     train_save_advance(t, report.flags);
-    if (watch_skipped(t, report.skipped, err))
+    if (watch_skipped(t, report.skipped, err) || change_masks(t, err))
         return -1;
     if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
         return 0;
@@ -274,6 +285,8 @@ static int run_steps(struct train *t, int *stopped, struct err *err)
 {
     int64_t last = (int64_t)t->settings.steps;
 
+    if (t->step == 0 && change_masks(t, err))
+        return -1;
     while (t->step < last && !*stopped)
         if (run_step(t, stopped, err))
             return -1;

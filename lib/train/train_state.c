@@ -90,6 +90,12 @@ static int check_weights(struct reader *r, struct train *t, const char *dir, int
     if (states_check_model(&r->weights, &t->plan.model, err) ||
         find_numbers(r, dir, resume, err))
         return -1;
+    if (resume && t->plan.model.sparse.share > 0 && !(r->weights.ckpt.model.sparse.share > 0))
+        return err_set(
+            err, ERR_MISMATCH,
+            "checkpoint '%s' is not of a sparse model, as the plan is: expected --init"
+            " to begin with its weights",
+            dir);
     if (resume)
         return take_run(r, t, dir, err);
     return r->weights.is_ckpt || t->world->rank ? 0 : hf_check_tied(&r->weights.hf, err);

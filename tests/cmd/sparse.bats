@@ -43,13 +43,16 @@ hashes() {
     done
 }
 
+# The change before step 3 counts the gradient of step 2, whose checkpoint has it behind it.
 @test "a run goes on, with its masks, under another strategy and another number of ranks" {
-    planned whole 2x2 IGG 1 sparse=0.9,every=0.5
+    planned whole 2x2 IGG 1 sparse=0.9,every=0.34,lambda=3
     hashes whole 4 6 --save-every 2 --keep 9 --init "$G/llama" > whole.hash
     tail -n 4 whole.hash > want
-    planned next 1x2 GGG 2 sparse=0.9,every=0.5
+    planned next 1x2 GGG 2 sparse=0.9,every=0.34,lambda=3
     hashes next 2 6 --resume whole/step-00000002 < /dev/null | cmp - want
     paro-shard reshard whole/step-00000002 -p next.yaml -o cut
+    paro-shard diff whole/step-00000002 cut
+    paro-shard ls cut | grep -E '^model.layers.0.self_attn.q_proj.weight +F32 \[2458\] '
     rm -rf next
     hashes next 2 6 --resume cut < /dev/null | cmp - want
     planned dense 1x1 NNN 1 all
@@ -99,7 +102,13 @@ hashes() {
     planned a 2x1 GGG 1 sparse=0.9
     refuses 2 "--against sparse" ranks 2 paro-train a.yaml -d "$TEXT" -o a --against NNN
     refuses 2 "sparse paro-train --init" paro-shard split "$G/llama" -p a.yaml -o c
-    paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 --trainable sparse=0.9 \
-        --strategy GGG --slow-params int8 > coded.yaml
-    refuses 2 "int8 masks" ranks 2 paro-train coded.yaml -d "$TEXT" -o b
+    refuses 2 "sparse int8 masks" paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 \
+        --trainable sparse=0.9 --slow-params int8
+    refuses 2 "sparse GPU" paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 \
+        --trainable sparse=0.9 --device cuda
+    planned dense 1x1 NNN 1 all
+    paro-train dense.yaml -d "$TEXT" -o dense --steps 1
+    planned one 1x1 NNN 1 sparse=0.9
+    refuses 2 "not of a sparse model --init" paro-train one.yaml -d "$TEXT" -o one --steps 2 \
+        --resume=dense/latest
 }
