@@ -213,8 +213,9 @@ static int run(struct bench *b, case_fn one, struct err *err)
         return err_set(err, ERR_MISMATCH, "--floor with one group, expected two or more");
     if (!b->o->topo)
         topo_init(&b->ports, 2, &b->groups);
-    if ((!b->o->topo && bench_port_measure(b->world, &b->groups, b->ports.port, err)) ||
-        open_levels(b, err) || open_auto(b, err) || open_buffers(b, err))
+    if (open_levels(b, err) || open_auto(b, err) ||
+        (!b->o->topo && bench_port_measure(b->world, &b->groups, b->ports.port, err)) ||
+        open_buffers(b, err))
         return -1;
     if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {
         print_head(b);

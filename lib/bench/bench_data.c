@@ -115,6 +115,7 @@ static int hash(const struct bench_data *d, int64_t x)
 }
 
 /* An element's bits are the first bytes of its code. */
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "codes begin with their low bits");
 void bench_data_fill(const struct bench_data *d, void *p, int64_t lo, int64_t hi)
 {
     const size_t size = (size_t)dtype_bytes(d->type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The quick level: the ports of one host (health_nics.h) compared with what they were at the
- * last run (health_memory.h) and with what they should be (health_config.h).
+ * last run (health_memory.h) and with what they should be (health_checks.h).
  *
  * Counters are judged by what they grew since the last run.  After a boot, or when one of them
  * went down (a driver was loaded anew), they begin again: that run counts nothing.

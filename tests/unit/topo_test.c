@@ -276,6 +276,10 @@ static const char one_group[] = "format: paro-topology/1\nlevels:\n  - {name: in
 
 /* The texts above with one thing changed, and what looks like it and is legal. */
 static const struct change contradiction[] = {
+    {by_node, "4}", "4, flow_err_Bps: 5%}",
+     "f:3: 'levels[0].flow_err_Bps' '5%' expected 0 1e+25"},
+    {four, "latency_s: 1e-05", "latency_s: 1e5", "f:9: 'levels[1].latency_s' '1e5' expected"},
+    {four, "[2, 1]", "[-2, 1]", "f:35: 'groups[3].blocks[0]' '-2' expected"},
     {one_group, "intra", "inside", ""},
     {by_node, "format: paro-topology/1\n", "format: paro-plan/1\n",
      "f:1: 'format' 'paro-plan/1' expected 'paro-topology/1'"},
