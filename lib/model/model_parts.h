@@ -19,7 +19,16 @@ void model_unit_open(struct model *m, const char *name);
  * std; the caller may change init_mean and init_std (a bias: mean 0). */
 struct model_tensor *model_tensor_add(struct model *m, const char *name, enum model_kind kind,
                                       int64_t rows, int64_t cols);
-/* The next part of *text up to `end`, owned, and *text behind it; NULL behind the last. */
+/*
+ * The model again, unit by unit, each tensor followed by what `add` adds for it with
+ * model_tensor_add, at most two: it is the last one in m, and had that number.  Tensors that
+ * were there are frozen, or they train (0); those that are added the other way round.
+ */
+void model_units_extend(struct model *m, int frozen,
+                        void (*add)(struct model *m, int number, const void *arg),
+                        const void *arg);
+
+/* The next part of *text up to `end`, owned; *text follows it, or is NULL.  NULL: no more. */
 char *model_next_part(const char **text, char end);
 
 /* What `sparse=` says: S[,KEY=VALUE]...; matrices of layers become sparse. */

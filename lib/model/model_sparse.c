@@ -319,39 +319,24 @@ static double most_of(const struct model_sparse *s)
     return s->soft ? s->share - s->p[0] : s->share;
 }
 
-/* The model again, unit by unit, with a mask after each matrix of a layer. */
-static void add_masks(struct model *m)
+static void add_mask(struct model *m, int number, const void *arg)
 {
     const struct model_sparse *s = &m->sparse;
-    struct model old = *m;
+    struct model_tensor *t = &m->tensor[m->tensors - 1];
+    char name[sizeof t->name];
 
-    m->units = m->tensors = 0;
-    model_units_room(m, old.units, (int64_t)old.tensors * 2);
-    char *frozen = mem_new((size_t)old.tensors * 2, 1);
-    for (int u = 0; u < old.units; u++) {
-        model_unit_open(m, old.unit[u].name);
-        for (int i = old.unit[u].first; i < old.unit[u].first + old.unit[u].count; i++) {
-            struct model_tensor *t = &m->tensor[m->tensors++];
-            char name[sizeof t->name];
-            *t = old.tensor[i];
-            m->unit[u].count++;
-            if (!is_sparse(&old, t))
-                continue;
-            t->block = s->block;
-            int64_t places = model_places(t);
-            t->elems = active(places, most_of(s)) * s->block;
-            snprintf(name, sizeof name, "%.*s_mask", (int)sizeof name - 6, t->name);
-            frozen[m->tensors] = 1;
-            struct model_tensor *mask = model_tensor_add(
-                m, name, MODEL_MASK, 0, (places + MODEL_MASK_BITS - 1) / MODEL_MASK_BITS);
-            mask->module = t->module;
-            mask->block = s->block;
-        }
-    }
-    model_units_close(m, frozen);
-    mem_free(frozen);
-    mem_free(old.unit);
-    mem_free(old.tensor);
+    (void)number;
+    (void)arg;
+    if (!is_sparse(m, t))
+        return;
+    t->block = s->block;
+    int64_t places = model_places(t);
+    t->elems = active(places, most_of(s)) * s->block;
+    snprintf(name, sizeof name, "%.*s_mask", (int)sizeof name - 6, t->name);
+    struct model_tensor *mask = model_tensor_add(
+        m, name, MODEL_MASK, 0, (places + MODEL_MASK_BITS - 1) / MODEL_MASK_BITS);
+    mask->module = t->module;
+    mask->block = s->block;
 }
 
 /* "0.05:0.025:0" */
@@ -476,6 +461,6 @@ int model_train_sparse(struct model *m, const char *text, struct err *err)
     if (!any)
         return err_set(err, ERR_INPUT, "sparse: the model has no matrices in layers");
     m->sparse = s;
-    add_masks(m);
+    model_units_extend(m, 0, add_mask, NULL);
     return 0;
 }

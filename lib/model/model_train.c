@@ -124,13 +124,16 @@ static int mark_targets(const struct model *m, const char *targets, char *marked
     return rc;
 }
 
-static void add_adapter(struct model *m, const struct model_tensor *base)
+/* marked: [tensors], which have adapters. */
+static void add_adapter(struct model *m, int number, const void *marked)
 {
+    struct model_tensor *base = &m->tensor[m->tensors - 1], *t;
     int64_t in = base->shape[base->transposed ? 0 : 1];
     int64_t out = base->shape[base->transposed ? 1 : 0];
-    struct model_tensor *t;
     char name[128];
 
+    if (!((const char *)marked)[number])
+        return;
     /* The variance of PEFT's first A, uniform within 1 / sqrt(in); B begins at 0. */
     adapter_name(base->name, MODEL_LORA_A, name);
     t = model_tensor_add(m, name, MODEL_LORA_A, m->lora.rank, in);
@@ -140,30 +143,6 @@ static void add_adapter(struct model *m, const struct model_tensor *base)
     t = model_tensor_add(m, name, MODEL_LORA_B, out, m->lora.rank);
     t->module = base->module;
     t->init_std = 0;
-}
-
-/* The model again, unit by unit, with adapters behind what they adapt. */
-static void add_adapters(struct model *m, const char *marked)
-{
-    struct model old = *m;
-
-    m->units = m->tensors = 0;
-    model_units_room(m, old.units, (int64_t)old.tensors * 3);
-    char *frozen = mem_new((size_t)old.tensors * 3, 1);
-    for (int u = 0; u < old.units; u++) {
-        model_unit_open(m, old.unit[u].name);
-        for (int i = old.unit[u].first; i < old.unit[u].first + old.unit[u].count; i++) {
-            frozen[m->tensors] = 1;
-            m->tensor[m->tensors++] = old.tensor[i];
-            m->unit[u].count++;
-            if (marked[i])
-                add_adapter(m, &old.tensor[i]);
-        }
-    }
-    model_units_close(m, frozen);
-    mem_free(frozen);
-    mem_free(old.unit);
-    mem_free(old.tensor);
 }
 
 struct lora_text {
@@ -205,7 +184,7 @@ static int by_lora(struct model *m, const char *text, struct err *err)
         rc = mark_targets(m, l.targets, marked, err);
     if (rc == 0) {
         m->lora = lora;
-        add_adapters(m, marked);
+        model_units_extend(m, 1, add_adapter, marked);
     }
     mem_free(marked);
     mem_free(l.rank);

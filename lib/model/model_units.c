@@ -173,8 +173,7 @@ const struct model_tensor *model_find_module(const struct model *m, int64_t laye
     for (int i = m->unit[unit].first; i < m->unit[unit].first + m->unit[unit].count; i++) {
         const struct model_tensor *t = &m->tensor[i];
 
-        if (t->module == module && t->bias == bias && !model_is_adapter(t) &&
-            t->kind != MODEL_MASK)
+        if (t->module == module && t->bias == bias && !model_is_added(t))
             return t;
     }
     return NULL;
@@ -221,4 +220,30 @@ void model_units_close(struct model *m, const char *frozen)
     while (m->first_trained < m->visits - 1 &&
            m->unit[model_unit_of_visit(m, m->first_trained)].trained == 0)
         m->first_trained++;
+}
+
+void model_units_extend(struct model *m, int frozen,
+                        void (*add)(struct model *m, int number, const void *arg),
+                        const void *arg)
+{
+    struct model old = *m;
+    char *is_frozen = mem_new((size_t)old.tensors * 3, 1);
+
+    m->units = m->tensors = 0;
+    model_units_room(m, old.units, (int64_t)old.tensors * 3);
+    for (int u = 0; u < old.units; u++) {
+        model_unit_open(m, old.unit[u].name);
+        for (int i = old.unit[u].first; i < old.unit[u].first + old.unit[u].count; i++) {
+            is_frozen[m->tensors] = (char)frozen;
+            m->tensor[m->tensors++] = old.tensor[i];
+            m->unit[u].count++;
+            int first = m->tensors;
+            add(m, i, arg);
+            memset(is_frozen + first, !frozen, (size_t)(m->tensors - first));
+        }
+    }
+    model_units_close(m, is_frozen);
+    mem_free(is_frozen);
+    mem_free(old.unit);
+    mem_free(old.tensor);
 }
