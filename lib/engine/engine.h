@@ -120,7 +120,7 @@ int engine_load(struct engine *e, const struct engine_source *source, int moment
                 struct err *err);
 /*
  * Collective, between two steps; the same error on every rank.  Each unit with sparse matrices
- * is handed to `change`, whole, on every rank: params (from the master; masks behind them),
+ * is handed to `change`, whole, on every rank: params (from the master; then the masks),
  * exp_avg and exp_avg_sq, and, where its importance counts (lambda), the last step's gradient,
  * else NULL; all [elems], after what trains 0 but for the masks.  What that makes of them, the
  * same on every rank, becomes the unit's.

@@ -281,57 +281,59 @@ int engine_gradient(const struct engine *e, int unit, struct range at, float *ou
 enum { CHANGED = 4 }; /* params, moments, gradient */
 
 struct whole {                          /* of a unit, on every rank */
-    float *state[CHANGED], *mine, *all; /* owned */
-    int64_t most;                       /* of a rank's shard */
-    struct range *range;                /* owned */
+    float *room;                        /* owned: of the others */
+    float *state[CHANGED], *mine, *all; /* [elems], [most], [ranks * most] */
+    int64_t most;                       /* of a rank's shard of either vector */
+    struct range *range;                /* owned: of a shard */
 };
 
-/* What a rank has of a state under G, into w->range; the params' alone have a frozen part. */
-static int held(const struct engine *e, int rank, int unit, int state, struct whole *w)
+/* This rank's shard of the vector `part` of the unit. */
+static int read_shard(struct engine *e, int unit, int state, struct range part, struct whole *w,
+                      struct err *err)
 {
-    const struct engine_unit *u = &e->unit[unit];
-    int n = layout_ranges(&e->layout, LETTER_G, rank, u->trained, w->range), trained = n;
-
-    if (state == 0)
-        n += layout_ranges(&e->layout, LETTER_G, rank, u->elems - u->trained, w->range + n);
-    for (int i = trained; i < n; i++) {
-        w->range[i].lo += u->trained;
-        w->range[i].hi += u->trained;
-    }
-    return n;
-}
-
-static int read_shard(struct engine *e, int unit, int state, struct whole *w, struct err *err)
-{
-    int ranges = held(e, e->world->rank, unit, state, w);
+    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, part.hi - part.lo, w->range);
     float *to = w->mine;
 
-    for (int i = 0; i < ranges; i++) {
-        if (state < 3 ? engine_values(e, unit, state, w->range[i], DTYPE_F32, to, err)
-                      : engine_gradient(e, unit, w->range[i], to, err))
+    for (int i = 0; i < n; i++) {
+        struct range at = {part.lo + w->range[i].lo, part.lo + w->range[i].hi};
+        if (state < 3 ? engine_values(e, unit, state, at, DTYPE_F32, to, err)
+                      : engine_gradient(e, unit, at, to, err))
             return -1;
-        to += w->range[i].hi - w->range[i].lo;
+        to += at.hi - at.lo;
     }
     return 0;
 }
 
-/* A state of the unit, from the shards of all ranks. */
-static int gather_state(struct engine *e, int unit, int state, struct whole *w, struct err *err)
+/* Into w->state, from the shards of all ranks. */
+static int gather_part(struct engine *e, int unit, int state, struct range part,
+                       struct whole *w, struct err *err)
 {
-    if (world_agree(e->world, read_shard(e, unit, state, w, err), err) ||
+    if (world_agree(e->world, read_shard(e, unit, state, part, w, err), err) ||
         world_allgather(e->world, w->mine, w->most * (int64_t)sizeof(float), w->all, err))
         return -1;
-    memset(w->state[state], 0, (size_t)e->unit[unit].elems * sizeof(float));
     for (int rank = 0; rank < e->world->ranks; rank++) {
         const float *from = w->all + rank * w->most;
-        int n = held(e, rank, unit, state, w);
+        int n = layout_ranges(&e->layout, LETTER_G, rank, part.hi - part.lo, w->range);
         for (int i = 0; i < n; i++) {
             int64_t elems = w->range[i].hi - w->range[i].lo;
-            memcpy(w->state[state] + w->range[i].lo, from, (size_t)elems * sizeof(float));
+            memcpy(w->state[state] + part.lo + w->range[i].lo, from,
+                   (size_t)elems * sizeof(float));
             from += elems;
         }
     }
     return 0;
+}
+
+/* What trains of a state, and of the params what is frozen. */
+static int gather_state(struct engine *e, int unit, int state, struct whole *w, struct err *err)
+{
+    const struct engine_unit *u = &e->unit[unit];
+
+    memset(w->state[state], 0, (size_t)u->elems * sizeof(float));
+    if (gather_part(e, unit, state, (struct range){0, u->trained}, w, err))
+        return -1;
+    return state ? 0
+                 : gather_part(e, unit, state, (struct range){u->trained, u->elems}, w, err);
 }
 
 static int is_sparse(const struct engine *e, int unit)
@@ -343,14 +345,16 @@ static int is_sparse(const struct engine *e, int unit)
 static int open_whole(const struct engine *e, int states, struct whole *w, struct err *err)
 {
     int64_t elems = 0;
-    int rc = 0;
+    void *room = NULL;
 
     for (int i = 0; i < e->model->units; i++) {
         const struct engine_unit *u = &e->unit[i];
-        for (int rank = 0; is_sparse(e, i) && rank < e->world->ranks; rank++) {
-            int64_t mine = layout_unit_elems(&e->layout, LETTER_G, rank, u->trained, u->elems);
-            w->most = mine > w->most ? mine : w->most;
-        }
+        int64_t vector[] = {u->trained, u->elems - u->trained};
+        for (int part = 0; is_sparse(e, i) && part < 2; part++)
+            for (int rank = 0; rank < e->world->ranks; rank++) {
+                int64_t mine = layout_elems(&e->layout, LETTER_G, rank, vector[part]);
+                w->most = mine > w->most ? mine : w->most;
+            }
         elems = is_sparse(e, i) && u->elems > elems ? u->elems : elems;
     }
     if (w->most > INT32_MAX / (int64_t)sizeof(float)) /* what one message holds */
@@ -358,29 +362,16 @@ static int open_whole(const struct engine *e, int states, struct whole *w, struc
                        "a rank's shard of a unit has %" PRId64 " elements, expected at most %d"
                        " of a sparse model",
                        w->most, INT32_MAX / (int)sizeof(float));
-    float **part[CHANGED + 2] = {&w->mine, &w->all};
-    int64_t sizes[CHANGED + 2] = {w->most, w->most * e->world->ranks};
-    for (int i = 0; i < states; i++) {
-        part[2 + i] = &w->state[i];
-        sizes[2 + i] = elems;
-    }
-    w->range = mem_new(2 * (size_t)layout_ranges_max(&e->layout), sizeof *w->range);
-    for (int i = 0; rc == 0 && i < states + 2; i++) {
-        void *room = NULL;
-        rc = mem_data((sizes[i] + 1) * (int64_t)sizeof(float), "a unit of a sparse model",
-                      &room, err);
-        *part[i] = room;
-    }
-    return rc;
-}
-
-static void close_whole(struct whole *w)
-{
-    for (int i = 0; i < CHANGED; i++)
-        mem_free(w->state[i]);
-    mem_free(w->mine);
-    mem_free(w->all);
-    mem_free(w->range);
+    int64_t all = states * elems + (1 + e->world->ranks) * w->most;
+    if (mem_data(all * (int64_t)sizeof(float), "a unit of a sparse model", &room, err))
+        return -1;
+    w->room = room;
+    w->range = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *w->range);
+    for (int i = 0; i < states; i++)
+        w->state[i] = w->room + i * elems;
+    w->mine = w->room + states * elems;
+    w->all = w->mine + w->most;
+    return 0;
 }
 
 static int read_whole(void *whole, int unit, int state, const struct range *ranges, int n,
@@ -414,14 +405,14 @@ int engine_change(struct engine *e, engine_change_fn change, void *arg, struct e
             rc = gather_state(e, unit, state, &w, err);
         if (rc)
             break;
-        change(arg, unit, w.state[0], w.state[1], w.state[2],
-               states == CHANGED ? w.state[3] : NULL);
+        change(arg, unit, w.state[0], w.state[1], w.state[2], w.state[3]);
         rc = load_units(e, &source, unit, unit + 1, 1, err);
         for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) /* of places that moved */
             if (e->unit[unit].residual[kind])
                 memset(e->unit[unit].residual[kind], 0,
                        (size_t)e->unit[unit].size->handle[kind].residual_elems * 4);
     }
-    close_whole(&w);
+    mem_free(w.room);
+    mem_free(w.range);
     return rc;
 }
