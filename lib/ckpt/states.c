@@ -26,6 +26,19 @@ int states_check_network(const char *folder, const struct model *own, const stru
     return -1;
 }
 
+int states_check_trains(const char *folder, const struct model *own, const struct model *plan,
+                        struct err *err)
+{
+    const char *has = own->partial ? own->partial : "all";
+    const char *wants = plan->partial ? plan->partial : "all";
+
+    if (strcmp(has, wants) == 0)
+        return 0;
+    err_at(err, folder, 0, NULL, "trains '%.200s', but the plan trains '%.200s'", has, wants);
+    err->code = ERR_MISMATCH;
+    return -1;
+}
+
 /* A tensor's twin in another model of the network, or NULL. */
 static const struct model_tensor *find_twin(const struct model *m, const struct model_tensor *t)
 {
@@ -40,7 +53,6 @@ static const struct model_tensor *find_twin(const struct model *m, const struct 
 static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *err)
 {
     const struct model_lora *have = &c->model.lora, *want = &m->lora;
-    int sparse = c->model.sparse.share > 0;
 
     if (states_check_network(c->dir, &c->model, m, err))
         return -1;
@@ -54,12 +66,8 @@ static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *e
         err->code = ERR_MISMATCH;
         return -1;
     }
-    if (sparse && strcmp(c->model.partial, m->partial)) {
-        err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan trains '%.200s'",
-               c->model.partial, m->partial);
-        err->code = ERR_MISMATCH;
+    if (c->model.sparse.share > 0 && states_check_trains(c->dir, &c->model, m, err))
         return -1;
-    }
     if (!have->rank || (have->rank == want->rank && have->alpha == want->alpha))
         return 0;
     err_at(err, c->dir, 0, NULL,

@@ -34,6 +34,9 @@ void states_release(struct states *s);
  */
 int states_check_network(const char *folder, const struct model *own, const struct model *plan,
                          struct err *err);
+/* ERR_MISMATCH naming the folder when `own` and the plan's model do not train the same. */
+int states_check_trains(const char *folder, const struct model *own, const struct model *plan,
+                        struct err *err);
 /*
  * ERR_MISMATCH naming the folder and a key or tensor: another network, adapters of another
  * rank or alpha, another sparse model, or adapters or masks in the checkpoint that the model

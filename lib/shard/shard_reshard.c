@@ -14,20 +14,14 @@
 
 static int check_plan(const struct ckpt *c, const struct model *plan, struct err *err)
 {
-    const char *has = c->model.partial ? c->model.partial : "all";
-    const char *wants = plan->partial ? plan->partial : "all";
-
     if (!plan->unit)
         return err_set(err, ERR_INPUT,
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
-    if (states_check_network(c->dir, &c->model, plan, err))
-        return -1;
-    if (strcmp(has, wants) == 0)
-        return 0;
-    err_at(err, c->dir, 0, NULL, "trains '%.200s', but the plan trains '%.200s'", has, wants);
-    err->code = ERR_MISMATCH;
-    return -1;
+    return states_check_network(c->dir, &c->model, plan, err) ||
+                   states_check_trains(c->dir, &c->model, plan, err)
+               ? -1
+               : 0;
 }
 
 /* What merge needs, checked on the way; *list is what the new one has of it. */
