@@ -202,8 +202,8 @@ void bench_overlap_head(FILE *out);
 
 /*
  * Rounds of a contest, of which one takes round_s, all turns together: as many as 2 s hold,
- * from 5 to 200.  Five are the fewest that tell anything apart (bench_tune_choose), and the
- * first five tell round_s; of two hundred one that is slower in 6 of 10 is told.
+ * from 5 to 200.  Five are the fewest that distinguish anything (bench_tune_choose), and the
+ * first five measure round_s; two hundred distinguish one that is slower in 6 of 10.
  */
 enum { BENCH_TUNE_LEAST = 5, BENCH_TUNE_MOST = 200 };
 int bench_tune_rounds(double round_s);
@@ -221,8 +221,8 @@ struct bench_entry { /* of a contest */
 #define BENCH_TUNE_SAME 0.02
 /*
  * Which entry is taken: that with the least predicted time among the fastest and those that
- * cannot be told from it; ties go to what stands first.  The fastest is that with the least
- * median.  Another one is told from it when its median is more than BENCH_TUNE_SAME above, and
+ * do not differ from it; ties go to what stands first.  The fastest is that with the least
+ * median.  Another one differs from it if its median is more than BENCH_TUNE_SAME above, and
  * it was no slower in so few of the rounds that a fair coin falls so seldom, once in 32 times
  * (five of five) or less: the sign test, which knows nothing of how times are distributed.
  */
@@ -232,7 +232,7 @@ int bench_tune_second(const struct bench_entry *e, int entries, int won);
 
 /*
  * "all-gather of 1 MiB: ring 2 ms, ho-ring 1.9 ms (0.95x, within noise)": the choice, and the
- * runner-up, which is faster only where no difference was told.
+ * runner-up, which is faster only where the two do not differ.
  */
 void bench_tune_describe(const struct pick_answer *a, FILE *out);
 

@@ -64,8 +64,8 @@ struct net_line {
 /* Where a visit's tensors begin within its unit; -1: there is none. */
 struct net_line_at {
     int64_t w, bias, a, b;
-    const struct model_tensor *sparse; /* borrowed: the weight, where it is, those of lines that
-                                          were joined behind it; else NULL */
+    const struct model_tensor *sparse; /* borrowed: the weight, where it is, followed by those
+                                          of lines that were joined; else NULL */
 };
 /* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys; the last two
    may be absent. */

@@ -22,7 +22,7 @@
  *   - an algorithm whose schedule is too long to be simulated (sim.h).
  * A cut into more than PICK_FILLED sub-chunks that would make a simulation look at more than
  * PICK_WORK rows (all ranks', unless equal groups behind equal ports let one group stand for
- * all) is told from two coarser ones: of the time, the fill alone shrinks with the number of
+ * all) is derived from two coarser ones: of the time, the fill alone shrinks with the number of
  * sub-chunks, and as its inverse.  Some ms up to 4x8, seconds from thousands of ranks on.
  *
  * Algorithms are compared by weighed times (pick_weigh), for what the model does not know.  The
