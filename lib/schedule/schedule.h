@@ -97,6 +97,8 @@ struct schedule {
  */
 int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
                  struct err *err);
+/* What schedule_gen would say, without the rows, which may be many. */
+int schedule_check(const struct schedule_spec *spec, struct err *err);
 void schedule_release(struct schedule *s);
 
 /*

@@ -103,31 +103,52 @@ static void compose(struct schedule_gen *g, int dry)
         gen_halves(g, by);
 }
 
-int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
-                 struct err *err)
+/* All but the rows. */
+static int begin(const struct schedule_spec *spec, struct schedule_gen *gen, struct err *err)
 {
-    struct schedule s = {.algo = spec->algo,
-                         .phases = spec->phases,
-                         .segments = spec->segments,
-                         .subchunks = spec->subchunks,
-                         .root = spec->root};
+    struct schedule *s = gen->out;
     int g = spec->groups->count;
-    struct schedule_gen gen = {.spec = spec, .out = &s, .rank = rank};
     int64_t chunks = (int64_t)spec->segments * g * spec->subchunks;
 
-    groups_copy(&s.groups, spec->groups);
-    s.holder = mem_new((size_t)spec->segments * (size_t)g, sizeof(int));
-    memcpy(s.holder, spec->holder, (size_t)spec->segments * (size_t)g * sizeof(int));
-    compose(&gen, 1);
-    if (chunks * (1 + s.planes) > INT32_MAX || gen.next > INT32_MAX) {
-        schedule_release(&s);
+    *s = (struct schedule){.algo = spec->algo,
+                           .phases = spec->phases,
+                           .segments = spec->segments,
+                           .subchunks = spec->subchunks,
+                           .root = spec->root};
+    groups_copy(&s->groups, spec->groups);
+    s->holder = mem_new((size_t)spec->segments * (size_t)g, sizeof(int));
+    memcpy(s->holder, spec->holder, (size_t)spec->segments * (size_t)g * sizeof(int));
+    compose(gen, 1);
+    if (chunks * (1 + s->planes) > INT32_MAX || gen->next > INT32_MAX)
         return err_set(err, ERR_INPUT,
                        "%d sub-chunks of %d segments in %d groups do not fit a schedule",
                        spec->subchunks, spec->segments, g);
+    s->chunks = (int)chunks;
+    s->lanes = s->segments + 2; /* a rail per segment, inside the groups, all other ways */
+    s->steps = (int)gen->next;
+    return 0;
+}
+
+int schedule_check(const struct schedule_spec *spec, struct err *err)
+{
+    struct schedule s;
+    struct schedule_gen gen = {.spec = spec, .out = &s};
+    int rc = begin(spec, &gen, err);
+
+    schedule_release(&s);
+    return rc;
+}
+
+int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
+                 struct err *err)
+{
+    struct schedule s;
+    struct schedule_gen gen = {.spec = spec, .out = &s, .rank = rank};
+
+    if (begin(spec, &gen, err)) {
+        schedule_release(&s);
+        return -1;
     }
-    s.chunks = (int)chunks;
-    s.lanes = s.segments + 2; /* a rail per segment, inside the groups, all other ways */
-    s.steps = (int)gen.next;
     compose(&gen, 0);
     if (s.rows)
         qsort(s.row, (size_t)s.rows, sizeof *s.row, by_step);
