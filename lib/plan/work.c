@@ -7,6 +7,8 @@
 
 #include <math.h>
 
+#include "kern/kern_kind.h"
+
 enum {
     /* Of one element of AdamW: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
        decay and step 4. */
@@ -67,15 +69,16 @@ static double use_numbers(const struct model *m, enum use use, int back)
     return back ? 12 * c + 2 * qk + 5 * f : 10 * c + 2 * qk + 3 * f;
 }
 
-/* The type a use finds its parameters in; the network reads f32. */
+/* Of a parameter whose type is another than the one that the network reads. */
 static double read_bytes(const struct plan_bill *b)
 {
     struct layout_moves moves;
-    enum dtype type = plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves)
-                          ? b->at->wire_type
-                          : b->at->param_type;
+    enum dtype there = plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves)
+                           ? b->at->wire_type
+                           : b->at->param_type;
+    enum dtype read = kern_kind_weight(b->at->device, b->at->compute_type, there);
 
-    return type == DTYPE_F32 ? 0 : dtype_bytes(type) + F32_BYTES;
+    return there == read ? 0 : dtype_bytes(there) + dtype_bytes(read);
 }
 
 static double update_s(const struct plan_bill *b, int span)
@@ -105,6 +108,7 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
     double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
     double g = dtype_bytes(c->grad_type), read = elems * read_bytes(b);
+    double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
     struct layout_moves moves;
 
     *out = (struct plan_work){.update_s = update_s(b, span)};
@@ -117,10 +121,10 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     double back = layers ? use_numbers(c->model, use, 1) : 0;
     /* Of a sparse model all that is no mask trains. */
     double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
-    out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + F32_BYTES * rows * there);
+    out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + act * rows * there);
     /* Gradients of activations, and of the weights that are trained. */
     out->backward_s = flops_s(b, flops * (1 + part));
-    out->backward_s += plan_memory_s(b, read + F32_BYTES * rows * back);
+    out->backward_s += plan_memory_s(b, read + act * rows * back);
     if (c->recompute)
         out->backward_s += flops_s(b, use_flops(b, use, 1));
     /* A gradient apart is read, written elsewhere or added, and cleared. */

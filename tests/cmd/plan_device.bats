@@ -140,3 +140,19 @@ activations() { # PLAN
     cmp cpu.err cuda.err
     [ "$(sed -n 's/.*: \(.*\) taken, .*/\1/p' cuda.err)" = "$(sed -n 's/.* taken, \(.*\) planned, .*/\1/p' cuda.err)" ]
 }
+
+# MODEL BATCH SEQ FLOPS COPY STEP: an H200's rates as paro-topo measured them, and the median step
+# of paro-train there (tests/gpu/FIGURES.md), in seconds
+predicted() {
+    paro-topo -i synth:1x1 | sed "/^groups:/i device: cuda\nmemory_bytes: 150109880320\nflops: $4" |
+        sed "/^groups:/i compute_type: bf16\nmemory_Bps: $5" >h200.yaml
+    paro-plan -m "$ROOT/tests/gpu/$1.json" -i h200.yaml --strategy NNN --micro-batch "$2" --seq "$3" \
+        --compute-type bf16 |
+        awk -v is="$6" '$1 == "step_s:" {print; near = $2 > 0.95 * is && $2 < 1.05 * is}
+                        END {exit !near}'
+}
+
+@test "a step on a GPU is predicted within 5 %: an H200, two models" {
+    predicted llama-1b 8 2048 6.604e14 4.134e12 0.2120
+    predicted gpt2-124m 16 1024 6.139e14 4.167e12 0.0307
+}
