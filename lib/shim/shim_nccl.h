@@ -92,4 +92,15 @@ void shim_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* What this thread asks of NCCL from here on is the shim's own; returns what it was. */
 int shim_own(int own);
 
+/*
+ * What is the program's of a thread, which is left as it was, as NCCL leaves it: its GPU, and
+ * whether what it asks for may spoil a graph that it captures on another stream.
+ */
+struct shim_manners {
+    int gpu;
+    enum cudaStreamCaptureMode mode;
+};
+struct shim_manners shim_be_ours(void);
+void shim_be_again(struct shim_manners was);
+
 #endif

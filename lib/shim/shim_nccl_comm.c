@@ -98,32 +98,6 @@ static void tell(struct told *t)
     t->off = off && *off && strcmp(off, "0") != 0;
 }
 
-/*
- * What is the program's of a thread, which is left as it was, as NCCL leaves it: its GPU, and
- * whether what it asks for may spoil a graph that it captures on another stream.
- */
-struct manners {
-    int gpu;
-    enum cudaStreamCaptureMode mode;
-};
-
-static struct manners be_ours(void)
-{
-    struct manners was = {.gpu = -1, .mode = cudaStreamCaptureModeRelaxed};
-
-    if (cudaGetDevice(&was.gpu) != cudaSuccess)
-        was.gpu = -1;
-    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
-    return was;
-}
-
-static void be_again(struct manners was)
-{
-    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
-    if (was.gpu >= 0)
-        (void)cudaSetDevice(was.gpu);
-}
-
 static void nap(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
@@ -153,8 +127,6 @@ static void *ask_all(void *arg)
     struct asking *a = arg;
     const struct shim_real *real = a->comm[0]->real;
 
-    shim_own(1);
-    (void)be_ours();
     a->rc = a->n > 1 ? real->group_start() : ncclSuccess;
     for (int i = 0; i < a->n && a->rc == ncclSuccess; i++)
         a->rc = ask_one(a->comm[i], a->mine, a->each);
@@ -309,7 +281,7 @@ static const char *why_not(struct shim_comm *c, const struct told *all)
 /* What the program has given up waits for nobody; what ends in order waits for its runs. */
 void shim_comm_free(struct shim_comm *c)
 {
-    struct manners program = be_ours();
+    struct shim_manners program = shim_be_ours();
     int was = shim_own(1);
 
     if (c->ends)
@@ -335,7 +307,7 @@ void shim_comm_free(struct shim_comm *c)
         groups_release(&c->groups);
     pthread_mutex_destroy(&c->asks);
     mem_free(c);
-    be_again(program);
+    shim_be_again(program);
     shim_own(was);
 }
 
@@ -343,8 +315,6 @@ static void *end(void *arg)
 {
     struct shim_comm *c = arg;
 
-    shim_own(1);
-    (void)be_ours();
     while (c->calls) /* each sees that it is gone */
         nap();
     if (c->exec)
@@ -363,9 +333,11 @@ void shim_comm_abort(struct shim_comm *c)
         nap();
     if (!busy)
         pthread_mutex_unlock(&c->asks);
+    int was = shim_own(1);
     c->ends = pthread_create(&c->ending, NULL, end, c) == 0;
     if (!c->ends)
         end(c);
+    shim_own(was);
 }
 
 void shim_comm_enter(struct shim_comm *c)
@@ -442,7 +414,7 @@ ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real
                            struct shim_comm **out)
 {
     struct shim_comm **known = mem_new((size_t)n, sizeof *known);
-    struct manners program = be_ours();
+    struct shim_manners program = shim_be_ours();
     int was = shim_own(1), knows = 0;
     struct err err = {0};
 
@@ -452,7 +424,7 @@ ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real
     int rc = introduce(known, knows, &err);
     if (rc)
         shim_debug("%s", err.text);
-    be_again(program);
+    shim_be_again(program);
     shim_own(was);
     mem_free(known);
     return rc == 0 ? ncclSuccess : err.code == ERR_PEER ? ncclRemoteError : ncclInternalError;
@@ -573,7 +545,7 @@ ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call)
 {
     if (c->failed.code)
         return say(c);
-    struct manners program = be_ours();
+    struct shim_manners program = shim_be_ours();
     int was = shim_own(1);
     struct plan *p = find(c, call);
 
@@ -581,7 +553,7 @@ ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call)
         p = make(c, call, &c->failed);
     int rc = p ? put_in(c, call, p, &c->failed) : -1;
     c->took += rc == 0;
-    be_again(program);
+    shim_be_again(program);
     shim_own(was);
     return rc == 0 ? ncclSuccess : say(c);
 }

@@ -247,6 +247,23 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
     return ncclSuccess;
 }
 
+/* NCCL makes a communicator in a thread of its own, whose captures are as any new thread's. */
+static void *make_apart(void *rc)
+{
+    *(cudaError_t *)rc = emulated_capture_may("cudaMalloc", NULL);
+    return NULL;
+}
+
+static cudaError_t may_make(void)
+{
+    cudaError_t rc = cudaErrorStreamCaptureUnsupported;
+    pthread_t thread;
+
+    if (pthread_create(&thread, NULL, make_apart, &rc) == 0)
+        pthread_join(thread, NULL);
+    return rc;
+}
+
 ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId id, int rank,
                                     ncclConfig_t *config)
 {
@@ -255,6 +272,8 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm, int nranks, ncclUniqueId i
     memcpy(part, &id, sizeof part);
     if (nranks < 1 || rank < 0 || rank >= nranks)
         return ncclInvalidArgument;
+    if (may_make() != cudaSuccess)
+        return ncclUnhandledCudaError;
     emulated_nccl_enter();
     ncclComm_t c = make(name_of(0, part[0], part[1]), rank, nranks, config, 1);
     struct emulated_job *j = c->job = job_new(nranks);
