@@ -760,7 +760,7 @@ run() {
     relays+=($!)
     ((!mixed)) || errors=$talk
     OPAL_OUTPUT_STDERR_FD=$talk PMIX_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
-        env --default-signal=INT,QUIT "$mpirun" "${words[@]}" "${command[@]}" \
+        env --default-signal=INT,QUIT NCCL_SOCKET_IFNAME=data "$mpirun" "${words[@]}" "${command[@]}" \
         <&0 >&"$product" 2>&"$errors" {product}>&- &
     pid=$!
     exec {talk}>&- {product}>&-

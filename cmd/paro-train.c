@@ -95,8 +95,8 @@ static const struct cli_option options[] = {
      "several ranks has a GPU)",
      CLI_TEXT(run.transport)},
     {"cuda-graphs", 0, "auto|always|never", 0,
-     "Launch the kernels of a layer in one call, to save processor time (default: auto, where "
-     "the GPU waits for launches)",
+     "Launch the kernels of a layer in one call, to save time between them (default: auto, on "
+     "every GPU)",
      CLI_TEXT(run.graphs)},
     {"fastest", 0, NULL, 0,
      "On a GPU: use the fastest kernels, although the last bits may differ from run to run",

@@ -17,7 +17,7 @@ complete -c paro-train -l peak -r -d 'Peak FLOP/s of a rank, to log the share of
 complete -c paro-train -l algo -r -d 'Run the collectives by ALGO: ring, two-level, ho-ring or auto (default: the plan\'s)'
 complete -c paro-train -l tuning -r -d 'With --algo=auto: choose algorithms and chunk sizes by this table of paro-bench or paro-sched'
 complete -c paro-train -l transport -r -a 'mpi nccl auto' -d 'Send GPU memory by MPI through the hosts, or by NCCL (default: auto, NCCL if each of several ranks has a GPU)'
-complete -c paro-train -l cuda-graphs -r -a 'auto always never' -d 'Launch the kernels of a layer in one call, to save processor time (default: auto, where the GPU waits for launches)'
+complete -c paro-train -l cuda-graphs -r -a 'auto always never' -d 'Launch the kernels of a layer in one call, to save time between them (default: auto, on every GPU)'
 complete -c paro-train -l fastest -d 'On a GPU: use the fastest kernels, although the last bits may differ from run to run'
 complete -c paro-train -l trace-step -r -d 'Write a trace of step K to DIR, as JSON and SVG, to see what waits for what'
 complete -c paro-train -l against -r -d 'Verify the plan\'s strategy against strategy XYZ; fail if states differ'

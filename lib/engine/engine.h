@@ -66,7 +66,7 @@ struct engine_options {
     int exact, apart;
     struct device *device;         /* NULL: the processor; of one kind on all ranks; borrowed */
     enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
-    enum net_graphs graphs;        /* of a GPU: whether layers are asked for as graphs */
+    int graphs;                    /* of a GPU: layers are asked for as graphs */
     enum coll_transport transport; /* what is coded goes over MPI with either */
 };
 

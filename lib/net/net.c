@@ -37,10 +37,11 @@ int net_init(struct net *net, const struct model *model, const struct net_option
         return -1;
     net_lay_out(&new, model, options);
     if (options->kern->op->attention_can(options->kern, &new.buffers->heads, err) ||
-        net_linear_init(&new, err) || net_graph_init(&new, err)) {
+        net_linear_init(&new, err)) {
         net_release(&new);
         return -1;
     }
+    net_graph_init(&new);
     *net = new;
     return 0;
 }

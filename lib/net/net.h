@@ -50,15 +50,12 @@
  * computed at once, and all layers keep the keys and values of those computed before.
  *
  * A layer's kernels can be written down as a graph (device.h) and be asked for in one call: the
- * same kernels, the same bits, less time for the thread that asks.  That is worth it where the
- * GPU waits for that thread, which is what AUTO goes by: a layer is written down when it is
- * asked for again and the GPU has nothing left to do.  ALWAYS does not look.  The first time a
- * layer is asked for directly, for there memory is had and kernels are loaded.  Embedding and
- * head are no graphs: they depend on the tokens.  What cannot be written down is asked for
- * directly from then on (net_graphs_report).
+ * same kernels, the same bits, less time for the thread that asks, and less of the GPU's
+ * between two kernels (tests/gpu/FIGURES.md).  The first time a layer is asked for directly, for
+ * there memory is had and kernels are loaded.  Embedding and head are no graphs: they depend on
+ * the tokens.  What cannot be written down is asked for directly from then on
+ * (net_graphs_report).
  */
-enum net_graphs { NET_GRAPHS_NEVER, NET_GRAPHS_AUTO, NET_GRAPHS_ALWAYS };
-
 struct net_options {
     struct kern *kern; /* borrowed; its last loss is one net's */
     int batch, seq;    /* B, T */
@@ -66,7 +63,7 @@ struct net_options {
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
     int forward_only;
     int window; /* forward_only, B 1, on a processor: positions at once; 0 is seq */
-    enum net_graphs graphs;
+    int graphs; /* of a GPU: layers are asked for as graphs */
     int places; /* that a layer's params and grads come from, together; of more, some have no
                    graphs; 0 is 1 */
 };

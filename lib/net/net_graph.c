@@ -20,16 +20,13 @@ static int places(const struct net *net)
     return net->options.places > 1 ? net->options.places : 1;
 }
 
-int net_graph_init(struct net *net, struct err *err)
+void net_graph_init(struct net *net)
 {
     struct net_graph_table *t = &net->buffers->graphs;
-    struct device *device = net->options.kern->device;
 
-    if (net->options.graphs == NET_GRAPHS_NEVER || device_kind(device) == DEVICE_CPU)
-        return 0;
-    t->when = net->options.graphs;
-    t->at = mem_new((size_t)(net->model->layers * WAYS * places(net)), sizeof *t->at);
-    return device_event_open(device, &t->asked, err);
+    t->on = net->options.graphs && device_kind(net->options.kern->device) != DEVICE_CPU;
+    if (t->on)
+        t->at = mem_new((size_t)(net->model->layers * WAYS * places(net)), sizeof *t->at);
 }
 
 void net_graph_release(struct net *net)
@@ -39,7 +36,6 @@ void net_graph_release(struct net *net)
     for (int64_t i = 0; t->at && i < net->model->layers * WAYS * places(net); i++)
         device_graph_free(t->at[i].graph);
     mem_free(t->at);
-    device_event_close(t->asked);
 }
 
 /* The entry of that, or a free one; NULL where all are others'. */
@@ -49,7 +45,7 @@ static struct net_graph *entry_of(struct net *net, int64_t layer, const void *pa
     struct net_graph_table *t = &net->buffers->graphs;
     struct net_graph *at = t->at + (layer * WAYS + back) * places(net);
 
-    for (int i = 0; t->when != NET_GRAPHS_NEVER && i < places(net); i++)
+    for (int i = 0; t->on && i < places(net); i++)
         if (!at[i].asked || (at[i].params == params && at[i].grads == grads))
             return &at[i];
     return NULL;
@@ -80,7 +76,7 @@ static void write_down(struct net *net, struct net_graph *g, int64_t layer, int 
     t->written += rc == 0;
     if (rc == 0)
         return;
-    t->when = NET_GRAPHS_NEVER; /* those there are are asked for directly, too: one way */
+    t->on = 0; /* those there are are asked for directly, too: one way */
     if (err.code == ERR_ABSENT)
         t->refused = err;
 }
@@ -88,18 +84,14 @@ static void write_down(struct net *net, struct net_graph *g, int64_t layer, int 
 /* Whether the graph is there, and means what is wanted now. */
 static int is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
 {
-    struct net_graph_table *t = &net->buffers->graphs;
     int64_t kern_bytes = net->options.kern->bytes;
-    struct err kept; /* by the device */
 
     if (g->asked && g->kern_bytes != kern_bytes) {
         device_graph_free(g->graph); /* getting memory has waited for all its runs */
         g->graph = NULL;
         g->asked = 0;
     }
-    /* Asking takes longer than doing where the GPU is through with all of it. */
-    if (!g->graph && g->asked &&
-        (t->when == NET_GRAPHS_ALWAYS || device_done(t->asked, &kept) == 1))
+    if (!g->graph && g->asked)
         write_down(net, g, layer, back);
     return g->graph != NULL;
 }
@@ -118,8 +110,6 @@ void net_graph_layer(struct net *net, int64_t layer, const void *params, float *
         if (g)
             *g = (struct net_graph){params, grads, k->bytes, 1, NULL};
     }
-    if (t->when == NET_GRAPHS_AUTO)
-        device_record(k->queue, t->asked);
 }
 
 struct net_graphs_report net_graphs_said(const struct net *net)

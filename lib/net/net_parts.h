@@ -33,9 +33,8 @@ struct net_graph {
 };
 
 struct net_graph_table {
-    enum net_graphs when;       /* NEVER where there are none (any more) */
-    struct net_graph *at;       /* [layers][2][places], owned */
-    struct device_event *asked; /* after the last layer that was asked for */
+    int on;               /* 0 where there are none (any more) */
+    struct net_graph *at; /* [layers][2][places], owned */
     int64_t written, runs;
     struct err refused;
 };
@@ -116,7 +115,7 @@ void net_layer_forward(const struct net *net, int64_t layer, const void *params,
 void net_layer_backward(const struct net *net, int64_t layer, const void *params, float *grads);
 
 /* net_graph.c */
-int net_graph_init(struct net *net, struct err *err);
+void net_graph_init(struct net *net);
 void net_graph_release(struct net *net);
 /* net_layer_forward or _backward, by the graph of that where there is one. */
 void net_graph_layer(struct net *net, int64_t layer, const void *params, float *grads,

@@ -10,19 +10,19 @@
 
 #include "base/units.h"
 
-static int graphs_of(const char *name, enum net_graphs *out, struct err *err)
+/* auto: where there is a GPU. */
+static int graphs_of(struct train *t, struct err *err)
 {
-    static const char *const names[] = {"never", "auto", "always"};
+    const char *name = t->run->graphs ? t->run->graphs : "auto";
 
-    *out = NET_GRAPHS_AUTO;
-    for (int i = 0; name && i < 3; i++)
-        if (strcmp(name, names[i]) == 0) {
-            *out = (enum net_graphs)i;
-            return 0;
-        }
-    return name ? err_set(err, ERR_INPUT, "--cuda-graphs '%s', expected auto, always or never",
-                          name)
-                : 0;
+    t->graphs = train_on_gpu(t) && strcmp(name, "never") != 0;
+    if (strcmp(name, "always") == 0 && !t->graphs)
+        return err_set(err, ERR_INPUT,
+                       "--cuda-graphs=always on the device 'cpu', expected a GPU");
+    if (strcmp(name, "always") != 0 && strcmp(name, "auto") != 0 && strcmp(name, "never") != 0)
+        return err_set(err, ERR_INPUT, "--cuda-graphs '%s', expected auto, always or never",
+                       name);
+    return 0;
 }
 
 /*
@@ -38,10 +38,7 @@ int train_device_open(struct train *t, struct err *err)
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
     if (rc == 0)
-        rc = graphs_of(t->run->graphs, &t->graphs, err);
-    if (rc == 0 && t->graphs == NET_GRAPHS_ALWAYS && !train_on_gpu(t))
-        rc =
-            err_set(err, ERR_INPUT, "--cuda-graphs=always on the device 'cpu', expected a GPU");
+        rc = graphs_of(t, err);
     if (rc == 0)
         rc = coll_transport_choose(&t->transport, t->run->transport, name, t->device,
                                    t->world->ranks, err);
@@ -86,7 +83,7 @@ void train_device_print_graphs(const struct train *t)
 
     if (*r.refused)
         train_print(t, "kernels are launched one by one: %s", r.refused);
-    else if (train_on_gpu(t) && t->run->graphs && t->graphs != NET_GRAPHS_NEVER)
+    else if (t->run->graphs && t->graphs)
         train_print(t, "%" PRId64 " CUDA graphs of layers, launched %" PRId64 " times",
                     r.written, r.runs);
 }

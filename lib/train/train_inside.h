@@ -30,7 +30,7 @@ struct train {
     double split_before;       /* of that run; -1: not known */
     struct device *device;     /* owned */
     enum coll_transport transport;
-    enum net_graphs graphs;
+    int graphs;
     struct engine *engine;
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */

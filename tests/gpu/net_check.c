@@ -77,7 +77,7 @@ static void fill(struct side *s, const struct model *m, enum dtype seen)
 }
 
 static void open_side(struct side *s, const char *device, const struct model *m,
-                      enum dtype type, int recompute, enum net_graphs graphs)
+                      enum dtype type, int recompute, int graphs)
 {
     struct arena arena = {0};
     struct err err;
@@ -234,7 +234,7 @@ static void as_graphs(struct side *a, const char *device, const char *label, enu
     void *place[3];
     struct side g;
 
-    open_side(&g, device, m, type, recompute, NET_GRAPHS_ALWAYS);
+    open_side(&g, device, m, type, recompute, 1);
     for (int i = 0; i < 3; i++) {
         place[i] = i ? taken(&g, bytes) : g.params[1];
         device_copy(g.queue, place[i], g.params[1], bytes);
@@ -284,8 +284,8 @@ static void check(const char *device, const char *name, const char *config, cons
         bail(&err);
     snprintf(label, sizeof label, "%s %s%s in %s", name, train, recompute ? " again" : "",
              dtype_name(type));
-    open_side(&a, device, &m, type, recompute, NET_GRAPHS_NEVER);
-    open_side(&b, "cpu", &m, type, 0, NET_GRAPHS_NEVER);
+    open_side(&a, device, &m, type, recompute, 0);
+    open_side(&b, "cpu", &m, type, 0, 0);
     loss[0] = run(&a, 0), loss[1] = run(&b, 0);
     ok(fabs(loss[0] / loss[1] - 1) <= bound, label, "loss", fabs(loss[0] / loss[1] - 1), bound);
     compare_logits(&a, &b, label, bound);

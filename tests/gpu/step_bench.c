@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * step_bench PLAN DEVICE STEPS [never|auto|always]: the engine's step on random tokens from
+ * step_bench PLAN DEVICE STEPS [never|always]: the engine's step on random tokens from
  * random weights, whatever else a run does left out (data, log, checkpoints); layers launched
  * kernel by kernel, or as graphs.  Rank 0 prints one JSON object: the median step, tokens a
  * second, operations a second, bytes.  The first three steps are not counted.
@@ -100,31 +100,21 @@ static void run(struct bench *b, struct engine *e, int steps)
            engine_state_bytes(e), engine_buffer_bytes(e));
 }
 
-static int way_of(const char *name)
-{
-    static const char *const ways[] = {"never", "auto", "always"};
-
-    for (int i = 0; i < 3; i++)
-        if (strcmp(name, ways[i]) == 0)
-            return i;
-    return -1;
-}
-
 int main(int argc, char **argv)
 {
     struct bench b = {0};
     struct engine *e = NULL;
     struct err err = {0};
-    int way = argc == 5 ? way_of(argv[4]) : NET_GRAPHS_AUTO; /* as in a run */
+    int never = argc == 5 && strcmp(argv[4], "never") == 0;
 
-    if (argc < 4 || argc > 5 || way < 0 || atoi(argv[3]) < 1 || atoi(argv[3]) > STEPS_MAX) {
-        fprintf(stderr, "usage: step_bench PLAN DEVICE STEPS [never|auto|always]\n");
+    if (argc < 4 || argc > 5 || atoi(argv[3]) < 1 || atoi(argv[3]) > STEPS_MAX) {
+        fprintf(stderr, "usage: step_bench PLAN DEVICE STEPS [never|always]\n");
         return 2;
     }
     if (world_open(&b.world, &err) || plan_read(&b.plan, argv[1], &err) ||
         device_open(&b.device, argv[2], b.world->node_rank, &err))
         die(&err);
-    struct engine_options options = {.device = b.device, .graphs = (enum net_graphs)way};
+    struct engine_options options = {.device = b.device, .graphs = !never};
     if (engine_open(&e, b.world, &b.plan, &options, &err) ||
         engine_load(e, &(struct engine_source){values, NULL, &b}, 0, &err))
         die(&err);
