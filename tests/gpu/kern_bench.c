@@ -2,8 +2,8 @@
 /*
  * kern_bench DEVICE [NAME] [quick]: the kernels that move more than they compute, in bf16 with
  * shapes of a 1.1 B Llama at 8 x 2048 tokens: microseconds, the median over rounds, GB/s of
- * what must be read and written once, and that beside a copy within the device, in the same
- * run. NAME: those whose names begin so; quick: a hundredth of the rows, for a GPU that is
+ * what must be read and written once, and that beside a copy of as many bytes within the
+ * device, in the same run. NAME: those whose names begin so; quick: a hundredth of the rows, for a GPU that is
  * emulated. Launches take turns at sets of arrays that together are larger than any cache.
  */
 #include <math.h>
@@ -39,7 +39,6 @@ struct bench {
     const struct kern_ops *op;
     struct kern_tokens tokens;
     void *half, *full; /* DRAWN random numbers each, bf16 and f32 */
-    double copy;       /* bytes/s */
     int quick;
 };
 
@@ -294,17 +293,13 @@ static int timed(struct bench *b, const struct task *t, void *p[SETS][PARTS], in
     return 0;
 }
 
-static int measure(struct bench *b, struct task t, struct err *err)
+/* Seconds of one. */
+static int measure(struct bench *b, struct task t, double *s, struct err *err)
 {
     void *p[SETS][PARTS] = {{0}};
     int64_t set_bytes = 0;
-    double s = 0;
     int sets, bad = 0;
 
-    if (b->quick && t.n > 1)
-        t.n /= 128;
-    else if (b->quick)
-        t.c /= 128;
     for (const char *a = t.arrays; *a; a++)
         set_bytes += bytes_of(&t, *a);
     sets = (int)(ALL_BYTES / set_bytes + 1);
@@ -317,16 +312,27 @@ static int measure(struct bench *b, struct task t, struct err *err)
             if (!bad)
                 draw(b, p[i][a], bytes, t.arrays[a]);
         }
-    bad = bad || timed(b, &t, p, sets, &s, err);
+    bad = bad || timed(b, &t, p, sets, s, err);
     for (int i = 0; i < sets * PARTS; i++)
         device_free(b->device, p[i / PARTS][i % PARTS]);
-    if (bad)
+    return bad ? -1 : 0;
+}
+
+static int compare(struct bench *b, struct task t, struct err *err)
+{
+    double s = 0, copy_s = 0;
+
+    if (b->quick && t.n > 1)
+        t.n /= 128;
+    else if (b->quick)
+        t.c /= 128;
+    double bytes = (double)t.n * (double)t.c * t.touches + more_bytes(b, &t);
+    if (measure(b, t, &s, err) ||
+        measure(b, (struct task){"copy", copy, 1, (int64_t)(bytes / 8), "FF", 8, 0}, &copy_s,
+                err))
         return -1;
-    double rate = ((double)t.n * (double)t.c * t.touches + more_bytes(b, &t)) / s;
-    if (t.run == copy)
-        b->copy = rate;
     printf("%-30s %6d x %-9d %9.1f us %8.1f GB/s %5.2f of the copy's\n", t.name, (int)t.n,
-           (int)t.c, 1e6 * s, 1e-9 * rate, rate / b->copy);
+           (int)t.c, 1e6 * s, 1e-9 * bytes / s, copy_s / s);
     fflush(stdout);
     return 0;
 }
@@ -387,7 +393,7 @@ int main(int argc, char **argv)
         goto fail;
     printf("# %s\n", device_name(b.device));
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
-        if ((!i || !strncmp(tasks[i].name, only, strlen(only))) && measure(&b, tasks[i], &err))
+        if (!strncmp(tasks[i].name, only, strlen(only)) && compare(&b, tasks[i], &err))
             goto fail;
     device_free(b.device, room);
     device_free(b.device, b.half);
