@@ -51,9 +51,9 @@
  *
  * A layer's kernels can be written down as a graph (device.h) and be asked for in one call: the
  * same kernels, the same bits, less time for the thread that asks, and less of the GPU's
- * between two kernels (tests/gpu/FIGURES.md).  The first time a layer is asked for directly, for
- * there memory is had and kernels are loaded.  Embedding and head are no graphs: they depend on
- * the tokens.  What cannot be written down is asked for directly from then on
+ * between two kernels (tests/gpu/FIGURES.md).  The first time a layer is asked for directly,
+ * for there memory is had and kernels are loaded.  Embedding and head are no graphs: they
+ * depend on the tokens.  What cannot be written down is asked for directly from then on
  * (net_graphs_report).
  */
 struct net_options {
