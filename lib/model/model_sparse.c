@@ -98,6 +98,27 @@ void model_sparse_add(const struct model_tensor *t, const float *whole, const fl
     }
 }
 
+int model_sparse_places(const struct model_tensor *t, const float *mask, int64_t most,
+                        int32_t *start, int32_t *column)
+{
+    struct grid g = grid_of(t);
+    int64_t places = model_places(t);
+    int32_t n = 0, block = 0;
+
+    start[0] = 0;
+    for (int64_t p = next_active(mask, 0, places); p < places;
+         p = next_active(mask, p + 1, places)) {
+        while (block < p / g.in)
+            start[++block] = n;
+        if (n == most)
+            return 0;
+        column[n++] = (int32_t)(p % g.in);
+    }
+    while (block < places / g.in)
+        start[++block] = n;
+    return 1;
+}
+
 /* ---- choice ---- */
 
 /* Of two places the one with more of `by`, or, where they are equal, the first. */

@@ -62,6 +62,13 @@ void model_sparse_change(const struct model *m, const struct model_tensor *t, in
 /* The whole matrix of a vector and a mask: of places that are not active 0. */
 void model_sparse_whole(const struct model_tensor *t, const float *value, const float *mask,
                         float *whole);
+/*
+ * The active places in their order: of block o of outputs those from start[o] to before
+ * start[o + 1], and the input of each.  start [blocks of outputs + 1], column [most].  0 where
+ * more than `most` are active, else 1.
+ */
+int model_sparse_places(const struct model_tensor *t, const float *mask, int64_t most,
+                        int32_t *start, int32_t *column);
 /* The values of the active places of a whole matrix, ADDED to those of a vector. */
 void model_sparse_add(const struct model_tensor *t, const float *whole, const float *mask,
                       float *value);

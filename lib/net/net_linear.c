@@ -6,8 +6,7 @@
  *
  *     y += low B^T      dlow = s dy B      dx += dlow A      dA += dlow^T x      dB += dy^T low
  *
- * A sparse W is made whole for each of the three, and of the gradient of the whole one that of
- * its active entries is kept.
+ * A sparse W is multiplied by its places, or made whole for each of the three (net_sparse.c).
  *
  * low is computed again in the backward: of the adapter's seven products it is one, and x,
  * which dA needs as well, is there; kept it would take a place per line and layer.
@@ -126,23 +125,6 @@ static const void *weight(const struct net *net, const void *w, int64_t rows, in
     return net->buffers->w_room;
 }
 
-/* A line's sparse weights to whole ones, or the gradients of these ADDED to theirs. */
-static void sparse_line(const struct net *net, const struct net_hand *hand, int line, float *dw)
-{
-    const struct net_line *l = &net->buffers->shape.line[line];
-    const struct model_tensor *first = hand->at->line[line].sparse, *t = first;
-    int64_t elems = net->buffers->shape.stage[l->stage].in * l->out;
-
-    for (float *whole = net->buffers->whole, *end = whole + elems; whole < end;
-         whole += model_whole(t++)) {
-        const float *mask = net_w(net, hand, model_mask_of(net->model, t)->offset);
-        if (dw)
-            model_sparse_add(t, whole, mask, dw + t->offset - first->offset);
-        else
-            model_sparse_whole(t, net_w(net, hand, t->offset), mask, whole);
-    }
-}
-
 static const void *line_weight(const struct net *net, const struct net_hand *hand, int line)
 {
     const struct net_line *l = &net->buffers->shape.line[line];
@@ -150,10 +132,8 @@ static const void *line_weight(const struct net *net, const struct net_hand *han
     int64_t columns = net_stored(net, l), in = net->buffers->shape.stage[l->stage].in;
     const void *w = net_w(net, hand, at->w);
 
-    if (at->sparse) {
-        sparse_line(net, hand, line, NULL);
-        w = net->buffers->whole;
-    }
+    if (at->sparse)
+        w = net_sparse_whole(net, hand, line);
     return weight(net, w, in * l->out / columns, columns);
 }
 
@@ -204,10 +184,11 @@ static void line_forward(const struct net *net, int line, const struct net_hand 
 {
     const struct net_line_at *at = &hand->at->line[line];
     struct kern *k = net->options.kern;
+    const void *bias = at->bias >= 0 ? net_w(net, hand, at->bias) : NULL;
 
-    k->op->product(k, net->buffers->shape.line[line].product[NET_Y], x,
-                   line_weight(net, hand, line), from,
-                   at->bias >= 0 ? net_w(net, hand, at->bias) : NULL, y);
+    if (!net_sparse_y(net, hand, line, x, from, bias, y))
+        k->op->product(k, net->buffers->shape.line[line].product[NET_Y], x,
+                       line_weight(net, hand, line), from, bias, y);
     if (at->a >= 0) {
         const void *low = low_of(net, line, hand, x);
 
@@ -236,7 +217,7 @@ void net_line_dx(const struct net *net, int line, const struct net_hand *hand,
     const struct net_buffers *n = net->buffers;
     const struct net_line_at *at = &hand->at->line[line];
 
-    if (dx)
+    if (dx && !net_sparse_dx(net, hand, line, dy->operand, dx))
         run(net, line, NET_DX, dy->operand, line_weight(net, hand, line), dx);
     if (at->a < 0)
         return;
@@ -254,17 +235,17 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
     const struct net_line_at *at = &hand->at->line[line];
     float *w = net_grad(hand, at->w), *bias = net_grad(hand, at->bias);
     float *a = net_grad(hand, at->a), *b = net_grad(hand, at->b);
-    float *dw = w && at->sparse ? n->whole : w;
     struct kern *k = net->options.kern;
 
-    if (dw != w)
-        memset(dw, 0, (size_t)(n->shape.stage[l->stage].in * l->out) * sizeof *dw);
-    if (dw && l->transposed)
-        run(net, line, NET_DW, x, dy->operand, dw);
-    else if (dw)
-        run(net, line, NET_DW, dy->operand, x, dw);
-    if (dw != w)
-        sparse_line(net, hand, line, w);
+    if (w && !(at->sparse && net_sparse_dw(net, hand, line, dy->operand, x, w))) {
+        float *dw = at->sparse ? net_sparse_cleared(net, line) : w;
+        if (l->transposed)
+            run(net, line, NET_DW, x, dy->operand, dw);
+        else
+            run(net, line, NET_DW, dy->operand, x, dw);
+        if (at->sparse)
+            net_sparse_keep(net, hand, line, w);
+    }
     if (bias)
         k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)

@@ -59,6 +59,9 @@ struct net_buffers {
     /* Operands rounded to the type of products where they are of another; as large as any. */
     void *x_room, *dy_room, *w_room, *low_room, *dlow_room;
     float *whole; /* a sparse weight, or the gradient of one, as a dense one: the largest */
+    /* Of a sparse weight, where products go by its places; else NULL. */
+    int32_t *place_start, *place_column;
+    float *places_room;
     struct net_graph_table graphs;
 };
 
@@ -76,6 +79,22 @@ int64_t net_weight_ld(const struct net *net, int64_t columns);
 int64_t net_stored(const struct net *net, const struct net_line *l);
 /* A tensor of the unit at hand. */
 const void *net_w(const struct net *net, const struct net_hand *hand, int64_t offset);
+
+/*
+ * net_sparse.c: the products of a line by the places of its sparse weight.  0: it has none, or
+ * too many are active.  y += from (NULL: 0) + bias (NULL: 0); dw is ADDED to.
+ */
+int net_sparse_y(const struct net *net, const struct net_hand *hand, int line, const void *x,
+                 const void *from, const void *bias, void *y);
+int net_sparse_dx(const struct net *net, const struct net_hand *hand, int line, const void *dy,
+                  void *dx);
+int net_sparse_dw(const struct net *net, const struct net_hand *hand, int line, const void *dy,
+                  const void *x, float *dw);
+/* A line's sparse weight made whole; room for its gradient, cleared; what is kept of that,
+   ADDED to dw. */
+const void *net_sparse_whole(const struct net *net, const struct net_hand *hand, int line);
+float *net_sparse_cleared(const struct net *net, int line);
+void net_sparse_keep(const struct net *net, const struct net_hand *hand, int line, float *dw);
 
 int net_linear_init(struct net *net, struct err *err);
 void net_linear_release(struct net *net);

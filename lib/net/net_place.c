@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #include "kern/kern_kind.h"
+#include "kern/kern_sparse.h"
 
 enum { PAD = 32 }; /* a cache line */
 
@@ -180,17 +181,27 @@ static void w_room_place(struct net *net, struct arena *arena)
     n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
 }
 
-static void whole_place(struct net *net, struct arena *arena)
+static void sparse_place(struct net *net, struct arena *arena)
 {
     struct net_buffers *n = net->buffers;
-    int64_t most = 0;
+    int64_t whole = 0, room = 0, outs = 0;
 
     for (int i = 0; i < n->shape.lines; i++) {
         const struct net_line *l = &n->shape.line[i];
-        if (l->stage != NET_HEAD)
-            most = larger(most, n->shape.stage[l->stage].in * l->out);
+        const struct net_stage *s = &n->shape.stage[l->stage];
+        if (l->stage == NET_HEAD)
+            continue;
+        whole = larger(whole, s->in * l->out);
+        room = larger(room, kern_sparse_room(net_rows(net, l->stage), s->in, l->out));
+        outs = larger(outs, l->out);
     }
-    n->whole = take_f32(arena, most);
+    n->whole = take_f32(arena, whole);
+    if (!net_sparse_pays(net->model, net->options.compute))
+        return;
+    int64_t most = kern_sparse_most(net->model->sparse.block, whole);
+    n->place_start = arena_take(arena, (outs + 1) * (int64_t)sizeof(int32_t));
+    n->place_column = arena_take(arena, most * (int64_t)sizeof(int32_t));
+    n->places_room = take_f32(arena, room);
 }
 
 static void place_products(struct net *net, struct arena *arena)
@@ -208,7 +219,7 @@ static void place_products(struct net *net, struct arena *arena)
     if (k->weight != net->options.compute)
         w_room_place(net, arena);
     if (net->model->sparse.share > 0)
-        whole_place(net, arena);
+        sparse_place(net, arena);
 }
 
 void net_place_arrays(struct net *net, struct arena *arena)

@@ -53,6 +53,8 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check 2x2 tied bf16 2 3 sparse=0.8
     check '[3,2]' untied f32 1 20 sparse=0.9,scheme=block4
     check 0,1,0,1,0 tied f32 2 3 sparse=0.7,mode=em
+    check 2x2 untied f32 2 3 sparse=0.9,mode=em,p=0.02,scheme=block4
+    check '[3,2]' tied f32 1 3 sparse=0.93,mode=em,p=0.02
 }
 
 @test "27 strategies, int8 blocks between groups: gradients, 20 losses, equal copies, bytes" {

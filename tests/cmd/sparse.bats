@@ -27,7 +27,8 @@ hashes() {
 }
 
 @test "one hash on 1, 4, 6 ranks and ragged groups, under six strategies" {
-    for what in sparse=0.9,every=0.25 sparse=0.8,mode=em,every=0.25,scheme=block4,lambda=0.5; do
+    for what in sparse=0.9,every=0.25 sparse=0.8,mode=em,every=0.25,scheme=block4,lambda=0.5 \
+        sparse=0.9,mode=em,p=0.02,every=0.25,scheme=block4; do
         planned one 1x1 NNN 12 $what
         rm -rf one
         hashes one 1 4 > one.hash
@@ -71,9 +72,10 @@ hashes() {
     planned dense 1x1 NNN 2 all --param-type f32 --wire-type f32
     for run in sparse dense; do
         paro-train $run.yaml -d "$TEXT" -o $run --steps 1 --json --init merged > $run.out
-        grep -o '"loss":[^,]*' $run.out > $run.loss
+        sed -n 's/.*"loss":\([^,]*\).*/\1/p' $run.out > $run.loss
     done
-    cmp sparse.loss dense.loss
+    # The same but for the order of sums: 40 * 64 * 2^-24, tests/mpi/engine_check.c.
+    paste sparse.loss dense.loss | awk '{ n++; far += ($1 - $2) ^ 2 > (1.5e-4 * $2) ^ 2 } END { exit n != 1 || far }'
     # 90 % of the matrices of layers are zeros, and nothing else is.
     planned again 1x1 NNN 1 sparse=0.9,p=0
     paro-train again.yaml -d "$TEXT" -o again --steps 1 --lr 0 --weight-decay 0 --init merged
