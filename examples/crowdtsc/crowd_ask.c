@@ -73,8 +73,7 @@ static void cluster(const double *x, int n, int k, int *of, double *distance)
             for (int j = 0; j < k; j++) {
                 double s = 0;
                 for (int c = 0; c < DIM; c++)
-                    s += (x[i * DIM + c] - centre[j * DIM + c]) *
-                         (x[i * DIM + c] - centre[j * DIM + c]);
+                    s += pow(x[i * DIM + c] - centre[j * DIM + c], 2);
                 of[i] = s < distance[i] ? j : of[i];
                 distance[i] = fmin(s, distance[i]);
             }
@@ -97,7 +96,7 @@ void crowd_ask(const struct options *o, FILE *out)
     double *x = zeros((size_t)n * DIM, sizeof(*x)), *far = zeros((size_t)n, sizeof(*far));
 
     if (budget > n)
-        die("budget %d, expected at most %d, the texts of the sample", budget, n);
+        errx(2, "budget %d, expected at most %d, the texts of the sample", budget, n);
     if (!o->x[RANDOM]) {
         words_learn(&w, &t);
         for (int i = 0; i < n; normalise(&x[i++ * DIM]))

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables, texts and words: reading, checking, printing.  Memory and random numbers. */
 #include <ctype.h>
-#include <errno.h>
 #include <search.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,23 +9,12 @@
 
 enum { WORDS_MOST = 1000, TEXTS_MOST = 1000000 }; /* of a text, of a file */
 
-_Noreturn void die(const char *format, ...)
-{
-    va_list ap;
-
-    va_start(ap, format);
-    fputs("crowdtsc: ", stderr);
-    vfprintf(stderr, format, ap);
-    fputc('\n', stderr);
-    exit(2);
-}
-
 void *zeros(size_t n, size_t bytes)
 {
     void *p = calloc(n + 1, bytes);
 
     if (p == NULL)
-        die("no memory for %zu items of %zu bytes", n, bytes);
+        errx(2, "no memory for %zu items of %zu bytes", n, bytes);
     return p;
 }
 
@@ -35,7 +22,7 @@ void *grow(void *array, int n, size_t bytes)
 {
     array = reallocarray(array, (size_t)n + 1, bytes);
     if (array == NULL)
-        die("no memory for %d items of %zu bytes", n, bytes);
+        errx(2, "no memory for %d items of %zu bytes", n, bytes);
     return array;
 }
 
@@ -66,12 +53,12 @@ int rows_next(struct rows *r, int columns)
     int found = 0;
 
     if (r->file == NULL && (r->file = fopen(r->path, "r")) == NULL)
-        die("cannot open '%s': %s", r->path, strerror(errno));
+        err(2, "cannot open '%s'", r->path);
     while (r->line++, (bytes = getline(&r->text, &r->bytes, r->file)) > 0 && *r->text == '#')
         if (r->copy)
             fputs(r->text, r->copy);
     if (bytes <= 0 && ferror(r->file))
-        die("cannot read '%s': %s", r->path, strerror(errno));
+        err(2, "cannot read '%s'", r->path);
     if (bytes <= 0)
         return 0;
     r->text[strcspn(r->text, "\r\n")] = '\0';
@@ -79,7 +66,7 @@ int rows_next(struct rows *r, int columns)
         if (found < columns)
             r->field[found] = f;
     if (found != columns)
-        die("%s:%d: %d columns, expected %d", r->path, r->line, found, columns);
+        errx(2, "%s:%d: %d columns, expected %d", r->path, r->line, found, columns);
     return 1;
 }
 
@@ -116,27 +103,27 @@ struct texts texts_read(const char *path, int columns, struct words *w)
         struct text *t = zeros(1, sizeof(*t));
         *t = (struct text){.positive = *r.field[1] == 'p', .first = all.words};
         if (strcmp(r.field[1], t->positive ? "pos" : "neg"))
-            die("%s:%d: label '%.40s', expected pos or neg", path, r.line, r.field[1]);
+            errx(2, "%s:%d: label '%.40s', expected pos or neg", path, r.line, r.field[1]);
         for (char *s = r.field[2], *f; (f = strsep(&s, " ")) != NULL && t->n <= WORDS_MOST;) {
             t->word = grow(t->word, t->n, sizeof(*t->word));
             t->word[t->n++] = words_find(w, f);
         }
         if (t->n > WORDS_MOST || all.n == TEXTS_MOST)
-            die("%s:%d: expected at most %d words in each of %d texts", path, r.line,
-                WORDS_MOST, TEXTS_MOST);
+            errx(2, "%s:%d: expected at most %d words in each of %d texts", path, r.line,
+                 WORDS_MOST, TEXTS_MOST);
         t->keyword = zeros((size_t)t->n, 1);
         if (columns > 3 && !keywords_parse(r.field[3], t))
-            die("%s:%d: keywords '%.40s', expected positions up to %d as in 1,3 or 0", path,
-                r.line, r.field[3], t->n);
+            errx(2, "%s:%d: keywords '%.40s', expected positions up to %d as in 1,3 or 0", path,
+                 r.line, r.field[3], t->n);
         if (words_find(&all.ids, r.field[0]) < all.n)
-            die("%s:%d: id '%.40s' again, expected it once", path, r.line, r.field[0]);
+            errx(2, "%s:%d: id '%.40s' again, expected it once", path, r.line, r.field[0]);
         all.at = grow(all.at, all.n, sizeof(*all.at));
         t->id = all.ids.name[all.n];
         all.at[all.n++] = t;
         all.words += t->n;
     }
     if (all.n == 0)
-        die("%s: no texts, expected at least 1", path);
+        errx(2, "%s: no texts, expected at least 1", path);
     return all;
 }
 

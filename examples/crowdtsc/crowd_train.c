@@ -136,7 +136,7 @@ static double train(const struct run *r, const struct options *o, double *theta,
     sum.count = n + 1; /* the last is the loss */
     if (paro_comm_open(&comm, MPI_COMM_WORLD, NULL, &err) ||
         paro_prepare(comm, &sum, &coll, &err))
-        die("%s", err.text);
+        errx(2, "%s", err.text);
     paro_buffers(coll, (void **)&grad, (void **)&all);
     for (int i = 0; i < n; i++)
         theta[i] = (2 * uniform(&state) - 1) / sqrt(HIDDEN);
@@ -150,7 +150,7 @@ static double train(const struct run *r, const struct options *o, double *theta,
             for (int i = r->rank; i < count; i += r->ranks)
                 grad[n] += pass(r, theta, r->asked.at[order[from + i]], grad, &score);
             if (paro_run(coll, grad, all, &err))
-                die("%s", err.text);
+                errx(2, "%s", err.text);
             double fix = sqrt(1 - pow(0.999, step + 1)) / (1 - pow(0.9, step + 1));
             for (int i = 0; i < n; i++) {
                 m[i] += 0.1 * (all[i] / count - m[i]);

@@ -34,15 +34,15 @@ void crowd_simulate(const struct options *o, FILE *out)
         for (; p.n < RATINGS && (*s == '[' || *s == ','); s = end)
             p.rating[p.n++] = (int)strtol(s + 1, &end, 10);
         if (p.n == 0 || strcmp(end, "]"))
-            die("%s:%d: ratings '%.40s', expected 1 to %d as in [3, -1]", r.path, r.line,
-                r.field[3], RATINGS);
+            errx(2, "%s:%d: ratings '%.40s', expected 1 to %d as in [3, -1]", r.path, r.line,
+                 r.field[3], RATINGS);
         if (words_find(&w, r.field[0]) < known) /* a word again: the first row counts */
             continue;
         opinion = grow(opinion, known, sizeof(*opinion));
         opinion[known++] = p;
     }
     if (o->x[VOTES] > CROWD)
-        die("--votes is %.0f, expected at most the %d workers", o->x[VOTES], CROWD);
+        errx(2, "--votes is %.0f, expected at most the %d workers", o->x[VOTES], CROWD);
     struct texts t = texts_read(o->file[1], 3, &w);
     fprintf(out, "# SIMULATED votes: nobody was asked.  Seed %.0f, opinions from '%s'.\n",
             o->x[SEED], o->file[0]);
@@ -56,9 +56,8 @@ void crowd_simulate(const struct options *o, FILE *out)
         int *order = shuffled(CROWD, &state);
         for (int k = 0; k < (int)o->x[VOTES]; k++) {
             for (int j = 0; j < t.at[i]->n; j++) {
-                int word = t.at[i]->word[j], one = (int)(uniform(&state) * 1e9), rating = 0;
-                if (word < known)
-                    rating = opinion[word].rating[one % opinion[word].n];
+                int word = t.at[i]->word[j], one = (int)(uniform(&state) * 1e9);
+                int rating = word < known ? opinion[word].rating[one % opinion[word].n] : 0;
                 int holds = t.at[i]->positive ? rating > 0 : rating < 0;
                 t.at[i]->keyword[j] = uniform(&state) < (holds ? marks : slips)[order[k]];
             }
@@ -90,13 +89,14 @@ static void votes_read(struct crowd *c, const char *path, struct texts *t, FILE 
         int question = words_find(&t->ids, r.field[1]);
         struct text *on = question < t->n ? t->at[question] : NULL;
         if (on == NULL || !keywords_parse(r.field[2], on))
-            die("%s:%d: '%.40s' for id '%.40s', expected positions as in 1,3 or 0, "
-                "and a question",
-                path, r.line, r.field[2], r.field[1]);
+            errx(2,
+                 "%s:%d: '%.40s' for id '%.40s', expected positions as in 1,3 or 0, "
+                 "and a question",
+                 path, r.line, r.field[2], r.field[1]);
         int worker = words_find(&c->names, r.field[0]);
         if (asprintf(&key, "%s\t%s", r.field[0], on->id) < 0 || words_find(&seen, key) < votes)
-            die("%s:%d: '%.40s' answers '%.40s' again, expected one answer", path, r.line,
-                r.field[0], on->id);
+            errx(2, "%s:%d: '%.40s' answers '%.40s' again, expected one answer", path, r.line,
+                 r.field[0], on->id);
         free(key);
         for (int j = 0; j < on->n; j++) {
             c->mark = grow(c->mark, c->marks, sizeof(*c->mark));

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # crowdtsc-measure.sh PROGRAM DIR: the table of README.md.  Fetches the texts into DIR first, by pip.
+# shellcheck disable=SC2086 # an unquoted variable is several words, or none
 set -eu
 program=$(realpath "${1:?expected the program}")
 mkdir -p "${2:?expected a folder}" && cd "$2"
@@ -19,12 +20,10 @@ name=vaderSentiment-3.3.2
     }' hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt && mv texts texts.tsv
 }
 for seed in 1 2 3 4 5; do for what in 50 100 200 400 '200 --random'; do
-    # shellcheck disable=SC2086 # an empty word is no word
     $program ask --seed=$seed --budget=$what texts.tsv >questions.tsv
     $program simulate --seed=$seed $name/vaderSentiment/vader_lexicon.txt questions.tsv >votes.tsv
     $program merge questions.tsv votes.tsv >keywords.tsv
     for how in '' --unguided --hybrid '--hybrid --unguided'; do
-        # shellcheck disable=SC2086
         ${MPIRUN-mpirun -np 2} "$program" train $how --seed=$seed texts.tsv keywords.tsv test.tsv |
             sed "s/^/$what	/"
     done

@@ -30,40 +30,20 @@ static const struct argp_option table[] = {
     {"epochs", KEY + EPOCHS, "N", 0, "train: passes over the texts (default: 30)", 4},
     {0}};
 
-struct args {
-    struct options o;
-    const struct verb *verb;
-    int files;
-};
-
+/* N: a whole number from 1, X: any from 0, no argument: 1 */
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-    struct args *a = state->input;
+    struct options *o = state->input;
 
-    if (key >= KEY && key < KEY + OPTIONS &&
-        arg) { /* N: a whole number from 1, X: any from 0 */
-        const struct argp_option *of = &table[key - KEY];
-        int whole = *of->arg == 'N';
-        char *end;
-        double x = a->o.x[key - KEY] = strtod(arg, &end);
-        if (end == arg || *end || !(x >= whole && x <= 1e6) || (whole && x != (int)x))
-            die("--%s is '%.40s', expected a %snumber from %d to 1000000", of->name, arg,
-                whole ? "whole " : "", whole);
-    } else if (key >= KEY && key < KEY + OPTIONS) {
-        a->o.x[key - KEY] = 1;
-    } else if (key == ARGP_KEY_ARG && a->verb) {
-        a->o.file[a->files++ % 3] = arg;
-    } else if (key == ARGP_KEY_ARG) {
-        for (int i = 0; i < 4; i++)
-            a->verb = strcmp(arg, verbs[i].name) ? a->verb : &verbs[i];
-        if (a->verb == NULL)
-            die("verb '%.40s', expected ask, simulate, merge or train", arg);
-    } else if (key == ARGP_KEY_END && (a->verb == NULL || a->files != a->verb->files)) {
-        die("%d files for %s, expected them as in --help", a->files,
-            a->verb ? a->verb->name : "no verb");
-    } else {
+    if (key < KEY || key >= KEY + OPTIONS)
         return ARGP_ERR_UNKNOWN;
-    }
+    const struct argp_option *of = &table[key - KEY];
+    int whole = of->arg && *of->arg == 'N';
+    char *end = "";
+    double x = o->x[key - KEY] = arg ? strtod(arg, &end) : 1;
+    if (end == arg || *end || !(x >= whole && x <= 1e6) || (whole && x != (int)x))
+        errx(2, "--%s is '%.40s', expected a %snumber from %d to 1000000", of->name, arg,
+             whole ? "whole " : "", whole);
     return 0;
 }
 
@@ -80,17 +60,27 @@ int main(int argc, char **argv)
             "merge decides which words are keywords. train, also under mpirun, prints "
             "the accuracy on TEST. TEXTS, TEST: columns id, label (pos, neg) and words, with "
             "tabs between columns and blanks between words. Exit status after an error: 2."};
-    struct args a = {.o.x = {1, 200, 2, 0, 3, 1, 0, 0, 1, 30}}; /* in the order of the enum */
+    struct options o = {.x = {1, 200, 2, 0, 3, 1, 0, 0, 1, 30}}; /* in the order of the enum */
+    const struct verb *verb = verbs, *end = verbs + 4;
     char *text = NULL;
     size_t bytes = 0;
+    int first;
 
     argp_err_exit_status = 2;
-    argp_parse(&argp, argc, argv, 0, NULL, &a);
+    argp_parse(&argp, argc, argv, 0, &first, &o);
+    while (verb < end && (first == argc || strcmp(argv[first], verb->name)))
+        verb++;
+    if (verb == end)
+        errx(2, "verb '%.40s', expected ask, simulate, merge or train",
+             first < argc ? argv[first] : "");
+    o.file = argv + first + 1;
+    if (argc - first - 1 != verb->files)
+        errx(2, "%d files for %s, expected them as in --help", argc - first - 1, verb->name);
     FILE *out = open_memstream(&text, &bytes);
     if (out == NULL)
-        die("no memory for the output");
-    a.verb->run(&a.o, out);
+        errx(2, "no memory for the output");
+    verb->run(&o, out);
     if (fclose(out) || fwrite(text, 1, bytes, stdout) != bytes || fclose(stdout))
-        die("cannot write to standard output");
+        errx(2, "cannot write to standard output");
     return 0;
 }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #ifndef CROWDTSC_H
 #define CROWDTSC_H
+#include <err.h>
 #include <stdint.h>
 #include <stdio.h>
 
 enum { SEED, BUDGET, EACH, RANDOM, VOTES, PRIOR, HYBRID, PLAIN, GUIDE, EPOCHS, OPTIONS };
 struct options {
-    const char *file[3];
+    char **file; /* [files of the verb] */
     double x[OPTIONS];
 };
 
@@ -16,8 +17,6 @@ void crowd_simulate(const struct options *o, FILE *out);
 void crowd_merge(const struct options *o, FILE *out);
 void crowd_train(const struct options *o, FILE *out);
 
-/* Print one line, what was found and what was expected, and exit with status 2. */
-_Noreturn void die(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void *zeros(size_t n, size_t bytes);          /* lives until exit, unless freed */
 void *grow(void *array, int n, size_t bytes); /* n items become n + 1 */
 double uniform(uint64_t *state);              /* from [0, 1) */
