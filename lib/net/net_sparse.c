@@ -27,6 +27,7 @@ static int find_places(struct walk *k)
 {
     const struct net_buffers *n = k->net->buffers;
     int64_t whole = model_whole(k->at), most = kern_sparse_most(k->at->block, whole);
+    int64_t values = k->at->elems / k->at->block; /* a mask may be of another file */
 
     k->w = (struct kern_sparse){.out = whole / k->in,
                                 .in = k->in,
@@ -34,7 +35,8 @@ static int find_places(struct walk *k)
                                 .start = n->place_start,
                                 .column = n->place_column,
                                 .value = net_w(k->net, k->hand, k->at->offset)};
-    return model_sparse_places(k->at, mask_of(k), most, n->place_start, n->place_column);
+    return model_sparse_places(k->at, mask_of(k), most < values ? most : values, n->place_start,
+                               n->place_column);
 }
 
 /* The places of the first matrix; 0: of one of them, or of none, too many are active. */
