@@ -11,6 +11,8 @@
 #include "base/mem.h"
 #include "health/health_analysis.h"
 
+#define RATIO_MOST 1e3 /* between two paths */
+
 /* ---- the file ---- */
 
 #define B struct health_baseline
@@ -33,7 +35,7 @@ static const struct health_field port_fields[] = {
 
 static const struct health_field path_fields[] = {
     HEALTH_WHOLE(struct health_ratio, path, "path", 0, HEALTH_PATHS - 1),
-    HEALTH_REAL(struct health_ratio, ratio, "ratio", 1e-3, 1e3),
+    HEALTH_REAL(struct health_ratio, ratio, "ratio", 1 / RATIO_MOST, RATIO_MOST),
     {0}};
 
 static const char *check_path(void *whole, void *item, const char **key)
@@ -199,6 +201,12 @@ static void learn_ports(struct health_baseline *b, const struct health_data *d,
     health_ends_release(&latencies);
 }
 
+/* Of paths that are further apart the most that a baseline says. */
+static double ratio_of(double rate, double of)
+{
+    return fmin(fmax(round_4(rate / of), 1 / RATIO_MOST), RATIO_MOST);
+}
+
 struct health_baseline health_baseline_learn(const struct health_data *d)
 {
     struct health_baseline b = {
@@ -209,7 +217,7 @@ struct health_baseline health_baseline_learn(const struct health_data *d)
     b.port = mem_new((size_t)d->hosts, sizeof *b.port);
     for (int i = 0; i < HEALTH_PATHS; i++)
         if (rate[i] > 0)
-            HEALTH_ADD(&b.paths) = (struct health_ratio){i, round_4(rate[i] / rate[commonest])};
+            HEALTH_ADD(&b.paths) = (struct health_ratio){i, ratio_of(rate[i], rate[commonest])};
     if (b.paths.count == 0)
         HEALTH_ADD(&b.paths) = (struct health_ratio){0, 1};
     learn_ports(&b, d, rate, commonest);

@@ -18,6 +18,8 @@
 #include "fleet_fixture.h"
 #include "temp_fixture.h"
 
+enum { RATIO_MOST = 1000 };
+
 static char *learn_text(const struct health_data *d, size_t *bytes)
 {
     struct health_baseline b = health_baseline_learn(d);
@@ -27,19 +29,27 @@ static char *learn_text(const struct health_data *d, size_t *bytes)
     return text;
 }
 
-static struct health_baseline learn(const char *spec)
+/* What is slower than `below` is a thousandth of it. */
+static struct health_baseline learn_slower(const char *spec, double below)
 {
     struct health_data d = data(spec, 99);
     struct health_baseline b;
     struct err err;
     size_t bytes;
-    char *text = learn_text(&d, &bytes);
 
+    for (int i = 0; i < d.samples.count; i++)
+        d.samples.at[i].Bps *= d.samples.at[i].Bps < below ? 1e-3 : 1;
+    char *text = learn_text(&d, &bytes);
     if (store_parse(&health_baseline_store, text, bytes, &b, &err))
         fail_msg("%s", err.text);
     free(text);
     health_data_release(&d);
     return b;
+}
+
+static struct health_baseline learn(const char *spec)
+{
+    return learn_slower(spec, 0);
 }
 
 /* All ports at `factor` of what they are, and what is concluded with the baseline. */
@@ -75,6 +85,9 @@ static void learns_what_is_there(void **state)
     }
     assert_true(b.path_ratio[2] == 1 && fabs(b.path_ratio[1] - 1.25) < 0.03);
     assert_true(b.path_ratio[0] == 0 && b.path_ratio[3] == 0);
+    health_baseline_release(&b);
+    b = learn_slower("20x2,leaf=5,far=0.01", 1e9); /* further apart than a baseline can say */
+    assert_true(b.path_ratio[2] == 1 && b.path_ratio[1] == RATIO_MOST);
     health_baseline_release(&b);
 }
 
