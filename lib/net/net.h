@@ -129,9 +129,9 @@ int64_t net_logits_ld(const struct net *net);
 
 /* Whose kernels do attention, in words. */
 const char *net_attention_by(const struct net *net);
-/* Whether products with sparse weights go by their places, where no more than 1 - s of all are
-   active; else they are dense ones, of weights made whole. */
-int net_sparse_pays(const struct model *m, enum dtype compute);
+/* Of the entries of a sparse weight: while no more are active products go by their places, else
+   they are dense ones, of weights made whole; 0: always. */
+double net_sparse_share(const struct model *m, enum dtype compute);
 struct net_graphs_report net_graphs_said(const struct net *net);
 
 #endif

@@ -133,7 +133,7 @@ static const void *line_weight(const struct net *net, const struct net_hand *han
     const void *w = net_w(net, hand, at->w);
 
     if (at->sparse)
-        w = net_sparse_whole(net, hand, line);
+        w = net_sparse_whole(net, hand, line, NULL);
     return weight(net, w, in * l->out / columns, columns);
 }
 
@@ -238,13 +238,15 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
     struct kern *k = net->options.kern;
 
     if (w && !(at->sparse && net_sparse_dw(net, hand, line, dy->operand, x, w))) {
-        float *dw = at->sparse ? net_sparse_cleared(net, line) : w;
+        float *dw = at->sparse ? n->whole : w;
+        if (at->sparse)
+            memset(dw, 0, (size_t)(n->shape.stage[l->stage].in * l->out) * sizeof *dw);
         if (l->transposed)
             run(net, line, NET_DW, x, dy->operand, dw);
         else
             run(net, line, NET_DW, dy->operand, x, dw);
         if (at->sparse)
-            net_sparse_keep(net, hand, line, w);
+            net_sparse_whole(net, hand, line, w);
     }
     if (bias)
         k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);

@@ -90,11 +90,10 @@ int net_sparse_dx(const struct net *net, const struct net_hand *hand, int line, 
                   void *dx);
 int net_sparse_dw(const struct net *net, const struct net_hand *hand, int line, const void *dy,
                   const void *x, float *dw);
-/* A line's sparse weight made whole; room for its gradient, cleared; what is kept of that,
-   ADDED to dw. */
-const void *net_sparse_whole(const struct net *net, const struct net_hand *hand, int line);
-float *net_sparse_cleared(const struct net *net, int line);
-void net_sparse_keep(const struct net *net, const struct net_hand *hand, int line, float *dw);
+/* A line's sparse weight made whole; with dw, of the gradient of a whole one that stands there
+   what the active entries have, ADDED to dw. */
+float *net_sparse_whole(const struct net *net, const struct net_hand *hand, int line,
+                        float *dw);
 
 int net_linear_init(struct net *net, struct err *err);
 void net_linear_release(struct net *net);

@@ -196,7 +196,7 @@ static void sparse_place(struct net *net, struct arena *arena)
         outs = larger(outs, l->out);
     }
     n->whole = take_f32(arena, whole);
-    if (!net_sparse_pays(net->model, net->options.compute))
+    if (net_sparse_share(net->model, net->options.compute) == 0)
         return;
     int64_t most = kern_sparse_most(net->model->sparse.block, whole);
     n->place_start = arena_take(arena, (outs + 1) * (int64_t)sizeof(int32_t));

@@ -4,8 +4,6 @@
  * each other, each the next columns of y.  Where few places are active products go by these;
  * else W is made whole, and of its gradient that of the active entries is kept.
  */
-#include <string.h>
-
 #include "kern/kern_sparse.h"
 #include "net/net_parts.h"
 
@@ -13,7 +11,7 @@ struct walk {
     const struct net *net;
     const struct net_hand *hand;
     const struct model_tensor *first, *at;
-    int64_t in, rows, ld, column, out; /* of the line; columns of y that are behind, all */
+    int64_t in, rows, ld, out, column; /* of the line; columns of y before this matrix */
     struct kern_sparse w;
 };
 
@@ -75,14 +73,13 @@ static int next(struct walk *k)
     return find_places(k);
 }
 
-int net_sparse_pays(const struct model *m, enum dtype compute)
+double net_sparse_share(const struct model *m, enum dtype compute)
 {
     const struct model_sparse *s = &m->sparse;
     const int64_t entries = 1 << 20;
+    double most = (double)(kern_sparse_most(s->block, entries) * s->block) / (double)entries;
 
-    return s->share > 0 && compute == DTYPE_F32 &&
-           (double)(kern_sparse_most(s->block, entries) * s->block) >=
-               (1 - s->share) * (double)entries;
+    return s->share > 0 && compute == DTYPE_F32 && most >= 1 - s->share ? most : 0;
 }
 
 static const float *at(const void *x, int64_t column)
@@ -128,8 +125,7 @@ int net_sparse_dw(const struct net *net, const struct net_hand *hand, int line, 
     return few;
 }
 
-/* Each matrix of a line to a whole one, or, dw, its gradient ADDED to that of its places. */
-static void each_whole(const struct net *net, const struct net_hand *hand, int line, float *dw)
+float *net_sparse_whole(const struct net *net, const struct net_hand *hand, int line, float *dw)
 {
     const struct net_line *l = &net->buffers->shape.line[line];
     int64_t elems = net->buffers->shape.stage[l->stage].in * l->out;
@@ -143,23 +139,5 @@ static void each_whole(const struct net *net, const struct net_hand *hand, int l
         else
             model_sparse_whole(k.at, net_w(net, hand, k.at->offset), mask_of(&k), whole);
     }
-}
-
-const void *net_sparse_whole(const struct net *net, const struct net_hand *hand, int line)
-{
-    each_whole(net, hand, line, NULL);
     return net->buffers->whole;
-}
-
-float *net_sparse_cleared(const struct net *net, int line)
-{
-    const struct net_line *l = &net->buffers->shape.line[line];
-    int64_t elems = net->buffers->shape.stage[l->stage].in * l->out;
-
-    return memset(net->buffers->whole, 0, (size_t)elems * sizeof(float));
-}
-
-void net_sparse_keep(const struct net *net, const struct net_hand *hand, int line, float *dw)
-{
-    each_whole(net, hand, line, dw);
 }

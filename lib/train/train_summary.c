@@ -203,10 +203,9 @@ static void print_text(const struct train *t, const struct need *most, const cha
             &"s"[p->groups.ranks == 1], p -> groups.count, &"s"[p->groups.count == 1],
             p -> model.family->name);
     if (p->model.sparse.share > 0)
-        fprintf(out, "%s active parameters (%s), multiplied as %s\n", trained.text,
-                p->model.partial,
-                net_sparse_pays(&p->model, p->compute_type) ? "sparse matrices"
-                                                            : "dense matrices");
+        fprintf(out, "%s active parameters (%s); sparse products up to %.3g %% active\n",
+                trained.text, p->model.partial,
+                100 * net_sparse_share(&p->model, p->compute_type));
     else
         fprintf(out, "%s of %s parameters train\n", trained.text, all.text);
     fprintf(out,

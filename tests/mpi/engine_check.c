@@ -206,7 +206,8 @@ static void compare_gradient(struct check *c, struct engine *e, const struct pla
                            (plan->groups.ranks + plan->accum) * 0x1p-24);
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
     double coded = plan->slow_grads ? 1.1 * plan->groups.ranks * 0x1p-7 / turns : 0;
-    double order = net_sparse_pays(&plan->model, plan->compute_type) ? 40 * 64 * 0x1p-24 : 0;
+    double order =
+        net_sparse_share(&plan->model, plan->compute_type) > 0 ? 40 * 64 * 0x1p-24 : 0;
     int64_t wrong = 0, zero = 0, all = 0;
 
     for (int unit = 0; unit < plan->model.units; unit++) {
