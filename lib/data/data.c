@@ -58,6 +58,8 @@ static int split_part(struct data_part *p, const struct data_options *o, struct 
                        "and its next token)",
                        p->source.path, p->train, kept ? " to train on" : "", o->seq + 1);
     order_windows_init(&p->windows, p->train, o->seq);
+    if (o->fixed_windows)
+        p->windows.offsets = 1;
     p->evals = kept > o->seq ? (kept - 1) / o->seq : 0;
     return 0;
 }
@@ -122,6 +124,7 @@ static int open_parts(struct data *d, const struct data_options *o, struct bpe *
     return 0;
 }
 
+/* Weights, or as many turns as a source has tokens to train on. */
 static void open_mix(struct data *d, const struct data_options *o)
 {
     double *weights = mem_new((size_t)o->count, sizeof *weights);
@@ -129,6 +132,7 @@ static void open_mix(struct data *d, const struct data_options *o)
     for (int i = 0; i < o->count; i++)
         weights[i] = o->weights ? o->weights[i] : (double)d->part[i].train;
     order_mix_init(&d->mix, weights, o->count);
+    d->weighted = o->weights != NULL;
     mem_free(weights);
 }
 
@@ -233,8 +237,10 @@ int data_open(struct data *d, const struct data_options *o, struct err *err)
 
 void data_close(struct data *d)
 {
-    for (int i = 0; d->part && i < d->count; i++)
+    for (int i = 0; d->part && i < d->count; i++) {
         source_close(&d->part[i].source);
+        mem_free(d->part[i].kept);
+    }
     mem_free(d->part);
     order_mix_release(&d->mix);
     *d = (struct data){0};
@@ -259,22 +265,51 @@ static int read_window(const struct data *d, int part, int64_t at, int32_t *toke
     return 0;
 }
 
+/* The first token of sample k of the run, in *part. */
+static int64_t begin_of(const struct data *d, int64_t k, int *part)
+{
+    uint64_t sample = 0;
+
+    *part = order_mix_turn(&d->mix, (uint64_t)(k - d->first), &sample);
+    return order_begin(&d->part[*part].windows, d->seed, rng_stream("data") + (uint64_t)*part,
+                       sample);
+}
+
 int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
                int32_t *targets, struct err *err)
 {
-    uint64_t stream = rng_stream("data");
-
     for (int b = 0; b < batch; b++) {
-        uint64_t sample = 0;
-        int part =
-            order_mix_turn(&d->mix, (uint64_t)index * (uint64_t)batch + (uint64_t)b, &sample);
-        int64_t at =
-            order_begin(&d->part[part].windows, d->seed, stream + (uint64_t)part, sample);
+        int part = 0;
+        int64_t at = begin_of(d, index * batch + b, &part);
         if (read_window(d, part, at, tokens + (int64_t)b * d->seq,
                         targets + (int64_t)b * d->seq, err))
             return -1;
     }
     return 0;
+}
+
+int64_t data_window(const struct data *d, int64_t sample, int *part)
+{
+    return begin_of(d, sample, part) / d->seq;
+}
+
+void data_keep(struct data *d, int64_t *const *kept, const int64_t *count, int64_t first)
+{
+    double *weights = mem_new((size_t)d->count, sizeof *weights);
+
+    for (int p = 0; p < d->count; p++) {
+        struct data_part *x = &d->part[p];
+        assert(count[p] > 0 && !x->kept && x->windows.offsets == 1);
+        x->windows.kept = x->kept = kept[p];
+        x->windows.windows = count[p];
+        weights[p] = (double)count[p];
+    }
+    d->first = first;
+    if (!d->weighted) {
+        order_mix_release(&d->mix);
+        order_mix_init(&d->mix, weights, d->count);
+    }
+    mem_free(weights);
 }
 
 int64_t data_eval_windows(const struct data *d)

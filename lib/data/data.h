@@ -28,7 +28,8 @@ struct data_options {
     int seq;               /* tokens of a window */
     int64_t vocab;         /* tokens are 0 .. vocab - 1 */
     uint64_t seed;
-    double split; /* 0 <= split < 1 */
+    double split;      /* 0 <= split < 1 */
+    int fixed_windows; /* windows lie at the same place in every epoch: easy.h */
 };
 
 /* "W,W,...", one for each of count files: numbers above 0. */
@@ -43,8 +44,11 @@ struct data {
         int64_t train; /* tokens [0, train) are trained on, the rest is for evaluation */
         struct order_windows windows;
         int64_t evals; /* windows for evaluation, this source's and all before */
+        int64_t *kept; /* windows.kept, owned */
     } * part;          /* [count] */
     struct order_mix mix;
+    int weighted;   /* the mix is of weights that were given */
+    int64_t first;  /* sample of the run with which the order begins: 0, or data_keep's */
     int64_t tokens; /* of all sources */
     int64_t train;  /* of them, those that are trained on */
     uint64_t sum;   /* identifies these tokens, in this order but for seed and seq:
@@ -69,6 +73,17 @@ int data_tell(const struct data *d, const struct data_options *o, int64_t *train
  */
 int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
                int32_t *targets, struct err *err);
+
+/*
+ * With fixed_windows: the source and the number of the window that is sample `sample` of the
+ * run, micro-batch sample / batch.
+ */
+int64_t data_window(const struct data *d, int64_t sample, int *part);
+/*
+ * From sample `first` of the run on each source p has kept[p][0 .. count[p] - 1] of its windows
+ * alone, at least one; kept[p] is taken (mem_free).
+ */
+void data_keep(struct data *d, int64_t *const *kept, const int64_t *count, int64_t first);
 
 /* Windows that are for evaluation; 0: there was no split. */
 int64_t data_eval_windows(const struct data *d);

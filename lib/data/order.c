@@ -44,7 +44,7 @@ uint64_t order_shuffle(uint64_t key, uint64_t n, uint64_t x)
 void order_windows_init(struct order_windows *w, int64_t tokens, int seq)
 {
     assert(seq > 0 && tokens > seq);
-    w->seq = seq;
+    *w = (struct order_windows){.seq = seq};
     w->windows = (tokens - seq) / seq;
     if (w->windows == 0)
         w->windows = 1;
@@ -58,9 +58,9 @@ int64_t order_begin(const struct order_windows *w, uint64_t seed, uint64_t strea
     uint64_t key = rng_u64(seed, stream, 2 * epoch),
              draw = rng_u64(seed, stream, 2 * epoch + 1);
     uint64_t offset = (uint64_t)(((unsigned __int128)draw * (uint64_t)w->offsets) >> 64);
-    uint64_t window = order_shuffle(key, (uint64_t)w->windows, place);
+    int64_t window = (int64_t)order_shuffle(key, (uint64_t)w->windows, place);
 
-    return (int64_t)(offset + window * (uint64_t)w->seq);
+    return (int64_t)offset + (w->kept ? w->kept[window] : window) * w->seq;
 }
 
 /* Shares that are the weights times `scale`, where these are whole and few enough. */

@@ -30,6 +30,7 @@ uint64_t order_shuffle(uint64_t key, uint64_t n, uint64_t x);
  */
 struct order_windows {
     int64_t windows, offsets; /* in an epoch; offsets are 0 .. offsets - 1 */
+    const int64_t *kept;      /* [windows] numbers of windows, borrowed; NULL: all in order */
     int seq;
 };
 

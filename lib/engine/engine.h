@@ -67,6 +67,8 @@ struct engine_options {
     struct device *device;         /* NULL: the processor; of one kind on all ranks; borrowed */
     enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
     int graphs;                    /* of a GPU: layers are asked for as graphs */
+    float *losses; /* on a processor: the loss of each token of a micro-batch is put here, and
+                      stays until the next one's; NULL: nowhere; borrowed */
     enum coll_transport transport; /* what is coded goes over MPI with either */
 };
 

@@ -43,6 +43,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
         kern_open(&d->kern, d->at, d->compute, compute, read, err))
         return -1;
     d->kern.attention = o->attention;
+    d->kern.losses = o->losses;
     return kern_open(&d->mover, d->at, d->move, compute, read, err);
 }
 

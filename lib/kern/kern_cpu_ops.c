@@ -180,8 +180,11 @@ static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct
 
     for (int64_t i = 0; i < t->n; i++) {
         float *row = (float *)logits + i * ld;
+        double of_row = kern_cross_entropy(&lse, row, t->target + i, 1, v);
 
-        loss += kern_cross_entropy(&lse, row, t->target + i, 1, v);
+        loss += of_row;
+        if (k->losses)
+            k->losses[i] = (float)of_row;
         if (scale != 0)
             kern_cross_entropy_backward(row, &lse, t->target + i, 1, v, scale);
     }

@@ -10,8 +10,6 @@
 #include "ckpt/ckpt_write.h"
 #include "shard/folder.h"
 
-enum { FILE_MAX = 256 << 20 }; /* the largest in use, of 256,000 tokens, have 35 MB */
-
 /* The tokenizer's, and last what generates. */
 static const char *const names[] = {"tokenizer.json",     "tokenizer_config.json",
                                     "vocab.json",         "merges.txt",
@@ -44,10 +42,10 @@ char *carry_path(const char *dir)
 static void add_text(struct carry *c, const char *name, char *text, int64_t bytes)
 {
     if (!c->text) {
-        c->list.item = mem_new(NAMES, sizeof *c->list.item);
-        c->text = mem_new(NAMES, sizeof *c->text);
+        c->list.item = mem_new(NAMES + 1, sizeof *c->list.item);
+        c->text = mem_new(NAMES + 1, sizeof *c->text);
     }
-    assert(c->list.count < NAMES);
+    assert(c->list.count < NAMES + 1);
     struct ckpt_source *s = &c->list.item[c->list.count];
     *s = (struct ckpt_source){mem_dup(name), CKPT_KEEP_FILE, bytes, bytes, {0}};
     ckpt_hash(text, bytes, s->hash);
@@ -60,11 +58,13 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
         const struct ckpt_source *s = &from->source.item[i];
         char *path = NULL, *text = NULL;
         int64_t bytes = 0;
-        if (s->keep != CKPT_KEEP_FILE || !is_named(s->name, tokenizer ? 0 : GENERATION, NAMES))
+        if (s->keep != CKPT_KEEP_FILE ||
+            (!is_named(s->name, tokenizer ? 0 : GENERATION, NAMES) &&
+             strcmp(s->name, CARRY_LOSSES)))
             continue;
         if (ckpt_find_source(from, s, &path, err))
             return -1;
-        int rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err);
+        int rc = io_read_file(path, CARRY_FILE_MAX, NULL, &text, &bytes, err);
         mem_free(path);
         if (rc)
             return -1;
@@ -88,7 +88,7 @@ static int carry_named(struct carry *c, const char *dir, int first, int end, str
         if (!io_absent(path))
             rc = folder_open(&f, names[i], &fd, err);
         if (rc == 0 && fd >= 0)
-            rc = io_read_all(fd, path, FILE_MAX, NULL, &text, &bytes, err);
+            rc = io_read_all(fd, path, CARRY_FILE_MAX, NULL, &text, &bytes, err);
         if (fd >= 0)
             close(fd);
         mem_free(path);
@@ -137,6 +137,43 @@ int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err)
         mem_free(path);
     }
     return rc;
+}
+
+static int number_of(const struct carry *c, const char *name)
+{
+    int i = 0;
+
+    while (i < c->list.count && strcmp(c->list.item[i].name, name))
+        i++;
+    return i;
+}
+
+void carry_set(struct carry *c, const char *name, const void *bytes, int64_t count)
+{
+    int i = number_of(c, name), last = c->list.count - 1;
+
+    if (i <= last) {
+        mem_free(c->list.item[i].name);
+        mem_free(c->text[i]);
+        c->list.item[i] = c->list.item[last];
+        c->text[i] = c->text[last];
+        c->list.count--;
+    }
+    if (!bytes)
+        return;
+    char *copy = mem_new((size_t)count, 1);
+    memcpy(copy, bytes, (size_t)count);
+    add_text(c, name, copy, count);
+}
+
+const char *carry_find(const struct carry *c, const char *name, int64_t *count)
+{
+    int i = number_of(c, name);
+
+    if (i == c->list.count)
+        return NULL;
+    *count = c->list.item[i].bytes;
+    return c->text[i];
 }
 
 void carry_release(struct carry *c)

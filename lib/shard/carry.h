@@ -14,6 +14,13 @@ struct carry {
     char **text;
 };
 
+/*
+ * Of a run with --drop-easy: the loss of each sequence of each step so far, f32, little-endian.
+ * No file of a model's: checkpoints have it, merged folders have not.
+ */
+#define CARRY_LOSSES "sequence-losses.f32"
+enum { CARRY_FILE_MAX = 256 << 20 }; /* the largest tokenizers, of 256,000 tokens, have 35 MB */
+
 /* Whether a file of this name is one of them. */
 int carry_has(const char *name);
 /* Reads them from where the weights are; without `tokenizer`, generation_config.json alone. */
@@ -24,6 +31,10 @@ int carry_folder(struct carry *c, const char *dir, struct err *err);
 int carry_check(const char *dir, struct err *err);
 /* Writes them into source/ of a new checkpoint. */
 int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err);
+/* Copies a file's bytes in place of those of that name, if there are any; NULL removes it. */
+void carry_set(struct carry *c, const char *name, const void *bytes, int64_t count);
+/* The bytes of a file, borrowed; NULL: there is none. */
+const char *carry_find(const struct carry *c, const char *name, int64_t *count);
 void carry_release(struct carry *c);
 /* The path at which a checkpoint, or a model's folder, has them; mem_free. */
 char *carry_path(const char *dir);

@@ -9,6 +9,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
+#include "shard/carry.h"
 #include "shard/merge_plan.h"
 #include "shard/shard_parts.h"
 #include "shard/peft.h"
@@ -27,8 +28,9 @@ static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, str
 {
     for (int i = 0; i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
-        if (s->keep != CKPT_KEEP_FILE || (anew && (strcmp(s->name, HF_INDEX_NAME) == 0 ||
-                                                   strcmp(s->name, "config.json") == 0)))
+        if (s->keep != CKPT_KEEP_FILE || strcmp(s->name, CARRY_LOSSES) == 0 ||
+            (anew &&
+             (strcmp(s->name, HF_INDEX_NAME) == 0 || strcmp(s->name, "config.json") == 0)))
             continue;
         if (ckpt_take_source(c, s, to, to->temp, err))
             return -1;

@@ -157,6 +157,8 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t n = t->world->ranks;
     int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
 
+    if (micro > 0)
+        train_easy_micro(t, micro - 1);
     /* What cannot be read is reported in the exchange, in which all take part: until then
        any tokens do. */
     if ((t->flags & TRAIN_FAILED) ||
@@ -259,6 +261,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
     }
+    train_easy_micro(t, t->plan.accum - 1);
     t->step++;
     t->tokens += report.tokens;
     t->loss = report.loss;
@@ -269,7 +272,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     train_save_advance(t, report.flags);
-    if (watch_skipped(t, report.skipped, err) || change_masks(t, err))
+    if (watch_skipped(t, report.skipped, err) || change_masks(t, err) ||
+        train_easy_step(t, err))
         return -1;
     if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
         return 0;
@@ -308,6 +312,7 @@ static void release_run(struct train *t, struct err *why)
     struct err ignored;
 
     train_save_close(t);
+    train_easy_close(t);
     train_log_close(t, &ignored);
     train_folder_close(t, why);
     engine_against_close(t->against);
@@ -361,6 +366,7 @@ static int open_engines(struct train *t, struct err *err)
                                .device = t->device,
                                .transport = t->transport,
                                .graphs = t->graphs,
+                               .losses = train_easy_losses(t),
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 
@@ -389,9 +395,9 @@ static int open_run(struct train *t, struct err *err)
     int dry = t->run->dry;
 
     if ((!dry && rank_0(t, train_folder_settle, err)) || read_inputs(t, err) ||
-        train_device_open(t, err) ||
+        train_device_open(t, err) || world_agree(t->world, train_easy_open(t, err), err) ||
         rank_0(t, dry ? train_folder_check : train_folder_open, err) || open_engines(t, err) ||
-        train_start_weights(t, err) || train_save_open(t, err))
+        train_start_weights(t, err) || train_easy_start(t, err) || train_save_open(t, err))
         return -1;
     warn_of_groups(t);
     /* Published configs ask for dropout that their trainers set aside, too. */

@@ -68,6 +68,10 @@
       "With --eval-every: reserve this part of the data, its end, for evaluation")             \
     X(eval_batches, "eval-batches", I, "32", 0, 1e9,                                           \
       "With --eval-every: evaluate at most this many micro-batches per rank; 0: all")          \
+    X(drop_easy, "drop-easy", I, "0", 0, 1e12,                                                 \
+      "After step --drop-easy-at train without this many sequences, the easiest ones")         \
+    X(drop_easy_at, "drop-easy-at", I, "0", 0, 1e12,                                           \
+      "With --drop-easy: the step; each sequence must have been seen in two epochs by then")   \
     X(deadline, "deadline", F, WORLD_DEADLINE_TEXT, 1, 1e6, WORLD_DEADLINE_HELP)
 
 enum train_schedule { TRAIN_COSINE, TRAIN_LINEAR, TRAIN_WSD, TRAIN_CONSTANT, TRAIN_SCHEDULES };

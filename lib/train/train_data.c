@@ -85,7 +85,8 @@ static int make_options(const struct train *t, struct data_options *o, double **
                                .seq = t->plan.seq,
                                .vocab = t->plan.model.vocab,
                                .seed = (uint64_t)t->settings.seed,
-                               .split = split_of(&t->settings)};
+                               .split = split_of(&t->settings),
+                               .fixed_windows = t->settings.drop_easy > 0};
     if (run->data_weights &&
         data_weights_parse(run->data_weights, run->data_count, *weights, err))
         return err_prefix(err, "--data-weights: ");

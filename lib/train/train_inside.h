@@ -61,6 +61,7 @@ struct train {
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
     struct carry carry;   /* rank 0: to every checkpoint */
     struct train_saver *saver;
+    struct train_easy *easy;  /* NULL: no --drop-easy */
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
@@ -158,6 +159,20 @@ int train_data_agree(struct train *t, struct err *err);
  */
 int train_data_check(struct train *t, const char *dir, const struct ckpt_run *was,
                      struct err *err);
+
+/*
+ * train_easy.c: --drop-easy; nothing without it.  open: checks it, once data are there, before
+ * the engine, which puts losses into train_easy_losses; start: once states are there
+ * (collective).  micro: a micro-batch of this rank is done; step: a step is (collective); save:
+ * the carry is to have what the checkpoint of this step needs (collective).
+ */
+int train_easy_open(struct train *t, struct err *err);
+float *train_easy_losses(const struct train *t);
+int train_easy_start(struct train *t, struct err *err);
+void train_easy_micro(struct train *t, int micro);
+int train_easy_step(struct train *t, struct err *err);
+int train_easy_save(struct train *t, struct err *err);
+void train_easy_close(struct train *t);
 
 /* train_device.c */
 int train_device_open(struct train *t, struct err *err); /* collective */

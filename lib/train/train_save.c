@@ -297,7 +297,7 @@ int train_save_begin(struct train *t, struct err *err)
     struct train_saver *s = t->saver;
 
     /* The one before is late: it is waited for, since there is but one copy. */
-    if (finish_phases(s, err))
+    if (finish_phases(s, err) || train_easy_save(t, err))
         return -1;
     s->copied = s->copy != NULL;
     int rc = s->copied ? take_copy(s, err) : 0;
@@ -320,6 +320,8 @@ int train_save_finish(struct train *t, struct err *err)
         return -1;
     if (t->saved == t->step)
         return 0;
+    if (train_easy_save(t, err))
+        return -1;
     t->saver->copied = 0;
     begin_checkpoint(t->saver);
     return finish_phases(t->saver, err);

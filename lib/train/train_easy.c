@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the losses of a run's sequences (--drop-easy): kept by the rank that computed them,
+ * gathered when a checkpoint is made and when easy sequences are dropped, and kept in
+ * checkpoints, so that a run that is resumed drops the same ones.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "data/easy.h"
+#include "train/train_inside.h"
+
+struct train_easy {
+    int64_t at;       /* the step after which sequences are dropped */
+    int64_t batch;    /* sequences of a step, of all ranks */
+    float *rows;      /* (micro_batch, seq) of the last micro-batch: the engine's */
+    float *mine;      /* (step, accum, micro_batch) of this rank, since `gathered` */
+    float *all;       /* [at * batch] by sample; NULL: they have been dropped */
+    int64_t gathered; /* steps that are in `all` */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int check_easy(const struct train *t, int64_t count, int64_t at, int64_t batch,
+                      struct err *err)
+{
+    int64_t sequences = 0, samples = easy_samples(&t->data);
+
+    for (int p = 0; p < t->data.count; p++)
+        sequences += t->data.part[p].windows.windows;
+    if (count > sequences - t->data.count)
+        return err_set(err, ERR_INPUT,
+                       "--drop-easy is %" PRId64 ", expected at most %" PRId64
+                       ": the data has %" PRId64 " sequences",
+                       count, sequences - t->data.count, sequences);
+    if (at < (samples + batch - 1) / batch)
+        return err_set(err, ERR_INPUT,
+                       "--drop-easy-at is %" PRId64 ", expected at least %" PRId64
+                       ": by then each sequence was seen in two epochs",
+                       at, (samples + batch - 1) / batch);
+    if (at > CARRY_FILE_MAX / (int64_t)sizeof(float) / batch)
+        return err_set(err, ERR_INPUT,
+                       "--drop-easy-at is %" PRId64 ", expected at most %" PRId64
+                       ": checkpoints hold the loss of each sequence of each step",
+                       at, CARRY_FILE_MAX / (int64_t)sizeof(float) / batch);
+    if (train_on_gpu(t))
+        return err_set(err, ERR_INPUT, "--drop-easy on a GPU, expected a processor");
+    return 0;
+}
+
+int train_easy_open(struct train *t, struct err *err)
+{
+    const struct plan *p = &t->plan;
+    int64_t count = (int64_t)t->settings.drop_easy, at = (int64_t)t->settings.drop_easy_at;
+    int64_t here = (int64_t)p->accum * p->micro_batch, batch = here * t->world->ranks;
+    struct train_easy *e;
+    void *all = NULL, *mine = NULL, *rows = NULL;
+
+    if (!count != !at)
+        return err_set(err, ERR_INPUT, "--drop-easy%s without --drop-easy%s, expected both",
+                       count ? "" : "-at", count ? "-at" : "");
+    if (!count)
+        return 0;
+    if (check_easy(t, count, at, batch, err))
+        return -1;
+    e = t->easy = mem_new(1, sizeof *e);
+    *e = (struct train_easy){.at = at, .batch = batch};
+    int rc = mem_data(at * batch * 4, "the losses of sequences", &all, err) ||
+             mem_data(at * here * 4, "the losses of sequences", &mine, err) ||
+             mem_data((int64_t)p->micro_batch * p->seq * 4, "the losses of tokens", &rows, err);
+    e->all = all;
+    e->mine = mine;
+    e->rows = rows;
+    return rc ? -1 : 0;
+}
+
+float *train_easy_losses(const struct train *t)
+{
+    return t->easy ? t->easy->rows : NULL;
+}
+
+/* The run continues with the rest. */
+static void drop(struct train *t)
+{
+    struct train_easy *e = t->easy;
+    struct easy_report r;
+
+    easy_drop(&t->data, e->all, e->at * e->batch, (int64_t)t->settings.drop_easy, &r);
+    train_print(t,
+                "step %" PRId64 ": dropped the %" PRId64 " easiest of %" PRId64
+                " sequences (%" PRId64 " never forgotten, %" PRId64 " never learned)",
+                e->at, r.dropped, r.sequences, r.never_lost, r.never_learned);
+    mem_free(e->all);
+    mem_free(e->mine);
+    e->all = e->mine = NULL;
+}
+
+/* Rank 0's carry has the losses of the checkpoint that is resumed, if there are any. */
+static int check_carried(const struct train *t, int64_t bytes, struct err *err)
+{
+    const struct train_easy *e = t->easy;
+    int64_t steps = e ? least(t->step, e->at) : 0;
+
+    if (e && t->run->new_data)
+        return err_set(err, ERR_INPUT, "--new-data with --drop-easy, expected one of them");
+    if (bytes != (e ? steps * e->batch * 4 : 0))
+        return err_set(err, ERR_MISMATCH,
+                       "checkpoint '%s' has the losses of %" PRId64
+                       " sequences, expected %" PRId64
+                       ": --drop-easy-at and the sequences of a step stay as they were",
+                       t->start, bytes / 4, e ? steps * e->batch : 0);
+    if (e && t->step >= e->at && t->was.steps && t->was.drop_easy != t->settings.drop_easy)
+        return err_set(err, ERR_MISMATCH,
+                       "--drop-easy is %.0f, expected %.0f: step %" PRId64
+                       ", at which sequences were dropped, is over",
+                       t->settings.drop_easy, t->was.drop_easy, e->at);
+    return 0;
+}
+
+int train_easy_start(struct train *t, struct err *err)
+{
+    struct train_easy *e = t->easy;
+    int64_t bytes = 0;
+
+    if (!t->resumed)
+        carry_set(&t->carry, CARRY_LOSSES, NULL, 0);
+    const char *text = carry_find(&t->carry, CARRY_LOSSES, &bytes);
+    if (world_bcast(t->world, &bytes, sizeof bytes, 0, err) || check_carried(t, bytes, err))
+        return -1;
+    if (!bytes)
+        return 0;
+    if (text)
+        memcpy(e->all, text, (size_t)bytes);
+    if (world_bcast(t->world, e->all, bytes, 0, err))
+        return -1;
+    e->gathered = bytes / 4 / e->batch;
+    if (t->step >= e->at)
+        drop(t);
+    return 0;
+}
+
+void train_easy_micro(struct train *t, int micro)
+{
+    struct train_easy *e = t->easy;
+    const struct plan *p = &t->plan;
+
+    if (!e || !e->all)
+        return;
+    float *to = e->mine + ((t->step - e->gathered) * p->accum + micro) * p->micro_batch;
+    for (int b = 0; b < p->micro_batch; b++) {
+        double sum = 0;
+        for (int i = 0; i < p->seq; i++)
+            sum += e->rows[(int64_t)b * p->seq + i];
+        to[b] = (float)(sum / p->seq);
+    }
+}
+
+/* Sample (micro * ranks + rank) * micro_batch + b of a step, as read_batch has it. */
+static int gather(struct train *t, struct err *err)
+{
+    struct train_easy *e = t->easy;
+    int64_t b = t->plan.micro_batch, accum = t->plan.accum, ranks = t->world->ranks;
+    int64_t steps = t->step - e->gathered, each = steps * accum * b;
+    float *sent = mem_new((size_t)(each * ranks), sizeof *sent);
+    int rc = world_allgather(t->world, e->mine, each * 4, sent, err);
+
+    for (int64_t r = 0; rc == 0 && r < ranks; r++)
+        for (int64_t m = 0; m < steps * accum; m++)
+            memcpy(e->all + e->gathered * e->batch + (m * ranks + r) * b,
+                   sent + r * each + m * b, (size_t)b * sizeof *sent);
+    mem_free(sent);
+    e->gathered = t->step;
+    return rc;
+}
+
+int train_easy_save(struct train *t, struct err *err)
+{
+    struct train_easy *e = t->easy;
+
+    if (!e || !e->all)
+        return 0;
+    if (t->step > e->gathered && gather(t, err))
+        return -1;
+    if (t->world->rank == 0)
+        carry_set(&t->carry, CARRY_LOSSES, e->all, e->gathered * e->batch * 4);
+    return 0;
+}
+
+int train_easy_step(struct train *t, struct err *err)
+{
+    if (!t->easy || t->step != t->easy->at)
+        return 0;
+    /* What is being written has the losses that are replaced. */
+    if (train_save_settle(t, err) || train_easy_save(t, err))
+        return -1;
+    drop(t);
+    return 0;
+}
+
+void train_easy_close(struct train *t)
+{
+    if (!t->easy)
+        return;
+    mem_free(t->easy->all);
+    mem_free(t->easy->mine);
+    mem_free(t->easy->rows);
+    mem_free(t->easy);
+}
