@@ -1,0 +1,619 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows tokenizer.json of Hugging Face's tokenizers: which kinds of parts there are, and their
+ * keys.  The vocabulary and the merges, most of the file, are read where they are; the rest
+ * becomes a tree.
+ */
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/jin.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "token/token_parts.h"
+
+/* Values that are no part of the tree, and null there: "model.vocab" and "model.merges". */
+struct span {
+    int64_t from, to;
+};
+
+struct reading {
+    const char *name, *text;
+    int64_t bytes;
+    struct span span[2];
+    struct err *err;
+};
+
+static int fail_json(const struct reading *r, const struct jin *j)
+{
+    int line = 1;
+
+    for (int64_t i = 0; i < j->at; i++)
+        line += j->text[i] == '\n';
+    return err_at(r->err, r->name, line, NULL, "is not JSON: expected %s", j->wrong);
+}
+
+/* An object whose values `take` reads, each from j's place on. */
+static int read_object(struct reading *r, struct jin *j,
+                       int (*take)(struct reading *, struct jin *))
+{
+    int count = 0, more;
+
+    if (jin_take(j, '{'))
+        return fail_json(r, j);
+    while ((more = jin_item(j, '}', &count)) > 0) {
+        if (jin_text(j) || jin_take(j, ':'))
+            return fail_json(r, j);
+        jin_next(j);
+        if (take(r, j))
+            return -1;
+    }
+    return more < 0 ? fail_json(r, j) : 0;
+}
+
+static int take_model(struct reading *r, struct jin *j)
+{
+    int which = strcmp(j->word, "vocab") == 0 ? 0 : strcmp(j->word, "merges") == 0 ? 1 : -1;
+    int64_t from = j->at;
+    char open = jin_next(j);
+
+    /* What is of another kind stays, and the tree says so. */
+    if (which >= 0 && open == (which ? '[' : '{') && !r->span[which].to)
+        r->span[which].from = from;
+    else
+        which = -1;
+    if (jin_skip(j))
+        return fail_json(r, j);
+    if (which >= 0)
+        r->span[which].to = j->at;
+    return 0;
+}
+
+static int take_top(struct reading *r, struct jin *j)
+{
+    if (strcmp(j->word, "model") == 0 && jin_next(j) == '{')
+        return read_object(r, j, take_model);
+    return jin_skip(j) ? fail_json(r, j) : 0;
+}
+
+/* The text without the spans, its lines where they were. */
+static char *shorten(const struct reading *r, int64_t *bytes)
+{
+    char *out = mem_new((size_t)r->bytes + 16, 1), *to = out;
+    int64_t at = 0;
+
+    for (;;) {
+        const struct span *next = NULL;
+        for (int i = 0; i < 2; i++)
+            if (r->span[i].to && r->span[i].from >= at &&
+                (!next || r->span[i].from < next->from))
+                next = &r->span[i];
+        int64_t end = next ? next->from : r->bytes;
+        memcpy(to, r->text + at, (size_t)(end - at));
+        to += end - at;
+        if (!next)
+            break;
+        memcpy(to, "null", 4);
+        to += 4;
+        for (at = end; at < next->to; at++)
+            if (r->text[at] == '\n')
+                *to++ = '\n';
+    }
+    *bytes = to - out;
+    return out;
+}
+
+/* The tree of the file, and its vocabulary. */
+static int read_file(struct token_vocab *v, struct tree *tree, const char *name,
+                     const char *text, int64_t bytes, struct err *err)
+{
+    struct reading r = {.name = name, .text = text, .bytes = bytes, .err = err};
+    struct jin j = {.text = text, .bytes = bytes};
+    int rc = jin_next(&j) == '{' ? read_object(&r, &j, take_top) : 0;
+    int64_t short_bytes = 0;
+
+    jin_release(&j);
+    if (rc)
+        return -1;
+    char *rest = shorten(&r, &short_bytes);
+    rc = tree_parse_json(tree, name, 1, rest, short_bytes, err);
+    mem_free(rest);
+    if (rc)
+        return -1;
+    if ((r.span[0].to && token_vocab_read(v, name, text, bytes, r.span[0].from, err)) ||
+        (r.span[1].to && token_vocab_read_merges(v, name, text, bytes, r.span[1].from, err)))
+        return -1;
+    return 0;
+}
+
+/* ---- steps ---- */
+
+struct kind {
+    const char *name;
+    enum token_step_kind kind;
+    const char *keys;
+};
+
+#define BYTE_LEVEL_KEYS "type add_prefix_space? trim_offsets? use_regex?"
+#define METASPACE_KEYS  "type replacement str_rep? add_prefix_space? prepend_scheme? split?"
+
+static const struct kind normalizers[] = {{"NFC", TOKEN_NFC, "type"},
+                                          {"NFD", TOKEN_NFD, "type"},
+                                          {"NFKC", TOKEN_NFKC, "type"},
+                                          {"NFKD", TOKEN_NFKD, "type"},
+                                          {"Lowercase", TOKEN_LOWERCASE, "type"},
+                                          {"Prepend", TOKEN_PREPEND, "type prepend"},
+                                          {"Replace", TOKEN_REPLACE, "type pattern content"},
+                                          {"Strip", TOKEN_STRIP, "type strip_left strip_right"},
+                                          {"Sequence", TOKEN_SEQUENCE, "type normalizers"},
+                                          {0}};
+static const struct kind pre_tokenizers[] = {
+    {"ByteLevel", TOKEN_BYTE_LEVEL, BYTE_LEVEL_KEYS},
+    {"Split", TOKEN_SPLIT, "type pattern behavior invert"},
+    {"Digits", TOKEN_SPLIT, "type individual_digits"},
+    {"Punctuation", TOKEN_SPLIT, "type behavior?"},
+    {"Whitespace", TOKEN_SPLIT, "type"},
+    {"WhitespaceSplit", TOKEN_SPLIT, "type"},
+    {"Metaspace", TOKEN_METASPACE, METASPACE_KEYS},
+    {"Sequence", TOKEN_SEQUENCE, "type pretokenizers"},
+    {0}};
+static const struct kind decoders[] = {{"ByteLevel", TOKEN_BYTE_LEVEL, BYTE_LEVEL_KEYS},
+                                       {"ByteFallback", TOKEN_BYTE_FALLBACK, "type"},
+                                       {"Fuse", TOKEN_FUSE, "type"},
+                                       {"Replace", TOKEN_REPLACE, "type pattern content"},
+                                       {"Strip", TOKEN_STRIP, "type content start stop"},
+                                       {"Metaspace", TOKEN_METASPACE, METASPACE_KEYS},
+                                       {"Sequence", TOKEN_SEQUENCE, "type decoders"},
+                                       {0}};
+static const struct kind processors[] = {
+    {"ByteLevel", TOKEN_BYTE_LEVEL, BYTE_LEVEL_KEYS},
+    {"TemplateProcessing", TOKEN_TEMPLATE, "type single pair? special_tokens"},
+    {"Sequence", TOKEN_SEQUENCE, "type processors"},
+    {0}};
+
+/* Pre-tokenizers that are patterns: White_Space and words are those of the regex crate. */
+static const struct {
+    const char *name, *pattern;
+    enum token_behavior behavior;
+    int invert;
+} patterns[] = {
+    {"Digits", "\\p{N}", TOKEN_ISOLATED, 0},
+    {"Punctuation", "[\\p{P}$+<=>^`|~]", TOKEN_ISOLATED, 0},
+    {"Whitespace", "[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+", TOKEN_REMOVED, 1},
+    {"WhitespaceSplit", "\\s", TOKEN_REMOVED, 0}};
+
+struct parts {
+    struct tree *tree;
+    struct token_tables *t;
+    struct err *err;
+};
+
+typedef int take_step(struct parts *p, const struct tree_node *n, const struct kind *k,
+                      struct token_steps *to);
+
+/* The step's kind, and that it has this kind's keys; NULL: an error. */
+static const struct kind *read_kind(struct parts *p, const struct tree_node *n,
+                                    const struct kind *kinds)
+{
+    const char *names[16];
+    int count = 0, which = -1;
+
+    for (; kinds[count].name; count++)
+        names[count] = kinds[count].name;
+    if (n->kind == TREE_MAP && !tree_get(n, "type"))
+        tree_fail(p->tree, n, "type", p->err, "is missing");
+    else if (n->kind != TREE_MAP)
+        tree_keys(p->tree, n, "type", p->err);
+    else if (tree_choice(p->tree, tree_get(n, "type"), names, count, &which, p->err) == 0 &&
+             tree_keys(p->tree, n, kinds[which].keys, p->err) == 0)
+        return &kinds[which];
+    return NULL;
+}
+
+/* A step, or those of a sequence, in order. */
+static int read_steps(struct parts *p, const struct tree_node *n, const struct kind *kinds,
+                      take_step *take, struct token_steps *to)
+{
+    const struct kind *k = read_kind(p, n, kinds);
+
+    if (!k)
+        return -1;
+    if (k->kind != TOKEN_SEQUENCE)
+        return take(p, n, k, to);
+    const struct tree_node *list = tree_get(n, strchr(k->keys, ' ') + 1);
+    if (tree_list(p->tree, list, 0, 1000, p->err))
+        return -1;
+    for (const struct tree_node *c = list ? list->child : NULL; c; c = c->next)
+        if (read_steps(p, c, kinds, take, to))
+            return -1;
+    return 0;
+}
+
+/* A text of a step, its own copy; absent, it stays as it is. */
+static int read_text(struct parts *p, const struct tree_node *n, const char *key, char **out)
+{
+    const char *text = NULL;
+
+    if (tree_text(p->tree, tree_get(n, key), 0, SIZE_MAX, &text, p->err))
+        return -1;
+    if (text) {
+        mem_free(*out);
+        *out = mem_dup(text);
+    }
+    return 0;
+}
+
+static int compile_at(struct parts *p, const struct tree_node *n, const char *pattern,
+                      int literal, struct token_regex *to)
+{
+    struct err why;
+
+    return token_regex_compile(to, pattern, literal, &why)
+               ? tree_fail(p->tree, n, NULL, p->err, "%s", why.text)
+               : 0;
+}
+
+/* {"String": "..."} or {"Regex": "..."}. */
+static int read_pattern(struct parts *p, const struct tree_node *n, struct token_step *s)
+{
+    const struct tree_node *pattern = tree_get(n, "pattern"),
+                           *regex = tree_get(pattern, "Regex");
+    const char *text = NULL;
+
+    if (!pattern)
+        return 0;
+    if (tree_keys(p->tree, pattern, regex ? "Regex" : "String", p->err))
+        return -1;
+    if (!regex && (read_text(p, pattern, "String", &s->from) ||
+                   compile_at(p, pattern, s->from, 1, &s->regex)))
+        return -1;
+    if (regex && (tree_text(p->tree, regex, 1, SIZE_MAX, &text, p->err) ||
+                  compile_at(p, regex, text, 0, &s->regex)))
+        return -1;
+    s->words = regex ? token_words_of(text) : TOKENIZER_OTHER;
+    return 0;
+}
+
+static int read_scheme(struct parts *p, const struct tree_node *n, struct token_step *s)
+{
+    static const char *const schemes[] = {"never", "first", "always"};
+    int adds = 1, which = -1;
+
+    if (tree_bool(p->tree, tree_get(n, "add_prefix_space"), &adds, p->err) ||
+        tree_choice(p->tree, tree_get(n, "prepend_scheme"), schemes, 3, &which, p->err))
+        return -1;
+    s->add = which >= 0 ? (enum token_add)which : adds ? TOKEN_ALWAYS : TOKEN_NEVER;
+    return 0;
+}
+
+/* The keys that steps have, whichever they are; what a kind lacks is absent. */
+static int read_keys(struct parts *p, const struct tree_node *n, struct token_step *s)
+{
+    static const char *const behaviors[] = {"Removed", "Isolated", "MergedWithPrevious",
+                                            "MergedWithNext", "Contiguous"};
+    int which = (int)s->behavior, one_by_one = 1, split = 1;
+
+    if (read_pattern(p, n, s) || read_text(p, n, "prepend", &s->to) ||
+        read_text(p, n, "content", s->kind == TOKEN_STRIP ? &s->from : &s->to) ||
+        read_text(p, n, "replacement", &s->to) ||
+        tree_choice(p->tree, tree_get(n, "behavior"), behaviors, 5, &which, p->err) ||
+        tree_bool(p->tree, tree_get(n, "invert"), &s->invert, p->err) ||
+        tree_bool(p->tree, tree_get(n, "individual_digits"), &one_by_one, p->err) ||
+        tree_bool(p->tree, tree_get(n, "strip_left"), &s->left, p->err) ||
+        tree_bool(p->tree, tree_get(n, "strip_right"), &s->right, p->err) ||
+        tree_int(p->tree, tree_get(n, "start"), 0, 1 << 20, &s->left, p->err) ||
+        tree_int(p->tree, tree_get(n, "stop"), 0, 1 << 20, &s->right, p->err) ||
+        tree_bool(p->tree, tree_get(n, "use_regex"), &split, p->err) ||
+        tree_bool(p->tree, tree_get(n, "split"), &split, p->err) || read_scheme(p, n, s))
+        return -1;
+    s->behavior = !split        ? TOKEN_WHOLE
+                  : !one_by_one ? TOKEN_CONTIGUOUS
+                                : (enum token_behavior)which;
+    return 0;
+}
+
+static int add_step(struct parts *p, const struct tree_node *n, const struct kind *k,
+                    struct token_steps *to)
+{
+    to->step = mem_grow(to->step, &to->room, (size_t)to->count + 1, sizeof *to->step);
+    struct token_step *s = &to->step[to->count++];
+    *s = (struct token_step){.kind = k->kind, .behavior = TOKEN_ISOLATED};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++) {
+        if (strcmp(patterns[i].name, k->name))
+            continue;
+        s->behavior = patterns[i].behavior;
+        s->invert = patterns[i].invert;
+        s->words = token_words_of(patterns[i].pattern);
+        if (compile_at(p, n, patterns[i].pattern, 0, &s->regex))
+            return -1;
+    }
+    if (read_keys(p, n, s))
+        return -1;
+    if (strstr(k->keys, " pattern") && !s->regex.code)
+        return tree_fail(p->tree, n, "pattern", p->err, "is null, expected a pattern");
+    if (strstr(k->keys, " content") && !(k->kind == TOKEN_STRIP ? s->from : s->to))
+        return tree_fail(p->tree, n, "content", p->err, "is null, expected text");
+    if (k->kind == TOKEN_PREPEND && !s->to)
+        return tree_fail(p->tree, n, "prepend", p->err, "is null, expected text");
+    if (k->kind != TOKEN_METASPACE)
+        return 0;
+    s->behavior = s->behavior == TOKEN_WHOLE ? TOKEN_WHOLE : TOKEN_MERGED_WITH_NEXT;
+    if (!s->to || !*s->to || utf8_next(s->to, NULL) != (int)strlen(s->to))
+        return tree_fail(p->tree, n, "replacement", p->err, "is '%.40s', expected a character",
+                         s->to ? s->to : "null");
+    return compile_at(p, n, s->to, 1, &s->regex);
+}
+
+/* ---- the model ---- */
+
+/* The pieces that stand for bytes: characters, or the names of the fallback. */
+static int read_bytes(struct parts *p, const struct tree_node *n)
+{
+    struct token_vocab *v = &p->t->vocab;
+    int missing = 0;
+
+    for (int b = 0; b < 256; b++) {
+        char text[8] = {0};
+        if (p->t->bytes)
+            token_spell_byte(p->t, (unsigned char)b, text);
+        else
+            snprintf(text, sizeof text, "<0x%02X>", b);
+        int32_t id = token_vocab_find(v, text, (int64_t)strlen(text));
+        p->t->model.byte[b] = p->t->bytes || p->t->model.byte_fallback ? id : -1;
+        missing += id < 0;
+        if (id >= 0 && !p->t->bytes && p->t->model.byte_fallback)
+            v->piece[id].kind = TOKENIZER_BYTE;
+    }
+    p->t->model.all_bytes = !missing && (p->t->bytes || p->t->model.byte_fallback);
+    if (p->t->bytes && p->t->model.byte_fallback && missing)
+        return tree_fail(p->tree, n, "byte_fallback", p->err,
+                         "is true, expected false or a vocabulary that has every byte");
+    return 0;
+}
+
+static int read_model(struct parts *p, const struct tree_node *n)
+{
+    static const char *const types[] = {"BPE"};
+    struct token_model *m = &p->t->model;
+    const char *unk = NULL, *prefix = "", *suffix = "";
+    double dropout = 0;
+    int which;
+
+    if (!n || n->kind != TREE_MAP)
+        return tree_fail(p->tree, p->tree->root, "model", p->err, "is missing");
+    if (tree_choice(p->tree, tree_get(n, "type"), types, 1, &which, p->err) ||
+        tree_keys(p->tree, n,
+                  "type? dropout? unk_token? continuing_subword_prefix? end_of_word_suffix? "
+                  "fuse_unk? byte_fallback? ignore_merges? vocab merges",
+                  p->err) ||
+        tree_f64(p->tree, tree_get(n, "dropout"), 0, 0, &dropout, p->err) ||
+        tree_text(p->tree, tree_get(n, "continuing_subword_prefix"), 0, 0, &prefix, p->err) ||
+        tree_text(p->tree, tree_get(n, "end_of_word_suffix"), 0, 0, &suffix, p->err) ||
+        tree_text(p->tree, tree_get(n, "unk_token"), 0, SIZE_MAX, &unk, p->err) ||
+        tree_bool(p->tree, tree_get(n, "fuse_unk"), &m->fuse_unk, p->err) ||
+        tree_bool(p->tree, tree_get(n, "byte_fallback"), &m->byte_fallback, p->err) ||
+        tree_bool(p->tree, tree_get(n, "ignore_merges"), &m->ignore_merges, p->err) ||
+        read_bytes(p, n))
+        return -1;
+    if (!p->t->vocab.count)
+        return tree_fail(p->tree, n, "vocab", p->err, "has no tokens, expected an object");
+    if (tree_get(n, "merges") || tree_get(n, "vocab"))
+        return tree_fail(
+            p->tree, n, tree_get(n, "vocab") ? "vocab" : "merges", p->err,
+            "is of another kind, expected an object of tokens and a list of merges");
+    m->unk = unk ? token_vocab_find(&p->t->vocab, unk, (int64_t)strlen(unk)) : -1;
+    if (unk && m->unk < 0 && !m->all_bytes)
+        return tree_fail(p->tree, n, "unk_token", p->err,
+                         "is '%.40s', expected a token of the vocabulary", unk);
+    if (m->unk >= 0)
+        p->t->vocab.piece[m->unk].kind = TOKENIZER_UNKNOWN;
+    return 0;
+}
+
+/* ---- added tokens ---- */
+
+static int read_added(struct parts *p, const struct tree_node *n, int64_t most)
+{
+    struct token_tables *t = p->t;
+    struct token_added *a = &t->added[t->added_count];
+    const char *content = NULL;
+    int64_t id = -1;
+    int32_t old;
+
+    *a = (struct token_added){.normalized = 1};
+    if (tree_keys(p->tree, n, "id content single_word? lstrip? rstrip? normalized? special?",
+                  p->err) ||
+        tree_i64(p->tree, tree_get(n, "id"), 0, most, &id, p->err) ||
+        tree_text(p->tree, tree_get(n, "content"), 0, SIZE_MAX, &content, p->err) ||
+        tree_bool(p->tree, tree_get(n, "single_word"), &a->single_word, p->err) ||
+        tree_bool(p->tree, tree_get(n, "lstrip"), &a->lstrip, p->err) ||
+        tree_bool(p->tree, tree_get(n, "rstrip"), &a->rstrip, p->err) ||
+        tree_bool(p->tree, tree_get(n, "normalized"), &a->normalized, p->err) ||
+        tree_bool(p->tree, tree_get(n, "special"), &a->special, p->err))
+        return -1;
+    if (id < 0 || !content)
+        return tree_fail(p->tree, n, id < 0 ? "id" : "content", p->err, "is null");
+    if (!*content) /* there is nothing to find */
+        return 0;
+    a->id = (int32_t)id;
+    int64_t bytes = (int64_t)strlen(content);
+    int bad = token_vocab_add(&t->vocab, content, bytes, a->id, TOKENIZER_USER, &old);
+    if (bad && (old != a->id || t->vocab.piece[old].bytes != bytes ||
+                memcmp(t->vocab.text + t->vocab.piece[old].at, content, (size_t)bytes) != 0))
+        return tree_fail(p->tree, n, "id", p->err,
+                         "is %d, but token %d is '%.*s', expected the vocabulary's number or a "
+                         "free one",
+                         a->id, old, t->vocab.piece[old].bytes,
+                         t->vocab.text + t->vocab.piece[old].at);
+    struct token_piece *piece = &t->vocab.piece[a->id];
+    if (piece->kind != TOKENIZER_UNKNOWN || t->bytes)
+        piece->kind = a->special ? TOKENIZER_CONTROL : TOKENIZER_USER;
+    t->added_count++;
+    return 0;
+}
+
+static int read_all_added(struct parts *p, const struct tree_node *list)
+{
+    if (!list)
+        return 0;
+    if (tree_list(p->tree, list, 0, INT32_MAX, p->err))
+        return -1;
+    int64_t most = 2 * ((int64_t)p->t->vocab.count + list->items) + 1024;
+    p->t->added = mem_new((size_t)list->items, sizeof *p->t->added);
+    for (const struct tree_node *c = list->child; c; c = c->next)
+        if (read_added(p, c, most))
+            return -1;
+    return 0;
+}
+
+/* ---- the post-processor ---- */
+
+static int add_ids(struct parts *p, const struct tree_node *special, const char *key,
+                   int32_t **to, int *count)
+{
+    const struct tree_node *entry = tree_get(special, key), *ids = tree_get(entry, "ids");
+    int id = 0;
+
+    if (!ids || tree_list(p->tree, ids, 0, 1000, p->err))
+        return tree_fail(p->tree, special ? special : p->tree->root, key, p->err,
+                         "has no ids, expected the numbers of its tokens");
+    for (const struct tree_node *c = ids->child; c; c = c->next) {
+        size_t room = (size_t)*count;
+        if (tree_int(p->tree, c, 0, p->t->vocab.count - 1, &id, p->err))
+            return -1;
+        *to = mem_grow(*to, &room, (size_t)*count + 1, sizeof **to);
+        (*to)[(*count)++] = id;
+    }
+    return 0;
+}
+
+/* What stands before and after the one sequence of a text alone. */
+static int add_processor(struct parts *p, const struct tree_node *n, const struct kind *k,
+                         struct token_steps *to)
+{
+    const struct tree_node *single = tree_get(n, "single"),
+                           *special = tree_get(n, "special_tokens");
+    struct token_tables *t = p->t;
+    int sequences = 0;
+
+    if (k->kind != TOKEN_TEMPLATE)
+        return 0;
+    if (to->count++)
+        return tree_fail(p->tree, n, NULL, p->err, "is the second template, expected one");
+    if (tree_list(p->tree, single, 1, 1000, p->err))
+        return -1;
+    for (const struct tree_node *c = single ? single->child : NULL; c; c = c->next) {
+        const struct tree_node *token = tree_get(c, "SpecialToken");
+        const char *id = NULL;
+        if (tree_keys(p->tree, c, token ? "SpecialToken" : "Sequence", p->err))
+            return -1;
+        if (!token) {
+            sequences++;
+            continue;
+        }
+        if (tree_text(p->tree, tree_get(token, "id"), 0, SIZE_MAX, &id, p->err))
+            return -1;
+        if (add_ids(p, special, id ? id : "", sequences ? &t->suffix : &t->prefix,
+                    sequences ? &t->suffix_count : &t->prefix_count))
+            return -1;
+    }
+    if (sequences != 1)
+        return tree_fail(p->tree, n, "single", p->err, "has %d sequences, expected one",
+                         sequences);
+    return 0;
+}
+
+/* ---- the whole ---- */
+
+/* Which of the known ways of cutting words the steps are. */
+static enum tokenizer_words find_words(const struct token_tables *t)
+{
+    const struct token_step *s = t->pre.step;
+    int n = t->pre.count, nfc = t->normal.count == 1 && t->normal.step[0].kind == TOKEN_NFC;
+    const char *mark = "\xe2\x96\x81";
+
+    if (!t->bytes) {
+        int spaces = n == 1 && s[0].kind == TOKEN_METASPACE && strcmp(s[0].to, mark) == 0;
+        for (int i = 0; i < t->normal.count; i++) {
+            const struct token_step *r = &t->normal.step[i];
+            spaces |= r->kind == TOKEN_REPLACE && r->from && strcmp(r->from, " ") == 0 &&
+                      strcmp(r->to, mark) == 0;
+        }
+        return spaces && t->model.byte_fallback ? TOKENIZER_SENTENCEPIECE : TOKENIZER_OTHER;
+    }
+    int cuts = s[n - 1].behavior != TOKEN_WHOLE;
+    if (s[n - 1].add || t->normal.count > nfc || n > 2)
+        return TOKENIZER_OTHER;
+    if (n == 1)
+        return cuts && !nfc ? TOKENIZER_GPT2 : TOKENIZER_OTHER;
+    if (s[0].behavior != TOKEN_ISOLATED || s[0].invert || !s[0].regex.code)
+        return TOKENIZER_OTHER;
+    if (s[0].words == TOKENIZER_SMOLLM)
+        return cuts && !nfc ? TOKENIZER_SMOLLM : TOKENIZER_OTHER;
+    return !cuts && nfc == (s[0].words == TOKENIZER_QWEN2) ? s[0].words : TOKENIZER_OTHER;
+}
+
+static int check_steps(struct parts *p)
+{
+    const struct tree_node *root = p->tree->root;
+    struct token_tables *t = p->t;
+
+    for (int i = 0; i < t->pre.count; i++)
+        if (t->pre.step[i].kind == TOKEN_BYTE_LEVEL && i < t->pre.count - 1)
+            return tree_fail(p->tree, root, "pre_tokenizer", p->err,
+                             "has steps after ByteLevel, expected it last");
+    t->bytes = t->pre.count && t->pre.step[t->pre.count - 1].kind == TOKEN_BYTE_LEVEL;
+    return 0;
+}
+
+static int read_parts(struct parts *p)
+{
+    const struct tree_node *root = p->tree->root, *n;
+    struct token_tables *t = p->t;
+    struct token_steps templates = {0};
+
+    /* Truncation and padding are for batches of models: a text is encoded whole here. */
+    if (tree_keys(p->tree, root,
+                  "version? truncation? padding? added_tokens? normalizer? pre_tokenizer? "
+                  "post_processor? decoder? model",
+                  p->err))
+        return -1;
+    if (((n = tree_get(root, "normalizer")) &&
+         read_steps(p, n, normalizers, add_step, &t->normal)) ||
+        ((n = tree_get(root, "pre_tokenizer")) &&
+         read_steps(p, n, pre_tokenizers, add_step, &t->pre)) ||
+        ((n = tree_get(root, "decoder")) && read_steps(p, n, decoders, add_step, &t->decode)) ||
+        check_steps(p) || read_model(p, tree_get(root, "model")) ||
+        read_all_added(p, tree_get(root, "added_tokens")) ||
+        ((n = tree_get(root, "post_processor")) &&
+         read_steps(p, n, processors, add_processor, &templates)))
+        return -1;
+    t->has_decoder = tree_get(root, "decoder") != NULL;
+    t->words = find_words(t);
+    return 0;
+}
+
+int token_json_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
+                    struct err *err)
+{
+    struct tree tree = {0};
+    struct parts p = {&tree, t, err};
+    int rc = read_file(&t->vocab, &tree, name, text, bytes, err) || read_parts(&p) ? -1 : 0;
+    int32_t before;
+
+    tree_release(&tree);
+    if (rc == 0) /* of merges that are there twice the later one counts, as it does elsewhere */
+        token_vocab_index(&t->vocab, &before);
+    return rc;
+}
+
+void token_steps_release(struct token_steps *s)
+{
+    for (int i = 0; i < s->count; i++) {
+        mem_free(s->step[i].from);
+        mem_free(s->step[i].to);
+        token_regex_release(&s->step[i].regex);
+    }
+    mem_free(s->step);
+    *s = (struct token_steps){0};
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows regular expressions in Oniguruma's syntax, which tokenizer.json uses, as PCRE2's: what
+ * both have in common, and what differs alone in its spelling.  The rest is an error.
+ */
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "token/token_parts.h"
+
+/* Oniguruma's \w; PCRE2's lacks marks, or has others, by its version. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+
+struct translation {
+    const char *at; /* in the pattern */
+    int in_class, looks_back;
+    FILE *out;
+    struct err *err;
+};
+
+static int fail_at(struct translation *t, int bytes)
+{
+    return err_set(t->err, ERR_INPUT,
+                   "has '%.*s', which is not supported in a regular expression", bytes, t->at);
+}
+
+/* Of a script PCRE2 takes those characters that are used with it as well. */
+static int put_property(struct translation *t)
+{
+    const char *name = t->at + 3, *end = t->at[2] == '{' ? strchr(name, '}') : NULL;
+    int no = end && *name == '^', bytes = end ? (int)(end - name) - no : 0;
+
+    if (bytes < 1 ||
+        strspn(name + no, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") <
+            (size_t)bytes)
+        return fail_at(t, 3);
+    fprintf(t->out, "\\%c{%s%s%.*s}", t->at[1], no ? "^" : "", bytes > 2 ? "sc:" : "", bytes,
+            name + no);
+    t->at = end + 1;
+    return 0;
+}
+
+/* \xHH, \x{H...}, \uHHHH: one character. */
+static int put_code(struct translation *t)
+{
+    int brace = t->at[1] == 'x' && t->at[2] == '{', most = t->at[1] == 'u' ? 4 : brace ? 6 : 2;
+    const char *digits = t->at + 2 + brace;
+    int n = 0;
+
+    while (n < most && isxdigit((unsigned char)digits[n]))
+        n++;
+    /* Two digits are a byte there, not a character. */
+    if (n == 0 || (brace ? digits[n] != '}' : n != most) ||
+        (most == 2 && !strchr("01234567", digits[0])))
+        return fail_at(t, 2);
+    fprintf(t->out, "\\x{%.*s}", n, digits);
+    t->at = digits + n + brace;
+    return 0;
+}
+
+static int put_escape(struct translation *t)
+{
+    unsigned char c = (unsigned char)t->at[1];
+
+    switch (c) {
+    case 's':
+    case 'S':
+        fprintf(t->out, "\\%c{White_Space}", c == 's' ? 'p' : 'P');
+        break;
+    case 'w':
+    case 'W':
+        if (c == 'W' && t->in_class)
+            return fail_at(t, 2);
+        fprintf(t->out, t->in_class ? WORD : "[%s" WORD "]", c == 'W' ? "^" : "");
+        break;
+    case 'p':
+    case 'P':
+        return put_property(t);
+    case 'x':
+    case 'u':
+        return put_code(t);
+    case 'v':
+        fputs("\\x{b}", t->out);
+        break;
+    case 'd':
+    case 'D':
+    case 'n':
+    case 'r':
+    case 't':
+    case 'f':
+        fprintf(t->out, "\\%c", c);
+        break;
+    default:
+        if (c == 0 || isalnum(c))
+            return fail_at(t, 1 + (c != 0));
+        fprintf(t->out, c < 0x80 ? "\\%c" : "%c", c);
+    }
+    t->at += 2;
+    return 0;
+}
+
+/* What follows "(?". */
+static int put_group(struct translation *t)
+{
+    static const char *const kinds[] = {
+        "(?:", "(?=", "(?!", "(?>", "(?<=", "(?<!", "(?i:", "(?i)", "(?-i:", "(?-i)"};
+
+    for (int i = 0; i < (int)(sizeof kinds / sizeof *kinds); i++) {
+        size_t n = strlen(kinds[i]);
+        if (strncmp(t->at, kinds[i], n))
+            continue;
+        t->looks_back |= strncmp(t->at, "(?<", 3) == 0;
+        fputs(kinds[i], t->out);
+        t->at += n;
+        return 0;
+    }
+    return fail_at(t, 3);
+}
+
+/* {n}, {n,} or {n,m}; what follows may mean another thing than to PCRE2. */
+static int put_interval(struct translation *t)
+{
+    size_t n = 1 + strspn(t->at + 1, "0123456789");
+    int range = t->at[n] == ',';
+
+    n += range ? 1 + strspn(t->at + n + 1, "0123456789") : 0;
+    if (t->at[n] != '}' || !isdigit((unsigned char)t->at[1]) || t->at[n + 1] == '+' ||
+        (!range && t->at[n + 1] == '?'))
+        return fail_at(t, (int)strnlen(t->at, n + 2));
+    fwrite(t->at, 1, n + 1, t->out);
+    t->at += n + 1;
+    return 0;
+}
+
+static int put_class_byte(struct translation *t)
+{
+    if (*t->at == '[' || strncmp(t->at, "&&", 2) == 0)
+        return fail_at(t, 2);
+    t->in_class = *t->at != ']';
+    putc(*t->at++, t->out);
+    return 0;
+}
+
+static int put_next(struct translation *t)
+{
+    if (*t->at == '\\')
+        return put_escape(t);
+    if (t->in_class)
+        return put_class_byte(t);
+    if (strncmp(t->at, "(?", 2) == 0)
+        return put_group(t);
+    if (strncmp(t->at, "(*", 2) == 0)
+        return fail_at(t, 2);
+    if (*t->at == '{')
+        return put_interval(t);
+    if (*t->at == '[') {
+        t->in_class = 1;
+        size_t n = t->at[1] == '^' ? 2 : 1;
+        fwrite(t->at, 1, n, t->out);
+        t->at += n;
+        return *t->at == ']' ? fail_at(t, 1) : 0;
+    }
+    t->looks_back |= *t->at == '^';
+    putc(*t->at++, t->out);
+    return 0;
+}
+
+static int translate(const char *pattern, char **out, int *looks_back, struct err *err)
+{
+    struct translation t = {.at = pattern, .err = err};
+    size_t bytes;
+    int rc = 0;
+
+    t.out = mem_stream(out, &bytes);
+    while (rc == 0 && *t.at)
+        rc = put_next(&t);
+    fclose(t.out);
+    *looks_back = t.looks_back;
+    return rc;
+}
+
+int token_regex_compile(struct token_regex *r, const char *pattern, int literal,
+                        struct err *err)
+{
+    uint32_t how = literal ? PCRE2_UTF | PCRE2_LITERAL
+                           : PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C;
+    int code = 0;
+    PCRE2_SIZE at = 0;
+    PCRE2_UCHAR why[120];
+    char *text = NULL;
+
+    if (literal)
+        text = mem_dup(pattern);
+    else if (translate(pattern, &text, &r->looks_back, err)) {
+        mem_free(text);
+        return -1;
+    }
+    r->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, how, &code, &at, NULL);
+    if (!r->code) {
+        pcre2_get_error_message(code, why, sizeof why);
+        err_set(err, ERR_INPUT, "is no regular expression: %s", (char *)why);
+    } else {
+        /* Where code cannot be made (a kernel that forbids it), matching is slower. */
+        pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE);
+    }
+    mem_free(text);
+    return r->code ? 0 : -1;
+}
+
+void token_regex_release(struct token_regex *r)
+{
+    pcre2_code_free(r->code);
+    *r = (struct token_regex){0};
+}

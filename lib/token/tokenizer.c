@@ -1,0 +1,514 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the files of a tokenizer: tokenizer.json, or GPT-2's of a vocabulary and of merges
+ * (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019), and what other
+ * files of the folder say about its tokens.
+ */
+#include "token/tokenizer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jtree.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "token/token_parts.h"
+
+/* The largest in use, of 256,000 tokens, have 35 MB; one in lines of its own twice as much. */
+enum { FILE_MAX = 256 << 20 };
+
+/*
+ * In byte-level vocabularies a byte is written as a character that can be seen: those of
+ * Latin-1 that can as themselves, the others as U+0100, U+0101, ... in order.
+ */
+static void fill_codes(struct token_tables *t)
+{
+    int next = 256;
+
+    memset(t->byte_of, -1, sizeof t->byte_of);
+    for (int b = 0; b < 256; b++) {
+        int seen = (b > ' ' && b < 127) || (b > 160 && b != 173);
+        t->code_of[b] = (uint16_t)(seen ? b : next++);
+        t->byte_of[t->code_of[b]] = (int16_t)b;
+    }
+    assert(next == TOKEN_CODES);
+}
+
+int token_spell_byte(const struct token_tables *t, unsigned char byte, char *to)
+{
+    unsigned code = t->code_of[byte];
+
+    if (code < 0x80) {
+        *to = (char)code;
+        return 1;
+    }
+    to[0] = (char)(0xc0 | code >> 6);
+    to[1] = (char)(0x80 | (code & 0x3f));
+    return 2;
+}
+
+int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t bytes, char *to)
+{
+    int64_t n = 0;
+
+    for (int64_t at = 0; at < bytes; n++) {
+        unsigned char c = (unsigned char)text[at];
+        unsigned code = c < 0x80 ? c
+                        : at + 1 < bytes
+                            ? (c & 0x1fu) << 6 | ((unsigned char)text[at + 1] & 0x3f)
+                            : TOKEN_CODES;
+        if ((c >= 0x80 && c >> 5 != 6) || code >= TOKEN_CODES || t->byte_of[code] < 0)
+            return -1;
+        to[n] = (char)t->byte_of[code];
+        at += 1 + (c >= 0x80);
+    }
+    return n;
+}
+
+/* ---- files ---- */
+
+/* The first of the names that is in the folder; NULL: none. */
+static char *find_file(const char *dir, const char *const names[3])
+{
+    for (int i = 0; i < 3 && names[i]; i++) {
+        char *path = io_join(dir, names[i]);
+        if (access(path, F_OK) == 0)
+            return path;
+        mem_free(path);
+    }
+    return NULL;
+}
+
+static const char *const jsons[] = {"tokenizer.json", NULL, NULL};
+static const char *const vocabs[] = {"encoder.json", "vocab.json", "gpt2-encoder.json"};
+static const char *const merges[] = {"vocab.bpe", "merges.txt", "gpt2-vocab.bpe"};
+
+/* A file of the folder as a tree; *root NULL: it is not there. */
+static int read_json(const char *dir, const char *name, char **path, json_t **root,
+                     struct err *err)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    int rc = 0;
+
+    *path = io_join(dir, name);
+    *root = NULL;
+    if (!io_absent(*path))
+        rc = io_read_file(*path, FILE_MAX, NULL, &text, &bytes, err) ||
+             jtree_read(*path, text, bytes, root, err);
+    mem_free(text);
+    return rc ? -1 : 0;
+}
+
+/*
+ * vocab.json and merges.txt alone do not say how a text is cut into words: models other than
+ * GPT-2 have such files too, and a tokenizer_config.json that names another class.
+ */
+static int check_class(const char *dir, struct err *err)
+{
+    char *path = NULL;
+    json_t *root = NULL;
+    int rc = read_json(dir, "tokenizer_config.json", &path, &root, err);
+    const char *class = json_string_value(json_object_get(root, "tokenizer_class"));
+
+    if (rc == 0 && class && strncmp(class, "GPT2", 4))
+        rc = err_at(err, path, 0, "tokenizer_class",
+                    "is '%.60s' and there is no tokenizer.json, expected GPT2Tokenizer; "
+                    "--tokenizer DIR splits words as GPT-2 does all the same",
+                    class);
+    json_decref(root);
+    mem_free(path);
+    return rc;
+}
+
+int tokenizer_find(const char *dir, struct err *err)
+{
+    static const char *const others[] = {"tokenizer.model", "spiece.model", NULL};
+    char *json = find_file(dir, jsons), *vocab = find_file(dir, vocabs);
+    char *merge = find_file(dir, merges), *other = find_file(dir, others);
+    int rc = json || (vocab && merge);
+
+    if (!rc && other)
+        rc = err_set(err, ERR_INPUT,
+                     "tokenizer '%s' is of an unsupported kind, expected tokenizer.json, or "
+                     "vocab.json and merges.txt in the folder, --tokenizer DIR or --tokenizer "
+                     "bytes",
+                     other);
+    if (rc > 0 && !json && check_class(dir, err))
+        rc = -1;
+    mem_free(json);
+    mem_free(vocab);
+    mem_free(merge);
+    mem_free(other);
+    return rc;
+}
+
+/* The number that a file of the folder gives a token: its text, or an integer, or the first. */
+static int32_t named_token(const struct token_tables *t, json_t *root, const char *key)
+{
+    json_t *value = json_object_get(root, key);
+
+    if (json_is_array(value))
+        value = json_array_get(value, 0);
+    if (json_is_object(value))
+        value = json_object_get(value, "content");
+    if (json_is_integer(value)) {
+        json_int_t id = json_integer_value(value);
+        return id >= 0 && id < t->vocab.count ? (int32_t)id : -1;
+    }
+    return json_is_string(value) ? token_vocab_find(&t->vocab, json_string_value(value),
+                                                    (int64_t)json_string_length(value))
+                                 : -1;
+}
+
+static int read_ends(struct token_tables *t, const char *dir, struct err *err)
+{
+    static const char *const files[] = {"tokenizer_config.json", "generation_config.json",
+                                        "config.json"};
+    static const char *const keys[3][2] = {{"eos_token", "bos_token"},
+                                           {"eos_token_id", "bos_token_id"},
+                                           {"eos_token_id", "bos_token_id"}};
+    int32_t *to[] = {&t->end, &t->begin}, named[2] = {-1, -1};
+    int rc = 0;
+
+    for (int i = 0; dir && rc == 0 && i < 3; i++) {
+        char *path;
+        json_t *root;
+        rc = read_json(dir, files[i], &path, &root, err);
+        for (int k = 0; rc == 0 && k < 2; k++)
+            if (named[k] < 0)
+                named[k] = named_token(t, root, keys[i][k]);
+        json_decref(root);
+        mem_free(path);
+    }
+    for (int k = 0; k < 2; k++)
+        if (named[k] >= 0)
+            *to[k] = named[k];
+    return rc;
+}
+
+/* ---- opening ---- */
+
+static struct tokenizer *new_tokenizer(void)
+{
+    struct tokenizer *t = mem_new(1, sizeof *t);
+
+    t->owned = mem_new(1, sizeof *t->owned);
+    fill_codes(t->owned);
+    t->tables = t->owned;
+    return t;
+}
+
+/* What is read becomes the caller's; rc: whether reading failed. */
+static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
+{
+    static const char end[] = "<|endoftext|>";
+
+    if (rc) {
+        tokenizer_close(t);
+        return -1;
+    }
+    t->owned->begin = -1;
+    t->owned->end = token_vocab_find(&t->owned->vocab, end, sizeof end - 1);
+    *out = t;
+    return 0;
+}
+
+int tokenizer_parse(struct tokenizer **out, const char *name, const char *text, int64_t bytes,
+                    struct err *err)
+{
+    struct tokenizer *t = new_tokenizer();
+
+    return finish(out, t, token_json_read(t->owned, name, text, bytes, err));
+}
+
+/* One line, "LEFT RIGHT", without its end. */
+static int take_merge(struct token_vocab *v, const char *name, int line, const char *text,
+                      size_t n, struct err *err)
+{
+    char both[512];
+    const char *gap = memchr(text, ' ', n), *what[3];
+    size_t left = gap ? (size_t)(gap - text) : n, right = gap ? n - left - 1 : 0;
+
+    if (!left || !right || memchr(gap + 1, ' ', right))
+        return err_at(err, name, line, NULL,
+                      "is not a merge, expected two tokens separated by a space");
+    if (left + right > sizeof both)
+        return err_at(err, name, line, NULL, "a merge of %zu bytes, expected at most %zu",
+                      left + right, sizeof both);
+    memcpy(both, text, left);
+    memcpy(both + left, gap + 1, right);
+    const size_t bytes[] = {left, right, left + right};
+    int32_t id[3];
+    what[0] = text;
+    what[1] = gap + 1;
+    what[2] = both;
+    for (int i = 0; i < 3; i++)
+        if ((id[i] = token_vocab_find(v, what[i], (int64_t)bytes[i])) < 0)
+            return err_at(err, name, line, NULL, "'%.*s' is not in the vocabulary",
+                          (int)bytes[i], what[i]);
+    token_vocab_merge(v, id[0], id[1], id[2]);
+    return 0;
+}
+
+static int take_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
+                       struct err *err)
+{
+    const char *end = text + bytes;
+    int line = 0, version = 0;
+    int32_t before = 0;
+
+    for (const char *p = text; p < end;) {
+        const char *stop = memchr(p, '\n', (size_t)(end - p));
+        size_t n = (size_t)((stop ? stop : end) - p);
+        if (++line == 1 && n >= 8 && memcmp(p, "#version", 8) == 0)
+            version = 1;
+        else if (take_merge(v, name, line, p, n, err))
+            return -1;
+        p += n + 1;
+    }
+    int32_t again = token_vocab_index(v, &before);
+    return again < 0 ? 0
+                     : err_at(err, name, again + 1 + version, NULL,
+                              "repeats the merge of line %d, expected each once",
+                              before + 1 + version);
+}
+
+/* A vocabulary of bytes alone, each of which has a token. */
+static int check_bytes(struct token_tables *t, const char *name, struct err *err)
+{
+    struct token_vocab *v = &t->vocab;
+    int64_t most = 0;
+
+    for (int32_t i = 0; i < v->count; i++) {
+        if (v->piece[i].kind == TOKENIZER_UNUSED)
+            return err_at(err, name, 0, NULL, "has no token %d, expected each of 0 to %d", i,
+                          v->count - 1);
+        most = v->piece[i].bytes > most ? v->piece[i].bytes : most;
+    }
+    char *bytes = mem_new((size_t)most + 1, 1);
+    int32_t bad = 0;
+    while (bad < v->count &&
+           token_bytes_of(t, v->text + v->piece[bad].at, v->piece[bad].bytes, bytes) > 0)
+        bad++;
+    mem_free(bytes);
+    if (bad < v->count) {
+        char *key = mem_new((size_t)v->piece[bad].bytes + 1, 1);
+        memcpy(key, v->text + v->piece[bad].at, (size_t)v->piece[bad].bytes);
+        err_at(err, name, 0, key, "has a character that encodes no byte, expected GPT-2's");
+        mem_free(key);
+        return -1;
+    }
+    for (int b = 0; b < 256; b++) {
+        char text[2];
+        t->model.byte[b] =
+            token_vocab_find(v, text, token_spell_byte(t, (unsigned char)b, text));
+        if (t->model.byte[b] < 0)
+            return err_at(err, name, 0, NULL,
+                          "has no token of the byte 0x%02x alone, expected one of each byte",
+                          b);
+    }
+    return 0;
+}
+
+/* The steps that GPT-2's tokenizer.json has. */
+static void fill_gpt2(struct token_tables *t)
+{
+    static const char end[] = "<|endoftext|>";
+    int32_t id = token_vocab_find(&t->vocab, end, sizeof end - 1);
+    struct token_steps *steps[] = {&t->pre, &t->decode};
+
+    for (int i = 0; i < 2; i++) {
+        steps[i]->step = mem_new(1, sizeof *steps[i]->step);
+        steps[i]->step[0] =
+            (struct token_step){.kind = TOKEN_BYTE_LEVEL, .behavior = TOKEN_ISOLATED};
+        steps[i]->count = 1;
+    }
+    t->bytes = t->has_decoder = t->model.all_bytes = 1;
+    t->model.unk = -1;
+    t->words = TOKENIZER_GPT2;
+    if (id < 0)
+        return;
+    t->added = mem_new(1, sizeof *t->added);
+    t->added[0] = (struct token_added){.id = id, .special = 1};
+    t->added_count = 1;
+    t->vocab.piece[id].kind = TOKENIZER_CONTROL;
+}
+
+int tokenizer_parse_gpt2(struct tokenizer **out, const char *vocab_name, const char *vocab,
+                         int64_t vocab_bytes, const char *merges_name, const char *merges_text,
+                         int64_t merges_bytes, struct err *err)
+{
+    struct tokenizer *t = new_tokenizer();
+    int rc = token_vocab_read(&t->owned->vocab, vocab_name, vocab, vocab_bytes, 0, err) ||
+             check_bytes(t->owned, vocab_name, err) ||
+             take_merges(&t->owned->vocab, merges_name, merges_text, merges_bytes, err);
+
+    if (rc == 0)
+        fill_gpt2(t->owned);
+    return finish(out, t, rc);
+}
+
+static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
+{
+    char *path[] = {find_file(dir, vocabs), find_file(dir, merges)}, *text[2] = {0};
+    int64_t bytes[2] = {0};
+    int rc = -1;
+
+    if (!path[0])
+        err_set(err, ERR_ABSENT,
+                "tokenizer '%s' has no vocabulary, expected tokenizer.json, encoder.json or "
+                "vocab.json in it",
+                dir);
+    else if (!path[1])
+        err_set(err, ERR_ABSENT,
+                "tokenizer '%s' has no merges, expected vocab.bpe or merges.txt in it", dir);
+    else if (io_read_file(path[0], FILE_MAX, NULL, &text[0], &bytes[0], err) == 0 &&
+             io_read_file(path[1], FILE_MAX, NULL, &text[1], &bytes[1], err) == 0)
+        rc = tokenizer_parse_gpt2(t, path[0], text[0], bytes[0], path[1], text[1], bytes[1],
+                                  err);
+    for (int i = 0; i < 2; i++) {
+        mem_free(path[i]);
+        mem_free(text[i]);
+    }
+    return rc;
+}
+
+static int open_json(struct tokenizer **t, const char *path, struct err *err)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err) ||
+             tokenizer_parse(t, path, text, bytes, err);
+
+    mem_free(text);
+    return rc ? -1 : 0;
+}
+
+int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
+{
+    struct tokenizer *t = NULL;
+    struct stat st;
+    int is_file = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+    char *json = is_file ? mem_dup(path) : find_file(path, jsons);
+    char *dir = is_file ? io_parent(path) : mem_dup(path);
+    int rc = json ? open_json(&t, json, err) : open_gpt2(&t, dir, err);
+
+    if (rc == 0 && read_ends(t->owned, dir, err)) {
+        tokenizer_close(t);
+        rc = -1;
+    }
+    mem_free(json);
+    mem_free(dir);
+    if (rc == 0)
+        *out = t;
+    return rc;
+}
+
+struct tokenizer *tokenizer_share(const struct tokenizer *t)
+{
+    struct tokenizer *other = mem_new(1, sizeof *other);
+
+    other->tables = t->tables;
+    return other;
+}
+
+static void release_tables(struct token_tables *t)
+{
+    token_vocab_release(&t->vocab);
+    token_steps_release(&t->normal);
+    token_steps_release(&t->pre);
+    token_steps_release(&t->decode);
+    mem_free(t->added);
+    mem_free(t->prefix);
+    mem_free(t->suffix);
+    mem_free(t);
+}
+
+void tokenizer_close(struct tokenizer *t)
+{
+    if (!t)
+        return;
+    if (t->owned)
+        release_tables(t->owned);
+    mem_free(t);
+}
+
+/* ---- the vocabulary ---- */
+
+int32_t tokenizer_count(const struct tokenizer *t)
+{
+    return t->tables->vocab.count;
+}
+
+int32_t tokenizer_end(const struct tokenizer *t)
+{
+    return t->tables->end;
+}
+
+int32_t tokenizer_begin(const struct tokenizer *t)
+{
+    return t->tables->begin;
+}
+
+int32_t tokenizer_id(const struct tokenizer *t, const char *piece)
+{
+    return token_vocab_find(&t->tables->vocab, piece, (int64_t)strlen(piece));
+}
+
+enum tokenizer_kind tokenizer_kind(const struct tokenizer *t, int32_t id)
+{
+    return id < 0 || id >= t->tables->vocab.count ? TOKENIZER_UNUSED
+                                                  : t->tables->vocab.piece[id].kind;
+}
+
+const char *tokenizer_piece(const struct tokenizer *t, int32_t id, int64_t *bytes)
+{
+    if (tokenizer_kind(t, id) == TOKENIZER_UNUSED)
+        return NULL;
+    *bytes = t->tables->vocab.piece[id].bytes;
+    return t->tables->vocab.text + t->tables->vocab.piece[id].at;
+}
+
+int32_t tokenizer_merges(const struct tokenizer *t)
+{
+    return t->tables->vocab.merges;
+}
+
+void tokenizer_merge(const struct tokenizer *t, int32_t i, int32_t *left, int32_t *right)
+{
+    *left = t->tables->vocab.list[i].left;
+    *right = t->tables->vocab.list[i].right;
+}
+
+const int32_t *tokenizer_prefix(const struct tokenizer *t, int *count)
+{
+    *count = t->tables->prefix_count;
+    return t->tables->prefix;
+}
+
+const int32_t *tokenizer_suffix(const struct tokenizer *t, int *count)
+{
+    *count = t->tables->suffix_count;
+    return t->tables->suffix;
+}
+
+enum tokenizer_words tokenizer_words(const struct tokenizer *t)
+{
+    return t->tables->words;
+}
+
+int tokenizer_adds_space(const struct tokenizer *t)
+{
+    const struct token_tables *a = t->tables;
+
+    for (int i = 0; i < a->normal.count; i++)
+        if (a->normal.step[i].kind == TOKEN_PREPEND)
+            return 1;
+    return a->pre.count && a->pre.step[0].kind == TOKEN_METASPACE && a->pre.step[0].add;
+}
