@@ -9,6 +9,7 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -65,13 +66,13 @@ static int split_part(struct data_part *p, const struct data_options *o, struct 
 }
 
 /* A text without a tokenizer that was named: the folder's, or its bytes if these are tokens. */
-static int find_tokenizer(const struct data_options *o, const char *path, struct bpe **bpe,
+static int find_tokenizer(const struct data_options *o, const char *path, struct tokenizer **by,
                           struct err *err)
 {
-    int found = o->folder ? bpe_find(o->folder, err) : 0;
+    int found = o->folder ? tokenizer_find(o->folder, err) : 0;
 
     if (found)
-        return found < 0 ? -1 : bpe_open(bpe, o->folder, err);
+        return found < 0 ? -1 : tokenizer_open(by, o->folder, err);
     if (o->vocab <= 256)
         return 0;
     return err_set(
@@ -82,35 +83,35 @@ static int find_tokenizer(const struct data_options *o, const char *path, struct
 }
 
 static int open_source(struct source *s, const char *path, const struct data_options *o,
-                       struct bpe **bpe, struct err *err)
+                       struct tokenizer **by, struct err *err)
 {
-    if (source_open(s, path, *bpe, err))
+    if (source_open(s, path, *by, err))
         return -1;
     if (s->format != SOURCE_TEXT || o->bytes)
         return 0;
-    if (find_tokenizer(o, path, bpe, err))
+    if (find_tokenizer(o, path, by, err))
         return -1;
-    if (!*bpe)
+    if (!*by)
         return 0;
     source_close(s);
-    return source_open(s, path, *bpe, err);
+    return source_open(s, path, *by, err);
 }
 
-static int open_parts(struct data *d, const struct data_options *o, struct bpe **bpe,
+static int open_parts(struct data *d, const struct data_options *o, struct tokenizer **by,
                       struct err *err)
 {
     int texts = 0;
 
     for (int i = 0; i < o->count; i++) {
         struct data_part *p = &d->part[i];
-        if (open_source(&p->source, o->paths[i], o, bpe, err) ||
+        if (open_source(&p->source, o->paths[i], o, by, err) ||
             source_check(&p->source, o->vocab, err) || split_part(p, o, err))
             return -1;
         p->evals += i ? d->part[i - 1].evals : 0;
         d->tokens += p->source.tokens;
         texts += p->source.format == SOURCE_ENCODED;
     }
-    if (*bpe && !texts)
+    if (*by && !texts)
         return err_set(err, ERR_INPUT,
                        "tokenizer '%s' but no text among the data, expected a text: the files "
                        "contain tokens",
@@ -216,14 +217,14 @@ static int check_options(const struct data_options *o, struct err *err)
 int data_open(struct data *d, const struct data_options *o, struct err *err)
 {
     struct data new = {.count = o->count, .seq = o->seq, .vocab = o->vocab, .seed = o->seed};
-    struct bpe *bpe = NULL;
+    struct tokenizer *by = NULL;
 
     assert(o->seq > 0 && o->vocab > 0 && o->split >= 0 && o->split < 1);
-    if (check_options(o, err) || (o->tokenizer && bpe_open(&bpe, o->tokenizer, err)))
+    if (check_options(o, err) || (o->tokenizer && tokenizer_open(&by, o->tokenizer, err)))
         return -1;
     new.part = mem_new((size_t)o->count, sizeof *new.part);
-    int rc = open_parts(&new, o, &bpe, err);
-    bpe_close(bpe);
+    int rc = open_parts(&new, o, &by, err);
+    tokenizer_close(by);
     if (rc == 0) {
         open_mix(&new, o);
         rc = add_up(&new, err);
@@ -350,20 +351,46 @@ static int write_head(FILE *f, enum source_type type, int64_t tokens)
     return ferror(f);
 }
 
-static int write_tokens(FILE *f, const struct source *s, const char *out, struct err *err)
-{
-    size_t bytes = (size_t)(s->tokens * source_type_bytes(s->type));
+struct tokens_file {
+    FILE *file;
+    const char *text, *out;
+    enum source_type type;
+    int64_t tokens;
+};
 
-    if (s->format != SOURCE_ENCODED)
+static int write_tokens(void *arg, const int32_t *ids, int64_t count, struct err *err)
+{
+    struct tokens_file *f = arg;
+    int size = source_type_bytes(f->type);
+
+    f->tokens += count;
+    if (f->tokens > INT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has more than %d tokens, the limit of llm.c's header: split the "
+                       "text",
+                       f->text, INT32_MAX);
+    for (int64_t i = 0; i < count; i++)
+        for (int b = 0; b < size; b++)
+            putc_unlocked((int)((uint32_t)ids[i] >> 8 * b & 255), f->file);
+    return ferror(f->file) ? err_sys(err, "cannot write '%s'", f->out) : 0;
+}
+
+/* The head last: it counts the tokens. */
+static int write_file(struct tokens_file *f, const struct source *s, struct tokenizer *by,
+                      struct err *err)
+{
+    if (s->format != SOURCE_TEXT)
         return err_set(err, ERR_INPUT, "'%s' is %s data, expected a text", s->path,
                        source_format_name(s->format));
-    if (s->tokens > INT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "'%s' has %" PRId64 " tokens, expected at most %d, the limit of llm.c's "
-                       "header: split the text",
-                       s->path, s->tokens, INT32_MAX);
-    if (write_head(f, s->type, s->tokens) || (bytes && fwrite(s->memory, 1, bytes, f) != bytes))
-        return err_sys(err, "cannot write '%s'", out);
+    f->text = s->path;
+    f->type = source_token_type(by);
+    if (write_head(f->file, f->type, 0))
+        return err_sys(err, "cannot write '%s'", f->out);
+    if (source_each(s, by, omp_get_num_procs(), write_tokens, f, err))
+        return -1;
+    rewind(f->file);
+    if (write_head(f->file, f->type, f->tokens))
+        return err_sys(err, "cannot write '%s'", f->out);
     return 0;
 }
 
@@ -371,23 +398,23 @@ int data_encode(const char *text, const char *tokenizer, const char *out, int fo
                 struct data_encoded *done, struct err *err)
 {
     struct source s = {0};
-    struct bpe *bpe = NULL;
+    struct tokenizer *by = NULL;
     struct io_out to;
 
-    if (bpe_open(&bpe, tokenizer, err))
+    if (tokenizer_open(&by, tokenizer, err))
         return -1;
     /* First the file, which may be there: what follows takes long. */
     int rc = io_create(&to, out, force, err);
     if (rc == 0) {
-        rc = source_open(&s, text, bpe, err) || write_tokens(to.file, &s, out, err);
+        struct tokens_file f = {.file = to.file, .out = out};
+        rc = source_open(&s, text, NULL, err) || write_file(&f, &s, by, err);
         if (rc)
             io_abandon(&to);
         else
             rc = io_commit(&to, err);
+        *done = rc ? *done : (struct data_encoded){s.file_bytes, f.tokens};
     }
-    bpe_close(bpe);
-    if (rc == 0)
-        *done = (struct data_encoded){s.file_bytes, s.tokens};
+    tokenizer_close(by);
     source_close(&s);
     return rc ? -1 : 0;
 }

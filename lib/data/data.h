@@ -23,10 +23,11 @@ struct data_options {
     int count;
     const double *weights; /* [count], above 0: shares of samples; NULL: as many as tokens */
     const char *tokenizer; /* a folder to encode texts by; NULL: none is named, and ... */
-    const char *folder;    /* ... this one does, if it has a tokenizer (bpe_find); NULL: none */
-    int bytes;             /* a text's bytes are its tokens, whatever the vocabulary */
-    int seq;               /* tokens of a window */
-    int64_t vocab;         /* tokens are 0 .. vocab - 1 */
+    const char
+        *folder;   /* ... this one does, if it has a tokenizer (tokenizer_find); NULL: none */
+    int bytes;     /* a text's bytes are its tokens, whatever the vocabulary */
+    int seq;       /* tokens of a window */
+    int64_t vocab; /* tokens are 0 .. vocab - 1 */
     uint64_t seed;
     double split;      /* 0 <= split < 1 */
     int fixed_windows; /* windows lie at the same place in every epoch: easy.h */

@@ -200,60 +200,79 @@ static int read_place(struct source *s, struct source_place *place, struct err *
     return 0;
 }
 
+int source_each(const struct source *s, struct tokenizer *by, int threads, tokenizer_put *put,
+                void *arg, struct err *err)
+{
+    void *text;
+
+    if (map_file(s->path, s->fd, s->file_bytes, &text, err))
+        return -1;
+    int rc = text ? tokenizer_each(by, text, s->file_bytes, 0, threads, put, arg, err) : 0;
+    if (text)
+        munmap(text, (size_t)s->file_bytes);
+    return rc;
+}
+
 struct sink {
-    unsigned char *to;
+    struct source *source;
     int size;
-    int64_t count;
 };
 
+/* What is not written to is no memory: there are seldom more tokens than bytes. */
 static int put_tokens(void *arg, const int32_t *ids, int64_t count, struct err *err)
 {
     struct sink *sink = arg;
+    struct source *s = sink->source;
+    int64_t need = (s->tokens + count) * sink->size;
 
-    (void)err;
+    if (need > s->memory_bytes) {
+        int64_t room =
+            need > s->file_bytes * sink->size ? 2 * need : s->file_bytes * sink->size;
+        void *to =
+            s->memory ? mremap(s->memory, (size_t)s->memory_bytes, (size_t)room, MREMAP_MAYMOVE)
+                      : mmap(NULL, (size_t)room, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (to == MAP_FAILED)
+            return err_sys(err, "cannot allocate %" PRId64 " bytes for the tokens of '%s'",
+                           room, s->path);
+        s->memory = to;
+        s->memory_bytes = room;
+    }
     for (int64_t i = 0; i < count; i++) {
-        unsigned char *p = sink->to + sink->count++ * sink->size;
+        unsigned char *p = (unsigned char *)s->memory + s->tokens++ * sink->size;
         for (int b = 0; b < sink->size; b++)
             p[b] = (unsigned char)((uint32_t)ids[i] >> 8 * b);
     }
     return 0;
 }
 
-/* The text's tokens in the place of its file: there are never more of them than bytes. */
-static int encode_text(struct source *s, struct bpe *bpe, struct err *err)
+/* The text's tokens in the place of its file. */
+static int encode_text(struct source *s, struct tokenizer *by, struct err *err)
 {
-    enum source_type type = bpe_count(bpe) <= 1 << 16 ? SOURCE_U16 : SOURCE_U32;
-    struct sink sink = {.size = source_type_bytes(type)};
-    size_t room = (size_t)s->file_bytes * (size_t)sink.size;
-    void *text;
+    struct sink sink = {s, 0};
 
     s->format = SOURCE_ENCODED;
-    s->type = type;
-    if (map_file(s->path, s->fd, s->file_bytes, &text, err))
-        return -1;
+    s->type = source_token_type(by);
+    s->tokens = 0;
+    sink.size = source_type_bytes(s->type);
+    int rc = source_each(s, by, 1, put_tokens, &sink, err);
     close(s->fd);
     s->fd = -1;
-    if (!text)
-        return 0;
-    /* What is not written to is no memory, and the rest is given back. */
-    void *to = mmap(NULL, room, PROT_READ | PROT_WRITE,
-                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    sink.to = to;
-    int rc = to == MAP_FAILED ? err_sys(err, "cannot allocate %zu bytes for the tokens of '%s'",
-                                        room, s->path)
-                              : bpe_each(bpe, text, s->file_bytes, put_tokens, &sink, err);
-    munmap(text, (size_t)s->file_bytes);
-    if (to == MAP_FAILED)
-        return rc;
-    size_t used = (size_t)(sink.count * sink.size);
-    void *kept = used ? mremap(to, room, used, 0) : MAP_FAILED;
-    s->memory = kept == MAP_FAILED ? to : kept;
-    s->memory_bytes = (int64_t)(kept == MAP_FAILED ? room : used);
-    s->tokens = sink.count;
-    return rc;
+    size_t used = (size_t)(s->tokens * sink.size);
+    void *kept = used ? mremap(s->memory, (size_t)s->memory_bytes, used, 0) : MAP_FAILED;
+    if (kept != MAP_FAILED) {
+        s->memory = kept;
+        s->memory_bytes = (int64_t)used;
+    }
+    return rc ? err_prefix(err, "data '%s': ", s->path) : 0;
 }
 
-int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err)
+enum source_type source_token_type(const struct tokenizer *by)
+{
+    return tokenizer_count(by) <= 1 << 16 ? SOURCE_U16 : SOURCE_U32;
+}
+
+int source_open(struct source *s, const char *path, struct tokenizer *by, struct err *err)
 {
     struct source new = {.fd = -1};
     struct source_place place = {0};
@@ -271,8 +290,8 @@ int source_open(struct source *s, const char *path, struct bpe *bpe, struct err 
         new.type = place.type;
         new.tokens = place.tokens;
         new.offset = place.offset;
-        if (new.format == SOURCE_TEXT && bpe)
-            rc = encode_text(&new, bpe, err);
+        if (new.format == SOURCE_TEXT && by)
+            rc = encode_text(&new, by, err);
     }
     if (rc) {
         source_close(&new);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "data/bpe.h"
+#include "token/tokenizer.h"
 
 /*
  * One file of tokens (paro-data(5)), read where tokens are asked for, not mapped: one that is
@@ -54,10 +54,13 @@ struct source_place {
 };
 
 /*
- * Opens and checks all of the file but its tokens' size.  With `bpe` texts are encoded by it;
- * else their bytes are the tokens.  bpe may be NULL.
+ * Opens and checks all of the file but its tokens' size.  With a tokenizer texts are encoded by
+ * it; else (NULL) their bytes are the tokens.
  */
-int source_open(struct source *s, const char *path, struct bpe *bpe, struct err *err);
+int source_open(struct source *s, const char *path, struct tokenizer *by, struct err *err);
+/* The tokens of a text that is open, in order, by so many threads. */
+int source_each(const struct source *s, struct tokenizer *by, int threads, tokenizer_put *put,
+                void *arg, struct err *err);
 void source_close(struct source *s);
 /* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
 int source_check(const struct source *s, int64_t vocab, struct err *err);
@@ -73,6 +76,7 @@ int source_read_window(const struct source *s, int64_t at, int seq, int32_t *tok
                        int32_t *targets, struct err *err);
 
 int source_type_bytes(enum source_type type);
+enum source_type source_token_type(const struct tokenizer *by); /* of the file of its tokens */
 uint32_t source_le32(const unsigned char *p);
 /* "text", "llm.c", ... */
 const char *source_format_name(enum source_format format);

@@ -304,7 +304,9 @@ static int read_keys(struct parts *p, const struct tree_node *n, struct token_st
         tree_int(p->tree, tree_get(n, "start"), 0, 1 << 20, &s->left, p->err) ||
         tree_int(p->tree, tree_get(n, "stop"), 0, 1 << 20, &s->right, p->err) ||
         tree_bool(p->tree, tree_get(n, "use_regex"), &split, p->err) ||
-        tree_bool(p->tree, tree_get(n, "split"), &split, p->err) || read_scheme(p, n, s))
+        tree_bool(p->tree, tree_get(n, "split"), &split, p->err))
+        return -1;
+    if ((s->kind == TOKEN_METASPACE || s->kind == TOKEN_BYTE_LEVEL) && read_scheme(p, n, s))
         return -1;
     s->behavior = !split        ? TOKEN_WHOLE
                   : !one_by_one ? TOKEN_CONTIGUOUS
@@ -553,15 +555,45 @@ static enum tokenizer_words find_words(const struct token_tables *t)
     return !cuts && nfc == (s[0].words == TOKENIZER_QWEN2) ? s[0].words : TOKENIZER_OTHER;
 }
 
+/* What decodes has to do it token by token. */
+static int check_decoder(struct parts *p)
+{
+    const struct tree_node *root = p->tree->root;
+    int fused = 0;
+
+    for (int i = 0; i < p->t->decode.count; i++) {
+        const struct token_step *s = &p->t->decode.step[i];
+        int one = s->from && s->from[0] && !s->from[utf8_next(s->from, NULL)];
+        if (s->kind == TOKEN_REPLACE && !s->from)
+            return tree_fail(p->tree, root, "decoder", p->err,
+                             "replaces by a regular expression, expected a String");
+        if (s->kind == TOKEN_STRIP && !one)
+            return tree_fail(p->tree, root, "decoder", p->err,
+                             "strips '%.40s', expected one character", s->from);
+        if (fused && !(s->kind == TOKEN_STRIP && s->right == 0) &&
+            !(s->kind == TOKEN_REPLACE && one) && s->kind != TOKEN_FUSE)
+            return tree_fail(
+                p->tree, root, "decoder", p->err,
+                "has other steps after Fuse than Strip at the start and Replace of "
+                "one character");
+        fused |= s->kind == TOKEN_FUSE;
+    }
+    return 0;
+}
+
 static int check_steps(struct parts *p)
 {
     const struct tree_node *root = p->tree->root;
     struct token_tables *t = p->t;
 
-    for (int i = 0; i < t->pre.count; i++)
+    for (int i = 0; i < t->pre.count; i++) {
         if (t->pre.step[i].kind == TOKEN_BYTE_LEVEL && i < t->pre.count - 1)
             return tree_fail(p->tree, root, "pre_tokenizer", p->err,
                              "has steps after ByteLevel, expected it last");
+        if (t->pre.step[i].kind == TOKEN_METASPACE && i > 0)
+            return tree_fail(p->tree, root, "pre_tokenizer", p->err,
+                             "has steps before Metaspace, expected it first");
+    }
     t->bytes = t->pre.count && t->pre.step[t->pre.count - 1].kind == TOKEN_BYTE_LEVEL;
     return 0;
 }
@@ -583,7 +615,7 @@ static int read_parts(struct parts *p)
         ((n = tree_get(root, "pre_tokenizer")) &&
          read_steps(p, n, pre_tokenizers, add_step, &t->pre)) ||
         ((n = tree_get(root, "decoder")) && read_steps(p, n, decoders, add_step, &t->decode)) ||
-        check_steps(p) || read_model(p, tree_get(root, "model")) ||
+        check_steps(p) || check_decoder(p) || read_model(p, tree_get(root, "model")) ||
         read_all_added(p, tree_get(root, "added_tokens")) ||
         ((n = tree_get(root, "post_processor")) &&
          read_steps(p, n, processors, add_processor, &templates)))

@@ -14,6 +14,8 @@
  * takes 64 MiB at most to encode.
  */
 enum { TOKEN_WORD_MAX = 1 << 20 };
+/* Of a match: a step for each byte of the longest word. */
+enum { TOKEN_STEPS_MAX = TOKEN_WORD_MAX };
 
 /* ---- the vocabulary: token_vocab.c ---- */
 
@@ -142,6 +144,8 @@ struct token_model {
 
 enum { TOKEN_CODES = 256 + 68 };
 
+struct token_finder;
+
 /* What threads share, read-only once it is open. */
 struct token_tables {
     struct token_vocab vocab;
@@ -157,6 +161,12 @@ struct token_tables {
     int bytes; /* the model's characters are bytes */
     int32_t begin, end;
     enum tokenizer_words words;
+    /* Of token_tables_prepare: */
+    struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
+    struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
+    unsigned char *classes;
+    uint64_t *joints;
+    int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
 };
 
 /* Reads a tokenizer.json into tables that are all zero; the caller releases them anyway. */
@@ -172,9 +182,150 @@ int token_spell_byte(const struct token_tables *t, unsigned char byte, char *to)
 /* The bytes that a text spells so, never more than it has; -1: it has other characters. */
 int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t bytes, char *to);
 
+/* ---- classes of characters: token_words.c ---- */
+
+enum token_class { TOKEN_OTHER, TOKEN_LETTER, TOKEN_NUMBER, TOKEN_SPACE, TOKEN_NEWLINE };
+
+enum { TOKEN_CLASSES = 1 << 16 };
+
+/* The code point at p, of a text that is UTF-8, and its bytes. */
+static inline uint32_t token_code_at(const char *p, int *bytes)
+{
+    const unsigned char *u = (const unsigned char *)p;
+
+    if (u[0] < 0x80) {
+        *bytes = 1;
+        return u[0];
+    }
+    if (u[0] < 0xe0) {
+        *bytes = 2;
+        return (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu);
+    }
+    if (u[0] < 0xf0) {
+        *bytes = 3;
+        return (u[0] & 0xfu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
+    }
+    *bytes = 4;
+    return (u[0] & 7u) << 18 | (u[1] & 0x3fu) << 12 | (u[2] & 0x3fu) << 6 | (u[3] & 0x3fu);
+}
+
+/* The beginning of the character that ends before p; text <= it < p. */
+const char *token_code_before(const char *text, const char *p);
+enum token_class token_class_of(uint32_t code);
+int token_is_space(uint32_t code); /* White_Space */
+int token_is_word(uint32_t code);  /* \w of the regex crate */
+/* The class of each code point below TOKEN_CLASSES. */
+unsigned char *token_classes_new(void);
+/*
+ * The match of a known pattern at or after p, before end: 1, or 0: there is none.  All but
+ * TOKENIZER_SMOLLM match at p.
+ */
+int token_words_next(const unsigned char *classes, enum tokenizer_words words, const char *p,
+                     const char *end, const char **from, const char **to);
+
+/* ---- what a thread has ---- */
+
+struct token_buffer {
+    char *text;
+    size_t room;
+    int64_t bytes;
+};
+
+void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
+
+/* What was found for short words: most words of a text are among few.  A line of the cache. */
+enum { TOKEN_CACHE_SLOTS = 1 << 15, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
+
+struct token_cached {
+    unsigned char bytes, count; /* bytes 0: empty */
+    char word[TOKEN_CACHE_BYTES];
+    int32_t ids[TOKEN_CACHE_IDS];
+};
+
+/* A part of a word: parts are linked in order, and go as they are merged. */
+struct token_part {
+    int32_t id; /* < 0: merged into the one before */
+    int32_t before, after;
+};
+
+/* A merge that could be done, in a heap: the lowest rank first, of these the leftmost. */
+struct token_pair {
+    int32_t rank, at; /* the left part */
+    int32_t left, right, to;
+};
+
 struct tokenizer {
     const struct token_tables *tables;
     struct token_tables *owned; /* NULL: tokenizer_share's */
+    struct token_cached *cache; /* [TOKEN_CACHE_SLOTS] */
+    struct token_part *part;    /* of the word at hand */
+    struct token_pair *heap;
+    size_t part_room, heap_room, pairs;
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+    pcre2_jit_stack *stack;
+    struct token_buffer normal[2], late[2], whole, prefixed, decoded;
+    int32_t *ids; /* of the piece of text at hand */
+    size_t ids_room;
+    int64_t count;
+    const char *stop; /* where the piece of text ends, after normalization; NULL: elsewhere */
+    int plain;        /* TOKENIZER_PLAIN */
 };
+
+/* token_merge.c: adds the tokens of a word to t->ids. */
+void token_word(struct tokenizer *t, const char *word, int64_t bytes);
+/* Between which characters no token of the model ever is; NULL: unknown. */
+uint64_t *token_joints_new(const struct token_tables *t);
+/* The same of a text without words: it is cut where no merge can be. */
+int token_stretch(struct tokenizer *t, const char *text, int64_t bytes, int sure);
+
+/*
+ * token_normal.c: *text becomes what the steps make of it, in one of the buffers; begins: what
+ * begins with it.
+ */
+enum token_begins { TOKEN_MIDDLE, TOKEN_SEGMENT, TOKEN_TEXT };
+
+int token_normalize(struct tokenizer *t, const struct token_steps *steps,
+                    struct token_buffer buffer[2], enum token_begins begins, const char **text,
+                    int64_t *bytes, struct err *err);
+/* Whether normalizing a text is normalizing its parts, if a part begins with this character. */
+int token_begins_part(uint32_t code);
+
+/*
+ * token_regex.c: the first match in text[at .. bytes): 1, 0: none; ERR_INPUT: it takes too many
+ * steps.
+ */
+int token_regex_next(struct tokenizer *t, const struct token_regex *r, const char *text,
+                     int64_t bytes, int64_t at, int64_t *from, int64_t *to, struct err *err);
+
+/* token_find.c: added tokens in texts. */
+struct token_found {
+    const char *from, *to; /* with the white space that it takes */
+    const char *next;      /* where the next one may begin */
+    int32_t id;
+};
+
+/* NULL: there are none. */
+struct token_finder *token_finder_new(const struct token_tables *t, int normalized);
+void token_finder_free(struct token_finder *f);
+/*
+ * The next added token from p on in a text that begins at `begin`, of which the tokens up to
+ * `done` are found.  0: there is none.
+ */
+int token_finder_next(const struct token_finder *f, const char *begin, const char *done,
+                      const char *p, const char *end, int plain, struct token_found *found);
+
+/*
+ * token_encode.c: the tokens of text[from .. cut), into t->ids, where the text ends at `end`
+ * for all that matters; from > 0: where a word begins.  Returns 1, or 0 where the cut is not
+ * known to be the beginning of a word: there are no tokens then; -1: an error.
+ */
+int token_encode_part(struct tokenizer *t, const char *text, int64_t from, int64_t cut,
+                      int64_t end, struct err *err);
+/* token_each.c, after reading: what encoding needs. */
+void token_tables_prepare(struct token_tables *t);
+void token_tables_release(struct token_tables *t);
+void token_state_prepare(struct tokenizer *t);
+void token_state_release(struct tokenizer *t);
 
 #endif

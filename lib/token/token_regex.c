@@ -4,6 +4,7 @@
  * both have in common, and what differs alone in its spelling.  The rest is an error.
  */
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -213,4 +214,32 @@ void token_regex_release(struct token_regex *r)
 {
     pcre2_code_free(r->code);
     *r = (struct token_regex){0};
+}
+
+int token_regex_next(struct tokenizer *t, const struct token_regex *r, const char *text,
+                     int64_t bytes, int64_t at, int64_t *from, int64_t *to, struct err *err)
+{
+    /* Words are within the window; what begins later, or ends with it, needs the whole. */
+    int64_t window = bytes - at > TOKEN_WORD_MAX
+                         ? token_code_before(text + at, text + at + TOKEN_WORD_MAX + 1) - text
+                         : bytes;
+
+    for (token_state_prepare(t);; window = bytes) {
+        int rc = pcre2_match(r->code, (PCRE2_SPTR)text, (PCRE2_SIZE)window, (PCRE2_SIZE)at,
+                             PCRE2_NO_UTF_CHECK, t->match, t->limits);
+        const PCRE2_SIZE *range = pcre2_get_ovector_pointer(t->match);
+        if (rc < 0 && rc != PCRE2_ERROR_NOMATCH)
+            return err_set(err, ERR_INPUT,
+                           "a pattern of the tokenizer needs too many steps at byte %" PRId64
+                           " of a piece of text, expected at most %d",
+                           at, TOKEN_STEPS_MAX);
+        if (rc >= 0 &&
+            (window == bytes || (int64_t)range[0] == at || (int64_t)range[1] < window)) {
+            *from = (int64_t)range[0];
+            *to = (int64_t)range[1];
+            return 1;
+        }
+        if (window == bytes)
+            return 0;
+    }
 }

@@ -213,6 +213,7 @@ static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
         tokenizer_close(t);
         return -1;
     }
+    token_tables_prepare(t->owned);
     t->owned->begin = -1;
     t->owned->end = token_vocab_find(&t->owned->vocab, end, sizeof end - 1);
     *out = t;
@@ -418,24 +419,13 @@ struct tokenizer *tokenizer_share(const struct tokenizer *t)
     return other;
 }
 
-static void release_tables(struct token_tables *t)
-{
-    token_vocab_release(&t->vocab);
-    token_steps_release(&t->normal);
-    token_steps_release(&t->pre);
-    token_steps_release(&t->decode);
-    mem_free(t->added);
-    mem_free(t->prefix);
-    mem_free(t->suffix);
-    mem_free(t);
-}
-
 void tokenizer_close(struct tokenizer *t)
 {
     if (!t)
         return;
+    token_state_release(t);
     if (t->owned)
-        release_tables(t->owned);
+        token_tables_release(t->owned);
     mem_free(t);
 }
 
@@ -510,5 +500,8 @@ int tokenizer_adds_space(const struct tokenizer *t)
     for (int i = 0; i < a->normal.count; i++)
         if (a->normal.step[i].kind == TOKEN_PREPEND)
             return 1;
-    return a->pre.count && a->pre.step[0].kind == TOKEN_METASPACE && a->pre.step[0].add;
+    for (int i = 0; i < a->late.count; i++)
+        if (a->late.step[i].kind == TOKEN_PREPEND)
+            return 1;
+    return 0;
 }

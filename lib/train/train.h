@@ -156,7 +156,7 @@ enum { TRAIN_PROMPT_LENGTH = 256, TRAIN_PROMPT_LENGTH_MAX = 1 << 24 };
 struct train_prompt {
     const char *text;
     const char *from;          /* a checkpoint, a run, a Hugging Face folder */
-    const char *tokenizer;     /* a folder (data/bpe.h), "bytes"; NULL: from's */
+    const char *tokenizer;     /* a folder (token/tokenizer.h), "bytes"; NULL: from's */
     const char *seed;          /* as typed; 1 */
     int64_t length;            /* most tokens to write */
     double temperature, top_p; /* temperature 0: the likeliest token */

@@ -21,9 +21,9 @@
 #include "base/run_folder.h"
 #include "shard/carry.h"
 #include "ckpt/states.h"
-#include "data/bpe.h"
 #include "kern/kern.h"
 #include "net/net.h"
+#include "token/tokenizer.h"
 
 enum {
     BYTES = 256,
@@ -44,8 +44,9 @@ struct writer {                /* of text */
     const struct model *model; /* the checkpoint's, or own */
     struct weights weights;
     struct model own;
-    float **unit;    /* [units], owned */
-    struct bpe *bpe; /* NULL: a token is a byte */
+    float **unit;                   /* [units], owned */
+    struct tokenizer *by;           /* NULL: a token is a byte */
+    struct tokenizer_stream stream; /* of the tokens that are written */
     struct device *cpu;
     struct device_queue *queue;
     struct kern kern;
@@ -195,35 +196,45 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
 
 static int encode_prompt(struct writer *w, const char *text, int64_t bytes, struct err *err)
 {
-    /* A net reads up to twice the text, and no less than it has positions at first. */
-    int64_t room = 2 * (bytes + w->most) + WINDOW + 1;
     void *tokens = NULL;
+    int32_t *ids = NULL;
+    int64_t count = bytes ? bytes : 1, ignored;
 
-    if (mem_data(room * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err))
+    if (w->by && bytes &&
+        (count = tokenizer_encode(w->by, text, bytes, TOKENIZER_WRAP, &ids, err)) < 0)
         return -1;
+    /* A net reads up to twice the text, and no less than it has positions at first. */
+    int64_t room = 2 * (count + w->most) + WINDOW + 1;
+    int rc = mem_data(room * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err);
     w->token = tokens;
-    if (bytes == 0 && w->bpe) /* where a text begins */
-        w->token[w->tokens++] = bpe_end(w->bpe);
-    else if (w->bpe)
-        w->tokens = bpe_encode(w->bpe, text, bytes, w->token);
-    else
-        for (; w->tokens < bytes; w->tokens++)
-            w->token[w->tokens] = (unsigned char)text[w->tokens];
+    for (; rc == 0 && w->tokens < count; w->tokens++) {
+        int64_t i = w->tokens;
+        if (ids)
+            w->token[i] = ids[i];
+        else if (w->by) /* where a text begins */
+            w->token[i] =
+                tokenizer_begin(w->by) >= 0 ? tokenizer_begin(w->by) : tokenizer_end(w->by);
+        else
+            w->token[i] = (unsigned char)text[i];
+        if (w->by) /* what follows is no beginning */
+            tokenizer_decode(w->by, &w->stream, w->token[i], &ignored);
+    }
+    mem_free(ids);
     w->prompt = w->tokens;
-    return 0;
+    return rc;
 }
 
 static int read_prompt(struct writer *w, const char *text, struct err *err)
 {
     int64_t bytes = (int64_t)strlen(text);
 
-    if (w->bpe && bpe_count(w->bpe) > w->model->vocab)
+    if (w->by && tokenizer_count(w->by) > w->model->vocab)
         return err_set(
             err, ERR_MISMATCH,
             "the tokenizer has %d tokens, expected at most the model's vocabulary of "
             "%" PRId64,
-            bpe_count(w->bpe), w->model->vocab);
-    if (bytes == 0 && !(w->bpe && bpe_end(w->bpe) >= 0))
+            tokenizer_count(w->by), w->model->vocab);
+    if (bytes == 0 && !(w->by && tokenizer_end(w->by) >= 0))
         return err_set(err, ERR_INPUT, "--generate: empty text, expected a prompt");
     if (encode_prompt(w, text, bytes, err))
         return -1;
@@ -238,16 +249,16 @@ static int read_prompt(struct writer *w, const char *text, struct err *err)
 
 static int has_ended(const struct writer *w)
 {
-    return w->bpe && w->tokens > w->prompt && w->token[w->tokens - 1] == bpe_end(w->bpe);
+    return w->by && w->tokens > w->prompt && w->token[w->tokens - 1] == tokenizer_end(w->by);
 }
 
-static void put_text(const struct writer *w, int64_t from, FILE *out)
+static void put_text(struct writer *w, int64_t from, FILE *out)
 {
     for (int64_t i = from; i < w->tokens; i++) {
         int64_t bytes = 1;
         int32_t token = w->token[i];
         const char byte[1] = {(char)token};
-        const char *text = w->bpe          ? bpe_decode(w->bpe, token, &bytes)
+        const char *text = w->by           ? tokenizer_decode(w->by, &w->stream, token, &bytes)
                            : token < BYTES ? byte
                                            : NULL;
         if (text)
@@ -257,7 +268,7 @@ static void put_text(const struct writer *w, int64_t from, FILE *out)
     }
 }
 
-static void put_json(const struct writer *w, const struct train_prompt *p)
+static void put_json(struct writer *w, const struct train_prompt *p)
 {
     struct jout j = {.file = p->out, .pretty = 1};
     char *text = NULL;
@@ -313,12 +324,12 @@ static int open_tokenizer(struct writer *w, const struct train_prompt *p, const 
                           struct err *err)
 {
     if (p->tokenizer)
-        return strcmp(p->tokenizer, "bytes") ? bpe_open(&w->bpe, p->tokenizer, err) : 0;
+        return strcmp(p->tokenizer, "bytes") ? tokenizer_open(&w->by, p->tokenizer, err) : 0;
     if (carry_check(from, err))
         return -1;
     char *folder = carry_path(from);
-    int found = bpe_find(folder, err);
-    int rc = found > 0 ? bpe_open(&w->bpe, folder, err) : found;
+    int found = tokenizer_find(folder, err);
+    int rc = found > 0 ? tokenizer_open(&w->by, folder, err) : found;
     mem_free(folder);
     return rc;
 }
@@ -336,7 +347,7 @@ static void release_writer(struct writer *w)
     kern_close(&w->kern);
     device_queue_close(w->queue);
     device_close(w->cpu);
-    bpe_close(w->bpe);
+    tokenizer_close(w->by);
     weights_close(&w->weights);
     model_release(&w->own);
 }
@@ -356,7 +367,7 @@ int train_generate(const struct train_prompt *p, struct err *err)
          kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err) ||
          open_tokenizer(&w, p, from, err) || read_weights(&w, from, p->talk, err)))
         rc = -1;
-    if (rc == 0 && !w.bpe && !p->tokenizer && w.model->vocab > 256)
+    if (rc == 0 && !w.by && !p->tokenizer && w.model->vocab > 256)
         rc = err_set(err, ERR_INPUT,
                      "the model has %" PRId64 " tokens and its folder no tokenizer, expected "
                      "--tokenizer DIR, or --tokenizer bytes",

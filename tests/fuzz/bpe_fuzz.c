@@ -6,18 +6,20 @@
 #include "reader_fuzz.h"
 
 #include "base/io.h"
-#include "data/bpe.h"
+#include "token/tokenizer.h"
 
-static void check(struct bpe *b, const uint8_t *data, size_t bytes)
+static void check(struct tokenizer *b, const uint8_t *data, size_t bytes)
 {
-    int32_t *ids = mem_new(bytes + 1, sizeof *ids);
-    int64_t count = bpe_encode(b, (const char *)data, (int64_t)bytes, ids);
+    struct tokenizer_stream stream = {0};
+    int32_t *ids = NULL;
+    struct err err;
+    int64_t count = tokenizer_encode(b, (const char *)data, (int64_t)bytes, 0, &ids, &err);
     size_t at = 0;
 
     assert(count >= 0 && (size_t)count <= bytes);
     for (int64_t i = 0; i < count; i++) {
         int64_t n = 0;
-        const char *p = bpe_decode(b, ids[i], &n);
+        const char *p = tokenizer_decode(b, &stream, ids[i], &n);
         assert(p && n > 0 && at + (size_t)n <= bytes);
         assert(memcmp(p, data + at, (size_t)n) == 0);
         at += (size_t)n;
@@ -28,14 +30,14 @@ static void check(struct bpe *b, const uint8_t *data, size_t bytes)
 
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
-    struct bpe *b = NULL;
+    struct tokenizer *b = NULL;
     struct err err = {0};
 
     const uint8_t *end = bytes ? memchr(data, '\n', bytes) : NULL;
     size_t first = end ? (size_t)(end - data) : bytes, skip = first + (end != NULL);
     char *vocab = fuzz_copy(data, first), *merges = fuzz_copy(data + skip, bytes - skip);
-    int rc = bpe_parse(&b, FUZZ_NAME, vocab, (int64_t)first, FUZZ_NAME, merges,
-                       (int64_t)(bytes - skip), &err);
+    int rc = tokenizer_parse_gpt2(&b, FUZZ_NAME, vocab, (int64_t)first, FUZZ_NAME, merges,
+                                  (int64_t)(bytes - skip), &err);
     mem_free(vocab);
     mem_free(merges);
     if (fuzz_judge(rc, &err)) {
@@ -43,7 +45,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
         return 0;
     }
     check(b, data, bytes);
-    bpe_close(b);
+    tokenizer_close(b);
     return 1;
 }
 

@@ -9,19 +9,33 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/rng.h"
-#include "data/bpe.h"
+#include "token/tokenizer.h"
 #include "words_fixture.h"
 
 #define SMALL "tests/data/bpe"
 
-static struct bpe *open_small(void)
+static struct tokenizer *open_small(void)
 {
-    struct bpe *b = NULL;
+    struct tokenizer *b = NULL;
     struct err err;
 
-    if (bpe_open(&b, SMALL, &err))
+    if (tokenizer_open(&b, SMALL, &err))
         fail_msg("%s", err.text);
     return b;
+}
+
+/* The tokens of a text into ids, which has room for them. */
+static int64_t encode(struct tokenizer *b, const char *text, int64_t bytes, int32_t *ids)
+{
+    int32_t *found = NULL;
+    struct err err;
+    int64_t count = tokenizer_encode(b, text, bytes, 0, &found, &err);
+
+    assert_in_range(count, 0, bytes);
+    if (count)
+        memcpy(ids, found, (size_t)count * sizeof *ids);
+    mem_free(found);
+    return count;
 }
 
 static size_t unhex(const char *hex, size_t digits, char *to)
@@ -35,14 +49,15 @@ static size_t unhex(const char *hex, size_t digits, char *to)
 }
 
 /* The bytes that ids stand for are the text's. */
-static void assert_returns(const struct bpe *b, const int32_t *ids, int64_t count,
+static void assert_returns(struct tokenizer *b, const int32_t *ids, int64_t count,
                            const char *text, int64_t bytes)
 {
+    struct tokenizer_stream stream = {0};
     int64_t at = 0;
 
     for (int64_t i = 0; i < count; i++) {
         int64_t n = 0;
-        const char *p = bpe_decode(b, ids[i], &n);
+        const char *p = tokenizer_decode(b, &stream, ids[i], &n);
         assert_non_null(p);
         assert_true(n > 0 && at + n <= bytes);
         assert_memory_equal(p, text + at, n);
@@ -51,7 +66,7 @@ static void assert_returns(const struct bpe *b, const int32_t *ids, int64_t coun
     assert_int_equal(at, bytes);
 }
 
-static void check_dump(struct bpe *b, const char *path)
+static void check_dump(struct tokenizer *b, const char *path)
 {
     static char line[1 << 16], text[1 << 15];
     static int32_t ids[1 << 15];
@@ -62,7 +77,7 @@ static void check_dump(struct bpe *b, const char *path)
     while (fgets(line, sizeof line, f)) {
         size_t digits = strcspn(line, " \n");
         size_t bytes = line[0] == '-' ? 0 : unhex(line, digits, text);
-        int64_t count = bpe_encode(b, text, (int64_t)bytes, ids), i = 0;
+        int64_t count = encode(b, text, (int64_t)bytes, ids), i = 0;
         char *p = line + digits, *end;
         lines++;
         for (long id = strtol(p, &end, 10); end != p; id = strtol(p = end, &end, 10), i++)
@@ -79,26 +94,26 @@ static void check_dump(struct bpe *b, const char *path)
 
 TEST(tokens_are_the_other_librarys)
 {
-    struct bpe *b = open_small();
+    struct tokenizer *b = open_small();
 
     check_dump(b, SMALL "/small.dump");
-    bpe_close(b);
+    tokenizer_close(b);
 }
 
 TEST(tokens_by_gpt2s_files)
 {
     const char *dir = getenv("PARO_TOKENIZER");
-    struct bpe *b = NULL;
+    struct tokenizer *b = NULL;
     struct err err;
 
     if (!dir || !*dir)
         skip();
-    if (bpe_open(&b, dir, &err))
+    if (tokenizer_open(&b, dir, &err))
         fail_msg("%s", err.text);
-    assert_int_equal(bpe_count(b), 50257);
-    assert_int_equal(bpe_end(b), 50256);
+    assert_int_equal(tokenizer_count(b), 50257);
+    assert_int_equal(tokenizer_end(b), 50256);
     check_dump(b, SMALL "/gpt2.dump");
-    bpe_close(b);
+    tokenizer_close(b);
 }
 
 /* Bytes at random, few of them UTF-8, and at the edges of a text and of a run. */
@@ -107,7 +122,7 @@ TEST(any_bytes_return)
     enum { MAX = 200 };
     char text[MAX];
     int32_t ids[MAX];
-    struct bpe *b = open_small();
+    struct tokenizer *b = open_small();
 
     for (uint64_t c = 0; c < 3000; c++) {
         int64_t bytes = (int64_t)(rng_u64(1, c, 0) % (MAX + 1));
@@ -116,16 +131,16 @@ TEST(any_bytes_return)
             /* Half of the cases are of bytes that often make whole characters. */
             text[i] = c % 2 ? (char)r : "a \xc3\xa9\xe4\xbd\xa0\xf0\x9f\x98\x80\n'"[r % 14];
         }
-        int64_t count = bpe_encode(b, text, bytes, ids);
+        int64_t count = encode(b, text, bytes, ids);
         assert_in_range(count, bytes ? 1 : 0, bytes);
         assert_returns(b, ids, count, text, bytes);
     }
     for (int i = 0; i < 256; i++) { /* each byte alone has a token of its own */
         text[0] = (char)i;
-        assert_int_equal(bpe_encode(b, text, 1, ids), 1);
+        assert_int_equal(encode(b, text, 1, ids), 1);
         assert_returns(b, ids, 1, text, 1);
     }
-    bpe_close(b);
+    tokenizer_close(b);
 }
 
 /* What stands before or behind bytes that are no UTF-8 is cut as if the text ended there. */
@@ -134,16 +149,16 @@ TEST(bytes_that_are_none)
     static const char text[] = "you \xff\xfe you\xe4\xbd";
     static const char *const parts[] = {"you ", "\xff\xfe", " you", "\xe4\xbd"};
     int32_t ids[32], part[32];
-    struct bpe *b = open_small();
-    int64_t count = bpe_encode(b, text, sizeof text - 1, ids), at = 0;
+    struct tokenizer *b = open_small();
+    int64_t count = encode(b, text, sizeof text - 1, ids), at = 0;
 
     for (int i = 0; i < 4; i++) {
-        int64_t n = bpe_encode(b, parts[i], (int64_t)strlen(parts[i]), part);
+        int64_t n = encode(b, parts[i], (int64_t)strlen(parts[i]), part);
         assert_memory_equal(part, ids + at, (size_t)n * sizeof *part);
         at += n;
     }
     assert_int_equal(at, count);
-    bpe_close(b);
+    tokenizer_close(b);
 }
 
 /* Words of any length: linear in memory, and no worse than n log n in time. */
@@ -153,15 +168,15 @@ TEST(long_words)
     static const char letters[] = {'a', ' ', '\n', '\xff'};
     char *text = mem_new(BYTES, 1);
     int32_t *ids = mem_new(BYTES, sizeof *ids);
-    struct bpe *b = open_small();
+    struct tokenizer *b = open_small();
 
     for (int i = 0; i < 4; i++) {
         memset(text, letters[i], BYTES);
-        assert_returns(b, ids, bpe_encode(b, text, BYTES, ids), text, BYTES);
+        assert_returns(b, ids, encode(b, text, BYTES, ids), text, BYTES);
     }
     mem_free(text);
     mem_free(ids);
-    bpe_close(b);
+    tokenizer_close(b);
 }
 
 struct stop {
@@ -180,29 +195,30 @@ static int count_to(void *arg, const int32_t *ids, int64_t count, struct err *er
 TEST(each_ends_with_its_error)
 {
     static const char text[] = "one two three <|endoftext|> \xff four";
-    struct bpe *b = open_small();
+    struct tokenizer *b = open_small();
     struct stop all = {.most = 1000};
     struct err err = {0};
 
-    assert_int_equal(bpe_each(b, text, sizeof text - 1, count_to, &all, &err), 0);
+    assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &all, &err), 0);
     for (int64_t most = 0; most < all.tokens; most++) {
         struct stop s = {.most = most};
-        assert_int_equal(bpe_each(b, text, sizeof text - 1, count_to, &s, &err), -1);
+        assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &s, &err), -1);
         assert_string_equal(err.text, "full");
     }
-    bpe_close(b);
+    tokenizer_close(b);
 }
 
 TEST(what_is_no_token)
 {
-    struct bpe *b = open_small();
+    struct tokenizer *b = open_small();
+    struct tokenizer_stream stream = {0};
     int64_t n = 0;
 
-    assert_null(bpe_decode(b, -1, &n));
-    assert_null(bpe_decode(b, bpe_count(b), &n));
-    assert_non_null(bpe_decode(b, bpe_count(b) - 1, &n));
-    assert_true(bpe_end(b) >= 0);
-    bpe_close(b);
+    assert_null(tokenizer_decode(b, &stream, -1, &n));
+    assert_null(tokenizer_decode(b, &stream, tokenizer_count(b), &n));
+    assert_non_null(tokenizer_decode(b, &stream, tokenizer_count(b) - 1, &n));
+    assert_true(tokenizer_end(b) >= 0);
+    tokenizer_close(b);
 }
 
 /* The small vocabulary's text with the first `from` in it replaced, and the key words of the
@@ -212,7 +228,7 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
 {
     char *vocab = NULL, *old = NULL;
     int64_t bytes = 0, old_bytes = 0;
-    struct bpe *b = NULL;
+    struct tokenizer *b = NULL;
     struct err err = {0};
 
     assert_int_equal(io_read_text(SMALL "/encoder.json", 1 << 20, &vocab, &bytes, &err), 0);
@@ -228,7 +244,7 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
     }
     if (!merges)
         merges = old;
-    assert_int_equal(bpe_parse(&b, "v", vocab, (int64_t)strlen(vocab), "m", merges,
+    assert_int_equal(tokenizer_parse_gpt2(&b, "v", vocab, (int64_t)strlen(vocab), "m", merges,
                                (int64_t)strlen(merges), &err),
                      -1);
     assert_null(b);
@@ -240,14 +256,16 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
 
 TEST(wrong_files)
 {
-    struct bpe *b = NULL;
+    struct tokenizer *b = NULL;
     struct err err = {0};
 
     refused("\"a\":", "\"zzz\":", NULL, "v: byte 0x61");
     refused("\"!\":1,", "\"!\":2,", NULL, "v: '\"' token 2, '!'");
-    refused("\"!\":1,", "\"!\":-1,", NULL, "v: '!' 0 999");
-    refused("\"!\":1,", "\"!\":\"1\",", NULL, "v: '!' 0 999");
-    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v:1: duplicate '\"!\"'");
+    refused("\"!\":1,", "\"!\":-1,", NULL, "v:1: '!' whole number");
+    refused("\"!\":1,", "\"!\":\"1\",", NULL, "v:1: '!' whole number");
+    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v: '!' token 1, '!'");
+    refused("\"!\":1,", "\"!\":1,\"!\":1001,", NULL, "v: '!' twice");
+    refused("\"!\":1,", "\"!\":1001,", NULL, "v: no token 1, 0 to 1001");
     refused("<|endoftext|>", "<|end of|>", NULL, "v: '<|end of|>' character GPT-2's");
     refused(NULL, NULL, "#version: 0.2\nt h\nth\n", "m:3: merge, two tokens");
     refused(NULL, NULL, "t h\nt  h\n", "m:2: merge, two tokens");
@@ -256,7 +274,7 @@ TEST(wrong_files)
     refused(NULL, NULL, "t h\nt qq\n", "m:2: 'qq' vocabulary");
     refused(NULL, NULL, "t h\nq j\n", "m:2: 'qj' vocabulary");
     refused(NULL, NULL, "#version: 0.2\nt h\no r\nt h\n", "m:4: merge line 2");
-    assert_int_equal(bpe_open(&b, "tests/data", &err), -1);
+    assert_int_equal(tokenizer_open(&b, "tests/data", &err), -1);
     assert_int_equal(err.code, ERR_ABSENT);
     assert_words(err.text, "'tests/data' vocabulary, encoder.json vocab.json");
 }

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a word becomes tokens: its characters, or bytes, and of them merged what has the
+ * lowest rank, the leftmost of equals, until nothing can be merged.
+ */
+#include <limits.h>
+#include <string.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "token/token_parts.h"
+
+/* A piece of the model itself, no added token. */
+static int32_t model_piece(const struct token_tables *a, const char *text, int64_t bytes)
+{
+    int32_t id = token_vocab_find(&a->vocab, text, bytes);
+
+    return id >= 0 && a->vocab.piece[id].added ? -1 : id;
+}
+
+/* ---- long words: a heap ---- */
+
+static int pair_less(const struct token_pair *a, const struct token_pair *b)
+{
+    return a->rank != b->rank ? a->rank < b->rank : a->at < b->at;
+}
+
+/* Into the heap: the merge of the part at `at` and the one after it, if there is one. */
+static void heap_push(struct tokenizer *t, int32_t at)
+{
+    int32_t after = t->part[at].after;
+
+    if (after < 0)
+        return;
+    const struct token_merge *m =
+        token_vocab_pair(&t->tables->vocab, t->part[at].id, t->part[after].id);
+    if (!m)
+        return;
+    struct token_pair new = {m->rank, at, m->left, m->right, m->to};
+    t->heap = mem_grow(t->heap, &t->heap_room, t->pairs + 1, sizeof *t->heap);
+    size_t i = t->pairs++;
+    for (; i > 0 && pair_less(&new, &t->heap[(i - 1) / 2]); i = (i - 1) / 2)
+        t->heap[i] = t->heap[(i - 1) / 2];
+    t->heap[i] = new;
+}
+
+static struct token_pair heap_pop(struct tokenizer *t)
+{
+    struct token_pair top = t->heap[0], last = t->heap[--t->pairs];
+    size_t i = 0, child;
+
+    while ((child = 2 * i + 1) < t->pairs) {
+        if (child + 1 < t->pairs && pair_less(&t->heap[child + 1], &t->heap[child]))
+            child++;
+        if (!pair_less(&t->heap[child], &last))
+            break;
+        t->heap[i] = t->heap[child];
+        i = child;
+    }
+    t->heap[i] = last;
+    return top;
+}
+
+/* ids[0 .. n): merged in place; what is left. */
+static int32_t merge_long(struct tokenizer *t, int32_t *ids, int32_t n)
+{
+    int32_t count = 0;
+
+    t->part = mem_grow(t->part, &t->part_room, (size_t)n, sizeof *t->part);
+    t->pairs = 0;
+    for (int32_t i = 0; i < n; i++)
+        t->part[i] = (struct token_part){ids[i], i - 1, i + 1 < n ? i + 1 : -1};
+    for (int32_t i = 0; i < n; i++)
+        heap_push(t, i);
+    while (t->pairs) {
+        struct token_pair p = heap_pop(t);
+        struct token_part *left = &t->part[p.at];
+        if (left->id != p.left || left->after < 0 || t->part[left->after].id != p.right)
+            continue; /* one of them has been merged since */
+        struct token_part *right = &t->part[left->after];
+        left->id = p.to;
+        left->after = right->after;
+        right->id = -1;
+        if (left->after >= 0)
+            t->part[left->after].before = p.at;
+        heap_push(t, p.at);
+        if (left->before >= 0)
+            heap_push(t, left->before);
+    }
+    for (int32_t i = 0; i >= 0; i = t->part[i].after)
+        ids[count++] = t->part[i].id;
+    return count;
+}
+
+/* ---- short words: each time the best of all pairs ---- */
+
+enum { SHORT = 32 };
+
+static int32_t merge_short(const struct token_vocab *v, int32_t *ids, int32_t n)
+{
+    int32_t rank[SHORT], to[SHORT];
+
+    for (int32_t i = 0; i + 1 < n; i++) {
+        const struct token_merge *m = token_vocab_pair(v, ids[i], ids[i + 1]);
+        rank[i] = m ? m->rank : INT32_MAX;
+        to[i] = m ? m->to : 0;
+    }
+    while (n > 1) {
+        int32_t best = 0;
+        for (int32_t i = 1; i + 1 < n; i++)
+            best = rank[i] < rank[best] ? i : best;
+        if (rank[best] == INT32_MAX)
+            break;
+        ids[best] = to[best];
+        n--;
+        for (int32_t i = best + 1; i < n; i++) {
+            ids[i] = ids[i + 1];
+            rank[i - 1] = rank[i];
+            to[i - 1] = to[i];
+        }
+        for (int32_t i = best - (best > 0); i <= best && i + 1 < n; i++) {
+            const struct token_merge *m = token_vocab_pair(v, ids[i], ids[i + 1]);
+            rank[i] = m ? m->rank : INT32_MAX;
+            to[i] = m ? m->to : 0;
+        }
+    }
+    return n;
+}
+
+/* ---- words ---- */
+
+/* The token of a character, which is unknown; bytes or nothing in its place. */
+static int32_t *put_unknown(const struct token_tables *a, const char *p, int bytes,
+                            int *unknown, int32_t *to)
+{
+    const struct token_model *m = &a->model;
+    int known = m->byte_fallback && !a->bytes;
+
+    for (int i = 0; i < bytes; i++)
+        known &= m->byte[(unsigned char)p[i]] >= 0;
+    if (known) {
+        for (int i = 0; i < bytes; i++)
+            *to++ = m->byte[(unsigned char)p[i]];
+        return to;
+    }
+    if (m->unk < 0)
+        return to;
+    /* It is put down where a known character follows, or the end. */
+    if (*unknown && !m->fuse_unk)
+        *to++ = m->unk;
+    *unknown = 1;
+    return to;
+}
+
+/* The tokens of the characters of a word, one for each of its bytes at most. */
+static int32_t first_ids(const struct token_tables *a, const char *word, int32_t bytes,
+                         int32_t *ids)
+{
+    int32_t *to = ids;
+    int unknown = 0, step = 1;
+
+    for (int32_t at = 0; at < bytes; at += step) {
+        int32_t id;
+        if (a->bytes) {
+            id = a->model.byte[(unsigned char)word[at]];
+        } else {
+            char tail[5] = {0};
+            memcpy(tail, word + at, (size_t)(bytes - at < 4 ? bytes - at : 4));
+            step = utf8_next(tail, NULL);
+            id = step ? model_piece(a, tail, step) : -1;
+            step = step ? step : 1;
+        }
+        if (id < 0) {
+            to = put_unknown(a, word + at, step, &unknown, to);
+            continue;
+        }
+        if (unknown)
+            *to++ = a->model.unk;
+        unknown = 0;
+        *to++ = id;
+    }
+    if (unknown)
+        *to++ = a->model.unk;
+    return (int32_t)(to - ids);
+}
+
+/* A word that is a token as a whole, where merges are ignored then; or -1. */
+static int32_t whole_word(const struct token_tables *a, const char *word, int32_t bytes)
+{
+    char text[256];
+    int n = 0;
+
+    if (!a->bytes)
+        return model_piece(a, word, bytes);
+    if (bytes > (int32_t)sizeof text / 2) {
+        char *large = mem_new(2 * (size_t)bytes, 1);
+        for (int32_t i = 0; i < bytes; i++)
+            n += token_spell_byte(a, (unsigned char)word[i], large + n);
+        int32_t id = model_piece(a, large, n);
+        mem_free(large);
+        return id;
+    }
+    for (int32_t i = 0; i < bytes; i++)
+        n += token_spell_byte(a, (unsigned char)word[i], text + n);
+    return model_piece(a, text, n);
+}
+
+/* ids has room for as many as the word has bytes. */
+static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, int32_t *ids)
+{
+    const struct token_tables *a = t->tables;
+    int32_t whole = a->model.ignore_merges ? whole_word(a, word, bytes) : -1;
+
+    if (whole >= 0) {
+        ids[0] = whole;
+        return 1;
+    }
+    int32_t n = first_ids(a, word, bytes, ids);
+    return n <= SHORT ? merge_short(&a->vocab, ids, n) : merge_long(t, ids, n);
+}
+
+static void put_short(struct tokenizer *t, const char *word, int32_t bytes)
+{
+    struct token_cached *c = &t->cache[XXH3_64bits(word, (size_t)bytes) % TOKEN_CACHE_SLOTS];
+    int32_t *to = t->ids + t->count;
+
+    if (c->bytes == bytes && memcmp(c->word, word, (size_t)bytes) == 0) {
+        memcpy(to, c->ids, c->count * sizeof *to);
+        t->count += c->count;
+        return;
+    }
+    int32_t n = merge_word(t, word, bytes, to);
+    t->count += n;
+    if (n > TOKEN_CACHE_IDS)
+        return;
+    c->bytes = (unsigned char)bytes;
+    c->count = (unsigned char)n;
+    memcpy(c->word, word, (size_t)bytes);
+    memcpy(c->ids, to, (size_t)n * sizeof *to);
+}
+
+void token_word(struct tokenizer *t, const char *word, int64_t bytes)
+{
+    while (bytes > 0) {
+        int64_t n = bytes;
+        if (n > TOKEN_WORD_MAX && !t->tables->bytes)
+            n = token_code_before(word, word + TOKEN_WORD_MAX + 1) - word;
+        if (n > TOKEN_WORD_MAX || n == 0) /* bytes, or what is no UTF-8 */
+            n = TOKEN_WORD_MAX;
+        t->ids = mem_grow(t->ids, &t->ids_room, (size_t)(t->count + n), sizeof *t->ids);
+        if (n <= TOKEN_CACHE_BYTES)
+            put_short(t, word, (int32_t)n);
+        else
+            t->count += merge_word(t, word, (int32_t)n, t->ids + t->count);
+        word += n;
+        bytes -= n;
+    }
+}
+
+/* ---- texts without words ---- */
+
+/*
+ * A bit for each two neighbours, by a hash: no token has two that have none, and so no merge
+ * ever joins what ends with the one and what begins with the other: the text in front and the
+ * text behind become the tokens that they become alone.  A bit of others costs a cut, no more:
+ * a vocabulary of 32,000 has some 20,000 pairs, 8 % of the bits.
+ */
+enum { JOINT_BITS = 18 };
+
+static uint32_t joint_of(uint32_t left, uint32_t right)
+{
+    return (left * 0x9e3779b1u ^ right * 0x85ebca77u) >> (32 - JOINT_BITS);
+}
+
+/* Whether merges join bytes of the fallback, or unknown characters: no text tells these. */
+static int merges_others(const struct token_tables *a)
+{
+    const struct token_vocab *v = &a->vocab;
+    char *other = mem_new((size_t)v->count, 1);
+    int found = 0;
+
+    for (int b = 0; b < 256; b++)
+        if (a->model.byte[b] >= 0)
+            other[a->model.byte[b]] = 1;
+    if (a->model.unk >= 0)
+        other[a->model.unk] = 1;
+    for (int32_t i = 0; i < v->merges; i++)
+        found |= other[v->list[i].left] | other[v->list[i].right];
+    mem_free(other);
+    return found;
+}
+
+uint64_t *token_joints_new(const struct token_tables *a)
+{
+    const struct token_vocab *v = &a->vocab;
+    const struct token_model *m = &a->model;
+    int n;
+
+    /* Where unknown characters are dropped or fused, their neighbours meet. */
+    if (a->bytes || m->ignore_merges || merges_others(a) ||
+        !(m->all_bytes || (m->unk >= 0 && !m->fuse_unk && !m->byte_fallback)))
+        return NULL;
+    uint64_t *joints = mem_new(1u << (JOINT_BITS - 6), sizeof *joints);
+    for (int32_t i = 0; i < v->merges; i++) {
+        const struct token_piece *p = &v->piece[v->list[i].to];
+        const char *at = v->text + p->at, *end = at + p->bytes;
+        uint32_t before = token_code_at(at, &n);
+        for (at += n; at < end; at += n) {
+            uint32_t code = token_code_at(at, &n), bit = joint_of(before, code);
+            joints[bit >> 6] |= UINT64_C(1) << (bit & 63);
+            before = code;
+        }
+    }
+    return joints;
+}
+
+int token_stretch(struct tokenizer *t, const char *text, int64_t bytes, int sure)
+{
+    const uint64_t *joints = t->tables->joints;
+    const char *end = text + bytes, *from = text;
+    uint32_t before, code;
+    int n;
+
+    if (!joints || !bytes) {
+        token_word(t, text, bytes);
+        return 0;
+    }
+    before = token_code_at(text, &n);
+    for (const char *p = text + n; p < end; p += n, before = code) {
+        code = token_code_at(p, &n);
+        uint32_t bit = joint_of(before, code);
+        if (joints[bit >> 6] >> (bit & 63) & 1)
+            continue;
+        token_word(t, from, p - from);
+        from = p;
+        if (p == t->stop && sure)
+            return 1;
+    }
+    token_word(t, from, end - from);
+    return 0;
+}

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows normalizers: Unicode's forms by utf8proc, and replacements.  Most texts are in form C
+ * already, and most of the others but for some characters: only these go through utf8proc.
+ */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <utf8proc.h>
+
+#include "base/mem.h"
+#include "token/token_parts.h"
+
+void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes)
+{
+    b->text = mem_grow(b->text, &b->room, (size_t)(b->bytes + bytes) + 1, 1);
+    if (bytes)
+        memcpy(b->text + b->bytes, text, (size_t)bytes);
+    b->bytes += bytes;
+}
+
+/* A form of a text, by utf8proc. */
+static void add_form(struct token_buffer *to, const char *text, int64_t bytes, int how)
+{
+    utf8proc_uint8_t *form = NULL;
+    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)text, bytes, &form,
+                                      UTF8PROC_STABLE | (utf8proc_option_t)how);
+
+    assert(n != UTF8PROC_ERROR_INVALIDUTF8);
+    mem_have(n < 0 ? NULL : form, "a normalized text");
+    token_buffer_add(to, (const char *)form, n);
+    free(form);
+}
+
+/*
+ * A character that form C neither changes nor joins to the one in front: no mark, not made of
+ * others, no vowel or final consonant of Hangul.
+ */
+int token_begins_part(uint32_t code)
+{
+    if (code < 0x300)
+        return 1;
+    const utf8proc_property_t *p = utf8proc_get_property((utf8proc_int32_t)code);
+    int mark = p->category >= UTF8PROC_CATEGORY_MN && p->category <= UTF8PROC_CATEGORY_ME;
+
+    return !mark && p->combining_class == 0 && p->decomp_seqindex == UINT16_MAX &&
+           (code < 0x1100 || code > 0x11ff);
+}
+
+static void add_nfc(struct token_buffer *to, const char *text, int64_t bytes)
+{
+    const char *end = text + bytes, *done = text, *start = text, *p = text;
+    int n;
+
+    while (p < end) {
+        if ((unsigned char)*p < 0xcc) { /* below U+0300 */
+            start = p;
+            p += (unsigned char)*p < 0x80 ? 1 : 2;
+            continue;
+        }
+        if (token_begins_part(token_code_at(p, &n))) {
+            start = p;
+            p += n;
+            continue;
+        }
+        do
+            p += n;
+        while (p < end && !token_begins_part(token_code_at(p, &n)));
+        token_buffer_add(to, done, start - done);
+        add_form(to, start, p - start, UTF8PROC_COMPOSE);
+        done = start = p;
+    }
+    token_buffer_add(to, done, end - done);
+}
+
+/* Simple mappings, and the one character that becomes two. */
+static void add_lower(struct token_buffer *to, const char *text, int64_t bytes)
+{
+    char out[4];
+    int n;
+
+    for (const char *p = text; p < text + bytes; p += n) {
+        utf8proc_int32_t code = (utf8proc_int32_t)token_code_at(p, &n);
+        if (code == 0x130)
+            token_buffer_add(to, "i\xcc\x87", 3);
+        else
+            token_buffer_add(
+                to, out, utf8proc_encode_char(utf8proc_tolower(code), (utf8proc_uint8_t *)out));
+    }
+}
+
+static int add_replaced(struct tokenizer *t, const struct token_step *s,
+                        struct token_buffer *to, const char *text, int64_t bytes,
+                        struct err *err)
+{
+    size_t from_bytes = s->from ? strlen(s->from) : 0, to_bytes = strlen(s->to);
+    int64_t at = 0, from, end;
+    int found;
+
+    while (from_bytes) {
+        const char *p = memmem(text + at, (size_t)(bytes - at), s->from, from_bytes);
+        if (!p)
+            break;
+        token_buffer_add(to, text + at, p - text - at);
+        token_buffer_add(to, s->to, (int64_t)to_bytes);
+        at = p - text + (int64_t)from_bytes;
+    }
+    while (!s->from &&
+           (found = token_regex_next(t, &s->regex, text, bytes, at, &from, &end, err)) != 0) {
+        if (found < 0)
+            return -1;
+        token_buffer_add(to, text + at, from - at);
+        token_buffer_add(to, s->to, (int64_t)to_bytes);
+        at = end;
+    }
+    token_buffer_add(to, text + at, bytes - at);
+    return 0;
+}
+
+static void strip(const struct token_step *s, const char **text, int64_t *bytes)
+{
+    const char *p = *text, *end = p + *bytes;
+    int n;
+
+    while (s->left && p < end && token_is_space(token_code_at(p, &n)))
+        p += n;
+    while (s->right && end > p) {
+        const char *last = token_code_before(p, end);
+        if (!token_is_space(token_code_at(last, &n)))
+            break;
+        end = last;
+    }
+    *text = p;
+    *bytes = end - p;
+}
+
+/* A normalizer's prefix is always added; a pre-tokenizer's is not where it is there. */
+static int needs_prefix(const struct token_step *s, enum token_begins begins, const char *text,
+                        int64_t bytes)
+{
+    size_t n = strlen(s->to);
+
+    if (!bytes || begins == TOKEN_MIDDLE || (s->add == TOKEN_FIRST && begins != TOKEN_TEXT))
+        return 0;
+    return !(s->add && (size_t)bytes >= n && memcmp(text, s->to, n) == 0);
+}
+
+int token_normalize(struct tokenizer *t, const struct token_steps *steps,
+                    struct token_buffer buffer[2], enum token_begins begins, const char **text,
+                    int64_t *bytes, struct err *err)
+{
+    static const int forms[] = {[TOKEN_NFD] = UTF8PROC_DECOMPOSE,
+                                [TOKEN_NFKC] = UTF8PROC_COMPOSE | UTF8PROC_COMPAT,
+                                [TOKEN_NFKD] = UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT};
+
+    for (int i = 0; i < steps->count; i++) {
+        const struct token_step *s = &steps->step[i];
+        struct token_buffer *to = &buffer[i % 2];
+        to->bytes = 0;
+        switch (s->kind) {
+        case TOKEN_NFC:
+            add_nfc(to, *text, *bytes);
+            break;
+        case TOKEN_LOWERCASE:
+            add_lower(to, *text, *bytes);
+            break;
+        case TOKEN_REPLACE:
+            if (add_replaced(t, s, to, *text, *bytes, err))
+                return -1;
+            break;
+        case TOKEN_STRIP:
+            strip(s, text, bytes);
+            continue;
+        case TOKEN_PREPEND:
+            if (!needs_prefix(s, begins, *text, *bytes))
+                continue;
+            token_buffer_add(to, s->to, (int64_t)strlen(s->to));
+            token_buffer_add(to, *text, *bytes);
+            break;
+        default:
+            add_form(to, *text, *bytes, forms[s->kind]);
+        }
+        *text = to->text;
+        *bytes = to->bytes;
+    }
+    return 0;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tokenizer.json: the tokens of tests/reference/dump_tokenizer.py, by small tokenizers of the
+ * kinds in use; long texts in parts by threads; wrong files, and texts that take too long.
+ */
+#include "unit.h"
+
+#include <utf8proc.h>
+
+#include "base/fnv.h"
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/rng.h"
+#include "token/token_parts.h"
+#include "words_fixture.h"
+
+#define DATA "tests/data/tokenizer/"
+
+enum { TEXTS = 10000, PIECES = 128 };
+
+static const char *const names[] = {"llama3", "qwen2", "smollm", "llama2", "mistral", "gemma"};
+enum { NAMES = sizeof names / sizeof *names };
+
+static struct tokenizer *open_named(const char *name)
+{
+    struct tokenizer *t = NULL;
+    char path[100];
+    struct err err;
+
+    snprintf(path, sizeof path, DATA "%s.json", name);
+    if (tokenizer_open(&t, path, &err))
+        fail_msg("%s", err.text);
+    return t;
+}
+
+/* ---- the texts of the reference ---- */
+
+struct texts {
+    char piece[PIECES][200];
+    unsigned lo[PIECES], hi[PIECES];
+    unsigned pieces, ranges;
+};
+
+static void read_texts(struct texts *x)
+{
+    char line[500];
+    FILE *f = fopen(DATA "pieces.txt", "r");
+
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        unsigned byte;
+        if (sscanf(line, "%u %u", &x->lo[x->ranges], &x->hi[x->ranges]) == 2 &&
+            strchr(line, ' ')) {
+            x->ranges++;
+            continue;
+        }
+        for (size_t i = 0; sscanf(line + 2 * i, "%2x", &byte) == 1; i++)
+            x->piece[x->pieces][i] = (char)byte;
+        x->pieces++;
+    }
+    fclose(f);
+}
+
+static unsigned below(uint64_t *state, unsigned n)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((*state >> 33) % n);
+}
+
+static int64_t make_text(const struct texts *x, int index, char *to)
+{
+    uint64_t state = (uint64_t)index;
+    int64_t bytes = 0;
+
+    for (unsigned n = 1 + below(&state, 30); n > 0; n--) {
+        unsigned kind = below(&state, 8);
+        if (kind == 0) {
+            unsigned r = below(&state, x->ranges);
+            utf8proc_int32_t code =
+                (utf8proc_int32_t)(x->lo[r] + below(&state, x->hi[r] - x->lo[r]));
+            bytes += utf8proc_encode_char(code, (utf8proc_uint8_t *)to + bytes);
+        } else if (kind == 1) {
+            to[bytes++] = (char)below(&state, 128);
+        } else {
+            const char *piece = x->piece[below(&state, x->pieces)];
+            bytes += (int64_t)strlen(strcpy(to + bytes, piece));
+        }
+    }
+    return bytes;
+}
+
+static uint64_t add_hash(uint64_t h, const void *data, int64_t bytes)
+{
+    for (int64_t i = 0; i < bytes; i++)
+        h = fnv_mix(h, ((const unsigned char *)data)[i]);
+    return h;
+}
+
+static unsigned hash_of(struct tokenizer *t, const char *text, int64_t bytes, int flags)
+{
+    struct tokenizer_stream stream = {0};
+    struct err err;
+    int32_t *ids = NULL, *plain = NULL;
+    int64_t n = tokenizer_encode(t, text, bytes, flags, &ids, &err), size;
+    int64_t m = tokenizer_encode(t, text, bytes, TOKENIZER_PLAIN, &plain, &err);
+    uint64_t h = FNV_BASIS;
+
+    assert_true(n >= 0 && m >= 0);
+    for (int64_t i = 0; i < n + m; i++)
+        for (int b = 0; b < 4; b++)
+            h = fnv_mix(h, (unsigned char)((uint32_t)(i < n ? ids[i] : plain[i - n]) >> 8 * b));
+    for (int64_t i = 0; i < n; i++) {
+        const char *p = tokenizer_decode(t, &stream, ids[i], &size);
+        assert_non_null(p);
+        h = add_hash(h, p, size);
+    }
+    mem_free(ids);
+    mem_free(plain);
+    return (unsigned)(h & 0xffff);
+}
+
+TEST(tokens_are_the_other_librarys)
+{
+    struct texts *x = mem_new(1, sizeof *x);
+    char path[100], text[30 * 200];
+
+    read_texts(x);
+    for (int k = 0; k < NAMES; k++) {
+        struct tokenizer *t = open_named(names[k]);
+        snprintf(path, sizeof path, DATA "%s.dump", names[k]);
+        FILE *f = fopen(path, "r");
+        assert_non_null(f);
+        for (int i = 0; i < TEXTS; i++) {
+            unsigned want = 0;
+            int64_t bytes = make_text(x, i, text);
+            assert_int_equal(fscanf(f, "%4x", &want), 1);
+            unsigned got = hash_of(t, text, bytes, i % 3 ? 0 : TOKENIZER_WRAP);
+            if (got != want)
+                fail_msg("%s: text %d: %04x, expected %04x", names[k], i, got, want);
+        }
+        fclose(f);
+        tokenizer_close(t);
+    }
+    mem_free(x);
+}
+
+TEST(ways_of_cutting_words_are_known)
+{
+    static const enum tokenizer_words words[] = {
+        TOKENIZER_LLAMA3,        TOKENIZER_QWEN2,         TOKENIZER_SMOLLM,
+        TOKENIZER_SENTENCEPIECE, TOKENIZER_SENTENCEPIECE, TOKENIZER_SENTENCEPIECE};
+
+    for (int k = 0; k < NAMES; k++) {
+        struct tokenizer *t = open_named(names[k]);
+        int special = tokenizer_id(t, k < 3 ? k ? "<|im_end|>" : "<|eot_id|>" : "</s>"), n = 0;
+        assert_int_equal(tokenizer_words(t), words[k]);
+        assert_int_equal(tokenizer_adds_space(t), k == 3 || k == 4);
+        assert_int_equal(tokenizer_kind(t, special), TOKENIZER_CONTROL);
+        assert_int_equal(tokenizer_prefix(t, &n)[0], k < 3 ? 700 : 1);
+        assert_int_equal(n, 1);
+        assert_null(tokenizer_suffix(t, &n));
+        if (k >= 3) {
+            assert_int_equal(tokenizer_kind(t, 0), TOKENIZER_UNKNOWN);
+            assert_int_equal(tokenizer_kind(t, tokenizer_id(t, "<0xFF>")), TOKENIZER_BYTE);
+        } else {
+            assert_int_equal(tokenizer_kind(t, tokenizer_id(t, "QUICK")), TOKENIZER_USER);
+        }
+        tokenizer_close(t);
+    }
+}
+
+/* Bytes at random: where the bytes have tokens, they come back. */
+TEST(any_bytes_return)
+{
+    char text[200], back[400];
+
+    for (int k = 0; k < NAMES; k++) {
+        struct tokenizer *t = open_named(names[k]);
+        for (uint64_t c = 0; c < 500; c++) {
+            struct tokenizer_stream stream = {0};
+            int64_t bytes = (int64_t)(rng_u64(1, c, 0) % 200), at = 0, n;
+            struct err err;
+            int32_t *ids = NULL;
+            for (int64_t i = 0; i < bytes; i++) {
+                uint64_t r = rng_u64(1, c, (uint64_t)i + 1);
+                text[i] = c % 2 ? (char)r : "a \xe4\xbd\xa0\xf0\x9f\x98\x80\n'"[r % 11];
+            }
+            int64_t count = tokenizer_encode(t, text, bytes, 0, &ids, &err);
+            assert_in_range(count, bytes > 0, 2 * bytes);
+            for (int64_t i = 0; i < count; i++, at += n) {
+                const char *p = tokenizer_decode(t, &stream, ids[i], &n);
+                memcpy(back + at, p, (size_t)n);
+            }
+            /* A blank at the beginning is the one that a text begins with there. */
+            int lost = (k == 3 || k == 4) && at == bytes - 1 && text[0] == ' ';
+            if (at != bytes - lost) fail_msg("%d %ld %ld %02x%02x%02x%02x", k, at, bytes, text[0]&255,text[1]&255,text[2]&255,text[3]&255);
+            assert_int_equal(at, bytes - lost);
+            assert_memory_equal(back, text + lost, (size_t)at);
+            mem_free(ids);
+        }
+        tokenizer_close(t);
+    }
+}
+
+/* ---- parts ---- */
+
+struct list {
+    int32_t *ids;
+    int64_t count;
+};
+
+static int put_list(void *arg, const int32_t *ids, int64_t count, struct err *err)
+{
+    struct list *list = arg;
+
+    (void)err;
+    memcpy(list->ids + list->count, ids, (size_t)count * sizeof *ids);
+    list->count += count;
+    return 0;
+}
+
+static void check_parts(struct tokenizer *t, const char *text, int64_t bytes)
+{
+    struct list list = {.ids = mem_new((size_t)bytes * 2, sizeof(int32_t))};
+    struct err err;
+
+    assert_int_equal(token_encode_part(t, text, 0, bytes, bytes, &err), 1);
+    int32_t *whole = mem_new((size_t)t->count, sizeof *whole);
+    int64_t count = t->count;
+    memcpy(whole, t->ids, (size_t)count * sizeof *whole);
+    for (int threads = 1; threads <= 3; threads += 2) {
+        list.count = 0;
+        assert_int_equal(tokenizer_each(t, text, bytes, 0, threads, put_list, &list, &err), 0);
+        assert_int_equal(list.count, count);
+        assert_memory_equal(list.ids, whole, (size_t)count * sizeof *whole);
+    }
+    mem_free(whole);
+    mem_free(list.ids);
+}
+
+/* Texts of several parts, which are cut after lines, before blanks, or where they should not. */
+TEST(parts_are_the_whole)
+{
+    enum { BYTES = 9 << 20 };
+    static const struct {
+        int name;
+        const char *fill; /* NULL: texts of the reference */
+    } cases[] = {{1, NULL}, {2, NULL}, {4, NULL}, {1, "a"}, {1, " \n\xcc\x81"}, {3, "ab-"}};
+    struct texts *x = mem_new(1, sizeof *x);
+    char *text = mem_new(BYTES + 8000, 1);
+
+    read_texts(x);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct tokenizer *t = open_named(names[cases[c].name]);
+        const char *fill = cases[c].fill;
+        int64_t bytes = 0;
+        for (int i = 0; !fill && bytes < BYTES; i++) {
+            bytes += make_text(x, i, text + bytes);
+            if (i % 4 == 0)
+                text[bytes++] = "\n \xff"[i / 4 % 3];
+        }
+        for (size_t n = fill ? strlen(fill) : 0; fill && bytes < BYTES; bytes++)
+            text[bytes] = fill[(size_t)bytes % n];
+        check_parts(t, text, bytes);
+        tokenizer_close(t);
+    }
+    mem_free(text);
+    mem_free(x);
+}
+
+/* ---- what is wrong ---- */
+
+/* A tokenizer.json of few tokens with these steps; `words`: of the error, NULL: none. */
+static void parse(const char *rest, const char *words)
+{
+    struct tokenizer *t = NULL;
+    struct err err = {0};
+    char *text = NULL;
+
+    assert_true(asprintf(&text, "{\"version\": \"1.0\",\n%s}", rest) > 0);
+    int rc = tokenizer_parse(&t, "t", text, (int64_t)strlen(text), &err);
+    if (!words && rc)
+        fail_msg("%s", err.text);
+    assert_int_equal(rc, words ? -1 : 0);
+    if (words) {
+        assert_int_equal(err.code, ERR_INPUT);
+        assert_words(err.text, words);
+    }
+    tokenizer_close(t);
+    free(text);
+}
+
+#define MODEL                                                                                  \
+    "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [\"a b\"]}"
+
+TEST(wrong_files)
+{
+    parse(MODEL, NULL);
+    parse("\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", 0.5]]}",
+          "t:2: 'model.type' 'Unigram' BPE");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [\"a b\"]}", "'b' vocabulary");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [[\"a\"]]}", "merges ','");
+    parse("\"model\": {\"vocab\": {\"a\": 99999999}, \"merges\": []}", "'a' 99999999 below");
+    parse("\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}", "'b' token 0, 'a'");
+    parse("\"model\": {\"vocab\": {}, \"merges\": []}", "'model.vocab' no tokens");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": {}}", "'model.merges' list");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"dropout\": 0.1}",
+          "'model.dropout' 0.1");
+    parse(
+        "\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"end_of_word_suffix\": \"</w>\"}",
+        "'model.end_of_word_suffix'");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"unk_token\": \"u\"}",
+          "'model.unk_token' 'u'");
+    parse("\"pre_tokenizer\": {\"type\": \"Foo\"}, " MODEL,
+          "t:2: 'pre_tokenizer.type' 'Foo', ByteLevel");
+    parse("\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\bx\"}, "
+          "\"behavior\": \"Isolated\", \"invert\": false}, " MODEL,
+          "pre_tokenizer.pattern.Regex \\b supported");
+    parse("\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"(\"}, "
+          "\"behavior\": \"Isolated\", \"invert\": false}, " MODEL,
+          "pre_tokenizer.pattern.Regex regular expression");
+    parse("\"normalizer\": {\"type\": \"Prepend\", \"prepend\": \"_\", \"why\": 1}, " MODEL,
+          "normalizer.why");
+    parse("\"decoder\": {\"type\": \"WordPiece\"}, " MODEL, "decoder.type WordPiece");
+    parse("\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\"}], " MODEL,
+          "added_tokens[0].id 0 'a'");
+    parse("\"added_tokens\": [{\"id\": 99999, \"content\": \"<s>\"}], " MODEL,
+          "added_tokens[0].id 99999");
+    parse("\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [], "
+          "\"special_tokens\": {}}, " MODEL,
+          "post_processor.single");
+    parse("\"what\": 1, " MODEL, "'what' unknown");
+    parse("\"model\": 1", "'model'");
+}
+
+/* No part of a file is a tokenizer, and each says so. */
+TEST(cut_files)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    struct err err = {0};
+
+    assert_int_equal(io_read_text(DATA "llama2.json", 1 << 20, &text, &bytes, &err), 0);
+    for (int64_t n = 0; n < bytes - 2; n += n < 3000 ? 1 : 97) {
+        struct tokenizer *t = NULL;
+        char *part = mem_new((size_t)n + 1, 1);
+        memcpy(part, text, (size_t)n);
+        assert_int_equal(tokenizer_parse(&t, "cut", part, n, &err), -1);
+        assert_words(err.text, "cut");
+        mem_free(part);
+    }
+    mem_free(text);
+}
+
+TEST(depth_is_bounded)
+{
+    enum { DEPTH = 100000 };
+    char *text = mem_new(DEPTH + 40, 1);
+    struct tokenizer *t = NULL;
+    struct err err = {0};
+    int n = sprintf(text, "{\"normalizer\": ");
+
+    memset(text + n, '[', DEPTH);
+    assert_int_equal(tokenizer_parse(&t, "deep", text, n + DEPTH, &err), -1);
+    assert_words(err.text, "deep depth");
+    mem_free(text);
+}
+
+/* A pattern that backtracks without end. */
+TEST(steps_are_bounded)
+{
+    static const char json[] =
+        "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+(a+)+$|b\"}, "
+        "\"behavior\": \"Isolated\", \"invert\": false}, " MODEL "}";
+    struct tokenizer *t = NULL;
+    struct err err = {0};
+    char text[101];
+    int32_t *ids = NULL;
+
+    assert_int_equal(tokenizer_parse(&t, "t", json, sizeof json - 1, &err), 0);
+    memset(text, 'a', 100);
+    text[100] = 'b';
+    assert_int_equal(tokenizer_encode(t, text, 101, 0, &ids, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_words(err.text, "pattern too many steps");
+    tokenizer_close(t);
+}
