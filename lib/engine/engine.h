@@ -34,11 +34,13 @@ struct engine_optim {
 };
 
 struct engine_report {
-    double loss;      /* mean per token, before the update, over all ranks */
+    double loss;      /* mean per target that counts, before the update, over all ranks; NAN:
+                         none counts, and the step is skipped as if it were not finite */
     double grad_norm; /* of the whole gradient, before clipping */
     int skipped;      /* the gradient was not finite: no rank updated */
     int64_t flags;    /* of all ranks, ored */
     int64_t tokens;   /* of all ranks */
+    int64_t counted;  /* of them, those whose target counts */
     /* step_s = compute_s + exposed_s + idle_s.  exposed: this rank waited for what it had
        asked the streams for; idle: for the other ranks to come to the agreement on the norm.
        Of the host's clock: a GPU only is asked in that time, so that step_s is right, from
@@ -67,8 +69,11 @@ struct engine_options {
     struct device *device;         /* NULL: the processor; of one kind on all ranks; borrowed */
     enum kern_attention attention; /* of a GPU: whose, as struct kern has it */
     int graphs;                    /* of a GPU: layers are asked for as graphs */
+    int masked;                    /* targets may be below 0 in a step: they count nothing */
+    const int32_t *begins;         /* net_options.begins, filled by the batch; borrowed */
     float *losses; /* on a processor: the loss of each token of a micro-batch is put here, and
-                      stays until the next one's; NULL: nowhere; borrowed */
+                      stays until the next one's, -1 where the target counts nothing; NULL:
+                      nowhere; borrowed */
     enum coll_transport transport; /* what is coded goes over MPI with either */
 };
 
@@ -153,7 +158,8 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
  */
 int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
                     struct err *err);
-/* The reduced gradient of the last step, of this rank's G shard, before clipping: f32. */
+/* The reduced gradient of the last step, of the mean over the targets that count, of this rank's
+   G shard, before clipping: f32. */
 int engine_gradient(const struct engine *e, int unit, struct range at, float *out,
                     struct err *err);
 

@@ -113,6 +113,7 @@ struct engine_device {
 struct engine_word {
     double loss, sumsq;
     struct fixed fixed_loss, fixed_sumsq; /* with exact */
+    int64_t counted;                      /* targets that are not below 0 */
     int64_t flags;                        /* engine_optim.flags */
     int64_t over;                         /* an element left the range of exact sums */
     int64_t failed;                       /* the device of this rank */
@@ -160,7 +161,7 @@ struct engine {
     const struct pick_table *tuning; /* borrowed, or NULL */
     const struct model *model;
     struct engine_device device;
-    int exact, apart, magnitudes;
+    int exact, apart, masked, magnitudes;
     enum coll_transport transport;
     /* As the plan says, or f64 where sums are exact; seen: the narrower of the types of
        parameters at rest and on the wire, to which every strategy rounds them. */
@@ -192,6 +193,8 @@ struct engine {
     int64_t state_bytes;
     /* Of the step that runs. */
     double exposed_s, idle_s;
+    double
+        mean; /* its tokens over its targets that count: the gradient is yet to be times it */
     struct engine_word word;
     struct engine_record record;
 };

@@ -273,7 +273,11 @@ int engine_gradient(const struct engine *e, int unit, struct range at, float *ou
     const struct engine_unit *u = &e->unit[unit];
     struct engine_shard from = {u->grads, e->grad_type, &u->share[ENGINE_OPTIM]};
 
-    return engine_copy(e, out, DTYPE_F32, from, at, err);
+    if (engine_copy(e, out, DTYPE_F32, from, at, err))
+        return -1;
+    for (int64_t i = 0; e->mean != 1 && i < at.hi - at.lo; i++)
+        out[i] = (float)((double)out[i] * e->mean);
+    return 0;
 }
 
 /* ---- whole units ---- */

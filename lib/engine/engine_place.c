@@ -267,6 +267,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                                   .recompute = e->plan->recompute,
                                   .compute = e->plan->compute_type,
                                   .graphs = o->graphs,
+                                  .begins = o->begins,
                                   .kern = &e->device.kern};
     const struct plan *p = e->plan;
 
@@ -352,6 +353,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                          .model = &plan->model,
                          .exact = options->exact,
                          .apart = options->apart,
+                         .masked = options->masked,
                          .transport = options->transport,
                          .grad_type = options->exact ? DTYPE_F64 : plan->grad_type,
                          .reduce_type = options->exact ? DTYPE_F64 : wire,

@@ -120,6 +120,8 @@ int engine_begin(struct engine *e, struct engine_run *run, const struct step_row
         device_zero(e->device.compute, e->unit[i].grads,
                     e->unit[i].share[ENGINE_GRADS].elems * dtype_bytes(e->grad_type));
     run->batch(run->arg, run->first + r->micro, e->tokens, e->targets);
+    for (int64_t i = 0; i < (int64_t)e->plan->micro_batch * e->plan->seq; i++)
+        e->word.counted += e->targets[i] >= 0;
     net_begin(&e->net, e->tokens, e->targets, run->scale);
     return 0;
 }
@@ -148,9 +150,10 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
                 const struct engine_optim *optim, struct engine_report *report, struct err *err)
 {
     const struct plan *p = e->plan;
-    /* The one place where the gradient is averaged: by all tokens of the global step. */
+    /* The gradient is averaged by all tokens of the global step; how many targets count is
+       known at its end (mean). */
     double tokens = (double)p->groups.ranks * p->accum * p->micro_batch * p->seq;
-    int early = optim && optim->clip <= 0 && optim->take_all;
+    int early = optim && optim->clip <= 0 && optim->take_all && !e->masked;
     struct engine_run run = {.batch = batch,
                              .arg = arg,
                              .optim = optim,
@@ -160,6 +163,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
 
     *report = (struct engine_report){0};
     e->exposed_s = e->idle_s = 0;
+    e->mean = 1;
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
     int rc =

@@ -63,6 +63,7 @@ static struct engine_word total_of(struct engine *e)
         fixed_join(&all.fixed_sumsq, &w->fixed_sumsq);
         all.over |= w->over;
         all.failed |= w->failed;
+        all.counted += w->counted;
         all.flags |= w->flags;
         e->traffic[r] = w->sent;
     }
@@ -113,8 +114,10 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     }
     report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
     report->flags = all.flags;
-    report->loss = all.loss / (double)report->tokens;
-    report->grad_norm = sqrt(all.sumsq);
+    report->counted = all.counted;
+    e->mean = all.counted ? (double)report->tokens / (double)all.counted : 0;
+    report->loss = all.counted ? all.loss / (double)all.counted : NAN;
+    report->grad_norm = sqrt(all.sumsq) * e->mean;
     report->skipped =
         optim && !optim->take_all && (!isfinite(report->grad_norm) || !isfinite(report->loss));
     int updates = optim && !report->skipped && e->running != &e->list[ENGINE_EARLY];
@@ -126,7 +129,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
         engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
     run->ends = !updates;
     if (updates)
-        run->update = engine_clip(optim, report->grad_norm);
+        run->update = engine_clip(optim, report->grad_norm) * e->mean;
     return 0;
 }
 

@@ -46,7 +46,8 @@ struct kern {
     int row_elems; /* fast where rows lie a multiple of so many elements apart: 1, of a GPU 8 */
     int64_t bytes; /* of device memory that it holds for itself */
     enum kern_attention attention; /* set before attention_bytes; on a CPU it is nothing */
-    float *losses; /* on a CPU: cross_entropy puts the loss of each row here; NULL: nowhere;
+    float *losses; /* on a CPU: cross_entropy puts the loss of each row here, -1 where
+                      the target is below 0; NULL: nowhere;
                       borrowed */
     void *own;     /* the table's */
 };

@@ -184,7 +184,7 @@ static void cross_entropy(struct kern *k, void *logits, int64_t ld, const struct
 
         loss += of_row;
         if (k->losses)
-            k->losses[i] = (float)of_row;
+            k->losses[i] = t->target[i] < 0 ? -1 : (float)of_row;
         if (scale != 0)
             kern_cross_entropy_backward(row, &lse, t->target + i, 1, v, scale);
     }
