@@ -24,6 +24,7 @@ static int check(const struct model *m, const struct net_options *o, struct err 
     if (m->sparse.share > 0 && o->kern->kind != DEVICE_CPU)
         return err_set(err, ERR_ABSENT, "the model is sparse (%s), expected --device=cpu",
                        m->partial);
+    assert(!o->begins || (!o->graphs && !o->forward_only));
     assert(!o->window || (o->forward_only && o->batch == 1 && o->window <= o->seq));
     return 0;
 }
@@ -133,6 +134,26 @@ static void head_forward(struct net *net, const void *params)
                              net->scale);
 }
 
+/* Learned positions of a document: from the first of the table on. */
+static void add_positions(const struct net *net, int64_t first, int64_t rows, void *table)
+{
+    struct kern *k = net->options.kern;
+    int64_t C = net->model->hidden;
+
+    k->op->positions(k, (char *)net->buffers->kept[0].x + net_act_bytes(net, first * C), table,
+                     1, rows, C);
+}
+
+static void add_positions_backward(const struct net *net, int64_t first, int64_t rows,
+                                   void *dtable)
+{
+    struct kern *k = net->options.kern;
+    int64_t C = net->model->hidden;
+
+    k->op->positions_backward(
+        k, dtable, (char *)net->buffers->dx + net_act_bytes(net, first * C), 1, rows, C);
+}
+
 static void embed_forward(const struct net *net, const void *params)
 {
     const struct model *m = net->model;
@@ -143,7 +164,11 @@ static void embed_forward(const struct net *net, const void *params)
 
     k->op->embed(k, n->kept[0].x, net_w(net, &hand, n->shape.embed_at), &n->tokens, m->vocab,
                  m->hidden);
-    if (n->shape.positions_at >= 0)
+    if (n->shape.positions_at < 0)
+        return;
+    if (net->options.begins)
+        net_each_document(net, add_positions, (void *)net_w(net, &hand, at));
+    else
         k->op->positions(k, n->kept[0].x, net_w(net, &hand, at), batch, net->rows / batch,
                          m->hidden);
 }
@@ -203,7 +228,11 @@ static void embed_backward(const struct net *net, float *grads)
 
     if (n->shape.embed_at < n->shape.embed_trained)
         k->op->embed_backward(k, grads + n->shape.embed_at, n->dx, &n->tokens, C);
-    if (n->shape.positions_at >= 0 && n->shape.positions_at < n->shape.embed_trained)
+    if (n->shape.positions_at < 0 || n->shape.positions_at >= n->shape.embed_trained)
+        return;
+    if (net->options.begins)
+        net_each_document(net, add_positions_backward, grads + n->shape.positions_at);
+    else
         k->op->positions_backward(k, grads + n->shape.positions_at, n->dx, net->options.batch,
                                   net->options.seq, C);
 }

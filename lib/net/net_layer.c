@@ -132,19 +132,74 @@ static void norm_heads_backward(const struct net *net, const struct net_hand *ha
     }
 }
 
+/* Calls `part` for each document of the micro-batch: rows first ... first + rows - 1 of it. */
+void net_each_document(const struct net *net, net_document *part, void *arg)
+{
+    int64_t T = net->options.seq;
+    const int32_t *begins = net->options.begins;
+
+    for (int64_t first = 0, next; first < net->rows; first = next) {
+        next = first + 1;
+        while (next % T && begins[next] == begins[first])
+            next++;
+        part(net, first, next - first, arg);
+    }
+}
+
+struct attention { /* of a layer */
+    const struct net_layer_kept *kept;
+    int back;
+};
+
+/* A document is a batch of one sequence: what it keeps lies where its rows are. */
+static void attend(const struct net *net, int64_t first, int64_t rows, void *arg)
+{
+    const struct attention *a = arg;
+    const struct net_layer_kept *k = a->kept;
+    const struct net_buffers *n = net->buffers;
+    struct kern_heads s = n->heads;
+    struct kern *table = net->options.kern;
+    int64_t out = net_act_bytes(net, first * s.heads * s.head_dim);
+    int64_t qkv = net_act_bytes(net, first * n->shape.stage[NET_QKV].ld);
+    float *lse = k->lse + first * s.heads;
+
+    s.batch = 1;
+    s.seq = rows;
+    if (a->back)
+        table->op->attention_backward(table, &s, (char *)n->dqkv + qkv, (char *)n->datt + out,
+                                      (char *)k->att + out, lse, (char *)k->qkv + qkv,
+                                      n->scores);
+    else
+        table->op->attention(table, &s, (char *)k->att + out, lse, (char *)k->qkv + qkv,
+                             n->scores);
+}
+
+static void attention(const struct net *net, const struct net_layer_kept *k, int back)
+{
+    const struct net_buffers *n = net->buffers;
+    struct kern *table = net->options.kern;
+
+    if (net->options.begins)
+        net_each_document(net, attend, &(struct attention){k, back});
+    else if (back)
+        table->op->attention_backward(table, &n->heads, n->dqkv, n->datt, k->att, k->lse,
+                                      k->qkv, n->scores);
+    else
+        table->op->attention(table, &n->heads, k->att, k->lse, k->qkv, n->scores);
+}
+
 /* All that the backward needs: the forward up to what the activation reads. */
 static void keep(const struct net *net, int64_t layer, const struct net_hand *hand)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
-    struct kern *table = net->options.kern;
     void *qkv = (char *)k->qkv + net_act_bytes(net, net->from * n->shape.stage[NET_QKV].ld);
 
     net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
     net_stage_forward(net, NET_QKV, hand, n->h, NULL, qkv);
     norm_heads(net, hand, k, qkv);
     turn(net, qkv, 0);
-    table->op->attention(table, &n->heads, k->att, k->lse, k->qkv, n->scores);
+    attention(net, k, 0);
     net_stage_forward(net, NET_OUT, hand, k->att, k->x, k->x_mid);
 
     net_norm(net, 1, hand, n->h, &k->norm[1], k->x_mid, net->rows, 0);
@@ -201,7 +256,6 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     const struct net_buffers *n = net->buffers;
     const struct net_layer_kept *k = &n->kept[layer];
     const struct net_hand hand = {&n->shape.at[layer], params, grads};
-    struct kern *table = net->options.kern;
     int stop = hand.at->stop;
 
     /* The last layer's forward ran last of all: what it left is still there. */
@@ -216,8 +270,7 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     net_stage_backward(net, NET_OUT, &hand, n->dx, k->att, stop == NET_P_OUT ? NULL : n->datt);
     if (stop == NET_P_OUT)
         return;
-    table->op->attention_backward(table, &n->heads, n->dqkv, n->datt, k->att, k->lse, k->qkv,
-                                  n->scores);
+    attention(net, k, 1);
     turn(net, n->dqkv, 1);
     norm_heads_backward(net, &hand, k);
     if (stop == NET_NORM_HEADS)

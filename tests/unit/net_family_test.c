@@ -423,3 +423,68 @@ BEFORE_TESTS
 {
     kern_thread_init();
 }
+
+/* ---- documents that are apart in a sequence ---- */
+
+enum { LONG = 8, TWO = 2 * LONG };
+
+/* Two sequences; documents begin at these rows of each. */
+static const int32_t LONG_TOKENS[TWO] = {3, 0, 6, 6, 1, 2, 5, 0, 4, 2, 1, 6, 0, 0, 3, 5},
+                     LONG_TARGETS[TWO] = {0, 6, -1, 1, 2, 5, 0, -1, 2, 1, 6, 0, -1, 3, 5, 1},
+                     LONG_BEGINS[TWO] = {0, 0, 0, 3, 3, 3, 3, 7, 0, 0, 0, 0, 0, 5, 5, 5};
+
+/* Each document in a network of its own, of its length: their losses and gradients add up. */
+static void alone_case(const char *text, const char *train, int recompute)
+{
+    struct net_options options = {
+        .batch = 2, .seq = LONG, .recompute = recompute, .begins = LONG_BEGINS};
+    struct rig rig, one;
+    double loss = 0, **sum;
+
+    rig_text(&rig, text, train, &options);
+    sum = mem_new((size_t)rig.model.units, sizeof *sum);
+    for (int u = 0; u < rig.model.units; u++)
+        sum[u] = mem_new((size_t)rig.model.unit[u].trained + 1, sizeof **sum);
+    for (int first = 0, next; first < TWO; first = next) {
+        next = first + 1;
+        while (next % LONG && LONG_BEGINS[next] == LONG_BEGINS[first])
+            next++;
+        rig_text(&one, text, train, &(struct net_options){.batch = 1, .seq = next - first});
+        loss += forward(&one, LONG_TOKENS + first, LONG_TARGETS + first, 1);
+        backward(&one);
+        for (int u = 0; u < rig.model.units; u++)
+            for (int64_t i = 0; i < rig.model.unit[u].trained; i++)
+                sum[u][i] += (double)one.grads[u][i];
+        rig_close(&one);
+    }
+    double bound = 2 * tolerance(&rig); /* both are off */
+    assert_true(fabs(forward(&rig, LONG_TOKENS, LONG_TARGETS, 1) / loss - 1) <= bound);
+    backward(&rig);
+    for (int i = 0; i < rig.model.tensors; i++) {
+        const struct model_tensor *t = &rig.model.tensor[i];
+        if (model_trains(&rig.model, t))
+            assert_norm(rig.grads[t->unit] + t->offset, sum[t->unit] + t->offset, t->elems,
+                        bound, t->name);
+    }
+    for (int u = 0; u < rig.model.units; u++)
+        mem_free(sum[u]);
+    mem_free(sum);
+    rig_close(&rig);
+    /* As one document they are another loss. */
+    options.begins = NULL;
+    rig_text(&rig, text, train, &options);
+    double off = fabs(forward(&rig, LONG_TOKENS, LONG_TARGETS, 1) / loss - 1);
+    assert_true(off > 10 * bound);
+    rig_close(&rig);
+}
+
+TEST(documents_are_alone)
+{
+    for (int recompute = 0; recompute < 2; recompute++) {
+        alone_case(GPT2_TIED, "all", recompute);
+        alone_case(GPT2_UNTIED, "all", recompute);
+        alone_case(LLAMA_BIASES, "all", recompute);
+        alone_case(QWEN3_PLAIN, "all", recompute);
+        alone_case(LLAMA_PLAIN, LORA, recompute);
+    }
+}
