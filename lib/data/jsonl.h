@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DATA_JSONL_H
+#define DATA_JSONL_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/jin.h"
+#include "data/unpack.h"
+
+/*
+ * JSON Lines: a document a line, in memory of the longest line.  Empty lines are skipped, and
+ * so are keys of other names.
+ *
+ *     {"text": "..."}
+ *     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]}
+ *
+ *     jsonl_open(&j, "chats.jsonl.zst", err);
+ *     while ((rc = jsonl_next(&j, err)) > 0) ... j.message[0 .. j.messages - 1] ...
+ *     jsonl_close(&j);
+ */
+enum { JSONL_LINE_MAX = 256 << 20, JSONL_MESSAGES_MAX = 1 << 20 };
+
+struct jsonl_message {
+    const char *role; /* NULL: a `text` */
+    const char *text; /* any bytes, a 0 behind them */
+    int64_t bytes;
+};
+
+struct jsonl {
+    const char *path; /* borrowed */
+    int64_t line;
+    int64_t bytes; /* read so far */
+    int messages;  /* of the document */
+    struct jsonl_message *message;
+    size_t messages_room;
+    struct unpack *file;
+    char *text; /* [room], of which begin .. end has been read and not used */
+    size_t room, begin, end;
+    struct jin jin;
+};
+
+/* Whether the name is of such a file: .jsonl or .ndjson, with .gz or .zst or without. */
+int jsonl_is(const char *path);
+int jsonl_open(struct jsonl *j, const char *path, struct err *err);
+/* The next document: 1, 0 at the end, or -1; an error names file and line. */
+int jsonl_next(struct jsonl *j, struct err *err);
+void jsonl_close(struct jsonl *j);
+
+#endif
