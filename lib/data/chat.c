@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows the chat templates of the supported families, one row each. */
+#include "data/chat.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+enum { ROLES = 3 };
+enum role { SYSTEM, USER, ASSISTANT };
+
+static const char *const role_names[ROLES] = {"system", "user", "assistant"};
+
+/*
+ * before and after: of a role's message; special tokens in them are these tokens.  Without
+ * a form of its own (NULL) a system message goes before the first user message, two line ends
+ * between them.
+ */
+struct template
+{
+    const char *name;
+    const char *marker; /* a token that no template below has */
+    const char *first;  /* before all */
+    const char *system; /* if the first message is none; NULL: none */
+    struct form {
+        const char *before, *after;
+    } form[ROLES];
+    int trims; /* spaces at both ends of a message are dropped */
+};
+
+#define IM(role) "<|im_start|>" role "\n"
+#define IM_END   "<|im_end|>\n"
+#define IM_FORMS                                                                               \
+    {                                                                                          \
+        {IM("system"), IM_END}, {IM("user"), IM_END}, {IM("assistant"), IM_END},               \
+    }
+#define HEAD(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
+
+/* The published templates of Qwen2.5, SmolLM2, Llama 3, Phi-3, Gemma and Mistral v0.3. */
+static const struct template templates[] = {
+    {"chatml", "<|im_start|>", "", NULL, IM_FORMS, 0},
+    {"qwen2.5", "<|im_start|>", "",
+     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", IM_FORMS, 0},
+    {"smollm2", "<|im_start|>", "",
+     "You are a helpful AI assistant named SmolLM, trained by Hugging Face", IM_FORMS, 0},
+    {"llama3",
+     "<|start_header_id|>",
+     "<|begin_of_text|>",
+     NULL,
+     {{HEAD("system"), "<|eot_id|>"},
+      {HEAD("user"), "<|eot_id|>"},
+      {HEAD("assistant"), "<|eot_id|>"}},
+     1},
+    {"phi3",
+     "<|assistant|>",
+     "",
+     NULL,
+     {{"<|system|>\n", "<|end|>\n"},
+      {"<|user|>\n", "<|end|>\n"},
+      {"<|assistant|>\n", "<|end|>\n"}},
+     0},
+    {"gemma",
+     "<start_of_turn>",
+     "<bos>",
+     NULL,
+     {{NULL, NULL},
+      {"<start_of_turn>user\n", "<end_of_turn>\n"},
+      {"<start_of_turn>model\n", "<end_of_turn>\n"}},
+     1},
+    {"mistral",
+     "[INST]",
+     "<s>",
+     NULL,
+     {{NULL, NULL}, {"[INST] ", "[/INST]"}, {" ", "</s>"}},
+     0},
+};
+
+enum { TEMPLATES = sizeof templates / sizeof *templates };
+
+struct chat {
+    const struct template *is;
+    struct tokenizer *tokenizer; /* borrowed */
+    int32_t end;
+};
+
+void chat_close(struct chat *chat)
+{
+    mem_free(chat);
+}
+
+int32_t chat_end(const struct chat *chat)
+{
+    return chat->end;
+}
+
+/* The end of the special token that text begins with; NULL: it begins with none. */
+static const char *special_end(const char *text)
+{
+    const char *end = NULL;
+
+    if (strncmp(text, "<|", 2) == 0)
+        end = strstr(text, "|>");
+    else if (*text == '<' || *text == '[')
+        end = strchr(text, *text == '<' ? '>' : ']');
+    return end ? end + (*text == '<' && text[1] == '|' ? 2 : 1) : NULL;
+}
+
+static int32_t id_of(const struct tokenizer *t, const char *special, const char *end)
+{
+    char *piece = mem_new((size_t)(end - special) + 1, 1);
+
+    memcpy(piece, special, (size_t)(end - special));
+    int32_t id = tokenizer_id(t, piece);
+    mem_free(piece);
+    return id;
+}
+
+/* All special tokens of a piece of the template are tokens of the vocabulary. */
+static int check_piece(const struct chat *chat, const char *piece, struct err *err)
+{
+    for (const char *end; piece && *piece; piece = end ? end : piece + 1) {
+        end = special_end(piece);
+        if (end && id_of(chat->tokenizer, piece, end) < 0)
+            return err_set(err, ERR_INPUT,
+                           "chat template '%s' without the token %.*s in the vocabulary, "
+                           "expected another of " CHAT_NAMES,
+                           chat->is->name, (int)(end - piece), piece);
+    }
+    return 0;
+}
+
+static const struct template *find(const struct tokenizer *t, const char *name)
+{
+    for (int i = 0; i < TEMPLATES; i++)
+        if (name ? strcmp(templates[i].name, name) == 0
+                 : tokenizer_id(t, templates[i].marker) >= 0)
+            return &templates[i];
+    return NULL;
+}
+
+int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct err *err)
+{
+    const struct template *is = find(t, name);
+
+    if (!is && name)
+        return err_set(err, ERR_INPUT, "--chat-template '%s', expected " CHAT_NAMES, name);
+    if (!is)
+        return err_set(
+            err, ERR_INPUT,
+            "the vocabulary has no special tokens of a chat template, expected those "
+            "of " CHAT_NAMES);
+    struct chat *chat = mem_new(1, sizeof *chat);
+    *chat = (struct chat){.is = is, .tokenizer = t};
+    int rc = check_piece(chat, is->first, err);
+    for (int r = 0; rc == 0 && r < ROLES; r++)
+        if (check_piece(chat, is->form[r].before, err) ||
+            check_piece(chat, is->form[r].after, err))
+            rc = -1;
+    if (rc) {
+        chat_close(chat);
+        return -1;
+    }
+    const char *after = is->form[ASSISTANT].after;
+    chat->end = id_of(t, after, special_end(after));
+    *out = chat;
+    return 0;
+}
+
+/* Where tokens go. */
+struct sink {
+    struct chat *chat;
+    chat_put *put;
+    void *arg;
+};
+
+static int put_text(const struct sink *s, const char *text, int64_t bytes, int trained,
+                    struct err *err)
+{
+    int32_t *ids = NULL;
+    int64_t n =
+        bytes ? tokenizer_encode(s->chat->tokenizer, text, bytes, TOKENIZER_PLAIN, &ids, err)
+              : 0;
+    int rc = n < 0 ? -1 : n ? s->put(s->arg, ids, n, trained, err) : 0;
+
+    mem_free(ids);
+    return rc;
+}
+
+/* A piece of the template up to `to`: special tokens, and text between them. */
+static int put_piece(const struct sink *s, const char *piece, const char *to, int trained,
+                     struct err *err)
+{
+    while (piece < to) {
+        const char *end = special_end(piece);
+        if (end) {
+            int32_t id = id_of(s->chat->tokenizer, piece, end);
+            if (s->put(s->arg, &id, 1, trained, err))
+                return -1;
+        } else {
+            end = piece + 1;
+            while (end < to && !special_end(end))
+                end++;
+            if (put_text(s, piece, end - piece, trained, err))
+                return -1;
+        }
+        piece = end;
+    }
+    return 0;
+}
+
+static const char *end_of(const char *text)
+{
+    return text + strlen(text);
+}
+
+/* What of a text is text behind its last special token. */
+static const char *tail_of(const char *text)
+{
+    const char *tail = text;
+
+    for (const char *at = text, *end; *at; at = end ? end : at + 1) {
+        end = special_end(at);
+        tail = end ? end : tail;
+    }
+    return tail;
+}
+
+/*
+ * The text before a message is one with it, so that words are cut as in a whole conversation;
+ * but before an answer, where it is given when the answer begins, unless it is a space, which is
+ * the answer's own.
+ */
+static const char *joint_of(const struct form *form, enum role role)
+{
+    const char *tail = tail_of(form->before);
+
+    return role == ASSISTANT && strcmp(tail, " ") ? end_of(form->before) : tail;
+}
+
+/* text: of a message, or of two. */
+static int put_message(const struct sink *s, enum role role, const char *text, int64_t bytes,
+                       struct err *err)
+{
+    const struct form *form = &s->chat->is->form[role];
+    const char *joint = joint_of(form, role);
+    int64_t before = (int64_t)strlen(joint);
+    int trained = role == ASSISTANT;
+
+    for (; s->chat->is->trims && bytes && isspace((unsigned char)*text); bytes--)
+        text++;
+    while (s->chat->is->trims && bytes && isspace((unsigned char)text[bytes - 1]))
+        bytes--;
+    char *whole = mem_new((size_t)(before + bytes) + 1, 1);
+    memcpy(whole, joint, (size_t)before);
+    memcpy(whole + before, text, (size_t)bytes);
+    int rc = put_piece(s, form->before, joint, 0, err) ||
+             put_text(s, whole, before + bytes, trained, err) ||
+             put_piece(s, form->after, end_of(form->after), trained, err);
+    mem_free(whole);
+    return rc ? -1 : 0;
+}
+
+/* A system message that goes before the user's. */
+static int put_joined(const struct sink *s, const struct jsonl_message *system,
+                      const struct jsonl_message *user, struct err *err)
+{
+    int64_t bytes = system->bytes + 2 + user->bytes;
+    char *text = mem_new((size_t)bytes, 1);
+
+    memcpy(text, system->text, (size_t)system->bytes);
+    memcpy(text + system->bytes, "\n\n", 2);
+    memcpy(text + system->bytes + 2, user->text, (size_t)user->bytes);
+    int rc = put_message(s, USER, text, bytes, err);
+    mem_free(text);
+    return rc;
+}
+
+static int role_of(const struct chat *chat, const char *name, enum role *role, struct err *err)
+{
+    int r = 0;
+
+    while (r < ROLES && strcmp(role_names[r], name))
+        r++;
+    if (r == ROLES)
+        return err_set(err, ERR_INPUT,
+                       "chat template '%s' with the role '%s', expected system, user or "
+                       "assistant",
+                       chat->is->name, name);
+    *role = (enum role)r;
+    return 0;
+}
+
+int chat_encode(struct chat *chat, const struct jsonl_message *message, int messages, int open,
+                chat_put *put, void *arg, struct err *err)
+{
+    const struct template *is = chat->is;
+    const struct sink s = {chat, put, arg};
+    const struct jsonl_message *system = NULL; /* that is yet to be joined */
+
+    if (put_piece(&s, is->first, end_of(is->first), 0, err))
+        return -1;
+    for (int i = 0; i < messages; i++) {
+        const struct jsonl_message *m = &message[i];
+        enum role role = USER;
+        int rc = 0;
+        if (role_of(chat, m->role, &role, err))
+            return -1;
+        if (i == 0 && role != SYSTEM && is->system)
+            rc = put_message(&s, SYSTEM, is->system, (int64_t)strlen(is->system), err);
+        if (rc)
+            return -1;
+        if (role == SYSTEM && !is->form[SYSTEM].before) {
+            if (i)
+                return err_set(err, ERR_INPUT,
+                               "chat template '%s' with a system message after another, "
+                               "expected it to be the first",
+                               is->name);
+            system = m;
+            continue;
+        }
+        if (system && role != USER)
+            return err_set(err, ERR_INPUT,
+                           "chat template '%s' with an answer after the system message, "
+                           "expected a user's message",
+                           is->name);
+        if (system ? put_joined(&s, system, m, err)
+                   : put_message(&s, role, m->text, m->bytes, err))
+            return -1;
+        system = NULL;
+    }
+    const struct form *answer = &is->form[ASSISTANT];
+    return open ? put_piece(&s, answer->before, joint_of(answer, ASSISTANT), 0, err) : 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DATA_CHAT_H
+#define DATA_CHAT_H
+
+#include "data/jsonl.h"
+#include "token/tokenizer.h"
+
+/*
+ * Conversations as tokens, by the templates that families of models were tuned with.  What an
+ * assistant says is what is learned, with the token that ends it; all else is its context.
+ *
+ *     <|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n
+ *     context                                               trained
+ *
+ * Special tokens that a message spells are text.  Each message is encoded apart from the text
+ * around it, in training and when an answer is generated.
+ */
+#define CHAT_NAMES "chatml, qwen2.5, smollm2, llama3, phi3, gemma or mistral"
+
+struct chat; /* a template, with the tokens that one tokenizer has for it */
+
+/*
+ * The template `name`, or, where that is NULL, the first whose special tokens the vocabulary
+ * has.  ERR_INPUT where there is none, or the tokenizer lacks one of its tokens.  t is borrowed
+ * until chat_close.
+ */
+int chat_open(struct chat **chat, struct tokenizer *t, const char *name, struct err *err);
+void chat_close(struct chat *chat); /* NULL is fine */
+/* The token that ends an answer. */
+int32_t chat_end(const struct chat *chat);
+
+/*
+ * Hands the tokens of a conversation to `put`, span by span; trained: they are learned.  open:
+ * the last answer is yet to come; else the conversation is whole.  ERR_INPUT names a role that
+ * the template does not have.
+ */
+typedef int chat_put(void *arg, const int32_t *ids, int64_t count, int trained,
+                     struct err *err);
+int chat_encode(struct chat *chat, const struct jsonl_message *message, int messages, int open,
+                chat_put *put, void *arg, struct err *err);
+
+#endif
