@@ -9,6 +9,7 @@
 #include "base/tick.h"
 #include "cli/cli_progress.h"
 #include "cli/cli_world.h"
+#include "data/chat.h"
 #include "data/data.h"
 #include "train/train.h"
 
@@ -40,6 +41,7 @@ static const struct cli_mode modes[] = {
 #define VALUE_F "NUMBER"
 #define VALUE_I "NUMBER"
 #define VALUE_S "cosine|linear|wsd|constant"
+#define VALUE_D "join|isolate"
 #define EVERYDAY(k)                                                                            \
     ((k) == TRAIN_SETTING_steps || (k) == TRAIN_SETTING_lr || (k) == TRAIN_SETTING_save_every  \
          ? CLI_EVERYDAY                                                                        \
@@ -49,7 +51,8 @@ static const struct cli_mode modes[] = {
 #define CLI_ARGS struct args
 static const struct cli_option options[] = {
     {"data", 'd', "FILE", CLI_EVERYDAY,
-     "Train on FILE: a text, or tokens of llm.c, nanoGPT or Megatron; may be repeated",
+     "Train on FILE: a text, JSON Lines, or tokens of llm.c, nanoGPT or Megatron; may be "
+     "repeated",
      CLI_LIST(data), .modes = RUNS | 1 << TOKENIZE},
     {"output", 'o', "DIR", CLI_EVERYDAY, "Keep log and checkpoints in DIR", CLI_TEXT(run.out)},
     {"init", 0, "DIR", CLI_EVERYDAY,
@@ -77,6 +80,10 @@ static const struct cli_option options[] = {
      "Encode texts as GPT-2 does, with the files in DIR (default: those of the model, "
      "else a token is a byte)",
      CLI_TEXT(run.tokenizer), .modes = RUNS | 1 << TOKENIZE | 1 << GENERATE},
+    {"chat-template", 0, "NAME", 0,
+     "Encode conversations by the template NAME: " CHAT_NAMES
+     " (default: by the tokenizer's special tokens)",
+     CLI_TEXT(run.template), .modes = RUNS | 1 << TOKENIZE | 1 << GENERATE},
     {"new-data", 0, NULL, 0, "With --resume: resume even if the data have changed",
      CLI_FLAG(run.new_data), .needs = "resume"},
     {"log", 0, "FILE", 0,
@@ -128,6 +135,10 @@ static const struct cli_option options[] = {
     {"top-p", 0, "P", 0,
      "Sample from the most likely tokens with a total probability of P (default: 1, all)",
      CLI_NUMBER(prompt.top_p, 1e-6, 1), .modes = 1 << GENERATE},
+    {"chat", 0, NULL, 0, "With --generate: TEXT is a user's message; write the answer to it",
+     CLI_FLAG(prompt.chat), .modes = 1 << GENERATE},
+    {"system", 0, "TEXT", 0, "With --chat: begin the conversation with this system message",
+     CLI_TEXT(prompt.system), .modes = 1 << GENERATE, .needs = "chat"},
     {"tokenize", 0, "OUT", 0,
      "Encode a large text once, and write its tokens to OUT for later runs",
      CLI_TEXT(tokenize)},
@@ -246,6 +257,7 @@ static int generate(struct args *a, struct err *err)
 {
     a->prompt.from = a->run.init;
     a->prompt.tokenizer = a->run.tokenizer;
+    a->prompt.template = a->run.template;
     a->prompt.seed = a->run.given[TRAIN_SETTING_seed];
     a->prompt.json = a->cli.json;
     a->prompt.out = stdout;
@@ -256,10 +268,15 @@ static int generate(struct args *a, struct err *err)
 static int tokenize(struct args *a, struct err *err)
 {
     const struct train_run *r = &a->run;
-    struct data_encoded done;
+    const struct data_encode e = {.text = a->source[0],
+                                  .tokenizer = r->tokenizer,
+                                  .template = r->template,
+                                  .out = a->tokenize,
+                                  .force = r->force};
+    struct encode_done done;
     double begin = tick_now_s();
 
-    if (data_encode(a->source[0], r->tokenizer, a->tokenize, r->force, &done, err))
+    if (data_encode(&e, &done, err))
         return -1;
     double took = tick_now_s() - begin;
     cli_say(&a->cli, "'%s': %lld tokens of %lld bytes, %.2f s, %.1f MB/s", a->tokenize,

@@ -9,7 +9,6 @@
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,6 +18,7 @@
 #include "base/mem.h"
 #include "base/num.h"
 #include "base/rng.h"
+#include "data/jsonl.h"
 
 int data_weights_parse(const char *text, int count, double *weights, struct err *err)
 {
@@ -66,13 +66,13 @@ static int split_part(struct data_part *p, const struct data_options *o, struct 
 }
 
 /* A text without a tokenizer that was named: the folder's, or its bytes if these are tokens. */
-static int find_tokenizer(const struct data_options *o, const char *path, struct tokenizer **by,
+static int find_tokenizer(const struct data_options *o, const char *path, struct tokenizer **t,
                           struct err *err)
 {
     int found = o->folder ? tokenizer_find(o->folder, err) : 0;
 
     if (found)
-        return found < 0 ? -1 : tokenizer_open(by, o->folder, err);
+        return found < 0 ? -1 : tokenizer_open(t, o->folder, err);
     if (o->vocab <= 256)
         return 0;
     return err_set(
@@ -83,35 +83,41 @@ static int find_tokenizer(const struct data_options *o, const char *path, struct
 }
 
 static int open_source(struct source *s, const char *path, const struct data_options *o,
-                       struct tokenizer **by, struct err *err)
+                       struct tokenizer **t, struct err *err)
 {
-    if (source_open(s, path, *by, err))
+    if (source_open(s, path, o->isolate, err))
         return -1;
-    if (s->format != SOURCE_TEXT || o->bytes)
+    int text = s->format == SOURCE_TEXT, lines = s->format == SOURCE_JSONL;
+    if (!text && !lines)
         return 0;
-    if (find_tokenizer(o, path, by, err))
+    if (!o->bytes && !*t && find_tokenizer(o, path, t, err))
         return -1;
-    if (!*by)
+    if (text && (o->bytes || !*t))
         return 0;
-    source_close(s);
-    return source_open(s, path, *by, err);
+    return source_encode(s, o->bytes ? NULL : *t, o->template, err);
 }
 
-static int open_parts(struct data *d, const struct data_options *o, struct tokenizer **by,
+static int open_parts(struct data *d, const struct data_options *o, struct tokenizer **t,
                       struct err *err)
 {
     int texts = 0;
 
     for (int i = 0; i < o->count; i++) {
         struct data_part *p = &d->part[i];
-        if (open_source(&p->source, o->paths[i], o, by, err) ||
+        if (open_source(&p->source, o->paths[i], o, t, err) ||
             source_check(&p->source, o->vocab, err) || split_part(p, o, err))
             return -1;
         p->evals += i ? d->part[i - 1].evals : 0;
         d->tokens += p->source.tokens;
         texts += p->source.format == SOURCE_ENCODED;
+        d->masked |= p->source.spans.count > 0;
+        if (o->isolate && !p->source.spans.count)
+            return err_set(err, ERR_INPUT,
+                           "--documents=isolate with '%s', %s data, expected documents: JSON "
+                           "Lines, or the files of Megatron",
+                           p->source.path, source_format_name(p->source.format));
     }
-    if (*by && !texts)
+    if (*t && !texts)
         return err_set(err, ERR_INPUT,
                        "tokenizer '%s' but no text among the data, expected a text: the files "
                        "contain tokens",
@@ -170,7 +176,10 @@ static int add_up(struct data *d, struct err *err)
         const struct data_part *p = &d->part[i];
         const int64_t counts[] = {p->source.tokens, p->train,
                                   d->mix.share ? d->mix.share[i] : 1};
+        const struct spans *s = &p->source.spans;
         XXH3_64bits_update(sum, counts, sizeof counts);
+        XXH3_64bits_update(sum, s->begin, (size_t)s->count * sizeof *s->begin);
+        XXH3_64bits_update(sum, s->kind, (size_t)s->count);
         rc = add_tokens(sum, &p->source, err);
         d->train += p->train;
     }
@@ -214,17 +223,49 @@ static int check_options(const struct data_options *o, struct err *err)
     return 0;
 }
 
+/* What tokens stand for, where that is known: of the tokenizer, or of texts as bytes. */
+static int count_bytes(struct data *d, const struct data_options *o, struct tokenizer **t,
+                       struct err *err)
+{
+    int is_bytes = 1,
+        found = !*t && !o->bytes && o->folder ? tokenizer_find(o->folder, err) : 0;
+
+    if (found < 0 || (found && tokenizer_open(t, o->folder, err)))
+        return -1;
+    for (int i = 0; i < o->count; i++)
+        is_bytes &= d->part[i].source.type == SOURCE_U8;
+    if (!*t && !is_bytes)
+        return 0;
+    d->token_bytes = mem_new((size_t)o->vocab, sizeof *d->token_bytes);
+    for (int32_t id = 0; id < o->vocab && (*t ? id < tokenizer_count(*t) : 1); id++) {
+        struct tokenizer_stream within = {.tokens = 1, .stripped = -1};
+        int64_t bytes = 1;
+        if (*t && tokenizer_kind(*t, id) == TOKENIZER_CONTROL)
+            bytes = 0;
+        else if (*t && !tokenizer_decode(*t, &within, id, &bytes))
+            bytes = 0;
+        d->token_bytes[id] = (int32_t)bytes;
+    }
+    return 0;
+}
+
 int data_open(struct data *d, const struct data_options *o, struct err *err)
 {
-    struct data new = {.count = o->count, .seq = o->seq, .vocab = o->vocab, .seed = o->seed};
-    struct tokenizer *by = NULL;
+    struct data new = {.count = o->count,
+                       .seq = o->seq,
+                       .vocab = o->vocab,
+                       .seed = o->seed,
+                       .isolate = o->isolate};
+    struct tokenizer *t = NULL;
 
     assert(o->seq > 0 && o->vocab > 0 && o->split >= 0 && o->split < 1);
-    if (check_options(o, err) || (o->tokenizer && tokenizer_open(&by, o->tokenizer, err)))
+    if (check_options(o, err) || (o->tokenizer && tokenizer_open(&t, o->tokenizer, err)))
         return -1;
     new.part = mem_new((size_t)o->count, sizeof *new.part);
-    int rc = open_parts(&new, o, &by, err);
-    tokenizer_close(by);
+    int rc = open_parts(&new, o, &t, err);
+    if (rc == 0 && o->split > 0)
+        rc = count_bytes(&new, o, &t, err);
+    tokenizer_close(t);
     if (rc == 0) {
         open_mix(&new, o);
         rc = add_up(&new, err);
@@ -243,13 +284,14 @@ void data_close(struct data *d)
         mem_free(d->part[i].kept);
     }
     mem_free(d->part);
+    mem_free(d->token_bytes);
     order_mix_release(&d->mix);
     *d = (struct data){0};
 }
 
 /* All was in the vocabulary when it was opened: another may have written there since. */
 static int read_window(const struct data *d, int part, int64_t at, int32_t *tokens,
-                       int32_t *targets, struct err *err)
+                       int32_t *targets, int32_t *begins, struct err *err)
 {
     const struct source *s = &d->part[part].source;
 
@@ -263,6 +305,8 @@ static int read_window(const struct data *d, int part, int64_t at, int32_t *toke
                            ", expected one inside the vocabulary of %" PRId64,
                            s->path, at + i, id, d->vocab);
     }
+    if (s->spans.count)
+        spans_apply(&s->spans, at, d->seq, targets, begins);
     return 0;
 }
 
@@ -277,13 +321,13 @@ static int64_t begin_of(const struct data *d, int64_t k, int *part)
 }
 
 int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
-               int32_t *targets, struct err *err)
+               int32_t *targets, int32_t *begins, struct err *err)
 {
-    for (int b = 0; b < batch; b++) {
+    for (int64_t b = 0; b < batch; b++) {
         int part = 0;
         int64_t at = begin_of(d, index * batch + b, &part);
-        if (read_window(d, part, at, tokens + (int64_t)b * d->seq,
-                        targets + (int64_t)b * d->seq, err))
+        if (read_window(d, part, at, tokens + b * d->seq, targets + b * d->seq,
+                        begins ? begins + b * d->seq : NULL, err))
             return -1;
     }
     return 0;
@@ -319,19 +363,19 @@ int64_t data_eval_windows(const struct data *d)
 }
 
 int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
-                    int32_t *targets, struct err *err)
+                    int32_t *targets, int32_t *begins, struct err *err)
 {
     int64_t all = data_eval_windows(d);
 
     assert(all > 0);
-    for (int b = 0; b < batch; b++) {
+    for (int64_t b = 0; b < batch; b++) {
         int64_t window = (index % all * batch + b) % all;
         int part = 0;
         while (d->part[part].evals <= window)
             part++;
         window -= part ? d->part[part - 1].evals : 0;
-        if (read_window(d, part, d->part[part].train + window * d->seq,
-                        tokens + (int64_t)b * d->seq, targets + (int64_t)b * d->seq, err))
+        if (read_window(d, part, d->part[part].train + window * d->seq, tokens + b * d->seq,
+                        targets + b * d->seq, begins ? begins + b * d->seq : NULL, err))
             return -1;
     }
     return 0;
@@ -340,81 +384,102 @@ int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tok
 /* --- a text as a file of tokens, once and for all runs --- */
 
 /* llm.c's header, with its count. */
-static int write_head(FILE *f, enum source_type type, int64_t tokens)
+static int write_head(FILE *f, int64_t tokens, int wide)
 {
-    const uint32_t head[256] = {type == SOURCE_U16 ? 20240520 : 20240801,
-                                type == SOURCE_U16 ? 1 : 7, (uint32_t)tokens};
+    const uint32_t head[256] = {wide ? 20240801 : 20240520, wide ? 7 : 1, (uint32_t)tokens};
+    unsigned char le[sizeof head];
 
-    for (int i = 0; i < 256; i++)
-        for (int b = 0; b < 4; b++)
-            putc((int)(head[i] >> 8 * b & 255), f);
-    return ferror(f);
+    for (size_t i = 0; i < sizeof head; i++)
+        le[i] = (unsigned char)(head[i / 4] >> 8 * (i % 4));
+    return fseek(f, 0, SEEK_SET) || fwrite(le, 1, sizeof le, f) != sizeof le;
 }
 
-struct tokens_file {
-    FILE *file;
-    const char *text, *out;
-    enum source_type type;
-    int64_t tokens;
-};
-
-static int write_tokens(void *arg, const int32_t *ids, int64_t count, struct err *err)
+/* A text becomes llm.c's file; the count goes into the header at the end. */
+static int encode_llmc(const char *text, struct tokenizer *t, FILE *f, const char *out,
+                       struct encode_done *done, struct err *err)
 {
-    struct tokens_file *f = arg;
-    int size = source_type_bytes(f->type);
+    int wide = encode_type(t) != SOURCE_U16;
 
-    f->tokens += count;
-    if (f->tokens > INT32_MAX)
-        return err_set(err, ERR_INPUT,
-                       "'%s' has more than %d tokens, the limit of llm.c's header: split the "
-                       "text",
-                       f->text, INT32_MAX);
-    for (int64_t i = 0; i < count; i++)
-        for (int b = 0; b < size; b++)
-            putc_unlocked((int)((uint32_t)ids[i] >> 8 * b & 255), f->file);
-    return ferror(f->file) ? err_sys(err, "cannot write '%s'", f->out) : 0;
-}
-
-/* The head last: it counts the tokens. */
-static int write_file(struct tokens_file *f, const struct source *s, struct tokenizer *by,
-                      struct err *err)
-{
-    if (s->format != SOURCE_TEXT)
-        return err_set(err, ERR_INPUT, "'%s' is %s data, expected a text", s->path,
-                       source_format_name(s->format));
-    f->text = s->path;
-    f->type = source_token_type(by);
-    if (write_head(f->file, f->type, 0))
-        return err_sys(err, "cannot write '%s'", f->out);
-    if (source_each(s, by, omp_get_num_procs(), write_tokens, f, err))
+    if (write_head(f, 0, wide))
+        return err_sys(err, "cannot write '%s'", out);
+    if (encode_file(text, t, NULL, f, NULL, done, err))
         return -1;
-    rewind(f->file);
-    if (write_head(f->file, f->type, f->tokens))
-        return err_sys(err, "cannot write '%s'", f->out);
-    return 0;
+    if (done->tokens > INT32_MAX)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64 " tokens, expected at most %d, the limit of llm.c's "
+                       "header: split the text",
+                       text, done->tokens, INT32_MAX);
+    return write_head(f, done->tokens, wide) ? err_sys(err, "cannot write '%s'", out) : 0;
 }
 
-int data_encode(const char *text, const char *tokenizer, const char *out, int force,
-                struct data_encoded *done, struct err *err)
+/* JSON Lines become Megatron's two files; takes bin. */
+static int encode_pair(const struct data_encode *e, struct tokenizer *t, struct io_out *bin,
+                       struct encode_done *done, struct err *err)
 {
-    struct source s = {0};
-    struct tokenizer *by = NULL;
-    struct io_out to;
+    size_t n = strlen(e->out);
+    char *name = mem_dup(e->out);
+    struct spans spans = {0};
+    struct io_out idx;
 
-    if (tokenizer_open(&by, tokenizer, err))
+    memcpy(name + n - 4, ".idx", 4);
+    int rc = io_create(&idx, name, e->force, err);
+    if (rc) {
+        io_abandon(bin);
+        mem_free(name);
+        return -1;
+    }
+    rc = encode_file(e->text, t, e->template, bin->file, &spans, done, err) ||
+         encode_idx(&spans, done->tokens, encode_type(t), idx.file, err);
+    /* The tokens first: an index without them would be of others. */
+    if (rc == 0)
+        rc = io_commit(bin, err);
+    else
+        io_abandon(bin);
+    if (rc == 0)
+        rc = io_commit(&idx, err);
+    else
+        io_abandon(&idx);
+    spans_release(&spans);
+    mem_free(name);
+    return rc;
+}
+
+int data_encode(const struct data_encode *e, struct encode_done *done, struct err *err)
+{
+    struct tokenizer *t = NULL;
+    struct source s;
+    struct io_out to;
+    size_t n = strlen(e->out);
+    int lines = jsonl_is(e->text);
+
+    if (lines && (n < 5 || strcmp(e->out + n - 4, ".bin")))
+        return err_set(
+            err, ERR_INPUT,
+            "'%s' for the tokens of JSON Lines, expected NAME.bin: NAME.idx is written "
+            "next to it",
+            e->out);
+    if (source_open(&s, e->text, 0, err))
+        return -1;
+    int is_text = s.format == SOURCE_TEXT || s.format == SOURCE_JSONL;
+    if (!is_text)
+        err_set(err, ERR_INPUT, "'%s' is %s data, expected a text", s.path,
+                source_format_name(s.format));
+    source_close(&s);
+    if (!is_text)
+        return -1;
+    if (tokenizer_open(&t, e->tokenizer, err))
         return -1;
     /* First the file, which may be there: what follows takes long. */
-    int rc = io_create(&to, out, force, err);
-    if (rc == 0) {
-        struct tokens_file f = {.file = to.file, .out = out};
-        rc = source_open(&s, text, NULL, err) || write_file(&f, &s, by, err);
+    int rc = io_create(&to, e->out, e->force, err);
+    if (rc == 0 && lines) {
+        rc = encode_pair(e, t, &to, done, err);
+    } else if (rc == 0) {
+        rc = encode_llmc(e->text, t, to.file, e->out, done, err);
         if (rc)
             io_abandon(&to);
         else
             rc = io_commit(&to, err);
-        *done = rc ? *done : (struct data_encoded){s.file_bytes, f.tokens};
     }
-    tokenizer_close(by);
-    source_close(&s);
+    tokenizer_close(t);
     return rc ? -1 : 0;
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "data/encode.h"
 #include "data/order.h"
 #include "data/source.h"
 
@@ -29,8 +30,10 @@ struct data_options {
     int seq;       /* tokens of a window */
     int64_t vocab; /* tokens are 0 .. vocab - 1 */
     uint64_t seed;
-    double split;      /* 0 <= split < 1 */
-    int fixed_windows; /* windows lie at the same place in every epoch: easy.h */
+    double split;         /* 0 <= split < 1 */
+    const char *template; /* of conversations (chat.h), or NULL */
+    int isolate;          /* documents are apart: spans_apply's begins */
+    int fixed_windows;    /* windows lie at the same place in every epoch: easy.h */
 };
 
 /* "W,W,...", one for each of count files: numbers above 0. */
@@ -48,6 +51,10 @@ struct data {
         int64_t *kept; /* windows.kept, owned */
     } * part;          /* [count] */
     struct order_mix mix;
+    int32_t *token_bytes; /* [vocab], owned: of the text that a token stands for, 0 of special
+                             ones.  With a split; NULL: there is no tokenizer */
+    int isolate;
+    int masked;     /* some targets count nothing */
     int weighted;   /* the mix is of weights that were given */
     int64_t first;  /* sample of the run with which the order begins: 0, or data_keep's */
     int64_t tokens; /* of all sources */
@@ -68,12 +75,13 @@ void data_close(struct data *d);
 int data_tell(const struct data *d, const struct data_options *o, int64_t *train, uint64_t *sum,
               struct err *err);
 /*
- * Fills tokens and targets, (batch, seq): micro-batch `index`, of `batch` windows each.
+ * Fills tokens and targets, (batch, seq): micro-batch `index`, of `batch` windows each.  A
+ * target that counts nothing is -1 (spans.h); with isolate, begins (batch, seq), else NULL.
  * ERR_INPUT where a file has been cut since, or has a token there that is not in the
  * vocabulary.
  */
 int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
-               int32_t *targets, struct err *err);
+               int32_t *targets, int32_t *begins, struct err *err);
 
 /*
  * With fixed_windows: the source and the number of the window that is sample `sample` of the
@@ -93,18 +101,17 @@ int64_t data_eval_windows(const struct data *d);
  * end; after the last comes the first again.  Only if data_eval_windows > 0.
  */
 int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
-                    int32_t *targets, struct err *err);
-
-/* What data_encode has done. */
-struct data_encoded {
-    int64_t bytes, tokens;
-};
+                    int32_t *targets, int32_t *begins, struct err *err);
 
 /*
- * Writes a text's tokens as llm.c's .bin, atomically: of version 1 where all of the tokenizer's
- * fit 16 bits, else of version 7.  An existing file is refused without force.
+ * Writes the tokens of a text as llm.c's .bin, of version 1 where all of the tokenizer's fit 16
+ * bits, else of version 7; those of JSON Lines as Megatron's OUT.bin and OUT.idx, with document
+ * bounds and, of contexts, modes of 1.  Atomic; an existing file is refused without force.
  */
-int data_encode(const char *text, const char *tokenizer, const char *out, int force,
-                struct data_encoded *done, struct err *err);
+struct data_encode {
+    const char *text, *tokenizer, *template, *out; /* template: NULL, or a name */
+    int force;
+};
+int data_encode(const struct data_encode *e, struct encode_done *done, struct err *err);
 
 #endif

@@ -26,8 +26,7 @@ struct easy_report {
     int64_t dropped;
 };
 
-/* Samples of the run after which each sequence came in two complete epochs; d has fixed_windows.
- */
+/* Samples of the run after which each sequence came in two epochs; d has fixed_windows. */
 int64_t easy_samples(const struct data *d);
 /*
  * Drops the `count` sequences of lowest score; of equal ones those of lower loss in the last

@@ -2,6 +2,7 @@
 /* Knows files of tokens, but for Megatron's index, which is source_idx.c's. */
 #include "data/source.h"
 
+#include <assert.h>
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,8 @@
 #include "base/clones.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "data/encode.h"
+#include "data/jsonl.h"
 
 enum { LLMC_HEAD = 256 * 4, LLMC_QUESTIONS = 20240522 };
 
@@ -34,7 +37,8 @@ int source_type_bytes(enum source_type type)
 
 const char *source_format_name(enum source_format format)
 {
-    static const char *const names[] = {"text", "encoded text", "llm.c", "nanoGPT", "Megatron"};
+    static const char *const names[] = {"text",  "JSON Lines", "encoded text",
+                                        "llm.c", "nanoGPT",    "Megatron"};
 
     return names[format];
 }
@@ -153,8 +157,8 @@ static void find_pair(const char *path, char **bin, char **idx)
     *idx = NULL;
 }
 
-static int read_idx(const struct source *s, const char *path, struct source_place *place,
-                    struct err *err)
+static int read_idx(struct source *s, const char *path, int documents,
+                    struct source_place *place, struct err *err)
 {
     void *map = NULL;
     int64_t bytes = 0;
@@ -166,7 +170,8 @@ static int read_idx(const struct source *s, const char *path, struct source_plac
     close(fd);
     if (rc)
         return -1;
-    rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, place, err);
+    rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, documents, place, &s->spans,
+                          err);
     if (map)
         munmap(map, (size_t)bytes);
     return rc;
@@ -200,79 +205,7 @@ static int read_place(struct source *s, struct source_place *place, struct err *
     return 0;
 }
 
-int source_each(const struct source *s, struct tokenizer *by, int threads, tokenizer_put *put,
-                void *arg, struct err *err)
-{
-    void *text;
-
-    if (map_file(s->path, s->fd, s->file_bytes, &text, err))
-        return -1;
-    int rc = text ? tokenizer_each(by, text, s->file_bytes, 0, threads, put, arg, err) : 0;
-    if (text)
-        munmap(text, (size_t)s->file_bytes);
-    return rc;
-}
-
-struct sink {
-    struct source *source;
-    int size;
-};
-
-/* What is not written to is no memory: there are seldom more tokens than bytes. */
-static int put_tokens(void *arg, const int32_t *ids, int64_t count, struct err *err)
-{
-    struct sink *sink = arg;
-    struct source *s = sink->source;
-    int64_t need = (s->tokens + count) * sink->size;
-
-    if (need > s->memory_bytes) {
-        int64_t room =
-            need > s->file_bytes * sink->size ? 2 * need : s->file_bytes * sink->size;
-        void *to =
-            s->memory ? mremap(s->memory, (size_t)s->memory_bytes, (size_t)room, MREMAP_MAYMOVE)
-                      : mmap(NULL, (size_t)room, PROT_READ | PROT_WRITE,
-                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (to == MAP_FAILED)
-            return err_sys(err, "cannot allocate %" PRId64 " bytes for the tokens of '%s'",
-                           room, s->path);
-        s->memory = to;
-        s->memory_bytes = room;
-    }
-    for (int64_t i = 0; i < count; i++) {
-        unsigned char *p = (unsigned char *)s->memory + s->tokens++ * sink->size;
-        for (int b = 0; b < sink->size; b++)
-            p[b] = (unsigned char)((uint32_t)ids[i] >> 8 * b);
-    }
-    return 0;
-}
-
-/* The text's tokens in the place of its file. */
-static int encode_text(struct source *s, struct tokenizer *by, struct err *err)
-{
-    struct sink sink = {s, 0};
-
-    s->format = SOURCE_ENCODED;
-    s->type = source_token_type(by);
-    s->tokens = 0;
-    sink.size = source_type_bytes(s->type);
-    int rc = source_each(s, by, 1, put_tokens, &sink, err);
-    close(s->fd);
-    s->fd = -1;
-    size_t used = (size_t)(s->tokens * sink.size);
-    void *kept = used ? mremap(s->memory, (size_t)s->memory_bytes, used, 0) : MAP_FAILED;
-    if (kept != MAP_FAILED) {
-        s->memory = kept;
-        s->memory_bytes = (int64_t)used;
-    }
-    return rc ? err_prefix(err, "data '%s': ", s->path) : 0;
-}
-
-enum source_type source_token_type(const struct tokenizer *by)
-{
-    return tokenizer_count(by) <= 1 << 16 ? SOURCE_U16 : SOURCE_U32;
-}
-
-int source_open(struct source *s, const char *path, struct tokenizer *by, struct err *err)
+int source_open(struct source *s, const char *path, int documents, struct err *err)
 {
     struct source new = {.fd = -1};
     struct source_place place = {0};
@@ -282,7 +215,9 @@ int source_open(struct source *s, const char *path, struct tokenizer *by, struct
     int rc = open_file(new.path, &new.fd, &new.file_bytes, err);
     if (rc == 0 && idx) {
         new.format = SOURCE_MEGATRON;
-        rc = read_idx(&new, idx, &place, err);
+        rc = read_idx(&new, idx, documents, &place, err);
+    } else if (rc == 0 && jsonl_is(new.path)) {
+        new.format = SOURCE_JSONL;
     } else if (rc == 0)
         rc = read_place(&new, &place, err);
     mem_free(idx);
@@ -290,8 +225,6 @@ int source_open(struct source *s, const char *path, struct tokenizer *by, struct
         new.type = place.type;
         new.tokens = place.tokens;
         new.offset = place.offset;
-        if (new.format == SOURCE_TEXT && by)
-            rc = encode_text(&new, by, err);
     }
     if (rc) {
         source_close(&new);
@@ -301,27 +234,49 @@ int source_open(struct source *s, const char *path, struct tokenizer *by, struct
     return 0;
 }
 
+int source_encode(struct source *s, struct tokenizer *t, const char *template, struct err *err)
+{
+    int fd = memfd_create("tokens", MFD_CLOEXEC), kept = fd < 0 ? -1 : dup(fd);
+    FILE *out = kept < 0 ? NULL : fdopen(kept, "w");
+    struct encode_done done = {0};
+
+    assert(s->format == SOURCE_TEXT || s->format == SOURCE_JSONL);
+    int rc = out ? encode_file(s->path, t, template, out, &s->spans, &done, err) : -1;
+    if (!out || (fclose(out) && rc == 0))
+        rc = err_sys(err, "cannot hold the tokens of '%s'", s->path);
+    if (!out && kept >= 0)
+        close(kept);
+    if (rc) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    close(s->fd);
+    s->fd = fd;
+    s->format = SOURCE_ENCODED;
+    s->type = encode_type(t);
+    s->tokens = done.tokens;
+    return 0;
+}
+
 void source_close(struct source *s)
 {
-    if (s->memory)
-        munmap(s->memory, (size_t)s->memory_bytes);
     if (s->path && s->fd >= 0)
         close(s->fd);
     mem_free(s->path);
+    spans_release(&s->spans);
     *s = (struct source){0};
 }
 
 /* Tokens that are read at once: of the largest type 128 KiB. */
 enum { BLOCK = 1 << 14 };
 
-/* n tokens, at most BLOCK, from the at-th on: where they are, or read into raw. */
-static const unsigned char *find_block(const struct source *s, int64_t at, int64_t n,
+/* n tokens, at most BLOCK, from the at-th on, read into raw. */
+static const unsigned char *read_block(const struct source *s, int64_t at, int64_t n,
                                        unsigned char *raw, struct err *err)
 {
     int size = source_type_bytes(s->type);
 
-    if (s->fd < 0)
-        return (const unsigned char *)s->memory + at * size;
     if (io_pread_all(s->fd, raw, n * size, s->offset + at * size, err) == 0)
         return raw;
     err_prefix(err, "data '%s': ", s->path);
@@ -401,7 +356,7 @@ int source_check(const struct source *s, int64_t vocab, struct err *err)
         return 0;
     for (int64_t at = 0; at < s->tokens; at += BLOCK) {
         int64_t n = s->tokens - at < BLOCK ? s->tokens - at : BLOCK;
-        const unsigned char *p = find_block(s, at, n, raw, err);
+        const unsigned char *p = read_block(s, at, n, raw, err);
         if (!p)
             return -1;
         if (!block_above(s, p, n, vocab - 1))
@@ -427,7 +382,7 @@ static int read_ids(const struct source *s, int64_t at, int64_t count, int32_t *
 
     for (int64_t n; count > 0; at += n, count -= n) {
         n = count < BLOCK ? count : BLOCK;
-        const unsigned char *p = find_block(s, at, n, raw, err);
+        const unsigned char *p = read_block(s, at, n, raw, err);
         if (!p)
             return -1;
         for (int64_t i = 0; i < n; i++) {

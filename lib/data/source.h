@@ -5,20 +5,23 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "data/spans.h"
 #include "token/tokenizer.h"
 
 /*
  * One file of tokens (paro-data(5)), read where tokens are asked for, not mapped: one that is
- * cut meanwhile is an error then, and no signal.  The tokens of a text that is encoded are in
- * memory.  What a file is, its content says:
+ * cut meanwhile is an error then, and no signal.  The tokens of a text that is encoded are in a
+ * file without a name, in memory.  What a file is, its content says:
  *
  *     NAME.idx beside NAME.bin, or the path is without .bin    Megatron's
+ *     a name of JSON Lines (jsonl.h)                            JSON Lines
  *     llm.c's magic in its first four bytes                     llm.c's
  *     a name that ends in .bin                                  nanoGPT's
  *     anything else                                             text
  */
 enum source_format {
     SOURCE_TEXT,
+    SOURCE_JSONL,
     SOURCE_ENCODED,
     SOURCE_LLMC,
     SOURCE_NANOGPT,
@@ -39,12 +42,11 @@ struct source {
     char *path; /* of the file with the tokens; owned */
     enum source_format format;
     enum source_type type;
-    int fd; /* -1: its tokens are in memory */
+    int fd;
     int64_t tokens;
     int64_t offset; /* of the first token in the file */
     int64_t file_bytes;
-    void *memory; /* what munmap takes, of an encoded text that has tokens */
-    int64_t memory_bytes;
+    struct spans spans;
 };
 
 /* Where tokens are in a file of `bytes`, by a header. */
@@ -54,13 +56,13 @@ struct source_place {
 };
 
 /*
- * Opens and checks all of the file but its tokens' size.  With a tokenizer texts are encoded by
- * it; else (NULL) their bytes are the tokens.
+ * Opens and checks all of the file but its tokens' size.  The tokens of a text are its bytes,
+ * and of JSON Lines there are none, until it is encoded.  documents: spans are wanted of a file
+ * that has no contexts, too.
  */
-int source_open(struct source *s, const char *path, struct tokenizer *by, struct err *err);
-/* The tokens of a text that is open, in order, by so many threads. */
-int source_each(const struct source *s, struct tokenizer *by, int threads, tokenizer_put *put,
-                void *arg, struct err *err);
+int source_open(struct source *s, const char *path, int documents, struct err *err);
+/* A text or JSON Lines (encode.h).  t NULL: bytes are tokens; template: NULL, or a name. */
+int source_encode(struct source *s, struct tokenizer *t, const char *template, struct err *err);
 void source_close(struct source *s);
 /* Reads all.  ERR_INPUT names the first that is not in 0 .. vocab - 1, and its place. */
 int source_check(const struct source *s, int64_t vocab, struct err *err);
@@ -76,7 +78,6 @@ int source_read_window(const struct source *s, int64_t at, int seq, int32_t *tok
                        int32_t *targets, struct err *err);
 
 int source_type_bytes(enum source_type type);
-enum source_type source_token_type(const struct tokenizer *by); /* of the file of its tokens */
 uint32_t source_le32(const unsigned char *p);
 /* "text", "llm.c", ... */
 const char *source_format_name(enum source_format format);
@@ -86,9 +87,13 @@ int source_llmc_is(const unsigned char *head, int64_t bytes);
 /* The header of an llm.c file of file_bytes, of which `bytes` are at head. */
 int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes,
                       int64_t file_bytes, struct source_place *place, struct err *err);
-/* A Megatron index whose tokens are in the file bin_name of bin_bytes. */
+/*
+ * A Megatron index whose tokens are in the file bin_name of bin_bytes.  spans: its sequences,
+ * with document bounds, and contexts where modes are not 0; or none where there are no such
+ * modes and `documents` are not wanted.
+ */
 int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
-                     const char *bin_name, int64_t bin_bytes, struct source_place *place,
-                     struct err *err);
+                     const char *bin_name, int64_t bin_bytes, int documents,
+                     struct source_place *place, struct spans *spans, struct err *err);
 
 #endif

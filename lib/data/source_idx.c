@@ -37,8 +37,8 @@ static const struct {
 };
 
 struct idx {
-    const char *name, *bin_name; /* borrowed */
-    const unsigned char *lengths, *pointers, *documents;
+    const char *name, *bin_name;                                 /* borrowed */
+    const unsigned char *lengths, *pointers, *documents, *modes; /* modes NULL: none */
     int64_t sequences, bounds, bin_bytes, token_bytes;
 };
 
@@ -75,7 +75,7 @@ static int size_check(struct idx *x, const unsigned char *p, int64_t bytes, stru
                        "%" PRIu64 " document bounds",
                        x->name, bytes, n, d);
     uint64_t need = n * (LENGTH + POINTER) + d * POINTER;
-    if (rest != need && rest != need + n) /* modes of multimodal sequences may stand behind */
+    if (rest != need && rest != need + n)
         return err_set(err, ERR_INPUT,
                        "'%s' has %" PRId64 " bytes, expected %" PRIu64 " for %" PRIu64
                        " sequences and %" PRIu64 " document bounds",
@@ -85,6 +85,7 @@ static int size_check(struct idx *x, const unsigned char *p, int64_t bytes, stru
     x->lengths = p + HEAD;
     x->pointers = x->lengths + n * LENGTH;
     x->documents = x->pointers + n * POINTER;
+    x->modes = rest == need ? NULL : x->documents + d * POINTER;
     return 0;
 }
 
@@ -141,9 +142,35 @@ static int documents_check(const struct idx *x, struct err *err)
     return 0;
 }
 
+static int has_contexts(const struct idx *x)
+{
+    int64_t i = 0;
+
+    while (x->modes && i < x->sequences && !x->modes[i])
+        i++;
+    return x->modes && i < x->sequences;
+}
+
+static int fill_spans(const struct idx *x, struct spans *spans, struct err *err)
+{
+    int64_t bound = 0, token = 0;
+
+    for (int64_t i = 0; i < x->sequences; i++) {
+        int kind = x->modes && x->modes[i] ? SPAN_CONTEXT : 0;
+        while (bound < x->bounds && (int64_t)io_le64(x->documents + POINTER * bound) < i)
+            bound++;
+        if (bound < x->bounds && (int64_t)io_le64(x->documents + POINTER * bound) == i)
+            kind |= SPAN_DOCUMENT;
+        if (spans_add(spans, token, i ? kind : kind | SPAN_DOCUMENT, err))
+            return -1;
+        token += (int32_t)source_le32(x->lengths + LENGTH * i);
+    }
+    return 0;
+}
+
 int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
-                     const char *bin_name, int64_t bin_bytes, struct source_place *place,
-                     struct err *err)
+                     const char *bin_name, int64_t bin_bytes, int documents,
+                     struct source_place *place, struct spans *spans, struct err *err)
 {
     struct idx x = {.name = name, .bin_name = bin_name, .bin_bytes = bin_bytes};
 
@@ -154,5 +181,5 @@ int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
     if (size_check(&x, idx, bytes, err) || sequences_check(&x, err) || documents_check(&x, err))
         return -1;
     *place = (struct source_place){.type = type, .tokens = bin_bytes / x.token_bytes};
-    return 0;
+    return documents || has_contexts(&x) ? fill_spans(&x, spans, err) : 0;
 }

@@ -162,7 +162,7 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     /* What cannot be read is reported in the exchange, in which all take part: until then
        any tokens do. */
     if ((t->flags & TRAIN_FAILED) ||
-        data_batch(&t->data, index, p->micro_batch, tokens, targets, &t->failure)) {
+        data_batch(&t->data, index, p->micro_batch, tokens, targets, t->begins, &t->failure)) {
         t->flags |= TRAIN_FAILED;
         memset(tokens, 0, (size_t)p->micro_batch * (size_t)p->seq * sizeof *tokens);
         memset(targets, 0, (size_t)p->micro_batch * (size_t)p->seq * sizeof *targets);
@@ -313,6 +313,7 @@ static void release_run(struct train *t, struct err *why)
 
     train_save_close(t);
     train_easy_close(t);
+    mem_free(t->begins);
     train_log_close(t, &ignored);
     train_folder_close(t, why);
     engine_against_close(t->against);
@@ -367,6 +368,8 @@ static int open_engines(struct train *t, struct err *err)
                                .transport = t->transport,
                                .graphs = t->graphs,
                                .losses = train_easy_losses(t),
+                               .masked = t->data.masked,
+                               .begins = t->begins,
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 

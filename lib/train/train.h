@@ -30,9 +30,9 @@
  */
 
 /*
- * The settings, once: key, option, kind (F a number, I a whole one, S a schedule), default,
- * least, most, meaning.  They are the keys of the YAML file and the long options of the
- * command.
+ * The settings, once: key, option, kind (F a number, I a whole one, S a schedule, D a word of
+ * --documents), default, least, most, meaning.  They are the keys of the YAML file and the long
+ * options of the command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
     X(steps, "steps", I, "100", 1, 1e12,                                                       \
@@ -68,12 +68,15 @@
       "With --eval-every: reserve this part of the data, its end, for evaluation")             \
     X(eval_batches, "eval-batches", I, "32", 0, 1e9,                                           \
       "With --eval-every: evaluate at most this many micro-batches per rank; 0: all")          \
+    X(documents, "documents", D, "join", 0, TRAIN_DOCUMENTS - 1,                               \
+      "isolate: attention does not cross the bounds of documents; join: it does")              \
     X(drop_easy, "drop-easy", I, "0", 0, 1e12,                                                 \
       "After step --drop-easy-at train without this many sequences, the easiest ones")         \
     X(drop_easy_at, "drop-easy-at", I, "0", 0, 1e12,                                           \
       "With --drop-easy: the step; each sequence must have been seen in two epochs by then")   \
     X(deadline, "deadline", F, WORLD_DEADLINE_TEXT, 1, 1e6, WORLD_DEADLINE_HELP)
 
+enum train_documents { TRAIN_JOIN, TRAIN_ISOLATE, TRAIN_DOCUMENTS };
 enum train_schedule { TRAIN_COSINE, TRAIN_LINEAR, TRAIN_WSD, TRAIN_CONSTANT, TRAIN_SCHEDULES };
 
 enum {
@@ -83,7 +86,7 @@ enum {
         TRAIN_SETTINGS_COUNT
 };
 
-/* By name, or in order; schedule: an enum train_schedule. */
+/* By name, or in order; schedule is an enum train_schedule, documents a train_documents. */
 struct train_settings {
     union {
         struct {
@@ -123,7 +126,7 @@ struct train_run {
         *trace_step, *device, *transport, *graphs; /* NULL: not given */
     const char *const *data;                       /* [data_count] */
     int data_count;
-    const char *data_weights, *tokenizer; /* NULL: not given */
+    const char *data_weights, *tokenizer, *template; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
     int fastest; /* of a GPU: bits may differ from run to run */
@@ -157,6 +160,9 @@ struct train_prompt {
     const char *text;
     const char *from;          /* a checkpoint, a run, a Hugging Face folder */
     const char *tokenizer;     /* a folder (token/tokenizer.h), "bytes"; NULL: from's */
+    const char *template;      /* with chat: of data/chat.h; NULL: by the tokenizer */
+    const char *system;        /* with chat: the system message; NULL: the template's */
+    int chat;                  /* text is a user's message, and an answer is written */
     const char *seed;          /* as typed; 1 */
     int64_t length;            /* most tokens to write */
     double temperature, top_p; /* temperature 0: the likeliest token */

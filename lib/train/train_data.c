@@ -86,6 +86,8 @@ static int make_options(const struct train *t, struct data_options *o, double **
                                .vocab = t->plan.model.vocab,
                                .seed = (uint64_t)t->settings.seed,
                                .split = split_of(&t->settings),
+                               .template = run->template,
+                               .isolate = t->settings.documents == TRAIN_ISOLATE,
                                .fixed_windows = t->settings.drop_easy > 0};
     if (run->data_weights &&
         data_weights_parse(run->data_weights, run->data_count, *weights, err))
@@ -105,6 +107,12 @@ int train_data_open(struct train *t, struct err *err)
         rc = data_open(&t->data, &o, err);
     mem_free(folder);
     mem_free(weights);
+    if (rc == 0 && t->data.isolate) {
+        void *begins;
+        rc = mem_data((int64_t)t->plan.micro_batch * t->plan.seq * 4, "begins of documents",
+                      &begins, err);
+        t->begins = rc ? NULL : begins;
+    }
     return rc;
 }
 

@@ -37,6 +37,8 @@ int train_device_open(struct train *t, struct err *err)
 
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
+    if (rc == 0 && t->begins && train_on_gpu(t))
+        rc = err_set(err, ERR_INPUT, "--documents=isolate on a GPU, expected --device=cpu");
     if (rc == 0)
         rc = graphs_of(t, err);
     if (rc == 0)

@@ -152,10 +152,14 @@ void train_easy_micro(struct train *t, int micro)
         return;
     float *to = e->mine + ((t->step - e->gathered) * p->accum + micro) * p->micro_batch;
     for (int b = 0; b < p->micro_batch; b++) {
+        const float *row = e->rows + (int64_t)b * p->seq;
         double sum = 0;
-        for (int i = 0; i < p->seq; i++)
-            sum += e->rows[(int64_t)b * p->seq + i];
-        to[b] = (float)(sum / p->seq);
+        int counted = 0;
+        for (int i = 0; i < p->seq; i++) {
+            sum += row[i] < 0 ? 0 : row[i];
+            counted += row[i] >= 0;
+        }
+        to[b] = (float)(sum / (counted ? counted : 1));
     }
 }
 

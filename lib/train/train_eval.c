@@ -11,10 +11,10 @@
 
 struct turn {
     struct train *train;
-    int64_t all;     /* windows that are kept from training */
-    int64_t windows; /* of them, spread evenly, those that are taken */
-    int64_t counted; /* by this rank */
-    int failed;      /* to read */
+    int64_t all;            /* windows that are kept from training */
+    int64_t windows;        /* of them, spread evenly, those that are taken */
+    int64_t counted, bytes; /* targets that count, of this rank, and their text's */
+    int failed;             /* to read */
     struct err why;
 };
 
@@ -25,22 +25,31 @@ static void read_windows(void *arg, int micro, int32_t *tokens, int32_t *targets
     const struct plan *p = &t->plan;
     int64_t first = ((int64_t)micro * t->world->ranks + t->world->rank) * p->micro_batch;
 
+    int32_t *begins = t->begins;
+
     for (int b = 0; b < p->micro_batch; b++, tokens += p->seq, targets += p->seq) {
         int there = first + b < turn->windows;
         __int128 at = (__int128)(first + b) * turn->all / turn->windows;
-        turn->failed = turn->failed ||
-                       data_eval_batch(&t->data, (int64_t)at, 1, tokens, targets, &turn->why);
-        turn->counted += there;
+        turn->failed = turn->failed || data_eval_batch(&t->data, (int64_t)at, 1, tokens,
+                                                       targets, begins, &turn->why);
         for (int i = 0; (!there || turn->failed) && i < p->seq; i++)
             targets[i] = -1;
         for (int i = 0; turn->failed && i < p->seq; i++)
             tokens[i] = 0;
+        for (int i = 0; i < p->seq; i++) {
+            turn->counted += targets[i] >= 0;
+            if (targets[i] >= 0 && t->data.token_bytes)
+                turn->bytes += t->data.token_bytes[targets[i]];
+            if (turn->failed && begins)
+                begins[i] = 0;
+        }
+        begins = begins ? begins + p->seq : NULL;
     }
 }
 
 struct eval_sums {
     double loss;
-    int64_t windows, failed;
+    int64_t counted, bytes, failed;
 };
 
 int train_eval(struct train *t, struct err *err)
@@ -69,14 +78,16 @@ int train_eval(struct train *t, struct err *err)
         *err = turn.why;
         own = -1;
     }
-    mine.windows = turn.counted;
+    mine.counted = turn.counted;
+    mine.bytes = turn.bytes;
     mine.failed = own != 0;
     struct err why = own ? *err : (struct err){0};
     all = mem_new((size_t)t->world->ranks, sizeof *all);
     int rc = world_allgather(t->world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < t->world->ranks; r++) {
         sum.loss += all[r].loss;
-        sum.windows += all[r].windows;
+        sum.counted += all[r].counted;
+        sum.bytes += all[r].bytes;
         sum.failed |= all[r].failed;
     }
     mem_free(all);
@@ -84,7 +95,8 @@ int train_eval(struct train *t, struct err *err)
         *err = why;
         return world_agree(t->world, own, err);
     }
-    t->eval_loss = sum.loss / ((double)sum.windows * p->seq);
+    t->eval_bits = sum.bytes ? sum.loss / (M_LN2 * (double)sum.bytes) : NAN;
+    t->eval_loss = sum.loss / (double)sum.counted; /* NAN, and not logged, where none counts */
     t->eval_s = tick_now_s() - start;
     return rc;
 }

@@ -21,6 +21,7 @@
 #include "base/run_folder.h"
 #include "shard/carry.h"
 #include "ckpt/states.h"
+#include "data/chat.h"
 #include "kern/kern.h"
 #include "net/net.h"
 #include "token/tokenizer.h"
@@ -47,6 +48,7 @@ struct writer {                /* of text */
     float **unit;                   /* [units], owned */
     struct tokenizer *by;           /* NULL: a token is a byte */
     struct tokenizer_stream stream; /* of the tokens that are written */
+    struct chat *chat;              /* NULL: the text continues */
     struct device *cpu;
     struct device_queue *queue;
     struct kern kern;
@@ -194,15 +196,55 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
 
 /* ---- the text ---- */
 
-static int encode_prompt(struct writer *w, const char *text, int64_t bytes, struct err *err)
+struct ids {     /* of a conversation */
+    int32_t *id; /* [count], owned */
+    int64_t count;
+    size_t room;
+};
+
+static int take_ids(void *arg, const int32_t *ids, int64_t count, int trained, struct err *err)
+{
+    struct ids *all = arg;
+
+    (void)trained;
+    (void)err;
+    all->id = mem_grow(all->id, &all->room, (size_t)(all->count + count), sizeof *all->id);
+    memcpy(all->id + all->count, ids, (size_t)count * sizeof *ids);
+    all->count += count;
+    return 0;
+}
+
+/* The text, or the conversation that it begins, as tokens; -1: an error. */
+static int64_t encode(struct writer *w, const struct train_prompt *p, int32_t **ids,
+                      struct err *err)
+{
+    struct jsonl_message message[2] = {{.role = "system"}, {.role = "user"}};
+    struct ids all = {0};
+
+    if (!w->chat)
+        return tokenizer_encode(w->by, p->text, (int64_t)strlen(p->text), TOKENIZER_WRAP, ids,
+                                err);
+    message[0].text = p->system;
+    message[0].bytes = p->system ? (int64_t)strlen(p->system) : 0;
+    message[1].text = p->text;
+    message[1].bytes = (int64_t)strlen(p->text);
+    int rc = chat_encode(w->chat, message + !p->system, 1 + (p->system != NULL), 1, take_ids,
+                         &all, err);
+    *ids = all.id;
+    return rc ? -1 : all.count;
+}
+
+static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t bytes,
+                         struct err *err)
 {
     void *tokens = NULL;
     int32_t *ids = NULL;
     int64_t count = bytes ? bytes : 1, ignored;
 
-    if (w->by && bytes &&
-        (count = tokenizer_encode(w->by, text, bytes, TOKENIZER_WRAP, &ids, err)) < 0)
+    if (w->by && bytes && (count = encode(w, p, &ids, err)) < 0) {
+        mem_free(ids);
         return -1;
+    }
     /* A net reads up to twice the text, and no less than it has positions at first. */
     int64_t room = 2 * (count + w->most) + WINDOW + 1;
     int rc = mem_data(room * (int64_t)sizeof *w->token, "the text's tokens", &tokens, err);
@@ -215,7 +257,7 @@ static int encode_prompt(struct writer *w, const char *text, int64_t bytes, stru
             w->token[i] =
                 tokenizer_begin(w->by) >= 0 ? tokenizer_begin(w->by) : tokenizer_end(w->by);
         else
-            w->token[i] = (unsigned char)text[i];
+            w->token[i] = (unsigned char)p->text[i];
         if (w->by) /* what follows is no beginning */
             tokenizer_decode(w->by, &w->stream, w->token[i], &ignored);
     }
@@ -224,9 +266,9 @@ static int encode_prompt(struct writer *w, const char *text, int64_t bytes, stru
     return rc;
 }
 
-static int read_prompt(struct writer *w, const char *text, struct err *err)
+static int read_prompt(struct writer *w, const struct train_prompt *p, struct err *err)
 {
-    int64_t bytes = (int64_t)strlen(text);
+    int64_t bytes = (int64_t)strlen(p->text);
 
     if (w->by && tokenizer_count(w->by) > w->model->vocab)
         return err_set(
@@ -236,7 +278,7 @@ static int read_prompt(struct writer *w, const char *text, struct err *err)
             tokenizer_count(w->by), w->model->vocab);
     if (bytes == 0 && !(w->by && tokenizer_end(w->by) >= 0))
         return err_set(err, ERR_INPUT, "--generate: empty text, expected a prompt");
-    if (encode_prompt(w, text, bytes, err))
+    if (encode_prompt(w, p, bytes, err))
         return -1;
     for (int64_t i = 0; i < w->tokens; i++)
         if (w->token[i] >= w->model->vocab)
@@ -249,7 +291,10 @@ static int read_prompt(struct writer *w, const char *text, struct err *err)
 
 static int has_ended(const struct writer *w)
 {
-    return w->by && w->tokens > w->prompt && w->token[w->tokens - 1] == tokenizer_end(w->by);
+    int32_t last = w->token[w->tokens - 1];
+
+    return w->by && w->tokens > w->prompt &&
+           (last == tokenizer_end(w->by) || (w->chat && last == chat_end(w->chat)));
 }
 
 static void put_text(struct writer *w, int64_t from, FILE *out)
@@ -292,7 +337,7 @@ static void put_json(struct writer *w, const struct train_prompt *p)
 
 static int write_text(struct writer *w, const struct train_prompt *p, struct err *err)
 {
-    int begun = p->json;
+    int begun = p->json || p->chat; /* an answer is written alone */
 
     while (w->tokens - w->prompt < w->most && !has_ended(w)) {
         if (next_token(w, &w->token[w->tokens], err))
@@ -334,8 +379,18 @@ static int open_tokenizer(struct writer *w, const struct train_prompt *p, const 
     return rc;
 }
 
+static int open_chat(struct writer *w, const struct train_prompt *p, struct err *err)
+{
+    if (!p->chat)
+        return 0;
+    return w->by ? chat_open(&w->chat, w->by, p->template, err)
+                 : err_set(err, ERR_INPUT,
+                           "--chat without a tokenizer, expected --tokenizer DIR");
+}
+
 static void release_writer(struct writer *w)
 {
+    chat_close(w->chat);
     for (int u = 0; w->unit && u < w->model->units; u++)
         mem_free(w->unit[u]);
     mem_free(w->unit);
@@ -365,7 +420,8 @@ int train_generate(const struct train_prompt *p, struct err *err)
     if (rc == 0 &&
         (device_open(&w.cpu, "cpu", 0, err) || device_queue_open(w.cpu, &w.queue, err) ||
          kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err) ||
-         open_tokenizer(&w, p, from, err) || read_weights(&w, from, p->talk, err)))
+         open_tokenizer(&w, p, from, err) || open_chat(&w, p, err) ||
+         read_weights(&w, from, p->talk, err)))
         rc = -1;
     if (rc == 0 && !w.by && !p->tokenizer && w.model->vocab > 256)
         rc = err_set(err, ERR_INPUT,
@@ -373,7 +429,7 @@ int train_generate(const struct train_prompt *p, struct err *err)
                      "--tokenizer DIR, or --tokenizer bytes",
                      w.model->vocab);
     if (rc == 0)
-        rc = read_prompt(&w, p->text, err);
+        rc = read_prompt(&w, p, err);
     if (rc == 0) {
         w.choice = mem_new((size_t)w.model->vocab, sizeof *w.choice);
         rc = write_text(&w, p, err);

@@ -26,6 +26,7 @@ struct train {
     struct plan plan;
     struct pick_table tuning; /* with algo auto */
     struct data data;
+    int32_t *begins; /* owned: of the micro-batch, as data_batch fills it; NULL: not isolated */
     struct train_settings was; /* of the run that is resumed; steps 0: not known */
     double split_before;       /* of that run; -1: not known */
     struct device *device;     /* owned */
@@ -65,6 +66,7 @@ struct train {
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */
+    double eval_bits;         /* per byte of text; NAN: not known */
     double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
     double path_s; /* the critical path of that step on rank 0; NAN: not known */
     int64_t skipped;                 /* steps in a row, up to the last one */

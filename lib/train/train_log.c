@@ -96,6 +96,8 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
     jout_num(&j, "grad_norm", r->grad_norm);
     jout_num(&j, "lr", lr);
     jout_int(&j, "tokens", r->tokens);
+    if (t->data.masked)
+        jout_int(&j, "targets", r->counted);
     jout_num(&j, "step_s", r->step_s);
     jout_num(&j, "tokens_per_s", (double)r->tokens / r->step_s);
     jout_num(&j, "compute_s", r->compute_s);
@@ -113,6 +115,8 @@ static void put_json(const struct train *t, FILE *out, const struct engine_repor
         jout_num(&j, "save_s", t->save_s);
     if (!isnan(t->eval_loss)) {
         jout_num(&j, "eval_loss", t->eval_loss);
+        if (!isnan(t->eval_bits))
+            jout_num(&j, "eval_bits_per_byte", t->eval_bits);
         jout_num(&j, "eval_s", t->eval_s);
     }
     if (t->run->exact) {
@@ -135,7 +139,10 @@ static void put_line(struct train *t, FILE *out, const struct engine_report *r, 
                 "GFLOP/s(rank 0)\n");
     fprintf(out, "%7" PRId64 " %9.5f %10.4f %9.2e %10.4f %11.4f %10.0f %16.1f%s\n", t->step,
             r->loss, norm, lr, r->step_s, r->exposed_s, (double)r->tokens / r->step_s,
-            train_flops_per_s(t, r) * 1e-9, r->skipped ? "  skipped: not finite" : "");
+            train_flops_per_s(t, r) * 1e-9,
+            !r->skipped  ? ""
+            : r->counted ? "  skipped: not finite"
+                         : "  skipped: no target counts");
 }
 
 int train_log_step(struct train *t, const struct engine_report *r, double lr, struct err *err)

@@ -32,7 +32,22 @@ static const struct setting settings[] = {
 #undef X_ROW
 };
 
-static const char *const schedules[TRAIN_SCHEDULES] = {"cosine", "linear", "wsd", "constant"};
+/* The words of a kind, in the order of their values. */
+static const struct words {
+    char kind;
+    int count;
+    const char *const *word;
+    const char *expected;
+} words[] = {
+    {'S', TRAIN_SCHEDULES, (const char *const[]){"cosine", "linear", "wsd", "constant"},
+     "cosine, linear, wsd or constant"},
+    {'D', TRAIN_DOCUMENTS, (const char *const[]){"join", "isolate"}, "join or isolate"},
+};
+
+static const struct words *words_of(char kind)
+{
+    return &words[kind == 'D'];
+}
 
 static const cyaml_schema_field_t fields[] = {
     CYAML_FIELD_STRING_PTR("format", CYAML_FLAG_POINTER, struct texts, format, 0, 64),
@@ -61,10 +76,11 @@ static int parse_setting(double *to, const struct setting *s, const char *text, 
         *to = (double)whole;
         return 0;
     }
-    while (whole < TRAIN_SCHEDULES && strcmp(text, schedules[whole]))
+    const struct words *w = words_of(s->kind);
+    while (whole < w->count && strcmp(text, w->word[whole]))
         whole++;
-    if (whole == TRAIN_SCHEDULES)
-        return err_set(err, ERR_INPUT, "'%s', expected cosine, linear, wsd or constant", text);
+    if (whole == w->count)
+        return err_set(err, ERR_INPUT, "'%s', expected %s", text, w->expected);
     *to = (double)whole;
     return 0;
 }
@@ -113,7 +129,7 @@ int train_settings_init(struct train_settings *s, const struct train_text *files
 
 const char *train_schedule_name(const struct train_settings *s)
 {
-    return schedules[(int)s->schedule];
+    return words_of('S')->word[(int)s->schedule];
 }
 
 void train_settings_print(const struct train_settings *s, FILE *out)
@@ -121,8 +137,9 @@ void train_settings_print(const struct train_settings *s, FILE *out)
     fprintf(out, "format: paro-settings/1\n");
     for (int i = 0; i < TRAIN_SETTINGS_COUNT; i++) {
         fprintf(out, "%s: ", settings[i].name);
-        if (settings[i].kind == 'S')
-            fputs(train_schedule_name(s), out);
+        char kind = settings[i].kind;
+        if (kind == 'S' || kind == 'D')
+            fputs(words_of(kind)->word[(int)s->value[i]], out);
         else
             yaml_put_f64(out, s->value[i]);
         fprintf(out, "\n");

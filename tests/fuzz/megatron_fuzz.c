@@ -22,12 +22,17 @@ static int64_t claimed(const uint8_t *p, size_t bytes)
 static int take(const uint8_t *data, size_t bytes, int64_t bin_bytes)
 {
     struct source_place place = {.offset = 99};
+    struct spans spans = {0};
     struct err err = {0};
     char *copy = fuzz_copy(data, bytes);
     int rc = source_idx_parse(FUZZ_NAME, (const unsigned char *)copy, (int64_t)bytes,
-                              FUZZ_NAME ".bin", bin_bytes, &place, &err);
+                              FUZZ_NAME ".bin", bin_bytes, 1, &place, &spans, &err);
 
     mem_free(copy);
+    for (int64_t i = 0; rc == 0 && i < spans.count; i++)
+        assert(spans.begin[i] >= (i ? spans.begin[i - 1] : 0) &&
+               spans.begin[i] <= place.tokens);
+    spans_release(&spans);
     if (fuzz_judge(rc, &err)) {
         assert(place.offset == 99);
         return 0;

@@ -64,7 +64,7 @@ TEST(windows)
     open_all(&d, &o);
     assert_int_equal(d.tokens, N);
     for (int64_t index = 0; index < 200; index++) {
-        assert_int_equal(data_batch(&d, index, BATCH, tokens, targets, &err), 0);
+        assert_int_equal(data_batch(&d, index, BATCH, tokens, targets, NULL, &err), 0);
         for (int b = 0; b < BATCH; b++) {
             int at = tokens[b * SEQ] - 200;
             assert_in_range(at, 0, N - SEQ - 1);
@@ -74,7 +74,7 @@ TEST(windows)
                 assert_int_equal(targets[b * SEQ + t], 200 + at + t + 1);
             }
         }
-        assert_int_equal(data_batch(&d, index, BATCH, again, targets, &err), 0);
+        assert_int_equal(data_batch(&d, index, BATCH, again, targets, NULL, &err), 0);
         assert_memory_equal(tokens, again, sizeof tokens);
     }
     /* 200 epochs of 3 windows with offsets 0 .. 4: one is missed with 5 (4/5)^200 < 1e-18. */
@@ -102,13 +102,13 @@ TEST(cut_otherwise)
     o.seed = 2;
     open_all(&other, &o);
     for (int64_t i = 0; i < 20; i++) {
-        assert_int_equal(data_batch(&d, i, BATCH, tokens, targets, &err), 0);
+        assert_int_equal(data_batch(&d, i, BATCH, tokens, targets, NULL, &err), 0);
         for (int b = 0; b < BATCH; b++) {
-            assert_int_equal(data_batch(&d, i * BATCH + b, 1, one, next, &err), 0);
+            assert_int_equal(data_batch(&d, i * BATCH + b, 1, one, next, NULL, &err), 0);
             assert_memory_equal(one, tokens + b * SEQ, sizeof one);
             assert_memory_equal(next, targets + b * SEQ, sizeof next);
         }
-        assert_int_equal(data_batch(&other, i * BATCH, 1, one, next, &err), 0);
+        assert_int_equal(data_batch(&other, i * BATCH, 1, one, next, NULL, &err), 0);
         same &= memcmp(one, tokens, sizeof one) == 0;
     }
     assert_false(same); /* another seed, other data */
@@ -124,7 +124,7 @@ static void count_samples(const struct data *d, int64_t k, int64_t had[2])
 
     had[0] = had[1] = 0;
     for (int64_t i = 0; i < k; i++) {
-        assert_int_equal(data_batch(d, i, 1, tokens, targets, &err), 0);
+        assert_int_equal(data_batch(d, i, 1, tokens, targets, NULL, &err), 0);
         had[tokens[0] >= 150]++;
     }
 }
@@ -163,7 +163,7 @@ TEST(orders_differ)
     put_range(1, 100, 100);
     open_all(&d, &o);
     for (int64_t i = 0; i < 100; i++) {
-        assert_int_equal(data_batch(&d, i, 2, tokens, targets, &err), 0);
+        assert_int_equal(data_batch(&d, i, 2, tokens, targets, NULL, &err), 0);
         same += tokens[0] + 100 == tokens[SEQ];
     }
     /* By chance one in 95 places is the same: 11 of 100 have a probability below 1e-7. */
@@ -187,7 +187,7 @@ TEST(split)
     /* 25 tokens are 4 windows and their next; 37 are 7. */
     assert_int_equal(data_eval_windows(&d), 4 + 7);
     for (int64_t i = 0; i < 6; i++) {
-        assert_int_equal(data_eval_batch(&d, i, 2, tokens, targets, &err), 0);
+        assert_int_equal(data_eval_batch(&d, i, 2, tokens, targets, NULL, &err), 0);
         for (int b = 0; b < 2; b++) {
             int64_t w = (2 * i + b) % 11;
             int first = (int)(w < 4 ? 75 + w * SEQ : 213 + (w - 4) * SEQ);
@@ -198,7 +198,7 @@ TEST(split)
         }
     }
     for (int64_t i = 0; i < 500; i++) {
-        assert_int_equal(data_batch(&d, i, 1, tokens, targets, &err), 0);
+        assert_int_equal(data_batch(&d, i, 1, tokens, targets, NULL, &err), 0);
         for (int t = 0; t < SEQ; t++)
             seen[tokens[t]] = seen[targets[t]] = 1;
     }
@@ -281,7 +281,7 @@ TEST(one_read)
         struct data d;
         open_all(&d, &o);
         reads = 0;
-        assert_int_equal(data_batch(&d, 3, 1, tokens, targets, &err), 0);
+        assert_int_equal(data_batch(&d, 3, 1, tokens, targets, NULL, &err), 0);
         assert_int_equal(reads, seqs[k] == LONG ? 2 : 1);
         for (int i = 0; i < seqs[k]; i++) {
             assert_int_equal(tokens[i], tokens[0] + i);
@@ -318,12 +318,12 @@ TEST(wide)
 
     put_wide(7);
     open_all(&d, &o);
-    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), 0);
     assert_int_equal(targets[SEQ - 1], 7);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         put_wide((uint64_t)ids[i]);
         snprintf(text, sizeof text, "'%s': token 5 %lld, 32 bits", path[0], (long long)ids[i]);
-        assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
+        assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), -1);
         assert_words(err.text, text);
         assert_int_equal(err.code, ERR_INPUT);
         assert_int_equal(source_read(&d.part[0].source, 0, SEQ + 1, all, &err), -1);
@@ -344,13 +344,13 @@ TEST(changed)
 
     put_range(0, 0, SEQ + 1); /* one window */
     open_all(&d, &o);
-    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), 0);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), 0);
     put_range(0, 196, SEQ + 1);
-    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), -1);
     snprintf(text, sizeof text, "'%s' changed: token 4 200, vocabulary of 200", path[0]);
     assert_words(err.text, text);
     assert_int_equal(truncate(path[0], SEQ - 1), 0);
-    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, &err), -1);
+    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), -1);
     snprintf(text, sizeof text, "'%s': byte 4, 6", path[0]);
     assert_words(err.text, text);
     assert_int_equal(err.code, ERR_INPUT);
@@ -427,4 +427,35 @@ TEST(sums)
         was = now;
     }
     free(big);
+}
+
+/* The bytes of all tokens of a text are the text's; without a tokenizer each is one. */
+TEST(bytes_of_tokens)
+{
+    static const char text[] =
+        "It's you <|endoftext|> and you\xc3\xa9 you\n\n it is yours, you.";
+    struct data_options o = options(1, SEQ, 600);
+    struct data d;
+    struct err err;
+    int64_t bytes = 0;
+
+    path[0] = put("text", text, sizeof text - 1);
+    o.tokenizer = "tests/data/bpe";
+    open_all(&d, &o);
+    assert_null(d.token_bytes); /* nothing is evaluated */
+    data_close(&d);
+    o.split = 0.45;
+    open_all(&d, &o);
+    for (int64_t i = 0; i < d.tokens; i++) {
+        int32_t id;
+        assert_int_equal(source_read(&d.part[0].source, i, 1, &id, &err), 0);
+        bytes += d.token_bytes[id];
+    }
+    assert_int_equal(bytes, sizeof text - 1 - strlen("<|endoftext|>"));
+    data_close(&d);
+    o.tokenizer = NULL;
+    o.bytes = 1;
+    open_all(&d, &o);
+    assert_true(d.token_bytes['a'] == 1 && d.token_bytes[255] == 1);
+    data_close(&d);
 }

@@ -44,7 +44,7 @@ static int sample_of(const struct data *d, int64_t k)
     int32_t tokens[SEQ], targets[SEQ];
     struct err err;
 
-    assert_int_equal(data_batch(d, k, 1, tokens, targets, &err), 0);
+    assert_int_equal(data_batch(d, k, 1, tokens, targets, NULL, &err), 0);
     assert_int_equal(tokens[0] % OTHER % SEQ, 0);
     return tokens[0];
 }

@@ -17,7 +17,7 @@ static void opened(struct source *s, const char *path, enum source_format format
 {
     struct err err;
 
-    if (source_open(s, path, NULL, &err))
+    if (source_open(s, path, 0, &err))
         fail_msg("%s", err.text);
     assert_int_equal(s->format, format);
     assert_int_equal(s->tokens, tokens);
@@ -34,7 +34,7 @@ static void refused(const char *path, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    assert_int_equal(source_open(&s, path, NULL, &err), -1);
+    assert_int_equal(source_open(&s, path, 0, &err), -1);
     assert_words(err.text, text);
     assert_int_equal(s.tokens, 77);
 }
@@ -281,22 +281,33 @@ TEST(negative_tokens)
     }
 }
 
+static int encode(const char *text, const char *out, int force, struct encode_done *done,
+                  struct err *err)
+{
+    const struct data_encode e = {
+        .text = text, .tokenizer = "tests/data/bpe", .out = out, .force = force};
+
+    return data_encode(&e, done, err);
+}
+
 /* A text that is encoded at opening and one that was before: the same tokens. */
 TEST(encoded)
 {
     static const char text[] = "It's you <|endoftext|> and \xff you\xc3\xa9\n\n";
-    struct tokenizer *b = NULL;
+    struct tokenizer *t = NULL;
     struct source now, before;
-    struct data_encoded done;
+    struct encode_done done;
     struct err err;
     int32_t *ids, got[sizeof text];
 
-    assert_int_equal(tokenizer_open(&b, "tests/data/bpe", &err), 0);
-    int64_t n = tokenizer_encode(b, text, sizeof text - 1, 0, &ids, &err);
+    assert_int_equal(tokenizer_open(&t, "tests/data/bpe", &err), 0);
+    int64_t n = tokenizer_encode(t, text, sizeof text - 1, 0, &ids, &err);
+    assert_true(n > 0);
     put("text", text, sizeof text - 1);
-    assert_int_equal(source_open(&now, in_folder("text"), b, &err), 0);
+    opened(&now, in_folder("text"), SOURCE_TEXT, sizeof text - 1);
+    assert_int_equal(source_encode(&now, t, NULL, &err), 0);
     assert_int_equal(now.format, SOURCE_ENCODED);
-    if (data_encode(in_folder("text"), "tests/data/bpe", in_folder("e.bin"), 0, &done, &err))
+    if (encode(in_folder("text"), in_folder("e.bin"), 0, &done, &err))
         fail_msg("%s", err.text);
     assert_int_equal(done.tokens, n);
     assert_int_equal(done.bytes, sizeof text - 1);
@@ -308,36 +319,65 @@ TEST(encoded)
     assert_memory_equal(got, ids, (size_t)n * sizeof *ids);
     source_close(&now);
     source_close(&before);
-    assert_int_equal(source_open(&now, put("none", "", 0), b, &err), 0);
+    opened(&now, put("none", "", 0), SOURCE_TEXT, 0);
+    assert_int_equal(source_encode(&now, t, NULL, &err), 0);
     assert_int_equal(now.tokens, 0);
     source_close(&now);
     mem_free(ids);
-    tokenizer_close(b);
+    tokenizer_close(t);
 }
 
 TEST(encode_refused)
 {
-    struct data_encoded done;
+    struct encode_done done;
     struct err err;
     char text[256];
 
     put("text", "you", 3);
     put("there", "old", 3);
     put("tokens.bin", "you.", 4);
-    assert_int_equal(
-        data_encode(in_folder("text"), "tests/data/bpe", in_folder("there"), 0, &done, &err),
-        -1);
+    assert_int_equal(encode(in_folder("text"), in_folder("there"), 0, &done, &err), -1);
     snprintf(text, sizeof text, "'%s' exists, --force", in_folder("there"));
     assert_words(err.text, text);
-    assert_int_equal(data_encode(in_folder("tokens.bin"), "tests/data/bpe", in_folder("there"),
-                                 1, &done, &err),
-                     -1);
+    assert_int_equal(encode(in_folder("tokens.bin"), in_folder("there"), 1, &done, &err), -1);
     snprintf(text, sizeof text, "'%s' nanoGPT text", in_folder("tokens.bin"));
     assert_words(err.text, text);
     struct stat st;
     assert_int_equal(stat(in_folder("there"), &st), 0);
     assert_int_equal(st.st_size, 3); /* the old one, whole */
-    assert_int_equal(
-        data_encode(in_folder("text"), "tests/data/bpe", in_folder("there"), 1, &done, &err),
-        0);
+    assert_int_equal(encode(in_folder("text"), in_folder("there"), 1, &done, &err), 0);
+}
+
+/* Sequences with modes, documents of one or of several: spans; without modes none unasked. */
+TEST(spans_of_an_index)
+{
+    static const int64_t lengths[] = {3, 0, 2, 4};
+    struct spans made = {0};
+    struct encode_done done = {.tokens = 9};
+    struct source s;
+    struct err err;
+    unsigned char bin[18] = {0};
+
+    for (int modes = 0; modes < 2; modes++) {
+        int64_t at = 0;
+        FILE *f = fopen(in_folder("s.idx"), "w");
+        for (int i = 0; i < 4; i++) {
+            int kind = (i != 2 ? SPAN_DOCUMENT : 0) | (modes && i % 2 ? SPAN_CONTEXT : 0);
+            assert_int_equal(spans_add(&made, at, kind, &err), 0);
+            at += lengths[i];
+        }
+        assert_int_equal(encode_idx(&made, done.tokens, SOURCE_U16, f, &err), 0);
+        assert_int_equal(fclose(f), 0);
+        const char *path = put("s.bin", bin, sizeof bin);
+        for (int documents = 0; documents < 2; documents++) {
+            assert_int_equal(source_open(&s, path, documents, &err), 0);
+            assert_int_equal(s.tokens, 9);
+            assert_int_equal(s.spans.count, modes || documents ? 4 : 0);
+            for (int i = 0; i < s.spans.count; i++)
+                assert_true(s.spans.begin[i] == made.begin[i] &&
+                            s.spans.kind[i] == made.kind[i]);
+            source_close(&s);
+        }
+        spans_release(&made);
+    }
 }

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how documents become tokens, and how these lie in Megatron's files. */
+#include "data/encode.h"
+
+#include <fcntl.h>
+#include <inttypes.h>
+#include <omp.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "data/chat.h"
+#include "data/jsonl.h"
+
+struct encoder {
+    struct jsonl lines;
+    struct tokenizer *tokenizer; /* borrowed */
+    struct chat *chat;           /* NULL: no conversation so far */
+    FILE *out;
+    int size, threads; /* bytes of a token */
+    int64_t tokens;
+    int kind; /* of the last span; -1: none of this document */
+    struct spans *spans;
+    int held;
+    unsigned char buffer[1 << 14]; /* [held] */
+};
+
+enum source_type encode_type(const struct tokenizer *t)
+{
+    return !t ? SOURCE_U8 : tokenizer_count(t) <= 1 << 16 ? SOURCE_U16 : SOURCE_I32;
+}
+
+static int put_le(FILE *out, uint64_t value, int bytes)
+{
+    unsigned char le[8];
+
+    for (int b = 0; b < bytes; b++)
+        le[b] = (unsigned char)(value >> 8 * b);
+    return fwrite(le, 1, (size_t)bytes, out) != (size_t)bytes;
+}
+
+static int flush(struct encoder *e, struct err *err)
+{
+    int held = e->held;
+
+    e->held = 0;
+    return fwrite(e->buffer, 1, (size_t)held, e->out) == (size_t)held
+               ? 0
+               : err_sys(err, "cannot write tokens");
+}
+
+static int put_tokens(void *arg, const int32_t *ids, int64_t count, int trained,
+                      struct err *err)
+{
+    struct encoder *e = arg;
+    int kind = trained ? 0 : SPAN_CONTEXT;
+
+    if (kind != e->kind &&
+        spans_add(e->spans, e->tokens, e->kind < 0 ? kind | SPAN_DOCUMENT : kind, err))
+        return -1;
+    e->kind = kind;
+    for (int64_t i = 0; i < count; i++) {
+        for (int b = 0; b < e->size; b++)
+            e->buffer[e->held++] = (unsigned char)((uint32_t)ids[i] >> 8 * b);
+        if (e->held > (int)sizeof e->buffer - 4 && flush(e, err))
+            return -1;
+    }
+    e->tokens += count;
+    return 0;
+}
+
+static int put_trained(void *arg, const int32_t *ids, int64_t count, struct err *err)
+{
+    return put_tokens(arg, ids, count, 1, err);
+}
+
+static int put_bytes(struct encoder *e, const char *text, int64_t bytes, struct err *err)
+{
+    for (int64_t i = 0; i < bytes; i++) {
+        int32_t id = (unsigned char)text[i];
+        if (put_tokens(e, &id, 1, 1, err))
+            return -1;
+    }
+    return 0;
+}
+
+static int encode_document(struct encoder *e, const char *template, struct err *err)
+{
+    const struct jsonl *j = &e->lines;
+
+    e->kind = -1;
+    if (!e->tokenizer)
+        return j->message[0].role ? err_set(err, ERR_INPUT,
+                                            "a conversation and no tokenizer, expected "
+                                            "--tokenizer DIR")
+                                  : put_bytes(e, j->message[0].text, j->message[0].bytes, err);
+    if (!j->message[0].role) {
+        int32_t end = tokenizer_end(e->tokenizer);
+        if (tokenizer_each(e->tokenizer, j->message[0].text, j->message[0].bytes,
+                           TOKENIZER_WRAP, 1, put_trained, e, err))
+            return -1;
+        return end < 0 ? 0 : put_tokens(e, &end, 1, 1, err);
+    }
+    if (!e->chat && chat_open(&e->chat, e->tokenizer, template, err))
+        return -1;
+    return chat_encode(e->chat, j->message, j->messages, 0, put_tokens, e, err);
+}
+
+static int encode_lines(struct encoder *e, const char *path, const char *template,
+                        struct encode_done *done, struct err *err)
+{
+    int rc;
+
+    if (jsonl_open(&e->lines, path, err))
+        return -1;
+    while ((rc = jsonl_next(&e->lines, err)) > 0)
+        if (encode_document(e, template, err)) {
+            if (err->code == ERR_INPUT)
+                err_prefix(err, "%s:%" PRId64 ": ", path, e->lines.line);
+            rc = -1;
+            break;
+        }
+    done->bytes = e->lines.bytes;
+    chat_close(e->chat);
+    jsonl_close(&e->lines);
+    return rc;
+}
+
+/* Mapped for as long as it is encoded: it may be larger than memory. */
+static int encode_text(struct encoder *e, const char *path, struct encode_done *done,
+                       struct err *err)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
+    int64_t bytes = 0;
+
+    e->spans = NULL;
+    e->kind = 0;
+    if (fd < 0)
+        return err_sys(err, "cannot open data '%s'", path);
+    rc = io_size(fd, &bytes, err) ? err_prefix(err, "data '%s' ", path) : 0;
+    if (rc == 0 && bytes) {
+        char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+        rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
+             : e->tokenizer
+                 ? tokenizer_each(e->tokenizer, text, bytes, 0, e->threads, put_trained, e, err)
+                 : put_bytes(e, text, bytes, err);
+        if (text != MAP_FAILED)
+            munmap(text, (size_t)bytes);
+    }
+    close(fd);
+    done->bytes = bytes;
+    return rc;
+}
+
+int encode_file(const char *path, struct tokenizer *t, const char *template, FILE *out,
+                struct spans *spans, struct encode_done *done, struct err *err)
+{
+    struct encoder *e = mem_new(1, sizeof *e);
+    int lines = jsonl_is(path);
+
+    e->tokenizer = t;
+    e->out = out;
+    e->spans = spans;
+    e->size = source_type_bytes(encode_type(t));
+    e->threads = omp_get_num_procs();
+    int rc =
+        lines ? encode_lines(e, path, template, done, err) : encode_text(e, path, done, err);
+    if (rc == 0)
+        rc = flush(e, err);
+    done->tokens = e->tokens;
+    mem_free(e);
+    return rc;
+}
+
+/*
+ * Sequences are spans, modes are 1 of contexts; bounds of documents are the sequences that begin
+ * one, and the count of sequences.
+ */
+int encode_idx(const struct spans *s, int64_t tokens, enum source_type type, FILE *out,
+               struct err *err)
+{
+    int bad = fwrite("MMIDIDX\0", 1, 9, out) != 9, contexts = 0;
+    int64_t documents = 1, size = source_type_bytes(type);
+
+    for (int64_t i = 0; i < s->count; i++) {
+        int64_t length = (i + 1 < s->count ? s->begin[i + 1] : tokens) - s->begin[i];
+        documents += (s->kind[i] & SPAN_DOCUMENT) != 0;
+        contexts |= s->kind[i] & SPAN_CONTEXT;
+        if (length > INT32_MAX)
+            return err_set(err, ERR_INPUT,
+                           "a document of %" PRId64 " tokens, expected at most %d", length,
+                           INT32_MAX);
+    }
+    bad |= put_le(out, 1, 8) ||
+           put_le(out,
+                  type == SOURCE_U8    ? 1
+                  : type == SOURCE_U16 ? 8
+                                       : 4,
+                  1) ||
+           put_le(out, (uint64_t)s->count, 8) || put_le(out, (uint64_t)documents, 8);
+    for (int64_t i = 0; i < s->count; i++)
+        bad |= put_le(
+            out, (uint64_t)((i + 1 < s->count ? s->begin[i + 1] : tokens) - s->begin[i]), 4);
+    for (int64_t i = 0; i < s->count; i++)
+        bad |= put_le(out, (uint64_t)(s->begin[i] * size), 8);
+    for (int64_t i = 0; i < s->count; i++)
+        if (s->kind[i] & SPAN_DOCUMENT)
+            bad |= put_le(out, (uint64_t)i, 8);
+    bad |= put_le(out, (uint64_t)s->count, 8);
+    for (int64_t i = 0; contexts && i < s->count; i++)
+        bad |= put_le(out, s->kind[i] & SPAN_CONTEXT, 1);
+    return bad ? err_sys(err, "cannot write an index of documents") : 0;
+}

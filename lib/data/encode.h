@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef DATA_ENCODE_H
+#define DATA_ENCODE_H
+
+#include <stdio.h>
+
+#include "data/source.h"
+#include "token/tokenizer.h"
+
+/*
+ * Texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON Lines
+ * (jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and its end
+ * token; a conversation is by a chat template (chat.h).
+ */
+struct encode_done {
+    int64_t bytes, tokens; /* of text, after it was decompressed; tokens written */
+};
+
+/*
+ * Writes the tokens of the file `path` to `out`, little-endian, of encode_type, and adds the
+ * spans of JSON Lines.  template: a name, or NULL.  t NULL: the tokens of a text are its bytes,
+ * and a conversation is an error.
+ */
+int encode_file(const char *path, struct tokenizer *t, const char *template, FILE *out,
+                struct spans *spans, struct encode_done *done, struct err *err);
+/* SOURCE_U16 where all of its tokens fit, else SOURCE_I32; without a tokenizer SOURCE_U8. */
+enum source_type encode_type(const struct tokenizer *t);
+/* Writes the index of tokens of such spans (paro-data(5), Megatron's). */
+int encode_idx(const struct spans *spans, int64_t tokens, enum source_type type, FILE *out,
+               struct err *err);
+
+#endif

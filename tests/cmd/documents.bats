@@ -1,0 +1,177 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
+# Runs on JSON Lines: documents, conversations, masks.  Lines: tests/unit/jsonl_test.c; templates:
+# tests/unit/chat_test.c; attention within documents: tests/unit/net_family_test.c.
+
+bats_require_minimum_version 1.5.0
+load train
+load refuses
+
+# A byte-level tokenizer: 256 bytes and three special tokens.
+make_tokenizer() {
+    mkdir "$1"
+    perl -e '
+        my ($next, @piece) = (256);
+        for my $b (0 .. 255) {
+            my $seen = ($b > 32 && $b < 127) || ($b > 160 && $b != 173);
+            push @piece, sprintf "\"\\u%04x\":%d", $seen ? $b : $next++, $b;
+        }
+        my @special = map { sprintf "{\"id\":%d,\"content\":\"%s\",\"single_word\":false," .
+            "\"lstrip\":false,\"rstrip\":false,\"normalized\":false,\"special\":true}",
+            256 + $_, ("<|im_start|>", "<|im_end|>", "<|endoftext|>")[$_] } 0 .. 2;
+        printf "{\"version\":\"1.0\",\"truncation\":null,\"padding\":null,\"added_tokens\":[%s]," .
+            "\"normalizer\":null,\"pre_tokenizer\":{\"type\":\"ByteLevel\"," .
+            "\"add_prefix_space\":false,\"trim_offsets\":true,\"use_regex\":true}," .
+            "\"post_processor\":null,\"decoder\":{\"type\":\"ByteLevel\"}," .
+            "\"model\":{\"type\":\"BPE\",\"vocab\":{%s},\"merges\":[]}}\n",
+            join(",", @special), join(",", @piece);' > "$1/tokenizer.json"
+}
+
+setup_file() {
+    runs_begin
+    sed 's/"vocab_size": *[0-9]*/"vocab_size": 260/' "$MODELS/llama-tiny.json" > model.json
+    make_tokenizer tok
+    for i in $(seq 200); do
+        printf '{"text": "%s", "id": %d}\n' "$(seq -s ' ' "$i" $((i + i % 13)))" "$i"
+    done > texts.jsonl
+    for i in $(seq 200); do
+        printf '{"messages": [{"role": "user", "content": "%d?"}, %s]}\n' "$i" \
+            "{\"role\": \"assistant\", \"content\": \"$((i * i))\"}"
+    done > chats.jsonl
+    for shape in 1x1 2x1 '[2,1]'; do
+        paro-plan -m model.json -i "synth:$shape" --seq 32 --micro-batch 1 \
+            --accum "$((12 / $(plan_ranks "$shape")))" > "$shape.yaml"
+    done
+}
+setup() { runs_setup; }
+
+plan_ranks() { case $1 in 1x1) echo 1 ;; 2x1) echo 2 ;; *) echo 3 ;; esac; }
+
+# losses LOG: of all steps, as they are printed
+losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
+
+@test "a file of tokens trains as its JSON Lines do, plain and compressed" {
+    gzip -c "$G/texts.jsonl" > t.jsonl.gz
+    cp "$G/texts.jsonl" t.jsonl
+    for kind in texts chats; do
+        paro-train --tokenize "$kind.bin" -d "$G/$kind.jsonl" --tokenizer "$G/tok"
+        for isolate in join isolate; do
+            paro-train "$G/1x1.yaml" -d "$G/$kind.jsonl" --tokenizer "$G/tok" -o a --force \
+                --steps 3 --exact --documents $isolate
+            paro-train "$G/1x1.yaml" -d "$kind.bin" -o b --force --steps 3 --exact \
+                --documents $isolate
+            cmp <(losses a/log.jsonl) <(losses b/log.jsonl)
+            mv a $kind.$isolate
+        done
+        ! cmp -s <(losses $kind.join/log.jsonl) <(losses $kind.isolate/log.jsonl)
+    done
+    paro-train "$G/1x1.yaml" -d t.jsonl.gz --tokenizer "$G/tok" -o c --steps 3 --exact
+    cmp <(losses c/log.jsonl) <(losses texts.join/log.jsonl)
+}
+
+@test "tokens, bounds and mask in the files" {
+    printf '%s\n' '{"text": "ab"}' '' '{"messages": [{"role": "user", "content": "x"},
+        {"role": "assistant", "content": "yz"}]}' | tr -d '\n' | sed 's/}{/}\n{/' > two.jsonl
+    paro-train --tokenize two.bin -d two.jsonl --tokenizer "$G/tok"
+    # a b <|endoftext|>, <|im_start|> user \n x <|im_end|> \n <|im_start|> assistant \n y z
+    # <|im_end|> \n
+    run -0 od -An -v -t u2 -w64 two.bin
+    im() { printf '256 %s 10' "$(printf %s "$1" | od -An -t u1 | tr -s ' ' | sed 's/^ //')"; }
+    want="97 98 258 $(im user) 120 257 10 $(im assistant) 121 122 257 10"
+    [ "$(tr -s ' \n' ' ' <<< "$output" | sed 's/^ //; s/ $//')" = "$want" ]
+    # Three sequences: of 3, 20 and 4 tokens; documents end before 1 and 3; modes 0 1 0.
+    perl -e 'undef $/; open F, "two.idx"; my @a = unpack "x17 C Q< Q< l<3 Q<3 Q<3 C3", <F>;
+             print "@a"' > got
+    [ "$(cat got)" = "8 3 3 3 20 4 0 6 46 0 1 3 0 1 0" ]
+}
+
+@test "targets that count: of conversations the answers alone" {
+    # One conversation, over and over: of each period of the tokens the answer's are targets.
+    for i in $(seq 40); do head -n 1 "$G/chats.jsonl"; done > same.jsonl
+    paro-train "$G/1x1.yaml" -d same.jsonl --tokenizer "$G/tok" -o run --steps 4 \
+        --eval-every 2 --json > log
+    # 27 tokens a conversation, 3 of them an answer's ("1", its end, a line end).
+    run -0 sed -n 's/.*"tokens":384,"targets":\([0-9]*\),.*/\1/p' log
+    [ "${#lines[@]}" = 4 ]
+    for targets in "${lines[@]}"; do
+        # 12 windows of 32 in a period of 27: 3 or 6 targets each.
+        ((targets >= 36 && targets <= 72))
+    done
+    paro-train "$G/1x1.yaml" -d "$G/texts.jsonl" --tokenizer "$G/tok" -o all --steps 1 --json |
+        grep '"targets":384,'
+}
+
+@test "one hash on any number of ranks, with masks and bounds, and after a resume" {
+    run_on() { # NAME RANKS SHAPE ARGS...
+        ranks "$2" paro-train "$G/$3.yaml" -d "$G/chats.jsonl" --tokenizer "$G/tok" -o "$1" \
+            --exact --steps 6 --documents isolate --json "${@:4}" |
+            sed -n 's/.*"state_hash":"\([0-9a-f]*\)".*/\1/p'
+    }
+    run_on one 1 1x1 --save-every 3 --keep 9 > want
+    [ "$(sort -u want | wc -l)" = 6 ]
+    run_on two 2 2x1 | cmp - want
+    run_on three 3 '[2,1]' | cmp - want
+    run_on next 2 2x1 --resume one/step-00000003 | cmp - <(tail -n 3 want)
+    # Without clipping nothing waits for the norm, but for the count of targets.
+    run_on early 1 1x1 --clip 0 --skip-nonfinite 0 > alone
+    run_on early2 2 2x1 --clip 0 --skip-nonfinite 0 | cmp - alone
+}
+
+@test "bits per byte: of bytes the loss in bits, of tokens more where some are no text" {
+    paro-train "$G/1x1.yaml" -d "$G/texts.jsonl" --tokenizer bytes -o bytes --steps 2 \
+        --eval-every 2
+    paro-train "$G/1x1.yaml" -d "$G/texts.jsonl" --tokenizer "$G/tok" -o tokens --steps 2 \
+        --eval-every 2
+    ratio() {
+        sed -n 's/.*"eval_loss":\([^,]*\),"eval_bits_per_byte":\([^,]*\),.*/\1 \2/p' "$1" |
+            awk '{ printf "%.4f\n", $2 * log(2) / $1 }'
+    }
+    [ "$(ratio bytes/log.jsonl)" = 1.0000 ]
+    # A document has 15 to 60 bytes and one token of its end.
+    awk -v r="$(ratio tokens/log.jsonl)" 'BEGIN { exit !(r > 1 + 1 / 60 && r < 1 + 1 / 15) }'
+}
+
+@test "an answer is generated as answers were learned, and ends" {
+    for i in 1 2 3 4; do
+        printf '{"messages": [{"role": "user", "content": "%d?"}, ' "$i"
+        printf '{"role": "assistant", "content": "%d"}]}\n' $((i * 11))
+    done > few.jsonl
+    for _ in $(seq 30); do cat few.jsonl; done > many.jsonl
+    paro-plan -m "$G/model.json" -i synth:1x1 --seq 64 --micro-batch 8 > p.yaml
+    paro-train p.yaml -d many.jsonl --tokenizer "$G/tok" -o run --steps 150 --lr 3e-3 --warmup 10 \
+        --documents isolate > out
+    for i in 1 2 3 4; do
+        [ "$(paro-train --generate "$i?" --chat --init run --length 20)" = $((i * 11)) ]
+    done
+    # A system message is part of what is asked: 8 + 1 tokens and 3 around it, of 13.
+    paro-train --generate '2?' --chat --init run --length 4 --json > plain
+    paro-train --generate '2?' --chat --system x --init run --length 4 --json > system
+    grep '"prompt_tokens": 21' plain
+    grep '"prompt_tokens": 32' system
+    refuses 2 "--chat without a tokenizer" \
+        paro-train --generate x --chat --init run --tokenizer bytes
+    refuses 2 "no special tokens of a chat template" paro-train --generate x --chat --init run \
+        --tokenizer "$BATS_TEST_DIRNAME/../data/bpe"
+}
+
+@test "what cannot be trained on" {
+    local run_it=(paro-train "$G/1x1.yaml" -o out --steps 1)
+    echo '{"text": 1}' > bad.jsonl
+    refuses 2 "bad.jsonl:1: byte 9: expected a text" \
+        "${run_it[@]}" -d bad.jsonl --tokenizer "$G/tok"
+    refuses 2 "text', encoded text data, expected documents: JSON Lines" \
+        "${run_it[@]}" -d "$TEXT" --tokenizer "$G/tok" --documents isolate
+    refuses 2 "--chat-template 'x', expected chatml" \
+        "${run_it[@]}" -d "$G/chats.jsonl" --tokenizer "$G/tok" --chat-template x
+    refuses 2 "chats.jsonl:1: a conversation and no tokenizer" \
+        paro-train "$G/1x1.yaml" -o out --steps 1 -d "$G/chats.jsonl" --tokenizer bytes
+    refuses 2 "expected NAME.bin" \
+        paro-train --tokenize out -d "$G/chats.jsonl" --tokenizer "$G/tok"
+    touch there.idx
+    refuses 2 "there.idx' exists" \
+        paro-train --tokenize there.bin -d "$G/chats.jsonl" --tokenizer "$G/tok"
+    [ ! -e there.bin ]
+    refuses 2 "--documents: 'apart', expected join or isolate" \
+        "${run_it[@]}" -d "$G/texts.jsonl" --tokenizer "$G/tok" --documents apart
+}
