@@ -86,9 +86,9 @@ static const struct cli_option options[] = {
     {"adapter", 0, "DIR", 0,
      "split: read the adapters from a PEFT folder, to continue training them",
      CLI_TEXT(adapter), .modes = 1 << SPLIT},
-    {"optimizer", 0, "FILE", 0,
-     "split: read the optimizer's state from a .safetensors file, to resume another program's"
-     " run",
+    {"optimizer", 0, "FILE|DIR", 0,
+     "split: read the optimizer's state from a .safetensors file or another program's"
+     " checkpoint, to resume its run",
      CLI_TEXT(optimizer), .modes = 1 << SPLIT},
     {"copies", 0, "K", 0,
      "split, reshard: write K additional copies of each file, in other groups first, to survive"

@@ -17,6 +17,8 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
+#include "ckpt/foreign.h"
+#include "ckpt/pieces.h"
 
 enum {
     OPEN_MAX = 64, /* files at once: descriptors are few */
@@ -199,11 +201,17 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
         rc = add_file(hf, single, "model.safetensors", limits, err);
     } else if (!io_absent(index)) {
         rc = read_index(hf, index, limits, err);
+    } else if (foreign_is(path)) {
+        hf->name = mem_new(1, sizeof *hf->name);
+        hf->file = mem_new(1, sizeof *hf->file);
+        rc = foreign_open(&hf->file[0], path, limits, err);
+        if (rc == 0)
+            hf->name[hf->files++] = mem_dup("");
     } else {
-        rc =
-            err_set(err, ERR_ABSENT,
-                    "'%s' has neither model.safetensors nor %s, expected a Hugging Face folder",
-                    path, HF_INDEX_NAME);
+        rc = err_set(err, ERR_ABSENT,
+                     "'%s' has none of model.safetensors, %s, .metadata, zero and "
+                     "shard-*.safetensors, expected a Hugging Face folder",
+                     path, HF_INDEX_NAME);
     }
     mem_free(single);
     mem_free(index);
@@ -264,6 +272,7 @@ static int place_all(struct hf *hf, const struct model *m, struct err *err)
             const struct st_tensor *t = &hf->file[f].tensor[i];
             if (hf_role(m, t->name, &want) != HF_OURS)
                 continue;
+            hf_unflatten(&hf->file[f], t, want);
             struct hf_place *place = &hf->place[want - m->tensor];
             if (place->t)
                 return err_at(err, hf->file[f].path, 0, t->name,
@@ -281,6 +290,17 @@ struct st_tensor hf_tensor(const struct model_tensor *t, int type)
                               .dims = t->dims,
                               .shape = {t->shape[0], t->shape[1]},
                               .elems = model_whole(t)};
+}
+
+void hf_unflatten(const struct st *st, const struct st_tensor *t,
+                  const struct model_tensor *want)
+{
+    struct st_tensor *own = &st->tensor[t - st->tensor];
+
+    if (!st->pieces || t->dims != 1 || t->elems != model_whole(want))
+        return;
+    own->dims = want->dims;
+    memcpy(own->shape, want->shape, sizeof want->shape);
 }
 
 int hf_check_shape(const struct st *st, const struct st_tensor *is,
@@ -337,7 +357,8 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
     }
     for (int f = 0; f < hf->files; f++)
         for (int i = 0; i < hf->file[f].count; i++)
-            if (hf_role(m, hf->file[f].tensor[i].name, &t) == HF_UNKNOWN)
+            if (hf_role(m, hf->file[f].tensor[i].name, &t) == HF_UNKNOWN &&
+                !(hf->file[f].pieces && pieces_state(hf->file[f].tensor[i].name)))
                 return err_at(err, hf->file[f].path, 0, hf->file[f].tensor[i].name,
                               "is not a tensor of the model in the config");
     hf->model = m;

@@ -8,7 +8,8 @@
 /*
  * A Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
  * names; what else is in it is shard/folder.h's.  A single .safetensors file is a
- * folder of that file alone.
+ * folder of that file alone, and a checkpoint of another trainer (ckpt/foreign.h) one file of
+ * tensors in pieces, in which states of an optimizer are not matched.
  */
 #define HF_INDEX_NAME "model.safetensors.index.json"
 
@@ -49,6 +50,9 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
 int hf_match(struct hf *hf, const struct model *m, struct err *err);
 /* A tensor of the model as a file has it, of an st type; its name is the model's. */
 struct st_tensor hf_tensor(const struct model_tensor *t, int type);
+/* Gives a tensor in pieces that was saved as one row the shape of the model's. */
+void hf_unflatten(const struct st *st, const struct st_tensor *t,
+                  const struct model_tensor *want);
 /* ERR_INPUT where a file's tensor has not the shape of the model's, or no float type. */
 int hf_check_shape(const struct st *st, const struct st_tensor *is,
                    const struct model_tensor *want, struct err *err);

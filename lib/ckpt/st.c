@@ -14,6 +14,7 @@
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
+#include "ckpt/pieces.h"
 
 /* The types of whole bytes; a file with another is refused by the type's name. */
 static const struct {
@@ -123,6 +124,8 @@ void st_release(struct st *st)
     if (st->path && st->fd >= 0)
         close(st->fd);
     mem_free(st->path);
+    mem_free(st->sharding);
+    pieces_free(st->pieces);
     *st = (struct st){.fd = -1};
 }
 
@@ -141,6 +144,13 @@ const struct st_tensor *st_find(const struct st *st, const char *name)
     return found ? *found : NULL;
 }
 
+const char *st_path(const struct st *st, int i)
+{
+    if (st->pieces)
+        return i < st->pieces->files ? st->pieces->file[i] : NULL;
+    return i == 0 ? st->path : NULL;
+}
+
 void st_close_file(struct st *st)
 {
     if (st->fd >= 0)
@@ -153,6 +163,8 @@ int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64
 {
     int fd = st->fd;
 
+    if (st->pieces)
+        return pieces_read(st, t, first, bytes, out, err);
     if (fd < 0 && io_open(st->path, &fd, NULL, err))
         return -1;
     int rc = io_pread_all(fd, out, bytes, st->data + t->first + first, err);

@@ -38,6 +38,8 @@ struct st {
     int count;
     struct st_tensor *tensor;   /* [count], owned, in the order of the data */
     struct st_tensor **by_name; /* [count] into tensor, in the order of names */
+    char *sharding;        /* DCP_SHARDING_INFO of the metadata, owned; NULL: there is none */
+    struct pieces *pieces; /* owned; NULL, but where path is a folder of tensors in pieces */
 };
 
 /* Opens and checks; errors name the file and, where one is to blame, the tensor. */
@@ -52,6 +54,8 @@ int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
 /* N, of a file's first 8 bytes, bounded by the limits and by the file. */
 int st_header_size(const char *path, const char head[8], int64_t file_bytes,
                    const struct ckpt_limits *limits, int64_t *out, struct err *err);
+/* The files that are read: path i, from 0 on; NULL: there are fewer. */
+const char *st_path(const struct st *st, int i);
 /* Spares the descriptor; st_read opens the file whenever it needs it. */
 void st_close_file(struct st *st);
 void st_release(struct st *st);

@@ -2,7 +2,7 @@
 /*
  * Knows the grammar of a safetensors header, which is small: one object of objects of three
  * keys.  It is read in one pass, without a tree; what is wrong is met before anything is sized
- * by it.  Of __metadata__ nothing is kept.
+ * by it.  Of __metadata__ only what PyTorch says of shards is kept.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -99,6 +99,8 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
                           (*key)[*count - 1]);
         if (read_text(p, "__metadata__"))
             return -1;
+        if (!p->st->sharding && strcmp((*key)[*count - 1], "DCP_SHARDING_INFO") == 0)
+            p->st->sharding = mem_dup(j->word);
     }
     if (more < 0)
         return no_json(p);

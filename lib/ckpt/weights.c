@@ -9,6 +9,8 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
+#include "ckpt/foreign.h"
+#include "ckpt/pieces.h"
 
 static int by_name(const void *a, const void *b)
 {
@@ -68,10 +70,11 @@ static int check_folder(const char *path, struct err *err)
     char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
     int rc = 0;
 
-    if (io_absent(single) && io_absent(index))
+    if (io_absent(single) && io_absent(index) && !foreign_is(path))
         rc = err_set(err, ERR_ABSENT,
-                     "'%s' has none of manifest.json, model.safetensors and " HF_INDEX_NAME
-                     ", expected a checkpoint or a Hugging Face folder",
+                     "'%s' has none of manifest.json, model.safetensors, " HF_INDEX_NAME
+                     ", .metadata, zero and shard-*.safetensors, expected a checkpoint or a "
+                     "Hugging Face folder",
                      path);
     mem_free(single);
     mem_free(index);
@@ -113,14 +116,21 @@ int weights_rename(struct weights *w, const struct model *m, struct err *err)
 
     for (int i = 0; i < w->count; i++) {
         struct weights_item *it = &w->item[i];
+        char *state = w->hf.file[it->file].pieces ? pieces_state(it->name) : NULL;
+        if (state)
+            *state = 0;
         enum hf_role role = hf_role(m, it->name, &t);
         if (role == HF_TIED || role == HF_BUFFER) {
             mem_free(it->name);
             continue;
         }
         if (role == HF_OURS) {
+            char *name = mem_new(strlen(it->name) + sizeof t->name + 16, 1);
+            sprintf(name, "%s%s%s", t->name, state ? "/" : "", state ? state + 1 : "");
             mem_free(it->name);
-            it->name = mem_dup(t->name);
+            it->name = name;
+        } else if (state) {
+            *state = '/';
         }
         w->item[kept++] = *it;
     }

@@ -41,6 +41,7 @@ static const char *const buffers[] = {"model.layers.%.self_attn.rotary_emb.inv_f
 const struct model_family model_family_llama = {
     .name = "llama",
     .architecture = "LlamaForCausalLM",
+    .base = "model.",
     .keys = keys,
     .modules = modules,
     .activations = activations,

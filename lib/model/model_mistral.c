@@ -30,6 +30,7 @@ static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}
 const struct model_family model_family_mistral = {
     .name = "mistral",
     .architecture = "MistralForCausalLM",
+    .base = "model.",
     .keys = keys,
     .modules = modules,
     .activations = activations,

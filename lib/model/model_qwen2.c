@@ -34,6 +34,7 @@ static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}
 const struct model_family model_family_qwen2 = {
     .name = "qwen2",
     .architecture = "Qwen2ForCausalLM",
+    .base = "model.",
     .keys = keys,
     .modules = modules,
     .activations = activations,

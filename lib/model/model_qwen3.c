@@ -36,6 +36,7 @@ static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}
 const struct model_family model_family_qwen3 = {
     .name = "qwen3",
     .architecture = "Qwen3ForCausalLM",
+    .base = "model.",
     .keys = keys,
     .modules = modules,
     .activations = activations,

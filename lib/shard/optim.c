@@ -11,7 +11,9 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "ckpt/foreign.h"
 #include "ckpt/hf.h"
+#include "ckpt/pieces.h"
 
 static const char *const states[OPTIM_STATES] = {"master", "exp_avg", "exp_avg_sq"};
 
@@ -59,7 +61,7 @@ static int read_number(const struct st *st, const char *name, int64_t *out, stru
 }
 
 /* Each tensor of the file its place, and each place a tensor. */
-static int match_tensors(struct optim *o, struct err *err)
+static int match_tensors(struct optim *o, const struct ckpt_limits *limits, struct err *err)
 {
     const struct model *m = o->model;
     const struct model_tensor *t;
@@ -67,13 +69,15 @@ static int match_tensors(struct optim *o, struct err *err)
 
     for (int i = 0; i < o->st.count; i++) {
         const struct st_tensor *have = &o->st.tensor[i];
-        if (strcmp(have->name, "step") == 0 || strcmp(have->name, "tokens") == 0)
+        if (o->st.pieces ? !pieces_state(have->name)
+                         : !strcmp(have->name, "step") || !strcmp(have->name, "tokens"))
             continue;
         t = find_tensor(m, have->name, &state);
         if (!t)
             return err_at(err, o->st.path, 0, have->name,
                           "is not a state of the model, expected NAME/master, NAME/exp_avg or "
                           "NAME/exp_avg_sq");
+        hf_unflatten(&o->st, have, t);
         if (hf_check_shape(&o->st, have, t, err))
             return -1;
         const struct st_tensor **at = &o->place[(t - m->tensor) * OPTIM_STATES + state];
@@ -84,10 +88,12 @@ static int match_tensors(struct optim *o, struct err *err)
     }
     for (int i = 0; i < m->tensors * OPTIM_STATES; i++) {
         t = &m->tensor[i / OPTIM_STATES];
-        if (!o->place[i] && model_trains(m, t))
+        if (!o->place[i] && model_trains(m, t) && !(o->st.pieces && i % OPTIM_STATES == 0))
             return err_set(err, ERR_MISMATCH, "%s: '%s/%s' is missing, but '%s' trains",
                            o->st.path, t->name, states[i % OPTIM_STATES], t->name);
     }
+    if (o->st.pieces)
+        return foreign_step(&o->st, limits, &o->step, err);
     return read_number(&o->st, "step", &o->step, err) ||
                    read_number(&o->st, "tokens", &o->tokens, err)
                ? -1
@@ -98,11 +104,12 @@ int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limi
                const struct model *m, struct err *err)
 {
     *o = (struct optim){.model = m};
-    if (st_open(&o->st, path, limits, err))
+    if (foreign_is(path) ? foreign_open(&o->st, path, limits, err)
+                         : st_open(&o->st, path, limits, err))
         return -1;
     o->open = 1;
     o->place = mem_new((size_t)m->tensors * OPTIM_STATES, sizeof *o->place);
-    if (match_tensors(o, err) == 0)
+    if (match_tensors(o, limits, err) == 0)
         return 0;
     optim_release(o);
     return -1;

@@ -6,10 +6,13 @@
 #include "model/model.h"
 
 /*
- * An optimizer's state in one .safetensors file, as the scripts in examples/import write it:
+ * An optimizer's state in one .safetensors file, for programs that have no other format:
  *
  *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
  *     step, tokens                                 I64, one number each: where the run stood
+ *
+ * or in a checkpoint of another trainer (ckpt/foreign.h), which has no master of its own: the
+ * parameters are.
  */
 enum { OPTIM_STATES = 3 };
 
@@ -25,13 +28,13 @@ struct optim {
 const char *optim_state_name(int state); /* "master", "exp_avg", "exp_avg_sq" */
 
 /*
- * The file must have all states of all tensors that train, and no other keys but states of
- * tensors that do not.  The model must live as long.
+ * The file, or folder, must have all states of all tensors that train, and no other keys but
+ * states of tensors that do not.  The model must live as long.
  */
 int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
                const struct model *m, struct err *err);
 void optim_release(struct optim *o);
-/* The file's tensor of that state; NULL: there is none. */
+/* The file's tensor of that state; NULL: there is none, as of a folder's master. */
 const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
                                    int state);
 /* Elements [first, first + count) of the state of the model's tensor t, in F32. */

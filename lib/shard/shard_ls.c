@@ -45,7 +45,7 @@ static void ls_json(const struct weights *w, FILE *out)
         jout_close(&j, ']');
         jout_int(&j, "elems", t->elems);
         jout_int(&j, "bytes", t->elems * st_type_bytes(t->type));
-        if (!w->is_ckpt)
+        if (!w->is_ckpt && !w->hf.file[0].pieces)
             jout_text(&j, "file", file_of(w, i));
         jout_close(&j, '}');
     }

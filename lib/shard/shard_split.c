@@ -63,9 +63,14 @@ static int make_elements(void *arg, int64_t id, int64_t first, int64_t count, vo
     struct filling *f = arg;
     const struct model_tensor *t = &f->model->tensor[id / (1 + OPTIM_STATES)];
     int state = (int)(id % (1 + OPTIM_STATES));
+    const struct hf_place *p = &f->hf->place[t - f->model->tensor];
 
-    return state ? optim_read(&f->optim, t, state - 1, first, count, out, err)
-                 : fill_adapter(f, t, first, count, out, err);
+    if (state && optim_find(&f->optim, t, state - 1))
+        return optim_read(&f->optim, t, state - 1, first, count, out, err);
+    if (p->t)
+        return st_read_as(&f->hf->file[p->file], p->t, first, count,
+                          state ? DTYPE_F32 : f->hf->type, out, err);
+    return fill_adapter(f, t, first, count, out, err);
 }
 
 /* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
@@ -75,14 +80,14 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
     int width = dtype_bytes(state ? DTYPE_F32 : f->hf->type), file = -1;
     int64_t offset = 0, most = PIECE_BYTES / width;
 
-    if (state == 0 && !model_is_adapter(t)) {
-        const struct hf_place *p = &f->hf->place[number];
+    const struct hf_place *p = &f->hf->place[number];
+    if (state == 0 && p->t && !f->hf->file[p->file].pieces) {
         file = p->file;
         offset = f->hf->file[file].data + p->t->first;
-    } else if (state > 0) {
+    } else if (state > 0 && !f->optim.st.pieces) {
         const struct st_tensor *from = optim_find(&f->optim, t, state - 1);
         if (from->type == st_type_of(DTYPE_F32)) {
-            file = f->hf->files;
+            file = f->hf->file[0].pieces ? 0 : f->hf->files; /* pieces are made */
             offset = f->optim.st.data + from->first;
         }
     }
@@ -110,13 +115,28 @@ static const struct st *read_file(const struct filling *f, int number)
                                  : &f->peft.st;
 }
 
-/* [read_files]; for mem_free, on error too. */
+/* Path i of all that are read; NULL: there are fewer. */
+static const char *read_path(const struct filling *f, int i)
+{
+    const char *path = NULL;
+
+    for (int n = 0, in = 0; !path && n < read_files(f); n++, i -= in)
+        for (in = 0; !path && st_path(read_file(f, n), in); in++)
+            path = in == i ? st_path(read_file(f, n), in) : NULL;
+    return path;
+}
+
+/* [as many paths]; for mem_free, on error too. */
 static int stat_files(const struct filling *f, struct stat **out, struct err *err)
 {
-    *out = mem_new((size_t)read_files(f), sizeof **out);
-    for (int i = 0; i < read_files(f); i++)
-        if (stat(read_file(f, i)->path, &(*out)[i]))
-            return err_sys(err, "cannot read '%s'", read_file(f, i)->path);
+    const char *path;
+    size_t room = 0;
+
+    for (int i = 0; (path = read_path(f, i)); i++) {
+        *out = mem_grow(*out, &room, (size_t)i + 1, sizeof **out);
+        if (stat(path, &(*out)[i]))
+            return err_sys(err, "cannot read '%s'", path);
+    }
     return 0;
 }
 
@@ -124,13 +144,14 @@ static int stat_files(const struct filling *f, struct stat **out, struct err *er
 static int check_files(const struct filling *f, const struct stat *was, struct err *err)
 {
     struct stat *is = NULL;
+    const char *path;
     int rc = stat_files(f, &is, err);
 
-    for (int i = 0; rc == 0 && i < read_files(f); i++)
+    for (int i = 0; rc == 0 && (path = read_path(f, i)); i++)
         if (was[i].st_dev != is[i].st_dev || was[i].st_ino != is[i].st_ino ||
             was[i].st_size != is[i].st_size || was[i].st_mtim.tv_sec != is[i].st_mtim.tv_sec ||
             was[i].st_mtim.tv_nsec != is[i].st_mtim.tv_nsec)
-            rc = err_at(err, read_file(f, i)->path, 0, NULL, "was changed while it was read");
+            rc = err_at(err, path, 0, NULL, "was changed while it was read");
     mem_free(is);
     return rc;
 }
@@ -230,7 +251,7 @@ static int put_source(const struct io_dir *dir, struct filling *f, int converted
         struct ckpt_source *s = &list->item[list->count];
         const char *name = f->folder.other[i];
         if (!shard_keeps(CKPT_KEEP_FILE, name, converted) ||
-            (hf->model->lora.rank && !carry_has(name)))
+            ((hf->model->lora.rank || hf->file[0].pieces) && !carry_has(name)))
             continue;
         char *to = io_join(files, name);
         int fd = -1;
@@ -262,7 +283,8 @@ static int move_weights(const struct io_dir *dir, struct filling *f,
         .options = &f->what->options, .stop = f->hf->stop, .make = make_elements, .arg = f};
 
     for (int i = 0; i < read_files(f); i++)
-        moves_add_file(&m.in, read_file(f, i)->file_bytes, mem_dup(read_file(f, i)->path));
+        if (!read_file(f, i)->pieces)
+            moves_add_file(&m.in, read_file(f, i)->file_bytes, mem_dup(read_file(f, i)->path));
     for (int state = 0; state < (f->optim.open ? 1 + OPTIM_STATES : 1); state++)
         for (int i = 0; i < f->model->tensors; i++)
             if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
@@ -293,7 +315,9 @@ static int fill_folder(const struct io_dir *dir, struct filling *f,
     cut.converted = cut.type != is[0].type;
     int rc = stat_files(f, &was, err);
     if (rc == 0)
-        rc = put_source(dir, f, cut.converted || shape->model->lora.rank, &list, err);
+        rc = put_source(dir, f,
+                        cut.converted || shape->model->lora.rank || f->hf->file[0].pieces,
+                        &list, err);
     if (rc == 0)
         rc = move_weights(dir, f, &cut, err) || check_files(f, was, err) ? -1 : 0;
     for (int i = 0; i < list.count; i++)

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Has PyTorch and DeepSpeed write the checkpoints that examples/import reads, and goes on.
+"""Has PyTorch and DeepSpeed write checkpoints that paro-shard reads, and goes on.
 
     python3 -m venv DIR && DIR/bin/pip install torch transformers safetensors numpy
     DIR/bin/pip install wheel && DIR/bin/pip install --no-build-isolation deepspeed
@@ -16,9 +16,13 @@ trains for half of --steps with --ranks processes (gloo, on the processor) and w
                       float32 and float64, as train_llama.py's dump; tests/cmd/imports.bats
                       compares paro-train with it
 
+tests/data/trainers.tar.gz has such folders of fsdp2, grid-hf, deepspeed-3 and deepspeed-1-bf16, of
+2 steps (grid-hf of 4 ranks) and a Llama model with 1 layer of 12.
+
 KIND: fsdp2 (fully_shard, DCP of get_state_dict), fsdp2-flat (the optimizer's state flattened, the
 model under torch.compile's prefix), fsdp2-apart (two folders, from/model and from/optimizer, as
-accelerate has them), fsdp2-bf16 (parameters in bf16), ddp (no shards, DDP's prefix),
+accelerate has them), fsdp2-bf16 (parameters in bf16), fsdp2-hf and grid-hf (the weights in
+safetensors; in boxes, of 4 ranks or more), fsdp1, ddp (no shards, DDP's prefix),
 deepspeed-1, deepspeed-2, deepspeed-3 (ZeRO's stage, parameters in f32), deepspeed-1-bf16; the
 last four by way of DeepSpeed's own ds_to_universal.  "available KIND" says in one line why a
 kind cannot be made here, with status 77, or nothing.
@@ -34,8 +38,8 @@ import tempfile
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.dont_write_bytecode = True
 
-KINDS = ("fsdp2", "fsdp2-flat", "fsdp2-apart", "fsdp2-bf16", "ddp", "deepspeed-1",
-         "deepspeed-2", "deepspeed-3", "deepspeed-1-bf16")
+KINDS = ("fsdp2", "fsdp2-flat", "fsdp2-apart", "fsdp2-bf16", "fsdp2-hf", "grid-hf", "fsdp1",
+         "ddp", "deepspeed-1", "deepspeed-2", "deepspeed-3", "deepspeed-1-bf16")
 MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
@@ -81,9 +85,12 @@ def train_torch(s, rank, text):
     import torch
     import torch.distributed.checkpoint as dcp
     import transformers
+    from torch.distributed.checkpoint.format_utils import dcp_to_torch_save
     from torch.distributed.checkpoint.state_dict import StateDictOptions, get_state_dict
     from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import fully_shard
+    from torch.distributed.fsdp import FullyShardedDataParallel, fully_shard
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+    from torch.distributed.tensor import Shard, distribute_tensor
 
     import train_llama
 
@@ -92,6 +99,10 @@ def train_torch(s, rank, text):
         s.model, dtype=dtype, attn_implementation="eager")
     if s.kind == "ddp":
         model = torch.nn.parallel.DistributedDataParallel(model)
+    elif s.kind == "fsdp1":
+        wrap = ModuleWrapPolicy([type(model.model.layers[0])])
+        model = FullyShardedDataParallel(model, auto_wrap_policy=wrap, use_orig_params=True,
+                                         device_id=torch.device("cpu"))
     else:
         mesh = init_device_mesh("cpu", (s.ranks,))
         for layer in model.model.layers:
@@ -116,11 +127,21 @@ def train_torch(s, rank, text):
     if s.kind == "fsdp2-apart":
         dcp.save({"model": weights}, checkpoint_id=f"{s.out}/from/model")
         dcp.save({"optimizer": moments}, checkpoint_id=f"{s.out}/from/optimizer")
+    elif s.kind.endswith("-hf"):
+        if s.kind == "grid-hf": # of a matrix a box of rows and columns each
+            grid = init_device_mesh("cpu", (2, s.ranks // 2))
+            weights = {k: distribute_tensor(v.full_tensor(), grid, [Shard(0), Shard(v.dim() - 1)])
+                       for k, v in weights.items()}
+        dcp.save(weights, storage_writer=dcp.HuggingFaceStorageWriter(
+            f"{s.out}/from", save_distributed=True))
     else:
         dcp.save({"model": weights, "optim": moments, "note": ["a", 1]},
                  checkpoint_id=f"{s.out}/from")
     weights, moments = get_state_dict(model, optimizer, options=StateDictOptions(
         full_state_dict=True, cpu_offload=True))
+    if s.kind == "fsdp1": # whose second state_dict has other moments than the first
+        dcp_to_torch_save(f"{s.out}/from", f"{s.out}/whole{rank}.pt")
+        moments = torch.load(f"{s.out}/whole{rank}.pt", weights_only=False)["optim"]
     if rank == 0:
         states = {m: {k: v[m].float() for k, v in moments["state"].items()} for m in MOMENTS}
         states["master"] = {k: weights[k].float() for k in states["exp_avg"]}

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how PyTorch and DeepSpeed lay out the folders of a sharded checkpoint.  References:
+ * torch/distributed/checkpoint/metadata.py, filesystem.py, hf_storage.py; deepspeed/checkpoint/
+ * ds_to_universal.py.
+ */
+#include "ckpt/foreign.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/jtree.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_write.h"
+#include "ckpt/pieces.h"
+#include "ckpt/torch_file.h"
+
+/* Of an archive of one tensor: its list of records and its pickle, each less than 1 KiB. */
+enum { ONE_TENSOR = 1 << 16 };
+
+#define METADATA ".metadata"
+struct folder {
+    struct st *st;
+    const struct ckpt_limits *limits;
+    int64_t left; /* pieces that may still be there: each is stored for itself */
+    struct err *err;
+};
+
+#define REFUSE(f, key, ...) err_at((f)->err, (f)->st->path, 0, key, __VA_ARGS__)
+
+/* --- values of torch.save --- */
+
+/* The step, or a tensor that is a piece, in bytes [first, first + bytes) of a file. */
+static int add_saved(struct folder *f, const char *key, int number, int64_t first,
+                     int64_t bytes, const int64_t *from, const int64_t *want,
+                     const int64_t *whole, int dims)
+{
+    struct pieces *p = f->st->pieces;
+    struct torch_file file;
+    struct st_tensor t;
+    int64_t step = 0;
+
+    if (ckpt_stopped(f->limits->stop, f->err) ||
+        torch_file_open(&file, p->file[number], first, bytes, ONE_TENSOR, f->err))
+        return -1;
+    const struct pickle *v = file.pickle.root, *param = pickle_get(v, "param");
+    int rc = 0;
+    if (pieces_is_step(key)) {
+        rc = torch_file_number(&file, v, &step, f->err) ||
+                     pieces_step(p, key, step, file.path, f->err)
+                 ? -1
+                 : 0;
+    } else if (torch_file_tensor(&file, param ? param : v, &t, f->err)) {
+        rc = -1;
+    } else if (want && (t.dims != dims || memcmp(t.shape, want, (size_t)dims * sizeof *want))) {
+        rc = err_at(f->err, file.path, 0, key, "has not the shape that '%s' states", METADATA);
+    } else {
+        pieces_add(p, key, &t, from, whole, number);
+    }
+    torch_file_close(&file);
+    return rc;
+}
+
+/* --- .metadata --- */
+
+/* A pair of storage_data: what is stored, and where. */
+struct stored {
+    const struct pickle *name, *offset, *info;
+};
+
+static int by_stored(const void *a, const void *b)
+{
+    const struct stored *x = a, *y = b;
+    int64_t n = x->name->n < y->name->n ? x->name->n : y->name->n;
+    int64_t p[ST_DIMS_MAX], q[ST_DIMS_MAX];
+    int dims[2] = {0}, order = memcmp(x->name->text, y->name->text, (size_t)n);
+
+    if (order == 0)
+        order = (x->name->n > y->name->n) - (x->name->n < y->name->n);
+    torch_size(x->offset, p, &dims[0]);
+    torch_size(y->offset, q, &dims[1]);
+    if (order == 0)
+        order = dims[0] - dims[1];
+    for (int d = 0; order == 0 && d < dims[0]; d++)
+        order = (p[d] > q[d]) - (p[d] < q[d]);
+    return order;
+}
+
+static int list_stored(struct folder *f, const struct pickle *data, struct stored **out)
+{
+    *out = mem_new((size_t)data->n / 2, sizeof **out);
+    for (int64_t i = 0; i < data->n; i += 2) {
+        struct stored *s = &(*out)[i / 2];
+        *s = (struct stored){pickle_get(data->item[i], "fqn"),
+                             pickle_get(data->item[i], "offset"), data->item[i + 1]};
+        if (!s->name || s->name->kind != PICKLE_TEXT || data->item[i]->kind != PICKLE_OBJECT)
+            return REFUSE(f, METADATA, "has an entry of storage_data without a name");
+    }
+    if (data->n)
+        qsort(*out, (size_t)data->n / 2, sizeof **out, by_stored);
+    return 0;
+}
+
+/* What .metadata says where it is. */
+static int add_stored(struct folder *f, const char *key, const struct stored *s,
+                      const int64_t *from, const int64_t *want, const int64_t *whole, int dims)
+{
+    const struct pickle *first = pickle_get(s->info, "offset");
+    const struct pickle *bytes = pickle_get(s->info, "length");
+    const struct pickle *how = pickle_get(s->info, "transform_descriptors");
+    char *name = pickle_text(pickle_get(s->info, "relative_path"));
+    int rc = 0;
+
+    if (!name || !ckpt_name_ok(name) || strchr(name, '/'))
+        rc = REFUSE(f, key, "is in '%.96s', expected the name of a file of this folder",
+                    name ? name : "(not a text)");
+    else if (!first || !bytes || first->kind != PICKLE_INT || bytes->kind != PICKLE_INT ||
+             first->n < 0 || bytes->n < 0)
+        rc = REFUSE(f, key, "has no offset and length in '%s'", name);
+    else if (how && how->kind != PICKLE_NONE && how->n)
+        rc = REFUSE(f, key, "is compressed, expected uncompressed tensors");
+    else
+        rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, name), first->n,
+                       bytes->n, from, want, whole, dims);
+    mem_free(name);
+    return rc;
+}
+
+static int add_chunks(struct folder *f, const struct pickle *name, const char *key,
+                      const struct pickle *entry, const struct stored *stored, int64_t n)
+{
+    const struct pickle *chunks = pickle_get(entry, "chunks");
+    int64_t whole[ST_DIMS_MAX], from[ST_DIMS_MAX], size[ST_DIMS_MAX];
+    int dims = 0, a = 0, b = 0;
+
+    if (torch_size(pickle_get(entry, "size"), whole, &dims) || !chunks ||
+        chunks->kind != PICKLE_LIST)
+        return REFUSE(f, key, "has no size and chunks in " METADATA);
+    for (int64_t i = 0; i < chunks->n; i++) {
+        const struct pickle *c = chunks->item[i];
+        struct stored want = {name, pickle_get(c, "offsets"), NULL}, *found;
+        if (torch_size(want.offset, from, &a) || torch_size(pickle_get(c, "sizes"), size, &b) ||
+            a != dims || b != dims)
+            return REFUSE(f, key, "has a chunk without offsets and sizes in " METADATA);
+        found = bsearch(&want, stored, (size_t)n, sizeof *stored, by_stored);
+        if (!found || f->left-- == 0)
+            return REFUSE(f, key, "has a chunk in " METADATA " that is not stored");
+        if (add_stored(f, key, found, from, size, whole, dims))
+            return -1;
+    }
+    return 0;
+}
+
+static int add_metadata(struct folder *f, const struct pickle *root)
+{
+    const struct pickle *tensors = pickle_get(root, "state_dict_metadata");
+    const struct pickle *data = pickle_get(root, "storage_data");
+    struct stored *stored = NULL;
+
+    if (!tensors || !data || tensors->kind != PICKLE_DICT || data->kind != PICKLE_DICT)
+        return REFUSE(f, METADATA, "has no state_dict_metadata and storage_data");
+    int rc = list_stored(f, data, &stored);
+    f->left = data->n / 2;
+    for (int64_t i = 0; rc == 0 && i < tensors->n; i += 2) {
+        const struct pickle *entry = tensors->item[i + 1];
+        struct stored want = {tensors->item[i], NULL, NULL}, *found = NULL;
+        char *key = pickle_text(tensors->item[i]);
+        if (!key)
+            rc = REFUSE(f, METADATA, "has a tensor whose name is no text");
+        else if (pickle_call(entry, "TensorStorageMetadata"))
+            rc = add_chunks(f, tensors->item[i], key, entry, stored, data->n / 2);
+        else if (pieces_is_step(key)) /* a number that is no tensor */
+            found = bsearch(&want, stored, (size_t)data->n / 2, sizeof *stored, by_stored);
+        if (found)
+            rc = add_stored(f, key, found, NULL, NULL, NULL, 0);
+        mem_free(key);
+    }
+    mem_free(stored);
+    return rc;
+}
+
+static int open_distcp(struct folder *f)
+{
+    const int number = pieces_file(f->st->pieces, f->st->path, METADATA);
+    const char *path = f->st->pieces->file[number];
+    struct pickle_file file = {0};
+    char *text = NULL;
+    int64_t bytes = 0;
+    int rc = io_read_file(path, f->limits->manifest_bytes, "--max-manifest", &text, &bytes,
+                          f->err) ||
+                     pickle_read(&file, path, text, bytes, f->err) || add_metadata(f, file.root)
+                 ? -1
+                 : 0;
+
+    pickle_release(&file);
+    mem_free(text);
+    return rc;
+}
+
+/* --- shard-00001-model-00001-of-00001.safetensors --- */
+
+static int is_shard(const char *name)
+{
+    size_t n = strlen(name);
+
+    return strncmp(name, "shard-", 6) == 0 && strstr(name, "-model-") && n > 12 &&
+           strcmp(name + n - 12, ".safetensors") == 0;
+}
+
+/* {"NAME": {"saved_offsets": [0, 4]}} */
+static int read_offsets(const struct st *st, const struct st_tensor *t, const json_t *all,
+                        int64_t from[ST_DIMS_MAX], struct err *err)
+{
+    const json_t *v = json_object_get(json_object_get(all, t->name), "saved_offsets");
+
+    for (int d = 0; d < t->dims; d++) {
+        const json_t *at = json_array_get(v, (size_t)d);
+        from[d] = json_integer_value(at);
+        if ((int)json_array_size(v) != t->dims || !json_is_integer(at) || from[d] < 0)
+            return err_at(err, st->path, 0, t->name,
+                          "has no saved_offsets of %d whole numbers in DCP_SHARDING_INFO",
+                          t->dims);
+    }
+    return 0;
+}
+
+static int add_shard(struct folder *f, const char *name)
+{
+    int number = pieces_file(f->st->pieces, f->st->path, name);
+    const char *path = f->st->pieces->file[number];
+    int64_t from[ST_DIMS_MAX];
+    json_t *offsets = NULL;
+    struct st st;
+
+    if (st_open(&st, path, f->limits, f->err))
+        return -1;
+    int rc = st.sharding
+                 ? jtree_read(path, st.sharding, (int64_t)strlen(st.sharding), &offsets, f->err)
+                 : err_at(f->err, path, 0, NULL, "has no DCP_SHARDING_INFO in its metadata");
+    for (int i = 0; rc == 0 && i < st.count; i++) {
+        struct st_tensor t = st.tensor[i];
+        rc = ckpt_stopped(f->limits->stop, f->err) ||
+                     read_offsets(&st, &t, offsets, from, f->err)
+                 ? -1
+                 : 0;
+        t.first += st.data;
+        if (rc == 0)
+            pieces_add(f->st->pieces, t.name, &t, from, NULL, number);
+    }
+    json_decref(offsets);
+    st_release(&st);
+    return rc;
+}
+
+/* --- zero/NAME/fp32.pt --- */
+
+static int add_parameter(struct folder *f, const char *name)
+{
+    static const char *const file[] = {"fp32.pt", "exp_avg.pt", "exp_avg_sq.pt", "step.pt"};
+    char *dir = io_join("zero", name);
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < 4; i++) {
+        char *at = io_join(dir, file[i]), *path = io_join(f->st->path, at);
+        char *key = mem_new(strlen(name) + 32, 1);
+        sprintf(key, "%s%s", i ? "state." : "", name);
+        if (i) /* without ".pt" */
+            sprintf(key + strlen(key), ".%.*s", (int)strlen(file[i]) - 3, file[i]);
+        if (!io_absent(path))
+            rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, at), 0, -1, NULL,
+                           NULL, NULL, 0);
+        mem_free(key);
+        mem_free(path);
+        mem_free(at);
+    }
+    mem_free(dir);
+    return rc;
+}
+
+/* --- all of them --- */
+
+/* Each entry of a folder that `wanted` takes (NULL: all but files), until `add` fails. */
+static int for_each(struct folder *f, const char *path, int (*wanted)(const char *name),
+                    int (*add)(struct folder *f, const char *name))
+{
+    DIR *d = opendir(path);
+    int64_t seen = 0;
+    int rc = d ? 0 : err_sys(f->err, "cannot read folder '%s'", path);
+
+    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
+        if (wanted ? !wanted(e->d_name) : strstr(e->d_name, ".pt") != NULL)
+            continue;
+        if (seen++ == f->limits->files)
+            rc = err_at(f->err, path, 0, NULL, "has more than %" PRId64 " files (--max-files)",
+                        f->limits->files);
+        else
+            rc = add(f, e->d_name);
+    }
+    if (rc == 0 && errno)
+        rc = err_sys(f->err, "cannot read folder '%s'", path);
+    if (d)
+        closedir(d);
+    return rc;
+}
+
+static int is_model_states(const char *name)
+{
+    size_t n = strlen(name);
+
+    return n >= 15 && strcmp(name + n - 15, "model_states.pt") == 0;
+}
+
+/* Steps skipped because of a gradient that is not finite are none of the optimizer's. */
+static int add_model_states(struct folder *f, const char *name)
+{
+    char *path = io_join(f->st->path, name);
+    struct torch_file file;
+    int64_t all = -1, skipped = -1;
+    int rc = torch_file_open(&file, path, 0, -1, f->limits->header_bytes, f->err);
+
+    if (rc == 0) {
+        const struct pickle *root = file.pickle.root, *n = pickle_get(root, "global_steps");
+        const struct pickle *s = pickle_get(root, "skipped_steps");
+        all = n && n->kind == PICKLE_INT ? n->n : -1;
+        skipped = s && s->kind == PICKLE_INT ? s->n : -1;
+        if (skipped < 0 || skipped > all)
+            rc =
+                err_at(f->err, path, 0, NULL,
+                       "has global_steps %" PRId64 " and skipped_steps %" PRId64, all, skipped);
+        else
+            rc = pieces_step(f->st->pieces, "global_steps", all - skipped, path, f->err);
+        torch_file_close(&file);
+    }
+    mem_free(path);
+    return rc;
+}
+
+int foreign_step(const struct st *st, const struct ckpt_limits *limits, int64_t *step,
+                 struct err *err)
+{
+    struct st own = *st;
+    struct folder f = {.st = &own, .limits = limits ? limits : &ckpt_limits_usual, .err = err};
+
+    if (st->pieces->step < 0 && for_each(&f, st->path, is_model_states, add_model_states))
+        return -1;
+    *step = st->pieces->step;
+    return *step >= 0 ? 0
+                      : err_at(err, st->path, 0, NULL, "does not state the optimizer's step");
+}
+
+static int has(const char *dir, const char *name)
+{
+    char *path = io_join(dir, name);
+    int there = !io_absent(path);
+
+    mem_free(path);
+    return there;
+}
+
+static int has_shards(const char *dir)
+{
+    DIR *d = opendir(dir);
+    int found = 0;
+
+    for (struct dirent *e; d && !found && (e = io_next(d));)
+        found = is_shard(e->d_name);
+    if (d)
+        closedir(d);
+    return found;
+}
+
+int foreign_is(const char *dir)
+{
+    return has(dir, METADATA) || has(dir, "zero") || has_shards(dir);
+}
+
+int foreign_open(struct st *st, const char *dir, const struct ckpt_limits *limits,
+                 struct err *err)
+{
+    struct st new = {.fd = -1, .path = mem_dup(dir)};
+    struct folder f = {.st = &new, .limits = limits ? limits : &ckpt_limits_usual, .err = err};
+    int rc;
+
+    new.pieces = mem_new(1, sizeof *new.pieces);
+    new.pieces->step = -1;
+    if (has(dir, METADATA)) {
+        rc = open_distcp(&f);
+    } else if (has(dir, "zero")) {
+        char *zero = io_join(dir, "zero");
+        rc = for_each(&f, zero, NULL, add_parameter);
+        mem_free(zero);
+    } else {
+        rc = for_each(&f, dir, is_shard, add_shard);
+    }
+    if (rc == 0)
+        rc = pieces_end(&new, f.limits, err);
+    if (rc)
+        st_release(&new);
+    else
+        *st = new;
+    return rc;
+}

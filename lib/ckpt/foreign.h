@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_FOREIGN_H
+#define CKPT_FOREIGN_H
+
+#include "ckpt/st.h"
+
+/*
+ * Checkpoints of other trainers: folders of tensors in pieces.
+ *
+ *     .metadata, __0_0.distcp, ...                     torch.distributed.checkpoint
+ *     shard-00001-model-00001-of-00001.safetensors     the same, its HuggingFaceStorageWriter
+ *     zero/NAME/{fp32,exp_avg,exp_avg_sq,step}.pt      DeepSpeed's universal checkpoints
+ *
+ * Each becomes a struct st with pieces: parameters by name, states as "NAME/exp_avg".
+ */
+int foreign_is(const char *dir);
+/*
+ * The optimizer's steps, of an open one: those of its tensors, or, where DeepSpeed saved none,
+ * of *model_states.pt.
+ */
+int foreign_step(const struct st *st, const struct ckpt_limits *limits, int64_t *step,
+                 struct err *err);
+int foreign_open(struct st *st, const char *dir, const struct ckpt_limits *limits,
+                 struct err *err);
+
+#endif

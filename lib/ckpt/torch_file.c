@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows zip archives as far as torch.save writes them, and how it describes a tensor.
+ * References: APPNOTE.TXT of PKWARE, 4.3 and 4.5.3; torch/_utils.py and torch/serialization.py.
+ */
+#include "ckpt/torch_file.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+
+/* Bytes of the fixed parts of an archive; torch.save always writes END64 and what follows. */
+enum { END64 = 56, ENDS = END64 + 20 + 22, ENTRY = 46, LOCAL = 30 };
+
+#define REFUSE(f, ...) err_at(err, (f)->path, 0, NULL, __VA_ARGS__)
+
+static uint64_t le(const char *p, int bytes)
+{
+    uint64_t n = 0;
+
+    while (bytes-- > 0)
+        n = n << 8 | (unsigned char)p[bytes];
+    return n;
+}
+
+static int refuse_zip(const struct torch_file *f, struct err *err)
+{
+    return REFUSE(
+        f, "bytes %" PRId64 " to %" PRId64 " are no whole, uncompressed archive of torch.save",
+        f->first, f->first + f->bytes);
+}
+
+/* Bytes of the archive, which must have them. */
+static int read_at(const struct torch_file *f, uint64_t at, uint64_t bytes, void *out,
+                   struct err *err)
+{
+    if (bytes > (uint64_t)f->bytes || at > (uint64_t)f->bytes - bytes)
+        return refuse_zip(f, err);
+    if (io_pread_all(f->fd, out, (int64_t)bytes, f->first + (int64_t)at, err))
+        return err_prefix(err, "%s: ", f->path);
+    return 0;
+}
+
+static int read_list(struct torch_file *f, uint64_t most, struct err *err)
+{
+    char end[ENDS];
+
+    if (f->bytes < ENDS || read_at(f, (uint64_t)f->bytes - ENDS, ENDS, end, err) ||
+        memcmp(end, "PK\6\6", 4))
+        return refuse_zip(f, err);
+    f->records = le(end + 32, 8);
+    f->list_bytes = le(end + 40, 8);
+    if (f->list_bytes > most || f->list_bytes > (uint64_t)f->bytes ||
+        f->records > f->list_bytes / ENTRY)
+        return refuse_zip(f, err);
+    f->list = mem_new(f->list_bytes + 1, 1);
+    return read_at(f, le(end + 48, 8), f->list_bytes, f->list, err);
+}
+
+/* Bytes and place of an entry whose own fields, all ones, are too short for them. */
+static void read_wide(const char *extra, uint64_t bytes, uint64_t value[3])
+{
+    while (bytes >= 4 && le(extra + 2, 2) <= bytes - 4) {
+        uint64_t n = 4 + le(extra + 2, 2), at = 4;
+        for (int i = 0; le(extra, 2) == 1 && i < 3; i++) {
+            if (value[i] == 0xffffffff && at + 8 <= n) {
+                value[i] = le(extra + at, 8);
+                at += 8;
+            }
+        }
+        extra += n;
+        bytes -= n;
+    }
+}
+
+/* The record NAME/`name`: where it begins in the archive, and its bytes; 0: there is none. */
+static int find_record(const struct torch_file *f, const char *name, uint64_t *at,
+                       uint64_t *bytes, struct err *err)
+{
+    const char *e = f->list, *end = f->list + f->list_bytes;
+    char local[LOCAL];
+
+    for (uint64_t i = 0, size; i < f->records; i++, e += size) {
+        if (end - e < ENTRY || memcmp(e, "PK\1\2", 4))
+            return refuse_zip(f, err);
+        uint64_t n = le(e + 28, 2), extra = le(e + 30, 2), need = strlen(name);
+        uint64_t value[3] = {le(e + 24, 4), le(e + 20, 4), le(e + 42, 4)};
+        size = ENTRY + n + extra + le(e + 32, 2);
+        if (size > (uint64_t)(end - e))
+            return refuse_zip(f, err);
+        const char *slash = memchr(e + ENTRY, '/', n);
+        if (!slash || (uint64_t)(e + ENTRY + n - slash - 1) != need ||
+            memcmp(slash + 1, name, need))
+            continue;
+        read_wide(e + ENTRY + n, extra, value);
+        if (le(e + 10, 2) || value[0] != value[1] || read_at(f, value[2], LOCAL, local, err) ||
+            memcmp(local, "PK\3\4", 4))
+            return refuse_zip(f, err);
+        *at = value[2] + LOCAL + le(local + 26, 2) + le(local + 28, 2);
+        *bytes = value[0];
+        if (*bytes > (uint64_t)f->bytes || *at > (uint64_t)f->bytes - *bytes)
+            return refuse_zip(f, err);
+        return 1;
+    }
+    return 0;
+}
+
+static int read_value(struct torch_file *f, uint64_t most, struct err *err)
+{
+    uint64_t at = 0, bytes = 0, order_at = 0, order_bytes = 0;
+    char order[6] = "little";
+
+    if (find_record(f, "data.pkl", &at, &bytes, err) <= 0 || bytes > most ||
+        find_record(f, "byteorder", &order_at, &order_bytes, err) < 0)
+        return refuse_zip(f, err);
+    if (order_bytes == 6 && read_at(f, order_at, 6, order, err))
+        return -1;
+    if ((order_bytes && order_bytes != 6) || memcmp(order, "little", 6))
+        return REFUSE(f, "was saved on a big-endian machine");
+    f->text = mem_new(bytes + 1, 1);
+    return read_at(f, at, bytes, f->text, err) ||
+                   pickle_read(&f->pickle, f->path, f->text, (int64_t)bytes, err)
+               ? -1
+               : 0;
+}
+
+int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
+                    int64_t most, struct err *err)
+{
+    int64_t all = 0;
+    int rc = 0;
+
+    *f = (struct torch_file){.path = path, .fd = -1, .first = first};
+    if (io_open(path, &f->fd, &all, err))
+        return -1;
+    f->bytes = bytes < 0 ? all - first : bytes;
+    if (first > all || f->bytes > all - first)
+        rc = REFUSE(f, "has %" PRId64 " bytes, expected %" PRId64 " from byte %" PRId64 " on",
+                    all, bytes, first);
+    rc = rc || read_list(f, (uint64_t)most, err) || read_value(f, (uint64_t)most, err) ? -1 : 0;
+    if (rc)
+        torch_file_close(f);
+    return rc;
+}
+
+void torch_file_close(struct torch_file *f)
+{
+    close(f->fd);
+    pickle_release(&f->pickle);
+    mem_free(f->list);
+    mem_free(f->text);
+}
+
+/* --- tensors --- */
+
+int torch_size(const struct pickle *v, int64_t size[ST_DIMS_MAX], int *dims)
+{
+    const struct pickle *args = pickle_call(v, "Size");
+
+    v = args ? pickle_at(args, 0) : v;
+    if (!v || v->kind != PICKLE_LIST || v->n > ST_DIMS_MAX)
+        return -1;
+    for (*dims = 0; *dims < v->n; ++*dims) {
+        size[*dims] = v->item[*dims]->n;
+        if (v->item[*dims]->kind != PICKLE_INT || size[*dims] < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The type of ("storage", class, key, device, elements), or -1, and the record of the key. */
+static int find_storage(const struct torch_file *f, const struct pickle *v, uint64_t *at,
+                        uint64_t *bytes, struct err *err)
+{
+    static const char *const types[][2] = {{"FloatStorage", "F32"}, {"BFloat16Storage", "BF16"},
+                                           {"HalfStorage", "F16"},  {"DoubleStorage", "F64"},
+                                           {"LongStorage", "I64"},  {"IntStorage", "I32"},
+                                           {"ShortStorage", "I16"}, {"CharStorage", "I8"},
+                                           {"ByteStorage", "U8"},   {"BoolStorage", "BOOL"}};
+    const struct pickle *id = v && v->kind == PICKLE_REF ? v->item[0] : NULL;
+    char *key = pickle_text(pickle_at(id, 2)), name[64];
+    int type = -1;
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (pickle_is(pickle_at(id, 1), PICKLE_NAME, types[i][0]))
+            type = st_type_parse(types[i][1]);
+    snprintf(name, sizeof name, "data/%.50s", key ? key : "");
+    mem_free(key);
+    return find_record(f, name, at, bytes, err) > 0 ? type : -1;
+}
+
+/* _rebuild_tensor_v2(storage, its first element, shape, strides, ...) */
+int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct st_tensor *out,
+                      struct err *err)
+{
+    const struct pickle *wrapped = pickle_call(v, "_rebuild_parameter");
+    const struct pickle *args =
+        pickle_call(wrapped ? pickle_at(wrapped, 0) : v, "_rebuild_tensor_v2");
+    const struct pickle *first = pickle_at(args, 1);
+    struct st_tensor t = {.elems = 1};
+    int64_t stride[ST_DIMS_MAX];
+    uint64_t at = 0, bytes = 0;
+    int dims = 0;
+
+    t.type = find_storage(f, pickle_at(args, 0), &at, &bytes, err);
+    int good = t.type >= 0 && first && first->kind == PICKLE_INT && first->n >= 0 &&
+               torch_size(pickle_at(args, 2), t.shape, &t.dims) == 0 &&
+               torch_size(pickle_at(args, 3), stride, &dims) == 0 && dims == t.dims;
+    for (int d = dims; good && d-- > 0;)
+        good = (t.shape[d] <= 1 || t.elems == 0 || stride[d] == t.elems) &&
+               !__builtin_mul_overflow(t.elems, t.shape[d], &t.elems);
+    if (!good || __builtin_add_overflow(first->n, t.elems, &t.last) ||
+        (uint64_t)t.last > bytes / (uint64_t)st_type_bytes(t.type))
+        return REFUSE(f, "has no tensor whose elements are stored whole and in order");
+    t.first = f->first + (int64_t)at + first->n * st_type_bytes(t.type);
+    t.last = f->first + (int64_t)at + t.last * st_type_bytes(t.type);
+    *out = t;
+    return 0;
+}
+
+int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_t *out,
+                      struct err *err)
+{
+    struct st_tensor t;
+    enum dtype type = DTYPE_F32;
+    unsigned char bytes[8] = {0};
+    double value = 0;
+
+    *out = v && v->kind == PICKLE_INT ? v->n : -1;
+    if (v && v->kind == PICKLE_INT)
+        return 0;
+    if (torch_file_tensor(f, v, &t, err) ||
+        (t.elems == 1 && io_pread_all(f->fd, bytes, t.last - t.first, t.first, err)))
+        return -1;
+    *out = (int64_t)io_le64(bytes);
+    if (st_type_dtype(t.type, &type) == 0) {
+        dtype_convert(&value, DTYPE_F64, bytes, type, 1);
+        *out = value >= 0 && value <= 1e18 ? (int64_t)value : -1;
+    }
+    return 0;
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CKPT_TORCH_FILE_H
+#define CKPT_TORCH_FILE_H
+
+#include "ckpt/pickle.h"
+#include "ckpt/st.h"
+
+/*
+ * What torch.save wrote: a zip archive of stored records, as a file or within one.
+ *
+ *     | NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | ... | their list |
+ *
+ * data.pkl is a pickle of the saved value, in which a tensor names its record, type, shape and
+ * strides.  Only tensors in the order of their elements are read.
+ */
+struct torch_file {
+    const char *path; /* borrowed */
+    int fd;
+    int64_t first, bytes;      /* of the archive in the file */
+    struct pickle_file pickle; /* of the saved value */
+    char *list, *text;         /* of the records; of the pickle */
+    uint64_t records, list_bytes;
+};
+
+/*
+ * Bytes [first, first + bytes) of a file; -1: to its end.  `most`: bytes of the list, and of
+ * the pickle.
+ */
+int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
+                    int64_t most, struct err *err);
+/* A tensor within the value: type, dims, shape, elems, and [first, last) in the file. */
+int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct st_tensor *out,
+                      struct err *err);
+/* A whole number, or a tensor of one number; -1: it is below 0 or above 1e18. */
+int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_t *out,
+                      struct err *err);
+void torch_file_close(struct torch_file *f);
+/* A tuple of whole numbers from 0 on, or a torch.Size of one; -1: it is none. */
+int torch_size(const struct pickle *v, int64_t size[ST_DIMS_MAX], int *dims);
+
+#endif

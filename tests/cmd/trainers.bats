@@ -1,0 +1,136 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# Checkpoints of other trainers, read without Python.  tests/data/trainers.tar.gz has, of a tiny
+# Llama model, what PyTorch and DeepSpeed wrote (KIND/from) and what is in it, by Hugging Face's
+# names, as the safetensors package wrote it (KIND/want); tests/reference/make_imports.py made
+# both.  tests/cmd/imports.bats continues such runs.
+
+load refuses
+
+setup() {
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    tar xzf "$ROOT/tests/data/trainers.tar.gz"
+    paro-plan -m config.json -i synth:2x2 --strategy NGG > plan.yaml 2> /dev/null
+    perl -e 'print pack "C*", map { $_ * 7 % 32 } 0 .. 199' > data
+}
+
+# comes_in KIND STEP [OPTION...]: weights, states and step are those that were saved.
+comes_in() {
+    paro-shard split "$1/from" -p plan.yaml "${@:3}" -o weights
+    paro-shard verify weights
+    paro-shard diff weights "$1/want/model.safetensors"
+    [ "$2" != none ] || return 0
+    paro-shard split "$1/from" -p plan.yaml --optimizer "$1/from" "${@:3}" -o states
+    paro-shard verify states
+    paro-shard diff states "$1/want/states.safetensors"
+    paro-shard ls states | grep -q ", step $2\$"
+}
+
+@test "DCP, of FSDP2 on two ranks: weights and optimizer" { comes_in fsdp2 2; }
+
+@test "DCP in safetensors, of boxes on four ranks: weights" { comes_in grid-hf none; }
+
+@test "DeepSpeed's universal, of ZeRO-3: the step is that of the model's states" { comes_in deepspeed-3 2; }
+
+@test "DeepSpeed's universal, of ZeRO-1 in bf16" { comes_in deepspeed-1-bf16 2 --type bf16; }
+
+@test "ls, diff and verify take such a folder" {
+    paro-shard ls fsdp2/from > list
+    grep -q '^layers.0.mlp.up_proj.weight  *F32 \[20, 12\] ' list
+    grep -q '^norm.weight/exp_avg_sq  *F32 \[12\] ' list
+    [ "$(tail -n 1 list)" = "36 tensors, 22.4 KiB" ]
+    paro-shard ls --json grid-hf/from | perl -MJSON::PP -0777 -ne '
+        my $d = decode_json($_);
+        exit !($d->{kind} eq "folder" && @{$d->{tensors}} == 12 && !$d->{tensors}[0]{file});'
+    paro-shard split grid-hf/from -p plan.yaml -o ckpt
+    paro-shard diff grid-hf/from ckpt
+    cp config.json grid-hf/from
+    paro-shard verify grid-hf/from
+    sed -i 's/"hidden_size": 12/"hidden_size": 24/' grid-hf/from/config.json
+    run -1 paro-shard verify grid-hf/from
+}
+
+@test "the tokenizer comes along, what else is there does not" {
+    cp config.json fsdp2/from
+    echo '{}' > fsdp2/from/tokenizer.json
+    echo note > fsdp2/from/note
+    paro-shard split fsdp2/from -p plan.yaml -o ckpt
+    paro-shard merge ckpt -o back
+    [ "$(ls back)" = "$(printf '%s\n' config.json model.safetensors tokenizer.json)" ]
+    paro-shard diff back/model.safetensors fsdp2/want/model.safetensors
+}
+
+@test "paro-train begins with it as with the same weights in one file" {
+    paro-plan -m config.json -i synth:1x1 --strategy NNN --seq 16 > plan.yaml 2> /dev/null
+    for from in fsdp2/from fsdp2/want/model.safetensors; do
+        paro-train plan.yaml -d data --init "$from" -o run --steps 2 --exact --force 2> said || { cat said; return 1; }
+        grep -o '"state_hash":"[^"]*"' run/log.jsonl > "hash.${from##*/}"
+    done
+    [ "$(wc -l < hash.from)" = 2 ]
+    cmp hash.from hash.model.safetensors
+}
+
+split() { paro-shard split "$1/from" -p plan.yaml -o ckpt; }
+
+@test "a .metadata that names a function is rejected, and nothing is executed" {
+    printf '\200\002cos\nsystem\n(X\013\000\000\000touch pwnedtR.' > fsdp2/from/.metadata
+    refuses 2 "fsdp2/from/.metadata 'os.system' nothing was executed" paro-shard ls fsdp2/from
+    printf '\200\004\214\002os\214\006system\223\214\013touch pwned\205R.' > fsdp2/from/.metadata
+    refuses 2 "'os.system'" split fsdp2
+    paro-plan -m config.json -i synth:1x1 --strategy NNN --seq 16 > plan.yaml 2> /dev/null
+    refuses 2 "'os.system'" paro-train plan.yaml -d data --init fsdp2/from -o run
+    [ ! -e pwned ]
+    [ ! -e ckpt ]
+}
+
+@test "what is damaged or missing in a .distcp folder is named" {
+    bytes=$(stat -c %s fsdp2/from/__1_0.distcp)
+    truncate -s $((bytes - 1)) fsdp2/from/__1_0.distcp
+    refuses 2 "fsdp2/from/__1_0.distcp $((bytes - 1)) bytes" split fsdp2
+    truncate -s $((bytes - 200)) fsdp2/from/__1_0.distcp
+    truncate -s "$bytes" fsdp2/from/__1_0.distcp
+    refuses 2 "fsdp2/from/__1_0.distcp archive of torch.save" split fsdp2
+    rm fsdp2/from/__1_0.distcp
+    refuses 2 "fsdp2/from/__1_0.distcp No such file" split fsdp2
+    truncate -s 5000 fsdp2/from/.metadata
+    refuses 2 "fsdp2/from/.metadata ends at byte 5000" split fsdp2
+    rm fsdp2/from/.metadata
+    refuses 2 "fsdp2/from .metadata" split fsdp2
+    # Files elsewhere.
+    tar xzf "$ROOT/tests/data/trainers.tar.gz"
+    sed -i 's/__0_0.distcp/..\/x.distcp/g' fsdp2/from/.metadata
+    refuses 2 "../x.distcp file of this folder" split fsdp2
+}
+
+@test "shards that leave a gap, overlap or differ are named" {
+    shard=grid-hf/from/shard-00001-model-00001-of-00001.safetensors
+    mv $shard kept
+    refuses 2 "embed_tokens.weight F32 [32, 12] 288 of 384 elements element 0 on is missing" split grid-hf
+    cp kept $shard
+    cp kept grid-hf/from/shard-00005-model-00001-of-00001.safetensors # the same again
+    split grid-hf
+    paro-shard diff ckpt grid-hf/want/model.safetensors
+    rm -r ckpt
+    head -c -1 kept > grid-hf/from/shard-00005-model-00001-of-00001.safetensors
+    printf '\377' >> grid-hf/from/shard-00005-model-00001-of-00001.safetensors
+    refuses 2 "different values shard-00001 shard-00005" split grid-hf
+    rm grid-hf/from/shard-00005-model-00001-of-00001.safetensors
+    perl -0777 -pi -e 's/\\"saved_offsets\\": \[0, 0\]/\\"saved_offsets\\": [1, 0]/ or die' $shard
+    refuses 2 "pieces that overlap shard-00001" split grid-hf
+    cp kept $shard
+    perl -0pi -e 's/saved_offsets/saved_offsetz/' $shard
+    refuses 2 "saved_offsets DCP_SHARDING_INFO" split grid-hf
+}
+
+@test "what a universal folder lacks is named" {
+    t=model.norm.weight
+    optimizer() { paro-shard split deepspeed-3/from -p plan.yaml --optimizer deepspeed-3/from -o ckpt; }
+    rm deepspeed-3/from/*model_states.pt
+    refuses 2 "deepspeed-3/from step" optimizer
+    rm deepspeed-3/from/zero/$t/exp_avg.pt
+    refuses 2 "'$t/exp_avg' missing" optimizer
+    rm deepspeed-3/from/zero/$t/fp32.pt
+    refuses 2 "'$t' missing" optimizer
+    refuses 2 "is missing" paro-shard split fsdp2/from -p plan.yaml --optimizer grid-hf/from -o ckpt
+}
