@@ -78,6 +78,7 @@ void model_release(struct model *m)
     mem_free(m->tensor);
     mem_free(m->config);
     mem_free(m->partial);
+    mem_free(m->layer_kind);
     *m = (struct model){0};
 }
 
@@ -93,6 +94,13 @@ const struct model_tensor *model_find(const struct model *m, const char *name)
         if (strcmp(m->tensor[i].name, name) == 0)
             return &m->tensor[i];
     return NULL;
+}
+
+int model_layer_rope(const struct model *m, int64_t layer)
+{
+    if (m->positions)
+        return MODEL_NO_ROPE;
+    return m->layer_kind ? m->family->layer_kinds[(int)m->layer_kind[layer]].rope : 0;
 }
 
 int64_t model_largest_unit(const struct model *m)

@@ -69,9 +69,11 @@ struct model_lora {
 struct model {
     const struct model_family *family;
     int64_t vocab, hidden, layers, heads, kv_heads, head_dim, ffn, max_seq;
-    int64_t positions; /* rows of a table of learned positions; 0: rotary */
-    int64_t window;    /* a token sees the last so many, itself included; 0: all.  max_seq is
+    int64_t positions;    /* rows of a table of learned positions; 0: rotary */
+    int64_t window;       /* a token sees the last so many, itself included; 0: all.  max_seq is
                           not above it: attention itself has no window */
+    int64_t layer_period; /* see layer_kinds of the family */
+    char *layer_kind;     /* [layers], owned: numbers of them; NULL where there are none */
     enum model_norm norm;
     enum model_ffn ffn_type;
     struct model_rope rope;
@@ -125,6 +127,8 @@ const struct model_tensor *model_find(const struct model *m, const char *name);
  */
 const struct model_tensor *model_find_module(const struct model *m, int64_t layer, int module,
                                              int bias);
+/* What turns queries and keys of a layer: 0, the model's rope; or MODEL_NO_ROPE. */
+int model_layer_rope(const struct model *m, int64_t layer);
 /* The first module of that role; -1 where the family has none. */
 int model_module(const struct model *m, enum model_role role);
 /* The key of config.json that limits a sequence to max_seq. */

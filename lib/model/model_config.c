@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/jtree.h"
+#include "base/mem.h"
 #include "model/model_keys.h"
 #include "model/model_parts.h"
 
@@ -71,6 +72,7 @@ static const struct {
     {MODEL_AT(positions), 1 << 24},
     {MODEL_AT(max_seq), INT64_C(1) << 31},
     {MODEL_AT(window), INT64_C(1) << 31},
+    {MODEL_AT(layer_period), INT64_C(1) << 31},
 };
 
 /* --- which family --- */
@@ -273,6 +275,44 @@ static int read_full(const struct config *c, const struct model_key *k)
     return 0;
 }
 
+/* The kind of that word, or number; -1: none. */
+static int find_kind(const struct model_layer_kind *kind, const json_t *v)
+{
+    char number[24] = "";
+
+    if (json_is_integer(v))
+        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
+    for (int i = 0; kind[i].word; i++)
+        if (strcmp(kind[i].word, json_is_string(v) ? json_string_value(v) : number) == 0)
+            return i;
+    return -1;
+}
+
+static int read_layers(const struct config *c, const struct model_key *k, struct model *m)
+{
+    const struct model_layer_kind *kind = m->family->layer_kinds;
+    json_t *list = json_object_get(c->root, k->name);
+    int given = list && !json_is_null(list);
+
+    if (given && !json_is_array(list))
+        return KEY_FAIL(c, k->name, "is %s, expected a list", keys_kind(list));
+    if (given && (int64_t)json_array_size(list) < m->layers)
+        return KEY_FAIL(c, k->name,
+                        "has %zu entries, expected one for each of %" PRId64 " layers",
+                        json_array_size(list), m->layers);
+    m->layer_kind = mem_new((size_t)m->layers, 1);
+    for (int64_t i = 0; i < m->layers; i++) {
+        int which = given ? find_kind(kind, json_array_get(list, (size_t)i))
+                          : (i + 1) % m->layer_period == 0;
+        if (which < 0)
+            return KEY_FAIL(c, k->name,
+                            "has an unknown entry for layer %" PRId64 ", expected %s or %s", i,
+                            kind[0].word, kind[1].word);
+        m->layer_kind[i] = (char)which;
+    }
+    return 0;
+}
+
 static int read_key(const struct config *c, const struct model_key *k, struct model *m)
 {
     char *at = (char *)m + k->at;
@@ -301,6 +341,8 @@ static int read_key(const struct config *c, const struct model_key *k, struct mo
         return read_dropout(c, k, &m->dropout);
     case KEY_FULL:
         return read_full(c, k);
+    case KEY_LAYERS:
+        return read_layers(c, k, m);
     }
     return -1;
 }
@@ -414,7 +456,8 @@ static double value_of(const struct model *m, const struct model_key *k)
     switch (k->type) {
     case KEY_INT:
     case KEY_INT_OR_NULL:
-        if (k->at == MODEL_AT(window) || (k->at == MODEL_AT(max_seq) && !dynamic))
+        if (k->at == MODEL_AT(window) || k->at == MODEL_AT(layer_period) ||
+            (k->at == MODEL_AT(max_seq) && !dynamic))
             return 0;
         return (double)*(const int64_t *)at;
     case KEY_POSITIVE:
@@ -436,6 +479,21 @@ static const char *activation_word(const struct model *m)
     return a->word;
 }
 
+static int kinds_differ(const struct model *a, const struct model *b, char in_a[32],
+                        char in_b[32])
+{
+    const struct model_layer_kind *kind = a->family->layer_kinds;
+    int i = 0;
+
+    while (i < a->layers && a->layer_kind[i] == b->layer_kind[i])
+        i++;
+    if (i == a->layers)
+        return 0;
+    snprintf(in_a, 32, "%.17s (%d)", kind[(int)a->layer_kind[i]].word, i);
+    snprintf(in_b, 32, "%.17s (%d)", kind[(int)b->layer_kind[i]].word, i);
+    return 1;
+}
+
 const char *model_difference(const struct model *a, const struct model *b, char in_a[32],
                              char in_b[32])
 {
@@ -450,6 +508,8 @@ const char *model_difference(const struct model *a, const struct model *b, char 
             snprintf(in_b, 32, "%s", activation_word(b));
             return k->name;
         }
+        if (k->type == KEY_LAYERS && kinds_differ(a, b, in_a, in_b))
+            return k->name;
         if (value_of(a, k) != value_of(b, k)) {
             snprintf(in_a, 32, "%g", value_of(a, k));
             snprintf(in_b, 32, "%g", value_of(b, k));

@@ -68,7 +68,8 @@ enum model_key_type {
     KEY_BOOL,        /* int */
     KEY_ACTIVATION,  /* a word of the family's activations */
     KEY_DROPOUT,     /* a probability; model.dropout is the largest */
-    KEY_FULL         /* a list in which each word is "full_attention" */
+    KEY_FULL,        /* a list in which each word is "full_attention" */
+    KEY_LAYERS       /* a list with the kind of each layer, of the family's layer_kinds */
 };
 
 struct model_key {
@@ -85,6 +86,14 @@ struct model_activation {
     enum model_ffn ffn;
 };
 
+/* Layers of one kind: the first kind is most layers', the second every layer_period-th one's
+   where the config lists none. */
+struct model_layer_kind {
+    const char *word; /* in the list; or a number, as text */
+    int rope;         /* MODEL_NO_ROPE: its queries and keys do not turn; else 0 */
+};
+enum { MODEL_NO_ROPE = -1 };
+
 struct model_family {
     const char *name, *architecture; /* "llama", "LlamaForCausalLM" */
     const char *base; /* prefix of names that files may lack; NULL: none may be missing */
@@ -92,6 +101,7 @@ struct model_family {
     const struct model_key *keys; /* in the order in which they are read */
     const struct model_module *modules;
     const struct model_activation *activations; /* the first is the default */
+    const struct model_layer_kind *layer_kinds; /* NULL: all layers are alike */
     const char *const *buffers; /* constants that old files hold: no parameters; or NULL */
     enum model_norm norm;
     int transposed;      /* matrices of layers are stored as (in, out) */
@@ -100,7 +110,7 @@ struct model_family {
 };
 
 /* All families: each is model_family_NAME. */
-#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(qwen3) F(gpt2)
+#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(qwen3) F(smollm3) F(gpt2)
 
 #define MODEL_FAMILY_DECLARE(name) extern const struct model_family model_family_##name;
 MODEL_FAMILIES(MODEL_FAMILY_DECLARE)

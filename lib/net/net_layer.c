@@ -5,9 +5,9 @@
  *     x_mid = x + attention(rope(norm(x) Wqkv^T)) Wo^T
  *     out   = x_mid + f(norm(x_mid) Win^T) Wdown^T
  *
- * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions, and
- * comes after norms of each head's queries and keys in families that have them; each product
- * may have a bias and an adapter.  The backward ends where nothing before it trains.
+ * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions and in
+ * layers without it, and comes after norms of each head's queries and keys in families that
+ * have them; each product may have a bias and an adapter.  The backward ends where nothing before it trains.
  */
 #include "net/net_parts.h"
 
@@ -59,14 +59,14 @@ static void act_backward(const struct net *net, void *dy, void *ffn)
         k->op->gelu_backward(k, dy, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
 }
 
-static void turn(const struct net *net, void *qkv, int back)
+static void turn(const struct net *net, const struct net_hand *hand, void *qkv, int back)
 {
     const struct model *m = net->model;
     const struct net_buffers *n = net->buffers;
     struct kern *k = net->options.kern;
     int64_t batch = net->options.batch;
 
-    if (n->rope)
+    if (hand->at->rope >= 0)
         k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope + net->from * m->head_dim,
                     batch, net->rows / batch, m->heads + m->kv_heads, m->head_dim, back);
 }
@@ -198,7 +198,7 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
     net_norm(net, 0, hand, n->h, &k->norm[0], k->x, net->rows, 0);
     net_stage_forward(net, NET_QKV, hand, n->h, NULL, qkv);
     norm_heads(net, hand, k, qkv);
-    turn(net, qkv, 0);
+    turn(net, hand, qkv, 0);
     attention(net, k, 0);
     net_stage_forward(net, NET_OUT, hand, k->att, k->x, k->x_mid);
 
@@ -271,7 +271,7 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     if (stop == NET_P_OUT)
         return;
     attention(net, k, 1);
-    turn(net, n->dqkv, 1);
+    turn(net, &hand, n->dqkv, 1);
     norm_heads_backward(net, &hand, k);
     if (stop == NET_NORM_HEADS)
         return;

@@ -68,6 +68,7 @@ static void tensors(struct net_shape *n, const struct model *m, int64_t layer)
     int head = layer == m->layers;
 
     at->trained = m->unit[model_unit_of_visit(m, (int)layer + 1)].trained;
+    at->rope = head ? MODEL_NO_ROPE : model_layer_rope(m, layer);
     norm_at(at, 0, m, layer, head ? MODEL_NORM_LAST : MODEL_NORM_ATTENTION);
     if (!head) {
         norm_at(at, 1, m, layer, MODEL_NORM_FFN);

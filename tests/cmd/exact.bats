@@ -16,7 +16,7 @@ setup() {
 # the rest goes round over them is another one each time.
 exact() {
     turn=$((${turn:-0} + 1))
-    timeout 100 mpirun -np "$1" "$B/mpi/exact_check" "$2" "$DATA/llama_$3.json" "$4" "$5" 40 3 $turn
+    timeout 100 mpirun -np "$1" "$B/mpi/exact_check" "$2" "$DATA/${family-llama_}$3.json" "$4" "$5" 40 3 $turn
 }
 
 # same REFERENCE EXACT-ARGUMENTS: the lines of another launch.
@@ -49,6 +49,13 @@ same() {
     same one 4 0,1,0,1 untied f32 f32
     same one 5 0,1,0,1,0 untied f32 f32
     same one 8 0,1,2,3,0,1,2,3 untied f32 f32
+}
+
+@test "one hash: layers without rotary positions" {
+    family=smollm3
+    exact 1 1x1 '' f32 f32 > one
+    same one 4 2x2 '' f32 f32
+    same one 5 '[3,2]' '' f32 f32
 }
 
 # The narrower of the two is what every strategy rounds parameters to: the other may be as it is.

@@ -154,9 +154,10 @@ const struct fuzz_set fuzz_sets[] = {
                         "\"num_hidden_layers\"", "\"rope_parameters\"", "\"rope_type\"",
                         "\"yarn\"", "\"llama3\"", "\"dynamic\"", "\"factor\"", "\"gpt2\"",
                         "\"n_inner\"", "\"n_ctx\"", "\xff", "\\u0000"),
-     .files = FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
-                        "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
-                        "examples/models/gpt2-124m.json", "tests/data/mistral.json",
-                        "tests/data/qwen2.json", "tests/data/qwen3.json"),
+     .files =
+         FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
+                   "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
+                   "examples/models/gpt2-124m.json", "tests/data/mistral.json",
+                   "tests/data/qwen2.json", "tests/data/qwen3.json", "tests/data/smollm3.json"),
      .text = {FUZZ_TEXT(yarn), FUZZ_TEXT(llama3), FUZZ_TEXT(dynamic)}},
     {0}};

@@ -317,6 +317,10 @@ static const char qwen3[] =
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
     "\"num_key_value_heads\":2,\"head_dim\":24,"
     "\"max_position_embeddings\":64,\"tie_word_embeddings\":true}";
+static const char smollm3[] =
+    "{\"model_type\":\"smollm3\"," SIZES "\"hidden_size\":64,\"intermediate_size\":96,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"max_position_embeddings\":64,\"no_rope_layers\":[1,0]}";
 static const char gpt2[] = "{\"model_type\":\"gpt2\"," SIZES
                            "\"n_embd\":64,\"n_layer\":2,\"n_head\":4,\"n_positions\":64}";
 
@@ -334,6 +338,7 @@ int main(int argc, char **argv)
         check(argv[1], "llama", llama, "all", type, 0);
         check(argv[1], "gpt2", gpt2, "all", type, 1);
         check(argv[1], "qwen3", qwen3, "all", type, 1);
+        check(argv[1], "smollm3", smollm3, "all", type, 1);
         if (quick)
             continue;
         check(argv[1], "llama", llama, "train=*.1.self_attn.v_proj*", type, 0);

@@ -36,6 +36,8 @@ LAYER = dict(LLAMA, tie_word_embeddings=True, head_dim=8, vocab_size=32, hidden_
              num_key_value_heads=1)
 SMALL = dict(LLAMA, vocab_size=32, hidden_size=16, intermediate_size=24,
              rope_parameters=dict(rope_type="default", rope_theta=100.0))
+# Of families whose defaults are tokens of a larger vocabulary.
+NO_TOKENS = dict(bos_token_id=None, eos_token_id=None, pad_token_id=None)
 GPT2 = dict(vocab_size=40, n_positions=16, n_embd=16, n_layer=2, n_head=4,
             initializer_range=0.2, resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0,
             bos_token_id=0, eos_token_id=0)
@@ -78,6 +80,9 @@ MODELS = {
     # heads that are wider than hidden / heads
     "qwen3": (2, "Qwen3", dict(SMALL, tie_word_embeddings=False, head_dim=10,
                                num_hidden_layers=1), None),
+    # a layer without rotary positions, where no interval would put it
+    "smollm3": (3, "SmolLM3", dict(SMALL, **NO_TOKENS, tie_word_embeddings=True,
+                                   no_rope_layers=[0, 1]), None),
     # on some lines
     "lora_llama": (0, "Llama", dict(
         vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2,

@@ -11,8 +11,8 @@
 
 #include "model_fixture.h"
 
-/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Mistral 7B
-   and Qwen3 0.6B as their authors publish them. */
+/* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Mistral 7B,
+   Qwen3 0.6B and SmolLM3 3B as their authors publish them. */
 static void test_published(void **state)
 {
     static const struct {
@@ -51,6 +51,12 @@ static void test_published(void **state)
          "\"num_hidden_layers\":28,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
          "\"tie_word_embeddings\":true}",
          596049920},
+        {"{\"architectures\":[\"SmolLM3ForCausalLM\"],\"model_type\":\"smollm3\","
+         "\"max_position_embeddings\":65536,\"max_window_layers\":28,\"mlp_bias\":false,"
+         "\"no_rope_layer_interval\":4,\"pretraining_tp\":2,\"rope_scaling\":null,"
+         "\"rope_theta\":5000000.0,\"sliding_window\":null,\"use_sliding_window\":false,"
+         "\"transformers_version\":\"4.54.0.dev0\",\"use_cache\":false}",
+         3075098624},
     };
 
     (void)state;
@@ -174,6 +180,43 @@ static void test_refused_qwen2(void **state)
     refuse(QWEN2 "\"attention_bias\": true}", "c.json:3: 'attention_bias' key qwen2 family");
 }
 
+#define SMOLLM3 "{\n \"model_type\": \"smollm3\",\n \"num_hidden_layers\": 5,\n "
+
+/* Any layers may be without rotary positions, and they distinguish networks. */
+static void test_layers(void **state)
+{
+    static const struct {
+        const char *text, *rope; /* of each layer: 1, or 0 for none */
+    } row[] = {{SMOLLM3 "\"no_rope_layers\": null}", "11101"},
+               {SMOLLM3 "\"no_rope_layer_interval\": 2}", "10101"},
+               {SMOLLM3 "\"no_rope_layers\": [0, 1, 1, 0, 0, 7]}", "01100"}};
+    struct model m[3];
+    struct err err;
+    char a[32], b[32];
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(parse(&m[i], row[i].text, &err), 0);
+        for (int64_t l = 0; l < 5; l++)
+            assert_int_equal(model_layer_rope(&m[i], l),
+                             row[i].rope[l] == '1' ? 0 : MODEL_NO_ROPE);
+    }
+    assert_string_equal(model_difference(&m[1], &m[2], a, b), "no_rope_layers");
+    assert_string_equal(a, "1 (0)");
+    assert_string_equal(b, "0 (0)");
+    assert_string_equal(model_difference(&m[0], &m[1], a, b), "no_rope_layers");
+    for (int i = 0; i < 3; i++)
+        model_release(&m[i]);
+    refuse(SMOLLM3 "\"no_rope_layers\": [1, 1, 0]}",
+           "c.json:4: 'no_rope_layers' 3 expected 5 layers");
+    refuse(SMOLLM3 "\"no_rope_layers\": [1, 1, 2, 1, 1]}",
+           "c.json:4: 'no_rope_layers' layer 2 expected 1 or 0");
+    refuse(SMOLLM3 "\"no_rope_layers\": 4}", "c.json:4: 'no_rope_layers' number expected list");
+    refuse(SMOLLM3 "\"no_rope_layer_interval\": 0}", "c.json:4: 'no_rope_layer_interval' 0");
+    refuse(SMOLLM3 "\"use_sliding_window\": true}",
+           "c.json:4: 'use_sliding_window' 1 expected 0");
+}
+
 /* The shorter of window and positions limits a sequence, and is named. */
 static void test_window(void **state)
 {
@@ -206,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_published),     cmocka_unit_test(test_tables),
         cmocka_unit_test(test_gpt2),          cmocka_unit_test(test_refused_gpt2),
         cmocka_unit_test(test_refused_qwen2), cmocka_unit_test(test_window),
+        cmocka_unit_test(test_layers),
     };
 
     return cmocka_run_group_tests_name("model families", tests, NULL, NULL);

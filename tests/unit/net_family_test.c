@@ -23,6 +23,7 @@ TEST(test_hugging_face)
     dump_case("mistral", "all");
     dump_case("qwen2", "all");
     dump_case("qwen3", "all");
+    dump_case("smollm3", "all");
     dump_case("lora_llama", "lora=3,alpha=5,targets=q_proj+v_proj+down_proj");
     dump_case("lora_gpt2", "lora=2");
 }
@@ -48,6 +49,9 @@ static const char GPT2_TIED[] = GPT2 "\"n_head\":3}",
                   LLAMA_BIASES[] = LLAMA "\"tie_word_embeddings\":true,"
                                          "\"attention_bias\":true,\"mlp_bias\":true}";
 
+static const char SMOLLM3[] =
+    LIKE_LLAMA("smollm3") "\"no_rope_layers\":[0,1],\"tie_word_embeddings\":false}";
+
 static const struct net_options whole = {.batch = BATCH, .seq = SEQ};
 
 static void slope_case(const char *text, const char *train)
@@ -65,6 +69,7 @@ TEST(test_central_differences)
     slope_case(GPT2_UNTIED, "all");
     slope_case(LLAMA_BIASES, "all");
     slope_case(QWEN3_BIASES, "all");
+    slope_case(SMOLLM3, "all");
     slope_case(ROPE("\"linear\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"dynamic\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"llama3\",\"factor\":3.0,\"low_freq_factor\":0.2,"

@@ -131,7 +131,7 @@ static inline void ref_attention(const struct ref *r, int64_t layer, double *x)
     ref_project(r, layer, MODEL_QKV, h, qkv);
     ref_norm_heads(r, layer, MODEL_NORM_Q, qkv, ld, m->heads);
     ref_norm_heads(r, layer, MODEL_NORM_K, qkv + m->heads * D, ld, m->kv_heads);
-    if (!m->positions)
+    if (model_layer_rope(m, layer) >= 0)
         ref_turn(r, qkv, ld);
     kern_ref_attention(out, qkv, r->batch, r->seq, m->heads, m->kv_heads, D);
     ref_project(r, layer, MODEL_OUT, out, h);
