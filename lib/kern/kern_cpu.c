@@ -144,12 +144,12 @@ void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *r
     }
 }
 
-void kern_rope_table(float *table, int64_t seq, int64_t head_dim, const double *inv_freq,
+void kern_rope_table(float *table, int64_t seq, int64_t rotary, const double *inv_freq,
                      double scale)
 {
-    int64_t half = head_dim / 2;
+    int64_t half = rotary / 2;
 
-    for (int64_t t = 0; t < seq; t++, table += head_dim)
+    for (int64_t t = 0; t < seq; t++, table += rotary)
         for (int64_t i = 0; i < half; i++) {
             double angle = (double)t * inv_freq[i];
 
@@ -173,11 +173,11 @@ static void turn(float *x, const float *cosine, int64_t half, float sign)
 }
 
 void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t seq,
-               int64_t heads, int64_t head_dim, int back)
+               int64_t heads, int64_t head_dim, int64_t rotary, int back)
 {
     for (int64_t i = 0; i < batch * seq; i++)
         for (int64_t h = 0; h < heads; h++)
-            turn(x + i * ld + h * head_dim, table + i % seq * head_dim, head_dim / 2,
+            turn(x + i * ld + h * head_dim, table + i % seq * rotary, rotary / 2,
                  back ? -1.0f : 1.0f);
 }
 

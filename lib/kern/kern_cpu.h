@@ -66,13 +66,13 @@ void kern_positions_backward(float *dtable, const float *dy, int64_t batch, int6
  * with element i + head_dim / 2 by the angle t * inv_freq[i] (by default theta^(-2i /
  * head_dim)).  table (seq, head_dim): the cosines of i < head_dim / 2, then the sines, all
  * times scale.  x: batch * seq rows ld apart, of
- * which the first heads * head_dim elements turn, in place; back != 0 turns the other way: that
- * is the backward.  head_dim is even.
+ * which the first `rotary` elements of each head turn, in place; back != 0 turns the other way:
+ * that is the backward.  rotary is even.
  */
-void kern_rope_table(float *table, int64_t seq, int64_t head_dim, const double *inv_freq,
+void kern_rope_table(float *table, int64_t seq, int64_t rotary, const double *inv_freq,
                      double scale);
 void kern_rope(float *x, int64_t ld, const float *table, int64_t batch, int64_t seq,
-               int64_t heads, int64_t head_dim, int back);
+               int64_t heads, int64_t head_dim, int64_t rotary, int back);
 
 /*
  * Causal grouped-query attention: head h reads the keys and values of head

@@ -111,9 +111,9 @@ static void bias_backward(struct kern *k, float *db, const void *dy, int64_t ld,
 }
 
 static void rope(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
-                 int64_t seq, int64_t heads, int64_t head_dim, int back)
+                 int64_t seq, int64_t heads, int64_t head_dim, int64_t rotary, int back)
 {
-    kern_rope(x, ld, table, batch, seq, heads, head_dim, back);
+    kern_rope(x, ld, table, batch, seq, heads, head_dim, rotary, back);
 }
 
 static int attention_can(const struct kern *k, const struct kern_heads *s, struct err *err)

@@ -35,7 +35,7 @@ void kern_cuda_bias_backward(struct kern *k, float *db, const void *dy, int64_t 
                              int64_t c);
 
 void kern_cuda_rope(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
-                    int64_t seq, int64_t heads, int64_t head_dim, int back);
+                    int64_t seq, int64_t heads, int64_t head_dim, int64_t rotary, int back);
 
 void kern_cuda_swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
                       int64_t c, int64_t ld);

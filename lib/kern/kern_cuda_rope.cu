@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Rotary positions.  A thread has N elements of the first half of a head and their partners in
- * the second, in up to HEADS heads of a row, which turn by the same angles:
+ * the second, in up to HEADS heads of a row, which turn by the same angles; where a part of a
+ * head turns, of its halves:
  *
  *     thread   group  of groups = ceil(heads / HEADS);  heads group, group + groups, ...
  *              column of half / N
@@ -18,7 +19,7 @@ enum { THREADS = 256, HEADS = 4, BLOCKS = 4 };
 
 struct turn {
     int64_t ld, rows, seq;
-    int heads, groups, half;
+    int heads, groups, half, head; /* elements of half of what turns, of a head */
     float sign;
 };
 
@@ -42,7 +43,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float
      */
 #pragma unroll
     for (int k = 0; k < HEADS; k++) {
-        const T *head = x + (int64_t)min(group + k * s.groups, s.heads - 1) * 2 * s.half;
+        const T *head = x + (int64_t)min(group + k * s.groups, s.heads - 1) * s.head;
 
         low[k] = kern_load<N>(head);
         high[k] = kern_load<N>(head + s.half);
@@ -53,7 +54,7 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void rope_kernel(T *x, const float
 #pragma unroll
     for (int k = 0; k < HEADS; k++)
         if (group + k * s.groups < s.heads) {
-            T *head = x + (int64_t)(group + k * s.groups) * 2 * s.half;
+            T *head = x + (int64_t)(group + k * s.groups) * s.head;
             float r[N], q[N];
 
 #pragma unroll
@@ -80,7 +81,8 @@ template <class T> static void rope(void *stream, T *x, const float *table, turn
 {
     const int full = kern_full<T>::n;
 
-    if (s.half % full == 0 && s.ld % full == 0 && kern_fits(x, full) && kern_fits(table, full))
+    if (s.half % full == 0 && s.head % full == 0 && s.ld % full == 0 && kern_fits(x, full) &&
+        kern_fits(table, full))
         launch<full>(stream, x, table, s);
     else
         launch<1>(stream, x, table, s);
@@ -88,14 +90,15 @@ template <class T> static void rope(void *stream, T *x, const float *table, turn
 
 extern "C" void kern_cuda_rope(struct kern *k, void *x, int64_t ld, const float *table,
                                int64_t batch, int64_t seq, int64_t heads, int64_t head_dim,
-                               int back)
+                               int64_t rotary, int back)
 {
     turn s = {ld,
               batch * seq,
               seq,
               (int)heads,
               (int)kern_ceil(heads, HEADS),
-              (int)(head_dim / 2),
+              (int)(rotary / 2),
+              (int)head_dim,
               back ? -1.0f : 1.0f};
 
     if (s.rows <= 0 || heads <= 0 || s.half <= 0)

@@ -62,9 +62,10 @@ struct kern_ops {
     void (*bias)(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, int64_t c);
     void (*bias_backward)(struct kern *k, float *db, const void *dy, int64_t ld, int64_t n,
                           int64_t c);
-    /* x a, in place; table f32 (seq, head_dim), made on the host by kern_rope_table. */
+    /* x a, in place: the first `rotary` elements of each head; table f32 (seq, rotary), made on
+       the host by kern_rope_table. */
     void (*rope)(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
-                 int64_t seq, int64_t heads, int64_t head_dim, int back);
+                 int64_t seq, int64_t heads, int64_t head_dim, int64_t rotary, int back);
 
     /* ERR_ABSENT where no kernel takes heads of that shape: what follows is then not called. */
     int (*attention_can)(const struct kern *k, const struct kern_heads *s, struct err *err);

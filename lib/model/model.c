@@ -79,6 +79,7 @@ void model_release(struct model *m)
     mem_free(m->config);
     mem_free(m->partial);
     mem_free(m->layer_kind);
+    mem_free(m->rope.short_factor);
     *m = (struct model){0};
 }
 

@@ -69,6 +69,7 @@ struct model_lora {
 struct model {
     const struct model_family *family;
     int64_t vocab, hidden, layers, heads, kv_heads, head_dim, ffn, max_seq;
+    int64_t rotary;       /* elements of a head that turn, its first; even */
     int64_t positions;    /* rows of a table of learned positions; 0: rotary */
     int64_t window;       /* a token sees the last so many, itself included; 0: all.  max_seq is
                           not above it: attention itself has no window */
@@ -155,7 +156,7 @@ int64_t model_largest_unit(const struct model *m); /* elements */
 
 /*
  * Rotary positions of a sequence of `seq` tokens: pair i of a head, elements i and
- * i + head_dim / 2, turns by inv_freq[i] (of head_dim / 2) a position; cosine and sine are then
+ * i + rotary / 2, turns by inv_freq[i] (of rotary / 2) a position; cosine and sine are then
  * multiplied by *scale.  Of a model without learned positions.  The length matters to the type
  * "dynamic" alone.
  */

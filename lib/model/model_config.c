@@ -24,9 +24,9 @@ const struct model_family model_family_params = {.name = "params"};
 static const char harmless[] =
     " "
     "_attn_implementation _attn_implementation_autoset _commit_hash _name_or_path "
-    "_num_labels attn_implementation bos_token_id chunk_size_feed_forward eos_token_id "
-    "finetuning_task gradient_checkpointing id2label label2id max_length min_length "
-    "name_or_path num_labels output_attentions output_hidden_states output_past "
+    "_num_labels attn_implementation auto_map bos_token_id chunk_size_feed_forward "
+    "eos_token_id finetuning_task gradient_checkpointing id2label label2id max_length "
+    "min_length name_or_path num_labels output_attentions output_hidden_states output_past "
     "pad_token_id prefix problem_type return_dict sep_token_id task_specific_params "
     "tokenizer_class torchscript transformers_version unk_token_id unsloth_fixed "
     "unsloth_version use_bfloat16 use_cache "
@@ -419,6 +419,8 @@ static int read_config(const struct config *c, struct model *m)
     if (read_keys(c, common, m) || read_keys(c, m->family->keys, m) || derive_sizes(c, m) ||
         (m->family->rope_theta > 0 && keys_rope(c, m)))
         return -1;
+    if (m->rope.type == MODEL_ROPE_LONG && m->rope.original_max < (double)m->max_seq)
+        m->max_seq = (int64_t)m->rope.original_max; /* a longer one would turn otherwise */
     if (m->window && m->window < m->max_seq)
         m->max_seq = m->window; /* a longer sequence would need the window in attention */
     return read_dtype(c, m);
@@ -442,6 +444,8 @@ const char *model_max_seq_key(const struct model *m)
                 : m->positions          ? MODEL_AT(positions)
                                         : MODEL_AT(max_seq);
 
+    if (m->rope.type == MODEL_ROPE_LONG && m->rope.original_max == (double)m->max_seq)
+        return "original_max_position_embeddings";
     return key_of(m->family, at)->name;
 }
 

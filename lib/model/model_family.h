@@ -39,6 +39,7 @@ enum model_size {
     SIZE_KV,    /* kv_heads * head_dim */
     SIZE_QKV,   /* all three: heads + 2 kv_heads */
     SIZE_FFN,
+    SIZE_GATE_UP, /* twice SIZE_FFN */
     SIZE_VOCAB,
     SIZE_POSITIONS
 };
@@ -107,10 +108,11 @@ struct model_family {
     int transposed;      /* matrices of layers are stored as (in, out) */
     int small_residuals; /* first values of MODEL_OUT and MODEL_DOWN over sqrt(2 layers) */
     double rope_theta;   /* default base of rotary positions; 0: learned positions */
+    int partial_rotary;  /* a part of each head may turn: partial_rotary_factor */
 };
 
 /* All families: each is model_family_NAME. */
-#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(qwen3) F(smollm3) F(gpt2)
+#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(qwen3) F(smollm3) F(phi3) F(gpt2)
 
 #define MODEL_FAMILY_DECLARE(name) extern const struct model_family model_family_##name;
 MODEL_FAMILIES(MODEL_FAMILY_DECLARE)

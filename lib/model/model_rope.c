@@ -4,15 +4,17 @@
  * (transformers 5), and the frequencies that each type gives, as transformers'
  * modeling_rope_utils.py computes them.  Sources: Su et al. 2021 (default); Chen et al. 2023,
  * "Extending Context Window" (linear); NTK-aware scaling by the sequence (dynamic); Peng et al.
- * 2023, "YaRN"; the Llama 3.1 release (llama3).
+ * 2023, "YaRN"; the Llama 3.1 release (llama3); Ding et al. 2024, "LongRoPE".
  */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "model/model_keys.h"
 
-static const char *const types[] = {"default", "linear", "dynamic", "llama3", "yarn", NULL};
+static const char *const types[] = {"default", "linear",   "dynamic", "llama3",
+                                    "yarn",    "longrope", NULL};
 
 enum {
     PLAIN = 1 << MODEL_ROPE_DEFAULT,
@@ -20,7 +22,8 @@ enum {
     DYNAMIC = 1 << MODEL_ROPE_DYNAMIC,
     LLAMA3 = 1 << MODEL_ROPE_LLAMA3,
     YARN = 1 << MODEL_ROPE_YARN,
-    ALL = PLAIN | LINEAR | DYNAMIC | LLAMA3 | YARN
+    LONG = 1 << MODEL_ROPE_LONG,
+    ALL = PLAIN | LINEAR | DYNAMIC | LLAMA3 | YARN | LONG
 };
 
 /* Far beyond all in use; within them, and with a theta of 1 or more, no frequency overflows. */
@@ -36,13 +39,15 @@ static const struct rope_key {
     int none;
 } rope_keys[] = {
     {"rope_theta", offsetof(struct model_rope, theta), 0, ALL, 0},
-    {"factor", offsetof(struct model_rope, factor), LINEAR | DYNAMIC | LLAMA3 | YARN, 0,
-     NULL_NONE /* of YARN alone */},
+    {"factor", offsetof(struct model_rope, factor), LINEAR | DYNAMIC | LLAMA3 | YARN, LONG,
+     NULL_NONE /* of YARN and LONG alone */},
     {"low_freq_factor", offsetof(struct model_rope, low_freq_factor), LLAMA3, 0, 0},
     {"high_freq_factor", offsetof(struct model_rope, high_freq_factor), LLAMA3, 0, 0},
     {"original_max_position_embeddings", offsetof(struct model_rope, original_max), 0,
-     LLAMA3 | YARN, 0},
-    {"attention_factor", offsetof(struct model_rope, attention_factor), 0, YARN, NULL_NONE},
+     LLAMA3 | YARN | LONG, 0},
+    {"attention_factor", offsetof(struct model_rope, attention_factor), 0, YARN | LONG,
+     NULL_NONE},
+    {"partial_rotary_factor", offsetof(struct model_rope, partial), 0, ALL, NULL_NONE},
     {"beta_fast", offsetof(struct model_rope, beta_fast), 0, YARN, NULL_NONE | ZERO_NONE},
     {"beta_slow", offsetof(struct model_rope, beta_slow), 0, YARN, NULL_NONE | ZERO_NONE},
     {"mscale", offsetof(struct model_rope, mscale), 0, YARN, NULL_NONE | ZERO_NONE},
@@ -76,14 +81,32 @@ static int read_type(const struct config *c, const char *key, json_t *rope,
             i++;
         if (!types[i])
             return KEY_FAIL(c, key,
-                            "has %s \"%.60s\", expected default, linear, dynamic, llama3 or "
-                            "yarn",
+                            "has %s \"%.60s\", expected default, linear, dynamic, llama3, "
+                            "yarn or longrope",
                             names[k], word);
         if (seen && strcmp(seen, word))
             return KEY_FAIL(c, key, "has rope_type \"%s\", but type \"%s\"", word, seen);
         seen = word;
         *out = (enum model_rope_type)i;
     }
+    return 0;
+}
+
+static int read_factors(const struct config *c, const char *key, const json_t *list,
+                        struct model_rope *r)
+{
+    size_t n = json_array_size(list);
+
+    r->short_factor = mem_new(n + 1, sizeof *r->short_factor);
+    for (size_t i = 0; i < n; i++) {
+        double d = json_number_value(json_array_get(list, i));
+
+        if (d < NUMBER_MIN || d > NUMBER_MAX)
+            return KEY_FAIL(c, key, "has short_factor with %g, expected numbers from %g to %g",
+                            d, NUMBER_MIN, NUMBER_MAX);
+        r->short_factor[i] = d;
+    }
+    r->short_factors = (int64_t)n;
     return 0;
 }
 
@@ -95,11 +118,12 @@ static int read_part(const struct config *c, const char *key, const char *part, 
     unsigned bit = 1U << r->type;
     double d = json_number_value(v);
 
-    if (strcmp(part, "partial_rotary_factor") == 0)
-        return json_is_null(v) || d == 1
+    if (r->type == MODEL_ROPE_LONG && strcmp(part, "short_factor") == 0)
+        return read_factors(c, key, v, r);
+    if (r->type == MODEL_ROPE_LONG && strcmp(part, "long_factor") == 0)
+        return json_is_array(v) /* of sequences above original_max */
                    ? 0
-                   : KEY_FAIL(c, key, "has %s, expected 1: another value is not supported",
-                              part);
+                   : KEY_FAIL(c, key, "has long_factor %s, expected a list", keys_kind(v));
     if (strcmp(part, "truncate") == 0 && r->type == MODEL_ROPE_YARN) {
         r->no_truncate = json_is_false(v);
         return json_is_boolean(v)
@@ -109,7 +133,8 @@ static int read_part(const struct config *c, const char *key, const char *part, 
     if (!k || !((k->needs | k->may) & bit))
         return KEY_FAIL(c, key, "has '%.60s', which type \"%s\" does not have", part,
                         types[r->type]);
-    if (json_is_null(v) && (k->none & NULL_NONE) && r->type == MODEL_ROPE_YARN)
+    if (json_is_null(v) && (k->none & NULL_NONE) &&
+        (r->type == MODEL_ROPE_YARN || r->type == MODEL_ROPE_LONG || k->may == ALL))
         return 0;
     if (json_is_number(v) && d == 0 && (k->none & ZERO_NONE))
         return 0;
@@ -149,15 +174,44 @@ static int check_rope(const struct config *c, const char *key, const struct mode
 
     if (r->theta < 1)
         return KEY_FAIL(c, key, "has rope_theta %g, expected 1 or above", r->theta);
+    if (r->partial != 1 && !m->family->partial_rotary)
+        return KEY_FAIL(c, key,
+                        "has partial_rotary_factor %g, expected 1: another value is not "
+                        "supported",
+                        r->partial);
+    if (r->type == MODEL_ROPE_LONG && r->short_factors != m->rotary / 2)
+        return KEY_FAIL(c, key,
+                        "has %" PRId64 " numbers in short_factor, expected %" PRId64
+                        ", half of the elements of a head that turn",
+                        r->short_factors, m->rotary / 2);
+    if (r->type == MODEL_ROPE_LONG && r->original_max < 2)
+        return KEY_FAIL(c, key,
+                        "has type \"longrope\" and %g original_max_position_embeddings, "
+                        "expected 2 or more",
+                        r->original_max);
     if (r->type == MODEL_ROPE_LLAMA3 && r->high_freq_factor <= r->low_freq_factor)
         return KEY_FAIL(c, key, "has high_freq_factor %g, expected above low_freq_factor %g",
                         r->high_freq_factor, r->low_freq_factor);
-    if (r->type == MODEL_ROPE_DYNAMIC && m->head_dim <= 2)
+    if (r->type == MODEL_ROPE_DYNAMIC && m->rotary <= 2)
         return KEY_FAIL(c, key,
                         "has type \"dynamic\" with a head_dim of 2, expected 4 or more");
     if (r->type == MODEL_ROPE_YARN && r->theta <= 1)
         return KEY_FAIL(c, key, "has type \"yarn\" and rope_theta %g, expected above 1",
                         r->theta);
+    return 0;
+}
+
+/* How much of a head turns, as transformers rounds it. */
+static int derive_rotary(const struct config *c, const char *key, struct model *m)
+{
+    double turns = (double)m->head_dim * fmin(m->rope.partial, 1);
+
+    m->rotary = (int64_t)turns;
+    if (m->rope.partial > 1 || m->rotary < 2 || m->rotary % 2)
+        return KEY_FAIL(c, key,
+                        "has partial_rotary_factor %g, expected an even number of a head's "
+                        "%" PRId64 " elements to turn",
+                        m->rope.partial, m->head_dim);
     return 0;
 }
 
@@ -168,9 +222,11 @@ int keys_rope(const struct config *c, struct model *m)
     json_t *other = json_object_get(c->root, "rope_parameters");
     int64_t original = 0;
 
-    m->rope =
-        (struct model_rope){.theta = m->family->rope_theta, .beta_fast = 32, .beta_slow = 1};
+    m->rope = (struct model_rope){
+        .theta = m->family->rope_theta, .beta_fast = 32, .beta_slow = 1, .partial = 1};
     if (keys_num(c, "rope_theta", 0, &m->rope.theta) ||
+        (m->family->partial_rotary &&
+         keys_num(c, "partial_rotary_factor", 0, &m->rope.partial)) ||
         keys_int(c, "original_max_position_embeddings", INT64_C(1) << 31, 1, &original))
         return -1;
     if (json_is_object(rope) && json_is_object(other) && json_object_size(rope) &&
@@ -183,18 +239,22 @@ int keys_rope(const struct config *c, struct model *m)
     if (m->rope.theta < 1)
         return KEY_FAIL(c, "rope_theta", "is %g, expected 1 or above", m->rope.theta);
     if (!rope || json_is_null(rope))
-        return 0;
+        return derive_rotary(c, "partial_rotary_factor", m);
     if (!json_is_object(rope))
         return KEY_FAIL(c, key, "is %s, expected null or an object", keys_kind(rope));
     if (read_object(c, key, rope, &m->rope))
         return -1;
-    if (m->rope.type == MODEL_ROPE_LLAMA3 || m->rope.type == MODEL_ROPE_YARN) {
+    if (derive_rotary(c, key, m))
+        return -1;
+    if (m->rope.type == MODEL_ROPE_LLAMA3 || m->rope.type == MODEL_ROPE_YARN ||
+        m->rope.type == MODEL_ROPE_LONG) {
         if (original) /* outside of the object it has the last word */
             m->rope.original_max = (double)original;
         if (m->rope.original_max == 0)
             m->rope.original_max = (double)m->max_seq;
     }
-    if (m->rope.type == MODEL_ROPE_YARN && m->rope.factor == 0)
+    if ((m->rope.type == MODEL_ROPE_YARN || m->rope.type == MODEL_ROPE_LONG) &&
+        m->rope.factor == 0)
         m->rope.factor = (double)m->max_seq / m->rope.original_max;
     return check_rope(c, key, m);
 }
@@ -215,6 +275,12 @@ const char *keys_rope_difference(const struct model_rope *a, const struct model_
         snprintf(in_b, 32, "%g", y);
         if (x != y)
             return rope_keys[i].name;
+    }
+    for (int64_t i = 0; i < a->short_factors && i < b->short_factors; i++) {
+        snprintf(in_a, 32, "%g", a->short_factor[i]);
+        snprintf(in_b, 32, "%g", b->short_factor[i]);
+        if (a->short_factor[i] != b->short_factor[i])
+            return "short_factor";
     }
     snprintf(in_a, 32, "%d", !a->no_truncate);
     snprintf(in_b, 32, "%d", !b->no_truncate);
@@ -239,7 +305,7 @@ static double llama3_frequency(const struct model_rope *r, double f)
 /* The pair that turns so often within the first training's positions; a fraction. */
 static double yarn_pair(const struct model *m, double turns)
 {
-    return (double)m->head_dim * log(m->rope.original_max / (turns * 2 * M_PI)) /
+    return (double)m->rotary * log(m->rope.original_max / (turns * 2 * M_PI)) /
            (2 * log(m->rope.theta));
 }
 
@@ -252,7 +318,7 @@ static double yarn_frequency(const struct model *m, int64_t i, double f)
         high = ceil(high);
     }
     low = fmax(low, 0);
-    high = fmin(high, (double)m->head_dim - 1);
+    high = fmin(high, (double)m->rotary - 1);
     if (low == high)
         high += 0.001; /* as the source has it */
     double stretched = fmin(fmax(((double)i - low) / (high - low), 0), 1);
@@ -274,15 +340,22 @@ static double yarn_scale(const struct model_rope *r)
     return yarn_log(r->factor, 1);
 }
 
+static double long_scale(const struct model_rope *r)
+{
+    if (r->attention_factor > 0)
+        return r->attention_factor;
+    return r->factor <= 1 ? 1 : sqrt(1 + log(r->factor) / log(r->original_max));
+}
+
 void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq, double *scale)
 {
     const struct model_rope *r = &m->rope;
-    double base = r->theta, dim = (double)m->head_dim;
+    double base = r->theta, dim = (double)m->rotary;
 
     if (r->type == MODEL_ROPE_DYNAMIC && seq > m->max_seq)
         base *= pow(r->factor * (double)seq / (double)m->max_seq - (r->factor - 1),
                     dim / (dim - 2));
-    for (int64_t i = 0; i < m->head_dim / 2; i++) {
+    for (int64_t i = 0; i < m->rotary / 2; i++) {
         double f = pow(base, -2.0 * (double)i / dim);
         if (r->type == MODEL_ROPE_LINEAR)
             f /= r->factor;
@@ -290,7 +363,11 @@ void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq
             f = llama3_frequency(r, f);
         else if (r->type == MODEL_ROPE_YARN)
             f = yarn_frequency(m, i, f);
+        else if (r->type == MODEL_ROPE_LONG)
+            f /= r->short_factor[i];
         inv_freq[i] = f;
     }
-    *scale = r->type == MODEL_ROPE_YARN ? yarn_scale(r) : 1;
+    *scale = r->type == MODEL_ROPE_YARN   ? yarn_scale(r)
+             : r->type == MODEL_ROPE_LONG ? long_scale(r)
+                                          : 1;
 }

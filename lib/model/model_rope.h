@@ -2,23 +2,31 @@
 #ifndef MODEL_MODEL_ROPE_H
 #define MODEL_MODEL_ROPE_H
 
+#include <stdint.h>
+
 /* Rotary positions: frequencies of a head's pairs, by the config's rope type. */
 enum model_rope_type {
     MODEL_ROPE_DEFAULT,
     MODEL_ROPE_LINEAR,
     MODEL_ROPE_DYNAMIC,
     MODEL_ROPE_LLAMA3,
-    MODEL_ROPE_YARN
+    MODEL_ROPE_YARN,
+    MODEL_ROPE_LONG
 };
 
 struct model_rope {
     enum model_rope_type type;
     double theta, factor;
     double low_freq_factor, high_freq_factor; /* llama3 */
-    double original_max; /* llama3, yarn: positions of the first training */
-    double beta_fast, beta_slow, attention_factor; /* yarn; attention_factor 0: by the rule */
+    double original_max; /* llama3, yarn, longrope: positions of the first training */
+    double beta_fast, beta_slow, attention_factor; /* yarn; attention_factor 0: by the rule;
+                                                      of longrope as well */
     double mscale, mscale_all_dim;                 /* yarn; 0: none */
     int no_truncate;                               /* yarn */
+    double partial;                                /* share of a head that turns */
+    double *short_factor; /* longrope: of each pair, owned; sequences above original_max have
+                             other factors, and are rejected */
+    int64_t short_factors;
 };
 
 #endif

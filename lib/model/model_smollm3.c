@@ -41,6 +41,7 @@ static const struct model_layer_kind layer_kinds[] = {{"1", 0}, {"0", MODEL_NO_R
 const struct model_family model_family_smollm3 = {
     .name = "smollm3",
     .architecture = "SmolLM3ForCausalLM",
+    .base = "model.",
     .keys = keys,
     .modules = modules,
     .activations = activations,

@@ -61,6 +61,7 @@ static int64_t size_of(const struct model *m, enum model_size size)
         [SIZE_KV] = m->kv_heads * m->head_dim,
         [SIZE_QKV] = (m->heads + 2 * m->kv_heads) * m->head_dim,
         [SIZE_FFN] = m->ffn,
+        [SIZE_GATE_UP] = 2 * m->ffn,
         [SIZE_VOCAB] = m->vocab,
         [SIZE_POSITIONS] = m->positions,
     };

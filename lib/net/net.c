@@ -61,7 +61,7 @@ static void fill_rope(struct net *net)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
-    int64_t seq = net->options.seq, elems = seq * m->head_dim;
+    int64_t seq = net->options.seq, elems = seq * m->rotary;
     double *inv_freq, scale;
     float *table;
 
@@ -70,7 +70,7 @@ static void fill_rope(struct net *net)
     inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq);
     table = mem_new((size_t)elems, sizeof *table);
     model_rope_frequencies(m, (int)seq, inv_freq, &scale);
-    kern_rope_table(table, seq, m->head_dim, inv_freq, scale);
+    kern_rope_table(table, seq, m->rotary, inv_freq, scale);
     device_copy(net->options.kern->queue, n->rope, table, elems * (int64_t)sizeof *table);
     mem_free(table);
     mem_free(inv_freq);

@@ -7,7 +7,8 @@
  *
  * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions and in
  * layers without it, and comes after norms of each head's queries and keys in families that
- * have them; each product may have a bias and an adapter.  The backward ends where nothing before it trains.
+ * have them; each product may have a bias and an adapter.  The backward ends where nothing
+ * before it trains.
  */
 #include "net/net_parts.h"
 
@@ -67,8 +68,8 @@ static void turn(const struct net *net, const struct net_hand *hand, void *qkv, 
     int64_t batch = net->options.batch;
 
     if (hand->at->rope >= 0)
-        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope + net->from * m->head_dim,
-                    batch, net->rows / batch, m->heads + m->kv_heads, m->head_dim, back);
+        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope + net->from * m->rotary, batch,
+                    net->rows / batch, m->heads + m->kv_heads, m->head_dim, m->rotary, back);
 }
 
 /* Where rows of queries, keys and values have the heads of one norm. */

@@ -45,7 +45,7 @@ struct net_buffers {
     struct kern_heads heads;
     struct kern_tokens tokens;
     void *tokens_room;
-    float *rope;  /* (seq, D); NULL without */
+    float *rope;  /* (seq, rotary); NULL without */
     void *x_last; /* (R,C) */
     struct net_norm_kept norm_last;
     void *logits; /* (R,V), their gradients */

@@ -231,7 +231,7 @@ void net_place_arrays(struct net *net, struct arena *arena)
     int64_t scores = k->op->attention_bytes(k, &n->heads, 0);
 
     place_kept(net, arena);
-    n->rope = m->positions ? NULL : take_f32(arena, net->options.seq * m->head_dim);
+    n->rope = m->positions ? NULL : take_f32(arena, net->options.seq * m->rotary);
     n->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
     n->x_last = take(net, arena, R, C);
     n->norm_last = take_norm(net, arena, R);

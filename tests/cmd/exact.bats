@@ -51,11 +51,12 @@ same() {
     same one 8 0,1,2,3,0,1,2,3 untied f32 f32
 }
 
-@test "one hash: layers without rotary positions" {
-    family=smollm3
-    exact 1 1x1 '' f32 f32 > one
-    same one 4 2x2 '' f32 f32
-    same one 5 '[3,2]' '' f32 f32
+@test "one hash: layers without rotary positions, and matrices in one" {
+    for family in smollm3 phi3; do
+        exact 1 1x1 '' f32 f32 > one
+        same one 4 2x2 '' f32 f32
+        same one 5 '[3,2]' '' f32 f32
+    done
 }
 
 # The narrower of the two is what every strategy rounds parameters to: the other may be as it is.

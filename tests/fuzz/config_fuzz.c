@@ -45,7 +45,7 @@ static void check_positions(const struct model *m)
     for (int64_t seq = 1; seq <= m->max_seq; seq *= 7) {
         model_rope_frequencies(m, seq, f, &scale);
         assert(isfinite(scale) && scale > 0);
-        for (int64_t i = 0; i < m->head_dim / 2; i++)
+        for (int64_t i = 0; i < m->rotary / 2; i++)
             assert(isfinite(f[i]) && f[i] >= 0);
     }
     mem_free(f);
@@ -152,12 +152,12 @@ const struct fuzz_set fuzz_sets[] = {
                         "9223372036854775807", "9223372036854775808", "1e308", "1e-320",
                         "\"head_dim\"", "\"rope_theta\"", "\"hidden_size\"", "\"rope_scaling\"",
                         "\"num_hidden_layers\"", "\"rope_parameters\"", "\"rope_type\"",
-                        "\"yarn\"", "\"llama3\"", "\"dynamic\"", "\"factor\"", "\"gpt2\"",
-                        "\"n_inner\"", "\"n_ctx\"", "\xff", "\\u0000"),
-     .files =
-         FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
-                   "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
-                   "examples/models/gpt2-124m.json", "tests/data/mistral.json",
-                   "tests/data/qwen2.json", "tests/data/qwen3.json", "tests/data/smollm3.json"),
+                        "\"yarn\"", "\"longrope\"", "\"llama3\"", "\"dynamic\"", "\"factor\"",
+                        "\"gpt2\"", "\"n_inner\"", "\"n_ctx\"", "\xff", "\\u0000"),
+     .files = FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
+                        "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
+                        "examples/models/gpt2-124m.json", "tests/data/mistral.json",
+                        "tests/data/qwen2.json", "tests/data/qwen3.json",
+                        "tests/data/smollm3.json", "tests/data/phi3.json"),
      .text = {FUZZ_TEXT(yarn), FUZZ_TEXT(llama3), FUZZ_TEXT(dynamic)}},
     {0}};

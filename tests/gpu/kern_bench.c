@@ -105,7 +105,7 @@ static void rope(struct bench *b, const struct task *t, void *const *p)
 {
     int64_t seq = t->n < 2048 ? t->n : 2048;
 
-    b->op->rope(&b->k, p[0], t->c, b->full, t->n / seq, seq, t->c / 64, 64, 0);
+    b->op->rope(&b->k, p[0], t->c, b->full, t->n / seq, seq, t->c / 64, 64, 64, 0);
 }
 
 static void loss(struct bench *b, const struct task *t, void *const *p)

@@ -231,44 +231,46 @@ void check_bias(struct check *c)
         bias_case(c, 300, 20000, 20000, 0);
 }
 
-static void rope_case(struct check *c, int64_t seq, int64_t D, int64_t heads, int64_t off,
-                      int back)
+static void rope_case(struct check *c, int64_t seq, int64_t D, int64_t R, int64_t heads,
+                      int64_t off, int back)
 {
     int64_t batch = 2, ld = heads * D + D + 1, n = batch * seq, cols = heads * D;
-    double *freq = doubles(c, D / 2), *turn = doubles(c, D / 2), scale = 1.25;
-    float *host = kept(c, seq * D * (int64_t)sizeof *host);
-    double *wide = doubles(c, seq * D);
+    double *freq = doubles(c, R / 2), *turn = doubles(c, R / 2), scale = 1.25;
+    float *host = kept(c, seq * R * (int64_t)sizeof *host);
+    double *wide = doubles(c, seq * R);
 
-    for (int64_t i = 0; i < D / 2; i++) {
-        freq[i] = pow(100, -2.0 * (double)i / (double)D);
+    for (int64_t i = 0; i < R / 2; i++) {
+        freq[i] = pow(100, -2.0 * (double)i / (double)R);
         turn[i] = back ? -freq[i] : freq[i];
     }
-    kern_rope_table(host, seq, D, freq, scale);
-    for (int64_t i = 0; i < seq * D; i++)
+    kern_rope_table(host, seq, R, freq, scale);
+    for (int64_t i = 0; i < seq * R; i++)
         wide[i] = (double)host[i];
-    struct mat *table = mat_of(c, DTYPE_F32, seq, D, D, 0, wide);
+    struct mat *table = mat_of(c, DTYPE_F32, seq, R, R, 0, wide);
     struct mat *x = written(mat_new(c, c->k->act, n, cols, ld, off, 1));
     double *ref = copy_of(c, x->x, n * cols);
 
-    kern_ref_rope(ref, cols, batch, seq, heads, D, turn, scale);
+    kern_ref_rope(ref, cols, batch, seq, heads, D, R, turn, scale);
     for (int run = 0; next_run(c, &run);)
-        c->op->rope(c->k, x->p, ld, table->p, batch, seq, heads, D, back);
+        c->op->rope(c->k, x->p, ld, table->p, batch, seq, heads, D, R, back);
     /* The table's angles are rounded: 300 2^-24 at most, 1.8e-5 at the last row. */
     mat_near(c, x, ref, c->k->act == DTYPE_F32 ? 2e-5 : tolerance(c->k->act),
-             "rope%s seq %d, %d heads of %d, at %d", back ? " back" : "", (int)seq, (int)heads,
-             (int)D, (int)off);
+             "rope%s seq %d, %d of %d heads of %d, at %d", back ? " back" : "", (int)seq,
+             (int)R, (int)heads, (int)D, (int)off);
     end_case(c);
 }
 
 void check_rope(struct check *c)
 {
     for (int back = 0; back < 2; back++) {
-        rope_case(c, 1, 2, 1, 0, back);
-        rope_case(c, 7, 16, 3, 1, back);
-        rope_case(c, 64, 64, 5, 0, back);
-        rope_case(c, 129, 80, 2, 3, back);
+        rope_case(c, 1, 2, 2, 1, 0, back);
+        rope_case(c, 7, 16, 16, 3, 1, back);
+        rope_case(c, 64, 64, 64, 5, 0, back);
+        rope_case(c, 129, 80, 80, 2, 3, back);
+        rope_case(c, 65, 64, 48, 5, 0, back);
+        rope_case(c, 9, 20, 6, 2, 1, back);
         if (!c->quick)
-            rope_case(c, 300, 128, 6, 0, back);
+            rope_case(c, 300, 128, 128, 6, 0, back);
     }
 }
 

@@ -321,6 +321,11 @@ static const char smollm3[] =
     "{\"model_type\":\"smollm3\"," SIZES "\"hidden_size\":64,\"intermediate_size\":96,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
     "\"max_position_embeddings\":64,\"no_rope_layers\":[1,0]}";
+static const char phi3[] =
+    "{\"model_type\":\"phi3\"," SIZES "\"hidden_size\":64,\"intermediate_size\":96,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+    "\"num_key_value_heads\":2,\"partial_rotary_factor\":0.75,"
+    "\"max_position_embeddings\":64}";
 static const char gpt2[] = "{\"model_type\":\"gpt2\"," SIZES
                            "\"n_embd\":64,\"n_layer\":2,\"n_head\":4,\"n_positions\":64}";
 
@@ -339,6 +344,7 @@ int main(int argc, char **argv)
         check(argv[1], "gpt2", gpt2, "all", type, 1);
         check(argv[1], "qwen3", qwen3, "all", type, 1);
         check(argv[1], "smollm3", smollm3, "all", type, 1);
+        check(argv[1], "phi3", phi3, "all", type, 0);
         if (quick)
             continue;
         check(argv[1], "llama", llama, "train=*.1.self_attn.v_proj*", type, 0);
@@ -346,6 +352,7 @@ int main(int argc, char **argv)
         check(argv[1], "llama with biases", tied, "all", type, 0);
         check(argv[1], "qwen3", qwen3, "train=*.1.self_attn.q_norm*", type, 0);
         check(argv[1], "gpt2", gpt2, "lora=3", type, 0);
+        check(argv[1], "phi3", phi3, "lora=3", type, 1);
         check(argv[1], "gpt2", gpt2, "freeze=*.h.0.*", type, 0);
     }
     printf("1..%d\n", tests);

@@ -31,7 +31,7 @@ BIASES = dict(attention_bias=True, mlp_bias=True, hidden_size=64, num_attention_
               num_key_value_heads=2, intermediate_size=48, num_hidden_layers=2,
               rope_scaling=dict(rope_type="llama3", factor=8.0, low_freq_factor=1.0,
                                 high_freq_factor=4.0, original_max_position_embeddings=64))
-TARGETS = {"gpt2": "c_attn+mlp.c_proj"}
+TARGETS = {"gpt2": "c_attn+mlp.c_proj", "phi3": "qkv_proj+gate_up_proj"}
 
 
 def paro(*args):
@@ -170,7 +170,7 @@ def main():
     json.dump({**biases, **BIASES}, open("llama-biases.json", "w"))
     paths = [f"{ROOT}/examples/models/{m}.json"
              for m in sys.argv[1:] or ("llama-tiny", "mistral-tiny", "qwen2-tiny", "qwen3-tiny",
-                                       "smollm3-tiny", "gpt2-tiny", "stories-15m")]
+                                       "smollm3-tiny", "phi3-tiny", "gpt2-tiny", "stories-15m")]
     for path in paths + ["llama-biases.json"]:
         name = os.path.basename(path)[:-5]
         model = check_base(name, path)

@@ -83,6 +83,12 @@ MODELS = {
     # a layer without rotary positions, where no interval would put it
     "smollm3": (3, "SmolLM3", dict(SMALL, **NO_TOKENS, tie_word_embeddings=True,
                                    no_rope_layers=[0, 1]), None),
+    # a part of each head turns, each pair at its own pace
+    "phi3": (4, "Phi3", dict(
+        SMALL, **NO_TOKENS, tie_word_embeddings=True, num_hidden_layers=1, num_attention_heads=2,
+        num_key_value_heads=1, original_max_position_embeddings=32,
+        rope_parameters=rope("longrope", partial_rotary_factor=0.75,
+                             short_factor=[1.0, 1.5, 3.0], long_factor=[1.0, 2.0, 9.0])), None),
     # on some lines
     "lora_llama": (0, "Llama", dict(
         vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2,

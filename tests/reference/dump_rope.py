@@ -64,6 +64,16 @@ CASES = [
                                         original_max_position_embeddings=6)), [16]),
     (dict(rope_scaling={}, rope_parameters=dict(rope_type="linear", factor=3.0)), [16]),
     (dict(rope_scaling=None, rope_theta=100.0), [16]),
+    # Powers of the base are exact in f32, to which that function rounds exponents.
+    (dict(head_dim=8, rope_scaling=dict(type="longrope", short_factor=[1.0, 1.5, 2.5, 4],
+                                        long_factor=[1.0, 2.0, 3.0, 9.0],
+                                        original_max_position_embeddings=512)), [16, 512]),
+    (dict(head_dim=4, rope_parameters=dict(rope_type="longrope", rope_theta=625.0, factor=3.0,
+                                           short_factor=[1.5, 2.5], long_factor=[4.0, 9.0],
+                                           original_max_position_embeddings=64)), [16]),
+    (dict(head_dim=4, rope_scaling=dict(rope_type="longrope", attention_factor=1.5,
+                                        short_factor=[1.5, 2.5], long_factor=[4.0, 9.0],
+                                        original_max_position_embeddings=8192)), [16]),
 ]
 
 

@@ -70,15 +70,15 @@ static inline void kern_ref_positions(double *y, const double *table, int64_t ba
             y[i * c + j] += table[i % seq * c + j];
 }
 
-/* inv_freq (head_dim / 2) */
+/* inv_freq (rotary / 2) */
 static inline void kern_ref_rope(double *x, int64_t ld, int64_t batch, int64_t seq,
-                                 int64_t heads, int64_t head_dim, const double *inv_freq,
-                                 double scale)
+                                 int64_t heads, int64_t head_dim, int64_t rotary,
+                                 const double *inv_freq, double scale)
 {
     for (int64_t row = 0; row < batch * seq; row++)
         for (int64_t h = 0; h < heads; h++)
-            for (int64_t i = 0; i < head_dim / 2; i++) {
-                double *a = x + row * ld + h * head_dim + i, *b = a + head_dim / 2;
+            for (int64_t i = 0; i < rotary / 2; i++) {
+                double *a = x + row * ld + h * head_dim + i, *b = a + rotary / 2;
                 double turn = (double)(row % seq) * inv_freq[i];
                 double a0 = *a, b0 = *b;
 

@@ -12,7 +12,7 @@
 #include "model_fixture.h"
 
 /* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Mistral 7B,
-   Qwen3 0.6B and SmolLM3 3B as their authors publish them. */
+   Qwen3 0.6B, SmolLM3 3B, Phi-3-mini and Phi-4-mini as their authors publish them. */
 static void test_published(void **state)
 {
     static const struct {
@@ -57,6 +57,19 @@ static void test_published(void **state)
          "\"rope_theta\":5000000.0,\"sliding_window\":null,\"use_sliding_window\":false,"
          "\"transformers_version\":\"4.54.0.dev0\",\"use_cache\":false}",
          3075098624},
+        {"{\"model_type\":\"phi3\",\"original_max_position_embeddings\":4096,"
+         "\"rope_scaling\":null,\"sliding_window\":2047,\"resid_pdrop\":0.0}",
+         3821079552},
+        {"{\"architectures\":[\"Phi3ForCausalLM\"],\"attention_bias\":false,"
+         "\"attention_dropout\":0.0,\"auto_map\":{\"AutoTokenizer\":\"Xenova/gpt-4o\"},"
+         "\"embd_pdrop\":0.0,\"full_attn_mod\":1,\"interpolate_factor\":1,"
+         "\"lm_head_bias\":false,\"max_position_embeddings\":131072,\"mlp_bias\":false,"
+         "\"model_type\":\"phi3\",\"num_attention_heads\":24,\"num_key_value_heads\":8,"
+         "\"original_max_position_embeddings\":4096,\"partial_rotary_factor\":0.0625,"
+         "\"rope_scaling\":{\"long_factor\":[1,2,3,4],\"short_factor\":[1,1,1,1],"
+         "\"type\":\"longrope\"},\"sliding_window\":262144,"
+         "\"tie_word_embeddings\":true,\"vocab_size\":200064}",
+         3836021760},
     };
 
     (void)state;
@@ -217,6 +230,47 @@ static void test_layers(void **state)
            "c.json:4: 'use_sliding_window' 1 expected 0");
 }
 
+#define PHI3 "{\n \"model_type\": \"phi3\",\n \"head_dim\": 8,\n "
+#define PHI3_LONG                                                                              \
+    PHI3                                                                                       \
+        "\"original_max_position_embeddings\": 64, \"partial_rotary_factor\": 0.5,\n "         \
+        "\"rope_scaling\": {\"type\": \"longrope\", \"long_factor\": [1, 2], \"short_factor\": "
+
+static void test_refused_phi3(void **state)
+{
+    struct model a, b;
+    struct err err;
+    char in_a[32], in_b[32];
+
+    (void)state;
+    refuse(PHI3_LONG "[1]}}",
+           "c.json:5: 'rope_scaling' 1 numbers short_factor expected 2 half head turn");
+    refuse(PHI3_LONG "[1, 0]}}",
+           "c.json:5: 'rope_scaling' short_factor 0 expected 1e-06 1e+30");
+    refuse(PHI3_LONG "7}}", "c.json:5: 'rope_scaling' 0 numbers short_factor expected 2");
+    refuse(PHI3_LONG "[1, 1], \"beta_fast\": 1}}",
+           "c.json:5: 'rope_scaling' 'beta_fast' \"longrope\"");
+    refuse(PHI3 "\"rope_scaling\": {\"type\": \"su\"}}",
+           "c.json:4: 'rope_scaling' \"su\" expected yarn longrope");
+    refuse(PHI3 "\"partial_rotary_factor\": 0.4}",
+           "c.json:4: 'partial_rotary_factor' 0.4 expected even number 8");
+    refuse(PHI3 "\"partial_rotary_factor\": 1.5}",
+           "c.json:4: 'partial_rotary_factor' 1.5 expected even number 8");
+    refuse(PHI3 "\"interpolate_factor\": 2}", "c.json:4: 'interpolate_factor' 2 expected 1");
+    refuse(
+        "{\"model_type\": \"mistral\", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}",
+        "c.json:1: 'rope_parameters' partial_rotary_factor 0.5 expected 1");
+    assert_int_equal(parse(&a, PHI3_LONG "[1, 1]}}", &err), 0);
+    assert_int_equal(parse(&b, PHI3_LONG "[1, 2]}}", &err), 0);
+    assert_int_equal(a.rotary, 4);
+    assert_string_equal(model_difference(&a, &b, in_a, in_b), "short_factor");
+    model_release(&b);
+    assert_int_equal(parse(&b, PHI3 "\"rope_scaling\": null}", &err), 0);
+    assert_int_equal(b.rotary, 8);
+    model_release(&b);
+    model_release(&a);
+}
+
 /* The shorter of window and positions limits a sequence, and is named. */
 static void test_window(void **state)
 {
@@ -230,6 +284,8 @@ static void test_window(void **state)
         {"{\"model_type\":\"mistral\",\"max_position_embeddings\":9}",
          "max_position_embeddings", 9},
         {"{\"model_type\":\"gpt2\"}", "n_positions", 1024},
+        {"{\"model_type\":\"phi3\",\"sliding_window\":2047}", "sliding_window", 2047},
+        {PHI3_LONG "[1,1]}}", "original_max_position_embeddings", 64},
     };
 
     (void)state;
@@ -249,7 +305,7 @@ int main(void)
         cmocka_unit_test(test_published),     cmocka_unit_test(test_tables),
         cmocka_unit_test(test_gpt2),          cmocka_unit_test(test_refused_gpt2),
         cmocka_unit_test(test_refused_qwen2), cmocka_unit_test(test_window),
-        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_layers),        cmocka_unit_test(test_refused_phi3),
     };
 
     return cmocka_run_group_tests_name("model families", tests, NULL, NULL);

@@ -295,8 +295,8 @@ static void test_refused_networks(void **state)
 static void test_refused_rope(void **state)
 {
     (void)state;
-    refuse(ROPE("\"type\": \"longrope\""),
-           WRONG "type \"longrope\" expected default linear dynamic llama3 yarn");
+    refuse(ROPE("\"type\": \"su\""),
+           WRONG "type \"su\" expected default linear dynamic llama3 yarn longrope");
     refuse(LLAMA "\"rope_parameters\": {\"rope_type\": 3}}",
            "c.json:3: 'rope_parameters' rope_type number expected default linear yarn");
     refuse(ROPE("\"type\": \"linear\", \"rope_type\": \"yarn\", \"factor\": 2"),
@@ -363,7 +363,7 @@ static void test_rope_against_transformers(void **state)
         assert_true(m.head_dim <= 128);
         model_rope_frequencies(&m, strtol(at, &at, 10), have, &scale);
         assert_float_equal(scale, strtod(at, &at), 1e-14 * scale);
-        for (int i = 0; i < m.head_dim / 2; i++) {
+        for (int i = 0; i < m.rotary / 2; i++) {
             double want = strtod(at, &at);
             if (!(fabs(have[i] - want) <= 2e-12 * want))
                 fail_msg("case %d, pair %d: %.17g, expected %.17g", cases, i, have[i], want);

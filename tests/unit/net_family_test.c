@@ -24,6 +24,7 @@ TEST(test_hugging_face)
     dump_case("qwen2", "all");
     dump_case("qwen3", "all");
     dump_case("smollm3", "all");
+    dump_case("phi3", "all");
     dump_case("lora_llama", "lora=3,alpha=5,targets=q_proj+v_proj+down_proj");
     dump_case("lora_gpt2", "lora=2");
 }
@@ -52,6 +53,9 @@ static const char GPT2_TIED[] = GPT2 "\"n_head\":3}",
 static const char SMOLLM3[] =
     LIKE_LLAMA("smollm3") "\"no_rope_layers\":[0,1],\"tie_word_embeddings\":false}";
 
+static const char PHI3[] =
+    LIKE_LLAMA("phi3") "\"partial_rotary_factor\":0.7,\"tie_word_embeddings\":true}";
+
 static const struct net_options whole = {.batch = BATCH, .seq = SEQ};
 
 static void slope_case(const char *text, const char *train)
@@ -70,6 +74,7 @@ TEST(test_central_differences)
     slope_case(LLAMA_BIASES, "all");
     slope_case(QWEN3_BIASES, "all");
     slope_case(SMOLLM3, "all");
+    slope_case(PHI3, "all");
     slope_case(ROPE("\"linear\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"dynamic\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"llama3\",\"factor\":3.0,\"low_freq_factor\":0.2,"
@@ -86,6 +91,7 @@ TEST(test_adapters)
     slope_case(LLAMA_BIASES, SOME);
     slope_case(LLAMA_PLAIN, "lora=1,targets=down_proj");
     slope_case(QWEN3_BIASES, SOME);
+    slope_case(PHI3, "lora=2,targets=qkv_proj+gate_up_proj");
 }
 
 /* ---- frozen parts ---- */
@@ -265,6 +271,8 @@ TEST(test_flops)
     const double forward_all = 2 * layer + head;
 
     assert_true(flops(LLAMA_PLAIN, "all") == 3 * forward_all);
+    assert_true(flops(SMOLLM3, "all") == 3 * forward_all);
+    assert_true(flops(PHI3, "all") == 3 * forward_all);
     assert_true(flops(LLAMA_PLAIN, "train=lm_head*") == forward_all + head);
     assert_true(flops(LLAMA_PLAIN, "train=model.norm*") == forward_all + head);
     assert_true(flops(LLAMA_PLAIN, "freeze=*embed*,*.0.input*") ==
@@ -310,10 +318,10 @@ static void planned_case(const char *text, const char *train)
 
 TEST(test_planned_bytes)
 {
-    static const char *const text[] = {GPT2_TIED, GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES,
-                                       QWEN3_PLAIN};
+    static const char *const text[] = {GPT2_TIED,    GPT2_UNTIED, LLAMA_PLAIN,
+                                       LLAMA_BIASES, QWEN3_PLAIN, PHI3};
 
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         planned_case(text[i], "all");
         planned_case(text[i], "lora=3");
         planned_case(text[i], "lora=40");
@@ -412,6 +420,8 @@ TEST(test_windows)
     window_case(GPT2_TIED, "all");
     window_case(LLAMA_PLAIN, "all");
     window_case(QWEN3_PLAIN, "all");
+    window_case(SMOLLM3, "all");
+    window_case(PHI3, "all");
     window_case(LLAMA_BIASES, LORA);
 }
 

@@ -102,7 +102,8 @@ static inline void ref_turn(const struct ref *r, double *qkv, int64_t ld)
     double *freq = mem_new((size_t)m->head_dim, sizeof *freq), scale;
 
     model_rope_frequencies(m, r->seq, freq, &scale);
-    kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads + m->kv_heads, m->head_dim, freq, scale);
+    kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads + m->kv_heads, m->head_dim, m->rotary,
+                  freq, scale);
     mem_free(freq);
 }
 
