@@ -14,6 +14,13 @@
 
 enum { JOBS_MAX = 256 };
 
+/* Of --format, and of --type. */
+enum format { SAFETENSORS, GGUF };
+struct weight_type {
+    enum dtype type;
+    int q8_0; /* instead of it */
+};
+
 struct args {
     struct cli cli;
     struct cli_progress *line;  /* of the verbs that take long */
@@ -22,7 +29,8 @@ struct args {
     struct shard_target output;
     int64_t seed, buffer, max_shard;
     int jobs, copies, quick, fuse, progress;
-    enum dtype type;
+    enum format format;
+    struct weight_type type;
     struct ckpt_limits limits;
     char *operand[2]; /* owned */
 };
@@ -37,7 +45,7 @@ enum {
 static const struct cli_mode modes[] = {
     [INIT] = {"init", "init -m CONFIG -o DIR", 0, 0, "model output", 0},
     [SPLIT] = {"split", "split DIR|FILE -p PLAN -o DIR", 1, 1, "plan output", 0},
-    [MERGE] = {"merge", "merge DIR -o DIR", 1, 1, "output", 0},
+    [MERGE] = {"merge", "merge DIR -o DIR|FILE", 1, 1, "output", 0},
     [RESHARD] = {"reshard", "reshard DIR -p PLAN -o DIR", 1, 1, "plan output", 0},
     [REPAIR] = {"repair", "repair DIR -o DIR", 1, 1, "output", 0},
     [VERIFY] = {"verify", "verify DIR|FILE", 1, 1, NULL, 0},
@@ -51,28 +59,28 @@ static const struct cli_mode modes[] = {
 
 static int bind_type(const char *text, void *type, struct err *err)
 {
-    enum dtype *t = type;
+    struct weight_type *t = type;
+    struct err other;
 
-    if (dtype_parse(text, t, err))
-        return -1;
-    if (*t == DTYPE_I32 || *t == DTYPE_U8)
-        return err_set(err, ERR_INPUT, "'%s', expected f32, bf16, f16 or f64", text);
-    return 0;
+    t->q8_0 = strcmp(text, "q8_0") == 0;
+    if (t->q8_0 || (dtype_parse(text, &t->type, &other) == 0 && t->type != DTYPE_I32 &&
+                    t->type != DTYPE_U8))
+        return 0;
+    return err_set(err, ERR_INPUT, "'%s', expected f32, bf16, f16 or f64, or q8_0 for gguf",
+                   text);
 }
 
 #define CLI_ARGS struct args
 static const struct cli_option options[] = {
     {.text = "Common options:"},
-    {"output", 'o', "DIR", CLI_EVERYDAY, "Write to the folder DIR", CLI_TEXT(output.dir),
-     .modes = WRITERS},
-    {"model", 'm', "CONFIG", CLI_EVERYDAY,
-     "init: create weights for this model, a config.json or a folder with one", CLI_TEXT(model),
-     .modes = 1 << INIT},
-    {"plan", 'p', "PLAN", CLI_EVERYDAY,
-     "split, reshard: read the strategy and the groups from this plan; - is standard input",
+    {"output", 'o', "DIR", CLI_EVERYDAY, "Write to the folder DIR; of gguf a file",
+     CLI_TEXT(output.dir), .modes = WRITERS},
+    {"model", 'm', "CONFIG", CLI_EVERYDAY, "init: the model, a config.json or its folder",
+     CLI_TEXT(model), .modes = 1 << INIT},
+    {"plan", 'p', "PLAN", CLI_EVERYDAY, "split, reshard: the plan; - is standard input",
      CLI_TEXT(plan), .modes = 1 << SPLIT | 1 << RESHARD},
     {"type", 0, "TYPE", CLI_EVERYDAY,
-     "split, merge, reshard: convert the weights to f32, bf16, f16 or f64",
+     "split, merge, reshard: convert the weights to f32, bf16, f16, f64, or of gguf q8_0",
      CLI_PARSED(type, type), .modes = 1 << SPLIT | 1 << MERGE | 1 << RESHARD},
     {"force", 0, NULL, CLI_EVERYDAY, "Replace DIR if it exists", CLI_FLAG(output.force),
      .modes = WRITERS},
@@ -80,8 +88,10 @@ static const struct cli_option options[] = {
      "verify: check sizes and headers only; faster, but does not read the data",
      CLI_FLAG(quick), .modes = 1 << VERIFY},
     {.text = "Options of single verbs:"},
-    {"seed", 0, "S", CLI_EVERYDAY,
-     "init, split: draw initial values from another seed (default: 1)",
+    {"format", 0, "FORMAT", CLI_EVERYDAY,
+     "merge: write safetensors, or gguf for llama.cpp (default: safetensors)",
+     CLI_CHOICE(format, "safetensors|gguf"), .modes = 1 << MERGE},
+    {"seed", 0, "S", CLI_EVERYDAY, "init, split: seed of initial values (default: 1)",
      CLI_WHOLE(seed, 0, INT64_MAX), .modes = 1 << INIT | 1 << SPLIT},
     {"adapter", 0, "DIR", 0,
      "split: read the adapters from a PEFT folder, to continue training them",
@@ -99,7 +109,7 @@ static const struct cli_option options[] = {
      CLI_FLAG(fuse), .modes = 1 << MERGE},
     {"max-shard", 0, "BYTES", 0,
      "merge: split the weights into files of at most BYTES (default: one file)",
-     CLI_BYTES(max_shard, 1, INT64_MAX), .modes = 1 << MERGE},
+     CLI_BYTES(max_shard, 1, INT64_MAX), .modes = 1 << MERGE, .excludes = "format=gguf"},
     {.text = "Speed and memory of split, merge, reshard and repair:"},
     {"buffer", 0, "BYTES", 0, "Hold at most BYTES of states in memory (default: 64Mi)",
      CLI_BYTES(buffer, 1, INT64_MAX), .modes = MOVERS},
@@ -120,11 +130,20 @@ static const struct cli_option options[] = {
      CLI_BYTES(limits.manifest_bytes, 1, SIZE_BYTES_MAX), .modes = READERS},
     {0}};
 
+static int check_args(void *args)
+{
+    struct args *a = args;
+
+    if (a->type.q8_0 && a->format != GGUF)
+        return cli_usage(&a->cli, "--type q8_0 is expected with merge --format gguf only");
+    return 0;
+}
+
 static const struct cli_command command = {
     options, modes,
     "Create model weights (init), split them into a checkpoint, merge it, convert it for "
     "another plan (reshard), repair, verify, list (ls) or compare (diff) it.",
-    NULL};
+    check_args};
 
 static atomic_int stop; /* the signal that asks for it */
 
@@ -200,7 +219,7 @@ static int run_cut(const struct args *a, struct err *err)
     struct shard_request what = {.model = &p.model,
                                  .groups = &p.groups,
                                  .strategy = plan_strategy_name(p.strategy),
-                                 .type = cli_given(&a->cli, "type") ? &a->type : NULL,
+                                 .type = cli_given(&a->cli, "type") ? &a->type.type : NULL,
                                  .copies = a->copies,
                                  .adapter = a->adapter,
                                  .seed = (uint64_t)a->seed,
@@ -214,12 +233,26 @@ static int run_cut(const struct args *a, struct err *err)
 
 static int run_merge(const struct args *a, struct err *err)
 {
+    struct shard_gguf_notes notes = {0};
     struct shard_merging what = {.fuse = a->fuse,
-                                 .type = cli_given(&a->cli, "type") ? &a->type : NULL,
+                                 .type = cli_given(&a->cli, "type") ? &a->type.type : NULL,
+                                 .q8_0 = a->type.q8_0,
+                                 .gguf_notes = &notes,
                                  .max_shard = a->max_shard,
                                  .options = options_of(a)};
+    int rc =
+        (a->format == GGUF ? shard_gguf : shard_merge)(a->operand[0], &what, a->output, err);
 
-    return end_move(a, shard_merge(a->operand[0], &what, a->output, err));
+    rc = end_move(a, rc);
+    if (rc == 0 && notes.no_tokenizer)
+        cli_say(&a->cli, "'%s' has no tokenizer, so '%s' has none", a->operand[0],
+                a->output.dir);
+    if (rc == 0 && notes.ragged)
+        cli_say(&a->cli,
+                "%d matrices are f16 instead of q8_0, since 32 does not divide their rows: the "
+                "first is '%s'",
+                notes.ragged, notes.first);
+    return rc;
 }
 
 static int run_repair(const struct args *a, struct err *err)

@@ -8,13 +8,14 @@ complete -c paro-shard -n __fish_use_subcommand -a repair
 complete -c paro-shard -n __fish_use_subcommand -a verify
 complete -c paro-shard -n __fish_use_subcommand -a ls
 complete -c paro-shard -n __fish_use_subcommand -a diff
-complete -c paro-shard -s o -l output -r -d 'Write to the folder DIR'
-complete -c paro-shard -s m -l model -r -d 'init: create weights for this model, a config.json or a folder with one'
-complete -c paro-shard -s p -l plan -r -d 'split, reshard: read the strategy and the groups from this plan; - is standard input'
-complete -c paro-shard -l type -r -d 'split, merge, reshard: convert the weights to f32, bf16, f16 or f64'
+complete -c paro-shard -s o -l output -r -d 'Write to the folder DIR; of gguf a file'
+complete -c paro-shard -s m -l model -r -d 'init: the model, a config.json or its folder'
+complete -c paro-shard -s p -l plan -r -d 'split, reshard: the plan; - is standard input'
+complete -c paro-shard -l type -r -d 'split, merge, reshard: convert the weights to f32, bf16, f16, f64, or of gguf q8_0'
 complete -c paro-shard -l force -d 'Replace DIR if it exists'
 complete -c paro-shard -l quick -d 'verify: check sizes and headers only; faster, but does not read the data'
-complete -c paro-shard -l seed -r -d 'init, split: draw initial values from another seed (default: 1)'
+complete -c paro-shard -l format -r -a 'safetensors gguf' -d 'merge: write safetensors, or gguf for llama.cpp (default: safetensors)'
+complete -c paro-shard -l seed -r -d 'init, split: seed of initial values (default: 1)'
 complete -c paro-shard -l adapter -r -d 'split: read the adapters from a PEFT folder, to continue training them'
 complete -c paro-shard -l optimizer -r -d 'split: read the optimizer\'s state from a .safetensors file or another program\'s checkpoint, to resume its run'
 complete -c paro-shard -l copies -r -d 'split, reshard: write K additional copies of each file, in other groups first, to survive the loss of nodes (default: 0)'

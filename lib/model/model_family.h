@@ -53,6 +53,7 @@ struct model_module {
     enum model_role role;
     enum model_size out, in;
     enum model_bias bias;
+    const char *gguf; /* its name in GGUF files, which ggml's list of names has */
 };
 
 enum model_norm { MODEL_NORM_RMS, MODEL_NORM_LAYER }; /* x / rms * w, or LayerNorm */
@@ -109,6 +110,9 @@ struct model_family {
     int small_residuals; /* first values of MODEL_OUT and MODEL_DOWN over sqrt(2 layers) */
     double rope_theta;   /* default base of rotary positions; 0: learned positions */
     int partial_rotary;  /* a part of each head may turn: partial_rotary_factor */
+    const char *gguf;    /* general.architecture of GGUF files; NULL: has no such form */
+    int gguf_pairs;      /* there a rotary pair is two rows one after the other, not half a head
+                            apart */
 };
 
 /* All families: each is model_family_NAME. */

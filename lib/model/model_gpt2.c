@@ -36,18 +36,23 @@ static const struct model_key keys[] = {
     {0},
 };
 
-/* name, role, size of its output, of its input, bias */
+/* name, role, size of its output, of its input, bias, name in GGUF files */
 static const struct model_module modules[] = {
-    {"transformer.wte", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
-    {"transformer.wpe", MODEL_POSITIONS, SIZE_POSITIONS, SIZE_HIDDEN, BIAS_NONE},
-    {"transformer.h.%.ln_1", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_ALWAYS},
-    {"transformer.h.%.attn.c_attn", MODEL_QKV, SIZE_QKV, SIZE_HIDDEN, BIAS_ALWAYS},
-    {"transformer.h.%.attn.c_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_ALWAYS},
-    {"transformer.h.%.ln_2", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_ALWAYS},
-    {"transformer.h.%.mlp.c_fc", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_ALWAYS},
-    {"transformer.h.%.mlp.c_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_ALWAYS},
-    {"transformer.ln_f", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_ALWAYS},
-    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {"transformer.wte", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, "token_embd"},
+    {"transformer.wpe", MODEL_POSITIONS, SIZE_POSITIONS, SIZE_HIDDEN, BIAS_NONE,
+     "position_embd"},
+    {"transformer.h.%.ln_1", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_ALWAYS,
+     "blk.%.attn_norm"},
+    {"transformer.h.%.attn.c_attn", MODEL_QKV, SIZE_QKV, SIZE_HIDDEN, BIAS_ALWAYS,
+     "blk.%.attn_qkv"},
+    {"transformer.h.%.attn.c_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_ALWAYS,
+     "blk.%.attn_output"},
+    {"transformer.h.%.ln_2", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_ALWAYS, "blk.%.ffn_norm"},
+    {"transformer.h.%.mlp.c_fc", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, BIAS_ALWAYS, "blk.%.ffn_up"},
+    {"transformer.h.%.mlp.c_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_ALWAYS,
+     "blk.%.ffn_down"},
+    {"transformer.ln_f", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_ALWAYS, "output_norm"},
+    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, "output"},
     {0},
 };
 
@@ -72,4 +77,5 @@ const struct model_family model_family_gpt2 = {
     .norm = MODEL_NORM_LAYER,
     .transposed = 1,
     .small_residuals = 1,
+    .gguf = "gpt2",
 };

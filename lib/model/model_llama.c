@@ -48,4 +48,6 @@ const struct model_family model_family_llama = {
     .buffers = buffers,
     .norm = MODEL_NORM_RMS,
     .rope_theta = 10000,
+    .gguf = "llama",
+    .gguf_pairs = 1,
 };

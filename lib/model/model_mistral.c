@@ -36,4 +36,6 @@ const struct model_family model_family_mistral = {
     .activations = activations,
     .norm = MODEL_NORM_RMS,
     .rope_theta = 10000,
+    .gguf = "llama",
+    .gguf_pairs = 1,
 };

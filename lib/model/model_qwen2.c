@@ -40,4 +40,5 @@ const struct model_family model_family_qwen2 = {
     .activations = activations,
     .norm = MODEL_NORM_RMS,
     .rope_theta = 10000,
+    .gguf = "qwen2",
 };

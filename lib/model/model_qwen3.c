@@ -26,8 +26,10 @@ static const struct model_key keys[] = {
 
 static const struct model_module modules[] = {
     MODEL_LLAMA_ATTENTION(BIAS_IF_ATTENTION, BIAS_IF_ATTENTION),
-    {"model.layers.%.self_attn.q_norm", MODEL_NORM_Q, SIZE_HEAD_DIM, 0, BIAS_NONE},
-    {"model.layers.%.self_attn.k_norm", MODEL_NORM_K, SIZE_HEAD_DIM, 0, BIAS_NONE},
+    {"model.layers.%.self_attn.q_norm", MODEL_NORM_Q, SIZE_HEAD_DIM, 0, BIAS_NONE,
+     "blk.%.attn_q_norm"},
+    {"model.layers.%.self_attn.k_norm", MODEL_NORM_K, SIZE_HEAD_DIM, 0, BIAS_NONE,
+     "blk.%.attn_k_norm"},
     MODEL_LLAMA_FEED_FORWARD(BIAS_NONE),
 };
 
@@ -42,4 +44,5 @@ const struct model_family model_family_qwen3 = {
     .activations = activations,
     .norm = MODEL_NORM_RMS,
     .rope_theta = 10000,
+    .gguf = "qwen3",
 };

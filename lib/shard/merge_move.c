@@ -20,19 +20,18 @@ enum { REST_BYTES = 4 << 20 }; /* of a piece of source/rest */
 
 /* --- adapters, added into the matrix beside which they were trained; whole matrices --- */
 
-struct fuse {
-    const struct merge_plan *p;
-    const struct model_tensor *t; /* whose adapters or whole matrix are here; NULL: none */
-    double *a, *b;                /* owned; (rank, in), (out, rank) */
-    float *whole;                 /* owned */
-};
-
-static void fuse_release(struct fuse *f)
+void merge_reader_release(struct merge_reader *r)
 {
-    mem_free(f->a);
-    mem_free(f->b);
-    mem_free(f->whole);
-    *f = (struct fuse){.p = f->p};
+    mem_free(r->a);
+    mem_free(r->b);
+    mem_free(r->whole);
+    *r = (struct merge_reader){.p = r->p};
+}
+
+/* Whether its elements are not the checkpoint's own: a sparse matrix, or one with adapters. */
+static int merge_makes(const struct merge_plan *p, const struct model_tensor *t)
+{
+    return t->block || (p->fuse && model_adapter(&p->c->model, t, MODEL_LORA_A));
 }
 
 static int load_tensor(const struct merge_plan *p, const struct model_tensor *t,
@@ -56,7 +55,7 @@ static int load_adapter(const struct merge_plan *p, const struct model_tensor *t
 }
 
 /* A sparse matrix: of places that are not active 0. */
-static int load_whole(struct fuse *f, const struct model_tensor *t, struct err *err)
+static int load_whole(struct merge_reader *f, const struct model_tensor *t, struct err *err)
 {
     const struct model_tensor *mask = model_mask_of(&f->p->c->model, t);
     void *value = NULL, *bits = NULL, *whole = NULL;
@@ -81,7 +80,8 @@ static double plus(double w, double x)
 }
 
 /* Part of one row of the matrix as stored: columns [col, col + n). */
-static void add_row(const struct fuse *f, int64_t row, int64_t col, int64_t n, double *w)
+static void add_row(const struct merge_reader *f, int64_t row, int64_t col, int64_t n,
+                    double *w)
 {
     const struct model_lora *lora = &f->p->c->model.lora;
     int64_t rank = lora->rank, in = f->t->shape[f->t->transposed ? 0 : 1];
@@ -103,21 +103,20 @@ static void add_row(const struct fuse *f, int64_t row, int64_t col, int64_t n, d
     }
 }
 
-/*
- * Elements [first, first + count) of a matrix: W + (alpha / rank) B A, in double precision,
- * rounded once to the type that is wanted; or of a sparse one.
- */
-static int make_elements(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
-                         struct err *err)
+/* W + (alpha / rank) B A is computed in double precision, and rounded once. */
+int merge_read(struct merge_reader *f, int64_t tensor, int64_t first, int64_t count, void *out,
+               struct err *err)
 {
-    struct fuse *f = arg;
     const struct model *m = &f->p->c->model;
     const struct model_tensor *t = &m->tensor[tensor];
     struct range range = {t->offset + first, t->offset + first + count};
     int64_t cols = t->shape[1];
 
+    if (!merge_makes(f->p, t))
+        return ckpt_read_ranges(f->p->c, t->unit, f->p->params, &range, 1, f->p->want, out,
+                                err);
     if (f->t != t) {
-        fuse_release(f);
+        merge_reader_release(f);
         if (t->block ? load_whole(f, t, err)
                      : load_adapter(f->p, model_adapter(m, t, MODEL_LORA_A), &f->a, err) ||
                            load_adapter(f->p, model_adapter(m, t, MODEL_LORA_B), &f->b, err))
@@ -139,6 +138,12 @@ static int make_elements(void *arg, int64_t tensor, int64_t first, int64_t count
         dtype_convert(out, f->p->want, w, DTYPE_F64, count);
     mem_free(w);
     return rc;
+}
+
+static int make_elements(void *arg, int64_t tensor, int64_t first, int64_t count, void *out,
+                         struct err *err)
+{
+    return merge_read(arg, tensor, first, count, out, err);
 }
 
 /* --- pieces --- */
@@ -163,13 +168,12 @@ static void add_block(struct moves *m, const struct merge_plan *p, int64_t block
 {
     const struct ckpt_block *b = &p->c->block[block];
     const struct model_tensor *t = &p->c->model.tensor[b->tensor];
-    int fused = p->fuse && model_adapter(&p->c->model, t, MODEL_LORA_A) != NULL;
     /* What is made is rounded once, to the type that is wanted. */
     int64_t first = b->lo - t->offset, last = t->block ? model_whole(t) : first + 1, at = m->at;
 
     if (t->block && first)
         return;
-    if (!fused && !t->block) {
+    if (!merge_makes(p, t)) {
         moves_add_block(m, block);
         add_last(m, p, at, first, p->is, to, end);
         return;
@@ -234,10 +238,10 @@ static int take_head(void *heads, int file, char **head, int64_t *bytes, struct 
 int merge_move(const struct merge_plan *p, const struct io_dir *dir,
                const struct shard_options *options, struct err *err)
 {
-    struct fuse fuse = {.p = p};
+    struct merge_reader reader = {.p = p};
     struct moves m = {.options = options,
                       .make = make_elements,
-                      .arg = &fuse,
+                      .arg = &reader,
                       .head = take_head,
                       .heads = (void *)p};
 
@@ -249,6 +253,6 @@ int merge_move(const struct merge_plan *p, const struct io_dir *dir,
     add_all(&m, p);
     int rc = moves_run(&m, dir, err);
     moves_release(&m);
-    fuse_release(&fuse);
+    merge_reader_release(&reader);
     return rc;
 }

@@ -38,6 +38,9 @@ struct merge_plan {
     struct merge_rest *rest;
 };
 
+/* What there is to merge, and as what; no files yet. */
+int merge_plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
+                    struct err *err);
 /* The files that were split: with the headers kept in source/, checked. */
 int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, struct err *err);
 /*
@@ -52,5 +55,17 @@ void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes);
 int merge_move(const struct merge_plan *p, const struct io_dir *dir,
                const struct shard_options *options, struct err *err);
 void merge_plan_release(struct merge_plan *p);
+
+/* Reads weights as they are merged: adapters added to their matrices, sparse ones whole. */
+struct merge_reader {
+    const struct merge_plan *p;   /* borrowed; all else is 0 */
+    const struct model_tensor *t; /* whose adapters or whole matrix are here; NULL: none */
+    double *a, *b;                /* owned; (rank, in), (out, rank) */
+    float *whole;                 /* owned */
+};
+/* Elements [first, first + count) of the model's tensor of that number, in p->want. */
+int merge_read(struct merge_reader *r, int64_t tensor, int64_t first, int64_t count, void *out,
+               struct err *err);
+void merge_reader_release(struct merge_reader *r);
 
 #endif

@@ -65,6 +65,9 @@ struct shard_merging {
     const enum dtype *type; /* of the weights; NULL: theirs */
     int64_t max_shard;      /* bytes of data in a file; 0: one file */
     struct shard_options options;
+    /* Of shard_gguf alone. */
+    int q8_0; /* instead of type: blocks of 32 bytes with a scale */
+    struct shard_gguf_notes *gguf_notes;
 };
 
 /*
@@ -75,6 +78,20 @@ struct shard_merging {
  */
 int shard_merge(const char *from, const struct shard_merging *what, struct shard_target to,
                 struct err *err);
+
+/* What shard_gguf did otherwise than it was asked; filled in. */
+struct shard_gguf_notes {
+    int ragged; /* matrices that are f16 and not q8_0, since 32 does not divide their rows */
+    char first[64];   /* the first of them */
+    int no_tokenizer; /* where the weights are: the file has none */
+};
+/*
+ * A checkpoint's params, or a Hugging Face folder, as one GGUF file for llama.cpp: to.dir is
+ * the file.  ERR_INPUT where adapters train and are not fused, or the family, its positions or
+ * the type have no such form.
+ */
+int shard_gguf(const char *from, const struct shard_merging *what, struct shard_target to,
+               struct err *err);
 
 /*
  * A checkpoint into one of another strategy, other groups, another number of ranks: all its

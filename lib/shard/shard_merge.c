@@ -95,8 +95,8 @@ static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
     return rc;
 }
 
-static int plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
-                     struct err *err)
+int merge_plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
+                    struct err *err)
 {
     *p =
         (struct merge_plan){.c = c, .params = ckpt_find_state(c, "params"), .fuse = what->fuse};
@@ -118,7 +118,7 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
 
     if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
-    int rc = shard_check_apart(from, to.dir, 1, err) || plan_init(&plan, &c, what, err) ||
+    int rc = shard_check_apart(from, to.dir, 1, err) || merge_plan_init(&plan, &c, what, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
                  : 0;

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how llama.cpp wants a tokenizer in a GGUF file: the tokens with their kinds, the merges
+ * or what stands for them, the name of the way in which words are cut, and the chat template.
+ */
+#include "shard/gguf_tokens.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <string.h>
+
+#include "base/io.h"
+#include "base/jtree.h"
+#include "base/mem.h"
+#include "token/tokenizer.h"
+
+enum { FILE_MAX = 64 << 20 }; /* the largest templates in use have 20 kB */
+
+/* llama.cpp's name of the cut; "llama" tokens are SentencePiece's, with scores. */
+static const struct cut {
+    const char *model, *pre;
+} cuts[] = {[TOKENIZER_GPT2] = {"gpt2", "gpt-2"},
+            [TOKENIZER_LLAMA3] = {"gpt2", "llama-bpe"},
+            [TOKENIZER_QWEN2] = {"gpt2", "qwen2"},
+            [TOKENIZER_SMOLLM] = {"gpt2", "smollm"},
+            [TOKENIZER_SENTENCEPIECE] = {"llama", "default"}};
+
+/* llama.cpp's numbers. */
+static const int32_t kinds[] = {
+    [TOKENIZER_NORMAL] = 1, [TOKENIZER_UNKNOWN] = 2, [TOKENIZER_CONTROL] = 3,
+    [TOKENIZER_USER] = 4,   [TOKENIZER_UNUSED] = 5,  [TOKENIZER_BYTE] = 6};
+
+static void put_words(struct gguf_keys *k, const char *key, const char *text)
+{
+    gguf_put_text(k, key, text, (int64_t)strlen(text));
+}
+
+/* Numbers without a token get names that no text spells. */
+static void put_pieces(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
+{
+    gguf_put_list(k, "tokenizer.ggml.tokens", GGUF_TEXT, vocab);
+    for (int32_t i = 0; i < vocab; i++) {
+        char name[32];
+        int64_t bytes = 0;
+        const char *piece = tokenizer_piece(t, i, &bytes);
+        if (!piece) {
+            bytes = snprintf(name, sizeof name, "[PAD%" PRId32 "]", i);
+            piece = name;
+        }
+        gguf_item_text(k, piece, bytes);
+    }
+    gguf_put_list(k, "tokenizer.ggml.token_type", GGUF_I32, vocab);
+    for (int32_t i = 0; i < vocab; i++) {
+        int ends = i == tokenizer_begin(t) || i == tokenizer_end(t); /* GPT-2's is no other */
+        gguf_item(k, &kinds[ends ? TOKENIZER_CONTROL : tokenizer_kind(t, i)], sizeof *kinds);
+    }
+}
+
+/* Both tokens of a merge; for mem_free. */
+static char *merge_text(const struct tokenizer *t, int32_t merge, const char *between,
+                        size_t *bytes)
+{
+    int32_t left, right;
+    int64_t n = 0;
+    char *text = NULL;
+    FILE *f = mem_stream(&text, bytes);
+
+    tokenizer_merge(t, merge, &left, &right);
+    const char *piece = tokenizer_piece(t, left, &n);
+    fwrite(piece, 1, (size_t)n, f);
+    fputs(between, f);
+    piece = tokenizer_piece(t, right, &n);
+    fwrite(piece, 1, (size_t)n, f);
+    fclose(f);
+    return text;
+}
+
+static void put_merges(struct gguf_keys *k, const struct tokenizer *t)
+{
+    gguf_put_list(k, "tokenizer.ggml.merges", GGUF_TEXT, tokenizer_merges(t));
+    for (int32_t i = 0; i < tokenizer_merges(t); i++) {
+        size_t used = 0;
+        char *text = merge_text(t, i, " ", &used);
+        gguf_item_text(k, text, (int64_t)used);
+        mem_free(text);
+    }
+}
+
+/*
+ * llama.cpp joins the pair whose token has the highest score.  The token of an earlier merge has
+ * a higher one, as in SentencePiece's own models of pairs; characters are below all of them.
+ */
+static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
+{
+    int32_t merges = tokenizer_merges(t);
+    float *score = mem_new((size_t)vocab, sizeof *score);
+
+    for (int32_t i = 0; i < vocab; i++)
+        score[i] = tokenizer_kind(t, i) == TOKENIZER_NORMAL ? -(float)merges : 0;
+    for (int32_t i = merges - 1; i >= 0; i--) { /* the first merge counts */
+        size_t used = 0;
+        char *text = merge_text(t, i, "", &used);
+        int32_t id = tokenizer_id(t, text);
+        mem_free(text);
+        if (id >= 0 && id < vocab)
+            score[id] = -(float)i;
+    }
+    gguf_put_list(k, "tokenizer.ggml.scores", GGUF_FLOAT, vocab);
+    gguf_item(k, score, (size_t)vocab * sizeof *score);
+    mem_free(score);
+}
+
+/* --- what the folder's other files say --- */
+
+/* *text: NULL where there is no such file. */
+static int read_text(const char *dir, const char *name, char **text, int64_t *bytes,
+                     struct err *err)
+{
+    char *path = io_join(dir, name);
+    int rc = io_absent(path) ? 0 : io_read_file(path, FILE_MAX, NULL, text, bytes, err);
+
+    mem_free(path);
+    return rc;
+}
+
+static int read_tree(const char *dir, const char *name, json_t **root, struct err *err)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    int rc = read_text(dir, name, &text, &bytes, err);
+
+    if (rc == 0 && text)
+        rc = jtree_read(name, text, bytes, root, err);
+    mem_free(text);
+    return rc;
+}
+
+/* "chat_template": a text, or several with names, of which "default" is meant. */
+static const char *find_template(json_t *root)
+{
+    json_t *v = json_object_get(root, "chat_template"), *one;
+    size_t i;
+
+    json_array_foreach(v, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (name && strcmp(name, "default") == 0)
+            return json_string_value(json_object_get(one, "template"));
+    }
+    return json_string_value(v);
+}
+
+static int put_template(struct gguf_keys *k, const char *dir, json_t *config, struct err *err)
+{
+    json_t *own = NULL;
+    char *jinja = NULL;
+    int64_t bytes = 0;
+    int rc = read_text(dir, "chat_template.jinja", &jinja, &bytes, err) ||
+                     read_tree(dir, "chat_template.json", &own, err)
+                 ? -1
+                 : 0;
+    const char *text = jinja ? jinja : find_template(own);
+
+    if (rc == 0 && !text)
+        text = find_template(config);
+    if (rc == 0 && text)
+        gguf_put_text(k, "tokenizer.chat_template", text,
+                      jinja ? bytes : (int64_t)strlen(text));
+    json_decref(own);
+    mem_free(jinja);
+    return rc;
+}
+
+static void put_id(struct gguf_keys *k, const char *key, int32_t id)
+{
+    if (id >= 0)
+        gguf_put_u32(k, key, id);
+}
+
+static int has_id(const int32_t *ids, int count, int32_t id)
+{
+    for (int i = 0; i < count; i++)
+        if (ids[i] == id)
+            return 1;
+    return 0;
+}
+
+/* A token of tokenizer_config.json: its text, or an object with it. */
+static int32_t named_token(const struct tokenizer *t, json_t *config, const char *key)
+{
+    json_t *v = json_object_get(config, key);
+    const char *text = json_string_value(json_is_object(v) ? json_object_get(v, "content") : v);
+
+    return text ? tokenizer_id(t, text) : -1;
+}
+
+static void put_special(struct gguf_keys *k, const struct tokenizer *t, json_t *config)
+{
+    int32_t begin = tokenizer_begin(t), end = tokenizer_end(t);
+    int before, after;
+    const int32_t *prefix = tokenizer_prefix(t, &before), *suffix = tokenizer_suffix(t, &after);
+
+    put_id(k, "tokenizer.ggml.bos_token_id", begin);
+    put_id(k, "tokenizer.ggml.eos_token_id", end);
+    put_id(k, "tokenizer.ggml.unknown_token_id", named_token(t, config, "unk_token"));
+    put_id(k, "tokenizer.ggml.padding_token_id", named_token(t, config, "pad_token"));
+    gguf_put_bool(k, "tokenizer.ggml.add_bos_token",
+                  begin >= 0 && has_id(prefix, before, begin));
+    gguf_put_bool(k, "tokenizer.ggml.add_eos_token", end >= 0 && has_id(suffix, after, end));
+}
+
+static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const char *dir,
+                         int64_t vocab, struct err *err)
+{
+    const struct cut *cut = &cuts[tokenizer_words(t)];
+    json_t *config = NULL;
+
+    if (!cut->model)
+        return err_set(
+            err, ERR_INPUT,
+            "the tokenizer of '%s' cuts words in a way that llama.cpp has no name for", dir);
+    if (tokenizer_count(t) > vocab)
+        return err_set(err, ERR_INPUT,
+                       "the tokenizer of '%s' has %" PRId32 " tokens, the model %" PRId64, dir,
+                       tokenizer_count(t), vocab);
+    if (read_tree(dir, "tokenizer_config.json", &config, err))
+        return -1;
+    put_words(k, "tokenizer.ggml.model", cut->model);
+    put_words(k, "tokenizer.ggml.pre", cut->pre);
+    put_pieces(k, t, vocab);
+    if (tokenizer_words(t) == TOKENIZER_SENTENCEPIECE) {
+        put_scores(k, t, vocab);
+        gguf_put_bool(k, "tokenizer.ggml.add_space_prefix", tokenizer_adds_space(t));
+    } else {
+        put_merges(k, t);
+    }
+    put_special(k, t, config);
+    int rc = put_template(k, dir, config, err);
+    json_decref(config);
+    return rc;
+}
+
+int gguf_tokens_put(struct gguf_keys *k, const char *dir, int64_t vocab, int *none,
+                    struct err *err)
+{
+    struct tokenizer *t = NULL;
+    int found = tokenizer_find(dir, err);
+
+    *none = found == 0;
+    if (found == 0)
+        put_words(k, "tokenizer.ggml.model", "none");
+    if (found <= 0)
+        return found;
+    int rc = tokenizer_open(&t, dir, err) ? -1 : put_tokenizer(k, t, dir, vocab, err);
+    tokenizer_close(t);
+    return rc;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a model becomes one GGUF file: the keys that llama.cpp reads, the names and types
+ * of its tensors, and the two ways in which ggml's tensors are not Hugging Face's.  Matrices
+ * are all (out, in).  In families with gguf_pairs the rows of queries and keys lie as Llama's
+ * first release had them, the two of a rotary pair one after the other:
+ *
+ *     a head here     | 0 1 2 3 | 4 5 6 7 |      rows i and i + half turn together
+ *     in the file     | 0 4 1 5 | 2 6 3 7 |      rows 2i and 2i + 1
+ *
+ * A tensor is read in bands of rows and written in its order: no tensor is whole in memory.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/gguf.h"
+#include "ckpt/weights.h"
+#include "shard/carry.h"
+#include "shard/gguf_tokens.h"
+#include "shard/merge_plan.h"
+#include "shard/shard_parts.h"
+
+/* Bytes of an element of a band at most: f64 while adapters are added, f32, and as written. */
+enum { BAND_ELEM = 8 + 4 + 4 };
+
+enum { QUANTIZATION = 2 /* version of ggml's block types */, BETA_FAST = 32, BETA_SLOW = 1 };
+
+struct job {
+    const struct shard_merging *what;
+    struct weights w;
+    struct model own;      /* of a folder */
+    const struct model *m; /* its, or the checkpoint's */
+    struct merge_plan plan;
+    struct merge_reader reader;
+    enum gguf_type type; /* of matrices */
+    int count;
+    struct gguf_tensor *tensor; /* [count], owned */
+    int *from;                  /* [count], owned: the model's tensor; -1: rope_freqs */
+    float *rope;                /* [head_dim / 2], owned: what divides frequencies, or NULL */
+    int64_t done, all;          /* elements */
+};
+
+/* --- what is read --- */
+
+static int open_folder(struct job *j, struct err *err)
+{
+    struct hf *hf = &j->w.hf;
+
+    j->m = &j->own;
+    if (j->what->fuse)
+        return err_set(err, ERR_INPUT, "'%s' has no adapters to fuse", hf->dir);
+    return model_read_folder(&j->own, hf->dir, err) || hf_match(hf, j->m, err) ||
+                   hf_check_tied(hf, err)
+               ? -1
+               : 0;
+}
+
+static int open_ckpt(struct job *j, struct err *err)
+{
+    if (merge_plan_init(&j->plan, &j->w.ckpt, j->what, err))
+        return -1;
+    j->m = &j->w.ckpt.model;
+    j->plan.want = DTYPE_F32;
+    j->reader.p = &j->plan;
+    if (j->m->lora.rank && !j->what->fuse)
+        return err_set(err, ERR_INPUT, "'%s' trains adapters, expected --fuse with gguf",
+                       j->w.ckpt.dir);
+    return 0;
+}
+
+/* The type that was asked for, or the weights' own. */
+static int pick_type(struct job *j, struct err *err)
+{
+    static const int types[DTYPE_COUNT] = {
+        [DTYPE_F32] = GGUF_F32, [DTYPE_BF16] = GGUF_BF16, [DTYPE_F16] = GGUF_F16,
+        [DTYPE_F64] = -1,       [DTYPE_I32] = -1,         [DTYPE_U8] = -1};
+    enum dtype type = j->what->type ? *j->what->type : weights_type(&j->w);
+    int is = j->what->q8_0 ? GGUF_Q8_0 : types[type];
+
+    if (is < 0)
+        return err_set(err, ERR_INPUT,
+                       "gguf has no weights of type %s, expected --type f32, f16, bf16 or q8_0",
+                       dtype_name(type));
+    j->type = (enum gguf_type)is;
+    return 0;
+}
+
+static int read_elements(struct job *j, int tensor, int64_t first, int64_t count, float *out,
+                         struct err *err)
+{
+    if (j->w.is_ckpt)
+        return merge_read(&j->reader, tensor, first, count, out, err);
+    const struct hf_place *p = &j->w.hf.place[tensor];
+    return st_read_as(&j->w.hf.file[p->file], p->t, first, count, DTYPE_F32, out, err);
+}
+
+/* --- keys --- */
+
+static void put_whole(struct gguf_keys *k, const struct model *m, const char *name, int64_t v)
+{
+    char key[96];
+
+    snprintf(key, sizeof key, "%s.%s", m->family->gguf, name);
+    gguf_put_u32(k, key, v);
+}
+
+static void put_real(struct gguf_keys *k, const struct model *m, const char *name, double v)
+{
+    char key[96];
+
+    snprintf(key, sizeof key, "%s.%s", m->family->gguf, name);
+    gguf_put_float(k, key, v);
+}
+
+static void put_words(struct gguf_keys *k, const char *key, const char *text)
+{
+    gguf_put_text(k, key, text, (int64_t)strlen(text));
+}
+
+/*
+ * llama.cpp knows linear and yarn by their keys, and llama3 by a tensor.  Type dynamic changes
+ * nothing within the model's longest sequence, which the file has as its context.
+ */
+static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
+{
+    const struct model *m = j->m;
+    const struct model_rope *r = &m->rope;
+    int64_t pairs = m->head_dim / 2;
+    char key[96];
+    double scale;
+
+    put_whole(k, m, "rope.dimension_count", m->head_dim);
+    put_real(k, m, "rope.freq_base", r->theta);
+    double *turns = mem_new((size_t)pairs, sizeof *turns);
+    model_rope_frequencies(m, m->max_seq, turns, &scale);
+    if (r->type == MODEL_ROPE_LLAMA3) {
+        j->rope = mem_new((size_t)pairs, sizeof *j->rope);
+        for (int64_t i = 0; i < pairs; i++)
+            j->rope[i] =
+                (float)(pow(r->theta, -2.0 * (double)i / (double)m->head_dim) / turns[i]);
+    }
+    mem_free(turns);
+    if (r->type != MODEL_ROPE_LINEAR && r->type != MODEL_ROPE_YARN)
+        return 0;
+    if (r->type == MODEL_ROPE_YARN &&
+        (r->no_truncate || r->beta_fast != BETA_FAST || r->beta_slow != BETA_SLOW))
+        return err_set(err, ERR_INPUT,
+                       "yarn with beta_fast %g, beta_slow %g and truncate %s, but llama.cpp "
+                       "has %d, %d and true alone",
+                       r->beta_fast, r->beta_slow, r->no_truncate ? "false" : "true", BETA_FAST,
+                       BETA_SLOW);
+    snprintf(key, sizeof key, "%s.rope.scaling.type", m->family->gguf);
+    put_words(k, key, r->type == MODEL_ROPE_YARN ? "yarn" : "linear");
+    put_real(k, m, "rope.scaling.factor", r->factor);
+    if (r->type == MODEL_ROPE_LINEAR)
+        return 0;
+    put_whole(k, m, "rope.scaling.original_context_length", (int64_t)r->original_max);
+    /* On top of the usual scale, which llama.cpp applies itself. */
+    put_real(k, m, "rope.scaling.attn_factor", scale / (0.1 * log(r->factor) + 1));
+    return 0;
+}
+
+static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
+{
+    const struct model *m = j->m;
+    const int file_type = j->type == GGUF_F32    ? 0
+                          : j->type == GGUF_F16  ? 1
+                          : j->type == GGUF_Q8_0 ? 7
+                                                 : 32; /* llama.cpp's numbers */
+
+    put_words(k, "general.architecture", m->family->gguf);
+    put_words(k, "general.type", "model");
+    gguf_put_u32(k, "general.file_type", file_type);
+    gguf_put_u32(k, "general.quantization_version", QUANTIZATION);
+    put_whole(k, m, "vocab_size", m->vocab);
+    put_whole(k, m, "block_count", m->layers);
+    put_whole(k, m, "context_length", m->max_seq);
+    put_whole(k, m, "embedding_length", m->hidden);
+    put_whole(k, m, "feed_forward_length", m->ffn);
+    put_whole(k, m, "attention.head_count", m->heads);
+    put_whole(k, m, "attention.head_count_kv", m->kv_heads);
+    put_whole(k, m, "attention.key_length", m->head_dim);
+    put_whole(k, m, "attention.value_length", m->head_dim);
+    put_real(k, m,
+             m->norm == MODEL_NORM_RMS ? "attention.layer_norm_rms_epsilon"
+                                       : "attention.layer_norm_epsilon",
+             m->norm_eps);
+    return m->positions ? 0 : put_rope(k, j, err);
+}
+
+static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
+{
+    const char *from = j->w.is_ckpt ? j->w.ckpt.dir : j->w.hf.dir;
+    char *dir = carry_path(from);
+    int rc = carry_check(from, err);
+
+    if (rc == 0)
+        rc = gguf_tokens_put(k, dir, j->m->vocab, &j->what->gguf_notes->no_tokenizer, err);
+    mem_free(dir);
+    return rc;
+}
+
+/* --- tensors --- */
+
+/* The name with the number that `name`, made from `pattern`, has in place of "%". */
+static int name_tensor(char out[64], const char *gguf, const char *pattern, const char *name,
+                       int bias, struct err *err)
+{
+    size_t before = strcspn(pattern, "%"), mine = strcspn(gguf, "%");
+    int digits = pattern[before] ? (int)strspn(name + before, "0123456789") : 0;
+    int n = snprintf(out, 64, "%.*s%.*s%s.%s", (int)mine, gguf, digits, name + before,
+                     gguf + mine + (gguf[mine] == '%'), bias ? "bias" : "weight");
+
+    return n < 64 ? 0 : err_set(err, ERR_INPUT, "the name of '%s' is too long for gguf", name);
+}
+
+static int add_tensor(struct job *j, int number, struct err *err)
+{
+    const struct model_tensor *t = &j->m->tensor[number];
+    const struct model_module *module = &j->m->family->modules[t->module];
+    struct gguf_tensor *g = &j->tensor[j->count];
+
+    g->dims = t->dims;
+    for (int d = 0; d < t->dims; d++)
+        g->shape[d] = t->shape[t->transposed ? 1 - d : d];
+    /* ggml's operators take vectors, and a table of positions, as f32 alone. */
+    g->type = t->dims < 2 || module->role == MODEL_POSITIONS ? GGUF_F32 : j->type;
+    if (name_tensor(g->name, module->gguf, module->name, t->name, t->bias, err))
+        return -1;
+    if (g->type == GGUF_Q8_0 && g->shape[1] % GGUF_BLOCK) {
+        if (j->what->gguf_notes->ragged++ == 0)
+            memcpy(j->what->gguf_notes->first, g->name, sizeof g->name);
+        g->type = GGUF_F16;
+    }
+    j->all += model_whole(t);
+    j->from[j->count++] = number;
+    return 0;
+}
+
+static int list_tensors(struct job *j, struct err *err)
+{
+    j->tensor = mem_new((size_t)j->m->tensors + 1, sizeof *j->tensor);
+    j->from = mem_new((size_t)j->m->tensors + 1, sizeof *j->from);
+    if (j->rope) {
+        j->tensor[0] = (struct gguf_tensor){"rope_freqs.weight", .dims = 1};
+        j->tensor[0].shape[0] = j->m->head_dim / 2;
+        j->from[j->count++] = -1;
+    }
+    for (int i = 0; i < j->m->tensors; i++)
+        if (!model_is_added(&j->m->tensor[i]) && add_tensor(j, i, err))
+            return -1;
+    return 0;
+}
+
+/* --- data --- */
+
+/* Whether it is of queries or keys whose rotary pairs are to lie together. */
+static int is_turned(const struct model *m, const struct model_tensor *t)
+{
+    const struct model_module *mod = &m->family->modules[t->module];
+
+    return m->family->gguf_pairs && mod->role == MODEL_QKV &&
+           (mod->out == SIZE_HEADS || mod[-1].out == SIZE_HEADS); /* keys follow the queries */
+}
+
+/* Rows [first, first + rows) of the file's tensor; of a vector an element is a row. */
+static int read_rows(struct job *j, int i, int64_t first, int64_t rows, float *out,
+                     struct err *err)
+{
+    const struct model_tensor *t = &j->m->tensor[j->from[i]];
+    int64_t cols = t->dims < 2 ? 1 : j->tensor[i].shape[1], half = j->m->head_dim / 2;
+    float *part = t->transposed ? mem_new((size_t)rows, sizeof *part) : NULL;
+    int rc = 0;
+
+    if (t->transposed) {
+        for (int64_t c = 0; rc == 0 && c < cols; c++) {
+            rc = read_elements(j, j->from[i], c * t->shape[1] + first, rows, part, err);
+            for (int64_t r = 0; rc == 0 && r < rows; r++)
+                out[r * cols + c] = part[r];
+        }
+    } else if (is_turned(j->m, t)) {
+        for (int64_t r = 0; rc == 0 && r < rows; r++) {
+            int64_t at = (first + r) % j->m->head_dim;
+            int64_t row = first + r - at + at % 2 * half + at / 2;
+            rc = read_elements(j, j->from[i], row * cols, cols, out + r * cols, err);
+        }
+    } else {
+        rc = read_elements(j, j->from[i], first * cols, rows * cols, out, err);
+    }
+    mem_free(part);
+    return rc;
+}
+
+static int write_tensor(struct job *j, int i, int fd, int64_t data, struct err *err)
+{
+    const struct shard_options *o = &j->what->options;
+    const struct gguf_tensor *g = &j->tensor[i];
+    int64_t rows = g->shape[0], cols = g->dims < 2 ? 1 : g->shape[1];
+    int64_t band = o->buffer / BAND_ELEM / cols, done = 0;
+
+    band = band < 1 ? 1 : band < rows ? band : rows;
+    float *x = mem_new((size_t)(band * cols), sizeof *x);
+    char *out = mem_new((size_t)gguf_bytes(GGUF_F32, band * cols), 1);
+    int rc = 0;
+    for (int64_t n; rc == 0 && done < rows; done += n) {
+        n = rows - done < band ? rows - done : band;
+        rc = ckpt_stopped(o->limits ? o->limits->stop : NULL, err);
+        if (rc == 0 && j->from[i] < 0)
+            memcpy(x, j->rope + done, (size_t)n * sizeof *x);
+        else if (rc == 0)
+            rc = read_rows(j, i, done, n, x, err);
+        int64_t bad = rc ? -1 : gguf_encode(g->type, x, n * cols, out);
+        if (bad >= 0)
+            rc = err_set(err, ERR_INPUT,
+                         "'%s' has elements from %" PRId64
+                         " on that q8_0 cannot hold: infinite, NaN or above 8e6",
+                         g->name, done * cols + bad);
+        if (rc == 0)
+            rc = io_pwrite_all(fd, out, gguf_bytes(g->type, n * cols),
+                               data + g->offset + gguf_bytes(g->type, done * cols), err);
+        j->done += n * cols;
+        if (rc == 0 && o->progress)
+            o->progress(o->progress_arg, j->done, j->all);
+    }
+    mem_free(x);
+    mem_free(out);
+    return rc;
+}
+
+/* So that a disk that is too small fails at once, where the file system can tell. */
+static int allocate(int fd, int64_t bytes, struct err *err)
+{
+    if (fallocate(fd, 0, 0, bytes) == 0 ||
+        (errno != ENOSPC && errno != EFBIG && ftruncate(fd, bytes) == 0))
+        return 0;
+    return err_sys(err, "cannot allocate %" PRId64 " bytes", bytes);
+}
+
+static int write_file(struct job *j, struct gguf_keys *k, int fd, struct err *err)
+{
+    const struct gguf_tensor *last = &j->tensor[j->count - 1];
+    char *head = NULL;
+    int64_t data = 0;
+
+    gguf_header(k, j->tensor, j->count, &head, &data);
+    int64_t end =
+        data + last->offset +
+        gguf_bytes(last->type, last->shape[0] * (last->dims < 2 ? 1 : last->shape[1]));
+    end += (GGUF_ALIGN - end % GGUF_ALIGN) % GGUF_ALIGN;
+    int rc = allocate(fd, end, err) || io_pwrite_all(fd, head, data, 0, err) ? -1 : 0;
+    for (int i = 0; rc == 0 && i < j->count; i++)
+        rc = write_tensor(j, i, fd, data, err);
+    mem_free(head);
+    return rc;
+}
+
+static int write_all(struct job *j, struct shard_target to, struct err *err)
+{
+    struct gguf_keys keys;
+    struct io_out out;
+    int rc = -1;
+
+    gguf_keys_init(&keys);
+    if (put_keys(&keys, j, err) || put_tokens(&keys, j, err) || list_tensors(j, err) ||
+        io_create(&out, to.dir, to.force, err)) {
+        gguf_keys_release(&keys);
+        return -1;
+    }
+    if (write_file(j, &keys, out.fd, err) == 0)
+        rc = io_commit(&out, err);
+    else
+        io_abandon(&out);
+    gguf_keys_release(&keys);
+    return rc;
+}
+
+int shard_gguf(const char *from, const struct shard_merging *what, struct shard_target to,
+               struct err *err)
+{
+    struct job j = {.what = what};
+
+    if (weights_open(&j.w, from, what->options.limits, err))
+        return -1;
+    int rc = j.w.is_ckpt ? open_ckpt(&j, err) : open_folder(&j, err);
+    if (rc == 0 && !j.m->family->gguf)
+        rc = err_set(err, ERR_INPUT, "models of the family %s have no gguf form here",
+                     j.m->family->name);
+    if (rc == 0)
+        rc = pick_type(&j, err) || write_all(&j, to, err) ? -1 : 0;
+    if (rc && j.w.is_ckpt)
+        ckpt_blame(&j.w.ckpt, err);
+    if (what->options.healed)
+        *what->options.healed = j.w.ckpt.healed;
+    merge_reader_release(&j.reader);
+    weights_close(&j.w);
+    model_release(&j.own);
+    mem_free(j.tensor);
+    mem_free(j.from);
+    mem_free(j.rope);
+    return rc;
+}
