@@ -12,7 +12,7 @@
 #include "cli/cli_progress.h"
 #include "plan/plan.h"
 
-enum { JOBS_MAX = 256 };
+enum { JOBS_MAX = 256, RULES_MAX = 64 /* of a kind */ };
 
 /* Of --format, and of --type. */
 enum format { SAFETENSORS, GGUF };
@@ -28,16 +28,17 @@ struct args {
     const char *model, *plan, *adapter, *optimizer;
     struct shard_target output;
     int64_t seed, buffer, max_shard;
-    int jobs, copies, quick, fuse, progress;
+    int jobs, copies, quick, fuse, progress, dry;
+    struct cli_list rules[SHARD_EDITS];
     enum format format;
     struct weight_type type;
     struct ckpt_limits limits;
     char *operand[2]; /* owned */
 };
 
-enum { INIT, SPLIT, MERGE, RESHARD, REPAIR, VERIFY, LS, DIFF };
+enum { INIT, SPLIT, MERGE, RESHARD, REPAIR, EDIT, VERIFY, LS, DIFF };
 enum {
-    MOVERS = 1 << SPLIT | 1 << MERGE | 1 << RESHARD | 1 << REPAIR,
+    MOVERS = 1 << SPLIT | 1 << MERGE | 1 << RESHARD | 1 << REPAIR | 1 << EDIT,
     WRITERS = MOVERS | 1 << INIT,
     READERS = MOVERS | 1 << VERIFY | 1 << LS | 1 << DIFF
 };
@@ -48,6 +49,7 @@ static const struct cli_mode modes[] = {
     [MERGE] = {"merge", "merge DIR -o DIR|FILE", 1, 1, "output", 0},
     [RESHARD] = {"reshard", "reshard DIR -p PLAN -o DIR", 1, 1, "plan output", 0},
     [REPAIR] = {"repair", "repair DIR -o DIR", 1, 1, "output", 0},
+    [EDIT] = {"edit", "edit DIR|FILE -o DIR", 1, 1, NULL, 0},
     [VERIFY] = {"verify", "verify DIR|FILE", 1, 1, NULL, 0},
     [LS] = {"ls", "ls DIR|FILE", 1, 1, NULL, 0},
     [DIFF] = {"diff", "diff A B", 2, 2, NULL, 0},
@@ -110,7 +112,17 @@ static const struct cli_option options[] = {
     {"max-shard", 0, "BYTES", 0,
      "merge: split the weights into files of at most BYTES (default: one file)",
      CLI_BYTES(max_shard, 1, INT64_MAX), .modes = 1 << MERGE, .excludes = "format=gguf"},
-    {.text = "Speed and memory of split, merge, reshard and repair:"},
+    {"drop", 0, "REGEX", 0, "edit: leave out the tensors whose names match",
+     CLI_LIST(rules[SHARD_DROP]), .modes = 1 << EDIT},
+    {"rename", 0, "REGEX=TEXT", 0,
+     "edit: replace the match in names by TEXT, in which $1 is the first group",
+     CLI_LIST(rules[SHARD_RENAME]), .modes = 1 << EDIT},
+    {"cast", 0, "REGEX=TYPE", 0,
+     "edit: convert the tensors whose names match to f32, bf16, f16 or f64",
+     CLI_LIST(rules[SHARD_CAST]), .modes = 1 << EDIT},
+    {"dry-run", 0, NULL, 0, "edit: print what would be done, and write nothing", CLI_FLAG(dry),
+     .modes = 1 << EDIT, .excludes = "output"},
+    {.text = "Speed and memory of split, merge, reshard, repair and edit:"},
     {"buffer", 0, "BYTES", 0, "Hold at most BYTES of states in memory (default: 64Mi)",
      CLI_BYTES(buffer, 1, INT64_MAX), .modes = MOVERS},
     {"jobs", 'j', "N", 0, "Read and write with N threads (default: one per processor, 4 to 16)",
@@ -136,13 +148,18 @@ static int check_args(void *args)
 
     if (a->type.q8_0 && a->format != GGUF)
         return cli_usage(&a->cli, "--type q8_0 is expected with merge --format gguf only");
+    if (a->cli.mode == EDIT && !a->dry && !a->output.dir)
+        return cli_usage(&a->cli, "missing --output or --dry-run");
+    if (a->cli.mode == EDIT && !a->rules[SHARD_DROP].count && !a->rules[SHARD_CAST].count &&
+        !a->rules[SHARD_RENAME].count)
+        return cli_usage(&a->cli, "missing --drop, --rename or --cast");
     return 0;
 }
 
 static const struct cli_command command = {
     options, modes,
-    "Create model weights (init), split them into a checkpoint, merge it, convert it for "
-    "another plan (reshard), repair, verify, list (ls) or compare (diff) it.",
+    "Create model weights (init), split them into a checkpoint, merge it, reshard it for "
+    "another plan, repair, edit, verify, list (ls) or compare (diff) it.",
     check_args};
 
 static atomic_int stop; /* the signal that asks for it */
@@ -255,6 +272,15 @@ static int run_merge(const struct args *a, struct err *err)
     return rc;
 }
 
+static int run_edit(const struct args *a, struct err *err)
+{
+    struct shard_editing what = {.dry = a->dry ? stdout : NULL, .options = options_of(a)};
+
+    for (int k = 0; k < SHARD_EDITS; k++)
+        what.list[k] = (struct shard_edit_list){a->rules[k].count, a->rules[k].item};
+    return end_move(a, shard_edit(a->operand[0], &what, a->output, err));
+}
+
 static int run_repair(const struct args *a, struct err *err)
 {
     struct shard_options given = options_of(a);
@@ -301,16 +327,20 @@ static int run_diff(const struct args *a, struct err *err)
 int main(int argc, char **argv)
 {
     static int (*const run[])(const struct args *, struct err *) = {
-        [INIT] = run_init,     [SPLIT] = run_cut,     [MERGE] = run_merge, [RESHARD] = run_cut,
-        [REPAIR] = run_repair, [VERIFY] = run_verify, [LS] = run_ls,       [DIFF] = run_diff};
+        [INIT] = run_init,     [SPLIT] = run_cut,     [MERGE] = run_merge,
+        [RESHARD] = run_cut,   [REPAIR] = run_repair, [EDIT] = run_edit,
+        [VERIFY] = run_verify, [LS] = run_ls,         [DIFF] = run_diff};
     struct args a = {.cli = CLI_INIT("paro-shard"),
                      .seed = 1,
                      .buffer = 64 << 20,
                      .limits = ckpt_limits_usual};
+    const char *rule[SHARD_EDITS][RULES_MAX];
     struct cli_progress line = {0};
     struct ckpt_healed healed[2] = {{0}};
     struct err err;
 
+    for (int k = 0; k < SHARD_EDITS; k++)
+        a.rules[k] = (struct cli_list){.item = rule[k], .most = RULES_MAX};
     a.line = &line;
     a.healed = healed;
     a.limits.stop = &stop;

@@ -5,6 +5,7 @@ complete -c paro-shard -n __fish_use_subcommand -a split
 complete -c paro-shard -n __fish_use_subcommand -a merge
 complete -c paro-shard -n __fish_use_subcommand -a reshard
 complete -c paro-shard -n __fish_use_subcommand -a repair
+complete -c paro-shard -n __fish_use_subcommand -a edit
 complete -c paro-shard -n __fish_use_subcommand -a verify
 complete -c paro-shard -n __fish_use_subcommand -a ls
 complete -c paro-shard -n __fish_use_subcommand -a diff
@@ -21,6 +22,10 @@ complete -c paro-shard -l optimizer -r -d 'split: read the optimizer\'s state fr
 complete -c paro-shard -l copies -r -d 'split, reshard: write K additional copies of each file, in other groups first, to survive the loss of nodes (default: 0)'
 complete -c paro-shard -l fuse -d 'merge: add the adapters to the weights, for programs that do not load adapters'
 complete -c paro-shard -l max-shard -r -d 'merge: split the weights into files of at most BYTES (default: one file)'
+complete -c paro-shard -l drop -r -d 'edit: leave out the tensors whose names match'
+complete -c paro-shard -l rename -r -d 'edit: replace the match in names by TEXT, in which $1 is the first group'
+complete -c paro-shard -l cast -r -d 'edit: convert the tensors whose names match to f32, bf16, f16 or f64'
+complete -c paro-shard -l dry-run -d 'edit: print what would be done, and write nothing'
 complete -c paro-shard -l buffer -r -d 'Hold at most BYTES of states in memory (default: 64Mi)'
 complete -c paro-shard -s j -l jobs -r -d 'Read and write with N threads (default: one per processor, 4 to 16)'
 complete -c paro-shard -l progress -r -a 'auto always never' -d 'Show progress on standard error (default: auto, if that is a terminal)'

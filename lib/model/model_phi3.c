@@ -30,15 +30,16 @@ static const struct model_key keys[] = {
 };
 
 static const struct model_module modules[] = {
-    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.self_attn.qkv_proj", MODEL_QKV, SIZE_QKV, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_NONE},
-    {"model.layers.%.mlp.gate_up_proj", MODEL_FFN, SIZE_GATE_UP, SIZE_HIDDEN, BIAS_NONE},
-    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_NONE},
-    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE},
-    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE},
+    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, NULL},
+    {"model.layers.%.self_attn.qkv_proj", MODEL_QKV, SIZE_QKV, SIZE_HIDDEN, BIAS_NONE, NULL},
+    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_NONE, NULL},
+    {"model.layers.%.mlp.gate_up_proj", MODEL_FFN, SIZE_GATE_UP, SIZE_HIDDEN, BIAS_NONE, NULL},
+    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_NONE, NULL},
+    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE, NULL},
+    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE,
+     NULL},
+    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE, NULL},
+    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, NULL},
     {0},
 };
 

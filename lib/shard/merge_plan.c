@@ -246,36 +246,44 @@ int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struc
 
 /* --- the index --- */
 
-struct place {
-    const char *tensor, *file;
-};
-
 static int by_name(const void *a, const void *b)
 {
-    return strcmp(((const struct place *)a)->tensor, ((const struct place *)b)->tensor);
+    return strcmp(((const struct merge_place *)a)->tensor,
+                  ((const struct merge_place *)b)->tensor);
+}
+
+void merge_index(struct merge_place *place, int count, int64_t total, char **text,
+                 int64_t *bytes)
+{
+    size_t used = 0;
+    FILE *f = mem_stream(text, &used);
+    struct jout j = {.file = f, .pretty = 1};
+
+    qsort(place, (size_t)count, sizeof *place, by_name);
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "metadata", '{');
+    jout_int(&j, "total_size", total);
+    jout_close(&j, '}');
+    jout_open(&j, "weight_map", '{');
+    for (int i = 0; i < count; i++)
+        jout_text(&j, place[i].tensor, place[i].file);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    fclose(f);
+    *bytes = (int64_t)used;
 }
 
 void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes)
 {
-    struct place *place = mem_new((size_t)p->tensors, sizeof *place);
-    size_t used = 0;
+    struct merge_place *place = mem_new((size_t)p->tensors, sizeof *place);
     int64_t total = 0;
-    FILE *f = mem_stream(text, &used);
 
     for (int i = 0; i < p->tensors; i++) {
         const struct merge_tensor *t = &p->tensor[i];
-        place[i] = (struct place){p->c->model.tensor[t->tensor].name, p->file[t->file].name};
+        place[i] =
+            (struct merge_place){p->c->model.tensor[t->tensor].name, p->file[t->file].name};
         total += t->bytes;
     }
-    qsort(place, (size_t)p->tensors, sizeof *place, by_name);
-    /* Names of a model's tensors and of its files need no escapes. */
-    fprintf(f, "{\n  \"metadata\": {\n    \"total_size\": %" PRId64 "\n  },\n", total);
-    fprintf(f, "  \"weight_map\": {\n");
-    for (int i = 0; i < p->tensors; i++)
-        fprintf(f, "    \"%s\": \"%s\"%s\n", place[i].tensor, place[i].file,
-                i + 1 < p->tensors ? "," : "");
-    fprintf(f, "  }\n}\n");
-    fclose(f);
+    merge_index(place, p->tensors, total, text, bytes);
     mem_free(place);
-    *bytes = (int64_t)used;
 }

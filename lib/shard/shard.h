@@ -93,6 +93,29 @@ struct shard_gguf_notes {
 int shard_gguf(const char *from, const struct shard_merging *what, struct shard_target to,
                struct err *err);
 
+/* What edit does to tensors; patterns are PCRE2's, found anywhere in a name. */
+enum shard_edit_kind {
+    SHARD_DROP,   /* "PATTERN" */
+    SHARD_CAST,   /* "PATTERN=TYPE", the last that matches; by the names that are there */
+    SHARD_RENAME, /* "PATTERN=REPLACEMENT" of the first match, one after the other */
+    SHARD_EDITS
+};
+struct shard_edit_list {
+    int count;
+    const char **item;
+};
+struct shard_editing {
+    struct shard_edit_list list[SHARD_EDITS];
+    FILE *dry; /* print what would be done, and write nothing; NULL: do it */
+    struct shard_options options;
+};
+/*
+ * A folder or file with other tensors, names and types; all its other files as they are.
+ * ERR_INPUT where a pattern matches nothing, or two tensors get one name.
+ */
+int shard_edit(const char *from, const struct shard_editing *what, struct shard_target to,
+               struct err *err);
+
 /*
  * A checkpoint into one of another strategy, other groups, another number of ranks: all its
  * states, its run and its source as they were.  ERR_MISMATCH where the model is another.

@@ -1,0 +1,437 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how tensors of a folder or file are dropped, renamed and converted by patterns.  Each
+ * weights file becomes one with the tensors that are left of it, in their order; the index is
+ * made anew, and all other files are copied.
+ */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <inttypes.h>
+#include <pcre2.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "ckpt/hf.h"
+#include "shard/folder.h"
+#include "shard/merge_plan.h"
+#include "shard/shard_parts.h"
+
+enum {
+    PIECE_BYTES = 4 << 20,
+    NAME_MAX_BYTES = 64 << 10,
+    CONFIG_MAX = 16 << 20,
+    STEPS_MAX = 1000000 /* of one match: more is a pattern that tries everything */
+};
+
+struct rule {
+    const char *text; /* as given, borrowed */
+    pcre2_code *code;
+    char *right; /* owned: what follows the last '='; NULL of a drop */
+    enum dtype type;
+    int64_t used;
+};
+
+struct item {
+    const struct st_tensor *t;
+    int file, dropped, number; /* number: among those left in its file */
+    char *name;                /* owned */
+    int type;
+};
+
+struct edit {
+    const struct shard_editing *what;
+    struct hf hf;
+    struct folder folder;
+    pcre2_match_data *match;
+    pcre2_match_context *context;
+    struct rule *rule[SHARD_EDITS]; /* [what->list[kind].count] each, owned */
+    int count, left;
+    struct item *item;      /* [count], owned */
+    struct st_tensor *head; /* [count], owned: of the files, those that are left */
+    int *first, *out;       /* [files + 1], [files]: of `head`; number of the new file or -1 */
+    int64_t *data;          /* [files]: bytes of the new header */
+    char **text;            /* [files], owned: the new header */
+};
+
+/* --- patterns --- */
+
+static int pattern_failed(const char *text, int code, struct err *err)
+{
+    PCRE2_UCHAR words[160] = "";
+
+    pcre2_get_error_message(code, words, sizeof words);
+    return err_set(err, ERR_INPUT, "pattern '%.200s': %s", text, (const char *)words);
+}
+
+static int compile_rule(struct rule *r, enum shard_edit_kind kind, struct err *err)
+{
+    const char *equals = kind == SHARD_DROP ? NULL : strrchr(r->text, '=');
+    PCRE2_SIZE length = equals ? (PCRE2_SIZE)(equals - r->text) : strlen(r->text), at;
+    int code;
+
+    if (kind != SHARD_DROP && !equals)
+        return err_set(err, ERR_INPUT, "'%.200s' has no '=', expected PATTERN=%s", r->text,
+                       kind == SHARD_CAST ? "TYPE" : "REPLACEMENT");
+    r->right = equals ? mem_dup(equals + 1) : NULL;
+    if (kind == SHARD_CAST &&
+        (dtype_parse(r->right, &r->type, err) || r->type == DTYPE_I32 || r->type == DTYPE_U8))
+        return err_set(err, ERR_INPUT, "type '%.60s', expected f32, bf16, f16 or f64",
+                       r->right);
+    r->code = pcre2_compile((PCRE2_SPTR)r->text, length, PCRE2_UTF, &code, &at, NULL);
+    return r->code ? 0 : pattern_failed(r->text, code, err);
+}
+
+static int compile_all(struct edit *e, struct err *err)
+{
+    e->context = mem_have(pcre2_match_context_create(NULL), "a match");
+    pcre2_set_match_limit(e->context, STEPS_MAX);
+    e->match = mem_have(pcre2_match_data_create(1, NULL), "a match");
+    for (int kind = 0; kind < SHARD_EDITS; kind++) {
+        e->rule[kind] = mem_new((size_t)e->what->list[kind].count, sizeof **e->rule);
+        for (int i = 0; i < e->what->list[kind].count; i++) {
+            e->rule[kind][i].text = e->what->list[kind].item[i];
+            if (compile_rule(&e->rule[kind][i], (enum shard_edit_kind)kind, err))
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* *hit: whether the pattern is found in the name. */
+static int match_rule(const struct edit *e, struct rule *r, const char *name, int *hit,
+                      struct err *err)
+{
+    int rc = pcre2_match(r->code, (PCRE2_SPTR)name, strlen(name), 0, 0, e->match, e->context);
+
+    *hit = rc >= 0;
+    r->used += *hit;
+    return rc >= 0 || rc == PCRE2_ERROR_NOMATCH ? 0 : pattern_failed(r->text, rc, err);
+}
+
+static int rename_item(const struct edit *e, struct rule *r, struct item *it, struct err *err)
+{
+    PCRE2_SIZE room = NAME_MAX_BYTES;
+    char *name = mem_new(NAME_MAX_BYTES, 1);
+    int rc = pcre2_substitute(r->code, (PCRE2_SPTR)it->name, strlen(it->name), 0, 0, NULL,
+                              e->context, (PCRE2_SPTR)r->right, strlen(r->right),
+                              (PCRE2_UCHAR *)name, &room);
+
+    if (rc > 0) {
+        r->used++;
+        mem_free(it->name);
+        it->name = mem_dup(name);
+        if (!*name || utf8_controls(name, (int64_t)strlen(name)))
+            rc = err_set(err, ERR_INPUT, "'%s' gets the name '%.200s', expected a text",
+                         it->t->name, name);
+    } else if (rc < 0) {
+        rc = pattern_failed(r->text, rc, err);
+    }
+    mem_free(name);
+    return rc < 0 ? -1 : 0;
+}
+
+static int cast_item(struct item *it, const struct rule *r, struct err *err)
+{
+    if (!st_type_is_float(it->t->type))
+        return err_set(err, ERR_INPUT, "'%s' is %s, expected a float type to convert (%.200s)",
+                       it->t->name, st_type_name(it->t->type), r->text);
+    it->type = st_type_of(r->type);
+    return 0;
+}
+
+static int apply_rules(struct edit *e, struct item *it, struct err *err)
+{
+    const struct shard_edit_list *list = e->what->list;
+    int rc = 0, hit = 0;
+
+    for (int i = 0; rc == 0 && i < list[SHARD_DROP].count; i++) {
+        rc = match_rule(e, &e->rule[SHARD_DROP][i], it->name, &hit, err);
+        it->dropped |= hit;
+    }
+    for (int i = 0; rc == 0 && !it->dropped && i < list[SHARD_CAST].count; i++) {
+        rc = match_rule(e, &e->rule[SHARD_CAST][i], it->name, &hit, err);
+        if (rc == 0 && hit)
+            rc = cast_item(it, &e->rule[SHARD_CAST][i], err);
+    }
+    for (int i = 0; rc == 0 && !it->dropped && i < list[SHARD_RENAME].count; i++)
+        rc = rename_item(e, &e->rule[SHARD_RENAME][i], it, err);
+    return rc;
+}
+
+static int by_name(const void *a, const void *b)
+{
+    const struct item *x = *(struct item *const *)a, *y = *(struct item *const *)b;
+
+    return x->dropped != y->dropped ? x->dropped - y->dropped : strcmp(x->name, y->name);
+}
+
+/* Every rule did something, and no two tensors have one name. */
+static int check_items(const struct edit *e, struct err *err)
+{
+    struct item **sorted = mem_new((size_t)e->count, sizeof *sorted);
+    int rc = 0;
+
+    for (int kind = 0; rc == 0 && kind < SHARD_EDITS; kind++)
+        for (int i = 0; rc == 0 && i < e->what->list[kind].count; i++)
+            if (!e->rule[kind][i].used)
+                rc = err_set(err, ERR_INPUT, "pattern '%.200s' matches no tensor of '%s'",
+                             e->rule[kind][i].text, e->hf.dir);
+    for (int i = 0; i < e->count; i++)
+        sorted[i] = &e->item[i];
+    qsort(sorted, (size_t)e->count, sizeof *sorted, by_name);
+    for (int i = 1; rc == 0 && i < e->left; i++)
+        if (strcmp(sorted[i - 1]->name, sorted[i]->name) == 0)
+            rc = err_set(err, ERR_INPUT, "'%s' and '%s' both get the name '%s'",
+                         sorted[i - 1]->t->name, sorted[i]->t->name, sorted[i]->name);
+    mem_free(sorted);
+    if (rc == 0 && e->left == 0)
+        rc = err_set(err, ERR_INPUT, "no tensor of '%s' is left", e->hf.dir);
+    return rc;
+}
+
+static int edit_items(struct edit *e, struct err *err)
+{
+    for (int f = 0; f < e->hf.files; f++)
+        e->count += e->hf.file[f].count;
+    e->item = mem_new((size_t)e->count, sizeof *e->item);
+    for (int f = 0, i = 0; f < e->hf.files; f++)
+        for (int k = 0; k < e->hf.file[f].count; k++, i++) {
+            const struct st_tensor *t = &e->hf.file[f].tensor[k];
+            e->item[i] = (struct item){t, f, .name = mem_dup(t->name), .type = t->type};
+            if (ckpt_stopped(e->hf.stop, err) || apply_rules(e, &e->item[i], err))
+                return -1;
+            e->left += !e->item[i].dropped;
+        }
+    return check_items(e, err);
+}
+
+/* --- files --- */
+
+static void make_heads(struct edit *e)
+{
+    int files = e->hf.files, n = 0, made = 0;
+
+    e->head = mem_new((size_t)e->count, sizeof *e->head);
+    e->first = mem_new((size_t)files + 1, sizeof *e->first);
+    e->out = mem_new((size_t)files, sizeof *e->out);
+    e->data = mem_new((size_t)files, sizeof *e->data);
+    e->text = mem_new((size_t)files, sizeof *e->text);
+    for (int f = 0, i = 0; f < files; f++) {
+        e->first[f] = n;
+        for (; i < e->count && e->item[i].file == f; i++) {
+            if (e->item[i].dropped)
+                continue;
+            e->item[i].number = n;
+            e->head[n] = *e->item[i].t;
+            e->head[n].name = e->item[i].name;
+            e->head[n++].type = e->item[i].type;
+        }
+        e->out[f] = n > e->first[f] ? made++ : -1;
+        if (e->out[f] >= 0)
+            st_header(e->head + e->first[f], n - e->first[f], &e->text[f], &e->data[f]);
+    }
+    e->first[files] = n;
+}
+
+/* Of the new file of that number. */
+static int take_head(void *edit, int number, char **head, int64_t *bytes, struct err *err)
+{
+    struct edit *e = edit;
+    int f = 0;
+
+    (void)err;
+    while (e->out[f] != number)
+        f++;
+    *head = e->text[f];
+    *bytes = e->data[f];
+    e->text[f] = NULL;
+    return 0;
+}
+
+/* A tensor that is left: bytes as they are, or elements converted. */
+static void add_item(struct moves *m, const struct edit *e, const struct item *it)
+{
+    enum dtype is = DTYPE_U8, want = DTYPE_U8;
+    int64_t from = e->hf.file[it->file].data + it->t->first;
+    int64_t to = e->data[it->file] + e->head[it->number].first;
+    int64_t bytes = it->t->last - it->t->first;
+
+    if (it->type != it->t->type) {
+        st_type_dtype(it->t->type, &is);
+        st_type_dtype(it->type, &want);
+    }
+    for (int64_t at = 0, n; at < bytes; at += n) {
+        n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
+        moves_add_to(m,
+                     (struct move_to){.at = m->at,
+                                      .bytes = n,
+                                      .file = e->out[it->file],
+                                      .offset = to + at / dtype_bytes(is) * dtype_bytes(want),
+                                      .type = is,
+                                      .want = want});
+        moves_add_from(m,
+                       (struct move_from){.bytes = n, .file = it->file, .offset = from + at});
+    }
+}
+
+static int move_all(struct edit *e, const struct io_dir *dir, struct err *err)
+{
+    struct moves m = {
+        .options = &e->what->options, .stop = e->hf.stop, .head = take_head, .heads = e};
+
+    for (int f = 0; f < e->hf.files; f++) {
+        moves_add_file(&m.in, e->hf.file[f].file_bytes, mem_dup(e->hf.file[f].path));
+        if (e->out[f] >= 0)
+            moves_add_file(&m.out, e->data[f] + e->head[e->first[f + 1] - 1].last,
+                           io_join(dir->temp, e->hf.name[f]));
+    }
+    for (int i = 0; i < e->count; i++)
+        if (!e->item[i].dropped)
+            add_item(&m, e, &e->item[i]);
+    int rc = moves_run(&m, dir, err);
+    moves_release(&m);
+    return rc;
+}
+
+static int put_index(const struct edit *e, const struct io_dir *dir, struct err *err)
+{
+    struct merge_place *place = mem_new((size_t)e->left, sizeof *place);
+    char *text = NULL;
+    int64_t bytes = 0, total = 0;
+    int n = 0;
+
+    for (int i = 0; i < e->count; i++)
+        if (!e->item[i].dropped) {
+            const struct st_tensor *t = &e->head[e->item[i].number];
+            place[n++] = (struct merge_place){t->name, e->hf.name[e->item[i].file]};
+            total += t->last - t->first;
+        }
+    merge_index(place, n, total, &text, &bytes);
+    int rc = io_dir_put(dir, HF_INDEX_NAME, text, bytes, err);
+    mem_free(text);
+    mem_free(place);
+    return rc;
+}
+
+/* The type of all floats that are left, if they have one and some were converted. */
+static int common_type(const struct edit *e, enum dtype *out)
+{
+    int type = -1, n = 0;
+
+    for (int i = 0; i < e->left; i++)
+        if (st_type_is_float(e->head[i].type) && e->head[i].type != type) {
+            type = e->head[i].type;
+            n++;
+        }
+    return n == 1 && e->what->list[SHARD_CAST].count && st_type_dtype(type, out) == 0;
+}
+
+static int copy_other(struct edit *e, const char *name, const struct io_dir *dir,
+                      struct err *err)
+{
+    struct ckpt_source ignored = {0};
+    enum dtype type;
+    char *text = NULL, *config = NULL, *to = io_join(dir->temp, name);
+    int64_t bytes = 0;
+    int fd = -1, rc = folder_open(&e->folder, name, &fd, err);
+
+    if (rc == 0 && strcmp(name, "config.json") == 0 && common_type(e, &type)) {
+        rc = io_read_all(fd, name, CONFIG_MAX, NULL, &text, &bytes, err);
+        if (rc == 0) {
+            hf_config_as(text, type, &config, &bytes);
+            rc = io_dir_put(dir, name, config, bytes, err);
+        }
+    } else if (rc == 0) {
+        rc = ckpt_copy_file(fd, dir, to, e->hf.stop, &ignored, err);
+    }
+    if (fd >= 0)
+        close(fd);
+    mem_free(text);
+    mem_free(config);
+    mem_free(to);
+    return rc;
+}
+
+static int fill_folder(struct edit *e, const struct io_dir *dir, struct err *err)
+{
+    int rc = 0, indexed = 0;
+
+    for (int i = 0; rc == 0 && i < e->folder.others; i++) {
+        int index = strcmp(e->folder.other[i], HF_INDEX_NAME) == 0;
+        indexed |= index;
+        if (!index)
+            rc = copy_other(e, e->folder.other[i], dir, err);
+    }
+    if (rc == 0 && indexed)
+        rc = put_index(e, dir, err);
+    return rc ? rc : move_all(e, dir, err);
+}
+
+/* --- all of it --- */
+
+static void print_edits(const struct edit *e, FILE *out)
+{
+    for (int i = 0; i < e->count; i++) {
+        const struct item *it = &e->item[i];
+        if (it->dropped)
+            fprintf(out, "drop %s\n", it->t->name);
+        if (!it->dropped && strcmp(it->name, it->t->name))
+            fprintf(out, "rename %s %s\n", it->t->name, it->name);
+        if (!it->dropped && it->type != it->t->type)
+            fprintf(out, "cast %s %s %s\n", it->t->name, st_type_name(it->t->type),
+                    st_type_name(it->type));
+    }
+}
+
+static void edit_release(struct edit *e)
+{
+    for (int kind = 0; kind < SHARD_EDITS; kind++) {
+        for (int i = 0; e->rule[kind] && i < e->what->list[kind].count; i++) {
+            pcre2_code_free(e->rule[kind][i].code);
+            mem_free(e->rule[kind][i].right);
+        }
+        mem_free(e->rule[kind]);
+    }
+    for (int i = 0; e->item && i < e->count; i++)
+        mem_free(e->item[i].name);
+    for (int f = 0; e->text && f < e->hf.files; f++)
+        mem_free(e->text[f]);
+    pcre2_match_data_free(e->match);
+    pcre2_match_context_free(e->context);
+    mem_free(e->item);
+    mem_free(e->head);
+    mem_free(e->first);
+    mem_free(e->out);
+    mem_free(e->data);
+    mem_free(e->text);
+    folder_release(&e->folder);
+    hf_release(&e->hf);
+}
+
+int shard_edit(const char *from, const struct shard_editing *what, struct shard_target to,
+               struct err *err)
+{
+    struct edit e = {.what = what};
+    struct io_dir dir;
+
+    if (hf_open(&e.hf, from, what->options.limits, err))
+        return -1;
+    int rc = compile_all(&e, err) || edit_items(&e, err) ||
+                     folder_list(&e.folder, &e.hf, what->options.limits, err)
+                 ? -1
+                 : 0;
+    if (rc == 0 && what->dry) {
+        print_edits(&e, what->dry);
+    } else if (rc == 0) {
+        make_heads(&e);
+        rc = shard_check_apart(from, to.dir, 0, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err)
+                 ? -1
+                 : io_dir_end(&dir, fill_folder(&e, &dir, err), err);
+    }
+    edit_release(&e);
+    return rc;
+}
