@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/cli_hub.h"
 #include "plan/ask.h"
 #include "plan/scale.h"
 
@@ -189,13 +190,14 @@ static const struct cli_command command = {
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-plan"), .ask = PLAN_ASK_INIT};
-    char note[PLAN_NOTE];
+    char note[PLAN_NOTE], hub[CLI_HUB_PATH];
     struct io_out file;
     struct err err;
     FILE *out;
     int found;
 
     cli_parse(&a.cli, &command, argc, argv);
+    a.ask.model = cli_hub(a.ask.model, hub);
     if (cli_svg_open(&a.cli, &file, &out, &err))
         return cli_fail(&a.cli, &err);
     if (cli_svg_close(&file, plan_ask_answer(&a.ask, out, note, &found, &err), &err))

@@ -9,6 +9,7 @@
 #include "base/run_folder.h"
 #include "shard/shard.h"
 #include "cli/cli.h"
+#include "cli/cli_hub.h"
 #include "cli/cli_progress.h"
 #include "plan/plan.h"
 
@@ -337,6 +338,7 @@ int main(int argc, char **argv)
     const char *rule[SHARD_EDITS][RULES_MAX];
     struct cli_progress line = {0};
     struct ckpt_healed healed[2] = {{0}};
+    char hub[CLI_HUB_PATH];
     struct err err;
 
     for (int k = 0; k < SHARD_EDITS; k++)
@@ -348,7 +350,8 @@ int main(int argc, char **argv)
     cli_parse(&a.cli, &command, argc, argv);
     cli_progress_init(&line, a.progress, modes[a.cli.mode].name);
     for (int i = 0; i < a.cli.words; i++)
-        a.operand[i] = run_folder_checkpoint(a.cli.word[i]);
+        a.operand[i] = run_folder_checkpoint(cli_hub(a.cli.word[i], hub));
+    a.model = cli_hub(a.model, hub);
     int rc = run[a.cli.mode](&a, &err);
     mem_free(a.operand[0]);
     mem_free(a.operand[1]);

@@ -7,6 +7,7 @@
 
 #include "base/jout.h"
 #include "base/tick.h"
+#include "cli/cli_hub.h"
 #include "cli/cli_progress.h"
 #include "cli/cli_world.h"
 #include "data/chat.h"
@@ -305,12 +306,15 @@ int main(int argc, char **argv)
                      .prompt = {.length = TRAIN_PROMPT_LENGTH, .top_p = 1}};
     struct world *world = NULL;
     struct err err = {0};
+    char hub[2][CLI_HUB_PATH];
 
     a.data = (struct cli_list){.item = a.source, .most = ORDER_SOURCES_MAX};
     for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
         if (strcmp(argv[i], "--resume") == 0)
             a.after_resume = argv[i + 1];
     cli_parse(&a.cli, &command, argc, argv);
+    a.run.init = cli_hub(a.run.init, hub[0]);
+    a.run.tokenizer = cli_hub(a.run.tokenizer, hub[1]);
     alone *instead = without_world[a.cli.mode];
     signal(SIGXFSZ, SIG_IGN); /* a file that is too large is an error of the write */
     if (instead && instead(&a, &err))

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# paro-shard edit: tensors dropped, renamed and converted, held against a reader in Python.
+# paro-shard edit: tensors dropped, renamed and converted, held against a reader in Python; and
+# folders of the Hugging Face hub's cache.
 
 load shard
 
@@ -101,4 +102,28 @@ assert a["weight_map"] == b["weight_map"], (a, b)' "$1" "$2"
     refuses 2 "inside" paro-shard edit "$m" --drop lm_head -o "$m/sub/x"
     [ ! -e x ] && [ ! -e .x.paro-tmp ]
     quiet paro-shard edit "$m" --drop lm_head -o old --force
+}
+
+@test "the hub's cache: a folder, a name, and which root is taken" {
+    local one=models--org--tiny
+    mkdir -p hub/$one/blobs hub/$one/snapshots/abc123 hub/$one/refs
+    cp "$G/model/model.safetensors" hub/$one/blobs/1
+    cp "$G/model/config.json" hub/$one/blobs/2
+    ln -s ../../blobs/1 hub/$one/snapshots/abc123/model.safetensors
+    ln -s ../../blobs/2 hub/$one/snapshots/abc123/config.json
+    printf abc123 > hub/$one/refs/main
+    quiet paro-shard diff hub/$one "$G/model"
+    HF_HUB_CACHE=$PWD/hub HF_HOME=/nowhere quiet paro-shard diff org/tiny "$G/model"
+    mkdir -p home/.cache/huggingface
+    cp -a hub home/.cache/huggingface/hub
+    HOME=$PWD/home quiet paro-shard diff org/tiny "$G/model"
+    HF_HOME=$PWD/home/.cache/huggingface quiet paro-shard split org/tiny -p "$G/plan.yaml" -o ckpt
+    quiet paro-shard diff ckpt "$G/ckpt"
+    HF_HUB_CACHE=$PWD/hub paro-plan -m org/tiny -i synth:2x1 2> plan.err | diff - "$G/plan.yaml"
+    HF_HUB_CACHE=$PWD/hub refuses 2 "'org/other' No such file" paro-shard ls org/other
+    HF_HUB_CACHE=$PWD/hub refuses 2 "'org/../tiny' No such file" paro-shard ls org/../tiny
+    mkdir -p org/tiny # what is there is meant
+    HF_HUB_CACHE=$PWD/hub refuses 2 "'org/tiny'" paro-shard ls org/tiny
+    printf gone > hub/$one/refs/main
+    refuses 2 "hub/$one" paro-shard ls hub/$one
 }

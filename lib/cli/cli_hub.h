@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef CLI_CLI_HUB_H
+#define CLI_CLI_HUB_H
+
+enum { CLI_HUB_PATH = 4096 };
+
+/*
+ * Where the Hugging Face hub's cache has a model: of a folder models--ORG--NAME, or of ORG/NAME
+ * where no such file is, the snapshot that refs/main names, in `path`; else `given` itself.
+ * Nothing is downloaded.
+ */
+const char *cli_hub(const char *given, char path[CLI_HUB_PATH]);
+
+#endif
