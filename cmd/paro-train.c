@@ -78,8 +78,8 @@ static const struct cli_option options[] = {
      "Mix the files in this ratio of samples (default: that of their token counts)",
      CLI_TEXT(run.data_weights)},
     {"tokenizer", 0, "DIR|bytes", 0,
-     "Encode texts as GPT-2 does, with the files in DIR (default: those of the model, "
-     "else a token is a byte)",
+     "Encode texts with the tokenizer in DIR (default: that of the model, else a token is a "
+     "byte)",
      CLI_TEXT(run.tokenizer), .modes = RUNS | 1 << TOKENIZE | 1 << GENERATE},
     {"chat-template", 0, "NAME", 0,
      "Encode conversations by the template NAME: " CHAT_NAMES

@@ -10,7 +10,7 @@ complete -c paro-train -l force -d 'Start a new run in a folder that already has
 complete -c paro-train -l device -r -a 'cpu cuda' -d 'Train on the processor, on one GPU per rank, or on GPU N of each host (default: cpu)'
 complete -c paro-train -l progress -r -a 'auto always never' -d 'Show progress on standard error (default: auto, if that is a terminal)'
 complete -c paro-train -l data-weights -r -d 'Mix the files in this ratio of samples (default: that of their token counts)'
-complete -c paro-train -l tokenizer -r -a 'bytes' -d 'Encode texts as GPT-2 does, with the files in DIR (default: those of the model, else a token is a byte)'
+complete -c paro-train -l tokenizer -r -a 'bytes' -d 'Encode texts with the tokenizer in DIR (default: that of the model, else a token is a byte)'
 complete -c paro-train -l chat-template -r -d 'Encode conversations by the template NAME: chatml, qwen2.5, smollm2, llama3, phi3, gemma or mistral (default: by the tokenizer\'s special tokens)'
 complete -c paro-train -l new-data -d 'With --resume: resume even if the data have changed'
 complete -c paro-train -l log -r -d 'Write the log to FILE; - is standard output (default: DIR/log.jsonl)'

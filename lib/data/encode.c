@@ -142,9 +142,9 @@ static int encode_text(struct encoder *e, const char *path, struct encode_done *
     if (rc == 0 && bytes) {
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
-             : e->tokenizer
-                 ? tokenizer_each(e->tokenizer, text, bytes, 0, e->threads, put_trained, e, err)
-                 : put_bytes(e, text, bytes, err);
+             : e->tokenizer     ? tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,
+                                                 e->threads, put_trained, e, err)
+                                : put_bytes(e, text, bytes, err);
         if (text != MAP_FAILED)
             munmap(text, (size_t)bytes);
     }

@@ -87,8 +87,8 @@ static void put_merges(struct gguf_keys *k, const struct tokenizer *t)
 }
 
 /*
- * llama.cpp joins the pair whose token has the highest score.  The token of an earlier merge has
- * a higher one, as in SentencePiece's own models of pairs; characters are below all of them.
+ * llama.cpp joins the pair whose token has the highest score.  The token of an earlier merge
+ * has a higher one, as in SentencePiece's own models of pairs; characters are below all others.
  */
 static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
 {

@@ -2,12 +2,14 @@
 /*
  * Knows how a long text is encoded in parts, by several threads, in memory that does not follow
  * it.  Where a word begins, the tokens from there on depend on the text from there on alone, as
- * a pattern goes from the left to the right and looks at TOKEN_WORD_MAX bytes at most.  So parts
- * are begun at places that look like the beginning of a word, and a part counts if the one
- * before, which read on, had a word begin there indeed; else both are encoded as one.
+ * a pattern goes from the left to the right and looks at TOKEN_WORD_MAX bytes at most.  So
+ * parts are begun at places that are likely to be the beginning of a word, and a part counts if
+ * the one before, which read on, had a word begin there indeed; else both are encoded as one.
  */
 #include <assert.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
@@ -64,6 +66,7 @@ void token_tables_prepare(struct token_tables *t)
     t->find[0] = token_finder_new(t, 0);
     t->find[1] = token_finder_new(t, 1);
     t->classes = token_classes_new();
+    t->chars = t->bytes ? NULL : token_chars_new(t);
     t->joints = token_joints_new(t);
     t->cuttable =
         are_local(&t->normal) && are_local(&t->pre) && (!t->late.count || !t->find[1]);
@@ -87,6 +90,7 @@ void token_tables_release(struct token_tables *t)
     mem_free(t->prefix);
     mem_free(t->suffix);
     mem_free(t->classes);
+    mem_free(t->chars);
     mem_free(t->joints);
     mem_free(t);
 }
@@ -190,6 +194,14 @@ static void encode_parts(struct encoding *e, int parts)
     }
 }
 
+/* Of a text that begins a page; what is needed once more is read once more. */
+static void release_pages(const char *text, int64_t bytes)
+{
+    int64_t page = sysconf(_SC_PAGESIZE);
+
+    madvise((void *)(uintptr_t)text, (size_t)(bytes / page * page), MADV_DONTNEED);
+}
+
 static int encode_text(struct encoding *e, tokenizer_put *put, void *arg, struct err *err)
 {
     int64_t all = e->thread[0]->tables->cuttable ? PART : e->bytes, least = all;
@@ -205,6 +217,8 @@ static int encode_text(struct encoding *e, tokenizer_put *put, void *arg, struct
             return -1;
         }
         from = e->cut[i];
+        if (e->flags & TOKENIZER_MAPPED)
+            release_pages(e->text, from);
         if (i < parts) /* as one with what follows */
             least = 2 * (e->cut[i + 1] - from);
     }

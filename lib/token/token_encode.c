@@ -5,7 +5,7 @@
  *     text         Once <|x|>upon a time
  *     segments     Once |<|x|>|upon a time     added tokens, as the text spells them
  *     normalized   _Once |<|x|>|_upon_a_time   then added tokens that are normalized, too
- *     pieces       _Once |<|x|>|_upon|_a|_time pre-tokenizers, one within the pieces of the other
+ *     pieces       _Once |<|x|>|_upon|_a|_time pre-tokenizers, one after the other
  *     tokens       by token_merge.c
  *
  * What is no UTF-8 is a piece of its own, and is not normalized.
@@ -168,10 +168,10 @@ static enum way cut_words(struct tokenizer *t, const struct token_step *s, int l
 static enum way run_steps(struct tokenizer *t, int level, struct piece p, struct err *err)
 {
     const struct token_steps *steps = &t->tables->pre;
-    const struct token_step *s = &steps->step[level];
 
     if (level == steps->count)
         return token_stretch(t, p.text, p.bytes, p.sure) ? LANDED : ENDED;
+    const struct token_step *s = &steps->step[level];
     if (s->kind == TOKEN_BYTE_LEVEL && s->add && *p.text != ' ') {
         t->prefixed.bytes = 0;
         token_buffer_add(&t->prefixed, " ", 1);
@@ -219,7 +219,7 @@ static enum way put_normalized(struct tokenizer *t, const char *text, int64_t by
         if (t->stop && f.from >= t->stop)
             return f.from == t->stop ? LANDED : MISSED;
         put_id(t, f.id);
-        done = f.to;
+        done = f.to > done ? f.to : done;
         p = f.next;
     }
     return way;
@@ -248,6 +248,7 @@ static enum way put_text(struct tokenizer *t, const char *text, const char *end,
     t->stop = stop;
     if (a->normal.count || (a->late.count && !a->find[1])) {
         t->whole.bytes = 0;
+        token_buffer_add(&t->whole, "", 0); /* memory, though all may be removed */
         if (add_whole(t, text, (stop ? stop : end) - text, begins, err))
             return FAILED;
         before = t->whole.bytes;
@@ -334,7 +335,7 @@ int token_encode_part(struct tokenizer *t, const char *text, int64_t from, int64
         if (stop && f.from >= stop)
             return f.from == stop;
         put_id(t, f.id);
-        done = f.to;
+        done = f.to > done ? f.to : done;
         p = f.next;
         /* What follows the token would be the middle of a segment to who begins there. */
         if (stop && done >= stop)

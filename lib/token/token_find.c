@@ -145,12 +145,12 @@ int token_finder_next(const struct token_finder *f, const char *begin, const cha
         const struct token_added *a = match_at(f, p, end, &to);
         if (!a)
             continue;
-        if (p < done || (plain && a->special) ||
-            (a->single_word && !is_alone(begin, p, to, end))) {
+        if ((plain && a->special) || (a->single_word && !is_alone(begin, p, to, end))) {
             p = to - 1;
             continue;
         }
-        *found = (struct token_found){p, to, to, a->id};
+        /* One in white space that the last one took: not if it takes some itself. */
+        *found = (struct token_found){p < done && a->lstrip ? done : p, to, to, a->id};
         while (a->lstrip && found->from > done) {
             const char *last = token_code_before(done, found->from);
             if (!token_is_space(code_near(last, found->from)))
@@ -159,6 +159,10 @@ int token_finder_next(const struct token_finder *f, const char *begin, const cha
         }
         while (a->rstrip && found->to < end && token_is_space(code_near(found->to, end)))
             found->to += (unsigned char)*found->to < 0x80 ? 1 : utf8_next(found->to, NULL);
+        if (found->from >= found->to) {
+            p = to - 1;
+            continue;
+        }
         return 1;
     }
     return 0;

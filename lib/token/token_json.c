@@ -1,130 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows tokenizer.json of Hugging Face's tokenizers: which kinds of parts there are, and their
- * keys.  The vocabulary and the merges, most of the file, are read where they are; the rest
- * becomes a tree.
+ * keys.
  */
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/jin.h"
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "token/token_parts.h"
-
-/* Values that are no part of the tree, and null there: "model.vocab" and "model.merges". */
-struct span {
-    int64_t from, to;
-};
-
-struct reading {
-    const char *name, *text;
-    int64_t bytes;
-    struct span span[2];
-    struct err *err;
-};
-
-static int fail_json(const struct reading *r, const struct jin *j)
-{
-    int line = 1;
-
-    for (int64_t i = 0; i < j->at; i++)
-        line += j->text[i] == '\n';
-    return err_at(r->err, r->name, line, NULL, "is not JSON: expected %s", j->wrong);
-}
-
-/* An object whose values `take` reads, each from j's place on. */
-static int read_object(struct reading *r, struct jin *j,
-                       int (*take)(struct reading *, struct jin *))
-{
-    int count = 0, more;
-
-    if (jin_take(j, '{'))
-        return fail_json(r, j);
-    while ((more = jin_item(j, '}', &count)) > 0) {
-        if (jin_text(j) || jin_take(j, ':'))
-            return fail_json(r, j);
-        jin_next(j);
-        if (take(r, j))
-            return -1;
-    }
-    return more < 0 ? fail_json(r, j) : 0;
-}
-
-static int take_model(struct reading *r, struct jin *j)
-{
-    int which = strcmp(j->word, "vocab") == 0 ? 0 : strcmp(j->word, "merges") == 0 ? 1 : -1;
-    int64_t from = j->at;
-    char open = jin_next(j);
-
-    /* What is of another kind stays, and the tree says so. */
-    if (which >= 0 && open == (which ? '[' : '{') && !r->span[which].to)
-        r->span[which].from = from;
-    else
-        which = -1;
-    if (jin_skip(j))
-        return fail_json(r, j);
-    if (which >= 0)
-        r->span[which].to = j->at;
-    return 0;
-}
-
-static int take_top(struct reading *r, struct jin *j)
-{
-    if (strcmp(j->word, "model") == 0 && jin_next(j) == '{')
-        return read_object(r, j, take_model);
-    return jin_skip(j) ? fail_json(r, j) : 0;
-}
-
-/* The text without the spans, its lines where they were. */
-static char *shorten(const struct reading *r, int64_t *bytes)
-{
-    char *out = mem_new((size_t)r->bytes + 16, 1), *to = out;
-    int64_t at = 0;
-
-    for (;;) {
-        const struct span *next = NULL;
-        for (int i = 0; i < 2; i++)
-            if (r->span[i].to && r->span[i].from >= at &&
-                (!next || r->span[i].from < next->from))
-                next = &r->span[i];
-        int64_t end = next ? next->from : r->bytes;
-        memcpy(to, r->text + at, (size_t)(end - at));
-        to += end - at;
-        if (!next)
-            break;
-        memcpy(to, "null", 4);
-        to += 4;
-        for (at = end; at < next->to; at++)
-            if (r->text[at] == '\n')
-                *to++ = '\n';
-    }
-    *bytes = to - out;
-    return out;
-}
-
-/* The tree of the file, and its vocabulary. */
-static int read_file(struct token_vocab *v, struct tree *tree, const char *name,
-                     const char *text, int64_t bytes, struct err *err)
-{
-    struct reading r = {.name = name, .text = text, .bytes = bytes, .err = err};
-    struct jin j = {.text = text, .bytes = bytes};
-    int rc = jin_next(&j) == '{' ? read_object(&r, &j, take_top) : 0;
-    int64_t short_bytes = 0;
-
-    jin_release(&j);
-    if (rc)
-        return -1;
-    char *rest = shorten(&r, &short_bytes);
-    rc = tree_parse_json(tree, name, 1, rest, short_bytes, err);
-    mem_free(rest);
-    if (rc)
-        return -1;
-    if ((r.span[0].to && token_vocab_read(v, name, text, bytes, r.span[0].from, err)) ||
-        (r.span[1].to && token_vocab_read_merges(v, name, text, bytes, r.span[1].from, err)))
-        return -1;
-    return 0;
-}
 
 /* ---- steps ---- */
 
@@ -630,7 +514,9 @@ int token_json_read(struct token_tables *t, const char *name, const char *text, 
 {
     struct tree tree = {0};
     struct parts p = {&tree, t, err};
-    int rc = read_file(&t->vocab, &tree, name, text, bytes, err) || read_parts(&p) ? -1 : 0;
+    int rc = token_vocab_read_file(&t->vocab, &tree, name, text, bytes, err) || read_parts(&p)
+                 ? -1
+                 : 0;
     int32_t before;
 
     tree_release(&tree);

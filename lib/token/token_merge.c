@@ -20,6 +20,24 @@ static int32_t model_piece(const struct token_tables *a, const char *text, int64
     return id >= 0 && a->vocab.piece[id].added ? -1 : id;
 }
 
+int32_t *token_chars_new(const struct token_tables *a)
+{
+    int32_t *chars = mem_new(TOKEN_CLASSES, sizeof *chars);
+
+    memset(chars, -1, TOKEN_CLASSES * sizeof *chars);
+    for (int32_t i = 0; i < a->vocab.count; i++) {
+        const struct token_piece *p = &a->vocab.piece[i];
+        uint32_t code;
+        int n;
+        if (p->kind == TOKENIZER_UNUSED || p->added || p->bytes == 0 || p->bytes > 3)
+            continue;
+        code = token_code_at(a->vocab.text + p->at, &n);
+        if (n == p->bytes)
+            chars[code] = i;
+    }
+    return chars;
+}
+
 /* ---- long words: a heap ---- */
 
 static int pair_less(const struct token_pair *a, const struct token_pair *b)
@@ -167,9 +185,12 @@ static int32_t first_ids(const struct token_tables *a, const char *word, int32_t
             id = a->model.byte[(unsigned char)word[at]];
         } else {
             char tail[5] = {0};
+            uint32_t code = 0;
             memcpy(tail, word + at, (size_t)(bytes - at < 4 ? bytes - at : 4));
-            step = utf8_next(tail, NULL);
-            id = step ? model_piece(a, tail, step) : -1;
+            step = utf8_next(tail, &code);
+            id = !step                  ? -1
+                 : code < TOKEN_CLASSES ? a->chars[code]
+                                        : model_piece(a, tail, step);
             step = step ? step : 1;
         }
         if (id < 0) {
@@ -262,16 +283,38 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
 /* ---- texts without words ---- */
 
 /*
- * A bit for each two neighbours, by a hash: no token has two that have none, and so no merge
- * ever joins what ends with the one and what begins with the other: the text in front and the
- * text behind become the tokens that they become alone.  A bit of others costs a cut, no more:
- * a vocabulary of 32,000 has some 20,000 pairs, 8 % of the bits.
+ * Two bits, by hashes, for each two characters that a token begins or ends with, and for each
+ * three that follow one another in a token.  A token that goes across the place between two
+ * characters begins with these, or has the one in front as well; and it ends with them, or has
+ * the one behind.  Where bits are missing no merge is ever made across: the text in front and
+ * the text behind become the tokens that they become alone.  Bits of others cost a cut, no
+ * more: a vocabulary of 32,000 sets a fifth of them.
  */
-enum { JOINT_BITS = 18 };
+enum { JOINT_BITS = 20 };
 
-static uint32_t joint_of(uint32_t left, uint32_t right)
+/* left 0: none */
+static uint64_t joint_of(uint32_t left, uint32_t middle, uint32_t right)
 {
-    return (left * 0x9e3779b1u ^ right * 0x85ebca77u) >> (32 - JOINT_BITS);
+    return (((uint64_t)left << 42 ^ (uint64_t)middle << 21 ^ right) * 0x9e3779b97f4a7c15u) ^
+           (uint64_t)left * 0xff51afd7ed558ccdu;
+}
+
+static uint32_t bit_of(uint64_t joint, int which)
+{
+    return (uint32_t)(joint >> (64 - which * JOINT_BITS)) & ((1u << JOINT_BITS) - 1);
+}
+
+static void set_joint(uint64_t *joints, uint64_t joint)
+{
+    for (int k = 1; k <= 2; k++)
+        joints[bit_of(joint, k) >> 6] |= UINT64_C(1) << (bit_of(joint, k) & 63);
+}
+
+static int has_joint(const uint64_t *joints, uint64_t joint)
+{
+    uint32_t a = bit_of(joint, 1), b = bit_of(joint, 2);
+
+    return joints[a >> 6] >> (a & 63) & joints[b >> 6] >> (b & 63) & 1;
 }
 
 /* Whether merges join bytes of the fallback, or unknown characters: no text tells these. */
@@ -306,32 +349,47 @@ uint64_t *token_joints_new(const struct token_tables *a)
     for (int32_t i = 0; i < v->merges; i++) {
         const struct token_piece *p = &v->piece[v->list[i].to];
         const char *at = v->text + p->at, *end = at + p->bytes;
-        uint32_t before = token_code_at(at, &n);
+        uint32_t left = 0, middle = token_code_at(at, &n);
         for (at += n; at < end; at += n) {
-            uint32_t code = token_code_at(at, &n), bit = joint_of(before, code);
-            joints[bit >> 6] |= UINT64_C(1) << (bit & 63);
-            before = code;
+            uint32_t code = token_code_at(at, &n);
+            set_joint(joints, joint_of(left, middle, code));
+            if (at + n == end)
+                set_joint(joints, joint_of(middle, code, 0));
+            left = middle;
+            middle = code;
         }
     }
     return joints;
+}
+
+/* Whether a token may go across the place in front of p, of three characters around it. */
+static int is_joined(const uint64_t *joints, uint32_t left, uint32_t middle, uint32_t code,
+                     const char *p, const char *end)
+{
+    int n;
+
+    if (!has_joint(joints, joint_of(0, middle, code)) &&
+        !(left && has_joint(joints, joint_of(left, middle, code))))
+        return 0;
+    return has_joint(joints, joint_of(middle, code, 0)) ||
+           (p < end && has_joint(joints, joint_of(middle, code, token_code_at(p, &n))));
 }
 
 int token_stretch(struct tokenizer *t, const char *text, int64_t bytes, int sure)
 {
     const uint64_t *joints = t->tables->joints;
     const char *end = text + bytes, *from = text;
-    uint32_t before, code;
+    uint32_t left = 0, middle, code;
     int n;
 
     if (!joints || !bytes) {
         token_word(t, text, bytes);
         return 0;
     }
-    before = token_code_at(text, &n);
-    for (const char *p = text + n; p < end; p += n, before = code) {
+    middle = token_code_at(text, &n);
+    for (const char *p = text + n; p < end; p += n, left = middle, middle = code) {
         code = token_code_at(p, &n);
-        uint32_t bit = joint_of(before, code);
-        if (joints[bit >> 6] >> (bit & 63) & 1)
+        if (is_joined(joints, left, middle, code, p + n, end))
             continue;
         token_word(t, from, p - from);
         from = p;

@@ -157,6 +157,7 @@ int token_normalize(struct tokenizer *t, const struct token_steps *steps,
         const struct token_step *s = &steps->step[i];
         struct token_buffer *to = &buffer[i % 2];
         to->bytes = 0;
+        token_buffer_add(to, "", 0); /* memory, though all may be removed */
         switch (s->kind) {
         case TOKEN_NFC:
             add_nfc(to, *text, *bytes);

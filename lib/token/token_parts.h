@@ -7,6 +7,7 @@
 #include <pcre2.h>
 
 #include "base/tree.h"
+#include "token/token_words.h"
 #include "token/tokenizer.h"
 
 /*
@@ -56,11 +57,12 @@ void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32
 int32_t token_vocab_index(struct token_vocab *v, int32_t *before);
 const struct token_merge *token_vocab_pair(const struct token_vocab *v, int32_t left,
                                            int32_t right);
-/* Reads the objects of a vocabulary and of merges as JSON has them. */
+/* Reads the object of a vocabulary as JSON has it, at text[from]. */
 int token_vocab_read(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
                      int64_t from, struct err *err);
-int token_vocab_read_merges(struct token_vocab *v, const char *name, const char *text,
-                            int64_t bytes, int64_t from, struct err *err);
+/* Reads a tokenizer.json: the vocabulary, the merges, and a tree in which both are null. */
+int token_vocab_read_file(struct token_vocab *v, struct tree *tree, const char *name,
+                          const char *text, int64_t bytes, struct err *err);
 void token_vocab_release(struct token_vocab *v);
 
 /* ---- patterns: token_regex.c ---- */
@@ -165,6 +167,7 @@ struct token_tables {
     struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
     unsigned char *classes;
+    int32_t *chars; /* [TOKEN_CLASSES] the piece of a character; -1: none */
     uint64_t *joints;
     int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
 };
@@ -174,54 +177,10 @@ int token_json_read(struct token_tables *t, const char *name, const char *text, 
                     struct err *err);
 void token_steps_release(struct token_steps *s);
 
-/* Which of the patterns a regular expression is that token_words.c knows. */
-enum tokenizer_words token_words_of(const char *regex);
-
 /* A byte as byte-level vocabularies spell it: 1 or 2 bytes of UTF-8. */
 int token_spell_byte(const struct token_tables *t, unsigned char byte, char *to);
 /* The bytes that a text spells so, never more than it has; -1: it has other characters. */
 int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t bytes, char *to);
-
-/* ---- classes of characters: token_words.c ---- */
-
-enum token_class { TOKEN_OTHER, TOKEN_LETTER, TOKEN_NUMBER, TOKEN_SPACE, TOKEN_NEWLINE };
-
-enum { TOKEN_CLASSES = 1 << 16 };
-
-/* The code point at p, of a text that is UTF-8, and its bytes. */
-static inline uint32_t token_code_at(const char *p, int *bytes)
-{
-    const unsigned char *u = (const unsigned char *)p;
-
-    if (u[0] < 0x80) {
-        *bytes = 1;
-        return u[0];
-    }
-    if (u[0] < 0xe0) {
-        *bytes = 2;
-        return (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu);
-    }
-    if (u[0] < 0xf0) {
-        *bytes = 3;
-        return (u[0] & 0xfu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
-    }
-    *bytes = 4;
-    return (u[0] & 7u) << 18 | (u[1] & 0x3fu) << 12 | (u[2] & 0x3fu) << 6 | (u[3] & 0x3fu);
-}
-
-/* The beginning of the character that ends before p; text <= it < p. */
-const char *token_code_before(const char *text, const char *p);
-enum token_class token_class_of(uint32_t code);
-int token_is_space(uint32_t code); /* White_Space */
-int token_is_word(uint32_t code);  /* \w of the regex crate */
-/* The class of each code point below TOKEN_CLASSES. */
-unsigned char *token_classes_new(void);
-/*
- * The match of a known pattern at or after p, before end: 1, or 0: there is none.  All but
- * TOKENIZER_SMOLLM match at p.
- */
-int token_words_next(const unsigned char *classes, enum tokenizer_words words, const char *p,
-                     const char *end, const char **from, const char **to);
 
 /* ---- what a thread has ---- */
 
@@ -234,7 +193,7 @@ struct token_buffer {
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
 
 /* What was found for short words: most words of a text are among few.  A line of the cache. */
-enum { TOKEN_CACHE_SLOTS = 1 << 15, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
+enum { TOKEN_CACHE_SLOTS = 1 << 16, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
 
 struct token_cached {
     unsigned char bytes, count; /* bytes 0: empty */
@@ -274,6 +233,8 @@ struct tokenizer {
 
 /* token_merge.c: adds the tokens of a word to t->ids. */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
+/* token_tables.chars. */
+int32_t *token_chars_new(const struct token_tables *t);
 /* Between which characters no token of the model ever is; NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
 /* The same of a text without words: it is cut where no merge can be. */

@@ -3,6 +3,8 @@
  * Knows the pieces of a vocabulary and their merges, and how JSON spells both:
  *
  *     {"!": 0, "\"": 1, ...}        and        ["t h", ...]    or    [["t", "h"], ...]
+ *
+ * They are most of a file, and read where they are; the rest of it becomes a tree.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -217,8 +219,8 @@ static int read_pair(struct jin *j, char **both, size_t *room, int64_t *left, in
     return *left > 0 && *left < *bytes ? 0 : -1;
 }
 
-int token_vocab_read_merges(struct token_vocab *v, const char *name, const char *text,
-                            int64_t bytes, int64_t from, struct err *err)
+static int read_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
+                       int64_t from, struct err *err)
 {
     struct jin j = {.text = text, .bytes = bytes, .at = from};
     int count = 0, more, rc = 0;
@@ -245,6 +247,121 @@ int token_vocab_read_merges(struct token_vocab *v, const char *name, const char 
     mem_free(both);
     jin_release(&j);
     return rc;
+}
+
+/* ---- the file ---- */
+
+/* Values that are no part of the tree, and null there: "model.vocab" and "model.merges". */
+struct span {
+    int64_t from, to;
+};
+
+struct reading {
+    const char *name, *text;
+    int64_t bytes;
+    struct span span[2];
+    struct err *err;
+};
+
+static int fail_json(const struct reading *r, const struct jin *j)
+{
+    int line = 1;
+
+    for (int64_t i = 0; i < j->at; i++)
+        line += j->text[i] == '\n';
+    return err_at(r->err, r->name, line, NULL, "is not JSON: expected %s", j->wrong);
+}
+
+/* An object whose values `take` reads, each from j's place on. */
+static int read_object(struct reading *r, struct jin *j,
+                       int (*take)(struct reading *, struct jin *))
+{
+    int count = 0, more;
+
+    if (jin_take(j, '{'))
+        return fail_json(r, j);
+    while ((more = jin_item(j, '}', &count)) > 0) {
+        if (jin_text(j) || jin_take(j, ':'))
+            return fail_json(r, j);
+        jin_next(j);
+        if (take(r, j))
+            return -1;
+    }
+    return more < 0 ? fail_json(r, j) : 0;
+}
+
+static int take_model(struct reading *r, struct jin *j)
+{
+    int which = strcmp(j->word, "vocab") == 0 ? 0 : strcmp(j->word, "merges") == 0 ? 1 : -1;
+    int64_t from = j->at;
+    char open = jin_next(j);
+
+    /* What is of another kind stays, and the tree says so. */
+    if (which >= 0 && open == (which ? '[' : '{') && !r->span[which].to)
+        r->span[which].from = from;
+    else
+        which = -1;
+    if (jin_skip(j))
+        return fail_json(r, j);
+    if (which >= 0)
+        r->span[which].to = j->at;
+    return 0;
+}
+
+static int take_top(struct reading *r, struct jin *j)
+{
+    if (strcmp(j->word, "model") == 0 && jin_next(j) == '{')
+        return read_object(r, j, take_model);
+    return jin_skip(j) ? fail_json(r, j) : 0;
+}
+
+/* The text without the spans, its lines where they were. */
+static char *shorten(const struct reading *r, int64_t *bytes)
+{
+    char *out = mem_new((size_t)r->bytes + 16, 1), *to = out;
+    int64_t at = 0;
+
+    for (;;) {
+        const struct span *next = NULL;
+        for (int i = 0; i < 2; i++)
+            if (r->span[i].to && r->span[i].from >= at &&
+                (!next || r->span[i].from < next->from))
+                next = &r->span[i];
+        int64_t end = next ? next->from : r->bytes;
+        memcpy(to, r->text + at, (size_t)(end - at));
+        to += end - at;
+        if (!next)
+            break;
+        memcpy(to, "null", 4);
+        to += 4;
+        for (at = end; at < next->to; at++)
+            if (r->text[at] == '\n')
+                *to++ = '\n';
+    }
+    *bytes = to - out;
+    return out;
+}
+
+int token_vocab_read_file(struct token_vocab *v, struct tree *tree, const char *name,
+                          const char *text, int64_t bytes, struct err *err)
+{
+    struct reading r = {.name = name, .text = text, .bytes = bytes, .err = err};
+    struct jin j = {.text = text, .bytes = bytes};
+    int rc = jin_next(&j) == '{' ? read_object(&r, &j, take_top) : 0;
+    int64_t short_bytes = 0;
+
+    jin_release(&j);
+    if (rc)
+        return -1;
+    char *rest = shorten(&r, &short_bytes);
+    rc = tree_parse_json(tree, name, 1, rest, short_bytes, err);
+    mem_free(rest);
+    if (rc)
+        return -1;
+    if ((r.span[0].to && token_vocab_read(v, name, text, bytes, r.span[0].from, err)) ||
+        (r.span[1].to && read_merges(v, name, text, bytes, r.span[1].from, err)))
+        return -1;
+    return 0;
 }
 
 void token_vocab_release(struct token_vocab *v)

@@ -77,7 +77,7 @@ static char *find_file(const char *dir, const char *const names[3])
 {
     for (int i = 0; i < 3 && names[i]; i++) {
         char *path = io_join(dir, names[i]);
-        if (access(path, F_OK) == 0)
+        if (!io_absent(path))
             return path;
         mem_free(path);
     }

@@ -19,8 +19,8 @@
  *     mem_free(ids);
  *     tokenizer_close(t);
  *
- * A text is any bytes.  What is not UTF-8 is encoded byte by byte where the tokenizer has tokens
- * of bytes.  A token may end within a character.
+ * A text is any bytes.  What is not UTF-8 is encoded byte by byte where the tokenizer has
+ * tokens of bytes.  A token may end within a character.
  *
  * A struct tokenizer is used by one thread at a time; tokenizer_share makes one for another
  * thread.
@@ -29,7 +29,7 @@ struct tokenizer;
 
 /*
  * path is a folder, or a file of tokenizers' format.  A folder has tokenizer.json, or
- * encoder.json (or vocab.json, gpt2-encoder.json) and vocab.bpe (or merges.txt, gpt2-vocab.bpe).
+ * encoder.json (vocab.json, gpt2-encoder.json) and vocab.bpe (merges.txt, gpt2-vocab.bpe).
  * *t is the caller's: tokenizer_close.  ERR_INPUT names what is not supported.
  */
 int tokenizer_open(struct tokenizer **t, const char *path, struct err *err);
@@ -53,9 +53,9 @@ void tokenizer_close(struct tokenizer *t); /* NULL is fine */
 /* Tokens are 0 .. tokenizer_count - 1; some of them may be unused. */
 int32_t tokenizer_count(const struct tokenizer *t);
 /*
- * The tokens of the end and of the beginning of a text, or -1: tokenizer_config.json's eos_token
- * and bos_token; else the first of generation_config.json's or config.json's eos_token_id and
- * bos_token_id; else the end is <|endoftext|>, if there is one.
+ * The tokens of the end and of the beginning of a text, or -1: tokenizer_config.json's
+ * eos_token and bos_token; else the first of generation_config.json's or config.json's
+ * eos_token_id and bos_token_id; else the end is <|endoftext|>, if there is one.
  */
 int32_t tokenizer_end(const struct tokenizer *t);
 int32_t tokenizer_begin(const struct tokenizer *t);
@@ -97,7 +97,9 @@ int tokenizer_adds_space(const struct tokenizer *t);
 
 enum {
     TOKENIZER_PLAIN = 1, /* special tokens that a text spells are text: chats of users */
-    TOKENIZER_WRAP = 2   /* add what the post-processor adds: a token of the beginning, ... */
+    TOKENIZER_WRAP = 2,  /* add what the post-processor adds: a token of the beginning, ... */
+    TOKENIZER_MAPPED =
+        4 /* the text is a file that is mapped: its pages may go behind the work */
 };
 
 /*
@@ -123,8 +125,8 @@ struct tokenizer_stream {
 };
 
 /*
- * The bytes that a token adds to the text, *count of them (it may be 0), not 0-terminated, valid
- * until the next call with t; NULL: there is no such token.  Bytes that are no UTF-8 are
+ * The bytes that a token adds to the text, *count of them (it may be 0), not 0-terminated,
+ * valid until the next call with t; NULL: there is no such token.  Bytes that are no UTF-8 are
  * returned as they are.
  */
 const char *tokenizer_decode(struct tokenizer *t, struct tokenizer_stream *s, int32_t id,

@@ -35,6 +35,7 @@ PY
 }
 
 @test "edit: drop and rename keep all other bytes" {
+    # shellcheck disable=SC2016 # $1 is the pattern's
     quiet paro-shard edit "$G/model" --drop 'mlp\.up_proj' --drop '^lm_head' \
         --rename '^model\.layers\.(\d+)\.=layer$1.' --rename 'self_attn=attn' -o out
     tensors "$G/model" | grep -v 'mlp.up_proj\|^lm_head' |

@@ -110,6 +110,7 @@ without() {
 }
 
 @test "gguf: a full disk, and SIGTERM, leave nothing" {
+    # shellcheck disable=SC2016 # its own shell's
     small_disk 'paro-shard merge --format gguf "$1" -o full/x.gguf' 'ls -A full > listed'
     run "${ALONE[@]}" sh inside 1m "$G/model"
     [ "$status" = 2 ] && has_words "$output" "No space left"
@@ -132,7 +133,7 @@ model_of() {
 }
 
 @test "gguf: GPT-2's tokenizer, padded to the model's vocabulary" {
-    model_of 1000 gpt2
+    model_of 1010 gpt2
     cp "$ROOT"/tests/data/bpe/{encoder.json,vocab.bpe} gpt2
     quiet gguf gpt2 -o x.gguf
     python3 "$BATS_TEST_DIRNAME/gguf_keys.py" x.gguf > keys.json
@@ -143,10 +144,10 @@ vocab = json.load(open("gpt2/encoder.json"))
 merges = open("gpt2/vocab.bpe").read().splitlines()[1:]
 tokens = sorted(vocab, key=vocab.get)
 assert (keys["model"], keys["pre"]) == ("gpt2", "gpt-2")
-assert keys["tokens"] == tokens + [f"[PAD{i}]" for i in range(len(tokens), 1000)]
+assert keys["tokens"] == tokens + [f"[PAD{i}]" for i in range(len(tokens), 1010)]
 assert keys["merges"] == merges
 end = vocab["<|endoftext|>"]
-assert [i for i, t in enumerate(keys["token_type"]) if t != 1] == [end, *range(len(tokens), 1000)]
+assert [i for i, t in enumerate(keys["token_type"]) if t != 1] == [end, *range(len(tokens), 1010)]
 assert keys["token_type"][end] == 3 and keys["token_type"][-1] == 5
 assert keys["eos_token_id"] == end and keys["add_bos_token"] is False
 PY

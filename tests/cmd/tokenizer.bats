@@ -4,6 +4,20 @@
 
 load refuses
 
+# gpt2_json DIR: the tokenizer.json that GPT-2's two files are.
+gpt2_json() {
+    python3 -c 'import json, sys
+vocab = json.load(open(sys.argv[1] + "/encoder.json"))
+merges = open(sys.argv[1] + "/vocab.bpe").read().splitlines()[1:]
+level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
+end = {"id": vocab["<|endoftext|>"], "content": "<|endoftext|>", "single_word": False, "lstrip": False,
+       "rstrip": False, "normalized": False, "special": True}
+json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens": [end], "normalizer": None,
+           "pre_tokenizer": level, "post_processor": level, "decoder": level,
+           "model": {"type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": "",
+                     "end_of_word_suffix": "", "fuse_unk": False, "vocab": vocab, "merges": merges}}, sys.stdout)' "$1"
+}
+
 setup_file() {
     load train.bash
     export MODELS=$BATS_TEST_DIRNAME/../../examples/models
@@ -14,8 +28,8 @@ setup_file() {
     cp -r plain model
     cp "$BATS_TEST_DIRNAME/../data/bpe/encoder.json" model/vocab.json
     cp "$BATS_TEST_DIRNAME/../data/bpe/vocab.bpe" model/merges.txt
-    for f in tokenizer.json tokenizer_config.json special_tokens_map.json generation_config.json \
-        chat_template.jinja; do
+    gpt2_json "$BATS_TEST_DIRNAME/../data/bpe" > model/tokenizer.json
+    for f in tokenizer_config.json special_tokens_map.json generation_config.json chat_template.jinja; do
         echo "{\"what\": \"$f\"}" > "model/$f"
     done
     echo of the hub > model/README.md
@@ -66,8 +80,9 @@ same_files() {
     done
     trained new --tokenizer bytes
     refuses 2 "1000 tokens no tokenizer --tokenizer bytes" paro-train --generate a --init "$G/plain"
-    # Files of GPT-2's names, of a model that splits words otherwise.
+    # Files of GPT-2's names alone, of a model that splits words otherwise.
     cp -r "$G/model" qwen
+    rm qwen/tokenizer.json
     echo '{"tokenizer_class": "Qwen2Tokenizer"}' > qwen/tokenizer_config.json
     refuses 2 "tokenizer_class 'Qwen2Tokenizer' GPT2Tokenizer" \
         paro-train "$G/one.yaml" -d "$TEXT" -o no --init qwen
@@ -76,11 +91,14 @@ same_files() {
     paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
     # One that cannot be read here is not passed over.
     cp -r "$G/plain" other
-    echo '{}' > other/tokenizer.json
-    refuses 2 "'other/tokenizer.json' unsupported vocab.json merges.txt --tokenizer bytes" \
+    echo x > other/tokenizer.model
+    refuses 2 "'other/tokenizer.model' unsupported tokenizer.json merges.txt --tokenizer bytes" \
         paro-train "$G/one.yaml" -d "$TEXT" -o no --init other
-    refuses 2 "'other/tokenizer.json' unsupported vocab.json merges.txt --tokenizer bytes" \
-        paro-train --generate a --init other
+    echo '{}' > other/tokenizer.json
+    for args in "$G/one.yaml -d $TEXT -o no" "--generate a"; do
+        # shellcheck disable=SC2086 # words
+        refuses 2 "other/tokenizer.json:1: 'model' missing" paro-train $args --init other
+    done
     paro-train "$G/one.yaml" -d text.bin -o of-tokens --init other --steps 1 > out
 }
 
@@ -150,4 +168,19 @@ same_files() {
     ln -s "$PWD/secret" named/added_tokens.json
     refuses 2 "added_tokens.json symbolic link" \
         paro-train "$G/one.yaml" -d "$TEXT" -o new --steps 1 --tokenizer named
+}
+
+@test "a tokenizer.json encodes a text, and decodes what is generated" {
+    mkdir llama2
+    cp "$BATS_TEST_DIRNAME/../data/tokenizer/llama2.json" llama2/tokenizer.json
+    paro-train --tokenize text.bin -d "$TEXT" --tokenizer llama2 2> said
+    paro-train "$G/one.yaml" -d "$TEXT" -o text --tokenizer llama2 --steps 1 > out
+    paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
+    cmp <(losses text) <(losses tokens)
+    paro-train --generate 'you are' --length 4 --init text/latest > out
+    grep -q '^you are' out
+    # The token of the beginning comes first, as the post-processor says.
+    paro-train --generate 'you' --length 1 --init text --json > out
+    grep -qE '"prompt_tokens": [2-9]' out
+    cmp text/latest/source/files/tokenizer.json llama2/tokenizer.json
 }

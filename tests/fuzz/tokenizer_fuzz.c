@@ -41,10 +41,10 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return 1;
 }
 
-#define MODEL                                                                                   \
-    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"a\",\"fuse_unk\":true,\"byte_fallback\":true," \
-    "\"ignore_merges\":false,\"vocab\":{\"a\":0,\"b\":1,\"ab\":2,\"<0x41>\":3},\"merges\":"     \
-    "[\"a b\"]}}"
+#define MODEL                                                                                  \
+    "\"model\":{\"type\":\"BPE\",\"unk_token\":\"a\",\"fuse_unk\":true,"                       \
+    "\"byte_fallback\":true,\"ignore_merges\":false,\"vocab\":{\"a\":0,\"b\":1,"               \
+    "\"ab\":2,\"<0x41>\":3},\"merges\":[\"a b\"]}}"
 
 const struct fuzz_set fuzz_sets[] = {
     {.name = "tokenizer",

@@ -202,7 +202,8 @@ TEST(each_ends_with_its_error)
     assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &all, &err), 0);
     for (int64_t most = 0; most < all.tokens; most++) {
         struct stop s = {.most = most};
-        assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &s, &err), -1);
+        assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &s, &err),
+                         -1);
         assert_string_equal(err.text, "full");
     }
     tokenizer_close(b);
@@ -245,7 +246,7 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
     if (!merges)
         merges = old;
     assert_int_equal(tokenizer_parse_gpt2(&b, "v", vocab, (int64_t)strlen(vocab), "m", merges,
-                               (int64_t)strlen(merges), &err),
+                                          (int64_t)strlen(merges), &err),
                      -1);
     assert_null(b);
     assert_int_equal(err.code, ERR_INPUT);

@@ -181,6 +181,8 @@ TEST(any_bytes_return)
             int64_t bytes = (int64_t)(rng_u64(1, c, 0) % 200), at = 0, n;
             struct err err;
             int32_t *ids = NULL;
+            if (k == 1 && c % 2) /* there form C may change them */
+                continue;
             for (int64_t i = 0; i < bytes; i++) {
                 uint64_t r = rng_u64(1, c, (uint64_t)i + 1);
                 text[i] = c % 2 ? (char)r : "a \xe4\xbd\xa0\xf0\x9f\x98\x80\n'"[r % 11];
@@ -193,7 +195,6 @@ TEST(any_bytes_return)
             }
             /* A blank at the beginning is the one that a text begins with there. */
             int lost = (k == 3 || k == 4) && at == bytes - 1 && text[0] == ' ';
-            if (at != bytes - lost) fail_msg("%d %ld %ld %02x%02x%02x%02x", k, at, bytes, text[0]&255,text[1]&255,text[2]&255,text[3]&255);
             assert_int_equal(at, bytes - lost);
             assert_memory_equal(back, text + lost, (size_t)at);
             mem_free(ids);
@@ -238,7 +239,7 @@ static void check_parts(struct tokenizer *t, const char *text, int64_t bytes)
     mem_free(list.ids);
 }
 
-/* Texts of several parts, which are cut after lines, before blanks, or where they should not. */
+/* Texts of several parts, cut after lines, before blanks, or where they should not be. */
 TEST(parts_are_the_whole)
 {
     enum { BYTES = 9 << 20 };
@@ -291,7 +292,8 @@ static void parse(const char *rest, const char *words)
 }
 
 #define MODEL                                                                                  \
-    "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, \"merges\": [\"a b\"]}"
+    "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "              \
+    "\"merges\": [\"a b\"]}"
 
 TEST(wrong_files)
 {
@@ -369,9 +371,9 @@ TEST(depth_is_bounded)
 /* A pattern that backtracks without end. */
 TEST(steps_are_bounded)
 {
-    static const char json[] =
-        "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": {\"Regex\": \"(a+)+(a+)+$|b\"}, "
-        "\"behavior\": \"Isolated\", \"invert\": false}, " MODEL "}";
+    static const char json[] = "{\"pre_tokenizer\": {\"type\": \"Split\", \"pattern\": "
+                               "{\"Regex\": \"(a+)+(a+)+$|b\"}, "
+                               "\"behavior\": \"Isolated\", \"invert\": false}, " MODEL "}";
     struct tokenizer *t = NULL;
     struct err err = {0};
     char text[101];
