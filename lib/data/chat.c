@@ -228,8 +228,8 @@ static const char *tail_of(const char *text)
 
 /*
  * The text before a message is one with it, so that words are cut as in a whole conversation;
- * but before an answer, where it is given when the answer begins, unless it is a space, which is
- * the answer's own.
+ * but before an answer, where it is given when the answer begins, unless it is a space, which
+ * is the answer's own.
  */
 static const char *joint_of(const struct form *form, enum role role)
 {

@@ -174,8 +174,8 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
 }
 
 /*
- * Sequences are spans, modes are 1 of contexts; bounds of documents are the sequences that begin
- * one, and the count of sequences.
+ * Sequences are spans, modes are 1 of contexts; bounds of documents are the sequences that
+ * begin one, and the count of sequences.
  */
 int encode_idx(const struct spans *s, int64_t tokens, enum source_type type, FILE *out,
                struct err *err)

@@ -158,8 +158,8 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
  */
 int engine_evaluate(struct engine *e, engine_batch batch, void *arg, int micros, double *loss,
                     struct err *err);
-/* The reduced gradient of the last step, of the mean over the targets that count, of this rank's
-   G shard, before clipping: f32. */
+/* The reduced gradient of the last step, of the mean over the targets that count, of this
+   rank's G shard, before clipping: f32. */
 int engine_gradient(const struct engine *e, int unit, struct range at, float *out,
                     struct err *err);
 

@@ -198,8 +198,8 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
 static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 {
     const char *from = j->w.is_ckpt ? j->w.ckpt.dir : j->w.hf.dir;
-    char *dir = carry_path(from);
-    int rc = carry_check(from, err);
+    char *dir = j->w.is_ckpt ? carry_path(from) : mem_dup(from);
+    int rc = j->w.is_ckpt ? carry_check(from, err) : 0;
 
     if (rc == 0)
         rc = gguf_tokens_put(k, dir, j->m->vocab, &j->what->gguf_notes->no_tokenizer, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Feeds bytes to the reader of JSON Lines: plain, and as what gzip's and zstd's readers unpack. */
+/* Feeds bytes to the reader of JSON Lines: plain ones, and what gzip and zstd packed. */
 #include "reader_fuzz.h"
 
 #include <sys/mman.h>

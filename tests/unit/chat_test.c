@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Conversations by templates: their text and what of it is learned, written down as the families
- * publish it.  The tokenizer has a token for each byte, and the special tokens.
+ * Conversations by templates: their text and what of it is learned, written down as the
+ * families publish it.  The tokenizer has a token for each byte, and the special tokens.
  */
 #include "unit.h"
 
