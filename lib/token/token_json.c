@@ -367,6 +367,9 @@ static int add_ids(struct parts *p, const struct tree_node *special, const char 
         size_t room = (size_t)*count;
         if (tree_int(p->tree, c, 0, p->t->vocab.count - 1, &id, p->err))
             return -1;
+        if (p->t->vocab.piece[id].kind == TOKENIZER_UNUSED)
+            return tree_fail(p->tree, c, NULL, p->err, "is %d, expected the number of a token",
+                             id);
         *to = mem_grow(*to, &room, (size_t)*count + 1, sizeof **to);
         (*to)[(*count)++] = id;
     }

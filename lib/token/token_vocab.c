@@ -156,8 +156,9 @@ int token_vocab_read(struct token_vocab *v, const char *name, const char *text, 
         return fail_at(&j, name, "vocab", err, "expected ");
     while (rc == 0 && (more = jin_item(&j, '}', &count)) != 0) {
         int32_t old;
-        if (more < 0 || jin_text(&j) || jin_take(&j, ':') || jin_whole(&j, &id)) {
-            rc = fail_at(&j, name, more > 0 && j.word ? j.word : "vocab", err, "expected ");
+        int named = more > 0 && jin_text(&j) == 0;
+        if (!named || jin_take(&j, ':') || jin_whole(&j, &id)) {
+            rc = fail_at(&j, name, named ? j.word : "vocab", err, "expected ");
         } else if (j.word_bytes == 0) {
             rc = err_at(err, name, 0, "vocab", "has an empty token, expected text");
         } else if (id >= most) {
