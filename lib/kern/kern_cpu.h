@@ -63,11 +63,10 @@ void kern_positions_backward(float *dtable, const float *dy, int64_t batch, int6
 
 /*
  * Rotary positions (Su et al. 2021) as Hugging Face lays them out: element i of a head turns
- * with element i + head_dim / 2 by the angle t * inv_freq[i] (by default theta^(-2i /
- * head_dim)).  table (seq, head_dim): the cosines of i < head_dim / 2, then the sines, all
- * times scale.  x: batch * seq rows ld apart, of
- * which the first `rotary` elements of each head turn, in place; back != 0 turns the other way:
- * that is the backward.  rotary is even.
+ * with element i + rotary / 2 by the angle t * inv_freq[i] (by default theta^(-2i / rotary)).
+ * table (seq, rotary): the cosines of i < rotary / 2, then the sines, all times scale.  x:
+ * batch * seq rows ld apart, of which the first `rotary` elements of each head turn, in place;
+ * back != 0 turns the other way: that is the backward.  rotary is even.
  */
 void kern_rope_table(float *table, int64_t seq, int64_t rotary, const double *inv_freq,
                      double scale);

@@ -149,11 +149,12 @@ void net_each_document(const struct net *net, net_document *part, void *arg)
 
 struct attention { /* of a layer */
     const struct net_layer_kept *kept;
+    int64_t batch; /* sequences, each of seq rows */
     int back;
 };
 
-/* A document is a batch of one sequence: what it keeps lies where its rows are. */
-static void attend(const struct net *net, int64_t first, int64_t rows, void *arg)
+/* What is kept lies where its rows are. */
+static void attend(const struct net *net, int64_t first, int64_t seq, void *arg)
 {
     const struct attention *a = arg;
     const struct net_layer_kept *k = a->kept;
@@ -164,8 +165,8 @@ static void attend(const struct net *net, int64_t first, int64_t rows, void *arg
     int64_t qkv = net_act_bytes(net, first * n->shape.stage[NET_QKV].ld);
     float *lse = k->lse + first * s.heads;
 
-    s.batch = 1;
-    s.seq = rows;
+    s.batch = a->batch;
+    s.seq = seq;
     if (a->back)
         table->op->attention_backward(table, &s, (char *)n->dqkv + qkv, (char *)n->datt + out,
                                       (char *)k->att + out, lse, (char *)k->qkv + qkv,
@@ -175,18 +176,15 @@ static void attend(const struct net *net, int64_t first, int64_t rows, void *arg
                              n->scores);
 }
 
+/* A document is a batch of one sequence. */
 static void attention(const struct net *net, const struct net_layer_kept *k, int back)
 {
-    const struct net_buffers *n = net->buffers;
-    struct kern *table = net->options.kern;
+    const struct kern_heads *heads = &net->buffers->heads;
 
     if (net->options.begins)
-        net_each_document(net, attend, &(struct attention){k, back});
-    else if (back)
-        table->op->attention_backward(table, &n->heads, n->dqkv, n->datt, k->att, k->lse,
-                                      k->qkv, n->scores);
+        net_each_document(net, attend, &(struct attention){k, 1, back});
     else
-        table->op->attention(table, &n->heads, k->att, k->lse, k->qkv, n->scores);
+        attend(net, 0, heads->seq, &(struct attention){k, heads->batch, back});
 }
 
 /* All that the backward needs: the forward up to what the activation reads. */

@@ -127,10 +127,10 @@ void net_norm(const struct net *net, int which, const struct net_hand *hand, voi
 void net_norm_backward(const struct net *net, int which, const struct net_hand *hand, void *dx,
                        const void *dy, const struct net_norm_kept *kept, const void *x);
 
-/* x (R,C) of layer l in kept[l].x; out (R,C) is the x of what follows. */
 /* net_layer.c: documents of net_options.begins. */
 typedef void net_document(const struct net *net, int64_t first, int64_t rows, void *arg);
 void net_each_document(const struct net *net, net_document *part, void *arg);
+/* x (R,C) of layer l in kept[l].x; out (R,C) is the x of what follows. */
 void net_layer_forward(const struct net *net, int64_t layer, const void *params, void *out);
 /* dx becomes the gradient of the layer's x, where anything before it trains. */
 void net_layer_backward(const struct net *net, int64_t layer, const void *params, float *grads);
