@@ -119,7 +119,8 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     report->loss = all.counted ? all.loss / (double)all.counted : NAN;
     report->grad_norm = sqrt(all.sumsq) * e->mean;
     report->skipped =
-        optim && !optim->take_all && (!isfinite(report->grad_norm) || !isfinite(report->loss));
+        optim && (!all.counted || (!optim->take_all &&
+                                   (!isfinite(report->grad_norm) || !isfinite(report->loss))));
     int updates = optim && !report->skipped && e->running != &e->list[ENGINE_EARLY];
     if (updates) /* still to come */
         for (int i = 0; i < e->world->ranks; i++)

@@ -193,8 +193,8 @@ static int watch_skipped(struct train *t, int skipped, struct err *err)
     if ((double)t->skipped < t->settings.max_skipped)
         return 0;
     return err_set(err, ERR_INPUT,
-                   "no gradient was finite since step %" PRId64 ": %" PRId64
-                   " steps skipped in a row (--max-skipped)",
+                   "no gradient was finite, of targets that count, since step %" PRId64
+                   ": %" PRId64 " steps skipped in a row (--max-skipped)",
                    t->step - t->skipped + 1, t->skipped);
 }
 
