@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-enum { ROLES = 3 };
+enum { ROLES = 3, TRIMS_LEFT = 1, TRIMS_RIGHT = 2 };
 enum role { SYSTEM, USER, ASSISTANT };
 
 static const char *const role_names[ROLES] = {"system", "user", "assistant"};
@@ -26,7 +26,7 @@ struct template
     struct form {
         const char *before, *after;
     } form[ROLES];
-    int trims; /* spaces at both ends of a message are dropped */
+    int trims; /* spaces of a message that are dropped */
 };
 
 #define IM(role) "<|im_start|>" role "\n"
@@ -51,15 +51,14 @@ static const struct template templates[] = {
      {{HEAD("system"), "<|eot_id|>"},
       {HEAD("user"), "<|eot_id|>"},
       {HEAD("assistant"), "<|eot_id|>"}},
-     1},
+     TRIMS_LEFT | TRIMS_RIGHT},
     {"phi3",
      "<|assistant|>",
      "",
      NULL,
-     {{"<|system|>\n", "<|end|>\n"},
-      {"<|user|>\n", "<|end|>\n"},
-      {"<|assistant|>\n", "<|end|>\n"}},
-     0},
+     /* published with line ends after these tokens, which drop them */
+     {{"<|system|>", "<|end|>"}, {"<|user|>", "<|end|>"}, {"<|assistant|>", "<|end|>"}},
+     TRIMS_LEFT},
     {"gemma",
      "<start_of_turn>",
      "<bos>",
@@ -67,7 +66,7 @@ static const struct template templates[] = {
      {{NULL, NULL},
       {"<start_of_turn>user\n", "<end_of_turn>\n"},
       {"<start_of_turn>model\n", "<end_of_turn>\n"}},
-     1},
+     TRIMS_LEFT | TRIMS_RIGHT},
     {"mistral",
      "[INST]",
      "<s>",
@@ -137,6 +136,11 @@ static const struct template *find(const struct tokenizer *t, const char *name)
                  : tokenizer_id(t, templates[i].marker) >= 0)
             return &templates[i];
     return NULL;
+}
+
+int chat_is(const char *name)
+{
+    return find(NULL, name) != NULL;
 }
 
 int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct err *err)
@@ -209,11 +213,6 @@ static int put_piece(const struct sink *s, const char *piece, const char *to, in
     return 0;
 }
 
-static const char *end_of(const char *text)
-{
-    return text + strlen(text);
-}
-
 /* What of a text is text behind its last special token. */
 static const char *tail_of(const char *text)
 {
@@ -235,7 +234,7 @@ static const char *joint_of(const struct form *form, enum role role)
 {
     const char *tail = tail_of(form->before);
 
-    return role == ASSISTANT && strcmp(tail, " ") ? end_of(form->before) : tail;
+    return role == ASSISTANT && strcmp(tail, " ") ? strchr(form->before, 0) : tail;
 }
 
 /* text: of a message, or of two. */
@@ -247,16 +246,17 @@ static int put_message(const struct sink *s, enum role role, const char *text, i
     int64_t before = (int64_t)strlen(joint);
     int trained = role == ASSISTANT;
 
-    for (; s->chat->is->trims && bytes && isspace((unsigned char)*text); bytes--)
+    for (; (s->chat->is->trims & TRIMS_LEFT) && bytes && isspace((unsigned char)*text); bytes--)
         text++;
-    while (s->chat->is->trims && bytes && isspace((unsigned char)text[bytes - 1]))
+    while ((s->chat->is->trims & TRIMS_RIGHT) && bytes &&
+           isspace((unsigned char)text[bytes - 1]))
         bytes--;
     char *whole = mem_new((size_t)(before + bytes) + 1, 1);
     memcpy(whole, joint, (size_t)before);
     memcpy(whole + before, text, (size_t)bytes);
     int rc = put_piece(s, form->before, joint, 0, err) ||
              put_text(s, whole, before + bytes, trained, err) ||
-             put_piece(s, form->after, end_of(form->after), trained, err);
+             put_piece(s, form->after, strchr(form->after, 0), trained, err);
     mem_free(whole);
     return rc ? -1 : 0;
 }
@@ -298,7 +298,7 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
     const struct sink s = {chat, put, arg};
     const struct jsonl_message *system = NULL; /* that is yet to be joined */
 
-    if (put_piece(&s, is->first, end_of(is->first), 0, err))
+    if (put_piece(&s, is->first, strchr(is->first, 0), 0, err))
         return -1;
     for (int i = 0; i < messages; i++) {
         const struct jsonl_message *m = &message[i];
@@ -330,5 +330,10 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
         system = NULL;
     }
     const struct form *answer = &is->form[ASSISTANT];
+    if (system)
+        return err_set(
+            err, ERR_INPUT,
+            "chat template '%s' with a system message alone, expected a user's message",
+            is->name);
     return open ? put_piece(&s, answer->before, joint_of(answer, ASSISTANT), 0, err) : 0;
 }

@@ -7,7 +7,8 @@
 
 /*
  * Conversations as tokens, by the templates that families of models were tuned with.  What an
- * assistant says is what is learned, with the token that ends it; all else is its context.
+ * assistant says is what is learned, with what follows up to the next message; all else is its
+ * context.
  *
  *     <|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n
  *     context                                               trained
@@ -16,6 +17,9 @@
  * around it, in training and when an answer is generated.
  */
 #define CHAT_NAMES "chatml, qwen2.5, smollm2, llama3, phi3, gemma or mistral"
+
+/* Whether there is a template of that name. */
+int chat_is(const char *name);
 
 struct chat; /* a template, with the tokens that one tokenizer has for it */
 

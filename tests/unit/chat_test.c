@@ -137,10 +137,10 @@ TEST(conversations_of_all_templates)
          "<|begin_of_text|><|start_header_id|>user<|end_header_id|>\n\nBye<|eot_id|>"
          "<|start_header_id|>assistant<|end_header_id|>\n\n"},
         {"phi3", phi, COUNT(phi), 1, "<|end|>",
-         "<|system|>\n Be kind. <|end|>\n<|user|>\nHi <|im_end|> [INST]<|end|>\n"
-         "<|assistant|>\n{Yo<|end|>\n}<|user|>\n\nBye<|end|>\n"
-         "<|assistant|>\n{ See you <|end|>\n}",
-         "<|user|>\n\nBye<|end|>\n<|assistant|>\n"},
+         "<|system|>Be kind. <|end|><|user|>Hi <|im_end|> [INST]<|end|>"
+         "<|assistant|>{Yo<|end|>}<|user|>Bye<|end|>"
+         "<|assistant|>{See you <|end|>}",
+         "<|user|>Bye<|end|><|assistant|>"},
         {"gemma", gemma, COUNT(gemma), 1, "<end_of_turn>",
          "<bos><start_of_turn>user\nBe kind. \n\nHi <|im_end|> [INST]<end_of_turn>\n"
          "<start_of_turn>model\n{Yo<end_of_turn>\n}<start_of_turn>user\nBye<end_of_turn>\n"
@@ -197,4 +197,5 @@ TEST(what_cannot_be_encoded)
     check_error(im, 2, NULL, tool, 1, "with the role 'tool', expected system, user or");
     check_error(gemma, 3, NULL, late, 2, "expected it to be the first");
     check_error(mistral, 4, NULL, answer, 2, "expected a user's message");
+    check_error(gemma, 3, NULL, answer, 1, "expected a user's message");
 }
