@@ -14,11 +14,12 @@
 #include "data/jsonl.h"
 
 struct encoder {
+    const char *path; /* borrowed */
     struct jsonl lines;
     struct tokenizer *tokenizer; /* borrowed */
     struct chat *chat;           /* NULL: no conversation so far */
     FILE *out;
-    int size, threads; /* bytes of a token */
+    int size; /* bytes of a token */
     int64_t tokens;
     int kind; /* of the last span; -1: none of this document */
     struct spans *spans;
@@ -47,7 +48,7 @@ static int flush(struct encoder *e, struct err *err)
     e->held = 0;
     return fwrite(e->buffer, 1, (size_t)held, e->out) == (size_t)held
                ? 0
-               : err_sys(err, "cannot write tokens");
+               : err_sys(err, "cannot write the tokens of '%s'", e->path);
 }
 
 static int put_tokens(void *arg, const int32_t *ids, int64_t count, int trained,
@@ -97,10 +98,13 @@ static int encode_document(struct encoder *e, const char *template, struct err *
                                   : put_bytes(e, j->message[0].text, j->message[0].bytes, err);
     if (!j->message[0].role) {
         int32_t end = tokenizer_end(e->tokenizer);
+        int after = 0;
+        const int32_t *suffix = tokenizer_suffix(e->tokenizer, &after);
         if (tokenizer_each(e->tokenizer, j->message[0].text, j->message[0].bytes,
                            TOKENIZER_WRAP, 1, put_trained, e, err))
             return -1;
-        return end < 0 ? 0 : put_tokens(e, &end, 1, 1, err);
+        return end < 0 || (after && suffix[after - 1] == end) ? 0
+                                                              : put_tokens(e, &end, 1, 1, err);
     }
     if (!e->chat && chat_open(&e->chat, e->tokenizer, template, err))
         return -1;
@@ -142,9 +146,8 @@ static int encode_text(struct encoder *e, const char *path, struct encode_done *
     if (rc == 0 && bytes) {
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
-             : e->tokenizer     ? tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,
-                                                 e->threads, put_trained, e, err)
-                                : put_bytes(e, text, bytes, err);
+                                : tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,
+                                                 omp_get_num_procs(), put_trained, e, err);
         if (text != MAP_FAILED)
             munmap(text, (size_t)bytes);
     }
@@ -159,11 +162,11 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
     struct encoder *e = mem_new(1, sizeof *e);
     int lines = jsonl_is(path);
 
+    e->path = path;
     e->tokenizer = t;
     e->out = out;
     e->spans = spans;
     e->size = source_type_bytes(encode_type(t));
-    e->threads = omp_get_num_procs();
     int rc =
         lines ? encode_lines(e, path, template, done, err) : encode_text(e, path, done, err);
     if (rc == 0)
@@ -173,6 +176,11 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
     return rc;
 }
 
+static int64_t length_of(const struct spans *s, int64_t i, int64_t tokens)
+{
+    return (i + 1 < s->count ? s->begin[i + 1] : tokens) - s->begin[i];
+}
+
 /*
  * Sequences are spans, modes are 1 of contexts; bounds of documents are the sequences that
  * begin one, and the count of sequences.
@@ -180,28 +188,22 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
 int encode_idx(const struct spans *s, int64_t tokens, enum source_type type, FILE *out,
                struct err *err)
 {
+    static const unsigned char code[] = {[SOURCE_U8] = 1, [SOURCE_U16] = 8, [SOURCE_I32] = 4};
     int bad = fwrite("MMIDIDX\0", 1, 9, out) != 9, contexts = 0;
     int64_t documents = 1, size = source_type_bytes(type);
 
     for (int64_t i = 0; i < s->count; i++) {
-        int64_t length = (i + 1 < s->count ? s->begin[i + 1] : tokens) - s->begin[i];
         documents += (s->kind[i] & SPAN_DOCUMENT) != 0;
         contexts |= s->kind[i] & SPAN_CONTEXT;
-        if (length > INT32_MAX)
+        if (length_of(s, i, tokens) > INT32_MAX)
             return err_set(err, ERR_INPUT,
-                           "a document of %" PRId64 " tokens, expected at most %d", length,
-                           INT32_MAX);
+                           "%" PRId64 " tokens of one document, expected at most %d",
+                           length_of(s, i, tokens), INT32_MAX);
     }
-    bad |= put_le(out, 1, 8) ||
-           put_le(out,
-                  type == SOURCE_U8    ? 1
-                  : type == SOURCE_U16 ? 8
-                                       : 4,
-                  1) ||
+    bad |= put_le(out, 1, 8) || put_le(out, code[type], 1) ||
            put_le(out, (uint64_t)s->count, 8) || put_le(out, (uint64_t)documents, 8);
     for (int64_t i = 0; i < s->count; i++)
-        bad |= put_le(
-            out, (uint64_t)((i + 1 < s->count ? s->begin[i + 1] : tokens) - s->begin[i]), 4);
+        bad |= put_le(out, (uint64_t)length_of(s, i, tokens), 4);
     for (int64_t i = 0; i < s->count; i++)
         bad |= put_le(out, (uint64_t)(s->begin[i] * size), 8);
     for (int64_t i = 0; i < s->count; i++)
@@ -210,5 +212,5 @@ int encode_idx(const struct spans *s, int64_t tokens, enum source_type type, FIL
     bad |= put_le(out, (uint64_t)s->count, 8);
     for (int64_t i = 0; contexts && i < s->count; i++)
         bad |= put_le(out, s->kind[i] & SPAN_CONTEXT, 1);
-    return bad ? err_sys(err, "cannot write an index of documents") : 0;
+    return bad ? err_sys(err, "cannot write the bounds of documents") : 0;
 }

@@ -10,7 +10,7 @@
 /*
  * Texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON Lines
  * (jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and its
- * end token; a conversation is by a chat template (chat.h).
+ * end token, once; a conversation is by a chat template (chat.h).
  */
 struct encode_done {
     int64_t bytes, tokens; /* of text, after it was decompressed; tokens written */
@@ -18,8 +18,8 @@ struct encode_done {
 
 /*
  * Writes the tokens of the file `path` to `out`, little-endian, of encode_type, and adds the
- * spans of JSON Lines.  template: a name, or NULL.  t NULL: the tokens of a text are its bytes,
- * and a conversation is an error.
+ * spans of JSON Lines.  template: a name, or NULL.  t NULL, of JSON Lines alone: the tokens of
+ * a text are its bytes, and a conversation is an error.
  */
 int encode_file(const char *path, struct tokenizer *t, const char *template, FILE *out,
                 struct spans *spans, struct encode_done *done, struct err *err);

@@ -221,9 +221,13 @@ static int64_t encode(struct writer *w, const struct train_prompt *p, int32_t **
     struct jsonl_message message[2] = {{.role = "system"}, {.role = "user"}};
     struct ids all = {0};
 
-    if (!w->chat)
-        return tokenizer_encode(w->by, p->text, (int64_t)strlen(p->text), TOKENIZER_WRAP, ids,
-                                err);
+    if (!w->chat) {
+        int after = 0; /* what goes behind a text is not there yet */
+        int64_t count = tokenizer_encode(w->by, p->text, (int64_t)strlen(p->text),
+                                         TOKENIZER_WRAP, ids, err);
+        tokenizer_suffix(w->by, &after);
+        return count < 0 ? -1 : count - after;
+    }
     message[0].text = p->system;
     message[0].bytes = p->system ? (int64_t)strlen(p->system) : 0;
     message[1].text = p->text;
@@ -241,7 +245,7 @@ static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t
     int32_t *ids = NULL;
     int64_t count = bytes ? bytes : 1, ignored;
 
-    if (w->by && bytes && (count = encode(w, p, &ids, err)) < 0) {
+    if (w->by && (bytes || w->chat) && (count = encode(w, p, &ids, err)) < 0) {
         mem_free(ids);
         return -1;
     }
@@ -276,10 +280,11 @@ static int read_prompt(struct writer *w, const struct train_prompt *p, struct er
             "the tokenizer has %d tokens, expected at most the model's vocabulary of "
             "%" PRId64,
             tokenizer_count(w->by), w->model->vocab);
-    if (bytes == 0 && !(w->by && tokenizer_end(w->by) >= 0))
-        return err_set(err, ERR_INPUT, "--generate: empty text, expected a prompt");
-    if (encode_prompt(w, p, bytes, err))
+    int begins = w->by && (w->chat || tokenizer_begin(w->by) >= 0 || tokenizer_end(w->by) >= 0);
+    if ((bytes || begins) && encode_prompt(w, p, bytes, err))
         return -1;
+    if (w->tokens == 0)
+        return err_set(err, ERR_INPUT, "--generate: empty text, expected a prompt");
     for (int64_t i = 0; i < w->tokens; i++)
         if (w->token[i] >= w->model->vocab)
             return err_set(err, ERR_INPUT,
@@ -297,9 +302,9 @@ static int has_ended(const struct writer *w)
            (last == tokenizer_end(w->by) || (w->chat && last == chat_end(w->chat)));
 }
 
-static void put_text(struct writer *w, int64_t from, FILE *out)
+static void put_text(struct writer *w, int64_t from, int64_t to, FILE *out)
 {
-    for (int64_t i = from; i < w->tokens; i++) {
+    for (int64_t i = from; i < to; i++) {
         int64_t bytes = 1;
         int32_t token = w->token[i];
         const char byte[1] = {(char)token};
@@ -320,7 +325,7 @@ static void put_json(struct writer *w, const struct train_prompt *p)
     size_t bytes = 0;
     FILE *f = mem_stream(&text, &bytes);
 
-    put_text(w, w->prompt, f);
+    put_text(w, w->prompt, w->tokens - has_ended(w), f);
     fclose(f);
     jout_open(&j, NULL, '{');
     jout_text(&j, "schema", "paro.generate/1");
@@ -347,7 +352,7 @@ static int write_text(struct writer *w, const struct train_prompt *p, struct err
             fputs(p->text, p->out);
         if (p->json || has_ended(w))
             continue;
-        put_text(w, w->tokens - 1, p->out);
+        put_text(w, w->tokens - 1, w->tokens, p->out);
         if (fflush(p->out)) { /* the reader sees it grow */
             err_sys(err, "cannot write to standard output");
             __fpurge(p->out); /* said once: not again at exit */
