@@ -197,6 +197,8 @@ static int check(void *args)
         return cli_usage(&a->cli,
                          "--top-p without --temperature, expected a temperature above 0"
                          " (0 is greedy)");
+    if (r->template && !chat_is(r->template))
+        return cli_usage(&a->cli, "--chat-template '%s', expected " CHAT_NAMES, r->template);
     if (a->cli.mode == TOKENIZE && r->data_count != 1)
         return cli_usage(&a->cli, "--tokenize with %d files of data, expected -d TEXT",
                          r->data_count);

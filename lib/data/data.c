@@ -85,7 +85,7 @@ static int find_tokenizer(const struct data_options *o, const char *path, struct
 static int open_source(struct source *s, const char *path, const struct data_options *o,
                        struct tokenizer **t, struct err *err)
 {
-    if (source_open(s, path, o->isolate, err))
+    if (source_open(s, path, err))
         return -1;
     int text = s->format == SOURCE_TEXT, lines = s->format == SOURCE_JSONL;
     if (!text && !lines)
@@ -95,6 +95,28 @@ static int open_source(struct source *s, const char *path, const struct data_opt
     if (text && (o->bytes || !*t))
         return 0;
     return source_encode(s, o->bytes ? NULL : *t, o->template, err);
+}
+
+/* Those that are not needed go, so that tokens are the same data in any file. */
+static int check_spans(struct data *d, struct source *s, const struct data_options *o,
+                       struct err *err)
+{
+    int64_t contexts = 0;
+
+    for (int64_t i = 0; i < s->spans.count; i++)
+        contexts += s->spans.kind[i] & SPAN_CONTEXT;
+    if (contexts && contexts == s->spans.count)
+        return err_set(err, ERR_INPUT,
+                       "'%s' is all context, expected answers, or texts, to train on", s->path);
+    if (o->isolate && !s->spans.count)
+        return err_set(err, ERR_INPUT,
+                       "--documents=isolate with '%s', %s data, expected documents: JSON "
+                       "Lines, or the files of Megatron",
+                       s->path, source_format_name(s->format));
+    if (!o->isolate && !contexts)
+        spans_release(&s->spans);
+    d->masked |= s->spans.count > 0;
+    return 0;
 }
 
 static int open_parts(struct data *d, const struct data_options *o, struct tokenizer **t,
@@ -110,12 +132,8 @@ static int open_parts(struct data *d, const struct data_options *o, struct token
         p->evals += i ? d->part[i - 1].evals : 0;
         d->tokens += p->source.tokens;
         texts += p->source.format == SOURCE_ENCODED;
-        d->masked |= p->source.spans.count > 0;
-        if (o->isolate && !p->source.spans.count)
-            return err_set(err, ERR_INPUT,
-                           "--documents=isolate with '%s', %s data, expected documents: JSON "
-                           "Lines, or the files of Megatron",
-                           p->source.path, source_format_name(p->source.format));
+        if (check_spans(d, &p->source, o, err))
+            return -1;
     }
     if (*t && !texts)
         return err_set(err, ERR_INPUT,
@@ -224,29 +242,26 @@ static int check_options(const struct data_options *o, struct err *err)
 }
 
 /* What tokens stand for, where that is known: of the tokenizer, or of texts as bytes. */
-static int count_bytes(struct data *d, const struct data_options *o, struct tokenizer **t,
-                       struct err *err)
+static void count_bytes(struct data *d, const struct data_options *o, struct tokenizer **t)
 {
-    int is_bytes = 1,
-        found = !*t && !o->bytes && o->folder ? tokenizer_find(o->folder, err) : 0;
+    struct err unknown; /* who has tokens needs no tokenizer */
+    int is_bytes = 1;
 
-    if (found < 0 || (found && tokenizer_open(t, o->folder, err)))
-        return -1;
+    if (!*t && !o->bytes && o->folder && tokenizer_find(o->folder, &unknown) > 0)
+        (void)tokenizer_open(t, o->folder, &unknown);
     for (int i = 0; i < o->count; i++)
         is_bytes &= d->part[i].source.type == SOURCE_U8;
     if (!*t && !is_bytes)
-        return 0;
+        return;
     d->token_bytes = mem_new((size_t)o->vocab, sizeof *d->token_bytes);
-    for (int32_t id = 0; id < o->vocab && (*t ? id < tokenizer_count(*t) : 1); id++) {
+    for (int32_t id = 0; id < o->vocab && (!*t || id < tokenizer_count(*t)); id++) {
         struct tokenizer_stream within = {.tokens = 1, .stripped = -1};
         int64_t bytes = 1;
-        if (*t && tokenizer_kind(*t, id) == TOKENIZER_CONTROL)
-            bytes = 0;
-        else if (*t && !tokenizer_decode(*t, &within, id, &bytes))
+        if (*t && (tokenizer_kind(*t, id) == TOKENIZER_CONTROL ||
+                   !tokenizer_decode(*t, &within, id, &bytes)))
             bytes = 0;
         d->token_bytes[id] = (int32_t)bytes;
     }
-    return 0;
 }
 
 int data_open(struct data *d, const struct data_options *o, struct err *err)
@@ -264,7 +279,7 @@ int data_open(struct data *d, const struct data_options *o, struct err *err)
     new.part = mem_new((size_t)o->count, sizeof *new.part);
     int rc = open_parts(&new, o, &t, err);
     if (rc == 0 && o->split > 0)
-        rc = count_bytes(&new, o, &t, err);
+        count_bytes(&new, o, &t);
     tokenizer_close(t);
     if (rc == 0) {
         open_mix(&new, o);
@@ -413,19 +428,15 @@ static int encode_llmc(const char *text, struct tokenizer *t, FILE *f, const cha
 }
 
 /* JSON Lines become Megatron's two files; takes bin. */
-static int encode_pair(const struct data_encode *e, struct tokenizer *t, struct io_out *bin,
-                       struct encode_done *done, struct err *err)
+static int encode_pair(const struct data_encode *e, const char *name, struct tokenizer *t,
+                       struct io_out *bin, struct encode_done *done, struct err *err)
 {
-    size_t n = strlen(e->out);
-    char *name = mem_dup(e->out);
     struct spans spans = {0};
     struct io_out idx;
 
-    memcpy(name + n - 4, ".idx", 4);
     int rc = io_create(&idx, name, e->force, err);
     if (rc) {
         io_abandon(bin);
-        mem_free(name);
         return -1;
     }
     rc = encode_file(e->text, t, e->template, bin->file, &spans, done, err) ||
@@ -440,39 +451,51 @@ static int encode_pair(const struct data_encode *e, struct tokenizer *t, struct 
     else
         io_abandon(&idx);
     spans_release(&spans);
-    mem_free(name);
+    return rc;
+}
+
+/* idx: NAME.idx where the tokens go to NAME.bin, else NULL. */
+static int check_encode(const struct data_encode *e, const char *idx, struct err *err)
+{
+    struct source s;
+
+    if (source_open(&s, e->text, err))
+        return -1;
+    enum source_format format = s.format;
+    int rc = format == SOURCE_TEXT || format == SOURCE_JSONL
+                 ? 0
+                 : err_set(err, ERR_INPUT, "'%s' is %s data, expected a text", s.path,
+                           source_format_name(format));
+    source_close(&s);
+    if (rc == 0 && format == SOURCE_JSONL && !idx)
+        rc =
+            err_set(err, ERR_INPUT,
+                    "'%s' for the tokens of JSON Lines, expected NAME.bin: NAME.idx is written "
+                    "next to it",
+                    e->out);
+    if (rc == 0 && format == SOURCE_TEXT && idx && !io_absent(idx))
+        rc = err_set(err, ERR_INPUT,
+                     "'%s' has the bounds of other tokens of this name, expected another name "
+                     "for those of a text",
+                     idx);
     return rc;
 }
 
 int data_encode(const struct data_encode *e, struct encode_done *done, struct err *err)
 {
     struct tokenizer *t = NULL;
-    struct source s;
     struct io_out to;
     size_t n = strlen(e->out);
-    int lines = jsonl_is(e->text);
+    char *idx = n > 4 && strcmp(e->out + n - 4, ".bin") == 0 ? mem_dup(e->out) : NULL;
 
-    if (lines && (n < 5 || strcmp(e->out + n - 4, ".bin")))
-        return err_set(
-            err, ERR_INPUT,
-            "'%s' for the tokens of JSON Lines, expected NAME.bin: NAME.idx is written "
-            "next to it",
-            e->out);
-    if (source_open(&s, e->text, 0, err))
-        return -1;
-    int is_text = s.format == SOURCE_TEXT || s.format == SOURCE_JSONL;
-    if (!is_text)
-        err_set(err, ERR_INPUT, "'%s' is %s data, expected a text", s.path,
-                source_format_name(s.format));
-    source_close(&s);
-    if (!is_text)
-        return -1;
-    if (tokenizer_open(&t, e->tokenizer, err))
-        return -1;
+    if (idx)
+        memcpy(idx + n - 4, ".idx", 4);
+    int rc = check_encode(e, idx, err) || tokenizer_open(&t, e->tokenizer, err);
     /* First the file, which may be there: what follows takes long. */
-    int rc = io_create(&to, e->out, e->force, err);
-    if (rc == 0 && lines) {
-        rc = encode_pair(e, t, &to, done, err);
+    if (rc == 0)
+        rc = io_create(&to, e->out, e->force, err);
+    if (rc == 0 && jsonl_is(e->text)) {
+        rc = encode_pair(e, idx, t, &to, done, err);
     } else if (rc == 0) {
         rc = encode_llmc(e->text, t, to.file, e->out, done, err);
         if (rc)
@@ -481,5 +504,6 @@ int data_encode(const struct data_encode *e, struct encode_done *done, struct er
             rc = io_commit(&to, err);
     }
     tokenizer_close(t);
+    mem_free(idx);
     return rc ? -1 : 0;
 }

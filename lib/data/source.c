@@ -157,8 +157,8 @@ static void find_pair(const char *path, char **bin, char **idx)
     *idx = NULL;
 }
 
-static int read_idx(struct source *s, const char *path, int documents,
-                    struct source_place *place, struct err *err)
+static int read_idx(struct source *s, const char *path, struct source_place *place,
+                    struct err *err)
 {
     void *map = NULL;
     int64_t bytes = 0;
@@ -170,8 +170,7 @@ static int read_idx(struct source *s, const char *path, int documents,
     close(fd);
     if (rc)
         return -1;
-    rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, documents, place, &s->spans,
-                          err);
+    rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, place, &s->spans, err);
     if (map)
         munmap(map, (size_t)bytes);
     return rc;
@@ -205,7 +204,7 @@ static int read_place(struct source *s, struct source_place *place, struct err *
     return 0;
 }
 
-int source_open(struct source *s, const char *path, int documents, struct err *err)
+int source_open(struct source *s, const char *path, struct err *err)
 {
     struct source new = {.fd = -1};
     struct source_place place = {0};
@@ -215,7 +214,7 @@ int source_open(struct source *s, const char *path, int documents, struct err *e
     int rc = open_file(new.path, &new.fd, &new.file_bytes, err);
     if (rc == 0 && idx) {
         new.format = SOURCE_MEGATRON;
-        rc = read_idx(&new, idx, documents, &place, err);
+        rc = read_idx(&new, idx, &place, err);
     } else if (rc == 0 && jsonl_is(new.path)) {
         new.format = SOURCE_JSONL;
     } else if (rc == 0)

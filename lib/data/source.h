@@ -57,10 +57,9 @@ struct source_place {
 
 /*
  * Opens and checks all of the file but its tokens' size.  The tokens of a text are its bytes,
- * and of JSON Lines there are none, until it is encoded.  documents: spans are wanted of a file
- * that has no contexts, too.
+ * and of JSON Lines there are none, until it is encoded.
  */
-int source_open(struct source *s, const char *path, int documents, struct err *err);
+int source_open(struct source *s, const char *path, struct err *err);
 /* A text or JSON Lines (encode.h).  t NULL: bytes are tokens; template: NULL, or a name. */
 int source_encode(struct source *s, struct tokenizer *t, const char *template, struct err *err);
 void source_close(struct source *s);
@@ -89,11 +88,10 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
                       int64_t file_bytes, struct source_place *place, struct err *err);
 /*
  * A Megatron index whose tokens are in the file bin_name of bin_bytes.  spans: its sequences,
- * with document bounds, and contexts where modes are not 0; or none where there are no such
- * modes and `documents` are not wanted.
+ * with document bounds, and contexts where modes are not 0.
  */
 int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
-                     const char *bin_name, int64_t bin_bytes, int documents,
-                     struct source_place *place, struct spans *spans, struct err *err);
+                     const char *bin_name, int64_t bin_bytes, struct source_place *place,
+                     struct spans *spans, struct err *err);
 
 #endif

@@ -142,15 +142,6 @@ static int documents_check(const struct idx *x, struct err *err)
     return 0;
 }
 
-static int has_contexts(const struct idx *x)
-{
-    int64_t i = 0;
-
-    while (x->modes && i < x->sequences && !x->modes[i])
-        i++;
-    return x->modes && i < x->sequences;
-}
-
 static int fill_spans(const struct idx *x, struct spans *spans, struct err *err)
 {
     int64_t bound = 0, token = 0;
@@ -169,8 +160,8 @@ static int fill_spans(const struct idx *x, struct spans *spans, struct err *err)
 }
 
 int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
-                     const char *bin_name, int64_t bin_bytes, int documents,
-                     struct source_place *place, struct spans *spans, struct err *err)
+                     const char *bin_name, int64_t bin_bytes, struct source_place *place,
+                     struct spans *spans, struct err *err)
 {
     struct idx x = {.name = name, .bin_name = bin_name, .bin_bytes = bin_bytes};
 
@@ -181,5 +172,5 @@ int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
     if (size_check(&x, idx, bytes, err) || sequences_check(&x, err) || documents_check(&x, err))
         return -1;
     *place = (struct source_place){.type = type, .tokens = bin_bytes / x.token_bytes};
-    return documents || has_contexts(&x) ? fill_spans(&x, spans, err) : 0;
+    return fill_spans(&x, spans, err);
 }

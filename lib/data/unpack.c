@@ -23,9 +23,8 @@ struct unpack {
 
 int unpack_open(struct unpack **out, const char *path, struct err *err)
 {
-    static const unsigned char magic[4] = {0x28, 0xb5, 0x2f, 0xfd};
     struct unpack *u = mem_new(1, sizeof *u);
-    unsigned char head[4];
+    unsigned char head[4] = {0};
     int64_t bytes = 0;
 
     *u = (struct unpack){.path = mem_dup(path)};
@@ -35,7 +34,9 @@ int unpack_open(struct unpack **out, const char *path, struct err *err)
         rc = err_prefix(err, "data '%s' ", path);
     if (rc == 0 && bytes >= 4 && io_pread_all(u->fd, head, 4, 0, err))
         rc = err_prefix(err, "data '%s': ", path);
-    if (rc == 0 && bytes >= 4 && memcmp(head, magic, 4) == 0) {
+    uint32_t magic = (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 |
+                     (uint32_t)head[3] << 24;
+    if (rc == 0 && (magic == 0xfd2fb528 || (magic & ~15u) == 0x184d2a50)) { /* or skippable */
         u->zstd = mem_have(ZSTD_createDCtx(), "zstd");
         u->room = mem_new(ZSTD_DStreamInSize(), 1);
         u->in.src = u->room;
@@ -70,8 +71,8 @@ static int read_zstd(struct unpack *u, void *to, int64_t bytes, int64_t *got, st
         }
         u->wanted = ZSTD_decompressStream(u->zstd, &out, &u->in);
         if (ZSTD_isError(u->wanted))
-            return err_set(err, ERR_INPUT, "data '%s' is damaged, expected zstd: %s", u->path,
-                           ZSTD_getErrorName(u->wanted));
+            return err_set(err, ERR_INPUT, "data '%s' cannot be unpacked, expected zstd: %s",
+                           u->path, ZSTD_getErrorName(u->wanted));
     }
     *got = (int64_t)out.pos;
     return 0;
@@ -101,7 +102,7 @@ void unpack_close(struct unpack *u)
         return;
     if (u->gz)
         gzclose_r(u->gz);
-    if (u->fd >= 0 && !u->gz)
+    if (u->fd >= 0)
         close(u->fd);
     ZSTD_freeDCtx(u->zstd);
     mem_free(u->room);

@@ -80,7 +80,7 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
         ((targets >= 36 && targets <= 72))
     done
     paro-train "$G/1x1.yaml" -d "$G/texts.jsonl" --tokenizer "$G/tok" -o all --steps 1 --json |
-        grep '"targets":384,'
+        grep '"tokens":384,"step_s"'
 }
 
 @test "one hash on any number of ranks, with masks and bounds, and after a resume" {
@@ -97,6 +97,27 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
     # Without clipping nothing waits for the norm, but for the count of targets.
     run_on early 1 1x1 --clip 0 --skip-nonfinite 0 > alone
     run_on early2 2 2x1 --clip 0 --skip-nonfinite 0 | cmp - alone
+}
+
+# A checkpoint says which data it is of: the same tokens in another file are the same data.
+@test "a run of JSON Lines is resumed on its file of tokens" {
+    paro-train --tokenize texts.bin -d "$G/texts.jsonl" --tokenizer "$G/tok"
+    paro-train "$G/1x1.yaml" -d "$G/texts.jsonl" --tokenizer "$G/tok" -o run --steps 2
+    paro-train "$G/1x1.yaml" -d texts.bin -o run --resume --steps 4
+    [ "$(wc -l < run/log.jsonl)" = 4 ]
+}
+
+# The post-processor ends each text: no second end, and none behind a prompt.
+@test "a tokenizer that ends texts itself" {
+    cp -r "$G/tok" ends
+    sed -i 's/"post_processor":null/"post_processor":{"type":"TemplateProcessing","single":[{"Sequence":{"id":"A","type_id":0}},{"SpecialToken":{"id":"<|endoftext|>","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}},{"Sequence":{"id":"B","type_id":1}}],"special_tokens":{"<|endoftext|>":{"id":"<|endoftext|>","ids":[258],"tokens":["<|endoftext|>"]}}}/' \
+        ends/tokenizer.json
+    echo '{"text": "ab"}' > ab.jsonl
+    paro-train --tokenize ab.bin -d ab.jsonl --tokenizer ends
+    [ "$(od -An -v -t u2 -w64 ab.bin | tr -s ' ')" = " 97 98 258" ]
+    paro-shard init -m "$G/model.json" -o model
+    paro-train --generate ab --init model --tokenizer ends --length 1 --json |
+        grep '"prompt_tokens": 2,'
 }
 
 @test "bits per byte: of bytes the loss in bits, of tokens more where some are no text" {
@@ -145,6 +166,13 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
         "${run_it[@]}" -d "$TEXT" --tokenizer "$G/tok" --documents isolate
     refuses 2 "--chat-template 'x', expected chatml" \
         "${run_it[@]}" -d "$G/chats.jsonl" --tokenizer "$G/tok" --chat-template x
+    refuses 2 "--chat-template 'x', expected chatml" \
+        paro-train --generate x --init run --chat-template x
+    for _ in $(seq 9); do
+        echo '{"messages": [{"role": "user", "content": "x"}]}'
+    done > questions.jsonl
+    refuses 2 "all context, expected answers" \
+        "${run_it[@]}" -d questions.jsonl --tokenizer "$G/tok"
     refuses 2 "chats.jsonl:1: a conversation and no tokenizer" \
         paro-train "$G/1x1.yaml" -o out --steps 1 -d "$G/chats.jsonl" --tokenizer bytes
     refuses 2 "expected NAME.bin" \
@@ -153,6 +181,8 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
     refuses 2 "there.idx' exists" \
         paro-train --tokenize there.bin -d "$G/chats.jsonl" --tokenizer "$G/tok"
     [ ! -e there.bin ]
+    refuses 2 "there.idx' has the bounds of other tokens" \
+        paro-train --tokenize there.bin -d "$TEXT" --tokenizer "$G/tok" --force
     refuses 2 "--documents: 'apart', expected join or isolate" \
         "${run_it[@]}" -d "$G/texts.jsonl" --tokenizer "$G/tok" --documents apart
 }

@@ -26,7 +26,7 @@ static int take(const uint8_t *data, size_t bytes, int64_t bin_bytes)
     struct err err = {0};
     char *copy = fuzz_copy(data, bytes);
     int rc = source_idx_parse(FUZZ_NAME, (const unsigned char *)copy, (int64_t)bytes,
-                              FUZZ_NAME ".bin", bin_bytes, 1, &place, &spans, &err);
+                              FUZZ_NAME ".bin", bin_bytes, &place, &spans, &err);
 
     mem_free(copy);
     for (int64_t i = 0; rc == 0 && i < spans.count; i++)

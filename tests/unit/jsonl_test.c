@@ -174,5 +174,5 @@ TEST(damaged_and_cut_files)
     check_bad(put_zstd("cut.jsonl.zst", LINES, sizeof LINES - 1, 3), 1, "within a zstd frame");
     memset(packed, 0xff, 64);
     memcpy(packed, "\x28\xb5\x2f\xfd", 4);
-    check_bad(put("bad.jsonl.zst", packed, 64), 0, "damaged, expected zstd");
+    check_bad(put("bad.jsonl.zst", packed, 64), 0, "unpacked, expected zstd");
 }

@@ -17,7 +17,7 @@ static void opened(struct source *s, const char *path, enum source_format format
 {
     struct err err;
 
-    if (source_open(s, path, 0, &err))
+    if (source_open(s, path, &err))
         fail_msg("%s", err.text);
     assert_int_equal(s->format, format);
     assert_int_equal(s->tokens, tokens);
@@ -34,7 +34,7 @@ static void refused(const char *path, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    assert_int_equal(source_open(&s, path, 0, &err), -1);
+    assert_int_equal(source_open(&s, path, &err), -1);
     assert_words(err.text, text);
     assert_int_equal(s.tokens, 77);
 }
@@ -348,7 +348,7 @@ TEST(encode_refused)
     assert_int_equal(encode(in_folder("text"), in_folder("there"), 1, &done, &err), 0);
 }
 
-/* Sequences with modes, documents of one or of several: spans; without modes none unasked. */
+/* Sequences with modes and without, documents of one or of several, are spans. */
 TEST(spans_of_an_index)
 {
     static const int64_t lengths[] = {3, 0, 2, 4};
@@ -369,15 +369,11 @@ TEST(spans_of_an_index)
         assert_int_equal(encode_idx(&made, done.tokens, SOURCE_U16, f, &err), 0);
         assert_int_equal(fclose(f), 0);
         const char *path = put("s.bin", bin, sizeof bin);
-        for (int documents = 0; documents < 2; documents++) {
-            assert_int_equal(source_open(&s, path, documents, &err), 0);
-            assert_int_equal(s.tokens, 9);
-            assert_int_equal(s.spans.count, modes || documents ? 4 : 0);
-            for (int i = 0; i < s.spans.count; i++)
-                assert_true(s.spans.begin[i] == made.begin[i] &&
-                            s.spans.kind[i] == made.kind[i]);
-            source_close(&s);
-        }
+        assert_int_equal(source_open(&s, path, &err), 0);
+        assert_true(s.tokens == 9 && s.spans.count == 4);
+        for (int i = 0; i < s.spans.count; i++)
+            assert_true(s.spans.begin[i] == made.begin[i] && s.spans.kind[i] == made.kind[i]);
+        source_close(&s);
         spans_release(&made);
     }
 }
