@@ -47,7 +47,7 @@ enum {
 static const struct cli_mode modes[] = {
     [INIT] = {"init", "init -m CONFIG -o DIR", 0, 0, "model output", 0},
     [SPLIT] = {"split", "split DIR|FILE -p PLAN -o DIR", 1, 1, "plan output", 0},
-    [MERGE] = {"merge", "merge DIR -o DIR|FILE", 1, 1, "output", 0},
+    [MERGE] = {"merge", "merge DIR|FILE -o DIR|FILE", 1, 1, "output", 0},
     [RESHARD] = {"reshard", "reshard DIR -p PLAN -o DIR", 1, 1, "plan output", 0},
     [REPAIR] = {"repair", "repair DIR -o DIR", 1, 1, "output", 0},
     [EDIT] = {"edit", "edit DIR|FILE -o DIR", 1, 1, NULL, 0},

@@ -23,6 +23,7 @@
 #include "ckpt/gguf.h"
 #include "ckpt/weights.h"
 #include "shard/carry.h"
+#include "shard/folder.h"
 #include "shard/gguf_tokens.h"
 #include "shard/merge_plan.h"
 #include "shard/shard_parts.h"
@@ -49,6 +50,20 @@ struct job {
 
 /* --- what is read --- */
 
+/* No file that is read is a link out of the folder; next to a single one the tokenizer's. */
+static int check_links(const struct hf *hf, const struct ckpt_limits *limits, struct err *err)
+{
+    struct folder f = {0};
+    struct carry c = {0};
+    int rc = folder_list(&f, hf, limits, err) || (hf->alone && carry_folder(&c, hf->dir, err))
+                 ? -1
+                 : 0;
+
+    carry_release(&c);
+    folder_release(&f);
+    return rc;
+}
+
 static int open_folder(struct job *j, struct err *err)
 {
     struct hf *hf = &j->w.hf;
@@ -56,7 +71,8 @@ static int open_folder(struct job *j, struct err *err)
     j->m = &j->own;
     if (j->what->fuse)
         return err_set(err, ERR_INPUT, "'%s' has no adapters to fuse", hf->dir);
-    return model_read_folder(&j->own, hf->dir, err) || hf_match(hf, j->m, err) ||
+    return check_links(hf, j->what->options.limits, err) ||
+                   model_read_folder(&j->own, hf->dir, err) || hf_match(hf, j->m, err) ||
                    hf_check_tied(hf, err)
                ? -1
                : 0;
@@ -124,6 +140,21 @@ static void put_words(struct gguf_keys *k, const char *key, const char *text)
     gguf_put_text(k, key, text, (int64_t)strlen(text));
 }
 
+/* Position types that llama.cpp ignores in this family. */
+static int check_rope(const struct model *m, struct err *err)
+{
+    if (m->rope.type == MODEL_ROPE_LONG)
+        return err_set(err, ERR_INPUT,
+                       "rope type longrope has no gguf form here, expected default, linear, "
+                       "dynamic, llama3 or yarn");
+    if (m->rope.type == MODEL_ROPE_LLAMA3 && strcmp(m->family->gguf, "llama"))
+        return err_set(err, ERR_INPUT,
+                       "rope type llama3 of a model of the family %s, but llama.cpp applies it "
+                       "to its architecture llama alone",
+                       m->family->name);
+    return 0;
+}
+
 /*
  * llama.cpp knows linear and yarn by their keys, and llama3 by a tensor.  Type dynamic changes
  * nothing within the model's longest sequence, which the file has as its context.
@@ -136,6 +167,8 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
     char key[96];
     double scale;
 
+    if (check_rope(m, err))
+        return -1;
     put_whole(k, m, "rope.dimension_count", m->head_dim);
     put_real(k, m, "rope.freq_base", r->theta);
     double *turns = mem_new((size_t)pairs, sizeof *turns);
@@ -388,7 +421,9 @@ int shard_gguf(const char *from, const struct shard_merging *what, struct shard_
 
     if (weights_open(&j.w, from, what->options.limits, err))
         return -1;
-    int rc = j.w.is_ckpt ? open_ckpt(&j, err) : open_folder(&j, err);
+    int rc = shard_check_apart(from, to.dir, 0, err);
+    if (rc == 0)
+        rc = j.w.is_ckpt ? open_ckpt(&j, err) : open_folder(&j, err);
     if (rc == 0 && !j.m->family->gguf)
         rc = err_set(err, ERR_INPUT, "models of the family %s have no gguf form here",
                      j.m->family->name);

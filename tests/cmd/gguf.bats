@@ -68,6 +68,19 @@ without() {
     cmp a8.gguf b8.gguf
 }
 
+# rope NAME KEYS: folder rope of the model in tests/data/NAME.json with these rope_scaling.
+rope() {
+    rm -rf rope
+    python3 - "$ROOT/tests/data/$1.json" "$2" <<'PY' > rope.json
+import json, sys
+c = json.load(open(sys.argv[1]))
+c.pop("rope_parameters", None)
+c["rope_scaling"] = json.loads('{"rope_type": ' + sys.argv[2] + "}")
+json.dump(c, sys.stdout, indent=1)
+PY
+    paro-shard init -m rope.json -o rope
+}
+
 @test "gguf: what has no such form is refused by name" {
     refuses 2 "'$G/model' no adapters" gguf "$G/model" --fuse -o x.gguf
     refuses 2 "type f64 expected --type f32, f16, bf16 or q8_0" gguf "$G/model" --type f64 -o x.gguf
@@ -76,6 +89,10 @@ without() {
     refuses 2 "'$G/model' manifest.json" paro-shard merge "$G/model" -o x
     paro-shard init -m "$ROOT/tests/data/llama_yarn.json" -o yarn
     refuses 2 "yarn beta_fast 2 llama.cpp 32" gguf yarn -o x.gguf
+    rope llama_untied '"longrope", "short_factor": [1, 1, 1, 1, 1, 2], "long_factor": [1, 1, 1, 2, 3, 4], "original_max_position_embeddings": 32'
+    refuses 2 "longrope" gguf rope -o x.gguf
+    rope qwen3 '"llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32'
+    refuses 2 "llama3 qwen3 llama alone" gguf rope -o x.gguf
     cp -r "$G/model" bad
     printf '\0\0\300\177' | dd of=bad/model.safetensors bs=1 conv=notrunc 2> dd.log \
         seek=$(($(stat -c %s bad/model.safetensors) - 4))
@@ -85,6 +102,27 @@ without() {
     rm bad/config.json
     refuses 2 "config.json" gguf bad -o x.gguf
     [ ! -e x.gguf ] && [ ! -e .x.gguf.paro-tmp ]
+}
+
+@test "gguf: a link out of the folder, of weights, tokenizer or template, is refused" {
+    local name
+    echo '{{ secret }}' > secret
+    for name in model.safetensors chat_template.jinja tokenizer_config.json; do
+        rm -rf linked
+        cp -r "$G/model" linked
+        [ ! -e "linked/$name" ] || mv "linked/$name" secret
+        ln -s ../secret "linked/$name"
+        refuses 2 "linked/$name symbolic link out" gguf linked -o x.gguf
+    done
+    refuses 2 "linked/tokenizer_config.json symbolic link out" gguf linked/model.safetensors -o x.gguf
+    [ ! -e x.gguf ]
+}
+
+@test "gguf: --force does not replace what is read" {
+    cp -r "$G/model" own
+    refuses 2 "'own/model.safetensors' inside 'own'" gguf own -o own/model.safetensors --force
+    refuses 2 "'own/x.gguf' inside 'own'" gguf own -o own/x.gguf
+    diff -r own "$G/model"
 }
 
 @test "gguf: an existing file, a folder in its place, no permission, a full disk" {
