@@ -15,6 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/io.h"
+#include "base/mem.h"
+
 static const struct {
     const char *name, *below;
 } roots[] = {{"HF_HUB_CACHE", ""},
@@ -22,29 +25,44 @@ static const struct {
              {"XDG_CACHE_HOME", "/huggingface/hub"},
              {"HOME", "/.cache/huggingface/hub"}};
 
-enum { ROOTS = sizeof roots / sizeof *roots };
+enum { ROOTS = sizeof roots / sizeof *roots, REVISION_MAX = 80 };
+
+#define REVISION_CHARS "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz._-"
 
 static int fits(int printed)
 {
     return printed > 0 && printed < CLI_HUB_PATH;
 }
 
+/* Whether the last part of the path is models--... */
+static int is_cache_folder(const char *path)
+{
+    size_t n = strlen(path);
+
+    while (n && path[n - 1] == '/')
+        n--;
+    while (n && path[n - 1] != '/')
+        n--;
+    return strncmp(path + n, "models--", 8) == 0;
+}
+
 /* 0, and the snapshot of the cache's folder in path. */
 static int find_snapshot(const char *folder, char path[CLI_HUB_PATH])
 {
-    char revision[80] = "";
-    FILE *f = NULL;
+    struct err ignored; /* the folder is then taken as it is */
+    char *revision = NULL;
+    int64_t bytes = 0;
 
-    if (fits(snprintf(path, CLI_HUB_PATH, "%s/refs/main", folder)))
-        f = fopen(path, "re");
-    if (!f)
+    if (!is_cache_folder(folder) ||
+        !fits(snprintf(path, CLI_HUB_PATH, "%s/refs/main", folder)) ||
+        io_read_file(path, REVISION_MAX, NULL, &revision, &bytes, &ignored))
         return -1;
-    int got = fscanf(f, "%79[0-9A-Za-z._-]", revision) == 1;
-    fclose(f);
-    return got && fits(snprintf(path, CLI_HUB_PATH, "%s/snapshots/%s", folder, revision)) &&
-                   access(path, X_OK) == 0
-               ? 0
-               : -1;
+    revision[strspn(revision, REVISION_CHARS)] = 0;
+    int found = *revision &&
+                fits(snprintf(path, CLI_HUB_PATH, "%s/snapshots/%s", folder, revision)) &&
+                access(path, X_OK) == 0;
+    mem_free(revision);
+    return found ? 0 : -1;
 }
 
 const char *cli_hub(const char *given, char path[CLI_HUB_PATH])

@@ -111,6 +111,23 @@ static int match_rule(const struct edit *e, struct rule *r, const char *name, in
     return rc >= 0 || rc == PCRE2_ERROR_NOMATCH ? 0 : pattern_failed(r->text, rc, err);
 }
 
+static int check_name(const struct edit *e, const struct item *it, struct err *err)
+{
+    const struct ckpt_limits *limits = e->what->options.limits;
+    const int64_t most = (limits ? limits : &ckpt_limits_usual)->name_bytes;
+    const int64_t bytes = (int64_t)strlen(it->name);
+
+    if (bytes == 0 || strcmp(it->name, "__metadata__") == 0 || utf8_controls(it->name, bytes))
+        return err_set(err, ERR_INPUT, "'%s' gets the name '%.200s', expected another text",
+                       it->t->name, it->name);
+    if (bytes > most)
+        return err_set(err, ERR_INPUT,
+                       "'%s' gets a name of %" PRId64 " bytes, expected at most %" PRId64
+                       " (--max-name)",
+                       it->t->name, bytes, most);
+    return 0;
+}
+
 static int rename_item(const struct edit *e, struct rule *r, struct item *it, struct err *err)
 {
     PCRE2_SIZE room = NAME_MAX_BYTES;
@@ -123,9 +140,7 @@ static int rename_item(const struct edit *e, struct rule *r, struct item *it, st
         r->used++;
         mem_free(it->name);
         it->name = mem_dup(name);
-        if (!*name || utf8_controls(name, (int64_t)strlen(name)))
-            rc = err_set(err, ERR_INPUT, "'%s' gets the name '%.200s', expected a text",
-                         it->t->name, name);
+        rc = check_name(e, it, err);
     } else if (rc < 0) {
         rc = pattern_failed(r->text, rc, err);
     }
@@ -419,7 +434,13 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
 
     if (hf_open(&e.hf, from, what->options.limits, err))
         return -1;
-    int rc = compile_all(&e, err) || edit_items(&e, err) ||
+    int rc = e.hf.file[0].pieces
+                 ? err_at(err, from, 0, NULL,
+                          "is a sharded checkpoint, expected a Hugging Face folder: split and "
+                          "merge it first")
+                 : 0;
+    if (rc == 0)
+        rc = compile_all(&e, err) || edit_items(&e, err) ||
                      folder_list(&e.folder, &e.hf, what->options.limits, err)
                  ? -1
                  : 0;

@@ -93,6 +93,9 @@ assert a["weight_map"] == b["weight_map"], (a, b)' "$1" "$2"
     refuses 2 "q_proj k_proj both name 'model.layers.0.self_attn.x.weight'" \
         paro-shard edit "$m" --rename '[qk]_proj=x' -o x
     refuses 2 "gets the name ''" paro-shard edit "$m" --rename '.*=' -o x
+    refuses 2 "gets the name '__metadata__'" paro-shard edit "$m" --rename '^lm_head\.weight$=__metadata__' -o x
+    refuses 2 "name of 70 bytes, expected at most 60" \
+        paro-shard edit "$m" --max-name 60 --rename "^lm_head.weight$=$(printf 'x%.0s' {1..70})" -o x
     refuses 2 "no tensor left" paro-shard edit "$m" --drop . -o x
     refuses 2 "match limit" paro-shard edit "$m" --drop '(.|..)*[A-Z]$' -o x
     refuses 2 "missing --output" paro-shard edit "$m" --drop lm_head
@@ -103,6 +106,15 @@ assert a["weight_map"] == b["weight_map"], (a, b)' "$1" "$2"
     refuses 2 "inside" paro-shard edit "$m" --drop lm_head -o "$m/sub/x"
     [ ! -e x ] && [ ! -e .x.paro-tmp ]
     quiet paro-shard edit "$m" --drop lm_head -o old --force
+}
+
+@test "edit: a sharded checkpoint of another program is refused" {
+    tar xzf "$ROOT/tests/data/trainers.tar.gz"
+    for from in fsdp2 grid-hf deepspeed-3; do
+        refuses 2 "$from/from sharded checkpoint split and merge" paro-shard edit $from/from --drop norm -o x
+        refuses 2 "$from/from sharded checkpoint split and merge" paro-shard edit $from/from --drop norm --dry-run
+    done
+    [ ! -e x ] && [ ! -e .x.paro-tmp ]
 }
 
 @test "the hub's cache: a folder, a name, and which root is taken" {
@@ -125,6 +137,14 @@ assert a["weight_map"] == b["weight_map"], (a, b)' "$1" "$2"
     HF_HUB_CACHE=$PWD/hub refuses 2 "'org/../tiny' No such file" paro-shard ls org/../tiny
     mkdir -p org/tiny # what is there is meant
     HF_HUB_CACHE=$PWD/hub refuses 2 "'org/tiny'" paro-shard ls org/tiny
+    # Only a folder of that name, and only a file.
+    cp -a hub/$one hub/other
+    refuses 2 "hub/other" paro-shard ls hub/other
+    paro-shard ls hub/$one/ > listed
+    rm hub/$one/refs/main
+    mkfifo hub/$one/refs/main
+    refuses 2 "hub/$one" timeout 10 paro-shard ls hub/$one
+    rm hub/$one/refs/main
     printf gone > hub/$one/refs/main
     refuses 2 "hub/$one" paro-shard ls hub/$one
 }
