@@ -22,6 +22,14 @@ const char *optim_state_name(int state)
     return states[state];
 }
 
+/* The model's tensor whose master copy a folder's weights of that name are, or NULL. */
+static const struct model_tensor *find_master(const struct model *m, const char *name)
+{
+    const struct model_tensor *t = NULL;
+
+    return hf_role(m, name, &t) == HF_OURS ? t : NULL;
+}
+
 /* The model's tensor and the state that "NAME/STATE" names, or NULL. */
 static const struct model_tensor *find_tensor(const struct model *m, const char *name,
                                               int *state)
@@ -65,14 +73,15 @@ static int match_tensors(struct optim *o, const struct ckpt_limits *limits, stru
 {
     const struct model *m = o->model;
     const struct model_tensor *t;
-    int state;
 
     for (int i = 0; i < o->st.count; i++) {
         const struct st_tensor *have = &o->st.tensor[i];
-        if (o->st.pieces ? !pieces_state(have->name)
-                         : !strcmp(have->name, "step") || !strcmp(have->name, "tokens"))
+        int state = 0, weights = o->st.pieces && !pieces_state(have->name);
+        if (!o->st.pieces && (!strcmp(have->name, "step") || !strcmp(have->name, "tokens")))
             continue;
-        t = find_tensor(m, have->name, &state);
+        t = weights ? find_master(m, have->name) : find_tensor(m, have->name, &state);
+        if (weights && !t)
+            continue;
         if (!t)
             return err_at(err, o->st.path, 0, have->name,
                           "is not a state of the model, expected NAME/master, NAME/exp_avg or "

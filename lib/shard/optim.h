@@ -11,8 +11,8 @@
  *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
  *     step, tokens                                 I64, one number each: where the run stood
  *
- * or in a checkpoint of another trainer (ckpt/foreign.h), which has no master of its own: the
- * parameters are.
+ * or in a checkpoint of another trainer (ckpt/foreign.h), whose parameters, if it has them, are
+ * the master.
  */
 enum { OPTIM_STATES = 3 };
 
@@ -34,7 +34,7 @@ const char *optim_state_name(int state); /* "master", "exp_avg", "exp_avg_sq" */
 int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
                const struct model *m, struct err *err);
 void optim_release(struct optim *o);
-/* The file's tensor of that state; NULL: there is none, as of a folder's master. */
+/* The file's tensor of that state; NULL: there is none. */
 const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
                                    int state);
 /* Elements [first, first + count) of the state of the model's tensor t, in F32. */

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "shard/carry.h"
 #include "shard/folder.h"
+#include "ckpt/foreign.h"
 #include "ckpt/hf.h"
 #include "ckpt/states.h"
 #include "shard/optim.h"
@@ -363,6 +364,18 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
     return peft_open(&f->peft, f->what->adapter, m, err);
 }
 
+/* Of a folder of another program: no file is a link out of it. */
+static int check_optimizer_links(const struct shard_request *what, struct err *err)
+{
+    const struct ckpt_limits *limits = what->options.limits;
+    struct hf all = {.dir = (char *)what->optimizer, .stop = limits ? limits->stop : NULL};
+    struct folder folder = {0};
+    int rc = foreign_is(all.dir) ? folder_list(&folder, &all, limits, err) : 0;
+
+    folder_release(&folder);
+    return rc;
+}
+
 /* The states: the weights, and what the optimizer's file has. */
 static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
 {
@@ -378,7 +391,8 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
                        "the plan trains adapters, expected all or a part of the model for the "
                        "optimizer state in '%s'",
                        what->optimizer);
-    if (optim_open(&f->optim, what->optimizer, what->options.limits, shape->model, err))
+    if (check_optimizer_links(what, err) ||
+        optim_open(&f->optim, what->optimizer, what->options.limits, shape->model, err))
         return -1;
     for (int s = 0; s < OPTIM_STATES; s++) {
         struct ckpt_state *state = &shape->state[shape->states++];

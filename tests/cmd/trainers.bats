@@ -35,6 +35,20 @@ comes_in() {
 
 @test "DeepSpeed's universal, of ZeRO-1 in bf16" { comes_in deepspeed-1-bf16 2 --type bf16; }
 
+@test "the optimizer's folder has the master copy, wherever the weights are from" {
+    paro-shard edit deepspeed-3/want/model.safetensors --cast '.*=bf16' -o rounded
+    paro-shard split rounded/model.safetensors -p plan.yaml --type f32 --optimizer deepspeed-3/from -o ckpt
+    run -1 paro-shard diff ckpt deepspeed-3/want/states.safetensors # in its weights alone
+    [[ $output != */master* ]] || { echo "$output"; return 1; }
+}
+
+@test "a link out of the optimizer's folder is refused" {
+    mv deepspeed-3/from/zero/model.norm.weight/exp_avg.pt .
+    ln -s "$PWD/exp_avg.pt" deepspeed-3/from/zero/model.norm.weight
+    refuses 2 "exp_avg.pt symbolic link out" \
+        paro-shard split deepspeed-3/want/model.safetensors -p plan.yaml --optimizer deepspeed-3/from -o ckpt
+}
+
 @test "ls, diff and verify take such a folder" {
     paro-shard ls fsdp2/from > list
     grep -q '^layers.0.mlp.up_proj.weight  *F32 \[20, 12\] ' list
