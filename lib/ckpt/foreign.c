@@ -98,6 +98,8 @@ static int list_stored(struct folder *f, const struct pickle *data, struct store
         struct stored *s = &(*out)[i / 2];
         *s = (struct stored){pickle_get(data->item[i], "fqn"),
                              pickle_get(data->item[i], "offset"), data->item[i + 1]};
+        if (ckpt_stopped(f->limits->stop, f->err))
+            return -1;
         if (!s->name || s->name->kind != PICKLE_TEXT || data->item[i]->kind != PICKLE_OBJECT)
             return REFUSE(f, METADATA, "has an entry of storage_data without a name");
     }
@@ -202,14 +204,19 @@ static int open_distcp(struct folder *f)
     return rc;
 }
 
+static int ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
 /* --- shard-00001-model-00001-of-00001.safetensors --- */
 
 static int is_shard(const char *name)
 {
-    size_t n = strlen(name);
-
-    return strncmp(name, "shard-", 6) == 0 && strstr(name, "-model-") && n > 12 &&
-           strcmp(name + n - 12, ".safetensors") == 0;
+    return strncmp(name, "shard-", 6) == 0 && strstr(name, "-model-") &&
+           ends_with(name, ".safetensors");
 }
 
 /* {"NAME": {"saved_offsets": [0, 4]}} */
@@ -293,7 +300,7 @@ static int for_each(struct folder *f, const char *path, int (*wanted)(const char
     int rc = d ? 0 : err_sys(f->err, "cannot read folder '%s'", path);
 
     for (struct dirent *e; rc == 0 && (e = io_next(d));) {
-        if (wanted ? !wanted(e->d_name) : strstr(e->d_name, ".pt") != NULL)
+        if (wanted ? !wanted(e->d_name) : ends_with(e->d_name, ".pt"))
             continue;
         if (seen++ == f->limits->files)
             rc = err_at(f->err, path, 0, NULL, "has more than %" PRId64 " files (--max-files)",
@@ -310,9 +317,7 @@ static int for_each(struct folder *f, const char *path, int (*wanted)(const char
 
 static int is_model_states(const char *name)
 {
-    size_t n = strlen(name);
-
-    return n >= 15 && strcmp(name + n - 15, "model_states.pt") == 0;
+    return ends_with(name, "model_states.pt");
 }
 
 /* Steps skipped because of a gradient that is not finite are none of the optimizer's. */

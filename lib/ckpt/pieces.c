@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/utf8.h"
+#include "ckpt/ckpt_write.h"
 
 /* Of one tensor: each is compared with those beside it, with all of them at worst. */
 enum { PIECES_MAX = 1 << 16, COMPARE_BYTES = 1 << 16, LOOKS_MAX = 1 << 20 };
@@ -199,8 +200,10 @@ static int overlap(const struct piece *a, const struct piece *b)
 
 /* Copies of one box: of a parameter that several ranks hold and wrote. */
 static int check_equal(const struct st *st, const struct piece *a, const struct piece *b,
-                       struct err *err)
+                       const atomic_int *stop, struct err *err)
 {
+    if (a->file == b->file && a->at == b->at)
+        return 0;
     int64_t bytes = volume(a) * st_type_bytes(a->type);
     char *part = mem_new(2, COMPARE_BYTES), *more = part + COMPARE_BYTES;
     const char *path[2] = {st->pieces->file[a->file], st->pieces->file[b->file]};
@@ -210,7 +213,7 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
 
     for (int64_t at = 0, n; rc == 0 && at < bytes; at += n) {
         n = bytes - at < COMPARE_BYTES ? bytes - at : COMPARE_BYTES;
-        rc = io_pread_all(fd[0], part, n, a->at + at, err) ||
+        rc = ckpt_stopped(stop, err) || io_pread_all(fd[0], part, n, a->at + at, err) ||
                      io_pread_all(fd[1], more, n, b->at + at, err)
                  ? -1
                  : 0;
@@ -230,13 +233,16 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
  * others do not overlap.  Those that begin at or after the end of one in the first dimension
  * cannot overlap it.
  */
-static int check_overlaps(const struct st *st, struct piece *p, int64_t n, struct err *err)
+static int check_overlaps(const struct st *st, struct piece *p, int64_t n,
+                          const atomic_int *stop, struct err *err)
 {
     const size_t same = (size_t)(2 * p->dims) * sizeof *p->box;
 
     for (int64_t i = 0, oldest = 0; i < n; i++) {
         while (oldest < i && p[oldest].box[0] + p[oldest].box[p->dims] <= p[i].box[0])
             oldest++;
+        if (ckpt_stopped(stop, err))
+            return -1;
         for (int64_t k = oldest; k < i; k++) {
             if (!overlap(&p[k], &p[i]))
                 continue;
@@ -244,7 +250,7 @@ static int check_overlaps(const struct st *st, struct piece *p, int64_t n, struc
                 return err_at(err, st->path, 0, p->key,
                               "has pieces that overlap, in '%s' and '%s'",
                               st->pieces->file[p[k].file], st->pieces->file[p[i].file]);
-            if (check_equal(st, &p[k], &p[i], err))
+            if (check_equal(st, &p[k], &p[i], stop, err))
                 return -1;
             p[i].box[p->dims] = 0;
         }
@@ -334,7 +340,7 @@ static int end_tensor(struct st *st, int64_t *next, const struct ckpt_limits *l,
     if (n > PIECES_MAX)
         return err_at(err, st->path, 0, first->key,
                       "has %" PRId64 " pieces, expected at most %d", n, PIECES_MAX);
-    if (find_shape(st, t, first, n, err) || check_overlaps(st, first, n, err))
+    if (find_shape(st, t, first, n, err) || check_overlaps(st, first, n, l->stop, err))
         return -1;
     t->name = mem_dup(first->name);
     return check_whole(st, st->count++, err);

@@ -233,13 +233,21 @@ int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_
     *out = v && v->kind == PICKLE_INT ? v->n : -1;
     if (v && v->kind == PICKLE_INT)
         return 0;
-    if (torch_file_tensor(f, v, &t, err) ||
-        (t.elems == 1 && io_pread_all(f->fd, bytes, t.last - t.first, t.first, err)))
+    if (v && v->kind == PICKLE_NONE)
+        return REFUSE(f, "has neither a whole number nor a tensor of one element");
+    if (torch_file_tensor(f, v, &t, err))
+        return -1;
+    if (t.elems != 1)
+        return REFUSE(f, "has a tensor of %" PRId64 " elements, expected one", t.elems);
+    if (io_pread_all(f->fd, bytes, t.last - t.first, t.first, err))
         return -1;
     *out = (int64_t)io_le64(bytes);
-    if (st_type_dtype(t.type, &type) == 0) {
+    if (st_type_is_float(t.type) && st_type_dtype(t.type, &type) == 0) {
         dtype_convert(&value, DTYPE_F64, bytes, type, 1);
         *out = value >= 0 && value <= 1e18 ? (int64_t)value : -1;
+    } else if (st_type_name(t.type)[0] == 'I') { /* the sign of the shorter ones */
+        const int unused = 64 - 8 * st_type_bytes(t.type);
+        *out = (int64_t)((uint64_t)*out << unused) >> unused;
     }
     return 0;
 }

@@ -49,6 +49,22 @@ comes_in() {
         paro-shard split deepspeed-3/want/model.safetensors -p plan.yaml --optimizer deepspeed-3/from -o ckpt
 }
 
+@test "a parameter with .pt in its name, and the step's form" {
+    mkdir deepspeed-3/from/zero/model.norm.ptx
+    cp deepspeed-3/from/zero/model.norm.weight/* deepspeed-3/from/zero/model.norm.ptx
+    paro-shard ls deepspeed-3/from | grep -q '^norm.ptx '
+    # step.pt: what torch.save writes of a tensor, or of a number.
+    step() {
+        python3 "$ROOT/tests/cmd/torch_step.py" "$@" > deepspeed-1-bf16/from/zero/model.norm.weight/step.pt
+        paro-shard split deepspeed-1-bf16/from -p plan.yaml --type bf16 --optimizer deepspeed-1-bf16/from -o ckpt
+    }
+    refuses 2 "tensor of 2 elements" step LongStorage 2 0
+    refuses 2 "tensor of 0 elements" step LongStorage 0 0
+    refuses 2 "whole number tensor" step float
+    refuses 2 "step -3 expected 0 to" step ShortStorage 1 -3
+    step IntStorage 1 2
+}
+
 @test "ls, diff and verify take such a folder" {
     paro-shard ls fsdp2/from > list
     grep -q '^layers.0.mlp.up_proj.weight  *F32 \[20, 12\] ' list
