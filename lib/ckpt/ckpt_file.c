@@ -80,7 +80,7 @@ int ckpt_stopped(const atomic_int *stop, struct err *err)
                                      : 0;
 }
 
-static int make_room(int fd, int64_t bytes, int holes, struct err *err)
+int ckpt_allocate(int fd, int64_t bytes, int holes, struct err *err)
 {
     int rc = -1;
 
@@ -99,7 +99,7 @@ int ckpt_create_file(const struct io_dir *dir, const char *path, const void *hea
 
     if (io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &new, err))
         return -1;
-    if (make_room(new, bytes, holes, err) || io_pwrite_all(new, head, head_bytes, 0, err)) {
+    if (ckpt_allocate(new, bytes, holes, err) || io_pwrite_all(new, head, head_bytes, 0, err)) {
         close(new);
         return err_prefix(err, "%s: ", path);
     }

@@ -62,9 +62,13 @@ char *ckpt_shard_entry(const struct ckpt_shard *s);
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
 
 /*
- * Creates a file at a path in dir->temp, writes its header and allocates the rest, so that a
- * disk that is too small fails at once; not with holes, nor where the file system cannot
- * allocate.  The caller closes fd.
+ * Allocates the bytes of a new file, so that a disk that is too small fails at once; not with
+ * holes, nor where the file system cannot allocate.
+ */
+int ckpt_allocate(int fd, int64_t bytes, int holes, struct err *err);
+/*
+ * Creates a file at a path in dir->temp, writes its header and allocates the rest.  The caller
+ * closes fd.
  */
 int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
                      int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err);

@@ -84,6 +84,11 @@ void gguf_put_text(struct gguf_keys *k, const char *key, const char *text, int64
     put_bytes(k->file, text, bytes);
 }
 
+void gguf_put_words(struct gguf_keys *k, const char *key, const char *text)
+{
+    gguf_put_text(k, key, text, (int64_t)strlen(text));
+}
+
 void gguf_put_list(struct gguf_keys *k, const char *key, enum gguf_value type, int64_t count)
 {
     put_key(k, key, GGUF_LIST);

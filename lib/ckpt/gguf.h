@@ -52,6 +52,7 @@ void gguf_put_u32(struct gguf_keys *k, const char *key, int64_t value);
 void gguf_put_float(struct gguf_keys *k, const char *key, double value);
 void gguf_put_bool(struct gguf_keys *k, const char *key, int value);
 void gguf_put_text(struct gguf_keys *k, const char *key, const char *text, int64_t bytes);
+void gguf_put_words(struct gguf_keys *k, const char *key, const char *text); /* to its 0 */
 /* A list of `count` values, which follow by gguf_item and gguf_item_text. */
 void gguf_put_list(struct gguf_keys *k, const char *key, enum gguf_value type, int64_t count);
 void gguf_item(struct gguf_keys *k, const void *value, size_t bytes);

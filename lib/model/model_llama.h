@@ -8,54 +8,30 @@
  * Rows of model_family.modules that families with Llama's network have in common, in order.
  * They differ in biases, and in what a family adds between the two parts of a layer.
  */
-#define MODEL_LLAMA_ATTENTION(qkv, out)                                                        \
-    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, "token_embd"},     \
-        {"model.layers.%.self_attn.q_proj",                                                    \
-         MODEL_QKV,                                                                            \
-         SIZE_HEADS,                                                                           \
-         SIZE_HIDDEN,                                                                          \
-         qkv,                                                                                  \
-         "blk.%.attn_q"},                                                                      \
-        {"model.layers.%.self_attn.k_proj",                                                    \
-         MODEL_QKV,                                                                            \
-         SIZE_KV,                                                                              \
-         SIZE_HIDDEN,                                                                          \
-         qkv,                                                                                  \
-         "blk.%.attn_k"},                                                                      \
-        {"model.layers.%.self_attn.v_proj",                                                    \
-         MODEL_QKV,                                                                            \
-         SIZE_KV,                                                                              \
-         SIZE_HIDDEN,                                                                          \
-         qkv,                                                                                  \
-         "blk.%.attn_v"},                                                                      \
+#define MODEL_LLAMA_ROW(name, role, out, in, bias, gguf)                                       \
     {                                                                                          \
-        "model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, out,            \
-            "blk.%.attn_output"                                                                \
+        name, MODEL_##role, SIZE_##out, SIZE_##in, bias, gguf                                  \
     }
+#define MODEL_LLAMA_LAYER(name, role, out, in, bias, gguf)                                     \
+    MODEL_LLAMA_ROW("model.layers.%." name, role, out, in, bias, "blk.%." gguf)
+
+#define MODEL_LLAMA_ATTENTION(qkv, out)                                                        \
+    MODEL_LLAMA_ROW("model.embed_tokens", EMBED, VOCAB, HIDDEN, BIAS_NONE, "token_embd"),      \
+        MODEL_LLAMA_LAYER("self_attn.q_proj", QKV, HEADS, HIDDEN, qkv, "attn_q"),              \
+        MODEL_LLAMA_LAYER("self_attn.k_proj", QKV, KV, HIDDEN, qkv, "attn_k"),                 \
+        MODEL_LLAMA_LAYER("self_attn.v_proj", QKV, KV, HIDDEN, qkv, "attn_v"),                 \
+        MODEL_LLAMA_LAYER("self_attn.o_proj", OUT, HIDDEN, HEADS, out, "attn_output")
 
 #define MODEL_LLAMA_FEED_FORWARD(ffn)                                                          \
-    {"model.layers.%.mlp.gate_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, ffn, "blk.%.ffn_gate"}, \
-        {"model.layers.%.mlp.up_proj", MODEL_FFN, SIZE_FFN, SIZE_HIDDEN, ffn, "blk.%.ffn_up"}, \
-        {"model.layers.%.mlp.down_proj",                                                       \
-         MODEL_DOWN,                                                                           \
-         SIZE_HIDDEN,                                                                          \
-         SIZE_FFN,                                                                             \
-         ffn,                                                                                  \
-         "blk.%.ffn_down"},                                                                    \
-        {"model.layers.%.input_layernorm",                                                     \
-         MODEL_NORM_ATTENTION,                                                                 \
-         SIZE_HIDDEN,                                                                          \
-         0,                                                                                    \
-         BIAS_NONE,                                                                            \
-         "blk.%.attn_norm"},                                                                   \
-        {"model.layers.%.post_attention_layernorm",                                            \
-         MODEL_NORM_FFN,                                                                       \
-         SIZE_HIDDEN,                                                                          \
-         0,                                                                                    \
-         BIAS_NONE,                                                                            \
-         "blk.%.ffn_norm"},                                                                    \
-        {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE, "output_norm"},             \
-        {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, "output"},                 \
+    MODEL_LLAMA_LAYER("mlp.gate_proj", FFN, FFN, HIDDEN, ffn, "ffn_gate"),                     \
+        MODEL_LLAMA_LAYER("mlp.up_proj", FFN, FFN, HIDDEN, ffn, "ffn_up"),                     \
+        MODEL_LLAMA_LAYER("mlp.down_proj", DOWN, HIDDEN, FFN, ffn, "ffn_down"),                \
+        MODEL_LLAMA_LAYER("input_layernorm", NORM_ATTENTION, HIDDEN, NONE, BIAS_NONE,          \
+                          "attn_norm"),                                                        \
+        MODEL_LLAMA_LAYER("post_attention_layernorm", NORM_FFN, HIDDEN, NONE, BIAS_NONE,       \
+                          "ffn_norm"),                                                         \
+        MODEL_LLAMA_ROW("model.norm", NORM_LAST, HIDDEN, NONE, BIAS_NONE, "output_norm"),      \
+        MODEL_LLAMA_ROW("lm_head", HEAD, VOCAB, HIDDEN, BIAS_NONE, "output"),                  \
     {                                                                                          \
         0                                                                                      \
     }

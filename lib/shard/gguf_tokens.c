@@ -30,11 +30,6 @@ static const int32_t kinds[] = {
     [TOKENIZER_NORMAL] = 1, [TOKENIZER_UNKNOWN] = 2, [TOKENIZER_CONTROL] = 3,
     [TOKENIZER_USER] = 4,   [TOKENIZER_UNUSED] = 5,  [TOKENIZER_BYTE] = 6};
 
-static void put_words(struct gguf_keys *k, const char *key, const char *text)
-{
-    gguf_put_text(k, key, text, (int64_t)strlen(text));
-}
-
 /* Numbers without a token get names that no text spells. */
 static void put_pieces(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
 {
@@ -225,8 +220,8 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const c
                        tokenizer_count(t), vocab);
     if (read_tree(dir, "tokenizer_config.json", &config, err))
         return -1;
-    put_words(k, "tokenizer.ggml.model", cut->model);
-    put_words(k, "tokenizer.ggml.pre", cut->pre);
+    gguf_put_words(k, "tokenizer.ggml.model", cut->model);
+    gguf_put_words(k, "tokenizer.ggml.pre", cut->pre);
     put_pieces(k, t, vocab);
     if (tokenizer_words(t) == TOKENIZER_SENTENCEPIECE) {
         put_scores(k, t, vocab);
@@ -248,7 +243,7 @@ int gguf_tokens_put(struct gguf_keys *k, const char *dir, int64_t vocab, int *no
 
     *none = found == 0;
     if (found == 0)
-        put_words(k, "tokenizer.ggml.model", "none");
+        gguf_put_words(k, "tokenizer.ggml.model", "none");
     if (found <= 0)
         return found;
     int rc = tokenizer_open(&t, dir, err) ? -1 : put_tokenizer(k, t, dir, vocab, err);

@@ -10,16 +10,14 @@
  *
  * A tensor is read in bands of rows and written in its order: no tensor is whole in memory.
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "ckpt/ckpt_write.h"
 #include "ckpt/gguf.h"
 #include "ckpt/weights.h"
 #include "shard/carry.h"
@@ -135,11 +133,6 @@ static void put_real(struct gguf_keys *k, const struct model *m, const char *nam
     gguf_put_float(k, key, v);
 }
 
-static void put_words(struct gguf_keys *k, const char *key, const char *text)
-{
-    gguf_put_text(k, key, text, (int64_t)strlen(text));
-}
-
 /* Position types that llama.cpp ignores in this family. */
 static int check_rope(const struct model *m, struct err *err)
 {
@@ -190,7 +183,7 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
                        r->beta_fast, r->beta_slow, r->no_truncate ? "false" : "true", BETA_FAST,
                        BETA_SLOW);
     snprintf(key, sizeof key, "%s.rope.scaling.type", m->family->gguf);
-    put_words(k, key, r->type == MODEL_ROPE_YARN ? "yarn" : "linear");
+    gguf_put_words(k, key, r->type == MODEL_ROPE_YARN ? "yarn" : "linear");
     put_real(k, m, "rope.scaling.factor", r->factor);
     if (r->type == MODEL_ROPE_LINEAR)
         return 0;
@@ -208,8 +201,8 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
                           : j->type == GGUF_Q8_0 ? 7
                                                  : 32; /* llama.cpp's numbers */
 
-    put_words(k, "general.architecture", m->family->gguf);
-    put_words(k, "general.type", "model");
+    gguf_put_words(k, "general.architecture", m->family->gguf);
+    gguf_put_words(k, "general.type", "model");
     gguf_put_u32(k, "general.file_type", file_type);
     gguf_put_u32(k, "general.quantization_version", QUANTIZATION);
     put_whole(k, m, "vocab_size", m->vocab);
@@ -367,15 +360,6 @@ static int write_tensor(struct job *j, int i, int fd, int64_t data, struct err *
     return rc;
 }
 
-/* So that a disk that is too small fails at once, where the file system can tell. */
-static int allocate(int fd, int64_t bytes, struct err *err)
-{
-    if (fallocate(fd, 0, 0, bytes) == 0 ||
-        (errno != ENOSPC && errno != EFBIG && ftruncate(fd, bytes) == 0))
-        return 0;
-    return err_sys(err, "cannot allocate %" PRId64 " bytes", bytes);
-}
-
 static int write_file(struct job *j, struct gguf_keys *k, int fd, struct err *err)
 {
     const struct gguf_tensor *last = &j->tensor[j->count - 1];
@@ -387,7 +371,7 @@ static int write_file(struct job *j, struct gguf_keys *k, int fd, struct err *er
         data + last->offset +
         gguf_bytes(last->type, last->shape[0] * (last->dims < 2 ? 1 : last->shape[1]));
     end += (GGUF_ALIGN - end % GGUF_ALIGN) % GGUF_ALIGN;
-    int rc = allocate(fd, end, err) || io_pwrite_all(fd, head, data, 0, err) ? -1 : 0;
+    int rc = ckpt_allocate(fd, end, 0, err) || io_pwrite_all(fd, head, data, 0, err) ? -1 : 0;
     for (int i = 0; rc == 0 && i < j->count; i++)
         rc = write_tensor(j, i, fd, data, err);
     mem_free(head);
