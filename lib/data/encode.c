@@ -4,7 +4,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <omp.h>
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -131,6 +131,14 @@ static int encode_lines(struct encoder *e, const char *path, const char *templat
     return rc;
 }
 
+/* That this process may use: where ranks are bound, few of many. */
+static int processors(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+}
+
 /* Mapped for as long as it is encoded: it may be larger than memory. */
 static int encode_text(struct encoder *e, const char *path, struct encode_done *done,
                        struct err *err)
@@ -147,7 +155,7 @@ static int encode_text(struct encoder *e, const char *path, struct encode_done *
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
                                 : tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,
-                                                 omp_get_num_procs(), put_trained, e, err);
+                                                 processors(), put_trained, e, err);
         if (text != MAP_FAILED)
             munmap(text, (size_t)bytes);
     }
