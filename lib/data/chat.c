@@ -176,29 +176,32 @@ struct sink {
     struct chat *chat;
     chat_put *put;
     void *arg;
+    int flags; /* of the next text */
 };
 
-static int put_text(const struct sink *s, const char *text, int64_t bytes, int trained,
+static int put_text(struct sink *s, const char *text, int64_t bytes, int trained,
                     struct err *err)
 {
     int32_t *ids = NULL;
     int64_t n =
-        bytes ? tokenizer_encode(s->chat->tokenizer, text, bytes, TOKENIZER_PLAIN, &ids, err)
-              : 0;
+        bytes ? tokenizer_encode(s->chat->tokenizer, text, bytes, s->flags, &ids, err) : 0;
     int rc = n < 0 ? -1 : n ? s->put(s->arg, ids, n, trained, err) : 0;
+    if (bytes)
+        s->flags |= TOKENIZER_MIDDLE;
 
     mem_free(ids);
     return rc;
 }
 
 /* A piece of the template up to `to`: special tokens, and text between them. */
-static int put_piece(const struct sink *s, const char *piece, const char *to, int trained,
+static int put_piece(struct sink *s, const char *piece, const char *to, int trained,
                      struct err *err)
 {
     while (piece < to) {
         const char *end = special_end(piece);
         if (end) {
             int32_t id = id_of(s->chat->tokenizer, piece, end);
+            s->flags |= TOKENIZER_MIDDLE;
             if (s->put(s->arg, &id, 1, trained, err))
                 return -1;
         } else {
@@ -238,7 +241,7 @@ static const char *joint_of(const struct form *form, enum role role)
 }
 
 /* text: of a message, or of two. */
-static int put_message(const struct sink *s, enum role role, const char *text, int64_t bytes,
+static int put_message(struct sink *s, enum role role, const char *text, int64_t bytes,
                        struct err *err)
 {
     const struct form *form = &s->chat->is->form[role];
@@ -262,7 +265,7 @@ static int put_message(const struct sink *s, enum role role, const char *text, i
 }
 
 /* A system message that goes before the user's. */
-static int put_joined(const struct sink *s, const struct jsonl_message *system,
+static int put_joined(struct sink *s, const struct jsonl_message *system,
                       const struct jsonl_message *user, struct err *err)
 {
     int64_t bytes = system->bytes + 2 + user->bytes;
@@ -295,7 +298,7 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
                 chat_put *put, void *arg, struct err *err)
 {
     const struct template *is = chat->is;
-    const struct sink s = {chat, put, arg};
+    struct sink s = {chat, put, arg, TOKENIZER_PLAIN};
     const struct jsonl_message *system = NULL; /* that is yet to be joined */
 
     if (put_piece(&s, is->first, strchr(is->first, 0), 0, err))

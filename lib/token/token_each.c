@@ -189,6 +189,7 @@ static void encode_parts(struct encoding *e, int parts)
         int64_t end = e->bytes - e->cut[i + 1] > TOKEN_WORD_MAX ? e->cut[i + 1] + TOKEN_WORD_MAX
                                                                 : e->bytes;
         e->thread[i]->plain = e->flags & TOKENIZER_PLAIN;
+        e->thread[i]->middle = e->flags & TOKENIZER_MIDDLE;
         e->rc[i] =
             token_encode_part(e->thread[i], e->text, e->cut[i], e->cut[i + 1], end, &e->err[i]);
     }

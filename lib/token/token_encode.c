@@ -319,7 +319,7 @@ int token_encode_part(struct tokenizer *t, const char *text, int64_t from, int64
 {
     const struct token_tables *a = t->tables;
     const char *done = text + from, *p = done, *stop = cut < end ? text + cut : NULL;
-    enum token_begins begins = from ? TOKEN_MIDDLE : TOKEN_TEXT;
+    enum token_begins begins = from ? TOKEN_MIDDLE : t->middle ? TOKEN_SEGMENT : TOKEN_TEXT;
     struct token_found f;
 
     token_state_prepare(t);

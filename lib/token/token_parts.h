@@ -228,7 +228,7 @@ struct tokenizer {
     size_t ids_room;
     int64_t count;
     const char *stop; /* where the piece of text ends, after normalization; NULL: elsewhere */
-    int plain;        /* TOKENIZER_PLAIN */
+    int plain, middle; /* TOKENIZER_PLAIN, TOKENIZER_MIDDLE */
 };
 
 /* token_merge.c: adds the tokens of a word to t->ids. */

@@ -99,7 +99,8 @@ enum {
     TOKENIZER_PLAIN = 1, /* special tokens that a text spells are text: chats of users */
     TOKENIZER_WRAP = 2,  /* add what the post-processor adds: a token of the beginning, ... */
     TOKENIZER_MAPPED =
-        4 /* the text is a file that is mapped: its pages may go behind the work */
+        4, /* the text is a file that is mapped: its pages may go behind the work */
+    TOKENIZER_MIDDLE = 8 /* the text follows a special token: it is not the first of all */
 };
 
 /*

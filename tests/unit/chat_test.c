@@ -167,6 +167,41 @@ TEST(conversations_of_all_templates)
         }
 }
 
+static int take_digits(void *arg, const int32_t *ids, int64_t count, int trained,
+                       struct err *err)
+{
+    (void)trained, (void)err;
+    for (int64_t i = 0; i < count; i++)
+        sprintf(strchr(arg, 0), "%d", ids[i]);
+    return 0;
+}
+
+/* A tokenizer that puts a mark before a text puts none before what follows its first piece. */
+TEST(only_a_text_begins)
+{
+    static const char json[] =
+        "{\"added_tokens\": [{\"id\": 2, \"content\": \"<|im_start|>\", \"special\": true},"
+        "{\"id\": 3, \"content\": \"<|im_end|>\", \"special\": true}],"
+        "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"_\","
+        "\"prepend_scheme\": \"first\", \"split\": false}, \"model\": {\"type\": \"BPE\","
+        "\"vocab\": {\"?\": 0, \"_\": 1}, \"merges\": [], \"unk_token\": \"?\"}}";
+    char got[100] = "";
+    struct tokenizer *t;
+    struct chat *chat;
+    struct err err;
+
+    assert_int_equal(tokenizer_parse(&t, "t", json, sizeof json - 1, &err), 0);
+    assert_int_equal(chat_open(&chat, t, NULL, &err), 0);
+    assert_int_equal(chat_encode(chat, talk + 3, 1, 0, take_digits, got, &err), 0);
+    assert_string_equal(got, "2"
+                             "00000"
+                             "0000"
+                             "3"
+                             "0"); /* user\n, \nBye, \n */
+    chat_close(chat);
+    tokenizer_close(t);
+}
+
 static void check_error(const char *const *special, int specials, const char *name,
                         const struct jsonl_message *message, int messages, const char *said)
 {
