@@ -94,6 +94,7 @@ const char *tokenizer_decode(struct tokenizer *t, struct tokenizer_stream *strea
             if (n < 0) /* a token that is spelled as it is */
                 memcpy(b->text, t->prefixed.text, (size_t)b->bytes);
             b->bytes = n < 0 ? b->bytes : n;
+            fused = 1;
             break;
         case TOKEN_BYTE_FALLBACK:
             if ((byte = fallback_byte(b->text, b->bytes)) >= 0) {

@@ -75,6 +75,9 @@ void token_tables_prepare(struct token_tables *t)
             t->pre.step[i].words = TOKENIZER_GPT2;
         t->cuttable &= !t->pre.step[i].add;
     }
+    /* Of a normalized text the part alone is known, and not what is before it. */
+    for (int i = 0; i < t->added_count; i++)
+        t->cuttable &= !(t->added[i].single_word && t->added[i].normalized);
 }
 
 void token_tables_release(struct token_tables *t)

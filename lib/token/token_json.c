@@ -56,15 +56,15 @@ static const struct kind processors[] = {
     {0}};
 
 /* Pre-tokenizers that are patterns: White_Space and words are those of the regex crate. */
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{200c}\\x{200d}"
 static const struct {
     const char *name, *pattern;
     enum token_behavior behavior;
     int invert;
-} patterns[] = {
-    {"Digits", "\\p{N}", TOKEN_ISOLATED, 0},
-    {"Punctuation", "[\\p{P}$+<=>^`|~]", TOKEN_ISOLATED, 0},
-    {"Whitespace", "[\\w\\x{200c}\\x{200d}]+|[^\\w\\s\\x{200c}\\x{200d}]+", TOKEN_REMOVED, 1},
-    {"WhitespaceSplit", "\\s", TOKEN_REMOVED, 0}};
+} patterns[] = {{"Digits", "\\p{N}", TOKEN_ISOLATED, 0},
+                {"Punctuation", "[\\p{P}$+<=>^`|~]", TOKEN_ISOLATED, 0},
+                {"Whitespace", "[" WORD "]+|[^\\s" WORD "]+", TOKEN_REMOVED, 1},
+                {"WhitespaceSplit", "\\s", TOKEN_REMOVED, 0}};
 
 struct parts {
     struct tree *tree;
@@ -219,8 +219,10 @@ static int add_step(struct parts *p, const struct tree_node *n, const struct kin
         return tree_fail(p->tree, n, "pattern", p->err, "is null, expected a pattern");
     if (strstr(k->keys, " content") && !(k->kind == TOKEN_STRIP ? s->from : s->to))
         return tree_fail(p->tree, n, "content", p->err, "is null, expected text");
-    if (k->kind == TOKEN_PREPEND && !s->to)
-        return tree_fail(p->tree, n, "prepend", p->err, "is null, expected text");
+    if (s->from && !*s->from && s->regex.code)
+        return tree_fail(p->tree, n, "pattern", p->err, "is empty, expected text");
+    if (k->kind == TOKEN_PREPEND && !(s->to && *s->to))
+        return tree_fail(p->tree, n, "prepend", p->err, "is empty, expected text");
     if (k->kind != TOKEN_METASPACE)
         return 0;
     s->behavior = s->behavior == TOKEN_WHOLE ? TOKEN_WHOLE : TOKEN_MERGED_WITH_NEXT;
@@ -459,11 +461,10 @@ static int check_decoder(struct parts *p)
                              "strips '%.40s', expected one character", s->from);
         if (fused && !(s->kind == TOKEN_STRIP && s->right == 0) &&
             !(s->kind == TOKEN_REPLACE && one) && s->kind != TOKEN_FUSE)
-            return tree_fail(
-                p->tree, root, "decoder", p->err,
-                "has other steps after Fuse than Strip at the start and Replace of "
-                "one character");
-        fused |= s->kind == TOKEN_FUSE;
+            return tree_fail(p->tree, root, "decoder", p->err,
+                             "has other steps after Fuse or ByteLevel than Strip at the start "
+                             "and Replace of one character");
+        fused |= s->kind == TOKEN_FUSE || s->kind == TOKEN_BYTE_LEVEL;
     }
     return 0;
 }

@@ -19,17 +19,61 @@ void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes)
     b->bytes += bytes;
 }
 
-/* A form of a text, by utf8proc. */
+static int compare_marks(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+    return (x > y) - (x < y);
+}
+
+/* Sorts each run of marks by their combining classes, equal ones in the order of the text. */
+static void sort_marks(utf8proc_int32_t *code, int64_t count)
+{
+    uint64_t *mark = NULL, class;
+    size_t room = 0;
+
+    for (int64_t from = 0, to; from < count; from = to + 1) {
+        for (to = from; to < count; to++) {
+            class = (uint64_t)utf8proc_get_property(code[to])->combining_class;
+            if (class == 0)
+                break;
+            mark = mem_grow(mark, &room, (size_t)(to - from) + 1, sizeof *mark);
+            mark[to - from] = class << 56 | (uint64_t)(to - from) << 21 | (uint32_t)code[to];
+        }
+        if (to - from < 2)
+            continue;
+        qsort(mark, (size_t)(to - from), sizeof *mark, compare_marks);
+        for (int64_t i = from; i < to; i++)
+            code[i] = (utf8proc_int32_t)(mark[i - from] & 0x1fffff);
+    }
+    mem_free(mark);
+}
+
+/* A form of a text.  utf8proc_map needs n * n steps to sort a run of n marks. */
 static void add_form(struct token_buffer *to, const char *text, int64_t bytes, int how)
 {
-    utf8proc_uint8_t *form = NULL;
-    utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)text, bytes, &form,
-                                      UTF8PROC_STABLE | (utf8proc_option_t)how);
+    enum { LONGEST = 32 }; /* what a character becomes: 18 in Unicode 15 */
+    utf8proc_option_t options = UTF8PROC_STABLE | (utf8proc_option_t)how;
+    utf8proc_int32_t *code = NULL;
+    size_t room = 0;
+    utf8proc_ssize_t count = 0;
+    int n, class = 0;
 
-    assert(n != UTF8PROC_ERROR_INVALIDUTF8);
-    mem_have(n < 0 ? NULL : form, "a normalized text");
-    token_buffer_add(to, (const char *)form, n);
-    free(form);
+    for (const char *p = text; p < text + bytes; p += n) {
+        /* one more: utf8proc_reencode ends the text by a zero */
+        code = mem_grow(code, &room, (size_t)count + LONGEST + 1, sizeof *code);
+        utf8proc_ssize_t parts = utf8proc_decompose_char(
+            (utf8proc_int32_t)token_code_at(p, &n), code + count, LONGEST, options, &class);
+        assert(parts >= 0 && parts <= LONGEST);
+        count += parts;
+    }
+    if (count > 0) {
+        sort_marks(code, count);
+        count = utf8proc_reencode(code, count, options);
+        assert(count > 0);
+    }
+    token_buffer_add(to, (const char *)code, count);
+    mem_free(code);
 }
 
 /*

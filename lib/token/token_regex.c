@@ -12,7 +12,7 @@
 #include "token/token_parts.h"
 
 /* Oniguruma's \w; PCRE2's lacks marks, or has others, by its version. */
-#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}"
+#define WORD "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\x{b2}\\x{b3}\\x{b9}\\x{bc}-\\x{be}"
 
 struct translation {
     const char *at; /* in the pattern */
@@ -37,7 +37,8 @@ static int put_property(struct translation *t)
         strspn(name + no, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_") <
             (size_t)bytes)
         return fail_at(t, 3);
-    fprintf(t->out, "\\%c{%s%s%.*s}", t->at[1], no ? "^" : "", bytes > 2 ? "sc:" : "", bytes,
+    int script = bytes > 2 && strncmp(name + no, "Alphabetic}", (size_t)bytes + 1);
+    fprintf(t->out, "\\%c{%s%s%.*s}", t->at[1], no ? "^" : "", script ? "sc:" : "", bytes,
             name + no);
     t->at = end + 1;
     return 0;

@@ -269,10 +269,10 @@ TEST(parts_are_the_whole)
     mem_free(x);
 }
 
-/* ---- what is wrong ---- */
+/* ---- small files ---- */
 
 /* A tokenizer.json of few tokens with these steps; `words`: of the error, NULL: none. */
-static void parse(const char *rest, const char *words)
+static struct tokenizer *parse_small(const char *rest, const char *words)
 {
     struct tokenizer *t = NULL;
     struct err err = {0};
@@ -287,13 +287,146 @@ static void parse(const char *rest, const char *words)
         assert_int_equal(err.code, ERR_INPUT);
         assert_words(err.text, words);
     }
-    tokenizer_close(t);
     free(text);
+    return t;
+}
+
+static void parse(const char *rest, const char *words)
+{
+    tokenizer_close(parse_small(rest, words));
 }
 
 #define MODEL                                                                                  \
     "\"model\": {\"type\": \"BPE\", \"vocab\": {\"a\": 0, \"b\": 1, \"ab\": 2}, "              \
     "\"merges\": [\"a b\"]}"
+
+static int64_t normalize(struct tokenizer *t, const char **text, int64_t bytes)
+{
+    struct err err;
+
+    assert_int_equal(
+        token_normalize(t, &t->tables->normal, t->normal, TOKEN_TEXT, text, &bytes, &err), 0);
+    return bytes;
+}
+
+/* Forms of short runs of marks are utf8proc's; a long run is sorted in bounded time. */
+TEST(runs_of_marks)
+{
+    enum { LONG = 1 << 18 };
+    static const struct {
+        const char *name;
+        int how;
+    } forms[] = {{"NFC", UTF8PROC_COMPOSE},
+                 {"NFD", UTF8PROC_DECOMPOSE},
+                 {"NFKC", UTF8PROC_COMPOSE | UTF8PROC_COMPAT},
+                 {"NFKD", UTF8PROC_DECOMPOSE | UTF8PROC_COMPAT}};
+    static const char *const piece[] = {"a",      "\u00e9", "\u0301", "\u0316",     "\u0327",
+                                        "\u0345", "\u0f71", "\u1100", "\u1161",     "b",
+                                        "\u0308", "\u0344", "\ufdfa", "\U0001d15e", "\u0958",
+                                        "\u05b0", "\u0f73", "\u212b"};
+    enum { PIECES_HERE = sizeof piece / sizeof *piece };
+    char text[80 * 4 + 1], *run = mem_new(4 * LONG + 1, 1);
+
+    for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
+        char json[200];
+        snprintf(json, sizeof json, "\"normalizer\": {\"type\": \"%s\"}, " MODEL,
+                 forms[f].name);
+        struct tokenizer *t = parse_small(json, NULL);
+        for (uint64_t c = 0; c < 1000; c++) {
+            utf8proc_uint8_t *want = NULL;
+            const char *got = text;
+            text[0] = 0;
+            for (uint64_t i = 0; i < 1 + rng_u64(2, c, 0) % 80; i++) {
+                uint64_t r = rng_u64(2, c, i + 1);
+                strcat(text, piece[r / 16 % 8 ? 2 + r % 4 : r % PIECES_HERE]);
+            }
+            utf8proc_ssize_t n = utf8proc_map((const utf8proc_uint8_t *)text, 0, &want,
+                                              UTF8PROC_NULLTERM | UTF8PROC_STABLE |
+                                                  (utf8proc_option_t)forms[f].how);
+            assert_int_equal(normalize(t, &got, (int64_t)strlen(text)), n);
+            assert_memory_equal(got, want, (size_t)n);
+            free(want);
+        }
+        run[0] = 'b';
+        for (int i = 0; i < 2 * LONG; i++)
+            memcpy(run + 1 + 2 * i, i % 2 ? "\u0316" : "\u0301", 2);
+        const char *got = run;
+        assert_int_equal(normalize(t, &got, 4 * LONG + 1), 4 * LONG + 1);
+        for (int i = 0; i < 2 * LONG; i++)
+            assert_memory_equal(got + 1 + 2 * i, i < LONG ? "\u0316" : "\u0301", 2);
+        tokenizer_close(t);
+    }
+    mem_free(run);
+}
+
+#define SPACED(scheme)                                                                         \
+    "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"\u2581\", "               \
+    "\"prepend_scheme\": \"" scheme "\", \"split\": false}, \"model\": {\"type\": \"BPE\", "   \
+    "\"vocab\": {\"a\": 0, \"\u2581\": 1}, \"merges\": []}"
+
+/* What follows a special token is not the first of a text. */
+TEST(middles_of_texts)
+{
+    static const char *const schemes[] = {SPACED("first"), SPACED("always"), SPACED("never")};
+
+    for (int k = 0; k < 3; k++)
+        for (int middle = 0; middle < 2; middle++) {
+            struct tokenizer *t = parse_small(schemes[k], NULL);
+            struct err err;
+            int32_t *ids = NULL;
+            int flags = middle ? TOKENIZER_MIDDLE : 0;
+            int adds = k == 1 || (k == 0 && !middle);
+            assert_int_equal(tokenizer_encode(t, "a", 1, flags, &ids, &err), 1 + adds);
+            assert_int_equal(ids[0], adds);
+            mem_free(ids);
+            tokenizer_close(t);
+        }
+}
+
+/* A word of its own is one by what is before it, in whichever part that is. */
+TEST(parts_of_single_words)
+{
+    enum { WORDS = 900000 };
+    static const char word[] = "a-\u65e5";
+    struct tokenizer *t =
+        parse_small("\"added_tokens\": [{\"id\": 0, \"content\": \"a\", \"single_word\": true, "
+                    "\"normalized\": true}], " MODEL,
+                    NULL);
+    char *text = mem_new(WORDS * 5 + 1, 1);
+
+    for (int i = 0; i < WORDS; i++)
+        memcpy(text + 5 * i, word, 5);
+    check_parts(t, text, WORDS * 5);
+    mem_free(text);
+    tokenizer_close(t);
+}
+
+/* \w of the two libraries: Oniguruma's has the superscripts and fractions of Latin-1. */
+TEST(characters_of_words)
+{
+    static const char text[] = "a\u00b2\u00b3\u00b9\u00bc\u00bd\u00beb";
+    static const char *const cuts[] = {
+        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\w+\"}, \"behavior\": \"Removed\", "
+        "\"invert\": true}",
+        "{\"type\": \"Whitespace\"}"};
+
+    for (int k = 0; k < 2; k++) {
+        char json[400];
+        int32_t *ids = NULL;
+        struct err err;
+        snprintf(json, sizeof json,
+                 "\"pre_tokenizer\": %s, \"model\": {\"vocab\": {\"a\": 0, \"b\": 1, \"?\": 2, "
+                 "\"a?\": 3}, \"merges\": [[\"a\", \"?\"]], \"unk_token\": \"?\", "
+                 "\"fuse_unk\": true}",
+                 cuts[k]);
+        struct tokenizer *t = parse_small(json, NULL);
+        assert_int_equal(tokenizer_encode(t, text, (int64_t)sizeof text - 1, 0, &ids, &err),
+                         2 + k);
+        assert_int_equal(ids[0], k ? 0 : 3);
+        mem_free(ids);
+        tokenizer_close(t);
+    }
+}
 
 TEST(wrong_files)
 {
@@ -324,6 +457,14 @@ TEST(wrong_files)
     parse("\"normalizer\": {\"type\": \"Prepend\", \"prepend\": \"_\", \"why\": 1}, " MODEL,
           "normalizer.why");
     parse("\"decoder\": {\"type\": \"WordPiece\"}, " MODEL, "decoder.type WordPiece");
+    parse("\"decoder\": {\"type\": \"Sequence\", \"decoders\": [{\"type\": \"ByteLevel\"}, "
+          "{\"type\": \"Strip\", \"content\": \" \", \"start\": 0, \"stop\": 1}]}, " MODEL,
+          "'decoder' after ByteLevel");
+    parse("\"normalizer\": {\"type\": \"Prepend\", \"prepend\": \"\"}, " MODEL,
+          "normalizer.prepend empty");
+    parse("\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \"\"}, "
+          "\"content\": \"a\"}, " MODEL,
+          "normalizer.pattern empty");
     parse("\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\"}], " MODEL,
           "added_tokens[0].id 0 'a'");
     parse("\"added_tokens\": [{\"id\": 99999, \"content\": \"<s>\"}], " MODEL,
