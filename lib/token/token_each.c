@@ -65,15 +65,19 @@ void token_tables_prepare(struct token_tables *t)
     split_first(t);
     t->find[0] = token_finder_new(t, 0);
     t->find[1] = token_finder_new(t, 1);
-    t->classes = token_classes_new();
     t->chars = t->bytes ? NULL : token_chars_new(t);
     t->joints = token_joints_new(t);
     t->cuttable =
         are_local(&t->normal) && are_local(&t->pre) && (!t->late.count || !t->find[1]);
     for (int i = 0; i < t->pre.count; i++) {
-        if (t->pre.step[i].kind == TOKEN_BYTE_LEVEL && t->pre.step[i].behavior != TOKEN_WHOLE)
-            t->pre.step[i].words = TOKENIZER_GPT2;
-        t->cuttable &= !t->pre.step[i].add;
+        struct token_step *step = &t->pre.step[i];
+        struct err err;
+        if (step->kind == TOKEN_BYTE_LEVEL && step->behavior != TOKEN_WHOLE) {
+            int rc = token_regex_compile(&step->regex, TOKEN_GPT2_PATTERN, 0, &err);
+            assert(rc == 0);
+            (void)rc;
+        }
+        t->cuttable &= !step->add;
     }
     /* Of a normalized text the part alone is known, and not what is before it. */
     for (int i = 0; i < t->added_count; i++)
@@ -92,7 +96,6 @@ void token_tables_release(struct token_tables *t)
     mem_free(t->added);
     mem_free(t->prefix);
     mem_free(t->suffix);
-    mem_free(t->classes);
     mem_free(t->chars);
     mem_free(t->joints);
     mem_free(t);

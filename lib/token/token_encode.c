@@ -92,21 +92,6 @@ static enum way add_piece(struct tokenizer *t, struct cutting *c, const char *fr
     return way;
 }
 
-static int next_match(struct tokenizer *t, const struct token_step *s, const struct piece *p,
-                      int64_t at, int64_t *from, int64_t *to, struct err *err)
-{
-    if (s->words == TOKENIZER_OTHER)
-        return token_regex_next(t, &s->regex, p->text, p->bytes, at, from, to, err);
-    const char *begin, *end;
-    int found = at < p->bytes && token_words_next(t->tables->classes, s->words, p->text + at,
-                                                  p->text + p->bytes, &begin, &end);
-    if (found) {
-        *from = begin - p->text;
-        *to = end - p->text;
-    }
-    return found;
-}
-
 static enum way cut_piece(struct tokenizer *t, const struct token_step *s, int level,
                           struct piece p, struct err *err)
 {
@@ -115,7 +100,7 @@ static enum way cut_piece(struct tokenizer *t, const struct token_step *s, int l
     enum way way = ENDED;
 
     while (way == ENDED && at <= p.bytes) {
-        int found = next_match(t, s, &p, at, &from, &to, err);
+        int found = token_regex_next(t, &s->regex, p.text, p.bytes, at, &from, &to, err);
         if (found < 0)
             return FAILED;
         if (!found)
@@ -138,33 +123,6 @@ static enum way cut_piece(struct tokenizer *t, const struct token_step *s, int l
     return way == ENDED ? put_last(t, &c) : way;
 }
 
-/* The same of patterns that match everywhere, piece after piece. */
-static enum way cut_words(struct tokenizer *t, const struct token_step *s, int level,
-                          struct piece p, struct err *err)
-{
-    const char *at = p.text, *end = at + p.bytes, *from, *to;
-    const struct token_steps *steps = &t->tables->pre;
-    int last = level + 1 == steps->count ||
-               (level + 2 == steps->count && steps->step[level + 1].behavior == TOKEN_WHOLE &&
-                !steps->step[level + 1].add);
-
-    for (; at < end; at = to) {
-        const char *limit =
-            end - at > TOKEN_WORD_MAX ? token_code_before(at, at + TOKEN_WORD_MAX + 1) : end;
-        token_words_next(t->tables->classes, s->words, at, limit, &from, &to);
-        if (t->stop && at >= t->stop)
-            return at == t->stop && p.sure ? LANDED : MISSED;
-        if (last) {
-            token_word(t, at, to - at);
-            continue;
-        }
-        enum way way = run_steps(t, level + 1, (struct piece){at, to - at, 0}, err);
-        if (way != ENDED)
-            return way;
-    }
-    return ENDED;
-}
-
 static enum way run_steps(struct tokenizer *t, int level, struct piece p, struct err *err)
 {
     const struct token_steps *steps = &t->tables->pre;
@@ -180,9 +138,6 @@ static enum way run_steps(struct tokenizer *t, int level, struct piece p, struct
     }
     if (s->behavior == TOKEN_WHOLE)
         return run_steps(t, level + 1, p, err);
-    if (s->behavior == TOKEN_ISOLATED && !s->invert && s->words != TOKENIZER_OTHER &&
-        s->words != TOKENIZER_SMOLLM)
-        return cut_words(t, s, level, p, err);
     return cut_piece(t, s, level, p, err);
 }
 

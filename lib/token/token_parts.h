@@ -15,8 +15,8 @@
  * takes 64 MiB at most to encode.
  */
 enum { TOKEN_WORD_MAX = 1 << 20 };
-/* Of a match: a step for each byte of the longest word. */
-enum { TOKEN_STEPS_MAX = TOKEN_WORD_MAX };
+/* Of a match: an alternative may step back over each byte of the longest word. */
+enum { TOKEN_STEPS_MAX = 4 * TOKEN_WORD_MAX };
 
 /* ---- the vocabulary: token_vocab.c ---- */
 
@@ -120,7 +120,7 @@ struct token_step {
     enum token_behavior behavior;
     enum token_add add;
     int invert, left, right;
-    enum tokenizer_words words; /* a pattern that token_words.c matches */
+    enum tokenizer_words words; /* of a known pattern */
     char *from, *to;            /* owned; NULL: none */
     struct token_regex regex;   /* code NULL: none */
 };
@@ -166,8 +166,7 @@ struct token_tables {
     /* Of token_tables_prepare: */
     struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
-    unsigned char *classes;
-    int32_t *chars; /* [TOKEN_CLASSES] the piece of a character; -1: none */
+    int32_t *chars;               /* [TOKEN_CLASSES] the piece of a character; -1: none */
     uint64_t *joints;
     int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
 };
@@ -227,7 +226,7 @@ struct tokenizer {
     int32_t *ids; /* of the piece of text at hand */
     size_t ids_room;
     int64_t count;
-    const char *stop; /* where the piece of text ends, after normalization; NULL: elsewhere */
+    const char *stop;  /* where the piece of text ends, after normalization; NULL: elsewhere */
     int plain, middle; /* TOKENIZER_PLAIN, TOKENIZER_MIDDLE */
 };
 

@@ -6,12 +6,14 @@
 
 #include "token/tokenizer.h"
 
-/* Inside token: classes of characters, and the patterns that are functions. */
+/* Inside token: classes of characters, and the names of patterns. */
 
-/* Which of the patterns a regular expression is that token_words.c knows. */
+/* GPT-2's, which ByteLevel uses. */
+#define TOKEN_GPT2_PATTERN                                                                     \
+    "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
+/* Which of the known patterns a regular expression is. */
 enum tokenizer_words token_words_of(const char *regex);
-
-enum token_class { TOKEN_OTHER, TOKEN_LETTER, TOKEN_NUMBER, TOKEN_SPACE, TOKEN_NEWLINE };
 
 enum { TOKEN_CLASSES = 1 << 16 };
 
@@ -38,16 +40,7 @@ static inline uint32_t token_code_at(const char *p, int *bytes)
 
 /* The beginning of the character that ends before p; text <= it < p. */
 const char *token_code_before(const char *text, const char *p);
-enum token_class token_class_of(uint32_t code);
 int token_is_space(uint32_t code); /* White_Space */
 int token_is_word(uint32_t code);  /* \w of the regex crate */
-/* The class of each code point below TOKEN_CLASSES. */
-unsigned char *token_classes_new(void);
-/*
- * The match of a known pattern at or after p, before end: 1, or 0: there is none.  All but
- * TOKENIZER_SMOLLM match at p.
- */
-int token_words_next(const unsigned char *classes, enum tokenizer_words words, const char *p,
-                     const char *end, const char **from, const char **to);
 
 #endif

@@ -509,6 +509,30 @@ TEST(depth_is_bounded)
     mem_free(text);
 }
 
+/* Words as long as they may be do not take the steps that a match may take. */
+TEST(long_runs)
+{
+    enum { BYTES = 5 << 19 };
+    static const char *const fills[] = {"a", " ", "1", "!", "\n", "'", " \n", "\u00a0", "\n "};
+    char *text = mem_new(BYTES + 1, 1);
+
+    for (int k = 0; k < 3; k++) {
+        struct tokenizer *t = open_named(names[k]);
+        for (size_t f = 0; f < sizeof fills / sizeof *fills; f++) {
+            struct err err;
+            int32_t *ids = NULL;
+            for (size_t i = 0, n = strlen(fills[f]); i < BYTES; i++)
+                text[i] = fills[f][i % n];
+            text[BYTES] = 'x';
+            if (tokenizer_encode(t, text, BYTES + 1, 0, &ids, &err) <= 0)
+                fail_msg("%s: run %zu: %s", names[k], f, err.text);
+            mem_free(ids);
+        }
+        tokenizer_close(t);
+    }
+    mem_free(text);
+}
+
 /* A pattern that backtracks without end. */
 TEST(steps_are_bounded)
 {
