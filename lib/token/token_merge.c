@@ -38,7 +38,7 @@ int32_t *token_chars_new(const struct token_tables *a)
     return chars;
 }
 
-/* ---- long words: a heap ---- */
+/* ---- merges ---- */
 
 static int pair_less(const struct token_pair *a, const struct token_pair *b)
 {
@@ -82,7 +82,7 @@ static struct token_pair heap_pop(struct tokenizer *t)
 }
 
 /* ids[0 .. n): merged in place; what is left. */
-static int32_t merge_long(struct tokenizer *t, int32_t *ids, int32_t n)
+static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
 {
     int32_t count = 0;
 
@@ -107,44 +107,9 @@ static int32_t merge_long(struct tokenizer *t, int32_t *ids, int32_t n)
         if (left->before >= 0)
             heap_push(t, left->before);
     }
-    for (int32_t i = 0; i >= 0; i = t->part[i].after)
+    for (int32_t i = n > 0 ? 0 : -1; i >= 0; i = t->part[i].after)
         ids[count++] = t->part[i].id;
     return count;
-}
-
-/* ---- short words: each time the best of all pairs ---- */
-
-enum { SHORT = 32 };
-
-static int32_t merge_short(const struct token_vocab *v, int32_t *ids, int32_t n)
-{
-    int32_t rank[SHORT], to[SHORT];
-
-    for (int32_t i = 0; i + 1 < n; i++) {
-        const struct token_merge *m = token_vocab_pair(v, ids[i], ids[i + 1]);
-        rank[i] = m ? m->rank : INT32_MAX;
-        to[i] = m ? m->to : 0;
-    }
-    while (n > 1) {
-        int32_t best = 0;
-        for (int32_t i = 1; i + 1 < n; i++)
-            best = rank[i] < rank[best] ? i : best;
-        if (rank[best] == INT32_MAX)
-            break;
-        ids[best] = to[best];
-        n--;
-        for (int32_t i = best + 1; i < n; i++) {
-            ids[i] = ids[i + 1];
-            rank[i - 1] = rank[i];
-            to[i - 1] = to[i];
-        }
-        for (int32_t i = best - (best > 0); i <= best && i + 1 < n; i++) {
-            const struct token_merge *m = token_vocab_pair(v, ids[i], ids[i + 1]);
-            rank[i] = m ? m->rank : INT32_MAX;
-            to[i] = m ? m->to : 0;
-        }
-    }
-    return n;
 }
 
 /* ---- words ---- */
@@ -238,8 +203,7 @@ static int32_t merge_word(struct tokenizer *t, const char *word, int32_t bytes, 
         ids[0] = whole;
         return 1;
     }
-    int32_t n = first_ids(a, word, bytes, ids);
-    return n <= SHORT ? merge_short(&a->vocab, ids, n) : merge_long(t, ids, n);
+    return merge_ids(t, ids, first_ids(a, word, bytes, ids));
 }
 
 static void put_short(struct tokenizer *t, const char *word, int32_t bytes)
