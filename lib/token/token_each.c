@@ -65,7 +65,6 @@ void token_tables_prepare(struct token_tables *t)
     split_first(t);
     t->find[0] = token_finder_new(t, 0);
     t->find[1] = token_finder_new(t, 1);
-    t->chars = t->bytes ? NULL : token_chars_new(t);
     t->joints = token_joints_new(t);
     t->cuttable =
         are_local(&t->normal) && are_local(&t->pre) && (!t->late.count || !t->find[1]);
@@ -96,7 +95,6 @@ void token_tables_release(struct token_tables *t)
     mem_free(t->added);
     mem_free(t->prefix);
     mem_free(t->suffix);
-    mem_free(t->chars);
     mem_free(t->joints);
     mem_free(t);
 }

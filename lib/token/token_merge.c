@@ -20,24 +20,6 @@ static int32_t model_piece(const struct token_tables *a, const char *text, int64
     return id >= 0 && a->vocab.piece[id].added ? -1 : id;
 }
 
-int32_t *token_chars_new(const struct token_tables *a)
-{
-    int32_t *chars = mem_new(TOKEN_CLASSES, sizeof *chars);
-
-    memset(chars, -1, TOKEN_CLASSES * sizeof *chars);
-    for (int32_t i = 0; i < a->vocab.count; i++) {
-        const struct token_piece *p = &a->vocab.piece[i];
-        uint32_t code;
-        int n;
-        if (p->kind == TOKENIZER_UNUSED || p->added || p->bytes == 0 || p->bytes > 3)
-            continue;
-        code = token_code_at(a->vocab.text + p->at, &n);
-        if (n == p->bytes)
-            chars[code] = i;
-    }
-    return chars;
-}
-
 /* ---- merges ---- */
 
 static int pair_less(const struct token_pair *a, const struct token_pair *b)
@@ -150,12 +132,9 @@ static int32_t first_ids(const struct token_tables *a, const char *word, int32_t
             id = a->model.byte[(unsigned char)word[at]];
         } else {
             char tail[5] = {0};
-            uint32_t code = 0;
             memcpy(tail, word + at, (size_t)(bytes - at < 4 ? bytes - at : 4));
-            step = utf8_next(tail, &code);
-            id = !step                  ? -1
-                 : code < TOKEN_CLASSES ? a->chars[code]
-                                        : model_piece(a, tail, step);
+            step = utf8_next(tail, NULL);
+            id = step ? model_piece(a, tail, step) : -1;
             step = step ? step : 1;
         }
         if (id < 0) {

@@ -166,7 +166,6 @@ struct token_tables {
     /* Of token_tables_prepare: */
     struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
-    int32_t *chars;               /* [TOKEN_CLASSES] the piece of a character; -1: none */
     uint64_t *joints;
     int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
 };
@@ -232,8 +231,6 @@ struct tokenizer {
 
 /* token_merge.c: adds the tokens of a word to t->ids. */
 void token_word(struct tokenizer *t, const char *word, int64_t bytes);
-/* token_tables.chars. */
-int32_t *token_chars_new(const struct token_tables *t);
 /* Between which characters no token of the model ever is; NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
 /* The same of a text without words: it is cut where no merge can be. */

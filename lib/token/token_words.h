@@ -15,8 +15,6 @@
 /* Which of the known patterns a regular expression is. */
 enum tokenizer_words token_words_of(const char *regex);
 
-enum { TOKEN_CLASSES = 1 << 16 };
-
 /* The code point at p, of a text that is UTF-8, and its bytes. */
 static inline uint32_t token_code_at(const char *p, int *bytes)
 {
