@@ -406,7 +406,8 @@ TEST(characters_of_words)
 {
     static const char text[] = "a\u00b2\u00b3\u00b9\u00bc\u00bd\u00beb";
     static const char *const cuts[] = {
-        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\w+\"}, \"behavior\": \"Removed\", "
+        "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\w+\"}, "
+        "\"behavior\": \"Removed\", "
         "\"invert\": true}",
         "{\"type\": \"Whitespace\"}"};
 
