@@ -6,14 +6,12 @@
 
 bats_require_minimum_version 1.5.0
 load mpi
+load example
 
 setup_file() {
     [ -z "${SAN-}" ] || return 0
     cd "$ROOT" || return
-    export T=$BATS_FILE_TMPDIR
-    O=$B PREFIX=$T/prefix sh tests/install &&
-        PKG_CONFIG_PATH=$T/prefix/lib/pkgconfig make -s -C examples/connr O="$T" \
-            CFLAGS='-Wshadow -Wvla -Werror' || return
+    example_build connr || return
     # Five classes of 21 to 25 texts: 9 words of the class's 40, 6 of the 60 that all share.
     cd "$T" && awk '
         function draw(n) { seed = (seed * 16807) % 2147483647; return seed % n }
@@ -29,16 +27,8 @@ setup_file() {
         }' >texts
 }
 
-setup() {
-    [ -z "${SAN-}" ] || skip "the program leaves its memory to the system"
-    cd "$T" || return
-    export LD_LIBRARY_PATH=$T/prefix/lib
-}
-
 @test "it also builds in the source tree" {
-    [ -f "$ROOT/build/static/libparo.a" ] || skip "this build is in another folder"
-    make -s -C "$ROOT/examples/connr" TREE="$ROOT" O="$T/tree" CFLAGS=-O0
-    "$T/tree/connr" --help | grep -q 'that of the second'
+    example_in_tree connr 'that of the second'
 }
 
 # losses RANKS [OPTION...]: the loss of each epoch, and the table without its seconds

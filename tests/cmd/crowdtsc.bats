@@ -5,14 +5,12 @@
 # against differences, the pipeline on generated texts, and wrong input.
 
 load mpi
+load example
 
 setup_file() {
     [ -z "${SAN-}" ] || return 0
     cd "$ROOT" || return
-    export T=$BATS_FILE_TMPDIR
-    O=$B PREFIX=$T/prefix sh tests/install &&
-        PKG_CONFIG_PATH=$T/prefix/lib/pkgconfig make -s -C examples/crowdtsc O="$T" \
-            CFLAGS='-Wshadow -Wvla -Werror' || return
+    example_build crowdtsc || return
     # Texts of 9 words: g0 ... g9 are in positive ones, b0 ... b9 in negative ones, f* in both.
     cd "$T" && awk -v OFS='\t' '
         function draw(n) { seed = (seed * 1103515245 + 12345) % 2147483648; return int(seed / 65536) % n }
@@ -29,16 +27,8 @@ setup_file() {
         }'
 }
 
-setup() {
-    [ -z "${SAN-}" ] || skip "the program leaves its memory to the system"
-    cd "$T" || return
-    export LD_LIBRARY_PATH=$T/prefix/lib
-}
-
 @test "it also builds in the source tree" {
-    [ -f "$ROOT/build/static/libparo.a" ] || skip "this build is in another folder"
-    make -s -C "$ROOT/examples/crowdtsc" TREE="$ROOT" O="$T/tree" CFLAGS=-O0
-    "$T/tree/crowdtsc" --help | grep -q 'train TEXTS KEYWORDS TEST'
+    example_in_tree crowdtsc 'train TEXTS KEYWORDS TEST'
 }
 
 # Three workers, 1000 keywords and 1000 other words, and each combination of answers exactly as

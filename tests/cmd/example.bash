@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# What the tests of the example programs share: a program built as its users do, in T.
+
+# example_build NAME: in setup_file
+example_build() {
+    export T=$BATS_FILE_TMPDIR
+    O=$B PREFIX=$T/prefix sh tests/install &&
+        PKG_CONFIG_PATH=$T/prefix/lib/pkgconfig make -s -C "examples/$1" O="$T" \
+            CFLAGS='-Wshadow -Wvla -Werror'
+}
+
+setup() {
+    [ -z "${SAN-}" ] || skip "the program leaves its memory to the system"
+    cd "$T" || return
+    export LD_LIBRARY_PATH=$T/prefix/lib
+}
+
+# example_in_tree NAME WORDS: it builds in the source tree, and its help has these words
+example_in_tree() {
+    [ -f "$ROOT/build/static/libparo.a" ] || skip "this build is in another folder"
+    make -s -C "$ROOT/examples/$1" TREE="$ROOT" O="$T/tree" CFLAGS=-O0
+    "$T/tree/$1" --help | grep -q "$2"
+}
