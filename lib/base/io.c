@@ -194,6 +194,13 @@ int io_fsync_path(const char *path, struct err *err)
     return rc;
 }
 
+int io_ends_with(const char *name, const char *end)
+{
+    size_t n = strlen(name), m = strlen(end);
+
+    return n >= m && strcmp(name + n - m, end) == 0;
+}
+
 char *io_join(const char *dir, const char *name)
 {
     size_t a = strlen(dir), b = strlen(name);

@@ -138,6 +138,7 @@ int io_mkdir(const char *path, struct err *err); /* absent parents too; there is
 /* "dir/name", owned by the caller. */
 char *io_join(const char *dir, const char *name);
 char *io_parent(const char *path); /* its folder, owned by the caller */
+int io_ends_with(const char *name, const char *end);
 
 /* Whether the open file is the one of that name (a link is not followed); -1: unknown. */
 int io_has_name(int fd, const char *path, struct err *err);

@@ -204,19 +204,12 @@ static int open_distcp(struct folder *f)
     return rc;
 }
 
-static int ends_with(const char *name, const char *end)
-{
-    size_t n = strlen(name), m = strlen(end);
-
-    return n >= m && strcmp(name + n - m, end) == 0;
-}
-
 /* --- shard-00001-model-00001-of-00001.safetensors --- */
 
 static int is_shard(const char *name)
 {
     return strncmp(name, "shard-", 6) == 0 && strstr(name, "-model-") &&
-           ends_with(name, ".safetensors");
+           io_ends_with(name, ".safetensors");
 }
 
 /* {"NAME": {"saved_offsets": [0, 4]}} */
@@ -300,7 +293,7 @@ static int for_each(struct folder *f, const char *path, int (*wanted)(const char
     int rc = d ? 0 : err_sys(f->err, "cannot read folder '%s'", path);
 
     for (struct dirent *e; rc == 0 && (e = io_next(d));) {
-        if (wanted ? !wanted(e->d_name) : ends_with(e->d_name, ".pt"))
+        if (wanted ? !wanted(e->d_name) : io_ends_with(e->d_name, ".pt"))
             continue;
         if (seen++ == f->limits->files)
             rc = err_at(f->err, path, 0, NULL, "has more than %" PRId64 " files (--max-files)",
@@ -317,7 +310,7 @@ static int for_each(struct folder *f, const char *path, int (*wanted)(const char
 
 static int is_model_states(const char *name)
 {
-    return ends_with(name, "model_states.pt");
+    return io_ends_with(name, "model_states.pt");
 }
 
 /* Steps skipped because of a gradient that is not finite are none of the optimizer's. */

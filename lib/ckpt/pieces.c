@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
 
-/* Of one tensor: each is compared with those beside it, with all of them at worst. */
+/* Of one tensor: each is compared with its neighbours, at worst with all others. */
 enum { PIECES_MAX = 1 << 16, COMPARE_BYTES = 1 << 16, LOOKS_MAX = 1 << 20 };
 
 /* --- names --- */

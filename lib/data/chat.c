@@ -216,7 +216,7 @@ static int put_piece(struct sink *s, const char *piece, const char *to, int trai
     return 0;
 }
 
-/* What of a text is text behind its last special token. */
+/* The text after the last special token of a text. */
 static const char *tail_of(const char *text)
 {
     const char *tail = text;

@@ -244,11 +244,11 @@ static int check_options(const struct data_options *o, struct err *err)
 /* What tokens stand for, where that is known: of the tokenizer, or of texts as bytes. */
 static void count_bytes(struct data *d, const struct data_options *o, struct tokenizer **t)
 {
-    struct err unknown; /* who has tokens needs no tokenizer */
+    struct err ignored; /* files of tokens need no tokenizer */
     int is_bytes = 1;
 
-    if (!*t && !o->bytes && o->folder && tokenizer_find(o->folder, &unknown) > 0)
-        (void)tokenizer_open(t, o->folder, &unknown);
+    if (!*t && !o->bytes && o->folder && tokenizer_find(o->folder, &ignored) > 0)
+        (void)tokenizer_open(t, o->folder, &ignored);
     for (int i = 0; i < o->count; i++)
         is_bytes &= d->part[i].source.type == SOURCE_U8;
     if (!*t && !is_bytes)
@@ -266,11 +266,7 @@ static void count_bytes(struct data *d, const struct data_options *o, struct tok
 
 int data_open(struct data *d, const struct data_options *o, struct err *err)
 {
-    struct data new = {.count = o->count,
-                       .seq = o->seq,
-                       .vocab = o->vocab,
-                       .seed = o->seed,
-                       .isolate = o->isolate};
+    struct data new = {.count = o->count, .seq = o->seq, .vocab = o->vocab, .seed = o->seed};
     struct tokenizer *t = NULL;
 
     assert(o->seq > 0 && o->vocab > 0 && o->split >= 0 && o->split < 1);
@@ -486,7 +482,7 @@ int data_encode(const struct data_encode *e, struct encode_done *done, struct er
     struct tokenizer *t = NULL;
     struct io_out to;
     size_t n = strlen(e->out);
-    char *idx = n > 4 && strcmp(e->out + n - 4, ".bin") == 0 ? mem_dup(e->out) : NULL;
+    char *idx = n > 4 && io_ends_with(e->out, ".bin") ? mem_dup(e->out) : NULL;
 
     if (idx)
         memcpy(idx + n - 4, ".idx", 4);

@@ -53,13 +53,12 @@ struct data {
     struct order_mix mix;
     int32_t *token_bytes; /* [vocab], owned: of the text that a token stands for, 0 of special
                              ones.  With a split; NULL: there is no tokenizer */
-    int isolate;
-    int masked;     /* some targets count nothing */
-    int weighted;   /* the mix is of weights that were given */
-    int64_t first;  /* sample of the run with which the order begins: 0, or data_keep's */
-    int64_t tokens; /* of all sources */
-    int64_t train;  /* of them, those that are trained on */
-    uint64_t sum;   /* identifies these tokens, in this order but for seed and seq:
+    int masked;           /* some targets count nothing */
+    int weighted;         /* the mix is of weights that were given */
+    int64_t first;        /* sample of the run with which the order begins: 0, or data_keep's */
+    int64_t tokens;       /* of all sources */
+    int64_t train;        /* of them, those that are trained on */
+    uint64_t sum;         /* identifies these tokens, in this order but for seed and seq:
                        XXH3 of counts and shares, and of a part of the tokens */
 };
 

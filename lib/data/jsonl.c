@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 
 enum { BLOCK = 1 << 16 };
@@ -13,13 +14,10 @@ int jsonl_is(const char *path)
 {
     static const char *const ends[] = {".jsonl",  ".jsonl.gz",  ".jsonl.zst",
                                        ".ndjson", ".ndjson.gz", ".ndjson.zst"};
-    size_t n = strlen(path);
 
-    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
-        size_t m = strlen(ends[i]);
-        if (n > m && strcmp(path + n - m, ends[i]) == 0)
-            return 1;
-    }
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (io_ends_with(path, ends[i]))
+            return strlen(path) > strlen(ends[i]);
     return 0;
 }
 
@@ -48,7 +46,7 @@ void jsonl_close(struct jsonl *j)
     *j = (struct jsonl){0};
 }
 
-/* Reads on behind `end`; *got 0: the file has ended. */
+/* Reads more, to `end`; *got 0: the end of the file. */
 static int read_more(struct jsonl *j, int64_t *got, struct err *err)
 {
     void *text = j->text;
@@ -72,7 +70,7 @@ static int read_more(struct jsonl *j, int64_t *got, struct err *err)
     return 0;
 }
 
-/* The next line, without its end: *text of *bytes; 1, 0 behind the last one, -1. */
+/* The next line, without its end: *text of *bytes.  1; 0 after the last line; or -1. */
 static int next_line(struct jsonl *j, const char **text, int64_t *bytes, struct err *err)
 {
     size_t seen = 0;

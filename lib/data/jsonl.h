@@ -24,7 +24,7 @@ enum { JSONL_LINE_MAX = 256 << 20, JSONL_MESSAGES_MAX = 1 << 20 };
 
 struct jsonl_message {
     const char *role; /* NULL: a `text` */
-    const char *text; /* any bytes, a 0 behind them */
+    const char *text; /* any bytes, 0-terminated */
     int64_t bytes;
 };
 

@@ -113,13 +113,6 @@ static int map_file(const char *path, int fd, int64_t bytes, void **map, struct 
     return *map == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path) : 0;
 }
 
-static int ends_with(const char *path, const char *end)
-{
-    size_t n = strlen(path), m = strlen(end);
-
-    return n >= m && strcmp(path + n - m, end) == 0;
-}
-
 /* path without its last `drop` characters and with `end` behind it; the caller's. */
 static char *with_end(const char *path, size_t drop, const char *end)
 {
@@ -144,8 +137,8 @@ static int is_there(const char *path)
  */
 static void find_pair(const char *path, char **bin, char **idx)
 {
-    int by_idx = ends_with(path, ".idx");
-    size_t drop = by_idx || ends_with(path, ".bin") ? 4 : 0;
+    int by_idx = io_ends_with(path, ".idx");
+    size_t drop = by_idx || io_ends_with(path, ".bin") ? 4 : 0;
 
     *bin = drop && !by_idx ? mem_dup(path) : with_end(path, drop, ".bin");
     *idx = by_idx ? mem_dup(path) : with_end(path, drop, ".idx");
@@ -192,7 +185,7 @@ static int read_place(struct source *s, struct source_place *place, struct err *
                        "'%s' is a Megatron index with another name, expected NAME.idx next to "
                        "NAME.bin",
                        s->path);
-    s->format = ends_with(s->path, ".bin") ? SOURCE_NANOGPT : SOURCE_TEXT;
+    s->format = io_ends_with(s->path, ".bin") ? SOURCE_NANOGPT : SOURCE_TEXT;
     if (s->format == SOURCE_NANOGPT && s->file_bytes % 2)
         return err_set(err, ERR_INPUT,
                        "'%s' has %" PRId64

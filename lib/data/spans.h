@@ -30,7 +30,7 @@ struct spans { /* count 0: one document, all of it targets */
 int spans_add(struct spans *s, int64_t begin, int kind, struct err *err);
 void spans_release(struct spans *s);
 /*
- * For the window of seq tokens at `at`: a target, the token behind, that is of a context
+ * For the window of seq tokens at `at`: a target, the next token, that is of a context
  * becomes -1.  begins (seq) or NULL: the position in the window at which the document of each
  * token begins, 0 where that is before the window; then a target that begins another document
  * becomes -1, too.

@@ -228,9 +228,9 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
 /*
  * Two bits, by hashes, for each two characters that a token begins or ends with, and for each
  * three that follow one another in a token.  A token that goes across the place between two
- * characters begins with these, or has the one in front as well; and it ends with them, or has
- * the one behind.  Where bits are missing no merge is ever made across: the text in front and
- * the text behind become the tokens that they become alone.  Bits of others cost a cut, no
+ * characters begins with these, or has the one before as well; and it ends with them, or has
+ * the one after.  Where bits are missing no merge is ever made across: the text before and the
+ * text after become the tokens that they become alone.  Bits of others cost a cut, no
  * more: a vocabulary of 32,000 sets a fifth of them.
  */
 enum { JOINT_BITS = 20 };

@@ -96,11 +96,10 @@ int tokenizer_adds_space(const struct tokenizer *t);
 /* ---- encoding ---- */
 
 enum {
-    TOKENIZER_PLAIN = 1, /* special tokens that a text spells are text: chats of users */
-    TOKENIZER_WRAP = 2,  /* add what the post-processor adds: a token of the beginning, ... */
-    TOKENIZER_MAPPED =
-        4, /* the text is a file that is mapped: its pages may go behind the work */
-    TOKENIZER_MIDDLE = 8 /* the text follows a special token: it is not the first of all */
+    TOKENIZER_PLAIN = 1,  /* special tokens that a text spells are text: chats of users */
+    TOKENIZER_WRAP = 2,   /* add what the post-processor adds: a token of the beginning, ... */
+    TOKENIZER_MAPPED = 4, /* the text is a mapped file: pages are released once encoded */
+    TOKENIZER_MIDDLE = 8  /* the text follows a special token: it is not the first of all */
 };
 
 /*

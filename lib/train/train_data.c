@@ -107,7 +107,7 @@ int train_data_open(struct train *t, struct err *err)
         rc = data_open(&t->data, &o, err);
     mem_free(folder);
     mem_free(weights);
-    if (rc == 0 && t->data.isolate) {
+    if (rc == 0 && o.isolate) {
         void *begins;
         rc = mem_data((int64_t)t->plan.micro_batch * t->plan.seq * 4, "begins of documents",
                       &begins, err);

@@ -20,11 +20,6 @@ struct train_easy {
     int64_t gathered; /* steps that are in `all` */
 };
 
-static int64_t least(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static int check_easy(const struct train *t, int64_t count, int64_t at, int64_t batch,
                       struct err *err)
 {
@@ -103,7 +98,7 @@ static void drop(struct train *t)
 static int check_carried(const struct train *t, int64_t bytes, struct err *err)
 {
     const struct train_easy *e = t->easy;
-    int64_t steps = e ? least(t->step, e->at) : 0;
+    int64_t steps = !e ? 0 : t->step < e->at ? t->step : e->at;
 
     if (e && t->run->new_data)
         return err_set(err, ERR_INPUT, "--new-data with --drop-easy, expected one of them");

@@ -222,7 +222,7 @@ static int64_t encode(struct writer *w, const struct train_prompt *p, int32_t **
     struct ids all = {0};
 
     if (!w->chat) {
-        int after = 0; /* what goes behind a text is not there yet */
+        int after = 0; /* the suffix of a text is not part of a prompt */
         int64_t count = tokenizer_encode(w->by, p->text, (int64_t)strlen(p->text),
                                          TOKENIZER_WRAP, ids, err);
         tokenizer_suffix(w->by, &after);
