@@ -33,4 +33,5 @@ rows() {
 @test "paro-train" { rows paro-train; }
 @test "paro-rank" { rows paro-rank; }
 @test "paro-lab" { rows paro-lab; }
+@test "paro-launch" { rows paro-launch; }
 @test "horing-check" { rows horing-check; }

@@ -30,7 +30,7 @@ verbs() { "$1" --dump-options | sed -n 's/^verb\t//p'; }
 }
 
 # A letter that is here twice: -b and -w, -c, -t are horing-check's as monitoring plugins have them,
-# -b -e -f -n -w -d paro-bench's as nccl-tests have them, -d paro-train's and -p paro-shard's plan as
+# -b -e -f -n -w -d paro-bench's as nccl-tests have them, -n paro-launch's as mpirun has it, -d paro-train's and -p paro-shard's plan as
 # the pipeline in README.md has them.  A new meaning gets a long name alone.
 @test "a letter has one meaning in all commands" {
     for c in $(commands); do
@@ -51,6 +51,7 @@ j jobs
 k bound-samples
 m model
 n iters
+n ranks
 o output
 p plan
 p procs
