@@ -49,8 +49,8 @@ bits() { grep -oE '"(step|loss|state_hash)":[^,}]*' "$1"; }
     local job steps=400
     job=$(submit --output=cut.out "$JOB" two.yaml text cut --steps $steps --exact)
     for_s 60 is_at cut 5
-    # What --signal sends when the time is nearly over: to the tasks, and not to the script.
-    scancel --signal=USR1 "$job"
+    # What --signal sends when the time is nearly over: to the script, and not to the tasks.
+    scancel --batch --signal=USR1 "$job"
     for_s 60 is_state "$job" Restarts=1
     local at
     at=$(wc -l < cut/log.jsonl)
@@ -86,4 +86,23 @@ bits() { grep -oE '"(step|loss|state_hash)":[^,}]*' "$1"; }
     is_state "$job" 'JobState=FAILED Restarts=0 ExitCode=2:0'
     grep -q "^paro-train: .*'nowhere'" bad.out
     [ ! -e bad ]
+}
+
+@test "without PMIx, paro-launch starts the same run, which is requeued and resumed, too" {
+    local job steps=200
+    job=$(PARO_SRUN_MPI=none submit --output=none.out "$JOB" two.yaml text none --steps $steps --exact)
+    for_s 60 is_at none 5
+    scancel --batch --signal=USR1 "$job"
+    for_s 60 is_state "$job" Restarts=1
+    [ "$(wc -l < none/log.jsonl)" -lt $steps ]
+    for_s 120 is_over "$job"
+    is_state "$job" 'JobState=COMPLETED'
+    is_state "$job" 'Restarts=1 ExitCode=0:0'
+    [ "$(grep -c "^paro-launch: found slurm (SLURM_JOB_NODELIST), hosts: 1, ranks: 2$" none.out)" = 2 ]
+    grep -q "^stopped in good order: job $job goes back into the queue" none.out
+    # Slurm's own answers are the oracle of the list of hosts.
+    local list='a[1-3,08-11],b,c[1-2]d[3-4]'
+    SLURM_JOB_NODELIST=$list SLURM_NTASKS_PER_NODE=1 paro-launch --print true 2> none.said |
+        sed 's/.* -H \([^ ]*\) .*/\1/; s/:1//g' | tr , '\n' > hosts
+    scontrol show hostnames "$list" | diff - hosts
 }

@@ -3,7 +3,7 @@
 # bats file_tags=full
 #
 # examples/health/slurm.sh as HealthCheckProgram of a slurmd of its own, on a host whose links a
-# folder plays.
+# folder plays, and examples/slurm/prolog.sh and taskprolog.sh there.
 
 bats_require_minimum_version 1.5.0
 load slurm
@@ -24,10 +24,21 @@ setup_file() {
         s|^DRAIN=no|DRAIN=yes|
         s|^OPTIONS=.*|OPTIONS='--sys $d/box/sys --proc $d/box/proc --state $d/health'; echo >> $d/runs|" \
         "$BATS_TEST_DIRNAME/../../examples/health/slurm.sh" > health.sh
-    chmod 755 health.sh
+    # A prolog without a command of Slurm on its PATH.
+    mkdir tools
+    for c in horing-check sh head; do ln -s "$(command -v $c)" tools; done
+    sed "s|^PATH=.*|PATH=$d/tools; echo \"\$SLURM_JOB_ID\" >> $d/prologs|
+        s|^OPTIONS=.*|OPTIONS='--sys $d/prolog/sys --proc $d/prolog/proc --state $d/prolog.state'|" \
+        "$BATS_TEST_DIRNAME/../../examples/slurm/prolog.sh" > prolog.sh
+    cp -r box prolog
+    sed "s|^DIR=.*|DIR=$d/tables|" "$BATS_TEST_DIRNAME/../../examples/slurm/taskprolog.sh" > taskprolog.sh
+    chmod 755 health.sh prolog.sh taskprolog.sh
     begin_slurm "HealthCheckProgram=$d/health.sh
 HealthCheckInterval=2
-HealthCheckNodeState=ANY" > begun 2>&1 && return
+HealthCheckNodeState=ANY
+Prolog=$d/prolog.sh
+PrologFlags=Alloc
+TaskProlog=$d/taskprolog.sh" > begun 2>&1 && return
     NO_SLURM="Slurm does not start: $(tail -n 1 begun)"
     export NO_SLURM
     end_slurm
@@ -45,6 +56,42 @@ setup() {
 
 is_drained() { [ "$(sinfo -h -o %T)" = drained ]; }
 ran() { [ "$(wc -l < runs)" -ge "$1" ]; }
+
+# What a task sees.
+# shellcheck disable=SC2016
+task() { srun -n 1 sh -c 'echo "$PARO_TUNING $NCCL_TUNER_CONFIG_FILE"'; }
+
+@test "a task has the tables of the cluster in its environment, and what the user set" {
+    for_s 30 ran 1
+    [ "$(task)" = ' ' ]
+    mkdir tables
+    touch tables/tuning tables/nccl.csv
+    [ "$(task)" = "$PWD/tables/tuning $PWD/tables/nccl.csv" ]
+    [ "$(PARO_TUNING=mine task)" = "mine $PWD/tables/nccl.csv" ]
+}
+
+@test "a prolog lets a job pass on WARNING and UNKNOWN, and drains the node on CRITICAL alone" {
+    local before
+    before=$(wc -l < prologs)
+    echo 0x1002 > prolog/sys/class/net/eth0/flags # down by hand: no fault
+    task
+    mv prolog/sys gone
+    task # UNKNOWN: nothing to read
+    mv gone prolog/sys
+    is_idle
+    [ "$(wc -l < prologs)" = $((before + 2)) ]
+    echo 0x1003 > prolog/sys/class/net/eth0/flags
+    task
+    echo 0 > prolog/sys/class/net/eth0/carrier
+    run timeout 20 srun -n 1 true
+    [ "$status" != 0 ]
+    for_s 30 is_drained
+    scontrol show node | grep -E 'Reason=Prolog error'
+    echo 1 > prolog/sys/class/net/eth0/carrier
+    scancel -u "$(id -un)"
+    scontrol update NodeName="$(hostname -s)" State=RESUME
+    for_s 30 is_idle
+}
 
 @test "a node is drained with a reason that names the code, and never resumed" {
     for_s 30 ran 2
