@@ -187,3 +187,57 @@ bounded() {
     SLURMD_NODENAME=node17 sh health.sh
     grep -qx 'scontrol update NodeName=node17 State=DRAIN Reason=horing: HC-201 node17 lost the link of its port eth0' asked
 }
+
+# on_box SCRIPT: an example with this machine's paths and the played host.
+on_box() {
+    sed "s|^PATH=.*|PATH=$BIN:/usr/bin:/bin|
+        s|^OPTIONS=.*|OPTIONS='--sys $HERE/box/sys --proc $HERE/box/proc --state $HERE/state.x'|" "$EX/$1"
+}
+
+@test "node-problem-detector: OK and WARNING are 0, CRITICAL is 1, UNKNOWN is 2, in 80 bytes without perfdata" {
+    local long
+    on_box npd/npd.sh > npd.sh
+    run -0 sh npd.sh
+    [[ $output == 'HORING OK - node17'* && $output != *'|'* && ${#lines[@]} = 1 ]]
+    unplug
+    run -1 sh npd.sh
+    [[ $output == "HORING CRITICAL - node17 lost the link"* && $output != *'|'* ]]
+    rm -r box/sys/class
+    run -2 sh npd.sh
+    [[ $output == 'HORING UNKNOWN - '* ]]
+    # A horing-check whose line is long and whose state is WARNING.
+    long=$(printf 'x%.0s' {1..200})
+    mkdir tools
+    printf '#!/bin/sh\necho "HORING WARNING - %s|a=1"\nexit 1\n' "$long" > tools/horing-check
+    chmod 755 tools/horing-check
+    sed -i "s|^PATH=|PATH=$HERE/tools:|" npd.sh
+    run -0 sh npd.sh
+    [ ${#output} = 80 ]
+    # The keys of the detector's custom plugins, and limits that hold for the script.
+    perl -MJSON::PP -e 'local $/; my $d = decode_json(<STDIN>); my $r = $d->{rules}[0];
+        exit !($d->{plugin} eq "custom" && $d->{pluginConfig}{max_output_length} == 80 && $r->{type} eq "permanent"
+            && $r->{condition} eq $d->{conditions}[0]{type} && $r->{path} =~ m{/npd\.sh$}
+            && $r->{timeout} le $d->{pluginConfig}{timeout})' < "$EX/npd/horing.json"
+}
+
+@test "NVIDIA's resiliency extension: fail_count, the codes of what is CRITICAL, and the status" {
+    on_box nvrx.sh > mine.sh
+    run -0 --separate-stderr sh mine.sh
+    [ "$output" = '{"fail_count":0,"failed_checks":[]}' ]
+    unplug
+    run -1 sh mine.sh
+    [ "$output" = '{"fail_count":1,"failed_checks":["HC-201"]}' ]
+    rm -r box/sys/class
+    run -0 --separate-stderr sh mine.sh
+    [ "$output" = '{"fail_count":0,"failed_checks":[]}' ]
+}
+
+@test "Slurm: the prolog fails on CRITICAL alone, without a command of Slurm" {
+    on_box ../slurm/prolog.sh > prolog.sh
+    run -0 sh prolog.sh
+    unplug
+    run -1 sh prolog.sh
+    rm -r box/sys/class
+    run -0 sh prolog.sh
+    run ! grep -E '^[^#]*(scontrol|sinfo|squeue|sacct|srun)' prolog.sh
+}
