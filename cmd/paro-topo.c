@@ -60,6 +60,8 @@ static const struct cli_option options[] = {
      CLI_INT(ask.ranks, 1, GROUPS_RANKS_MAX), .excludes = "format=nccl"},
     {"hosts", 0, "LIST", 0, "Name the machines, such as node[0-3]", CLI_TEXT(ask.hosts),
      .excludes = "format=nccl"},
+    {"only", 0, "LIST", 0, "Keep these hosts of INPUT and drop the others", CLI_TEXT(ask.only),
+     .excludes = "format=nccl"},
     {.text = "Measure the fabric under mpirun (without -i):"},
     {"device", 0, "cpu|cuda|cuda:N", CLI_EVERYDAY,
      "Measure the processor, one GPU for each rank of a host, or GPU N; choose what you will"
@@ -158,11 +160,12 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
 static int load(struct args *a, struct world **w, struct topo *t, struct err *err)
 {
     if (!a->input && cli_launched()) {
-        if (cli_given(&a->cli, "set") || a->ask.nodes || a->ask.ranks || a->ask.hosts)
+        if (cli_given(&a->cli, "set") || a->ask.nodes || a->ask.ranks || a->ask.hosts ||
+            a->ask.only)
             return err_set(
                 err, ERR_INPUT,
-                "--set, --nodes, --ranks and --hosts apply to a fabric that is read, expected"
-                " -i");
+                "--set, --nodes, --ranks, --hosts and --only apply to a fabric that is read,"
+                " expected -i");
         struct probe_ask ask = {0};
         if (cli_world_open(&a->cli, a->deadline_s, w, err))
             return -1;

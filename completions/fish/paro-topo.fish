@@ -10,6 +10,7 @@ complete -c paro-topo -l set -r -d 'Add figures that INPUT lacks, or replace the
 complete -c paro-topo -l nodes -r -d 'Describe N machines like the one in INPUT, to plan for a cluster that does not exist yet'
 complete -c paro-topo -l ranks -r -d 'Put N ranks on each host, if INPUT does not count GPUs'
 complete -c paro-topo -l hosts -r -d 'Name the machines, such as node[0-3]'
+complete -c paro-topo -l only -r -d 'Keep these hosts of INPUT and drop the others'
 complete -c paro-topo -l device -r -a 'cpu cuda' -d 'Measure the processor, one GPU for each rank of a host, or GPU N; choose what you will train on (default: cpu)'
 complete -c paro-topo -l transport -r -a 'mpi nccl auto' -d 'Send between GPUs over MPI or NCCL, as paro-train will; auto chooses NCCL where several ranks have a GPU each (default: auto)'
 complete -c paro-topo -l discover -d 'Find the groups and the levels above them by measurement, if host names do not show which ranks are near each other'

@@ -331,12 +331,12 @@ static int64_t begin_of(const struct data *d, int64_t k, int *part)
                        sample);
 }
 
-int data_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,
+int data_batch(const struct data *d, int64_t sample, int count, int32_t *tokens,
                int32_t *targets, int32_t *begins, struct err *err)
 {
-    for (int64_t b = 0; b < batch; b++) {
+    for (int64_t b = 0; b < count; b++) {
         int part = 0;
-        int64_t at = begin_of(d, index * batch + b, &part);
+        int64_t at = begin_of(d, sample + b, &part);
         if (read_window(d, part, at, tokens + b * d->seq, targets + b * d->seq,
                         begins ? begins + b * d->seq : NULL, err))
             return -1;

@@ -62,7 +62,8 @@ int engine_against_open(struct engine_against **out, struct engine *first,
                        "another strategy, expected 'same'");
     if (first->exact != second->exact || !first->space.apart || !second->space.apart)
         return err_set(err, ERR_MISMATCH, "two modes of sums, expected both exact or neither");
-    if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum)
+    if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum ||
+        a->global_batch != b->global_batch)
         return err_set(err, ERR_MISMATCH, "plans of different batches, expected the same");
     g = mem_new(1, sizeof *g);
     *g = (struct engine_against){.first = first, .second = second};

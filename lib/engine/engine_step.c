@@ -17,11 +17,13 @@ static void put_gradient(struct engine *e, void *to, enum dtype type, const floa
                          int64_t n)
 {
     struct kern *k = &e->device.kern;
-    double tokens = (double)e->plan->groups.ranks * e->plan->accum;
+    const struct plan *p = e->plan;
+    int64_t b = p->micro_batch,
+            micros = (plan_sequences(&p->settings, p->groups.ranks) + b - 1) / b;
 
     if (!e->exact)
         k->op->convert(k, to, type, gradient, DTYPE_F32, n);
-    else if (kern_on_grid(to, gradient, n, ENGINE_FIXED_BITS, 0x1p7 / tokens))
+    else if (kern_on_grid(to, gradient, n, ENGINE_FIXED_BITS, 0x1p7 / (double)micros))
         e->word.over = 1;
 }
 
@@ -152,7 +154,7 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     const struct plan *p = e->plan;
     /* The gradient is averaged by all tokens of the global step; how many targets count is
        known at its end (mean). */
-    double tokens = (double)p->groups.ranks * p->accum * p->micro_batch * p->seq;
+    double tokens = (double)plan_sequences(&p->settings, p->groups.ranks) * p->seq;
     int early = optim && optim->clip <= 0 && optim->take_all && !e->masked;
     struct engine_run run = {.batch = batch,
                              .arg = arg,

@@ -112,7 +112,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
         *err = run->why;
         return world_agree(e->world, e->word.failed ? -1 : 0, err);
     }
-    report->tokens = (int64_t)e->world->ranks * p->accum * p->micro_batch * p->seq;
+    report->tokens = plan_sequences(&p->settings, p->groups.ranks) * p->seq;
     report->flags = all.flags;
     report->counted = all.counted;
     e->mean = all.counted ? (double)report->tokens / (double)all.counted : 0;

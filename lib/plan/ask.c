@@ -130,12 +130,13 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
     s->auto_accum = ask->accum <= 0 && global;
     s->at.micro_batch = ask->micro_batch > 0 ? (int)ask->micro_batch : 1;
     s->at.accum = ask->accum > 0 ? (int)ask->accum : 1;
-    s->global_batch = ask->global_tokens ? ask->global_batch / s->at.seq : ask->global_batch;
-    if (ask->global_tokens && (s->global_batch < 1 || s->global_batch > PLAN_BATCH_MAX))
+    int64_t sequences = ask->global_tokens ? ask->global_batch / s->at.seq : ask->global_batch;
+    if (global && (sequences < 1 || sequences > PLAN_BATCH_MAX))
         return err_set(err, ERR_INPUT,
                        "--global-batch: %" PRId64 " tokens are %" PRId64
                        " sequences of %d, expected from 1 to %d",
-                       ask->global_batch, s->global_batch, s->at.seq, PLAN_BATCH_MAX);
+                       ask->global_batch, sequences, s->at.seq, PLAN_BATCH_MAX);
+    s->at.global_batch = sequences;
     return 0;
 }
 
@@ -250,15 +251,15 @@ static void note_unknown(const struct plan_case *c, char note[PLAN_NOTE])
 static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 {
     const struct plan_case *c = &s->at;
-    int64_t ranks = plan_search_whole(s)->groups.ranks;
-    int64_t is = ranks * c->micro_batch * c->accum;
+    int64_t places = (int64_t)plan_search_whole(s)->groups.ranks * c->micro_batch * c->accum;
 
-    if (s->global_batch && is != s->global_batch)
+    if (c->global_batch && c->global_batch < places)
         add_note(note,
-                 "a global batch of %" PRId64 " sequences (%" PRId64 " ranks x %d x %d) instead"
-                 " of %" PRId64 ", %+.1f %%",
-                 is, ranks, c->micro_batch, c->accum, s->global_batch,
-                 100.0 * (double)(is - s->global_batch) / (double)s->global_batch);
+                 "a global batch of %" PRId64 " sequences in %" PRId64
+                 " places (%d ranks x %d x %d):"
+                 " %.1f %% of the computing is of empty ones",
+                 c->global_batch, places, plan_search_whole(s)->groups.ranks, c->micro_batch,
+                 c->accum, 100.0 * (double)(places - c->global_batch) / (double)places);
 }
 
 static int print_answer(const struct plan_search *s, const struct plan_advice *advice,

@@ -15,6 +15,7 @@
 #include "plan/emit.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -157,6 +158,10 @@ static void remark_rest(struct plan_emission *e)
         plan_emit_remark(e, "not expressed: sparse matrices (%s)", c->model->partial);
     else if (c->trainable < c->model->params)
         plan_emit_remark(e, "not expressed: which parameters are frozen (requires_grad)");
+    if (c->global_batch % c->topo->groups.ranks)
+        plan_emit_remark(
+            e, "not expressed: a global batch of %" PRId64 " sequences; ranks have equal parts",
+            c->global_batch);
     if (c->buckets != PLAN_BUCKETS)
         plan_emit_remark(e, "not expressed: buckets, %d", c->buckets);
 }

@@ -24,7 +24,7 @@ static struct plan_search least_of(const struct plan_search *s)
 {
     struct plan_search least = *s;
 
-    if (s->auto_batch && (s->auto_accum || !s->global_batch)) {
+    if (s->auto_batch && (s->auto_accum || !s->at.global_batch)) {
         least.at.micro_batch = 1;
         least.auto_batch = 0;
     }
@@ -97,7 +97,7 @@ static void halve(const struct plan_search *least, int level, int lo, struct pla
 static struct plan_fit fit_at(const struct plan_search *least, int level)
 {
     const struct groups *g = &plan_search_whole(least)->groups;
-    int64_t ranks = least->global_batch ? least->global_batch : GROUPS_RANKS_MAX;
+    int64_t ranks = least->at.global_batch ? least->at.global_batch : GROUPS_RANKS_MAX;
     int most = (int)(ranks / g->ranks * g->count);
     double memory = least->at.memory_bytes;
     struct trial before = {.fit.groups = 0}, now = search_on(least, level, 1);

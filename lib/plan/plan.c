@@ -121,6 +121,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
         .group_level = plan_search_level(s),
         .checkpoint = s->checkpoint,
     };
+    p->global_batch = plan_sequences(&c->settings, c->topo->groups.ranks);
     p->price.dominated_by = -1;
     *model = (struct model){0};
     groups_copy(&p->groups, &c->topo->groups);

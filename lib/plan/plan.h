@@ -47,6 +47,7 @@ struct plan_checkpoint {
 struct plan_found {
     int best, closest;
     int micro_batch, accum;
+    int64_t sequences;           /* of a step */
     double step_s, tokens_per_s; /* of the best */
     double total_bytes;          /* memory of the best, or of the closest */
 };
@@ -61,10 +62,9 @@ struct plan_search {
     const struct plan_boundaries *groups;
     int boundary;                             /* found: number in `groups` */
     struct plan_found found[PLAN_BOUNDARIES]; /* of each of `groups`; of the one without */
-    int64_t global_batch; /* sequences of a step, 1 or more a rank; each has an equal part,
-                             to the nearest; 0: not given */
-    int auto_batch;     /* search divisors of that part, or powers of two to PLAN_SEARCH_MAX */
-    int auto_accum;     /* with global_batch: it follows */
+    int auto_batch; /* search divisors of a rank's part of at.global_batch (the largest), or
+                       powers of two to PLAN_SEARCH_MAX */
+    int auto_accum; /* with at.global_batch: it follows */
     int auto_keep;      /* search 0, powers of two, and all */
     int auto_recompute; /* search without and with it */
     int fixed;          /* 1: only `strategy` */

@@ -91,6 +91,7 @@ static const struct field plan_fields[] = {
     {"algo", ALGO, IN(plan, algo)},
     {"micro_batch", WHOLE, IN(plan, micro_batch), 0, 1, PLAN_BATCH_MAX},
     {"accum", WHOLE, IN(plan, accum), 0, 1, PLAN_BATCH_MAX},
+    {"global_batch", COUNT, IN(plan, global_batch), 1, 1, INT64_MAX},
     {"seq", WHOLE, IN(plan, seq), 0, 1, PLAN_SEQ_MAX},
     {"trainable", COUNT, IN(plan, trainable), 0, 1, INT64_MAX},
     {"types", FIELDS, .of = type_fields},
@@ -306,6 +307,19 @@ static int read_model(const struct reader *r, const struct tree_node *n, struct 
                     r->err);
 }
 
+static int check_batch(const struct reader *r, struct plan *p)
+{
+    int64_t places = (int64_t)p->groups.ranks * p->accum * p->micro_batch;
+
+    p->global_batch = p->global_batch ? p->global_batch : places;
+    if (p->global_batch <= places)
+        return 0;
+    return tree_fail(r->t, tree_get(r->t->root, "global_batch"), NULL, r->err,
+                     "is %" PRId64 ", expected at most %" PRId64
+                     ": the micro-batches of all ranks in a step",
+                     p->global_batch, places);
+}
+
 static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
 {
     struct plan new = {.buckets = PLAN_BUCKETS,
@@ -318,7 +332,7 @@ static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
         check_keys(&r, plan_fields, "format fabric? groups model ", root))
         return -1;
     if (read_fields(&r, plan_fields, root, &new) ||
-        read_groups(&r, tree_get(root, "groups"), &new) ||
+        read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
         read_fabric(&r, tree_get(root, "fabric"), &new) ||
         read_model(&r, tree_get(root, "model"), &new)) {
         plan_release(&new);

@@ -33,6 +33,11 @@ static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tal
     return (struct plan_bill){.at = c, .tally = t, .strategy = p->strategy, .algo = p->algo};
 }
 
+int64_t plan_sequences(const struct plan_settings *s, int ranks)
+{
+    return s->global_batch ? s->global_batch : (int64_t)ranks * s->accum * s->micro_batch;
+}
+
 /* By the walk; or, where it is not wanted, by what the step cannot be below. */
 static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 {
@@ -49,7 +54,8 @@ static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 static void price_one(const struct plan_case *c, const struct plan_tally *t,
                       const struct plan_network *net, int walk, struct plan_price *p)
 {
-    double tokens = (double)c->micro_batch * c->seq * c->accum * t->layout.groups.ranks;
+    double tokens =
+        (double)plan_sequences(&c->settings, t->layout.groups.ranks) * (double)c->seq;
     struct plan_bill b = bill_of(c, t, p);
     struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
     int found = 0;

@@ -97,6 +97,7 @@ enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
  * How a step is run: members of a plan and of what is priced, that are copied as a whole
  * (settings).
  *
+ * global_batch  sequences of a step of all ranks; ranks * accum * micro_batch or less; 0: that
  * trainable     Psi', 1 .. Psi: what of the model trains, or another number, spread over the
  *               units in their ratio (rounded to whole elements); the engine trains what the
  *               model says, or rejects the plan
@@ -114,7 +115,7 @@ enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
  * chunk_bytes   of a sub-chunk on the wire
  */
 #define PLAN_SETTINGS                                                                          \
-    int64_t trainable, chunk_bytes;                                                            \
+    int64_t trainable, global_batch, chunk_bytes;                                              \
     int micro_batch, accum, seq;                                                               \
     int prefetch, buckets, keep, recompute;                                                    \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
@@ -125,6 +126,9 @@ enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
 struct plan_settings {
     PLAN_SETTINGS
 };
+
+/* Sequences of a step: of the last micro-steps some ranks may have none. */
+int64_t plan_sequences(const struct plan_settings *s, int ranks);
 
 /* What is priced: a model on a fabric. */
 struct plan_case {

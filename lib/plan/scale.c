@@ -121,7 +121,7 @@ static void put_head(const struct plan_scale *s, int batch, FILE *out)
 void plan_scale_print(const struct plan_scale *s, FILE *out)
 {
     const struct plan_search *first = &s->point[0].search;
-    int batch = first->auto_batch || first->global_batch;
+    int batch = first->auto_batch || first->at.global_batch;
 
     put_head(s, batch, out);
     for (int n = 0; n < s->points; n++) {
@@ -232,7 +232,7 @@ static void put_note(const struct plan_scale *s, char *text, size_t room)
                      first->at.model->family->name,
                      units_count(&params, (double)first->at.model->params), first->at.seq);
 
-    if (first->auto_batch || first->global_batch)
+    if (first->auto_batch || first->at.global_batch)
         snprintf(text + n, room - (size_t)n, "batch searched; predicted, not measured");
     else
         snprintf(text + n, room - (size_t)n,

@@ -123,7 +123,7 @@ static void choose(struct plan_search *s, const struct plan_tally *t)
 
 double plan_sample_s(const struct plan_found *f)
 {
-    return f->step_s / f->micro_batch / f->accum;
+    return f->step_s / (double)f->sequences;
 }
 
 int plan_found_ahead(const struct plan_found *now, const struct plan_found *kept)
@@ -142,6 +142,7 @@ static struct plan_found found_of(const struct plan_search *s)
         .closest = s->closest,
         .micro_batch = s->at.micro_batch,
         .accum = s->at.accum,
+        .sequences = plan_sequences(&s->at.settings, s->at.topo->groups.ranks),
         .step_s = p->step_s,
         .tokens_per_s = p->tokens_per_s,
         .total_bytes = p->memory.total,
@@ -222,30 +223,36 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
 {
     if (!found || kept->best < 0)
         return INFINITY;
-    double step_s = kept->list[kept->best].step_s;
-    return step_s / kept->at.micro_batch / kept->at.accum * now->at.micro_batch * now->at.accum;
+    int ranks = now->at.topo->groups.ranks;
+    return kept->list[kept->best].step_s * ((double)plan_sequences(&now->at.settings, ranks) /
+                                            (double)plan_sequences(&kept->at.settings, ranks));
+}
+
+/* Of the global batch, the largest of all ranks. */
+static int part_of(const struct plan_search *s, int ranks)
+{
+    return (int)((s->at.global_batch + ranks - 1) / ranks);
 }
 
 /*
  * The batch of a rank after `c`'s, or the first (c->micro_batch 0): 0 where there is none.  A
- * given micro-batch or accum takes the nearest of the other.
+ * given micro-batch or accum takes the least of the other that is enough.
  */
 static int next_batch(const struct plan_search *s, struct plan_case *c)
 {
-    int64_t ranks = c->topo->groups.ranks, b = c->micro_batch;
-    int64_t part = (s->global_batch + ranks / 2) / ranks;
+    int b = c->micro_batch, part = part_of(s, c->topo->groups.ranks);
 
-    if (!s->auto_batch && !(s->auto_accum && s->global_batch)) {
+    if (!s->auto_batch && !(s->auto_accum && s->at.global_batch)) {
         c->micro_batch = s->at.micro_batch;
         return b == 0;
     }
-    if (!s->global_batch) {
-        c->micro_batch = b ? 2 * (int)b : 1;
+    if (!s->at.global_batch) {
+        c->micro_batch = b ? 2 * b : 1;
         return c->micro_batch <= PLAN_SEARCH_MAX;
     }
     if (!s->auto_batch || !s->auto_accum) {
         int given = s->auto_batch ? s->at.accum : s->at.micro_batch;
-        int other = part < given ? 1 : (int)((part + given / 2) / given);
+        int other = part / given + (part % given > 0);
         c->micro_batch = s->auto_batch ? other : given;
         c->accum = s->auto_batch ? given : other;
         return b == 0;
@@ -253,8 +260,8 @@ static int next_batch(const struct plan_search *s, struct plan_case *c)
     do
         b++;
     while (b <= part && part % b);
-    c->micro_batch = (int)b;
-    c->accum = (int)(part / b);
+    c->micro_batch = b;
+    c->accum = part / b;
     return b <= part;
 }
 
@@ -331,19 +338,19 @@ int plan_search(struct plan_search *s, struct err *err)
 {
     const struct plan_search asked = *s;
     int keep[PLAN_KEEPS], keeps = keeps_of(s, keep), ranks = topo_of(s, 0)->groups.ranks;
-    int64_t largest_batch = !s->auto_batch     ? s->at.micro_batch
-                            : !s->global_batch ? PLAN_SEARCH_MAX
-                                               : (s->global_batch + ranks / 2) / ranks;
+    int64_t largest_batch = !s->auto_batch        ? s->at.micro_batch
+                            : !s->at.global_batch ? PLAN_SEARCH_MAX
+                                                  : part_of(s, ranks);
 
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
                        "a search for the micro-batch needs a model's config.json: "
                        "'params=' has no activations");
-    if (s->global_batch && s->global_batch < ranks)
+    if (s->at.global_batch && s->at.global_batch < ranks)
         return err_set(err, ERR_INPUT,
                        "a global batch of %" PRId64 " sequences, expected at least one for each"
                        " of %d ranks",
-                       s->global_batch, ranks);
+                       s->at.global_batch, ranks);
     if (plan_check_bytes(s->at.model, largest_batch, s->at.seq, err))
         return -1;
     for (int i = 0; i < boundaries_of(&asked); i++) {

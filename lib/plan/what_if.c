@@ -155,7 +155,7 @@ void plan_what_if(const struct plan_search *s, struct plan_changes *out)
         {ceil(memory / PLAN_WHAT_IF_TIMES), floor(memory * PLAN_WHAT_IF_TIMES)}};
     for (int dial = 0; dial < PLAN_DIALS; dial++) {
         struct probe p = {s, tally, out, (enum plan_dial)dial};
-        if (dial == PLAN_DIAL_ACCUM && s->global_batch)
+        if (dial == PLAN_DIAL_ACCUM && s->at.global_batch)
             continue;
         for (int more = 0; more < 2; more++) {
             out->of[dial][more].bound = bounds[dial][more];

@@ -10,6 +10,7 @@
 #include "base/io.h"
 #include "base/mem.h"
 #include "base/yaml.h"
+#include "topo/topo_boundary.h"
 #include "topo/topo_machine.h"
 
 char *topo_next_line(char **at, int *line)
@@ -173,14 +174,13 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     return rc ? -1 : 0;
 }
 
-int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err)
+static int import_all(struct topo *t, const char *what, const struct topo_ask *ask,
+                      struct err *err)
 {
-    static const struct topo_ask none;
     struct topo new = {0};
     char *text = NULL;
     int64_t bytes = 0;
 
-    ask = ask ? ask : &none;
     if (topo_is_local(what))
         return topo_local_read(t, what, ask, err);
     if (strncmp(what, "synth:", 6) == 0) {
@@ -195,6 +195,53 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
     if (io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err))
         return -1;
     return topo_import_text(t, strcmp(what, "-") ? what : "stdin", text, bytes, ask, err);
+}
+
+/* The groups of these hosts stay, in the fabric's order. */
+static int keep_hosts(struct topo *t, const char *only, struct err *err)
+{
+    struct topo part;
+    char **host = NULL;
+    int count = 0, ranks = 0, rc = 0;
+
+    if (topo_hosts_parse(only, &host, &count, err))
+        return err_prefix(err, "--only: ");
+    int *kept = mem_new((size_t)t->groups.count, sizeof *kept);
+    int *group_of = mem_new((size_t)t->groups.ranks, sizeof *group_of);
+    for (int i = 0; rc == 0 && i < count; i++) {
+        int found = 0;
+        for (int k = 0; k < t->groups.count; k++)
+            if (strcmp(t->host[k], host[i]) == 0)
+                found = kept[k] = 1;
+        if (!found)
+            rc = err_set(err, ERR_INPUT, "--only names '%.64s', expected hosts of the fabric",
+                         host[i]);
+    }
+    for (int r = 0; r < t->groups.ranks; r++)
+        if (kept[t->groups.group_of[r]])
+            group_of[ranks++] = t->groups.group_of[r];
+    if (rc == 0) {
+        topo_subset(t, ranks, group_of, &part);
+        topo_release(t);
+        *t = part;
+    }
+    mem_free(kept);
+    mem_free(group_of);
+    topo_hosts_free(host, count);
+    return rc;
+}
+
+int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err)
+{
+    static const struct topo_ask none;
+
+    ask = ask ? ask : &none;
+    if (import_all(t, what, ask, err))
+        return -1;
+    if (!ask->only || keep_hosts(t, ask->only, err) == 0)
+        return 0;
+    topo_release(t);
+    return -1;
 }
 
 /* Nobody is told here of what a file leaves open: better no fabric than a wrong one. */

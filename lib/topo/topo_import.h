@@ -21,6 +21,7 @@ struct topo_ask {
     int nodes; /* so many machines as the one described; 0: as many as hosts, or 1 */
     int ranks; /* on each host, where the file counts no GPUs; 0: one for each NUMA node */
     const char *hosts; /* names for the machines, as "node[0-3],login"; NULL: the file's */
+    const char *only;  /* these hosts of the fabric and no other; NULL: all */
 };
 
 /* ask NULL: nothing is said beside the file.  A path of "-" is stdin. */

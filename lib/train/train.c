@@ -150,23 +150,38 @@ done:
     return rc;
 }
 
+int train_part(const struct plan *p, int micro, int rank, int64_t *first)
+{
+    int64_t rest;
+
+    *first = ((int64_t)micro * p->groups.ranks + rank) * p->micro_batch;
+    rest = plan_sequences(&p->settings, p->groups.ranks) - *first;
+    return rest < 0 ? 0 : rest < p->micro_batch ? (int)rest : p->micro_batch;
+}
+
 static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     struct train *t = arg;
     const struct plan *p = &t->plan;
-    int64_t n = t->world->ranks;
-    int64_t index = t->step * n * p->accum + micro * n + t->world->rank;
+    int64_t first, step = t->step * plan_sequences(&p->settings, p->groups.ranks);
+    int count = train_part(p, micro, t->world->rank, &first);
 
     if (micro > 0)
         train_easy_micro(t, micro - 1);
     /* What cannot be read is reported in the exchange, in which all take part: until then
        any tokens do. */
     if ((t->flags & TRAIN_FAILED) ||
-        data_batch(&t->data, index, p->micro_batch, tokens, targets, t->begins, &t->failure)) {
+        data_batch(&t->data, step + first, count, tokens, targets, t->begins, &t->failure)) {
         t->flags |= TRAIN_FAILED;
-        memset(tokens, 0, (size_t)p->micro_batch * (size_t)p->seq * sizeof *tokens);
-        memset(targets, 0, (size_t)p->micro_batch * (size_t)p->seq * sizeof *targets);
+        count = 0;
     }
+    /* In sequences that the step does not have, no target counts. */
+    size_t had = (size_t)count * (size_t)p->seq;
+    size_t bytes = ((size_t)p->micro_batch * (size_t)p->seq - had) * sizeof *tokens;
+    memset(tokens + had, 0, bytes);
+    memset(targets + had, -1, bytes);
+    if (t->begins)
+        memset(t->begins + had, 0, bytes);
     if (micro < p->accum - 1)
         return;
     /* The exchange is near.  A file in the folder, or a signal to this rank, asks to stop. */

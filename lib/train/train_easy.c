@@ -51,7 +51,8 @@ int train_easy_open(struct train *t, struct err *err)
 {
     const struct plan *p = &t->plan;
     int64_t count = (int64_t)t->settings.drop_easy, at = (int64_t)t->settings.drop_easy_at;
-    int64_t here = (int64_t)p->accum * p->micro_batch, batch = here * t->world->ranks;
+    int64_t here = (int64_t)p->accum * p->micro_batch,
+            batch = plan_sequences(&p->settings, p->groups.ranks);
     struct train_easy *e;
     void *all = NULL, *mine = NULL, *rows = NULL;
 
@@ -158,19 +159,21 @@ void train_easy_micro(struct train *t, int micro)
     }
 }
 
-/* Sample (micro * ranks + rank) * micro_batch + b of a step, as read_batch has it. */
 static int gather(struct train *t, struct err *err)
 {
     struct train_easy *e = t->easy;
-    int64_t b = t->plan.micro_batch, accum = t->plan.accum, ranks = t->world->ranks;
+    int64_t b = t->plan.micro_batch, accum = t->plan.accum, first;
+    int ranks = t->world->ranks;
     int64_t steps = t->step - e->gathered, each = steps * accum * b;
     float *sent = mem_new((size_t)(each * ranks), sizeof *sent);
     int rc = world_allgather(t->world, e->mine, each * 4, sent, err);
 
-    for (int64_t r = 0; rc == 0 && r < ranks; r++)
-        for (int64_t m = 0; m < steps * accum; m++)
-            memcpy(e->all + e->gathered * e->batch + (m * ranks + r) * b,
-                   sent + r * each + m * b, (size_t)b * sizeof *sent);
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        for (int64_t m = 0; m < steps * accum; m++) {
+            int count = train_part(&t->plan, (int)(m % accum), r, &first);
+            memcpy(e->all + (e->gathered + m / accum) * e->batch + first,
+                   sent + r * each + m * b, (size_t)count * sizeof *sent);
+        }
     mem_free(sent);
     e->gathered = t->step;
     return rc;

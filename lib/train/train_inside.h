@@ -162,6 +162,9 @@ int train_data_agree(struct train *t, struct err *err);
 int train_data_check(struct train *t, const char *dir, const struct ckpt_run *was,
                      struct err *err);
 
+/* Of a step's sequences those of one rank's micro-batch: how many, from the first on. */
+int train_part(const struct plan *p, int micro, int rank, int64_t *first);
+
 /*
  * train_easy.c: --drop-easy; nothing without it.  open: checks it, once data are there, before
  * the engine, which puts losses into train_easy_losses; start: once states are there

@@ -164,7 +164,7 @@ static int find_largest(struct train *t, struct need *most, struct err *err)
 
 static int64_t step_tokens(const struct plan *p)
 {
-    return (int64_t)p->groups.ranks * p->accum * p->micro_batch * p->seq;
+    return plan_sequences(&p->settings, p->groups.ranks) * p->seq;
 }
 
 static void print_json(const struct train *t, const struct need *most, const char *strategy)

@@ -16,9 +16,9 @@ setup() {
     SHORT=$G/short
 }
 
-# planned NAME SHAPE STRATEGY ACCUM
+# planned NAME SHAPE STRATEGY ACCUM OPTION...
 planned() {
-    paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --strategy "$3" --accum "$4" \
+    paro-plan -m "$MODELS/llama-tiny.json" -i "synth:$2" --seq 32 --strategy "$3" --accum "$4" "${@:5}" \
         > "$1.yaml"
 }
 
@@ -37,9 +37,9 @@ EASY=(--drop-easy 60 --drop-easy-at 16) # 92 sequences of 12 a step: 16 steps ar
     planned other '[2,1]' IGG 4
     hashes other 3 "${EASY[@]}" | cmp - want
     for step in 8 16; do
-        planned next 2x2 GGG 3
+        planned next '[3,2]' GGG 3 --global-batch 12 # 15 places
         rm -rf next
-        hashes next 4 --resume "one/step-000000$(printf %02d $step)" > got
+        hashes next 5 --resume "one/step-000000$(printf %02d $step)" > got
         tail -n $((20 - step)) want | cmp - got
     done
     [ "$(stat -c %s next/latest/source/files/sequence-losses.f32)" = $((4 * 16 * 12)) ]

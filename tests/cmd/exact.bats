@@ -96,6 +96,18 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     mpirun -np 2 paro-train two.yaml "${t[@]}" -o d --steps 4 --save-every 2 > out
     mpirun -np 4 paro-train four.yaml -d text --exact -o e --resume d/step-00000002 --steps 4 > out
     diff <(bits a/log.jsonl | tail -n 8) <(bits e/log.jsonl)
+    # Ranks that do not share the global batch equally: 9 of 9 sequences, 9 of 10, 9 of 12.
+    plan whole 1x1 9 NNN
+    plan third '[2,1]' 3 GGG --global-batch 9
+    plan fourth 2x2 3 NIG --global-batch 9
+    plan fifth '[3,2]' 2 IGG --global-batch 9
+    paro-train whole.yaml "${t[@]}" -o g --steps 3 > out
+    for p in 'third 3' 'fourth 4' 'fifth 5'; do
+        set -- $p
+        grep -qx 'global_batch: 9' "$1.yaml"
+        mpirun -np "$2" paro-train "$1.yaml" "${t[@]}" -o "$1" --steps 3 > out
+        diff <(bits g/log.jsonl) <(bits "$1/log.jsonl")
+    done
     # Without, sums are as they come, and nothing is said of bits.
     paro-train one.yaml -d text -o f --lr 1e-2 --steps 1 > out
     run -1 grep state_hash f/log.jsonl

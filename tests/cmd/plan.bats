@@ -259,6 +259,8 @@ steps() {
     for pair in deepspeed:keep fsdp:kept megatron:kept; do
         paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"
     done
+    paro-plan -m $TINY -i $FABRIC --global-batch 9 --emit megatron 2> "$D/e" |
+        grep -q "not expressed: a global batch of 9 "
     paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
     paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
     paro-plan -m $TINY -i $FABRIC --slow-grads int8 --emit megatron | grep -q "not expressed: int8 between groups"
@@ -326,8 +328,15 @@ steps() {
     [ "$(batch --global-batch 512 --accum 16)" = "512 8 16" ]
     [ "$(batch --global-batch 4)" = "4 1 1" ] && [ ! -s "$D/e" ]
     [ "$(batch --global-batch 33 --micro-batch 3)" = "36 3 3" ]
-    has_words "$(cat "$D/e")" 'global batch 36 (4 3 x 3) 33, +9.1 %'
-    [[ $(batch --global-batch 46) == "48 "* && $(batch --global-batch 45) == "44 "* ]]
+    has_words "$(cat "$D/e")" 'global batch 33 36 (4 3 x 3) 8.3 %'
+    [[ $(batch --global-batch 46) == "48 "* && $(batch --global-batch 45) == "48 "* ]]
+    # What a plan says of it is what is predicted, and read back.
+    paro-plan -m $TINY -i $FABRIC --global-batch 45 2> "$D/e" > "$D/p"
+    grep -qx 'global_batch: 45' "$D/p"
+    [ "$(json '$d->{global_batch} * 256 / $d->{predicted}{step_s} / $d->{predicted}{tokens_per_s}' \
+        < <(paro-plan -m $TINY -i $FABRIC --global-batch 45 --json 2> "$D/e"))" = 1 ]
+    paro-plan --compare "$D/p" <(paro-plan -m $TINY -i $FABRIC --global-batch 48 2> "$D/e") > "$D/c"
+    grep -q 'global_batch *45 *48' "$D/c"
     [ "$(batch --global-batch 4K --accum auto --micro-batch auto)" = "$(batch --global-batch 4K)" ]
     # No pair of factors is faster.
     paro-plan -m $TINY -i $FABRIC --global-batch 48 --mem 64Mi --json | json '$d->{predicted}{step_s}' > "$D/s"

@@ -186,7 +186,7 @@ EOF
 # bats test_tags=full
 @test "measured: what cannot be is refused before anything is measured" {
     local tiny=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
-    refuses 2 '--set --nodes --ranks --hosts -i' ranks 1 paro-topo --set inter=1GB/s
+    refuses 2 '--set --nodes --ranks --hosts --only -i' ranks 1 paro-topo --set inter=1GB/s
     refuses 2 'params=7e9 config.json' ranks 1 paro-topo -m params=7e9
     refuses 2 "--seq 513 512 llama-tiny.json" ranks 1 paro-topo -m "$tiny" --seq 513
     refuses 2 'absent.json' ranks 1 paro-topo -m absent.json
@@ -347,6 +347,22 @@ EOF
     run paro-topo -i synth:4x1 --diff "$FABRICS/ibnetdiscover.txt"
     [ "$status" = 1 ]
     [ "${lines[0]}" = "intra.latency_s: 1.4e-05 -> 3.0e-06 (-78.6 %)" ]
+}
+
+@test "--only: the hosts that are named, with their ports and levels, ranks numbered anew" {
+    paro-topo -i 'synth:2x[3,2,2],inter=1GB/s,level2=800MB/s' --hosts 'n[0-5]' > f.yaml
+    sed -i 's/host: n4/&\n    port_out_Bps: 31250000/' f.yaml
+    paro-topo -i f.yaml --only n4,n0,n1 > out
+    # Two of the first block and one of the second: by hand, of the same words.
+    paro-topo -i f.yaml --only n4,n0,n1 --format hostfile > hosts
+    diff <(printf 'n0 slots=3\nn1 slots=2\nn4 slots=2\n') hosts
+    [ "$(grep -c '    port_out_Bps: 31250000' out)" = 1 ]
+    diff <(grep -A3 'host:' out | grep -oE 'ranks: .*') <(printf 'ranks: [%s]\n' '0, 1, 2' '3, 4' '5, 6')
+    diff <(paro-topo -i f.yaml --only 'n[0-5]') <(paro-topo -i f.yaml)
+    diff <(paro-topo -i synth:2x2 --hosts n0,n1 --only n1) <(paro-topo -i synth:1x2 --hosts n1)
+    refuses 2 "--only 'n9' hosts of the fabric" paro-topo -i f.yaml --only n0,n9
+    refuses 2 "--only 'n0' twice" paro-topo -i f.yaml --only n0,n0
+    refuses 2 "--only 'a' hosts" paro-topo -i synth:2x2 --only a
 }
 
 @test "slow ports are marked: table, dot, svg" {

@@ -64,7 +64,7 @@ TEST(windows)
     open_all(&d, &o);
     assert_int_equal(d.tokens, N);
     for (int64_t index = 0; index < 200; index++) {
-        assert_int_equal(data_batch(&d, index, BATCH, tokens, targets, NULL, &err), 0);
+        assert_int_equal(data_batch(&d, index * BATCH, BATCH, tokens, targets, NULL, &err), 0);
         for (int b = 0; b < BATCH; b++) {
             int at = tokens[b * SEQ] - 200;
             assert_in_range(at, 0, N - SEQ - 1);
@@ -74,7 +74,7 @@ TEST(windows)
                 assert_int_equal(targets[b * SEQ + t], 200 + at + t + 1);
             }
         }
-        assert_int_equal(data_batch(&d, index, BATCH, again, targets, NULL, &err), 0);
+        assert_int_equal(data_batch(&d, index * BATCH, BATCH, again, targets, NULL, &err), 0);
         assert_memory_equal(tokens, again, sizeof tokens);
     }
     /* 200 epochs of 3 windows with offsets 0 .. 4: one is missed with 5 (4/5)^200 < 1e-18. */
@@ -102,7 +102,7 @@ TEST(cut_otherwise)
     o.seed = 2;
     open_all(&other, &o);
     for (int64_t i = 0; i < 20; i++) {
-        assert_int_equal(data_batch(&d, i, BATCH, tokens, targets, NULL, &err), 0);
+        assert_int_equal(data_batch(&d, i * BATCH, BATCH, tokens, targets, NULL, &err), 0);
         for (int b = 0; b < BATCH; b++) {
             assert_int_equal(data_batch(&d, i * BATCH + b, 1, one, next, NULL, &err), 0);
             assert_memory_equal(one, tokens + b * SEQ, sizeof one);

@@ -390,7 +390,7 @@ static void test_edges(void **state)
     assert_true(isinf(w.now[PLAN_DIAL_MEMORY]));
     assert_true(w.now[PLAN_DIAL_SLOW] == 25e9);
     s.auto_accum = 1;
-    s.global_batch = t.groups.ranks;
+    s.at.global_batch = t.groups.ranks;
     plan_what_if(&s, &w);
     assert_false(w.of[PLAN_DIAL_ACCUM][0].searched);
     drop_topo(&t);

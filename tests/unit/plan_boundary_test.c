@@ -51,7 +51,7 @@ static void compare(const char *spec, int levels)
 
     ask(&all, spec, 0, PLAN_BOUNDARY_AUTO);
     all.search.auto_batch = all.search.auto_accum = all.search.auto_keep = 1;
-    all.search.global_batch = 4096;
+    all.search.at.global_batch = 4096;
     find(&all);
     assert_int_equal(all.groups.count, levels);
     struct plan_found first = {.best = -1};
@@ -59,7 +59,7 @@ static void compare(const char *spec, int levels)
         struct asked one;
         ask(&one, spec, 0, all.groups.level[i]);
         one.search.auto_batch = one.search.auto_accum = one.search.auto_keep = 1;
-        one.search.global_batch = 4096;
+        one.search.at.global_batch = 4096;
         find(&one);
         assert_memory_equal(&one.search.found[0], &all.search.found[i], sizeof first);
         if (i == 0 || plan_found_ahead(&one.search.found[0], &first)) {

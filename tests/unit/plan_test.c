@@ -356,8 +356,9 @@ static void test_search_auto(void **state)
     (void)state;
     make_topo(&t, "2x2", 1e9, 1e8);
     t.flops = 1e11;
-    struct plan_search s = {.global_batch = 4 * 96, .auto_batch = 1, .auto_accum = 1};
+    struct plan_search s = {.auto_batch = 1, .auto_accum = 1};
     plan_case_init(&s.at, &t, &m);
+    s.at.global_batch = 4 * 96;
     s.at.memory_bytes = 64 << 20;
     assert_int_equal(plan_search(&s, &err), 0);
     double best = s.list[s.best].tokens_per_s;
