@@ -139,10 +139,10 @@ $(B)/%.o: %.cpp
 	$(call compile,CU,$(CU))
 $(BIN)/%: $(O)/cmd/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link)
-$(BIN)/%: cmd/%.sh
+$(BIN)/%: cmd/%.sh cmd/options.in
 	@mkdir -p $(@D)
 	$(call say,SH $@)
-	$(Q)sed 's/@VERSION@/$(VERSION)/' $< > $@ && chmod 755 $@
+	$(Q)sed -e 's/@VERSION@/$(VERSION)/' -e '/^@OPTIONS@$$/{r cmd/options.in' -e 'd;}' $< > $@ && chmod 755 $@
 $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
 # NAME_fuzz_test mutates the seeds of tests/fuzz/NAME_fuzz.c.

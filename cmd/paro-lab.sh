@@ -67,6 +67,8 @@ it under mpirun, to try a network that you do not have.
                              take it down for DOWN, in turn (repeatable)
       --map-by=WHAT          Fill one node with ranks before the next (slot),
                              or deal them out in turn (node) (default: slot)
+      --head                 Start COMMAND once, on a head node from which mpirun
+                             reaches the nodes, to try a job's script
       --mca=KEY VALUE        Pass an Open MPI setting to mpirun (repeatable)
   -h, -?, --help[=all]       Print the everyday options, or all of them
   -V, --version              Print the version
@@ -77,28 +79,11 @@ paro-lab --help=all lists every option; man paro-lab explains them.
 TEXT
 }
 
-# For completions and tests, with tabs between: "option LETTER NAME ARG TEXT", where ? begins an
-# ARG that may be absent.
-dump_options() {
-    usage all | awk '
-        function print_row() { if (name != "") print "option\t" letter "\t" name "\t" arg "\t" text; name = "" }
-        /^ +-/ {
-            print_row()
-            head = substr($0, 1, 29); text = substr($0, 30); letter = ""
-            if (match(head, /-[A-Za-z],/)) letter = substr(head, RSTART + 1, 1)
-            match(head, /--[a-z-]+/); name = substr(head, RSTART + 2, RLENGTH - 2)
-            arg = substr(head, RSTART + RLENGTH)
-            if (sub(/^\[=/, "?", arg)) sub(/\]/, "", arg)
-            gsub(/^=| +$/, "", arg)
-            next
-        }
-        /^     / { text = text " " substr($0, 30); next }
-        { print_row() }'
-}
+@OPTIONS@
 
 # ---- Arguments ----------------------------------------------------------------------------
 
-groups='' procs_text=2 rate='' map_by=slot
+groups='' procs_text=2 rate='' map_by=slot head=0
 slow=() cuts=() flaps=()        # as given
 mca_keys=() mca_values=()
 command=()
@@ -183,6 +168,7 @@ parse() {
             usage "$VALUE"
             exit
             ;;
+        --head0) head=1 && shift ;;
         --dump-options0) dump_options && exit ;;
         --version0)
             echo "paro-lab $VERSION" 2>/dev/null || die "cannot write to standard output"
@@ -630,7 +616,7 @@ start_timers() {
     fi
 }
 
-# All that depends on Open MPI's version: how its launcher (ORTE up to 4, PRRTE from 5 on) starts
+# All that depends on Open MPI's version: the names of its launcher's settings, how its launcher (ORTE up to 4, PRRTE from 5 on) starts
 # the daemon of a host, through which interface it talks to it, and whether its own messages have a
 # descriptor apart (PRRTE's are mixed with what COMMAND prints on standard error).
 find_launcher() {
@@ -640,16 +626,42 @@ find_launcher() {
     [[ $text =~ \(Open\ MPI\)\ ([0-9]+)\. ]] ||
         die "'mpirun --version' prints '${text%%$'\n'*}', expected the version of an Open MPI"
     if ((BASH_REMATCH[1] < 5)); then
-        mixed=0
+        mixed=0 launcher_env=OMPI_MCA_
         launcher=("plm rsh" "plm_rsh_agent $LAB/agent" "oob_tcp_if_include control")
+        shared=("rmaps_base_oversubscribe 1" "hwloc_base_binding_policy none")
     else
-        mixed=1
+        mixed=1 launcher_env=PRTE_MCA_
         launcher=("plm ssh" "plm_ssh_agent $LAB/agent" "prte_if_include control")
+        shared=("rmaps_default_mapping_policy :oversubscribe" "hwloc_default_binding_policy none")
     fi
 }
 
-# Words of mpirun: where the ranks go, the fabric's settings, then the caller's.  Open MPI
-# refuses a setting that is given twice: the caller's replaces ours.
+# The fabric's settings of MPI, a line each.
+mpi_settings() {
+    printf '%s\n' "pml ob1" "btl self,vader,tcp" "btl_tcp_if_include data" "mpi_yield_when_idle 1"
+}
+
+# words = COMMAND as the head node runs it: its own mpirun takes the same settings from the
+# environment, where the caller's replace ours.
+head_words() {
+    local i key value
+    words=(env)
+    while read -r key value; do
+        words+=("$launcher_env$key=$value")
+    done < <(printf '%s\n' "${launcher[@]}" "${shared[@]}")
+    while read -r key value; do
+        words+=("OMPI_MCA_$key=$value")
+    done < <(mpi_settings)
+    for i in "${!mca_keys[@]}"; do
+        words+=("OMPI_MCA_${mca_keys[i]}=${mca_values[i]}" "PRTE_MCA_${mca_keys[i]}=${mca_values[i]}")
+    done
+    ((EUID != 0)) || words+=(OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+        PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+    words+=("${command[@]}")
+}
+
+# words = mpirun and COMMAND: where the ranks go, the fabric's settings, then the caller's.  Open
+# MPI refuses a setting that is given twice: the caller's replaces ours.
 mpirun_words() {
     local g i key value hosts='' ranks=0
     declare -A given=()
@@ -657,7 +669,7 @@ mpirun_words() {
         hosts+=,node$g:${procs[g]}
         ranks=$((ranks + procs[g]))
     done
-    words=(-np "$ranks" -H "${hosts#,}" --map-by "$map_by:OVERSUBSCRIBE" --bind-to none)
+    words=("$mpirun" -np "$ranks" -H "${hosts#,}" --map-by "$map_by:OVERSUBSCRIBE" --bind-to none)
     ((EUID != 0)) || words+=(--allow-run-as-root)
     for i in "${!mca_keys[@]}"; do
         given[${mca_keys[i]}]=1
@@ -665,13 +677,8 @@ mpirun_words() {
     done
     while read -r key value; do
         [[ -n ${given[$key]-} ]] || words+=(--mca "$key" "$value")
-    done <<MCA
-$(printf '%s\n' "${launcher[@]}")
-pml ob1
-btl self,vader,tcp
-btl_tcp_if_include data
-mpi_yield_when_idle 1
-MCA
+    done < <(printf '%s\n' "${launcher[@]}" && mpi_settings)
+    words+=("${command[@]}")
 }
 
 stopped=0
@@ -753,14 +760,14 @@ wait_relay() { # PID
 run() {
     local words pid sig talk product relays=() status name errors=2
     start_timers
-    mpirun_words
+    if ((head)); then head_words; else mpirun_words; fi
     exec {talk}> >(relay_talk >&2)
     relays+=($!)
     exec {product}> >(relay_product)
     relays+=($!)
     ((!mixed)) || errors=$talk
     OPAL_OUTPUT_STDERR_FD=$talk PMIX_OUTPUT_STDERR_FD=$talk TMPDIR=$LAB/tmp PATH=$caller_path \
-        env --default-signal=INT,QUIT NCCL_SOCKET_IFNAME=data "$mpirun" "${words[@]}" "${command[@]}" \
+        env --default-signal=INT,QUIT NCCL_SOCKET_IFNAME=data "${words[@]}" \
         <&0 >&"$product" 2>&"$errors" {product}>&- &
     pid=$!
     exec {talk}>&- {product}>&-

@@ -16,51 +16,34 @@ HOSTS_MAX=65536
 say() { printf 'paro-launch: %s\n' "$*" >&2; }
 die() { say "$@"; exit 2; }
 
-# LETTER, NAME, ARG (? before one that may be absent) and text, with tabs between; after ---
-# those that only --help=all shows.
-options() {
-    cat <<'TEXT'
-n	ranks	RANKS	Start RANKS ranks (default: as many as the environment or the host file has slots)
-	hostfile	FILE	Read the hosts from FILE, with lines such as 'node1 slots=8'
-	print		Print the mpirun command and exit
-h	help	?all	Print the everyday options, or all of them
-V	version		Print the version
----
-	from	slurm|skypilot|torchrun|kubernetes|hostfile	Read this environment (default: the only one that is found)
-	wait	SECONDS	Fail if mpirun does not reach a waiting node within SECONDS (default: 600)
+# --help leaves out the second paragraph of options, --help=all has it.
+usage() { # '' | all
+    skip='/^  *--from/,/(default: 600)/d'
+    [ "$1" != all ] || skip='/lists every option/d'
+    sed "$skip" 2>/dev/null <<'TEXT' || die "cannot write to standard output"
+Usage: paro-launch [OPTION...] [--] COMMAND [ARG...]
+Start COMMAND under mpirun on the hosts that Slurm, SkyPilot, torchrun,
+Kubernetes or a host file states.
+
+  -n, --ranks=RANKS          Start RANKS ranks (default: as many as the
+                             environment or the host file has slots)
+      --hostfile=FILE        Read the hosts from FILE, with lines such as
+                             'node1 slots=8'
+      --print                Print the mpirun command and exit
+  -h, -?, --help[=all]       Print the everyday options, or all of them
+  -V, --version              Print the version
+      --from=slurm|skypilot|torchrun|kubernetes|hostfile
+                             Read this environment (default: the only one that
+                             is found)
+      --wait=SECONDS         Fail if mpirun does not reach a waiting node within
+                             SECONDS (default: 600)
+
+The exit status is that of mpirun, or 2 if the hosts cannot be found.
+paro-launch --help=all lists every option; man paro-launch explains them.
 TEXT
 }
 
-usage() { # '' | all
-    options | awk -F'\t' -v all="$1" '
-        function put(head, text,    n, i, word, line) {
-            n = split(text, word, " ")
-            line = sprintf(length(head) < 25 ? "%-25s" : "%s", head)
-            if (length(head) > 24) { print line; line = sprintf("%25s", "") }
-            for (i = 1; i <= n; i++) {
-                if (length(line word[i]) > 78) { print line; line = sprintf("%25s", "") }
-                line = line (i > 1 && line ~ /[^ ]$/ ? " " : "") word[i]
-            }
-            print line
-        }
-        BEGIN {
-            print "Usage: paro-launch [OPTION...] [--] COMMAND [ARG...]"
-            print "Start COMMAND under mpirun on the hosts that Slurm, SkyPilot, torchrun,"
-            print "Kubernetes or a host file states."
-            print ""
-        }
-        /^---$/ { if (all == "") exit; next }
-        {
-            arg = $3; may = sub(/^[?]/, "", arg)
-            put("  " ($1 == "" ? "    " : "-" $1 ($1 == "h" ? ", -?, " : ", ")) "--" $2 \
-                (arg == "" ? "" : may ? "[=" arg "]" : "=" arg), $4)
-        }
-        END {
-            print ""
-            print "The exit status is that of mpirun, or 2 if the hosts cannot be found."
-            print "paro-launch --help=all lists every option; man paro-launch explains them."
-        }' 2>/dev/null || die "cannot write to standard output"
-}
+@OPTIONS@
 
 # ---- Arguments ----------------------------------------------------------------------------
 
@@ -111,7 +94,7 @@ while [ $# -gt 0 ]; do
         echo "paro-launch $VERSION" 2>/dev/null || die "cannot write to standard output"
         exit
         ;;
-    --dump-options) options | sed '/^---$/d; s/^/option	/' && exit ;;
+    --dump-options) dump_options && exit ;;
     -*) die "unknown option '$1' (see --help)" ;;
     *) break ;;
     esac
@@ -343,8 +326,9 @@ for name in $(printf '%s\n' "$names" | sort -r); do
 done
 if [ -n "$ssh" ]; then
     agent=${OMPI_MCA_plm_rsh_agent-${PRTE_MCA_plm_ssh_agent-}}
-    args=${OMPI_MCA_plm_rsh_args-${PRTE_MCA_plm_ssh_args--o ConnectionAttempts=10}}
-    set -- $mca plm_${plm}_args "$args" "$@"
+    args=${OMPI_MCA_plm_rsh_args-${PRTE_MCA_plm_ssh_args-}}
+    [ -n "$agent$args" ] || args='-o ConnectionAttempts=10'
+    [ -z "$args" ] || set -- $mca plm_${plm}_args "$args" "$@"
     [ -z "$agent" ] || set -- $mca plm_${plm}_agent "$agent" "$@"
     [ "$from" != slurm ] || set -- $mca plm $plm "$@"
     ! printf '%s\n' "$hosts" | grep -q '[A-Za-z].*[.]' ||

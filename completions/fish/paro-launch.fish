@@ -5,5 +5,5 @@ complete -c paro-launch -l hostfile -r -d 'Read the hosts from FILE, with lines 
 complete -c paro-launch -l print -d 'Print the mpirun command and exit'
 complete -c paro-launch -s h -l help -a 'all' -d 'Print the everyday options, or all of them'
 complete -c paro-launch -s V -l version -d 'Print the version'
-complete -c paro-launch -l from -r -a 'slurm skypilot torchrun kubernetes hostfile' -d 'Read this environment (default: the only one that is found)'
+complete -c paro-launch -l from -r -a 'slurm skypilot torchrun kubernetes hostfile' -d ' Read this environment (default: the only one that is found)'
 complete -c paro-launch -l wait -r -d 'Fail if mpirun does not reach a waiting node within SECONDS (default: 600)'

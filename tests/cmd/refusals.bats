@@ -34,4 +34,5 @@ rows() {
 @test "paro-rank" { rows paro-rank; }
 @test "paro-lab" { rows paro-lab; }
 @test "paro-launch" { rows paro-launch; }
+@test "paro-run" { rows paro-run; }
 @test "horing-check" { rows horing-check; }

@@ -1,0 +1,315 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# paro-run: trains on the healthy hosts of a fabric, and goes on without those that fail.
+#
+#     check all hosts -> plan for those that are healthy -> paro-launch paro-train --resume=auto
+#         ^                                                                     |
+#         +----------- it failed, or hosts have returned (--grow) --------------+
+#
+# It keeps nothing of its own: hosts are in the fabric, what was trained is in the run folder, so that
+# paro-run itself may be killed and started again.
+set -u
+
+VERSION=@VERSION@
+CHECK_S=10     # for one host to say how it is
+TOGETHER=32    # hosts that are asked at the same time
+STALL_S=120    # without a step: see --stall
+START_TIMES=10 # as much longer a start may take, as in paro-train's --deadline
+END_S=5        # for mpirun to end, before it is killed
+FAILS_MAX=3    # at one step
+
+die() { printf 'paro-run: %s\n' "$*" >&2; exit 2; }
+
+# --help leaves out the second paragraph of options, --help=all has it.
+usage() { # '' | all
+    skip='/^  *--least/,/--log/d'
+    [ "$1" != all ] || skip='/lists every option/d'
+    sed "$skip" 2>/dev/null <<'TEXT' || die "cannot write to standard output"
+Usage: paro-run [OPTION...] -i FABRIC -m MODEL -o DIR -- TRAIN-OPTION...
+Train on the healthy hosts of a fabric.  If a rank or a host fails, plan again
+for the hosts that remain and resume from the last checkpoint.
+
+  -i, --input=FABRIC         Hosts, ranks and ports, as paro-topo measured them
+  -m, --model=MODEL          Train MODEL: a config.json, or a folder with one
+  -o, --output=DIR           Use DIR as the run folder
+      --plan=OPTIONS         Pass OPTIONS to paro-plan, such as '--seq 1024'
+      --use=N                Train on N hosts; the others are spares (default:
+                             all)
+      --grow=SECONDS         Look every SECONDS for hosts that have returned;
+                             take them at a checkpoint (default: at a restart)
+  -h, -?, --help[=all]       Print the everyday options, or all of them
+  -V, --version              Print the version
+      --least=N              Stop if fewer than N hosts are healthy (default: 1)
+      --restarts=N           Stop after N restarts (default: 100)
+      --stall=SECONDS        Restart if no step ends for SECONDS, of the first
+                             step for ten times as long (default: 120)
+      --log=FILE             Append the messages to FILE, too
+
+TRAIN-OPTIONs are those of paro-train, such as -d DATA.  The exit status is
+that of paro-train, or 2 if the run cannot go on.
+paro-run --help=all lists every option; man paro-run explains them.
+TEXT
+}
+
+@OPTIONS@
+
+# ---- Arguments ----------------------------------------------------------------------------
+
+fabric='' model='' run='' plan='' use='' grow='' least=1 restarts=100 stall=$STALL_S log=''
+
+check_count() { # OPTION TEXT
+    case $2 in
+    '' | 0* | *[!0-9]* | ???????*) die "$1 is '$2', expected a whole number from 1 to 999999" ;;
+    esac
+}
+
+set_option() { # NAME VALUE
+    case $1 in
+    -i | --input) fabric=$2 ;;
+    -m | --model) model=$2 ;;
+    -o | --output) run=$2 ;;
+    --plan)
+        case " $2" in
+        *' --acc'*) die "--plan has --accum, expected --global-batch: what a rank accumulates changes" ;;
+        esac
+        plan=$2
+        ;;
+    --log) log=$2 ;;
+    *)
+        check_count "$1" "$2"
+        eval "${1#--}=\$2"
+        ;;
+    esac
+}
+
+shown() { usage "$1" && exit; }
+
+while [ $# -gt 0 ]; do
+    case $1 in
+    --) shift && break ;;
+    -[imo] | --input | --model | --output | --plan | --use | --grow | --least | --restarts | --stall | --log)
+        [ $# -ge 2 ] || die "$1 lacks its value (see --help)"
+        set_option "$1" "$2"
+        shift
+        ;;
+    --input=* | --model=* | --output=* | --plan=* | --use=* | --grow=* | --least=* | --restarts=* | \
+        --stall=* | --log=*) set_option "${1%%=*}" "${1#*=}" ;;
+    -[imo]*) set_option "${1%"${1#??}"}" "${1#??}" ;;
+    -h | '-?' | --help) shown '' ;;
+    -hall | --help=all) shown all ;;
+    --help=*) die "--help: '${1#*=}', expected all" ;;
+    -h*) die "--help: '${1#-h}', expected all" ;;
+    -V | --version)
+        echo "paro-run $VERSION" 2>/dev/null || die "cannot write to standard output"
+        exit
+        ;;
+    --dump-options) dump_options && exit ;;
+    -*) die "unknown option '$1' (see --help)" ;;
+    *) die "unexpected '$1', expected -- before the options of paro-train" ;;
+    esac
+    shift
+done
+[ -n "$fabric" ] || die "--input is missing, expected a fabric that paro-topo measured"
+[ -n "$model" ] || die "--model is missing, expected a config.json, or a folder with one"
+[ -n "$run" ] || die "--output is missing, expected the run folder"
+for word in "$@"; do
+    case $word in
+    -o* | --output* | --resume* | --force) die "$word after --, expected it to be left to paro-run" ;;
+    esac
+done
+[ -z "$log" ] || { true >>"$log"; } 2>/dev/null || die "cannot write to '$log'"
+
+work=$(mktemp -d) || die "cannot make a temporary folder"
+trap 'rm -rf "$work"' EXIT
+
+# What happened, in one line.
+say() {
+    line="$(date '+%F %T') $*"
+    printf 'paro-run: %s\n' "$line" >&2
+    [ -z "$log" ] || printf '%s\n' "$line" >>"$log"
+}
+
+# ---- Hosts --------------------------------------------------------------------------------
+
+# all = lines "HOST slots=N", in the fabric's order.
+read_hosts() {
+    paro-topo -i "$fabric" --format hostfile >"$work/all" || exit 2
+    ! grep -q '^#' "$work/all" ||
+        die "the ranks of '$fabric' do not fill its hosts in order, expected a fabric measured so"
+}
+
+# One line of horing-check, or none.
+ask_host() { # HOST
+    echo "$1 slots=1" >"$work/one.$1"
+    timeout -k 2 $CHECK_S paro-launch --hostfile "$work/one.$1" -- horing-check --level quick \
+        </dev/null 2>/dev/null | grep -m 1 '^HORING ' >"$work/said.$1"
+}
+
+# healthy = the lines of `all` whose hosts answer and are not CRITICAL.  Of the others a line each, unless
+# it has been said before.
+check_hosts() {
+    asked=0
+    while read -r host slots; do
+        ask_host "$host" &
+        checks="$checks $!"
+        asked=$((asked + 1))
+        [ $((asked % TOGETHER)) != 0 ] || await_checks
+    done <"$work/all"
+    await_checks
+    while read -r host slots; do
+        read -r said <"$work/said.$host" || said='it does not answer'
+        case $said in
+        'HORING CRITICAL'* | 'it does'*) echo "$host is left out: ${said%%|*}" ;;
+        *) echo "$host $slots" >&3 ;;
+        esac
+    done <"$work/all" >"$work/out" 3>"$work/healthy"
+    grep -vxFf "$work/out.before" "$work/out" | while read -r line; do say "$line"; done
+    cp "$work/out" "$work/out.before"
+}
+
+checks=''
+await_checks() {
+    for check in $checks; do
+        wait "$check"
+    done
+    checks=''
+}
+
+count() { grep -c . "$1"; }
+
+# ---- Plan ---------------------------------------------------------------------------------
+
+# The global batch stays what it was at the start of the run, whatever hosts remain.
+global_batch() {
+    case " $plan" in *' --gl'*) return ;; esac
+    sed -n 's/^global_batch: /--global-batch=/p' "$run/plan.yaml" 2>/dev/null
+}
+
+make_plan() {
+    head -n "${use:-$(count "$work/healthy")}" "$work/healthy" >"$work/used"
+    [ "$(count "$work/used")" -ge "$least" ] || {
+        say "$(count "$work/used") of $(count "$work/all") hosts are healthy, expected at least $least"
+        exit 2
+    }
+    paro-topo -i "$fabric" --only "$(cut -d ' ' -f 1 "$work/used" | paste -s -d ,)" >"$work/fabric" || exit 2
+    # shellcheck disable=SC2046,SC2086 # options are words
+    paro-plan -m "$model" -i "$work/fabric" $plan $(global_batch) >"$work/plan.yaml" 2>"$work/note" || {
+        status=$?
+        cat "$work/note" >&2
+        exit $status
+    }
+}
+
+# ---- The run ------------------------------------------------------------------------------
+
+pid='' stopping=''
+
+# The last step in the log; 0: none.
+last_step() {
+    step=$(tail -c 65536 "$run/log.jsonl" 2>/dev/null | sed -n 's/.*"step":\([0-9]*\).*/\1/p' | tail -n 1)
+    echo "${step:-0}"
+}
+
+# The step of the newest checkpoint.
+saved_step() {
+    step=$(readlink "$run/latest" | sed 's/^step-0*//')
+    echo "${step:-0}"
+}
+
+launch() { # TRAIN-OPTION...
+    # A session of its own: what the keyboard sends comes here alone.  Should this process be killed,
+    # mpirun is asked to end, too.
+    setsid setpriv --pdeathsig TERM paro-launch --hostfile "$work/used" -- \
+        paro-train "$work/plan.yaml" -o "$run" --resume=auto "$@" &
+    pid=$!
+}
+
+end_launch() {
+    kill -TERM "$pid" 2>/dev/null
+    last=$(($(date +%s) + END_S))
+    while kill -0 "$pid" 2>/dev/null && [ "$(date +%s)" -lt "$last" ]; do
+        sleep 0.1
+    done
+    kill -KILL -"$pid" 2>/dev/null
+}
+
+# The first signal asks the ranks to stop in good order, with a checkpoint; the second ends them.
+stop() { # STATUS
+    [ -n "$pid" ] || exit 3
+    if [ "$stopping" = signal ]; then
+        end_launch
+        exit "$1"
+    fi
+    stopping=signal
+    say "stopping in good order; a second signal ends the run at once"
+}
+trap 'stop 129' HUP
+trap 'stop 130' INT
+trap 'stop 143' TERM
+
+# Are there hosts to be had that the run does not use?
+may_grow() {
+    check_hosts
+    [ "$(head -n "${use:-999999}" "$work/healthy" | count /dev/stdin)" -gt "$(count "$work/used")" ]
+}
+
+# Until the launch has ended, with `status`.
+watch() {
+    reached=$(last_step) moved=$(date +%s) asked_at=$moved patience=$((stall * START_TIMES))
+    while kill -0 "$pid" 2>/dev/null; do
+        sleep 0.2
+        now=$(date +%s) step=$(last_step)
+        if [ "$step" != "$reached" ]; then
+            reached=$step moved=$now patience=$stall
+        elif [ $((now - moved)) -ge "$patience" ]; then
+            say "no step has ended for $patience s"
+            end_launch
+        fi
+        if [ -n "$grow" ] && [ -z "$stopping" ] && [ $((now - asked_at)) -ge "$grow" ]; then
+            asked_at=$now
+            ! may_grow || stopping=grow
+        fi
+        # Again, for a start removes one that is left of an earlier run.
+        [ -z "$stopping" ] || : >"$run/STOP"
+    done
+    wait "$pid"
+    status=$?
+    pid=''
+    rm -f "$run/STOP"
+}
+
+read_hosts
+: >"$work/out.before"
+restart=0 failed_at='' fails=0
+while :; do
+    check_hosts
+    make_plan
+    say "$(sed -n 's/^strategy: //p' "$work/plan.yaml") on $(count "$work/used") of $(count "$work/all") hosts," \
+        "from step $(($(saved_step) + 1)): $(cut -d ' ' -f 1 "$work/used" | paste -s -d ' ')"
+    before=$(last_step)
+    launch "$@"
+    watch
+    [ "$stopping" != signal ] || exit "$status"
+    [ "$status" != 0 ] || exit 0
+    if [ "$status" = 3 ]; then
+        [ "$stopping" = grow ] || exit 3
+        stopping=''
+        say "hosts have returned"
+        continue
+    fi
+    now=$(last_step)
+    say "ended with status $status after step $now; the last checkpoint is of step $(saved_step)"
+    # Before any step there is nothing that a restart could resume: what was asked is wrong.
+    [ "$now$before$status" != 002 ] || exit 2
+    [ "$now" = "$failed_at" ] || fails=0
+    failed_at=$now fails=$((fails + 1)) restart=$((restart + 1))
+    if [ $fails -ge $FAILS_MAX ]; then
+        say "failed $fails times after step $now: not tried again"
+        exit 2
+    elif [ $restart -gt "$restarts" ]; then
+        say "$restarts restarts (--restarts) are over"
+        exit 2
+    fi
+    [ $fails = 1 ] || sleep $((1 << (fails - 2)))
+done
