@@ -12,6 +12,7 @@
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
 #                        shard_memory health health_lab rank
 #   make install         PREFIX=/usr/local DESTDIR=
+#   make dist            write build/paro-VERSION.tar.gz, which needs no git
 #   make SAN=address,undefined check     the same tests under sanitizers; check-full as well
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
 #   DEPS=no              never install anything
@@ -110,7 +111,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall clean format
+.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall dist clean format
 all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
@@ -225,6 +226,8 @@ install: all
 	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install
 uninstall:
 	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
+dist:
+	@O=$(O) sh tests/dist
 format:
 	clang-format -i $(wildcard lib/*/*.[ch] lib/*/*.cu cmd/*.c tests/unit/*.[ch] tests/*/*.[ch] tests/emulate/*.cpp)
 clean:
