@@ -11,13 +11,15 @@
 #   make demo            install what is missing, build, run the whole pipeline
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
 #                        shard_memory health health_lab rank
-#   make install         PREFIX=/usr/local DESTDIR=
+#   make install         PREFIX=/usr/local LIBDIR=lib DESTDIR=
 #   make dist            write build/paro-VERSION.tar.gz, which needs no git
+#   make deb             build Debian packages into build/deb
 #   make SAN=address,undefined check     the same tests under sanitizers; check-full as well
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
 #   DEPS=no              never install anything
 
 PREFIX  ?= /usr/local
+LIBDIR  ?= lib
 VERSION := 0.1.0
 CC      := gcc
 CFLAGS  ?= -O2 -g
@@ -39,7 +41,7 @@ WARN     := -Wall -Wextra -Wshadow -Wvla -Wformat=2 -Wpointer-arith -Wundef
 CWARN    := -Wstrict-prototypes -Wmissing-prototypes -Werror=implicit-function-declaration
 BOTH     := -D_GNU_SOURCE -DPARO_VERSION='"$(VERSION)"' -fopenmp -fPIC -fvisibility=hidden $(WARN) \
             -ffp-contract=off -fno-math-errno
-ALLFLAGS  = -std=c11 $(BOTH) $(CWARN) $(CUDAINC) -Ilib $(PKGFLAGS) $(SANFLAGS) $(CFLAGS)
+ALLFLAGS  = -std=c11 $(BOTH) $(CWARN) $(CUDAINC) -Ilib $(PKGFLAGS) $(SANFLAGS) $(CPPFLAGS) $(CFLAGS)
 
 # A part that a machine may lack has files NAME_part.c, NAME_part_*.c, .cu, and NAME_part_none.c
 # where it is left out: cuda, and with it nccl and cudnn where their headers are found.
@@ -111,7 +113,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall dist clean format
+.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall dist deb clean format
 all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
@@ -181,8 +183,9 @@ gpu-checks: $(filter $(B)/gpu/%,$(CHECKS)) $(patsubst tests/%.c,$(B)/%,$(wildcar
 .PRECIOUS: $(O)/%.o $(B)/%.o
 -include $(sort $(wildcard $(foreach b,$(O) $(B),$b/*/*.d $b/*/*/*.d)))
 
+check-full check-long deb: PACKAGING := --deb
 deps:
-	@[ "$(DEPS)" = no ] || sh tests/deps
+	@[ "$(DEPS)" = no ] || sh tests/deps $(PACKAGING)
 # The packages must be there before make reads their flags: hence a second make.
 check check-full: %: deps
 	@$(MAKE) --no-print-directory $*-all SAN=$(SAN)
@@ -223,11 +226,13 @@ bench-%: deps
 	@BIN=$(abspath $(BIN)) PLOT=$(B)/bench/$*_plot sh tests/bench/$*.sh
 
 install: all
-	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install
+	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) sh tests/install
 uninstall:
-	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR) sh tests/install --remove
+	@BIN=$(BIN) B=$(B) O=$(O) PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) DESTDIR=$(DESTDIR) sh tests/install --remove
 dist:
 	@O=$(O) sh tests/dist
+deb: deps
+	@O=$(O) sh tests/dist --deb
 format:
 	clang-format -i $(wildcard lib/*/*.[ch] lib/*/*.cu cmd/*.c tests/unit/*.[ch] tests/*/*.[ch] tests/emulate/*.cpp)
 clean:

@@ -65,7 +65,7 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
     files | while read -r f; do
         case $f in
         # A licence, tables and texts that have no comments, marks of folders, page-long prose.
-        LICENSE | *.json | *.gitkeep | .gitignore | lib/FLOORS | *.md | tests/data/* | tests/fuzz/corpus/*) continue ;;
+        LICENSE | *.json | *.gitkeep | .gitignore | lib/FLOORS | *.md | tests/data/* | tests/fuzz/corpus/* | tests/debian/source/format) continue ;;
         esac
         grep -qI . "$f" || continue # binary, or empty
         head -n 3 "$f" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' || echo "$f: no SPDX line"

@@ -1,0 +1,94 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
+# make dist and make deb, in a copy of the tree: the tarball, and the packages as their users have them.
+
+load mpi
+
+setup_file() {
+    cd "$ROOT" || exit 1
+    command -v git >/dev/null || skip "git is not installed"
+    export T=$BATS_FILE_TMPDIR TREE=$BATS_FILE_TMPDIR/tree
+    mkdir -p "$TREE" "$T/tarball"
+    sh tests/files >"$T/files"
+    tar -cT "$T/files" | tar -xC "$TREE"
+    cd "$TREE" || exit 1
+    git init -q && git add -A &&
+        git -c user.name=a -c user.email=a@localhost commit -q -m one --date=2026-01-02T03:04:05Z &&
+        O=$T/git sh tests/dist && tar -xf "$T"/git/paro-*.tar.gz -C "$T/tarball" || return 1
+    TARBALL=$(echo "$T"/tarball/paro-*)
+    export TARBALL
+}
+
+setup() { cd "$TREE" || exit 1; }
+
+packages() {
+    [ -z "${SAN-}" ] || skip "packages have no sanitizers"
+    for c in dpkg-buildpackage dh lintian; do
+        command -v "$c" >/dev/null || skip "$c is not installed: sh tests/deps --deb"
+    done
+}
+
+@test "a commit gives one tarball, whatever the umask, the times and stray files are" {
+    touch Makefile stray
+    (umask 077 && O=$T/again sh tests/dist)
+    cmp "$T"/git/*.tar.gz "$T"/again/*.tar.gz
+    rm stray
+    tar -tf "$T"/git/*.tar.gz | sed -n 's,^[^/]*/\(.*[^/]\)$,\1,p' | sort | diff <(sort "$T/files") -
+}
+
+@test "an unpacked tarball gives the same tarball, without git" {
+    cd "$TARBALL"
+    mkdir -p bin build/x && touch bin/x build/x/y
+    PATH=$(no_git):$PATH O=$T/self sh tests/dist
+    cmp "$T"/git/*.tar.gz "$T"/self/*.tar.gz
+}
+
+# A folder whose git fails.
+no_git() {
+    mkdir -p "$T/no_git"
+    printf '#!/bin/sh\nexit 9\n' >"$T/no_git/git"
+    chmod 755 "$T/no_git/git"
+    echo "$T/no_git"
+}
+
+@test "the packages build without git, and lintian finds nothing" {
+    packages
+    cd "$TARBALL"
+    PATH=$(no_git):$PATH sh tests/dist --deb >"$T/log" 2>&1 || { tail -n 40 "$T/log"; false; }
+    (cd build/deb && ls ./*.deb)
+    [ "$(cd build/deb && for d in *.deb; do dpkg-deb -f "$d" Package; done | sort | paste -sd' ')" = \
+        "libparo-dev libparo0 paro paro-doc paro-preload" ]
+    # The project has no mail address, and the packages are not published.
+    run lintian --allow-root --fail-on error,warning build/deb/*.changes \
+        --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog
+    echo "$output"
+    [ "$status" = 0 ] && [ -z "$output" ]
+}
+
+@test "programs and libraries of the packages are hardened" {
+    packages
+    cd "$TARBALL/build/deb"
+    for p in paro libparo0 paro-preload; do dpkg-deb -x "$p"_*.deb x; done
+    for f in x/usr/bin/paro-plan x/usr/lib/paro/horing-rounds x/usr/lib/*/libparo.so.0 x/usr/lib/*/libparo-mpi.so; do
+        readelf -hdlW "$f" >elf
+        grep -q 'Type: *DYN' elf   # position-independent
+        grep -q GNU_RELRO elf
+        grep -q BIND_NOW elf
+        nm -D "$f" | grep -q __stack_chk_fail
+        nm -D "$f" | grep -qE '__(v?snprintf|memcpy|v?asprintf|vfprintf)_chk'
+    done
+}
+
+@test "the packages are installed, used and purged" {
+    packages
+    mkdir "$T/root"
+    as=''
+    [ "$(id -u)" = 0 ] || as='unshare -r'
+    $as true || skip "no user namespaces here"
+    # shellcheck disable=SC2086
+    run $as sh tests/debian/try "$TARBALL/build/deb" "$T/root"
+    echo "$output"
+    [ "$status" = 0 ]
+    [ "${lines[-1]}" = "installed, used, purged" ]
+}
