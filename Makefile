@@ -14,6 +14,7 @@
 #   make install         PREFIX=/usr/local LIBDIR=lib DESTDIR=
 #   make dist            write build/paro-VERSION.tar.gz, which needs no git
 #   make deb             build Debian packages into build/deb
+#   make image           write a container image of them, an OCI layout, into build/image: as root
 #   make SAN=address,undefined check     the same tests under sanitizers; check-full as well
 #   make CUDA=emulated   with the GPU in software that the tests use, tests/emulate
 #   DEPS=no              never install anything
@@ -113,7 +114,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall dist deb clean format
+.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall dist deb image clean format
 all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
@@ -233,6 +234,8 @@ dist:
 	@O=$(O) sh tests/dist
 deb: deps
 	@O=$(O) sh tests/dist --deb
+image: deb
+	@O=$(O) sh tests/image
 format:
 	clang-format -i $(wildcard lib/*/*.[ch] lib/*/*.cu cmd/*.c tests/unit/*.[ch] tests/*/*.[ch] tests/emulate/*.cpp)
 clean:
