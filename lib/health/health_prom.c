@@ -10,38 +10,19 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/utf8.h"
+#include "base/prom.h"
 #include "health/health_store.h"
 #include "health/health_parts.h"
 
 static void put_head(FILE *f, const char *name, const char *help)
 {
-    fprintf(f, "# HELP horing_%s %s\n# TYPE horing_%s gauge\n", name, help, name);
+    prom_head(f, "horing_", name, "gauge", help);
 }
 
 static void put_value(FILE *f, const char *name, const char *help, int decimals, double v)
 {
     put_head(f, name, help);
     fprintf(f, "horing_%s %.*f\n", name, decimals, v);
-}
-
-/*
- * The format takes any UTF-8, with three characters escaped; what is none would cost the file.
- */
-static void put_label(FILE *f, const char *before, const char *key, const char *value)
-{
-    fprintf(f, "%s%s=\"", before, key);
-    for (const char *c = value; *c;) {
-        int n = utf8_next(c, NULL);
-        if (*c == '\n')
-            fputs("\\n", f);
-        else if (n == 0)
-            fputs("\xef\xbf\xbd", f); /* U+FFFD */
-        else
-            fprintf(f, *c == '"' || *c == '\\' ? "\\%.*s" : "%.*s", n, c);
-        c += n ? n : 1;
-    }
-    putc('"', f);
 }
 
 /* One value of each port; a port without samples has none. */
@@ -55,7 +36,7 @@ static void put_ports(FILE *f, const struct health_report *t, const char *name,
             if (p->samples == 0)
                 continue;
             fprintf(f, "horing_%s", name);
-            put_label(f, "{", "host", health_host_name(t->d, k));
+            prom_label(f, "{", "host", health_host_name(t->d, k));
             fprintf(f, ",direction=\"%s\"} %.6g\n", health_way[w],
                     ratio ? p->percent / 100 : p->Bps);
         }
@@ -73,8 +54,8 @@ static void put_links(FILE *f, const struct health_data *d, const char *name, co
         if (value[what] < 0)
             continue;
         fprintf(f, "horing_%s", name);
-        put_label(f, "{", "host", health_host_name(d, l->host));
-        put_label(f, ",", "device", l->name);
+        prom_label(f, "{", "host", health_host_name(d, l->host));
+        prom_label(f, ",", "device", l->name);
         fprintf(f, "} %.10g\n", value[what]);
     }
 }
@@ -94,9 +75,9 @@ static void put_findings(FILE *f, const struct health_report *t)
             continue;
         fprintf(f, "horing_finding{code=\"HC-%d\",state=\"%s\"", g->code,
                 health_state_name(g->state));
-        put_label(f, ",", "host", health_host_name(t->d, g->host));
-        put_label(f, ",", "other_host", health_host_name(t->d, g->other));
-        put_label(f, ",", "device", g->link);
+        prom_label(f, ",", "host", health_host_name(t->d, g->host));
+        prom_label(f, ",", "other_host", health_host_name(t->d, g->other));
+        prom_label(f, ",", "device", g->link);
         fprintf(f, ",direction=\"%s\"} 1\n", g->way < 0 ? "" : health_way[g->way]);
     }
 }

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "base/prom.h"
+
+#include <math.h>
+
+#include "base/utf8.h"
+
+void prom_head(FILE *f, const char *prefix, const char *name, const char *type,
+               const char *help)
+{
+    fprintf(f, "# HELP %s%s %s\n# TYPE %s%s %s\n", prefix, name, help, prefix, name, type);
+}
+
+/*
+ * The format takes any UTF-8, with three characters escaped; what is none would cost the file.
+ */
+void prom_label(FILE *f, const char *before, const char *key, const char *value)
+{
+    fprintf(f, "%s%s=\"", before, key);
+    for (const char *c = value; *c;) {
+        int n = utf8_next(c, NULL);
+        if (*c == '\n')
+            fputs("\\n", f);
+        else if (n == 0)
+            fputs("\xef\xbf\xbd", f); /* U+FFFD */
+        else
+            fprintf(f, *c == '"' || *c == '\\' ? "\\%.*s" : "%.*s", n, c);
+        c += n ? n : 1;
+    }
+    putc('"', f);
+}
+
+void prom_value(FILE *f, double value)
+{
+    if (isnan(value)) /* "-nan" is refused */
+        fputs(" NaN\n", f);
+    else
+        fprintf(f, " %.15g\n", value);
+}
