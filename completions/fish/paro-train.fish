@@ -14,6 +14,8 @@ complete -c paro-train -l tokenizer -r -a 'bytes' -d 'Encode texts with the toke
 complete -c paro-train -l chat-template -r -d 'Encode conversations by the template NAME: chatml, qwen2.5, smollm2, llama3, phi3, gemma or mistral (default: by the tokenizer\'s special tokens)'
 complete -c paro-train -l new-data -d 'With --resume: resume even if the data have changed'
 complete -c paro-train -l log -r -d 'Write the log to FILE; - is standard output (default: DIR/log.jsonl)'
+complete -c paro-train -l prom -r -d 'Write the metrics of each step to FILE, for Prometheus by node_exporter'
+complete -c paro-train -l tensorboard -r -d 'Write the metrics of each step as events for TensorBoard to FOLDER'
 complete -c paro-train -l peak -r -d 'Peak FLOP/s of a rank, to log the share of it that is used (mfu)'
 complete -c paro-train -l algo -r -d 'Run the collectives by ALGO: ring, two-level, ho-ring or auto (default: the plan\'s)'
 complete -c paro-train -l tuning -r -d 'With --algo=auto: choose algorithms and chunk sizes by this table of paro-bench or paro-sched'

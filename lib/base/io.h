@@ -59,6 +59,7 @@ struct io_out {
     int fd;
     FILE *file;
     int force;
+    int unsynced; /* set by who writes it again soon: whole, but a crash of the host may lose it */
     char *path, *temp;
 };
 

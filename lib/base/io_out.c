@@ -218,13 +218,13 @@ int io_commit(struct io_out *out, struct err *err)
         err_sys(err, "cannot write '%s'", out->path);
         goto done;
     }
-    if (fsync(out->fd)) {
+    if (!out->unsynced && fsync(out->fd)) {
         err_sys(err, "cannot write '%s'", out->path);
         goto done;
     }
     if (publish(out->temp, out->path, out->force ? 0 : RENAME_NOREPLACE, err))
         goto done;
-    rc = sync_parent(out->path, err);
+    rc = out->unsynced ? 0 : sync_parent(out->path, err);
     mem_free(out->temp); /* it is the target now: io_abandon must not remove it */
     out->temp = NULL;
 done:

@@ -124,6 +124,7 @@ double train_lr(const struct train_settings *s, int64_t step);
 struct train_run {
     const char *plan, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
         *trace_step, *device, *transport, *graphs; /* NULL: not given */
+    const char *prom, *tensorboard;                /* a file, a folder; NULL: not given */
     const char *const *data;                       /* [data_count] */
     int data_count;
     const char *data_weights, *tokenizer, *template; /* NULL: not given */

@@ -209,23 +209,33 @@ int train_anew_settle(struct train *t, struct err *err)
     return rc;
 }
 
-/* A log in the folder is removed with it, with all its lines. */
-static int check_log(const struct train *t, struct err *err)
+/* What lies in the folder is removed with it, a log with all its lines. */
+static int check_beside(const struct train *t, const char *what, const char *path,
+                        const char *option, struct err *err)
 {
-    const char *log = t->run->log;
-    char *parent = log ? io_parent(log) : NULL;
+    char *parent = path ? io_parent(path) : NULL;
     struct stat a, b;
     int rc = 0;
 
-    if (log && strcmp(log, "-") && stat(parent, &a) == 0 && stat(t->run->out, &b) == 0 &&
+    if (path && strcmp(path, "-") && stat(parent, &a) == 0 && stat(t->run->out, &b) == 0 &&
         a.st_ino == b.st_ino && a.st_dev == b.st_dev)
-        rc =
-            err_set(err, ERR_INPUT,
-                    "log '%s' is in '%s', which --force replaces: expected it elsewhere, or no "
-                    "--log",
-                    log, t->run->out);
+        rc = err_set(err, ERR_INPUT,
+                     "%s '%s' is in '%s', which --force replaces: expected it elsewhere, or no "
+                     "--%s",
+                     what, path, t->run->out, option);
     mem_free(parent);
     return rc;
+}
+
+static int check_outputs(const struct train *t, struct err *err)
+{
+    const struct train_run *r = t->run;
+
+    return check_beside(t, "log", r->log, "log", err) ||
+                   check_beside(t, "metrics file", r->prom, "prom", err) ||
+                   check_beside(t, "folder of events", r->tensorboard, "tensorboard", err)
+               ? -1
+               : 0;
 }
 
 /* A mount has no other name, which is better known before the first checkpoint. */
@@ -248,7 +258,7 @@ static int check_mount(const char *name, struct err *err)
 
 static int begin_folder(struct train *t, const char *name, struct err *err)
 {
-    if (check_log(t, err) || check_mount(name, err) ||
+    if (check_outputs(t, err) || check_mount(name, err) ||
         io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
         return -1;
     char *lock = io_join(t->anew.temp, ".lock"), *old = train_folder_old(name);

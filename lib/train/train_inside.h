@@ -9,6 +9,7 @@
 #include "engine/engine_proof.h"
 #include "plan/plan.h"
 #include "train/train.h"
+#include "train/train_record.h"
 
 enum train_flag {
     TRAIN_STOP = 1,
@@ -36,10 +37,12 @@ struct train {
     struct plan second_plan; /* the plan with the strategy of `against`; owns nothing */
     struct engine *second;   /* NULL: none */
     struct engine_against *against;
-    uint64_t hash;      /* of the states after the last step, with exact */
-    FILE *log;          /* rank 0: the file, or NULL where `lines` is the log */
-    int lines;          /* printed so far */
-    int lock;           /* rank 0: of the folder; -1: none */
+    uint64_t hash;                 /* of the states after the last step, with exact */
+    struct train_record record;    /* rank 0: of the last step */
+    struct train_metrics *metrics; /* rank 0: NULL: neither asked for */
+    FILE *log;                     /* rank 0: the file, or NULL where `lines` is the log */
+    int lines;                     /* printed so far */
+    int lock;                      /* rank 0: of the folder; -1: none */
     const char *home;   /* the folder that this run writes to: run->out, or temp, then place */
     char *temp;         /* owned; with force, until the first checkpoint is there */
     char *place;        /* owned; with force, run->out by a name: "." stays the old folder */
@@ -225,6 +228,14 @@ int train_log_step(struct train *t, const struct engine_report *r, double lr, st
 int train_log_close(struct train *t, struct err *err);
 /* The share of `peak` that the products of a step are, over all of its time. */
 double train_mfu(const struct train *t, const struct engine_report *r);
+
+/*
+ * train_metrics.c: the record of each step for Prometheus and TensorBoard; of rank 0.  What
+ * cannot be written later than at the start is a warning, and is not tried again.
+ */
+int train_metrics_open(struct train *t, struct err *err);
+void train_metrics_step(struct train *t);
+void train_metrics_close(struct train *t);
 
 /*
  * train_progress.c: status lines, at most twice a second; nothing where

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is said of a step: JSON Lines in the run's folder, a line for people.  The log of
+ * Knows what is said of a step: a record, which becomes JSON Lines in the run's folder, metrics
+ * (train_metrics.c), and a line for people.  The log of
  * a run that is resumed keeps one line a step: what was logged after the checkpoint, or was
  * cut short when a run was killed, goes.
  */
@@ -58,6 +59,8 @@ int train_log_open(struct train *t, struct err *err)
     off_t end = 0;
     int rc = 0;
 
+    if (train_metrics_open(t, err))
+        return -1;
     if (run->log && strcmp(run->log, "-") == 0) {
         train_progress_open(t);
         return 0;
@@ -86,46 +89,78 @@ double train_mfu(const struct train *t, const struct engine_report *r)
     return r->flops / r->step_s / t->run->peak;
 }
 
-static void put_json(const struct train *t, FILE *out, const struct engine_report *r, double lr)
+#define X_ROW(key, kind, group, prom, scale, help) {#key, #kind[0], group, prom, scale, help},
+const struct train_metric_row train_metrics[TRAIN_METRICS_COUNT] = {TRAIN_METRICS(X_ROW)};
+#undef X_ROW
+
+static void set(struct train_record *m, enum train_metric i, double value)
 {
+    m->value[i] = value;
+    m->now[i] = m->ever[i] = 1;
+}
+
+#define SET(key, value) set(m, TRAIN_METRIC_##key, value)
+
+/* What the log, the metrics and the event file have of the step that is done. */
+static void fill_record(struct train *t, const struct engine_report *r, double lr)
+{
+    struct train_record *m = &t->record;
+
+    memset(m->now, 0, sizeof m->now);
+    SET(step, (double)t->step);
+    SET(loss, r->loss);
+    SET(grad_norm, r->grad_norm);
+    SET(lr, lr);
+    SET(tokens, (double)r->tokens);
+    if (t->data.masked)
+        SET(targets, (double)r->counted);
+    SET(step_s, r->step_s);
+    SET(tokens_per_s, (double)r->tokens / r->step_s);
+    SET(compute_s, r->compute_s);
+    SET(exposed_comm_s, r->exposed_s);
+    SET(idle_s, r->idle_s);
+    SET(slow_bytes, (double)r->slow_bytes);
+    SET(fast_bytes, (double)r->fast_bytes);
+    SET(state_bytes, (double)engine_state_bytes(t->engine));
+    SET(buffer_bytes, (double)(engine_buffer_bytes(t->engine) + train_save_bytes(t)));
+    SET(gflops, train_flops_per_s(t, r) * 1e-9);
+    if (t->run->peak > 0)
+        SET(mfu, train_mfu(t, r));
+    SET(skipped, r->skipped);
+    if (!isnan(t->save_s))
+        SET(save_s, t->save_s);
+    if (!isnan(t->eval_loss)) {
+        SET(eval_loss, t->eval_loss);
+        if (!isnan(t->eval_bits))
+            SET(eval_bits_per_byte, t->eval_bits);
+        SET(eval_s, t->eval_s);
+    }
+    if (t->trace_step && t->step == t->trace_step)
+        SET(critical_path_s, t->path_s);
+}
+
+static void put_json(const struct train *t, FILE *out)
+{
+    const struct train_record *m = &t->record;
     struct jout j = {.file = out};
 
     jout_open(&j, NULL, '{');
-    jout_int(&j, "step", t->step);
-    jout_num(&j, "loss", r->loss);
-    jout_num(&j, "grad_norm", r->grad_norm);
-    jout_num(&j, "lr", lr);
-    jout_int(&j, "tokens", r->tokens);
-    if (t->data.masked)
-        jout_int(&j, "targets", r->counted);
-    jout_num(&j, "step_s", r->step_s);
-    jout_num(&j, "tokens_per_s", (double)r->tokens / r->step_s);
-    jout_num(&j, "compute_s", r->compute_s);
-    jout_num(&j, "exposed_comm_s", r->exposed_s);
-    jout_num(&j, "idle_s", r->idle_s);
-    jout_int(&j, "slow_bytes", r->slow_bytes);
-    jout_int(&j, "fast_bytes", r->fast_bytes);
-    jout_int(&j, "state_bytes", engine_state_bytes(t->engine));
-    jout_int(&j, "buffer_bytes", engine_buffer_bytes(t->engine) + train_save_bytes(t));
-    jout_num(&j, "gflops", train_flops_per_s(t, r) * 1e-9);
-    if (t->run->peak > 0)
-        jout_num(&j, "mfu", train_mfu(t, r));
-    jout_bool(&j, "skipped", r->skipped);
-    if (!isnan(t->save_s))
-        jout_num(&j, "save_s", t->save_s);
-    if (!isnan(t->eval_loss)) {
-        jout_num(&j, "eval_loss", t->eval_loss);
-        if (!isnan(t->eval_bits))
-            jout_num(&j, "eval_bits_per_byte", t->eval_bits);
-        jout_num(&j, "eval_s", t->eval_s);
+    for (int i = 0; i < TRAIN_METRICS_COUNT; i++) {
+        const struct train_metric_row *row = &train_metrics[i];
+        if (!m->now[i])
+            continue;
+        if (row->kind == 'I')
+            jout_int(&j, row->key, (int64_t)m->value[i]);
+        else if (row->kind == 'B')
+            jout_bool(&j, row->key, m->value[i] != 0);
+        else
+            jout_num(&j, row->key, m->value[i]);
     }
     if (t->run->exact) {
         char hash[17];
         snprintf(hash, sizeof hash, "%016" PRIx64, t->hash);
         jout_text(&j, "state_hash", hash);
     }
-    if (t->trace_step && t->step == t->trace_step)
-        jout_num(&j, "critical_path_s", t->path_s);
     jout_close(&j, '}');
 }
 
@@ -149,14 +184,16 @@ int train_log_step(struct train *t, const struct engine_report *r, double lr, st
 {
     int due = train_progress_step(t, r);
 
+    fill_record(t, r, lr);
+    train_metrics_step(t);
     if (t->log) {
-        put_json(t, t->log, r, lr);
+        put_json(t, t->log);
         if (fflush(t->log) || ferror(t->log))
             return err_sys(err, "cannot write the log");
     }
     if (t->run->json || !t->log) {
         train_progress_clear(t);
-        put_json(t, t->run->lines, r, lr);
+        put_json(t, t->run->lines);
     } else if (due || r->skipped || !t->progress || !t->run->brief) {
         train_progress_clear(t);
         put_line(t, t->run->lines, r, lr);
@@ -176,6 +213,7 @@ int train_log_close(struct train *t, struct err *err)
     FILE *log = t->log;
 
     train_progress_close(t);
+    train_metrics_close(t);
     t->log = NULL;
     if (log && fclose(log))
         return err_sys(err, "cannot write the log");
