@@ -138,6 +138,9 @@ if [ "$emulated" = yes ]; then
 	health_slow=$(cut -d'|' -f1 slow.txt)
 fi
 
+heading "8. describe all of it on one page: report.html"
+run paro-report -o report.html --title "$fabric" .
+
 first_loss=$(field loss run/log.jsonl | head -n 1)
 last_loss=$(field loss run/log.jsonl | tail -n 1)
 ours=$(median tokens_per_s plan)

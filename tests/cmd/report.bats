@@ -1,0 +1,155 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck disable=SC2016 # the dollar is of the shell that mounts
+# paro-report: a page that is whole, stands alone, and says what it lacks.
+
+load mounts
+load refuses
+
+setup_file() {
+    cd "$BATS_FILE_TMPDIR" || return
+    seq 1 9999 > text
+    mkdir work
+    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" \
+        -i synth:1x1,flops=1e10,memory=4e9 --seq 32 > plan.yaml
+    paro-train plan.yaml -d text -o work/run --steps 3 --trace-step 2 > out
+    paro-train plan.yaml -d text -o work/other/a --steps 2 > out
+    paro-train plan.yaml -d text -o 'work/other/b <i>&amp;' --steps 1 > out
+    paro-topo -i synth:2x2,intra=5GB/s:3us,inter=1GB/s:5us > work/fabric.yaml
+    horing-check --replay synth:8,port=3:50 > work/slow.txt || [ $? = 2 ]
+    # Of 3 hosts of paro-lab, without a fault.
+    cp "$BATS_TEST_DIRNAME/../data/health_record.jsonl" work/record.jsonl
+    echo '# 2x2: 4 ranks in 2 groups; <5> iterations' > work/bench.txt
+}
+
+# whole FILE: elements are closed in order, nothing is loaded and nothing runs.
+whole() {
+    python3 -c 'import html.parser, sys
+class Page(html.parser.HTMLParser):
+    void = {"meta", "img", "br"}
+    def __init__(self):
+        super().__init__()
+        self.open, self.seen = [], set()
+    def handle_starttag(self, tag, attrs):
+        self.seen.add(tag)
+        if tag not in self.void:
+            self.open.append(tag)
+        for name, value in attrs:
+            assert not name.startswith("on") and name != "href", (tag, name)
+            assert name != "src" or value.startswith("data:image/svg+xml;base64,"), value
+    def handle_startendtag(self, tag, attrs):
+        self.seen.add(tag)
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, tag
+text = open(sys.argv[1], encoding="utf-8").read()
+page = Page()
+page.feed(text)
+assert page.open == [] and text.startswith("<!DOCTYPE html>") and text.endswith("</html>\n")
+assert page.seen >= {"html", "title", "svg", "table"} and not page.seen & {"script", "link", "iframe", "i"}
+assert "url(" not in text and "@import" not in text' "$1"
+}
+
+headings() { sed -n 's,^<h2>\(.*\)</h2>$,\1,p' "$1"; }
+
+@test "a run: its pictures, its plan against its measurement, its settings" {
+    cp -r "$G/work/run" .
+    paro-report run > page 2> said
+    [ ! -s said ]
+    whole page
+    diff <(headings page) - << 'END'
+Training
+Plan against measurement: run
+The predicted step
+All strategies, predicted
+Network
+Settings: run
+END
+    [ "$(grep -c '^<svg' page)" = 3 ]
+    grep -q '<img alt="trace"' page
+    paro-train --svg run | sed 1d > picture
+    grep -qxF "$(sed -n '/<polyline/{p;q}' picture)" page # the commands' own
+    paro-plan --check=run > check
+    grep -qxF "$(tail -n 1 check)" page
+    grep -qF "<td>3 of 3</td><td>$(sed -n '1s/.*"loss":\(.......\).*/\1/p' run/log.jsonl)</td>" page
+}
+
+@test "a pipeline: runs by folder, saved answers, warnings; names are text" {
+    cp -r "$G/work" .
+    paro-report --title 'One & <two>' work > page 2> said
+    [ ! -s said ]
+    whole page
+    grep -qxF '<title>One &amp; &lt;two&gt;</title>' page
+    headings page > got
+    for h in Warnings Training 'Training: work/other' Network 'Checks of the network' Collectives; do
+        grep -qxF "$h" got || { echo "no '$h'"; cat got; return 1; }
+    done
+    grep -qF '<td>work/other/b &lt;i&gt;&amp;amp;</td>' page
+    grep -q '^<p class="state CRITICAL"><b>slow.txt</b> HORING CRITICAL - node3 ' page
+    grep -qF '<li>slow.txt: HORING CRITICAL' page
+    grep -qF '# 2x2: 4 ranks in 2 groups; &lt;5&gt; iterations' page
+    [ "$(grep -c '^<svg' page)" = 5 ]
+    # A run of one step has no measurement.
+    diff <(sed -n '/^<h2>Not on/,$p' page | grep -o "<li>plan against measurement of 'work/other/b" | wc -l) <(echo 1)
+    [ "$(sed -n '/^<h2>Not on/,$p' page | grep -c '<li>')" = 1 ]
+}
+
+@test "what is missing or broken is left out and named" {
+    cp -r "$G/work" .
+    rm work/run/plan.yaml work/fabric.yaml
+    echo '{"step":' > work/other/a/log.jsonl
+    sed -i 's/"skipped":false/"skipped":true/' work/run/log.jsonl
+    sed -i 's/^steps: .*/steps: 9/' work/run/settings.yaml
+    echo '{"format":"paro-health/1", broken' > work/record.jsonl
+    paro-report work > page 2> said
+    [ ! -s said ]
+    whole page
+    sed -n '/^<h2>Not on this page/,$p' page > lacks
+    for what in "list of strategies: 'work/run/plan.yaml'" "picture of Training: work/other" "network of 'work': no fabric.yaml" \
+        "picture of 'work/record.jsonl'"; do
+        grep -qF "$what" lacks || { echo "no '$what'"; cat lacks; return 1; }
+    done
+    grep -qF '<li>work/run: 3 of 3 steps were skipped' page
+    grep -qF '<li>work/run: stopped after step 3 of 9, or still runs</li>' page
+}
+
+@test "the page appears whole or not at all" {
+    cp -r "$G/work/run" .
+    paro-report run -o page.html
+    whole page.html
+    [ "$(ls -A)" = $'page.html\nrun' ]
+    cp page.html before
+    refuses 2 "'page.html' exists --force" paro-report -o page.html run
+    cmp page.html before
+    paro-report --force --title new -o page.html run
+    grep -q '<title>new</title>' page.html
+    refuses 2 "cannot write 'absent/page.html'" paro-report -o absent/page.html run
+    refuses 2 "'text' not a folder" paro-report "$G/text"
+    mkdir empty
+    refuses 2 "no run in 'empty' log.jsonl" paro-report empty
+    if [ -w /dev/full ]; then
+        refuses 2 'standard output' bash -c 'exec paro-report run > /dev/full'
+    fi
+    paro-report run | head -n 1 > out 2> said
+    [ ! -s said ]
+    [ -z "$(find "$TMPDIR" -maxdepth 1 -name 'tmp.*')" ]
+}
+
+@test "a full disk under its parts: one line, and no page" {
+    small_disk 'TMPDIR=$PWD/full paro-report "$1" > page' true
+    for size in 16k 40k 64k; do
+        refuses 2 'cannot make the page' "${ALONE[@]}" sh inside $size "$G/work"
+        rmdir full
+        [ ! -s page ]
+    done
+}
+
+# bats test_tags=full
+@test "a browser draws the page" {
+    local browser
+    browser=$(command -v chromium || command -v chromium-browser) || skip 'no chromium here'
+    paro-report -o page.html "$G/work"
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$PWD/profile" \
+        --window-size=1100,900 --screenshot=page.png "file://$PWD/page.html" > out 2>&1
+    [ "$(head -c 8 page.png | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
+    [ "$(wc -c < page.png)" -gt 20000 ] # an empty page of this size has 4 KB
+}
