@@ -8,9 +8,12 @@
  * FSDP2: a mesh of one dimension partitions over all ranks, one of two inside the rows;
  * gradients can be kept whole until the last micro-step (set_requires_gradient_sync), and
  * parameters from the first gather to the last backward (set_reshard_after_backward). Gradients
- * are never partitioned coarser than the optimizer unless they are whole. Megatron: the
- * distributed optimizer (over instances of it: inside groups), and Megatron-FSDP, whose outer
- * sharding is none or, of the optimizer state alone, IIG.
+ * are never partitioned coarser than the optimizer unless they are whole.
+ * Megatron-LM 0.19.2: the distributed optimizer (over instances of it: inside groups), and
+ * Megatron-FSDP.  Its flags partition nothing across groups, or the optimizer state alone where
+ * all three states are partitioned inside (IIG).  Version 2 of Megatron-FSDP, for which 0.19.2
+ * has no flag, places each state per axis in its code, gradients across too (IGG), but only
+ * above full partitioning inside: NIG has no flags there either.
  */
 #include "plan/emit.h"
 
@@ -32,7 +35,7 @@ static const struct {
 } targets[PLAN_TARGETS] = {
     {"deepspeed", "DeepSpeed", "NNN NNG NGG GGG III", plan_emit_deepspeed},
     {"fsdp", "FSDP2", "NNN NNG NGG GNG GGG NNI NII INI III", plan_emit_fsdp},
-    {"megatron", "Megatron", "NNN NNG NGG GGG NNI NII III IIG", plan_emit_megatron},
+    {"megatron", "Megatron-LM 0.19.2", "NNN NNG NGG GGG NNI NII III IIG", plan_emit_megatron},
 };
 
 /* Equal groups of consecutive ranks: what a mesh of two dimensions can say. */

@@ -255,6 +255,19 @@ steps() {
         "$(paro-plan -m $TINY -i $FABRIC --strategy IIG --emit deepspeed)" ]
 }
 
+# tests/reference/megatron_flags.py lists what Megatron-LM itself accepts.
+@test "--emit megatron: Megatron-LM has each flag, and the flag that value" {
+    for s in {N,I,G}{N,I,G}{N,I,G}; do
+        for type in f32 bf16; do
+            paro-plan -m $TINY -i $FABRIC --recompute --strategy $s --grad-type $type --emit megatron
+        done
+    done | grep '^--' | sort -u > "$D/m"
+    awk 'NR == FNR { for (i = 2; i <= NF; i++) has[$1, $i] = 1; choices[$1] = NF; next }
+        !($1 in choices) || (choices[$1] > 1 && !(($1, $2) in has)) { print "unknown: " $0; bad = 1 }
+        END { exit bad }' "$ROOT/tests/data/megatron_flags.txt" "$D/m"
+    [ "$(wc -l < "$D/m")" -gt 20 ]
+}
+
 @test "--emit: what the targets cannot express is said" {
     for pair in deepspeed:keep fsdp:kept megatron:kept; do
         paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"

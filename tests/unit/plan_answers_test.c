@@ -114,7 +114,10 @@ static void test_words(void **state)
         {"4x8", "III", PLAN_MEGATRON, "--outer-dp-sharding-strategy no_shard\n", "cannot"},
         {"4x8", "IIG", PLAN_MEGATRON, "--outer-dp-sharding-strategy optim\n", "cannot"},
         {"1x8", "IIG", PLAN_MEGATRON, "strategy optim_grads_params\n", "outer"},
-        {"4x8", "IGG", PLAN_MEGATRON, "chose IGG, which Megatron cannot run", "DOES NOT"},
+        {"4x8", "IGG", PLAN_MEGATRON, "chose IGG, which Megatron-LM 0.19.2 cannot run",
+         "DOES NOT"},
+        {"4x8", "NIG", PLAN_MEGATRON, "chose NIG, which Megatron-LM 0.19.2 cannot run",
+         "strategy optim\n"},
     };
 
     (void)state;
