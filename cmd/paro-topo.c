@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads a fabric, or measures one, and prints it or where it differs from an older one. */
+/*
+ * Reads a fabric, or measures one, and prints it or where it differs from an older one; or says
+ * what makes it slow.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,6 +10,7 @@
 #include "cli/cli.h"
 #include "cli/cli_world.h"
 #include "coll/coll_options.h"
+#include "health/health_doctor.h"
 #include "probe/probe.h"
 #include "topo/topo_import.h"
 
@@ -15,10 +19,15 @@ struct args {
     const char *input, *old, *model, *device, *transport, *type;
     int64_t seq, micro_batch;
     enum topo_format format;
-    int discover;
+    int discover, doctor;
     struct topo_ask ask;
     double tolerance, deadline_s;
 };
+
+enum { FABRIC, DOCTOR };
+static const struct cli_mode modes[] = {[FABRIC] = {"a fabric", NULL, 0, 0, NULL, 0},
+                                        [DOCTOR] = {"--doctor", NULL, 0, 0, NULL, 1},
+                                        {0}};
 
 #define CLI_ARGS struct args
 static int bind_given(const char *text, void *field, struct err *err)
@@ -32,7 +41,7 @@ static const struct cli_option options[] = {
      "Read the fabric from INPUT: a file (YAML, XML of NCCL or hwloc, text of ibnetdiscover or"
      " nvidia-smi topo -m), standard input ('-'), synth:SPEC for a synthetic fabric, or nvml:"
      " for this machine's GPUs",
-     CLI_TEXT(input)},
+     CLI_TEXT(input), .modes = 1 << FABRIC | 1 << DOCTOR},
     {"format", 0, "FORMAT", CLI_EVERYDAY,
      "Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for"
      " one machine's XML (default: yaml)",
@@ -48,6 +57,10 @@ static const struct cli_option options[] = {
      "Ignore differences of --diff up to PERCENT of the old value, as two measurements always"
      " differ a little (default: 0)",
      CLI_NUMBER(tolerance, 0, 100)},
+    {"doctor", 0, NULL, CLI_EVERYDAY,
+     "Print what makes this machine's fabric slow, or that of a folder INPUT with its sys and"
+     " proc",
+     CLI_FLAG(doctor)},
     {.text = "Complete or extend what INPUT describes:"},
     {"set", 0, "WORDS", 0,
      "Add figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE,"
@@ -91,8 +104,6 @@ static const struct cli_option options[] = {
     {CLI_OPTION_DEADLINE(deadline_s)},
     {0}};
 
-static const struct cli_mode modes[] = {{"a fabric", NULL, 0, 0, NULL, 0}, {0}};
-
 static int check(void *args)
 {
     struct args *a = args;
@@ -110,7 +121,7 @@ static int check(void *args)
 
 static const struct cli_command command = {
     options, modes,
-    "Measure the fabric that this runs on (under mpirun), or read one (-i), and print it.",
+    "Measure the fabric that this runs on, or read one (-i), and print it.",
     check};
 
 /* Collective.  What a rank lacks comes before what is asked of all. */
@@ -205,6 +216,13 @@ static int export(const struct args *a, struct err *err)
     return a->cli.silent ? 0 : topo_export_nccl(a->input ? a->input : "-", stdout, err);
 }
 
+static int diagnose(const struct args *a, int *found, struct err *err)
+{
+    return a->cli.silent
+               ? 0
+               : health_doctor(a->input ? a->input : "", a->cli.json, stdout, found, err);
+}
+
 static int print(const struct args *a, const struct topo *t, int *differs, struct err *err)
 {
     struct topo old = {0};
@@ -237,6 +255,9 @@ int main(int argc, char **argv)
     int differs = 0;
 
     cli_parse(&a.cli, &command, argc, argv);
+    if (a.doctor)
+        return diagnose(&a, &differs, &err) ? cli_fail(&a.cli, &err)
+                                            : cli_finish(&a.cli, differs > 0);
     if (a.format == TOPO_NCCL)
         return export(&a, &err) ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, 0);
     if (load(&a, &w, &t, &err))

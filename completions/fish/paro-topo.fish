@@ -6,6 +6,7 @@ complete -c paro-topo -l svg -d 'Draw the fabric as SVG to FILE or standard outp
 complete -c paro-topo -l force -d 'Let --svg replace FILE'
 complete -c paro-topo -l diff -r -d 'Print only what differs from the fabric OLD, with status 1 if anything does; use it to notice that a cluster has changed'
 complete -c paro-topo -l tolerance -r -d 'Ignore differences of --diff up to PERCENT of the old value, as two measurements always differ a little (default: 0)'
+complete -c paro-topo -l doctor -d 'Print what makes this machine\'s fabric slow, or that of a folder INPUT with its sys and proc'
 complete -c paro-topo -l set -r -d 'Add figures that INPUT lacks, or replace them: LEVEL=RATE[/rank][:LATENCY], nvlink=RATE, nic=RATE, memory=BYTES, flops=N, separated by commas'
 complete -c paro-topo -l nodes -r -d 'Describe N machines like the one in INPUT, to plan for a cluster that does not exist yet'
 complete -c paro-topo -l ranks -r -d 'Put N ranks on each host, if INPUT does not count GPUs'

@@ -360,3 +360,30 @@ int io_lock(const char *path, int *fd, struct err *err)
             return -1;
     }
 }
+
+/* ---- files of the kernel ---- */
+
+enum io_answer io_why_not(int number)
+{
+    static const int absent[] = {ENOENT, ENOTDIR, ENODEV, EINVAL, EOPNOTSUPP, ENETDOWN};
+
+    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
+        if (number == absent[i])
+            return IO_ABSENT;
+    return IO_BROKEN;
+}
+
+enum io_answer io_line(const char *path, char *line, size_t room)
+{
+    line[0] = 0;
+    /* Not to wait for a writer: it may be no file of the kernel's. */
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return io_why_not(errno);
+    ssize_t got = read(fd, line, room - 1);
+    enum io_answer why = got < 0 ? io_why_not(errno) : IO_THERE;
+    close(fd);
+    line[got > 0 ? got : 0] = 0;
+    line[strcspn(line, "\n")] = 0;
+    return why == IO_THERE && !line[0] ? IO_BROKEN : why;
+}

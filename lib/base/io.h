@@ -130,6 +130,16 @@ int io_remove_tree(const char *path,
                    struct err *err); /* absent is fine; links are not followed */
 /* The entries of the open folder fd, which stays open; `whole` is its name, for messages. */
 DIR *io_list(int fd, const char *whole, struct err *err);
+/*
+ * The first line of a small file of a kernel's, which is not waited for; "" unless it is there.
+ * The kernel refuses to report some values while a port is down, or does not know them (EINVAL,
+ * EOPNOTSUPP): that is as good as no file.  Of one that is there and cannot be read, or is
+ * empty, nothing is known.
+ */
+enum io_answer { IO_THERE, IO_ABSENT, IO_BROKEN };
+enum io_answer io_line(const char *path, char *line, size_t room);
+enum io_answer io_why_not(int number); /* of errno */
+
 /* The next entry but "." and ".."; NULL at the end, with errno 0, or where it cannot be read.
  */
 struct dirent *io_next(DIR *d);

@@ -28,6 +28,33 @@ struct health_seen {
 /* clang-format off */
 #define HEALTH_CHECKS(CHECK)                                                                   \
     CHECK(NO_CHECK, 103, NULL, OPERATOR, 0, 0, "every check is disabled", )                    \
+    /* Rows with a cure are of paro-topo --doctor. */                                          \
+    CHECK(ACS, 111, NULL, OPERATOR, 0, 0,                                                      \
+          "bridges send traffic between devices to the processor (ACS)",                       \
+          .cure = "disable ACS in the firmware, or: setpci -s BRIDGE ECAP_ACS+6.w=0")          \
+    CHECK(IOMMU, 112, NULL, OPERATOR, 0, 0, "the IOMMU translates the addresses of transfers", \
+          .cure = "boot with iommu=pt, or disable the IOMMU in the firmware")                  \
+    CHECK(DISTANCE, 113, NULL, OPERATOR, 0, 0, "a GPU is far from the ports",                  \
+          .cure = "move the port to a slot near the GPU, or use a GPU near the port")          \
+    CHECK(NUMA, 114, NULL, OPERATOR, 0, 0, "a process is far from a port",                     \
+          .cure = "bind processes to the NUMA node of their port")                             \
+    CHECK(PCIE, 115, NULL, OPERATOR, 0, 0, "a PCIe link is below its capability",              \
+          .cure = "seat the card again, or move it to a slot as wide and as fast")             \
+    CHECK(MTU, 116, NULL, OPERATOR, 0, 0,                                                      \
+          "a port sends small frames, or others than its peers",                               \
+          .cure = "ip link set PORT mtu 9000, on the switches and all hosts too")              \
+    CHECK(ORDERING, 117, NULL, OPERATOR, 0, 0, "a port may not write in relaxed order",        \
+          .cure = "enable it in the firmware, or: setpci -s DEVICE CAP_EXP+8.w=10:10")         \
+    CHECK(GPUDIRECT, 118, NULL, OPERATOR, 0, 0,                                                \
+          "messages of GPUs are copied through host memory",                                   \
+          .cure = "modprobe nvidia-peermem, or install the open kernel module")                \
+    CHECK(TCP, 119, NULL, OPERATOR, 0, 0, "the buffers of TCP are small for the port",         \
+          .cure = "raise tcp_rmem and tcp_wmem, rmem_max and wmem_max by sysctl")              \
+    CHECK(CONGESTION, 120, NULL, OPERATOR, 0, 0,                                               \
+          "a connection recovers slowly from a lost frame",                                    \
+          .cure = "sysctl net.ipv4.tcp_congestion_control=cubic")                              \
+    CHECK(GOVERNOR, 121, NULL, OPERATOR, 0, 0, "processors lower their clock",                 \
+          .cure = "cpupower frequency-set -g performance")                                     \
     CHECK(LINK, 201, "link", ISOLATE, QUICK, 1, "a port lost its link", )                      \
     CHECK(SILENT, 202, "answer", ISOLATE, 0, 0, "a host does not answer", )                    \
     CHECK(ERRORS, 203, "errors", OPERATOR, QUICK, 0, "a link counts errors", )                 \
@@ -80,6 +107,7 @@ struct health_check {
     double (*measure)(const struct health_seen *s); /* NaN: unknown */
     double warn, crit;
     const char *says, *what;
+    const char *cure; /* what an administrator does; NULL: that depends */
 };
 extern const struct health_check health_checks[];       /* the last has code 0 */
 const struct health_check *health_check_find(int code); /* NULL: there is none */

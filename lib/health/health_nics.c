@@ -47,67 +47,39 @@ const struct health_counter *health_counters(int ib)
     return ib ? ib_counters : net_counters;
 }
 
-/*
- * Whether a value is there.  The kernel refuses to report some values while a port is down, or
- * does not know them (EINVAL, EOPNOTSUPP): that is as good as no file.  Of one that is there
- * and cannot be read nothing is known.
- */
-enum answer { THERE, ABSENT, BROKEN };
-
-static enum answer why_not(int number)
-{
-    static const int absent[] = {ENOENT, ENOTDIR, ENODEV, EINVAL, EOPNOTSUPP, ENETDOWN};
-
-    for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
-        if (number == absent[i])
-            return ABSENT;
-    return BROKEN;
-}
-
 static int make_path(char path[PATH], const char *dir, const char *file)
 {
     return snprintf(path, PATH, "%s/%s", dir, file) < PATH;
 }
 
 /* The first line of dir/file, not empty. */
-static enum answer read_line(const char *dir, const char *file, char *text, int room)
+static enum io_answer read_line(const char *dir, const char *file, char *text, int room)
 {
     char path[PATH];
 
     text[0] = 0;
-    if (!make_path(path, dir, file))
-        return BROKEN;
-    /* Not to wait for a writer: it may be no file of the kernel's. */
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return why_not(errno);
-    ssize_t got = read(fd, text, (size_t)room - 1);
-    enum answer why = got < 0 ? why_not(errno) : THERE;
-    close(fd);
-    text[got > 0 ? got : 0] = 0;
-    text[strcspn(text, "\n")] = 0;
-    return why == THERE && !text[0] ? BROKEN : why;
+    return make_path(path, dir, file) ? io_line(path, text, (size_t)room) : IO_BROKEN;
 }
 
 /* A number with `stop` after it; -1 where there is none. */
-static enum answer read_value(const char *dir, const char *file, int base, char stop,
-                              int64_t *out)
+static enum io_answer read_value(const char *dir, const char *file, int base, char stop,
+                                 int64_t *out)
 {
     char text[40], *end;
-    enum answer why = read_line(dir, file, text, sizeof text);
+    enum io_answer why = read_line(dir, file, text, sizeof text);
 
     *out = -1;
-    if (why != THERE)
+    if (why != IO_THERE)
         return why;
     /* InfiniBand, where a device has no counters. */
     if (strncmp(file, "counters/", 9) == 0 && strncmp(text, "N/A", 3) == 0)
-        return ABSENT;
+        return IO_ABSENT;
     errno = 0;
     int64_t v = strtoll(text, &end, base);
     if (end == text || *end != stop || errno)
-        return BROKEN;
+        return IO_BROKEN;
     *out = v;
-    return THERE;
+    return IO_THERE;
 }
 
 /* A port is reported with what could not be read, the first file by name. */
@@ -121,7 +93,7 @@ static void note(struct health_nic *n, const char *file)
 static void read_word(struct health_nic *n, const char *dir, const char *file, char *text,
                       int room)
 {
-    if (read_line(dir, file, text, room) == BROKEN)
+    if (read_line(dir, file, text, room) == IO_BROKEN)
         note(n, file);
 }
 
@@ -129,9 +101,9 @@ static void read_word(struct health_nic *n, const char *dir, const char *file, c
 static int64_t read_number(struct health_nic *n, const char *dir, const char *file, int least)
 {
     int64_t v;
-    enum answer why = read_value(dir, file, 10, 0, &v);
+    enum io_answer why = read_value(dir, file, 10, 0, &v);
 
-    if (why == BROKEN || (why == THERE && v < least))
+    if (why == IO_BROKEN || (why == IO_THERE && v < least))
         note(n, file);
     return v >= least ? v : -1;
 }
@@ -143,7 +115,7 @@ static int is_there(const char *dir, const char *file, int unknown)
 
     if (!make_path(path, dir, file))
         return unknown;
-    return access(path, F_OK) == 0 || (why_not(errno) == BROKEN && unknown);
+    return access(path, F_OK) == 0 || (io_why_not(errno) == IO_BROKEN && unknown);
 }
 
 static void add(struct health_nics *all, const struct health_nic *n)
@@ -179,15 +151,15 @@ static void read_net(struct health_nics *all, const char *dir, const char *name)
     struct health_nic n = {0};
     char text[40];
     int64_t flags, carrier;
-    enum answer why = read_value(dir, "flags", 16, 0, &flags);
+    enum io_answer why = read_value(dir, "flags", 16, 0, &flags);
 
-    if (why == ABSENT || (why == THERE && (flags & IFF_LOOPBACK_BIT)))
+    if (why == IO_ABSENT || (why == IO_THERE && (flags & IFF_LOOPBACK_BIT)))
         return;
     health_name_make(name, n.name, sizeof n.name);
     n.real = is_there(dir, "device", 1) && !is_there(dir, "device/physfn", 0);
     n.up = (flags & IFF_UP_BIT) != 0;
-    n.unread = read_value(dir, "carrier", 10, 0, &carrier) == BROKEN ? "carrier" : NULL;
-    if (why == BROKEN)
+    n.unread = read_value(dir, "carrier", 10, 0, &carrier) == IO_BROKEN ? "carrier" : NULL;
+    if (why == IO_BROKEN)
         n.unread = "flags";
     n.carrier = carrier == 1;
     read_word(&n, dir, "operstate", text, sizeof text);
@@ -214,13 +186,13 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
     struct health_nic n = {.ib = 1};
     char text[64], *end;
     int64_t state, phys; /* "4: ACTIVE", "5: LinkUp" */
-    enum answer why = read_value(dir, "state", 10, ':', &state),
-                why_phys = read_value(dir, "phys_state", 10, ':', &phys);
+    enum io_answer why = read_value(dir, "state", 10, ':', &state),
+                   why_phys = read_value(dir, "phys_state", 10, ':', &phys);
 
-    if (why == ABSENT)
+    if (why == IO_ABSENT)
         return;
     health_name_make(name, n.name, sizeof n.name);
-    n.unread = why == BROKEN ? "state" : why_phys == BROKEN ? "phys_state" : NULL;
+    n.unread = why == IO_BROKEN ? "state" : why_phys == IO_BROKEN ? "phys_state" : NULL;
     /* RoCE's link is the interface's business; here are its counters. */
     read_word(&n, dir, "link_layer", text, sizeof text);
     n.real = strcmp(text, "Ethernet") != 0;
@@ -270,7 +242,7 @@ static void read_device(struct health_nics *all, const char *dir, const char *na
     char ports[PATH];
 
     if (make_path(ports, dir, "ports") &&
-        (walk(all, ports, name, read_port) == 0 || why_not(errno) == ABSENT))
+        (walk(all, ports, name, read_port) == 0 || io_why_not(errno) == IO_ABSENT))
         return;
     health_name_make(name, n.name, sizeof n.name);
     add(all, &n);

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/io.h"
 #include "base/xml.h"
 #include "topo/topo.h"
 #include "topo/topo_nvml.h"
@@ -59,6 +60,25 @@ void topo_hwloc_count(const struct xml *x, struct topo_devices *d);
 /* The bus ids of the switches above a device, outermost first; how many, -1 where unknown. */
 enum { TOPO_SYSFS_DEPTH = 16 };
 int topo_sysfs_above(const char *root, const char *busid, char above[TOPO_SYSFS_DEPTH][20]);
+/* The same with each port and the device itself, the last. */
+int topo_sysfs_path(const char *root, const char *busid, char step[2 * TOPO_SYSFS_DEPTH][20]);
+/* The bus id of what "class/net/eth0" is a part of; 0, "": it is no PCI device. */
+int topo_sysfs_device(const char *root, const char *of, char busid[20]);
+/*
+ * A word of a capability in a device's configuration space, *at its offset there.  IO_ABSENT:
+ * there is no such capability; IO_BROKEN: it cannot be read, which takes root.
+ */
+enum { TOPO_EXTENDED = 1 << 16, TOPO_CAP_EXPRESS = 0x10, TOPO_CAP_ACS = TOPO_EXTENDED | 0x0d };
+enum io_answer topo_config_word(const char *root, const char *busid, unsigned capability,
+                                int offset, int *at, unsigned *word);
+/* The "current" or the "max" link of a device, 0 where unknown. */
+void topo_sysfs_link(const char *root, const char *busid, const char *which, double *GTps,
+                     int *lanes);
+/* A list of processors or nodes, "0-1,4": how many, 0 where it is none. */
+enum { TOPO_SYSFS_CPUS = 8192 };
+int topo_sysfs_list(const char *line, unsigned char in[TOPO_SYSFS_CPUS]);
+/* The list of processors that this process may run on, "" where unknown. */
+void topo_sysfs_allowed(const char *root, char *list, size_t room);
 /* What the kernel knows of a PCI device: class, ids, link; what it has not stays. */
 void topo_sysfs_pci(const char *root, struct topo_pci *pci);
 int topo_sysfs_numa(const char *root, const char *busid);    /* -1 unknown */

@@ -31,17 +31,10 @@ static void read_line(char *line, size_t room, const char *fmt, ...)
     char path[PATH_MAX];
     va_list ap;
 
-    line[0] = 0;
     va_start(ap, fmt);
     vsnprintf(path, sizeof path, fmt, ap);
     va_end(ap);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return;
-    if (!fgets(line, (int)room, f))
-        line[0] = 0;
-    line[strcspn(line, "\n")] = 0;
-    fclose(f);
+    io_line(path, line, room);
 }
 
 /* "0000:1b:00.0", also with a domain of more digits. */
@@ -55,20 +48,19 @@ static int is_busid(const char *text, size_t n)
            strspn(p + 4, "0123456789abcdefABCDEF") == 2;
 }
 
-/* The names in the path of a device from the host bridge down; how many, -1: not there. */
-static int path_of(const char *root, const char *busid, char step[][20], int room)
+int topo_sysfs_path(const char *root, const char *busid, char step[2 * TOPO_SYSFS_DEPTH][20])
 {
     char path[PATH_MAX], real[PATH_MAX];
     int steps = 0;
 
     snprintf(path, sizeof path, "%s/sys/bus/pci/devices/%s", root, busid);
-    if (!realpath(path, real))
+    if (!busid[0] || !realpath(path, real))
         return -1;
     for (char *at = real; (at = strchr(at, '/'));) {
         size_t n = strcspn(++at, "/");
         if (!is_busid(at, n))
             continue;
-        if (steps == room)
+        if (steps == 2 * TOPO_SYSFS_DEPTH)
             return -1;
         snprintf(step[steps++], 20, "%.*s", (int)n, at);
     }
@@ -78,13 +70,37 @@ static int path_of(const char *root, const char *busid, char step[][20], int roo
 int topo_sysfs_above(const char *root, const char *busid, char above[TOPO_SYSFS_DEPTH][20])
 {
     char step[2 * TOPO_SYSFS_DEPTH][20];
-    int steps = busid[0] ? path_of(root, busid, step, 2 * TOPO_SYSFS_DEPTH) : -1, n = 0;
+    int steps = topo_sysfs_path(root, busid, step), n = 0;
 
     if (steps <= 0)
         return -1;
     for (int i = (steps - 1) % 2; i < steps - 1; i += 2)
         memcpy(above[n++], step[i], sizeof step[i]);
     return n;
+}
+
+int topo_sysfs_device(const char *root, const char *of, char busid[20])
+{
+    char path[PATH_MAX], real[PATH_MAX];
+
+    snprintf(path, sizeof path, "%s/sys/%s/device", root, of);
+    const char *last = realpath(path, real) ? strrchr(real, '/') : NULL;
+    int found = last && is_busid(last + 1, strlen(last + 1));
+    snprintf(busid, 20, "%.19s", found ? last + 1 : "");
+    return found;
+}
+
+void topo_sysfs_link(const char *root, const char *busid, const char *which, double *GTps,
+                     int *lanes)
+{
+    char line[64];
+
+    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s_link_speed", root, busid, which);
+    *GTps = strtod(line, NULL); /* "Unknown" is 0 */
+    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/%s_link_width", root, busid, which);
+    *lanes = (int)strtol(line, NULL, 10);
+    if (*GTps > 1000 || *lanes < 0 || *lanes > 32)
+        *GTps = *lanes = 0;
 }
 
 void topo_sysfs_pci(const char *root, struct topo_pci *pci)
@@ -99,14 +115,8 @@ void topo_sysfs_pci(const char *root, struct topo_pci *pci)
         unsigned id = (unsigned)strtoul(line, NULL, 16);
         *to = id ? id : *to;
     }
-    if (pci->GTps > 0)
-        return;
-    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/max_link_speed", root, pci->busid);
-    pci->GTps = strtod(line, NULL); /* "Unknown" is 0 */
-    read_line(line, sizeof line, "%s/sys/bus/pci/devices/%s/max_link_width", root, pci->busid);
-    pci->lanes = (int)strtol(line, NULL, 10);
-    if (pci->GTps > 1000 || pci->lanes < 0 || pci->lanes > 32)
-        pci->GTps = pci->lanes = 0;
+    if (!(pci->GTps > 0))
+        topo_sysfs_link(root, pci->busid, "max", &pci->GTps, &pci->lanes);
 }
 
 int topo_sysfs_numa(const char *root, const char *busid)
@@ -129,22 +139,31 @@ void topo_sysfs_host(const char *root, char *host, size_t room)
 
 /* ---- processors ---- */
 
-/* "0-1,4": three. */
-int topo_sysfs_nodes(const char *root)
+int topo_sysfs_list(const char *line, unsigned char in[TOPO_SYSFS_CPUS])
 {
-    char line[256];
     int count = 0;
 
-    read_line(line, sizeof line, "%s/sys/devices/system/node/online", root);
-    for (char *at = line; *at;) {
-        char *end = at;
+    memset(in, 0, TOPO_SYSFS_CPUS);
+    for (const char *at = line; *at;) {
+        char *end;
         long from = strtol(at, &end, 10), to = *end == '-' ? strtol(end + 1, &end, 10) : from;
-        if (end == at || from < 0 || to < from || to > 4095 || (*end && *end != ','))
+        if (end == at || from < 0 || to < from || to >= TOPO_SYSFS_CPUS ||
+            (*end && *end != ','))
             return 0;
         count += (int)(to - from) + 1;
+        memset(in + from, 1, (size_t)(to - from) + 1);
         at = end + (*end == ',');
     }
     return count;
+}
+
+int topo_sysfs_nodes(const char *root)
+{
+    unsigned char in[TOPO_SYSFS_CPUS];
+    char line[256];
+
+    read_line(line, sizeof line, "%s/sys/devices/system/node/online", root);
+    return topo_sysfs_list(line, in);
 }
 
 /* The value behind "NAME\t: " where a line begins so; "" where none does. */
@@ -166,6 +185,28 @@ static void find_value(const char *text, const char *name, char *value, size_t r
     }
 }
 
+/* A file, "" where there is none; owned by the caller. */
+static char *read_text(const char *root, const char *file)
+{
+    char path[PATH_MAX], *text = mem_new(FILE_BYTES + 1, 1);
+
+    snprintf(path, sizeof path, "%s/%s", root, file);
+    FILE *f = fopen(path, "re");
+    if (f) {
+        text[fread(text, 1, FILE_BYTES, f)] = 0;
+        fclose(f);
+    }
+    return text;
+}
+
+void topo_sysfs_allowed(const char *root, char *list, size_t room)
+{
+    char *text = read_text(root, "proc/self/status");
+
+    find_value(text, "Cpus_allowed_list", list, room);
+    mem_free(text);
+}
+
 /*
  * NCCL takes the fields of CPUID as they are, the extended family above the family's four bits:
  * Zen 3, to the kernel family 25 = 15 + 10, is 15 + (10 << 4) = 175.
@@ -177,16 +218,9 @@ int topo_nccl_family(int family)
 
 void topo_sysfs_cpu(const char *root, struct topo_cpu *cpu)
 {
-    char path[PATH_MAX], value[64];
-    char *text = mem_new(FILE_BYTES + 1, 1);
+    char *text = read_text(root, "proc/cpuinfo"), value[64];
 
     cpu->family = cpu->model = -1;
-    snprintf(path, sizeof path, "%s/proc/cpuinfo", root);
-    FILE *f = fopen(path, "re");
-    if (f) {
-        text[fread(text, 1, FILE_BYTES, f)] = 0;
-        fclose(f);
-    }
     find_value(text, "vendor_id", cpu->vendor, sizeof cpu->vendor);
     if (cpu->vendor[0]) {
         snprintf(cpu->arch, sizeof cpu->arch, "x86_64");
@@ -219,7 +253,7 @@ static int by_name(const void *a, const void *b)
 /* One port; 0 where it is not up, or says no rate as "400 Gb/sec (4X NDR)". */
 static int read_port(const char *root, struct topo_sysfs_port *p)
 {
-    char line[64], path[PATH_MAX], real[PATH_MAX];
+    char line[64], path[PATH_MAX];
 
     read_line(line, sizeof line, "%s/sys/class/infiniband/%s/ports/%d/state", root, p->name,
               p->port);
@@ -231,12 +265,8 @@ static int read_port(const char *root, struct topo_sysfs_port *p)
     if (!strstr(line, "Gb/sec") || !(Gbit > 0 && Gbit < 1e5))
         return 0;
     p->mbit = (int64_t)(Gbit * 1000 + 0.5);
-    snprintf(path, sizeof path, "%s/sys/class/infiniband/%s/device", root, p->name);
-    const char *last = realpath(path, real) ? strrchr(real, '/') : NULL;
-    if (!last || !is_busid(last + 1, strlen(last + 1)))
-        return 0;
-    snprintf(p->busid, sizeof p->busid, "%.19s", last + 1);
-    return 1;
+    snprintf(path, sizeof path, "class/infiniband/%s", p->name);
+    return topo_sysfs_device(root, path, p->busid);
 }
 
 int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)

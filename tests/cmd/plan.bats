@@ -259,7 +259,7 @@ steps() {
 @test "--emit megatron: Megatron-LM has each flag, and the flag that value" {
     for s in {N,I,G}{N,I,G}{N,I,G}; do
         for type in f32 bf16; do
-            paro-plan -m $TINY -i $FABRIC --recompute --strategy $s --grad-type $type --emit megatron
+            paro-plan -m $TINY -i $FABRIC --recompute --strategy "$s" --grad-type $type --emit megatron
         done
     done | grep '^--' | sort -u > "$D/m"
     awk 'NR == FNR { for (i = 2; i <= NF; i++) has[$1, $i] = 1; choices[$1] = NF; next }
