@@ -42,15 +42,7 @@ static char *find_name(const char *out)
     return copy;
 }
 
-static int has_entry(const char *dir, const char *name)
-{
-    char *path = io_join(dir, name);
-    struct stat st;
-    int is = lstat(path, &st) == 0;
-
-    mem_free(path);
-    return is;
-}
+enum { LOGS_MAX = 1000000 };
 
 /* The first log.failed... that is free, mem_free; what is wrong is met when it is written. */
 static char *free_log(const char *out)
@@ -58,7 +50,7 @@ static char *free_log(const char *out)
     char name[40] = TRAIN_LOG_FAILED;
     char *path = io_join(out, name);
 
-    for (int n = 2; has_entry(out, name); n++) {
+    for (int n = 2; n < LOGS_MAX && train_folder_has(out, name); n++) {
         snprintf(name, sizeof name, "%s%08d%s", TRAIN_FAILED_BEFORE, n, TRAIN_FAILED_BEHIND);
         mem_free(path);
         path = io_join(out, name);
@@ -130,7 +122,7 @@ static int move_others(const char *from, const char *to)
         char *at = io_join(from, e->d_name), *there = io_join(to, e->d_name);
         if (!asks && train_folder_owns(e->d_name))
             ;
-        else if (has_entry(to, e->d_name) || rename(at, there))
+        else if (train_folder_has(to, e->d_name) || rename(at, there))
             rc = asks ? rc : -1;
         mem_free(at);
         mem_free(there);
@@ -172,8 +164,9 @@ static int finish_exchange(const char *name, const char *temp, struct err *err)
 static int settle_folders(struct train *t, const char *name, const char *temp, const char *old,
                           struct err *err)
 {
-    int settings = has_entry(temp, "settings.yaml"), latest = has_entry(temp, "latest");
-    int begun = settings && !latest, stands = has_entry(name, "latest");
+    int settings = train_folder_has(temp, "settings.yaml"),
+        latest = train_folder_has(temp, "latest");
+    int begun = settings && !latest, stands = train_folder_has(name, "latest");
 
     if (settings && latest && !stands && finish_exchange(name, temp, err))
         return -1;
@@ -241,19 +234,16 @@ static int check_outputs(const struct train *t, struct err *err)
 /* A mount has no other name, which is better known before the first checkpoint. */
 static int check_mount(const char *name, struct err *err)
 {
-    char *parent = io_parent(name);
-    struct stat a, b;
-    int rc = 0;
+    struct statx st;
 
-    if (stat(name, &a) || stat(parent, &b))
-        rc = err_sys(err, "cannot access '%s'", name);
-    else if (a.st_dev != b.st_dev)
-        rc = err_set(err, ERR_INPUT,
-                     "'%s' is a file system of its own, which --force cannot replace: expected "
-                     "a folder, or to have it emptied first",
-                     name);
-    mem_free(parent);
-    return rc;
+    if (statx(AT_FDCWD, name, 0, 0, &st))
+        return err_sys(err, "cannot access '%s'", name);
+    return st.stx_attributes & STATX_ATTR_MOUNT_ROOT
+               ? err_set(err, ERR_INPUT,
+                         "'%s' is a mount point, which --force cannot replace: expected a "
+                         "folder, or to have it emptied first",
+                         name)
+               : 0;
 }
 
 static int begin_folder(struct train *t, const char *name, struct err *err)
@@ -280,7 +270,8 @@ static int begin_folder(struct train *t, const char *name, struct err *err)
 
 int train_anew_begin(struct train *t, struct err *err)
 {
-    int32_t there = t->world->rank == 0 && !t->run->resume && has_entry(t->run->out, "latest");
+    int32_t there =
+        t->world->rank == 0 && !t->run->resume && train_folder_has(t->run->out, "latest");
     char *name = find_name(t->run->out);
     int rc = world_agree(t->world, there ? begin_folder(t, name, err) : 0, err);
 

@@ -18,11 +18,10 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-static int is_there(const char *dir, const char *name)
+int train_folder_has(const char *dir, const char *name)
 {
     char *path = io_join(dir, name);
     struct stat st;
-    /* Not known is no reason to begin anew. */
     int there = lstat(path, &st) == 0 || errno != ENOENT;
 
     mem_free(path);
@@ -57,11 +56,11 @@ static int check_folder(struct train *t, struct err *err)
     int rc = 0;
 
     t->new = !name;
-    if (is_there(out, "latest") && !t->run->resume && !t->run->force)
+    if (train_folder_has(out, "latest") && !t->run->resume && !t->run->force)
         rc = err_set(err, ERR_INPUT,
                      "'%s' has a run in it, expected a new folder, --resume=auto or --force",
                      out);
-    else if (name && !is_there(out, ".lock"))
+    else if (name && !train_folder_has(out, ".lock"))
         rc =
             err_set(err, ERR_INPUT,
                     "'%s' is not a run's folder (it has '%s' but no .lock), expected a new one",
@@ -136,7 +135,8 @@ int train_folder_open(struct train *t, struct err *err)
         return err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
     if (rc)
         *err = why;
-    else if (is_there(out, "latest")) /* between the look and the lock another run ended here */
+    else if (train_folder_has(
+                 out, "latest")) /* between the look and the lock another run ended here */
         rc = check_folder(t, err);
     return rc;
 }
@@ -407,7 +407,7 @@ int train_folder_make_way(struct train *t, const char *name, struct err *err)
     char back[40];
 
     train_folder_name(t->resumed, back);
-    if (is_there(t->home, back) && train_folder_point(t, back, err))
+    if (train_folder_has(t->home, back) && train_folder_point(t, back, err))
         return -1;
     return remove_entry(t, name, 1, err);
 }

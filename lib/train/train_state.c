@@ -283,12 +283,9 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
 {
     const struct train_run *run = t->run;
     int own = run->resume && strcmp(run->resume, "auto") == 0, damaged;
-    char *latest = io_join(run->out, "latest");
-    struct stat st;
     /* Rank 0's eyes see the folder.  What cannot be looked at is met when it is loaded. */
-    int32_t has_latest = t->world->rank == 0 && (lstat(latest, &st) == 0 || errno != ENOENT);
+    int32_t has_latest = t->world->rank == 0 && train_folder_has(run->out, "latest");
 
-    mem_free(latest);
     if (world_bcast(t->world, &has_latest, sizeof has_latest, 0, err))
         return -1;
     if (own && has_latest)

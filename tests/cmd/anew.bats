@@ -201,8 +201,13 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     mkdir run
     # shellcheck disable=SC2016 # its own shell's
     mounted 'mount -t tmpfs none run && cp -a "$G/ended/." run && ! anew --steps 1 2> said && cp -a run kept'
-    one_line "'run' file system of its own, --force"
+    one_line "'run' is a mount point, --force"
     diff -r "$G/ended" kept
+    rm -r kept run
+    cp -a "$G/ended" run
+    mounted 'mount --bind run run && ! anew --steps 1 2> said'
+    one_line "'run' is a mount point, --force"
+    diff -r "$G/ended" run
 }
 
 # mounted COMMANDS: by sh, where mounts can be made that nobody else sees.
