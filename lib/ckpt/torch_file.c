@@ -9,12 +9,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "base/io.h"
 #include "base/mem.h"
 
 /* Bytes of the fixed parts of an archive; torch.save always writes END64 and what follows. */
 enum { END64 = 56, ENDS = END64 + 20 + 22, ENTRY = 46, LOCAL = 30 };
+
+struct record {
+    uint64_t at, bytes; /* in the archive */
+    uint64_t crc;       /* 0: torch.save was told not to sum */
+};
 
 #define REFUSE(f, ...) err_at(err, (f)->path, 0, NULL, __VA_ARGS__)
 
@@ -77,9 +83,9 @@ static void read_wide(const char *extra, uint64_t bytes, uint64_t value[3])
     }
 }
 
-/* The record NAME/`name`: where it begins in the archive, and its bytes; 0: there is none. */
-static int find_record(const struct torch_file *f, const char *name, uint64_t *at,
-                       uint64_t *bytes, struct err *err)
+/* The record NAME/`name`; 0: there is none. */
+static int find_record(const struct torch_file *f, const char *name, struct record *out,
+                       struct err *err)
 {
     const char *e = f->list, *end = f->list + f->list_bytes;
     char local[LOCAL];
@@ -100,30 +106,45 @@ static int find_record(const struct torch_file *f, const char *name, uint64_t *a
         if (le(e + 10, 2) || value[0] != value[1] || read_at(f, value[2], LOCAL, local, err) ||
             memcmp(local, "PK\3\4", 4))
             return refuse_zip(f, err);
-        *at = value[2] + LOCAL + le(local + 26, 2) + le(local + 28, 2);
-        *bytes = value[0];
-        if (*bytes > (uint64_t)f->bytes || *at > (uint64_t)f->bytes - *bytes)
+        uint64_t at = value[2] + LOCAL + le(local + 26, 2) + le(local + 28, 2);
+        if (value[0] > (uint64_t)f->bytes || at > (uint64_t)f->bytes - value[0])
             return refuse_zip(f, err);
+        *out = (struct record){at, value[0], le(e + 16, 4)};
         return 1;
     }
     return 0;
 }
 
+/* All of it. */
+static int read_record(const struct torch_file *f, const struct record *r, char *out,
+                       struct err *err)
+{
+    if (read_at(f, r->at, r->bytes, out, err))
+        return -1;
+    uint64_t crc = crc32_z(0, (const unsigned char *)out, r->bytes);
+    return r->crc == 0 || r->crc == crc
+               ? 0
+               : REFUSE(f,
+                        "%" PRIu64 " bytes at %" PRIu64 " are damaged: checksum %08" PRIx64
+                        ", expected %08" PRIx64,
+                        r->bytes, (uint64_t)f->first + r->at, crc, r->crc);
+}
+
 static int read_value(struct torch_file *f, uint64_t most, struct err *err)
 {
-    uint64_t at = 0, bytes = 0, order_at = 0, order_bytes = 0;
+    struct record value, byteorder = {0};
     char order[6] = "little";
 
-    if (find_record(f, "data.pkl", &at, &bytes, err) <= 0 || bytes > most ||
-        find_record(f, "byteorder", &order_at, &order_bytes, err) < 0)
+    if (find_record(f, "data.pkl", &value, err) <= 0 || value.bytes > most ||
+        find_record(f, "byteorder", &byteorder, err) < 0)
         return refuse_zip(f, err);
-    if (order_bytes == 6 && read_at(f, order_at, 6, order, err))
+    if (byteorder.bytes == sizeof order && read_record(f, &byteorder, order, err))
         return -1;
-    if ((order_bytes && order_bytes != 6) || memcmp(order, "little", 6))
+    if ((byteorder.bytes && byteorder.bytes != sizeof order) || memcmp(order, "little", 6))
         return REFUSE(f, "was saved on a big-endian machine");
-    f->text = mem_new(bytes + 1, 1);
-    return read_at(f, at, bytes, f->text, err) ||
-                   pickle_read(&f->pickle, f->path, f->text, (int64_t)bytes, err)
+    f->text = mem_new(value.bytes + 1, 1);
+    return read_record(f, &value, f->text, err) ||
+                   pickle_read(&f->pickle, f->path, f->text, (int64_t)value.bytes, err)
                ? -1
                : 0;
 }
@@ -173,8 +194,8 @@ int torch_size(const struct pickle *v, int64_t size[ST_DIMS_MAX], int *dims)
 }
 
 /* The type of ("storage", class, key, device, elements), or -1, and the record of the key. */
-static int find_storage(const struct torch_file *f, const struct pickle *v, uint64_t *at,
-                        uint64_t *bytes, struct err *err)
+static int find_storage(const struct torch_file *f, const struct pickle *v, struct record *out,
+                        struct err *err)
 {
     static const char *const types[][2] = {{"FloatStorage", "F32"}, {"BFloat16Storage", "BF16"},
                                            {"HalfStorage", "F16"},  {"DoubleStorage", "F64"},
@@ -190,7 +211,7 @@ static int find_storage(const struct torch_file *f, const struct pickle *v, uint
             type = st_type_parse(types[i][1]);
     snprintf(name, sizeof name, "data/%.50s", key ? key : "");
     mem_free(key);
-    return find_record(f, name, at, bytes, err) > 0 ? type : -1;
+    return find_record(f, name, out, err) > 0 ? type : -1;
 }
 
 /* _rebuild_tensor_v2(storage, its first element, shape, strides, ...) */
@@ -203,10 +224,10 @@ int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct
     const struct pickle *first = pickle_at(args, 1);
     struct st_tensor t = {.elems = 1};
     int64_t stride[ST_DIMS_MAX];
-    uint64_t at = 0, bytes = 0;
+    struct record data = {0};
     int dims = 0;
 
-    t.type = find_storage(f, pickle_at(args, 0), &at, &bytes, err);
+    t.type = find_storage(f, pickle_at(args, 0), &data, err);
     int good = t.type >= 0 && first && first->kind == PICKLE_INT && first->n >= 0 &&
                torch_size(pickle_at(args, 2), t.shape, &t.dims) == 0 &&
                torch_size(pickle_at(args, 3), stride, &dims) == 0 && dims == t.dims;
@@ -214,10 +235,10 @@ int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct
         good = (t.shape[d] <= 1 || t.elems == 0 || stride[d] == t.elems) &&
                !__builtin_mul_overflow(t.elems, t.shape[d], &t.elems);
     if (!good || __builtin_add_overflow(first->n, t.elems, &t.last) ||
-        (uint64_t)t.last > bytes / (uint64_t)st_type_bytes(t.type))
+        (uint64_t)t.last > data.bytes / (uint64_t)st_type_bytes(t.type))
         return REFUSE(f, "has no tensor whose elements are stored whole and in order");
-    t.first = f->first + (int64_t)at + first->n * st_type_bytes(t.type);
-    t.last = f->first + (int64_t)at + t.last * st_type_bytes(t.type);
+    t.first = f->first + (int64_t)data.at + first->n * st_type_bytes(t.type);
+    t.last = f->first + (int64_t)data.at + t.last * st_type_bytes(t.type);
     *out = t;
     return 0;
 }
