@@ -49,6 +49,47 @@ int io_open(const char *path, int *fd, int64_t *bytes, struct err *err)
     return 0;
 }
 
+int io_open_whole(const char *path, int64_t bytes, int *fd, struct err *err)
+{
+    int64_t is = 0;
+    int new = -1;
+
+    if (io_open(path, &new, &is, err))
+        return -1;
+    if (bytes >= 0 && is != bytes) {
+        close(new);
+        return err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, is,
+                      bytes);
+    }
+    *fd = new;
+    return 0;
+}
+
+int io_kept_open(struct io_kept *k, int number, const char *path, int64_t bytes, int *fd,
+                 struct err *err)
+{
+    int i = number % IO_KEPT_MAX, new = -1;
+
+    if (k->slot[i].number != number + 1) {
+        if (io_open_whole(path, bytes, &new, err))
+            return -1;
+        if (k->slot[i].number)
+            close(k->slot[i].fd);
+        k->slot[i].fd = new;
+        k->slot[i].number = number + 1;
+    }
+    *fd = k->slot[i].fd;
+    return 0;
+}
+
+void io_kept_close(struct io_kept *k)
+{
+    for (int i = 0; i < IO_KEPT_MAX; i++)
+        if (k->slot[i].number)
+            close(k->slot[i].fd);
+    *k = (struct io_kept){0};
+}
+
 int io_pread_all(int fd, void *to, int64_t bytes, int64_t offset, struct err *err)
 {
     int64_t done = 0;

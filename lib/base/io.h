@@ -23,6 +23,19 @@ int io_close(int fd, const char *name, struct err *err);
  * pipe, a socket, a device in its place is ERR_INPUT, and is not waited for.
  */
 int io_open(const char *path, int *fd, int64_t *bytes, struct err *err);
+/* The same of a file that must have so many bytes (-1: any). */
+int io_open_whole(const char *path, int64_t bytes, int *fd, struct err *err);
+/* A few files stay open by their numbers; another in the same slot closes the one before. */
+enum { IO_KEPT_MAX = 64 };
+struct io_kept { /* all 0: none is open */
+    struct {
+        int fd, number; /* from 1 on; 0: none */
+    } slot[IO_KEPT_MAX];
+};
+/* As io_open_whole; *fd stays the list's.  number: from 0 on. */
+int io_kept_open(struct io_kept *k, int number, const char *path, int64_t bytes, int *fd,
+                 struct err *err);
+void io_kept_close(struct io_kept *k);
 uint64_t io_le64(const unsigned char *p);
 void io_put_le64(unsigned char *p, uint64_t v);
 

@@ -13,10 +13,8 @@
 #include "ckpt/ckpt.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -33,34 +31,6 @@ int ckpt_find_state(const struct ckpt *c, const char *name)
 int64_t ckpt_state_elems(const struct model *m, int unit, const struct ckpt_state *state)
 {
     return strcmp(state->name, "params") ? m->unit[unit].trained : m->unit[unit].elems;
-}
-
-/* A few shards stay open; another that falls on the same place closes the one before. */
-static int shard_fd(struct ckpt *c, int file, int k, int *fd, struct err *err)
-{
-    int number = file * (1 + c->copies) + k, i = number % CKPT_OPEN_MAX;
-    int64_t bytes = 0;
-
-    if (c->open[i].fd >= 0 && c->open[i].number == number) {
-        *fd = c->open[i].fd;
-        return 0;
-    }
-    char *path = ckpt_shard_path(c->dir, &c->groups, file, k);
-    int new = -1, rc = io_open(path, &new, &bytes, err);
-    if (rc == 0 && bytes != c->file[file].bytes)
-        rc = err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
-                    c->file[file].bytes);
-    mem_free(path);
-    if (rc) {
-        if (new >= 0)
-            close(new);
-        return -1;
-    }
-    if (c->open[i].fd >= 0)
-        close(c->open[i].fd);
-    c->open[i].fd = *fd = new;
-    c->open[i].number = number;
-    return 0;
 }
 
 int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const char *path,
@@ -84,13 +54,12 @@ int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
     c->cached = -1;
     if (!c->buffer && mem_data(c->block_bytes, "a checkpoint's block", &c->buffer, err))
         return -1;
-    if (shard_fd(c, b->file, k, &fd, err))
-        return -1;
     char *path = ckpt_shard_path(c->dir, &c->groups, b->file, k);
-    int rc = io_pread_all(fd, c->buffer, b->bytes, b->offset, err);
-    if (rc) {
-        err_prefix(err, "%s: ", path);
-    } else {
+    int rc = io_kept_open(&c->open, b->file * (1 + c->copies) + k, path, c->file[b->file].bytes,
+                          &fd, err);
+    if (rc == 0 && io_pread_all(fd, c->buffer, b->bytes, b->offset, err))
+        rc = err_prefix(err, "%s: ", path);
+    if (rc == 0) {
         ckpt_hash(c->buffer, b->bytes, hash);
         if (strcmp(hash, b->hash))
             rc = ckpt_say_damaged(c, b, path, hash, err);
@@ -215,9 +184,7 @@ int ckpt_is(const char *dir)
 
 void ckpt_close(struct ckpt *c)
 {
-    for (int i = 0; c->dir && i < CKPT_OPEN_MAX; i++)
-        if (c->open[i].fd >= 0)
-            close(c->open[i].fd);
+    io_kept_close(&c->open);
     for (int i = 0; i < c->source.count; i++)
         mem_free(c->source.item[i].name);
     mem_free(c->source.item);
@@ -241,8 +208,6 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
     int64_t bytes = 0;
 
     new.source.stop = limits->stop;
-    for (int i = 0; i < CKPT_OPEN_MAX; i++)
-        new.open[i].fd = -1;
     int rc = model_read_folder(&new.model, folder, err) ||
                      io_read_file(manifest, limits->manifest_bytes, "--max-manifest", &text,
                                   &bytes, err) ||

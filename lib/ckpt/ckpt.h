@@ -7,6 +7,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "base/groups.h"
+#include "base/io.h"
 #include "ckpt/limits.h"
 #include "layout/layout.h"
 #include "model/model.h"
@@ -94,8 +95,6 @@ struct ckpt_healed {
 /* "3 blocks were read from copies, ...": a line for people; 0: nothing was healed. */
 int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room);
 
-enum { CKPT_OPEN_MAX = 32 };
-
 /* An open checkpoint; for one thread at a time.  Fields are for reading. */
 struct ckpt {
     char *dir;
@@ -117,12 +116,10 @@ struct ckpt {
     int turn; /* set by the reader: the copy that is read first, modulo copies + 1 */
     const atomic_int *stop;    /* borrowed: as the limits had it */
     struct ckpt_healed healed; /* so far: for the reader to report */
-    struct {
-        int fd, number;
-    } open[CKPT_OPEN_MAX];
-    int64_t block_bytes; /* of the largest */
-    void *buffer;        /* the block last read, checked; NULL before the first */
-    int64_t cached;      /* its number, or -1 */
+    struct io_kept open;       /* of the files' copies, file by file */
+    int64_t block_bytes;       /* of the largest */
+    void *buffer;              /* the block last read, checked; NULL before the first */
+    int64_t cached;            /* its number, or -1 */
 };
 
 /*

@@ -12,8 +12,13 @@
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
 
-/* Of one tensor: each is compared with its neighbours, at worst with all others. */
-enum { PIECES_MAX = 1 << 16, COMPARE_BYTES = 1 << 16, LOOKS_MAX = 1 << 20 };
+enum {
+    PIECES_MAX = 1 << 16, /* of one tensor: at worst each is compared with all others */
+    CUTS_MAX = 64,
+    COMPARE_BYTES = 1 << 16,
+    ROWS_BYTES = 1 << 18, /* read at once, to be dealt out */
+    LOOKS_MAX = 1 << 20
+};
 
 /* --- names --- */
 
@@ -84,16 +89,16 @@ int pieces_step(struct pieces *p, const char *key, int64_t step, const char *pat
 
 int pieces_file(struct pieces *p, const char *dir, const char *name)
 {
-    char *path = io_join(dir, name);
+    const json_t *known = json_object_get(p->numbers, name);
 
-    for (int i = p->files; i-- > 0;) {
-        if (strcmp(p->file[i], path) == 0) {
-            mem_free(path);
-            return i;
-        }
-    }
+    if (known)
+        return (int)json_integer_value(known);
+    if (!p->numbers)
+        p->numbers = mem_have(json_object(), "a list of files");
+    /* Any bytes are a name; one that could not be noted would only get a second number. */
+    json_object_set_new_nocheck(p->numbers, name, json_integer(p->files));
     p->file = mem_grow(p->file, &p->file_room, (size_t)p->files + 1, sizeof *p->file);
-    p->file[p->files] = path;
+    p->file[p->files] = io_join(dir, name);
     return p->files++;
 }
 
@@ -129,6 +134,8 @@ void pieces_free(struct pieces *p)
         mem_free(p->piece[i].name);
         mem_free(p->piece[i].box);
     }
+    json_decref(p->numbers);
+    io_kept_close(&p->open);
     mem_free(p->file);
     mem_free(p->piece);
     mem_free(p->first);
@@ -191,11 +198,12 @@ static int64_t volume(const struct piece *p)
 static int overlap(const struct piece *a, const struct piece *b)
 {
     const int n = a->dims;
-    int common = volume(a) && volume(b);
+    int d = 0;
 
-    for (int d = 0; common && d < n; d++)
-        common = a->box[d] < b->box[d] + b->box[n + d] && b->box[d] < a->box[d] + a->box[n + d];
-    return common;
+    while (d < n && a->box[d] < b->box[d] + b->box[n + d] &&
+           b->box[d] < a->box[d] + a->box[n + d])
+        d++;
+    return d == n;
 }
 
 /* Copies of one box: of a parameter that several ranks hold and wrote. */
@@ -228,92 +236,156 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
     return rc;
 }
 
-/*
- * Sorted pieces p[0] ... p[n - 1] of a tensor: a copy is checked and then has no elements;
- * others do not overlap.  Those that begin at or after the end of one in the first dimension
- * cannot overlap it.
- */
-static int check_overlaps(const struct st *st, struct piece *p, int64_t n,
-                          const atomic_int *stop, struct err *err)
+/* A copy is checked and then has no elements. */
+static int compare_pairs(const struct st *st, struct piece **p, int64_t n,
+                         const atomic_int *stop, struct err *err)
 {
-    const size_t same = (size_t)(2 * p->dims) * sizeof *p->box;
+    const size_t same = (size_t)(2 * p[0]->dims) * sizeof *p[0]->box;
 
-    for (int64_t i = 0, oldest = 0; i < n; i++) {
-        while (oldest < i && p[oldest].box[0] + p[oldest].box[p->dims] <= p[i].box[0])
-            oldest++;
+    for (int64_t i = 1; i < n; i++) {
         if (ckpt_stopped(stop, err))
             return -1;
-        for (int64_t k = oldest; k < i; k++) {
-            if (!overlap(&p[k], &p[i]))
+        for (int64_t k = 0; k < i; k++) {
+            if (!overlap(p[k], p[i]))
                 continue;
-            if (memcmp(p[k].box, p[i].box, same))
-                return err_at(err, st->path, 0, p->key,
+            if (memcmp(p[k]->box, p[i]->box, same))
+                return err_at(err, st->path, 0, p[k]->key,
                               "has pieces that overlap, in '%s' and '%s'",
-                              st->pieces->file[p[k].file], st->pieces->file[p[i].file]);
-            if (check_equal(st, &p[k], &p[i], stop, err))
+                              st->pieces->file[p[k]->file], st->pieces->file[p[i]->file]);
+            if (check_equal(st, p[k], p[i], stop, err))
                 return -1;
-            p[i].box[p->dims] = 0;
+            p[i]->box[p[i]->dims] = 0;
         }
     }
     return 0;
 }
 
-/* The piece of tensor t that has element `at`, *run elements from there on, or NULL. */
-static const struct piece *find_piece(const struct pieces *p, const struct piece *from,
-                                      int64_t tensor, int64_t at, int64_t *place, int64_t *run)
+static int by_side(const void *a, const void *b, void *dim)
 {
-    const struct piece *first = p->piece + p->first[tensor];
-    const struct piece *end = p->piece + p->first[tensor + 1], *e = from;
-    int64_t index[ST_DIMS_MAX];
-    const int n = first->dims;
-    const int64_t *shape = first->box + 2 * n;
+    const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
+    const int d = *(int *)dim;
 
-    for (int d = n; d-- > 0; at /= shape[d])
-        index[d] = at % shape[d];
-    for (int64_t left = end - first; left > 0; left--, e = e + 1 < end ? e + 1 : first) {
-        int64_t inside = 0, run_size = 1, skipped = 0;
-        int d = 0;
-        while (d < n && index[d] >= e->box[d] && index[d] < e->box[d] + e->box[n + d]) {
-            inside = inside * e->box[n + d] + index[d] - e->box[d];
-            d++;
-        }
-        if (d < n)
-            continue;
-        /* Rows that the piece has whole follow each other. */
-        while (d-- > 0) {
-            skipped += (index[d] - e->box[d]) * run_size;
-            run_size *= e->box[n + d];
-            if (e->box[n + d] != shape[d])
-                break;
-        }
-        *place = e->at + inside * st_type_bytes(e->type);
-        *run = run_size - skipped;
-        return e;
+    if (x->box[d] != y->box[d])
+        return x->box[d] < y->box[d] ? -1 : 1;
+    return (x > y) - (x < y);
+}
+
+/*
+ * That pieces of a tensor do not overlap, unless they are copies.  Where a plane crosses none of
+ * them those on either side are looked at alone, by the planes of one dimension after the other:
+ * the pieces of a grid, and of a grid within a part of one, end up alone.  Only those that no
+ * plane divides are compared pair by pair.  cut: the depth at which some were divided last.
+ */
+static int check_disjoint(const struct st *st, struct piece **p, int64_t n, int depth, int cut,
+                          const atomic_int *stop, struct err *err)
+{
+    const int dims = p[0]->dims;
+    int d = depth % dims, rc = 0;
+
+    if (n == 1)
+        return 0;
+    if (depth - cut == dims || depth == CUTS_MAX)
+        return compare_pairs(st, p, n, stop, err);
+    qsort_r(p, (size_t)n, sizeof *p, by_side, &d);
+    for (int64_t i = 0, k; rc == 0 && i < n; i = k) {
+        int64_t end = p[i]->box[d] + p[i]->box[dims + d];
+        for (k = i + 1; k < n && p[k]->box[d] < end; k++)
+            if (p[k]->box[d] + p[k]->box[dims + d] > end)
+                end = p[k]->box[d] + p[k]->box[dims + d];
+        rc = check_disjoint(st, p + i, k - i, depth + 1, k - i < n ? depth : cut, stop, err);
     }
-    return NULL;
+    return rc;
+}
+
+static int check_overlaps(const struct st *st, struct piece *p, int64_t n,
+                          const atomic_int *stop, struct err *err)
+{
+    struct piece **all = mem_new((size_t)n, sizeof *all);
+    int64_t some = 0;
+
+    for (int64_t i = 0; i < n; i++)
+        if (volume(&p[i]))
+            all[some++] = &p[i];
+    int rc = some ? check_disjoint(st, all, some, 0, 0, stop, err) : 0;
+    mem_free(all);
+    return rc;
+}
+
+/* --- runs: elements that follow each other in a piece and in its tensor --- */
+
+/* Its last dimensions, as far as it has them whole, and the one before. */
+static int64_t run_elems(const struct piece *e)
+{
+    const int64_t *size = e->box + e->dims, *shape = size + e->dims;
+    int d = e->dims - 1;
+    int64_t n = size[d];
+
+    while (d > 0 && size[d] == shape[d])
+        n *= size[--d];
+    return n;
+}
+
+/* The place in the tensor of an element of the piece. */
+static int64_t place_of(const struct piece *e, int64_t elem)
+{
+    const int64_t *size = e->box + e->dims, *shape = size + e->dims;
+    int64_t at = 0, stride = 1;
+
+    for (int d = e->dims; d-- > 0; elem /= size[d], stride *= shape[d])
+        at += (e->box[d] + elem % size[d]) * stride;
+    return at;
+}
+
+/* How many runs begin at or before an element of the tensor. */
+static int64_t count_runs(const struct piece *e, int64_t at)
+{
+    const int64_t run = run_elems(e);
+    int64_t lo = 0, hi = volume(e) / run;
+
+    while (lo < hi) {
+        int64_t mid = lo + (hi - lo) / 2;
+        if (place_of(e, mid * run) <= at)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* The first element that no piece has. */
+static int64_t find_gap(const struct piece *p, int64_t n)
+{
+    int64_t at = 0;
+    int looks = LOOKS_MAX;
+
+    for (int64_t i = 0, left = n; left > 0 && looks-- > 0; left--, i = (i + 1) % n) {
+        int64_t runs = volume(&p[i]) ? count_runs(&p[i], at) : 0, run = run_elems(&p[i]);
+        int64_t end = runs ? place_of(&p[i], (runs - 1) * run) + run : 0;
+        if (end > at) {
+            at = end;
+            left = n + 1;
+        }
+    }
+    return at;
 }
 
 static int check_whole(const struct st *st, int64_t tensor, struct err *err)
 {
     const struct st_tensor *t = &st->tensor[tensor];
-    const struct pieces *p = st->pieces;
-    const struct piece *e = p->piece + p->first[tensor];
-    int64_t have = 0, place, run, at = 0;
-    int looks = LOOKS_MAX;
+    const struct piece *p = st->pieces->piece + st->pieces->first[tensor];
+    const int64_t n = st->pieces->first[tensor + 1] - st->pieces->first[tensor];
+    int64_t have = 0;
     char shape[256];
 
-    for (int64_t i = p->first[tensor]; i < p->first[tensor + 1]; i++)
-        have += volume(&p->piece[i]);
+    for (int64_t i = 0; i < n; i++)
+        have += volume(&p[i]);
     if (have == t->elems)
         return 0;
-    for (const struct piece *f = e;
-         looks-- && (f = find_piece(p, f, tensor, at, &place, &run));)
-        at += run;
     st_print_shape(t, shape, sizeof shape);
-    return err_at(err, st->path, 0, e->key,
+    return err_at(err, st->path, 0, p->key,
                   "is %s, but its pieces have %" PRId64 " of %" PRId64
                   " elements: one from element %" PRId64 " on is missing",
-                  shape, have, t->elems, at);
+                  shape, have, t->elems, find_gap(p, n));
 }
 
 /* The next tensor, whose pieces begin with *next, which becomes the first of the one after. */
@@ -371,28 +443,68 @@ int pieces_end(struct st *st, const struct ckpt_limits *limits, struct err *err)
     return 0;
 }
 
+/* Elements [lo, hi) of a tensor that are asked for, and where the first goes. */
+struct part {
+    int64_t lo, hi;
+    char *out;
+};
+
+/* n runs of a piece from number `run` on, which lie in the file one after the other. */
+static int read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
+                     const struct part *part, struct err *err)
+{
+    const int64_t size = st_type_bytes(e->type), elems = run_elems(e);
+    const int64_t at = e->at + run * elems * size;
+    char *rows = n > 1 ? mem_new((size_t)(n * elems), (size_t)size) : NULL;
+    int rc = rows ? io_pread_all(fd, rows, n * elems * size, at, err) : 0;
+
+    for (int64_t i = 0; rc == 0 && i < n; i++) {
+        int64_t first = place_of(e, (run + i) * elems);
+        int64_t from = first > part->lo ? first : part->lo;
+        int64_t to = first + elems < part->hi ? first + elems : part->hi;
+        char *out = part->out + (from - part->lo) * size;
+        int64_t skip = (i * elems + from - first) * size;
+        if (rows)
+            memcpy(out, rows + skip, (size_t)((to - from) * size));
+        else
+            rc = io_pread_all(fd, out, (to - from) * size, at + skip, err);
+    }
+    mem_free(rows);
+    return rc;
+}
+
+static int read_piece(struct pieces *p, const struct piece *e, const struct part *part,
+                      struct err *err)
+{
+    const int64_t elems = run_elems(e);
+    const int64_t most = ROWS_BYTES / (elems * st_type_bytes(e->type));
+    int64_t run = count_runs(e, part->lo - elems), end = count_runs(e, part->hi - 1);
+    int fd = -1, rc = 0;
+
+    if (run == end)
+        return 0;
+    if (io_kept_open(&p->open, e->file, p->file[e->file], -1, &fd, err))
+        return -1;
+    for (int64_t n; rc == 0 && run < end; run += n) {
+        n = most < 1 ? 1 : end - run < most ? end - run : most;
+        rc = read_runs(e, fd, run, n, part, err);
+    }
+    return rc ? err_prefix(err, "%s: '%.96s': ", p->file[e->file], e->key) : 0;
+}
+
 int pieces_read(const struct st *st, const struct st_tensor *t, int64_t first, int64_t bytes,
                 void *out, struct err *err)
 {
-    const struct pieces *p = st->pieces;
-    const int64_t tensor = t - st->tensor, size = st_type_bytes(t->type);
-    const struct piece *e = p->piece + p->first[tensor];
-    int64_t at = first / size, end = (first + bytes) / size, place, run;
-    int fd = -1, open = -1, rc = 0;
-    char *to = out;
+    struct pieces *p = st->pieces;
+    const int64_t size = st_type_bytes(t->type), rows = bytes ? t->elems / t->shape[0] : 0;
+    const struct part part = {first / size, (first + bytes) / size, out};
+    const struct piece *e = p->piece + p->first[t - st->tensor];
+    const struct piece *end = p->piece + p->first[t - st->tensor + 1];
+    int rc = 0;
 
-    for (; rc == 0 && at < end; at += run, to += run * size) {
-        e = find_piece(p, e, tensor, at, &place, &run);
-        run = run < end - at ? run : end - at;
-        if (open != e->file && fd >= 0)
-            close(fd);
-        if (open != e->file && io_open(p->file[open = e->file], &fd, NULL, err))
-            return -1;
-        rc = io_pread_all(fd, to, run * size, place, err);
-        if (rc)
-            err_prefix(err, "%s: '%.96s': ", p->file[e->file], e->key);
-    }
-    if (fd >= 0)
-        close(fd);
+    /* They are in the order of the first dimension. */
+    for (; rc == 0 && e < end && e->box[0] * rows < part.hi; e++)
+        if ((e->box[0] + e->box[e->dims]) * rows > part.lo && volume(e))
+            rc = read_piece(p, e, &part, err);
     return rc;
 }

@@ -2,6 +2,9 @@
 #ifndef CKPT_PIECES_H
 #define CKPT_PIECES_H
 
+#include <jansson.h>
+
+#include "base/io.h"
 #include "ckpt/st.h"
 
 /*
@@ -23,7 +26,9 @@ struct piece {
 
 struct pieces {
     int files;
-    char **file; /* [files] paths, owned; those without pieces, too, that were read */
+    char **file;         /* [files] paths, owned; those without pieces, too, that were read */
+    json_t *numbers;     /* of the files, by their names; NULL: none so far */
+    struct io_kept open; /* those that pieces_read has opened */
     int64_t count;
     struct piece *piece; /* [count]: by name, then by their first elements */
     int64_t *first;      /* [tensors + 1]: where those of a tensor begin; from pieces_end on */

@@ -27,23 +27,9 @@ enum {
 static int open_path(const struct move_paths *p, int file, int path, int *fd, struct err *err)
 {
     const char *name = p->file[file].path[path];
-    int new = -1, rc = 0;
-    int64_t bytes = 0;
 
-    if (!p->into)
-        rc = io_open(name, &new, &bytes, err);
-    else if (io_dir_open(p->into, name, O_WRONLY, 0, &new, err))
-        rc = -1;
-    else if (io_size(new, &bytes, err))
-        rc = err_prefix(err, "%s: ", name);
-    if (rc == 0 && bytes != p->file[file].bytes)
-        rc = err_at(err, name, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, bytes,
-                    p->file[file].bytes);
-    if (rc == 0)
-        *fd = new;
-    else if (new >= 0)
-        close(new);
-    return rc;
+    return p->into ? io_dir_open(p->into, name, O_WRONLY, 0, fd, err)
+                   : io_open_whole(name, p->file[file].bytes, fd, err);
 }
 
 int move_paths_open(struct move_paths *p, const struct moves_files *side,

@@ -164,3 +164,47 @@ split() { paro-shard split "$1/from" -p plan.yaml -o ckpt; }
     refuses 2 "'$t' missing" optimizer
     refuses 2 "is missing" paro-shard split fsdp2/from -p plan.yaml --optimizer grid-hf/from -o ckpt
 }
+
+# pieces BOX...: a tensor of 6 x 6 x 5 numbers in whole.safetensors, and in pieces/ its boxes, each
+# "ROW COLUMN ROWS COLUMNS", a file each.
+pieces() {
+    rm -rf pieces && mkdir pieces
+    python3 - "$@" << 'PY'
+import json, struct, sys
+def put(path, shape, values, meta):
+    head = json.dumps({"__metadata__": meta, "w": {"dtype": "F32", "shape": shape,
+                       "data_offsets": [0, 4 * len(values)]}}).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(head)) + head + struct.pack("<%df" % len(values), *values))
+put("whole.safetensors", [6, 6, 5], range(180), {"format": "pt"})
+for i, box in enumerate(sys.argv[1:]):
+    r, c, rows, cols = map(int, box.split())
+    put("pieces/shard-%05d-model-00001-of-00001.safetensors" % (i + 1), [rows, cols, 5],
+        [(y * 6 + x) * 5 + z for y in range(r, r + rows) for x in range(c, c + cols) for z in range(5)],
+        {"DCP_SHARDING_INFO": json.dumps({"w": {"saved_offsets": [r, c, 0]}})})
+PY
+}
+
+@test "pieces of any arrangement: columns, rows within columns, a wheel that no cut divides, none" {
+    local wheel=("0 0 2 4" "0 4 4 2" "4 2 2 4" "2 0 4 2" "2 2 2 2")
+    pieces "0 0 6 1" "0 1 6 2" "0 3 6 0" "0 3 6 3"
+    paro-shard diff pieces whole.safetensors
+    pieces "0 3 1 3" "1 3 5 2" "0 0 2 3" "2 0 4 3" "1 5 5 1"
+    paro-shard diff pieces whole.safetensors
+    pieces "${wheel[@]}" "2 2 2 2" "0 0 2 4"
+    paro-shard diff pieces whole.safetensors
+    pieces "${wheel[@]}" "2 2 2 3"
+    refuses 2 "'w' pieces that overlap shard-00002 shard-00006" paro-shard ls pieces
+    pieces "${wheel[@]:0:4}"
+    refuses 2 "'w' 160 of 180 elements element 70 on is missing" paro-shard ls pieces
+}
+
+@test "an archive of torch.save whose pickle is damaged, or was not summed" {
+    local at file=deepspeed-3/from/zero/model.norm.weight/fp32.pt
+    at=$(grep -abo -m1 '_rebuild_tensor_v2' $file | head -n 1 | cut -d: -f1)
+    printf X | dd of=$file bs=1 seek="$at" conv=notrunc status=none
+    refuses 2 "fp32.pt damaged checksum" paro-shard ls deepspeed-3/from
+    printf _ | dd of=$file bs=1 seek="$at" conv=notrunc status=none
+    perl -0777 -pi -e 's/(PK\x01\x02.{12}).{4}/$1\0\0\0\0/gs' $file
+    paro-shard ls deepspeed-3/from > listed
+}
