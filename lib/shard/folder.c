@@ -57,7 +57,7 @@ static int absolute_path(const char *path, char **out, struct err *err)
     return rc;
 }
 
-int shard_check_apart(const char *from, const char *to, int inside, struct err *err)
+int shard_check_apart(const char *from, const char *to, int may, struct err *err)
 {
     char *source = realpath(from, NULL), *target = NULL;
     int rc = 0;
@@ -66,7 +66,9 @@ int shard_check_apart(const char *from, const char *to, int inside, struct err *
         rc = err_sys(err, "cannot open '%s'", from);
     else if (absolute_path(to, &target, err))
         rc = -1;
-    else if (!inside && target && shard_is_below(target, source))
+    else if (!(may & SHARD_BE_SOURCE) && target && strcmp(target, source) == 0)
+        rc = err_set(err, ERR_INPUT, "'%s' is what is read, expected another path", to);
+    else if (!(may & SHARD_BE_INSIDE) && target && shard_is_below(target, source))
         rc = err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", to, from);
     else if (target && shard_is_below(source, target))
         rc = err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", from, to);

@@ -448,7 +448,7 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
         print_edits(&e, what->dry);
     } else if (rc == 0) {
         make_heads(&e);
-        rc = shard_check_apart(from, to.dir, 0, err) ||
+        rc = shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
                  : io_dir_end(&dir, fill_folder(&e, &dir, err), err);

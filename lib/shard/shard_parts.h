@@ -11,10 +11,11 @@
 /* Whether path lies below the folder; both absolute, without links. */
 int shard_is_below(const char *path, const char *folder);
 /*
- * ERR_INPUT where the source is inside the target, which may be replaced, or, unless `inside`,
- * the target inside the source.  They may be the same.
+ * ERR_INPUT where the source is inside the target, which may be replaced, or, unless it `may`,
+ * the target inside the source or the source itself.
  */
-int shard_check_apart(const char *from, const char *to, int inside, struct err *err);
+enum { SHARD_BE_INSIDE = 1, SHARD_BE_SOURCE = 2 };
+int shard_check_apart(const char *from, const char *to, int may, struct err *err);
 
 /* The checkpoint that split and reshard write; borrowed. */
 struct shard_cut {

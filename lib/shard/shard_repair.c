@@ -280,7 +280,7 @@ int shard_repair(const char *from, const struct shard_options *options, int json
         return -1;
     struct io_dir dir = {.fd = -1};
     /* The target is taken first: one that is refused is so before all is read. */
-    int rc = shard_check_apart(from, to.dir, 0, err) ||
+    int rc = shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
                      checkup_run(&x, &c, 0, options, err) || check_refused(&r, err) ||
                      repair_files(&r, &dir, err)

@@ -84,7 +84,7 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
         return -1;
     int rc = check_plan(&c, what->model, err) ||
                      ckpt_check_copies(what->groups, what->copies, err) ||
-                     shard_check_apart(from, to.dir, 0, err) ||
+                     shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
                  : 0;

@@ -429,7 +429,8 @@ int shard_split(const char *from, const struct shard_request *what, struct shard
     /* Whatever is read lies outside the folder that --force removes. */
     const char *const read[] = {from, what->adapter, what->optimizer};
     for (size_t i = 0; i < sizeof read / sizeof *read; i++)
-        if (read[i] && shard_check_apart(read[i], to.dir, 1, err))
+        if (read[i] &&
+            shard_check_apart(read[i], to.dir, SHARD_BE_INSIDE | SHARD_BE_SOURCE, err))
             goto done;
     f.first = mem_new(CHUNK, sizeof *f.first);
     f.model = shape.model;

@@ -6,11 +6,9 @@
 load shard
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
     cd "$BATS_FILE_TMPDIR" || return
     chmod 755 .
-    paro-shard init -m "$ROOT/examples/models/llama-tiny.json" -o model
-    python3 "$ROOT/tests/reference/varied_weights.py" model
+    varied_model "$ROOT/examples/models/llama-tiny.json" model
     echo '{"a": 1}' > model/tokenizer_config.json
     mkdir model/sub
     echo kept > model/sub/notes

@@ -7,11 +7,9 @@ load shard
 load mounts
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
     cd "$BATS_FILE_TMPDIR" || return
     chmod 755 .
-    paro-shard init -m "$ROOT/examples/models/llama-tiny.json" -o model
-    python3 "$ROOT/tests/reference/varied_weights.py" model
+    varied_model "$ROOT/examples/models/llama-tiny.json" model
     paro-plan -m model -i 'synth:[2,1]' --strategy GGI > plan.yaml
     paro-shard split model -p plan.yaml -o ckpt
     paro-shard merge model --format gguf -o f32.gguf 2> said
@@ -29,8 +27,7 @@ without() {
     while read -r sum name; do
         model=$(basename "${name%.*}")
         if [ ! -e "$model" ]; then
-            paro-shard init -m "$ROOT/${name%.*}.json" -o "$model"
-            python3 "$ROOT/tests/reference/varied_weights.py" "$model"
+            varied_model "$ROOT/${name%.*}.json" "$model"
         fi
         gguf "$model" --type "${name##*.}" -o x.gguf --force 2>> said
         echo "$sum  x.gguf" | sha256sum -c --quiet || { echo "$name"; return 1; }
@@ -122,6 +119,10 @@ PY
     cp -r "$G/model" own
     refuses 2 "'own/model.safetensors' inside 'own'" gguf own -o own/model.safetensors --force
     refuses 2 "'own/x.gguf' inside 'own'" gguf own -o own/x.gguf
+    refuses 2 "'own/../own/model.safetensors' what is read" \
+        gguf own/model.safetensors -o own/../own/model.safetensors --force
+    ln -s own/model.safetensors link
+    refuses 2 "'own/model.safetensors' what is read" gguf link -o own/model.safetensors --force
     diff -r own "$G/model"
 }
 

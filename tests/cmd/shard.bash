@@ -4,6 +4,14 @@
 
 load refuses
 
+export ROOT=$BATS_TEST_DIRNAME/../..
+
+# varied_model CONFIG FOLDER: none of its values are alike, biases and norms included.
+varied_model() {
+    paro-shard init -m "$1" -o "$2"
+    python3 "$ROOT/tests/reference/varied_weights.py" "$2"
+}
+
 # quiet COMMAND...: status 0, and not a word.
 quiet() {
     run -0 "$@"
