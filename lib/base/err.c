@@ -40,12 +40,12 @@ int err_sys(struct err *err, const char *fmt, ...)
     return -1;
 }
 
-int err_at(struct err *err, const char *file, int line, const char *key, const char *fmt, ...)
+static int put_at(struct err *err, enum err_code code, const char *file, int line,
+                  const char *key, const char *fmt, va_list ap)
 {
-    va_list ap;
     int used = 0;
 
-    *err = (struct err){.code = ERR_INPUT, .line = line};
+    *err = (struct err){.code = code, .line = line};
     snprintf(err->file, sizeof err->file, "%s", file);
     snprintf(err->key, sizeof err->key, "%s", key ? key : "");
     char where[16] = "";
@@ -54,10 +54,28 @@ int err_at(struct err *err, const char *file, int line, const char *key, const c
     used = snprintf(err->text, sizeof err->text, "%s%s: ", err->file, where);
     if (key)
         used += snprintf(err->text + used, sizeof err->text - (size_t)used, "'%s' ", err->key);
-    va_start(ap, fmt);
     vsnprintf(err->text + used, sizeof err->text - (size_t)used, fmt, ap);
-    va_end(ap);
     utf8_clean(err->text);
+    return -1;
+}
+
+int err_at(struct err *err, const char *file, int line, const char *key, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    put_at(err, ERR_INPUT, file, line, key, fmt, ap);
+    va_end(ap);
+    return -1;
+}
+
+int err_mismatch(struct err *err, const char *file, const char *key, const char *fmt, ...)
+{
+    va_list ap;
+
+    va_start(ap, fmt);
+    put_at(err, ERR_MISMATCH, file, 0, key, fmt, ap);
+    va_end(ap);
     return -1;
 }
 

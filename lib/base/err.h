@@ -35,6 +35,14 @@ int err_sys(struct err *err, const char *fmt, ...) __attribute__((format(printf,
 /* ERR_INPUT at a place: "file:line: 'key' text"; line 0 and key NULL are left out. */
 int err_at(struct err *err, const char *file, int line, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* As err_at of line 0, but ERR_MISMATCH. */
+int err_mismatch(struct err *err, const char *file, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+/* -1 where one of several calls failed: rc = err_any(first(err) || second(err)). */
+static inline int err_any(int failed)
+{
+    return failed ? -1 : 0;
+}
 /* Puts words before the text of an error that is already set. */
 int err_prefix(struct err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* And behind it. */

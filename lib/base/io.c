@@ -216,6 +216,15 @@ int io_absent(const char *path)
     return stat(path, &st) && (errno == ENOENT || errno == ENOTDIR);
 }
 
+int io_has(const char *dir, const char *name)
+{
+    char *path = io_join(dir, name);
+    int absent = io_absent(path);
+
+    mem_free(path);
+    return !absent;
+}
+
 int io_fsync_fd(int fd, const char *name, struct err *err)
 {
     int rc = fsync(fd);

@@ -79,6 +79,7 @@ struct io_out {
 int io_create(struct io_out *out, const char *path, int force, struct err *err);
 int io_commit(struct io_out *out, struct err *err);
 void io_abandon(struct io_out *out);
+int io_end(struct io_out *out, int rc, struct err *err); /* commits where rc is 0 */
 
 /*
  * The same for a folder: files are put into dir->temp, then the folder is renamed whole (an
@@ -137,6 +138,7 @@ char *io_temp_name(const char *path);
  * instead of doing without it.
  */
 int io_absent(const char *path);
+int io_has(const char *dir, const char *name);              /* not io_absent("dir/name") */
 int io_fsync_fd(int fd, const char *name, struct err *err); /* a file or a folder */
 int io_fsync_path(const char *path, struct err *err);
 int io_remove_tree(const char *path,

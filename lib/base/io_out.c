@@ -245,6 +245,14 @@ void io_abandon(struct io_out *out)
     *out = (struct io_out){.fd = -1};
 }
 
+int io_end(struct io_out *out, int rc, struct err *err)
+{
+    if (rc == 0)
+        return io_commit(out, err);
+    io_abandon(out);
+    return rc;
+}
+
 int io_is_ours(const char *dir, uid_t uid)
 {
     struct io_out out;

@@ -62,6 +62,11 @@ void *mem_grow(void *items, size_t *room, size_t need, size_t size)
     return p;
 }
 
+int mem_by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
 char *mem_dup(const char *text)
 {
     char *p = strdup(text);

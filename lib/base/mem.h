@@ -19,7 +19,8 @@ void *mem_new(size_t count, size_t size);
 /* Grows *items to hold at least `need` (doubling); aborts when there is none. */
 void *mem_grow(void *items, size_t *room, size_t need, size_t size);
 char *mem_dup(const char *text);
-void mem_free(void *p); /* NULL is fine */
+int mem_by_text(const void *a, const void *b); /* for qsort and bsearch of a list of strings */
+void mem_free(void *p);                        /* NULL is fine */
 /* For what a library made: p itself, but aborts when it is NULL. */
 void *mem_have(void *p, const char *what);
 /*

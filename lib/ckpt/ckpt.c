@@ -38,11 +38,10 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
 {
     const struct model_tensor *t = &c->model.tensor[b->tensor];
 
-    err_at(err, path, 0, t->name,
-           "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
-           c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
-    err->code = ERR_MISMATCH;
-    return -1;
+    return err_mismatch(
+        err, path, t->name,
+        "%s, elements [%" PRId64 ", %" PRId64 ") are damaged: checksum %s, expected %s",
+        c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
 }
 
 int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
@@ -208,12 +207,10 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
     int64_t bytes = 0;
 
     new.source.stop = limits->stop;
-    int rc = model_read_folder(&new.model, folder, err) ||
-                     io_read_file(manifest, limits->manifest_bytes, "--max-manifest", &text,
-                                  &bytes, err) ||
-                     ckpt_manifest_parse(&new, manifest, config, limits, text, bytes, err)
-                 ? -1
-                 : 0;
+    int rc = err_any(
+        model_read_folder(&new.model, folder, err) ||
+        io_read_file(manifest, limits->manifest_bytes, "--max-manifest", &text, &bytes, err) ||
+        ckpt_manifest_parse(&new, manifest, config, limits, text, bytes, err));
     mem_free(text);
     mem_free(folder);
     mem_free(config);

@@ -177,9 +177,7 @@ int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const ato
         return -1;
     if (strcmp(sum, hash) == 0)
         return 0;
-    err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", sum, hash);
-    err->code = ERR_MISMATCH;
-    return -1;
+    return err_mismatch(err, path, NULL, "is damaged: checksum %s, expected %s", sum, hash);
 }
 
 int ckpt_hash_file(const char *path, const atomic_int *stop, int64_t *bytes, char hex[33],

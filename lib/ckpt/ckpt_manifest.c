@@ -305,9 +305,8 @@ static int check_config(struct reader *r, const char *hash)
     ckpt_hash(config, (int64_t)strlen(config), is);
     if (!hash || strcmp(hash, is) == 0)
         return 0;
-    err_at(r->err, r->config, 0, NULL, "is damaged: checksum %s, expected %.40s", is, hash);
-    r->err->code = ERR_MISMATCH;
-    return -1;
+    return err_mismatch(r->err, r->config, NULL, "is damaged: checksum %s, expected %.40s", is,
+                        hash);
 }
 
 /* Of one name there are a header and its rest, or a file, in the folder that merge makes. */

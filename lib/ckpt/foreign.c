@@ -51,10 +51,8 @@ static int add_saved(struct folder *f, const char *key, int number, int64_t firs
     const struct pickle *v = file.pickle.root, *param = pickle_get(v, "param");
     int rc = 0;
     if (pieces_is_step(key)) {
-        rc = torch_file_number(&file, v, &step, f->err) ||
-                     pieces_step(p, key, step, file.path, f->err)
-                 ? -1
-                 : 0;
+        rc = err_any(torch_file_number(&file, v, &step, f->err) ||
+                     pieces_step(p, key, step, file.path, f->err));
     } else if (torch_file_tensor(&file, param ? param : v, &t, f->err)) {
         rc = -1;
     } else if (want && (t.dims != dims || memcmp(t.shape, want, (size_t)dims * sizeof *want))) {
@@ -193,11 +191,10 @@ static int open_distcp(struct folder *f)
     struct pickle_file file = {0};
     char *text = NULL;
     int64_t bytes = 0;
-    int rc = io_read_file(path, f->limits->manifest_bytes, "--max-manifest", &text, &bytes,
-                          f->err) ||
-                     pickle_read(&file, path, text, bytes, f->err) || add_metadata(f, file.root)
-                 ? -1
-                 : 0;
+    int rc =
+        err_any(io_read_file(path, f->limits->manifest_bytes, "--max-manifest", &text, &bytes,
+                             f->err) ||
+                pickle_read(&file, path, text, bytes, f->err) || add_metadata(f, file.root));
 
     pickle_release(&file);
     mem_free(text);
@@ -244,10 +241,8 @@ static int add_shard(struct folder *f, const char *name)
                  : err_at(f->err, path, 0, NULL, "has no DCP_SHARDING_INFO in its metadata");
     for (int i = 0; rc == 0 && i < st.count; i++) {
         struct st_tensor t = st.tensor[i];
-        rc = ckpt_stopped(f->limits->stop, f->err) ||
-                     read_offsets(&st, &t, offsets, from, f->err)
-                 ? -1
-                 : 0;
+        rc = err_any(ckpt_stopped(f->limits->stop, f->err) ||
+                     read_offsets(&st, &t, offsets, from, f->err));
         t.first += st.data;
         if (rc == 0)
             pieces_add(f->st->pieces, t.name, &t, from, NULL, number);
@@ -351,15 +346,6 @@ int foreign_step(const struct st *st, const struct ckpt_limits *limits, int64_t 
                       : err_at(err, st->path, 0, NULL, "does not state the optimizer's step");
 }
 
-static int has(const char *dir, const char *name)
-{
-    char *path = io_join(dir, name);
-    int there = !io_absent(path);
-
-    mem_free(path);
-    return there;
-}
-
 static int has_shards(const char *dir)
 {
     DIR *d = opendir(dir);
@@ -374,7 +360,7 @@ static int has_shards(const char *dir)
 
 int foreign_is(const char *dir)
 {
-    return has(dir, METADATA) || has(dir, "zero") || has_shards(dir);
+    return io_has(dir, METADATA) || io_has(dir, "zero") || has_shards(dir);
 }
 
 int foreign_open(struct st *st, const char *dir, const struct ckpt_limits *limits,
@@ -386,9 +372,9 @@ int foreign_open(struct st *st, const char *dir, const struct ckpt_limits *limit
 
     new.pieces = mem_new(1, sizeof *new.pieces);
     new.pieces->step = -1;
-    if (has(dir, METADATA)) {
+    if (io_has(dir, METADATA)) {
         rc = open_distcp(&f);
-    } else if (has(dir, "zero")) {
+    } else if (io_has(dir, "zero")) {
         char *zero = io_join(dir, "zero");
         rc = for_each(&f, zero, NULL, add_parameter);
         mem_free(zero);

@@ -25,19 +25,23 @@ enum {
     CHUNK_BYTES = 1 << 20
 };
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The names are in order. */
 int hf_find_file(const struct hf *hf, const char *name)
 {
-    char **found = hf->files
-                       ? bsearch(&name, hf->name, (size_t)hf->files, sizeof *hf->name, by_text)
-                       : NULL;
+    char **found =
+        hf->files ? bsearch(&name, hf->name, (size_t)hf->files, sizeof *hf->name, mem_by_text)
+                  : NULL;
 
     return found ? (int)(found - hf->name) : -1;
+}
+
+/* Takes st. */
+static void add_opened(struct hf *hf, const char *name, struct st st)
+{
+    hf->name = mem_grow(hf->name, &hf->name_room, (size_t)hf->files + 1, sizeof *hf->name);
+    hf->file = mem_grow(hf->file, &hf->file_room, (size_t)hf->files + 1, sizeof *hf->file);
+    hf->name[hf->files] = mem_dup(name);
+    hf->file[hf->files++] = st;
 }
 
 static int add_file(struct hf *hf, const char *path, const char *name,
@@ -49,8 +53,7 @@ static int add_file(struct hf *hf, const char *path, const char *name,
         return -1;
     if (hf->files >= OPEN_MAX)
         st_close_file(&st);
-    hf->name[hf->files] = mem_dup(name);
-    hf->file[hf->files++] = st;
+    add_opened(hf, name, st);
     return 0;
 }
 
@@ -100,10 +103,7 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
         names[i++] = (char *)json_string_value(v);
     }
     if (rc == 0)
-        qsort(names, n, sizeof *names, by_text);
-    hf->name = mem_new(n, sizeof *hf->name);
-    hf->file =
-        mem_new((int64_t)n < limits->files ? n : (size_t)limits->files, sizeof *hf->file);
+        qsort(names, n, sizeof *names, mem_by_text);
     for (i = 0; rc == 0 && i < n && (rc = ckpt_stopped(limits->stop, err)) == 0; i++) {
         if (i > 0 && strcmp(names[i], names[i - 1]) == 0)
             continue;
@@ -163,10 +163,8 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
                "has %zu tensors, expected at most %" PRId64 " (--max-tensors)",
                json_object_size(map), limits->tensors);
     else
-        rc =
-            open_indexed(hf, path, map, limits, err) || check_index_in_files(hf, path, map, err)
-                ? -1
-                : 0;
+        rc = err_any(open_indexed(hf, path, map, limits, err) ||
+                     check_index_in_files(hf, path, map, err));
 done:
     json_decref(root);
     mem_free(text);
@@ -183,8 +181,6 @@ static int open_alone(struct hf *hf, const char *path, const struct ckpt_limits 
     hf->dir = slash ? mem_dup(path) : mem_dup(".");
     if (slash)
         hf->dir[slash - path + (slash == path)] = 0;
-    hf->name = mem_new(1, sizeof *hf->name);
-    hf->file = mem_new(1, sizeof *hf->file);
     return add_file(hf, path, slash ? slash + 1 : path, limits, err);
 }
 
@@ -192,21 +188,18 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
                        struct err *err)
 {
     char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
+    struct st st;
     int rc;
 
     hf->dir = mem_dup(path);
     if (!io_absent(single)) { /* transformers, too, prefers it to an index */
-        hf->name = mem_new(1, sizeof *hf->name);
-        hf->file = mem_new(1, sizeof *hf->file);
         rc = add_file(hf, single, "model.safetensors", limits, err);
     } else if (!io_absent(index)) {
         rc = read_index(hf, index, limits, err);
     } else if (foreign_is(path)) {
-        hf->name = mem_new(1, sizeof *hf->name);
-        hf->file = mem_new(1, sizeof *hf->file);
-        rc = foreign_open(&hf->file[0], path, limits, err);
+        rc = foreign_open(&st, path, limits, err);
         if (rc == 0)
-            hf->name[hf->files++] = mem_dup("");
+            add_opened(hf, "", st);
     } else {
         rc = err_set(err, ERR_ABSENT,
                      "'%s' has none of model.safetensors, %s, .metadata, zero and "
@@ -235,6 +228,16 @@ int hf_open(struct hf *hf, const char *path, const struct ckpt_limits *limits, s
     }
     *hf = new;
     return 0;
+}
+
+int hf_is(const char *dir)
+{
+    return io_has(dir, "model.safetensors") || io_has(dir, HF_INDEX_NAME) || foreign_is(dir);
+}
+
+int hf_has_config(const struct hf *hf)
+{
+    return !hf->alone && io_has(hf->dir, "config.json");
 }
 
 void hf_release(struct hf *hf)
@@ -430,10 +433,9 @@ static int first_gap(const struct hf *hf, struct hf_place a, struct hf_place b, 
     *gap = -1;
     for (int64_t at = 0; rc == 0 && *gap < 0 && at < bytes; at += CHUNK_BYTES) {
         int64_t n = bytes - at < CHUNK_BYTES ? bytes - at : CHUNK_BYTES;
-        rc = ckpt_stopped(hf->stop, err) || st_read(&hf->file[a.file], a.t, at, n, x, err) ||
-                     st_read(&hf->file[b.file], b.t, at, n, y, err)
-                 ? -1
-                 : 0;
+        rc = err_any(ckpt_stopped(hf->stop, err) ||
+                     st_read(&hf->file[a.file], a.t, at, n, x, err) ||
+                     st_read(&hf->file[b.file], b.t, at, n, y, err));
         for (int64_t i = 0; rc == 0 && *gap < 0 && i < n; i++)
             if (x[i] != y[i])
                 *gap = at + i;

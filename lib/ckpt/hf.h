@@ -19,6 +19,7 @@ struct hf {
     int files;   /* of weights */
     char **name; /* [files], in order */
     struct st *file;
+    size_t name_room, file_room;
     const atomic_int *stop; /* borrowed: as the limits had it */
     /* From hf_match on. */
     const struct model *model; /* borrowed */
@@ -58,6 +59,10 @@ int hf_check_shape(const struct st *st, const struct st_tensor *is,
                    const struct model_tensor *want, struct err *err);
 /* After hf_match: a second copy of a tied embedding must be the same, bit for bit. */
 int hf_check_tied(const struct hf *hf, struct err *err);
+/* Whether a folder has weights that hf_open looks for. */
+int hf_is(const char *dir);
+/* Whether a folder has a config.json: not where one file was named. */
+int hf_has_config(const struct hf *hf);
 void hf_release(struct hf *hf);
 /* The file's number and the tensor, or NULL. */
 const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file);

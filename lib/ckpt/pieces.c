@@ -217,14 +217,12 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
     const char *path[2] = {st->pieces->file[a->file], st->pieces->file[b->file]};
     int fd[2] = {-1, -1};
     int rc =
-        io_open(path[0], &fd[0], NULL, err) || io_open(path[1], &fd[1], NULL, err) ? -1 : 0;
+        err_any(io_open(path[0], &fd[0], NULL, err) || io_open(path[1], &fd[1], NULL, err));
 
     for (int64_t at = 0, n; rc == 0 && at < bytes; at += n) {
         n = bytes - at < COMPARE_BYTES ? bytes - at : COMPARE_BYTES;
-        rc = ckpt_stopped(stop, err) || io_pread_all(fd[0], part, n, a->at + at, err) ||
-                     io_pread_all(fd[1], more, n, b->at + at, err)
-                 ? -1
-                 : 0;
+        rc = err_any(ckpt_stopped(stop, err) || io_pread_all(fd[0], part, n, a->at + at, err) ||
+                     io_pread_all(fd[1], more, n, b->at + at, err));
         if (rc == 0 && memcmp(part, more, (size_t)n))
             rc = err_at(err, st->path, 0, a->key, "has different values in '%s' and '%s'",
                         path[0], path[1]);

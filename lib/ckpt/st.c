@@ -129,7 +129,7 @@ void st_release(struct st *st)
     *st = (struct st){.fd = -1};
 }
 
-static int by_name(const void *a, const void *b)
+int st_by_name(const void *a, const void *b)
 {
     return strcmp((*(struct st_tensor *const *)a)->name, (*(struct st_tensor *const *)b)->name);
 }
@@ -138,7 +138,7 @@ const struct st_tensor *st_find(const struct st *st, const char *name)
 {
     struct st_tensor key = {.name = (char *)name}, *k = &key;
     struct st_tensor **found =
-        st->count ? bsearch(&k, st->by_name, (size_t)st->count, sizeof *st->by_name, by_name)
+        st->count ? bsearch(&k, st->by_name, (size_t)st->count, sizeof *st->by_name, st_by_name)
                   : NULL;
 
     return found ? *found : NULL;

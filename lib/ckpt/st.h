@@ -59,6 +59,8 @@ const char *st_path(const struct st *st, int i);
 /* Spares the descriptor; st_read opens the file whenever it needs it. */
 void st_close_file(struct st *st);
 void st_release(struct st *st);
+/* The order of by_name, for qsort. */
+int st_by_name(const void *a, const void *b);
 const struct st_tensor *st_find(const struct st *st, const char *name); /* NULL if absent */
 /* `bytes` from byte `first` within the tensor. */
 int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64_t bytes,

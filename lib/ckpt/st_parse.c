@@ -58,11 +58,6 @@ static int read_text(struct parser *p, const char *tensor)
 
 /* --- names --- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int check_name(struct parser *p)
 {
     const struct jin *j = &p->j;
@@ -105,7 +100,7 @@ static int parse_metadata_items(struct parser *p, char ***key, int *count)
     if (more < 0)
         return no_json(p);
     if (*count)
-        qsort(*key, (size_t)*count, sizeof **key, by_text);
+        qsort(*key, (size_t)*count, sizeof **key, mem_by_text);
     for (int i = 1; i < *count; i++)
         if (strcmp((*key)[i - 1], (*key)[i]) == 0)
             return REFUSE(p, "__metadata__", "has '%.80s' twice", (*key)[i]);
@@ -290,11 +285,6 @@ static int by_place(const void *a, const void *b)
     return strcmp(x->name, y->name); /* empty tensors at one place: any fixed order */
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp((*(struct st_tensor *const *)a)->name, (*(struct st_tensor *const *)b)->name);
-}
-
 /* Sorts, and proves that the tensors fill the data exactly, and that no name is there twice. */
 static int arrange_tensors(struct parser *p)
 {
@@ -306,7 +296,7 @@ static int arrange_tensors(struct parser *p)
     st->by_name = mem_new((size_t)st->count, sizeof *st->by_name);
     for (int i = 0; i < st->count; i++)
         st->by_name[i] = &st->tensor[i];
-    qsort(st->by_name, (size_t)st->count, sizeof *st->by_name, by_name);
+    qsort(st->by_name, (size_t)st->count, sizeof *st->by_name, st_by_name);
     for (int i = 1; i < st->count; i++)
         if (strcmp(st->by_name[i - 1]->name, st->by_name[i]->name) == 0)
             return REFUSE(p, st->by_name[i]->name, "appears twice");
@@ -363,7 +353,7 @@ int st_parse(struct st *st, const char *path, const char *head, int64_t bytes,
     new.path = mem_dup(path);
     new.data = 8 + n;
     p.j = (struct jin){.text = head + 8, .bytes = n};
-    int rc = parse_object(&p) || arrange_tensors(&p) ? -1 : 0;
+    int rc = err_any(parse_object(&p) || arrange_tensors(&p));
     jin_release(&p.j);
     if (rc)
         st_release(&new);

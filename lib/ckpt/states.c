@@ -20,10 +20,9 @@ int states_check_network(const char *folder, const struct model *own, const stru
 
     if (!key)
         return 0;
-    err_at(err, folder, 0, key, "is %s in its config.json, but %s in the plan's model", in_own,
-           in_plan);
-    err->code = ERR_MISMATCH;
-    return -1;
+    return err_mismatch(err, folder, key,
+                        "is %s in its config.json, but %s in the plan's model", in_own,
+                        in_plan);
 }
 
 int states_check_trains(const char *folder, const struct model *own, const struct model *plan,
@@ -34,9 +33,8 @@ int states_check_trains(const char *folder, const struct model *own, const struc
 
     if (strcmp(has, wants) == 0)
         return 0;
-    err_at(err, folder, 0, NULL, "trains '%.200s', but the plan trains '%.200s'", has, wants);
-    err->code = ERR_MISMATCH;
-    return -1;
+    return err_mismatch(err, folder, NULL, "trains '%.200s', but the plan trains '%.200s'", has,
+                        wants);
 }
 
 /* A tensor's twin in another model of the network, or NULL. */
@@ -60,37 +58,29 @@ static int check_ckpt(const struct ckpt *c, const struct model *m, struct err *e
         const struct model_tensor *t = &c->model.tensor[i];
         if (!model_is_added(t) || find_twin(m, t))
             continue;
-        err_at(err, c->dir, 0, t->name,
-               "is %s of the checkpoint that the plan's model does not have",
-               model_is_adapter(t) ? "an adapter" : "a mask");
-        err->code = ERR_MISMATCH;
-        return -1;
+        return err_mismatch(err, c->dir, t->name,
+                            "is %s of the checkpoint that the plan's model does not have",
+                            model_is_adapter(t) ? "an adapter" : "a mask");
     }
     if (c->model.sparse.share > 0 && states_check_trains(c->dir, &c->model, m, err))
         return -1;
     if (!have->rank || (have->rank == want->rank && have->alpha == want->alpha))
         return 0;
-    err_at(err, c->dir, 0, NULL,
-           "has adapters of rank %" PRId64 " and alpha %g, the plan's model of rank %" PRId64
-           " and alpha %g",
-           have->rank, have->alpha, want->rank, want->alpha);
-    err->code = ERR_MISMATCH;
-    return -1;
+    return err_mismatch(err, c->dir, NULL,
+                        "has adapters of rank %" PRId64
+                        " and alpha %g, the plan's model of rank %" PRId64 " and alpha %g",
+                        have->rank, have->alpha, want->rank, want->alpha);
 }
 
 /* The folder's own config.json, where there is one, and its tensors. */
 static int check_folder(struct hf *hf, const struct model *m, struct err *err)
 {
     struct model own = {0};
-    char *path = io_join(hf->dir, "config.json");
     int rc = 0;
 
-    if (!hf->alone && !io_absent(path))
-        rc =
-            model_read_folder(&own, hf->dir, err) || states_check_network(hf->dir, &own, m, err)
-                ? -1
-                : 0;
-    mem_free(path);
+    if (hf_has_config(hf))
+        rc = err_any(model_read_folder(&own, hf->dir, err) ||
+                     states_check_network(hf->dir, &own, m, err));
     model_release(&own);
     return rc ? rc : hf_match(hf, m, err);
 }
@@ -186,12 +176,10 @@ static int make_sparse(struct states *s, const struct model_tensor *t, struct er
         return 0;
     states_release(s);
     int rc =
-        mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err) ||
+        err_any(mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err) ||
                 mem_data((t->elems + 1) * (int64_t)sizeof(float), "a matrix", &value, err) ||
                 mem_data(mask->elems * (int64_t)sizeof(float), "a mask", &bits, err) ||
-                read_part(s, t, 0, s->state[0], 0, model_whole(t), whole, err)
-            ? -1
-            : 0;
+                read_part(s, t, 0, s->state[0], 0, model_whole(t), whole, err));
     s->value = value;
     s->mask = bits;
     if (rc == 0) {

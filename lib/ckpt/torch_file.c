@@ -143,10 +143,8 @@ static int read_value(struct torch_file *f, uint64_t most, struct err *err)
     if ((byteorder.bytes && byteorder.bytes != sizeof order) || memcmp(order, "little", 6))
         return REFUSE(f, "was saved on a big-endian machine");
     f->text = mem_new(value.bytes + 1, 1);
-    return read_record(f, &value, f->text, err) ||
-                   pickle_read(&f->pickle, f->path, f->text, (int64_t)value.bytes, err)
-               ? -1
-               : 0;
+    return err_any(read_record(f, &value, f->text, err) ||
+                   pickle_read(&f->pickle, f->path, f->text, (int64_t)value.bytes, err));
 }
 
 int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
@@ -162,7 +160,7 @@ int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64
     if (first > all || f->bytes > all - first)
         rc = REFUSE(f, "has %" PRId64 " bytes, expected %" PRId64 " from byte %" PRId64 " on",
                     all, bytes, first);
-    rc = rc || read_list(f, (uint64_t)most, err) || read_value(f, (uint64_t)most, err) ? -1 : 0;
+    rc = err_any(rc || read_list(f, (uint64_t)most, err) || read_value(f, (uint64_t)most, err));
     if (rc)
         torch_file_close(f);
     return rc;

@@ -64,23 +64,6 @@ static void list_hf(struct weights *w)
     }
 }
 
-/* A folder must be of one of the kinds. */
-static int check_folder(const char *path, struct err *err)
-{
-    char *single = io_join(path, "model.safetensors"), *index = io_join(path, HF_INDEX_NAME);
-    int rc = 0;
-
-    if (io_absent(single) && io_absent(index) && !foreign_is(path))
-        rc = err_set(err, ERR_ABSENT,
-                     "'%s' has none of manifest.json, model.safetensors, " HF_INDEX_NAME
-                     ", .metadata, zero and shard-*.safetensors, expected a checkpoint or a "
-                     "Hugging Face folder",
-                     path);
-    mem_free(single);
-    mem_free(index);
-    return rc;
-}
-
 int weights_open(struct weights *w, const char *path, const struct ckpt_limits *limits,
                  struct err *err)
 {
@@ -89,8 +72,12 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
 
     int is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     new.is_ckpt = is_dir &&ckpt_is(path);
-    if (is_dir && !new.is_ckpt && check_folder(path, err))
-        return -1;
+    if (is_dir && !new.is_ckpt && !hf_is(path))
+        return err_set(err, ERR_ABSENT,
+                       "'%s' has none of manifest.json, model.safetensors, " HF_INDEX_NAME
+                       ", .metadata, zero and shard-*.safetensors, expected a checkpoint or a "
+                       "Hugging Face folder",
+                       path);
     if (new.is_ckpt ? ckpt_open(&new.ckpt, path, limits, err)
                     : hf_open(&new.hf, path, limits, err))
         return -1;

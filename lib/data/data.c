@@ -430,22 +430,13 @@ static int encode_pair(const struct data_encode *e, const char *name, struct tok
     struct spans spans = {0};
     struct io_out idx;
 
-    int rc = io_create(&idx, name, e->force, err);
-    if (rc) {
-        io_abandon(bin);
-        return -1;
-    }
-    rc = encode_file(e->text, t, e->template, bin->file, &spans, done, err) ||
-         encode_idx(&spans, done->tokens, encode_type(t), idx.file, err);
+    if (io_create(&idx, name, e->force, err))
+        return io_end(bin, -1, err);
+    int rc = encode_file(e->text, t, e->template, bin->file, &spans, done, err) ||
+             encode_idx(&spans, done->tokens, encode_type(t), idx.file, err);
     /* The tokens first: an index without them would be of others. */
-    if (rc == 0)
-        rc = io_commit(bin, err);
-    else
-        io_abandon(bin);
-    if (rc == 0)
-        rc = io_commit(&idx, err);
-    else
-        io_abandon(&idx);
+    rc = io_end(bin, rc, err);
+    rc = io_end(&idx, rc, err);
     spans_release(&spans);
     return rc;
 }
@@ -493,11 +484,7 @@ int data_encode(const struct data_encode *e, struct encode_done *done, struct er
     if (rc == 0 && jsonl_is(e->text)) {
         rc = encode_pair(e, idx, t, &to, done, err);
     } else if (rc == 0) {
-        rc = encode_llmc(e->text, t, to.file, e->out, done, err);
-        if (rc)
-            io_abandon(&to);
-        else
-            rc = io_commit(&to, err);
+        rc = io_end(&to, encode_llmc(e->text, t, to.file, e->out, done, err), err);
     }
     tokenizer_close(t);
     mem_free(idx);

@@ -2,7 +2,6 @@
 /* Knows how documents become tokens, and how these lie in Megatron's files. */
 #include "data/encode.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -143,15 +142,14 @@ static int processors(void)
 static int encode_text(struct encoder *e, const char *path, struct encode_done *done,
                        struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc;
     int64_t bytes = 0;
+    int fd = -1, rc = 0;
 
     e->spans = NULL;
     e->kind = 0;
-    if (fd < 0)
-        return err_sys(err, "cannot open data '%s'", path);
-    rc = io_size(fd, &bytes, err) ? err_prefix(err, "data '%s' ", path) : 0;
-    if (rc == 0 && bytes) {
+    if (io_open(path, &fd, &bytes, err))
+        return -1;
+    if (bytes) {
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
                                 : tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clones.h"
@@ -93,26 +92,6 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
     return 0;
 }
 
-/* A regular file; no other kind is waited for. */
-static int open_file(const char *path, int *fd, int64_t *bytes, struct err *err)
-{
-    *fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (*fd < 0)
-        return err_sys(err, "cannot open data '%s'", path);
-    if (io_size(*fd, bytes, err) == 0)
-        return 0;
-    close(*fd);
-    *fd = -1;
-    return err_prefix(err, "data '%s' ", path);
-}
-
-/* Maps it whole, for as long as it is parsed; an empty one is no map. */
-static int map_file(const char *path, int fd, int64_t bytes, void **map, struct err *err)
-{
-    *map = bytes ? mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0) : NULL;
-    return *map == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path) : 0;
-}
-
 /* path without its last `drop` characters and with `end` behind it; the caller's. */
 static char *with_end(const char *path, size_t drop, const char *end)
 {
@@ -122,13 +101,6 @@ static char *with_end(const char *path, size_t drop, const char *end)
     memcpy(whole, path, n);
     strcpy(whole + n, end);
     return whole;
-}
-
-static int is_there(const char *path)
-{
-    struct stat st;
-
-    return stat(path, &st) == 0;
 }
 
 /*
@@ -142,7 +114,8 @@ static void find_pair(const char *path, char **bin, char **idx)
 
     *bin = drop && !by_idx ? mem_dup(path) : with_end(path, drop, ".bin");
     *idx = by_idx ? mem_dup(path) : with_end(path, drop, ".idx");
-    if (by_idx || (drop ? is_there(*idx) : !is_there(path) && is_there(*bin) && is_there(*idx)))
+    if (by_idx ||
+        (drop ? !io_absent(*idx) : io_absent(path) && !io_absent(*bin) && !io_absent(*idx)))
         return;
     mem_free(*bin);
     mem_free(*idx);
@@ -155,15 +128,16 @@ static int read_idx(struct source *s, const char *path, struct source_place *pla
 {
     void *map = NULL;
     int64_t bytes = 0;
-    int fd;
+    int fd = -1;
 
-    if (open_file(path, &fd, &bytes, err))
+    if (io_open(path, &fd, &bytes, err))
         return -1;
-    int rc = map_file(path, fd, bytes, &map, err);
+    if (bytes) /* an empty one is no map */
+        map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     close(fd);
-    if (rc)
-        return -1;
-    rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, place, &s->spans, err);
+    if (map == MAP_FAILED)
+        return err_sys(err, "cannot map data '%s'", path);
+    int rc = source_idx_parse(path, map, bytes, s->path, s->file_bytes, place, &s->spans, err);
     if (map)
         munmap(map, (size_t)bytes);
     return rc;
@@ -204,7 +178,7 @@ int source_open(struct source *s, const char *path, struct err *err)
     char *idx = NULL;
 
     find_pair(path, &new.path, &idx);
-    int rc = open_file(new.path, &new.fd, &new.file_bytes, err);
+    int rc = io_open(new.path, &new.fd, &new.file_bytes, err);
     if (rc == 0 && idx) {
         new.format = SOURCE_MEGATRON;
         rc = read_idx(&new, idx, &place, err);

@@ -2,7 +2,6 @@
 /* Knows compressed files.  zlib reads plain ones, too. */
 #include "data/unpack.h"
 
-#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -27,11 +26,8 @@ int unpack_open(struct unpack **out, const char *path, struct err *err)
     unsigned char head[4] = {0};
     int64_t bytes = 0;
 
-    *u = (struct unpack){.path = mem_dup(path)};
-    u->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int rc = u->fd < 0 ? err_sys(err, "cannot open data '%s'", path) : 0;
-    if (rc == 0 && io_size(u->fd, &bytes, err))
-        rc = err_prefix(err, "data '%s' ", path);
+    *u = (struct unpack){.path = mem_dup(path), .fd = -1};
+    int rc = io_open(path, &u->fd, &bytes, err);
     if (rc == 0 && bytes >= 4 && io_pread_all(u->fd, head, 4, 0, err))
         rc = err_prefix(err, "data '%s': ", path);
     uint32_t magic = (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 |

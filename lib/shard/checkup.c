@@ -199,10 +199,8 @@ static int check_all_small(struct checkup *x, struct err *err)
     int rc = 0;
 
     if (c->copies) {
-        rc = ckpt_hash_file(path, c->stop, &bytes, hash, err) ||
-                     check_small(x, CHECKUP_MANIFEST, bytes, hash, err)
-                 ? -1
-                 : 0;
+        rc = err_any(ckpt_hash_file(path, c->stop, &bytes, hash, err) ||
+                     check_small(x, CHECKUP_MANIFEST, bytes, hash, err));
         bytes = (int64_t)strlen(c->model.config);
         ckpt_hash(c->model.config, bytes, hash);
         if (rc == 0)
@@ -243,7 +241,7 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick,
     new.state = mem_new((size_t) new.parts *(1 + (size_t)c->copies), 1);
     for (int f = 0; rc == 0 && f < c->files; f++)
         for (int k = 0; rc == 0 && k <= c->copies; k++)
-            rc = ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err) ? -1 : 0;
+            rc = err_any(ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err));
     if (rc == 0 && !quick)
         rc = check_blocks(&new, options, err);
     if (rc == 0)

@@ -210,7 +210,7 @@ static int list_folder(struct listing *l, const char *under, int depth, struct e
         rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, CKPT_DEPTH_MAX);
     for (struct dirent *e; rc == 0 && (e = io_next(d));) {
         char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
-        rc = ckpt_stopped(l->hf->stop, err) || list_one(l, name, depth, err) ? -1 : 0;
+        rc = err_any(ckpt_stopped(l->hf->stop, err) || list_one(l, name, depth, err));
         mem_free(name);
     }
     if (rc == 0 && errno)
@@ -219,11 +219,6 @@ static int list_folder(struct listing *l, const char *under, int depth, struct e
         closedir(d);
     mem_free(path);
     return rc;
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits *limits,
@@ -238,7 +233,7 @@ int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits 
     if (find_root(f, err) || list_folder(&l, "", 0, err))
         return -1;
     if (f->others)
-        qsort(f->other, (size_t)f->others, sizeof *f->other, by_text);
+        qsort(f->other, (size_t)f->others, sizeof *f->other, mem_by_text);
     return 0;
 }
 

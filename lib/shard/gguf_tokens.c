@@ -150,10 +150,8 @@ static int put_template(struct gguf_keys *k, const char *dir, json_t *config, st
     json_t *own = NULL;
     char *jinja = NULL;
     int64_t bytes = 0;
-    int rc = read_text(dir, "chat_template.jinja", &jinja, &bytes, err) ||
-                     read_tree(dir, "chat_template.json", &own, err)
-                 ? -1
-                 : 0;
+    int rc = err_any(read_text(dir, "chat_template.jinja", &jinja, &bytes, err) ||
+                     read_tree(dir, "chat_template.json", &own, err));
     const char *text = jinja ? jinja : find_template(own);
 
     if (rc == 0 && !text)

@@ -59,11 +59,10 @@ static int load_whole(struct merge_reader *f, const struct model_tensor *t, stru
 {
     const struct model_tensor *mask = model_mask_of(&f->p->c->model, t);
     void *value = NULL, *bits = NULL, *whole = NULL;
-    int rc = load_tensor(f->p, t, DTYPE_F32, &value, err) ||
-                     load_tensor(f->p, mask, DTYPE_F32, &bits, err) ||
-                     mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err)
-                 ? -1
-                 : 0;
+    int rc =
+        err_any(load_tensor(f->p, t, DTYPE_F32, &value, err) ||
+                load_tensor(f->p, mask, DTYPE_F32, &bits, err) ||
+                mem_data(model_whole(t) * (int64_t)sizeof(float), "a matrix", &whole, err));
 
     if (rc == 0)
         model_sparse_whole(t, value, bits, whole);

@@ -144,12 +144,10 @@ static int read_path(struct mover *m, int64_t piece, int path, struct err *err)
     if (!f->hash || strcmp(hash, f->hash) == 0)
         return 0;
     if (m->what->ckpt)
-        ckpt_say_damaged(m->what->ckpt, &m->what->ckpt->block[f->id], name, hash, err);
-    else
-        err_at(err, name, 0, NULL, "bytes [%" PRId64 ", %" PRId64 ") are damaged: checksum %s",
-               f->offset, f->offset + f->bytes, hash);
-    err->code = ERR_MISMATCH;
-    return -1;
+        return ckpt_say_damaged(m->what->ckpt, &m->what->ckpt->block[f->id], name, hash, err);
+    return err_mismatch(err, name, NULL,
+                        "bytes [%" PRId64 ", %" PRId64 ") are damaged: checksum %s", f->offset,
+                        f->offset + f->bytes, hash);
 }
 
 /* Any bytes of a piece, whose elements may lie over either end of them. */

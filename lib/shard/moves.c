@@ -105,11 +105,9 @@ static int create_file(const struct moves *m, const struct io_dir *dir, int file
 
     for (int k = 0; rc == 0 && k < f->paths; k++)
         rc =
-            ckpt_stopped(m->stop, err) ||
+            err_any(ckpt_stopped(m->stop, err) ||
                     ckpt_create_file(dir, f->path[k], head, bytes, f->bytes, holes, &fd, err) ||
-                    io_close(fd, f->path[k], err)
-                ? -1
-                : 0;
+                    io_close(fd, f->path[k], err));
     mem_free(head);
     return rc;
 }
@@ -372,10 +370,9 @@ int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *
     pthread_cond_init(&w.something, NULL);
     m->healed = 0;
     lay_out(&w, m);
-    int rc = make_ring(&w, err) || move_paths_open(&w.m.from, &m->in, NULL, !m->lost, err) ||
-                     move_paths_open(&w.m.to, &m->out, into, 1, err)
-                 ? -1
-                 : 0;
+    int rc =
+        err_any(make_ring(&w, err) || move_paths_open(&w.m.from, &m->in, NULL, !m->lost, err) ||
+                move_paths_open(&w.m.to, &m->out, into, 1, err));
     if (rc == 0) {
         int64_t paths = w.m.to.first[m->out.files];
         w.syncs = (struct side){.count = paths, .done = mem_new((size_t)paths, 1)};

@@ -103,10 +103,8 @@ static int match_tensors(struct optim *o, const struct ckpt_limits *limits, stru
     }
     if (o->st.pieces)
         return foreign_step(&o->st, limits, &o->step, err);
-    return read_number(&o->st, "step", &o->step, err) ||
-                   read_number(&o->st, "tokens", &o->tokens, err)
-               ? -1
-               : 0;
+    return err_any(read_number(&o->st, "step", &o->step, err) ||
+                   read_number(&o->st, "tokens", &o->tokens, err));
 }
 
 int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
@@ -116,7 +114,6 @@ int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limi
     if (foreign_is(path) ? foreign_open(&o->st, path, limits, err)
                          : st_open(&o->st, path, limits, err))
         return -1;
-    o->open = 1;
     o->place = mem_new((size_t)m->tensors * OPTIM_STATES, sizeof *o->place);
     if (match_tensors(o, limits, err) == 0)
         return 0;
@@ -126,8 +123,7 @@ int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limi
 
 void optim_release(struct optim *o)
 {
-    if (o->open)
-        st_release(&o->st);
+    st_release(&o->st);
     mem_free(o->place);
     *o = (struct optim){0};
 }

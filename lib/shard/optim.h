@@ -17,8 +17,7 @@
 enum { OPTIM_STATES = 3 };
 
 struct optim {
-    struct st st;
-    int open;
+    struct st st;              /* path NULL: not open */
     const struct model *model; /* borrowed */
     const struct st_tensor *
         *place; /* [tensors * OPTIM_STATES], owned; NULL: of what does not train */

@@ -124,9 +124,8 @@ static int match_adapters(const struct st *st, const struct model *m, struct err
         if (!model_is_adapter(t))
             continue;
         if (!have) {
-            err_at(err, st->path, 0, t->name, "is missing: the plan's model has this adapter");
-            err->code = ERR_MISMATCH;
-            return -1;
+            return err_mismatch(err, st->path, t->name,
+                                "is missing: the plan's model has this adapter");
         }
         if (hf_check_shape(st, have, t, err))
             return -1;
@@ -135,10 +134,9 @@ static int match_adapters(const struct st *st, const struct model *m, struct err
         const struct model_tensor *t = model_find(m, st->tensor[i].name);
         if (t && model_is_adapter(t))
             continue;
-        err_at(err, st->path, 0, st->tensor[i].name,
-               "is no adapter of the plan's model, which trains '%.200s'", m->partial);
-        err->code = ERR_MISMATCH;
-        return -1;
+        return err_mismatch(err, st->path, st->tensor[i].name,
+                            "is no adapter of the plan's model, which trains '%.200s'",
+                            m->partial);
     }
     return 0;
 }
@@ -160,7 +158,6 @@ int peft_open(struct peft *p, const char *dir, const struct model *m, struct err
     mem_free(path);
     if (rc)
         return -1;
-    p->open = 1;
     if (match_adapters(&p->st, m, err) == 0)
         return 0;
     peft_release(p);
@@ -169,9 +166,7 @@ int peft_open(struct peft *p, const char *dir, const struct model *m, struct err
 
 void peft_release(struct peft *p)
 {
-    if (p->open)
-        st_release(&p->st);
-    *p = (struct peft){0};
+    st_release(&p->st);
 }
 
 int peft_read(const struct peft *p, const struct model_tensor *t, int64_t first, int64_t count,

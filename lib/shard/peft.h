@@ -10,8 +10,7 @@
  * adapter_model.safetensors.
  */
 struct peft {
-    struct st st;
-    int open;
+    struct st st; /* path NULL: not open */
 };
 
 /*

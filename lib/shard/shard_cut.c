@@ -101,7 +101,7 @@ int shard_cut(const struct io_dir *dir, const struct shard_cut *what, struct mov
     add_shards(m, dir, what, shard);
     m->head = shard_head;
     m->heads = shard;
-    int rc = moves_run(m, dir, err) || put_manifest(dir, what, shard, err) ? -1 : 0;
+    int rc = err_any(moves_run(m, dir, err) || put_manifest(dir, what, shard, err));
     for (int r = 0; r < shards; r++)
         ckpt_shard_release(&shard[r]);
     mem_free(shard);

@@ -28,14 +28,6 @@ struct gap {
     int64_t most_at;
 };
 
-static void put_place(struct jout *j, const char *key, int64_t at)
-{
-    if (at < 0)
-        jout_null(j, key);
-    else
-        jout_int(j, key, at);
-}
-
 static void report_difference(struct diff *d, const char *name, const char *what,
                               const char *detail, const struct gap *gap)
 {
@@ -50,9 +42,9 @@ static void report_difference(struct diff *d, const char *name, const char *what
     jout_text(&d->j, "text", detail);
     if (gap) {
         jout_int(&d->j, "elems_differ", gap->elems);
-        put_place(&d->j, "first", gap->first);
+        jout_known(&d->j, "first", gap->first);
         jout_num(&d->j, "max_abs", gap->most);
-        put_place(&d->j, "max_abs_at", gap->most_at);
+        jout_known(&d->j, "max_abs_at", gap->most_at);
         jout_num(&d->j, "max_rel", gap->rel);
     }
     jout_close(&d->j, '}');

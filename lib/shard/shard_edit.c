@@ -440,10 +440,8 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
                           "merge it first")
                  : 0;
     if (rc == 0)
-        rc = compile_all(&e, err) || edit_items(&e, err) ||
-                     folder_list(&e.folder, &e.hf, what->options.limits, err)
-                 ? -1
-                 : 0;
+        rc = err_any(compile_all(&e, err) || edit_items(&e, err) ||
+                     folder_list(&e.folder, &e.hf, what->options.limits, err));
     if (rc == 0 && what->dry) {
         print_edits(&e, what->dry);
     } else if (rc == 0) {

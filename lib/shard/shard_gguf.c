@@ -53,9 +53,8 @@ static int check_links(const struct hf *hf, const struct ckpt_limits *limits, st
 {
     struct folder f = {0};
     struct carry c = {0};
-    int rc = folder_list(&f, hf, limits, err) || (hf->alone && carry_folder(&c, hf->dir, err))
-                 ? -1
-                 : 0;
+    int rc = err_any(folder_list(&f, hf, limits, err) ||
+                     (hf->alone && carry_folder(&c, hf->dir, err)));
 
     carry_release(&c);
     folder_release(&f);
@@ -69,11 +68,9 @@ static int open_folder(struct job *j, struct err *err)
     j->m = &j->own;
     if (j->what->fuse)
         return err_set(err, ERR_INPUT, "'%s' has no adapters to fuse", hf->dir);
-    return check_links(hf, j->what->options.limits, err) ||
+    return err_any(check_links(hf, j->what->options.limits, err) ||
                    model_read_folder(&j->own, hf->dir, err) || hf_match(hf, j->m, err) ||
-                   hf_check_tied(hf, err)
-               ? -1
-               : 0;
+                   hf_check_tied(hf, err));
 }
 
 static int open_ckpt(struct job *j, struct err *err)
@@ -371,7 +368,7 @@ static int write_file(struct job *j, struct gguf_keys *k, int fd, struct err *er
         data + last->offset +
         gguf_bytes(last->type, last->shape[0] * (last->dims < 2 ? 1 : last->shape[1]));
     end += (GGUF_ALIGN - end % GGUF_ALIGN) % GGUF_ALIGN;
-    int rc = ckpt_allocate(fd, end, 0, err) || io_pwrite_all(fd, head, data, 0, err) ? -1 : 0;
+    int rc = err_any(ckpt_allocate(fd, end, 0, err) || io_pwrite_all(fd, head, data, 0, err));
     for (int i = 0; rc == 0 && i < j->count; i++)
         rc = write_tensor(j, i, fd, data, err);
     mem_free(head);
@@ -390,10 +387,7 @@ static int write_all(struct job *j, struct shard_target to, struct err *err)
         gguf_keys_release(&keys);
         return -1;
     }
-    if (write_file(j, &keys, out.fd, err) == 0)
-        rc = io_commit(&out, err);
-    else
-        io_abandon(&out);
+    rc = io_end(&out, write_file(j, &keys, out.fd, err), err);
     gguf_keys_release(&keys);
     return rc;
 }
@@ -412,7 +406,7 @@ int shard_gguf(const char *from, const struct shard_merging *what, struct shard_
         rc = err_set(err, ERR_INPUT, "models of the family %s have no gguf form here",
                      j.m->family->name);
     if (rc == 0)
-        rc = pick_type(&j, err) || write_all(&j, to, err) ? -1 : 0;
+        rc = err_any(pick_type(&j, err) || write_all(&j, to, err));
     if (rc && j.w.is_ckpt)
         ckpt_blame(&j.w.ckpt, err);
     if (what->options.healed)

@@ -27,10 +27,7 @@ static void ls_json(const struct weights *w, FILE *out)
         jout_text(&j, "shape", groups);
         jout_int(&j, "ranks", w->ckpt.groups.ranks);
         jout_text(&j, "trains", w->ckpt.model.partial ? w->ckpt.model.partial : "all");
-        if (w->ckpt.has_run)
-            jout_int(&j, "step", w->ckpt.run.step);
-        else
-            jout_null(&j, "step");
+        jout_known(&j, "step", w->ckpt.has_run ? w->ckpt.run.step : -1);
     }
     jout_int(&j, "bytes", w->bytes);
     jout_open(&j, "tensors", '[');

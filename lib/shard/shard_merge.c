@@ -118,11 +118,9 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
 
     if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
-    int rc = shard_check_apart(from, to.dir, SHARD_BE_INSIDE | SHARD_BE_SOURCE, err) ||
+    int rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_INSIDE | SHARD_BE_SOURCE, err) ||
                      merge_plan_init(&plan, &c, what, err) ||
-                     io_dir_create(&dir, to.dir, to.force, err)
-                 ? -1
-                 : 0;
+                     io_dir_create(&dir, to.dir, to.force, err));
     if (rc == 0) {
         int bad = fill_folder(&plan, what, &dir, err);
         rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);

@@ -169,10 +169,8 @@ static int take_header(void *arg, int file, char **out, int64_t *out_bytes, stru
         return 0;
     }
     char *path = ckpt_shard_path(c->dir, &c->groups, file, k);
-    int rc =
-        mem_data(bytes, "a safetensors header", &head, err) || io_open(path, &fd, NULL, err)
-            ? -1
-            : 0;
+    int rc = err_any(mem_data(bytes, "a safetensors header", &head, err) ||
+                     io_open(path, &fd, NULL, err));
     if (rc == 0 && io_pread_all(fd, head, bytes, 0, err))
         rc = err_prefix(err, "%s: ", path);
     if (rc == 0) {
@@ -244,8 +242,8 @@ static int repair_files(struct repair *r, struct io_dir *dir, struct err *err)
     }
     report_all_lost(r);
     if (!r->lost)
-        rc = move_blocks(r, dir, err) || put_small(r, dir, err) || io_dir_commit(dir, err) ? -1
-                                                                                           : 0;
+        rc = err_any(move_blocks(r, dir, err) || put_small(r, dir, err) ||
+                     io_dir_commit(dir, err));
     if (json) {
         jout_close(&r->j, ']');
         jout_open(&r->j, "rebuilt", '[');
@@ -280,12 +278,10 @@ int shard_repair(const char *from, const struct shard_options *options, int json
         return -1;
     struct io_dir dir = {.fd = -1};
     /* The target is taken first: one that is refused is so before all is read. */
-    int rc = shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
+    int rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
                      checkup_run(&x, &c, 0, options, err) || check_refused(&r, err) ||
-                     repair_files(&r, &dir, err)
-                 ? -1
-                 : 0;
+                     repair_files(&r, &dir, err));
     if (dir.path) /* not committed */
         io_dir_abandon(&dir);
     checkup_release(&x);

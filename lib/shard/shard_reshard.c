@@ -18,10 +18,8 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
         return err_set(err, ERR_INPUT,
                        "the plan's model is a number of parameters, expected one "
                        "with a config.json");
-    return states_check_network(c->dir, &c->model, plan, err) ||
-                   states_check_trains(c->dir, &c->model, plan, err)
-               ? -1
-               : 0;
+    return err_any(states_check_network(c->dir, &c->model, plan, err) ||
+                   states_check_trains(c->dir, &c->model, plan, err));
 }
 
 /* What merge needs, checked on the way; *list is what the new one has of it. */
@@ -82,12 +80,10 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
 
     if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
-    int rc = check_plan(&c, what->model, err) ||
+    int rc = err_any(check_plan(&c, what->model, err) ||
                      ckpt_check_copies(what->groups, what->copies, err) ||
                      shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
-                     io_dir_create(&dir, to.dir, to.force, err)
-                 ? -1
-                 : 0;
+                     io_dir_create(&dir, to.dir, to.force, err));
     if (rc == 0) {
         int bad = fill_folder(&c, what, &dir, err);
         rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);

@@ -106,13 +106,13 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
 /* What is read: the folder's weights and, last, the optimizer's state or the adapters. */
 static int read_files(const struct filling *f)
 {
-    return f->hf->files + (f->optim.open || f->peft.open);
+    return f->hf->files + (f->optim.st.path || f->peft.st.path);
 }
 
 static const struct st *read_file(const struct filling *f, int number)
 {
     return number < f->hf->files ? &f->hf->file[number]
-           : f->optim.open       ? &f->optim.st
+           : f->optim.st.path    ? &f->optim.st
                                  : &f->peft.st;
 }
 
@@ -166,10 +166,8 @@ static int keep_bytes(const struct hf *hf, int from, int64_t first, int64_t last
 
     for (int64_t n; rc == 0 && first < last; first += n, s->bytes += n) {
         n = last - first < REST_BYTES ? last - first : REST_BYTES;
-        rc = ckpt_stopped(hf->stop, err) || io_pread_all(from, buffer, n, first, err) ||
-                     io_pwrite_all(fd, buffer, n, s->bytes, err)
-                 ? -1
-                 : 0;
+        rc = err_any(ckpt_stopped(hf->stop, err) || io_pread_all(from, buffer, n, first, err) ||
+                     io_pwrite_all(fd, buffer, n, s->bytes, err));
         if (rc == 0)
             ckpt_hash_more(sum, buffer, n);
     }
@@ -187,10 +185,8 @@ static int keep_part(const struct io_dir *dir, const struct hf *hf, int file,
     char *path = io_join(folder, hf->name[file]);
     void *sum = ckpt_hash_begin();
     int fd = -1, from = -1;
-    int rc = io_open(st->path, &from, NULL, err) ||
-                     io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err)
-                 ? -1
-                 : 0;
+    int rc = err_any(io_open(st->path, &from, NULL, err) ||
+                     io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err));
 
     *s = (struct ckpt_source){.name = mem_dup(hf->name[file]), .keep = keep};
     if (rc == 0 && keep == CKPT_KEEP_HEADER)
@@ -256,10 +252,8 @@ static int put_source(const struct io_dir *dir, struct filling *f, int converted
             continue;
         char *to = io_join(files, name);
         int fd = -1;
-        rc = folder_open(&f->folder, name, &fd, err) ||
-                     ckpt_copy_file(fd, dir, to, hf->stop, s, err)
-                 ? -1
-                 : 0;
+        rc = err_any(folder_open(&f->folder, name, &fd, err) ||
+                     ckpt_copy_file(fd, dir, to, hf->stop, s, err));
         if (fd >= 0)
             close(fd);
         mem_free(to);
@@ -286,7 +280,7 @@ static int move_weights(const struct io_dir *dir, struct filling *f,
     for (int i = 0; i < read_files(f); i++)
         if (!read_file(f, i)->pieces)
             moves_add_file(&m.in, read_file(f, i)->file_bytes, mem_dup(read_file(f, i)->path));
-    for (int state = 0; state < (f->optim.open ? 1 + OPTIM_STATES : 1); state++)
+    for (int state = 0; state < (f->optim.st.path ? 1 + OPTIM_STATES : 1); state++)
         for (int i = 0; i < f->model->tensors; i++)
             if (state == 0 || model_trains(f->model, &f->model->tensor[i]))
                 add_tensor(&m, f, i, state);
@@ -307,7 +301,7 @@ static int fill_folder(const struct io_dir *dir, struct filling *f,
                            .position = f->optim.step,
                            .seed = f->what->seed};
     struct shard_cut cut = {
-        .shape = shape, .is = is, .run = f->optim.open ? &run : NULL, .source = &list};
+        .shape = shape, .is = is, .run = f->optim.st.path ? &run : NULL, .source = &list};
     struct stat *was = NULL;
 
     memcpy(is, shape->state, sizeof is);
@@ -320,7 +314,7 @@ static int fill_folder(const struct io_dir *dir, struct filling *f,
                         cut.converted || shape->model->lora.rank || f->hf->file[0].pieces,
                         &list, err);
     if (rc == 0)
-        rc = move_weights(dir, f, &cut, err) || check_files(f, was, err) ? -1 : 0;
+        rc = err_any(move_weights(dir, f, &cut, err) || check_files(f, was, err));
     for (int i = 0; i < list.count; i++)
         mem_free(list.item[i].name);
     mem_free(list.item);
@@ -332,7 +326,6 @@ static int fill_folder(const struct io_dir *dir, struct filling *f,
 static int pick_model(const struct hf *hf, const struct model *plan, struct model *own,
                       const struct model **out, struct err *err)
 {
-    char *path = io_join(hf->dir, "config.json");
     int rc = 0;
 
     *out = plan;
@@ -341,15 +334,12 @@ static int pick_model(const struct hf *hf, const struct model *plan, struct mode
                        "the plan's model is sparse (%s), and its first masks are paro-train's:"
                        " expected paro-train --init with this folder",
                        plan->partial);
-    if (!hf->alone && !io_absent(path)) {
-        rc = model_read_folder(own, hf->dir, err) ||
+    if (hf_has_config(hf)) {
+        rc = err_any(model_read_folder(own, hf->dir, err) ||
                      states_check_network(hf->dir, own, plan, err) ||
-                     (plan->partial && model_train(own, plan->partial, err))
-                 ? -1
-                 : 0;
+                     (plan->partial && model_train(own, plan->partial, err)));
         *out = own;
     }
-    mem_free(path);
     return rc;
 }
 

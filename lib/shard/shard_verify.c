@@ -105,9 +105,8 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
 
     if (hf_open(&hf, path, limits, err))
         return report_problem(r, NULL, NULL, err);
-    char *config = io_join(hf.dir, "config.json");
     int rc = 0;
-    if (!hf.alone && !io_absent(config)) {
+    if (hf_has_config(&hf)) {
         if (model_read_folder(&m, hf.dir, err)) {
             rc = -1; /* what the folder should hold is not known */
         } else {
@@ -116,7 +115,6 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
             model_release(&m);
         }
     }
-    mem_free(config);
     hf_release(&hf);
     return rc;
 }

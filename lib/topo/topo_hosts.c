@@ -79,11 +79,6 @@ static int add_word(struct names *names, char *word, struct err *err)
     return 0;
 }
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static int check_once(const struct names *names, struct err *err)
 {
     size_t count = (size_t)names->count;
@@ -91,7 +86,7 @@ static int check_once(const struct names *names, struct err *err)
     int rc = 0;
 
     memcpy(sorted, names->host, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, by_text);
+    qsort(sorted, count, sizeof *sorted, mem_by_text);
     for (size_t i = 1; rc == 0 && i < count; i++)
         if (strcmp(sorted[i], sorted[i - 1]) == 0)
             rc = err_set(err, ERR_INPUT, "'%.64s' is named twice, expected each host once",

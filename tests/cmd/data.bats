@@ -197,7 +197,7 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     echo TNTIDX > mega.idx
     trains_not "'mega.idx' MMIDIDX, Megatron" "${o[@]}" -d mega
     rm mega.bin
-    trains_not "cannot open data 'mega.bin': No such file" "${o[@]}" -d mega.idx
+    trains_not "cannot open 'mega.bin': No such file" "${o[@]}" -d mega.idx
     cp "$G/mega.idx" index
     trains_not "'index' Megatron index NAME.idx NAME.bin" "${o[@]}" -d index
 }

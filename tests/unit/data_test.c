@@ -238,7 +238,7 @@ TEST(refused)
     put_range(0, 0, 0);
     refuse(&o, "'%s' 0 tokens, 7", path[0]);
     path[0] = "/dev/zero";
-    refuse(&o, "'/dev/zero' not a regular file");
+    refuse(&o, "/dev/zero: not a regular file");
     path[0] = "/nowhere/text";
     refuse(&o, "cannot open '/nowhere/text': No such file");
 }

@@ -152,7 +152,7 @@ TEST(what_is_wrong_with_a_line)
         int n = snprintf(text, sizeof text, "{\"text\": \"good\"}\n%s\n", bad[i].line);
         check_bad(put("bad.jsonl", text, (size_t)n), 1, bad[i].said);
     }
-    check_bad(in_folder("none.jsonl"), 0, "cannot open data");
+    check_bad(in_folder("none.jsonl"), 0, "cannot open");
     /* Nesting without end is an error, and no overflow. */
     char *deep = mem_new(200010, 1);
     strcpy(deep, "{\"x\": ");

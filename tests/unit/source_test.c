@@ -108,8 +108,8 @@ TEST(nanogpt_and_text)
     refused(put("renamed", "MMIDIDX\0\0...", 12), "'%s' Megatron index NAME.idx NAME.bin",
             in_folder("renamed"));
     assert_int_equal(mkfifo(in_folder("pipe"), 0600), 0);
-    refused(in_folder("pipe"), "'%s' not a regular file", in_folder("pipe"));
-    refused(folder, "'%s' not a regular file", folder);
+    refused(in_folder("pipe"), "%s: not a regular file", in_folder("pipe"));
+    refused(folder, "%s: not a regular file", folder);
 }
 
 struct idx {
