@@ -132,15 +132,6 @@ int io_close(int fd, const char *name, struct err *err)
     return close(fd) && errno != EINTR ? err_sys(err, "cannot write '%s'", name) : 0;
 }
 
-uint64_t io_le64(const unsigned char *p)
-{
-    uint64_t v = 0;
-
-    for (int i = 7; i >= 0; i--)
-        v = v << 8 | p[i];
-    return v;
-}
-
 void io_put_le64(unsigned char *p, uint64_t v)
 {
     for (int i = 0; i < 8; i++)

@@ -36,7 +36,19 @@ struct io_kept { /* all 0: none is open */
 int io_kept_open(struct io_kept *k, int number, const char *path, int64_t bytes, int *fd,
                  struct err *err);
 void io_kept_close(struct io_kept *k);
-uint64_t io_le64(const unsigned char *p);
+/* A number of at most 8 bytes, little endian. */
+static inline uint64_t io_le(const void *p, int bytes)
+{
+    uint64_t v = 0;
+
+    while (bytes-- > 0)
+        v = v << 8 | ((const unsigned char *)p)[bytes];
+    return v;
+}
+static inline uint64_t io_le64(const unsigned char *p)
+{
+    return io_le(p, 8);
+}
 void io_put_le64(unsigned char *p, uint64_t v);
 
 /*

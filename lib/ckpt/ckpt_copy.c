@@ -130,12 +130,12 @@ static int put_checked(const char *from, const struct io_dir *dir, const char *t
 int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
                      const char *to, struct err *err)
 {
-    char *path = NULL;
+    char *path = NULL, *own = io_join(dir->temp, ckpt_source_folder(s->keep));
+    int rc = err_any(ckpt_find_source(c, s, &path, err) ||
+                     put_checked(path, dir, to ? to : own, s, c->stop, err));
 
-    if (ckpt_find_source(c, s, &path, err))
-        return -1;
-    int rc = put_checked(path, dir, to, s, c->stop, err);
     mem_free(path);
+    mem_free(own);
     return rc;
 }
 

@@ -87,7 +87,7 @@ int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small
                    struct err *err);
 /* The checkpoint's folder for files that are kept so: "source/files", ... */
 const char *ckpt_source_folder(enum ckpt_keep keep);
-/* Copies a kept file, from a good copy, to to/NAME, `to` in dir->temp. */
+/* Copies a kept file, from a good copy, to to/NAME, `to` in dir->temp; NULL: where it was. */
 int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
                      const char *to, struct err *err);
 /*

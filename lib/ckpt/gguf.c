@@ -149,14 +149,6 @@ void gguf_header(struct gguf_keys *k, struct gguf_tensor *tensor, int count, cha
 
 /* --- data --- */
 
-const char *gguf_type_name(enum gguf_type type)
-{
-    return type == GGUF_F32    ? "f32"
-           : type == GGUF_F16  ? "f16"
-           : type == GGUF_BF16 ? "bf16"
-                               : "q8_0";
-}
-
 int64_t gguf_bytes(enum gguf_type type, int64_t elems)
 {
     if (type == GGUF_Q8_0)

@@ -62,7 +62,6 @@ void gguf_item_text(struct gguf_keys *k, const char *text, int64_t bytes);
 void gguf_header(struct gguf_keys *k, struct gguf_tensor *tensor, int count, char **text,
                  int64_t *bytes);
 
-const char *gguf_type_name(enum gguf_type type);
 /* Bytes of so many elements; of q8_0 in whole blocks. */
 int64_t gguf_bytes(enum gguf_type type, int64_t elems);
 /*

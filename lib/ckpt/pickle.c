@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 
 /* The names that checkpoints consist of, by module; nothing of these is called. */
@@ -117,9 +118,7 @@ static int take_number(struct vm *vm, int bytes, uint64_t *out)
 {
     const unsigned char *p = take(vm, (uint64_t)bytes);
 
-    *out = 0;
-    while (p && bytes-- > 0)
-        *out = *out << 8 | p[bytes];
+    *out = p ? io_le(p, bytes) : 0;
     return p ? 0 : -1;
 }
 

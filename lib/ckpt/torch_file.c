@@ -24,15 +24,6 @@ struct record {
 
 #define REFUSE(f, ...) err_at(err, (f)->path, 0, NULL, __VA_ARGS__)
 
-static uint64_t le(const char *p, int bytes)
-{
-    uint64_t n = 0;
-
-    while (bytes-- > 0)
-        n = n << 8 | (unsigned char)p[bytes];
-    return n;
-}
-
 static int refuse_zip(const struct torch_file *f, struct err *err)
 {
     return REFUSE(
@@ -58,23 +49,23 @@ static int read_list(struct torch_file *f, uint64_t most, struct err *err)
     if (f->bytes < ENDS || read_at(f, (uint64_t)f->bytes - ENDS, ENDS, end, err) ||
         memcmp(end, "PK\6\6", 4))
         return refuse_zip(f, err);
-    f->records = le(end + 32, 8);
-    f->list_bytes = le(end + 40, 8);
+    f->records = io_le(end + 32, 8);
+    f->list_bytes = io_le(end + 40, 8);
     if (f->list_bytes > most || f->list_bytes > (uint64_t)f->bytes ||
         f->records > f->list_bytes / ENTRY)
         return refuse_zip(f, err);
     f->list = mem_new(f->list_bytes + 1, 1);
-    return read_at(f, le(end + 48, 8), f->list_bytes, f->list, err);
+    return read_at(f, io_le(end + 48, 8), f->list_bytes, f->list, err);
 }
 
 /* Bytes and place of an entry whose own fields, all ones, are too short for them. */
 static void read_wide(const char *extra, uint64_t bytes, uint64_t value[3])
 {
-    while (bytes >= 4 && le(extra + 2, 2) <= bytes - 4) {
-        uint64_t n = 4 + le(extra + 2, 2), at = 4;
-        for (int i = 0; le(extra, 2) == 1 && i < 3; i++) {
+    while (bytes >= 4 && io_le(extra + 2, 2) <= bytes - 4) {
+        uint64_t n = 4 + io_le(extra + 2, 2), at = 4;
+        for (int i = 0; io_le(extra, 2) == 1 && i < 3; i++) {
             if (value[i] == 0xffffffff && at + 8 <= n) {
-                value[i] = le(extra + at, 8);
+                value[i] = io_le(extra + at, 8);
                 at += 8;
             }
         }
@@ -93,9 +84,9 @@ static int find_record(const struct torch_file *f, const char *name, struct reco
     for (uint64_t i = 0, size; i < f->records; i++, e += size) {
         if (end - e < ENTRY || memcmp(e, "PK\1\2", 4))
             return refuse_zip(f, err);
-        uint64_t n = le(e + 28, 2), extra = le(e + 30, 2), need = strlen(name);
-        uint64_t value[3] = {le(e + 24, 4), le(e + 20, 4), le(e + 42, 4)};
-        size = ENTRY + n + extra + le(e + 32, 2);
+        uint64_t n = io_le(e + 28, 2), extra = io_le(e + 30, 2), need = strlen(name);
+        uint64_t value[3] = {io_le(e + 24, 4), io_le(e + 20, 4), io_le(e + 42, 4)};
+        size = ENTRY + n + extra + io_le(e + 32, 2);
         if (size > (uint64_t)(end - e))
             return refuse_zip(f, err);
         const char *slash = memchr(e + ENTRY, '/', n);
@@ -103,13 +94,13 @@ static int find_record(const struct torch_file *f, const char *name, struct reco
             memcmp(slash + 1, name, need))
             continue;
         read_wide(e + ENTRY + n, extra, value);
-        if (le(e + 10, 2) || value[0] != value[1] || read_at(f, value[2], LOCAL, local, err) ||
-            memcmp(local, "PK\3\4", 4))
+        if (io_le(e + 10, 2) || value[0] != value[1] ||
+            read_at(f, value[2], LOCAL, local, err) || memcmp(local, "PK\3\4", 4))
             return refuse_zip(f, err);
-        uint64_t at = value[2] + LOCAL + le(local + 26, 2) + le(local + 28, 2);
+        uint64_t at = value[2] + LOCAL + io_le(local + 26, 2) + io_le(local + 28, 2);
         if (value[0] > (uint64_t)f->bytes || at > (uint64_t)f->bytes - value[0])
             return refuse_zip(f, err);
-        *out = (struct record){at, value[0], le(e + 16, 4)};
+        *out = (struct record){at, value[0], io_le(e + 16, 4)};
         return 1;
     }
     return 0;

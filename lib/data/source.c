@@ -42,14 +42,9 @@ const char *source_format_name(enum source_format format)
     return names[format];
 }
 
-uint32_t source_le32(const unsigned char *p)
-{
-    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
-}
-
 int source_llmc_is(const unsigned char *head, int64_t bytes)
 {
-    uint32_t magic = bytes < 4 ? 0 : source_le32(head);
+    uint32_t magic = bytes < 4 ? 0 : (uint32_t)io_le(head, 4);
 
     for (int i = 0; i < LLMC_KINDS; i++)
         if (magic == llmc[i].magic)
@@ -60,7 +55,7 @@ int source_llmc_is(const unsigned char *head, int64_t bytes)
 int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes,
                       int64_t file_bytes, struct source_place *place, struct err *err)
 {
-    uint32_t magic = bytes < 4 ? 0 : source_le32(head);
+    uint32_t magic = bytes < 4 ? 0 : (uint32_t)io_le(head, 4);
     int kind = 0;
 
     while (kind < LLMC_KINDS && magic != llmc[kind].magic)
@@ -75,7 +70,7 @@ int source_llmc_parse(const char *name, const unsigned char *head, int64_t bytes
         return err_set(err, ERR_INPUT,
                        "'%s' has %" PRId64 " bytes, expected llm.c's header of %d", name, bytes,
                        LLMC_HEAD);
-    uint32_t version = source_le32(head + 4), count = source_le32(head + 8);
+    uint32_t version = (uint32_t)io_le(head + 4, 4), count = (uint32_t)io_le(head + 8, 4);
     if (version != llmc[kind].version)
         return err_set(err, ERR_INPUT,
                        "'%s' is of version %" PRIu32 ", expected %" PRIu32
@@ -259,15 +254,15 @@ static int64_t token_at(enum source_type type, const unsigned char *first, int64
     case SOURCE_I8:
         return (int8_t)p[0];
     case SOURCE_U16:
-        return (uint16_t)(p[0] | p[1] << 8);
+        return (uint16_t)io_le(p, 2);
     case SOURCE_I16:
-        return (int16_t)(p[0] | p[1] << 8);
+        return (int16_t)io_le(p, 2);
     case SOURCE_U32:
-        return source_le32(p);
+        return (uint32_t)io_le(p, 4);
     case SOURCE_I32:
-        return (int32_t)source_le32(p);
+        return (int32_t)io_le(p, 4);
     default:
-        return (int64_t)io_le64(p);
+        return (int64_t)io_le(p, 8);
     }
 }
 

@@ -77,7 +77,6 @@ int source_read_window(const struct source *s, int64_t at, int seq, int32_t *tok
                        int32_t *targets, struct err *err);
 
 int source_type_bytes(enum source_type type);
-uint32_t source_le32(const unsigned char *p);
 /* "text", "llm.c", ... */
 const char *source_format_name(enum source_format format);
 

@@ -95,7 +95,7 @@ static int sequences_check(const struct idx *x, struct err *err)
 
     for (int64_t i = 0; i < x->sequences; i++) {
         uint64_t at = io_le64(x->pointers + POINTER * i);
-        int64_t length = (int32_t)source_le32(x->lengths + LENGTH * i);
+        int64_t length = (int32_t)io_le(x->lengths + LENGTH * i, LENGTH);
         if (length < 0)
             return err_set(err, ERR_INPUT,
                            "'%s': sequence %" PRId64 " has %" PRId64
@@ -154,7 +154,7 @@ static int fill_spans(const struct idx *x, struct spans *spans, struct err *err)
             kind |= SPAN_DOCUMENT;
         if (spans_add(spans, token, i ? kind : kind | SPAN_DOCUMENT, err))
             return -1;
-        token += (int32_t)source_le32(x->lengths + LENGTH * i);
+        token += (int32_t)io_le(x->lengths + LENGTH * i, LENGTH);
     }
     return 0;
 }

@@ -30,8 +30,7 @@ int unpack_open(struct unpack **out, const char *path, struct err *err)
     int rc = io_open(path, &u->fd, &bytes, err);
     if (rc == 0 && bytes >= 4 && io_pread_all(u->fd, head, 4, 0, err))
         rc = err_prefix(err, "data '%s': ", path);
-    uint32_t magic = (uint32_t)head[0] | (uint32_t)head[1] << 8 | (uint32_t)head[2] << 16 |
-                     (uint32_t)head[3] << 24;
+    uint32_t magic = (uint32_t)io_le(head, 4);
     if (rc == 0 && (magic == 0xfd2fb528 || (magic & ~15u) == 0x184d2a50)) { /* or skippable */
         u->zstd = mem_have(ZSTD_createDCtx(), "zstd");
         u->room = mem_new(ZSTD_DStreamInSize(), 1);

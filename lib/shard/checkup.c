@@ -60,22 +60,20 @@ static int add_damage(struct checkup *x, struct damage w, const struct err *err)
 
 /* --- shards --- */
 
-static int check_header(const struct ckpt_file *file, const char *path, int fd, struct err *err)
+int checkup_read_header(const struct ckpt_file *file, const char *path, int fd, void **head,
+                        struct err *err)
 {
-    void *head = NULL;
     char hash[33];
-    int rc = mem_data(file->header_bytes, "a safetensors header", &head, err);
 
-    if (rc == 0 && io_pread_all(fd, head, file->header_bytes, 0, err))
-        rc = err_prefix(err, "%s: ", path);
-    if (rc == 0) {
-        ckpt_hash(head, file->header_bytes, hash);
-        if (strcmp(hash, file->header_hash))
-            rc = err_at(err, path, 0, NULL, "header is damaged: checksum %s, expected %s", hash,
-                        file->header_hash);
-    }
-    mem_free(head);
-    return rc;
+    if (mem_data(file->header_bytes, "a safetensors header", head, err))
+        return -1;
+    if (io_pread_all(fd, *head, file->header_bytes, 0, err))
+        return err_prefix(err, "%s: ", path);
+    ckpt_hash(*head, file->header_bytes, hash);
+    return strcmp(hash, file->header_hash)
+               ? err_at(err, path, 0, NULL, "header is damaged: checksum %s, expected %s", hash,
+                        file->header_hash)
+               : 0;
 }
 
 static int check_shard(struct checkup *x, int file, int k, struct err *err)
@@ -91,7 +89,9 @@ static int check_shard(struct checkup *x, int file, int k, struct err *err)
                c->copies ? "" : ": this rank's share of every unit is lost");
     if (rc == 0) {
         w.kind = DAMAGE_HEADER;
-        rc = check_header(&c->file[file], path, fd, err);
+        void *head = NULL;
+        rc = checkup_read_header(&c->file[file], path, fd, &head, err);
+        mem_free(head);
         *state = rc ? CHECKUP_READABLE : CHECKUP_GOOD;
     }
     if (fd >= 0)

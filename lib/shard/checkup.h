@@ -49,6 +49,9 @@ void checkup_release(struct checkup *x);
 int checkup_find(const struct checkup *x, int file, enum checkup_state state);
 /* The first copy in which a block is good, or -1. */
 int checkup_find_block(const struct checkup *x, int64_t block);
+/* The checked header of a shard; *head is for mem_free, on error too. */
+int checkup_read_header(const struct ckpt_file *file, const char *path, int fd, void **head,
+                        struct err *err);
 /*
  * Makes the shard's header again from the manifest's groups and states (mem_free; NULL: not
  * wanted).  Returns whether its checksum is the original's.

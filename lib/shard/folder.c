@@ -36,7 +36,8 @@ struct listing {
 
 /* --- where files may lie --- */
 
-int shard_is_below(const char *path, const char *folder)
+/* Both absolute, without links. */
+static int is_below(const char *path, const char *folder)
 {
     size_t n = strlen(folder);
 
@@ -68,9 +69,9 @@ int shard_check_apart(const char *from, const char *to, int may, struct err *err
         rc = -1;
     else if (!(may & SHARD_BE_SOURCE) && target && strcmp(target, source) == 0)
         rc = err_set(err, ERR_INPUT, "'%s' is what is read, expected another path", to);
-    else if (!(may & SHARD_BE_INSIDE) && target && shard_is_below(target, source))
+    else if (!(may & SHARD_BE_INSIDE) && target && is_below(target, source))
         rc = err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", to, from);
-    else if (target && shard_is_below(source, target))
+    else if (target && is_below(source, target))
         rc = err_set(err, ERR_INPUT, "'%s' is inside '%s', expected a path outside", from, to);
     free(source);
     mem_free(target);
@@ -103,7 +104,7 @@ static int check_place(const struct folder *f, int fd, const char *path, struct 
     if (n < 0)
         return err_sys(err, "cannot resolve '%s'", path);
     place[n] = 0;
-    if (shard_is_below(place, f->root) || (f->blobs && shard_is_below(place, f->blobs)))
+    if (is_below(place, f->root) || (f->blobs && is_below(place, f->blobs)))
         return 0;
     return err_at(err, path, 0, NULL, "is a symbolic link out of its folder, expected a file");
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
@@ -55,11 +56,9 @@ static void report_difference(struct diff *d, const char *name, const char *what
 /* A whole number of 1 to 8 bytes. */
 static long double whole_number(const char *p, int bytes, int is_signed)
 {
-    uint64_t v = 0;
-
-    for (int i = bytes - 1; i >= 0; i--)
-        v = v << 8 | (unsigned char)p[i];
+    uint64_t v = io_le(p, bytes);
     int64_t s = (int64_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes);
+
     return is_signed ? (long double)s : (long double)v;
 }
 
@@ -68,7 +67,7 @@ static int kind_of(int type, enum dtype *dtype)
 {
     const char *name = st_type_name(type);
 
-    if (st_type_dtype(type, dtype) == 0 && *dtype != DTYPE_I32 && *dtype != DTYPE_U8)
+    if (st_type_dtype(type, dtype) == 0 && st_type_is_float(type))
         return 0;
     if (name[0] == 'I')
         return 1;

@@ -8,8 +8,6 @@
 
 /* Between the verbs of paro-shard. */
 
-/* Whether path lies below the folder; both absolute, without links. */
-int shard_is_below(const char *path, const char *folder);
 /*
  * ERR_INPUT where the source is inside the target, which may be replaced, or, unless it `may`,
  * the target inside the source or the source itself.

@@ -160,29 +160,20 @@ static int take_header(void *arg, int file, char **out, int64_t *out_bytes, stru
     const struct repair *r = arg;
     const struct ckpt *c = r->c;
     int k = checkup_find(r->x, file, CHECKUP_GOOD), fd = -1;
-    int64_t bytes = c->file[file].header_bytes;
     void *head = NULL;
-    char hash[33];
 
     if (k < 0) {
         checkup_make_header(c, file, out, out_bytes);
         return 0;
     }
     char *path = ckpt_shard_path(c->dir, &c->groups, file, k);
-    int rc = err_any(mem_data(bytes, "a safetensors header", &head, err) ||
-                     io_open(path, &fd, NULL, err));
-    if (rc == 0 && io_pread_all(fd, head, bytes, 0, err))
-        rc = err_prefix(err, "%s: ", path);
-    if (rc == 0) {
-        ckpt_hash(head, bytes, hash);
-        if (strcmp(hash, c->file[file].header_hash))
-            rc = err_at(err, path, 0, NULL, "was changed while it was read");
-    }
+    int rc = err_any(io_open(path, &fd, NULL, err) ||
+                     checkup_read_header(&c->file[file], path, fd, &head, err));
     if (fd >= 0)
         close(fd);
     mem_free(path);
     *out = head; /* on error, too, it is the caller's */
-    *out_bytes = bytes;
+    *out_bytes = c->file[file].header_bytes;
     return rc;
 }
 
@@ -214,12 +205,8 @@ static int put_small(const struct repair *r, const struct io_dir *dir, struct er
     int64_t bytes = 0;
     int rc = io_read_file(path, limits->manifest_bytes, "--max-manifest", &text, &bytes, err);
 
-    for (int i = 0; rc == 0 && i < c->source.count; i++) {
-        const struct ckpt_source *s = &c->source.item[i];
-        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
-        rc = ckpt_take_source(c, s, dir, to, err);
-        mem_free(to);
-    }
+    for (int i = 0; rc == 0 && i < c->source.count; i++)
+        rc = ckpt_take_source(c, &c->source.item[i], dir, NULL, err);
     struct ckpt_small small = {c->model.config, text, bytes, &c->source};
     if (rc == 0)
         rc = ckpt_put_small(dir, c->copies, &small, err);

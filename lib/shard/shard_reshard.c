@@ -33,10 +33,8 @@ static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
         const struct ckpt_source *s = &c->source.item[i];
         if (!shard_keeps(s->keep, s->name, converted))
             continue;
-        char *to = io_join(dir->temp, ckpt_source_folder(s->keep));
         list->item[list->count++] = *s;
-        rc = ckpt_take_source(c, s, dir, to, err);
-        mem_free(to);
+        rc = ckpt_take_source(c, s, dir, NULL, err);
     }
     return rc;
 }
