@@ -127,6 +127,9 @@ int io_dir_open(const struct io_dir *dir, const char *path, int flags, mode_t mo
 int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int64_t bytes,
                struct err *err);
 
+/* The same of a text up to its 0, which it takes. */
+int io_dir_take_text(const struct io_dir *dir, const char *name, char *text, struct err *err);
+
 /*
  * Opens a log to add lines to it, made where it is absent; a regular one is readable, too.
  * It is no link, has no other name, and belongs to the effective user.  `special`: a pipe or a

@@ -519,6 +519,14 @@ int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int
     return rc;
 }
 
+int io_dir_take_text(const struct io_dir *dir, const char *name, char *text, struct err *err)
+{
+    int rc = io_dir_put(dir, name, text, (int64_t)strlen(text), err);
+
+    mem_free(text);
+    return rc;
+}
+
 /* The folders below fd, and it: what is in the files is their writers' business. */
 static int sync_folders(int fd, const char *whole, struct err *err)
 {

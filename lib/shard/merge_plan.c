@@ -252,12 +252,11 @@ static int by_name(const void *a, const void *b)
                   ((const struct merge_place *)b)->tensor);
 }
 
-void merge_index(struct merge_place *place, int count, int64_t total, char **text,
-                 int64_t *bytes)
+char *merge_index(struct merge_place *place, int count, int64_t total)
 {
-    size_t used = 0;
-    FILE *f = mem_stream(text, &used);
-    struct jout j = {.file = f, .pretty = 1};
+    char *text = NULL;
+    size_t used;
+    struct jout j = {.file = mem_stream(&text, &used), .pretty = 1};
 
     qsort(place, (size_t)count, sizeof *place, by_name);
     jout_open(&j, NULL, '{');
@@ -269,11 +268,11 @@ void merge_index(struct merge_place *place, int count, int64_t total, char **tex
         jout_text(&j, place[i].tensor, place[i].file);
     jout_close(&j, '}');
     jout_close(&j, '}');
-    fclose(f);
-    *bytes = (int64_t)used;
+    fclose(j.file);
+    return text;
 }
 
-void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes)
+char *merge_plan_index(const struct merge_plan *p)
 {
     struct merge_place *place = mem_new((size_t)p->tensors, sizeof *place);
     int64_t total = 0;
@@ -284,6 +283,7 @@ void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes)
             (struct merge_place){p->c->model.tensor[t->tensor].name, p->file[t->file].name};
         total += t->bytes;
     }
-    merge_index(place, p->tensors, total, text, bytes);
+    char *text = merge_index(place, p->tensors, total);
     mem_free(place);
+    return text;
 }

@@ -50,13 +50,12 @@ int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, s
  */
 int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struct err *err);
 /* The text of model.safetensors.index.json, for mem_free; as transformers writes it. */
-void merge_plan_index(const struct merge_plan *p, char **text, int64_t *bytes);
+char *merge_plan_index(const struct merge_plan *p);
 /* The same of these; sorts them. */
 struct merge_place {
     const char *tensor, *file;
 };
-void merge_index(struct merge_place *place, int count, int64_t total, char **text,
-                 int64_t *bytes);
+char *merge_index(struct merge_place *place, int count, int64_t total);
 /* Writes the files into dir->temp, synced; once, for it takes their heads. */
 int merge_move(const struct merge_plan *p, const struct io_dir *dir,
                const struct shard_options *options, struct err *err);

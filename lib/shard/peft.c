@@ -225,11 +225,11 @@ static void put_targets(struct jout *j, const struct model *m)
     mem_free(seen);
 }
 
-void peft_config(const struct model *m, char **text, int64_t *bytes)
+char *peft_config(const struct model *m)
 {
-    size_t used = 0;
-    FILE *f = mem_stream(text, &used);
-    struct jout j = {.file = f, .pretty = 1};
+    char *text = NULL;
+    size_t used;
+    struct jout j = {.file = mem_stream(&text, &used), .pretty = 1};
 
     jout_open(&j, NULL, '{');
     jout_null(&j, "base_model_name_or_path");
@@ -248,6 +248,6 @@ void peft_config(const struct model *m, char **text, int64_t *bytes)
     put_targets(&j, m);
     jout_text(&j, "task_type", "CAUSAL_LM");
     jout_close(&j, '}');
-    fclose(f);
-    *bytes = (int64_t)used;
+    fclose(j.file);
+    return text;
 }

@@ -29,6 +29,6 @@ void peft_release(struct peft *p);
 int peft_read(const struct peft *p, const struct model_tensor *t, int64_t first, int64_t count,
               enum dtype type, void *out, struct err *err);
 /* The text of an adapter_config.json, for mem_free. */
-void peft_config(const struct model *m, char **text, int64_t *bytes);
+char *peft_config(const struct model *m);
 
 #endif

@@ -63,11 +63,9 @@ static int put_manifest(const struct io_dir *dir, const struct shard_cut *what,
     char **entry = mem_new((size_t)shards, sizeof *entry), *config = NULL;
     struct ckpt_shape shape = *what->shape;
     struct model model = *shape.model;
-    int64_t bytes = 0;
 
     if (what->converted) {
-        hf_config_as(model.config, what->type, &config, &bytes);
-        model.config = config;
+        model.config = config = hf_config_as(model.config, what->type);
         shape.model = &model;
     }
     for (int r = 0; r < shards; r++)
@@ -115,8 +113,9 @@ int shard_keeps(enum ckpt_keep keep, const char *name, int converted)
     return keep == CKPT_KEEP_FILE && strcmp(name, "config.json") && strcmp(name, HF_INDEX_NAME);
 }
 
-void hf_config_as(const char *config, enum dtype type, char **text, int64_t *bytes)
+char *hf_config_as(const char *config, enum dtype type)
 {
+    char *text = NULL;
     static const char *const names[] = {[DTYPE_F32] = "float32",
                                         [DTYPE_BF16] = "bfloat16",
                                         [DTYPE_F16] = "float16",
@@ -124,7 +123,7 @@ void hf_config_as(const char *config, enum dtype type, char **text, int64_t *byt
     struct jin j = {.text = config, .bytes = (int64_t)strlen(config)};
     size_t used = 0;
     int64_t from = 0; /* what is copied */
-    FILE *f = mem_stream(text, &used);
+    FILE *f = mem_stream(&text, &used);
     int n = 0, said = 0;
 
     /* The text was read before: what is no JSON here is left as it is. */
@@ -151,5 +150,5 @@ void hf_config_as(const char *config, enum dtype type, char **text, int64_t *byt
     fputs(config + from, f);
     fclose(f);
     jin_release(&j);
-    *bytes = (int64_t)used;
+    return text;
 }

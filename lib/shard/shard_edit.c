@@ -314,8 +314,7 @@ static int move_all(struct edit *e, const struct io_dir *dir, struct err *err)
 static int put_index(const struct edit *e, const struct io_dir *dir, struct err *err)
 {
     struct merge_place *place = mem_new((size_t)e->left, sizeof *place);
-    char *text = NULL;
-    int64_t bytes = 0, total = 0;
+    int64_t total = 0;
     int n = 0;
 
     for (int i = 0; i < e->count; i++)
@@ -324,11 +323,9 @@ static int put_index(const struct edit *e, const struct io_dir *dir, struct err 
             place[n++] = (struct merge_place){t->name, e->hf.name[e->item[i].file]};
             total += t->last - t->first;
         }
-    merge_index(place, n, total, &text, &bytes);
-    int rc = io_dir_put(dir, HF_INDEX_NAME, text, bytes, err);
-    mem_free(text);
+    char *text = merge_index(place, n, total);
     mem_free(place);
-    return rc;
+    return io_dir_take_text(dir, HF_INDEX_NAME, text, err);
 }
 
 /* The type of all floats that are left, if they have one and some were converted. */
@@ -349,23 +346,20 @@ static int copy_other(struct edit *e, const char *name, const struct io_dir *dir
 {
     struct ckpt_source ignored = {0};
     enum dtype type;
-    char *text = NULL, *config = NULL, *to = io_join(dir->temp, name);
+    char *text = NULL, *to = io_join(dir->temp, name);
     int64_t bytes = 0;
     int fd = -1, rc = folder_open(&e->folder, name, &fd, err);
 
     if (rc == 0 && strcmp(name, "config.json") == 0 && common_type(e, &type)) {
         rc = io_read_all(fd, name, CONFIG_MAX, NULL, &text, &bytes, err);
-        if (rc == 0) {
-            hf_config_as(text, type, &config, &bytes);
-            rc = io_dir_put(dir, name, config, bytes, err);
-        }
+        if (rc == 0)
+            rc = io_dir_take_text(dir, name, hf_config_as(text, type), err);
     } else if (rc == 0) {
         rc = ckpt_copy_file(fd, dir, to, e->hf.stop, &ignored, err);
     }
     if (fd >= 0)
         close(fd);
     mem_free(text);
-    mem_free(config);
     mem_free(to);
     return rc;
 }

@@ -14,15 +14,6 @@
 #include "shard/shard_parts.h"
 #include "shard/peft.h"
 
-static int put_text(const struct io_dir *dir, const char *name, char *text, int64_t bytes,
-                    struct err *err)
-{
-    int rc = io_dir_put(dir, name, text, bytes, err);
-
-    mem_free(text);
-    return rc;
-}
-
 /* What else was in the folder; anew: without what the new weights make another. */
 static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, struct err *err)
 {
@@ -43,25 +34,17 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
                       struct err *err)
 {
     const struct model *m = &p->c->model;
-    char *text = NULL;
-    int64_t bytes = 0;
-
-    if (adapters) {
-        peft_config(m, &text, &bytes);
-        return put_text(to, "adapter_config.json", text, bytes, err);
-    }
-    if (p->files > 1) {
-        merge_plan_index(p, &text, &bytes);
-        if (put_text(to, HF_INDEX_NAME, text, bytes, err))
-            return -1;
-    }
     enum dtype said = DTYPE_F32;
+
+    if (adapters)
+        return io_dir_take_text(to, "adapter_config.json", peft_config(m), err);
+    if (p->files > 1 && io_dir_take_text(to, HF_INDEX_NAME, merge_plan_index(p), err))
+        return -1;
     if (dtype_parse(m->dtype, &said, err))
         return -1;
-    if (said == p->want)
-        return io_dir_put(to, "config.json", m->config, (int64_t)strlen(m->config), err);
-    hf_config_as(m->config, p->want, &text, &bytes);
-    return put_text(to, "config.json", text, bytes, err);
+    return io_dir_take_text(
+        to, "config.json",
+        said == p->want ? mem_dup(m->config) : hf_config_as(m->config, p->want), err);
 }
 
 /* Whether the files of weights that were split can be had as they were. */

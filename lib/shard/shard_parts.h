@@ -40,6 +40,6 @@ int shard_keeps(enum ckpt_keep keep, const char *name, int converted);
  * The text of a config.json whose weights are of `type` now: its torch_dtype and dtype say so,
  * and all else stays as it was, byte for byte.  For mem_free.
  */
-void hf_config_as(const char *config, enum dtype type, char **text, int64_t *bytes);
+char *hf_config_as(const char *config, enum dtype type);
 
 #endif

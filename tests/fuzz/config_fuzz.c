@@ -76,13 +76,10 @@ static void check_parts(const char *text, size_t bytes)
 /* The same with another type of the weights: that word differs, or is added, and no other. */
 static void check_typed(const struct model *m)
 {
-    char *text = NULL;
-    int64_t bytes = 0;
+    char *text = hf_config_as(m->config, DTYPE_F16);
     int said = 0;
-
-    hf_config_as(m->config, DTYPE_F16, &text, &bytes);
     json_t *was = json_loads(m->config, 0, NULL), *v;
-    json_t *is = json_loadb(text, (size_t)bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *is = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
     const char *key;
     assert(was && is);
     json_object_foreach(is, key, v)

@@ -211,11 +211,9 @@ TEST(test_targets)
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct fixture f;
-        char *text = NULL, *said = mem_new(1 << 14, 1), *to = said;
-        int64_t bytes = 0;
+        char *said = mem_new(1 << 14, 1), *to = said;
         begin(&f, rows[k].i, rows[k].lora);
-        peft_config(&f.model, &text, &bytes);
-        assert_int_equal(strlen(text), bytes);
+        char *text = peft_config(&f.model);
         for (const char *p = strchr(strstr(text, "target_modules"), '['); *p; p++)
             if (*p != ' ' && *p != '\n')
                 *to++ = *p;
