@@ -49,10 +49,7 @@ char *io_temp_name(const char *path)
     size_t n = strlen(path) + sizeof "..paro-tmp";
     char *temp = mem_new(n, 1);
 
-    memcpy(temp, path, head);
-    temp[head] = '.';
-    strcpy(temp + head + 1, path + head);
-    strcat(temp, ".paro-tmp");
+    sprintf(temp, "%.*s.%s.paro-tmp", (int)head, path, path + head);
     return temp;
 }
 

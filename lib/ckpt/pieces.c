@@ -269,10 +269,11 @@ static int by_side(const void *a, const void *b, void *dim)
 }
 
 /*
- * That pieces of a tensor do not overlap, unless they are copies.  Where a plane crosses none of
- * them those on either side are looked at alone, by the planes of one dimension after the other:
- * the pieces of a grid, and of a grid within a part of one, end up alone.  Only those that no
- * plane divides are compared pair by pair.  cut: the depth at which some were divided last.
+ * That pieces of a tensor do not overlap, unless they are copies.  Where a plane crosses none
+ * of them those on either side are compared apart, by the planes of one dimension after the
+ * other: the pieces of a grid, and of a grid within a part of one, end up alone.  Only those
+ * that no plane divides are compared pair by pair.  cut: the depth at which some were divided
+ * last.
  */
 static int check_disjoint(const struct st *st, struct piece **p, int64_t n, int depth, int cut,
                           const atomic_int *stop, struct err *err)

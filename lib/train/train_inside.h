@@ -101,7 +101,7 @@ int train_folder_older(struct train *t, int64_t *step, struct err *err);
  * ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free.
  */
 char *train_folder_old(const char *path);
-/* Whether the folder has an entry of that name, or it cannot be known: no reason to begin anew. */
+/* Whether the folder has an entry of that name; 1, too, where that cannot be found out. */
 int train_folder_has(const char *dir, const char *name);
 /* Whether a run makes files of that name there, or temporaries of them. */
 int train_folder_owns(const char *name);
