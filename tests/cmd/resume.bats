@@ -142,7 +142,7 @@ hurt() {
     # All that a run refuses.
     local d=("$G/one.yaml" --dry-run)
     refuses 2 "'run' has run expected --resume=auto --force" paro-train "${d[@]}" -d "$TEXT" -o run
-    refuses 2 "data 'none' No such" paro-train "${d[@]}" -d none -o new
+    refuses 2 "cannot open 'none' No such" paro-train "${d[@]}" -d none -o new
     refuses 2 "2 ranks 1" paro-train "$G/two.yaml" --dry-run -d "$TEXT" -o new
     refuses 2 "'run/none' No such" paro-train "${d[@]}" -d "$TEXT" -o new --init run/none
     sed 's/^accum: .*/accum: 1048576/' "$G/one.yaml" > many.yaml
