@@ -72,11 +72,11 @@ struct token_finder *token_finder_new(const struct token_tables *t, int normaliz
         const struct token_piece *p = &t->vocab.piece[t->added[i].id];
         const char *text = t->vocab.text + p->at;
         int64_t bytes = p->bytes;
-        if (t->added[i].normalized != normalized)
+        if (!t->added[i].normalized != !normalized)
             continue;
         /* Where this needs too many steps, the token is found as it is spelled. */
-        if (normalized && token_normalize(&scratch, &t->normal, scratch.normal, TOKEN_TEXT,
-                                          &text, &bytes, &err)) {
+        if (t->added[i].normalized == 1 && token_normalize(&scratch, &t->normal, scratch.normal,
+                                                           TOKEN_TEXT, &text, &bytes, &err)) {
             text = t->vocab.text + p->at;
             bytes = p->bytes;
         }

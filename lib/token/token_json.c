@@ -264,6 +264,7 @@ static int read_model(struct parts *p, const struct tree_node *n)
     static const char *const types[] = {"BPE"};
     struct token_model *m = &p->t->model;
     const char *unk = NULL, *prefix = "", *suffix = "";
+    const struct tree_node *vocab, *merges;
     double dropout = 0;
     int which;
 
@@ -281,14 +282,14 @@ static int read_model(struct parts *p, const struct tree_node *n)
         tree_bool(p->tree, tree_get(n, "fuse_unk"), &m->fuse_unk, p->err) ||
         tree_bool(p->tree, tree_get(n, "byte_fallback"), &m->byte_fallback, p->err) ||
         tree_bool(p->tree, tree_get(n, "ignore_merges"), &m->ignore_merges, p->err) ||
+        ((vocab = tree_get(n, "vocab")) &&
+         token_vocab_read(&p->t->vocab, p->tree, vocab, p->err)) ||
+        ((merges = tree_get(n, "merges")) &&
+         token_vocab_read_merges(&p->t->vocab, p->tree, merges, p->err)) ||
         read_bytes(p, n))
         return -1;
     if (!p->t->vocab.count)
         return tree_fail(p->tree, n, "vocab", p->err, "has no tokens, expected an object");
-    if (tree_get(n, "merges") || tree_get(n, "vocab"))
-        return tree_fail(
-            p->tree, n, tree_get(n, "vocab") ? "vocab" : "merges", p->err,
-            "is of another kind, expected an object of tokens and a list of merges");
     m->unk = unk ? token_vocab_find(&p->t->vocab, unk, (int64_t)strlen(unk)) : -1;
     if (unk && m->unk < 0 && !m->all_bytes)
         return tree_fail(p->tree, n, "unk_token", p->err,
@@ -518,14 +519,11 @@ int token_json_read(struct token_tables *t, const char *name, const char *text, 
 {
     struct tree tree = {0};
     struct parts p = {&tree, t, err};
-    int rc = token_vocab_read_file(&t->vocab, &tree, name, text, bytes, err) || read_parts(&p)
-                 ? -1
-                 : 0;
-    int32_t before;
+    int rc = tree_parse_json(&tree, name, 1, text, bytes, err) || read_parts(&p) ? -1 : 0;
 
     tree_release(&tree);
-    if (rc == 0) /* of merges that are there twice the later one counts, as it does elsewhere */
-        token_vocab_index(&t->vocab, &before);
+    if (rc == 0)
+        token_vocab_index(&t->vocab);
     return rc;
 }
 

@@ -45,24 +45,32 @@ struct token_vocab {
     struct token_merge *list; /* [merges] by rank */
     size_t list_room;
     int32_t merges;
+    char *both; /* scratch: a merge as one text */
+    size_t both_room;
 };
 
 /* Adds a piece; -1: the piece has a number already, 1: the number has a piece, *old. */
 int token_vocab_add(struct token_vocab *v, const char *text, int64_t bytes, int32_t id,
                     enum tokenizer_kind kind, int32_t *old);
 int32_t token_vocab_find(const struct token_vocab *v, const char *text, int64_t bytes);
-/* Adds a merge of the next rank; after all of them token_vocab_index. */
-void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32_t to);
-/* -1, or the first merge of a pair that merge *before has too: the later one counts. */
-int32_t token_vocab_index(struct token_vocab *v, int32_t *before);
+/* Adds a merge, lower ranks first; of equal ones the leftmost is made first. */
+void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32_t to,
+                       int32_t rank);
+/* Adds a merge of the next rank; an error says why not, without a place. */
+int token_vocab_join(struct token_vocab *v, const char *left, size_t left_bytes,
+                     const char *right, size_t right_bytes, struct err *err);
+/* The same of "LEFT RIGHT". */
+int token_vocab_join_text(struct token_vocab *v, const char *text, size_t bytes,
+                          struct err *err);
+/* After all merges.  Of those of the same pair the last one counts. */
+void token_vocab_index(struct token_vocab *v);
 const struct token_merge *token_vocab_pair(const struct token_vocab *v, int32_t left,
                                            int32_t right);
-/* Reads the object of a vocabulary as JSON has it, at text[from]. */
-int token_vocab_read(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
-                     int64_t from, struct err *err);
-/* Reads a tokenizer.json: the vocabulary, the merges, and a tree in which both are null. */
-int token_vocab_read_file(struct token_vocab *v, struct tree *tree, const char *name,
-                          const char *text, int64_t bytes, struct err *err);
+/* Read {"TOKEN": NUMBER, ...}, and after that a list of merges. */
+int token_vocab_read(struct token_vocab *v, const struct tree *tree, const struct tree_node *n,
+                     struct err *err);
+int token_vocab_read_merges(struct token_vocab *v, const struct tree *tree,
+                            const struct tree_node *n, struct err *err);
 void token_vocab_release(struct token_vocab *v);
 
 /* ---- patterns: token_regex.c ---- */
@@ -131,7 +139,9 @@ struct token_steps {
     int count;
 };
 
-/* An added token, found in texts. */
+/* An added token, found in texts; normalized: after normalization, and then normalized too. */
+enum { TOKEN_AS_SPELLED = 2 }; /* normalized: the text is, the token is not */
+
 struct token_added {
     int32_t id;
     int special, lstrip, rstrip, single_word, normalized;
@@ -170,9 +180,15 @@ struct token_tables {
     int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
 };
 
-/* Reads a tokenizer.json into tables that are all zero; the caller releases them anyway. */
+/*
+ * Reads a tokenizer.json into tables that are all zero, or that have a vocabulary and merges,
+ * if the file has null for these; the caller releases them anyway.
+ */
 int token_json_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
                     struct err *err);
+/* The same of a tokenizer.model. */
+int token_spm_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
+                   struct err *err);
 void token_steps_release(struct token_steps *s);
 
 /* A byte as byte-level vocabularies spell it: 1 or 2 bytes of UTF-8. */

@@ -3,15 +3,12 @@
  * Knows the pieces of a vocabulary and their merges, and how JSON spells both:
  *
  *     {"!": 0, "\"": 1, ...}        and        ["t h", ...]    or    [["t", "h"], ...]
- *
- * They are most of a file, and read where they are; the rest of it becomes a tree.
  */
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
 
-#include "base/jin.h"
 #include "base/mem.h"
 #include "token/token_parts.h"
 
@@ -102,17 +99,16 @@ const struct token_merge *token_vocab_pair(const struct token_vocab *v, int32_t 
     return m->left < 0 ? NULL : m;
 }
 
-void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32_t to)
+void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32_t to,
+                       int32_t rank)
 {
     v->list = mem_grow(v->list, &v->list_room, (size_t)v->merges + 1, sizeof *v->list);
-    v->list[v->merges] = (struct token_merge){left, right, v->merges, to};
-    v->merges++;
+    v->list[v->merges++] = (struct token_merge){left, right, rank, to};
 }
 
-int32_t token_vocab_index(struct token_vocab *v, int32_t *before)
+void token_vocab_index(struct token_vocab *v)
 {
     uint32_t places = 16;
-    int32_t again = -1;
 
     while (places < 2 * (uint32_t)v->merges)
         places *= 2;
@@ -120,248 +116,89 @@ int32_t token_vocab_index(struct token_vocab *v, int32_t *before)
     v->merge = mem_new(places, sizeof *v->merge);
     for (uint32_t i = 0; i < places; i++)
         v->merge[i].left = -1;
-    for (int32_t i = 0; i < v->merges; i++) {
-        uint32_t at = merge_place(v, v->list[i].left, v->list[i].right);
-        if (v->merge[at].left >= 0 && again < 0) {
-            again = i;
-            *before = v->merge[at].rank;
-        }
-        v->merge[at] = v->list[i];
-    }
-    return again;
+    for (int32_t i = 0; i < v->merges; i++)
+        v->merge[merge_place(v, v->list[i].left, v->list[i].right)] = v->list[i];
 }
 
-/* ---- JSON ---- */
+/* ---- files ---- */
 
-/* At j's place. */
-static int fail_at(const struct jin *j, const char *name, const char *key, struct err *err,
-                   const char *what)
+int token_vocab_read(struct token_vocab *v, const struct tree *tree, const struct tree_node *n,
+                     struct err *err)
 {
-    int line = 1;
+    /* Numbers may have gaps, but not more than so many tokens are worth. */
+    int64_t id = 0, most = 4 * (int64_t)n->items + 1024;
+    int32_t old;
 
-    for (int64_t i = 0; i < j->at; i++)
-        line += j->text[i] == '\n';
-    return err_at(err, name, line, key, "%s%s", what, j->wrong ? j->wrong : "another value");
-}
-
-int token_vocab_read(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
-                     int64_t from, struct err *err)
-{
-    struct jin j = {.text = text, .bytes = bytes, .at = from};
-    int count = 0, more, rc = 0;
-    /* Numbers may have gaps, but not more than a text of this size is worth. */
-    int64_t id, most = bytes / 2;
-
-    if (jin_take(&j, '{'))
-        return fail_at(&j, name, "vocab", err, "expected ");
-    while (rc == 0 && (more = jin_item(&j, '}', &count)) != 0) {
-        int32_t old;
-        int named = more > 0 && jin_text(&j) == 0;
-        if (!named || jin_take(&j, ':') || jin_whole(&j, &id)) {
-            rc = fail_at(&j, name, named ? j.word : "vocab", err, "expected ");
-        } else if (j.word_bytes == 0) {
-            rc = err_at(err, name, 0, "vocab", "has an empty token, expected text");
-        } else if (id >= most) {
-            rc = err_at(err, name, 0, j.word,
-                        "is token %" PRId64 ", expected a number below %" PRId64, id, most);
-        } else {
-            int bad =
-                token_vocab_add(v, j.word, j.word_bytes, (int32_t)id, TOKENIZER_NORMAL, &old);
-            if (bad > 0)
-                rc = err_at(err, name, 0, j.word,
-                            "is token %" PRId64 ", and so is '%.*s', expected one of them", id,
-                            v->piece[old].bytes, piece_text(v, old));
-            else if (bad < 0)
-                rc = err_at(err, name, 0, j.word, "is there twice, expected once");
-        }
-    }
-    jin_release(&j);
-    return rc;
-}
-
-/* What a piece of a merge is, or -1. */
-static int32_t merge_piece(const struct token_vocab *v, const char *name, int rank,
-                           const char *text, int64_t bytes, struct err *err)
-{
-    int32_t id = token_vocab_find(v, text, bytes);
-
-    if (id < 0)
-        err_at(err, name, 0, "merges", "%d: '%.*s' is not in the vocabulary", rank,
-               (int)(bytes < 99 ? bytes : 99), text);
-    return id;
-}
-
-/* The two texts of a merge, one after the other in *both; *left bytes are the first. */
-static int read_pair(struct jin *j, char **both, size_t *room, int64_t *left, int64_t *bytes)
-{
-    int list = jin_next(j) == '[';
-
-    if ((list && jin_take(j, '[')) || jin_text(j))
-        return -1;
-    *both = mem_grow(*both, room, (size_t)j->word_bytes + 1, 1);
-    memcpy(*both, j->word, (size_t)j->word_bytes);
-    *left = *bytes = j->word_bytes;
-    if (list) {
-        if (jin_take(j, ',') || jin_text(j) || jin_take(j, ']'))
+    if (n->kind != TREE_MAP || !n->items)
+        return tree_fail(tree, n, NULL, err, "has no tokens, expected an object");
+    for (const struct tree_node *c = n->child; c; c = c->next) {
+        if (!c->key[0])
+            return tree_fail(tree, n, NULL, err, "has an empty token, expected text");
+        if (c->kind != TREE_SCALAR)
+            return tree_fail(tree, c, NULL, err, "is not a number, expected a token's");
+        if (tree_i64(tree, c, 0, most, &id, err))
             return -1;
-        *bytes += j->word_bytes;
-        *both = mem_grow(*both, room, (size_t)*bytes + 1, 1);
-        memcpy(*both + *left, j->word, (size_t)j->word_bytes);
-    } else {
-        char *gap = memchr(*both, ' ', (size_t)*bytes);
-        if (!gap || memchr(gap + 1, ' ', (size_t)(*both + *bytes - gap - 1))) {
-            j->wrong = "two tokens separated by a space";
-            return -1;
-        }
-        *left = gap - *both;
-        memmove(gap, gap + 1, (size_t)(*both + --*bytes - gap));
+        int bad = token_vocab_add(v, c->key, (int64_t)strlen(c->key), (int32_t)id,
+                                  TOKENIZER_NORMAL, &old);
+        if (bad > 0)
+            return tree_fail(tree, c, NULL, err,
+                             "is token %" PRId64 ", and so is '%.*s', expected one of them", id,
+                             v->piece[old].bytes, piece_text(v, old));
+        if (bad < 0)
+            return tree_fail(tree, c, NULL, err, "is there twice, expected once");
     }
-    j->wrong = "two tokens";
-    return *left > 0 && *left < *bytes ? 0 : -1;
-}
-
-static int read_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
-                       int64_t from, struct err *err)
-{
-    struct jin j = {.text = text, .bytes = bytes, .at = from};
-    int count = 0, more, rc = 0;
-    int64_t left, both_bytes;
-    char *both = NULL;
-    size_t room = 0;
-
-    if (jin_take(&j, '['))
-        return fail_at(&j, name, "merges", err, "expected ");
-    while (rc == 0 && (more = jin_item(&j, ']', &count)) != 0) {
-        if (more < 0 || read_pair(&j, &both, &room, &left, &both_bytes)) {
-            rc = fail_at(&j, name, "merges", err, "expected ");
-            break;
-        }
-        int32_t a = merge_piece(v, name, v->merges, both, left, err);
-        int32_t b =
-            a < 0 ? -1 : merge_piece(v, name, v->merges, both + left, both_bytes - left, err);
-        int32_t to = b < 0 ? -1 : merge_piece(v, name, v->merges, both, both_bytes, err);
-        if (to < 0)
-            rc = -1;
-        else
-            token_vocab_merge(v, a, b, to);
-    }
-    mem_free(both);
-    jin_release(&j);
-    return rc;
-}
-
-/* ---- the file ---- */
-
-/* Values that are no part of the tree, and null there: "model.vocab" and "model.merges". */
-struct span {
-    int64_t from, to;
-};
-
-struct reading {
-    const char *name, *text;
-    int64_t bytes;
-    struct span span[2];
-    struct err *err;
-};
-
-static int fail_json(const struct reading *r, const struct jin *j)
-{
-    int line = 1;
-
-    for (int64_t i = 0; i < j->at; i++)
-        line += j->text[i] == '\n';
-    return err_at(r->err, r->name, line, NULL, "is not JSON: expected %s", j->wrong);
-}
-
-/* An object whose values `take` reads, each from j's place on. */
-static int read_object(struct reading *r, struct jin *j,
-                       int (*take)(struct reading *, struct jin *))
-{
-    int count = 0, more;
-
-    if (jin_take(j, '{'))
-        return fail_json(r, j);
-    while ((more = jin_item(j, '}', &count)) > 0) {
-        if (jin_text(j) || jin_take(j, ':'))
-            return fail_json(r, j);
-        jin_next(j);
-        if (take(r, j))
-            return -1;
-    }
-    return more < 0 ? fail_json(r, j) : 0;
-}
-
-static int take_model(struct reading *r, struct jin *j)
-{
-    int which = strcmp(j->word, "vocab") == 0 ? 0 : strcmp(j->word, "merges") == 0 ? 1 : -1;
-    int64_t from = j->at;
-    char open = jin_next(j);
-
-    /* What is of another kind stays, and the tree says so. */
-    if (which >= 0 && open == (which ? '[' : '{') && !r->span[which].to)
-        r->span[which].from = from;
-    else
-        which = -1;
-    if (jin_skip(j))
-        return fail_json(r, j);
-    if (which >= 0)
-        r->span[which].to = j->at;
     return 0;
 }
 
-static int take_top(struct reading *r, struct jin *j)
+int token_vocab_join(struct token_vocab *v, const char *left, size_t left_bytes,
+                     const char *right, size_t right_bytes, struct err *err)
 {
-    if (strcmp(j->word, "model") == 0 && jin_next(j) == '{')
-        return read_object(r, j, take_model);
-    return jin_skip(j) ? fail_json(r, j) : 0;
+    size_t bytes = left_bytes + right_bytes;
+
+    v->both = mem_grow(v->both, &v->both_room, bytes + 1, 1);
+    memcpy(v->both, left, left_bytes);
+    memcpy(v->both + left_bytes, right, right_bytes);
+    const char *text[] = {v->both, v->both + left_bytes, v->both};
+    const size_t length[] = {left_bytes, right_bytes, bytes};
+    int32_t id[3];
+    for (int i = 0; i < 3; i++)
+        if ((id[i] = token_vocab_find(v, text[i], (int64_t)length[i])) < 0)
+            return err_set(err, ERR_INPUT, "'%.*s' is not in the vocabulary",
+                           (int)(length[i] < 99 ? length[i] : 99), text[i]);
+    token_vocab_merge(v, id[0], id[1], id[2], v->merges);
+    return 0;
 }
 
-/* The text without the spans, its lines where they were. */
-static char *shorten(const struct reading *r, int64_t *bytes)
+int token_vocab_join_text(struct token_vocab *v, const char *text, size_t bytes,
+                          struct err *err)
 {
-    char *out = mem_new((size_t)r->bytes + 16, 1), *to = out;
-    int64_t at = 0;
+    const char *gap = memchr(text, ' ', bytes);
+    size_t left = gap ? (size_t)(gap - text) : bytes, right = gap ? bytes - left - 1 : 0;
 
-    for (;;) {
-        const struct span *next = NULL;
-        for (int i = 0; i < 2; i++)
-            if (r->span[i].to && r->span[i].from >= at &&
-                (!next || r->span[i].from < next->from))
-                next = &r->span[i];
-        int64_t end = next ? next->from : r->bytes;
-        memcpy(to, r->text + at, (size_t)(end - at));
-        to += end - at;
-        if (!next)
-            break;
-        memcpy(to, "null", 4);
-        to += 4;
-        for (at = end; at < next->to; at++)
-            if (r->text[at] == '\n')
-                *to++ = '\n';
+    if (!left || !right || memchr(gap + 1, ' ', right))
+        return err_set(err, ERR_INPUT,
+                       "is not a merge, expected two tokens separated by a space");
+    return token_vocab_join(v, text, left, gap + 1, right, err);
+}
+
+int token_vocab_read_merges(struct token_vocab *v, const struct tree *tree,
+                            const struct tree_node *n, struct err *err)
+{
+    struct err why;
+
+    if (tree_list(tree, n, 0, INT32_MAX, err))
+        return -1;
+    for (const struct tree_node *c = n->child; c; c = c->next) {
+        const char *left = "", *right = "";
+        int pair = c->kind == TREE_LIST && c->items == 2;
+        if (pair ? tree_text(tree, c->child, 1, SIZE_MAX, &left, err) ||
+                       tree_text(tree, c->last, 1, SIZE_MAX, &right, err)
+                 : tree_text(tree, c, 1, SIZE_MAX, &left, err))
+            return -1;
+        if (pair ? token_vocab_join(v, left, strlen(left), right, strlen(right), &why)
+                 : token_vocab_join_text(v, left, strlen(left), &why))
+            return tree_fail(tree, c, NULL, err, "%s", why.text);
     }
-    *bytes = to - out;
-    return out;
-}
-
-int token_vocab_read_file(struct token_vocab *v, struct tree *tree, const char *name,
-                          const char *text, int64_t bytes, struct err *err)
-{
-    struct reading r = {.name = name, .text = text, .bytes = bytes, .err = err};
-    struct jin j = {.text = text, .bytes = bytes};
-    int rc = jin_next(&j) == '{' ? read_object(&r, &j, take_top) : 0;
-    int64_t short_bytes = 0;
-
-    jin_release(&j);
-    if (rc)
-        return -1;
-    char *rest = shorten(&r, &short_bytes);
-    rc = tree_parse_json(tree, name, 1, rest, short_bytes, err);
-    mem_free(rest);
-    if (rc)
-        return -1;
-    if ((r.span[0].to && token_vocab_read(v, name, text, bytes, r.span[0].from, err)) ||
-        (r.span[1].to && read_merges(v, name, text, bytes, r.span[1].from, err)))
-        return -1;
     return 0;
 }
 
@@ -372,5 +209,6 @@ void token_vocab_release(struct token_vocab *v)
     mem_free(v->slot);
     mem_free(v->merge);
     mem_free(v->list);
+    mem_free(v->both);
     *v = (struct token_vocab){0};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the files of a tokenizer: tokenizer.json, or GPT-2's of a vocabulary and of merges
- * (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019), and what other
- * files of the folder say about its tokens.
+ * Knows the files of a tokenizer: tokenizer.json, tokenizer.model, or GPT-2's of a vocabulary
+ * and of merges (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019),
+ * and what other files of the folder say about its tokens.
  */
 #include "token/tokenizer.h"
 
@@ -84,7 +84,7 @@ static char *find_file(const char *dir, const char *const names[3])
     return NULL;
 }
 
-static const char *const jsons[] = {"tokenizer.json", NULL, NULL};
+static const char *const wholes[] = {"tokenizer.json", "tokenizer.model", NULL};
 static const char *const vocabs[] = {"encoder.json", "vocab.json", "gpt2-encoder.json"};
 static const char *const merges[] = {"vocab.bpe", "merges.txt", "gpt2-vocab.bpe"};
 
@@ -128,8 +128,8 @@ static int check_class(const char *dir, struct err *err)
 
 int tokenizer_find(const char *dir, struct err *err)
 {
-    static const char *const others[] = {"tokenizer.model", "spiece.model", NULL};
-    char *json = find_file(dir, jsons), *vocab = find_file(dir, vocabs);
+    static const char *const others[] = {"spiece.model", NULL, NULL};
+    char *json = find_file(dir, wholes), *vocab = find_file(dir, vocabs);
     char *merge = find_file(dir, merges), *other = find_file(dir, others);
     int rc = json || (vocab && merge);
 
@@ -200,6 +200,7 @@ static struct tokenizer *new_tokenizer(void)
 
     t->owned = mem_new(1, sizeof *t->owned);
     fill_codes(t->owned);
+    t->owned->begin = t->owned->end = -1;
     t->tables = t->owned;
     return t;
 }
@@ -214,8 +215,8 @@ static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
         return -1;
     }
     token_tables_prepare(t->owned);
-    t->owned->begin = -1;
-    t->owned->end = token_vocab_find(&t->owned->vocab, end, sizeof end - 1);
+    if (t->owned->end < 0)
+        t->owned->end = token_vocab_find(&t->owned->vocab, end, sizeof end - 1);
     *out = t;
     return 0;
 }
@@ -224,134 +225,62 @@ int tokenizer_parse(struct tokenizer **out, const char *name, const char *text, 
                     struct err *err)
 {
     struct tokenizer *t = new_tokenizer();
+    const char *file = strrchr(name, '/');
+    int model = strstr(file ? file : name, ".model") != NULL;
 
-    return finish(out, t, token_json_read(t->owned, name, text, bytes, err));
+    return finish(out, t,
+                  (model ? token_spm_read : token_json_read)(t->owned, name, text, bytes, err));
 }
 
-/* One line, "LEFT RIGHT", without its end. */
-static int take_merge(struct token_vocab *v, const char *name, int line, const char *text,
-                      size_t n, struct err *err)
-{
-    char both[512];
-    const char *gap = memchr(text, ' ', n), *what[3];
-    size_t left = gap ? (size_t)(gap - text) : n, right = gap ? n - left - 1 : 0;
-
-    if (!left || !right || memchr(gap + 1, ' ', right))
-        return err_at(err, name, line, NULL,
-                      "is not a merge, expected two tokens separated by a space");
-    if (left + right > sizeof both)
-        return err_at(err, name, line, NULL, "a merge of %zu bytes, expected at most %zu",
-                      left + right, sizeof both);
-    memcpy(both, text, left);
-    memcpy(both + left, gap + 1, right);
-    const size_t bytes[] = {left, right, left + right};
-    int32_t id[3];
-    what[0] = text;
-    what[1] = gap + 1;
-    what[2] = both;
-    for (int i = 0; i < 3; i++)
-        if ((id[i] = token_vocab_find(v, what[i], (int64_t)bytes[i])) < 0)
-            return err_at(err, name, line, NULL, "'%.*s' is not in the vocabulary",
-                          (int)bytes[i], what[i]);
-    token_vocab_merge(v, id[0], id[1], id[2]);
-    return 0;
-}
-
-static int take_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
+/* Lines of "LEFT RIGHT", after a first one that may begin with #version. */
+static int read_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
                        struct err *err)
 {
     const char *end = text + bytes;
-    int line = 0, version = 0;
-    int32_t before = 0;
+    struct err why;
+    int line = 0;
 
     for (const char *p = text; p < end;) {
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         size_t n = (size_t)((stop ? stop : end) - p);
-        if (++line == 1 && n >= 8 && memcmp(p, "#version", 8) == 0)
-            version = 1;
-        else if (take_merge(v, name, line, p, n, err))
-            return -1;
+        int version = ++line == 1 && n >= 8 && memcmp(p, "#version", 8) == 0;
+        if (!version && token_vocab_join_text(v, p, n, &why))
+            return err_at(err, name, line, NULL, "%s", why.text);
         p += n + 1;
-    }
-    int32_t again = token_vocab_index(v, &before);
-    return again < 0 ? 0
-                     : err_at(err, name, again + 1 + version, NULL,
-                              "repeats the merge of line %d, expected each once",
-                              before + 1 + version);
-}
-
-/* A vocabulary of bytes alone, each of which has a token. */
-static int check_bytes(struct token_tables *t, const char *name, struct err *err)
-{
-    struct token_vocab *v = &t->vocab;
-    int64_t most = 0;
-
-    for (int32_t i = 0; i < v->count; i++) {
-        if (v->piece[i].kind == TOKENIZER_UNUSED)
-            return err_at(err, name, 0, NULL, "has no token %d, expected each of 0 to %d", i,
-                          v->count - 1);
-        most = v->piece[i].bytes > most ? v->piece[i].bytes : most;
-    }
-    char *bytes = mem_new((size_t)most + 1, 1);
-    int32_t bad = 0;
-    while (bad < v->count &&
-           token_bytes_of(t, v->text + v->piece[bad].at, v->piece[bad].bytes, bytes) > 0)
-        bad++;
-    mem_free(bytes);
-    if (bad < v->count) {
-        char *key = mem_new((size_t)v->piece[bad].bytes + 1, 1);
-        memcpy(key, v->text + v->piece[bad].at, (size_t)v->piece[bad].bytes);
-        err_at(err, name, 0, key, "has a character that encodes no byte, expected GPT-2's");
-        mem_free(key);
-        return -1;
-    }
-    for (int b = 0; b < 256; b++) {
-        char text[2];
-        t->model.byte[b] =
-            token_vocab_find(v, text, token_spell_byte(t, (unsigned char)b, text));
-        if (t->model.byte[b] < 0)
-            return err_at(err, name, 0, NULL,
-                          "has no token of the byte 0x%02x alone, expected one of each byte",
-                          b);
     }
     return 0;
 }
 
-/* The steps that GPT-2's tokenizer.json has. */
-static void fill_gpt2(struct token_tables *t)
-{
-    static const char end[] = "<|endoftext|>";
-    int32_t id = token_vocab_find(&t->vocab, end, sizeof end - 1);
-    struct token_steps *steps[] = {&t->pre, &t->decode};
-
-    for (int i = 0; i < 2; i++) {
-        steps[i]->step = mem_new(1, sizeof *steps[i]->step);
-        steps[i]->step[0] =
-            (struct token_step){.kind = TOKEN_BYTE_LEVEL, .behavior = TOKEN_ISOLATED};
-        steps[i]->count = 1;
-    }
-    t->bytes = t->has_decoder = t->model.all_bytes = 1;
-    t->model.unk = -1;
-    t->words = TOKENIZER_GPT2;
-    if (id < 0)
-        return;
-    t->added = mem_new(1, sizeof *t->added);
-    t->added[0] = (struct token_added){.id = id, .special = 1};
-    t->added_count = 1;
-    t->vocab.piece[id].kind = TOKENIZER_CONTROL;
-}
-
+/* Read as if GPT-2's tokenizer.json had the vocabulary and the merges. */
 int tokenizer_parse_gpt2(struct tokenizer **out, const char *vocab_name, const char *vocab,
                          int64_t vocab_bytes, const char *merges_name, const char *merges_text,
                          int64_t merges_bytes, struct err *err)
 {
+    static const char end[] = "<|endoftext|>", added[] = "{\"id\":%d,\"content\":\"%s\","
+                                                         "\"normalized\":false,"
+                                                         "\"special\":true}";
     struct tokenizer *t = new_tokenizer();
-    int rc = token_vocab_read(&t->owned->vocab, vocab_name, vocab, vocab_bytes, 0, err) ||
-             check_bytes(t->owned, vocab_name, err) ||
-             take_merges(&t->owned->vocab, merges_name, merges_text, merges_bytes, err);
+    struct token_tables *a = t->owned;
+    struct tree tree = {0};
+    char token[128] = "", text[512];
+    int rc = tree_parse_json(&tree, vocab_name, 1, vocab, vocab_bytes, err) ||
+             token_vocab_read(&a->vocab, &tree, tree.root, err) ||
+             read_merges(&a->vocab, merges_name, merges_text, merges_bytes, err);
+    int32_t id = rc ? -1 : token_vocab_find(&a->vocab, end, sizeof end - 1);
 
-    if (rc == 0)
-        fill_gpt2(t->owned);
+    tree_release(&tree);
+    if (id >= 0)
+        snprintf(token, sizeof token, added, id, end);
+    int bytes = snprintf(text, sizeof text,
+                         "{\"added_tokens\":[%s],\"decoder\":{\"type\":\"ByteLevel\"},"
+                         "\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":"
+                         "false},\"model\":{\"vocab\":null,\"merges\":null}}",
+                         token);
+    rc = rc || token_json_read(a, vocab_name, text, bytes, err);
+    for (int b = 0; rc == 0 && b < 256; b++)
+        if (a->model.byte[b] < 0)
+            rc = err_at(err, vocab_name, 0, NULL,
+                        "has no token of the byte 0x%02x alone, expected one of each byte", b);
     return finish(out, t, rc);
 }
 
@@ -363,8 +292,8 @@ static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
 
     if (!path[0])
         err_set(err, ERR_ABSENT,
-                "tokenizer '%s' has no vocabulary, expected tokenizer.json, encoder.json or "
-                "vocab.json in it",
+                "tokenizer '%s' has no vocabulary, expected tokenizer.json, tokenizer.model, "
+                "encoder.json or vocab.json in it",
                 dir);
     else if (!path[1])
         err_set(err, ERR_ABSENT,
@@ -380,7 +309,7 @@ static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
     return rc;
 }
 
-static int open_json(struct tokenizer **t, const char *path, struct err *err)
+static int open_whole(struct tokenizer **t, const char *path, struct err *err)
 {
     char *text = NULL;
     int64_t bytes = 0;
@@ -396,9 +325,9 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
     struct tokenizer *t = NULL;
     struct stat st;
     int is_file = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-    char *json = is_file ? mem_dup(path) : find_file(path, jsons);
+    char *json = is_file ? mem_dup(path) : find_file(path, wholes);
     char *dir = is_file ? io_parent(path) : mem_dup(path);
-    int rc = json ? open_json(&t, json, err) : open_gpt2(&t, dir, err);
+    int rc = json ? open_whole(&t, json, err) : open_gpt2(&t, dir, err);
 
     if (rc == 0 && read_ends(t->owned, dir, err)) {
         tokenizer_close(t);

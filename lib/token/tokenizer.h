@@ -8,7 +8,8 @@
 
 /*
  * Text to tokens and back, as the tokenizer of a model's folder does it: byte-pair encoding by
- * a tokenizer.json of Hugging Face's tokenizers, or by GPT-2's vocab.json and merges.txt.
+ * a tokenizer.json of Hugging Face's tokenizers, SentencePiece's tokenizer.model, or GPT-2's
+ * vocab.json and merges.txt.
  *
  *     struct tokenizer *t;
  *     if (tokenizer_open(&t, "model", &err)) ...
@@ -28,8 +29,9 @@
 struct tokenizer;
 
 /*
- * path is a folder, or a file of tokenizers' format.  A folder has tokenizer.json, or
- * encoder.json (vocab.json, gpt2-encoder.json) and vocab.bpe (merges.txt, gpt2-vocab.bpe).
+ * path is a folder, or a file of the first two kinds; the second has ".model" in its name.  A
+ * folder has tokenizer.json, tokenizer.model, or encoder.json (vocab.json, gpt2-encoder.json)
+ * and vocab.bpe (merges.txt, gpt2-vocab.bpe); the first of these is read.
  * *t is the caller's: tokenizer_close.  ERR_INPUT names what is not supported.
  */
 int tokenizer_open(struct tokenizer **t, const char *path, struct err *err);

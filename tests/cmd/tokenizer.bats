@@ -92,7 +92,7 @@ same_files() {
     # One that cannot be read here is not passed over.
     cp -r "$G/plain" other
     echo x > other/tokenizer.model
-    refuses 2 "'other/tokenizer.model' unsupported tokenizer.json merges.txt --tokenizer bytes" \
+    refuses 2 "'other/tokenizer.model' unsupported SentencePiece tokenizer.json merges.txt --tokenizer bytes" \
         paro-train "$G/one.yaml" -d "$TEXT" -o no --init other
     echo '{}' > other/tokenizer.json
     for args in "$G/one.yaml -d $TEXT -o no" "--generate a"; do
@@ -170,17 +170,21 @@ same_files() {
         paro-train "$G/one.yaml" -d "$TEXT" -o new --steps 1 --tokenizer named
 }
 
-@test "a tokenizer.json encodes a text, and decodes what is generated" {
-    mkdir llama2
-    cp "$BATS_TEST_DIRNAME/../data/tokenizer/llama2.json" llama2/tokenizer.json
-    paro-train --tokenize text.bin -d "$TEXT" --tokenizer llama2 2> said
-    paro-train "$G/one.yaml" -d "$TEXT" -o text --tokenizer llama2 --steps 1 > out
-    paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
-    cmp <(losses text) <(losses tokens)
-    paro-train --generate 'you are' --length 4 --init text/latest > out
-    grep -q '^you are' out
-    # The token of the beginning comes first, as the post-processor says.
-    paro-train --generate 'you' --length 1 --init text --json > out
-    grep -qE '"prompt_tokens": [2-9]' out
-    cmp text/latest/source/files/tokenizer.json llama2/tokenizer.json
+@test "a tokenizer.json or a tokenizer.model encodes a text, and decodes what is generated" {
+    for file in llama2.json sentencepiece.model; do
+        rm -rf new text text.bin tokens
+        mkdir new
+        name=tokenizer.${file#*.}
+        cp "$BATS_TEST_DIRNAME/../data/tokenizer/$file" "new/$name"
+        paro-train --tokenize text.bin -d "$TEXT" --tokenizer new 2> said
+        paro-train "$G/one.yaml" -d "$TEXT" -o text --tokenizer new --steps 1 > out
+        paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
+        cmp <(losses text) <(losses tokens)
+        paro-train --generate 'you are' --length 4 --init text/latest > out
+        grep -q '^you are' out
+        # The token of the beginning comes first, as the post-processor says.
+        paro-train --generate 'you' --length 1 --init text --json > out
+        grep -qE '"prompt_tokens": [2-9]' out
+        cmp "text/latest/source/files/$name" "new/$name"
+    done
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feeds bytes to the reader of tokenizer.json.  What was accepted has to encode the bytes
+ * Feeds bytes to the reader of tokenizer.json, and those that begin as one to that of
+ * tokenizer.model.  What was accepted has to encode the bytes
  * themselves, as a whole and as a user's text, unless a pattern takes too many steps, and to
  * decode what comes out.
  */
@@ -29,7 +30,9 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     struct err err = {0};
     char *text = fuzz_copy(data, bytes);
 
-    if (fuzz_judge(tokenizer_parse(&t, FUZZ_NAME, text, (int64_t)bytes, &err), &err)) {
+    const char *name = *text == '\n' ? FUZZ_NAME ".model" : FUZZ_NAME;
+
+    if (fuzz_judge(tokenizer_parse(&t, name, text, (int64_t)bytes, &err), &err)) {
         assert(!t);
         mem_free(text);
         return 0;
@@ -58,7 +61,8 @@ const struct fuzz_set fuzz_sets[] = {
                         "\"\\\\p{L}\"", "\"\\\\w\"", "\"[^ ]?\"", "\"\"", "{", "}", "[", "]"),
      .files = FUZZ_LIST("tests/data/tokenizer/llama3.json", "tests/data/tokenizer/qwen2.json",
                         "tests/data/tokenizer/llama2.json", "tests/data/tokenizer/mistral.json",
-                        "tests/data/tokenizer/gemma.json"),
+                        "tests/data/tokenizer/gemma.json",
+                        "tests/data/tokenizer/sentencepiece.model"),
      .text =
          {FUZZ_TEXT("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":"
                     "\"NFKC\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a+\"},"

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Makes small tokenizers of the kinds in use, and says what tokens the tokenizers library makes of texts.
+"""Makes small tokenizers of the kinds in use, and says what tokens other libraries make of texts.
 
-    python3 -m venv DIR && DIR/bin/pip install tokenizers
+    python3 -m venv DIR && DIR/bin/pip install tokenizers sentencepiece
     DIR/bin/python tests/reference/dump_tokenizer.py tests/data/tokenizer
 
-Written are NAME.json, trained on a licence that Debian has and on the texts below, and NAME.dump, which
+Written are NAME.json of the tokenizers library, and sentencepiece.model of SentencePiece, trained on a licence that Debian has and on the texts below, and NAME.dump, which
 tests/unit/tokenizer_test.c reads: for each of 10,000 texts four digits, the end of a hash (FNV-1a, 64 bits) of
 its tokens, of those with the special tokens as text (four bytes each, the lowest first), and of what the former
-decode to.  Every third text has what the post-processor adds.  The texts are made from their number, by a generator
+decode to.  SentencePiece takes special tokens as text in both.  Every third text has what the post-processor adds.  The texts are made from their number, by a generator
 that the test has too, of the pieces and ranges in pieces.txt.
 """
+import io
 import json
 import pathlib
 import sys
 
+import sentencepiece
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 TEXTS = 10000
@@ -129,8 +131,30 @@ def write(folder, name, t, old=False):
             t.encode_special_tokens = True
             plain = t.encode(s, add_special_tokens=False).ids
             decoded = t.decode(ids, skip_special_tokens=False).encode()
-            h = fnv(b"".join(x.to_bytes(4, "little") for x in ids + plain) + decoded)
-            f.write(f"{h & 0xffff:04x}")
+            put_hash(f, ids + plain, decoded)
+        f.write("\n")
+
+
+def put_hash(f, ids, decoded):
+    h = fnv(b"".join(x.to_bytes(4, "little") for x in ids) + decoded)
+    f.write(f"{h & 0xffff:04x}")
+
+
+def write_sentencepiece(folder):
+    out = io.BytesIO()
+    lines = (line for part in corpus() for line in part.split("\n") if line.strip("\0"))
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=(line.replace("\0", "") for line in lines), model_writer=out, vocab_size=900, model_type="bpe",
+        character_coverage=0.98, normalization_rule_name="identity", remove_extra_whitespaces=False,
+        byte_fallback=True, split_digits=True, user_defined_symbols=["<tool_call>", "QUICK", "<|im"], num_threads=1,
+        minloglevel=2)
+    (folder / "sentencepiece.model").write_bytes(out.getvalue())
+    t = sentencepiece.SentencePieceProcessor(model_proto=out.getvalue())
+    with open(folder / "sentencepiece.dump", "w") as f:
+        for i in range(TEXTS):
+            plain = t.encode(text(i))
+            wrapped = i % 3 == 0
+            put_hash(f, [t.bos_id()] * wrapped + plain + plain, b"<s> " * wrapped + t.decode(plain).encode())
         f.write("\n")
 
 
@@ -148,6 +172,7 @@ def main():
     write(folder, "smollm", byte_level("smollm", pre_tokenizers.Digits(individual_digits=True), None, chat, False))
     for name in ("llama2", "mistral", "gemma"):
         write(folder, name, *sentence_piece(name))
+    write_sentencepiece(folder)
 
 
 if __name__ == "__main__":

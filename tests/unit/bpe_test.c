@@ -260,21 +260,18 @@ TEST(wrong_files)
     struct tokenizer *b = NULL;
     struct err err = {0};
 
-    refused("\"a\":", "\"zzz\":", NULL, "v: byte 0x61");
-    refused("\"!\":1,", "\"!\":2,", NULL, "v: '\"' token 2, '!'");
+    refused("\"a\":", "\"zzz\":", "", "v: byte 0x61");
+    refused("\"!\":1,", "\"!\":2,", NULL, "v:1: '\"' token 2, '!'");
     refused("\"!\":1,", "\"!\":-1,", NULL, "v:1: '!' whole number");
-    refused("\"!\":1,", "\"!\":\"1\",", NULL, "v:1: '!' whole number");
-    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v: '!' token 1, '!'");
-    refused("\"!\":1,", "\"!\":1,\"!\":1001,", NULL, "v: '!' twice");
-    refused("\"!\":1,", "\"!\":1001,", NULL, "v: no token 1, 0 to 1001");
-    refused("<|endoftext|>", "<|end of|>", NULL, "v: '<|end of|>' character GPT-2's");
+    refused("\"!\":1,", "\"!\":\"1\",", NULL, "v:1: '!' number");
+    refused("\"!\":1,", "\"!\":1,\"!\":1,", NULL, "v:1: '!' token 1, '!'");
+    refused("\"!\":1,", "\"!\":1,\"!\":1001,", NULL, "v:1: '!' twice");
     refused(NULL, NULL, "#version: 0.2\nt h\nth\n", "m:3: merge, two tokens");
     refused(NULL, NULL, "t h\nt  h\n", "m:2: merge, two tokens");
     refused(NULL, NULL, "t h\n\n", "m:2: merge, two tokens");
     refused(NULL, NULL, "t h\r\n", "m:1: 'h?' vocabulary");
     refused(NULL, NULL, "t h\nt qq\n", "m:2: 'qq' vocabulary");
     refused(NULL, NULL, "t h\nq j\n", "m:2: 'qj' vocabulary");
-    refused(NULL, NULL, "#version: 0.2\nt h\no r\nt h\n", "m:4: merge line 2");
     assert_int_equal(tokenizer_open(&b, "tests/data", &err), -1);
     assert_int_equal(err.code, ERR_ABSENT);
     assert_words(err.text, "'tests/data' vocabulary, encoder.json vocab.json");

@@ -18,7 +18,9 @@
 
 enum { TEXTS = 10000, PIECES = 128 };
 
-static const char *const names[] = {"llama3", "qwen2", "smollm", "llama2", "mistral", "gemma"};
+static const char *const names[] = {"llama3.json",        "qwen2.json",   "smollm.json",
+                                    "llama2.json",        "mistral.json", "gemma.json",
+                                    "sentencepiece.model"};
 enum { NAMES = sizeof names / sizeof *names };
 
 static struct tokenizer *open_named(const char *name)
@@ -27,7 +29,7 @@ static struct tokenizer *open_named(const char *name)
     char path[100];
     struct err err;
 
-    snprintf(path, sizeof path, DATA "%s.json", name);
+    snprintf(path, sizeof path, DATA "%s", name);
     if (tokenizer_open(&t, path, &err))
         fail_msg("%s", err.text);
     return t;
@@ -127,14 +129,16 @@ TEST(tokens_are_the_other_librarys)
     read_texts(x);
     for (int k = 0; k < NAMES; k++) {
         struct tokenizer *t = open_named(names[k]);
-        snprintf(path, sizeof path, DATA "%s.dump", names[k]);
+        int sp = !!strstr(names[k], ".model");
+        snprintf(path, sizeof path, DATA "%.*s.dump", (int)strcspn(names[k], "."), names[k]);
         FILE *f = fopen(path, "r");
         assert_non_null(f);
         for (int i = 0; i < TEXTS; i++) {
             unsigned want = 0;
             int64_t bytes = make_text(x, i, text);
             assert_int_equal(fscanf(f, "%4x", &want), 1);
-            unsigned got = hash_of(t, text, bytes, i % 3 ? 0 : TOKENIZER_WRAP);
+            int flags = (i % 3 ? 0 : TOKENIZER_WRAP) | (sp ? TOKENIZER_PLAIN : 0);
+            unsigned got = hash_of(t, text, bytes, flags);
             if (got != want)
                 fail_msg("%s: text %d: %04x, expected %04x", names[k], i, got, want);
         }
@@ -148,13 +152,14 @@ TEST(ways_of_cutting_words_are_known)
 {
     static const enum tokenizer_words words[] = {
         TOKENIZER_LLAMA3,        TOKENIZER_QWEN2,         TOKENIZER_SMOLLM,
-        TOKENIZER_SENTENCEPIECE, TOKENIZER_SENTENCEPIECE, TOKENIZER_SENTENCEPIECE};
+        TOKENIZER_SENTENCEPIECE, TOKENIZER_SENTENCEPIECE, TOKENIZER_SENTENCEPIECE,
+        TOKENIZER_SENTENCEPIECE};
 
     for (int k = 0; k < NAMES; k++) {
         struct tokenizer *t = open_named(names[k]);
         int special = tokenizer_id(t, k < 3 ? k ? "<|im_end|>" : "<|eot_id|>" : "</s>"), n = 0;
         assert_int_equal(tokenizer_words(t), words[k]);
-        assert_int_equal(tokenizer_adds_space(t), k == 3 || k == 4);
+        assert_int_equal(tokenizer_adds_space(t), k == 3 || k == 4 || k == 6);
         assert_int_equal(tokenizer_kind(t, special), TOKENIZER_CONTROL);
         assert_int_equal(tokenizer_prefix(t, &n)[0], k < 3 ? 700 : 1);
         assert_int_equal(n, 1);
@@ -246,7 +251,8 @@ TEST(parts_are_the_whole)
     static const struct {
         int name;
         const char *fill; /* NULL: texts of the reference */
-    } cases[] = {{1, NULL}, {2, NULL}, {4, NULL}, {1, "a"}, {1, " \n\xcc\x81"}, {3, "ab-"}};
+    } cases[] = {{1, NULL}, {2, NULL},          {4, NULL}, {6, NULL},
+                 {1, "a"},  {1, " \n\xcc\x81"}, {3, "ab-"}};
     struct texts *x = mem_new(1, sizeof *x);
     char *text = mem_new(BYTES + 8000, 1);
 
@@ -435,9 +441,12 @@ TEST(wrong_files)
     parse("\"model\": {\"type\": \"Unigram\", \"vocab\": [[\"a\", 0.5]]}",
           "t:2: 'model.type' 'Unigram' BPE");
     parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [\"a b\"]}", "'b' vocabulary");
-    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [[\"a\"]]}", "merges ','");
-    parse("\"model\": {\"vocab\": {\"a\": 99999999}, \"merges\": []}", "'a' 99999999 below");
-    parse("\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}", "'b' token 0, 'a'");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [[\"a\"]]}",
+          "'model.merges[0]' list text");
+    parse("\"model\": {\"vocab\": {\"a\": 99999999}, \"merges\": []}",
+          "'model.vocab.a' 99999999 to");
+    parse("\"model\": {\"vocab\": {\"a\": 0, \"b\": 0}, \"merges\": []}",
+          "'model.vocab.b' token 0, 'a'");
     parse("\"model\": {\"vocab\": {}, \"merges\": []}", "'model.vocab' no tokens");
     parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": {}}", "'model.merges' list");
     parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"dropout\": 0.1}",
@@ -478,6 +487,43 @@ TEST(wrong_files)
 }
 
 /* No part of a file is a tokenizer, and each says so. */
+#define UNK     "\n\x09\n\x05<unk>\x18\x02"
+#define TRAINER "\x12\x02\x18\x02" /* the model's type */
+#define NORMAL  "\x1a\x02\x20\x00" /* no removal of extra spaces */
+
+static void parse_model(const char *model, size_t bytes, const char *words)
+{
+    struct tokenizer *t = NULL;
+    struct err err = {0};
+    int rc = tokenizer_parse(&t, "t.model", model, (int64_t)bytes, &err);
+
+    assert_int_equal(rc, words ? -1 : 0);
+    if (words)
+        assert_words(err.text, words);
+    tokenizer_close(t);
+}
+
+#define MODEL_IS(model, words) parse_model(model, sizeof(model) - 1, words)
+
+TEST(wrong_models)
+{
+    MODEL_IS(UNK "\n\x03\n\x01z" TRAINER NORMAL, NULL);
+    MODEL_IS("x\n", "'t.model' unsupported SentencePiece tokenizer.json");
+    MODEL_IS(UNK TRAINER "\x1a\x03\x20\x00", "'t.model' unsupported");
+    MODEL_IS(UNK "\x12\x02\x18\x01" NORMAL, "t.model: UNIGRAM BPE");
+    MODEL_IS(UNK NORMAL, "t.model: UNIGRAM BPE");
+    MODEL_IS(UNK "\x12\x02\x18\x04" NORMAL, "t.model: CHAR BPE");
+    MODEL_IS(UNK TRAINER, "t.model: remove_extra_whitespaces");
+    MODEL_IS(UNK TRAINER "\x1a\x05\x20\x00\x12\x01x", "t.model: precompiled_charsmap");
+    MODEL_IS(UNK TRAINER "\x1a\x04\x20\x00\x28\x00", "t.model: escape_whitespaces");
+    MODEL_IS(UNK "\x12\x05\x18\x02\xc0\x01\x01" NORMAL, "treat_whitespace_as_suffix");
+    MODEL_IS("\n\x03\n\x01z" TRAINER NORMAL, "t.model: no piece unknown");
+    MODEL_IS(UNK "\n\x02\n\x00" TRAINER NORMAL, "t.model: piece 1 UTF-8 1024");
+    MODEL_IS(UNK "\n\x03\n\x01\xff" TRAINER NORMAL, "t.model: piece 1 UTF-8 1024");
+    MODEL_IS(UNK "\n\x05\n\x01z\x18\x05" TRAINER NORMAL, "t.model: piece 1 type 5");
+    MODEL_IS(UNK UNK TRAINER NORMAL, "t.model: piece 0 piece 1");
+}
+
 TEST(cut_files)
 {
     char *text = NULL;

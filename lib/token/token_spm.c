@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows tokenizer.model, SentencePiece's file of a vocabulary: messages of protocol buffers,
+ * by the numbers that sentencepiece_model.proto gives their fields.
+ *
+ *     1 pieces      1 text  2 score  3 type
+ *     2 trainer     3 model type  24 spaces as suffixes  35 byte fallback  41 begin  42 end
+ *     3 normalizer  2 table  3 dummy prefix  4 remove extra spaces  5 escape spaces
+ *     5 denormalizer  2 table
+ *
+ * A model of pairs has no list of merges: of all neighbours whose joined text is a piece those
+ * are joined whose piece has the highest score, the leftmost of equals.
+ */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+#include "token/token_parts.h"
+
+/* What a piece costs follows the square of its bytes; trainers make 16 characters at most. */
+enum { PIECE_MAX = 1024 };
+
+/* ---- messages ---- */
+
+struct message {
+    const unsigned char *at, *end;
+};
+
+enum { VARINT, FIXED64, BYTES, FIXED32 = 5 };
+#define KEY(number, coded) ((number) << 3 | (coded))
+
+static int take_number(struct message *m, uint64_t *value)
+{
+    int shift = 0;
+
+    for (*value = 0; m->at < m->end && shift < 64; shift += 7) {
+        *value |= (uint64_t)(*m->at & 0x7f) << shift;
+        if (*m->at++ < 0x80)
+            return 0;
+    }
+    return -1;
+}
+
+/*
+ * The next field, number << 3 | coding, and *value or the bytes of *in; 0: the end, -1: it is
+ * not a message.
+ */
+static int64_t next_field(struct message *m, uint64_t *value, struct message *in)
+{
+    uint64_t key, bytes = 0;
+
+    if (m->at == m->end)
+        return 0;
+    if (take_number(m, &key) || key >> 3 == 0 || key > UINT32_MAX)
+        return -1;
+    int coded = key & 7;
+    if (coded == VARINT || coded == BYTES ? take_number(m, coded == BYTES ? &bytes : value)
+                                          : coded != FIXED64 && coded != FIXED32)
+        return -1;
+    if (coded == FIXED64 || coded == FIXED32)
+        bytes = coded == FIXED64 ? 8 : 4;
+    if (bytes > (uint64_t)(m->end - m->at))
+        return -1;
+    *in = (struct message){m->at, m->at + bytes};
+    m->at += bytes;
+    return (int64_t)key;
+}
+
+/* ---- the model ---- */
+
+struct scored {
+    float score;
+    int32_t id;
+};
+
+struct reading {
+    struct token_tables *t;
+    const char *name;
+    struct err *err;
+    struct scored *scored; /* [scored_count] pieces that others are joined to */
+    size_t room, added_room;
+    int32_t scored_count;
+    int32_t unk, begin, end;
+    int type, suffix, fallback, prefix, shorten, escape;
+    int table; /* the normalizer or the denormalizer has one */
+};
+
+static int fail_format(const struct reading *r)
+{
+    return err_set(
+        r->err, ERR_INPUT,
+        "tokenizer '%s' is of an unsupported kind, expected a model of SentencePiece; "
+        "tokenizer.json, vocab.json and merges.txt in the folder, --tokenizer DIR or "
+        "--tokenizer bytes do as well",
+        r->name);
+}
+
+static int is_utf8(const char *text, int64_t bytes)
+{
+    int n = 1;
+
+    for (int64_t at = 0; n && at < bytes; at += n)
+        n = utf8_next(text + at, NULL);
+    return n && strlen(text) == (size_t)bytes;
+}
+
+static int add_piece(struct reading *r, struct message in, float score, uint64_t type)
+{
+    static const enum tokenizer_kind kinds[] = {
+        TOKENIZER_UNUSED, TOKENIZER_NORMAL, TOKENIZER_UNKNOWN, TOKENIZER_CONTROL,
+        TOKENIZER_USER,   TOKENIZER_UNUSED, TOKENIZER_BYTE};
+    struct token_tables *t = r->t;
+    int32_t id = t->vocab.count, old;
+    int64_t bytes = in.end - in.at;
+    enum tokenizer_kind kind = type < 7 ? kinds[type] : TOKENIZER_UNUSED;
+    char piece[PIECE_MAX + 1] = {0};
+
+    if (bytes > 0 && bytes <= PIECE_MAX)
+        memcpy(piece, in.at, (size_t)bytes);
+    if (!*piece || !is_utf8(piece, bytes) || kind == TOKENIZER_UNUSED || isnan(score))
+        return err_at(r->err, r->name, 0, NULL,
+                      "has a piece %d of type %" PRIu64 " and %" PRId64
+                      " bytes, expected a score, a type in use, and UTF-8 of 1 to %d bytes",
+                      id, type, bytes, PIECE_MAX);
+    if (token_vocab_add(&t->vocab, piece, bytes, id, kind, &old))
+        return err_at(r->err, r->name, 0, NULL,
+                      "has the text of piece %d in piece %d again, expected it once", old, id);
+    r->unk = kind == TOKENIZER_UNKNOWN ? id : r->unk;
+    if (kind == TOKENIZER_NORMAL) {
+        r->scored =
+            mem_grow(r->scored, &r->room, (size_t)r->scored_count + 1, sizeof *r->scored);
+        r->scored[r->scored_count++] = (struct scored){score, id};
+    } else if (kind == TOKENIZER_CONTROL || kind == TOKENIZER_USER) {
+        int special = kind == TOKENIZER_CONTROL;
+        t->added =
+            mem_grow(t->added, &r->added_room, (size_t)t->added_count + 1, sizeof *t->added);
+        t->added[t->added_count++] = (struct token_added){
+            .id = id, .special = special, .normalized = special ? 0 : TOKEN_AS_SPELLED};
+    }
+    return 0;
+}
+
+static int read_piece(struct reading *r, struct message m)
+{
+    struct message text = {0}, in;
+    float score = 0;
+    uint64_t type = 1, value;
+    int64_t key;
+
+    while ((key = next_field(&m, &value, &in)) > 0)
+        if (key == KEY(1, BYTES))
+            text = in;
+        else if (key == KEY(2, FIXED32))
+            memcpy(&score, in.at, sizeof score); /* a little-endian host's */
+        else if (key == KEY(3, VARINT))
+            type = value;
+    return key < 0 ? fail_format(r) : add_piece(r, text, score, type);
+}
+
+/* The model (which 0), or one of its messages other than pieces. */
+static int read_message(struct reading *r, int which, struct message m)
+{
+    const struct {
+        int message, key, *to;
+    } fields[] = {{2, KEY(3, VARINT), &r->type},      {2, KEY(24, VARINT), &r->suffix},
+                  {2, KEY(35, VARINT), &r->fallback}, {2, KEY(41, VARINT), &r->begin},
+                  {2, KEY(42, VARINT), &r->end},      {3, KEY(3, VARINT), &r->prefix},
+                  {3, KEY(4, VARINT), &r->shorten},   {3, KEY(5, VARINT), &r->escape}};
+    struct message in;
+    uint64_t value;
+    int64_t key;
+    int rc = 0;
+
+    while (rc == 0 && (key = next_field(&m, &value, &in)) != 0) {
+        if (key < 0)
+            return fail_format(r);
+        for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+            if (fields[i].message == which && fields[i].key == key)
+                *fields[i].to = (int32_t)(uint32_t)value;
+        if ((which == 3 || which == 5) && key == KEY(2, BYTES))
+            r->table |= in.end > in.at;
+        if (!which && key == KEY(1, BYTES))
+            rc = read_piece(r, in);
+        else if (!which && (key & 7) == BYTES && key < KEY(6, 0))
+            rc = read_message(r, (int)(key >> 3), in);
+    }
+    return rc;
+}
+
+static int check_model(const struct reading *r)
+{
+    static const char *const types[] = {"of an unknown type", "UNIGRAM", "BPE", "WORD", "CHAR"};
+    const char *what = NULL;
+
+    if (!r->t->vocab.count)
+        return fail_format(r);
+    if (r->type != 2)
+        return err_at(r->err, r->name, 0, NULL, "is a model %s, expected BPE",
+                      types[r->type > 0 && r->type < 5 ? r->type : 0]);
+    if (r->table)
+        what = "a table of the normalizer (precompiled_charsmap)";
+    else if (r->shorten)
+        what = "remove_extra_whitespaces";
+    else if (!r->escape)
+        what = "no escape_whitespaces";
+    else if (r->suffix)
+        what = "treat_whitespace_as_suffix";
+    else if (r->unk < 0)
+        what = "no piece for unknown characters";
+    return what ? err_at(r->err, r->name, 0, NULL, "has %s, which is not supported", what) : 0;
+}
+
+static int compare_scores(const void *a, const void *b)
+{
+    const struct scored *x = a, *y = b;
+
+    return x->score != y->score ? (x->score < y->score) - (x->score > y->score)
+                                : (x->id > y->id) - (x->id < y->id);
+}
+
+/* A piece is made of any two others of which it is made up; equal scores are equal ranks. */
+static void add_merges(struct reading *r)
+{
+    struct token_vocab *v = &r->t->vocab;
+    int32_t rank = 0;
+    int n;
+
+    if (r->scored_count)
+        qsort(r->scored, (size_t)r->scored_count, sizeof *r->scored, compare_scores);
+    for (int32_t i = 0; i < r->scored_count; i++) {
+        struct token_piece p = v->piece[r->scored[i].id];
+        const char *text = v->text + p.at;
+        rank += i > 0 && r->scored[i].score < r->scored[i - 1].score;
+        token_code_at(text, &n);
+        for (int at = n; at < p.bytes; at += n) {
+            int32_t left = token_vocab_find(v, text, at);
+            int32_t right = left < 0 ? -1 : token_vocab_find(v, text + at, p.bytes - at);
+            if (right >= 0 && !v->piece[left].added && !v->piece[right].added)
+                token_vocab_merge(v, left, right, r->scored[i].id, rank);
+            token_code_at(text + at, &n);
+        }
+    }
+}
+
+/* The rest of it as tokenizer.json has it. */
+static int read_rest(const struct reading *r)
+{
+    char text[1024];
+    int bytes = snprintf(
+        text, sizeof text,
+        "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},"
+        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
+        "{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},"
+        "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":%d,\"stop\":0}]},"
+        "\"model\":{\"fuse_unk\":true,\"byte_fallback\":%s,\"vocab\":null,\"merges\":null}}",
+        r->prefix ? "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}," : "", r->prefix != 0,
+        r->fallback ? "true" : "false");
+
+    return token_json_read(r->t, r->name, text, bytes, r->err);
+}
+
+int token_spm_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
+                   struct err *err)
+{
+    /* The defaults are those of sentencepiece_model.proto. */
+    struct reading r = {.t = t,
+                        .name = name,
+                        .err = err,
+                        .unk = -1,
+                        .begin = 1,
+                        .end = 2,
+                        .type = 1,
+                        .prefix = 1,
+                        .shorten = 1,
+                        .escape = 1};
+    const unsigned char *at = (const unsigned char *)text;
+    int rc = read_message(&r, 0, (struct message){at, at + bytes});
+
+    if (rc == 0 && (rc = check_model(&r)) == 0) {
+        add_merges(&r);
+        rc = read_rest(&r);
+    }
+    mem_free(r.scored);
+    if (rc)
+        return -1;
+    t->model.unk = r.unk;
+    int32_t *ends[] = {&r.begin, &r.end};
+    for (int i = 0; i < 2; i++)
+        if (*ends[i] < 0 || *ends[i] >= t->vocab.count ||
+            t->vocab.piece[*ends[i]].kind != TOKENIZER_CONTROL)
+            *ends[i] = -1;
+    t->begin = r.begin;
+    t->end = r.end;
+    if (r.begin >= 0) {
+        t->prefix = mem_new(1, sizeof *t->prefix);
+        t->prefix[t->prefix_count++] = r.begin;
+    }
+    return 0;
+}
