@@ -207,7 +207,7 @@ struct token_buffer {
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
 
 /* What was found for short words: most words of a text are among few.  A line of the cache. */
-enum { TOKEN_CACHE_SLOTS = 1 << 16, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
+enum { TOKEN_CACHE_SLOTS = 1 << 17, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
 
 struct token_cached {
     unsigned char bytes, count; /* bytes 0: empty */
