@@ -3,7 +3,9 @@
 #include "data/encode.h"
 
 #include <inttypes.h>
+#include <omp.h>
 #include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,12 +15,10 @@
 #include "data/jsonl.h"
 
 struct encoder {
-    const char *path; /* borrowed */
-    struct jsonl lines;
+    const char *path;            /* borrowed */
     struct tokenizer *tokenizer; /* borrowed */
-    struct chat *chat;           /* NULL: no conversation so far */
     FILE *out;
-    int size; /* bytes of a token */
+    int threads, size; /* bytes of a token */
     int64_t tokens;
     int kind; /* of the last span; -1: none of this document */
     struct spans *spans;
@@ -75,58 +75,121 @@ static int put_trained(void *arg, const int32_t *ids, int64_t count, struct err 
     return put_tokens(arg, ids, count, 1, err);
 }
 
-static int put_bytes(struct encoder *e, const char *text, int64_t bytes, struct err *err)
+/* ---- JSON Lines ---- */
+
+/* So much text is read at once, for each thread, and encoded by document. */
+enum { BATCH = 1 << 20, DOCUMENTS_MAX = 1 << 10 };
+
+/*
+ * A document, and once it is encoded its tokens: spans of {trained, count, tokens ...}.  A line
+ * has fewer tokens than an int counts.
+ */
+struct document {
+    struct jsonl_message *message; /* [messages] */
+    int messages, rc;
+    int64_t line, held;
+    int32_t *ids; /* [held] */
+    size_t room;
+    struct err err;
+};
+
+/* What a thread encodes with. */
+struct worker {
+    struct tokenizer *tokenizer; /* NULL: bytes */
+    struct chat *chat;           /* NULL: no conversation so far */
+};
+
+static int hold_tokens(void *arg, const int32_t *ids, int64_t count, int trained,
+                       struct err *err)
 {
-    for (int64_t i = 0; i < bytes; i++) {
-        int32_t id = (unsigned char)text[i];
-        if (put_tokens(e, &id, 1, 1, err))
-            return -1;
-    }
+    struct document *d = arg;
+
+    (void)err;
+    d->ids = mem_grow(d->ids, &d->room, (size_t)(d->held + 2 + count), sizeof *d->ids);
+    d->ids[d->held++] = trained;
+    d->ids[d->held++] = (int32_t)count;
+    memcpy(d->ids + d->held, ids, (size_t)count * sizeof *ids);
+    d->held += count;
     return 0;
 }
 
-static int encode_document(struct encoder *e, const char *template, struct err *err)
+static int hold_trained(void *arg, const int32_t *ids, int64_t count, struct err *err)
 {
-    const struct jsonl *j = &e->lines;
-
-    e->kind = -1;
-    if (!e->tokenizer)
-        return j->message[0].role ? err_set(err, ERR_INPUT,
-                                            "a conversation and no tokenizer, expected "
-                                            "--tokenizer DIR")
-                                  : put_bytes(e, j->message[0].text, j->message[0].bytes, err);
-    if (!j->message[0].role) {
-        int32_t end = tokenizer_end(e->tokenizer);
-        int after = 0;
-        const int32_t *suffix = tokenizer_suffix(e->tokenizer, &after);
-        if (tokenizer_each(e->tokenizer, j->message[0].text, j->message[0].bytes,
-                           TOKENIZER_WRAP, 1, put_trained, e, err))
-            return -1;
-        return end < 0 || (after && suffix[after - 1] == end) ? 0
-                                                              : put_tokens(e, &end, 1, 1, err);
-    }
-    if (!e->chat && chat_open(&e->chat, e->tokenizer, template, err))
-        return -1;
-    return chat_encode(e->chat, j->message, j->messages, 0, put_tokens, e, err);
+    return hold_tokens(arg, ids, count, 1, err);
 }
 
-static int encode_lines(struct encoder *e, const char *path, const char *template,
-                        struct encode_done *done, struct err *err)
+static int hold_bytes(struct document *d, const char *text, int64_t bytes, struct err *err)
 {
-    int rc;
+    int32_t *ids = mem_new((size_t)bytes + 1, sizeof *ids);
 
-    if (jsonl_open(&e->lines, path, err))
+    for (int64_t i = 0; i < bytes; i++)
+        ids[i] = (unsigned char)text[i];
+    int rc = hold_tokens(d, ids, bytes, 1, err);
+    mem_free(ids);
+    return rc;
+}
+
+static int encode_document(struct worker *w, struct document *d, const char *template,
+                           struct err *err)
+{
+    const struct jsonl_message *m = d->message;
+
+    if (!w->tokenizer)
+        return m->role ? err_set(err, ERR_INPUT,
+                                 "a conversation and no tokenizer, expected --tokenizer DIR")
+                       : hold_bytes(d, m->text, m->bytes, err);
+    if (!m->role) {
+        int32_t end = tokenizer_end(w->tokenizer);
+        int after = 0;
+        const int32_t *suffix = tokenizer_suffix(w->tokenizer, &after);
+        if (tokenizer_each(w->tokenizer, m->text, m->bytes, TOKENIZER_WRAP, 1, hold_trained, d,
+                           err))
+            return -1;
+        return end < 0 || (after && suffix[after - 1] == end) ? 0
+                                                              : hold_tokens(d, &end, 1, 1, err);
+    }
+    if (!w->chat && chat_open(&w->chat, w->tokenizer, template, err))
         return -1;
-    while ((rc = jsonl_next(&e->lines, err)) > 0)
-        if (encode_document(e, template, err)) {
-            if (err->code == ERR_INPUT)
-                err_prefix(err, "%s:%" PRId64 ": ", path, e->lines.line);
-            rc = -1;
+    return chat_encode(w->chat, m, d->messages, 0, hold_tokens, d, err);
+}
+
+/* Documents of so much text at least, or those that are left; returns what jsonl_next does. */
+static int read_batch(struct jsonl *lines, int64_t bytes, struct document *d, int *count,
+                      struct err *err)
+{
+    int rc = 1;
+
+    for (*count = 0; bytes > 0 && *count < DOCUMENTS_MAX; ++*count) {
+        if ((rc = jsonl_next(lines, err)) <= 0)
             break;
+        struct document *new = &d[*count];
+        new->line = lines->line;
+        new->message = jsonl_take(lines, &new->messages);
+        for (int i = 0; i < new->messages; i++)
+            bytes -= new->message[i].bytes;
+    }
+    return rc;
+}
+
+/* In their order; the first error is that of the first line that has one. */
+static int put_batch(struct encoder *e, struct document *d, int count, struct err *err)
+{
+    int rc = 0;
+
+    for (int i = 0; i < count; i++) {
+        if (rc == 0 && d[i].rc) {
+            *err = d[i].err;
+            if (err->code == ERR_INPUT)
+                err_prefix(err, "%s:%" PRId64 ": ", e->path, d[i].line);
+            rc = -1;
         }
-    done->bytes = e->lines.bytes;
-    chat_close(e->chat);
-    jsonl_close(&e->lines);
+        e->kind = -1;
+        for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
+            rc = put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
+        jsonl_free(d[i].message, d[i].messages);
+        mem_free(d[i].ids);
+        d[i] = (struct document){0};
+    }
     return rc;
 }
 
@@ -137,6 +200,42 @@ static int processors(void)
 
     return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
 }
+
+static int encode_lines(struct encoder *e, const char *path, const char *template,
+                        struct encode_done *done, struct err *err)
+{
+    int threads = e->threads, rc = 1, count = 0;
+    struct jsonl lines;
+
+    if (jsonl_open(&lines, path, err))
+        return -1;
+    struct document *d = mem_new(DOCUMENTS_MAX, sizeof *d);
+    struct worker *w = mem_new((size_t)threads, sizeof *w);
+    for (int i = 0; e->tokenizer && i < threads; i++)
+        w[i].tokenizer = tokenizer_share(e->tokenizer);
+    while (rc > 0) {
+        struct err why;
+        rc = read_batch(&lines, (int64_t)threads * BATCH, d, &count, err);
+#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (count > 1)
+        for (int i = 0; i < count; i++)
+            d[i].rc = encode_document(&w[omp_get_thread_num()], &d[i], template, &d[i].err);
+        if (put_batch(e, d, count, &why)) {
+            *err = why;
+            rc = -1;
+        }
+    }
+    done->bytes = lines.bytes;
+    for (int i = 0; i < threads; i++) {
+        chat_close(w[i].chat);
+        tokenizer_close(w[i].tokenizer);
+    }
+    mem_free(w);
+    mem_free(d);
+    jsonl_close(&lines);
+    return rc;
+}
+
+/* ---- text ---- */
 
 /* Mapped for as long as it is encoded: it may be larger than memory. */
 static int encode_text(struct encoder *e, const char *path, struct encode_done *done,
@@ -153,7 +252,7 @@ static int encode_text(struct encoder *e, const char *path, struct encode_done *
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
                                 : tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,
-                                                 processors(), put_trained, e, err);
+                                                 e->threads, put_trained, e, err);
         if (text != MAP_FAILED)
             munmap(text, (size_t)bytes);
     }
@@ -170,6 +269,7 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
 
     e->path = path;
     e->tokenizer = t;
+    e->threads = processors();
     e->out = out;
     e->spans = spans;
     e->size = source_type_bytes(encode_type(t));

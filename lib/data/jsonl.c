@@ -27,19 +27,37 @@ int jsonl_open(struct jsonl *j, const char *path, struct err *err)
     return unpack_open(&j->file, path, err);
 }
 
+struct jsonl_message *jsonl_take(struct jsonl *j, int *messages)
+{
+    struct jsonl_message *message = j->message;
+
+    *messages = j->messages;
+    j->message = NULL;
+    j->messages_room = 0;
+    j->messages = 0;
+    return message;
+}
+
+void jsonl_free(struct jsonl_message *message, int messages)
+{
+    for (int i = 0; i < messages; i++) {
+        mem_free((char *)message[i].role);
+        mem_free((char *)message[i].text);
+    }
+    mem_free(message);
+}
+
 static void drop_messages(struct jsonl *j)
 {
-    for (int i = 0; i < j->messages; i++) {
-        mem_free((char *)j->message[i].role);
-        mem_free((char *)j->message[i].text);
-    }
-    j->messages = 0;
+    int messages;
+    struct jsonl_message *message = jsonl_take(j, &messages);
+
+    jsonl_free(message, messages);
 }
 
 void jsonl_close(struct jsonl *j)
 {
     drop_messages(j);
-    mem_free(j->message);
     mem_free(j->text);
     jin_release(&j->jin);
     unpack_close(j->file);

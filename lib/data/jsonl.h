@@ -46,6 +46,9 @@ int jsonl_is(const char *path);
 int jsonl_open(struct jsonl *j, const char *path, struct err *err);
 /* The next document: 1, 0 at the end, or -1; an error names file and line. */
 int jsonl_next(struct jsonl *j, struct err *err);
+/* The messages of the document, now the caller's: jsonl_free. */
+struct jsonl_message *jsonl_take(struct jsonl *j, int *messages);
+void jsonl_free(struct jsonl_message *message, int messages);
 void jsonl_close(struct jsonl *j);
 
 #endif

@@ -33,10 +33,15 @@ plan_ranks() { case $1 in 1x1) echo 1 ;; 2x1) echo 2 ;; *) echo 3 ;; esac; }
 losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
 
 @test "a file of tokens trains as its JSON Lines do, plain and compressed" {
+    cpu=$(taskset -pc $$ | sed 's/.*: *\([0-9]*\).*/\1/')
     gzip -c "$G/texts.jsonl" > t.jsonl.gz
     cp "$G/texts.jsonl" t.jsonl
     for kind in texts chats; do
         paro-train --tokenize "$kind.bin" -d "$G/$kind.jsonl" --tokenizer "$G/tok"
+        # One thread writes the same as several.
+        taskset -c "$cpu" paro-train --tokenize "one-$kind.bin" -d "$G/$kind.jsonl" --tokenizer "$G/tok"
+        cmp "one-$kind.bin" "$kind.bin"
+        cmp "one-$kind.idx" "$kind.idx"
         for isolate in join isolate; do
             paro-train "$G/1x1.yaml" -d "$G/$kind.jsonl" --tokenizer "$G/tok" -o a --force \
                 --steps 3 --exact --documents $isolate
