@@ -79,7 +79,8 @@ void model_release(struct model *m)
     mem_free(m->config);
     mem_free(m->partial);
     mem_free(m->layer_kind);
-    mem_free(m->rope.short_factor);
+    for (int i = 0; i < MODEL_ROPE_LENGTHS; i++)
+        mem_free(m->rope.pair_factor[i]);
     *m = (struct model){0};
 }
 

@@ -113,6 +113,10 @@ struct model_family {
     const char *gguf;    /* general.architecture of GGUF files; NULL: has no such form */
     int gguf_pairs;      /* there a rotary pair is two rows one after the other, not half a head
                             apart */
+    int gguf_rope;   /* the rope type of these that llama.cpp applies to it: MODEL_ROPE_LLAMA3,
+                            MODEL_ROPE_LONG; or 0 */
+    int gguf_period; /* there every so many layers are of the second of layer_kinds */
+    int gguf_window; /* files have a sliding window; 0 is none */
 };
 
 /* All families: each is model_family_NAME. */

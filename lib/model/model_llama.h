@@ -25,7 +25,11 @@
 #define MODEL_LLAMA_FEED_FORWARD(ffn)                                                          \
     MODEL_LLAMA_LAYER("mlp.gate_proj", FFN, FFN, HIDDEN, ffn, "ffn_gate"),                     \
         MODEL_LLAMA_LAYER("mlp.up_proj", FFN, FFN, HIDDEN, ffn, "ffn_up"),                     \
-        MODEL_LLAMA_LAYER("mlp.down_proj", DOWN, HIDDEN, FFN, ffn, "ffn_down"),                \
+        MODEL_LLAMA_DOWN_AND_NORMS(ffn)
+
+/* The rest of a layer, and what comes after the layers. */
+#define MODEL_LLAMA_DOWN_AND_NORMS(ffn)                                                        \
+    MODEL_LLAMA_LAYER("mlp.down_proj", DOWN, HIDDEN, FFN, ffn, "ffn_down"),                    \
         MODEL_LLAMA_LAYER("input_layernorm", NORM_ATTENTION, HIDDEN, NONE, BIAS_NONE,          \
                           "attn_norm"),                                                        \
         MODEL_LLAMA_LAYER("post_attention_layernorm", NORM_FFN, HIDDEN, NONE, BIAS_NONE,       \

@@ -38,4 +38,5 @@ const struct model_family model_family_mistral = {
     .rope_theta = 10000,
     .gguf = "llama",
     .gguf_pairs = 1,
+    .gguf_rope = MODEL_ROPE_LLAMA3,
 };

@@ -2,7 +2,7 @@
 /* The Phi-3, Phi-3.5 and Phi-4-mini family: transformers' Phi3Config and Phi3ForCausalLM.
    Llama's network with one matrix for queries, keys and values and one for gate and up, of
    whose heads a part may turn. */
-#include "model/model.h"
+#include "model/model_llama.h"
 
 static const struct model_key keys[] = {
     {"vocab_size", KEY_INT, MODEL_AT(vocab), 32064},
@@ -30,17 +30,11 @@ static const struct model_key keys[] = {
 };
 
 static const struct model_module modules[] = {
-    {"model.embed_tokens", MODEL_EMBED, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, NULL},
-    {"model.layers.%.self_attn.qkv_proj", MODEL_QKV, SIZE_QKV, SIZE_HIDDEN, BIAS_NONE, NULL},
-    {"model.layers.%.self_attn.o_proj", MODEL_OUT, SIZE_HIDDEN, SIZE_HEADS, BIAS_NONE, NULL},
-    {"model.layers.%.mlp.gate_up_proj", MODEL_FFN, SIZE_GATE_UP, SIZE_HIDDEN, BIAS_NONE, NULL},
-    {"model.layers.%.mlp.down_proj", MODEL_DOWN, SIZE_HIDDEN, SIZE_FFN, BIAS_NONE, NULL},
-    {"model.layers.%.input_layernorm", MODEL_NORM_ATTENTION, SIZE_HIDDEN, 0, BIAS_NONE, NULL},
-    {"model.layers.%.post_attention_layernorm", MODEL_NORM_FFN, SIZE_HIDDEN, 0, BIAS_NONE,
-     NULL},
-    {"model.norm", MODEL_NORM_LAST, SIZE_HIDDEN, 0, BIAS_NONE, NULL},
-    {"lm_head", MODEL_HEAD, SIZE_VOCAB, SIZE_HIDDEN, BIAS_NONE, NULL},
-    {0},
+    MODEL_LLAMA_ROW("model.embed_tokens", EMBED, VOCAB, HIDDEN, BIAS_NONE, "token_embd"),
+    MODEL_LLAMA_LAYER("self_attn.qkv_proj", QKV, QKV, HIDDEN, BIAS_NONE, "attn_qkv"),
+    MODEL_LLAMA_LAYER("self_attn.o_proj", OUT, HIDDEN, HEADS, BIAS_NONE, "attn_output"),
+    MODEL_LLAMA_LAYER("mlp.gate_up_proj", FFN, GATE_UP, HIDDEN, BIAS_NONE, "ffn_up"),
+    MODEL_LLAMA_DOWN_AND_NORMS(BIAS_NONE),
 };
 
 static const struct model_activation activations[] = {{"silu", MODEL_FFN_SWIGLU}, {0}};
@@ -55,4 +49,7 @@ const struct model_family model_family_phi3 = {
     .norm = MODEL_NORM_RMS,
     .rope_theta = 10000,
     .partial_rotary = 1,
+    .gguf = "phi3",
+    .gguf_rope = MODEL_ROPE_LONG,
+    .gguf_window = 1,
 };

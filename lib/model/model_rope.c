@@ -92,21 +92,23 @@ static int read_type(const struct config *c, const char *key, json_t *rope,
     return 0;
 }
 
+static const char *const factor_lists[MODEL_ROPE_LENGTHS] = {"short_factor", "long_factor"};
+
 static int read_factors(const struct config *c, const char *key, const json_t *list,
-                        struct model_rope *r)
+                        struct model_rope *r, int which)
 {
     size_t n = json_array_size(list);
 
-    r->short_factor = mem_new(n + 1, sizeof *r->short_factor);
+    r->pair_factor[which] = mem_new(n + 1, sizeof **r->pair_factor);
     for (size_t i = 0; i < n; i++) {
         double d = json_number_value(json_array_get(list, i));
 
         if (d < NUMBER_MIN || d > NUMBER_MAX)
-            return KEY_FAIL(c, key, "has short_factor with %g, expected numbers from %g to %g",
-                            d, NUMBER_MIN, NUMBER_MAX);
-        r->short_factor[i] = d;
+            return KEY_FAIL(c, key, "has %s with %g, expected numbers from %g to %g",
+                            factor_lists[which], d, NUMBER_MIN, NUMBER_MAX);
+        r->pair_factor[which][i] = d;
     }
-    r->short_factors = (int64_t)n;
+    r->pair_factors[which] = (int64_t)n;
     return 0;
 }
 
@@ -118,12 +120,9 @@ static int read_part(const struct config *c, const char *key, const char *part, 
     unsigned bit = 1U << r->type;
     double d = json_number_value(v);
 
-    if (r->type == MODEL_ROPE_LONG && strcmp(part, "short_factor") == 0)
-        return read_factors(c, key, v, r);
-    if (r->type == MODEL_ROPE_LONG && strcmp(part, "long_factor") == 0)
-        return json_is_array(v) /* of sequences above original_max */
-                   ? 0
-                   : KEY_FAIL(c, key, "has long_factor %s, expected a list", keys_kind(v));
+    for (int i = 0; r->type == MODEL_ROPE_LONG && i < MODEL_ROPE_LENGTHS; i++)
+        if (strcmp(part, factor_lists[i]) == 0)
+            return read_factors(c, key, v, r, i);
     if (strcmp(part, "truncate") == 0 && r->type == MODEL_ROPE_YARN) {
         r->no_truncate = json_is_false(v);
         return json_is_boolean(v)
@@ -179,11 +178,12 @@ static int check_rope(const struct config *c, const char *key, const struct mode
                         "has partial_rotary_factor %g, expected 1: another value is not "
                         "supported",
                         r->partial);
-    if (r->type == MODEL_ROPE_LONG && r->short_factors != m->rotary / 2)
-        return KEY_FAIL(c, key,
-                        "has %" PRId64 " numbers in short_factor, expected %" PRId64
-                        ", half of the elements of a head that turn",
-                        r->short_factors, m->rotary / 2);
+    for (int i = 0; r->type == MODEL_ROPE_LONG && i < MODEL_ROPE_LENGTHS; i++)
+        if (r->pair_factors[i] != m->rotary / 2)
+            return KEY_FAIL(c, key,
+                            "has %" PRId64 " numbers in %s, expected %" PRId64
+                            ", half of the elements of a head that turn",
+                            r->pair_factors[i], factor_lists[i], m->rotary / 2);
     if (r->type == MODEL_ROPE_LONG && r->original_max < 2)
         return KEY_FAIL(c, key,
                         "has type \"longrope\" and %g original_max_position_embeddings, "
@@ -276,11 +276,12 @@ const char *keys_rope_difference(const struct model_rope *a, const struct model_
         if (x != y)
             return rope_keys[i].name;
     }
-    for (int64_t i = 0; i < a->short_factors && i < b->short_factors; i++) {
-        snprintf(in_a, 32, "%g", a->short_factor[i]);
-        snprintf(in_b, 32, "%g", b->short_factor[i]);
-        if (a->short_factor[i] != b->short_factor[i])
-            return "short_factor";
+    const double *x = a->pair_factor[MODEL_ROPE_SHORT_ONES], *y = b->pair_factor[0];
+    for (int64_t i = 0; i < a->pair_factors[0] && i < b->pair_factors[0]; i++) {
+        snprintf(in_a, 32, "%g", x[i]);
+        snprintf(in_b, 32, "%g", y[i]);
+        if (x[i] != y[i])
+            return factor_lists[MODEL_ROPE_SHORT_ONES];
     }
     snprintf(in_a, 32, "%d", !a->no_truncate);
     snprintf(in_b, 32, "%d", !b->no_truncate);
@@ -364,7 +365,7 @@ void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq
         else if (r->type == MODEL_ROPE_YARN)
             f = yarn_frequency(m, i, f);
         else if (r->type == MODEL_ROPE_LONG)
-            f /= r->short_factor[i];
+            f /= r->pair_factor[MODEL_ROPE_SHORT_ONES][i];
         inv_freq[i] = f;
     }
     *scale = r->type == MODEL_ROPE_YARN   ? yarn_scale(r)

@@ -14,6 +14,8 @@ enum model_rope_type {
     MODEL_ROPE_LONG
 };
 
+enum { MODEL_ROPE_SHORT_ONES, MODEL_ROPE_LONG_ONES, MODEL_ROPE_LENGTHS };
+
 struct model_rope {
     enum model_rope_type type;
     double theta, factor;
@@ -24,9 +26,11 @@ struct model_rope {
     double mscale, mscale_all_dim;                 /* yarn; 0: none */
     int no_truncate;                               /* yarn */
     double partial;                                /* share of a head that turns */
-    double *short_factor; /* longrope: of each pair, owned; sequences above original_max have
-                             other factors, and are rejected */
-    int64_t short_factors;
+    /* longrope: of each pair, owned.  The long ones are those of sequences above original_max,
+       which are rejected; a GGUF file has them. */
+    double *pair_factor[MODEL_ROPE_LENGTHS];
+    int64_t pair_factors[MODEL_ROPE_LENGTHS];
+    int64_t longest; /* longrope: a sequence with the long factors */
 };
 
 #endif

@@ -48,4 +48,7 @@ const struct model_family model_family_smollm3 = {
     .layer_kinds = layer_kinds,
     .norm = MODEL_NORM_RMS,
     .rope_theta = 2000000,
+    .gguf = "smollm3",
+    .gguf_pairs = 1,
+    .gguf_period = 4,
 };

@@ -29,6 +29,7 @@
 /* Bytes of an element of a band at most: f64 while adapters are added, f32, and as written. */
 enum { BAND_ELEM = 8 + 4 + 4 };
 
+enum { ROPE_LISTS = MODEL_ROPE_LENGTHS };
 enum { QUANTIZATION = 2 /* version of ggml's block types */, BETA_FAST = 32, BETA_SLOW = 1 };
 
 struct job {
@@ -41,8 +42,8 @@ struct job {
     enum gguf_type type; /* of matrices */
     int count;
     struct gguf_tensor *tensor; /* [count], owned */
-    int *from;                  /* [count], owned: the model's tensor; -1: rope_freqs */
-    float *rope;                /* [head_dim / 2], owned: what divides frequencies, or NULL */
+    int *from;                  /* [count], owned: the model's tensor; -1 - i: rope[i] */
+    float *rope[ROPE_LISTS];    /* [rotary / 2], owned: what divides frequencies, or NULL */
     int64_t done, all;          /* elements */
 };
 
@@ -130,64 +131,88 @@ static void put_real(struct gguf_keys *k, const struct model *m, const char *nam
     gguf_put_float(k, key, v);
 }
 
-/* Position types that llama.cpp ignores in this family. */
+/* Positions as llama.cpp has them in this family. */
 static int check_rope(const struct model *m, struct err *err)
 {
-    if (m->rope.type == MODEL_ROPE_LONG)
+    const enum model_rope_type type = m->rope.type;
+    const int64_t period = m->family->gguf_period;
+
+    if ((type == MODEL_ROPE_LLAMA3 || type == MODEL_ROPE_LONG) &&
+        (int)type != m->family->gguf_rope)
         return err_set(err, ERR_INPUT,
-                       "rope type longrope has no gguf form here, expected default, linear, "
-                       "dynamic, llama3 or yarn");
-    if (m->rope.type == MODEL_ROPE_LLAMA3 && strcmp(m->family->gguf, "llama"))
-        return err_set(err, ERR_INPUT,
-                       "rope type llama3 of a model of the family %s, but llama.cpp applies it "
-                       "to its architecture llama alone",
-                       m->family->name);
+                       "rope type %s of a model of the family %s, but llama.cpp applies it to "
+                       "its architecture %s alone",
+                       type == MODEL_ROPE_LONG ? "longrope" : "llama3", m->family->name,
+                       type == MODEL_ROPE_LONG ? "phi3" : "llama");
+    for (int64_t i = 0; period && i < m->layers; i++)
+        if (m->layer_kind[i] != ((i + 1) % period == 0))
+            return err_set(err, ERR_INPUT,
+                           "layer %" PRId64 " of a %s model has%s rotary positions, but "
+                           "llama.cpp leaves them out in every %" PRId64 "th layer alone",
+                           i, m->family->name, m->layer_kind[i] ? " no" : "", period);
     return 0;
 }
 
-/*
- * llama.cpp knows linear and yarn by their keys, and llama3 by a tensor.  Type dynamic changes
- * nothing within the model's longest sequence, which the file has as its context.
- */
-static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
+/* What llama.cpp finds in tensors of their own: of longrope the short and the long factors, of
+   llama3 the one list. */
+static void list_factors(struct job *j, const double *turns)
 {
     const struct model *m = j->m;
     const struct model_rope *r = &m->rope;
-    int64_t pairs = m->head_dim / 2;
-    char key[96];
-    double scale;
+    int lists = r->type == MODEL_ROPE_LONG ? ROPE_LISTS : r->type == MODEL_ROPE_LLAMA3;
 
-    if (check_rope(m, err))
-        return -1;
-    put_whole(k, m, "rope.dimension_count", m->head_dim);
-    put_real(k, m, "rope.freq_base", r->theta);
-    double *turns = mem_new((size_t)pairs, sizeof *turns);
-    model_rope_frequencies(m, m->max_seq, turns, &scale);
-    if (r->type == MODEL_ROPE_LLAMA3) {
-        j->rope = mem_new((size_t)pairs, sizeof *j->rope);
-        for (int64_t i = 0; i < pairs; i++)
-            j->rope[i] =
-                (float)(pow(r->theta, -2.0 * (double)i / (double)m->head_dim) / turns[i]);
+    for (int l = 0; l < lists; l++) {
+        j->rope[l] = mem_new((size_t)m->rotary / 2, sizeof **j->rope);
+        for (int64_t i = 0; i < m->rotary / 2; i++) {
+            double plain = pow(r->theta, -2.0 * (double)i / (double)m->rotary);
+            j->rope[l][i] = (float)(lists > 1 ? r->pair_factor[l][i] : plain / turns[i]);
+        }
     }
-    mem_free(turns);
-    if (r->type != MODEL_ROPE_LINEAR && r->type != MODEL_ROPE_YARN)
-        return 0;
-    if (r->type == MODEL_ROPE_YARN &&
-        (r->no_truncate || r->beta_fast != BETA_FAST || r->beta_slow != BETA_SLOW))
+}
+
+static int put_scaling(struct gguf_keys *k, const struct model *m, double scale,
+                       struct err *err)
+{
+    const struct model_rope *r = &m->rope;
+    int yarn = r->type == MODEL_ROPE_YARN;
+    char key[96];
+
+    if (yarn && (r->no_truncate || r->beta_fast != BETA_FAST || r->beta_slow != BETA_SLOW))
         return err_set(err, ERR_INPUT,
                        "yarn with beta_fast %g, beta_slow %g and truncate %s, but llama.cpp "
                        "has %d, %d and true alone",
                        r->beta_fast, r->beta_slow, r->no_truncate ? "false" : "true", BETA_FAST,
                        BETA_SLOW);
-    snprintf(key, sizeof key, "%s.rope.scaling.type", m->family->gguf);
-    gguf_put_words(k, key, r->type == MODEL_ROPE_YARN ? "yarn" : "linear");
-    put_real(k, m, "rope.scaling.factor", r->factor);
-    if (r->type == MODEL_ROPE_LINEAR)
-        return 0;
-    put_whole(k, m, "rope.scaling.original_context_length", (int64_t)r->original_max);
-    /* On top of the usual scale, which llama.cpp applies itself. */
-    put_real(k, m, "rope.scaling.attn_factor", scale / (0.1 * log(r->factor) + 1));
+    if (yarn || r->type == MODEL_ROPE_LINEAR) {
+        snprintf(key, sizeof key, "%s.rope.scaling.type", m->family->gguf);
+        gguf_put_words(k, key, yarn ? "yarn" : "linear");
+        put_real(k, m, "rope.scaling.factor", r->factor);
+    }
+    if (yarn || r->type == MODEL_ROPE_LONG) {
+        put_whole(k, m, "rope.scaling.original_context_length", (int64_t)r->original_max);
+        /* Of yarn on top of the usual scale, which llama.cpp applies itself. */
+        put_real(k, m, "rope.scaling.attn_factor",
+                 yarn ? scale / (0.1 * log(r->factor) + 1) : scale);
+    }
     return 0;
+}
+
+/*
+ * llama.cpp knows linear and yarn by their keys, llama3 and longrope by tensors.  Type dynamic
+ * changes nothing within the model's longest sequence, which the file has as its context.
+ */
+static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
+{
+    const struct model *m = j->m;
+    double *turns = mem_new((size_t)m->rotary / 2, sizeof *turns), scale;
+    int rc = check_rope(m, err);
+
+    put_whole(k, m, "rope.dimension_count", m->rotary);
+    put_real(k, m, "rope.freq_base", m->rope.theta);
+    model_rope_frequencies(m, m->max_seq, turns, &scale);
+    list_factors(j, turns);
+    mem_free(turns);
+    return rc || put_scaling(k, m, scale, err) ? -1 : 0;
 }
 
 static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
@@ -197,6 +222,7 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
                           : j->type == GGUF_F16  ? 1
                           : j->type == GGUF_Q8_0 ? 7
                                                  : 32; /* llama.cpp's numbers */
+    int64_t longest = m->rope.type == MODEL_ROPE_LONG ? m->rope.longest : m->max_seq;
 
     gguf_put_words(k, "general.architecture", m->family->gguf);
     gguf_put_words(k, "general.type", "model");
@@ -204,7 +230,7 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
     gguf_put_u32(k, "general.quantization_version", QUANTIZATION);
     put_whole(k, m, "vocab_size", m->vocab);
     put_whole(k, m, "block_count", m->layers);
-    put_whole(k, m, "context_length", m->max_seq);
+    put_whole(k, m, "context_length", longest);
     put_whole(k, m, "embedding_length", m->hidden);
     put_whole(k, m, "feed_forward_length", m->ffn);
     put_whole(k, m, "attention.head_count", m->heads);
@@ -215,6 +241,8 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
              m->norm == MODEL_NORM_RMS ? "attention.layer_norm_rms_epsilon"
                                        : "attention.layer_norm_epsilon",
              m->norm_eps);
+    if (m->family->gguf_window)
+        put_whole(k, m, "attention.sliding_window", m->window);
     return m->positions ? 0 : put_rope(k, j, err);
 }
 
@@ -269,12 +297,17 @@ static int add_tensor(struct job *j, int number, struct err *err)
 
 static int list_tensors(struct job *j, struct err *err)
 {
-    j->tensor = mem_new((size_t)j->m->tensors + 1, sizeof *j->tensor);
-    j->from = mem_new((size_t)j->m->tensors + 1, sizeof *j->from);
-    if (j->rope) {
-        j->tensor[0] = (struct gguf_tensor){"rope_freqs.weight", .dims = 1};
-        j->tensor[0].shape[0] = j->m->head_dim / 2;
-        j->from[j->count++] = -1;
+    j->tensor = mem_new((size_t)j->m->tensors + ROPE_LISTS, sizeof *j->tensor);
+    j->from = mem_new((size_t)j->m->tensors + ROPE_LISTS, sizeof *j->from);
+    for (int i = 0; i < ROPE_LISTS && j->rope[i]; i++) {
+        const char *name = i            ? "rope_factors_long.weight"
+                           : j->rope[1] ? "rope_factors_short.weight"
+                                        : "rope_freqs.weight";
+        struct gguf_tensor *g = &j->tensor[j->count];
+
+        *g = (struct gguf_tensor){.dims = 1, .shape = {j->m->rotary / 2}};
+        strcpy(g->name, name);
+        j->from[j->count++] = -1 - i;
     }
     for (int i = 0; i < j->m->tensors; i++)
         if (!model_is_added(&j->m->tensor[i]) && add_tensor(j, i, err))
@@ -336,7 +369,7 @@ static int write_tensor(struct job *j, int i, int fd, int64_t data, struct err *
         n = rows - done < band ? rows - done : band;
         rc = ckpt_stopped(o->limits ? o->limits->stop : NULL, err);
         if (rc == 0 && j->from[i] < 0)
-            memcpy(x, j->rope + done, (size_t)n * sizeof *x);
+            memcpy(x, j->rope[-1 - j->from[i]] + done, (size_t)n * sizeof *x);
         else if (rc == 0)
             rc = read_rows(j, i, done, n, x, err);
         int64_t bad = rc ? -1 : gguf_encode(g->type, x, n * cols, out);
@@ -416,6 +449,7 @@ int shard_gguf(const char *from, const struct shard_merging *what, struct shard_
     model_release(&j.own);
     mem_free(j.tensor);
     mem_free(j.from);
-    mem_free(j.rope);
+    for (int i = 0; i < ROPE_LISTS; i++)
+        mem_free(j.rope[i]);
     return rc;
 }

@@ -87,9 +87,11 @@ PY
     paro-shard init -m "$ROOT/tests/data/llama_yarn.json" -o yarn
     refuses 2 "yarn beta_fast 2 llama.cpp 32" gguf yarn -o x.gguf
     rope llama_untied '"longrope", "short_factor": [1, 1, 1, 1, 1, 2], "long_factor": [1, 1, 1, 2, 3, 4], "original_max_position_embeddings": 32'
-    refuses 2 "longrope" gguf rope -o x.gguf
+    refuses 2 "longrope llama phi3 alone" gguf rope -o x.gguf
     rope qwen3 '"llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32'
     refuses 2 "llama3 qwen3 llama alone" gguf rope -o x.gguf
+    paro-shard init -m "$ROOT/tests/data/smollm3.json" -o nope
+    refuses 2 "layer 0 smollm3 no rotary every 4th layer alone" gguf nope -o x.gguf
     cp -r "$G/model" bad
     printf '\0\0\300\177' | dd of=bad/model.safetensors bs=1 conv=notrunc 2> dd.log \
         seek=$(($(stat -c %s bad/model.safetensors) - 4))

@@ -24,13 +24,15 @@ import numpy as np
 
 MODELS = ["tests/data/llama_biases", "tests/data/llama_llama3", "tests/data/gguf_yarn",
           "tests/data/gpt2_untied", "examples/models/llama-tiny", "examples/models/mistral-tiny",
-          "examples/models/qwen2-tiny", "examples/models/qwen3-tiny", "examples/models/gpt2-tiny"]
+          "examples/models/qwen2-tiny", "examples/models/qwen3-tiny", "examples/models/smollm3-tiny",
+          "tests/data/phi3", "examples/models/phi3-tiny", "examples/models/gpt2-tiny"]
 TYPES = {"f32": gguf.GGMLQuantizationType.F32, "f16": gguf.GGMLQuantizationType.F16,
          "bf16": gguf.GGMLQuantizationType.BF16, "q8_0": gguf.GGMLQuantizationType.Q8_0}
 FILE_TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16,
               "bf16": gguf.LlamaFileType.MOSTLY_BF16, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 ARCH = {"llama": gguf.MODEL_ARCH.LLAMA, "mistral": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2,
-        "qwen3": gguf.MODEL_ARCH.QWEN3, "gpt2": gguf.MODEL_ARCH.GPT2}
+        "qwen3": gguf.MODEL_ARCH.QWEN3, "smollm3": gguf.MODEL_ARCH.SMOLLM3, "phi3": gguf.MODEL_ARCH.PHI3,
+        "gpt2": gguf.MODEL_ARCH.GPT2}
 
 
 def read_weights(path):
@@ -72,7 +74,7 @@ def write(folder, config, word, path):
     layers = c.get("num_hidden_layers", c.get("n_layer"))
     arch = ARCH[c["model_type"]]
     context = c.get("max_position_embeddings", c.get("n_positions"))
-    if c["model_type"] == "mistral":
+    if c["model_type"] in ("mistral", "phi3"):
         context = min(context, c["sliding_window"] or context)
     w = gguf.GGUFWriter(path, gguf.MODEL_ARCH_NAMES[arch])
     w.add_type("model")
@@ -87,21 +89,30 @@ def write(folder, config, word, path):
     w.add_head_count_kv(kv)
     w.add_key_length(dim)
     w.add_value_length(dim)
-    factors = None
+    factors = {}
     if arch == gguf.MODEL_ARCH.GPT2:
         w.add_layer_norm_eps(c["layer_norm_epsilon"])
     else:
         w.add_layer_norm_rms_eps(c["rms_norm_eps"])
-        w.add_rope_dimension_count(dim)
+        if arch == gguf.MODEL_ARCH.PHI3:
+            w.add_sliding_window(c["sliding_window"] or 0)
         rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
         theta = rope.get("rope_theta", c.get("rope_theta", 10000.0))
-        kind = rope.get("rope_type", "default")
+        kind = rope.get("rope_type", rope.get("type", "default"))
+        w.add_rope_dimension_count(int(dim * rope.get("partial_rotary_factor", c.get("partial_rotary_factor", 1))))
         w.add_rope_freq_base(theta)
         if kind == "linear":
             w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
             w.add_rope_scaling_factor(rope["factor"])
         elif kind == "llama3":
-            factors = llama3_factors(rope, theta, dim)
+            factors["rope_freqs"] = llama3_factors(rope, theta, dim)
+        elif kind == "longrope":
+            first = c["original_max_position_embeddings"]
+            for length in ("short", "long"):
+                factors[f"rope_factors_{length}"] = np.array(rope[f"{length}_factor"], np.float32)
+            w.add_rope_scaling_orig_ctx_len(first)
+            w.add_rope_scaling_attn_factors(
+                math.sqrt(1 + math.log(c["max_position_embeddings"] / first) / math.log(first)))
         elif kind == "yarn":
             usual = 0.1 * math.log(rope["factor"]) + 1
             w.add_rope_scaling_type(gguf.RopeScalingType.YARN)
@@ -112,13 +123,13 @@ def write(folder, config, word, path):
             raise ValueError(kind)
     w.add_tokenizer_model("none")
     names = gguf.get_tensor_name_map(arch, layers)
-    if factors is not None:
-        w.add_tensor("rope_freqs.weight", factors)
+    for name, x in factors.items():
+        w.add_tensor(name + ".weight", x)
     for name, x in read_weights(f"{folder}/model.safetensors").items():
         new = names.get_name(name, try_suffixes=(".weight", ".bias"))
         if arch == gguf.MODEL_ARCH.GPT2 and ".h." in name and x.ndim == 2:
             x = x.T
-        if arch == gguf.MODEL_ARCH.LLAMA and ("q_proj" in name or "k_proj" in name):
+        if arch in (gguf.MODEL_ARCH.LLAMA, gguf.MODEL_ARCH.SMOLLM3) and ("q_proj" in name or "k_proj" in name):
             x = join_pairs(x, heads if "q_proj" in name else kv)
         kind = TYPES[word] if x.ndim == 2 and not new.startswith("position_embd") else TYPES["f32"]
         if kind == TYPES["q8_0"] and x.shape[1] % 32:

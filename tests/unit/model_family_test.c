@@ -248,6 +248,8 @@ static void test_refused_phi3(void **state)
     refuse(PHI3_LONG "[1, 0]}}",
            "c.json:5: 'rope_scaling' short_factor 0 expected 1e-06 1e+30");
     refuse(PHI3_LONG "7}}", "c.json:5: 'rope_scaling' 0 numbers short_factor expected 2");
+    refuse(PHI3 "\"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1, 1, 1, 1]}}",
+           "c.json:4: 'rope_scaling' 0 numbers long_factor expected 4");
     refuse(PHI3_LONG "[1, 1], \"beta_fast\": 1}}",
            "c.json:5: 'rope_scaling' 'beta_fast' \"longrope\"");
     refuse(PHI3 "\"rope_scaling\": {\"type\": \"su\"}}",
