@@ -42,7 +42,8 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     if (kern_open(&d->near, d->own, NULL, DTYPE_F32, DTYPE_F32, err) ||
         kern_open(&d->kern, d->at, d->compute, compute, read, err))
         return -1;
-    d->kern.attention = o->attention;
+    /* cuDNN prepares a shape for up to seconds, and documents are of any length. */
+    d->kern.attention = o->begins ? KERN_ATTENTION_OWN : o->attention;
     d->kern.losses = o->losses;
     return kern_open(&d->mover, d->at, d->move, compute, read, err);
 }

@@ -67,7 +67,8 @@ struct net_options {
     /* (B,T), borrowed, filled before net_begin: the position at which the document of each
        token begins.  Then a token attends to its own document alone, and learned positions
        begin with it; rotary ones need not, for only their differences matter.  NULL: a
-       sequence is one document.  Not with graphs or forward_only. */
+       sequence is one document.  Not with graphs, which hold the bounds of one micro-batch, or
+       forward_only. */
     const int32_t *begins;
     int places; /* that a layer's params and grads come from, together; of more, some have no
                    graphs; 0 is 1 */

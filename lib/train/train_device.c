@@ -10,12 +10,16 @@
 
 #include "base/units.h"
 
-/* auto: where there is a GPU. */
+/* auto: where there is a GPU, and each launch is that of the step before. */
 static int graphs_of(struct train *t, struct err *err)
 {
     const char *name = t->run->graphs ? t->run->graphs : "auto";
 
-    t->graphs = train_on_gpu(t) && strcmp(name, "never") != 0;
+    t->graphs = train_on_gpu(t) && !t->begins && strcmp(name, "never") != 0;
+    if (strcmp(name, "always") == 0 && train_on_gpu(t) && t->begins)
+        return err_set(err, ERR_INPUT,
+                       "--cuda-graphs=always with --documents=isolate, whose launches differ "
+                       "from step to step: expected auto or never");
     if (strcmp(name, "always") == 0 && !t->graphs)
         return err_set(err, ERR_INPUT,
                        "--cuda-graphs=always on the device 'cpu', expected a GPU");
@@ -37,8 +41,6 @@ int train_device_open(struct train *t, struct err *err)
 
     if (rc == 0 && t->run->fastest && !train_on_gpu(t))
         rc = err_set(err, ERR_INPUT, "--fastest on the device 'cpu', expected a GPU's");
-    if (rc == 0 && t->begins && train_on_gpu(t))
-        rc = err_set(err, ERR_INPUT, "--documents=isolate on a GPU, expected --device=cpu");
     if (rc == 0)
         rc = graphs_of(t, err);
     if (rc == 0)

@@ -50,7 +50,7 @@ run_on() {
     rm -rf "$2-${1%:*}"
     # shellcheck disable=SC2016
     timeout 100 mpirun -np $ranks sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh \
-        paro-train "$at/$2.yaml" -d "$G/text" -o "$2-${1%:*}" \
+        paro-train "$at/$2.yaml" -d "${TEXT:-$G/text}" -o "$2-${1%:*}" \
         --steps 3 --device "$1" --lr 1e-3 "${@:3}" > "$2-${1%:*}.out" 2> "$2-${1%:*}.err" || {
         cat "$2-${1%:*}.err"
         return 1

@@ -127,6 +127,31 @@ setup() {
     done
 }
 
+@test "isolated documents, in f32 and in bf16; a CUDA graph of them is refused" {
+    load documents.bash
+    make_tokenizer tok
+    for i in $(seq 200); do
+        printf '{"text": "%s"}\n' "$(seq -s ' ' "$i" $((i + i % 3)))"
+    done > texts.jsonl
+    sed 's/"vocab_size": *[0-9]*/"vocab_size": 260/' "$DATA/llama_untied.json" > model.json
+    export TEXT=$PWD/texts.jsonl
+    local how=(--tokenizer tok --documents)
+    for type in f32 bf16; do
+        paro-plan -m model.json -i synth:2x2 --seq 32 --micro-batch 2 --compute-type $type > four.yaml
+        run_on cpu four "${how[@]}" isolate
+        run_on "$DEVICE" four "${how[@]}" isolate --fastest
+        close four-cpu four-cuda "$([ $type = f32 ] && echo 1e-5 || echo 2e-2)"
+        grep -q 'attention by kernels of our own' four-cuda.err
+    done
+    paro-plan -m model.json -i synth:1x1 --seq 32 --micro-batch 2 > one.yaml
+    run_on "$DEVICE" one "${how[@]}" isolate
+    mv one-cuda isolated
+    run_on "$DEVICE" one "${how[@]}" join
+    run ! close isolated one-cuda 1e-3
+    fails "--cuda-graphs=always with --documents=isolate" paro-train one.yaml -d "$TEXT" -o x \
+        --steps 1 --device "$DEVICE" "${how[@]}" isolate --cuda-graphs always
+}
+
 @test "what cannot be captured as a graph: the same bits, and why" {
     in_software
     run_on "$DEVICE" one --cuda-graphs never
