@@ -89,31 +89,32 @@ static float row_rstd(const float *x, int64_t c, float eps)
 }
 
 KERN_CLONES
-void kern_rmsnorm_apply(float *y, const float *rstd, const float *x, const float *w, int64_t n,
-                        int64_t c)
+void kern_rmsnorm_apply(float *y, const float *rstd, const float *x, const float *w, float plus,
+                        int64_t n, int64_t c)
 {
     for (int64_t i = 0; i < n; i++, x += c, y += c)
 #pragma GCC ivdep
         for (int64_t j = 0; j < c; j++)
-            y[j] = x[j] * rstd[i] * w[j];
+            y[j] = x[j] * rstd[i] * (plus + w[j]);
 }
 
-void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, int64_t n, int64_t c,
-                  float eps)
+void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, float plus, int64_t n,
+                  int64_t c, float eps)
 {
     for (int64_t i = 0; i < n; i++) {
         rstd[i] = row_rstd(x + i * c, c, eps);
-        kern_rmsnorm_apply(y + i * c, rstd + i, x + i * c, w, 1, c);
+        kern_rmsnorm_apply(y + i * c, rstd + i, x + i * c, w, plus, 1, c);
     }
 }
 
 /*
- * With xhat = x rstd and g = dy w:  dx = rstd (g - xhat mean(g xhat)),  dw = sum dy xhat.
+ * With xhat = x rstd and g = dy (plus + w):
+ *     dx = rstd (g - xhat mean(g xhat)),  dw = sum dy xhat.
  * Without dw the same dx.
  */
 KERN_CLONES
 void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *rstd,
-                           const float *x, const float *w, int64_t n, int64_t c)
+                           const float *x, const float *w, float plus, int64_t n, int64_t c)
 {
     for (int64_t i = 0; i < n; i++, x += c, dx += c, dy += c) {
         kern_lanes s = {0};
@@ -121,17 +122,17 @@ void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *r
         int64_t j = 0;
 
         for (; j + 16 <= c; j += 16)
-            s += *(const kern_lanes *)(dy + j) * *(const kern_lanes *)(w + j) *
+            s += *(const kern_lanes *)(dy + j) * (plus + *(const kern_lanes *)(w + j)) *
                  *(const kern_lanes *)(x + j);
         for (; j < c; j++)
-            mean += dy[j] * w[j] * x[j];
+            mean += dy[j] * (plus + w[j]) * x[j];
         for (int l = 0; l < 16; l++)
             mean += s[l];
         mean = mean * r / (float)c;
         if (!dw) {
 #pragma GCC ivdep
             for (j = 0; j < c; j++)
-                dx[j] += r * (dy[j] * w[j] - x[j] * r * mean);
+                dx[j] += r * (dy[j] * (plus + w[j]) - x[j] * r * mean);
             continue;
         }
 #pragma GCC ivdep
@@ -139,7 +140,7 @@ void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *r
             float xhat = x[j] * r;
 
             dw[j] += dy[j] * xhat;
-            dx[j] += r * (dy[j] * w[j] - xhat * mean);
+            dx[j] += r * (dy[j] * (plus + w[j]) - xhat * mean);
         }
     }
 }

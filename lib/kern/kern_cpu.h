@@ -31,14 +31,15 @@ void kern_embed_backward(float *dtable, const float *dy, const int32_t *tokens, 
 
 /*
  * Root mean square normalisation (Zhang, Sennrich 2019), row by row:
- * y = x * rstd * w, rstd = 1 / sqrt(mean(x^2) + eps).  x, y, dx, dy (n,c); w, dw (c); rstd (n).
+ * y = x * rstd * (plus + w), rstd = 1 / sqrt(mean(x^2) + eps).  x, y, dx, dy (n,c); w, dw (c);
+ * rstd (n).
  */
-void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, int64_t n, int64_t c,
-                  float eps);
-void kern_rmsnorm_apply(float *y, const float *rstd, const float *x, const float *w, int64_t n,
-                        int64_t c); /* y again, with the rstd that is known */
+void kern_rmsnorm(float *y, float *rstd, const float *x, const float *w, float plus, int64_t n,
+                  int64_t c, float eps);
+void kern_rmsnorm_apply(float *y, const float *rstd, const float *x, const float *w, float plus,
+                        int64_t n, int64_t c); /* y again, with the rstd that is known */
 void kern_rmsnorm_backward(float *dx, float *dw, const float *dy, const float *rstd,
-                           const float *x, const float *w, int64_t n, int64_t c);
+                           const float *x, const float *w, float plus, int64_t n, int64_t c);
 
 /*
  * Layer normalisation (Ba, Kiros, Hinton 2016), row by row: y = (x - mean) * rstd * w + b,
@@ -108,6 +109,9 @@ void kern_gelu(float *y, const float *x, int64_t n);
 void kern_gelu_backward(float *dy, float *x, int64_t n);
 void kern_gelu_tanh(float *y, const float *x, int64_t n);
 void kern_gelu_tanh_backward(float *dy, float *x, int64_t n);
+/* y = gelu_tanh(gate) * up; backward as kern_swiglu_backward. */
+void kern_geglu(float *y, const float *gate, const float *up, int64_t n);
+void kern_geglu_backward(float *dy, float *gate, float *up, int64_t n);
 
 /*
  * Cross-entropy of softmax(logits (n,v)) in nats, summed over the rows whose target is not

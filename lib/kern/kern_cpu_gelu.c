@@ -32,6 +32,28 @@ void kern_gelu_tanh_backward(float *dy, float *x, int64_t n)
     }
 }
 
+KERN_CLONES
+void kern_geglu(float *y, const float *gate, const float *up, int64_t n)
+{
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++)
+        y[i] = gate[i] / (1.0f + kern_exp(-gate[i] * (A + B * gate[i] * gate[i]))) * up[i];
+}
+
+KERN_CLONES
+void kern_geglu_backward(float *dy, float *gate, float *up, int64_t n)
+{
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) {
+        float v = gate[i], u = up[i], d = dy[i];
+        float sigma = 1.0f / (1.0f + kern_exp(-v * (A + B * v * v)));
+
+        gate[i] = d * u * sigma * (1.0f + v * (1.0f - sigma) * (A + 3.0f * B * v * v));
+        up[i] = d * v * sigma;
+        dy[i] = v * sigma * u;
+    }
+}
+
 /*
  * Phi(x), and the density times sqrt(2 pi) that both need, e = exp(-x^2 / 2): of z = |x| /
  * sqrt(2) it is erfc(z) / 2 below 0 and what is missing to 1 above, erfc(z) = t P(t) exp(-z^2),

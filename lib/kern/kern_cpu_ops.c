@@ -77,26 +77,27 @@ static void positions_backward(struct kern *k, float *dtable, const void *dy, in
 /* ---- rows and elements ---- */
 
 static void norm(struct kern *k, void *y, float *mean, float *rstd, const void *x,
-                 const void *w, const void *b, int64_t n, int64_t c, float eps, int again)
+                 const void *w, const void *b, float plus, int64_t n, int64_t c, float eps,
+                 int again)
 {
     if (mean && again)
         kern_layernorm_apply(y, mean, rstd, x, w, b, n, c);
     else if (mean)
         kern_layernorm(y, mean, rstd, x, w, b, n, c, eps);
     else if (again)
-        kern_rmsnorm_apply(y, rstd, x, w, n, c);
+        kern_rmsnorm_apply(y, rstd, x, w, plus, n, c);
     else
-        kern_rmsnorm(y, rstd, x, w, n, c, eps);
+        kern_rmsnorm(y, rstd, x, w, plus, n, c, eps);
 }
 
 static void norm_backward(struct kern *k, void *dx, float *dw, float *db, const void *dy,
                           const float *mean, const float *rstd, const void *x, const void *w,
-                          int64_t n, int64_t c)
+                          float plus, int64_t n, int64_t c)
 {
     if (mean)
         kern_layernorm_backward(dx, dw, db, dy, mean, rstd, x, w, n, c);
     else
-        kern_rmsnorm_backward(dx, dw, dy, rstd, x, w, n, c);
+        kern_rmsnorm_backward(dx, dw, dy, rstd, x, w, plus, n, c);
 }
 
 static void bias(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, int64_t c)
@@ -139,20 +140,20 @@ static void attention_backward(struct kern *k, const struct kern_heads *s, void 
     kern_attention_backward(s, dqkv, dout, out, lse, qkv, scratch);
 }
 
-static void swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
-                   int64_t c, int64_t ld)
+static void gated(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
+                  int64_t c, int64_t ld, int gelu)
 {
     for (int64_t i = 0; i < n; i++)
-        kern_swiglu((float *)y + i * c, (const float *)gate + i * ld,
-                    (const float *)up + i * ld, c);
+        (gelu ? kern_geglu : kern_swiglu)((float *)y + i * c, (const float *)gate + i * ld,
+                                          (const float *)up + i * ld, c);
 }
 
-static void swiglu_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n,
-                            int64_t c, int64_t ld)
+static void gated_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n, int64_t c,
+                           int64_t ld, int gelu)
 {
     for (int64_t i = 0; i < n; i++)
-        kern_swiglu_backward((float *)dy + i * c, (float *)gate + i * ld, (float *)up + i * ld,
-                             c);
+        (gelu ? kern_geglu_backward : kern_swiglu_backward)(
+            (float *)dy + i * c, (float *)gate + i * ld, (float *)up + i * ld, c);
 }
 
 static void gelu(struct kern *k, void *y, const void *x, int64_t n, int tanh)
@@ -351,8 +352,8 @@ static const struct kern_ops cpu_ops = {
     .attention_bytes = kern_kind_attention_bytes,
     .attention = attention,
     .attention_backward = attention_backward,
-    .swiglu = swiglu,
-    .swiglu_backward = swiglu_backward,
+    .gated = gated,
+    .gated_backward = gated_backward,
     .gelu = gelu,
     .gelu_backward = gelu_backward,
     .cross_entropy = cross_entropy,

@@ -25,10 +25,11 @@ void kern_cuda_positions_backward(struct kern *k, float *dtable, const void *dy,
                                   int64_t seq, int64_t c);
 
 void kern_cuda_norm(struct kern *k, void *y, float *mean, float *rstd, const void *x,
-                    const void *w, const void *b, int64_t n, int64_t c, float eps, int again);
+                    const void *w, const void *b, float plus, int64_t n, int64_t c, float eps,
+                    int again);
 void kern_cuda_norm_backward(struct kern *k, void *dx, float *dw, float *db, const void *dy,
                              const float *mean, const float *rstd, const void *x, const void *w,
-                             int64_t n, int64_t c);
+                             float plus, int64_t n, int64_t c);
 
 void kern_cuda_bias(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, int64_t c);
 void kern_cuda_bias_backward(struct kern *k, float *db, const void *dy, int64_t ld, int64_t n,
@@ -37,10 +38,10 @@ void kern_cuda_bias_backward(struct kern *k, float *db, const void *dy, int64_t 
 void kern_cuda_rope(struct kern *k, void *x, int64_t ld, const float *table, int64_t batch,
                     int64_t seq, int64_t heads, int64_t head_dim, int64_t rotary, int back);
 
-void kern_cuda_swiglu(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
-                      int64_t c, int64_t ld);
-void kern_cuda_swiglu_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n,
-                               int64_t c, int64_t ld);
+void kern_cuda_gated(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
+                     int64_t c, int64_t ld, int gelu);
+void kern_cuda_gated_backward(struct kern *k, void *dy, void *gate, void *up, int64_t n,
+                              int64_t c, int64_t ld, int gelu);
 void kern_cuda_gelu(struct kern *k, void *y, const void *x, int64_t n, int by_tanh);
 void kern_cuda_gelu_backward(struct kern *k, void *dy, void *x, int64_t n, int by_tanh);
 

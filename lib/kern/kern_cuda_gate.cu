@@ -7,7 +7,51 @@ extern "C" {
 #include "kern/kern_cuda.h"
 }
 
-template <class T> struct swiglu_op {
+#define A 1.5957691216f    /* 2 sqrt(2 / pi) */
+#define B 0.0713548162726f /* 0.044715 A */
+
+/* Of one x: y / x and dy / dx. */
+template <class T, bool TANH>
+__device__ static __forceinline__ void gelu_parts(float x, float *part, float *slope)
+{
+    if (TANH) {
+        float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x * (A + B * x * x)));
+
+        *part = sigma;
+        *slope = sigma * (1.0f + x * (1.0f - sigma) * (A + 3.0f * B * x * x));
+        return;
+    }
+    float e = kern_exp<T>(-0.5f * x * x), z = fabsf(x) * 0.707106781f;
+    float t = kern_over<T>(1.0f, 1.0f + 0.3275911f * z);
+    float tail =
+        0.5f * e * t *
+        (0.254829592f +
+         t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
+
+    *part = x < 0 ? tail : 1.0f - tail;
+    *slope = *part + x * e * 0.398942280f;
+}
+
+/* The same of silu. */
+template <class T>
+__device__ static __forceinline__ void silu_parts(float x, float *part, float *slope)
+{
+    float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x));
+
+    *part = sigma;
+    *slope = sigma * (1.0f + x * (1.0f - sigma));
+}
+
+template <class T, bool GELU>
+__device__ static __forceinline__ void gate_parts(float x, float *part, float *slope)
+{
+    if (GELU)
+        gelu_parts<T, true>(x, part, slope);
+    else
+        silu_parts<T>(x, part, slope);
+}
+
+template <class T, bool GELU> struct gated_op {
     T *y;
     const T *gate, *up;
     int64_t c, ld;
@@ -32,15 +76,16 @@ template <class T> struct swiglu_op {
 
 #pragma unroll
         for (int k = 0; k < N; k++) {
-            float x = kern_at(h.gate, k);
+            float x = kern_at(h.gate, k), part, slope;
 
-            r[k] = kern_over<T>(x, 1.0f + kern_exp<T>(-x)) * kern_at(h.up, k);
+            gate_parts<T, GELU>(x, &part, &slope);
+            r[k] = x * part * kern_at(h.up, k);
         }
         kern_store<N>(y + i, kern_round_pack<T, N>(r));
     }
 };
 
-template <class T> struct swiglu_backward_op {
+template <class T, bool GELU> struct gated_backward_op {
     T *dy, *gate, *up;
     int64_t c, ld;
     template <int N> struct held {
@@ -67,12 +112,12 @@ template <class T> struct swiglu_backward_op {
 #pragma unroll
         for (int k = 0; k < N; k++) {
             float x = kern_at(h.gate, k), u = kern_at(h.up, k);
-            float d = kern_at(h.dy, k);
-            float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x)), silu = x * sigma;
+            float d = kern_at(h.dy, k), part, slope;
 
-            dgate[k] = d * u * sigma * (1.0f + x * (1.0f - sigma));
-            dup[k] = d * silu;
-            y[k] = silu * u;
+            gate_parts<T, GELU>(x, &part, &slope);
+            dgate[k] = d * u * slope;
+            dup[k] = d * x * part;
+            y[k] = x * part * u;
         }
         kern_store<N>(gate + at, kern_round_pack<T, N>(dgate));
         kern_store<N>(up + at, kern_round_pack<T, N>(dup));
@@ -80,49 +125,39 @@ template <class T> struct swiglu_backward_op {
     }
 };
 
-extern "C" void kern_cuda_swiglu(struct kern *k, void *y, const void *gate, const void *up,
-                                 int64_t n, int64_t c, int64_t ld)
+template <bool GELU>
+static void gated(void *stream, enum dtype act, void *y, const void *gate, const void *up,
+                  int64_t n, int64_t c, int64_t ld)
 {
-    KERN_BY_TYPE(k->act, T,
-                 kern_map<kern_full<T>::n, 2>(
-                     kern_cuda_stream(k),
-                     swiglu_op<T>{(T *)y, (const T *)gate, (const T *)up, c, ld}, n * c));
-    kern_cuda_check(k, "swiglu");
+    KERN_BY_TYPE(
+        act, T,
+        kern_map<kern_full<T>::n, 2>(
+            stream, gated_op<T, GELU>{(T *)y, (const T *)gate, (const T *)up, c, ld}, n * c));
 }
 
-extern "C" void kern_cuda_swiglu_backward(struct kern *k, void *dy, void *gate, void *up,
-                                          int64_t n, int64_t c, int64_t ld)
+template <bool GELU>
+static void gated_backward(void *stream, enum dtype act, void *dy, void *gate, void *up,
+                           int64_t n, int64_t c, int64_t ld)
 {
-    KERN_BY_TYPE(k->act, T,
-                 kern_map<kern_full<T>::n, 1>(
-                     kern_cuda_stream(k),
-                     swiglu_backward_op<T>{(T *)dy, (T *)gate, (T *)up, c, ld}, n * c));
-    kern_cuda_check(k, "swiglu_backward");
+    KERN_BY_TYPE(
+        act, T,
+        kern_map<kern_full<T>::n, 1>(
+            stream, gated_backward_op<T, GELU>{(T *)dy, (T *)gate, (T *)up, c, ld}, n * c));
 }
 
-#define A 1.5957691216f    /* 2 sqrt(2 / pi) */
-#define B 0.0713548162726f /* 0.044715 A */
-
-/* Of one x: y / x and dy / dx. */
-template <class T, bool TANH>
-__device__ static __forceinline__ void gelu_parts(float x, float *part, float *slope)
+extern "C" void kern_cuda_gated(struct kern *k, void *y, const void *gate, const void *up,
+                                int64_t n, int64_t c, int64_t ld, int by_gelu)
 {
-    if (TANH) {
-        float sigma = kern_over<T>(1.0f, 1.0f + kern_exp<T>(-x * (A + B * x * x)));
+    (by_gelu ? gated<true> : gated<false>)(kern_cuda_stream(k), k->act, y, gate, up, n, c, ld);
+    kern_cuda_check(k, "gated");
+}
 
-        *part = sigma;
-        *slope = sigma * (1.0f + x * (1.0f - sigma) * (A + 3.0f * B * x * x));
-        return;
-    }
-    float e = kern_exp<T>(-0.5f * x * x), z = fabsf(x) * 0.707106781f;
-    float t = kern_over<T>(1.0f, 1.0f + 0.3275911f * z);
-    float tail =
-        0.5f * e * t *
-        (0.254829592f +
-         t * (-0.284496736f + t * (1.421413741f + t * (-1.453152027f + t * 1.061405429f))));
-
-    *part = x < 0 ? tail : 1.0f - tail;
-    *slope = *part + x * e * 0.398942280f;
+extern "C" void kern_cuda_gated_backward(struct kern *k, void *dy, void *gate, void *up,
+                                         int64_t n, int64_t c, int64_t ld, int by_gelu)
+{
+    (by_gelu ? gated_backward<true> : gated_backward<false>)(kern_cuda_stream(k), k->act, dy,
+                                                             gate, up, n, c, ld);
+    kern_cuda_check(k, "gated_backward");
 }
 
 template <class T, bool TANH> struct gelu_of {

@@ -17,7 +17,7 @@ template <class T, class W> struct norm_args {
     const T *x;
     const W *w, *b;
     int64_t n, c;
-    float eps;
+    float plus, eps;
     int again;
 };
 
@@ -119,7 +119,8 @@ template <int N, int P, int LAYER, class W> struct factors {
 /* Of one of a warp's rows; x what row_of gave. */
 template <int N, int P, int LAYER, class T, class W>
 __device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], float rstd,
-                                              const factors<N, P, LAYER, W> &f, bool whole)
+                                              const factors<N, P, LAYER, W> &f, float plus,
+                                              bool whole)
 {
 #pragma unroll
     for (int p = 0; p < P; p++)
@@ -129,7 +130,7 @@ __device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], floa
 
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                r[i] = x[p][i] * rstd * kern_at(w, i);
+                r[i] = x[p][i] * rstd * (plus + kern_at(w, i));
                 if (LAYER)
                     r[i] += kern_at(b, i);
             }
@@ -190,7 +191,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
                     a.mean[row] = shift;
             }
         }
-        finish(y, x, scale, f, whole);
+        finish(y, x, scale, f, a.plus, whole);
         from += (int64_t)stride * c;
         y += (int64_t)stride * c;
         row += stride;
@@ -256,7 +257,7 @@ __global__ __launch_bounds__(1024) void norm_kernel(norm_args<T, W> a)
                 b = kern_load<N>(a.b + at + p * step);
 #pragma unroll
             for (int i = 0; i < N; i++) {
-                r[i] = (kern_at(h[p], i) - mean) * rstd * kern_at(w, i);
+                r[i] = (kern_at(h[p], i) - mean) * rstd * (a.plus + kern_at(w, i));
                 if (a.mean)
                     r[i] += kern_at(b, i);
             }
@@ -294,7 +295,7 @@ __global__ __launch_bounds__(256) void norm_any_kernel(norm_args<T, W> a)
         }
     }
     for (int64_t j = threadIdx.x; j < a.c; j += blockDim.x) {
-        float r = (kern_float(x[j]) - mean) * rstd * kern_float(a.w[j]);
+        float r = (kern_float(x[j]) - mean) * rstd * (a.plus + kern_float(a.w[j]));
 
         y[j] = kern_to<T>::of(a.mean ? r + kern_float(a.b[j]) : r);
     }
@@ -350,8 +351,8 @@ template <class T, class W> static void launch(void *stream, norm_args<T, W> a)
 }
 
 extern "C" void kern_cuda_norm(struct kern *k, void *y, float *mean, float *rstd, const void *x,
-                               const void *w, const void *b, int64_t n, int64_t c, float eps,
-                               int again)
+                               const void *w, const void *b, float plus, int64_t n, int64_t c,
+                               float eps, int again)
 {
     if (n <= 0 || c <= 0)
         return;
@@ -360,6 +361,6 @@ extern "C" void kern_cuda_norm(struct kern *k, void *y, float *mean, float *rstd
         KERN_BY_TYPE(k->weight, W,
                      launch(kern_cuda_stream(k),
                             norm_args<T, W>{(T *)y, mean, rstd, (const T *)x, (const W *)w,
-                                            (const W *)b, n, c, eps, again})));
+                                            (const W *)b, n, c, plus, eps, again})));
     kern_cuda_check(k, "norm");
 }

@@ -25,6 +25,7 @@ template <class T, class W> struct back_args {
     const T *dy, *x;
     const float *mean, *rstd;
     const W *w;
+    float plus;  /* to w */
     float *part; /* NULL: neither dw nor db */
     int64_t n, c;
 };
@@ -89,11 +90,12 @@ __device__ static __forceinline__ void row_sums(float (&sum)[SUMS], float (*room
 }
 
 /*
- * What an element has to do with: d = dy w, hat = (x - mean) rstd; shift = mean rstd, which is
- * nothing where SUMS is 1.  Then hat is x rstd, and sum[0] is left without that rstd.
+ * What an element has to do with: d = dy (plus + w), hat = (x - mean) rstd; shift = mean rstd,
+ * which is nothing where SUMS is 1.  Then hat is x rstd, and sum[0] is left without that rstd.
  */
 template <int N, int P, int SUMS, class T, class W> struct back_row {
     row_packs<N, P, T> packs;
+    float plus;
     kern_pack<W, N> w[P];
     float dw[P][N], db[SUMS == 2 ? P : 1][N];
 
@@ -110,10 +112,10 @@ template <int N, int P, int SUMS, class T, class W> struct back_row {
             if (SUMS == 1) {
                 float gx = g * at;
 
-                sum[0] += gx * kern_at(w[p], i);
+                sum[0] += gx * (plus + kern_at(w[p], i));
                 dw[p][i] += gx * rstd;
             } else {
-                float hat = at * rstd - shift, d = g * kern_at(w[p], i);
+                float hat = at * rstd - shift, d = g * (plus + kern_at(w[p], i));
 
                 sum[0] += d * hat;
                 sum[SUMS - 1] += d;
@@ -133,7 +135,7 @@ template <int N, int P, int SUMS, class T, class W> struct back_row {
 
 #pragma unroll
         for (int i = 0; i < N; i++) {
-            float d = kern_at(dy, i) * kern_at(w[p], i), from = kern_at(old, i);
+            float d = kern_at(dy, i) * (plus + kern_at(w[p], i)), from = kern_at(old, i);
 
             if (SUMS == 2)
                 from += rest;
@@ -203,7 +205,11 @@ __global__ __launch_bounds__(THREADS, BLOCKS) void back_kernel(back_args<T, W> a
     const float mean_of = 1.0f / (float)c;
     int64_t row = (int64_t)blockIdx.x * blockDim.y + threadIdx.y;
     back_row<N, P, SUMS, T, W> r = {
-        {held + (int)(threadIdx.y * blockDim.x + threadIdx.x) * N, threads * N}, {}, {}, {}};
+        {held + (int)(threadIdx.y * blockDim.x + threadIdx.x) * N, threads * N},
+        a.plus,
+        {},
+        {},
+        {}};
     float rstd = row < a.n ? a.rstd[row] : 0, mean = a.mean && row < a.n ? a.mean[row] : 0;
     int stage = 0;
 
@@ -262,7 +268,7 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
         float mean = a.mean ? a.mean[row] : 0, rstd = a.rstd[row], g = 0, gx = 0;
 
         for (int64_t j = threadIdx.x; j < a.c; j += THREADS) {
-            float d = kern_float(dy[j]) * kern_float(a.w[j]);
+            float d = kern_float(dy[j]) * (a.plus + kern_float(a.w[j]));
 
             g += d;
             gx += d * ((kern_float(x[j]) - mean) * rstd);
@@ -274,7 +280,7 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
             float d = kern_float(dy[j]), xhat = (kern_float(x[j]) - mean) * rstd;
 
             dx[j] = kern_to<T>::of(kern_float(dx[j]) +
-                                   rstd * (d * kern_float(a.w[j]) - g - xhat * gx));
+                                   rstd * (d * (a.plus + kern_float(a.w[j])) - g - xhat * gx));
             if (dw) {
                 int first = row == blockIdx.x;
 
@@ -338,7 +344,8 @@ static void launch(void *stream, enum dtype act, back_args<T, W> a, int db)
 
 extern "C" void kern_cuda_norm_backward(struct kern *k, void *dx, float *dw, float *db,
                                         const void *dy, const float *mean, const float *rstd,
-                                        const void *x, const void *w, int64_t n, int64_t c)
+                                        const void *x, const void *w, float plus, int64_t n,
+                                        int64_t c)
 {
     if (n <= 0 || c <= 0)
         return;
@@ -352,7 +359,7 @@ extern "C" void kern_cuda_norm_backward(struct kern *k, void *dx, float *dw, flo
                  KERN_BY_TYPE(k->weight, W,
                               launch(stream, k->act,
                                      back_args<T, W>{(T *)dx, (const T *)dy, (const T *)x, mean,
-                                                     rstd, (const W *)w, part, n, c},
+                                                     rstd, (const W *)w, plus, part, n, c},
                                      db != NULL)));
     if (part)
         kern_columns(stream, dw, db, part, blocks, 2 * c, c);

@@ -50,13 +50,15 @@ struct kern_ops {
 
     /*
      * Norms of rows: mean NULL is RMS, else layer normalisation with b.  x, y, dx, dy a (n,c);
-     * w, b w (c); dw, db f32 (c) or NULL.  again: mean and rstd are known already.
+     * w, b w (c); dw, db f32 (c) or NULL.  again: mean and rstd are known already.  plus: added
+     * to w; of layer normalisation 0.
      */
     void (*norm)(struct kern *k, void *y, float *mean, float *rstd, const void *x,
-                 const void *w, const void *b, int64_t n, int64_t c, float eps, int again);
+                 const void *w, const void *b, float plus, int64_t n, int64_t c, float eps,
+                 int again);
     void (*norm_backward)(struct kern *k, void *dx, float *dw, float *db, const void *dy,
                           const float *mean, const float *rstd, const void *x, const void *w,
-                          int64_t n, int64_t c);
+                          float plus, int64_t n, int64_t c);
 
     /* y a (n rows, ld apart, c columns) += b w (c); db += the sum of dy's rows. */
     void (*bias)(struct kern *k, void *y, int64_t ld, const void *b, int64_t n, int64_t c);
@@ -81,12 +83,12 @@ struct kern_ops {
 
     /*
      * y a (n,c), contiguous; gate, up a, n rows of c columns, ld apart.  Backward in place:
-     * gate and up become their gradients, dy becomes y.
+     * gate and up become their gradients, dy becomes y.  gelu: of the gate, by tanh; else silu.
      */
-    void (*swiglu)(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
-                   int64_t c, int64_t ld);
-    void (*swiglu_backward)(struct kern *k, void *dy, void *gate, void *up, int64_t n,
-                            int64_t c, int64_t ld);
+    void (*gated)(struct kern *k, void *y, const void *gate, const void *up, int64_t n,
+                  int64_t c, int64_t ld, int gelu);
+    void (*gated_backward)(struct kern *k, void *dy, void *gate, void *up, int64_t n, int64_t c,
+                           int64_t ld, int gelu);
     void (*gelu)(struct kern *k, void *y, const void *x, int64_t n, int tanh);
     void (*gelu_backward)(struct kern *k, void *dy, void *x, int64_t n, int tanh);
 

@@ -78,6 +78,7 @@ struct model {
     enum model_norm norm;
     enum model_ffn ffn_type;
     struct model_rope rope;
+    double local_theta; /* base of the positions of layers that have their own; 0: none do */
     double norm_eps, init_std;
     double dropout; /* the largest that the config asks for; none is ever applied */
     int tied, attention_bias, ffn_bias;
@@ -128,7 +129,7 @@ const struct model_tensor *model_find(const struct model *m, const char *name);
  */
 const struct model_tensor *model_find_module(const struct model *m, int64_t layer, int module,
                                              int bias);
-/* What turns queries and keys of a layer: 0, the model's rope; or MODEL_NO_ROPE. */
+/* What turns queries and keys of a layer: MODEL_NO_ROPE, MODEL_ROPE or MODEL_LOCAL_ROPE. */
 int model_layer_rope(const struct model *m, int64_t layer);
 /* The first module of that role; -1 where the family has none. */
 int model_module(const struct model *m, enum model_role role);
@@ -158,9 +159,9 @@ int64_t model_largest_unit(const struct model *m); /* elements */
  * Rotary positions of a sequence of `seq` tokens: pair i of a head, elements i and
  * i + rotary / 2, turns by inv_freq[i] (of rotary / 2) a position; cosine and sine are then
  * multiplied by *scale.  Of a model without learned positions.  The length matters to the type
- * "dynamic" alone.
+ * "dynamic" alone.  which: MODEL_ROPE or MODEL_LOCAL_ROPE.
  */
-void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq,
+void model_rope_frequencies(const struct model *m, int which, int64_t seq, double *inv_freq,
                             double *scale);
 /*
  * Floating-point operations of one token at sequence length T, matrix products alone: forward

@@ -220,7 +220,7 @@ static int read_int(const struct config *c, const struct model_key *k, int64_t *
 static int read_same(const struct config *c, const struct model_key *k, int64_t want,
                      const struct model_family *f)
 {
-    int64_t have = want;
+    int64_t have = k->value > 0 ? (int64_t)k->value : want;
 
     if (read_int(c, k, &have))
         return -1;
@@ -419,7 +419,7 @@ static int read_config(const struct config *c, struct model *m)
     if (read_keys(c, common, m) || read_keys(c, m->family->keys, m) || derive_sizes(c, m) ||
         (m->family->rope_theta > 0 && keys_rope(c, m)))
         return -1;
-    m->rope.longest = m->window && m->window < m->max_seq ? m->window : m->max_seq;
+    m->rope.longest = m->max_seq;
     if (m->rope.type == MODEL_ROPE_LONG && m->rope.original_max < (double)m->max_seq)
         m->max_seq = (int64_t)m->rope.original_max; /* a longer one would turn otherwise */
     if (m->window && m->window < m->max_seq)

@@ -26,6 +26,8 @@ enum model_role {
     MODEL_NORM_LAST,      /* of what MODEL_HEAD reads */
     MODEL_NORM_Q,         /* of each head's queries, before they turn; or none */
     MODEL_NORM_K,         /* of each head's keys */
+    MODEL_NORM_OUT,       /* of what MODEL_OUT gives, before it is added; or none */
+    MODEL_NORM_DOWN,      /* of what MODEL_DOWN gives */
     MODEL_EMBED,
     MODEL_POSITIONS /* a table of learned positions */
 };
@@ -57,7 +59,8 @@ struct model_module {
 };
 
 enum model_norm { MODEL_NORM_RMS, MODEL_NORM_LAYER }; /* x / rms * w, or LayerNorm */
-enum model_ffn { MODEL_FFN_SWIGLU, MODEL_FFN_GELU_TANH, MODEL_FFN_GELU }; /* gated, or plain */
+/* The first two are gated, the others plain. */
+enum model_ffn { MODEL_FFN_SWIGLU, MODEL_FFN_GEGLU, MODEL_FFN_GELU_TANH, MODEL_FFN_GELU };
 
 enum model_key_type {
     KEY_IGNORED,     /* does not change the network */
@@ -92,9 +95,10 @@ struct model_activation {
    where the config lists none. */
 struct model_layer_kind {
     const char *word; /* in the list; or a number, as text */
-    int rope;         /* MODEL_NO_ROPE: its queries and keys do not turn; else 0 */
+    int rope;         /* what turns its queries and keys */
 };
-enum { MODEL_NO_ROPE = -1 };
+/* Nothing; model.rope; the plain positions of model.local_theta. */
+enum { MODEL_NO_ROPE = -1, MODEL_ROPE, MODEL_LOCAL_ROPE, MODEL_ROPES };
 
 struct model_family {
     const char *name, *architecture; /* "llama", "LlamaForCausalLM" */
@@ -106,6 +110,8 @@ struct model_family {
     const struct model_layer_kind *layer_kinds; /* NULL: all layers are alike */
     const char *const *buffers; /* constants that old files hold: no parameters; or NULL */
     enum model_norm norm;
+    double norm_plus;    /* added to the weights of its norms, of RMS alone */
+    int embed_scaled;    /* embeddings times sqrt(hidden) */
     int transposed;      /* matrices of layers are stored as (in, out) */
     int small_residuals; /* first values of MODEL_OUT and MODEL_DOWN over sqrt(2 layers) */
     double rope_theta;   /* default base of rotary positions; 0: learned positions */
@@ -116,11 +122,12 @@ struct model_family {
     int gguf_rope;   /* the rope type of these that llama.cpp applies to it: MODEL_ROPE_LLAMA3,
                             MODEL_ROPE_LONG; or 0 */
     int gguf_period; /* there every so many layers are of the second of layer_kinds */
-    int gguf_window; /* files have a sliding window; 0 is none */
+    int gguf_window; /* files have a sliding window, 0 is none; 2: llama.cpp applies it */
 };
 
 /* All families: each is model_family_NAME. */
-#define MODEL_FAMILIES(F) F(llama) F(mistral) F(qwen2) F(qwen3) F(smollm3) F(phi3) F(gpt2)
+#define MODEL_FAMILIES(F)                                                                      \
+    F(llama) F(mistral) F(qwen2) F(qwen3) F(smollm3) F(phi3) F(gemma3_text) F(gpt2)
 
 #define MODEL_FAMILY_DECLARE(name) extern const struct model_family model_family_##name;
 MODEL_FAMILIES(MODEL_FAMILY_DECLARE)

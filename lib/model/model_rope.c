@@ -215,6 +215,28 @@ static int derive_rotary(const struct config *c, const char *key, struct model *
     return 0;
 }
 
+/* Of a model with two kinds of layers transformers 5 has an object for each: *rope becomes that
+   of the model's rope, and the other one gives local_theta. */
+static int read_local(const struct config *c, const char *key, json_t **rope, struct model *m)
+{
+    json_t *full = json_object_get(*rope, "full_attention");
+    struct model_rope local = {.theta = m->local_theta, .partial = 1};
+
+    if (!m->local_theta || !json_is_object(full))
+        return 0;
+    int rc = read_object(c, key, json_object_get(*rope, "sliding_attention"), &local);
+    if (rc == 0 && (local.type != MODEL_ROPE_DEFAULT || local.partial != 1 || local.theta < 1))
+        rc = KEY_FAIL(c, key,
+                      "has sliding_attention of type \"%s\" with rope_theta %g, expected "
+                      "default and 1 or above",
+                      types[local.type], local.theta);
+    for (int i = 0; i < MODEL_ROPE_LENGTHS; i++)
+        mem_free(local.pair_factor[i]);
+    *rope = full;
+    m->local_theta = local.theta;
+    return rc;
+}
+
 int keys_rope(const struct config *c, struct model *m)
 {
     const char *key = "rope_scaling";
@@ -236,13 +258,16 @@ int keys_rope(const struct config *c, struct model *m)
         key = "rope_parameters";
         rope = other;
     }
+    if (m->local_theta && m->local_theta < 1)
+        return KEY_FAIL(c, "rope_local_base_freq", "is %g, expected 1 or above",
+                        m->local_theta);
     if (m->rope.theta < 1)
         return KEY_FAIL(c, "rope_theta", "is %g, expected 1 or above", m->rope.theta);
     if (!rope || json_is_null(rope))
         return derive_rotary(c, "partial_rotary_factor", m);
     if (!json_is_object(rope))
         return KEY_FAIL(c, key, "is %s, expected null or an object", keys_kind(rope));
-    if (read_object(c, key, rope, &m->rope))
+    if (read_local(c, key, &rope, m) || read_object(c, key, rope, &m->rope))
         return -1;
     if (derive_rotary(c, key, m))
         return -1;
@@ -348,9 +373,11 @@ static double long_scale(const struct model_rope *r)
     return r->factor <= 1 ? 1 : sqrt(1 + log(r->factor) / log(r->original_max));
 }
 
-void model_rope_frequencies(const struct model *m, int64_t seq, double *inv_freq, double *scale)
+void model_rope_frequencies(const struct model *m, int which, int64_t seq, double *inv_freq,
+                            double *scale)
 {
-    const struct model_rope *r = &m->rope;
+    const struct model_rope local = {.theta = m->local_theta};
+    const struct model_rope *r = which == MODEL_LOCAL_ROPE ? &local : &m->rope;
     double base = r->theta, dim = (double)m->rotary;
 
     if (r->type == MODEL_ROPE_DYNAMIC && seq > m->max_seq)

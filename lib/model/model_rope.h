@@ -30,7 +30,7 @@ struct model_rope {
        which are rejected; a GGUF file has them. */
     double *pair_factor[MODEL_ROPE_LENGTHS];
     int64_t pair_factors[MODEL_ROPE_LENGTHS];
-    int64_t longest; /* longrope: a sequence with the long factors */
+    int64_t longest; /* a sequence, before longrope's factors and windows limit it */
 };
 
 #endif

@@ -36,13 +36,14 @@ struct model_tensor *model_tensor_add(struct model *m, const char *name, enum mo
 {
     struct model_tensor *t = &m->tensor[m->tensors++];
 
-    *t = (struct model_tensor){.kind = kind,
-                               .unit = m->units - 1,
-                               .elems = rows ? rows * cols : cols,
-                               .dims = rows ? 2 : 1,
-                               .shape = {rows ? rows : cols, rows ? cols : 0},
-                               .init_std = kind == MODEL_VECTOR ? 0 : m->init_std,
-                               .init_mean = kind == MODEL_VECTOR};
+    *t =
+        (struct model_tensor){.kind = kind,
+                              .unit = m->units - 1,
+                              .elems = rows ? rows * cols : cols,
+                              .dims = rows ? 2 : 1,
+                              .shape = {rows ? rows : cols, rows ? cols : 0},
+                              .init_std = kind == MODEL_VECTOR ? 0 : m->init_std,
+                              .init_mean = kind == MODEL_VECTOR ? 1 - m->family->norm_plus : 0};
     assert(strlen(name) < sizeof t->name);
     strcpy(t->name, name);
     m->unit[m->units - 1].count++;

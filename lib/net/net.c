@@ -7,6 +7,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <math.h>
 
 #include "net/net_parts.h"
 
@@ -57,7 +58,7 @@ void net_release(struct net *net)
 }
 
 /* A table of the device, made on the host. */
-static void fill_rope(struct net *net)
+static void fill_rope(struct net *net, int which)
 {
     const struct model *m = net->model;
     struct net_buffers *n = net->buffers;
@@ -65,13 +66,14 @@ static void fill_rope(struct net *net)
     double *inv_freq, scale;
     float *table;
 
-    if (!n->rope)
+    if (!n->rope[which])
         return;
     inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq);
     table = mem_new((size_t)elems, sizeof *table);
-    model_rope_frequencies(m, (int)seq, inv_freq, &scale);
+    model_rope_frequencies(m, which, seq, inv_freq, &scale);
     kern_rope_table(table, seq, m->rotary, inv_freq, scale);
-    device_copy(net->options.kern->queue, n->rope, table, elems * (int64_t)sizeof *table);
+    device_copy(net->options.kern->queue, n->rope[which], table,
+                elems * (int64_t)sizeof *table);
     mem_free(table);
     mem_free(inv_freq);
 }
@@ -79,7 +81,8 @@ static void fill_rope(struct net *net)
 void net_place(struct net *net, struct arena *arena)
 {
     net_place_arrays(net, arena);
-    fill_rope(net);
+    for (int i = 0; i < MODEL_ROPES; i++)
+        fill_rope(net, i);
 }
 
 static void take_tokens(struct net *net, const int32_t *tokens, const int32_t *targets)
@@ -154,6 +157,16 @@ static void add_positions_backward(const struct net *net, int64_t first, int64_t
         k, dtable, (char *)net->buffers->dx + net_act_bytes(net, first * C), 1, rows, C);
 }
 
+/* Embeddings, or the gradient of what was scaled so. */
+static void scale_embeddings(const struct net *net, void *x)
+{
+    struct kern *k = net->options.kern;
+    int64_t C = net->model->hidden;
+
+    if (net->model->family->embed_scaled)
+        k->op->scale_act(k, x, (float)sqrt((double)C), net->rows * C);
+}
+
 static void embed_forward(const struct net *net, const void *params)
 {
     const struct model *m = net->model;
@@ -164,6 +177,7 @@ static void embed_forward(const struct net *net, const void *params)
 
     k->op->embed(k, n->kept[0].x, net_w(net, &hand, n->shape.embed_at), &n->tokens, m->vocab,
                  m->hidden);
+    scale_embeddings(net, n->kept[0].x);
     if (n->shape.positions_at < 0)
         return;
     if (net->options.begins)
@@ -226,6 +240,7 @@ static void embed_backward(const struct net *net, float *grads)
     struct kern *k = net->options.kern;
     int64_t C = net->model->hidden;
 
+    scale_embeddings(net, n->dx);
     if (n->shape.embed_at < n->shape.embed_trained)
         k->op->embed_backward(k, grads + n->shape.embed_at, n->dx, &n->tokens, C);
     if (n->shape.positions_at < 0 || n->shape.positions_at >= n->shape.embed_trained)

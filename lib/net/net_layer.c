@@ -2,13 +2,13 @@
 /*
  * One decoder layer, forward and backward, of any family:
  *
- *     x_mid = x + attention(rope(norm(x) Wqkv^T)) Wo^T
- *     out   = x_mid + f(norm(x_mid) Win^T) Wdown^T
+ *     x_mid = x + [norm] attention(rope(norm(x) Wqkv^T)) Wo^T
+ *     out   = x_mid + [norm] f(norm(x_mid) Win^T) Wdown^T
  *
- * f is silu(g) u of two halves, or gelu of one; rope is left out with learned positions and in
- * layers without it, and comes after norms of each head's queries and keys in families that
- * have them; each product may have a bias and an adapter.  The backward ends where nothing
- * before it trains.
+ * f is silu(g) u or gelu(g) u of two halves, or gelu of one; norms in brackets are some
+ * families'; rope is left out with learned positions and in layers without it, and comes after
+ * norms of each head's queries and keys in families that have them; each product may have a
+ * bias and an adapter.  The backward ends where nothing before it trains.
  */
 #include "net/net_parts.h"
 
@@ -22,8 +22,8 @@ void net_norm(const struct net *net, int which, const struct net_hand *hand, voi
     int64_t b = hand->at->norm_b[which];
 
     k->op->norm(k, y, kept->mean, kept->rstd, x, net_w(net, hand, hand->at->norm_w[which]),
-                b >= 0 ? net_w(net, hand, b) : NULL, rows, m->hidden, (float)m->norm_eps,
-                again);
+                b >= 0 ? net_w(net, hand, b) : NULL, (float)m->family->norm_plus, rows,
+                m->hidden, (float)m->norm_eps, again);
 }
 
 void net_norm_backward(const struct net *net, int which, const struct net_hand *hand, void *dx,
@@ -33,8 +33,8 @@ void net_norm_backward(const struct net *net, int which, const struct net_hand *
     int64_t w = hand->at->norm_w[which];
 
     k->op->norm_backward(k, dx, net_grad(hand, w), net_grad(hand, hand->at->norm_b[which]), dy,
-                         kept->mean, kept->rstd, x, net_w(net, hand, w), net->rows,
-                         net->model->hidden);
+                         kept->mean, kept->rstd, x, net_w(net, hand, w),
+                         (float)net->model->family->norm_plus, net->rows, net->model->hidden);
 }
 
 static void act(const struct net *net, void *y, void *ffn)
@@ -42,8 +42,9 @@ static void act(const struct net *net, void *y, void *ffn)
     struct kern *k = net->options.kern;
     int64_t R = net->rows, F = net->model->ffn;
 
-    if (net->model->ffn_type == MODEL_FFN_SWIGLU)
-        k->op->swiglu(k, y, ffn, (char *)ffn + net_act_bytes(net, F), R, F, 2 * F);
+    if (net->model->ffn_type <= MODEL_FFN_GEGLU)
+        k->op->gated(k, y, ffn, (char *)ffn + net_act_bytes(net, F), R, F, 2 * F,
+                     net->model->ffn_type == MODEL_FFN_GEGLU);
     else
         k->op->gelu(k, y, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
 }
@@ -54,8 +55,9 @@ static void act_backward(const struct net *net, void *dy, void *ffn)
     struct kern *k = net->options.kern;
     int64_t R = net->rows, F = net->model->ffn;
 
-    if (net->model->ffn_type == MODEL_FFN_SWIGLU)
-        k->op->swiglu_backward(k, dy, ffn, (char *)ffn + net_act_bytes(net, F), R, F, 2 * F);
+    if (net->model->ffn_type <= MODEL_FFN_GEGLU)
+        k->op->gated_backward(k, dy, ffn, (char *)ffn + net_act_bytes(net, F), R, F, 2 * F,
+                              net->model->ffn_type == MODEL_FFN_GEGLU);
     else
         k->op->gelu_backward(k, dy, ffn, R * F, net->model->ffn_type == MODEL_FFN_GELU_TANH);
 }
@@ -68,8 +70,9 @@ static void turn(const struct net *net, const struct net_hand *hand, void *qkv, 
     int64_t batch = net->options.batch;
 
     if (hand->at->rope >= 0)
-        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld, n->rope + net->from * m->rotary, batch,
-                    net->rows / batch, m->heads + m->kv_heads, m->head_dim, m->rotary, back);
+        k->op->rope(k, qkv, n->shape.stage[NET_QKV].ld,
+                    n->rope[hand->at->rope] + net->from * m->rotary, batch, net->rows / batch,
+                    m->heads + m->kv_heads, m->head_dim, m->rotary, back);
 }
 
 /* Where rows of queries, keys and values have the heads of one norm. */
@@ -105,8 +108,8 @@ static void norm_heads(const struct net *net, const struct net_hand *hand,
         device_copy_rows(k->queue, kept->raw[which], s.bytes, s.in_qkv, s.ld, s.bytes,
                          net->rows);
         k->op->norm(k, kept->att, NULL, kept->norm[which].rstd, kept->raw[which],
-                    net_w(net, hand, w), NULL, net->rows * s.heads, m->head_dim,
-                    (float)m->norm_eps, 0);
+                    net_w(net, hand, w), NULL, (float)m->family->norm_plus, net->rows * s.heads,
+                    m->head_dim, (float)m->norm_eps, 0);
         device_copy_rows(k->queue, s.in_qkv, s.ld, kept->att, s.bytes, s.bytes, net->rows);
     }
 }
@@ -128,7 +131,8 @@ static void norm_heads_backward(const struct net *net, const struct net_hand *ha
         device_zero(k->queue, kept->att, net->rows * s.bytes);
         k->op->norm_backward(k, kept->att, net_grad(hand, w), NULL, n->datt, NULL,
                              kept->norm[which].rstd, kept->raw[which], net_w(net, hand, w),
-                             net->rows * s.heads, net->model->head_dim);
+                             (float)net->model->family->norm_plus, net->rows * s.heads,
+                             net->model->head_dim);
         device_copy_rows(k->queue, s.in_qkv, s.ld, kept->att, s.bytes, s.bytes, net->rows);
     }
 }
@@ -187,6 +191,36 @@ static void attention(const struct net *net, const struct net_layer_kept *k, int
         attend(net, 0, heads->seq, &(struct attention){k, heads->batch, back});
 }
 
+/* out = from + what OUT or DOWN gives of x, through the norm that follows it, if one does. */
+static void add_stage(const struct net *net, enum net_stage_name stage, int which,
+                      const struct net_hand *hand, const struct net_layer_kept *k,
+                      const void *x, const void *from, void *out)
+{
+    struct kern *table = net->options.kern;
+
+    if (hand->at->norm_w[which] < 0) {
+        net_stage_forward(net, stage, hand, x, from, out);
+        return;
+    }
+    net_stage_forward(net, stage, hand, x, NULL, k->raw[which]);
+    net_norm(net, which, hand, out, &k->norm[which], k->raw[which], net->rows, 0);
+    table->op->add(table, out, from, net->rows * net->model->hidden);
+}
+
+/* The gradient of what OUT or DOWN gave. */
+static const void *given(const struct net *net, int which, const struct net_hand *hand,
+                         const struct net_layer_kept *k)
+{
+    const struct net_buffers *n = net->buffers;
+
+    if (hand->at->norm_w[which] < 0)
+        return n->dx;
+    device_zero(net->options.kern->queue, n->dafter,
+                net_act_bytes(net, net->rows * net->model->hidden));
+    net_norm_backward(net, which, hand, n->dafter, n->dx, &k->norm[which], k->raw[which]);
+    return n->dafter;
+}
+
 /* All that the backward needs: the forward up to what the activation reads. */
 static void keep(const struct net *net, int64_t layer, const struct net_hand *hand)
 {
@@ -199,7 +233,7 @@ static void keep(const struct net *net, int64_t layer, const struct net_hand *ha
     norm_heads(net, hand, k, qkv);
     turn(net, hand, qkv, 0);
     attention(net, k, 0);
-    net_stage_forward(net, NET_OUT, hand, k->att, k->x, k->x_mid);
+    add_stage(net, NET_OUT, NET_AFTER_OUT, hand, k, k->att, k->x, k->x_mid);
 
     net_norm(net, 1, hand, n->h, &k->norm[1], k->x_mid, net->rows, 0);
     net_stage_forward(net, NET_FFN, hand, n->h, NULL, k->ffn);
@@ -213,7 +247,7 @@ void net_layer_forward(const struct net *net, int64_t layer, const void *params,
 
     keep(net, layer, &hand);
     act(net, n->act, k->ffn);
-    net_stage_forward(net, NET_DOWN, &hand, n->act, k->x_mid, out);
+    add_stage(net, NET_DOWN, NET_AFTER_DOWN, &hand, k, n->act, k->x_mid, out);
 }
 
 /* DOWN and the activation: what DOWN reads is there only once its gradient is used up. */
@@ -222,10 +256,12 @@ static void down_backward(const struct net *net, const struct net_layer_kept *k,
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[NET_DOWN];
-    struct net_dy dy = {n->dx, net_operand(net, n->dx, net->rows, s->ld, n->dy_room)};
+    const void *d = given(net, NET_AFTER_DOWN, hand, k), *x = NULL;
     int last = hand->at->stop == NET_P_DOWN;
-    const void *x = NULL;
 
+    if (hand->at->stop == NET_NORM_DOWN)
+        return;
+    struct net_dy dy = {d, net_operand(net, d, net->rows, s->ld, n->dy_room)};
     net_line_dx(net, s->first, hand, &dy, last ? NULL : n->act);
     /* Last, it is for what DOWN reads alone, in the same bits; the gradients mean nothing. */
     act_backward(net, n->act, k->ffn);
@@ -258,15 +294,22 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     int stop = hand.at->stop;
 
     /* The last layer's forward ran last of all: what it left is still there. */
-    if (net->options.recompute && layer < net->model->layers - 1)
-        keep(net, layer, &hand);
+    if (net->options.recompute && layer < net->model->layers - 1) {
+        if (hand.at->norm_w[NET_AFTER_DOWN] >= 0)
+            net_layer_forward(net, layer, params, n->h);
+        else
+            keep(net, layer, &hand);
+    }
     down_backward(net, k, &hand);
-    if (stop == NET_P_DOWN)
+    if (stop == NET_P_DOWN || stop == NET_NORM_DOWN)
         return;
     normed_backward(net, NET_FFN, 1, &hand, &k->norm[1], k->x_mid, k->ffn);
     if (stop == NET_P_FFN || stop == NET_NORM_2)
         return;
-    net_stage_backward(net, NET_OUT, &hand, n->dx, k->att, stop == NET_P_OUT ? NULL : n->datt);
+    const void *d = given(net, NET_AFTER_OUT, &hand, k);
+    if (stop == NET_NORM_OUT)
+        return;
+    net_stage_backward(net, NET_OUT, &hand, d, k->att, stop == NET_P_OUT ? NULL : n->datt);
     if (stop == NET_P_OUT)
         return;
     attention(net, k, 1);

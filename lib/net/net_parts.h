@@ -16,11 +16,12 @@ struct net_norm_kept {
 struct net_layer_kept {
     void *x, *x_mid; /* (R,C) before attention, before the feed-forward */
     struct net_norm_kept norm[NET_NORMS];
-    void *raw[NET_NORMS]; /* (R, heads D), (R, kv_heads D): before norms of queries and keys */
-    void *qkv;            /* (R,Q) queries and keys turned; (T,Q) where there is a window */
-    void *att;            /* (R, heads D); scratch of the norms before and after its use */
-    float *lse;           /* (batch, heads, seq) */
-    void *ffn;            /* (R,F), of gate and up (R,2F) */
+    void *raw
+        [NET_NORMS]; /* what norms from NET_Q on read: (R, heads D), (R, kv_heads D), (R,C) */
+    void *qkv;       /* (R,Q) queries and keys turned; (T,Q) where there is a window */
+    void *att;       /* (R, heads D); scratch of the norms before and after its use */
+    float *lse;      /* (batch, heads, seq) */
+    void *ffn;       /* (R,F), of gate and up (R,2F) */
 };
 
 /* One layer, forward or back, with what it is handed: */
@@ -45,13 +46,14 @@ struct net_buffers {
     struct kern_heads heads;
     struct kern_tokens tokens;
     void *tokens_room;
-    float *rope;  /* (seq, rotary); NULL without */
-    void *x_last; /* (R,C) */
+    float *rope[MODEL_ROPES]; /* (seq, rotary); NULL without */
+    void *x_last;             /* (R,C) */
     struct net_norm_kept norm_last;
     void *logits; /* (R,V), their gradients */
     /* Between and within visits, the same for every layer. */
     void *dx;          /* (R,C) gradient of what the visit gave out */
     void *h, *dh;      /* (R,C) normalised rows, their gradient */
+    void *dafter;      /* (R,C) of what OUT or DOWN gives, where a norm follows */
     void *act;         /* (R,F) what enters DOWN, its gradient */
     void *dqkv, *datt; /* (R,Q), (R, heads D) */
     void *scores;      /* attention_bytes */

@@ -105,13 +105,13 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
         .ffn = take(net, arena, R, net->buffers->shape.stage[NET_FFN].ld),
     };
 
-    for (int which = NET_Q; which <= NET_K; which++) {
-        int64_t heads = which == NET_Q ? m->heads : m->kv_heads;
+    for (int which = NET_Q; which < NET_NORMS; which++) {
+        int64_t rows = which == NET_Q ? R * m->heads : which == NET_K ? R * m->kv_heads : R;
 
         if (net->buffers->shape.at[0].norm_w[which] < 0)
             continue;
-        k.norm[which] = take_norm(net, arena, R * heads);
-        k.raw[which] = take(net, arena, R, heads * m->head_dim);
+        k.norm[which] = take_norm(net, arena, rows);
+        k.raw[which] = take(net, arena, rows, which <= NET_K ? m->head_dim : m->hidden);
     }
     return k;
 }
@@ -231,7 +231,10 @@ void net_place_arrays(struct net *net, struct arena *arena)
     int64_t scores = k->op->attention_bytes(k, &n->heads, 0);
 
     place_kept(net, arena);
-    n->rope = m->positions ? NULL : take_f32(arena, net->options.seq * m->rotary);
+    for (int i = 0; i < MODEL_ROPES; i++)
+        n->rope[i] = m->positions || (i == MODEL_LOCAL_ROPE && !m->local_theta)
+                         ? NULL
+                         : take_f32(arena, net->options.seq * m->rotary);
     n->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
     n->x_last = take(net, arena, R, C);
     n->norm_last = take_norm(net, arena, R);
@@ -241,6 +244,9 @@ void net_place_arrays(struct net *net, struct arena *arena)
     if (!net->options.forward_only) {
         n->dx = take(net, arena, R, C);
         n->dh = take(net, arena, R, C);
+        if (n->shape.at[0].norm_w[NET_AFTER_OUT] >= 0 ||
+            n->shape.at[0].norm_w[NET_AFTER_DOWN] >= 0)
+            n->dafter = take(net, arena, R, C);
         n->dqkv = take(net, arena, R, n->shape.stage[NET_QKV].ld);
         n->datt = take(net, arena, R, m->heads * m->head_dim);
         scores = larger(scores, k->op->attention_bytes(k, &n->heads, 1));

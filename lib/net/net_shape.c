@@ -37,9 +37,11 @@ static void lines(struct net_shape *n, const struct model *m)
                                .transposed = t->transposed,
                                .out = t->shape[t->transposed ? 1 : 0]};
         if (!stage->count)
-            *stage = (struct net_stage){.first = n->lines,
-                                        .in = t->shape[t->transposed ? 0 : 1],
-                                        .add = s == NET_OUT || s == NET_DOWN};
+            *stage = (struct net_stage){
+                .first = n->lines,
+                .in = t->shape[t->transposed ? 0 : 1],
+                .add = (s == NET_OUT && model_module(m, MODEL_NORM_OUT) < 0) ||
+                       (s == NET_DOWN && model_module(m, MODEL_NORM_DOWN) < 0)};
         l->column = stage->ld;
         stage->ld += l->out;
         stage->count++;
@@ -74,6 +76,8 @@ static void tensors(struct net_shape *n, const struct model *m, int64_t layer)
         norm_at(at, 1, m, layer, MODEL_NORM_FFN);
         norm_at(at, NET_Q, m, layer, MODEL_NORM_Q);
         norm_at(at, NET_K, m, layer, MODEL_NORM_K);
+        norm_at(at, NET_AFTER_OUT, m, layer, MODEL_NORM_OUT);
+        norm_at(at, NET_AFTER_DOWN, m, layer, MODEL_NORM_DOWN);
     }
     for (int i = 0; i < n->lines; i++) {
         int module = n->line[i].module;
@@ -124,7 +128,9 @@ static int first_part(const struct net_shape *n, const struct net_at *at, int he
     for (int p = 0; p < NET_PARTS; p++) {
         int yes = p == NET_NORM_1       ? norm_trains(at, 0)
                   : head                ? p == NET_P_QKV && stage_trains(n, at, NET_HEAD)
+                  : p == NET_NORM_OUT   ? norm_trains(at, NET_AFTER_OUT)
                   : p == NET_NORM_2     ? norm_trains(at, 1)
+                  : p == NET_NORM_DOWN  ? norm_trains(at, NET_AFTER_DOWN)
                   : p == NET_NORM_HEADS ? norm_trains(at, NET_Q) || norm_trains(at, NET_K)
                                         : stage_trains(n, at, stage[p]);
         if (yes)

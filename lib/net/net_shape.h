@@ -67,18 +67,20 @@ struct net_line_at {
     const struct model_tensor *sparse; /* borrowed: the weight, where it is, followed by those
                                           of lines that were joined; else NULL */
 };
-/* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys; the last two
-   may be absent. */
-enum { NET_NORMS = 4, NET_Q = 2, NET_K = 3 };
+/* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys, of what OUT
+   and what DOWN give; from NET_Q on each may be absent. */
+enum { NET_Q = 2, NET_K, NET_AFTER_OUT, NET_AFTER_DOWN, NET_NORMS };
 /* What of a layer can train, in the order of its forward; a head has a norm and one line. */
 enum net_part {
     NET_NORM_1,
     NET_P_QKV,
     NET_NORM_HEADS,
     NET_P_OUT,
+    NET_NORM_OUT,
     NET_NORM_2,
     NET_P_FFN,
     NET_P_DOWN,
+    NET_NORM_DOWN,
     NET_PARTS
 };
 struct net_at {

@@ -147,9 +147,11 @@ static int check_rope(const struct model *m, struct err *err)
     for (int64_t i = 0; period && i < m->layers; i++)
         if (m->layer_kind[i] != ((i + 1) % period == 0))
             return err_set(err, ERR_INPUT,
-                           "layer %" PRId64 " of a %s model has%s rotary positions, but "
-                           "llama.cpp leaves them out in every %" PRId64 "th layer alone",
-                           i, m->family->name, m->layer_kind[i] ? " no" : "", period);
+                           "layer %" PRId64 " of a %s model is of the kind %s, but llama.cpp "
+                           "has every %" PRId64 "th layer, and no other, of the kind %s",
+                           i, m->family->name,
+                           m->family->layer_kinds[(int)m->layer_kind[i]].word, period,
+                           m->family->layer_kinds[1].word);
     return 0;
 }
 
@@ -209,7 +211,9 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
 
     put_whole(k, m, "rope.dimension_count", m->rotary);
     put_real(k, m, "rope.freq_base", m->rope.theta);
-    model_rope_frequencies(m, m->max_seq, turns, &scale);
+    if (m->local_theta > 0)
+        put_real(k, m, "rope.freq_base_swa", m->local_theta);
+    model_rope_frequencies(m, MODEL_ROPE, m->max_seq, turns, &scale);
     list_factors(j, turns);
     mem_free(turns);
     return rc || put_scaling(k, m, scale, err) ? -1 : 0;
@@ -222,7 +226,12 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
                           : j->type == GGUF_F16  ? 1
                           : j->type == GGUF_Q8_0 ? 7
                                                  : 32; /* llama.cpp's numbers */
-    int64_t longest = m->rope.type == MODEL_ROPE_LONG ? m->rope.longest : m->max_seq;
+    const int windowed = m->family->gguf_window == 2;
+    int64_t longest =
+        windowed || m->rope.type == MODEL_ROPE_LONG ? m->rope.longest : m->max_seq;
+
+    if (m->window && m->window < longest && !windowed)
+        longest = m->window;
 
     gguf_put_words(k, "general.architecture", m->family->gguf);
     gguf_put_words(k, "general.type", "model");
@@ -349,6 +358,8 @@ static int read_rows(struct job *j, int i, int64_t first, int64_t rows, float *o
         }
     } else {
         rc = read_elements(j, j->from[i], first * cols, rows * cols, out, err);
+        for (int64_t r = 0; t->kind == MODEL_VECTOR && !t->bias && r < rows; r++)
+            out[r] += (float)j->m->family->norm_plus; /* llama.cpp adds nothing to a norm's */
     }
     mem_free(part);
     return rc;

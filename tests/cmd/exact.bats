@@ -52,7 +52,7 @@ same() {
 }
 
 @test "one hash: layers without rotary positions, and matrices in one" {
-    for family in smollm3 phi3; do
+    for family in smollm3 phi3 gemma3; do
         exact 1 1x1 '' f32 f32 > one
         same one 4 2x2 '' f32 f32
         same one 5 '[3,2]' '' f32 f32

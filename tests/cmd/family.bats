@@ -92,7 +92,7 @@ retyped() {
 @test "families: init, plan, split, merge byte for byte, train" {
     seq 1 2000 > text
     local family
-    for family in qwen2 qwen3 smollm3 phi3 mistral; do
+    for family in qwen2 qwen3 smollm3 phi3 gemma3 mistral; do
         rm -rf hf ckpt back run
         paro-shard init -m "$MODELS/$family-tiny.json" -o hf
         paro-shard verify hf
@@ -167,7 +167,7 @@ retyped() {
     sed -i 's/gelu/gelu_new/' w/config.json
     refuses 2 "w: 'transformer.wte.weight' missing" paro-shard split w "${split[@]}"
     sed -i 's/"model_type": "gpt2"/"model_type": "opt"/' w/config.json
-    refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"mistral\" \"qwen2\" \"qwen3\" \"smollm3\" \"phi3\" \"gpt2\"" paro-shard split w "${split[@]}"
+    refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"mistral\" \"qwen2\" \"qwen3\" \"smollm3\" \"phi3\" \"gemma3_text\" \"gpt2\"" paro-shard split w "${split[@]}"
 }
 
 @test "adapters: PEFT's folder in, the same out, and added into the weights" {

@@ -91,7 +91,7 @@ PY
     rope qwen3 '"llama3", "factor": 8, "low_freq_factor": 1, "high_freq_factor": 4, "original_max_position_embeddings": 32'
     refuses 2 "llama3 qwen3 llama alone" gguf rope -o x.gguf
     paro-shard init -m "$ROOT/tests/data/smollm3.json" -o nope
-    refuses 2 "layer 0 smollm3 no rotary every 4th layer alone" gguf nope -o x.gguf
+    refuses 2 "layer 0 smollm3 kind 0 every 4th layer no other kind 0" gguf nope -o x.gguf
     cp -r "$G/model" bad
     printf '\0\0\300\177' | dd of=bad/model.safetensors bs=1 conv=notrunc 2> dd.log \
         seek=$(($(stat -c %s bad/model.safetensors) - 4))

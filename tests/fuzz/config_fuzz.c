@@ -43,7 +43,7 @@ static void check_positions(const struct model *m)
     }
     double *f = mem_new((size_t)m->head_dim / 2, sizeof *f);
     for (int64_t seq = 1; seq <= m->max_seq; seq *= 7) {
-        model_rope_frequencies(m, seq, f, &scale);
+        model_rope_frequencies(m, MODEL_ROPE, seq, f, &scale);
         assert(isfinite(scale) && scale > 0);
         for (int64_t i = 0; i < m->rotary / 2; i++)
             assert(isfinite(f[i]) && f[i] >= 0);
@@ -151,10 +151,11 @@ const struct fuzz_set fuzz_sets[] = {
                         "\"num_hidden_layers\"", "\"rope_parameters\"", "\"rope_type\"",
                         "\"yarn\"", "\"longrope\"", "\"llama3\"", "\"dynamic\"", "\"factor\"",
                         "\"gpt2\"", "\"n_inner\"", "\"n_ctx\"", "\xff", "\\u0000"),
-     .files = FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
-                        "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
-                        "examples/models/gpt2-124m.json", "tests/data/mistral.json",
-                        "tests/data/qwen2.json", "tests/data/qwen3.json",
-                        "tests/data/smollm3.json", "tests/data/phi3.json"),
+     .files =
+         FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
+                   "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
+                   "examples/models/gpt2-124m.json", "tests/data/mistral.json",
+                   "tests/data/qwen2.json", "tests/data/qwen3.json", "tests/data/smollm3.json",
+                   "tests/data/phi3.json", "tests/data/gemma3.json"),
      .text = {FUZZ_TEXT(yarn), FUZZ_TEXT(llama3), FUZZ_TEXT(dynamic)}},
     {0}};

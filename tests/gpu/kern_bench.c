@@ -61,33 +61,33 @@ static void adamw(struct bench *b, const struct task *t, void *const *p)
 /* flag: layer normalisation.  Arrays: x, y, w, b, mean, rstd. */
 static void norm(struct bench *b, const struct task *t, void *const *p)
 {
-    b->op->norm(&b->k, p[1], t->flag ? p[4] : NULL, p[5], p[0], p[2], p[3], t->n, t->c, 1e-5f,
-                0);
+    b->op->norm(&b->k, p[1], t->flag ? p[4] : NULL, p[5], p[0], p[2], p[3], 0, t->n, t->c,
+                1e-5f, 0);
 }
 
 /* The same from what is known of the rows, as where activations are computed again. */
 static void norm_again(struct bench *b, const struct task *t, void *const *p)
 {
-    b->op->norm(&b->k, p[1], t->flag ? p[4] : NULL, p[5], p[0], p[2], p[3], t->n, t->c, 1e-5f,
-                1);
+    b->op->norm(&b->k, p[1], t->flag ? p[4] : NULL, p[5], p[0], p[2], p[3], 0, t->n, t->c,
+                1e-5f, 1);
 }
 
 /* Arrays: x, dy, dx, w, dw, rstd, db; the mean may be any numbers. */
 static void norm_back(struct bench *b, const struct task *t, void *const *p)
 {
     b->op->norm_backward(&b->k, p[2], p[4], t->flag ? p[6] : NULL, p[1], t->flag ? p[5] : NULL,
-                         p[5], p[0], p[3], t->n, t->c);
+                         p[5], p[0], p[3], 0, t->n, t->c);
 }
 
 /* Gate and up side by side: rows 2 c apart. */
 static void swiglu(struct bench *b, const struct task *t, void *const *p)
 {
-    b->op->swiglu(&b->k, p[0], p[1], (char *)p[1] + t->c * 2, t->n, t->c, 2 * t->c);
+    b->op->gated(&b->k, p[0], p[1], (char *)p[1] + t->c * 2, t->n, t->c, 2 * t->c, 0);
 }
 
 static void swiglu_back(struct bench *b, const struct task *t, void *const *p)
 {
-    b->op->swiglu_backward(&b->k, p[0], p[1], (char *)p[1] + t->c * 2, t->n, t->c, 2 * t->c);
+    b->op->gated_backward(&b->k, p[0], p[1], (char *)p[1] + t->c * 2, t->n, t->c, 2 * t->c, 0);
 }
 
 static void gelu(struct bench *b, const struct task *t, void *const *p)

@@ -265,7 +265,7 @@ static const struct group {
     {"norm", check_norm},
     {"bias", check_bias},
     {"rope", check_rope},
-    {"swiglu", check_swiglu},
+    {"gated", check_gated},
     {"gelu", check_gelu},
     {"loss", check_loss},
     {"add", check_add},

@@ -92,7 +92,7 @@ void check_positions(struct check *c);
 void check_norm(struct check *c);
 void check_bias(struct check *c);
 void check_rope(struct check *c);
-void check_swiglu(struct check *c);
+void check_gated(struct check *c);
 void check_gelu(struct check *c);
 void check_loss(struct check *c);
 void check_add(struct check *c);

@@ -128,8 +128,10 @@ static void norm_ref(const struct mat *x, const struct mat *dy, const double *w,
     }
 }
 
+/* Where w is not aligned 1 is added to it, of RMS. */
 static void norm_case(struct check *c, int64_t n, int64_t C, int layer, int64_t off)
 {
+    const float plus = !layer && off ? 1 : 0;
     const char *name = layer ? "layer norm" : "RMS norm";
     enum dtype a = c->k->act, type = c->k->weight;
     double eps = 1e-5;
@@ -146,24 +148,27 @@ static void norm_case(struct check *c, int64_t n, int64_t C, int layer, int64_t 
     struct mat *db = written(vec_new(c, DTYPE_F32, C, 1));
     double *ref = doubles(c, n * C), *m = doubles(c, n), *r = doubles(c, n);
     double *rdx = copy_of(c, dx->x, n * C), *ralone = copy_of(c, alone->x, n * C);
-    double *rdw = copy_of(c, dw->x, C), *rdb = copy_of(c, db->x, C);
+    double *rdw = copy_of(c, dw->x, C), *rdb = copy_of(c, db->x, C), *rw = copy_of(c, w->x, C);
 
     if (layer)
         kern_ref_layernorm(ref, x->x, w->x, b->x, n, C, eps);
     else
-        kern_ref_rmsnorm(ref, x->x, w->x, n, C, eps);
-    norm_ref(x, dy, w->x, layer, eps, m, r, rdx, rdw, rdb);
+        kern_ref_rmsnorm(ref, x->x, w->x, (double)plus, n, C, eps);
+    for (int64_t j = 0; j < C; j++)
+        rw[j] += (double)plus;
+    norm_ref(x, dy, rw, layer, eps, m, r, rdx, rdw, rdb);
     for (int64_t i = 0; i < n * C; i++)
         ralone[i] += rdx[i] - dx->x[i];
     for (int run = 0; next_run(c, &run);) {
         float *mp = layer ? mean->p : NULL;
         void *bp = layer ? b->p : NULL;
 
-        c->op->norm(c->k, y->p, mp, rstd->p, x->p, w->p, bp, n, C, (float)eps, 0);
-        c->op->norm(c->k, same->p, mp, rstd->p, x->p, w->p, bp, n, C, (float)eps, 1);
+        c->op->norm(c->k, y->p, mp, rstd->p, x->p, w->p, bp, plus, n, C, (float)eps, 0);
+        c->op->norm(c->k, same->p, mp, rstd->p, x->p, w->p, bp, plus, n, C, (float)eps, 1);
         c->op->norm_backward(c->k, dx->p, dw->p, layer ? db->p : NULL, dy->p, mp, rstd->p, x->p,
-                             w->p, n, C);
-        c->op->norm_backward(c->k, alone->p, NULL, NULL, dy->p, mp, rstd->p, x->p, w->p, n, C);
+                             w->p, plus, n, C);
+        c->op->norm_backward(c->k, alone->p, NULL, NULL, dy->p, mp, rstd->p, x->p, w->p, plus,
+                             n, C);
     }
     mat_near(c, y, ref, tolerance(a), "%s (%d,%d)", name, (int)n, (int)C);
     ok(c, memcmp(y->got, same->got, (size_t)y->bytes) == 0, "%s again (%d,%d)", name, (int)n,
@@ -274,46 +279,6 @@ void check_rope(struct check *c)
     }
 }
 
-/* silu(g) u; silu' = sigma (1 + g (1 - sigma)). */
-static void swiglu_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off)
-{
-    enum dtype a = c->k->act;
-    struct mat *gate = mat_new(c, a, n, C, ld, off, 2), *up = mat_new(c, a, n, C, ld, off, 1);
-    struct mat *dg = written(mat_of(c, a, n, C, ld, off, gate->x));
-    struct mat *du = written(mat_of(c, a, n, C, ld, off, up->x));
-    struct mat *y = written(mat_new(c, a, n, C, C, 0, 0));
-    struct mat *dy = written(mat_new(c, a, n, C, C, 0, 1));
-    double *ref = doubles(c, n * C), *rg = doubles(c, n * C), *ru = doubles(c, n * C);
-
-    kern_ref_swiglu(ref, gate->x, up->x, n * C);
-    for (int64_t i = 0; i < n * C; i++) {
-        double g = gate->x[i], sigma = 1 / (1 + exp(-g));
-
-        rg[i] = dy->x[i] * up->x[i] * sigma * (1 + g * (1 - sigma));
-        ru[i] = dy->x[i] * g * sigma;
-    }
-    for (int run = 0; next_run(c, &run);) {
-        c->op->swiglu(c->k, y->p, gate->p, up->p, n, C, ld);
-        c->op->swiglu_backward(c->k, dy->p, dg->p, du->p, n, C, ld);
-    }
-    mat_near(c, y, ref, tolerance(a), "swiglu (%d,%d) ld %d at %d", (int)n, (int)C, (int)ld,
-             (int)off);
-    mat_near(c, dy, ref, tolerance(a), "swiglu backward's y (%d,%d)", (int)n, (int)C);
-    mat_near(c, dg, rg, tolerance(a), "swiglu dgate (%d,%d)", (int)n, (int)C);
-    mat_near(c, du, ru, tolerance(a), "swiglu dup (%d,%d)", (int)n, (int)C);
-    end_case(c);
-}
-
-void check_swiglu(struct check *c)
-{
-    swiglu_case(c, 1, 1, 1, 0);
-    swiglu_case(c, 7, 5, 11, 1);
-    swiglu_case(c, 33, 130, 260, 130);
-    swiglu_case(c, 64, 176, 352, 0);
-    if (!c->quick)
-        swiglu_case(c, 129, 5632, 11264, 5632);
-}
-
 /* y' of x Phi(x), and of its twin with tanh. */
 static double gelu_slope(double x, int with_tanh)
 {
@@ -322,6 +287,49 @@ static double gelu_slope(double x, int with_tanh)
     if (with_tanh)
         return (1 + t) / 2 + x * (1 - t * t) * a * (1 + 3 * 0.044715 * x * x) / 2;
     return (1 + erf(x / sqrt(2))) / 2 + x * exp(-x * x / 2) / sqrt(2 * M_PI);
+}
+
+/* silu(g) u or gelu(g) u; silu' = sigma (1 + g (1 - sigma)). */
+static void gated_case(struct check *c, int64_t n, int64_t C, int64_t ld, int64_t off, int gelu)
+{
+    const char *name = gelu ? "geglu" : "swiglu";
+    enum dtype a = c->k->act;
+    struct mat *gate = mat_new(c, a, n, C, ld, off, 2), *up = mat_new(c, a, n, C, ld, off, 1);
+    struct mat *dg = written(mat_of(c, a, n, C, ld, off, gate->x));
+    struct mat *du = written(mat_of(c, a, n, C, ld, off, up->x));
+    struct mat *y = written(mat_new(c, a, n, C, C, 0, 0));
+    struct mat *dy = written(mat_new(c, a, n, C, C, 0, 1));
+    double *ref = doubles(c, n * C), *rg = doubles(c, n * C), *ru = doubles(c, n * C);
+
+    kern_ref_gated(ref, gate->x, up->x, n * C, gelu);
+    for (int64_t i = 0; i < n * C; i++) {
+        double g = gate->x[i], sigma = 1 / (1 + exp(-g));
+
+        rg[i] = dy->x[i] * up->x[i] * (gelu ? gelu_slope(g, 1) : sigma * (1 + g * (1 - sigma)));
+        ru[i] = dy->x[i] * (up->x[i] ? ref[i] / up->x[i] : 0);
+    }
+    for (int run = 0; next_run(c, &run);) {
+        c->op->gated(c->k, y->p, gate->p, up->p, n, C, ld, gelu);
+        c->op->gated_backward(c->k, dy->p, dg->p, du->p, n, C, ld, gelu);
+    }
+    mat_near(c, y, ref, tolerance(a), "%s (%d,%d) ld %d at %d", name, (int)n, (int)C, (int)ld,
+             (int)off);
+    mat_near(c, dy, ref, tolerance(a), "%s backward's y (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, dg, rg, tolerance(a), "%s dgate (%d,%d)", name, (int)n, (int)C);
+    mat_near(c, du, ru, tolerance(a), "%s dup (%d,%d)", name, (int)n, (int)C);
+    end_case(c);
+}
+
+void check_gated(struct check *c)
+{
+    for (int gelu = 0; gelu < 2; gelu++) {
+        gated_case(c, 3, 17, 17, 0, gelu);
+        gated_case(c, 7, 5, 11, 1, gelu);
+        gated_case(c, 33, 130, 260, 130, gelu);
+        gated_case(c, 64, 176, 352, 0, gelu);
+        if (!c->quick)
+            gated_case(c, 129, 5632, 11264, 5632, gelu);
+    }
 }
 
 static void gelu_case(struct check *c, int64_t n, int with_tanh)

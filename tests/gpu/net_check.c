@@ -329,10 +329,16 @@ static const char phi3[] =
     "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
     "\"num_key_value_heads\":2,\"partial_rotary_factor\":0.75,"
     "\"max_position_embeddings\":64}";
+static const char gemma3[] =
+    "{\"model_type\":\"gemma3_text\"," SIZES "\"hidden_size\":64,\"intermediate_size\":96,"
+    "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+    "\"head_dim\":24,\"query_pre_attn_scalar\":24,\"sliding_window_pattern\":2,"
+    "\"max_position_embeddings\":64}";
 static const char gpt2[] = "{\"model_type\":\"gpt2\"," SIZES
                            "\"n_embd\":64,\"n_layer\":2,\"n_head\":4,\"n_positions\":64}";
 
-/* Documents of 1, 2, 5, 16 and 13 tokens, and of all; heads of 64 have other kernels in bf16. */
+/* Documents of 1, 2, 5, 16 and 13 tokens, and a long one; heads of 64 have other kernels in
+   bf16. */
 static void check_documents(const char *device, int quick)
 {
     static const int32_t first[] = {0, 1, 3, 8, 24};
@@ -371,6 +377,7 @@ int main(int argc, char **argv)
         check(argv[1], "qwen3", qwen3, "all", type, 1);
         check(argv[1], "smollm3", smollm3, "all", type, 1);
         check(argv[1], "phi3", phi3, "all", type, 0);
+        check(argv[1], "gemma3", gemma3, "all", type, 1);
         if (quick)
             continue;
         check(argv[1], "llama", llama, "train=*.1.self_attn.v_proj*", type, 0);

@@ -170,7 +170,7 @@ def main():
     json.dump({**biases, **BIASES}, open("llama-biases.json", "w"))
     paths = [f"{ROOT}/examples/models/{m}.json"
              for m in sys.argv[1:] or ("llama-tiny", "mistral-tiny", "qwen2-tiny", "qwen3-tiny",
-                                       "smollm3-tiny", "phi3-tiny", "gpt2-tiny", "stories-15m")]
+                                       "smollm3-tiny", "phi3-tiny", "gemma3-tiny", "gpt2-tiny", "stories-15m")]
     for path in paths + ["llama-biases.json"]:
         name = os.path.basename(path)[:-5]
         model = check_base(name, path)

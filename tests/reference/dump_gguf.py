@@ -25,14 +25,15 @@ import numpy as np
 MODELS = ["tests/data/llama_biases", "tests/data/llama_llama3", "tests/data/gguf_yarn",
           "tests/data/gpt2_untied", "examples/models/llama-tiny", "examples/models/mistral-tiny",
           "examples/models/qwen2-tiny", "examples/models/qwen3-tiny", "examples/models/smollm3-tiny",
-          "tests/data/phi3", "examples/models/phi3-tiny", "examples/models/gpt2-tiny"]
+          "tests/data/phi3", "examples/models/phi3-tiny", "examples/models/gemma3-tiny",
+          "examples/models/gpt2-tiny"]
 TYPES = {"f32": gguf.GGMLQuantizationType.F32, "f16": gguf.GGMLQuantizationType.F16,
          "bf16": gguf.GGMLQuantizationType.BF16, "q8_0": gguf.GGMLQuantizationType.Q8_0}
 FILE_TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16,
               "bf16": gguf.LlamaFileType.MOSTLY_BF16, "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0}
 ARCH = {"llama": gguf.MODEL_ARCH.LLAMA, "mistral": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2,
         "qwen3": gguf.MODEL_ARCH.QWEN3, "smollm3": gguf.MODEL_ARCH.SMOLLM3, "phi3": gguf.MODEL_ARCH.PHI3,
-        "gpt2": gguf.MODEL_ARCH.GPT2}
+        "gemma3_text": gguf.MODEL_ARCH.GEMMA3, "gpt2": gguf.MODEL_ARCH.GPT2}
 
 
 def read_weights(path):
@@ -94,13 +95,16 @@ def write(folder, config, word, path):
         w.add_layer_norm_eps(c["layer_norm_epsilon"])
     else:
         w.add_layer_norm_rms_eps(c["rms_norm_eps"])
-        if arch == gguf.MODEL_ARCH.PHI3:
+        if arch in (gguf.MODEL_ARCH.PHI3, gguf.MODEL_ARCH.GEMMA3):
             w.add_sliding_window(c["sliding_window"] or 0)
         rope = c.get("rope_parameters") or c.get("rope_scaling") or {}
         theta = rope.get("rope_theta", c.get("rope_theta", 10000.0))
         kind = rope.get("rope_type", rope.get("type", "default"))
         w.add_rope_dimension_count(int(dim * rope.get("partial_rotary_factor", c.get("partial_rotary_factor", 1))))
         w.add_rope_freq_base(theta)
+        if "rope_local_base_freq" in c:
+            w.add_float32(gguf.Keys.Rope.FREQ_BASE_SWA.format(arch=gguf.MODEL_ARCH_NAMES[arch]),
+                          c["rope_local_base_freq"])
         if kind == "linear":
             w.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
             w.add_rope_scaling_factor(rope["factor"])
@@ -131,6 +135,8 @@ def write(folder, config, word, path):
             x = x.T
         if arch in (gguf.MODEL_ARCH.LLAMA, gguf.MODEL_ARCH.SMOLLM3) and ("q_proj" in name or "k_proj" in name):
             x = join_pairs(x, heads if "q_proj" in name else kv)
+        if arch == gguf.MODEL_ARCH.GEMMA3 and name.endswith("norm.weight"):
+            x = x + 1
         kind = TYPES[word] if x.ndim == 2 and not new.startswith("position_embd") else TYPES["f32"]
         if kind == TYPES["q8_0"] and x.shape[1] % 32:
             kind = TYPES["f16"]

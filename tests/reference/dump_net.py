@@ -89,6 +89,12 @@ MODELS = {
         num_key_value_heads=1, original_max_position_embeddings=32,
         rope_parameters=rope("longrope", partial_rotary_factor=0.75,
                              short_factor=[1.0, 1.5, 3.0], long_factor=[1.0, 2.0, 9.0])), None),
+    # layers of both kinds, whose positions turn at other paces; the window is as long as the sequence
+    "gemma3": (5, "Gemma3", dict(
+        SMALL, **NO_TOKENS, tie_word_embeddings=True, head_dim=10, query_pre_attn_scalar=10,
+        sliding_window=SEQ, layer_types=["sliding_attention", "full_attention"],
+        rope_parameters=dict(full_attention=rope("linear", factor=2.5),
+                             sliding_attention=rope(theta=10.0))), None),
     # on some lines
     "lora_llama": (0, "Llama", dict(
         vocab_size=32, hidden_size=16, intermediate_size=24, num_hidden_layers=2,
@@ -112,7 +118,8 @@ def base_name(key):
 def make_model(seed, family, spec, adapters):
     """The model, and its config.json as save_pretrained writes it, but for the version."""
     torch.manual_seed(seed)
-    config = getattr(transformers, family + "Config")(**spec, attn_implementation="eager")
+    # of the text models alone
+    config = getattr(transformers, family.replace("Gemma3", "Gemma3Text") + "Config")(**spec, attn_implementation="eager")
     kind = family + ("LMHeadModel" if family == "GPT2" else "ForCausalLM")
     model = getattr(transformers, kind)(config).float()
     shape = json.loads(model.config.to_json_string())

@@ -28,8 +28,8 @@ static inline void kern_ref_gemm(char ta, char tb, int64_t m, int64_t n, int64_t
         }
 }
 
-static inline void kern_ref_rmsnorm(double *y, const double *x, const double *w, int64_t n,
-                                    int64_t c, double eps)
+static inline void kern_ref_rmsnorm(double *y, const double *x, const double *w, double plus,
+                                    int64_t n, int64_t c, double eps)
 {
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
@@ -37,7 +37,7 @@ static inline void kern_ref_rmsnorm(double *y, const double *x, const double *w,
         for (int64_t j = 0; j < c; j++)
             sum += x[i * c + j] * x[i * c + j];
         for (int64_t j = 0; j < c; j++)
-            y[i * c + j] = x[i * c + j] / sqrt(sum / (double)c + eps) * w[j];
+            y[i * c + j] = x[i * c + j] / sqrt(sum / (double)c + eps) * (plus + w[j]);
     }
 }
 
@@ -171,22 +171,25 @@ static inline void kern_ref_attention_query(const struct kern_heads *s, const do
     }
 }
 
-static inline void kern_ref_swiglu(double *y, const double *gate, const double *up, int64_t n)
+static inline void kern_ref_gelu_tanh(double *y, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        y[i] = gate[i] / (1 + exp(-gate[i])) * up[i];
+        y[i] = 0.5 * x[i] * (1 + tanh(sqrt(2 / acos(-1)) * (x[i] + 0.044715 * pow(x[i], 3))));
+}
+
+/* gelu, by tanh, of the gate; else silu. */
+static inline void kern_ref_gated(double *y, const double *gate, const double *up, int64_t n,
+                                  int gelu)
+{
+    kern_ref_gelu_tanh(y, gate, n);
+    for (int64_t i = 0; i < n; i++)
+        y[i] = (gelu ? y[i] : gate[i] / (1 + exp(-gate[i]))) * up[i];
 }
 
 static inline void kern_ref_gelu(double *y, const double *x, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
         y[i] = x[i] * 0.5 * erfc(-x[i] / sqrt(2));
-}
-
-static inline void kern_ref_gelu_tanh(double *y, const double *x, int64_t n)
-{
-    for (int64_t i = 0; i < n; i++)
-        y[i] = 0.5 * x[i] * (1 + tanh(sqrt(2 / acos(-1)) * (x[i] + 0.044715 * pow(x[i], 3))));
 }
 
 static inline double kern_ref_cross_entropy(const double *logits, const int32_t *targets,

@@ -149,7 +149,7 @@ TEST(test_exp)
 struct rmsnorm_at {
     double *x, *w, *dy, *y;
     int64_t n, c;
-    double eps;
+    double eps, plus;
 };
 
 static double rmsnorm_loss(const void *p)
@@ -157,7 +157,7 @@ static double rmsnorm_loss(const void *p)
     const struct rmsnorm_at *at = p;
     double loss = 0;
 
-    kern_ref_rmsnorm(at->y, at->x, at->w, at->n, at->c, at->eps);
+    kern_ref_rmsnorm(at->y, at->x, at->w, at->plus, at->n, at->c, at->eps);
     for (int64_t i = 0; i < at->n * at->c; i++)
         loss += at->y[i] * at->dy[i];
     return loss;
@@ -169,20 +169,20 @@ static double rmsnorm_loss(const void *p)
  * its terms' magnitudes (its own sum and rstd twice), which xhat and rstd multiply; 4
  * operations on top.  dw: n terms, each with rstd and two products.
  */
-static void rmsnorm_case(int64_t n, int64_t c)
+static void rmsnorm_case(int64_t n, int64_t c, float plus)
 {
     float *x = normal(1, n * c, 2), *w = normal(2, c, 1), *dy = normal(3, n * c, 1);
     float *y = normal(4, n * c, 0), *again = normal(4, n * c, 0), *rstd = normal(4, n, 0);
     float *dx = normal(4, n * c, 0), *dw = normal(4, c, 0);
-    struct rmsnorm_at at = {
-        wide(x, n * c), wide(w, c), wide(dy, n * c), wide(y, n * c), n, c, 1e-5};
+    struct rmsnorm_at at = {wide(x, n * c), wide(w, c),  wide(dy, n * c), wide(y, n * c), n, c,
+                            1e-5,           (double)plus};
 
-    kern_rmsnorm(y, rstd, x, w, n, c, 1e-5f);
-    kern_rmsnorm_apply(again, rstd, x, w, n, c);
+    kern_rmsnorm(y, rstd, x, w, plus, n, c, 1e-5f);
+    kern_rmsnorm_apply(again, rstd, x, w, plus, n, c);
     assert_memory_equal(y, again, (size_t)(n * c) * sizeof *y);
-    kern_rmsnorm_backward(dx, dw, dy, rstd, x, w, n, c);
+    kern_rmsnorm_backward(dx, dw, dy, rstd, x, w, plus, n, c);
     memset(again, 0, (size_t)(n * c) * sizeof *again);
-    kern_rmsnorm_backward(again, NULL, dy, rstd, x, w, n, c);
+    kern_rmsnorm_backward(again, NULL, dy, rstd, x, w, plus, n, c);
     assert_memory_equal(dx, again, (size_t)(n * c) * sizeof *dx);
     rmsnorm_loss(&at);
     for (int64_t i = 0; i < n * c; i++)
@@ -191,9 +191,11 @@ static void rmsnorm_case(int64_t n, int64_t c)
         double r = (double)rstd[i], mean = 0;
 
         for (int64_t j = 0; j < c; j++)
-            mean += fabs((double)dy[i * c + j] * at.w[j] * at.x[i * c + j]) * r / (double)c;
+            mean += fabs((double)dy[i * c + j] * (at.plus + at.w[j]) * at.x[i * c + j]) * r /
+                    (double)c;
         for (int64_t j = 0; j < c; j++) {
-            double g = fabs((double)dy[i * c + j] * at.w[j]), xhat = fabs(at.x[i * c + j]) * r;
+            double g = fabs((double)dy[i * c + j] * (at.plus + at.w[j])),
+                   xhat = fabs(at.x[i * c + j]) * r;
 
             assert_near((double)dx[i * c + j], slope(rmsnorm_loss, &at, &at.x[i * c + j]),
                         (double)(3 * c + 20) * EPS * r * (g + xhat * mean));
@@ -213,9 +215,10 @@ static void rmsnorm_case(int64_t n, int64_t c)
 
 TEST(test_rmsnorm)
 {
-    rmsnorm_case(3, 37);
-    rmsnorm_case(2, 64);
-    rmsnorm_case(1, 5);
+    rmsnorm_case(3, 37, 0);
+    rmsnorm_case(2, 64, 0);
+    rmsnorm_case(2, 64, 1);
+    rmsnorm_case(1, 5, 1);
 }
 
 /* Of each head all elements turn, or the first. */
@@ -355,16 +358,17 @@ TEST(test_attention)
     attention_case((struct kern_heads){1, 128, 1, 1, 4, 0}); /* two whole blocks */
 }
 
-struct swiglu_at {
+struct gated_at {
     double gate, up;
+    int gelu;
 };
 
-static double swiglu_loss(const void *p)
+static double gated_loss(const void *p)
 {
-    const struct swiglu_at *at = p;
+    const struct gated_at *at = p;
     double y;
 
-    kern_ref_swiglu(&y, &at->gate, &at->up, 1);
+    kern_ref_gated(&y, &at->gate, &at->up, 1, at->gelu);
     return y;
 }
 
@@ -372,29 +376,40 @@ static double swiglu_loss(const void *p)
  * sigma = 1 / (1 + exp): 4 EPS of exp, two operations more: 6 EPS, and so is 1 - sigma,
  * absolute.  y: two products more.  The gate's gradient d u sigma (1 + x (1 - sigma)): sigma,
  * the bracket off by (6 |x| + 2 + 2 |x|) EPS, four products: within 18 EPS |d u| (1 + |x|).
+ * gelu: the exponent v = x (A + B x^2) is off by 4 EPS |v|, which sigma takes on, and so does
+ * the bracket times v' = A + 3 B x^2: 4 |v| more, and |x| is |x v'|.
  */
-TEST(test_swiglu)
+static void gated_case(int gelu)
 {
     enum { N = 77 };
     float *gate = normal(1, N, 4), *up = normal(2, N, 1), *dy = normal(3, N, 1);
     float y[N], again[N], dgate[N], dup[N];
 
-    kern_swiglu(y, gate, up, N);
+    (gelu ? kern_geglu : kern_swiglu)(y, gate, up, N);
     memcpy(again, dy, sizeof again);
     memcpy(dgate, gate, sizeof dgate);
     memcpy(dup, up, sizeof dup);
-    kern_swiglu_backward(again, dgate, dup, N);
+    (gelu ? kern_geglu_backward : kern_swiglu_backward)(again, dgate, dup, N);
     for (int i = 0; i < N; i++) {
-        struct swiglu_at at = {(double)gate[i], (double)up[i]};
-        double d = (double)dy[i], want = swiglu_loss(&at);
+        struct gated_at at = {(double)gate[i], (double)up[i], gelu};
+        double d = (double)dy[i], want = gated_loss(&at), x = fabs(at.gate);
+        double v = gelu ? x * (1.596 + 0.0714 * x * x) : 0;
+        double xs = gelu ? x * (1.596 + 3 * 0.0714 * x * x) : x, by = (9 + 4 * v) * EPS;
 
-        assert_near((double)y[i], want, 9 * EPS * fabs(want));
-        assert_near((double)again[i], want, 9 * EPS * fabs(want));
-        assert_near((double)dgate[i], d * slope(swiglu_loss, &at, &at.gate),
-                    18 * EPS * fabs(d * at.up) * (1 + fabs(at.gate)));
-        assert_near((double)dup[i], d * want / at.up, 9 * EPS * fabs(d * want / at.up));
+        /* The reference's 1 + tanh loses digits of double where y is nearly 0. */
+        assert_near((double)y[i], want, by * fabs(want) + 1e-14 * fabs(at.up));
+        assert_near((double)again[i], want, by * fabs(want) + 1e-14 * fabs(at.up));
+        assert_near((double)dgate[i], d * slope(gated_loss, &at, &at.gate),
+                    (18 + 8 * v) * EPS * fabs(d * at.up) * (1 + xs));
+        assert_near((double)dup[i], d * want / at.up, by * fabs(d * want / at.up) + 1e-14);
     }
     free(gate), free(up), free(dy);
+}
+
+TEST(test_gated)
+{
+    gated_case(0);
+    gated_case(1);
 }
 
 struct loss_at {

@@ -12,66 +12,82 @@
 #include "model_fixture.h"
 
 /* Psi of Llama 7B, 13B, 65B, Llama 3 8B, Llama 3.2 1B, SmolLM2 135M, Qwen2.5 0.5B, Mistral 7B,
-   Qwen3 0.6B, SmolLM3 3B, Phi-3-mini and Phi-4-mini as their authors publish them. */
+   Qwen3 0.6B, SmolLM3 3B, Phi-3-mini, Phi-4-mini, Gemma 3 270m and 1b as their authors publish
+   them. */
+static const struct {
+    const char *text;
+    int64_t params;
+} known[] = {
+    {"{\"model_type\":\"llama\"}", 6738415616},
+    {"{\"model_type\":\"llama\",\"hidden_size\":5120,\"intermediate_size\":13824,"
+     "\"num_hidden_layers\":40,\"num_attention_heads\":40}",
+     13015864320},
+    {"{\"model_type\":\"llama\",\"hidden_size\":8192,\"intermediate_size\":22016,"
+     "\"num_hidden_layers\":80,\"num_attention_heads\":64}",
+     65285660672},
+    {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"intermediate_size\":14336,"
+     "\"num_key_value_heads\":8}",
+     8030261248},
+    {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"hidden_size\":2048,"
+     "\"intermediate_size\":8192,\"num_hidden_layers\":16,\"num_key_value_heads\":8,"
+     "\"head_dim\":64,\"tie_word_embeddings\":true,\"pretraining_tp\":1,"
+     "\"max_position_embeddings\":131072,\"rope_theta\":500000.0,\"rope_scaling\":{"
+     "\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,"
+     "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}}",
+     1235814400},
+    {"{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
+     "\"vocab_size\":49152,\"hidden_size\":576,\"intermediate_size\":1536,"
+     "\"num_hidden_layers\":30,\"num_attention_heads\":9,\"num_key_value_heads\":3,"
+     "\"tie_word_embeddings\":true,\"is_llama_config\":true,\"rope_interleaved\":false,"
+     "\"rope_theta\":100000,\"rope_scaling\":null,\"transformers.js_config\":{}}",
+     134515008},
+    {"{\"model_type\":\"qwen2\",\"hidden_size\":896,\"intermediate_size\":4864,"
+     "\"num_hidden_layers\":24,\"num_attention_heads\":14,\"num_key_value_heads\":2,"
+     "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
+     494032768},
+    {"{\"model_type\":\"mistral\"}", 7241732096},
+    {"{\"model_type\":\"qwen3\",\"hidden_size\":1024,\"intermediate_size\":3072,"
+     "\"num_hidden_layers\":28,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
+     "\"tie_word_embeddings\":true}",
+     596049920},
+    {"{\"architectures\":[\"SmolLM3ForCausalLM\"],\"model_type\":\"smollm3\","
+     "\"max_position_embeddings\":65536,\"max_window_layers\":28,\"mlp_bias\":false,"
+     "\"no_rope_layer_interval\":4,\"pretraining_tp\":2,\"rope_scaling\":null,"
+     "\"rope_theta\":5000000.0,\"sliding_window\":null,\"use_sliding_window\":false,"
+     "\"transformers_version\":\"4.54.0.dev0\",\"use_cache\":false}",
+     3075098624},
+    {"{\"model_type\":\"phi3\",\"original_max_position_embeddings\":4096,"
+     "\"rope_scaling\":null,\"sliding_window\":2047,\"resid_pdrop\":0.0}",
+     3821079552},
+    {"{\"architectures\":[\"Phi3ForCausalLM\"],\"attention_bias\":false,"
+     "\"attention_dropout\":0.0,\"auto_map\":{\"AutoTokenizer\":\"Xenova/gpt-4o\"},"
+     "\"embd_pdrop\":0.0,\"full_attn_mod\":1,\"interpolate_factor\":1,"
+     "\"lm_head_bias\":false,\"max_position_embeddings\":131072,\"mlp_bias\":false,"
+     "\"model_type\":\"phi3\",\"num_attention_heads\":24,\"num_key_value_heads\":8,"
+     "\"original_max_position_embeddings\":4096,\"partial_rotary_factor\":0.0625,"
+     "\"rope_scaling\":{\"long_factor\":[1,2,3,4],\"short_factor\":[1,1,1,1],"
+     "\"type\":\"longrope\"},\"sliding_window\":262144,"
+     "\"tie_word_embeddings\":true,\"vocab_size\":200064}",
+     3836021760},
+    {"{\"architectures\":[\"Gemma3ForCausalLM\"],\"_sliding_window_pattern\":6,"
+     "\"attention_bias\":false,\"attn_logit_softcapping\":null,"
+     "\"final_logit_softcapping\":null,\"head_dim\":256,"
+     "\"hidden_activation\":\"gelu_pytorch_tanh\",\"hidden_size\":640,"
+     "\"intermediate_size\":2048,\"max_position_embeddings\":32768,"
+     "\"model_type\":\"gemma3_text\",\"num_attention_heads\":4,"
+     "\"num_hidden_layers\":18,\"num_key_value_heads\":1,\"query_pre_attn_scalar\":256,"
+     "\"rope_local_base_freq\":10000.0,\"rope_scaling\":null,\"rope_theta\":1000000.0,"
+     "\"sliding_window\":512,\"use_bidirectional_attention\":false,"
+     "\"vocab_size\":262144}",
+     268098176},
+    {"{\"model_type\":\"gemma3_text\",\"cache_implementation\":\"hybrid\","
+     "\"hidden_size\":1152,\"intermediate_size\":6912,\"num_attention_heads\":4,"
+     "\"num_key_value_heads\":1,\"sliding_window_pattern\":6,\"vocab_size\":262144}",
+     999885952},
+};
+
 static void test_published(void **state)
 {
-    static const struct {
-        const char *text;
-        int64_t params;
-    } known[] = {
-        {"{\"model_type\":\"llama\"}", 6738415616},
-        {"{\"model_type\":\"llama\",\"hidden_size\":5120,\"intermediate_size\":13824,"
-         "\"num_hidden_layers\":40,\"num_attention_heads\":40}",
-         13015864320},
-        {"{\"model_type\":\"llama\",\"hidden_size\":8192,\"intermediate_size\":22016,"
-         "\"num_hidden_layers\":80,\"num_attention_heads\":64}",
-         65285660672},
-        {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"intermediate_size\":14336,"
-         "\"num_key_value_heads\":8}",
-         8030261248},
-        {"{\"model_type\":\"llama\",\"vocab_size\":128256,\"hidden_size\":2048,"
-         "\"intermediate_size\":8192,\"num_hidden_layers\":16,\"num_key_value_heads\":8,"
-         "\"head_dim\":64,\"tie_word_embeddings\":true,\"pretraining_tp\":1,"
-         "\"max_position_embeddings\":131072,\"rope_theta\":500000.0,\"rope_scaling\":{"
-         "\"factor\":32.0,\"high_freq_factor\":4.0,\"low_freq_factor\":1.0,"
-         "\"original_max_position_embeddings\":8192,\"rope_type\":\"llama3\"}}",
-         1235814400},
-        {"{\"architectures\":[\"LlamaForCausalLM\"],\"model_type\":\"llama\","
-         "\"vocab_size\":49152,\"hidden_size\":576,\"intermediate_size\":1536,"
-         "\"num_hidden_layers\":30,\"num_attention_heads\":9,\"num_key_value_heads\":3,"
-         "\"tie_word_embeddings\":true,\"is_llama_config\":true,\"rope_interleaved\":false,"
-         "\"rope_theta\":100000,\"rope_scaling\":null,\"transformers.js_config\":{}}",
-         134515008},
-        {"{\"model_type\":\"qwen2\",\"hidden_size\":896,\"intermediate_size\":4864,"
-         "\"num_hidden_layers\":24,\"num_attention_heads\":14,\"num_key_value_heads\":2,"
-         "\"tie_word_embeddings\":true,\"sliding_window\":32768,\"max_window_layers\":24}",
-         494032768},
-        {"{\"model_type\":\"mistral\"}", 7241732096},
-        {"{\"model_type\":\"qwen3\",\"hidden_size\":1024,\"intermediate_size\":3072,"
-         "\"num_hidden_layers\":28,\"num_attention_heads\":16,\"num_key_value_heads\":8,"
-         "\"tie_word_embeddings\":true}",
-         596049920},
-        {"{\"architectures\":[\"SmolLM3ForCausalLM\"],\"model_type\":\"smollm3\","
-         "\"max_position_embeddings\":65536,\"max_window_layers\":28,\"mlp_bias\":false,"
-         "\"no_rope_layer_interval\":4,\"pretraining_tp\":2,\"rope_scaling\":null,"
-         "\"rope_theta\":5000000.0,\"sliding_window\":null,\"use_sliding_window\":false,"
-         "\"transformers_version\":\"4.54.0.dev0\",\"use_cache\":false}",
-         3075098624},
-        {"{\"model_type\":\"phi3\",\"original_max_position_embeddings\":4096,"
-         "\"rope_scaling\":null,\"sliding_window\":2047,\"resid_pdrop\":0.0}",
-         3821079552},
-        {"{\"architectures\":[\"Phi3ForCausalLM\"],\"attention_bias\":false,"
-         "\"attention_dropout\":0.0,\"auto_map\":{\"AutoTokenizer\":\"Xenova/gpt-4o\"},"
-         "\"embd_pdrop\":0.0,\"full_attn_mod\":1,\"interpolate_factor\":1,"
-         "\"lm_head_bias\":false,\"max_position_embeddings\":131072,\"mlp_bias\":false,"
-         "\"model_type\":\"phi3\",\"num_attention_heads\":24,\"num_key_value_heads\":8,"
-         "\"original_max_position_embeddings\":4096,\"partial_rotary_factor\":0.0625,"
-         "\"rope_scaling\":{\"long_factor\":[1,2,3,4],\"short_factor\":[1,1,1,1],"
-         "\"type\":\"longrope\"},\"sliding_window\":262144,"
-         "\"tie_word_embeddings\":true,\"vocab_size\":200064}",
-         3836021760},
-    };
-
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct model m;
@@ -113,7 +129,7 @@ static void test_tables(void **state)
         assert_int_equal(count[MODEL_POSITIONS], m.family->rope_theta == 0);
         assert_int_equal(model_width(&m, MODEL_QKV), (m.heads + 2 * m.kv_heads) * m.head_dim);
         assert_int_equal(model_width(&m, MODEL_FFN),
-                         (m.ffn_type == MODEL_FFN_SWIGLU ? 2 : 1) * m.ffn);
+                         (m.ffn_type <= MODEL_FFN_GEGLU ? 2 : 1) * m.ffn);
         assert_null(model_difference(&m, &m, a, b));
         model_release(&m);
     }
@@ -230,6 +246,42 @@ static void test_layers(void **state)
            "c.json:4: 'use_sliding_window' 1 expected 0");
 }
 
+#define GEMMA3 "{\n \"model_type\": \"gemma3_text\",\n \"num_hidden_layers\": 3,\n "
+
+static void test_gemma3(void **state)
+{
+    struct model a, b;
+    struct err err;
+    char in_a[32], in_b[32];
+
+    (void)state;
+    refuse(GEMMA3 "\"head_dim\": 128}", "'query_pre_attn_scalar' 256 head_dim 128");
+    refuse(GEMMA3 "\"final_logit_softcapping\": 30.0}",
+           "c.json:4: 'final_logit_softcapping' 30 expected 0");
+    refuse(GEMMA3 "\"layer_types\": [\"full_attention\", \"x\", \"full_attention\"]}",
+           "c.json:4: 'layer_types' layer 1 expected sliding_attention or full_attention");
+    refuse(GEMMA3 "\"rope_local_base_freq\": 0.5}",
+           "c.json:4: 'rope_local_base_freq' 0.5 expected 1 or above");
+    refuse(GEMMA3 "\"rope_parameters\": {\"full_attention\": {}, \"sliding_attention\": "
+                  "{\"rope_type\": \"linear\", \"factor\": 2}}}",
+           "c.json:4: 'rope_parameters' sliding_attention default");
+    refuse("{\"model_type\": \"gemma2\"}", "c.json:1: 'model_type' \"gemma2\" expected");
+    assert_int_equal(
+        parse(&a, GEMMA3 "\"rope_theta\": 5e5, \"sliding_window_pattern\": 3}", &err), 0);
+    assert_true(a.max_seq == 4096 && a.local_theta == 10000 && a.rope.theta == 5e5);
+    assert_int_equal(model_layer_rope(&a, 1), MODEL_LOCAL_ROPE);
+    assert_int_equal(model_layer_rope(&a, 2), MODEL_ROPE);
+    assert_int_equal(
+        parse(&b,
+              GEMMA3 "\"sliding_window_pattern\": 3, \"rope_parameters\": {\"full_attention\": "
+                     "{\"rope_theta\": 5e5}, \"sliding_attention\": {\"rope_theta\": 20.0}}}",
+              &err),
+        0);
+    assert_string_equal(model_difference(&a, &b, in_a, in_b), "rope_local_base_freq");
+    model_release(&a);
+    model_release(&b);
+}
+
 #define PHI3 "{\n \"model_type\": \"phi3\",\n \"head_dim\": 8,\n "
 #define PHI3_LONG                                                                              \
     PHI3                                                                                       \
@@ -308,6 +360,7 @@ int main(void)
         cmocka_unit_test(test_gpt2),          cmocka_unit_test(test_refused_gpt2),
         cmocka_unit_test(test_refused_qwen2), cmocka_unit_test(test_window),
         cmocka_unit_test(test_layers),        cmocka_unit_test(test_refused_phi3),
+        cmocka_unit_test(test_gemma3),
     };
 
     return cmocka_run_group_tests_name("model families", tests, NULL, NULL);

@@ -361,7 +361,7 @@ static void test_rope_against_transformers(void **state)
         char *at = fgets(line, sizeof line, f);
         assert_non_null(at);
         assert_true(m.head_dim <= 128);
-        model_rope_frequencies(&m, strtol(at, &at, 10), have, &scale);
+        model_rope_frequencies(&m, MODEL_ROPE, strtol(at, &at, 10), have, &scale);
         assert_float_equal(scale, strtod(at, &at), 1e-14 * scale);
         for (int i = 0; i < m.rotary / 2; i++) {
             double want = strtod(at, &at);

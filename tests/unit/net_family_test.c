@@ -25,6 +25,7 @@ TEST(test_hugging_face)
     dump_case("qwen3", "all");
     dump_case("smollm3", "all");
     dump_case("phi3", "all");
+    dump_case("gemma3", "all");
     dump_case("lora_llama", "lora=3,alpha=5,targets=q_proj+v_proj+down_proj");
     dump_case("lora_gpt2", "lora=2");
 }
@@ -56,6 +57,10 @@ static const char SMOLLM3[] =
 static const char PHI3[] =
     LIKE_LLAMA("phi3") "\"partial_rotary_factor\":0.7,\"tie_word_embeddings\":true}";
 
+static const char GEMMA3[] =
+    LIKE_LLAMA("gemma3_text") "\"query_pre_attn_scalar\":6,\"rope_local_base_freq\":20.0,"
+                              "\"sliding_window_pattern\":2}";
+
 static const struct net_options whole = {.batch = BATCH, .seq = SEQ};
 
 static void slope_case(const char *text, const char *train)
@@ -75,6 +80,7 @@ TEST(test_central_differences)
     slope_case(QWEN3_BIASES, "all");
     slope_case(SMOLLM3, "all");
     slope_case(PHI3, "all");
+    slope_case(GEMMA3, "all");
     slope_case(ROPE("\"linear\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"dynamic\",\"factor\":3.0"), "all");
     slope_case(ROPE("\"llama3\",\"factor\":3.0,\"low_freq_factor\":0.2,"
@@ -92,6 +98,7 @@ TEST(test_adapters)
     slope_case(LLAMA_PLAIN, "lora=1,targets=down_proj");
     slope_case(QWEN3_BIASES, SOME);
     slope_case(PHI3, "lora=2,targets=qkv_proj+gate_up_proj");
+    slope_case(GEMMA3, LORA);
 }
 
 /* ---- frozen parts ---- */
@@ -164,6 +171,16 @@ TEST(test_frozen)
         "train=*.1.self_attn.q_norm*", "train=*.0.self_attn.k_norm*", "freeze=*_norm*",
         "train=*.1.self_attn.o_proj*", "train=*.1.self_attn.k_proj*"};
 
+    static const char *const gemma3[] = {"train=*.1.post_feedforward_layernorm*",
+                                         "train=*.1.post_attention_layernorm*",
+                                         "train=*.1.pre_feedforward_layernorm*",
+                                         "train=*.1.self_attn.o_proj*",
+                                         "train=*.1.mlp.down_proj*",
+                                         "freeze=*_layernorm*"};
+
+    for (size_t i = 0; i < sizeof gemma3 / sizeof *gemma3; i++)
+        for (int again = 0; again < 2; again++)
+            frozen_case(GEMMA3, gemma3[i], again);
     for (size_t i = 0; i < sizeof gpt2 / sizeof *gpt2; i++) {
         frozen_case(GPT2_TIED, gpt2[i], i % 2);
         frozen_case(GPT2_UNTIED, gpt2[i], i % 2 == 0);
@@ -318,10 +335,10 @@ static void planned_case(const char *text, const char *train)
 
 TEST(test_planned_bytes)
 {
-    static const char *const text[] = {GPT2_TIED,    GPT2_UNTIED, LLAMA_PLAIN,
-                                       LLAMA_BIASES, QWEN3_PLAIN, PHI3};
+    static const char *const text[] = {GPT2_TIED,   GPT2_UNTIED, LLAMA_PLAIN, LLAMA_BIASES,
+                                       QWEN3_PLAIN, PHI3,        GEMMA3};
 
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 7; i++) {
         planned_case(text[i], "all");
         planned_case(text[i], "lora=3");
         planned_case(text[i], "lora=40");
@@ -422,6 +439,7 @@ TEST(test_windows)
     window_case(QWEN3_PLAIN, "all");
     window_case(SMOLLM3, "all");
     window_case(PHI3, "all");
+    window_case(GEMMA3, "all");
     window_case(LLAMA_BIASES, LORA);
 }
 
@@ -430,6 +448,7 @@ TEST(test_prompt)
     prompt_case(GPT2_TIED, "all", DTYPE_F32);
     prompt_case(LLAMA_PLAIN, "all", DTYPE_F32);
     prompt_case(QWEN3_PLAIN, "all", DTYPE_BF16);
+    prompt_case(GEMMA3, "all", DTYPE_F32);
     prompt_case(LLAMA_BIASES, SOME, DTYPE_F32);
     prompt_case(GPT2_UNTIED, LORA, DTYPE_BF16);
 }
@@ -500,6 +519,7 @@ TEST(documents_are_alone)
         alone_case(GPT2_UNTIED, "all", recompute);
         alone_case(LLAMA_BIASES, "all", recompute);
         alone_case(QWEN3_PLAIN, "all", recompute);
+        alone_case(GEMMA3, "all", recompute);
         alone_case(LLAMA_PLAIN, LORA, recompute);
     }
 }

@@ -89,19 +89,21 @@ static inline void ref_norm(const struct ref *r, int64_t layer, enum model_role 
     int module = model_module(m, role);
     const double *w = ref_values(r, model_find_module(m, layer, module, 0));
 
+    if (!w) /* none, and y is x */
+        return;
     if (m->norm == MODEL_NORM_RMS)
-        kern_ref_rmsnorm(y, x, w, r->rows, m->hidden, m->norm_eps);
+        kern_ref_rmsnorm(y, x, w, m->family->norm_plus, r->rows, m->hidden, m->norm_eps);
     else
         kern_ref_layernorm(y, x, w, ref_values(r, model_find_module(m, layer, module, 1)),
                            r->rows, m->hidden, m->norm_eps);
 }
 
-static inline void ref_turn(const struct ref *r, double *qkv, int64_t ld)
+static inline void ref_turn(const struct ref *r, int rope, double *qkv, int64_t ld)
 {
     const struct model *m = r->model;
     double *freq = mem_new((size_t)m->head_dim, sizeof *freq), scale;
 
-    model_rope_frequencies(m, r->seq, freq, &scale);
+    model_rope_frequencies(m, rope, r->seq, freq, &scale);
     kern_ref_rope(qkv, ld, r->batch, r->seq, m->heads + m->kv_heads, m->head_dim, m->rotary,
                   freq, scale);
     mem_free(freq);
@@ -117,7 +119,7 @@ static inline void ref_norm_heads(const struct ref *r, int64_t layer, enum model
     for (int64_t i = 0; w && i < r->rows * heads; i++) {
         double *head = x + i / heads * ld + i % heads * m->head_dim;
 
-        kern_ref_rmsnorm(head, head, w, 1, m->head_dim, m->norm_eps);
+        kern_ref_rmsnorm(head, head, w, m->family->norm_plus, 1, m->head_dim, m->norm_eps);
     }
 }
 
@@ -133,9 +135,10 @@ static inline void ref_attention(const struct ref *r, int64_t layer, double *x)
     ref_norm_heads(r, layer, MODEL_NORM_Q, qkv, ld, m->heads);
     ref_norm_heads(r, layer, MODEL_NORM_K, qkv + m->heads * D, ld, m->kv_heads);
     if (model_layer_rope(m, layer) >= 0)
-        ref_turn(r, qkv, ld);
+        ref_turn(r, model_layer_rope(m, layer), qkv, ld);
     kern_ref_attention(out, qkv, r->batch, r->seq, m->heads, m->kv_heads, D);
     ref_project(r, layer, MODEL_OUT, out, h);
+    ref_norm(r, layer, MODEL_NORM_OUT, h, h);
     ref_add(x, h, r->rows * C);
     mem_free(h);
     mem_free(qkv);
@@ -153,14 +156,15 @@ static inline void ref_feed_forward(const struct ref *r, int64_t layer, double *
     for (int64_t i = 0; i < r->rows; i++) {
         const double *row = wide + i * ld;
 
-        if (m->ffn_type == MODEL_FFN_SWIGLU)
-            kern_ref_swiglu(y + i * F, row, row + F, F);
+        if (m->ffn_type == MODEL_FFN_SWIGLU || m->ffn_type == MODEL_FFN_GEGLU)
+            kern_ref_gated(y + i * F, row, row + F, F, m->ffn_type == MODEL_FFN_GEGLU);
         else if (m->ffn_type == MODEL_FFN_GELU_TANH)
             kern_ref_gelu_tanh(y + i * F, row, F);
         else
             kern_ref_gelu(y + i * F, row, F);
     }
     ref_project(r, layer, MODEL_DOWN, y, h);
+    ref_norm(r, layer, MODEL_NORM_DOWN, h, h);
     ref_add(x, h, r->rows * C);
     mem_free(h);
     mem_free(wide);
@@ -187,7 +191,9 @@ static inline double net_ref_loss(const struct model *model, double *const *para
     double *x = ref_rows_new(&r, C), *h = ref_rows_new(&r, C), *y = ref_rows_new(&r, V), loss;
 
     for (int64_t i = 0; i < r.rows; i++)
-        memcpy(x + i * C, table + tokens[i] * C, (size_t)C * sizeof(double));
+        for (int64_t j = 0; j < C; j++)
+            x[i * C + j] =
+                table[tokens[i] * C + j] * (model->family->embed_scaled ? sqrt((double)C) : 1);
     if (model->positions)
         kern_ref_positions(x, ref_weight(&r, MODEL_POSITIONS), batch, seq, C);
     for (int64_t layer = 0; layer < model->layers; layer++) {
