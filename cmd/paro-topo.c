@@ -99,7 +99,8 @@ static const struct cli_option options[] = {
     {"micro-batch", 0, "B", 0, "With -m: measure with B sequences per micro-step (default: 1)",
      CLI_WHOLE(micro_batch, 1, INT32_MAX), .needs = "model"},
     {"compute-type", 0, "TYPE", 0,
-     "Measure matrix products in TYPE, f32 or bf16 (default: f32, on a GPU bf16)",
+     "Measure matrix products in TYPE only, f32 or bf16 (default: f32; also bf16 if processors"
+     " have instructions for it; on a GPU bf16)",
      CLI_TEXT(type)},
     {CLI_OPTION_DEADLINE(deadline_s)},
     {0}};
@@ -134,6 +135,7 @@ static int open_device(const struct args *a, struct world *w, struct probe_ask *
 
     if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
         return -1;
+    ask->all_types = !a->type && device_kind(ask->device) == DEVICE_CPU;
     ask->type = device_kind(ask->device) == DEVICE_CPU ? DTYPE_F32 : DTYPE_BF16;
     if (a->type && dtype_parse_compute(a->type, &ask->type, err))
         rc = err_prefix(err, "--compute-type: ");
@@ -263,8 +265,10 @@ int main(int argc, char **argv)
     if (load(&a, &w, &t, &err))
         return cli_fail_ranks(&a.cli, w, &err);
     world_close(w);
+    if (t.open[0])
+        cli_say(&a.cli, "%s", t.open);
     if (t.doubt[0])
-        cli_say(&a.cli, "%s", t.doubt);
+        cli_say(&a.cli, "doubt: %s", t.doubt);
     int rc = print(&a, &t, &differs, &err);
     topo_release(&t);
     return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, differs);

@@ -18,7 +18,7 @@ complete -c paro-topo -l discover -d 'Find the groups and the levels above them 
 complete -c paro-topo -s m -l model -r -d 'Measure the compute rate with the matrix sizes of MODEL, for a closer prediction: a config.json, or a folder with one'
 complete -c paro-topo -l seq -r -d 'With -m: measure with sequences of T tokens (default: 256, or the model\'s maximum if that is less)'
 complete -c paro-topo -l micro-batch -r -d 'With -m: measure with B sequences per micro-step (default: 1)'
-complete -c paro-topo -l compute-type -r -d 'Measure matrix products in TYPE, f32 or bf16 (default: f32, on a GPU bf16)'
+complete -c paro-topo -l compute-type -r -d 'Measure matrix products in TYPE only, f32 or bf16 (default: f32; also bf16 if processors have instructions for it; on a GPU bf16)'
 complete -c paro-topo -l deadline -r -d 'Give up on ranks that do not answer for this many seconds (default: 60)'
 complete -c paro-topo -l json -d 'Print JSON (errors too, on standard error)'
 complete -c paro-topo -s h -l help -a 'all' -d 'Print the everyday options, or all of them'

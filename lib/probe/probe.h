@@ -140,7 +140,8 @@ int probe_discover(struct world *world, struct probe_views *out, struct err *err
  * hosts.  Level 0 is measured inside the groups, level 1 between them; where there is only one,
  * or one rank in each, the level that nothing passes repeats the other one.  *out is the same
  * on every rank.  ask NULL: links and machines' memory alone.  GPUs' links, by what the ask
- * names: probe_gpu.h; out->doubt tells of copies that are slow for want of pinned memory.
+ * names: probe_gpu.h; out->doubt tells of copies that are slow for want of pinned memory, or of
+ * busy processors.
  */
 int probe_topo(struct world *world, const struct probe_views *found,
                const struct probe_ask *ask, struct topo *out, struct err *err);

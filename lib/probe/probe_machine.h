@@ -23,6 +23,7 @@ struct probe_matrices {
 struct probe_ask {
     struct device *device;         /* each rank's own; borrowed */
     enum dtype type;               /* of products: f32 or bf16 */
+    int all_types;                 /* and of the other one, if processors have instructions */
     enum topo_transport transport; /* of a GPU's memory */
     struct probe_matrices matrices;
 };
@@ -41,6 +42,19 @@ int probe_ask_model(struct world *world, const char *model, int64_t seq, int64_t
  */
 enum { PROBE_BOOT_BYTES = 40 };
 void probe_boot_id(char id[PROBE_BOOT_BYTES]);
+/* Whether a line of /proc/cpuinfo names instructions for bf16; whether this machine has any. */
+int probe_bf16_in(const char *flags);
+int probe_has_bf16(void);
+/* Around a measurement: whether others had processors.  Collective: end, which adds a line to
+   doubt if their share is more than two measurements differ by. */
+struct probe_load {
+    double start_s, busy_s, own_s;
+};
+struct probe_load probe_load_begin(void);
+int probe_load_end(const struct probe_load *load, struct world *world,
+                   char doubt[TOPO_SOURCE_BYTES], struct err *err);
+/* Of /proc/stat's first line the seconds that processes, and other virtual machines, had. */
+double probe_busy_s(const char *line);
 /*
  * Memory shared out among the ranks that have it, the least share; collective.  device NULL or
  * a CPU: of the machine; else of the GPU, which those share that name the same one of a

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
+#include "topo/topo_print.h"
 
 enum {
     REPEATS = 6,      /* of a round; the median counts, see probe_fit_spread */
@@ -324,22 +325,18 @@ static void round_figure(double *v, int decimals)
 static void round_figures(struct topo *t)
 {
     topo_name_levels(t);
-    for (int l = 0; l < t->levels; l++) {
-        struct topo_level *v = &t->level[l];
-        double *figure[] = {&v->latency_s, &v->port_Bps,  &v->flow_Bps,    &v->member_Bps,
-                            &v->message_s, &v->rate_left, &v->compute_left};
-        double *error[] = {&v->latency_err_s, &v->port_err_Bps, &v->flow_err_Bps,
-                           &v->member_err_Bps, &v->use_lost_s};
-        for (size_t i = 0; i < sizeof figure / sizeof *figure; i++)
-            round_figure(figure[i], 3);
-        for (size_t i = 0; i < sizeof error / sizeof *error; i++)
-            round_figure(error[i], 1);
-    }
+    for (int l = 0; l < t->levels; l++)
+        for (int i = 0; i < TOPO_FIGURES; i++) {
+            const struct topo_figure *f = &topo_figures[i];
+            round_figure((double *)(void *)((char *)&t->level[l] + f->at),
+                         f->kind == TOPO_ERROR_BAR ? 1 : 3);
+        }
     for (int k = 0; k < t->groups.count; k++) {
         round_figure(&t->port[k].out_Bps, 3);
         round_figure(&t->port[k].in_Bps, 3);
     }
     round_figure(&t->flops, 3);
+    round_figure(&t->other_flops, 3);
     round_figure(&t->memory_Bps, 3);
 }
 
@@ -437,6 +434,18 @@ static int measure_beside(struct probe *p, const struct probe_views *views,
     return rc;
 }
 
+/* In the other type, if it is f32 or the processors of all ranks have instructions for it. */
+static int measure_other(struct world *world, struct probe_ask other, struct topo *t,
+                         struct err *err)
+{
+    struct probe_summary has;
+
+    other.type = topo_other_type(t);
+    if (probe_summarize(world, other.type == DTYPE_F32 || probe_has_bf16(), 0, &has, err))
+        return -1;
+    return has.count < world->ranks ? 0 : probe_flops(world, &other, &t->other_flops, err);
+}
+
 /* What ranks have of their own machines, and of what they compute on. */
 static int measure_own(struct world *world, const struct probe_ask *ask, struct topo *t,
                        struct err *err)
@@ -449,6 +458,7 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     rc = rc || !ask ? rc : probe_devices(world, t, err);
     rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
     t->compute_type = ask ? ask->type : DTYPE_F32;
+    rc = rc || !ask || !ask->all_types ? rc : measure_other(world, *ask, t, err);
     return rc || !ask ? rc : probe_copy(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 
@@ -470,6 +480,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
                        const struct probe_ask *ask, struct exec_nccl *nccl, struct topo *out,
                        struct err *err)
 {
+    struct probe_load load = probe_load_begin();
     struct probe p = {0};
     struct topo t = {0};
     int64_t bytes[TOPO_LEVELS_MAX] = {0};
@@ -484,6 +495,7 @@ static int measure_all(struct world *world, const struct probe_views *views,
     rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
     probe_close(&p);
     rc = rc ? rc : measure_own(world, ask, &t, err);
+    rc = rc ? rc : probe_load_end(&load, world, t.doubt, err);
     round_figures(&t);
     if (rc == 0)
         *out = t;

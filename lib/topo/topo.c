@@ -52,6 +52,16 @@ void topo_release(struct topo *t)
     *t = (struct topo){0};
 }
 
+enum dtype topo_other_type(const struct topo *t)
+{
+    return t->compute_type == DTYPE_F32 ? DTYPE_BF16 : DTYPE_F32;
+}
+
+double topo_flops_in(const struct topo *t, enum dtype type)
+{
+    return type == t->compute_type ? t->flops : t->other_flops;
+}
+
 void topo_name_levels(struct topo *t)
 {
     for (int l = 0; l < t->levels; l++)

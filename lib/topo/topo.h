@@ -66,11 +66,13 @@ struct topo {
     int64_t memory_bytes;          /* per rank, 0 where unknown */
     double flops;                  /* per rank, all ranks busy, 0 where unknown */
     enum dtype compute_type;       /* of the products that these are of: f32, bf16 */
+    double other_flops;            /* of products in the other of both types, 0 where unknown */
     double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
     /* What goes across passes ports inside too, where groups end above level 0: a collective
        that works inside and across at once takes so much longer inside, in parts of 1. */
     double inside_extra;
-    char doubt[TOPO_SOURCE_BYTES]; /* what another tool's file, or measuring, left open; "" */
+    char open[TOPO_SOURCE_BYTES];  /* what another tool's file leaves open; "" */
+    char doubt[TOPO_SOURCE_BYTES]; /* why what was measured may be wrong; "" */
 };
 
 /* Bounds on what a text may claim: far beyond any machine, and near enough that no product of a
@@ -95,7 +97,7 @@ void topo_set_host(struct topo *t, int k, const char *host); /* copies */
  * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
  * (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes words about
  * what that tool does not state, and is asked here without any.  A file that leaves open what
- * `doubt` tells is refused.
+ * `open` tells is refused.
  */
 int topo_read(struct topo *t, const char *what, struct err *err);
 struct yaml;
@@ -129,6 +131,9 @@ enum topo_format {
     TOPO_NCCL,     /* of a machine, not of a fabric: topo_export_nccl() prints it */
     TOPO_FORMATS
 };
+enum dtype topo_other_type(const struct topo *t); /* bf16 if compute_type is f32, else f32 */
+/* FLOP/s of a rank in products of that type; 0: not measured. */
+double topo_flops_in(const struct topo *t, enum dtype type);
 const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
 int topo_device_parse(const char *text, enum topo_device *out, struct err *err);
 const char *topo_transport_name(enum topo_transport transport); /* "mpi", "nccl" */

@@ -224,7 +224,9 @@ static void copy_rank(const struct topo *t, struct topo *out)
     out->compute_type = t->compute_type;
     out->memory_bytes = t->memory_bytes;
     out->flops = t->flops;
+    out->other_flops = t->other_flops;
     out->memory_Bps = t->memory_Bps;
+    memcpy(out->doubt, t->doubt, sizeof out->doubt);
 }
 
 void topo_at_boundary(const struct topo *t, int b, struct topo *out)
@@ -252,7 +254,7 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
         memcpy(out->port, t->port, (size_t)t->groups.count * sizeof *t->port);
     set_hosts(t, unit, out);
     copy_rank(t, out);
-    memcpy(out->doubt, t->doubt, sizeof out->doubt);
+    memcpy(out->open, t->open, sizeof out->open);
     for (int l = 0; l <= b; l++)
         mem_free(size[l]);
     mem_free(unit);
@@ -302,7 +304,7 @@ void topo_subset(const struct topo *t, int ranks, const int *group_of, struct to
         renumber(block, count, t->groups.count);
     }
     out->inside_extra = t->inside_extra;
-    memcpy(out->doubt, t->doubt, sizeof out->doubt);
+    memcpy(out->open, t->open, sizeof out->open);
     groups_release(&groups);
     mem_free(number);
     mem_free(from);

@@ -136,6 +136,8 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
     diff_number(d, "memory_bytes", (double)old->memory_bytes, (double)t->memory_bytes);
     diff_number(d, "flops", old->flops, t->flops);
     diff_words(d, "compute_type", dtype_name(old->compute_type), dtype_name(t->compute_type));
+    if (old->compute_type == t->compute_type && old->other_flops > 0 && t->other_flops > 0)
+        diff_number(d, topo_other_key(t), old->other_flops, t->other_flops);
     diff_number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);
     for (int k = 0; k < groups; k++)
         diff_group(d, old, t, k);

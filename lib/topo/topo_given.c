@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "topo/topo_print.h"
 
 /* Given for each rank, 2^20 of them stay below TOPO_RATE_MAX_BPS. */
 static const double RATE_MAX_BPS = 1e18;
@@ -74,9 +75,11 @@ static int fail_word(const char *word, int levels, int links, struct err *err)
     if (levels > 2)
         snprintf(further, sizeof further, levels == 3 ? "level2, " : "level2 to level%d, ",
                  levels - 1);
-    return err_set(err, ERR_INPUT,
-                   "'%s', expected intra, inter, %s%smemory, flops, device or compute_type",
-                   word, further, links ? "nvlink, nic, " : "");
+    return err_set(
+        err, ERR_INPUT,
+        "'%s', expected intra, inter, %s%smemory, flops, flops_f32, flops_bf16, device or"
+        " compute_type",
+        word, further, links ? "nvlink, nic, " : "");
 }
 
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err)
@@ -94,9 +97,11 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
     } else if (strcmp(word, "memory") == 0) {
         twice = g->memory_bytes != 0;
         rc = twice ? -1 : num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &g->memory_bytes, err);
-    } else if (strcmp(word, "flops") == 0) {
-        twice = g->flops > 0;
-        rc = twice ? -1 : num_per_s(value, 1, TOPO_FLOPS_MAX, &g->flops, err);
+    } else if (strcmp(word, "flops") == 0 || strcmp(word, "flops_f32") == 0 ||
+               strcmp(word, "flops_bf16") == 0) {
+        double *flops = word[5] ? &g->flops_in[word[6] == 'b'] : &g->flops;
+        twice = *flops > 0;
+        rc = twice ? -1 : num_per_s(value, 1, TOPO_FLOPS_MAX, flops, err);
     } else if (strcmp(word, "device") == 0) {
         twice = g->has_device++;
         rc = twice ? -1 : topo_device_parse(value, &g->device, err);
@@ -188,6 +193,31 @@ void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
     }
 }
 
+int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct err *err)
+{
+    if (g->has_device && !fill)
+        t->device = g->device;
+    if (g->has_type && g->compute_type != t->compute_type && !(fill && t->flops > 0)) {
+        double flops = t->other_flops;
+        t->other_flops = flops > 0 ? t->flops : 0;
+        t->flops = flops > 0 ? flops : t->flops;
+        t->compute_type = g->compute_type;
+    }
+    if (g->memory_bytes && !(fill && t->memory_bytes))
+        t->memory_bytes = g->memory_bytes;
+    if (g->flops > 0 && !(fill && t->flops > 0))
+        t->flops = g->flops;
+    double other = g->flops_in[topo_other_type(t)];
+    if (g->flops_in[t->compute_type] > 0 || (other > 0 && !(t->flops > 0)))
+        return err_set(err, ERR_INPUT,
+                       "flops_f32 or flops_bf16, expected flops of compute_type,"
+                       " %s, and of the other type %s",
+                       dtype_name(t->compute_type), topo_other_key(t));
+    if (other > 0 && !(fill && t->other_flops > 0))
+        t->other_flops = other;
+    return 0;
+}
+
 int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struct err *err)
 {
     for (int l = 0; l < TOPO_LEVELS_MAX; l++) {
@@ -203,13 +233,5 @@ int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struc
             level.has_latency = 0;
         topo_given_level(t, l, &level);
     }
-    if (g->has_device && !fill)
-        t->device = g->device;
-    if (g->has_type && !(fill && t->flops > 0))
-        t->compute_type = g->compute_type;
-    if (g->memory_bytes && !(fill && t->memory_bytes))
-        t->memory_bytes = g->memory_bytes;
-    if (g->flops > 0 && !(fill && t->flops > 0))
-        t->flops = g->flops;
-    return 0;
+    return topo_given_rank(t, g, fill, err);
 }

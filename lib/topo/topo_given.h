@@ -15,7 +15,7 @@ struct topo_given {
     struct topo_given_level level[TOPO_LEVELS_MAX];
     double nvlink_Bps, nic_Bps; /* of one link, where a file counts them; 0: not given */
     int64_t memory_bytes;       /* 0: not given */
-    double flops;
+    double flops, flops_in[2];  /* of compute_type; of f32 and bf16 by name */
     int has_device, has_type;
     enum topo_device device;
     enum dtype compute_type;
@@ -23,7 +23,8 @@ struct topo_given {
 
 /*
  * One word NAME=VALUE (the text is cut), of a fabric of so many levels: intra, inter, level2,
- * ..., memory, flops, device, compute_type, and with `links` also nvlink and nic.  Each may be
+ * ..., memory, flops, flops_f32, flops_bf16, device, compute_type, and with `links` also nvlink
+ * and nic.  Each may be
  * given once.
  */
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err);
@@ -36,8 +37,10 @@ char *topo_given_next(char **at);
 void topo_given_level(struct topo *t, int l, const struct topo_given_level *g);
 /*
  * The same for all of a fabric; with `fill` only where it states nothing (a rate of 0, a
- * latency below 0).  ERR_INPUT, without `fill`, for a level that it has not.
+ * latency below 0).  ERR_INPUT, without `fill`, for a level that it has not.  ..._rank: only
+ * what is said of each rank.
  */
+int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct err *err);
 int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struct err *err);
 
 /* What lies behind the largest port of level l: a rank, a group, a block. */

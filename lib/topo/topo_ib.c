@@ -318,7 +318,7 @@ static void build_groups(struct fabric *f)
     }
     /* An adapter that bears its product's name may be one of several in a host. */
     if (unnamed && !f->ask->hosts)
-        snprintf(t->doubt, sizeof t->doubt,
+        snprintf(t->open, sizeof t->open,
                  "%.64s: %d adapter%s no host, each counts as one: see 'ibnetdiscover"
                  " --node-name-map'",
                  f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");

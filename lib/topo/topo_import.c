@@ -252,8 +252,8 @@ int topo_read(struct topo *t, const char *what, struct err *err)
 
     if (topo_import(&new, what, NULL, err))
         return -1;
-    if (new.doubt[0]) {
-        err_set(err, ERR_INPUT, "%s; expected the output of 'paro-topo -i FILE'", new.doubt);
+    if (new.open[0]) {
+        err_set(err, ERR_INPUT, "%s; expected the output of 'paro-topo -i FILE'", new.open);
         snprintf(err->file, sizeof err->file, "%s", name);
         topo_release(&new);
         return -1;

@@ -374,7 +374,7 @@ static int build_fabric(struct build *b)
     else if (groups_largest(&b->t->groups) == 1 && has[1] && !has[0])
         topo_copy_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
     if (b->m->near_unknown && b->m->ranks > 1 && b->t->level[0].rate_source[0])
-        snprintf(b->t->doubt, sizeof b->t->doubt,
+        snprintf(b->t->open, sizeof b->t->open,
                  "%.64s: does not describe NVLink; if there is any, set its rate with '--set"
                  " intra=RATE'",
                  b->m->file);

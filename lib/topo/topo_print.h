@@ -28,6 +28,9 @@ enum { TOPO_FIGURES = 12 };
 extern const struct topo_figure topo_figures[TOPO_FIGURES];
 double topo_figure(const struct topo_level *level, const struct topo_figure *f);
 
+/* Of other_flops, beside `flops`, which is of compute_type: "flops_bf16". */
+const char *topo_other_key(const struct topo *t);
+
 /* "4 ranks in 2 groups of 2, 2 levels": owned by the caller. */
 char *topo_shape_text(const struct topo *t);
 

@@ -85,7 +85,7 @@ static void build_level(struct topo *t, int l, const struct topo_given_level *gi
         level->flow_Bps = level[-1].flow_Bps;
 }
 
-static void build_fabric(struct topo *t, const struct synth *s)
+static int build_fabric(struct topo *t, const struct synth *s, struct err *err)
 {
     int count = s->block.count;
 
@@ -103,10 +103,10 @@ static void build_fabric(struct topo *t, const struct synth *s)
     topo_name_levels(t);
     for (int l = 0; l < s->levels; l++)
         build_level(t, l, &s->given.level[l]);
-    t->memory_bytes = s->given.memory_bytes;
-    t->flops = s->given.flops;
-    t->device = s->given.device;
-    t->compute_type = s->given.compute_type;
+    int rc = topo_given_rank(t, &s->given, 0, err);
+    if (rc)
+        topo_release(t);
+    return rc;
 }
 
 int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
@@ -114,8 +114,7 @@ int topo_parse_shape(struct topo *t, const char *shape, struct err *err)
     struct synth s = {0};
     int rc = parse_shape(&s, shape, 1, err);
 
-    if (rc == 0)
-        build_fabric(t, &s);
+    rc = rc ? rc : build_fabric(t, &s, err);
     groups_release(&s.block);
     return rc;
 }
@@ -129,9 +128,8 @@ int topo_parse_synth(struct topo *t, const char *spec, struct err *err)
 
     for (char *word; rc == 0 && (word = topo_given_next(&at));)
         rc = topo_given_word(&s.given, s.levels, 0, word, err);
-    if (rc == 0)
-        build_fabric(t, &s);
-    else
+    rc = rc ? rc : build_fabric(t, &s, err);
+    if (rc)
         err_prefix(err, "synth: ");
     groups_release(&s.block);
     mem_free(copy);

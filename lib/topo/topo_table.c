@@ -219,6 +219,9 @@ static void put_rank(const struct topo *t, FILE *out)
     fprintf(out, ", compute %s", t->flops > 0 ? units_count(&u, t->flops) : "unknown");
     if (t->flops > 0)
         fprintf(out, "FLOP/s%s", t->compute_type == DTYPE_F32 ? "" : " in bf16");
+    if (t->other_flops > 0)
+        fprintf(out, ", %sFLOP/s in %s", units_count(&u, t->other_flops),
+                dtype_name(topo_other_type(t)));
     if (t->memory_Bps > 0)
         fprintf(out, ", copies at %s", units_rate(&u, t->memory_Bps));
     fputs("\n\n", out);
@@ -232,6 +235,8 @@ void topo_print_table(const struct topo *t, FILE *out)
     fprintf(out, "%s\n", shape);
     mem_free(shape);
     put_rank(t, out);
+    if (t->doubt[0])
+        fprintf(out, "doubt: %s\n\n", t->doubt);
     put_levels(t, &seen, out);
     if (seen.left)
         put_left(t, out);

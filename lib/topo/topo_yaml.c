@@ -217,6 +217,14 @@ static int check_nesting(const struct read *r, const struct tree_node *list)
     return rc;
 }
 
+static const char *const other_keys[] = {
+    [DTYPE_F32] = "flops_f32", [DTYPE_BF16] = "flops_bf16"};
+
+const char *topo_other_key(const struct topo *t)
+{
+    return other_keys[topo_other_type(t)];
+}
+
 static int read_rank_words(const struct read *r, const struct tree_node *root)
 {
     static const char *const devices[] = {[TOPO_CPU] = "cpu", [TOPO_CUDA] = "cuda"};
@@ -231,9 +239,16 @@ static int read_rank_words(const struct read *r, const struct tree_node *root)
         tree_i64(r->tree, tree_get(root, "memory_bytes"), 1, TOPO_MEMORY_MAX_BYTES,
                  &r->t->memory_bytes, r->err) ||
         tree_f64(r->tree, tree_get(root, "flops"), 1, TOPO_FLOPS_MAX, &r->t->flops, r->err) ||
+        tree_f64(r->tree, tree_get(root, other_keys[!is_bf16]), 1, TOPO_FLOPS_MAX,
+                 &r->t->other_flops, r->err) ||
+        tree_word(r->tree, tree_get(root, "doubt"), r->t->doubt, TOPO_SOURCE_BYTES, r->err) ||
         tree_f64(r->tree, tree_get(root, "memory_Bps"), TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS,
                  &r->t->memory_Bps, r->err))
         return -1;
+    if (tree_get(root, other_keys[is_bf16]) || (r->t->other_flops > 0 && !(r->t->flops > 0)))
+        return tree_fail(r->tree, root, "flops", r->err,
+                         "expected the rate in compute_type, %s, and %s for the other type",
+                         types[is_bf16], other_keys[!is_bf16]);
     r->t->device = (enum topo_device)device;
     r->t->transport = (enum topo_transport)transport;
     r->t->compute_type = is_bf16 ? DTYPE_BF16 : DTYPE_F32;
@@ -266,7 +281,7 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
     if (yaml_format(y, FORMAT, err) ||
         tree_keys(&y->tree, root,
                   "format levels device? transport? memory_bytes? flops? compute_type?"
-                  " memory_Bps? groups",
+                  " flops_f32? flops_bf16? memory_Bps? doubt? groups",
                   err) ||
         tree_list(&y->tree, tree_get(root, "levels"), 2, TOPO_LEVELS_MAX, err) ||
         tree_list(&y->tree, tree_get(root, "groups"), 1, GROUPS_RANKS_MAX, err) ||
@@ -308,7 +323,11 @@ static void put_rank_words(struct jout *j, const struct topo *t)
     put_known(j, "flops", t->flops);
     if (!j->yaml || t->compute_type != DTYPE_F32)
         jout_text(j, "compute_type", dtype_name(t->compute_type));
+    if (t->other_flops > 0)
+        jout_num(j, topo_other_key(t), t->other_flops);
     put_known(j, "memory_Bps", t->memory_Bps);
+    if (t->doubt[0])
+        jout_text(j, "doubt", t->doubt);
 }
 
 static void put_levels(struct jout *j, const struct topo *t)

@@ -157,6 +157,28 @@ EOF
     done
 }
 
+@test "a rate of each type, and a doubt: read, printed, compared, replaced" {
+    paro-topo -i synth:2x2,flops=1e11,flops_bf16=3e11,memory=8GB | sed '/^groups:/i doubt: "a: b"' > both.yaml
+    paro-topo -i both.yaml 2> said | cmp - both.yaml
+    [ "$(cat said)" = 'paro-topo: doubt: a: b' ]
+    paro-topo -i both.yaml --json 2> said | grep -q '"flops":100000000000,"compute_type":"f32","flops_bf16":300000000000,.*"doubt":"a: b"'
+    paro-topo -i both.yaml --format table > shown 2> said
+    grep -qx 'each rank: memory 7.45 GiB, compute 100 GFLOP/s, 300 GFLOP/s in bf16' shown
+    grep -qx 'doubt: a: b' shown
+    # The other type becomes the one that plans take: each rate stays with its type.
+    paro-topo -i both.yaml --set compute_type=bf16 2> said | sed '/^doubt/d' | cmp - \
+        <(paro-topo -i synth:2x2,compute_type=bf16,flops=3e11,flops_f32=1e11,memory=8GB)
+    run -1 paro-topo -i both.yaml --set flops_bf16=6e11 --diff both.yaml
+    grep -q '^flops_bf16: 300000000000 -> 600000000000 (+100.0 %)$' <<<"$output"
+    paro-topo -i both.yaml --diff <(sed '/^flops_bf16/d' both.yaml) 2> said # not measured then
+    for f in 's/flops_bf16/flops_f32/' '/^flops:/d'; do
+        sed "$f" both.yaml > bad.yaml
+        refuses 2 "bad.yaml:1: 'flops' rate compute_type f32 flops_bf16" paro-topo -i bad.yaml
+    done
+    sed 's/^flops_bf16.*/flops_bf16: fast/' both.yaml > bad.yaml
+    refuses 2 "bad.yaml:15: 'flops_bf16'" paro-topo -i bad.yaml
+}
+
 @test "a fabric of 16384 ranks within a second" {
     for spec in 2048x8 16x1024 1x16384; do
         paro-topo -i synth:$spec > a.yaml

@@ -52,6 +52,23 @@ measure() { timeout 100 mpirun -np "$1" "$GPU_BIN/paro-topo" "${@:2}" > fabric; 
     fi
 }
 
+@test "other processes that are busy leave a doubt in the fabric, and bf16 is measured where it is fast" {
+    local busy=()
+    for _ in $(seq "$(nproc)"); do
+        while :; do :; done &
+        busy+=($!)
+    done 3>&-
+    timeout 100 mpirun -np 1 paro-topo > fabric 2> said || true
+    kill "${busy[@]}"
+    grep -qE '^doubt: "other processes had [0-9]+ % of a machine.s processors during the measurement"$' fabric
+    grep -qE '^paro-topo: doubt: other processes had ' said
+    if grep -qE '^(flags|Features).* (avx512_|amx_|)bf16( |$)' /proc/cpuinfo; then
+        number flops_bf16 1e6 1e13
+    else
+        run ! grep flops_bf16 fabric
+    fi
+}
+
 @test "one rank: its GPU's memory, products of either type or of a model, copies" {
     with_gpu
     EMULATED_GPU_BYTES=3000000000 measure 1 --device cuda

@@ -14,6 +14,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/groups.h"
 #include "base/mem.h"
@@ -21,6 +22,7 @@
 #include "base/stats.h"
 #include "probe/probe_cluster.h"
 #include "probe/probe_fit.h"
+#include "probe/probe_machine.h"
 
 enum { LEVELS_MAX = 4 };
 
@@ -424,9 +426,35 @@ static void spread(void **state)
     assert_true(probe_fit_spread((const double[]){1, 2, 9}, 3, 2) == 7);
 }
 
+/* Flags as kernels print them: an AMD EPYC 9R14, an Intel Xeon without bf16, Arm's Neoverse. */
+static void bf16_by_flags(void **state)
+{
+    (void)state;
+    assert_true(probe_bf16_in("flags\t\t: fpu avx512f avx512_bf16 wbnoinvd\n"));
+    assert_true(probe_bf16_in("flags : avx512f amx_bf16\n"));
+    assert_true(probe_bf16_in("Features\t: fp asimd i8mm bf16 dgh\n"));
+    assert_false(probe_bf16_in("flags\t\t: fpu avx512f avx512bw avx512_vnni\n"));
+    assert_false(probe_bf16_in("flags : avx512_bf16x bf166\n"));
+    assert_false(probe_bf16_in(""));
+}
+
+/* proc(5): ticks of user nice system idle iowait irq softirq steal guest guest_nice. */
+static void busy_by_ticks(void **state)
+{
+    double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
+
+    (void)state;
+    assert_true(
+        fabs(probe_busy_s("cpu  100 20 3 5000 700 11 13 4000 90 17\n") - 4123 * tick_s) < 1e-9);
+    assert_true(probe_busy_s("cpu 1 2 3 4\n") == 6 * tick_s); /* before steal was counted */
+    assert_true(probe_busy_s("intr 1 2 3 4\n") == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bf16_by_flags),
+        cmocka_unit_test(busy_by_ticks),
         cmocka_unit_test(equal_distances_are_one_group),
         cmocka_unit_test(every_shape_is_found),
         cmocka_unit_test(ragged_groups_are_found),

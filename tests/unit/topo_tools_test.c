@@ -87,7 +87,7 @@ static void files(void **state)
                          t.level[l].flow_Bps / 1e9, t.level[l].member_Bps / 1e9,
                          t.level[l].latency_s * 1e6);
         assert_string_equal(text, cases[i].want);
-        assert_true(has_words(t.doubt, cases[i].doubt) && !t.doubt[0] == !cases[i].doubt[0]);
+        assert_true(has_words(t.open, cases[i].doubt) && !t.open[0] == !cases[i].doubt[0]);
         assert_true(t.flops == (cases[i].fill ? 1e14 : 0));
         topo_release(&t);
     }
@@ -153,12 +153,12 @@ static void nccl_without_links(void **state)
     assert_int_equal(read_two(&t, "", SPEED, &err), 0);
     check_level(&t, 0, 24, 24, 24, 5.7);
     assert_true(has_words(t.level[0].rate_source, "no NVLink"));
-    assert_string_equal(t.doubt, "");
+    assert_string_equal(t.open, "");
     topo_release(&t);
     const char *own = "<nvlink target=\"0001:00:00.0\" count=\"12\" tclass=\"0x030200\"/>";
     assert_int_equal(read_two(&t, own, SPEED, &err), 0);
     check_level(&t, 0, 24, 24, 24, 5.7);
-    assert_true(has_words(t.doubt, "NVLink --set intra=RATE"));
+    assert_true(has_words(t.open, "NVLink --set intra=RATE"));
     topo_release(&t);
     /* What the file leaves out is told with its line. */
     assert_int_equal(read_two(&t, "", "link_speed=\"\" link_width=\"0\"", &err), -1);
@@ -276,11 +276,11 @@ static void ib_products(void **state)
     (void)state;
     assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, NULL, &err), 0);
     assert_int_equal(t.groups.count, 3);
-    assert_true(has_words(t.doubt, "ib: 2 adapters host --node-name-map"));
+    assert_true(has_words(t.open, "ib: 2 adapters host --node-name-map"));
     topo_release(&t);
     assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, &named, &err),
                      0);
-    assert_string_equal(t.doubt, "");
+    assert_string_equal(t.open, "");
     topo_release(&t);
 }
 
