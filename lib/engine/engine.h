@@ -47,7 +47,9 @@ struct engine_report {
        agreement to agreement, and what exposed_s says is how long the thread that asks had to
        wait for a stream, which may be for the GPU's own work before it. */
     double step_s, compute_s, exposed_s, idle_s;
-    double flops; /* of this rank, matrix products */
+    double wait_s[STEP_COMPUTE]; /* of exposed_s, for each lane's transfers */
+    double update_s;             /* of compute_s: the gradient's norm, and the optimizer */
+    double flops;                /* of this rank, matrix products */
     /* Counted as conversions are started (parameter sync: as it will be): through the busiest
        port in its busier direction, and inside its group by the rank that sends most. */
     int64_t slow_bytes, fast_bytes;

@@ -192,7 +192,7 @@ struct engine {
     struct arena shared, own, residuals, host; /* host: beside a GPU */
     int64_t state_bytes;
     /* Of the step that runs. */
-    double exposed_s, idle_s;
+    double wait_s[STEP_COMPUTE], update_s, idle_s;
     double
         mean; /* its tokens over its targets that count: the gradient is yet to be times it */
     struct engine_word word;
@@ -234,8 +234,6 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
 void engine_lists_release(struct engine *e);
 int engine_run(struct engine *e, struct engine_list *l, struct engine_run *run,
                struct err *err);
-/* Waits on a stream and counts the time as exposed. */
-int engine_wait(struct engine *e, struct stream *s, int64_t ticket, struct err *err);
 int engine_drain(struct engine *e, struct err *err); /* waits for all that travels */
 
 /* Rows of the compute lane: engine_step.c, engine_update.c. */

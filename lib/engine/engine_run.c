@@ -55,16 +55,6 @@ int engine_drain(struct engine *e, struct err *err)
     return 0;
 }
 
-int engine_wait(struct engine *e, struct stream *s, int64_t ticket, struct err *err)
-{
-    if (stream_done(s, ticket))
-        return 0;
-    double start = tick_now_s();
-    int rc = stream_wait(s, ticket, err);
-    e->exposed_s += tick_now_s() - start;
-    return rc;
-}
-
 /*
  * The stream of the transfer that row i names as after[k], if it has not ended; NULL: none.  A
  * row at or after i is one of the step before, whose ticket has not been replaced yet.
@@ -114,12 +104,21 @@ static int run_kernel(struct engine *e, struct engine_list *l, int i, struct eng
     for (int k = 0; k < STEP_AFTERS; k++) {
         int64_t ticket = 0;
         struct stream *s = awaited_stream(e, l, i, k, &ticket);
-        if (s && engine_wait(e, s, ticket, err))
+        if (!s)
+            continue;
+        double start = tick_now_s();
+        if (stream_wait(s, ticket, err))
             return -1;
-        if (s && t)
-            t->start_s = tick_now_s();
+        double now = tick_now_s();
+        e->wait_s[l->step.row[r->after[k]].lane] += now - start;
+        if (t)
+            t->start_s = now;
     }
+    int updates = r->kind == STEP_NORM || r->kind == STEP_UPDATE;
+    double start = updates ? tick_now_s() : 0;
     int rc = kernel[r->kind](e, run, r, err);
+    if (updates)
+        e->update_s += tick_now_s() - start;
     engine_trace_ended(e, t);
     return rc;
 }

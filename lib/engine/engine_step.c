@@ -164,7 +164,8 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
                              .update = 1};
 
     *report = (struct engine_report){0};
-    e->exposed_s = e->idle_s = 0;
+    memset(e->wait_s, 0, sizeof e->wait_s);
+    e->update_s = e->idle_s = 0;
     e->mean = 1;
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
@@ -173,8 +174,10 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     engine_settle(e);
     engine_trace_end(e);
     report->step_s = e->record.end_s - e->record.start_s;
-    report->exposed_s = e->exposed_s;
+    for (int lane = 0; lane < STEP_COMPUTE; lane++)
+        report->exposed_s += report->wait_s[lane] = e->wait_s[lane];
+    report->update_s = e->update_s;
     report->idle_s = e->idle_s;
-    report->compute_s = report->step_s - e->exposed_s - e->idle_s;
+    report->compute_s = report->step_s - report->exposed_s - e->idle_s;
     return rc;
 }

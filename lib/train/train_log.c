@@ -119,6 +119,10 @@ static void fill_record(struct train *t, const struct engine_report *r, double l
     SET(compute_s, r->compute_s);
     SET(exposed_comm_s, r->exposed_s);
     SET(idle_s, r->idle_s);
+    SET(update_s, r->update_s);
+    SET(gather_wait_s, r->wait_s[STEP_GATHER]);
+    SET(grads_wait_s, r->wait_s[STEP_REDUCE] + r->wait_s[STEP_CONVERT]);
+    SET(sync_wait_s, r->wait_s[STEP_SYNC]);
     SET(slow_bytes, (double)r->slow_bytes);
     SET(fast_bytes, (double)r->fast_bytes);
     SET(state_bytes, (double)engine_state_bytes(t->engine));

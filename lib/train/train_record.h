@@ -23,6 +23,13 @@
       "Part of the step in which rank 0 waits for its communication")                          \
     X(idle_s, F, "time", "idle_seconds", 1,                                                    \
       "Part of the step in which rank 0 waits for the other ranks")                            \
+    X(update_s, F, "time", "update_seconds", 1, "Time of the optimizer on rank 0")             \
+    X(gather_wait_s, F, "time", "gather_wait_seconds", 1,                                      \
+      "Part of the exposed communication that is for parameters")                              \
+    X(grads_wait_s, F, "time", "gradients_wait_seconds", 1,                                    \
+      "Part of the exposed communication that is for gradients")                               \
+    X(sync_wait_s, F, "time", "sync_wait_seconds", 1,                                          \
+      "Part of the exposed communication that is for the sync of parameters")                  \
     X(slow_bytes, I, "traffic", "slow_bytes", 1,                                               \
       "Bytes through the busiest group port in the step")                                      \
     X(fast_bytes, I, "traffic", "fast_bytes", 1,                                               \

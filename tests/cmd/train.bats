@@ -193,8 +193,9 @@ stopped() {
     done
 }
 
-KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gflops","grad_norm","idle_s","loss","lr",'
-KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per_s"]'
+KEYS='["buffer_bytes","compute_s","exposed_comm_s","fast_bytes","gather_wait_s","gflops","grad_norm",'
+KEYS+='"grads_wait_s","idle_s","loss","lr","skipped","slow_bytes","state_bytes","step","step_s","sync_wait_s",'
+KEYS+='"tokens","tokens_per_s","update_s"]'
 
 @test "the log: JSON, all keys, the bytes that the plan told" {
     local s memory slow
@@ -205,6 +206,8 @@ KEYS+='"skipped","slow_bytes","state_bytes","step","step_s","tokens","tokens_per
         each '$d->{step} == $. && $d->{tokens} == 4 * 2 * 32 && $d->{skipped} == 0' $s/log.jsonl
         each '$d->{loss} > 0 && $d->{loss} < 7 && $d->{grad_norm} > 0' $s/log.jsonl
         each 'abs($d->{compute_s} + $d->{exposed_comm_s} + $d->{idle_s} - $d->{step_s}) < 1e-9' $s/log.jsonl
+        each 'abs($d->{gather_wait_s} + $d->{grads_wait_s} + $d->{sync_wait_s} - $d->{exposed_comm_s}) < 1e-9' $s/log.jsonl
+        each '$d->{update_s} > 0 && $d->{update_s} < $d->{compute_s}' $s/log.jsonl
         memory=$(awk '/^ +(params|grads|optimizer): [0-9.e+]+$/ { m += $2 } END { print m }' p.yaml)
         slow=$(awk '$1 == "slow_bytes:" { print $2 }' p.yaml)
         each "abs(\$d->{state_bytes} - $memory) <= 0.01 * $memory" $s/log.jsonl
