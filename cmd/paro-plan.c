@@ -148,9 +148,9 @@ static const struct cli_option options[] = {
      "Send parameters and gradients as TYPE, bf16 or f32 (default: as for --param-type)",
      CLI_PARSED(dtype_parse_compute, ask.wire_type)},
     {"compute-type", 0, "TYPE", 0,
-     "Round the operands of matrix products to TYPE, f32 or bf16 (default: the type that the"
-     " fabric was measured with, or f32)",
-     CLI_PARSED(dtype_parse_compute, ask.compute_type)},
+     "Round the operands of matrix products to TYPE, f32 or bf16; auto: the faster one of those"
+     " that the fabric was measured with (default: the fabric's compute_type)",
+     CLI_CHOICE_FROM(ask.compute_type, PLAN_ASK_AUTO, "auto|f32|bf16")},
     {"slow-params", 0, "TYPE", 0,
      "Send parameters between groups as TYPE: same (the wire type), or int8 for about half of"
      " bf16's traffic (default: same)",

@@ -161,6 +161,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
         .storage_Bps = ask->storage_Bps,
         .auto_keep = ask->keep == PLAN_ASK_AUTO,
         .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
+        .auto_type = ask->compute_type == PLAN_ASK_AUTO,
         .fixed = ask->fixed,
         .strategy = ask->strategy,
     };
@@ -169,8 +170,8 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.param_type = param_type(ask->param_type, model);
     s->at.wire_type = param_type(ask->wire_type, model);
     s->at.grad_type = ask->grad_type;
-    s->at.compute_type = ask->compute_type == PLAN_ASK_FABRIC ? groups->whole->compute_type
-                                                              : (enum dtype)ask->compute_type;
+    s->at.compute_type =
+        ask->compute_type < 0 ? groups->whole->compute_type : (enum dtype)ask->compute_type;
     s->at.device = ask->device != PLAN_ASK_FABRIC       ? (enum device_kind)ask->device
                    : groups->whole->device == TOPO_CUDA ? DEVICE_CUDA
                                                         : DEVICE_CPU;
@@ -213,21 +214,30 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
                           char note[PLAN_NOTE], struct err *err)
 {
     const char *of = topo_device_name(t->device), *is = plan_device_name(c->device);
+    enum dtype type = topo_flops_in(t, c->compute_type) > 0 ? c->compute_type : t->compute_type;
     int other = strcmp(of, is) != 0;
 
+    if (ask->compute_type == PLAN_ASK_AUTO && ask->what != PLAN_ASK_SCALE)
+        add_note(note, "compute type %s: %s", dtype_name(c->compute_type),
+                 !(t->other_flops > 0) ? "the fabric has no rate of another type"
+                 : c->compute_type == DTYPE_BF16
+                     ? "faster than f32; paro-plan(1) states the loss"
+                     : "bf16 is not faster");
+    if (t->doubt[0])
+        add_note(note, "doubt of the fabric: %s", t->doubt);
     if (strncmp(ask->topo, "synth:", 6) == 0 ||
-        (!other && (c->compute_type == t->compute_type || !(t->flops > 0))))
+        (!other && (c->compute_type == type || !(t->flops > 0))))
         return 0;
     if (other && !ask->memory_bytes && t->memory_bytes)
         return err_set(err, ERR_INPUT,
                        "--device: %s, but the fabric's memory (%" PRId64
                        " bytes per rank) is that of its %s, expected --mem",
                        is, t->memory_bytes, of);
-    snprintf(c->rates_of, sizeof c->rates_of, "%s %s", of, dtype_name(t->compute_type));
+    snprintf(c->rates_of, sizeof c->rates_of, "%s %s", of, dtype_name(type));
     add_note(
         note,
         "the fabric was measured on %s in %s; times on %s in %s are predicted with those rates",
-        of, dtype_name(t->compute_type), is, dtype_name(c->compute_type));
+        of, dtype_name(type), is, dtype_name(c->compute_type));
     return 0;
 }
 
@@ -362,11 +372,11 @@ static int answer_scale(const struct plan_ask *ask, const struct plan_search *as
 }
 
 static int answer_search(const struct plan_ask *ask, struct plan_search *s, struct model *model,
-                         FILE *out, int *found, struct err *err)
+                         FILE *out, char note[PLAN_NOTE], int *found, struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
 
-    if (plan_search(s, err))
+    if (plan_search(s, err) || check_measured(&s->at, ask, plan_search_whole(s), note, err))
         return -1;
     *found = s->best >= 0;
     if (!*found) {
@@ -387,10 +397,13 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
         return -1;
     int rc = set_search(&s, ask, &groups, model, err);
     note_unknown(&s.at, note);
-    rc = rc ? rc : check_measured(&s.at, ask, topo, note, err);
-    if (rc == 0)
-        rc = ask->what == PLAN_ASK_SCALE ? answer_scale(ask, &s, out, found, err)
-                                         : answer_search(ask, &s, model, out, found, err);
+    if (rc == 0 && ask->what == PLAN_ASK_SCALE)
+        rc = check_measured(&s.at, ask, topo, note, err) ||
+                     answer_scale(ask, &s, out, found, err)
+                 ? -1
+                 : 0;
+    else if (rc == 0)
+        rc = answer_search(ask, &s, model, out, note, found, err);
     if (rc == 0 && ask->what != PLAN_ASK_SCALE)
         note_batch(&s, note);
     if (rc || !*found)

@@ -46,10 +46,11 @@ struct plan_ask {
     enum dtype grad_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
-    int compute_type, device; /* enum dtype, enum device_kind; PLAN_ASK_FABRIC */
-    int keep, recompute;      /* as in struct plan; PLAN_ASK_AUTO */
-    int group_level;          /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
-    double storage_Bps;       /* 0: not told */
+    int compute_type,
+        device;          /* enum dtype or PLAN_ASK_AUTO, enum device_kind; PLAN_ASK_FABRIC */
+    int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
+    int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
+    double storage_Bps;  /* 0: not told */
 };
 
 #define PLAN_ASK_INIT                                                                          \
@@ -68,7 +69,7 @@ struct plan_ask {
 
 enum {
     PLAN_ASK_AUTO = PLAN_BOUNDARY_AUTO,
-    PLAN_ASK_FABRIC = -1, /* as it was measured */
+    PLAN_ASK_FABRIC = -2, /* as it was measured */
     PLAN_ASK_OPEN = -1
 };
 
@@ -81,7 +82,7 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 /* What plan_keep_parse takes, or auto. */
 int plan_ask_keep(const char *text, int *out, struct err *err);
 
-enum { PLAN_NOTE = 600 };
+enum { PLAN_NOTE = 1000 };
 
 /*
  * Reads, searches, prints what is asked for.  note: lines on what the answer rests on, or "".

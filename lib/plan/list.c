@@ -103,11 +103,18 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     if (c->device != DEVICE_CPU)
         fprintf(out, " on %s", plan_device_name(c->device));
     fprintf(out, ", micro-batch %d x %d, accum %d", c->micro_batch, c->seq, c->accum);
+    if (c->compute_type != DTYPE_F32)
+        fprintf(out, ", products in %s", dtype_name(c->compute_type));
     if (c->keep >= PLAN_KEEP_ALL)
         fputs(", keep all", out);
     else if (c->keep)
         fprintf(out, ", keep %d", c->keep);
     fputs(c->recompute ? ", recomputed\n" : "\n", out);
+    if (c->rates_of[0])
+        fprintf(out, "rates of %s: the fabric was not measured for %s %s\n", c->rates_of,
+                plan_device_name(c->device), dtype_name(c->compute_type));
+    if (c->topo->doubt[0])
+        fprintf(out, "doubt: %s\n", c->topo->doubt);
     if (!(c->topo->flops > 0))
         fputs("the fabric has no compute rate: times are communication only\n", out);
     put_others(s, out);
@@ -228,6 +235,9 @@ void plan_put_level(struct jout *j, int level)
 
 void plan_put_limits(struct jout *j, const struct plan_search *s)
 {
+    const char *doubt = plan_search_whole(s)->doubt;
+
+    jout_text(j, "doubt", doubt[0] ? doubt : NULL);
     jout_num(j, "memory_limit_bytes", s->at.memory_bytes);
     plan_put_level(j, plan_search_level(s));
     if (plan_search_level(s) < 0)
@@ -259,7 +269,6 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
     plan_put_batch(&j, &s->at);
     jout_int(&j, "seq", s->at.seq);
     jout_text(&j, "device", plan_device_name(s->at.device));
-    jout_text(&j, "rates_of", s->at.rates_of[0] ? s->at.rates_of : NULL);
     plan_put_limits(&j, s);
     plan_put_checkpoint(&j, &s->checkpoint);
     if (s->best < 0)

@@ -123,6 +123,7 @@ void plan_init(struct plan *p, const struct plan_search *s, struct model *model)
     };
     p->global_batch = plan_sequences(&c->settings, c->topo->groups.ranks);
     p->price.dominated_by = -1;
+    memcpy(p->doubt, c->topo->doubt, sizeof p->doubt);
     *model = (struct model){0};
     groups_copy(&p->groups, &c->topo->groups);
     p->host = mem_new((size_t)g, sizeof *p->host);

@@ -67,6 +67,7 @@ struct plan_search {
     int auto_accum; /* with at.global_batch: it follows */
     int auto_keep;      /* search 0, powers of two, and all */
     int auto_recompute; /* search without and with it */
+    int auto_type;      /* search the types of products that the fabric has rates of */
     int fixed;          /* 1: only `strategy` */
     struct plan_strategy strategy;
     struct plan_price list[PLAN_STRATEGIES];
@@ -112,6 +113,7 @@ struct plan {
         };
     };
     struct plan_price price;           /* predicted */
+    char doubt[TOPO_SOURCE_BYTES];     /* the fabric's (topo.h) */
     struct plan_checkpoint checkpoint; /* 0: unknown */
     char *fabric; /* owned: the topology that it was priced on, as text; NULL: unknown */
 };

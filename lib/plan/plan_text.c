@@ -32,6 +32,7 @@ enum kind {
     YES_NO,
     DEVICE,
     RATES, /* text, "" is unknown */
+    DOUBT, /* the same */
     FIELDS /* a mapping; key NULL: of the mapping that is open */
 };
 
@@ -74,6 +75,7 @@ static const struct field checkpoint_fields[] = {
 
 static const struct field predicted_fields[] = {
     {"rates_of", RATES, IN(plan, rates_of), 1},
+    {"doubt", DOUBT, IN(plan, doubt), 1},
     {NULL, FIELDS, IN(plan, price), .of = price_fields},
     {NULL, FIELDS, IN(plan, checkpoint), .of = checkpoint_fields},
     {0}};
@@ -202,6 +204,8 @@ static int read_field(const struct reader *r, const struct field *f, const struc
         return tree_i64(r->t, n, f->least, f->most, out, r->err);
     case NUMBER:
         return tree_f64(r->t, n, 0, 1e30, out, r->err);
+    case DOUBT:
+        return tree_word(r->t, n, out, TOPO_SOURCE_BYTES, r->err);
     case FIELDS:
         return check_keys(r, f->of, "", n) || read_fields(r, f->of, n, out) ? -1 : 0;
     default:
@@ -444,6 +448,10 @@ static void put_field(struct jout *j, const struct field *f, const void *v)
         else
             jout_bool(j, f->key, *whole);
         return;
+    case DOUBT:
+        if (!j->yaml || *(const char *)v)
+            jout_text(j, f->key, *(const char *)v ? v : NULL);
+        return;
     default:
         put_word(j, f->key, word_of(f->kind, v));
     }
@@ -481,6 +489,8 @@ void plan_put_batch(struct jout *j, const struct plan_case *at)
     jout_int(j, "accum", at->accum);
     put_keep(j, at->keep);
     jout_bool(j, "recompute", at->recompute);
+    jout_text(j, "compute_type", dtype_name(at->compute_type));
+    jout_text(j, "rates_of", at->rates_of[0] ? at->rates_of : NULL);
 }
 
 static void put_plan(struct jout *j, const struct plan *p)

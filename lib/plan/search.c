@@ -284,7 +284,7 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
     now->at = asked.at;
 }
 
-/* Of equal ones the first: without recomputing, few kept, small batches. */
+/* Of equal ones the first: the fabric's type, without recomputing, few kept, small batches. */
 static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
 {
     struct plan_search now = *s;
@@ -293,12 +293,18 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
     now.boundary = boundary;
     now.at.topo = topo_of(s, boundary);
     plan_choose_chunk(&now.at, t);
-    for (int again = 0; again <= s->auto_recompute; again++)
-        for (int i = 0; i < keeps; i++) {
-            now.at.recompute = s->auto_recompute ? again : now.at.recompute;
-            now.at.keep = keep[i];
-            try_batches(&now, &t[i], s, &found);
-        }
+    int types = s->auto_type && now.at.topo->other_flops > 0 ? 2 : 1,
+        agains = s->auto_recompute + 1;
+    for (int n = 0; n < types * agains * keeps; n++) {
+        int other = n / keeps / agains;
+        if (s->auto_type)
+            now.at.compute_type =
+                other ? topo_other_type(now.at.topo) : now.at.topo->compute_type;
+        if (s->auto_recompute)
+            now.at.recompute = n / keeps % agains;
+        now.at.keep = keep[n % keeps];
+        try_batches(&now, &t[n % keeps], s, &found);
+    }
 }
 
 /* Into s from one boundary after the other: the first found, or one that is ahead of it. */

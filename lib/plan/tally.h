@@ -148,7 +148,7 @@ void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
 void plan_put_strategy(struct jout *j, const char *key, int index);
 /* "group_level", nothing where the fabric has one boundary. */
 void plan_put_level(struct jout *j, int level);
-/* "memory_limit_bytes", the level, and "boundaries": of each its best, or what needs least. */
+/* "doubt", "memory_limit_bytes", the level, "boundaries": of each its best or the smallest. */
 void plan_put_limits(struct jout *j, const struct plan_search *s);
 /* Whether it fits for sure: the limit is known, and the activations are. */
 int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p);

@@ -196,7 +196,6 @@ void plan_why_print(const struct plan_search *s, const struct plan_why *w, FILE 
 static void json_row(struct jout *j, const struct plan_search *s, const struct plan_why *w,
                      int i)
 {
-    static const char *const without[PLAN_TERMS] = {"slow", "fast", "compute", "update"};
     const struct plan_price *p = &s->list[i];
     const struct plan_reason *r = &w->of[i];
     double bytes;
@@ -213,7 +212,7 @@ static void json_row(struct jout *j, const struct plan_search *s, const struct p
     jout_num(j, "behind_s", s->best >= 0 ? r->behind_s : NAN);
     jout_open(j, "behind_without_s", '{');
     for (int term = 0; term < PLAN_TERMS; term++)
-        jout_num(j, without[term], s->best >= 0 ? r->behind_without_s[term] : NAN);
+        jout_num(j, keys[term], s->best >= 0 ? r->behind_without_s[term] : NAN);
     jout_close(j, '}');
     jout_close(j, '}');
 }

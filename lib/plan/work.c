@@ -19,7 +19,11 @@ enum {
 
 static double flops_s(const struct plan_bill *b, double flops)
 {
-    return b->at->topo->flops > 0 ? flops / b->at->topo->flops : 0;
+    double known = topo_flops_in(b->at->topo, b->at->compute_type);
+
+    /* A type that was not measured has the other one's rate, and rates_of says so. */
+    known = known > 0 ? known : b->at->topo->flops;
+    return known > 0 ? flops / known : 0;
 }
 
 enum use { EMBEDDING, LAYER, LAST_LAYER, HEAD };
