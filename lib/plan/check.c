@@ -19,9 +19,10 @@
 static const struct {
     const char *name;
     int bytes; /* else seconds, or a rate */
-} measures[PLAN_MEASURES] = {
-    {"step", 0},       {"compute", 0},    {"exposed", 0},     {"tokens/s", 0},
-    {"slow bytes", 1}, {"fast bytes", 1}, {"state bytes", 1},
+} measures[PLAN_LOSS] = {
+    {"step", 0},       {"compute", 0},    {"exposed", 0},       {"tokens/s", 0},
+    {"slow bytes", 1}, {"fast bytes", 1}, {"state bytes", 1},   {"other ranks", 0},
+    {"optimizer", 0},  {"gathers", 0},    {"gradient sync", 0}, {"parameter sync", 0},
 };
 
 /* The bytes at rest on rank 0, whose log it is: with ragged groups not those of the largest. */
@@ -59,6 +60,35 @@ static int compared_of(const struct plan_log *l)
     return n;
 }
 
+/* On a GPU the log has the times of the host, which only asks for work. */
+static void compare_parts(struct plan_check *c, const struct plan *p)
+{
+    static const int column[PLAN_PARTS] = {PLAN_GATHER_S,  PLAN_GRADS_S,  PLAN_SYNC_S,
+                                           PLAN_COMPUTE_S, PLAN_UPDATE_S, PLAN_IDLE_S};
+    struct plan_timeline line;
+    struct topo fabric;
+    struct err ignored;
+
+    if (isnan(c->measured[PLAN_UPDATE_S]) || p->device != DEVICE_CPU ||
+        !(p->price.compute_s > 0) || plan_fabric(p, &fabric, &ignored))
+        return;
+    plan_timeline_of_plan(p, &fabric, &line);
+    for (int i = 0; i < PLAN_PARTS; i++) {
+        double was = line.part_s[i], is = c->measured[column[i]];
+        if (column[i] == PLAN_COMPUTE_S)
+            is -= c->measured[PLAN_UPDATE_S];
+        else
+            c->predicted[column[i]] = was;
+        if (c->wrong >= 0 && !(fabs(is - was) > fabs(c->wrong_s)))
+            continue;
+        c->wrong = column[i];
+        c->wrong_s = is - was;
+        c->wrong_was_s = was;
+    }
+    plan_timeline_release(&line);
+    topo_release(&fabric);
+}
+
 static void compare(struct plan_check *c, const struct plan_log *l, const struct plan *p)
 {
     const struct plan_price *price = &p->price;
@@ -69,19 +99,22 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
     double *room = mem_new((size_t)l->steps, sizeof *room);
 
     *c = (struct plan_check){
-        .strategy = p->strategy, .steps = compared_of(l), .exact = l->exact};
-    for (int i = 0; i < PLAN_MEASURES; i++) {
+        .strategy = p->strategy, .steps = compared_of(l), .exact = l->exact, .wrong = -1};
+    memcpy(c->rates_of, p->rates_of, sizeof c->rates_of);
+    memcpy(c->doubt, p->doubt, sizeof c->doubt);
+    for (int i = 0; i < PLAN_LOSS; i++) {
         int n = 0;
         for (int step = 0; step < l->steps; step++)
             if (is_compared(l, step))
                 room[n++] = l->v[i][step];
-        c->predicted[i] = predicted[i];
+        c->predicted[i] = i < PLAN_MEASURES ? predicted[i] : NAN;
         c->measured[i] = stats_median(room, n);
         if (measures[i].bytes &&
             !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
             c->differs |= 1U << i;
     }
     mem_free(room);
+    compare_parts(c, p);
 }
 
 /* NAME in the folder of a file. */
@@ -144,15 +177,28 @@ static const char *value_text(int i, double v, char text[32])
     return text;
 }
 
+static void put_wrong(const struct plan_check *c, FILE *out)
+{
+    struct units u;
+
+    fprintf(out, "most wrong: %s, %s %s than predicted", measures[c->wrong].name,
+            units_time(&u, fabs(c->wrong_s)), c->wrong_s < 0 ? "less" : "more");
+    if (c->wrong_was_s > 0)
+        fprintf(out, " (%+.1f %%)", 100 * c->wrong_s / c->wrong_was_s);
+    putc('\n', out);
+}
+
 void plan_check_print(const struct plan_check *c, FILE *out)
 {
     char predicted[32], measured[32];
 
     fprintf(out, "%s, medians of %" PRId64 " step%s after the first\n",
             plan_strategy_name(c->strategy), c->steps, c->steps == 1 ? "" : "s");
-    fprintf(out, "%-12s %14s %14s %9s\n", "", "predicted", "measured", "ratio");
-    for (int i = 0; i < PLAN_MEASURES; i++) {
-        fprintf(out, "%-12s %14s %14s", measures[i].name,
+    fprintf(out, "%-14s %14s %14s %9s\n", "", "predicted", "measured", "ratio");
+    for (int i = 0; i < PLAN_LOSS; i++) {
+        if (isnan(c->predicted[i]))
+            continue;
+        fprintf(out, "%-14s %14s %14s", measures[i].name,
                 value_text(i, c->predicted[i], predicted),
                 value_text(i, c->measured[i], measured));
         if (c->predicted[i] > 0)
@@ -161,6 +207,13 @@ void plan_check_print(const struct plan_check *c, FILE *out)
             fprintf(out, " %9s", "-");
         fprintf(out, "%s\n", c->differs >> i & 1 ? "  differs" : "");
     }
+    if (c->wrong >= 0)
+        put_wrong(c, out);
+    if (c->rates_of[0])
+        fprintf(out, "the fabric was measured for %s: times are predicted with those rates\n",
+                c->rates_of);
+    if (c->doubt[0])
+        fprintf(out, "doubt of the fabric: %s\n", c->doubt);
     if (c->predicted[PLAN_COMPUTE_S] <= 0)
         fputs("the plan has no compute rate: its times are communication only\n", out);
     if (c->exact)
@@ -176,7 +229,9 @@ void plan_check_print_json(const struct plan_check *c, FILE *out)
     jout_bool(&j, "exact", c->exact);
     jout_bool(&j, "differs", c->differs != 0);
     jout_open(&j, "terms", '[');
-    for (int i = 0; i < PLAN_MEASURES; i++) {
+    for (int i = 0; i < PLAN_LOSS; i++) {
+        if (isnan(c->predicted[i]))
+            continue;
         jout_open(&j, NULL, '{');
         jout_text(&j, "term", plan_measure_key((enum plan_measure)i));
         jout_num(&j, "predicted", c->predicted[i]);
@@ -186,5 +241,11 @@ void plan_check_print_json(const struct plan_check *c, FILE *out)
         jout_close(&j, '}');
     }
     jout_close(&j, ']');
+    jout_text(&j, "rates_of", c->rates_of[0] ? c->rates_of : NULL);
+    jout_text(&j, "doubt", c->doubt[0] ? c->doubt : NULL);
+    jout_text(&j, "most_wrong", c->wrong >= 0 ? plan_measure_key(c->wrong) : NULL);
+    jout_num(&j, "wrong_s", c->wrong >= 0 ? c->wrong_s : NAN);
+    jout_num(&j, "wrong_share",
+             c->wrong >= 0 && c->wrong_was_s > 0 ? c->wrong_s / c->wrong_was_s : NAN);
     jout_close(&j, '}');
 }

@@ -4,14 +4,20 @@
 
 #include "plan/log.h"
 #include "plan/plan.h"
+#include "plan/timeline.h"
 
 /* What a run's log tells, beside what its plan has promised. */
 struct plan_check {
     struct plan_strategy strategy;
     int64_t steps; /* compared: all but the first and those that were skipped */
     int exact;     /* exact sums: the payload is f64 and not as planned */
-    double predicted[PLAN_MEASURES], measured[PLAN_MEASURES]; /* medians */
+    double predicted[PLAN_LOSS], measured[PLAN_LOSS]; /* medians; NAN: unknown */
     unsigned differs; /* bit i: measure i, one of bytes, differs by more than PLAN_CHECK_PART */
+    /* What computing, updating, a wait takes more than in the timeline of the plan's fabric, of
+       that which differs most; -1: unknown, as the log, or the fabric, does not tell. */
+    int wrong;
+    double wrong_s, wrong_was_s;
+    char rates_of[PLAN_RATES_OF], doubt[TOPO_SOURCE_BYTES]; /* the plan's */
 };
 
 #define PLAN_CHECK_PART 0.01

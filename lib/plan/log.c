@@ -16,8 +16,9 @@
 static const double STEP_MAX = 1e12;
 
 static const char *const keys[PLAN_LOG_COLUMNS] = {
-    "step_s",     "compute_s",   "exposed_comm_s", "tokens_per_s", "slow_bytes",
-    "fast_bytes", "state_bytes", "loss",           "eval_loss",    "step"};
+    "step_s",       "compute_s",   "exposed_comm_s", "tokens_per_s", "slow_bytes",
+    "fast_bytes",   "state_bytes", "idle_s",         "update_s",     "gather_wait_s",
+    "grads_wait_s", "sync_wait_s", "loss",           "eval_loss",    "step"};
 
 const char *plan_measure_key(enum plan_measure measure)
 {
@@ -30,13 +31,13 @@ static int read_numbers(const struct plan_log *l, const struct tree *t,
     double last = l->steps ? l->v[PLAN_STEP][l->steps - 1] : 0;
 
     for (int i = 0; i < PLAN_LOG_COLUMNS; i++) {
-        double least = i < PLAN_MEASURES ? 0 : i == PLAN_STEP ? 1 : -DBL_MAX;
+        double least = i < PLAN_LOSS ? 0 : i == PLAN_STEP ? 1 : -DBL_MAX;
         v[i] = NAN;
         if (tree_once(t, t->root, keys[i], err) ||
             tree_f64(t, tree_get(t->root, keys[i]), least, i == PLAN_STEP ? STEP_MAX : DBL_MAX,
                      &v[i], err))
             return -1;
-        if (isnan(v[i]) && i != PLAN_LOSS && i != PLAN_EVAL_LOSS)
+        if (isnan(v[i]) && (i < PLAN_MEASURES || i == PLAN_STEP))
             return tree_fail(t, t->root, keys[i], err, "is missing, expected a number");
     }
     if (v[PLAN_STEP] != floor(v[PLAN_STEP]) || v[PLAN_STEP] <= last)

@@ -19,9 +19,14 @@ enum plan_measure {
     PLAN_TOKENS_PER_S,
     PLAN_SLOW_BYTES,
     PLAN_FAST_BYTES,
-    PLAN_STATE_BYTES,          /* rank 0's */
-    PLAN_MEASURES,             /* up to here numbers from 0 on that every step has */
-    PLAN_LOSS = PLAN_MEASURES, /* NAN where it is null or absent, as the next one */
+    PLAN_STATE_BYTES,            /* rank 0's */
+    PLAN_MEASURES,               /* up to here every step has them */
+    PLAN_IDLE_S = PLAN_MEASURES, /* NAN where it is null or absent, as all before PLAN_STEP */
+    PLAN_UPDATE_S,
+    PLAN_GATHER_S, /* waited for gathers, for gradients, for parameter syncs */
+    PLAN_GRADS_S,
+    PLAN_SYNC_S,
+    PLAN_LOSS, /* up to here numbers from 0 on */
     PLAN_EVAL_LOSS,
     PLAN_STEP,
     PLAN_LOG_COLUMNS

@@ -28,8 +28,9 @@ struct walk {
     struct plan_timeline *out;
     int keep_pieces;
     double now, agree_s;
-    double lost[PLAN_TIERS]; /* of the computing where a tier is at its full rate */
-    double *micro_s;         /* [micros + 1] when its first use was there; owned */
+    double lost[PLAN_TIERS];         /* of the computing where a tier is at its full rate */
+    double *micro_s;                 /* [micros + 1] when its first use was there; owned */
+    double micro_part_s[PLAN_PARTS]; /* of the last but one */
 };
 
 /* The lanes' rows, from the norm on and round. */
@@ -122,16 +123,17 @@ static int place_of(const struct step *s, int row)
     return row < s->norm ? row + s->rows - s->norm : row - s->norm;
 }
 
-/* What a row names and the walk has later is of a step before the walk. */
-static int can_begin(const struct walk *w, const struct step_row *r)
+/* The first row that a row waits for, or -1.  What it names and the walk has later is of a step
+   before the walk. */
+static int awaited(const struct walk *w, const struct step_row *r)
 {
     const struct step *s = &w->rows.step;
     int place = place_of(s, (int)(r - s->row));
 
     for (int k = 0; k < STEP_AFTERS; k++)
         if (r->after[k] >= 0 && place_of(s, r->after[k]) < place && !w->ended[r->after[k]])
-            return 0;
-    return 1;
+            return r->after[k];
+    return -1;
 }
 
 /* Begins all that can be. */
@@ -139,15 +141,18 @@ static void begin(struct walk *w)
 {
     for (int k = 0; k < STEP_LANES; k++) {
         struct lane *l = &w->lane[k];
-        if (l->running || l->done == l->rows || !can_begin(w, at_hand(w, k)))
+        if (l->running || l->done == l->rows || awaited(w, at_hand(w, k)) >= 0)
             continue;
         const struct step_row *r = at_hand(w, k);
         l->running = 1;
         l->local = 0;
         l->left = k == STEP_COMPUTE ? compute_s(w, r) : 1;
         l->start_s = w->now;
-        if (r->kind == STEP_FORWARD && w->micro_s[r->micro] < 0)
+        if (r->kind == STEP_FORWARD && w->micro_s[r->micro] < 0) {
             w->micro_s[r->micro] = w->now;
+            for (int i = 0; i < PLAN_PARTS && r->micro >= w->out->micros - 2; i++)
+                w->micro_part_s[i] = w->out->part_s[i] - w->micro_part_s[i];
+        }
     }
 }
 
@@ -215,6 +220,22 @@ static double needs(double left, double speed)
     return left > 0 ? left / speed : 0;
 }
 
+/* As the engine counts it: a wait is for the first transfer that the next row names; behind the
+   last is the norm of the next step, which waits for conversions. */
+static enum plan_part part_of(const struct walk *w)
+{
+    static const enum plan_part of[STEP_COMPUTE] = {PLAN_PART_GATHER, PLAN_PART_GRADS,
+                                                    PLAN_PART_GRADS, PLAN_PART_SYNC};
+    const struct lane *l = &w->lane[STEP_COMPUTE];
+    const struct step_row *r = l->done < l->rows ? at_hand(w, STEP_COMPUTE) : NULL;
+
+    if (!l->running)
+        return r ? of[w->rows.step.row[awaited(w, r)].lane] : PLAN_PART_GRADS;
+    return r->kind == STEP_UPDATE  ? PLAN_PART_UPDATE
+           : r->kind == STEP_AGREE ? PLAN_PART_AGREE
+                                   : PLAN_PART_WORK;
+}
+
 /* To the next end of anything; returns 0 when nothing is under way. */
 static int advance(struct walk *w)
 {
@@ -227,6 +248,7 @@ static int advance(struct walk *w)
     if (!isfinite(dt))
         return 0;
     w->now += dt;
+    w->out->part_s[part_of(w)] += dt;
     if (!w->lane[STEP_COMPUTE].running)
         w->out->waited_s += dt;
     for (int k = 0; k < STEP_LANES; k++) {
@@ -318,9 +340,11 @@ static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
         assert(w.lane[k].done == w.lane[k].rows);
     out->walked_s = out->step_s = w.now;
     /* Micro-steps that were not walked are as long as the last but one. */
-    if (b->at->accum > out->micros)
-        out->step_s += (b->at->accum - out->micros) *
-                       (w.micro_s[out->micros - 1] - w.micro_s[out->micros - 2]);
+    int more = b->at->accum - out->micros;
+    if (more > 0)
+        out->step_s += more * (w.micro_s[out->micros - 1] - w.micro_s[out->micros - 2]);
+    for (int i = 0; i < PLAN_PARTS && more > 0; i++)
+        out->part_s[i] += more * w.micro_part_s[i];
     walk_release(&w, given);
 }
 

@@ -30,12 +30,24 @@ struct plan_piece { /* something that was done */
     double start_s, end_s;
 };
 
+/* What the computing thread does at any moment of a step; lanes are what it waits for. */
+enum plan_part {
+    PLAN_PART_GATHER,
+    PLAN_PART_GRADS, /* reductions, and the conversion of accumulated gradients */
+    PLAN_PART_SYNC,
+    PLAN_PART_WORK, /* forwards, backwards, gradients added */
+    PLAN_PART_UPDATE,
+    PLAN_PART_AGREE,
+    PLAN_PARTS
+};
+
 struct plan_timeline {
     double step_s;
-    double compute_s;         /* computing with nothing beside it: the sum of the uses */
-    double comm_s;            /* conversions with nothing beside them: their sum */
-    double waited_s;          /* the computing thread waited */
-    struct plan_piece *piece; /* [pieces], owned; in the order of their ends */
+    double part_s[PLAN_PARTS]; /* of step_s */
+    double compute_s;          /* computing with nothing beside it: the sum of the uses */
+    double comm_s;             /* conversions with nothing beside them: their sum */
+    double waited_s;           /* the computing thread waited */
+    struct plan_piece *piece;  /* [pieces], owned; in the order of their ends */
     int pieces, micros; /* micros: that were walked; the others are like the last but one */
     double walked_s;    /* of step_s: without the others */
 };

@@ -418,6 +418,80 @@ steps() {
     has_words "$(cat "$D/e")" 'no feasible plan'
 }
 
+@test "--compute-type: the rate of that type; auto takes the faster one, and says so" {
+    local one=synth:1x1,flops=1e12,memory=100e9 want
+    # One rank: 6 operations for each parameter and token and 16 for its update, and nothing else.
+    for want in 'f32 1e12 4e12' 'bf16 4e12 4e12' 'f32 1e12 0.5e12' 'bf16 0.5e12 0.5e12' \
+        'auto 4e12 4e12 bf16' 'auto 1e12 0.5e12 f32' 'auto 1e12 1e12 f32'; do
+        # shellcheck disable=SC2086
+        set -- $want
+        paro-topo -i "$one,flops_bf16=$3" > "$D/f"
+        paro-plan -m params=1e9 -i "$D/f" --compute-type "$1" --json > "$D/p" 2> "$D/e"
+        [ "$(json "abs(\$d->{predicted}{compute_s} * $2 / (6e9 * 256 + 16e9) - 1) < 1e-9 ? 'right' : 'wrong',
+            \$d->{types}{compute}, \$d->{predicted}{rates_of} // 'its own'" < "$D/p")" = "right ${4:-$1} its own" ]
+        [ "$(grep -c '^paro-plan: compute type ' "$D/e")" = $(($# == 4)) ]
+    done
+    has_words "$(cat "$D/e")" 'type f32: bf16 not faster'
+    # Another rank's type, a doubt: they change nothing where no type is named but their own lines.
+    for f in tests/data/topo/two.yaml "$D/f"; do
+        sed '/^flops_bf16/d' "$f" > "$D/old"
+        sed '/^groups:/i doubt: busy neighbours' "$D/old" > "$D/new"
+        ! grep -q '^flops: ' "$D/old" || sed -i '/^groups:/i flops_bf16: 9e12' "$D/new"
+        for what in '' --list --why --what-if --timeline; do
+            paro-plan -m $TINY -i "$D/old" --mem 1e9 $what > "$D/a" 2> "$D/e"
+            paro-plan -m $TINY -i "$D/new" --mem 1e9 $what 2> "$D/said" | grep -v '^ *\(doubt\|flops_bf16\): ' | diff "$D/a" -
+            diff "$D/e" "$D/said" | grep -qx '> paro-plan: doubt of the fabric: busy neighbours'
+        done
+        paro-plan -m $TINY -i "$D/new" --mem 1e9 > "$D/plan.yaml"
+        grep -q '^  doubt: "busy neighbours"$' "$D/plan.yaml"
+        grep -q '^ *compute_s' "$D/plan.yaml" || continue
+        steps 3 1 exposed_comm_s 0 > "$D/log.jsonl"
+        paro-plan --check "$D" | grep -qx 'doubt of the fabric: busy neighbours'
+        for what in '' --list --why --what-if; do
+            paro-plan -m $TINY -i "$D/new" --mem 1e9 --json $what | grep -q '"doubt": "busy neighbours"'
+            paro-plan -m $TINY -i "$D/old" --mem 1e9 --json $what | grep -q '"doubt": null'
+        done
+    done
+    # Only one rate is known.
+    paro-plan -m $TINY -i $FABRIC --compute-type auto > "$D/a" 2> "$D/e"
+    paro-plan -m $TINY -i $FABRIC | cmp - "$D/a"
+    has_words "$(cat "$D/e")" 'type f32: no rate another type'
+}
+
+@test "--check: the part of the step that differs most, in seconds and percent" {
+    local keys=(gather_wait_s grads_wait_s sync_wait_s update_s idle_s) was key parts work
+    paro-plan -m $TINY -i $FABRIC --strategy IIG --accum 6 > "$D/plan.yaml"
+    steps 2 1 > "$D/log.jsonl"
+    paro-plan --check "$D" --json > "$D/j"
+    [ "$(json '$d->{most_wrong} // "unknown", scalar @{$d->{terms}}' < "$D/j")" = "unknown 7" ] # of an old log
+    # log KEY=NUMBER...: a log with these parts; work is compute_s without the update.
+    log() { perl -pe 'BEGIN { our %v = map { split /=/ } splice @ARGV, 1 } $v{compute_s} = $v{work} + $v{update_s};
+        s/"compute_s":[^,}]*/"compute_s":$v{compute_s}/; s/}$/join("", map { qq(,"$_":$v{$_}) } grep { $_ ne "work" && $_ ne "compute_s" } sort keys %v) . "}"/e' \
+        <(steps 3 1) "$@" > "$D/log.jsonl"; }
+    log work=9 gather_wait_s=0 grads_wait_s=0 sync_wait_s=0 update_s=0 idle_s=0
+    paro-plan --check "$D" --json > "$D/j"
+    # The parts that are predicted are the step that is predicted: what is not in the terms is work.
+    was=$(json 'join " ", map { my $k = $_; map { "$k=$_->{predicted}" } grep { $_->{term} eq $k } @{$d->{terms}} } qw('"${keys[*]}"')' < "$D/j")
+    [ "$(wc -w <<<"$was")" = 5 ]
+    work=$(json '9 - $d->{wrong_s}' < "$D/j")
+    parts=$(json '$t = '"$work"'; for $k (qw('"${keys[*]}"')) { $t += $_->{predicted} for grep { $_->{term} eq $k } @{$d->{terms}} }
+        $t / $d->{terms}[0]{predicted}' < "$D/j")
+    perl -e 'die shift if abs($ARGV[0] - 1) > 1e-9' "$parts"
+    # All as predicted but one, which takes half a second more.
+    for key in "${keys[@]}" work; do
+        # shellcheck disable=SC2086
+        log work="$work" $was "$key=$(perl -e 'for (@ARGV[1 .. $#ARGV]) { my ($k, $v) = split /=/; print $v + 0.5 if $k eq $ARGV[0] }' "$key" "work=$work" $was)"
+        paro-plan --check "$D" > "$D/c"
+        grep -qE "^most wrong: .*, 500 ms more than predicted( \\(\\+[0-9.]+ %\\)|)$" "$D/c"
+        paro-plan --check "$D" --json > "$D/j"
+        [ "$(json '$d->{most_wrong}, sprintf "%.6f", $d->{wrong_s}' < "$D/j")" = "$([ "$key" != work ] && echo "$key" || echo compute_s) 0.500000" ]
+    done
+    # A GPU's log has times of the host.
+    sed -i 's/^device: cpu/device: cuda/' "$D/plan.yaml"
+    paro-plan --check "$D" > "$D/c"
+    run ! grep 'most wrong' "$D/c"
+}
+
 @test "--strategy with --list: that row; the first row is the best where several are as fast" {
     [ "$(paro-plan -m $TINY -i $FABRIC --list --strategy IGG | grep -c '^[* ][NIG][NIG][NIG] ')" -eq 1 ]
     [ "$(paro-plan -m $TINY -i $FABRIC --list --strategy IGG --json | json 'map { $_->{strategy} } @s')" = IGG ]

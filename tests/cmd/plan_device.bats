@@ -49,7 +49,8 @@ activations() { # PLAN
         grep -qx "  compute: $2" plan.yaml
     done
     paro-plan -m "$TINY" -i plain.yaml --device cuda --compute-type bf16 --list > told
-    cmp told <(paro-plan -m "$TINY" -i gpus.yaml --list)
+    grep -qx 'rates of cpu f32: the fabric was not measured for cuda bf16' told
+    cmp <(grep -v '^rates of' told) <(paro-plan -m "$TINY" -i gpus.yaml --list)
     for what in '' --list; do # one is of the plan alone
         paro-plan -m "$TINY" -i plain.yaml --compute-type bf16 --json $what > told 2> said
         grep -q '"rates_of": "cpu f32"' told
@@ -65,6 +66,13 @@ activations() { # PLAN
     # A plan is read with them, as it was written.
     paro-plan -m "$TINY" -i gpus.yaml --device cpu --mem 8G > plan.yaml 2> said
     refuses 2 "'/dev/null' no step" paro-plan --check=/dev/null plan.yaml
+    for s in 1 2; do
+        echo "{\"step\":$s,\"step_s\":1,\"compute_s\":1,\"exposed_comm_s\":0,\"tokens_per_s\":1,\"slow_bytes\":0,\"fast_bytes\":0,\"state_bytes\":0}"
+    done > log
+    run -1 paro-plan --check=log plan.yaml
+    grep -q '^the fabric was measured for cuda bf16: times are predicted with those rates$' <<<"$output"
+    run -1 paro-plan --check=log --json plan.yaml
+    grep -q '"rates_of": "cuda bf16"' <<<"$output"
     sed -i 's/rates_of: .*/rates_of: cuda int8/' plan.yaml
     refuses 2 "rates_of' 'cuda int8' expected device type" paro-plan --check=/dev/null plan.yaml
     # The memory of one device is none of the other's.

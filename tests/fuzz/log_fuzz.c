@@ -39,7 +39,7 @@ static char *print(const struct plan_log *l, size_t *bytes)
                 l->skipped[s] ? "true" : "false");
         for (int i = 0; i < PLAN_MEASURES; i++)
             fprintf(f, ",\"%s\":%.17g", plan_measure_key((enum plan_measure)i), l->v[i][s]);
-        for (int i = PLAN_LOSS; i <= PLAN_EVAL_LOSS; i++)
+        for (int i = PLAN_MEASURES; i <= PLAN_EVAL_LOSS; i++)
             put_loss(f, plan_measure_key((enum plan_measure)i), l->v[i][s]);
         fputs("}\n", f);
     }
