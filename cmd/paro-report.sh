@@ -13,15 +13,15 @@ TEXT_MAX=65536   # bytes of a saved output
 SLOW_PERCENT=120 # of the predicted step: a warning
 
 die() {
-	printf 'paro-report: %s\n' "$*" >&2
-	exit 2
+    printf 'paro-report: %s\n' "$*" >&2
+    exit 2
 }
 
 # --help leaves out the second paragraph of options, --help=all has it.
 usage() { # '' | all
-	skip='/^  *--title/,/name of/d'
-	[ "$1" != all ] || skip='/lists every option/d'
-	sed "$skip" 2> /dev/null << 'TEXT' || die "cannot write to standard output"
+    skip='/^  *--title/,/name of/d'
+    [ "$1" != all ] || skip='/lists every option/d'
+    sed "$skip" 2> /dev/null << 'TEXT' || die "cannot write to standard output"
 Usage: paro-report [OPTION...] DIR...
 Describe training runs on one page of HTML, with pictures and tables.
 DIR is the folder of a run, or a folder that has runs and, next to them, the
@@ -38,27 +38,19 @@ paro-report --help=all lists every option; man paro-report explains them.
 TEXT
 }
 
-# For completions and tests, as the other commands print it.
-dump_options() {
-	printf 'option\t%s\t%s\t%s\t%s\n' \
-		o output FILE 'Write the page to FILE (default: standard output)' \
-		'' force '' 'Let --output replace FILE' \
-		'' title TEXT 'Title of the page (default: the name of each DIR)' \
-		h help '?all' 'Print the everyday options, or all of them' \
-		V version '' 'Print the version' 2> /dev/null || die "cannot write to standard output"
-}
+@OPTIONS@
 
 # ---- Pieces of HTML -----------------------------------------------------------------------
 
 # Text of any origin, as text: no markup, no control characters.
 escape() {
-	tr -d '\000-\010\013-\037\177' | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/"/\&quot;/g'
+    tr -d '\000-\010\013-\037\177' | sed 's/&/\&amp;/g; s/</\&lt;/g; s/>/\&gt;/g; s/"/\&quot;/g'
 }
 escaped() { printf '%s' "$*" | escape; }
 
 heading() { printf '<h2>%s</h2>\n' "$(escaped "$1")"; }
 row() { # NAME VALUE
-	printf '<tr><th>%s</th><td>%s</td></tr>\n' "$(escaped "$1")" "$(escaped "$2")"
+    printf '<tr><th>%s</th><td>%s</td></tr>\n' "$(escaped "$1")" "$(escaped "$2")"
 }
 warn() { printf '<li>%s</li>\n' "$(escaped "$*")" >> "$T/warnings"; }
 missing() { printf '<li>%s</li>\n' "$(escaped "$*")" >> "$T/missing"; }
@@ -66,38 +58,38 @@ missing() { printf '<li>%s</li>\n' "$(escaped "$*")" >> "$T/missing"; }
 # ask WHAT BEGINNING COMMAND...: its output is in $T/out; if that does not begin so, or the command
 # could not, WHAT is missing and why.  A picture is one whatever horing-check's verdict is.
 ask() {
-	what=$1 beginning=$2 rc=0
-	shift 2
-	"$@" > "$T/out" 2> "$T/said" < /dev/null || rc=$?
-	[ -n "$beginning" ] || [ $rc -le 1 ] || : > "$T/out"
-	if ! head -n 1 "$T/out" | grep -q "^$beginning"; then
-		missing "$what: $(cat "$T/said" "$T/out" | head -n 1)"
-		return 1
-	fi
-	while IFS= read -r line; do
-		warn "$line"
-	done < "$T/said"
+    what=$1 beginning=$2 rc=0
+    shift 2
+    "$@" > "$T/out" 2> "$T/said" < /dev/null || rc=$?
+    [ -n "$beginning" ] || [ $rc -le 1 ] || : > "$T/out"
+    if ! head -n 1 "$T/out" | grep -q "^$beginning"; then
+        missing "$what: $(cat "$T/said" "$T/out" | head -n 1)"
+        return 1
+    fi
+    while IFS= read -r line; do
+        warn "$line"
+    done < "$T/said"
 }
 
 # The HEADING, if it has words, stands where there is something under it.
 picture() { # HEADING WHAT COMMAND...: the elements of its SVG, which has no scripts and no names
-	over=$1 what=$2
-	shift 2
-	ask "$what" '<?xml' "$@" || return 0
-	[ -z "$over" ] || heading "$over"
-	printf '<figure>\n'
-	sed 1d "$T/out"
-	printf '</figure>\n'
+    over=$1 what=$2
+    shift 2
+    ask "$what" '<?xml' "$@" || return 0
+    [ -z "$over" ] || heading "$over"
+    printf '<figure>\n'
+    sed 1d "$T/out"
+    printf '</figure>\n'
 }
 
 text() { # HEADING WHAT COMMAND...
-	over=$1 what=$2
-	shift 2
-	ask "$what" '' "$@" || return 0
-	[ -z "$over" ] || heading "$over"
-	printf '<pre>'
-	escape < "$T/out"
-	printf '</pre>\n'
+    over=$1 what=$2
+    shift 2
+    ask "$what" '' "$@" || return 0
+    [ -z "$over" ] || heading "$over"
+    printf '<pre>'
+    escape < "$T/out"
+    printf '</pre>\n'
 }
 
 # ---- What there is ------------------------------------------------------------------------
@@ -107,155 +99,155 @@ value() { sed -n "s/^ *$1: *//p" "$2" 2> /dev/null | head -n 1; }
 
 # block KEY FILE: the literal block under "KEY: |" of a plan.
 block() {
-	awk -v key="$1" '
-		inside && $0 ~ /[^ ]/ && match($0, /[^ ]/) <= depth { exit }
-		inside { print; next }
-		$1 == key ":" && $2 == "|" { inside = 1; depth = match($0, /[^ ]/) }' "$2"
+    awk -v key="$1" '
+        inside && $0 ~ /[^ ]/ && match($0, /[^ ]/) <= depth { exit }
+        inside { print; next }
+        $1 == key ":" && $2 == "|" { inside = 1; depth = match($0, /[^ ]/) }' "$2"
 }
 
 # The folders of runs in DIR, or DIR itself, one a line.
 runs_of() {
-	if [ -f "$1/log.jsonl" ]; then
-		printf '%s\n' "$1"
-	else
-		find -H "$1" -mindepth 1 -maxdepth 3 -name '.*' -prune -o -name log.jsonl -type f -print 2> /dev/null |
-			sed 's,/log.jsonl$,,' | awk -F/ '{ print NF "\t" $0 }' | sort -n -k1,1 -k2 | cut -f2-
-	fi
+    if [ -f "$1/log.jsonl" ]; then
+        printf '%s\n' "$1"
+    else
+        find -H "$1" -mindepth 1 -maxdepth 3 -name '.*' -prune -o -name log.jsonl -type f -print 2> /dev/null |
+            sed 's,/log.jsonl$,,' | awk -F/ '{ print NF "\t" $0 }' | sort -n -k1,1 -k2 | cut -f2-
+    fi
 }
 
 # Saved output in DIR that begins with PATTERN, one file a line.
 saved() { # DIR PATTERN
-	for f in "$1"/*; do
-		[ ! -f "$f" ] || [ ! -r "$f" ] || ! head -c 200 "$f" | tr -d '\000' | head -n 1 | grep -q "$2" || printf '%s\n' "$f"
-	done
+    for f in "$1"/*; do
+        [ ! -f "$f" ] || [ ! -r "$f" ] || ! head -c 200 "$f" | tr -d '\000' | head -n 1 | grep -q "$2" || printf '%s\n' "$f"
+    done
 }
 
 # ---- Sections -----------------------------------------------------------------------------
 
 number() { # KEY LINE
-	printf '%s' "$2" | sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p"
+    printf '%s' "$2" | sed -n "s/.*\"$1\":\([-0-9.e+]*\).*/\1/p"
 }
 
 # One row of the table of runs; what the plan says of it is paro-plan's.
 run_row() { # RUN
-	run=${1#./} log=$1/log.jsonl
-	first=$(head -n 1 "$log" 2> /dev/null) last=$(grep -a '}$' "$log" 2> /dev/null | tail -n 1)
-	done_=$(number step "$last") wanted=$(value steps "$1/settings.yaml")
-	skipped=$(grep -ac '"skipped":true' "$log" 2> /dev/null)
-	predicted=- measured=- ratio=- speed=-
-	if ask "plan against measurement of '$run'" '' paro-plan "--check=$1"; then
-		awk '
-			$1 == "step" && NF >= 6 { predicted = $2 " " $3; measured = $4 " " $5; ratio = $6 }
-			$1 == "tokens/s" { speed = $3 }
-			END { print predicted "|" measured "|" ratio "|" speed }' "$T/out" > "$T/step"
-		IFS='|' read -r predicted measured ratio speed < "$T/step"
-	fi
-	printf '<tr>'
-	printf '<td>%s</td>' "$(escaped "$run")" "$(escaped "$(value strategy "$1/plan.yaml")")" \
-		"$(escaped "${done_:-0} of ${wanted:-?}")" \
-		"$(number loss "$first" | cut -c1-7)" "$(number loss "$last" | cut -c1-7)" \
-		"$(escaped "$speed")" "$(escaped "$predicted")" "$(escaped "$measured")" "$(escaped "$ratio")"
-	printf '</tr>\n'
-	[ "${skipped:-0}" = 0 ] || warn "$run: $skipped of ${done_:-0} steps were skipped, their loss or gradient was not finite"
-	[ "${done_:-0}" = "${wanted:-0}" ] || warn "$run: stopped after step ${done_:-0} of ${wanted:-?}, or still runs"
-	case $ratio in
-	[0-9]*%)
-		[ "${ratio%%[!0-9]*}" -lt $SLOW_PERCENT ] ||
-			warn "$run: a step takes $ratio of the predicted time"
-		;;
-	esac
-	paro-shard verify --quick "$1" > "$T/out" 2> "$T/said" < /dev/null ||
-		warn "$run: checkpoint: $(sed 's/^paro-shard: //' "$T/said" "$T/out" | head -n 1)"
+    run=${1#./} log=$1/log.jsonl
+    first=$(head -n 1 "$log" 2> /dev/null) last=$(grep -a '}$' "$log" 2> /dev/null | tail -n 1)
+    done_=$(number step "$last") wanted=$(value steps "$1/settings.yaml")
+    skipped=$(grep -ac '"skipped":true' "$log" 2> /dev/null)
+    predicted=- measured=- ratio=- speed=-
+    if ask "plan against measurement of '$run'" '' paro-plan "--check=$1"; then
+        awk '
+            $1 == "step" && NF >= 6 { predicted = $2 " " $3; measured = $4 " " $5; ratio = $6 }
+            $1 == "tokens/s" { speed = $3 }
+            END { print predicted "|" measured "|" ratio "|" speed }' "$T/out" > "$T/step"
+        IFS='|' read -r predicted measured ratio speed < "$T/step"
+    fi
+    printf '<tr>'
+    printf '<td>%s</td>' "$(escaped "$run")" "$(escaped "$(value strategy "$1/plan.yaml")")" \
+        "$(escaped "${done_:-0} of ${wanted:-?}")" \
+        "$(number loss "$first" | cut -c1-7)" "$(number loss "$last" | cut -c1-7)" \
+        "$(escaped "$speed")" "$(escaped "$predicted")" "$(escaped "$measured")" "$(escaped "$ratio")"
+    printf '</tr>\n'
+    [ "${skipped:-0}" = 0 ] || warn "$run: $skipped of ${done_:-0} steps were skipped, their loss or gradient was not finite"
+    [ "${done_:-0}" = "${wanted:-0}" ] || warn "$run: stopped after step ${done_:-0} of ${wanted:-?}, or still runs"
+    case $ratio in
+    [0-9]*%)
+        [ "${ratio%%[!0-9]*}" -lt $SLOW_PERCENT ] ||
+            warn "$run: a step takes $ratio of the predicted time"
+        ;;
+    esac
+    paro-shard verify --quick "$1" > "$T/out" 2> "$T/said" < /dev/null ||
+        warn "$run: checkpoint: $(sed 's/^paro-shard: //' "$T/said" "$T/out" | head -n 1)"
 }
 
 # The runs in $T/group: a picture, a table.
 group() { # NAME
-	name=$1 count=$(grep -c '' "$T/group")
-	head -n "$RUNS_MAX" "$T/group" > "$T/drawn"
-	set --
-	while IFS= read -r run; do
-		set -- "$@" "$run"
-	done < "$T/drawn"
-	heading "$name"
-	[ "$count" -le "$RUNS_MAX" ] || printf '<p>The picture shows the first %d of %d runs.</p>\n' "$RUNS_MAX" "$count"
-	picture '' "picture of $name" paro-train --svg "$@"
-	printf '<div class="wide"><table class="list"><tr>'
-	printf '<th>%s</th>' run strategy steps 'first loss' 'last loss' tokens/s \
-		'step, predicted' 'step, measured' 'of predicted'
-	printf '</tr>\n'
-	while IFS= read -r run; do
-		run_row "$run"
-	done < "$T/group"
-	printf '</table></div>\n'
+    name=$1 count=$(grep -c '' "$T/group")
+    head -n "$RUNS_MAX" "$T/group" > "$T/drawn"
+    set --
+    while IFS= read -r run; do
+        set -- "$@" "$run"
+    done < "$T/drawn"
+    heading "$name"
+    [ "$count" -le "$RUNS_MAX" ] || printf '<p>The picture shows the first %d of %d runs.</p>\n' "$RUNS_MAX" "$count"
+    picture '' "picture of $name" paro-train --svg "$@"
+    printf '<div class="wide"><table class="list"><tr>'
+    printf '<th>%s</th>' run strategy steps 'first loss' 'last loss' tokens/s \
+        'step, predicted' 'step, measured' 'of predicted'
+    printf '</tr>\n'
+    while IFS= read -r run; do
+        run_row "$run"
+    done < "$T/group"
+    printf '</table></div>\n'
 }
 
 # The first run in detail: its plan carries the model and the fabric.
 details() { # RUN
-	plan=$1/plan.yaml
-	text "Plan against measurement: ${1#./}" "plan against measurement of '${1#./}'" paro-plan "--check=$1"
-	for f in "$1"/trace-*.svg; do
-		[ -r "$f" ] || continue
-		# A picture that anybody may have changed: as an image it runs nothing.
-		printf '<figure><img alt="trace" src="data:image/svg+xml;base64,%s"></figure>\n' "$(base64 -w 0 < "$f")"
-	done
-	block config "$plan" > "$T/config.json" 2> /dev/null
-	block fabric "$plan" > "$T/fabric.yaml" 2> /dev/null
-	if [ ! -s "$T/config.json" ] || [ ! -s "$T/fabric.yaml" ] || [ -n "$(value trains "$plan")" ]; then
-		missing "predicted step and list of strategies: '${plan#./}' has no fabric, trains a part of the model, or is absent"
-		return
-	fi
-	set -- -m "$T/config.json" -i "$T/fabric.yaml" --micro-batch "$(value micro_batch "$plan")" \
-		--accum "$(value accum "$plan")" --seq "$(value seq "$plan")"
-	picture 'The predicted step' 'predicted step' \
-		paro-plan "$@" --strategy "$(value strategy "$plan")" --timeline --svg
-	text 'All strategies, predicted' 'list of strategies' paro-plan "$@" --list
+    plan=$1/plan.yaml
+    text "Plan against measurement: ${1#./}" "plan against measurement of '${1#./}'" paro-plan "--check=$1"
+    for f in "$1"/trace-*.svg; do
+        [ -r "$f" ] || continue
+        # A picture that anybody may have changed: as an image it runs nothing.
+        printf '<figure><img alt="trace" src="data:image/svg+xml;base64,%s"></figure>\n' "$(base64 -w 0 < "$f")"
+    done
+    block config "$plan" > "$T/config.json" 2> /dev/null
+    block fabric "$plan" > "$T/fabric.yaml" 2> /dev/null
+    if [ ! -s "$T/config.json" ] || [ ! -s "$T/fabric.yaml" ] || [ -n "$(value trains "$plan")" ]; then
+        missing "predicted step and list of strategies: '${plan#./}' has no fabric, trains a part of the model, or is absent"
+        return
+    fi
+    set -- -m "$T/config.json" -i "$T/fabric.yaml" --micro-batch "$(value micro_batch "$plan")" \
+        --accum "$(value accum "$plan")" --seq "$(value seq "$plan")"
+    picture 'The predicted step' 'predicted step' \
+        paro-plan "$@" --strategy "$(value strategy "$plan")" --timeline --svg
+    text 'All strategies, predicted' 'list of strategies' paro-plan "$@" --list
 }
 
 fabric() { # FILE
-	picture Network 'picture of the network' paro-topo -i "$1" --svg
-	text '' 'table of the network' paro-topo -i "$1" --format table
+    picture Network 'picture of the network' paro-topo -i "$1" --svg
+    text '' 'table of the network' paro-topo -i "$1" --format table
 }
 
 # Saved answers of a folder, recognised by how they begin.
 answers() { # DIR
-	saved "$1" '^HORING [A-Z]* - ' > "$T/health"
-	saved "$1" '^{"format":"paro-health/' > "$T/records"
-	saved "$1" '^# [0-9x]*: [0-9]* ranks in ' > "$T/bench"
-	if [ -s "$T/health" ] || [ -s "$T/records" ]; then
-		heading 'Checks of the network'
-		while IFS= read -r f; do
-			line=$(head -n 1 "$f" | cut -d'|' -f1)
-			state=$(printf '%s' "$line" | cut -d' ' -f2 | tr -cd '[:upper:]')
-			printf '<p class="state %s"><b>%s</b> %s</p>\n' "$state" "$(escaped "${f##*/}")" "$(escaped "$line")"
-			[ "$state" = OK ] || warn "${f##*/}: $line"
-		done < "$T/health"
-		while IFS= read -r f; do
-			picture '' "picture of '$f'" horing-check --replay "$f" --svg
-		done < "$T/records"
-	fi
-	[ ! -s "$T/bench" ] || heading Collectives
-	while IFS= read -r f; do
-		text '' "'$f'" head -c "$TEXT_MAX" "$f"
-	done < "$T/bench"
+    saved "$1" '^HORING [A-Z]* - ' > "$T/health"
+    saved "$1" '^{"format":"paro-health/' > "$T/records"
+    saved "$1" '^# [0-9x]*: [0-9]* ranks in ' > "$T/bench"
+    if [ -s "$T/health" ] || [ -s "$T/records" ]; then
+        heading 'Checks of the network'
+        while IFS= read -r f; do
+            line=$(head -n 1 "$f" | cut -d'|' -f1)
+            state=$(printf '%s' "$line" | cut -d' ' -f2 | tr -cd '[:upper:]')
+            printf '<p class="state %s"><b>%s</b> %s</p>\n' "$state" "$(escaped "${f##*/}")" "$(escaped "$line")"
+            [ "$state" = OK ] || warn "${f##*/}: $line"
+        done < "$T/health"
+        while IFS= read -r f; do
+            picture '' "picture of '$f'" horing-check --replay "$f" --svg
+        done < "$T/records"
+    fi
+    [ ! -s "$T/bench" ] || heading Collectives
+    while IFS= read -r f; do
+        text '' "'$f'" head -c "$TEXT_MAX" "$f"
+    done < "$T/bench"
 }
 
 facts() { # RUN
-	plan=$1/plan.yaml
-	printf '<table class="facts">\n'
-	if [ -f "$plan" ]; then
-		row strategy "$(value strategy "$plan"), $(value algo "$plan")"
-		row batch "$(value accum "$plan") micro-batches of $(value micro_batch "$plan") x $(value seq "$plan") tokens on each rank"
-		row model "$(block config "$plan" | sed -n 's/.*"model_type": *"\([^"]*\)".*/\1/p' | grep . || echo parameters), $(value trainable "$plan") trained parameters"
-		row hosts "$(grep -c '^  - host:' "$plan") groups: $(sed -n 's/^  - host: *//p' "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')"
-		row device "$(value device "$plan")"
-	fi
-	row 'page made' "$(date -u '+%Y-%m-%d %H:%M UTC') by paro-report $VERSION"
-	row on "$(uname -n), $(uname -sr), $(nproc) processors$(sed -n 's/^model name[^:]*/ /p' /proc/cpuinfo | head -n 1 | tr -d :)"
-	printf '</table>\n'
+    plan=$1/plan.yaml
+    printf '<table class="facts">\n'
+    if [ -f "$plan" ]; then
+        row strategy "$(value strategy "$plan"), $(value algo "$plan")"
+        row batch "$(value accum "$plan") micro-batches of $(value micro_batch "$plan") x $(value seq "$plan") tokens on each rank"
+        row model "$(block config "$plan" | sed -n 's/.*"model_type": *"\([^"]*\)".*/\1/p' | grep . || echo parameters), $(value trainable "$plan") trained parameters"
+        row hosts "$(grep -c '^  - host:' "$plan") groups: $(sed -n 's/^  - host: *//p' "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')"
+        row device "$(value device "$plan")"
+    fi
+    row 'page made' "$(date -u '+%Y-%m-%d %H:%M UTC') by paro-report $VERSION"
+    row on "$(uname -n), $(uname -sr), $(nproc) processors$(sed -n 's/^model name[^:]*/ /p' /proc/cpuinfo | head -n 1 | tr -d :)"
+    printf '</table>\n'
 }
 
 style() {
-	cat << 'CSS'
+    cat << 'CSS'
 :root { color-scheme: light dark; --ink: #1d232a; --paper: #fff; --soft: #f3f5f7; --line: #d5dae0; --quiet: #5b6672; }
 @media (prefers-color-scheme: dark) {
   :root { --ink: #e4e8ec; --paper: #15191e; --soft: #1f252c; --line: #39424c; --quiet: #9aa6b2; }
@@ -285,101 +277,101 @@ CSS
 }
 
 list() { # FILE HEADING CLASS
-	[ -s "$1" ] || return 0
-	heading "$2"
-	printf '<ul class="%s">\n' "$3"
-	awk '!seen[$0]++' "$1"
-	printf '</ul>\n'
+    [ -s "$1" ] || return 0
+    heading "$2"
+    printf '<ul class="%s">\n' "$3"
+    awk '!seen[$0]++' "$1"
+    printf '</ul>\n'
 }
 
 sections() { # DIR...
-	for dir; do
-		runs_of "$dir" | while IFS= read -r run; do
-			name="Training: ${run%/*}"
-			[ "$run" != "$dir" ] && [ "$#.${run%/*}" != "1.$dir" ] || name=Training
-			printf '%s\t%s\n' "$(printf '%s' "$name" | sed 's,: \./,: ,')" "$run"
-		done
-	done > "$T/runs"
-	cut -f 1 "$T/runs" | awk '!seen[$0]++' > "$T/names"
-	while IFS= read -r name; do
-		NAME=$name awk -F'\t' '$1 == ENVIRON["NAME"]' "$T/runs" | cut -f 2- > "$T/group"
-		group "$name"
-	done < "$T/names"
-	details "$main"
-	for dir; do
-		if [ -f "$dir/fabric.yaml" ]; then
-			fabric "$dir/fabric.yaml"
-		elif [ "$dir" = "$main" ] && [ -s "$T/fabric.yaml" ]; then
-			fabric "$T/fabric.yaml"
-		elif [ ! -f "$dir/log.jsonl" ]; then
-			missing "network of '$dir': no fabric.yaml"
-		fi
-		answers "$dir"
-	done
-	text "Settings: ${main#./}" "settings of '${main#./}'" head -c "$TEXT_MAX" "$main/settings.yaml"
+    for dir; do
+        runs_of "$dir" | while IFS= read -r run; do
+            name="Training: ${run%/*}"
+            [ "$run" != "$dir" ] && [ "$#.${run%/*}" != "1.$dir" ] || name=Training
+            printf '%s\t%s\n' "$(printf '%s' "$name" | sed 's,: \./,: ,')" "$run"
+        done
+    done > "$T/runs"
+    cut -f 1 "$T/runs" | awk '!seen[$0]++' > "$T/names"
+    while IFS= read -r name; do
+        NAME=$name awk -F'\t' '$1 == ENVIRON["NAME"]' "$T/runs" | cut -f 2- > "$T/group"
+        group "$name"
+    done < "$T/names"
+    details "$main"
+    for dir; do
+        if [ -f "$dir/fabric.yaml" ]; then
+            fabric "$dir/fabric.yaml"
+        elif [ "$dir" = "$main" ] && [ -s "$T/fabric.yaml" ]; then
+            fabric "$T/fabric.yaml"
+        elif [ ! -f "$dir/log.jsonl" ]; then
+            missing "network of '$dir': no fabric.yaml"
+        fi
+        answers "$dir"
+    done
+    text "Settings: ${main#./}" "settings of '${main#./}'" head -c "$TEXT_MAX" "$main/settings.yaml"
 }
 
 page() { # TITLE
-	title=$(escaped "$1")
-	printf '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-	printf '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-	printf '<title>%s</title>\n<style>\n' "$title"
-	style
-	printf '</style>\n</head>\n<body>\n<h1>%s</h1>\n' "$title"
-	facts "$main"
-	list "$T/warnings" Warnings warnings
-	cat "$T/body"
-	list "$T/missing" 'Not on this page' missing
-	printf '</body>\n</html>\n'
+    title=$(escaped "$1")
+    printf '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+    printf '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+    printf '<title>%s</title>\n<style>\n' "$title"
+    style
+    printf '</style>\n</head>\n<body>\n<h1>%s</h1>\n' "$title"
+    facts "$main"
+    list "$T/warnings" Warnings warnings
+    cat "$T/body"
+    list "$T/missing" 'Not on this page' missing
+    printf '</body>\n</html>\n'
 }
 
 # ---- Main ---------------------------------------------------------------------------------
 
 # The page appears whole: renamed, or linked where nothing may be replaced.
 publish() { # FILE
-	dir=$(dirname -- "$1")
-	temp=$dir/.$(basename -- "$1").paro-tmp
-	trap 'rm -f -- "$temp"; rm -rf "$T"' EXIT
-	rm -f -- "$temp"
-	# -C: nobody has put a link there since.
-	(set -C && cat "$T/page" > "$temp" && sync -- "$temp") 2> /dev/null || die "cannot write '$1'"
-	if [ -n "$force" ]; then
-		mv -f -T -- "$temp" "$1" 2> /dev/null || die "cannot replace '$1'"
-	else
-		ln -T -- "$temp" "$1" 2> /dev/null || die "cannot create '$1', expected a new name (or --force)"
-	fi
+    dir=$(dirname -- "$1")
+    temp=$dir/.$(basename -- "$1").paro-tmp
+    trap 'rm -f -- "$temp"; rm -rf "$T"' EXIT
+    rm -f -- "$temp"
+    # -C: nobody has put a link there since.
+    (set -C && cat "$T/page" > "$temp" && sync -- "$temp") 2> /dev/null || die "cannot write '$1'"
+    if [ -n "$force" ]; then
+        mv -f -T -- "$temp" "$1" 2> /dev/null || die "cannot replace '$1'"
+    else
+        ln -T -- "$temp" "$1" 2> /dev/null || die "cannot create '$1', expected a new name (or --force)"
+    fi
 }
 
 output='' force='' title='' left=$#
 while [ "$left" -gt 0 ]; do # operands move to the end, in their order
-	word=$1 left=$((left - 1))
-	shift
-	case $word in
-	-o | --output | --title)
-		[ "$left" -gt 0 ] || die "option '$word' lacks its value"
-		if [ "$word" = --title ]; then title=$1; else output=$1; fi
-		left=$((left - 1))
-		shift
-		;;
-	--output=*) output=${word#*=} ;;
-	--title=*) title=${word#*=} ;;
-	-o?*) output=${word#-o} ;;
-	--force) force=yes ;;
-	-h | '-?' | --help) usage ''; exit 0 ;;
-	--help=all | -hall) usage all; exit 0 ;;
-	--help=* | -h?*) die "--help: '$word', expected all" ;;
-	-V | --version) echo "paro-report $VERSION" 2> /dev/null || die "cannot write to standard output"; exit 0 ;;
-	--dump-options) dump_options; exit 0 ;;
-	--)
-		while [ "$left" -gt 0 ]; do
-			set -- "$@" "$1"
-			left=$((left - 1))
-			shift
-		done
-		;;
-	-?*) die "unknown option '$word', see --help" ;;
-	*) set -- "$@" "$word" ;;
-	esac
+    word=$1 left=$((left - 1))
+    shift
+    case $word in
+    -o | --output | --title)
+        [ "$left" -gt 0 ] || die "option '$word' lacks its value"
+        if [ "$word" = --title ]; then title=$1; else output=$1; fi
+        left=$((left - 1))
+        shift
+        ;;
+    --output=*) output=${word#*=} ;;
+    --title=*) title=${word#*=} ;;
+    -o?*) output=${word#-o} ;;
+    --force) force=yes ;;
+    -h | '-?' | --help) usage ''; exit 0 ;;
+    --help=all | -hall) usage all; exit 0 ;;
+    --help=* | -h?*) die "--help: '$word', expected all" ;;
+    -V | --version) echo "paro-report $VERSION" 2> /dev/null || die "cannot write to standard output"; exit 0 ;;
+    --dump-options) dump_options; exit 0 ;;
+    --)
+        while [ "$left" -gt 0 ]; do
+            set -- "$@" "$1"
+            left=$((left - 1))
+            shift
+        done
+        ;;
+    -?*) die "unknown option '$word', see --help" ;;
+    *) set -- "$@" "$word" ;;
+    esac
 done
 [ $# -gt 0 ] || die "missing operand, expected DIR: the folder of a run, or one that has runs"
 [ -z "$output" ] || [ -n "$force" ] || [ ! -e "$output" ] || die "'$output' exists, expected a new name (or --force)"
@@ -395,19 +387,19 @@ trap 'exit 143' TERM
 : > "$T/missing"
 main='' names=''
 for dir; do
-	[ -d "$dir" ] || die "'$dir' is not a folder, expected that of a run or of runs"
-	[ -n "$main" ] || main=$(runs_of "$dir" | head -n 1)
-	names="$names${names:+, }$(basename -- "$dir")"
+    [ -d "$dir" ] || die "'$dir' is not a folder, expected that of a run or of runs"
+    [ -n "$main" ] || main=$(runs_of "$dir" | head -n 1)
+    names="$names${names:+, }$(basename -- "$dir")"
 done
 [ -n "$main" ] || die "no run in '$1', expected a folder with log.jsonl, there or one or two levels below"
 # What the commands say is on the page: anything said here is of a page that is not whole.
 said=$({ sections "$@" > "$T/body" && page "${title:-$names}" > "$T/page"; } 2>&1)
 [ -z "$said" ] || die "cannot make the page in '$T': $(printf '%s' "$said" | head -n 1)"
 if [ -n "$output" ]; then
-	publish "$output"
+    publish "$output"
 else
-	rc=0
-	cat "$T/page" 2> /dev/null || rc=$?
-	[ $rc = 0 ] || [ $rc = 141 ] || die "cannot write to standard output"
-	exit $rc
+    rc=0
+    cat "$T/page" 2> /dev/null || rc=$?
+    [ $rc = 0 ] || [ $rc = 141 ] || die "cannot write to standard output"
+    exit $rc
 fi
