@@ -123,7 +123,7 @@ END
     paro-report --force --title new -o page.html run
     grep -q '<title>new</title>' page.html
     refuses 2 "cannot write 'absent/page.html'" paro-report -o absent/page.html run
-    refuses 2 "'text' not a folder" paro-report "$G/text"
+    refuses 2 "text' not a folder" paro-report "$G/text"
     mkdir empty
     refuses 2 "no run in 'empty' log.jsonl" paro-report empty
     if [ -w /dev/full ]; then
