@@ -84,7 +84,7 @@ struct io_out {
     int fd;
     FILE *file;
     int force;
-    int unsynced; /* set by who writes it again soon: whole, but a crash of the host may lose it */
+    int unsynced; /* set by who writes it again soon: a crash of the host may lose the file */
     char *path, *temp;
 };
 
