@@ -139,9 +139,8 @@ struct token_steps {
     int count;
 };
 
-/* An added token, found in texts; normalized: after normalization, and then normalized too. */
-enum { TOKEN_AS_SPELLED = 2 }; /* normalized: the text is, the token is not */
-
+/* An added token, found in texts.  Of `normalized`: the text is, the token is not. */
+enum { TOKEN_AS_SPELLED = 2 };
 struct token_added {
     int32_t id;
     int special, lstrip, rstrip, single_word, normalized;
@@ -180,10 +179,7 @@ struct token_tables {
     int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
 };
 
-/*
- * Reads a tokenizer.json into tables that are all zero, or that have a vocabulary and merges,
- * if the file has null for these; the caller releases them anyway.
- */
+/* Reads a tokenizer.json; tables may have what is null there.  The caller releases them. */
 int token_json_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
                     struct err *err);
 /* The same of a tokenizer.model. */

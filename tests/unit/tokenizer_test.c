@@ -512,7 +512,6 @@ TEST(wrong_models)
     MODEL_IS(UNK TRAINER "\x1a\x03\x20\x00", "'t.model' unsupported");
     MODEL_IS(UNK "\x12\x02\x18\x01" NORMAL, "t.model: UNIGRAM BPE");
     MODEL_IS(UNK NORMAL, "t.model: UNIGRAM BPE");
-    MODEL_IS(UNK "\x12\x02\x18\x04" NORMAL, "t.model: CHAR BPE");
     MODEL_IS(UNK TRAINER, "t.model: remove_extra_whitespaces");
     MODEL_IS(UNK TRAINER "\x1a\x05\x20\x00\x12\x01x", "t.model: precompiled_charsmap");
     MODEL_IS(UNK TRAINER "\x1a\x04\x20\x00\x28\x00", "t.model: escape_whitespaces");

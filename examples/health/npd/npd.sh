@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# horing-check as a plugin of Kubernetes' node-problem-detector, for horing.json beside it.
+# horing-check as a plugin of Kubernetes' node-problem-detector, for horing.json in this folder.
 #
 # The detector knows 0 (no problem), 1 (problem) and everything else (unknown), so that the
 # statuses of a monitoring plugin would be misread: here CRITICAL is 1, OK and WARNING are 0,
