@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# paro-run: trains on the healthy hosts of a fabric, and goes on without those that fail.
+# paro-run: trains on the healthy hosts of a fabric, and continues without those that fail.
 #
 #     check all hosts -> plan for those that are healthy -> paro-launch paro-train --resume=auto
 #         ^                                                                     |
@@ -47,7 +47,7 @@ for the hosts that remain and resume from the last checkpoint.
       --log=FILE             Append the messages to FILE, too
 
 TRAIN-OPTIONs are those of paro-train, such as -d DATA.  The exit status is
-that of paro-train, or 2 if the run cannot go on.
+that of paro-train, or 2 if the run cannot continue.
 paro-run --help=all lists every option; man paro-run explains them.
 TEXT
 }

@@ -102,11 +102,12 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     plan fourth 2x2 3 NIG --global-batch 9
     plan fifth '[3,2]' 2 IGG --global-batch 9
     paro-train whole.yaml "${t[@]}" -o g --steps 3 > out
-    for p in 'third 3' 'fourth 4' 'fifth 5'; do
-        set -- $p
-        grep -qx 'global_batch: 9' "$1.yaml"
-        mpirun -np "$2" paro-train "$1.yaml" "${t[@]}" -o "$1" --steps 3 > out
-        diff <(bits g/log.jsonl) <(bits "$1/log.jsonl")
+    local n=3
+    for p in third fourth fifth; do
+        grep -qx 'global_batch: 9' $p.yaml
+        mpirun -np $n paro-train $p.yaml "${t[@]}" -o $p --steps 3 > out
+        diff <(bits g/log.jsonl) <(bits $p/log.jsonl)
+        n=$((n + 1))
     done
     # Without, sums are as they come, and nothing is said of bits.
     paro-train one.yaml -d text -o f --lr 1e-2 --steps 1 > out

@@ -2,6 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 #
+# shellcheck disable=SC2016 # what the lab expands
+#
 # paro-run on emulated nodes that lose ranks and hosts.  The oracle is a run of one rank that nothing
 # disturbs: --exact makes both the same, bit for bit.
 
@@ -57,7 +59,6 @@ lab_run() {
             "$MODELS/llama-tiny.json" "${*:2}"
         echo " -- -d text --exact --steps $STEPS --save-every 5 --deadline 5 > out & run=\$!"
         echo "$1"
-        # shellcheck disable=SC2016 # expanded in the lab
         echo 'wait $run'
     } > job.sh
     timeout 240 paro-lab --head -g 3 -p 2 -- sh job.sh > said 2>&1
