@@ -279,27 +279,29 @@ static int add_parameter(struct folder *f, const char *name)
 
 /* --- all of them --- */
 
-/* Each entry of a folder that `wanted` takes (NULL: all but files), until `add` fails. */
+/* Each entry of a folder that `wanted` takes (NULL: all but files), by name, until `add` fails. */
 static int for_each(struct folder *f, const char *path, int (*wanted)(const char *name),
                     int (*add)(struct folder *f, const char *name))
 {
-    DIR *d = opendir(path);
+    struct dirent **entry = NULL;
+    int n = scandir(path, &entry, NULL, alphasort);
     int64_t seen = 0;
-    int rc = d ? 0 : err_sys(f->err, "cannot read folder '%s'", path);
+    int rc = n < 0 ? err_sys(f->err, "cannot read folder '%s'", path) : 0;
 
-    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
-        if (wanted ? !wanted(e->d_name) : io_ends_with(e->d_name, ".pt"))
+    for (int i = 0; i < n; i++) {
+        const char *name = entry[i]->d_name;
+        if (rc || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
+            (wanted ? !wanted(name) : io_ends_with(name, ".pt")))
             continue;
         if (seen++ == f->limits->files)
             rc = err_at(f->err, path, 0, NULL, "has more than %" PRId64 " files (--max-files)",
                         f->limits->files);
         else
-            rc = add(f, e->d_name);
+            rc = add(f, name);
     }
-    if (rc == 0 && errno)
-        rc = err_sys(f->err, "cannot read folder '%s'", path);
-    if (d)
-        closedir(d);
+    for (int i = 0; i < n; i++)
+        free(entry[i]);
+    free(entry);
     return rc;
 }
 
