@@ -61,7 +61,7 @@ set_option() { # NAME VALUE
     -n | --ranks) check_count --ranks "$2" && ranks=$2 ;;
     --wait) check_count --wait "$2" && wait_s=$2 ;;
     --hostfile)
-        [ -r "$2" ] || die "cannot read '$2', expected a host file"
+        { [ -r "$2" ] && [ ! -d "$2" ]; } || die "cannot read '$2', expected a host file"
         hostfile=$2
         ;;
     --from)
@@ -161,7 +161,7 @@ file_hosts() { # FILE
                     exit 1
                 }
             print host, slots
-        }' "$1" || exit 1
+        }' <"$1" || exit 1 # as an operand, a=b would be an assignment
 }
 
 # Node I of a job whose node 0 is MASTER: the names that Kubernetes gives to the pods of a
@@ -339,14 +339,12 @@ set -- mpirun -n "$ranks" -H "$list" "$@"
 [ -n "$print" ] || exec "$@"
 
 # In a shell's words.
-for word in "$@"; do
+line=$(for word in "$@"; do
     case $word in
     *[!A-Za-z0-9_./:,=@%+-]* | '')
-        printf "'%s'" "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"
+        printf " '%s'" "$(printf '%s' "$word" | sed "s/'/'\\\\''/g")"
         ;;
-    *) printf '%s' "$word" ;;
+    *) printf ' %s' "$word" ;;
     esac
-    shift
-    [ $# = 0 ] || printf ' '
-done 2>/dev/null || die "cannot write to standard output"
-echo
+done)
+printf '%s\n' "${line# }" 2>/dev/null || die "cannot write to standard output"

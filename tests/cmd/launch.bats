@@ -98,6 +98,14 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
     paro-launch --hostfile hosts --print -- printf '[%s]' 'a b' "it's" '' '$HOME' > line 2> said
     sed -i 's/^.* printf /printf /' line
     [ "$(sh line)" = "[a b][it's][][\$HOME]" ]
+    # A name that awk would take for an assignment.
+    echo 'node1 slots=2' > job=1
+    paro-launch --hostfile job=1 --print true < hosts 2> said | grep -F ' -H node1:2 '
+    if [ -w /dev/full ]; then
+        run -2 --separate-stderr bash -c 'paro-launch --hostfile hosts --print true > /dev/full'
+        # shellcheck disable=SC2154 # run sets it
+        [ "$(echo "$stderr" | tail -n 1)" = 'paro-launch: cannot write to standard output' ]
+    fi
 }
 
 @test "what is missing or contradicts itself is refused" {
@@ -111,6 +119,7 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
     fails "PET_NNODES '1:4' one number" PET_NNODES=1:4 PET_NODE_RANK=0 MASTER_ADDR=a-0
     fails "number of nodes 'x'" PET_NNODES=x PET_NODE_RANK=0 MASTER_ADDR=a-0
     fails 'PET_NODE_RANK RANK number of this node' PET_NNODES=2 MASTER_ADDR=a-0
+    refuses 2 "cannot read 'tools' host file" paro-launch --hostfile tools true
     fails "cannot read 'gone' MPIJob" OMPI_MCA_orte_default_hostfile=gone
     for line in 'a slots=x' 'a b' 'a slots=0' '-x slots=1' 'a;b slots=1'; do
         echo "$line" > hosts
