@@ -97,12 +97,13 @@ text() { # HEADING WHAT COMMAND...
 # value KEY FILE: of the first line "KEY: VALUE" of YAML, at any depth.
 value() { sed -n "s/^ *$1: *//p" "$2" 2> /dev/null | head -n 1; }
 
-# block KEY FILE: the literal block under "KEY: |" of a plan.
+# block KEY FILE: the literal block under "KEY: |" of a plan.  As an operand of awk, lr=1/plan.yaml would be
+# an assignment.
 block() {
     awk -v key="$1" '
         inside && $0 ~ /[^ ]/ && match($0, /[^ ]/) <= depth { exit }
         inside { print; next }
-        $1 == key ":" && $2 == "|" { inside = 1; depth = match($0, /[^ ]/) }' "$2"
+        $1 == key ":" && $2 == "|" { inside = 1; depth = match($0, /[^ ]/) }' < "$2"
 }
 
 # The folders of runs in DIR, or DIR itself, one a line.
@@ -375,6 +376,7 @@ while [ "$left" -gt 0 ]; do # operands move to the end, in their order
 done
 [ $# -gt 0 ] || die "missing operand, expected DIR: the folder of a run, or one that has runs"
 [ -z "$output" ] || [ -n "$force" ] || [ ! -e "$output" ] || die "'$output' exists, expected a new name (or --force)"
+[ -z "$output" ] || [ ! -e "$output" ] || [ -f "$output" ] || die "'$output' is not a regular file, expected one to replace, or a new name"
 
 PATH=$(cd "$(dirname -- "$0")" && pwd):$PATH
 export LC_ALL=C

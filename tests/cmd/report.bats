@@ -122,6 +122,14 @@ END
     cmp page.html before
     paro-report --force --title new -o page.html run
     grep -q '<title>new</title>' page.html
+    mkfifo pipe
+    refuses 2 "'pipe' is not a regular file" paro-report --force -o pipe run
+    [ -p pipe ]
+    rm pipe
+    # A name that awk would take for an assignment.
+    cp -r run lr=0.1
+    paro-report lr=0.1 < /dev/null | grep '<h2>The predicted step'
+    rm -r lr=0.1
     refuses 2 "cannot write 'absent/page.html'" paro-report -o absent/page.html run
     refuses 2 "text' not a folder" paro-report "$G/text"
     mkdir empty
