@@ -268,7 +268,7 @@ watch() {
         fi
         if [ -n "$grow" ] && [ -z "$stopping" ] && [ $((now - asked_at)) -ge "$grow" ]; then
             asked_at=$now
-            ! may_grow || stopping=grow
+            ! may_grow || stopping=${stopping:-grow} # a signal may have come meanwhile
         fi
         # Again, for a start removes one that is left of an earlier run.
         [ -z "$stopping" ] || : >"$run/STOP"
