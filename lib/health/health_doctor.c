@@ -335,7 +335,11 @@ static void check_distance(struct doctor *d, const struct device *gpu)
     look(d, "sys/bus/pci/devices/%s/numa_node", gpu->busid);
     if (!near || joined)
         return;
-    if (near->numa != gpu->numa)
+    if (near->numa != gpu->numa && (near->numa < 0 || gpu->numa < 0))
+        report(d, HEALTH_UNKNOWN, HC_DISTANCE, gpu->name,
+               "the firmware does not name the NUMA node of the %s",
+               gpu->numa < 0 ? "GPU" : "port");
+    else if (near->numa != gpu->numa)
         report(d, HEALTH_WARNING, HC_DISTANCE, gpu->name,
                "no port is on the GPU's NUMA node; %s is on node %d", near->name, near->numa);
     else if (gpu->steps < 2)

@@ -131,6 +131,13 @@ finds() {
 }
 
 # The second opinion: lspci decodes the same bytes.
+@test "a port without a NUMA node is at no known distance" {
+    rm -r box/sys/class/infiniband/mlx5_1 box/sys/class/net/eth0
+    echo -1 > box/sys/bus/pci/devices/0000:04:00.0/numa_node
+    run -0 doctor
+    [[ ${lines[0]} == 'UNKNOWN HC-113 0000:83:00.0: '*' NUMA node of the port: '* ]]
+}
+
 @test "configuration space means what lspci says" {
     command -v lspci > /dev/null || skip 'needs pciutils'
     local control acs file=box/sys/bus/pci/devices/0000:02:00.0/config
