@@ -222,7 +222,7 @@ static int compare_scores(const void *a, const void *b)
 }
 
 /* A piece is made of any two others of which it is made up; equal scores are equal ranks. */
-static void add_merges(struct reading *r)
+static int add_merges(struct reading *r)
 {
     struct token_vocab *v = &r->t->vocab;
     int32_t rank = 0;
@@ -234,15 +234,21 @@ static void add_merges(struct reading *r)
         struct token_piece p = v->piece[r->scored[i].id];
         const char *text = v->text + p.at;
         rank += i > 0 && r->scored[i].score < r->scored[i - 1].score;
-        token_code_at(text, &n);
-        for (int at = n; at < p.bytes; at += n) {
-            int32_t left = token_vocab_find(v, text, at);
+        for (int at = 0; at < p.bytes; at += n) {
+            int32_t left = at ? token_vocab_find(v, text, at) : -1;
             int32_t right = left < 0 ? -1 : token_vocab_find(v, text + at, p.bytes - at);
             if (right >= 0 && !v->piece[left].added && !v->piece[right].added)
                 token_vocab_merge(v, left, right, r->scored[i].id, rank);
             token_code_at(text + at, &n);
+            /* SentencePiece merges texts, so it would make the piece all the same. */
+            if (token_vocab_find(v, text + at, n) < 0)
+                return err_at(r->err, r->name, 0, NULL,
+                              "has a piece %d '%.*s' with '%.*s', expected a piece of each "
+                              "of its characters",
+                              r->scored[i].id, p.bytes < 99 ? p.bytes : 99, text, n, text + at);
         }
     }
+    return 0;
 }
 
 /* The rest of it as tokenizer.json has it. */
@@ -280,10 +286,7 @@ int token_spm_read(struct token_tables *t, const char *name, const char *text, i
     const unsigned char *at = (const unsigned char *)text;
     int rc = read_message(&r, 0, (struct message){at, at + bytes});
 
-    if (rc == 0 && (rc = check_model(&r)) == 0) {
-        add_merges(&r);
-        rc = read_rest(&r);
-    }
+    rc = rc || check_model(&r) || add_merges(&r) || read_rest(&r);
     mem_free(r.scored);
     if (rc)
         return -1;
