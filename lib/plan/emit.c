@@ -149,6 +149,7 @@ static void remark_strategy(struct plan_emission *e, const char *title)
 static void remark_rest(struct plan_emission *e)
 {
     const struct plan_case *c = &e->search->at;
+    const int ranks = c->topo->groups.ranks;
 
     if (c->topo->groups.count > 1)
         plan_emit_remark(e, "not expressed: %s collectives; NCCL chooses its own algorithms",
@@ -161,9 +162,9 @@ static void remark_rest(struct plan_emission *e)
         plan_emit_remark(e, "not expressed: sparse matrices (%s)", c->model->partial);
     else if (c->trainable < c->model->params)
         plan_emit_remark(e, "not expressed: which parameters are frozen (requires_grad)");
-    if (c->global_batch % c->topo->groups.ranks)
+    if (c->global_batch && c->global_batch % ((int64_t)ranks * c->accum * c->micro_batch))
         plan_emit_remark(
-            e, "not expressed: a global batch of %" PRId64 " sequences; ranks have equal parts",
+            e, "not expressed: a global batch of %" PRId64 " sequences; micro-batches are full",
             c->global_batch);
     if (c->buckets != PLAN_BUCKETS)
         plan_emit_remark(e, "not expressed: buckets, %d", c->buckets);

@@ -272,8 +272,10 @@ steps() {
     for pair in deepspeed:keep fsdp:kept megatron:kept; do
         paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"
     done
-    paro-plan -m $TINY -i $FABRIC --global-batch 9 --emit megatron 2> "$D/e" |
-        grep -q "not expressed: a global batch of 9 "
+    for batch in 9 "12 --micro-batch 2"; do
+        paro-plan -m $TINY -i $FABRIC --global-batch $batch --emit megatron 2> "$D/e" |
+            grep -q "not expressed: a global batch of ${batch% --*} "
+    done
     paro-plan -m $TINY -i $FABRIC --strategy GGG --keep all --emit fsdp | grep -q reshard_after_forward=False
     paro-plan -m $TINY -i $FABRIC --trainable 0.1 --emit megatron | grep -q "not expressed: which parameters are frozen"
     paro-plan -m $TINY -i $FABRIC --slow-grads int8 --emit megatron | grep -q "not expressed: int8 between groups"
