@@ -51,16 +51,16 @@ static void put_pieces(struct gguf_keys *k, const struct tokenizer *t, int64_t v
     }
 }
 
-/* Both tokens of a merge; for mem_free. */
+/* Both tokens of a merge, and its rank; for mem_free. */
 static char *merge_text(const struct tokenizer *t, int32_t merge, const char *between,
-                        size_t *bytes)
+                        size_t *bytes, int32_t *rank)
 {
     int32_t left, right;
     int64_t n = 0;
     char *text = NULL;
     FILE *f = mem_stream(&text, bytes);
 
-    tokenizer_merge(t, merge, &left, &right);
+    *rank = tokenizer_merge(t, merge, &left, &right);
     const char *piece = tokenizer_piece(t, left, &n);
     fwrite(piece, 1, (size_t)n, f);
     fputs(between, f);
@@ -75,15 +75,17 @@ static void put_merges(struct gguf_keys *k, const struct tokenizer *t)
     gguf_put_list(k, "tokenizer.ggml.merges", GGUF_TEXT, tokenizer_merges(t));
     for (int32_t i = 0; i < tokenizer_merges(t); i++) {
         size_t used = 0;
-        char *text = merge_text(t, i, " ", &used);
+        int32_t rank;
+        char *text = merge_text(t, i, " ", &used, &rank);
         gguf_item_text(k, text, (int64_t)used);
         mem_free(text);
     }
 }
 
 /*
- * llama.cpp joins the pair whose token has the highest score.  The token of an earlier merge
- * has a higher one, as in SentencePiece's own models of pairs; characters are below all others.
+ * llama.cpp joins the pair whose token has the highest score, the leftmost of equals.  The
+ * token of a merge of a lower rank has a higher one, as in SentencePiece's own models of pairs;
+ * characters are below all others.
  */
 static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t vocab)
 {
@@ -94,11 +96,12 @@ static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t v
         score[i] = tokenizer_kind(t, i) == TOKENIZER_NORMAL ? -(float)merges : 0;
     for (int32_t i = merges - 1; i >= 0; i--) { /* the first merge counts */
         size_t used = 0;
-        char *text = merge_text(t, i, "", &used);
+        int32_t rank;
+        char *text = merge_text(t, i, "", &used, &rank);
         int32_t id = tokenizer_id(t, text);
         mem_free(text);
         if (id >= 0 && id < vocab)
-            score[id] = -(float)i;
+            score[id] = -(float)rank;
     }
     gguf_put_list(k, "tokenizer.ggml.scores", GGUF_FLOAT, vocab);
     gguf_item(k, score, (size_t)vocab * sizeof *score);

@@ -399,10 +399,11 @@ int32_t tokenizer_merges(const struct tokenizer *t)
     return t->tables->vocab.merges;
 }
 
-void tokenizer_merge(const struct tokenizer *t, int32_t i, int32_t *left, int32_t *right)
+int32_t tokenizer_merge(const struct tokenizer *t, int32_t i, int32_t *left, int32_t *right)
 {
     *left = t->tables->vocab.list[i].left;
     *right = t->tables->vocab.list[i].right;
+    return t->tables->vocab.list[i].rank;
 }
 
 const int32_t *tokenizer_prefix(const struct tokenizer *t, int *count)

@@ -75,9 +75,10 @@ enum tokenizer_kind {
 enum tokenizer_kind tokenizer_kind(const struct tokenizer *t, int32_t id);
 /* A token as the file spells it: *bytes of UTF-8, not 0-terminated; NULL: there is none. */
 const char *tokenizer_piece(const struct tokenizer *t, int32_t id, int64_t *bytes);
-/* The merges, first to last: merge i joins the tokens *left and *right. */
+/* The merges, first to last: merge i joins the tokens *left and *right.  Returns its rank: of
+   equal ones the leftmost is made first. */
 int32_t tokenizer_merges(const struct tokenizer *t);
-void tokenizer_merge(const struct tokenizer *t, int32_t i, int32_t *left, int32_t *right);
+int32_t tokenizer_merge(const struct tokenizer *t, int32_t i, int32_t *left, int32_t *right);
 /* The tokens that TOKENIZER_WRAP puts before and after a text; borrowed from t. */
 const int32_t *tokenizer_prefix(const struct tokenizer *t, int *count);
 const int32_t *tokenizer_suffix(const struct tokenizer *t, int *count);

@@ -251,3 +251,23 @@ PY
     echo '{' > spm/tokenizer_config.json
     refuses 2 tokenizer_config.json gguf spm -o y.gguf
 }
+
+@test "gguf: a tokenizer.model: equal scores stay equal" {
+    model_of 300 spm
+    python3 - <<'PY'
+import struct
+def field(number, data): return bytes([number << 3 | 2, len(data)]) + data
+def piece(text, score, kind): return field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + bytes([0x18, kind]))
+scores = {"a": -9, "b": -9, "c": -9, "\u2581": -9, "ab": 0, "bc": 0, "\u2581a": -1}
+with open("spm/tokenizer.model", "wb") as f: # BPE, bytes as the fallback, spaces are kept
+    f.write(piece("<unk>", 0, 2) + b"".join(piece(f"<0x{i:02X}>", 0, 6) for i in range(256)) +
+            b"".join(piece(text, s, 1) for text, s in scores.items()) +
+            field(2, b"\x18\x02\x98\x02\x01") + field(3, b"\x20\x00"))
+PY
+    quiet gguf spm -o x.gguf
+    python3 "$BATS_TEST_DIRNAME/gguf_keys.py" x.gguf > keys.json
+    python3 -c 'import json
+k = json.load(open("keys.json"))
+score = dict(zip(k["tokenizer.ggml.tokens"], k["tokenizer.ggml.scores"]))
+assert score["ab"] == score["bc"] > score["\u2581a"] > score["a"] == score["c"]'
+}
