@@ -118,14 +118,13 @@ static int hold_trained(void *arg, const int32_t *ids, int64_t count, struct err
     return hold_tokens(arg, ids, count, 1, err);
 }
 
-static int hold_bytes(struct document *d, const char *text, int64_t bytes, struct err *err)
+/* Bytes are their own tokens, which need no memory beside the text. */
+static int put_bytes(struct encoder *e, const char *text, int64_t bytes, struct err *err)
 {
-    int32_t *ids = mem_new((size_t)bytes + 1, sizeof *ids);
+    int rc = 0;
 
-    for (int64_t i = 0; i < bytes; i++)
-        ids[i] = (unsigned char)text[i];
-    int rc = hold_tokens(d, ids, bytes, 1, err);
-    mem_free(ids);
+    for (int64_t i = 0; rc == 0 && i < bytes; i++)
+        rc = put_tokens(e, &(int32_t){(unsigned char)text[i]}, 1, 1, err);
     return rc;
 }
 
@@ -137,7 +136,7 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
     if (!w->tokenizer)
         return m->role ? err_set(err, ERR_INPUT,
                                  "a conversation and no tokenizer, expected --tokenizer DIR")
-                       : hold_bytes(d, m->text, m->bytes, err);
+                       : 0;
     if (!m->role) {
         int32_t end = tokenizer_end(w->tokenizer);
         int after = 0;
@@ -184,6 +183,8 @@ static int put_batch(struct encoder *e, struct document *d, int count, struct er
             rc = -1;
         }
         e->kind = -1;
+        if (rc == 0 && !e->tokenizer)
+            rc = put_bytes(e, d[i].message->text, d[i].message->bytes, err);
         for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
             rc = put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
         jsonl_free(d[i].message, d[i].messages);

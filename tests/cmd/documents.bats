@@ -139,6 +139,20 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
     awk -v r="$(ratio tokens/log.jsonl)" 'BEGIN { exit !(r > 1 + 1 / 60 && r < 1 + 1 / 15) }'
 }
 
+@test "a long document of bytes takes little more memory than its text" {
+    [ -z "$SAN" ] || skip "sanitizers keep memory that is freed"
+    peak() {
+        python3 -c 'import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' \
+            paro-train "$G/1x1.yaml" -d "$1" --tokenizer bytes -o run --force --steps 1
+    }
+    printf '{"text": "%s"}\n' "$(seq -s ' ' 900)" > short.jsonl
+    printf '{"text": "%s"}\n' "$(seq -s ' ' 4000000)" > long.jsonl
+    # The line in a buffer that doubles, and its text: 3 times the line at most; as numbers 4 more.
+    [ $((($(peak long.jsonl) - $(peak short.jsonl)) * 1024)) -lt $((7 * $(stat -c %s long.jsonl) / 2)) ]
+}
+
 @test "an answer is generated as answers were learned, and ends" {
     for i in 1 2 3 4; do
         printf '{"messages": [{"role": "user", "content": "%d?"}, ' "$i"
