@@ -73,8 +73,6 @@ set_option() { # NAME VALUE
     esac
 }
 
-shown() { usage "$1" && exit; }
-
 while [ $# -gt 0 ]; do
     case $1 in
     --) shift && break ;;
@@ -86,16 +84,7 @@ while [ $# -gt 0 ]; do
     --ranks=* | --hostfile=* | --from=* | --wait=*) set_option "${1%%=*}" "${1#*=}" ;;
     -n*) set_option -n "${1#-n}" ;;
     --print) print=1 ;;
-    -h | '-?' | --help) shown '' ;;
-    -hall | --help=all) shown all ;;
-    --help=*) die "--help: '${1#*=}', expected all" ;;
-    -h*) die "--help: '${1#-h}', expected all" ;;
-    -V | --version)
-        echo "paro-launch $VERSION" 2>/dev/null || die "cannot write to standard output"
-        exit
-        ;;
-    --dump-options) dump_options && exit ;;
-    -*) die "unknown option '$1' (see --help)" ;;
+    -*) answer "$1" ;;
     *) break ;;
     esac
     shift

@@ -358,11 +358,6 @@ while [ "$left" -gt 0 ]; do # operands move to the end, in their order
     --title=*) title=${word#*=} ;;
     -o?*) output=${word#-o} ;;
     --force) force=yes ;;
-    -h | '-?' | --help) usage ''; exit 0 ;;
-    --help=all | -hall) usage all; exit 0 ;;
-    --help=* | -h?*) die "--help: '$word', expected all" ;;
-    -V | --version) echo "paro-report $VERSION" 2> /dev/null || die "cannot write to standard output"; exit 0 ;;
-    --dump-options) dump_options; exit 0 ;;
     --)
         while [ "$left" -gt 0 ]; do
             set -- "$@" "$1"
@@ -370,7 +365,7 @@ while [ "$left" -gt 0 ]; do # operands move to the end, in their order
             shift
         done
         ;;
-    -?*) die "unknown option '$word', see --help" ;;
+    -?*) answer "$word" ;;
     *) set -- "$@" "$word" ;;
     esac
 done

@@ -9,7 +9,7 @@
 #
 # It keeps nothing of its own: hosts are in the fabric, what was trained is in the run folder, so that
 # paro-run itself may be killed and started again.
-set -u
+set -uf
 
 VERSION=@VERSION@
 CHECK_S=10     # for one host to say how it is
@@ -46,8 +46,9 @@ for the hosts that remain and resume from the last checkpoint.
                              step for ten times as long (default: 120)
       --log=FILE             Append the messages to FILE, too
 
-TRAIN-OPTIONs are those of paro-train, such as -d DATA.  The exit status is
-that of paro-train, or 2 if the run cannot continue.
+TRAIN-OPTIONs are those of paro-train, such as -d DATA.  The exit status is 0
+if all steps are done, 1 if no plan fits, 2 if the run cannot continue, and 3
+if it was stopped and the same command continues it.
 paro-run --help=all lists every option; man paro-run explains them.
 TEXT
 }
@@ -71,7 +72,7 @@ set_option() { # NAME VALUE
     -o | --output) run=$2 ;;
     --plan)
         case " $2" in
-        *' --acc'*) die "--plan has --accum, expected --global-batch: what a rank accumulates changes" ;;
+        *' --ac'*) die "--plan has --accum, expected --global-batch: what a rank accumulates changes" ;;
         esac
         plan=$2
         ;;
@@ -82,8 +83,6 @@ set_option() { # NAME VALUE
         ;;
     esac
 }
-
-shown() { usage "$1" && exit; }
 
 while [ $# -gt 0 ]; do
     case $1 in
@@ -96,16 +95,7 @@ while [ $# -gt 0 ]; do
     --input=* | --model=* | --output=* | --plan=* | --use=* | --grow=* | --least=* | --restarts=* | \
         --stall=* | --log=*) set_option "${1%%=*}" "${1#*=}" ;;
     -[imo]*) set_option "${1%"${1#??}"}" "${1#??}" ;;
-    -h | '-?' | --help) shown '' ;;
-    -hall | --help=all) shown all ;;
-    --help=*) die "--help: '${1#*=}', expected all" ;;
-    -h*) die "--help: '${1#-h}', expected all" ;;
-    -V | --version)
-        echo "paro-run $VERSION" 2>/dev/null || die "cannot write to standard output"
-        exit
-        ;;
-    --dump-options) dump_options && exit ;;
-    -*) die "unknown option '$1' (see --help)" ;;
+    -*) answer "$1" ;;
     *) die "unexpected '$1', expected -- before the options of paro-train" ;;
     esac
     shift
@@ -115,7 +105,7 @@ done
 [ -n "$run" ] || die "--output is missing, expected the run folder"
 for word in "$@"; do
     case $word in
-    -o* | --output* | --resume* | --force) die "$word after --, expected it to be left to paro-run" ;;
+    -o* | --o* | --r* | --fo*) die "$word after --, expected it to be left to paro-run" ;;
     esac
 done
 [ -z "$log" ] || { true >>"$log"; } 2>/dev/null || die "cannot write to '$log'"
@@ -127,7 +117,8 @@ trap 'rm -rf "$work"' EXIT
 say() {
     line="$(date '+%F %T') $*"
     printf 'paro-run: %s\n' "$line" >&2
-    [ -z "$log" ] || printf '%s\n' "$line" >>"$log"
+    [ -z "$log" ] || { printf '%s\n' "$line" >>"$log"; } 2>/dev/null ||
+        printf "paro-run: cannot write to '%s'\n" "$log" >&2
 }
 
 # ---- Hosts --------------------------------------------------------------------------------
@@ -236,7 +227,7 @@ end_launch() {
 
 # The first signal asks the ranks to stop in good order, with a checkpoint; the second ends them.
 stop() { # STATUS
-    [ -n "$pid" ] || exit 3
+    [ -n "$pid" ] || { say "stopped before the start"; exit 3; }
     if [ "$stopping" = signal ]; then
         end_launch
         exit "$1"

@@ -279,7 +279,7 @@ static int add_parameter(struct folder *f, const char *name)
 
 /* --- all of them --- */
 
-/* Each entry of a folder that `wanted` takes (NULL: all but files), by name, until `add` fails. */
+/* Each entry of a folder that `wanted` takes (NULL: all but files), by name; `add` may fail. */
 static int for_each(struct folder *f, const char *path, int (*wanted)(const char *name),
                     int (*add)(struct folder *f, const char *name))
 {

@@ -140,7 +140,7 @@ alone() {
     cat > node.sh <<'END'
 paro-launch -n 2 true & pid=$!
 sleep 0.5; kill -0 $pid || exit 9
-./orted 1 & sleep 0.5; kill -0 $pid || exit 8
+./orted 3 & sleep 0.5; kill -0 $pid || exit 8
 wait $pid
 END
     export MASTER_ADDR=j-node-0-0 WORLD_SIZE=2 RANK=1
