@@ -9,6 +9,7 @@
 # number of ranks is guessed: what the environment does not state has to be an option.
 set -u
 
+# shellcheck disable=SC2034 # for answer (options.in)
 VERSION=@VERSION@
 WAIT_S=600 # as long as a cluster may take to start the sshd of all nodes
 HOSTS_MAX=65536

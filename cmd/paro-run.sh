@@ -11,6 +11,7 @@
 # paro-run itself may be killed and started again.
 set -uf
 
+# shellcheck disable=SC2034 # for answer (options.in)
 VERSION=@VERSION@
 CHECK_S=10     # for one host to say how it is
 TOGETHER=32    # hosts that are asked at the same time

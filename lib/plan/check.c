@@ -79,7 +79,7 @@ static void compare_parts(struct plan_check *c, const struct plan *p)
             is -= c->measured[PLAN_UPDATE_S];
         else
             c->predicted[column[i]] = was;
-        if (c->wrong >= 0 && !(fabs(is - was) > fabs(c->wrong_s)))
+        if (isnan(is) || (c->wrong >= 0 && !(fabs(is - was) > fabs(c->wrong_s))))
             continue;
         c->wrong = column[i];
         c->wrong_s = is - was;

@@ -273,6 +273,7 @@ steps() {
         paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"
     done
     for batch in 9 "12 --micro-batch 2"; do
+        # shellcheck disable=SC2086 # options are words
         paro-plan -m $TINY -i $FABRIC --global-batch $batch --emit megatron 2> "$D/e" |
             grep -q "not expressed: a global batch of ${batch% --*} "
     done

@@ -267,7 +267,7 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
     head -c 33 "$TEXT" > enough
     paro-train "$p" -d enough -o enough.run --steps 1 > out
     mkfifo pipe
-    refuses 2 "'pipe' regular file" paro-train "$p" -d pipe -o new
+    refuses 2 "pipe: not a regular file" paro-train "$p" -d pipe -o new
     sed 's/"vocab_size": 256/"vocab_size": 50/' "$MODELS/llama-tiny.json" > small.json
     paro-plan -m small.json -i synth:1x1 --seq 32 > small.yaml
     refuses 2 "'$TEXT' byte 2 token 50 vocabulary 50" paro-train small.yaml -d "$TEXT" -o new
