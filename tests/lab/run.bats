@@ -69,8 +69,8 @@ said() { grep -qE "^[^ ]+ [^ ]+ .*$1" log || { cat log said; return 1; }; }
 
 @test "a killed rank, a stopped rank, a lost node: the bits of an undisturbed run" {
     lab_run 'after 7; kill -9 $(ranks_of node2 | head -n 1)
-             after 12; kill -STOP $(ranks_of node0 | head -n 1)
-             after 19; lose_node node1'
+             after 25; kill -STOP $(ranks_of node0 | head -n 1)
+             after 45; lose_node node1'
     diff want <(hashes run)
     said 'on 3 of 3 hosts, from step 1: node0 node1 node2'
     said 'ended with status 137 after step [0-9]+'
@@ -80,7 +80,7 @@ said() { grep -qE "^[^ ]+ [^ ]+ .*$1" log || { cat log said; return 1; }; }
 }
 
 @test "spares, hosts that return, and a stop in good order" {
-    lab_run 'after 6; lose_node node1; after 12; return_node node1
+    lab_run 'after 6; lose_node node1; until grep -q "on 2 of" log; do sleep 0.1; done; return_node node1
              until [ "$(grep -c "on 3 of" log)" = 2 ]; do sleep 0.1; done; kill -TERM $run' --grow 1 || status=$?
     [ "${status-0}" = 3 ] || { cat log said; false; }
     said 'on 3 of 3 hosts, from step 1: node0 node1 node2'
