@@ -19,7 +19,7 @@ enum { END64 = 56, ENDS = END64 + 20 + 22, ENTRY = 46, LOCAL = 30 };
 
 struct record {
     uint64_t at, bytes; /* in the archive */
-    uint64_t crc;       /* 0: torch.save was told not to sum */
+    uint64_t crc;       /* 0: torch.save did not compute it */
 };
 
 #define REFUSE(f, ...) err_at(err, (f)->path, 0, NULL, __VA_ARGS__)

@@ -118,7 +118,7 @@ static int hold_trained(void *arg, const int32_t *ids, int64_t count, struct err
     return hold_tokens(arg, ids, count, 1, err);
 }
 
-/* Bytes are their own tokens, which need no memory beside the text. */
+/* Bytes are their own tokens: the text is all the memory they need. */
 static int put_bytes(struct encoder *e, const char *text, int64_t bytes, struct err *err)
 {
     int rc = 0;

@@ -428,7 +428,7 @@ static void check_mtu(struct doctor *d, const struct device *v)
 
 /*
  * A connection is as fast as its window per round trip.  That takes 0.05 ms idle, and 0.4 ms
- * more behind a queue of 5 MB, a usual share of a switch's buffer, at 100 Gbit/s.  Half of a
+ * more in a queue of 5 MB, a usual share of a switch's buffer, at 100 Gbit/s.  Half of a
  * buffer is window, the other half the kernel's own.
  */
 static const double round_trip_s = 0.5e-3;

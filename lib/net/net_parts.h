@@ -16,12 +16,12 @@ struct net_norm_kept {
 struct net_layer_kept {
     void *x, *x_mid; /* (R,C) before attention, before the feed-forward */
     struct net_norm_kept norm[NET_NORMS];
-    void *raw
-        [NET_NORMS]; /* what norms from NET_Q on read: (R, heads D), (R, kv_heads D), (R,C) */
-    void *qkv;       /* (R,Q) queries and keys turned; (T,Q) where there is a window */
-    void *att;       /* (R, heads D); scratch of the norms before and after its use */
-    float *lse;      /* (batch, heads, seq) */
-    void *ffn;       /* (R,F), of gate and up (R,2F) */
+    /* What norms from NET_Q on read: (R, heads D), (R, kv_heads D), (R,C), (R,C). */
+    void *raw[NET_NORMS];
+    void *qkv;  /* (R,Q) queries and keys turned; (T,Q) where there is a window */
+    void *att;  /* (R, heads D); scratch of the norms before and after its use */
+    float *lse; /* (batch, heads, seq) */
+    void *ffn;  /* (R,F), of gate and up (R,2F) */
 };
 
 /* One layer, forward or back, with what it is handed: */

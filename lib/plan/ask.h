@@ -46,11 +46,11 @@ struct plan_ask {
     enum dtype grad_type;
     enum plan_slow slow_params, slow_grads;
     int64_t prefetch, buckets;
-    int compute_type,
-        device;          /* enum dtype or PLAN_ASK_AUTO, enum device_kind; PLAN_ASK_FABRIC */
+    int compute_type;    /* enum dtype, PLAN_ASK_FABRIC, PLAN_ASK_AUTO */
+    int device;          /* enum device_kind, PLAN_ASK_FABRIC */
     int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
-    double storage_Bps;  /* 0: not told */
+    double storage_Bps;  /* 0: unknown */
 };
 
 #define PLAN_ASK_INIT                                                                          \

@@ -14,7 +14,7 @@ struct plan_check {
     double predicted[PLAN_LOSS], measured[PLAN_LOSS]; /* medians; NAN: unknown */
     unsigned differs; /* bit i: measure i, one of bytes, differs by more than PLAN_CHECK_PART */
     /* What computing, updating, a wait takes more than in the timeline of the plan's fabric, of
-       that which differs most; -1: unknown, as the log, or the fabric, does not tell. */
+       that which differs most; -1: unknown from the log, or without a fabric. */
     int wrong;
     double wrong_s, wrong_was_s;
     char rates_of[PLAN_RATES_OF], doubt[TOPO_SOURCE_BYTES]; /* the plan's */

@@ -220,8 +220,8 @@ static double needs(double left, double speed)
     return left > 0 ? left / speed : 0;
 }
 
-/* As the engine counts it: a wait is for the first transfer that the next row names; behind the
-   last is the norm of the next step, which waits for conversions. */
+/* As the engine counts it: a wait is for the first transfer that the next row names; the last
+   row is followed by the norm of the next step, which waits for conversions. */
 static enum plan_part part_of(const struct walk *w)
 {
     static const enum plan_part of[STEP_COMPUTE] = {PLAN_PART_GATHER, PLAN_PART_GRADS,

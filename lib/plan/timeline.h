@@ -44,8 +44,8 @@ enum plan_part {
 struct plan_timeline {
     double step_s;
     double part_s[PLAN_PARTS]; /* of step_s */
-    double compute_s;          /* computing with nothing beside it: the sum of the uses */
-    double comm_s;             /* conversions with nothing beside them: their sum */
+    double compute_s;          /* computing alone: the sum of the uses */
+    double comm_s;             /* conversions alone: their sum */
     double waited_s;           /* the computing thread waited */
     struct plan_piece *piece;  /* [pieces], owned; in the order of their ends */
     int pieces, micros; /* micros: that were walked; the others are like the last but one */

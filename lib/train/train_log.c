@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what is said of a step: a record, which becomes JSON Lines in the run's folder, metrics
- * (train_metrics.c), and a line for people.  The log of
- * a run that is resumed keeps one line a step: what was logged after the checkpoint, or was
- * cut short when a run was killed, goes.
+ * (train_metrics.c), and a line for people.  The log of a run that is resumed keeps one line a
+ * step: what was logged after the checkpoint, or was cut short when a run was killed, goes.
  */
 #include "train/train_inside.h"
 
