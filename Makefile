@@ -146,7 +146,7 @@ $(BIN)/%: $(O)/cmd/%.o $(SANOBJ) $(B)/libparo.a
 $(BIN)/%: cmd/%.sh cmd/options.in
 	@mkdir -p $(@D)
 	$(call say,SH $@)
-	$(Q)sed -e 's/@VERSION@/$(VERSION)/' -e '/^@OPTIONS@$$/{r cmd/options.in' -e 'd;}' $< > $@ && chmod 755 $@
+	$(Q)sed -e '/^@OPTIONS@$$/{r cmd/options.in' -e 'd;}' $< | sed 's/@VERSION@/$(VERSION)/' > $@ && chmod 755 $@
 $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
 # NAME_fuzz_test mutates the seeds of tests/fuzz/NAME_fuzz.c.

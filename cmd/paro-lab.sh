@@ -28,7 +28,6 @@
 # namespaces and on its own tmpfs.
 set -u
 
-VERSION=@VERSION@
 GROUPS_MAX=1000         # a Linux bridge takes 1023 ports
 PROCS_MAX=4096
 STOP_S=5                # how long mpirun may take to end its ranks after a signal
@@ -152,8 +151,6 @@ split_option() { # WORD
     -g) NAME=--groups ;;
     -p) NAME=--procs ;;
     -r) NAME=--rate ;;
-    -h | '-?') NAME=--help ;;
-    -V) NAME=--version ;;
     esac
 }
 
@@ -163,17 +160,7 @@ parse() {
         split_option "$1"
         case $NAME$ATTACHED in
         --0) shift && break ;;
-        --help[01])
-            [[ $ATTACHED$VALUE == 0 || $VALUE == all ]] || die "--help: '$VALUE', expected all"
-            usage "$VALUE"
-            exit
-            ;;
         --head0) head=1 && shift ;;
-        --dump-options0) dump_options && exit ;;
-        --version0)
-            echo "paro-lab $VERSION" 2>/dev/null || die "cannot write to standard output"
-            exit
-            ;;
         --mca[01])
             local words=("${@:2}")
             ((ATTACHED)) && words=("$VALUE" "${words[@]}")
@@ -188,7 +175,7 @@ parse() {
             set_option "$NAME" "$VALUE"
             shift $((2 - ATTACHED))
             ;;
-        *) die "unknown option '$1' (see --help)" ;;
+        *) answer "$1" ;;
         esac
     done
     command=("$@")

@@ -9,8 +9,6 @@
 # number of ranks is guessed: what the environment does not state has to be an option.
 set -u
 
-# shellcheck disable=SC2034 # for answer (options.in)
-VERSION=@VERSION@
 WAIT_S=600 # as long as a cluster may take to start the sshd of all nodes
 HOSTS_MAX=65536
 
@@ -49,13 +47,6 @@ TEXT
 # ---- Arguments ----------------------------------------------------------------------------
 
 ranks='' hostfile='' from='' wait_s=$WAIT_S print=''
-
-# check_count WHAT TEXT: a whole number from 1.
-check_count() {
-    case $2 in
-    '' | 0* | *[!0-9]* | ???????*) die "$1 is '$2', expected a whole number from 1 to 999999" ;;
-    esac
-}
 
 set_option() { # NAME VALUE
     case $1 in

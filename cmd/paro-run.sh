@@ -11,8 +11,6 @@
 # paro-run itself may be killed and started again.
 set -uf
 
-# shellcheck disable=SC2034 # for answer (options.in)
-VERSION=@VERSION@
 CHECK_S=10     # for one host to say how it is
 TOGETHER=32    # hosts that are asked at the same time
 STALL_S=120    # without a step: see --stall
@@ -59,12 +57,6 @@ TEXT
 # ---- Arguments ----------------------------------------------------------------------------
 
 fabric='' model='' run='' plan='' use='' grow='' least=1 restarts=100 stall=$STALL_S log=''
-
-check_count() { # OPTION TEXT
-    case $2 in
-    '' | 0* | *[!0-9]* | ???????*) die "$1 is '$2', expected a whole number from 1 to 999999" ;;
-    esac
-}
 
 set_option() { # NAME VALUE
     case $1 in
