@@ -242,7 +242,7 @@ may_grow() {
 watch() {
     reached=$(last_step) moved=$(date +%s) asked_at=$moved patience=$((stall * START_TIMES))
     while kill -0 "$pid" 2>/dev/null; do
-        sleep 0.2
+        sleep 1 # a look starts some programs, on a host that trains
         now=$(date +%s) step=$(last_step)
         if [ "$step" != "$reached" ]; then
             reached=$step moved=$now patience=$stall
