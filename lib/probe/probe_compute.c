@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how fast a rank computes and copies while all ranks do the same.  Every figure is that
- * of the slowest rank, for a step waits for it; of each rank the median of some turns counts,
- * so that a neighbour's moment does not.
+ * Knows how fast a rank computes and goes through its memory while all ranks do the same.
+ * Every figure is that of the slowest host, for a step waits for it; of a host the median of
+ * its ranks, for what one has more of a shared processor another one has less, and not for
+ * long; of each rank the median of some turns, so that a neighbour's moment does not count.
  */
+#include <math.h>
+
+#include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
 #include "probe/probe_parts.h"
@@ -16,18 +20,18 @@ enum {
      * machine's, which is more than its caches; within bounds that are beyond a rank's own
      * cache and quick to touch.
      */
-    COPY_PART = 64,
-    COPY_LEAST = 4 << 20,
+    ARRAY_PART = 64,
+    ARRAY_LEAST = 4 << 20,
 };
 
 /*
- * Of a GPU, whose cache may have 126 MB, an array is larger, and many copies go into a queue at
- * once: a wait for it takes some 10 us, 16 copies between 256 MiB and 256 MiB at 4 TB/s 2 ms.
+ * Of a GPU, whose cache may have 126 MB, an array is larger, and many sums go into a queue at
+ * once: a wait for it takes some 10 us, 16 sums of 256 MiB and 256 MiB at 4 TB/s 3 ms.
  */
-static const struct copying {
+static const struct adding {
     int64_t most;
     int queued;
-} copying[] = {[DEVICE_CPU] = {64 << 20, 1}, [DEVICE_CUDA] = {256 << 20, 16}};
+} adding[] = {[DEVICE_CPU] = {64 << 20, 1}, [DEVICE_CUDA] = {256 << 20, 16}};
 
 /*
  * A turn takes turn_s at least, and until the rank has had cpu_s of a processor: where many
@@ -92,34 +96,53 @@ static double work_rate(void *arg)
     return flops / took;
 }
 
-struct copy {
-    struct device *device;      /* borrowed */
+struct arrays { /* to += from, f32: what an update and a gradient's sum are like */
     struct device_queue *queue; /* owned, as is what follows */
+    struct kern kern;
     void *to, *from;
-    int64_t bytes;
+    int64_t elems;
 };
 
-static double copy_rate(void *arg)
+static double memory_rate(void *arg)
 {
-    const struct copy *c = arg;
+    struct arrays *a = arg;
+    struct kern *k = &a->kern;
     struct turn t = turn_begin();
     struct err kept; /* by the device */
-    int queued = copying[device_kind(c->device)].queued;
+    int queued = adding[device_kind(k->device)].queued;
 
     do {
         for (int i = 0; i < queued; i++)
-            device_copy(c->queue, c->to, c->from, c->bytes);
-        (void)device_sync(c->queue, &kept);
+            k->op->accumulate(k, a->to, DTYPE_F32, a->from, DTYPE_F32, a->elems);
+        (void)device_sync(a->queue, &kept);
     } while (turn_goes_on(&t, queued, 1));
-    return 2.0 * (double)c->bytes * t.times / t.took_s;
+    return 3 * sizeof(float) * (double)a->elems * t.times / t.took_s;
 }
 
-/* Turns of all ranks at once; the figure of the slowest rank. */
+/* The least of the hosts' medians. */
+static int of_hosts(struct world *world, double mine, double *out, struct err *err)
+{
+    const struct groups *hosts = &world->groups;
+    double *all = mem_new((size_t)world->ranks, sizeof *all);
+    double *one = mem_new((size_t)world->ranks, sizeof *one);
+    int rc = world_allgather(world, &mine, sizeof mine, all, err);
+
+    *out = INFINITY;
+    for (int k = 0; rc == 0 && k < hosts->count; k++) {
+        for (int i = 0; i < hosts->members[k]; i++)
+            one[i] = all[groups_rank(hosts, k, i)];
+        *out = fmin(*out, stats_median(one, hosts->members[k]));
+    }
+    mem_free(one);
+    mem_free(all);
+    return rc;
+}
+
+/* Turns of all ranks at once. */
 static int take_turns(struct world *world, double (*rate)(void *arg), void *arg, double *out,
                       struct err *err)
 {
     double mine[TURNS], start = tick_now_s();
-    struct probe_summary all;
     int turns = 0, late = 0;
 
     while (turns < TURNS && !late) {
@@ -129,10 +152,7 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
         if (probe_late(world, start, turns, figure_s, &late, err))
             return -1;
     }
-    if (probe_summarize(world, stats_median(mine, turns), 0, &all, err))
-        return -1;
-    *out = all.least;
-    return 0;
+    return of_hosts(world, stats_median(mine, turns), out, err);
 }
 
 int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
@@ -148,30 +168,35 @@ int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
     return rc;
 }
 
-static int open_copy(struct copy *c, struct err *err)
+static int open_arrays(struct arrays *a, struct device *device, struct err *err)
 {
-    if (device_queue_open(c->device, &c->queue, err) ||
-        device_alloc(c->device, c->bytes, "the copy buffers", &c->from, err) ||
-        device_alloc(c->device, c->bytes, "the copy buffers", &c->to, err))
+    int64_t bytes = a->elems * (int64_t)sizeof(float);
+
+    if (device_queue_open(device, &a->queue, err) ||
+        kern_open(&a->kern, device, a->queue, DTYPE_F32, DTYPE_F32, err) ||
+        device_alloc(device, bytes, "an array of numbers", &a->from, err) ||
+        device_alloc(device, bytes, "an array of numbers", &a->to, err))
         return -1;
     /* Each page is there, and none is the one of zeros that a kernel may show in its place. */
-    device_zero(c->queue, c->from, c->bytes);
-    device_zero(c->queue, c->to, c->bytes);
-    return device_sync(c->queue, err);
+    device_zero(a->queue, a->from, bytes);
+    device_zero(a->queue, a->to, bytes);
+    return device_sync(a->queue, err);
 }
 
-int probe_copy(struct world *world, struct device *device, int64_t memory_bytes, double *Bps,
-               struct err *err)
+int probe_memory_rate(struct world *world, struct device *device, int64_t memory_bytes,
+                      double *Bps, struct err *err)
 {
-    int64_t most = copying[device_kind(device)].most;
-    struct copy c = {.device = device, .bytes = memory_bytes / COPY_PART};
+    int64_t most = adding[device_kind(device)].most, bytes = memory_bytes / ARRAY_PART;
+    struct arrays a = {0};
 
-    c.bytes = c.bytes < COPY_LEAST ? COPY_LEAST : c.bytes < most ? c.bytes : most;
-    int rc = world_agree(world, open_copy(&c, err), err);
-    rc = rc ? rc : take_turns(world, copy_rate, &c, Bps, err);
-    rc = rc ? rc : world_agree(world, device_sync(c.queue, err), err);
-    device_free(device, c.to);
-    device_free(device, c.from);
-    device_queue_close(c.queue);
+    bytes = bytes < ARRAY_LEAST ? ARRAY_LEAST : bytes < most ? bytes : most;
+    a.elems = bytes / (int64_t)sizeof(float);
+    int rc = world_agree(world, open_arrays(&a, device, err), err);
+    rc = rc ? rc : take_turns(world, memory_rate, &a, Bps, err);
+    rc = rc ? rc : world_agree(world, device_sync(a.queue, err), err);
+    device_free(device, a.to);
+    device_free(device, a.from);
+    kern_close(&a.kern);
+    device_queue_close(a.queue);
     return rc;
 }

@@ -62,16 +62,17 @@ double probe_busy_s(const char *line);
  */
 int probe_memory(struct world *world, const struct device *device, int64_t *bytes,
                  struct err *err);
-/* FLOP/s of matrix products on this rank while all ranks do the same; the least of them. */
+/* FLOP/s of matrix products on a rank while all ranks do the same; the least of the hosts'
+   medians. */
 int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
                 struct err *err);
 /*
- * Bytes read plus bytes written per second by a rank that copies between arrays far larger than
- * its caches, in the device's memory, while all ranks do the same; the least of them.
- * memory_bytes: a rank's, of which a part is used.
+ * Bytes read plus bytes written per second by a rank that adds one array of f32 to another, far
+ * larger than its caches, in the device's memory, while all ranks do the same; the least of the
+ * hosts' medians.  memory_bytes: a rank's, of which a part is used.
  */
-int probe_copy(struct world *world, struct device *device, int64_t memory_bytes, double *Bps,
-               struct err *err);
+int probe_memory_rate(struct world *world, struct device *device, int64_t memory_bytes,
+                      double *Bps, struct err *err);
 /*
  * Collective: NUMA nodes, GPUs and network devices of each group's host into t->devices, as
  * hwloc sees them; groups that are on several hosts stay at 0.

@@ -129,7 +129,7 @@ struct work { /* room for all steps */
 /*
  * What a message costs the two ranks at its ends while all ranks send: half of
  * what a ping is slower with every rank in one (probe_partners) than it was
- * alone.
+ * alone.  What the latency's error hides may be there: 0 would mean that nobody knows.
  */
 static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
                         struct err *err)
@@ -142,7 +142,7 @@ static int message_cost(struct probe *p, struct work *w, int across, struct topo
     if (probe_message(p, w->flow, pairs, 0, PINGS, &mine, err) ||
         probe_summarize(p->world, mine, 0, &all, err))
         return -1;
-    level->message_s = fmax(0, (all.median / 2 - level->latency_s) / 2);
+    level->message_s = fmax(level->latency_err_s, all.median / 2 - level->latency_s) / 2;
     return 0;
 }
 
@@ -459,7 +459,8 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
     t->compute_type = ask ? ask->type : DTYPE_F32;
     rc = rc || !ask || !ask->all_types ? rc : measure_other(world, *ask, t, err);
-    return rc || !ask ? rc : probe_copy(world, device, t->memory_bytes, &t->memory_Bps, err);
+    return rc || !ask ? rc
+                      : probe_memory_rate(world, device, t->memory_bytes, &t->memory_Bps, err);
 }
 
 /* Copies that no driver pinned memory for are slower, and so is what is measured of them. */
