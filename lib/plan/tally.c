@@ -35,6 +35,7 @@ static void set_rates(struct plan_tally *t, const struct topo *topo)
     int g = topo->groups.count;
 
     t->inside_s = topo->level[0].latency_s;
+    t->inside_busy_s = topo->level[0].latency_busy_s;
     t->inside_message_s = topo->level[0].message_s;
     t->inside_Bps = topo->level[0].member_Bps;
     t->out_Bps = mem_new((size_t)g, sizeof *t->out_Bps);
@@ -48,6 +49,7 @@ static void set_rates(struct plan_tally *t, const struct topo *topo)
     for (int i = 1; i < topo->levels; i++) {
         const struct topo_level *level = &topo->level[i];
         t->across_s = most(t->across_s, level->latency_s);
+        t->across_busy_s = most(t->across_busy_s, level->latency_busy_s);
         t->across_message_s = most(t->across_message_s, level->message_s);
         for (int k = 0; k < g; k++) {
             double port = i == 1 ? INFINITY : level->port_Bps;

@@ -61,6 +61,7 @@ struct plan_tally {
     const struct topo *topo;                   /* borrowed */
     int largest_group, least_group;            /* members */
     double inside_s, across_s;                 /* latency of one message on either tier */
+    double inside_busy_s, across_busy_s;       /* the same while all ranks compute; or 0 */
     double inside_message_s, across_message_s; /* of a processor, at either end of one */
     double inside_Bps;                         /* B': one rank's, all members sending */
     double *out_Bps, *in_Bps;                  /* [g] of a port: all rails together */

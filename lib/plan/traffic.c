@@ -35,12 +35,16 @@ static double rate_left(const struct plan_bill *b, int tier)
     return left;
 }
 
+/* While all compute both ends wait for a processor, which is more than what it then does. */
 double plan_message_s(const struct plan_bill *b, int across)
 {
+    const struct plan_tally *t = b->tally;
+    double alone_s = across ? t->across_s + 2 * t->across_message_s
+                            : t->inside_s + 2 * t->inside_message_s;
+
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
-    return across ? b->tally->across_s + 2 * b->tally->across_message_s
-                  : b->tally->inside_s + 2 * b->tally->inside_message_s;
+    return b->computing ? fmax(alone_s, across ? t->across_busy_s : t->inside_busy_s) : alone_s;
 }
 
 /* Adds what a leg has for the links, each tier's into tier_s unless it is NULL; returns the

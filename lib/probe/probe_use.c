@@ -9,6 +9,7 @@
  *     runner    exchange 0         1         2                         the next is always begun
  *
  *     use_lost_s = (last rank's end - last rank's end without exchanges) / pieces
+ *     latency_busy_s = a lap
  *
  * An exchange is as many laps, one after the other, as a ring of the level has steps.  A piece
  * is some milliseconds, as a use of a layer that is worth sharding is.  A turn is the pieces
@@ -34,7 +35,8 @@ struct exchange { /* of one level */
     struct probe_round round; /* a lap */
     int laps; /* of an exchange; 0: this rank has nobody to wait for at this level */
     int lap;  /* at hand; the runner's */
-    double lost_s[TURNS];
+    double start_s, took_s; /* of the exchange at hand, of all of a turn; the runner's */
+    double lost_s[TURNS], lap_s[TURNS];
 };
 
 struct uses {
@@ -51,6 +53,7 @@ static int exchange_start(void *arg, struct err *err)
     struct exchange *x = arg;
 
     x->lap = 0;
+    x->start_s = tick_now_s();
     return probe_start(x->probe, &x->round, 0, err);
 }
 
@@ -59,7 +62,9 @@ static enum stream_state exchange_poll(void *arg, struct err *err)
     struct exchange *x = arg;
     enum stream_state now = probe_poll(&x->round, err);
 
-    if (now != STREAM_DONE || ++x->lap == x->laps)
+    if (now == STREAM_DONE && ++x->lap == x->laps)
+        x->took_s += tick_now_s() - x->start_s;
+    if (now != STREAM_DONE || x->lap == x->laps)
         return now;
     return probe_start(x->probe, &x->round, 0, err) ? STREAM_FAILED : STREAM_MOVED;
 }
@@ -100,6 +105,19 @@ static int last_s(struct uses *u, struct exchange *x, double *out, struct err *e
     return 0;
 }
 
+/* A lap of what went on while all computed: the median of the ranks that had one. */
+static int lap_s(struct uses *u, struct exchange *x, double *out, struct err *err)
+{
+    double mine = x->laps ? x->took_s / u->pieces / x->laps : 0;
+    struct probe_summary all;
+
+    x->took_s = 0;
+    if (probe_summarize(u->probe->world, mine, 0, &all, err))
+        return -1;
+    *out = all.median;
+    return 0;
+}
+
 /* The same work on all ranks: about piece_s on the median of them, while all compute. */
 static int size_pieces(struct uses *u, struct err *err)
 {
@@ -135,12 +153,19 @@ static int take_turns(struct uses *u, struct topo *t, struct err *err)
             if (last_s(u, &u->at[l], &beside, err))
                 return -1;
             u->at[l].lost_s[turns] = (beside - alone) / u->pieces;
+            if (lap_s(u, &u->at[l], &u->at[l].lap_s[turns], err))
+                return -1;
         }
         if (probe_late(u->probe->world, start, ++turns, uses_s, &late, err))
             return -1;
     }
-    for (int l = 0; l < u->views->levels; l++) /* less than nothing is chance */
-        t->level[l].use_lost_s = fmax(stats_median(u->at[l].lost_s, turns), 0);
+    for (int l = 0; l < u->views->levels; l++) {
+        struct exchange *x = &u->at[l];
+        if (!probe_passes(u->views, l))
+            continue;
+        t->level[l].use_lost_s = fmax(stats_median(x->lost_s, turns), 0); /* below is chance */
+        t->level[l].latency_busy_s = stats_median(x->lap_s, turns);
+    }
     return 0;
 }
 

@@ -40,6 +40,7 @@ struct topo_level {
     /* What the computing loses to each exchange at this level that goes on beside it and whose
        end it needs, however few the bytes; 0 where unknown, or nothing. */
     double use_lost_s;
+    double latency_busy_s; /* of one message while all ranks compute; 0: unknown */
     /* Where they come from that were neither measured nor given; else "". */
     char rate_source[TOPO_SOURCE_BYTES], latency_source[TOPO_SOURCE_BYTES];
 };

@@ -79,6 +79,7 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     }
     to->message_s = fmax(to->message_s, also->message_s);
     to->use_lost_s = fmax(to->use_lost_s, also->use_lost_s);
+    to->latency_busy_s = fmax(to->latency_busy_s, also->latency_busy_s);
     to->rate_left = less_left(to->rate_left, also->rate_left);
     to->compute_left = less_left(to->compute_left, also->compute_left);
 }

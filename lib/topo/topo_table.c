@@ -71,7 +71,8 @@ static struct seen see(const struct topo *t)
         const struct topo_level *v = &t->level[l];
         seen.errors |= v->latency_err_s > 0 || v->port_err_Bps > 0 || v->flow_err_Bps > 0 ||
                        v->member_err_Bps > 0;
-        seen.left |= v->rate_left > 0 || v->compute_left > 0 || v->use_lost_s > 0;
+        seen.left |= v->rate_left > 0 || v->compute_left > 0 || v->use_lost_s > 0 ||
+                     v->latency_busy_s > 0;
     }
     for (int k = 0; k < t->groups.count; k++) {
         const struct topo_devices *d = &t->devices[k];
@@ -116,14 +117,15 @@ static const char *print_whole(struct cell *c, double v, double unit)
 /* What ranks keep that move bytes and compute at once. */
 static void put_left(const struct topo *t, FILE *out)
 {
-    fprintf(out, "\n%-16s %12s %14s %12s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
-            "USE LOST us");
+    fprintf(out, "\n%-16s %12s %14s %12s %16s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
+            "USE LOST us", "BUSY LATENCY us");
     for (int l = 0; l < t->levels; l++) {
-        struct cell c[3];
-        fprintf(out, "%-16s %12s %14s %12s\n", t->level[l].name,
+        struct cell c[4];
+        fprintf(out, "%-16s %12s %14s %12s %16s\n", t->level[l].name,
                 print_whole(&c[0], t->level[l].rate_left, 0.01),
                 print_whole(&c[1], t->level[l].compute_left, 0.01),
-                print_whole(&c[2], t->level[l].use_lost_s, 1e-6));
+                print_whole(&c[2], t->level[l].use_lost_s, 1e-6),
+                print_whole(&c[3], t->level[l].latency_busy_s, 1e-6));
     }
 }
 
@@ -194,7 +196,8 @@ static void put_legend(const struct topo *t, const struct seen *seen, FILE *out)
     if (seen->left)
         fputs(
             "LEFT    share of MEMBER while all ranks compute, of compute while all ranks send\n"
-            "LOST    compute time lost per overlapped exchange that is waited for\n",
+            "LOST    compute time lost per overlapped exchange that is waited for\n"
+            "BUSY    one message while all ranks compute\n",
             out);
     if (seen->devices)
         fputs("NUMA GPUS NICS  of the group's host\n", out);
@@ -223,7 +226,7 @@ static void put_rank(const struct topo *t, FILE *out)
         fprintf(out, ", %sFLOP/s in %s", units_count(&u, t->other_flops),
                 dtype_name(topo_other_type(t)));
     if (t->memory_Bps > 0)
-        fprintf(out, ", copies at %s", units_rate(&u, t->memory_Bps));
+        fprintf(out, ", memory rate %s", units_rate(&u, t->memory_Bps));
     fputs("\n\n", out);
 }
 

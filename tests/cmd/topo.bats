@@ -85,6 +85,7 @@ levels:
     member_err_Bps: 12000000
     compute_left: 0.8
     use_lost_s: 1.25e-3
+    latency_busy_s: 2.5e-3
   - name: inter
     latency_s: 5e-5
     port_Bps: 59800000
@@ -104,15 +105,15 @@ EOF
     paro-topo -i known.yaml --format table | sed '/^RANK/,/^$/d' > out
     cat > want <<'EOF'
 4 ranks in 2 groups of 2, 2 levels
-each rank: memory unknown, compute unknown, copies at 6.00 GB/s
+each rank: memory unknown, compute unknown, memory rate 6.00 GB/s
 
 LEVEL                    LATENCY us          PORT MB/s          FLOW MB/s        MEMBER MB/s
 intra                   4.00 +-0.25             810.00             810.00        405.00 +-12
 inter                         50.00       59.80 +-0.21              59.80              29.90
 
-LEVEL             RATE LEFT % COMPUTE LEFT %  USE LOST us
-intra                       -             80         1250
-inter                      90             85            -
+LEVEL             RATE LEFT % COMPUTE LEFT %  USE LOST us  BUSY LATENCY us
+intra                       -             80         1250             2500
+inter                      90             85            -                -
 
 GROUP  HOST                   OUT MB/s        IN MB/s  NUMA GPUS NICS  RANKS
     0  -                         59.80          59.80     2    8    -  0,1
@@ -126,6 +127,7 @@ OUT IN  this group's own port at level inter
 +-      half the interval that holds the value in 95 of 100 measurements
 LEFT    share of MEMBER while all ranks compute, of compute while all ranks send
 LOST    compute time lost per overlapped exchange that is waited for
+BUSY    one message while all ranks compute
 NUMA GPUS NICS  of the group's host
 X       the rank itself
 L0      two ranks connected at level intra

@@ -35,6 +35,7 @@ struct ticks {
     int accum, keep, prefetch, buckets;
     double lost;                    /* by each use whose parameters are gathered for it */
     double compute_left, rate_left; /* of the fast link and beside it; 1 of the slow one */
+    double late[LANES];             /* of a job's messages, while computing */
     double now;
     struct queue queue[LANES];
     int gather_of[JOBS]; /* by use: the gather that brings it, from 1; 0: not asked for */
@@ -62,15 +63,16 @@ static int under_way(const struct ticks *w, int lane)
 /* One tick; returns the part of it that computing got. */
 static double tick(struct ticks *w, int computing)
 {
-    double left = computing ? w->rate_left : 1, load[2] = {0}, used = 0;
+    double left = computing ? w->rate_left : 1, load[2] = {0}, alone[LANES], used = 0;
     int busy[LANES];
 
     for (int l = 0; l < LANES; l++) {
         const struct cost *c = &w->cost[l];
         busy[l] = under_way(w, l);
+        alone[l] = c->slow + c->fast / left + (computing ? w->late[l] : 0);
         if (busy[l]) {
-            load[0] += c->slow / (c->slow + c->fast / left);
-            load[1] += c->fast / left / (c->slow + c->fast / left);
+            load[0] += c->slow / alone[l];
+            load[1] += c->fast / left / alone[l];
         }
     }
     for (int l = 0; l < LANES; l++) {
@@ -83,7 +85,7 @@ static double tick(struct ticks *w, int computing)
             over = load[0];
         if (c->fast > 0 && load[1] > over)
             over = load[1];
-        double part = TICK / (c->slow + c->fast / left) / over;
+        double part = TICK / alone[l] / over;
         q->left[q->ended] -= part;
         used += part * c->fast / TICK;
         q->ended += q->left[q->ended] <= 0;
@@ -237,6 +239,8 @@ static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
            times[LANES] = {c->accum * (2 * UNITS - w.keep), c->accum * UNITS, UNITS, UNITS};
 
     for (int l = 0; l < LANES; l++) {
+        w.late[l] = w.cost[l].slow * c->topo->level[1].latency_busy_s +
+                    w.cost[l].fast * c->topo->level[0].latency_busy_s;
         w.cost[l].slow *= ms;
         w.cost[l].fast *= ms;
         comm += times[l] * (w.cost[l].slow + w.cost[l].fast);
@@ -285,6 +289,8 @@ static void test_step_by_ticks(void **state)
         t.level[0].compute_left = at % 2 ? 0.7 : 1;
         t.level[0].use_lost_s = at % 3 ? 0.3e-3 : 0;
         t.level[1].use_lost_s = at % 3 == 2 ? 0.9e-3 : 0;
+        t.level[0].latency_busy_s = at % 4 == 1 ? 0.2e-3 : 0;
+        t.level[1].latency_busy_s = at % 4 > 1 ? 0.7e-3 : 0;
         c.algo = SCHEDULE_TWO_LEVEL;
         c.seq = SEQ;
         c.keep = keeps[at % 4];

@@ -79,6 +79,7 @@ static struct topo known(void)
     t.level[0].compute_left = 1;
     t.level[1].compute_left = 0.5;
     t.level[1].use_lost_s = 2e-3;
+    t.level[1].latency_busy_s = 4e-3;
     t.device = TOPO_CUDA;
     t.transport = TOPO_OVER_NCCL;
     t.compute_type = DTYPE_BF16;
@@ -131,7 +132,7 @@ static void json_known(void **state)
         "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3000000,"
         "\"compute_left\":1}",
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
-        "\"compute_left\":0.5,\"use_lost_s\":0.002}",
+        "\"compute_left\":0.5,\"use_lost_s\":0.002,\"latency_busy_s\":0.004}",
         "\"ranks\":4,\"device\":\"cuda\",\"transport\":\"nccl\",\"memory_bytes\":4000000000",
         "\"compute_type\":\"bf16\",\"memory_Bps\":6000000000,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
@@ -175,13 +176,14 @@ static void diff_known(void **state)
 
     (void)state;
     b.level[1].message_s = 1e-6;
-    assert_int_equal(differences(&a, &b, TOPO_YAML, &text), 11);
+    assert_int_equal(differences(&a, &b, TOPO_YAML, &text), 12);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
                               "inter.message_s: 0 -> 1.0e-06\n"
                               "inter.rate_left: 0.75 -> 0 (-100.0 %)\n"
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
                               "inter.use_lost_s: 0.002 -> 0 (-100.0 %)\n"
+                              "inter.latency_busy_s: 0.004 -> 0 (-100.0 %)\n"
                               "device: cuda -> cpu\n"
                               "transport: nccl -> mpi\n"
                               "flops: 100000000000 -> 0 (-100.0 %)\n"
@@ -312,6 +314,8 @@ static const struct change contradiction[] = {
      "f:3: 'levels[0].compute_left' '1.01' expected 1e-06 1"},
     {by_node, "4}", "4, use_lost_s: 3601}",
      "f:3: 'levels[0].use_lost_s' '3601' expected 0 3600"},
+    {by_node, "4}", "4, latency_busy_s: -1}",
+     "f:3: 'levels[0].latency_busy_s' '-1' expected 0 3600"},
     {by_node, "4}", "4, latency_err_s: -1}",
      "f:3: 'levels[0].latency_err_s' '-1' expected 0 3600"},
     {by_node, "4}", "4, port_err_Bps: 1e26}",
