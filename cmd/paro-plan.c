@@ -120,6 +120,22 @@ static const struct cli_option options[] = {
     {"storage", 0, "RATE", 0,
      "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s",
      CLI_RATE(ask.storage_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS)},
+    {.text = "Price failures of nodes, and saves:"},
+    {"mtbf", 0, "HOURS", 0,
+     "Choose by useful throughput where a node fails every HOURS on average, and predict the"
+     " best intervals between saves, and their copies",
+     CLI_NUMBER(ask.mtbf_h, 1e-3, 1e9)},
+    {"restart", 0, "SECONDS", 0,
+     "A restart takes SECONDS from a failure until ranks read their states (default: 60)",
+     CLI_NUMBER(ask.restart_s, 0, 1e6), .needs = "mtbf"},
+    {"local-storage", 0, "RATE", 0,
+     "Each host writes at RATE to storage of its own (default: 2GB/s)",
+     CLI_RATE(ask.local_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS), .needs = "mtbf"},
+    {"copies", 0, "C", 0,
+     "Make C copies of local saves on nodes of other groups, 0 to save in the shared folder"
+     " alone, or auto (default: auto)",
+     CLI_INT(ask.copies, 0, PLAN_COPIES_MAX), .word = "auto", .word_value = PLAN_ASK_AUTO,
+     .needs = "mtbf"},
     {.text = "Trade memory against traffic and computing:"},
     {"prefetch", 0, "UNITS", 0,
      "Gather parameters this many units (layers) ahead; more hide latency and need memory"

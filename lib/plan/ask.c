@@ -181,6 +181,13 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.buckets = (int)ask->buckets;
     s->at.keep = ask->keep > 0 ? ask->keep : 0;
     s->at.recompute = ask->recompute > 0;
+    if (ask->mtbf_h > 0)
+        s->at.failures = (struct plan_failures){
+            .mtbf_s = 3600 * ask->mtbf_h,
+            .restart_s = ask->restart_s,
+            .storage_Bps = ask->storage_Bps > 0 ? ask->storage_Bps : PLAN_STORAGE_BPS,
+            .local_Bps = ask->local_Bps,
+            .copies = ask->copies};
     s->at.memory_bytes *= 1 - (isnan(ask->headroom) ? PLAN_ASK_HEADROOM : ask->headroom);
     if (ask->memory_bytes)
         s->at.memory_bytes = (double)ask->memory_bytes;

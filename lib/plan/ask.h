@@ -51,6 +51,9 @@ struct plan_ask {
     int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
     double storage_Bps;  /* 0: unknown */
+    double mtbf_h;       /* 0: failures are not priced */
+    double restart_s, local_Bps;
+    int copies; /* PLAN_ASK_AUTO */
 };
 
 #define PLAN_ASK_INIT                                                                          \
@@ -59,7 +62,8 @@ struct plan_ask {
         .accum = PLAN_ASK_OPEN, .trained_part = 1, .param_type = PLAN_ASK_AUTO,                \
         .wire_type = PLAN_ASK_AUTO, .grad_type = DTYPE_F32, .prefetch = PLAN_PREFETCH,         \
         .buckets = PLAN_BUCKETS, .group_level = PLAN_ASK_AUTO,                                 \
-        .compute_type = PLAN_ASK_FABRIC, .device = PLAN_ASK_FABRIC                             \
+        .compute_type = PLAN_ASK_FABRIC, .device = PLAN_ASK_FABRIC,                            \
+        .restart_s = PLAN_RESTART_S, .local_Bps = PLAN_LOCAL_BPS, .copies = PLAN_ASK_AUTO      \
     }
 
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */

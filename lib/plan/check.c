@@ -19,11 +19,11 @@
 static const struct {
     const char *name;
     int bytes; /* else seconds, or a rate */
-} measures[PLAN_LOSS] = {
-    {"step", 0},       {"compute", 0},    {"exposed", 0},       {"tokens/s", 0},
-    {"slow bytes", 1}, {"fast bytes", 1}, {"state bytes", 1},   {"other ranks", 0},
-    {"optimizer", 0},  {"gathers", 0},    {"gradient sync", 0}, {"parameter sync", 0},
-};
+} measures[PLAN_LOSS] = {{"step", 0},        {"compute", 0},       {"exposed", 0},
+                         {"tokens/s", 0},    {"slow bytes", 1},    {"fast bytes", 1},
+                         {"state bytes", 1}, {"other ranks", 0},   {"optimizer", 0},
+                         {"gathers", 0},     {"gradient sync", 0}, {"parameter sync", 0},
+                         {"save pause", 0}};
 
 /* The bytes at rest on rank 0, whose log it is: with ragged groups not those of the largest. */
 static double state_bytes(const struct plan *p)
@@ -105,10 +105,13 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
     for (int i = 0; i < PLAN_LOSS; i++) {
         int n = 0;
         for (int step = 0; step < l->steps; step++)
-            if (is_compared(l, step))
+            if (is_compared(l, step) && !(i == PLAN_SAVE_S && isnan(l->v[i][step])))
                 room[n++] = l->v[i][step];
-        c->predicted[i] = i < PLAN_MEASURES ? predicted[i] : NAN;
-        c->measured[i] = stats_median(room, n);
+        c->predicted[i] = i < PLAN_MEASURES ? predicted[i]
+                          : i == PLAN_SAVE_S && n && price->survival.save_every > 0
+                              ? price->survival.pause_s
+                              : NAN;
+        c->measured[i] = n ? stats_median(room, n) : NAN;
         if (measures[i].bytes &&
             !(fabs(c->measured[i] - predicted[i]) <= PLAN_CHECK_PART * predicted[i]))
             c->differs |= 1U << i;

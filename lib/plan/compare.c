@@ -93,12 +93,21 @@ static const struct {
     {"comm_s", "communication", offsetof(struct plan_price, comm_s), units_time},
     {"step_s", "step", offsetof(struct plan_price, step_s), units_time},
     {"tokens_per_s", "tokens/s", offsetof(struct plan_price, tokens_per_s), units_whole},
+    {"goodput", "goodput", offsetof(struct plan_price, survival.goodput), units_plain},
 };
 
 enum { PREDICTED = sizeof predicted / sizeof *predicted };
 
+/* The last is there where one of them prices failures. */
+static int rows_of(const struct plan p[2])
+{
+    return PREDICTED - !(p[0].price.survival.mtbf_s > 0 || p[1].price.survival.mtbf_s > 0);
+}
+
 static double value(const struct plan *p, int i)
 {
+    if (i == PREDICTED - 1 && !(p->price.survival.mtbf_s > 0))
+        return NAN;
     return *(const double *)(const void *)((const char *)&p->price + predicted[i].at);
 }
 
@@ -115,7 +124,7 @@ void plan_compare_print(const struct plan p[2], char *const names[2], FILE *out)
             fprintf(out, "%-16s %16s %16s\n", s->name[i], s[0].text[i], s[1].text[i]);
     settings_release(&s[0]);
     settings_release(&s[1]);
-    for (int i = 0; i < PREDICTED; i++) {
+    for (int i = 0; i < rows_of(p); i++) {
         double first = value(&p[0], i), second = value(&p[1], i);
         fprintf(out, "%-16s %16s", predicted[i].name,
                 isnan(first) ? "?" : predicted[i].text(&u, first));
@@ -146,7 +155,7 @@ void plan_compare_print_json(const struct plan p[2], char *const names[2], FILE 
         settings_release(&s);
         jout_close(&j, '}');
         jout_open(&j, "predicted", '{');
-        for (int i = 0; i < PREDICTED; i++)
+        for (int i = 0; i < rows_of(p); i++)
             jout_num(&j, predicted[i].key, value(&p[k], i));
         jout_close(&j, '}');
         jout_close(&j, '}');

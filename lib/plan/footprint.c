@@ -333,11 +333,11 @@ static int by_host(const void *a, const void *b)
     return strcmp(((const struct lodger *)a)->host, ((const struct lodger *)b)->host);
 }
 
-/* Ranks on the host that has most. */
-static int largest_host(const struct topo *t)
+struct plan_hosts plan_hosts_of(const struct topo *t)
 {
-    int count = t->groups.count, most = 0, sum = 0;
+    int count = t->groups.count, sum = 0;
     struct lodger *all = mem_new((size_t)count, sizeof *all);
+    struct plan_hosts h = {0, 0};
 
     for (int k = 0; k < count; k++)
         all[k] = (struct lodger){t->host && t->host[k] ? t->host[k] : "", t->groups.members[k]};
@@ -345,31 +345,49 @@ static int largest_host(const struct topo *t)
     for (int k = 0; k < count; k++) {
         int same = k > 0 && all[k].host[0] && strcmp(all[k].host, all[k - 1].host) == 0;
         sum = (same ? sum : 0) + all[k].ranks;
-        most = sum > most ? sum : most;
+        h.count += !same;
+        h.most = sum > h.most ? sum : h.most;
     }
     mem_free(all);
-    return most;
+    return h;
 }
 
-struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t)
+/* Of a parameter, in a checkpoint. */
+static int saved_bytes(const struct plan_case *c)
 {
-    const struct plan_case *c = &s->at;
     enum dtype type = c->param_type; /* without a file, the plan's; else the model's own */
     struct err ignored;
 
     if (c->model->unit && dtype_parse(c->model->dtype, &type, &ignored))
         type = c->param_type;
-    int w = dtype_bytes(type);
-    struct plan_checkpoint p = {.bytes = w * t->elems[PLAN_ALL] +
-                                         ADAM_BYTES * t->elems[PLAN_TRAINED]};
+    return dtype_bytes(type);
+}
+
+struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t)
+{
+    struct plan_saved most = {0, 0};
+    int w = saved_bytes(c);
 
     for (int r = 0; r < t->kinds; r++) {
-        double bytes = (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r) +
-                                ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r));
-        p.rank_bytes = fmax(p.rank_bytes, bytes);
+        struct plan_saved s = {
+            (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)),
+            (double)(ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r))};
+        if (s.params + s.optimizer > most.params + most.optimizer)
+            most = s;
     }
+    return most;
+}
+
+struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t)
+{
+    struct plan_saved most = plan_saved_of(&s->at, t);
+    struct plan_checkpoint p = {.bytes = saved_bytes(&s->at) * t->elems[PLAN_ALL] +
+                                         ADAM_BYTES * t->elems[PLAN_TRAINED],
+                                .rank_bytes = most.params + most.optimizer};
+
     /* Shards differ by a few elements: ranks of the largest do not write more than all. */
     if (s->storage_Bps > 0)
-        p.s = fmin(p.rank_bytes * largest_host(plan_search_whole(s)), p.bytes) / s->storage_Bps;
+        p.s = fmin(p.rank_bytes * plan_hosts_of(plan_search_whole(s)).most, p.bytes) /
+              s->storage_Bps;
     return p;
 }

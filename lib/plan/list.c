@@ -82,6 +82,23 @@ static void put_others(const struct plan_search *s, FILE *out)
     }
 }
 
+/* Of the best: how it saves, and what that leaves. */
+static void put_survival(const struct plan_search *s, FILE *out)
+{
+    const struct plan_survival *v = &s->list[s->best].survival;
+    struct units stored;
+
+    fprintf(out,
+            "failures every %.4g h of a node, %.4g h of %d: save every %d steps in the shared"
+            " folder",
+            v->mtbf_s / 3600, v->mtbf_s / 3600 / v->nodes, v->nodes, v->save_every);
+    if (v->copies)
+        fprintf(out, ", every %d locally with %d %s, %s per rank, enough for %.6g %% of them",
+                v->local_every, v->copies, v->copies > 1 ? "copies" : "copy",
+                units_bytes(&stored, v->copy_bytes), 100 * (1 - v->lost_share));
+    putc('\n', out);
+}
+
 void plan_list_title(const struct plan_search *s, FILE *out)
 {
     const struct plan_case *c = &s->at;
@@ -123,6 +140,8 @@ void plan_list_title(const struct plan_search *s, FILE *out)
                 units_bytes(&all, s->checkpoint.bytes),
                 units_bytes(&one, s->checkpoint.rank_bytes), units_time(&time, s->checkpoint.s),
                 units_rate(&rate, s->storage_Bps));
+    if (s->best >= 0 && s->at.failures.mtbf_s > 0)
+        put_survival(s, out);
 }
 
 /* The lesser one, 0 not counting. */
@@ -155,7 +174,7 @@ static struct columns columns_of(const struct plan_price *list)
     return c;
 }
 
-static void put_head(const struct columns *c, FILE *out)
+static void put_head(const struct columns *c, int failures, FILE *out)
 {
     static const char *const names[] = {"params", "grads", "optim", "activ", "buffers",
                                         "total",  "slow",  "fast",  "step"};
@@ -166,8 +185,8 @@ static void put_head(const struct columns *c, FILE *out)
     fprintf(out, "\n%-5s %-9s", "plan", "algo");
     for (int i = 0; i < 6; i++)
         fprintf(out, " %8s", c->memory.name);
-    fprintf(out, " %8s %8s %8s %9s %-4s %s\n", c->slow.name, c->fast.name, c->time.name,
-            "tokens/s", "fits", "dominated");
+    fprintf(out, " %8s %8s %8s %9s%s %-4s %s\n", c->slow.name, c->fast.name, c->time.name,
+            "tokens/s", failures ? " goodput" : "", "fits", "dominated");
 }
 
 static void put_row(const struct plan_search *s, const struct plan_price *p,
@@ -189,6 +208,8 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
         fprintf(out, " %9s", "?");
     else
         fprintf(out, " %9.0f", p->tokens_per_s);
+    if (s->at.failures.mtbf_s > 0)
+        fprintf(out, " %7.4f", p->survival.goodput);
     fprintf(out, " %-4s %s\n",
             !p->feasible                   ? "no"
             : plan_known_to_fit(&s->at, p) ? "yes"
@@ -203,7 +224,7 @@ void plan_search_print(const struct plan_search *s, FILE *out)
 
     plan_list_order(s->list, order);
     plan_list_title(s, out);
-    put_head(&c, out);
+    put_head(&c, s->at.failures.mtbf_s > 0, out);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         if (plan_search_allows(s, (int)(order[i] - s->list)))
             put_row(s, order[i], &c, out);

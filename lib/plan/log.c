@@ -16,9 +16,10 @@
 static const double STEP_MAX = 1e12;
 
 static const char *const keys[PLAN_LOG_COLUMNS] = {
-    "step_s",       "compute_s",   "exposed_comm_s", "tokens_per_s", "slow_bytes",
-    "fast_bytes",   "state_bytes", "idle_s",         "update_s",     "gather_wait_s",
-    "grads_wait_s", "sync_wait_s", "loss",           "eval_loss",    "step"};
+    "step_s",     "compute_s",     "exposed_comm_s", "tokens_per_s",
+    "slow_bytes", "fast_bytes",    "state_bytes",    "idle_s",
+    "update_s",   "gather_wait_s", "grads_wait_s",   "sync_wait_s",
+    "save_s",     "loss",          "eval_loss",      "step"};
 
 const char *plan_measure_key(enum plan_measure measure)
 {

@@ -26,6 +26,7 @@ enum plan_measure {
     PLAN_GATHER_S, /* waited for gathers, for gradients, for parameter syncs */
     PLAN_GRADS_S,
     PLAN_SYNC_S,
+    PLAN_SAVE_S, /* where a checkpoint was begun */
     PLAN_LOSS, /* up to here numbers from 0 on */
     PLAN_EVAL_LOSS,
     PLAN_STEP,

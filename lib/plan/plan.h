@@ -49,12 +49,14 @@ struct plan_found {
     int micro_batch, accum;
     int64_t sequences;           /* of a step */
     double step_s, tokens_per_s; /* of the best */
+    double gross_s;              /* step_s with what failures cost */
     double total_bytes;          /* memory of the best, or of the closest */
 };
 
 /*
- * The best feasible one: the least step time per sample; ties: less memory, fewer slow bytes,
- * the order of the list.  Of equal ones under several boundaries the inmost.
+ * The best feasible one: the least step time per sample, over goodput where failures are
+ * priced; ties: less memory, fewer slow bytes, the order of the list.  Of equal ones under
+ * several boundaries the inmost.
  */
 struct plan_search {
     struct plan_case at; /* as given; `auto` ones, and the fabric of `groups`, as found */

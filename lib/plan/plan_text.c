@@ -33,7 +33,8 @@ enum kind {
     DEVICE,
     RATES, /* text, "" is unknown */
     DOUBT, /* the same */
-    FIELDS /* a mapping; key NULL: of the mapping that is open */
+    FIELDS /* a mapping; key NULL: of the mapping that is open; optional: its first is a NUMBER,
+              without which it is unknown */
 };
 
 struct field {
@@ -56,6 +57,25 @@ static const struct field memory_fields[] = {
     {"total", NUMBER, IN(plan_memory, total)},
     {0}};
 
+static const struct field survival_fields[] = {
+    {"mtbf_s", NUMBER, IN(plan_survival, mtbf_s)},
+    {"nodes", WHOLE, IN(plan_survival, nodes), 0, 0, GROUPS_RANKS_MAX},
+    {"goodput", NUMBER, IN(plan_survival, goodput)},
+    {"lost_share", NUMBER, IN(plan_survival, lost_share)},
+    {"copies", WHOLE, IN(plan_survival, copies), 0, 0, PLAN_COPIES_MAX},
+    {"local_every", WHOLE, IN(plan_survival, local_every), 0, 0, INT32_MAX},
+    {"save_every", WHOLE, IN(plan_survival, save_every), 0, 0, INT32_MAX},
+    {"local_pause_s", NUMBER, IN(plan_survival, local_pause_s)},
+    {"pause_s", NUMBER, IN(plan_survival, pause_s)},
+    {"local_restart_s", NUMBER, IN(plan_survival, local_restart_s)},
+    {"restart_s", NUMBER, IN(plan_survival, restart_s)},
+    {"copy_bytes", NUMBER, IN(plan_survival, copy_bytes)},
+    {"copy_slow_bytes", NUMBER, IN(plan_survival, copy_slow_bytes)},
+    {0}};
+
+static const struct field failure_fields[] = {
+    {"failures", FIELDS, IN(plan_price, survival), 1, .of = survival_fields}, {0}};
+
 static const struct field price_fields[] = {
     {"memory_bytes", FIELDS, IN(plan_price, memory), .of = memory_fields},
     {"slow_bytes", NUMBER, IN(plan_price, slow_bytes)},
@@ -65,6 +85,7 @@ static const struct field price_fields[] = {
     {"comm_s", NUMBER, IN(plan_price, comm_s)},
     {"step_s", NUMBER, IN(plan_price, step_s)},
     {"tokens_per_s", NUMBER, IN(plan_price, tokens_per_s), 1},
+    {NULL, FIELDS, .of = failure_fields},
     {0}};
 
 static const struct field checkpoint_fields[] = {
@@ -207,6 +228,8 @@ static int read_field(const struct reader *r, const struct field *f, const struc
     case DOUBT:
         return tree_word(r->t, n, out, TOPO_SOURCE_BYTES, r->err);
     case FIELDS:
+        if (!n && f->optional)
+            return 0;
         return check_keys(r, f->of, "", n) || read_fields(r, f->of, n, out) ? -1 : 0;
     default:
         if (tree_text(r->t, n, 0, WORD_MAX, &text, r->err))
@@ -465,6 +488,8 @@ static void put_fields(struct jout *j, const struct field *f, const void *from)
             put_field(j, f, v);
             continue;
         }
+        if (f->optional && !(*(const double *)v > 0))
+            continue;
         if (f->key)
             jout_open(j, f->key, '{');
         put_fields(j, f->of, v);
@@ -476,6 +501,11 @@ static void put_fields(struct jout *j, const struct field *f, const void *from)
 void plan_put_price(struct jout *j, const struct plan_price *p)
 {
     put_fields(j, price_fields, p);
+}
+
+void plan_put_survival(struct jout *j, const struct plan_price *p)
+{
+    put_fields(j, failure_fields, p);
 }
 
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c)

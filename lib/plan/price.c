@@ -47,6 +47,7 @@ static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
     (walk ? plan_timeline_walk : plan_timeline_least)(b, &line);
     p->compute_s = line.compute_s;
     p->comm_s = line.comm_s;
+    p->slow_s = line.slow_s;
     p->step_s = line.step_s;
 }
 
@@ -97,8 +98,9 @@ void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
 
 static int dominates(const struct plan_price *a, const struct plan_price *b)
 {
-    const double mine[] = {a->slow_bytes, a->fast_bytes, a->memory.total, a->step_s};
-    const double its[] = {b->slow_bytes, b->fast_bytes, b->memory.total, b->step_s};
+    const double mine[] = {a->slow_bytes, a->fast_bytes, a->memory.total,
+                           plan_price_gross_s(a)};
+    const double its[] = {b->slow_bytes, b->fast_bytes, b->memory.total, plan_price_gross_s(b)};
     int better = 0;
 
     for (int i = 0; i < 4; i++) {
@@ -135,8 +137,10 @@ void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, u
     }
     for (int i; (i = next_of(out, wanted, limit_s)) >= 0;) {
         price_one(c, t, &net, 1, &out[i]);
+        if (out[i].step_s < limit_s) /* else it is not the fastest, whatever is lost */
+            plan_survive(c, t, &out[i]);
         wanted &= ~(1U << i);
-        limit_s = out[i].feasible ? fmin(limit_s, out[i].step_s) : limit_s;
+        limit_s = out[i].feasible ? fmin(limit_s, plan_price_gross_s(&out[i])) : limit_s;
     }
 }
 
@@ -148,6 +152,7 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
         price_one(c, t, &net, 1, &out[i]);
+        plan_survive(c, t, &out[i]);
         plan_price_bytes(c, t, &out[i]);
     }
     for (int i = 0; i < PLAN_STRATEGIES; i++) {

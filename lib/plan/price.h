@@ -9,6 +9,7 @@
 #include "dev/device.h"
 #include "layout/layout.h"
 #include "model/model.h"
+#include "plan/goodput.h"
 #include "schedule/schedule.h"
 #include "topo/topo.h"
 
@@ -63,6 +64,8 @@ struct plan_price { /* of one strategy */
     double fast_bytes;      /* inside its group, sent by the rank that sends most */
     double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
     double tokens_per_s;              /* NAN: the compute rate is unknown */
+    double slow_s;                    /* of step_s, in which the busiest port is used */
+    struct plan_survival survival;
     int feasible;
     int dominated_by; /* index into the list of 27, or -1 */
 };
@@ -144,6 +147,7 @@ struct plan_case {
     double memory_bytes;     /* limit of a rank; 0: unknown */
     double slow_rate;        /* times the rates of the slow tier, as if the fabric had others */
     unsigned free;           /* 1 << term: as if that took no time */
+    struct plan_failures failures;
 };
 
 /* Defaults: all trained, 1 x 1 x min(PLAN_SEQ, max), auto, bf16 bf16 f32, topo's memory. */

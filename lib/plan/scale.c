@@ -96,12 +96,19 @@ int plan_scale_found(const struct plan_scale *s)
     return 0;
 }
 
+/* Tokens/s of steps that stay. */
+static double rate_of(const struct plan_price *p)
+{
+    return p->survival.mtbf_s > 0 ? p->tokens_per_s * p->survival.goodput : p->tokens_per_s;
+}
+
 static void put_head(const struct plan_scale *s, int batch, FILE *out)
 {
     const struct plan_case *c = &s->point[0].search.at;
     struct units params;
 
-    fprintf(out, "predicted tokens/s of %s parameters, %d tokens per sequence",
+    fprintf(out, "predicted %stokens/s of %s parameters, %d tokens per sequence",
+            c->failures.mtbf_s > 0 ? "useful " : "",
             units_count(&params, (double)c->model->params), c->seq);
     if (!batch)
         fprintf(out, ", micro-batch %d, accum %d on every rank", c->micro_batch, c->accum);
@@ -139,7 +146,7 @@ void plan_scale_print(const struct plan_scale *s, FILE *out)
                      !price->feasible             ? "-"
                      : isnan(price->tokens_per_s) ? "?"
                                                   : "%.0f",
-                     price->tokens_per_s);
+                     rate_of(price));
             if (s->survives >> i & 1)
                 fprintf(out, " %9s%c", text, i == p->search.best ? '*' : ' ');
         }
@@ -166,6 +173,7 @@ static void json_point(struct jout *j, const struct plan_scale_point *p)
         jout_bool(j, "dominated", price->dominated_by >= 0);
         jout_num(j, "step_s", price->step_s);
         jout_num(j, "tokens_per_s", price->tokens_per_s);
+        plan_put_survival(j, price);
         jout_close(j, '}');
     }
     jout_close(j, ']');
@@ -201,10 +209,10 @@ static void add_strategy(struct svg_figure *f, const struct plan_scale *s, int i
         const struct plan_price *price = &s->point[n].search.list[i];
         int ranks = s->point[n].ranks;
         snprintf(tip, sizeof tip, "%s, %d ranks: %s tokens/s%s", name, ranks,
-                 units_count(&u, price->tokens_per_s),
+                 units_count(&u, rate_of(price)),
                  i == s->point[n].search.best ? ", planned" : "");
-        svg_figure_point(f, ranks,
-                         price->feasible ? price->tokens_per_s / (each ? ranks : 1) : NAN, tip);
+        svg_figure_point(f, ranks, price->feasible ? rate_of(price) / (each ? ranks : 1) : NAN,
+                         tip);
     }
 }
 
@@ -218,7 +226,7 @@ static void add_linear(struct svg_figure *f, const struct plan_scale *s, int eac
     if (from == s->points)
         return;
     const struct plan_search *first = &s->point[from].search;
-    double one = first->list[first->best].tokens_per_s / s->point[from].ranks;
+    double one = rate_of(&first->list[first->best]) / s->point[from].ranks;
     svg_figure_line(f, "linear", (struct svg_series){.marker = -1, .dashed = 1});
     for (int n = 0; n < s->points; n++)
         svg_figure_point(f, s->point[n].ranks, one * (each ? 1 : s->point[n].ranks), NULL);
@@ -228,9 +236,10 @@ static void put_note(const struct plan_scale *s, char *text, size_t room)
 {
     const struct plan_search *first = &s->point[0].search;
     struct units params;
-    int n = snprintf(text, room, "%s of %s parameters, %d tokens per sequence, ",
+    int n = snprintf(text, room, "%s of %s parameters, %d tokens per sequence, %s",
                      first->at.model->family->name,
-                     units_count(&params, (double)first->at.model->params), first->at.seq);
+                     units_count(&params, (double)first->at.model->params), first->at.seq,
+                     first->at.failures.mtbf_s > 0 ? "useful ones alone, " : "");
 
     if (first->auto_batch || first->at.global_batch)
         snprintf(text + n, room - (size_t)n, "batch searched; predicted, not measured");

@@ -83,8 +83,8 @@ static int differ(double a, double b)
 
 int plan_price_better(const struct plan_price *a, const struct plan_price *b)
 {
-    const double mine[] = {a->step_s, a->memory.total, a->slow_bytes};
-    const double its[] = {b->step_s, b->memory.total, b->slow_bytes};
+    const double mine[] = {plan_price_gross_s(a), a->memory.total, a->slow_bytes};
+    const double its[] = {plan_price_gross_s(b), b->memory.total, b->slow_bytes};
 
     for (int i = 0; i < 3; i++) {
         if (plan_price_less(mine[i], its[i]))
@@ -100,7 +100,8 @@ static int is_better(struct plan_search *s, const struct plan_tally *t, int i, i
 {
     struct plan_price *a = &s->list[i], *b = &s->list[j];
 
-    if (!differ(a->step_s, b->step_s) && !differ(a->memory.total, b->memory.total)) {
+    if (!differ(plan_price_gross_s(a), plan_price_gross_s(b)) &&
+        !differ(a->memory.total, b->memory.total)) {
         plan_price_bytes(&s->at, t, a);
         plan_price_bytes(&s->at, t, b);
     }
@@ -123,7 +124,7 @@ static void choose(struct plan_search *s, const struct plan_tally *t)
 
 double plan_sample_s(const struct plan_found *f)
 {
-    return f->step_s / (double)f->sequences;
+    return f->gross_s / (double)f->sequences;
 }
 
 int plan_found_ahead(const struct plan_found *now, const struct plan_found *kept)
@@ -144,6 +145,7 @@ static struct plan_found found_of(const struct plan_search *s)
         .accum = s->at.accum,
         .sequences = plan_sequences(&s->at.settings, s->at.topo->groups.ranks),
         .step_s = p->step_s,
+        .gross_s = plan_price_gross_s(p),
         .tokens_per_s = p->tokens_per_s,
         .total_bytes = p->memory.total,
     };
@@ -224,8 +226,9 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
     if (!found || kept->best < 0)
         return INFINITY;
     int ranks = now->at.topo->groups.ranks;
-    return kept->list[kept->best].step_s * ((double)plan_sequences(&now->at.settings, ranks) /
-                                            (double)plan_sequences(&kept->at.settings, ranks));
+    return plan_price_gross_s(&kept->list[kept->best]) *
+           ((double)plan_sequences(&now->at.settings, ranks) /
+            (double)plan_sequences(&kept->at.settings, ranks));
 }
 
 /* Of the global batch, the largest of all ranks. */
@@ -292,6 +295,9 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
 
     now.boundary = boundary;
     now.at.topo = topo_of(s, boundary);
+    struct plan_hosts hosts = plan_hosts_of(plan_search_whole(s));
+    now.at.failures.nodes = hosts.count;
+    now.at.failures.node_ranks = hosts.most;
     plan_choose_chunk(&now.at, t);
     int types = s->auto_type && now.at.topo->other_flops > 0 ? 2 : 1,
         agains = s->auto_recompute + 1;
@@ -359,6 +365,12 @@ int plan_search(struct plan_search *s, struct err *err)
                        s->at.global_batch, ranks);
     if (plan_check_bytes(s->at.model, largest_batch, s->at.seq, err))
         return -1;
+    for (int i = 0; i < boundaries_of(s); i++)
+        if (s->at.failures.copies > 0 && s->at.failures.copies >= topo_of(s, i)->groups.count)
+            return err_set(
+                err, ERR_MISMATCH,
+                "--copies: %d, expected fewer than the groups, of which there are %d",
+                s->at.failures.copies, topo_of(s, i)->groups.count);
     for (int i = 0; i < boundaries_of(&asked); i++) {
         struct plan_tally *t = tallies_at(&asked, &i, 1);
         take_boundary(s, &asked, i, t, 1);

@@ -135,13 +135,14 @@ struct plan_network plan_network_of(const struct plan_case *c);
 void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
                     const struct plan_network *net, struct plan_price *p);
 /*
- * Of what is priced in s->at.  Its time is that of the host with most ranks: groups of the same
- * host are together on it; one without a host's name has a host of its own.
+ * Of what is priced in s->at.  Its time is that of the host with most ranks.
  */
 struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
+/* Of them "failures", nothing where they are not priced. */
+void plan_put_survival(struct jout *j, const struct plan_price *p);
 /* "micro_batch", "accum", "keep", "recompute". */
 void plan_put_batch(struct jout *j, const struct plan_case *at);
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c);
@@ -155,6 +156,19 @@ void plan_put_limits(struct jout *j, const struct plan_search *s);
 int plan_known_to_fit(const struct plan_case *c, const struct plan_price *p);
 /* null where no memory is known that it could fit into. */
 void plan_put_feasible(struct jout *j, const struct plan_case *c, const struct plan_price *p);
+/* Hosts of a fabric: groups of the same host are together on it, one without a host's name has
+   a host of its own; and the ranks on the one that has most. */
+struct plan_hosts {
+    int count, most;
+};
+struct plan_hosts plan_hosts_of(const struct topo *t);
+/* Of what a run saves that of the rank which writes most, its G shard: bytes. */
+struct plan_saved {
+    double params, optimizer;
+};
+struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t);
+/* step_s, with a step's part of what saves and failures cost where they are priced. */
+double plan_price_gross_s(const struct plan_price *p);
 /* a < b by more than the rounding of sums. */
 int plan_price_less(double a, double b);
 /* Is a to be chosen before b (struct plan_search)?  Of those that fit. */

@@ -321,6 +321,7 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
             for (int tier = 0; tier < PLAN_TIERS; tier++)
                 link_s[tier] += (double)times * f.link_s[0][tier];
         }
+    out->slow_s = link_s[PLAN_SLOW];
     out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
 }
 

@@ -44,8 +44,8 @@ static enum plan_binding binding_of(const struct plan_search *s, int i,
         return PLAN_BINDS_NOTHING;
     if (!p->feasible)
         return PLAN_BINDS_MEMORY;
-    if (plan_price_less(best->step_s, p->step_s))
-        return slower(r, best->step_s);
+    if (plan_price_less(plan_price_gross_s(best), plan_price_gross_s(p)))
+        return slower(r, plan_price_gross_s(best));
     return s->fixed && plan_price_better(p, best) ? PLAN_BINDS_CHOICE : PLAN_BINDS_TIE;
 }
 
@@ -65,7 +65,7 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
             out->second = i;
         }
         if (s->best >= 0)
-            out->of[i].behind_s = p->step_s - s->list[s->best].step_s;
+            out->of[i].behind_s = plan_price_gross_s(p) - plan_price_gross_s(&s->list[s->best]);
     }
     if (s->best < 0)
         return;
@@ -75,7 +75,8 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
         c.free |= 1U << term;
         plan_price_with(&c, &tally, without);
         for (int i = 0; i < PLAN_STRATEGIES; i++)
-            out->of[i].behind_without_s[term] = without[i].step_s - without[s->best].step_s;
+            out->of[i].behind_without_s[term] =
+                plan_price_gross_s(&without[i]) - plan_price_gross_s(&without[s->best]);
     }
     plan_tally_release(&tally);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
@@ -85,7 +86,7 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
 /* What it is ahead by, of its own time. */
 static double margin(const struct plan_search *s, const struct plan_why *w)
 {
-    double step_s = s->list[s->best].step_s;
+    double step_s = plan_price_gross_s(&s->list[s->best]);
 
     return step_s > 0 ? w->of[w->second].behind_s / step_s : 0;
 }
@@ -99,8 +100,8 @@ static void put_margin(const struct plan_search *s, const struct plan_why *w, FI
     double by = 100 * margin(s, w);
     const struct plan_price *best = &s->list[s->best], *next = &s->list[w->second];
     const char *second = plan_strategy_name(next->strategy);
-    if (!plan_price_less(best->step_s, next->step_s) &&
-        !plan_price_less(next->step_s, best->step_s))
+    if (!plan_price_less(plan_price_gross_s(best), plan_price_gross_s(next)) &&
+        !plan_price_less(plan_price_gross_s(next), plan_price_gross_s(best)))
         fprintf(out, "as fast as %s, %s\n", second,
                 plan_price_less(best->memory.total, next->memory.total) ? "with less memory"
                 : plan_price_less(best->slow_bytes, next->slow_bytes)
@@ -175,7 +176,7 @@ static void put_because(const struct plan_search *s, const struct plan_why *w, i
 void plan_why_print(const struct plan_search *s, const struct plan_why *w, FILE *out)
 {
     const struct plan_price *order[PLAN_STRATEGIES];
-    double best_s = s->best >= 0 ? s->list[s->best].step_s : 0;
+    double best_s = s->best >= 0 ? plan_price_gross_s(&s->list[s->best]) : 0;
 
     plan_list_order(s->list, order);
     plan_list_title(s, out);

@@ -169,6 +169,20 @@ steps() {
     [ "$(json '$d->{schema}, $d->{steps}, map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}' < "$D/j")" = "paro.plan.check/1 4 2.000" ]
 }
 
+@test "--check: the pause of saves, where failures are priced" {
+    for mtbf in "" "--mtbf 1"; do
+        # shellcheck disable=SC2086 # words
+        paro-plan -m $TINY -i $FABRIC --strategy IIG $mtbf > "$D/plan.yaml"
+        pause=$(sed -n 's/^    pause_s: //p' "$D/plan.yaml")
+        { steps 1 1; steps 4 2; } | awk -v p="${pause:-1}" '{ times = NR == 5 ? 9 : NR == 4 ? 0 : 3 }
+            times { sub(/}$/, ",\"save_s\":" p * times "}") } 1' > "$D/log.jsonl"
+        paro-plan --check "$D" > "$D/c"
+        [ -n "$mtbf" ] || ! grep 'save pause' "$D/c" || false
+    done
+    grep -q '^save pause .* 300.0%$' "$D/c"
+    [ "$(paro-plan --check "$D" --json | json 'map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "save_s" } @{$d->{terms}}')" = 3.000 ]
+}
+
 @test "--check: bytes that differ by more than 1 % are exit 1, times never are" {
     paro-plan -m $TINY -i $FABRIC --strategy IIG > "$D/plan.yaml"
     for bytes in slow_bytes fast_bytes state_bytes; do
@@ -655,6 +669,54 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     ! grep -q checkpoint "$D/a" || false
     paro-plan -m $TINY -i $FABRIC --list --storage 2MB/s | grep -v '^checkpoint 12.1 MiB, 3.02 MiB per rank, 3.17 s at 2.00 MB/s per host$' | cmp - "$D/a"
     [ "$(paro-plan -m $TINY -i $FABRIC --list --json --storage 2MB/s | json 'map { $d->{"checkpoint_$_"} } qw(bytes rank_bytes s)')" = "12666880 3166720 3.16672" ]
+}
+
+@test "--mtbf: failures are priced, and without it nothing else is" {
+    local big=(-m params=65.286e9 -i "synth:8x8,memory=80e9,flops=400e12" --accum 4 --mtbf 100 --storage 500MB/s)
+    ! paro-plan -m $TINY -i $FABRIC --json | grep -E 'goodput|failures' || false
+    ! paro-plan -m $TINY -i $FABRIC --list | grep goodput || false
+    paro-plan "${big[@]}" --copies 0 > "$D/p"
+    paro-plan "${big[@]}" --copies 0 --json > "$D/j"
+    # One kind of save: Daly's formula, with 8 nodes, 14 bytes of a parameter at 500 MB/s each, a snapshot of
+    # 8 GB/s and 60 s for a restart; read and made again, that is twice the time of writing.
+    sed -n 's/^ *step_s: /step /p; s/^    \([a-z_]*\): /\1 /p' "$D/p" | awk '{ v[$1] = $2 } END {
+        bytes = 14 * 65.286e9 / 64; write = 8 * bytes / 5e8; job = 3600 * 100 / 8
+        pause = bytes / 8e9 + 0.01 * write; again = 60 + 2 * write; work = v["save_every"] * v["step"]
+        want = work / (job * exp(again / job) * (exp((work + pause) / job) - 1))
+        ok = v["copies"] == 0 && v["local_every"] == 0 && v["nodes"] == 8 && v["mtbf_s"] == 360000
+        for (k = 1; k <= 4; k++) { # numbers are printed with six digits
+            have = v[k == 1 ? "goodput" : k == 2 ? "pause_s" : k == 3 ? "restart_s" : "lost_share"]
+            must = k == 1 ? want : k == 2 ? pause : k == 3 ? again : 1
+            if (have > must * (1 + 1e-5) || have < must * (1 - 1e-5)) { print k, have, must; ok = 0 }
+        }
+        exit !ok }'
+    [ "$(json 'map { sprintf "%.9g", $d->{predicted}{failures}{$_} } qw(goodput save_every)' < "$D/j")" = \
+        "$(printf '%.9g %d' "$(sed -n 's/^    goodput: //p' "$D/p")" "$(sed -n 's/^    save_every: //p' "$D/p")")" ]
+    # The plan is read back as it was.
+    [ "$(paro-plan --compare "$D/p" "$D/p" | grep -c 'goodput.*1.000$')" = 1 ]
+    # Copies help, most those that are sent nowhere.
+    paro-plan "${big[@]}" --copies 1 --list --json > "$D/j"
+    json 'for my $s (@s) { my $f = $s->{failures}; my $sent = grep { $_ eq "G" } (split //, $s->{strategy})[0, 2];
+        die $s->{strategy} if !$sent != ($f->{copy_slow_bytes} == 0) || $f->{copies} != 1; } 1' < "$D/j"
+    [ "$(json 'my ($b) = grep { $_->{strategy} eq $d->{chosen} } @s; join " ", map { my $f = $_->{failures}; $_->{feasible} && $_->{step_s} / $f->{goodput} < $b->{step_s} / $b->{failures}{goodput} ? $_->{strategy} : () } @s' < "$D/j")" = "" ]
+    paro-plan "${big[@]}" --list > "$D/l"
+    grep -q '^failures every 100 h of a node, 12.5 h of 8: save every [0-9]* steps in the shared folder, every [0-9]* locally with 1 copy, .* enough for 99' "$D/l"
+    [ "$(sed -n 's/.*tokens\/s *\(goodput\).*/\1/p' "$D/l")" = goodput ]
+}
+
+@test "--mtbf: a scale of useful tokens" {
+    local scale=(-m "$TINY" -i "$FABRIC" --mtbf 10 --storage 1MB/s --scale 4..16)
+    paro-plan "${scale[@]}" > "$D/s"
+    grep -q '^predicted useful tokens/s' "$D/s"
+    json 'my @row = map { [map { sprintf "%.0f", $_->{tokens_per_s} * $_->{failures}{goodput} } grep { $_->{feasible} } @{$_->{strategies}}] } @{$d->{points}}; join "\n", map { "@$_" } @row' < <(paro-plan "${scale[@]}" --json) > "$D/j"
+    local row=0
+    while read -r -a numbers; do
+        row=$((row + 1))
+        for n in $(sed -n "$((row + 2))p" "$D/s" | cut -c 17- | tr -d '*'); do
+            [[ " ${numbers[*]} " = *" $n "* ]]
+        done
+    done < "$D/j"
+    [ $row = 3 ]
 }
 
 # bats test_tags=full

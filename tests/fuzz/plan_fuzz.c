@@ -53,6 +53,8 @@ static void add_answers(fuzz_add_f *add)
     ask.model = "params=1e9";
     ask.topo = "synth:2x2,memory=80e9";
     ask_fuzz_add(add, &ask);
+    ask.mtbf_h = 10;
+    ask_fuzz_add(add, &ask);
 }
 
 const struct fuzz_set fuzz_sets[] = {
