@@ -44,20 +44,29 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
         c->state[b->state].name, b->lo - t->offset, b->hi - t->offset, hash, b->hash);
 }
 
+static int read_block(struct ckpt *c, const struct ckpt_block *b, int k, const char *path,
+                      struct err *err)
+{
+    int fd = -1;
+
+    if (io_kept_open(&c->open, b->file * (1 + c->copies) + k, path, c->file[b->file].bytes, &fd,
+                     err))
+        return -1;
+    return io_pread_all(fd, c->buffer, b->bytes, b->offset, err) ? err_prefix(err, "%s: ", path)
+                                                                 : 0;
+}
+
 int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)
 {
     const struct ckpt_block *b = &c->block[number];
     char hash[33];
-    int fd = -1;
 
     c->cached = -1;
     if (!c->buffer && mem_data(c->block_bytes, "a checkpoint's block", &c->buffer, err))
         return -1;
     char *path = ckpt_shard_path(c->dir, &c->groups, b->file, k);
-    int rc = io_kept_open(&c->open, b->file * (1 + c->copies) + k, path, c->file[b->file].bytes,
-                          &fd, err);
-    if (rc == 0 && io_pread_all(fd, c->buffer, b->bytes, b->offset, err))
-        rc = err_prefix(err, "%s: ", path);
+    int rc = c->fetch ? c->fetch(c->fetch_arg, b, k, c->buffer, err)
+                      : read_block(c, b, k, path, err);
     if (rc == 0) {
         ckpt_hash(c->buffer, b->bytes, hash);
         if (strcmp(hash, b->hash))
@@ -197,6 +206,30 @@ void ckpt_close(struct ckpt *c)
     *c = (struct ckpt){0};
 }
 
+static void find_largest(struct ckpt *c)
+{
+    for (int64_t b = 0; b < c->blocks; b++)
+        if (c->block[b].bytes > c->block_bytes)
+            c->block_bytes = c->block[b].bytes;
+}
+
+int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const char *text,
+                   int64_t bytes, struct err *err)
+{
+    struct ckpt new = {.dir = mem_dup(dir), .cached = -1};
+    int rc = err_any(
+        model_parse(&new.model, "config.json", config, (int64_t)strlen(config), err) ||
+        ckpt_manifest_parse(&new, "manifest.json", "config.json", &ckpt_limits_usual, text,
+                            bytes, err));
+
+    find_largest(&new);
+    if (rc)
+        ckpt_close(&new);
+    else
+        *c = new;
+    return rc;
+}
+
 /* By copy m's manifest and copy k's config. */
 static int open_by(struct ckpt *c, const char *dir, int m, int k,
                    const struct ckpt_limits *limits, struct err *err)
@@ -215,9 +248,7 @@ static int open_by(struct ckpt *c, const char *dir, int m, int k,
     mem_free(folder);
     mem_free(config);
     mem_free(manifest);
-    for (int64_t b = 0; b < new.blocks; b++)
-        if (new.block[b].bytes > new.block_bytes)
-            new.block_bytes = new.block[b].bytes;
+    find_largest(&new);
     if (rc)
         ckpt_close(&new);
     else

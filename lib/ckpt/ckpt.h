@@ -95,6 +95,14 @@ struct ckpt_healed {
 /* "3 blocks were read from copies, ...": a line for people; 0: nothing was healed. */
 int ckpt_healed_print(const struct ckpt_healed *h, const char *dir, char *text, size_t room);
 
+/*
+ * Reads a block of a checkpoint whose files are in more places than one folder: attempt 0 from
+ * the nearest one, 1 from the next, ...; its checksum is for the caller.  ERR_ABSENT: there are
+ * no more.
+ */
+typedef int (*ckpt_fetch)(void *arg, const struct ckpt_block *b, int attempt, void *out,
+                          struct err *err);
+
 /* An open checkpoint; for one thread at a time.  Fields are for reading. */
 struct ckpt {
     char *dir;
@@ -117,6 +125,8 @@ struct ckpt {
     const atomic_int *stop;    /* borrowed: as the limits had it */
     struct ckpt_healed healed; /* so far: for the reader to report */
     struct io_kept open;       /* of the files' copies, file by file */
+    ckpt_fetch fetch;          /* set by the reader: instead of the files in dir; or NULL */
+    void *fetch_arg;
     int64_t block_bytes;       /* of the largest */
     void *buffer;              /* the block last read, checked; NULL before the first */
     int64_t cached;            /* its number, or -1 */
@@ -129,6 +139,12 @@ struct ckpt {
 int ckpt_open(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
               struct err *err); /* NULL: the usual ones */
 void ckpt_close(struct ckpt *c);
+/*
+ * By the text of a manifest that is not read from dir, of a model with this config; for
+ * c->fetch.
+ */
+int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const char *text,
+                   int64_t bytes, struct err *err);
 /* Whether the folder has a manifest.json, or a copy of one. */
 int ckpt_is(const char *dir);
 /* The state's number, or -1. */

@@ -140,7 +140,7 @@ int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape
     fprintf(f, "%s%s\"\n}\n", tail, hash);
     fclose(f);
     struct ckpt_small small = {shape->model->config, text, (int64_t)used, source};
-    int rc = ckpt_put_small(dir, shape->copies, &small, err);
+    int rc = ckpt_put_small(dir, shape->apart ? 0 : shape->copies, &small, err);
     mem_free(text);
     return rc;
 }

@@ -202,7 +202,7 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
     return rc;
 }
 
-int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape *shape,
+int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err)
 {
     struct ckpt_shard s;
@@ -212,7 +212,7 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape
 
     ckpt_shard_init(&s, shape, rank);
     ckpt_shard_header(&s, &head, &head_bytes);
-    char *path = io_join(dir->temp, s.file.name);
+    char *path = ckpt_shard_path(dir->temp, &shape->layout->groups, rank, k);
     int rc = ckpt_create_file(dir, path, head, head_bytes, s.file.bytes, 0, &fd, err);
     if (rc == 0) {
         rc = write_blocks(&s, fd, fill, arg, err);
@@ -220,7 +220,7 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape
             err_prefix(err, "%s: ", path);
         close(fd);
     }
-    if (rc == 0)
+    if (rc == 0 && entry)
         *entry = ckpt_shard_entry(&s);
     ckpt_shard_release(&s);
     mem_free(head);

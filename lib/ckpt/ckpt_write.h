@@ -13,6 +13,7 @@ struct ckpt_shape {
     int states;
     struct ckpt_state state[CKPT_STATES_MAX];
     int copies; /* of each file, beside it: ckpt_check_copies was content */
+    int apart;  /* they are in other folders, each of which has the small files once */
 };
 
 /* --- a run's: each rank its shard, then one the manifest --- */
@@ -22,11 +23,11 @@ typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *
                          struct err *err);
 
 /*
- * Writes rank's file into the temporary, synced.  Asks fill for at most CKPT_BLOCK_ELEMS
+ * Writes rank's file into the temporary, synced, or (k) copy k of it.  Asks fill for at most CKPT_BLOCK_ELEMS
  * elements at a time, always inside the rank's G shard.  *entry is the file's part of the
- * manifest, a line of JSON, owned by the caller (mem_free).
+ * manifest, a line of JSON, owned by the caller (mem_free); NULL: nobody wants it.
  */
-int ckpt_write_shard(const struct io_dir *dir, int rank, const struct ckpt_shape *shape,
+int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err);
 /*
  * Writes config.json and manifest.json from the entries of all ranks, in rank order; with

@@ -2,6 +2,7 @@
 #ifndef COLL_COLL_H
 #define COLL_COLL_H
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/dtype.h"
@@ -47,6 +48,7 @@ struct coll {
     struct exec_nccl *nccl; /* owned; NULL: all goes over MPI */
     int64_t pushed,
         begun; /* calls over NCCL: numbered, by who pushes; started, by the runner */
+    atomic_int running;    /* calls that have begun and not ended */
     struct runner *runner; /* owned: the communication thread */
     int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
     const struct pick_table *tuning; /* borrowed, or NULL */

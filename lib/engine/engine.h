@@ -93,6 +93,8 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                 const struct engine_options *options, struct err *err);
 void engine_close(struct engine *e);
 const struct layout *engine_layout(const struct engine *e);
+/* Whether a collective of this rank is under way.  Any thread. */
+int engine_is_sending(const struct engine *e);
 
 /* Bytes this rank keeps of parameters, gradients and optimizer state, and of all else. */
 int64_t engine_state_bytes(const struct engine *e);

@@ -450,3 +450,8 @@ const struct layout *engine_layout(const struct engine *e)
 {
     return &e->layout;
 }
+
+int engine_is_sending(const struct engine *e)
+{
+    return atomic_load(&e->coll.running) > 0;
+}

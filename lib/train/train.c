@@ -286,9 +286,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         t->flags |= TRAIN_FAILED;
     t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
-    train_save_advance(t, report.flags);
-    if (watch_skipped(t, report.skipped, err) || change_masks(t, err) ||
-        train_easy_step(t, err))
+    if (train_save_advance(t, report.flags, err) || watch_skipped(t, report.skipped, err) ||
+        change_masks(t, err) || train_easy_step(t, err) || train_save_local(t, err))
         return -1;
     if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
         return 0;
@@ -327,6 +326,7 @@ static void release_run(struct train *t, struct err *why)
     struct err ignored;
 
     train_save_close(t);
+    train_local_close(t);
     train_easy_close(t);
     mem_free(t->begins);
     train_log_close(t, &ignored);
@@ -415,7 +415,7 @@ static int open_run(struct train *t, struct err *err)
     if ((!dry && rank_0(t, train_folder_settle, err)) || read_inputs(t, err) ||
         train_device_open(t, err) || world_agree(t->world, train_easy_open(t, err), err) ||
         rank_0(t, dry ? train_folder_check : train_folder_open, err) || open_engines(t, err) ||
-        train_start_weights(t, err) || train_easy_start(t, err) || train_save_open(t, err))
+        train_local_open(t, err) || train_start_weights(t, err) || train_easy_start(t, err) || train_save_open(t, err))
         return -1;
     warn_of_groups(t);
     /* Published configs ask for dropout that their trainers set aside, too. */
@@ -449,7 +449,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         goto done;
     }
     if (train_trace_open(&t, err) || audit_engines(&t, err) || train_anew_begin(&t, err) ||
-        rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
+        train_local_begin(&t, err) || rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
         goto done;
     train_summary_resumed(&t);
     world->slow--;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "ckpt/ckpt.h"
 #include "world/world.h"
 
 /*
@@ -62,6 +63,10 @@
     X(async_save, "async-save", I, "1", 0, 1,                                                  \
       "1: write checkpoints from a copy while training continues; 0: training waits")          \
     X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")                              \
+    X(local_every, "local-every", I, "10", 1, 1e12,                                            \
+      "With --local-save: steps between checkpoints there")                                    \
+    X(copies, "copies", I, "1", 0, CKPT_COPIES_MAX,                                            \
+      "With --local-save: keep this many copies of each shard in other groups")                \
     X(eval_every, "eval-every", I, "0", 0, 1e12,                                               \
       "Steps between evaluations on reserved data; 0: never")                                  \
     X(eval_split, "eval-split", F, "0.05", 1e-9, 0.99,                                         \
@@ -127,6 +132,7 @@ struct train_run {
     const char *prom, *tensorboard;                /* a file, a folder; NULL: not given */
     const char *const *data;                       /* [data_count] */
     int data_count;
+    const char *local_save;    /* a folder of each host; NULL: none */
     const char *data_weights, *tokenizer, *template; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];

@@ -196,6 +196,11 @@ static int64_t step_of(const char *name, const struct name_kind *kind)
     return errno || strcmp(end, kind->behind) ? -1 : step;
 }
 
+int64_t train_folder_step(const char *name)
+{
+    return step_of(name, &checkpoints);
+}
+
 char *train_folder_old(const char *path)
 {
     char *old = mem_new(strlen(path) + sizeof ".old", 1);

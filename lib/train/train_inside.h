@@ -9,13 +9,17 @@
 #include "engine/engine_proof.h"
 #include "plan/plan.h"
 #include "train/train.h"
+#include "train/train_image.h"
+#include "train/train_local.h"
 #include "train/train_record.h"
 
 enum train_flag {
     TRAIN_STOP = 1,
     TRAIN_FAILED = 2,
     TRAIN_BUSY = 4, /* a checkpoint is being written here */
-    TRAIN_SAVE = 8  /* somebody wants one now */
+    TRAIN_SAVE = 8, /* somebody wants one now */
+    TRAIN_LOCAL_BUSY = 16,
+    TRAIN_LOCAL_FAILED = 32
 };
 
 struct train_saver;
@@ -56,6 +60,7 @@ struct train {
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
     int64_t resumed;      /* the step that was resumed from; 0: none */
+    int64_t lost;         /* rank 0: steps after it that are in the log */
     char *start;          /* owned: the checkpoint that states came from; NULL: fresh ones */
     int fell_back;        /* it is not the one that `latest` leads to, which is damaged */
     double loss;          /* of the last step */
@@ -64,7 +69,8 @@ struct train {
     int differs;          /* states that are compared differ */
     enum dtype stored;    /* of the params in checkpoints: that of the weights it began with */
     struct carry carry;   /* rank 0: to every checkpoint */
-    struct train_saver *saver;
+    struct train_saver *saver, *near; /* near: of local checkpoints; NULL: none */
+    struct train_local *local;        /* owned; NULL: no --local-save */
     struct train_easy *easy;  /* NULL: no --drop-easy */
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
@@ -93,6 +99,7 @@ int train_folder_open(struct train *t, struct err *err);
 int train_folder_check(struct train *t, struct err *err);
 /* "step-00000100": a checkpoint's folder. */
 void train_folder_name(int64_t step, char name[40]);
+int64_t train_folder_step(const char *name); /* -1: it is none */
 /* The step of the checkpoint that `latest` leads to, or is to lead to; -1: not known. */
 int64_t train_folder_latest(const struct train *t);
 /* *step becomes that of the newest checkpoint before it, -1 where there is none. */
@@ -141,9 +148,11 @@ void train_anew_close(struct train *t, struct err *why);
 int train_save_open(struct train *t, struct err *err); /* once the engine is there */
 /* One of the step that is done begins.  Without async_save it is there when this returns. */
 int train_save_begin(struct train *t, struct err *err);
-/* This rank's flag for the exchange; and what follows from all flags. */
+/* This rank's flag for the exchange; and what follows from all flags: -1: a rank is gone. */
 int64_t train_save_flag(struct train *t);
-void train_save_advance(struct train *t, int64_t flags);
+int train_save_advance(struct train *t, int64_t flags, struct err *err);
+/* A local checkpoint begins, if one is due and none is being written. */
+int train_save_local(struct train *t, struct err *err);
 /* All that is in flight is there. */
 int train_save_settle(struct train *t, struct err *err);
 /* The end of a run: all that is in flight is there, and one of the last step. */

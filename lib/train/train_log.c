@@ -20,8 +20,8 @@
 #include "base/mem.h"
 #include "base/units.h"
 
-/* Where the lines of later steps begin, or the half of a line. */
-static int find_end(const struct train *t, FILE *f, const char *path, off_t *end,
+/* Where the lines of later steps begin, which are lost, or the half of a line. */
+static int find_end(struct train *t, FILE *f, const char *path, off_t *end,
                     struct err *err)
 {
     char *line = NULL;
@@ -35,8 +35,12 @@ static int find_end(const struct train *t, FILE *f, const char *path, off_t *end
         at++;
         if (strncmp(line, first, sizeof first - 1) == 0) {
             int64_t step = strtoll(line + sizeof first - 1, &behind, 10);
-            if (*behind == ',' && step > t->step)
+            if (*behind == ',' && step > t->step) {
+                t->lost = step - t->step;
+                for (ssize_t more; (more = getline(&line, &room, f)) > 0;)
+                    t->lost += line[more - 1] == '\n';
                 break;
+            }
         }
         if (!behind || *behind != ',') {
             rc =

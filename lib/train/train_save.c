@@ -13,6 +13,12 @@
  * word beside it: a word would wait behind the new parameters, which are on their way then.  So
  * what the manifest needs of a rank lies in a file beside its shard.  What is frozen is read
  * where it lies: it does not change, and masks only when nothing is being written.
+ *
+ * A LOCAL saver writes into the folder of each host (train_local.c) by the same steps, with the
+ * first rank of the host in the place of rank 0, and what the manifest needs is asked of each
+ * rank.  A rank also writes the copies that it is to hold of other ranks' shards: what its own
+ * states have from these, the rest as their owners answer.  A local checkpoint that fails is a
+ * line, and the run continues.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,11 +34,8 @@
 #include "train/train_inside.h"
 
 enum phase { NONE, BEGUN, WRITING, PUBLISHING };
-enum { STATES = 4, MOMENTS = 3, ENTRY_BYTES_MAX = 256 << 20 };
-
-struct copy { /* of a unit's G shard of what trains: master and both moments */
-    float *state[MOMENTS];
-};
+enum { STATES = 4, ENTRY_BYTES_MAX = 256 << 20, BLOCK_MAX = CKPT_BLOCK_ELEMS * 8 };
+enum question { ASK_ENTRY = -1 }; /* or a unit, with a state and the elements of a block */
 
 struct train_saver {
     struct train *train; /* borrowed */
@@ -42,10 +45,10 @@ struct train_saver {
     char name[40], strategy[4];
     char *path;        /* owned; where the checkpoint will be, on every rank */
     struct io_dir dir; /* rank 0's */
-    struct arena arena;
-    struct copy *copy; /* [units], owned; NULL: states are read where they are */
-    int copied;        /* whether this checkpoint is of the copy */
-    struct range *ranges;
+    struct train_images files; /* this rank's own, then the copies that it holds */
+    struct train_local *local; /* borrowed; NULL: of the run's folder */
+    char *entry;               /* owned; of a local checkpoint: this rank's in the manifest */
+    int failing;               /* the local checkpoint before this one failed */
     pthread_t thread;
     int running;     /* a thread is to be joined */
     atomic_int over; /* and is done */
@@ -55,50 +58,28 @@ struct train_saver {
 
 /* ---- what is written ---- */
 
-static int g_ranges(const struct train_saver *s, int unit)
-{
-    return layout_ranges(s->shape.layout, LETTER_G, s->train->world->rank,
-                         s->shape.model->unit[unit].trained, s->ranges);
-}
-
-static void place_copy(struct train_saver *s)
-{
-    const struct model *m = s->shape.model;
-
-    for (int u = 0; u < m->units; u++)
-        for (int i = 0; i < MOMENTS; i++)
-            s->copy[u].state[i] = arena_take(
-                &s->arena, 4 * layout_elems(s->shape.layout, LETTER_G, s->train->world->rank,
-                                            m->unit[u].trained));
-}
-
-static int take_copy(struct train_saver *s, struct err *err)
-{
-    for (int u = 0; u < s->shape.model->units; u++) {
-        int n = g_ranges(s, u);
-        for (int i = 0; i < MOMENTS; i++) {
-            float *to = s->copy[u].state[i];
-            for (int k = 0; k < n; to += s->ranges[k].hi - s->ranges[k].lo, k++)
-                if (engine_values(s->train->engine, u, i, s->ranges[k], DTYPE_F32, to, err))
-                    return -1;
-        }
-    }
-    return 0;
-}
-
-/* params and master are the same values, in the model's type and in f32 */
-static int fill_block(void *arg, int unit, int state, struct range at, void *out,
-                      struct err *err)
+/* What the holders of copies and those who write a manifest ask of this rank. */
+static int answer(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
+                  struct err *err)
 {
     struct train_saver *s = arg;
-    enum dtype type = s->shape.state[state].type;
-    int from = state > 0 ? state - 1 : 0;
 
-    if (!s->copied || at.lo >= s->shape.model->unit[unit].trained)
-        return engine_values(s->train->engine, unit, from, at, type, out, err);
-    int64_t first = layout_offset(s->ranges, g_ranges(s, unit), at.lo);
-    dtype_convert(out, type, s->copy[unit].state[from] + first, DTYPE_F32, at.hi - at.lo);
-    return 0;
+    if (what[0] == ASK_ENTRY) { /* from an offset on */
+        int64_t rest = (int64_t)strlen(s->entry) - what[1];
+        *bytes = rest < BLOCK_MAX ? rest : BLOCK_MAX;
+        memcpy(to, s->entry + what[1], (size_t)*bytes);
+        return 0;
+    }
+    *bytes = (what[3] - what[2]) * dtype_bytes(s->shape.state[what[1]].type);
+    return train_image_fill(s->files.image, (int)what[0], (int)what[1],
+                            (struct range){what[2], what[3]}, to, err);
+}
+
+static int hold(void *arg)
+{
+    const struct train_saver *s = arg;
+
+    return engine_is_sending(s->train->engine);
 }
 
 /* "shard-00003.json": a rank's part of the manifest, until there is one. */
@@ -115,11 +96,18 @@ static int write_shard(struct train_saver *s, struct err *err)
 
     if (io_dir_enter(&dir, s->path, err))
         return -1;
-    int rc = ckpt_write_shard(&dir, rank, &s->shape, fill_block, s, &entry, err);
+    int rc = ckpt_write_shard(&dir, rank, 0, &s->shape, train_image_fill, s->files.image, &entry,
+                              err);
     entry_name(rank, name);
-    if (rc == 0)
+    if (rc == 0 && !s->local)
         rc = io_dir_put(&dir, name, entry, (int64_t)strlen(entry), err);
-    mem_free(entry);
+    mem_free(s->entry);
+    s->entry = entry;
+    for (int i = 1; rc == 0 && i < s->files.images; i++) {
+        struct train_image *copy = &s->files.image[i];
+        rc = ckpt_write_shard(&dir, copy->rank, copy->k, &s->shape, train_image_fill, copy,
+                              NULL, err);
+    }
     io_dir_leave(&dir);
     return rc;
 }
@@ -175,11 +163,53 @@ static int publish_checkpoint(struct train_saver *s, struct err *err)
     return rc;
 }
 
+/* Another rank's part of the manifest; owned by the caller. */
+static int ask_entry(struct train_saver *s, int rank, char **entry, struct err *err)
+{
+    int64_t used = 0, bytes = BLOCK_MAX;
+    int rc = 0;
+
+    if (rank == s->train->world->rank) {
+        *entry = mem_dup(s->entry);
+        return 0;
+    }
+    while (rc == 0 && bytes == BLOCK_MAX) {
+        char *more = mem_new((size_t)used + BLOCK_MAX + 1, 1);
+        if (used)
+            memcpy(more, *entry, (size_t)used);
+        mem_free(*entry);
+        *entry = more;
+        rc = world_ask(s->local->service, rank, (int64_t[]){ASK_ENTRY, used, 0, 0},
+                       more + used, BLOCK_MAX, &bytes, err);
+        used += rc ? 0 : bytes;
+    }
+    return rc;
+}
+
+/* The first rank of a host, when all shards and copies are there. */
+static int publish_local(struct train_saver *s, struct err *err)
+{
+    int ranks = s->train->world->ranks, rc = 0;
+    char **entry = mem_new((size_t)ranks, sizeof *entry);
+
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        rc = ask_entry(s, r, &entry[r], err);
+    if (rc == 0)
+        rc = ckpt_manifest_write(&s->dir, &s->shape, (const char *const *)entry, &s->run, NULL,
+                                 err);
+    for (int r = 0; r < ranks; r++)
+        mem_free(entry[r]);
+    mem_free(entry);
+    return io_dir_end(&s->dir, rc, err);
+}
+
 /* ---- the thread ---- */
 
 static void write_part(struct train_saver *s)
 {
-    s->rc = s->phase == WRITING ? write_shard(s, &s->err) : publish_checkpoint(s, &s->err);
+    s->rc = s->phase == WRITING ? write_shard(s, &s->err)
+            : s->local          ? publish_local(s, &s->err)
+                                : publish_checkpoint(s, &s->err);
     atomic_store(&s->over, 1);
 }
 
@@ -217,6 +247,14 @@ static int join_thread(struct train_saver *s, struct err *err)
 
 /* ---- the phases ---- */
 
+/* Rank 0, of a local checkpoint the first rank of a host. */
+static int makes_folder(const struct train_saver *s)
+{
+    const struct world *w = s->train->world;
+
+    return (s->local ? w->node_rank : w->rank) == 0;
+}
+
 static void begin_checkpoint(struct train_saver *s)
 {
     struct train *t = s->train;
@@ -230,8 +268,11 @@ static void begin_checkpoint(struct train_saver *s)
                                .data_seq = t->data.seq,
                                .data_sum = t->data.sum};
     mem_free(s->path);
-    s->path = io_join(t->home, s->name);
-    s->rc = t->world->rank == 0 ? io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err) : 0;
+    s->path = io_join(s->local ? s->local->base : t->home, s->name);
+    s->rc = 0;
+    if (makes_folder(s) && ((s->local && train_local_prune(t, &s->err)) ||
+                            io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err)))
+        s->rc = -1;
     s->phase = BEGUN;
 }
 
@@ -239,57 +280,122 @@ static void begin_checkpoint(struct train_saver *s)
 static void next_phase(struct train_saver *s)
 {
     struct train *t = s->train;
+    const struct world_answers answers = {answer, hold, s, BLOCK_MAX};
 
     if (s->phase == PUBLISHING) {
-        t->saved = s->run.step;
-        t->home = t->place ? t->place : t->run->out;
+        if (s->local) {
+            world_service_stop(s->local->service);
+            s->failing = 0;
+        } else {
+            t->saved = s->run.step;
+            t->home = t->place ? t->place : t->run->out;
+        }
         s->phase = NONE;
         return;
     }
     s->phase++;
-    if (s->phase == WRITING || t->world->rank == 0)
+    if (s->local && s->phase == WRITING)
+        s->rc = world_service_start(s->local->service, &answers, &s->err);
+    if (s->rc == 0 && (s->phase == WRITING || makes_folder(s)))
         start_thread(s);
+}
+
+/*
+ * A local checkpoint that failed on some rank is removed on all, with one line.  Collective;
+ * -1: a rank is gone.
+ */
+static int give_up_local(struct train_saver *s, struct err *err)
+{
+    struct train *t = s->train;
+    struct err why;
+
+    if (world_agree(t->world, s->rc, &s->err) && s->err.code == ERR_PEER) {
+        *err = s->err;
+        return -1;
+    }
+    if (!s->failing)
+        train_print(t, "no local checkpoint of step %" PRId64 ": %s", s->run.step, s->err.text);
+    s->failing = 1;
+    world_service_stop(s->local->service);
+    if (s->dir.path)
+        io_dir_abandon(&s->dir);
+    if (makes_folder(s))
+        io_remove_tree(s->path, &why);
+    s->phase = NONE;
+    s->rc = 0;
+    return 0;
 }
 
 /* All that is in flight ends, and all ranks know it. */
 static int finish_phases(struct train_saver *s, struct err *err)
 {
-    struct world *w = s->train->world;
-
-    while (s->phase != NONE) {
+    while (s && s->phase != NONE) {
+        struct world *w = s->train->world;
         w->slow++;
-        int rc = world_agree(w, join_thread(s, err), err);
+        int failed = join_thread(s, err), rc = world_agree(w, failed, err);
         w->slow--;
+        if (rc && s->local && err->code != ERR_PEER) {
+            s->rc = failed;
+            rc = give_up_local(s, err);
+        } else if (rc == 0) {
+            next_phase(s);
+        }
         if (rc) {
             s->phase = NONE;
             return -1;
         }
-        next_phase(s);
     }
     return 0;
 }
 
 int64_t train_save_flag(struct train *t)
 {
-    struct train_saver *s = t->saver;
+    struct train_saver *both[] = {t->saver, t->near};
+    int64_t flags = 0;
 
-    if (s->running && !atomic_load(&s->over))
-        return TRAIN_BUSY;
-    if (s->phase == NONE || !s->rc)
-        return 0;
-    t->failure = s->err;
-    return TRAIN_FAILED;
+    for (int i = 0; i < 2 && both[i]; i++) {
+        struct train_saver *s = both[i];
+        if (s->running && !atomic_load(&s->over)) {
+            flags |= s->local ? TRAIN_LOCAL_BUSY : TRAIN_BUSY;
+        } else if (s->phase != NONE && s->rc && s->local) {
+            flags |= TRAIN_LOCAL_FAILED;
+        } else if (s->phase != NONE && s->rc) {
+            t->failure = s->err;
+            flags |= TRAIN_FAILED;
+        }
+    }
+    return flags;
 }
 
-void train_save_advance(struct train *t, int64_t flags)
+int train_save_advance(struct train *t, int64_t flags, struct err *err)
 {
-    struct train_saver *s = t->saver;
+    struct train_saver *s = t->saver, *near = t->near;
     struct err none; /* who failed has said so, and the run ends */
 
-    if (s->phase == NONE || (flags & TRAIN_BUSY))
-        return;
-    join_thread(s, &none);
-    next_phase(s);
+    if (s->phase != NONE && !(flags & TRAIN_BUSY)) {
+        join_thread(s, &none);
+        next_phase(s);
+    }
+    if (!near || near->phase == NONE || (flags & TRAIN_LOCAL_BUSY))
+        return 0;
+    join_thread(near, &none);
+    if (flags & TRAIN_LOCAL_FAILED)
+        return give_up_local(near, err);
+    next_phase(near);
+    return 0;
+}
+
+/* s->rc of the copy is reported in the next exchange. */
+static int begin_copied(struct train_saver *s, struct err *err)
+{
+    int rc = train_images_take(&s->files, err);
+
+    begin_checkpoint(s);
+    if (rc && !s->rc) {
+        s->rc = rc;
+        s->err = *err;
+    }
+    return 0;
 }
 
 int train_save_begin(struct train *t, struct err *err)
@@ -299,41 +405,49 @@ int train_save_begin(struct train *t, struct err *err)
     /* The one before is late: it is waited for, since there is but one copy. */
     if (finish_phases(s, err) || train_easy_save(t, err))
         return -1;
-    s->copied = s->copy != NULL;
-    int rc = s->copied ? take_copy(s, err) : 0;
+    if (s->files.image->copy)
+        return begin_copied(s, err);
     begin_checkpoint(s);
-    if (rc && !s->rc) { /* reported in the next exchange */
-        s->rc = rc;
-        s->err = *err;
-    }
-    return s->copied ? 0 : finish_phases(s, err);
+    return finish_phases(s, err);
+}
+
+int train_save_local(struct train *t, struct err *err)
+{
+    struct train_saver *s = t->near;
+
+    /* While the one before is being written this one is left out, on all ranks. */
+    return s && s->phase == NONE && t->step % (int64_t)t->settings.local_every == 0
+               ? begin_copied(s, err)
+               : 0;
 }
 
 int train_save_settle(struct train *t, struct err *err)
 {
-    return finish_phases(t->saver, err);
+    return finish_phases(t->saver, err) || finish_phases(t->near, err) ? -1 : 0;
 }
 
 int train_save_finish(struct train *t, struct err *err)
 {
-    if (finish_phases(t->saver, err))
+    if (train_save_settle(t, err))
         return -1;
-    if (t->saved == t->step)
-        return 0;
-    if (train_easy_save(t, err))
-        return -1;
-    t->saver->copied = 0;
-    begin_checkpoint(t->saver);
-    return finish_phases(t->saver, err);
+    if (t->saved != t->step) {
+        if (train_easy_save(t, err))
+            return -1;
+        t->saver->files.copied = 0;
+        begin_checkpoint(t->saver);
+        if (finish_phases(t->saver, err))
+            return -1;
+    }
+    train_local_remove(t);
+    return 0;
 }
 
-int train_save_open(struct train *t, struct err *err)
+static struct train_saver *new_saver(struct train *t)
 {
-    struct train_saver *s = t->saver = mem_new(1, sizeof *s);
-    const struct model *m = &t->plan.model;
+    struct train_saver *s = mem_new(1, sizeof *s);
 
     *s = (struct train_saver){.train = t,
-                              .shape = {.model = m,
+                              .shape = {.model = &t->plan.model,
                                         .layout = engine_layout(t->engine),
                                         .strategy = s->strategy,
                                         .states = STATES,
@@ -343,19 +457,46 @@ int train_save_open(struct train *t, struct err *err)
                                                   {"exp_avg_sq", DTYPE_F32}}},
                               .dir = {.fd = -1}};
     strcpy(s->strategy, plan_strategy_name(t->plan.strategy));
-    s->ranges = mem_new((size_t)layout_ranges_max(s->shape.layout), sizeof *s->ranges);
-    if (!t->settings.async_save || !t->settings.save_every)
+    s->files = (struct train_images){.train = t, .shape = &s->shape};
+    return s;
+}
+
+/* With the copies that this rank holds of other groups' shards. */
+static int open_local(struct train *t, struct err *err)
+{
+    const struct groups *g = &engine_layout(t->engine)->groups;
+    int copies = (int)t->settings.copies;
+
+    if (!t->local)
         return 0;
-    s->copy = mem_new((size_t)m->units, sizeof *s->copy);
-    place_copy(s); /* measures */
-    int64_t bytes = s->arena.used;
-    int rc = arena_init(&s->arena, bytes,
-                        "the copy that is saved during training "
-                        "(--async-save=0 needs none)",
-                        err);
-    if (rc == 0)
-        place_copy(s);
-    return world_agree(t->world, rc, err);
+    if (copies > g->count - 1) { /* hosts that are gone may take their groups with them */
+        train_print(t, "%d local copies (--copies) need as many other groups, there %s %d",
+                    copies, g->count == 2 ? "is" : "are", g->count - 1);
+        copies = g->count - 1;
+    }
+    struct train_saver *s = t->near = new_saver(t);
+    s->local = t->local;
+    s->files.service = t->local->service;
+    s->shape.copies = copies;
+    s->shape.apart = 1;
+    for (int k = 0; k <= copies; k++)
+        for (int r = 0; r < g->ranks; r++)
+            if (ckpt_copy_holder(g, r, k) == t->world->rank)
+                train_images_add(&s->files, r, k);
+    return train_images_place(&s->files, "the copy of local checkpoints (--local-save)", err);
+}
+
+int train_save_open(struct train *t, struct err *err)
+{
+    struct train_saver *s = t->saver = new_saver(t);
+
+    train_images_add(&s->files, t->world->rank, 0);
+    if (t->settings.async_save && t->settings.save_every &&
+        train_images_place(
+            &s->files, "the copy that is saved during training (--async-save=0 needs none)",
+            err))
+        return -1;
+    return open_local(t, err);
 }
 
 void train_save_still(struct train *t)
@@ -368,26 +509,30 @@ void train_save_still(struct train *t)
 
 int64_t train_save_bytes(const struct train *t)
 {
-    return t->saver->arena.used;
+    return t->saver->files.arena.used + (t->near ? t->near->files.arena.used : 0);
+}
+
+static void close_saver(struct train_saver *s)
+{
+    struct err none;
+
+    join_thread(s, &none);
+    /* Nobody writes into the folder any more when it is removed. */
+    if (s->phase != NONE)
+        world_barrier(s->train->world, &none);
+    if (s->dir.path)
+        io_dir_abandon(&s->dir);
+    train_images_release(&s->files);
+    mem_free(s->entry);
+    mem_free(s->path);
+    mem_free(s);
 }
 
 void train_save_close(struct train *t)
 {
-    struct train_saver *s = t->saver;
-    struct err none;
-
-    if (!s)
-        return;
-    join_thread(s, &none);
-    /* Nobody writes into the folder any more when rank 0 removes it. */
-    if (s->phase != NONE)
-        world_barrier(t->world, &none);
-    if (s->dir.path)
-        io_dir_abandon(&s->dir);
-    arena_release(&s->arena);
-    mem_free(s->copy);
-    mem_free(s->ranges);
-    mem_free(s->path);
-    mem_free(s);
-    t->saver = NULL;
+    if (t->saver)
+        close_saver(t->saver);
+    if (t->near)
+        close_saver(t->near);
+    t->saver = t->near = NULL;
 }

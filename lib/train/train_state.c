@@ -85,7 +85,8 @@ static int open_weights(struct reader *r, const char *dir, int resume, struct er
 static int check_weights(struct reader *r, struct train *t, const char *dir, int resume,
                          struct err *err)
 {
-    r->weights.ckpt.turn = t->world->rank; /* the copies' disks share the work */
+    if (!r->weights.ckpt.fetch)
+        r->weights.ckpt.turn = t->world->rank; /* the copies' disks share the work */
     r->states.weights = &r->weights;
     if (states_check_model(&r->weights, &t->plan.model, err) ||
         find_numbers(r, dir, resume, err))
@@ -156,12 +157,41 @@ static int is_damage(const struct err *err)
            err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
 }
 
-/* *damaged, of an error: the checkpoint is at fault, not what this run wants of it. */
-static int load_checkpoint(struct train *t, const char *dir, int resume,
+/*
+ * Of a local checkpoint, which has none of them: those of the newest one in the run's folder,
+ * or of what the run began with.
+ */
+static int carry_local(struct train *t, struct err *err)
+{
+    const char *out = t->run->out, *init = t->run->init;
+    struct weights w = {0};
+
+    if (!init && !train_folder_has(out, "latest"))
+        return 0;
+    char *path = train_folder_has(out, "latest") ? io_join(out, "latest")
+                                                 : run_folder_checkpoint(init);
+    int rc = weights_open(&w, path, NULL, err);
+    if (rc == 0)
+        rc = carry_weights(&t->carry, &w, !t->run->tokenizer, err);
+    weights_close(&w);
+    mem_free(path);
+    return rc;
+}
+
+/*
+ * *damaged, of an error: the checkpoint is at fault, not what this run wants of it.  local: one
+ * that is open; taken.
+ */
+static int load_checkpoint(struct train *t, const char *dir, int resume, struct ckpt *local,
                            struct ckpt_healed *healed, int *damaged, struct err *err)
 {
     struct reader r = {0};
-    int rc = world_agree(t->world, open_weights(&r, dir, resume, err), err);
+    int rc = 0;
+
+    if (local)
+        r.weights = (struct weights){.is_ckpt = 1, .ckpt = *local};
+    else
+        rc = world_agree(t->world, open_weights(&r, dir, resume, err), err);
 
     *damaged = rc && is_damage(err);
     if (rc == 0)
@@ -169,7 +199,9 @@ static int load_checkpoint(struct train *t, const char *dir, int resume,
     if (rc == 0) {
         carry_release(&t->carry); /* of a checkpoint that was damaged */
         /* A tokenizer that is named replaces the folder's own. */
-        rc = t->world->rank ? 0 : carry_weights(&t->carry, &r.weights, !t->run->tokenizer, err);
+        rc = t->world->rank ? 0
+             : local        ? carry_local(t, err)
+                            : carry_weights(&t->carry, &r.weights, !t->run->tokenizer, err);
         rc = world_agree(t->world, rc, err);
         *damaged = rc && is_damage(err);
     }
@@ -236,7 +268,7 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
     char name[40];
 
     t->start = io_join(t->run->out, "latest");
-    while ((rc = load_checkpoint(t, t->start, 1, healed, &damaged, err)) && damaged) {
+    while ((rc = load_checkpoint(t, t->start, 1, NULL, healed, &damaged, err)) && damaged) {
         if (skipped++ == 0)
             first = *err;
         /* Rank 0's eyes see the folder. */
@@ -265,6 +297,39 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
     return 0;
 }
 
+/*
+ * The newest checkpoint of the hosts that is whole, if it is no older than that of the run's
+ * folder, `newest`; -1: that is not known.  1: there is none.
+ */
+static int load_local(struct train *t, int64_t newest, struct ckpt_healed *healed,
+                      struct err *err)
+{
+    char name[40], *shared = NULL;
+    int rc, damaged = 0;
+    struct ckpt c;
+
+    if (newest >= 0) {
+        train_folder_name(newest, name);
+        shared = io_join(t->run->out, name);
+    }
+    while ((rc = train_find_next(t, newest, shared, &c, err)) == 0) {
+        rc = train_find_begin(t, err);
+        train_folder_name(c.run.step, name);
+        t->start = io_join(t->local->base, name);
+        rc = rc ? rc : load_checkpoint(t, t->start, 1, &c, healed, &damaged, err);
+        if (rc && err->code == ERR_PEER)
+            break;
+        train_find_end(t);
+        if (rc == 0 || !damaged)
+            break;
+        train_print(t, "local checkpoint '%s' is damaged, skipped: %s", name, err->text);
+        mem_free(t->start);
+        t->start = NULL;
+    }
+    mem_free(shared);
+    return rc;
+}
+
 int train_check_start(const struct train *t, int given, struct err *err)
 {
     const struct model *m = &t->plan.model;
@@ -285,9 +350,18 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
     int own = run->resume && strcmp(run->resume, "auto") == 0, damaged;
     /* Rank 0's eyes see the folder.  What cannot be looked at is met when it is loaded. */
     int32_t has_latest = t->world->rank == 0 && train_folder_has(run->out, "latest");
+    int64_t newest = has_latest ? train_folder_latest(t) : -1;
 
-    if (world_bcast(t->world, &has_latest, sizeof has_latest, 0, err))
+    if (world_bcast(t->world, &has_latest, sizeof has_latest, 0, err) ||
+        world_bcast(t->world, &newest, sizeof newest, 0, err))
         return -1;
+    if (own) {
+        int rc = load_local(t, newest, healed, err);
+        if (rc == 0)
+            t->saved = newest;
+        if (rc != 1)
+            return rc;
+    }
     if (own && has_latest)
         return load_newest(t, healed, err);
     const char *given = run->resume && !own ? run->resume : run->init;
@@ -295,7 +369,7 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
         return -1;
     if (given) {
         t->start = run_folder_checkpoint(given);
-        return load_checkpoint(t, t->start, given == run->resume, healed, &damaged, err);
+        return load_checkpoint(t, t->start, given == run->resume, NULL, healed, &damaged, err);
     }
     if (run->dry)
         return 0;

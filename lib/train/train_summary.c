@@ -46,15 +46,22 @@ static void print_change(const struct train *t, char *text, size_t room)
 
 void train_summary_resumed(const struct train *t)
 {
-    char change[160];
+    char change[160], lost[64] = "";
 
     if (t->run->resume && !t->resumed)
         train_print(t, "starts a new run: no checkpoint in '%s'", t->run->out);
     if (!t->resumed || (double)t->step >= t->settings.steps)
         return;
     print_change(t, change, sizeof change);
-    train_print(t, "resumes from '%s' at step %" PRId64 " of %.0f%s", t->start, t->step + 1,
-                t->settings.steps, change);
+    if (t->lost)
+        snprintf(lost, sizeof lost, "; %" PRId64 " step%s lost", t->lost,
+                 t->lost == 1 ? " is" : "s are");
+    if (t->local && t->local->from[0])
+        train_print(t, "resumes from %s at step %" PRId64 " of %.0f%s%s", t->local->from,
+                    t->step + 1, t->settings.steps, change, lost);
+    else
+        train_print(t, "resumes from '%s' at step %" PRId64 " of %.0f%s%s", t->start,
+                    t->step + 1, t->settings.steps, change, lost);
 }
 
 /* What --against has shown. */
@@ -225,6 +232,9 @@ static void print_text(const struct train *t, const struct need *most, const cha
     if (t->resumed && (double)t->step >= s->steps)
         fprintf(out, "start   nothing to do, '%s' is of step %" PRId64 " of %.0f\n", t->start,
                 t->step, s->steps);
+    else if (t->resumed && t->local && t->local->from[0])
+        fprintf(out, "start   step %" PRId64 " of %.0f, from %s%s\n", t->step + 1, s->steps,
+                t->local->from, change);
     else if (t->resumed)
         fprintf(out, "start   step %" PRId64 " of %.0f, from '%s'%s\n", t->step + 1, s->steps,
                 t->start, change);

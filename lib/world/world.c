@@ -422,10 +422,6 @@ void world_abort(struct world *w, int status)
 
 /* ---- some of the ranks ---- */
 
-struct world_comm {
-    MPI_Comm comm;
-};
-
 int world_peers_open(struct world *w, int colour, struct world_peers *out, struct err *err)
 {
     struct world_peers p = {.ranks = 1, .world = w};

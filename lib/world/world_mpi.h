@@ -32,6 +32,10 @@ struct world_mpi {
     _Atomic(int64_t) call_end_ms; /* and until when, by tick_now_s; 0: none */
 };
 
+struct world_comm { /* of peers */
+    MPI_Comm comm;
+};
+
 /* Around a call of MPI's that waits for other ranks: `what` is a constant text. */
 void world_call_begin(struct world *w, const char *what);
 void world_call_end(struct world *w);

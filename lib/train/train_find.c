@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows how a local checkpoint is found and read again, by any number of ranks on the hosts
+ * that are left.  The first rank of each host says what its folder has; all ranks open the
+ * checkpoint by the manifest of one of them, and know from the sizes of its files which host
+ * has which shard.  A block is read on this host if it is here, else asked of a rank that is
+ * where it is, one block at a time.
+ */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "train/train_inside.h"
+
+enum { EACH = 4, TAIL = 36 }; /* steps of a host; a manifest ends: 32 digits, "\n}\n */
+
+struct train_source {
+    struct train *train; /* borrowed */
+    char *dir;           /* owned; of the checkpoint on this host */
+    struct ckpt *c;      /* borrowed: what is read */
+    struct ckpt shared;  /* of the same step in the run's folder, for what no host has */
+    int has_shared, hosts;
+    int *host;                     /* [files * (1 + copies)], owned: that has it; -1: none */
+    struct io_kept open, answered; /* files: of who reads, and of the service */
+    struct world_answers answers;
+};
+
+/* ---- what there is ---- */
+
+static int read_sum(const char *dir, char sum[33])
+{
+    char *path = io_join(dir, "manifest.json"), tail[TAIL];
+    struct err ignored;
+    int64_t bytes = 0;
+    int fd = -1, rc = io_open(path, &fd, &bytes, &ignored);
+
+    if (rc == 0)
+        rc = bytes < TAIL ? -1 : io_pread_all(fd, tail, TAIL, bytes - TAIL, &ignored);
+    if (fd >= 0)
+        close(fd);
+    mem_free(path);
+    memcpy(sum, tail, rc ? 0 : 32);
+    sum[32] = 0;
+    return rc;
+}
+
+static void list_host(const struct train *t, struct train_candidate have[EACH])
+{
+    DIR *d = t->local->base && t->world->node_rank == 0 ? opendir(t->local->base) : NULL;
+    int n = 0;
+
+    for (struct dirent *e; d && n < EACH && (e = io_next(d));) {
+        char *dir = io_join(t->local->base, e->d_name);
+        have[n].step = train_folder_step(e->d_name);
+        n += have[n].step > 0 && read_sum(dir, have[n].sum) == 0;
+        mem_free(dir);
+    }
+    if (d)
+        closedir(d);
+    for (; n < EACH; n++)
+        have[n] = (struct train_candidate){.step = -1};
+}
+
+static int is_same(const struct train_candidate *a, const struct train_candidate *b)
+{
+    return a->step == b->step && strcmp(a->sum, b->sum) == 0;
+}
+
+static int newest_first(const void *one, const void *other)
+{
+    const struct train_candidate *a = one, *b = other;
+
+    return a->step != b->step ? (a->step < b->step) - (a->step > b->step)
+                              : strcmp(a->sum, b->sum);
+}
+
+/* Of all hosts. */
+static int list_all(struct train *t, struct err *err)
+{
+    int ranks = t->world->ranks;
+    struct train_candidate mine[EACH] = {0};
+    struct train_local *l = t->local;
+    struct train_candidate *all = l->all = mem_new((size_t)ranks * EACH, sizeof *all);
+
+    list_host(t, mine);
+    if (world_allgather(t->world, mine, sizeof mine, all, err))
+        return -1;
+    l->candidate = mem_new((size_t)ranks * EACH, sizeof *all);
+    memcpy(l->candidate, all, (size_t)ranks * EACH * sizeof *all);
+    qsort(l->candidate, (size_t)ranks * EACH, sizeof *all, newest_first);
+    for (int i = 0; i < ranks * EACH && l->candidate[i].step > 0; i++)
+        if (i == 0 || !is_same(&l->candidate[i], &l->candidate[l->candidates - 1]))
+            l->candidate[l->candidates++] = l->candidate[i];
+    return 0;
+}
+
+/* ---- opening ---- */
+
+/* The manifest of the first rank whose host has it, on all ranks. */
+static int share_manifest(struct train *t, int root, char **text, int64_t *bytes,
+                          struct err *err)
+{
+    char *path = io_join(t->local->source->dir, "manifest.json");
+    struct world *w = t->world;
+    int rc = w->rank == root ? io_read_file(path, INT32_MAX, NULL, text, bytes, err) : 0;
+
+    mem_free(path);
+    if (world_agree(w, rc, err) || world_bcast(w, bytes, sizeof *bytes, root, err))
+        return -1;
+    if (w->rank != root)
+        *text = mem_new((size_t)*bytes + 1, 1);
+    return world_bcast(w, *text, *bytes, root, err);
+}
+
+/* Which files this host has whole, [files * (1 + copies)]. */
+static void list_files(const struct train_source *s, char *have)
+{
+    const struct ckpt *c = s->c;
+    struct stat st;
+
+    for (int f = 0; f < c->files; f++)
+        for (int k = 0; k <= c->copies; k++) {
+            char *path = ckpt_shard_path(s->dir, &c->groups, f, k);
+            have[f * (1 + c->copies) + k] =
+                stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == c->file[f].bytes;
+            mem_free(path);
+        }
+}
+
+/* One host after the other says what it has; this one's own files come first. */
+static int find_files(struct train *t, const struct train_candidate *want, struct err *err)
+{
+    const struct world *w = t->world;
+    const struct train_candidate *all = t->local->all;
+    struct train_source *s = t->local->source;
+    int count = s->c->files * (1 + s->c->copies), own = w->groups.group_of[w->rank], rc = 0;
+    char *have = mem_new((size_t)count, 1);
+
+    s->host = mem_new((size_t)count, sizeof *s->host);
+    for (int i = 0; i < count; i++)
+        s->host[i] = -1;
+    for (int h = 0; rc == 0 && h < w->groups.count; h++) {
+        int root = groups_rank(&w->groups, h, 0), there = 0;
+        for (int i = 0; i < EACH; i++)
+            there |= is_same(&all[root * EACH + i], want);
+        if (!there)
+            continue;
+        s->hosts++;
+        if (w->rank == root)
+            list_files(s, have);
+        rc = world_bcast(t->world, have, count, root, err);
+        for (int i = 0; i < count; i++)
+            if (have[i] && (s->host[i] < 0 || h == own))
+                s->host[i] = h;
+    }
+    mem_free(have);
+    return rc;
+}
+
+/* Shards of which no host has the file or a copy; *copied: no host has the file itself. */
+static int count_lost(const struct train_source *s, int *copied)
+{
+    int each = 1 + s->c->copies, lost = 0;
+
+    *copied = 0;
+    for (int f = 0; f < s->c->files; f++) {
+        int k = 0;
+        while (k < each && s->host[f * each + k] < 0)
+            k++;
+        lost += k == each;
+        *copied += k > 0 && k < each;
+    }
+    return lost;
+}
+
+/* For what no host has, if the run's folder has the same checkpoint. */
+static int open_shared(struct train *t, const char *shared, struct err *err)
+{
+    struct train_source *s = t->local->source;
+    struct err why = {0};
+    int rc = ckpt_open(&s->shared, shared, NULL, &why);
+
+    s->has_shared = rc == 0;
+    if (rc == 0 && (s->shared.run.step != s->c->run.step || s->shared.blocks != s->c->blocks))
+        rc = err_set(&why, ERR_MISMATCH, "'%s' is of other ranks", shared);
+    rc = world_agree(t->world, rc, &why);
+    if (rc && why.code == ERR_PEER)
+        *err = why;
+    return rc ? (why.code == ERR_PEER ? -1 : 1) : 0;
+}
+
+/* ---- reading ---- */
+
+static int read_file(const struct train_source *s, struct io_kept *open, int file, int k,
+                     int64_t offset, int64_t bytes, void *to, struct err *err)
+{
+    const struct ckpt *c = s->c;
+    char *path = ckpt_shard_path(s->dir, &c->groups, file, k);
+    int fd = -1, rc = io_kept_open(open, file * (1 + c->copies) + k, path, c->file[file].bytes,
+                                   &fd, err);
+
+    if (rc == 0 && io_pread_all(fd, to, bytes, offset, err))
+        rc = err_prefix(err, "%s: ", path);
+    mem_free(path);
+    return rc;
+}
+
+/* For other hosts: file, copy, offset, bytes. */
+static int answer(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
+                  struct err *err)
+{
+    struct train_source *s = arg;
+
+    *bytes = what[3];
+    return read_file(s, &s->answered, (int)what[0], (int)what[1], what[2], what[3], to, err);
+}
+
+static int ask_host(struct train_source *s, int host, const struct ckpt_block *b, int k,
+                    void *out, struct err *err)
+{
+    const struct world *w = s->train->world;
+    int rank = groups_rank(&w->groups, host, w->rank % w->groups.members[host]);
+    int64_t bytes = 0;
+
+    return world_ask(s->train->local->service, rank, (int64_t[]){b->file, k, b->offset, b->bytes},
+                     out, b->bytes, &bytes, err);
+}
+
+static int read_shared(struct train_source *s, const struct ckpt_block *b, void *out,
+                       struct err *err)
+{
+    int64_t number = b - s->c->block;
+
+    if (strcmp(s->shared.block[number].hash, b->hash))
+        return err_set(err, ERR_MISMATCH, "'%s' has other states of this step", s->shared.dir);
+    if (ckpt_load_copy(&s->shared, number, 0, err))
+        return -1;
+    memcpy(out, s->shared.buffer, (size_t)b->bytes);
+    return 0;
+}
+
+static int fetch(void *arg, const struct ckpt_block *b, int attempt, void *out, struct err *err)
+{
+    struct train_source *s = arg;
+    const struct world *w = s->train->world;
+    int each = 1 + s->c->copies, own = w->groups.group_of[w->rank];
+    const int *host = &s->host[b->file * each];
+
+    for (int near = 1; near >= 0; near--)
+        for (int k = 0; k < each; k++) {
+            if (host[k] < 0 || (host[k] == own) != near || attempt-- > 0)
+                continue;
+            return near ? read_file(s, &s->open, b->file, k, b->offset, b->bytes, out, err)
+                        : ask_host(s, host[k], b, k, out, err);
+        }
+    if (s->has_shared && attempt == 0)
+        return read_shared(s, b, out, err);
+    return err_set(err, ERR_ABSENT, "no other host has a copy of '%s'",
+                   s->c->file[b->file].name);
+}
+
+int train_find_begin(struct train *t, struct err *err)
+{
+    struct train_source *s = t->local->source;
+
+    if (t->run->dry)
+        return 0;
+    s->answers = (struct world_answers){.answer = answer, .arg = s, .most = s->c->block_bytes};
+    return world_agree(t->world, world_service_start(t->local->service, &s->answers, err), err);
+}
+
+void train_find_end(struct train *t)
+{
+    struct train_source *s = t->local ? t->local->source : NULL;
+
+    if (!s)
+        return;
+    world_service_stop(t->local->service);
+    io_kept_close(&s->open);
+    io_kept_close(&s->answered);
+    if (s->has_shared)
+        ckpt_close(&s->shared);
+    mem_free(s->host);
+    mem_free(s->dir);
+    mem_free(s);
+    t->local->source = NULL;
+}
+
+/* ---- one after the other ---- */
+
+/* 1: it is not to be used, which is reported. */
+static int open_candidate(struct train *t, const struct train_candidate *want,
+                          const char *shared, struct ckpt *c, struct err *err)
+{
+    struct train_source *s = t->local->source = mem_new(1, sizeof *s);
+    char name[40], *text = NULL;
+    int64_t bytes = 0;
+    int root = 0, copied = 0;
+
+    train_folder_name(want->step, name);
+    s->train = t;
+    s->c = c;
+    s->dir = io_join(t->local->base, name);
+    while (!is_same(&t->local->all[root], want))
+        root++;
+    int rc = share_manifest(t, root / EACH, &text, &bytes, err);
+    if (rc == 0)
+        rc = world_agree(t->world,
+                         ckpt_open_text(c, s->dir, t->plan.model.config, text, bytes, err), err);
+    mem_free(text);
+    if (rc && err->code != ERR_PEER) {
+        train_print(t, "local checkpoint of step %" PRId64 " is not used: %s", want->step,
+                    err->text);
+        return 1;
+    }
+    if (rc || find_files(t, want, err))
+        return -1;
+    int lost = count_lost(s, &copied), files = c->files;
+    if (lost && shared && (rc = open_shared(t, shared, err)) < 0)
+        return -1;
+    if (lost && (!shared || rc)) {
+        train_print(t,
+                    "local checkpoint of step %" PRId64
+                    " is not used: %d of its %d shards are on no host that is here",
+                    want->step, lost, files);
+        return 1;
+    }
+    snprintf(t->local->from, sizeof t->local->from,
+             "local copies of %d host%s (%d of %d shards from copies%s%.0d%s)", s->hosts,
+             s->hosts == 1 ? "" : "s", copied, files, lost ? ", " : "", lost,
+             lost ? " from the run's folder" : "");
+    c->fetch = fetch;
+    c->fetch_arg = s;
+    return 0;
+}
+
+int train_find_next(struct train *t, int64_t least, const char *shared, struct ckpt *c,
+                    struct err *err)
+{
+    struct train_local *l = t->local;
+    int rc = 1;
+
+    if (!l || !l->base)
+        return 1;
+    if (!l->all && list_all(t, err))
+        return -1;
+    while (rc == 1 && l->tried < l->candidates && l->candidate[l->tried].step >= least) {
+        const struct train_candidate *want = &l->candidate[l->tried++];
+        *c = (struct ckpt){0};
+        rc = open_candidate(t, want, want->step == least ? shared : NULL, c, err);
+        if (rc) {
+            ckpt_close(c);
+            train_find_end(t);
+        }
+    }
+    if (rc)
+        l->from[0] = 0;
+    return rc;
+}

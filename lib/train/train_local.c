@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows the folders in which hosts keep checkpoints of a run, and who may write there.  A
+ * folder has the host's name, so that hosts that see the same DIR do not meet, and the run's:
+ * what another run left there is not taken for this one's.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "train/train_inside.h"
+
+enum { ID = 16 }; /* hexadecimal digits */
+
+static int is_id(const char *text)
+{
+    return strlen(text) == ID && strspn(text, "0123456789abcdef") == ID;
+}
+
+/* Where the folder of this host is, if the run is known. */
+static int share_id(struct train *t, struct err *err)
+{
+    const struct world *w = t->world;
+    struct train_local *l = t->local;
+    char name[400];
+
+    if (world_bcast(t->world, l->id, sizeof l->id, 0, err))
+        return -1;
+    snprintf(name, sizeof name, "%.300s.%s", w->host[w->groups.group_of[w->rank]], l->id);
+    mem_free(l->base);
+    l->base = l->id[0] ? io_join(t->run->local_save, name) : NULL;
+    return 0;
+}
+
+static int check_options(const struct train *t, struct err *err)
+{
+    if (!t->run->local_save[0])
+        return err_set(err, ERR_INPUT, "--local-save is '', expected a folder");
+    if (t->settings.drop_easy > 0)
+        return err_set(err, ERR_INPUT,
+                       "--local-save with --drop-easy, whose losses local checkpoints do not "
+                       "have: expected one of them");
+    return 0;
+}
+
+int train_local_open(struct train *t, struct err *err)
+{
+    if (!t->run->local_save)
+        return 0;
+    if (world_agree(t->world, check_options(t, err), err))
+        return -1;
+    struct train_local *l = t->local = mem_new(1, sizeof *l);
+    l->lock = -1;
+    if (t->world->rank == 0) {
+        char *lock = io_join(t->run->out, ".lock"), line[64];
+        if (io_line(lock, line, sizeof line) == IO_THERE && is_id(line))
+            strcpy(l->id, line);
+        mem_free(lock);
+    }
+    return share_id(t, err) || world_service_open(&l->service, t->world, err) ? -1 : 0;
+}
+
+/* The run's, of its lock; a new one gets a number that no other has. */
+static int find_id(struct train *t, struct err *err)
+{
+    int fd = t->anew_lock >= 0 ? t->anew_lock : t->lock;
+    struct train_local *l = t->local;
+    uint64_t number;
+
+    memset(l->id, 0, sizeof l->id);
+    if (pread(fd, l->id, ID, 0) == ID && is_id(l->id))
+        return 0;
+    if (getrandom(&number, sizeof number, 0) != sizeof number)
+        return err_sys(err, "cannot get a random number");
+    snprintf(l->id, sizeof l->id, "%016llx", (unsigned long long)number);
+    return io_pwrite_all(fd, l->id, ID, 0, err) || io_fsync_fd(fd, ".lock", err) ? -1 : 0;
+}
+
+typedef int stays(const struct train *t, const char *dir, const char *name);
+
+/* Removes all else of a folder.  What cannot be removed is the next one's business. */
+static int clear_folder(const struct train *t, const char *dir, stays *stay, struct err *err)
+{
+    DIR *d = opendir(dir);
+    struct err ignored;
+
+    if (!d)
+        return err_sys(err, "cannot read folder '%s'", dir);
+    for (struct dirent *e; (e = io_next(d));) {
+        char *path = io_join(dir, e->d_name);
+        if (!stay(t, dir, e->d_name))
+            io_remove_tree(path, &ignored);
+        mem_free(path);
+    }
+    closedir(d);
+    return 0;
+}
+
+/* What is no folder of this host's, this run's own, and that of a run that is alive. */
+static int stays_beside(const struct train *t, const char *dir, const char *name)
+{
+    const char *own = strrchr(t->local->base, '/') + 1;
+    size_t host = strlen(own) - ID;
+    struct err ignored;
+    int fd = -1;
+
+    if (strlen(name) != host + ID || strncmp(name, own, host) || !is_id(name + host) ||
+        strcmp(name, own) == 0)
+        return 1;
+    char *folder = io_join(dir, name), *lock = io_join(folder, ".lock");
+    int held = io_lock(lock, &fd, &ignored);
+    if (fd >= 0)
+        close(fd);
+    mem_free(lock);
+    mem_free(folder);
+    return held;
+}
+
+/* Steps that this run has done. */
+static int stays_inside(const struct train *t, const char *dir, const char *name)
+{
+    int64_t step = train_folder_step(name);
+
+    (void)dir;
+    return strcmp(name, ".lock") == 0 || (step >= 0 && step <= t->step);
+}
+
+static int stays_newest(const struct train *t, const char *dir, const char *name)
+{
+    DIR *d = opendir(dir);
+    int64_t newest = -1;
+
+    (void)t;
+    for (struct dirent *e; d && (e = io_next(d));) {
+        int64_t step = train_folder_step(e->d_name);
+        newest = step > newest ? step : newest;
+    }
+    if (d)
+        closedir(d);
+    return strcmp(name, ".lock") == 0 || (newest >= 0 && train_folder_step(name) == newest);
+}
+
+static int make_folder(struct train *t, struct err *err)
+{
+    struct train_local *l = t->local;
+
+    if (io_mkdir(l->base, err))
+        return -1;
+    char *lock = io_join(l->base, ".lock");
+    int rc = io_lock(lock, &l->lock, err);
+    mem_free(lock);
+    return rc || clear_folder(t, l->base, stays_inside, err) ||
+                   clear_folder(t, t->run->local_save, stays_beside, err)
+               ? -1
+               : 0;
+}
+
+int train_local_begin(struct train *t, struct err *err)
+{
+    struct world *w = t->world;
+
+    if (!t->local)
+        return 0;
+    if (world_agree(w, w->rank == 0 ? find_id(t, err) : 0, err) || share_id(t, err))
+        return -1;
+    return world_agree(w, w->node_rank == 0 ? make_folder(t, err) : 0, err);
+}
+
+/* The folder may be gone with the disk that it was on. */
+int train_local_prune(struct train *t, struct err *err)
+{
+    return io_mkdir(t->local->base, err) ||
+                   clear_folder(t, t->local->base, stays_newest, err)
+               ? -1
+               : 0;
+}
+
+void train_local_remove(struct train *t)
+{
+    struct err ignored;
+
+    if (t->local && t->local->lock >= 0)
+        io_remove_tree(t->local->base, &ignored);
+}
+
+void train_local_close(struct train *t)
+{
+    struct train_local *l = t->local;
+
+    if (!l)
+        return;
+    world_service_close(l->service);
+    if (l->lock >= 0)
+        close(l->lock);
+    mem_free(l->candidate);
+    mem_free(l->all);
+    mem_free(l->base);
+    mem_free(l);
+    t->local = NULL;
+}
