@@ -187,7 +187,7 @@ make_plan() {
 
 # ---- The run ------------------------------------------------------------------------------
 
-pid='' stopping=''
+pid='' stopping='' resumed=''
 
 # The last step in the log; 0: none.
 last_step() {
@@ -202,11 +202,15 @@ saved_step() {
 }
 
 launch() { # TRAIN-OPTION...
+    : >"$work/lines"
+    rm -f "$work/pipe"
+    mkfifo "$work/pipe" || exit 2
+    (trap '' HUP INT TERM && exec tee "$work/lines" <"$work/pipe" >&2) &
     # A session of its own: what the keyboard sends comes here alone.  Should this process be killed,
     # mpirun is asked to end, too.
     setsid setpriv --pdeathsig TERM paro-launch --hostfile "$work/used" -- \
-        paro-train "$work/plan.yaml" -o "$run" --resume=auto "$@" &
-    pid=$!
+        paro-train "$work/plan.yaml" -o "$run" --resume=auto "$@" 2>"$work/pipe" &
+    pid=$! resumed=''
 }
 
 end_launch() {
@@ -238,12 +242,21 @@ may_grow() {
     [ "$(head -n "${use:-999999}" "$work/healthy" | count /dev/stdin)" -gt "$(count "$work/used")" ]
 }
 
+# What paro-train says of the state that it resumes from, once, before its first step.
+say_resumed() {
+    grep -q '^paro-train: .*resumes from ' "$work/lines" || return
+    resumed=yes
+    sed -n 's/^paro-train: \(.*resumes from \|local checkpoint\)/\1/p' "$work/lines" >"$work/note"
+    [ -z "$log" ] || while read -r line; do echo "$(date '+%F %T') $line" >>"$log"; done <"$work/note"
+}
+
 # Until the launch has ended, with `status`.
 watch() {
     reached=$(last_step) moved=$(date +%s) asked_at=$moved patience=$((stall * START_TIMES))
     while kill -0 "$pid" 2>/dev/null; do
         sleep 1 # a look starts some programs, on a host that trains
         now=$(date +%s) step=$(last_step)
+        [ -n "$resumed" ] || say_resumed
         if [ "$step" != "$reached" ]; then
             reached=$step moved=$now patience=$stall
         elif [ $((now - moved)) -ge "$patience" ]; then
@@ -263,6 +276,11 @@ watch() {
     rm -f "$run/STOP"
 }
 
+# What the hosts keep may be newer than the run folder.
+near=''
+for word in "$@"; do
+    case $word in --loc*) near=' or later' ;; esac
+done
 read_hosts
 : >"$work/out.before"
 restart=0 failed_at='' fails=0
@@ -270,7 +288,7 @@ while :; do
     check_hosts
     make_plan
     say "$(sed -n 's/^strategy: //p' "$work/plan.yaml") on $(count "$work/used") of $(count "$work/all") hosts," \
-        "from step $(($(saved_step) + 1)): $(cut -d ' ' -f 1 "$work/used" | paste -s -d ' ')"
+        "from step $(($(saved_step) + 1))$near: $(cut -d ' ' -f 1 "$work/used" | paste -s -d ' ')"
     before=$(last_step)
     launch "$@"
     watch

@@ -217,10 +217,10 @@ int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const ch
                    int64_t bytes, struct err *err)
 {
     struct ckpt new = {.dir = mem_dup(dir), .cached = -1};
-    int rc = err_any(
-        model_parse(&new.model, "config.json", config, (int64_t)strlen(config), err) ||
-        ckpt_manifest_parse(&new, "manifest.json", "config.json", &ckpt_limits_usual, text,
-                            bytes, err));
+    int rc =
+        err_any(model_parse(&new.model, "config.json", config, (int64_t)strlen(config), err) ||
+                ckpt_manifest_parse(&new, "manifest.json", "config.json", &ckpt_limits_usual,
+                                    text, bytes, err));
 
     find_largest(&new);
     if (rc)

@@ -127,9 +127,9 @@ struct ckpt {
     struct io_kept open;       /* of the files' copies, file by file */
     ckpt_fetch fetch;          /* set by the reader: instead of the files in dir; or NULL */
     void *fetch_arg;
-    int64_t block_bytes;       /* of the largest */
-    void *buffer;              /* the block last read, checked; NULL before the first */
-    int64_t cached;            /* its number, or -1 */
+    int64_t block_bytes; /* of the largest */
+    void *buffer;        /* the block last read, checked; NULL before the first */
+    int64_t cached;      /* its number, or -1 */
 };
 
 /*

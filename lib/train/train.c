@@ -287,11 +287,15 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     if (train_save_advance(t, report.flags, err) || watch_skipped(t, report.skipped, err) ||
-        change_masks(t, err) || train_easy_step(t, err) || train_save_local(t, err))
+        change_masks(t, err) || train_easy_step(t, err))
         return -1;
+    double start = tick_now_s();
+    if (train_save_local(t, err))
+        return -1;
+    if (t->near && t->step % (int64_t)t->settings.local_every == 0)
+        t->save_s = tick_now_s() - start;
     if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))
         return 0;
-    double start = tick_now_s();
     if (t->save)
         unlink(t->save);
     int rc = train_save_begin(t, err);
@@ -415,7 +419,8 @@ static int open_run(struct train *t, struct err *err)
     if ((!dry && rank_0(t, train_folder_settle, err)) || read_inputs(t, err) ||
         train_device_open(t, err) || world_agree(t->world, train_easy_open(t, err), err) ||
         rank_0(t, dry ? train_folder_check : train_folder_open, err) || open_engines(t, err) ||
-        train_local_open(t, err) || train_start_weights(t, err) || train_easy_start(t, err) || train_save_open(t, err))
+        train_local_open(t, err) || train_start_weights(t, err) || train_easy_start(t, err) ||
+        train_save_open(t, err))
         return -1;
     warn_of_groups(t);
     /* Published configs ask for dropout that their trainers set aside, too. */
@@ -449,7 +454,8 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
         goto done;
     }
     if (train_trace_open(&t, err) || audit_engines(&t, err) || train_anew_begin(&t, err) ||
-        train_local_begin(&t, err) || rank_0(&t, train_log_open, err) || rank_0(&t, train_folder_begin, err))
+        train_local_begin(&t, err) || rank_0(&t, train_log_open, err) ||
+        rank_0(&t, train_folder_begin, err))
         goto done;
     train_summary_resumed(&t);
     world->slow--;

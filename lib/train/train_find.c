@@ -227,8 +227,8 @@ static int ask_host(struct train_source *s, int host, const struct ckpt_block *b
     int rank = groups_rank(&w->groups, host, w->rank % w->groups.members[host]);
     int64_t bytes = 0;
 
-    return world_ask(s->train->local->service, rank, (int64_t[]){b->file, k, b->offset, b->bytes},
-                     out, b->bytes, &bytes, err);
+    return world_ask(s->train->local->service, rank,
+                     (int64_t[]){b->file, k, b->offset, b->bytes}, out, b->bytes, &bytes, err);
 }
 
 static int read_shared(struct train_source *s, const struct ckpt_block *b, void *out,
@@ -310,8 +310,8 @@ static int open_candidate(struct train *t, const struct train_candidate *want,
         root++;
     int rc = share_manifest(t, root / EACH, &text, &bytes, err);
     if (rc == 0)
-        rc = world_agree(t->world,
-                         ckpt_open_text(c, s->dir, t->plan.model.config, text, bytes, err), err);
+        rc = world_agree(
+            t->world, ckpt_open_text(c, s->dir, t->plan.model.config, text, bytes, err), err);
     mem_free(text);
     if (rc && err->code != ERR_PEER) {
         train_print(t, "local checkpoint of step %" PRId64 " is not used: %s", want->step,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows where the values of a shard file come from: this rank's states, now or as they were when
- * they were copied, or the rank that owns the shard. */
+/*
+ * Knows where the values of a shard file come from: this rank's states, now or as they were
+ * when they were copied, or the rank that owns the shard.
+ */
 #include <stdlib.h>
 
 #include "train/train_inside.h"
@@ -61,8 +63,7 @@ void train_images_add(struct train_images *s, int rank, int k)
 int train_images_place(struct train_images *s, const char *what, struct err *err)
 {
     for (int i = 0; i < s->images; i++)
-        s->image[i].copy =
-            mem_new((size_t)s->shape->model->units, sizeof *s->image[i].copy);
+        s->image[i].copy = mem_new((size_t)s->shape->model->units, sizeof *s->image[i].copy);
     place_all(s); /* measures */
     int64_t bytes = s->arena.used;
     int rc = arena_init(&s->arena, bytes, what, err);
@@ -114,8 +115,8 @@ int train_image_fill(void *arg, int unit, int state, struct range at, void *out,
         return 0;
     }
     struct range frozen = {at.lo - u->trained, at.hi - u->trained};
-    if (!i->k || (!trains && holds(s, s->train->plan.strategy.params, u->elems - u->trained,
-                                   frozen)))
+    if (!i->k ||
+        (!trains && holds(s, s->train->plan.strategy.params, u->elems - u->trained, frozen)))
         return engine_values(s->train->engine, unit, from, at, type, out, err);
     int64_t bytes, most = (at.hi - at.lo) * dtype_bytes(type);
     return world_ask(s->service, i->rank, (int64_t[]){unit, state, at.lo, at.hi}, out, most,

@@ -65,15 +65,19 @@ int train_local_open(struct train *t, struct err *err)
     return share_id(t, err) || world_service_open(&l->service, t->world, err) ? -1 : 0;
 }
 
-/* The run's, of its lock; a new one gets a number that no other has. */
+/*
+ * The run's, of its lock.  A run that does not resume from its newest state, wherever that is,
+ * gets a number that no other has: what hosts keep of later steps is then another's.
+ */
 static int find_id(struct train *t, struct err *err)
 {
     int fd = t->anew_lock >= 0 ? t->anew_lock : t->lock;
+    int resumes = t->run->resume && strcmp(t->run->resume, "auto") == 0;
     struct train_local *l = t->local;
     uint64_t number;
 
     memset(l->id, 0, sizeof l->id);
-    if (pread(fd, l->id, ID, 0) == ID && is_id(l->id))
+    if (resumes && pread(fd, l->id, ID, 0) == ID && is_id(l->id))
         return 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return err_sys(err, "cannot get a random number");
@@ -164,8 +168,10 @@ int train_local_begin(struct train *t, struct err *err)
 {
     struct world *w = t->world;
 
-    if (!t->local)
-        return 0;
+    if (!t->local) { /* what hosts keep is of no later run */
+        int forgot = w->rank || ftruncate(t->anew_lock >= 0 ? t->anew_lock : t->lock, 0) == 0;
+        return world_agree(w, forgot ? 0 : err_sys(err, "cannot write '.lock'"), err);
+    }
     if (world_agree(w, w->rank == 0 ? find_id(t, err) : 0, err) || share_id(t, err))
         return -1;
     return world_agree(w, w->node_rank == 0 ? make_folder(t, err) : 0, err);
@@ -174,8 +180,7 @@ int train_local_begin(struct train *t, struct err *err)
 /* The folder may be gone with the disk that it was on. */
 int train_local_prune(struct train *t, struct err *err)
 {
-    return io_mkdir(t->local->base, err) ||
-                   clear_folder(t, t->local->base, stays_newest, err)
+    return io_mkdir(t->local->base, err) || clear_folder(t, t->local->base, stays_newest, err)
                ? -1
                : 0;
 }

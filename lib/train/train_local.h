@@ -38,7 +38,10 @@ struct train_local {
 
 /* Collective, before states are read; nothing without --local-save. */
 int train_local_open(struct train *t, struct err *err);
-/* Collective, when the run's folder is this run's: makes, locks and clears the hosts' folders. */
+/*
+ * Collective, when the run's folder is this run's: makes, locks and clears the hosts' folders.
+ * Without --local-save: what hosts keep of earlier runs in this folder is not taken any more.
+ */
 int train_local_begin(struct train *t, struct err *err);
 /* The first rank of a host: but for the newest, no step and no half of one stays. */
 int train_local_prune(struct train *t, struct err *err);

@@ -21,8 +21,7 @@
 #include "base/units.h"
 
 /* Where the lines of later steps begin, which are lost, or the half of a line. */
-static int find_end(struct train *t, FILE *f, const char *path, off_t *end,
-                    struct err *err)
+static int find_end(struct train *t, FILE *f, const char *path, off_t *end, struct err *err)
 {
     char *line = NULL;
     size_t room = 0;

@@ -43,8 +43,8 @@ struct train_saver {
     struct ckpt_shape shape;
     struct ckpt_run run;
     char name[40], strategy[4];
-    char *path;        /* owned; where the checkpoint will be, on every rank */
-    struct io_dir dir; /* rank 0's */
+    char *path;                /* owned; where the checkpoint will be, on every rank */
+    struct io_dir dir;         /* rank 0's */
     struct train_images files; /* this rank's own, then the copies that it holds */
     struct train_local *local; /* borrowed; NULL: of the run's folder */
     char *entry;               /* owned; of a local checkpoint: this rank's in the manifest */
@@ -96,8 +96,8 @@ static int write_shard(struct train_saver *s, struct err *err)
 
     if (io_dir_enter(&dir, s->path, err))
         return -1;
-    int rc = ckpt_write_shard(&dir, rank, 0, &s->shape, train_image_fill, s->files.image, &entry,
-                              err);
+    int rc = ckpt_write_shard(&dir, rank, 0, &s->shape, train_image_fill, s->files.image,
+                              &entry, err);
     entry_name(rank, name);
     if (rc == 0 && !s->local)
         rc = io_dir_put(&dir, name, entry, (int64_t)strlen(entry), err);
@@ -179,8 +179,8 @@ static int ask_entry(struct train_saver *s, int rank, char **entry, struct err *
             memcpy(more, *entry, (size_t)used);
         mem_free(*entry);
         *entry = more;
-        rc = world_ask(s->local->service, rank, (int64_t[]){ASK_ENTRY, used, 0, 0},
-                       more + used, BLOCK_MAX, &bytes, err);
+        rc = world_ask(s->local->service, rank, (int64_t[]){ASK_ENTRY, used, 0, 0}, more + used,
+                       BLOCK_MAX, &bytes, err);
         used += rc ? 0 : bytes;
     }
     return rc;
@@ -470,8 +470,11 @@ static int open_local(struct train *t, struct err *err)
     if (!t->local)
         return 0;
     if (copies > g->count - 1) { /* hosts that are gone may take their groups with them */
-        train_print(t, "%d local copies (--copies) need as many other groups, there %s %d",
-                    copies, g->count == 2 ? "is" : "are", g->count - 1);
+        train_print(t,
+                    "keeps %d local copies of each shard, not %d (--copies): there %s %d "
+                    "other group%s",
+                    g->count - 1, copies, g->count == 2 ? "is" : "are", g->count - 1,
+                    g->count == 2 ? "" : "s");
         copies = g->count - 1;
     }
     struct train_saver *s = t->near = new_saver(t);
@@ -492,9 +495,9 @@ int train_save_open(struct train *t, struct err *err)
 
     train_images_add(&s->files, t->world->rank, 0);
     if (t->settings.async_save && t->settings.save_every &&
-        train_images_place(
-            &s->files, "the copy that is saved during training (--async-save=0 needs none)",
-            err))
+        train_images_place(&s->files,
+                           "the copy that is saved during training (--async-save=0 needs none)",
+                           err))
         return -1;
     return open_local(t, err);
 }

@@ -168,8 +168,8 @@ static int carry_local(struct train *t, struct err *err)
 
     if (!init && !train_folder_has(out, "latest"))
         return 0;
-    char *path = train_folder_has(out, "latest") ? io_join(out, "latest")
-                                                 : run_folder_checkpoint(init);
+    char *path =
+        train_folder_has(out, "latest") ? io_join(out, "latest") : run_folder_checkpoint(init);
     int rc = weights_open(&w, path, NULL, err);
     if (rc == 0)
         rc = carry_weights(&t->carry, &w, !t->run->tokenizer, err);

@@ -84,8 +84,9 @@ static int take_question(struct world_service *s)
     world_leave(s->world);
     if (!there)
         return 0;
-    *r = (struct reply){.active = 1, .peer = from.MPI_SOURCE, .what = {r->what[0], r->what[1],
-                                                                       r->what[2], r->what[3]}};
+    *r = (struct reply){.active = 1,
+                        .peer = from.MPI_SOURCE,
+                        .what = {r->what[0], r->what[1], r->what[2], r->what[3]}};
     if (s->answers.answer(s->answers.arg, r->what, s->buffer, &r->bytes, &ignored))
         r->bytes = -1;
     send_part(s, &r->bytes, sizeof r->bytes, HEAD);
@@ -187,7 +188,8 @@ static int progress_question(struct world_service *s)
     if (!done)
         return is_late(s) ? end_question(q, -1) : 0;
     if (q->bytes < 0 || q->bytes > q->room)
-        return end_question(q, err_set(&q->err, ERR_ABSENT, "rank %d does not have it", q->rank));
+        return end_question(q,
+                            err_set(&q->err, ERR_ABSENT, "rank %d does not have it", q->rank));
     if (phase == FILLED)
         q->at += chunk_of(q->bytes - q->at);
     if (q->at == q->bytes)

@@ -33,21 +33,10 @@ PATH=${BIN:-$PWD/bin}:$PATH
 # shellcheck source=examples/mpirun-env
 . examples/mpirun-env
 
-die() {
-    echo "kill.sh: $*" >&2
-    exit 2
-}
+# shellcheck source=tests/bench/moments.sh
+. tests/bench/moments.sh
 
-now_ms() { echo $(($(date +%s%N) / 1000000)); }
-bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1" 2> /dev/null; }
 lines() { if [ -e "$1" ]; then grep -c '}$' "$1"; else echo 0; fi; }
-
-draws=0
-# draw N: a whole number from 0 to N - 1, the next of SEED's, in $drawn.
-draw() {
-    draws=$((draws + 1))
-    drawn=$(awk -v s="$SEED" -v k="$draws" -v n="$1" 'BEGIN { srand(s * 100003 + k); rand(); print int(rand() * n) }')
-}
 
 # A zombie is gone: who should reap it is not our business.
 is_gone() { ! grep -s '^State:' "/proc/$1/status" | grep -qv 'Z (zombie)'; }

@@ -9,63 +9,12 @@
 
 bats_require_minimum_version 1.5.0
 load lab
-
-export MODELS=$BATS_TEST_DIRNAME/../../examples/models
+load run
 
 STEPS=60
 
-setup_file() {
-    find_lab || return 0
-    PATH=$BIN:$PATH
-    cd "$BATS_FILE_TMPDIR" || return
-    seq 1 20000 > text
-    local batch=(--seq 32 --global-batch 12 --micro-batch 1)
-    paro-topo -i synth:3x2,inter=500mbit,flops=1e10 --hosts 'node[0-2]' > fabric.yaml
-    paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1,flops=1e10 "${batch[@]}" > one.yaml 2> said
-    paro-train one.yaml -d text -o one --exact --steps $STEPS > out 2> said
-    hashes one > want
-    # What happens to the nodes, for the script of a test to say.
-    cat > disturb.sh <<'END'
-after() { until grep -q "\"step\":$1[,}]" run/log.jsonl 2>/dev/null; do sleep 0.05; done; }
-ranks_of() { # NODE
-    for p in $(pgrep -f 'paro-train .*plan.yaml'); do
-        [ "$(nsenter -t "$p" -u hostname 2>/dev/null)" != "$1" ] || echo "$p"
-    done
-}
-# No agent reaches it, and its ranks are gone.
-lose_node() { # NODE
-    mount --bind /dev/null "/dev/shm/.paro-lab/$1.uts"
-    # shellcheck disable=SC2046
-    kill -9 $(ranks_of "$1")
-}
-return_node() { umount "/dev/shm/.paro-lab/$1.uts"; }
-END
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    cp "$BATS_FILE_TMPDIR"/{text,fabric.yaml,want,disturb.sh} .
-}
-
-hashes() { sed -n 's/.*"step":\([0-9]*\).*"state_hash":"\([0-9a-f]*\)".*/\1 \2/p' "$1/log.jsonl"; }
-
-# lab_run SCRIPT OPTION...: paro-run in the lab while SCRIPT disturbs it.
-lab_run() {
-    {
-        echo '. ./disturb.sh'
-        printf 'paro-run -i fabric.yaml -m %s -o run --plan "--seq 32 --global-batch 12 --micro-batch 1" --log log %s' \
-            "$MODELS/llama-tiny.json" "${*:2}"
-        echo " -- -d text --exact --steps $STEPS --save-every 5 --deadline 5 > out & run=\$!"
-        echo "$1"
-        echo 'wait $run'
-    } > job.sh
-    timeout 240 paro-lab --head -g 3 -p 2 -- sh job.sh > said 2>&1
-}
-
-# said PATTERN: in the log, after date and time.  Which step a checkpoint is of depends on the load.
-said() { grep -qE "^[^ ]+ [^ ]+ .*$1" log || { cat log said; return 1; }; }
+setup_file() { run_begin $STEPS; }
+setup() { run_setup; }
 
 @test "a killed rank, a stopped rank, a lost node: the bits of an undisturbed run" {
     lab_run 'after 7; kill -9 $(ranks_of node2 | head -n 1)

@@ -13,6 +13,7 @@
 #include "base/tick.h"
 #include "coll/coll.h"
 #include "ranks_fixture.h"
+#include "world/world_service.h"
 
 /* What rank 0 says before it ends all, the others waiting for that. */
 static void say_and_end(struct world *w, const char *what, const struct err *err)
@@ -339,6 +340,74 @@ static void check_alarm_left(struct world *w)
     say_and_end(w, "alarm-left", &err);
 }
 
+/* The byte at `at` of what rank answers to a question. */
+static char byte_of(int rank, int64_t question, int64_t at)
+{
+    return (char)(7 * rank + 3 * question + at % 251);
+}
+
+static const int64_t answer_bytes[] = {0, 1, WORLD_CHUNK - 1, WORLD_CHUNK, 3 * WORLD_CHUNK + 5};
+enum { ANSWERS = sizeof answer_bytes / sizeof *answer_bytes, ABSENT = ANSWERS };
+
+static int answer(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
+                  struct err *err)
+{
+    const struct world *w = arg;
+
+    if (what[0] == ABSENT)
+        return err_set(err, ERR_ABSENT, "there is none");
+    *bytes = answer_bytes[what[0]];
+    for (int64_t i = 0; i < *bytes; i++)
+        ((char *)to)[i] = byte_of(w->rank, what[3], i);
+    return 0;
+}
+
+/* Held back every other time. */
+static int hold(void *arg)
+{
+    static int times;
+
+    (void)arg;
+    return ++times % 2;
+}
+
+static void ask_all(struct world *w, struct world_service *s, char *room, int64_t most)
+{
+    struct err err = {0};
+
+    for (int r = 0; r < w->ranks; r++)
+        for (int64_t i = 0; r != w->rank && i <= ANSWERS; i++) {
+            int64_t bytes = -1, wrong = 0;
+            int rc = world_ask(s, r, (int64_t[]){i, 0, 0, 10 * w->rank + i}, room, most, &bytes,
+                               &err);
+            expect(w, (rc == 0) == (i < ANSWERS), "answers what there is", &err);
+            expect(w, rc == 0 || err.code == ERR_ABSENT, "has no other", &err);
+            for (int64_t k = 0; rc == 0 && k < bytes; k++)
+                wrong += room[k] != byte_of(r, 10 * w->rank + i, k);
+            expect(w, rc || (bytes == answer_bytes[i] && !wrong), "answers those bytes", &err);
+        }
+}
+
+/* All ranks ask all others at the same time, of a service that starts a second time, too. */
+static void check_service(struct world *w)
+{
+    const int64_t most = answer_bytes[ANSWERS - 1];
+    const struct world_answers a = {answer, hold, w, most};
+    struct world_service *s = NULL;
+    struct err err = {0};
+    char *room = mem_new((size_t)most, 1);
+
+    expect(w, world_service_open(&s, w, &err) == 0, "opens a service", &err);
+    for (int times = 0; times < 2; times++) {
+        expect(w, world_service_start(s, &a, &err) == 0, "starts a service", &err);
+        ask_all(w, s, room, most);
+        expect(w, world_barrier(w, &err) == 0, "is done with asking", &err);
+        world_service_stop(s);
+    }
+    world_service_close(s);
+    mem_free(room);
+}
+
 int main(int argc, char **argv)
 {
     struct world *w = NULL;
@@ -361,6 +430,7 @@ int main(int argc, char **argv)
     check_gather_text(w);
     check_bcast(w);
     check_peers(w);
+    check_service(w);
     check_share(w);
     check_share_refused(w);
     check_prepare_refused(w);

@@ -63,8 +63,8 @@ static void write_ckpt(struct fixture *f, const char *groups_text, const char *w
     char **entry = mem_new((size_t)n, sizeof *entry);
     struct io_dir dir = temp_open(f->dir);
     for (int r = 0; r < n; r++)
-        assert_int_equal(ckpt_write_shard(&dir, r, 0, &f->shape, fill, &f->shape, &entry[r], &err),
-                         0);
+        assert_int_equal(
+            ckpt_write_shard(&dir, r, 0, &f->shape, fill, &f->shape, &entry[r], &err), 0);
     assert_int_equal(
         ckpt_manifest_write(&dir, &f->shape, (const char *const *)entry, run, NULL, &err), 0);
     io_dir_leave(&dir);

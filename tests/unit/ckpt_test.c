@@ -393,7 +393,8 @@ TEST(test_write_fails)
     assert_int_equal(ckpt_write_shard(&dir, 1, 0, &f.shape, fill, NULL, &entry, &err), -1);
     assert_non_null(strstr(err.text, "shard-00001.safetensors': File exists"));
     assert_int_equal(unlinkat(dir.fd, "shard-00001.safetensors", 0), 0);
-    assert_int_equal(ckpt_write_shard(&dir, 1, 0, &f.shape, fill_fails, NULL, &entry, &err), -1);
+    assert_int_equal(ckpt_write_shard(&dir, 1, 0, &f.shape, fill_fails, NULL, &entry, &err),
+                     -1);
     assert_int_equal(err.code, ERR_DEVICE);
     assert_non_null(strstr(err.text, "shard-00001.safetensors: the device is gone"));
     io_dir_leave(&dir);

@@ -1,0 +1,17 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=sh
+# What can happen to the emulated nodes of a run in the folder `run`, for scripts under paro-lab --head.
+
+after() { until grep -q "\"step\":$1[,}]" run/log.jsonl 2>/dev/null; do sleep 0.05; done; }
+ranks_of() { # NODE
+    for p in $(pgrep -f 'paro-train .*plan.yaml'); do
+        [ "$(nsenter -t "$p" -u hostname 2>/dev/null)" != "$1" ] || echo "$p"
+    done
+}
+# No agent reaches it, and its ranks are gone.
+lose_node() { # NODE
+    mount --bind /dev/null "/dev/shm/.paro-lab/$1.uts"
+    # shellcheck disable=SC2046
+    kill -9 $(ranks_of "$1")
+}
+return_node() { umount "/dev/shm/.paro-lab/$1.uts"; }
