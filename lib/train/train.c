@@ -290,8 +290,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         change_masks(t, err) || train_easy_step(t, err))
         return -1;
     double start = tick_now_s();
-    if (train_save_local(t, err))
-        return -1;
+    train_save_local(t);
     if (t->near && t->step % (int64_t)t->settings.local_every == 0)
         t->save_s = tick_now_s() - start;
     if (!(report.flags & TRAIN_SAVE) && !(every && t->step % every == 0))

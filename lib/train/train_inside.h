@@ -152,7 +152,7 @@ int train_save_begin(struct train *t, struct err *err);
 int64_t train_save_flag(struct train *t);
 int train_save_advance(struct train *t, int64_t flags, struct err *err);
 /* A local checkpoint begins, if one is due and none is being written. */
-int train_save_local(struct train *t, struct err *err);
+void train_save_local(struct train *t);
 /* All that is in flight is there. */
 int train_save_settle(struct train *t, struct err *err);
 /* The end of a run: all that is in flight is there, and one of the last step. */

@@ -186,7 +186,14 @@ static int ask_entry(struct train_saver *s, int rank, char **entry, struct err *
     return rc;
 }
 
-/* The first rank of a host, when all shards and copies are there. */
+/* The first rank of a host.  To remove a step takes a while. */
+static int begin_local(struct train_saver *s, struct err *err)
+{
+    return err_any(train_local_prune(s->train, err) ||
+                   io_dir_create(&s->dir, s->path, IO_MAKE_WAY, err));
+}
+
+/* The same, when all shards and copies are there. */
 static int publish_local(struct train_saver *s, struct err *err)
 {
     int ranks = s->train->world->ranks, rc = 0;
@@ -207,9 +214,10 @@ static int publish_local(struct train_saver *s, struct err *err)
 
 static void write_part(struct train_saver *s)
 {
-    s->rc = s->phase == WRITING ? write_shard(s, &s->err)
-            : s->local          ? publish_local(s, &s->err)
-                                : publish_checkpoint(s, &s->err);
+    s->rc = s->phase == BEGUN     ? begin_local(s, &s->err)
+            : s->phase == WRITING ? write_shard(s, &s->err)
+            : s->local            ? publish_local(s, &s->err)
+                                  : publish_checkpoint(s, &s->err);
     atomic_store(&s->over, 1);
 }
 
@@ -255,7 +263,8 @@ static int makes_folder(const struct train_saver *s)
     return (s->local ? w->node_rank : w->rank) == 0;
 }
 
-static void begin_checkpoint(struct train_saver *s)
+/* rc, err: what has become of the copy; reported in the next exchange. */
+static void begin_checkpoint(struct train_saver *s, int rc, const struct err *err)
 {
     struct train *t = s->train;
 
@@ -269,11 +278,14 @@ static void begin_checkpoint(struct train_saver *s)
                                .data_sum = t->data.sum};
     mem_free(s->path);
     s->path = io_join(s->local ? s->local->base : t->home, s->name);
-    s->rc = 0;
-    if (makes_folder(s) && ((s->local && train_local_prune(t, &s->err)) ||
-                            io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err)))
-        s->rc = -1;
     s->phase = BEGUN;
+    s->rc = rc;
+    if (rc)
+        s->err = *err;
+    else if (makes_folder(s) && s->local)
+        start_thread(s);
+    else if (makes_folder(s))
+        s->rc = io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err);
 }
 
 /* All ranks are done with the phase at hand, and well. */
@@ -385,19 +397,6 @@ int train_save_advance(struct train *t, int64_t flags, struct err *err)
     return 0;
 }
 
-/* s->rc of the copy is reported in the next exchange. */
-static int begin_copied(struct train_saver *s, struct err *err)
-{
-    int rc = train_images_take(&s->files, err);
-
-    begin_checkpoint(s);
-    if (rc && !s->rc) {
-        s->rc = rc;
-        s->err = *err;
-    }
-    return 0;
-}
-
 int train_save_begin(struct train *t, struct err *err)
 {
     struct train_saver *s = t->saver;
@@ -405,20 +404,22 @@ int train_save_begin(struct train *t, struct err *err)
     /* The one before is late: it is waited for, since there is but one copy. */
     if (finish_phases(s, err) || train_easy_save(t, err))
         return -1;
-    if (s->files.image->copy)
-        return begin_copied(s, err);
-    begin_checkpoint(s);
+    if (s->files.image->copy) {
+        begin_checkpoint(s, train_images_take(&s->files, err), err);
+        return 0;
+    }
+    begin_checkpoint(s, 0, NULL);
     return finish_phases(s, err);
 }
 
-int train_save_local(struct train *t, struct err *err)
+void train_save_local(struct train *t)
 {
     struct train_saver *s = t->near;
+    struct err err = {0};
 
     /* While the one before is being written this one is left out, on all ranks. */
-    return s && s->phase == NONE && t->step % (int64_t)t->settings.local_every == 0
-               ? begin_copied(s, err)
-               : 0;
+    if (s && s->phase == NONE && t->step % (int64_t)t->settings.local_every == 0)
+        begin_checkpoint(s, train_images_take(&s->files, &err), &err);
 }
 
 int train_save_settle(struct train *t, struct err *err)
@@ -434,7 +435,7 @@ int train_save_finish(struct train *t, struct err *err)
         if (train_easy_save(t, err))
             return -1;
         t->saver->files.copied = 0;
-        begin_checkpoint(t->saver);
+        begin_checkpoint(t->saver, 0, NULL);
         if (finish_phases(t->saver, err))
             return -1;
     }

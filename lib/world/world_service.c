@@ -201,16 +201,19 @@ static int progress_question(struct world_service *s)
 
 /* ---- the thread ---- */
 
-/* An answer that has begun ends.  Naps: a question is no hurry, a chunk a little. */
+/*
+ * An answer that has begun ends.  Naps grow while nothing moves: each turn makes MPI poll all
+ * of its connections, which ranks that share processors pay for with their steps.
+ */
 static void *serve(void *arg)
 {
-    const double nap_least_s = 50e-6, nap_most_s = 2e-3;
+    const double nap_least_s = 100e-6, nap_most_s = 5e-3;
     struct world_service *s = arg;
     double nap_s = nap_least_s;
 
     while (!atomic_load(&s->stop) || s->reply.active) {
         int moved = progress_reply(s) | progress_question(s);
-        nap_s = moved ? nap_least_s : 1.3 * nap_s < nap_most_s ? 1.3 * nap_s : nap_most_s;
+        nap_s = moved ? nap_least_s : 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;
         if (!moved)
             tick_sleep_s(nap_s);
     }

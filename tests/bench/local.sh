@@ -8,7 +8,7 @@
 #
 #   rank     kill -9 of a rank           stop   SIGSTOP to a rank
 #   node     a node is gone              disk   the local checkpoints of a node, and a rank of it
-#   port     the port of a node is cut   two    two nodes of different groups, at once
+#   port     a node's port is cut, 10 s   two    two nodes of different groups, at once
 #
 # once with a local checkpoint every EVERY steps and COPIES copies, and once with those in the run folder
 # alone, every SAVE steps, which both write.  A line for each: in how many runs all steps had the losses
@@ -59,7 +59,7 @@ case $1 in
 rank) kill -9 \$(ranks_of node$4 | head -n 1) ;;
 stop) kill -STOP \$(ranks_of node$4 | head -n 1) ;;
 node) lose_node node$4 ;;
-port) ip link set d$4 down ;;
+port) ip link set d$4 down; (sleep 10; ip link set d$4 up) & ;;
 disk) rm -rf local/node$4.*; kill -9 \$(ranks_of node$4 | head -n 1) ;;
 two) lose_node node$4; lose_node node$((($4 + 1) % nodes)) ;;
 esac

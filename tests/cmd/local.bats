@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-train --local-save: what a run resumes from what its hosts keep.  All ranks are on one host here, so
-# that one folder has all shards and copies; tests/lab/local.bats has several.  The oracle is a run that
+# that one folder has all shards and copies; tests/lab/run_local.bats has several.  The oracle is a run that
 # nothing disturbs: with --exact both have the same bits.
 
 load train
@@ -32,7 +32,7 @@ setup() { runs_setup; }
 
 hashes() { sed -n 's/.*"step":\([0-9]*\).*"state_hash":"\([0-9a-f]*\)".*/\1 \2/p' "$1/log.jsonl"; }
 train() { ranks "$1" paro-train "$2" -d "$G/text" -o run --exact --steps $STEPS --schedule constant --local-save local --local-every 5 "${@:3}"; }
-kept() { find local -path '*/step-*/manifest.json' | sort | tail -n "${1:-1}" | head -n 1 | xargs -r dirname; }
+kept() { find local -path "*/step-*/manifest.json" | sort | tail -n 1 | xargs -r dirname; }
 step_of() { echo $((10#${1##*-})); }
 
 has_state() { [ -n "$(kept)" ]; }

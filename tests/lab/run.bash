@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# paro-run on emulated nodes that lose ranks and hosts, for run.bats and local.bats.
+# paro-run on emulated nodes that lose ranks and hosts, for run.bats and run_local.bats.
 
 export MODELS=$BATS_TEST_DIRNAME/../../examples/models
 
@@ -36,7 +36,7 @@ lab_run() {
             "$MODELS/llama-tiny.json" "${PLAN-}" "${*:2}"
         echo " -- -d text --exact --steps $STEPS --deadline 5 ${TRAIN---save-every 5} > out & run=\$!"
         echo "$1"
-        echo 'wait $run'
+        echo "wait \$run"
     } > job.sh
     timeout 240 paro-lab --head -g 3 -p 2 -- sh job.sh > said 2>&1
 }

@@ -58,6 +58,7 @@ static void write_ckpt(struct fixture *f, const char *groups_text, const char *w
         "IIG",
         3,
         {{"params", DTYPE_BF16}, {"master", DTYPE_F32}, {"exp_avg", DTYPE_F32}},
+        0,
         0};
     int n = f->layout.groups.ranks;
     char **entry = mem_new((size_t)n, sizeof *entry);
