@@ -101,7 +101,7 @@ static int list_all(struct train *t, struct err *err)
 
 /* ---- opening ---- */
 
-/* The manifest of the first rank whose host has it, on all ranks. */
+/* The manifest of one host, on all ranks. */
 static int share_manifest(struct train *t, int root, char **text, int64_t *bytes,
                           struct err *err)
 {
@@ -115,6 +115,29 @@ static int share_manifest(struct train *t, int root, char **text, int64_t *bytes
     if (w->rank != root)
         *text = mem_new((size_t)*bytes + 1, 1);
     return world_bcast(w, *text, *bytes, root, err);
+}
+
+/* By the first manifest that is whole. */
+static int open_manifest(struct train *t, const struct train_candidate *want, struct ckpt *c,
+                         struct err *err)
+{
+    const struct train_local *l = t->local;
+    int rc = -1;
+
+    for (int i = 0; rc && i < t->world->ranks * EACH; i++) {
+        char *text = NULL;
+        int64_t bytes = 0;
+        if (!is_same(&l->all[i], want))
+            continue;
+        if (share_manifest(t, i / EACH, &text, &bytes, err) == 0)
+            rc = world_agree(
+                t->world,
+                ckpt_open_text(c, l->source->dir, t->plan.model.config, text, bytes, err), err);
+        mem_free(text);
+        if (rc && err->code == ERR_PEER)
+            break;
+    }
+    return rc;
 }
 
 /* Which files this host has whole, [files * (1 + copies)]. */
@@ -298,21 +321,14 @@ static int open_candidate(struct train *t, const struct train_candidate *want,
                           const char *shared, struct ckpt *c, struct err *err)
 {
     struct train_source *s = t->local->source = mem_new(1, sizeof *s);
-    char name[40], *text = NULL;
-    int64_t bytes = 0;
-    int root = 0, copied = 0;
+    char name[40];
+    int copied = 0;
 
     train_folder_name(want->step, name);
     s->train = t;
     s->c = c;
     s->dir = io_join(t->local->base, name);
-    while (!is_same(&t->local->all[root], want))
-        root++;
-    int rc = share_manifest(t, root / EACH, &text, &bytes, err);
-    if (rc == 0)
-        rc = world_agree(
-            t->world, ckpt_open_text(c, s->dir, t->plan.model.config, text, bytes, err), err);
-    mem_free(text);
+    int rc = open_manifest(t, want, c, err);
     if (rc && err->code != ERR_PEER) {
         train_print(t, "local checkpoint of step %" PRId64 " is not used: %s", want->step,
                     err->text);

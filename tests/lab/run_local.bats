@@ -29,8 +29,8 @@ after_save='saved() { ls -d local/node?.*/step-*/manifest.json 2>/dev/null | cut
         awk -v n="$1" "\$1 == 3 && substr(\$2, 6) + 0 > n { have = 1 } END { exit !have }"; }
     after_save() { until saved "$1"; do sleep 0.05; done; }'
 
-@test "a lost node: its shards are read from the copies that were sent to other groups" {
-    local_run "$after_save; after_save 0; lose_node node1; rm -r local/node1*" GGG
+@test "a lost node, and a damaged manifest: shards are read from the copies that were sent to other groups" {
+    local_run "$after_save; after_save 0; lose_node node1; rm -r local/node1*; sed -i s/GGG/GIG/ local/node0*/*/manifest.json" GGG
     said 'resumes from local copies of 2 hosts \(2 of 6 shards from copies\) at step [0-9]+ of 120; [0-9]+ steps are lost'
     said 'on 2 of 3 hosts, from step 1 or later: node0 node2'
 }
