@@ -22,6 +22,7 @@
 /* Nobody calls a preloaded library who could keep these for it. */
 static struct {
     int ready; /* between MPI_Init and MPI_Finalize, unless there is nothing to do */
+    int meters;
     struct shim_mpi_settings settings;
     struct shim_mpi_trace *trace; /* where it is wanted, on rank 0; else NULL */
 } shim;
@@ -46,6 +47,19 @@ int shim_mpi_pass(const struct shim_mpi_call *c)
     }
 }
 
+static int64_t arrive(const struct shim_mpi_call *c, int64_t bytes)
+{
+    static const enum meter_op op[SHIM_FORMS] = {[SHIM_ALLGATHER] = METER_ALL_GATHER,
+                                                 [SHIM_ALLGATHERV] = METER_ALL_GATHER,
+                                                 [SHIM_REDUCE_SCATTER] = METER_REDUCE_SCATTER,
+                                                 [SHIM_REDUCE_SCATTER_BLOCK] =
+                                                     METER_REDUCE_SCATTER,
+                                                 [SHIM_ALLREDUCE] = METER_ALL_REDUCE,
+                                                 [SHIM_BCAST] = METER_BROADCAST};
+
+    return shim_mpi_meter_arrive(c->comm, op[c->form], bytes);
+}
+
 static int ask(const struct shim_mpi_call *c)
 {
     struct shim_mpi_told told = {0};
@@ -55,11 +69,14 @@ static int ask(const struct shim_mpi_call *c)
         return shim_mpi_pass(c);
     double begun_s = shim.trace ? tick_now_s() : 0;
     told.bytes = shim_mpi_size(c, &ranks, &told.why);
+    int64_t number = shim.meters ? arrive(c, told.bytes) : 0;
     if (shim.settings.off)
         told.why = SHIM_OFF;
     else if (told.why == SHIM_OURS && told.bytes < shim.settings.min_bytes)
         told.why = SHIM_SMALL;
     int rc = told.why == SHIM_OURS ? shim_mpi_comm_call(c, ranks, &told) : shim_mpi_pass(c);
+    if (number)
+        shim_mpi_meter_complete(number);
     if (shim.trace)
         shim_mpi_trace_note(shim.trace, c->form, &told, tick_now_s() - begun_s);
     return rc;
@@ -139,12 +156,58 @@ EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_C
                                        .comm = comm});
 }
 
+/* What is only metered: bytes of a rank's block times the ranks, as far as one rank knows. */
+static int64_t metered(MPI_Comm comm, enum meter_op op, int count, MPI_Datatype type, int each)
+{
+    MPI_Count size = 0;
+    int ranks = 1;
+
+    if (!shim.ready || !shim.meters || comm == MPI_COMM_NULL)
+        return 0;
+    if (type != MPI_DATATYPE_NULL)
+        PMPI_Type_size_x(type, &size);
+    if (each)
+        PMPI_Comm_size(comm, &ranks);
+    return shim_mpi_meter_arrive(comm, op, count > 0 ? count * (int64_t)size * ranks : 0);
+}
+
+static int completed(int64_t number, int rc)
+{
+    if (number)
+        shim_mpi_meter_complete(number);
+    return rc;
+}
+
+EXPORT int MPI_Barrier(MPI_Comm comm)
+{
+    int64_t number = metered(comm, METER_BARRIER, 0, MPI_DATATYPE_NULL, 0);
+
+    return completed(number, PMPI_Barrier(comm));
+}
+
+EXPORT int MPI_Alltoall(const void *in, int in_count, MPI_Datatype in_type, void *out,
+                        int count, MPI_Datatype type, MPI_Comm comm)
+{
+    int64_t number = metered(comm, METER_ALL_TO_ALL, count, type, 1);
+
+    return completed(number, PMPI_Alltoall(in, in_count, in_type, out, count, type, comm));
+}
+
+EXPORT int MPI_Reduce(const void *in, void *out, int count, MPI_Datatype type, MPI_Op op,
+                      int root, MPI_Comm comm)
+{
+    int64_t number = metered(comm, METER_REDUCE, count, type, 0);
+
+    return completed(number, PMPI_Reduce(in, out, count, type, op, root, comm));
+}
+
 /* Deleted first of all that MPI_Finalize does, in whatever language it is called. */
 static int end(MPI_Comm comm, int key, void *value, void *extra)
 {
     (void)comm, (void)key, (void)value, (void)extra;
     shim.ready = 0;
     shim_mpi_comm_end();
+    shim_mpi_meter_close();
     if (shim.trace) {
         shim_mpi_trace_print(shim.trace, &shim.settings);
         shim_mpi_trace_free(shim.trace);
@@ -179,7 +242,8 @@ static void begin(void)
     if (off && !shim.settings.off)
         snprintf(shim.settings.why, sizeof shim.settings.why, "on another rank than 0");
     shim.settings.off = off;
-    if (off && !shim.settings.tracing)
+    shim.meters = shim_mpi_meter_open(shim.settings.run) != NULL;
+    if (off && !shim.settings.tracing && !shim.meters)
         return;
     shim_mpi_comm_begin(&shim.settings);
     PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, end, &key, NULL);

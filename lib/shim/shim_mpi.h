@@ -15,9 +15,12 @@
  *     shim_mpi_measure.c    whose is faster
  *     shim_mpi_stage.c      the program's data, in and out
  *     shim_mpi_trace.c      what was done, for people
+ *     shim_mpi_meter.c      when calls arrive and complete
  */
 #include <mpi.h>
 #include <stdint.h>
+
+#include "meter/meter.h"
 
 enum shim_mpi_form {
     SHIM_ALLGATHER,
@@ -77,6 +80,7 @@ struct shim_mpi_settings {
     int32_t off; /* why[] says why nothing is ours */
     int64_t min_bytes, memory_bytes;
     char topo[512], tuning[512], trace[512], why[256]; /* "": not set */
+    uint64_t run; /* identity of this run, for the meter */
 };
 
 void shim_mpi_settings_read(struct shim_mpi_settings *s);
@@ -117,5 +121,14 @@ void shim_mpi_trace_note(struct shim_mpi_trace *t, enum shim_mpi_form form,
 /* To the file of the settings, behind what is there, or to standard error. */
 void shim_mpi_trace_print(struct shim_mpi_trace *t, const struct shim_mpi_settings *s);
 void shim_mpi_trace_free(struct shim_mpi_trace *t);
+
+/* shim_mpi_meter.c */
+uint64_t shim_mpi_meter_run(void); /* an identity that no other run has */
+/* NULL where this rank's PARO_METER is not set, or, with a line on stderr, cannot be. */
+struct meter *shim_mpi_meter_open(uint64_t run);
+void shim_mpi_meter_close(void);
+/* A call on comm; 0: not metered. */
+int64_t shim_mpi_meter_arrive(MPI_Comm comm, enum meter_op op, int64_t bytes);
+void shim_mpi_meter_complete(int64_t number);
 
 #endif

@@ -254,5 +254,5 @@ F
 
 @test "nothing is exported but what is intercepted" {
     run bash -c "nm -D --defined-only '$B/libparo-mpi.so' | awk '\$2 == \"T\" {print \$3}' | paste -sd' '"
-    [ "$output" = "MPI_Allgather MPI_Allgatherv MPI_Allreduce MPI_Bcast MPI_Init MPI_Init_thread MPI_Reduce_scatter MPI_Reduce_scatter_block" ]
+    [ "$output" = "MPI_Allgather MPI_Allgatherv MPI_Allreduce MPI_Alltoall MPI_Barrier MPI_Bcast MPI_Init MPI_Init_thread MPI_Reduce MPI_Reduce_scatter MPI_Reduce_scatter_block" ]
 }
