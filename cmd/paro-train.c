@@ -339,6 +339,8 @@ int main(int argc, char **argv)
     if (cli_world_open(&a.cli, WORLD_DEADLINE_S, &world, &err))
         return cli_fail_ranks(&a.cli, world, &err);
     hear_signals();
+    const char *meter = getenv("PARO_METER");
+    a.run.meter = meter && *meter ? meter : NULL;
     a.run.json = a.cli.json;
     a.run.lines = stdout;
     a.run.talk = stderr;

@@ -130,6 +130,7 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
         new.block = mem_new(cells, sizeof(int));
         memcpy(new.block, options->block, cells * sizeof(int));
     }
+    coll_meter_init(&new, options);
     if (exec_mpi_open(&new.exec, world, &exec, err))
         goto fail;
     if (options->transport == COLL_NCCL &&

@@ -11,6 +11,7 @@
 #include "exec/exec.h"
 #include "exec/exec_mpi.h"
 #include "layout/layout.h"
+#include "meter/meter.h"
 #include "schedule/schedule.h"
 #include "world/world.h"
 
@@ -53,6 +54,8 @@ struct coll {
     int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
     const struct pick_table *tuning; /* borrowed, or NULL */
     struct coll_stages *stages;      /* owned; NULL where buffers are the host's */
+    struct meter *meter;             /* borrowed, or NULL */
+    struct meter_comm meter_comm[3]; /* within the group, across groups, all ranks */
 };
 
 /* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
@@ -123,6 +126,10 @@ struct coll_call {
     int round;       /* coll_round of `in` first, which is then not as it was */
     int64_t number;  /* over NCCL: its place among all calls; set by coll_push, coll_run */
     int begun;
+    /* With a meter, set by coll_push and coll_run: what it records, its place on the
+       communicator, the operation that it records. */
+    int64_t metered, sequence;
+    struct stream_op op;
 };
 int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,

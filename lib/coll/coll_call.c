@@ -241,8 +241,8 @@ struct stream_op coll_call_op(struct coll_call *call)
         assert(!call->residual && !call->round);
         call->number = call->handle->coll->pushed++;
         call->begun = 0;
-        return (struct stream_op){.poll = nccl_poll, .arg = call};
+        return coll_meter_op(call, (struct stream_op){.poll = nccl_poll, .arg = call});
     }
-    return (struct stream_op){staged ? device_start : host_start,
-                              staged ? device_poll : host_poll, call};
+    return coll_meter_op(call, (struct stream_op){staged ? device_start : host_start,
+                                                  staged ? device_poll : host_poll, call});
 }

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "dev/device.h"
+#include "meter/meter.h"
 #include "pick/pick_auto.h"
 #include "pick/pick_table.h"
 #include "world/world.h"
@@ -40,6 +41,8 @@ struct coll_options {
        those that are coded. */
     const struct coll_stage *stage;
     int stages;
+    struct meter *meter; /* records the runs; borrowed; NULL: none does */
+    uint64_t meter_run;  /* with it: the same on every rank */
 };
 
 /*

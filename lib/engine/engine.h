@@ -77,6 +77,8 @@ struct engine_options {
                       stays until the next one's, -1 where the target counts nothing; NULL:
                       nowhere; borrowed */
     enum coll_transport transport; /* what is coded goes over MPI with either */
+    struct meter *meter;           /* as in coll_options, and */
+    uint64_t meter_run;
 };
 
 enum { ENGINE_FIXED_BITS = 44 };

@@ -163,6 +163,8 @@ struct engine {
     struct engine_device device;
     int exact, apart, masked, magnitudes;
     enum coll_transport transport;
+    struct meter *meter; /* borrowed, or NULL */
+    uint64_t meter_run;
     /* As the plan says, or f64 where sums are exact; seen: the narrower of the types of
        parameters at rest and on the wire, to which every strategy rounds them. */
     enum dtype grad_type, reduce_type, seen_type;

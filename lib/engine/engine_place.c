@@ -326,7 +326,9 @@ static int open_arenas(struct engine *e, struct err *err)
                                    .device = e->device.at,
                                    .transport = e->transport,
                                    .stage = stage,
-                                   .stages = STEP_COMPUTE};
+                                   .stages = STEP_COMPUTE,
+                                   .meter = e->meter,
+                                   .meter_run = e->meter_run};
 
     size_stages(e, stage);
     int rc = engine_device_memory(e, e->own.used, shared, err);
@@ -355,6 +357,8 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                          .apart = options->apart,
                          .masked = options->masked,
                          .transport = options->transport,
+                         .meter = options->meter,
+                         .meter_run = options->meter_run,
                          .grad_type = options->exact ? DTYPE_F64 : plan->grad_type,
                          .reduce_type = options->exact ? DTYPE_F64 : wire,
                          .seen_type = dtype_bytes(wire) < dtype_bytes(param) ? wire : param};

@@ -10,6 +10,7 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -337,6 +338,7 @@ static void release_run(struct train *t, struct err *why)
     engine_against_close(t->against);
     engine_close(t->second);
     engine_close(t->engine);
+    meter_close(t->meter);
     device_close(t->device);
     data_close(&t->data);
     mem_free(t->start);
@@ -377,6 +379,22 @@ static void warn_of_groups(const struct train *t)
         }
 }
 
+/* Collective. */
+static int open_meter(struct train *t, uint64_t *id, struct err *err)
+{
+    struct world *w = t->world;
+    const int64_t what[] = {meter_now_ns(), getpid()};
+    int rc = 0;
+
+    *id = meter_id(what, sizeof what, (uint64_t)time(NULL));
+    if (world_bcast(w, id, sizeof *id, 0, err))
+        return -1;
+    struct meter_run run = {*id, w->rank, w->ranks};
+    if (t->run->meter && meter_open(&t->meter, t->run->meter, "train", &run, err))
+        rc = err_prefix(err, "PARO_METER: ");
+    return world_agree(w, rc, err);
+}
+
 static int open_engines(struct train *t, struct err *err)
 {
     struct engine_options o = {.tuning = t->tuning.rules ? &t->tuning : NULL,
@@ -391,10 +409,14 @@ static int open_engines(struct train *t, struct err *err)
                                .attention = t->run->fastest ? KERN_ATTENTION_CUDNN_ATOMIC
                                                             : KERN_ATTENTION_USUAL};
 
+    if (open_meter(t, &o.meter_run, err))
+        return -1;
+    o.meter = t->meter;
     if (engine_open(&t->engine, t->world, &t->plan, &o, err))
         return -1;
     if (!t->run->against)
         return 0;
+    o.meter = NULL; /* its calls would have the numbers of the first one's */
     if (engine_open(&t->second, t->world, &t->second_plan, &o, err))
         return -1;
     return engine_against_open(&t->against, t->engine, t->second, err);

@@ -130,6 +130,7 @@ struct train_run {
     const char *plan, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
         *trace_step, *device, *transport, *graphs; /* NULL: not given */
     const char *prom, *tensorboard;                /* a file, a folder; NULL: not given */
+    const char *meter; /* the folder of the records of paro-meter(5); NULL: none */
     const char *const *data;                       /* [data_count] */
     int data_count;
     const char *local_save;    /* a folder of each host; NULL: none */

@@ -72,6 +72,7 @@ struct train {
     struct train_saver *saver, *near; /* near: of local checkpoints; NULL: none */
     struct train_local *local;        /* owned; NULL: no --local-save */
     struct train_easy *easy;  /* NULL: no --drop-easy */
+    struct meter *meter;      /* NULL: none */
     int64_t trace_step;       /* 0: none */
     int tracing;              /* events are kept, or were */
     double eval_loss, eval_s; /* of the step that is done: train_eval */

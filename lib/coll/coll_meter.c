@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Knows who waits for whom in a collective, and records when it arrives, at the head of its
+ * stream, and completes.  Streams run at the same time, so that ranks begin calls in different
+ * orders: a call's number is its place among those that were pushed, in one order on all ranks.
+ */
+#include "coll/coll_inside.h"
+
+enum { INSIDE, ACROSS, ALL };
+
+static void init_comm(struct meter_comm *c, uint64_t run, int which, int place, int rank,
+                      int ranks)
+{
+    const int32_t key[] = {which, place};
+
+    *c =
+        (struct meter_comm){.id = meter_id(key, sizeof key, run), .rank = rank, .ranks = ranks};
+}
+
+void coll_meter_init(struct coll *c, const struct coll_options *o)
+{
+    const struct groups *g = &c->layout.groups;
+    int rank = c->world->rank, group = g->group_of[rank], place = g->local_of[rank], equal = 1;
+
+    c->meter = o->meter;
+    if (!c->meter)
+        return;
+    for (int k = 0; k < g->count; k++)
+        equal &= g->members[k] == g->members[0];
+    init_comm(&c->meter_comm[INSIDE], o->meter_run, INSIDE, group, place, g->members[group]);
+    init_comm(&c->meter_comm[ACROSS], o->meter_run, ACROSS, place, group, equal ? g->count : 0);
+    init_comm(&c->meter_comm[ALL], o->meter_run, ALL, 0, rank, g->ranks);
+}
+
+/* Of unequal groups ranks share segments across: who waits for whom has no name. */
+static struct meter_comm *comm_of(struct coll *c, unsigned phases)
+{
+    int inside = (phases & ~(SCHEDULE_REDUCE_INSIDE | SCHEDULE_GATHER_INSIDE)) == 0,
+        across = (phases & ~(SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS)) == 0;
+
+    return &c->meter_comm[inside                                      ? INSIDE
+                          : across && c->meter_comm[ACROSS].ranks > 0 ? ACROSS
+                                                                      : ALL];
+}
+
+static enum meter_op op_of(unsigned phases, int part)
+{
+    unsigned reduce = phases & SCHEDULE_REDUCE_SCATTER, gather = phases & SCHEDULE_ALL_GATHER;
+
+    if (phases & SCHEDULE_BROADCAST)
+        return METER_BROADCAST;
+    if (!part && reduce != SCHEDULE_REDUCE_SCATTER && gather != SCHEDULE_ALL_GATHER)
+        return METER_CONVERT;
+    if (!part && reduce != SCHEDULE_REDUCE_SCATTER)
+        return METER_ALL_GATHER;
+    if (!part && gather != SCHEDULE_ALL_GATHER)
+        return METER_REDUCE_SCATTER;
+    return reduce && gather ? METER_ALL_REDUCE
+           : gather         ? METER_ALL_GATHER
+                            : METER_REDUCE_SCATTER;
+}
+
+static int metered_start(void *arg, struct err *err)
+{
+    struct coll_call *call = arg;
+    struct coll *c = call->handle->coll;
+    const struct coll_spec *s = &call->handle->spec;
+    unsigned phases = coll_phases(s);
+    struct meter_comm *m = comm_of(c, phases);
+
+    call->metered =
+        meter_arrive(c->meter, m, call->sequence, op_of(phases, m != &c->meter_comm[ALL]),
+                     s->elems * dtype_bytes(s->type));
+    return call->op.start ? call->op.start(call, err) : 0;
+}
+
+static enum stream_state metered_poll(void *arg, struct err *err)
+{
+    struct coll_call *call = arg;
+    enum stream_state now = call->op.poll(call, err);
+
+    if (now == STREAM_DONE)
+        meter_complete(call->handle->coll->meter, call->metered);
+    return now;
+}
+
+struct stream_op coll_meter_op(struct coll_call *call, struct stream_op op)
+{
+    struct coll *c = call->handle->coll;
+    unsigned phases = coll_phases(&call->handle->spec);
+
+    if (!c || !c->meter || !phases)
+        return op;
+    call->op = op;
+    call->sequence = ++comm_of(c, phases)->calls;
+    return (struct stream_op){metered_start, metered_poll, call};
+}
