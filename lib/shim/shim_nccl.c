@@ -47,8 +47,9 @@ static struct {
 
 /* calls, new communicators, those given up: of this thread's group. */
 static _Thread_local struct {
-    int own, depth, calls, made, gone;
-    size_t room, made_room, gone_room;
+    int own, depth, calls, made, gone, metered;
+    size_t room, made_room, gone_room, metered_room;
+    int *place; /* of metered calls */
     struct shim_call *call;
     ncclComm_t **new;
     struct shim_comm **old;
@@ -237,16 +238,25 @@ static ncclResult_t ask(struct shim_call call)
                        : call.phases == SCHEDULE_REDUCE_SCATTER ? "ncclReduceScatter"
                                                                 : "ncclAllReduce";
 
+    int place = c ? shim_comm_meter(c, &call) : 0;
     if (c)
         shim_comm_leave(c);
     if (here.own)
         return pass(&call);
     shim_debug("%s of %zu: %s%s", name, call.count, why ? "passed on: " : "ours",
                why ? why : "");
+    if (here.depth == 0) {
+        ncclResult_t rc = why ? pass(&call) : run(&call);
+        shim_meter_after(place);
+        return rc;
+    }
+    if (place) {
+        here.place = mem_grow(here.place, &here.metered_room, (size_t)here.metered + 1,
+                              sizeof *here.place);
+        here.place[here.metered++] = place;
+    }
     if (why)
         return pass(&call);
-    if (here.depth == 0)
-        return run(&call);
     here.call = mem_grow(here.call, &here.room, (size_t)here.calls + 1, sizeof *here.call);
     here.call[here.calls++] = call;
     return ncclSuccess;
@@ -301,6 +311,9 @@ EXPORT ncclResult_t ncclGroupEnd(void)
         rc = rc == ncclSuccess ? one : rc;
     }
     here.calls = 0;
+    for (int i = 0; i < here.metered; i++)
+        shim_meter_after(here.place[i]);
+    here.metered = 0;
     for (int i = 0; i < here.gone; i++)
         shim_comm_free(here.old[i]);
     here.gone = 0;
@@ -315,8 +328,10 @@ ncclResult_t shim_simulate_end(void *info)
     if (here.own)
         return rc;
     here.depth -= here.depth > 0;
+    for (int i = 0; i < here.metered && here.depth == 0; i++)
+        shim_meter_after(here.place[i]);
     if (here.depth == 0)
-        here.calls = here.made = 0;
+        here.calls = here.made = here.metered = 0;
     return rc;
 }
 

@@ -10,6 +10,7 @@
 #include <nccl.h>
 
 #include "exec/exec_nccl.h"
+#include "meter/meter.h"
 #include "pick/pick_table.h"
 
 /* NCCL's own functions, whoever else intercepts them. */
@@ -66,6 +67,17 @@ void shim_comm_enter(struct shim_comm *c);
 void shim_comm_leave(struct shim_comm *c);
 /* Whether a call is to be ours: NULL, or why it is passed on.  The same on every rank. */
 const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call);
+/*
+ * With PARO_METER (shim_nccl_meter.c): a call is about to be put into its stream, and, by the
+ * number that this returns, has been put there.
+ */
+int shim_comm_meter(struct shim_comm *c, const struct shim_call *call);
+void shim_meter_after(int place); /* 0: nothing */
+void shim_meter_collect(void);    /* records what has ended */
+int shim_meter_before(struct meter_comm *c, int gpu, const struct shim_call *call);
+/* A new communicator, of processes by identity, [ranks]. */
+void shim_meter_comm(struct meter_comm *c, const uint64_t *process, int rank, int ranks,
+                     int gpu);
 /* Puts it into the call's stream; on an error the words are told under PARO_DEBUG. */
 ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call);
 

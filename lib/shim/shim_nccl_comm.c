@@ -61,6 +61,7 @@ struct shim_comm {
     int rank, ranks, gpu;
     struct groups groups;
     const char *passes; /* why all is passed on, or NULL */
+    struct meter_comm metered;
     struct talk talk;
     struct exec_nccl *exec; /* made at the first call that is ours */
     cudaEvent_t before, behind;
@@ -286,6 +287,7 @@ void shim_comm_free(struct shim_comm *c)
 
     if (c->ends)
         pthread_join(c->ending, NULL);
+    shim_meter_collect();
     for (int i = 0; i < c->plans; i++)
         exec_nccl_free(c->plan[i].handle);
     exec_nccl_close(c->exec);
@@ -345,6 +347,11 @@ void shim_comm_enter(struct shim_comm *c)
     c->calls++;
 }
 
+int shim_comm_meter(struct shim_comm *c, const struct shim_call *call)
+{
+    return shim_meter_before(&c->metered, c->gpu, call);
+}
+
 void shim_comm_leave(struct shim_comm *c)
 {
     c->calls--;
@@ -374,6 +381,11 @@ static int hear_all(struct shim_comm *c, struct err *err)
     int rc = talk_end(c, sizeof *all, all, err);
 
     if (rc == 0) {
+        uint64_t *process = mem_new((size_t)c->ranks, sizeof *process);
+        for (int r = 0; r < c->ranks; r++)
+            process[r] = all[r].process;
+        shim_meter_comm(&c->metered, process, c->rank, c->ranks, c->gpu);
+        mem_free(process);
         c->passes = why_not(c, all);
         if (c->groups.count)
             groups_print(&c->groups, shape, sizeof shape);
