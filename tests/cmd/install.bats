@@ -10,7 +10,7 @@ setup() {
 # bats test_tags=full
 @test "what is installed is there, runs and can be removed" {
     put
-    for c in $(cd "$BIN" && ls -d paro-* horing-check 2>/dev/null); do
+    for c in $(cd "$BIN" && ls -d paro-* horing-check horing-watch 2>/dev/null); do
         "$D/usr/bin/$c" --version | grep -q "^$c "
         [ -f "$D/usr/share/bash-completion/completions/$c" ]
         [ -f "$D/usr/share/zsh/vendor-completions/_$c" ]

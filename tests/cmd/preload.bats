@@ -59,6 +59,36 @@ ends() {
     echo "$output"
 }
 
+# metered RANKS: the user, with records; each rank recorded as many calls, all of which ended
+metered() {
+    rm -rf m
+    PARO_METER=$PWD/m preloaded "$1" 'R / 2'
+    [ "$(find m -name '*.nccl' | wc -l)" = "$1" ]
+    for f in m/*; do
+        perl -e 'local $/; my $f = <>; my $begun = unpack "q", substr $f, 72, 8;
+            die "open" unless unpack "q", substr $f, 80, 8;
+            my ($done, $last) = (0, 0);
+            for my $i (0 .. $begun - 1) {
+                my ($n, $comm, $seq, $bytes, $in, $out) = unpack "qQq4", substr $f, 4096 + 64 * $i, 64;
+                my $ended = $in > 0 && $out >= $in;
+                print "call $seq of $comm: $bytes bytes, $in to $out\n" unless $ended;
+                $done += $ended;
+            }
+            print "$begun calls\n";
+            die "$done of $begun" unless $begun > 40 && $done == $begun' "$f"
+    done
+    "$BIN/horing-watch" m > out || [ $? -le 2 ]
+    cat out
+    grep -qE "^WATCH [OCW][A-Z]* - " out
+}
+
+@test "with PARO_METER every call that NCCL or ours does is recorded, and has ended" {
+    unset PARO_TUNING
+    metered 4
+    table 2,2 >tuning.yaml
+    PARO_TUNING=$PWD/tuning.yaml metered 4
+}
+
 @test "the program alone" {
     run mpirun -np 4 "$E/shim/nccl_user"
     [ "$status" = 0 ] && [ "$output" = "ok 64" ]

@@ -36,3 +36,4 @@ rows() {
 @test "paro-launch" { rows paro-launch; }
 @test "paro-run" { rows paro-run; }
 @test "horing-check" { rows horing-check; }
+@test "horing-watch" { rows horing-watch; }

@@ -26,8 +26,8 @@ has_words() {
 }
 
 # refuses STATUS WORDS COMMAND...: that status, nothing on standard output, and one line on standard
-# error, "NAME: ..." of the command that refuses or its JSON, with the WORDS.  Status 3 is horing-check's, whose
-# line is on standard output, "HORING UNKNOWN - ...".  The line is left in `refusal`.
+# error, "NAME: ..." of the command that refuses or its JSON, with the WORDS.  Status 3 is horing-check's and
+# horing-watch's, whose line is on standard output, "HORING UNKNOWN - ...".  The line is left in `refusal`.
 refuses() {
     local want=$1 words=$2 rc=0 line="$BATS_TEST_TMPDIR/.line" other="$BATS_TEST_TMPDIR/.other"
     shift 2
@@ -40,7 +40,7 @@ refuses() {
     [ "$rc" = "$want" ] || { echo "status $rc, expected $want: $*"; echo "$refusal"; return 1; }
     [ ! -s "$other" ] || { echo "on the other stream: $*"; head "$other"; return 1; }
     [ "$(wc -l <"$line")" = 1 ] || { echo "not one line: $*"; echo "$refusal"; return 1; }
-    [[ $refusal =~ ^((paro|horing)-[a-z]+:\ |[a-z_]+\.py:\ |HORING\ UNKNOWN\ -\ |\{\"error\":) ]] ||
+    [[ $refusal =~ ^((paro|horing)-[a-z]+:\ |[a-z_]+\.py:\ |(HORING|WATCH)\ UNKNOWN\ -\ |\{\"error\":) ]] ||
         { echo "no command's name: $refusal"; return 1; }
     has_words "$refusal" "$words"
 }

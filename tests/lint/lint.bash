@@ -38,9 +38,9 @@ clean() {
     [ -z "$said" ] || { printf '%s\n' "$said"; return 1; }
 }
 
-commands() { (cd "$BIN" && ls -d paro-* horing-check 2>/dev/null) || true; }
+commands() { (cd "$BIN" && ls -d paro-* horing-check horing-watch 2>/dev/null) || true; }
 # The status of "could not": 3 where the monitoring plugins say so.
-could_not() { case $1 in horing-check) echo 3 ;; *) echo 2 ;; esac; }
+could_not() { case $1 in horing-check | horing-watch) echo 3 ;; *) echo 2 ;; esac; }
 man_of() { (cd "$ROOT" && ls "man/$1".[18] 2>/dev/null) || true; }
 # The long options of a help text, one a line.
 options() {

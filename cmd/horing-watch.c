@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* horing-watch: which rank of a running program is slow, by the records of its collectives. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fnv.h"
+#include "base/mem.h"
+#include "base/num.h"
+#include "base/tick.h"
+#include "cli/cli.h"
+#include "watch/watch.h"
+
+enum { FILES_MAX = 4096 };
+
+struct args {
+    struct cli cli;
+    struct watch_rules rules;
+    const char *prom, *follow;
+    double hang_s, every_s;
+    int verbose;
+};
+
+static const struct cli_mode modes[] = {{"a verdict", "[FILE|DIR]...", 0, FILES_MAX, NULL, 0},
+                                        {0}};
+
+#define CLI_ARGS struct args
+CLI_PARSER(health_range_parse)
+
+static const struct cli_option options[] = {
+    {"warning", 'w', "RANGE", CLI_EVERYDAY,
+     "Report WARNING when a rank's lateness in percent leaves RANGE (default: 5)",
+     CLI_PARSED(health_range_parse, rules.warn)},
+    {"critical", 'c', "RANGE", CLI_EVERYDAY,
+     "Report CRITICAL when that percentage leaves RANGE (default: 25)",
+     CLI_PARSED(health_range_parse, rules.crit)},
+    {"hang", 0, "SECONDS", CLI_EVERYDAY,
+     "Report a wait of more than SECONDS as a hang (default: 60)",
+     CLI_NUMBER(hang_s, 0.1, 1e6)},
+    {"follow", 0, "SECONDS", CLI_EVERYDAY | OPTION_ARG_OPTIONAL,
+     "Read again every SECONDS (10), and print what changes, until the run ends",
+     CLI_TEXT(follow), .absent = "10"},
+    {"verbose", 'v', NULL, CLI_EVERYDAY,
+     "Print a line per finding, clock and late rank; -vv: all ranks", CLI_MORE(verbose, 2)},
+    {.text = "Output:"},
+    {"prom", 0, "FILE", 0, "Also write FILE for the textfile collector of node_exporter",
+     CLI_TEXT(prom)},
+    {CLI_OPTION_SVG("Draw ranks over time as SVG to FILE or standard output", 0)},
+    {CLI_OPTION_SVG_FORCE},
+    {0}};
+
+static int check(void *args)
+{
+    struct args *a = args;
+
+    a->rules.hang_s = a->hang_s;
+    if (!a->follow)
+        return 0;
+    if (num_f64(a->follow, 0.1, 1e6, &a->every_s, &a->cli.err))
+        return err_prefix(&a->cli.err, "--follow: ");
+    if (a->cli.svg)
+        return cli_usage(&a->cli, "--svg with --follow, expected one of them");
+    return 0;
+}
+
+static const struct cli_command command = {
+    options, modes,
+    "Name the rank that makes a running program slow, or that it waits for, by the records of"
+    " its collectives."
+    "\vA FILE is of PARO_METER, NCCL Inspector, PyTorch's flight recorder or profiler; a DIR"
+    " has such files (default: the folder that PARO_METER names).",
+    check};
+
+/* Line, JSON or picture on standard output, and the files. */
+static int report(struct args *a, const struct watch_report *r, FILE *out, struct err *err)
+{
+    struct io_out file;
+    FILE *to = NULL;
+
+    if (a->prom && watch_write_prom(r, a->prom, err))
+        return -1;
+    if (a->cli.svg) {
+        if (cli_svg_open(&a->cli, &file, &to, err))
+            return -1;
+        watch_draw(r, to);
+        if (cli_svg_close(&file, 0, err))
+            return -1;
+        if (to == stdout)
+            return 0;
+    }
+    (a->cli.json ? watch_print_json : watch_print_line)(r, out);
+    return 0;
+}
+
+struct answer {
+    enum health_state state;
+    uint64_t key; /* of what is found, without numbers: another one is news */
+    int over;     /* all processes have ended */
+};
+
+static int look(struct args *a, FILE *out, struct answer *answer, struct err *err)
+{
+    const char *env = getenv("PARO_METER");
+    const char *const *path = a->cli.words ? (const char *const *)a->cli.word : &env;
+    struct watch_verdict v;
+    struct watch w;
+
+    if (!*path || !**path)
+        return err_set(err, ERR_INPUT, "no FILE or DIR, and PARO_METER is not set");
+    if (watch_read(&w, path, a->cli.words ? a->cli.words : 1, err))
+        return -1;
+    watch_judge(&w, &a->rules, &v);
+    const struct watch_report r = {&w, &v, &a->rules, a->verbose};
+    int rc = report(a, &r, out, err);
+    *answer = (struct answer){v.state, fnv_mix(FNV_BASIS, v.state), w.ended >= w.processes};
+    for (int i = 0; i < v.findings; i++)
+        answer->key = fnv_mix(fnv_mix(answer->key, v.finding[i].kind),
+                              (uint64_t)(v.finding[i].process + 2));
+    watch_verdict_release(&v);
+    watch_release(&w);
+    return rc;
+}
+
+/* Prints what is news.  A run that has not begun has no records yet. */
+static int follow(struct args *a, struct answer *answer, struct err *err)
+{
+    for (uint64_t before = 0; !answer->over; before = answer->key) {
+        char *text = NULL;
+        size_t bytes = 0;
+        FILE *out = mem_stream(&text, &bytes);
+        int rc = look(a, out, answer, err);
+        if (rc && (err->code == ERR_INPUT || err->code == ERR_ABSENT)) {
+            fprintf(out, "WATCH UNKNOWN - %s\n", err->text);
+            *answer = (struct answer){.state = HEALTH_UNKNOWN, .key = 1};
+            rc = 0;
+        }
+        fclose(out);
+        if (rc == 0 && answer->key != before) {
+            fputs(text, stdout);
+            fflush(stdout);
+        }
+        mem_free(text);
+        if (rc)
+            return rc;
+        if (!answer->over)
+            tick_sleep_s(a->every_s);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct args a = {.cli = CLI_INIT("horing-watch")};
+    struct answer answer = {.state = HEALTH_UNKNOWN};
+    struct err err = {0};
+
+    a.cli.status = HEALTH_UNKNOWN;
+    a.cli.plugin = "WATCH";
+    watch_rules_init(&a.rules);
+    a.hang_s = a.rules.hang_s;
+    cli_parse(&a.cli, &command, argc, argv);
+    int rc = a.every_s > 0 ? follow(&a, &answer, &err) : look(&a, stdout, &answer, &err);
+    return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, (int)answer.state);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WATCH_WATCH_H
+#define WATCH_WATCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "health/health_verdict.h"
+#include "meter/meter.h"
+
+/*
+ * Which rank is slow in a running program?  Whoever recorded its collectives, they come to one
+ * model: for each communicator a table of calls, a row each, with a cell for each member.
+ *
+ *     all-reduce 1840   [a c] [a c] [a c] [a c]       a arrived, c completed
+ *     all-reduce 1841   [a  ] [a  ] [a  ] [   ]       three wait, one has not come
+ *
+ * Readers (watch_read.c, watch_json.c) call watch_process, watch_comm and watch_add, then
+ * watch_index makes the tables; watch_judge makes findings of them.
+ */
+#define WATCH_CELLS_MAX (8 << 20) /* 48 bytes each; older calls than fit are left out */
+enum { WATCH_RANKS_MAX = 1 << 16, WATCH_COMMS_MAX = 1 << 16, WATCH_BLOCKS = 20 };
+
+struct watch_process {
+    uint64_t key;
+    int rank, widest; /* in the run; of a reader: the communicator that it is from */
+    int host;         /* in watch.host */
+    /* Its calls, in the order of their arrival: by watch_index. */
+    int64_t first_call, calls;
+};
+
+/* A host whose name the records do not have: '?' and the rank. */
+#define WATCH_NO_HOST '?'
+
+struct watch_host {
+    char name[METER_HOST];
+    double offset_s, error_s; /* of its clock from the first host's; error < 0: unknown */
+};
+
+struct watch_cell {
+    int64_t arrived_ns, completed_ns; /* 0: not; of the host's clock, since 1970 */
+    int64_t gap_ns; /* from the completion before, of any communicator, to the arrival; -1: a
+                       call was under way meanwhile, or there is none before */
+    int64_t bytes;
+    int op;
+    int there;
+};
+
+struct watch_comm {
+    uint64_t id;
+    int size;
+    int members;             /* whose records there are */
+    int *process;            /* [size] -1: no records; owned */
+    int64_t *last;           /* [size] the latest call of each; 0: none; owned */
+    int64_t first;           /* call of the first row */
+    int64_t calls;           /* rows */
+    struct watch_cell *cell; /* [calls][size]; owned */
+};
+
+struct watch_call {
+    int process, comm, member, op;
+    int64_t sequence, bytes, arrived_ns, completed_ns;
+};
+
+/* What the times of the records are good for. */
+enum watch_times {
+    WATCH_TIMES,     /* arrivals and completions */
+    WATCH_DURATIONS, /* completed - arrived alone */
+    WATCH_ORDER      /* nothing but who has called what */
+};
+
+struct watch {
+    struct watch_process *process;
+    struct watch_host *host;
+    struct watch_comm *comm;
+    struct watch_call *call; /* as they were read */
+    int processes, hosts, comms;
+    int64_t calls;
+    size_t process_room, host_room, comm_room, call_room;
+    int *place; /* [2 * WATCH_COMMS_MAX] hash of comm ids: index + 1; owned */
+    enum watch_times times;
+    int64_t now_ns;        /* when the records were looked at, since 1970 */
+    int ended;             /* processes that ended in good order */
+    int dumped;            /* records were written because of a hang, whatever the time */
+    int other_runs;        /* files of other runs, which are left out */
+    double start_s, end_s; /* of the records, of the first host's clock */
+};
+
+/* ---- the model (watch_model.c) ---- */
+
+/* The process of that key, made where it is new; -1: more than WATCH_RANKS_MAX. */
+int watch_process(struct watch *w, uint64_t key, int rank, const char *host);
+/* The same of a communicator; -1: too many, or too large. */
+int watch_comm(struct watch *w, uint64_t id, int size);
+void watch_add(struct watch *w, const struct watch_call *c);
+/* Tables, gaps, clocks.  ERR_INPUT: no calls. */
+int watch_index(struct watch *w, struct err *err);
+const struct watch_cell *watch_row(const struct watch_comm *c, int64_t row);
+void watch_release(struct watch *w);
+
+/* ---- reading ---- */
+
+/*
+ * A file of any known format, or a folder of such; several: of several hosts.  Formats:
+ * paro-meter(5), and those of watch_json.c.  ERR_INPUT where nothing is known in it.
+ */
+int watch_read(struct watch *w, const char *const *path, int paths, struct err *err);
+/* watch_json.c: a text of another program's; `name` is for messages and the rank. */
+int watch_read_json(struct watch *w, const char *name, const char *text, int64_t bytes,
+                    struct err *err);
+
+/* ---- judging (watch_judge.c, watch_late.c, watch_link.c) ---- */
+
+enum watch_kind {
+    WATCH_HUNG,     /* some wait, others have not come */
+    WATCH_STUCK,    /* all have come, nobody goes on */
+    WATCH_MISMATCH, /* ranks called different things */
+    WATCH_LATE,     /* a rank, its own compute */
+    WATCH_PERIODIC, /* a rank, every so many steps */
+    WATCH_PAUSED,   /* a rank, every so many seconds */
+    WATCH_UNSTEADY, /* a rank, and the data cannot tell why */
+    WATCH_LINK,     /* a communicator is slower than others like it */
+    WATCH_KINDS
+};
+extern const char *const watch_kind_names[WATCH_KINDS];
+
+struct watch_finding {
+    enum watch_kind kind;
+    enum health_state state;
+    int process, host;        /* -1: none, or several */
+    double percent, z, share; /* NAN: not known; late, of the rest of the run; calls */
+    double period;            /* in steps, or s */
+    char text[256];
+};
+
+struct watch_rules {
+    struct health_range warn, crit; /* of percent of lateness */
+    double hang_s;                  /* a wait that is longer is a hang */
+};
+
+/* What is known of a process, for tables and pictures. */
+struct watch_late {
+    double percent, z;          /* NAN: not judged */
+    double share;               /* of its calls in which it is late */
+    double block[WATCH_BLOCKS]; /* percent, by time; NAN: none */
+};
+
+struct watch_verdict {
+    enum health_state state;
+    int findings;
+    struct watch_finding *finding; /* owned, the worst first */
+    size_t room;
+    struct watch_late *late; /* [processes], owned */
+    int64_t judged;          /* synchronising calls whose times count */
+    int blocks;
+    const char *why; /* static: why lateness could not be judged; NULL: it was */
+};
+
+void watch_rules_init(struct watch_rules *r);
+void watch_judge(const struct watch *w, const struct watch_rules *rules,
+                 struct watch_verdict *out);
+void watch_verdict_release(struct watch_verdict *v);
+
+/* ---- reporting (watch_print.c, watch_draw.c) ---- */
+
+struct watch_report {
+    const struct watch *w;
+    const struct watch_verdict *v;
+    const struct watch_rules *rules;
+    int verbose;
+};
+void watch_print_line(const struct watch_report *r, FILE *out);
+void watch_print_json(const struct watch_report *r, FILE *out);
+int watch_write_prom(const struct watch_report *r, const char *path, struct err *err);
+void watch_draw(const struct watch_report *r, FILE *out);
+/* "rank 5 (node2)" */
+const char *watch_name(const struct watch *w, int process, char *text, size_t room);
+
+#endif

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads what other programs record of collectives.  Keys that are not named here are ignored.
+ *
+ *     NCCL Inspector    a line per call: {"header": {id, rank, n_ranks}, "metadata": {hostname,
+ *                       pid, dump_timestamp_us}, "coll_perf": {coll, coll_sn,
+ *                       coll_msg_size_bytes, coll_exec_time_us}}; durations alone
+ *     flight recorder   a dump of PyTorch's per rank, whose number ends the file's name:
+ *                       {"pg_config": {NAME: {ranks}}, "entries": [{process_group,
+ *                       collective_seq_id, profiling_name, input_sizes, output_sizes,
+ *                       input_dtypes, state, is_p2p, time_created_ns,
+ *                       time_discovered_completed_ns, duration_ms}]}
+ *     Chrome trace      of PyTorch's profiler (Kineto), per rank: {"distributedInfo": {rank,
+ *                       world_size}, "baseTimeNanoseconds", "traceEvents": [{ph: "X", cat:
+ *                       "kernel", ts, dur, args: {"Collective name", "Process Group Name",
+ *                       "Process Group Ranks", "Group size", "In msg nelems",
+ *                       "Out msg nelems", dtype, Seq}}]}
+ */
+#include <ctype.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fnv.h"
+#include "base/jtree.h"
+#include "base/mem.h"
+#include "watch/watch_parts.h"
+
+#define NUMBER_MAX (INT64_C(1) << 61) /* so that sums of two fit */
+
+static int64_t whole(const json_t *object, const char *key, int64_t absent)
+{
+    const json_t *v = json_object_get(object, key);
+    int64_t n = json_is_integer(v) ? json_integer_value(v) : absent;
+
+    return json_is_integer(v) && (n < 0 || n > NUMBER_MAX) ? absent : n;
+}
+
+static double number(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+    double x = json_is_number(v) ? json_number_value(v) : NAN;
+
+    return x >= 0 && x < 1e15 ? x : NAN;
+}
+
+static const char *word(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+
+    return text ? text : "";
+}
+
+/* "nccl:_all_gather_base", "AllGather", "allgather": -1: no collective. */
+static int op_of(const char *name)
+{
+    static const struct {
+        const char *part;
+        int op;
+    } ops[] = {{"allreduce", METER_ALL_REDUCE},
+               {"allgather", METER_ALL_GATHER},
+               {"reducescatter", METER_REDUCE_SCATTER},
+               {"alltoall", METER_ALL_TO_ALL},
+               {"broadcast", METER_BROADCAST},
+               {"barrier", METER_BARRIER},
+               {"reduce", METER_REDUCE},
+               {"gather", METER_GATHER},
+               {"scatter", METER_SCATTER}};
+    const char *colon = strrchr(name, ':');
+    char plain[64];
+    size_t n = 0;
+
+    for (const char *c = colon ? colon + 1 : name; *c && n < sizeof plain - 1; c++)
+        if (isalpha((unsigned char)*c))
+            plain[n++] = (char)tolower((unsigned char)*c);
+    plain[n] = 0;
+    if (n == 0 || strncmp(plain, "send", 4) == 0 || strncmp(plain, "recv", 4) == 0)
+        return -1;
+    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
+        if (strstr(plain, ops[i].part))
+            return ops[i].op;
+    return METER_UNKNOWN;
+}
+
+static int64_t elem_bytes(const char *type)
+{
+    static const struct {
+        const char *name;
+        int bytes;
+    } types[] = {{"Float", 4}, {"Half", 2},  {"BFloat16", 2}, {"Double", 8}, {"Long", 8},
+                 {"Int", 4},   {"Short", 2}, {"Byte", 1},     {"Char", 1},   {"Bool", 1}};
+
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i].name) == 0)
+            return types[i].bytes;
+    return 0; /* sizes are not compared then */
+}
+
+/* "[0, 4, 8]": how many, and the place of `rank`, -1: it is not among them, or "..." is. */
+static int place_of(const char *ranks, int rank, int *count)
+{
+    int at = -1;
+
+    *count = 0;
+    for (const char *c = ranks; *c;) {
+        char *end;
+        if (!isdigit((unsigned char)*c)) {
+            if (*c == '.')
+                return -1;
+            c++;
+            continue;
+        }
+        if (strtol(c, &end, 10) == rank)
+            at = *count;
+        ++*count;
+        c = end;
+    }
+    return at;
+}
+
+static void raise_times(struct watch *w, enum watch_times times)
+{
+    w->times = times > w->times ? times : w->times;
+}
+
+/* The last number of a file's name, its suffixes left out: trace_3, rank3.json; -1: none. */
+static int rank_of(const char *name)
+{
+    const char *base = strrchr(name, '/'), *end;
+    int rank = -1;
+
+    base = base ? base + 1 : name;
+    end = base + strcspn(base, ".");
+    while (end > base && isdigit((unsigned char)end[-1]))
+        end--;
+    if (isdigit((unsigned char)*end))
+        rank = (int)strtol(end, NULL, 10);
+    return rank < WATCH_RANKS_MAX ? rank : -1;
+}
+
+static int unnamed_process(struct watch *w, int rank)
+{
+    char host[24];
+
+    snprintf(host, sizeof host, "%c%d", WATCH_NO_HOST, rank);
+    return watch_process(w, (uint64_t)rank + 1, rank, host);
+}
+
+/* ---- NCCL Inspector ---- */
+
+static int inspector_line(struct watch *w, const char *name, int line, const json_t *o,
+                          struct err *err)
+{
+    const json_t *head = json_object_get(o, "header"), *meta = json_object_get(o, "metadata"),
+                 *perf = json_object_get(o, "coll_perf");
+    const char *host = word(meta, "hostname"), *id = word(head, "id");
+    int64_t rank = whole(head, "rank", -1), ranks = whole(head, "n_ranks", 0),
+            sequence = whole(perf, "coll_sn", -1), at_us = whole(meta, "dump_timestamp_us", -1);
+    double us = number(perf, "coll_exec_time_us");
+
+    if (!perf) /* a message between two ranks */
+        return 0;
+    int comm = rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 ||
+                       at_us < 1 || at_us > NUMBER_MAX / 1000 || isnan(us) ||
+                       us > (double)at_us || !*id
+                   ? -1
+                   : watch_comm(w, fnv_bytes(id, strlen(id)), (int)ranks);
+    if (comm < 0)
+        return err_at(err, name, line, "coll_perf",
+                      "is no call of NCCL Inspector's, expected header, metadata and times");
+    uint64_t key = fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)whole(meta, "pid", 0));
+    int process = watch_process(w, key, (int)rank, host);
+    if (process < 0)
+        return err_at(err, name, line, NULL, "more than %d processes", WATCH_RANKS_MAX);
+    /* The rank in the largest communicator is taken for the rank of the run. */
+    if (w->comm[comm].size > w->process[process].widest) {
+        w->process[process].widest = w->comm[comm].size;
+        w->process[process].rank = (int)rank;
+    }
+    int op = op_of(word(perf, "coll"));
+    struct watch_call c = {.process = process,
+                           .comm = comm,
+                           .member = (int)rank,
+                           .op = op < 0 ? METER_UNKNOWN : op,
+                           .sequence = sequence + 1,
+                           .bytes = whole(perf, "coll_msg_size_bytes", 0),
+                           .arrived_ns = 1000 * at_us - (int64_t)(1000 * us),
+                           .completed_ns = 1000 * at_us};
+    watch_add(w, &c);
+    raise_times(w, WATCH_DURATIONS);
+    return 0;
+}
+
+static int read_lines(struct watch *w, const char *name, const char *text, int64_t bytes,
+                      struct err *err)
+{
+    int line = 0, rc = 0;
+
+    for (const char *at = text, *end; at < text + bytes && rc == 0; at = end + 1) {
+        json_error_t why;
+        end = memchr(at, '\n', (size_t)(text + bytes - at));
+        if (!end)
+            break; /* it is being written */
+        line++;
+        if (end == at)
+            continue;
+        json_t *o = jtree_load(at, end - at, &why);
+        rc = o ? inspector_line(w, name, line, o, err)
+               : err_at(err, name, line, NULL, "no valid JSON: %.200s", why.text);
+        json_decref(o);
+    }
+    return rc;
+}
+
+/* ---- PyTorch's flight recorder ---- */
+
+/* Of a list of shapes: the bytes of all. */
+static int64_t shapes_bytes(const json_t *shapes, int64_t elem)
+{
+    const json_t *shape, *side;
+    double sum = 0;
+    size_t i, k;
+
+    json_array_foreach(shapes, i, shape)
+    {
+        double n = (double)elem;
+        json_array_foreach(shape, k, side) n *= (double)json_integer_value(side);
+        sum += n;
+    }
+    return sum > 0 && sum < 1e18 ? (int64_t)sum : 0;
+}
+
+static void recorder_entry(struct watch *w, int process, int rank, const json_t *groups,
+                           const json_t *e)
+{
+    const char *pg = json_string_value(json_array_get(json_object_get(e, "process_group"), 0));
+    const char *ranks = word(json_object_get(groups, pg ? pg : ""), "ranks");
+    const char *type = json_string_value(json_array_get(json_object_get(e, "input_dtypes"), 0));
+    int count, member = place_of(ranks, rank, &count), op = op_of(word(e, "profiling_name"));
+    int64_t sequence = whole(e, "collective_seq_id", -1),
+            created = whole(e, "time_created_ns", 1),
+            done = whole(e, "time_discovered_completed_ns", 0);
+    int completed = strcmp(word(e, "state"), "completed") == 0;
+    double ms = number(e, "duration_ms");
+
+    if (json_is_true(json_object_get(e, "is_p2p")) || member < 0 || op < 0 || sequence < 0)
+        return;
+    int comm = watch_comm(
+        w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(pg, strlen(pg))), count);
+    if (comm < 0)
+        return;
+    int64_t elem = elem_bytes(type ? type : ""), took = isnan(ms) ? 0 : (int64_t)(1e6 * ms);
+    int64_t in = shapes_bytes(json_object_get(e, "input_sizes"), elem),
+            out = shapes_bytes(json_object_get(e, "output_sizes"), elem);
+    done = done > took ? done : created + took;
+    struct watch_call c = {.process = process,
+                           .comm = comm,
+                           .member = member,
+                           .op = op,
+                           .sequence = sequence + 1,
+                           .bytes = in > out ? in : out,
+                           .arrived_ns = completed && took ? done - took : created,
+                           .completed_ns = completed ? done : 0};
+    watch_add(w, &c);
+    if (completed)
+        raise_times(w, took ? WATCH_DURATIONS : WATCH_ORDER);
+}
+
+static int read_recorder(struct watch *w, const char *name, const json_t *root, struct err *err)
+{
+    const json_t *e, *groups = json_object_get(root, "pg_config");
+    int rank = rank_of(name), process = rank < 0 ? -1 : unnamed_process(w, rank);
+    size_t i;
+
+    if (process < 0)
+        return err_at(err, name, 0, NULL,
+                      "a flight recorder's dump, expected the rank at the end of its name");
+    if (!json_is_object(groups))
+        return err_at(err, name, 0, "pg_config", "is absent, expected the ranks of each group");
+    json_array_foreach(json_object_get(root, "entries"), i, e)
+        recorder_entry(w, process, rank, groups, e);
+    w->dumped = 1;
+    return 0;
+}
+
+/* ---- Chrome traces ---- */
+
+struct event {
+    const json_t *of;
+    double ts;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct event *p = a, *q = b;
+
+    return (p->ts > q->ts) - (p->ts < q->ts);
+}
+
+/* Without a number of its own a call's is its place among those of its group in the trace. */
+static void trace_event(struct watch *w, int process, const struct event *e, int64_t base_ns,
+                        int world)
+{
+    const json_t *args = json_object_get(e->of, "args");
+    const char *ranks = word(args, "Process Group Ranks"),
+               *pg = word(args, "Process Group Name");
+    int rank = w->process[process].rank, count = 0, member = place_of(ranks, rank, &count),
+        op = op_of(word(args, "Collective name"));
+    int64_t size = whole(args, "Group size", 0), sequence = whole(args, "Seq", -1);
+    double us = number(e->of, "dur");
+
+    if (member < 0 && size == world) /* a long list of ranks ends in dots */
+        member = rank;
+    if (member < 0 || member >= size || size > WATCH_RANKS_MAX || op < 0 || isnan(us))
+        return;
+    int comm = watch_comm(
+        w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(pg, strlen(pg))), (int)size);
+    if (comm < 0)
+        return;
+    int64_t in = whole(args, "In msg nelems", 0), out = whole(args, "Out msg nelems", 0);
+    int64_t start_ns = base_ns + (int64_t)(1000 * e->ts), most = in > out ? in : out;
+    struct watch_call c = {
+        .process = process,
+        .comm = comm,
+        .member = member,
+        .op = op,
+        .sequence = sequence >= 0 ? sequence + 1 : w->comm[comm].last[member] + 1,
+        .bytes = most < NUMBER_MAX / 8 ? most * elem_bytes(word(args, "dtype")) : 0,
+        .arrived_ns = start_ns + 1,
+        .completed_ns = start_ns + 1 + (int64_t)(1000 * us)};
+    watch_add(w, &c);
+}
+
+static int read_trace(struct watch *w, const char *name, const json_t *root, struct err *err)
+{
+    const json_t *list = json_object_get(root, "traceEvents"), *e,
+                 *info = json_object_get(root, "distributedInfo");
+    int64_t rank = whole(info, "rank", -1), world = whole(info, "world_size", 0),
+            base_ns = whole(root, "baseTimeNanoseconds", 0);
+    struct event *event = mem_new(json_array_size(list) + 1, sizeof *event);
+    size_t n = 0, i;
+
+    if (rank < 0)
+        rank = rank_of(name);
+    int process = rank < 0 || rank >= WATCH_RANKS_MAX ? -1 : unnamed_process(w, (int)rank);
+    json_array_foreach(list, i, e)
+    {
+        double ts = number(e, "ts");
+        if (strcmp(word(e, "ph"), "X") == 0 && strcmp(word(e, "cat"), "kernel") == 0 &&
+            !isnan(ts) && ts * 1000 + (double)base_ns < (double)NUMBER_MAX &&
+            *word(json_object_get(e, "args"), "Collective name"))
+            event[n++] = (struct event){e, ts};
+    }
+    qsort(event, n, sizeof *event, by_time);
+    for (i = 0; process >= 0 && i < n; i++)
+        trace_event(w, process, &event[i], base_ns, (int)(world < INT32_MAX ? world : 0));
+    mem_free(event);
+    return process >= 0 ? 0
+                        : err_at(err, name, 0, "distributedInfo",
+                                 "has no rank, expected one, or one at the end of the name");
+}
+
+int watch_read_json(struct watch *w, const char *name, const char *text, int64_t bytes,
+                    struct err *err)
+{
+    const char *end = memchr(text, '\n', (size_t)bytes);
+    json_error_t why;
+    json_t *root = NULL;
+    int rc;
+
+    if (end)
+        root = jtree_load(text, end - text, &why);
+    int lines = json_object_get(root, "header") != NULL;
+    json_decref(root);
+    if (lines)
+        return read_lines(w, name, text, bytes, err);
+    if (jtree_read(name, text, bytes, &root, err))
+        return -1;
+    if (json_is_array(json_object_get(root, "entries")))
+        rc = read_recorder(w, name, root, err);
+    else if (json_is_array(json_object_get(root, "traceEvents")))
+        rc = read_trace(w, name, root, err);
+    else
+        rc = err_at(err, name, 0, NULL,
+                    "no known records, expected a meter's, NCCL Inspector's, a flight"
+                    " recorder's, or a Chrome trace");
+    json_decref(root);
+    return rc;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is concluded from the records, the worst first. */
+#include "watch/watch_parts.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+const char *const watch_kind_names[WATCH_KINDS] = {
+    [WATCH_HUNG] = "hung",         [WATCH_STUCK] = "stuck",    [WATCH_MISMATCH] = "mismatch",
+    [WATCH_LATE] = "compute",      [WATCH_PERIODIC] = "input", [WATCH_PAUSED] = "paused",
+    [WATCH_UNSTEADY] = "unsteady", [WATCH_LINK] = "link"};
+
+/*
+ * A rank whose compute is 10 % slow makes a run that computes for half of its time 5 % longer;
+ * 25 % is what horing-check calls CRITICAL of a port.  NCCL's own watchdogs wait for 10 min, a
+ * checkpoint on one rank takes seconds: a minute is neither.
+ */
+void watch_rules_init(struct watch_rules *r)
+{
+    *r = (struct watch_rules){
+        .warn = {-INFINITY, 5, 0}, .crit = {-INFINITY, 25, 0}, .hang_s = 60};
+}
+
+enum health_state watch_rules_state(const struct watch_rules *r, double percent)
+{
+    percent = fmax(percent, 0); /* early is not late */
+    return health_range_alerts(&r->crit, percent)   ? HEALTH_CRITICAL
+           : health_range_alerts(&r->warn, percent) ? HEALTH_WARNING
+                                                    : HEALTH_OK;
+}
+
+const char *watch_name(const struct watch *w, int process, char *text, size_t room)
+{
+    const struct watch_process *p = &w->process[process];
+
+    if (*w->host[p->host].name == WATCH_NO_HOST)
+        snprintf(text, room, "rank %d", p->rank);
+    else
+        snprintf(text, room, "rank %d (%.60s)", p->rank, w->host[p->host].name);
+    return text;
+}
+
+const char *watch_call_name(const struct watch_cell *cell, char *text, size_t room)
+{
+    const char *name = meter_op_names[cell->op];
+    struct units u;
+
+    if (cell->bytes > 0)
+        snprintf(text, room, "%s of %s", name, units_bytes(&u, (double)cell->bytes));
+    else
+        snprintf(text, room, "%s", name);
+    return text;
+}
+
+struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
+                                 enum health_state state, int process, const char *fmt, ...)
+{
+    va_list list;
+
+    v->finding = mem_grow(v->finding, &v->room, (size_t)v->findings + 1, sizeof *v->finding);
+    struct watch_finding *f = &v->finding[v->findings++];
+    *f = (struct watch_finding){.kind = kind,
+                                .state = state,
+                                .process = process,
+                                .host = -1,
+                                .percent = NAN,
+                                .z = NAN,
+                                .share = NAN,
+                                .period = NAN};
+    va_start(list, fmt);
+    vsnprintf(f->text, sizeof f->text, fmt, list);
+    va_end(list);
+    return f;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+    const struct watch_finding *p = a, *q = b;
+    int x = health_state_rank(p->state), y = health_state_rank(q->state);
+
+    if (x != y)
+        return y - x;
+    if (p->kind != q->kind)
+        return (int)p->kind - (int)q->kind;
+    if (p->percent < q->percent || p->percent > q->percent)
+        return p->percent < q->percent ? 1 : -1;
+    return p->process - q->process;
+}
+
+void watch_judge(const struct watch *w, const struct watch_rules *rules,
+                 struct watch_verdict *out)
+{
+    struct watch_verdict v = {0};
+
+    v.late = mem_new((size_t)w->processes + 1, sizeof *v.late);
+    for (int p = 0; p < w->processes; p++) {
+        v.late[p].percent = v.late[p].z = v.late[p].share = NAN;
+        for (int b = 0; b < WATCH_BLOCKS; b++)
+            v.late[p].block[b] = NAN;
+    }
+    watch_judge_order(w, rules, &v);
+    watch_judge_late(w, rules, &v);
+    watch_judge_links(w, rules, &v);
+    if (v.findings)
+        qsort(v.finding, (size_t)v.findings, sizeof *v.finding, worst_first);
+    v.state = v.findings ? v.finding[0].state : v.why ? HEALTH_UNKNOWN : HEALTH_OK;
+    *out = v;
+}
+
+void watch_verdict_release(struct watch_verdict *v)
+{
+    mem_free(v->finding);
+    mem_free(v->late);
+    *v = (struct watch_verdict){0};
+}

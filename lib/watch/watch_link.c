@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Communicators that are slower than others like them: of as many ranks on as many hosts, in
+ * calls of the same operation and of a size within a power of two.  What counts is the time
+ * from the last arrival to the first completion, in which nobody waits for another's work: the
+ * shortest wait of any member, on its own clock.
+ *
+ * One is slow when its median is above what a port at 80 % of its rate needs, 1.25 times the
+ * median over its peers less 4 % (horing-check's range of 96 %: 1.2), and chance does not
+ * explain it: neither by how much its own calls differ nor by how much the peers do.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "health/health_analysis.h"
+#include "watch/watch_parts.h"
+
+enum { PEERS_LEAST = 3, CALLS_LEAST = 10 };
+
+static const double slow_least = 1.2, slow_critical = 2; /* half the rate */
+
+struct class
+{ /* what communicators have in common */
+    int op, size_class, ranks, hosts;
+};
+
+struct one {
+    struct class of;
+    int comm, calls;
+    double transfer_s, mad_s;
+};
+
+/* Hosts of a communicator: how many, the first two. */
+static int hosts_of(const struct watch *w, const struct watch_comm *c, int host[2])
+{
+    unsigned char *seen = mem_new((size_t)w->hosts, 1);
+    int n = 0;
+
+    for (int m = 0; m < c->size; m++) {
+        int h = c->process[m] < 0 ? 0 : w->process[c->process[m]].host;
+        if (c->process[m] >= 0 && !seen[h]) {
+            if (n < 2)
+                host[n] = h;
+            n++;
+            seen[h] = 1;
+        }
+    }
+    mem_free(seen);
+    return n;
+}
+
+static int size_class(int64_t bytes)
+{
+    return bytes > 0 ? 64 - __builtin_clzll((unsigned long long)bytes) : 0;
+}
+
+/* The class of a communicator's largest calls: those in which a link shows. */
+static int largest_calls(const struct watch_comm *c, struct class *of)
+{
+    int found = 0;
+
+    for (int64_t row = 0; row < c->calls; row++) {
+        const struct watch_cell *cell = watch_row(c, row);
+        if (!watch_is_complete(c, row) || (found && size_class(cell->bytes) <= of->size_class))
+            continue;
+        of->op = cell->op;
+        of->size_class = size_class(cell->bytes);
+        found = 1;
+    }
+    return found;
+}
+
+static int measure(const struct watch *w, int which, struct one *out)
+{
+    const struct watch_comm *c = &w->comm[which];
+    struct one x = {.comm = which, .of.ranks = c->size};
+    int host[2];
+
+    x.of.hosts = hosts_of(w, c, host);
+    if (x.of.hosts < 2 || !largest_calls(c, &x.of))
+        return 0;
+    double *s = mem_new((size_t)c->calls, sizeof *s);
+    for (int64_t row = 0; row < c->calls; row++) {
+        const struct watch_cell *cell = watch_row(c, row);
+        double least = INFINITY;
+        if (!watch_is_complete(c, row) || cell->op != x.of.op ||
+            size_class(cell->bytes) != x.of.size_class)
+            continue;
+        for (int m = 0; m < c->size; m++)
+            least = fmin(least, 1e-9 * (double)(cell[m].completed_ns - cell[m].arrived_ns));
+        s[x.calls++] = least;
+    }
+    if (x.calls) {
+        x.transfer_s = stats_median(s, x.calls);
+        x.mad_s = stats_mad(s, x.calls, x.transfer_s);
+    }
+    mem_free(s);
+    *out = x;
+    return x.calls >= CALLS_LEAST;
+}
+
+static int by_class(const void *a, const void *b)
+{
+    const struct one *p = a, *q = b;
+    int differ = memcmp(&p->of, &q->of, sizeof p->of);
+
+    return differ ? differ : p->comm - q->comm;
+}
+
+static void name_link(const struct watch *w, const struct one *x, double ratio, double z,
+                      struct watch_verdict *v)
+{
+    const struct watch_comm *c = &w->comm[x->comm];
+    int host[2] = {0, 0}, hosts = hosts_of(w, c, host);
+    char call[64];
+    struct watch_cell cell = {.op = x->of.op, .bytes = INT64_C(1) << (x->of.size_class - 1)};
+    enum health_state state = ratio >= slow_critical ? HEALTH_CRITICAL : HEALTH_WARNING;
+    struct watch_finding *f;
+
+    watch_call_name(&cell, call, sizeof call);
+    if (hosts == 2)
+        f = watch_find(v, WATCH_LINK, state, -1,
+                       "%.60s to %.60s is slow: %s takes %.2f times as long as between others:"
+                       " the link",
+                       w->host[host[0]].name, w->host[host[1]].name, call, ratio);
+    else
+        f = watch_find(v, WATCH_LINK, state, -1,
+                       "%d hosts from %.60s on are slow together: %s takes %.2f times as long"
+                       " as among others: a link of theirs",
+                       hosts, w->host[host[0]].name, call, ratio);
+    f->percent = 100 * (ratio - 1);
+    f->z = z;
+    f->host = host[0];
+}
+
+static void judge_class(const struct watch *w, const struct one *x, int n,
+                        struct watch_verdict *v)
+{
+    double *s = mem_new((size_t)n, sizeof *s), accusing = health_accusing_z(n, 10.0 * n);
+
+    for (int i = 0; i < n; i++)
+        s[i] = x[i].transfer_s;
+    double middle = stats_median(s, n), mad = stats_mad(s, n, middle);
+    for (int i = 0; i < n && middle > 0; i++) {
+        double above = x[i].transfer_s - middle, ratio = x[i].transfer_s / middle;
+        double error = health_median_error(fmax(x[i].mad_s, 1e-9), x[i].calls);
+        double z = above / error;
+        if (ratio > slow_least && z > accusing &&
+            (n < HEALTH_PEERS_LEAST || above > accusing * mad))
+            name_link(w, &x[i], ratio, z, v);
+    }
+    mem_free(s);
+}
+
+void watch_judge_links(const struct watch *w, const struct watch_rules *r,
+                       struct watch_verdict *v)
+{
+    struct one *x = mem_new((size_t)w->comms + 1, sizeof *x);
+    int n = 0;
+
+    (void)r;
+    if (w->times == WATCH_ORDER)
+        w = NULL;
+    for (int i = 0; w && i < w->comms; i++)
+        n += measure(w, i, &x[n]);
+    if (n)
+        qsort(x, (size_t)n, sizeof *x, by_class);
+    for (int i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && memcmp(&x[i].of, &x[j].of, sizeof x->of) == 0; j++)
+            ;
+        if (j - i >= PEERS_LEAST)
+            judge_class(w, x + i, j - i, v);
+    }
+    mem_free(x);
+}

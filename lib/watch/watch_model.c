@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Knows how records of calls become tables, how long each process worked between its calls, and
+ * how far apart the hosts' clocks are.  Does not know what is late. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fnv.h"
+#include "base/mem.h"
+#include "base/stats.h"
+#include "watch/watch_parts.h"
+
+int watch_process(struct watch *w, uint64_t key, int rank, const char *host)
+{
+    int at = 0, h = 0;
+
+    /* Files come process by process: the last one is the usual answer. */
+    for (at = w->processes - 1; at >= 0 && w->process[at].key != key; at--)
+        ;
+    if (at >= 0)
+        return at;
+    if (w->processes == WATCH_RANKS_MAX)
+        return -1;
+    while (h < w->hosts && strncmp(w->host[h].name, host, METER_HOST - 1))
+        h++;
+    if (h == w->hosts) {
+        w->host = mem_grow(w->host, &w->host_room, (size_t)h + 1, sizeof *w->host);
+        w->host[h] = (struct watch_host){.error_s = -1};
+        snprintf(w->host[w->hosts++].name, METER_HOST, "%s", host);
+    }
+    w->process =
+        mem_grow(w->process, &w->process_room, (size_t)w->processes + 1, sizeof *w->process);
+    w->process[w->processes] = (struct watch_process){.key = key, .rank = rank, .host = h};
+    return w->processes++;
+}
+
+int watch_comm(struct watch *w, uint64_t id, int size)
+{
+    const uint64_t places = 2 * WATCH_COMMS_MAX;
+
+    if (size < 1 || size > WATCH_RANKS_MAX)
+        return -1;
+    if (!w->place)
+        w->place = mem_new(places, sizeof *w->place);
+    uint64_t at = fnv_mix(id, (uint64_t)size) * 0x9e3779b97f4a7c15 % places;
+    for (; w->place[at]; at = (at + 1) % places) {
+        const struct watch_comm *c = &w->comm[w->place[at] - 1];
+        if (c->id == id && c->size == size)
+            return w->place[at] - 1;
+    }
+    if (w->comms == WATCH_COMMS_MAX)
+        return -1;
+    w->comm = mem_grow(w->comm, &w->comm_room, (size_t)w->comms + 1, sizeof *w->comm);
+    struct watch_comm *c = &w->comm[w->comms];
+    *c = (struct watch_comm){.id = id, .size = size};
+    c->process = mem_new((size_t)size, sizeof *c->process);
+    c->last = mem_new((size_t)size, sizeof *c->last);
+    for (int i = 0; i < size; i++)
+        c->process[i] = -1;
+    return (w->place[at] = ++w->comms) - 1;
+}
+
+void watch_add(struct watch *w, const struct watch_call *c)
+{
+    struct watch_comm *m = &w->comm[c->comm];
+
+    w->call = mem_grow(w->call, &w->call_room, (size_t)w->calls + 1, sizeof *w->call);
+    w->call[w->calls++] = *c;
+    m->members += m->process[c->member] < 0;
+    m->process[c->member] = c->process;
+    if (c->sequence > m->last[c->member])
+        m->last[c->member] = c->sequence;
+}
+
+const struct watch_cell *watch_row(const struct watch_comm *c, int64_t row)
+{
+    return &c->cell[row * c->size];
+}
+
+/* ---- tables ---- */
+
+static int by_arrival(const void *a, const void *b)
+{
+    const struct watch_call *p = a, *q = b;
+
+    if (p->process != q->process)
+        return p->process < q->process ? -1 : 1;
+    if (p->arrived_ns != q->arrived_ns)
+        return p->arrived_ns < q->arrived_ns ? -1 : 1;
+    return (p->sequence > q->sequence) - (p->sequence < q->sequence);
+}
+
+/* Rings are read in the order of arrival: nothing to do, unless a process has several files. */
+static void sort_calls(struct watch *w)
+{
+    int sorted = 1;
+
+    for (int64_t i = 1; i < w->calls && sorted; i++)
+        sorted = by_arrival(&w->call[i - 1], &w->call[i]) <= 0;
+    if (!sorted)
+        qsort(w->call, (size_t)w->calls, sizeof *w->call, by_arrival);
+    for (int64_t i = w->calls; i-- > 0;) {
+        struct watch_process *p = &w->process[w->call[i].process];
+        p->first_call = i;
+        p->calls++;
+    }
+}
+
+/*
+ * Rows from the first call that is known of some member to the last.  Where a member is far
+ * back from the others, or the table would be too large, the latest ones.
+ */
+static void size_tables(struct watch *w)
+{
+    int64_t cells = 0, *first = mem_new((size_t)w->comms, sizeof *first);
+
+    for (int64_t i = 0; i < w->calls; i++) {
+        const struct watch_call *c = &w->call[i];
+        if (first[c->comm] == 0 || c->sequence < first[c->comm])
+            first[c->comm] = c->sequence;
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        double share =
+            pass && cells > WATCH_CELLS_MAX ? (double)WATCH_CELLS_MAX / (double)cells : 1;
+        for (int i = 0; i < w->comms; i++) {
+            struct watch_comm *c = &w->comm[i];
+            int64_t last = 0, most = METER_RECORDS;
+            for (int m = 0; m < c->size; m++)
+                last = c->last[m] > last ? c->last[m] : last;
+            c->calls = last - first[i] + 1 < most ? last - first[i] + 1 : most;
+            c->calls = (int64_t)((double)c->calls * share);
+            c->first = last - c->calls + 1;
+            cells += pass ? 0 : c->calls * c->size;
+        }
+    }
+    for (int i = 0; i < w->comms; i++)
+        w->comm[i].cell =
+            mem_new((size_t)(w->comm[i].calls * w->comm[i].size) + 1, sizeof *w->comm->cell);
+    mem_free(first);
+}
+
+static struct watch_cell *cell_of(struct watch *w, const struct watch_call *c)
+{
+    struct watch_comm *m = &w->comm[c->comm];
+    int64_t row = c->sequence - m->first;
+
+    return row < 0 || row >= m->calls ? NULL : &m->cell[row * m->size + c->member];
+}
+
+/* `free_ns`: when the last of the calls before was over. */
+static void fill_cells(struct watch *w)
+{
+    int64_t free_ns = 0;
+
+    for (int64_t i = 0; i < w->calls; i++) {
+        const struct watch_call *c = &w->call[i];
+        struct watch_cell *cell = cell_of(w, c);
+        if (i == 0 || c->process != c[-1].process)
+            free_ns = 0;
+        if (cell)
+            *cell = (struct watch_cell){
+                .arrived_ns = c->arrived_ns,
+                .completed_ns = c->completed_ns,
+                .gap_ns = free_ns && free_ns <= c->arrived_ns ? c->arrived_ns - free_ns : -1,
+                .bytes = c->bytes,
+                .op = c->op,
+                .there = 1};
+        if (c->completed_ns == 0)
+            free_ns = INT64_MAX;
+        else if (c->completed_ns > free_ns)
+            free_ns = c->completed_ns;
+    }
+}
+
+int watch_is_complete(const struct watch_comm *c, int64_t row)
+{
+    const struct watch_cell *cell = watch_row(c, row);
+
+    if (c->members < 2 || c->members < c->size)
+        return 0;
+    for (int m = 0; m < c->size; m++)
+        if (!cell[m].there || !cell[m].completed_ns || cell[m].op != cell[0].op)
+            return 0;
+    return meter_op_synchronises((enum meter_op)cell[0].op);
+}
+
+/* ---- clocks ----
+ *
+ * Nobody leaves a synchronising call before all have arrived: with b's clock ahead of a's by x,
+ *
+ *     completed_b - arrived_a >= x >= arrived_b - completed_a
+ *
+ * of every pair of their ranks and every call.  All leave it at about the same time: the median
+ * of what their completions differ by is the estimate, and how far the nearest bound is on the
+ * farther side its error.
+ */
+struct clock_bounds {
+    double low, high, *middle;
+    int count;
+};
+
+static void bound_clock(const struct watch *w, const struct watch_comm *c, int64_t row,
+                        struct clock_bounds *b)
+{
+    const struct watch_cell *cell = watch_row(c, row);
+    const struct watch_process *p = w->process;
+    double base = NAN, in = 0, out = 0;
+
+    for (int m = 0; m < c->size; m++) /* of host 0: the last to arrive, the first to complete */
+        if (p[c->process[m]].host == 0) {
+            base = isnan(base) ? (double)cell[m].completed_ns
+                               : fmin(base, (double)cell[m].completed_ns);
+            in = fmax(in, (double)cell[m].arrived_ns);
+            out = base;
+        }
+    if (isnan(base))
+        return;
+    for (int m = 0; m < c->size; m++) {
+        struct clock_bounds *h = &b[p[c->process[m]].host];
+        h->low = fmax(h->low, (double)cell[m].arrived_ns - out);
+        h->high = fmin(h->high, (double)cell[m].completed_ns - in);
+        if (h->count < WATCH_CLOCKS && h != b)
+            h->middle[h->count++] = (double)cell[m].completed_ns - base;
+    }
+}
+
+static void set_clocks(struct watch *w)
+{
+    struct clock_bounds *b = mem_new((size_t)w->hosts, sizeof *b);
+
+    for (int h = 0; h < w->hosts; h++) {
+        b[h] = (struct clock_bounds){-INFINITY, INFINITY, NULL, 0};
+        b[h].middle = mem_new(WATCH_CLOCKS, sizeof *b[h].middle);
+    }
+    for (int i = 0; i < w->comms && w->hosts > 1 && w->times == WATCH_TIMES; i++)
+        for (int64_t row = 0; row < w->comm[i].calls; row++)
+            if (watch_is_complete(&w->comm[i], row))
+                bound_clock(w, &w->comm[i], row, b);
+    if (w->hosts)
+        w->host[0].error_s = 0;
+    for (int h = 1; h < w->hosts; h++) {
+        struct watch_host *host = &w->host[h];
+        if (b[h].count == 0 || b[h].low > b[h].high) /* a clock that was set meanwhile */
+            continue;
+        double x = stats_median(b[h].middle, b[h].count);
+        x = fmin(fmax(x, b[h].low), b[h].high);
+        host->offset_s = 1e-9 * x;
+        host->error_s = 1e-9 * fmax(b[h].high - x, x - b[h].low);
+    }
+    for (int h = 0; h < w->hosts; h++)
+        mem_free(b[h].middle);
+    mem_free(b);
+}
+
+int watch_index(struct watch *w, struct err *err)
+{
+    if (w->calls == 0)
+        return err_set(err, ERR_INPUT, "no calls of collectives in the records of %d processes",
+                       w->processes);
+    sort_calls(w);
+    size_tables(w);
+    fill_cells(w);
+    set_clocks(w);
+    w->start_s = INFINITY;
+    w->end_s = -INFINITY;
+    for (int64_t i = 0; i < w->calls; i++) {
+        const struct watch_call *c = &w->call[i];
+        const struct watch_host *h = &w->host[w->process[c->process].host];
+        int64_t end = c->completed_ns ? c->completed_ns : c->arrived_ns;
+        if (!cell_of(w, c))
+            continue;
+        w->start_s = fmin(w->start_s, 1e-9 * (double)c->arrived_ns - h->offset_s);
+        w->end_s = fmax(w->end_s, 1e-9 * (double)end - h->offset_s);
+    }
+    return 0;
+}
+
+void watch_release(struct watch *w)
+{
+    for (int i = 0; i < w->comms; i++) {
+        mem_free(w->comm[i].process);
+        mem_free(w->comm[i].last);
+        mem_free(w->comm[i].cell);
+    }
+    mem_free(w->comm);
+    mem_free(w->process);
+    mem_free(w->host);
+    mem_free(w->call);
+    mem_free(w->place);
+    *w = (struct watch){0};
+}

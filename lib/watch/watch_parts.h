@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef WATCH_WATCH_PARTS_H
+#define WATCH_WATCH_PARTS_H
+
+/* Inside watch/. */
+#include "watch/watch.h"
+
+enum { WATCH_CLOCKS = 1024 }; /* completions that are compared for a clock */
+
+/* Whether all members have completed a synchronising call, the same one: its times count. */
+int watch_is_complete(const struct watch_comm *c, int64_t row);
+
+struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
+                                 enum health_state state, int process, const char *fmt, ...)
+    __attribute__((format(printf, 5, 6)));
+/* "all-reduce of 4.0 MiB" */
+const char *watch_call_name(const struct watch_cell *cell, char *text, size_t room);
+enum health_state watch_rules_state(const struct watch_rules *r, double percent);
+
+/* watch_order.c: who waits for whom, and who called what. */
+void watch_judge_order(const struct watch *w, const struct watch_rules *r,
+                       struct watch_verdict *v);
+/* watch_late.c: who arrives late, and in which pattern. */
+void watch_judge_late(const struct watch *w, const struct watch_rules *r,
+                      struct watch_verdict *v);
+/* watch_link.c: communicators that are slower than others like them. */
+void watch_judge_links(const struct watch *w, const struct watch_rules *r,
+                       struct watch_verdict *v);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A verdict as a plugin's line and table, as the document paro.watch/1, for node_exporter. */
+#include <math.h>
+#include <string.h>
+
+#include "base/jout.h"
+#include "base/prom.h"
+#include "health/health_store.h"
+#include "watch/watch_parts.h"
+
+/* The latest rank; -1: lateness was not judged. */
+static int latest(const struct watch_report *r)
+{
+    int found = -1;
+
+    for (int p = 0; p < r->w->processes && !r->v->why; p++)
+        if (found < 0 || r->v->late[p].percent > r->v->late[found].percent)
+            found = p;
+    return found;
+}
+
+static double above_0(double percent)
+{
+    return fmax(percent, 0);
+}
+
+static void print_text(const struct watch_report *r, FILE *out)
+{
+    const struct watch *w = r->w;
+    char name[160];
+    struct units u;
+    int p = latest(r);
+
+    if (r->v->findings)
+        fputs(r->v->finding[0].text, out);
+    if (r->v->findings > 1)
+        fprintf(out, " (and %d more)", r->v->findings - 1);
+    if (r->v->findings)
+        return;
+    fprintf(out, "%d ranks on %d host%s, %lld calls in %s: ", w->processes, w->hosts,
+            w->hosts == 1 ? "" : "s", (long long)w->calls,
+            units_time(&u, fmax(w->end_s - w->start_s, 0)));
+    if (r->v->why)
+        fprintf(out, "lateness unknown, %s", r->v->why);
+    else
+        fprintf(out, "healthy, %s is latest by %.1f %%", watch_name(w, p, name, sizeof name),
+                above_0(r->v->late[p].percent));
+}
+
+static void print_table(const struct watch_report *r, FILE *out)
+{
+    const struct watch *w = r->w;
+    char name[160];
+    struct units u;
+
+    for (int i = 0; i < r->v->findings; i++)
+        fprintf(out, "%s %s: %s\n", health_state_name(r->v->finding[i].state),
+                watch_kind_names[r->v->finding[i].kind], r->v->finding[i].text);
+    for (int h = 1; h < w->hosts && w->times == WATCH_TIMES; h++) {
+        const struct watch_host *host = &w->host[h];
+        if (host->error_s < 0)
+            fprintf(out, "clock of %s: unknown\n", host->name);
+        else
+            fprintf(out, "clock of %s: %.6f s from that of %s, to %s\n", host->name,
+                    host->offset_s, w->host[0].name, units_time(&u, host->error_s));
+    }
+    for (int p = 0; p < w->processes && !r->v->why; p++) {
+        const struct watch_late *x = &r->v->late[p];
+        if (r->verbose < 2 && health_range_alerts(&r->rules->warn, above_0(x->percent)) == 0)
+            continue;
+        fprintf(out,
+                "%s: %.1f %% late, z %.1f, by blocks:", watch_name(w, p, name, sizeof name),
+                x->percent, x->z);
+        for (int b = 0; b < WATCH_BLOCKS; b++)
+            fprintf(out, isnan(x->block[b]) ? " -" : " %.0f", x->block[b]);
+        fputc('\n', out);
+    }
+}
+
+void watch_print_line(const struct watch_report *r, FILE *out)
+{
+    int p = latest(r);
+
+    fprintf(out, "WATCH %s - ", health_state_name(r->v->state));
+    print_text(r, out);
+    fprintf(out, "|late=");
+    if (p < 0)
+        fputs("U", out);
+    else
+        fprintf(out, "%.1f%%", above_0(r->v->late[p].percent));
+    fprintf(out, " ranks=%d calls=%lld\n", r->w->processes, (long long)r->w->calls);
+    if (r->verbose)
+        print_table(r, out);
+}
+
+/* ---- JSON ---- */
+
+static void put_finding(struct jout *j, const struct watch_report *r,
+                        const struct watch_finding *f)
+{
+    const struct watch *w = r->w;
+
+    jout_open(j, NULL, '{');
+    jout_text(j, "state", health_state_name(f->state));
+    jout_text(j, "kind", watch_kind_names[f->kind]);
+    jout_known(j, "rank", f->process < 0 ? -1 : w->process[f->process].rank);
+    jout_text(j, "host", f->host < 0 ? NULL : w->host[f->host].name);
+    jout_num(j, "late_percent", f->percent);
+    jout_num(j, "z", f->z);
+    jout_num(j, "share_of_calls", f->share);
+    jout_num(j, f->kind == WATCH_PERIODIC ? "every_steps" : "every_s", f->period);
+    jout_text(j, "text", f->text);
+    jout_close(j, '}');
+}
+
+void watch_print_json(const struct watch_report *r, FILE *out)
+{
+    const struct watch *w = r->w;
+    struct jout j = jout_begin(out, "paro.watch/1");
+
+    jout_text(&j, "state", health_state_name(r->v->state));
+    jout_int(&j, "calls", w->calls);
+    jout_int(&j, "calls_judged", r->v->judged);
+    jout_int(&j, "communicators", w->comms);
+    jout_num(&j, "seconds", fmax(w->end_s - w->start_s, 0));
+    jout_int(&j, "processes_ended", w->ended);
+    jout_int(&j, "files_of_other_runs", w->other_runs);
+    jout_text(&j, "not_judged_because", r->v->why);
+    jout_open(&j, "findings", '[');
+    for (int i = 0; i < r->v->findings; i++)
+        put_finding(&j, r, &r->v->finding[i]);
+    jout_close(&j, ']');
+    jout_open(&j, "hosts", '[');
+    for (int h = 0; h < w->hosts; h++) {
+        int known = w->host[h].error_s >= 0;
+        jout_open(&j, NULL, '{');
+        jout_text(&j, "host", w->host[h].name);
+        jout_num(&j, "clock_offset_s", known ? w->host[h].offset_s : NAN);
+        jout_num(&j, "clock_error_s", known ? w->host[h].error_s : NAN);
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_open(&j, "ranks", '[');
+    for (int p = 0; p < w->processes; p++) {
+        const struct watch_late *x = &r->v->late[p];
+        jout_open(&j, NULL, '{');
+        jout_int(&j, "rank", w->process[p].rank);
+        jout_text(&j, "host", w->host[w->process[p].host].name);
+        jout_int(&j, "calls", w->process[p].calls);
+        jout_num(&j, "late_percent", x->percent);
+        jout_num(&j, "z", x->z);
+        jout_open(&j, "late_percent_by_block", '[');
+        for (int b = 0; b < WATCH_BLOCKS && !r->v->why; b++)
+            jout_num(&j, NULL, x->block[b]);
+        jout_close(&j, ']');
+        jout_close(&j, '}');
+    }
+    jout_close(&j, ']');
+    jout_close(&j, '}');
+}
+
+/* ---- node_exporter ---- */
+
+static void put_value(FILE *f, const char *name, const char *help, double v)
+{
+    prom_head(f, "horing_watch_", name, "gauge", help);
+    fprintf(f, "horing_watch_%s", name);
+    prom_value(f, v);
+}
+
+static void put_rank(FILE *f, const struct watch *w, int process, const char *before)
+{
+    char rank[16] = "";
+
+    if (process >= 0)
+        snprintf(rank, sizeof rank, "%d", w->process[process].rank);
+    prom_label(f, before, "rank", rank);
+}
+
+int watch_write_prom(const struct watch_report *r, const char *path, struct err *err)
+{
+    const struct watch *w = r->w;
+    struct io_out out;
+
+    if (health_file_create(&out, path, 1, err))
+        return -1;
+    FILE *f = out.file;
+    put_value(f, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", r->v->state);
+    put_value(f, "last_record_timestamp_seconds", "Time of the latest record", w->end_s);
+    put_value(f, "calls", "Calls of collectives in the records", (double)w->calls);
+    prom_head(f, "horing_watch_", "finding", "gauge", "Findings, by kind (horing-watch(1))");
+    for (int i = 0; i < r->v->findings; i++) {
+        const struct watch_finding *g = &r->v->finding[i];
+        int again = 0; /* a series once: links of one host differ in words alone */
+        for (int k = 0; k < i; k++)
+            again |= r->v->finding[k].kind == g->kind && r->v->finding[k].host == g->host &&
+                     r->v->finding[k].process == g->process;
+        if (again)
+            continue;
+        fputs("horing_watch_finding", f);
+        prom_label(f, "{", "kind", watch_kind_names[g->kind]);
+        put_rank(f, w, g->process, ",");
+        prom_label(f, ",", "host", g->host < 0 ? "" : w->host[g->host].name);
+        fputc('}', f);
+        prom_value(f, 1);
+    }
+    prom_head(f, "horing_watch_", "late_ratio", "gauge",
+              "By how much a rank makes the run longer");
+    for (int p = 0; p < w->processes && !r->v->why; p++) {
+        fputs("horing_watch_late_ratio", f);
+        put_rank(f, w, p, "{");
+        prom_label(f, ",", "host", w->host[w->process[p].host].name);
+        fputc('}', f);
+        prom_value(f, r->v->late[p].percent / 100);
+    }
+    return health_file_commit(&out, err);
+}

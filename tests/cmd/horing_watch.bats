@@ -1,0 +1,215 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+#
+# horing-watch on records that are made here, with known truth; then on those of real programs,
+# under mpirun.
+
+bats_require_minimum_version 1.5.0
+load mpi
+
+setup() {
+    cd "$BATS_TEST_TMPDIR" || return
+    PATH=$BIN:$PATH
+    unset PARO_METER
+}
+
+# inspector LATE_US [RANK]: 4 ranks, 200 all-reduces a millisecond apart, rank 2 comes late
+inspector() {
+    mkdir -p rec
+    for r in 0 1 2 3; do
+        awk -v r=$r -v late="$1" 'BEGIN {
+            for (i = 0; i < 200; i++)
+                printf "{\"header\":{\"id\":\"0xab\",\"rank\":%d,\"n_ranks\":4},\"metadata\":{\"dump_timestamp_us\":%.0f,\"hostname\":\"node%d\",\"pid\":%d},\"coll_perf\":{\"coll\":\"AllReduce\",\"coll_sn\":%d,\"coll_msg_size_bytes\":1024,\"coll_exec_time_us\":%d}}\n",
+                    r, 1748030377000000 + 1000 * i, r / 2, 100 + r, i, 500 + i % 7 - (r == 2 ? late : 0)
+        }' > rec/log$r.jsonl
+    done
+}
+
+@test "a late rank: line, status, table, JSON, node_exporter's text, picture" {
+    inspector 150
+    rc=0
+    horing-watch rec > line || rc=$?
+    cat line
+    [ $rc = 1 ] && [ "$(wc -l < line)" = 1 ]
+    grep -qE '^WATCH WARNING - rank 2 \(node1\) is 18 % late in 100 % of all-reduces: its own compute\|late=17\.[0-9]% ranks=4 calls=800$' line
+    run -1 --separate-stderr horing-watch -vv rec
+    echo "$output" > table
+    [ "$(grep -cE '^rank [0-3] \(node[01]\): .* % late, z .*, by blocks:' table)" = 4 ]
+    grep -qE '^WARNING compute: rank 2' table
+    run -1 --separate-stderr horing-watch --json --prom prom rec
+    echo "$output" > json
+    perl -MJSON::PP -0ne 'my $d = decode_json($_); my $f = $d->{findings};
+        exit !($d->{schema} eq "paro.watch/1" && $d->{state} eq "WARNING" && @$f == 1 &&
+               $f->[0]{rank} == 2 && $f->[0]{kind} eq "compute" && @{$d->{ranks}} == 4 &&
+               abs($f->[0]{late_percent} - 17.6) < 1)' json
+    grep -qx 'horing_watch_state 1' prom
+    grep -qx 'horing_watch_finding{kind="compute",rank="2",host="node1"} 1' prom
+    [ "$(grep -c '^horing_watch_late_ratio{' prom)" = 4 ]
+    run -1 --separate-stderr horing-watch --svg=late.svg rec
+    echo "$output" > out
+    cmp out line
+    [ "$(grep -c '<rect' late.svg)" -ge 80 ] && grep -q 'rank 2 (node1): 17' late.svg
+    run -1 --separate-stderr horing-watch --svg rec
+    echo "$output" > other.svg
+    cmp late.svg other.svg
+    rc=0
+    horing-watch --svg=late.svg rec > out 2> said || rc=$?
+    [ $rc = 3 ] && grep -q 'late.svg' out # without --force it stays
+    run -1 horing-watch --svg=late.svg --force rec
+}
+
+@test "ranges: the same records are OK, WARNING or CRITICAL" {
+    inspector 150
+    horing-watch -w 20 rec
+    rc=0
+    horing-watch -c 15 rec || rc=$?
+    [ $rc = 2 ]
+}
+
+@test "healthy records are OK, few are UNKNOWN" {
+    inspector 0
+    horing-watch rec | grep -q '^WATCH OK - 4 ranks on 2 hosts, 800 calls in .*: healthy, '
+    for f in rec/*; do sed -i 30q "$f"; done
+    rc=0
+    horing-watch rec > line || rc=$?
+    [ $rc = 3 ]
+    grep -q '^WATCH UNKNOWN - .*: lateness unknown, fewer than 40 calls' line
+}
+
+@test "a folder with files of two formats is refused" {
+    inspector 0
+    printf PAROMETR > rec/x.1.mpi
+    refuse() { rc=0; horing-watch "$@" > out || rc=$?; [ $rc = 3 ] && [ "$(wc -l < out)" = 1 ]; }
+    refuse rec
+    grep -q '^WATCH UNKNOWN - .*rec/log0.jsonl.* expected all files of one format' out
+    refuse rec/x.1.mpi
+    grep -q '8 bytes, expected the header of a meter' out
+}
+
+# ---- of real programs ----
+
+build_loop() {
+    command -v mpicc > /dev/null || skip "no mpicc here"
+    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
+    mpicc -O1 -o loop "$ROOT/tests/lab/watch_loop.c"
+}
+
+# metered ARG...: two ranks of the loop, their records in m
+metered() {
+    rm -rf m
+    timeout 100 mpirun -np 2 env LD_PRELOAD="$B/libparo-mpi.so" PARO_METER="$PWD/m" "$@"
+}
+
+# bats test_tags=full
+@test "records of an MPI program: every call, on each communicator, in order" {
+    command -v mpicc > /dev/null || skip "no mpicc here"
+    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
+    cat > calls.c <<'C'
+#include <mpi.h>
+int main(void)
+{
+    MPI_Comm dup, self;
+    int rank, x = 1, y[2], one[2] = {1, 1}, at[2] = {0, 1};
+    MPI_Init(0, 0);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_dup(MPI_COMM_WORLD, &dup);
+    MPI_Comm_split(MPI_COMM_WORLD, rank, 0, &self);
+    MPI_Barrier(MPI_COMM_WORLD);
+    MPI_Allreduce(&x, y, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+    MPI_Allgather(&x, 1, MPI_INT, y, 1, MPI_INT, dup);
+    MPI_Allgatherv(&x, 1, MPI_INT, y, one, at, MPI_INT, dup);
+    MPI_Bcast(y, 2, MPI_INT, 0, dup);
+    MPI_Reduce_scatter(y, &x, one, MPI_INT, MPI_SUM, dup);
+    MPI_Reduce_scatter_block(y, &x, 1, MPI_INT, MPI_SUM, dup);
+    MPI_Alltoall(one, 1, MPI_INT, y, 1, MPI_INT, dup);
+    MPI_Reduce(&x, y, 1, MPI_INT, MPI_SUM, 0, dup);
+    MPI_Barrier(self);
+    MPI_Comm_free(&dup);
+    return MPI_Finalize();
+}
+C
+    mpicc -o calls calls.c
+    metered ./calls
+    [ "$(find m -type f | wc -l)" = 2 ]
+    for f in m/*; do # number sequence bytes op, by the format's page; all are complete
+        perl -e 'local $/; my $f = <>; my %comm;
+            die if substr($f, 0, 8) ne "PAROMETR" || length $f != 528384;
+            my ($version, $head, $size, $n, $rank, $ranks) = unpack "x8l6", $f;
+            my $begun = unpack "q", substr $f, 72, 8;
+            die "open" unless unpack "q", substr $f, 80, 8;
+            for my $i (0 .. $begun - 1) {
+                my ($n, $comm, $seq, $bytes, $in, $out, $r, $of, $op) =
+                    unpack "qQq4l3", substr $f, $head + $i * $size, $size;
+                $comm{$comm} //= keys %comm;
+                die "times" unless $in && $out >= $in;
+                print "$n $comm{$comm} $seq $bytes $of $op\n";
+            }' "$f" > "$(basename "$f").calls"
+    done
+    cat -- *.calls
+    for f in *.calls; do
+        diff "$f" - << 'END'
+1 1 1 0 2 5
+2 1 2 4 2 3
+3 2 1 8 2 1
+4 2 2 8 2 1
+5 2 3 8 2 4
+6 2 4 8 2 2
+7 2 5 8 2 2
+8 2 6 8 2 6
+9 2 7 4 2 7
+10 3 1 0 1 5
+END
+    done
+}
+
+# bats test_tags=full
+@test "a program whose folder cannot be used runs on" {
+    build_loop
+    touch file
+    timeout 60 mpirun -np 2 env LD_PRELOAD="$B/libparo-mpi.so" PARO_METER=file/m ./loop 0.2 1000 2> said
+    [ "$(grep -c '^paro-mpi: rank [01] is not metered: PARO_METER: ' said)" = 2 ]
+}
+
+# bats test_tags=full
+@test "an MPI program: a rank with more work, one that does not come, one that calls another" {
+    build_loop
+    loaded() { metered ./loop 3 4000 1 50 && ! horing-watch m > out; cat out; grep -q '^WATCH [CW][A-Z]* - rank 1 ([^)]*) is [0-9]* % late in .*: its own compute' out; }
+    loaded || { sleep 5 && loaded; } || { sleep 20 && loaded; }
+    for what in hang other; do
+        metered ./loop 3 4000 1 $what > /dev/null 2>&1 &
+        local run=$!
+        for _ in $(seq 100); do
+            sleep 0.3
+            rc=0
+            horing-watch --hang 1 m > out || rc=$?
+            ! grep -qE '^WATCH CRITICAL - (hung|mismatch)' out || break
+        done
+        cat out
+        kill $run
+        wait $run || true
+        [ $rc = 2 ]
+        case $what in
+        hang) grep -qE 'hung: rank 0 \([^)]*\) waits|hung: rank 0 waits in all-gather of 1.00 KiB [0-9]+ \(for .*\), rank 1 \(.*\) never arrived, its last call was all-reduce of 4' out ;;
+        other) grep -qE 'mismatch: call [0-9]+: rank 1 \(.*\) called broadcast of 8 B, the others all-reduce of 8 B' out ;;
+        esac
+    done
+}
+
+# bats test_tags=full
+@test "paro-train: its records are of all its ranks; --follow ends with the run" {
+    seq 1 20000 > text
+    paro-plan -m "$ROOT/examples/models/llama-tiny.json" -i synth:1x2 --seq 32 --strategy IGG > plan.yaml
+    PARO_METER=$PWD/m timeout 100 horing-watch --follow=0.2 > follow &
+    local f=$!
+    PARO_METER=$PWD/m mpirun -np 2 paro-train plan.yaml -d text -o run --steps 30 > log
+    rc=0
+    wait $f || rc=$?
+    cat follow
+    [ $rc -le 2 ] && head -n 1 follow | grep -q '^WATCH UNKNOWN - '
+    tail -n 1 follow | grep -qE '^WATCH (OK|WARNING|CRITICAL) - '
+    [ "$(find m -name '*.train' | wc -l)" = 2 ]
+    rc=0
+    touch file
+    PARO_METER=$PWD/file/m mpirun -np 2 paro-train plan.yaml -d text -o other --steps 3 > log 2> said || rc=$?
+    [ $rc = 2 ] && grep -q '^paro-train: .*PARO_METER: cannot create folder ' said && [ ! -e other ]
+}

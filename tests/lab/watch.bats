@@ -1,0 +1,103 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: BSD-3-Clause
+# bats file_tags=full
+#
+# horing-watch on programs that run on emulated hosts, whose records it reads while they run: one
+# rank is stopped again and again, then for good.
+
+load lab.bash
+
+setup_file() {
+    find_lab || return 0
+    cd "$BATS_FILE_TMPDIR" || return
+    mpicc -O1 -o loop "$ROOT/tests/lab/watch_loop.c"
+}
+
+setup() {
+    [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
+    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    PATH=$BIN:$PATH
+    cd "$BATS_TEST_TMPDIR" || return
+    L=$BATS_FILE_TMPDIR/loop
+}
+
+teardown() {
+    [ -z "${lab-}" ] || kill "$lab" 2> /dev/null || true
+    [ -z "${lab-}" ] || wait "$lab" || true
+}
+
+# begin: the loop on three hosts, in the background; waits for its records
+begin() {
+    rm -rf m
+    paro-lab -g 3 -p 1 -- env LD_PRELOAD="$B/libparo-mpi.so" PARO_METER="$PWD/m" "$L" "$@" > out 2>&1 &
+    lab=$!
+    for _ in $(seq 100); do
+        [ "$(find m -type f 2> /dev/null | wc -l)" -lt 3 ] || break
+        sleep 0.2
+    done
+}
+
+# of_rank N: its process, as this system counts them (the lab has numbers of its own)
+of_rank() {
+    for p in $(pgrep -f "^$L "); do
+        tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" &&
+            [ "$(readlink "/proc/$p/exe")" = "$L" ] && echo "$p" && return
+    done
+}
+
+healthy_loop() {
+    begin 4 20000
+    wait "$lab"
+    lab=
+    rc=0
+    horing-watch -v m > out || rc=$?
+    cat out
+    [ $rc = 0 ] && grep -q '^WATCH OK - 3 ranks on 3 hosts, .*: healthy' out &&
+        [ "$(grep -cE '^clock of node[0-9]+: ' out)" = 2 ]
+}
+
+@test "a healthy program" {
+    again healthy_loop
+}
+
+slowed_loop() {
+    begin 60 20000
+    local p
+    p=$(of_rank 1)
+    [ -n "$p" ]
+    for _ in $(seq 60); do # half of the time it stands still
+        kill -STOP "$p"
+        sleep 0.05
+        kill -CONT "$p"
+        sleep 0.05
+    done
+    rc=0
+    horing-watch -v m > out || rc=$?
+    kill "$lab"
+    wait "$lab" || true
+    lab=
+    cat out
+    [ $rc = 1 ] || [ $rc = 2 ]
+    grep -qE '^WATCH [A-Z]+ - rank 1 \(node[0-9]+\) is [0-9]+ % late' out
+}
+
+@test "a rank that is stopped half of the time" {
+    again slowed_loop
+}
+
+@test "a rank that is stopped for good" {
+    begin 60 20000
+    local p
+    p=$(of_rank 2)
+    [ -n "$p" ]
+    sleep 1
+    kill -STOP "$p"
+    sleep 3
+    rc=0
+    horing-watch --hang 1 m > out || rc=$?
+    kill -CONT "$p"
+    cat out
+    [ $rc = 2 ]
+    grep -qE '^WATCH CRITICAL - hung: ranks 0-1 wait in all-(gather|reduce) of .*, rank 2 \(node[0-9]+\) never arrived, its last call was ' out ||
+        grep -qE '^WATCH CRITICAL - stuck: ranks 0(-|, )2 wait' out # it stopped within a call
+}

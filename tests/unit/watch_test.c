@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Verdicts about made-up runs, whose truth is known (watch_fixture.h); clocks; what other
+ * programs record.  tests/bench/watch.sh counts right verdicts over many runs.
+ */
+#include "unit.h"
+
+#include "watch_fixture.h"
+
+static const struct made usual = {.ranks = 8,
+                                  .per_host = 2,
+                                  .steps = 400,
+                                  .noise = 0.03,
+                                  .transient = 0.01,
+                                  .who = 5,
+                                  .seed = 3};
+
+static struct watch w;
+static struct watch_verdict v;
+
+static void judge(const struct made *m)
+{
+    struct watch_rules rules;
+
+    watch_rules_init(&rules);
+    made_run(m, &w);
+    watch_judge(&w, &rules, &v);
+}
+
+static void release(void)
+{
+    watch_verdict_release(&v);
+    watch_release(&w);
+}
+
+/* One finding, of that kind, about that rank, with these words. */
+static void found(enum watch_kind kind, int process, enum health_state state, const char *words)
+{
+    if (v.findings != 1 || v.finding[0].kind != kind || v.finding[0].process != process ||
+        v.state != state || !strstr(v.finding[0].text, words))
+        fail_msg("%d findings, state %d: %s; expected %s, %s", v.findings, v.state,
+                 v.findings ? v.finding[0].text : "none", watch_kind_names[kind], words);
+    release();
+}
+
+TEST(healthy_runs_accuse_nobody)
+{
+    for (int seed = 1; seed <= 20; seed++) {
+        struct made m = usual;
+        m.who = -1;
+        m.seed = (uint64_t)seed;
+        m.pairs = seed % 2;
+        judge(&m);
+        if (v.findings)
+            fail_msg("seed %d: %s", seed, v.finding[0].text);
+        assert_null(v.why);
+        assert_int_equal(v.state, HEALTH_OK);
+        release();
+    }
+}
+
+TEST(a_slow_rank_is_named_and_by_how_much)
+{
+    static const double slow[] = {0.1, 0.2, 0.5};
+
+    for (int i = 0; i < 3; i++) {
+        struct made m = usual;
+        m.slow = slow[i];
+        judge(&m);
+        /* The others' step: 1.1 ms of work, 0.12 ms of transfers, and how long the latest of
+           seven takes over the mean: 1.35 deviations of 3 %; all of that noise, 5 %, is
+           allowed. */
+        double want = 100 * 1.1 * slow[i] / (1.1 + 0.12);
+        if (fabs(v.finding[0].percent - want) > 5)
+            fail_msg("%g %%, expected %g", v.finding[0].percent, want);
+        found(WATCH_LATE, 5, slow[i] > 0.4 ? HEALTH_CRITICAL : HEALTH_WARNING,
+              "rank 5 (node2) is ");
+    }
+}
+
+TEST(two_ranks_are_enough_to_tell_which_is_slow)
+{
+    struct made m = usual;
+
+    m.ranks = 2;
+    m.per_host = 1;
+    m.who = 1;
+    m.slow = 0.2;
+    judge(&m);
+    found(WATCH_LATE, 1, HEALTH_WARNING, "rank 1 (node1)");
+}
+
+TEST(a_pause_every_100_ms_is_a_limit)
+{
+    struct made m = usual;
+
+    m.steps = 3000;
+    m.pause_s = 0.02;
+    judge(&m);
+    assert_true(fabs(v.finding[0].period - 0.1) < 0.005);
+    found(WATCH_PAUSED, 5, HEALTH_CRITICAL, "a limit of its processor");
+}
+
+TEST(a_stall_every_ten_steps_is_input)
+{
+    struct made m = usual;
+
+    m.stall_every = 10;
+    m.stall = 2;
+    judge(&m);
+    found(WATCH_PERIODIC, 5, HEALTH_WARNING, "by a stall every 10 steps: its input");
+}
+
+TEST(a_slow_link_is_told_from_a_slow_rank)
+{
+    struct made m = usual;
+
+    m.ranks = 16;
+    m.pairs = 1;
+    m.link = 2;
+    judge(&m); /* rank 5 is on node2; its pairs are node2 and node3, two of them */
+    assert_int_equal(v.findings, 2);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(v.finding[i].kind, WATCH_LINK);
+        assert_non_null(
+            strstr(v.finding[i].text, "node2 to node3 is slow: all-reduce of 4.00 MiB"));
+    }
+    release();
+}
+
+TEST(a_rank_slow_in_its_pair_is_not_its_partner)
+{
+    struct made m = usual;
+
+    m.pairs = 1;
+    m.slow = 0.3;
+    judge(&m);
+    found(WATCH_LATE, 5, HEALTH_WARNING, "rank 5 (node2)");
+}
+
+TEST(a_host_all_of_whose_ranks_are_slow_is_named_once)
+{
+    struct made m = usual;
+    struct watch_rules rules;
+
+    m.ranks = 16;
+    m.per_host = 4;
+    m.slow = 0.3;
+    m.whole_host = 1;
+    made_run(&m, &w);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+    assert_int_equal(v.finding[0].host, 1);
+    found(WATCH_LATE, -1, HEALTH_WARNING, "node1: all of its 4 ranks are 2");
+}
+
+TEST(a_rank_that_never_arrives)
+{
+    struct made m = usual;
+
+    m.hang_at = 120;
+    judge(&m);
+    found(WATCH_HUNG, 5, HEALTH_CRITICAL,
+          "hung: ranks 0-4, 6-7 wait in all-reduce of 8 B 240 (for");
+    judge(&m);
+    found(WATCH_HUNG, 5, HEALTH_CRITICAL,
+          "rank 5 (node2) never arrived, its last call was all-gather of 1.00 MiB 239");
+}
+
+TEST(a_wait_is_no_hang_before_its_time)
+{
+    struct made m = usual;
+    struct watch_rules rules;
+
+    m.hang_at = 120;
+    made_run(&m, &w);
+    watch_rules_init(&rules);
+    rules.hang_s = 1e6;
+    watch_judge(&w, &rules, &v);
+    assert_int_equal(v.findings, 0);
+    release();
+}
+
+TEST(a_rank_that_calls_something_else)
+{
+    struct made m = usual;
+
+    m.mismatch_at = 120;
+    judge(&m);
+    found(WATCH_MISMATCH, 5, HEALTH_CRITICAL,
+          "mismatch: call 240: rank 5 (node2) called broadcast of 8 B, the others all-reduce");
+}
+
+TEST(too_few_calls_are_no_verdict)
+{
+    struct made m = usual;
+
+    m.steps = 15;
+    m.slow = 0.5;
+    judge(&m);
+    assert_int_equal(v.findings, 0);
+    assert_int_equal(v.state, HEALTH_UNKNOWN);
+    assert_non_null(strstr(v.why, "fewer than 40 calls"));
+    release();
+}
+
+TEST(clocks_are_known_within_their_error)
+{
+    for (int slow = 0; slow < 2; slow++) {
+        struct made m = usual;
+        m.slow = slow * 0.5;
+        judge(&m);
+        for (int h = 1; h < w.hosts; h++) {
+            double want = made_clock_s(&m, 2 * h) - made_clock_s(&m, 0);
+            assert_true(w.host[h].error_s > 0 && w.host[h].error_s < 1e-3);
+            assert_true(fabs(w.host[h].offset_s - want) <= w.host[h].error_s);
+        }
+        release();
+    }
+}
+
+/* ---- what others record ---- */
+
+static int read_text(const char *name, const char *text, struct err *err)
+{
+    return watch_read_json(&w, name, text, (int64_t)strlen(text), err);
+}
+
+TEST(a_flight_recorder_shows_a_hang)
+{
+    char text[1200], name[32];
+    struct watch_rules rules;
+    struct err err;
+
+    for (int rank = 0; rank < 3; rank++) {
+        int n = snprintf(text, sizeof text,
+                         "{\"version\": \"2.10\", \"pg_config\": {\"0\": {\"name\": \"0\", "
+                         "\"ranks\": \"[0, 1, 2]\"}}, \"entries\": [");
+        for (int seq = 1; seq <= (rank == 1 ? 1 : 2); seq++)
+            n += snprintf(
+                text + n, sizeof text - (size_t)n,
+                "%s{\"process_group\": [\"0\", \"default_pg\"], \"collective_seq_id\": "
+                "%d, \"profiling_name\": \"nccl:all_reduce\", \"input_sizes\": [[3, "
+                "4]], \"input_dtypes\": [\"Float\"], \"output_sizes\": [[3, 4]], "
+                "\"state\": \"%s\", \"is_p2p\": false, \"time_created_ns\": %d, "
+                "\"time_discovered_completed_ns\": %s}",
+                seq > 1 ? ", " : "", seq, seq == 1 ? "completed" : "scheduled", 1000 * seq,
+                seq == 1 ? "1500" : "null");
+        snprintf(text + n, sizeof text - (size_t)n, "]}");
+        snprintf(name, sizeof name, "dump/trace_rank_%d.json", rank);
+        assert_int_equal(read_text(name, text, &err), 0);
+    }
+    w.now_ns = 3000;
+    assert_int_equal(watch_index(&w, &err), 0);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+    found(WATCH_HUNG, 1, HEALTH_CRITICAL,
+          "hung: ranks 0, 2 wait in all-reduce of 48 B 3 (for 1.00 us), rank 1 never arrived");
+}
+
+TEST(inspector_and_traces_come_to_the_same_late_rank)
+{
+    for (int trace = 0; trace < 2; trace++) {
+        struct watch_rules rules;
+        char *text = NULL, name[32];
+        size_t bytes = 0;
+        struct err err;
+        for (int rank = 0; rank < 4; rank++) {
+            FILE *f = mem_stream(&text, &bytes);
+            if (trace)
+                fprintf(f,
+                        "{\"distributedInfo\": {\"rank\": %d, \"world_size\": 4}, "
+                        "\"traceEvents\": [{\"ph\": \"M\"}",
+                        rank);
+            for (int i = 0; i < 200; i++) { /* each step 1 ms; rank 2 comes 0.3 ms late */
+                double wait_us = 400 + i % 7 - (rank == 2 ? 300 : 0), end_us = 1e6 + 1e3 * i;
+                if (trace)
+                    fprintf(f,
+                            ",\n{\"ph\": \"X\", \"cat\": \"kernel\", \"ts\": %.1f, \"dur\": "
+                            "%.1f, \"args\": {\"Collective name\": \"allreduce\", \"Process "
+                            "Group Name\": \"0\", \"Process Group Ranks\": \"[0, 1, 2, 3]\", "
+                            "\"Group size\": 4, \"In msg nelems\": 256, \"Out msg nelems\": "
+                            "256, \"dtype\": \"Float\"}}",
+                            end_us - wait_us, wait_us);
+                else
+                    fprintf(f,
+                            "{\"header\": {\"id\": \"0xab\", \"rank\": %d, \"n_ranks\": 4}, "
+                            "\"metadata\": {\"dump_timestamp_us\": %.0f, \"hostname\": \"n%d\","
+                            " \"pid\": 9}, \"coll_perf\": {\"coll\": \"AllReduce\", "
+                            "\"coll_sn\": %d, \"coll_msg_size_bytes\": 1024, "
+                            "\"coll_exec_time_us\": %.1f}}\n",
+                            rank, end_us, rank, i, wait_us);
+            }
+            if (trace)
+                fputs("]}", f);
+            fclose(f);
+            snprintf(name, sizeof name, "rank%d", rank);
+            assert_int_equal(watch_read_json(&w, name, text, (int64_t)bytes, &err), 0);
+            mem_free(text);
+        }
+        assert_int_equal(watch_index(&w, &err), 0);
+        watch_rules_init(&rules);
+        watch_judge(&w, &rules, &v);
+        assert_true(v.findings == 1 && fabs(v.finding[0].percent - 43) < 3); /* 300 of 700 us */
+        found(WATCH_LATE, 2, HEALTH_CRITICAL, trace ? "rank 2 is " : "rank 2 (n2) is ");
+    }
+}
+
+TEST(what_is_no_record_is_refused_with_its_line)
+{
+    static const struct {
+        const char *name, *text, *words;
+    } row[] = {
+        {"a", "{}", "a: no known records, expected a meter's"},
+        {"a", "{\"entries\": []}", "expected the rank at the end of its name"},
+        {"a1", "{\"entries\": []}", "'pg_config' is absent"},
+        {"a", "{\"traceEvents\": []}", "'distributedInfo' has no rank"},
+        {"a", "{\"header\": {}, \"coll_perf\": {}}\n", "a:1: 'coll_perf' is no call"},
+        {"a", "{\"header\": {}}\n\nx\n", "a:3: no valid JSON"},
+        {"a", "[1, 2", "a:1: no valid JSON"},
+    };
+    struct err err;
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        assert_int_equal(read_text(row[i].name, row[i].text, &err), -1);
+        assert_int_equal(err.code, ERR_INPUT);
+        if (!strstr(err.text, row[i].words))
+            fail_msg("'%s', expected '%s'", err.text, row[i].words);
+        watch_release(&w);
+    }
+    assert_int_equal(watch_index(&w, &err), -1);
+    watch_release(&w);
+}
