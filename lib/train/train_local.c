@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -48,6 +49,23 @@ static int check_options(const struct train *t, struct err *err)
     return 0;
 }
 
+/* Where others may write, too, what they made under its name is neither read nor cleared. */
+static int check_owner(const struct train *t, struct err *err)
+{
+    const char *dir = t->run->local_save, *base = t->local->base;
+    struct stat st;
+
+    if (!base)
+        return 0;
+    if (lstat(base, &st))
+        return errno == ENOENT || errno == ENOTDIR ? 0
+                                                   : err_sys(err, "cannot access '%s'", base);
+    if (S_ISDIR(st.st_mode) && io_is_ours(dir, st.st_uid))
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "'%s' is a link, a file or another user's, expected a folder", base);
+}
+
 int train_local_open(struct train *t, struct err *err)
 {
     if (!t->run->local_save)
@@ -62,7 +80,10 @@ int train_local_open(struct train *t, struct err *err)
             strcpy(l->id, line);
         mem_free(lock);
     }
-    return share_id(t, err) || world_service_open(&l->service, t->world, err) ? -1 : 0;
+    return share_id(t, err) || world_agree(t->world, check_owner(t, err), err) ||
+                   world_service_open(&l->service, t->world, err)
+               ? -1
+               : 0;
 }
 
 /*
@@ -105,7 +126,7 @@ static int clear_folder(const struct train *t, const char *dir, stays *stay, str
     return 0;
 }
 
-/* What is no folder of this host's, this run's own, and that of a run that is alive. */
+/* What is no folder of this host's, this run's own, and that of a run that is or begins. */
 static int stays_beside(const struct train *t, const char *dir, const char *name)
 {
     const char *own = strrchr(t->local->base, '/') + 1;
@@ -117,7 +138,7 @@ static int stays_beside(const struct train *t, const char *dir, const char *name
         strcmp(name, own) == 0)
         return 1;
     char *folder = io_join(dir, name), *lock = io_join(folder, ".lock");
-    int held = io_lock(lock, &fd, &ignored);
+    int held = io_absent(lock) || io_lock(lock, &fd, &ignored);
     if (fd >= 0)
         close(fd);
     mem_free(lock);
@@ -149,16 +170,28 @@ static int stays_newest(const struct train *t, const char *dir, const char *name
     return strcmp(name, ".lock") == 0 || (newest >= 0 && train_folder_step(name) == newest);
 }
 
-static int make_folder(struct train *t, struct err *err)
+/* Made, and locked: both may be gone with the disk that they were on. */
+static int hold_folder(struct train *t, struct err *err)
 {
     struct train_local *l = t->local;
+    int fd = -1, rc = 0;
 
-    if (io_mkdir(l->base, err))
+    if (io_mkdir(l->base, err) || check_owner(t, err))
         return -1;
     char *lock = io_join(l->base, ".lock");
-    int rc = io_lock(lock, &l->lock, err);
+    if (l->lock < 0 || io_has_name(l->lock, lock, err) != 1) {
+        rc = io_lock(lock, &fd, err);
+        if (l->lock >= 0 && rc == 0)
+            close(l->lock);
+        l->lock = rc ? l->lock : fd;
+    }
     mem_free(lock);
-    return rc || clear_folder(t, l->base, stays_inside, err) ||
+    return rc;
+}
+
+static int make_folder(struct train *t, struct err *err)
+{
+    return hold_folder(t, err) || clear_folder(t, t->local->base, stays_inside, err) ||
                    clear_folder(t, t->run->local_save, stays_beside, err)
                ? -1
                : 0;
@@ -177,12 +210,9 @@ int train_local_begin(struct train *t, struct err *err)
     return world_agree(w, w->node_rank == 0 ? make_folder(t, err) : 0, err);
 }
 
-/* The folder may be gone with the disk that it was on. */
 int train_local_prune(struct train *t, struct err *err)
 {
-    return io_mkdir(t->local->base, err) || clear_folder(t, t->local->base, stays_newest, err)
-               ? -1
-               : 0;
+    return hold_folder(t, err) || clear_folder(t, t->local->base, stays_newest, err) ? -1 : 0;
 }
 
 void train_local_remove(struct train *t)
