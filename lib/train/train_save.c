@@ -266,6 +266,7 @@ static int makes_folder(const struct train_saver *s)
 /* rc, err: what has become of the copy; reported in the next exchange. */
 static void begin_checkpoint(struct train_saver *s, int rc, const struct err *err)
 {
+    const struct world_answers answers = {answer, hold, s, BLOCK_MAX};
     struct train *t = s->train;
 
     train_folder_name(t->step, s->name);
@@ -282,9 +283,11 @@ static void begin_checkpoint(struct train_saver *s, int rc, const struct err *er
     s->rc = rc;
     if (rc)
         s->err = *err;
-    else if (makes_folder(s) && s->local)
+    else if (s->local) /* before anybody asks: who does waits for an answer */
+        s->rc = world_service_start(s->local->service, &answers, &s->err);
+    if (s->rc == 0 && makes_folder(s) && s->local)
         start_thread(s);
-    else if (makes_folder(s))
+    else if (s->rc == 0 && makes_folder(s))
         s->rc = io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err);
 }
 
@@ -292,7 +295,6 @@ static void begin_checkpoint(struct train_saver *s, int rc, const struct err *er
 static void next_phase(struct train_saver *s)
 {
     struct train *t = s->train;
-    const struct world_answers answers = {answer, hold, s, BLOCK_MAX};
 
     if (s->phase == PUBLISHING) {
         if (s->local) {
@@ -306,9 +308,7 @@ static void next_phase(struct train_saver *s)
         return;
     }
     s->phase++;
-    if (s->local && s->phase == WRITING)
-        s->rc = world_service_start(s->local->service, &answers, &s->err);
-    if (s->rc == 0 && (s->phase == WRITING || makes_folder(s)))
+    if (s->phase == WRITING || makes_folder(s))
         start_thread(s);
 }
 
