@@ -157,25 +157,46 @@ static int is_damage(const struct err *err)
            err->code == ERR_MISMATCH || err->code == ERR_ABSENT;
 }
 
-/*
- * Of a local checkpoint, which has none of them: those of the newest one in the run's folder,
- * or of what the run began with.
- */
-static int carry_local(struct train *t, struct err *err)
+static int carry_from(struct train *t, const char *path, struct err *err)
 {
-    const char *out = t->run->out, *init = t->run->init;
     struct weights w = {0};
-
-    if (!init && !train_folder_has(out, "latest"))
-        return 0;
-    char *path =
-        train_folder_has(out, "latest") ? io_join(out, "latest") : run_folder_checkpoint(init);
     int rc = weights_open(&w, path, NULL, err);
+
+    carry_release(&t->carry); /* of one that was damaged */
     if (rc == 0)
         rc = carry_weights(&t->carry, &w, !t->run->tokenizer, err);
     weights_close(&w);
-    mem_free(path);
     return rc;
+}
+
+/*
+ * Of a local checkpoint, which has none of them: those of the newest one in the run's folder
+ * that has them whole, or of what the run began with.
+ */
+static int carry_local(struct train *t, struct err *err)
+{
+    int64_t step = train_folder_has(t->run->out, "latest") ? INT64_MAX : -1;
+    char *path = step >= 0      ? io_join(t->run->out, "latest")
+                 : t->run->init ? run_folder_checkpoint(t->run->init)
+                                : NULL;
+    int rc = path ? carry_from(t, path, err) : 0;
+    char name[40];
+
+    while (rc && step >= 0 && is_damage(err)) {
+        struct err none;
+        if (train_folder_older(t, &step, &none) || step < 0)
+            break; /* none is whole: they are worth less than the states */
+        mem_free(path);
+        train_folder_name(step, name);
+        path = io_join(t->run->out, name);
+        rc = carry_from(t, path, err);
+    }
+    mem_free(path);
+    if (rc == 0 || step >= 0 || !is_damage(err))
+        return rc;
+    train_print(t, "later checkpoints have no tokenizer files: %s", err->text);
+    carry_release(&t->carry);
+    return 0;
 }
 
 /*
@@ -316,7 +337,10 @@ static int load_local(struct train *t, int64_t newest, struct ckpt_healed *heale
         rc = train_find_begin(t, err);
         train_folder_name(c.run.step, name);
         t->start = io_join(t->local->base, name);
-        rc = rc ? rc : load_checkpoint(t, t->start, 1, &c, healed, &damaged, err);
+        if (rc)
+            ckpt_close(&c);
+        else
+            rc = load_checkpoint(t, t->start, 1, &c, healed, &damaged, err);
         if (rc && err->code == ERR_PEER)
             break;
         train_find_end(t);
@@ -357,8 +381,8 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
         return -1;
     if (own) {
         int rc = load_local(t, newest, healed, err);
-        if (rc == 0)
-            t->saved = newest;
+        if (rc == 0) /* whether that of the same step is whole is not known: it is made anew */
+            t->saved = newest < t->step ? newest : -1;
         if (rc != 1)
             return rc;
     }
