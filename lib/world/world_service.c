@@ -46,7 +46,8 @@ struct world_service {
     struct world_answers answers;
     struct reply reply;
     struct question question;
-    char *buffer; /* owned; of the reply */
+    char *buffer;           /* owned; of the reply */
+    struct world_bell bell; /* rings for a question of this rank's, and to stop */
     pthread_t thread;
     int started;
     atomic_int stop;
@@ -202,20 +203,23 @@ static int progress_question(struct world_service *s)
 /* ---- the thread ---- */
 
 /*
- * An answer that has begun ends.  Naps grow while nothing moves: each turn makes MPI poll all
- * of its connections, which ranks that share processors pay for with their steps.
+ * An answer that has begun ends.  Naps grow while nothing moves, further while nothing is under
+ * way: each turn makes MPI poll all of its connections, which ranks that share processors pay
+ * for with their steps.
  */
 static void *serve(void *arg)
 {
-    const double nap_least_s = 100e-6, nap_most_s = 5e-3;
+    const double nap_least_s = 100e-6, nap_most_s = 5e-3, idle_most_s = 20e-3;
     struct world_service *s = arg;
     double nap_s = nap_least_s;
 
     while (!atomic_load(&s->stop) || s->reply.active) {
         int moved = progress_reply(s) | progress_question(s);
-        nap_s = moved ? nap_least_s : 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;
-        if (!moved)
-            tick_sleep_s(nap_s);
+        int idle = !s->reply.active && s->question.phase == NONE;
+        double most_s = idle ? idle_most_s : nap_most_s;
+        nap_s = moved ? nap_least_s : 1.5 * nap_s < most_s ? 1.5 * nap_s : most_s;
+        if (!moved && world_bell_nap(&s->bell, nap_s))
+            nap_s = nap_least_s;
     }
     return NULL;
 }
@@ -239,6 +243,7 @@ int world_service_open(struct world_service **out, struct world *w, struct err *
         return -1;
     }
     sem_init(&s->question.answered, 0, 0);
+    world_bell_open(&s->bell);
     *out = s;
     return 0;
 }
@@ -248,7 +253,8 @@ int world_service_start(struct world_service *s, const struct world_answers *a, 
     sigset_t all, before;
     void *buffer = NULL;
 
-    if (mem_data(a->most, "an answer to other ranks", &buffer, err))
+    /* Answers may be far smaller: pages that none fills are not to cost a moment. */
+    if (mem_buffer(a->most, "an answer to other ranks", &buffer, err))
         return -1;
     s->buffer = buffer;
     s->answers = *a;
@@ -266,6 +272,7 @@ int world_service_start(struct world_service *s, const struct world_answers *a, 
 void world_service_stop(struct world_service *s)
 {
     atomic_store(&s->stop, 1);
+    world_bell_ring(&s->bell);
     join_thread(s);
 }
 
@@ -281,6 +288,7 @@ int world_ask(struct world_service *s, int rank, const int64_t what[WORLD_ASK], 
     q->room = room;
     q->at = 0;
     q->phase = ASKED;
+    world_bell_ring(&s->bell);
     while (sem_wait(&q->answered))
         ; /* a signal */
     if (q->rc) {
@@ -298,5 +306,6 @@ void world_service_close(struct world_service *s)
     world_service_stop(s);
     world_peers_close(&s->peers);
     sem_destroy(&s->question.answered);
+    world_bell_close(&s->bell);
     mem_free(s);
 }

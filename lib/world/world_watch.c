@@ -18,10 +18,52 @@ struct world_watch {
     world_silent *silent;
     void *arg;
     pthread_t thread;
-    pthread_mutex_t lock;
-    pthread_cond_t end; /* under the lock */
-    int ends;
+    struct world_bell end;
 };
+
+void world_bell_open(struct world_bell *b)
+{
+    pthread_condattr_t clock;
+
+    b->rung = 0;
+    pthread_mutex_init(&b->lock, NULL);
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&b->rings, &clock);
+    pthread_condattr_destroy(&clock);
+}
+
+int world_bell_nap(struct world_bell *b, double seconds)
+{
+    struct timespec end;
+    int rung, rc = 0;
+
+    clock_gettime(CLOCK_MONOTONIC, &end);
+    end.tv_nsec += (long)(1e9 * seconds);
+    end.tv_sec += end.tv_nsec / 1000000000;
+    end.tv_nsec %= 1000000000;
+    pthread_mutex_lock(&b->lock);
+    while (!b->rung && rc == 0)
+        rc = pthread_cond_timedwait(&b->rings, &b->lock, &end);
+    rung = b->rung;
+    b->rung = 0;
+    pthread_mutex_unlock(&b->lock);
+    return rung;
+}
+
+void world_bell_ring(struct world_bell *b)
+{
+    pthread_mutex_lock(&b->lock);
+    b->rung = 1;
+    pthread_cond_signal(&b->rings);
+    pthread_mutex_unlock(&b->lock);
+}
+
+void world_bell_close(struct world_bell *b)
+{
+    pthread_cond_destroy(&b->rings);
+    pthread_mutex_destroy(&b->lock);
+}
 
 /* Late by so much at the most. */
 static const double look_s = 0.25;
@@ -47,19 +89,11 @@ static void *watch_calls(void *arg)
     struct err err;
     int64_t end_ms;
 
-    pthread_mutex_lock(&watch->lock);
-    while (!watch->ends && (!(end_ms = atomic_load(&mpi->call_end_ms)) ||
-                            (int64_t)(1e3 * tick_now_s()) <= end_ms)) {
-        struct timespec at;
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        at.tv_nsec += (long)(1e9 * look_s);
-        at.tv_sec += at.tv_nsec / 1000000000;
-        at.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&watch->end, &watch->lock, &at);
-    }
-    pthread_mutex_unlock(&watch->lock);
-    if (watch->ends)
-        return NULL;
+    do {
+        if (world_bell_nap(&watch->end, look_s))
+            return NULL;
+        end_ms = atomic_load(&mpi->call_end_ms);
+    } while (!end_ms || (int64_t)(1e3 * tick_now_s()) <= end_ms);
     err_set(&err, ERR_PEER, "no answer from other ranks in %s for %g s", mpi->call,
             mpi->call_wait_s);
     watch->silent(watch->world, watch->arg, &err);
@@ -69,22 +103,19 @@ static void *watch_calls(void *arg)
 int world_watch(struct world *w, world_silent *silent, void *arg, struct err *err)
 {
     struct world_watch *watch = mem_new(1, sizeof *watch);
-    pthread_condattr_t clock;
     sigset_t all, before;
 
     *watch = (struct world_watch){.world = w, .silent = silent, .arg = arg};
-    pthread_mutex_init(&watch->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&watch->end, &clock);
-    pthread_condattr_destroy(&clock);
+    world_bell_open(&watch->end);
     sigfillset(&all); /* signals are the program's */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     errno = pthread_create(&watch->thread, NULL, watch_calls, watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (errno) {
+        err_sys(err, "cannot start a thread");
+        world_bell_close(&watch->end);
         mem_free(watch);
-        return err_sys(err, "cannot start a thread");
+        return -1;
     }
     w->mpi->watch = watch;
     return 0;
@@ -96,13 +127,9 @@ void world_watch_release(struct world *w)
 
     if (!watch)
         return;
-    pthread_mutex_lock(&watch->lock);
-    watch->ends = 1;
-    pthread_cond_signal(&watch->end);
-    pthread_mutex_unlock(&watch->lock);
+    world_bell_ring(&watch->end);
     pthread_join(watch->thread, NULL);
-    pthread_cond_destroy(&watch->end);
-    pthread_mutex_destroy(&watch->lock);
+    world_bell_close(&watch->end);
     mem_free(watch);
     w->mpi->watch = NULL;
 }
