@@ -183,7 +183,8 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
                         struct err *err)
 {
     void *buffer = NULL;
-    int rc = mem_data((int64_t)CKPT_BLOCK_ELEMS * 8, "a checkpoint's block", &buffer, err);
+    /* Of small shards the blocks are, too: what they do not fill is not to cost a moment. */
+    int rc = mem_buffer((int64_t)CKPT_BLOCK_ELEMS * 8, "a checkpoint's block", &buffer, err);
 
     for (int64_t i = 0; rc == 0 && i < s->blocks; i++) {
         struct ckpt_block *b = &s->block[i];
