@@ -206,6 +206,7 @@ launch() { # TRAIN-OPTION...
     rm -f "$work/pipe"
     mkfifo "$work/pipe" || exit 2
     (trap '' HUP INT TERM && exec tee "$work/lines" <"$work/pipe" >&2) &
+    teller=$!
     # A session of its own: what the keyboard sends comes here alone.  Should this process be killed,
     # mpirun is asked to end, too.
     setsid setpriv --pdeathsig TERM paro-launch --hostfile "$work/used" -- \
@@ -273,6 +274,12 @@ watch() {
     wait "$pid"
     status=$?
     pid=''
+    # Its last lines come before what is said next; a process that is left may hold the pipe.
+    tries=0
+    while kill -0 "$teller" 2>/dev/null && [ $((tries += 1)) -le 20 ]; do
+        sleep 0.1
+    done
+    [ -n "$resumed" ] || say_resumed
     rm -f "$run/STOP"
 }
 
