@@ -31,7 +31,7 @@ setup_file() {
 setup() { runs_setup; }
 
 hashes() { sed -n 's/.*"step":\([0-9]*\).*"state_hash":"\([0-9a-f]*\)".*/\1 \2/p' "$1/log.jsonl"; }
-train() { ranks "$1" paro-train "$2" -d "$G/text" -o run --exact --steps $STEPS --schedule constant --local-save local --local-every 5 "${@:3}"; }
+train() { ranks "$1" paro-train "$2" -d "$G/text" -o run --exact --steps "$STEPS" --schedule constant --local-save local --local-every 5 "${@:3}"; }
 kept() { find local -path "*/step-*/manifest.json" | sort | tail -n 1 | xargs -r dirname; }
 step_of() { echo $((10#${1##*-})); }
 
@@ -141,6 +141,43 @@ hurt() { printf xxxxxxxxxxxxxxxx | dd of="$1" bs=1 seek=$(($(stat -c %s "$1") / 
     [ ! -e "$dead" ]
     [ -e "$living/$(basename "$(kept)")/manifest.json" ]
     [ -e "${dead%.*}" ]
+}
+
+@test "a link, another user's folder, and one that is no run's are neither cleared nor removed" {
+    killed
+    local base other
+    base=$(dirname "$(kept)")
+    other=${base%.*}.0123456789abcdef
+    mkdir "$other"
+    : > "$other/precious"
+    mv "$base" elsewhere
+    : > elsewhere/precious
+    ln -s ../elsewhere "$base"
+    refuses 2 "'$base' is a link, a file or another user's, expected a folder" train 4 "$G/four.yaml" --resume=auto
+    [ -e elsewhere/precious ]
+    rm "$base"
+    mv elsewhere "$base"
+    train 4 "$G/four.yaml" --resume=auto > out 2> said
+    grep -q "resumes from local copies" said
+    [ -e "$other/precious" ] && [ ! -e "$base" ]
+}
+
+@test "the run's newest checkpoint is damaged, the host's is whole: it is resumed, and saved anew" {
+    killed
+    cp -a "$G/early/step-00000004" run
+    ln -s step-00000004 run/latest
+    : > run/latest/manifest.json
+    resumes 4 four.yaml "local copies of 1 host"
+    rm -rf run local
+    killed
+    local name
+    name=$(basename "$(kept)")
+    cp -a "$(kept)" "run/$name"
+    ln -s "$name" run/latest
+    hurt "run/$name/shard-00000.safetensors"
+    STEPS=$(step_of "$name") train 4 "$G/four.yaml" --resume=auto > out 2> said
+    grep -q "done before: step $(step_of "$name") of" said
+    paro-shard verify run/latest > out
 }
 
 @test "a run that stops in good order leaves nothing on its hosts" {
