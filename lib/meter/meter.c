@@ -63,6 +63,19 @@ uint64_t meter_id(const void *what, int64_t bytes, uint64_t more)
     return fnv_mix(fnv_bytes(what, (size_t)bytes), more);
 }
 
+uint64_t meter_next_id(struct meter_seen *s, uint64_t id)
+{
+    int at = 0;
+
+    while (at < s->ids && s->of[at].id != id)
+        at++;
+    if (at == s->ids) {
+        s->of = mem_grow(s->of, &s->room, (size_t)at + 1, sizeof *s->of);
+        s->of[s->ids++] = (struct meter_same){.id = id};
+    }
+    return meter_id(&id, sizeof id, (uint64_t)s->of[at].count++);
+}
+
 /* All of it is there from the start: memory that is short later would kill the program. */
 static int map_file(const char *path, void **out, int64_t *inode, struct err *err)
 {
@@ -137,6 +150,13 @@ void meter_close(struct meter *m)
     m->header->ended_ns = clock_ns(CLOCK_REALTIME);
     munmap(m->header, FILE_BYTES);
     mem_free(m);
+}
+
+void meter_set_run(struct meter *m, const struct meter_run *run)
+{
+    m->header->run = run->id;
+    m->header->rank = run->rank;
+    m->header->ranks = run->ranks;
 }
 
 static struct meter_record *place_of(const struct meter *m, int64_t number)

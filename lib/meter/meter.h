@@ -2,6 +2,7 @@
 #ifndef METER_METER_H
 #define METER_METER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -79,6 +80,8 @@ struct meter_run {
 int meter_open(struct meter **out, const char *dir, const char *kind,
                const struct meter_run *run, struct err *err);
 void meter_close(struct meter *m); /* NULL is fine; the file stays */
+/* Of a run that is known better than when the meter was opened. */
+void meter_set_run(struct meter *m, const struct meter_run *run);
 
 /* A communicator of this process. */
 struct meter_comm {
@@ -88,6 +91,19 @@ struct meter_comm {
 };
 /* An id from what is the same on all ranks. */
 uint64_t meter_id(const void *what, int64_t bytes, uint64_t more);
+/*
+ * Communicators so far, by the id of their ranks.  The id of another one: several of the same
+ * ranks are distinguished by the order in which they come here.
+ */
+struct meter_seen {
+    struct meter_same {
+        uint64_t id;
+        int64_t count;
+    } * of; /* owned: mem_free */
+    int ids;
+    size_t room;
+};
+uint64_t meter_next_id(struct meter_seen *s, uint64_t id);
 
 /*
  * A collective arrives: its number, for meter_complete.  Any thread; calls on one communicator

@@ -36,7 +36,8 @@ static int check_header(const char *path, const struct meter_header *h, int64_t 
         return err_at(err, path, 0, NULL, "%" PRId64 " bytes, expected %" PRId64, bytes, want);
     if (h->ranks < 1 || h->rank < 0 || h->rank >= h->ranks || h->begun < 0 ||
         h->begun > TIME_MAX || llabs(h->real_ns) > TIME_MAX || h->opened_ns < 0 ||
-        h->opened_ns > TIME_MAX || !memchr(h->host, 0, METER_HOST))
+        h->opened_ns > TIME_MAX || h->ended_ns < 0 || h->ended_ns > TIME_MAX ||
+        !memchr(h->host, 0, METER_HOST))
         return err_at(err, path, 0, NULL, "damaged header: rank %" PRId32 " of %" PRId32,
                       h->rank, h->ranks);
     return 0;

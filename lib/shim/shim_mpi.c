@@ -230,7 +230,8 @@ static int is_built_for(void)
 /* Collective over MPI_COMM_WORLD: all ranks take rank 0's settings. */
 static void begin(void)
 {
-    int rank = 0, off = 0, key = MPI_KEYVAL_INVALID;
+    int rank = 0, ranks = 1, off = 0, key = MPI_KEYVAL_INVALID;
+    struct err err;
 
     if (!is_built_for())
         return;
@@ -238,11 +239,19 @@ static void begin(void)
     off = shim.settings.off;
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Bcast(&shim.settings, sizeof shim.settings, MPI_BYTE, 0, MPI_COMM_WORLD);
-    PMPI_Allreduce(MPI_IN_PLACE, &off, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
+    const struct meter_run run = {shim.settings.run, rank, ranks};
+    int metered = shim_mpi_meter_open(&run, &err);
+    /* Of ranks without their meters the first reports it. */
+    int all[] = {off, metered < 0 ? ranks - rank : 0};
+    PMPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
+    if (metered < 0 && all[1] == ranks - rank)
+        fprintf(stderr, "paro-mpi: rank %d is not metered: PARO_METER: %s\n", rank, err.text);
+    off = all[0];
     if (off && !shim.settings.off)
         snprintf(shim.settings.why, sizeof shim.settings.why, "on another rank than 0");
     shim.settings.off = off;
-    shim.meters = shim_mpi_meter_open(shim.settings.run) != NULL;
+    shim.meters = metered > 0;
     if (off && !shim.settings.tracing && !shim.meters)
         return;
     shim_mpi_comm_begin(&shim.settings);

@@ -80,7 +80,7 @@ struct shim_mpi_settings {
     int32_t off; /* why[] says why nothing is ours */
     int64_t min_bytes, memory_bytes;
     char topo[512], tuning[512], trace[512], why[256]; /* "": not set */
-    uint64_t run; /* identity of this run, for the meter */
+    uint64_t run;                                      /* identity of this run, for the meter */
 };
 
 void shim_mpi_settings_read(struct shim_mpi_settings *s);
@@ -104,6 +104,8 @@ void shim_mpi_comm_end(void); /* before it is finalised; nothing is ours afterwa
  * the library or by us; returns what MPI would.
  */
 int shim_mpi_comm_call(const struct shim_mpi_call *c, int ranks, struct shim_mpi_told *told);
+/* Its ranks in MPI_COMM_WORLD, or MPI_UNDEFINED, [ranks]; the caller's, by mem_free. */
+int *shim_mpi_comm_ranks(MPI_Comm comm, int ranks);
 
 /*
  * shim_mpi_stage.c
@@ -124,8 +126,8 @@ void shim_mpi_trace_free(struct shim_mpi_trace *t);
 
 /* shim_mpi_meter.c */
 uint64_t shim_mpi_meter_run(void); /* an identity that no other run has */
-/* NULL where this rank's PARO_METER is not set, or, with a line on stderr, cannot be. */
-struct meter *shim_mpi_meter_open(uint64_t run);
+/* 1; 0 where this rank's PARO_METER is not set; -1: its folder cannot be used. */
+int shim_mpi_meter_open(const struct meter_run *run, struct err *err);
 void shim_mpi_meter_close(void);
 /* A call on comm; 0: not metered. */
 int64_t shim_mpi_meter_arrive(MPI_Comm comm, enum meter_op op, int64_t bytes);

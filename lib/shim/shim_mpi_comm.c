@@ -132,10 +132,9 @@ static struct shim_mpi_comm *comm_of(MPI_Comm comm, int ranks)
     return m;
 }
 
-/* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
-static int has_strangers(MPI_Comm comm, int ranks)
+int *shim_mpi_comm_ranks(MPI_Comm comm, int ranks)
 {
-    int *rank = mem_new((size_t)ranks, sizeof *rank), found = 0;
+    int *rank = mem_new((size_t)ranks, sizeof *rank);
     int *there = mem_new((size_t)ranks, sizeof *there);
     MPI_Group here, world;
 
@@ -144,11 +143,19 @@ static int has_strangers(MPI_Comm comm, int ranks)
     for (int r = 0; r < ranks; r++)
         rank[r] = r;
     PMPI_Group_translate_ranks(here, ranks, rank, world, there);
-    for (int r = 0; r < ranks; r++)
-        found |= there[r] == MPI_UNDEFINED;
     PMPI_Group_free(&here);
     PMPI_Group_free(&world);
     mem_free(rank);
+    return there;
+}
+
+/* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
+static int has_strangers(MPI_Comm comm, int ranks)
+{
+    int *there = shim_mpi_comm_ranks(comm, ranks), found = 0;
+
+    for (int r = 0; r < ranks; r++)
+        found |= there[r] == MPI_UNDEFINED;
     mem_free(there);
     return found;
 }

@@ -6,7 +6,6 @@
  * (in the order of their first calls, which ranks that wait for each other have in common).
  */
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,9 +19,7 @@ static struct {
     struct meter *meter;
     uint64_t run;
     int key;
-    uint64_t *seen; /* owned, under the lock: hashes of the communicators so far */
-    int seens;
-    size_t room;
+    struct meter_seen seen; /* under the lock */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
 
 uint64_t shim_mpi_meter_run(void)
@@ -39,58 +36,25 @@ static int forget(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-struct meter *shim_mpi_meter_open(uint64_t run)
-{
-    const char *dir = getenv("PARO_METER");
-    struct meter_run r = {.id = run};
-    struct err err;
-
-    if (!dir || !*dir)
-        return NULL;
-    PMPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
-    PMPI_Comm_size(MPI_COMM_WORLD, &r.ranks);
-    if (meter_open(&all.meter, dir, "mpi", &r, &err))
-        fprintf(stderr, "paro-mpi: rank %d is not metered: PARO_METER: %s\n", r.rank, err.text);
-    else
-        PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &all.key, NULL);
-    all.run = run;
-    return all.meter;
-}
-
 /* Communicators may still be freed, which then find no meter. */
 void shim_mpi_meter_close(void)
 {
     meter_close(all.meter);
     all.meter = NULL;
-    mem_free(all.seen);
-    all.seen = NULL;
-    all.seens = 0;
-    all.room = 0;
+    mem_free(all.seen.of);
+    all.seen = (struct meter_seen){0};
 }
 
 static uint64_t identity(MPI_Comm comm, int ranks)
 {
-    int *rank = mem_new((size_t)ranks, sizeof *rank), before = 0;
-    int *there = mem_new((size_t)ranks, sizeof *there);
-    MPI_Group here, world;
-
-    PMPI_Comm_group(comm, &here);
-    PMPI_Comm_group(MPI_COMM_WORLD, &world);
-    for (int r = 0; r < ranks; r++)
-        rank[r] = r;
-    PMPI_Group_translate_ranks(here, ranks, rank, world, there);
-    PMPI_Group_free(&here);
-    PMPI_Group_free(&world);
+    int *there = shim_mpi_comm_ranks(comm, ranks);
     uint64_t id = meter_id(there, ranks * (int64_t)sizeof *there, all.run);
-    mem_free(rank);
+
     mem_free(there);
     pthread_mutex_lock(&all.lock);
-    for (int i = 0; i < all.seens; i++)
-        before += all.seen[i] == id;
-    all.seen = mem_grow(all.seen, &all.room, (size_t)all.seens + 1, sizeof *all.seen);
-    all.seen[all.seens++] = id;
+    id = meter_next_id(&all.seen, id);
     pthread_mutex_unlock(&all.lock);
-    return meter_id(&id, sizeof id, (uint64_t)before);
+    return id;
 }
 
 static struct meter_comm *comm_of(MPI_Comm comm)
@@ -109,6 +73,21 @@ static struct meter_comm *comm_of(MPI_Comm comm)
     c->id = identity(comm, c->ranks);
     PMPI_Comm_set_attr(comm, all.key, c);
     return c;
+}
+
+/* Its id is that of the first communicator of all ranks, whatever threads call first. */
+int shim_mpi_meter_open(const struct meter_run *run, struct err *err)
+{
+    const char *dir = getenv("PARO_METER");
+
+    if (!dir || !*dir)
+        return 0;
+    if (meter_open(&all.meter, dir, "mpi", run, err))
+        return -1;
+    PMPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, forget, &all.key, NULL);
+    all.run = run->id;
+    (void)comm_of(MPI_COMM_WORLD);
+    return 1;
 }
 
 int64_t shim_mpi_meter_arrive(MPI_Comm comm, enum meter_op op, int64_t bytes)

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "shim/shim_nccl.h"
@@ -36,10 +37,9 @@ struct metered {
 static struct {
     pthread_mutex_t lock;
     struct meter *meter;
-    int tried, gpu;
-    uint64_t *seen; /* owned: communicators so far, without their counts */
-    int seens;
-    size_t room;
+    int tried, gpu, ranks;
+    pid_t process; /* that opened it: what it forks has its memory, but no meter */
+    struct meter_seen seen;
     struct metered call[CALLS];
     int next;
     cudaStream_t stream; /* of ours */
@@ -83,8 +83,17 @@ static void collect(void)
                 to = rc == cudaSuccess ? time_of(m->after) : 0;
         if (from > 0 && to >= from)
             meter_times(all.meter, m->number, from, to);
+        else /* or it would look as if it never did */
+            meter_complete(all.meter, m->number);
         m->state = FREE;
     }
+}
+
+/* Under the lock.  Records without a thread that completes them would look like a hang. */
+static void close_meter(void)
+{
+    meter_close(all.meter);
+    all.meter = NULL;
 }
 
 static void *poll_calls(void *arg)
@@ -98,6 +107,8 @@ static void *poll_calls(void *arg)
             collect();
         if (fine && meter_now_ns() - all.zero_ns > again_ns)
             fine = set_zero() == 0;
+        if (!fine)
+            close_meter();
         pthread_mutex_unlock(&all.lock);
     }
     return NULL;
@@ -106,9 +117,10 @@ static void *poll_calls(void *arg)
 /* The last records, and that the process ended in good order. */
 static __attribute__((destructor)) void end(void)
 {
+    if (all.process != getpid()) /* there the lock may be of a thread that is not */
+        return;
     pthread_mutex_lock(&all.lock);
-    meter_close(all.meter);
-    all.meter = NULL;
+    close_meter();
     pthread_mutex_unlock(&all.lock);
 }
 
@@ -121,7 +133,7 @@ void shim_meter_collect(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Of the first communicator, whose identity is the run's. */
+/* Of the first communicator, whose identity is the run's until there is a larger one. */
 static void open_meter(uint64_t id, int rank, int ranks, int gpu)
 {
     const struct meter_run run = {id, rank, ranks};
@@ -130,9 +142,11 @@ static void open_meter(uint64_t id, int rank, int ranks, int gpu)
     struct err err;
 
     all.tried = 1;
+    all.process = getpid();
     if (!dir || !*dir)
         return;
     all.gpu = gpu;
+    all.ranks = ranks;
     if (cudaSetDevice(gpu) != cudaSuccess ||
         cudaStreamCreateWithFlags(&all.stream, cudaStreamNonBlocking) != cudaSuccess ||
         cudaEventCreateWithFlags(&all.zero, cudaEventDefault) != cudaSuccess || set_zero())
@@ -142,8 +156,7 @@ static void open_meter(uint64_t id, int rank, int ranks, int gpu)
             pthread_detach(thread);
             return;
         }
-        meter_close(all.meter);
-        all.meter = NULL;
+        close_meter();
         err_set(&err, ERR_SYS, "cannot start a thread");
     }
     fprintf(stderr, "paro-nccl: rank %d is not metered: PARO_METER: %s\n", rank, err.text);
@@ -153,17 +166,15 @@ void shim_meter_comm(struct meter_comm *c, const uint64_t *process, int rank, in
                      int gpu)
 {
     uint64_t id = meter_id(process, ranks * (int64_t)sizeof *process, 0);
-    int before = 0;
 
     pthread_mutex_lock(&all.lock);
-    for (int i = 0; i < all.seens; i++)
-        before += all.seen[i] == id;
-    all.seen = mem_grow(all.seen, &all.room, (size_t)all.seens + 1, sizeof *all.seen);
-    all.seen[all.seens++] = id;
-    *c = (struct meter_comm){
-        .id = meter_id(&id, sizeof id, (uint64_t)before), .rank = rank, .ranks = ranks};
+    *c = (struct meter_comm){.id = meter_next_id(&all.seen, id), .rank = rank, .ranks = ranks};
     if (!all.tried)
         open_meter(c->id, rank, ranks, gpu);
+    if (all.meter && gpu == all.gpu && ranks > all.ranks) {
+        meter_set_run(all.meter, &(struct meter_run){c->id, rank, ranks});
+        all.ranks = ranks;
+    }
     pthread_mutex_unlock(&all.lock);
 }
 
@@ -218,5 +229,7 @@ void shim_meter_after(int place)
     struct metered *m = &all.call[place - 1];
     pthread_mutex_lock(&all.lock);
     m->state = cudaEventRecord(m->after, m->stream) == cudaSuccess ? ENDED : FREE;
+    if (m->state == FREE)
+        meter_complete(all.meter, m->number);
     pthread_mutex_unlock(&all.lock);
 }
