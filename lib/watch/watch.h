@@ -19,12 +19,13 @@
  * Readers (watch_read.c, watch_json.c) call watch_process, watch_comm and watch_add, then
  * watch_index makes the tables; watch_judge makes findings of them.
  */
-#define WATCH_CELLS_MAX (8 << 20) /* 48 bytes each; older calls than fit are left out */
+#define WATCH_CELLS_MAX   (8 << 20)  /* 48 bytes each; older calls than fit are left out */
+#define WATCH_MEMBERS_MAX (16 << 20) /* of all communicators together */
 enum { WATCH_RANKS_MAX = 1 << 16, WATCH_COMMS_MAX = 1 << 16, WATCH_BLOCKS = 20 };
 
 struct watch_process {
     uint64_t key;
-    int rank, widest; /* in the run; of a reader: the communicator that it is from */
+    int rank, widest; /* in the run; the size of the communicator that it is from */
     int host;         /* in watch.host */
     /* Its calls, in the order of their arrival: by watch_index. */
     int64_t first_call, calls;
@@ -80,18 +81,22 @@ struct watch {
     size_t process_room, host_room, comm_room, call_room;
     int *place; /* [2 * WATCH_COMMS_MAX] hash of comm ids: index + 1; owned */
     enum watch_times times;
-    int64_t now_ns;        /* when the records were looked at, since 1970 */
-    int ended;             /* processes that ended in good order */
-    int dumped;            /* records were written because of a hang, whatever the time */
-    int other_runs;        /* files of other runs, which are left out */
-    double start_s, end_s; /* of the records, of the first host's clock */
+    int64_t now_ns;  /* when the records were read, since 1970, of this host's clock */
+    int64_t members; /* of all communicators */
+    int ended;       /* processes that ended in good order */
+    int dumped;      /* records were written because of a hang, whatever the time */
+    int other_runs;  /* files of other runs, which are left out */
+    /* Of the first host's clock: of the records; the later of their end and now_ns. */
+    double start_s, end_s, now_s;
 };
 
 /* ---- the model (watch_model.c) ---- */
 
 /* The process of that key, made where it is new; -1: more than WATCH_RANKS_MAX. */
 int watch_process(struct watch *w, uint64_t key, int rank, const char *host);
-/* The same of a communicator; -1: too many, or too large. */
+/* Its rank in a communicator: that in the largest is taken for its rank in the run. */
+void watch_rank(struct watch *w, int process, int rank, int ranks);
+/* The same of a communicator; -1: too many, or of too many members. */
 int watch_comm(struct watch *w, uint64_t id, int size);
 void watch_add(struct watch *w, const struct watch_call *c);
 /* Tables, gaps, clocks.  ERR_INPUT: no calls. */

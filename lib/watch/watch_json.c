@@ -146,7 +146,10 @@ static int unnamed_process(struct watch *w, int rank)
     return watch_process(w, (uint64_t)rank + 1, rank, host);
 }
 
-/* ---- NCCL Inspector ---- */
+/* ---- NCCL Inspector ----
+ *
+ * NCCL counts the calls of each operation apart: each is a communicator of its own here.
+ */
 
 static int inspector_line(struct watch *w, const char *name, int line, const json_t *o,
                           struct err *err)
@@ -157,14 +160,15 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
     int64_t rank = whole(head, "rank", -1), ranks = whole(head, "n_ranks", 0),
             sequence = whole(perf, "coll_sn", -1), at_us = whole(meta, "dump_timestamp_us", -1);
     double us = number(perf, "coll_exec_time_us");
+    int op = op_of(word(perf, "coll"));
 
     if (!perf) /* a message between two ranks */
         return 0;
-    int comm = rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 ||
-                       at_us < 1 || at_us > NUMBER_MAX / 1000 || isnan(us) ||
-                       us > (double)at_us || !*id
-                   ? -1
-                   : watch_comm(w, fnv_bytes(id, strlen(id)), (int)ranks);
+    int comm =
+        rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 || at_us < 1 ||
+                at_us > NUMBER_MAX / 1000 || isnan(us) || us > (double)at_us || !*id
+            ? -1
+            : watch_comm(w, fnv_mix(fnv_bytes(id, strlen(id)), (uint64_t)op), (int)ranks);
     if (comm < 0)
         return err_at(err, name, line, "coll_perf",
                       "is no call of NCCL Inspector's, expected header, metadata and times");
@@ -172,12 +176,7 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
     int process = watch_process(w, key, (int)rank, host);
     if (process < 0)
         return err_at(err, name, line, NULL, "more than %d processes", WATCH_RANKS_MAX);
-    /* The rank in the largest communicator is taken for the rank of the run. */
-    if (w->comm[comm].size > w->process[process].widest) {
-        w->process[process].widest = w->comm[comm].size;
-        w->process[process].rank = (int)rank;
-    }
-    int op = op_of(word(perf, "coll"));
+    watch_rank(w, process, (int)rank, (int)ranks);
     struct watch_call c = {.process = process,
                            .comm = comm,
                            .member = (int)rank,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Communicators that are slower than others like them: of as many ranks on as many hosts, in
- * calls of the same operation and of a size within a power of two.  What counts is the time
+ * calls of the same operation and of a size within an eighth.  What counts is the time
  * from the last arrival to the first completion, in which nobody waits for another's work: the
  * shortest wait of any member, on its own clock.
  *
@@ -30,6 +30,7 @@ struct class
 struct one {
     struct class of;
     int comm, calls;
+    int64_t bytes; /* of a call */
     double transfer_s, mad_s;
 };
 
@@ -52,9 +53,12 @@ static int hosts_of(const struct watch *w, const struct watch_comm *c, int host[
     return n;
 }
 
+/* Eighths of powers of two: the largest size of a class explains less than slow_least. */
 static int size_class(int64_t bytes)
 {
-    return bytes > 0 ? 64 - __builtin_clzll((unsigned long long)bytes) : 0;
+    int shift = 60 - __builtin_clzll((unsigned long long)bytes | 8);
+
+    return 8 * shift + (int)(bytes >> shift);
 }
 
 /* The class of a communicator's largest calls: those in which a link shows. */
@@ -91,6 +95,7 @@ static int measure(const struct watch *w, int which, struct one *out)
             continue;
         for (int m = 0; m < c->size; m++)
             least = fmin(least, 1e-9 * (double)(cell[m].completed_ns - cell[m].arrived_ns));
+        x.bytes = cell->bytes;
         s[x.calls++] = least;
     }
     if (x.calls) {
@@ -116,7 +121,7 @@ static void name_link(const struct watch *w, const struct one *x, double ratio, 
     const struct watch_comm *c = &w->comm[x->comm];
     int host[2] = {0, 0}, hosts = hosts_of(w, c, host);
     char call[64];
-    struct watch_cell cell = {.op = x->of.op, .bytes = INT64_C(1) << (x->of.size_class - 1)};
+    struct watch_cell cell = {.op = x->of.op, .bytes = x->bytes};
     enum health_state state = ratio >= slow_critical ? HEALTH_CRITICAL : HEALTH_WARNING;
     struct watch_finding *f;
 

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/fnv.h"
 #include "base/mem.h"
@@ -34,6 +35,16 @@ int watch_process(struct watch *w, uint64_t key, int rank, const char *host)
     return w->processes++;
 }
 
+void watch_rank(struct watch *w, int process, int rank, int ranks)
+{
+    struct watch_process *p = &w->process[process];
+
+    if (ranks > p->widest) {
+        p->widest = ranks;
+        p->rank = rank;
+    }
+}
+
 int watch_comm(struct watch *w, uint64_t id, int size)
 {
     const uint64_t places = 2 * WATCH_COMMS_MAX;
@@ -48,8 +59,9 @@ int watch_comm(struct watch *w, uint64_t id, int size)
         if (c->id == id && c->size == size)
             return w->place[at] - 1;
     }
-    if (w->comms == WATCH_COMMS_MAX)
+    if (w->comms == WATCH_COMMS_MAX || w->members + size > WATCH_MEMBERS_MAX)
         return -1;
+    w->members += size;
     w->comm = mem_grow(w->comm, &w->comm_room, (size_t)w->comms + 1, sizeof *w->comm);
     struct watch_comm *c = &w->comm[w->comms];
     *c = (struct watch_comm){.id = id, .size = size};
@@ -252,6 +264,19 @@ static void set_clocks(struct watch *w)
     mem_free(b);
 }
 
+/* This host's clock is known where records of it are; else it is taken for the first one's. */
+static double now_s(const struct watch *w)
+{
+    char host[METER_HOST] = "";
+    double offset_s = 0;
+
+    gethostname(host, sizeof host - 1);
+    for (int h = 0; h < w->hosts; h++)
+        if (strncmp(w->host[h].name, host, METER_HOST - 1) == 0)
+            offset_s = w->host[h].offset_s;
+    return 1e-9 * (double)w->now_ns - offset_s;
+}
+
 int watch_index(struct watch *w, struct err *err)
 {
     if (w->calls == 0)
@@ -272,6 +297,7 @@ int watch_index(struct watch *w, struct err *err)
         w->start_s = fmin(w->start_s, 1e-9 * (double)c->arrived_ns - h->offset_s);
         w->end_s = fmax(w->end_s, 1e-9 * (double)end - h->offset_s);
     }
+    w->now_s = fmax(now_s(w), w->end_s);
     return 0;
 }
 

@@ -57,9 +57,16 @@ static void add_host(const struct watch *w, const int *process, int n, struct ra
 
 /* ---- who called what ---- */
 
+/* Of other operations each rank has a size of its own: the root, or an uneven all-to-all. */
+static int has_one_size(int op)
+{
+    return op == METER_ALL_GATHER || op == METER_REDUCE_SCATTER || op == METER_ALL_REDUCE ||
+           op == METER_BROADCAST || op == METER_REDUCE;
+}
+
 static int same_call(const struct watch_cell *a, const struct watch_cell *b)
 {
-    return a->op == b->op && a->bytes == b->bytes;
+    return a->op == b->op && (a->bytes == b->bytes || !has_one_size(a->op));
 }
 
 /* The first row of a communicator in which calls differ; -1: none. */
@@ -81,20 +88,20 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
                           struct watch_verdict *v)
 {
     const struct watch_cell *cell = watch_row(c, row), *right = NULL, *wrong = NULL;
-    int *who = mem_new((size_t)c->size, sizeof *who), most = 0, n = 0;
+    int *who = mem_new((size_t)c->size, sizeof *who), most = 0, n = 0, tried = 0;
     char call[2][64];
     struct ranks name;
 
-    for (int m = 0; m < c->size; m++) {
+    /* Of many ranks some are enough to know the majority. */
+    for (int m = 0; m < c->size && (c->size <= 1024 || tried <= 64); m++) {
         int alike = 0;
+        tried += cell[m].there;
         for (int k = 0; k < c->size && cell[m].there; k++)
             alike += cell[k].there && same_call(&cell[m], &cell[k]);
         if (alike > most) {
             most = alike;
             right = &cell[m];
         }
-        if (c->size > 1024 && m > 64) /* enough to know the majority */
-            break;
     }
     for (int m = 0; m < c->size; m++)
         if (cell[m].there && !same_call(right, &cell[m])) {
@@ -117,22 +124,29 @@ static int is_waiting(const struct watch_cell *cell)
     return cell->there && cell->completed_ns == 0;
 }
 
+/* A member with records has not come to a row; those of an older call may be gone. */
+static int is_absent(const struct watch_comm *c, int64_t row, int m)
+{
+    return !watch_row(c, row)[m].there && c->process[m] >= 0 && c->last[m] < c->first + row;
+}
+
 /* The row hangs: somebody waits since long, or, where a hang made others dump their records,
  * for a rank that has not come. */
 static int hangs(const struct watch *w, const struct watch_comm *c, int64_t row,
                  const struct watch_rules *r, double *waited_s)
 {
     const struct watch_cell *cell = watch_row(c, row);
-    int64_t latest = 0;
+    double latest_s = -INFINITY;
     int absent = 0;
 
     for (int m = 0; m < c->size; m++) {
-        if (is_waiting(&cell[m]) && cell[m].arrived_ns > latest)
-            latest = cell[m].arrived_ns;
-        absent |= !cell[m].there && c->process[m] >= 0 && c->last[m] < c->first + row;
+        if (is_waiting(&cell[m]))
+            latest_s = fmax(latest_s, 1e-9 * (double)cell[m].arrived_ns -
+                                          w->host[w->process[c->process[m]].host].offset_s);
+        absent |= is_absent(c, row, m);
     }
-    *waited_s = 1e-9 * (double)(w->now_ns - latest);
-    return latest && (*waited_s > r->hang_s || (w->dumped && absent));
+    *waited_s = w->now_s - latest_s;
+    return !isinf(latest_s) && (*waited_s > r->hang_s || (w->dumped && absent));
 }
 
 /* What the missing rank did last, in any communicator. */
@@ -150,9 +164,12 @@ static void last_call(const struct watch *w, int process, char *text, size_t roo
              (long long)c->sequence);
 }
 
-static void name_hang(const struct watch *w, int which, int64_t row, double waited_s,
-                      const struct wait *wait, struct watch_verdict *v)
+/* Dumps are mostly of a hang, but may be of a running program: a long wait is certain. */
+static void name_hang(const struct watch *w, const struct watch_rules *r, int which,
+                      int64_t row, double waited_s, const struct wait *wait,
+                      struct watch_verdict *v)
 {
+    const int certain = waited_s > r->hang_s;
     const struct watch_comm *c = &w->comm[which];
     const struct watch_cell *cell = watch_row(c, row), *one = NULL;
     int *in = mem_new((size_t)c->size, sizeof *in),
@@ -168,7 +185,7 @@ static void name_hang(const struct watch *w, int which, int64_t row, double wait
             one = &cell[m];
         } else if (c->process[m] < 0) {
             unknown++;
-        } else if (!cell[m].there) {
+        } else if (is_absent(c, row, m)) {
             out[outs++] = c->process[m];
             idle += wait[c->process[m]].comm < 0;
         }
@@ -183,9 +200,11 @@ static void name_hang(const struct watch *w, int which, int64_t row, double wait
         name_ranks(w, out, outs, &gone);
         add_host(w, out, outs, &gone);
         last_call(w, out[0], last, sizeof last);
-        watch_find(v, WATCH_HUNG, HEALTH_CRITICAL, outs == 1 ? out[0] : -1,
-                   "hung: %s wait%s in %s %lld (for %s), %s never arrived%s, %s", here.text,
-                   ins == 1 ? "s" : "", call, (long long)(c->first + row), u.text, gone.text,
+        watch_find(v, WATCH_HUNG, certain ? HEALTH_CRITICAL : HEALTH_WARNING,
+                   outs == 1 ? out[0] : -1,
+                   "hung%s: %s wait%s in %s %lld (for %s), %s never arrived%s, %s",
+                   certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
+                   call, (long long)(c->first + row), u.text, gone.text,
                    idle ? "" : " but waits elsewhere", last);
     } else if (unknown) {
         watch_find(v, WATCH_HUNG, HEALTH_CRITICAL, -1,
@@ -222,7 +241,7 @@ static int find_hang(const struct watch *w, const struct watch_rules *r, struct 
                     const struct watch_cell *cell = &watch_row(c, k)[m];
                     if (is_waiting(cell))
                         wait[c->process[m]] = (struct wait){i, k};
-                    idle |= !cell->there && c->process[m] >= 0 && wait[c->process[m]].comm < 0;
+                    idle |= is_absent(c, k, m) && wait[c->process[m]].comm < 0;
                 }
                 if (pass && (found < 0 || (idle && !found_idle))) {
                     found = i;
@@ -254,6 +273,6 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     }
     int which = v->findings ? -1 : find_hang(w, r, wait, &row, &waited_s);
     if (which >= 0)
-        name_hang(w, which, row, waited_s, wait, v);
+        name_hang(w, r, which, row, waited_s, wait, v);
     mem_free(wait);
 }

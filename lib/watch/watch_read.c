@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/fnv.h"
 #include "base/io.h"
 #include "base/mem.h"
 #include "watch/watch_parts.h"
@@ -69,20 +70,33 @@ static void set_now(struct watch *w, int64_t ns)
     w->now_ns = ns > w->now_ns ? ns : w->now_ns;
 }
 
-/* What a process writes is looked at now; of a copy its file says when it was made. */
+/* Of a process, whatever its rank: before it has a communicator of all ranks it does not know
+ * its own. */
+static uint64_t key_of(const struct meter_header *h)
+{
+    return fnv_mix(fnv_bytes(h->host, strnlen(h->host, METER_HOST)), (uint64_t)h->process);
+}
+
+/*
+ * What a process writes is read now; of a copy its file says when it was made.  Nobody waits in
+ * a call that a process left open when it ended.
+ */
 static void add_meter(struct watch *w, const struct meter_file *f)
 {
     const struct meter_header *h = &f->header;
     struct timespec now;
-    int process = watch_process(w, (uint64_t)h->rank + 1, h->rank, h->host);
+    int process = watch_process(w, key_of(h), h->rank, h->host);
 
+    if (process < 0)
+        return;
+    watch_rank(w, process, h->rank, h->ranks);
     clock_gettime(CLOCK_REALTIME, &now);
     w->ended += h->ended_ns != 0;
-    if (f->is_copy)
+    if (f->is_copy && !h->ended_ns)
         set_now(w, f->changed_ns);
-    else if (!is_gone(h))
+    else if (!h->ended_ns && !is_gone(h))
         set_now(w, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
-    for (int i = 0; process >= 0 && i < f->count; i++) {
+    for (int i = 0; i < f->count; i++) {
         const struct meter_record *r = &f->record[i];
         struct watch_call c = {.process = process,
                                .comm = watch_comm(w, r->comm, r->ranks),
@@ -93,9 +107,11 @@ static void add_meter(struct watch *w, const struct meter_file *f)
                                .arrived_ns = r->arrived_ns + h->real_ns,
                                .completed_ns =
                                    r->completed_ns ? r->completed_ns + h->real_ns : 0};
+        watch_rank(w, process, r->rank, r->ranks);
+        if (h->ended_ns && !c.completed_ns)
+            c.completed_ns = h->ended_ns > c.arrived_ns ? h->ended_ns : c.arrived_ns;
         if (c.comm >= 0 && c.arrived_ns > 0)
             watch_add(w, &c);
-        set_now(w, c.completed_ns ? c.completed_ns : c.arrived_ns);
     }
 }
 
@@ -148,15 +164,19 @@ static int read_json(struct watch *w, const char *path, struct err *err)
     return rc;
 }
 
+/* 1: of a meter, -1: of one that is being made, 0: another.  What is read of a pipe is gone. */
 static int is_meter(const char *path)
 {
-    char head[8] = "";
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int64_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+    char head[8] = "", zero[8] = "";
+    struct stat st;
 
+    if (stat(path, &st) || !S_ISREG(st.st_mode))
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int64_t n = fd < 0 ? -1 : read(fd, head, sizeof head);
     if (fd >= 0)
         close(fd);
-    return meter_is(head, n);
+    return n == 0 || (n == 8 && memcmp(head, zero, 8) == 0) ? -1 : meter_is(head, n);
 }
 
 int watch_read(struct watch *w, const char *const *path, int paths, struct err *err)
@@ -172,8 +192,11 @@ int watch_read(struct watch *w, const char *const *path, int paths, struct err *
         else
             add_path(&all, mem_dup(path[i]));
     }
-    for (int i = 0; i < all.count; i++)
-        add_path(is_meter(all.path[i]) ? &meters : &others, all.path[i]);
+    for (int i = 0; i < all.count; i++) {
+        int is = is_meter(all.path[i]);
+        if (is >= 0)
+            add_path(is ? &meters : &others, all.path[i]);
+    }
     if (rc == 0 && meters.count && others.count)
         rc = err_at(err, others.path[0], 0, NULL,
                     "no file of a meter, expected all files of one format");
@@ -181,7 +204,7 @@ int watch_read(struct watch *w, const char *const *path, int paths, struct err *
         rc = read_meters(w, &meters, err);
     for (int i = 0; i < others.count && rc == 0; i++)
         rc = read_json(w, others.path[i], err);
-    if (rc == 0 && all.count == 0)
+    if (rc == 0 && meters.count + others.count == 0)
         rc = err_set(err, ERR_INPUT, "no files in '%s', expected records of collectives",
                      path[0]);
     rc = rc ? rc : watch_index(w, err);

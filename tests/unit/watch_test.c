@@ -191,6 +191,136 @@ TEST(a_rank_that_calls_something_else)
           "mismatch: call 240: rank 5 (node2) called broadcast of 8 B, the others all-reduce");
 }
 
+/* Host clocks are hours apart here: a wait is counted on one of them. */
+TEST(a_wait_is_counted_on_one_clock)
+{
+    struct made m = usual;
+    struct watch_rules rules;
+
+    m.hang_at = 120;
+    watch_rules_init(&rules);
+    for (int late = 0; late < 2; late++) {
+        made_run(&m, &w);
+        w.now_s = w.end_s + (late ? 90 : 30);
+        watch_judge(&w, &rules, &v);
+        if (late)
+            found(WATCH_HUNG, 5, HEALTH_CRITICAL, "(for 90");
+        else
+            assert_int_equal(v.findings, 0);
+        if (!late)
+            release();
+    }
+}
+
+/* One row of `size` ranks on a host each, the calls of the ranks [from, size). */
+static void one_row(int size, int from, int op, int64_t bytes, int odd, int odd_op,
+                    int64_t odd_bytes)
+{
+    struct watch_rules rules;
+    char host[32];
+    struct err err;
+
+    w = (struct watch){0};
+    for (int r = from; r < size; r++) {
+        snprintf(host, sizeof host, "node%d", r);
+        struct watch_call c = {.process = watch_process(&w, (uint64_t)r + 1, r, host),
+                               .comm = watch_comm(&w, 1, size),
+                               .member = r,
+                               .op = r == odd ? odd_op : op,
+                               .sequence = 1,
+                               .bytes = r == odd ? odd_bytes : bytes,
+                               .arrived_ns = 1000,
+                               .completed_ns = 2000};
+        watch_add(&w, &c);
+    }
+    assert_int_equal(watch_index(&w, &err), 0);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+}
+
+TEST(a_mismatch_among_many_ranks_of_which_the_first_have_no_records)
+{
+    one_row(1200, 100, METER_ALL_REDUCE, 8, 1100, METER_BARRIER, 0);
+    found(WATCH_MISMATCH, 1000, HEALTH_CRITICAL, "rank 1100 (node1100) called barrier, the");
+}
+
+TEST(sizes_that_may_differ_are_no_mismatch)
+{
+    one_row(4, 0, METER_GATHER, 8, 0, METER_GATHER, 32);
+    assert_int_equal(v.findings, 0);
+    release();
+    one_row(4, 0, METER_ALL_TO_ALL, 8, 2, METER_ALL_TO_ALL, 16);
+    assert_int_equal(v.findings, 0);
+    release();
+    one_row(4, 0, METER_ALL_REDUCE, 8, 2, METER_ALL_REDUCE, 16);
+    found(WATCH_MISMATCH, 2, HEALTH_CRITICAL, "called all-reduce of 16 B, the others");
+}
+
+/* Four pairs on eight hosts: the last one's calls take `ratio` as long, with other bytes. */
+static void four_pairs(int64_t bytes, int64_t last_bytes, double ratio)
+{
+    struct watch_rules rules;
+    char host[32];
+    struct err err;
+
+    w = (struct watch){0};
+    for (int r = 0; r < 8; r++) {
+        snprintf(host, sizeof host, "node%d", r);
+        int process = watch_process(&w, (uint64_t)r + 1, r, host),
+            comm = watch_comm(&w, 1 + (uint64_t)r / 2, 2);
+        for (int i = 1; i <= 100; i++) {
+            int64_t at = 1000000 * (int64_t)i, took = 100000 + 10 * (i * (r / 2 + 1) % 7);
+            struct watch_call c = {.process = process,
+                                   .comm = comm,
+                                   .member = r % 2,
+                                   .op = bytes ? METER_ALL_REDUCE : METER_BARRIER,
+                                   .sequence = i,
+                                   .bytes = r / 2 == 3 ? last_bytes : bytes,
+                                   .arrived_ns = at,
+                                   .completed_ns =
+                                       at + (int64_t)((double)took * (r / 2 == 3 ? ratio : 1))};
+            watch_add(&w, &c);
+        }
+    }
+    assert_int_equal(watch_index(&w, &err), 0);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+}
+
+TEST(more_bytes_are_no_slow_link)
+{
+    four_pairs(4 << 20, 7 << 20, 1.75);
+    assert_int_equal(v.findings, 0);
+    release();
+    four_pairs(4 << 20, 4 << 20, 1.75);
+    found(WATCH_LINK, -1, HEALTH_WARNING, "all-reduce of 4.00 MiB takes 1.75 times");
+    four_pairs(0, 0, 1.75);
+    found(WATCH_LINK, -1, HEALTH_WARNING, "slow: barrier takes 1.75 times");
+}
+
+TEST(members_of_communicators_are_bounded)
+{
+    int comms = 0;
+
+    while (comms < WATCH_COMMS_MAX &&
+           watch_comm(&w, (uint64_t)comms + 1, WATCH_RANKS_MAX) == comms)
+        comms++;
+    assert_int_equal(comms, WATCH_MEMBERS_MAX / WATCH_RANKS_MAX);
+    assert_int_equal(watch_comm(&w, 1, WATCH_RANKS_MAX), 0);
+    watch_release(&w);
+}
+
+TEST(the_rank_in_the_largest_communicator_is_taken)
+{
+    int p = watch_process(&w, 1, 1, "a");
+
+    watch_rank(&w, p, 1, 2);
+    watch_rank(&w, p, 6, 8);
+    watch_rank(&w, p, 0, 4);
+    assert_int_equal(w.process[p].rank, 6);
+    watch_release(&w);
+}
+
 TEST(too_few_calls_are_no_verdict)
 {
     struct made m = usual;
@@ -226,7 +356,7 @@ static int read_text(const char *name, const char *text, struct err *err)
     return watch_read_json(&w, name, text, (int64_t)strlen(text), err);
 }
 
-TEST(a_flight_recorder_shows_a_hang)
+static void dump_three(int64_t now_ns)
 {
     char text[1200], name[32];
     struct watch_rules rules;
@@ -250,12 +380,22 @@ TEST(a_flight_recorder_shows_a_hang)
         snprintf(name, sizeof name, "dump/trace_rank_%d.json", rank);
         assert_int_equal(read_text(name, text, &err), 0);
     }
-    w.now_ns = 3000;
+    w.now_ns = now_ns;
     assert_int_equal(watch_index(&w, &err), 0);
     watch_rules_init(&rules);
     watch_judge(&w, &rules, &v);
+}
+
+/* Of a running program as well one rank may not have come yet. */
+TEST(a_flight_recorder_shows_a_hang)
+{
+    dump_three(4000);
+    found(WATCH_HUNG, 1, HEALTH_WARNING,
+          "hung, or dumped while it ran: ranks 0, 2 wait in all-reduce of 48 B 3 (for 2.00 us),"
+          " rank 1 never arrived");
+    dump_three(INT64_C(90000002000));
     found(WATCH_HUNG, 1, HEALTH_CRITICAL,
-          "hung: ranks 0, 2 wait in all-reduce of 48 B 3 (for 1.00 us), rank 1 never arrived");
+          "hung: ranks 0, 2 wait in all-reduce of 48 B 3 (for 90.0 s), rank 1 never arrived");
 }
 
 TEST(inspector_and_traces_come_to_the_same_late_rank)
@@ -304,6 +444,31 @@ TEST(inspector_and_traces_come_to_the_same_late_rank)
         assert_true(v.findings == 1 && fabs(v.finding[0].percent - 43) < 3); /* 300 of 700 us */
         found(WATCH_LATE, 2, HEALTH_CRITICAL, trace ? "rank 2 is " : "rank 2 (n2) is ");
     }
+}
+
+/* NCCL numbers the calls of each operation from 0, and dumps end where they end. */
+TEST(operations_of_inspector_are_counted_apart)
+{
+    struct watch_rules rules;
+    char text[400];
+    struct err err;
+
+    for (int rank = 0; rank < 2; rank++)
+        for (int i = 0; i < 4 - rank; i++) {
+            snprintf(text, sizeof text,
+                     "{\"header\": {\"id\": \"0xab\", \"rank\": %d, \"n_ranks\": 2}, "
+                     "\"metadata\": {\"dump_timestamp_us\": %d, \"hostname\": \"n\","
+                     " \"pid\": %d}, \"coll_perf\": {\"coll\": \"%s\", \"coll_sn\": %d, "
+                     "\"coll_msg_size_bytes\": 64, \"coll_exec_time_us\": 1}}\n",
+                     rank, 100 + i, rank + 1, i % 2 ? "AllReduce" : "AllGather", i / 2);
+            assert_int_equal(read_text("a", text, &err), 0);
+        }
+    assert_int_equal(watch_index(&w, &err), 0);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+    assert_int_equal(v.findings, 0);
+    assert_true(w.comms == 2 && w.comm[0].calls == 2);
+    release();
 }
 
 TEST(what_is_no_record_is_refused_with_its_line)
