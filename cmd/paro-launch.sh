@@ -171,7 +171,12 @@ from_slurm() {
     [ "${SLURM_STEP_NUM_TASKS-1}" = 1 ] ||
         die "srun started $SLURM_STEP_NUM_TASKS tasks, expected the batch script, without srun"
     [ -n "$hostfile" ] || hosts=$(slurm_hosts) || exit 2
-    # mpirun starts its daemons by srun, which needs no PMIx for that.
+    find_srun
+}
+
+# In an allocation mpirun starts its daemons by srun, which needs no PMIx for that.
+find_srun() {
+    ssh=''
     command -v srun >/dev/null || ssh='without srun, over ssh'
 }
 
@@ -220,6 +225,7 @@ from_kubernetes() {
 from_hostfile() {
     what=$hostfile ssh='over ssh'
     [ -n "$hostfile" ] || die "--from is hostfile, expected --hostfile FILE, too"
+    [ -z "${SLURM_JOB_NODELIST-}" ] || find_srun
 }
 
 # from = the environment that is there.
@@ -311,7 +317,7 @@ if [ -n "$ssh" ]; then
     [ -n "$agent$args" ] || args='-o ConnectionAttempts=10'
     [ -z "$args" ] || set -- $mca plm_${plm}_args "$args" "$@"
     [ -z "$agent" ] || set -- $mca plm_${plm}_agent "$agent" "$@"
-    [ "$from" != slurm ] || set -- $mca plm $plm "$@"
+    [ "$ssh" = 'over ssh' ] || set -- $mca plm $plm "$@"
     ! printf '%s\n' "$hosts" | grep -q '[A-Za-z].*[.]' ||
         set -- $mca ${prefix}_keep_fqdn_hostnames 1 "$@"
 fi

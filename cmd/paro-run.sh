@@ -251,6 +251,12 @@ say_resumed() {
     [ -z "$log" ] || while read -r line; do echo "$(date '+%F %T') $line" >>"$log"; done <"$work/note"
 }
 
+# Has a rank or mpirun found others gone?  mpirun then ends, unless it waits for a host that does not answer.
+has_lost_ranks() {
+    grep -qE '^paro-train: rank .*(no data from|no answer from|MPI reports error)|has lost communication with' \
+        "$work/lines"
+}
+
 # Until the launch has ended, with `status`.
 watch() {
     reached=$(last_step) moved=$(date +%s) asked_at=$moved patience=$((stall * START_TIMES))
@@ -260,6 +266,10 @@ watch() {
         [ -n "$resumed" ] || say_resumed
         if [ "$step" != "$reached" ]; then
             reached=$step moved=$now patience=$stall
+        elif has_lost_ranks && sleep $END_S && kill -0 "$pid" 2>/dev/null; then
+            say "mpirun waits for a host that is gone"
+            kill -KILL -"$pid" # asked a second time to end, it would dump core
+            break
         elif [ $((now - moved)) -ge "$patience" ]; then
             say "no step has ended for $patience s"
             end_launch
@@ -288,6 +298,9 @@ near=''
 for word in "$@"; do
     case $word in --loc*) near=' or later' ;; esac
 done
+# Under Slurm a check must not wait for the step that trains, nor a start for one that cannot end since
+# its host is gone.
+export SLURM_OVERLAP=1
 read_hosts
 : >"$work/out.before"
 restart=0 failed_at='' fails=0

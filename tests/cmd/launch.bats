@@ -50,12 +50,16 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
     prints 'mpirun -n 3 -H a:2,b:2 true' SLURM_JOB_NODELIST=a,b -- -n 3
     prints 'mpirun -n 1 -H a:1 -x NCCL_DEBUG -x PARO_TUNING -x UCX_TLS true' SLURM_JOB_NODELIST=a \
         SLURM_TASKS_PER_NODE=1 PARO_TUNING=t NCCL_DEBUG=INFO UCX_TLS=tcp OTHER=1
+    # A part of the allocation, as paro-run uses after the loss of a node.
+    echo 'b slots=2' > part
+    prints 'mpirun -n 2 -H b:2 true' SLURM_JOB_NODELIST=a,b -- --hostfile part
     # With no command of Slurm on PATH.
     rm tools/srun
     for c in awk date dash env grep head sed sh sort; do ln -s "$(command -v $c)" tools; done
     ln -s "$BIN/paro-launch" tools
     ONLY_PATH=$PWD/tools prints "mpirun -n 1 -H a:1 --mca plm rsh --mca $SSH true" SLURM_JOB_NODELIST=a SLURM_TASKS_PER_NODE=1
     grep -q 'without srun, over ssh$' said
+    ONLY_PATH=$PWD/tools prints "mpirun -n 2 -H b:2 --mca plm rsh --mca $SSH true" SLURM_JOB_NODELIST=a,b -- --hostfile part
 }
 
 @test "SkyPilot, torchrun, Kubeflow and Kubernetes" {
@@ -74,7 +78,7 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
     prints "mpirun -n 4 -H w-0.w.ns.svc:2,w-1.w.ns.svc:2 --mca orte_keep_fqdn_hostnames 1 --mca $SSH true" \
         OMPI_MCA_orte_default_hostfile=hosts OMPI_MCA_plm_rsh_args='-o ConnectionAttempts=10'
     printf 'a:3\nb:2\n' > mpich
-    prints "mpirun -n 5 -H a:3,b:2 --mca $SSH true" SLURM_JOB_NODELIST=x -- --hostfile mpich
+    prints "mpirun -n 5 -H a:3,b:2 --mca $SSH true" SKYPILOT_NODE_IPS=x -- --hostfile mpich
     prints "mpirun -n 5 -H a:3,b:2 --mca $SSH true" PET_NNODES=2 PET_NODE_RANK=0 PET_MASTER_ADDR=a \
         -- --from=torchrun --hostfile=mpich
 }
