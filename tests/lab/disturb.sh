@@ -15,3 +15,17 @@ lose_node() { # NODE
     kill -9 $(ranks_of "$1")
 }
 return_node() { umount "/dev/shm/.paro-lab/$1.uts"; }
+
+in_node() { # NODE COMMAND...
+    node=/dev/shm/.paro-lab/$1
+    shift
+    nsenter --net="$node.net" --uts="$node.uts" "$@"
+}
+# Nothing reaches it, and all its processes are gone.
+cut_node() { # NODE
+    ip link set "c${1#node}" down
+    ip link set "d${1#node}" down
+    # shellcheck disable=SC2046
+    kill -9 $(find /proc -mindepth 3 -maxdepth 3 -path '/proc/*/ns/net' -lname \
+        "net:\[$(stat -L -c %i "/dev/shm/.paro-lab/$1.net")\]" 2>/dev/null | cut -d / -f 3)
+}

@@ -10,11 +10,8 @@ bats_require_minimum_version 1.5.0
 load slurm
 
 setup_file() {
-    local d=$BATS_FILE_TMPDIR c
-    PATH=$BIN:$PATH:/usr/sbin:/sbin
-    for c in munged slurmctld slurmd sbatch srun scontrol; do
-        command -v $c > /dev/null || { export NO_SLURM="no $c here"; return 0; }
-    done
+    local d=$BATS_FILE_TMPDIR
+    find_slurm || return 0
     cd "$d" || return
     export SLURM_CONF=$d/slurm.conf TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
     seq 1 20000 > text

@@ -10,10 +10,7 @@ load slurm
 
 setup_file() {
     local d=$BATS_FILE_TMPDIR c
-    PATH=$BIN:$PATH:/usr/sbin:/sbin
-    for c in munged slurmctld slurmd sinfo scontrol; do
-        command -v $c > /dev/null || { export NO_SLURM="no $c here"; return 0; }
-    done
+    find_slurm || return 0
     cd "$d" || return
     export SLURM_CONF=$d/slurm.conf
     mkdir -p box/proc/sys/kernel/random box/sys/class/net/eth0/{statistics,device}
