@@ -48,6 +48,6 @@ setup() { run_setup; }
     rm -rf run log
     run -2 lab_run ':' --restarts 3 --plan="'--strategy XYZ'"
     rm -rf run log
-    run -2 lab_run 'after 6; while kill -0 $run; do kill -9 $(ranks_of node0 | head -n 1); sleep 0.05; done 2> kills'
+    run -2 lab_run 'after 6; while kill -0 $run; do kill -9 $(ranks_of node0); sleep 0.05; done 2> kills'
     said 'failed 3 times after step'
 }
