@@ -126,10 +126,10 @@ struct coll_call {
     int round;       /* coll_round of `in` first, which is then not as it was */
     int64_t number;  /* over NCCL: its place among all calls; set by coll_push, coll_run */
     int begun;
-    /* With a meter, set by coll_push and coll_run: what it records, its place on the
-       communicator, the operation that it records. */
-    int64_t metered, sequence;
+    /* Set by coll_push and coll_run: the operation, and with a meter its place on the
+       communicator and its record. */
     struct stream_op op;
+    int64_t sequence, metered;
 };
 int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,

@@ -115,25 +115,10 @@ static int start_ranks(const struct coll_call *call, const void *in, void *out, 
     return exec_mpi_start(exec, err);
 }
 
-/* A handle without a coll is its maker's own, of the executor: in memory of the host. */
-static void count_begun(const struct coll_call *call)
-{
-    if (call->handle->coll)
-        atomic_fetch_add(&call->handle->coll->running, 1);
-}
-
-static enum stream_state count_ended(const struct coll_call *call, enum stream_state now)
-{
-    if (now == STREAM_DONE && call->handle->coll)
-        atomic_fetch_sub(&call->handle->coll->running, 1);
-    return now;
-}
-
 static int host_start(void *arg, struct err *err)
 {
     const struct coll_call *call = arg;
 
-    count_begun(call);
     return start_ranks(call, call->in, call->out, err);
 }
 
@@ -141,7 +126,7 @@ static enum stream_state host_poll(void *arg, struct err *err)
 {
     const struct coll_call *call = arg;
 
-    return count_ended(call, exec_mpi_poll(call->handle->exec, err));
+    return exec_mpi_poll(call->handle->exec, err);
 }
 
 int coll_stages_use(struct coll_handle *h, struct err *err)
@@ -158,7 +143,6 @@ static int device_start(void *arg, struct err *err)
     const struct coll_stages *s = h->coll->stages;
     struct stage *stage = stage_of(h);
 
-    count_begun(call);
     stage->rounds = call->round;
     exec_mpi_set_gpu(h->exec, call->round ? NULL : call->in, call->out);
     if (!call->round)
@@ -176,7 +160,7 @@ static enum stream_state device_poll(void *arg, struct err *err)
     struct err kept; /* by the device; what failed there has ended, too */
 
     if (!stage->rounds)
-        return count_ended(call, exec_mpi_poll(call->handle->exec, err));
+        return exec_mpi_poll(call->handle->exec, err);
     if (device_done(stage->there, &kept) == 0)
         return STREAM_IDLE;
     stage->rounds = 0;
@@ -226,14 +210,14 @@ static enum stream_state nccl_poll(void *arg, struct err *err)
             return failed(err);
         call->begun = 1;
         c->begun++;
-        count_begun(call);
     }
-    enum stream_state now = count_ended(call, exec_nccl_poll(h->nccl, err));
+    enum stream_state now = exec_nccl_poll(h->nccl, err);
     return now == STREAM_FAILED ? failed(err) : now;
 }
 
 struct stream_op coll_call_op(struct coll_call *call)
 {
+    /* A handle without a coll is its maker's own, of the executor: in memory of the host. */
     const struct coll *c = call->handle->coll;
     int staged = c && c->stages;
 
@@ -241,8 +225,8 @@ struct stream_op coll_call_op(struct coll_call *call)
         assert(!call->residual && !call->round);
         call->number = call->handle->coll->pushed++;
         call->begun = 0;
-        return coll_meter_op(call, (struct stream_op){.poll = nccl_poll, .arg = call});
+        return coll_observe(call, (struct stream_op){.poll = nccl_poll, .arg = call});
     }
-    return coll_meter_op(call, (struct stream_op){staged ? device_start : host_start,
-                                                  staged ? device_poll : host_poll, call});
+    return coll_observe(call, (struct stream_op){staged ? device_start : host_start,
+                                                 staged ? device_poll : host_poll, call});
 }

@@ -11,8 +11,8 @@ int64_t coll_stages_bytes(const struct coll_options *options); /* of exec_mpi_ta
 int coll_stages_open(struct coll *c, const struct coll_options *options, struct err *err);
 void coll_stages_close(struct coll *c);
 int coll_stages_use(struct coll_handle *h, struct err *err); /* once, where they are */
-/* coll_meter.c: op, which is the call's, with its times recorded where there is a meter. */
+/* coll_meter.c: op, which is the call's, counted while it runs, and recorded by the meter. */
 void coll_meter_init(struct coll *c, const struct coll_options *o);
-struct stream_op coll_meter_op(struct coll_call *call, struct stream_op op);
+struct stream_op coll_observe(struct coll_call *call, struct stream_op op);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows who waits for whom in a collective, and records when it arrives, at the head of its
- * stream, and completes.  Streams run at the same time, so that ranks begin calls in different
- * orders: a call's number is its place among those that were pushed, in one order on all ranks.
+ * Counts the collectives under way.  Knows who waits for whom in one, and records when it
+ * arrives, at the head of its stream, and completes.  Streams run at the same time, so that
+ * ranks begin calls in different orders: a call's number is its place among those that were
+ * pushed, in one order on all ranks.
  */
 #include "coll/coll_inside.h"
 
@@ -60,38 +61,45 @@ static enum meter_op op_of(unsigned phases, int part)
                             : METER_REDUCE_SCATTER;
 }
 
-static int metered_start(void *arg, struct err *err)
+static int observed_start(void *arg, struct err *err)
 {
     struct coll_call *call = arg;
     struct coll *c = call->handle->coll;
     const struct coll_spec *s = &call->handle->spec;
-    unsigned phases = coll_phases(s);
-    struct meter_comm *m = comm_of(c, phases);
 
-    call->metered =
-        meter_arrive(c->meter, m, call->sequence, op_of(phases, m != &c->meter_comm[ALL]),
-                     s->elems * dtype_bytes(s->type));
+    atomic_fetch_add(&c->running, 1);
+    if (call->sequence) {
+        unsigned phases = coll_phases(s);
+        struct meter_comm *m = comm_of(c, phases);
+        call->metered =
+            meter_arrive(c->meter, m, call->sequence, op_of(phases, m != &c->meter_comm[ALL]),
+                         s->elems * dtype_bytes(s->type));
+    }
     return call->op.start ? call->op.start(call, err) : 0;
 }
 
-static enum stream_state metered_poll(void *arg, struct err *err)
+static enum stream_state observed_poll(void *arg, struct err *err)
 {
     struct coll_call *call = arg;
+    struct coll *c = call->handle->coll;
     enum stream_state now = call->op.poll(call, err);
 
-    if (now == STREAM_DONE)
-        meter_complete(call->handle->coll->meter, call->metered);
+    if (now != STREAM_DONE)
+        return now;
+    meter_complete(c->meter, call->metered);
+    atomic_fetch_sub(&c->running, 1);
     return now;
 }
 
-struct stream_op coll_meter_op(struct coll_call *call, struct stream_op op)
+struct stream_op coll_observe(struct coll_call *call, struct stream_op op)
 {
     struct coll *c = call->handle->coll;
-    unsigned phases = coll_phases(&call->handle->spec);
+    unsigned phases = c && c->meter ? coll_phases(&call->handle->spec) : 0;
 
-    if (!c || !c->meter || !phases)
+    if (!c)
         return op;
     call->op = op;
-    call->sequence = ++comm_of(c, phases)->calls;
-    return (struct stream_op){metered_start, metered_poll, call};
+    call->sequence = phases ? ++comm_of(c, phases)->calls : 0;
+    call->metered = 0;
+    return (struct stream_op){observed_start, observed_poll, call};
 }
