@@ -63,6 +63,13 @@ uint64_t meter_id(const void *what, int64_t bytes, uint64_t more)
     return fnv_mix(fnv_bytes(what, (size_t)bytes), more);
 }
 
+uint64_t meter_new_run(void)
+{
+    const int64_t what[] = {clock_ns(CLOCK_REALTIME), meter_now_ns(), getpid()};
+
+    return meter_id(what, sizeof what, 0);
+}
+
 uint64_t meter_next_id(struct meter_seen *s, uint64_t id)
 {
     int at = 0;

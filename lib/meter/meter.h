@@ -89,6 +89,8 @@ struct meter_comm {
     int rank, ranks;
     int64_t calls; /* so far */
 };
+/* An id that no other run has: of one rank, for all. */
+uint64_t meter_new_run(void);
 /* An id from what is the same on all ranks. */
 uint64_t meter_id(const void *what, int64_t bytes, uint64_t more);
 /*

@@ -75,8 +75,7 @@ static int ask(const struct shim_mpi_call *c)
     else if (told.why == SHIM_OURS && told.bytes < shim.settings.min_bytes)
         told.why = SHIM_SMALL;
     int rc = told.why == SHIM_OURS ? shim_mpi_comm_call(c, ranks, &told) : shim_mpi_pass(c);
-    if (number)
-        shim_mpi_meter_complete(number);
+    shim_mpi_meter_complete(number);
     if (shim.trace)
         shim_mpi_trace_note(shim.trace, c->form, &told, tick_now_s() - begun_s);
     return rc;
@@ -173,8 +172,7 @@ static int64_t metered(MPI_Comm comm, enum meter_op op, int count, MPI_Datatype 
 
 static int completed(int64_t number, int rc)
 {
-    if (number)
-        shim_mpi_meter_complete(number);
+    shim_mpi_meter_complete(number);
     return rc;
 }
 

@@ -125,7 +125,6 @@ void shim_mpi_trace_print(struct shim_mpi_trace *t, const struct shim_mpi_settin
 void shim_mpi_trace_free(struct shim_mpi_trace *t);
 
 /* shim_mpi_meter.c */
-uint64_t shim_mpi_meter_run(void); /* an identity that no other run has */
 /* 1; 0 where this rank's PARO_METER is not set; -1: its folder cannot be used. */
 int shim_mpi_meter_open(const struct meter_run *run, struct err *err);
 void shim_mpi_meter_close(void);

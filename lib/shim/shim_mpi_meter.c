@@ -7,8 +7,6 @@
  */
 #include <pthread.h>
 #include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "shim/shim_mpi.h"
@@ -21,13 +19,6 @@ static struct {
     int key;
     struct meter_seen seen; /* under the lock */
 } all = {.lock = PTHREAD_MUTEX_INITIALIZER, .key = MPI_KEYVAL_INVALID};
-
-uint64_t shim_mpi_meter_run(void)
-{
-    const int64_t what[] = {(int64_t)time(NULL), meter_now_ns(), getpid()};
-
-    return meter_id(what, sizeof what, 0);
-}
 
 static int forget(MPI_Comm comm, int key, void *value, void *extra)
 {

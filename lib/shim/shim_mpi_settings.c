@@ -69,7 +69,7 @@ void shim_mpi_settings_read(struct shim_mpi_settings *s)
 {
     *s = (struct shim_mpi_settings){.min_bytes = MIN_BYTES,
                                     .memory_bytes = MEMORY_BYTES,
-                                    .run = shim_mpi_meter_run()};
+                                    .run = meter_new_run()};
     read_mode(s);
     read_bytes(s, "PARO_MPI_MIN_BYTES", &s->min_bytes);
     read_bytes(s, "PARO_MPI_MEMORY", &s->memory_bytes);

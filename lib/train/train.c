@@ -10,7 +10,6 @@
 #include <math.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -383,10 +382,9 @@ static void warn_of_groups(const struct train *t)
 static int open_meter(struct train *t, uint64_t *id, struct err *err)
 {
     struct world *w = t->world;
-    const int64_t what[] = {meter_now_ns(), getpid()};
     int rc = 0;
 
-    *id = meter_id(what, sizeof what, (uint64_t)time(NULL));
+    *id = meter_new_run();
     if (world_bcast(w, id, sizeof *id, 0, err))
         return -1;
     struct meter_run run = {*id, w->rank, w->ranks};
