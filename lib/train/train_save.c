@@ -132,39 +132,8 @@ static int take_entry(const struct train_saver *s, int rank, char **entry, struc
     return rc;
 }
 
-/* Rank 0, when all shards are there. */
-static int publish_checkpoint(struct train_saver *s, struct err *err)
-{
-    struct train *t = s->train;
-    int ranks = t->world->ranks, rc = 0;
-    char **entry = mem_new((size_t)ranks, sizeof *entry);
-
-    for (int r = 0; rc == 0 && r < ranks; r++)
-        rc = take_entry(s, r, &entry[r], err);
-    if (rc == 0)
-        rc = carry_put(&t->carry, &s->dir, err);
-    if (rc == 0)
-        rc = ckpt_manifest_write(&s->dir, &s->shape, (const char *const *)entry, &s->run,
-                                 &t->carry.list, err);
-    for (int r = 0; r < ranks; r++)
-        mem_free(entry[r]);
-    mem_free(entry);
-    if (rc == 0 && s->dir.in_the_way)
-        rc = train_folder_make_way(t, s->name, err);
-    if (rc == 0)
-        rc = io_dir_commit(&s->dir, err);
-    else
-        io_dir_abandon(&s->dir);
-    if (rc == 0)
-        rc = t->home == t->temp ? train_anew_end(t, s->name, err)
-                                : train_folder_point(t, s->name, err);
-    if (rc == 0)
-        rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
-    return rc;
-}
-
 /* Another rank's part of the manifest; owned by the caller. */
-static int ask_entry(struct train_saver *s, int rank, char **entry, struct err *err)
+static int ask_entry(const struct train_saver *s, int rank, char **entry, struct err *err)
 {
     int64_t used = 0, bytes = BLOCK_MAX;
     int rc = 0;
@@ -186,6 +155,46 @@ static int ask_entry(struct train_saver *s, int rank, char **entry, struct err *
     return rc;
 }
 
+/* Of all ranks' parts, and with what a checkpoint in the run's folder carries. */
+static int write_manifest(struct train_saver *s, struct err *err)
+{
+    struct train *t = s->train;
+    int ranks = t->world->ranks, rc = 0;
+    char **entry = mem_new((size_t)ranks, sizeof *entry);
+
+    for (int r = 0; rc == 0 && r < ranks; r++)
+        rc = (s->local ? ask_entry : take_entry)(s, r, &entry[r], err);
+    if (rc == 0 && !s->local)
+        rc = carry_put(&t->carry, &s->dir, err);
+    if (rc == 0)
+        rc = ckpt_manifest_write(&s->dir, &s->shape, (const char *const *)entry, &s->run,
+                                 s->local ? NULL : &t->carry.list, err);
+    for (int r = 0; r < ranks; r++)
+        mem_free(entry[r]);
+    mem_free(entry);
+    return rc;
+}
+
+/* Rank 0, when all shards are there. */
+static int publish_checkpoint(struct train_saver *s, struct err *err)
+{
+    struct train *t = s->train;
+    int rc = write_manifest(s, err);
+
+    if (rc == 0 && s->dir.in_the_way)
+        rc = train_folder_make_way(t, s->name, err);
+    if (rc == 0)
+        rc = io_dir_commit(&s->dir, err);
+    else
+        io_dir_abandon(&s->dir);
+    if (rc == 0)
+        rc = t->home == t->temp ? train_anew_end(t, s->name, err)
+                                : train_folder_point(t, s->name, err);
+    if (rc == 0)
+        rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
+    return rc;
+}
+
 /* The first rank of a host.  To remove a step takes a while. */
 static int begin_local(struct train_saver *s, struct err *err)
 {
@@ -196,18 +205,7 @@ static int begin_local(struct train_saver *s, struct err *err)
 /* The same, when all shards and copies are there. */
 static int publish_local(struct train_saver *s, struct err *err)
 {
-    int ranks = s->train->world->ranks, rc = 0;
-    char **entry = mem_new((size_t)ranks, sizeof *entry);
-
-    for (int r = 0; rc == 0 && r < ranks; r++)
-        rc = ask_entry(s, r, &entry[r], err);
-    if (rc == 0)
-        rc = ckpt_manifest_write(&s->dir, &s->shape, (const char *const *)entry, &s->run, NULL,
-                                 err);
-    for (int r = 0; r < ranks; r++)
-        mem_free(entry[r]);
-    mem_free(entry);
-    return io_dir_end(&s->dir, rc, err);
+    return io_dir_end(&s->dir, write_manifest(s, err), err);
 }
 
 /* ---- the thread ---- */
