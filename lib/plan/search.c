@@ -295,9 +295,11 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
 
     now.boundary = boundary;
     now.at.topo = topo_of(s, boundary);
-    struct plan_hosts hosts = plan_hosts_of(plan_search_whole(s));
-    now.at.failures.nodes = hosts.count;
-    now.at.failures.node_ranks = hosts.most;
+    if (now.at.failures.mtbf_s > 0) {
+        struct plan_hosts hosts = plan_hosts_of(plan_search_whole(s));
+        now.at.failures.nodes = hosts.count;
+        now.at.failures.node_ranks = hosts.most;
+    }
     plan_choose_chunk(&now.at, t);
     int types = s->auto_type && now.at.topo->other_flops > 0 ? 2 : 1,
         agains = s->auto_recompute + 1;

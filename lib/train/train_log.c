@@ -30,18 +30,18 @@ static int find_end(struct train *t, FILE *f, const char *path, off_t *end, stru
     *end = 0;
     for (ssize_t n; (n = getline(&line, &room, f)) > 0 && line[n - 1] == '\n'; *end += n) {
         static const char first[] = "{\"step\":";
-        char *behind = NULL;
+        char *after = NULL;
         at++;
         if (strncmp(line, first, sizeof first - 1) == 0) {
-            int64_t step = strtoll(line + sizeof first - 1, &behind, 10);
-            if (*behind == ',' && step > t->step) {
+            int64_t step = strtoll(line + sizeof first - 1, &after, 10);
+            if (*after == ',' && step > t->step) {
                 t->lost = step - t->step;
                 for (ssize_t more; (more = getline(&line, &room, f)) > 0;)
                     t->lost += line[more - 1] == '\n';
                 break;
             }
         }
-        if (!behind || *behind != ',') {
+        if (!after || *after != ',') {
             rc =
                 err_set(err, ERR_INPUT, "%s:%d: is not a line of a run's log, expected '%s...'",
                         path, at, first);

@@ -68,7 +68,7 @@ struct watch_call {
 enum watch_times {
     WATCH_TIMES,     /* arrivals and completions */
     WATCH_DURATIONS, /* completed - arrived alone */
-    WATCH_ORDER      /* nothing but who has called what */
+    WATCH_ORDER      /* the order of calls alone */
 };
 
 struct watch {
