@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows how a long text is encoded in parts, by several threads, in memory that does not follow
- * it.  Where a word begins, the tokens from there on depend on the text from there on alone, as
- * a pattern goes from the left to the right and looks at TOKEN_WORD_MAX bytes at most.  So
- * parts are begun at places that are likely to be the beginning of a word, and a part counts if
- * the one before, which read on, had a word begin there indeed; else both are encoded as one.
+ * it: a text is cut between two words, where it is known that no token, and no match of a
+ * pattern that is known, goes across:
+ *
+ *     the end of a line|and the next one|is cut here          one blank or end of a line
+ *                                                             between two letters
+ *
+ * With a pattern that is not known, a text is encoded as one.
  */
 #include <assert.h>
+#include <ctype.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,10 +19,7 @@
 #include "base/utf8.h"
 #include "token/token_parts.h"
 
-enum {
-    PART = 4 << 20,  /* of which a thread has the text, the normalized text and the tokens */
-    SEARCH = 1 << 16 /* for the end of a line, and then for a blank */
-};
+enum { PART = 4 << 20 }; /* of which a thread has the text, the normalized text, the tokens */
 
 /* ---- preparations ---- */
 
@@ -47,17 +48,93 @@ static void split_first(struct token_tables *t)
     s->add = TOKEN_NEVER;
 }
 
-/* Whether steps do to a part what they do to it within the text. */
+static int is_one_character(const char *text)
+{
+    return text && text[0] && !text[utf8_next(text, NULL)];
+}
+
+/* Whether normalizers do to a part what they do to it within the text. */
 static int are_local(const struct token_steps *steps)
 {
     for (int i = 0; i < steps->count; i++) {
         const struct token_step *s = &steps->step[i];
-        int several = s->from && s->from[0] && s->from[utf8_next(s->from, NULL)];
-        if (s->kind == TOKEN_STRIP || s->regex.looks_back ||
-            (s->kind == TOKEN_REPLACE && (!s->from || several)))
+        if (s->kind == TOKEN_STRIP || (s->kind == TOKEN_REPLACE && !is_one_character(s->from)))
             return 0;
     }
     return 1;
+}
+
+/* A letter, or what may stand in its place in front of a blank in scripts without any. */
+static int is_edge(uint32_t code)
+{
+    return code < 0x80 ? isalpha((int)code) : !token_is_space(code) && code != 0x2581;
+}
+
+/* Whether text[at] is the one blank between two words: at least its end is then cut. */
+static int is_gap(const char *text, int64_t at, int64_t bytes)
+{
+    char tail[5] = {0};
+    uint32_t before = 0, after = 0;
+    int n;
+
+    if ((text[at] != ' ' && text[at] != '\n') || at == 0 || at + 1 == bytes)
+        return 0;
+    memcpy(tail, text + at + 1, (size_t)(bytes - at - 1 < 4 ? bytes - at - 1 : 4));
+    if (!utf8_next(tail, &after) || !is_edge(after) || (after >= 0x80 && !token_is_word(after)))
+        return 0;
+    for (n = 1; n < 4 && n < at && ((unsigned char)text[at - n] & 0xc0) == 0x80;)
+        n++;
+    memcpy(tail, text + at - n, (size_t)n);
+    tail[n] = 0;
+    return utf8_next(tail, &before) == n && is_edge(before);
+}
+
+/* Whether no merge makes a token of what is on both sides of a gap. */
+static int ends_at_gaps(const struct token_vocab *v)
+{
+    int n;
+
+    for (int32_t i = 0; i < v->merges; i++) {
+        const struct token_piece *piece = &v->piece[v->list[i].to];
+        const char *p = v->text + piece->at, *end = p + piece->bytes;
+        uint32_t left = token_code_at(p, &n), right;
+        for (p += n; p < end; p += n, left = right) {
+            right = token_code_at(p, &n);
+            if (left != right && (left == '\n' || right == ' ' || right == 0x2581))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether the pre-tokenizers have known patterns, and these or the merges end at gaps. */
+static int are_known(const struct token_tables *t)
+{
+    int cuts = t->joints && ends_at_gaps(&t->vocab);
+
+    for (int i = 0; i < t->pre.count; i++) {
+        const struct token_step *s = &t->pre.step[i];
+        int known = s->words && s->behavior == TOKEN_ISOLATED && !s->invert;
+        if (s->add || !(known || is_one_character(s->from) || s->behavior == TOKEN_WHOLE ||
+                        s->kind == TOKEN_BYTE_LEVEL || s->kind == TOKEN_METASPACE))
+            return 0;
+        cuts |= s->kind == TOKEN_BYTE_LEVEL && s->behavior != TOKEN_WHOLE;
+        cuts |= known && s->words != TOKENIZER_SMOLLM;
+    }
+    return cuts;
+}
+
+/* Whether an added token could be at a gap. */
+static int meets_gaps(const struct token_vocab *v, const struct token_added *a)
+{
+    const struct token_piece *p = &v->piece[a->id];
+    const char *text = v->text + p->at, *end = text + p->bytes;
+    int n, meets = is_edge(token_code_at(text, &n)) ||
+                   is_edge(token_code_at(token_code_before(text, end), &n));
+
+    for (int64_t i = 0; i < p->bytes && !meets; i++)
+        meets = is_gap(text, i, p->bytes);
+    return meets;
 }
 
 void token_tables_prepare(struct token_tables *t)
@@ -66,8 +143,6 @@ void token_tables_prepare(struct token_tables *t)
     t->find[0] = token_finder_new(t, 0);
     t->find[1] = token_finder_new(t, 1);
     t->joints = token_joints_new(t);
-    t->cuttable =
-        are_local(&t->normal) && are_local(&t->pre) && (!t->late.count || !t->find[1]);
     for (int i = 0; i < t->pre.count; i++) {
         struct token_step *step = &t->pre.step[i];
         struct err err;
@@ -76,11 +151,10 @@ void token_tables_prepare(struct token_tables *t)
             assert(rc == 0);
             (void)rc;
         }
-        t->cuttable &= !step->add;
     }
-    /* Of a normalized text the part alone is known, and not what is before it. */
+    t->cuttable = are_local(&t->normal) && are_known(t) && (!t->late.count || !t->find[1]);
     for (int i = 0; i < t->added_count; i++)
-        t->cuttable &= !(t->added[i].single_word && t->added[i].normalized);
+        t->cuttable &= !meets_gaps(&t->vocab, &t->added[i]);
 }
 
 void token_tables_release(struct token_tables *t)
@@ -115,8 +189,8 @@ void token_state_prepare(struct tokenizer *t)
 
 void token_state_release(struct tokenizer *t)
 {
-    struct token_buffer *buffers[] = {&t->normal[0], &t->normal[1], &t->late[0], &t->late[1],
-                                      &t->whole,     &t->prefixed,  &t->decoded};
+    struct token_buffer *buffers[] = {&t->normal[0], &t->normal[1], &t->late[0],
+                                      &t->late[1],   &t->prefixed,  &t->decoded};
 
     for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
         mem_free(buffers[i]->text);
@@ -141,46 +215,22 @@ struct encoding {
     struct err *err;           /* [threads] */
 };
 
-/* Whether what is normalized in two, here, is what is normalized as one. */
-static int can_cut(const char *text, int64_t at, int64_t bytes)
-{
-    char next[5] = {0};
-    uint32_t code;
-
-    memcpy(next, text + at, (size_t)(bytes - at < 4 ? bytes - at : 4));
-    return utf8_next(next, &code) && (code < 0x80 || token_begins_part(code));
-}
-
-/*
- * A place to cut at or soon after `at`: after a line, or before a blank, or anywhere.  The
- * text's end, if there is little left.
- */
+/* The next place to cut from `at` on, or the text's end. */
 static int64_t find_cut(const char *text, int64_t at, int64_t bytes)
 {
-    int64_t end = bytes - at > SEARCH ? at + SEARCH : bytes;
-
-    if (bytes - at < SEARCH)
-        return bytes;
-    for (int64_t i = at; i < end; i++)
-        if (text[i - 1] == '\n' && !strchr(" \t\r\n", text[i]) && can_cut(text, i, bytes))
-            return i;
-    for (int64_t i = at; i < end; i++)
-        if (text[i] == ' ' && !strchr(" \t\r\n", text[i - 1]) && text[i + 1] != ' ')
-            return i;
-    while (at < bytes && !can_cut(text, at, bytes))
+    while (at < bytes && !is_gap(text, at, bytes))
         at++;
-    return at;
+    return at < bytes && text[at] == '\n' ? at + 1 : at;
 }
 
-/* The cuts of the parts that follow `from`; the first part has at least `least` bytes. */
-static int find_cuts(struct encoding *e, int64_t from, int64_t least)
+/* The cuts of the parts that follow `from`. */
+static int find_cuts(struct encoding *e, int64_t from, int64_t part)
 {
     int parts = 0;
 
-    e->cut[0] = from;
-    while (parts < e->threads && e->cut[parts] < e->bytes) {
-        int64_t at = e->cut[parts], part = parts ? PART : least;
-        e->cut[++parts] =
+    for (e->cut[0] = from; parts < e->threads && e->cut[parts] < e->bytes; parts++) {
+        int64_t at = e->cut[parts];
+        e->cut[parts + 1] =
             e->bytes - at > part ? find_cut(e->text, at + part, e->bytes) : e->bytes;
     }
     return parts;
@@ -190,16 +240,14 @@ static void encode_parts(struct encoding *e, int parts)
 {
 #pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
     for (int i = 0; i < parts; i++) {
-        int64_t end = e->bytes - e->cut[i + 1] > TOKEN_WORD_MAX ? e->cut[i + 1] + TOKEN_WORD_MAX
-                                                                : e->bytes;
         e->thread[i]->plain = e->flags & TOKENIZER_PLAIN;
         e->thread[i]->middle = e->flags & TOKENIZER_MIDDLE;
         e->rc[i] =
-            token_encode_part(e->thread[i], e->text, e->cut[i], e->cut[i + 1], end, &e->err[i]);
+            token_encode_part(e->thread[i], e->text, e->cut[i], e->cut[i + 1], &e->err[i]);
     }
 }
 
-/* Of a text that begins a page; what is needed once more is read once more. */
+/* Of a text that begins a page. */
 static void release_pages(const char *text, int64_t bytes)
 {
     int64_t page = sysconf(_SC_PAGESIZE);
@@ -209,23 +257,22 @@ static void release_pages(const char *text, int64_t bytes)
 
 static int encode_text(struct encoding *e, tokenizer_put *put, void *arg, struct err *err)
 {
-    int64_t all = e->thread[0]->tables->cuttable ? PART : e->bytes, least = all;
+    int64_t part = e->thread[0]->tables->cuttable ? PART : e->bytes;
 
     for (int64_t from = 0; from < e->bytes;) {
-        int parts = find_cuts(e, from, least), i = 0;
+        int parts = find_cuts(e, from, part);
         encode_parts(e, parts);
-        for (least = all; i < parts && e->rc[i] > 0; i++)
+        for (int i = 0; i < parts; i++) {
+            if (e->rc[i]) {
+                *err = e->err[i];
+                return -1;
+            }
             if (e->thread[i]->count && put(arg, e->thread[i]->ids, e->thread[i]->count, err))
                 return -1;
-        if (i < parts && e->rc[i] < 0) {
-            *err = e->err[i];
-            return -1;
         }
-        from = e->cut[i];
+        from = e->cut[parts];
         if (e->flags & TOKENIZER_MAPPED)
             release_pages(e->text, from);
-        if (i < parts) /* as one with what follows */
-            least = 2 * (e->cut[i + 1] - from);
     }
     return 0;
 }

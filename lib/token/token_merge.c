@@ -267,38 +267,17 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes)
 /* ---- texts without words ---- */
 
 /*
- * Two bits, by hashes, for each two characters that a token begins or ends with, and for each
- * three that follow one another in a token.  A token that goes across the place between two
- * characters begins with these, or has the one before as well; and it ends with them, or has
- * the one after.  Where bits are missing no merge is ever made across: the text before and the
- * text after become the tokens that they become alone.  Bits of others cost a cut, no
- * more: a vocabulary of 32,000 sets a fifth of them.
+ * A bit, by a hash, for each two characters that follow one another in a token of a merge.
+ * Between two characters without it no merge is ever made: the text before and the text after
+ * become the tokens that they become alone.  Bits of others cost a cut, no more.
  */
 enum { JOINT_BITS = 20 };
 
-/* left 0: none */
-static uint64_t joint_of(uint32_t left, uint32_t middle, uint32_t right)
+static uint32_t joint_of(uint32_t left, uint32_t right)
 {
-    return (((uint64_t)left << 42 ^ (uint64_t)middle << 21 ^ right) * 0x9e3779b97f4a7c15u) ^
-           (uint64_t)left * 0xff51afd7ed558ccdu;
-}
+    uint64_t hash = ((uint64_t)left << 21 ^ right) * 0x9e3779b97f4a7c15u;
 
-static uint32_t bit_of(uint64_t joint, int which)
-{
-    return (uint32_t)(joint >> (64 - which * JOINT_BITS)) & ((1u << JOINT_BITS) - 1);
-}
-
-static void set_joint(uint64_t *joints, uint64_t joint)
-{
-    for (int k = 1; k <= 2; k++)
-        joints[bit_of(joint, k) >> 6] |= UINT64_C(1) << (bit_of(joint, k) & 63);
-}
-
-static int has_joint(const uint64_t *joints, uint64_t joint)
-{
-    uint32_t a = bit_of(joint, 1), b = bit_of(joint, 2);
-
-    return joints[a >> 6] >> (a & 63) & joints[b >> 6] >> (b & 63) & 1;
+    return (uint32_t)(hash >> (64 - JOINT_BITS));
 }
 
 /* Whether merges join bytes of the fallback, or unknown characters: no text tells these. */
@@ -333,53 +312,30 @@ uint64_t *token_joints_new(const struct token_tables *a)
     for (int32_t i = 0; i < v->merges; i++) {
         const struct token_piece *p = &v->piece[v->list[i].to];
         const char *at = v->text + p->at, *end = at + p->bytes;
-        uint32_t left = 0, middle = token_code_at(at, &n);
+        uint32_t left = token_code_at(at, &n);
         for (at += n; at < end; at += n) {
-            uint32_t code = token_code_at(at, &n);
-            set_joint(joints, joint_of(left, middle, code));
-            if (at + n == end)
-                set_joint(joints, joint_of(middle, code, 0));
-            left = middle;
-            middle = code;
+            uint32_t right = token_code_at(at, &n), bit = joint_of(left, right);
+            joints[bit >> 6] |= UINT64_C(1) << (bit & 63);
+            left = right;
         }
     }
     return joints;
 }
 
-/* Whether a token may go across the place in front of p, of three characters around it. */
-static int is_joined(const uint64_t *joints, uint32_t left, uint32_t middle, uint32_t code,
-                     const char *p, const char *end)
-{
-    int n;
-
-    if (!has_joint(joints, joint_of(0, middle, code)) &&
-        !(left && has_joint(joints, joint_of(left, middle, code))))
-        return 0;
-    return has_joint(joints, joint_of(middle, code, 0)) ||
-           (p < end && has_joint(joints, joint_of(middle, code, token_code_at(p, &n))));
-}
-
-int token_stretch(struct tokenizer *t, const char *text, int64_t bytes, int sure)
+void token_stretch(struct tokenizer *t, const char *text, int64_t bytes)
 {
     const uint64_t *joints = t->tables->joints;
-    const char *end = text + bytes, *from = text;
-    uint32_t left = 0, middle, code;
+    const char *end = text + bytes, *from = text, *p = text;
+    uint32_t left = 0;
     int n;
 
-    if (!joints || !bytes) {
-        token_word(t, text, bytes);
-        return 0;
-    }
-    middle = token_code_at(text, &n);
-    for (const char *p = text + n; p < end; p += n, left = middle, middle = code) {
-        code = token_code_at(p, &n);
-        if (is_joined(joints, left, middle, code, p + n, end))
-            continue;
-        token_word(t, from, p - from);
-        from = p;
-        if (p == t->stop && sure)
-            return 1;
+    for (; joints && p < end; p += n) {
+        uint32_t right = token_code_at(p, &n), bit = joint_of(left, right);
+        if (p > from && !(joints[bit >> 6] >> (bit & 63) & 1)) {
+            token_word(t, from, p - from);
+            from = p;
+        }
+        left = right;
     }
     token_word(t, from, end - from);
-    return 0;
 }

@@ -80,7 +80,7 @@ static void add_form(struct token_buffer *to, const char *text, int64_t bytes, i
  * A character that form C neither changes nor joins to the one in front: no mark, not made of
  * others, no vowel or final consonant of Hangul.
  */
-int token_begins_part(uint32_t code)
+static int begins_part(uint32_t code)
 {
     if (code < 0x300)
         return 1;
@@ -102,14 +102,14 @@ static void add_nfc(struct token_buffer *to, const char *text, int64_t bytes)
             p += (unsigned char)*p < 0x80 ? 1 : 2;
             continue;
         }
-        if (token_begins_part(token_code_at(p, &n))) {
+        if (begins_part(token_code_at(p, &n))) {
             start = p;
             p += n;
             continue;
         }
         do
             p += n;
-        while (p < end && !token_begins_part(token_code_at(p, &n)));
+        while (p < end && !begins_part(token_code_at(p, &n)));
         token_buffer_add(to, done, start - done);
         add_form(to, start, p - start, UTF8PROC_COMPOSE);
         done = start = p;

@@ -77,7 +77,6 @@ void token_vocab_release(struct token_vocab *v);
 
 struct token_regex {
     pcre2_code *code;
-    int looks_back; /* what matches somewhere depends on the text before */
 };
 
 /*
@@ -176,7 +175,7 @@ struct token_tables {
     struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
     uint64_t *joints;
-    int cuttable; /* a piece of a text is encoded as it is within the text: token_each.c */
+    int cuttable; /* texts may be encoded in parts: token_each.c */
 };
 
 /* Reads a tokenizer.json; tables may have what is null there.  The caller releases them. */
@@ -233,11 +232,10 @@ struct tokenizer {
     pcre2_match_data *match;
     pcre2_match_context *limits;
     pcre2_jit_stack *stack;
-    struct token_buffer normal[2], late[2], whole, prefixed, decoded;
+    struct token_buffer normal[2], late[2], prefixed, decoded;
     int32_t *ids; /* of the piece of text at hand */
     size_t ids_room;
     int64_t count;
-    const char *stop;  /* where the piece of text ends, after normalization; NULL: elsewhere */
     int plain, middle; /* TOKENIZER_PLAIN, TOKENIZER_MIDDLE */
 };
 
@@ -246,7 +244,7 @@ void token_word(struct tokenizer *t, const char *word, int64_t bytes);
 /* Between which characters no token of the model ever is; NULL: unknown. */
 uint64_t *token_joints_new(const struct token_tables *t);
 /* The same of a text without words: it is cut where no merge can be. */
-int token_stretch(struct tokenizer *t, const char *text, int64_t bytes, int sure);
+void token_stretch(struct tokenizer *t, const char *text, int64_t bytes);
 
 /*
  * token_normal.c: *text becomes what the steps make of it, in one of the buffers; begins: what
@@ -257,8 +255,6 @@ enum token_begins { TOKEN_MIDDLE, TOKEN_SEGMENT, TOKEN_TEXT };
 int token_normalize(struct tokenizer *t, const struct token_steps *steps,
                     struct token_buffer buffer[2], enum token_begins begins, const char **text,
                     int64_t *bytes, struct err *err);
-/* Whether normalizing a text is normalizing its parts, if a part begins with this character. */
-int token_begins_part(uint32_t code);
 
 /*
  * token_regex.c: the first match in text[at .. bytes): 1, 0: none; ERR_INPUT: it takes too many
@@ -284,13 +280,9 @@ void token_finder_free(struct token_finder *f);
 int token_finder_next(const struct token_finder *f, const char *begin, const char *done,
                       const char *p, const char *end, int plain, struct token_found *found);
 
-/*
- * token_encode.c: the tokens of text[from .. cut), into t->ids, where the text ends at `end`
- * for all that matters; from > 0: where a word begins.  Returns 1, or 0 where the cut is not
- * known to be the beginning of a word: there are no tokens then; -1: an error.
- */
+/* token_encode.c: the tokens of text[from .. cut), into t->ids; from 0: it begins the text. */
 int token_encode_part(struct tokenizer *t, const char *text, int64_t from, int64_t cut,
-                      int64_t end, struct err *err);
+                      struct err *err);
 /* token_each.c, after reading: what encoding needs. */
 void token_tables_prepare(struct token_tables *t);
 void token_tables_release(struct token_tables *t);

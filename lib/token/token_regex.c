@@ -16,7 +16,7 @@
 
 struct translation {
     const char *at; /* in the pattern */
-    int in_class, looks_back;
+    int in_class;
     FILE *out;
     struct err *err;
 };
@@ -113,7 +113,6 @@ static int put_group(struct translation *t)
         size_t n = strlen(kinds[i]);
         if (strncmp(t->at, kinds[i], n))
             continue;
-        t->looks_back |= strncmp(t->at, "(?<", 3) == 0;
         fputs(kinds[i], t->out);
         t->at += n;
         return 0;
@@ -164,12 +163,11 @@ static int put_next(struct translation *t)
         t->at += n;
         return *t->at == ']' ? fail_at(t, 1) : 0;
     }
-    t->looks_back |= *t->at == '^';
     putc(*t->at++, t->out);
     return 0;
 }
 
-static int translate(const char *pattern, char **out, int *looks_back, struct err *err)
+static int translate(const char *pattern, char **out, struct err *err)
 {
     struct translation t = {.at = pattern, .err = err};
     size_t bytes;
@@ -179,7 +177,6 @@ static int translate(const char *pattern, char **out, int *looks_back, struct er
     while (rc == 0 && *t.at)
         rc = put_next(&t);
     fclose(t.out);
-    *looks_back = t.looks_back;
     return rc;
 }
 
@@ -195,7 +192,7 @@ int token_regex_compile(struct token_regex *r, const char *pattern, int literal,
 
     if (literal)
         text = mem_dup(pattern);
-    else if (translate(pattern, &text, &r->looks_back, err)) {
+    else if (translate(pattern, &text, err)) {
         mem_free(text);
         return -1;
     }

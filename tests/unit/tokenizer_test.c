@@ -230,7 +230,7 @@ static void check_parts(struct tokenizer *t, const char *text, int64_t bytes)
     struct list list = {.ids = mem_new((size_t)bytes * 2, sizeof(int32_t))};
     struct err err;
 
-    assert_int_equal(token_encode_part(t, text, 0, bytes, bytes, &err), 1);
+    assert_int_equal(token_encode_part(t, text, 0, bytes, &err), 0);
     int32_t *whole = mem_new((size_t)t->count, sizeof *whole);
     int64_t count = t->count;
     memcpy(whole, t->ids, (size_t)count * sizeof *whole);
