@@ -14,10 +14,8 @@
 
 enum {
     PIECES_MAX = 1 << 16, /* of one tensor: at worst each is compared with all others */
-    CUTS_MAX = 64,
     COMPARE_BYTES = 1 << 16,
-    ROWS_BYTES = 1 << 18, /* read at once, to be dealt out */
-    LOOKS_MAX = 1 << 20
+    ROWS_BYTES = 1 << 18 /* read at once, to be dealt out */
 };
 
 /* --- names --- */
@@ -234,80 +232,34 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
     return rc;
 }
 
-/* A copy is checked and then has no elements. */
-static int compare_pairs(const struct st *st, struct piece **p, int64_t n,
-                         const atomic_int *stop, struct err *err)
-{
-    const size_t same = (size_t)(2 * p[0]->dims) * sizeof *p[0]->box;
-
-    for (int64_t i = 1; i < n; i++) {
-        if (ckpt_stopped(stop, err))
-            return -1;
-        for (int64_t k = 0; k < i; k++) {
-            if (!overlap(p[k], p[i]))
-                continue;
-            if (memcmp(p[k]->box, p[i]->box, same))
-                return err_at(err, st->path, 0, p[k]->key,
-                              "has pieces that overlap, in '%s' and '%s'",
-                              st->pieces->file[p[k]->file], st->pieces->file[p[i]->file]);
-            if (check_equal(st, p[k], p[i], stop, err))
-                return -1;
-            p[i]->box[p[i]->dims] = 0;
-        }
-    }
-    return 0;
-}
-
-static int by_side(const void *a, const void *b, void *dim)
-{
-    const struct piece *x = *(struct piece *const *)a, *y = *(struct piece *const *)b;
-    const int d = *(int *)dim;
-
-    if (x->box[d] != y->box[d])
-        return x->box[d] < y->box[d] ? -1 : 1;
-    return (x > y) - (x < y);
-}
-
 /*
- * That pieces of a tensor do not overlap, unless they are copies.  Where a plane crosses none
- * of them those on either side are compared apart, by the planes of one dimension after the
- * other: the pieces of a grid, and of a grid within a part of one, end up alone.  Only those
- * that no plane divides are compared pair by pair.  cut: the depth at which some were divided
- * last.
+ * That pieces, which are in the order of where they begin, do not overlap, unless they are
+ * copies: a copy is checked, and then has no elements.
  */
-static int check_disjoint(const struct st *st, struct piece **p, int64_t n, int depth, int cut,
-                          const atomic_int *stop, struct err *err)
-{
-    const int dims = p[0]->dims;
-    int d = depth % dims, rc = 0;
-
-    if (n == 1)
-        return 0;
-    if (depth - cut == dims || depth == CUTS_MAX)
-        return compare_pairs(st, p, n, stop, err);
-    qsort_r(p, (size_t)n, sizeof *p, by_side, &d);
-    for (int64_t i = 0, k; rc == 0 && i < n; i = k) {
-        int64_t end = p[i]->box[d] + p[i]->box[dims + d];
-        for (k = i + 1; k < n && p[k]->box[d] < end; k++)
-            if (p[k]->box[d] + p[k]->box[dims + d] > end)
-                end = p[k]->box[d] + p[k]->box[dims + d];
-        rc = check_disjoint(st, p + i, k - i, depth + 1, k - i < n ? depth : cut, stop, err);
-    }
-    return rc;
-}
-
 static int check_overlaps(const struct st *st, struct piece *p, int64_t n,
                           const atomic_int *stop, struct err *err)
 {
-    struct piece **all = mem_new((size_t)n, sizeof *all);
-    int64_t some = 0;
+    const size_t same = (size_t)(2 * p->dims) * sizeof *p->box;
 
-    for (int64_t i = 0; i < n; i++)
-        if (volume(&p[i]))
-            all[some++] = &p[i];
-    int rc = some ? check_disjoint(st, all, some, 0, 0, stop, err) : 0;
-    mem_free(all);
-    return rc;
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t end = p[i].box[0] + p[i].box[p->dims];
+        if (volume(&p[i]) == 0)
+            continue;
+        if (ckpt_stopped(stop, err))
+            return -1;
+        for (int64_t k = i + 1; k < n && p[k].box[0] < end; k++) {
+            if (volume(&p[k]) == 0 || !overlap(&p[i], &p[k]))
+                continue;
+            if (memcmp(p[i].box, p[k].box, same))
+                return err_at(err, st->path, 0, p[i].key,
+                              "has pieces that overlap, in '%s' and '%s'",
+                              st->pieces->file[p[i].file], st->pieces->file[p[k].file]);
+            if (check_equal(st, &p[i], &p[k], stop, err))
+                return -1;
+            p[k].box[p->dims] = 0;
+        }
+    }
+    return 0;
 }
 
 /* --- runs: elements that follow each other in a piece and in its tensor --- */
@@ -351,23 +303,6 @@ static int64_t count_runs(const struct piece *e, int64_t at)
     return lo;
 }
 
-/* The first element that no piece has. */
-static int64_t find_gap(const struct piece *p, int64_t n)
-{
-    int64_t at = 0;
-    int looks = LOOKS_MAX;
-
-    for (int64_t i = 0, left = n; left > 0 && looks-- > 0; left--, i = (i + 1) % n) {
-        int64_t runs = volume(&p[i]) ? count_runs(&p[i], at) : 0, run = run_elems(&p[i]);
-        int64_t end = runs ? place_of(&p[i], (runs - 1) * run) + run : 0;
-        if (end > at) {
-            at = end;
-            left = n + 1;
-        }
-    }
-    return at;
-}
-
 static int check_whole(const struct st *st, int64_t tensor, struct err *err)
 {
     const struct st_tensor *t = &st->tensor[tensor];
@@ -382,9 +317,8 @@ static int check_whole(const struct st *st, int64_t tensor, struct err *err)
         return 0;
     st_print_shape(t, shape, sizeof shape);
     return err_at(err, st->path, 0, p->key,
-                  "is %s, but its pieces have %" PRId64 " of %" PRId64
-                  " elements: one from element %" PRId64 " on is missing",
-                  shape, have, t->elems, find_gap(p, n));
+                  "is %s, but its pieces have %" PRId64 " of %" PRId64 " elements", shape, have,
+                  t->elems);
 }
 
 /* The next tensor, whose pieces begin with *next, which becomes the first of the one after. */

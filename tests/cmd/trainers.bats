@@ -136,7 +136,7 @@ split() { paro-shard split "$1/from" -p plan.yaml -o ckpt; }
 @test "shards that leave a gap, overlap or differ are named" {
     shard=grid-hf/from/shard-00001-model-00001-of-00001.safetensors
     mv $shard kept
-    refuses 2 "embed_tokens.weight F32 [32, 12] 288 of 384 elements element 0 on is missing" split grid-hf
+    refuses 2 "embed_tokens.weight F32 [32, 12] 288 of 384 elements" split grid-hf
     cp kept $shard
     cp kept grid-hf/from/shard-00005-model-00001-of-00001.safetensors # the same again
     split grid-hf
@@ -196,7 +196,7 @@ PY
     pieces "${wheel[@]}" "2 2 2 3"
     refuses 2 "'w' pieces that overlap shard-00002 shard-00006" paro-shard ls pieces
     pieces "${wheel[@]:0:4}"
-    refuses 2 "'w' 160 of 180 elements element 70 on is missing" paro-shard ls pieces
+    refuses 2 "'w' 160 of 180 elements" paro-shard ls pieces
 }
 
 @test "an archive of torch.save whose pickle is damaged, or was not summed" {
