@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <pthread.h>
+#include <omp.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -221,57 +221,26 @@ void rank_run_release(struct rank_run *run)
     rank_curve_release(&run->curve);
 }
 
-struct crew { /* threads that take runs in turn */
-    struct rank_run *run;
-    struct err *err; /* [runs] */
-    int *rc;         /* [runs] */
-    int runs, next, failed;
-    const struct rank_reading *how;
-};
-
-static void *work(void *arg)
-{
-    struct crew *c = arg;
-    int i;
-
-    /* What was taken is read, so that of several errors the first is told. */
-    while (!__atomic_load_n(&c->failed, __ATOMIC_RELAXED) &&
-           (i = __atomic_fetch_add(&c->next, 1, __ATOMIC_RELAXED)) < c->runs) {
-        c->rc[i] = rank_read(&c->run[i], c->how, &c->err[i]);
-        if (c->rc[i])
-            __atomic_store_n(&c->failed, 1, __ATOMIC_RELAXED);
-    }
-    return NULL;
-}
-
 int rank_read_all(struct rank_run *run, int runs, const struct rank_reading *how,
                   struct err *err)
 {
-    pthread_t thread[THREADS_MAX];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int wanted = runs < THREADS_MAX ? runs : THREADS_MAX, started = 0, rc = 0;
-    struct crew c = {.run = run,
-                     .err = mem_new((size_t)runs, sizeof *c.err),
-                     .rc = mem_new((size_t)runs, sizeof *c.rc),
-                     .runs = runs,
-                     .how = how};
+    struct err *each = mem_new((size_t)runs, sizeof *each);
+    int *failed = mem_new((size_t)runs, sizeof *failed), rc = 0;
+    int processors = omp_get_num_procs(), most = processors < runs ? processors : runs;
 
-    wanted = cores < wanted ? (int)cores : wanted;
-    /* Where no thread is to be had, this one does it all. */
-    while (started < wanted - 1 && pthread_create(&thread[started], NULL, work, &c) == 0)
-        started++;
-    work(&c);
-    for (int i = 0; i < started; i++)
-        pthread_join(thread[i], NULL);
+#pragma omp parallel for schedule(dynamic, 1) if (most > 1)                                    \
+    num_threads(most < THREADS_MAX ? most : THREADS_MAX)
+    for (int i = 0; i < runs; i++)
+        failed[i] = rank_read(&run[i], how, &each[i]) != 0;
     for (int i = 0; i < runs && rc == 0; i++)
-        if (c.rc[i]) {
-            *err = c.err[i];
+        if (failed[i]) {
+            *err = each[i];
             rc = -1;
         }
     for (int i = 0; i < runs && rc; i++)
-        if (c.rc[i] == 0)
+        if (!failed[i])
             rank_run_release(&run[i]);
-    mem_free(c.err);
-    mem_free(c.rc);
+    mem_free(each);
+    mem_free(failed);
     return rc;
 }
