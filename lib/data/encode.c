@@ -4,7 +4,6 @@
 
 #include <inttypes.h>
 #include <omp.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -50,10 +49,9 @@ static int flush(struct encoder *e, struct err *err)
                : err_sys(err, "cannot write the tokens of '%s'", e->path);
 }
 
-static int put_tokens(void *arg, const int32_t *ids, int64_t count, int trained,
+static int put_tokens(struct encoder *e, const int32_t *ids, int64_t count, int trained,
                       struct err *err)
 {
-    struct encoder *e = arg;
     int kind = trained ? 0 : SPAN_CONTEXT;
 
     if (kind != e->kind &&
@@ -70,24 +68,21 @@ static int put_tokens(void *arg, const int32_t *ids, int64_t count, int trained,
     return 0;
 }
 
-static int put_trained(void *arg, const int32_t *ids, int64_t count, struct err *err)
-{
-    return put_tokens(arg, ids, count, 1, err);
-}
-
 /* ---- JSON Lines ---- */
 
 /* So much text is read at once, for each thread, and encoded by document. */
 enum { BATCH = 1 << 20, DOCUMENTS_MAX = 1 << 10 };
 
 /*
- * A document, and once it is encoded its tokens: spans of {trained, count, tokens ...}.  A line
- * has fewer tokens than an int counts.
+ * A document, or a part of a text, and once it is encoded its tokens: spans of {trained, count,
+ * tokens ...}.
  */
 struct document {
-    struct jsonl_message *message; /* [messages] */
+    struct jsonl_message *message; /* [messages]; NULL: a part of a text */
     int messages, rc;
-    int64_t line, held;
+    const char *text; /* the part, borrowed */
+    int continued;    /* it is not the first */
+    int64_t bytes, line, held;
     int32_t *ids; /* [held] */
     size_t room;
     struct err err;
@@ -102,20 +97,32 @@ struct worker {
 static int hold_tokens(void *arg, const int32_t *ids, int64_t count, int trained,
                        struct err *err)
 {
+    enum { SPAN_MAX = 1 << 30 };
     struct document *d = arg;
 
+    for (int64_t n; count > 0; ids += n, count -= n) {
+        n = count < SPAN_MAX ? count : SPAN_MAX;
+        d->ids = mem_grow(d->ids, &d->room, (size_t)(d->held + 2 + n), sizeof *d->ids);
+        d->ids[d->held++] = trained;
+        d->ids[d->held++] = (int32_t)n;
+        memcpy(d->ids + d->held, ids, (size_t)n * sizeof *ids);
+        d->held += n;
+    }
     (void)err;
-    d->ids = mem_grow(d->ids, &d->room, (size_t)(d->held + 2 + count), sizeof *d->ids);
-    d->ids[d->held++] = trained;
-    d->ids[d->held++] = (int32_t)count;
-    memcpy(d->ids + d->held, ids, (size_t)count * sizeof *ids);
-    d->held += count;
     return 0;
 }
 
-static int hold_trained(void *arg, const int32_t *ids, int64_t count, struct err *err)
+static int hold_text(struct worker *w, struct document *d, const char *text, int64_t bytes,
+                     int flags, struct err *err)
 {
-    return hold_tokens(arg, ids, count, 1, err);
+    int32_t *ids = NULL;
+    int64_t count = tokenizer_encode(w->tokenizer, text, bytes, flags, &ids, err);
+
+    if (count < 0)
+        return -1;
+    hold_tokens(d, ids, count, 1, err);
+    mem_free(ids);
+    return 0;
 }
 
 /* Bytes are their own tokens: the text is all the memory they need. */
@@ -133,6 +140,8 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
 {
     const struct jsonl_message *m = d->message;
 
+    if (!m)
+        return hold_text(w, d, d->text, d->bytes, d->continued ? TOKENIZER_CONTINUED : 0, err);
     if (!w->tokenizer)
         return m->role ? err_set(err, ERR_INPUT,
                                  "a conversation and no tokenizer, expected --tokenizer DIR")
@@ -141,8 +150,7 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
         int32_t end = tokenizer_end(w->tokenizer);
         int after = 0;
         const int32_t *suffix = tokenizer_suffix(w->tokenizer, &after);
-        if (tokenizer_each(w->tokenizer, m->text, m->bytes, TOKENIZER_WRAP, 1, hold_trained, d,
-                           err))
+        if (hold_text(w, d, m->text, m->bytes, TOKENIZER_WRAP, err))
             return -1;
         return end < 0 || (after && suffix[after - 1] == end) ? 0
                                                               : hold_tokens(d, &end, 1, 1, err);
@@ -178,11 +186,11 @@ static int put_batch(struct encoder *e, struct document *d, int count, struct er
     for (int i = 0; i < count; i++) {
         if (rc == 0 && d[i].rc) {
             *err = d[i].err;
-            if (err->code == ERR_INPUT)
+            if (err->code == ERR_INPUT && d[i].message)
                 err_prefix(err, "%s:%" PRId64 ": ", e->path, d[i].line);
             rc = -1;
         }
-        e->kind = -1;
+        e->kind = d[i].message ? -1 : 0;
         if (rc == 0 && !e->tokenizer)
             rc = put_bytes(e, d[i].message->text, d[i].message->bytes, err);
         for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
@@ -194,49 +202,89 @@ static int put_batch(struct encoder *e, struct document *d, int count, struct er
     return rc;
 }
 
-/* That this process may use: where ranks are bound, few of many. */
-static int processors(void)
-{
-    cpu_set_t set;
+struct crew {
+    struct worker *worker; /* [threads] */
+    struct document *document;
+};
 
-    return sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+static struct crew start_crew(const struct encoder *e, int documents)
+{
+    struct crew c = {mem_new((size_t)e->threads, sizeof *c.worker),
+                     mem_new((size_t)documents, sizeof *c.document)};
+
+    for (int i = 0; e->tokenizer && i < e->threads; i++)
+        c.worker[i].tokenizer = tokenizer_share(e->tokenizer);
+    return c;
+}
+
+static int encode_batch(struct encoder *e, struct crew *c, int count, const char *template,
+                        struct err *err)
+{
+    struct document *d = c->document;
+
+#pragma omp parallel for num_threads(e->threads) schedule(dynamic, 1) if (count > 1)
+    for (int i = 0; i < count; i++)
+        d[i].rc = encode_document(&c->worker[omp_get_thread_num()], &d[i], template, &d[i].err);
+    return put_batch(e, d, count, err);
+}
+
+static void end_crew(const struct encoder *e, struct crew *c)
+{
+    for (int i = 0; i < e->threads; i++) {
+        chat_close(c->worker[i].chat);
+        tokenizer_close(c->worker[i].tokenizer);
+    }
+    mem_free(c->worker);
+    mem_free(c->document);
 }
 
 static int encode_lines(struct encoder *e, const char *path, const char *template,
                         struct encode_done *done, struct err *err)
 {
-    int threads = e->threads, rc = 1, count = 0;
     struct jsonl lines;
+    int rc = 1, count = 0;
 
     if (jsonl_open(&lines, path, err))
         return -1;
-    struct document *d = mem_new(DOCUMENTS_MAX, sizeof *d);
-    struct worker *w = mem_new((size_t)threads, sizeof *w);
-    for (int i = 0; e->tokenizer && i < threads; i++)
-        w[i].tokenizer = tokenizer_share(e->tokenizer);
+    struct crew c = start_crew(e, DOCUMENTS_MAX);
     while (rc > 0) {
         struct err why;
-        rc = read_batch(&lines, (int64_t)threads * BATCH, d, &count, err);
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (count > 1)
-        for (int i = 0; i < count; i++)
-            d[i].rc = encode_document(&w[omp_get_thread_num()], &d[i], template, &d[i].err);
-        if (put_batch(e, d, count, &why)) {
+        rc = read_batch(&lines, (int64_t)e->threads * BATCH, c.document, &count, err);
+        if (encode_batch(e, &c, count, template, &why)) {
             *err = why;
             rc = -1;
         }
     }
     done->bytes = lines.bytes;
-    for (int i = 0; i < threads; i++) {
-        chat_close(w[i].chat);
-        tokenizer_close(w[i].tokenizer);
-    }
-    mem_free(w);
-    mem_free(d);
+    end_crew(e, &c);
     jsonl_close(&lines);
     return rc;
 }
 
 /* ---- text ---- */
+
+enum { PART = 4 << 20 }; /* of which a thread has the text, the normalized text, the tokens */
+
+static int encode_parts(struct encoder *e, char *text, int64_t bytes, struct err *err)
+{
+    struct crew c = start_crew(e, e->threads);
+    int64_t page = sysconf(_SC_PAGESIZE), at = 0, to;
+    int rc = 0;
+
+    while (rc == 0 && at < bytes) {
+        int count = 0;
+        for (; count < e->threads && at < bytes; count++, at = to) {
+            to =
+                bytes - at > PART ? tokenizer_cut(e->tokenizer, text, at + PART, bytes) : bytes;
+            c.document[count] =
+                (struct document){.text = text + at, .bytes = to - at, .continued = at > 0};
+        }
+        rc = encode_batch(e, &c, count, NULL, err);
+        madvise(text, (size_t)(at / page * page), MADV_DONTNEED); /* read again if need be */
+    }
+    end_crew(e, &c);
+    return rc;
+}
 
 /* Mapped for as long as it is encoded: it may be larger than memory. */
 static int encode_text(struct encoder *e, const char *path, struct encode_done *done,
@@ -246,14 +294,12 @@ static int encode_text(struct encoder *e, const char *path, struct encode_done *
     int fd = -1, rc = 0;
 
     e->spans = NULL;
-    e->kind = 0;
     if (io_open(path, &fd, &bytes, err))
         return -1;
     if (bytes) {
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
-                                : tokenizer_each(e->tokenizer, text, bytes, TOKENIZER_MAPPED,
-                                                 e->threads, put_trained, e, err);
+                                : encode_parts(e, text, bytes, err);
         if (text != MAP_FAILED)
             munmap(text, (size_t)bytes);
     }
@@ -270,7 +316,7 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
 
     e->path = path;
     e->tokenizer = t;
-    e->threads = processors();
+    e->threads = omp_get_num_procs(); /* where ranks are bound, few of many */
     e->out = out;
     e->spans = spans;
     e->size = source_type_bytes(encode_type(t));

@@ -1,25 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a long text is encoded in parts, by several threads, in memory that does not follow
- * it: a text is cut between two words, where it is known that no token, and no match of a
- * pattern that is known, goes across:
+ * Knows where a long text may be cut, so that threads encode parts of it in memory that does
+ * not follow it: between two words, where no token goes across, nor a match of a pattern that
+ * is known:
  *
- *     the end of a line|and the next one|is cut here          one blank or end of a line
+ *     the end of a line|and the next one| is cut here         one blank or end of a line
  *                                                             between two letters
- *
- * With a pattern that is not known, a text is encoded as one.
  */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/utf8.h"
 #include "token/token_parts.h"
-
-enum { PART = 4 << 20 }; /* of which a thread has the text, the normalized text, the tokens */
 
 /* ---- preparations ---- */
 
@@ -203,135 +197,38 @@ void token_state_release(struct tokenizer *t)
     pcre2_jit_stack_free(t->stack);
 }
 
-/* ---- parts ---- */
+/* ---- texts ---- */
 
-struct encoding {
-    const char *text;
-    int64_t bytes;
-    int flags, threads;
-    struct tokenizer **thread; /* [threads] */
-    int64_t *cut;              /* [threads + 1] where parts begin, and the last one ends */
-    int *rc;                   /* [threads] of token_encode_part */
-    struct err *err;           /* [threads] */
-};
-
-/* The next place to cut from `at` on, or the text's end. */
-static int64_t find_cut(const char *text, int64_t at, int64_t bytes)
+int64_t tokenizer_cut(const struct tokenizer *t, const char *text, int64_t at, int64_t bytes)
 {
+    if (!t->tables->cuttable)
+        return bytes;
     while (at < bytes && !is_gap(text, at, bytes))
         at++;
     return at < bytes && text[at] == '\n' ? at + 1 : at;
 }
 
-/* The cuts of the parts that follow `from`. */
-static int find_cuts(struct encoding *e, int64_t from, int64_t part)
-{
-    int parts = 0;
-
-    for (e->cut[0] = from; parts < e->threads && e->cut[parts] < e->bytes; parts++) {
-        int64_t at = e->cut[parts];
-        e->cut[parts + 1] =
-            e->bytes - at > part ? find_cut(e->text, at + part, e->bytes) : e->bytes;
-    }
-    return parts;
-}
-
-static void encode_parts(struct encoding *e, int parts)
-{
-#pragma omp parallel for num_threads(parts) schedule(static, 1) if (parts > 1)
-    for (int i = 0; i < parts; i++) {
-        e->thread[i]->plain = e->flags & TOKENIZER_PLAIN;
-        e->thread[i]->middle = e->flags & TOKENIZER_MIDDLE;
-        e->rc[i] =
-            token_encode_part(e->thread[i], e->text, e->cut[i], e->cut[i + 1], &e->err[i]);
-    }
-}
-
-/* Of a text that begins a page. */
-static void release_pages(const char *text, int64_t bytes)
-{
-    int64_t page = sysconf(_SC_PAGESIZE);
-
-    madvise((void *)(uintptr_t)text, (size_t)(bytes / page * page), MADV_DONTNEED);
-}
-
-static int encode_text(struct encoding *e, tokenizer_put *put, void *arg, struct err *err)
-{
-    int64_t part = e->thread[0]->tables->cuttable ? PART : e->bytes;
-
-    for (int64_t from = 0; from < e->bytes;) {
-        int parts = find_cuts(e, from, part);
-        encode_parts(e, parts);
-        for (int i = 0; i < parts; i++) {
-            if (e->rc[i]) {
-                *err = e->err[i];
-                return -1;
-            }
-            if (e->thread[i]->count && put(arg, e->thread[i]->ids, e->thread[i]->count, err))
-                return -1;
-        }
-        from = e->cut[parts];
-        if (e->flags & TOKENIZER_MAPPED)
-            release_pages(e->text, from);
-    }
-    return 0;
-}
-
-int tokenizer_each(struct tokenizer *t, const char *text, int64_t bytes, int flags, int threads,
-                   tokenizer_put *put, void *arg, struct err *err)
-{
-    const struct token_tables *a = t->tables;
-    int wrap = flags & TOKENIZER_WRAP;
-    int most = (int)(bytes / PART < 1023 ? bytes / PART + 1 : 1024);
-    struct encoding e = {.text = text, .bytes = bytes, .flags = flags};
-
-    e.threads = threads < most ? threads : most;
-    e.thread = mem_new((size_t)e.threads, sizeof *e.thread);
-    e.cut = mem_new((size_t)e.threads + 1, sizeof *e.cut);
-    e.rc = mem_new((size_t)e.threads, sizeof *e.rc);
-    e.err = mem_new((size_t)e.threads, sizeof *e.err);
-    for (int i = 0; i < e.threads; i++)
-        e.thread[i] = i ? tokenizer_share(t) : t;
-    int rc = wrap && a->prefix_count ? put(arg, a->prefix, a->prefix_count, err) : 0;
-    rc = rc ? rc : encode_text(&e, put, arg, err);
-    if (rc == 0 && wrap && a->suffix_count)
-        rc = put(arg, a->suffix, a->suffix_count, err);
-    for (int i = 1; i < e.threads; i++)
-        tokenizer_close(e.thread[i]);
-    mem_free(e.thread);
-    mem_free(e.cut);
-    mem_free(e.rc);
-    mem_free(e.err);
-    return rc ? -1 : 0;
-}
-
-struct list {
-    int32_t *ids;
-    size_t room;
-    int64_t count;
-};
-
-static int put_list(void *arg, const int32_t *ids, int64_t count, struct err *err)
-{
-    struct list *list = arg;
-
-    (void)err;
-    list->ids =
-        mem_grow(list->ids, &list->room, (size_t)(list->count + count), sizeof *list->ids);
-    memcpy(list->ids + list->count, ids, (size_t)count * sizeof *ids);
-    list->count += count;
-    return 0;
-}
-
 int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, int flags,
                          int32_t **ids, struct err *err)
 {
-    struct list list = {0};
+    const struct token_tables *a = t->tables;
+    int wrap = flags & TOKENIZER_WRAP;
+    size_t before = wrap ? (size_t)a->prefix_count : 0;
+    size_t after = wrap ? (size_t)a->suffix_count : 0;
+    enum token_begins begins = flags & TOKENIZER_CONTINUED ? TOKEN_MIDDLE
+                               : flags & TOKENIZER_MIDDLE  ? TOKEN_SEGMENT
+                                                           : TOKEN_TEXT;
 
-    if (tokenizer_each(t, text, bytes, flags, 1, put_list, &list, err)) {
-        mem_free(list.ids);
+    t->plain = flags & TOKENIZER_PLAIN;
+    if (token_encode_text(t, text, bytes, begins, err))
         return -1;
-    }
-    *ids = list.ids;
-    return list.count;
+    size_t count = (size_t)t->count;
+    int32_t *to = *ids = mem_new(before + count + after, sizeof *to);
+    if (before)
+        memcpy(to, a->prefix, before * sizeof *to);
+    if (count)
+        memcpy(to + before, t->ids, count * sizeof *to);
+    if (after)
+        memcpy(to + before + count, a->suffix, after * sizeof *to);
+    return (int64_t)(before + count + after);
 }

@@ -212,12 +212,11 @@ static int put_segment(struct tokenizer *t, const char *p, const char *end,
     return 0;
 }
 
-int token_encode_part(struct tokenizer *t, const char *text, int64_t from, int64_t cut,
-                      struct err *err)
+int token_encode_text(struct tokenizer *t, const char *text, int64_t bytes,
+                      enum token_begins begins, struct err *err)
 {
     const struct token_tables *a = t->tables;
-    const char *done = text + from, *p = done, *end = text + cut;
-    enum token_begins begins = from ? TOKEN_MIDDLE : t->middle ? TOKEN_SEGMENT : TOKEN_TEXT;
+    const char *done = text, *p = text, *end = text + bytes;
     struct token_found f;
 
     token_state_prepare(t);

@@ -236,7 +236,7 @@ struct tokenizer {
     int32_t *ids; /* of the piece of text at hand */
     size_t ids_room;
     int64_t count;
-    int plain, middle; /* TOKENIZER_PLAIN, TOKENIZER_MIDDLE */
+    int plain; /* TOKENIZER_PLAIN */
 };
 
 /* token_merge.c: adds the tokens of a word to t->ids. */
@@ -280,9 +280,9 @@ void token_finder_free(struct token_finder *f);
 int token_finder_next(const struct token_finder *f, const char *begin, const char *done,
                       const char *p, const char *end, int plain, struct token_found *found);
 
-/* token_encode.c: the tokens of text[from .. cut), into t->ids; from 0: it begins the text. */
-int token_encode_part(struct tokenizer *t, const char *text, int64_t from, int64_t cut,
-                      struct err *err);
+/* token_encode.c: the tokens of a text, into t->ids. */
+int token_encode_text(struct tokenizer *t, const char *text, int64_t bytes,
+                      enum token_begins begins, struct err *err);
 /* token_each.c, after reading: what encoding needs. */
 void token_tables_prepare(struct token_tables *t);
 void token_tables_release(struct token_tables *t);

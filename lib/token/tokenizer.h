@@ -101,8 +101,8 @@ int tokenizer_adds_space(const struct tokenizer *t);
 enum {
     TOKENIZER_PLAIN = 1,  /* special tokens that a text spells are text: chats of users */
     TOKENIZER_WRAP = 2,   /* add what the post-processor adds: a token of the beginning, ... */
-    TOKENIZER_MAPPED = 4, /* the text is a mapped file: pages are released once encoded */
-    TOKENIZER_MIDDLE = 8  /* the text follows a special token: it is not the first of all */
+    TOKENIZER_MIDDLE = 4, /* the text follows a special token: it is not the first of all */
+    TOKENIZER_CONTINUED = 8 /* it follows another part of the text (tokenizer_cut) */
 };
 
 /*
@@ -112,12 +112,10 @@ enum {
 int64_t tokenizer_encode(struct tokenizer *t, const char *text, int64_t bytes, int flags,
                          int32_t **ids, struct err *err);
 /*
- * The same some tokens at a time, in memory that does not grow with the text, by so many
- * threads; put is called by the caller's thread.  Ends early where put fails.
+ * The first place from `at` on where the text may be cut: what is before it, and what follows,
+ * have the tokens of the whole.  bytes: there is none, or it is not known.
  */
-typedef int tokenizer_put(void *arg, const int32_t *ids, int64_t count, struct err *err);
-int tokenizer_each(struct tokenizer *t, const char *text, int64_t bytes, int flags, int threads,
-                   tokenizer_put *put, void *arg, struct err *err);
+int64_t tokenizer_cut(const struct tokenizer *t, const char *text, int64_t at, int64_t bytes);
 
 /* ---- decoding ---- */
 

@@ -179,36 +179,6 @@ TEST(long_words)
     tokenizer_close(b);
 }
 
-struct stop {
-    int64_t tokens, most;
-};
-
-static int count_to(void *arg, const int32_t *ids, int64_t count, struct err *err)
-{
-    struct stop *s = arg;
-
-    (void)ids;
-    s->tokens += count;
-    return s->tokens > s->most ? err_set(err, ERR_SYS, "full") : 0;
-}
-
-TEST(each_ends_with_its_error)
-{
-    static const char text[] = "one two three <|endoftext|> \xff four";
-    struct tokenizer *b = open_small();
-    struct stop all = {.most = 1000};
-    struct err err = {0};
-
-    assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &all, &err), 0);
-    for (int64_t most = 0; most < all.tokens; most++) {
-        struct stop s = {.most = most};
-        assert_int_equal(tokenizer_each(b, text, sizeof text - 1, 0, 1, count_to, &s, &err),
-                         -1);
-        assert_string_equal(err.text, "full");
-    }
-    tokenizer_close(b);
-}
-
 TEST(what_is_no_token)
 {
     struct tokenizer *b = open_small();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tokenizer.json: the tokens of tests/reference/dump_tokenizer.py, by small tokenizers of the
- * kinds in use; long texts in parts by threads; wrong files, and texts that take too long.
+ * kinds in use; long texts in parts; wrong files, and texts that take too long.
  */
 #include "unit.h"
 
@@ -210,55 +210,74 @@ TEST(any_bytes_return)
 
 /* ---- parts ---- */
 
-struct list {
-    int32_t *ids;
-    int64_t count;
-};
-
-static int put_list(void *arg, const int32_t *ids, int64_t count, struct err *err)
+/* Returns how many parts there were. */
+static int check_parts(struct tokenizer *t, const char *text, int64_t bytes)
 {
-    struct list *list = arg;
+    enum { PART = 1 << 16 };
+    struct err err;
+    int32_t *whole = NULL, *ids = NULL;
+    int64_t count = tokenizer_encode(t, text, bytes, 0, &whole, &err), at = 0, n = 0;
+    int parts = 0;
 
-    (void)err;
-    memcpy(list->ids + list->count, ids, (size_t)count * sizeof *ids);
-    list->count += count;
-    return 0;
+    for (int64_t from = 0, to; from < bytes; from = to, parts++) {
+        int flags = from ? TOKENIZER_CONTINUED : 0;
+        to = bytes - from > PART ? tokenizer_cut(t, text, from + PART, bytes) : bytes;
+        n = tokenizer_encode(t, text + from, to - from, flags, &ids, &err);
+        assert_in_range(n, 0, count - at);
+        assert_memory_equal(ids, whole + at, (size_t)n * sizeof *ids);
+        at += n;
+        mem_free(ids);
+    }
+    assert_int_equal(at, count);
+    mem_free(whole);
+    return parts;
 }
 
-static void check_parts(struct tokenizer *t, const char *text, int64_t bytes)
+/* The tokenizer without added tokens that begin or end with a letter. */
+static struct tokenizer *open_cuttable(const char *name)
 {
-    struct list list = {.ids = mem_new((size_t)bytes * 2, sizeof(int32_t))};
+    static const char *const words[][2] = {{"798,\"content\":\"brown\"", "<row>"},
+                                           {"799,\"content\":\"QUICK\"", "<UIC>"},
+                                           {"\005QUICK", "<UIC>"},
+                                           {"\004<|im", "<|i>"}};
+    char path[256], *text = NULL;
+    struct tokenizer *t = NULL;
+    int64_t bytes = 0;
     struct err err;
 
-    assert_int_equal(token_encode_part(t, text, 0, bytes, &err), 0);
-    int32_t *whole = mem_new((size_t)t->count, sizeof *whole);
-    int64_t count = t->count;
-    memcpy(whole, t->ids, (size_t)count * sizeof *whole);
-    for (int threads = 1; threads <= 3; threads += 2) {
-        list.count = 0;
-        assert_int_equal(tokenizer_each(t, text, bytes, 0, threads, put_list, &list, &err), 0);
-        assert_int_equal(list.count, count);
-        assert_memory_equal(list.ids, whole, (size_t)count * sizeof *whole);
+    snprintf(path, sizeof path, DATA "%s", name);
+    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        const char *id = words[i][0], *key = id + (i < 2 ? 3 : 0);
+        for (char *at; (at = memmem(text, (size_t)bytes, key, strlen(key)));) {
+            memcpy(at - (key - id), id, (size_t)(key - id)); /* a free number */
+            memcpy(strpbrk(at, "bQ<"), words[i][1], strlen(words[i][1]));
+        }
     }
-    mem_free(whole);
-    mem_free(list.ids);
+    assert_int_equal(tokenizer_parse(&t, path, text, bytes, &err), 0);
+    mem_free(text);
+    return t;
 }
 
-/* Texts of several parts, cut after lines, before blanks, or where they should not be. */
+/* Texts in parts, cut only at gaps between words, and only where no token is across one. */
 TEST(parts_are_the_whole)
 {
     enum { BYTES = 9 << 20 };
     static const struct {
         int name;
         const char *fill; /* NULL: texts of the reference */
-    } cases[] = {{1, NULL}, {2, NULL},          {4, NULL}, {6, NULL},
-                 {1, "a"},  {1, " \n\xcc\x81"}, {3, "ab-"}};
+        int cuts;         /* 0: a merge or an added token can be at a gap, or there is none */
+        int added;        /* the tokenizer with its added tokens of letters */
+    } cases[] = {{0, NULL, 1, 0},          {1, NULL, 1, 0},     {2, NULL, 1, 0},
+                 {4, NULL, 0, 0},          {6, NULL, 1, 0},     {3, "ab-", 0, 0},
+                 {1, " \n\xcc\x81", 0, 0}, {1, "ab c\n", 1, 0}, {1, "ab c\n", 0, 1}};
     struct texts *x = mem_new(1, sizeof *x);
     char *text = mem_new(BYTES + 8000, 1);
 
     read_texts(x);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
-        struct tokenizer *t = open_named(names[cases[c].name]);
+        const char *name = names[cases[c].name];
+        struct tokenizer *t = cases[c].added ? open_named(name) : open_cuttable(name);
         const char *fill = cases[c].fill;
         int64_t bytes = 0;
         for (int i = 0; !fill && bytes < BYTES; i++) {
@@ -268,7 +287,8 @@ TEST(parts_are_the_whole)
         }
         for (size_t n = fill ? strlen(fill) : 0; fill && bytes < BYTES; bytes++)
             text[bytes] = fill[(size_t)bytes % n];
-        check_parts(t, text, bytes);
+        if ((check_parts(t, text, bytes) > 1) != cases[c].cuts)
+            fail_msg("case %zu: wrong number of parts", c);
         tokenizer_close(t);
     }
     mem_free(text);
@@ -389,32 +409,13 @@ TEST(middles_of_texts)
         }
 }
 
-/* A word of its own is one by what is before it, in whichever part that is. */
-TEST(parts_of_single_words)
-{
-    enum { WORDS = 900000 };
-    static const char word[] = "a-\u65e5";
-    struct tokenizer *t =
-        parse_small("\"added_tokens\": [{\"id\": 0, \"content\": \"a\", \"single_word\": true, "
-                    "\"normalized\": true}], " MODEL,
-                    NULL);
-    char *text = mem_new(WORDS * 5 + 1, 1);
-
-    for (int i = 0; i < WORDS; i++)
-        memcpy(text + 5 * i, word, 5);
-    check_parts(t, text, WORDS * 5);
-    mem_free(text);
-    tokenizer_close(t);
-}
-
 /* \w of the two libraries: Oniguruma's has the superscripts and fractions of Latin-1. */
 TEST(characters_of_words)
 {
     static const char text[] = "a\u00b2\u00b3\u00b9\u00bc\u00bd\u00beb";
     static const char *const cuts[] = {
         "{\"type\": \"Split\", \"pattern\": {\"Regex\": \"\\\\w+\"}, "
-        "\"behavior\": \"Removed\", "
-        "\"invert\": true}",
+        "\"behavior\": \"Removed\", \"invert\": true}",
         "{\"type\": \"Whitespace\"}"};
 
     for (int k = 0; k < 2; k++) {
@@ -451,9 +452,8 @@ TEST(wrong_files)
     parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": {}}", "'model.merges' list");
     parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"dropout\": 0.1}",
           "'model.dropout' 0.1");
-    parse(
-        "\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"end_of_word_suffix\": \"</w>\"}",
-        "'model.end_of_word_suffix'");
+    parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"end_of_word_suffix\": \"w\"}",
+          "'model.end_of_word_suffix'");
     parse("\"model\": {\"vocab\": {\"a\": 0}, \"merges\": [], \"unk_token\": \"u\"}",
           "'model.unk_token' 'u'");
     parse("\"pre_tokenizer\": {\"type\": \"Foo\"}, " MODEL,
