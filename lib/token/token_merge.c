@@ -63,52 +63,11 @@ static struct token_pair heap_pop(struct tokenizer *t)
     return top;
 }
 
-enum { FEW = 32 }; /* parts of which the lowest rank is found sooner without a heap */
-
-/* The merge of ids[at] and ids[at + 1], if there are these and it exists. */
-static void find_merge(const struct token_vocab *v, const int32_t *ids, int32_t n, int32_t at,
-                       int32_t *rank, int32_t *to)
-{
-    const struct token_merge *m =
-        at >= 0 && at + 1 < n ? token_vocab_pair(v, ids[at], ids[at + 1]) : NULL;
-
-    if (at >= 0)
-        rank[at] = m ? m->rank : INT32_MAX;
-    if (m)
-        to[at] = m->to;
-}
-
-static int32_t merge_few(const struct token_vocab *v, int32_t *ids, int32_t n)
-{
-    int32_t rank[FEW], to[FEW];
-
-    for (int32_t i = 0; i < n; i++)
-        find_merge(v, ids, n, i, rank, to);
-    for (int32_t best; n > 1; n--) {
-        best = 0;
-        for (int32_t i = 1; i < n - 1; i++)
-            best = rank[i] < rank[best] ? i : best;
-        if (rank[best] == INT32_MAX)
-            break;
-        ids[best] = to[best];
-        for (int32_t i = best + 1; i < n - 1; i++) {
-            ids[i] = ids[i + 1];
-            rank[i] = rank[i + 1];
-            to[i] = to[i + 1];
-        }
-        find_merge(v, ids, n - 1, best - 1, rank, to);
-        find_merge(v, ids, n - 1, best, rank, to);
-    }
-    return n;
-}
-
 /* ids[0 .. n): merged in place; what is left. */
 static int32_t merge_ids(struct tokenizer *t, int32_t *ids, int32_t n)
 {
     int32_t count = 0;
 
-    if (n <= FEW)
-        return merge_few(&t->tables->vocab, ids, n);
     t->part = mem_grow(t->part, &t->part_room, (size_t)n, sizeof *t->part);
     t->pairs = 0;
     for (int32_t i = 0; i < n; i++)
