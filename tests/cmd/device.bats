@@ -84,6 +84,52 @@ setup() {
     done
 }
 
+@test "each family, in f32 and in bf16, and with adapters: near the processor's" {
+    local f type
+    for f in gemma3 smollm3 phi3 qwen3 mistral; do
+        sed 's/"vocab_size": *[0-9]*/"vocab_size": 256/' "$DATA/$f.json" > $f.json
+        for type in f32 bf16; do
+            paro-plan -m $f.json -i synth:1x1 --seq 8 --micro-batch 2 --compute-type $type > one.yaml
+            run_on cpu one
+            run_on "$DEVICE" one
+            close one-cpu one-cuda "$([ $type = f32 ] && echo 1e-5 || echo 2e-2)" || { echo "$f $type"; return 1; }
+        done
+        rm -rf base
+        paro-shard init -m $f.json -o base
+        paro-plan -m $f.json -i synth:2x2 --strategy NIG --seq 8 --micro-batch 2 --trainable lora=2 > four.yaml
+        run_on cpu four --init base
+        run_on "$DEVICE" four --init base
+        close four-cpu four-cuda 1e-5 || { echo "$f adapters"; return 1; }
+    done
+}
+
+has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
+
+@test "--local-save: killed, and resumed by what the hosts kept, with the same bits; PARO_METER" {
+    # Enough of them for the kill to come first.
+    local on=(--device "$DEVICE" --lr 1e-3 --steps "$([ -n "${GPU_REAL-}" ] && echo 600 || echo 60)")
+    PARO_METER=$PWD/m run_on "$DEVICE" four "${on[@]}"
+    mv four-cuda whole
+    [ "$(find m -name '*.train' | wc -l)" = 4 ]
+    run "$GPU_BIN/horing-watch" m
+    echo "$output"
+    [[ $output == 'WATCH '[OWC]*' - '* ]]
+    local local=(paro-train "$G/four.yaml" -d "$G/text" -o run --local-save local --local-every 5 "${on[@]}")
+    mpirun -np 4 "${local[@]}" > out 2> said &
+    for _ in $(seq 600); do
+        sleep 0.05
+        ! has_state || break
+    done
+    pkill -KILL -n -f "^paro-train $G/four.yaml -d $G/text -o run"
+    wait $! || true
+    has_state
+    timeout 100 mpirun -np 4 "${local[@]}" --resume=auto > out 2> said
+    cat said
+    grep -q '^paro-train: resumes from .*local copies of 1 host' said
+    cmp <(bits whole) <(bits run)
+    same whole/latest run/latest
+}
+
 @test "checkpoints: a run that is gone on with has the same bits; on another device it goes on" {
     for p in one four; do
         run_on "$DEVICE" $p --save-every 2 --keep 4

@@ -55,7 +55,7 @@ ends() {
     run timeout 60 mpirun -np 4 bash -c 'R=$OMPI_COMM_WORLD_RANK
         export NCCL_HOSTID=h$((R / 2)) LD_PRELOAD=$LIB
         [ "$R" != 1 ] || export "$ODD"
-        exec "$E/shim/nccl_end" "$WHAT"'
+        exec "$E/shim/nccl_end" $WHAT'
     echo "$output"
 }
 
@@ -64,22 +64,21 @@ metered() {
     rm -rf m
     PARO_METER=$PWD/m preloaded "$1" 'R / 2'
     [ "$(find m -name '*.nccl' | wc -l)" = "$1" ]
-    for f in m/*; do
-        perl -e 'local $/; my $f = <>; my $begun = unpack "q", substr $f, 72, 8;
-            die "open" unless unpack "q", substr $f, 80, 8;
-            my ($done, $last) = (0, 0);
-            for my $i (0 .. $begun - 1) {
-                my ($n, $comm, $seq, $bytes, $in, $out) = unpack "qQq4", substr $f, 4096 + 64 * $i, 64;
-                my $ended = $in > 0 && $out >= $in;
-                print "call $seq of $comm: $bytes bytes, $in to $out\n" unless $ended;
-                $done += $ended;
-            }
-            print "$begun calls\n";
-            die "$done of $begun" unless $begun > 40 && $done == $begun' "$f"
-    done
+    perl "$ROOT/tests/shim/meter_calls" 41 m/*.nccl
     "$BIN/horing-watch" m > out || [ $? -le 2 ]
     cat out
     grep -qE "^WATCH [OCW][A-Z]* - " out
+}
+
+# hung_by RANK: soon, ranks wait in an all-reduce that it never comes to
+hung_by() {
+    for _ in $(seq 300); do
+        sleep 0.1
+        "$BIN/horing-watch" --hang=0.5 m > out || true
+        ! grep -q "^WATCH CRITICAL - hung: .* in all-reduce of 62.5 KiB 2 .*, rank $1 (.*) never arrived" out || return 0
+    done
+    cat out
+    return 1
 }
 
 @test "with PARO_METER every call that NCCL or ours does is recorded, and has ended" {
@@ -87,6 +86,20 @@ metered() {
     metered 4
     table 2,2 >tuning.yaml
     PARO_TUNING=$PWD/tuning.yaml metered 4
+}
+
+@test "with PARO_METER horing-watch names a late rank, and whom a hang waits for" {
+    export PARO_METER=$PWD/m
+    ends late
+    [ "$status" = 0 ] && said '^ok$' 1
+    perl "$ROOT/tests/shim/meter_calls" 301 m/*.nccl
+    run "$BIN/horing-watch" m
+    echo "$output"
+    [[ $output == 'WATCH '*' - rank 1 ('*' late in '*' of all-reduces: its own compute'* ]]
+    rm -rf m
+    ends 'abort 4000' > ended &
+    hung_by 1
+    wait $!
 }
 
 @test "the program alone" {

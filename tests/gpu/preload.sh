@@ -41,7 +41,7 @@ ends() {
     export WHAT="$1"
     # shellcheck disable=SC2016
     timeout -k 5 40 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
-        LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_end" "$WHAT"' >"$dir/said" 2>&1
+        LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_end" $WHAT' >"$dir/said" 2>&1
     rc=$?
     if [ $rc = 0 ] && [ "$(grep -c ': over 0$' "$dir/said")" = "$n" ] &&
         [ "$(grep -c -- "$2" "$dir/said")" = "$3" ]; then
@@ -59,4 +59,41 @@ ends manners '^ok$' 1
 # One whose work is all queued is back before the communicator is aborted.
 ends abort ': all-reduce [06]$' $((n - 1))
 ends revoke ': all-reduce [06]$' $((n - 1))
+
+# TEST PATTERN: the line of horing-watch about the records
+says() {
+    tests=$((tests + 1))
+    if grep -qE "^WATCH $2" "$dir/watch"; then
+        echo "ok $tests - $1"
+    else
+        sed 's/^/# /' "$dir/watch"
+        echo "not ok $tests - $1"
+    fi
+}
+# By schedules and by NCCL alone, without records and with them.
+table=$PARO_TUNING
+for PARO_TUNING in "$table" ''; do
+    for PARO_METER in '' "$dir/m"; do
+        export PARO_TUNING PARO_METER
+        ends late '^ok$' 1
+        sed -n "s|^rank 0: ns/# by ${PARO_TUNING:-NCCL}, PARO_METER=$PARO_METER: ns|p" "$dir/said"
+    done
+    {
+        perl tests/shim/meter_calls 301 "$dir"/m/*.nccl && "$E/bin/horing-watch" -v
+    } >"$dir/watch" 2>&1
+    sed 's/^/# /' "$dir/watch"
+    says 'a late rank, by its records' '[A-Z]* - rank 1 (.*) is .* late in .* of all-reduces: its own compute'
+    rm -rf "$dir/m"
+done
+PARO_TUNING=$table
+ends 'abort 5000' ': all-reduce [06]$' $((n - 1)) &
+for _ in $(seq 200); do
+    sleep 0.1
+    "$E/bin/horing-watch" --hang=0.5 >"$dir/watch" 2>&1
+    grep -q CRITICAL "$dir/watch" && break
+done
+sed 's/^/# /' "$dir/watch"
+wait
+tests=$((tests + 1))
+says 'whom a hang waits for' 'CRITICAL - hung: .* in all-reduce of 62.5 KiB 2 .*, rank 1 (.*) never arrived'
 echo 1..$tests

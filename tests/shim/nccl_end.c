@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * nccl_end WHAT: a program that knows NCCL and nothing of paro, under mpirun, in which
+ * nccl_end WHAT [MS]: a program that knows NCCL and nothing of paro, under mpirun, in which
  * something goes wrong or is unusual: what tests preload libparo-nccl.so into.
  *
  *     abort    rank 1 does not come to an all-reduce; every rank has a thread that aborts the
- *              communicator after a while, as trainers' watchdogs do
+ *              communicator after MS (1000), as trainers' watchdogs do
  *     revoke   the same, by ncclCommRevoke, and then it is destroyed
  *     simulate a group is ended by ncclGroupSimulateEnd; the call behind it is as ever
  *     capture  another stream is captured while the first call is made
@@ -14,6 +14,8 @@
  *     twice    a failed call is made once more; then all abort
  *     grouped  odd ranks make communicators, and end them, in groups
  *     calm     nothing blocks, as NCCL_COMM_BLOCKING=0 has it
+ *     late     rank 1 works for 5 ms before each call, the others for 1; rank 0 says the mean
+ *              time of a call to NCCL in nanoseconds
  *
  * Each rank says "rank R: all-reduce C" with what NCCL called the outcome, and "rank R: over";
  * rank 0 of those whose sums and graphs are as they would be without the library "ok".
@@ -25,6 +27,8 @@
 #include "nccl_fixture.h"
 
 enum { N = 16000, FAILED = -1 };
+
+static long watchdog_ms = 1000;
 
 static void nap_ms(long ms)
 {
@@ -55,14 +59,14 @@ static int is_wrong(struct user *u)
 
 static void *aborts(void *arg)
 {
-    nap_ms(1000);
+    nap_ms(watchdog_ms);
     must(ncclCommAbort(((struct user *)arg)->comm), "abort");
     return NULL;
 }
 
 static void *revokes(void *arg)
 {
-    nap_ms(1000);
+    nap_ms(watchdog_ms);
     must(ncclCommRevoke(((struct user *)arg)->comm, 0), "revoke");
     must(ncclCommDestroy(((struct user *)arg)->comm), "abort");
     return NULL;
@@ -195,6 +199,25 @@ static int calm(struct user *u)
     return 1;
 }
 
+static int late(struct user *u)
+{
+    enum { CALLS = 300 };
+    double calls_s = 0;
+
+    init(u);
+    for (int i = 0; i <= CALLS; i++) {
+        nap_ms(u->rank == 1 ? 5 : 1);
+        double from = MPI_Wtime();
+        must(reduce(u), "all-reduce");
+        calls_s += i ? MPI_Wtime() - from : 0; /* the first makes all */
+        must(is_wrong(u), "wrong");
+    }
+    if (u->rank == 0)
+        say(u, "ns of a call", (int)(1e9 * calls_s / CALLS));
+    must(ncclCommDestroy(u->comm), "destroy");
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -202,12 +225,14 @@ int main(int argc, char **argv)
         int (*does)(struct user *u); /* 1: and all is well */
     } whats[] = {{"abort", aborted},    {"revoke", revoked},  {"simulate", simulated},
                  {"capture", captured}, {"manners", manners}, {"twice", twice},
-                 {"grouped", grouped},  {"calm", calm}};
+                 {"grouped", grouped},  {"calm", calm},     {"late", late}};
     struct user u = {0};
     int level = 0, well = 0;
 
     MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
     user_open(&u, N);
+    if (argc > 2)
+        watchdog_ms = atol(argv[2]);
     for (int i = 0; i < N; i++)
         u.host[i] = (float)(u.rank + 1);
     must(cudaMemcpy(u.in, u.host, N * sizeof *u.host, cudaMemcpyDefault), "copy");

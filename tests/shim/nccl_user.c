@@ -180,6 +180,8 @@ static void unusual(struct user *u, int64_t n)
     settle(calm,
            ncclAllReduce(u->in, u->out, (size_t)n, ncclFloat32, ncclSum, calm, u->stream));
     must(cudaStreamSynchronize(u->stream), "sync");
+    /* An abort drops what NCCL has not sent yet, which another rank may wait for. */
+    MPI_Barrier(MPI_COMM_WORLD);
     must(ncclCommAbort(calm), "abort");
     runs += 4;
 }
