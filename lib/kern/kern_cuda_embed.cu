@@ -57,16 +57,17 @@ extern "C" void kern_cuda_embed(struct kern *k, void *y, const void *table,
 }
 
 /*
- * A run is the rows of dy that have one token.  A block has RUNS runs, 32 N columns of them,
- * and as many warps: a short run is a warp's; the rows of a long one are dealt to all warps,
- * whose sums are added in the order of the warps.
+ * A run is the rows of dy that have one token.  A block has RUNS runs, a piece of 32 N columns
+ * of them, and as many warps: a short run is a warp's; the rows of a long one are dealt to all
+ * warps, whose sums are added in the order of the warps.
  *
  *     runs of block b       b   b + blocks   b + 2 blocks ...
  *     rows of a long run    0 1 2 3 4 5 6 7 8 9 ...
  *     warp                  0 1 2 3 4 5 6 7 0 1
  *
  * Frequent tokens have small numbers in most vocabularies: so far apart, no block has many of
- * their runs.  SHORT_ROWS or LONG_ROWS rows are under way at once.
+ * their runs; and all pieces of the first are first in the grid, for they take the longest.
+ * SHORT_ROWS or LONG_ROWS rows are under way at once.
  */
 enum { RUNS = 8, LONG = 32, BLOCKS = 4, SHORT_ROWS = 4, LONG_ROWS = 8 };
 
@@ -108,12 +109,12 @@ __device__ static __forceinline__ void store_sum(float *to, kern_pack<float, N> 
 template <int N, class T>
 __global__ __launch_bounds__(RUNS * 32, BLOCKS) void embed_backward_kernel(
     float *dtable, const T *dy, const int32_t *token, const int32_t *row, const int32_t *run,
-    int64_t runs, int64_t c)
+    int64_t runs, int64_t c, unsigned pieces)
 {
     __shared__ float part[RUNS][32 * N];
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
-    const int64_t column = ((int64_t)blockIdx.y * 32 + lane) * N;
-    const int64_t mine = (int64_t)lane * gridDim.x + blockIdx.x;
+    const int64_t column = ((int64_t)blockIdx.x % pieces * 32 + lane) * N;
+    const int64_t mine = (int64_t)lane * (gridDim.x / pieces) + blockIdx.x / pieces;
     int first = 0, end = 0;
 
     if (lane < RUNS && mine < runs) { /* each warp knows where all of the block's runs are */
@@ -157,9 +158,10 @@ static void embed_backward(void *stream, float *dtable, const T *dy, const int32
                            const int32_t *row, const int32_t *run, int64_t runs, int64_t c)
 {
     auto kernel = embed_backward_kernel<N, T>;
-    dim3 grid((unsigned)kern_ceil(runs, RUNS), (unsigned)kern_ceil(c, 32 * N));
+    unsigned pieces = (unsigned)kern_ceil(c, 32 * N);
 
-    KERN_LAUNCH(kernel, grid, RUNS * 32, 0, stream, dtable, dy, token, row, run, runs, c);
+    KERN_LAUNCH(kernel, (unsigned)kern_ceil(runs, RUNS) * pieces, RUNS * 32, 0, stream, dtable,
+                dy, token, row, run, runs, c, pieces);
 }
 
 template <class T>

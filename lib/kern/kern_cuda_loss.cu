@@ -19,6 +19,7 @@ struct rows {
     float scale;  /* 0: no gradient */
     int kept;     /* packs of a long row that shared memory holds */
     float4 *part; /* of each row: maximum, sum, logit of the target; all 0: no loss */
+    int64_t n;
 };
 
 /* The maximum over a block of whole warps; room as for kern_block_sum. */
@@ -71,9 +72,9 @@ __device__ static __forceinline__ kern_pack<T, N> gradients(const kern_pack<T, N
 }
 
 /* Rows of no target: no loss, and a gradient of zeros.  Returns whether this is one. */
-template <class T> __device__ static int is_left_out(T *x, const rows &r)
+template <class T> __device__ static int is_left_out(T *x, const rows &r, int64_t row)
 {
-    int target = r.target[blockIdx.x];
+    int target = r.target[row];
 
     if (target >= r.v)
         __trap();
@@ -83,23 +84,23 @@ template <class T> __device__ static int is_left_out(T *x, const rows &r)
         for (int64_t j = threadIdx.x; j < r.v; j += blockDim.x)
             x[j] = kern_to<T>::of(0.0f);
     if (threadIdx.x == 0)
-        r.part[blockIdx.x] = make_float4(0, 0, 0, 0);
+        r.part[row] = make_float4(0, 0, 0, 0);
     return 1;
 }
 
 /* From the maximum and each thread's sum of exponentials; `of_target` is thread 0's. */
 __device__ static __forceinline__ row_facts finish(float max, float sum, float of_target,
-                                                   const rows &r, float *room)
+                                                   const rows &r, int64_t row, float *room)
 {
     row_facts f;
 
     sum = kern_block_sum(sum, room);
     if (threadIdx.x == 0)
-        r.part[blockIdx.x] = make_float4(max, sum, of_target, 0);
+        r.part[row] = make_float4(max, sum, of_target, 0);
     f.max = max;
     f.scale = r.scale;
     f.factor = r.scale / sum;
-    f.target = r.target[blockIdx.x];
+    f.target = r.target[row];
     return f;
 }
 
@@ -179,7 +180,7 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
     float end = -INFINITY, of_target = 0;
     int j = at;
 
-    if (is_left_out(x, r))
+    if (is_left_out(x, r, blockIdx.x))
         return;
     ask<N>(held, x, at, half, step);
     kern_async_commit();
@@ -199,7 +200,7 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
         s.add<N>(kern_load<N>(held + j));
     float max = block_max(s.max, room_max);
     float sum = s.sum_to<T>(max);
-    row_facts f = finish(max, sum, of_target, r, room_sum);
+    row_facts f = finish(max, sum, of_target, r, blockIdx.x, room_sum);
     if (r.scale == 0)
         return;
 #pragma unroll 2
@@ -210,12 +211,14 @@ __global__ __launch_bounds__(HELD_TWO, 2) void held_kernel(T *logits, rows r)
 }
 
 /*
- * One pass for the maximum and, relative to the greatest so far, the sum; one backwards for the
- * rest, which begins with what is not in shared memory and was read last.  A processor has one
- * such block, so that the second cache holds of all rows what is read again (132 of 29 KiB
- * where 227 of 256 are kept); LONG_PACKS packs of each thread are under way.
+ * Longer rows, which blocks pass over: one a processor, so that the second cache holds of all
+ * rows what is read again (132 of 29 KiB where 227 of 256 are kept).  One pass for the maximum
+ * and, relative to the greatest so far, the sum; one backwards for the rest, which begins with
+ * what is not in shared memory and was read last.  There each pack that shared memory held is
+ * followed by that of the block's next row, so that memory is busy while this row is worked on.
+ * LONG_PACKS packs of each thread are under way.
  */
-enum { LONG_THREADS = 1024, LONG_PACKS = 4 };
+enum { LONG_THREADS = 1024, LONG_PACKS = 4, ROOM = 512 };
 
 template <int N, class T>
 __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r)
@@ -224,49 +227,59 @@ __global__ __launch_bounds__(LONG_THREADS, 1) void long_kernel(T *logits, rows r
     __shared__ float room_max[32], room_sum[32];
     const int packs = (int)(r.v / N), threads = (int)blockDim.x, me = (int)threadIdx.x;
     const int step = LONG_PACKS * threads;
-    T *x = logits + blockIdx.x * r.ld;
-    so_far s = {-INFINITY, 0};
-    float of_target = 0;
     kern_pack<T, N> h[LONG_PACKS];
 
-    if (is_left_out(x, r))
-        return;
-    if (me == 0)
-        of_target = kern_float(x[r.target[blockIdx.x]]);
-    for (int from = me; from < packs; from += step) {
+    ask<N>(held, logits + blockIdx.x * r.ld, me * N, r.kept * N, threads * N);
+    for (int64_t row = blockIdx.x; row < r.n; row += gridDim.x) {
+        T *x = logits + row * r.ld;
+        const T *next = row + gridDim.x < r.n ? x + gridDim.x * r.ld : NULL;
+        const int out = is_left_out(x, r, row);
+        so_far s = {-INFINITY, 0};
+        row_facts f = {};
+
+        kern_async_commit();
+        kern_async_wait<0>();
+        if (!out) {
+            float of_target = me == 0 ? kern_float(x[r.target[row]]) : 0;
+
+            for (int from = me; from < packs; from += step) {
 #pragma unroll
-        for (int k = 0; k < LONG_PACKS; k++)
-            if (from + k * threads < packs)
-                h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
+                for (int k = 0; k < LONG_PACKS; k++)
+                    if (from + k * threads < packs)
+                        h[k] = from + k * threads < r.kept
+                                   ? kern_load<N>(held + (from + k * threads) * N)
+                                   : kern_load<N>(x + (int64_t)(from + k * threads) * N);
 #pragma unroll
-        for (int k = 0; k < LONG_PACKS; k++)
-            if (from + k * threads < packs) {
-                s.add<N>(h[k]);
-                if (from + k * threads < r.kept)
-                    *(kern_pack<T, N> *)(held + (from + k * threads) * N) = h[k];
+                for (int k = 0; k < LONG_PACKS; k++)
+                    if (from + k * threads < packs)
+                        s.add<N>(h[k]);
             }
-    }
-    for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
-        s.add<1>(kern_load<1>(x + j));
-    float max = block_max(s.max, room_max);
-    float sum = s.sum_to<T>(max);
-    row_facts f = finish(max, sum, of_target, r, room_sum);
-    if (r.scale == 0)
-        return;
-    for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
-        x[j] = gradient(x[j], (int)j, f);
-    for (int from = (packs - 1) / step * step + me; from >= 0; from -= step) {
+            for (int64_t j = (int64_t)packs * N + me; j < r.v; j += threads)
+                s.add<1>(kern_load<1>(x + j));
+            float max = block_max(s.max, room_max);
+            f = finish(max, s.sum_to<T>(max), of_target, r, row, room_sum);
+        }
+        const bool writes = !out && r.scale != 0;
+        for (int64_t j = (int64_t)packs * N + me; writes && j < r.v; j += threads)
+            x[j] = gradient(x[j], (int)j, f);
+        for (int from = (packs - 1) / step * step + me; from >= 0; from -= step) {
 #pragma unroll
-        for (int k = 0; k < LONG_PACKS; k++)
-            if (from + k * threads < r.kept)
-                h[k] = kern_load<N>(held + (from + k * threads) * N);
-            else if (from + k * threads < packs)
-                h[k] = kern_load<N>(x + (int64_t)(from + k * threads) * N);
+            for (int k = 0; k < LONG_PACKS; k++) {
+                int at = (from + k * threads) * N;
+
+                if (from + k * threads < r.kept)
+                    h[k] = kern_load<N>(held + at);
+                else if (writes && from + k * threads < packs)
+                    h[k] = kern_load<N>(x + at);
+                if (next && from + k * threads < r.kept)
+                    kern_async_16(held + at, next + at);
+            }
 #pragma unroll
-        for (int k = 0; k < LONG_PACKS; k++)
-            if (from + k * threads < packs)
-                kern_store<N>(x + (int64_t)(from + k * threads) * N,
-                              gradients<N, T>(h[k], (from + k * threads) * N, f));
+            for (int k = 0; k < LONG_PACKS; k++)
+                if (writes && from + k * threads < packs)
+                    kern_store<N>(x + (int64_t)(from + k * threads) * N,
+                                  gradients<N, T>(h[k], (from + k * threads) * N, f));
+        }
     }
 }
 
@@ -302,50 +315,54 @@ __global__ __launch_bounds__(1024) void loss_kernel(double *loss, const float4 *
         *loss = sum;
 }
 
-/* Bytes of shared memory for a block of long_kernel, beside the rooms of its sums. */
-static int64_t long_most(void)
+/* 0 where the device is lost: the launch will say what is wrong. */
+static int64_t device_has(enum cudaDeviceAttr what)
 {
-    int device = 0, most = 0;
+    int device = 0, n = 0;
 
     if (cudaGetDevice(&device) != cudaSuccess ||
-        cudaDeviceGetAttribute(&most, cudaDevAttrMaxSharedMemoryPerBlockOptin, device) !=
-            cudaSuccess)
+        cudaDeviceGetAttribute(&n, what, device) != cudaSuccess)
         return 0;
-    return most > 512 ? (most - 512) / 16 * 16 : 0;
+    return n;
 }
 
-template <class T> static void launch(void *stream, T *logits, int64_t n, rows r)
+template <class T> static void launch(void *stream, T *logits, rows r)
 {
     const int full = kern_full<T>::n;
     int64_t packs = r.v / full, bytes = packs * 16;
     int fits = kern_fits(logits, full) && r.ld % full == 0, held = fits && bytes <= HELD_MOST;
-    int64_t held_most = bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
-    int64_t most = held ? held_most : LONG_THREADS;
-    int64_t threads = kern_least(kern_ceil(packs + 1, 4 * 32) * 32, most);
+    int64_t held_threads = bytes <= HELD_THREE ? HELD_THREADS : HELD_TWO;
+    int64_t threads =
+        kern_least(kern_ceil(packs + 1, 4 * 32) * 32, held ? held_threads : LONG_THREADS);
     void (*kernel)(T *, rows) = held   ? held_kernel<full, T>
                                 : fits ? long_kernel<full, T>
                                        : long_kernel<1, T>;
 
-    int64_t may = held ? HELD_MOST : long_most(); /* of a kernel, whatever this row takes */
+    /* What a kernel may have, whatever this row takes; ROOM is of its sums. */
+    int64_t most = device_has(cudaDevAttrMaxSharedMemoryPerBlockOptin) / 16 * 16 - ROOM;
+    int64_t may = held ? HELD_MOST : most > 0 ? most : 0;
     if (!held)
         bytes = fits ? kern_least(bytes, may) : 0;
     r.kept = (int)(bytes / 16);
     KERN_SHARED_MOST(kernel, may);
-    KERN_LAUNCH(kernel, (unsigned)n, (unsigned)threads, bytes, stream, logits, r);
+    int64_t blocks = device_has(cudaDevAttrMultiProcessorCount);
+    if (held || blocks < 1 || blocks > r.n)
+        blocks = r.n;
+    KERN_LAUNCH(kernel, (unsigned)blocks, (unsigned)threads, bytes, stream, logits, r);
 }
 
 extern "C" void kern_cuda_cross_entropy(struct kern *k, void *logits, int64_t ld,
                                         const struct kern_tokens *t, int64_t v, float scale,
                                         double *loss)
 {
-    rows r = {ld,    v, t->target,
-              scale, 0, (float4 *)kern_cuda_work(k, t->n * (int64_t)sizeof(float4))};
+    rows r = {ld, v, t->target, scale, 0, NULL, t->n};
     void *stream = kern_cuda_stream(k);
 
+    r.part = (float4 *)kern_cuda_work(k, t->n * (int64_t)sizeof(float4));
     if (!r.part)
         return;
     if (t->n > 0)
-        KERN_BY_TYPE(k->act, T, launch(stream, (T *)logits, t->n, r));
+        KERN_BY_TYPE(k->act, T, launch(stream, (T *)logits, r));
     KERN_LAUNCH(loss_kernel, 1, 1024, 0, stream, loss, r.part, t->n);
     kern_cuda_check(k, "cross_entropy");
 }

@@ -23,9 +23,9 @@ template <class T, class W> struct norm_args {
 
 /*
  * BLOCKS blocks for each processor.  STAGES rows of each warp are on their way into shared
- * memory: of 2048 bf16, 128 KiB on a processor, many times what keeps the memory busy.
+ * memory: of 768 bf16, 48 KiB on a processor, three times what keeps the memory busy.
  */
-enum { WARPS = 8, BLOCKS = 2, STAGES = 2 };
+enum { WARPS = 8, BLOCKS = 2, STAGES = 2, MOST = 4 };
 
 /*
  * What keeps a processor busy here is instructions, 4 a cycle: at the memory's rate it has 18
@@ -42,16 +42,17 @@ __device__ static __forceinline__ void fetch(T *held, const T *x, bool whole)
             kern_async_16(held + p * 32 * N, x + p * 32 * N);
 }
 
-/* Zeros beyond the end. */
+/* Packs `step` elements apart; zeros beyond the end. */
 template <int N, int P, class T>
-__device__ static __forceinline__ void row_of(float (&x)[P][N], const T *held, bool whole)
+__device__ static __forceinline__ void row_of(float (&x)[P][N], const T *from, int step,
+                                              bool whole)
 {
 #pragma unroll
     for (int p = 0; p < P; p++) {
         kern_pack<T, N> h = {};
 
         if (p < P - 1 || whole)
-            h = kern_load<N>(held + p * 32 * N);
+            h = kern_load<N>(from + p * step);
 #pragma unroll
         for (int i = 0; i < N; i++)
             x[p][i] = kern_at(h, i);
@@ -69,9 +70,9 @@ __device__ static __forceinline__ void lower(float (&x)[P][N], float by, bool wh
             x[p][i] = p < P - 1 || whole ? x[p][i] - by : 0.0f;
 }
 
-/* Of a row the sum, or that of squares; N sums of a lane, so that none waits for another. */
+/* The sum of a thread's elements, or of squares: of N sums, so that none waits for another. */
 template <bool SQUARES, int N, int P>
-__device__ static __forceinline__ float row_sum(const float (&x)[P][N])
+__device__ static __forceinline__ float own_sum(const float (&x)[P][N])
 {
     float sum[N];
 
@@ -88,7 +89,7 @@ __device__ static __forceinline__ float row_sum(const float (&x)[P][N])
 #pragma unroll
         for (int i = 0; i < d; i++)
             sum[i] += sum[i + d];
-    return kern_warp_sum(sum[0]);
+    return sum[0];
 }
 
 /*
@@ -98,6 +99,7 @@ __device__ static __forceinline__ float row_sum(const float (&x)[P][N])
 template <int N, int P, int LAYER, class W> struct factors {
     static const bool KEPT = (int)sizeof(kern_pack<W, N>) * P * (1 + LAYER) <= 96;
     const W *from[1 + LAYER];
+    int step;
     kern_pack<W, N> held[1 + LAYER][KEPT ? P : 1];
 
     __device__ __forceinline__ void keep(bool whole)
@@ -108,15 +110,15 @@ template <int N, int P, int LAYER, class W> struct factors {
 #pragma unroll
                 for (int p = 0; p < P; p++)
                     if (p < P - 1 || whole)
-                        held[k][p] = kern_load<N>(from[k] + p * 32 * N);
+                        held[k][p] = kern_load<N>(from[k] + p * step);
     }
     __device__ __forceinline__ kern_pack<W, N> at(int k, int p) const
     {
-        return KEPT ? held[k][KEPT ? p : 0] : kern_load<N>(from[k] + p * 32 * N);
+        return KEPT ? held[k][KEPT ? p : 0] : kern_load<N>(from[k] + p * step);
     }
 };
 
-/* Of one of a warp's rows; x what row_of gave. */
+/* Of a row; x what is left of row_of's. */
 template <int N, int P, int LAYER, class T, class W>
 __device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], float rstd,
                                               const factors<N, P, LAYER, W> &f, float plus,
@@ -134,7 +136,7 @@ __device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], floa
                 if (LAYER)
                     r[i] += kern_at(b, i);
             }
-            kern_store<N>(y + p * 32 * N, kern_round_pack<T, N>(r));
+            kern_store<N>(y + p * f.step, kern_round_pack<T, N>(r));
         }
 }
 
@@ -152,7 +154,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
     const T *from = a.x + row * c + at;
     T *y = a.y + row * c + at;
     float mean = 0, rstd = 0; /* where they are given: of the row to come */
-    factors<N, P, LAYER, W> f = {{a.w + at}, {}};
+    factors<N, P, LAYER, W> f = {{a.w + at}, 32 * N, {}};
 
     for (int i = 0; i < STAGES; i++, from += (int64_t)stride * c) {
         if (i < left)
@@ -171,7 +173,7 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
         float x[P][N], shift = mean, scale = rstd;
 
         kern_async_wait<STAGES - 1>();
-        row_of<N>(x, mine, whole);
+        row_of<N>(x, mine, 32 * N, whole);
         if (left > STAGES)
             fetch<N, P>(mine, from, whole);
         kern_async_commit();
@@ -180,11 +182,11 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
             rstd = a.rstd[row + stride];
         }
         if (LAYER && !a.again)
-            shift = row_sum<false>(x) * by;
+            shift = kern_warp_sum(own_sum<false>(x)) * by;
         if (LAYER)
             lower(x, shift, whole);
         if (!a.again) {
-            scale = rsqrtf(row_sum<true>(x) * by + a.eps);
+            scale = rsqrtf(kern_warp_sum(own_sum<true>(x)) * by + a.eps);
             if (threadIdx.x == 0) {
                 a.rstd[row] = scale;
                 if (LAYER)
@@ -198,71 +200,39 @@ __global__ __launch_bounds__(WARPS * 32, BLOCKS) void warp_kernel(norm_args<T, W
     }
 }
 
-/*
- * Longer rows: a block has one, P packs a thread, blockDim.x apart.  The variance is summed
- * from differences to the mean.
- */
-template <int N, int P, class T, class W>
-__global__ __launch_bounds__(1024) void norm_kernel(norm_args<T, W> a)
+/* Longer rows: a block has one, P packs a thread, blockDim.x apart. */
+template <int N, int P, int LAYER, class T, class W>
+__global__ __launch_bounds__(1024) void block_kernel(norm_args<T, W> a)
 {
     __shared__ float room[2][32];
     const int64_t row = blockIdx.x;
     const int at = (int)threadIdx.x * N, step = (int)blockDim.x * N, c = (int)a.c;
-    const T *x = a.x + row * a.c;
-    kern_pack<T, N> h[P];
-    float mean = 0, rstd, sum = 0;
+    const bool whole = at + (P - 1) * step < c;
+    const float by = 1.0f / (float)c;
+    factors<N, P, LAYER, W> f = {{a.w + at}, step, {}};
+    float x[P][N], mean = 0, rstd = 0;
 
-#pragma unroll
-    for (int p = 0; p < P; p++)
-        if (at + p * step < c)
-            h[p] = kern_load<N>(x + at + p * step);
+    row_of<N>(x, a.x + row * c + at, step, whole);
+    if (LAYER)
+        f.from[LAYER] = a.b + at;
+    f.keep(whole);
     if (a.again) {
-        mean = a.mean ? a.mean[row] : 0;
+        mean = LAYER ? a.mean[row] : 0;
         rstd = a.rstd[row];
-    } else {
-        if (a.mean) {
-#pragma unroll
-            for (int p = 0; p < P; p++)
-                if (at + p * step < c)
-#pragma unroll
-                    for (int i = 0; i < N; i++)
-                        sum += kern_at(h[p], i);
-            mean = kern_block_sum(sum, room[0]) / (float)c;
-            sum = 0;
-        }
-#pragma unroll
-        for (int p = 0; p < P; p++)
-            if (at + p * step < c)
-#pragma unroll
-                for (int i = 0; i < N; i++) {
-                    float d = kern_at(h[p], i) - mean;
-
-                    sum += d * d;
-                }
-        rstd = 1.0f / sqrtf(kern_block_sum(sum, room[1]) / (float)c + a.eps);
+    } else if (LAYER) {
+        mean = kern_block_sum(own_sum<false>(x), room[0]) * by;
+    }
+    if (LAYER)
+        lower(x, mean, whole);
+    if (!a.again) {
+        rstd = rsqrtf(kern_block_sum(own_sum<true>(x), room[1]) * by + a.eps);
         if (threadIdx.x == 0) {
             a.rstd[row] = rstd;
-            if (a.mean)
+            if (LAYER)
                 a.mean[row] = mean;
         }
     }
-    T *y = a.y + row * a.c;
-#pragma unroll
-    for (int p = 0; p < P; p++)
-        if (at + p * step < c) {
-            kern_pack<W, N> w = kern_load<N>(a.w + at + p * step), b;
-            float r[N];
-
-            if (a.mean)
-                b = kern_load<N>(a.b + at + p * step);
-#pragma unroll
-            for (int i = 0; i < N; i++) {
-                r[i] = (kern_at(h[p], i) - mean) * rstd * (a.plus + kern_at(w, i));
-                if (a.mean)
-                    r[i] += kern_at(b, i);
-            }
-            kern_store<N>(y + at + p * step, kern_round_pack<T, N>(r));
-        }
+    finish(a.y + row * c + at, x, rstd, f, a.plus, whole);
 }
 
 /* Rows of any length at any address: a block passes over one three times. */
@@ -324,18 +294,24 @@ static void launch_warps(void *stream, norm_args<T, W> a)
     KERN_LAUNCH(kernel, grid, dim3(32, WARPS), bytes, stream, a);
 }
 
+template <int N, int P, class T, class W>
+static void launch_block(void *stream, norm_args<T, W> a)
+{
+    auto kernel = a.mean ? block_kernel<N, P, 1, T, W> : block_kernel<N, P, 0, T, W>;
+    int64_t threads = kern_ceil(a.c / N, MOST * 32) * 32;
+
+    KERN_LAUNCH(kernel, (unsigned)a.n, (unsigned)threads, 0, stream, a);
+}
+
+/* P is what a row needs, of a warp or of as many as have no more than MOST packs a thread. */
 template <int N, class T, class W> static void launch_packs(void *stream, norm_args<T, W> a)
 {
-    static void (*const warps[])(void *, norm_args<T, W>) = {
-        launch_warps<N, 1>, launch_warps<N, 2>, launch_warps<N, 3>, launch_warps<N, 4>,
-        launch_warps<N, 5>, launch_warps<N, 6>, launch_warps<N, 7>, launch_warps<N, 8>};
-    int64_t packs = a.c / N, threads = kern_ceil(packs, 4 * 32) * 32;
-    auto kernel = norm_kernel<N, 4, T, W>;
+    static void (*const by_packs[2][MOST])(void *, norm_args<T, W>) = {
+        {launch_warps<N, 1>, launch_warps<N, 2>, launch_warps<N, 3>, launch_warps<N, 4>},
+        {launch_block<N, 1>, launch_block<N, 2>, launch_block<N, 3>, launch_block<N, 4>}};
+    int64_t packs = a.c / N, threads = kern_ceil(packs, MOST * 32) * 32;
 
-    if (packs > 8 * 32)
-        KERN_LAUNCH(kernel, (unsigned)a.n, (unsigned)threads, 0, stream, a);
-    else
-        warps[kern_ceil(packs, 32) - 1](stream, a);
+    by_packs[threads > 32][kern_ceil(packs, threads) - 1](stream, a);
 }
 
 template <class T, class W> static void launch(void *stream, norm_args<T, W> a)
@@ -343,7 +319,7 @@ template <class T, class W> static void launch(void *stream, norm_args<T, W> a)
     const int full = kern_full<T>::n;
     auto any = norm_any_kernel<T, W>;
 
-    if (a.c % full == 0 && a.c <= 4 * 1024 * full && kern_fits(a.x, full) &&
+    if (a.c % full == 0 && a.c <= MOST * 1024 * full && kern_fits(a.x, full) &&
         kern_fits(a.y, full) && kern_fits(a.w, full) && (!a.mean || kern_fits(a.b, full)))
         launch_packs<full>(stream, a);
     else

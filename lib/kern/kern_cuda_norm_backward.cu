@@ -36,7 +36,7 @@ template <class T, class W> struct back_args {
  * threads of 4 packs of 3 arrays have 96 KiB under way on a processor, four times what its
  * part of the memory needs to be busy (4.8 TB/s / 132 x 0.7 us), and 192 KiB of its 227.
  */
-enum { PROCESSORS = 132, THREADS = 256, BLOCKS = 2, STAGES = 2, PACKS = 4 };
+enum { PROCESSORS = 132, THREADS = 256, BLOCKS = 2, STAGES = 2, PACKS = 4, FEW = 2 };
 
 /* The packs of a thread in shared memory, which nobody else reads. */
 template <int N, int P, class T> struct row_packs {
@@ -291,7 +291,10 @@ __global__ __launch_bounds__(THREADS) void back_any_kernel(back_args<T, W> a)
     }
 }
 
-/* Packs of a thread, threads of a row, rows of a block. */
+/*
+ * Packs of a thread, threads of a row, rows of a block.  FEW packs where these suffice: with
+ * four, w and the sums fill a thread's registers.
+ */
 struct shape {
     int64_t each, threads, across;
 };
@@ -299,7 +302,8 @@ struct shape {
 static shape shape_of(enum dtype act, int64_t c)
 {
     int64_t packs = kern_ceil(c, act == DTYPE_BF16 ? 8 : 4);
-    shape s = {kern_least(kern_ceil(packs, 32), PACKS), 0, 1};
+    int64_t most = packs <= FEW * THREADS ? FEW : PACKS;
+    shape s = {kern_least(kern_ceil(packs, 32), most), 0, 1};
 
     s.threads = kern_ceil(kern_ceil(packs, s.each), 32) * 32;
     s.each = kern_ceil(packs, s.threads); /* so that no pack but a thread's last is missing */
