@@ -85,20 +85,21 @@ setup() {
 }
 
 @test "each family, in f32 and in bf16, and with adapters: near the processor's" {
-    local f type
+    # An element whose gradient is all rounding takes a step of AdamW as long as any: short ones.
+    local f type short=(--lr 1e-4)
     for f in gemma3 smollm3 phi3 qwen3 mistral; do
         sed 's/"vocab_size": *[0-9]*/"vocab_size": 256/' "$DATA/$f.json" > $f.json
         for type in f32 bf16; do
             paro-plan -m $f.json -i synth:1x1 --seq 8 --micro-batch 2 --compute-type $type > one.yaml
-            run_on cpu one
-            run_on "$DEVICE" one
+            run_on cpu one "${short[@]}"
+            run_on "$DEVICE" one "${short[@]}"
             close one-cpu one-cuda "$([ $type = f32 ] && echo 1e-5 || echo 2e-2)" || { echo "$f $type"; return 1; }
         done
         rm -rf base
         paro-shard init -m $f.json -o base
         paro-plan -m $f.json -i synth:2x2 --strategy NIG --seq 8 --micro-batch 2 --trainable lora=2 > four.yaml
-        run_on cpu four --init base
-        run_on "$DEVICE" four --init base
+        run_on cpu four --init base "${short[@]}"
+        run_on "$DEVICE" four --init base "${short[@]}"
         close four-cpu four-cuda 1e-5 || { echo "$f adapters"; return 1; }
     done
 }

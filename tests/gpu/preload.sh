@@ -76,7 +76,7 @@ for PARO_TUNING in "$table" ''; do
     for PARO_METER in '' "$dir/m"; do
         export PARO_TUNING PARO_METER
         ends late '^ok$' 1
-        sed -n "s|^rank 0: ns/# by ${PARO_TUNING:-NCCL}, PARO_METER=$PARO_METER: ns|p" "$dir/said"
+        sed -n "s|^rank 0: ns|# by ${PARO_TUNING:-NCCL}, PARO_METER=$PARO_METER: ns|p" "$dir/said"
     done
     {
         perl tests/shim/meter_calls 301 "$dir"/m/*.nccl && "$E/bin/horing-watch" -v

@@ -225,7 +225,7 @@ int main(int argc, char **argv)
         int (*does)(struct user *u); /* 1: and all is well */
     } whats[] = {{"abort", aborted},    {"revoke", revoked},  {"simulate", simulated},
                  {"capture", captured}, {"manners", manners}, {"twice", twice},
-                 {"grouped", grouped},  {"calm", calm},     {"late", late}};
+                 {"grouped", grouped},  {"calm", calm},       {"late", late}};
     struct user u = {0};
     int level = 0, well = 0;
 
