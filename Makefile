@@ -10,7 +10,7 @@
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make demo            install what is missing, build, run the whole pipeline
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
-#                        goodput shard_memory health health_lab rank types local watch
+#                        goodput shard_memory health health_lab rank types local watch peers
 #   make install         PREFIX=/usr/local LIBDIR=lib DESTDIR=
 #   make dist            write build/paro-VERSION.tar.gz, which needs no git
 #   make deb             build Debian packages into build/deb

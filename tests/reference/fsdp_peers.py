@@ -1,22 +1,28 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Times PyTorch's data-parallel trainers on an emulated fabric, on what paro-train trains.
+"""Times PyTorch's data-parallel trainers and DeepSpeed on an emulated fabric, on what
+paro-train trains.
 
-    python3 -m venv DIR && DIR/bin/pip install torch transformers safetensors numpy
+    python3 -m venv DIR && DIR/bin/pip install torch transformers safetensors numpy deepspeed
     paro-shard init -m examples/models/llama-10m.json --seed 1 -o model
-    DIR/bin/python tests/reference/fsdp_peers.py model -g 4 -p 2 -r 200mbit [PEER[:WIRE]...]
+    DIR/bin/python tests/reference/fsdp_peers.py model -g 4 -p 2 -r 200mbit \\
+        [PEER[:WIRE[:COMPUTE]]...]
 
 Each peer is a launch of its own, paro-lab ... -- python fsdp_peers.py, with gloo over the
 fabric's shaped ports, one thread a rank, and ends in one line of JSON on standard output:
-{"name","wire","groups","ranks","tokens_per_s","step_s","loss","steps_s","cpu_s"}; step_s is the
-median of rank 0's steps_s without the first --skip, loss that of the last step, cpu_s the
-processor seconds of each step.  A peer that cannot run, or not in time, says why in
-{"name","wire","error"}.  --list tells the peers.  "plain" is one rank with nothing around it,
-as tests/reference/one_core.sh wants it; it is not among those that run when none is named.
+{"name","wire","compute","groups","ranks","tokens_per_s","step_s","loss","steps_s","cpu_s",
+"kib","start_kib"}; step_s is the median of rank 0's steps_s without the first --skip, loss that
+of the last step, cpu_s the processor seconds of each step, kib the largest VmHWM of a rank after
+the last step, start_kib what rank 0 had of it before it read the model: the libraries.  A peer
+that cannot run, or not in time, says why in {"name","wire","compute","error"}.  --list lists
+the peers.  "plain" is one rank with nothing around it, as tests/reference/one_core.sh wants it;
+it is not among those that run when none is named.
 
 Weights, data, their order, AdamW, clipping and learning rate are those of train_llama.py, hence
-of paro-train: losses are to be compared.  In f32 all is f32.  In bf16 FSDP gathers parameters,
-computes and reduces gradients in bf16; DDP computes in f32 and all-reduces in bf16.
+of paro-train: losses are to be compared.  In f32 all is f32.  With a wire of bf16 FSDP and
+DeepSpeed gather parameters, compute and reduce gradients in bf16, whose type COMPUTE is then;
+DDP all-reduces in bf16 and computes in f32, or with COMPUTE bf16 under autocast.  The default of
+COMPUTE is the wire's type.
 """
 import argparse
 import contextlib
@@ -52,7 +58,12 @@ PEERS = {
                      "fully_shard, 2-d mesh, " + MICRO_STEP_REDUCES),
     "fsdp2-hybrid-late": ("fsdp2", {"hybrid": True, "late": True},
                           "the same, all-reduce across hosts in the last micro-step"),
+    "zero2": ("deepspeed", {"stage": 2}, "DeepSpeed ZeRO-2, " + MICRO_STEP_REDUCES),
+    "zero3": ("deepspeed", {"stage": 3}, "DeepSpeed ZeRO-3, " + MICRO_STEP_REDUCES),
 }
+
+
+COMPUTES_ALONE = ("plain", "ddp")  # in a type that need not be the wire's, by autocast
 
 
 # ---- One rank ----------------------------------------------------------------------------
@@ -60,8 +71,9 @@ PEERS = {
 class Trainer:
     """A wrapped model; sync(last) is the context of a micro-step, clip() gives the norm."""
 
-    def __init__(self, model, sync, clip, optimizer):
+    def __init__(self, model, sync, clip, optimizer, backward=lambda loss: loss.backward()):
         self.model, self.sync, self.clip, self.optimizer = model, sync, clip, optimizer
+        self.backward = backward
 
 
 def adamw(model, s):
@@ -80,8 +92,6 @@ def reference():
 def make_plain(model, s, bf16, compiled=False):
     import torch
 
-    if bf16:
-        sys.exit("Error: one rank has no wire, expected f32")
     optimizer = adamw(model, s)
     return Trainer(
         torch.compile(model) if compiled else model, lambda last: contextlib.nullcontext(),
@@ -161,7 +171,31 @@ def make_fsdp2(model, s, bf16, hybrid=False, late=False, keep=False):
     return Trainer(model, sync, clip, adamw(model, s))
 
 
-def one_step(t, s, text, step, rank, ranks):
+class StepsItself:
+    """What one_step asks of an optimizer, by a DeepSpeed engine: that clears its gradients."""
+
+    def __init__(self, engine):
+        self.param_groups, self.step = engine.optimizer.param_groups, engine.step
+
+    def zero_grad(self):
+        pass
+
+
+def make_deepspeed(model, s, bf16, stage):
+    import deepspeed
+
+    deepspeed.utils.logger.setLevel("ERROR")
+    deepspeed.init_distributed("gloo", verbose=False)  # takes the process group that is there
+    engine, _, _, _ = deepspeed.initialize(model=model, optimizer=adamw(model, s), config={
+        "train_micro_batch_size_per_gpu": s.micro_batch, "gradient_clipping": s.clip,
+        "gradient_accumulation_steps": s.accum, "managed_gradient_accumulation": False,
+        "bf16": {"enabled": bf16}, "zero_optimization": {"stage": stage},
+        "zero_allow_untested_optimizer": True})
+    return Trainer(engine, lambda last: contextlib.nullcontext(), lambda: None,
+                   StepsItself(engine), lambda loss: engine.backward(loss, scale_wrt_gas=False))
+
+
+def one_step(t, s, text, step, rank, ranks, autocast):
     """One global step; the mean loss of all ranks' tokens."""
     import torch
 
@@ -170,10 +204,11 @@ def one_step(t, s, text, step, rank, ranks):
         index = (step * s.accum + micro) * ranks + rank  # lib/train/train.c: batch
         x = reference().data_batch(text, index, s.micro_batch, s.seq, s.seed)
         with t.sync(micro == s.accum - 1):
-            logits = t.model(input_ids=x[:, :-1], use_cache=False).logits.float()
+            with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+                logits = t.model(input_ids=x[:, :-1], use_cache=False).logits.float()
             loss = torch.nn.functional.cross_entropy(
                 logits.flatten(0, 1), x[:, 1:].flatten()) / s.accum
-            loss.backward()
+            t.backward(loss)
         total += loss.detach()
     t.clip()
     for group in t.optimizer.param_groups:
@@ -185,6 +220,11 @@ def one_step(t, s, text, step, rank, ranks):
     return total.item() / ranks
 
 
+def peak_kib():
+    with open("/proc/self/status") as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmHWM"))
+
+
 def run_rank(s):
     """A rank under mpirun: trains, rank 0 prints the line."""
     import torch
@@ -194,8 +234,10 @@ def run_rank(s):
                            LOCAL_WORLD_SIZE="LOCAL_SIZE").items():
         os.environ[name] = os.environ["OMPI_COMM_WORLD_" + ours]
     rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    name, wire = s.peers[0].split(":")
+    name, wire, compute = s.peers[0].split(":")
     make, more, _ = PEERS[name]
+    if make == "deepspeed":
+        import deepspeed  # noqa: F401 (of the libraries that start_kib counts)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     torch.set_num_threads(1)
@@ -203,21 +245,28 @@ def run_rank(s):
         torch.distributed.init_process_group("gloo")
     with open(s.data, "rb") as f:
         text = f.read()
-    model = transformers.LlamaForCausalLM.from_pretrained(
+    llama = transformers.LlamaForCausalLM  # imports it
+    start_kib = peak_kib()
+    model = llama.from_pretrained(
         s.model, dtype=torch.float32, attn_implementation="sdpa")
     model.train()
     t = globals()["make_" + make](model, s, wire == "bf16", **more)
     times, cpu = [], []
     for step in range(s.steps):
         start, used = time.perf_counter(), time.process_time()
-        loss = one_step(t, s, text, step, rank, ranks)
+        loss = one_step(t, s, text, step, rank, ranks,
+                        compute == "bf16" and make in COMPUTES_ALONE)
         times.append(time.perf_counter() - start)
         cpu.append(time.process_time() - used)
+    kib = torch.tensor(peak_kib())
+    if make != "plain":
+        torch.distributed.all_reduce(kib, torch.distributed.ReduceOp.MAX)
     if rank == 0:
         step_s = statistics.median(times[s.skip:])
         tokens = ranks * s.accum * s.micro_batch * s.seq
         print(json.dumps({
-            "name": name, "wire": wire, "groups": ranks // int(os.environ["LOCAL_WORLD_SIZE"]),
+            "name": name, "wire": wire, "compute": compute, "kib": kib.item(),
+            "start_kib": start_kib, "groups": ranks // int(os.environ["LOCAL_WORLD_SIZE"]),
             "ranks": ranks, "tokens_per_s": tokens / step_s, "step_s": step_s, "loss": loss,
             "steps_s": [round(x, 5) for x in times], "cpu_s": [round(x, 5) for x in cpu]}),
             flush=True)
@@ -239,10 +288,10 @@ def why(said):
     return (lines or ["nothing was said"])[-1][:300]
 
 
-def launch(s, name, wire):
+def launch(s, name, wire, compute):
     """A peer's line, as a dictionary."""
     env = dict(os.environ, OMP_NUM_THREADS="1", TOKENIZERS_PARALLELISM="false",
-               HF_HUB_OFFLINE="1")
+               HF_HUB_OFFLINE="1", DS_ACCELERATOR="cpu")
     if PEERS[name][0] == "plain":
         words = []
         env.update({"OMPI_COMM_WORLD_" + key: value for key, value in dict(
@@ -257,8 +306,8 @@ def launch(s, name, wire):
     for key, value in vars(s).items():
         if key not in ("model", "peers", "groups", "procs", "rate", "limit", "list", "preload"):
             words += ["--" + key.replace("_", "-"), str(value)]
-    words += [os.path.abspath(s.model), f"{name}:{wire}"]
-    failed = {"name": name, "wire": wire}
+    words += [os.path.abspath(s.model), f"{name}:{wire}:{compute}"]
+    failed = {"name": name, "wire": wire, "compute": compute}
     # No standard input: mpirun would take the caller's.
     with subprocess.Popen(words, env=env, stdin=subprocess.DEVNULL, text=True,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as p:
@@ -277,8 +326,8 @@ def launch(s, name, wire):
 def parse():
     p = argparse.ArgumentParser(description="Times PyTorch's peers of paro-train.")
     p.add_argument("model", nargs="?", help="a Hugging Face folder from paro-shard init")
-    p.add_argument("peers", nargs="*", metavar="PEER[:WIRE]",
-                   help="all by default; WIRE is f32 or bf16, both by default")
+    p.add_argument("peers", nargs="*", metavar="PEER[:WIRE[:COMPUTE]]",
+                   help="all by default; types are f32 or bf16, both wires by default")
     p.add_argument("-g", "--groups", default="4", help="of paro-lab")
     p.add_argument("-p", "--procs", default="2", help="of paro-lab: ranks of a group")
     p.add_argument("-r", "--rate", default="200mbit", help="of paro-lab; '' for none")
@@ -303,10 +352,12 @@ def parse():
         p.error(f"{s.steps} steps of which {s.skip} are not counted, expected more")
     wanted = []
     for peer in s.peers or [x for x in PEERS if PEERS[x][0] != "plain"]:
-        name, _, wire = peer.partition(":")
-        if name not in PEERS or wire not in ("", "f32", "bf16"):
+        name, *types = peer.split(":")
+        if name not in PEERS or len(types) > 2 or {*types} - {"f32", "bf16"}:
             p.error(f"peer '{peer}', expected one of --list, with :f32 or :bf16")
-        wanted += [f"{name}:{w}" for w in ([wire] if wire else ["f32", "bf16"])]
+        if types[1:] not in ([], types[:1]) and PEERS[name][0] not in COMPUTES_ALONE:
+            p.error(f"peer '{peer}': {name} computes in the type of its wire")
+        wanted += [f"{name}:{w}:{(types[1:] or [w])[0]}" for w in types[:1] or ["f32", "bf16"]]
     s.peers = wanted
     return s
 
