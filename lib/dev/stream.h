@@ -17,7 +17,8 @@
  *
  * After an error every later operation is dropped and every wait returns that error.
  */
-enum stream_state { STREAM_IDLE, STREAM_MOVED, STREAM_DONE, STREAM_FAILED };
+/* Idle, again: nothing moved; again: only the next poll shows what this one has brought. */
+enum stream_state { STREAM_IDLE, STREAM_AGAIN, STREAM_MOVED, STREAM_DONE, STREAM_FAILED };
 
 struct stream_op {
     int (*start)(void *arg, struct err *err); /* NULL: nothing to start; -1: failed */

@@ -113,20 +113,21 @@ static int queued(const struct runner *r)
 
 /*
  * What the thread that takes the turns does when nothing moved: alone with a young operation it
- * yields; else (this process may be computing meanwhile) it sleeps a small part of the
- * operation's age, so that a wait lengthens it little and takes few turns from those with work.
+ * yields, or polls again at once where the poll wants that.
+ * Else (this process may be computing meanwhile) it sleeps a small part of the operation's age,
+ * so that a wait lengthens it little and takes few turns from those with work.
  */
 static void pause_after(enum stream_state last, double started_s, int alone)
 {
-    if (last != STREAM_IDLE)
+    if (last >= STREAM_MOVED)
         return;
     double age_s = tick_now_s() - started_s, nap_s = age_s / NAP_PART;
-    if (alone && age_s < young_s)
-        sched_yield();
-    else
+    if (!alone || age_s >= young_s)
         tick_sleep_s(nap_s < nap_least_s  ? nap_least_s
                      : nap_s < nap_most_s ? nap_s
                                           : nap_most_s);
+    else if (last == STREAM_IDLE)
+        sched_yield();
 }
 
 /*

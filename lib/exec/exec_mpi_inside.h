@@ -88,13 +88,14 @@ struct exec_mpi_handle {
     int turn; /* the queue of this host that comes first next time */
     int *writes, *reads;
     int finished, selves_left;
+    unsigned polls; /* that moved nothing */
     int64_t arrived_bytes; /* of this run */
     int64_t starts;        /* finished runs */
     char *base[3];
     const void *next_in;
     void *next_out;
     float *residual, *next_residual;
-    double moved_s;
+    double moved_s, progressed_s;
     struct world_share share; /* head, entries, pairs, scratch */
     struct exec_stage *stage; /* owned; NULL: the buffers are the host's alone */
 };

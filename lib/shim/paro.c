@@ -259,7 +259,7 @@ static enum stream_state look_for(void *arg, struct err *err)
 
     (void)err;
     enum stream_state state = p->running ? look(p->comm) : STREAM_DONE;
-    return p->running ? (state == STREAM_IDLE ? state : STREAM_MOVED) : STREAM_DONE;
+    return p->running ? (state < STREAM_MOVED ? state : STREAM_MOVED) : STREAM_DONE;
 }
 
 static int ended(struct paro_coll *p, struct paro_error *error)

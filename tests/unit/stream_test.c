@@ -3,6 +3,7 @@
  * runner. */
 #include "unit.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 
 #include "base/mem.h"
@@ -10,6 +11,15 @@
 #include "dev/stream.h"
 
 enum { STREAMS = 8, OPS = 200 };
+
+static _Atomic int yields;
+
+/* In place of the C library's. */
+int sched_yield(void)
+{
+    yields++;
+    return 0;
+}
 
 /* What an operation does: it notes its number, after `polls` polls. */
 struct job {
@@ -209,4 +219,40 @@ TEST(test_drives_alone)
     assert_int_equal(stream_drive(op_of(&late), &err), -1);
     assert_int_equal(err.code, ERR_PEER);
     assert_int_equal(stream_drive((struct stream_op){0}, &err), 0);
+}
+
+struct waiter {
+    enum stream_state says;
+    int polls;
+};
+
+static enum stream_state waiter_poll(void *arg, struct err *err)
+{
+    struct waiter *w = arg;
+
+    (void)err;
+    return w->polls-- ? w->says : STREAM_DONE;
+}
+
+/* A yield for each poll that moved nothing, unless it wants to be called again at once. */
+TEST(test_yields_when_idle)
+{
+    static const enum stream_state says[] = {STREAM_IDLE, STREAM_AGAIN, STREAM_MOVED};
+    enum { POLLS = 3 };
+
+    for (int i = 0; i < 3; i++) {
+        struct waiter w = {says[i], POLLS};
+        struct err err = {0};
+
+        /* While the operation is young: a driver that lost its processor for long sleeps. */
+        for (int tries = 0; tries < 100; tries++) {
+            double start = tick_now_s();
+            w.polls = POLLS;
+            yields = 0;
+            assert_int_equal(stream_drive((struct stream_op){NULL, waiter_poll, &w}, &err), 0);
+            if (tick_now_s() - start < 1e-3)
+                break;
+        }
+        assert_int_equal(yields, says[i] == STREAM_IDLE ? POLLS : 0);
+    }
 }
