@@ -232,7 +232,9 @@ int pick_messages_cost(const struct topo *t)
 
 /*
  * Among those as good as any: the usual chunk, else the nearest below it, else above.  Where
- * messages are free, the largest.
+ * messages are free, the largest.  A chunk below the usual is as good only if it gains as much
+ * again, for it is known what a message costs its rank, not what it costs ranks that share
+ * processors with it.
  */
 int pick_best_chunk(const double tried[PICK_CHUNKS], int messages_cost)
 {
@@ -240,7 +242,7 @@ int pick_best_chunk(const double tried[PICK_CHUNKS], int messages_cost)
     double good_s = INFINITY;
 
     for (int i = first; i < PICK_CHUNKS; i++)
-        good_s = fmin(good_s, tried[i] * (1 + PICK_GAIN));
+        good_s = fmin(good_s, tried[i] * (1 + PICK_GAIN) * (i < USUAL ? 1 + PICK_GAIN : 1));
     for (int i = at; i >= first; i--)
         if (tried[i] <= good_s)
             return i;
