@@ -118,6 +118,8 @@ struct bench_contest {
     double *seconds; /* [iters], owned: of the slowest rank in each iteration */
     int64_t wrong;   /* of all ranks */
 };
+/* Which contest runs at place `at` of an iteration; warm-ups have numbers below 0. */
+int bench_turn(int iteration, int at, int contests);
 /* Collective: all contests checked, timed in turns, checked; seconds and wrong on every rank.
  */
 int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct err *err);

@@ -9,8 +9,9 @@
 #           same launch.  Port rates are the true payload, 1448 of 1514 bytes.
 #   sweep   auto over all sizes beside the library as it is, its ring and its HAN.  Which of its
 #           algorithms runs is chosen at launch, so that there is a launch for each, with ours
-#           taking turns: quartiles of the times' ratio, below 1 where ours is faster, a star
-#           where the lower quartile is above 1.05.  auto takes what a user gets who ran
+#           taking turns: the times' ratio, below 1 where ours is faster, a star where the median
+#           is above 1.02; of one launch its quartiles, of several (SWEEPS) the least, median and
+#           largest of their medians.  auto takes what a user gets who ran
 #           paro-bench --table once: a table for each shape, rate and setting, from a launch
 #           before the peers'; with TUNE=no what the simulator says.
 #
@@ -163,7 +164,7 @@ limit() {
     done
 }
 
-# Quartiles of the ratio to each peer, of the launch with the least median.
+# The ratio to each peer: quartiles of a launch, or the range of several launches' medians.
 sweep_lines() {
     perl -MJSON::PP -e '
         my (%at, @rows, @peers);
@@ -176,25 +177,25 @@ sweep_lines() {
                 die "$file: wrong data" if $d->{wrong};
                 my $key = "$d->{op} $d->{bytes}";
                 push @rows, $key unless $at{$key};
-                my $now = $at{$key}{$peer};
-                $at{$key}{$peer} = $d
-                    if !$now || $d->{ratio_mpi}{median} < $now->{ratio_mpi}{median};
+                push @{$at{$key}{$peer}}, $d;
             }
         }
         my $bad = 0;
         for my $key (@rows) {
             my ($op, $bytes) = split / /, $key;
-            my ($any) = map { $at{$key}{$_} // () } @peers;
+            my ($any) = map { $at{$key}{$_} ? $at{$key}{$_}[0] : () } @peers;
             printf "  %-15s %10d %-22s", $op, $bytes, $any->{chosen}{algo};
             for my $peer (@peers) {
-                my $r = ($at{$key}{$peer} or next)->{ratio_mpi};
-                my $star = $r->{p25} > 1.05 ? "*" : " ";
+                my @of = map { $_->{ratio_mpi} } @{$at{$key}{$peer} or next};
+                my @all = sort { $a <=> $b } map { $_->{median} } @of;
+                my @r = @of > 1 ? @all[0, $#all / 2, -1] : @{$of[0]}{qw(p25 median p75)};
+                my $star = $r[1] > 1.02 ? "*" : " ";
                 $bad++ if $star eq "*";
-                printf " %s %.2f %.2f %.2f%s", $peer, @$r{qw(p25 median p75)}, $star;
+                printf " %s %.2f %.2f %.2f%s", $peer, @r, $star;
             }
             printf "  load %.1f\n", $any->{loadavg};
         }
-        printf "  %d lower quartiles above 1.05\n", $bad' "$@"
+        printf "  %d medians above 1.02\n", $bad' "$@"
 }
 
 # tune FILE SHAPE RATE SETTINGS SIZES FABRIC: a table measured once, before any peer runs.
@@ -218,7 +219,7 @@ sweep() {
                     tune "$table" "$shape" "$rate" "$mca" "$sizes" "$fabric" || continue
                     chosen='auto (by one launch of --table)' tuning="--tuning $table"
                 fi
-                echo "# sweep: $(shape "$shape") at $rate, $how: $chosen over mpi, p25 median p75 of $ROUNDS rounds"
+                echo "# sweep: $(shape "$shape") at $rate, $how: $chosen over mpi, low median high of $SWEEPS launches of $ROUNDS rounds"
                 set --
                 for peer in $PEERS; do
                     as=$(peer_settings "$peer") || exit 2

@@ -138,6 +138,23 @@ static void rounds_fill_two_seconds(void **state)
     assert_int_equal(bench_tune_rounds(60), 5);
 }
 
+/* Of two, each follows itself as often as the other; none is left out of an iteration. */
+static void turns_are_reversed_every_other_time(void **state)
+{
+    int follows[2][2] = {{0}}, last = bench_turn(-1, 1, 2);
+
+    (void)state;
+    for (int i = 0; i < 8; i++)
+        for (int at = 0; at < 2; at++) {
+            int now = bench_turn(i, at, 2);
+            follows[now][last]++;
+            last = now;
+        }
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(follows[i / 2][i % 2], 4);
+    assert_int_equal(bench_turn(0, 1, 5) + bench_turn(1, 1, 5), 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -147,6 +164,7 @@ int main(void)
         cmocka_unit_test(the_runner_up_is_another_algorithm),
         cmocka_unit_test(a_faster_runner_up_is_within_noise),
         cmocka_unit_test(rounds_fill_two_seconds),
+        cmocka_unit_test(turns_are_reversed_every_other_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
