@@ -27,7 +27,7 @@ struct train_source {
     int has_shared, hosts;
     int *host;                     /* [files * (1 + copies)], owned: that has it; -1: none */
     struct io_kept open, answered; /* files: of who reads, and of the service */
-    struct world_answers answers;
+    struct world_service *service; /* owned */
 };
 
 /* ---- what there is ---- */
@@ -250,7 +250,7 @@ static int ask_host(struct train_source *s, int host, const struct ckpt_block *b
     int rank = groups_rank(&w->groups, host, w->rank % w->groups.members[host]);
     int64_t bytes = 0;
 
-    return world_ask(s->train->local->service, rank,
+    return world_ask(s->service, rank,
                      (int64_t[]){b->file, k, b->offset, b->bytes}, out, b->bytes, &bytes, err);
 }
 
@@ -293,8 +293,9 @@ int train_find_begin(struct train *t, struct err *err)
 
     if (t->run->dry)
         return 0;
-    s->answers = (struct world_answers){.answer = answer, .arg = s, .most = s->c->block_bytes};
-    return world_agree(t->world, world_service_start(t->local->service, &s->answers, err), err);
+    const struct world_answers answers = {answer, s, s->c->block_bytes};
+    return world_agree(
+        t->world, world_service_open(&s->service, &t->local->peers, &answers, err), err);
 }
 
 void train_find_end(struct train *t)
@@ -303,7 +304,7 @@ void train_find_end(struct train *t)
 
     if (!s)
         return;
-    world_service_stop(t->local->service);
+    world_service_close(s->service);
     io_kept_close(&s->open);
     io_kept_close(&s->answered);
     if (s->has_shared)

@@ -7,23 +7,42 @@
 
 #include "train/train_inside.h"
 
-/* Of the G shard of `rank`, of what trains of the unit; owned by the caller. */
-static struct range *g_ranges(const struct train_images *s, int rank, int unit, int *n)
+static const int first_state[PARTS + 1] = {0, TRAIN_STATES, TRAIN_STATES + 1};
+
+/* The elements of a part of a unit; .lo: its first one. */
+static struct range part_range(const struct train_images *s, enum train_part part, int unit)
+{
+    const struct model_unit *u = &s->shape->model->unit[unit];
+
+    return part == PART_TRAINED ? (struct range){0, u->trained}
+                                : (struct range){u->trained, u->elems};
+}
+
+static int64_t part_elems(const struct train_images *s, enum train_part part, int unit)
+{
+    struct range r = part_range(s, part, unit);
+
+    return r.hi - r.lo;
+}
+
+/* Of the G shard of `rank`, of a part of the unit; owned by the caller. */
+static struct range *g_ranges(const struct train_images *s, int rank, enum train_part part,
+                              int unit, int *n)
 {
     const struct layout *l = s->shape->layout;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
 
-    *n = layout_ranges(l, LETTER_G, rank, s->shape->model->unit[unit].trained, r);
+    *n = layout_ranges(l, LETTER_G, rank, part_elems(s, part, unit), r);
     return r;
 }
 
-/* Whether this rank has [at.lo, at.hi) of a vector of that many elements, in one range. */
-static int holds(const struct train_images *s, enum letter letter, int64_t elems,
+/* Whether `holder` has [at.lo, at.hi) of a vector of that many elements, in one range. */
+static int holds(const struct train_images *s, enum letter letter, int holder, int64_t elems,
                  struct range at)
 {
     const struct layout *l = s->shape->layout;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
-    int n = layout_ranges(l, letter, s->train->world->rank, elems, r);
+    int n = layout_ranges(l, letter, holder, elems, r);
     int64_t first = layout_offset(r, n, at.lo);
     int has = first >= 0 && layout_offset(r, n, at.hi - 1) == first + at.hi - 1 - at.lo;
 
@@ -31,27 +50,43 @@ static int holds(const struct train_images *s, enum letter letter, int64_t elems
     return has;
 }
 
-static void place_unit(struct train_images *s, struct train_image *i, int unit)
+/* Whether some of that part of the shard of `rank` is not among the states of `holder`. */
+static int lacks(const struct train_images *s, int holder, int rank, enum train_part part)
 {
-    int64_t trained = s->shape->model->unit[unit].trained;
-    struct train_copy *c = &i->copy[unit];
-    int n;
-    struct range *r = g_ranges(s, i->rank, unit, &n);
+    const struct plan_strategy *p = &s->train->plan.strategy;
+    enum letter letter = part == PART_TRAINED ? p->optimizer : p->params;
+    int has = 1, n;
 
-    c->held = 1;
-    for (int k = 0; i->k && k < n; k++)
-        c->held &= holds(s, s->train->plan.strategy.optimizer, trained, r[k]);
-    for (int k = 0; c->held && k < TRAIN_MOMENTS; k++)
-        c->state[k] = arena_take(
-            &s->arena, 4 * layout_elems(s->shape->layout, LETTER_G, i->rank, trained));
-    mem_free(r);
+    for (int u = 0; has && u < s->shape->model->units; u++) {
+        struct range *r = g_ranges(s, rank, part, u, &n);
+        for (int k = 0; has && k < n; k++)
+            has = holds(s, letter, holder, part_elems(s, part, u), r[k]);
+        mem_free(r);
+    }
+    return !has;
+}
+
+/* In the order in which a part is sent: the same for its owner and its holder. */
+static void place_part(struct train_images *s, struct train_image *i, enum train_part part)
+{
+    int64_t before = s->arena.used;
+
+    i->data[part] = arena_take(&s->arena, 0);
+    for (int u = 0; u < s->shape->model->units; u++) {
+        int64_t elems =
+            layout_elems(s->shape->layout, LETTER_G, i->rank, part_elems(s, part, u));
+        for (int k = first_state[part]; k < first_state[part + 1]; k++)
+            i->state[u][k] = arena_take(&s->arena, 4 * elems);
+    }
+    i->bytes[part] = s->arena.used - before;
 }
 
 static void place_all(struct train_images *s)
 {
     for (struct train_image *i = s->image; i < s->image + s->images; i++)
-        for (int u = 0; u < s->shape->model->units; u++)
-            place_unit(s, i, u);
+        for (int part = 0; part < PARTS; part++)
+            if (part == PART_TRAINED || i->lacks[part])
+                place_part(s, i, part);
 }
 
 void train_images_add(struct train_images *s, int rank, int k)
@@ -60,28 +95,66 @@ void train_images_add(struct train_images *s, int rank, int k)
     s->image[s->images++] = (struct train_image){.set = s, .rank = rank, .k = k};
 }
 
+/* What this rank is sent of the copies that it holds, and what it sends to its holders. */
+static void list_parcels(struct train_images *s)
+{
+    const struct groups *g = &s->shape->layout->groups;
+    int most = PARTS * (s->images + s->shape->copies);
+
+    s->parcel = mem_new((size_t)most, sizeof *s->parcel);
+    for (int part = 0; part < PARTS; part++) {
+        for (struct train_image *i = s->image + 1; i < s->image + s->images; i++)
+            if ((i->lacks[part] = lacks(s, s->train->world->rank, i->rank, part)))
+                s->parcel[s->parcels++] = (struct world_parcel){i->rank, 1, part, NULL, 0};
+        for (int k = 1; k <= s->shape->copies; k++) {
+            int holder = ckpt_copy_holder(g, s->image->rank, k);
+            if (!lacks(s, holder, s->image->rank, part))
+                continue;
+            s->image->lacks[part] = 1;
+            s->parcel[s->parcels++] = (struct world_parcel){holder, 0, part, NULL, 0};
+        }
+    }
+}
+
+static void fill_parcels(struct train_images *s)
+{
+    for (struct world_parcel *p = s->parcel; p < s->parcel + s->parcels; p++) {
+        const struct train_image *i = s->image;
+        while (p->receives && i->rank != p->peer)
+            i++;
+        p->data = i->data[p->tag];
+        p->bytes = i->bytes[p->tag];
+    }
+}
+
 int train_images_place(struct train_images *s, const char *what, struct err *err)
 {
     for (int i = 0; i < s->images; i++)
-        s->image[i].copy = mem_new((size_t)s->shape->model->units, sizeof *s->image[i].copy);
+        s->image[i].state =
+            mem_new((size_t)s->shape->model->units, sizeof *s->image[i].state);
+    list_parcels(s);
     place_all(s); /* measures */
     int64_t bytes = s->arena.used;
     int rc = arena_init(&s->arena, bytes, what, err);
-    if (rc == 0)
+    if (rc == 0) {
         place_all(s);
+        fill_parcels(s);
+    }
     return world_agree(s->train->world, rc, err);
 }
 
-static int take_unit(struct train_images *s, const struct train_image *i, int unit,
-                     struct err *err)
+static int take_unit(struct train_images *s, const struct train_image *i, enum train_part part,
+                     int unit, struct err *err)
 {
-    int n, rc = 0;
-    struct range *r = g_ranges(s, i->rank, unit, &n);
+    int64_t at = part_range(s, part, unit).lo;
+    int first = first_state[part], n, rc = 0;
+    struct range *r = g_ranges(s, i->rank, part, unit, &n);
 
-    for (int state = 0; rc == 0 && state < TRAIN_MOMENTS; state++) {
-        float *to = i->copy[unit].state[state];
+    for (int state = first; rc == 0 && state < first_state[part + 1]; state++) {
+        float *to = i->state[unit][state];
         for (int k = 0; rc == 0 && k < n; to += r[k].hi - r[k].lo, k++)
-            rc = engine_values(s->train->engine, unit, state, r[k], DTYPE_F32, to, err);
+            rc = engine_values(s->train->engine, unit, state - first,
+                               (struct range){at + r[k].lo, at + r[k].hi}, DTYPE_F32, to, err);
     }
     mem_free(r);
     return rc;
@@ -91,9 +164,10 @@ int train_images_take(struct train_images *s, struct err *err)
 {
     s->copied = 1;
     for (struct train_image *i = s->image; i < s->image + s->images; i++)
-        for (int u = 0; u < s->shape->model->units; u++)
-            if (i->copy[u].held && take_unit(s, i, u, err))
-                return -1;
+        for (int part = 0; part < PARTS; part++)
+            for (int u = 0; i->data[part] && u < s->shape->model->units; u++)
+                if (!(i->k && i->lacks[part]) && take_unit(s, i, part, u, err))
+                    return -1;
     return 0;
 }
 
@@ -103,30 +177,25 @@ int train_image_fill(void *arg, int unit, int state, struct range at, void *out,
 {
     const struct train_image *i = arg;
     const struct train_images *s = i->set;
-    const struct model_unit *u = &s->shape->model->unit[unit];
+    enum train_part part = at.lo >= part_range(s, PART_TRAINED, unit).hi;
     enum dtype type = s->shape->state[state].type;
-    int from = state > 0 ? state - 1 : 0, trains = at.lo < u->trained, n;
+    int from = state > 0 ? state - 1 : 0, n;
 
-    if (trains && s->copied && i->copy[unit].held) {
-        struct range *r = g_ranges(s, i->rank, unit, &n);
-        int64_t first = layout_offset(r, n, at.lo);
-        dtype_convert(out, type, i->copy[unit].state[from] + first, DTYPE_F32, at.hi - at.lo);
-        mem_free(r);
-        return 0;
-    }
-    struct range frozen = {at.lo - u->trained, at.hi - u->trained};
-    if (!i->k ||
-        (!trains && holds(s, s->train->plan.strategy.params, u->elems - u->trained, frozen)))
+    if (!s->copied || !i->data[part])
         return engine_values(s->train->engine, unit, from, at, type, out, err);
-    int64_t bytes, most = (at.hi - at.lo) * dtype_bytes(type);
-    return world_ask(s->service, i->rank, (int64_t[]){unit, state, at.lo, at.hi}, out, most,
-                     &bytes, err);
+    struct range *r = g_ranges(s, i->rank, part, unit, &n);
+    int64_t first = layout_offset(r, n, at.lo - part_range(s, part, unit).lo);
+    const float *data = i->state[unit][first_state[part] + from];
+    dtype_convert(out, type, data + first, DTYPE_F32, at.hi - at.lo);
+    mem_free(r);
+    return 0;
 }
 
 void train_images_release(struct train_images *s)
 {
     for (int i = 0; i < s->images; i++)
-        mem_free(s->image[i].copy);
+        mem_free(s->image[i].state);
     mem_free(s->image);
+    mem_free(s->parcel);
     arena_release(&s->arena);
 }

@@ -81,7 +81,7 @@ int train_local_open(struct train *t, struct err *err)
         mem_free(lock);
     }
     return share_id(t, err) || world_agree(t->world, check_owner(t, err), err) ||
-                   world_service_open(&l->service, t->world, err)
+                   world_peers_open(t->world, 0, &l->peers, err)
                ? -1
                : 0;
 }
@@ -229,7 +229,7 @@ void train_local_close(struct train *t)
 
     if (!l)
         return;
-    world_service_close(l->service);
+    world_peers_close(&l->peers);
     if (l->lock >= 0)
         close(l->lock);
     mem_free(l->candidate);

@@ -28,7 +28,7 @@ struct train_candidate { /* a local checkpoint that some host has */
 struct train_local {
     char id[17], *base; /* of the run; DIR/HOST.ID, owned, NULL: no run so far */
     int lock;           /* of the first rank of a host; -1: none */
-    struct world_service *service;
+    struct world_peers peers; /* all ranks, for copies */
     struct train_candidate *all;       /* owned: as each rank has listed them */
     struct train_candidate *candidate; /* [candidates], owned, newest first */
     int candidates, tried;

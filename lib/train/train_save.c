@@ -14,11 +14,16 @@
  * what the manifest needs of a rank lies in a file beside its shard.  What is frozen is read
  * where it lies: it does not change, and masks only when nothing is being written.
  *
- * A LOCAL saver writes into the folder of each host (train_local.c) by the same steps, with the
- * first rank of the host in the place of rank 0, and what the manifest needs is asked of each
- * rank.  A rank also writes the copies that it is to hold of other ranks' shards: what its own
- * states have from these, the rest as their owners answer.  A local checkpoint that fails is a
- * line, and the run continues.
+ * A LOCAL saver writes into the folder of each host (train_local.c), all in one phase, in which
+ * the threads of the ranks wait for each other and not for steps:
+ *
+ *     each rank         copies that its states do not have arrive from their owners
+ *     first of a host   removes older steps, makes the folder
+ *     each rank         writes its shard and its copies; its entry goes to the first of its host
+ *     first of a host   exchanges its host's entries with the others, writes the manifest, renames
+ *
+ * A rank that fails has an empty entry, and no host has the checkpoint then; all ranks know by
+ * their flags.  That is a line, and the run continues.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -34,8 +39,8 @@
 #include "train/train_inside.h"
 
 enum phase { NONE, BEGUN, WRITING, PUBLISHING };
-enum { STATES = 4, ENTRY_BYTES_MAX = 256 << 20, BLOCK_MAX = CKPT_BLOCK_ELEMS * 8 };
-enum question { ASK_ENTRY = -1 }; /* or a unit, with a state and the elements of a block */
+enum { STATES = 4, ENTRY_BYTES_MAX = 256 << 20 };
+enum tag { TAG_FOLDER = PARTS, TAG_ENTRY, TAG_ENTRIES };
 
 struct train_saver {
     struct train *train; /* borrowed */
@@ -47,7 +52,8 @@ struct train_saver {
     struct io_dir dir;         /* rank 0's */
     struct train_images files; /* this rank's own, then the copies that it holds */
     struct train_local *local; /* borrowed; NULL: of the run's folder */
-    char *entry;               /* owned; of a local checkpoint: this rank's in the manifest */
+    int64_t *entry_at; /* [ranks + 1], owned; in the entries: of the ranks of host after host */
+    char *entries;     /* owned: of a local checkpoint; on the first rank of a host all are used */
     int failing;               /* the local checkpoint before this one failed */
     pthread_t thread;
     int running;     /* a thread is to be joined */
@@ -57,23 +63,6 @@ struct train_saver {
 };
 
 /* ---- what is written ---- */
-
-/* What the holders of copies and those who write a manifest ask of this rank. */
-static int answer(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
-                  struct err *err)
-{
-    struct train_saver *s = arg;
-
-    if (what[0] == ASK_ENTRY) { /* from an offset on */
-        int64_t rest = (int64_t)strlen(s->entry) - what[1];
-        *bytes = rest < BLOCK_MAX ? rest : BLOCK_MAX;
-        memcpy(to, s->entry + what[1], (size_t)*bytes);
-        return 0;
-    }
-    *bytes = (what[3] - what[2]) * dtype_bytes(s->shape.state[what[1]].type);
-    return train_image_fill(s->files.image, (int)what[0], (int)what[1],
-                            (struct range){what[2], what[3]}, to, err);
-}
 
 static int hold(void *arg)
 {
@@ -88,25 +77,22 @@ static void entry_name(int rank, char name[32])
     snprintf(name, 32, "shard-%05d.json", rank);
 }
 
-static int write_shard(struct train_saver *s, struct err *err)
+static int write_shard(struct train_saver *s, char **entry, struct err *err)
 {
-    int rank = s->train->world->rank;
-    char *entry = NULL, name[32];
+    int rank = s->train->world->rank, rc = 0;
     struct io_dir dir;
 
     if (io_dir_enter(&dir, s->path, err))
         return -1;
-    int rc = ckpt_write_shard(&dir, rank, 0, &s->shape, train_image_fill, s->files.image,
-                              &entry, err);
-    entry_name(rank, name);
-    if (rc == 0 && !s->local)
-        rc = io_dir_put(&dir, name, entry, (int64_t)strlen(entry), err);
-    mem_free(s->entry);
-    s->entry = entry;
-    for (int i = 1; rc == 0 && i < s->files.images; i++) {
-        struct train_image *copy = &s->files.image[i];
-        rc = ckpt_write_shard(&dir, copy->rank, copy->k, &s->shape, train_image_fill, copy,
-                              NULL, err);
+    for (int i = 0; rc == 0 && i < s->files.images; i++) {
+        struct train_image *image = &s->files.image[i];
+        rc = ckpt_write_shard(&dir, image->rank, image->k, &s->shape, train_image_fill, image,
+                              i ? NULL : entry, err);
+    }
+    if (rc == 0 && !s->local) {
+        char name[32];
+        entry_name(rank, name);
+        rc = io_dir_put(&dir, name, *entry, (int64_t)strlen(*entry), err);
     }
     io_dir_leave(&dir);
     return rc;
@@ -132,27 +118,17 @@ static int take_entry(const struct train_saver *s, int rank, char **entry, struc
     return rc;
 }
 
-/* Another rank's part of the manifest; owned by the caller. */
-static int ask_entry(const struct train_saver *s, int rank, char **entry, struct err *err)
+static int place_of(const struct train_saver *s, int rank)
 {
-    int64_t used = 0, bytes = BLOCK_MAX;
-    int rc = 0;
+    const struct groups *g = &s->train->world->groups;
 
-    if (rank == s->train->world->rank) {
-        *entry = mem_dup(s->entry);
-        return 0;
-    }
-    while (rc == 0 && bytes == BLOCK_MAX) {
-        char *more = mem_new((size_t)used + BLOCK_MAX + 1, 1);
-        if (used)
-            memcpy(more, *entry, (size_t)used);
-        mem_free(*entry);
-        *entry = more;
-        rc = world_ask(s->local->service, rank, (int64_t[]){ASK_ENTRY, used, 0, 0}, more + used,
-                       BLOCK_MAX, &bytes, err);
-        used += rc ? 0 : bytes;
-    }
-    return rc;
+    return g->first[g->group_of[rank]] + g->local_of[rank];
+}
+
+/* Of a local checkpoint; "": that rank has failed. */
+static char *entry_of(const struct train_saver *s, int rank)
+{
+    return s->entries + s->entry_at[place_of(s, rank)];
 }
 
 /* Of all ranks' parts, and with what a checkpoint in the run's folder carries. */
@@ -163,7 +139,10 @@ static int write_manifest(struct train_saver *s, struct err *err)
     char **entry = mem_new((size_t)ranks, sizeof *entry);
 
     for (int r = 0; rc == 0 && r < ranks; r++)
-        rc = (s->local ? ask_entry : take_entry)(s, r, &entry[r], err);
+        if (s->local)
+            entry[r] = mem_dup(entry_of(s, r));
+        else
+            rc = take_entry(s, r, &entry[r], err);
     if (rc == 0 && !s->local)
         rc = carry_put(&t->carry, &s->dir, err);
     if (rc == 0)
@@ -195,34 +174,105 @@ static int publish_checkpoint(struct train_saver *s, struct err *err)
     return rc;
 }
 
-/* The first rank of a host.  To remove a step takes a while. */
-static int begin_local(struct train_saver *s, struct err *err)
+/* ---- a local checkpoint ---- */
+
+/* The first rank of this host has the folder (*rc), or gets the entries of the others. */
+static int exchange_host(struct train_saver *s, enum tag tag, int *rc, struct err *err)
 {
-    return err_any(train_local_prune(s->train, err) ||
-                   io_dir_create(&s->dir, s->path, IO_MAKE_WAY, err));
+    const struct world *w = s->train->world;
+    int first = w->node_rank == 0, host = w->groups.group_of[w->rank], n = 0;
+    struct world_parcel *p = mem_new((size_t)w->node_ranks, sizeof *p);
+
+    for (int m = first; m < (first ? w->node_ranks : 1); m++) {
+        int peer = groups_rank(&w->groups, host, m), of = first ? peer : w->rank;
+        const int64_t *at = &s->entry_at[place_of(s, of)];
+        p[n++] = tag == TAG_FOLDER
+                     ? (struct world_parcel){peer, !first, tag, rc, sizeof *rc}
+                     : (struct world_parcel){peer, first, tag, entry_of(s, of), at[1] - at[0]};
+    }
+    int failed = world_transfer(&s->local->peers, p, n, NULL, NULL, err);
+    mem_free(p);
+    return failed;
 }
 
-/* The same, when all shards and copies are there. */
+/* The first ranks of hosts exchange the entries of their hosts. */
+static int exchange_hosts(struct train_saver *s, struct err *err)
+{
+    const struct groups *g = &s->train->world->groups;
+    int own = g->group_of[s->train->world->rank], n = 0;
+    struct world_parcel *p = mem_new(2 * (size_t)g->count, sizeof *p);
+
+    for (int h = 0; h < g->count; h++)
+        for (int receives = 0; h != own && receives < 2; receives++) {
+            int of = receives ? h : own;
+            int64_t at = s->entry_at[g->first[of]], end = s->entry_at[g->first[of + 1]];
+            p[n++] = (struct world_parcel){groups_rank(g, h, 0), receives, TAG_ENTRIES,
+                                           s->entries + at, end - at};
+        }
+    int failed = world_transfer(&s->local->peers, p, n, NULL, NULL, err);
+    mem_free(p);
+    return failed;
+}
+
+/* The first rank of a host.  Where some rank has failed, that one says so. */
 static int publish_local(struct train_saver *s, struct err *err)
 {
+    if (exchange_hosts(s, err))
+        return -1;
+    for (int r = 0; r < s->train->world->ranks; r++)
+        if (!entry_of(s, r)[0])
+            return 0;
     return io_dir_end(&s->dir, write_manifest(s, err), err);
+}
+
+/* rc: this rank's copy.  A rank that has failed takes part all the same. */
+static int write_local(struct train_saver *s, int rc, struct err *err)
+{
+    const struct train_images *f = &s->files;
+    int rank = s->train->world->rank, first = s->train->world->node_rank == 0, has = 0;
+    int64_t *at = &s->entry_at[place_of(s, rank)];
+    char *entry = NULL;
+
+    if (first && rc == 0) /* to remove a step takes a while */
+        has = rc = err_any(train_local_prune(s->train, err) ||
+                           io_dir_create(&s->dir, s->path, IO_MAKE_WAY, err));
+    memset(entry_of(s, rank), 0, (size_t)(at[1] - at[0]));
+    if (world_transfer(&s->local->peers, f->parcel, f->parcels, hold, s, err) ||
+        exchange_host(s, TAG_FOLDER, &has, err))
+        return -1;
+    if (rc == 0 && has == 0)
+        rc = write_shard(s, &entry, err);
+    if (entry)
+        snprintf(entry_of(s, rank), (size_t)(at[1] - at[0]), "%s", rc ? "" : entry);
+    mem_free(entry);
+    if (exchange_host(s, TAG_ENTRY, NULL, err) || (first && rc == 0 && publish_local(s, err)))
+        return -1;
+    return rc;
 }
 
 /* ---- the thread ---- */
 
 static void write_part(struct train_saver *s)
 {
-    s->rc = s->phase == BEGUN     ? begin_local(s, &s->err)
-            : s->phase == WRITING ? write_shard(s, &s->err)
-            : s->local            ? publish_local(s, &s->err)
+    char *entry = NULL;
+
+    s->rc = s->local              ? write_local(s, s->rc, &s->err)
+            : s->phase == WRITING ? write_shard(s, &entry, &s->err)
                                   : publish_checkpoint(s, &s->err);
+    mem_free(entry);
     atomic_store(&s->over, 1);
 }
 
-/* Training goes first where there are no processors to spare: there is time until the next. */
+/*
+ * Training goes first where there are no processors to spare: there is time until the next.
+ * But for local checkpoints: there is little, and they wait for each other and hold MPI's lock.
+ */
 static void *run_thread(void *arg)
 {
-    setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
+    const struct train_saver *s = arg;
+
+    if (!s->local)
+        setpriority(PRIO_PROCESS, (id_t)gettid(), 19);
     write_part(arg);
     return NULL;
 }
@@ -253,18 +303,9 @@ static int join_thread(struct train_saver *s, struct err *err)
 
 /* ---- the phases ---- */
 
-/* Rank 0, of a local checkpoint the first rank of a host. */
-static int makes_folder(const struct train_saver *s)
-{
-    const struct world *w = s->train->world;
-
-    return (s->local ? w->node_rank : w->rank) == 0;
-}
-
 /* rc, err: what has become of the copy; reported in the next exchange. */
 static void begin_checkpoint(struct train_saver *s, int rc, const struct err *err)
 {
-    const struct world_answers answers = {answer, hold, s, BLOCK_MAX};
     struct train *t = s->train;
 
     train_folder_name(t->step, s->name);
@@ -277,15 +318,13 @@ static void begin_checkpoint(struct train_saver *s, int rc, const struct err *er
                                .data_sum = t->data.sum};
     mem_free(s->path);
     s->path = io_join(s->local ? s->local->base : t->home, s->name);
-    s->phase = BEGUN;
+    s->phase = s->local ? WRITING : BEGUN;
     s->rc = rc;
     if (rc)
         s->err = *err;
-    else if (s->local) /* before anybody asks: who does waits for an answer */
-        s->rc = world_service_start(s->local->service, &answers, &s->err);
-    if (s->rc == 0 && makes_folder(s) && s->local)
+    if (s->local)
         start_thread(s);
-    else if (s->rc == 0 && makes_folder(s))
+    else if (rc == 0 && t->world->rank == 0)
         s->rc = io_dir_create(&s->dir, s->path, IO_MAKE_WAY, &s->err);
 }
 
@@ -294,20 +333,16 @@ static void next_phase(struct train_saver *s)
 {
     struct train *t = s->train;
 
-    if (s->phase == PUBLISHING) {
-        if (s->local) {
-            world_service_stop(s->local->service);
-            s->failing = 0;
-        } else {
-            t->saved = s->run.step;
-            t->home = t->place ? t->place : t->run->out;
-        }
+    if (s->local) {
+        s->failing = 0;
         s->phase = NONE;
-        return;
-    }
-    s->phase++;
-    if (s->phase == WRITING || makes_folder(s))
+    } else if (s->phase == PUBLISHING) {
+        t->saved = s->run.step;
+        t->home = t->place ? t->place : t->run->out;
+        s->phase = NONE;
+    } else if (++s->phase == WRITING || t->world->rank == 0) {
         start_thread(s);
+    }
 }
 
 /*
@@ -326,10 +361,9 @@ static int give_up_local(struct train_saver *s, struct err *err)
     if (!s->failing)
         train_print(t, "no local checkpoint of step %" PRId64 ": %s", s->run.step, s->err.text);
     s->failing = 1;
-    world_service_stop(s->local->service);
     if (s->dir.path)
         io_dir_abandon(&s->dir);
-    if (makes_folder(s))
+    if (t->world->node_rank == 0)
         io_remove_tree(s->path, &why);
     s->phase = NONE;
     s->rc = 0;
@@ -402,7 +436,7 @@ int train_save_begin(struct train *t, struct err *err)
     /* The one before is late: it is waited for, since there is but one copy. */
     if (finish_phases(s, err) || train_easy_save(t, err))
         return -1;
-    if (s->files.image->copy) {
+    if (s->files.image->state) {
         begin_checkpoint(s, train_images_take(&s->files, err), err);
         return 0;
     }
@@ -460,6 +494,29 @@ static struct train_saver *new_saver(struct train *t)
     return s;
 }
 
+/* All but the checksums is the same every time, and so is the length. */
+static int open_entries(struct train_saver *s, struct err *err)
+{
+    const struct world *w = s->train->world;
+    int64_t *bytes = mem_new((size_t)w->ranks, sizeof *bytes);
+    struct ckpt_shard shard;
+
+    ckpt_shard_init(&shard, &s->shape, w->rank);
+    for (int64_t i = 0; i < shard.blocks; i++)
+        ckpt_hash("", 0, shard.block[i].hash);
+    char *entry = ckpt_shard_entry(&shard);
+    int64_t own = (int64_t)strlen(entry) + 1;
+    ckpt_shard_release(&shard);
+    mem_free(entry);
+    int rc = world_allgather(s->train->world, &own, sizeof own, bytes, err);
+    s->entry_at = mem_new((size_t)w->ranks + 1, sizeof *s->entry_at);
+    for (int i = 0; i < w->ranks; i++)
+        s->entry_at[i + 1] = s->entry_at[i] + bytes[w->groups.rank[i]];
+    s->entries = mem_new((size_t)s->entry_at[w->ranks], 1);
+    mem_free(bytes);
+    return rc;
+}
+
 /* With the copies that this rank holds of other groups' shards. */
 static int open_local(struct train *t, struct err *err)
 {
@@ -478,14 +535,15 @@ static int open_local(struct train *t, struct err *err)
     }
     struct train_saver *s = t->near = new_saver(t);
     s->local = t->local;
-    s->files.service = t->local->service;
     s->shape.copies = copies;
     s->shape.apart = 1;
     for (int k = 0; k <= copies; k++)
         for (int r = 0; r < g->ranks; r++)
             if (ckpt_copy_holder(g, r, k) == t->world->rank)
                 train_images_add(&s->files, r, k);
-    return train_images_place(&s->files, "the copy of local checkpoints (--local-save)", err);
+    if (train_images_place(&s->files, "the copy of local checkpoints (--local-save)", err))
+        return -1;
+    return open_entries(s, err);
 }
 
 int train_save_open(struct train *t, struct err *err)
@@ -525,7 +583,8 @@ static void close_saver(struct train_saver *s)
     if (s->dir.path)
         io_dir_abandon(&s->dir);
     train_images_release(&s->files);
-    mem_free(s->entry);
+    mem_free(s->entry_at);
+    mem_free(s->entries);
     mem_free(s->path);
     mem_free(s);
 }

@@ -454,6 +454,60 @@ int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from
     return p->ranks == 1 ? 0 : run_bcast(p->world, p->inner->comm, data, bytes, from, err);
 }
 
+/* The next chunk of a parcel of which `at` bytes are through; returns MPI's status. */
+static int begin_chunk(MPI_Comm comm, const struct world_parcel *x, int64_t *at,
+                       MPI_Request *request)
+{
+    int bytes = (int)(x->bytes - *at < WORLD_CHUNK ? x->bytes - *at : WORLD_CHUNK);
+    char *data = (char *)x->data + *at;
+
+    *at += bytes;
+    return x->receives ? MPI_Irecv(data, bytes, MPI_BYTE, x->peer, x->tag, comm, request)
+                       : MPI_Isend(data, bytes, MPI_BYTE, x->peer, x->tag, comm, request);
+}
+
+int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int n,
+                   int (*hold)(void *arg), void *arg, struct err *err)
+{
+    const double nap_least_s = 50e-6, nap_most_s = 2e-3;
+    double nap_s = nap_least_s, moved_s = tick_now_s(), wait_s;
+    MPI_Request *request = mem_new((size_t)n + 1, sizeof(MPI_Request));
+    int64_t *at = mem_new((size_t)n + 1, sizeof *at);
+    int *some = mem_new((size_t)n + 1, sizeof *some), moved, left, rc = MPI_SUCCESS;
+
+    for (int i = 0; i < n; i++)
+        request[i] = MPI_REQUEST_NULL;
+    do {
+        int held = hold && tick_now_s() - moved_s < WORLD_HOLD_S && hold(arg);
+        world_enter(p->world);
+        rc = MPI_Testsome(n, request, &moved, some, MPI_STATUSES_IGNORE);
+        moved = rc == MPI_SUCCESS && moved != MPI_UNDEFINED && moved > 0;
+        left = 0;
+        for (int i = 0; rc == MPI_SUCCESS && i < n; i++) {
+            int next = request[i] == MPI_REQUEST_NULL && at[i] < parcel[i].bytes;
+            if (next && (parcel[i].receives || !held))
+                rc = begin_chunk(p->inner->comm, &parcel[i], &at[i], &request[i]);
+            left += next || request[i] != MPI_REQUEST_NULL;
+        }
+        world_leave(p->world);
+        moved_s = moved ? tick_now_s() : moved_s;
+        wait_s = WORLD_SLOW * p->world->deadline_s;
+        if (rc != MPI_SUCCESS)
+            return err_set(err, ERR_PEER, "MPI reports error %d in a transfer", rc);
+        if (left && world_forsaken(p->world, err))
+            return -1; /* what is under way keeps its memory */
+        if (left && tick_now_s() - moved_s > wait_s)
+            return err_set(err, ERR_PEER, "no bytes from other ranks for %g s", wait_s);
+        nap_s = moved ? nap_least_s : 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;
+        if (left)
+            tick_sleep_s(nap_s);
+    } while (left);
+    mem_free(request);
+    mem_free(at);
+    mem_free(some);
+    return 0;
+}
+
 void world_peers_close(struct world_peers *p)
 {
     if (p->inner) {

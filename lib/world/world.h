@@ -135,6 +135,25 @@ int world_peers_open(struct world *w, int colour, struct world_peers *out, struc
 int world_peers_bcast(struct world_peers *p, void *data, int64_t bytes, int from,
                       struct err *err);
 void world_peers_close(struct world_peers *p);
+/*
+ * Bytes from one peer to another, both of which know how many; two of the same peer and
+ * direction at the same time have different tags.
+ */
+struct world_parcel {
+    int peer, receives, tag; /* tag: below WORLD_TAGS */
+    void *data;              /* borrowed */
+    int64_t bytes;
+};
+enum { WORLD_TAGS = 16, WORLD_CHUNK = 256 << 10 };
+/* The most that a chunk is held back, in seconds: 13 MB/s at the least. */
+#define WORLD_HOLD_S 0.02
+/*
+ * All of them at the same time, each in chunks of WORLD_CHUNK, one after the other, from any
+ * thread, but one at a time.  hold: whether the next chunk has to wait; NULL: none has.
+ * ERR_PEER after WORLD_SLOW times the deadline without a byte.
+ */
+int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int n,
+                   int (*hold)(void *arg), void *arg, struct err *err);
 
 /* Lets MPI go on with messages under way, once; not between world_enter and world_leave. */
 void world_progress(struct world *w);

@@ -25,7 +25,6 @@ enum phase { NONE, ASKED, HEADED, FILLED }; /* FILLED: chunks arrive */
 struct reply { /* of this rank */
     int active, sending, peer;
     int64_t what[WORLD_ASK], bytes, at;
-    double since_s; /* the chunk that is next could have been sent */
     MPI_Request request;
 };
 
@@ -41,15 +40,14 @@ struct question { /* of this rank */
 };
 
 struct world_service {
-    struct world *world; /* borrowed */
-    struct world_peers peers;
+    struct world *world;       /* borrowed, as the next */
+    struct world_peers *peers;
     struct world_answers answers;
     struct reply reply;
     struct question question;
     char *buffer;           /* owned; of the reply */
     struct world_bell bell; /* rings for a question of this rank's, and to stop */
     pthread_t thread;
-    int started;
     atomic_int stop;
 };
 
@@ -65,14 +63,14 @@ static void send_part(struct world_service *s, const void *data, int bytes, enum
     struct reply *r = &s->reply;
 
     world_enter(s->world);
-    MPI_Isend(data, bytes, MPI_BYTE, r->peer, tag, s->peers.inner->comm, &r->request);
+    MPI_Isend(data, bytes, MPI_BYTE, r->peer, tag, s->peers->inner->comm, &r->request);
     world_leave(s->world);
     r->sending = 1;
 }
 
 static int take_question(struct world_service *s)
 {
-    MPI_Comm comm = s->peers.inner->comm;
+    MPI_Comm comm = s->peers->inner->comm;
     struct reply *r = &s->reply;
     struct err ignored; /* the asker says what it lacks */
     MPI_Status from;
@@ -109,15 +107,11 @@ static int progress_reply(struct world_service *s)
         if (!done)
             return 0;
         r->sending = 0;
-        r->since_s = tick_now_s();
     }
     if (r->at >= r->bytes) {
         r->active = 0;
         return 1;
     }
-    if (s->answers.hold && tick_now_s() - r->since_s < WORLD_HOLD_S &&
-        s->answers.hold(s->answers.arg))
-        return 0;
     int bytes = chunk_of(r->bytes - r->at);
     send_part(s, s->buffer + r->at, bytes, DATA);
     r->at += bytes;
@@ -131,7 +125,7 @@ static void receive_part(struct world_service *s, void *to, int bytes, enum tag 
     struct question *q = &s->question;
 
     world_enter(s->world);
-    MPI_Irecv(to, bytes, MPI_BYTE, q->rank, tag, s->peers.inner->comm, &q->request);
+    MPI_Irecv(to, bytes, MPI_BYTE, q->rank, tag, s->peers->inner->comm, &q->request);
     world_leave(s->world);
     q->moved_s = tick_now_s();
 }
@@ -141,7 +135,7 @@ static void send_question(struct world_service *s)
     struct question *q = &s->question;
 
     world_enter(s->world);
-    MPI_Isend(q->what, WORLD_ASK, MPI_INT64_T, q->rank, QUESTION, s->peers.inner->comm,
+    MPI_Isend(q->what, WORLD_ASK, MPI_INT64_T, q->rank, QUESTION, s->peers->inner->comm,
               &q->sent);
     world_leave(s->world);
     receive_part(s, &q->bytes, sizeof q->bytes, HEAD);
@@ -202,78 +196,65 @@ static int progress_question(struct world_service *s)
 
 /* ---- the thread ---- */
 
-/*
- * An answer that has begun ends.  Naps grow while nothing moves, further while nothing is under
- * way: each turn makes MPI poll all of its connections, which ranks that share processors pay
- * for with their steps.
- */
+/* An answer that has begun ends.  Naps grow while nothing moves. */
 static void *serve(void *arg)
 {
-    const double nap_least_s = 100e-6, nap_most_s = 5e-3, idle_most_s = 20e-3;
+    const double nap_least_s = 100e-6, nap_most_s = 5e-3;
     struct world_service *s = arg;
     double nap_s = nap_least_s;
 
     while (!atomic_load(&s->stop) || s->reply.active) {
         int moved = progress_reply(s) | progress_question(s);
-        int idle = !s->reply.active && s->question.phase == NONE;
-        double most_s = idle ? idle_most_s : nap_most_s;
-        nap_s = moved ? nap_least_s : 1.5 * nap_s < most_s ? 1.5 * nap_s : most_s;
+        nap_s = moved ? nap_least_s : 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;
         if (!moved && world_bell_nap(&s->bell, nap_s))
             nap_s = nap_least_s;
     }
     return NULL;
 }
 
-static void join_thread(struct world_service *s)
+static void release(struct world_service *s)
 {
-    if (s->started)
-        pthread_join(s->thread, NULL);
-    s->started = 0;
+    sem_destroy(&s->question.answered);
+    world_bell_close(&s->bell);
     mem_free(s->buffer);
-    s->buffer = NULL;
+    mem_free(s);
 }
 
-int world_service_open(struct world_service **out, struct world *w, struct err *err)
+int world_service_open(struct world_service **out, struct world_peers *p,
+                       const struct world_answers *a, struct err *err)
 {
-    struct world_service *s = mem_new(1, sizeof *s);
-
-    s->world = w;
-    if (world_peers_open(w, 0, &s->peers, err)) {
-        mem_free(s);
-        return -1;
-    }
-    sem_init(&s->question.answered, 0, 0);
-    world_bell_open(&s->bell);
-    *out = s;
-    return 0;
-}
-
-int world_service_start(struct world_service *s, const struct world_answers *a, struct err *err)
-{
+    struct world_service *s;
     sigset_t all, before;
     void *buffer = NULL;
 
     /* Answers may be far smaller: pages that none fills are not to cost a moment. */
     if (mem_buffer(a->most, "an answer to other ranks", &buffer, err))
         return -1;
-    s->buffer = buffer;
-    s->answers = *a;
-    atomic_store(&s->stop, 0);
+    s = mem_new(1, sizeof *s);
+    *s = (struct world_service){.world = p->world, .peers = p, .answers = *a, .buffer = buffer};
+    sem_init(&s->question.answered, 0, 0);
+    world_bell_open(&s->bell);
     sigfillset(&all); /* signals are the program's */
     pthread_sigmask(SIG_BLOCK, &all, &before);
     errno = pthread_create(&s->thread, NULL, serve, s);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (errno)
-        return err_sys(err, "cannot start a thread");
-    s->started = 1;
+    if (errno) {
+        err_sys(err, "cannot start a thread");
+        release(s);
+        return -1;
+    }
+    *out = s;
     return 0;
 }
 
-void world_service_stop(struct world_service *s)
+void world_service_close(struct world_service *s)
 {
+    if (!s)
+        return;
     atomic_store(&s->stop, 1);
     world_bell_ring(&s->bell);
-    join_thread(s);
+    pthread_join(s->thread, NULL);
+    release(s);
 }
 
 int world_ask(struct world_service *s, int rank, const int64_t what[WORLD_ASK], void *to,
@@ -297,15 +278,4 @@ int world_ask(struct world_service *s, int rank, const int64_t what[WORLD_ASK], 
     }
     *bytes = q->bytes;
     return 0;
-}
-
-void world_service_close(struct world_service *s)
-{
-    if (!s)
-        return;
-    world_service_stop(s);
-    world_peers_close(&s->peers);
-    sem_destroy(&s->question.answered);
-    world_bell_close(&s->bell);
-    mem_free(s);
 }

@@ -14,35 +14,30 @@
  * A rank answers one question after the other and asks one at a time.  Answering waits for
  * nobody but the rank that has asked, so that ranks cannot wait in a circle.
  */
-enum { WORLD_ASK = 4, WORLD_CHUNK = 256 << 10 };
-/* The most that a chunk is held back, in seconds: 13 MB/s at the least. */
-#define WORLD_HOLD_S 0.02
+enum { WORLD_ASK = 4 };
 
 struct world_service;
 struct world_answers {
     /* Puts at most `most` bytes at `to`, and their number into *bytes; -1: has no answer. */
     int (*answer)(void *arg, const int64_t what[WORLD_ASK], void *to, int64_t *bytes,
                   struct err *err);
-    int (*hold)(void *arg); /* whether the next chunk has to wait; NULL: none has */
-    void *arg;              /* borrowed until the service stops */
-    int64_t most;           /* bytes */
+    void *arg;    /* borrowed until the service is closed */
+    int64_t most; /* bytes */
 };
 
-/* Collective.  One that is open and not started costs nothing. */
-int world_service_open(struct world_service **out, struct world *w, struct err *err);
 /*
- * Until stop this rank answers, and may ask.  Not collective: a question waits until the other
- * rank has started.  stop: once all ranks have what they asked for.
+ * Until close this rank answers, and may ask.  Not collective: a question waits until the other
+ * rank has opened.  p: borrowed, all ranks, for nothing else meanwhile.  close: once all ranks
+ * have what they asked for; NULL is fine.
  */
-int world_service_start(struct world_service *s, const struct world_answers *a,
-                        struct err *err);
-void world_service_stop(struct world_service *s);
+int world_service_open(struct world_service **out, struct world_peers *p,
+                       const struct world_answers *a, struct err *err);
+void world_service_close(struct world_service *s);
 /*
  * An answer of another rank, of at most `room` bytes.  One thread at a time.
  * ERR_ABSENT: that rank has none.  ERR_PEER after 10 times the deadline without a byte.
  */
 int world_ask(struct world_service *s, int rank, const int64_t what[WORLD_ASK], void *to,
               int64_t room, int64_t *bytes, struct err *err);
-void world_service_close(struct world_service *s); /* NULL is fine */
 
 #endif

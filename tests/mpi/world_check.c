@@ -388,24 +388,58 @@ static void ask_all(struct world *w, struct world_service *s, char *room, int64_
         }
 }
 
-/* All ranks ask all others at the same time, of a service that starts a second time, too. */
+/* All ranks ask all others at the same time, of a service that is opened a second time, too. */
 static void check_service(struct world *w)
 {
     const int64_t most = answer_bytes[ANSWERS - 1];
-    const struct world_answers a = {answer, hold, w, most};
+    const struct world_answers a = {answer, w, most};
     struct world_service *s = NULL;
+    struct world_peers p;
     struct err err = {0};
     char *room = mem_new((size_t)most, 1);
 
-    expect(w, world_service_open(&s, w, &err) == 0, "opens a service", &err);
+    expect(w, world_peers_open(w, 0, &p, &err) == 0, "opens peers", &err);
     for (int times = 0; times < 2; times++) {
-        expect(w, world_service_start(s, &a, &err) == 0, "starts a service", &err);
+        expect(w, world_service_open(&s, &p, &a, &err) == 0, "opens a service", &err);
         ask_all(w, s, room, most);
         expect(w, world_barrier(w, &err) == 0, "is done with asking", &err);
-        world_service_stop(s);
+        world_service_close(s);
     }
-    world_service_close(s);
+    world_peers_close(&p);
     mem_free(room);
+}
+
+/* Each rank sends each other one two parcels of each size at once, and gets as many. */
+static void check_transfer(struct world *w)
+{
+    struct err err = {0};
+    struct world_peers p;
+    struct world_parcel all[4 * 64];
+    int64_t wrong = 0;
+
+    expect(w, world_peers_open(w, 0, &p, &err) == 0, "opens peers", &err);
+    for (int i = 0; i < ANSWERS; i++) {
+        int64_t bytes = answer_bytes[i];
+        int n = 0;
+        for (int r = 0; r < w->ranks; r++)
+            for (int k = 0; r != w->rank && k < 4; k++) {
+                char *data = mem_new((size_t)bytes + 1, 1);
+                for (int64_t b = 0; k < 2 && b < bytes; b++)
+                    data[b] = byte_of(w->rank, 10 * r + k, b);
+                all[n++] = (struct world_parcel){r, k >= 2, k % 2, data, bytes};
+            }
+        int rc = world_transfer(&p, all, n, i % 2 ? hold : NULL, NULL, &err);
+        expect(w, rc == 0, "transfers", &err);
+        for (int k = 0; k < n; k++) {
+            const struct world_parcel *x = &all[k];
+            for (int64_t b = 0; x->receives && b < bytes; b++)
+                wrong += ((char *)x->data)[b] != byte_of(x->peer, 10 * w->rank + x->tag, b);
+            expect(w, ((char *)x->data)[bytes] == 0, "writes no byte more", &err);
+            mem_free(x->data);
+        }
+    }
+    expect(w, wrong == 0, "transfers those bytes", &err);
+    world_peers_close(&p);
 }
 
 int main(int argc, char **argv)
@@ -431,6 +465,7 @@ int main(int argc, char **argv)
     check_bcast(w);
     check_peers(w);
     check_service(w);
+    check_transfer(w);
     check_share(w);
     check_share_refused(w);
     check_prepare_refused(w);
