@@ -23,9 +23,10 @@ typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *
                          struct err *err);
 
 /*
- * Writes rank's file into the temporary, synced, or (k) copy k of it.  Asks fill for at most
- * CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.  *entry is the file's
- * part of the manifest, a line of JSON, owned by the caller (mem_free); NULL: nobody wants it.
+ * Writes rank's file into the temporary, synced unless copies are apart, or (k) copy k of it.
+ * Asks fill for at most CKPT_BLOCK_ELEMS elements at a time, always inside the rank's G shard.
+ * *entry is the file's part of the manifest, a line of JSON, owned by the caller (mem_free);
+ * NULL: nobody wants it.
  */
 int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err);

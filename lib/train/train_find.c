@@ -250,8 +250,8 @@ static int ask_host(struct train_source *s, int host, const struct ckpt_block *b
     int rank = groups_rank(&w->groups, host, w->rank % w->groups.members[host]);
     int64_t bytes = 0;
 
-    return world_ask(s->service, rank,
-                     (int64_t[]){b->file, k, b->offset, b->bytes}, out, b->bytes, &bytes, err);
+    return world_ask(s->service, rank, (int64_t[]){b->file, k, b->offset, b->bytes}, out,
+                     b->bytes, &bytes, err);
 }
 
 static int read_shared(struct train_source *s, const struct ckpt_block *b, void *out,
@@ -294,8 +294,8 @@ int train_find_begin(struct train *t, struct err *err)
     if (t->run->dry)
         return 0;
     const struct world_answers answers = {answer, s, s->c->block_bytes};
-    return world_agree(
-        t->world, world_service_open(&s->service, &t->local->peers, &answers, err), err);
+    return world_agree(t->world,
+                       world_service_open(&s->service, &t->local->peers, &answers, err), err);
 }
 
 void train_find_end(struct train *t)

@@ -130,8 +130,7 @@ static void fill_parcels(struct train_images *s)
 int train_images_place(struct train_images *s, const char *what, struct err *err)
 {
     for (int i = 0; i < s->images; i++)
-        s->image[i].state =
-            mem_new((size_t)s->shape->model->units, sizeof *s->image[i].state);
+        s->image[i].state = mem_new((size_t)s->shape->model->units, sizeof *s->image[i].state);
     list_parcels(s);
     place_all(s); /* measures */
     int64_t bytes = s->arena.used;

@@ -19,8 +19,8 @@
  *
  *     each rank         copies that its states do not have arrive from their owners
  *     first of a host   removes older steps, makes the folder
- *     each rank         writes its shard and its copies; its entry goes to the first of its host
- *     first of a host   exchanges its host's entries with the others, writes the manifest, renames
+ *     each rank         writes its shard and copies; its entry goes to the first of its host
+ *     first of a host   exchanges entries with the other first ones, writes the manifest
  *
  * A rank that fails has an empty entry, and no host has the checkpoint then; all ranks know by
  * their flags.  That is a line, and the run continues.
@@ -53,8 +53,8 @@ struct train_saver {
     struct train_images files; /* this rank's own, then the copies that it holds */
     struct train_local *local; /* borrowed; NULL: of the run's folder */
     int64_t *entry_at; /* [ranks + 1], owned; in the entries: of the ranks of host after host */
-    char *entries;     /* owned: of a local checkpoint; on the first rank of a host all are used */
-    int failing;               /* the local checkpoint before this one failed */
+    char *entries;     /* owned; the first rank of a host has all, others their own */
+    int failing;       /* the local checkpoint before this one failed */
     pthread_t thread;
     int running;     /* a thread is to be joined */
     atomic_int over; /* and is done */

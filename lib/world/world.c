@@ -469,7 +469,7 @@ static int begin_chunk(MPI_Comm comm, const struct world_parcel *x, int64_t *at,
 int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int n,
                    int (*hold)(void *arg), void *arg, struct err *err)
 {
-    const double nap_least_s = 50e-6, nap_most_s = 2e-3;
+    const double nap_least_s = 50e-6, nap_most_s = 5e-3;
     double nap_s = nap_least_s, moved_s = tick_now_s(), wait_s;
     MPI_Request *request = mem_new((size_t)n + 1, sizeof(MPI_Request));
     int64_t *at = mem_new((size_t)n + 1, sizeof *at);

@@ -148,8 +148,8 @@ enum { WORLD_TAGS = 16, WORLD_CHUNK = 256 << 10 };
 /* The most that a chunk is held back, in seconds: 13 MB/s at the least. */
 #define WORLD_HOLD_S 0.02
 /*
- * All of them at the same time, each in chunks of WORLD_CHUNK, one after the other, from any
- * thread, but one at a time.  hold: whether the next chunk has to wait; NULL: none has.
+ * All of them at the same time, each in chunks of WORLD_CHUNK, one after the other; from any
+ * thread.  hold: whether the next chunk has to wait; NULL: none has.
  * ERR_PEER after WORLD_SLOW times the deadline without a byte.
  */
 int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int n,

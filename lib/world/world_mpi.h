@@ -36,18 +36,6 @@ struct world_comm { /* of peers */
     MPI_Comm comm;
 };
 
-/* A thread naps until another one rings, or its time is over. */
-struct world_bell {
-    pthread_mutex_t lock;
-    pthread_cond_t rings; /* with rung, under the lock */
-    int rung;
-};
-
-void world_bell_open(struct world_bell *b);
-int world_bell_nap(struct world_bell *b, double seconds); /* whether it has rung since */
-void world_bell_ring(struct world_bell *b);
-void world_bell_close(struct world_bell *b);
-
 /* Around a call of MPI's that waits for other ranks: `what` is a constant text. */
 void world_call_begin(struct world *w, const char *what);
 void world_call_end(struct world *w);

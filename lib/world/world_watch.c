@@ -6,8 +6,10 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
-#include <time.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/tick.h"
@@ -18,55 +20,11 @@ struct world_watch {
     world_silent *silent;
     void *arg;
     pthread_t thread;
-    struct world_bell end;
+    int end; /* an eventfd */
 };
 
-void world_bell_open(struct world_bell *b)
-{
-    pthread_condattr_t clock;
-
-    b->rung = 0;
-    pthread_mutex_init(&b->lock, NULL);
-    pthread_condattr_init(&clock);
-    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
-    pthread_cond_init(&b->rings, &clock);
-    pthread_condattr_destroy(&clock);
-}
-
-int world_bell_nap(struct world_bell *b, double seconds)
-{
-    struct timespec end;
-    int rung, rc = 0;
-
-    clock_gettime(CLOCK_MONOTONIC, &end);
-    end.tv_nsec += (long)(1e9 * seconds);
-    end.tv_sec += end.tv_nsec / 1000000000;
-    end.tv_nsec %= 1000000000;
-    pthread_mutex_lock(&b->lock);
-    while (!b->rung && rc == 0)
-        rc = pthread_cond_timedwait(&b->rings, &b->lock, &end);
-    rung = b->rung;
-    b->rung = 0;
-    pthread_mutex_unlock(&b->lock);
-    return rung;
-}
-
-void world_bell_ring(struct world_bell *b)
-{
-    pthread_mutex_lock(&b->lock);
-    b->rung = 1;
-    pthread_cond_signal(&b->rings);
-    pthread_mutex_unlock(&b->lock);
-}
-
-void world_bell_close(struct world_bell *b)
-{
-    pthread_cond_destroy(&b->rings);
-    pthread_mutex_destroy(&b->lock);
-}
-
 /* Late by so much at the most. */
-static const double look_s = 0.25;
+enum { LOOK_MS = 250 };
 
 void world_call_begin(struct world *w, const char *what)
 {
@@ -86,11 +44,12 @@ static void *watch_calls(void *arg)
 {
     struct world_watch *watch = arg;
     struct world_mpi *mpi = watch->world->mpi;
+    struct pollfd end = {.fd = watch->end, .events = POLLIN};
     struct err err;
     int64_t end_ms;
 
     do {
-        if (world_bell_nap(&watch->end, look_s))
+        if (poll(&end, 1, LOOK_MS) > 0)
             return NULL;
         end_ms = atomic_load(&mpi->call_end_ms);
     } while (!end_ms || (int64_t)(1e3 * tick_now_s()) <= end_ms);
@@ -105,15 +64,17 @@ int world_watch(struct world *w, world_silent *silent, void *arg, struct err *er
     struct world_watch *watch = mem_new(1, sizeof *watch);
     sigset_t all, before;
 
-    *watch = (struct world_watch){.world = w, .silent = silent, .arg = arg};
-    world_bell_open(&watch->end);
+    *watch = (struct world_watch){
+        .world = w, .silent = silent, .arg = arg, .end = eventfd(0, EFD_CLOEXEC)};
     sigfillset(&all); /* signals are the program's */
     pthread_sigmask(SIG_BLOCK, &all, &before);
-    errno = pthread_create(&watch->thread, NULL, watch_calls, watch);
+    if (watch->end >= 0)
+        errno = pthread_create(&watch->thread, NULL, watch_calls, watch);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (errno) {
         err_sys(err, "cannot start a thread");
-        world_bell_close(&watch->end);
+        if (watch->end >= 0)
+            close(watch->end);
         mem_free(watch);
         return -1;
     }
@@ -127,9 +88,9 @@ void world_watch_release(struct world *w)
 
     if (!watch)
         return;
-    world_bell_ring(&watch->end);
+    eventfd_write(watch->end, 1);
     pthread_join(watch->thread, NULL);
-    world_bell_close(&watch->end);
+    close(watch->end);
     mem_free(watch);
     w->mpi->watch = NULL;
 }
