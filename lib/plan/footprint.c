@@ -365,13 +365,15 @@ static int saved_bytes(const struct plan_case *c)
 
 struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t)
 {
-    struct plan_saved most = {0, 0};
+    struct plan_saved most = {0, 0, 0};
     int w = saved_bytes(c);
 
     for (int r = 0; r < t->kinds; r++) {
         struct plan_saved s = {
             (double)(w * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)),
-            (double)(ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r))};
+            (double)(ADAM_BYTES * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r)),
+            (double)(4 * plan_tally_shard(t, PLAN_ALL, LETTER_G, r)) -
+                (double)(4 * plan_tally_shard(t, PLAN_TRAINED, LETTER_G, r))};
         if (s.params + s.optimizer > most.params + most.optimizer)
             most = s;
     }

@@ -245,8 +245,9 @@ static double port_s(const struct plan_case *c, const struct plan_tally *t, doub
 
 /*
  * What one number of copies costs; -1 where they cannot be made.  States that each group has
- * (N, I) are copied where they are; of the others C pieces cross the ports, while the steps'
- * own transfers do not.  A save counts from when all of it is stored.
+ * (N, I) are copied where they are; of the others C pieces, as they are in memory (parameters
+ * that train are not sent next to their masters), cross the ports, while the steps' own
+ * transfers do not.  A save counts from when all of it is stored.
  */
 static int survive_with(const struct plan_case *c, const struct plan_tally *t,
                         const struct plan_price *p, int copies, struct plan_survival *s)
@@ -254,8 +255,8 @@ static int survive_with(const struct plan_case *c, const struct plan_tally *t,
     const struct plan_failures *f = &c->failures;
     struct plan_saved saved = plan_saved_of(c, t);
     double rank_bytes = saved.params + saved.optimizer, node_bytes = rank_bytes * f->node_ranks;
-    double sent = (p->strategy.params == LETTER_G ? saved.params : 0) +
-                  (p->strategy.optimizer == LETTER_G ? saved.optimizer : 0);
+    double frozen = p->strategy.params == LETTER_G ? saved.frozen : 0;
+    double sent = frozen + (p->strategy.optimizer == LETTER_G ? saved.optimizer : 0);
     double send_s = port_s(c, t, copies * sent), idle = fmax(1 - p->slow_s / p->step_s, 0);
     int groups = t->layout.groups.count, ring = f->nodes < groups ? f->nodes : groups;
 
@@ -280,6 +281,8 @@ static int survive_with(const struct plan_case *c, const struct plan_tally *t,
         .restart_s = f->restart_s + 2 * write_s,
         .copy_bytes = copies ? 2 * (copies + 1) * rank_bytes : 0,
         .copy_slow_bytes = copies * sent * groups_largest(&t->layout.groups),
+        .copy_memory =
+            copies && c->device == DEVICE_CPU ? (copies + 1) * (saved.optimizer + frozen) : 0,
     };
     plan_intervals(s, p->step_s, local < 1 ? 1 : (int64_t)local,
                    shared < 1 ? 1 : (int64_t)shared);
@@ -289,15 +292,19 @@ static int survive_with(const struct plan_case *c, const struct plan_tally *t,
 void plan_survive(const struct plan_case *c, const struct plan_tally *t, struct plan_price *p)
 {
     int asked = c->failures.copies, any = asked == PLAN_COPIES_AUTO;
+    double rest = c->memory_bytes > 0 ? c->memory_bytes - p->memory.total : INFINITY;
     struct plan_survival now;
 
     p->survival = (struct plan_survival){.mtbf_s = c->failures.mtbf_s};
     if (!(c->failures.mtbf_s > 0))
         return;
     for (int copies = any ? 0 : asked; copies <= (any ? PLAN_COPIES_TRIED : asked); copies++)
-        if (survive_with(c, t, p, copies, &now) == 0 &&
+        if (survive_with(c, t, p, copies, &now) == 0 && (!any || now.copy_memory <= rest) &&
             now.goodput > p->survival.goodput * (1 + GAIN))
             p->survival = now;
+    p->memory.buffers += p->survival.copy_memory;
+    p->memory.total += p->survival.copy_memory;
+    p->feasible = p->feasible && (p->survival.copy_memory <= rest || !p->survival.copies);
 }
 
 double plan_price_gross_s(const struct plan_price *p)

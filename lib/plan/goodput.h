@@ -41,6 +41,7 @@ struct plan_survival { /* of one strategy; all 0 where failures are not priced *
     /* From a failure to where the newest save, local or shared, was complete. */
     double local_restart_s, restart_s;
     double copy_bytes, copy_slow_bytes; /* stored by a rank; through the busiest port, a save */
+    double copy_memory; /* bytes of a rank, from which saves are written; of a GPU's none */
 };
 
 /*
@@ -57,7 +58,8 @@ void plan_goodput(struct plan_survival *s, double step_s, int64_t every, int64_t
 void plan_intervals(struct plan_survival *s, double step_s, int64_t least_local,
                     int64_t least_shared);
 
-/* Fills p->survival of a price whose times are known, where failures are priced. */
+/* Fills p->survival of a price whose times are known, where failures are priced; what local
+   saves take is then in p->memory. */
 struct plan_case;
 struct plan_tally;
 struct plan_price;

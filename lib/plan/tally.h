@@ -162,9 +162,12 @@ struct plan_hosts {
     int count, most;
 };
 struct plan_hosts plan_hosts_of(const struct topo *t);
-/* Of what a run saves that of the rank which writes most, its G shard: bytes. */
+/*
+ * Of what a run saves that of the rank which writes most, its G shard: bytes.  frozen: of what
+ * does not train of it, in f32, as local saves have it in memory.
+ */
 struct plan_saved {
-    double params, optimizer;
+    double params, optimizer, frozen;
 };
 struct plan_saved plan_saved_of(const struct plan_case *c, const struct plan_tally *t);
 /* step_s, with a step's part of what saves and failures cost where they are priced. */

@@ -696,10 +696,10 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     [ "$(paro-plan --compare "$D/p" "$D/p" | grep -c 'goodput.*1.000$')" = 1 ]
     # Copies help, most those that are sent nowhere.
     paro-plan "${big[@]}" --copies 1 --list --json > "$D/j"
-    json 'for my $s (@s) { my $f = $s->{failures}; my $sent = grep { $_ eq "G" } (split //, $s->{strategy})[0, 2];
+    json 'for my $s (@s) { my $f = $s->{failures}; my $sent = $s->{strategy} =~ /G$/;
         die $s->{strategy} if !$sent != ($f->{copy_slow_bytes} == 0) || $f->{copies} != 1; } 1' < "$D/j"
     [ "$(json 'my ($b) = grep { $_->{strategy} eq $d->{chosen} } @s; join " ", map { my $f = $_->{failures}; $_->{feasible} && $_->{step_s} / $f->{goodput} < $b->{step_s} / $b->{failures}{goodput} ? $_->{strategy} : () } @s' < "$D/j")" = "" ]
-    paro-plan "${big[@]}" --list > "$D/l"
+    paro-plan "${big[@]}" --mem 160e9 --list > "$D/l"
     grep -q '^failures every 100 h of a node, 12.5 h of 8: save every [0-9]* steps in the shared folder, every [0-9]* locally with 1 copy, .* enough for 99' "$D/l"
     [ "$(sed -n 's/.*tokens\/s *\(goodput\).*/\1/p' "$D/l")" = goodput ]
 }

@@ -213,14 +213,15 @@ TEST(no_other_intervals_are_better)
 
 enum { NODES = 4, EACH = 2, COPIES = 2 };
 
-static void priced(double mtbf_s, int nodes, int copies,
-                   struct plan_price list[PLAN_STRATEGIES])
+static void priced_in(double memory_bytes, double mtbf_s, int nodes, int copies,
+                      struct plan_price list[PLAN_STRATEGIES])
 {
     struct model m = bare(1e6);
     struct topo t;
 
     make_topo(&t, "4x2", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
+    c.memory_bytes = memory_bytes;
     c.failures = (struct plan_failures){.mtbf_s = mtbf_s,
                                         .restart_s = 60,
                                         .storage_Bps = 1e8,
@@ -230,6 +231,12 @@ static void priced(double mtbf_s, int nodes, int copies,
                                         .node_ranks = NODES * EACH / nodes};
     plan_price_all(&c, list);
     drop_topo(&t);
+}
+
+static void priced(double mtbf_s, int nodes, int copies,
+                   struct plan_price list[PLAN_STRATEGIES])
+{
+    priced_in(0, mtbf_s, nodes, copies, list);
 }
 
 static void expect_near(double have, double must)
@@ -242,8 +249,8 @@ TEST(copies_are_sent_of_what_no_other_group_has)
 {
     static const struct {
         const char *strategy;
-        int sent; /* bytes of an element: 2 of the parameter, 12 of the optimizer */
-    } cases[] = {{"GGG", 14}, {"NNG", 12}, {"IIG", 12}, {"GNN", 2}, {"NNI", 0}, {"INN", 0}};
+        int sent; /* bytes of an element: 12 of the optimizer, the master among them */
+    } cases[] = {{"GGG", 12}, {"NNG", 12}, {"IIG", 12}, {"GNN", 0}, {"NNI", 0}, {"INN", 0}};
     struct plan_price list[PLAN_STRATEGIES];
 
     priced(1e6, NODES, COPIES, list);
@@ -267,6 +274,30 @@ TEST(copies_are_sent_of_what_no_other_group_has)
         struct plan_survival again = *s;
         plan_goodput(&again, p->step_s, s->local_every, s->save_every / s->local_every);
         assert_true(again.goodput == s->goodput && s->save_every % s->local_every == 0);
+    }
+}
+
+/* 12 bytes of each trained element of a rank's shard, and of each copy that it writes. */
+TEST(copies_take_memory)
+{
+    const double one = 12 * 1e6 / (NODES * EACH);
+    struct plan_price none[PLAN_STRATEGIES], list[PLAN_STRATEGIES];
+
+    priced(1e6, NODES, 0, none);
+    priced(1e6, NODES, COPIES, list);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        assert_true(list[i].survival.copies == COPIES);
+        expect_near(list[i].memory.total, none[i].memory.total + (1 + COPIES) * one);
+        expect_near(list[i].memory.buffers, none[i].memory.buffers + (1 + COPIES) * one);
+    }
+    for (int less = 0; less < 2; less++) {
+        double limit = none[index_of("GGG")].memory.total + (1 + COPIES) * one - less;
+        priced_in(limit, 1e4, NODES, COPIES, list);
+        assert_int_equal(list[index_of("GGG")].feasible, !less);
+        priced_in(limit, 1e4, NODES, PLAN_COPIES_AUTO, list);
+        assert_true(list[index_of("GGG")].feasible);
+        assert_true(list[index_of("GGG")].survival.copies <= COPIES - less);
+        assert_true(list[index_of("GGG")].survival.copies > 0);
     }
 }
 
