@@ -12,6 +12,7 @@
 set -uf
 
 CHECK_S=10     # for one host to say how it is
+LINK_S=3       # for two hosts to reach each other
 TOGETHER=32    # hosts that are asked at the same time
 STALL_S=120    # without a step: see --stall
 START_TIMES=10 # as much longer a start may take, as in paro-train's --deadline
@@ -130,17 +131,46 @@ ask_host() { # HOST
         </dev/null 2>/dev/null | grep -m 1 '^HORING ' >"$work/said.$1"
 }
 
-# healthy = the lines of `all` whose hosts answer and are not CRITICAL.  Of the others a line each, unless
-# it has been said before.
-check_hosts() {
-    asked=0
+# FUNCTION HOST for each host of FILE, TOGETHER at the same time.
+for_hosts() { # FILE FUNCTION
+    asked=0 checks=''
     while read -r host slots; do
-        ask_host "$host" &
+        "$2" "$host" &
         checks="$checks $!"
         asked=$((asked + 1))
         [ $((asked % TOGETHER)) != 0 ] || await_checks
-    done <"$work/all"
+    done <"$1"
     await_checks
+}
+
+# A message between two hosts, as MPI sends it: a port that is cut may seem well on its own host.
+ask_link() { # HOST
+    [ "$1" != "$first" ] || { : >"$work/reached.$1" && return; }
+    printf '%s slots=1\n' "$first" "$1" >"$work/one.$1"
+    rm -f "$work/reached.$1"
+    timeout -k 2 $CHECK_S paro-launch --hostfile "$work/one.$1" -- paro-bench -i synth:2x1 --op broadcast \
+        --algo mpi -b 1K -n 1 --deadline $LINK_S </dev/null >"$work/link.$1" 2>&1 && : >"$work/reached.$1"
+}
+
+# Of the healthy hosts, those that the first one which reaches half of them reaches.
+check_links() {
+    cp "$work/healthy" "$work/all_healthy"
+    while read -r first _; do
+        for_hosts "$work/all_healthy" ask_link
+        lost=''
+        while read -r host slots; do
+            [ -e "$work/reached.$host" ] || { lost=yes && echo "$host is left out: $first does not reach it" >&3; }
+            [ ! -e "$work/reached.$host" ] || echo "$host $slots"
+        done <"$work/all_healthy" >"$work/healthy" 3>"$work/links"
+        [ $((2 * $(count "$work/healthy"))) -lt "$(count "$work/all_healthy")" ] || break
+    done <"$work/all_healthy"
+    cat "$work/links" >>"$work/out"
+}
+
+# healthy = the lines of `all` whose hosts answer and are not CRITICAL.  Of the others a line each, unless
+# it has been said before.  After ranks have lost each other, and while that lasts, links are asked, too.
+check_hosts() {
+    for_hosts "$work/all" ask_host
     while read -r host slots; do
         read -r said <"$work/said.$host" || said='it does not answer'
         case $said in
@@ -148,11 +178,11 @@ check_hosts() {
         *) echo "$host $slots" >&3 ;;
         esac
     done <"$work/all" >"$work/out" 3>"$work/healthy"
+    [ -z "$lost" ] || check_links
     grep -vxFf "$work/out.before" "$work/out" | while read -r line; do say "$line"; done
     cp "$work/out" "$work/out.before"
 }
 
-checks=''
 await_checks() {
     for check in $checks; do
         wait "$check"
@@ -303,7 +333,7 @@ done
 export SLURM_OVERLAP=1
 read_hosts
 : >"$work/out.before"
-restart=0 failed_at='' fails=0
+restart=0 failed_at='' fails=0 lost=''
 while :; do
     check_hosts
     make_plan
@@ -321,6 +351,7 @@ while :; do
         continue
     fi
     now=$(last_step)
+    ! has_lost_ranks || lost=yes
     say "ended with status $status after step $now; the last checkpoint is of step $(saved_step)"
     # Before any step there is nothing that a restart could resume: what was asked is wrong.
     [ "$now$before$status" != 002 ] || exit 2

@@ -28,6 +28,13 @@ setup() { run_setup; }
     said 'on 2 of 3 hosts, from step [0-9]+: node0 node2'
 }
 
+@test "a port that stays cut: its host is left out" {
+    lab_run 'after 7; ip link set d1 down'
+    diff want <(hashes run)
+    said 'node1 is left out: node0 does not reach it'
+    said 'on 2 of 3 hosts, from step [0-9]+: node0 node2'
+}
+
 @test "spares, hosts that return, and a stop in good order" {
     lab_run 'after 6; lose_node node1; until grep -q "on 2 of" log; do sleep 0.1; done; return_node node1
              until [ "$(grep -c "on 3 of" log)" = 2 ]; do sleep 0.1; done; kill -TERM $run' --grow 1 || status=$?
