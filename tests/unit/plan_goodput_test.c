@@ -290,14 +290,13 @@ TEST(copies_take_memory)
         expect_near(list[i].memory.total, none[i].memory.total + (1 + COPIES) * one);
         expect_near(list[i].memory.buffers, none[i].memory.buffers + (1 + COPIES) * one);
     }
-    for (int less = 0; less < 2; less++) {
-        double limit = none[index_of("GGG")].memory.total + (1 + COPIES) * one - less;
-        priced_in(limit, 1e4, NODES, COPIES, list);
-        assert_int_equal(list[index_of("GGG")].feasible, !less);
-        priced_in(limit, 1e4, NODES, PLAN_COPIES_AUTO, list);
-        assert_true(list[index_of("GGG")].feasible);
-        assert_true(list[index_of("GGG")].survival.copies <= COPIES - less);
-        assert_true(list[index_of("GGG")].survival.copies > 0);
+    for (int less = 0; less < 2; less++) { /* by a byte, for one copy */
+        const struct plan_price *p = &list[index_of("NNN")];
+        double limit = none[index_of("NNN")].memory.total + 2 * one - less;
+        priced_in(limit, 1e3, NODES, 1, list);
+        assert_int_equal(p->feasible, !less);
+        priced_in(limit, 1e3, NODES, PLAN_COPIES_AUTO, list);
+        assert_true(p->feasible && p->survival.copies == !less);
     }
 }
 
