@@ -214,7 +214,7 @@ static int exchange_hosts(struct train_saver *s, struct err *err)
     return failed;
 }
 
-/* The first rank of a host.  Where some rank has failed, that one says so. */
+/* The first rank of a host, failed or not.  Where some rank has failed, that one says so. */
 static int publish_local(struct train_saver *s, struct err *err)
 {
     if (exchange_hosts(s, err))
@@ -245,7 +245,7 @@ static int write_local(struct train_saver *s, int rc, struct err *err)
     if (entry)
         snprintf(entry_of(s, rank), (size_t)(at[1] - at[0]), "%s", rc ? "" : entry);
     mem_free(entry);
-    if (exchange_host(s, TAG_ENTRY, NULL, err) || (first && rc == 0 && publish_local(s, err)))
+    if (exchange_host(s, TAG_ENTRY, NULL, err) || (first && publish_local(s, err)))
         return -1;
     return rc;
 }

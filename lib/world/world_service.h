@@ -5,8 +5,8 @@
 #include "world/world.h"
 
 /*
- * Bytes that one rank asks another for while both do something else: a thread of each rank
- * answers the others, and asks for its own.
+ * Bytes that one rank asks another for while that one does something else: a thread of each
+ * rank answers the others.
  *
  *     rank 2: world_ask(s, 5, what, ...)   ---- what ---->   rank 5: answer(what, ...)
  *                                          <--- bytes ---- in chunks of WORLD_CHUNK
