@@ -49,3 +49,10 @@ after_save='saved() { ls -d local/node?.*/step-*/manifest.json 2>/dev/null | cut
     said 'resumes from .* at step 41 of 120' # if hosts have a part of that step, of both
     said 'local checkpoint of step [0-9]+ is not used: 2 of its 6 shards are on no host that is here'
 }
+
+@test "one host cannot write: no host has the checkpoint, with one line, and the run continues" {
+    local_run "$after_save"'; after_save 0; d=$(echo local/node1.*); : > f
+        until [ -f "$d" ]; do rm -rf "$d"; mv -T f "$d"; done 2> moved' GGG
+    [ "$(grep -c 'no local checkpoint of step .*: rank 2 (node1): ' said)" = 1 ]
+    if grep 'ended with' log; then false; fi
+}
