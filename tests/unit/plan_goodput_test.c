@@ -213,8 +213,8 @@ TEST(no_other_intervals_are_better)
 
 enum { NODES = 4, EACH = 2, COPIES = 2 };
 
-static void priced_in(double memory_bytes, double mtbf_s, int nodes, int copies,
-                      struct plan_price list[PLAN_STRATEGIES])
+static void priced_in(double memory_bytes, double storage_Bps, double mtbf_s, int nodes,
+                      int copies, struct plan_price list[PLAN_STRATEGIES])
 {
     struct model m = bare(1e6);
     struct topo t;
@@ -224,7 +224,7 @@ static void priced_in(double memory_bytes, double mtbf_s, int nodes, int copies,
     c.memory_bytes = memory_bytes;
     c.failures = (struct plan_failures){.mtbf_s = mtbf_s,
                                         .restart_s = 60,
-                                        .storage_Bps = 1e8,
+                                        .storage_Bps = storage_Bps,
                                         .local_Bps = 2e9,
                                         .copies = copies,
                                         .nodes = nodes,
@@ -236,7 +236,7 @@ static void priced_in(double memory_bytes, double mtbf_s, int nodes, int copies,
 static void priced(double mtbf_s, int nodes, int copies,
                    struct plan_price list[PLAN_STRATEGIES])
 {
-    priced_in(0, mtbf_s, nodes, copies, list);
+    priced_in(0, 1e8, mtbf_s, nodes, copies, list);
 }
 
 static void expect_near(double have, double must)
@@ -290,12 +290,12 @@ TEST(copies_take_memory)
         expect_near(list[i].memory.total, none[i].memory.total + (1 + COPIES) * one);
         expect_near(list[i].memory.buffers, none[i].memory.buffers + (1 + COPIES) * one);
     }
-    for (int less = 0; less < 2; less++) { /* by a byte, for one copy */
+    for (int less = 0; less < 2; less++) { /* by a byte, for one copy, and a slow folder */
         const struct plan_price *p = &list[index_of("NNN")];
         double limit = none[index_of("NNN")].memory.total + 2 * one - less;
-        priced_in(limit, 1e3, NODES, 1, list);
+        priced_in(limit, 1e4, 1e4, NODES, 1, list);
         assert_int_equal(p->feasible, !less);
-        priced_in(limit, 1e3, NODES, PLAN_COPIES_AUTO, list);
+        priced_in(limit, 1e4, 1e4, NODES, PLAN_COPIES_AUTO, list);
         assert_true(p->feasible && p->survival.copies == !less);
     }
 }
