@@ -155,7 +155,7 @@ ask_link() { # HOST
 # Of the healthy hosts, those that the first one which reaches half of them reaches.
 check_links() {
     cp "$work/healthy" "$work/all_healthy"
-    while read -r first _; do
+    for first in $(cut -d ' ' -f 1 "$work/healthy" | paste -s -d ' '); do
         for_hosts "$work/all_healthy" ask_link
         lost=''
         while read -r host slots; do
@@ -163,7 +163,7 @@ check_links() {
             [ ! -e "$work/reached.$host" ] || echo "$host $slots"
         done <"$work/all_healthy" >"$work/healthy" 3>"$work/links"
         [ $((2 * $(count "$work/healthy"))) -lt "$(count "$work/all_healthy")" ] || break
-    done <"$work/all_healthy"
+    done
     cat "$work/links" >>"$work/out"
 }
 

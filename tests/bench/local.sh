@@ -82,6 +82,7 @@ END
 }
 
 one() { # KIND MODE RUN: a row
+    # shellcheck disable=SC2034 # of draw
     draws=$(echo "$procs $1 $3" | cksum | cut -d ' ' -f 1) # both modes at the same moments
     draw $((STEPS - 30))
     step=$((drawn + 10))
