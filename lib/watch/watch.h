@@ -57,6 +57,8 @@ struct watch_comm {
     int64_t first;           /* call of the first row */
     int64_t calls;           /* rows */
     struct watch_cell *cell; /* [calls][size]; owned */
+    char *complete; /* [calls] all members have completed the same synchronising call: its times
+                       count; owned */
 };
 
 struct watch_call {

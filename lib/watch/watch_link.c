@@ -68,7 +68,7 @@ static int largest_calls(const struct watch_comm *c, struct class *of)
 
     for (int64_t row = 0; row < c->calls; row++) {
         const struct watch_cell *cell = watch_row(c, row);
-        if (!watch_is_complete(c, row) || (found && size_class(cell->bytes) <= of->size_class))
+        if (!c->complete[row] || (found && size_class(cell->bytes) <= of->size_class))
             continue;
         of->op = cell->op;
         of->size_class = size_class(cell->bytes);
@@ -90,7 +90,7 @@ static int measure(const struct watch *w, int which, struct one *out)
     for (int64_t row = 0; row < c->calls; row++) {
         const struct watch_cell *cell = watch_row(c, row);
         double least = INFINITY;
-        if (!watch_is_complete(c, row) || cell->op != x.of.op ||
+        if (!c->complete[row] || cell->op != x.of.op ||
             size_class(cell->bytes) != x.of.size_class)
             continue;
         for (int m = 0; m < c->size; m++)

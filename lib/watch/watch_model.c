@@ -145,9 +145,11 @@ static void size_tables(struct watch *w)
             cells += pass ? 0 : c->calls * c->size;
         }
     }
-    for (int i = 0; i < w->comms; i++)
-        w->comm[i].cell =
-            mem_new((size_t)(w->comm[i].calls * w->comm[i].size) + 1, sizeof *w->comm->cell);
+    for (int i = 0; i < w->comms; i++) {
+        struct watch_comm *c = &w->comm[i];
+        c->cell = mem_new((size_t)(c->calls * c->size) + 1, sizeof *c->cell);
+        c->complete = mem_new((size_t)c->calls + 1, 1);
+    }
     mem_free(first);
 }
 
@@ -184,16 +186,15 @@ static void fill_cells(struct watch *w)
     }
 }
 
-int watch_is_complete(const struct watch_comm *c, int64_t row)
+/* Whether all members have completed a synchronising call, the same one. */
+static int is_complete(const struct watch_comm *c, int64_t row)
 {
     const struct watch_cell *cell = watch_row(c, row);
 
-    if (c->members < 2 || c->members < c->size)
-        return 0;
     for (int m = 0; m < c->size; m++)
-        if (!cell[m].there || !cell[m].completed_ns || cell[m].op != cell[0].op)
+        if (!cell[m].completed_ns || cell[m].op != cell[0].op)
             return 0;
-    return meter_op_synchronises((enum meter_op)cell[0].op);
+    return c->size > 1 && meter_op_synchronises((enum meter_op)cell[0].op);
 }
 
 /* ---- clocks ----
@@ -246,7 +247,7 @@ static void set_clocks(struct watch *w)
     }
     for (int i = 0; i < w->comms && w->hosts > 1 && w->times == WATCH_TIMES; i++)
         for (int64_t row = 0; row < w->comm[i].calls; row++)
-            if (watch_is_complete(&w->comm[i], row))
+            if (w->comm[i].complete[row])
                 bound_clock(w, &w->comm[i], row, b);
     if (w->hosts)
         w->host[0].error_s = 0;
@@ -285,6 +286,9 @@ int watch_index(struct watch *w, struct err *err)
     sort_calls(w);
     size_tables(w);
     fill_cells(w);
+    for (int i = 0; i < w->comms; i++)
+        for (int64_t row = 0; row < w->comm[i].calls; row++)
+            w->comm[i].complete[row] = is_complete(&w->comm[i], row);
     set_clocks(w);
     w->start_s = INFINITY;
     w->end_s = -INFINITY;
@@ -307,6 +311,7 @@ void watch_release(struct watch *w)
         mem_free(w->comm[i].process);
         mem_free(w->comm[i].last);
         mem_free(w->comm[i].cell);
+        mem_free(w->comm[i].complete);
     }
     mem_free(w->comm);
     mem_free(w->process);

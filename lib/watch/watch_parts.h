@@ -7,9 +7,6 @@
 
 enum { WATCH_CLOCKS = 1024 }; /* completions that are compared for a clock */
 
-/* Whether all members have completed a synchronising call, the same one: its times count. */
-int watch_is_complete(const struct watch_comm *c, int64_t row);
-
 struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
                                  enum health_state state, int process, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));

@@ -84,7 +84,7 @@ static int ranks(int n)
     /* Tables again, which are a part of a verdict. */
     for (int i = 0; i < w.comms; i++) {
         mem_free(w.comm[i].cell);
-        w.comm[i].cell = NULL;
+        mem_free(w.comm[i].complete);
     }
     for (int i = 0; i < w.processes; i++)
         w.process[i].calls = 0;
