@@ -130,7 +130,8 @@ struct meter_file {
 };
 /*
  * The latest records, `most` at most, while the process may be writing: one that changes
- * meanwhile is left out.  ERR_INPUT: no such file, another version, damaged.
+ * meanwhile is left out.  1: no file of a meter, or one that is being made.  ERR_INPUT: another
+ * version, damaged.
  */
 int meter_read(const char *path, int most, struct meter_file *out, struct err *err);
 void meter_file_release(struct meter_file *f);

@@ -18,14 +18,16 @@ int meter_is(const char *bytes, int64_t n)
     return n >= 8 && memcmp(bytes, METER_MAGIC, 8) == 0;
 }
 
+static int is_time(int64_t ns)
+{
+    return ns >= 0 && ns < TIME_MAX;
+}
+
 static int check_header(const char *path, const struct meter_header *h, int64_t bytes,
                         struct err *err)
 {
     const int64_t want = METER_HEADER + (int64_t)METER_RECORDS * 64;
 
-    if (!meter_is(h->magic, sizeof h->magic))
-        return err_at(err, path, 0, NULL, "no file of a meter, expected it to begin with %s",
-                      METER_MAGIC);
     if (h->version != METER_VERSION || h->header_bytes != METER_HEADER ||
         h->record_bytes != 64 || h->records != METER_RECORDS)
         return err_at(err, path, 0, NULL,
@@ -34,9 +36,8 @@ static int check_header(const char *path, const struct meter_header *h, int64_t 
                       h->version, h->records, h->record_bytes, METER_VERSION, METER_RECORDS);
     if (bytes != want)
         return err_at(err, path, 0, NULL, "%" PRId64 " bytes, expected %" PRId64, bytes, want);
-    if (h->ranks < 1 || h->rank < 0 || h->rank >= h->ranks || h->begun < 0 ||
-        h->begun > TIME_MAX || llabs(h->real_ns) > TIME_MAX || h->opened_ns < 0 ||
-        h->opened_ns > TIME_MAX || h->ended_ns < 0 || h->ended_ns > TIME_MAX ||
+    if (h->rank < 0 || h->rank >= h->ranks || !is_time(h->begun) ||
+        llabs(h->real_ns) > TIME_MAX || !is_time(h->opened_ns) || !is_time(h->ended_ns) ||
         !memchr(h->host, 0, METER_HOST))
         return err_at(err, path, 0, NULL, "damaged header: rank %" PRId32 " of %" PRId32,
                       h->rank, h->ranks);
@@ -46,10 +47,9 @@ static int check_header(const char *path, const struct meter_header *h, int64_t 
 /* Whole and sane: one that was being written, or is damaged, is left out. */
 static int is_whole(const struct meter_record *r, int64_t number)
 {
-    return r->number == number && r->sequence > 0 && r->sequence <= TIME_MAX && r->bytes >= 0 &&
-           r->ranks > 0 && r->rank >= 0 && r->rank < r->ranks && r->op >= 0 &&
-           r->op < METER_OPS && r->arrived_ns > 0 && r->arrived_ns < TIME_MAX &&
-           r->completed_ns >= 0 && r->completed_ns < TIME_MAX &&
+    return r->number == number && r->sequence > 0 && r->sequence < TIME_MAX && r->bytes >= 0 &&
+           r->rank >= 0 && r->rank < r->ranks && r->op >= 0 && r->op < METER_OPS &&
+           r->arrived_ns > 0 && is_time(r->arrived_ns) && is_time(r->completed_ns) &&
            (r->completed_ns == 0 || r->completed_ns >= r->arrived_ns);
 }
 
@@ -80,25 +80,23 @@ static void copy_records(const char *at, int most, struct meter_file *f)
 int meter_read(const char *path, int most, struct meter_file *out, struct err *err)
 {
     struct meter_file f = {0};
+    int64_t bytes, head = sizeof f.header;
     struct stat st;
-    int64_t bytes;
-    int fd, rc;
+    int fd;
 
     if (io_open(path, &fd, &bytes, err))
         return -1;
-    if (bytes < (int64_t)sizeof f.header)
-        rc = err_at(err, path, 0, NULL, "%" PRId64 " bytes, expected the header of a meter",
-                    bytes);
-    else
-        rc = io_pread_all(fd, &f.header, sizeof f.header, 0, err);
+    int rc = io_pread_all(fd, &f.header, bytes < head ? bytes : head, 0, err);
+    if (rc == 0 && !meter_is(f.header.magic, 8))
+        rc = 1;
     rc = rc ? rc : check_header(path, &f.header, bytes, err);
     char *at = rc ? MAP_FAILED : mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (rc == 0 && (at == MAP_FAILED || fstat(fd, &st)))
         rc = err_sys(err, "cannot map '%s'", path);
     if (rc == 0) {
         f.is_copy = f.header.inode != (int64_t)st.st_ino;
-        most = most > METER_RECORDS ? METER_RECORDS : most;
         f.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
+        most = most > METER_RECORDS ? METER_RECORDS : most;
         f.record = mem_new((size_t)most + 1, sizeof *f.record);
         copy_records(at, most, &f);
         *out = f;

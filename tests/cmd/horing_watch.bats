@@ -78,12 +78,15 @@ inspector() {
 
 @test "a folder with files of two formats is refused" {
     inspector 0
-    printf PAROMETR > rec/x.1.mpi
+    perl -e 'print "PAROMETR", pack("l6Qq6", 1, 4096, 64, 8192, 0, 1, 7, 1, 2, 3, 4, 0, 0), "\0" x 528296' > rec/x.1.mpi
     refuse() { rc=0; horing-watch "$@" > out || rc=$?; [ $rc = 3 ] && [ "$(wc -l < out)" = 1 ]; }
     refuse rec
-    grep -q '^WATCH UNKNOWN - .*rec/log0.jsonl.* expected all files of one format' out
+    grep -q '^WATCH UNKNOWN - .*rec/x.1.mpi: another format, expected all files of one format' out
     refuse rec/x.1.mpi
-    grep -q '8 bytes, expected the header of a meter' out
+    grep -q 'no calls of collectives in the records of 1 processes' out
+    head -c 8 rec/x.1.mpi > rec/short
+    refuse rec/short
+    grep -q 'rec/short: version 0 with 0 records of 0 bytes, expected version 1' out
 }
 
 @test "records from a pipe; files that are being made are left out" {
