@@ -44,15 +44,12 @@ const char *watch_name(const struct watch *w, int process, char *text, size_t ro
     return text;
 }
 
-const char *watch_call_name(const struct watch_cell *cell, char *text, size_t room)
+const char *watch_call_name(int op, int64_t bytes, char *text, size_t room)
 {
-    const char *name = meter_op_names[cell->op];
     struct units u;
 
-    if (cell->bytes > 0)
-        snprintf(text, room, "%s of %s", name, units_bytes(&u, (double)cell->bytes));
-    else
-        snprintf(text, room, "%s", name);
+    snprintf(text, room, "%s%s%s", meter_op_names[op], bytes > 0 ? " of " : "",
+             bytes > 0 ? units_bytes(&u, (double)bytes) : "");
     return text;
 }
 

@@ -118,24 +118,20 @@ static int by_class(const void *a, const void *b)
 static void name_link(const struct watch *w, const struct one *x, double ratio, double z,
                       struct watch_verdict *v)
 {
-    const struct watch_comm *c = &w->comm[x->comm];
-    int host[2] = {0, 0}, hosts = hosts_of(w, c, host);
-    char call[64];
-    struct watch_cell cell = {.op = x->of.op, .bytes = x->bytes};
+    int host[2] = {0, 0}, hosts = hosts_of(w, &w->comm[x->comm], host);
     enum health_state state = ratio >= slow_critical ? HEALTH_CRITICAL : HEALTH_WARNING;
-    struct watch_finding *f;
+    char call[64], who[200];
 
-    watch_call_name(&cell, call, sizeof call);
     if (hosts == 2)
-        f = watch_find(v, WATCH_LINK, state, -1,
-                       "%.60s to %.60s is slow: %s takes %.2f times as long as between others:"
-                       " the link",
-                       w->host[host[0]].name, w->host[host[1]].name, call, ratio);
+        snprintf(who, sizeof who, "%.60s to %.60s is slow", w->host[host[0]].name,
+                 w->host[host[1]].name);
     else
-        f = watch_find(v, WATCH_LINK, state, -1,
-                       "%d hosts from %.60s on are slow together: %s takes %.2f times as long"
-                       " as among others: a link of theirs",
-                       hosts, w->host[host[0]].name, call, ratio);
+        snprintf(who, sizeof who, "%d hosts from %.60s on are slow together", hosts,
+                 w->host[host[0]].name);
+    struct watch_finding *f = watch_find(
+        v, WATCH_LINK, state, -1, "%s: %s takes %.2f times as long as between others: %s", who,
+        watch_call_name(x->of.op, x->bytes, call, sizeof call), ratio,
+        hosts == 2 ? "the link" : "a link of theirs");
     f->percent = 100 * (ratio - 1);
     f->z = z;
     f->host = host[0];

@@ -10,14 +10,8 @@
 #include "base/mem.h"
 #include "watch/watch_parts.h"
 
-/* Where a process waits, if it does. */
-struct wait {
-    int comm; /* -1: nowhere */
-    int64_t row;
-};
-
-struct ranks { /* of a list, for people: "ranks 0-6, 9 and 3 more" */
-    char text[96];
+struct ranks { /* of a list, for people: "ranks 0-6, 9 and 3 more", "rank 5 (node2)" */
+    char text[160];
 };
 
 static int by_number(const void *a, const void *b)
@@ -27,13 +21,13 @@ static int by_number(const void *a, const void *b)
 
 static void name_ranks(const struct watch *w, const int *process, int n, struct ranks *out)
 {
-    int *rank = mem_new((size_t)n + 1, sizeof *rank), at = 0, parts = 0;
+    int *rank = mem_new((size_t)n + 1, sizeof *rank), parts = 0;
     const int room = sizeof out->text;
 
     for (int i = 0; i < n; i++)
         rank[i] = w->process[process[i]].rank;
     qsort(rank, (size_t)n, sizeof *rank, by_number);
-    at = snprintf(out->text, (size_t)room, "rank%s", n == 1 ? "" : "s");
+    int at = snprintf(out->text, (size_t)room, "ranks");
     for (int i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && rank[j] == rank[j - 1] + 1; j++)
             ;
@@ -45,14 +39,9 @@ static void name_ranks(const struct watch *w, const int *process, int n, struct 
         if (j - i > 1)
             at += snprintf(out->text + at, (size_t)(room - at), "-%d", rank[j - 1]);
     }
-    mem_free(rank);
-}
-
-/* The host, where there is but one rank to name. */
-static void add_host(const struct watch *w, const int *process, int n, struct ranks *out)
-{
     if (n == 1)
         watch_name(w, process[0], out->text, sizeof out->text);
+    mem_free(rank);
 }
 
 /* ---- who called what ---- */
@@ -83,41 +72,40 @@ static int64_t find_mismatch(const struct watch_comm *c)
     return -1;
 }
 
-/* What most have called is taken for right. */
+/* What more than half have called is right. */
 static void name_mismatch(const struct watch *w, const struct watch_comm *c, int64_t row,
                           struct watch_verdict *v)
 {
     const struct watch_cell *cell = watch_row(c, row), *right = NULL, *wrong = NULL;
-    int *who = mem_new((size_t)c->size, sizeof *who), most = 0, n = 0, tried = 0;
+    int *who = mem_new((size_t)c->size, sizeof *who), more = 0, n = 0;
     char call[2][64];
     struct ranks name;
 
-    /* Of many ranks some are enough to know the majority. */
-    for (int m = 0; m < c->size && (c->size <= 1024 || tried <= 64); m++) {
-        int alike = 0;
-        tried += cell[m].there;
-        for (int k = 0; k < c->size && cell[m].there; k++)
-            alike += cell[k].there && same_call(&cell[m], &cell[k]);
-        if (alike > most) {
-            most = alike;
-            right = &cell[m];
+    for (int m = 0; m < c->size; m++) /* Boyer and Moore's vote */
+        if (cell[m].there) {
+            right = more ? right : &cell[m];
+            more += same_call(right, &cell[m]) ? 1 : -1;
         }
-    }
     for (int m = 0; m < c->size; m++)
         if (cell[m].there && !same_call(right, &cell[m])) {
             wrong = wrong ? wrong : &cell[m];
             who[n++] = c->process[m];
         }
     name_ranks(w, who, n, &name);
-    add_host(w, who, n, &name);
     watch_find(v, WATCH_MISMATCH, HEALTH_CRITICAL, n == 1 ? who[0] : -1,
                "mismatch: call %lld: %s called %s, the others %s", (long long)(c->first + row),
-               name.text, watch_call_name(wrong, call[0], sizeof call[0]),
-               watch_call_name(right, call[1], sizeof call[1]));
+               name.text, watch_call_name(wrong->op, wrong->bytes, call[0], sizeof call[0]),
+               watch_call_name(right->op, right->bytes, call[1], sizeof call[1]));
     mem_free(who);
 }
 
 /* ---- who waits ---- */
+
+struct hang {
+    int comm;
+    int64_t row;
+    double waited_s;
+};
 
 static int is_waiting(const struct watch_cell *cell)
 {
@@ -149,130 +137,111 @@ static int hangs(const struct watch *w, const struct watch_comm *c, int64_t row,
     return !isinf(latest_s) && (*waited_s > r->hang_s || (w->dumped && absent));
 }
 
-/* What the missing rank did last, in any communicator. */
+/* The first waiting row of each communicator; waits: [processes]; how many there are. */
+static int find_hangs(const struct watch *w, const struct watch_rules *r, char *waits,
+                      struct hang *out)
+{
+    int n = 0;
+
+    for (int i = 0; i < w->comms; i++) {
+        const struct watch_comm *c = &w->comm[i];
+        struct hang h = {.comm = i};
+        while (h.row < c->calls && (c->complete[h.row] || !hangs(w, c, h.row, r, &h.waited_s)))
+            h.row++;
+        for (int m = 0; m < c->size && h.row < c->calls; m++)
+            if (is_waiting(&watch_row(c, h.row)[m]))
+                waits[c->process[m]] = 1;
+        if (h.row < c->calls)
+            out[n++] = h;
+    }
+    return n;
+}
+
+/* Members that have not come to a row and wait nowhere. */
+static int idle_members(const struct watch_comm *c, int64_t row, const char *waits)
+{
+    int n = 0;
+
+    for (int m = 0; m < c->size; m++)
+        n += is_absent(c, row, m) && !waits[c->process[m]];
+    return n;
+}
+
+/* What a missing rank did last, in any communicator. */
 static void last_call(const struct watch *w, int process, char *text, size_t room)
 {
     const struct watch_process *p = &w->process[process];
+    const struct watch_call *c = &w->call[p->first_call + p->calls - 1];
     char call[64];
 
     snprintf(text, room, "it called nothing before");
-    if (p->calls == 0)
-        return;
-    const struct watch_call *c = &w->call[p->first_call + p->calls - 1];
-    struct watch_cell cell = {.op = c->op, .bytes = c->bytes};
-    snprintf(text, room, "its last call was %s %lld", watch_call_name(&cell, call, sizeof call),
-             (long long)c->sequence);
+    if (p->calls)
+        snprintf(text, room, "its last call was %s %lld",
+                 watch_call_name(c->op, c->bytes, call, sizeof call), (long long)c->sequence);
 }
 
 /* Dumps are mostly of a hang, but may be of a running program: a long wait is certain. */
-static void name_hang(const struct watch *w, const struct watch_rules *r, int which,
-                      int64_t row, double waited_s, const struct wait *wait,
-                      struct watch_verdict *v)
+static void name_hang(const struct watch *w, const struct watch_rules *r, const struct hang *h,
+                      const char *waits, struct watch_verdict *v)
 {
-    const int certain = waited_s > r->hang_s;
-    const struct watch_comm *c = &w->comm[which];
-    const struct watch_cell *cell = watch_row(c, row), *one = NULL;
-    int *in = mem_new((size_t)c->size, sizeof *in),
-        *out = mem_new((size_t)c->size, sizeof *out);
-    int ins = 0, outs = 0, idle = 0, unknown = 0;
-    char call[64], last[96] = "";
+    const struct watch_comm *c = &w->comm[h->comm];
+    const struct watch_cell *cell = watch_row(c, h->row), *one = NULL;
+    int *in = mem_new(2 * (size_t)c->size, sizeof *in), *out = in + c->size, ins = 0, outs = 0,
+        idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0;
+    char call[64], last[96],
+        why[240] = "to which all have come: the network or a rank that is"
+                   " gone";
     struct ranks here, gone;
     struct units u;
 
     for (int m = 0; m < c->size; m++) {
+        records += c->process[m] >= 0;
         if (is_waiting(&cell[m])) {
             in[ins++] = c->process[m];
             one = &cell[m];
-        } else if (c->process[m] < 0) {
-            unknown++;
-        } else if (is_absent(c, row, m)) {
-            out[outs++] = c->process[m];
-            idle += wait[c->process[m]].comm < 0;
+        } else if (is_absent(c, h->row, m) && !(idle && waits[c->process[m]])) {
+            out[outs++] = c->process[m]; /* those who wait elsewhere are no cause */
         }
     }
-    for (int i = 0; idle && i < outs; i++) /* those who wait elsewhere are no cause */
-        if (wait[out[i]].comm >= 0)
-            out[i--] = out[--outs];
     name_ranks(w, in, ins, &here);
-    watch_call_name(one, call, sizeof call);
-    units_time(&u, waited_s);
     if (outs) {
         name_ranks(w, out, outs, &gone);
-        add_host(w, out, outs, &gone);
         last_call(w, out[0], last, sizeof last);
-        watch_find(v, WATCH_HUNG, certain ? HEALTH_CRITICAL : HEALTH_WARNING,
-                   outs == 1 ? out[0] : -1,
-                   "hung%s: %s wait%s in %s %lld (for %s), %s never arrived%s, %s",
-                   certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
-                   call, (long long)(c->first + row), u.text, gone.text,
-                   idle ? "" : " but waits elsewhere", last);
-    } else if (unknown) {
-        watch_find(v, WATCH_HUNG, HEALTH_CRITICAL, -1,
-                   "hung: %s wait%s in %s %lld (for %s), %d of %d ranks have no records",
-                   here.text, ins == 1 ? "s" : "", call, (long long)(c->first + row), u.text,
-                   unknown, c->size);
-    } else {
-        watch_find(
-            v, WATCH_STUCK, HEALTH_CRITICAL, -1,
-            "stuck: %s wait%s in %s %lld (for %s), to which all have come: the network or"
-            " a rank that is gone",
-            here.text, ins == 1 ? "s" : "", call, (long long)(c->first + row), u.text);
+        snprintf(why, sizeof why, "%.90s never arrived%s, %s", gone.text,
+                 idle ? "" : " but waits elsewhere", last);
+    } else if (records < c->size) {
+        snprintf(why, sizeof why, "%d of %d ranks have no records", c->size - records, c->size);
     }
+    enum watch_kind kind = outs || records < c->size ? WATCH_HUNG : WATCH_STUCK;
+    watch_find(v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, outs == 1 ? out[0] : -1,
+               "%s%s: %.90s wait%s in %s %lld (for %s), %s", watch_kind_names[kind],
+               certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
+               watch_call_name(one->op, one->bytes, call, sizeof call),
+               (long long)(c->first + h->row), units_time(&u, h->waited_s), why);
     mem_free(in);
-    mem_free(out);
 }
 
-/* The first waiting row of each communicator, and which one to report: one whose missing rank
- * waits nowhere. */
-static int find_hang(const struct watch *w, const struct watch_rules *r, struct wait *wait,
-                     int64_t *row, double *waited_s)
-{
-    int found = -1, found_idle = 0;
-
-    for (int pass = 0; pass < 2; pass++)
-        for (int i = 0; i < w->comms; i++) {
-            const struct watch_comm *c = &w->comm[i];
-            for (int64_t k = 0; k < c->calls; k++) {
-                double s;
-                int idle = 0;
-                if (!hangs(w, c, k, r, &s))
-                    continue;
-                for (int m = 0; m < c->size; m++) {
-                    const struct watch_cell *cell = &watch_row(c, k)[m];
-                    if (is_waiting(cell))
-                        wait[c->process[m]] = (struct wait){i, k};
-                    idle |= is_absent(c, k, m) && wait[c->process[m]].comm < 0;
-                }
-                if (pass && (found < 0 || (idle && !found_idle))) {
-                    found = i;
-                    found_idle = idle;
-                    *row = k;
-                    *waited_s = s;
-                }
-                break;
-            }
-        }
-    return found;
-}
-
+/* Of a hang that spreads over communicators the one to report has a rank missing that waits
+ * nowhere itself. */
 void watch_judge_order(const struct watch *w, const struct watch_rules *r,
                        struct watch_verdict *v)
 {
-    struct wait *wait = mem_new((size_t)w->processes, sizeof *wait);
-    int64_t row = 0;
-    double waited_s = 0;
+    struct hang *hang = mem_new((size_t)w->comms, sizeof *hang);
+    char *waits = mem_new((size_t)w->processes, 1);
+    int n = 0, at = 0;
 
-    for (int p = 0; p < w->processes; p++)
-        wait[p].comm = -1;
-    for (int i = 0; i < w->comms; i++) {
-        int64_t at = find_mismatch(&w->comm[i]);
-        if (at >= 0) {
-            name_mismatch(w, &w->comm[i], at, v);
-            break; /* what follows in others may follow from it */
-        }
+    /* What follows a mismatch in other communicators may follow from it. */
+    for (int i = 0; i < w->comms && v->findings == 0; i++) {
+        int64_t row = find_mismatch(&w->comm[i]);
+        if (row >= 0)
+            name_mismatch(w, &w->comm[i], row, v);
     }
-    int which = v->findings ? -1 : find_hang(w, r, wait, &row, &waited_s);
-    if (which >= 0)
-        name_hang(w, r, which, row, waited_s, wait, v);
-    mem_free(wait);
+    if (v->findings == 0)
+        n = find_hangs(w, r, waits, hang);
+    while (at < n && idle_members(&w->comm[hang[at].comm], hang[at].row, waits) == 0)
+        at++;
+    if (n)
+        name_hang(w, r, &hang[at < n ? at : 0], waits, v);
+    mem_free(hang);
+    mem_free(waits);
 }

@@ -11,7 +11,7 @@ struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
                                  enum health_state state, int process, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
 /* "all-reduce of 4.0 MiB" */
-const char *watch_call_name(const struct watch_cell *cell, char *text, size_t room);
+const char *watch_call_name(int op, int64_t bytes, char *text, size_t room);
 enum health_state watch_rules_state(const struct watch_rules *r, double percent);
 
 /* watch_order.c: who waits for whom, and who called what. */
