@@ -51,38 +51,36 @@ static const char *word(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-/* "nccl:_all_gather_base", "AllGather", "allgather": -1: no collective. */
+/* Its letters alone, small ones, after the last colon: "allgatherbase" of
+ * "nccl:_all_gather_base". */
+static void plain(const char *name, char text[64])
+{
+    const char *colon = strrchr(name, ':');
+    int n = 0;
+
+    for (const char *c = colon ? colon + 1 : name; *c && n < 63; c++)
+        if (isalpha((unsigned char)*c))
+            text[n++] = (char)tolower((unsigned char)*c);
+    text[n] = 0;
+}
+
+/* -1: no collective. */
 static int op_of(const char *name)
 {
-    static const struct {
-        const char *part;
-        int op;
-    } ops[] = {{"allreduce", METER_ALL_REDUCE},
-               {"allgather", METER_ALL_GATHER},
-               {"reducescatter", METER_REDUCE_SCATTER},
-               {"alltoall", METER_ALL_TO_ALL},
-               {"broadcast", METER_BROADCAST},
-               {"barrier", METER_BARRIER},
-               {"reduce", METER_REDUCE},
-               {"gather", METER_GATHER},
-               {"scatter", METER_SCATTER}};
-    const char *colon = strrchr(name, ':');
-    char plain[64];
-    size_t n = 0;
+    char text[64], known[64];
 
-    for (const char *c = colon ? colon + 1 : name; *c && n < sizeof plain - 1; c++)
-        if (isalpha((unsigned char)*c))
-            plain[n++] = (char)tolower((unsigned char)*c);
-    plain[n] = 0;
-    if (n == 0 || strncmp(plain, "send", 4) == 0 || strncmp(plain, "recv", 4) == 0)
+    plain(name, text);
+    if (!*text || strncmp(text, "send", 4) == 0 || strncmp(text, "recv", 4) == 0)
         return -1;
-    for (size_t i = 0; i < sizeof ops / sizeof *ops; i++)
-        if (strstr(plain, ops[i].part))
-            return ops[i].op;
+    for (int op = METER_ALL_GATHER; op <= METER_SCATTER; op++) { /* the longer names first */
+        plain(meter_op_names[op], known);
+        if (strstr(text, known))
+            return op;
+    }
     return METER_UNKNOWN;
 }
 
-static int64_t elem_bytes(const char *type)
+static int elem_bytes(const char *type)
 {
     static const struct {
         const char *name;
@@ -102,25 +100,39 @@ static int place_of(const char *ranks, int rank, int *count)
     int at = -1;
 
     *count = 0;
-    for (const char *c = ranks; *c;) {
-        char *end;
-        if (!isdigit((unsigned char)*c)) {
-            if (*c == '.')
-                return -1;
+    for (char *c = (char *)ranks; *c && *c != '.';)
+        if (!isdigit((unsigned char)*c))
             c++;
-            continue;
-        }
-        if (strtol(c, &end, 10) == rank)
-            at = *count;
-        ++*count;
-        c = end;
-    }
-    return at;
+        else if (strtol(c, &c, 10) == rank)
+            at = (*count)++;
+        else
+            ++*count;
+    return strchr(ranks, '.') ? -1 : at;
 }
 
 static void raise_times(struct watch *w, enum watch_times times)
 {
     w->times = times > w->times ? times : w->times;
+}
+
+/* A call of a group, which its ranks and its name identify.  Sequence from 0 on; -1: the next. */
+static void add_call(struct watch *w, const char *ranks, const char *group, int size,
+                     struct watch_call c)
+{
+    c.comm = watch_comm(
+        w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(group, strlen(group))), size);
+    if (c.comm < 0)
+        return;
+    c.sequence = (c.sequence < 0 ? w->comm[c.comm].last[c.member] : c.sequence) + 1;
+    watch_add(w, &c);
+}
+
+/* Of the longer of two vectors. */
+static int64_t bytes_of(double in, double out, const char *type)
+{
+    double bytes = fmax(in, out) * elem_bytes(type);
+
+    return bytes < 1e18 ? (int64_t)bytes : 0;
 }
 
 /* The last number of a file's name, its suffixes left out: trace_3, rank3.json; -1: none. */
@@ -156,20 +168,17 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
 {
     const json_t *head = json_object_get(o, "header"), *meta = json_object_get(o, "metadata"),
                  *perf = json_object_get(o, "coll_perf");
-    const char *host = word(meta, "hostname"), *id = word(head, "id");
+    const char *host = word(meta, "hostname"), *id = word(head, "id"),
+               *coll = word(perf, "coll");
     int64_t rank = whole(head, "rank", -1), ranks = whole(head, "n_ranks", 0),
             sequence = whole(perf, "coll_sn", -1), at_us = whole(meta, "dump_timestamp_us", -1);
     double us = number(perf, "coll_exec_time_us");
-    int op = op_of(word(perf, "coll"));
+    int op = op_of(coll);
 
     if (!perf) /* a message between two ranks */
         return 0;
-    int comm =
-        rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 || at_us < 1 ||
-                at_us > NUMBER_MAX / 1000 || isnan(us) || us > (double)at_us || !*id
-            ? -1
-            : watch_comm(w, fnv_mix(fnv_bytes(id, strlen(id)), (uint64_t)op), (int)ranks);
-    if (comm < 0)
+    if (rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 || at_us < 1 ||
+        at_us > NUMBER_MAX / 1000 || isnan(us) || us > (double)at_us || !*id)
         return err_at(err, name, line, "coll_perf",
                       "is no call of NCCL Inspector's, expected header, metadata and times");
     uint64_t key = fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)whole(meta, "pid", 0));
@@ -177,16 +186,13 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
     if (process < 0)
         return err_at(err, name, line, NULL, "more than %d processes", WATCH_RANKS_MAX);
     watch_rank(w, process, (int)rank, (int)ranks);
-    struct watch_call c = {.process = process,
-                           .comm = comm,
-                           .member = (int)rank,
-                           .op = op < 0 ? METER_UNKNOWN : op,
-                           .sequence = sequence + 1,
-                           .bytes = whole(perf, "coll_msg_size_bytes", 0),
-                           .arrived_ns = 1000 * at_us - (int64_t)(1000 * us),
-                           .completed_ns = 1000 * at_us};
-    watch_add(w, &c);
     raise_times(w, WATCH_DURATIONS);
+    struct watch_call c = {.process = process, .member = (int)rank, .sequence = sequence};
+    c.op = op < 0 ? METER_UNKNOWN : op;
+    c.bytes = whole(perf, "coll_msg_size_bytes", 0);
+    c.completed_ns = 1000 * at_us;
+    c.arrived_ns = c.completed_ns - (int64_t)(1000 * us);
+    add_call(w, id, meter_op_names[c.op], (int)ranks, c);
     return 0;
 }
 
@@ -213,8 +219,8 @@ static int read_lines(struct watch *w, const char *name, const char *text, int64
 
 /* ---- PyTorch's flight recorder ---- */
 
-/* Of a list of shapes: the bytes of all. */
-static int64_t shapes_bytes(const json_t *shapes, int64_t elem)
+/* Of a list of shapes: the elements of all. */
+static double shapes_elems(const json_t *shapes)
 {
     const json_t *shape, *side;
     double sum = 0;
@@ -222,45 +228,45 @@ static int64_t shapes_bytes(const json_t *shapes, int64_t elem)
 
     json_array_foreach(shapes, i, shape)
     {
-        double n = (double)elem;
+        double n = 1;
         json_array_foreach(shape, k, side) n *= (double)json_integer_value(side);
-        sum += n;
+        sum += fmax(n, 0);
     }
-    return sum > 0 && sum < 1e18 ? (int64_t)sum : 0;
+    return sum;
+}
+
+/* The first of a list of words. */
+static const char *first_word(const json_t *object, const char *key)
+{
+    const char *text = json_string_value(json_array_get(json_object_get(object, key), 0));
+
+    return text ? text : "";
 }
 
 static void recorder_entry(struct watch *w, int process, int rank, const json_t *groups,
                            const json_t *e)
 {
-    const char *pg = json_string_value(json_array_get(json_object_get(e, "process_group"), 0));
-    const char *ranks = word(json_object_get(groups, pg ? pg : ""), "ranks");
-    const char *type = json_string_value(json_array_get(json_object_get(e, "input_dtypes"), 0));
-    int count, member = place_of(ranks, rank, &count), op = op_of(word(e, "profiling_name"));
+    const char *pg = first_word(e, "process_group"),
+               *ranks = word(json_object_get(groups, pg), "ranks");
+    int count, member = place_of(ranks, rank, &count), op = op_of(word(e, "profiling_name")),
+               completed = strcmp(word(e, "state"), "completed") == 0;
     int64_t sequence = whole(e, "collective_seq_id", -1),
             created = whole(e, "time_created_ns", 1),
             done = whole(e, "time_discovered_completed_ns", 0);
-    int completed = strcmp(word(e, "state"), "completed") == 0;
     double ms = number(e, "duration_ms");
+    int64_t took = isnan(ms) ? 0 : (int64_t)(1e6 * ms);
 
     if (json_is_true(json_object_get(e, "is_p2p")) || member < 0 || op < 0 || sequence < 0)
         return;
-    int comm = watch_comm(
-        w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(pg, strlen(pg))), count);
-    if (comm < 0)
-        return;
-    int64_t elem = elem_bytes(type ? type : ""), took = isnan(ms) ? 0 : (int64_t)(1e6 * ms);
-    int64_t in = shapes_bytes(json_object_get(e, "input_sizes"), elem),
-            out = shapes_bytes(json_object_get(e, "output_sizes"), elem);
+    struct watch_call c = {
+        .process = process, .member = member, .op = op, .sequence = sequence};
+    c.bytes = bytes_of(shapes_elems(json_object_get(e, "input_sizes")),
+                       shapes_elems(json_object_get(e, "output_sizes")),
+                       first_word(e, "input_dtypes"));
     done = done > took ? done : created + took;
-    struct watch_call c = {.process = process,
-                           .comm = comm,
-                           .member = member,
-                           .op = op,
-                           .sequence = sequence + 1,
-                           .bytes = in > out ? in : out,
-                           .arrived_ns = completed && took ? done - took : created,
-                           .completed_ns = completed ? done : 0};
-    watch_add(w, &c);
+    c.arrived_ns = completed && took ? done - took : created;
+    c.completed_ns = completed ? done : 0;
+    add_call(w, ranks, pg, count, c);
     if (completed)
         raise_times(w, took ? WATCH_DURATIONS : WATCH_ORDER);
 }
@@ -298,36 +304,26 @@ static int by_time(const void *a, const void *b)
 
 /* Without a number of its own a call's is its place among those of its group in the trace. */
 static void trace_event(struct watch *w, int process, const struct event *e, int64_t base_ns,
-                        int world)
+                        int64_t world)
 {
     const json_t *args = json_object_get(e->of, "args");
-    const char *ranks = word(args, "Process Group Ranks"),
-               *pg = word(args, "Process Group Name");
+    const char *ranks = word(args, "Process Group Ranks");
     int rank = w->process[process].rank, count = 0, member = place_of(ranks, rank, &count),
         op = op_of(word(args, "Collective name"));
-    int64_t size = whole(args, "Group size", 0), sequence = whole(args, "Seq", -1);
+    int64_t size = whole(args, "Group size", 0);
     double us = number(e->of, "dur");
 
     if (member < 0 && size == world) /* a long list of ranks ends in dots */
         member = rank;
     if (member < 0 || member >= size || size > WATCH_RANKS_MAX || op < 0 || isnan(us))
         return;
-    int comm = watch_comm(
-        w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(pg, strlen(pg))), (int)size);
-    if (comm < 0)
-        return;
-    int64_t in = whole(args, "In msg nelems", 0), out = whole(args, "Out msg nelems", 0);
-    int64_t start_ns = base_ns + (int64_t)(1000 * e->ts), most = in > out ? in : out;
-    struct watch_call c = {
-        .process = process,
-        .comm = comm,
-        .member = member,
-        .op = op,
-        .sequence = sequence >= 0 ? sequence + 1 : w->comm[comm].last[member] + 1,
-        .bytes = most < NUMBER_MAX / 8 ? most * elem_bytes(word(args, "dtype")) : 0,
-        .arrived_ns = start_ns + 1,
-        .completed_ns = start_ns + 1 + (int64_t)(1000 * us)};
-    watch_add(w, &c);
+    struct watch_call c = {.process = process, .member = member, .op = op};
+    c.sequence = whole(args, "Seq", -1);
+    c.bytes = bytes_of((double)whole(args, "In msg nelems", 0),
+                       (double)whole(args, "Out msg nelems", 0), word(args, "dtype"));
+    c.arrived_ns = base_ns + (int64_t)(1000 * e->ts) + 1;
+    c.completed_ns = c.arrived_ns + (int64_t)(1000 * us);
+    add_call(w, ranks, word(args, "Process Group Name"), (int)size, c);
 }
 
 static int read_trace(struct watch *w, const char *name, const json_t *root, struct err *err)
@@ -352,7 +348,7 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
     }
     qsort(event, n, sizeof *event, by_time);
     for (i = 0; process >= 0 && i < n; i++)
-        trace_event(w, process, &event[i], base_ns, (int)(world < INT32_MAX ? world : 0));
+        trace_event(w, process, &event[i], base_ns, world);
     mem_free(event);
     return process >= 0 ? 0
                         : err_at(err, name, 0, "distributedInfo",
@@ -364,12 +360,9 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
 {
     const char *end = memchr(text, '\n', (size_t)bytes);
     json_error_t why;
-    json_t *root = NULL;
-    int rc;
+    json_t *root = end ? jtree_load(text, end - text, &why) : NULL;
+    int lines = json_object_get(root, "header") != NULL, rc = -1;
 
-    if (end)
-        root = jtree_load(text, end - text, &why);
-    int lines = json_object_get(root, "header") != NULL;
     json_decref(root);
     if (lines)
         return read_lines(w, name, text, bytes, err);
@@ -380,9 +373,9 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
     else if (json_is_array(json_object_get(root, "traceEvents")))
         rc = read_trace(w, name, root, err);
     else
-        rc = err_at(err, name, 0, NULL,
-                    "no known records, expected a meter's, NCCL Inspector's, a flight"
-                    " recorder's, or a Chrome trace");
+        err_at(err, name, 0, NULL,
+               "no known records, expected a meter's, NCCL Inspector's, a flight recorder's or"
+               " a Chrome trace");
     json_decref(root);
     return rc;
 }

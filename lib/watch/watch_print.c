@@ -24,29 +24,6 @@ static double above_0(double percent)
     return fmax(percent, 0);
 }
 
-static void print_text(const struct watch_report *r, FILE *out)
-{
-    const struct watch *w = r->w;
-    char name[160];
-    struct units u;
-    int p = latest(r);
-
-    if (r->v->findings)
-        fputs(r->v->finding[0].text, out);
-    if (r->v->findings > 1)
-        fprintf(out, " (and %d more)", r->v->findings - 1);
-    if (r->v->findings)
-        return;
-    fprintf(out, "%d ranks on %d host%s, %lld calls in %s: ", w->processes, w->hosts,
-            w->hosts == 1 ? "" : "s", (long long)w->calls,
-            units_time(&u, fmax(w->end_s - w->start_s, 0)));
-    if (r->v->why)
-        fprintf(out, "lateness unknown, %s", r->v->why);
-    else
-        fprintf(out, "healthy, %s is latest by %.1f %%", watch_name(w, p, name, sizeof name),
-                above_0(r->v->late[p].percent));
-}
-
 static void print_table(const struct watch_report *r, FILE *out)
 {
     const struct watch *w = r->w;
@@ -79,16 +56,29 @@ static void print_table(const struct watch_report *r, FILE *out)
 
 void watch_print_line(const struct watch_report *r, FILE *out)
 {
+    const struct watch *w = r->w;
+    const struct watch_verdict *v = r->v;
     int p = latest(r);
+    char name[160];
+    struct units u;
 
-    fprintf(out, "WATCH %s - ", health_state_name(r->v->state));
-    print_text(r, out);
-    fprintf(out, "|late=");
-    if (p < 0)
-        fputs("U", out);
+    fprintf(out, "WATCH %s - ", health_state_name(v->state));
+    if (v->findings)
+        fputs(v->finding[0].text, out);
     else
-        fprintf(out, "%.1f%%", above_0(r->v->late[p].percent));
-    fprintf(out, " ranks=%d calls=%lld\n", r->w->processes, (long long)r->w->calls);
+        fprintf(out, "%d ranks on %d host%s, %lld calls in %s: ", w->processes, w->hosts,
+                w->hosts == 1 ? "" : "s", (long long)w->calls,
+                units_time(&u, fmax(w->end_s - w->start_s, 0)));
+    if (v->findings > 1)
+        fprintf(out, " (and %d more)", v->findings - 1);
+    else if (v->findings == 0 && v->why)
+        fprintf(out, "lateness unknown, %s", v->why);
+    else if (v->findings == 0)
+        fprintf(out, "healthy, %s is latest by %.1f %%", watch_name(w, p, name, sizeof name),
+                above_0(v->late[p].percent));
+    fputs("|late=", out);
+    fprintf(out, p < 0 ? "U" : "%.1f%%", p < 0 ? 0 : above_0(v->late[p].percent));
+    fprintf(out, " ranks=%d calls=%lld\n", w->processes, (long long)w->calls);
     if (r->verbose)
         print_table(r, out);
 }
