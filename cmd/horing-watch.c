@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* horing-watch: which rank of a running program is slow, by the records of its collectives. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/fnv.h"
 #include "base/mem.h"
-#include "base/num.h"
 #include "base/tick.h"
 #include "cli/cli.h"
 #include "watch/watch.h"
@@ -15,8 +13,8 @@ enum { FILES_MAX = 4096 };
 struct args {
     struct cli cli;
     struct watch_rules rules;
-    const char *prom, *follow;
-    double hang_s, every_s;
+    const char *prom;
+    double every_s; /* 0: once */
     int verbose;
 };
 
@@ -35,10 +33,10 @@ static const struct cli_option options[] = {
      CLI_PARSED(health_range_parse, rules.crit)},
     {"hang", 0, "SECONDS", CLI_EVERYDAY,
      "Report a wait of more than SECONDS as a hang (default: 60)",
-     CLI_NUMBER(hang_s, 0.1, 1e6)},
+     CLI_NUMBER(rules.hang_s, 0.1, 1e6)},
     {"follow", 0, "SECONDS", CLI_EVERYDAY | OPTION_ARG_OPTIONAL,
      "Read again every SECONDS (10), and print what changes, until the run ends",
-     CLI_TEXT(follow), .absent = "10"},
+     CLI_NUMBER(every_s, 0.1, 1e6), .absent = "10", .excludes = "svg"},
     {"verbose", 'v', NULL, CLI_EVERYDAY,
      "Print a line per finding, clock and late rank; -vv: all ranks", CLI_MORE(verbose, 2)},
     {.text = "Output:"},
@@ -48,30 +46,17 @@ static const struct cli_option options[] = {
     {CLI_OPTION_SVG_FORCE},
     {0}};
 
-static int check(void *args)
-{
-    struct args *a = args;
-
-    a->rules.hang_s = a->hang_s;
-    if (!a->follow)
-        return 0;
-    if (num_f64(a->follow, 0.1, 1e6, &a->every_s, &a->cli.err))
-        return err_prefix(&a->cli.err, "--follow: ");
-    if (a->cli.svg)
-        return cli_usage(&a->cli, "--svg with --follow, expected one of them");
-    return 0;
-}
-
 static const struct cli_command command = {
     options, modes,
     "Name the rank that makes a running program slow, or that it waits for, by the records of"
     " its collectives."
     "\vA FILE is of PARO_METER, NCCL Inspector, PyTorch's flight recorder or profiler; a DIR"
     " has such files (default: the folder that PARO_METER names).",
-    check};
+    NULL};
 
 /* Line, JSON or picture on standard output, and the files. */
-static int report(struct args *a, const struct watch_report *r, FILE *out, struct err *err)
+static int report(const struct args *a, const struct watch_report *r, FILE *out,
+                  struct err *err)
 {
     struct io_out file;
     FILE *to = NULL;
@@ -84,10 +69,9 @@ static int report(struct args *a, const struct watch_report *r, FILE *out, struc
         watch_draw(r, to);
         if (cli_svg_close(&file, 0, err))
             return -1;
-        if (to == stdout)
-            return 0;
     }
-    (a->cli.json ? watch_print_json : watch_print_line)(r, out);
+    if (to != stdout)
+        (a->cli.json ? watch_print_json : watch_print_line)(r, out);
     return 0;
 }
 
@@ -97,7 +81,7 @@ struct answer {
     int over;     /* all processes have ended */
 };
 
-static int look(struct args *a, FILE *out, struct answer *answer, struct err *err)
+static int judge(const struct args *a, FILE *out, struct answer *answer, struct err *err)
 {
     const char *env = getenv("PARO_METER");
     const char *const *path = a->cli.words ? (const char *const *)a->cli.word : &env;
@@ -109,8 +93,7 @@ static int look(struct args *a, FILE *out, struct answer *answer, struct err *er
     if (watch_read(&w, path, a->cli.words ? a->cli.words : 1, err))
         return -1;
     watch_judge(&w, &a->rules, &v);
-    const struct watch_report r = {&w, &v, &a->rules, a->verbose};
-    int rc = report(a, &r, out, err);
+    int rc = report(a, &(struct watch_report){&w, &v, &a->rules, a->verbose}, out, err);
     *answer = (struct answer){v.state, fnv_mix(FNV_BASIS, v.state), w.ended >= w.processes};
     for (int i = 0; i < v.findings; i++)
         answer->key = fnv_mix(fnv_mix(answer->key, v.finding[i].kind),
@@ -121,13 +104,13 @@ static int look(struct args *a, FILE *out, struct answer *answer, struct err *er
 }
 
 /* Prints what is news.  A run that has not begun has no records yet. */
-static int follow(struct args *a, struct answer *answer, struct err *err)
+static int follow(const struct args *a, struct answer *answer, struct err *err)
 {
     for (uint64_t before = 0; !answer->over; before = answer->key) {
         char *text = NULL;
         size_t bytes = 0;
         FILE *out = mem_stream(&text, &bytes);
-        int rc = look(a, out, answer, err);
+        int rc = judge(a, out, answer, err);
         if (rc && (err->code == ERR_INPUT || err->code == ERR_ABSENT)) {
             fprintf(out, "WATCH UNKNOWN - %s\n", err->text);
             *answer = (struct answer){.state = HEALTH_UNKNOWN, .key = 1};
@@ -156,8 +139,7 @@ int main(int argc, char **argv)
     a.cli.status = HEALTH_UNKNOWN;
     a.cli.plugin = "WATCH";
     watch_rules_init(&a.rules);
-    a.hang_s = a.rules.hang_s;
     cli_parse(&a.cli, &command, argc, argv);
-    int rc = a.every_s > 0 ? follow(&a, &answer, &err) : look(&a, stdout, &answer, &err);
+    int rc = a.every_s > 0 ? follow(&a, &answer, &err) : judge(&a, stdout, &answer, &err);
     return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, (int)answer.state);
 }

@@ -200,15 +200,13 @@ void meter_times(struct meter *m, int64_t number, int64_t arrived_ns, int64_t co
     struct meter_record *r = place_of(m, number);
     if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) != number)
         return;
-    r->arrived_ns = arrived_ns;
+    if (arrived_ns)
+        r->arrived_ns = arrived_ns;
     __atomic_store_n(&r->completed_ns, completed_ns, __ATOMIC_RELEASE);
 }
 
 void meter_complete(struct meter *m, int64_t number)
 {
-    if (!m || number <= 0)
-        return;
-    struct meter_record *r = place_of(m, number);
-    if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == number)
-        __atomic_store_n(&r->completed_ns, meter_now_ns(), __ATOMIC_RELEASE);
+    if (number > 0)
+        meter_times(m, number, 0, meter_now_ns());
 }

@@ -115,7 +115,8 @@ int64_t meter_arrive(struct meter *m, const struct meter_comm *c, int64_t sequen
                      enum meter_op op, int64_t bytes);
 /* Has completed; nothing where the ring has gone round since. */
 void meter_complete(struct meter *m, int64_t number);
-/* The same with times of another clock's making, CLOCK_MONOTONIC; completed 0: not yet. */
+/* The same with times of another clock's making, CLOCK_MONOTONIC; arrived 0: as it is;
+ * completed 0: not yet. */
 void meter_times(struct meter *m, int64_t number, int64_t arrived_ns, int64_t completed_ns);
 int64_t meter_now_ns(void); /* CLOCK_MONOTONIC */
 

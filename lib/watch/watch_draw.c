@@ -7,13 +7,10 @@
  *     rank 1 (node0)   . . # # # . # # # .
  *     legend
  *
- * Of more than ROWS ranks a row stands for several: the latest of them.
+ * Of more than ROWS ranks a row stands for several: in each cell the latest of them.
  */
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "base/svg.h"
 #include "watch/watch_parts.h"
 
@@ -34,9 +31,9 @@ enum { CLASSES = sizeof classes / sizeof *classes };
 struct draw {
     struct svg s;
     const struct watch_report *r;
-    int *order; /* [processes] by rank; owned */
-    int per_row, rows;
-    double high; /* of a row */
+    int per_row, rows;                        /* ranks of a row */
+    int first[ROWS], who[ROWS][WATCH_BLOCKS]; /* process + 1; 0: none */
+    double high;                              /* of a row */
 };
 
 static struct svg_rgb colour_of(double percent)
@@ -48,24 +45,40 @@ static struct svg_rgb colour_of(double percent)
     return svg_tint("#5b1a4a", classes[class].share);
 }
 
+static void fill_rows(struct draw *d)
+{
+    const struct watch *w = d->r->w;
+    const struct watch_late *late = d->r->v->late;
+    int last = 0;
+
+    for (int p = 0; p < w->processes; p++)
+        last = w->process[p].rank > last ? w->process[p].rank : last;
+    d->per_row = last / ROWS + 1;
+    d->rows = last / d->per_row + 1;
+    for (int p = 0; p < w->processes; p++) {
+        int row = w->process[p].rank / d->per_row, *first = &d->first[row];
+        if (!*first || w->process[p].rank < w->process[*first - 1].rank)
+            *first = p + 1;
+        for (int b = 0; b < WATCH_BLOCKS; b++) {
+            int *who = &d->who[row][b];
+            if (!isnan(late[p].block[b]) &&
+                (!*who || late[p].block[b] > late[*who - 1].block[b]))
+                *who = p + 1;
+        }
+    }
+}
+
 static void draw_row(struct draw *d, int row, double y)
 {
     const struct watch *w = d->r->w;
-    int first = row * d->per_row, last = first + d->per_row;
     char name[160], tip[240];
 
-    last = last < w->processes ? last : w->processes;
-    watch_name(w, d->order[first], name, sizeof name);
-    if (d->high >= ROW_TEXT)
+    if (d->high >= ROW_TEXT && d->first[row])
         svg_text(&d->s, MARGIN, y + d->high - 2,
-                 &(struct svg_font){.size = fmin(12, d->high), .colour = INK}, name);
+                 &(struct svg_font){.size = fmin(12, d->high), .colour = INK},
+                 watch_name(w, d->first[row] - 1, name, sizeof name));
     for (int b = 0; b < WATCH_BLOCKS; b++) {
-        int who = -1;
-        for (int i = first; i < last; i++) {
-            double v = d->r->v->late[d->order[i]].block[b];
-            if (!isnan(v) && (who < 0 || v > d->r->v->late[who].block[b]))
-                who = d->order[i];
-        }
+        int who = d->who[row][b] - 1;
         if (who < 0)
             continue;
         double percent = d->r->v->late[who].block[b];
@@ -92,32 +105,15 @@ static void draw_legend(struct draw *d, double y)
     }
 }
 
-/* A rank may have several files: their order is that of the ranks. */
-static int *order_ranks(const struct watch *w)
-{
-    int *order = mem_new((size_t)w->processes, sizeof *order);
-
-    for (int p = 0; p < w->processes; p++) {
-        int at = p;
-        while (at > 0 && w->process[order[at - 1]].rank > w->process[p].rank) {
-            order[at] = order[at - 1];
-            at--;
-        }
-        order[at] = p;
-    }
-    return order;
-}
-
 void watch_draw(const struct watch_report *r, FILE *out)
 {
-    struct draw d = {.r = r, .order = order_ranks(r->w)};
+    struct draw d = {.r = r};
     int lines = r->v->findings < LINES ? r->v->findings : LINES;
     double top = MARGIN + 30 + LINE * (lines + 2);
     char title[160];
     struct units u;
 
-    d.per_row = (r->w->processes + ROWS - 1) / ROWS;
-    d.rows = (r->w->processes + d.per_row - 1) / d.per_row;
+    fill_rows(&d);
     d.high = fmin(20, HEIGHT / d.rows);
     snprintf(title, sizeof title, "WATCH %s: %d ranks, %s in %d blocks",
              health_state_name(r->v->state), r->w->processes,
@@ -136,5 +132,4 @@ void watch_draw(const struct watch_report *r, FILE *out)
     svg_group_close(&d.s);
     draw_legend(&d, top + d.rows * d.high + 1.5 * LINE);
     svg_close(&d.s);
-    mem_free(d.order);
 }

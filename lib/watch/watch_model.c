@@ -8,7 +8,6 @@
 
 #include "base/fnv.h"
 #include "base/mem.h"
-#include "base/stats.h"
 #include "watch/watch_parts.h"
 
 int watch_process(struct watch *w, uint64_t key, int rank, const char *host)
@@ -82,6 +81,8 @@ void watch_add(struct watch *w, const struct watch_call *c)
     m->process[c->member] = c->process;
     if (c->sequence > m->last[c->member])
         m->last[c->member] = c->sequence;
+    if (m->first == 0 || c->sequence < m->first)
+        m->first = c->sequence;
 }
 
 const struct watch_cell *watch_row(const struct watch_comm *c, int64_t row)
@@ -118,39 +119,24 @@ static void sort_calls(struct watch *w)
     }
 }
 
-/*
- * Rows from the first call that is known of some member to the last.  Where a member is far
- * back from the others, or the table would be too large, the latest ones.
- */
+/* Rows from the first call that is known of some member to the last; the latest ones where a
+ * member is far back, or the tables would be too large. */
 static void size_tables(struct watch *w)
 {
-    int64_t cells = 0, *first = mem_new((size_t)w->comms, sizeof *first);
+    const int64_t fit = WATCH_CELLS_MAX / w->members,
+                  most = fit < METER_RECORDS ? fit : METER_RECORDS;
 
-    for (int64_t i = 0; i < w->calls; i++) {
-        const struct watch_call *c = &w->call[i];
-        if (first[c->comm] == 0 || c->sequence < first[c->comm])
-            first[c->comm] = c->sequence;
-    }
-    for (int pass = 0; pass < 2; pass++) {
-        double share =
-            pass && cells > WATCH_CELLS_MAX ? (double)WATCH_CELLS_MAX / (double)cells : 1;
-        for (int i = 0; i < w->comms; i++) {
-            struct watch_comm *c = &w->comm[i];
-            int64_t last = 0, most = METER_RECORDS;
-            for (int m = 0; m < c->size; m++)
-                last = c->last[m] > last ? c->last[m] : last;
-            c->calls = last - first[i] + 1 < most ? last - first[i] + 1 : most;
-            c->calls = (int64_t)((double)c->calls * share);
-            c->first = last - c->calls + 1;
-            cells += pass ? 0 : c->calls * c->size;
-        }
-    }
     for (int i = 0; i < w->comms; i++) {
         struct watch_comm *c = &w->comm[i];
+        int64_t last = 0;
+        for (int m = 0; m < c->size; m++)
+            last = c->last[m] > last ? c->last[m] : last;
+        c->calls = last ? last - c->first + 1 : 0;
+        c->calls = c->calls < most ? c->calls : most;
+        c->first = last - c->calls + 1;
         c->cell = mem_new((size_t)(c->calls * c->size) + 1, sizeof *c->cell);
         c->complete = mem_new((size_t)c->calls + 1, 1);
     }
-    mem_free(first);
 }
 
 static struct watch_cell *cell_of(struct watch *w, const struct watch_call *c)
@@ -203,37 +189,28 @@ static int is_complete(const struct watch_comm *c, int64_t row)
  *
  *     completed_b - arrived_a >= x >= arrived_b - completed_a
  *
- * of every pair of their ranks and every call.  All leave it at about the same time: the median
- * of what their completions differ by is the estimate, and how far the nearest bound is on the
- * farther side its error.
+ * of every pair of their ranks and every call.  The middle of the closest bounds is the
+ * estimate, half of their distance its error.
  */
 struct clock_bounds {
-    double low, high, *middle;
-    int count;
+    double low, high;
 };
 
-static void bound_clock(const struct watch *w, const struct watch_comm *c, int64_t row,
-                        struct clock_bounds *b)
+static void bound_clocks(const struct watch *w, const struct watch_comm *c, int64_t row,
+                         struct clock_bounds *b)
 {
     const struct watch_cell *cell = watch_row(c, row);
-    const struct watch_process *p = w->process;
-    double base = NAN, in = 0, out = 0;
+    double in = 0, out = INFINITY; /* of host 0: the last to arrive, the first to complete */
 
-    for (int m = 0; m < c->size; m++) /* of host 0: the last to arrive, the first to complete */
-        if (p[c->process[m]].host == 0) {
-            base = isnan(base) ? (double)cell[m].completed_ns
-                               : fmin(base, (double)cell[m].completed_ns);
+    for (int m = 0; m < c->size; m++)
+        if (w->process[c->process[m]].host == 0) {
             in = fmax(in, (double)cell[m].arrived_ns);
-            out = base;
+            out = fmin(out, (double)cell[m].completed_ns);
         }
-    if (isnan(base))
-        return;
-    for (int m = 0; m < c->size; m++) {
-        struct clock_bounds *h = &b[p[c->process[m]].host];
+    for (int m = 0; m < c->size && !isinf(out); m++) {
+        struct clock_bounds *h = &b[w->process[c->process[m]].host];
         h->low = fmax(h->low, (double)cell[m].arrived_ns - out);
         h->high = fmin(h->high, (double)cell[m].completed_ns - in);
-        if (h->count < WATCH_CLOCKS && h != b)
-            h->middle[h->count++] = (double)cell[m].completed_ns - base;
     }
 }
 
@@ -241,27 +218,20 @@ static void set_clocks(struct watch *w)
 {
     struct clock_bounds *b = mem_new((size_t)w->hosts, sizeof *b);
 
-    for (int h = 0; h < w->hosts; h++) {
-        b[h] = (struct clock_bounds){-INFINITY, INFINITY, NULL, 0};
-        b[h].middle = mem_new(WATCH_CLOCKS, sizeof *b[h].middle);
-    }
+    for (int h = 0; h < w->hosts; h++)
+        b[h] = (struct clock_bounds){-INFINITY, INFINITY};
     for (int i = 0; i < w->comms && w->hosts > 1 && w->times == WATCH_TIMES; i++)
         for (int64_t row = 0; row < w->comm[i].calls; row++)
             if (w->comm[i].complete[row])
-                bound_clock(w, &w->comm[i], row, b);
-    if (w->hosts)
-        w->host[0].error_s = 0;
+                bound_clocks(w, &w->comm[i], row, b);
+    w->host[0].error_s = 0;
     for (int h = 1; h < w->hosts; h++) {
-        struct watch_host *host = &w->host[h];
-        if (b[h].count == 0 || b[h].low > b[h].high) /* a clock that was set meanwhile */
+        double error_s = 0.5e-9 * (b[h].high - b[h].low);
+        if (isinf(error_s) || error_s < 0) /* a clock that was set meanwhile */
             continue;
-        double x = stats_median(b[h].middle, b[h].count);
-        x = fmin(fmax(x, b[h].low), b[h].high);
-        host->offset_s = 1e-9 * x;
-        host->error_s = 1e-9 * fmax(b[h].high - x, x - b[h].low);
+        w->host[h].offset_s = 0.5e-9 * (b[h].high + b[h].low);
+        w->host[h].error_s = error_s;
     }
-    for (int h = 0; h < w->hosts; h++)
-        mem_free(b[h].middle);
     mem_free(b);
 }
 

@@ -81,8 +81,8 @@ static uint64_t key_of(const struct meter_header *h)
 
 /*
  * What a process writes is read now; of a copy its file says when it was made.  Nobody waits in
- * a call that a process left open when it ended.  Of the run that began last: a folder keeps the
- * files of those before.
+ * a call that a process left open when it ended.  Of the run that began last: a folder keeps
+ * the files of those before.
  */
 static void add_meter(struct watch *w, const struct meter_file *f, struct reader *r)
 {
@@ -174,8 +174,7 @@ int watch_read(struct watch *w, const char *const *path, int paths, struct err *
     for (int i = 0; i < all.count && rc == 0; i++)
         rc = read_file(w, all.path[i], WATCH_CELLS_MAX / all.count, &r, err);
     if (rc == 0 && r.meters + r.others == 0)
-        rc = err_set(err, ERR_INPUT, "no files in '%s', expected records of collectives",
-                     path[0]);
+        rc = err_set(err, ERR_INPUT, "no records of collectives in '%s'", path[0]);
     rc = rc ? rc : watch_index(w, err);
     for (int i = 0; i < all.count; i++)
         mem_free(all.path[i]);
