@@ -8,7 +8,7 @@
  *     flight recorder   a dump of PyTorch's per rank, whose number ends the file's name:
  *                       {"pg_config": {NAME: {ranks}}, "entries": [{process_group,
  *                       collective_seq_id, profiling_name, input_sizes, output_sizes,
- *                       input_dtypes, state, is_p2p, time_created_ns,
+ *                       input_dtypes, state, retired, is_p2p, time_created_ns,
  *                       time_discovered_completed_ns, duration_ms}]}
  *     Chrome trace      of PyTorch's profiler (Kineto), per rank: {"distributedInfo": {rank,
  *                       world_size}, "baseTimeNanoseconds", "traceEvents": [{ph: "X", cat:
@@ -115,7 +115,7 @@ static void raise_times(struct watch *w, enum watch_times times)
     w->times = times > w->times ? times : w->times;
 }
 
-/* A call of a group, which its ranks and its name identify.  Sequence from 0 on; -1: the next. */
+/* A call of a group, which its ranks and name identify.  Sequence from 0 on; -1: the next. */
 static void add_call(struct watch *w, const char *ranks, const char *group, int size,
                      struct watch_call c)
 {
@@ -246,10 +246,12 @@ static const char *first_word(const json_t *object, const char *key)
 static void recorder_entry(struct watch *w, int process, int rank, const json_t *groups,
                            const json_t *e)
 {
-    const char *pg = first_word(e, "process_group"),
-               *ranks = word(json_object_get(groups, pg), "ranks");
+    const char *pg = first_word(e, "process_group");
+    const json_t *named = json_object_get(groups, pg);
+    const char *ranks = word(named ? named : json_object_get(groups, ""), "ranks"); /* gloo */
     int count, member = place_of(ranks, rank, &count), op = op_of(word(e, "profiling_name")),
-               completed = strcmp(word(e, "state"), "completed") == 0;
+               completed = strcmp(word(e, "state"), "completed") == 0 ||
+                           json_is_true(json_object_get(e, "retired"));
     int64_t sequence = whole(e, "collective_seq_id", -1),
             created = whole(e, "time_created_ns", 1),
             done = whole(e, "time_discovered_completed_ns", 0);
