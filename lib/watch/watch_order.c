@@ -188,9 +188,7 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     const struct watch_cell *cell = watch_row(c, h->row), *one = NULL;
     int *in = mem_new(2 * (size_t)c->size, sizeof *in), *out = in + c->size, ins = 0, outs = 0,
         idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0;
-    char call[64], last[96],
-        why[240] = "to which all have come: the network or a rank that is"
-                   " gone";
+    char call[64], last[96], why[240];
     struct ranks here, gone;
     struct units u;
 
@@ -203,17 +201,22 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
             out[outs++] = c->process[m]; /* those who wait elsewhere are no cause */
         }
     }
-    name_ranks(w, in, ins, &here);
+    enum watch_kind kind = outs || records < c->size ? WATCH_HUNG : WATCH_STUCK;
+    int who = outs == 1 ? out[0] : kind == WATCH_STUCK && ins == 1 ? in[0] : -1;
+    snprintf(why, sizeof why,
+             who >= 0 ? "which the others have completed: it is stopped or gone"
+             : kind == WATCH_STUCK
+                 ? "to which all have come: the network, or one is stopped or gone"
+                 : "%d of %d ranks have no records",
+             c->size - records, c->size);
     if (outs) {
         name_ranks(w, out, outs, &gone);
         last_call(w, out[0], last, sizeof last);
         snprintf(why, sizeof why, "%.90s never arrived%s, %s", gone.text,
                  idle ? "" : " but waits elsewhere", last);
-    } else if (records < c->size) {
-        snprintf(why, sizeof why, "%d of %d ranks have no records", c->size - records, c->size);
     }
-    enum watch_kind kind = outs || records < c->size ? WATCH_HUNG : WATCH_STUCK;
-    watch_find(v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, outs == 1 ? out[0] : -1,
+    name_ranks(w, in, ins, &here);
+    watch_find(v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, who,
                "%s%s: %.90s wait%s in %s %lld (for %s), %s", watch_kind_names[kind],
                certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
                watch_call_name(one->op, one->bytes, call, sizeof call),
