@@ -101,7 +101,7 @@ void watch_judge(const struct watch *w, const struct watch_rules *rules,
     }
     watch_judge_order(w, rules, &v);
     watch_judge_late(w, rules, &v);
-    watch_judge_links(w, rules, &v);
+    watch_judge_links(w, &v);
     if (v.findings)
         qsort(v.finding, (size_t)v.findings, sizeof *v.finding, worst_first);
     v.state = v.findings ? v.finding[0].state : v.why ? HEALTH_UNKNOWN : HEALTH_OK;

@@ -61,50 +61,41 @@ static int size_class(int64_t bytes)
     return 8 * shift + (int)(bytes >> shift);
 }
 
-/* The class of a communicator's largest calls: those in which a link shows. */
-static int largest_calls(const struct watch_comm *c, struct class *of)
+/* The class of a communicator's largest calls: those in which a link shows; -1: none count. */
+static int largest_calls(const struct watch_comm *c)
 {
-    int found = 0;
+    int largest = -1;
 
     for (int64_t row = 0; row < c->calls; row++) {
-        const struct watch_cell *cell = watch_row(c, row);
-        if (!c->complete[row] || (found && size_class(cell->bytes) <= of->size_class))
-            continue;
-        of->op = cell->op;
-        of->size_class = size_class(cell->bytes);
-        found = 1;
+        int size = c->complete[row] ? size_class(watch_row(c, row)->bytes) : -1;
+        largest = size > largest ? size : largest;
     }
-    return found;
+    return largest;
 }
 
-static int measure(const struct watch *w, int which, struct one *out)
+/* The calls of a class; 0: too few. */
+static int measure(const struct watch *w, struct one *x)
 {
-    const struct watch_comm *c = &w->comm[which];
-    struct one x = {.comm = which, .of.ranks = c->size};
-    int host[2];
-
-    x.of.hosts = hosts_of(w, c, host);
-    if (x.of.hosts < 2 || !largest_calls(c, &x.of))
-        return 0;
+    const struct watch_comm *c = &w->comm[x->comm];
     double *s = mem_new((size_t)c->calls, sizeof *s);
+
     for (int64_t row = 0; row < c->calls; row++) {
         const struct watch_cell *cell = watch_row(c, row);
         double least = INFINITY;
-        if (!c->complete[row] || cell->op != x.of.op ||
-            size_class(cell->bytes) != x.of.size_class)
+        if (!c->complete[row] || cell->op != x->of.op ||
+            size_class(cell->bytes) != x->of.size_class)
             continue;
         for (int m = 0; m < c->size; m++)
             least = fmin(least, 1e-9 * (double)(cell[m].completed_ns - cell[m].arrived_ns));
-        x.bytes = cell->bytes;
-        s[x.calls++] = least;
+        x->bytes = cell->bytes;
+        s[x->calls++] = least;
     }
-    if (x.calls) {
-        x.transfer_s = stats_median(s, x.calls);
-        x.mad_s = stats_mad(s, x.calls, x.transfer_s);
+    if (x->calls) {
+        x->transfer_s = stats_median(s, x->calls);
+        x->mad_s = stats_mad(s, x->calls, x->transfer_s);
     }
     mem_free(s);
-    *out = x;
-    return x.calls >= CALLS_LEAST;
+    return x->calls >= CALLS_LEAST;
 }
 
 static int by_class(const void *a, const void *b)
@@ -137,7 +128,8 @@ static void name_link(const struct watch *w, const struct one *x, double ratio, 
     f->host = host[0];
 }
 
-static void judge_class(const struct watch *w, const struct one *x, int n,
+/* named: [comms] those that are named already, by another operation. */
+static void judge_class(const struct watch *w, const struct one *x, int n, char *named,
                         struct watch_verdict *v)
 {
     double *s = mem_new((size_t)n, sizeof *s), accusing = health_accusing_z(n, 10.0 * n);
@@ -149,31 +141,38 @@ static void judge_class(const struct watch *w, const struct one *x, int n,
         double above = x[i].transfer_s - middle, ratio = x[i].transfer_s / middle;
         double error = health_median_error(fmax(x[i].mad_s, 1e-9), x[i].calls);
         double z = above / error;
-        if (ratio > slow_least && z > accusing &&
-            (n < HEALTH_PEERS_LEAST || above > accusing * mad))
+        if (ratio > slow_least && z > accusing && !named[x[i].comm] &&
+            (n < HEALTH_PEERS_LEAST || above > accusing * mad)) {
             name_link(w, &x[i], ratio, z, v);
+            named[x[i].comm] = 1;
+        }
     }
     mem_free(s);
 }
 
-void watch_judge_links(const struct watch *w, const struct watch_rules *r,
-                       struct watch_verdict *v)
+void watch_judge_links(const struct watch *w, struct watch_verdict *v)
 {
-    struct one *x = mem_new((size_t)w->comms + 1, sizeof *x);
-    int n = 0;
+    struct one *x = NULL;
+    size_t room = 0;
+    char *named = mem_new((size_t)w->comms + 1, 1);
+    int n = 0, host[2];
 
-    (void)r;
-    if (w->times == WATCH_ORDER)
-        w = NULL;
-    for (int i = 0; w && i < w->comms; i++)
-        n += measure(w, i, &x[n]);
+    for (int i = 0; i < w->comms && w->times != WATCH_ORDER; i++) {
+        int size = largest_calls(&w->comm[i]), hosts = hosts_of(w, &w->comm[i], host);
+        for (int op = 0; op < METER_OPS && size >= 0 && hosts > 1; op++) {
+            x = mem_grow(x, &room, (size_t)n + 1, sizeof *x);
+            x[n] = (struct one){.of = {op, size, w->comm[i].size, hosts}, .comm = i};
+            n += meter_op_synchronises((enum meter_op)op) && measure(w, &x[n]);
+        }
+    }
     if (n)
         qsort(x, (size_t)n, sizeof *x, by_class);
     for (int i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && memcmp(&x[i].of, &x[j].of, sizeof x->of) == 0; j++)
             ;
         if (j - i >= PEERS_LEAST)
-            judge_class(w, x + i, j - i, v);
+            judge_class(w, x + i, j - i, named, v);
     }
+    mem_free(named);
     mem_free(x);
 }

@@ -5,8 +5,6 @@
 /* Inside watch/. */
 #include "watch/watch.h"
 
-enum { WATCH_CLOCKS = 1024 }; /* completions that are compared for a clock */
-
 struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
                                  enum health_state state, int process, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
@@ -21,7 +19,6 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
 void watch_judge_late(const struct watch *w, const struct watch_rules *r,
                       struct watch_verdict *v);
 /* watch_link.c: communicators that are slower than others like them. */
-void watch_judge_links(const struct watch *w, const struct watch_rules *r,
-                       struct watch_verdict *v);
+void watch_judge_links(const struct watch *w, struct watch_verdict *v);
 
 #endif
