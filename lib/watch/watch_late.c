@@ -211,7 +211,7 @@ struct pattern {
     const char *op;        /* its name */
 };
 
-/* The calls with the most lateness that have half of it all are typical: half of their median. */
+/* The calls with most of the lateness that have half of it are typical: half their median. */
 static double lump_threshold(double *v, int n)
 {
     double sum = 0, part = 0;
@@ -226,9 +226,10 @@ static double lump_threshold(double *v, int n)
 }
 
 /*
- * In calls: four lumps of five, and as many as there could be, are at one place of the median
- * interval.  In seconds: intervals differ by less than a tenth (their MAD), as the periods of
- * a scheduler do and those of work do not.
+ * In calls: after four lumps of five there is another one at the median interval (a program may
+ * call something more now and then, which shifts all that follow), and there are as many as
+ * there could be.  In seconds: intervals differ by less than a tenth (their MAD), as the
+ * periods of a scheduler do and those of work do not.
  */
 static void find_rhythm(struct pattern *t, const int64_t *row, const double *at_s)
 {
@@ -237,17 +238,18 @@ static void find_rhythm(struct pattern *t, const int64_t *row, const double *at_
 
     for (int i = 0; i < n; i++)
         s[i] = (double)(row[i + 1] - row[i]);
-    int every = (int)stats_median(s, n), *place = mem_new((size_t)every, sizeof *place);
-    for (int i = 0; i <= n; i++)
-        if (++place[row[i] % every] > there)
-            there++;
-    if (5 * there >= 4 * t->lumps && 5 * (int64_t)there * every >= 4 * (row[n] - row[0]))
-        t->rhythm = every;
+    int64_t every = (int64_t)stats_median(s, n);
+    for (int i = 0, j = 1; i < n; i++) {
+        while (j <= n && row[j] < row[i] + every)
+            j++;
+        there += j <= n && row[j] == row[i] + every;
+    }
+    if (5 * there >= 4 * n && 5 * there * every >= 4 * (row[n] - row[0]))
+        t->rhythm = (int)every;
     for (int i = 0; i < n; i++)
         s[i] = at_s[i + 1] - at_s[i];
     double middle = stats_median(s, n);
     t->every_s = stats_mad(s, n, middle) < 0.1 * middle ? middle : 0;
-    mem_free(place);
     mem_free(s);
 }
 
