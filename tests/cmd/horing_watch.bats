@@ -76,9 +76,31 @@ inspector() {
     grep -q '^WATCH UNKNOWN - .*: lateness unknown, fewer than 40 calls' line
 }
 
+# meter RUN OPENED RANK CALLS: a meter's file of one of two ranks, whose calls are barriers
+meter() {
+    perl -e 'my ($run, $opened, $rank, $calls) = @ARGV;
+        my $file = "PAROMETR" . pack("l6Qq6", 1, 4096, 64, 8192, $rank, 2, $run, $rank, 2, $opened, 4, $calls, 0);
+        $file .= "\0" x (4096 - length $file);
+        $file .= pack "qQq4l4", $_, 9, $_, 0, 1000 * $_, 1000 * $_ + 100, $rank, 2, 5, 0 for 1 .. $calls;
+        print $file, "\0" x (528384 - length $file)' "$@"
+}
+
+@test "a folder of several runs: the one that began last is read" {
+    mkdir rec
+    for r in 0 1; do
+        meter 6 300 $r 60 > rec/b.$r.mpi
+        meter 7 100 $r 50 > rec/a.$r.mpi
+        meter 8 200 $r 50 > rec/c.$r.mpi
+    done
+    run -0 --separate-stderr horing-watch --json rec
+    echo "$output"
+    perl -MJSON::PP -e 'my $d = decode_json($ARGV[0]);
+        exit !($d->{calls} == 120 && $d->{files_of_other_runs} == 4 && $d->{state} eq "OK")' "$output"
+}
+
 @test "a folder with files of two formats is refused" {
     inspector 0
-    perl -e 'print "PAROMETR", pack("l6Qq6", 1, 4096, 64, 8192, 0, 1, 7, 1, 2, 3, 4, 0, 0), "\0" x 528296' > rec/x.1.mpi
+    meter 7 1 0 0 > rec/x.1.mpi
     refuse() { rc=0; horing-watch "$@" > out || rc=$?; [ $rc = 3 ] && [ "$(wc -l < out)" = 1 ]; }
     refuse rec
     grep -q '^WATCH UNKNOWN - .*rec/x.1.mpi: another format, expected all files of one format' out
@@ -100,7 +122,7 @@ inspector() {
     run -1 horing-watch rec
     rm rec/log*
     run -3 horing-watch rec
-    [[ $output == *"no files in 'rec'"* ]]
+    [[ $output == *"no records of collectives in 'rec'"* ]]
 }
 
 # ---- of real programs ----

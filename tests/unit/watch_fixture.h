@@ -28,6 +28,7 @@ struct made {
     double pause_s;   /* it stands still so long in every 100 ms */
     int stall_every;  /* so many steps, for so much of a step's work: */
     double stall;
+    int more_every;  /* after so many steps there is one sum more */
     double link;     /* its pair's transfers last so many times as long */
     int hang_at;     /* it does not come to the all-reduce of that step */
     int mismatch_at; /* there it calls a broadcast instead */
@@ -126,6 +127,8 @@ static void made_step(struct made_run *r, int step)
         made_work(r, i, MADE_WORK_S / 10);
     made_meet(r, 0, 1, 0, 1, m->ranks, METER_ALL_REDUCE, 8, 2e-5, hangs ? m->who : -1,
               differs ? m->who : -1);
+    if (m->more_every && step % m->more_every == 0)
+        made_meet(r, 0, 1, 0, 1, m->ranks, METER_ALL_REDUCE, 8, 2e-5, -1, -1);
     for (int h = 0; m->pairs && !hangs && !differs && h < m->ranks / m->per_host; h += 2)
         for (int k = 0; k < m->per_host; k++) {
             int first = h * m->per_host + k;

@@ -109,6 +109,9 @@ TEST(a_stall_every_ten_steps_is_input)
     m.stall = 2;
     judge(&m);
     found(WATCH_PERIODIC, 5, HEALTH_WARNING, "by a stall every 10 steps: its input");
+    m.more_every = 95;
+    judge(&m);
+    found(WATCH_PERIODIC, 5, HEALTH_WARNING, "by a stall every 10 steps: its input");
 }
 
 TEST(a_slow_link_is_told_from_a_slow_rank)
@@ -384,6 +387,33 @@ static void dump_three(int64_t now_ns)
     assert_int_equal(watch_index(&w, &err), 0);
     watch_rules_init(&rules);
     watch_judge(&w, &rules, &v);
+}
+
+/* That of gloo has one group, without a name, and calls that are retired, without times. */
+TEST(a_flight_recorder_of_gloo)
+{
+    char text[400], name[32];
+    struct watch_rules rules;
+    struct err err;
+
+    for (int rank = 0; rank < 2; rank++) {
+        int n = snprintf(text, sizeof text,
+                         "{\"pg_config\": {\"\": {\"ranks\": \"[0, 1]\"}}, \"entries\": [");
+        for (int seq = 0; seq < 2 - rank; seq++)
+            n += snprintf(text + n, sizeof text - (size_t)n,
+                          "%s{\"process_group\": [\"0\"], \"collective_seq_id\": %d, "
+                          "\"profiling_name\": \"gloo:all_gather\", \"state\": \"scheduled\", "
+                          "\"retired\": %s, \"time_created_ns\": 1000}",
+                          seq ? ", " : "", seq, seq ? "false" : "true");
+        snprintf(text + n, sizeof text - (size_t)n, "]}");
+        snprintf(name, sizeof name, "trace_%d.json", rank);
+        assert_int_equal(read_text(name, text, &err), 0);
+    }
+    w.now_ns = INT64_C(90000001000);
+    assert_int_equal(watch_index(&w, &err), 0);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+    found(WATCH_HUNG, 1, HEALTH_CRITICAL, "hung: rank 0 waits in all-gather 2 (for 90.0 s)");
 }
 
 /* Of a running program as well one rank may not have come yet. */
