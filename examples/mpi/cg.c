@@ -5,7 +5,7 @@
  * direction (MPI_Allgatherv) and sums two dot products (MPI_Allreduce of 8 bytes):
  *
  *     mpicc -O2 -o cg examples/mpi/cg.c -lm
- *     mpirun -np 8 ./cg [UNKNOWNS [ITERATIONS [BANDS]]]
+ *     mpirun -np 8 ./cg [UNKNOWNS [ITERATIONS [BANDS [SOLUTIONS]]]]
  *
  * Row i is 4 x[i] - sum over bands b of w (x[i - d] + x[i + d]), d = n / (b + 2) cyclically,
  * with 2 w BANDS = 3: diagonally dominant, so positive definite, its eigenvalues within [1, 7].
@@ -122,8 +122,10 @@ static void solve(struct cg *c, int iterations)
     for (int i = 0; i < c->n; i++)
         c->all[i] = solution(i);
     rows_times(c, c->r); /* the right-hand side; x is 0 */
-    for (int i = 0; i < c->mine; i++)
+    for (int i = 0; i < c->mine; i++) {
+        c->x[i] = 0;
         c->p[i] = c->r[i];
+    }
     rr = dot(c, c->r, c->r);
     for (int k = 0; k < iterations && rr > 0; k++) {
         times(c, c->p, c->q);
@@ -156,14 +158,15 @@ int main(int argc, char **argv)
 {
     struct cg c = {0};
     int n = argc > 1 ? atoi(argv[1]) : 1 << 19, iterations = argc > 2 ? atoi(argv[2]) : 40;
-    int bands = argc > 3 ? atoi(argv[3]) : 4, good;
+    int bands = argc > 3 ? atoi(argv[3]) : 4, times = argc > 4 ? atoi(argv[4]) : 1, good;
     double t, e;
 
     MPI_Init(&argc, &argv);
     cg_init(&c, n > 0 ? n : 1, bands > 0 ? bands : 1);
     MPI_Barrier(MPI_COMM_WORLD);
     t = MPI_Wtime();
-    solve(&c, iterations);
+    for (int i = 0; i < times; i++)
+        solve(&c, iterations);
     t = MPI_Wtime() - t;
     e = error_max(&c);
     /*

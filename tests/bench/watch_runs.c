@@ -3,9 +3,13 @@
  * How often made-up runs are judged right: watch_runs RUNS.  A line per fault: in how many runs
  * the rank was named, with the right cause; of healthy ones, how many were accused.  And how
  * long a verdict takes of many ranks: watch_runs ranks N; what a call pays for its record:
- * watch_runs cost DIR.
+ * watch_runs cost DIR.  The meters' files of many ranks, which no process writes any more:
+ * watch_runs files N DIR.
  */
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "../unit/watch_fixture.h"
 #include "base/stats.h"
@@ -102,6 +106,61 @@ static int ranks(int n)
     return 0;
 }
 
+static int write_rank(const struct watch *w, int p, const char *dir)
+{
+    const struct watch_process *q = &w->process[p];
+    struct meter_header h = {.magic = METER_MAGIC,
+                             .version = METER_VERSION,
+                             .header_bytes = METER_HEADER,
+                             .record_bytes = sizeof(struct meter_record),
+                             .records = METER_RECORDS,
+                             .rank = p,
+                             .ranks = w->processes,
+                             .run = 1,
+                             .process = p,
+                             .begun = q->calls};
+    struct meter_record *r = mem_new((size_t)q->calls, sizeof *r);
+    char path[4096];
+
+    snprintf(h.host, sizeof h.host, "%s", w->host[q->host].name);
+    snprintf(path, sizeof path, "%s/%s.%d.mpi", dir, h.host, p);
+    for (int64_t i = 0; i < q->calls; i++) {
+        const struct watch_call *c = &w->call[q->first_call + i];
+        r[i] = (struct meter_record){.number = i + 1,
+                                     .comm = w->comm[c->comm].id,
+                                     .sequence = c->sequence,
+                                     .bytes = c->bytes,
+                                     .arrived_ns = c->arrived_ns,
+                                     .completed_ns = c->completed_ns,
+                                     .rank = c->member,
+                                     .ranks = w->comm[c->comm].size,
+                                     .op = c->op};
+    }
+    int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
+    int64_t bytes = q->calls * (int64_t)sizeof *r;
+    int bad = pwrite(fd, &h, sizeof h, 0) != sizeof h ||
+              pwrite(fd, r, (size_t)bytes, METER_HEADER) != bytes ||
+              ftruncate(fd, METER_HEADER + METER_RECORDS * (off_t)sizeof *r);
+    mem_free(r);
+    return close(fd) || bad;
+}
+
+static int files(int n, const char *dir)
+{
+    struct made m = usual;
+    struct watch w;
+    int bad = mkdir(dir, 0755);
+
+    m.ranks = n;
+    m.per_host = 8;
+    m.slow = 0.2;
+    made_run(&m, &w);
+    for (int p = 0; p < n && !bad; p++)
+        bad = write_rank(&w, p, dir);
+    watch_release(&w);
+    return bad ? 2 : 0;
+}
+
 /* What a call pays: the shortest of ten rounds, and their median round. */
 static int cost(const char *dir)
 {
@@ -136,6 +195,8 @@ int main(int argc, char **argv)
 
     if (argc > 2 && strcmp(argv[1], "ranks") == 0)
         return ranks(atoi(argv[2]));
+    if (argc > 3 && strcmp(argv[1], "files") == 0)
+        return files(atoi(argv[2]), argv[3]);
     if (argc > 2 && strcmp(argv[1], "cost") == 0)
         return cost(argv[2]);
     healthy.who = -1;
