@@ -165,7 +165,7 @@ shared   = $(call link,-shared -Wl$(comma)--exclude-libs$(comma)ALL $1)
 $(B)/tests/emulate/%.o: override CFLAGS += -fvisibility=default
 $(B)/libnccl.so.2: $(call obj,$(EMULATOR))
 	$(call link,-shared -Wl$(comma)-soname$(comma)libnccl.so.2)
-$(B)/libparo-nccl.so: $(call shim,shim_nccl*) $(SOFTGPU) $(B)/libparo.a
+$(B)/libparo-nccl.so: $(call shim,shim_nccl* shim_tuning*) $(SOFTGPU) $(B)/libparo.a
 	$(call shared,$(BESIDE))
 $(O)/libparo-mpi.so: $(call shim,shim_mpi* $(PORTS)) $(O)/libparo.a
 	$(call shared)

@@ -11,7 +11,7 @@
 
 #include "exec/exec_nccl.h"
 #include "meter/meter.h"
-#include "pick/pick_table.h"
+#include "shim/shim_tuning.h"
 
 /* NCCL's own functions, whoever else intercepts them. */
 struct shim_real {
@@ -81,10 +81,6 @@ void shim_meter_comm(struct meter_comm *c, const uint64_t *process, int rank, in
 /* Puts it into the call's stream; on an error the words are told under PARO_DEBUG. */
 ncclResult_t shim_comm_run(struct shim_comm *c, const struct shim_call *call);
 
-/* The table of PARO_TUNING, or one made for PARO_TOPO; NULL: none, and why. */
-const struct pick_table *shim_table(const char **why);
-uint64_t shim_table_hash(void); /* of its text; 0: none */
-
 /* The rows of a call for rank; bytes of the whole vector. */
 int shim_plan_rows(const struct shim_call *call, const struct groups *groups, int rank,
                    const struct pick_rule *rule, struct exec_rows *out, struct err *err);
@@ -99,8 +95,6 @@ double shim_deadline_s(void);
    on there.  NULL: err. */
 struct device *shim_device(int gpu, struct err *err);
 
-/* Under PARO_DEBUG, a line on stderr. */
-void shim_debug(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* What this thread asks of NCCL from here on is the shim's own; returns what it was. */
 int shim_own(int own);
 

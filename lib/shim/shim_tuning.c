@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Knows what the environment says: PARO_TUNING, a table (paro-tuning(5)); else PARO_TOPO, a
- * fabric (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process, as
- * a GPU is opened once.
+ * fabric (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process.
  */
+#include "shim/shim_tuning.h"
+
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -11,8 +12,6 @@
 #include <string.h>
 
 #include "base/fnv.h"
-#include "base/num.h"
-#include "shim/shim_nccl.h"
 
 /* A library that is preloaded is called by nobody who could keep this for it. */
 static struct {
@@ -35,17 +34,6 @@ void shim_debug(const char *fmt, ...)
     vsnprintf(line, sizeof line, fmt, ap);
     va_end(ap);
     fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
-}
-
-double shim_deadline_s(void)
-{
-    const char *text = getenv("PARO_NCCL_DEADLINE");
-    double s = 600; /* as the library's own wait for other ranks */
-    struct err err;
-
-    if (text && *text && num_time(text, &s, &err))
-        shim_debug("PARO_NCCL_DEADLINE: %s", err.text);
-    return s;
 }
 
 static int make_table(const char *topo, struct pick_table *out, struct err *err)
@@ -104,25 +92,4 @@ uint64_t shim_table_hash(void)
     const char *why;
 
     return shim_table(&why) ? known.hash : 0;
-}
-
-struct device *shim_device(int gpu, struct err *err)
-{
-    enum { GPUS_MOST = 64 };
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static struct device *open[GPUS_MOST];
-    struct device *d = NULL;
-    char name[32];
-
-    if (gpu < 0 || gpu >= GPUS_MOST) {
-        err_set(err, ERR_INPUT, "cuda:%d, expected a number below %d", gpu, GPUS_MOST);
-        return NULL;
-    }
-    snprintf(name, sizeof name, "cuda:%d", gpu);
-    pthread_mutex_lock(&lock);
-    if (!open[gpu] && device_open(&open[gpu], name, 0, err))
-        open[gpu] = NULL;
-    d = open[gpu];
-    pthread_mutex_unlock(&lock);
-    return d;
 }
