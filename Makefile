@@ -89,7 +89,7 @@ LIBOBJ  := $(call obj,$(LIBSRC))
 # What other programs load: libparo without GPUs, and what they preload; one that is in software has its library beside.
 shim     = $(call obj,$(wildcard $(patsubst %,lib/shim/%.c,$1)))
 PORTS   := shim_fabric* shim_combine*
-PUBLIC  := $(O)/libparo.so $(O)/static/libparo.a $(if $(call shim,shim_mpi*),$(O)/libparo-mpi.so)
+PUBLIC  := $(O)/libparo.so $(O)/static/libparo.a $(if $(call shim,shim_mpi*),$(O)/libparo-mpi.so) $(B)/libparo-nccl-plugin.so
 PRELOAD := $(if $(filter nccl,$(HAS)),$(B)/libparo-nccl.so)
 SOFTGPU := $(if $(EMULATOR),$(B)/libnccl.so.2)
 BESIDE  := $(if $(EMULATOR),-Wl$(comma)-rpath$(comma)$(abspath $(B)))
@@ -152,6 +152,7 @@ $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 # NAME_fuzz_test mutates the seeds of tests/fuzz/NAME_fuzz.c.
 $(FUZZERS): $(B)/unit/%_test: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/fuzz_mutate.o $(O)/tests/fuzz/fuzz_seeds.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
+$(filter $(B)/unit/nccl_%,$(UNITS)): | $(B)/libparo-nccl-plugin.so
 # shim_NAME_test calls what is in no library.
 $(filter $(B)/unit/shim_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/shim/%.o
 # NAME_check's parts are NAME_check_PART.c.
@@ -169,6 +170,9 @@ $(B)/libparo-nccl.so: $(call shim,shim_nccl* shim_tuning*) $(SOFTGPU) $(B)/libpa
 	$(call shared,$(BESIDE))
 $(O)/libparo-mpi.so: $(call shim,shim_mpi* $(PORTS)) $(O)/libparo.a
 	$(call shared)
+# NCCL closes it with its last communicator; records of later ones follow those of earlier ones.
+$(B)/libparo-nccl-plugin.so: $(call shim,shim_plugin* shim_tuning*) $(O)/libparo.a
+	$(call shared,-Wl$(comma)-z$(comma)nodelete)
 $(O)/libparo.so: $(call shim,paro* $(PORTS)) $(O)/libparo.a
 	$(call shared,-Wl$(comma)-soname$(comma)libparo.so.0)
 $(O)/static/libparo.a: $(call shim,paro* $(PORTS)) $(O)/libparo.a
@@ -209,8 +213,8 @@ emulated: all units
 # Races between the threads of a rank: the programs that have two, built under -fsanitize=thread.
 check-tsan: deps
 	@$(MAKE) --no-print-directory check-tsan-all SAN=thread
-check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/shard_move_test mpi/coll_check mpi/engine_check)
-	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test $(B)/unit/shard_move_test tests/tsan/threads.bats
+check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/shard_move_test unit/nccl_plugin_test mpi/coll_check mpi/engine_check)
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) SAN=$(SAN) sh tests/run $(B)/unit/stream_test $(B)/unit/shard_move_test $(B)/unit/nccl_plugin_test tests/tsan/threads.bats
 # Every n-th call of every kind fails, in every verb, and is the last: tests/fault/run; SAMPLE=20 for less.
 check-faults: deps
 	@$(MAKE) --no-print-directory all

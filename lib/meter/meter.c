@@ -159,8 +159,10 @@ void meter_close(struct meter *m)
     mem_free(m);
 }
 
-void meter_set_run(struct meter *m, const struct meter_run *run)
+void meter_widen(struct meter *m, const struct meter_run *run)
 {
+    if (run->ranks <= m->header->ranks)
+        return;
     m->header->run = run->id;
     m->header->rank = run->rank;
     m->header->ranks = run->ranks;

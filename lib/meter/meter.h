@@ -80,8 +80,8 @@ struct meter_run {
 int meter_open(struct meter **out, const char *dir, const char *kind,
                const struct meter_run *run, struct err *err);
 void meter_close(struct meter *m); /* NULL is fine; the file stays */
-/* Of a run that is known better than when the meter was opened. */
-void meter_set_run(struct meter *m, const struct meter_run *run);
+/* Of a run that turns out to have more ranks than when the meter was opened. */
+void meter_widen(struct meter *m, const struct meter_run *run);
 
 /* A communicator of this process. */
 struct meter_comm {

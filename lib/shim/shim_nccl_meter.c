@@ -37,7 +37,7 @@ struct metered {
 static struct {
     pthread_mutex_t lock;
     struct meter *meter;
-    int tried, gpu, ranks;
+    int tried, gpu;
     pid_t process; /* that opened it: what it forks has its memory, but no meter */
     struct meter_seen seen;
     struct metered call[CALLS];
@@ -146,7 +146,6 @@ static void open_meter(uint64_t id, int rank, int ranks, int gpu)
     if (!dir || !*dir)
         return;
     all.gpu = gpu;
-    all.ranks = ranks;
     if (cudaSetDevice(gpu) != cudaSuccess ||
         cudaStreamCreateWithFlags(&all.stream, cudaStreamNonBlocking) != cudaSuccess ||
         cudaEventCreateWithFlags(&all.zero, cudaEventDefault) != cudaSuccess || set_zero())
@@ -171,10 +170,8 @@ void shim_meter_comm(struct meter_comm *c, const uint64_t *process, int rank, in
     *c = (struct meter_comm){.id = meter_next_id(&all.seen, id), .rank = rank, .ranks = ranks};
     if (!all.tried)
         open_meter(c->id, rank, ranks, gpu);
-    if (all.meter && gpu == all.gpu && ranks > all.ranks) {
-        meter_set_run(all.meter, &(struct meter_run){c->id, rank, ranks});
-        all.ranks = ranks;
-    }
+    if (all.meter && gpu == all.gpu)
+        meter_widen(all.meter, &(struct meter_run){c->id, rank, ranks});
     pthread_mutex_unlock(&all.lock);
 }
 

@@ -96,4 +96,27 @@ sed 's/^/# /' "$dir/watch"
 wait
 tests=$((tests + 1))
 says 'whom a hang waits for' 'CRITICAL - hung: .* in all-reduce of 62.5 KiB 2 .*, rank 1 (.*) never arrived'
+
+# NCCL with the plugin and nothing preloaded: every call is recorded and has ended.
+tests=$((tests + 1))
+export METER="$dir/meter"
+# shellcheck disable=SC2016
+timeout -k 5 100 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
+    NCCL_PROFILER_PLUGIN=$E/libparo-nccl-plugin.so NCCL_TUNER_PLUGIN=$E/libparo-nccl-plugin.so \
+        PARO_METER=$METER exec "$E/shim/nccl_user"' >"$dir/said" 2>&1
+rc=$?
+if [ $rc = 0 ] && [ "$(find "$METER" -type f | wc -l)" = "$n" ] && perl -e '
+    for (@ARGV) {
+        open my $f, "<", $_; local $/; $_ = <$f>;
+        my ($begun, $ended) = unpack "q2", substr $_, 72;
+        my @bad = grep { my ($in, $out) = unpack "q2", substr $_, 32; $in <= 0 || $out <= $in }
+                  unpack "(a64)$begun", substr $_, 4096;
+        print "# $begun calls, " . @bad . " without times\n";
+        exit 1 if !$ended || $begun < 50 || @bad;
+    }' "$METER"/*; then
+    echo "ok $tests - records by NCCL's profiler interface"
+else
+    sed 's/^/# /' "$dir/said"
+    echo "not ok $tests - records by NCCL's profiler interface (status $rc)"
+fi
 echo 1..$tests
