@@ -57,6 +57,10 @@ static const struct cli_option options[] = {
      CLI_WHOLE(ask.micro_batch, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"accum", 0, "S", 0, "Accumulate gradients over S micro-steps per step (default: 1)",
      CLI_WHOLE(ask.accum, 1, PLAN_BATCH_MAX), .word = "auto"},
+    {"layered", 0, "L", 0,
+     "Run L micro-batches through a layer before the next layer, for less traffic that overlaps"
+     " more; each keeps its activations; a number or auto (default: 1)",
+     CLI_INT(ask.layered, 1, PLAN_BATCH_MAX), .word = "auto", .word_value = PLAN_ASK_AUTO},
     {"global-batch", 0, "COUNT", CLI_EVERYDAY,
      "Train on COUNT sequences per step, or tokens, such as 4Mtokens: sets --micro-batch and"
      " --accum",

@@ -73,9 +73,9 @@ struct engine_options {
     int graphs;                    /* of a GPU: layers are asked for as graphs */
     int masked;                    /* targets may be below 0 in a step: they count nothing */
     const int32_t *begins;         /* net_options.begins, filled by the batch; borrowed */
-    float *losses; /* on a processor: the loss of each token of a micro-batch is put here, and
-                      stays until the next one's, -1 where the target counts nothing; NULL:
-                      nowhere; borrowed */
+    float *losses; /* on a processor: the loss of each token of a micro-step is put here, its
+                      micro-batches one after the other, and stays until the next one's, -1
+                      where the target counts nothing; NULL: nowhere; borrowed */
     enum coll_transport transport; /* what is coded goes over MPI with either */
     struct meter *meter;           /* as in coll_options, and */
     uint64_t meter_run;

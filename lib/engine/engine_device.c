@@ -44,7 +44,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
         return -1;
     /* cuDNN prepares a shape for up to seconds, and documents are of any length. */
     d->kern.attention = o->begins ? KERN_ATTENTION_OWN : o->attention;
-    d->kern.losses = o->losses;
+    e->losses = o->losses;
     return kern_open(&d->mover, d->at, d->move, compute, read, err);
 }
 

@@ -162,6 +162,7 @@ struct engine {
     const struct model *model;
     struct engine_device device;
     int exact, apart, masked, magnitudes;
+    int layered; /* micro-batches of a micro-step */
     enum coll_transport transport;
     struct meter *meter; /* borrowed, or NULL */
     uint64_t meter_run;
@@ -190,6 +191,7 @@ struct engine {
     struct coll_traffic *sync_traffic;         /* [ranks] of one parameter sync of all units */
     struct range *ranges;                      /* [layout_ranges_max] of a G shard */
     int32_t *tokens, *targets;                 /* of the host */
+    float *losses;                             /* borrowed, or NULL */
     struct stream *stream[STEP_COMPUTE];       /* of each lane */
     struct arena shared, own, residuals, host; /* host: beside a GPU */
     int64_t state_bytes;
@@ -243,7 +245,7 @@ typedef int engine_kernel(struct engine *e, struct engine_run *run, const struct
                           struct err *err);
 engine_kernel engine_begin, engine_forward, engine_backward, engine_accumulate;
 engine_kernel engine_norm, engine_agree, engine_update;
-/* Loss and operations of the micro-step asked for last; waits for its forward. */
+/* Loss and operations of the micro-batch asked for last; waits for its forward. */
 void engine_end_micro(struct engine *e, struct engine_run *run);
 
 /* engine_move.c: rows of the other lanes. */

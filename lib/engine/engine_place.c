@@ -66,8 +66,8 @@ static void place_memory(struct engine *e)
     mem_free(states);
     net_place(&e->net, &e->own);
     e->piece = arena_take(host, ENGINE_PIECE * 4);
-    e->tokens = arena_take(host, tokens);
-    e->targets = arena_take(host, tokens);
+    e->tokens = arena_take(host, e->layered * tokens);
+    e->targets = arena_take(host, e->layered * tokens);
     if (e->device.gpu)
         e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
@@ -160,7 +160,7 @@ static int prepare_collectives(struct engine *e, struct err *err)
     if (open_residuals(e, err))
         return -1;
     /* What a parameter sync of all units sends, of each rank, for the reports. */
-    const struct step *s = &engine_list(e, ENGINE_STEPS, e->plan->accum)->step;
+    const struct step *s = &engine_list(e, ENGINE_STEPS, e->shape.micros)->step;
     struct coll_traffic sync = {0};
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].lane == STEP_SYNC)
@@ -215,7 +215,7 @@ static void set_shape(struct engine *e)
                                    .unit_of = e->unit_of,
                                    .trains = e->trains,
                                    .first_trained = m->first_trained,
-                                   .micros = p->accum,
+                                   .micros = plan_micro_steps(&p->settings),
                                    .prefetch = p->prefetch,
                                    .keep = p->keep,
                                    .buckets = p->buckets > 0 ? p->buckets : 1};
@@ -243,18 +243,19 @@ static void set_space(struct engine *e)
 
     for (int i = 0; i < units; i++)
         measure_unit(e, &e->unit[i], &e->model->unit[i], &held[i]);
-    e->space = (struct step_space){.unit = held,
-                                   .units = units,
-                                   .tied = e->model->tied ? e->unit[0].trained : 0,
-                                   .param = p->param_type,
-                                   .wire = p->wire_type,
-                                   .grad = e->grad_type,
-                                   .reduce = e->reduce_type,
-                                   .read = e->device.kern.weight,
-                                   .coded = e->coded[STEP_GATHER],
-                                   .slots = e->space.slots,
-                                   .buckets = e->shape.buckets,
-                                   .apart = reduces || e->grad_type != DTYPE_F32 || e->apart};
+    e->space = (struct step_space){
+        .unit = held,
+        .units = units,
+        .tied = e->model->tied ? e->unit[0].trained : 0,
+        .param = p->param_type,
+        .wire = p->wire_type,
+        .grad = e->grad_type,
+        .reduce = e->reduce_type,
+        .read = e->device.kern.weight,
+        .coded = e->coded[STEP_GATHER],
+        .slots = e->space.slots,
+        .buckets = e->shape.buckets,
+        .apart = e->exact || e->apart ? e->layered : reduces || e->grad_type != DTYPE_F32};
     memcpy(e->space.has, e->shape.has, sizeof e->space.has);
     e->state_bytes = step_state_bytes(&e->space);
 }
@@ -265,6 +266,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     struct net_options options = {.batch = e->plan->micro_batch,
                                   .seq = e->plan->seq,
                                   .recompute = e->plan->recompute,
+                                  .together = e->layered,
                                   .compute = e->plan->compute_type,
                                   .graphs = o->graphs,
                                   .begins = o->begins,
@@ -355,6 +357,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                          .model = &plan->model,
                          .exact = options->exact,
                          .apart = options->apart,
+                         .layered = plan_layered(&plan->settings),
                          .masked = options->masked,
                          .transport = options->transport,
                          .meter = options->meter,

@@ -4,12 +4,26 @@
 
 #include "kern/kern_cpu.h"
 
-/* Where the backward of a unit adds its gradient. */
-static float *gradient_of(const struct engine *e, const struct engine_unit *u)
+/* Where the backward of a unit adds its gradient: of each micro-batch by itself, or of all of
+   a micro-step. */
+static float *gradient_of(const struct engine *e, const struct engine_unit *u, int micro)
 {
+    float *first =
+        e->model->tied && u == e->unit ? e->buffers.tied_gradient : e->buffers.gradient;
+
     if (!e->space.apart)
         return u->grads;
-    return e->model->tied && u == e->unit ? e->buffers.tied_gradient : e->buffers.gradient;
+    return first + (micro < e->space.apart ? micro * u->trained : 0);
+}
+
+/* Micro-batches of a micro-step: the step's last may have fewer, an evaluation's have one. */
+static int micros_in(const struct engine *e, const struct step_row *r)
+{
+    int left = e->plan->accum - r->micro * e->layered;
+
+    if (e->running == &e->list[ENGINE_EVALUATIONS])
+        return 1;
+    return left < e->layered ? left : e->layered;
 }
 
 /* A micro-step's gradient as it travels, or is added: the one place where it is rounded. */
@@ -27,20 +41,20 @@ static void put_gradient(struct engine *e, void *to, enum dtype type, const floa
         e->word.over = 1;
 }
 
-static void add_here(struct engine *e, struct engine_unit *u, const float *gradient)
+static void add_gradient(struct engine *e, void *to, enum dtype type, const float *gradient,
+                         int64_t n)
 {
-    enum dtype type = e->exact ? DTYPE_F64 : DTYPE_F32;
     struct kern *k = &e->device.kern;
     double on_grid[512];
 
     if (!e->exact) {
-        k->op->accumulate(k, u->grads, e->grad_type, gradient, type, u->trained);
+        k->op->accumulate(k, to, type, gradient, DTYPE_F32, n);
         return;
     }
-    for (int64_t i = 0; i < u->trained; i += 512) {
-        int64_t part = u->trained - i < 512 ? u->trained - i : 512;
-        put_gradient(e, on_grid, type, gradient + i, part);
-        k->op->accumulate(k, (double *)u->grads + i, e->grad_type, on_grid, type, part);
+    for (int64_t i = 0; i < n; i += 512) {
+        int64_t part = n - i < 512 ? n - i : 512;
+        put_gradient(e, on_grid, DTYPE_F64, gradient + i, part);
+        k->op->accumulate(k, (double *)to + i, type, on_grid, DTYPE_F64, part);
     }
 }
 
@@ -49,20 +63,22 @@ int engine_accumulate(struct engine *e, struct engine_run *run, const struct ste
                       struct err *err)
 {
     struct engine_unit *u = &e->unit[r->unit];
-    float *gradient = gradient_of(e, u);
+    int micros = micros_in(e, r), buffers = micros < e->space.apart ? micros : e->space.apart;
     struct kern *k = &e->device.kern;
 
     (void)run;
     (void)err;
-    if (!e->space.apart)
-        return 0;
-    if (e->magnitudes)
-        k->op->abs(k, gradient, u->trained);
-    if (r->buffer < 0)
-        add_here(e, u, gradient);
-    else
-        put_gradient(e, e->buffers.bucket[r->buffer], e->reduce_type, gradient, u->trained);
-    device_zero(e->device.compute, gradient, u->trained * (int64_t)sizeof *gradient);
+    for (int i = 0; i < buffers; i++) {
+        float *gradient = gradient_of(e, u, i);
+        if (e->magnitudes)
+            k->op->abs(k, gradient, u->trained);
+        if (r->buffer < 0)
+            add_gradient(e, u->grads, e->grad_type, gradient, u->trained);
+        else
+            (i ? add_gradient : put_gradient)(e, e->buffers.bucket[r->buffer], e->reduce_type,
+                                              gradient, u->trained);
+        device_zero(e->device.compute, gradient, u->trained * (int64_t)sizeof *gradient);
+    }
     return 0;
 }
 
@@ -81,21 +97,46 @@ static const void *params_of(struct engine *e, const struct step_row *r)
     return e->buffers.read;
 }
 
+static void use_micro(struct engine *e, int micro)
+{
+    net_use(&e->net, micro);
+    if (e->losses)
+        e->device.kern.losses =
+            e->losses + (int64_t)micro * e->plan->micro_batch * e->plan->seq;
+}
+
+/* Logits are one micro-batch's at a time: of several the head's forward comes with its
+   backward. */
 int engine_forward(struct engine *e, struct engine_run *run, const struct step_row *r,
                    struct err *err)
 {
+    int micros = micros_in(e, r), head = r->visit == e->model->visits - 1;
+    const void *params = head && micros > 1 ? NULL : params_of(e, r);
+
     (void)run;
     (void)err;
-    net_forward(&e->net, r->visit, params_of(e, r));
+    for (int i = 0; params && i < micros; i++) {
+        use_micro(e, i);
+        net_forward(&e->net, r->visit, params);
+    }
     return 0;
 }
 
 int engine_backward(struct engine *e, struct engine_run *run, const struct step_row *r,
                     struct err *err)
 {
-    (void)run;
+    int micros = micros_in(e, r), head = r->visit == e->model->visits - 1;
+    const void *params = params_of(e, r);
+
     (void)err;
-    net_backward(&e->net, r->visit, params_of(e, r), gradient_of(e, &e->unit[r->unit]));
+    for (int i = 0; i < micros; i++) {
+        use_micro(e, i);
+        if (head && i > 0)
+            engine_end_micro(e, run);
+        if (head && micros > 1)
+            net_forward(&e->net, r->visit, params);
+        net_backward(&e->net, r->visit, params, gradient_of(e, &e->unit[r->unit], i));
+    }
     return 0;
 }
 
@@ -111,7 +152,7 @@ void engine_end_micro(struct engine *e, struct engine_run *run)
         run->report->flops += net_flops(&e->net);
 }
 
-/* A micro-batch of the caller's, in the place of the last one. */
+/* Micro-batches of the caller's, in the place of the last ones. */
 int engine_begin(struct engine *e, struct engine_run *run, const struct step_row *r,
                  struct err *err)
 {
@@ -121,10 +162,17 @@ int engine_begin(struct engine *e, struct engine_run *run, const struct step_row
     for (int i = 0; r->micro == 0 && run->report && i < e->model->units; i++)
         device_zero(e->device.compute, e->unit[i].grads,
                     e->unit[i].share[ENGINE_GRADS].elems * dtype_bytes(e->grad_type));
-    run->batch(run->arg, run->first + r->micro, e->tokens, e->targets);
-    for (int64_t i = 0; i < (int64_t)e->plan->micro_batch * e->plan->seq; i++)
-        e->word.counted += e->targets[i] >= 0;
-    net_begin(&e->net, e->tokens, e->targets, run->scale);
+    int64_t elems = (int64_t)e->plan->micro_batch * e->plan->seq;
+    int micros = micros_in(e, r), evaluates = e->running == &e->list[ENGINE_EVALUATIONS];
+    int first = run->first + r->micro * (evaluates ? 1 : e->layered);
+    for (int i = 0; i < micros; i++) {
+        int32_t *tokens = e->tokens + i * elems, *targets = e->targets + i * elems;
+        run->batch(run->arg, first + i, tokens, targets);
+        for (int64_t k = 0; k < elems; k++)
+            e->word.counted += targets[k] >= 0;
+        use_micro(e, i);
+        net_begin(&e->net, tokens, targets, run->scale);
+    }
     return 0;
 }
 
@@ -169,8 +217,8 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     e->mean = 1;
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
-    int rc =
-        engine_run(e, engine_list(e, early ? ENGINE_EARLY : ENGINE_STEPS, p->accum), &run, err);
+    int rc = engine_run(e, engine_list(e, early ? ENGINE_EARLY : ENGINE_STEPS, e->shape.micros),
+                        &run, err);
     engine_settle(e);
     engine_trace_end(e);
     report->step_s = e->record.end_s - e->record.start_s;

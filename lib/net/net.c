@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "net/net_parts.h"
 
@@ -26,6 +27,7 @@ static int check(const struct model *m, const struct net_options *o, struct err 
         return err_set(err, ERR_ABSENT, "the model is sparse (%s), expected --device=cpu",
                        m->partial);
     assert(!o->begins || (!o->graphs && !o->forward_only));
+    assert(o->together <= 1 || !o->forward_only);
     assert(!o->window || (o->forward_only && o->batch == 1 && o->window <= o->seq));
     return 0;
 }
@@ -95,8 +97,13 @@ static void take_tokens(struct net *net, const int32_t *tokens, const int32_t *t
 
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale)
 {
+    struct net_micro *own = &net->buffers->micro[net->buffers->using];
+
     assert(!net->options.forward_only);
     take_tokens(net, tokens, targets);
+    own->tokens = net->buffers->tokens;
+    if (own->begins)
+        memcpy(own->begins, net->options.begins, (size_t)net->rows * sizeof *own->begins);
     net->scale = scale;
 }
 

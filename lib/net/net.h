@@ -38,6 +38,10 @@
  * forward again (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): the same
  * bits for less memory and up to a third more time.
  *
+ * Of `together` micro-batches each has what it keeps, its tokens and the gradient that comes
+ * back; all else is shared.  net_use says whose visits follow; a layer may be visited for one
+ * after the other.  The logits are shared, too: the head's backward follows its forward.
+ *
  * compute is the type of products: k->act, or, on a processor, bf16 beside activations in f32.
  * Then a weight and what it is multiplied with are rounded before the product; all else is f32:
  * sums, attention, norms, biases, parameters, gradients, what is kept.  Adapters are products
@@ -60,6 +64,7 @@ struct net_options {
     struct kern *kern; /* borrowed; its last loss is one net's */
     int batch, seq;    /* B, T */
     int recompute;
+    int together;       /* micro-batches whose activations are kept at once; 0 is 1 */
     enum dtype compute; /* DTYPE_F32 or DTYPE_BF16 */
     int forward_only;
     int window; /* forward_only, B 1, on a processor: positions at once; 0 is seq */
@@ -97,6 +102,8 @@ int net_init(struct net *net, const struct model *model, const struct net_option
              struct err *err);
 void net_place(struct net *net, struct arena *arena);
 void net_release(struct net *net);
+/* What follows is about that micro-batch, 0 .. together - 1; after net_place the first. */
+void net_use(struct net *net, int micro);
 /* tokens, targets (B,T) of the host, there until net_loss has returned or the backward is done;
    scale 0: no backward will follow. */
 void net_begin(struct net *net, const int32_t *tokens, const int32_t *targets, float scale);

@@ -20,20 +20,25 @@ static int places(const struct net *net)
     return net->options.places > 1 ? net->options.places : 1;
 }
 
+static int64_t entries(const struct net *net)
+{
+    return net_together(net) * net->model->layers * WAYS * places(net);
+}
+
 void net_graph_init(struct net *net)
 {
     struct net_graph_table *t = &net->buffers->graphs;
 
     t->on = net->options.graphs && device_kind(net->options.kern->device) != DEVICE_CPU;
     if (t->on)
-        t->at = mem_new((size_t)(net->model->layers * WAYS * places(net)), sizeof *t->at);
+        t->at = mem_new((size_t)entries(net), sizeof *t->at);
 }
 
 void net_graph_release(struct net *net)
 {
     struct net_graph_table *t = &net->buffers->graphs;
 
-    for (int64_t i = 0; t->at && i < net->model->layers * WAYS * places(net); i++)
+    for (int64_t i = 0; t->at && i < entries(net); i++)
         device_graph_free(t->at[i].graph);
     mem_free(t->at);
 }
@@ -43,7 +48,8 @@ static struct net_graph *entry_of(struct net *net, int64_t layer, const void *pa
                                   const float *grads, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
-    struct net_graph *at = t->at + (layer * WAYS + back) * places(net);
+    int64_t visit = net->buffers->using * net->model->layers + layer;
+    struct net_graph *at = t->at + (visit * WAYS + back) * places(net);
 
     for (int i = 0; t->on && i < places(net); i++)
         if (!at[i].asked || (at[i].params == params && at[i].grads == grads))

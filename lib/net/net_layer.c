@@ -141,7 +141,7 @@ static void norm_heads_backward(const struct net *net, const struct net_hand *ha
 void net_each_document(const struct net *net, net_document *part, void *arg)
 {
     int64_t T = net->options.seq;
-    const int32_t *begins = net->options.begins;
+    const int32_t *begins = net->buffers->begins;
 
     for (int64_t first = 0, next; first < net->rows; first = next) {
         next = first + 1;
@@ -293,8 +293,9 @@ void net_layer_backward(const struct net *net, int64_t layer, const void *params
     const struct net_hand hand = {&n->shape.at[layer], params, grads};
     int stop = hand.at->stop;
 
-    /* The last layer's forward ran last of all: what it left is still there. */
-    if (net->options.recompute && layer < net->model->layers - 1) {
+    /* The last layer's forward ran last of all: what it left is still there, of one
+       micro-batch. */
+    if (net->options.recompute && (layer < net->model->layers - 1 || net_together(net) > 1)) {
         if (hand.at->norm_w[NET_AFTER_DOWN] >= 0)
             net_layer_forward(net, layer, params, n->h);
         else

@@ -35,23 +35,34 @@ struct net_graph {
 
 struct net_graph_table {
     int on;               /* 0 where there are none (any more) */
-    struct net_graph *at; /* [layers][2][places], owned */
+    struct net_graph *at; /* [together][layers][2][places], owned */
     int64_t written, runs;
     struct err refused;
 };
 
+/* Of a micro-batch that is under way. */
+struct net_micro {
+    struct net_layer_kept *kept; /* [layers]; what they point at lies in the arena */
+    struct kern_tokens tokens;
+    void *tokens_room, *x_last, *dx;
+    int32_t *begins; /* (B,T), owned: a copy where there are several; else NULL */
+};
+
 struct net_buffers {
-    struct net_shape shape;      /* shape.at owned */
-    struct net_layer_kept *kept; /* [layers], owned; what they point at lies in the arena */
-    struct kern_heads heads;
+    struct net_shape shape;  /* shape.at owned */
+    struct net_micro *micro; /* [together], owned, with the first one's kept */
+    int using;               /* the one whose these are: */
+    struct net_layer_kept *kept;
     struct kern_tokens tokens;
     void *tokens_room;
+    void *x_last; /* (R,C) */
+    void *dx;     /* (R,C) gradient of what the visit gave out */
+    const int32_t *begins;
+    /* Between and within visits, the same for every layer and micro-batch. */
+    struct kern_heads heads;
     float *rope[MODEL_ROPES]; /* (seq, rotary); NULL without */
-    void *x_last;             /* (R,C) */
     struct net_norm_kept norm_last;
-    void *logits; /* (R,V), their gradients */
-    /* Between and within visits, the same for every layer. */
-    void *dx;          /* (R,C) gradient of what the visit gave out */
+    void *logits;      /* (R,V), their gradients */
     void *h, *dh;      /* (R,C) normalised rows, their gradient */
     void *dafter;      /* (R,C) of what OUT or DOWN gives, where a norm follows */
     void *act;         /* (R,F) what enters DOWN, its gradient */
@@ -71,6 +82,7 @@ struct net_buffers {
 void net_lay_out(struct net *net, const struct model *m, const struct net_options *o);
 void net_place_arrays(struct net *net, struct arena *arena);
 void net_release_arrays(struct net *net);
+int net_together(const struct net *net);
 int64_t net_rows(const struct net *net, enum net_stage_name stage);
 /* Of n elements of activations. */
 int64_t net_act_bytes(const struct net *net, int64_t n);

@@ -49,7 +49,14 @@ void net_lay_out(struct net *net, const struct model *m, const struct net_option
 
     assert(o->kern->act == o->compute || o->kern->act == DTYPE_F32);
     n->shape.at = mem_new((size_t)m->layers + 1, sizeof *n->shape.at);
-    n->kept = mem_new((size_t)m->layers, sizeof *n->kept);
+    int together = o->together > 1 ? o->together : 1;
+    n->micro = mem_new((size_t)together, sizeof *n->micro);
+    n->kept = mem_new((size_t)(together * m->layers), sizeof *n->kept);
+    for (int i = 0; i < together; i++) {
+        n->micro[i].kept = n->kept + i * m->layers;
+        if (o->begins && together > 1)
+            n->micro[i].begins = mem_new((size_t)o->batch * (size_t)o->seq, sizeof(int32_t));
+    }
     n->heads = (struct kern_heads){o->batch,    o->seq,      m->heads,
                                    m->kv_heads, m->head_dim, o->seq - rows};
     /* Lines that are rounded stay apart: joined they would need a room as large as both. */
@@ -58,10 +65,18 @@ void net_lay_out(struct net *net, const struct model *m, const struct net_option
         .model = m, .options = *o, .rows = (int64_t)o->batch * rows, .scale = 1, .buffers = n};
 }
 
+int net_together(const struct net *net)
+{
+    return net->options.together > 1 ? net->options.together : 1;
+}
+
 void net_release_arrays(struct net *net)
 {
+    for (int i = 0; i < net_together(net); i++)
+        mem_free(net->buffers->micro[i].begins);
     mem_free(net->buffers->shape.at);
-    mem_free(net->buffers->kept);
+    mem_free(net->buffers->micro[0].kept);
+    mem_free(net->buffers->micro);
     mem_free(net->buffers);
     *net = (struct net){0};
 }
@@ -119,23 +134,39 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
 /*
  * A layer that the backward does not reach keeps nothing: what it gives out takes the place of
  * its x, which is done with by then, and the rest is the last layer's, whose forward comes
- * after all others.
+ * after all others.  With recompute that is one for all micro-batches.
  */
-static void place_kept(struct net *net, struct arena *arena)
+static void place_kept(struct net *net, struct arena *arena, int micro)
 {
     const struct model *m = net->model;
-    struct net_layer_kept *kept = net->buffers->kept;
+    struct net_layer_kept *kept = net->buffers->micro[micro].kept;
     int64_t last = m->layers - 1;
     int64_t from = net->options.forward_only ? m->layers : m->first_trained - 1;
 
     for (int64_t l = last; l >= 0; l--)
-        kept[l] = l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
-                                                                      : kept[last];
+        kept[l] = micro > 0 && net->options.recompute ? net->buffers->micro[0].kept[last]
+                  : l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
+                                                                        : kept[last];
     for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
         kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
     for (int64_t l = 0; l <= last; l++)
         kept[l].x =
             l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
+}
+
+void net_use(struct net *net, int micro)
+{
+    struct net_buffers *n = net->buffers;
+    const struct net_micro *own = &n->micro[micro];
+
+    assert(micro >= 0 && micro < net_together(net));
+    n->using = micro;
+    n->kept = own->kept;
+    n->tokens = own->tokens;
+    n->tokens_room = own->tokens_room;
+    n->x_last = own->x_last;
+    n->dx = own->dx;
+    n->begins = own->begins ? own->begins : net->options.begins;
 }
 
 static int64_t larger(int64_t a, int64_t b)
@@ -230,19 +261,23 @@ void net_place_arrays(struct net *net, struct arena *arena)
     int64_t R = net->rows, C = m->hidden, H = net_rows(net, NET_HEAD);
     int64_t scores = k->op->attention_bytes(k, &n->heads, 0);
 
-    place_kept(net, arena);
+    for (int i = 0; i < net_together(net); i++) {
+        struct net_micro *own = &n->micro[i];
+        place_kept(net, arena, i);
+        own->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
+        own->x_last = take(net, arena, R, C);
+        own->dx = net->options.forward_only ? NULL : take(net, arena, R, C);
+    }
+    net_use(net, 0);
     for (int i = 0; i < MODEL_ROPES; i++)
         n->rope[i] = m->positions || (i == MODEL_LOCAL_ROPE && !m->local_theta)
                          ? NULL
                          : take_f32(arena, net->options.seq * m->rotary);
-    n->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
-    n->x_last = take(net, arena, R, C);
     n->norm_last = take_norm(net, arena, R);
     n->logits = take(net, arena, H, n->shape.stage[NET_HEAD].ld);
     n->h = take(net, arena, R, C);
     n->act = take(net, arena, R, m->ffn);
     if (!net->options.forward_only) {
-        n->dx = take(net, arena, R, C);
         n->dh = take(net, arena, R, C);
         if (n->shape.at[0].norm_w[NET_AFTER_OUT] >= 0 ||
             n->shape.at[0].norm_w[NET_AFTER_DOWN] >= 0)

@@ -111,10 +111,12 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
         c->trainable = ask->trained;
     else if (ask->trained_part < 1)
         c->trainable = llround(ask->trained_part * (double)m->params);
-    if (!m->unit && (ask->keep || ask->recompute))
+    if (!m->unit && (ask->keep || ask->recompute || ask->layered != 1))
         return err_set(err, ERR_INPUT,
                        "--%s needs a model's config.json: 'params=' has no layers",
-                       ask->keep ? "keep" : "recompute");
+                       ask->keep        ? "keep"
+                       : ask->recompute ? "recompute"
+                                        : "layered");
     if (c->trainable < 1)
         return err_set(err, ERR_MISMATCH, "--trainable: less than one parameter of %" PRId64,
                        m->params);
@@ -161,6 +163,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
         .storage_Bps = ask->storage_Bps,
         .auto_keep = ask->keep == PLAN_ASK_AUTO,
         .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
+        .auto_layered = ask->layered == PLAN_ASK_AUTO,
         .auto_type = ask->compute_type == PLAN_ASK_AUTO,
         .fixed = ask->fixed,
         .strategy = ask->strategy,
@@ -181,6 +184,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     s->at.buckets = (int)ask->buckets;
     s->at.keep = ask->keep > 0 ? ask->keep : 0;
     s->at.recompute = ask->recompute > 0;
+    s->at.layered = ask->layered > 0 ? ask->layered : 1;
     if (ask->mtbf_h > 0)
         s->at.failures = (struct plan_failures){
             .mtbf_s = 3600 * ask->mtbf_h,

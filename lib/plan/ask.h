@@ -49,6 +49,7 @@ struct plan_ask {
     int compute_type;    /* enum dtype, PLAN_ASK_FABRIC, PLAN_ASK_AUTO */
     int device;          /* enum device_kind, PLAN_ASK_FABRIC */
     int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
+    int layered;         /* the same */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
     double storage_Bps;  /* 0: unknown */
     double mtbf_h;       /* 0: failures are not priced */
@@ -61,7 +62,7 @@ struct plan_ask {
         .topo = "-", .algo = SCHEDULE_AUTO, .headroom = NAN, .micro_batch = PLAN_ASK_OPEN,     \
         .accum = PLAN_ASK_OPEN, .trained_part = 1, .param_type = PLAN_ASK_AUTO,                \
         .wire_type = PLAN_ASK_AUTO, .grad_type = DTYPE_F32, .prefetch = PLAN_PREFETCH,         \
-        .buckets = PLAN_BUCKETS, .group_level = PLAN_ASK_AUTO,                                 \
+        .buckets = PLAN_BUCKETS, .layered = 1, .group_level = PLAN_ASK_AUTO,                   \
         .compute_type = PLAN_ASK_FABRIC, .device = PLAN_ASK_FABRIC,                            \
         .restart_s = PLAN_RESTART_S, .local_Bps = PLAN_LOCAL_BPS, .copies = PLAN_ASK_AUTO      \
     }

@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "base/units.h"
 
-enum { SETTINGS = 21 };
+enum { SETTINGS = 22 };
 
 struct settings { /* of a plan, as texts */
     const char *name[SETTINGS];
@@ -48,6 +48,7 @@ static void settings_init(struct settings *s, const struct plan *p)
     add(s, "trainable", "%" PRId64, p->trainable);
     add(s, "micro_batch", "%d", p->micro_batch);
     add(s, "accum", "%d", p->accum);
+    add(s, "layered", "%d", plan_layered(&p->settings));
     add(s, "global_batch", "%" PRId64, p->global_batch);
     add(s, "seq", "%d", p->seq);
     add(s, "param_type", "%s", dtype_name(p->param_type));

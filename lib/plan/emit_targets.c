@@ -52,6 +52,14 @@ static void put_zero(const struct plan_emission *e, struct jout *j)
     jout_close(j, '}');
 }
 
+static void remark_layered(struct plan_emission *e)
+{
+    int layered = plan_layered(&e->search->at.settings);
+
+    if (layered > 1)
+        plan_emit_remark(e, "not expressed: %d micro-batches layer by layer", layered);
+}
+
 void plan_emit_deepspeed(struct plan_emission *e, FILE *out)
 {
     const struct plan_case *c = &e->search->at;
@@ -59,6 +67,7 @@ void plan_emit_deepspeed(struct plan_emission *e, FILE *out)
 
     if (c->recompute)
         plan_emit_remark(e, "not expressed: recompute; call the model's own checkpointing");
+    remark_layered(e);
     if (c->keep)
         plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
     if (plan_emit_is(e, "III"))
@@ -93,6 +102,7 @@ static void remark_fsdp(struct plan_emission *e)
 {
     const struct plan_case *c = &e->search->at;
 
+    remark_layered(e);
     if (c->param_type == DTYPE_BF16)
         plan_emit_remark(e, "parameters at rest are the optimizer's f32 master: load the "
                             "model in f32");
@@ -240,6 +250,7 @@ void plan_emit_megatron(struct plan_emission *e, FILE *out)
 
     plan_emit_remark(
         e, "the model's own flags (--num-layers, ...) and the data's are not included");
+    remark_layered(e);
     if (c->keep)
         plan_emit_remark(e, "not expressed: parameters kept from forward to backward");
     if (!fsdp && c->grad_type == DTYPE_F32 && c->wire_type == DTYPE_BF16)

@@ -30,8 +30,10 @@ static struct plan_search least_of(const struct plan_search *s)
     }
     if (s->auto_keep)
         least.at.keep = 0;
+    if (s->auto_layered)
+        least.at.layered = 1;
     least.at.recompute |= s->auto_recompute;
-    least.auto_keep = least.auto_recompute = 0;
+    least.auto_keep = least.auto_recompute = least.auto_layered = 0;
     return least;
 }
 
@@ -151,10 +153,12 @@ void plan_fit(const struct plan_search *s, struct plan_advice *out)
     *out = (struct plan_advice){.as_asked = smallest(&least)};
     if (out->as_asked.fits || !c->model->unit)
         return;
-    out->relief = (struct plan_relief){!c->recompute, c->micro_batch > 1, c->keep > 0};
-    if (!out->relief.recompute && !out->relief.batch && !out->relief.keep)
+    out->relief = (struct plan_relief){!c->recompute, c->micro_batch > 1, c->keep > 0,
+                                       plan_layered(&c->settings) > 1};
+    if (!out->relief.recompute && !out->relief.batch && !out->relief.keep &&
+        !out->relief.layered)
         return;
-    least.at.recompute = least.at.micro_batch = 1;
+    least.at.recompute = least.at.micro_batch = least.at.layered = 1;
     least.at.keep = 0;
     out->relieved = smallest(&least);
 }
@@ -179,12 +183,13 @@ static const char *fabric_text(const struct plan_search *s, const struct plan_fi
 /* "--recompute, --micro-batch=1 and --keep=0", what there is of it. */
 static const char *relief_text(const struct plan_relief *r, char text[64])
 {
-    const int asked[] = {r->recompute, r->batch, r->keep};
-    static const char *const words[] = {"--recompute", "--micro-batch=1", "--keep=0"};
-    int left = r->recompute + r->batch + r->keep;
+    const int asked[] = {r->recompute, r->batch, r->keep, r->layered};
+    static const char *const words[] = {"--recompute", "--micro-batch=1", "--keep=0",
+                                        "--layered=1"};
+    int left = r->recompute + r->batch + r->keep + r->layered;
 
     *text = 0;
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 4; i++)
         if (asked[i]) {
             left--;
             strcat(strcat(text, words[i]), left > 1 ? ", " : left ? " and " : "");

@@ -15,6 +15,7 @@ struct plan_fit {
 /* What would need less and was not asked for. */
 struct plan_relief {
     int recompute, batch, keep; /* run layers again; one sequence; none kept */
+    int layered;                /* one micro-batch at a time */
 };
 
 struct plan_advice {

@@ -164,6 +164,7 @@ struct plan_network plan_network_of(const struct plan_case *c)
         const struct net_options options = {.batch = c->micro_batch,
                                             .seq = c->seq,
                                             .recompute = c->recompute,
+                                            .together = plan_layered(&c->settings),
                                             .compute = c->compute_type,
                                             .kern = &kern};
         kern_kind_open(&kern, c->device, c->compute_type,
@@ -205,7 +206,7 @@ static void need_init(struct need *n, const struct plan_case *c, const struct pl
     space.apart = space.has[STEP_REDUCE] || c->grad_type != DTYPE_F32;
     space.slots = step_slots(&(struct step_shape){.visits = t->visits,
                                                   .first_trained = c->model->first_trained,
-                                                  .micros = c->accum,
+                                                  .micros = plan_micro_steps(&c->settings),
                                                   .prefetch = c->prefetch,
                                                   .keep = c->keep,
                                                   .has[STEP_GATHER] = space.has[STEP_GATHER]});
@@ -243,8 +244,8 @@ static struct plan_memory memory_of(struct need *n, const struct plan_network *n
         step_place(&n->space, &shared, &own, NULL, NULL);
         if (c->device == DEVICE_CPU) { /* a piece of the update, tokens, targets */
             arena_take(&own, PLAN_PIECE * F32_BYTES);
-            arena_take_each(&own, (int64_t)c->micro_batch * c->seq * (int64_t)sizeof(int32_t),
-                            2);
+            int64_t tokens = (int64_t)plan_layered(&c->settings) * c->micro_batch * c->seq;
+            arena_take_each(&own, tokens * (int64_t)sizeof(int32_t), 2);
         }
         m.buffers = (double)(shared.used + own.used + sums_bytes(n) + net->kern) - m.params -
                     m.grads - m.optimizer + lost_bytes(n);

@@ -120,6 +120,8 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     if (c->device != DEVICE_CPU)
         fprintf(out, " on %s", plan_device_name(c->device));
     fprintf(out, ", micro-batch %d x %d, accum %d", c->micro_batch, c->seq, c->accum);
+    if (plan_layered(&c->settings) > 1)
+        fprintf(out, ", layered %d", plan_layered(&c->settings));
     if (c->compute_type != DTYPE_F32)
         fprintf(out, ", products in %s", dtype_name(c->compute_type));
     if (c->keep >= PLAN_KEEP_ALL)
@@ -273,6 +275,7 @@ void plan_put_limits(struct jout *j, const struct plan_search *s)
         plan_put_strategy(j, "needs_least", f->closest);
         jout_int(j, "micro_batch", f->micro_batch);
         jout_int(j, "accum", f->accum);
+        jout_int(j, "layered", f->layered);
         jout_num(j, "step_s", f->step_s);
         jout_num(j, "tokens_per_s", f->tokens_per_s);
         jout_num(j, "total_bytes", f->total_bytes);

@@ -46,7 +46,7 @@ struct plan_checkpoint {
 /* The best of one boundary; strategies as in plan_search. */
 struct plan_found {
     int best, closest;
-    int micro_batch, accum;
+    int micro_batch, accum, layered;
     int64_t sequences;           /* of a step */
     double step_s, tokens_per_s; /* of the best */
     double gross_s;              /* step_s with what failures cost */
@@ -64,11 +64,12 @@ struct plan_search {
     const struct plan_boundaries *groups;
     int boundary;                             /* found: number in `groups` */
     struct plan_found found[PLAN_BOUNDARIES]; /* of each of `groups`; of the one without */
-    int auto_batch; /* search divisors of a rank's part of at.global_batch (the largest), or
+    int auto_batch;     /* search divisors of a rank's part of at.global_batch (the largest), or
                        powers of two to PLAN_SEARCH_MAX */
-    int auto_accum; /* with at.global_batch: it follows */
+    int auto_accum;     /* with at.global_batch: it follows */
     int auto_keep;      /* search 0, powers of two, and all */
     int auto_recompute; /* search without and with it */
+    int auto_layered;   /* search powers of two, and all */
     int auto_type;      /* search the types of products that the fabric has rates of */
     int fixed;          /* 1: only `strategy` */
     struct plan_strategy strategy;

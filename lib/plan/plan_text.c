@@ -114,6 +114,7 @@ static const struct field plan_fields[] = {
     {"algo", ALGO, IN(plan, algo)},
     {"micro_batch", WHOLE, IN(plan, micro_batch), 0, 1, PLAN_BATCH_MAX},
     {"accum", WHOLE, IN(plan, accum), 0, 1, PLAN_BATCH_MAX},
+    {"layered", WHOLE, IN(plan, layered), 1, 1, PLAN_BATCH_MAX},
     {"global_batch", COUNT, IN(plan, global_batch), 1, 1, INT64_MAX},
     {"seq", WHOLE, IN(plan, seq), 0, 1, PLAN_SEQ_MAX},
     {"trainable", COUNT, IN(plan, trainable), 0, 1, INT64_MAX},
@@ -517,6 +518,7 @@ void plan_put_batch(struct jout *j, const struct plan_case *at)
 {
     jout_int(j, "micro_batch", at->micro_batch);
     jout_int(j, "accum", at->accum);
+    jout_int(j, "layered", plan_layered(&at->settings));
     put_keep(j, at->keep);
     jout_bool(j, "recompute", at->recompute);
     jout_text(j, "compute_type", dtype_name(at->compute_type));

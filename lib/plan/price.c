@@ -33,6 +33,20 @@ static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tal
     return (struct plan_bill){.at = c, .tally = t, .strategy = p->strategy, .algo = p->algo};
 }
 
+int plan_layered(const struct plan_settings *s)
+{
+    int most = s->layered < s->accum ? s->layered : s->accum;
+
+    return most > 1 ? most : 1;
+}
+
+int plan_micro_steps(const struct plan_settings *s)
+{
+    int layered = plan_layered(s);
+
+    return s->accum / layered + (s->accum % layered > 0);
+}
+
 int64_t plan_sequences(const struct plan_settings *s, int ranks)
 {
     return s->global_batch ? s->global_batch : (int64_t)ranks * s->accum * s->micro_batch;

@@ -100,6 +100,7 @@ enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
  * How a step is run: members of a plan and of what is priced, that are copied as a whole
  * (settings).
  *
+ * layered       micro-batches of a micro-step, which pass each layer together; 0 is 1
  * global_batch  sequences of a step of all ranks; ranks * accum * micro_batch or less; 0: that
  * trainable     Psi', 1 .. Psi: what of the model trains, or another number, spread over the
  *               units in their ratio (rounded to whole elements); the engine trains what the
@@ -119,7 +120,7 @@ enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
  */
 #define PLAN_SETTINGS                                                                          \
     int64_t trainable, global_batch, chunk_bytes;                                              \
-    int micro_batch, accum, seq;                                                               \
+    int micro_batch, accum, layered, seq;                                                      \
     int prefetch, buckets, keep, recompute;                                                    \
     enum dtype param_type, wire_type, grad_type, compute_type;                                 \
     enum plan_slow slow_params, slow_grads;                                                    \
@@ -130,6 +131,9 @@ struct plan_settings {
     PLAN_SETTINGS
 };
 
+/* Micro-batches of a micro-step, and micro-steps of a step: the last may have fewer. */
+int plan_layered(const struct plan_settings *s);
+int plan_micro_steps(const struct plan_settings *s);
 /* Sequences of a step: of the last micro-steps some ranks may have none. */
 int64_t plan_sequences(const struct plan_settings *s, int ranks);
 

@@ -145,7 +145,8 @@ static void print_json(const struct plan_search *s, const struct step *step, FIL
 
 int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err *err)
 {
-    double uses = (double)s->at.accum * 2 * (s->at.model->unit ? s->at.model->visits : 1);
+    double uses =
+        2.0 * plan_micro_steps(&s->at.settings) * (s->at.model->unit ? s->at.model->visits : 1);
 
     struct plan_tally tally;
     struct plan_bill b = {.at = &s->at,
@@ -159,7 +160,7 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
                        "--steps: %.0f uses of units in a step, expected %d at most", uses,
                        STEP_USES_MAX);
     plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
-    plan_rows_init(&rows, &b, s->at.accum);
+    plan_rows_init(&rows, &b, plan_micro_steps(&s->at.settings));
     int rc = step_verify(&rows.step, &rows.shape, err);
     if (rc == 0)
         (json ? print_json : print_text)(s, &rows.step, out);
@@ -407,7 +408,7 @@ int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, i
         plan_case_of(&s->plan, &s->topo, &s->search.at);
         s->search.list[0] = s->plan.price;
         plan_tally_init(&tally, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
-        plan_rows_shape(&s->rows, &b, s->plan.accum);
+        plan_rows_shape(&s->rows, &b, plan_micro_steps(&s->plan.settings));
         plan_tally_release(&tally);
     }
     read.norm = -1;

@@ -22,6 +22,7 @@ void plan_case_init(struct plan_case *c, const struct topo *topo, const struct m
         .trainable = model->trained,
         .micro_batch = 1,
         .accum = 1,
+        .layered = 1,
         .seq = short_model ? (int)model->max_seq : PLAN_SEQ,
         .algo = SCHEDULE_AUTO,
         .param_type = DTYPE_BF16,
@@ -143,6 +144,7 @@ static struct plan_found found_of(const struct plan_search *s)
         .closest = s->closest,
         .micro_batch = s->at.micro_batch,
         .accum = s->at.accum,
+        .layered = plan_layered(&s->at.settings),
         .sequences = plan_sequences(&s->at.settings, s->at.topo->groups.ranks),
         .step_s = p->step_s,
         .gross_s = plan_price_gross_s(p),
@@ -268,6 +270,15 @@ static int next_batch(const struct plan_search *s, struct plan_case *c)
     return b <= part;
 }
 
+/* Powers of two up to all; 0: there is no more, and the first again. */
+static int next_layered(const struct plan_search *s, struct plan_case *c)
+{
+    int more = s->auto_layered && c->layered < c->accum;
+
+    c->layered = !more ? s->at.layered : 2 * c->layered < c->accum ? 2 * c->layered : c->accum;
+    return more;
+}
+
 /* All batches for `now`, whose other choices are made. */
 static void try_batches(struct plan_search *now, const struct plan_tally *t,
                         struct plan_search *kept, int *found)
@@ -278,16 +289,18 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         allowed |= (unsigned)plan_search_allows(now, i) << i;
     now->at.micro_batch = 0;
-    while (next_batch(&asked, &now->at)) {
-        plan_price_fastest(&now->at, t, allowed, limit_s(now, kept, *found), now->list);
-        choose(now, t);
-        if (!(*found)++ || is_ahead(now, kept))
-            *kept = *now;
-    }
+    while (next_batch(&asked, &now->at))
+        do {
+            plan_price_fastest(&now->at, t, allowed, limit_s(now, kept, *found), now->list);
+            choose(now, t);
+            if (!(*found)++ || is_ahead(now, kept))
+                *kept = *now;
+        } while (next_layered(&asked, &now->at));
     now->at = asked.at;
 }
 
-/* Of equal ones the first: the fabric's type, without recomputing, few kept, small batches. */
+/* Of equal ones the first: the fabric's type, without recomputing, few kept, small batches,
+   few layered. */
 static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
 {
     struct plan_search now = *s;
@@ -355,6 +368,7 @@ int plan_search(struct plan_search *s, struct err *err)
     int64_t largest_batch = !s->auto_batch        ? s->at.micro_batch
                             : !s->at.global_batch ? PLAN_SEARCH_MAX
                                                   : part_of(s, ranks);
+    int layered = s->auto_layered ? s->at.accum : plan_layered(&s->at.settings);
 
     if (s->auto_batch && !s->at.model->unit)
         return err_set(err, ERR_INPUT,
@@ -365,7 +379,7 @@ int plan_search(struct plan_search *s, struct err *err)
                        "a global batch of %" PRId64 " sequences, expected at least one for each"
                        " of %d ranks",
                        s->at.global_batch, ranks);
-    if (plan_check_bytes(s->at.model, largest_batch, s->at.seq, err))
+    if (plan_check_bytes(s->at.model, largest_batch * layered, s->at.seq, err))
         return -1;
     for (int i = 0; i < boundaries_of(s); i++)
         if (s->at.failures.copies > 0 && s->at.failures.copies >= topo_of(s, i)->groups.count)

@@ -53,9 +53,9 @@ static void make_lanes(struct walk *w)
 /* given: rows of all micro-steps, or NULL. */
 static void walk_init(struct walk *w, const struct step *given)
 {
-    int spans = w->bill->tally->spans, accum = w->bill->at->accum;
+    int spans = w->bill->tally->spans, micros = plan_micro_steps(&w->bill->at->settings);
 
-    w->out->micros = accum < PLAN_MICROS || given ? accum : PLAN_MICROS;
+    w->out->micros = micros < PLAN_MICROS || given ? micros : PLAN_MICROS;
     if (given)
         w->rows.step = *given;
     else
@@ -289,10 +289,11 @@ static double agree_s(const struct plan_bill *b)
 /* How often a global step converts units of a span. */
 static int64_t times_of(const struct plan_bill *b, const struct plan_span *span, int kind)
 {
-    int64_t accum = b->at->accum; /* times the visits, more than an int holds */
+    /* Times the visits, more than an int holds. */
+    int64_t micros = plan_micro_steps(&b->at->settings);
 
-    return kind == STEP_GATHER   ? accum * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
-           : kind == STEP_REDUCE ? accum * span->count[PLAN_TRAINED]
+    return kind == STEP_GATHER   ? micros * (span->count[PLAN_ALL] + span->count[PLAN_AGAIN])
+           : kind == STEP_REDUCE ? micros * span->count[PLAN_TRAINED]
                                  : span->count[PLAN_TRAINED];
 }
 
@@ -301,16 +302,17 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     const struct plan_tally *t = b->tally;
     const struct model *m = b->at->model;
     double link_s[PLAN_TIERS] = {0};
+    int micros = plan_micro_steps(&b->at->settings);
 
     *out = (struct plan_timeline){.step_s = 0};
     for (int v = 0; v < t->visits; v++) {
         int unit = m->unit ? model_unit_of_visit(m, v) : 0;
         struct plan_work work = b->work[v];
         out->compute_s +=
-            b->at->accum * (work.forward_s + (v < m->first_trained ? 0 : work.backward_s));
+            micros * (work.forward_s + (v < m->first_trained ? 0 : work.backward_s));
         if (unit == 0 && v > 0) /* a tied embedding: counted at its first visit */
             continue;
-        out->compute_s += b->at->accum * work.add_s + work.update_s;
+        out->compute_s += micros * work.add_s + work.update_s;
     }
     for (int i = 0; i < t->spans; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {
@@ -341,7 +343,7 @@ static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
         assert(w.lane[k].done == w.lane[k].rows);
     out->walked_s = out->step_s = w.now;
     /* Micro-steps that were not walked are as long as the last but one. */
-    int more = b->at->accum - out->micros;
+    int more = out->left_out = plan_micro_steps(&b->at->settings) - out->micros;
     if (more > 0)
         out->step_s += more * (w.micro_s[out->micros - 1] - w.micro_s[out->micros - 2]);
     for (int i = 0; i < PLAN_PARTS && more > 0; i++)

@@ -49,8 +49,9 @@ struct plan_timeline {
     double slow_s;             /* the slow tier's busiest link, were all else free */
     double waited_s;           /* the computing thread waited */
     struct plan_piece *piece;  /* [pieces], owned; in the order of their ends */
-    int pieces, micros; /* micros: that were walked; the others are like the last but one */
-    double walked_s;    /* of step_s: without the others */
+    int pieces, micros; /* micros: that were walked; the others are like the last but one: */
+    int left_out;
+    double walked_s; /* of step_s: without the others */
 };
 
 enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */

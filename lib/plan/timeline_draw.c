@@ -97,7 +97,7 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
     const char *const notes[] = {note[0], note[1]};
     struct step_picture p = {.timeline = {.title = title,
                                           .note = notes,
-                                          .notes = c->accum > t->micros ? 2 : 1,
+                                          .notes = t->left_out ? 2 : 1,
                                           .row = &row,
                                           .rows = 1,
                                           .end_s = t->walked_s,
@@ -114,7 +114,7 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
         c->seq, c->accum, units_time(&step, t->step_s), compute_text(s, t, &compute),
         units_time(&waited, t->waited_s));
     snprintf(note[1], sizeof note[1], "%d micro-steps like the second to last are omitted",
-             c->accum - t->micros);
+             t->left_out);
     plan_timeline_add(t, c->model, &p, 0);
     int rc = step_picture_draw(&p, out, err);
     step_picture_release(&p);
@@ -143,9 +143,8 @@ void plan_timeline_print(const struct plan_search *s, const struct plan_timeline
     fprintf(out, "%s: predicted step %s, compute only %s, waiting %s\n",
             plan_strategy_name(s->list[s->best].strategy), units_time(&step, t->step_s),
             compute_text(s, t, &compute), units_time(&waited, t->waited_s));
-    if (s->at.accum > t->micros)
-        fprintf(out, "%d micro-steps like the second to last are omitted\n",
-                s->at.accum - t->micros);
+    if (t->left_out)
+        fprintf(out, "%d micro-steps like the second to last are omitted\n", t->left_out);
     fprintf(out, "%12s %12s %-11s %-16s %6s  %s\n", "start ms", "end ms", "lane", "operation",
             "micro", "unit");
     for (int i = 0; i < t->pieces; i++) {
@@ -169,7 +168,7 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
     jout_num(&j, "compute_s", s->at.topo->flops > 0 ? t->compute_s : NAN);
     jout_num(&j, "comm_s", t->comm_s);
     jout_num(&j, "waited_s", t->waited_s);
-    jout_int(&j, "micro_steps_left_out", s->at.accum - t->micros);
+    jout_int(&j, "micro_steps_left_out", t->left_out);
     jout_open(&j, "pieces", '[');
     for (int i = 0; i < t->pieces; i++) {
         const struct plan_piece *piece = &t->piece[i];

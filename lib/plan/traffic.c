@@ -39,8 +39,8 @@ static double rate_left(const struct plan_bill *b, int tier)
 double plan_message_s(const struct plan_bill *b, int across)
 {
     const struct plan_tally *t = b->tally;
-    double alone_s = across ? t->across_s + 2 * t->across_message_s
-                            : t->inside_s + 2 * t->inside_message_s;
+    double alone_s =
+        across ? t->across_s + 2 * t->across_message_s : t->inside_s + 2 * t->inside_message_s;
 
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
@@ -311,7 +311,8 @@ static void count_moves(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_
 void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
 {
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
-        int times = kind == STEP_GATHER || kind == STEP_REDUCE ? b->at->accum : 1;
+        int each = kind == STEP_GATHER || kind == STEP_REDUCE;
+        int times = each ? plan_micro_steps(&b->at->settings) : 1;
         struct layout_moves moves;
         if (!plan_traffic_moves(b->tally, b->strategy, (enum step_lane)kind, &moves))
             continue;

@@ -112,6 +112,8 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
     double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
     double g = dtype_bytes(c->grad_type), read = elems * read_bytes(b);
+    /* In a micro-step: the average, for the last may have fewer. */
+    double micros = (double)c->accum / plan_micro_steps(&c->settings);
     double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
     struct layout_moves moves;
 
@@ -125,12 +127,14 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     double back = layers ? use_numbers(c->model, use, 1) : 0;
     /* Of a sparse model all that is no mask trains. */
     double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
+    rows *= micros;
+    flops *= micros;
     out->forward_s = flops_s(b, flops) + plan_memory_s(b, read + act * rows * there);
     /* Gradients of activations, and of the weights that are trained. */
     out->backward_s = flops_s(b, flops * (1 + part));
     out->backward_s += plan_memory_s(b, read + act * rows * back);
     if (c->recompute)
-        out->backward_s += flops_s(b, use_flops(b, use, 1));
+        out->backward_s += micros * flops_s(b, use_flops(b, use, 1));
     /* A gradient apart is read, written elsewhere or added, and cleared. */
     if (plan_traffic_moves(b->tally, b->strategy, STEP_REDUCE, &moves))
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));

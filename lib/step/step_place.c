@@ -95,9 +95,9 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
         b.read = arena_take(own, l.elems * dtype_bytes(s->read));
     take_each(shared, l.trained * r, reduces ? s->buckets : 0, b.bucket);
     if (s->apart) {
-        b.gradient = arena_take(own, l.trained * 4);
+        b.gradient = arena_take(own, s->apart * l.trained * 4);
         if (s->tied)
-            b.tied_gradient = arena_take(own, s->tied * 4);
+            b.tied_gradient = arena_take(own, s->apart * s->tied * 4);
     }
     if (reduces)
         b.reduce_recv = arena_take(shared, l.grads * r);

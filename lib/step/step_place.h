@@ -31,7 +31,7 @@ struct step_space {
     int has[STEP_COMPUTE];   /* whether a lane transfers anything */
     int coded;               /* gathers are coded: they leave from a buffer of their own */
     int slots, buckets;
-    int apart; /* the backward fills a buffer, which is then accumulated or sent */
+    int apart; /* buffers that the backward fills, and that are then accumulated or sent */
 };
 
 struct step_states { /* of a unit */
@@ -46,7 +46,7 @@ struct step_buffers {
     void **slot;                                     /* [slots] wire, shared */
     void **bucket;                                   /* [buckets] reduce, shared */
     void *read;                                      /* a unit in the type that is read */
-    float *gradient, *tied_gradient;                 /* of the unit in the backward */
+    float *gradient, *tied_gradient;                 /* [apart] of the unit in the backward */
     void *gather_send, *sync_send, *sync_recv;       /* wire, shared */
     void *reduce_recv, *convert_send, *convert_recv; /* reduce, shared */
 };

@@ -166,8 +166,8 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t first, step = t->step * plan_sequences(&p->settings, p->groups.ranks);
     int count = train_part(p, micro, t->world->rank, &first);
 
-    if (micro > 0)
-        train_easy_micro(t, micro - 1);
+    if (micro > 0 && micro % plan_layered(&p->settings) == 0)
+        train_easy_micro_step(t, micro - 1);
     /* What cannot be read is reported in the exchange, in which all take part: until then
        any tokens do. */
     if ((t->flags & TRAIN_FAILED) ||
@@ -276,7 +276,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
     }
-    train_easy_micro(t, t->plan.accum - 1);
+    train_easy_micro_step(t, t->plan.accum - 1);
     t->step++;
     t->tokens += report.tokens;
     t->loss = report.loss;

@@ -67,7 +67,8 @@ int train_easy_open(struct train *t, struct err *err)
     *e = (struct train_easy){.at = at, .batch = batch};
     int rc = mem_data(at * batch * 4, "the losses of sequences", &all, err) ||
              mem_data(at * here * 4, "the losses of sequences", &mine, err) ||
-             mem_data((int64_t)p->micro_batch * p->seq * 4, "the losses of tokens", &rows, err);
+             mem_data((int64_t)plan_layered(&p->settings) * p->micro_batch * p->seq * 4,
+                      "the losses of tokens", &rows, err);
     e->all = all;
     e->mine = mine;
     e->rows = rows;
@@ -139,16 +140,15 @@ int train_easy_start(struct train *t, struct err *err)
     return 0;
 }
 
-void train_easy_micro(struct train *t, int micro)
+static void keep_micro(struct train *t, int micro)
 {
     struct train_easy *e = t->easy;
     const struct plan *p = &t->plan;
 
-    if (!e || !e->all)
-        return;
+    int at = micro % plan_layered(&p->settings) * p->micro_batch;
     float *to = e->mine + ((t->step - e->gathered) * p->accum + micro) * p->micro_batch;
     for (int b = 0; b < p->micro_batch; b++) {
-        const float *row = e->rows + (int64_t)b * p->seq;
+        const float *row = e->rows + (int64_t)(at + b) * p->seq;
         double sum = 0;
         int counted = 0;
         for (int i = 0; i < p->seq; i++) {
@@ -157,6 +157,12 @@ void train_easy_micro(struct train *t, int micro)
         }
         to[b] = (float)(sum / (counted ? counted : 1));
     }
+}
+
+void train_easy_micro_step(struct train *t, int last)
+{
+    for (int i = last % plan_layered(&t->plan.settings); i >= 0 && t->easy && t->easy->all; i--)
+        keep_micro(t, last - i);
 }
 
 static int gather(struct train *t, struct err *err)

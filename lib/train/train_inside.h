@@ -71,12 +71,12 @@ struct train {
     struct carry carry;   /* rank 0: to every checkpoint */
     struct train_saver *saver, *near; /* near: of local checkpoints; NULL: none */
     struct train_local *local;        /* owned; NULL: no --local-save */
-    struct train_easy *easy;  /* NULL: no --drop-easy */
-    struct meter *meter;      /* NULL: none */
-    int64_t trace_step;       /* 0: none */
-    int tracing;              /* events are kept, or were */
-    double eval_loss, eval_s; /* of the step that is done: train_eval */
-    double eval_bits;         /* per byte of text; NAN: not known */
+    struct train_easy *easy;          /* NULL: no --drop-easy */
+    struct meter *meter;              /* NULL: none */
+    int64_t trace_step;               /* 0: none */
+    int tracing;                      /* events are kept, or were */
+    double eval_loss, eval_s;         /* of the step that is done: train_eval */
+    double eval_bits;                 /* per byte of text; NAN: not known */
     double save_s; /* the run stood still for a checkpoint since the last step; NAN: for none */
     double path_s; /* the critical path of that step on rank 0; NAN: not known */
     int64_t skipped;                 /* steps in a row, up to the last one */
@@ -183,13 +183,13 @@ int train_part(const struct plan *p, int micro, int rank, int64_t *first);
 /*
  * train_easy.c: --drop-easy; nothing without it.  open: checks it, once data are there, before
  * the engine, which puts losses into train_easy_losses; start: once states are there
- * (collective).  micro: a micro-batch of this rank is done; step: a step is (collective); save:
- * the carry is to have what the checkpoint of this step needs (collective).
+ * (collective).  micro_step: that of this rank's last micro-batch is done; step: a step is
+ * (collective); save: the carry is to have what the checkpoint of this step needs (collective).
  */
 int train_easy_open(struct train *t, struct err *err);
 float *train_easy_losses(const struct train *t);
 int train_easy_start(struct train *t, struct err *err);
-void train_easy_micro(struct train *t, int micro);
+void train_easy_micro_step(struct train *t, int last);
 int train_easy_step(struct train *t, struct err *err);
 int train_easy_save(struct train *t, struct err *err);
 void train_easy_close(struct train *t);

@@ -121,9 +121,9 @@ static void predicted_of(const struct train_trace *t, char *text, size_t room)
     int n = snprintf(text, room, "predicted: step %s, compute only %s, waiting %s",
                      units_time(&step, p->step_s), units_time(&compute, p->compute_s),
                      units_time(&waited, p->waited_s));
-    if (t->plan->accum > p->micros)
+    if (p->left_out)
         snprintf(text + n, room - (size_t)n, "; micro-steps %d to %d are not drawn there",
-                 p->micros - 1, t->plan->accum - 2);
+                 p->micros - 1, p->micros + p->left_out - 2);
 }
 
 static void add_predicted(struct step_picture *pic, struct picture *p, struct svg_row *row)

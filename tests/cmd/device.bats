@@ -161,7 +161,7 @@ has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
 
 @test "layers as CUDA graphs: the same bits, however they are launched" {
     for s in NNN GGG IIG; do
-        plan four synth:2x2 untied --strategy $s --accum 2 --prefetch 2 --keep 1 --recompute=yes
+        plan four synth:2x2 untied --strategy $s --accum 3 --layered 2 --prefetch 2 --keep 1 --recompute=yes
         run_on "$DEVICE" four --cuda-graphs never --eval-every 2 --eval-batches 1
         mv four-cuda never
         for graphs in always auto; do
@@ -170,6 +170,8 @@ has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
             same never/latest four-cuda/latest
             grep -qE '^paro-train: [1-9][0-9]* CUDA graphs of layers, launched [1-9]' four-cuda.err
         done
+        run_on cpu four --eval-every 2 --eval-batches 1
+        close four-cpu never 1e-5
         rm -rf never
     done
 }

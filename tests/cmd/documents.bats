@@ -22,7 +22,7 @@ setup_file() {
     done > chats.jsonl
     for shape in 1x1 2x1 '[2,1]'; do
         paro-plan -m model.json -i "synth:$shape" --seq 32 --micro-batch 1 \
-            --accum "$((12 / $(plan_ranks "$shape")))" > "$shape.yaml"
+            --accum "$((12 / $(plan_ranks "$shape")))" --layered "$(plan_ranks "$shape")" > "$shape.yaml"
     done
 }
 setup() { runs_setup; }

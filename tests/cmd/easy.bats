@@ -34,7 +34,7 @@ EASY=(--drop-easy 60 --drop-easy-at 16) # 92 sequences of 12 a step: 16 steps ar
     planned one 1x1 NNN 12
     hashes one 1 "${EASY[@]}" --save-every 8 --keep 9 > want
     [ "$(sort -u want | wc -l)" = 20 ]
-    planned other '[2,1]' IGG 4
+    planned other '[2,1]' IGG 4 --layered 3
     hashes other 3 "${EASY[@]}" | cmp - want
     for step in 8 16; do
         planned next '[3,2]' GGG 3 --global-batch 12 # 15 places

@@ -83,7 +83,7 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
 @test "paro-train: state_hash in the log, on 1, 2 and 4 ranks, and after a resume" {
     seq 1 20000 > text
     plan one 1x1 4 NNN
-    plan two 2x1 2 IGG --prefetch 0 --keep 1
+    plan two 2x1 2 IGG --prefetch 0 --keep 1 --layered 2
     plan four 2x2 1 GGG --prefetch 3 --buckets 1 --keep all --recompute
     local t=(-d text --exact --lr 1e-2)
     paro-train one.yaml "${t[@]}" -o a --steps 4 > out
@@ -98,8 +98,8 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     diff <(bits a/log.jsonl | tail -n 8) <(bits e/log.jsonl)
     # Ranks that do not share the global batch equally: 9 of 9 sequences, 9 of 10, 9 of 12.
     plan whole 1x1 9 NNN
-    plan third '[2,1]' 3 GGG --global-batch 9
-    plan fourth 2x2 3 NIG --global-batch 9
+    plan third '[2,1]' 3 GGG --global-batch 9 --layered 2 --recompute # 2 micro-batches, 1
+    plan fourth 2x2 3 NIG --global-batch 9 --layered 3
     plan fifth '[3,2]' 2 IGG --global-batch 9
     paro-train whole.yaml "${t[@]}" -o g --steps 3 > out
     local n=3

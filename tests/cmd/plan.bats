@@ -535,6 +535,35 @@ steps() {
     done
 }
 
+@test "layered: the bytes of as few micro-steps, the time of a larger batch, activations of all" {
+    local case price='map { sprintf "%.9g", $_ } @{$d->{predicted}}{qw(slow_bytes fast_bytes step_s)}'
+    for s in GGG IIG NNG; do
+        for case in 4:4:1 5:2:3 3:9:1; do # micro-batches, of a micro-step, micro-steps
+            IFS=: read -r accum layered micros <<< "$case"
+            paro-plan -m $TINY -i $FABRIC --strategy $s --accum "$accum" --layered "$layered" --json > "$D/p"
+            paro-plan -m $TINY -i $FABRIC --strategy $s --accum "$micros" --json > "$D/q"
+            [ "$(json '$d->{predicted}{slow_bytes}, $d->{predicted}{fast_bytes}' < "$D/p")" = \
+                "$(json '$d->{predicted}{slow_bytes}, $d->{predicted}{fast_bytes}' < "$D/q")" ]
+            paro-plan -m $TINY -i $FABRIC --strategy $s --accum "$accum" --json |
+                json '$d->{predicted}{step_s}, $d->{predicted}{memory_bytes}{activations}' > "$D/r"
+            json '$d->{predicted}{step_s}, $d->{predicted}{memory_bytes}{activations}' < "$D/p" |
+                paste - "$D/r" | awk '{ exit !($1 < $3 && $2 > $4) }'
+        done
+        paro-plan -m $TINY -i $FABRIC --strategy $s --accum 4 --layered 4 --json > "$D/p"
+        paro-plan -m $TINY -i $FABRIC --strategy $s --micro-batch 4 --json > "$D/q"
+        [ "$(json "$price" < "$D/p")" = "$(json "$price" < "$D/q")" ]
+        # Logits and what lives within a layer are those of one micro-batch.
+        [ "$(json '$d->{predicted}{memory_bytes}{total}' < "$D/p")" -lt \
+            "$(json '$d->{predicted}{memory_bytes}{total}' < "$D/q")" ]
+    done
+    # As many as fit: all, some, or one.
+    paro-plan -m $TINY -i $FABRIC --strategy GGG --accum 4 --layered auto --mem 1e9 --list | grep -q ", layered 4$"
+    some=$(paro-plan -m $TINY -i $FABRIC --strategy GGG --accum 4 --layered 2 --json | json '$d->{predicted}{memory_bytes}{total}')
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --accum 4 --layered auto --mem "$some" --json | json '$d->{layered}')" = 2 ]
+    [ "$(paro-plan -m $TINY -i $FABRIC --strategy GGG --accum 4 --layered auto --mem "$((some - 1))" --json | json '$d->{layered}')" = 1 ]
+    paro-plan -m $TINY -i $FABRIC --accum 4 --layered 4 --emit deepspeed | grep -q 'not expressed: 4 micro-batches'
+}
+
 @test "keep and recompute are searched where memory asks for it, and not else" {
     # GGG alone: with room as much is kept as pays and nothing is run again, without it the other
     # way round.  Of six uses the last four: what is gathered again for the first two is hidden.

@@ -293,6 +293,7 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     plan_case_init(&at, &topo, &p->model);
     at.micro_batch = p->micro_batch;
     at.accum = p->accum;
+    at.layered = p->layered;
     at.seq = p->seq;
     at.algo = p->algo;
     at.param_type = p->param_type;
@@ -467,6 +468,7 @@ int main(int argc, char **argv)
         c.plan.buckets = 1 + i % 3;
         c.plan.keep = i % 5 < 3 ? i % 5 : PLAN_KEEP_ALL;
         c.plan.recompute = i / 2 % 2;
+        c.plan.layered = 1 + i / 4 % 3;
         if (only && strcmp(only, name))
             continue;
         one_strategy(&c, &first, &plain, &coarse);

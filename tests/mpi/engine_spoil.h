@@ -7,19 +7,21 @@
 
 /*
  * Of the unit whose gradient a backward makes first, the last one, or, tied, the embedding: the
- * buffer to which it adds.  While a micro-batch is asked for, that one is zero, or holds what
- * the micro-batches before it gave.
+ * buffer to which the backward of that micro-batch adds.  While it is asked for, that one is
+ * zero, or holds what the micro-batches before it gave.
  */
 static inline int spoilt_unit(const struct engine *e)
 {
     return e->model->tied ? 0 : e->model->units - 1;
 }
 
-static inline float *spoilt_gradient(struct engine *e)
+static inline float *spoilt_gradient(struct engine *e, int micro)
 {
+    float *first = e->model->tied ? e->buffers.tied_gradient : e->buffers.gradient;
+
     if (!e->space.apart)
         return e->unit[spoilt_unit(e)].grads;
-    return e->model->tied ? e->buffers.tied_gradient : e->buffers.gradient;
+    return first + micro % e->space.apart * e->unit[spoilt_unit(e)].trained;
 }
 
 #endif

@@ -13,9 +13,9 @@
  * A 2^-25: what remains there is the sum of g, and in f64 it would be off by A 2^-53 for each
  * partial sum in which A is, which f32 shows where the sum of g is below A 2^-29.
  *
- * Algorithm, prefetch, kept units, recomputed layers, buckets, chunks go round over the
- * strategies, each in a cycle of its own, so that no letter always meets the same; SHIFT turns
- * them.
+ * Algorithm, prefetch, kept units, recomputed layers, micro-batches in a layer, buckets, chunks
+ * go round over the strategies, each in a cycle of its own, so that no letter always meets the
+ * same; SHIFT turns them.
  */
 #include <inttypes.h>
 
@@ -44,6 +44,7 @@ static void choose(struct plan *p, int i, int shift)
     p->buckets = 1 + (2 * params + grads + optimizer + shift) % 3;
     p->prefetch = (i + shift) % 4;
     p->recompute = (i + shift) / 2 % 2;
+    p->layered = 1 + (params + 2 * grads + (i + shift) / 4) % 4;
     p->chunk_bytes = (i + shift) % 2 ? 1024 : PLAN_CHUNK_BYTES; /* several, or one */
 }
 
@@ -76,7 +77,7 @@ static void far_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     int64_t n = f->e->unit[spoilt_unit(f->e)].elems;
 
     for (int64_t x = 0; index < 2 && x < n; x++)
-        spoilt_gradient(f->e)[x] = index ? -far : far;
+        spoilt_gradient(f->e, micro)[x] = index ? -far : far;
     batch(f->c, micro, tokens, targets);
 }
 

@@ -44,7 +44,7 @@ struct spoil {
 static void spoilt_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 {
     struct spoil *s = arg;
-    float *at = spoilt_gradient(s->e);
+    float *at = spoilt_gradient(s->e, 0);
 
     for (int x = 0; micro == 0 && x < s->count; x++)
         at[x] = s->value;

@@ -172,7 +172,7 @@ static void spoilt_batch(void *arg, int micro, int32_t *tokens, int32_t *targets
     const struct pair *p = arg;
 
     if (p->spoilt && micro == 0 && p->c->world->rank == 1)
-        spoilt_gradient(p->running)[5] = p->value;
+        spoilt_gradient(p->running, 0)[5] = p->value;
     batch(p->c, micro, tokens, targets);
 }
 
