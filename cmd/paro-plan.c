@@ -165,7 +165,8 @@ static const struct cli_option options[] = {
     {"grad-type", 0, "TYPE", 0, "Accumulate gradients as TYPE, f32 or bf16 (default: f32)",
      CLI_PARSED(dtype_parse_compute, ask.grad_type)},
     {"wire-type", 0, "TYPE", 0,
-     "Send parameters and gradients as TYPE, bf16 or f32 (default: as for --param-type)",
+     "Send gradients as TYPE, bf16 or f32, and parameters as the narrower of TYPE and their own"
+     " (default: as for --param-type)",
      CLI_PARSED(dtype_parse_compute, ask.wire_type)},
     {"compute-type", 0, "TYPE", 0,
      "Round the operands of matrix products to TYPE, f32 or bf16; auto: the faster one of those"

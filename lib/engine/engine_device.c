@@ -34,7 +34,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
         return err_set(err, ERR_INPUT,
                        "fixed-point sums on a GPU, expected the device 'cpu' for exact sums");
     /* What the network reads: on a GPU what is there, if its kernels take that. */
-    enum dtype there = e->shape.has[STEP_GATHER] ? e->plan->wire_type : e->plan->param_type;
+    enum dtype there = e->shape.has[STEP_GATHER] ? e->seen_type : e->plan->param_type;
     enum dtype read = kern_kind_weight(device_kind(d->at), compute, there);
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (device_queue_open(d->at, queue[i], err))

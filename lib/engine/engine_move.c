@@ -98,7 +98,7 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
 {
     struct engine_unit *u = &e->unit[unit];
     const struct plan *p = e->plan;
-    int coded = e->coded[STEP_GATHER], apart = coded || p->param_type != p->wire_type;
+    int coded = e->coded[STEP_GATHER], apart = coded || p->param_type != e->seen_type;
     struct engine_size *size = part ? u->frozen_size : u->size;
     char *from = part ? engine_frozen(e, u) : u->params, *to = e->buffers.slot[slot];
 
@@ -107,9 +107,9 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
     e->slot[slot].move[part] = (struct engine_move){
         .call = {.handle = &size->handle[STEP_GATHER],
                  .in = apart ? e->buffers.gather_send : from,
-                 .out = to + (part ? u->trained * dtype_bytes(p->wire_type) : 0),
+                 .out = to + (part ? u->trained * dtype_bytes(e->seen_type) : 0),
                  .round = coded},
-        .wire = p->wire_type,
+        .wire = e->seen_type,
         .src = from,
         .src_type = p->param_type,
         .src_elems = !apart ? 0
@@ -186,14 +186,14 @@ static struct engine_move *sync_of(struct engine *e, int unit)
 {
     struct engine_unit *u = &e->unit[unit];
     const struct plan *p = e->plan;
-    int convert = p->param_type != p->wire_type;
+    int convert = p->param_type != e->seen_type;
 
     u->sync = (struct engine_move){
         .call = {.handle = &u->size->handle[STEP_SYNC],
                  .in = e->buffers.sync_send,
                  .out = convert ? e->buffers.sync_recv : u->params,
                  .round = e->coded[STEP_SYNC]},
-        .wire = p->wire_type,
+        .wire = e->seen_type,
         .src = u->master,
         .src_type = DTYPE_F32,
         .src_elems = u->share[ENGINE_OPTIM].elems,

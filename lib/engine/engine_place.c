@@ -80,7 +80,7 @@ static int prepare_size(struct engine *e, struct engine_size *size, struct err *
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
         int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
         struct coll_spec spec = {.elems = elems,
-                                 .type = sums ? e->reduce_type : e->plan->wire_type,
+                                 .type = sums ? e->reduce_type : e->seen_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
                                  .coded = e->coded[kind],
@@ -248,7 +248,7 @@ static void set_space(struct engine *e)
         .units = units,
         .tied = e->model->tied ? e->unit[0].trained : 0,
         .param = p->param_type,
-        .wire = p->wire_type,
+        .wire = e->seen_type,
         .grad = e->grad_type,
         .reduce = e->reduce_type,
         .read = e->device.kern.weight,
@@ -304,7 +304,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
 static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COMPUTE])
 {
     struct step_unit l = step_largest(&e->space);
-    int w = dtype_bytes(e->plan->wire_type), r = dtype_bytes(e->reduce_type);
+    int w = dtype_bytes(e->seen_type), r = dtype_bytes(e->reduce_type);
     const struct coll_stage all[] = {
         [STEP_GATHER] = {(l.params > l.frozen ? l.params : l.frozen) * w, l.elems * w},
         [STEP_REDUCE] = {l.trained * r, l.grads * r},
@@ -348,7 +348,6 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                 const struct engine_options *options, struct err *err)
 {
     struct engine *e = mem_new(1, sizeof *e);
-    enum dtype wire = plan->wire_type, param = plan->param_type;
 
     kern_thread_init();
     *e = (struct engine){.world = world,
@@ -363,8 +362,8 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
                          .meter = options->meter,
                          .meter_run = options->meter_run,
                          .grad_type = options->exact ? DTYPE_F64 : plan->grad_type,
-                         .reduce_type = options->exact ? DTYPE_F64 : wire,
-                         .seen_type = dtype_bytes(wire) < dtype_bytes(param) ? wire : param};
+                         .reduce_type = options->exact ? DTYPE_F64 : plan->wire_type,
+                         .seen_type = plan_params_wire(&plan->settings)};
     if (world_agree(world, set_up(e, options, err), err) || open_arenas(e, err) ||
         prepare_collectives(e, err)) {
         engine_close(e);

@@ -88,7 +88,7 @@ static const void *params_of(struct engine *e, const struct step_row *r)
     const struct engine_unit *u = &e->unit[r->unit];
     int gathered = r->buffer >= 0;
     const void *from = gathered ? e->buffers.slot[r->buffer] : u->params;
-    enum dtype type = gathered ? e->plan->wire_type : e->plan->param_type;
+    enum dtype type = gathered ? e->seen_type : e->plan->param_type;
     struct kern *k = &e->device.kern;
 
     if (type == e->space.read)

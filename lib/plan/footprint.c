@@ -159,7 +159,7 @@ struct plan_network plan_network_of(const struct plan_case *c)
     struct net_bytes bytes = {0};
 
     for (int gathered = 0; c->model->tensors && gathered < 2; gathered++) {
-        enum dtype there = gathered ? c->wire_type : c->param_type;
+        enum dtype there = gathered ? plan_params_wire(&c->settings) : c->param_type;
         struct kern kern;
         const struct net_options options = {.batch = c->micro_batch,
                                             .seq = c->seq,
@@ -191,7 +191,7 @@ static void need_init(struct need *n, const struct plan_case *c, const struct pl
         .units = t->spans,
         .tied = c->model->tied ? t->span[t->span_of[0]].elems[PLAN_TRAINED] : 0,
         .param = c->param_type,
-        .wire = c->wire_type,
+        .wire = plan_params_wire(&c->settings),
         .grad = c->grad_type,
         .reduce = c->wire_type,
         .buckets = c->buckets};
@@ -210,7 +210,7 @@ static void need_init(struct need *n, const struct plan_case *c, const struct pl
                                                   .prefetch = c->prefetch,
                                                   .keep = c->keep,
                                                   .has[STEP_GATHER] = space.has[STEP_GATHER]});
-    there = space.has[STEP_GATHER] ? c->wire_type : c->param_type;
+    there = space.has[STEP_GATHER] ? space.wire : c->param_type;
     space.read = kern_kind_weight(c->device, c->compute_type, there);
     n->space = space;
 }

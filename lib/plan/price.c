@@ -33,6 +33,12 @@ static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tal
     return (struct plan_bill){.at = c, .tally = t, .strategy = p->strategy, .algo = p->algo};
 }
 
+enum dtype plan_params_wire(const struct plan_settings *s)
+{
+    return dtype_bytes(s->wire_type) < dtype_bytes(s->param_type) ? s->wire_type
+                                                                  : s->param_type;
+}
+
 int plan_layered(const struct plan_settings *s)
 {
     int most = s->layered < s->accum ? s->layered : s->accum;

@@ -106,7 +106,7 @@ enum { PLAN_RATES_OF = 16 }; /* "cuda bf16" */
  *               units in their ratio (rounded to whole elements); the engine trains what the
  *               model says, or rejects the plan
  * param_type    of parameters at rest: bf16 or f32, as the next two
- * wire_type     on the network
+ * wire_type     of gradients on the network; parameters are sent in the narrower of the two
  * grad_type     of gradient accumulation
  * compute_type  of the operands of products with weights: f32 or bf16
  * device        whose memory is counted; a plan runs on any
@@ -131,6 +131,8 @@ struct plan_settings {
     PLAN_SETTINGS
 };
 
+/* Of parameters on the network, and what every strategy rounds them to. */
+enum dtype plan_params_wire(const struct plan_settings *s);
 /* Micro-batches of a micro-step, and micro-steps of a step: the last may have fewer. */
 int plan_layered(const struct plan_settings *s);
 int plan_micro_steps(const struct plan_settings *s);

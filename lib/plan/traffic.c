@@ -75,7 +75,7 @@ static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
     int64_t ranks = b->tally->layout.groups.ranks;
 
     return pick_subchunks_of((span->elems[set] + ranks - 1) / ranks,
-                             dtype_bytes(b->at->wire_type), b->at->chunk_bytes,
+                             (int)b->elem_bytes[PLAN_FAST], b->at->chunk_bytes,
                              PICK_SUBCHUNKS_MAX);
 }
 
@@ -206,10 +206,11 @@ static enum plan_set set_of(enum step_lane kind)
 
 static void set_elem_bytes(struct plan_bill *b, enum step_lane kind)
 {
-    enum plan_slow slow =
-        kind == STEP_GATHER || kind == STEP_SYNC ? b->at->slow_params : b->at->slow_grads;
+    int params = kind == STEP_GATHER || kind == STEP_SYNC;
+    enum plan_slow slow = params ? b->at->slow_params : b->at->slow_grads;
 
-    b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] = dtype_bytes(b->at->wire_type);
+    b->elem_bytes[PLAN_FAST] = b->elem_bytes[PLAN_SLOW] =
+        dtype_bytes(params ? plan_params_wire(&b->at->settings) : b->at->wire_type);
     if (slow == PLAN_SLOW_INT8)
         b->elem_bytes[PLAN_SLOW] = 1 + 1.0 / BLOCK8_ELEMS;
 }
@@ -228,20 +229,21 @@ static double local_bytes(const struct plan_bill *b, enum step_lane kind, double
     const struct plan_case *c = b->at;
     struct plan_strategy s = b->strategy;
     double p = dtype_bytes(c->param_type), w = dtype_bytes(c->wire_type);
+    double sent = dtype_bytes(plan_params_wire(&c->settings));
     double g = dtype_bytes(c->grad_type), params = plan_shard_of(b->tally, s.params, elems);
     double grads = plan_shard_of(b->tally, s.grads, elems);
     double optim = plan_shard_of(b->tally, s.optimizer, elems);
-    int convert = c->param_type != c->wire_type;
+    int convert = p > sent;
 
     switch (kind) {
     case STEP_GATHER:
-        return convert || c->slow_params ? params * (p + w) : 0;
+        return convert || c->slow_params ? params * (p + sent) : 0;
     case STEP_REDUCE:
         return grads * (w + 2 * g);
     case STEP_CONVERT:
         return grads * (g + w) + optim * (w + g);
     default:
-        return optim * (F32_BYTES + w) + (convert ? params * (w + p) : 0);
+        return optim * (F32_BYTES + sent) + (convert ? params * (sent + p) : 0);
     }
 }
 
@@ -285,8 +287,8 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
     }
     int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
     /* Of those that cut nothing the smallest, from the usual one on. */
-    double block = (double)t->span[largest].elems[PLAN_ALL] * dtype_bytes(c->wire_type) /
-                   t->layout.groups.ranks;
+    double block = (double)t->span[largest].elems[PLAN_ALL] *
+                   dtype_bytes(plan_params_wire(&c->settings)) / t->layout.groups.ranks;
     while (pick_chunk_at[best] > PICK_CHUNK_USUAL && (double)pick_chunk_at[best - 1] >= block)
         best--;
     c->chunk_bytes = pick_chunk_at[best];

@@ -78,7 +78,7 @@ static double read_bytes(const struct plan_bill *b)
 {
     struct layout_moves moves;
     enum dtype there = plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves)
-                           ? b->at->wire_type
+                           ? plan_params_wire(&b->at->settings)
                            : b->at->param_type;
     enum dtype read = kern_kind_weight(b->at->device, b->at->compute_type, there);
 

@@ -140,7 +140,7 @@ static int check_same(struct train *t, const struct reader *r, const char *dir, 
 static void note_rounded(const struct train *t, const char *dir)
 {
     const struct plan *p = &t->plan;
-    enum dtype held = p->param_type == p->wire_type ? p->param_type : DTYPE_BF16;
+    enum dtype held = plan_params_wire(&p->settings);
     int holds = t->stored == DTYPE_BF16 || (held == DTYPE_F32 && t->stored != DTYPE_F64);
 
     if (p->model.partial && !p->model.sparse.share && !holds)

@@ -114,6 +114,20 @@ bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1"; }
     run -1 grep state_hash f/log.jsonl
 }
 
+# Gradients of 4 bytes and parameters of 2: the bytes that are counted are the plan's.
+@test "parameters are sent no wider than they are stored" {
+    seq 1 20000 > text
+    for s in NNG GGG; do
+        plan mixed 2x2 2 $s --param-type bf16 --wire-type f32 --layered 2
+        plan narrow 2x2 2 $s --layered 2
+        mpirun -np 4 paro-train mixed.yaml -d text -o $s --steps 2 > out
+        paro-plan --check $s/log.jsonl
+        slow=$(sed -n 's/^  slow_bytes: //p' mixed.yaml)
+        awk -v a="$slow" -v b="$(sed -n 's/^  slow_bytes: //p' narrow.yaml)" -v s=$s \
+            'BEGIN { exit !(a / b > (s == "NNG" ? 1.499 : 1.332) && a / b < (s == "NNG" ? 1.501 : 1.334)) }'
+    done
+}
+
 # Without clipping and without skipping, a unit is updated as soon as its own gradient is there.
 @test "units that are updated at once get the same bits" {
     seq 1 20000 > text
