@@ -50,8 +50,8 @@ static const struct cli_command command = {
     options, modes,
     "Name the rank that makes a running program slow, or that it waits for, by the records of"
     " its collectives."
-    "\vA FILE is of PARO_METER, NCCL Inspector, PyTorch's flight recorder or profiler; a DIR"
-    " has such files (default: the folder that PARO_METER names).",
+    "\vA FILE is of PARO_METER, NCCL Inspector or RAS, PyTorch's flight recorder or profiler; a"
+    " DIR has such files (default: the folder that PARO_METER names).",
     NULL};
 
 /* Line, JSON or picture on standard output, and the files. */

@@ -27,6 +27,7 @@ struct watch_process {
     uint64_t key;
     int rank, widest; /* in the run; the size of the communicator that it is from */
     int host;         /* in watch.host */
+    const char *gone; /* static: why it has no records, where that is known; NULL */
     /* Its calls, in the order of their arrival: by watch_index. */
     int64_t first_call, calls;
 };
@@ -100,6 +101,8 @@ int watch_process(struct watch *w, uint64_t key, int rank, const char *host);
 void watch_rank(struct watch *w, int process, int rank, int ranks);
 /* The same of a communicator; -1: too many, or of too many members. */
 int watch_comm(struct watch *w, uint64_t id, int size);
+/* A process is a member, whether it has calls or not; watch_add knows. */
+void watch_join(struct watch *w, int comm, int member, int process);
 void watch_add(struct watch *w, const struct watch_call *c);
 /* Tables, gaps, clocks.  ERR_INPUT: no calls. */
 int watch_index(struct watch *w, struct err *err);

@@ -15,6 +15,9 @@
  *                       "kernel", ts, dur, args: {"Collective name", "Process Group Name",
  *                       "Process Group Ranks", "Group size", "In msg nelems",
  *                       "Out msg nelems", dtype, Seq}}]}
+ *     NCCL RAS          ncclras -f json: {"communicators": [{hash, size, ranks: [{rank, host,
+ *                       pid, cuda_dev, collective_counts: {NAME: n}}], missing_ranks: [{rank,
+ *                       host, pid, cuda_dev, status: {unresponsive, considered_dead}}]}]}
  */
 #include <ctype.h>
 #include <math.h>
@@ -357,6 +360,149 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
                                  "has no rank, expected one, or one at the end of the name");
 }
 
+/* ---- NCCL RAS ----
+ *
+ * How many collectives of each operation a rank has launched on a communicator; their sum is
+ * the number of its latest call.  All ranks call the same in one order: whoever has launched
+ * more than another waits for it, in the first call that the other has not come to.  Where each
+ * of two has launched more of something, they called different things.
+ */
+
+struct ras_rank {
+    int there, process;
+    int64_t calls, of[METER_OPS];
+};
+
+/* A rank of the report: 1: it comes to no call any more; -1: none.  Where RAS does not know the
+ * process, its number is -1. */
+static int ras_member(struct watch *w, int comm, const json_t *r, struct ras_rank *all)
+{
+    const json_t *counts = json_object_get(r, "collective_counts"),
+                 *status = json_object_get(r, "status");
+    const char *host = word(r, "host"), *name;
+    int64_t rank = whole(r, "rank", -1), pid = whole(r, "pid", 0), size = w->comm[comm].size;
+    uint64_t key = pid ? fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)pid)
+                       : fnv_mix(w->comm[comm].id, (uint64_t)rank);
+    int dead = json_is_true(json_object_get(status, "considered_dead"));
+    json_t *n;
+
+    if (!counts && !dead && !json_is_true(json_object_get(status, "unresponsive")))
+        return 0; /* it answers, but has left this communicator */
+    int process = rank < 0 || rank >= size
+                      ? -1
+                      : watch_process(w, fnv_mix(key, (uint64_t)whole(r, "cuda_dev", 0)),
+                                      (int)rank, host);
+    if (process < 0)
+        return -1;
+    watch_rank(w, process, (int)rank, (int)size);
+    watch_join(w, comm, (int)rank, process);
+    if (!counts) {
+        w->process[process].gone = dead ? "NCCL considers it dead" : "it does not answer NCCL";
+        return 1;
+    }
+    all[rank] = (struct ras_rank){.there = 1, .process = process};
+    json_object_foreach((json_t *)counts, name, n)
+    {
+        int64_t calls = whole(counts, name, -1);
+        int op = op_of(name);
+        if (calls < 0 || calls > NUMBER_MAX - all[rank].calls)
+            return -1;
+        all[rank].of[op < 0 ? 0 : op] += op < 0 ? 0 : calls;
+        all[rank].calls += op < 0 ? 0 : calls;
+    }
+    return 0;
+}
+
+/* The operation that a has launched more of than b, by the most; -1: none. */
+static int ras_ahead(const struct ras_rank *a, const struct ras_rank *b)
+{
+    int best = -1;
+    int64_t most = 0;
+
+    for (int op = 0; op < METER_OPS; op++)
+        if (a->of[op] - b->of[op] > most) {
+            most = a->of[op] - b->of[op];
+            best = op;
+        }
+    return best;
+}
+
+/* The call that each waits in, or launched last.  dead: somebody comes to none any more. */
+static void ras_calls(struct watch *w, int comm, const struct ras_rank *all, int dead)
+{
+    const struct ras_rank *end = all + w->comm[comm].size, *low = NULL;
+    int differs = -1;
+
+    for (const struct ras_rank *r = all; r < end; r++)
+        if (r->there && (!low || r->calls < low->calls))
+            low = r;
+    for (const struct ras_rank *r = all; r < end && !dead; r++)
+        if (r->there && differs < 0)
+            differs = ras_ahead(low, r);
+    for (const struct ras_rank *r = all; r < end; r++) {
+        if (!r->there)
+            continue;
+        int op = dead ? -1 : ras_ahead(r, low), waits = dead || r->calls > low->calls;
+        if (differs >= 0 && (op < 0 || ras_ahead(low, r) < 0))
+            op = differs;
+        struct watch_call c = {.process = r->process,
+                               .comm = comm,
+                               .member = (int)(r - all),
+                               .op = op < 0 ? METER_UNKNOWN : op,
+                               .sequence = low->calls + (waits && !dead && differs < 0),
+                               .arrived_ns = w->now_ns + 1,
+                               .completed_ns = waits ? 0 : w->now_ns + 1};
+        c.sequence += dead && c.sequence == 0;
+        if (c.sequence > 0)
+            watch_add(w, &c);
+    }
+}
+
+static int ras_comm(struct watch *w, const json_t *o, size_t place)
+{
+    static const char *const lists[] = {"ranks", "missing_ranks"};
+    const char *id = word(o, "hash");
+    int64_t size = whole(o, "size", 0);
+    int comm = watch_comm(w, fnv_mix(fnv_bytes(id, strlen(id)), place),
+                          size > WATCH_RANKS_MAX ? 0 : (int)size),
+        rc = 0, dead = 0;
+    const json_t *r;
+    size_t i;
+
+    if (comm < 0)
+        return -1;
+    struct ras_rank *all = mem_new((size_t)size, sizeof *all);
+    for (int list = 0; list < 2; list++)
+        json_array_foreach(json_object_get(o, lists[list]), i, r)
+        {
+            rc = rc < 0 ? rc : ras_member(w, comm, r, all);
+            dead |= rc > 0;
+        }
+    if (rc >= 0)
+        ras_calls(w, comm, all, dead);
+    mem_free(all);
+    return rc < 0 ? -1 : 0;
+}
+
+static int read_ras(struct watch *w, const char *name, const json_t *list, struct err *err)
+{
+    const json_t *o;
+    size_t i;
+
+    if (w->calls)
+        return err_at(err, name, 0, NULL, "a report of NCCL RAS, expected it alone");
+    json_array_foreach(list, i, o)
+    {
+        if (ras_comm(w, o, i))
+            return err_at(err, name, 0, "communicators",
+                          "[%zu] is none of NCCL RAS, expected size, ranks and their counts",
+                          i);
+    }
+    w->dumped = 1;
+    raise_times(w, WATCH_ORDER);
+    return 0;
+}
+
 int watch_read_json(struct watch *w, const char *name, const char *text, int64_t bytes,
                     struct err *err)
 {
@@ -374,10 +520,12 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
         rc = read_recorder(w, name, root, err);
     else if (json_is_array(json_object_get(root, "traceEvents")))
         rc = read_trace(w, name, root, err);
+    else if (json_is_array(json_object_get(root, "communicators")))
+        rc = read_ras(w, name, json_object_get(root, "communicators"), err);
     else
         err_at(err, name, 0, NULL,
-               "no known records, expected a meter's, NCCL Inspector's, a flight recorder's or"
-               " a Chrome trace");
+               "no known records, expected a meter's, NCCL Inspector's or RAS', a flight"
+               " recorder's, or a Chrome trace");
     json_decref(root);
     return rc;
 }

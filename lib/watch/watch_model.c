@@ -71,14 +71,21 @@ int watch_comm(struct watch *w, uint64_t id, int size)
     return (w->place[at] = ++w->comms) - 1;
 }
 
+void watch_join(struct watch *w, int comm, int member, int process)
+{
+    struct watch_comm *c = &w->comm[comm];
+
+    c->members += c->process[member] < 0;
+    c->process[member] = process;
+}
+
 void watch_add(struct watch *w, const struct watch_call *c)
 {
     struct watch_comm *m = &w->comm[c->comm];
 
     w->call = mem_grow(w->call, &w->call_room, (size_t)w->calls + 1, sizeof *w->call);
     w->call[w->calls++] = *c;
-    m->members += m->process[c->member] < 0;
-    m->process[c->member] = c->process;
+    watch_join(w, c->comm, c->member, c->process);
     if (c->sequence > m->last[c->member])
         m->last[c->member] = c->sequence;
     if (m->first == 0 || c->sequence < m->first)

@@ -174,7 +174,7 @@ static void last_call(const struct watch *w, int process, char *text, size_t roo
     const struct watch_call *c = &w->call[p->first_call + p->calls - 1];
     char call[64];
 
-    snprintf(text, room, "it called nothing before");
+    snprintf(text, room, "%s", p->gone ? p->gone : "it called nothing before");
     if (p->calls)
         snprintf(text, room, "its last call was %s %lld",
                  watch_call_name(c->op, c->bytes, call, sizeof call), (long long)c->sequence);
@@ -188,7 +188,7 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     const struct watch_cell *cell = watch_row(c, h->row), *one = NULL;
     int *in = mem_new(2 * (size_t)c->size, sizeof *in), *out = in + c->size, ins = 0, outs = 0,
         idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0;
-    char call[64], last[96], why[240];
+    char call[64], last[96], why[240], lasted[40] = "";
     struct ranks here, gone;
     struct units u;
 
@@ -199,6 +199,7 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
             one = &cell[m];
         } else if (is_absent(c, h->row, m) && !(idle && waits[c->process[m]])) {
             out[outs++] = c->process[m]; /* those who wait elsewhere are no cause */
+            certain |= w->process[c->process[m]].gone != NULL;
         }
     }
     enum watch_kind kind = outs || records < c->size ? WATCH_HUNG : WATCH_STUCK;
@@ -216,11 +217,13 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
                  idle ? "" : " but waits elsewhere", last);
     }
     name_ranks(w, in, ins, &here);
+    if (h->waited_s > 0)
+        snprintf(lasted, sizeof lasted, " (for %s)", units_time(&u, h->waited_s));
     watch_find(v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, who,
-               "%s%s: %.90s wait%s in %s %lld (for %s), %s", watch_kind_names[kind],
+               "%s%s: %.90s wait%s in %s %lld%s, %s", watch_kind_names[kind],
                certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
                watch_call_name(one->op, one->bytes, call, sizeof call),
-               (long long)(c->first + h->row), units_time(&u, h->waited_s), why);
+               (long long)(c->first + h->row), lasted, why);
     mem_free(in);
 }
 

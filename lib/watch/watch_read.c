@@ -146,8 +146,8 @@ static int read_file(struct watch *w, const char *path, int most, struct reader 
     } else if (rc > 0) {
         rc = io_read_text(path, JSON_MAX, &text, &bytes, err);
         if (rc == 0 && bytes && *text) {
-            rc = watch_read_json(w, strcmp(path, "-") ? path : "stdin", text, bytes, err);
             set_now(w, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
+            rc = watch_read_json(w, strcmp(path, "-") ? path : "stdin", text, bytes, err);
             r->others++;
         }
         mem_free(text);

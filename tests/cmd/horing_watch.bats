@@ -125,6 +125,17 @@ meter() {
     [[ $output == *"no records of collectives in 'rec'"* ]]
 }
 
+@test "a report of NCCL RAS on standard input: who has launched fewer calls" {
+    for r in 0 1 2; do
+        echo "{\"rank\": $r, \"host\": \"10.0.0.$((r / 2))\", \"pid\": 9, \"cuda_dev\": $((r % 2)),
+            \"collective_counts\": {\"AllGather\": 1, \"AllReduce\": $((7 - r / 2))}},"
+    done > ranks
+    printf '{\n  "communicators": [{"hash": "0xa", "size": 3, "ranks": [%s]}]\n}\n' \
+        "$(sed '$s/,$//' ranks)" > ras.json
+    run -1 horing-watch - < ras.json
+    [[ $output == "WATCH WARNING - hung, or dumped while it ran: ranks 0-1 wait in all-reduce 8, rank 2 (10.0.0.1) never arrived, its last call was collective 7|"* ]]
+}
+
 # ---- of real programs ----
 
 build_loop() {

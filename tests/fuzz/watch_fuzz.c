@@ -91,6 +91,12 @@ static const char lines[] =
     "\"a\", \"pid\": 3, \"dump_timestamp_us\": 1000}, \"coll_perf\": {\"coll\": \"AllGather\", "
     "\"coll_sn\": 0, \"coll_msg_size_bytes\": 64, \"coll_exec_time_us\": 12.5}}\n"
     "{\"header\": {\"id\": \"0x1\", \"rank\": 0, \"n_ranks\": 1}, \"p2p_perf\": {}}\n";
+static const char ras[] =
+    "{\"communicators\": [{\"hash\": \"0x1\", \"size\": 3, \"ranks\": [{\"rank\": 0, \"host\": "
+    "\"a\", \"pid\": 3, \"collective_counts\": {\"AllReduce\": 7, \"Broadcast\": 1}}, "
+    "{\"rank\": 1, \"host\": \"b\", \"pid\": 4, \"collective_counts\": {\"AllReduce\": 6}}], "
+    "\"missing_ranks\": [{\"rank\": 2, \"host\": \"c\", \"pid\": 5, \"status\": "
+    "{\"unresponsive\": true, \"considered_dead\": false}}]}]}";
 
 /* Two ranks' calls, written where the reader looks for them. */
 static void add_meter(fuzz_add_f *add)
@@ -129,10 +135,11 @@ const struct fuzz_set fuzz_sets[] = {
      .cases = 4000,
      .part = 30,
      .ends = " \n:,{}[]\"",
-     .words = FUZZ_LIST("0", "-1", "1e999", "9223372036854775807", "2305843009213693952",
-                        "null", "true", "[0, 1]", "[0, ...]", "\"entries\"", "\"traceEvents\"",
-                        "\"header\"", "completed", "scheduled", "allgather", "[[3, 4]]",
-                        "PAROMETR", "\xff", "4294967296", "65536"),
-     .text = {FUZZ_TEXT(recorder), FUZZ_TEXT(trace), FUZZ_TEXT(lines)},
+     .words =
+         FUZZ_LIST("0", "-1", "1e999", "9223372036854775807", "2305843009213693952", "null",
+                   "true", "[0, 1]", "[0, ...]", "\"entries\"", "\"traceEvents\"", "\"header\"",
+                   "\"communicators\"", "AllGather", "completed", "scheduled", "allgather",
+                   "[[3, 4]]", "PAROMETR", "\xff", "4294967296", "65536"),
+     .text = {FUZZ_TEXT(recorder), FUZZ_TEXT(trace), FUZZ_TEXT(lines), FUZZ_TEXT(ras)},
      .more = add_meter},
     {0}};

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reports of NCCL RAS: counts of calls, which show who has not come, and what differs. */
+#include "unit.h"
+
+#include "base/mem.h"
+#include "watch/watch.h"
+
+enum { REDUCES, GATHERS, BROADCASTS, COUNTS };
+
+struct counts {
+    int rank;
+    long of[COUNTS]; /* AllReduce, AllGather, Broadcast */
+};
+
+struct missing {
+    int rank, unresponsive, dead;
+};
+
+static struct watch w;
+static struct watch_verdict v;
+
+/* A communicator as ncclras writes it: two ranks on a host, a process each. */
+static void write_comm(FILE *f, int which, int size, const struct counts *c, int n,
+                       const struct missing *m, int gone)
+{
+    fprintf(f,
+            "%s{\"hash\": \"0x%x\", \"secondary_hash\": \"0x1:0x2\", \"size\": %d, "
+            "\"ranks_count\": %d, \"missing_ranks_count\": %d, \"ranks\": [",
+            which ? ",\n" : "", 0xabc + which, size, n, gone);
+    for (int i = 0; i < n; i++)
+        fprintf(
+            f,
+            "%s{\"rank\": %d, \"host\": \"10.0.0.%d\", \"pid\": %d, \"cuda_dev\": 0, "
+            "\"nvml_dev\": 0, \"status\": {\"init_state\": 0, \"async_error\": 0}, "
+            "\"collective_counts\": {\"Broadcast\": %ld, \"Reduce\": 0, \"AllGather\": %ld, "
+            "\"ReduceScatter\": 0, \"AllReduce\": %ld, \"SendRecv\": 77}}",
+            i ? ",\n" : "", c[i].rank, c[i].rank / 2, 100 + c[i].rank, c[i].of[BROADCASTS],
+            c[i].of[GATHERS], c[i].of[REDUCES]);
+    fprintf(f, "], \"missing_ranks\": [");
+    for (int i = 0; i < gone; i++)
+        fprintf(f,
+                "%s{\"rank\": %d, \"host\": \"10.0.0.%d\", \"pid\": %d, \"cuda_dev\": 0, "
+                "\"status\": {\"unresponsive\": %s, \"considered_dead\": %s}}",
+                i ? ", " : "", m[i].rank, m[i].rank / 2, 100 + m[i].rank,
+                m[i].unresponsive ? "true" : "false", m[i].dead ? "true" : "false");
+    fprintf(f, "]}");
+}
+
+static FILE *out;
+static char *text;
+static size_t bytes;
+
+static void begin(void)
+{
+    out = mem_stream(&text, &bytes);
+    fprintf(out, "{\n  \"nccl_version\": \"2.28.9\",\n  \"communicators\": [\n");
+}
+
+static void judge(void)
+{
+    struct watch_rules rules;
+    struct err err;
+
+    fprintf(out, "], \"ras\": {\"timeouts_count\": 0}}\n");
+    fclose(out);
+    w.now_ns = INT64_C(1700000000000000000);
+    if (watch_read_json(&w, "ras.json", text, (int64_t)bytes, &err) || watch_index(&w, &err))
+        fail_msg("%s", err.text);
+    mem_free(text);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+}
+
+static void found(enum watch_kind kind, int rank, enum health_state state, const char *words)
+{
+    const struct watch_finding *f = v.finding;
+
+    if (v.findings != 1 || f->kind != kind || f->state != state || !strstr(f->text, words) ||
+        (f->process < 0 ? -1 : w.process[f->process].rank) != rank)
+        fail_msg("%d findings: %s; expected %s", v.findings, v.findings ? f->text : "none",
+                 words);
+    watch_verdict_release(&v);
+    watch_release(&w);
+}
+
+TEST(equal_counts_show_nothing)
+{
+    const struct counts c[] = {{0, {10, 2, 1}}, {1, {10, 2, 1}}, {2, {10, 2, 1}}};
+
+    begin();
+    write_comm(out, 0, 3, c, 3, NULL, 0);
+    judge();
+    assert_int_equal(v.findings, 0);
+    assert_string_equal(v.why, "the records have no times");
+    watch_verdict_release(&v);
+    watch_release(&w);
+}
+
+TEST(the_rank_with_the_fewest_calls_is_waited_for)
+{
+    const struct counts c[] = {
+        {0, {12, 2, 1}}, {1, {11, 2, 1}}, {2, {10, 2, 1}}, {3, {12, 2, 1}}};
+
+    begin();
+    write_comm(out, 0, 4, c, 4, NULL, 0);
+    judge();
+    found(WATCH_HUNG, 2, HEALTH_WARNING,
+          "hung, or dumped while it ran: ranks 0-1, 3 wait in all-reduce 14, rank 2 (10.0.0.1)"
+          " never arrived, its last call was collective 13");
+}
+
+TEST(a_rank_that_has_launched_nothing)
+{
+    const struct counts c[] = {{0, {0, 1, 0}}, {1, {0, 0, 0}}};
+
+    begin();
+    write_comm(out, 0, 2, c, 2, NULL, 0);
+    judge();
+    found(WATCH_HUNG, 1, HEALTH_WARNING,
+          "in all-gather 1, rank 1 (10.0.0.0) never arrived, it"
+          " called nothing before");
+}
+
+/* Rank 0 waits for 1, which waits for 3 in another communicator. */
+TEST(of_two_communicators_the_rank_is_named_that_waits_nowhere)
+{
+    const struct counts first[] = {{0, {5, 0, 0}}, {1, {4, 0, 0}}},
+                        other[] = {{1, {0, 8, 0}}, {3, {0, 7, 0}}, {0, {0, 7, 0}}};
+
+    begin();
+    write_comm(out, 0, 2, first, 2, NULL, 0);
+    write_comm(out, 1, 4, other, 2, NULL, 0);
+    judge();
+    found(WATCH_HUNG, 3, HEALTH_WARNING,
+          "rank 1 (10.0.0.0) waits in all-gather 8, rank 3 (10.0.0.1) never arrived");
+}
+
+TEST(counts_that_no_order_explains_are_a_mismatch)
+{
+    struct counts c[] = {{0, {10, 2, 0}}, {1, {10, 2, 0}}, {2, {9, 2, 1}}, {3, {10, 5, 0}}};
+
+    begin();
+    write_comm(out, 0, 4, c, 4, NULL, 0);
+    judge();
+    found(WATCH_MISMATCH, 2, HEALTH_CRITICAL,
+          "rank 2 (10.0.0.1) called broadcast, the others all-reduce");
+    c[2].of[REDUCES] = 5; /* it has called less than all others */
+    begin();
+    write_comm(out, 0, 4, c, 4, NULL, 0);
+    judge();
+    found(WATCH_MISMATCH, 2, HEALTH_CRITICAL,
+          "rank 2 (10.0.0.1) called broadcast, the others all-reduce");
+}
+
+TEST(ranks_that_nccl_does_not_reach)
+{
+    const struct counts c[] = {{0, {10, 0, 0}}, {1, {12, 0, 0}}}, none[] = {{0, {0}}, {1, {0}}};
+    struct missing m[] = {{2, 1, 1}, {3, 0, 0}};
+
+    begin();
+    write_comm(out, 0, 4, c, 2, m, 2); /* rank 3 answers, and has left */
+    judge();
+    found(
+        WATCH_HUNG, 2, HEALTH_CRITICAL,
+        "hung: ranks 0-1 wait in collective 10, rank 2 (10.0.0.1) never arrived, NCCL considers"
+        " it dead");
+    m[0].dead = 0;
+    begin();
+    write_comm(out, 0, 4, c, 2, m, 1);
+    judge();
+    found(WATCH_HUNG, 2, HEALTH_CRITICAL, "never arrived, it does not answer NCCL");
+    begin();
+    write_comm(out, 0, 4, none, 2, m, 1);
+    judge();
+    found(WATCH_HUNG, 2, HEALTH_CRITICAL, "ranks 0-1 wait in collective 1, rank 2");
+    m[0].unresponsive = 0;
+    begin();
+    write_comm(out, 0, 4, c, 1, m, 2);
+    judge();
+    assert_int_equal(v.findings, 0);
+    watch_verdict_release(&v);
+    watch_release(&w);
+}
+
+TEST(processes_that_nccl_cannot_name_are_several)
+{
+    begin();
+    fprintf(out, "{\"hash\": \"0x1\", \"size\": 2, \"ranks\": [");
+    for (int rank = 0; rank < 2; rank++)
+        fprintf(out,
+                "%s{\"rank\": %d, \"host\": \"unknown\", \"pid\": -1, \"cuda_dev\": 0, "
+                "\"collective_counts\": {\"Reduce\": %d}}",
+                rank ? ", " : "", rank, 9 - rank);
+    fprintf(out, "]}");
+    judge();
+    found(WATCH_HUNG, 1, HEALTH_WARNING,
+          "rank 0 (unknown) waits in reduce 9, rank 1 (unknown) never");
+}
+
+TEST(what_is_no_report_is_refused)
+{
+    static const char *const wrong[] = {
+        "{\"communicators\": [1]}",
+        "{\"communicators\": [{\"size\": 0}]}",
+        "{\"communicators\": [{\"size\": 65537}]}",
+        "{\"communicators\": [{\"size\": 2, \"ranks\": [{\"rank\": 2, \"collective_counts\": "
+        "{}}]}]}",
+        "{\"communicators\": [{\"size\": 2, \"ranks\": [{\"rank\": 1, \"collective_counts\": "
+        "{\"AllReduce\": -1}}]}]}",
+        "{\"communicators\": [{\"size\": 2, \"ranks\": [], \"missing_ranks\": [{\"rank\": 5, "
+        "\"status\": {\"considered_dead\": true}}]}]}"};
+    const struct counts c[] = {{0, {1, 0, 0}}};
+    struct err err;
+
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_int_equal(watch_read_json(&w, "r", wrong[i], (int64_t)strlen(wrong[i]), &err),
+                         -1);
+        if (!strstr(err.text, "r: 'communicators' [0] is none of NCCL RAS, expected size"))
+            fail_msg("%zu: %s", i, err.text);
+        watch_release(&w);
+    }
+    begin();
+    write_comm(out, 0, 1, c, 1, NULL, 0);
+    judge();
+    assert_int_equal(watch_read_json(&w, "r", "{\"communicators\": []}", 21, &err), -1);
+    assert_non_null(strstr(err.text, "r: a report of NCCL RAS, expected it alone"));
+    watch_verdict_release(&v);
+    watch_release(&w);
+}
