@@ -10,9 +10,9 @@
  *                              ^ all leave
  *
  * Lateness adds up over a BLOCK, one of WATCH_BLOCKS equal stretches of time, and is compared
- * with the rest of the block: percent, by which the rank makes the run longer.  In overlapping
- * calls it does not add up, for nobody waits between them: there the largest of each step of
- * the program counts (a step: as many calls as it takes until operations and sizes repeat).
+ * with the rest of the block: percent, by which the rank makes the run longer.  A wait in
+ * overlapping calls begins at the end of the one before of the communicator, so that none
+ * counts twice; of several communicators the one with the most lateness counts.
  *
  * A rank is late when the median over the blocks is outside the range, AND chance does not
  * explain it in so many ranks (health_accusing_z, from how much the blocks differ), AND, where
@@ -44,8 +44,8 @@ struct late {
                                         communicator */
     double *most;                    /* [processes] of one communicator, and which */
     int *comm;
-    double *value, *room, *total, *top; /* [the largest communicator] */
-    double (*of_comm)[WATCH_BLOCKS];    /* of overlapping calls of one communicator */
+    double *value, *room, *total;    /* [the largest communicator] */
+    double (*of_comm)[WATCH_BLOCKS]; /* of overlapping calls of one communicator */
     int64_t rows[WATCH_BLOCKS];
     double peers; /* deviation of the medians of ranks, where there are enough */
 };
@@ -69,14 +69,17 @@ static void subtract_others(double *v, int n, double *room)
 static int row_lateness(const struct late *l, const struct watch_comm *c, int64_t row,
                         double *out)
 {
-    const struct watch_cell *cell = watch_row(c, row);
+    const struct watch_cell *cell = watch_row(c, row), *before = row ? cell - c->size : NULL;
     int overlap = l->w->times != WATCH_TIMES;
 
     for (int m = 0; m < c->size; m++)
         overlap |= cell[m].gap_ns < 0;
-    for (int m = 0; m < c->size; m++)
-        out[m] = 1e-9 *
-                 (double)(overlap ? cell[m].arrived_ns - cell[m].completed_ns : cell[m].gap_ns);
+    for (int m = 0; m < c->size; m++) {
+        int64_t from = cell[m].arrived_ns, to = cell[m].completed_ns;
+        if (before && before[m].completed_ns > from) /* that wait counts already */
+            from = before[m].completed_ns < to ? before[m].completed_ns : to;
+        out[m] = 1e-9 * (double)(overlap ? from - to : cell[m].gap_ns);
+    }
     subtract_others(out, c->size, l->room);
     return overlap;
 }
@@ -109,13 +112,10 @@ static int step_calls(const struct watch_comm *c)
 static void add_comm(struct late *l, int which)
 {
     const struct watch_comm *c = &l->w->comm[which];
-    int step = step_calls(c);
 
     memset(l->total, 0, (size_t)c->size * sizeof *l->total);
     memset(l->of_comm, 0, (size_t)c->size * sizeof *l->of_comm);
     for (int64_t row = 0; row < c->calls; row++) {
-        if (row % (step ? step : 1) == 0)
-            memset(l->top, 0, (size_t)c->size * sizeof *l->top);
         if (!c->complete[row])
             continue;
         int overlap = row_lateness(l, c, row, l->value);
@@ -123,10 +123,8 @@ static void add_comm(struct late *l, int which)
             (int)fmin((completed_s(l->w, c, row) - l->start_s) / l->block_s, WATCH_BLOCKS - 1);
         l->rows[b]++;
         for (int m = 0; m < c->size; m++) {
-            double v = overlap ? fmax(0, l->value[m] - l->top[m]) : l->value[m];
-            l->top[m] = overlap ? fmax(l->top[m], l->value[m]) : 0;
-            *(overlap ? &l->of_comm[m][b] : &l->sum[c->process[m]][b]) += v;
-            l->total[m] += v;
+            (overlap ? l->of_comm[m] : l->sum[c->process[m]])[b] += l->value[m];
+            l->total[m] += l->value[m];
         }
     }
     for (int m = 0; m < c->size; m++) {
@@ -178,7 +176,7 @@ static void fill_late(struct late *l, struct watch_verdict *v)
     for (int b = 0; b < WATCH_BLOCKS; b++) {
         for (int p = 0; p < n; p++)
             all[p] = l->overlap[p][b];
-        subtract_others(all, n, room); /* chance alone makes the largest of a step positive */
+        subtract_others(all, n, room); /* chance alone makes the most of several positive */
         for (int p = 0; p < n && l->rows[b]; p++) {
             double late_s = l->sum[p][b] + all[p], rest_s = l->block_s - fmax(late_s, 0);
             v->late[p].block[b] = 100 * late_s / fmax(rest_s, l->block_s / 100);
@@ -226,7 +224,7 @@ static double lump_threshold(double *v, int n)
 }
 
 /*
- * In calls: after four lumps of five there is another one at the median interval (a program may
+ * In calls: after two lumps of three there is another one at the median interval (a program may
  * call something more now and then, which shifts all that follow), and there are as many as
  * there could be.  In seconds: intervals differ by less than a tenth (their MAD), as the
  * periods of a scheduler do and those of work do not.
@@ -244,7 +242,7 @@ static void find_rhythm(struct pattern *t, const int64_t *row, const double *at_
             j++;
         there += j <= n && row[j] == row[i] + every;
     }
-    if (5 * there >= 4 * n && 5 * there * every >= 4 * (row[n] - row[0]))
+    if (3 * there >= 2 * n && 3 * there * every >= 2 * (row[n] - row[0]))
         t->rhythm = (int)every;
     for (int i = 0; i < n; i++)
         s[i] = at_s[i + 1] - at_s[i];
@@ -418,10 +416,9 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
     l.of_comm = mem_new(most, sizeof *l.of_comm);
     l.most = mem_new(n, sizeof *l.most);
     l.comm = mem_new(n, sizeof *l.comm);
-    l.value = mem_new(4 * most, sizeof *l.value);
+    l.value = mem_new(3 * most, sizeof *l.value);
     l.room = l.value + most;
     l.total = l.room + most;
-    l.top = l.total + most;
     for (size_t p = 0; p < n; p++)
         l.comm[p] = -1;
     for (int i = 0; i < w->comms; i++)
