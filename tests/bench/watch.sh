@@ -61,8 +61,10 @@ cost() {
         { v[NR] = $1 }
         END { # of the order statistics: the binomial distribution, as a normal one
             h = 0.98 * sqrt(NR); lo = int(NR / 2 - h); hi = int(NR / 2 + h + 1.5)
-            printf "the meter costs %.2f %% [%.2f, %.2f], the median of %d pairs\n", (v[int((NR + 1) / 2)] +
-                v[int(NR / 2 + 1)]) / 2, v[lo < 1 ? 1 : lo], v[hi > NR ? NR : hi], NR }'
+            middle = (v[int((NR + 1) / 2)] + v[int(NR / 2 + 1)]) / 2
+            printf "the meter costs %.2f %% [%.2f, %.2f], the median of %d pairs\n", middle,
+                v[(lo < 1) ? 1 : lo], v[(hi > NR) ? NR : hi], NR
+        }'
     rm -rf "/dev/shm/watch.$$"
 }
 
@@ -129,6 +131,7 @@ run() { # PROGRAM KIND SEED: a row
         kill -"$([ "$2" = stopped ] && echo STOP || echo KILL)" "$pid"
         sleep 2.5
         ;;
+    port*) sleep $((SECONDS_EACH + 3)) ;; # ten calls of one kind
     *) sleep "$SECONDS_EACH" ;;
     esac
     horing-watch --json --hang 2 "$dir/m" >"$dir/json" || :
