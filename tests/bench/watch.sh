@@ -45,7 +45,7 @@ made_up() {
 # ---- what the meter costs: cost PAIRS; percent, the median of pairs and its 95 % interval ----
 
 solve() { # METER: seconds
-    mpirun -np 2 env LD_PRELOAD="$lib" PARO_METER="$1" PARO_MPI_MODE=never "$dir/cg" 65536 100 4 |
+    mpirun -np 2 env LD_PRELOAD="$lib" PARO_METER="$1" PARO_MPI_MODE=never "$dir/cg" 65536 400 16 2 |
         sed 's/.* in \([0-9.]*\) s, of.*/\1/'
 }
 
