@@ -43,7 +43,7 @@ struct watch_host {
 struct watch_cell {
     int64_t arrived_ns, completed_ns; /* 0: not; of the host's clock, since 1970 */
     int64_t gap_ns; /* from the completion before, of any communicator, to the arrival; -1: a
-                       call was under way meanwhile, or there is none before */
+                       call was under way meanwhile, or it was queued, or it is the first */
     int64_t bytes;
     int op;
     int there;

@@ -10,9 +10,10 @@
  *                              ^ all leave
  *
  * Lateness adds up over a BLOCK, one of WATCH_BLOCKS equal stretches of time, and is compared
- * with the rest of the block: percent, by which the rank makes the run longer.  A wait in
- * overlapping calls begins at the end of the one before of the communicator, so that none
- * counts twice; of several communicators the one with the most lateness counts.
+ * with the rest of the block: percent, by which the rank makes the run longer.  Where ranks
+ * work while calls are under way, what looks like a wait may be work, and one delay makes a
+ * rank late in all calls that follow.  So of a chain of such calls, whatever their
+ * communicators, the largest lateness counts once: the least that the rank can be late.
  *
  * A rank is late when the median over the blocks is outside the range, AND chance does not
  * explain it in so many ranks (health_accusing_z, from how much the blocks differ), AND, where
@@ -39,22 +40,19 @@ enum {
 struct late {
     const struct watch *w;
     double start_s, block_s;
-    double (*sum)[WATCH_BLOCKS];     /* [processes] s of lateness */
-    double (*overlap)[WATCH_BLOCKS]; /* the same of overlapping calls: the most of any
-                                        communicator */
-    double *most;                    /* [processes] of one communicator, and which */
-    int *comm;
-    double *value, *room, *total;    /* [the largest communicator] */
-    double (*of_comm)[WATCH_BLOCKS]; /* of overlapping calls of one communicator */
-    int64_t rows[WATCH_BLOCKS];
+    double (*sum)[2][WATCH_BLOCKS]; /* [processes] s of lateness; what overlapping calls add */
+    double **call; /* [comms][rows][members + 1] s; last: a step's calls where they overlap */
+    const struct watch_call **typical; /* [processes] of the communicator with most of it */
+    int64_t rows[WATCH_BLOCKS];        /* calls in them */
     double peers; /* deviation of the medians of ranks, where there are enough */
 };
 
 /* ---- one call ---- */
 
-/* v[i] less the median of the others; reorders room. */
-static void subtract_others(double *v, int n, double *room)
+/* v[i] less the median of the others. */
+static void subtract_others(double *v, int n)
 {
+    double room[SAMPLE];
     int some = n < SAMPLE ? n : SAMPLE;
 
     for (int i = 0; i < some; i++) /* of many not every k-th, which may be alike */
@@ -63,25 +61,6 @@ static void subtract_others(double *v, int n, double *room)
     const double *low = &room[(some - 2) / 2], *high = &room[(some - 1) / 2];
     for (int i = 0; i < n; i++)
         v[i] -= (low[*low >= v[i]] + high[*high >= v[i]]) / 2;
-}
-
-/* Of a complete row the lateness of each member, s.  1: of overlapping calls. */
-static int row_lateness(const struct late *l, const struct watch_comm *c, int64_t row,
-                        double *out)
-{
-    const struct watch_cell *cell = watch_row(c, row), *before = row ? cell - c->size : NULL;
-    int overlap = l->w->times != WATCH_TIMES;
-
-    for (int m = 0; m < c->size; m++)
-        overlap |= cell[m].gap_ns < 0;
-    for (int m = 0; m < c->size; m++) {
-        int64_t from = cell[m].arrived_ns, to = cell[m].completed_ns;
-        if (before && before[m].completed_ns > from) /* that wait counts already */
-            from = before[m].completed_ns < to ? before[m].completed_ns : to;
-        out[m] = 1e-9 * (double)(overlap ? from - to : cell[m].gap_ns);
-    }
-    subtract_others(out, c->size, l->room);
-    return overlap;
 }
 
 static double completed_s(const struct watch *w, const struct watch_comm *c, int64_t row)
@@ -112,30 +91,54 @@ static int step_calls(const struct watch_comm *c)
 static void add_comm(struct late *l, int which)
 {
     const struct watch_comm *c = &l->w->comm[which];
+    double *v = mem_new((size_t)(c->calls * (c->size + 1)) + 1, sizeof *v);
+    int step = step_calls(c);
 
-    memset(l->total, 0, (size_t)c->size * sizeof *l->total);
-    memset(l->of_comm, 0, (size_t)c->size * sizeof *l->of_comm);
-    for (int64_t row = 0; row < c->calls; row++) {
+    l->call[which] = v;
+    for (int64_t row = 0; row < c->calls; row++, v += c->size + 1) {
+        const struct watch_cell *cell = watch_row(c, row);
         if (!c->complete[row])
             continue;
-        int overlap = row_lateness(l, c, row, l->value);
-        int b =
-            (int)fmin((completed_s(l->w, c, row) - l->start_s) / l->block_s, WATCH_BLOCKS - 1);
+        for (int m = 0; m < c->size; m++)
+            if (cell[m].gap_ns < 0)
+                v[c->size] = step ? step : INFINITY;
+        for (int m = 0; m < c->size; m++)
+            v[m] = 1e-9 * (double)(v[c->size] > 0 || l->w->times != WATCH_TIMES
+                                       ? cell[m].arrived_ns - cell[m].completed_ns
+                                       : cell[m].gap_ns);
+        subtract_others(v, c->size);
+    }
+}
+
+/* A chain begins with a call that does not overlap and lasts a step at most. */
+static void add_process(struct late *l, int p)
+{
+    const struct watch_call *x = &l->w->call[l->w->process[p].first_call], *chain = x;
+    double *total = mem_new((size_t)l->w->comms, sizeof *total), chain_s = 0;
+
+    l->typical[p] = x;
+    for (int64_t i = 0; i < l->w->process[p].calls; i++, x++) {
+        const struct watch_comm *c = &l->w->comm[x->comm];
+        int64_t row = x->sequence - c->first;
+        if (row < 0 || row >= c->calls || !c->complete[row])
+            continue;
+        const double *v = &l->call[x->comm][row * (c->size + 1)], late_s = v[x->member];
+        int overlap = v[c->size] > 0,
+            b = (int)fmin((completed_s(l->w, c, row) - l->start_s) / l->block_s,
+                          WATCH_BLOCKS - 1);
+        if (!overlap ||
+            (x->comm == chain->comm && (double)(x->sequence - chain->sequence) >= v[c->size])) {
+            chain = x;
+            chain_s = 0;
+        }
         l->rows[b]++;
-        for (int m = 0; m < c->size; m++) {
-            (overlap ? l->of_comm[m] : l->sum[c->process[m]])[b] += l->value[m];
-            l->total[m] += l->value[m];
-        }
+        l->sum[p][overlap][b] += overlap ? fmax(0, late_s - chain_s) : late_s;
+        chain_s = fmax(chain_s, late_s);
+        total[x->comm] += late_s;
+        if (total[x->comm] > total[l->typical[p]->comm])
+            l->typical[p] = x;
     }
-    for (int m = 0; m < c->size; m++) {
-        int p = c->process[m];
-        for (int b = 0; b < WATCH_BLOCKS && p >= 0; b++)
-            l->overlap[p][b] = fmax(l->overlap[p][b], l->of_comm[m][b]);
-        if (p >= 0 && (l->comm[p] < 0 || l->total[m] > l->most[p])) {
-            l->comm[p] = which;
-            l->most[p] = l->total[m];
-        }
-    }
+    mem_free(total);
 }
 
 /* When the first and the last call that count were over; how many there are. */
@@ -175,10 +178,10 @@ static void fill_late(struct late *l, struct watch_verdict *v)
 
     for (int b = 0; b < WATCH_BLOCKS; b++) {
         for (int p = 0; p < n; p++)
-            all[p] = l->overlap[p][b];
-        subtract_others(all, n, room); /* chance alone makes the most of several positive */
+            all[p] = l->sum[p][1][b];
+        subtract_others(all, n); /* chance alone makes what is added positive */
         for (int p = 0; p < n && l->rows[b]; p++) {
-            double late_s = l->sum[p][b] + all[p], rest_s = l->block_s - fmax(late_s, 0);
+            double late_s = l->sum[p][0][b] + all[p], rest_s = l->block_s - fmax(late_s, 0);
             v->late[p].block[b] = 100 * late_s / fmax(rest_s, l->block_s / 100);
         }
         v->blocks += l->rows[b] > 0;
@@ -251,23 +254,21 @@ static void find_rhythm(struct pattern *t, const int64_t *row, const double *at_
     mem_free(s);
 }
 
-static void find_pattern(struct late *l, int process, struct pattern *t)
+static void find_pattern(const struct late *l, int process, struct pattern *t)
 {
-    const struct watch_comm *c = &l->w->comm[l->comm[process]];
+    const struct watch_call *x = l->typical[process];
+    const struct watch_comm *c = &l->w->comm[x->comm];
     double *v = mem_new(3 * (size_t)c->calls, sizeof *v), *at = v + c->calls,
            *sorted = at + c->calls, late_s = 0;
     int64_t *row = mem_new((size_t)c->calls, sizeof *row);
-    int n = 0, member = 0, op = 0, of[METER_OPS] = {0}, lumps[METER_OPS] = {0};
+    int n = 0, op = 0, of[METER_OPS] = {0}, lumps[METER_OPS] = {0};
 
     *t = (struct pattern){.step = step_calls(c)};
-    while (c->process[member] != process)
-        member++;
     for (int64_t k = 0; k < c->calls; k++)
         if (c->complete[k]) {
-            row_lateness(l, c, k, l->value);
             row[n] = k;
             at[n] = completed_s(l->w, c, k);
-            sorted[n] = v[n] = l->value[member];
+            sorted[n] = v[n] = l->call[x->comm][k * (c->size + 1) + x->member];
             n++;
         }
     double threshold = lump_threshold(sorted, n);
@@ -373,15 +374,17 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
 
     for (int p = 0; p < n; p++) {
         struct watch_late *x = &v->late[p];
-        double mean = 0;
+        double most = 0; /* the mean at first */
         int blocks = known_blocks(x, each), saw = 0;
         for (int b = 0; b < blocks; b++) {
-            mean += each[b] / blocks;
+            most += each[b] / blocks;
             saw += each[b] >= x->percent / 2;
         }
-        if (watch_rules_state(r, fmax(mean, x->percent)) == HEALTH_OK || l->comm[p] < 0)
+        most = fmax(most, x->percent);
+        if (watch_rules_state(r, most) == HEALTH_OK)
             continue;
         find_pattern(l, p, &t);
+        t.percent = fmin(t.percent, most); /* the sum has all calls of a chain */
         x->share = t.share;
         /* A rhythm of the program's own steps is no chance, however rare it is. */
         if (watch_rules_state(r, x->percent) != HEALTH_OK && x->z > z &&
@@ -397,7 +400,6 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
                       struct watch_verdict *v)
 {
     struct late l = {.w = w};
-    size_t n = (size_t)w->processes, most = SAMPLE;
     double end_s;
 
     v->judged = span(w, &l.start_s, &end_s);
@@ -409,26 +411,18 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
                  : NULL;
     if (v->why)
         return;
-    for (int i = 0; i < w->comms; i++)
-        most = (size_t)w->comm[i].size > most ? (size_t)w->comm[i].size : most;
-    l.sum = mem_new(n, sizeof *l.sum);
-    l.overlap = mem_new(n, sizeof *l.overlap);
-    l.of_comm = mem_new(most, sizeof *l.of_comm);
-    l.most = mem_new(n, sizeof *l.most);
-    l.comm = mem_new(n, sizeof *l.comm);
-    l.value = mem_new(3 * most, sizeof *l.value);
-    l.room = l.value + most;
-    l.total = l.room + most;
-    for (size_t p = 0; p < n; p++)
-        l.comm[p] = -1;
+    l.sum = mem_new((size_t)w->processes, sizeof *l.sum);
+    l.typical = mem_new((size_t)w->processes, sizeof *l.typical);
+    l.call = mem_new((size_t)w->comms, sizeof *l.call);
     for (int i = 0; i < w->comms; i++)
         add_comm(&l, i);
+    for (int p = 0; p < w->processes; p++)
+        add_process(&l, p);
     fill_late(&l, v);
     judge_processes(&l, r, v);
     mem_free(l.sum);
-    mem_free(l.overlap);
-    mem_free(l.of_comm);
-    mem_free(l.most);
-    mem_free(l.comm);
-    mem_free(l.value);
+    for (int i = 0; i < w->comms; i++)
+        mem_free(l.call[i]);
+    mem_free(l.call);
+    mem_free(l.typical);
 }

@@ -154,7 +154,8 @@ static struct watch_cell *cell_of(struct watch *w, const struct watch_call *c)
     return row < 0 || row >= m->calls ? NULL : &m->cell[row * m->size + c->member];
 }
 
-/* `free_ns`: when the last of the calls before was over. */
+/* `free_ns`: when the last of the calls before was over.  A call that arrives sooner after it
+ * than a hundredth of the previous call's time was queued: its rank may have worked then. */
 static void fill_cells(struct watch *w)
 {
     int64_t free_ns = 0;
@@ -164,14 +165,16 @@ static void fill_cells(struct watch *w)
         struct watch_cell *cell = cell_of(w, c);
         if (i == 0 || c->process != c[-1].process)
             free_ns = 0;
+        int64_t gap_ns = free_ns ? c->arrived_ns - free_ns : -1;
+        if (free_ns && gap_ns < (free_ns - c[-1].arrived_ns) / 100)
+            gap_ns = -1;
         if (cell)
-            *cell = (struct watch_cell){
-                .arrived_ns = c->arrived_ns,
-                .completed_ns = c->completed_ns,
-                .gap_ns = free_ns && free_ns <= c->arrived_ns ? c->arrived_ns - free_ns : -1,
-                .bytes = c->bytes,
-                .op = c->op,
-                .there = 1};
+            *cell = (struct watch_cell){.arrived_ns = c->arrived_ns,
+                                        .completed_ns = c->completed_ns,
+                                        .gap_ns = gap_ns,
+                                        .bytes = c->bytes,
+                                        .op = c->op,
+                                        .there = 1};
         if (c->completed_ns == 0)
             free_ns = INT64_MAX;
         else if (c->completed_ns > free_ns)

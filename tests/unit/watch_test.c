@@ -90,6 +90,78 @@ TEST(two_ranks_are_enough_to_tell_which_is_slow)
     found(WATCH_LATE, 1, HEALTH_WARNING, "rank 1 (node1)");
 }
 
+/*
+ * Ranks work while their calls are under way.  A step is 1 ms of work, a call, 0.25 ms, a call,
+ * 0.25 ms, a call, and a wait for all three.  Calls of one communicator queue: one arrives when
+ * the previous one is over.  Rank 2 works longer by `slow`.
+ */
+static void overlapping_calls(int comms, double slow)
+{
+    enum { RANKS = 4, STEPS = 400, CALLS = 3 };
+    static const double work_s[CALLS] = {1e-3, 0.25e-3, 0.25e-3};
+    double pushed[RANKS][CALLS], free_s[2] = {0}, now[RANKS] = {0};
+    struct watch_rules rules;
+    int calls[2] = {0};
+    uint64_t at = 0;
+    struct err err;
+
+    w = (struct watch){0};
+    for (int r = 0; r < RANKS; r++)
+        watch_process(&w, (uint64_t)r + 1, r, "node");
+    for (int step = 0; step < STEPS; step++) {
+        for (int r = 0; r < RANKS; r++)
+            for (int k = 0; k < CALLS; k++)
+                pushed[r][k] = now[r] +=
+                    work_s[k] * (r == 2 ? 1 + slow : 1) * (1 + 0.03 * rng_normal(1, 2, at++));
+        for (int k = 0; k < CALLS; k++) {
+            double last = 0, arrived[RANKS];
+            int which = k % comms, sequence = ++calls[which];
+            for (int r = 0; r < RANKS; r++) {
+                arrived[r] = fmax(pushed[r][k], free_s[which] + 1e-6);
+                last = fmax(last, arrived[r]);
+            }
+            free_s[which] = last + 2e-5;
+            for (int r = 0; r < RANKS; r++) {
+                now[r] = fmax(now[r], free_s[which]);
+                struct watch_call c = {.process = r,
+                                       .comm = watch_comm(&w, 1 + (uint64_t)which, RANKS),
+                                       .member = r,
+                                       .op = METER_REDUCE_SCATTER,
+                                       .sequence = sequence,
+                                       .bytes = 4096 << k,
+                                       .arrived_ns = (int64_t)(1e9 * arrived[r]),
+                                       .completed_ns = (int64_t)(1e9 * free_s[which])};
+                watch_add(&w, &c);
+            }
+        }
+    }
+    assert_int_equal(watch_index(&w, &err), 0);
+    watch_rules_init(&rules);
+    watch_judge(&w, &rules, &v);
+}
+
+/* With two communicators the third call shows all of it, 0.75 of 1.5 ms.  With one the queue
+ * hides the others' work after the first call, which is 0.5 ms late in 2.25 ms: 29 %. */
+TEST(lateness_counts_once_in_overlapping_calls)
+{
+    static const double least[] = {20, 40}, most[] = {40, 60};
+
+    for (int comms = 1; comms <= 2; comms++) {
+        overlapping_calls(comms, 0);
+        for (int r = 0; r < 4; r++)
+            for (int b = 0; b < WATCH_BLOCKS; b++)
+                if (!(fabs(v.late[r].block[b]) < 10))
+                    fail_msg("rank %d, block %d: %g %%", r, b, v.late[r].block[b]);
+        assert_int_equal(v.findings, 0);
+        release();
+        overlapping_calls(comms, 0.5);
+        double percent = v.late[2].percent;
+        if (!(percent > least[comms - 1] && percent < most[comms - 1]))
+            fail_msg("%d communicators: %g %%", comms, percent);
+        found(WATCH_LATE, 2, v.state, "rank 2 (node) is ");
+    }
+}
+
 TEST(a_pause_every_100_ms_is_a_limit)
 {
     struct made m = usual;
