@@ -71,6 +71,14 @@ static void judge(void)
     watch_judge(&w, &rules, &v);
 }
 
+/* A report of one communicator, all of whose ranks answer. */
+static void judge_comm(int size, const struct counts *c)
+{
+    begin();
+    write_comm(out, 0, size, c, size, NULL, 0);
+    judge();
+}
+
 static void found(enum watch_kind kind, int rank, enum health_state state, const char *words)
 {
     const struct watch_finding *f = v.finding;
@@ -87,9 +95,7 @@ TEST(equal_counts_show_nothing)
 {
     const struct counts c[] = {{0, {10, 2, 1}}, {1, {10, 2, 1}}, {2, {10, 2, 1}}};
 
-    begin();
-    write_comm(out, 0, 3, c, 3, NULL, 0);
-    judge();
+    judge_comm(3, c);
     assert_int_equal(v.findings, 0);
     assert_string_equal(v.why, "the records have no times");
     watch_verdict_release(&v);
@@ -101,9 +107,7 @@ TEST(the_rank_with_the_fewest_calls_is_waited_for)
     const struct counts c[] = {
         {0, {12, 2, 1}}, {1, {11, 2, 1}}, {2, {10, 2, 1}}, {3, {12, 2, 1}}};
 
-    begin();
-    write_comm(out, 0, 4, c, 4, NULL, 0);
-    judge();
+    judge_comm(4, c);
     found(WATCH_HUNG, 2, HEALTH_WARNING,
           "hung, or dumped while it ran: ranks 0-1, 3 wait in all-reduce 14, rank 2 (10.0.0.1)"
           " never arrived, its last call was collective 13");
@@ -113,9 +117,7 @@ TEST(a_rank_that_has_launched_nothing)
 {
     const struct counts c[] = {{0, {0, 1, 0}}, {1, {0, 0, 0}}};
 
-    begin();
-    write_comm(out, 0, 2, c, 2, NULL, 0);
-    judge();
+    judge_comm(2, c);
     found(WATCH_HUNG, 1, HEALTH_WARNING,
           "in all-gather 1, rank 1 (10.0.0.0) never arrived, it"
           " called nothing before");
@@ -139,15 +141,11 @@ TEST(counts_that_no_order_explains_are_a_mismatch)
 {
     struct counts c[] = {{0, {10, 2, 0}}, {1, {10, 2, 0}}, {2, {9, 2, 1}}, {3, {10, 5, 0}}};
 
-    begin();
-    write_comm(out, 0, 4, c, 4, NULL, 0);
-    judge();
+    judge_comm(4, c);
     found(WATCH_MISMATCH, 2, HEALTH_CRITICAL,
           "rank 2 (10.0.0.1) called broadcast, the others all-reduce");
     c[2].of[REDUCES] = 5; /* it has called less than all others */
-    begin();
-    write_comm(out, 0, 4, c, 4, NULL, 0);
-    judge();
+    judge_comm(4, c);
     found(WATCH_MISMATCH, 2, HEALTH_CRITICAL,
           "rank 2 (10.0.0.1) called broadcast, the others all-reduce");
 }
@@ -219,9 +217,7 @@ TEST(what_is_no_report_is_refused)
             fail_msg("%zu: %s", i, err.text);
         watch_release(&w);
     }
-    begin();
-    write_comm(out, 0, 1, c, 1, NULL, 0);
-    judge();
+    judge_comm(1, c);
     assert_int_equal(watch_read_json(&w, "r", "{\"communicators\": []}", 21, &err), -1);
     assert_non_null(strstr(err.text, "r: a report of NCCL RAS, expected it alone"));
     watch_verdict_release(&v);
