@@ -281,9 +281,10 @@ say_resumed() {
     [ -z "$log" ] || while read -r line; do echo "$(date '+%F %T') $line" >>"$log"; done <"$work/note"
 }
 
-# Has a rank or mpirun found others gone?  mpirun then ends, unless it waits for a host that does not answer.
+# Has a rank or mpirun found others gone?  mpirun then ends, unless it waits for a host that does not answer
+# or a rank that was lost while it started.
 has_lost_ranks() {
-    grep -qE '^paro-train: rank .*(no data from|no answer from|MPI reports error)|has lost communication with' \
+    grep -qE '^paro-train: rank .*(no data from|no answer from|MPI reports error)|has lost communication with|PMIX ERROR: UNREACHABLE' \
         "$work/lines"
 }
 
@@ -297,7 +298,7 @@ watch() {
         if [ "$step" != "$reached" ]; then
             reached=$step moved=$now patience=$stall
         elif has_lost_ranks && sleep $END_S && kill -0 "$pid" 2>/dev/null; then
-            say "mpirun waits for a host that is gone"
+            say "mpirun waits for ranks that are gone"
             kill -KILL -"$pid" # asked a second time to end, it would dump core
             break
         elif [ $((now - moved)) -ge "$patience" ]; then

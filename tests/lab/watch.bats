@@ -98,6 +98,6 @@ slowed_loop() {
     kill -CONT "$p"
     cat out
     [ $rc = 2 ]
-    grep -qE '^WATCH CRITICAL - hung: ranks 0-1 wait in all-(gather|reduce) of .*, rank 2 \(node[0-9]+\) never arrived, its last call was ' out ||
-        grep -qE '^WATCH CRITICAL - stuck: ranks 0(-|, )2 wait' out # it stopped within a call
+    # It stopped between two calls, or within one that the others have completed or not.
+    grep -qE '^WATCH CRITICAL - (hung: ranks 0-1 wait in all-(gather|reduce) of .*, rank 2 \(node[0-9]+\) never arrived, its last call was |stuck: ranks? ([01](-|, ))?2 )' out
 }
