@@ -48,14 +48,16 @@ struct coll {
     struct exec_mpi *exec;  /* owned */
     struct exec_nccl *nccl; /* owned; NULL: all goes over MPI */
     int64_t pushed,
-        begun; /* calls over NCCL: numbered, by who pushes; started, by the runner */
-    atomic_int running;    /* calls that have begun and not ended */
+        begun;          /* calls over NCCL: numbered, by who pushes; started, by the runner */
+    atomic_int running; /* calls that have begun and not ended */
     struct runner *runner; /* owned: the communication thread */
     int levels, *block;    /* of the fabric above the groups (schedule_spec); block owned */
     const struct pick_table *tuning; /* borrowed, or NULL */
     struct coll_stages *stages;      /* owned; NULL where buffers are the host's */
     struct meter *meter;             /* borrowed, or NULL */
     struct meter_comm meter_comm[3]; /* within the group, across groups, all ranks */
+    /* For the meter: when the last call was pushed; who pushes adds how long it has waited. */
+    double pushed_s, waited_s;
 };
 
 /* Collective.  groups: the fast groups, need not be the hosts.  Same error on all ranks. */
@@ -130,6 +132,7 @@ struct coll_call {
        communicator and its record. */
     struct stream_op op;
     int64_t sequence, metered;
+    double work_s; /* since the call before; 0: not known */
 };
 int64_t coll_push(struct stream *s, struct coll_call *call); /* the ticket */
 int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,

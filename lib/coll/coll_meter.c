@@ -7,6 +7,8 @@
  */
 #include "coll/coll_inside.h"
 
+#include "base/tick.h"
+
 enum { INSIDE, ACROSS, ALL };
 
 static void init_comm(struct meter_comm *c, uint64_t run, int which, int place, int rank,
@@ -74,6 +76,8 @@ static int observed_start(void *arg, struct err *err)
         call->metered =
             meter_arrive(c->meter, m, call->sequence, op_of(phases, m != &c->meter_comm[ALL]),
                          s->elems * dtype_bytes(s->type));
+        if (call->work_s > 0)
+            meter_work(c->meter, call->metered, call->work_s);
     }
     return call->op.start ? call->op.start(call, err) : 0;
 }
@@ -91,6 +95,17 @@ static enum stream_state observed_poll(void *arg, struct err *err)
     return now;
 }
 
+/* What the pusher did since its call before.  A GPU works on its own. */
+static double work_s(struct coll *c)
+{
+    double now = tick_now_s(), work = now - c->pushed_s - c->waited_s;
+    int known = c->pushed_s > 0 && !c->stages && !c->nccl;
+
+    c->pushed_s = now;
+    c->waited_s = 0;
+    return known ? work : 0;
+}
+
 struct stream_op coll_observe(struct coll_call *call, struct stream_op op)
 {
     struct coll *c = call->handle->coll;
@@ -101,5 +116,6 @@ struct stream_op coll_observe(struct coll_call *call, struct stream_op op)
     call->op = op;
     call->sequence = phases ? ++comm_of(c, phases)->calls : 0;
     call->metered = 0;
+    call->work_s = phases ? work_s(c) : 0;
     return (struct stream_op){observed_start, observed_poll, call};
 }

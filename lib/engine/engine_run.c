@@ -111,6 +111,7 @@ static int run_kernel(struct engine *e, struct engine_list *l, int i, struct eng
             return -1;
         double now = tick_now_s();
         e->wait_s[l->step.row[r->after[k]].lane] += now - start;
+        e->coll.waited_s += now - start;
         if (t)
             t->start_s = now;
     }

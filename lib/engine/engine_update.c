@@ -107,6 +107,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
     if (world_allgather(e->world, &e->word, sizeof e->word, e->words, err))
         return -1;
     e->idle_s += tick_now_s() - start;
+    e->coll.waited_s += e->idle_s; /* once a step */
     struct engine_word all = total_of(e);
     if (all.failed) {
         *err = run->why;

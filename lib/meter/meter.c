@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -189,18 +190,34 @@ int64_t meter_arrive(struct meter *m, const struct meter_comm *c, int64_t sequen
     r->rank = c->rank;
     r->ranks = c->ranks;
     r->op = (int32_t)op;
+    r->work_us = 0;
     r->completed_ns = 0;
     r->arrived_ns = meter_now_ns();
     __atomic_store_n(&r->number, number, __ATOMIC_RELEASE);
     return number;
 }
 
+/* The place of a record that the ring still has; NULL. */
+static struct meter_record *kept(const struct meter *m, int64_t number)
+{
+    struct meter_record *r = m && number > 0 ? place_of(m, number) : NULL;
+
+    return r && __atomic_load_n(&r->number, __ATOMIC_ACQUIRE) == number ? r : NULL;
+}
+
+void meter_work(struct meter *m, int64_t number, double work_s)
+{
+    struct meter_record *r = kept(m, number);
+
+    if (r)
+        r->work_us = (uint32_t)fmin(fmax(1e6 * work_s, 1), UINT32_MAX);
+}
+
 void meter_times(struct meter *m, int64_t number, int64_t arrived_ns, int64_t completed_ns)
 {
-    if (!m || number <= 0)
-        return;
-    struct meter_record *r = place_of(m, number);
-    if (__atomic_load_n(&r->number, __ATOMIC_ACQUIRE) != number)
+    struct meter_record *r = kept(m, number);
+
+    if (!r)
         return;
     if (arrived_ns)
         r->arrived_ns = arrived_ns;

@@ -48,7 +48,8 @@ struct meter_record {
     int64_t arrived_ns;   /* the process' own clock, CLOCK_MONOTONIC */
     int64_t completed_ns; /* 0: not yet */
     int32_t rank, ranks;  /* in the communicator, and its size */
-    int32_t op, unused;
+    int32_t op;
+    uint32_t work_us; /* of the process, from its call before to this one; 0: not known */
 };
 
 struct meter_header {
@@ -118,6 +119,8 @@ void meter_complete(struct meter *m, int64_t number);
 /* The same with times of another clock's making, CLOCK_MONOTONIC; arrived 0: as it is;
  * completed 0: not yet. */
 void meter_times(struct meter *m, int64_t number, int64_t arrived_ns, int64_t completed_ns);
+/* Where calls overlap, who writes may know for how long the process worked between them. */
+void meter_work(struct meter *m, int64_t number, double work_s);
 int64_t meter_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* ---- the reader (meter_read.c) ---- */

@@ -42,8 +42,9 @@ struct watch_host {
 
 struct watch_cell {
     int64_t arrived_ns, completed_ns; /* 0: not; of the host's clock, since 1970 */
-    int64_t gap_ns; /* from the completion before, of any communicator, to the arrival; -1: a
+    int64_t gap_ns;  /* from the completion before, of any communicator, to the arrival; -1: a
                        call was under way meanwhile, or it was queued, or it is the first */
+    int64_t work_ns; /* of the process since its call before, as it recorded; 0: not known */
     int64_t bytes;
     int op;
     int there;
@@ -65,6 +66,7 @@ struct watch_comm {
 struct watch_call {
     int process, comm, member, op;
     int64_t sequence, bytes, arrived_ns, completed_ns;
+    int64_t work_ns; /* 0: not known */
 };
 
 /* What the times of the records are good for. */

@@ -13,7 +13,9 @@
  * with the rest of the block: percent, by which the rank makes the run longer.  Where ranks
  * work while calls are under way, what looks like a wait may be work, and one delay makes a
  * rank late in all calls that follow.  So of a chain of such calls, whatever their
- * communicators, the largest lateness counts once: the least that the rank can be late.
+ * communicators, the largest lateness counts once: the least that the rank can be late.  Where
+ * the records say how long a rank worked, that is compared; but work that nobody waited for
+ * makes no run longer, so what the others waited is the most that counts.
  *
  * A rank is late when the median over the blocks is outside the range, AND chance does not
  * explain it in so many ranks (health_accusing_z, from how much the blocks differ), AND, where
@@ -30,6 +32,9 @@
 #include "health/health_analysis.h"
 #include "watch/watch_parts.h"
 
+/* Lateness of calls whose work is known, how long others waited, and lateness of chains. */
+enum { WORKED, WAITED, CHAINED, SUMS };
+
 enum {
     CALLS_LEAST = 2 * WATCH_BLOCKS, /* two a block, or a block is chance */
     STEP_MOST = 512,                /* calls of a step that are tried */
@@ -40,7 +45,7 @@ enum {
 struct late {
     const struct watch *w;
     double start_s, block_s;
-    double (*sum)[2][WATCH_BLOCKS]; /* [processes] s of lateness; what overlapping calls add */
+    double (*sum)[SUMS][WATCH_BLOCKS]; /* [processes] s */
     double **call; /* [comms][rows][members + 1] s; last: a step's calls where they overlap */
     const struct watch_call **typical; /* [processes] of the communicator with most of it */
     int64_t rows[WATCH_BLOCKS];        /* calls in them */
@@ -88,6 +93,36 @@ static int step_calls(const struct watch_comm *c)
 
 /* ---- all calls ---- */
 
+static int block_of(const struct late *l, const struct watch_comm *c, int64_t row)
+{
+    return (int)fmin((completed_s(l->w, c, row) - l->start_s) / l->block_s, WATCH_BLOCKS - 1);
+}
+
+/* v[members + 1] of a call.  step: calls until they repeat; 0: they do not. */
+static void add_call(struct late *l, const struct watch_comm *c, int64_t row, int step,
+                     double *v)
+{
+    const struct watch_cell *cell = watch_row(c, row);
+    int apart = 1, recorded = l->w->times == WATCH_TIMES, n = c->size;
+
+    for (int m = 0; m < n; m++) {
+        apart &= cell[m].gap_ns >= 0;
+        recorded &= cell[m].work_ns > 0;
+    }
+    for (int m = 0; m < n; m++)
+        v[m] = 1e-9 * (double)(apart && !recorded && l->w->times == WATCH_TIMES
+                                   ? cell[m].gap_ns
+                                   : cell[m].arrived_ns - cell[m].completed_ns);
+    subtract_others(v, n);
+    for (int m = 0; m < n; m++)
+        l->sum[c->process[m]][WAITED][block_of(l, c, row)] += fmax(0, v[m]);
+    v[n] = apart || recorded ? 0 : step ? step : INFINITY;
+    for (int m = 0; m < n && recorded; m++)
+        v[m] = 1e-9 * (double)cell[m].work_ns;
+    if (recorded)
+        subtract_others(v, n);
+}
+
 static void add_comm(struct late *l, int which)
 {
     const struct watch_comm *c = &l->w->comm[which];
@@ -95,19 +130,9 @@ static void add_comm(struct late *l, int which)
     int step = step_calls(c);
 
     l->call[which] = v;
-    for (int64_t row = 0; row < c->calls; row++, v += c->size + 1) {
-        const struct watch_cell *cell = watch_row(c, row);
-        if (!c->complete[row])
-            continue;
-        for (int m = 0; m < c->size; m++)
-            if (cell[m].gap_ns < 0)
-                v[c->size] = step ? step : INFINITY;
-        for (int m = 0; m < c->size; m++)
-            v[m] = 1e-9 * (double)(v[c->size] > 0 || l->w->times != WATCH_TIMES
-                                       ? cell[m].arrived_ns - cell[m].completed_ns
-                                       : cell[m].gap_ns);
-        subtract_others(v, c->size);
-    }
+    for (int64_t row = 0; row < c->calls; row++, v += c->size + 1)
+        if (c->complete[row])
+            add_call(l, c, row, step, v);
 }
 
 /* A chain begins with a call that does not overlap and lasts a step at most. */
@@ -123,16 +148,15 @@ static void add_process(struct late *l, int p)
         if (row < 0 || row >= c->calls || !c->complete[row])
             continue;
         const double *v = &l->call[x->comm][row * (c->size + 1)], late_s = v[x->member];
-        int overlap = v[c->size] > 0,
-            b = (int)fmin((completed_s(l->w, c, row) - l->start_s) / l->block_s,
-                          WATCH_BLOCKS - 1);
+        int overlap = v[c->size] > 0, b = block_of(l, c, row);
         if (!overlap ||
             (x->comm == chain->comm && (double)(x->sequence - chain->sequence) >= v[c->size])) {
             chain = x;
             chain_s = 0;
         }
         l->rows[b]++;
-        l->sum[p][overlap][b] += overlap ? fmax(0, late_s - chain_s) : late_s;
+        l->sum[p][overlap ? CHAINED : WORKED][b] +=
+            overlap ? fmax(0, late_s - chain_s) : late_s;
         chain_s = fmax(chain_s, late_s);
         total[x->comm] += late_s;
         if (total[x->comm] > total[l->typical[p]->comm])
@@ -178,10 +202,11 @@ static void fill_late(struct late *l, struct watch_verdict *v)
 
     for (int b = 0; b < WATCH_BLOCKS; b++) {
         for (int p = 0; p < n; p++)
-            all[p] = l->sum[p][1][b];
+            all[p] = l->sum[p][CHAINED][b];
         subtract_others(all, n); /* chance alone makes what is added positive */
         for (int p = 0; p < n && l->rows[b]; p++) {
-            double late_s = l->sum[p][0][b] + all[p], rest_s = l->block_s - fmax(late_s, 0);
+            double late_s = fmin(l->sum[p][WORKED][b], l->sum[p][WAITED][b]) + all[p],
+                   rest_s = l->block_s - fmax(late_s, 0);
             v->late[p].block[b] = 100 * late_s / fmax(rest_s, l->block_s / 100);
         }
         v->blocks += l->rows[b] > 0;

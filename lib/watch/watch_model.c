@@ -172,6 +172,7 @@ static void fill_cells(struct watch *w)
             *cell = (struct watch_cell){.arrived_ns = c->arrived_ns,
                                         .completed_ns = c->completed_ns,
                                         .gap_ns = gap_ns,
+                                        .work_ns = c->work_ns,
                                         .bytes = c->bytes,
                                         .op = c->op,
                                         .there = 1};

@@ -118,6 +118,7 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
                                .op = x->op,
                                .sequence = x->sequence,
                                .bytes = x->bytes,
+                               .work_ns = 1000 * (int64_t)x->work_us,
                                .arrived_ns = x->arrived_ns + h->real_ns,
                                .completed_ns =
                                    x->completed_ns ? x->completed_ns + h->real_ns : 0};

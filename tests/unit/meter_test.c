@@ -70,6 +70,7 @@ METER_TEST(calls_are_read_as_they_were_written)
 
     int64_t n = meter_arrive(m, &c, 1, METER_ALL_REDUCE, 4096);
     meter_complete(m, n);
+    meter_work(m, n, 1.5e-3);
     meter_arrive(m, &c, 2, METER_BARRIER, 0);
     int64_t after = meter_now_ns();
     read_it(10, &f);
@@ -84,6 +85,8 @@ METER_TEST(calls_are_read_as_they_were_written)
     assert_true(before <= r->arrived_ns && r->arrived_ns <= r->completed_ns);
     assert_true(r->completed_ns <= r[1].arrived_ns && r[1].arrived_ns <= after);
     assert_int_equal(r[1].completed_ns, 0);
+    assert_int_equal(r->work_us, 1500);
+    assert_int_equal(r[1].work_us, 0);
     meter_file_release(&f);
     meter_close(m);
     read_it(10, &f);

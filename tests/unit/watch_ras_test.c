@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "base/mem.h"
-#include "watch/watch.h"
+#include "watch_verdict_fixture.h"
 
 enum { REDUCES, GATHERS, BROADCASTS, COUNTS };
 
@@ -15,9 +15,6 @@ struct counts {
 struct missing {
     int rank, unresponsive, dead;
 };
-
-static struct watch w;
-static struct watch_verdict v;
 
 /* A communicator as ncclras writes it: two ranks on a host, a process each. */
 static void write_comm(FILE *f, int which, int size, const struct counts *c, int n,
@@ -58,17 +55,15 @@ static void begin(void)
 
 static void judge(void)
 {
-    struct watch_rules rules;
     struct err err;
 
     fprintf(out, "], \"ras\": {\"timeouts_count\": 0}}\n");
     fclose(out);
     w.now_ns = INT64_C(1700000000000000000);
-    if (watch_read_json(&w, "ras.json", text, (int64_t)bytes, &err) || watch_index(&w, &err))
+    if (watch_read_json(&w, "ras.json", text, (int64_t)bytes, &err))
         fail_msg("%s", err.text);
     mem_free(text);
-    watch_rules_init(&rules);
-    watch_judge(&w, &rules, &v);
+    judge_calls();
 }
 
 /* A report of one communicator, all of whose ranks answer. */
@@ -79,18 +74,6 @@ static void judge_comm(int size, const struct counts *c)
     judge();
 }
 
-static void found(enum watch_kind kind, int rank, enum health_state state, const char *words)
-{
-    const struct watch_finding *f = v.finding;
-
-    if (v.findings != 1 || f->kind != kind || f->state != state || !strstr(f->text, words) ||
-        (f->process < 0 ? -1 : w.process[f->process].rank) != rank)
-        fail_msg("%d findings: %s; expected %s", v.findings, v.findings ? f->text : "none",
-                 words);
-    watch_verdict_release(&v);
-    watch_release(&w);
-}
-
 TEST(equal_counts_show_nothing)
 {
     const struct counts c[] = {{0, {10, 2, 1}}, {1, {10, 2, 1}}, {2, {10, 2, 1}}};
@@ -98,8 +81,7 @@ TEST(equal_counts_show_nothing)
     judge_comm(3, c);
     assert_int_equal(v.findings, 0);
     assert_string_equal(v.why, "the records have no times");
-    watch_verdict_release(&v);
-    watch_release(&w);
+    release();
 }
 
 TEST(the_rank_with_the_fewest_calls_is_waited_for)
@@ -176,8 +158,7 @@ TEST(ranks_that_nccl_does_not_reach)
     write_comm(out, 0, 4, c, 1, m, 2);
     judge();
     assert_int_equal(v.findings, 0);
-    watch_verdict_release(&v);
-    watch_release(&w);
+    release();
 }
 
 TEST(processes_that_nccl_cannot_name_are_several)
@@ -220,6 +201,5 @@ TEST(what_is_no_report_is_refused)
     judge_comm(1, c);
     assert_int_equal(watch_read_json(&w, "r", "{\"communicators\": []}", 21, &err), -1);
     assert_non_null(strstr(err.text, "r: a report of NCCL RAS, expected it alone"));
-    watch_verdict_release(&v);
-    watch_release(&w);
+    release();
 }
