@@ -12,7 +12,7 @@
 set -uf
 
 CHECK_S=10     # for one host to say how it is
-LINK_S=3       # for two hosts to reach each other
+LINK_S=2       # for two hosts to reach each other: a lost first packet is sent again after 1 s
 TOGETHER=32    # hosts that are asked at the same time
 STALL_S=120    # without a step: see --stall
 START_TIMES=10 # as much longer a start may take, as in paro-train's --deadline
@@ -244,12 +244,18 @@ launch() { # TRAIN-OPTION...
     pid=$! resumed=''
 }
 
-end_launch() {
-    kill -TERM "$pid" 2>/dev/null
+# Whether mpirun ends within END_S.
+has_ended() {
     last=$(($(date +%s) + END_S))
-    while kill -0 "$pid" 2>/dev/null && [ "$(date +%s)" -lt "$last" ]; do
+    while kill -0 "$pid" 2>/dev/null; do
+        [ "$(date +%s)" -lt "$last" ] || return
         sleep 0.1
     done
+}
+
+end_launch() {
+    kill -TERM "$pid" 2>/dev/null
+    has_ended
     kill -KILL -"$pid" 2>/dev/null
 }
 
@@ -297,7 +303,7 @@ watch() {
         [ -n "$resumed" ] || say_resumed
         if [ "$step" != "$reached" ]; then
             reached=$step moved=$now patience=$stall
-        elif has_lost_ranks && sleep $END_S && kill -0 "$pid" 2>/dev/null; then
+        elif has_lost_ranks && ! has_ended; then
             say "mpirun waits for ranks that are gone"
             kill -KILL -"$pid" # asked a second time to end, it would dump core
             break
