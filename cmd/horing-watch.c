@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* horing-watch: which rank of a running program is slow, by the records of its collectives. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/fnv.h"
 #include "base/mem.h"
@@ -88,7 +89,7 @@ static int judge(const struct args *a, FILE *out, struct answer *answer, struct 
     struct watch_verdict v;
     struct watch w;
 
-    if (!*path || !**path)
+    if (!a->cli.words && (!env || !*env))
         return err_set(err, ERR_INPUT, "no FILE or DIR, and PARO_METER is not set");
     if (watch_read(&w, path, a->cli.words ? a->cli.words : 1, err))
         return -1;
@@ -113,7 +114,8 @@ static int follow(const struct args *a, struct answer *answer, struct err *err)
         int rc = judge(a, out, answer, err);
         if (rc && (err->code == ERR_INPUT || err->code == ERR_ABSENT)) {
             fprintf(out, "WATCH UNKNOWN - %s\n", err->text);
-            *answer = (struct answer){.state = HEALTH_UNKNOWN, .key = 1};
+            *answer = (struct answer){.state = HEALTH_UNKNOWN,
+                                      .key = fnv_bytes(err->text, strlen(err->text))};
             rc = 0;
         }
         fclose(out);

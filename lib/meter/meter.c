@@ -164,9 +164,10 @@ void meter_widen(struct meter *m, const struct meter_run *run)
 {
     if (run->ranks <= m->header->ranks)
         return;
-    m->header->run = run->id;
-    m->header->rank = run->rank;
-    m->header->ranks = run->ranks;
+    /* A reader may come in between: no rank is out of its range. */
+    __atomic_store_n(&m->header->ranks, run->ranks, __ATOMIC_RELEASE);
+    __atomic_store_n(&m->header->rank, run->rank, __ATOMIC_RELEASE);
+    __atomic_store_n(&m->header->run, run->id, __ATOMIC_RELEASE);
 }
 
 static struct meter_record *place_of(const struct meter *m, int64_t number)

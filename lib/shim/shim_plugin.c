@@ -37,6 +37,7 @@ struct plugin_comm {
 };
 
 struct plugin_call {
+    const struct plugin_comm *of;
     int64_t number, begun_ns, ended_ns; /* of the record; the GPU's clock */
     int begun, ended;                   /* channels */
 };
@@ -119,9 +120,18 @@ static int refuse(void **context, int *mask)
     return PLUGIN_USAGE;
 }
 
+/* NCCL says nothing of the end of what was under way on a communicator that is aborted. */
 static int finalize(void *context)
 {
     pthread_mutex_lock(&all.lock);
+    for (int i = 0; context && i < METER_RECORDS; i++) {
+        struct plugin_call *c = &all.call[i];
+        if (c->of != context)
+            continue;
+        if (c->begun == 0 || c->ended < c->begun)
+            meter_complete(all.meter, c->number);
+        *c = (struct plugin_call){0};
+    }
     for (struct plugin_comm **at = &all.comms; *at; at = &(*at)->next)
         if (*at == context) {
             *at = (*at)->next;
@@ -133,8 +143,9 @@ static int finalize(void *context)
 }
 
 /* Its record's number.  Calls are counted here: NCCL counts those of each function apart. */
-static int64_t begin_call(struct meter_comm *c, const struct plugin_event *e)
+static int64_t begin_call(struct plugin_comm *of, const struct plugin_event *e)
 {
+    struct meter_comm *c = &of->metered;
     static const struct {
         const char *func;
         enum meter_op op;
@@ -153,7 +164,7 @@ static int64_t begin_call(struct meter_comm *c, const struct plugin_event *e)
         i++;
     int64_t number = meter_arrive(all.meter, c, c->calls, ops[i].op,
                                   (int64_t)(ops[i].blocks ? bytes * (size_t)c->ranks : bytes));
-    all.call[number % METER_RECORDS] = (struct plugin_call){.number = number};
+    all.call[number % METER_RECORDS] = (struct plugin_call){.of = of, .number = number};
     return number;
 }
 
@@ -199,7 +210,7 @@ static int start_event(void *context, void **handle, const struct plugin_event *
 
     if (c && type == PLUGIN_COLLECTIVE) {
         pthread_mutex_lock(&all.lock);
-        number = all.meter ? begin_call(&c->metered, e) : NO_CALL;
+        number = all.meter ? begin_call(c, e) : NO_CALL;
         pthread_mutex_unlock(&all.lock);
     } else if (type == PLUGIN_CHANNEL) {
         number = (intptr_t)e->parent;

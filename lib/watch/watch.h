@@ -32,7 +32,7 @@ struct watch_process {
     int64_t first_call, calls;
 };
 
-/* A host whose name the records do not have: '?' and the rank. */
+/* A host that the records do not name is its rank's alone: '?' and the rank. */
 #define WATCH_NO_HOST '?'
 
 struct watch_host {
@@ -109,6 +109,8 @@ void watch_add(struct watch *w, const struct watch_call *c);
 /* Tables, gaps, clocks.  ERR_INPUT: no calls. */
 int watch_index(struct watch *w, struct err *err);
 const struct watch_cell *watch_row(const struct watch_comm *c, int64_t row);
+/* A process' time on the first host's clock, s. */
+double watch_time_s(const struct watch *w, int process, int64_t ns);
 void watch_release(struct watch *w);
 
 /* ---- reading ---- */
@@ -154,7 +156,6 @@ struct watch_rules {
 /* What is known of a process, for tables and pictures. */
 struct watch_late {
     double percent, z;          /* NAN: not judged */
-    double share;               /* of its calls in which it is late */
     double block[WATCH_BLOCKS]; /* percent, by time; NAN: none */
 };
 

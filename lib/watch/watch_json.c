@@ -44,7 +44,7 @@ static double number(const json_t *object, const char *key)
     const json_t *v = json_object_get(object, key);
     double x = json_is_number(v) ? json_number_value(v) : NAN;
 
-    return x >= 0 && x < 1e15 ? x : NAN;
+    return x >= 0 && x < 4e15 ? x : NAN; /* microseconds since 1970, for a century */
 }
 
 static const char *word(const json_t *object, const char *key)
@@ -430,19 +430,25 @@ static int ras_ahead(const struct ras_rank *a, const struct ras_rank *b)
 /* The call that each waits in, or launched last.  dead: somebody comes to none any more. */
 static void ras_calls(struct watch *w, int comm, const struct ras_rank *all, int dead)
 {
-    const struct ras_rank *end = all + w->comm[comm].size, *low = NULL;
+    const struct ras_rank *end = all + w->comm[comm].size, *low = NULL, *next = NULL;
     int differs = -1;
 
     for (const struct ras_rank *r = all; r < end; r++)
         if (r->there && (!low || r->calls < low->calls))
             low = r;
-    for (const struct ras_rank *r = all; r < end && !dead; r++)
+    for (const struct ras_rank *r = all; r < end && !dead; r++) {
         if (r->there && differs < 0)
             differs = ras_ahead(low, r);
+        if (r->there && r->calls > low->calls && (!next || r->calls < next->calls))
+            next = r; /* what it has launched more comes first */
+    }
     for (const struct ras_rank *r = all; r < end; r++) {
         if (!r->there)
             continue;
-        int op = dead ? -1 : ras_ahead(r, low), waits = dead || r->calls > low->calls;
+        int waits = dead || r->calls > low->calls, op = dead           ? -1
+                                                        : differs >= 0 ? ras_ahead(r, low)
+                                                        : waits        ? ras_ahead(next, low)
+                                                                       : -1;
         if (differs >= 0 && (op < 0 || ras_ahead(low, r) < 0))
             op = differs;
         struct watch_call c = {.process = r->process,

@@ -33,14 +33,18 @@ enum health_state watch_rules_state(const struct watch_rules *r, double percent)
                                                     : HEALTH_OK;
 }
 
+const char *watch_host_name(const struct watch *w, int host)
+{
+    return host < 0 || *w->host[host].name == WATCH_NO_HOST ? NULL : w->host[host].name;
+}
+
 const char *watch_name(const struct watch *w, int process, char *text, size_t room)
 {
     const struct watch_process *p = &w->process[process];
 
-    if (*w->host[p->host].name == WATCH_NO_HOST)
-        snprintf(text, room, "rank %d", p->rank);
-    else
-        snprintf(text, room, "rank %d (%.60s)", p->rank, w->host[p->host].name);
+    const char *host = watch_host_name(w, p->host);
+
+    snprintf(text, room, host ? "rank %d (%.60s)" : "rank %d", p->rank, host);
     return text;
 }
 
@@ -95,7 +99,7 @@ void watch_judge(const struct watch *w, const struct watch_rules *rules,
 
     v.late = mem_new((size_t)w->processes + 1, sizeof *v.late);
     for (int p = 0; p < w->processes; p++) {
-        v.late[p].percent = v.late[p].z = v.late[p].share = NAN;
+        v.late[p].percent = v.late[p].z = NAN;
         for (int b = 0; b < WATCH_BLOCKS; b++)
             v.late[p].block[b] = NAN;
     }

@@ -47,7 +47,9 @@ struct late {
     double start_s, block_s;
     double (*sum)[SUMS][WATCH_BLOCKS]; /* [processes] s */
     double **call; /* [comms][rows][members + 1] s; last: a step's calls where they overlap */
-    const struct watch_call **typical; /* [processes] of the communicator with most of it */
+    int *step;     /* [comms] calls until they repeat; 0: they do not */
+    const struct watch_call **typical; /* [processes] of the communicator with most of it; NULL:
+                                          no call counts */
     int64_t rows[WATCH_BLOCKS];        /* calls in them */
     double peers; /* deviation of the medians of ranks, where there are enough */
 };
@@ -70,8 +72,7 @@ static void subtract_others(double *v, int n)
 
 static double completed_s(const struct watch *w, const struct watch_comm *c, int64_t row)
 {
-    return 1e-9 * (double)watch_row(c, row)->completed_ns -
-           w->host[w->process[c->process[0]].host].offset_s;
+    return watch_time_s(w, c->process[0], watch_row(c, row)->completed_ns);
 }
 
 /* Calls until operations and sizes of a communicator repeat; 0: they do not. */
@@ -114,7 +115,7 @@ static void add_call(struct late *l, const struct watch_comm *c, int64_t row, in
                                    ? cell[m].gap_ns
                                    : cell[m].arrived_ns - cell[m].completed_ns);
     subtract_others(v, n);
-    for (int m = 0; m < n; m++)
+    for (int m = 0; m < n && (apart || recorded); m++)
         l->sum[c->process[m]][WAITED][block_of(l, c, row)] += fmax(0, v[m]);
     v[n] = apart || recorded ? 0 : step ? step : INFINITY;
     for (int m = 0; m < n && recorded; m++)
@@ -127,21 +128,25 @@ static void add_comm(struct late *l, int which)
 {
     const struct watch_comm *c = &l->w->comm[which];
     double *v = mem_new((size_t)(c->calls * (c->size + 1)) + 1, sizeof *v);
-    int step = step_calls(c);
 
+    l->step[which] = step_calls(c);
     l->call[which] = v;
     for (int64_t row = 0; row < c->calls; row++, v += c->size + 1)
         if (c->complete[row])
-            add_call(l, c, row, step, v);
+            add_call(l, c, row, l->step[which], v);
 }
 
-/* A chain begins with a call that does not overlap and lasts a step at most. */
+/* A chain begins with a call that does not overlap and lasts a step at most: until a call that
+ * is so much later on its communicator than the first one there of the chain. */
 static void add_process(struct late *l, int p)
 {
-    const struct watch_call *x = &l->w->call[l->w->process[p].first_call], *chain = x;
+    struct first { /* of each communicator in the latest chain that has it */
+        int64_t chain, sequence;
+    } *first = mem_new((size_t)l->w->comms, sizeof *first);
+    const struct watch_call *x = &l->w->call[l->w->process[p].first_call];
     double *total = mem_new((size_t)l->w->comms, sizeof *total), chain_s = 0;
+    int64_t chain = 1;
 
-    l->typical[p] = x;
     for (int64_t i = 0; i < l->w->process[p].calls; i++, x++) {
         const struct watch_comm *c = &l->w->comm[x->comm];
         int64_t row = x->sequence - c->first;
@@ -149,19 +154,24 @@ static void add_process(struct late *l, int p)
             continue;
         const double *v = &l->call[x->comm][row * (c->size + 1)], late_s = v[x->member];
         int overlap = v[c->size] > 0, b = block_of(l, c, row);
-        if (!overlap ||
-            (x->comm == chain->comm && (double)(x->sequence - chain->sequence) >= v[c->size])) {
-            chain = x;
+        struct first *f = &first[x->comm];
+        int same = f->chain == chain;
+        if (!overlap || (same && (double)(x->sequence - f->sequence) >= v[c->size])) {
+            chain++;
             chain_s = 0;
+            same = 0;
         }
+        if (!same)
+            *f = (struct first){chain, x->sequence};
         l->rows[b]++;
         l->sum[p][overlap ? CHAINED : WORKED][b] +=
             overlap ? fmax(0, late_s - chain_s) : late_s;
         chain_s = fmax(chain_s, late_s);
         total[x->comm] += late_s;
-        if (total[x->comm] > total[l->typical[p]->comm])
+        if (!l->typical[p] || total[x->comm] > total[l->typical[p]->comm])
             l->typical[p] = x;
     }
+    mem_free(first);
     mem_free(total);
 }
 
@@ -288,7 +298,7 @@ static void find_pattern(const struct late *l, int process, struct pattern *t)
     int64_t *row = mem_new((size_t)c->calls, sizeof *row);
     int n = 0, op = 0, of[METER_OPS] = {0}, lumps[METER_OPS] = {0};
 
-    *t = (struct pattern){.step = step_calls(c)};
+    *t = (struct pattern){.step = l->step[x->comm]};
     for (int64_t k = 0; k < c->calls; k++)
         if (c->complete[k]) {
             row[n] = k;
@@ -360,6 +370,7 @@ static void accuse(const struct late *l, const struct watch_rules *r, struct wat
 static void merge_hosts(const struct watch *w, struct watch_verdict *v)
 {
     for (int h = 0; h < w->hosts; h++) {
+        enum health_state worst = HEALTH_OK;
         int all = 0, n = 0, kept = 0;
         double least = INFINITY;
         for (int p = 0; p < w->processes; p++)
@@ -368,6 +379,7 @@ static void merge_hosts(const struct watch *w, struct watch_verdict *v)
             if (v->finding[i].process >= 0 && v->finding[i].host == h) {
                 n++;
                 least = fmin(least, v->finding[i].percent);
+                worst = health_worse(worst, v->finding[i].state);
             }
         if (all < 2 || n < all || all == w->processes)
             continue;
@@ -381,6 +393,7 @@ static void merge_hosts(const struct watch *w, struct watch_verdict *v)
                 continue;
             f = &v->finding[kept - 1];
             f->process = -1;
+            f->state = worst;
             f->percent = least;
             snprintf(f->text, sizeof f->text,
                      "%s: all of its %d ranks are %.0f %% late or more: the host",
@@ -406,11 +419,10 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
             saw += each[b] >= x->percent / 2;
         }
         most = fmax(most, x->percent);
-        if (watch_rules_state(r, most) == HEALTH_OK)
+        if (!l->typical[p] || watch_rules_state(r, most) == HEALTH_OK)
             continue;
         find_pattern(l, p, &t);
         t.percent = fmin(t.percent, most); /* the sum has all calls of a chain */
-        x->share = t.share;
         /* A rhythm of the program's own steps is no chance, however rare it is. */
         if (watch_rules_state(r, x->percent) != HEALTH_OK && x->z > z &&
             x->percent > z * l->peers && 4 * saw >= 3 * blocks)
@@ -438,6 +450,7 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
         return;
     l.sum = mem_new((size_t)w->processes, sizeof *l.sum);
     l.typical = mem_new((size_t)w->processes, sizeof *l.typical);
+    l.step = mem_new((size_t)w->comms, sizeof *l.step);
     l.call = mem_new((size_t)w->comms, sizeof *l.call);
     for (int i = 0; i < w->comms; i++)
         add_comm(&l, i);
@@ -449,5 +462,6 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
     for (int i = 0; i < w->comms; i++)
         mem_free(l.call[i]);
     mem_free(l.call);
+    mem_free(l.step);
     mem_free(l.typical);
 }

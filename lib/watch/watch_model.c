@@ -247,6 +247,11 @@ static void set_clocks(struct watch *w)
 }
 
 /* This host's clock is known where records of it are; else it is taken for the first one's. */
+double watch_time_s(const struct watch *w, int process, int64_t ns)
+{
+    return 1e-9 * (double)ns - w->host[w->process[process].host].offset_s;
+}
+
 static double now_s(const struct watch *w)
 {
     char host[METER_HOST] = "";
@@ -275,12 +280,11 @@ int watch_index(struct watch *w, struct err *err)
     w->end_s = -INFINITY;
     for (int64_t i = 0; i < w->calls; i++) {
         const struct watch_call *c = &w->call[i];
-        const struct watch_host *h = &w->host[w->process[c->process].host];
         int64_t end = c->completed_ns ? c->completed_ns : c->arrived_ns;
         if (!cell_of(w, c))
             continue;
-        w->start_s = fmin(w->start_s, 1e-9 * (double)c->arrived_ns - h->offset_s);
-        w->end_s = fmax(w->end_s, 1e-9 * (double)end - h->offset_s);
+        w->start_s = fmin(w->start_s, watch_time_s(w, c->process, c->arrived_ns));
+        w->end_s = fmax(w->end_s, watch_time_s(w, c->process, end));
     }
     w->now_s = fmax(now_s(w), w->end_s);
     return 0;

@@ -129,8 +129,7 @@ static int hangs(const struct watch *w, const struct watch_comm *c, int64_t row,
 
     for (int m = 0; m < c->size; m++) {
         if (is_waiting(&cell[m]))
-            latest_s = fmax(latest_s, 1e-9 * (double)cell[m].arrived_ns -
-                                          w->host[w->process[c->process[m]].host].offset_s);
+            latest_s = fmax(latest_s, watch_time_s(w, c->process[m], cell[m].arrived_ns));
         absent |= is_absent(c, row, m);
     }
     *waited_s = w->now_s - latest_s;
@@ -227,14 +226,32 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     mem_free(in);
 }
 
-/* Of a hang that spreads over communicators the one to report has a rank missing that waits
- * nowhere itself. */
+/* Whether a hang explains more than another: a rank is missing that waits nowhere itself; it is
+ * known to be gone; the wait is longer. */
+static int explains_more(const struct watch *w, const struct hang *a, const struct hang *b,
+                         const char *waits)
+{
+    const struct hang *of[2] = {a, b};
+    int idle[2], gone[2] = {0};
+
+    for (int i = 0; i < 2; i++) {
+        const struct watch_comm *c = &w->comm[of[i]->comm];
+        idle[i] = idle_members(c, of[i]->row, waits) > 0;
+        for (int m = 0; m < c->size; m++)
+            gone[i] |= is_absent(c, of[i]->row, m) && w->process[c->process[m]].gone;
+    }
+    return idle[0] != idle[1]   ? idle[0]
+           : gone[0] != gone[1] ? gone[0]
+                                : idle[0] && a->waited_s > b->waited_s;
+}
+
+/* Of a hang that spreads over communicators the one that explains most is reported. */
 void watch_judge_order(const struct watch *w, const struct watch_rules *r,
                        struct watch_verdict *v)
 {
-    struct hang *hang = mem_new((size_t)w->comms, sizeof *hang);
+    struct hang *hang = mem_new((size_t)w->comms, sizeof *hang), *most = hang;
     char *waits = mem_new((size_t)w->processes, 1);
-    int n = 0, at = 0;
+    int n = 0;
 
     /* What follows a mismatch in other communicators may follow from it. */
     for (int i = 0; i < w->comms && v->findings == 0; i++) {
@@ -244,10 +261,11 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     }
     if (v->findings == 0)
         n = find_hangs(w, r, waits, hang);
-    while (at < n && idle_members(&w->comm[hang[at].comm], hang[at].row, waits) == 0)
-        at++;
+    for (int i = 1; i < n; i++)
+        if (explains_more(w, &hang[i], most, waits))
+            most = &hang[i];
     if (n)
-        name_hang(w, r, &hang[at < n ? at : 0], waits, v);
+        name_hang(w, r, most, waits, v);
     mem_free(hang);
     mem_free(waits);
 }

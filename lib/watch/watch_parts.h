@@ -8,6 +8,8 @@
 struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
                                  enum health_state state, int process, const char *fmt, ...)
     __attribute__((format(printf, 5, 6)));
+/* NULL: the records do not have it, or host < 0. */
+const char *watch_host_name(const struct watch *w, int host);
 /* "all-reduce of 4.0 MiB" */
 const char *watch_call_name(int op, int64_t bytes, char *text, size_t room);
 enum health_state watch_rules_state(const struct watch_rules *r, double percent);

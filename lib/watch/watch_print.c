@@ -33,7 +33,7 @@ static void print_table(const struct watch_report *r, FILE *out)
     for (int i = 0; i < r->v->findings; i++)
         fprintf(out, "%s %s: %s\n", health_state_name(r->v->finding[i].state),
                 watch_kind_names[r->v->finding[i].kind], r->v->finding[i].text);
-    for (int h = 1; h < w->hosts && w->times == WATCH_TIMES; h++) {
+    for (int h = 1; h < w->hosts && w->times == WATCH_TIMES && watch_host_name(w, 0); h++) {
         const struct watch_host *host = &w->host[h];
         if (host->error_s < 0)
             fprintf(out, "clock of %s: unknown\n", host->name);
@@ -76,6 +76,8 @@ void watch_print_line(const struct watch_report *r, FILE *out)
     else if (v->findings == 0)
         fprintf(out, "healthy, %s is latest by %.1f %%", watch_name(w, p, name, sizeof name),
                 above_0(v->late[p].percent));
+    if (w->other_runs)
+        fprintf(out, " (%d files of other runs left out)", w->other_runs);
     fputs("|late=", out);
     fprintf(out, p < 0 ? "U" : "%.1f%%", p < 0 ? 0 : above_0(v->late[p].percent));
     fprintf(out, " ranks=%d calls=%lld\n", w->processes, (long long)w->calls);
@@ -94,7 +96,7 @@ static void put_finding(struct jout *j, const struct watch_report *r,
     jout_text(j, "state", health_state_name(f->state));
     jout_text(j, "kind", watch_kind_names[f->kind]);
     jout_known(j, "rank", f->process < 0 ? -1 : w->process[f->process].rank);
-    jout_text(j, "host", f->host < 0 ? NULL : w->host[f->host].name);
+    jout_text(j, "host", watch_host_name(w, f->host));
     jout_num(j, "late_percent", f->percent);
     jout_num(j, "z", f->z);
     jout_num(j, "share_of_calls", f->share);
@@ -124,7 +126,7 @@ void watch_print_json(const struct watch_report *r, FILE *out)
     for (int h = 0; h < w->hosts; h++) {
         int known = w->host[h].error_s >= 0;
         jout_open(&j, NULL, '{');
-        jout_text(&j, "host", w->host[h].name);
+        jout_text(&j, "host", watch_host_name(w, h));
         jout_num(&j, "clock_offset_s", known ? w->host[h].offset_s : NAN);
         jout_num(&j, "clock_error_s", known ? w->host[h].error_s : NAN);
         jout_close(&j, '}');
@@ -135,7 +137,7 @@ void watch_print_json(const struct watch_report *r, FILE *out)
         const struct watch_late *x = &r->v->late[p];
         jout_open(&j, NULL, '{');
         jout_int(&j, "rank", w->process[p].rank);
-        jout_text(&j, "host", w->host[w->process[p].host].name);
+        jout_text(&j, "host", watch_host_name(w, w->process[p].host));
         jout_int(&j, "calls", w->process[p].calls);
         jout_num(&j, "late_percent", x->percent);
         jout_num(&j, "z", x->z);
@@ -158,13 +160,26 @@ static void put_value(FILE *f, const char *name, const char *help, double v)
     prom_value(f, v);
 }
 
-static void put_rank(FILE *f, const struct watch *w, int process, const char *before)
+static void put_rank(FILE *f, const struct watch *w, int process, int host, const char *before)
 {
+    const char *name = watch_host_name(w, host);
     char rank[16] = "";
 
     if (process >= 0)
         snprintf(rank, sizeof rank, "%d", w->process[process].rank);
     prom_label(f, before, "rank", rank);
+    prom_label(f, ",", "host", name ? name : "");
+    fputc('}', f);
+}
+
+/* A series once: two processes of a host may have one rank, each of another communicator. */
+static int is_again(const struct watch *w, int process)
+{
+    const struct watch_process *x = &w->process[process], *y = w->process;
+
+    while (y < x && (y->rank != x->rank || y->host != x->host))
+        y++;
+    return y < x;
 }
 
 int watch_write_prom(const struct watch_report *r, const char *path, struct err *err)
@@ -189,18 +204,16 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
             continue;
         fputs("horing_watch_finding", f);
         prom_label(f, "{", "kind", watch_kind_names[g->kind]);
-        put_rank(f, w, g->process, ",");
-        prom_label(f, ",", "host", g->host < 0 ? "" : w->host[g->host].name);
-        fputc('}', f);
+        put_rank(f, w, g->process, g->host, ",");
         prom_value(f, 1);
     }
     prom_head(f, "horing_watch_", "late_ratio", "gauge",
               "By how much a rank makes the run longer");
     for (int p = 0; p < w->processes && !r->v->why; p++) {
+        if (is_again(w, p))
+            continue;
         fputs("horing_watch_late_ratio", f);
-        put_rank(f, w, p, "{");
-        prom_label(f, ",", "host", w->host[w->process[p].host].name);
-        fputc('}', f);
+        put_rank(f, w, p, w->process[p].host, "{");
         prom_value(f, r->v->late[p].percent / 100);
     }
     return health_file_commit(&out, err);

@@ -25,8 +25,8 @@ struct files {
 
 struct reader {
     int meters, others; /* files so far */
-    uint64_t run;       /* of the meters that count, and when the last of them was opened */
-    int64_t opened_ns;
+    uint64_t run;       /* of the meters that count */
+    int most;           /* records of each */
 };
 
 static void add_path(struct files *f, char *path)
@@ -50,12 +50,45 @@ static int list_folder(struct files *f, const char *path, struct err *err)
     if (!dir)
         return -1;
     closedir(dir);
+    if (f->count >= FILES_MAX)
+        return err_at(err, path, 0, NULL, "%d files, expected fewer", FILES_MAX);
     if (f->count > from)
         qsort(f->path + from, (size_t)(f->count - from), sizeof *f->path, mem_by_text);
     return 0;
 }
 
 /* ---- meters ---- */
+
+static int is_regular(const char *path, struct stat *st)
+{
+    return stat(path, st) == 0 && S_ISREG(st->st_mode);
+}
+
+/* The run that began last: a folder keeps the files of those before. */
+static void find_run(const struct files *all, struct reader *r)
+{
+    uint64_t *run = mem_new((size_t)all->count + 1, sizeof *run);
+    int64_t latest_ns = -1;
+    int n = 0, same = 0;
+    struct meter_file f;
+    struct err ignored;
+    struct stat st;
+
+    for (int i = 0; i < all->count; i++) {
+        if (!is_regular(all->path[i], &st) || meter_read(all->path[i], 0, &f, &ignored))
+            continue;
+        run[n++] = f.header.run;
+        if (f.header.opened_ns > latest_ns) {
+            latest_ns = f.header.opened_ns;
+            r->run = f.header.run;
+        }
+        meter_file_release(&f);
+    }
+    for (int i = 0; i < n; i++)
+        same += run[i] == r->run;
+    r->most = WATCH_CELLS_MAX / (same > 0 ? same : 1);
+    mem_free(run);
+}
 
 /* A process that is gone, and did not say so, was killed: nobody waits for it now. */
 static int is_gone(const struct meter_header *h)
@@ -81,25 +114,18 @@ static uint64_t key_of(const struct meter_header *h)
 
 /*
  * What a process writes is read now; of a copy its file says when it was made.  Nobody waits in
- * a call that a process left open when it ended.  Of the run that began last: a folder keeps
- * the files of those before.
+ * a call that a process left open when it ended.
  */
 static void add_meter(struct watch *w, const struct meter_file *f, struct reader *r)
 {
     const struct meter_header *h = &f->header;
     struct timespec now;
 
-    const int another = r->meters++ && h->run != r->run;
-    if (another && h->opened_ns <= r->opened_ns) {
+    r->meters++;
+    if (h->run != r->run) {
         w->other_runs++;
         return;
     }
-    if (another) {
-        watch_release(w);
-        w->other_runs = r->meters - 1;
-    }
-    r->run = h->run;
-    r->opened_ns = h->opened_ns > r->opened_ns ? h->opened_ns : r->opened_ns;
     int process = watch_process(w, key_of(h), h->rank, h->host);
     if (process < 0)
         return;
@@ -131,15 +157,13 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
 }
 
 /* What is read of a pipe is gone: it is no meter's.  A file that is being made is left out. */
-static int read_file(struct watch *w, const char *path, int most, struct reader *r,
-                     struct err *err)
+static int read_file(struct watch *w, const char *path, struct reader *r, struct err *err)
 {
     struct stat st = {0};
     struct meter_file f;
     char *text = NULL;
     int64_t bytes = 0;
-    int regular = stat(path, &st) == 0 && S_ISREG(st.st_mode),
-        rc = regular ? meter_read(path, most, &f, err) : 1;
+    int rc = is_regular(path, &st) ? meter_read(path, r->most, &f, err) : 1;
 
     if (rc == 0) {
         add_meter(w, &f, r);
@@ -172,8 +196,10 @@ int watch_read(struct watch *w, const char *const *path, int paths, struct err *
         else
             add_path(&all, mem_dup(path[i]));
     }
+    if (rc == 0)
+        find_run(&all, &r);
     for (int i = 0; i < all.count && rc == 0; i++)
-        rc = read_file(w, all.path[i], WATCH_CELLS_MAX / all.count, &r, err);
+        rc = read_file(w, all.path[i], &r, err);
     if (rc == 0 && r.meters + r.others == 0)
         rc = err_set(err, ERR_INPUT, "no records of collectives in '%s'", path[0]);
     rc = rc ? rc : watch_index(w, err);

@@ -88,9 +88,9 @@ meter() {
 @test "a folder of several runs: the one that began last is read" {
     mkdir rec
     for r in 0 1; do
-        meter 6 300 $r 60 > rec/b.$r.mpi
         meter 7 100 $r 50 > rec/a.$r.mpi
-        meter 8 200 $r 50 > rec/c.$r.mpi
+        meter 6 $((300 - 150 * r)) $r 60 > rec/$((3 - 2 * r)).mpi # one opened before run 8, the other after it
+        meter 8 200 $r 50 > rec/2.$r.mpi
     done
     run -0 --separate-stderr horing-watch --json rec
     echo "$output"

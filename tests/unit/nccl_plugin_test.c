@@ -211,7 +211,7 @@ PLUGIN_TEST(every_function_is_recorded_once_it_has_ended)
     meter_file_release(&f);
 }
 
-static int halves(void)
+static void *unfinished(void)
 {
     void *c = join_comm(99, 2, 0), *handle;
 
@@ -221,7 +221,12 @@ static int halves(void)
     (void)call(c, "AllReduce", "ncclFloat32", 2, 0); /* a kernel that reports nothing */
     seen->from = meter_now_ns();
     (void)call(c, "AllReduce", "ncclFloat32", 3, 2); /* its kernel waits in the stream */
-    return 0;
+    return c;
+}
+
+static int halves(void)
+{
+    return !unfinished();
 }
 
 PLUGIN_TEST(what_has_not_ended_has_no_completion)
@@ -234,6 +239,28 @@ PLUGIN_TEST(what_has_not_ended_has_no_completion)
     assert_true(f.record[0].sequence == 1 && f.record[1].sequence == 3);
     assert_true(f.record[0].completed_ns == 0 && f.record[1].completed_ns == 0);
     assert_true(f.record[0].arrived_ns < seen->from && f.record[1].arrived_ns >= seen->from);
+    meter_file_release(&f);
+}
+
+static int aborted(void)
+{
+    void *other = join_comm(98, 2, 0), *c = unfinished();
+
+    p->finalize(c);
+    seen->to = meter_now_ns();
+    whole(other, "AllReduce", "ncclFloat32", 1);
+    return 0;
+}
+
+PLUGIN_TEST(what_an_aborted_communicator_left_is_over)
+{
+    struct meter_file f;
+
+    assert_int_equal(run(aborted), 0);
+    read_back(&f);
+    assert_int_equal(f.count, 3);
+    for (int i = 0; i < 2; i++)
+        assert_true(f.record[i].completed_ns > 0 && f.record[i].completed_ns <= seen->to);
     meter_file_release(&f);
 }
 

@@ -25,6 +25,7 @@ struct made {
     int who;          /* the rank that something is wrong with; -1: none */
     double slow;      /* its work lasts longer by this part */
     int whole_host;   /* so does that of its host's other ranks */
+    double more;      /* it is slower than these by so much */
     double pause_s;   /* it stands still so long in every 100 ms */
     int stall_every;  /* so many steps, for so much of a step's work: */
     double stall;
@@ -68,7 +69,7 @@ static void made_work(struct made_run *r, int rank, double s)
     if (made_uniform(r) < m->transient)
         s *= 3;
     if (rank == m->who || (m->whole_host && rank / m->per_host == m->who / m->per_host))
-        s *= 1 + m->slow;
+        s *= 1 + m->slow + (rank == m->who ? m->more : 0);
     /* In the first part of every 100 ms it does not work. */
     while (rank == m->who && m->pause_s > 0 && s > 0) {
         double at = fmod(r->t[rank], 0.1);

@@ -95,6 +95,15 @@ TEST(the_rank_with_the_fewest_calls_is_waited_for)
           " never arrived, its last call was collective 13");
 }
 
+/* Ranks run ahead by different operations, in one order: all-reduces, then all-gathers. */
+TEST(ranks_that_run_ahead_are_no_mismatch)
+{
+    const struct counts c[] = {{0, {10, 2, 0}}, {1, {11, 2, 0}}, {2, {11, 7, 0}}};
+
+    judge_comm(3, c);
+    found(WATCH_HUNG, 0, HEALTH_WARNING, "ranks 1-2 wait in all-reduce 13, rank 0");
+}
+
 TEST(a_rank_that_has_launched_nothing)
 {
     const struct counts c[] = {{0, {0, 1, 0}}, {1, {0, 0, 0}}};
@@ -117,6 +126,19 @@ TEST(of_two_communicators_the_rank_is_named_that_waits_nowhere)
     judge();
     found(WATCH_HUNG, 3, HEALTH_WARNING,
           "rank 1 (10.0.0.0) waits in all-gather 8, rank 3 (10.0.0.1) never arrived");
+}
+
+/* Of two hangs without one communicator of all ranks: a rank that is gone is certain. */
+TEST(of_two_hangs_the_one_with_a_lost_rank_is_reported)
+{
+    const struct counts first[] = {{0, {5, 0, 0}}, {1, {4, 0, 0}}}, other[] = {{2, {0, 8, 0}}};
+    const struct missing lost[] = {{3, 0, 1}};
+
+    begin();
+    write_comm(out, 0, 2, first, 2, NULL, 0);
+    write_comm(out, 1, 4, other, 1, lost, 1);
+    judge();
+    found(WATCH_HUNG, 3, HEALTH_CRITICAL, "NCCL considers it dead");
 }
 
 TEST(counts_that_no_order_explains_are_a_mismatch)

@@ -89,6 +89,16 @@ static void overlapping_calls(int comms, double slow, int recorded, int hidden)
     w = (struct watch){0};
     for (int r = 0; r < RANKS; r++)
         watch_process(&w, (uint64_t)r + 1, r, "node");
+    for (int r = 0; r < RANKS; r++) { /* a call at the start, on a communicator of its own */
+        struct watch_call c = {.process = r,
+                               .comm = watch_comm(&w, 9, RANKS),
+                               .member = r,
+                               .op = METER_BARRIER,
+                               .sequence = 1,
+                               .arrived_ns = 1,
+                               .completed_ns = 1000};
+        watch_add(&w, &c);
+    }
     for (int step = 0; step < STEPS; step++) {
         for (int r = 0; r < RANKS; r++)
             for (int k = 0; k < CALLS; k++)
@@ -227,6 +237,10 @@ TEST(a_host_all_of_whose_ranks_are_slow_is_named_once)
     watch_judge(&w, &rules, &v);
     assert_int_equal(v.finding[0].host, 1);
     found(WATCH_LATE, -1, HEALTH_WARNING, "node1: all of its 4 ranks are 2");
+    m.more = 2; /* of one of them */
+    made_run(&m, &w);
+    watch_judge(&w, &rules, &v);
+    found(WATCH_LATE, -1, HEALTH_CRITICAL, "node1: all of its 4 ranks are ");
 }
 
 TEST(a_rank_that_never_arrives)
