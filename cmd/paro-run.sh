@@ -14,6 +14,7 @@ set -uf
 CHECK_S=10     # for one host to say how it is
 LINK_S=2       # for two hosts to reach each other: a lost first packet is sent again after 1 s
 TOGETHER=32    # hosts that are asked at the same time
+LINKS=8        # links at the same time: sshd of their common host drops logins above 10
 STALL_S=120    # without a step: see --stall
 START_TIMES=10 # as much longer a start may take, as in paro-train's --deadline
 END_S=5        # for mpirun to end, before it is killed
@@ -99,7 +100,7 @@ done
 [ -n "$run" ] || die "--output is missing, expected the run folder"
 for word in "$@"; do
     case $word in
-    -o* | --o* | --r* | --fo*) die "$word after --, expected it to be left to paro-run" ;;
+    -o* | --o* | --r* | --fo* | --log | --log=*) die "$word after --, expected it to be left to paro-run" ;;
     esac
 done
 [ -z "$log" ] || { true >>"$log"; } 2>/dev/null || die "cannot write to '$log'"
@@ -131,14 +132,14 @@ ask_host() { # HOST
         </dev/null 2>/dev/null | grep -m 1 '^HORING ' >"$work/said.$1"
 }
 
-# FUNCTION HOST for each host of FILE, TOGETHER at the same time.
-for_hosts() { # FILE FUNCTION
+# FUNCTION HOST for each host of FILE, so many at the same time.
+for_hosts() { # FILE FUNCTION COUNT
     asked=0 checks=''
     while read -r host slots; do
         "$2" "$host" &
         checks="$checks $!"
         asked=$((asked + 1))
-        [ $((asked % TOGETHER)) != 0 ] || await_checks
+        [ $((asked % $3)) != 0 ] || await_checks
     done <"$1"
     await_checks
 }
@@ -155,8 +156,9 @@ ask_link() { # HOST
 # Of the healthy hosts, those that the first one which reaches half of them reaches.
 check_links() {
     cp "$work/healthy" "$work/all_healthy"
+    : >"$work/links"
     for first in $(cut -d ' ' -f 1 "$work/healthy" | paste -s -d ' '); do
-        for_hosts "$work/all_healthy" ask_link
+        for_hosts "$work/all_healthy" ask_link $LINKS
         lost=''
         while read -r host slots; do
             [ -e "$work/reached.$host" ] || { lost=yes && echo "$host is left out: $first does not reach it" >&3; }
@@ -168,9 +170,10 @@ check_links() {
 }
 
 # healthy = the lines of `all` whose hosts answer and are not CRITICAL.  Of the others a line each, unless
-# it has been said before.  After ranks have lost each other, and while that lasts, links are asked, too.
-check_hosts() {
-    for_hosts "$work/all" ask_host
+# it has been said before; asked are those of FILE.  After ranks have lost each other, and while that
+# lasts, links are asked, too.
+check_hosts() { # FILE
+    for_hosts "$1" ask_host $TOGETHER
     while read -r host slots; do
         read -r said <"$work/said.$host" || said='it does not answer'
         case $said in
@@ -211,6 +214,7 @@ make_plan() {
     paro-plan -m "$model" -i "$work/fabric" $plan $(global_batch) >"$work/plan.yaml" 2>"$work/note" || {
         status=$?
         cat "$work/note" >&2
+        [ -z "$log" ] || cat "$work/note" >>"$log"
         exit $status
     }
 }
@@ -244,10 +248,10 @@ launch() { # TRAIN-OPTION...
     pid=$! resumed=''
 }
 
-# Whether mpirun ends within END_S.
-has_ended() {
-    last=$(($(date +%s) + END_S))
-    while kill -0 "$pid" 2>/dev/null; do
+# Whether a process ends in time.
+has_ended() { # PID SECONDS
+    last=$(($(date +%s) + $2))
+    while kill -0 "$1" 2>/dev/null; do
         [ "$(date +%s)" -lt "$last" ] || return
         sleep 0.1
     done
@@ -255,7 +259,7 @@ has_ended() {
 
 end_launch() {
     kill -TERM "$pid" 2>/dev/null
-    has_ended
+    has_ended "$pid" $END_S
     kill -KILL -"$pid" 2>/dev/null
 }
 
@@ -275,7 +279,9 @@ trap 'stop 143' TERM
 
 # Are there hosts to be had that the run does not use?
 may_grow() {
-    check_hosts
+    grep -vxFf "$work/used" "$work/all" >"$work/rest" || return
+    [ "$(count "$work/used")" -lt "${use:-999999}" ] || return
+    check_hosts "$work/rest"
     [ "$(head -n "${use:-999999}" "$work/healthy" | count /dev/stdin)" -gt "$(count "$work/used")" ]
 }
 
@@ -290,7 +296,7 @@ say_resumed() {
 # Has a rank or mpirun found others gone?  mpirun then ends, unless it waits for a host that does not answer
 # or a rank that was lost while it started.
 has_lost_ranks() {
-    grep -qE '^paro-train: rank .*(no data from|no answer from|MPI reports error)|has lost communication with|PMIX ERROR: UNREACHABLE' \
+    grep -qE '^paro-train: rank .*(no data from|no bytes from|no answer from|MPI reports error)|has lost communication with|PMIX ERROR: UNREACHABLE' \
         "$work/lines"
 }
 
@@ -301,9 +307,10 @@ watch() {
         sleep 1 # a look starts some programs, on a host that trains
         now=$(date +%s) step=$(last_step)
         [ -n "$resumed" ] || say_resumed
+        [ "$step" -ge "$reached" ] || reached=$step # a start cuts the log
         if [ "$step" != "$reached" ]; then
             reached=$step moved=$now patience=$stall
-        elif has_lost_ranks && ! has_ended; then
+        elif has_lost_ranks && ! has_ended "$pid" $END_S; then
             say "mpirun waits for ranks that are gone"
             kill -KILL -"$pid" # asked a second time to end, it would dump core
             break
@@ -316,16 +323,13 @@ watch() {
             ! may_grow || stopping=${stopping:-grow} # a signal may have come meanwhile
         fi
         # Again, for a start removes one that is left of an earlier run.
-        [ -z "$stopping" ] || : >"$run/STOP"
+        [ -z "$stopping" ] || [ ! -e "$run/.lock" ] || { true >"$run/STOP"; } 2>/dev/null
     done
     wait "$pid"
     status=$?
     pid=''
     # Its last lines come before what is said next; a process that is left may hold the pipe.
-    tries=0
-    while kill -0 "$teller" 2>/dev/null && [ $((tries += 1)) -le 20 ]; do
-        sleep 0.1
-    done
+    has_ended "$teller" 2
     [ -n "$resumed" ] || say_resumed
     rm -f "$run/STOP"
 }
@@ -342,26 +346,32 @@ read_hosts
 : >"$work/out.before"
 restart=0 failed_at='' fails=0 lost=''
 while :; do
-    check_hosts
+    check_hosts "$work/all"
     make_plan
     say "$(sed -n 's/^strategy: //p' "$work/plan.yaml") on $(count "$work/used") of $(count "$work/all") hosts," \
         "from step $(($(saved_step) + 1))$near: $(cut -d ' ' -f 1 "$work/used" | paste -s -d ' ')"
     before=$(last_step)
     launch "$@"
     watch
-    [ "$stopping" != signal ] || exit "$status"
     [ "$status" != 0 ] || exit 0
+    case $stopping$status in
+    signal3) exit 3 ;;
+    signal*)
+        say "ended with status $status after step $(last_step) while it stopped"
+        exit 2
+        ;;
+    esac
     if [ "$status" = 3 ]; then
         [ "$stopping" = grow ] || exit 3
         stopping=''
         say "hosts have returned"
         continue
     fi
-    now=$(last_step)
-    ! has_lost_ranks || lost=yes
+    stopping='' now=$(last_step) now_lost=''
+    ! has_lost_ranks || lost=yes now_lost=yes
     say "ended with status $status after step $now; the last checkpoint is of step $(saved_step)"
     # Before any step there is nothing that a restart could resume: what was asked is wrong.
-    [ "$now$before$status" != 002 ] || exit 2
+    [ -n "$now_lost" ] || [ "$now$before$status" != 002 ] || exit 2
     [ "$now" = "$failed_at" ] || fails=0
     failed_at=$now fails=$((fails + 1)) restart=$((restart + 1))
     if [ $fails -ge $FAILS_MAX ]; then

@@ -91,7 +91,7 @@ static int load_block(struct ckpt *c, int64_t number, struct err *err)
                 ckpt_healed_add(&c->healed, 1, 0, &damage);
             return 0;
         }
-        if (err->scarce) /* which says nothing of the copy */
+        if (err->scarce || err->code == ERR_PEER) /* which say nothing of the copy */
             break;
         if (i == 0)
             damage = *err;

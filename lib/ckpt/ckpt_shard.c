@@ -219,7 +219,8 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckp
         rc = write_blocks(&s, fd, fill, arg, err);
         if (rc)
             err_prefix(err, "%s: ", path);
-        close(fd);
+        if (close(fd) && rc == 0) /* where a write went wrong that had been put off */
+            rc = err_sys(err, "%s: cannot write", path);
     }
     if (rc == 0 && entry)
         *entry = ckpt_shard_entry(&s);

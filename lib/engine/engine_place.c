@@ -188,12 +188,13 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
             err, ERR_INPUT,
             "the plan sends int8 blocks between groups, which round masks of a sparse"
             " model: expected 'same' for parameters");
-    double uses = 2.0 * p->accum * p->model.visits;
+    int micros = plan_micro_steps(&p->settings);
+    double uses = 2.0 * micros * p->model.visits;
     if (uses > STEP_USES_MAX)
         return err_set(err, ERR_INPUT,
                        "the plan's step uses units %.0f times in %d micro-steps, expected %d"
                        " times at most",
-                       uses, p->accum, STEP_USES_MAX);
+                       uses, micros, STEP_USES_MAX);
     return 0;
 }
 

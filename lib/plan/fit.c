@@ -52,7 +52,8 @@ static struct trial search_on(const struct plan_search *least, int level, int gr
     topo_extend(plan_search_whole(least), groups, &topo);
     plan_boundaries_init(&one, &topo, level, &ignored); /* as many levels as before */
     s.groups = &one;
-    s.at.failures = (struct plan_failures){0}; /* memory alone is asked for */
+    if (s.at.failures.copies == PLAN_COPIES_AUTO)
+        s.at.failures = (struct plan_failures){0}; /* memory alone is asked for */
     plan_search(&s, &ignored); /* each rank has a sequence, and a micro-batch is not searched */
     const struct plan_price *p = &s.list[s.best >= 0 ? s.best : s.closest];
     struct trial t = {.fit = {.fits = s.best >= 0,

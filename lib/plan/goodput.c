@@ -299,7 +299,8 @@ void plan_survive(const struct plan_case *c, const struct plan_tally *t, struct 
     if (!(c->failures.mtbf_s > 0))
         return;
     for (int copies = any ? 0 : asked; copies <= (any ? PLAN_COPIES_TRIED : asked); copies++)
-        if (survive_with(c, t, p, copies, &now) == 0 && (!any || now.copy_memory <= rest) &&
+        if (survive_with(c, t, p, copies, &now) == 0 &&
+            (!any || copies == 0 || now.copy_memory <= rest) &&
             now.goodput > p->survival.goodput * (1 + GAIN))
             p->survival = now;
     p->memory.buffers += p->survival.copy_memory;

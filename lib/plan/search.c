@@ -283,11 +283,13 @@ static int next_layered(const struct plan_search *s, struct plan_case *c)
 static void try_batches(struct plan_search *now, const struct plan_tally *t,
                         struct plan_search *kept, int *found)
 {
-    const struct plan_search asked = *now;
+    struct plan_search asked = *now;
     unsigned allowed = 0;
 
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         allowed |= (unsigned)plan_search_allows(now, i) << i;
+    if (asked.auto_layered) /* of an answer it is the chosen one */
+        asked.at.layered = now->at.layered = 1;
     now->at.micro_batch = 0;
     while (next_batch(&asked, &now->at))
         do {

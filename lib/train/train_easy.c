@@ -14,7 +14,7 @@
 struct train_easy {
     int64_t at;       /* the step after which sequences are dropped */
     int64_t batch;    /* sequences of a step, of all ranks */
-    float *rows;      /* (micro_batch, seq) of the last micro-batch: the engine's */
+    float *rows;      /* (layered, micro_batch, seq) of the last micro-step: the engine's */
     float *mine;      /* (step, accum, micro_batch) of this rank, since `gathered` */
     float *all;       /* [at * batch] by sample; NULL: they have been dropped */
     int64_t gathered; /* steps that are in `all` */

@@ -170,6 +170,12 @@ static int stays_newest(const struct train *t, const char *dir, const char *name
     return strcmp(name, ".lock") == 0 || (newest >= 0 && train_folder_step(name) == newest);
 }
 
+static int stays_locked(const struct train *t, const char *dir, const char *name)
+{
+    (void)t, (void)dir;
+    return strcmp(name, ".lock") == 0;
+}
+
 /* Made, and locked: both may be gone with the disk that they were on. */
 static int hold_folder(struct train *t, struct err *err)
 {
@@ -219,8 +225,10 @@ void train_local_remove(struct train *t)
 {
     struct err ignored;
 
-    if (t->local && t->local->lock >= 0)
+    if (t->local && t->local->lock >= 0) {
+        clear_folder(t, t->local->base, stays_locked, &ignored); /* should this end here */
         io_remove_tree(t->local->base, &ignored);
+    }
 }
 
 void train_local_close(struct train *t)

@@ -229,7 +229,8 @@ static int publish_local(struct train_saver *s, struct err *err)
 static int write_local(struct train_saver *s, int rc, struct err *err)
 {
     const struct train_images *f = &s->files;
-    int rank = s->train->world->rank, first = s->train->world->node_rank == 0, has = 0;
+    int rank = s->train->world->rank, first = s->train->world->node_rank == 0,
+        has = first ? rc : 0;
     int64_t *at = &s->entry_at[place_of(s, rank)];
     char *entry = NULL;
 

@@ -334,6 +334,7 @@ static int load_local(struct train *t, int64_t newest, struct ckpt_healed *heale
         shared = io_join(t->run->out, name);
     }
     while ((rc = train_find_next(t, newest, shared, &c, err)) == 0) {
+        damaged = 0;
         rc = train_find_begin(t, err);
         train_folder_name(c.run.step, name);
         t->start = io_join(t->local->base, name);

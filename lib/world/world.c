@@ -470,7 +470,7 @@ int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int
                    int (*hold)(void *arg), void *arg, struct err *err)
 {
     const double nap_least_s = 50e-6, nap_most_s = 5e-3;
-    double nap_s = nap_least_s, moved_s = tick_now_s(), wait_s;
+    double nap_s = nap_least_s, moved_s = tick_now_s(), sent_s = moved_s, wait_s;
     MPI_Request *request = mem_new((size_t)n + 1, sizeof(MPI_Request));
     int64_t *at = mem_new((size_t)n + 1, sizeof *at);
     int *some = mem_new((size_t)n + 1, sizeof *some), moved, left, rc = MPI_SUCCESS;
@@ -478,10 +478,13 @@ int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int
     for (int i = 0; i < n; i++)
         request[i] = MPI_REQUEST_NULL;
     do {
-        int held = hold && tick_now_s() - moved_s < WORLD_HOLD_S && hold(arg);
+        int held = hold && tick_now_s() - sent_s < WORLD_HOLD_S && hold(arg);
         world_enter(p->world);
         rc = MPI_Testsome(n, request, &moved, some, MPI_STATUSES_IGNORE);
-        moved = rc == MPI_SUCCESS && moved != MPI_UNDEFINED && moved > 0;
+        moved = rc == MPI_SUCCESS && moved != MPI_UNDEFINED ? moved : 0;
+        for (int i = 0; i < moved; i++)
+            if (!parcel[some[i]].receives)
+                sent_s = tick_now_s();
         left = 0;
         for (int i = 0; rc == MPI_SUCCESS && i < n; i++) {
             int next = request[i] == MPI_REQUEST_NULL && at[i] < parcel[i].bytes;
