@@ -138,6 +138,11 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --grad-type bf16 --what-if
     [ "$status" -eq 1 ]
     [[ $output == *"more memory        GGG from 15.2 GiB up"* ]]
+    # Fewer micro-batches together are tried anew: they need less memory.
+    local layered=(-m examples/models/llama-10m.json -i synth:2x1,inter=200mbit,flops=3e10 --seq 256 --accum 4 --layered auto)
+    paro-plan "${layered[@]}" --mem 1G --what-if --json > "$D/w"
+    read -r at winner < <(json 'map { "$_->{value} $_->{winner}" } grep { "$_->{what} $_->{direction}" eq "memory_bytes less" } @{$d->{changes}}' < "$D/w")
+    [ "$(paro-plan "${layered[@]}" --mem "$at" | sed -n 's/^strategy: //p')" = "$winner" ]
 }
 
 # steps FIELD=FACTOR...: lines of a log as the plan $D/plan.yaml predicts, but so many times as much.
