@@ -139,7 +139,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$status" -eq 1 ]
     [[ $output == *"more memory        GGG from 15.2 GiB up"* ]]
     # Fewer micro-batches together are tried anew: they need less memory.
-    local layered=(-m examples/models/llama-10m.json -i synth:2x1,inter=200mbit,flops=3e10 --seq 256 --accum 4 --layered auto)
+    local layered=(-m examples/models/llama-10m.json -i 'synth:2x1,inter=200mbit,flops=3e10' --seq 256 --accum 4 --layered auto)
     paro-plan "${layered[@]}" --mem 1G --what-if --json > "$D/w"
     read -r at winner < <(json 'map { "$_->{value} $_->{winner}" } grep { "$_->{what} $_->{direction}" eq "memory_bytes less" } @{$d->{changes}}' < "$D/w")
     [ "$(paro-plan "${layered[@]}" --mem "$at" | sed -n 's/^strategy: //p')" = "$winner" ]
