@@ -445,10 +445,11 @@ static void ras_calls(struct watch *w, int comm, const struct ras_rank *all, int
     for (const struct ras_rank *r = all; r < end; r++) {
         if (!r->there)
             continue;
-        int waits = dead || r->calls > low->calls, op = dead           ? -1
-                                                        : differs >= 0 ? ras_ahead(r, low)
-                                                        : waits        ? ras_ahead(next, low)
-                                                                       : -1;
+        int waits = dead || r->calls > low->calls, op = -1;
+        if (!dead && differs >= 0)
+            op = ras_ahead(r, low);
+        else if (!dead && waits)
+            op = ras_ahead(next, low);
         if (differs >= 0 && (op < 0 || ras_ahead(low, r) < 0))
             op = differs;
         struct watch_call c = {.process = r->process,

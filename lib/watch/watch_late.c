@@ -104,7 +104,7 @@ static void add_call(struct late *l, const struct watch_comm *c, int64_t row, in
                      double *v)
 {
     const struct watch_cell *cell = watch_row(c, row);
-    int apart = 1, recorded = l->w->times == WATCH_TIMES, n = c->size;
+    int apart = 1, recorded = l->w->times == WATCH_TIMES, n = c->size, b = block_of(l, c, row);
 
     for (int m = 0; m < n; m++) {
         apart &= cell[m].gap_ns >= 0;
@@ -116,7 +116,7 @@ static void add_call(struct late *l, const struct watch_comm *c, int64_t row, in
                                    : cell[m].arrived_ns - cell[m].completed_ns);
     subtract_others(v, n);
     for (int m = 0; m < n && (apart || recorded); m++)
-        l->sum[c->process[m]][WAITED][block_of(l, c, row)] += fmax(0, v[m]);
+        l->sum[c->process[m]][WAITED][b] += fmax(0, v[m]);
     v[n] = apart || recorded ? 0 : step ? step : INFINITY;
     for (int m = 0; m < n && recorded; m++)
         v[m] = 1e-9 * (double)cell[m].work_ns;

@@ -226,32 +226,26 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     mem_free(in);
 }
 
-/* Whether a hang explains more than another: a rank is missing that waits nowhere itself; it is
- * known to be gone; the wait is longer. */
-static int explains_more(const struct watch *w, const struct hang *a, const struct hang *b,
-                         const char *waits)
+/* What a hang explains: 2 more if a rank is missing that waits nowhere itself, 1 more if one is
+ * known to be gone. */
+static int weight(const struct watch *w, const struct hang *h, const char *waits)
 {
-    const struct hang *of[2] = {a, b};
-    int idle[2], gone[2] = {0};
+    const struct watch_comm *c = &w->comm[h->comm];
+    int gone = 0;
 
-    for (int i = 0; i < 2; i++) {
-        const struct watch_comm *c = &w->comm[of[i]->comm];
-        idle[i] = idle_members(c, of[i]->row, waits) > 0;
-        for (int m = 0; m < c->size; m++)
-            gone[i] |= is_absent(c, of[i]->row, m) && w->process[c->process[m]].gone;
-    }
-    return idle[0] != idle[1]   ? idle[0]
-           : gone[0] != gone[1] ? gone[0]
-                                : idle[0] && a->waited_s > b->waited_s;
+    for (int m = 0; m < c->size; m++)
+        gone |= is_absent(c, h->row, m) && w->process[c->process[m]].gone;
+    return 2 * (idle_members(c, h->row, waits) > 0) + gone;
 }
 
-/* Of a hang that spreads over communicators the one that explains most is reported. */
+/* Of a hang that spreads over communicators the one that explains most is reported, of those
+ * where a rank is missing the longest wait. */
 void watch_judge_order(const struct watch *w, const struct watch_rules *r,
                        struct watch_verdict *v)
 {
     struct hang *hang = mem_new((size_t)w->comms, sizeof *hang), *most = hang;
     char *waits = mem_new((size_t)w->processes, 1);
-    int n = 0;
+    int n = 0, heaviest = -1;
 
     /* What follows a mismatch in other communicators may follow from it. */
     for (int i = 0; i < w->comms && v->findings == 0; i++) {
@@ -261,9 +255,13 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     }
     if (v->findings == 0)
         n = find_hangs(w, r, waits, hang);
-    for (int i = 1; i < n; i++)
-        if (explains_more(w, &hang[i], most, waits))
+    for (int i = 0; i < n; i++) {
+        int x = weight(w, &hang[i], waits);
+        if (x > heaviest || (x == heaviest && x >= 2 && hang[i].waited_s > most->waited_s)) {
+            heaviest = x;
             most = &hang[i];
+        }
+    }
     if (n)
         name_hang(w, r, most, waits, v);
     mem_free(hang);
