@@ -31,10 +31,12 @@ setup_file() {
     example_in_tree connr 'that of the second'
 }
 
-# losses RANKS [OPTION...]: the loss of each epoch, and the table without its seconds
+# losses RANKS [OPTION...]: the loss of each epoch, then the table without its seconds (mpirun
+# keeps no order between a rank's two streams)
 losses() {
-    timeout 60 mpirun -np "$1" ./connr --warm-up=2 --epochs=2 --batch=100 "${@:2}" 2>&1 |
-        sed -nE 's/^epoch .*loss //p; s/^(k-means|BYOL|ConNR)(.*) +[0-9.]+$/\1\2/p'
+    timeout 60 mpirun -np "$1" ./connr --warm-up=2 --epochs=2 --batch=100 "${@:2}" >out 2>err
+    sed -nE 's/^epoch .*loss //p' err
+    sed -nE 's/^(k-means|BYOL|ConNR)(.*) +[0-9.]+$/\1\2/p' out
 }
 
 # A step adds up to 100 rows of floats of 2^-24, so losses and parameters agree to 1e-5 or so;
