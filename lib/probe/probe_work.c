@@ -47,7 +47,9 @@ enum {
 static const double full_s = 1e-3;
 static const struct bounds {
     int64_t least, most, rows, columns;
-} bounds[] = {[DEVICE_CPU] = {384, 384, 1024, 2048}, [DEVICE_CUDA] = {256, 8192, 8192, 32768}};
+    int64_t elems; /* in turn, of an operand and of what comes of it: beyond a cache */
+} bounds[] = {[DEVICE_CPU] = {384, 384, 1024, 2048, 4 << 20},
+              [DEVICE_CUDA] = {256, 8192, 8192, 32768, 64 << 20}};
 
 /* A wait for a queue takes some 10 us: of what goes into it at once 1 %. */
 static const double queue_s = 1e-3;
@@ -133,8 +135,9 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
 
 /* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits change.
  */
-static int fill_operands(struct probe_work *w, int64_t elems, enum dtype type, struct err *err)
+static int fill_operands(struct probe_work *w, struct err *err)
 {
+    int64_t elems = w->most * w->sets;
     void *room = NULL;
 
     if (mem_data(FILL * (int64_t)sizeof(float), "random numbers", &room, err))
@@ -145,8 +148,8 @@ static int fill_operands(struct probe_work *w, int64_t elems, enum dtype type, s
     for (int64_t at = 0; at < elems; at += FILL)
         device_copy(w->queue, w->c + at, number,
                     at_most(elems - at, FILL) * (int64_t)sizeof(float));
-    w->kern.op->convert(&w->kern, w->a, type, w->c, DTYPE_F32, elems);
-    w->kern.op->convert(&w->kern, w->b, type, w->c, DTYPE_F32, elems);
+    w->kern.op->convert(&w->kern, w->a, w->type, w->c, DTYPE_F32, w->most);
+    w->kern.op->convert(&w->kern, w->b, w->type, w->c, DTYPE_F32, elems);
     int rc = device_sync(w->queue, err);
     mem_free(room);
     return rc;
@@ -180,12 +183,16 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
         most = ab > most ? ab : most;
         most = s->m * s->n > most ? s->m * s->n : most;
     }
-    if (device_alloc(d, most * dtype_bytes(ask->type), "the matrices", &w->a, err) ||
-        device_alloc(d, most * dtype_bytes(ask->type), "the matrices", &w->b, err) ||
-        device_alloc(d, most * (int64_t)sizeof(float), "the matrix product", &c, err))
+    w->most = most;
+    w->sets = 1;
+    if (ask->matrices.rows && bounds[device_kind(d)].elems > most)
+        w->sets = bounds[device_kind(d)].elems / most;
+    if (device_alloc(d, most * dtype_bytes(w->type), "the matrices", &w->a, err) ||
+        device_alloc(d, most * w->sets * dtype_bytes(w->type), "the matrices", &w->b, err) ||
+        device_alloc(d, most * w->sets * (int64_t)sizeof(float), "the matrix product", &c, err))
         return -1;
     w->c = c;
-    if (fill_operands(w, most, ask->type, err))
+    if (fill_operands(w, err))
         return -1;
     for (int i = 0; i < w->products; i++)
         if (w->kern.op->product_new(&w->kern, &w->product[i].run, &shape[i], err))
@@ -214,7 +221,8 @@ int probe_work_open(struct probe_work *w, struct world *world, const struct prob
     const struct bounds *edges = &bounds[device_kind(ask->device)];
     int more = 1;
 
-    *w = (struct probe_work){.product = mem_new(LINES * WAYS, sizeof *w->product)};
+    *w = (struct probe_work){.product = mem_new(LINES * WAYS, sizeof *w->product),
+                             .type = ask->type};
     kern_thread_init();
     int rc = device_queue_open(ask->device, &w->queue, err);
     rc = rc ? rc : kern_open(&w->kern, ask->device, w->queue, ask->type, ask->type, err);
@@ -248,8 +256,12 @@ void probe_work_run(struct probe_work *w, int product, int times)
     struct kern *k = &w->kern;
     struct err kept; /* by the device */
 
-    for (int i = 0; i < times; i++)
-        k->op->product(k, w->product[product].run, w->a, w->b, w->c, NULL, w->c);
+    for (int i = 0; i < times; i++) {
+        int64_t at = w->most * (w->set++ % w->sets);
+        char *b = (char *)w->b + at * dtype_bytes(w->type);
+        float *c = w->c + at;
+        k->op->product(k, w->product[product].run, w->a, b, c, NULL, c);
+    }
     (void)device_sync(w->queue, &kept);
 }
 

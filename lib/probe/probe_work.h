@@ -22,8 +22,14 @@ struct probe_work {
     struct kern kern;              /* owned, on queue */
     struct probe_product *product; /* [products], owned */
     int products;
-    void *a, *b; /* operands of the largest, in the type of products; owned */
-    float *c;    /* what comes of it, in any type; owned */
+    enum dtype type; /* of operands */
+    /* Each product of a step reads what the one before has just written, a weight or an
+       activation that has left the cache, and writes another: a is one, of b and c there are
+       sets, of which each product takes the next. */
+    void *a, *b;        /* [most], [sets * most], owned */
+    float *c;           /* [sets * most], in any type, owned */
+    int64_t most, sets; /* elements of the largest matrix */
+    int64_t set;        /* of the next product */
 };
 
 /*
