@@ -24,8 +24,8 @@ PATH=$BIN:$PATH
 
 build() {
     mpicc -O2 -o "$dir/cg" examples/mpi/cg.c -lm
-    mpicc -O2 -o "$dir/random" tests/bench/watch_random.c
-    mpicc -O2 -D_GNU_SOURCE -shared -fPIC -o "$dir/fault.so" tests/bench/watch_fault.c -ldl
+    mpicc -O2 -o "$dir/random" tests/lab/watch_random.c
+    mpicc -O2 -D_GNU_SOURCE -shared -fPIC -o "$dir/fault.so" tests/lab/watch_fault.c -ldl
 }
 
 made_up() {
