@@ -259,7 +259,7 @@ static void recorder_entry(struct watch *w, int process, int rank, const json_t 
             created = whole(e, "time_created_ns", 1),
             done = whole(e, "time_discovered_completed_ns", 0);
     double ms = number(e, "duration_ms");
-    int64_t took = isnan(ms) ? 0 : (int64_t)(1e6 * ms);
+    int64_t took = ms < 4e12 ? (int64_t)(1e6 * ms) : 0; /* a century; 0 of NAN, too */
 
     if (json_is_true(json_object_get(e, "is_p2p")) || member < 0 || op < 0 || sequence < 0)
         return;
