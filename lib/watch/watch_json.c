@@ -39,12 +39,13 @@ static int64_t whole(const json_t *object, const char *key, int64_t absent)
     return json_is_integer(v) && (n < 0 || n > NUMBER_MAX) ? absent : n;
 }
 
-static double number(const json_t *object, const char *key)
+/* Of a number in units of unit_ns; NAN: it is none, or more than a century. */
+static double nanoseconds(const json_t *object, const char *key, double unit_ns)
 {
     const json_t *v = json_object_get(object, key);
-    double x = json_is_number(v) ? json_number_value(v) : NAN;
+    double ns = json_is_number(v) ? unit_ns * json_number_value(v) : NAN;
 
-    return x >= 0 && x < 4e15 ? x : NAN; /* microseconds since 1970, for a century */
+    return ns >= 0 && ns < 4e18 ? ns : NAN;
 }
 
 static const char *word(const json_t *object, const char *key)
@@ -175,13 +176,13 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
                *coll = word(perf, "coll");
     int64_t rank = whole(head, "rank", -1), ranks = whole(head, "n_ranks", 0),
             sequence = whole(perf, "coll_sn", -1), at_us = whole(meta, "dump_timestamp_us", -1);
-    double us = number(perf, "coll_exec_time_us");
+    double took_ns = nanoseconds(perf, "coll_exec_time_us", 1e3);
     int op = op_of(coll);
 
     if (!perf) /* a message between two ranks */
         return 0;
     if (rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 || at_us < 1 ||
-        at_us > NUMBER_MAX / 1000 || isnan(us) || us > (double)at_us || !*id)
+        at_us > NUMBER_MAX / 1000 || isnan(took_ns) || took_ns > 1e3 * (double)at_us || !*id)
         return err_at(err, name, line, "coll_perf",
                       "is no call of NCCL Inspector's, expected header, metadata and times");
     uint64_t key = fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)whole(meta, "pid", 0));
@@ -194,7 +195,7 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
     c.op = op < 0 ? METER_UNKNOWN : op;
     c.bytes = whole(perf, "coll_msg_size_bytes", 0);
     c.completed_ns = 1000 * at_us;
-    c.arrived_ns = c.completed_ns - (int64_t)(1000 * us);
+    c.arrived_ns = c.completed_ns - (int64_t)took_ns;
     add_call(w, id, meter_op_names[c.op], (int)ranks, c);
     return 0;
 }
@@ -258,8 +259,8 @@ static void recorder_entry(struct watch *w, int process, int rank, const json_t 
     int64_t sequence = whole(e, "collective_seq_id", -1),
             created = whole(e, "time_created_ns", 1),
             done = whole(e, "time_discovered_completed_ns", 0);
-    double ms = number(e, "duration_ms");
-    int64_t took = ms < 4e12 ? (int64_t)(1e6 * ms) : 0; /* a century; 0 of NAN, too */
+    double ns = nanoseconds(e, "duration_ms", 1e6);
+    int64_t took = isnan(ns) ? 0 : (int64_t)ns;
 
     if (json_is_true(json_object_get(e, "is_p2p")) || member < 0 || op < 0 || sequence < 0)
         return;
@@ -297,14 +298,14 @@ static int read_recorder(struct watch *w, const char *name, const json_t *root, 
 
 struct event {
     const json_t *of;
-    double ts;
+    double begins_ns;
 };
 
 static int by_time(const void *a, const void *b)
 {
     const struct event *p = a, *q = b;
 
-    return (p->ts > q->ts) - (p->ts < q->ts);
+    return (p->begins_ns > q->begins_ns) - (p->begins_ns < q->begins_ns);
 }
 
 /* Without a number of its own a call's is its place among those of its group in the trace. */
@@ -316,18 +317,18 @@ static void trace_event(struct watch *w, int process, const struct event *e, int
     int rank = w->process[process].rank, count = 0, member = place_of(ranks, rank, &count),
         op = op_of(word(args, "Collective name"));
     int64_t size = whole(args, "Group size", 0);
-    double us = number(e->of, "dur");
+    double took_ns = nanoseconds(e->of, "dur", 1e3);
 
     if (member < 0 && size == world) /* a long list of ranks ends in dots */
         member = rank;
-    if (member < 0 || member >= size || size > WATCH_RANKS_MAX || op < 0 || isnan(us))
+    if (member < 0 || member >= size || size > WATCH_RANKS_MAX || op < 0 || isnan(took_ns))
         return;
     struct watch_call c = {.process = process, .member = member, .op = op};
     c.sequence = whole(args, "Seq", -1);
     c.bytes = bytes_of((double)whole(args, "In msg nelems", 0),
                        (double)whole(args, "Out msg nelems", 0), word(args, "dtype"));
-    c.arrived_ns = base_ns + (int64_t)(1000 * e->ts) + 1;
-    c.completed_ns = c.arrived_ns + (int64_t)(1000 * us);
+    c.arrived_ns = base_ns + (int64_t)e->begins_ns + 1;
+    c.completed_ns = c.arrived_ns + (int64_t)took_ns;
     add_call(w, ranks, word(args, "Process Group Name"), (int)size, c);
 }
 
@@ -345,11 +346,11 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
     int process = rank < 0 || rank >= WATCH_RANKS_MAX ? -1 : unnamed_process(w, (int)rank);
     json_array_foreach(list, i, e)
     {
-        double ts = number(e, "ts");
+        double ns = nanoseconds(e, "ts", 1e3);
         if (strcmp(word(e, "ph"), "X") == 0 && strcmp(word(e, "cat"), "kernel") == 0 &&
-            !isnan(ts) && ts * 1000 + (double)base_ns < (double)NUMBER_MAX &&
+            !isnan(ns) && ns + (double)base_ns < (double)NUMBER_MAX &&
             *word(json_object_get(e, "args"), "Collective name"))
-            event[n++] = (struct event){e, ts};
+            event[n++] = (struct event){e, ns};
     }
     qsort(event, n, sizeof *event, by_time);
     for (i = 0; process >= 0 && i < n; i++)
