@@ -28,12 +28,8 @@ int probe_lap(struct probe *p, const struct probe_views *views, int level, int64
 enum { PROBE_PARTS = 3 };
 int probe_shift_part(const struct probe_view *v, int s, int part, int64_t bytes,
                      struct probe_flow *flow);
-/*
- * Pairs for pings with as many ranks as can be (one != 0: one pair for each two groups): inside
- * groups, or between neighbouring groups; returns their number, at most half of the ranks.
- */
-int probe_partners_inside(const struct groups *g, struct probe_flow *pair);
-int probe_partners_across(const struct probe_view *v, int one, struct probe_flow *pair);
+/* A pair of ranks for each two neighbouring groups; returns their number. */
+int probe_partners_across(const struct probe_view *v, struct probe_flow *pair);
 
 enum {
     PROBE_LOOK_BYTES = 1 << 20,

@@ -117,32 +117,18 @@ int probe_lap(struct probe *p, const struct probe_views *views, int l, int64_t b
     return rc;
 }
 
-int probe_partners_inside(const struct groups *g, struct probe_flow *pair)
-{
-    int pairs = 0;
-
-    for (int k = 0; k < g->count; k++) {
-        int n = g->members[k] / 2;
-        for (int i = 0; i < n; i++)
-            pair[pairs++] =
-                (struct probe_flow){groups_rank(g, k, i), groups_rank(g, k, n + i), 1};
-    }
-    return pairs;
-}
-
 /* The groups of a circle two by two: an odd last one has no partner. */
-int probe_partners_across(const struct probe_view *v, int one, struct probe_flow *pair)
+int probe_partners_across(const struct probe_view *v, struct probe_flow *pair)
 {
     const struct groups *g = v->groups;
     int pairs = 0;
 
     for (int k = 0; k < g->count; k++) {
-        int at, count = probe_circle(v, k, &at), m = g->members[k];
+        int at, count = probe_circle(v, k, &at);
         if (at % 2 || at + 1 == count)
             continue;
-        int to = probe_next(v, k, 1), n = m < g->members[to] ? m : g->members[to];
-        for (int i = 0; i < (one ? 1 : n); i++)
-            pair[pairs++] = (struct probe_flow){groups_rank(g, k, i), groups_rank(g, to, i), 1};
+        int to = probe_next(v, k, 1);
+        pair[pairs++] = (struct probe_flow){groups_rank(g, k, 0), groups_rank(g, to, 0), 1};
     }
     return pairs;
 }

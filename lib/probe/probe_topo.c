@@ -30,7 +30,8 @@ enum {
                          or fewer */
     SHIFTS_LEAST = 2, /* two partners tell which end of a stream is the slow one */
     ALONE_MOST = 2,   /* hosts in which one flow alone is measured */
-    PINGS = 100,
+    STEPS = 32,       /* of rings, in a row, with a small message from and to each rank: */
+    STEP_BYTES = 64,  /* through a port */
     INSIDE_BYTES = 4 << 20,
     INSIDE_LAPS = 8, /* a lap that is copied in one go is one note of the curve */
     INSIDE_LAPS_LEAST = 2,
@@ -127,23 +128,31 @@ struct work { /* room for all steps */
 };
 
 /*
- * What a message costs the two ranks at its ends while all ranks send: half of
- * what a ping is slower with every rank in one (probe_partners) than it was
- * alone.  What the latency's error hides may be there: 0 would mean that nobody knows.
+ * What a message costs the two ranks at its ends while all ranks send and receive, as they do
+ * in each step of a ring: half of what such a step takes longer than a message alone.  (A ping
+ * of every rank keeps half of them waiting, and where ranks share cores says a third of it.)
+ * What the latency's error hides may be there: 0 would mean that nobody knows.
  */
-static int message_cost(struct probe *p, struct work *w, int across, struct topo_level *level,
-                        struct err *err)
+static int message_cost(struct probe *p, const struct probe_views *views, int l,
+                        struct topo_level *level, struct err *err)
 {
+    struct probe_round r = {0};
     struct probe_summary all;
-    double mine = 0;
-    int pairs = across ? probe_partners_across(&p->view, 0, w->flow)
-                       : probe_partners_inside(p->view.groups, w->flow);
+    double took[REPEATS];
+    int rc = probe_lap(p, views, l, STEP_BYTES, &r, err);
 
-    if (probe_message(p, w->flow, pairs, 0, PINGS, &mine, err) ||
-        probe_summarize(p->world, mine, 0, &all, err))
-        return -1;
-    level->message_s = fmax(level->latency_err_s, all.median / 2 - level->latency_s) / 2;
-    return 0;
+    r.laps = STEPS;
+    for (int i = -1; rc == 0 && i < REPEATS; i++) { /* the first opens the connections */
+        struct probe_result got = {0};
+        rc = check_words(p, probe_run(p, &r, &got, err), &got, err);
+        took[i < 0 ? 0 : i] = got.took_s / STEPS;
+    }
+    double mine = rc == 0 && r.in_bytes ? stats_median(took, REPEATS) : 0;
+    rc = rc ? rc : probe_summarize(p->world, mine, 0, &all, err);
+    if (rc == 0)
+        level->message_s = fmax(level->latency_err_s, all.median - level->latency_s) / 2;
+    probe_free(&r);
+    return rc;
 }
 
 static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
@@ -168,7 +177,7 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     if (repeat_round(p, w->flow, flows, 1, w->value, err))
         return -1;
     level->member_Bps = median_of(w->value, g->ranks, 0, g->ranks, &level->member_err_Bps);
-    return message_cost(p, w, 0, level, err);
+    return 0;
 }
 
 /* What the flows of shift s bring, a part of them or (-1) all. */
@@ -227,7 +236,7 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
                           struct topo_level *level, struct topo_port *port, struct err *err)
 {
     const struct groups *g = p->view.groups;
-    int pairs = probe_partners_across(&p->view, 1, w->flow), ports = 0;
+    int pairs = probe_partners_across(&p->view, w->flow), ports = 0;
 
     int64_t most = bytes / 3 * 2 > PROBE_BYTES_LEAST ? bytes / 3 * 2 : PROBE_BYTES_LEAST;
 
@@ -251,7 +260,7 @@ static int measure_across(struct probe *p, struct work *w, int64_t bytes,
     level->member_Bps = level->port_Bps / groups_largest(g);
     level->member_err_Bps = level->port_err_Bps / groups_largest(g);
     mem_free(both);
-    return message_cost(p, w, 1, level, err);
+    return 0;
 }
 
 /*
@@ -292,9 +301,12 @@ static int measure_levels(struct probe *p, const struct probe_views *views,
     p->view = views->view[1];
     if (inside)
         rc = measure_inside(p, &w, bytes[0], &t->level[0], err);
+    if (rc == 0 && inside)
+        rc = message_cost(p, views, 0, &t->level[0], err);
     for (int l = 1; rc == 0 && across && l < t->levels; l++) {
         p->view = views->view[l];
         rc = measure_across(p, &w, bytes[l], &t->level[l], l == 1 ? t->port : port, err);
+        rc = rc ? rc : message_cost(p, views, l, &t->level[l], err);
     }
     if (rc == 0 && !inside && !across)
         rc = measure_alone(p, &t->level[0], err);
