@@ -56,7 +56,8 @@ static void cut_level(struct schedule_blocks *b, const struct schedule_spec *spe
     start[units] = count;
 }
 
-void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec)
+void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec,
+                          int backward)
 {
     int rails = rails_of(spec), count = spec->groups->count;
     size_t levels = (size_t)rails + 2;
@@ -70,6 +71,11 @@ void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec 
     for (int k = 0; k < count; k++)
         b->order[k] = k;
     qsort_r(b->order, (size_t)count, sizeof *b->order, by_block, (void *)spec);
+    for (int i = 0; backward && i < count / 2; i++) {
+        int k = b->order[i];
+        b->order[i] = b->order[count - 1 - i];
+        b->order[count - 1 - i] = k;
+    }
     for (int i = 0; i < count; i++)
         b->at[b->order[i]] = i;
     b->start[(rails + 1) * (count + 1) + 1] = count; /* of the one unit of all groups */
@@ -125,7 +131,7 @@ int *schedule_gen_groups_chain(const struct schedule_gen *g)
     struct schedule_blocks b = {0};
     const struct groups *groups = &g->out->groups;
 
-    schedule_blocks_init(&b, g->spec);
+    schedule_blocks_init(&b, g->spec, 0);
     int *chain = schedule_blocks_chain(&b, groups->count, groups->group_of[g->spec->root]);
     schedule_blocks_release(&b);
     return chain;

@@ -35,6 +35,11 @@
  * ..., R + u for hop u inside, with R rails.  H = R + max(1, most members - 1) has room for all
  * of them; no two rows of one chunk share a step, in the time reversal neither.
  *
+ * A reduction is the time reversal of a gather whose rails run backward, so that its own run
+ * forward too.  In an all-reduce each port then receives from one other port alone.  With
+ * rails both ways it would from two, whose flows overload it by turns: TCP slows them down, and
+ * 0.90 of the bound is left in place of 0.99 (4x2, [4,4,3]).
+ *
  * A broadcast starts at one group, whose port would pass a vector at each level: it takes a
  * chain instead, along which every port of every tier passes one, each way.  The root hands
  * each segment to its holder first.  Chunk q of a segment makes hop t at step (1 + t + q) H,
@@ -63,7 +68,7 @@ static void begin(struct ho *h, struct schedule_gen *g)
     int most = groups_largest(&g->out->groups);
 
     h->g = g;
-    schedule_blocks_init(&h->b, g->spec);
+    schedule_blocks_init(&h->b, g->spec, g->reverse);
     h->turns = 1;
     for (int l = h->b.rails; l >= 1; l--)
         h->turns *= h->b.radix[l];

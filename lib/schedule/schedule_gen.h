@@ -46,7 +46,9 @@ struct schedule_blocks {
     int *radix; /* [rails+2] the most units of this level in one of the next */
 };
 
-void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec);
+/* backward: the groups stand the other way round. */
+void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec,
+                          int backward);
 void schedule_blocks_release(struct schedule_blocks *b);
 /*
  * All groups, `group` first, then the rest of its block, then of the block around it: each
