@@ -271,7 +271,10 @@ static int take_chunk(const struct search *s, struct contender *out, struct err 
 
 double pick_weigh(enum schedule_algo algo, double time_s)
 {
-    return time_s * (algo <= SCHEDULE_HO_RING ? 1 : schedule_algo_flat(algo) ? 1.1 : 1.05);
+    int ring = algo <= SCHEDULE_HO_RING;
+    int meets = schedule_algo_flat(algo) || algo == SCHEDULE_TWO_LEVEL_DIRECT;
+
+    return time_s * (ring ? 1 : meets ? 1.1 : 1.05);
 }
 
 static double weighed_s(const struct pick_choice *c)

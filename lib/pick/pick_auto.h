@@ -83,8 +83,8 @@ int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedul
  * What a simulated time counts in a comparison of algorithms.  The rings are as fast as
  * simulated (within 5 % on emulated fabrics, tests/bench/simulate.sh).  Where several ranks
  * send into one port at once, as all others have it, their queues collide: 1.05 of the time,
- * the least by which those were slower than simulated; and 1.1 where every rank, not one of its
- * group, does so.
+ * the least by which those were slower than simulated; and 1.1 where those are ranks of several
+ * groups: a port that receives from two has 0.90 to 0.93 of its rate left.
  */
 double pick_weigh(enum schedule_algo algo, double time_s);
 /* Whether the algorithm can do it on these groups; ERR_INPUT says why not. */

@@ -19,6 +19,7 @@
 # Rows stay in bench/ as JSON Lines, the pictures beside them.  To ask for less:
 #
 #   SHAPES='2x2 3,2' RATES=1gbit LAUNCHES=1 PARTS=limit sh tests/bench/collectives.sh
+#   PARTS=limit OPS=all-reduce ALGOS=ho-ring SETTINGS=stock ...
 #   PARTS=sweep SIZES=4K:64M:4 SETTINGS=stock PEERS='default han' ROUNDS=5 OPS=all-reduce TUNE=no ...
 set -u
 
@@ -36,7 +37,8 @@ SIZES=${SIZES:-4K:64M:4} # from:to:factor
 ROUNDS=${ROUNDS:-7}
 TUNE=${TUNE:-yes}
 PEERS=${PEERS:-default ring han}
-OPS=${OPS:-all-gather,reduce-scatter,all-reduce,broadcast}
+OPS=${OPS:-} # limit: three, sweep: all four
+ALGOS=${ALGOS:-ho-ring,ring,mpi} # limit
 OUT=${OUT:-bench}
 PATH=${BIN:-$PWD/bin}:$PATH
 failed=0
@@ -154,7 +156,7 @@ limit() {
                 for i in $(seq "$LAUNCHES"); do
                     file=$OUT/limit-$shape-$rate-$how-$i.jsonl
                     launch "$file" "$shape" "$rate" "$mca" paro-bench --json \
-                        --op all-gather,reduce-scatter,all-reduce --algo ho-ring,ring,mpi \
+                        --op "${OPS:-all-gather,reduce-scatter,all-reduce}" --algo "$ALGOS" \
                         -b "$SIZE" -e "$SIZE" -n "$ITERS" -w 1 \
                         -i "synth:$(shape "$shape"),inter=${Bps}B/s" && set -- "$@" "$file"
                 done
@@ -201,7 +203,7 @@ sweep_lines() {
 # tune FILE SHAPE RATE SETTINGS SIZES FABRIC: a table measured once, before any peer runs.
 tune() {
     # shellcheck disable=SC2086
-    launch "$1" "$2" "$3" "$4" paro-bench --table --op "$OPS" $5 -i "$6"
+    launch "$1" "$2" "$3" "$4" paro-bench --table ${OPS:+--op "$OPS"} $5 -i "$6"
 }
 
 sweep() {
@@ -226,7 +228,7 @@ sweep() {
                     for i in $(seq "$SWEEPS"); do
                         file=$OUT/sweep-$shape-$rate-$how-$peer-$i.jsonl
                         # shellcheck disable=SC2086
-                        launch "$file" "$shape" "$rate" "$mca $as" paro-bench --json --op "$OPS" \
+                        launch "$file" "$shape" "$rate" "$mca $as" paro-bench --json ${OPS:+--op "$OPS"} \
                             --algo auto,mpi $tuning --mpi-name "$peer" $sizes -n "$ROUNDS" -w 1 \
                             -i "$fabric" && set -- "$@" "$file"
                     done
