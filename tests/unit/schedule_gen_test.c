@@ -468,6 +468,43 @@ static void test_messages(void **state)
 }
 
 /* More steps or chunks than an int counts are refused, not wrapped. */
+/* Whatever is reduced or gathered, a port receives from one other: TCP slows down where two
+ * senders meet. */
+static void test_one_way(void **state)
+{
+    static const char *const shapes[] = {"3x2", "[4,4,3]", "5x3", "[1,2,3,4]"};
+    static const enum schedule_algo algos[] = {SCHEDULE_TWO_LEVEL, SCHEDULE_HO_RING};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        int from[8], crossed = 0;
+        struct groups g;
+        struct layout l;
+        struct err err;
+        assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
+        layout_init(&l, &g);
+        memset(from, -1, sizeof from);
+        for (int n = 0; n < 2 * PHASES; n++) {
+            struct schedule s;
+            if (all_phases[n / 2] == SCHEDULE_BROADCAST)
+                continue;
+            gen(&s, &l, algos[n % 2], all_phases[n / 2], 2, -1);
+            for (int r = 0; r < s.rows; r++) {
+                int a = g.group_of[s.row[r].src], b = g.group_of[s.row[r].dst];
+                if (a == b)
+                    continue;
+                crossed++;
+                assert_true(from[b] == -1 || from[b] == a);
+                from[b] = a;
+            }
+            schedule_release(&s);
+        }
+        assert_true(crossed > 0);
+        layout_release(&l);
+        groups_release(&g);
+    }
+}
+
 static void too_many(struct schedule_spec *spec, const char *text)
 {
     struct schedule s;
@@ -516,6 +553,7 @@ int main(void)
         cmocka_unit_test(test_traffic),        cmocka_unit_test(test_rows),
         cmocka_unit_test(test_levels_traffic), cmocka_unit_test(test_messages),
         cmocka_unit_test(test_too_many),       cmocka_unit_test(test_many_ranks),
+        cmocka_unit_test(test_one_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
