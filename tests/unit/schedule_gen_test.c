@@ -467,7 +467,6 @@ static void test_messages(void **state)
     }
 }
 
-/* More steps or chunks than an int counts are refused, not wrapped. */
 /* Whatever is reduced or gathered, a port receives from one other: TCP slows down where two
  * senders meet. */
 static void test_one_way(void **state)
@@ -505,6 +504,7 @@ static void test_one_way(void **state)
     }
 }
 
+/* More steps or chunks than an int counts are refused, not wrapped. */
 static void too_many(struct schedule_spec *spec, const char *text)
 {
     struct schedule s;
