@@ -51,11 +51,11 @@ static int64_t scratch(const struct need *n, const struct plan_share *s, enum le
     int64_t kept = 0;
 
     if (n->algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across)
-        kept = all - s->rank_after; /* what comes first leaves as it came */
+        kept = all - s->rank_before; /* what comes first leaves as it came */
     else if (inside)
         kept = m.reduce_across || to == LETTER_G ? group : 0;
     else if (m.reduce_across)
-        kept = group - s->group_after;
+        kept = group - s->group_before;
     kept -= s->trained[to];
     return kept > 0 ? kept : 0;
 }

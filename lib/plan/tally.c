@@ -78,14 +78,14 @@ static void flow(struct plan_tally *t, enum plan_leg leg, int src, int dst, int6
 }
 
 /*
- * Around a ring an all-gather sends to the next everything but the next one's own piece; the
- * reduce-scatter is the same rows turned round.
+ * Around a ring everything but `rank`'s own piece, elems, is gathered by it from the one before
+ * it, and in a reduction sent by it to the next.
  */
-static void ring_hop(struct plan_tally *t, enum plan_leg reduce, enum plan_leg gather, int src,
-                     int dst, int64_t elems)
+static void ring_hops(struct plan_tally *t, enum plan_leg reduce, enum plan_leg gather,
+                      int before, int rank, int next, int64_t elems)
 {
-    flow(t, gather, src, dst, elems);
-    flow(t, reduce, dst, src, elems);
+    flow(t, gather, before, rank, elems);
+    flow(t, reduce, rank, next, elems);
 }
 
 /*
@@ -102,18 +102,19 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     for (int e = 0; e < l->segments; e++) {
         int64_t whole = layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
         for (int k = 0; k < g; k++) {
-            int src = l->holder[e * g + (k + g - 1) % g], dst = l->holder[e * g + k];
-            int after = (k + 1) % g;
+            int before = (k + g - 1) % g, next = l->holder[e * g + (k + 1) % g];
+            int last = l->holder[e * g + before], rank = l->holder[e * g + k];
             int64_t piece = layout_cut(l, elems, e, k + 1, 0) - layout_cut(l, elems, e, k, 0);
             int64_t even = layout_cut(l, elems, e, k + 1, 1) - layout_cut(l, elems, e, k, 1);
-            t->own[0][dst] += whole;
-            t->own[1][dst] += piece;
+            t->own[0][rank] += whole;
+            t->own[1][rank] += piece;
             if (g == 1)
                 continue;
-            t->own[2][dst] +=
-                layout_cut(l, elems, e, after + 1, 0) - layout_cut(l, elems, e, after, 0);
-            ring_hop(t, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER, src, dst, whole - piece);
-            ring_hop(t, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER, src, dst, whole - even);
+            t->own[2][rank] +=
+                layout_cut(l, elems, e, before + 1, 0) - layout_cut(l, elems, e, before, 0);
+            ring_hops(t, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER, last, rank, next,
+                      whole - piece);
+            ring_hops(t, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER, last, rank, next, whole - even);
         }
     }
 }
@@ -124,7 +125,7 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
     int n = groups->ranks;
 
     for (int i = 0; i < n; i++) {
-        int rank = groups->rank[i], next = groups->rank[(i + 1) % n];
+        int last = groups->rank[(i + n - 1) % n], rank = groups->rank[i];
         int others = groups->members[groups->group_of[rank]] - 1;
         double *inside = t->unit[t->first[PLAN_RANK_FAST] + rank];
         if (others > 0) {
@@ -132,8 +133,8 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
             inside[PLAN_INSIDE_REDUCE] += (double)(elems - t->own[0][rank]);
         }
         if (n > 1)
-            ring_hop(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, rank, next,
-                     elems - t->own[1][next]);
+            ring_hops(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, last, rank,
+                      groups->rank[(i + 1) % n], elems - t->own[1][rank]);
     }
 }
 
@@ -163,9 +164,9 @@ static void count_vector(struct plan_tally *t, int64_t elems)
     count_rails(t, elems);
     count_ranks(t, elems);
     for (int i = 0; i < n; i++) {
-        int rank = t->layout.groups.rank[i], next = t->layout.groups.rank[(i + 1) % n];
+        int rank = t->layout.groups.rank[i], last = t->layout.groups.rank[(i + n - 1) % n];
         uint64_t *h = &t->kind[rank].hash;
-        *h = fnv_mix(*h, (uint64_t)t->own[1][next]);
+        *h = fnv_mix(*h, (uint64_t)t->own[1][last]);
         for (int k = 0; k < 3; k++)
             *h = fnv_mix(*h, (uint64_t)t->own[k][rank]);
     }
@@ -275,15 +276,15 @@ static void keep_distinct(struct plan_tally *t)
     t->kinds = distinct(t->kind, t->layout.groups.ranks, sizeof *t->kind, by_hash);
 }
 
-/* Of a rank's own segments, the pieces of the group after its. */
-static int64_t group_after(const struct layout *l, int rank, int64_t elems)
+/* Of a rank's own segments, the pieces of the group before its. */
+static int64_t group_before(const struct layout *l, int rank, int64_t elems)
 {
-    int g = l->groups.count, k = l->groups.group_of[rank], after = (k + 1) % g;
+    int g = l->groups.count, k = l->groups.group_of[rank], before = (k + g - 1) % g;
     int64_t sum = 0;
 
     for (int e = 0; g > 1 && e < l->segments; e++)
         if (l->holder[e * g + k] == rank)
-            sum += layout_cut(l, elems, e, after + 1, 0) - layout_cut(l, elems, e, after, 0);
+            sum += layout_cut(l, elems, e, before + 1, 0) - layout_cut(l, elems, e, before, 0);
     return sum;
 }
 
@@ -304,9 +305,9 @@ static void set_shares(struct plan_tally *t)
                 s->frozen[x] =
                     layout_elems(&t->layout, x, rank, t->span[i].elems[PLAN_ALL] - trained);
             }
-            s->group_after = group_after(&t->layout, rank, trained);
-            s->rank_after =
-                layout_elems(&t->layout, LETTER_G, groups->rank[(place + 1) % n], trained);
+            s->group_before = group_before(&t->layout, rank, trained);
+            s->rank_before = layout_elems(&t->layout, LETTER_G,
+                                          groups->rank[(place + n - 1) % n], trained);
         }
     }
 }

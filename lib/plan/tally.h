@@ -47,11 +47,11 @@ struct plan_span {
 
 /*
  * What a rank holds of one unit, in elements, by letter: of the part that trains and of the
- * part that does not.  And of the former's pieces in its own segments that of the next group,
- * and the G shard of the next rank in the flat ring: in reductions they leave as they came.
+ * part that does not.  And of the former's pieces in its own segments that of the group before,
+ * and the G shard of the rank before in the flat ring: in reductions they leave as they came.
  */
 struct plan_share {
-    int64_t trained[3], frozen[3], group_after, rank_after;
+    int64_t trained[3], frozen[3], group_before, rank_before;
 };
 
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
@@ -81,7 +81,7 @@ struct plan_tally {
     int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
-    /* [n] shards of one vector, I and G, and of the former the next group's: scratch */
+    /* [n] shards of one vector, I and G, and of the former the last group's: scratch */
     int64_t *own[3];
 };
 

@@ -13,6 +13,9 @@
  * each other within a step of the ring, at most `most` of them, so that t takes `most` logical
  * steps.
  *
+ * A reduction is the time reversal of a ring that runs backward, so that it runs forward too:
+ * see gen_ho.c.
+ *
  * A broadcast goes along the chain that the ring is without one link: chunk q makes hop t at
  * step t + q.
  */
@@ -50,16 +53,16 @@ static void block(struct schedule_gen *g, int t, int most, int owner, int src, i
 static void gather(struct schedule_gen *g)
 {
     const struct groups *groups = &g->out->groups;
-    int n = groups->ranks, most = most_segments(g->out);
+    int n = groups->ranks, most = most_segments(g->out), step = g->reverse ? n - 1 : 1;
 
     if (!schedule_gen_stage(g, (int64_t)(n - 1) * most * g->out->subchunks))
         return;
     for (int i = 0; i < n; i++) {
-        int src = groups->rank[i], dst = groups->rank[(i + 1) % n];
+        int src = groups->rank[i], dst = groups->rank[(i + step) % n];
         if (g->rank >= 0 && src != g->rank && dst != g->rank)
             continue;
         for (int t = 0; t < n - 1; t++)
-            block(g, t, most, groups->rank[(i - t + n) % n], src, dst);
+            block(g, t, most, groups->rank[(g->reverse ? i + t : i - t + n) % n], src, dst);
     }
 }
 
