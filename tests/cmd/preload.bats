@@ -92,7 +92,7 @@ hung_by() {
     export PARO_METER=$PWD/m
     ends late
     [ "$status" = 0 ] && said '^ok$' 1
-    perl "$ROOT/tests/shim/meter_calls" 301 m/*.nccl
+    perl "$ROOT/tests/shim/meter_calls" 121 m/*.nccl
     run "$BIN/horing-watch" m
     echo "$output"
     [[ $output == 'WATCH '*' - rank 1 ('*' late in '*' of all-reduces: its own compute'* ]]

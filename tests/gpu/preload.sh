@@ -79,7 +79,7 @@ for PARO_TUNING in "$table" ''; do
         sed -n "s|^rank 0: ns|# by ${PARO_TUNING:-NCCL}, PARO_METER=$PARO_METER: ns|p" "$dir/said"
     done
     {
-        perl tests/shim/meter_calls 301 "$dir"/m/*.nccl && "$E/bin/horing-watch" -v
+        perl tests/shim/meter_calls 121 "$dir"/m/*.nccl && "$E/bin/horing-watch" -v
     } >"$dir/watch" 2>&1
     sed 's/^/# /' "$dir/watch"
     says 'a late rank, by its records' '[A-Z]* - rank 1 (.*) is .* late in .* of all-reduces: its own compute'

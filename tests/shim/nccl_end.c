@@ -14,7 +14,7 @@
  *     twice    a failed call is made once more; then all abort
  *     grouped  odd ranks make communicators, and end them, in groups
  *     calm     nothing blocks, as NCCL_COMM_BLOCKING=0 has it
- *     late     rank 1 works for 5 ms before each call, the others for 1; rank 0 says the mean
+ *     late     rank 1 works for 20 ms before each call, the others for 1; rank 0 says the mean
  *              time of a call to NCCL in nanoseconds
  *
  * Each rank says "rank R: all-reduce C" with what NCCL called the outcome, and "rank R: over";
@@ -201,12 +201,12 @@ static int calm(struct user *u)
 
 static int late(struct user *u)
 {
-    enum { CALLS = 300 };
+    enum { CALLS = 120 };
     double calls_s = 0;
 
     init(u);
     for (int i = 0; i <= CALLS; i++) {
-        nap_ms(u->rank == 1 ? 5 : 1);
+        nap_ms(u->rank == 1 ? 20 : 1);
         double from = MPI_Wtime();
         must(reduce(u), "all-reduce");
         calls_s += i ? MPI_Wtime() - from : 0; /* the first makes all */
