@@ -62,15 +62,13 @@ static void walk_init(struct walk *w, const struct groups *groups, int bytes)
     layout_init(&w->layout, groups);
 }
 
-/* One element around the groups: from its owner onwards, or, reducing, the same way back. */
+/* One element around the groups: from its owner onwards, or, reducing, from the next to it. */
 static void walk_rails(struct walk *w, int x, int owner, int reduce, int times)
 {
     int g = w->layout.groups.count;
 
-    for (int i = 0; i < g - 1; i++) {
-        int src = w->holder[(owner + i) % g][x], dst = w->holder[(owner + i + 1) % g][x];
-        hop(w, reduce ? dst : src, reduce ? src : dst, times);
-    }
+    for (int i = reduce; i < g - 1 + reduce; i++)
+        hop(w, w->holder[(owner + i) % g][x], w->holder[(owner + i + 1) % g][x], times);
 }
 
 static void walk_inside(struct walk *w, int x, int reduce, int times)
@@ -91,10 +89,8 @@ static void walk_ring(struct walk *w, int x, int reduce, int times)
 
     while (groups->rank[at] != w->owner[x])
         at++;
-    for (int i = 0; i < n - 1; i++) {
-        int src = groups->rank[(at + i) % n], dst = groups->rank[(at + i + 1) % n];
-        hop(w, reduce ? dst : src, reduce ? src : dst, times);
-    }
+    for (int i = reduce; i < n - 1 + reduce; i++)
+        hop(w, groups->rank[(at + i) % n], groups->rank[(at + i + 1) % n], times);
 }
 
 /* r reduce inside, R across, G gather across, g inside. */
