@@ -257,13 +257,30 @@ static int read_activation(const struct config *c, const struct model_key *k, st
     return 0;
 }
 
-static int read_full(const struct config *c, const struct model_key *k)
+/* *list: an entry for each layer, those that follow count nothing; or NULL where the config has
+   none. */
+static int read_list(const struct config *c, const struct model_key *k, const struct model *m,
+                     json_t **list)
 {
-    json_t *list = json_object_get(c->root, k->name), *v;
+    *list = json_object_get(c->root, k->name);
+    if (json_is_null(*list))
+        *list = NULL;
+    if (*list && !json_is_array(*list))
+        return KEY_FAIL(c, k->name, "is %s, expected a list", keys_kind(*list));
+    if (*list && (int64_t)json_array_size(*list) < m->layers)
+        return KEY_FAIL(c, k->name,
+                        "has %zu entries, expected one for each of %" PRId64 " layers",
+                        json_array_size(*list), m->layers);
+    return 0;
+}
+
+static int read_full(const struct config *c, const struct model_key *k, const struct model *m)
+{
+    json_t *list, *v;
     size_t i;
 
-    if (list && !json_is_null(list) && !json_is_array(list))
-        return KEY_FAIL(c, k->name, "is %s, expected a list", keys_kind(list));
+    if (read_list(c, k, m, &list))
+        return -1;
     json_array_foreach(list, i, v)
     {
         const char *word = json_is_string(v) ? json_string_value(v) : keys_kind(v);
@@ -291,23 +308,22 @@ static int find_kind(const struct model_layer_kind *kind, const json_t *v)
 static int read_layers(const struct config *c, const struct model_key *k, struct model *m)
 {
     const struct model_layer_kind *kind = m->family->layer_kinds;
-    json_t *list = json_object_get(c->root, k->name);
-    int given = list && !json_is_null(list);
+    json_t *list;
 
-    if (given && !json_is_array(list))
-        return KEY_FAIL(c, k->name, "is %s, expected a list", keys_kind(list));
-    if (given && (int64_t)json_array_size(list) < m->layers)
-        return KEY_FAIL(c, k->name,
-                        "has %zu entries, expected one for each of %" PRId64 " layers",
-                        json_array_size(list), m->layers);
+    if (read_list(c, k, m, &list))
+        return -1;
     m->layer_kind = mem_new((size_t)m->layers, 1);
     for (int64_t i = 0; i < m->layers; i++) {
-        int which = given ? find_kind(kind, json_array_get(list, (size_t)i))
-                          : (i + 1) % m->layer_period == 0;
+        int which = list ? find_kind(kind, json_array_get(list, (size_t)i))
+                         : (i + 1) % m->layer_period == 0;
         if (which < 0)
             return KEY_FAIL(c, k->name,
                             "has an unknown entry for layer %" PRId64 ", expected %s or %s", i,
                             kind[0].word, kind[1].word);
+        if (kind[which].rope == MODEL_LOCAL_ROPE && !m->window)
+            return KEY_FAIL(c, key_of(m->family, MODEL_AT(window))->name,
+                            "is null, expected a whole number: layer %" PRId64 " is %s", i,
+                            kind[which].word);
         m->layer_kind[i] = (char)which;
     }
     return 0;
@@ -340,7 +356,7 @@ static int read_key(const struct config *c, const struct model_key *k, struct mo
     case KEY_DROPOUT:
         return read_dropout(c, k, &m->dropout);
     case KEY_FULL:
-        return read_full(c, k);
+        return read_full(c, k, m);
     case KEY_LAYERS:
         return read_layers(c, k, m);
     }

@@ -219,11 +219,20 @@ static int derive_rotary(const struct config *c, const char *key, struct model *
    of the model's rope, and the other one gives local_theta. */
 static int read_local(const struct config *c, const char *key, json_t **rope, struct model *m)
 {
-    json_t *full = json_object_get(*rope, "full_attention");
+    json_t *full = json_object_get(*rope, "full_attention"), *v;
     struct model_rope local = {.theta = m->local_theta, .partial = 1};
+    const char *part;
 
-    if (!m->local_theta || !json_is_object(full))
+    if (!m->local_theta || !full)
         return 0;
+    json_object_foreach(*rope, part, v)
+    {
+        if (!json_is_object(v) || (v != full && strcmp(part, "sliding_attention")))
+            return KEY_FAIL(c, key,
+                            "has '%.60s', which is %s, expected objects full_attention and "
+                            "sliding_attention alone",
+                            part, keys_kind(v));
+    }
     int rc = read_object(c, key, json_object_get(*rope, "sliding_attention"), &local);
     if (rc == 0 && (local.type != MODEL_ROPE_DEFAULT || local.partial != 1 || local.theta < 1))
         rc = KEY_FAIL(c, key,
@@ -301,13 +310,15 @@ const char *keys_rope_difference(const struct model_rope *a, const struct model_
         if (x != y)
             return rope_keys[i].name;
     }
-    const double *x = a->pair_factor[MODEL_ROPE_SHORT_ONES], *y = b->pair_factor[0];
-    for (int64_t i = 0; i < a->pair_factors[0] && i < b->pair_factors[0]; i++) {
-        snprintf(in_a, 32, "%g", x[i]);
-        snprintf(in_b, 32, "%g", y[i]);
-        if (x[i] != y[i])
-            return factor_lists[MODEL_ROPE_SHORT_ONES];
-    }
+    for (int k = 0; k < MODEL_ROPE_LENGTHS; k++)
+        for (int64_t i = 0; i < a->pair_factors[k] && i < b->pair_factors[k]; i++) {
+            double x = a->pair_factor[k][i], y = b->pair_factor[k][i];
+
+            snprintf(in_a, 32, "%g", x);
+            snprintf(in_b, 32, "%g", y);
+            if (x != y)
+                return factor_lists[k];
+        }
     snprintf(in_a, 32, "%d", !a->no_truncate);
     snprintf(in_b, 32, "%d", !b->no_truncate);
     return a->no_truncate != b->no_truncate ? "truncate" : NULL;

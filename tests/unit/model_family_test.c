@@ -203,8 +203,11 @@ static void test_refused_qwen2(void **state)
     (void)state;
     refuse(QWEN2 "\"use_sliding_window\": true}",
            "c.json:3: 'use_sliding_window' 1 expected 0");
-    refuse(QWEN2 "\"layer_types\": [\"full_attention\", \"sliding_attention\"]}",
-           "c.json:3: 'layer_types' sliding_attention expected full_attention");
+    refuse(QWEN2 "\"num_hidden_layers\": 2,\n \"layer_types\": [\"full_attention\", "
+                 "\"sliding_attention\"]}",
+           "c.json:4: 'layer_types' sliding_attention expected full_attention");
+    refuse(QWEN2 "\"layer_types\": [\"full_attention\"]}",
+           "c.json:3: 'layer_types' 1 expected 32 layers");
     refuse(QWEN2 "\"layer_types\": 1}", "c.json:3: 'layer_types' number expected list");
     refuse(QWEN2 "\"attention_bias\": true}", "c.json:3: 'attention_bias' key qwen2 family");
 }
@@ -248,6 +251,8 @@ static void test_layers(void **state)
 
 #define GEMMA3 "{\n \"model_type\": \"gemma3_text\",\n \"num_hidden_layers\": 3,\n "
 
+#define FULL "\"full_attention\""
+
 static void test_gemma3(void **state)
 {
     struct model a, b;
@@ -260,11 +265,32 @@ static void test_gemma3(void **state)
            "c.json:4: 'final_logit_softcapping' 30 expected 0");
     refuse(GEMMA3 "\"layer_types\": [\"full_attention\", \"x\", \"full_attention\"]}",
            "c.json:4: 'layer_types' layer 1 expected sliding_attention or full_attention");
+    refuse(GEMMA3 "\"sliding_window\": null}",
+           "c.json:4: 'sliding_window' null expected number layer 0 sliding_attention");
+    refuse(GEMMA3 "\"sliding_window\": null,\n \"layer_types\": [" FULL ", " FULL
+                  ", \"sliding_attention\"]}",
+           "c.json:4: 'sliding_window' null expected number layer 2 sliding_attention");
+    assert_int_equal(parse(&a,
+                           GEMMA3 "\"sliding_window\": null, \"layer_types\": [" FULL ", " FULL
+                                  ", " FULL "]}",
+                           &err),
+                     0);
+    assert_int_equal(a.max_seq, 131072);
+    model_release(&a);
     refuse(GEMMA3 "\"rope_local_base_freq\": 0.5}",
            "c.json:4: 'rope_local_base_freq' 0.5 expected 1 or above");
     refuse(GEMMA3 "\"rope_parameters\": {\"full_attention\": {}, \"sliding_attention\": "
                   "{\"rope_type\": \"linear\", \"factor\": 2}}}",
            "c.json:4: 'rope_parameters' sliding_attention default");
+    refuse(GEMMA3 "\"rope_parameters\": {\"full_attention\": {}, \"chunked_attention\": {}}}",
+           "c.json:4: 'rope_parameters' 'chunked_attention' object expected full_attention "
+           "sliding_attention");
+    refuse(GEMMA3 "\"rope_scaling\": {\"full_attention\": {}, \"factor\": 8.0}}",
+           "c.json:4: 'rope_scaling' 'factor' number expected full_attention");
+    refuse(GEMMA3 "\"rope_parameters\": {\"full_attention\": {}, \"sliding_attention\": 1e4}}",
+           "c.json:4: 'rope_parameters' 'sliding_attention' number expected object");
+    refuse(GEMMA3 "\"rope_parameters\": {\"full_attention\": null}}",
+           "c.json:4: 'rope_parameters' 'full_attention' null expected object");
     refuse("{\"model_type\": \"gemma2\"}", "c.json:1: 'model_type' \"gemma2\" expected");
     assert_int_equal(
         parse(&a, GEMMA3 "\"rope_theta\": 5e5, \"sliding_window_pattern\": 3}", &err), 0);
@@ -318,6 +344,16 @@ static void test_refused_phi3(void **state)
     assert_int_equal(parse(&b, PHI3_LONG "[1, 2]}}", &err), 0);
     assert_int_equal(a.rotary, 4);
     assert_string_equal(model_difference(&a, &b, in_a, in_b), "short_factor");
+    model_release(&b);
+    assert_int_equal(parse(&b,
+                           PHI3 "\"original_max_position_embeddings\": 64, "
+                                "\"partial_rotary_factor\": 0.5, \"rope_scaling\": {\"type\": "
+                                "\"longrope\", \"long_factor\": [1, 3], "
+                                "\"short_factor\": [1, 1]}}",
+                           &err),
+                     0);
+    assert_string_equal(model_difference(&a, &b, in_a, in_b), "long_factor");
+    assert_true(strcmp(in_a, "2") == 0 && strcmp(in_b, "3") == 0);
     model_release(&b);
     assert_int_equal(parse(&b, PHI3 "\"rope_scaling\": null}", &err), 0);
     assert_int_equal(b.rotary, 8);
