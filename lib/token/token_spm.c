@@ -133,8 +133,8 @@ static int add_piece(struct reading *r, struct message in, float score, uint64_t
         r->scored =
             mem_grow(r->scored, &r->room, (size_t)r->scored_count + 1, sizeof *r->scored);
         r->scored[r->scored_count++] = (struct scored){score, id};
-    } else if (kind == TOKENIZER_CONTROL || kind == TOKENIZER_USER) {
-        int special = kind == TOKENIZER_CONTROL;
+    } else if (kind != TOKENIZER_BYTE) {
+        int special = kind != TOKENIZER_USER;
         t->added =
             mem_grow(t->added, &r->added_room, (size_t)t->added_count + 1, sizeof *t->added);
         t->added[t->added_count++] = (struct token_added){
@@ -251,26 +251,38 @@ static int add_merges(struct reading *r)
     return 0;
 }
 
-/* The rest of it as tokenizer.json has it. */
-static int read_rest(const struct reading *r)
+/*
+ * The rest of it as tokenizer.json has it.  SentencePiece gives each part of a text between
+ * added tokens its space; with a `legacy` of false transformers gives one to the text.
+ */
+static int read_rest(const struct reading *r, int legacy)
 {
-    char text[1024];
+    char spaces[512], text[1024];
+
+    if (legacy)
+        snprintf(spaces, sizeof spaces,
+                 "\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s{\"type\":"
+                 "\"Replace\",\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]}",
+                 r->prefix ? "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}," : "");
+    else
+        snprintf(spaces, sizeof spaces,
+                 "\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":"
+                 "\"\xe2\x96\x81\",\"prepend_scheme\":\"%s\",\"split\":false}",
+                 r->prefix ? "first" : "never");
     int bytes = snprintf(
         text, sizeof text,
-        "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[%s{\"type\":\"Replace\","
-        "\"pattern\":{\"String\":\" \"},\"content\":\"\xe2\x96\x81\"}]},"
-        "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\",\"pattern\":"
-        "{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},{\"type\":\"ByteFallback\"},"
-        "{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \",\"start\":%d,\"stop\":0}]},"
+        "{%s,\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Replace\","
+        "\"pattern\":{\"String\":\"\xe2\x96\x81\"},\"content\":\" \"},"
+        "{\"type\":\"ByteFallback\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\",\"content\":\" \","
+        "\"start\":%d,\"stop\":0}]},"
         "\"model\":{\"fuse_unk\":true,\"byte_fallback\":%s,\"vocab\":null,\"merges\":null}}",
-        r->prefix ? "{\"type\":\"Prepend\",\"prepend\":\"\xe2\x96\x81\"}," : "", r->prefix != 0,
-        r->fallback ? "true" : "false");
+        spaces, r->prefix != 0, r->fallback ? "true" : "false");
 
     return token_json_read(r->t, r->name, text, bytes, r->err);
 }
 
 int token_spm_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
-                   struct err *err)
+                   const json_t *config, struct err *err)
 {
     /* The defaults are those of sentencepiece_model.proto. */
     struct reading r = {.t = t,
@@ -286,7 +298,11 @@ int token_spm_read(struct token_tables *t, const char *name, const char *text, i
     const unsigned char *at = (const unsigned char *)text;
     int rc = read_message(&r, 0, (struct message){at, at + bytes});
 
-    rc = rc || check_model(&r) || add_merges(&r) || read_rest(&r);
+    json_t *prefix = json_object_get(config, "add_prefix_space");
+    if (json_is_boolean(prefix))
+        r.prefix = json_is_true(prefix);
+    rc = rc || check_model(&r) || add_merges(&r) ||
+         read_rest(&r, !json_is_false(json_object_get(config, "legacy")));
     mem_free(r.scored);
     if (rc)
         return -1;
@@ -298,9 +314,5 @@ int token_spm_read(struct token_tables *t, const char *name, const char *text, i
             *ends[i] = -1;
     t->begin = r.begin;
     t->end = r.end;
-    if (r.begin >= 0) {
-        t->prefix = mem_new(1, sizeof *t->prefix);
-        t->prefix[t->prefix_count++] = r.begin;
-    }
     return 0;
 }

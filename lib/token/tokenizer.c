@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -221,16 +222,121 @@ static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
     return 0;
 }
 
-int tokenizer_parse(struct tokenizer **out, const char *name, const char *text, int64_t bytes,
-                    struct err *err)
+/* ---- tokenizer.model, and what other files of its folder say ---- */
+
+/*
+ * Refuses tokens that the pieces of the model do not have where these are found in texts: that
+ * of a value (a text, or an object with its content), those in a list or an object, or `name`
+ * with a number (key NULL).
+ */
+static int check_added(const struct token_tables *t, const char *path, const char *key,
+                       const char *name, json_t *value, struct err *err)
+{
+    static const char *const flags[] = {"lstrip", "rstrip", "single_word", "normalized"};
+    json_t *content = json_object_get(value, "content"), *one;
+    const char *text = key ? json_string_value(content ? content : value) : name;
+    int by_number = !key || strcmp(key, "added_tokens_decoder") == 0, same;
+    size_t i;
+
+    json_array_foreach(value, i, one)
+    {
+        if (check_added(t, path, key, name, one, err))
+            return -1;
+    }
+    if (json_is_object(value) && !content)
+        json_object_foreach(value, name, one)
+        {
+            if (check_added(t, path, key, name, one, err))
+                return -1;
+        }
+    if (!text || !*text)
+        return 0;
+    int32_t id = token_vocab_find(&t->vocab, text, (int64_t)strlen(text));
+    enum tokenizer_kind kind = id < 0 ? TOKENIZER_UNUSED : t->vocab.piece[id].kind;
+    same = kind == TOKENIZER_CONTROL || kind == TOKENIZER_USER || kind == TOKENIZER_UNKNOWN;
+    if (by_number)
+        same &= (key ? strtoll(name, NULL, 10) : json_integer_value(value)) == id;
+    for (i = 0; i < 3u + by_number; i++) /* transformers skips the last one elsewhere */
+        same &= !json_is_true(json_object_get(value, flags[i]));
+    return same ? 0
+                : err_at(err, path, 0, key,
+                         "adds '%.60s' to tokenizer.model, expected one of its control or "
+                         "user-defined pieces, or a tokenizer.json that has it",
+                         text);
+}
+
+/* The tokens around a text: by default that of the beginning alone.  special is what
+   special_tokens_map.json has, which may name them, too. */
+static int read_wrap(struct token_tables *t, const char *path, json_t *config, json_t *special,
+                     struct err *err)
+{
+    static const char *const adds[] = {"add_bos_token", "add_eos_token"};
+    static const char *const names[] = {"bos_token", "eos_token"};
+    int32_t *const ids[] = {&t->begin, &t->end}, **const to[] = {&t->prefix, &t->suffix};
+    int *const count[] = {&t->prefix_count, &t->suffix_count};
+
+    for (int k = 0; k < 2; k++) {
+        json_t *add = json_object_get(config, adds[k]);
+        json_t *from = json_object_get(config, names[k]) ? config : special;
+        int32_t named = named_token(t, from, names[k]);
+        if (add && !json_is_boolean(add))
+            return err_at(err, path, 0, adds[k], "is no boolean, expected true or false");
+        *ids[k] = named >= 0 ? named : *ids[k];
+        if (*ids[k] < 0 || !(add ? json_is_true(add) : k == 0))
+            continue;
+        *to[k] = mem_new(1, sizeof **to[k]);
+        (*to[k])[(*count[k])++] = *ids[k];
+    }
+    return 0;
+}
+
+/* dir NULL: the file alone. */
+static int read_spm(struct token_tables *t, const char *name, const char *text, int64_t bytes,
+                    const char *dir, struct err *err)
+{
+    static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json",
+                                        "added_tokens.json"};
+    char *path[3] = {0};
+    json_t *root[3] = {0}, *value;
+    const char *key;
+    int rc = 0;
+
+    for (int i = 0; dir && rc == 0 && i < 3; i++)
+        rc = read_json(dir, files[i], &path[i], &root[i], err);
+    rc = rc || token_spm_read(t, name, text, bytes, root[0], err) ||
+         read_wrap(t, path[0], root[0], root[1], err);
+    for (int i = 0; rc == 0 && i < 3; i++)
+        json_object_foreach(root[i], key, value)
+        {
+            if (rc == 0 && (i == 2 || strstr(key, "_token")))
+                rc = check_added(t, path[i], i == 2 ? NULL : key, key, value, err);
+        }
+    for (int i = 0; i < 3; i++) {
+        json_decref(root[i]);
+        mem_free(path[i]);
+    }
+    return rc ? -1 : 0;
+}
+
+static int parse_whole(struct tokenizer **out, const char *name, const char *text,
+                       int64_t bytes, const char *dir, struct err *err)
 {
     struct tokenizer *t = new_tokenizer();
     const char *file = strrchr(name, '/');
     int model = strstr(file ? file : name, ".model") != NULL;
 
     return finish(out, t,
-                  (model ? token_spm_read : token_json_read)(t->owned, name, text, bytes, err));
+                  model ? read_spm(t->owned, name, text, bytes, dir, err)
+                        : token_json_read(t->owned, name, text, bytes, err));
 }
+
+int tokenizer_parse(struct tokenizer **out, const char *name, const char *text, int64_t bytes,
+                    struct err *err)
+{
+    return parse_whole(out, name, text, bytes, NULL, err);
+}
+
+/* ---- GPT-2's files ---- */
 
 /* Lines of "LEFT RIGHT", after a first one that may begin with #version. */
 static int read_merges(struct token_vocab *v, const char *name, const char *text, int64_t bytes,
@@ -309,12 +415,12 @@ static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
     return rc;
 }
 
-static int open_whole(struct tokenizer **t, const char *path, struct err *err)
+static int open_whole(struct tokenizer **t, const char *path, const char *dir, struct err *err)
 {
     char *text = NULL;
     int64_t bytes = 0;
     int rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err) ||
-             tokenizer_parse(t, path, text, bytes, err);
+             parse_whole(t, path, text, bytes, dir, err);
 
     mem_free(text);
     return rc ? -1 : 0;
@@ -327,7 +433,7 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
     int is_file = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
     char *json = is_file ? mem_dup(path) : find_file(path, wholes);
     char *dir = is_file ? io_parent(path) : mem_dup(path);
-    int rc = json ? open_whole(&t, json, err) : open_gpt2(&t, dir, err);
+    int rc = json ? open_whole(&t, json, dir, err) : open_gpt2(&t, dir, err);
 
     if (rc == 0 && read_ends(t->owned, dir, err)) {
         tokenizer_close(t);

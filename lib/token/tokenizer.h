@@ -31,7 +31,9 @@ struct tokenizer;
 /*
  * path is a folder, or a file of the first two kinds; the second has ".model" in its name.  A
  * folder has tokenizer.json, tokenizer.model, or encoder.json (vocab.json, gpt2-encoder.json)
- * and vocab.bpe (merges.txt, gpt2-vocab.bpe); the first of these is read.
+ * and vocab.bpe (merges.txt, gpt2-vocab.bpe); the first of these is read.  Of a tokenizer.model
+ * tokenizer_config.json says which tokens surround a text (add_bos_token, add_eos_token) and
+ * how it is spaced, as in transformers 4; tokens that it does not have are an error.
  * *t is the caller's: tokenizer_close.  ERR_INPUT names what is not supported.
  */
 int tokenizer_open(struct tokenizer **t, const char *path, struct err *err);

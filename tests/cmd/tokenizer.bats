@@ -188,3 +188,82 @@ same_files() {
         cmp "text/latest/source/files/$name" "new/$name"
     done
 }
+
+# with CONFIG: a tokenizer.model with that tokenizer_config.json, and nothing else.
+with() {
+    rm -rf spm
+    mkdir spm
+    cp "$BATS_TEST_DIRNAME/../data/tokenizer/sentencepiece.model" spm/tokenizer.model
+    echo "$1" > spm/tokenizer_config.json
+}
+
+# tokens: of five texts, with the token of the end after each.
+tokens() {
+    printf '{"text": "%s"}\n' 'the text' ' the' 'a<s>b' 'a <s> b <unk>c' '<s>the' > texts.jsonl
+    paro-train --tokenize texts.bin --force -d texts.jsonl --tokenizer spm 2> said
+    od -An -v -w1000 -tu2 texts.bin | tr -s ' ' | sed 's/^ //'
+}
+
+# What AutoTokenizer of transformers 4.57.6 gives (LlamaTokenizerFast), and 2 where it does not.
+@test "tokenizer.model: tokenizer_config.json says what surrounds a text, and how it is spaced" {
+    local -A of=(
+        [usual]='1 283 585 277 2 1 585 283 2 1 267 1 412 2 1 267 585 1 585 412 585 0 278 2 1 1 283 2'
+        [bare]='283 585 277 2 585 283 2 267 1 412 2 267 585 1 585 412 585 0 278 2 1 283 2'
+        [once]='1 283 585 277 2 1 283 2 1 267 1 598 2 1 267 585 1 412 585 0 601 2 1 1 272 2'
+        [none]='1 272 585 277 2 1 283 2 1 592 1 598 2 1 592 585 1 412 585 0 601 2 1 1 272 2'
+        [other]='2 283 585 277 2 2 585 283 2 2 267 1 412 2 2 267 585 1 585 412 585 0 278 2 2 1 283 2')
+    local config want
+    while IFS=@ read -r config want; do
+        with "$config"
+        [[ "$(tokens)" == "${of[$want]}" ]]
+    done <<'END'
+{}@usual
+{"add_bos_token": true, "add_eos_token": true, "legacy": true, "pad_token": null}@usual
+{"add_bos_token": false}@bare
+{"legacy": false}@once
+{"legacy": false, "add_prefix_space": false}@none
+{"add_prefix_space": false}@none
+{"bos_token": "</s>"}@other
+{"bos_token": {"content": "<s>", "normalized": true}, "additional_special_tokens": ["<s>"]}@usual
+{"added_tokens_decoder": {"0": {"content": "<unk>"}, "1": {"content": "<s>", "special": true}}}@usual
+END
+}
+
+@test "tokenizer.model: special_tokens_map.json names the tokens, too" {
+    with '{}'
+    echo '{"bos_token": {"content": "</s>"}}' > spm/special_tokens_map.json
+    [[ "$(tokens)" == '2 283 585 277 2 2 585 283 2 2 267 1 412 2 2 267 585 1 585 412 585 0 278 2 2 1 283 2' ]]
+}
+
+@test "tokenizer.model: tokens that other files add are refused" {
+    local config words t=(paro-train --tokenize new --tokenizer spm -d "$TEXT")
+    while IFS=@ read -r config words; do
+        with "$config"
+        refuses 2 "tokenizer_config.json $words" "${t[@]}"
+        [ ! -e new ]
+    done <<'END'
+{"add_bos_token": null}@'add_bos_token' expected true or false
+{"pad_token": "[PAD]"}@'pad_token' '[PAD]' tokenizer.model expected tokenizer.json
+{"eos_token": {"content": "the"}}@'eos_token' 'the'
+{"additional_special_tokens": ["<s>", "<|x|>"]}@'additional_special_tokens' '<|x|>'
+{"extra_special_tokens": {"image_token": "<image>"}}@'extra_special_tokens' '<image>'
+{"bos_token": {"content": "<s>", "rstrip": true}}@'bos_token' '<s>'
+{"added_tokens_decoder": {"32000": {"content": "<|im_start|>"}}}@'added_tokens_decoder' '<|im_start|>'
+{"added_tokens_decoder": {"2": {"content": "<s>"}}}@'added_tokens_decoder' '<s>'
+{"added_tokens_decoder": {"1": {"content": "<s>", "normalized": true}}}@'added_tokens_decoder' '<s>'
+END
+    with '{}'
+    echo '{"sep_token": "[SEP]"}' > spm/special_tokens_map.json
+    refuses 2 "special_tokens_map.json 'sep_token' '[SEP]'" "${t[@]}"
+    echo '{"bos_token": "<s>"}' > spm/special_tokens_map.json
+    echo '{"<s>": 1, "[PAD]": 602}' > spm/added_tokens.json
+    refuses 2 "added_tokens.json '[PAD]' tokenizer.json" "${t[@]}"
+    echo '{"<s>": 2}' > spm/added_tokens.json
+    refuses 2 "added_tokens.json '<s>'" "${t[@]}"
+    echo '{"<s>": 1}' > spm/added_tokens.json
+    "${t[@]}" 2> said
+    # A tokenizer.json is read instead of it all.
+    echo '{"<|x|>": 9}' > spm/added_tokens.json
+    cp "$BATS_TEST_DIRNAME/../data/tokenizer/llama2.json" spm/tokenizer.json
+    "${t[@]}" --force 2> said
+}
