@@ -5,6 +5,7 @@
 # paro.h, linked with the shared library and with the static one.  What it must do the programs of
 # tests/shim know: paro_user and paro_wrong.
 
+bats_require_minimum_version 1.5.0
 load mpi
 
 setup_file() {
@@ -31,8 +32,8 @@ setup() { cd "$ROOT" || exit 1; }
 right() {
     local n=$1
     shift
-    run mpirun -np "$n" "$@"
-    echo "$output"
+    run --separate-stderr mpirun -np "$n" "$@"
+    printf '%s\n' "$output" "${stderr-}"
     [ "$status" = 0 ] && [[ "$output" == "ok "* ]]
 }
 

@@ -7,6 +7,7 @@
 # Here with nothing preloaded, and with a library that is wrong in a way of tests/shim/mpi_spoil.c, which
 # the checker must notice.
 
+bats_require_minimum_version 1.5.0
 load ../lab/lab
 load mpi
 
@@ -72,8 +73,8 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 
 @test "conjugate gradient finds the solution, and says so if it does not" {
     for ranks in 1 4 7; do
-        run mpirun -np $ranks ./cg 10007
-        echo "$output"
+        run --separate-stderr mpirun -np $ranks ./cg 10007
+        printf '%s\n' "$output" "${stderr-}"
         [ "$status" = 0 ] && [[ "$output" == "10007 unknowns on $ranks ranks: 40 iterations in "*"; largest error "* ]]
         [[ "$output" != *WRONG* ]]
     done
@@ -82,10 +83,10 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 }
 
 @test "the benchmark: a row for each size, checked if asked for" {
-    run mpirun -np 3 ./latency -b 1000 -e 70000 -n 2 -w 1 -c
+    run --separate-stderr mpirun -np 3 ./latency -b 1000 -e 70000 -n 2 -w 1 -c
     echo "$output"
     [ "$status" = 0 ] && [ "${#lines[@]}" = 29 ] && [ "$(grep -c ' ok$' <<<"$output")" = 28 ]
-    run mpirun -np 2 ./latency -o bcast,allreduce -b 4 -e 8 -n 1
+    run --separate-stderr mpirun -np 2 ./latency -o bcast,allreduce -b 4 -e 8 -n 1
     echo "$output"
     [ "$status" = 0 ] && [ "${#lines[@]}" = 5 ] && [ "$(grep -c ' -$' <<<"$output")" = 4 ]
     spoiled order ./latency -b 1024 -e 1024 -n 1 -c

@@ -4,6 +4,7 @@
 # libparo-nccl.so preloaded into a program that knows NCCL alone, build-emulated/shim/nccl_user:
 # the same results, and what was ours of its calls.
 
+bats_require_minimum_version 1.5.0
 load mpi
 
 setup() {
@@ -103,7 +104,7 @@ hung_by() {
 }
 
 @test "the program alone" {
-    run mpirun -np 4 "$E/shim/nccl_user"
+    run --separate-stderr mpirun -np 4 "$E/shim/nccl_user"
     [ "$status" = 0 ] && [ "$output" = "ok 64" ]
 }
 

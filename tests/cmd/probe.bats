@@ -12,7 +12,7 @@ setup() {
 # carries RANKS SHAPE RINGS
 carries() {
     run timeout 100 mpirun -np "$1" "$B/mpi/probe_check" "$2"
-    [ "$status" = 0 ] && [ "${lines[0]}" = "ok $2 turns 10 rings $3" ]
+    [ "$status" = 0 ] && grep -qxF "ok $2 turns 10 rings $3" <<<"$output"
 }
 
 # What the GPU in software is to do stands before it: NAME=VALUE carries_on ...
@@ -23,7 +23,7 @@ carries_on() {
     NCCL_MULTI_RANK_GPU_ENABLE=1 run timeout 100 mpirun -np "$1" sh -c \
         'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh "$check" "$2" cuda:0 "${@:4}"
     echo "$output"
-    [ "$status" = 0 ] && [ "${lines[0]}" = "ok $2 turns 10 rings $3" ]
+    [ "$status" = 0 ] && grep -qxF "ok $2 turns 10 rings $3" <<<"$output"
 }
 
 @test "turns and rings through any groups bring every word to its place" {

@@ -4,6 +4,7 @@
 # libparo between hosts: what goes by messages, of which on one host there are none; groups by
 # host, and found by host in a topology.
 
+bats_require_minimum_version 1.5.0
 load lab.bash
 
 setup_file() {
@@ -22,8 +23,8 @@ setup_file() {
 
 # right SHAPE... -- PROGRAM [OPTION...]
 right() {
-    run paro-lab "$@"
-    echo "$output"
+    run --separate-stderr paro-lab "$@"
+    printf '%s\n' "$output" "${stderr-}"
     [ "$status" = 0 ] && [[ "$output" == "ok "* ]]
 }
 
