@@ -344,7 +344,7 @@ rows() {
 # bats test_tags=full
 @test "what an interrupt leaves is whole rows" {
     mpirun -np 4 paro-bench --groups 2x2 -b 1K -e 64M -f 2 -n 2000 -w 1 --json > out 2> said &
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         [ "$(wc -l < out)" -lt 3 ] || break
         sleep 0.1
     done

@@ -248,7 +248,7 @@ has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
     words=("$G/four.yaml" -d "$G/text" -o new --steps 20 --device cuda:0 --force)
     for fault in cudaLaunchKernel:400 cudaMemcpyAsync:200 cudaMemsetAsync:80 cudaEventQuery:300 \
         cudaEventRecord:300 cudaGraphLaunch:5; do
-        fails "rank 2 (.*): device cuda:0 .* failed at " timeout 60 \
+        fails "rank 2 (.*): device cuda:0 .* failed at " timeout 100 \
             mpirun -np 4 "$ROOT/tests/cmd/on-rank" 2 EMULATED_FAIL=$fault paro-train "${words[@]}" || { echo $fault; return 1; }
     done
 }
@@ -257,7 +257,7 @@ has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
     in_software
     words=("$G/four.yaml" -d "$G/text" -o new --steps 6 --device cuda:0 --force --against NNN)
     for n in 440 460; do
-        fails "rank 2 (.*): device cuda:0 .* failed at " timeout 30 \
+        fails "rank 2 (.*): device cuda:0 .* failed at " timeout 100 \
             mpirun -np 4 "$ROOT/tests/cmd/on-rank" 2 EMULATED_FAIL=cudaMemcpyAsync:$n \
             paro-train "${words[@]}" || { echo $n; return 1; }
     done

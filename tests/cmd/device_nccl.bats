@@ -144,13 +144,13 @@ setup() {
         echo $$ > pid-$OMPI_COMM_WORLD_RANK; exec "$@"' sh paro-train "$G/four.yaml" -d "$G/text" \
         -o part --steps 3 --lr 1e-3 --save-every 1 --device "$DEVICE" --transport nccl > out 2> said &
     run=$!
-    for _ in {1..300}; do [ -e part/latest ] && break || sleep 0.1; done
+    for _ in {1..600}; do [ -e part/latest ] && break || sleep 0.1; done
     kill -9 "$(cat pid-2)"
     rc=0
     wait $run || rc=$?
     [ $rc != 0 ] && [ $rc != 124 ]
     for r in 0 1 2 3; do
-        for _ in {1..100}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
+        for _ in {1..600}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
         ! kill -0 "$(cat pid-$r)"
     done
     # shellcheck disable=SC2016

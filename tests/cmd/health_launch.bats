@@ -101,14 +101,18 @@ says() {
     [ -z "$output" ] && has_words "$stderr" "horing-check: 'false' status 1"
 }
 
+# Neither gone nor ended and not yet collected.
+lives() { grep -qs '^State:.[^Z]' "/proc/$1/status"; }
+# A process that is killed is still there for a moment.
+ended() { ! lives "$1"; }
+
 # bats test_tags=full
 @test "a launcher that hangs is ended with all that it started, and so is one that is asked to end" {
     # shellcheck disable=SC2016
-    local hangs='trap "" TERM; echo $$ > pid; sleep 77 & echo $! > child; kill -STOP $$; wait'
+    local hangs='trap "" TERM; echo $$ > pid; sleep 300 & echo $! > child; kill -STOP $$; wait'
     says 3 "no answer 'sh' 11 s" "$hangs" -t 1
     [ ! -e "/proc/$(cat pid)" ]
-    # Nobody may have collected it yet.
-    run ! grep '^State:.[^Z]' "/proc/$(cat child)/status"
+    soon ended "$(cat child)"
     # shellcheck disable=SC2016
     horing-check -- sh -c 'echo $$ > pid2; sleep 77' >out 2>said &
     until [ -s pid2 ]; do sleep 0.02; done
@@ -122,8 +126,8 @@ says() {
     local last
     for last in 'exit 0' 'printf "\004(OK\0040"'; do
         # shellcheck disable=SC2016
-        horing-check -- sh -c 'trap "" TERM; sleep 77 & echo $! > child; '"$last" || true
-        run ! grep '^State:.[^Z]' "/proc/$(cat child)/status"
+        horing-check -- sh -c 'trap "" TERM; sleep 300 & echo $! > child; '"$last" || true
+        soon ended "$(cat child)"
     done
     # Who is killed leaves none behind either.
     # shellcheck disable=SC2016
@@ -142,9 +146,6 @@ says() {
     horing-check -- sh -c 'printf "\004(HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
     [ "$rc" = 3 ] && grep -q 'cannot write to standard output' said
 }
-
-# Neither gone nor ended and not yet collected.
-lives() { grep -qs '^State:.[^Z]' "/proc/$1/status"; }
 
 @test "a helper process that is stopped holds no pipe open behind the answer" {
     # The helper is there before MPI is, which takes far longer to start than a look.

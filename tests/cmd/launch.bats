@@ -158,7 +158,8 @@ END
 @test "a host file with this machine: a real mpirun, and its status" {
     printf 'localhost slots=2\n' > hosts
     # shellcheck disable=SC2016 # expanded in the rank
-    run -3 --separate-stderr paro-launch --hostfile hosts -- sh -c 'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"; sleep 1; exit 3'
+    run -3 --separate-stderr paro-launch --hostfile hosts -- sh -c 'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"
+        : > here.$OMPI_COMM_WORLD_RANK; until [ -e here.0 ] && [ -e here.1 ]; do sleep 0.1; done; sleep 1; exit 3'
     [ "$(echo "$output" | sort | tr '\n' ' ')" = 'rank 0 of 2 rank 1 of 2 ' ]
 }
 

@@ -178,13 +178,13 @@ over_fails() {
     with_gpu
     over 3 0 -- > fabric 2> said &
     local run=$! rc=0
-    for _ in {1..100}; do [ -e pid-1 ] && break || sleep 0.1; done
+    for _ in {1..600}; do [ -e pid-1 ] && break || sleep 0.1; done
     sleep 2 # in the middle of it, on any machine; before it would be as good
     kill -9 "$(cat pid-1)"
     wait $run || rc=$?
     [ $rc != 0 ] && [ $rc != 124 ] && [ ! -s fabric ]
     for r in 0 1 2; do
-        for _ in {1..100}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
+        for _ in {1..600}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
         ! kill -0 "$(cat pid-$r)"
     done
 }

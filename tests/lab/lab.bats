@@ -107,7 +107,7 @@ WATCH
 
 @test "--cut takes one data port down for good, and mpirun still ends" {
     watch_port
-    lab -p 1 --cut 1:0.5 ./watch 2
+    lab -p 1 --cut 1:2 ./watch 5
     [ "$status" -eq 0 ]
     [ "$(sort <<<"$output")" = "node0 UP
 node1 DOWN
@@ -117,7 +117,7 @@ node1 UP" ]
 
 @test "--flap takes a data port down and up in turn" {
     watch_port
-    lab -p 1 --flap 0:0.5/0.5 ./watch 3
+    lab -p 1 --flap 0:1/1 ./watch 7
     [ "$status" -eq 0 ]
     [ "$(grep -c 'node0 UP' <<<"$output")" -ge 2 ]
     [ "$(grep -c 'node0 DOWN' <<<"$output")" -ge 2 ]
@@ -194,6 +194,12 @@ reno" ]
     [ ! -e "$dir.gone" ]
 }
 
+# remains: what there still is of kill_lab's processes and network namespaces.
+remains() {
+    pgrep -f "$prog" || true
+    lsns -n -t net -o NS | grep -F "$(tr -dc '0-9\n' <"$net" | sort -u)" || true
+}
+
 # kill_lab SIGNAL pid|group [PREFIX...]: starts endless traffic, kills, waits; then nothing of
 # the lab may remain.  The lab's own numbers (network namespace) and names (program) are looked
 # for, as other labs may run beside this one.
@@ -209,7 +215,7 @@ kill_lab() {
         readlink /proc/self/ns/net >>'$net'
         exec '$prog' forever 0:2 2:0" >/dev/null 2>&1 3>&- &
     set +m
-    for ((i = 0; i < 100; i++)); do
+    for ((i = 0; i < 600; i++)); do
         [[ -e $net && $(wc -l <"$net") -eq 4 ]] && break
         sleep 0.1
     done
@@ -219,13 +225,12 @@ kill_lab() {
     status=0
     wait "$!" || status=$?
     [ "$status" -eq $((128 + $(kill -l "$sig"))) ]
-    # The kernel takes a process namespace down a moment after its first process.
-    for ((i = 0; i < 50; i++)); do
-        pgrep -f "$prog" >/dev/null || break
+    # The kernel takes namespaces down a moment after their first process.
+    for ((i = 0; i < 300; i++)); do
+        [ -n "$(remains)" ] || break
         sleep 0.1
     done
-    [ -z "$(pgrep -f "$prog")" ]
-    if lsns -n -t net -o NS | grep -F "$(tr -dc '0-9\n' <"$net" | sort -u)"; then false; fi
+    [ -z "$(remains)" ]
     [ "$(ip -br link 2>/dev/null | cut -d' ' -f1)" = "$links" ]
     [ -z "$(ls -A "$own")" ]
     [ ! -e /dev/shm/.paro-lab ]

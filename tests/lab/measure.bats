@@ -9,7 +9,7 @@ load ../cmd/fabric
 
 # measure OPTION...: the fabric in `fabric`.
 measure() {
-    timeout 60 paro-lab "$@" -- "$BIN/paro-topo" >fabric 2>said || { cat fabric said; return 1; }
+    timeout 200 paro-lab "$@" -- "$BIN/paro-topo" >fabric 2>said || { cat fabric said; return 1; }
 }
 
 @test "2x2: port, flow and member rates; groups by host; memory and flops" {
@@ -38,7 +38,7 @@ measure() {
 
 # The flow's rate is a line's slope; it alone is bound by the same port.
 lines() {
-    timeout 60 paro-lab -g 2 -p 2 -r 500mbit -- "$BIN/paro-topo" \
+    timeout 200 paro-lab -g 2 -p 2 -r 500mbit -- "$BIN/paro-topo" \
         -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" --seq 64 >fabric
     near levels.1.flow_Bps 59.8
 }

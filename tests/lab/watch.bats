@@ -31,7 +31,7 @@ begin() {
     rm -rf m
     paro-lab -g 3 -p 1 -- env LD_PRELOAD="$B/libparo-mpi.so" PARO_METER="$PWD/m" "$L" "$@" > out 2>&1 &
     lab=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 300); do
         [ "$(find m -type f 2> /dev/null | wc -l)" -lt 3 ] || break
         sleep 0.2
     done
@@ -90,14 +90,17 @@ slowed_loop() {
     local p
     p=$(of_rank 2)
     [ -n "$p" ]
-    sleep 1
-    kill -STOP "$p"
     sleep 3
-    rc=0
-    horing-watch --hang 1 m > out || rc=$?
+    kill -STOP "$p"
+    for _ in $(seq 60); do
+        rc=0
+        horing-watch --hang 1 m > out || rc=$?
+        ! grep -q '^WATCH CRITICAL - \(hung\|stuck\)' out || break
+        sleep 0.5
+    done
     kill -CONT "$p"
     cat out
-    [ $rc = 2 ]
+    [ "$rc" = 2 ]
     # It stopped between two calls, or within one that the others have completed or not.
     grep -qE '^WATCH CRITICAL - (hung: ranks 0-1 wait in all-(gather|reduce) of .*, rank 2 \(node[0-9]+\) never arrived, its last call was |stuck: ranks? ([01](-|, ))?2 )' out
 }
