@@ -15,12 +15,14 @@ setup() {
 }
 
 check() {
-    run mpirun -np "$1" "$B/mpi/coll_check" "${@:2}"
+    run --separate-stderr mpirun -np "$1" "$B/mpi/coll_check" "${@:2}"
+    echo "${stderr-}"
     [ "$status" = 0 ] && [[ "${lines[0]}" == "ok "[1-9]* ]]
 }
 
 right() {
-    run mpirun -np "$1" "$B/mpi/vector_check" "$2"
+    run --separate-stderr mpirun -np "$1" "$B/mpi/vector_check" "$2"
+    echo "${stderr-}"
     [ "$status" = 0 ] && [ "$output" = ok ]
 }
 
@@ -32,7 +34,8 @@ gives_up() {
 }
 
 @test "one rank alone" {
-    run "$B/mpi/coll_check" 1x1
+    run --separate-stderr "$B/mpi/coll_check" 1x1
+    echo "${stderr-}"
     [ "$status" = 0 ] && [[ "$output" == "ok "[1-9]* ]]
 }
 
@@ -91,13 +94,15 @@ gives_up() {
 }
 
 @test "a rank that waits for its host lets MPI carry on what the program began before" {
-    run timeout 60 mpirun --mca btl tcp,self -np 2 "$B/mpi/vector_check" progress
+    run --separate-stderr timeout 60 mpirun --mca btl tcp,self -np 2 "$B/mpi/vector_check" progress
+    echo "${stderr-}"
     [ "$status" = 0 ] && [ "$output" = ok ]
 }
 
 @test "agreements, texts, broadcasts, peers, shared memory, refusals" {
     for n in 1 2 3 5; do
-        run mpirun -np "$n" "$B/mpi/world_check"
+        run --separate-stderr mpirun -np "$n" "$B/mpi/world_check"
+        echo "${stderr-}"
         [ "$status" = 0 ] && [ "${lines[0]}" = "ok all" ]
     done
 }
