@@ -14,14 +14,6 @@ static const char *or_null(const char *text)
     return text[0] ? text : NULL;
 }
 
-static void put_count(struct jout *j, const char *key, int64_t v)
-{
-    if (v < 0)
-        jout_null(j, key);
-    else
-        jout_int(j, key, v);
-}
-
 static double above_0(double v)
 {
     return v > 0 ? v : NAN;
@@ -53,7 +45,7 @@ static void put_finding(struct jout *j, const struct health_report *t, int i)
     jout_text(j, "host", or_null(health_host_name(t->d, f->host)));
     jout_text(j, "other_host", or_null(health_host_name(t->d, f->other)));
     jout_text(j, "direction", f->way < 0 ? NULL : health_way[f->way]);
-    put_count(j, "rank", f->rank);
+    jout_known(j, "rank", f->rank);
     jout_text(j, "link", or_null(f->link));
     jout_text(j, "text", f->text);
     jout_open(j, "evidence", '{');
@@ -62,9 +54,9 @@ static void put_finding(struct jout *j, const struct health_report *t, int i)
     jout_num(j, "peers", f->peers);
     jout_num(j, "percent", f->percent);
     jout_num(j, "z", f->z);
-    put_count(j, "samples", f->samples);
-    put_count(j, "partners", f->partners);
-    put_count(j, "partners_that_see_it", f->saw);
+    jout_known(j, "samples", f->samples);
+    jout_known(j, "partners", f->partners);
+    jout_known(j, "partners_that_see_it", f->saw);
     jout_bool(j, "confirmed", f->confirmed);
     jout_close(j, '}');
     if (t->o->suggest)
@@ -197,9 +189,9 @@ static void put_link(struct jout *j, const struct health_report *t, int i)
     jout_bool(j, "lost", l->lost);
     jout_num(j, "speed_Bps", above_0(l->Bps));
     jout_num(j, "expected_Bps", above_0(l->want_Bps));
-    put_count(j, "errors", l->errors);
-    put_count(j, "packets", l->packets);
-    put_count(j, "flaps", l->flaps);
+    jout_known(j, "errors", l->errors);
+    jout_known(j, "packets", l->packets);
+    jout_known(j, "flaps", l->flaps);
     jout_num(j, "since_s", above_0(l->since_s));
 }
 
@@ -215,8 +207,8 @@ static void put_host(struct jout *j, const struct health_report *t, int k)
     jout_int(j, "ranks", h->ranks);
     jout_bool(j, "answers", !h->silent);
     jout_text(j, "why", or_null(h->why));
-    put_count(j, "leaf", h->leaf);
-    put_count(j, "pod", h->pod);
+    jout_known(j, "leaf", h->leaf);
+    jout_known(j, "pod", h->pod);
     jout_num(j, "queue_drain_Bps", h->drain_Bps < 0 ? NAN : h->drain_Bps);
     jout_text(j, "lost_link", lost);
 }
