@@ -16,7 +16,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* Verdicts on thousands of ports sort as many short lists: by insertion, without calls. */
-static void sort(double *v, int n)
+void stats_sort(double *v, int n)
 {
     enum { SHORT = 48 };
 
@@ -35,13 +35,13 @@ static void sort(double *v, int n)
 
 double stats_median(double *v, int n)
 {
-    sort(v, n);
+    stats_sort(v, n);
     return n % 2 ? v[n / 2] : 0.5 * (v[n / 2 - 1] + v[n / 2]);
 }
 
 double stats_percentile(double *v, int n, double p)
 {
-    sort(v, n);
+    stats_sort(v, n);
     int i = (int)ceil(p * n / 100) - 1;
     return v[i < 0 ? 0 : i >= n ? n - 1 : i];
 }

@@ -20,7 +20,6 @@
 #include <assert.h>
 #include <math.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -289,13 +288,6 @@ static int run_laps(struct watch *w, struct err *err)
     return 0;
 }
 
-static int by_time(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-
-    return (x > y) - (x < y);
-}
-
 /* What had come at a time: on the way between two notes in proportion. */
 static double bytes_at(const struct curve *c, double at_s)
 {
@@ -321,7 +313,7 @@ static double rate_of(const struct curve *curve, int curves)
             at_s[n++] = curve[r].note[i].at_s;
         total += curve[r].notes ? (double)curve[r].note[curve[r].notes - 1].bytes : 0;
     }
-    qsort(at_s, (size_t)n, sizeof *at_s, by_time);
+    stats_sort(at_s, n);
     double skip = fmin(total / 4, PROBE_SKIP);
     for (int i = 0; i < n && rate <= 0; i++) {
         double sum = 0;
