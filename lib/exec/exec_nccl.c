@@ -71,7 +71,8 @@ void exec_nccl_abort_all(const ncclComm_t *comm, int n)
     mem_free(begun);
 }
 
-void exec_nccl_end(struct exec_nccl *x)
+/* Aborts the communicators of all tracks. */
+static void abort_tracks(struct exec_nccl *x)
 {
     ncclComm_t gone[TURN_TRACKS_MOST] = {NULL}, late[TURN_TRACKS_MOST] = {NULL};
     int more = 0;
@@ -108,7 +109,7 @@ int exec_nccl_fail(struct exec_nccl *x, struct err *err)
     /* Before what the others may see of it without words. */
     if (own && x->tell)
         x->tell(x->arg, err);
-    exec_nccl_end(x); /* what waits on the GPU, too */
+    abort_tracks(x); /* what waits on the GPU, too */
     return -1;
 }
 
@@ -392,7 +393,7 @@ void exec_nccl_abort(struct exec_nccl *x)
     err_set(&x->failure, ERR_PEER, "rank %d: the communicators were aborted", x->rank);
     x->failure.told = 1;
     x->failed = 1;
-    exec_nccl_end(x);
+    abort_tracks(x);
 }
 
 /* ---- in a world ---- */

@@ -89,8 +89,6 @@ int exec_nccl_put_in(struct exec_nccl_handle *h, struct err *err);
  * end when that one is aborted.
  */
 void exec_nccl_abort_all(const ncclComm_t *comm, int n);
-/* So all of the tracks'. */
-void exec_nccl_end(struct exec_nccl *x);
 /* Sleeps, a little longer each time. */
 void exec_nccl_nap(int *turn);
 

@@ -43,7 +43,8 @@ const struct health_check *health_check_find(int code)
     return NULL;
 }
 
-int health_check_means(const char *word, int code)
+/* Whether a word, "errors" or "HC-203", means this code. */
+static int word_means(const char *word, int code)
 {
     const struct health_check *c = health_check_find(code);
     char hc[16];
@@ -77,7 +78,7 @@ static int check_word(const char *word, struct err *err)
 
     for (const struct health_check *c = health_checks; c->code; c++) {
         int again = !c->name;
-        if (health_check_means(word, c->code))
+        if (word_means(word, c->code))
             return 0;
         for (const struct health_check *b = health_checks; !again && b < c; b++)
             again = b->name && strcmp(b->name, c->name) == 0;
@@ -237,7 +238,7 @@ static int matches(const char *pattern, const char *text)
 int health_config_is_disabled(const struct health_config *c, int code)
 {
     for (int i = 0; i < c->disables; i++)
-        if (health_check_means(c->disable[i], code))
+        if (word_means(c->disable[i], code))
             return 1;
     return 0;
 }
@@ -250,7 +251,7 @@ int health_config_is_ignored(const struct health_config *c, int code, const char
     for (int i = 0; i < c->ignores; i++) {
         const struct health_ignore *g = &c->ignore[i];
         if (now_s < g->until_s && matches(g->link, link) && matches(g->host, host) &&
-            (g->check[0] ? health_check_means(g->check, code) : of && of->name))
+            (g->check[0] ? word_means(g->check, code) : of && of->name))
             return 1;
     }
     return 0;

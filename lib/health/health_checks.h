@@ -111,8 +111,6 @@ struct health_check {
 };
 extern const struct health_check health_checks[];       /* the last has code 0 */
 const struct health_check *health_check_find(int code); /* NULL: there is none */
-/* Whether a word, "errors" or "HC-203", means this code. */
-int health_check_means(const char *word, int code);
 
 /* Whether so many errors are a fault; packets -1 or 0: their number is unknown. */
 int health_errors_are_many(int64_t errors, int64_t packets);

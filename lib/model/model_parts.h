@@ -12,9 +12,6 @@ int model_config_read(struct model *m, const char *name, const char *text, int64
 /* model_units.c: all of the family's, from those numbers. */
 void model_units_add(struct model *m);
 
-/* Room for so many at most; the unit that tensors are then added to. */
-void model_units_room(struct model *m, int64_t units, int64_t tensors);
-void model_unit_open(struct model *m, const char *name);
 /* rows 0: a vector of `cols`.  MODEL_VECTOR begins at 1, all else is normal with the model's
  * std; the caller may change init_mean and init_std (a bias: mean 0). */
 struct model_tensor *model_tensor_add(struct model *m, const char *name, enum model_kind kind,

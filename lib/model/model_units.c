@@ -17,13 +17,15 @@
 #include "base/mem.h"
 #include "model/model_parts.h"
 
-void model_units_room(struct model *m, int64_t units, int64_t tensors)
+/* Room for so many at most. */
+static void units_init(struct model *m, int64_t units, int64_t tensors)
 {
     m->unit = mem_new((size_t)units, sizeof *m->unit);
     m->tensor = mem_new((size_t)tensors, sizeof *m->tensor);
 }
 
-void model_unit_open(struct model *m, const char *name)
+/* The unit that tensors are then added to. */
+static void unit_open(struct model *m, const char *name)
 {
     struct model_unit *u = &m->unit[m->units++];
 
@@ -136,13 +138,13 @@ void model_units_add(struct model *m)
 
     while (m->family->modules[modules].name)
         modules++;
-    model_units_room(m, units, (m->layers + 1) * 2 * modules);
+    units_init(m, units, (m->layers + 1) * 2 * modules);
     for (int u = 0; u < units; u++) {
         int layer = u > 0 && u <= m->layers;
         char name[32];
 
         snprintf(name, sizeof name, "layers.%d", u - 1);
-        model_unit_open(m, layer ? name : u ? "head" : "embed");
+        unit_open(m, layer ? name : u ? "head" : "embed");
         for (int i = 0; i < modules; i++)
             if (unit_of(m, &m->family->modules[i]) == (layer ? IN_LAYERS : u))
                 add_module(m, i, u - 1);
@@ -232,9 +234,9 @@ void model_units_extend(struct model *m, int frozen,
     char *is_frozen = mem_new((size_t)old.tensors * 3, 1);
 
     m->units = m->tensors = 0;
-    model_units_room(m, old.units, (int64_t)old.tensors * 3);
+    units_init(m, old.units, (int64_t)old.tensors * 3);
     for (int u = 0; u < old.units; u++) {
-        model_unit_open(m, old.unit[u].name);
+        unit_open(m, old.unit[u].name);
         for (int i = old.unit[u].first; i < old.unit[u].first + old.unit[u].count; i++) {
             is_frozen[m->tensors] = (char)frozen;
             m->tensor[m->tensors++] = old.tensor[i];

@@ -39,7 +39,12 @@ int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_byt
     return pick_subchunks_of(longest, elem_bytes, chunk_bytes, PICK_SUBCHUNKS_MAX);
 }
 
-double pick_rows(const struct schedule_spec *spec)
+/*
+ * About how many rows all ranks have, before they are made: each chunk goes to every rank, in a
+ * reduction it comes from each too.  Recursive doubling sends all chunks in each round instead,
+ * and adds them where they have arrived.
+ */
+static double rows_about(const struct schedule_spec *spec)
 {
     double chunks = (double)spec->segments * spec->groups->count * spec->subchunks;
     int reduces = (spec->phases & SCHEDULE_REDUCE_SCATTER) != 0;
@@ -77,11 +82,11 @@ int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, cons
     layout_init(&l, &t->groups);
     struct schedule_spec spec = pick_spec(&l, t, how->phases, how->algo, how->subchunks);
     spec.root = how->root;
-    if (pick_rows(&spec) > most)
+    if (rows_about(&spec) > most)
         rc = err_set(err, ERR_INPUT,
                      "a %s of %d ranks in %d sub-chunk%s, about %.0f rows, expected %d at most",
                      what, t->groups.ranks, how->subchunks, how->subchunks == 1 ? "" : "s",
-                     pick_rows(&spec), most);
+                     rows_about(&spec), most);
     if (rc == 0)
         rc = schedule_gen(&spec, -1, out, err);
     layout_release(&l);

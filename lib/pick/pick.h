@@ -12,13 +12,6 @@
  */
 
 /*
- * About how many rows all ranks have, before they are made: each chunk goes to every rank, in a
- * reduction it comes from each too.  Recursive doubling sends all chunks in each round instead,
- * and adds them where they have arrived.
- */
-double pick_rows(const struct schedule_spec *spec);
-
-/*
  * An operation on a layout's segments; t: the fabric, for its levels; NULL: groups alone.  All
  * that it points to stays the layout's and the fabric's.
  */

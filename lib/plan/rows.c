@@ -14,7 +14,8 @@
 #include "base/tree.h"
 #include "plan/timeline.h"
 
-void plan_rows_shape(struct plan_rows *r, const struct plan_bill *b, int micros)
+/* Of one strategy, with so many micro-steps; no rows. */
+static void shape_init(struct plan_rows *r, const struct plan_bill *b, int micros)
 {
     const struct plan_case *c = b->at;
     const struct plan_tally *t = b->tally;
@@ -44,7 +45,7 @@ void plan_rows_shape(struct plan_rows *r, const struct plan_bill *b, int micros)
 
 void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
 {
-    plan_rows_shape(r, b, micros);
+    shape_init(r, b, micros);
     step_gen(&r->step, &r->shape);
 }
 
@@ -408,7 +409,7 @@ int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, i
         plan_case_of(&s->plan, &s->topo, &s->search.at);
         s->search.list[0] = s->plan.price;
         plan_tally_init(&tally, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
-        plan_rows_shape(&s->rows, &b, plan_micro_steps(&s->plan.settings));
+        shape_init(&s->rows, &b, plan_micro_steps(&s->plan.settings));
         plan_tally_release(&tally);
     }
     read.norm = -1;

@@ -15,7 +15,6 @@ struct plan_rows {
 
 /* Of one strategy, with so many micro-steps. */
 void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros);
-void plan_rows_shape(struct plan_rows *r, const struct plan_bill *b, int micros); /* no rows */
 void plan_rows_release(struct plan_rows *r);
 /* Of the best of a search, which there is, verified: as a table, or as paro.plan.steps/1; and
    the plan, so that nothing else is needed to verify the rows or to draw them. */

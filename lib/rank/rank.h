@@ -82,8 +82,6 @@ double rank_kendall(const double *x, const double *y, int n);
 
 void rank_print(const struct rank_result *r, FILE *out);
 void rank_print_json(const struct rank_result *r, FILE *out);
-/* What there is to say of a run: "not told apart; went back once", or "". */
-void rank_note(const struct rank_result *r, const struct rank_place *p, char *text, int room);
 void rank_plot(const struct rank_result *r, FILE *out);
 /* In tables of runs and of models: six digits after the point, where that is neither all zeros
  * nor a hundred digits. */

@@ -35,7 +35,9 @@ __attribute__((format(printf, 3, 4))) static void add(char *text, int room, cons
     va_end(args);
 }
 
-void rank_note(const struct rank_result *r, const struct rank_place *p, char *text, int room)
+/* Remarks on a run, such as "within noise; rewound 1 time", or "". */
+static void note_run(const struct rank_result *r, const struct rank_place *p, char *text,
+                     int room)
 {
     const struct rank_run *run = p->run;
     const struct rank_curve *c = &run->curve;
@@ -102,7 +104,7 @@ static void put_row(const struct rank_result *r, const struct rank_place *p, FIL
     }
     fprintf(out, "  ");
     utf8_put(p->run->name, "", out);
-    rank_note(r, p, note, sizeof note);
+    note_run(r, p, note, sizeof note);
     if (*note)
         fprintf(out, "  (%s)", note);
     fprintf(out, "\n");
@@ -171,7 +173,7 @@ static void json_run(const struct rank_result *r, const struct rank_place *p, st
     jout_int(j, "log_broken_lines", p->run->broken);
     jout_int(j, "log_went_back", c->back);
     jout_known(j, "no_number_from_step", c->bad);
-    rank_note(r, p, note, sizeof note);
+    note_run(r, p, note, sizeof note);
     jout_text(j, "note", note);
     jout_close(j, '}');
 }

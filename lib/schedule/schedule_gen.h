@@ -83,10 +83,6 @@ struct schedule_team {
     int scatter; /* what the scatter brought is not sent again */
 };
 
-/* In this round participant src sends dst `count` items from `item` on, counted around. */
-void schedule_team_send(struct schedule_team *t, int round, int src, int dst, int item,
-                        int count);
-
 /*
  * What an algorithm is made of: stages of its own (half and cast), or, in few rounds, a way to
  * move items among participants (rounds and run), which gen_few.c applies to ranks or groups.

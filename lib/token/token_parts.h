@@ -57,10 +57,7 @@ int32_t token_vocab_find(const struct token_vocab *v, const char *text, int64_t 
 /* Adds a merge, lower ranks first; of equal ones the leftmost is made first. */
 void token_vocab_merge(struct token_vocab *v, int32_t left, int32_t right, int32_t to,
                        int32_t rank);
-/* Adds a merge of the next rank; an error says why not, without a place. */
-int token_vocab_join(struct token_vocab *v, const char *left, size_t left_bytes,
-                     const char *right, size_t right_bytes, struct err *err);
-/* The same of "LEFT RIGHT". */
+/* Adds "LEFT RIGHT", a merge of the next rank; an error says why not, without a place. */
 int token_vocab_join_text(struct token_vocab *v, const char *text, size_t bytes,
                           struct err *err);
 /* After all merges.  Of those of the same pair the last one counts. */

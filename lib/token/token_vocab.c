@@ -4,7 +4,6 @@
  *
  *     {"!": 0, "\"": 1, ...}        and        ["t h", ...]    or    [["t", "h"], ...]
  */
-#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 #include <xxhash.h>
@@ -150,7 +149,7 @@ int token_vocab_read(struct token_vocab *v, const struct tree *tree, const struc
     return 0;
 }
 
-int token_vocab_join(struct token_vocab *v, const char *left, size_t left_bytes,
+static int add_merge(struct token_vocab *v, const char *left, size_t left_bytes,
                      const char *right, size_t right_bytes, struct err *err)
 {
     size_t bytes = left_bytes + right_bytes;
@@ -178,7 +177,7 @@ int token_vocab_join_text(struct token_vocab *v, const char *text, size_t bytes,
     if (!left || !right || memchr(gap + 1, ' ', right))
         return err_set(err, ERR_INPUT,
                        "is not a merge, expected two tokens separated by a space");
-    return token_vocab_join(v, text, left, gap + 1, right, err);
+    return add_merge(v, text, left, gap + 1, right, err);
 }
 
 int token_vocab_read_merges(struct token_vocab *v, const struct tree *tree,
@@ -195,7 +194,7 @@ int token_vocab_read_merges(struct token_vocab *v, const struct tree *tree,
                        tree_text(tree, c->last, 1, SIZE_MAX, &right, err)
                  : tree_text(tree, c, 1, SIZE_MAX, &left, err))
             return -1;
-        if (pair ? token_vocab_join(v, left, strlen(left), right, strlen(right), &why)
+        if (pair ? add_merge(v, left, strlen(left), right, strlen(right), &why)
                  : token_vocab_join_text(v, left, strlen(left), &why))
             return tree_fail(tree, c, NULL, err, "%s", why.text);
     }
