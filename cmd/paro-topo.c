@@ -4,7 +4,6 @@
  * what makes it slow.
  */
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows where the buffers of a benchmark lie, and how what is in them gets there. */
-#include <string.h>
 
 #include "bench/bench_parts.h"
 

@@ -3,11 +3,8 @@
  * Knows what a row should take on a fabric, by simulation (sim/ through pick/), and rows that
  * are nothing but that.  Measures nothing and needs no ranks.
  */
-#include <math.h>
 #include <stdio.h>
 
-#include "base/mem.h"
-#include "base/units.h"
 #include "bench/bench_parts.h"
 #include "pick/pick_table.h"
 

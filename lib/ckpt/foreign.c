@@ -7,7 +7,6 @@
 #include "ckpt/foreign.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

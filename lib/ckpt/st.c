@@ -5,7 +5,6 @@
  */
 #include "ckpt/st.h"
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/mem.h"
 
 int states_check_network(const char *folder, const struct model *own, const struct model *plan,

@@ -6,10 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
-#include "ckpt/foreign.h"
 #include "ckpt/pieces.h"
 
 static int by_name(const void *a, const void *b)

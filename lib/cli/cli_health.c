@@ -2,7 +2,6 @@
 /* The options of the health check, and where its state is. */
 #include "cli/cli_health.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>

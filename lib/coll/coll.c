@@ -5,7 +5,6 @@
  */
 #include "coll/coll_inside.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"

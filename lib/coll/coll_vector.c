@@ -2,7 +2,6 @@
 /* Knows how a collective over blocks is prepared over MPI, and where its buffers are. */
 #include "coll/coll_vector.h"
 
-#include "base/mem.h"
 #include "coll/coll.h"
 
 int coll_vector_open(struct coll_vector *v, struct world *world, const struct groups *groups,

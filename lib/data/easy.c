@@ -2,7 +2,6 @@
 /* Knows which sequences are easy, by the losses that a run had of them.  Knows no ranks. */
 #include "data/easy.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 

@@ -4,8 +4,6 @@
 
 #include <assert.h>
 #include <endian.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -5,7 +5,6 @@
  */
 #include "dev/device.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"

@@ -26,7 +26,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* AdamW rounds each of its at most seven operations once, and its six factors. */

@@ -6,7 +6,6 @@
  */
 #include "engine/engine_inside.h"
 
-#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

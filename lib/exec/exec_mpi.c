@@ -17,7 +17,6 @@
  */
 #include "exec/exec_mpi_inside.h"
 
-#include <assert.h>
 #include <string.h>
 
 #include "base/mem.h"

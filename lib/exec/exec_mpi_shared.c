@@ -7,8 +7,6 @@
  */
 #include "exec/exec_mpi_inside.h"
 
-#include <assert.h>
-
 static int64_t up(int64_t bytes)
 {
     return (bytes + 63) / 64 * 64;

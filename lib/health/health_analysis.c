@@ -20,7 +20,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/stats.h"
 
 /*
  * Percent: where ports are at 100 / 0.75 of their baseline, one that lost the quarter of its

@@ -17,7 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/tick.h"
 #include "base/units.h"
 #include "health/health_data.h"

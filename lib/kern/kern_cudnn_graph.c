@@ -19,7 +19,6 @@
 
 #include <assert.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef cudnnBackendDescriptor_t desc;
 

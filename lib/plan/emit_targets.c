@@ -4,7 +4,6 @@
  * config.py), PyTorch's fully_shard, Megatron-LM's command line.
  */
 #include <inttypes.h>
-#include <math.h>
 
 #include "base/jout.h"
 #include "plan/emit.h"

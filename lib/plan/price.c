@@ -7,7 +7,6 @@
  * The time of a step is that of a walk through it (plan/timeline.h), in which all that is under
  * way shares the links and, where ranks share them, the cores.
  */
-#include "plan/plan.h"
 
 #include <math.h>
 

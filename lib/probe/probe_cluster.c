@@ -26,7 +26,6 @@
  */
 #include "probe/probe_cluster.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

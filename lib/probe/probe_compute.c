@@ -10,7 +10,6 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "base/tick.h"
-#include "probe/probe_parts.h"
 #include "probe/probe_work.h"
 
 enum {

@@ -12,7 +12,6 @@
  * what a bucket gives away is the same for all of them, and changes alpha alone.
  */
 #include <math.h>
-#include <stdlib.h>
 
 #include "probe/probe_fit.h"
 #include "probe/probe_parts.h"

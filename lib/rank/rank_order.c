@@ -7,9 +7,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/mem.h"
 #include "rank/rank.h"
 
 static int stops(const struct rank_options *o)

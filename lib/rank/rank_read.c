@@ -3,7 +3,6 @@
  */
 #include "rank/rank_read.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

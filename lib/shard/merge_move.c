@@ -5,8 +5,6 @@
  * block lies inside one tensor, so each is one piece, and is written as it is or converted once
  * for each tensor that is it (a tied head is a second one).
  */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

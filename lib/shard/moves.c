@@ -28,7 +28,6 @@
 #include "shard/move_parts.h"
 
 #include <assert.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
-#include "ckpt/ckpt_write.h"
 #include "shard/shard.h"
 #include "ckpt/weights.h"
 

@@ -4,7 +4,6 @@
  * looked at, so that it is known what was wrong and what is lost; where nothing is, every file
  * is written anew, from whichever copies are good.
  */
-#include <fcntl.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +13,6 @@
 #include "base/mem.h"
 #include "shard/checkup.h"
 #include "shard/moves.h"
-#include "ckpt/st.h"
 #include "shard/shard_parts.h"
 
 struct repair {

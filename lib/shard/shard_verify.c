@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
 #include "shard/checkup.h"

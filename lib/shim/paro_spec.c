@@ -4,7 +4,6 @@
  * ranks ask for the same.
  */
 #include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/fnv.h"

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "base/tick.h"
 #include "shim/shim_mpi.h"
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/err.h"
 #include "base/mem.h"
 #include "base/units.h"
 #include "shim/shim_mpi.h"

@@ -10,11 +10,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "shim/shim_nccl.h"
 
 enum {

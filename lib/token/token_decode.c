@@ -7,8 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "base/utf8.h"
 #include "token/token_parts.h"
 
 /* <0x00> to <0xFF>, or -1. */

@@ -17,7 +17,6 @@
 #include "base/io.h"
 #include "base/jtree.h"
 #include "base/mem.h"
-#include "base/utf8.h"
 #include "token/token_parts.h"
 
 /* The largest in use, of 256,000 tokens, have 35 MB; one in lines of its own twice as much. */

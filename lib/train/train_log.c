@@ -6,7 +6,6 @@
  */
 #include "train/train_inside.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio_ext.h>
@@ -18,7 +17,6 @@
 #include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
-#include "base/units.h"
 
 /* Where the lines of later steps begin, which are lost, or the half of a line. */
 static int find_end(struct train *t, FILE *f, const char *path, off_t *end, struct err *err)

@@ -4,7 +4,6 @@
  * replaced after each step (base/prom.h), and events for TensorBoard (train_events.h), a new
  * file each time that the run starts.
  */
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>

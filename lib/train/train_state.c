@@ -4,7 +4,6 @@
  */
 #include "train/train_inside.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <string.h>

@@ -4,11 +4,9 @@
  * what it did and where its checkpoint is.  And what a dry run would do.
  */
 #include <inttypes.h>
-#include <math.h>
 #include <stdarg.h>
 #include <string.h>
 
-#include "base/io.h"
 #include "base/jout.h"
 #include "base/mem.h"
 #include "base/units.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A verdict as a plugin's line and table, as the document paro.watch/1, for node_exporter. */
 #include <math.h>
-#include <string.h>
 
 #include "base/jout.h"
 #include "base/prom.h"
