@@ -120,8 +120,7 @@ static int check(void *args)
 }
 
 static const struct cli_command command = {
-    options, modes,
-    "Measure the fabric that this runs on, or read one (-i), and print it.",
+    options, modes, "Measure the fabric that this runs on, or read one (-i), and print it.",
     check};
 
 /* Collective.  What a rank lacks comes before what is asked of all. */

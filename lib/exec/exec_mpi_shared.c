@@ -121,9 +121,8 @@ static int take_tags(struct exec_mpi_handle *h, int lanes, struct err *err)
     MPI_Comm_get_attr(h->comm, MPI_TAG_UB, &most, &there);
     world_leave(w);
     if (there && w->mpi->next_tag > *most - lanes) /* the same on every rank */
-        return err_set(err, ERR_SYS,
-                       "%d lanes after %d others, but this MPI counts tags to %d", lanes,
-                       w->mpi->next_tag, *most);
+        return err_set(err, ERR_SYS, "%d lanes after %d others, but this MPI counts tags to %d",
+                       lanes, w->mpi->next_tag, *most);
     h->tag = w->mpi->next_tag;
     w->mpi->next_tag += lanes;
     return 0;

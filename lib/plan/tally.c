@@ -102,8 +102,8 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     for (int e = 0; e < l->segments; e++) {
         int64_t whole = layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
         for (int k = 0; k < g; k++) {
-            int before = (k + g - 1) % g, next = l->holder[e * g + (k + 1) % g];
-            int last = l->holder[e * g + before], rank = l->holder[e * g + k];
+            int last = (k + g - 1) % g, before = l->holder[e * g + last];
+            int rank = l->holder[e * g + k], next = l->holder[e * g + (k + 1) % g];
             int64_t piece = layout_cut(l, elems, e, k + 1, 0) - layout_cut(l, elems, e, k, 0);
             int64_t even = layout_cut(l, elems, e, k + 1, 1) - layout_cut(l, elems, e, k, 1);
             t->own[0][rank] += whole;
@@ -111,10 +111,10 @@ static void count_rails(struct plan_tally *t, int64_t elems)
             if (g == 1)
                 continue;
             t->own[2][rank] +=
-                layout_cut(l, elems, e, before + 1, 0) - layout_cut(l, elems, e, before, 0);
-            ring_hops(t, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER, last, rank, next,
+                layout_cut(l, elems, e, last + 1, 0) - layout_cut(l, elems, e, last, 0);
+            ring_hops(t, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER, before, rank, next,
                       whole - piece);
-            ring_hops(t, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER, last, rank, next, whole - even);
+            ring_hops(t, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER, before, rank, next, whole - even);
         }
     }
 }
@@ -125,7 +125,7 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
     int n = groups->ranks;
 
     for (int i = 0; i < n; i++) {
-        int last = groups->rank[(i + n - 1) % n], rank = groups->rank[i];
+        int before = groups->rank[(i + n - 1) % n], rank = groups->rank[i];
         int others = groups->members[groups->group_of[rank]] - 1;
         double *inside = t->unit[t->first[PLAN_RANK_FAST] + rank];
         if (others > 0) {
@@ -133,7 +133,7 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
             inside[PLAN_INSIDE_REDUCE] += (double)(elems - t->own[0][rank]);
         }
         if (n > 1)
-            ring_hops(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, last, rank,
+            ring_hops(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, before, rank,
                       groups->rank[(i + 1) % n], elems - t->own[1][rank]);
     }
 }
@@ -164,9 +164,9 @@ static void count_vector(struct plan_tally *t, int64_t elems)
     count_rails(t, elems);
     count_ranks(t, elems);
     for (int i = 0; i < n; i++) {
-        int rank = t->layout.groups.rank[i], last = t->layout.groups.rank[(i + n - 1) % n];
+        int rank = t->layout.groups.rank[i], before = t->layout.groups.rank[(i + n - 1) % n];
         uint64_t *h = &t->kind[rank].hash;
-        *h = fnv_mix(*h, (uint64_t)t->own[1][last]);
+        *h = fnv_mix(*h, (uint64_t)t->own[1][before]);
         for (int k = 0; k < 3; k++)
             *h = fnv_mix(*h, (uint64_t)t->own[k][rank]);
     }
@@ -306,8 +306,8 @@ static void set_shares(struct plan_tally *t)
                     layout_elems(&t->layout, x, rank, t->span[i].elems[PLAN_ALL] - trained);
             }
             s->group_before = group_before(&t->layout, rank, trained);
-            s->rank_before = layout_elems(&t->layout, LETTER_G,
-                                          groups->rank[(place + n - 1) % n], trained);
+            s->rank_before =
+                layout_elems(&t->layout, LETTER_G, groups->rank[(place + n - 1) % n], trained);
         }
     }
 }

@@ -81,7 +81,7 @@ struct plan_tally {
     int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
-    /* [n] shards of one vector, I and G, and of the former the last group's: scratch */
+    /* [n] shards of one vector, I and G, and of the former that of the group before: scratch */
     int64_t *own[3];
 };
 

@@ -473,7 +473,7 @@ static void test_one_way(void **state)
 {
     static const char *const shapes[] = {"3x2", "[4,4,3]", "5x3", "[1,2,3,4]"};
     static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
-                                                SCHEDULE_HO_RING};
+                                               SCHEDULE_HO_RING};
 
     (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
