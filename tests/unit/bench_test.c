@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The benchmark's data is exact and tells wrong from right; what rows say follows from times.
  */
+#include "unit.h"
+
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
 
 #include "base/mem.h"
 #include "bench/bench_parts.h"
@@ -31,12 +26,11 @@ static void reduce_all(void *to, enum dtype type, enum dtype_op op, int givers, 
     mem_free(one);
 }
 
-static void reductions_are_exact_in_every_type_and_order(void **state)
+TEST(reductions_are_exact_in_every_type_and_order)
 {
     static const int givers[] = {1, 2, 5, 128, 257, 700};
     void *to = mem_new(ELEMS, 8);
 
-    (void)state;
     for (int t = 0; t < DTYPE_COUNT; t++)
         for (int op = 0; op < DTYPE_OPS; op++)
             for (size_t n = 0; n < sizeof givers / sizeof *givers; n++)
@@ -52,13 +46,12 @@ static void reductions_are_exact_in_every_type_and_order(void **state)
 }
 
 /* A second opinion on averages: of whole numbers, in double, by division. */
-static void an_average_is_the_sum_over_the_number(void **state)
+TEST(an_average_is_the_sum_over_the_number)
 {
     struct bench_data d;
     double sum[ELEMS] = {0}, one[ELEMS];
     float want[ELEMS];
 
-    (void)state;
     for (int i = 0; i < 7; i++) {
         bench_data_init(&d, DTYPE_AVG, DTYPE_F64, i, 7);
         bench_data_fill(&d, one, 0, ELEMS);
@@ -74,12 +67,11 @@ static void an_average_is_the_sum_over_the_number(void **state)
 }
 
 /* One giver left out, or room of zeros taken for one, must not go unseen. */
-static void every_giver_is_needed(void **state)
+TEST(every_giver_is_needed)
 {
     enum { GIVERS = 5 };
     float all[GIVERS][ELEMS], to[ELEMS];
 
-    (void)state;
     for (int op = 0; op < DTYPE_AVG; op++) {
         struct bench_data d;
         for (int i = 0; i < GIVERS; i++) {
@@ -98,11 +90,10 @@ static void every_giver_is_needed(void **state)
     }
 }
 
-static void what_is_wrong_is_counted(void **state)
+TEST(what_is_wrong_is_counted)
 {
     char *p = mem_new(ELEMS, 8);
 
-    (void)state;
     for (int t = 0; t < DTYPE_COUNT; t++) {
         int size = dtype_bytes((enum dtype)t);
         struct bench_data d;
@@ -128,14 +119,13 @@ static void what_is_wrong_is_counted(void **state)
  * The check values of paro-method(7), HO-RING: 4 groups of 2, M = 8e6 bytes, so q = 1e6, and
  * parts sent whole.
  */
-static void a_prediction_is_the_closed_form(void **state)
+TEST(a_prediction_is_the_closed_form)
 {
     const double tau_i = 10e-6 + 1e-3, tau_e = 1e-3 + 1e6 / 50e6;
     struct pick_choice c = {.algo = SCHEDULE_HO_RING, .chunk_bytes = PICK_CHUNK_WHOLE};
     struct topo t = {0};
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(topo_parse_synth(&t, "4x2,intra=1GB/s:10us,inter=100MB/s:1ms", &err), 0);
     assert_int_equal(bench_predict(&t, SCHEDULE_ALL_GATHER, 8000000, &c, &err), 0);
     assert_float_equal(c.time_s, tau_i + 3 * tau_e, 1e-9);
@@ -149,13 +139,12 @@ static void a_prediction_is_the_closed_form(void **state)
     assert_int_equal(bench_chunk_bytes(PICK_CHUNK_WHOLE, 100), 100);
 }
 
-static void lists_are_strict(void **state)
+TEST(lists_are_strict)
 {
     struct bench_options o;
     struct err err;
     int algo;
 
-    (void)state;
     bench_options_init(&o);
     assert_int_equal(bench_parse_algos("mpi,two-level", &o, &err), 0);
     assert_int_equal(o.algos, 2);
@@ -189,11 +178,10 @@ static void lists_are_strict(void **state)
     }
 }
 
-static void marks_are_of_the_nearest_rank(void **state)
+TEST(marks_are_of_the_nearest_rank)
 {
     double hundred[100], two[] = {3, 1}, one[] = {5}, m[BENCH_MARKS];
 
-    (void)state;
     for (int i = 0; i < 100; i++)
         hundred[i] = (i * 37) % 100 + 1; /* 1 .. 100 in disorder */
     bench_marks(hundred, 100, m);
@@ -231,12 +219,11 @@ static struct bench_row row_of(unsigned op, int algo, int64_t bytes, double medi
     return r;
 }
 
-static void bandwidths_are_those_of_nccl_tests(void **state)
+TEST(bandwidths_are_those_of_nccl_tests)
 {
     struct bench_row r = row_of(SCHEDULE_ALL_GATHER, SCHEDULE_RING, 1000, 1e-6);
     char label[64];
 
-    (void)state;
     assert_float_equal(bench_algbw_Bps(&r), 1e9, 1);
     assert_float_equal(bench_busbw_Bps(&r), 0.75e9, 1);
     assert_float_equal(bench_limit_fraction(&r), 5, 1e-9);
@@ -302,11 +289,10 @@ static int count(const char *text, const char *what)
     return n;
 }
 
-static void a_line_per_algorithm_and_the_bound(void **state)
+TEST(a_line_per_algorithm_and_the_bound)
 {
     struct bench_row rows[ROWS_MAX] = {0};
 
-    (void)state;
     for (int n = 1; n <= 3; n++) {
         char *text = plot(rows, make_rows(rows, n, 15));
         assert_int_equal(count(text, "class=\"chart\""), 2 * n);
@@ -325,12 +311,11 @@ static void a_line_per_algorithm_and_the_bound(void **state)
     }
 }
 
-static void order_of_rows_does_not_matter_to_lines(void **state)
+TEST(order_of_rows_does_not_matter_to_lines)
 {
     struct bench_row rows[ROWS_MAX], turned[ROWS_MAX];
     int n = make_rows(rows, 1, 15);
 
-    (void)state;
     for (int i = 0; i < n; i++) /* sizes from large to small, algorithms as they were */
         turned[i] = rows[(n / ALGOS - 1 - i / ALGOS) * ALGOS + i % ALGOS];
     char *a = plot(rows, n), *b = plot(turned, n);
@@ -339,12 +324,11 @@ static void order_of_rows_does_not_matter_to_lines(void **state)
     free(b);
 }
 
-static void one_size_is_a_picture(void **state)
+TEST(one_size_is_a_picture)
 {
     struct bench_row rows[ROWS_MAX] = {0};
     int n = make_rows(rows, 1, 1);
 
-    (void)state;
     char *text = plot(rows, n);
     assert_int_equal(count(text, "<polyline"), 0);
     assert_int_equal(count(text, "of the cut bound</title>"), 2 * ALGOS);
@@ -353,12 +337,11 @@ static void one_size_is_a_picture(void **state)
     free(text);
 }
 
-static void rows_without_numbers(void **state)
+TEST(rows_without_numbers)
 {
     static const double bad[] = {NAN, INFINITY, 0, -1};
     struct bench_row rows[ROWS_MAX] = {0};
 
-    (void)state;
     char *text = plot(rows, 0);
     assert_int_equal(count(text, "class=\"chart\""), 0);
     free(text);
@@ -380,11 +363,10 @@ static void rows_without_numbers(void **state)
 }
 
 /* busbw 0: all of it lies on the axis. */
-static void one_rank(void **state)
+TEST(one_rank)
 {
     struct bench_row row = row_of(SCHEDULE_ALL_GATHER, 0, 1 << 20, 1e-3);
 
-    (void)state;
     row.ranks = 1;
     row.limit_s = NAN;
     char *text = plot(&row, 1);
@@ -392,13 +374,12 @@ static void one_rank(void **state)
     free(text);
 }
 
-static void a_line_for_each_setting_and_a_panel_for_each_shape(void **state)
+TEST(a_line_for_each_setting_and_a_panel_for_each_shape)
 {
     static const int algo[] = {SCHEDULE_AUTO, SCHEDULE_RING, BENCH_MPI, BENCH_MPI};
     struct bench_row row[2 * 4 * 3];
     int n = 0;
 
-    (void)state;
     for (int op = 0; op < 2; op++)
         for (int a = 0; a < 4; a++)
             for (int size = 0; size < 3; size++) {
@@ -423,25 +404,4 @@ static void a_line_for_each_setting_and_a_panel_for_each_shape(void **state)
     assert_int_equal(count(text, ">all-gather 2x2: time<"), 1);
     assert_int_equal(count(text, ">all-gather 4x2: time<"), 1);
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reductions_are_exact_in_every_type_and_order),
-        cmocka_unit_test(an_average_is_the_sum_over_the_number),
-        cmocka_unit_test(every_giver_is_needed),
-        cmocka_unit_test(what_is_wrong_is_counted),
-        cmocka_unit_test(a_prediction_is_the_closed_form),
-        cmocka_unit_test(lists_are_strict),
-        cmocka_unit_test(marks_are_of_the_nearest_rank),
-        cmocka_unit_test(bandwidths_are_those_of_nccl_tests),
-        cmocka_unit_test(a_line_per_algorithm_and_the_bound),
-        cmocka_unit_test(order_of_rows_does_not_matter_to_lines),
-        cmocka_unit_test(one_size_is_a_picture),
-        cmocka_unit_test(rows_without_numbers),
-        cmocka_unit_test(one_rank),
-        cmocka_unit_test(a_line_for_each_setting_and_a_panel_for_each_shape),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

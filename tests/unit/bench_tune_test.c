@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Which of the measured entries is taken, and after how many rounds. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "bench/bench_parts.h"
 
@@ -35,11 +30,10 @@ static void all_rounds(struct contest *c, int entry, double seconds)
         c->seconds[entry][k] = seconds;
 }
 
-static void the_fastest_wins_whatever_was_predicted(void **state)
+TEST(the_fastest_wins_whatever_was_predicted)
 {
     struct contest c;
 
-    (void)state;
     for (int entry = 0; entry < ENTRIES; entry++) {
         begin(&c);
         all_rounds(&c, entry, 0.5);
@@ -49,11 +43,10 @@ static void the_fastest_wins_whatever_was_predicted(void **state)
     }
 }
 
-static void among_equals_the_prediction_decides(void **state)
+TEST(among_equals_the_prediction_decides)
 {
     struct contest c;
 
-    (void)state;
     begin(&c);
     assert_int_equal(bench_tune_choose(c.e, ENTRIES, ROUNDS), 0);
     c.e[0].predicted_s = 9;
@@ -73,11 +66,10 @@ static void among_equals_the_prediction_decides(void **state)
  * Of 20 throws of a coin 5 heads or fewer come once in 48 times, 6 or fewer once in 17: the
  * limit is once in 32.
  */
-static void noise_is_told_by_the_rounds_that_were_won(void **state)
+TEST(noise_is_told_by_the_rounds_that_were_won)
 {
     struct contest c;
 
-    (void)state;
     for (int won = 0; won <= 9; won++) {
         begin(&c);
         all_rounds(&c, 1, 0.8); /* the least median, and the worse prediction */
@@ -94,11 +86,10 @@ static void noise_is_told_by_the_rounds_that_were_won(void **state)
     assert_int_equal(bench_tune_choose(c.e, 2, 4), 0);
 }
 
-static void the_runner_up_is_another_algorithm(void **state)
+TEST(the_runner_up_is_another_algorithm)
 {
     struct contest c;
 
-    (void)state;
     begin(&c);
     c.e[1].choice.algo = SCHEDULE_RING;
     all_rounds(&c, 1, 1.1);
@@ -109,14 +100,13 @@ static void the_runner_up_is_another_algorithm(void **state)
     assert_int_equal(bench_tune_second(c.e, 2, 0), -1);
 }
 
-static void a_faster_runner_up_is_within_noise(void **state)
+TEST(a_faster_runner_up_is_within_noise)
 {
     struct pick_answer a = {.phases = SCHEDULE_ALL_GATHER,
                             .bytes = 1 << 20,
                             .best = {SCHEDULE_RING, PICK_CHUNK_WHOLE, 2e-3},
                             .second = {SCHEDULE_HO_RING, PICK_CHUNK_WHOLE, 1.9e-3}};
 
-    (void)state;
     for (int faster = 1; faster >= 0; faster--) {
         char text[128] = "";
         FILE *out = fmemopen(text, sizeof text, "w");
@@ -128,9 +118,8 @@ static void a_faster_runner_up_is_within_noise(void **state)
     }
 }
 
-static void rounds_fill_two_seconds(void **state)
+TEST(rounds_fill_two_seconds)
 {
-    (void)state;
     assert_int_equal(bench_tune_rounds(0), 200);
     assert_int_equal(bench_tune_rounds(1e-3), 200);
     assert_int_equal(bench_tune_rounds(0.125), 16);
@@ -139,11 +128,10 @@ static void rounds_fill_two_seconds(void **state)
 }
 
 /* Of two, each follows itself as often as the other; none is left out of an iteration. */
-static void turns_are_reversed_every_other_time(void **state)
+TEST(turns_are_reversed_every_other_time)
 {
     int follows[2][2] = {{0}}, last = bench_turn(-1, 1, 2);
 
-    (void)state;
     for (int i = 0; i < 8; i++)
         for (int at = 0; at < 2; at++) {
             int now = bench_turn(i, at, 2);
@@ -153,18 +141,4 @@ static void turns_are_reversed_every_other_time(void **state)
     for (int i = 0; i < 4; i++)
         assert_int_equal(follows[i / 2][i % 2], 4);
     assert_int_equal(bench_turn(0, 1, 5) + bench_turn(1, 1, 5), 4);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_fastest_wins_whatever_was_predicted),
-        cmocka_unit_test(among_equals_the_prediction_decides),
-        cmocka_unit_test(noise_is_told_by_the_rounds_that_were_won),
-        cmocka_unit_test(the_runner_up_is_another_algorithm),
-        cmocka_unit_test(a_faster_runner_up_is_within_noise),
-        cmocka_unit_test(rounds_fill_two_seconds),
-        cmocka_unit_test(turns_are_reversed_every_other_time),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

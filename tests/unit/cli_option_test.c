@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A table of options: every type, bound and rule, against what it should fill or say. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "cli/cli.h"
 
@@ -81,11 +77,10 @@ static const char *parse(struct args *a, const char *line)
     return cli_option_parse(&a->cli, &command, n, a->words) ? a->cli.err.text : NULL;
 }
 
-static void fills_fields(void **state)
+TEST(fills_fields)
 {
     struct args a;
 
-    (void)state;
     assert_null(parse(&a,
                       "-fvvv -t x --optional --item=1 --item 2 --choice=both --from auto -n9"
                       " --whole 9223372036854775807 --count 1e3 --number .5 --per-s 2K"
@@ -112,7 +107,7 @@ static void fills_fields(void **state)
     assert_string_equal(a.optional, "y");
 }
 
-static void finds_modes(void **state)
+TEST(finds_modes)
 {
     static const struct {
         const char *line;
@@ -126,7 +121,6 @@ static void finds_modes(void **state)
                  {"--choice slow", PLAIN, 0}};
     struct args a;
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         assert_null(parse(&a, lines[i].line));
         assert_int_equal(a.cli.mode, lines[i].mode);
@@ -134,7 +128,7 @@ static void finds_modes(void **state)
     }
 }
 
-static void refuses(void **state)
+TEST(refuses)
 {
     static const char *const lines[][2] = {
         {"--bogus", "unknown option '--bogus' (see --help)"},
@@ -164,19 +158,9 @@ static void refuses(void **state)
         {"--help=x", "--help: 'x', expected all"}};
     struct args a;
 
-    (void)state;
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
         const char *wrong = parse(&a, lines[i][0]);
         assert_non_null(wrong);
         assert_string_equal(wrong, lines[i][1]);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(fills_fields),
-                                       cmocka_unit_test(finds_modes),
-                                       cmocka_unit_test(refuses)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

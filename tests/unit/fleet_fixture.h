@@ -2,16 +2,18 @@
 #ifndef FLEET_FIXTURE_H
 #define FLEET_FIXTURE_H
 
-/* Synthetic fabrics, measured and judged, and files as texts: for tests under cmocka. */
-#include <stdio.h>
-#include <string.h>
-
+/* Synthetic fabrics, measured and judged, and files as texts. */
 #include "base/mem.h"
 #include "health/health_fleet.h"
 #include "health/health_store.h"
 #include "health/health_verdict.h"
 
 static struct health_rules rules;
+
+BEFORE_TESTS
+{
+    health_rules_init(&rules);
+}
 
 static inline struct health_fleet fleet(const char *spec, uint64_t seed)
 {

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Baselines: learnt, read, refused, and what is said against them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/tick.h"
@@ -68,11 +60,10 @@ static struct judged judged_with(const char *spec, uint64_t seed, double factor,
 
 /* 15 samples of 2 %: a median within 4 standard errors, 0.65 % each; a MAD of them within 4 of
  * 30 % of it. */
-static void learns_what_is_there(void **state)
+TEST(learns_what_is_there)
 {
     struct health_baseline b = learn("20x2,leaf=5,far=0.8,in=3:50");
 
-    (void)state;
     assert_int_equal(b.hosts, 20);
     for (int k = 0; k < 20; k++) {
         assert_int_equal(b.port[k].ranks, 2);
@@ -91,11 +82,10 @@ static void learns_what_is_there(void **state)
     health_baseline_release(&b);
 }
 
-static void compares_with_itself(void **state)
+TEST(compares_with_itself)
 {
     struct health_baseline b = learn("8,port=2:80"); /* so it is, and so it was learnt */
 
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct judged j = judged_with("8,port=2:80", seed, 1, &b);
         assert_int_equal(j.v.findings, 0);
@@ -116,7 +106,7 @@ static void compares_with_itself(void **state)
  * twice of what was learned a port that lost half of its rate is as it was learned: then the
  * baseline is stale.
  */
-static void a_shift_of_all_is_one_finding(void **state)
+TEST(a_shift_of_all_is_one_finding)
 {
     static const char stale[] = "stale (--accept-baseline or --learn)",
                       shift[] = "88 % of the baseline (--accept-baseline if that is right)";
@@ -137,7 +127,6 @@ static void a_shift_of_all_is_one_finding(void **state)
         {"16", "16", 1.25, -1, 0, 0, "", NULL, NULL},
     };
 
-    (void)state;
     for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
         struct health_baseline b = learn(row[r].learned);
         struct judged j = judged_with(row[r].is, 1, row[r].factor, &b);
@@ -163,7 +152,7 @@ static void a_shift_of_all_is_one_finding(void **state)
     }
 }
 
-static void another_fabric_is_refused(void **state)
+TEST(another_fabric_is_refused)
 {
     static const char *const row[][2] = {{"9x2", "has no host 'node8'"},
                                          {"8x4", "has host 'node0' with 2 ranks, found 4"}};
@@ -172,7 +161,6 @@ static void another_fabric_is_refused(void **state)
     struct health_verdict v;
     struct err err;
 
-    (void)state;
     with.baseline = &b;
     for (int i = 0; i < 2; i++) {
         struct health_data d = data(row[i][0], 1);
@@ -188,7 +176,7 @@ static void another_fabric_is_refused(void **state)
     health_baseline_release(&b);
 }
 
-static void half_of_a_file_is_refused(void **state)
+TEST(half_of_a_file_is_refused)
 {
     static const char old[] = "format: paro-baseline/1\nports: []\n";
     struct health_data d = data("4", 1);
@@ -197,7 +185,6 @@ static void half_of_a_file_is_refused(void **state)
     size_t bytes;
     char *text = learn_text(&d, &bytes);
 
-    (void)state;
     refuses_damage(&health_baseline_store, text, bytes, 1);
     size_t digit = (size_t)(strstr(text, "out_Bps: ") - text) + 9;
     text[digit] = text[digit] == '1' ? '2' : '1'; /* mended by hand */
@@ -241,9 +228,8 @@ static double parse_s(int hosts)
 }
 
 /* A host may stand once, wherever the other one is; thousands of them are no work. */
-static void hosts_stand_once(void **state)
+TEST(hosts_stand_once)
 {
-    (void)state;
     /* Of twice as many sorting takes a little over twice the time; each with each, which were
        most of it at this size, nearly four times as much. */
     double once_s = parse_s(30000);
@@ -251,7 +237,7 @@ static void hosts_stand_once(void **state)
 }
 
 /* A key or a list that is there a second time, under a checksum that is right. */
-static void what_is_there_twice_is_refused(void **state)
+TEST(what_is_there_twice_is_refused)
 {
 #define HEAD  "format: paro-baseline/2\nwhen_s: 0\n"
 #define PATHS "paths:\n  - path: 0\n    ratio: 1\n"
@@ -272,7 +258,6 @@ static void what_is_there_twice_is_refused(void **state)
 #undef PATHS
 #undef PORT
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         char text[600], tail[HEALTH_TAIL];
         struct health_baseline b;
@@ -293,7 +278,7 @@ static void what_is_there_twice_is_refused(void **state)
  * A level shifts by a decision; and of a faulty fabric there is no baseline.  On `out` nothing,
  * and of a file that stands there nothing is lost.
  */
-static void a_baseline_is_replaced_when_told_so(void **state)
+UNIT_TEST(a_baseline_is_replaced_when_told_so, temp_enter, temp_leave)
 {
     static const char path[] = "baseline.yaml";
     struct health_data was = data("8", 1), is = data("8,out=3:70", 2);
@@ -304,7 +289,6 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     char *text = NULL;
     size_t bytes;
 
-    (void)state;
     health_options_init(&o);
     o.learn = 1;
     o.baseline = path;
@@ -335,22 +319,4 @@ static void a_baseline_is_replaced_when_told_so(void **state)
     assert_non_null(strstr(err.text, "is not a baseline"));
     health_data_release(&was);
     health_data_release(&is);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(learns_what_is_there),
-        cmocka_unit_test(compares_with_itself),
-        cmocka_unit_test(a_shift_of_all_is_one_finding),
-        cmocka_unit_test(another_fabric_is_refused),
-        cmocka_unit_test(half_of_a_file_is_refused),
-        cmocka_unit_test(hosts_stand_once),
-        cmocka_unit_test(what_is_there_twice_is_refused),
-        cmocka_unit_test_setup_teardown(a_baseline_is_replaced_when_told_so, temp_enter,
-                                        temp_leave),
-    };
-
-    health_rules_init(&rules);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

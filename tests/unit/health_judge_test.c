@@ -4,17 +4,9 @@
  * the first (each port's median over all of its samples, by counting), closed forms of what
  * chance does, and fabrics whose faults are known.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/tick.h"
@@ -46,9 +38,8 @@ static void near(double a, double b, double part)
         fail_msg("%.9g, expected %.9g", a, b);
 }
 
-static void chance_is_as_in_tables(void **state)
+TEST(chance_is_as_in_tables)
 {
-    (void)state;
     near(health_normal_z(0.025), 1.959963985, 1e-8);
     near(health_normal_z(1e-9), 5.997807015, 1e-8);
     /* Student's t, 0.1 %, 30 degrees of freedom: 3.385; the expansion's first term is short of
@@ -115,13 +106,12 @@ static void brute(const struct health_data *d, const struct health_fleet *known,
     mem_free(v);
 }
 
-static void agrees_with_brute_force(void **state)
+TEST(agrees_with_brute_force)
 {
     static const char *const specs[] = {"16", "16,out=5:85", "24,in=3:60,out=9:92",
                                         "33,port=1:80,out=20:90,in=32:70"};
     double well[128], Bps[64][2];
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         for (uint64_t seed = 0; seed < 10; seed++) {
             struct health_fleet f = fleet(specs[i], seed);
@@ -150,7 +140,7 @@ static void agrees_with_brute_force(void **state)
 
 /* ---- each fault by its name ---- */
 
-static void each_fault_has_its_name(void **state)
+TEST(each_fault_has_its_name)
 {
     static const struct {
         const char *spec;
@@ -171,7 +161,6 @@ static void each_fault_has_its_name(void **state)
         {"8x2,rank=5.1:40", 307, 5, -1, -1, HEALTH_WARNING},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         for (uint64_t seed = 0; seed < 5; seed++) {
             struct judged j = judged(row[i].spec, seed);
@@ -193,11 +182,10 @@ static void each_fault_has_its_name(void **state)
         }
 }
 
-static void evidence_is_in_numbers(void **state)
+TEST(evidence_is_in_numbers)
 {
     struct health_finding f = one("16,out=3:80", 1);
 
-    (void)state;
     assert_true(f.confirmed);
     near(f.measured, 0.8 * 12.5e9, 0.03);
     near(f.expected, 12.5e9, 0.02);
@@ -211,9 +199,8 @@ static void evidence_is_in_numbers(void **state)
 }
 
 /* Host 12 has a leaf of its own: all of its paths are long, and no fault of its. */
-static void paths_are_compared_with_their_like(void **state)
+TEST(paths_are_compared_with_their_like)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct judged j = judged("13,leaf=12,far=0.7", seed);
         assert_int_equal(j.v.findings, 0);
@@ -227,11 +214,10 @@ static void paths_are_compared_with_their_like(void **state)
 
 /* ---- what is not known ---- */
 
-static void what_was_not_done_is_unknown(void **state)
+TEST(what_was_not_done_is_unknown)
 {
     struct judged j = {.d = data("8", 1)};
 
-    (void)state;
     j.d.done &= ~(1u << HEALTH_PART_LATENCY);
     expect_findings(&j, 1, 901, "latency not finished within 10 s");
     assert_int_equal(j.v.state, HEALTH_UNKNOWN);
@@ -253,7 +239,7 @@ static void what_was_not_done_is_unknown(void **state)
 
 /* ---- links, streams that stand, all at once ---- */
 
-static void facts_need_no_statistics(void **state)
+TEST(facts_need_no_statistics)
 {
     static const struct {
         struct health_link l;
@@ -272,7 +258,6 @@ static void facts_need_no_statistics(void **state)
         {{.up = 1, .carrier = 1, .flaps = 1, .since_s = 10}, 205}, /* while it was measured */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct judged j = {0};
         health_data_init(&j.d, 1, NULL);
@@ -283,13 +268,12 @@ static void facts_need_no_statistics(void **state)
     }
 }
 
-static void whoever_is_in_most_of_it_is_named(void **state)
+TEST(whoever_is_in_most_of_it_is_named)
 {
     static const int wrong[][3] = {{3, 1, 5}, {3, 1, 2}, {3, 6, 1}, {0, 4, 1},
                                    {2, 4, 1}, {7, 4, 1}, {5, 0, 9}};
     struct judged j = {.d = data("8", 1)};
 
-    (void)state;
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         health_data_add_wrong(&j.d, wrong[i][0], wrong[i][1], wrong[i][2]);
     expect_findings(&j, 3, 501, "node3 sends wrong data: 8 words, to 2 hosts");
@@ -305,13 +289,12 @@ static void whoever_is_in_most_of_it_is_named(void **state)
     judged_release(&j);
 }
 
-static void all_at_once_is_nobodys_fault(void **state)
+TEST(all_at_once_is_nobodys_fault)
 {
     struct judged j = {.d = data("8", 1)}, slow = {.d = data("8,port=1:50", 1)};
     const struct health_collective all = {0, 8, 2, 1}, half = {4, 4, 2, 1}, well = {0, 4, 1, 1},
                                    once = {0, 8, 1, 1};
 
-    (void)state;
     HEALTH_ADD(&j.d.collectives) = all;
     expect_findings(&j, 1, 308, "only all 8 hosts at once are slow, 50 % of what pairs give");
     assert_int_equal(j.v.finding[0].host, -1);
@@ -344,11 +327,10 @@ static void check_turns(const struct health_plan *p)
     mem_free(taken);
 }
 
-static void rounds_load_every_port(void **state)
+TEST(rounds_load_every_port)
 {
     static const int hosts[] = {2, 3, 4, 7, 8, 9, 16, 17, 64, 65, 100};
 
-    (void)state;
     for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
         for (int level = HEALTH_NORMAL; level <= HEALTH_DEEP; level++) {
             struct health_data d;
@@ -383,12 +365,11 @@ static void rounds_load_every_port(void **state)
 }
 
 /* Until nothing is suspected; on a healthy fabric within a few turns. */
-static void suspicions_come_to_an_end(void **state)
+TEST(suspicions_come_to_an_end)
 {
     static const char *const specs[] = {
         "8", "64", "64,port=9:95", "200,pair=1-2:80", "33", "12,noise=0.2,transients=0.3"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++)
         for (uint64_t seed = 0; seed < 5; seed++) {
             struct health_data d = data(specs[i], seed);
@@ -405,12 +386,11 @@ static void suspicions_come_to_an_end(void **state)
 
 /* ---- the record ---- */
 
-static void a_record_says_the_same(void **state)
+TEST(a_record_says_the_same)
 {
     static const char *const specs[] = {"3", "8x2,port=1:50,rank=2.1:40,late=3:400",
                                         "24,leaf=4,pod=2,far=0.8,cut=9,flap=2,corrupt=5"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct judged j = judged(specs[i], 3), back = {0};
         size_t bytes, again;
@@ -434,7 +414,7 @@ static void a_record_says_the_same(void **state)
     }
 }
 
-static void fleets_are_described_strictly(void **state)
+TEST(fleets_are_described_strictly)
 {
     static const char *const bad[] = {
         "",          "1",           "x",        "8x",         "8x0",           "8,",
@@ -443,18 +423,16 @@ static void fleets_are_described_strictly(void **state)
     struct health_fleet f;
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (strcmp(bad[i], "8,") && health_fleet_parse(bad[i], &f, &err) == 0)
             fail_msg("fleet '%s' was taken", bad[i]);
 }
 
 /* A large fabric is work for the samples, not for all pairs of hosts. */
-static void thousands_of_ports_are_little_work(void **state)
+TEST(thousands_of_ports_are_little_work)
 {
     struct judged j = {.d = data("4096,port=7:90,out=4000:80", 1)};
 
-    (void)state;
     double start = tick_cpu_s();
     rejudge(&j);
     double took_s = tick_cpu_s() - start;
@@ -463,27 +441,4 @@ static void thousands_of_ports_are_little_work(void **state)
     assert_int_equal(j.v.finding[1].host, 4000);
     assert_true(took_s < 20); /* 0.1 s alone on a machine; with all pairs it would be minutes */
     judged_release(&j);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(chance_is_as_in_tables),
-        cmocka_unit_test(agrees_with_brute_force),
-        cmocka_unit_test(each_fault_has_its_name),
-        cmocka_unit_test(evidence_is_in_numbers),
-        cmocka_unit_test(paths_are_compared_with_their_like),
-        cmocka_unit_test(what_was_not_done_is_unknown),
-        cmocka_unit_test(facts_need_no_statistics),
-        cmocka_unit_test(whoever_is_in_most_of_it_is_named),
-        cmocka_unit_test(all_at_once_is_nobodys_fault),
-        cmocka_unit_test(rounds_load_every_port),
-        cmocka_unit_test(suspicions_come_to_an_end),
-        cmocka_unit_test(a_record_says_the_same),
-        cmocka_unit_test(fleets_are_described_strictly),
-        cmocka_unit_test(thousands_of_ports_are_little_work),
-    };
-
-    health_rules_init(&rules);
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

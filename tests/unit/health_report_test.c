@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is told of a verdict: the line, its perfdata, JSON, the picture; for few hosts and many.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/io.h"
@@ -128,7 +120,7 @@ static void labels_differ(const char *line, int want)
     mem_free(label);
 }
 
-static void lines(void **state)
+TEST(lines)
 {
     static const struct {
         int hosts, labels;
@@ -141,7 +133,6 @@ static void lines(void **state)
         {2000, 1, "node"}, /* those alone that are not OK */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct fleet f;
         make(&f, row[i].hosts, row[i].pattern, 1);
@@ -247,12 +238,11 @@ static const char *const odd[] = {
 enum { ODD = sizeof odd / sizeof *odd };
 
 /* A name is made once, then stays; no two are made alike, not even of what looks like one. */
-static void clean_names(void **state)
+TEST(clean_names)
 {
     char clean[ODD][HEALTH_NAME], again[HEALTH_NAME], *text = NULL;
     size_t bytes = 0;
 
-    (void)state;
     for (int i = 0; i < ODD; i++) {
         health_name_make(odd[i], clean[i], sizeof clean[i]);
         health_name_clean(clean[i], again, sizeof again);
@@ -280,14 +270,13 @@ static void clean_names(void **state)
 }
 
 /* A record by another hand may have any name that JSON has. */
-static void names_in_records(void **state)
+TEST(names_in_records)
 {
     struct fleet f;
     struct health_data d;
     struct err err;
     size_t bytes = 0;
 
-    (void)state;
     make(&f, 3, "node", -1);
     snprintf(f.d.host[1].name, sizeof f.d.host[1].name, "a|b \"c");
     f.d.capped = 1;
@@ -301,9 +290,8 @@ static void names_in_records(void **state)
 }
 
 /* Names that would end a line, or begin the perfdata, or a label, do not. */
-static void names_of_others(void **state)
+TEST(names_of_others)
 {
-    (void)state;
     for (int i = 0; i < ODD; i++) {
         struct fleet f;
         make(&f, 3, odd[i], 0);
@@ -324,14 +312,13 @@ static void names_of_others(void **state)
 
 /* Ports of one host, of which the quick level's perfdata speaks: each has a label of its own.
  */
-static void labels_of_ports(void **state)
+TEST(labels_of_ports)
 {
     static const char *const names[] = {"eth0", "mlx5_of_a_very_long_name_0/1",
                                         "mlx5_of_a_very_long_name_1/1",
                                         "mlx6_of_a_very_long_name_0/1"};
     struct fleet f;
 
-    (void)state;
     make(&f, 1, "node", -1);
     f.d.level = HEALTH_QUICK;
     mem_free(f.v.port);
@@ -352,7 +339,7 @@ static void labels_of_ports(void **state)
     drop(&f);
 }
 
-static void pictures(void **state)
+TEST(pictures)
 {
     static const struct {
         int hosts;
@@ -365,7 +352,6 @@ static void pictures(void **state)
         {4096, "64 x 64 hosts a cell"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct fleet f;
         make(&f, row[i].hosts, "node", 1);
@@ -383,11 +369,10 @@ static void pictures(void **state)
 }
 
 /* Nothing is measured: a picture and a document all the same. */
-static void nothing(void **state)
+TEST(nothing)
 {
     struct fleet f;
 
-    (void)state;
     make(&f, 3, "node", -1);
     f.d.samples.count = 0;
     mem_free(f.v.port);
@@ -399,19 +384,4 @@ static void nothing(void **state)
     mem_free(svg);
     mem_free(json);
     drop(&f);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines),
-        cmocka_unit_test(clean_names),
-        cmocka_unit_test(names_in_records),
-        cmocka_unit_test(names_of_others),
-        cmocka_unit_test(labels_of_ports),
-        cmocka_unit_test(pictures),
-        cmocka_unit_test(nothing),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

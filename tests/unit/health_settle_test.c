@@ -7,16 +7,8 @@
  *   what was said stays said for 10 minutes after it was last seen as bad
  *   a change is printed once; a reminder when it is due; the end of what was printed, too
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 
-#include <cmocka.h>
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "health/health_store.h"
@@ -154,21 +146,19 @@ static void tell(const struct story *s)
     health_data_release(&d);
 }
 
-static void runs_and_what_is_said(void **state)
+TEST(runs_and_what_is_said)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof stories / sizeof *stories; i++)
         tell(&stories[i]);
 }
 
 /* Two ports, one of which is mended: the other's news are its own. */
-static void each_for_itself(void **state)
+TEST(each_for_itself)
 {
     struct health_memory m = {.lock = -1};
     struct health_options o;
     struct health_data d;
 
-    (void)state;
     health_options_init(&o);
     health_data_init(&d, HOSTS, NULL);
     for (int minute = 0; minute <= 20; minute += 20) {
@@ -192,7 +182,7 @@ static void each_for_itself(void **state)
 }
 
 /* A state is a file: no sum of what it may hold is more than a number has room for. */
-static void numbers_that_can_be_added_up(void **state)
+TEST(numbers_that_can_be_added_up)
 {
     static const struct {
         int64_t runs, n;
@@ -203,7 +193,6 @@ static void numbers_that_can_be_added_up(void **state)
                {1, HEALTH_EVENT_MOST + 1, -1},
                {1, INT64_MAX / HEALTH_EVENTS, -1}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct health_memory m = {.lock = -1, .runs = row[i].runs}, got = {.lock = -1};
         struct health_known *k = &HEALTH_ADD(&m.nics);
@@ -221,7 +210,7 @@ static void numbers_that_can_be_added_up(void **state)
 }
 
 /* What was found, and what was expected. */
-static void errors_say_what_is_there(void **state)
+TEST(errors_say_what_is_there)
 {
     static const char *const row[][3] = {
         {"\"runs\":0", "\"runs\":-1",
@@ -241,7 +230,6 @@ static void errors_say_what_is_there(void **state)
     size_t bytes = 0;
     struct err err;
 
-    (void)state;
     HEALTH_ADD(&m.nics) = (struct health_known){.last.name = "eth0"};
     m.nics.at[0].last.counter[HEALTH_COUNTERS - 1] = -1;
     HEALTH_ADD(&m.rates) = (struct health_rate){.host = "node0"};
@@ -265,12 +253,11 @@ static void errors_say_what_is_there(void **state)
 }
 
 /* Names that differ by a mark of direction alone. */
-static void names_come_back_as_they_were(void **state)
+TEST(names_come_back_as_they_were)
 {
     struct health_memory m = {.lock = -1};
     char ltr[HEALTH_NIC_NAME], rtl[HEALTH_NIC_NAME];
 
-    (void)state;
     health_name_make("a\xe2\x80\x8e", ltr, sizeof ltr);
     health_name_make("a\xe2\x80\x8f", rtl, sizeof rtl);
     memcpy(m.host, ltr, sizeof ltr);
@@ -287,7 +274,7 @@ static void names_come_back_as_they_were(void **state)
 }
 
 /* A state may name a problem that no check has, of another version: an ignore is none of it. */
-static void a_code_that_no_check_has(void **state)
+TEST(a_code_that_no_check_has)
 {
     struct health_ignore all = {.until_s = INT64_MAX};
     struct health_memory m = {.lock = -1};
@@ -296,7 +283,6 @@ static void a_code_that_no_check_has(void **state)
     struct health_options o;
     struct health_data d;
 
-    (void)state;
     health_options_init(&o);
     o.config.ignore = &all;
     o.config.ignores = 1;
@@ -315,14 +301,13 @@ static void a_code_that_no_check_has(void **state)
 }
 
 /* Who can open a temporary could lock it, and nobody would write the file any more. */
-static void a_temporary_is_its_writers_alone(void **state)
+TEST(a_temporary_is_its_writers_alone)
 {
     char dir[TEMP_PATH], *path;
     struct io_out out;
     struct stat st;
     struct err err;
 
-    (void)state;
     temp_folder(dir, "health");
     path = io_join(dir, "file");
     mode_t mask = umask(022);
@@ -338,14 +323,13 @@ static void a_temporary_is_its_writers_alone(void **state)
 }
 
 /* What a name may hold, and a shell would take for its own. */
-static void a_line_for_a_scheduler(void **state)
+TEST(a_line_for_a_scheduler)
 {
     static const char *const names[2] = {"node1", "node1;reboot"};
     struct health_finding f = health_finding_new(HEALTH_CRITICAL, 201);
     struct health_data d;
     char line[700];
 
-    (void)state;
     health_data_init(&d, 2, names);
     f.host = 0;
     snprintf(f.text, sizeof f.text, "lost '$(reboot)' \"`x`\" \\ 90 %% \n end");
@@ -358,20 +342,4 @@ static void a_line_for_a_scheduler(void **state)
     f.state = HEALTH_WARNING;
     assert_int_equal(health_suggest(&d, &f, line, sizeof line), -1);
     health_data_release(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(runs_and_what_is_said),
-        cmocka_unit_test(each_for_itself),
-        cmocka_unit_test(numbers_that_can_be_added_up),
-        cmocka_unit_test(errors_say_what_is_there),
-        cmocka_unit_test(names_come_back_as_they_were),
-        cmocka_unit_test(a_code_that_no_check_has),
-        cmocka_unit_test(a_temporary_is_its_writers_alone),
-        cmocka_unit_test(a_line_for_a_scheduler),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The checker checked: the range grammar, and verdicts on fabrics whose faults are known. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "health/health_analysis.h"
@@ -28,7 +20,7 @@ static int alerts(const char *text, double v)
     return health_range_alerts(&r, v);
 }
 
-static void ranges(void **state)
+TEST(ranges)
 {
     static const struct {
         const char *range;
@@ -48,7 +40,6 @@ static void ranges(void **state)
     struct health_range r;
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (alerts(row[i].range, row[i].v) != row[i].alert)
             fail_msg("range %s, value %g", row[i].range, row[i].v);
@@ -59,7 +50,7 @@ static void ranges(void **state)
     }
 }
 
-static void ranges_of_rates(void **state)
+TEST(ranges_of_rates)
 {
     static const char *const good[] = {"90:", "100:", "90:110", "@0:90", "@90", "0.001:"},
                              *const bad[] = {"90",  "100", "110",  "0:",    "~:",
@@ -67,7 +58,6 @@ static void ranges_of_rates(void **state)
     struct health_range r;
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (health_range_parse_rate(good[i], &r, &err))
             fail_msg("range %s: %s", good[i], err.text);
@@ -79,7 +69,7 @@ static void ranges_of_rates(void **state)
 }
 
 /* As it is printed it alerts as it does. */
-static void percents_are_on_their_side(void **state)
+TEST(percents_are_on_their_side)
 {
     static const struct {
         double percent;
@@ -90,7 +80,6 @@ static void percents_are_on_their_side(void **state)
     struct health_rules narrow;
     struct units u;
 
-    (void)state;
     health_rules_init(&narrow);
     narrow.crit = (struct health_range){25, 180, 0};
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
@@ -106,7 +95,23 @@ static void percents_are_on_their_side(void **state)
 
 /* ---- fabrics whose faults are known ---- */
 
-static void no_false_alarm(void **state)
+static int warn_below_90(void **state)
+{
+    (void)state;
+    rules.warn.start = 90;
+    return 0;
+}
+
+static int usual_rules(void **state)
+{
+    (void)state;
+    health_rules_init(&rules);
+    return 0;
+}
+
+#define TEST_BELOW_90(name) UNIT_TEST(name, warn_below_90, usual_rules)
+
+TEST_BELOW_90(no_false_alarm)
 {
     static const struct {
         const char *spec;
@@ -114,7 +119,6 @@ static void no_false_alarm(void **state)
     } fleets[] = {{"3", 3000}, {"8", 3000}, {"64", 200}};
     int wrong = 0;
 
-    (void)state;
     for (size_t i = 0; i < sizeof fleets / sizeof *fleets; i++)
         for (int run = 0; run < fleets[i].runs; run++) {
             struct judged j = judged(fleets[i].spec, (uint64_t)run);
@@ -139,7 +143,7 @@ static int exactly(const struct health_verdict *v, int k, int out, int in)
     return right;
 }
 
-static void whoever_is_slow_and_not_its_partners(void **state)
+TEST_BELOW_90(whoever_is_slow_and_not_its_partners)
 {
     static const struct {
         int hosts;
@@ -155,7 +159,6 @@ static void whoever_is_slow_and_not_its_partners(void **state)
         {3, "pair", 50, 0, 0, HEALTH_CRITICAL}, {6, "pair", 50, 0, 0, HEALTH_CRITICAL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         int found = 0, runs = 100, pair = !row[i].out && !row[i].in;
         for (int run = 0; run < runs; run++) {
@@ -178,7 +181,7 @@ static void whoever_is_slow_and_not_its_partners(void **state)
 }
 
 /* Of what was ended early: a small deviation is not known, unless it was measured again. */
-static void ended_early(void **state)
+TEST_BELOW_90(ended_early)
 {
     static const struct {
         double percent;
@@ -192,7 +195,6 @@ static void ended_early(void **state)
         {50, HEALTH_PART_ROUNDS, 0, 301, HEALTH_CRITICAL},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         for (int pair = 0; pair < 2; pair++) {
             char spec[64];
@@ -236,7 +238,7 @@ static void learn_two_hosts(struct health_baseline *b)
     health_data_release(&d);
 }
 
-static void two_hosts(void **state)
+TEST_BELOW_90(two_hosts)
 {
     static const struct {
         const char *spec;
@@ -260,7 +262,6 @@ static void two_hosts(void **state)
     };
     struct health_baseline b;
 
-    (void)state;
     learn_two_hosts(&b);
     assert_true(fabs(b.port[0].Bps[HEALTH_OUT] / 12.5e9 - 1) < 0.03);
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
@@ -296,9 +297,8 @@ static void two_hosts(void **state)
  * With three partners one of them is a third of a port's samples, and the median of a port at
  * 98 % then the lower quarter of the others: often under 96.
  */
-static void one_pair_of_few_is_no_port(void **state)
+TEST(one_pair_of_few_is_no_port)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 200; seed++) {
         struct judged j = judged("4,noise=0.01,out=0:98,pair=0-2:80", seed);
         int pair = 0;
@@ -315,12 +315,11 @@ static void one_pair_of_few_is_no_port(void **state)
 
 /* What is slow with a host whose link fails is that host's; another that is slow is still
  * named. */
-static void hosts_whose_link_fails_are_alone(void **state)
+TEST(hosts_whose_link_fails_are_alone)
 {
     static const char *const spec[] = {"4,flap=1,pair=0-1:80", "4,cut=1,pair=0-1:80",
                                        "8,flap=1,pair=0-1:80,out=5:80"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof spec / sizeof *spec; i++)
         for (uint64_t seed = 0; seed < 20; seed++) {
             struct judged j = judged(spec[i], seed);
@@ -341,9 +340,8 @@ static void hosts_whose_link_fails_are_alone(void **state)
 }
 
 /* A check that was ended early: two streams that were cut short are no slow port. */
-static void few_samples_accuse_nobody(void **state)
+TEST(few_samples_accuse_nobody)
 {
-    (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
         struct judged j = {.d = data("8", seed)};
         for (int i = 0, n = 0; i < j.d.samples.count; i++)
@@ -393,11 +391,10 @@ static int run(int hosts, int lo, int hi, int *first, int *count)
     return sets;
 }
 
-static void what_is_fine_is_not_halved(void **state)
+TEST(what_is_fine_is_not_halved)
 {
     int first, count;
 
-    (void)state;
     for (int hosts = 3; hosts <= HOSTS_MOST; hosts++) {
         assert_int_equal(run(hosts, hosts, hosts + 1, &first, &count), 1);
         assert_int_equal(count, 0);
@@ -405,9 +402,8 @@ static void what_is_fine_is_not_halved(void **state)
 }
 
 /* What is slow for a moment is not halved, whichever of the looks it was fine in. */
-static void one_look_is_not_enough(void **state)
+TEST(one_look_is_not_enough)
 {
-    (void)state;
     for (int fine = 0; fine <= 4; fine++) {
         struct health_data d;
         int at, n, looks = 0;
@@ -422,11 +418,10 @@ static void one_look_is_not_enough(void **state)
 }
 
 /* The halves of what is slow, until both halves of it are fine: two runs a level. */
-static void the_smallest_slow_half_is_found(void **state)
+TEST(the_smallest_slow_half_is_found)
 {
     int first = 0, count = 0;
 
-    (void)state;
     for (int hosts = 4; hosts <= HOSTS_MOST; hosts++)
         for (int lo = 0; lo < hosts; lo++)
             for (int hi = lo + 2; hi <= hosts; hi++) {
@@ -449,14 +444,13 @@ static void the_smallest_slow_half_is_found(void **state)
             }
 }
 
-static void same_data_same_words(void **state)
+TEST_BELOW_90(same_data_same_words)
 {
     enum health_state is;
     struct err err;
     char *text[2];
     size_t bytes;
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct health_options o;
         struct health_data d = data("8,out=3:40", 5);
@@ -472,32 +466,4 @@ static void same_data_same_words(void **state)
     assert_true(strchr(text[0], '|') - text[0] < 80);
     free(text[0]);
     free(text[1]);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(ranges_of_rates),
-        cmocka_unit_test(percents_are_on_their_side),
-        cmocka_unit_test(no_false_alarm),
-        cmocka_unit_test(whoever_is_slow_and_not_its_partners),
-        cmocka_unit_test(ended_early),
-        cmocka_unit_test(two_hosts),
-        cmocka_unit_test(same_data_same_words),
-    };
-    const struct CMUnitTest few[] = {
-        cmocka_unit_test(one_pair_of_few_is_no_port),
-        cmocka_unit_test(hosts_whose_link_fails_are_alone),
-        cmocka_unit_test(few_samples_accuse_nobody),
-        cmocka_unit_test(what_is_fine_is_not_halved),
-        cmocka_unit_test(one_look_is_not_enough),
-        cmocka_unit_test(the_smallest_slow_half_is_found),
-    };
-
-    health_rules_init(&rules);
-    rules.warn.start = 90;
-    int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    health_rules_init(&rules);
-    return cmocka_run_group_tests(few, NULL, NULL) || failed;
 }

@@ -2,11 +2,9 @@
 #ifndef TESTS_UNIT_IO_FIXTURE_H
 #define TESTS_UNIT_IO_FIXTURE_H
 
-/* What is in files and folders, and who is killed while they are written.  Behind cmocka.h. */
+/* What is in files and folders, and who is killed while they are written.  After unit.h. */
 #include <dirent.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

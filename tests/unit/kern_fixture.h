@@ -6,7 +6,7 @@
  * What the tests of kernels share.  EPS = 2^-24 is the error of one rounding to f32; a sum of n
  * terms taken in any order is off by at most n EPS times the sum of the terms' magnitudes
  * (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2).  Bounds are to
- * first order in EPS.  Include cmocka before.
+ * first order in EPS.  After unit.h.
  */
 #include <math.h>
 

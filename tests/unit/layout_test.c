@@ -3,6 +3,8 @@
  * The placement: a partition for every length, shards nested, equal groups as drawn in
  * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC.
  */
+#include "unit.h"
+
 #include "schedule_fixture.h"
 
 /*
@@ -75,13 +77,12 @@ static void check_nested(const struct layout *l, int64_t elems)
     mem_free(gl);
 }
 
-static void test_partition(void **state)
+TEST(test_partition)
 {
     static const char *const shapes[] = {"1x1", "2x2",     "4x2",       "3x5",   "[3,2]",
                                          "8",   "[8,8,7]", "[7,6,5,3]", "[1,4]", "[4,4,3]"};
     static const int64_t lengths[] = {0, 1, 2, 7, 31, 64, 997, 4096};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct layout l;
         shape(&l, shapes[i]);
@@ -96,12 +97,11 @@ static void test_partition(void **state)
 }
 
 /* Equal groups: I shard of (k,j) = blocks j*g .. j*g+g-1, G shard = block j*g + k. */
-static void test_nested_blocks(void **state)
+TEST(test_nested_blocks)
 {
     struct layout l;
     struct range r[8];
 
-    (void)state;
     shape(&l, "4x2");
     for (int k = 0; k < 4; k++)
         for (int j = 0; j < 2; j++) {
@@ -116,14 +116,13 @@ static void test_nested_blocks(void **state)
     layout_release(&l);
 }
 
-static void test_unit_parts(void **state)
+TEST(test_unit_parts)
 {
     static const char *const shapes[] = {"1x1", "2x2", "[3,2]", "[7,6,5,3]", "[1,4]"};
     static const int64_t trained[] = {0, 1, 40, 96, 97};
     struct layout l;
     struct range r[64];
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         shape(&l, shapes[i]);
         for (size_t t = 0; t < sizeof trained / sizeof *trained; t++)
@@ -137,12 +136,11 @@ static void test_unit_parts(void **state)
     layout_release(&l);
 }
 
-static void test_huge(void **state)
+TEST(test_huge)
 {
     struct layout l;
     int64_t elems = (INT64_C(1) << 61) + 12345;
 
-    (void)state;
     shape(&l, "[8,8,7]");
     assert_int_equal(layout_cut(&l, elems, 0, 0, 0), 0);
     assert_true(layout_cut(&l, elems, l.segments - 1, 3, 0) == elems);
@@ -151,14 +149,13 @@ static void test_huge(void **state)
 }
 
 /* In units of a/B' (inside) and b/B (across): the t_syncg table, rows g, columns os. */
-static void test_moves(void **state)
+TEST(test_moves)
 {
     static const int inside_cost[3][3] = {{4, 2, 2}, {2, 0, 0}, {2, 0, 0}};
     static const int across_cost[3][3] = {{4, 4, 2}, {4, 4, 2}, {2, 2, 0}};
     static const int copy_in[3][3] = {{0, 0, 0}, {2, 0, 0}, {2, 0, 0}};
     static const int copy_across[3][3] = {{0, 0, 0}, {0, 0, 0}, {2, 2, 0}};
 
-    (void)state;
     for (int a = 0; a < 3; a++)
         for (int b = 0; b < 3; b++) {
             struct layout_moves s = layout_moves_sum((enum letter)a, (enum letter)b);
@@ -168,15 +165,4 @@ static void test_moves(void **state)
             assert_int_equal(2 * c.gather_inside, copy_in[a][b]);
             assert_int_equal(2 * c.gather_across, copy_across[a][b]);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_partition),  cmocka_unit_test(test_nested_blocks),
-        cmocka_unit_test(test_unit_parts), cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_moves),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

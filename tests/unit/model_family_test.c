@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Each family's table: published sizes, what the network relies on, and refused configs. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "model_fixture.h"
 
@@ -86,9 +79,8 @@ static const struct {
      999885952},
 };
 
-static void test_published(void **state)
+TEST(test_published)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         struct model m;
         struct err err;
@@ -102,9 +94,8 @@ static void test_published(void **state)
 static const char *const families[] = {MODEL_FAMILIES(NAME_OF)};
 
 /* What the network and the readers rely on in each family's table. */
-static void test_tables(void **state)
+TEST(test_tables)
 {
-    (void)state;
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {
         int count[MODEL_POSITIONS + 1] = {0};
         char text[64], a[32], b[32];
@@ -137,12 +128,11 @@ static void test_tables(void **state)
 
 #define GPT2 "{\n \"model_type\": \"gpt2\",\n "
 
-static void test_gpt2(void **state)
+TEST(test_gpt2)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(model_read(&m, "examples/models/gpt2-124m.json", &err), 0);
     assert_int_equal(m.params, 124439808); /* as published */
     assert_string_equal(m.family->name, "gpt2");
@@ -174,9 +164,8 @@ static void test_gpt2(void **state)
     model_release(&m);
 }
 
-static void test_refused_gpt2(void **state)
+TEST(test_refused_gpt2)
 {
-    (void)state;
     refuse(GPT2 "\"activation_function\": \"relu\"}",
            "c.json:3: 'activation_function' relu expected gelu_new gelu_pytorch_tanh gelu");
     refuse(GPT2 "\"scale_attn_weights\": false}",
@@ -198,9 +187,8 @@ static void test_refused_gpt2(void **state)
 
 #define QWEN2 "{\n \"model_type\": \"qwen2\",\n "
 
-static void test_refused_qwen2(void **state)
+TEST(test_refused_qwen2)
 {
-    (void)state;
     refuse(QWEN2 "\"use_sliding_window\": true}",
            "c.json:3: 'use_sliding_window' 1 expected 0");
     refuse(QWEN2 "\"num_hidden_layers\": 2,\n \"layer_types\": [\"full_attention\", "
@@ -215,7 +203,7 @@ static void test_refused_qwen2(void **state)
 #define SMOLLM3 "{\n \"model_type\": \"smollm3\",\n \"num_hidden_layers\": 5,\n "
 
 /* Any layers may be without rotary positions, and they distinguish networks. */
-static void test_layers(void **state)
+TEST(test_layers)
 {
     static const struct {
         const char *text, *rope; /* of each layer: 1, or 0 for none */
@@ -226,7 +214,6 @@ static void test_layers(void **state)
     struct err err;
     char a[32], b[32];
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         assert_int_equal(parse(&m[i], row[i].text, &err), 0);
         for (int64_t l = 0; l < 5; l++)
@@ -253,13 +240,12 @@ static void test_layers(void **state)
 
 #define FULL "\"full_attention\""
 
-static void test_gemma3(void **state)
+TEST(test_gemma3)
 {
     struct model a, b;
     struct err err;
     char in_a[32], in_b[32];
 
-    (void)state;
     refuse(GEMMA3 "\"head_dim\": 128}", "'query_pre_attn_scalar' 256 head_dim 128");
     refuse(GEMMA3 "\"final_logit_softcapping\": 30.0}",
            "c.json:4: 'final_logit_softcapping' 30 expected 0");
@@ -314,13 +300,12 @@ static void test_gemma3(void **state)
         "\"original_max_position_embeddings\": 64, \"partial_rotary_factor\": 0.5,\n "         \
         "\"rope_scaling\": {\"type\": \"longrope\", \"long_factor\": [1, 2], \"short_factor\": "
 
-static void test_refused_phi3(void **state)
+TEST(test_refused_phi3)
 {
     struct model a, b;
     struct err err;
     char in_a[32], in_b[32];
 
-    (void)state;
     refuse(PHI3_LONG "[1]}}",
            "c.json:5: 'rope_scaling' 1 numbers short_factor expected 2 half head turn");
     refuse(PHI3_LONG "[1, 0]}}",
@@ -362,7 +347,7 @@ static void test_refused_phi3(void **state)
 }
 
 /* The shorter of window and positions limits a sequence, and is named. */
-static void test_window(void **state)
+TEST(test_window)
 {
     static const struct {
         const char *text, *key;
@@ -378,7 +363,6 @@ static void test_window(void **state)
         {PHI3_LONG "[1,1]}}", "original_max_position_embeddings", 64},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         struct model m;
         struct err err;
@@ -387,17 +371,4 @@ static void test_window(void **state)
         assert_string_equal(model_max_seq_key(&m), row[i].key);
         model_release(&m);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_published),     cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_gpt2),          cmocka_unit_test(test_refused_gpt2),
-        cmocka_unit_test(test_refused_qwen2), cmocka_unit_test(test_window),
-        cmocka_unit_test(test_layers),        cmocka_unit_test(test_refused_phi3),
-        cmocka_unit_test(test_gemma3),
-    };
-
-    return cmocka_run_group_tests_name("model families", tests, NULL, NULL);
 }

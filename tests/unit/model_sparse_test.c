@@ -4,16 +4,9 @@
  * places after each change are those of the paper's bounds, from its released program: EM .92
  * .91 .90 / .90, EM&S .90 / .85 .875 .90.
  */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -125,14 +118,13 @@ static char *largest(const struct model_tensor *t, const float *whole, const flo
 }
 
 /* What is active is there, element by element, and nothing else. */
-static void first_masks(void **state)
+TEST(first_masks)
 {
     static const struct {
         const char *config, *scheme;
     } row[] = {
         {llama, "unstructured"}, {llama, "block4"}, {gpt2, "unstructured"}, {gpt2, "block4"}};
 
-    (void)state;
     for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
         struct model m;
         char what[64];
@@ -209,7 +201,7 @@ static void change_once(const struct model *m, const struct model_tensor *t, str
     mem_free(flag);
 }
 
-static void changes(void **state)
+TEST(changes)
 {
     static const struct {
         const char *what;
@@ -220,7 +212,6 @@ static void changes(void **state)
         {"sparse=0.9,scheme=block4", {0.9, 0.9, 0.9}, {0.85, 0.875, 0.9}},
     };
 
-    (void)state;
     for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
         struct model m;
         open_model(&m, llama, row[r].what);
@@ -254,13 +245,12 @@ static void changes(void **state)
  * Of z places at 0 each comes with m / z: over 400 seeds the number of times is binomial, and
  * none of the 600 places is beyond 6 standard deviations (2e-9 each).
  */
-static void growth_is_even(void **state)
+TEST(growth_is_even)
 {
     enum { SEEDS = 400 };
     int times[600] = {0};
     double share = 0, z = 0;
 
-    (void)state;
     for (int seed = 0; seed < SEEDS; seed++) {
         struct model m;
         char what[64];
@@ -289,11 +279,10 @@ static void growth_is_even(void **state)
 }
 
 /* lambda: an entry with a large gradient stays before one with a larger magnitude. */
-static void gradients_count(void **state)
+TEST(gradients_count)
 {
     struct model m;
 
-    (void)state;
     open_model(&m, llama, "sparse=0.9,mode=em,p=0.05,lambda=2");
     const struct model_tensor *t = model_find(&m, "model.layers.0.mlp.up_proj.weight");
     struct state s = first_state(&m, t);
@@ -313,7 +302,7 @@ static void gradients_count(void **state)
     model_release(&m);
 }
 
-static void words(void **state)
+TEST(words)
 {
     static const struct {
         const char *what, *found;
@@ -332,7 +321,6 @@ static void words(void **state)
         {"sparse=0.9999,p=0", "would stay active"},
     };
 
-    (void)state;
     for (size_t r = 0; r < sizeof row / sizeof *row; r++) {
         struct model m;
         struct err err = {0};
@@ -342,15 +330,4 @@ static void words(void **state)
             fail_msg("%s: %s", row[r].what, err.text);
         model_release(&m);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(first_masks),    cmocka_unit_test(changes),
-        cmocka_unit_test(growth_is_even), cmocka_unit_test(gradients_count),
-        cmocka_unit_test(words),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

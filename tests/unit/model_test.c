@@ -1,26 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The model reader: sizes known from published models, defaults, and refused configs. */
-#include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "unit.h"
 
-#include <cmocka.h>
+#include <math.h>
 
 #include "base/rng.h"
 #include "model_fixture.h"
 
 /* As the authors of stories15M count it; and small enough for a test. */
-static void test_examples(void **state)
+TEST(test_examples)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(model_read(&m, "examples/models/stories-15m.json", &err), 0);
     assert_int_equal(m.params, 15191712);
     assert_true(m.tied && m.units == 7);
@@ -32,12 +24,11 @@ static void test_examples(void **state)
     model_release(&m);
 }
 
-static void test_units(void **state)
+TEST(test_units)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(parse(&m,
                            "{\"architectures\":[\"LlamaForCausalLM\"],\"vocab_size\":11,"
                            "\"hidden_size\":12,\"intermediate_size\":7,"
@@ -75,12 +66,11 @@ static void test_units(void **state)
     model_release(&m);
 }
 
-static void test_tied(void **state)
+TEST(test_tied)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(parse(&m,
                            "{\"model_type\":\"llama\",\"tie_word_embeddings\":true,"
                            "\"vocab_size\":5,\"hidden_size\":8,\"num_attention_heads\":2,"
@@ -99,7 +89,7 @@ static void test_tied(void **state)
     model_release(&m);
 }
 
-static void test_init_values(void **state)
+TEST(test_init_values)
 {
     struct model m;
     struct err err;
@@ -107,7 +97,6 @@ static void test_init_values(void **state)
     double sum = 0, squares = 0;
     static float big[40000];
 
-    (void)state;
     assert_int_equal(parse(&m,
                            "{\"model_type\":\"llama\",\"vocab_size\":5000,\"hidden_size\":8,"
                            "\"num_attention_heads\":2,\"num_hidden_layers\":1,"
@@ -164,12 +153,11 @@ static void check_tiling(const struct model *m, int64_t trained)
     assert_true(m->trained == trained && sum == trained && all == m->params);
 }
 
-static void test_patterns(void **state)
+TEST(test_patterns)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
     check_tiling(&m, m.params);
     assert_int_equal(m.first_trained, 0);
@@ -214,13 +202,12 @@ static void test_patterns(void **state)
     }
 }
 
-static void test_adapters(void **state)
+TEST(test_adapters)
 {
     struct model m;
     struct err err;
     float first[6];
 
-    (void)state;
     assert_int_equal(parse(&m, "{\"model_type\":\"llama\"," SMALL, &err), 0);
     int64_t params = m.params;
     assert_int_equal(model_train(&m, "lora=2,alpha=4,targets=q_proj+down_proj", &err), 0);
@@ -248,9 +235,8 @@ static void test_adapters(void **state)
 
 #define LLAMA "{\n \"model_type\": \"llama\",\n "
 
-static void test_refused_values(void **state)
+TEST(test_refused_values)
 {
-    (void)state;
     refuse(LLAMA "\"hidden_size\": 0}", "c.json:3: 'hidden_size' 0 expected number 1 1048576");
     refuse(LLAMA "\"hidden_size\": -4}",
            "c.json:3: 'hidden_size' -4 expected number 1 1048576");
@@ -272,9 +258,8 @@ static void test_refused_values(void **state)
            "c.json:3: 'dtype' bfloat16 'torch_dtype' float32");
 }
 
-static void test_refused_networks(void **state)
+TEST(test_refused_networks)
 {
-    (void)state;
     refuse("{\"model_type\": \"opt\"}",
            "c.json:1: 'model_type' \"opt\" expected \"llama\" \"gpt2\"");
     refuse("{}", "c.json: 'model_type' missing expected \"llama\" \"gpt2\"");
@@ -292,9 +277,8 @@ static void test_refused_networks(void **state)
 #define ROPE(parts) LLAMA "\"rope_scaling\": {" parts "}}"
 #define WRONG       "c.json:3: 'rope_scaling' "
 
-static void test_refused_rope(void **state)
+TEST(test_refused_rope)
 {
-    (void)state;
     refuse(ROPE("\"type\": \"su\""),
            WRONG "type \"su\" expected default linear dynamic llama3 yarn longrope");
     refuse(LLAMA "\"rope_parameters\": {\"rope_type\": 3}}",
@@ -342,14 +326,13 @@ static void test_refused_rope(void **state)
  * which the ramp is 1 wide or more) and lifts it by up to the factor 32 over the smallest
  * result: 13 * 2^-53 * 8 * 32 * a few < 2e-12.
  */
-static void test_rope_against_transformers(void **state)
+TEST(test_rope_against_transformers)
 {
     FILE *f = fopen("tests/data/rope.txt", "r");
     static char line[1 << 16];
     double have[64], scale;
     int cases = 0;
 
-    (void)state;
     assert_non_null(f);
     while (fgets(line, sizeof line, f)) {
         struct model m;
@@ -376,12 +359,11 @@ static void test_rope_against_transformers(void **state)
     assert_true(cases >= 20);
 }
 
-static void test_biases(void **state)
+TEST(test_biases)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(
         parse(&m, LLAMA "\"attention_bias\": true, \"mlp_bias\": true, " SMALL, &err), 0);
     /* Beside the 9 tensors of a layer: q, k, v, o of 6, gate and up of 5, down of 6. */
@@ -391,12 +373,11 @@ static void test_biases(void **state)
     model_release(&m);
 }
 
-static void test_refused_json(void **state)
+TEST(test_refused_json)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     refuse("[1]", "c.json: list expected object");
     assert_int_equal(parse(&m, LLAMA "\"hidden_size\": 8,\n \"hidden_size\": 9}", &err), -1);
     assert_non_null(strstr(err.text, "duplicate object key"));
@@ -407,12 +388,11 @@ static void test_refused_json(void **state)
     assert_int_equal(err.code, ERR_ABSENT);
 }
 
-static void test_harmless(void **state)
+TEST(test_harmless)
 {
     struct model m;
     struct err err;
 
-    (void)state;
     assert_int_equal(parse(&m,
                            LLAMA
                            "\"use_cache\": false, \"bos_token_id\": 1, \"pretraining_tp\""
@@ -433,25 +413,4 @@ static void test_harmless(void **state)
     assert_string_equal(m.family->name, "params");
     model_release(&m);
     assert_int_equal(model_read(&m, "params=7x", &err), -1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_units),
-        cmocka_unit_test(test_tied),
-        cmocka_unit_test(test_init_values),
-        cmocka_unit_test(test_patterns),
-        cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_refused_values),
-        cmocka_unit_test(test_refused_networks),
-        cmocka_unit_test(test_refused_json),
-        cmocka_unit_test(test_harmless),
-        cmocka_unit_test(test_refused_rope),
-        cmocka_unit_test(test_rope_against_transformers),
-        cmocka_unit_test(test_biases),
-        cmocka_unit_test(test_examples),
-    };
-
-    return cmocka_run_group_tests_name("model", tests, NULL, NULL);
 }

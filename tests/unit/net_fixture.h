@@ -2,11 +2,9 @@
 #ifndef TESTS_UNIT_NET_FIXTURE_H
 #define TESTS_UNIT_NET_FIXTURE_H
 
-/* A network with its memory, for the tests of networks.  Include cmocka before. */
+/* A network with its memory, for the tests of networks.  After unit.h. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"

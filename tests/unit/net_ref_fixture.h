@@ -7,9 +7,6 @@
  * the other, found by name; a bias or an adapter exists if a tensor of that name does.  Central
  * differences of its loss are what gradients are compared with.
  */
-
-#include <string.h>
-
 #include "base/mem.h"
 #include "model/model.h"
 #include "kern_ref_fixture.h"

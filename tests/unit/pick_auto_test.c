@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Choices against an enumeration of every candidate, and fabrics where the best is known. */
+#include "unit.h"
+
 #include <math.h>
 
 #include "base/mem.h"
@@ -69,7 +71,7 @@ static void compare(const struct topo *t, const char *spec, unsigned op, int64_t
                  (long long)bytes, schedule_algo_name(a.second.algo), a.second.time_s, other);
 }
 
-static void the_choice_has_the_least_time(void **state)
+TEST(the_choice_has_the_least_time)
 {
     static const char *const specs[] = {"2x2,inter=500mbit:50us,intra=1GB/s:5us",
                                         "[3,2],inter=500mbit:50us,intra=1GB/s:5us",
@@ -79,7 +81,6 @@ static void the_choice_has_the_least_time(void **state)
                                         "2x2x2,inter=1GB/s:20us,level2=1GB/s:90us"};
     static const int64_t sizes[] = {1, 4000, 100003, 3 << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo t;
         synth(&t, specs[i]);
@@ -94,13 +95,12 @@ static void the_choice_has_the_least_time(void **state)
     }
 }
 
-static void without_latency_ho_ring(void **state)
+TEST(without_latency_ho_ring)
 {
     struct topo t;
     struct pick_answer a;
     struct err err;
 
-    (void)state;
     synth(&t, "4x2,inter=1GB/s:0,intra=10GB/s:0");
     for (int o = 0; o < 3; o++) {
         assert_int_equal(pick_auto(&t, ops[o], 64 << 20, &a, &err), 0);
@@ -109,13 +109,12 @@ static void without_latency_ho_ring(void **state)
     topo_release(&t);
 }
 
-static void with_latency_alone_few_rounds(void **state)
+TEST(with_latency_alone_few_rounds)
 {
     struct topo t;
     struct pick_answer a;
     struct err err;
 
-    (void)state;
     synth(&t, "4x4,inter=25GB/s:10ms,intra=200GB/s:1ms");
     for (int o = 0; o < 4; o++) {
         assert_int_equal(pick_auto(&t, ops[o], 64, &a, &err), 0);
@@ -127,7 +126,7 @@ static void with_latency_alone_few_rounds(void **state)
 }
 
 /* More chunks than are simulated: what coarser cuts tell is where they would be. */
-static void coarser_cuts_tell_finer_ones(void **state)
+TEST(coarser_cuts_tell_finer_ones)
 {
     enum { BYTES = 64 << 20, PARTS = 18 };
     struct topo t;
@@ -135,7 +134,6 @@ static void coarser_cuts_tell_finer_ones(void **state)
     struct err err;
     double told = 0, whole = 0;
 
-    (void)state;
     synth(&t, "[4,4,3],inter=1GB/s:20us,intra=10GB/s:2us");
     layout_init(&l, &t.groups);
     assert_int_equal(l.segments * l.groups.count, PARTS);
@@ -211,14 +209,13 @@ static void check_shortlist(const struct topo *t, unsigned op, int64_t bytes)
     }
 }
 
-static void a_shortlist_has_all_that_may_be_fastest(void **state)
+TEST(a_shortlist_has_all_that_may_be_fastest)
 {
     static const char *const specs[] = {"2x2,inter=500mbit:50us,intra=1GB/s:5us", "1x3",
                                         "[3,2],inter=25GB/s:12us",
                                         "4x4,inter=500mbit:300us,intra=1GB/s:20us"};
     static const int64_t sizes[] = {256, 100003, 4 << 20};
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo t;
         synth(&t, specs[i]);
@@ -229,12 +226,11 @@ static void a_shortlist_has_all_that_may_be_fastest(void **state)
     }
 }
 
-static void operations_have_names(void **state)
+TEST(operations_have_names)
 {
     struct pick_ask ask;
     struct err err;
 
-    (void)state;
     for (unsigned p = 1; p <= SCHEDULE_BROADCAST; p++) {
         struct pick_word word;
         unsigned back = 0;
@@ -259,11 +255,10 @@ static void operations_have_names(void **state)
 }
 
 /* Every conversion between layouts on these groups is asked for. */
-static void moves_are_all_asked_for(void **state)
+TEST(moves_are_all_asked_for)
 {
     static const char *const shapes[] = {"3x2", "1x4", "4x1", "1x1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct groups g;
         struct layout l;
@@ -287,18 +282,4 @@ static void moves_are_all_asked_for(void **state)
         layout_release(&l);
         groups_release(&g);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_choice_has_the_least_time),
-        cmocka_unit_test(without_latency_ho_ring),
-        cmocka_unit_test(with_latency_alone_few_rounds),
-        cmocka_unit_test(coarser_cuts_tell_finer_ones),
-        cmocka_unit_test(a_shortlist_has_all_that_may_be_fastest),
-        cmocka_unit_test(operations_have_names),
-        cmocka_unit_test(moves_are_all_asked_for),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

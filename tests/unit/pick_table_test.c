@@ -3,8 +3,9 @@
  * Tables: they say what pick_auto says, return from their text, and refuse what is no table.
  * And what a schedule puts through the ports.
  */
+#include "unit.h"
+
 #include <math.h>
-#include <stdlib.h>
 
 #include "pick/pick_table.h"
 #include "words_fixture.h"
@@ -57,12 +58,11 @@ static void check_rules(const struct topo *t, const struct pick_ask *ask,
         }
 }
 
-static void tables_say_what_auto_says(void **state)
+TEST(tables_say_what_auto_says)
 {
     static const char *const specs[] = {"2x2,inter=500mbit:50us,intra=1GB/s:5us",
                                         "[3,2],inter=25GB/s:12us", "1x3"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo t;
         struct pick_table table, back;
@@ -86,7 +86,7 @@ static void tables_say_what_auto_says(void **state)
 }
 
 /* From the boundary on the second choice is the faster one, and a step before it is not. */
-static void boundaries_are_where_times_meet(void **state)
+TEST(boundaries_are_where_times_meet)
 {
     struct topo t;
     struct pick_table table;
@@ -94,7 +94,6 @@ static void boundaries_are_where_times_meet(void **state)
     struct err err;
     int seen = 0;
 
-    (void)state;
     assert_int_equal(topo_parse_synth(&t, "4x2,inter=500mbit:500us,intra=1GB/s:5us", &err), 0);
     assert_int_equal(pick_table_make(&t, &ask, &table, &err), 0);
     for (int i = 1; i < table.rules; i++, seen++) {
@@ -120,7 +119,7 @@ static void boundaries_are_where_times_meet(void **state)
 #define BELOW(n) "    below_bytes: " n "\n"
 #define GOOD     RULE("all-gather", "0", "", "ring", "whole")
 
-static void hostile_tables_are_refused(void **state)
+TEST(hostile_tables_are_refused)
 {
     static const struct {
         const char *text, *words;
@@ -167,7 +166,6 @@ static void hostile_tables_are_refused(void **state)
          "t.yaml:10: 'rules[0].runner_up'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pick_table t;
         struct err err = {0};
@@ -178,7 +176,7 @@ static void hostile_tables_are_refused(void **state)
     }
 }
 
-static void edited_tables_are_taken(void **state)
+TEST(edited_tables_are_taken)
 {
     static const char text[] = HEAD RULE("all-gather", "0", BELOW("65536"), "ring", "whole")
         RULE("all-gather", "65536", "", "ho-ring", "61440");
@@ -186,7 +184,6 @@ static void edited_tables_are_taken(void **state)
     struct groups other;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(pick_table_parse(&t, "t.yaml", text, &err), 0);
     assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 0)->algo, SCHEDULE_RING);
     assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 65535)->algo, SCHEDULE_RING);
@@ -218,7 +215,7 @@ static struct pick_answer answer_of(unsigned op, int64_t bytes, enum schedule_al
     "\n    timed: measured\n    runner_up: tree\n    runner_up_s: " other "\n"
 
 /* Neighbours with one choice are one rule; between two the geometric mean of their sizes. */
-static void measured_answers_become_rules(void **state)
+TEST(measured_answers_become_rules)
 {
     static const char want[] = HEAD RULE("all-gather", "0", BELOW("2048"), "bruck", "61440")
         MEASURED("256", "1", "2") RULE("all-gather", "2048", "", "ring", "61440")
@@ -232,7 +229,6 @@ static void measured_answers_become_rules(void **state)
     struct groups groups;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(groups_parse(&groups, "2x2", &err), 0);
     pick_table_measured(&groups, list, 4, &table);
     assert_int_equal(pick_table_parse(&more, "t.yaml",
@@ -252,9 +248,8 @@ static void measured_answers_become_rules(void **state)
     groups_release(&groups);
 }
 
-static void between_two_sizes_lies_their_mean(void **state)
+TEST(between_two_sizes_lies_their_mean)
 {
-    (void)state;
     assert_int_equal(pick_between(256, 1024), 512);
     assert_int_equal(pick_between(INT64_C(1) << 40, INT64_C(1) << 48), INT64_C(1) << 44);
     assert_int_equal(pick_between(3, 12), 6);
@@ -299,18 +294,16 @@ static void equal(double have, double want)
         fail_msg("%.9f, expected %.9f", have, want);
 }
 
-static void ring_puts_all_but_one_block_through(void **state)
+TEST(ring_puts_all_but_one_block_through)
 {
-    (void)state;
     struct pick_traffic t = traffic(SCHEDULE_ALL_GATHER, SCHEDULE_RING, "4x8");
     equal(t.slow_out, 31.0 / 32);
     equal(t.slow_in, 31.0 / 32);
     equal(traffic(SCHEDULE_ALL_REDUCE, SCHEDULE_RING, "[3,2]").slow_out, 2 * 4.0 / 5);
 }
 
-static void ho_ring_reaches_the_cut_bound(void **state)
+TEST(ho_ring_reaches_the_cut_bound)
 {
-    (void)state;
     equal(traffic(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING, "4x8").slow_out, 3.0 / 4);
     equal(traffic(SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING, "2x3").slow_in, 1.0 / 2);
     /* equal slices: 2 (g-1)/g, not 2 * 3/5 */
@@ -319,28 +312,11 @@ static void ho_ring_reaches_the_cut_bound(void **state)
     equal(traffic(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING, "[3,2]").slow_in, 3.0 / 5);
 }
 
-static void slices_are_even_only_in_between(void **state)
+TEST(slices_are_even_only_in_between)
 {
-    (void)state;
     assert_true(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING));
     assert_true(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_TWO_LEVEL));
     assert_false(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_RING));
     assert_false(pick_even_slices(SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING));
     assert_false(pick_even_slices(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_say_what_auto_says),
-        cmocka_unit_test(boundaries_are_where_times_meet),
-        cmocka_unit_test(hostile_tables_are_refused),
-        cmocka_unit_test(edited_tables_are_taken),
-        cmocka_unit_test(measured_answers_become_rules),
-        cmocka_unit_test(between_two_sizes_lies_their_mean),
-        cmocka_unit_test(ring_puts_all_but_one_block_through),
-        cmocka_unit_test(ho_ring_reaches_the_cut_bound),
-        cmocka_unit_test(slices_are_even_only_in_between),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

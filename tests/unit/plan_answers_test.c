@@ -5,6 +5,8 @@
  * choice, against fabrics that are made so; a grown fabric against one that was described at
  * that size.
  */
+#include "unit.h"
+
 #include "plan/emit.h"
 #include "plan/scale.h"
 #include "plan/what_if.h"
@@ -37,9 +39,8 @@ static void expect_nearest(const char *shape, double memory, const char *name,
     drop_topo(&t);
 }
 
-static void test_nearest(void **state)
+TEST(test_nearest)
 {
-    (void)state;
     expect_nearest("8x8", 0, "IIG", PLAN_MEGATRON, "IIG");
     expect_nearest("8x8", 0, "IIG", PLAN_DEEPSPEED, "III");       /* one step; GGG is two */
     expect_nearest("8x8", 80 * GB, "IIG", PLAN_DEEPSPEED, "GGG"); /* III has no room */
@@ -82,7 +83,7 @@ static char *text_of(const char *shape, const char *name, enum plan_target targe
 }
 
 /* What tells one strategy from another in each tool, and what must not be there. */
-static void test_words(void **state)
+TEST(test_words)
 {
     static const struct {
         const char *shape, *name;
@@ -120,7 +121,6 @@ static void test_words(void **state)
          "strategy optim\n"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *text = text_of(cases[i].shape, cases[i].name, cases[i].target);
         if (!strstr(text, cases[i].has) || strstr(text, cases[i].lacks))
@@ -149,14 +149,13 @@ static struct plan_search searched(const struct topo *t, const struct model *m, 
 }
 
 /* Without the slow, or the fast link is: on a fabric where that link takes no time. */
-static void test_without_a_link(void **state)
+TEST(test_without_a_link)
 {
     static const char *const shapes[] = {"2x2", "4x8", "[3,2]", "[4,4,3]"};
     static const enum schedule_algo algos[] = {SCHEDULE_AUTO, SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
                                                SCHEDULE_HO_RING};
     struct model m = bare(7e9);
 
-    (void)state;
     for (int at = 0; at < 4 * 4 * 2; at++) {
         int term = at / 16;
         struct plan_price other[PLAN_STRATEGIES];
@@ -185,14 +184,13 @@ static void test_without_a_link(void **state)
 }
 
 /* Fabrics on which one thing alone costs time. */
-static void test_what_binds(void **state)
+TEST(test_what_binds)
 {
     struct model m = bare(7e9), tiny;
     struct model_unit unit = {.elems = 1000000, .trained = 1000000};
     struct plan_why why;
     struct topo t;
 
-    (void)state;
     make_topo(&t, "4x8", FAST_BPS, 25e9); /* GGG gathers across for each micro-step */
     struct plan_search s = searched(&t, &m, 4);
     plan_why(&s, &why);
@@ -227,13 +225,12 @@ static void test_what_binds(void **state)
 }
 
 /* What does not fit, by how much; and the second, the best of the rest. */
-static void test_memory_and_second(void **state)
+TEST(test_memory_and_second)
 {
     struct model m = bare(65.286e9);
     struct plan_why why;
     struct topo t;
 
-    (void)state;
     make_topo(&t, "8x8", 200e9, 25e9);
     t.memory_bytes = INT64_C(80000000000);
     struct plan_search s = searched(&t, &m, 4);
@@ -333,7 +330,7 @@ static void check_memory(const struct plan_search *s, const struct plan_change w
         assert_true(w[1].at == ceil(next));
 }
 
-static void test_changes(void **state)
+TEST(test_changes)
 {
     static const char *const shapes[] = {"2x2", "4x8", "8x8", "[4,4,3]"};
     static const double ports[] = {1e9, 25e9, 400e9};
@@ -341,7 +338,6 @@ static void test_changes(void **state)
     struct model m = bare(7e9);
     int changes = 0;
 
-    (void)state;
     for (int at = 0; at < 4 * 3 * 3 * 2; at++) {
         const char *shape = shapes[at % 4];
         double port = ports[at / 4 % 3];
@@ -368,13 +364,12 @@ static void test_changes(void **state)
 }
 
 /* Nothing fits until the least one does; no limit is none that could grow. */
-static void test_edges(void **state)
+TEST(test_edges)
 {
     struct model m = bare(7e9);
     struct plan_changes w;
     struct topo t;
 
-    (void)state;
     make_topo(&t, "4x8", 200e9, 25e9);
     struct plan_case c = table_case(&t, &m, 2, 1);
     c.memory_bytes = 1e9;
@@ -452,9 +447,8 @@ static void compare_grown(const char *from, int ranks, const char *to)
     topo_release(&u);
 }
 
-static void test_same_as_described(void **state)
+TEST(test_same_as_described)
 {
-    (void)state;
     compare_grown("2x2", 4, "2x2");
     compare_grown("2x2", 16, "8x2");
     compare_grown("8x2", 4, "2x2");
@@ -469,14 +463,13 @@ static void test_same_as_described(void **state)
 }
 
 /* A slow port comes back with its group; blocks go on being blocks. */
-static void test_ports_come_along(void **state)
+TEST(test_ports_come_along)
 {
     struct plan_scale scale = {.from = 8, .to = 32};
     struct model m;
     struct topo t;
     struct err err;
 
-    (void)state;
     read_both(&m, &t, "2x2");
     t.port[1].out_Bps /= 10;
     struct plan_search asked = asked_of(&t, &m);
@@ -500,21 +493,4 @@ static void test_ports_come_along(void **state)
     }
     model_release(&m);
     topo_release(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_words),
-        cmocka_unit_test(test_without_a_link),
-        cmocka_unit_test(test_what_binds),
-        cmocka_unit_test(test_memory_and_second),
-        cmocka_unit_test(test_changes),
-        cmocka_unit_test(test_edges),
-        cmocka_unit_test(test_same_as_described),
-        cmocka_unit_test(test_ports_come_along),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Groups that end at any boundary: the search over all against one after the other; what it
  * costs, by hand; where nothing fits; what a run saves.
  */
+#include "unit.h"
+
 #include "plan/fit.h"
 #include "plan/tally.h"
 #include "plan/what_if.h"
@@ -78,9 +80,8 @@ static void compare(const char *spec, int levels)
     drop(&all);
 }
 
-static void test_exhaustive(void **state)
+TEST(test_exhaustive)
 {
-    (void)state;
     compare("2x2x2,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9,memory=14e6", 2);
     compare("2x2x2,inter=60MB/s:20us,level2=60MB/s:50us,flops=50e9,memory=14e6", 2);
     compare("2x2x2,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9,memory=9e6", 2);
@@ -93,12 +94,11 @@ static void test_exhaustive(void **state)
 }
 
 /* Two levels are as they were: the same numbers, and nothing is told of boundaries. */
-static void test_two_levels(void **state)
+TEST(test_two_levels)
 {
     struct asked a;
     struct err err;
 
-    (void)state;
     ask(&a, "2x4,inter=60MB/s:50us,flops=50e9,memory=1e9", 0, PLAN_BOUNDARY_AUTO);
     struct plan_search plain = a.search;
     plain.groups = NULL;
@@ -116,12 +116,11 @@ static void test_two_levels(void **state)
  * of 100 MB/s that two share: 2 * 2 * 2 MB / 100 MB/s = 80 ms.  At boundary 0, 1/2 of 8 MB at 1
  * GB/s: 4 ms.  Memory: a quarter of 16 bytes, and a half.
  */
-static void test_by_hand(void **state)
+TEST(test_by_hand)
 {
     struct asked a;
     int iii = 13;
 
-    (void)state;
     for (int level = 0; level < 2; level++) {
         ask(&a, "2x2x2,intra=1GB/s:0s,inter=100MB/s:0s,level2=50MB/s:0s", 4e6, level);
         a.search.at.algo = SCHEDULE_TWO_LEVEL;
@@ -137,13 +136,12 @@ static void test_by_hand(void **state)
     }
 }
 
-static void test_wrong_level(void **state)
+TEST(test_wrong_level)
 {
     struct plan_boundaries b;
     struct asked a;
     struct err err;
 
-    (void)state;
     ask(&a, "2x2x2", 1e6, 1);
     assert_int_equal(plan_boundaries_init(&b, &a.topo, 2, &err), -1);
     assert_words(err.text, "--group-level: 2 expected 0 1 auto 3 levels");
@@ -206,9 +204,8 @@ static int changes(double inter, double level2, double memory)
     return slow;
 }
 
-static void test_what_if(void **state)
+TEST(test_what_if)
 {
-    (void)state;
     assert_true(changes(500e6, 20e6, 10e6) > 0); /* in groups of four */
     assert_true(changes(90e6, 60e6, 14e6) > 0);  /* in groups of two */
     changes(500e6, 60e6, 9e6);
@@ -249,9 +246,8 @@ static void smallest(const char *spec, double params, const char *told)
     drop(&a);
 }
 
-static void test_smallest(void **state)
+TEST(test_smallest)
 {
-    (void)state;
     /* 16 bytes of 1e9 parameters in 1e9 bytes: 16 ranks; one byte less, another group. */
     smallest("2x4,memory=1e9", 1e9, "no feasible plan GGG 4 groups of 4 (16 ranks)");
     smallest("2x4,memory=999999999", 1e9, "GGG 5 groups of 4 (20 ranks)");
@@ -263,13 +259,12 @@ static void test_smallest(void **state)
 }
 
 /* What a choice of its own shuts out, and what would do. */
-static void test_relief(void **state)
+TEST(test_relief)
 {
     struct plan_advice advice;
     struct asked a;
     struct err err;
 
-    (void)state;
     ask(&a, "2x2,memory=4250e3", 0, PLAN_BOUNDARY_AUTO);
     a.search.at.micro_batch = 16;
     find(&a);
@@ -284,12 +279,11 @@ static void test_relief(void **state)
 }
 
 /* 16 bytes of one parameter and rank: 2^20 ranks are the end of it. */
-static void test_bound(void **state)
+TEST(test_bound)
 {
     struct plan_advice advice;
     struct asked a;
 
-    (void)state;
     ask(&a, "1x1024,memory=16e3", 16.8e9, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
     find(&a);
@@ -303,13 +297,12 @@ static void test_bound(void **state)
 }
 
 /* Parameters as the model's files have them, 12 bytes for what is trained, once each. */
-static void test_checkpoint(void **state)
+TEST(test_checkpoint)
 {
     static const int host[] = {0, 1, 1, 2};
     struct asked a;
     struct err err;
 
-    (void)state;
     ask(&a, "4x2", 0, PLAN_BOUNDARY_AUTO);
     a.search.storage_Bps = 1e6;
     a.search.at.param_type = DTYPE_F32; /* is not what is saved */
@@ -338,17 +331,4 @@ static void test_checkpoint(void **state)
     assert_int_equal(plan_search(&a.search, &err), 0);
     assert_true(a.search.checkpoint.s == 0);
     drop(&a);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_exhaustive), cmocka_unit_test(test_two_levels),
-        cmocka_unit_test(test_by_hand),    cmocka_unit_test(test_wrong_level),
-        cmocka_unit_test(test_what_if),    cmocka_unit_test(test_smallest),
-        cmocka_unit_test(test_relief),     cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_checkpoint),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A plan reads back as it was printed, and nothing else is read. */
-#include <stdlib.h>
+#include "unit.h"
 
 #include "base/mem.h"
 #include "plan/plan.h"
@@ -78,7 +78,7 @@ static char *sample(const char *config)
     return sample_of(config, 0);
 }
 
-static void test_round_trip(void **state)
+TEST(test_round_trip)
 {
     static const char *const configs[] = {
         "params=7e9",
@@ -90,7 +90,6 @@ static void test_round_trip(void **state)
         "{" KEYS "\r\n}\r\n",
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         char *first = sample(configs[i]);
         struct plan p;
@@ -136,13 +135,12 @@ static void read_edited(struct plan *p, const char *text, const char *from, cons
 }
 
 /* What only some plans have: where the groups end, and the time of a checkpoint. */
-static void test_some_keys(void **state)
+TEST(test_some_keys)
 {
     char *text = sample("params=7e9");
     struct plan p;
     struct err err;
 
-    (void)state;
     read_edited(&p, text, "\ngroups:\n", "\ngroup_level: 3\ngroups:\n");
     assert_int_equal(p.group_level, 3);
     p.checkpoint.s = 12.5;
@@ -182,14 +180,13 @@ static void refused(const char *text, const char *words)
 }
 
 /* The fabric comes back with its rates; one of other groups is refused. */
-static void test_fabric(void **state)
+TEST(test_fabric)
 {
     char *text = sample_of("{" KEYS "}", 1);
     struct plan p;
     struct topo t = {0};
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), 0);
     char *again = print(&p);
     assert_string_equal(text, again);
@@ -215,7 +212,7 @@ static void test_fabric(void **state)
 }
 
 /* How a step runs: as it is written, and what a plan from before these keys means. */
-static void test_settings(void **state)
+TEST(test_settings)
 {
     static const char runs[] = "prefetch: 1\nbuckets: 2\nkeep: 0\nrecompute: no\n";
     static const char slow[] = "  slow_params: same\n  slow_grads: same\n";
@@ -243,7 +240,6 @@ static void test_settings(void **state)
     };
     char *text = sample("{" KEYS "}\n");
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct plan p;
         read_edited(&p, text, cases[i].as_is, cases[i].text);
@@ -262,7 +258,7 @@ static void test_settings(void **state)
     free(text);
 }
 
-static void test_refused(void **state)
+TEST(test_refused)
 {
     static const char *const cases[][3] = {
         {"paro-plan/1", "paro-plan/2",
@@ -309,7 +305,6 @@ static void test_refused(void **state)
     };
     char *text = sample("{" KEYS "}\n");
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char *bad = edit(text, cases[i][0], cases[i][1]);
         refused(bad, cases[i][2]);
@@ -319,12 +314,11 @@ static void test_refused(void **state)
 }
 
 /* Cut anywhere, it is refused, never read as something less. */
-static void test_truncated(void **state)
+TEST(test_truncated)
 {
     char *text = sample("params=7e9");
     size_t whole = strlen(text) - strlen("\n");
 
-    (void)state;
     for (size_t n = 0; n < whole; n++) {
         struct plan p;
         struct err err = {0};
@@ -333,15 +327,4 @@ static void test_truncated(void **state)
         assert_true(err.text[0] && !strchr(err.text, '\n'));
     }
     free(text);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip), cmocka_unit_test(test_some_keys),
-        cmocka_unit_test(test_settings),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_truncated),  cmocka_unit_test(test_fabric),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

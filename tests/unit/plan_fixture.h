@@ -4,13 +4,6 @@
 
 /* Fabrics and models by hand, for the planner's tests. */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/mem.h"
 #include "plan/plan.h"

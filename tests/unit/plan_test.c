@@ -3,6 +3,8 @@
  * The planner's second opinions: the tables of paro-method(7), TRAFFIC (bytes, memory,
  * dominance, what fits), the closed forms of time, the network's own account of its memory.
  */
+#include "unit.h"
+
 #include "cpu_fixture.h"
 #include "net/net.h"
 #include "plan/fit.h"
@@ -38,7 +40,7 @@ static void same_digits(double value, const char *digits)
         fail_msg("%.6f, the table has %s", value, digits);
 }
 
-static void test_byte_table(void **state)
+TEST(test_byte_table)
 {
     static const char *const columns[] = {"NNG", "NIG", "NGG", "ING", "IIG", "IGG", "GGG"};
     static const struct {
@@ -80,7 +82,6 @@ static void test_byte_table(void **state)
     };
     struct plan_price p[PLAN_STRATEGIES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         prices(p, rows[i].shape, rows[i].params, rows[i].accum, rows[i].part);
         for (int j = 0; j < 7; j++) {
@@ -96,7 +97,7 @@ static void test_byte_table(void **state)
     }
 }
 
-static void test_memory_table(void **state)
+TEST(test_memory_table)
 {
     static const char *const columns[] = {"NNN", "NNG", "NII", "NIG", "NGG", "ING",
                                           "III", "IIG", "IGG", "GNG", "GIG", "GGG"};
@@ -123,7 +124,6 @@ static void test_memory_table(void **state)
     };
     struct plan_price p[PLAN_STRATEGIES];
 
-    (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         prices(p, rows[i].shape, rows[i].params, 4, rows[i].part);
         for (int j = 0; j < 12; j++)
@@ -142,11 +142,10 @@ static void survivors(const struct plan_price p[PLAN_STRATEGIES], const char *ex
     assert_string_equal(found, expected);
 }
 
-static void test_dominance(void **state)
+TEST(test_dominance)
 {
     struct plan_price p[PLAN_STRATEGIES];
 
-    (void)state;
     prices(p, "8x8", 65536e6, 1, 1);
     survivors(p, "NGG IGG GGG ");
     for (int accum = 2; accum <= 8; accum *= 2) {
@@ -157,7 +156,7 @@ static void test_dominance(void **state)
     }
 }
 
-static void test_65b_on_80_gb(void **state)
+TEST(test_65b_on_80_gb)
 {
     static const char *const fit[] = {"IIG", "IGG", "GIG", "GGG"};
     struct topo t;
@@ -165,7 +164,6 @@ static void test_65b_on_80_gb(void **state)
     struct plan_advice advice;
     struct err err;
 
-    (void)state;
     make_topo(&t, "8x8", 200e9, 100e9);
     struct plan_search s = {.at = table_case(&t, &m, 4, 1)};
     s.at.memory_bytes = 80e9;
@@ -198,14 +196,13 @@ static double larger(double a, double b)
  * The closed forms of paro-method(7), HO-RING, on 4x8, through NNN: one all-reduce, which is
  * two passes.  They count the latency of every message; those of messages in flight overlap.
  */
-static void test_closed_forms(void **state)
+TEST(test_closed_forms)
 {
     enum { G = 4, M = 8, N = G * M };
     const double rates[][2] = {{1e9, 4e9}, {1e9, 1e8}, {4e8, 1e9}}; /* B', port */
     const double q = 2 * 1e6;       /* bytes of a block, two each */
     const double agree = 5 * 12e-6; /* the norm: 2^5 ranks */
 
-    (void)state;
     for (int i = 0; i < 3; i++) {
         struct plan_price p[PLAN_STRATEGIES];
         struct model m = bare(1e6 * N);
@@ -241,13 +238,12 @@ static void test_closed_forms(void **state)
 }
 
 /* The slower port of unequal ones sets the time; so does the narrower level above. */
-static void test_slow_port(void **state)
+TEST(test_slow_port)
 {
     struct plan_price p[PLAN_STRATEGIES];
     struct model m = bare(4e6);
     struct topo t;
 
-    (void)state;
     make_topo(&t, "4x1", 1e12, 1e9);
     t.port[2].in_Bps = 0.5e9;
     struct plan_case c = table_case(&t, &m, 1, 1);
@@ -265,13 +261,12 @@ static void test_slow_port(void **state)
 }
 
 /* What the time must never leave: its bounds. */
-static void test_overlap(void **state)
+TEST(test_overlap)
 {
     struct plan_price ahead[PLAN_STRATEGIES], waits[PLAN_STRATEGIES], idle[PLAN_STRATEGIES];
     struct model m = tiny_llama(0);
     struct topo t;
 
-    (void)state;
     for (double flops = 1e8; flops < 1e14; flops *= 10) {
         make_topo(&t, "[3,2]", 1e9, 1e8);
         t.flops = flops;
@@ -298,13 +293,12 @@ static void test_overlap(void **state)
 }
 
 /* Gathers follow visits, reductions units: with tied embeddings these differ. */
-static void test_units(void **state)
+TEST(test_units)
 {
     struct plan_price p[PLAN_STRATEGIES];
     struct model m = tiny_llama(1);
     struct topo t;
 
-    (void)state;
     assert_true(m.tied && m.units == 5 && m.visits == 6);
     make_topo(&t, "1x2", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
@@ -347,13 +341,12 @@ static void test_units(void **state)
     model_release(&m);
 }
 
-static void test_search_auto(void **state)
+TEST(test_search_auto)
 {
     struct model m = tiny_llama(0);
     struct topo t;
     struct err err;
 
-    (void)state;
     make_topo(&t, "2x2", 1e9, 1e8);
     t.flops = 1e11;
     struct plan_search s = {.auto_batch = 1, .auto_accum = 1};
@@ -383,14 +376,13 @@ static void test_search_auto(void **state)
  * Int8 blocks save time where the slow links take it: all of their share where nothing else
  * does, nothing where the fast ones are slower still.
  */
-static void test_coded_time(void **state)
+TEST(test_coded_time)
 {
     static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
                                                SCHEDULE_HO_RING};
     struct plan_price plain[PLAN_STRATEGIES], coded[PLAN_STRATEGIES];
     const double inside[] = {1e18, 1e3};
 
-    (void)state;
     for (int at = 0; at < 6; at++) {
         struct topo t;
         struct model m = bare(1 << 20);
@@ -415,7 +407,7 @@ static void test_coded_time(void **state)
  * for each element whose gradient is coded four bytes.  On 2x2 a rank sends a quarter of a
  * vector across, for a sum that is scattered or gathered again, and owns a quarter of sums.
  */
-static void test_coded_memory(void **state)
+TEST(test_coded_memory)
 {
     static const struct {
         const char *triple;
@@ -426,7 +418,6 @@ static void test_coded_memory(void **state)
     struct model m = tiny_llama(0);
     struct topo t;
 
-    (void)state;
     make_topo(&t, "2x2", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
     c.param_type = c.wire_type = DTYPE_F32;
@@ -447,7 +438,7 @@ static void test_coded_memory(void **state)
     model_release(&m);
 }
 
-static void test_names(void **state)
+TEST(test_names)
 {
     static const char *const good[][2] = {
         {"iig", "IIG"},   {"IIG", "IIG"},  {"ddp", "NNN"},  {"ZeRO1", "NNG"}, {"zero2", "NGG"},
@@ -456,25 +447,10 @@ static void test_names(void **state)
     struct plan_strategy s;
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
         assert_int_equal(plan_strategy_parse(good[i][0], &s, &err), 0);
         assert_string_equal(plan_strategy_name(s), good[i][1]);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(plan_strategy_parse(bad[i], &s, &err), -1);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_byte_table),   cmocka_unit_test(test_memory_table),
-        cmocka_unit_test(test_dominance),    cmocka_unit_test(test_65b_on_80_gb),
-        cmocka_unit_test(test_closed_forms), cmocka_unit_test(test_slow_port),
-        cmocka_unit_test(test_overlap),      cmocka_unit_test(test_units),
-        cmocka_unit_test(test_search_auto),  cmocka_unit_test(test_names),
-        cmocka_unit_test(test_coded_time),   cmocka_unit_test(test_coded_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,8 @@
  * take most of a processor's time, its queues wait for it in an order that no closed form has:
  * within 15 %.
  */
+#include "unit.h"
+
 #include "pick/pick_auto.h"
 #include "plan/timeline.h"
 #include "plan_fixture.h"
@@ -271,7 +273,7 @@ static void compare_step(const struct plan_case *c)
     }
 }
 
-static void test_step_by_ticks(void **state)
+TEST(test_step_by_ticks)
 {
     static const int keeps[] = {0, 1, UNITS - 1, PLAN_KEEP_ALL};
     static const int accums[] = {1, 3, ACCUM_MAX}; /* the last beyond what is walked */
@@ -280,7 +282,6 @@ static void test_step_by_ticks(void **state)
     struct topo t;
     int at = 0;
 
-    (void)state;
     make_topo(&t, "2x2", 1e9, 1e9);
     for (double flops = 1e9; flops < 1e11; flops *= 1.7, at++) {
         struct plan_case c = table_case(&t, &m, accums[at % 3], 1);
@@ -304,9 +305,8 @@ static void test_step_by_ticks(void **state)
  * A layer's backward needs all of its forward but what leaves it: every matrix of every layer
  * but the last one, without the down projections, and scores and their product with V.
  */
-static void test_again_by_matrix(void **state)
+TEST(test_again_by_matrix)
 {
-    (void)state;
     for (int i = 0; i < 2; i++) {
         struct plan_price once[PLAN_STRATEGIES], again[PLAN_STRATEGIES];
         struct model m = tiny_llama(i);
@@ -364,9 +364,8 @@ static double last_forward_s(const struct plan_timeline *t)
 }
 
 /* From the first forward to the update: the same pieces, none outside, none on another. */
-static void test_turned(void **state)
+TEST(test_turned)
 {
-    (void)state;
     for (int i = 0; i < 2 * PLAN_STRATEGIES; i++) {
         struct plan_search s = {.fixed = 1, .strategy = plan_strategy_at(i / 2)};
         struct plan_timeline a, b;
@@ -449,9 +448,8 @@ static void compare_simulated(const struct topo *t, const char *spec, double par
     plan_tally_release(&tally);
 }
 
-static void planner_and_simulator_agree(void **state)
+TEST(planner_and_simulator_agree)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof fabrics / sizeof *fabrics; i++)
         for (int known = 0; known < 2; known++) {
             struct topo t;
@@ -466,16 +464,4 @@ static void planner_and_simulator_agree(void **state)
             compare_simulated(&t, fabrics[i], 4e6, within);
             topo_release(&t);
         }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_step_by_ticks),
-        cmocka_unit_test(test_again_by_matrix),
-        cmocka_unit_test(test_turned),
-        cmocka_unit_test(planner_and_simulator_agree),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Bytes and memory of ragged groups against a count over the ranges of the layout: all 27
  * strategies, three algorithms, element by element.
  */
+#include "unit.h"
+
 #include "plan_fixture.h"
 
 /*
@@ -204,14 +206,13 @@ static void compare_walk(const char *shape, const struct model *m, const struct 
 
 static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL, SCHEDULE_HO_RING};
 
-static void test_ragged_by_walk(void **state)
+TEST(test_ragged_by_walk)
 {
     static const char *const shapes[] = {
         "[1]",     "[3]",     "[1,1]", "[2,1]",     "[3,2]",     "2x2",      "[1,3,2]",
         "[4,4,3]", "[8,8,7]", "3x3",   "[7,6,5,3]", "[1,1,1,1]", "[5,1,1,2]"};
     static const int sizes[] = {1, 7, 60, 97};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (size_t j = 0; j < sizeof sizes / sizeof *sizes; j++)
             for (int at = 0; at < 6; at++) {
@@ -222,11 +223,10 @@ static void test_ragged_by_walk(void **state)
 }
 
 /* Int8 blocks of parameters, of gradients, of both: between groups, and nowhere else. */
-static void test_coded_by_walk(void **state)
+TEST(test_coded_by_walk)
 {
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[4,4,3]"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int at = 0; at < 9; at++) {
             struct model m = bare(97);
@@ -243,7 +243,7 @@ static void test_coded_by_walk(void **state)
  * nor what lies before the first that trains.  What is frozen is gathered and nothing else.
  * All units differ; tied, the last visit is the first unit again.
  */
-static void test_kept_by_walk(void **state)
+TEST(test_kept_by_walk)
 {
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[1,3,2]"};
     struct model_unit unit[2][4] = {{{.elems = 97, .trained = 97},
@@ -255,7 +255,6 @@ static void test_kept_by_walk(void **state)
                                      {.elems = 61},
                                      {.elems = 7, .trained = 7}}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int kind = 0; kind < 3; kind++)
             for (int at = 0; at < 3 * 7; at++) {
@@ -278,14 +277,13 @@ static void test_kept_by_walk(void **state)
 }
 
 /* The largest rank of ragged groups, by the ranges it holds. */
-static void test_ragged_memory(void **state)
+TEST(test_ragged_memory)
 {
     struct plan_price p[PLAN_STRATEGIES];
     struct model m = bare(1009);
     struct topo t;
     struct layout l;
 
-    (void)state;
     make_topo(&t, "[4,4,3]", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
     c.grad_type = DTYPE_F32;
@@ -304,16 +302,4 @@ static void test_ragged_memory(void **state)
     }
     layout_release(&l);
     drop_topo(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ragged_by_walk),
-        cmocka_unit_test(test_coded_by_walk),
-        cmocka_unit_test(test_kept_by_walk),
-        cmocka_unit_test(test_ragged_memory),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,15 +5,9 @@
  * takes.  Lines through times: exact ones, noisy ones, and how often the interval holds the
  * truth.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "base/groups.h"
@@ -150,9 +144,8 @@ static void finds_shape(const char *shape, enum placement how, uint64_t seed)
     fabric_release(&f);
 }
 
-static void equal_distances_are_one_group(void **state)
+TEST(equal_distances_are_one_group)
 {
-    (void)state;
     for (int n = 1; n <= 33; n++) {
         struct fabric f;
         fabric_init(&f, n, 0);
@@ -166,9 +159,8 @@ static void equal_distances_are_one_group(void **state)
  * Every number of ranks to 33 in 2 groups and more, as even as can be: many are ragged.  In no
  * order, groups of three and more: where most ranks are alone, some pair is not met.
  */
-static void every_shape_is_found(void **state)
+TEST(every_shape_is_found)
 {
-    (void)state;
     for (int n = 3; n <= 33; n++)
         for (int g = 2; g < n; g++)
             for (int how = BY_SLOT; how <= (3 * g <= n ? SHUFFLED : BY_NODE); how++) {
@@ -179,20 +171,19 @@ static void every_shape_is_found(void **state)
             }
 }
 
-static void ragged_groups_are_found(void **state)
+TEST(ragged_groups_are_found)
 {
     static const char *const shape[] = {"[3,2]",     "[2,3]",   "[3,1]",
                                         "[1,1,2]",   "[4,4,3]", "[8,8,7]",
                                         "[7,6,5,3]", "[1,9]",   "[20,1,1,2,5]"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         for (int how = BY_SLOT; how <= SHUFFLED; how++)
             for (uint64_t seed = 1; seed <= 5; seed++)
                 finds_shape(shape[i], (enum placement)how, seed);
 }
 
-static void levels_nest(void **state)
+TEST(levels_nest)
 {
     static const struct {
         const char *shape;
@@ -203,7 +194,6 @@ static void levels_nest(void **state)
         {"9x1", 1, {0}},    {"12x1", 2, {2}},        {"[1,4,1,3,2]", 2, {3}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int how = BY_SLOT; how <= SHUFFLED; how++) {
             struct fabric f;
@@ -229,9 +219,8 @@ static void levels_nest(void **state)
 }
 
 /* Levels six times as far apart: just beyond PROBE_CLUSTER_FACTOR x 1.9 of the noise. */
-static void near_levels_are_told_apart(void **state)
+TEST(near_levels_are_told_apart)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
         struct fabric f;
         fabric_of(&f, "4x8", BY_SLOT, seed);
@@ -242,11 +231,10 @@ static void near_levels_are_told_apart(void **state)
 }
 
 /* What looks far in a busy moment is met again and joined. */
-static void busy_moments_pass(void **state)
+TEST(busy_moments_pass)
 {
     static const char *const shape[] = {"2x2", "[3,2]", "2x4", "4x2", "8x8", "1x6", "1x32"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shape / sizeof *shape; i++)
         for (uint64_t seed = 1; seed <= 20; seed++) {
             struct fabric f;
@@ -268,7 +256,7 @@ static void busy_moments_pass(void **state)
  * log2 n and a round at most.  Placed by node on hosts whose number is no power of two,
  * differences: n log2 n more, and one more tournament.
  */
-static void usual_placements_cost_n_log_n(void **state)
+TEST(usual_placements_cost_n_log_n)
 {
     static const struct {
         const char *shape;
@@ -277,7 +265,6 @@ static void usual_placements_cost_n_log_n(void **state)
                  {"1x64", 0},  {"64x16", 0},  {"100x10", 2},  {"7x9", 2}, {"512x4", 0},
                  {"[3,2]", 2}, {"1x1000", 0}, {"6x5", 2}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (int how = BY_SLOT; how <= BY_NODE; how++) {
             struct fabric f;
@@ -293,9 +280,8 @@ static void usual_placements_cost_n_log_n(void **state)
 }
 
 /* Any order of few groups: as many pairs as all, at most and each level once more. */
-static void any_order_is_found_and_bounded(void **state)
+TEST(any_order_is_found_and_bounded)
 {
-    (void)state;
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct fabric f;
         fabric_of(&f, "8x8", SHUFFLED, seed);
@@ -315,9 +301,8 @@ static int fails(void *arg, const struct probe_pair *pair, int pairs, double *di
     return measure(arg, pair, pairs, distance, err);
 }
 
-static void a_failure_in_any_round_is_told(void **state)
+TEST(a_failure_in_any_round_is_told)
 {
-    (void)state;
     for (int at = 0; at < 12; at++) {
         struct fabric f;
         struct probe_clusters c;
@@ -345,9 +330,8 @@ enum { SETS = sizeof sizes / sizeof *sizes, POINTS = 6 };
 
 /* What rounding leaves: 1e-15 of a time, a few times over; the slope's is that over the sizes'
  * distance. */
-static void exact(void **state)
+TEST(exact)
 {
-    (void)state;
     for (int s = 0; s < SETS; s++) {
         for (int n = PROBE_FIT_LEAST; n <= POINTS; n++) {
             double t[POINTS];
@@ -365,12 +349,11 @@ static void exact(void **state)
 
 /* By hand, with equal weights (equal times but for the last digits): 1, 1, 1 + e over 0, 1, 2:
  * beta = e/2, alpha = 1 - e/6; residuals e/6, -e/3, e/6, so s^2 = e^2/6; Q = 2. */
-static void by_hand(void **state)
+TEST(by_hand)
 {
     const double e = 1e-6, x[] = {0, 1, 2}, t[] = {1, 1, 1 + e};
     struct probe_fit f;
 
-    (void)state;
     probe_fit_line(x, t, 3, &f);
     /* Weights differ by 2 e: the values by a part of e^2. */
     assert_true(fabs(f.beta_s - e / 2) < 1e-5 * e);
@@ -384,11 +367,10 @@ static void by_hand(void **state)
  * standard deviation); four of them, and what the weights' own noise adds (5 % errors: their
  * square, 0.25 %): 1.7 %.
  */
-static void covers(void **state)
+TEST(covers)
 {
     enum { TRIALS = 4000 };
 
-    (void)state;
     for (int s = 0; s < SETS; s++) {
         int alphas = 0, betas = 0;
         for (int k = 0; k < TRIALS; k++) {
@@ -408,12 +390,11 @@ static void covers(void **state)
 
 /* Six draws: least to most holds the median with 1 - 2 / 2^6 = 96.9 %; ours is wider, never
  * narrower.  One standard deviation of 4000 trials is 0.27 %. */
-static void spread(void **state)
+TEST(spread)
 {
     enum { TRIALS = 4000, N = 6 };
     int held = 0;
 
-    (void)state;
     for (int k = 0; k < TRIALS; k++) {
         double v[N], sorted[N];
         for (int i = 0; i < N; i++)
@@ -427,9 +408,8 @@ static void spread(void **state)
 }
 
 /* Flags as kernels print them: an AMD EPYC 9R14, an Intel Xeon without bf16, Arm's Neoverse. */
-static void bf16_by_flags(void **state)
+TEST(bf16_by_flags)
 {
-    (void)state;
     assert_true(probe_bf16_in("flags\t\t: fpu avx512f avx512_bf16 wbnoinvd\n"));
     assert_true(probe_bf16_in("flags : avx512f amx_bf16\n"));
     assert_true(probe_bf16_in("Features\t: fp asimd i8mm bf16 dgh\n"));
@@ -439,36 +419,12 @@ static void bf16_by_flags(void **state)
 }
 
 /* proc(5): ticks of user nice system idle iowait irq softirq steal guest guest_nice. */
-static void busy_by_ticks(void **state)
+TEST(busy_by_ticks)
 {
     double tick_s = 1.0 / (double)sysconf(_SC_CLK_TCK);
 
-    (void)state;
     assert_true(
         fabs(probe_busy_s("cpu  100 20 3 5000 700 11 13 4000 90 17\n") - 4123 * tick_s) < 1e-9);
     assert_true(probe_busy_s("cpu 1 2 3 4\n") == 6 * tick_s); /* before steal was counted */
     assert_true(probe_busy_s("intr 1 2 3 4\n") == 0);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bf16_by_flags),
-        cmocka_unit_test(busy_by_ticks),
-        cmocka_unit_test(equal_distances_are_one_group),
-        cmocka_unit_test(every_shape_is_found),
-        cmocka_unit_test(ragged_groups_are_found),
-        cmocka_unit_test(levels_nest),
-        cmocka_unit_test(near_levels_are_told_apart),
-        cmocka_unit_test(busy_moments_pass),
-        cmocka_unit_test(usual_placements_cost_n_log_n),
-        cmocka_unit_test(any_order_is_found_and_bounded),
-        cmocka_unit_test(a_failure_in_any_round_is_told),
-        cmocka_unit_test(exact),
-        cmocka_unit_test(by_hand),
-        cmocka_unit_test(covers),
-        cmocka_unit_test(spread),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,7 @@
 #define RANK_BLR_FIXTURE_H
 
 /* The line of eight points whose numbers are known, and a way to run a model on data. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
 #include <math.h>
-#include <string.h>
 
 #include "rank/rank_blr_parts.h"
 #include "rank_fixture.h"

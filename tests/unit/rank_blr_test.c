@@ -4,6 +4,8 @@
  * A Gaussian linear model's evidence against values worked out apart, and against the marginal
  * covariance v_n I + v_0 X X' of all rows at once in 113 bits.
  */
+#include "unit.h"
+
 #include <fcntl.h>
 #include <float.h>
 #include <unistd.h>
@@ -23,9 +25,8 @@ static void check_rows(const char *text, int64_t rows, int features, double last
     rank_blr_data_release(&d);
 }
 
-static void rows_are_read(void **state)
+TEST(rows_are_read)
 {
-    (void)state;
     check_rows("1\t2\n", 1, 1, 2);
     check_rows("1\t2", 1, 1, 2);
     check_rows("# what it is\n\n   \na\tb\n1\t2\n#1\t3\n 1 \t 4.5e-1 \r\n", 2, 1, 0.45);
@@ -55,7 +56,7 @@ static void refused(const char *text, int64_t bytes, int line, const char *why)
         fail_msg("'%s' is not of '%s'", err.text, why);
 }
 
-static void what_is_no_row_is_refused(void **state)
+TEST(what_is_no_row_is_refused)
 {
     static const struct {
         const char *text;
@@ -92,18 +93,16 @@ static void what_is_no_row_is_refused(void **state)
          1, "t.tsv:1: is UTF-16, expected UTF-8"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         refused(bad[i].text, (int64_t)strlen(bad[i].text), bad[i].line, bad[i].why);
     refused("1\t2\n1\t\0002\n", 9, 2, "t.tsv:2: has a zero byte");
 }
 
-static void what_is_too_large_is_refused(void **state)
+TEST(what_is_too_large_is_refused)
 {
     size_t bytes = 2 * (RANK_BLR_FEATURES_MAX + 2);
     char *text = mem_new(RANK_BLR_LINE_MAX + 3, 1), why[80];
 
-    (void)state;
     for (size_t i = 0; i < bytes; i += 2)
         memcpy(text + i, "1\t", 2);
     text[bytes - 1] = '\n';
@@ -127,7 +126,7 @@ static void what_is_too_large_is_refused(void **state)
 }
 
 /* From a file, whatever its size is, from stdin, and not from where there is nothing. */
-static void files_are_read(void **state)
+TEST(files_are_read)
 {
     enum { ROWS = 5000 };
     char path[TEMP_PATH];
@@ -137,7 +136,6 @@ static void files_are_read(void **state)
     const char *name;
     struct err err;
 
-    (void)state;
     for (int i = 0; i < ROWS; i++)
         fprintf(f, "%d\t%d\t%d\n", i, 2 * i, 3 * i);
     fclose(f);
@@ -168,14 +166,13 @@ static void files_are_read(void **state)
 }
 
 /* One bound for all, not one for each. */
-static void files_are_bounded_together(void **state)
+TEST(files_are_bounded_together)
 {
     char path[2][TEMP_PATH];
     const char *name[2] = {path[0], path[1]};
     struct rank_blr_data d[2] = {0};
     struct err err = {0};
 
-    (void)state;
     for (int i = 0; i < 2; i++) {
         int fd = temp_file(path[i], "blr");
         assert_int_equal(write(fd, "1\t2\n3\t4\n", 8), 8);
@@ -219,13 +216,12 @@ static void has(char *text, const char *what)
 }
 
 /* Numbers of six decimals, worked out apart. */
-static void results_are_shown(void **state)
+TEST(results_are_shown)
 {
     struct rank_blr_data d[] = {blr_parse("line.tsv", line_tsv),
                                 blr_parse("a \"b\"", line_tsv)};
     struct rank_blr_options o = line_options;
 
-    (void)state;
     has(shown(d, 1, &o, 0),
         "# line.tsv: 8 rows of 2 features, prior variance 1, noise variance 0.25\n"
         "quantity               nats       nats/row\n"
@@ -394,11 +390,10 @@ static double plain_error(const struct hard *h, const struct rank_blr_options *o
     return worst;
 }
 
-static void hard_data_keep_their_digits(void **state)
+TEST(hard_data_keep_their_digits)
 {
     int broken = 0;
 
-    (void)state;
     for (int kind = 0; kind < HARD_KINDS; kind++)
         for (int features = 1; features <= 40; features += 13)
             for (double noise_var = 1; noise_var > 1e-21; noise_var *= 1e-4) {
@@ -413,13 +408,12 @@ static void hard_data_keep_their_digits(void **state)
 }
 
 /* P(D) knows no order; L(D) does, its first rows cost most. */
-static void evidence_has_no_order(void **state)
+TEST(evidence_has_no_order)
 {
     const struct rank_blr_options o = {.prior_var = 2, .noise_var = 0.01};
     struct hard h = hard_new(0, 7, 0.01);
     struct rank_blr there = blr_run(&h.d, &o);
 
-    (void)state;
     for (int i = 0; i < HARD_ROWS / 2; i++) {
         int k = HARD_ROWS - 1 - i, d = h.d.features;
         double y = h.d.y[i];
@@ -451,12 +445,11 @@ static void refuses(const struct rank_blr_data *d, struct rank_blr_options o, co
         fail_msg("'%s' is not of '%s'", err.text, why);
 }
 
-static void what_cannot_be_is_refused(void **state)
+TEST(what_cannot_be_is_refused)
 {
     struct rank_blr_data d = blr_parse("line.tsv", line_tsv);
     const int64_t many = 1 << 26;
 
-    (void)state;
     refuses(&d, (struct rank_blr_options){0, 1, 0, 0, 0, 0, 0},
             "prior variance is 0, expected");
     refuses(&d, (struct rank_blr_options){NAN, 1, 0, 0, 0, 0, 0}, "prior variance is ");
@@ -475,21 +468,4 @@ static void what_cannot_be_is_refused(void **state)
     refuses(&d, (struct rank_blr_options){1e100, 1e-100, 0, 0, 0, 0, 0},
             "'far.tsv': row 2 of 2 overflows");
     rank_blr_data_release(&d);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_are_read),
-        cmocka_unit_test(what_is_no_row_is_refused),
-        cmocka_unit_test(what_is_too_large_is_refused),
-        cmocka_unit_test(files_are_read),
-        cmocka_unit_test(files_are_bounded_together),
-        cmocka_unit_test(results_are_shown),
-        cmocka_unit_test(hard_data_keep_their_digits),
-        cmocka_unit_test(evidence_has_no_order),
-        cmocka_unit_test(what_cannot_be_is_refused),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * Estimates of a model's evidence against an integral, against their known deviations, and the
  * samples against what they must minimise; the weights of several models against a regression.
  */
+#include "unit.h"
+
 #include <float.h>
 
 #include "base/mem.h"
@@ -45,13 +47,12 @@ static double gap_of(const struct rank_blr_item *t, double y, double v, int k)
 }
 
 /* Six standard errors are passed by one honest mean in 5e8, and the seed is fixed. */
-static void more_samples_tighten_the_bound(void **state)
+TEST(more_samples_tighten_the_bound)
 {
     struct rank_blr_options o = line_options;
     struct rank_blr_data d = blr_parse("line.tsv", line_tsv);
     double last = -INFINITY;
 
-    (void)state;
     o.items = 1;
     o.seed = 7;
     o.repeats = 20000;
@@ -81,7 +82,7 @@ static void more_samples_tighten_the_bound(void **state)
 }
 
 /* Where nobody says how many, what is drawn is bounded, and so is the error's own. */
-static void repeats_suit_the_work(void **state)
+TEST(repeats_suit_the_work)
 {
     struct rank_blr_data d = blr_parse("line.tsv", line_tsv);
     static const int of_k[][2] = {{0, 0},
@@ -89,7 +90,6 @@ static void repeats_suit_the_work(void **state)
                                   {10000, RANK_BLR_DRAWS / 10000 / 8},
                                   {RANK_BLR_K_MAX, RANK_BLR_REPEATS_MIN}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof of_k / sizeof *of_k; i++) {
         const struct rank_blr_options o = {1, 1, of_k[i][0], 0, 0, 0, 0};
         struct rank_blr_trials t;
@@ -126,7 +126,7 @@ static double share_by_integral(double q, double y, double v)
  * standard errors are known.  A sample's variance strays by sqrt((kurtosis - 1) / n), 0.012 of
  * it at 15 for a normal's square, the error by half as much; six of those.
  */
-static void standard_errors_are_honest(void **state)
+TEST(standard_errors_are_honest)
 {
     enum { N = 100000 };
     const struct rank_blr_options o = {2, 0.5, 1, N, 3, N, 0};
@@ -135,7 +135,6 @@ static void standard_errors_are_honest(void **state)
     double q = 2 * 1.25, y = 0.8, v = 0.5;
     double error = sqrt((2 * q * q + 4 * q * y * y) / (4 * v * v) / N);
 
-    (void)state;
     assert_true(fabs(r.sampled.value - r.bound) < 6 * error);
     assert_true(fabs(r.bound_k.value - r.bound) < 6 * error);
     assert_true(fabs(r.sampled.standard_error / error - 1) < 6 * 0.006);
@@ -173,7 +172,7 @@ static void check_minimum(const struct rank_blr_trials *t, const struct rank_blr
     }
 }
 
-static void samples_minimise_their_loss(void **state)
+TEST(samples_minimise_their_loss)
 {
     enum { SAMPLES = 5 };
     const struct rank_blr_options o = {1, 0.25, .samples = SAMPLES, .seed = 11};
@@ -184,7 +183,6 @@ static void samples_minimise_their_loss(void **state)
     struct err err;
     double theta_0[SAMPLES * 2], far = 0;
 
-    (void)state;
     assert_int_equal(rank_blr_state_init(&s, 2, 0, 1, 0.25, &err), 0);
     assert_int_equal(rank_blr_trials_init(&t, &d, &o, &err), 0);
     memcpy(theta_0, t.theta, sizeof theta_0);
@@ -273,7 +271,7 @@ static void refer_combined(const struct rank_blr_weights *w, const double *y, do
         assert_true(fabs(w->model[m].combined - ref[m]) < 64 * DBL_EPSILON * trace * 3);
 }
 
-static void weights_follow_the_evidence(void **state)
+TEST(weights_follow_the_evidence)
 {
     const struct rank_blr_options o = {1, 0.09, 4, 100, 1, 100, 1};
     struct rank_blr_data d[3];
@@ -281,7 +279,6 @@ static void weights_follow_the_evidence(void **state)
     struct err err;
     double sum = 0;
 
-    (void)state;
     models_new(d);
     assert_int_equal(rank_blr_weigh(d, 3, &o, &w, &err), 0);
     assert_string_equal(w.model[0].result.name, "both");
@@ -331,7 +328,7 @@ static void weights_follow_the_evidence(void **state)
  * Nine models of the first features, of twelve, the first five in y: where the largest
  * coefficient had nothing to do with L(D), it would be the highest one's in 1 of 9.
  */
-static void the_fastest_is_listened_to(void **state)
+TEST(the_fastest_is_listened_to)
 {
     enum { ROWS = 100, ALL = 12, IN = 5, MODELS = 9, TIMES = 40 };
     static const int first[MODELS] = {1, 2, 3, 4, 5, 6, 8, 10, 12};
@@ -342,7 +339,6 @@ static void the_fastest_is_listened_to(void **state)
     struct err err;
     int agree = 0;
 
-    (void)state;
     for (uint64_t t = 0; t < TIMES; t++) {
         for (int i = 0; i < ROWS; i++)
             y[i] = 0.5 * rng_normal(6, t, (uint64_t)i);
@@ -367,18 +363,4 @@ static void the_fastest_is_listened_to(void **state)
     }
     assert_true(agree > TIMES / 2); /* by chance: 1 in 1e9 */
     mem_free(x);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(more_samples_tighten_the_bound),
-        cmocka_unit_test(repeats_suit_the_work),
-        cmocka_unit_test(standard_errors_are_honest),
-        cmocka_unit_test(samples_minimise_their_loss),
-        cmocka_unit_test(weights_follow_the_evidence),
-        cmocka_unit_test(the_fastest_is_listened_to),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,19 +3,11 @@
  * paro-rank's library: lines of logs, epochs of runs that were resumed, scores, ranks.  Second
  * opinions: strtod, losses kept step by step, sums written out, tables worked by hand.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <float.h>
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 #include "base/rng.h"
@@ -44,7 +36,7 @@ static enum rank_said read_line(const char *line, int tokens, struct rank_point 
     return said;
 }
 
-static void known_lines_are_read(void **state)
+TEST(known_lines_are_read)
 {
     static const struct line lines[] = {
         {"{\"step\":7,\"loss\":2.5,\"lr\":1}", RANK_LOSS, 7, 2.5, 0},
@@ -97,7 +89,6 @@ static void known_lines_are_read(void **state)
         {"s:123456789012345678 trl:1", RANK_NOTHING, 0, 0, 0},
     };
 
-    (void)state;
     for (size_t i = 0; i < 2 * (sizeof lines / sizeof *lines); i++) {
         const struct line *l = &lines[i / 2];
         struct rank_point pt;
@@ -118,7 +109,7 @@ static double uniform(uint64_t stream, uint64_t i)
 }
 
 /* end: how many bytes the number has; 0: it is none, whatever strtod says. */
-static void numbers_are_decimals(void **state)
+TEST(numbers_are_decimals)
 {
     static const struct {
         const char *text;
@@ -129,7 +120,6 @@ static void numbers_are_decimals(void **state)
                  {"1e", 0},     {"1e+", 0},   {"1.2.3", 0}, {"+-5", 0},   {"e5", 0},
                  {"1x", 0},     {"nano", 0},  {"null", 0},  {"--1", 0}};
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *text = cases[i].text;
         double got = 0, want = strtod(text, NULL);
@@ -226,12 +216,11 @@ static void check_scores(const struct rank_curve *c, const double *mean, int who
 }
 
 /* Gaps, steps that restart anywhere, logs that begin late. */
-static void epochs_are_those_of_losses_kept(void **state)
+TEST(epochs_are_those_of_losses_kept)
 {
     static const int sizes[] = {1, 2, 3, 7, 50};
     struct err err;
 
-    (void)state;
     for (uint64_t at = 0; at < 4000; at++) {
         struct kept k = {.last = -1};
         struct rank_curve c;
@@ -283,7 +272,7 @@ static void feed(struct rank_curve *c, const int64_t *step, const double *loss, 
 }
 
 /* What was given up is in the score, bit for bit, or said to be lost. */
-static void a_curve_keeps_what_will_be_asked(void **state)
+TEST(a_curve_keeps_what_will_be_asked)
 {
     static const struct rank_score hows[] = {
         {RANK_TSE, 1, 0},      {RANK_TSE_E, 1, 0}, {RANK_TSE_E, 5, 0}, {RANK_TSE_EMA, 1, 0.9},
@@ -291,7 +280,6 @@ static void a_curve_keeps_what_will_be_asked(void **state)
     int64_t step[STEPS], given_up = 0, lost = 0, compared = 0;
     double loss[STEPS];
 
-    (void)state;
     for (uint64_t at = 0; at < 20000; at++) {
         const struct rank_score *how = &hows[at % 7];
         int64_t per_epoch = at / 7 % 3 == 2 ? 3 : 1;
@@ -338,14 +326,13 @@ static void a_curve_keeps_what_will_be_asked(void **state)
 }
 
 /* A way back that is longer than what is kept of lines: the epoch is of what follows. */
-static void far_ways_back_are_told(void **state)
+TEST(far_ways_back_are_told)
 {
     const int64_t size = 3 * CURVE_BACK;
     struct rank_score how = {RANK_TSE, 1, 0};
     struct rank_curve c;
     struct err err;
 
-    (void)state;
     for (int far = 0; far < 2; far++) {
         int64_t back = size + (far ? 10 : size - CURVE_BACK + 10);
         rank_curve_init(&c, size, 0, NULL);
@@ -397,7 +384,7 @@ static void drop(struct rank_result *r)
 
 static const char *const names[] = {"a", "b", "c", "d"};
 
-static void close_scores_share_a_rank(void **state)
+TEST(close_scores_share_a_rank)
 {
     static const char *const text[] = {"s:1 trl:1.5\n", "s:1 trl:nan\n", "s:1 trl:1\n",
                                        "s:1 trl:1.25\n"};
@@ -413,7 +400,6 @@ static void close_scores_share_a_rank(void **state)
                 {0.125, {1, 2, 3, 4}, {1, 2, 3, 4}},  /* at twice the noise they differ */
                 {0.126, {1, 1, 1, 4}, {3, 3, 3, 4}}}; /* c and a by way of d */
 
-    (void)state;
     for (size_t w = 0; w < sizeof want / sizeof *want; w++) {
         o.noise = want[w].noise;
         assert_int_equal(order(&r, &o, text, &err), 0);
@@ -426,7 +412,7 @@ static void close_scores_share_a_rank(void **state)
     }
 }
 
-static void runs_that_are_unlike_are_refused(void **state)
+TEST(runs_that_are_unlike_are_refused)
 {
     static const struct {
         const char *text[2], *why;
@@ -443,7 +429,6 @@ static void runs_that_are_unlike_are_refused(void **state)
     struct rank_result r;
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         o.force = 0;
         assert_int_equal(order(&r, &o, cases[i].text, &err), -1);
@@ -458,7 +443,7 @@ static void runs_that_are_unlike_are_refused(void **state)
 }
 
 /* Spearman: ten pairs of the textbooks, -29/165; ties by hand. */
-static void correlations_of_tables(void **state)
+TEST(correlations_of_tables)
 {
     static const double x[] = {106, 100, 86, 101, 99, 103, 97, 113, 112, 110};
     static const double y[] = {7, 27, 2, 50, 28, 29, 20, 12, 6, 17};
@@ -469,7 +454,6 @@ static void correlations_of_tables(void **state)
     static const double tied[] = {1, 2, 2, 3}, plain[] = {1, 2, 3, 4}, flat[] = {5, 5, 5, 5};
     static const double down[] = {9, INFINITY, -1, INFINITY}, half[] = {2, 1, 3, 1};
 
-    (void)state;
     /* A handful of operations on numbers below 100. */
     assert_true(fabs(rank_spearman(x, y, 10) + 29.0 / 165) < 1e-13);
     /* 18 of 45 pairs agree and 27 do not. */
@@ -481,20 +465,4 @@ static void correlations_of_tables(void **state)
     assert_true(fabs(rank_kendall(down, half, 4) + 1) < 1e-13);
     assert_true(isnan(rank_spearman(flat, plain, 4)) && isnan(rank_kendall(flat, plain, 4)));
     assert_true(isnan(rank_spearman(plain, plain, 1)) && isnan(rank_kendall(plain, plain, 1)));
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(known_lines_are_read),
-        cmocka_unit_test(numbers_are_decimals),
-        cmocka_unit_test(epochs_are_those_of_losses_kept),
-        cmocka_unit_test(a_curve_keeps_what_will_be_asked),
-        cmocka_unit_test(far_ways_back_are_told),
-        cmocka_unit_test(close_scores_share_a_rank),
-        cmocka_unit_test(runs_that_are_unlike_are_refused),
-        cmocka_unit_test(correlations_of_tables),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,6 @@
 #define SCHEDULE_FIXTURE_H
 
 /* What the tests of schedules share: shapes, and generating that must succeed. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <cmocka.h>
-
 #include "base/mem.h"
 #include "layout/layout.h"
 #include "schedule/schedule.h"

@@ -4,9 +4,11 @@
  * placement; one rank's rows against all rows; what ports and tiers carry and how many messages
  * there are against closed forms.
  */
-#include "schedule_fixture.h"
+#include "unit.h"
 
 #include <unistd.h>
+
+#include "schedule_fixture.h"
 
 static int is_long(void)
 {
@@ -31,9 +33,8 @@ static void verify_shape(const char *text, int subchunks)
     each_spec(text, PHASES, subchunks, prove_roots);
 }
 
-static void test_equal_shapes(void **state)
+TEST(test_equal_shapes)
 {
-    (void)state;
     char text[32];
 
     for (int n = 1; n <= 33; n++) {
@@ -49,13 +50,12 @@ static void test_equal_shapes(void **state)
     }
 }
 
-static void test_ragged_shapes(void **state)
+TEST(test_ragged_shapes)
 {
     static const char *const shapes[] = {
         "[3,2]",   "[2,3]",       "[4,4,3]", "[8,8,7]",     "[7,6,5,3]", "[1,5]",
         "[5,1,1]", "[1,2,3,4,5]", "[11,7]",  "[2,3,5,7,2]", "[13,1,13]", "[9,8,7,6,3]"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int c = 1; c <= 3; c++)
             verify_shape(shapes[i], c);
@@ -85,9 +85,8 @@ static void prove_by_node(struct schedule_spec *spec, const char *text)
     groups_release(&g);
 }
 
-static void test_by_node(void **state)
+TEST(test_by_node)
 {
-    (void)state;
     each_spec("[3,2,2]", PHASES, 2, prove_by_node);
 }
 
@@ -98,11 +97,10 @@ static void prove_all_roots(struct schedule_spec *spec, const char *text)
         prove(spec, text);
 }
 
-static void test_roots(void **state)
+TEST(test_roots)
 {
     static const char *const shapes[] = {"[3,2]", "2x4", "[1,5,2]", "1x7", "5x1"};
 
-    (void)state;
     for (size_t i = 0; i < 5; i++)
         each_spec(shapes[i], WHOLE, 2, prove_all_roots);
 }
@@ -146,22 +144,20 @@ static void prove_levels(struct schedule_spec *spec, const char *text)
     prove(spec, text);
 }
 
-static void test_levels(void **state)
+TEST(test_levels)
 {
-    (void)state;
     for (size_t i = 0; i < FABRICS; i++)
         for (int c = 1; c <= 3; c++)
             each_spec(fabrics[i].shape, PHASES, c, prove_levels);
 }
 
 /* Blocks that say nothing (all groups in one, or one each) change no row. */
-static void test_levels_of_nothing(void **state)
+TEST(test_levels_of_nothing)
 {
     static const int one[5] = {0}, each[5] = {0, 1, 2, 3, 4};
     struct layout l;
     struct schedule plain, with;
 
-    (void)state;
     shape(&l, "[3,2,2,1,4]");
     for (int b = 0; b < 2; b++) {
         struct schedule_spec spec = spec_of(&l, SCHEDULE_HO_RING, SCHEDULE_ALL_REDUCE, 2);
@@ -212,9 +208,8 @@ static void one_rank(struct schedule_spec *spec, const char *text)
     one_rank(spec, text);
 }
 
-static void test_one_rank(void **state)
+TEST(test_one_rank)
 {
-    (void)state;
     each_spec("[4,3,2,2]", PHASES, 2, one_rank);
 }
 
@@ -237,9 +232,8 @@ static void gather_step(struct schedule_spec *spec, const char *text)
     schedule_release(&s);
 }
 
-static void test_gather_step(void **state)
+TEST(test_gather_step)
 {
-    (void)state;
     each_spec("[3,2,2]", PHASES, 2, gather_step);
 }
 
@@ -261,11 +255,10 @@ static int64_t traffic_of(const struct schedule_spec *spec, struct schedule_traf
 /*
  * Through a port, of M = n blocks: HO-Ring (g-1)/g M, ring (n-1)/n M (paro-method(7), HO-RING).
  */
-static void test_traffic(void **state)
+TEST(test_traffic)
 {
     static const int shapes[][2] = {{2, 2}, {2, 4}, {4, 2}, {4, 4}, {3, 5}};
 
-    (void)state;
     for (size_t i = 0; i < 5; i++) {
         int g = shapes[i][0], m = shapes[i][1], n = g * m;
         char text[16];
@@ -333,11 +326,10 @@ static void count_rows(struct schedule_spec *spec, const char *text)
     schedule_release(&s);
 }
 
-static void test_rows(void **state)
+TEST(test_rows)
 {
     static const char *const shapes[] = {"[3,2]", "4x4", "[7,6,5,3]", "1x13", "9x1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         each_spec(shapes[i], WHOLE, 2, count_rows);
 }
@@ -369,7 +361,7 @@ static int blocks_at(const struct fabric *f, int level, int groups)
  * in what it has not; nor does a broadcast leave one twice.  Where blocks are equal, further
  * levels load no group's port more than one ring does.
  */
-static void test_levels_traffic(void **state)
+TEST(test_levels_traffic)
 {
     static const struct {
         enum schedule_algo algo;
@@ -378,7 +370,6 @@ static void test_levels_traffic(void **state)
                  {SCHEDULE_HO_RING, SCHEDULE_BROADCAST},
                  {SCHEDULE_RING, SCHEDULE_BROADCAST}};
 
-    (void)state;
     for (size_t i = 0; i < 3 * FABRICS; i++) {
         const struct fabric *f = &fabrics[i / 3];
         unsigned phases = cases[i % 3].phases;
@@ -424,7 +415,7 @@ static int most_messages(const struct schedule *s)
     return most;
 }
 
-static void test_messages(void **state)
+TEST(test_messages)
 {
     static const struct {
         const char *shape;
@@ -452,7 +443,6 @@ static void test_messages(void **state)
         {"4x4", SCHEDULE_TWO_LEVEL_DIRECT, SCHEDULE_ALL_GATHER, 6},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct layout l;
         struct schedule s;
@@ -469,13 +459,12 @@ static void test_messages(void **state)
 
 /* Whatever is reduced or gathered, a port receives from one other: TCP slows down where two
  * senders meet. */
-static void test_one_way(void **state)
+TEST(test_one_way)
 {
     static const char *const shapes[] = {"3x2", "[4,4,3]", "5x3", "[1,2,3,4]"};
     static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
                                                SCHEDULE_HO_RING};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         int from[8], crossed = 0;
         struct groups g;
@@ -520,9 +509,8 @@ static void too_many(struct schedule_spec *spec, const char *text)
         assert_int_equal(schedule_gen(spec, 0, &s, &err), -1);
 }
 
-static void test_too_many(void **state)
+TEST(test_too_many)
 {
-    (void)state;
     each_spec("1000x2", WHOLE, 1 << 21, too_many);
 }
 
@@ -533,29 +521,12 @@ static void prove_third(struct schedule_spec *spec, const char *text)
 }
 
 /* Every algorithm on up to 512 ranks: a few always, the rest on demand. */
-static void test_many_ranks(void **state)
+TEST(test_many_ranks)
 {
     static char always[] = "16x32 [64,63]";
     static char more[] = "512x1 1x512 127x1 1x251 2x127 509x1 1x509 64x8 [255,257] [100,1,200]"
                          " [8,8,7,8,8,8,8,8] [40,39,38,37,36]";
 
-    (void)state;
     for (char *rest = is_long() ? more : always, *text; (text = strsep(&rest, " "));)
         each_spec(text, WHOLE, 1, prove_third);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_equal_shapes),   cmocka_unit_test(test_ragged_shapes),
-        cmocka_unit_test(test_by_node),        cmocka_unit_test(test_roots),
-        cmocka_unit_test(test_levels),         cmocka_unit_test(test_levels_of_nothing),
-        cmocka_unit_test(test_one_rank),       cmocka_unit_test(test_gather_step),
-        cmocka_unit_test(test_traffic),        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_levels_traffic), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_too_many),       cmocka_unit_test(test_many_ranks),
-        cmocka_unit_test(test_one_way),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * The verifier against wrong rows: every one-field mutation of a row, and every row left out,
  * must be refused; and the text of schedules.
  */
+#include "unit.h"
+
 #include "schedule_fixture.h"
 #include "words_fixture.h"
 
@@ -117,11 +119,10 @@ static void try_mutants(struct schedule_spec *spec, const char *text)
     schedule_release(&s);
 }
 
-static void test_mutants(void **state)
+TEST(test_mutants)
 {
     static const char *const shapes[] = {"2x2", "[3,2]", "1x4", "4x1", "3x1"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         each_spec(shapes[i], WHOLE, 1, try_mutants);
 }
@@ -146,9 +147,8 @@ static void leave_out(struct schedule_spec *spec, const char *text)
     schedule_release(&s);
 }
 
-static void test_missing_row(void **state)
+TEST(test_missing_row)
 {
-    (void)state;
     each_spec("[3,2]", PHASES, 2, leave_out);
 }
 
@@ -162,7 +162,7 @@ static int read_text(const char *text, struct schedule *out, struct err *err)
 }
 
 /* What is printed is read back to the same rows. */
-static void test_text(void **state)
+TEST(test_text)
 {
     struct layout l;
     struct schedule s, back;
@@ -171,7 +171,6 @@ static void test_text(void **state)
     size_t bytes = 0;
     FILE *f = open_memstream(&text, &bytes);
 
-    (void)state;
     shape(&l, "[3,2]");
     gen(&s, &l, SCHEDULE_TWO_LEVEL, SCHEDULE_ALL_REDUCE, 2, -1);
     schedule_print(&s, f);
@@ -188,7 +187,7 @@ static void test_text(void **state)
 }
 
 /* A line has as many words as a group has ranks. */
-static void test_text_long_line(void **state)
+TEST(test_text_long_line)
 {
     enum { RANKS = 5000 };
     struct schedule s;
@@ -196,7 +195,6 @@ static void test_text_long_line(void **state)
     char *text = mem_new(1, 64 * 1024);
     int used = sprintf(text, "paro-schedule/1\nalgo ring\nphases gather-inside\ngroup");
 
-    (void)state;
     for (int r = 0; r < RANKS; r++)
         used += sprintf(text + used, " %d", r);
     sprintf(text + used, "\nsegment 0\nsubchunks 1\nrows 0\nend\n");
@@ -211,7 +209,7 @@ static void test_text_long_line(void **state)
 #define INSIDE HEAD "gather-inside\n"
 
 /* Each line as it should not be, and what is said of it. */
-static void test_text_refusals(void **state)
+TEST(test_text_refusals)
 {
     static const struct {
         const char *text, *says;
@@ -238,7 +236,6 @@ static void test_text_refusals(void **state)
         {INSIDE "group 0\nsegment 0\nsubchunks 1\nrows 0\n", "8: expected 'end'"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule s;
         struct err err = {0};
@@ -249,12 +246,11 @@ static void test_text_refusals(void **state)
 }
 
 /* As many contributions as the group has ranks, but not theirs. */
-static void test_foreign_contributions(void **state)
+TEST(test_foreign_contributions)
 {
     struct schedule s;
     struct err err = {0};
 
-    (void)state;
     assert_int_equal(read_text(HEAD "reduce-inside\ngroup 0 1\ngroup 2 3\nsegment 0 2\n"
                                     "subchunks 1\nrows 4\n0 0 3 0 0 add\n0 0 1 2 0 add\n"
                                     "0 0 3 0 1 add\n0 0 1 2 1 add\nend\n",
@@ -289,12 +285,11 @@ static void read_star(struct schedule *s, int ranks, int planes, int rows)
 }
 
 /* Ranks x planes x sets are beyond any memory, and none of them is named by a row. */
-static void test_proof_in_proportion(void **state)
+TEST(test_proof_in_proportion)
 {
     struct schedule s;
     struct err err = {0};
 
-    (void)state;
     read_star(&s, 60000, 1024, 1);
     assert_int_equal(schedule_verify(&s, &err), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
@@ -305,19 +300,4 @@ static void test_proof_in_proportion(void **state)
     assert_int_equal(err.code, ERR_INPUT);
     assert_words(err.text, "chunk 0 100001 200000 ranks 2384 MiB expected 2048");
     schedule_release(&s);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mutants),
-        cmocka_unit_test(test_missing_row),
-        cmocka_unit_test(test_text),
-        cmocka_unit_test(test_text_long_line),
-        cmocka_unit_test(test_text_refusals),
-        cmocka_unit_test(test_foreign_contributions),
-        cmocka_unit_test(test_proof_in_proportion),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Timelines: every message at both its ends, in its place and colour; what is too thin, too
  * much. */
+#include "unit.h"
+
 #include "topo_fixture.h"
 
 #include "pick/pick.h"
@@ -95,11 +97,10 @@ static double number(const char *text, const char *tip, const char *word)
     return strtod(bar(text, tip, word), NULL);
 }
 
-static void a_message_stands_at_both_ends(void **state)
+TEST(a_message_stands_at_both_ends)
 {
     struct scene c;
 
-    (void)state;
     scene_init(&c, "2x2", 3);
     topo_set_host(&c.topo, 0, "a<b");
     scene_row(&c, 0, (struct schedule_row){0, 0, 0, 2, 0, 0, SCHEDULE_COPY}, 0, 1);
@@ -120,11 +121,10 @@ static void a_message_stands_at_both_ends(void **state)
     scene_release(&c);
 }
 
-static void overlapping_messages_lie_beside_each_other(void **state)
+TEST(overlapping_messages_lie_beside_each_other)
 {
     struct scene c;
 
-    (void)state;
     scene_init(&c, "1x4", 3);
     for (int i = 0; i < 3; i++) /* two together, one after them */
         scene_row(&c, i, (struct schedule_row){0, i, 0, 1 + i, 0, 0, SCHEDULE_COPY},
@@ -148,11 +148,10 @@ static void scene_train(struct scene *c, int n, int parts)
                   i, i + 1);
 }
 
-static void what_is_too_thin_is_merged(void **state)
+TEST(what_is_too_thin_is_merged)
 {
     struct scene c;
 
-    (void)state;
     for (int parts = 1; parts <= 2; parts++) {
         scene_train(&c, 100, parts);
         char *text = draw(&c);
@@ -173,12 +172,11 @@ static void what_is_too_thin_is_merged(void **state)
     }
 }
 
-static void the_bound_is_drawn_where_there_is_one(void **state)
+TEST(the_bound_is_drawn_where_there_is_one)
 {
     static const double none[] = {NAN, 0, INFINITY, -1};
     struct scene c;
 
-    (void)state;
     scene_train(&c, 4, 1);
     for (size_t i = 0; i < sizeof none / sizeof *none; i++) {
         c.p.bound_s = none[i];
@@ -196,11 +194,10 @@ static void the_bound_is_drawn_where_there_is_one(void **state)
     scene_release(&c);
 }
 
-static void nothing_and_one_rank(void **state)
+TEST(nothing_and_one_rank)
 {
     struct scene c;
 
-    (void)state;
     scene_init(&c, "1x1", 0);
     char *text = draw(&c);
     assert_null(strstr(text, "<title>rank"));
@@ -216,14 +213,13 @@ static void nothing_and_one_rank(void **state)
     scene_release(&c);
 }
 
-static void too_much_is_refused(void **state)
+TEST(too_much_is_refused)
 {
     struct scene c;
     char *text = NULL;
     size_t bytes = 0;
     struct err err = {0};
 
-    (void)state;
     scene_init(&c, "1x9000", 0);
     FILE *f = open_memstream(&text, &bytes);
     assert_int_equal(sim_draw(&c.p, f, &err), -1);
@@ -240,13 +236,12 @@ static void too_much_is_refused(void **state)
 }
 
 /* What the simulator says, for every shape: bars of every rank, all inside the picture. */
-static void simulated_schedules(void **state)
+TEST(simulated_schedules)
 {
     static const char *const shapes[] = {"2x2", "4x2", "[3,2]", "[4,4,3]", "3x1", "1x5", "9x2"};
     const struct schedule_spec how = {
         .algo = SCHEDULE_HO_RING, .phases = SCHEDULE_ALL_REDUCE, .subchunks = 2};
 
-    (void)state;
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct scene c = {.topo = read_synth(shapes[i])};
         struct err err = {0};
@@ -273,19 +268,4 @@ static void simulated_schedules(void **state)
         sim_times_release(&c.times);
         mem_free(c.bytes);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_message_stands_at_both_ends),
-        cmocka_unit_test(overlapping_messages_lie_beside_each_other),
-        cmocka_unit_test(what_is_too_thin_is_merged),
-        cmocka_unit_test(the_bound_is_drawn_where_there_is_one),
-        cmocka_unit_test(nothing_and_one_rank),
-        cmocka_unit_test(too_much_is_refused),
-        cmocka_unit_test(simulated_schedules),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * The simulator's rules one at a time, on a few messages whose times are worked out by hand:
  * what is shared and how, queues, places and barriers, the cut bound.
  */
+#include "unit.h"
+
 #include "sim/sim.h"
 #include "topo_fixture.h"
 
@@ -41,9 +43,8 @@ static struct sim_times times_of(const struct schedule *s, const struct topo *t,
  * Ports of 12 B/s out, group 1's of 2 B/s in; flows 0->1, 0->2, 0->2': the narrow port gives 2,
  * the rest shares 10.  24 bytes each: 0->2 are sent at 4.8 s, 0->1 at 12 s.
  */
-static void ports_are_shared_max_min(void **state)
+TEST(ports_are_shared_max_min)
 {
-    (void)state;
     static const int ends[][2] = {{0, 2}, {0, 4}, {1, 5}};
     const int64_t bytes[] = {24, 24, 24};
     struct topo t = read_synth("3x2,intra=100B/s:1s,inter=12B/s:3s");
@@ -76,9 +77,8 @@ static void ports_are_shared_max_min(void **state)
 
 /* Two members send inside, 100 B/s links, but 60 B/s each when both do; then one goes on alone.
  */
-static void what_a_group_moves_is_shared(void **state)
+TEST(what_a_group_moves_is_shared)
 {
-    (void)state;
     static const int ends[][2] = {{0, 1}, {1, 0}};
     const int64_t bytes[] = {120, 320};
     struct topo t = read_synth("2x2,intra=100B/s:1s,inter=12B/s:3s");
@@ -96,9 +96,8 @@ static void what_a_group_moves_is_shared(void **state)
 }
 
 /* Two blocks of two groups; blocks' ports are narrower than their groups' together. */
-static void blocks_have_ports(void **state)
+TEST(blocks_have_ports)
 {
-    (void)state;
     static const int ends[][2] = {{0, 2}, {1, 3}, {1, 0}};
     const int64_t bytes[] = {40, 40, 40};
     struct topo t = read_synth("2x2x1,intra=100B/s:1s,inter=10B/s:3s,level2=8B/s:7s");
@@ -119,9 +118,8 @@ static void blocks_have_ports(void **state)
  * 0 -> 1 twice in one queue: the second is sent behind the first, and both latencies overlap;
  * an add into the place of the first lands after it; a barrier holds what is behind it.
  */
-static void queues_places_and_barriers_hold(void **state)
+TEST(queues_places_and_barriers_hold)
 {
-    (void)state;
     struct topo t = read_synth("2x4,intra=100B/s:5s,inter=12B/s:3s");
     const int64_t bytes[] = {100, 100, 0};
     struct schedule_row rows[] = {
@@ -158,9 +156,8 @@ static void queues_places_and_barriers_hold(void **state)
     topo_release(&t);
 }
 
-static void errors_are_named(void **state)
+TEST(errors_are_named)
 {
-    (void)state;
     struct topo t = read_synth("2x2"), other = read_synth("[3,1]");
     struct sim_times times;
     struct err err;
@@ -182,7 +179,7 @@ static void errors_are_named(void **state)
 }
 
 /* Worked by hand from paro-method(7), CUT BOUND: a vector of 1000 bytes, ports of 100 B/s. */
-static void cut_bound_by_hand(void **state)
+TEST(cut_bound_by_hand)
 {
     static const struct {
         const char *shape;
@@ -210,7 +207,6 @@ static void cut_bound_by_hand(void **state)
         {"2x2x2", SCHEDULE_ALL_REDUCE, 0, 0, 0, 0, 20}, /* blocks, of 50 B/s */
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char spec[64];
         snprintf(spec, sizeof spec, "%s,inter=100B/s:1us%s", cases[i].shape,
@@ -221,17 +217,4 @@ static void cut_bound_by_hand(void **state)
         same(sim_cut_bound_s(&t, cases[i].op, cases[i].root, 1000), cases[i].want_s, spec);
         topo_release(&t);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ports_are_shared_max_min),
-        cmocka_unit_test(what_a_group_moves_is_shared),
-        cmocka_unit_test(blocks_have_ports),
-        cmocka_unit_test(queues_places_and_barriers_hold),
-        cmocka_unit_test(errors_are_named),
-        cmocka_unit_test(cut_bound_by_hand),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

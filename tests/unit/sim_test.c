@@ -3,6 +3,8 @@
  * Simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
  * other: the few ranks that stand for all against all of them.
  */
+#include "unit.h"
+
 #include "base/rng.h"
 #include "layout/layout.h"
 #include "sim/sim.h"
@@ -91,12 +93,11 @@ static void same(double have, double want, const char *what)
  * with what it sends after 3 o; what comes in follows, o each, the last not before it was sent
  * (3 o), has come (alpha + q/B) and was taken (o).
  */
-static void processors_take_messages_in_turn(void **state)
+TEST(processors_take_messages_in_turn)
 {
     static const double alphas[] = {0, 1e-6, 10e-6, 200e-6};
     const double o = 10e-6, B = 1e9;
 
-    (void)state;
     for (int i = 0; i < 4; i++) {
         struct bed b;
         char text[64];
@@ -150,9 +151,8 @@ static void on_fabric(struct bed *b, const struct fabric *f, unsigned phases,
  *   HO-Ring      alpha_i + x + (g-1) max(tau_e, x)       x = (m-1) q/B'
  *   two-level    alpha_i + g x + (g-1) tau_e
  */
-static void direct_inside_closed_forms(void **state)
+TEST(direct_inside_closed_forms)
 {
-    (void)state;
     const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE};
 
     for (int i = 0; i < FABRICS; i++) {
@@ -205,9 +205,8 @@ static double ring_s(const struct fabric *f, int hops)
     return last;
 }
 
-static void ring_closed_forms(void **state)
+TEST(ring_closed_forms)
 {
-    (void)state;
     for (int i = 0; i < FABRICS; i++) {
         const struct fabric *f = &fabrics[i];
         int n = f->g * f->m;
@@ -246,9 +245,8 @@ static double rate(uint64_t *next, double lo, double hi)
     return lo * pow(hi / lo, rng_uniform(7, 0, (*next)++));
 }
 
-static void never_faster_than_the_cut_bound(void **state)
+TEST(never_faster_than_the_cut_bound)
 {
-    (void)state;
     static const char *const shapes[] = {"2x2",   "3x4",     "[3,2]", "[4,4,3]",
                                          "2x2x2", "2x[3,1]", "1x5",   "5x1"};
     const unsigned ops[] = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE,
@@ -288,9 +286,8 @@ static void never_faster_than_the_cut_bound(void **state)
     assert_true(tried > 100);
 }
 
-static void few_ranks_stand_for_all(void **state)
+TEST(few_ranks_stand_for_all)
 {
-    (void)state;
     static const char *const fabric[] = {"2x2",
                                          "4x3,intra=1GB/s:2us,inter=1GB/s:9us",
                                          "7x1",
@@ -322,9 +319,8 @@ static void few_ranks_stand_for_all(void **state)
  * Cuts that are not whole: the mean of the images is off by ROUNDING_BYTES at most on each
  * message, and a time is a chain of at most steps messages on the narrowest way.
  */
-static void rounding_of_cuts_is_out_of_sight(void **state)
+TEST(rounding_of_cuts_is_out_of_sight)
 {
-    (void)state;
     struct bed b;
 
     set_up(&b, "4x3,intra=1GB/s:2us,inter=1GB/s:9us", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 2,
@@ -339,9 +335,8 @@ static void rounding_of_cuts_is_out_of_sight(void **state)
 
 /* Where no port is shared (an all-reduce's halves do share links), every wait is a maximum of
  * sums: a slower port never helps. */
-static void a_slower_port_never_makes_a_ring_faster(void **state)
+TEST(a_slower_port_never_makes_a_ring_faster)
 {
-    (void)state;
     uint64_t rng = 0;
 
     for (int i = 0; i < 60; i++) {
@@ -360,9 +355,8 @@ static void a_slower_port_never_makes_a_ring_faster(void **state)
 }
 
 /* What passes the ports is what the rows carry, and no message beats its latency and rate. */
-static void bytes_are_conserved(void **state)
+TEST(bytes_are_conserved)
 {
-    (void)state;
     for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
         struct bed b;
         struct schedule s;
@@ -394,9 +388,8 @@ static void bytes_are_conserved(void **state)
     }
 }
 
-static void nothing_to_move_takes_no_time(void **state)
+TEST(nothing_to_move_takes_no_time)
 {
-    (void)state;
     struct bed b;
 
     set_up(&b, "2x3", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 0);
@@ -412,9 +405,8 @@ static void nothing_to_move_takes_no_time(void **state)
     tear_down(&b);
 }
 
-static void too_many_rows_are_refused(void **state)
+TEST(too_many_rows_are_refused)
 {
-    (void)state;
     struct bed b;
     set_up(&b, "[2049,2048]", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1 << 30);
     struct sim_times times;
@@ -427,9 +419,8 @@ static void too_many_rows_are_refused(void **state)
 }
 
 /* 2048 groups of 8: the closed form at a size where no list of all rows exists. */
-static void sixteen_thousand_ranks(void **state)
+TEST(sixteen_thousand_ranks)
 {
-    (void)state;
     struct fabric f = {2048, 8, 200e9, 3e-6, 25e9 / 8, 12e-6};
     struct bed b;
 
@@ -448,22 +439,4 @@ static void sixteen_thousand_ranks(void **state)
     double bound = sim_cut_bound_s(&b.t, SCHEDULE_ALL_REDUCE, 0, 4096.0 * BLOCK);
     assert_true(spec_s(&b) > bound);
     tear_down(&b);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(processors_take_messages_in_turn),
-        cmocka_unit_test(direct_inside_closed_forms),
-        cmocka_unit_test(ring_closed_forms),
-        cmocka_unit_test(never_faster_than_the_cut_bound),
-        cmocka_unit_test(few_ranks_stand_for_all),
-        cmocka_unit_test(rounding_of_cuts_is_out_of_sight),
-        cmocka_unit_test(a_slower_port_never_makes_a_ring_faster),
-        cmocka_unit_test(bytes_are_conserved),
-        cmocka_unit_test(nothing_to_move_takes_no_time),
-        cmocka_unit_test(too_many_rows_are_refused),
-        cmocka_unit_test(sixteen_thousand_ranks),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,12 +3,7 @@
  * The critical path: small steps whose answers are worked out by hand in the comments, then
  * generated ones, whose times a little simulator makes from durations and delays that it knows.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include <math.h>
 
@@ -67,7 +62,7 @@ static void check(const struct step_row *row, int rows, const struct step_time *
     }
 
 /* Nothing but computing: all of it is the path, and what is left at the end is a gap. */
-static void one_lane(void **state)
+TEST(one_lane)
 {
     const struct step_row row[] = {COMPUTE(STEP_BEGIN, -1, -1), COMPUTE(STEP_FORWARD, -1, -1),
                                    COMPUTE(STEP_AGREE, -1, -1)};
@@ -78,7 +73,6 @@ static void one_lane(void **state)
         .sum = {[STEP_PATH_COMPUTE] = 7, [STEP_PATH_AGREE] = 2, [STEP_PATH_GAP] = 1},
         .longest = 9};
 
-    (void)state;
     check(row, 3, NULL, now, 0, 10, &want);
 }
 
@@ -91,7 +85,7 @@ static void one_lane(void **state)
  * 1 + 1.5, gathers 2.5 + 3.5, gaps 1.5.  F0 is not on it.  Without gaps: b 1, g0 3.5, g1 7, F1
  * 8.5.
  */
-static void gathers_in_order(void **state)
+TEST(gathers_in_order)
 {
     const struct step_row row[] = {COMPUTE(STEP_BEGIN, -1, -1), TRANSFER(STEP_GATHER, 0, -1),
                                    TRANSFER(STEP_GATHER, 0, -1), COMPUTE(STEP_FORWARD, 1, -1),
@@ -110,7 +104,6 @@ static void gathers_in_order(void **state)
         .sum = {[STEP_PATH_COMPUTE] = 2.5, [STEP_PATH_GATHER] = 6, [STEP_PATH_GAP] = 1.5},
         .longest = 8.5};
 
-    (void)state;
     check(row, 5, NULL, now, 0, 10, &want);
 }
 
@@ -118,7 +111,7 @@ static void gathers_in_order(void **state)
  * A stream that slept from 1 to 5 makes the gather the last to come; without gaps the reduction
  * is: b 1, r 7.5, F 7.75, and then the last computation, 2, whose gather was there at 4.
  */
-static void longest_is_elsewhere(void **state)
+TEST(longest_is_elsewhere)
 {
     const struct step_row row[] = {
         COMPUTE(STEP_BEGIN, -1, -1), TRANSFER(STEP_GATHER, 0, -1), TRANSFER(STEP_REDUCE, 0, -1),
@@ -131,7 +124,6 @@ static void longest_is_elsewhere(void **state)
         .sum = {[STEP_PATH_COMPUTE] = 3, [STEP_PATH_GATHER] = 3, [STEP_PATH_GAP] = 4},
         .longest = 9.75};
 
-    (void)state;
     check(row, 5, NULL, now, 0, 10, &want);
 }
 
@@ -140,7 +132,7 @@ static void longest_is_elsewhere(void **state)
  * then a quarter; the one before it in its own stream was there at 4.  Without gaps: a 1, r 1
  * to 5, c2 5 to 7, U 8.
  */
-static void behind_another(void **state)
+TEST(behind_another)
 {
     const struct step_row row[] = {
         COMPUTE(STEP_ACCUMULATE, -1, -1), TRANSFER(STEP_REDUCE, 0, -1),
@@ -154,7 +146,6 @@ static void behind_another(void **state)
         .sum = {[STEP_PATH_COMPUTE] = 2, [STEP_PATH_REDUCE] = 6, [STEP_PATH_GAP] = 0.25},
         .longest = 8};
 
-    (void)state;
     check(row, 6, NULL, now, 0, 8.25, &want);
 }
 
@@ -163,7 +154,7 @@ static void behind_another(void **state)
  * the window, and is waited for until 13.5.  Without gaps F begins at 3.  The backward waits a
  * second for what is not kept: a gap, which the longest path leaves out.
  */
-static void clipped(void **state)
+TEST(clipped)
 {
     const struct step_row row[] = {COMPUTE(STEP_BEGIN, -1, -1),    COMPUTE(STEP_FORWARD, 5, -1),
                                    COMPUTE(STEP_BACKWARD, -1, -1), COMPUTE(STEP_UPDATE, -1, -1),
@@ -178,7 +169,6 @@ static void clipped(void **state)
         .sum = {[STEP_PATH_COMPUTE] = 5.5, [STEP_PATH_SYNC] = 3, [STEP_PATH_GAP] = 1.5},
         .longest = 8.5};
 
-    (void)state;
     check(row, 6, before, now, 10, 20, &want);
 }
 
@@ -241,12 +231,11 @@ static void check_random(const struct step *s, uint64_t seed, int late)
     mem_free(time);
 }
 
-static void random_steps(void **state)
+TEST(random_steps)
 {
     static const int unit_of[] = {0, 1, 2, 3, 0};
     static const char trains[] = {1, 1, 1, 1};
 
-    (void)state;
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct step s;
         struct step_shape shape = {.units = 4,
@@ -264,16 +253,4 @@ static void random_steps(void **state)
         check_random(&s, seed, 1);
         step_release(&s);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {cmocka_unit_test(one_lane),
-                                       cmocka_unit_test(gathers_in_order),
-                                       cmocka_unit_test(longest_is_elsewhere),
-                                       cmocka_unit_test(behind_another),
-                                       cmocka_unit_test(clipped),
-                                       cmocka_unit_test(random_steps)};
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

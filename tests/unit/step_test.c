@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A step's rows: proved for many shapes, and mutants of every field are rejected. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "unit.h"
 
 #include "base/mem.h"
 #include "step/step.h"
@@ -50,11 +45,10 @@ static void prove(const struct step_shape *p)
     step_release(&s);
 }
 
-static void all_shapes_are_proved(void **state)
+TEST(all_shapes_are_proved)
 {
     struct bed b;
 
-    (void)state;
     for (unsigned has = 0; has < 1 << STEP_COMPUTE; has++)
         for (int tied = 0; tied < 2; tied++)
             for (int first = 0; first < (tied ? 1 : UNITS); first++)
@@ -74,11 +68,10 @@ static void all_shapes_are_proved(void **state)
 }
 
 /* The forward alone, of whatever number of micro-batches and slots. */
-static void evaluations_are_proved(void **state)
+TEST(evaluations_are_proved)
 {
     struct bed b;
 
-    (void)state;
     for (unsigned has = 0; has < 1 << STEP_COMPUTE; has++)
         for (int tied = 0; tied < 2; tied++)
             for (int micros = 1; micros < 5; micros++)
@@ -93,14 +86,13 @@ static void evaluations_are_proved(void **state)
 }
 
 /* The step of the drawing in step_gen.c. */
-static void slots_are_those_of_the_drawing(void **state)
+TEST(slots_are_those_of_the_drawing)
 {
     static const int slot[] = {0, 1, 0, 2, 2, 1, 0, 1, 0};
     struct bed b;
     struct step s;
     int use = 0, gathers = 0;
 
-    (void)state;
     shape_of(&b, 0, 0, 1 << STEP_GATHER);
     b.shape.keep = 1;
     step_gen(&s, &b.shape);
@@ -143,13 +135,12 @@ static void mutate(struct step *s, const struct step_shape *p, int *field, struc
 }
 
 /* A dependency may be implied by others: those of buffers and gradients are not all. */
-static void mutants_are_rejected(void **state)
+TEST(mutants_are_rejected)
 {
     struct score of[6] = {{0, 0}}, without = {0, 0}, missing = {0, 0}, twice = {0, 0};
     struct bed b;
     struct step s;
 
-    (void)state;
     for (unsigned at = 0; at < 2 << STEP_COMPUTE; at++) {
         shape_of(&b, at & 1, 0, at);
         b.shape.keep = 1;
@@ -183,7 +174,7 @@ static void mutants_are_rejected(void **state)
 }
 
 /* Begun after the norm, with or without its first use. */
-static void another_micro_step_is_rejected(void **state)
+TEST(another_micro_step_is_rejected)
 {
     const struct step_row begin = {.lane = STEP_COMPUTE,
                                    .kind = STEP_BEGIN,
@@ -196,7 +187,6 @@ static void another_micro_step_is_rejected(void **state)
     struct bed b;
     struct step s;
 
-    (void)state;
     use.kind = STEP_FORWARD;
     use.unit = use.visit = 0;
     for (int more = 1; more <= 2; more++) {
@@ -214,7 +204,7 @@ static void another_micro_step_is_rejected(void **state)
     }
 }
 
-static void a_large_step_is_proved(void **state)
+TEST(a_large_step_is_proved)
 {
     enum { MANY = 4096 };
     int *unit_of = mem_new(MANY, sizeof *unit_of);
@@ -229,25 +219,10 @@ static void a_large_step_is_proved(void **state)
                            .buckets = 2,
                            .has = {1, 1, 1, 1}};
 
-    (void)state;
     for (int v = 0; v < MANY; v++)
         unit_of[v] = v;
     memset(trains, 1, MANY);
     prove(&p);
     mem_free(unit_of);
     mem_free(trains);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_shapes_are_proved),
-        cmocka_unit_test(evaluations_are_proved),
-        cmocka_unit_test(slots_are_those_of_the_drawing),
-        cmocka_unit_test(mutants_are_rejected),
-        cmocka_unit_test(another_micro_step_is_rejected),
-        cmocka_unit_test(a_large_step_is_proved),
-    };
-
-    return cmocka_run_group_tests_name("step", tests, NULL, NULL);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fabrics whose groups end further out, against rates worked out by hand. */
+#include "unit.h"
+
 #include "topo/topo_boundary.h"
 
 #include "topo_fixture.h"
@@ -52,9 +54,8 @@ static const struct {
     {"2x3x1,inter=60MB/s", 1, "2 3, inter 12 60 60 60, level2 12 180 60 60, port 180, 1.25"},
 };
 
-static void test_rates(void **state)
+TEST(test_rates)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo whole = read_synth(cases[i].spec), t;
         char text[256];
@@ -78,11 +79,10 @@ static void test_rates(void **state)
 }
 
 /* A port below that is narrower than its share of the block's: groups of 60, blocks of 1000. */
-static void test_ports_below(void **state)
+TEST(test_ports_below)
 {
     struct topo whole = read_synth("2x2x2,inter=60MB/s,level2=1GB/s"), t;
 
-    (void)state;
     whole.port[1].out_Bps = 30e6;
     topo_at_boundary(&whole, 1, &t);
     assert_near(t.port[0].out_Bps, 60e6); /* its ranks are half of the block */
@@ -108,11 +108,10 @@ static void assert_same(const struct topo *t, const struct topo *want)
     assert_memory_equal(t->block, want->block, (levels - 2) * count * sizeof *want->block);
 }
 
-static void test_copy(void **state)
+TEST(test_copy)
 {
     struct topo t = read_synth("2x2x3,inter=7MB/s:3us"), same;
 
-    (void)state;
     t.port[2].in_Bps = 5e6;
     topo_set_host(&t, 1, "b");
     topo_at_boundary(&t, 0, &same);
@@ -123,14 +122,13 @@ static void test_copy(void **state)
 }
 
 /* Ranks stay who they are; blocks are numbered by their first group; a host where it is one. */
-static void test_members(void **state)
+TEST(test_members)
 {
     static const int group_of[] = {0, 1, 2, 3, 0, 1, 2, 3}, block[] = {1, 0, 0, 1};
     static const int merged[] = {0, 1, 1, 0, 0, 1, 1, 0};
     struct topo t = read_synth("2x2x2"), u;
     struct err err;
 
-    (void)state;
     groups_release(&t.groups);
     assert_int_equal(groups_init_of(&t.groups, 8, group_of, &err), 0);
     memcpy(t.block, block, sizeof block);
@@ -149,7 +147,7 @@ static void test_members(void **state)
     topo_release(&t);
 }
 
-static void test_is_new(void **state)
+TEST(test_is_new)
 {
     static const struct {
         const char *spec;
@@ -160,7 +158,6 @@ static void test_is_new(void **state)
         {"2x2x2x2", {1, 1, 1}}, {"2x1x2x2", {1, 1, 0}},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof news / sizeof *news; i++) {
         struct topo t = read_synth(news[i].spec);
         for (int b = 0; b < t.levels - 1; b++)
@@ -171,7 +168,7 @@ static void test_is_new(void **state)
 }
 
 /* Grown to the shape of another, it is the other. */
-static void test_grow(void **state)
+TEST(test_grow)
 {
     static const char *const grows[][2] = {
         {"2x2x2,level2=7GB/s", "4x2x2,level2=7GB/s"},
@@ -180,7 +177,6 @@ static void test_grow(void **state)
         {"4x2x2,level2=7GB/s", "1x2x2,level2=7GB/s"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof grows / sizeof *grows; i++) {
         struct topo t = read_synth(grows[i][0]), other = read_synth(grows[i][1]), grown;
         topo_extend(&t, other.groups.count, &grown);
@@ -192,12 +188,11 @@ static void test_grow(void **state)
 }
 
 /* What ranks have, whatever becomes of their groups. */
-static void test_rank(void **state)
+TEST(test_rank)
 {
     struct topo t = read_synth("2x2x2,memory=5e9,flops=3,device=cuda"), out[4];
     const int one[] = {0, 0};
 
-    (void)state;
     topo_at_boundary(&t, 0, &out[0]);
     topo_at_boundary(&t, 1, &out[1]);
     topo_extend(&t, 8, &out[2]);
@@ -208,16 +203,4 @@ static void test_rank(void **state)
         topo_release(&out[i]);
     }
     topo_release(&t);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rates),  cmocka_unit_test(test_ports_below),
-        cmocka_unit_test(test_copy),   cmocka_unit_test(test_members),
-        cmocka_unit_test(test_is_new), cmocka_unit_test(test_grow),
-        cmocka_unit_test(test_rank),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

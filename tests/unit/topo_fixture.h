@@ -7,15 +7,6 @@
  * (tests/data/topo and examples/fabrics, all written by hand).
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
 
 #include "base/io.h"
 #include "base/mem.h"

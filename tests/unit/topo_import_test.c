@@ -3,17 +3,18 @@
  * What holds for the readers of all other tools' files: marks and ends of lines, files cut
  * short, what is asked beside a file; and what a machine's links make of its ranks.
  */
+#include "unit.h"
+
 #include "topo/topo_machine.h"
 #include "topo_fixture.h"
 
 /* A mark before UTF-8, and lines as Windows ends them. */
-static void marks(void **state)
+TEST(marks)
 {
     static const char *const files[] = {EXAMPLES "nccl.xml", DATA "smi-pairs.txt",
                                         EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
     struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
 
-    (void)state;
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct topo t;
         struct err err;
@@ -34,7 +35,7 @@ static void marks(void **state)
 }
 
 /* UTF-16 of either order, a mark with nothing behind it, half a mark. */
-static void other_marks(void **state)
+TEST(other_marks)
 {
     static const struct {
         const char *text, *want;
@@ -46,7 +47,6 @@ static void other_marks(void **state)
         {"\xef\xbb", "f: 'format' missing expected", 2},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo t = {0};
         struct err err = {0};
@@ -139,7 +139,7 @@ static void hostile_sizes(const char *text, int64_t bytes, const struct topo_ask
     }
 }
 
-static void spoilt(void **state)
+TEST(spoilt)
 {
     static const char *const files[] = {
         EXAMPLES "nccl.xml",  DATA "nccl-pairs.xml",        DATA "nccl-template.xml",
@@ -147,7 +147,6 @@ static void spoilt(void **state)
         DATA "smi-pairs.txt", EXAMPLES "ibnetdiscover.txt", DATA "two.yaml"};
     struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
 
-    (void)state;
     for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
         int64_t bytes = 0;
         char *text = edited(files[f], "", "", &bytes);
@@ -158,7 +157,7 @@ static void spoilt(void **state)
     }
 }
 
-static void questions(void **state)
+TEST(questions)
 {
     static const struct {
         const char *file, *set, *hosts;
@@ -193,7 +192,6 @@ static void questions(void **state)
          DATA "smi-pairs.txt: network devices expected inter=RATE nic=RATE"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo_ask ask = given(cases[i].set);
         struct topo t;
@@ -207,7 +205,7 @@ static void questions(void **state)
     }
 }
 
-static void set_words(void **state)
+TEST(set_words)
 {
     static const char *const cases[][2] = {
         {"inter", "'inter' expected NAME=VALUE"},
@@ -223,7 +221,6 @@ static void set_words(void **state)
     struct topo_given g = {0};
     struct err err;
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo_given none = {0};
         assert_int_equal(topo_given_parse(&none, cases[i][0], &err), -1);
@@ -265,11 +262,10 @@ static void plant(struct topo_pcie *p)
         topo_pcie_rank(p, topo_pcie_add(p, up[r / 2], own[r]));
 }
 
-static void pcie(void **state)
+TEST(pcie)
 {
     struct topo_pcie p;
 
-    (void)state;
     plant(&p);
     assert_int_equal(p.ranks, 4);
     assert_true(p.least_Bps == 12);
@@ -308,11 +304,10 @@ static void machine(struct topo_machine *m, int gpus)
     topo_machine_gpus(m, gpus, TOPO_CUDA);
 }
 
-static void near_links(void **state)
+TEST(near_links)
 {
     struct topo_machine m;
 
-    (void)state;
     /* 0-2-4 in a chain, 1 and 5 a pair, 3 alone. */
     machine(&m, 6);
     m.direct[0 * 6 + 2] = m.direct[2 * 6 + 0] = 4;
@@ -352,15 +347,4 @@ static void near_links(void **state)
     assert_false(m.near);
     assert_int_equal(m.domain[2], 0);
     topo_machine_release(&m);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(marks),      cmocka_unit_test(other_marks), cmocka_unit_test(spoilt),
-        cmocka_unit_test(questions),  cmocka_unit_test(set_words),   cmocka_unit_test(pcie),
-        cmocka_unit_test(near_links),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

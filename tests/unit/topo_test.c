@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
+#include "unit.h"
+
 #include <jansson.h>
 
 #include "base/yaml.h"
@@ -27,11 +29,10 @@ static int parse(const char *text, struct topo *t, struct err *err)
     return rc;
 }
 
-static void synth(void **state)
+TEST(synth)
 {
     struct topo t = read_synth("16x8,intra=200GB/s:3us,inter=25GB/s:12us");
 
-    (void)state;
     assert_int_equal(t.levels, 2);
     assert_int_equal(t.groups.count, 16);
     assert_int_equal(t.groups.ranks, 128);
@@ -89,7 +90,7 @@ static struct topo known(void)
     return t;
 }
 
-static void returns(void **state)
+TEST(returns)
 {
     static const char *const specs[] = {NULL,
                                         "1x1",
@@ -101,7 +102,6 @@ static void returns(void **state)
                                         "[8,8,7],intra=1.23456789GB/s:0",
                                         "5x7x[2,1,4],level2=3GB/s"};
 
-    (void)state;
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo a = specs[i] ? read_synth(specs[i]) : known(), b;
         struct err err;
@@ -126,7 +126,7 @@ static void returns(void **state)
     }
 }
 
-static void json_known(void **state)
+TEST(json_known)
 {
     static const char *const parts[] = {
         "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3000000,"
@@ -142,7 +142,6 @@ static void json_known(void **state)
     struct topo t = known();
     json_error_t where;
 
-    (void)state;
     topo_set_host(&t, 1, "a\"b\n\xff");
     char *text = print(&t, TOPO_JSON);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -168,13 +167,12 @@ static int differences(const struct topo *old, const struct topo *new, enum topo
 }
 
 /* What ranks keep and copies are compared; how well a figure is known is not. */
-static void diff_known(void **state)
+TEST(diff_known)
 {
     struct topo a = known(), b = read_synth("2x2,memory=4e9"), c = read_synth("3x2x1");
     json_error_t where;
     char *text = NULL;
 
-    (void)state;
     b.level[1].message_s = 1e-6;
     assert_int_equal(differences(&a, &b, TOPO_YAML, &text), 12);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
@@ -215,12 +213,11 @@ static const char by_node[] = "format: paro-topology/1\n"
                               "    host: b\n"
                               "    port_in_Bps: 1.5\n";
 
-static void by_hand(void **state)
+TEST(by_hand)
 {
     struct topo t;
     struct err err;
 
-    (void)state;
     assert_int_equal(parse(by_node, &t, &err), 0);
     assert_int_equal(t.groups.group_of[2], 0);
     assert_int_equal(groups_rank(&t.groups, 1, 1), 3);
@@ -385,13 +382,12 @@ static const struct change contradiction[] = {
     {four, "paro-topology/1", "paro-topology/9", "f:1: 'format' 'paro-topology/9' expected"},
 };
 
-static void contradictions(void **state)
+TEST(contradictions)
 {
-    (void)state;
     check_changes(contradiction, sizeof contradiction / sizeof *contradiction, NULL);
 }
 
-static void synth_refusals(void **state)
+TEST(synth_refusals)
 {
     static const char *const cases[][2] = {
         {"8", "synth: shape '8' expected 8 levels 1048576 ranks"},
@@ -420,7 +416,6 @@ static void synth_refusals(void **state)
         {"4x8,flops=nan", "synth: flops 'nan' expected 1"},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo t = {0};
         struct err err = {0};
@@ -429,16 +424,4 @@ static void synth_refusals(void **state)
             fail_msg("%s: %s", cases[i][0], err.text);
         assert_null(t.level);
     }
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(synth),          cmocka_unit_test(returns),
-        cmocka_unit_test(json_known),     cmocka_unit_test(diff_known),
-        cmocka_unit_test(by_hand),        cmocka_unit_test(contradictions),
-        cmocka_unit_test(synth_refusals),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * What other tools write: every figure worked out by hand beside it; and the same files with a
  * line changed, each with its message.
  */
+#include "unit.h"
+
 #include "topo_fixture.h"
 
 /*
@@ -64,9 +66,8 @@ static const struct {
      "3 4 32 cpu 0 node2 node10; 200 200 200 3; 12.5 12.5 1.5625 14; 25 12.5 1.5625 14", ""},
 };
 
-static void files(void **state)
+TEST(files)
 {
-    (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo_ask ask = given(cases[i].set);
         struct topo t;
@@ -94,14 +95,13 @@ static void files(void **state)
 }
 
 /* Ports, blocks and members where there is more than rates; and nobody to hear of a doubt. */
-static void parts(void **state)
+TEST(parts)
 {
     static const char *const hosts[] = {"node2", "node9", "node1", "node10"};
     struct topo_ask two = {.nodes = 2}, ask = given("nvlink=25GB/s,inter=10GB/s");
     struct topo t;
     struct err err;
 
-    (void)state;
     assert_int_equal(import(DATA "nccl-pairs.xml", &two, &t, &err), 0);
     assert_true(t.port[3].out_Bps == 10e9 && t.block[0] == 0 && t.block[3] == 1);
     topo_release(&t);
@@ -144,12 +144,11 @@ static int read_two(struct topo *t, const char *links, const char *speed, struct
 #define SPEED "link_speed=\"16.0 GT/s PCIe\" link_width=\"16\""
 
 /* Without links PCIe is taken, which is said; a link to itself tells of none. */
-static void nccl_without_links(void **state)
+TEST(nccl_without_links)
 {
     struct topo t;
     struct err err;
 
-    (void)state;
     assert_int_equal(read_two(&t, "", SPEED, &err), 0);
     check_level(&t, 0, 24, 24, 24, 5.7);
     assert_true(has_words(t.level[0].rate_source, "no NVLink"));
@@ -167,7 +166,7 @@ static void nccl_without_links(void **state)
 }
 
 /* A GPU of hwloc.xml that is edited; the other one has 32 GiB or 16 GiB. */
-static void hwloc_sizes(void **state)
+TEST(hwloc_sizes)
 {
     static const struct {
         const char *from, *to;
@@ -186,7 +185,6 @@ static void hwloc_sizes(void **state)
         {"[10de:1db8]", "[1002:740c]", INT64_C(16777216) * 1024, TOPO_CPU},
     };
 
-    (void)state;
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct topo t = {0};
         struct err err = {0};
@@ -234,11 +232,10 @@ static void read_tiers(struct topo *t, const char *core)
     assert_int_equal(topo_import_text(t, "ib", text, n, NULL, &err), 0);
 }
 
-static void ib_tiers(void **state)
+TEST(ib_tiers)
 {
     struct topo t;
 
-    (void)state;
     /* 4xHDR is 25 GB/s, 4xNDR 50, 12xNDR 150.  n9 joins the leaves: two units, of which the
      * narrower has 2 x 50 up; the core, with 300 to each, is no other step. */
     read_tiers(&t, "12xXDR");
@@ -259,7 +256,7 @@ static void ib_tiers(void **state)
 }
 
 /* Adapters that bear their product's name are hosts of their own, and that is said. */
-static void ib_products(void **state)
+TEST(ib_products)
 {
     static const char text[] =
         "Switch 4 \"S-10\" # \"l0\"\n[1] \"H-1\"[1] # \"\" lid 1 4xHDR\n"
@@ -273,7 +270,6 @@ static void ib_products(void **state)
     struct topo t;
     struct err err;
 
-    (void)state;
     assert_int_equal(topo_import_text(&t, "ib", mem_dup(text), sizeof text - 1, NULL, &err), 0);
     assert_int_equal(t.groups.count, 3);
     assert_true(has_words(t.open, "ib: 2 adapters host --node-name-map"));
@@ -285,14 +281,13 @@ static void ib_products(void **state)
 }
 
 /* 4xFDR: 4 x 14.0625 Gbaud, 64 of 66 bits; 54.545 Gbit/s, 6.818 GB/s. */
-static void coding(void **state)
+TEST(coding)
 {
     struct topo t;
     struct err err;
     int64_t bytes = 0;
     char *text = edited(EXAMPLES "ibnetdiscover.txt", "\n", "\n", &bytes);
 
-    (void)state;
     for (char *p = text; (p = strstr(p, "4xEDR"));)
         memcpy(p, "4xFDR", 5);
     assert_int_equal(topo_import_text(&t, "f", text, bytes, NULL, &err), 0);
@@ -395,26 +390,9 @@ static const struct change changed[] = {
     {EXAMPLES "ibnetdiscover.txt", "devid=0x1013", "1013", "f:39: '1013' expected node port"},
 };
 
-static void changes(void **state)
+TEST(changes)
 {
     struct topo_ask ask = given("intra=1GB/s:1us,inter=1GB/s");
 
-    (void)state;
     check_changes(changed, sizeof changed / sizeof *changed, &ask);
-}
-
-int main(void)
-{
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(files),
-        cmocka_unit_test(parts),
-        cmocka_unit_test(nccl_without_links),
-        cmocka_unit_test(hwloc_sizes),
-        cmocka_unit_test(ib_tiers),
-        cmocka_unit_test(ib_products),
-        cmocka_unit_test(coding),
-        cmocka_unit_test(changes),
-    };
-
-    return cmocka_run_group_tests(tests, NULL, NULL);
 }

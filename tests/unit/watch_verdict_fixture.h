@@ -5,8 +5,6 @@
 /* A verdict about calls that were read or made up, and what it must be. */
 #include "unit.h"
 
-#include <string.h>
-
 #include "watch/watch.h"
 
 static struct watch w;

@@ -2,13 +2,6 @@
 #ifndef TESTS_UNIT_WORDS_FIXTURE_H
 #define TESTS_UNIT_WORDS_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
 /* `text` is one line and has each of the blank-separated words, in this order. */
 static inline int has_words(const char *text, const char *words)
 {

@@ -4,7 +4,6 @@
 
 /* What expat says of the XML that pictures consist of. */
 #include <expat.h>
-#include <string.h>
 
 static void xml_count(void *elements, const char *name, const char **attributes)
 {
