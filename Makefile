@@ -8,6 +8,7 @@
 #   make check-tsan      the threads of a rank under the thread sanitizer
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
+#   make renew           write the outputs that tests expect, tests/cmd/expected: FILES=tests/cmd/topo.bats for some
 #   make demo            install what is missing, build, run the whole pipeline
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
 #                        goodput shard_memory health health_lab rank types local watch peers
@@ -114,7 +115,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz demo deps install uninstall dist deb image clean format
+.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz renew demo deps install uninstall dist deb image clean format
 all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
@@ -219,6 +220,10 @@ check-tsan-all: $(addprefix $(B)/,unit/stream_test unit/shard_move_test unit/ncc
 check-faults: deps
 	@$(MAKE) --no-print-directory all
 	@BIN=$(abspath $(BIN)) OUT=$(or $(OUT),$(B)/fault) SAMPLE=$(SAMPLE) JOBS=$(or $(JOBS),$(shell nproc)) sh tests/fault/run
+# The tests that compare with files; what they print now is written there, for review.
+renew: all
+	@BIN=$(abspath $(BIN)) B=$(abspath $(B)) RENEW=1 sh tests/run $(or $(FILES),$(shell grep -lx 'load expect' tests/*/*.bats)); \
+	rc=$$?; git add -N tests/cmd/expected && git diff --stat -- tests/cmd/expected; exit $$rc
 demo: deps
 	@$(MAKE) --no-print-directory all
 	@BIN=$(abspath $(BIN)) STEPS=$(STEPS) sh examples/demo.sh

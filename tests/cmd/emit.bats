@@ -4,6 +4,7 @@
 
 load mpi
 load refuses
+load expect
 
 setup_file() {
     export OMPI_INFO=$BATS_FILE_TMPDIR/info
@@ -35,25 +36,14 @@ row() {
     { row all-gather mpi '' 4096 9; row all-gather mpi ring 4096 7; row all-gather mpi tuned-2 65536 8
       row all-gather mpi ring 65536 9; row all-gather mpi bruck 65536 8.5; row all-gather ring '' 4096 1
       row broadcast mpi chain 64 4; row broadcast mpi '' 64 5; } > r
-    paro-bench --read r --emit ompi-tuned > out 2> said
+    expect ompi-tuned paro-bench --read r --emit ompi-tuned 2> said
     [ ! -s said ]
-    grep -v '^#' out | sed 's/ *#.*//' > plain
-    printf '%s\n' 2 0 3 '1 1' '0 0 0 0' '4 4' '0 0 0 0' '4096 4 0 0' '16384 2 0 0' '65537 0 0 0' \
-        '5 1' '0 0 0 0' 7 3 '1 1' '0 0 0 0' '4 3' '0 0 0 0' '64 2 4 0' '65 0 0 0' '5 1' '0 0 0 0' > want
-    diff want plain
-    grep -qx '4096 4 0 0 # ring: 7.0 us at 4096, next mpi 9.0 us' out
-    grep -qx '16384 2 0 0 # bruck: 8.0 us at 65536, next mpi:ring 9.0 us' out
-    grep -qx '# MPI_Allgather on 2x2, 4 ranks, f32: 2 sizes measured, Open MPI v4.1.4' out
-    grep -qx '#   2026-01-02T03:04:05Z to 2026-01-02T03:04:05Z, first host a' out
-    paro-bench --read r --emit ompi-tuned-json | tr -d ' \n' > out
-    [ "$(cat out)" = '{"rule_file_version":3,"module":"tuned","collectives":{"allgather":[{"comm_size_min":4,"comm_size_max":4,"rules":[{"msg_size_min":4096,"msg_size_max":16383,"alg":4},{"msg_size_min":16384,"msg_size_max":65536,"alg":2}]}],"bcast":[{"comm_size_min":4,"comm_size_max":4,"rules":[{"msg_size_min":64,"msg_size_max":64,"alg":2,"faninout":4}]}]}}' ]
+    expect ompi-tuned-json paro-bench --read r --emit ompi-tuned-json
     sed 's/mpi"/nccl"/; s/"bruck"\|"tuned-2"/"tree\/ll"/; s/"ring","g/"ring\/ll128","g/' r > n
-    paro-bench --read n --emit nccl-tuner 2> said | grep -v '^#' > out
-    printf '%s\n' allgather,4096,16383,ring,ll128,-1,2,4,-1,-1 allgather,16384,65536,tree,ll,-1,2,4,-1,-1 | diff - out
+    expect nccl-tuner paro-bench --read n --emit nccl-tuner 2> said
     { row reduce-scatter mpi ucc 4096 9; row reduce-scatter mpi ucc-knomial 4096 7; row reduce-scatter mpi ucc-ring 65536 6
       row reduce-scatter mpi ucc 65536 9; } > u
-    paro-bench --read u --emit ucc-tune | grep -v '^#' > out
-    [ "$(cat out)" = 'UCC_TL_UCP_TUNE=reduce_scatter:1024-4095:host:[4-4]:inf:@knomial#reduce_scatter:4096-16384:host:[4-4]:inf:@ring' ]
+    expect ucc-tune paro-bench --read u --emit ucc-tune
 }
 
 # Open MPI fails with a number that no algorithm has, and so tells which rule it took.

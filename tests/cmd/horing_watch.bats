@@ -5,6 +5,7 @@
 # under mpirun.
 
 bats_require_minimum_version 1.5.0
+load expect
 load mpi
 
 setup() {
@@ -195,20 +196,8 @@ C
                 print "$n $comm{$comm} $seq $bytes $of $op\n";
             }' "$f" > "$(basename "$f").calls"
     done
-    cat -- *.calls
     for f in *.calls; do
-        diff "$f" - << 'END'
-1 1 1 0 2 5
-2 1 2 4 2 3
-3 2 1 8 2 1
-4 2 2 8 2 1
-5 2 3 8 2 4
-6 2 4 8 2 2
-7 2 5 8 2 2
-8 2 6 8 2 6
-9 2 7 4 2 7
-10 3 1 0 1 5
-END
+        expect mpi-calls < "$f"
     done
 }
 

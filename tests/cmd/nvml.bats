@@ -7,6 +7,7 @@
 # files are a folder behind nvml:.  The last test asks a real driver, where there is one.
 
 load refuses
+load expect
 load mpi
 
 setup() {
@@ -95,33 +96,7 @@ switched() {
 @test "8 GPUs on NVSwitches: yaml, golden; table, dot, svg, json" {
     switched > machine
     asked -i "nvml:$PWD/box" > out
-    cat > want <<'END'
-format: paro-topology/1
-levels:
-  - name: intra
-    latency_s: 3.4e-06
-    port_Bps: 370800000000
-    flow_Bps: 370800000000
-    member_Bps: 370800000000
-    rate_source: "18 NVLinks of 20.6 GB/s, as NCCL counts those of sm 90 (topo.h)"
-    latency_source: "NVLink hop in NCCL's model (tuning.cc)"
-  - name: inter
-    latency_s: 3.4e-06
-    port_Bps: 370800000000
-    flow_Bps: 370800000000
-    member_Bps: 370800000000
-    rate_source: "unused with one group, copied from intra"
-    latency_source: "unused with one group, copied from intra"
-device: cuda
-memory_bytes: 150754820096
-groups:
-  - host: box-7
-    ranks: [0, 1, 2, 3, 4, 5, 6, 7]
-    numa_nodes: 2
-    gpus: 8
-    gpu_name: "NVIDIA H200"
-END
-    diff want out
+    expect switched < out
     around
     sed 's/gpu_name: .*/gpu_name: "a\\tb"/' out > bad.yaml
     refuses 2 "bad.yaml:24: 'groups[0].gpu_name' control character expected" \
@@ -146,23 +121,7 @@ END
 @test "8 GPUs on NVSwitches: NCCL's XML, golden" {
     switched > machine
     asked -i "nvml:$PWD/box" --format nccl > out
-    [ "$(grep -c '<gpu ' out)" = 8 ]
-    sed -n '1,11p; /<cpu numaid="1"/p' out > some
-    cat > want <<'END'
-<system version="1">
-  <cpu numaid="0" affinity="ffffffff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-    <pci busid="0000:1b:00.0" class="0x030200" vendor="0x10de" device="0x2335" subsystem_vendor="0x10de" subsystem_device="0x18be" link_speed="32.0 GT/s PCIe" link_width="16">
-      <gpu dev="0" sm="90">
-        <nvlink target="0000:07:00.0" count="5" tclass="0x068000"/>
-        <nvlink target="0000:08:00.0" count="4" tclass="0x068000"/>
-        <nvlink target="0000:09:00.0" count="4" tclass="0x068000"/>
-        <nvlink target="0000:0a:00.0" count="5" tclass="0x068000"/>
-      </gpu>
-    </pci>
-    <pci busid="0000:2b:00.0" class="0x030200" vendor="0x10de" device="0x2335" subsystem_vendor="0x10de" subsystem_device="0x18be" link_speed="32.0 GT/s PCIe" link_width="16">
-  <cpu numaid="1" affinity="ffffffff,00000000" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-END
-    diff want some
+    expect switched.xml < out
     # Of an EPYC of the third generation NCCL writes CPUID's own fields: 15 + (10 << 4).
     printf 'vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n' > box/proc/cpuinfo
     asked -i "nvml:$PWD/box" --format nccl |
@@ -213,18 +172,7 @@ groups[1].host: "" -> box-7' ]
         for pair in '0 2' '0 3' '1 2' '1 3'; do echo "meet $pair 20"; done
         for i in 0 1 2 3; do echo "meet $i 4 30"; done
     } > machine
-    asked -i "nvml:$PWD/box" --format nccl | sed -n 's/^\( *\)<pci busid="\([^"]*\)".*/\1\2/p' > out
-    cat > want <<'END'
-    ffff:ff:00.1
-      ffff:ff:00.2
-        0000:01:00.0
-        0000:02:00.0
-      ffff:ff:00.3
-        0000:03:00.0
-        0000:04:00.0
-    0000:05:00.0
-END
-    diff want out
+    asked -i "nvml:$PWD/box" --format nccl | sed -n 's/^\( *\)<pci busid="\([^"]*\)".*/\1\2/p' | expect switches
     around
 }
 
@@ -247,26 +195,7 @@ END
     for i in 0 1 2 3; do
         echo "gpu 0000:$((i / 2))$((3 + i % 2)):00.0 89 48305799168 4/4 16/16 $((i / 2)) ff NVIDIA L40S"
     done > machine
-    asked -i "nvml:$PWD/box" --format nccl | sed -n 's/ sub[^ ]*//g; /<.*[a-z]/p' > out
-    sed -n '/numaid="0"/,/<.cpu/p' out > some
-    cat > want <<'END'
-  <cpu numaid="0" affinity="000000ff" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="143">
-    <pci busid="0000:01:00.0" class="0x060400" vendor="0x8086" device="0x2030" link_speed="16.0 GT/s PCIe" link_width="16">
-      <pci busid="0000:03:00.0" class="0x030200" vendor="0x8086" device="0x2030" link_speed="16.0 GT/s PCIe" link_width="16">
-        <gpu dev="0" sm="89"/>
-      </pci>
-      <pci busid="0000:04:00.0" class="0x030200" vendor="0x8086" device="0x2030" link_speed="16.0 GT/s PCIe" link_width="16">
-        <gpu dev="1" sm="89"/>
-      </pci>
-      <pci busid="0000:05:00.0" class="0x020700" vendor="0x8086" device="0x2030" link_speed="32.0 GT/s PCIe" link_width="16">
-        <nic>
-          <net name="mlx5_0" dev="0" speed="400000" port="1"/>
-        </nic>
-      </pci>
-    </pci>
-  </cpu>
-END
-    diff want some
+    expect network.xml asked -i "nvml:$PWD/box" --format nccl
     around
     grep -qx '    nics: 2' direct.yaml
     # Inside 24 GB/s of generation 4, 22 from one Sapphire Rapids to the other; outside twice
@@ -373,16 +302,7 @@ END
 
 @test "--format nccl: of hwloc a template, of the rest what is missing" {
     paro-topo -i "$DATA/hwloc2-devices.xml" --format nccl > out
-    cat > want <<'END'
-<system version="1">
-  <cpu numaid="-1" affinity="0000000f">
-    <pci busid="0000:01:00.0" class="0x030200" vendor="0x10de" device="0x20b0" subsystem_vendor="0x10de" subsystem_device="0x144e" link_speed="16.0 GT/s PCIe" link_width="16"/>
-    <pci busid="0000:02:00.0" class="0x030000" vendor="0x10de" device="0x1eb8" subsystem_vendor="0x10de" subsystem_device="0x12a2" link_speed="8.0 GT/s PCIe" link_width="16"/>
-    <pci busid="0000:05:00.0" class="0x020700" vendor="0x15b3" device="0x1013" subsystem_vendor="0x15b3" subsystem_device="0x0008" link_speed="8.0 GT/s PCIe" link_width="16"/>
-  </cpu>
-</system>
-END
-    diff want out
+    expect hwloc.xml < out
     # The mark that some editors put before UTF-8 is none of the text.
     { printf '\xef\xbb\xbf'; cat "$DATA/hwloc2-devices.xml"; } > marked.xml
     paro-topo -i marked.xml --format nccl | diff out -

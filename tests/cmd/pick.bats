@@ -4,6 +4,7 @@
 # paro-sched pick: choices on a fabric, tables made, printed, edited and refused.
 
 load refuses
+load expect
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || return
@@ -12,16 +13,10 @@ setup() {
 
 @test "a list, golden: the columns, and a choice that is known" {
     paro-sched pick -i synth:4x2,inter=1GB/s:0,intra=10GB/s:0 --op all-gather -b 64Mi -e 64Mi > out
-    head -n 2 out > top
-    cat > want <<'END'
-# 8 ranks in 4 groups, simulated
-op                   size  algo                        chunk       time  runner-up                    time   slower
-END
-    diff want top
+    expect list < out
     # 3/4 of 64 MiB through a port of 1 GB/s are 50.33 ms; nothing says what a message
     # costs, so the chunk is the largest that loses less than 5 %
     [ "$(tail -n 1 out | awk '{ print $1, $2, $3, $4, $5, $6, $7, $8 }')" = "all-gather 64.0 MiB ho-ring 256 KiB 50.4 ms" ]
-    [ "$(wc -l < out)" = 3 ]
 }
 
 @test "every operation and size has its row, and again the same" {
@@ -72,13 +67,7 @@ rules:
     chunk_bytes: 8192
 END
     paro-sched pick --tuning own.yaml --table | cmp - own.yaml
-    paro-sched pick --tuning own.yaml > out
-    cat > want <<'END'
-op                                 from      below  algo                        chunk  why
-all-reduce                          0 B   4.00 KiB  tree                        whole
-all-reduce                     4.00 KiB          -  ring                     8.00 KiB
-END
-    diff want out
+    expect own-table paro-sched pick --tuning own.yaml
 }
 
 @test "bad tables: one line with name, line and key" {

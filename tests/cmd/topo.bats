@@ -3,6 +3,7 @@
 # paro-topo: golden outputs, exit status, hostile input.
 
 load refuses
+load expect
 load mpi
 
 setup() {
@@ -12,64 +13,11 @@ setup() {
 }
 
 @test "yaml, golden" {
-    paro-topo -i 'synth:[3,2],inter=1gbit/rank:50us,memory=80e9,flops=1e14' > out
-    cat > want <<'EOF'
-format: paro-topology/1
-levels:
-  - name: intra
-    latency_s: 3.0e-06
-    port_Bps: 200000000000
-    flow_Bps: 200000000000
-    member_Bps: 200000000000
-  - name: inter
-    latency_s: 5.0e-05
-    port_Bps: 375000000
-    flow_Bps: 125000000
-    member_Bps: 125000000
-memory_bytes: 80000000000
-flops: 100000000000000
-groups:
-  - ranks: [0, 1, 2]
-  - ranks: [3, 4]
-    port_out_Bps: 250000000
-    port_in_Bps: 250000000
-EOF
-    diff want out
+    expect yaml paro-topo -i 'synth:[3,2],inter=1gbit/rank:50us,memory=80e9,flops=1e14'
 }
 
 @test "table, golden" {
-    paro-topo -i 'synth:2x[2,1],inter=500mbit:50us,memory=80e9' --format table > out
-    cat > want <<'EOF'
-6 ranks in 4 groups of 1 to 2, 3 levels
-each rank: memory 74.5 GiB, compute unknown
-
-LEVEL              LATENCY us      PORT MB/s      FLOW MB/s    MEMBER MB/s
-intra                    3.00      200000.00      200000.00      200000.00
-inter                   50.00          62.50          62.50          31.25
-level2                  50.00         125.00          62.50          41.67
-
-GROUP  HOST                   OUT MB/s        IN MB/s  BLOCKS  RANKS
-    0  -                         62.50          62.50  0       0,1
-    1  -                         62.50          62.50  0       2
-    2  -                         62.50          62.50  1       3,4
-    3  -                         62.50          62.50  1       5
-
-RANK   0  1  2  3  4  5
-   0   X L0 L1 L2 L2 L2
-   1  L0  X L1 L2 L2 L2
-   2  L1 L1  X L2 L2 L2
-   3  L2 L2 L2  X L0 L1
-   4  L2 L2 L2 L0  X L1
-   5  L2 L2 L2 L1 L1  X
-
-Rates are payload, each way; 1 GB/s is 1e9 bytes per second.
-PORT    all ranks that share a port, together (intra: one rank; inter: one group)
-FLOW    one flow alone
-MEMBER  one rank's share while all ranks of the port send at once
-OUT IN  this group's own port at level inter
-BLOCKS  the group's block at level2 and above
-EOF
-    sed '/^BLOCKS/q' out | diff want -
+    expect table paro-topo -i 'synth:2x[2,1],inter=500mbit:50us,memory=80e9' --format table
 }
 
 @test "table: what a measured fabric knows more, and what it means" {
@@ -102,38 +50,7 @@ groups:
   - ranks: [2, 3]
     nics: 4
 EOF
-    paro-topo -i known.yaml --format table | sed '/^RANK/,/^$/d' > out
-    cat > want <<'EOF'
-4 ranks in 2 groups of 2, 2 levels
-each rank: memory unknown, compute unknown, memory rate 6.00 GB/s
-
-LEVEL                    LATENCY us          PORT MB/s          FLOW MB/s        MEMBER MB/s
-intra                   4.00 +-0.25             810.00             810.00        405.00 +-12
-inter                         50.00       59.80 +-0.21              59.80              29.90
-
-LEVEL             RATE LEFT % COMPUTE LEFT %  USE LOST us  BUSY LATENCY us
-intra                       -             80         1250             2500
-inter                      90             85            -                -
-
-GROUP  HOST                   OUT MB/s        IN MB/s  NUMA GPUS NICS  RANKS
-    0  -                         59.80          59.80     2    8    -  0,1
-    1  -                         59.80          59.80     -    -    4  2,3
-
-Rates are payload, each way; 1 GB/s is 1e9 bytes per second.
-PORT    all ranks that share a port, together (intra: one rank; inter: one group)
-FLOW    one flow alone
-MEMBER  one rank's share while all ranks of the port send at once
-OUT IN  this group's own port at level inter
-+-      half the interval that holds the value in 95 of 100 measurements
-LEFT    share of MEMBER while all ranks compute, of compute while all ranks send
-LOST    compute time lost per overlapped exchange that is waited for
-BUSY    one message while all ranks compute
-NUMA GPUS NICS  of the group's host
-X       the rank itself
-L0      two ranks connected at level intra
-L1      two ranks connected at level inter
-EOF
-    diff want out
+    expect table-measured paro-topo -i known.yaml --format table
     paro-topo -i known.yaml > again.yaml
     paro-topo -i again.yaml --diff known.yaml
     sed -i 's/rate_left: 0.9/rate_left: 0.8/; s/_err_Bps: .*/_err_Bps: 1/' again.yaml
@@ -143,10 +60,7 @@ EOF
 
 @test "json, golden; --json and --format json are the same" {
     paro-topo -i synth:1x2,inter=1GB/s --json > out
-    cat > want <<'EOF'
-{"schema":"paro.topo/1","ranks":2,"device":"cpu","memory_bytes":null,"flops":null,"compute_type":"f32","memory_Bps":null,"levels":[{"name":"intra","latency_s":3e-06,"port_Bps":200000000000,"flow_Bps":200000000000,"member_Bps":200000000000},{"name":"inter","latency_s":1.2e-05,"port_Bps":1000000000,"flow_Bps":1000000000,"member_Bps":500000000}],"groups":[{"group":0,"host":null,"ranks":[0,1],"port_out_Bps":1000000000,"port_in_Bps":1000000000,"blocks":[]}]}
-EOF
-    diff want out
+    expect json < out
     paro-topo -i synth:1x2,inter=1GB/s --format=json | diff out -
 }
 
@@ -265,35 +179,9 @@ EOF
 @test "NCCL's machine: yaml, golden; three of them named" {
     paro-topo -i "$FABRICS/nccl.xml" > out 2> said
     [ ! -s said ]
-    cat > want <<'EOF'
-format: paro-topology/1
-levels:
-  - name: intra
-    latency_s: 3.4e-06
-    port_Bps: 240000000000
-    flow_Bps: 240000000000
-    member_Bps: 240000000000
-    rate_source: "12 NVLinks of 20 GB/s, as NCCL counts those of sm 80 (topo.h)"
-    latency_source: "NVLink hop in NCCL's model (tuning.cc)"
-  - name: inter
-    latency_s: 1.4e-05
-    port_Bps: 48000000000
-    flow_Bps: 24000000000
-    member_Bps: 12000000000
-    rate_source: "2 network devices of 200 Gbit/s, as the file states, cut to what PCIe passes"
-    latency_source: "network hop in NCCL's model (tuning.cc)"
-device: cuda
-groups:
-  - ranks: [0, 1, 2, 3]
-EOF
-    diff want out
+    expect nccl < out
     paro-topo -i out | diff out -
-    paro-topo -i "$FABRICS/nccl.xml" --hosts 'gpu[08-10]' --set inter=10GB/s:9us > out
-    [ "$(grep -c 'host: gpu' out)" = 3 ]
-    grep -qx '  - host: gpu10' out
-    grep -qx '    latency_s: 9.0e-06' out
-    grep -qx '    port_Bps: 10000000000' out
-    [ "$(grep -c _source out)" = 2 ]
+    expect nccl-hosts paro-topo -i "$FABRICS/nccl.xml" --hosts 'gpu[08-10]' --set inter=10GB/s:9us
     paro-topo -i "$FABRICS/nccl.xml" --json | grep -q '"latency_source":"network hop'
 }
 
@@ -395,22 +283,7 @@ EOF
     paro-topo -i slow.yaml --format table > out
     grep -qx '    1  n1                        31.25\*         62.50  2,3' out
     grep -q '^\*       slow: 5 %' out
-    paro-topo -i slow.yaml --format dot > out
-    cat > want <<'EOF'
-graph fabric {
-  graph [label="6 ranks in 3 groups of 2, 2 levels",fontname="sans-serif",rankdir=BT,ranksep=0.8];
-  node [shape=box,style=filled,fillcolor="#eef4f8",fontname="sans-serif"];
-  edge [fontname="sans-serif",fontsize=11];
-  g0 [label="group 0\nn0\nranks 0,1\n200 GB/s each"];
-  g1 [label="group 1\nn1\nranks 2,3\n200 GB/s each"];
-  g2 [label="group 2\nn2\nranks 4,5\n200 GB/s each"];
-  l1_0 [shape=ellipse,label="inter\n12.0 us"];
-  g0 -- l1_0 [label="62.5 MB/s"];
-  g1 -- l1_0 [label="31.2 MB/s out\n62.5 MB/s in\nslow",color="#d55e00",fontcolor="#d55e00",penwidth=3];
-  g2 -- l1_0 [label="62.5 MB/s"];
-}
-EOF
-    diff want out
+    expect dot paro-topo -i slow.yaml --format dot
     paro-topo -i slow.yaml --format svg > out
     [ "$(grep -c '<g class="group">' out)" = 3 ]
     grep -q '>slow<' out

@@ -2,6 +2,8 @@
 # The rules of the project that a machine can read: floors, sizes and names.
 # shellcheck disable=SC2046
 
+bats_require_minimum_version 1.5.0
+
 setup() {
     load lint.bash
     cd "$ROOT" || exit 1
@@ -65,11 +67,26 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
     files | while read -r f; do
         case $f in
         # A licence, tables and texts that have no comments, marks of folders, page-long prose.
-        LICENSE | *.json | *.gitkeep | .gitignore | lib/FLOORS | *.md | tests/data/* | tests/fuzz/corpus/* | tests/debian/source/format) continue ;;
+        LICENSE | *.json | *.gitkeep | .gitignore | lib/FLOORS | *.md | tests/data/* | tests/cmd/expected/* | tests/fuzz/corpus/* | tests/debian/source/format) continue ;;
         esac
         grep -qI . "$f" || continue # binary, or empty
         head -n 3 "$f" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' || echo "$f: no SPDX line"
     done | clean
+}
+
+@test "an expected output belongs to a test, which fails without it or with another" {
+    files | sed -n 's,^tests/cmd/expected/\([^/]*\)/,\1 ,p' | while read -r case name; do
+        grep -qE "(^| )expect $name( |\$)" "tests/cmd/$case.bats" || echo "$case/$name: no test expects it"
+    done | clean
+    load ../cmd/expect
+    export BATS_TEST_DIRNAME=$BATS_TEST_TMPDIR
+    run ! expect page <<<new
+    RENEW=1 expect page <<<new
+    expect page <<<new
+    run ! expect page <<<other
+    RENEW=1 run ! expect page </dev/null
+    RENEW=1 run ! expect page sh -c "echo other; exit 1"
+    [ "$(cat "$BATS_TEST_TMPDIR/expected/source/page")" = new ]
 }
 
 @test "files, headers, functions and lines are no longer than agreed" {
