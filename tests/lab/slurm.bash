@@ -61,6 +61,24 @@ for_s() {
     done
 }
 
+# own_slurm [LINES]: begins it at the end of setup_file, or NO_SLURM says why not.
+own_slurm() {
+    begin_slurm "${1-}" > begun 2>&1 && return
+    NO_SLURM="Slurm does not start: $(tail -n 1 begun)"
+    export NO_SLURM
+    end_slurm
+}
+
+teardown_file() {
+    [ -n "${NO_SLURM-}" ] || end_slurm
+}
+
+setup() {
+    [ -z "${NO_SLURM-}" ] || skip "$NO_SLURM"
+    PATH=$BIN:$PATH:/usr/sbin:/sbin
+    cd "$BATS_FILE_TMPDIR" || return
+}
+
 is_idle() { [ "$(sinfo -h -o %T)" = idle ]; }
 
 begin_slurm() {

@@ -16,20 +16,7 @@ setup_file() {
     export SLURM_CONF=$d/slurm.conf TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
     seq 1 20000 > text
     paro-plan -m "$TINY" -i synth:2x1 --seq 32 --strategy NGG > two.yaml
-    begin_slurm > begun 2>&1 && return
-    NO_SLURM="Slurm does not start: $(tail -n 1 begun)"
-    export NO_SLURM
-    end_slurm
-}
-
-teardown_file() {
-    [ -n "${NO_SLURM-}" ] || end_slurm
-}
-
-setup() {
-    [ -z "${NO_SLURM-}" ] || skip "$NO_SLURM"
-    PATH=$BIN:$PATH:/usr/sbin:/sbin
-    cd "$BATS_FILE_TMPDIR" || return
+    own_slurm
 }
 
 is_at() { [ -s "$1/log.jsonl" ] && [ "$(wc -l < "$1/log.jsonl")" -ge "$2" ]; }

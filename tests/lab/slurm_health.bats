@@ -30,25 +30,12 @@ setup_file() {
     cp -r box prolog
     sed "s|^DIR=.*|DIR=$d/tables|" "$BATS_TEST_DIRNAME/../../examples/slurm/taskprolog.sh" > taskprolog.sh
     chmod 755 health.sh prolog.sh taskprolog.sh
-    begin_slurm "HealthCheckProgram=$d/health.sh
+    own_slurm "HealthCheckProgram=$d/health.sh
 HealthCheckInterval=2
 HealthCheckNodeState=ANY
 Prolog=$d/prolog.sh
 PrologFlags=Alloc
-TaskProlog=$d/taskprolog.sh" > begun 2>&1 && return
-    NO_SLURM="Slurm does not start: $(tail -n 1 begun)"
-    export NO_SLURM
-    end_slurm
-}
-
-teardown_file() {
-    [ -n "${NO_SLURM-}" ] || end_slurm
-}
-
-setup() {
-    [ -z "${NO_SLURM-}" ] || skip "$NO_SLURM"
-    PATH=$BIN:$PATH:/usr/sbin:/sbin
-    cd "$BATS_FILE_TMPDIR" || return
+TaskProlog=$d/taskprolog.sh"
 }
 
 is_drained() { [ "$(sinfo -h -o %T)" = drained ]; }

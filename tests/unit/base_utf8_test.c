@@ -29,13 +29,10 @@ TEST(sequences)
 
 static void shown(const char *text, const char *never, const char *expected)
 {
-    char *seen = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&seen, &bytes);
-
-    assert_non_null(f);
+    FILE *f = unit_stream();
     int said = utf8_put(text, never, f);
-    fclose(f);
+    char *seen = unit_text(f);
+
     assert_string_equal(seen, expected);
     assert_int_equal(said, strlen(expected));
     assert_int_equal(utf8_controls(seen, said), 0);

@@ -265,28 +265,15 @@ static int make_rows(struct bench_row *rows, int n, int sizes)
 /* Well-formed text; owned by the caller. */
 static char *plot(const struct bench_row *rows, int n)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     bench_plot(rows, n, "a <title>", f);
-    fclose(f);
-    if (xml_elements(text) < 0)
-        fail_msg("not well-formed:\n%s", text);
+    char *text = unit_text(f);
+    xml_elements(text);
     assert_non_null(strstr(text, "a &lt;title&gt;"));
     assert_null(strstr(text, "\"nan\""));
     assert_null(strstr(text, "\"inf\""));
     return text;
-}
-
-/* How often a text has a word. */
-static int count(const char *text, const char *what)
-{
-    int n = 0;
-
-    for (const char *p = text; (p = strstr(p, what)); p += strlen(what))
-        n++;
-    return n;
 }
 
 TEST(a_line_per_algorithm_and_the_bound)
@@ -295,18 +282,18 @@ TEST(a_line_per_algorithm_and_the_bound)
 
     for (int n = 1; n <= 3; n++) {
         char *text = plot(rows, make_rows(rows, n, 15));
-        assert_int_equal(count(text, "class=\"chart\""), 2 * n);
-        assert_int_equal(count(text, "<polyline"), 2 * n * (ALGOS + 1));
+        assert_int_equal(unit_count(text, "class=\"chart\""), 2 * n);
+        assert_int_equal(unit_count(text, "<polyline"), 2 * n * (ALGOS + 1));
         /* of each panel, and of the legend */
-        assert_int_equal(count(text, "stroke-dasharray"), 2 * n + 1);
-        assert_int_equal(count(text, ">cut bound</text>"), 1);
+        assert_int_equal(unit_count(text, "stroke-dasharray"), 2 * n + 1);
+        assert_int_equal(unit_count(text, ">cut bound</text>"), 1);
         for (int a = 0; a < ALGOS; a++) {
             char name[64];
             snprintf(name, sizeof name, ">%s</text>", bench_algo_name(a));
-            assert_int_equal(count(text, name), 1);
+            assert_int_equal(unit_count(text, name), 1);
         }
         assert_non_null(strstr(text, "2x2: 4 ranks, f32; load average 1.0"));
-        assert_int_equal(count(text, ">all-gather: time<"), 1);
+        assert_int_equal(unit_count(text, ">all-gather: time<"), 1);
         free(text);
     }
 }
@@ -330,9 +317,9 @@ TEST(one_size_is_a_picture)
     int n = make_rows(rows, 1, 1);
 
     char *text = plot(rows, n);
-    assert_int_equal(count(text, "<polyline"), 0);
-    assert_int_equal(count(text, "of the cut bound</title>"), 2 * ALGOS);
-    assert_int_equal(count(text, "stroke-dasharray"), 3);
+    assert_int_equal(unit_count(text, "<polyline"), 0);
+    assert_int_equal(unit_count(text, "of the cut bound</title>"), 2 * ALGOS);
+    assert_int_equal(unit_count(text, "stroke-dasharray"), 3);
     assert_non_null(strstr(text, ">4 KiB<"));
     free(text);
 }
@@ -343,7 +330,7 @@ TEST(rows_without_numbers)
     struct bench_row rows[ROWS_MAX] = {0};
 
     char *text = plot(rows, 0);
-    assert_int_equal(count(text, "class=\"chart\""), 0);
+    assert_int_equal(unit_count(text, "class=\"chart\""), 0);
     free(text);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         int n = make_rows(rows, 1, 3);
@@ -351,13 +338,13 @@ TEST(rows_without_numbers)
             bad[i]; /* one point is missing, its line goes on without it */
         rows[0].load = NAN;
         text = plot(rows, n);
-        assert_int_equal(count(text, "of the cut bound</title>"), 2 * (n - 1));
-        assert_int_equal(count(text, "<polyline"), 2 * (ALGOS + 1));
+        assert_int_equal(unit_count(text, "of the cut bound</title>"), 2 * (n - 1));
+        assert_int_equal(unit_count(text, "<polyline"), 2 * (ALGOS + 1));
         free(text);
         for (int k = 0; k < n; k++)
             rows[k].limit_s = bad[i];
         text = plot(rows, n);
-        assert_int_equal(count(text, "cut bound"), 0);
+        assert_int_equal(unit_count(text, "cut bound"), 0);
         free(text);
     }
 }
@@ -392,16 +379,16 @@ TEST(a_line_for_each_setting_and_a_panel_for_each_shape)
                 n++;
             }
     char *text = plot(row, n);
-    assert_int_equal(count(text, ">mpi:han<"), 1); /* in the legend */
-    assert_int_equal(count(text, ">mpi<"), 1);
-    assert_int_equal(count(text, ">auto<"), 1);
-    assert_int_equal(count(text, ">cut bound<"), 1 + 2 * 2); /* and in each panel */
-    assert_int_equal(count(text, "mpi:han, "), 2 * 2 * 3);   /* tips, both panels */
-    assert_int_equal(count(text, "auto:bruck, "), 2 * 2 * 1);
+    assert_int_equal(unit_count(text, ">mpi:han<"), 1); /* in the legend */
+    assert_int_equal(unit_count(text, ">mpi<"), 1);
+    assert_int_equal(unit_count(text, ">auto<"), 1);
+    assert_int_equal(unit_count(text, ">cut bound<"), 1 + 2 * 2); /* and in each panel */
+    assert_int_equal(unit_count(text, "mpi:han, "), 2 * 2 * 3);   /* tips, both panels */
+    assert_int_equal(unit_count(text, "auto:bruck, "), 2 * 2 * 1);
     free(text);
     strcpy(row[0].shape, "4x2"); /* another shape, other panels */
     text = plot(row, n);
-    assert_int_equal(count(text, ">all-gather 2x2: time<"), 1);
-    assert_int_equal(count(text, ">all-gather 4x2: time<"), 1);
+    assert_int_equal(unit_count(text, ">all-gather 2x2: time<"), 1);
+    assert_int_equal(unit_count(text, ">all-gather 4x2: time<"), 1);
     free(text);
 }

@@ -66,16 +66,10 @@ static void drop(struct fleet *f)
 
 static char *told(const struct fleet *f, void (*tell)(const struct health_report *, FILE *))
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *out = open_memstream(&text, &bytes);
+    FILE *out = unit_stream();
 
-    assert_non_null(out);
     tell(&f->t, out);
-    fclose(out);
-    char *copy = mem_dup(text);
-    free(text);
-    return copy;
+    return unit_text(out);
 }
 
 /* The same data, the same bytes. */
@@ -143,15 +137,6 @@ TEST(lines)
         mem_free(line);
         drop(&f);
     }
-}
-
-static int count(const char *text, const char *word)
-{
-    int n = 0;
-
-    for (const char *at = text; (at = strstr(at, word)); at++)
-        n++;
-    return n;
 }
 
 /* A label value of the text format: UTF-8, with \\ \" \n escaped; what stands behind it. */
@@ -297,8 +282,8 @@ TEST(names_of_others)
         make(&f, 3, odd[i], 0);
         snprintf(f.v.finding[0].link, sizeof f.v.finding[0].link, "%.40s", odd[i]);
         char *line = twice(&f, health_print_line);
-        assert_int_equal(count(line, "|"), 1);
-        assert_int_equal(count(line, "\n"), 1);
+        assert_int_equal(unit_count(line, "|"), 1);
+        assert_int_equal(unit_count(line, "\n"), 1);
         labels_differ(line, 6);
         mem_free(line);
         read_prom(&f);
@@ -360,7 +345,7 @@ TEST(pictures)
             fail_msg("%d hosts: no '%s'", row[i].hosts, row[i].words);
         assert_non_null(strstr(svg, "node1 out 500 of 1000 MB/s"));
         /* One sign at the host's row, one before the words, one in the legend. */
-        assert_int_equal(count(svg, ">X"), 3);
+        assert_int_equal(unit_count(svg, ">X"), 3);
         /* A browser shows some thousand elements at once. */
         assert_in_range(strlen(svg), 1000, 2 << 20);
         mem_free(svg);

@@ -61,16 +61,19 @@ static struct {
     int64_t from, to, promptly, late_from;
 } * seen;
 
-static void read_back(struct meter_file *f)
+/* Runs it in a process of its own, and reads the records that this leaves. */
+static void record(struct meter_file *f, int (*what)(void), int records)
 {
     char path[TEMP_PATH + 100], host[METER_HOST] = "";
     struct err err;
 
+    assert_int_equal(run(what), 0);
     gethostname(host, sizeof host - 1);
     snprintf(path, sizeof path, "%s/meter/%s.%d.nccl", dir, host, (int)child);
     if (meter_read(path, METER_RECORDS, f, &err))
         fail_msg("%s", err.text);
     unlink(path);
+    assert_int_equal(f->count, records);
 }
 
 static int setup(void **state)
@@ -193,12 +196,10 @@ PLUGIN_TEST(every_function_is_recorded_once_it_has_ended)
                 {99, 4, 3, 4, 800, METER_REDUCE},         {77, 2, 1, 2, 8, METER_UNKNOWN}};
     struct meter_file f;
 
-    assert_int_equal(run(every_function), 0);
+    record(&f, every_function, 6);
     printed(0, "");
-    read_back(&f);
     assert_true(f.header.ended_ns > 0 && f.header.process == child);
     assert_true(f.header.run == 99 && f.header.ranks == 4 && f.header.rank == 3);
-    assert_int_equal(f.count, 6);
     for (int i = 0; i < 6; i++) {
         const struct meter_record *r = &f.record[i];
         assert_true(r->comm == want[i].comm && r->ranks == want[i].ranks);
@@ -233,9 +234,7 @@ PLUGIN_TEST(what_has_not_ended_has_no_completion)
 {
     struct meter_file f;
 
-    assert_int_equal(run(halves), 0);
-    read_back(&f);
-    assert_int_equal(f.count, 2);
+    record(&f, halves, 2);
     assert_true(f.record[0].sequence == 1 && f.record[1].sequence == 3);
     assert_true(f.record[0].completed_ns == 0 && f.record[1].completed_ns == 0);
     assert_true(f.record[0].arrived_ns < seen->from && f.record[1].arrived_ns >= seen->from);
@@ -256,9 +255,7 @@ PLUGIN_TEST(what_an_aborted_communicator_left_is_over)
 {
     struct meter_file f;
 
-    assert_int_equal(run(aborted), 0);
-    read_back(&f);
-    assert_int_equal(f.count, 3);
+    record(&f, aborted, 3);
     for (int i = 0; i < 2; i++)
         assert_true(f.record[i].completed_ns > 0 && f.record[i].completed_ns <= seen->to);
     meter_file_release(&f);
@@ -290,9 +287,7 @@ PLUGIN_TEST(times_are_the_gpus_by_our_clock)
 {
     struct meter_file f;
 
-    assert_int_equal(run(late_events), 0);
-    read_back(&f);
-    assert_int_equal(f.count, 3);
+    record(&f, late_events, 3);
     assert_true(f.record[2].arrived_ns >= seen->late_from);
     assert_true(f.record[2].arrived_ns <= seen->to + seen->promptly);
     meter_file_release(&f);
@@ -314,9 +309,7 @@ PLUGIN_TEST(a_channel_of_a_call_that_the_ring_has_lost_is_nobodys)
 {
     struct meter_file f;
 
-    assert_int_equal(run(stale), 0);
-    read_back(&f);
-    assert_int_equal(f.count, METER_RECORDS);
+    record(&f, stale, METER_RECORDS);
     for (int i = 0; i < f.count; i++)
         assert_int_equal(f.record[i].completed_ns > 0, i == METER_RECORDS - 1);
     meter_file_release(&f);
@@ -346,9 +339,7 @@ PLUGIN_TEST(a_second_rank_in_a_process_has_no_records)
 {
     struct meter_file f;
 
-    assert_int_equal(run(second_rank), 0);
-    read_back(&f);
-    assert_int_equal(f.count, 2);
+    record(&f, second_rank, 2);
     assert_true(f.record[0].rank == 0 && f.record[1].rank == 1);
     meter_file_release(&f);
 }
@@ -382,9 +373,7 @@ PLUGIN_TEST(threads_record_each_call_once)
     int64_t last[THREADS] = {0};
     struct meter_file f;
 
-    assert_int_equal(run(threads), 0);
-    read_back(&f);
-    assert_int_equal(f.count, THREADS * CALLS);
+    record(&f, threads, THREADS * CALLS);
     for (int i = 0; i < f.count; i++) {
         const struct meter_record *r = &f.record[i];
         assert_int_equal(r->sequence, ++last[r->comm - 100]);
@@ -415,9 +404,7 @@ PLUGIN_TEST(version_4_has_the_same_records)
 {
     struct meter_file f;
 
-    assert_int_equal(run(version4), 0);
-    read_back(&f);
-    assert_int_equal(f.count, 1);
+    record(&f, version4, 1);
     const struct meter_record *r = f.record;
     assert_true(r->comm == 99 && r->rank == 5 && r->ranks == 8 && r->bytes == 12);
     assert_true(r->op == METER_REDUCE && r->completed_ns > 0);

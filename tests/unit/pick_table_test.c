@@ -12,13 +12,10 @@
 
 static char *print(const struct pick_table *t, enum pick_format format)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     pick_table_print(t, format, f);
-    fclose(f);
-    return text;
+    return unit_text(f);
 }
 
 /* In every format. */

@@ -68,18 +68,15 @@ static char *text_of(const char *shape, const char *name, enum plan_target targe
     struct plan_search s;
     struct topo t;
     struct err err;
-    char *text = NULL;
-    size_t bytes;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     make_topo(&t, shape, 200e9, 25e9);
     s = (struct plan_search){.at = table_case(&t, &m, 4, 1), .fixed = 1};
     s.strategy = plan_strategy_at(index_of(name));
     assert_int_equal(plan_search(&s, &err), 0);
     plan_emit(&s, target, f);
-    fclose(f);
     drop_topo(&t);
-    return text;
+    return unit_text(f);
 }
 
 /* What tells one strategy from another in each tool, and what must not be there. */

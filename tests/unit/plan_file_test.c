@@ -13,13 +13,10 @@
 
 static char *print(const struct plan *p)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     plan_print(p, f);
-    fclose(f);
-    return text;
+    return unit_text(f);
 }
 
 /* A plan of `config` ("params=..." or a config.json's text) on groups placed by node. */

@@ -167,14 +167,12 @@ TEST(test_text)
     struct layout l;
     struct schedule s, back;
     struct err err = {0};
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     shape(&l, "[3,2]");
     gen(&s, &l, SCHEDULE_TWO_LEVEL, SCHEDULE_ALL_REDUCE, 2, -1);
     schedule_print(&s, f);
-    fclose(f);
+    char *text = unit_text(f);
     assert_int_equal(read_text(text, &back, &err), 0);
     assert_int_equal(back.rows, s.rows);
     assert_memory_equal(back.row, s.row, (size_t)s.rows * sizeof *s.row);
@@ -266,10 +264,8 @@ TEST(test_foreign_contributions)
 /* One group of `ranks`; its first rank sends chunk 0 to the next `rows` of them. */
 static void read_star(struct schedule *s, int ranks, int planes, int rows)
 {
-    char *text = NULL;
-    size_t bytes = 0;
     struct err err = {0};
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     fprintf(f, INSIDE "group");
     for (int r = 0; r < ranks; r++)
@@ -278,8 +274,8 @@ static void read_star(struct schedule *s, int ranks, int planes, int rows)
     for (int r = 1; r <= rows; r++)
         fprintf(f, "0 0 0 %d 0 copy\n", r);
     fprintf(f, "end\n");
-    fclose(f);
-    if (schedule_parse(s, text, (int64_t)bytes, "star", &err))
+    char *text = unit_text(f);
+    if (schedule_parse(s, text, (int64_t)strlen(text), "star", &err))
         fail_msg("%s", err.text);
     free(text);
 }

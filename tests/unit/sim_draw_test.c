@@ -56,26 +56,14 @@ static void scene_release(struct scene *c)
 /* The picture's text, well-formed; owned by the caller. */
 static char *draw(const struct scene *c)
 {
-    char *text = NULL;
-    size_t bytes = 0;
     struct err err = {0};
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     if (sim_draw(&c->p, f, &err))
         fail_msg("%s", err.text);
-    fclose(f);
-    if (xml_elements(text) < 0)
-        fail_msg("not well-formed:\n%s", text);
+    char *text = unit_text(f);
+    xml_elements(text);
     return text;
-}
-
-static int count(const char *text, const char *what)
-{
-    int n = 0;
-
-    for (const char *p = text; (p = strstr(p, what)); p += strlen(what))
-        n++;
-    return n;
 }
 
 /* What is behind `word` ("x") of the element that has a tooltip with `tip` in it. */
@@ -108,7 +96,7 @@ TEST(a_message_stands_at_both_ends)
     scene_row(&c, 2, (struct schedule_row){1, 1, 2, 3, 1, 1, SCHEDULE_COPY}, 1, 3);
     char *text = draw(&c);
     assert_non_null(strstr(text, ">a&lt;b<"));
-    assert_int_equal(count(text, "<title>rank "), 4);
+    assert_int_equal(unit_count(text, "<title>rank "), 4);
     /* Two rows, one message of two parts: grey. */
     const char *both = "rank 0 to 2, lane 0, step 0: 2.00 KiB (2 chunks), several shards";
     assert_memory_equal(bar(text, both, "fill"), "#777777", 7);
@@ -155,14 +143,14 @@ TEST(what_is_too_thin_is_merged)
     for (int parts = 1; parts <= 2; parts++) {
         scene_train(&c, 100, parts);
         char *text = draw(&c);
-        assert_int_equal(count(text, "<title>rank 0 "), 100);
+        assert_int_equal(unit_count(text, "<title>rank 0 "), 100);
         free(text);
         scene_release(&c);
 
         /* 1060 pixels: no more bars than half pixels, none of the messages lost. */
         scene_train(&c, 40000, parts);
         text = draw(&c);
-        int n = count(text, "<title>rank 0 sends "), messages = 0;
+        int n = unit_count(text, "<title>rank 0 sends "), messages = 0;
         assert_in_range(n, parts, 2200);
         for (const char *p = text; (p = strstr(p, "<title>rank 0 sends ")); p++)
             messages += atoi(p + strlen("<title>rank 0 sends "));
@@ -208,7 +196,7 @@ TEST(nothing_and_one_rank)
     scene_train(&c, 4, 2);
     c.bytes[0] = 0;
     text = draw(&c);
-    assert_int_equal(count(text, "<title>rank 0"), 2);
+    assert_int_equal(unit_count(text, "<title>rank 0"), 2);
     free(text);
     scene_release(&c);
 }
@@ -256,7 +244,7 @@ TEST(simulated_schedules)
         for (int r = 0; r < c.s.groups.ranks; r++) {
             char tip[48];
             snprintf(tip, sizeof tip, "<title>rank %d ", r);
-            assert_true(c.s.groups.ranks == 1 || count(text, tip) > 1);
+            assert_true(c.s.groups.ranks == 1 || unit_count(text, tip) > 1);
         }
         for (const char *p = text; (p = strstr(p, "<rect x=\"")); p++) {
             double x = strtod(p + 9, NULL), w = strtod(strstr(p, "width=\"") + 7, NULL);

@@ -28,10 +28,7 @@ static int end(struct page *p)
 {
     svg_close(&p->svg);
     fclose(p->file);
-    int n = xml_elements(p->text);
-    if (n < 0)
-        fail_msg("not well-formed:\n%s", p->text);
-    return n;
+    return xml_elements(p->text);
 }
 
 static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
@@ -327,15 +324,6 @@ TEST(tick_texts)
     assert_string_equal(svg_tick_text(units_rate, 10e9, &u), "10 GB/s");
 }
 
-static int count(const char *text, const char *what)
-{
-    int n = 0;
-
-    for (const char *p = text; (p = strstr(p, what)); p += strlen(what))
-        n++;
-    return n;
-}
-
 static struct svg_chart chart_of(const struct svg_series *series, int n, enum svg_scale x,
                                  enum svg_scale y)
 {
@@ -360,9 +348,9 @@ TEST(a_chart_has_lines_markers_and_ticks)
     begin(&p);
     svg_chart(&p.svg, &c);
     end(&p);
-    assert_int_equal(count(p.text, "<polyline"), 2);
-    assert_int_equal(count(p.text, "stroke-dasharray"), 1);
-    assert_int_equal(count(p.text, "<polygon"), 3);
+    assert_int_equal(unit_count(p.text, "<polyline"), 2);
+    assert_int_equal(unit_count(p.text, "stroke-dasharray"), 1);
+    assert_int_equal(unit_count(p.text, "<polygon"), 3);
     assert_non_null(strstr(p.text, "<title>two</title>"));
     assert_non_null(strstr(p.text, ">2 KiB<"));
     assert_non_null(strstr(p.text, ">2 ms<"));
@@ -390,7 +378,7 @@ TEST(no_numbers_break_a_chart)
         char *plot = strstr(p.text, "class=\"chart\"");
         assert_null(strstr(plot, "nan"));
         assert_null(strstr(plot, "inf"));
-        assert_in_range(count(plot, "<circle"), 1, 2); /* the good point is there */
+        assert_in_range(unit_count(plot, "<circle"), 1, 2); /* the good point is there */
         free(p.text);
     }
 }
@@ -428,7 +416,7 @@ TEST(points_stay_in_their_chart)
         begin(&p);
         svg_chart(&p.svg, &c);
         end(&p);
-        assert_int_equal(count(p.text, "<circle"), 3);
+        assert_int_equal(unit_count(p.text, "<circle"), 3);
         for (const char *q = p.text; (q = strstr(q, "<circle cx=\"")); q++) {
             double cx = strtod(q + 12, NULL), cy = strtod(strstr(q, "cy=\"") + 4, NULL);
             assert_true(cx >= 0 && cx <= 200 && cy >= 0 && cy <= 160);
@@ -498,7 +486,7 @@ TEST(a_legend_folds)
     begin(&p);
     svg_legend(&p.svg, 0, 0, 100, series, 2);
     end(&p);
-    assert_int_equal(count(p.text, "<circle"), 1);
+    assert_int_equal(unit_count(p.text, "<circle"), 1);
     assert_non_null(strstr(p.text, ">second<"));
     free(p.text);
 }

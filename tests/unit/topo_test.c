@@ -9,14 +9,11 @@
 
 static char *print(const struct topo *t, enum topo_format format)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     struct err err;
     assert_int_equal(topo_print(t, format, f, &err), 0);
-    fclose(f);
-    return text;
+    return unit_text(f);
 }
 
 static int parse(const char *text, struct topo *t, struct err *err)
@@ -158,11 +155,10 @@ TEST(json_known)
 static int differences(const struct topo *old, const struct topo *new, enum topo_format format,
                        char **text)
 {
-    size_t bytes = 0;
-    FILE *f = open_memstream(text, &bytes);
+    FILE *f = unit_stream();
     int n = topo_diff(old, new, 0.5, format, f);
 
-    fclose(f);
+    *text = unit_text(f);
     return n;
 }
 

@@ -55,9 +55,7 @@ TEST(least_rate)
 
 TEST(printed)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     given[TRAIN_SETTING_lr] = "0.1234567890123";
     given[TRAIN_SETTING_seed] = "9e15";
@@ -65,7 +63,7 @@ TEST(printed)
     struct train_settings s = settings(NULL, NULL);
     given[TRAIN_SETTING_lr] = given[TRAIN_SETTING_seed] = given[TRAIN_SETTING_schedule] = NULL;
     train_settings_print(&s, f);
-    fclose(f);
+    char *text = unit_text(f);
     struct train_settings back = settings(text, NULL);
     assert_memory_equal(&s, &back, sizeof s);
     free(text);

@@ -70,6 +70,36 @@ static inline void unit_add(int line, struct CMUnitTest test)
     }                                                                                          \
     struct unit_group_is_one
 
+/* How often a text has a word. */
+static inline int unit_count(const char *text, const char *word)
+{
+    int n = 0;
+
+    for (const char *p = text; (p = strstr(p, word)); p += strlen(word))
+        n++;
+    return n;
+}
+
+static struct {
+    char *text;
+    size_t bytes;
+} unit_written;
+
+/* A stream, one at a time, and what was written to it, which is the caller's to free(). */
+static inline FILE *unit_stream(void)
+{
+    FILE *f = open_memstream(&unit_written.text, &unit_written.bytes);
+
+    assert_non_null(f);
+    return f;
+}
+
+static inline char *unit_text(FILE *f)
+{
+    fclose(f);
+    return unit_written.text;
+}
+
 int main(void)
 {
     return _cmocka_run_group_tests("unit", unit_tests.test, unit_tests.count, unit_tests.before,

@@ -11,7 +11,7 @@ static void xml_count(void *elements, const char *name, const char **attributes)
     ++*(int *)elements;
 }
 
-/* The number of elements of a document, or -1 when it is none. */
+/* The number of elements of a document, which is a picture and well-formed. */
 static int xml_elements(const char *text)
 {
     static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg ";
@@ -22,7 +22,9 @@ static int xml_elements(const char *text)
     XML_SetStartElementHandler(parser, xml_count);
     enum XML_Status status = XML_Parse(parser, text, (int)strlen(text), 1);
     XML_ParserFree(parser);
-    return status == XML_STATUS_OK && strncmp(text, head, strlen(head)) == 0 ? elements : -1;
+    if (status != XML_STATUS_OK || strncmp(text, head, strlen(head)))
+        fail_msg("not well-formed:\n%s", text);
+    return elements;
 }
 
 #endif

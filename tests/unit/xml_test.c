@@ -170,9 +170,7 @@ TEST(refusals)
 /* `head`, n times `part` with %d counted up, `tail`. */
 static char *many(const char *head, int n, const char *part, const char *tail)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = open_memstream(&text, &bytes);
+    FILE *f = unit_stream();
 
     fputs(head, f);
     for (int i = 0; i < n; i++) {
@@ -183,8 +181,7 @@ static char *many(const char *head, int n, const char *part, const char *tail)
         fputs(number ? one : part, f);
     }
     fputs(tail, f);
-    fclose(f);
-    return text;
+    return unit_text(f);
 }
 
 TEST(bounds)
