@@ -25,7 +25,8 @@ driver() {
     shift
     for f in "$@"; do words+=("-D$f=lacking_$f"); done
     mkdir -p "$folder"
-    "${CC:-cc}" -shared -fPIC "${words[@]}" -o "$folder/libnvidia-ml.so.1" \
+    # shellcheck disable=SC2086 # make gives what may be two words, "ccache gcc"
+    ${CC:-cc} -shared -fPIC "${words[@]}" -o "$folder/libnvidia-ml.so.1" \
         "$ROOT/tests/emulate/nvml/nvml.c"
     found "$PWD/$folder"
 }
