@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck shell=bash
+# shellcheck shell=bash disable=SC2016 # programs of awk
 # What the lint tests share.  A test prints what is wrong, one line each, and `clean` fails on any.
 
 ROOT=${ROOT:-$PWD}
@@ -9,9 +9,12 @@ PATH=$BIN:$PATH
 
 files() { (cd "$ROOT" && sh tests/files); }
 
-# C with comments and the insides of strings blanked; lines keep their numbers.
+# over COMMAND...: runs it on the files that standard input lists.
+over() { tr '\n' '\0' | xargs -0r "$@"; }
+
+# The C of the files that standard input lists, as FILE:LINE:TEXT, without comments and the insides of strings.
 code() {
-    awk '{
+    over awk 'FNR == 1 { in_c = 0 } {
         out = ""; n = length($0)
         for (i = 1; i <= n; i++) {
             c = substr($0, i, 1); d = substr($0, i, 2)
@@ -27,8 +30,8 @@ code() {
             out = out c
         }
         in_s = ""
-        print out
-    }' "$1"
+        print FILENAME ":" FNR ":" out
+    }'
 }
 
 # Fails when standard input says anything, and shows it.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The rules of the project that a machine can read: floors, sizes and names.
-# shellcheck disable=SC2046
+# shellcheck disable=SC2016,SC2046 # programs of awk and perl; lists of files
 
 bats_require_minimum_version 1.5.0
 
@@ -14,9 +14,7 @@ sources() { files | grep -E '^(lib/[^/]+|cmd)/[^/]+\.(c|h|cu)$'; }
 pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
 
 @test "includes point down the floors, never up or sideways" {
-    for f in $(sources); do
-        grep -noE '^ *# *include "[^"]+"' "$f" | sed "s|^|$f:|; s|# *include ||" || true
-    done | tr -d '" ' | awk -F: '
+    sources | over grep -HnoE '^ *# *include "[^"]+"' | sed 's|# *include ||' | tr -d '" ' | awk -F: '
         BEGIN {
             while ((getline line < "lib/FLOORS") > 0) {
                 if (line ~ /^#/) continue
@@ -40,21 +38,15 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
 }
 
 @test "below cli and shim nothing prints, exits or reads the environment" {
-    for f in $(sources); do
-        case $f in cmd/* | lib/cli/* | lib/shim/* | lib/base/mem.c) continue ;; esac
-        code "$f" | grep -nE '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' |
-            sed "s|^|$f:|"
-    done | clean
+    sources | grep -vE '^(cmd|lib/cli|lib/shim)/|^lib/base/mem\.c$' | code | grep -E '(^|[^A-Za-z0-9_>.])(v?asprintf|v?printf|puts|putchar|perror|exit|_exit|_Exit|quick_exit|abort|getenv|secure_getenv|setenv|system|popen) *\(|(^|[^A-Za-z0-9_])(stdout|stderr|environ)([^A-Za-z0-9_]|$)' | clean
     # The one exception: memory that is lost can be reported to nobody.
-    [ "$(code lib/base/mem.c | grep -cE 'stderr')" = 1 ]
+    [ "$(code <<<lib/base/mem.c | grep -c stderr)" = 1 ]
 }
 
 @test "device code is launched with KERN_LAUNCH and sums no floats atomically" {
-    for f in lib/*/*.cu lib/kern/*.h; do
-        [ "$f" != lib/kern/kern_launch.h ] || continue
-        code "$f" | grep -nE '<<<|(^|[^A-Za-z0-9_])atomicAdd' | sed "s|^|$f:|"
-    done | clean
-    code lib/kern/kern_launch.h | grep -q '<<<'
+    printf '%s\n' lib/*/*.cu lib/kern/*.h | grep -v '/kern_launch\.h$' | code |
+        grep -E '<<<|(^|[^A-Za-z0-9_])atomicAdd' | clean
+    code <<<lib/kern/kern_launch.h | grep -q '<<<'
 }
 
 @test "file names are unique in the tree" {
@@ -64,14 +56,12 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
 }
 
 @test "every text file carries its licence" {
-    files | while read -r f; do
-        case $f in
-        # A licence, tables and texts that have no comments, marks of folders, page-long prose.
-        LICENSE | *.json | *.gitkeep | .gitignore | lib/FLOORS | *.md | tests/data/* | tests/cmd/expected/* | tests/fuzz/corpus/* | tests/debian/source/format) continue ;;
-        esac
-        grep -qI . "$f" || continue # binary, or empty
-        head -n 3 "$f" | grep -q 'SPDX-License-Identifier: BSD-3-Clause' || echo "$f: no SPDX line"
-    done | clean
+    # A licence, tables and texts that have no comments, marks of folders, page-long prose.
+    files | grep -vE '^(LICENSE|lib/FLOORS)$|\.(json|gitkeep|gitignore|md)$|^tests/(data|cmd/expected|fuzz/corpus)/|^tests/debian/source/format$' |
+        over grep -Il . | over awk '
+            { seen[FILENAME] }
+            FNR <= 3 && /SPDX-License-Identifier: BSD-3-Clause/ { marked[FILENAME] }
+            END { for (f in seen) if (!(f in marked)) print f ": no SPDX line" }' | clean
 }
 
 @test "an expected output belongs to a test, which fails without it or with another" {
@@ -90,33 +80,31 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
 }
 
 @test "files, headers, functions and lines are no longer than agreed" {
-    files | grep -E '\.(c|h|cu|cpp)$' | while read -r f; do
-        awk -v f="$f" -v most="$(case $f in *.h) echo 300 ;; *) echo 600 ;; esac)" '
-            length > 96 { print f ":" FNR ": line of " length ", at most 96" }
-            $0 == "{" { from = FNR }
-            $0 == "}" && from {
-                if (FNR - from + 1 > 70)
-                    print f ":" from ": function of " FNR - from + 1 " lines, at most 70"
-                from = 0
-            }
-            END { if (FNR > most) print f ": " FNR " lines, at most " most }' "$f"
-    done | clean
+    files | grep -E '\.(c|h|cu|cpp)$' | over awk '
+        function ends() { if (lines > most) print file ": " lines " lines, at most " most }
+        FNR == 1 { ends(); file = FILENAME; most = file ~ /\.h$/ ? 300 : 600; from = 0 }
+        { lines = FNR }
+        length > 96 { print file ":" FNR ": line of " length ", at most 96" }
+        $0 == "{" { from = FNR }
+        $0 == "}" && from {
+            if (FNR - from + 1 > 70)
+                print file ":" from ": function of " FNR - from + 1 " lines, at most 70"
+            from = 0
+        }
+        END { ends() }' | clean
 }
 
 @test "tabs, trailing blanks and missing last newlines are absent" {
-    files | grep -E '\.([ch]|cu|cpp|sh|bats|bash|md|1|5|7|8)$' | while read -r f; do
-        grep -nE ' +$' "$f" | sed "s|^|$f: trailing blank: |"
-        case $f in *.[ch] | *.cu | *.cpp) grep -nP '\t' "$f" | sed "s|^|$f: tab: |" ;; esac
-        [ -z "$(tail -c 1 "$f")" ] || echo "$f: no newline at its end"
-    done | clean
+    files | grep -E '\.([ch]|cu|cpp|sh|bats|bash|md|1|5|7|8)$' | over perl -ne '
+        print "$ARGV:$.: trailing blank\n" if / +$/;
+        print "$ARGV:$.: tab\n" if /\t/ && $ARGV =~ /\.([ch]|cu|cpp)$/;
+        print "$ARGV: no newline at its end\n" if eof && !/\n\z/;
+        close ARGV if eof' | clean
 }
 
 @test "nothing is left to do, nothing is commented out" {
     local word='TO''DO|FIX''ME|XX''X'
-    files | grep -vE '^tests/(data|fuzz/corpus)/' | while read -r f; do
-        grep -nIwE "$word" "$f" | sed "s|^|$f:|"
-        grep -nIE '^(<{7}|>{7}) ' "$f" | sed "s|^|$f: left by a merge: |"
-    done | clean
+    files | grep -vE '^tests/(data|fuzz/corpus)/' | over grep -HnIE "\\b($word)\\b|^(<{7}|>{7}) " | clean
 }
 
 @test "no mutable variable at file scope in the library" {
