@@ -9,6 +9,7 @@
 #   make check-faults    every system call and allocation fails once: an hour
 #   make check-fuzz      feed the readers of files with mutations, a minute each, under clang
 #   make renew           write the outputs that tests expect, tests/cmd/expected: FILES=tests/cmd/topo.bats for some
+#   make check-mutants   change one line of the library at a time: does a test object?  MUTANTS=40 SEED=7 IN='lib/step lib/layout'
 #   make demo            install what is missing, build, run the whole pipeline
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
 #                        goodput shard_memory health health_lab rank types local watch peers
@@ -115,7 +116,7 @@ ifeq (0,$(MAKELEVEL)$(findstring -j,$(MAKEFLAGS)))
 MAKEFLAGS += -j$(shell nproc)
 endif
 
-.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz renew demo deps install uninstall dist deb image clean format
+.PHONY: all units unit-programs checks gpu-checks emulated sanitized check check-all check-full check-full-all check-long check-long-all check-tsan check-tsan-all check-faults check-fuzz check-mutants renew demo deps install uninstall dist deb image clean format
 all: $(CMDS) $(SCRIPTS) $(PUBLIC) $(PRELOAD)
 
 define compile
@@ -230,6 +231,9 @@ demo: deps
 # libFuzzer, where clang has it: tests/fuzz/run.  SECONDS_EACH=600 for longer, READERS="plan yaml" for some.
 check-fuzz: deps
 	@SECONDS_EACH=$(or $(SECONDS_EACH),60) sh tests/fuzz/run $(READERS)
+# Hours for hundreds of mutants: tests/mutants/run.
+check-mutants: deps
+	@tests/mutants/run
 # Minutes each: the script says how to ask for less.
 bench-%: deps
 	@$(MAKE) --no-print-directory all $(patsubst tests/%.c,$(B)/%,$(wildcard tests/bench/$*_*.c))
