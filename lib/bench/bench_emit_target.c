@@ -30,8 +30,9 @@ static void say_part(const struct emit_part *p, const char *call, FILE *out)
     const char *redop = r->redop == DTYPE_OPS ? "" : dtype_op_name(r->redop);
     const char *library = p->library[0] ? p->library : "library unknown";
 
-    emit_comment(out, "%s on %.60s, %d ranks, %s%s%s: %d sizes measured, %s", call, r->shape,
-                 p->ranks, dtype_name(r->type), *redop ? " " : "", redop, p->points, library);
+    emit_comment(out, "%s on %.60s, %d ranks, %s%s%s: %d size%s measured, %s", call, r->shape,
+                 p->ranks, dtype_name(r->type), *redop ? " " : "", redop, p->points,
+                 p->points == 1 ? "" : "s", library);
     if (p->since[0])
         emit_comment(out, "  %s to %s, first host %s", p->since, p->until,
                      r->host[0] ? r->host : "unknown");
