@@ -24,7 +24,7 @@ if [ -z "$OUT" ]; then
 fi
 mkdir -p "$OUT"
 cd "$OUT"
-[ -n "${DATA-}" ] || { DATA=$OUT/text && seq 1 20000 > text; }
+[ -n "${DATA-}" ] || { DATA=$OUT/text; seq 1 20000 > text; }
 
 # on_all COMMAND...: run it on all ranks.
 on_all() { mpirun -np "$RANKS" ${HOSTS:+--hostfile "$HOSTS"} "$@"; }

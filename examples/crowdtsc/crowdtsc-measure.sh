@@ -4,20 +4,23 @@
 # shellcheck disable=SC2086 # an unquoted variable is several words, or none
 set -eu
 program=$(realpath "${1:?expected the program}")
-mkdir -p "${2:?expected a folder}" && cd "$2"
+mkdir -p "${2:?expected a folder}"
+cd "$2"
 name=vaderSentiment-3.3.2
 [ -f texts.tsv ] || {
     pip download -q --no-deps --no-binary :all: -d . vaderSentiment==3.3.2
     echo "5d7c06e027fc8b99238edb0d53d970cf97066ef97654009890b83703849632f9  $name.tar.gz" |
         sha256sum -c --quiet
-    tar xzf $name.tar.gz && tar xzf $name/additional_resources/hutto_ICWSM_2014.tar.gz
+    tar xzf $name.tar.gz
+    tar xzf $name/additional_resources/hutto_ICWSM_2014.tar.gz
     # The label is the sign of the mean rating; people do not agree on those near 0.
     LC_ALL=C awk -F '\t' -v OFS='\t' '$2 <= -0.5 || $2 >= 0.5 {
         s = tolower($3)
         gsub(/[^a-z0-9'\''\200-\377-]+/, " ", s)
         gsub(/^ | $/, "", s)
         if (s != "") print $1, ($2 < 0 ? "neg" : "pos"), s > ($1 % 4 ? "texts" : "test.tsv")
-    }' hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt && mv texts texts.tsv
+    }' hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt
+    mv texts texts.tsv
 }
 for seed in 1 2 3 4 5; do for what in 50 100 200 400 '200 --random'; do
     $program ask --seed=$seed --budget=$what texts.tsv >questions.tsv

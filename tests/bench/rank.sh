@@ -78,4 +78,5 @@ for format in $FORMATS; do
     (ulimit -v 32768 && paro-rank --steps-per-epoch 1000 log > none && paro-rank log > none)
     perl -e "$turns" "$ROUNDS" "$format" "$(wc -l < log)"
 done
-cd .. && rm -rf rank
+cd ..
+rm -rf rank

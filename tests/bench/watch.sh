@@ -73,8 +73,8 @@ cost() {
 # of_rank N: its process, as this system counts them (the lab has numbers of its own)
 of_rank() {
     for p in /proc/[0-9]*; do
-        tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qx "WATCH_RUN=$dir" &&
-            tr '\0' '\n' <"$p/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" && echo "${p#/proc/}" && return
+        tr '\0' '\n' 2>/dev/null <"$p/environ" | grep -qx "WATCH_RUN=$dir" || continue
+        ! tr '\0' '\n' <"$p/environ" | grep -qx "OMPI_COMM_WORLD_RANK=$1" || { echo "${p#/proc/}"; return; }
     done 2>/dev/null
 }
 

@@ -27,7 +27,8 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     refuses 2 "'run' another run" paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
     touch run/SAVE
     soon test ! -e .run.paro-tmp
-    [ -e run/latest ] && [ ! -e run/SAVE ]
+    [ -e run/latest ]
+    [ ! -e run/SAVE ]
     refuses 2 "'run' another run" paro-train "$G/one.yaml" -d "$TEXT" -o run --resume=auto
     kill -KILL $!
     wait $! || true
@@ -183,13 +184,15 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     paro-shard verify run/latest > /dev/null
     ln -s run link
     paro-train "$G/one.yaml" -d "$TEXT" -o link/ --force --steps 2 > out 2> said
-    no_warning said && [ -L link ]
+    no_warning said
+    [ -L link ]
     paro-shard verify link/latest > /dev/null
     [ "$(ls -A run)" = "$(printf '%s\n' .lock latest log.jsonl plan.yaml settings.yaml step-00000002)" ]
     no_litter
     mkdir run/notes
     paro-train "$G/one.yaml" -d "$TEXT" -o run --force --steps 2 > out 2> said
-    no_warning said && rmdir run/notes
+    no_warning said
+    rmdir run/notes
     no_litter
     cp -a run was
     for log in mine.jsonl log.jsonl; do
@@ -262,7 +265,8 @@ layered() {
     layered 'cd run
         go_on --steps 6 --keep 1 > ../out 2> ../said && cp -a run ../pruned'
     no_warning said
-    [ "$(cd pruned && echo step-*)" = step-00000006 ] && [ "$(readlink pruned/latest)" = step-00000006 ]
+    [ "$(cd pruned && echo step-*)" = step-00000006 ]
+    [ "$(readlink pruned/latest)" = step-00000006 ]
     [ -z "$(find pruned -name '*.paro-tmp')" ]
     # One that comes to a checkpoint again that is there.
     # shellcheck disable=SC2016 # its own shell's

@@ -115,14 +115,16 @@ rows() {
     paro-sched pick --tuning t.yaml --table | cmp - t.yaml
     for op in all-gather reduce-scatter all-reduce broadcast; do
         paro-sched pick --tuning t.yaml | grep "^$op " > rules
-        [ -s rules ] && [ "$(grep -vc 'measured$' rules)" = 0 ]
+        [ -s rules ]
+        [ "$(grep -vc 'measured$' rules)" = 0 ]
     done
     # a boundary between two of 256, 4096 and 65536 bytes is 1024 or 16384
     perl -ne '/below_bytes: (\d+)/ && $measured and $1 == 1024 || $1 == 16384 || die $_;
         $measured = /op: (all-|reduce-scatter|broadcast)/ if /op:/' t.yaml
     # what else a trainer moves is there, by simulation: 2x1 has moves across alone
     paro-sched pick --tuning t.yaml | grep '^gather-across ' > rules
-    [ -s rules ] && [ "$(grep -c 'measured$' rules)" = 0 ]
+    [ -s rules ]
+    [ "$(grep -c 'measured$' rules)" = 0 ]
     mpirun -np 2 paro-bench --groups 2x1 --tuning t.yaml --algo auto -b 256 -e 64K -f 16 -n 1 -w 0 --json > out
     paro-sched pick --tuning t.yaml --json > table.json
     rows out '@d == 12 && !grep { $_->{wrong} } @d'
@@ -144,7 +146,8 @@ rows() {
     # without -n: at least 5 rounds, at most 200
     mpirun -np 2 paro-bench --groups 2x1 -i synth:2x1 --table --op broadcast -b 64 -e 64 > out 2> said
     n=$(sed -n 's/.* \([0-9]*\) rounds;.*/\1/p' said)
-    [ "$n" -ge 5 ] && [ "$n" -le 200 ]
+    [ "$n" -ge 5 ]
+    [ "$n" -le 200 ]
     # alone it is a table of what moves nothing
     paro-bench --table --op broadcast -b 64 -e 64 -n 5 > out 2> said
     paro-sched pick --tuning out > text
@@ -246,7 +249,8 @@ rows() {
 # bats test_tags=full
 @test "--svg: an SVG that appears whole, and replaces nothing without --force" {
     paro-bench --simulate -i synth:4x2 -b 4K -e 4M -f 32 --algo ring,ho-ring --svg=a.svg > out
-    grep -q '^<svg' a.svg && tail -n 1 a.svg | grep -q '</svg>'
+    grep -q '^<svg' a.svg
+    tail -n 1 a.svg | grep -q '</svg>'
     for word in ring ho-ring 'cut bound' 'all-gather: time' 'broadcast: bus bandwidth'; do
         grep -qF ">$word<" a.svg || { echo "no $word"; return 1; }
     done
@@ -272,7 +276,8 @@ rows() {
         # shellcheck disable=SC2086
         $run paro-bench $args -i synth:2x2,inter=1e18B/s -b 64K --algo ring,ho-ring --floor 2.0 \
             > out 2> said || rc=$?
-        [ $rc = 1 ] && [ "$(grep -vc '^#' out)" = 8 ]
+        [ $rc = 1 ]
+        [ "$(grep -vc '^#' out)" = 8 ]
         [ "$(grep -c '^paro-bench: 8 of 8 rows .*--floor 2.* by .*, 65536 bytes on 2x2, .*0\.000' said)" = 1 ]
     done
     paro-bench --simulate -i synth:2x2 -b 64M --algo ring,ho-ring --floor 0.001 > out 2> said
@@ -336,7 +341,8 @@ rows() {
             rc=0
             # shellcheck disable=SC2086
             paro-bench $o $how > /dev/full 2> said || rc=$?
-            [ $rc = 2 ] && [ "$(wc -l < said)" = 1 ]
+            [ $rc = 2 ]
+            [ "$(wc -l < said)" = 1 ]
         done
     done
 }

@@ -103,7 +103,8 @@ gives_up() {
     for n in 1 2 3 5; do
         run --separate-stderr mpirun -np "$n" "$B/mpi/world_check"
         echo "${stderr-}"
-        [ "$status" = 0 ] && [ "${lines[0]}" = "ok all" ]
+        [ "$status" = 0 ]
+        [ "${lines[0]}" = "ok all" ]
     done
 }
 

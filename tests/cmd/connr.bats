@@ -125,7 +125,9 @@ rejected() {
     printf 'a\t1 2 3\nb\t1 2 3\n' >bad
     rejected "bad:1: 3 numbers, expected two views of the same size in all lines" --vectors bad
     mpirun -np 3 ./connr none >out 2>said || rc=$?
-    [ "$rc" = 2 ] && [ "$(grep -c '^connr: ' said)" = 1 ] && [ ! -s out ]
+    [ "$rc" = 2 ]
+    [ "$(grep -c '^connr: ' said)" = 1 ]
+    [ ! -s out ]
     rc=0
     ./connr --warm-up=0 --epochs=0 texts >/dev/full 2>said || rc=$?
     [ "$rc" = 2 ] && [ "$(cat said)" = "connr: cannot write to standard output" ]

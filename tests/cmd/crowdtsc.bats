@@ -176,7 +176,9 @@ refused() {
     printf '1\tpos\ta b\t1,x\n' >wrong
     refused "wrong:1: keywords '1,x', expected positions up to 2 as in 1,3 or 0" train few wrong few
     mpirun -np 3 ./crowdtsc train few wrong few >out 2>said || rc=$?
-    [ "$rc" = 2 ] && [ "$(grep -c "^crowdtsc: " said)" = 1 ] && ! grep -q accuracy out
+    [ "$rc" = 2 ]
+    [ "$(grep -c "^crowdtsc: " said)" = 1 ]
+    ! grep -q accuracy out || return 1
     rc=0
     ./crowdtsc ask --budget=1 few >/dev/full 2>said || rc=$?
     [ "$rc" = 2 ] && [ "$(cat said)" = "crowdtsc: cannot write to standard output" ]

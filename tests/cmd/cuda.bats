@@ -29,12 +29,13 @@ plan() {
     [[ $output == *kern_cuda* ]]
     [[ ${output,,} != *warning* ]]
     cuda/gpu/device_check cpu
-    nvidia-smi -L 2>/dev/null | grep -q GPU && skip "compiled; there is a GPU"
+    ! nvidia-smi -L 2>/dev/null | grep -q GPU || skip "compiled; there is a GPU"
     plan synth:1x2
     for device in cuda cuda:0; do
         refuses 2 'device cuda: machine no' \
             ranks 2 cuda/bin/paro-train plan.yaml -d text -o run --device $device
-        [[ $refusal =~ no\ (driver|GPU) ]] && [ ! -e run ]
+        [[ $refusal =~ no\ (driver|GPU) ]]
+        [ ! -e run ]
     done
 }
 

@@ -39,7 +39,8 @@ packages() {
 
 @test "an unpacked tarball gives the same tarball, without git" {
     cd "$TARBALL"
-    mkdir -p bin build/x && touch bin/x build/x/y
+    mkdir -p bin build/x
+    touch bin/x build/x/y
     PATH=$(no_git):$PATH O=$T/self sh tests/dist
     cmp "$T"/git/*.tar.gz "$T"/self/*.tar.gz
 }

@@ -64,7 +64,8 @@ both_ways() {
     for way in mpi nccl; do
         run_on "$DEVICE" "$1" --transport $way "${@:2}" || return 1
         grep -q "; over ${way^^}" "$1-cuda.err" || { cat "$1-cuda.err"; return 1; }
-        rm -rf "$1-$way" && mv "$1-cuda" "$1-$way"
+        rm -rf "$1-$way"
+        mv "$1-cuda" "$1-$way"
     done
     cmp <(bits "$1-mpi") <(bits "$1-nccl") && same "$1-mpi/latest" "$1-nccl/latest"
 }

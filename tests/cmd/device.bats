@@ -135,9 +135,10 @@ has_state() { [ -n "$(find local -path "*/step-*/manifest.json")" ]; }
     for p in one four; do
         run_on "$DEVICE" $p --save-every 2 --keep 4
         cp -r $p-cuda whole
-        rm -rf "$p-cuda/step-00000003" && ln -sfn step-00000002 $p-cuda/latest
+        rm -rf "$p-cuda/step-00000003"
+        ln -sfn step-00000002 $p-cuda/latest
         ranks=1
-        [ $p = four ] && ranks=4
+        [ $p != four ] || ranks=4
         cp -r $p-cuda other
         again=(--lr 1e-3 --resume auto)
         timeout 100 mpirun -np $ranks paro-train "$G/$p.yaml" -d "$G/text" -o $p-cuda "${again[@]}" \

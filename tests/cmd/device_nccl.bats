@@ -48,7 +48,8 @@ setup() {
     mv four-cuda whole
     for way in mpi nccl; do
         cp -r whole part
-        rm -rf part/step-00000003 && ln -sfn step-00000002 part/latest
+        rm -rf part/step-00000003
+        ln -sfn step-00000002 part/latest
         # shellcheck disable=SC2016
         timeout 100 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh paro-train \
             "$G/four.yaml" -d "$G/text" -o part --lr 1e-3 --resume auto --device "$DEVICE" \
@@ -57,8 +58,7 @@ setup() {
         same whole/latest part/latest
         rm -rf part
     done
-    grep -q transport whole/*.yaml && return 1
-    true
+    run ! grep transport whole/*.yaml
 }
 
 @test "which transport: NCCL for a GPU each and several ranks, MPI for a shared one" {
@@ -107,10 +107,12 @@ setup() {
     in_software
     bench=(mpirun -np 4 paro-bench --groups 2x2 -b 40004 -n 2 -w 0 --json --device cuda:0)
     "${bench[@]}" --transport nccl --algo ho-ring,bruck,nccl > rows
-    [ "$(grep -c '"wrong":0,' rows)" = 12 ] && [ "$(wc -l < rows)" = 12 ]
+    [ "$(grep -c '"wrong":0,' rows)" = 12 ]
+    [ "$(wc -l < rows)" = 12 ]
     [ "$(grep -c '"algo":"nccl"' rows)" = 4 ]
     "${bench[@]}" --op all-reduce,all-gather --type bf16 > rows
-    [ "$(grep -c '"wrong":0,' rows)" = 4 ] && [ "$(wc -l < rows)" = 4 ]
+    [ "$(grep -c '"wrong":0,' rows)" = 4 ]
+    [ "$(wc -l < rows)" = 4 ]
     mpirun -np 4 paro-bench --groups '[3,1]' -b 4K -n 2 -w 0 --device cuda:0 --transport nccl \
         --overlap --json > rows
     [ "$(grep -c '"wrong":0,' rows)" = 3 ]
@@ -148,10 +150,11 @@ setup() {
     kill -9 "$(cat pid-2)"
     rc=0
     wait $run || rc=$?
-    [ $rc != 0 ] && [ $rc != 124 ]
+    [ $rc != 0 ]
+    [ $rc != 124 ]
     for r in 0 1 2 3; do
         for _ in {1..600}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
-        ! kill -0 "$(cat pid-$r)"
+        run ! kill -0 "$(cat pid-$r)"
     done
     # shellcheck disable=SC2016
     timeout 100 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh paro-train \

@@ -50,7 +50,7 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
             cmp <(losses a/log.jsonl) <(losses b/log.jsonl)
             mv a $kind.$isolate
         done
-        ! cmp -s <(losses $kind.join/log.jsonl) <(losses $kind.isolate/log.jsonl)
+        run ! cmp <(losses $kind.join/log.jsonl) <(losses $kind.isolate/log.jsonl)
     done
     paro-train "$G/1x1.yaml" -d t.jsonl.gz --tokenizer "$G/tok" -o c --steps 3 --exact
     cmp <(losses c/log.jsonl) <(losses texts.join/log.jsonl)

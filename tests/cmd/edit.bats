@@ -102,7 +102,8 @@ assert a["weight_map"] == b["weight_map"], (a, b)' "$1" "$2"
     mkdir old
     refuses 2 "'old' exists --force" paro-shard edit "$m" --drop lm_head -o old
     refuses 2 "inside" paro-shard edit "$m" --drop lm_head -o "$m/sub/x"
-    [ ! -e x ] && [ ! -e .x.paro-tmp ]
+    [ ! -e x ]
+    [ ! -e .x.paro-tmp ]
     quiet paro-shard edit "$m" --drop lm_head -o old --force
 }
 

@@ -81,7 +81,7 @@ row() {
         size=4100
         [ $op = reduce-scatter ] || size=1025
         sed "s/^$size 1 /$size 99 /" rules > poison
-        ! cmp -s rules poison
+        run ! cmp rules poison
         for at in "4084 0" "4100 2" "4116 0" "4096 0"; do
             # shellcheck disable=SC2086
             set -- $at

@@ -118,7 +118,8 @@ END
         --accum 8 > ahead.yaml
     refuses 2 'rank 1 ( bytes shared memory Cannot allocate' \
         ranks 2 ./limited paro-train ahead.yaml -d "$G/text" -o new
-    [[ $refusal =~ \ [0-9]{9}\ bytes ]] && [ ! -e new ]
+    [[ $refusal =~ \ [0-9]{9}\ bytes ]]
+    [ ! -e new ]
     sed 's/^prefetch: 64/prefetch: 1/' ahead.yaml > near.yaml
     timeout 100 mpirun -np 2 ./limited paro-train near.yaml -d "$G/text" -o near --steps 1 > out
 }

@@ -139,7 +139,8 @@ PY
     refuses 2 "'/dev/full' not a regular file" gguf "$G/model" -o /dev/full --force
     refuses 2 "nowhere/.x.gguf No such file" gguf "$G/model" -o nowhere/x.gguf
     run bash -c "ulimit -f 100; exec paro-shard merge --format gguf '$G/model' -o small.gguf"
-    [ "$status" = 2 ] && has_words "$output" "File too large"
+    [ "$status" = 2 ]
+    has_words "$output" "File too large"
     [ ! -e small.gguf ]
     open_place
     cp -r "$G/model" .
@@ -154,7 +155,8 @@ PY
     # shellcheck disable=SC2016 # its own shell's
     small_disk 'paro-shard merge --format gguf "$1" -o full/x.gguf' 'ls -A full > listed'
     run "${ALONE[@]}" sh inside 1m "$G/model"
-    [ "$status" = 2 ] && has_words "$output" "No space left"
+    [ "$status" = 2 ]
+    has_words "$output" "No space left"
     [ ! -s listed ]
     paro-shard init -m "$ROOT/examples/models/stories-15m.json" -o large
     paro-shard merge --format gguf --type q8_0 large -o x.gguf 2> said &

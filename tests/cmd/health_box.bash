@@ -23,8 +23,8 @@ says() {
     shift 2
     NOW=$((NOW + 300))
     check "$@" > out 2> said || rc=$?
-    [ $rc = "$want" ] && [ ! -s said ] && { [ -z "${ONE_LINE-}" ] || [ "$(wc -l < out)" = 1 ]; } &&
-        { [ -z "$pattern" ] || grep -qE "$pattern" out; } && return
+    if [ $rc = "$want" ] && [ ! -s said ] && { [ -z "${ONE_LINE-}" ] || [ "$(wc -l < out)" = 1 ]; } &&
+        { [ -z "$pattern" ] || grep -qE "$pattern" out; }; then return; fi
     echo "status $rc, expected $want and $pattern:"
     cat out said
     return 1

@@ -123,10 +123,14 @@ bounded() {
     plugin
     [ $rc = 0 ]
     plugin
-    [ $rc = 0 ] && [ "${text%% - *}" = 'HORING OK' ] && [ ${#text} -lt 80 ]
+    [ $rc = 0 ]
+    [ "${text%% - *}" = 'HORING OK' ]
+    [ ${#text} -lt 80 ]
     unplug
     plugin
-    [ $rc = 2 ] && [ "${text%% - *}" = 'HORING CRITICAL' ] && [ ${#text} -lt 80 ]
+    [ $rc = 2 ]
+    [ "${text%% - *}" = 'HORING CRITICAL' ]
+    [ ${#text} -lt 80 ]
     # Each definition has the keys that Nagios asks for.
     [ "$(grep -c '^define command {' "$EX/nagios.cfg")" = "$(grep -c '^ *command_name ' "$EX/nagios.cfg")" ]
     [ "$(grep -c '{$' "$EX/nagios.cfg")" = "$(grep -c '^}$' "$EX/nagios.cfg")" ]

@@ -19,7 +19,7 @@ says() {
     shift 3
     timeout -s KILL 60 horing-check "$@" -- sh -c "$script" sh >out 2>said || rc=$?
     if [ $rc = "$want" ] && [ "$(cat said)" = "${WORDS-}" ]; then
-        [ $rc != 3 ] || { [ "$(wc -l <out)" = 1 ] && has_words "$(cat out)" "HORING UNKNOWN - $line" && return; }
+        [ $rc != 3 ] || [ "$(wc -l <out)" != 1 ] || ! has_words "$(cat out)" "HORING UNKNOWN - $line" || return 0
         [ "$(cat out)" != "$line" ] || return 0
     fi
     echo "status $rc, expected $want, $line and '${WORDS-}':"
@@ -41,13 +41,15 @@ says() {
     run -1 --separate-stderr horing-check -- \
         sh -c 'echo Loading mpi; printf "\004(HORING WARNING - x|\n\0041"; echo bye'
     # shellcheck disable=SC2154
-    [ "$output" = 'HORING WARNING - x|' ] && [ "$stderr" = 'Loading mpi' ]
+    [ "$output" = 'HORING WARNING - x|' ]
+    [ "$stderr" = 'Loading mpi' ]
     # A mark that is none, at once and in pieces.
     says 2 $'a\004b\004\nHORING CRITICAL - x' 'printf "\004(a\004b\004\nHORING CRITICAL - x\n\0042"'
     says 2 $'a\004' 'printf "\004(a\004"; sleep 0.2; printf "\004"; sleep 0.2; printf "2"'
     run -0 --separate-stderr horing-check -- \
         sh -c 'printf "x\004"; sleep 0.2; printf "(y\004"; sleep 0.2; printf "(OK\0040"'
-    [ "$output" = OK ] && [ "$stderr" = $'x\004(y' ]
+    [ "$output" = OK ]
+    [ "$stderr" = $'x\004(y' ]
     # shellcheck disable=SC2016
     run -3 --separate-stderr horing-check -t 60 -- sh -c 'echo Loading mpi; exec "$@"' sh
     [[ $output == 'HORING UNKNOWN - one host'* ]] && [ "$stderr" = 'Loading mpi' ]
@@ -66,18 +68,23 @@ says() {
     # 330 MB of words in a fifth of that.
     timeout 60 bash -c 'ulimit -v 60000; exec horing-check -- \
         sh -c "yes some words | head -c 330000000; echo bye; printf \"\\004(OK\\0040\""' >out 2>said
-    [ "$(cat out)" = OK ] && [ "$(tail -n 1 said)" = bye ]
-    [ "$(wc -c <said)" -ge 65536 ] && [ "$(wc -c <said)" -lt 300000 ]
+    [ "$(cat out)" = OK ]
+    [ "$(tail -n 1 said)" = bye ]
+    [ "$(wc -c <said)" -ge 65536 ]
+    [ "$(wc -c <said)" -lt 300000 ]
     # A mark that no answer follows is a word: no more is kept after it, and a later one counts.
     timeout 60 bash -c 'ulimit -v 300000; exec horing-check -- \
         sh -c "printf \"\\004(\"; yes some words | head -c 330000000; echo bye; printf \"\\004(OK\\0040\""' >out 2>said
-    [ "$(cat out)" = OK ] && [ "$(tail -n 1 said)" = bye ]
-    [ "$(wc -c <said)" -ge 65536 ] && [ "$(wc -c <said)" -lt 300000 ]
+    [ "$(cat out)" = OK ]
+    [ "$(tail -n 1 said)" = bye ]
+    [ "$(wc -c <said)" -ge 65536 ]
+    [ "$(wc -c <said)" -lt 300000 ]
     run -3 --separate-stderr timeout 60 bash -c 'ulimit -v 300000; exec horing-check -- \
         sh -c "printf \"\\004(\"; yes some words | head -c 330000000; echo bye"'
     # shellcheck disable=SC2154
     [[ $output == *"'sh' "*'status 0'*' 64 MiB'* ]]
-    [ "${stderr##*$'\n'}" = bye ] && [ ${#stderr} -le 65536 ]
+    [ "${stderr##*$'\n'}" = bye ]
+    [ ${#stderr} -le 65536 ]
     # A status without an answer is none.
     WORDS=$'\0040' says 3 "'sh' status 0" 'printf "\0040"'
 }

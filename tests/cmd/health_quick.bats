@@ -35,9 +35,10 @@ put() {
     shift
     while [ $# -gt 0 ]; do
         case $1 in
-        *=*) echo "${1#*=}" > "$at/${1%%=*}" && shift ;;
-        *) echo "$2" > "$at/$1" && shift 2 ;;
+        *=*) echo "${1#*=}" > "$at/${1%%=*}" ;;
+        *) echo "$2" > "$at/$1"; shift ;;
         esac
+        shift
     done
 }
 

@@ -100,7 +100,8 @@ unknown() {
 stands() {
     rc=0
     check --state state --json > out 2> said || rc=$?
-    [ $rc = 3 ] && [ ! -s out ]
+    [ $rc = 3 ]
+    [ ! -s out ]
     perl -MJSON::PP -0777 -e 'my ($line) = splice @ARGV, 1; my $e = decode_json(<>)->{error};
         exit !($e->{file} eq "state/node3.quick" && $e->{line} == $line
                && $e->{text} =~ /kept as .bad/)' said "$1" || { cat said; return 1; }
@@ -192,7 +193,8 @@ stands() {
     chmod 3775 shared
     says 0 'first run' --state shared/state
     # Nothing is made in what is refused.
-    [ -z "$(ls -A theirs)" ] && [ ! -e open/a ]
+    [ -z "$(ls -A theirs)" ]
+    [ ! -e open/a ]
     # What is not mapped into a namespace of users looks like one user there.
     chown 0 theirs
     ! unshare -Ur true || SOURCE_DATE_EPOCH=$NOW unshare -Ur horing-check --level quick --sys box/sys \
@@ -220,7 +222,7 @@ at() {
     SOURCE_DATE_EPOCH=$((1795000000 + 60 * $1)) horing-check --replay "synth:8,seed=$1$2" \
         --state fabric --notify=change,remind=12h > out 2> said || rc=$?
     text=$(cut -d'|' -f1 out | paste -sd'|')
-    [ $rc = "$3" ] && [ ! -s said ] && [[ $text =~ ^$4$ ]] && return
+    if [ $rc = "$3" ] && [ ! -s said ] && [[ $text =~ ^$4$ ]]; then return; fi
     echo "at $1 min: status $rc, expected $3 and '$4':"
     cat out said
     return 1

@@ -31,7 +31,8 @@ inspector() {
     rc=0
     horing-watch rec > line || rc=$?
     cat line
-    [ $rc = 1 ] && [ "$(wc -l < line)" = 1 ]
+    [ $rc = 1 ]
+    [ "$(wc -l < line)" = 1 ]
     grep -qE '^WATCH WARNING - rank 2 \(node1\) is 18 % late in 100 % of all-reduces: its own compute\|late=17\.[0-9]% ranks=4 calls=800$' line
     run -1 --separate-stderr horing-watch -vv rec
     echo "$output" > table
@@ -49,13 +50,15 @@ inspector() {
     run -1 --separate-stderr horing-watch --svg=late.svg rec
     echo "$output" > out
     cmp out line
-    [ "$(grep -c '<rect' late.svg)" -ge 80 ] && grep -q 'rank 2 (node1): 17' late.svg
+    [ "$(grep -c '<rect' late.svg)" -ge 80 ]
+    grep -q 'rank 2 (node1): 17' late.svg
     run -1 --separate-stderr horing-watch --svg rec
     echo "$output" > other.svg
     cmp late.svg other.svg
     rc=0
     horing-watch --svg=late.svg rec > out 2> said || rc=$?
-    [ $rc = 3 ] && grep -q 'late.svg' out # without --force it stays
+    [ $rc = 3 ]
+    grep -q 'late.svg' out # without --force it stays
     run -1 horing-watch --svg=late.svg --force rec
 }
 
@@ -117,7 +120,8 @@ meter() {
     rc=0
     cat rec/* > all
     horing-watch <(cat all) > line || rc=$?
-    [ $rc = 1 ] && grep -q 'rank 2 (node1) is 18 % late' line
+    [ $rc = 1 ]
+    grep -q 'rank 2 (node1) is 18 % late' line
     head -c 528384 /dev/zero > rec/x.1.mpi
     : > rec/y.1.mpi
     run -1 horing-watch rec
@@ -242,7 +246,8 @@ C
     rc=0
     wait $f || rc=$?
     cat follow
-    [ $rc -le 2 ] && head -n 1 follow | grep -q '^WATCH UNKNOWN - '
+    [ $rc -le 2 ]
+    head -n 1 follow | grep -q '^WATCH UNKNOWN - '
     tail -n 1 follow | grep -qE '^WATCH (OK|WARNING|CRITICAL) - '
     [ "$(find m -name '*.train' | wc -l)" = 2 ]
     rc=0

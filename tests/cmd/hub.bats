@@ -35,7 +35,8 @@ commands_of() {
         sed 's/--seq 512/--seq 64/; s/--steps 200/--steps 4/' > six.sh
     [ "$(grep -c '^[a-z]' six.sh)" = 6 ]
     HF_HUB_CACHE=$hub bash -eu six.sh > out
-    [ -s adapters/adapter_model.safetensors ] && [ -s tuned/model.safetensors ]
+    [ -s adapters/adapter_model.safetensors ]
+    [ -s tuned/model.safetensors ]
     cmp tuned/tokenizer.json tok/tokenizer.json
     [ "$(head -c 4 tuned.gguf)" = GGUF ]
     grep -qa 'tokenizer.ggml.tokens' tuned.gguf

@@ -17,14 +17,17 @@ setup() {
         [ -f "$D/usr/share/fish/vendor_completions.d/$c.fish" ]
         ls "$D"/usr/share/man/man[18]/"$c".[18]
     done
-    [ -f "$D/usr/lib/libparo.a" ] && [ -f "$D/usr/include/paro.h" ]
+    [ -f "$D/usr/lib/libparo.a" ]
+    [ -f "$D/usr/include/paro.h" ]
     cmp "$D/usr/lib/libparo.so" "$B/libparo.so" # by way of libparo.so.0, as programs are linked
     [ "$(readlink "$D/usr/lib/libparo.so")" = libparo.so.0 ]
     [[ "$(readlink "$D/usr/lib/libparo.so.0")" =~ ^libparo\.so\.[0-9]+\.[0-9]+\.[0-9]+$ ]]
     grep -qx prefix=/usr "$D/usr/lib/pkgconfig/paro.pc"
-    [ -x "$D/usr/lib/libparo-mpi.so" ] && [ -f "$D/usr/share/man/man7/libparo-mpi.7" ]
+    [ -x "$D/usr/lib/libparo-mpi.so" ]
+    [ -f "$D/usr/share/man/man7/libparo-mpi.7" ]
     [ "$(grep -c @ "$D/usr/lib/pkgconfig/paro.pc")" = 0 ]
-    [ -f "$D/usr/share/man/man7/paro.7" ] && [ -f "$D/usr/share/man/man7/paro-method.7" ]
+    [ -f "$D/usr/share/man/man7/paro.7" ]
+    [ -f "$D/usr/share/man/man7/paro-method.7" ]
     [ -f "$D/usr/share/man/man3/paro.3" ]
     (cd "$D/usr/share/doc/paro" && "$D/usr/bin/paro-plan" -m examples/models/llama-tiny.json -i synth:2x2 --list >/dev/null)
     diff -r examples "$D/usr/share/doc/paro/examples"

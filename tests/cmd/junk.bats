@@ -191,7 +191,9 @@ everywhere() {
         read -ra command <<< "$words"
         rc=0
         "${command[@]}" > out 2> said || rc=$?
-        [ $rc = 2 ] && [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+        [ $rc = 2 ]
+        [ ! -s out ]
+        [ "$(wc -l < said)" = 1 ]
         perl -CI -ne 'exit 1 if /[^\P{C}\n]|[\x{2028}\x{2029}\x{fffd}]/' said || { cat -v said; return 1; }
         "${command[@]}" --json > out 2> said || true
         perl -MJSON::PP -0777 -ne 'my $d = JSON::PP->new->utf8->decode($_);

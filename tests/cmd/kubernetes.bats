@@ -47,7 +47,8 @@ hosts() { sed 's/^mpirun \(-n [0-9]* -H [^ ]*\) .*/\1/' out; }
 
 @test "the commands of the manifests find their hosts, and end in a command of paro" {
     local pod='paro-train-node-0'
-    printf '#!/bin/sh\necho "mpirun (Open MPI) 5.0.7"\n' > mpirun && chmod 755 mpirun
+    printf '#!/bin/sh\necho "mpirun (Open MPI) 5.0.7"\n' > mpirun
+    chmod 755 mpirun
     PATH=$PWD:$BIN:$PATH
     grep -q "value: $pod-0.paro-train$" "$EX/jobset.yaml"
     script jobset.yaml | MASTER_ADDR=$pod-0.paro-train WORLD_SIZE=2 RANK=0 sh -eu > out

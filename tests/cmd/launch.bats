@@ -22,7 +22,7 @@ mpirun_is() { printf '#!/bin/sh\necho "mpirun (%s"\n' "$1" > tools/mpirun && chm
 # exported.
 with() {
     local vars=()
-    while [ $# -gt 0 ] && [ "$1" != -- ]; do vars+=("$1") && shift; done
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do vars+=("$1"); shift; done
     env -i PATH="${ONLY_PATH-$PWD/tools:$BIN:$PATH}" "${vars[@]}" paro-launch --print "${@:2}" -- true 2> said |
         sed 's/ -x PATH / /; s/ -x LD_LIBRARY_PATH / /'
 }
@@ -42,7 +42,8 @@ SSH="plm_rsh_args '-o ConnectionAttempts=10'"
 IPS=$'10.0.0.1\n10.0.0.2\n'
 
 @test "Slurm: lists of nodes and of tasks are expanded" {
-    printf '#!/bin/sh\n' > tools/srun && chmod 755 tools/srun
+    printf '#!/bin/sh\n' > tools/srun
+    chmod 755 tools/srun
     prints 'mpirun -n 15 -H node01:2,node02:2,node03:2,node7:1,gpu1a:4,gpu2a:4 true' \
         SLURM_JOB_NODELIST='node[01-03,7],gpu[1-2]a' SLURM_TASKS_PER_NODE='2(x3),1,4(x2)'
     prints 'mpirun -n 8 -H r1n09:2,r1n10:2,r2n09:2,r2n10:2 true' \
@@ -149,7 +150,7 @@ wait $pid
 END
     export MASTER_ADDR=j-node-0-0 WORLD_SIZE=2 RANK=1
     alone sh node.sh
-    alone sh -c 'paro-launch -n 2 --wait=1 true > late 2>&1' && false
+    run ! alone sh -c 'paro-launch -n 2 --wait=1 true > late 2>&1'
     tail -n 1 late | grep -qx 'paro-launch: no mpirun reached node 1 within 1 s, expected node 0 to start it' late
     LOCAL_RANK=1 GROUP_RANK=0 timeout 5 paro-launch false
 }

@@ -66,7 +66,8 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 
 @test "-q says nothing, and options that are wrong are told" {
     run timeout 120 mpirun -np 2 ./mpi_user -q quick
-    [ "$status" = 0 ] && [ -z "$output" ]
+    [ "$status" = 0 ]
+    [ -z "$output" ]
     run ./mpi_user slow
     [ "$status" = 2 ] && [[ "$output" == "Usage: mpi_user "* ]]
 }
@@ -75,7 +76,8 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
     for ranks in 1 4 7; do
         run --separate-stderr mpirun -np $ranks ./cg 10007
         printf '%s\n' "$output" "${stderr-}"
-        [ "$status" = 0 ] && [[ "$output" == "10007 unknowns on $ranks ranks: 40 iterations in "*"; largest error "* ]]
+        [ "$status" = 0 ]
+        [[ "$output" == "10007 unknowns on $ranks ranks: 40 iterations in "*"; largest error "* ]]
         [[ "$output" != *WRONG* ]]
     done
     spoiled order ./cg 10007
@@ -85,10 +87,14 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 @test "the benchmark: a row for each size, checked if asked for" {
     run --separate-stderr mpirun -np 3 ./latency -b 1000 -e 70000 -n 2 -w 1 -c
     echo "$output"
-    [ "$status" = 0 ] && [ "${#lines[@]}" = 29 ] && [ "$(grep -c ' ok$' <<<"$output")" = 28 ]
+    [ "$status" = 0 ]
+    [ "${#lines[@]}" = 29 ]
+    [ "$(grep -c ' ok$' <<<"$output")" = 28 ]
     run --separate-stderr mpirun -np 2 ./latency -o bcast,allreduce -b 4 -e 8 -n 1
     echo "$output"
-    [ "$status" = 0 ] && [ "${#lines[@]}" = 5 ] && [ "$(grep -c ' -$' <<<"$output")" = 4 ]
+    [ "$status" = 0 ]
+    [ "${#lines[@]}" = 5 ]
+    [ "$(grep -c ' -$' <<<"$output")" = 4 ]
     spoiled order ./latency -b 1024 -e 1024 -n 1 -c
     [ "$status" = 1 ] && [ "$(grep -c ' WRONG$' <<<"$output")" = 4 ]
 }
@@ -98,10 +104,12 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
     for by in slot node; do
         run timeout 120 paro-lab -g 3 -p 3,2,1 --map-by $by -- ./mpi_user quick
         echo "$output"
-        [ "$status" = 0 ] && grep -qE '^ok: [0-9]{4,} calls, 0 refused' <<<"$output"
+        [ "$status" = 0 ]
+        grep -qE '^ok: [0-9]{4,} calls, 0 refused' <<<"$output"
         run timeout 60 paro-lab -g 3 -p 3,2,1 --map-by $by -- ./cg 20011 40 3
         echo "$output"
-        [ "$status" = 0 ] && [[ "$output" == *"on 6 ranks"* ]]
+        [ "$status" = 0 ]
+        [[ "$output" == *"on 6 ranks"* ]]
     done
 }
 

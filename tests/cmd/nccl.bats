@@ -86,7 +86,8 @@ failing() {
     [ -x "$E/gpu/fail_check" ] || skip "not built"
     EMULATE_NCCL=fail:60 run timeout 60 mpirun -np 3 "$E/gpu/fail_check" '[2,1]' run
     echo "$output"
-    [ "$status" = 0 ] && [[ "$output" != *"not ok"* ]]
+    [ "$status" = 0 ]
+    [[ "$output" != *"not ok"* ]]
     told 3 'rank [0-2]: ncclGroupEnd in step .*, track ., with rank .: remote process'
 }
 
@@ -111,9 +112,11 @@ failing() {
     for seed in 1 2; do
         EMULATED_LATE=$seed run timeout 60 mpirun -np 2 "$E/gpu/fail_check" 1x2 partly
         echo "$output"
-        [ "$status" = 0 ] && [ "$(grep -c '^ok' <<<"$output")" = 2 ]
+        [ "$status" = 0 ]
+        [ "$(grep -c '^ok' <<<"$output")" = 2 ]
         EMULATED_LATE=$seed run timeout 60 mpirun -np 2 "$E/gpu/fail_check" 1x2 queued
         echo "$output"
-        [ "$status" = 0 ] && told 2 'rank 1: a run behind another one'
+        [ "$status" = 0 ]
+        told 2 'rank 1: a run behind another one'
     done
 }

@@ -274,7 +274,8 @@ END
             paro-topo -i nvml: --json
         refuses 2 "$absent" paro-plan -m params=1e9 -i nvml:
     fi
-    mkdir junk && echo junk > junk/libnvidia-ml.so.1
+    mkdir junk
+    echo junk > junk/libnvidia-ml.so.1
     found "$PWD/junk"
     refuses 2 'nvml: libnvidia-ml.so.1' asked -i nvml:
     found "$PWD/lib"

@@ -89,7 +89,8 @@ END
         [[ $refusal == "paro-sched: ${words%% *}"* ]]
         rc=0
         paro-sched pick --tuning "${words%%:*}" --json > out 2> said || rc=$?
-        [ $rc = 2 ] && [ ! -s out ]
+        [ $rc = 2 ]
+        [ ! -s out ]
         perl -MJSON::PP -e 'local $/; exit !decode_json(<>)->{error}{text}' said
     done
 }

@@ -310,7 +310,8 @@ steps() {
         "$(paro-plan -m $TINY -i $FABRIC --accum 2 --list --json | json 'map { "$_->{strategy} $_->{step_s}" } @s')" ]
     # shellcheck disable=SC2086
     paro-plan $scale 2..16 --svg > "$D/s.svg"
-    grep -q '</svg>' "$D/s.svg" && grep -q 'predicted, not measured' "$D/s.svg"
+    grep -q '</svg>' "$D/s.svg"
+    grep -q 'predicted, not measured' "$D/s.svg"
     grep -q 'NNG, 16 ranks: .* tokens/s' "$D/s.svg"
     ! command -v xmllint > /dev/null || xmllint --noout "$D/s.svg"
 }
@@ -327,7 +328,8 @@ steps() {
 @test "--scale: nothing fits at any size; errors under --json are one object" {
     run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
     [ "$status" -eq 1 ]
-    has_words "$stderr" "no feasible plan more groups --recompute" && [ ${#lines[@]} -eq 5 ]
+    has_words "$stderr" "no feasible plan more groups --recompute"
+    [ ${#lines[@]} -eq 5 ]
     run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 4..8 --svg --json
     [ "$status" -eq 2 ]
     [ -z "$output" ]
@@ -350,11 +352,14 @@ steps() {
         paro-plan -m $TINY -i "$FABRIC" --json "$@" 2> "$D/e" |
             json '4 * $d->{micro_batch} * $d->{accum}, $d->{micro_batch}, $d->{accum}'
     }
-    [[ $(batch --global-batch 512) == "512 "* ]] && [ ! -s "$D/e" ]
-    [[ $(batch --global-batch 128Ktokens --seq 250) == "512 "* ]] && [ ! -s "$D/e" ]
+    [[ $(batch --global-batch 512) == "512 "* ]]
+    [ ! -s "$D/e" ]
+    [[ $(batch --global-batch 128Ktokens --seq 250) == "512 "* ]]
+    [ ! -s "$D/e" ]
     [ "$(batch --global-batch 512 --micro-batch 16)" = "512 16 8" ]
     [ "$(batch --global-batch 512 --accum 16)" = "512 8 16" ]
-    [ "$(batch --global-batch 4)" = "4 1 1" ] && [ ! -s "$D/e" ]
+    [ "$(batch --global-batch 4)" = "4 1 1" ]
+    [ ! -s "$D/e" ]
     [ "$(batch --global-batch 33 --micro-batch 3)" = "36 3 3" ]
     has_words "$(cat "$D/e")" 'global batch 33 36 (4 3 x 3) 8.3 %'
     [[ $(batch --global-batch 46) == "48 "* && $(batch --global-batch 45) == "48 "* ]]
@@ -591,7 +596,8 @@ steps() {
     [ "$(printf '%s\n' "$output" | grep -c ' ? ?  ')" -eq 27 ]
     has_words "$stderr" 'memory --mem compute rate flops='
     run --separate-stderr paro-plan -m $TINY -i synth:2x2 --json
-    has_words "$stderr" 'memory --mem compute rate flops=' && [ "${#stderr_lines[@]}" -eq 1 ]
+    has_words "$stderr" 'memory --mem compute rate flops='
+    [ "${#stderr_lines[@]}" -eq 1 ]
     [ "$(printf '%s' "$output" | json 'defined $d->{predicted}{tokens_per_s} ? 1 : 0')" -eq 0 ]
     paro-plan -m $TINY -i synth:2x2 --scale 2..4 2> "$D/e" | tail -n 1 | grep -q '?\*'
     paro-plan -m $TINY -i $FABRIC 2> "$D/e" | grep -q '^  tokens_per_s: [1-9]'

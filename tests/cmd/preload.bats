@@ -92,7 +92,8 @@ hung_by() {
 @test "with PARO_METER horing-watch names a late rank, and whom a hang waits for" {
     export PARO_METER=$PWD/m
     ends late
-    [ "$status" = 0 ] && said '^ok$' 1
+    [ "$status" = 0 ]
+    said '^ok$' 1
     perl "$ROOT/tests/shim/meter_calls" 121 m/*.nccl
     run "$BIN/horing-watch" m
     echo "$output"
@@ -161,7 +162,9 @@ hung_by() {
 
 @test "a communicator that is aborted while a call of ours waits in it: the call ends" {
     ends abort
-    [ "$status" = 0 ] && said ': over 0$' 4 && said ': all-reduce 6$' 3
+    [ "$status" = 0 ]
+    said ': over 0$' 4
+    said ': all-reduce 6$' 3
     said 'aborts the communicator$' 3
     ends revoke
     [ "$status" = 0 ] && said ': over 0$' 4 && said ': all-reduce 6$' 3
@@ -179,7 +182,9 @@ hung_by() {
 
 @test "a program that has not asked about an error of its own, or captures what waits for all" {
     ends manners
-    [ "$status" = 0 ] && said '^ok$' 1 && said ': over 0$' 4
+    [ "$status" = 0 ]
+    said '^ok$' 1
+    said ': over 0$' 4
     said ': 1 collectives taken over$' 12
 }
 
@@ -199,14 +204,16 @@ hung_by() {
     for fault in cudaStreamCreate:3 cudaEventCreate:2 cudaEventCreate:6 cudaMalloc:5; do
         ends twice EMULATED_FAIL=$fault
         [ "$status" = 0 ] && said ': over 0$' 4 || { echo $fault; return 1; }
-        said 'rank 1: all-reduce [13]$' 2 && said 'rank [023]: all-reduce 6$' 6
+        said 'rank 1: all-reduce [13]$' 2
+        said 'rank [023]: all-reduce 6$' 6
         said 'no .* from other ranks for 2 s$' 6
     done
 }
 
 @test "one rank without the library: the others end at the deadline" {
     PARO_NCCL_DEADLINE=2 ends grouped LD_PRELOAD=
-    [ "$status" != 0 ] && [ "$status" != 124 ]
+    [ "$status" != 0 ]
+    [ "$status" != 124 ]
     said 'all ranks must preload: no messages from other ranks for 2 s$' 3
 }
 

@@ -101,13 +101,15 @@ C
 @test "linked before MPI instead of preloaded" {
     local flags="${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all}"
     # shellcheck disable=SC2086
-    mpicc $flags -o linked "$ROOT/tests/shim/mpi_ways.c" -L"$B" -lparo-mpi -Wl,-rpath,"$B" &&
-        mpicc $flags -D_GNU_SOURCE -O1 -o linked_user "$ROOT"/tests/shim/mpi_user*.c -L"$B" \
-            -lparo-mpi -Wl,-rpath,"$B" -lm -lpthread
+    mpicc $flags -o linked "$ROOT/tests/shim/mpi_ways.c" -L"$B" -lparo-mpi -Wl,-rpath,"$B"
+    # shellcheck disable=SC2086
+    mpicc $flags -D_GNU_SOURCE -O1 -o linked_user "$ROOT"/tests/shim/mpi_user*.c -L"$B" \
+        -lparo-mpi -Wl,-rpath,"$B" -lm -lpthread
     export PARO_TOPO=synth:2x2,$FABRIC PARO_MPI_MODE=always
     PARO_MPI_TRACE=1 run timeout 60 mpirun -np 4 ./linked again
     echo "$output"
-    [ "$status" = 0 ] && says MPI_Allreduce ': 20 calls, 20 ours in'
+    [ "$status" = 0 ]
+    says MPI_Allreduce ': 20 calls, 20 ours in'
     PARO_MPI_MIN_BYTES=0 run timeout 200 mpirun -np 4 ./linked_user -n 1 -m 4096
     echo "$output" | cut -c 1-200 | tail -n 20
     [ "$status" = 0 ] && grep -qE '^ok: [0-9]{4,} calls, 0 refused' <<< "$output"
@@ -198,7 +200,8 @@ C
 
 @test "silent unless asked, and what is asked for goes behind what a file has" {
     PARO_TOPO=synth:2x2 preloaded 4 ./ways again
-    [ "$status" = 0 ] && [ "$output" = ok ]
+    [ "$status" = 0 ]
+    [ "$output" = ok ]
     rm -f trace.txt
     for _ in 1 2; do
         PARO_TOPO=synth:2x2 PARO_MPI_TRACE=trace.txt preloaded 4 ./ways again
@@ -209,7 +212,8 @@ C
 
 @test "the ends of a program: no collective, no MPI_Finalize, a rank that is killed" {
     PARO_TOPO=synth:2x2 PARO_MPI_MODE=always preloaded 4 ./ways quiet
-    [ "$status" = 0 ] && [ "$output" = ok ]
+    [ "$status" = 0 ]
+    [ "$output" = ok ]
     run timeout 60 mpirun -np 4 ./ways leave
     local alone=$status
     PARO_TOPO=synth:2x2 PARO_MPI_MODE=always preloaded 4 ./ways leave

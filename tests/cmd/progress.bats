@@ -30,7 +30,7 @@ status_lines() { tr '\r' '\n' < "$1" | sed 's/ *$//' | grep '^step '; }
     cat lines
     [ "$(wc -l < lines)" -ge 1 ]
     [ "$(wc -l < lines)" -le $((2 * wall + 1)) ]
-    grep -qvxE "$LINE" lines && return 1
+    run ! grep -vxE "$LINE" lines
     diff lines <(warnings said) # no terminal: nothing is written over
     # Nobody looks on.
     paro-train "$G/one.yaml" -d "$TEXT" -o auto --steps 3 > out 2> said

@@ -188,7 +188,7 @@ scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }
 judged() {
     local rc=0
     paro-rank "${@:3}" > out || rc=$?
-    [ "$rc" = "$1" ] && has_words "$(tail -n 1 out)" "$2" && return
+    if [ "$rc" = "$1" ] && has_words "$(tail -n 1 out)" "$2"; then return; fi
     echo "status $rc of ${*:3}"
     cat out
     return 1
@@ -265,7 +265,7 @@ example() {
     paro-rank one none --svg=b.svg > out
     xmllint --noout --nonet b.svg
     for r in $(seq 12); do llmc 4 3 "$r" > r"$r"; done
-    paro-rank r12 r? r1[01] --stop-below 3 --svg=c.svg > out && return 1
+    ! paro-rank r12 r? r1[01] --stop-below 3 --svg=c.svg > out || return 1
     grep -q 'pale: 5 more runs' c.svg
     grep -q '>12\. r12: ' c.svg
     [ -z "$(find . -name '*paro-tmp*')" ]

@@ -247,7 +247,8 @@ copy-1/config.json: 'config.json'"
     [ ! -s said ]
     diff -r "$G/model" back2
     paro-shard diff "$G/ckpt" bad > out 2> said
-    [ ! -s out ] && [ "$(wc -l < said)" = 1 ]
+    [ ! -s out ]
+    [ "$(wc -l < said)" = 1 ]
     mv bad/manifest.json gone
     paro-shard ls bad 2> said | diff - <(paro-shard ls "$G/ckpt")
     one_line "paro-shard: 'bad' damaged: 0 blocks 1 other copies"
@@ -280,7 +281,8 @@ copy-1/config.json: 'config.json'"
     for n in 12 14; do
         refuses 2 'cannot open Too many open files' \
             bash -c "ulimit -n $n; exec paro-shard repair '$G/ckpt' -o no"
-        [ ! -e no ] && [ ! -e .no.paro-tmp ]
+        [ ! -e no ]
+        [ ! -e .no.paro-tmp ]
         run bash -c "ulimit -n $n; exec paro-shard merge '$G/ckpt' -o merged"
         [[ "$output" != *damaged* ]]
     done

@@ -90,7 +90,8 @@ states() {
         # shellcheck disable=SC2086 # a verb and its operand
         with() { paro-shard $from -p "$G/b.yaml" -o x --buffer "$@"; }
         refuses 2 'buffer of 1 bytes, at least' with 1
-        [[ $refusal =~ at\ least\ ([0-9]+) ]] && least=${BASH_REMATCH[1]}
+        [[ $refusal =~ at\ least\ ([0-9]+) ]]
+        least=${BASH_REMATCH[1]}
         refuses 2 "buffer of $((least - 1)) bytes, at least $least (--buffer)" with $((least - 1))
         [ -z "$(find . -name x -o -name .x.paro-tmp)" ]
         for jobs in 1 2 3 32; do
@@ -203,7 +204,8 @@ states() {
     has_words "$output" "bad/shard-00002.safetensors: 'model.layers. [ ) damaged checksum"
     run -2 --separate-stderr paro-shard reshard --json bad -p "$G/b.yaml" -o x
     [[ "$output:$stderr" == ':{"error":{"code":"mismatch",'*'"file":"bad/shard-00002.safetensors",'* ]]
-    [ ! -e x ] && [ ! -e .x.paro-tmp ]
+    [ ! -e x ]
+    [ ! -e .x.paro-tmp ]
     truncate -s -1 bad/shard-00002.safetensors
     fails "bad/shard-00002.safetensors: bytes, expected" bad -p "$G/b.yaml"
     rm bad/shard-00002.safetensors
@@ -241,7 +243,8 @@ stops() {
                 rm -r x
             fi
             [ "$signal" = KILL ] || [ ! -e .x.paro-tmp ]
-            [ ! -s out ] && [ ! -s said ] # the signal's own end: no words
+            [ ! -s out ]
+            [ ! -s said ] # the signal's own end: no words
             [ "$rc" = 0 ] || stopped=$((stopped + 1))
         done
     done

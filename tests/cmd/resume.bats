@@ -132,7 +132,8 @@ hurt() {
     diff -r "$G/ended" run
     has_words "$(tail -n 1 out)" "start step 5 of 8, 'run/step-00000004'; rate step 5: 3e-05 -> 0.000113338"
     t -o new --dry-run --init run --json
-    [ "$(wc -l < out)" = 1 ] && [ ! -e new ]
+    [ "$(wc -l < out)" = 1 ]
+    [ ! -e new ]
     perl -MJSON::PP -0e '$d = decode_json(<>);
         die unless $d->{schema} eq "paro.train.dry/1" && $d->{strategy} eq "NNN" && $d->{ranks} == 1 &&
             $d->{data_tokens} == 108894 && $d->{step_tokens} == 32 && $d->{first_step} == 1 &&
@@ -167,7 +168,8 @@ hurt() {
 @test "several ranks: a dry run, a resume past a damaged checkpoint" {
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o run --dry-run > out 2> said
     has_words "$(cat out)" "plan NGG 2 ranks 2 groups 128 tokens a step"
-    [ "$(wc -l < out)" = 5 ] && [ ! -e run ]
+    [ "$(wc -l < out)" = 5 ]
+    [ ! -e run ]
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o whole --steps 4 --save-every 2 > out 2> said
     for shard in 0 1; do
         rm -rf run

@@ -9,7 +9,8 @@ tool() { { echo '#!/bin/sh' && cat; } > "tools/$1" && chmod 755 "tools/$1"; }
 
 @test "a signal while hosts are looked for stops the run, though some have returned" {
     cd "$BATS_TEST_TMPDIR" || return
-    mkdir tools run && touch run/.lock
+    mkdir tools run
+    touch run/.lock
     tool paro-topo <<< 'printf "a slots=1\nb slots=1\n"'
     tool paro-plan <<< 'echo "strategy: NNN"'
     # Host b is there from the second look on, during which the signal comes.

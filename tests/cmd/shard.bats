@@ -154,7 +154,8 @@ EOF
     flip bad/shard-00003.safetensors 12
     flip bad/source/headers/model.safetensors 3000
     run -1 --separate-stderr paro-shard verify bad
-    [ "${#lines[@]}" = 5 ] && [ -z "$stderr" ]
+    [ "${#lines[@]}" = 5 ]
+    [ -z "$stderr" ]
     has_words "$output" 'bad/shard-00000.safetensors: 792191 bytes, 792192
         bad/shard-00001.safetensors: missing
         bad/shard-00003.safetensors: header damaged

@@ -314,7 +314,8 @@ inside() {
     soon taken
     refuses 2 "'m' another process" paro-shard merge "$G/ckpt" -o m
     refuses 2 "'m' another process" paro-shard split "$G/model" -p "$G/plan.yaml" -o m
-    [ "$(ls .m.paro-tmp)" = of_the_first ] && [ ! -e m ]
+    [ "$(ls .m.paro-tmp)" = of_the_first ]
+    [ ! -e m ]
     kill $holder
     wait $holder || true
     # It is free when its holder is gone, and what was left in it is removed.

@@ -97,7 +97,8 @@ fabric=synth:2x2,intra=1GB/s:1ms,inter=2GB/s:1ms
 @test "errors under --json are one object; a closed pipe ends quietly" {
     rc=0
     paro-sched simulate --json -i synth:2x2 all-reduce tripod > out 2> said || rc=$?
-    [ $rc = 2 ] && [ ! -s out ]
+    [ $rc = 2 ]
+    [ ! -s out ]
     perl -MJSON::PP -e 'local $/; exit !(decode_json(<>)->{error}{text} =~ /tripod/)' said
     for verb in 'draw -i synth:4x4 all-reduce ho-ring' 'pick -i synth:4x2 --op broadcast -e 64Ki'; do
         rc=0

@@ -89,7 +89,7 @@ splits_not() {
         for _ in 1 2 3 4 5; do
             rc=0
             "${@:2}" 2> said || rc=$?
-            [ "$rc" = 2 ] && break
+            [ "$rc" != 2 ] || break
             rm -r x
         done
         : > stop

@@ -67,9 +67,12 @@ EOF
 @test "print, read, print: a file, -, and standard input without -i" {
     for spec in 2x2 '[8,8,7]' 4x16x8 '3x[2,1],level2=1gbit'; do
         paro-topo -i "synth:$spec" > a.yaml
-        paro-topo -i a.yaml > b.yaml && diff a.yaml b.yaml
-        paro-topo -i - < a.yaml > b.yaml && diff a.yaml b.yaml
-        paro-topo < a.yaml > b.yaml && diff a.yaml b.yaml
+        paro-topo -i a.yaml > b.yaml
+        diff a.yaml b.yaml
+        paro-topo -i - < a.yaml > b.yaml
+        diff a.yaml b.yaml
+        paro-topo < a.yaml > b.yaml
+        diff a.yaml b.yaml
     done
 }
 
@@ -106,16 +109,19 @@ EOF
 @test "diff: 0 and nothing, 1 and lines, tolerance, json" {
     paro-topo -i synth:2x2,inter=500mbit > old.yaml
     run paro-topo -i old.yaml --diff old.yaml
-    [ "$status" = 0 ] && [ -z "$output" ]
+    [ "$status" = 0 ]
+    [ -z "$output" ]
     run paro-topo -i synth:2x2,inter=490mbit --diff old.yaml
     [ "$status" = 1 ]
     [ "${lines[0]}" = "inter.port_Bps: 62500000 -> 61250000 (-2.0 %)" ]
     [ "${lines[3]}" = "groups[0].port_out_Bps: 62500000 -> 61250000 (-2.0 %)" ]
     [ "${#lines[@]}" = 7 ]
     run paro-topo -i synth:2x2,inter=490mbit --diff old.yaml --tolerance 2
-    [ "$status" = 0 ] && [ -z "$output" ]
+    [ "$status" = 0 ]
+    [ -z "$output" ]
     run paro-topo -i synth:3x2,inter=500mbit --diff old.yaml
-    [ "$status" = 1 ] && [ "$output" = 'groups[2].ranks: absent -> "4,5"' ]
+    [ "$status" = 1 ]
+    [ "$output" = 'groups[2].ranks: absent -> "4,5"' ]
     run paro-topo -i synth:3x2,inter=500mbit --diff old.yaml --json
     [ "$status" = 1 ]
     [ "$output" = '{"schema":"paro.topo.diff/1","differences":[{"where":"groups[2]","key":"ranks","old":null,"new":"4,5"}],"count":1}' ]

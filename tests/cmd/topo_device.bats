@@ -115,7 +115,7 @@ transport: mpi -> nccl' ]
 over() {
     local ranks=$1 one=$2 faults=()
     for ((i = 3; i <= $#; i++)); do
-        [ "${!i}" = -- ] && break
+        [ "${!i}" != -- ] || break
         faults+=("${!i}")
     done
     # shellcheck disable=SC2016
@@ -182,10 +182,12 @@ over_fails() {
     sleep 2 # in the middle of it, on any machine; before it would be as good
     kill -9 "$(cat pid-1)"
     wait $run || rc=$?
-    [ $rc != 0 ] && [ $rc != 124 ] && [ ! -s fabric ]
+    [ $rc != 0 ]
+    [ $rc != 124 ]
+    [ ! -s fabric ]
     for r in 0 1 2; do
         for _ in {1..600}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
-        ! kill -0 "$(cat pid-$r)"
+        run ! kill -0 "$(cat pid-$r)"
     done
 }
 

@@ -184,12 +184,14 @@ stopped() {
         paro-train "$G/one.yaml" -d "$TEXT" -o new --log mine/plan.yaml
     refuses 2 'mine/plan.yaml:1: log expected {"step":' \
         paro-train "$G/one.yaml" -d "$TEXT" -o new --resume=auto --log mine/plan.yaml
-    [ "$(cat mine/plan.yaml)" = text ] && [ ! -e new ]
+    [ "$(cat mine/plan.yaml)" = text ]
+    [ ! -e new ]
     # An empty folder of the user's stays, and stays empty.
     mkdir empty
     for out in empty empty/a//b/; do
         refuses 2 "'nowhere' No such file" paro-train "$G/one.yaml" -d "$TEXT" -o $out --init nowhere
-        [ -d empty ] && [ -z "$(ls -A empty)" ]
+        [ -d empty ]
+        [ -z "$(ls -A empty)" ]
     done
 }
 

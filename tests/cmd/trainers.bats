@@ -168,7 +168,8 @@ split() { paro-shard split "$1/from" -p plan.yaml -o ckpt; }
 # pieces BOX...: a tensor of 6 x 6 x 5 numbers in whole.safetensors, and in pieces/ its boxes, each
 # "ROW COLUMN ROWS COLUMNS", a file each.
 pieces() {
-    rm -rf pieces && mkdir pieces
+    rm -rf pieces
+    mkdir pieces
     python3 - "$@" << 'PY'
 import json, struct, sys
 def put(path, shape, values, meta):

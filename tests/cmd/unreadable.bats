@@ -37,7 +37,8 @@ healed() {
     cured "$1" "$cure"
     rm -rf good back
     shard repair bad -o good > said
-    [ "$(wc -l < said)" = 1 ] && has_words "$(cat said)" "$2: rebuilt '$cure'"
+    [ "$(wc -l < said)" = 1 ]
+    has_words "$(cat said)" "$2: rebuilt '$cure'"
     diff -r "$G/ckpt" good
     shard merge bad -o back 2> said
     diff -r "$G/model" back
@@ -55,7 +56,8 @@ healed() {
     run -1 shard verify --json bad
     [[ "$output" == *'"file":"bad/shard-00001.safetensors",'*'"repair_from":"shard-00003.copy-00001.safetensors"'* ]]
     # And what is small.
-    rm -r bad && cp -r "$G/ckpt" bad
+    rm -r bad
+    cp -r "$G/ckpt" bad
     rm bad/manifest.json
     ln -s manifest.json bad/manifest.json
     healed "'bad/manifest.json': Too many levels of symbolic links" manifest.json
@@ -70,7 +72,8 @@ healed() {
         # shellcheck disable=SC2086
         refuses 2 "'bad/shard-00001.safetensors': Too many levels of symbolic links" shard $what
     done
-    rm -r bad && cp -r "$G/plain" bad
+    rm -r bad
+    cp -r "$G/plain" bad
     ln -sf tokenizer.txt bad/source/files/tokenizer.txt
     refuses 2 "'bad/source/files/tokenizer.txt': Too many levels of symbolic links" \
         shard repair bad -o no
@@ -144,7 +147,8 @@ C
     diff -r "$G/ckpt" good
     # Without a copy it follows from the manifest.
     SICK_BYTES=1 LD_PRELOAD=$PWD/sick.so run -1 shard verify "$G/plain"
-    has_words "$output" 'Input/output error' && [[ $output != *copy* ]]
+    has_words "$output" 'Input/output error'
+    [[ $output != *copy* ]]
     SICK_BYTES=1 LD_PRELOAD=$PWD/sick.so shard repair "$G/plain" -o plain > said
     diff -r "$G/plain" plain
     # And where the data cannot be read, either.
@@ -157,7 +161,8 @@ C
     for file in shard-00001.safetensors manifest.json config.json source/files/tokenizer.txt \
         source/headers/model.safetensors; do
         for kind in 'mkfifo' 'mkdir' 'ln -s /dev/zero'; do
-            rm -rf bad && cp -r "$G/ckpt" bad
+            rm -rf bad
+            cp -r "$G/ckpt" bad
             rm bad/$file
             $kind bad/$file
             healed "bad/$file: not a regular file" $file

@@ -87,7 +87,8 @@ writers() {
     (umask 027 && quiet paro-shard init -m llama-tiny.json -o open/x)
     [ "$(cat victim)" = old ]
     [ "$(stat -c %a:%u open/x)" = 750:0 ]
-    [ ! -L open/x/config.json ] && [ ! -e open/x/source ]
+    [ ! -L open/x/config.json ]
+    [ ! -e open/x/source ]
     # What a killed one leaves nobody else can hold.
     for _ in 1 2 3 4 5 6 7 8; do
         paro-shard split model -p grid.yaml -o open/y &
@@ -175,7 +176,8 @@ END
         # One that has no checkpoint yet.
         rm -r run/latest run/step-*
         refuses 2 "log 'run/log.jsonl'" paro-train "$G/one.yaml" -d "$TEXT" -o run --steps 1
-        [ "$(cat victim)" = old ] && [ ! -e absent ]
+        [ "$(cat victim)" = old ]
+        [ ! -e absent ]
         rm -r run
     done
     # Under a name of the user's own, likewise; what is no file is written as it is.

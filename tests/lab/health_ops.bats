@@ -59,7 +59,7 @@ learn_and_accept() {
     cp base.yaml was.yaml
     says 0 '^HORING OK' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- \
         -b "$PWD/base.yaml" --accept-baseline || return
-    run ! cmp -s base.yaml was.yaml
+    ! cmp -s base.yaml was.yaml || return
     says 0 '^HORING OK' --slow 0:250mbit --slow 1:250mbit --slow 2:250mbit -- -b "$PWD/base.yaml" -w 80:
 }
 
@@ -114,7 +114,7 @@ hit() {
         SIGNAL=$1 RANK=$2 timeout 60 paro-lab -g 3 -p 1 -r 200mbit -- ./victim "$BIN/horing-check" -t 2 >out 2>said || rc=$?
     fi
     # shellcheck disable=SC2053 # STATUS is a pattern
-    [[ $rc = $3 ]] && [ "$(wc -l <out)" = 1 ] && grep -qE "^HORING $4" out && return
+    if [[ $rc = $3 ]] && [ "$(wc -l <out)" = 1 ] && grep -qE "^HORING $4" out; then return; fi
     echo "$1 to rank $2: status $rc, expected $3 and one line of $4:"
     cat out said
     return 1

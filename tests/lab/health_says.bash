@@ -13,8 +13,8 @@ says() {
     done
     shift
     timeout 60 paro-lab "${LAB[@]}" "${lab[@]}" -- "${CHECK[@]}" "$@" >out 2>said || rc=$?
-    [ $rc = "$want" ] && { [ -z "${ONE_LINE-}" ] || [ "$(wc -l <out)" = 1 ]; } &&
-        { [ -z "$pattern" ] || grep -qE -- "$pattern" out; } && return
+    if [ $rc = "$want" ] && { [ -z "${ONE_LINE-}" ] || [ "$(wc -l <out)" = 1 ]; } &&
+        { [ -z "$pattern" ] || grep -qE -- "$pattern" out; }; then return; fi
     echo "status $rc, expected $want and $pattern:"
     cat out said
     return 1

@@ -45,12 +45,12 @@ cut_ends_with_2() { # SECONDS OPTION...
 # tests/cmd/fabric.bash): a machine with busy neighbours measures less, and the bucket lets nothing
 # through that is more (but for what arrives late at the start of the clock).
 healthy() { # OPTION... of measure
-    measure -g 2 -p 2 -r 500mbit "$@"
+    measure -g 2 -p 2 -r 500mbit "$@" || return
     near levels.1.port_Bps 59.8 && near levels.1.flow_Bps 59.8 &&
         near levels.1.member_Bps 29.9 && near groups.1.port_in_Bps 59.8
 }
 slow_ways() {
-    measure -g 3 -p 1 -r 500mbit --slow 1:250mbit/400mbit "$@"
+    measure -g 3 -p 1 -r 500mbit --slow 1:250mbit/400mbit "$@" || return
     near groups.1.port_out_Bps 29.9 && near groups.1.port_in_Bps 47.8 &&
         near groups.0.port_out_Bps 59.8 && near groups.2.port_in_Bps 59.8
 }

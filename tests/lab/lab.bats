@@ -159,7 +159,8 @@ node1 UP" ]
 }
 
 @test "standard input is rank 0's; folder, environment and arguments are the caller's" {
-    mkdir "a folder" && cd "a folder"
+    mkdir "a folder"
+    cd "a folder"
     # shellcheck disable=SC2016
     PARO_TRY="x y" lab -p 1 -- sh -c '
         [ "$OMPI_COMM_WORLD_RANK" = 1 ] || { pwd; echo "$PARO_TRY|$1|$2"; cat; }' \
@@ -208,7 +209,8 @@ kill_lab() {
     local links own=$BATS_TEST_TMPDIR/tmp
     shift 2
     cp "$FLOW" "$prog"
-    mkdir -p "$own" && chmod 777 "$own" "$BATS_TEST_TMPDIR"
+    mkdir -p "$own"
+    chmod 777 "$own" "$BATS_TEST_TMPDIR"
     links=$(ip -br link 2>/dev/null | cut -d' ' -f1)
     set -m # a process group of its own, and SIGINT not ignored
     TMPDIR=$own "$@" paro-lab -r 500mbit -- sh -c "
@@ -216,7 +218,7 @@ kill_lab() {
         exec '$prog' forever 0:2 2:0" >/dev/null 2>&1 3>&- &
     set +m
     for ((i = 0; i < 600; i++)); do
-        [[ -e $net && $(wc -l <"$net") -eq 4 ]] && break
+        [[ ! -e $net || $(wc -l <"$net") -ne 4 ]] || break
         sleep 0.1
     done
     [ "$(sort -u "$net" | wc -l)" -eq 2 ] # it ran, on two nodes
@@ -258,7 +260,9 @@ kill_lab() {
     "${user[@]}" test -x "$FLOW" || chmod a+x "$BATS_RUN_TMPDIR" "$BATS_FILE_TMPDIR"
     "${user[@]}" test -x "$FLOW" || skip "an ordinary user cannot reach $FLOW"
     "${user[@]}" test -x "$(command -v paro-lab)" || {
-        mkdir bin && cp "$(command -v paro-lab)" bin && PATH=$PWD/bin:$PATH
+        mkdir bin
+        cp "$(command -v paro-lab)" bin
+        PATH=$PWD/bin:$PATH
     }
     "${user[@]}" unshare -U -r true 2>why || skip "no user namespaces: $(cat why)"
     TMPDIR=$PWD/own run --separate-stderr "${user[@]}" paro-lab -p 2,1 "$FLOW" where

@@ -28,7 +28,8 @@ measure() {
     number compute_left 0.000001 1
     # Nothing where processors are to spare; else a part of some pieces of 5 ms.
     ! grep -q use_lost_s: fabric || number use_lost_s 0 1
-    [ "$(grep -c rate_left: fabric)" = 2 ] && [ "$(grep -c compute_left: fabric)" = 2 ]
+    [ "$(grep -c rate_left: fabric)" = 2 ]
+    [ "$(grep -c compute_left: fabric)" = 2 ]
     again measure -g 2 -p 1
     [ "$(grep -c rate_left: fabric)" = 1 ] # between the hosts alone
     measure -g 1 -p 1
@@ -39,7 +40,7 @@ measure() {
 # The flow's rate is a line's slope; it alone is bound by the same port.
 lines() {
     timeout 200 paro-lab -g 2 -p 2 -r 500mbit -- "$BIN/paro-topo" \
-        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" --seq 64 >fabric
+        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" --seq 64 >fabric || return
     near levels.1.flow_Bps 59.8
 }
 
@@ -59,7 +60,7 @@ lines() {
 # each of the four streams, taken for something that came later, was 6 % of the 2 MiB; of one it is
 # 1.5 %: 3 % are too much, on a busy machine too.
 four_streams() {
-    measure -g 2 -p 4 -r 100mbit
+    measure -g 2 -p 4 -r 100mbit || return
     awk '/name: inter/ { inter = 1 }
          inter && $1 == "port_Bps:" { seen = 1; if ($2 < 0.9 * 11.96e6 || $2 > 1.03 * 11.96e6) { print; bad = 1 } }
          END { exit !seen || bad }' fabric

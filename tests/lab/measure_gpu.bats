@@ -46,7 +46,8 @@ measure() {
     number memory_Bps 1e8 1e13
     number rate_left 0.000001 1
     number compute_left 0.000001 1
-    [ "$(grep -c rate_left: fabric)" = 2 ] && [ "$(grep -c compute_left: fabric)" = 2 ]
+    [ "$(grep -c rate_left: fabric)" = 2 ]
+    [ "$(grep -c compute_left: fabric)" = 2 ]
     # What it says reads back, and is of GPUs still.
     paro-topo -i fabric > again
     cmp fabric again

@@ -63,7 +63,7 @@ for_s() {
 
 # own_slurm [LINES]: begins it at the end of setup_file, or NO_SLURM says why not.
 own_slurm() {
-    begin_slurm "${1-}" > begun 2>&1 && return
+    ! begin_slurm "${1-}" > begun 2>&1 || return 0
     NO_SLURM="Slurm does not start: $(tail -n 1 begun)"
     export NO_SLURM
     end_slurm

@@ -40,14 +40,14 @@ begin() {
 # of_rank N: its process, as this system counts them (the lab has numbers of its own)
 of_rank() {
     for p in $(pgrep -f "^$L "); do
-        tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" &&
-            [ "$(readlink "/proc/$p/exe")" = "$L" ] && echo "$p" && return
+        tr '\0' '\n' < "/proc/$p/environ" 2> /dev/null | grep -qx "OMPI_COMM_WORLD_RANK=$1" || continue
+        [ "$(readlink "/proc/$p/exe")" != "$L" ] || { echo "$p"; return; }
     done
 }
 
 healthy_loop() {
     begin 4 20000
-    wait "$lab"
+    wait "$lab" || return
     lab=
     rc=0
     horing-watch -v m > out || rc=$?
@@ -64,7 +64,7 @@ slowed_loop() {
     begin 60 20000
     local p
     p=$(of_rank 1)
-    [ -n "$p" ]
+    [ -n "$p" ] || return
     for _ in $(seq 200); do # most of the time it stands still
         kill -STOP "$p"
         sleep 0.06
@@ -77,7 +77,7 @@ slowed_loop() {
     wait "$lab" || true
     lab=
     cat out
-    [ $rc = 1 ] || [ $rc = 2 ]
+    [ $rc = 1 ] || [ $rc = 2 ] || return
     grep -qE '^WATCH [A-Z]+ - rank 1 \(node[0-9]+\) is [0-9]+ % late' out
 }
 
