@@ -123,11 +123,28 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
     done | clean
 }
 
-@test "scripts pass shellcheck" {
-    files | while read -r f; do
+# The shell scripts of the tree.
+scripts() {
+    files | grep -v '^completions/' | while read -r f; do
         case $f in *.sh | *.bats | *.bash) echo "$f"; continue ;; esac
-        head -c 64 "$f" 2>/dev/null | tr -d '\0' | head -n 1 | grep -qE '^#!.*(sh|bash|bats)$' && echo "$f"
-    done | grep -v '^completions/' | tr '\n' '\0' | xargs -0 shellcheck -x -P "$ROOT/tests/lint" -e SC1091,SC2154,SC2317
+        ! head -c 64 "$f" 2>/dev/null | tr -d '\0' | head -n 1 | grep -qE '^#!.*(sh|bash|bats)$' || echo "$f"
+    done
+}
+
+@test "scripts pass shellcheck" {
+    scripts | tr '\n' '\0' | xargs -0 shellcheck -x -P "$ROOT/tests/lint" -e SC1091,SC2154,SC2317
+}
+
+@test "no condition of a test, or of a script under set -e, goes unnoticed" {
+    scripts | while read -r f; do
+        case $f in *.bats | *.bash) ;; *) grep -qE '^set -[a-z]*e' "$f" || continue ;; esac
+        echo "$f"
+    done | xargs python3 tests/lint/unchecked.py 2>&1 | clean
+    # The check itself: of these lines the first three.
+    bad=$BATS_TEST_TMPDIR/bad.bats
+    printf '%s\n' '@test "t" {' '! a' 'a && b' 'f() { [ a ]; b; }' \
+        '! a || b' 'a && b || c' 'if a && ! b; then c; fi' 'g() { a; b && c; }' 'again f' '}' >"$bad"
+    [ "$(python3 tests/lint/unchecked.py "$bad" | cut -d: -f2 | tr '\n' ' ')" = '2 3 4 ' ]
 }
 
 @test "man pages pass mandoc's own lint" {
@@ -186,7 +203,9 @@ wrapped() {
     wide=${page/WIDTH/parameters and gradients inside, optimizer globally}
     for r in 'mandoc -Tutf8 -O width=80' 'groff -mandoc -Tutf8 -rLL=78n'; do
         # shellcheck disable=SC2086 # a command and its options
-        [ -z "$(wrapped $r <<<"$page")" ] && [ -n "$(wrapped $r <<<"$wide" 2>/dev/null)" ]
+        [ -z "$(wrapped $r <<<"$page")" ]
+        # shellcheck disable=SC2086
+        [ -n "$(wrapped $r <<<"$wide" 2>/dev/null)" ]
     done
 }
 
