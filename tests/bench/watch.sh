@@ -6,7 +6,8 @@
 #
 #   make bench-watch                     RUNS=100 made-up runs of each fault, ten times as many healthy
 #   make bench-watch PART=fabric         programs on emulated nodes, RUNS=1 of each of PROGRAMS and KINDS;
-#                                        a row of each run is added to ROWS, then all rows are counted
+#                                        a row of each run is added to ROWS, then all rows are counted;
+#                                        SEED=N draws as the rows with the seeds N0 to N9 did
 #   make bench-watch PART=cost           the conjugate gradient in turns, PAIRS=20 with and without the meter
 #                                        KEEP=DIR keeps the records
 #
@@ -175,7 +176,7 @@ fabric() {
                 train.order | train.stall | ddp.order | ddp.stall) continue ;; # their sums are no MPI_Allreduce
                 ddp.slow* | ddp.port*) continue ;; # of gloo, PyTorch records no completions
                 esac
-                run "$program" "$kind" "$(($(date +%s) % 100000 * 10 + i % 10))"
+                run "$program" "$kind" "$((${SEED:-$(date +%s) % 100000} * 10 + i % 10))"
             done
         done
     done

@@ -9,7 +9,9 @@ setup() {
 
 @test "killed, stopped, out of disk: all gone, and on from the last checkpoint to the last bit" {
     [ -z "${SAN-}" ] || skip "its moments are those of a run without a sanitizer"
-    OUT=$BATS_TEST_TMPDIR KILLS=3 TERMS=1 FULLS=1 STEPS=14 SEED=$RANDOM sh tests/bench/kill.sh > "$BATS_TEST_TMPDIR/table" 2>&1 || {
+    export SEED=${SEED:-$RANDOM} # make check-full SEED=N repeats the moments
+    echo "# SEED=$SEED" >&3
+    OUT=$BATS_TEST_TMPDIR KILLS=3 TERMS=1 FULLS=1 STEPS=14 sh tests/bench/kill.sh > "$BATS_TEST_TMPDIR/table" 2>&1 || {
         cat "$BATS_TEST_TMPDIR/table"
         return 1
     }

@@ -256,7 +256,7 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
         ranks 2 paro-train "$G/two.yaml" "${t[@]}" --algo auto --tuning tuning.yaml
     refuses 2 "one.yaml:1: 'format' 'paro-plan/1' 'paro-tuning/1'" \
         paro-train "$G/one.yaml" "${t[@]}" --algo auto --tuning "$G/one.yaml"
-    head -c 3000 /dev/urandom > noise.yaml
+    perl -e 'srand 7; print map chr rand 256, 1 .. 3000' > noise.yaml
     refuses 2 noise.yaml paro-train noise.yaml "${t[@]}"
     [ ! -e new ]
 }
