@@ -6,51 +6,117 @@
 #include "net_fixture.h"
 #include "net_ref_fixture.h"
 
-/*
- * The relative error allowed to a tensor as a whole (2-norm).  A product with inner length n is
- * off by n EPS (EPS = 2^-24); the errors of its operands come on top.  A gradient depends on
- * every layer's products, forward and backward, so the bound is the sum of their inner lengths.
- * Per layer, twice (forward and backward):
- *
- *     4 C         q, k, v and o's gradient; gate, up
- *     heads D     o
- *     F           down
- *     2 (D + T)   attention: scores and values
- *     4 C         norms
- *     4 C         LayerNorm alone: as much again
- *     14 r        adapters of rank r: twice r for each of 7 products
- *
- * and once for the head C + V + R, with the sum over R rows.  Biases add one term to each
- * product.  Rounding errors add up like a random walk, far below this worst case; its slack
- * covers that a layer can magnify its input.  A wrong formula is off by orders of magnitude
- * more.
- */
-static inline double tolerance(const struct rig *rig)
-{
-    const struct model *m = &rig->model;
-    int64_t layer = 8 * m->hidden + m->heads * m->head_dim + m->ffn +
-                    2 * (m->head_dim + rig->net.options.seq) +
-                    (m->norm == MODEL_NORM_LAYER ? 4 * m->hidden : 0) + 14 * m->lora.rank;
-    int64_t head = m->hidden + m->vocab + rig->net.rows;
+/* What the network is run with; a rig's own numbers of rows. */
+struct text {
+    const int32_t *tokens, *targets;
+    int64_t batch, seq;
+};
 
-    return (double)(2 * m->layers * layer + head) * 0x1p-24;
+static const struct text TEXT = {TOKENS, TARGETS, BATCH, SEQ};
+
+static inline double ref(struct rig *rig, const struct text *x, double *logits, uint64_t seed)
+{
+    return net_ref_loss(&rig->model, rig->wide, x->tokens, x->targets, x->batch, x->seq, logits,
+                        seed);
 }
 
-/* |got - want| <= bound |want| in the 2-norm. */
+/*
+ * Bounds are noise times rounding.  Noise: by how much a result changes, relative to
+ * REF_NOISE, when all that is multiplied or added on the way to it changes.  It is the root of
+ * the mean square of SAMPLES draws, and a tenth of what it should be with a probability of
+ * 10^-7 (chi-squared with 8 degrees).  Rounding: the error n EPS (EPS = 2^-24) of the operands
+ * of a product of the longest inner length n; 8 more for a norm or an exponential.  Such an
+ * error is the worst case, of sqrt(n) EPS as a rule, and n is 10 and more: hence a slack of 3
+ * and more.  A wrong formula is off by orders of magnitude more.
+ */
+enum { SAMPLES = 8 };
+
+static inline double rounding(const struct rig *rig)
+{
+    const struct model *m = &rig->model;
+    const int64_t inner[] = {
+        m->hidden,   (m->heads + 2 * m->kv_heads) * m->head_dim, /* q, k and v */
+        2 * m->ffn,                                              /* gate and up */
+        m->vocab,    rig->net.rows,
+        m->lora.rank};
+    int64_t n = 0;
+
+    for (size_t i = 0; i < sizeof inner / sizeof *inner; i++)
+        n = inner[i] > n ? inner[i] : n;
+    return (double)(n + 8) * 0x1p-24;
+}
+
+/* Noise of the loss, and of each row of logits. */
+static inline double loss_noise(struct rig *rig, const struct text *text, double *by_row)
+{
+    int64_t rows = text->batch * text->seq, n = rows * rig->model.vocab;
+    double *logits = mem_new((size_t)n, sizeof *logits),
+           *with = mem_new((size_t)n, sizeof *with);
+    double loss = ref(rig, text, logits, 0), sum = 0;
+
+    memset(by_row, 0, (size_t)rows * sizeof *by_row);
+    for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
+        sum += pow(ref(rig, text, with, seed) - loss, 2);
+        for (int64_t i = 0; i < n; i++)
+            by_row[i / rig->model.vocab] += pow(with[i] - logits[i], 2);
+    }
+    for (int64_t i = 0; i < rows; i++)
+        by_row[i] = sqrt(by_row[i] / SAMPLES) / REF_NOISE;
+    mem_free(logits), mem_free(with);
+    return sqrt(sum / SAMPLES) / REF_NOISE;
+}
+
+static inline double slope_along(struct rig *rig, const struct text *text,
+                                 const struct model_tensor *t, uint64_t seed, uint64_t noise)
+{
+    const double h = 0x1p-14;
+    double *x = rig->wide[t->unit] + t->offset, loss[2],
+           *x0 = mem_new((size_t)t->elems, sizeof *x0);
+
+    memcpy(x0, x, (size_t)t->elems * sizeof *x0);
+    for (int i = 0; i < 2; i++) {
+        for (int64_t j = 0; j < t->elems; j++)
+            x[j] = x0[j] + (rng_u64(seed, 1, (uint64_t)j) & 1 ? h : -h) * (i ? -1 : 1);
+        loss[i] = ref(rig, text, NULL, noise);
+    }
+    memcpy(x, x0, (size_t)t->elems * sizeof *x0);
+    mem_free(x0);
+    return (loss[0] - loss[1]) / (2 * h);
+}
+
+/*
+ * Noise of the 2-norm of a tensor's gradient.  The mean square of a vector's products with
+ * vectors of random signs is the square of its 2-norm.
+ */
+static inline double slope_noise(struct rig *rig, const struct text *text,
+                                 const struct model_tensor *t)
+{
+    double sum = 0;
+
+    for (uint64_t i = 1; i <= SAMPLES; i++)
+        sum += pow(slope_along(rig, text, t, i, i) - slope_along(rig, text, t, i, 0), 2);
+    return sqrt(sum / SAMPLES) / REF_NOISE;
+}
+
+/* |got - want| <= bound in the 2-norm. */
 static inline void assert_norm(const float *got, const double *want, int64_t n, double bound,
                                const char *name)
 {
     double off = 0, norm = 0;
 
     for (int64_t i = 0; i < n; i++) {
-        double d = (double)got[i] - want[i];
-
-        off += d * d;
+        off += pow((double)got[i] - want[i], 2);
         norm += want[i] * want[i];
     }
-    if (!(norm > 0 && sqrt(off) <= bound * sqrt(norm)))
-        fail_msg("%s: off by %.3g of its norm %.3g, allowed %.3g", name, sqrt(off / norm),
-                 sqrt(norm), bound);
+    if (!(norm > 0 && sqrt(off) <= bound))
+        fail_msg("%s: off by %.3g, allowed %.3g, norm %.3g", name, sqrt(off), bound,
+                 sqrt(norm));
+}
+
+static inline void assert_loss(double got, double want, double bound)
+{
+    if (!(fabs(got - want) <= bound))
+        fail_msg("loss %.9g, expected %.9g within %.3g", got, want, bound);
 }
 
 /*
@@ -73,25 +139,20 @@ static inline void assert_largest(const float *got, const double *want, int64_t 
     }
 }
 
-static inline double ref(struct rig *rig)
-{
-    return net_ref_loss(&rig->model, rig->wide, TOKENS, TARGETS, BATCH, SEQ, NULL);
-}
-
 /*
  * The five-point rule with h = 2^-12: its own error, h^4 / 30 = 1e-16 of the fifth derivative
  * (a normalised row of small numbers has large ones) and 2^-52 loss / h = 2e-11, is far below
- * the tolerance (2e-5 and more).
+ * the bound: EPS times noise of 1e-2 and more.
  */
 static inline double slope(struct rig *rig, double *x)
 {
     const double h = 0x1p-12;
     double x0 = *x, f1, f2, f3, f4;
 
-    *x = x0 + 2 * h, f1 = ref(rig);
-    *x = x0 + h, f2 = ref(rig);
-    *x = x0 - h, f3 = ref(rig);
-    *x = x0 - 2 * h, f4 = ref(rig);
+    *x = x0 + 2 * h, f1 = ref(rig, &TEXT, NULL, 0);
+    *x = x0 + h, f2 = ref(rig, &TEXT, NULL, 0);
+    *x = x0 - h, f3 = ref(rig, &TEXT, NULL, 0);
+    *x = x0 - 2 * h, f4 = ref(rig, &TEXT, NULL, 0);
     *x = x0;
     return (8 * (f2 - f3) - (f1 - f4)) / (12 * h);
 }
@@ -99,18 +160,22 @@ static inline double slope(struct rig *rig, double *x)
 /* Loss and gradients beside the reference's. */
 static inline void assert_slopes(struct rig *rig)
 {
-    assert_true(fabs(forward(rig, TOKENS, TARGETS, 1) / ref(rig) - 1) <= tolerance(rig));
+    double by_row[ROWS], loss = loss_noise(rig, &TEXT, by_row);
+
+    assert_loss(forward(rig, TOKENS, TARGETS, 1), ref(rig, &TEXT, NULL, 0),
+                rounding(rig) * loss);
     backward(rig);
     for (int i = 0; i < rig->model.tensors; i++) {
         const struct model_tensor *t = &rig->model.tensor[i];
-        double *want = mem_new((size_t)t->elems, sizeof *want);
 
-        for (int64_t j = 0; model_trains(&rig->model, t) && j < t->elems; j++)
+        if (!model_trains(&rig->model, t))
+            continue;
+        double *want = mem_new((size_t)t->elems, sizeof *want);
+        for (int64_t j = 0; j < t->elems; j++)
             want[j] = slope(rig, &rig->wide[t->unit][t->offset + j]);
-        if (model_trains(&rig->model, t))
-            assert_norm(rig->grads[t->unit] + t->offset, want, t->elems, tolerance(rig),
-                        t->name);
-        free(want);
+        assert_norm(rig->grads[t->unit] + t->offset, want, t->elems,
+                    rounding(rig) * slope_noise(rig, &TEXT, t), t->name);
+        mem_free(want);
     }
 }
 
