@@ -64,11 +64,13 @@ END
 @test "from a checkpoint of the whole to a part, and back" {
     planned part llama 1x1 NNN lora=2
     paro-train part.yaml -d "$TEXT" -o part --init "$G/ended/latest" --steps 2 > out
-    # B begins at 0: the first loss is the whole model's in the same types.
+    # B begins at 0: the first loss is the whole model's in the same types.  An adapter keeps q, k
+    # and v apart, so products of inner length 344 and less may be summed in another order: a
+    # logit is off by 2^-24 sqrt(344) of each of 32 operands, as a walk 6e-6 of the largest.
     paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 32 --param-type f32 --wire-type f32 > whole.yaml
     paro-train whole.yaml -d "$TEXT" -o whole --init "$G/ended/latest" --steps 1 > out
     loss() { sed -n '1s/.*"loss":\([0-9.]*\),.*/\1/p' "$1/log.jsonl"; }
-    [ "$(loss part)" = "$(loss whole)" ]
+    awk "BEGIN { off = $(loss part) / $(loss whole) - 1; exit !(off < 1e-5 && off > -1e-5) }"
     # What is frozen is as it was, bit for bit.
     paro-shard diff "$G/ended/latest" part/latest --json > d || [ $? = 1 ]
     run ! grep -q '"name": "model.layers.0.self_attn.q_proj.weight"' d
