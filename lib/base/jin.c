@@ -7,8 +7,6 @@
 #include "base/mem.h"
 #include "base/utf8.h"
 
-enum { DEPTH_MAX = 256 };
-
 static int fail_expected(struct jin *j, const char *expected)
 {
     j->wrong = expected;
@@ -208,10 +206,42 @@ int jin_whole(struct jin *j, int64_t *out)
     return 0;
 }
 
-/* A number, true, false or null: letters enough to end where the next token begins. */
+/* Digits, at least one. */
+static int skip_digits(struct jin *j)
+{
+    int64_t from = j->at;
+
+    while (peek(j) >= '0' && peek(j) <= '9')
+        j->at++;
+    return j->at > from ? 0 : -1;
+}
+
+static int skip_number(struct jin *j)
+{
+    int64_t from = j->at;
+
+    j->at += peek(j) == '-';
+    int64_t first = j->at;
+    int bad = skip_digits(j) || (j->text[first] == '0' && j->at - first > 1);
+    if (!bad && peek(j) == '.') {
+        j->at++;
+        bad = skip_digits(j);
+    }
+    if (!bad && (peek(j) == 'e' || peek(j) == 'E')) {
+        j->at++;
+        j->at += peek(j) == '-' || peek(j) == '+';
+        bad = skip_digits(j);
+    }
+    if (!bad)
+        return 0;
+    j->at = from;
+    return fail_expected(j, "a value");
+}
+
+/* A number, true, false or null; or what Python writes of numbers that JSON lacks. */
 static int skip_bare(struct jin *j)
 {
-    static const char *const word[] = {"true", "false", "null"};
+    static const char *const word[] = {"true", "false", "null", "NaN", "Infinity", "-Infinity"};
     int64_t left = j->bytes - j->at, at = j->at;
 
     for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
@@ -221,12 +251,7 @@ static int skip_bare(struct jin *j)
             return 0;
         }
     }
-    while (at < j->bytes && j->text[at] && strchr("+-.0123456789eE", j->text[at]))
-        at++;
-    if (at == j->at)
-        return fail_expected(j, "a value");
-    j->at = at;
-    return 0;
+    return skip_number(j);
 }
 
 static int skip_value(struct jin *j, int depth)
@@ -234,7 +259,7 @@ static int skip_value(struct jin *j, int depth)
     char open = jin_next(j), close = open == '{' ? '}' : ']';
     int n = 0, more;
 
-    if (depth > DEPTH_MAX)
+    if (depth > JIN_DEPTH_MAX)
         return fail_expected(j, "less depth");
     if (open == '"')
         return jin_text(j);

@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Lists and objects within each other, where the reader does not say less: as jansson's. */
+enum { JIN_DEPTH_MAX = 2048 };
+
 /*
  * Reads JSON token by token, without a tree: what is sized by the text is the longest string
- * alone. For texts of a known small grammar; who wants a tree has jansson.
+ * alone. For texts of a known small grammar; base/jtree.h and base/tree.h make trees of it.
  *
  *     struct jin j = {.text = text, .bytes = bytes};      {"a": [1, 2], "b": [3]}
  *     int n = 0, k, more;
@@ -39,7 +42,7 @@ int jin_item(struct jin *j, char close, int *count);
 int jin_text(struct jin *j);
 /* A whole number from 0 to 2^63 - 1: digits alone, no sign, fraction or exponent. */
 int jin_whole(struct jin *j, int64_t *out);
-/* Any value, bounded in depth. */
+/* Any value, bounded in depth; NaN, Infinity and -Infinity, too, as Python writes them. */
 int jin_skip(struct jin *j);
 int jin_end(struct jin *j); /* nothing but spaces follows */
 void jin_release(struct jin *j);

@@ -194,29 +194,6 @@ int tree_parse(struct tree *t, const char *name, const char *text, int64_t bytes
 
 /* ---- JSON ---- */
 
-static int is_number(const char *p)
-{
-    static const char digits[] = "0123456789";
-
-    p += *p == '-';
-    size_t n = strspn(p, digits);
-    if (n == 0 || (n > 1 && *p == '0'))
-        return 0;
-    p += n;
-    if (*p == '.') {
-        if ((n = strspn(p + 1, digits)) == 0)
-            return 0;
-        p += 1 + n;
-    }
-    if (*p == 'e' || *p == 'E') {
-        p += 1 + (p[1] == '-' || p[1] == '+');
-        if ((n = strspn(p, digits)) == 0)
-            return 0;
-        p += n;
-    }
-    return *p == 0;
-}
-
 struct json {
     struct parse p;
     struct jin in;
@@ -254,7 +231,7 @@ static int read_bare(struct json *j, int line)
     memcpy(v->text, j->in.text + from, n);
     if (strcmp(v->text, "null") == 0)
         v->kind = TREE_NULL;
-    else if (strcmp(v->text, "true") && strcmp(v->text, "false") && !is_number(v->text)) {
+    else if (strchr("NI", *v->text) || v->text[1] == 'I') { /* NaN, Infinity, -Infinity */
         j->in.at = from;
         j->in.wrong = "a value";
         return -1;

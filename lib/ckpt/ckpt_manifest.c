@@ -571,7 +571,7 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
 {
     struct reader r = {.c = c, .path = path, .config = config, .limits = limits, .err = err};
     json_t *root = NULL;
-    int rc = check_sum(&r, text, bytes) || jtree_read(path, text, bytes, &root, err)
+    int rc = check_sum(&r, text, bytes) || jtree_read_own(path, text, bytes, &root, err)
                  ? -1
                  : read_root(&r, root);
 

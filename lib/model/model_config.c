@@ -136,7 +136,7 @@ static int read_family(const struct config *c, const struct model_family **out)
     *out = find_family(type, 0);
     if (type && !*out)
         return KEY_FAIL(c, "model_type", "is %s%.60s%s, expected %s", text ? "\"" : "",
-                        text ? json_string_value(type) : keys_kind(type), text ? "\"" : "",
+                        text ? json_string_value(type) : jtree_kind(type), text ? "\"" : "",
                         print_families(0, all));
     return read_architecture(c, out);
 }
@@ -175,8 +175,8 @@ static int check_fixed(const struct config *c, const struct model_key *k)
 
     if (!v || json_is_null(v))
         return 0;
-    if (!json_is_boolean(v) && !json_is_number(v))
-        return KEY_FAIL(c, k->name, "is %s, expected %g", keys_kind(v), k->value);
+    if (!json_is_boolean(v) && !jtree_is_number(v))
+        return KEY_FAIL(c, k->name, "is %s, expected %g", jtree_kind(v), k->value);
     if (d != k->value)
         return KEY_FAIL(c, k->name, "is %g, expected %g: another value is not supported", d,
                         k->value);
@@ -266,7 +266,7 @@ static int read_list(const struct config *c, const struct model_key *k, const st
     if (json_is_null(*list))
         *list = NULL;
     if (*list && !json_is_array(*list))
-        return KEY_FAIL(c, k->name, "is %s, expected a list", keys_kind(*list));
+        return KEY_FAIL(c, k->name, "is %s, expected a list", jtree_kind(*list));
     if (*list && (int64_t)json_array_size(*list) < m->layers)
         return KEY_FAIL(c, k->name,
                         "has %zu entries, expected one for each of %" PRId64 " layers",
@@ -283,7 +283,7 @@ static int read_full(const struct config *c, const struct model_key *k, const st
         return -1;
     json_array_foreach(list, i, v)
     {
-        const char *word = json_is_string(v) ? json_string_value(v) : keys_kind(v);
+        const char *word = json_is_string(v) ? json_string_value(v) : jtree_kind(v);
 
         if (strcmp(word, "full_attention"))
             return KEY_FAIL(c, k->name, "has %.60s, expected full_attention in each layer",
@@ -428,7 +428,7 @@ static int read_config(const struct config *c, struct model *m)
 {
     if (!json_is_object(c->root))
         return err_at(c->err, c->name, 0, NULL, "is %s, expected an object",
-                      keys_kind(c->root));
+                      jtree_kind(c->root));
     if (read_family(c, &m->family) || check_keys(c, m->family))
         return -1;
     m->norm = m->family->norm;

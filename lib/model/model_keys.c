@@ -28,23 +28,18 @@ int keys_line(const char *text, const char *key)
     return 0;
 }
 
-const char *keys_kind(const json_t *v)
-{
-    static const char *const names[] = {"an object", "a list", "a text", "a whole number",
-                                        "a number",  "true",   "false",  "null"};
-
-    return names[json_typeof(v)];
-}
-
 int keys_int(const struct config *c, const char *key, int64_t hi, int null_ok, int64_t *out)
 {
     json_t *v = json_object_get(c->root, key);
 
     if (!v || (null_ok && json_is_null(v)))
         return 0;
+    if (json_is_real(v) && !jtree_odd(v))
+        return KEY_FAIL(c, key, "is %.17g, expected a whole number from 1 to %" PRId64,
+                        json_real_value(v), hi);
     if (!json_is_integer(v))
         return KEY_FAIL(c, key, "is %s, expected a whole number from 1 to %" PRId64,
-                        keys_kind(v), hi);
+                        jtree_kind(v), hi);
     int64_t n = json_integer_value(v);
     if (n < 1 || n > hi)
         return KEY_FAIL(c, key, "is %" PRId64 ", expected a whole number from 1 to %" PRId64, n,
@@ -60,8 +55,8 @@ int keys_num(const struct config *c, const char *key, int zero_ok, double *out)
     if (!v)
         return 0;
     const char *want = zero_ok ? "a number, 0 or above" : "a number above 0";
-    if (!json_is_number(v))
-        return KEY_FAIL(c, key, "is %s, expected %s", keys_kind(v), want);
+    if (!jtree_is_number(v))
+        return KEY_FAIL(c, key, "is %s, expected %s", jtree_kind(v), want);
     double d = json_number_value(v);
     if (d < 0 || (d == 0 && !zero_ok) || d > 1e30)
         return KEY_FAIL(c, key, "is %g, expected %s", d, want);
@@ -76,7 +71,7 @@ int keys_bool(const struct config *c, const char *key, int *out)
     if (!v)
         return 0;
     if (!json_is_boolean(v))
-        return KEY_FAIL(c, key, "is %s, expected true or false", keys_kind(v));
+        return KEY_FAIL(c, key, "is %s, expected true or false", jtree_kind(v));
     *out = json_is_true(v);
     return 0;
 }
@@ -108,5 +103,5 @@ int keys_word(const struct config *c, const char *key, const char *const *words,
         }
     print_words(words, want, sizeof want);
     return KEY_FAIL(c, key, "is %.60s, expected %s",
-                    json_is_string(v) ? json_string_value(v) : keys_kind(v), want);
+                    json_is_string(v) ? json_string_value(v) : jtree_kind(v), want);
 }

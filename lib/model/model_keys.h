@@ -3,8 +3,8 @@
 #define MODEL_MODEL_KEYS_H
 
 #include <inttypes.h>
-#include <jansson.h>
 
+#include "base/jtree.h"
 #include "model/model.h"
 
 /* How the keys of a config.json are read; for the files that know keys. */
@@ -17,7 +17,6 @@ struct config {
 
 /* The line of a key of the outermost object: the parser keeps none.  0 if not seen. */
 int keys_line(const char *text, const char *key);
-const char *keys_kind(const json_t *v); /* "a list" */
 
 #define KEY_FAIL(c, key, ...)                                                                  \
     err_at((c)->err, (c)->name, keys_line((c)->text, key), key, __VA_ARGS__)

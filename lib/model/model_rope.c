@@ -76,7 +76,7 @@ static int read_type(const struct config *c, const char *key, json_t *rope,
         int i = 0;
         if (!v)
             continue;
-        const char *word = json_is_string(v) ? json_string_value(v) : keys_kind(v);
+        const char *word = json_is_string(v) ? json_string_value(v) : jtree_kind(v);
         while (types[i] && strcmp(types[i], word))
             i++;
         if (!types[i])
@@ -127,7 +127,7 @@ static int read_part(const struct config *c, const char *key, const char *part, 
         r->no_truncate = json_is_false(v);
         return json_is_boolean(v)
                    ? 0
-                   : KEY_FAIL(c, key, "has truncate %s, expected true or false", keys_kind(v));
+                   : KEY_FAIL(c, key, "has truncate %s, expected true or false", jtree_kind(v));
     }
     if (!k || !((k->needs | k->may) & bit))
         return KEY_FAIL(c, key, "has '%.60s', which type \"%s\" does not have", part,
@@ -137,8 +137,8 @@ static int read_part(const struct config *c, const char *key, const char *part, 
         return 0;
     if (json_is_number(v) && d == 0 && (k->none & ZERO_NONE))
         return 0;
-    if (!json_is_number(v))
-        return KEY_FAIL(c, key, "has %s, which is %s, expected a number", part, keys_kind(v));
+    if (!jtree_is_number(v))
+        return KEY_FAIL(c, key, "has %s, which is %s, expected a number", part, jtree_kind(v));
     if (d < NUMBER_MIN || d > NUMBER_MAX)
         return KEY_FAIL(c, key, "has %s %g, expected a number from %g to %g", part, d,
                         NUMBER_MIN, NUMBER_MAX);
@@ -231,7 +231,7 @@ static int read_local(const struct config *c, const char *key, json_t **rope, st
             return KEY_FAIL(c, key,
                             "has '%.60s', which is %s, expected objects full_attention and "
                             "sliding_attention alone",
-                            part, keys_kind(v));
+                            part, jtree_kind(v));
     }
     int rc = read_object(c, key, json_object_get(*rope, "sliding_attention"), &local);
     if (rc == 0 && (local.type != MODEL_ROPE_DEFAULT || local.partial != 1 || local.theta < 1))
@@ -275,7 +275,7 @@ int keys_rope(const struct config *c, struct model *m)
     if (!rope || json_is_null(rope))
         return derive_rotary(c, "partial_rotary_factor", m);
     if (!json_is_object(rope))
-        return KEY_FAIL(c, key, "is %s, expected null or an object", keys_kind(rope));
+        return KEY_FAIL(c, key, "is %s, expected null or an object", jtree_kind(rope));
     if (read_local(c, key, &rope, m) || read_object(c, key, rope, &m->rope))
         return -1;
     if (derive_rotary(c, key, m))

@@ -123,12 +123,14 @@ static int read_text(const char *dir, const char *name, char **text, int64_t *by
 
 static int read_tree(const char *dir, const char *name, json_t **root, struct err *err)
 {
+    static const char *const used[] = {"chat_template", "unk_token", "pad_token", NULL};
     char *text = NULL;
     int64_t bytes = 0;
     int rc = read_text(dir, name, &text, &bytes, err);
 
     if (rc == 0 && text)
-        rc = jtree_read(name, text, bytes, root, err);
+        rc = err_any(jtree_read(name, text, bytes, root, err) ||
+                     jtree_no_real(name, *root, used, err));
     mem_free(text);
     return rc;
 }

@@ -64,7 +64,7 @@ static int check_keys(const struct config *c)
             i++;
         if (i == n && !is_off(v))
             return KEY_FAIL(c, key, "is %s, expected null or false: it is not supported",
-                            keys_kind(v));
+                            jtree_kind(v));
     }
     return 0;
 }
@@ -86,7 +86,7 @@ static int read_keys(const struct config *c, const struct model *m)
 
     if (!json_is_object(c->root))
         return err_at(c->err, c->name, 0, NULL, "is %s, expected an object",
-                      keys_kind(c->root));
+                      jtree_kind(c->root));
     if (!json_object_get(c->root, "peft_type"))
         return err_at(c->err, c->name, 0, NULL, "'peft_type' is missing, expected LORA");
     if (keys_word(c, "peft_type", type, &any) || keys_word(c, "bias", none, &any) ||

@@ -111,11 +111,13 @@ static int read_json(const char *dir, const char *name, char **path, json_t **ro
  */
 static int check_class(const char *dir, struct err *err)
 {
+    static const char *const used[] = {"tokenizer_class", NULL};
     char *path = NULL;
     json_t *root = NULL;
     int rc = read_json(dir, "tokenizer_config.json", &path, &root, err);
     const char *class = json_string_value(json_object_get(root, "tokenizer_class"));
 
+    rc = err_any(rc || jtree_no_real(path, root, used, err));
     if (rc == 0 && class && strncmp(class, "GPT2", 4))
         rc = err_at(err, path, 0, "tokenizer_class",
                     "is '%.60s' and there is no tokenizer.json, expected GPT2Tokenizer; "
@@ -170,7 +172,7 @@ static int read_ends(struct token_tables *t, const char *dir, struct err *err)
 {
     static const char *const files[] = {"tokenizer_config.json", "generation_config.json",
                                         "config.json"};
-    static const char *const keys[3][2] = {{"eos_token", "bos_token"},
+    static const char *const keys[3][3] = {{"eos_token", "bos_token"},
                                            {"eos_token_id", "bos_token_id"},
                                            {"eos_token_id", "bos_token_id"}};
     int32_t *to[] = {&t->end, &t->begin}, named[2] = {-1, -1};
@@ -179,7 +181,8 @@ static int read_ends(struct token_tables *t, const char *dir, struct err *err)
     for (int i = 0; dir && rc == 0 && i < 3; i++) {
         char *path;
         json_t *root;
-        rc = read_json(dir, files[i], &path, &root, err);
+        rc = err_any(read_json(dir, files[i], &path, &root, err) ||
+                     jtree_no_real(path, root, keys[i], err));
         for (int k = 0; rc == 0 && k < 2; k++)
             if (named[k] < 0)
                 named[k] = named_token(t, root, keys[i][k]);
@@ -295,13 +298,21 @@ static int read_spm(struct token_tables *t, const char *name, const char *text, 
 {
     static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json"};
+    static const char *const used[] = {"add_prefix_space",
+                                       "added_tokens_decoder",
+                                       "additional_special_tokens",
+                                       "bos_token",
+                                       "eos_token",
+                                       "legacy",
+                                       NULL};
     char *path[3] = {0};
     json_t *root[3] = {0}, *value;
     const char *key;
     int rc = 0;
 
     for (int i = 0; dir && rc == 0 && i < 3; i++)
-        rc = read_json(dir, files[i], &path[i], &root[i], err);
+        rc = err_any(read_json(dir, files[i], &path[i], &root[i], err) ||
+                     jtree_no_real(path[i], root[i], used, err));
     rc = rc || token_spm_read(t, name, text, bytes, root[0], err) ||
          read_wrap(t, path[0], root[0], root[1], err);
     for (int i = 0; rc == 0 && i < 3; i++)
