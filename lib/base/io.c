@@ -138,6 +138,28 @@ void io_put_le64(unsigned char *p, uint64_t v)
         p[i] = (unsigned char)(v >> 8 * i);
 }
 
+/* A pointer has less than 1024 bytes (docs/spec.md of git-lfs). */
+static int refuse_pointer(const char *name, const char *text, int64_t bytes, struct err *err)
+{
+    static const char first[] = "version https://git-lfs.github.com/spec/v1\n";
+
+    if (bytes >= 1024 || bytes < (int64_t)sizeof first || memcmp(text, first, sizeof first - 1))
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "'%s' is a Git LFS pointer, expected the file itself ('git lfs pull' "
+                   "fetches it)",
+                   name);
+}
+
+int io_check_pointer(int fd, const char *path, int64_t bytes, struct err *err)
+{
+    char text[64] = "";
+
+    if (io_pread_all(fd, text, bytes < 64 ? bytes : 64, 0, err))
+        return err_prefix(err, "%s: ", path);
+    return refuse_pointer(path, text, bytes, err);
+}
+
 int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char **text,
                 int64_t *bytes, struct err *err)
 {
@@ -165,6 +187,8 @@ int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char
         }
     }
     buf[used] = 0;
+    if (refuse_pointer(name, buf, used, err))
+        goto done;
     *text = buf;
     *bytes = used;
     buf = NULL;

@@ -23,7 +23,12 @@ int io_close(int fd, const char *name, struct err *err);
  * pipe, a socket, a device in its place is ERR_INPUT, and is not waited for.
  */
 int io_open(const char *path, int *fd, int64_t *bytes, struct err *err);
-/* The same of a file that must have so many bytes (-1: any). */
+/*
+ * ERR_INPUT where the open file of so many bytes is a pointer of Git LFS, which a clone without
+ * git-lfs has in the place of each large file.
+ */
+int io_check_pointer(int fd, const char *path, int64_t bytes, struct err *err);
+/* io_open of a file that must have so many bytes (-1: any). */
 int io_open_whole(const char *path, int64_t bytes, int *fd, struct err *err);
 /* A few files stay open by their numbers; another in the same slot closes the one before. */
 enum { IO_KEPT_MAX = 64 };
@@ -64,7 +69,8 @@ int io_read_text(const char *path, int64_t limit, char **text, int64_t *bytes, s
 int io_read_file(const char *path, int64_t limit, const char *raise, char **text,
                  int64_t *bytes, struct err *err);
 
-/* The same of what is open, from where it stands on; `name` is for messages. */
+/* The same of what is open, from where it stands on; `name` is for messages.  A pointer of
+   Git LFS is ERR_INPUT, as by io_check_pointer. */
 int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char **text,
                 int64_t *bytes, struct err *err);
 

@@ -41,6 +41,7 @@ static int add_saved(struct folder *f, const char *key, int number, int64_t firs
 {
     struct pieces *p = f->st->pieces;
     struct torch_file file;
+    struct torch_record record;
     struct st_tensor t;
     int64_t step = 0;
 
@@ -52,12 +53,12 @@ static int add_saved(struct folder *f, const char *key, int number, int64_t firs
     if (pieces_is_step(key)) {
         rc = err_any(torch_file_number(&file, v, &step, f->err) ||
                      pieces_step(p, key, step, file.path, f->err));
-    } else if (torch_file_tensor(&file, param ? param : v, &t, f->err)) {
+    } else if (torch_file_tensor(&file, param ? param : v, &t, &record, f->err)) {
         rc = -1;
     } else if (want && (t.dims != dims || memcmp(t.shape, want, (size_t)dims * sizeof *want))) {
         rc = err_at(f->err, file.path, 0, key, "has not the shape that '%s' states", METADATA);
     } else {
-        pieces_add(p, key, &t, from, whole, number);
+        pieces_add(p, key, &t, from, whole, number, &record);
     }
     torch_file_close(&file);
     return rc;
@@ -244,7 +245,7 @@ static int add_shard(struct folder *f, const char *name)
                      read_offsets(&st, &t, offsets, from, f->err));
         t.first += st.data;
         if (rc == 0)
-            pieces_add(f->st->pieces, t.name, &t, from, NULL, number);
+            pieces_add(f->st->pieces, t.name, &t, from, NULL, number, NULL);
     }
     json_decref(offsets);
     st_release(&st);

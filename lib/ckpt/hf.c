@@ -265,18 +265,21 @@ const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file
     return NULL;
 }
 
-/* Where each of the model's tensors lies, by what the files have. */
-static int place_all(struct hf *hf, const struct model *m, struct err *err)
+/* Where each of the model's tensors lies that has this role in the files; a tied head stands for
+   an embedding that is not there: of shared tensors some trainers keep one name only. */
+static int place_role(struct hf *hf, const struct model *m, enum hf_role role, struct err *err)
 {
     const struct model_tensor *want;
 
     for (int f = 0; f < hf->files; f++) {
         for (int i = 0; i < hf->file[f].count; i++) {
             const struct st_tensor *t = &hf->file[f].tensor[i];
-            if (hf_role(m, t->name, &want) != HF_OURS)
+            if (hf_role(m, t->name, &want) != role)
+                continue;
+            struct hf_place *place = &hf->place[want - m->tensor];
+            if (role == HF_TIED && place->t)
                 continue;
             hf_unflatten(&hf->file[f], t, want);
-            struct hf_place *place = &hf->place[want - m->tensor];
             if (place->t)
                 return err_at(err, hf->file[f].path, 0, t->name,
                               "appears twice: '%s' is the same tensor", place->t->name);
@@ -350,7 +353,7 @@ int hf_match(struct hf *hf, const struct model *m, struct err *err)
 
     mem_free(hf->place);
     hf->place = mem_new((size_t)m->tensors, sizeof *hf->place);
-    if (place_all(hf, m, err))
+    if (place_role(hf, m, HF_OURS, err) || place_role(hf, m, HF_TIED, err))
         return -1;
     for (int i = 0; i < m->tensors; i++) {
         if (model_is_added(&m->tensor[i]))
@@ -422,6 +425,17 @@ enum hf_role hf_role(const struct model *m, const char *name, const struct model
     return *t ? HF_OURS : HF_UNKNOWN;
 }
 
+int hf_has_embedding(const struct model *m, const struct st *st)
+{
+    const struct model_tensor *t,
+        *tied = model_find_module(m, -1, model_module(m, MODEL_HEAD), 0);
+
+    for (int i = 0; i < st->count; i++)
+        if (hf_role(m, st->tensor[i].name, &t) == HF_OURS && t == tied)
+            return 1;
+    return 0;
+}
+
 /* The first byte at which two tensors of one size differ, or -1. */
 static int first_gap(const struct hf *hf, struct hf_place a, struct hf_place b, int64_t *gap,
                      struct err *err)
@@ -458,6 +472,8 @@ int hf_check_tied(const struct hf *hf, struct err *err)
     if (!twice || hf_role(hf->model, head, &t) != HF_TIED)
         return 0;
     const struct hf_place *first = &hf->place[t - hf->model->tensor];
+    if (first->t == twice)
+        return 0;
     const char *path = hf->file[file].path;
     char have[256], need[256];
     st_print_shape(twice, have, sizeof have);

@@ -39,10 +39,12 @@ int hf_find_file(const struct hf *hf, const char *name);
 enum hf_role {
     HF_UNKNOWN, /* nothing: the folder is another model's */
     HF_OURS,    /* *t, under its own name or, of GPT-2's, without "transformer." */
-    HF_TIED,    /* a second copy of the embedding *t, for the head */
+    HF_TIED,    /* the embedding *t for the head: a second copy, or the only one */
     HF_BUFFER   /* a constant that old versions wrote: a causal mask, rotary frequencies */
 };
 enum hf_role hf_role(const struct model *m, const char *name, const struct model_tensor **t);
+/* Whether a tied embedding is in the file under its own name, so that a head is a second one. */
+int hf_has_embedding(const struct model *m, const struct st *st);
 /*
  * Finds the model's tensors: none missing, none more, none twice, each of the shape that the
  * config gives, all of one floating type.  Adapters are not sought.  The model must live as

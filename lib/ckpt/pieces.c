@@ -101,7 +101,8 @@ int pieces_file(struct pieces *p, const char *dir, const char *name)
 }
 
 void pieces_add(struct pieces *p, const char *key, const struct st_tensor *part,
-                const int64_t *from, const int64_t *whole, int file)
+                const int64_t *from, const int64_t *whole, int file,
+                const struct torch_record *record)
 {
     char *name = plain_name(key);
     size_t n = (size_t)part->dims;
@@ -112,7 +113,14 @@ void pieces_add(struct pieces *p, const char *key, const struct st_tensor *part,
     }
     p->piece = mem_grow(p->piece, &p->piece_room, (size_t)p->count + 1, sizeof *p->piece);
     struct piece *e = &p->piece[p->count++];
-    *e = (struct piece){mem_dup(key), name, part->type, part->dims, file, part->first, NULL};
+    *e = (struct piece){.key = mem_dup(key),
+                        .name = name,
+                        .type = part->type,
+                        .dims = part->dims,
+                        .file = file,
+                        .at = part->first};
+    if (record)
+        e->record = *record;
     e->box = mem_new(3 * n, sizeof *e->box);
     if (from)
         memcpy(e->box, from, n * sizeof *from);
@@ -406,7 +414,7 @@ static int read_runs(const struct piece *e, int fd, int64_t run, int64_t n,
     return rc;
 }
 
-static int read_piece(struct pieces *p, const struct piece *e, const struct part *part,
+static int read_piece(struct pieces *p, struct piece *e, const struct part *part,
                       struct err *err)
 {
     const int64_t elems = run_elems(e);
@@ -418,6 +426,9 @@ static int read_piece(struct pieces *p, const struct piece *e, const struct part
         return 0;
     if (io_kept_open(&p->open, e->file, p->file[e->file], -1, &fd, err))
         return -1;
+    rc = torch_check_record(fd, &e->record, err);
+    if (rc == 0)
+        e->record = (struct torch_record){0};
     for (int64_t n; rc == 0 && run < end; run += n) {
         n = most < 1 ? 1 : end - run < most ? end - run : most;
         rc = read_runs(e, fd, run, n, part, err);
@@ -431,8 +442,8 @@ int pieces_read(const struct st *st, const struct st_tensor *t, int64_t first, i
     struct pieces *p = st->pieces;
     const int64_t size = st_type_bytes(t->type), rows = bytes ? t->elems / t->shape[0] : 0;
     const struct part part = {first / size, (first + bytes) / size, out};
-    const struct piece *e = p->piece + p->first[t - st->tensor];
     const struct piece *end = p->piece + p->first[t - st->tensor + 1];
+    struct piece *e = p->piece + p->first[t - st->tensor];
     int rc = 0;
 
     /* They are in the order of the first dimension. */

@@ -6,6 +6,7 @@
 
 #include "base/io.h"
 #include "ckpt/st.h"
+#include "ckpt/torch_file.h"
 
 /*
  * Tensors of which each rank of a run wrote a part, a box of their elements, into a file of its
@@ -20,7 +21,8 @@ struct piece {
     char *key;  /* of the tensor in the checkpoint, owned */
     char *name; /* without what wrappers add, owned; of a state "NAME/exp_avg" */
     int type, dims, file;
-    int64_t at;   /* of its first element in the file; its elements are in order */
+    int64_t at; /* of its first element in the file; its elements are in order */
+    struct torch_record record; /* that has it, until its checksum is compared: bytes 0 */
     int64_t *box; /* [3 * dims], owned: the first, how many, and how many the tensor has */
 };
 
@@ -41,10 +43,11 @@ int pieces_file(struct pieces *p, const char *dir, const char *name);
 /*
  * A part of a tensor: type, dims, shape and `first`, its place in the file.  from: its first
  * element in each dimension; whole: the tensor's shape.  NULL: 0; as the parts have it.
- * Scalars and settings of an optimizer are left out.
+ * record: what is checked when the part is first read (NULL: nothing).  Scalars and settings of an optimizer are left out.
  */
 void pieces_add(struct pieces *p, const char *key, const struct st_tensor *part,
-                const int64_t *from, const int64_t *whole, int file);
+                const int64_t *from, const int64_t *whole, int file,
+                const struct torch_record *record);
 /* Whether a tensor's name is of an optimizer's state: its '/', or NULL. */
 char *pieces_state(const char *name);
 /* Whether it is an optimizer's count of steps, which is no tensor to add. */

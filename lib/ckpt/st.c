@@ -93,6 +93,8 @@ int st_open(struct st *st, const char *path, const struct ckpt_limits *limits, s
     limits = limits ? limits : &ckpt_limits_usual;
     if (io_open(path, &fd, &file_bytes, err))
         return -1;
+    if (io_check_pointer(fd, path, file_bytes, err))
+        goto done;
     if (io_pread_all(fd, first, 8, 0, err)) {
         err_prefix(err, "%s: ", path);
         goto done;

@@ -16,11 +16,7 @@
 
 /* Bytes of the fixed parts of an archive; torch.save always writes END64 and what follows. */
 enum { END64 = 56, ENDS = END64 + 20 + 22, ENTRY = 46, LOCAL = 30 };
-
-struct record {
-    uint64_t at, bytes; /* in the archive */
-    uint64_t crc;       /* 0: torch.save did not compute it */
-};
+enum { CHECK_BYTES = 1 << 20 }; /* of a record at a time */
 
 #define REFUSE(f, ...) err_at(err, (f)->path, 0, NULL, __VA_ARGS__)
 
@@ -75,7 +71,7 @@ static void read_wide(const char *extra, uint64_t bytes, uint64_t value[3])
 }
 
 /* The record NAME/`name`; 0: there is none. */
-static int find_record(const struct torch_file *f, const char *name, struct record *out,
+static int find_record(const struct torch_file *f, const char *name, struct torch_record *out,
                        struct err *err)
 {
     const char *e = f->list, *end = f->list + f->list_bytes;
@@ -100,42 +96,60 @@ static int find_record(const struct torch_file *f, const char *name, struct reco
         uint64_t at = value[2] + LOCAL + io_le(local + 26, 2) + io_le(local + 28, 2);
         if (value[0] > (uint64_t)f->bytes || at > (uint64_t)f->bytes - value[0])
             return refuse_zip(f, err);
-        *out = (struct record){at, value[0], io_le(e + 16, 4)};
+        *out = (struct torch_record){f->first + (int64_t)at, (int64_t)value[0],
+                                     (uint32_t)io_le(e + 16, 4)};
         return 1;
     }
     return 0;
 }
 
+int torch_check_record(int fd, const struct torch_record *r, struct err *err)
+{
+    char *part;
+    uint32_t crc = 0;
+    int rc = 0;
+
+    if (!r->crc)
+        return 0;
+    part = mem_new(CHECK_BYTES, 1);
+    for (int64_t at = 0, n; rc == 0 && at < r->bytes; at += n) {
+        n = r->bytes - at < CHECK_BYTES ? r->bytes - at : CHECK_BYTES;
+        rc = io_pread_all(fd, part, n, r->first + at, err);
+        crc = rc ? 0 : (uint32_t)crc32_z(crc, (const unsigned char *)part, (size_t)n);
+    }
+    mem_free(part);
+    if (rc || crc == r->crc)
+        return rc;
+    return err_set(err, ERR_INPUT,
+                   "%" PRId64 " bytes at %" PRId64 " are damaged: checksum %08" PRIx32
+                   ", expected %08" PRIx32,
+                   r->bytes, r->first, crc, r->crc);
+}
+
 /* All of it. */
-static int read_record(const struct torch_file *f, const struct record *r, char *out,
+static int read_record(const struct torch_file *f, const struct torch_record *r, char *out,
                        struct err *err)
 {
-    if (read_at(f, r->at, r->bytes, out, err))
-        return -1;
-    uint64_t crc = crc32_z(0, (const unsigned char *)out, r->bytes);
-    return r->crc == 0 || r->crc == crc
-               ? 0
-               : REFUSE(f,
-                        "%" PRIu64 " bytes at %" PRIu64 " are damaged: checksum %08" PRIx64
-                        ", expected %08" PRIx64,
-                        r->bytes, (uint64_t)f->first + r->at, crc, r->crc);
+    if (torch_check_record(f->fd, r, err) || io_pread_all(f->fd, out, r->bytes, r->first, err))
+        return err_prefix(err, "%s: ", f->path);
+    return 0;
 }
 
 static int read_value(struct torch_file *f, uint64_t most, struct err *err)
 {
-    struct record value, byteorder = {0};
+    struct torch_record value, byteorder = {0};
     char order[6] = "little";
 
-    if (find_record(f, "data.pkl", &value, err) <= 0 || value.bytes > most ||
+    if (find_record(f, "data.pkl", &value, err) <= 0 || (uint64_t)value.bytes > most ||
         find_record(f, "byteorder", &byteorder, err) < 0)
         return refuse_zip(f, err);
     if (byteorder.bytes == sizeof order && read_record(f, &byteorder, order, err))
         return -1;
     if ((byteorder.bytes && byteorder.bytes != sizeof order) || memcmp(order, "little", 6))
         return REFUSE(f, "was saved on a big-endian machine");
-    f->text = mem_new(value.bytes + 1, 1);
+    f->text = mem_new((size_t)value.bytes + 1, 1);
     return err_any(read_record(f, &value, f->text, err) ||
-                   pickle_read(&f->pickle, f->path, f->text, (int64_t)value.bytes, err));
+                   pickle_read(&f->pickle, f->path, f->text, value.bytes, err));
 }
 
 int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
@@ -148,7 +162,8 @@ int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64
     if (io_open(path, &f->fd, &all, err))
         return -1;
     f->bytes = bytes < 0 ? all - first : bytes;
-    if (first > all || f->bytes > all - first)
+    rc = io_check_pointer(f->fd, path, all, err);
+    if (rc == 0 && (first > all || f->bytes > all - first))
         rc = REFUSE(f, "has %" PRId64 " bytes, expected %" PRId64 " from byte %" PRId64 " on",
                     all, bytes, first);
     rc = err_any(rc || read_list(f, (uint64_t)most, err) || read_value(f, (uint64_t)most, err));
@@ -183,8 +198,8 @@ int torch_size(const struct pickle *v, int64_t size[ST_DIMS_MAX], int *dims)
 }
 
 /* The type of ("storage", class, key, device, elements), or -1, and the record of the key. */
-static int find_storage(const struct torch_file *f, const struct pickle *v, struct record *out,
-                        struct err *err)
+static int find_storage(const struct torch_file *f, const struct pickle *v,
+                        struct torch_record *out, struct err *err)
 {
     static const char *const types[][2] = {{"FloatStorage", "F32"}, {"BFloat16Storage", "BF16"},
                                            {"HalfStorage", "F16"},  {"DoubleStorage", "F64"},
@@ -205,7 +220,7 @@ static int find_storage(const struct torch_file *f, const struct pickle *v, stru
 
 /* _rebuild_tensor_v2(storage, its first element, shape, strides, ...) */
 int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct st_tensor *out,
-                      struct err *err)
+                      struct torch_record *record, struct err *err)
 {
     const struct pickle *wrapped = pickle_call(v, "_rebuild_parameter");
     const struct pickle *args =
@@ -213,7 +228,7 @@ int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct
     const struct pickle *first = pickle_at(args, 1);
     struct st_tensor t = {.elems = 1};
     int64_t stride[ST_DIMS_MAX];
-    struct record data = {0};
+    struct torch_record data = {0};
     int dims = 0;
 
     t.type = find_storage(f, pickle_at(args, 0), &data, err);
@@ -224,17 +239,19 @@ int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct
         good = (t.shape[d] <= 1 || t.elems == 0 || stride[d] == t.elems) &&
                !__builtin_mul_overflow(t.elems, t.shape[d], &t.elems);
     if (!good || __builtin_add_overflow(first->n, t.elems, &t.last) ||
-        (uint64_t)t.last > data.bytes / (uint64_t)st_type_bytes(t.type))
+        t.last > data.bytes / st_type_bytes(t.type))
         return REFUSE(f, "has no tensor whose elements are stored whole and in order");
-    t.first = f->first + (int64_t)data.at + first->n * st_type_bytes(t.type);
-    t.last = f->first + (int64_t)data.at + t.last * st_type_bytes(t.type);
+    t.first = data.first + first->n * st_type_bytes(t.type);
+    t.last = data.first + t.last * st_type_bytes(t.type);
     *out = t;
+    *record = data;
     return 0;
 }
 
 int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_t *out,
                       struct err *err)
 {
+    struct torch_record record;
     struct st_tensor t;
     enum dtype type = DTYPE_F32;
     unsigned char bytes[8] = {0};
@@ -245,12 +262,13 @@ int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_
         return 0;
     if (v && v->kind == PICKLE_NONE)
         return REFUSE(f, "has neither a whole number nor a tensor of one element");
-    if (torch_file_tensor(f, v, &t, err))
+    if (torch_file_tensor(f, v, &t, &record, err))
         return -1;
     if (t.elems != 1)
         return REFUSE(f, "has a tensor of %" PRId64 " elements, expected one", t.elems);
-    if (io_pread_all(f->fd, bytes, t.last - t.first, t.first, err))
-        return -1;
+    if (torch_check_record(f->fd, &record, err) ||
+        io_pread_all(f->fd, bytes, t.last - t.first, t.first, err))
+        return err_prefix(err, "%s: ", f->path);
     *out = (int64_t)io_le64(bytes);
     if (st_type_is_float(t.type) && st_type_dtype(t.type, &type) == 0) {
         dtype_convert(&value, DTYPE_F64, bytes, type, 1);

@@ -22,15 +22,23 @@ struct torch_file {
     uint64_t records, list_bytes;
 };
 
+/* A record: its bytes, from the start of the file, and their checksum. */
+struct torch_record {
+    int64_t first, bytes;
+    uint32_t crc; /* 0: torch.save did not compute it */
+};
+/* Reads the whole of it: ERR_INPUT where it is damaged. */
+int torch_check_record(int fd, const struct torch_record *r, struct err *err);
 /*
  * Bytes [first, first + bytes) of a file; -1: to its end.  `most`: bytes of the list, and of
  * the pickle.
  */
 int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
                     int64_t most, struct err *err);
-/* A tensor within the value: type, dims, shape, elems, and [first, last) in the file. */
+/* A tensor within the value: type, dims, shape, elems, and [first, last) in the file; and the
+   record that has it, which is not read. */
 int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct st_tensor *out,
-                      struct err *err);
+                      struct torch_record *record, struct err *err);
 /* A whole number, or a tensor of one number; -1: it is below 0 or above 1e18. */
 int torch_file_number(const struct torch_file *f, const struct pickle *v, int64_t *out,
                       struct err *err);

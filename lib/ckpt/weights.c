@@ -93,23 +93,24 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
 int weights_rename(struct weights *w, const struct model *m, struct err *err)
 {
     const struct model_tensor *t;
-    struct err other; /* what does not fit is for the caller to find */
-    int kept = 0;
+    struct err other;        /* what does not fit is for the caller to find */
+    int kept = 0, twice = 0; /* twice: a tied head is a second copy */
 
     if (hf_match(&w->hf, m, &other) == 0 && hf_check_tied(&w->hf, err))
         return -1;
-
+    for (int f = 0; f < w->hf.files; f++)
+        twice |= hf_has_embedding(m, &w->hf.file[f]);
     for (int i = 0; i < w->count; i++) {
         struct weights_item *it = &w->item[i];
         char *state = w->hf.file[it->file].pieces ? pieces_state(it->name) : NULL;
         if (state)
             *state = 0;
         enum hf_role role = hf_role(m, it->name, &t);
-        if (role == HF_TIED || role == HF_BUFFER) {
+        if ((role == HF_TIED && twice) || role == HF_BUFFER) {
             mem_free(it->name);
             continue;
         }
-        if (role == HF_OURS) {
+        if (role == HF_OURS || role == HF_TIED) {
             char *name = mem_new(strlen(it->name) + sizeof t->name + 16, 1);
             sprintf(name, "%s%s%s", t->name, state ? "/" : "", state ? state + 1 : "");
             mem_free(it->name);

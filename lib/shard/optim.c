@@ -23,18 +23,20 @@ const char *optim_state_name(int state)
 }
 
 /* The model's tensor whose master copy a folder's weights of that name are, or NULL. */
-static const struct model_tensor *find_master(const struct model *m, const char *name)
+static const struct model_tensor *find_master(const struct optim *o, const char *name)
 {
     const struct model_tensor *t = NULL;
+    enum hf_role role = hf_role(o->model, name, &t);
 
-    return hf_role(m, name, &t) == HF_OURS ? t : NULL;
+    return role == HF_OURS || (role == HF_TIED && !hf_has_embedding(o->model, &o->st)) ? t
+                                                                                       : NULL;
 }
 
 /* The model's tensor and the state that "NAME/STATE" names, or NULL. */
-static const struct model_tensor *find_tensor(const struct model *m, const char *name,
+static const struct model_tensor *find_tensor(const struct optim *o, const char *name,
                                               int *state)
 {
-    const struct model_tensor *t = NULL;
+    const struct model *m = o->model;
     const char *slash = strrchr(name, '/');
     char own[sizeof m->tensor->name];
 
@@ -44,7 +46,7 @@ static const struct model_tensor *find_tensor(const struct model *m, const char 
         if (strcmp(slash + 1, states[*state]) == 0)
             break;
     snprintf(own, sizeof own, "%.*s", (int)(slash - name), name);
-    return *state < OPTIM_STATES && hf_role(m, own, &t) == HF_OURS ? t : NULL;
+    return *state < OPTIM_STATES ? find_master(o, own) : NULL;
 }
 
 static int read_number(const struct st *st, const char *name, int64_t *out, struct err *err)
@@ -79,7 +81,7 @@ static int match_tensors(struct optim *o, const struct ckpt_limits *limits, stru
         int state = 0, weights = o->st.pieces && !pieces_state(have->name);
         if (!o->st.pieces && (!strcmp(have->name, "step") || !strcmp(have->name, "tokens")))
             continue;
-        t = weights ? find_master(m, have->name) : find_tensor(m, have->name, &state);
+        t = weights ? find_master(o, have->name) : find_tensor(o, have->name, &state);
         if (weights && !t)
             continue;
         if (!t)

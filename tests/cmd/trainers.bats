@@ -209,3 +209,51 @@ PY
     perl -0777 -pi -e 's/(PK\x01\x02.{12}).{4}/$1\0\0\0\0/gs' $file
     paro-shard ls deepspeed-3/from > listed
 }
+
+# flip FILE WORDS: one bit of the last tensor of FILE is another one; what reads its values says so.
+flip() {
+    python3 - "$1" <<'PY'
+import sys, zlib
+raw = bytearray(open(sys.argv[1], "rb").read())
+at, data = 0, []
+while (at := raw.find(b"PK\3\4", at)) >= 0:
+    n, extra = (int.from_bytes(raw[at + o:at + o + 2], "little") for o in (26, 28))
+    if b"/data/" in raw[at + 30:at + 30 + n]:
+        data.append(at + 30 + n + extra)
+    at += 4
+raw[data[-1] + 1] ^= 4
+open(sys.argv[1], "wb").write(raw)
+PY
+    shift
+    refuses 2 "$1 damaged checksum expected" paro-shard split "${@:2}" -p plan.yaml -o flipped
+}
+
+@test "a bit of a tensor that is another one: the checksum of its record, of .pt and .distcp" {
+    local zero=deepspeed-3/from/zero f
+    for f in fp32 exp_avg exp_avg_sq; do
+        cp $zero/model.norm.weight/$f.pt kept
+        flip $zero/model.norm.weight/$f.pt "$f.pt" deepspeed-3/from --optimizer deepspeed-3/from
+        cp kept $zero/model.norm.weight/$f.pt
+    done
+    paro-shard split deepspeed-3/from -p plan.yaml --optimizer deepspeed-3/from -o good
+    f=$(ls fsdp2/from/*.distcp | head -n 1)
+    flip "$f" "${f##*/}" fsdp2/from --optimizer fsdp2/from
+    f=deepspeed-1-bf16/from/zero/model.norm.weight/step.pt
+    flip $f step.pt deepspeed-1-bf16/from
+}
+
+@test "a tied head that was stored alone is the embedding: weights and optimizer" {
+    sed -i 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' config.json
+    grep -q '"tie_word_embeddings": true' config.json
+    paro-plan -m config.json -i synth:2x2 --strategy NGG > plan.yaml 2> /dev/null
+    cp -r deepspeed-3/from head
+    rm -r head/zero/model.embed_tokens.weight
+    cp -r head embed
+    mv embed/zero/lm_head.weight embed/zero/model.embed_tokens.weight
+    for f in head embed; do
+        paro-shard split $f -p plan.yaml --optimizer $f -o $f.ckpt
+        paro-shard verify $f.ckpt
+    done
+    paro-shard diff head.ckpt embed.ckpt
+    refuses 2 "'lm_head.weight' to which it is tied" paro-shard split deepspeed-3/from -p plan.yaml -o no
+}
