@@ -70,6 +70,7 @@ struct parts {
     struct tree *tree;
     struct token_tables *t;
     struct err *err;
+    int32_t tokens; /* of the vocabulary and those added so far */
 };
 
 typedef int take_step(struct parts *p, const struct tree_node *n, const struct kind *k,
@@ -310,7 +311,7 @@ static int read_added(struct parts *p, const struct tree_node *n, int64_t most)
     int32_t old;
 
     *a = (struct token_added){.normalized = 1};
-    if (tree_keys(p->tree, n, "id content single_word? lstrip? rstrip? normalized? special?",
+    if (tree_keys(p->tree, n, "id content single_word lstrip rstrip normalized special",
                   p->err) ||
         tree_i64(p->tree, tree_get(n, "id"), 0, most, &id, p->err) ||
         tree_text(p->tree, tree_get(n, "content"), 0, SIZE_MAX, &content, p->err) ||
@@ -326,6 +327,15 @@ static int read_added(struct parts *p, const struct tree_node *n, int64_t most)
         return 0;
     a->id = (int32_t)id;
     int64_t bytes = (int64_t)strlen(content);
+    int taken = id < t->vocab.count && t->vocab.piece[id].kind != TOKENIZER_UNUSED;
+    int added = !taken && token_vocab_find(&t->vocab, content, bytes) < 0;
+    if (added && a->id != p->tokens)
+        return tree_fail(
+            p->tree, n, "id", p->err,
+            "is %d, expected %d: tokenizers gives a token that is added the number "
+            "of tokens before it",
+            a->id, p->tokens);
+    p->tokens += added;
     int bad = token_vocab_add(&t->vocab, content, bytes, a->id, TOKENIZER_USER, &old);
     if (bad && (old != a->id || t->vocab.piece[old].bytes != bytes ||
                 memcmp(t->vocab.text + t->vocab.piece[old].at, content, (size_t)bytes) != 0))
@@ -349,6 +359,8 @@ static int read_all_added(struct parts *p, const struct tree_node *list)
         return -1;
     int64_t most = 2 * ((int64_t)p->t->vocab.count + list->items) + 1024;
     p->t->added = mem_new((size_t)list->items, sizeof *p->t->added);
+    for (int32_t i = 0; i < p->t->vocab.count; i++)
+        p->tokens += p->t->vocab.piece[i].kind != TOKENIZER_UNUSED;
     for (const struct tree_node *c = list->child; c; c = c->next)
         if (read_added(p, c, most))
             return -1;
@@ -518,7 +530,7 @@ int token_json_read(struct token_tables *t, const char *name, const char *text, 
                     struct err *err)
 {
     struct tree tree = {0};
-    struct parts p = {&tree, t, err};
+    struct parts p = {.tree = &tree, .t = t, .err = err};
     int rc = tree_parse_json(&tree, name, 1, text, bytes, err) || read_parts(&p) ? -1 : 0;
 
     tree_release(&tree);

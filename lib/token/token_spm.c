@@ -107,6 +107,28 @@ static int is_utf8(const char *text, int64_t bytes)
     return n && strlen(text) == (size_t)bytes;
 }
 
+/* Only pieces "<0x00>" to "<0xFF>" stand for bytes, and only in a model that falls back to bytes,
+   which has all of them. */
+static int check_bytes(const struct reading *r)
+{
+    const struct token_vocab *v = &r->t->vocab;
+    int bytes = 0, valid = 0;
+    char name[8];
+
+    for (int32_t i = 0; i < v->count; i++)
+        bytes += v->piece[i].kind == TOKENIZER_BYTE;
+    for (int b = 0; b < 256; b++) {
+        snprintf(name, sizeof name, "<0x%02X>", (unsigned)b);
+        int32_t id = token_vocab_find(v, name, 6);
+        valid += id >= 0 && v->piece[id].kind == TOKENIZER_BYTE;
+    }
+    if (bytes == valid && valid == (r->fallback ? 256 : 0))
+        return 0;
+    return err_at(r->err, r->name, 0, NULL,
+                  "has %d byte pieces, of which %d are <0x00> to <0xFF>, expected %s", bytes,
+                  valid, r->fallback ? "all 256 of these" : "none without byte_fallback");
+}
+
 static int add_piece(struct reading *r, struct message in, float score, uint64_t type)
 {
     static const enum tokenizer_kind kinds[] = {
@@ -128,6 +150,9 @@ static int add_piece(struct reading *r, struct message in, float score, uint64_t
     if (token_vocab_add(&t->vocab, piece, bytes, id, kind, &old))
         return err_at(r->err, r->name, 0, NULL,
                       "has the text of piece %d in piece %d again, expected it once", old, id);
+    if (kind == TOKENIZER_UNKNOWN && r->unk >= 0)
+        return err_at(r->err, r->name, 0, NULL,
+                      "has pieces %d and %d for unknown characters, expected one", r->unk, id);
     r->unk = kind == TOKENIZER_UNKNOWN ? id : r->unk;
     if (kind == TOKENIZER_NORMAL) {
         r->scored =
@@ -301,7 +326,7 @@ int token_spm_read(struct token_tables *t, const char *name, const char *text, i
     json_t *prefix = json_object_get(config, "add_prefix_space");
     if (json_is_boolean(prefix))
         r.prefix = json_is_true(prefix);
-    rc = rc || check_model(&r) || add_merges(&r) ||
+    rc = rc || check_model(&r) || check_bytes(&r) || add_merges(&r) ||
          read_rest(&r, !json_is_false(json_object_get(config, "legacy")));
     mem_free(r.scored);
     if (rc)

@@ -373,6 +373,9 @@ int tokenizer_parse_gpt2(struct tokenizer **out, const char *vocab_name, const c
                          int64_t merges_bytes, struct err *err)
 {
     static const char end[] = "<|endoftext|>", added[] = "{\"id\":%d,\"content\":\"%s\","
+                                                         "\"single_word\":false,"
+                                                         "\"lstrip\":false,"
+                                                         "\"rstrip\":false,"
                                                          "\"normalized\":false,"
                                                          "\"special\":true}";
     struct tokenizer *t = new_tokenizer();

@@ -73,7 +73,7 @@ const struct fuzz_set fuzz_sets[] = {
                     "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|[b-z]{1,3}|\\\\s?\"},"
                     "\"behavior\":\"MergedWithPrevious\",\"invert\":false},{\"type\":"
                     "\"Punctuation\",\"behavior\":\"Contiguous\"}]}," MODEL),
-          FUZZ_TEXT("{\"added_tokens\":[{\"id\":9,\"content\":\"type\",\"single_word\":true,"
+          FUZZ_TEXT("{\"added_tokens\":[{\"id\":4,\"content\":\"type\",\"single_word\":true,"
                     "\"lstrip\":true,\"rstrip\":true,\"normalized\":true,\"special\":false}],"
                     "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Metaspace\","
                     "\"replacement\":\"_\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\","

@@ -236,8 +236,8 @@ static int check_parts(struct tokenizer *t, const char *text, int64_t bytes)
 /* The tokenizer without added tokens that begin or end with a letter. */
 static struct tokenizer *open_cuttable(const char *name)
 {
-    static const char *const words[][2] = {{"798,\"content\":\"brown\"", "<row>"},
-                                           {"799,\"content\":\"QUICK\"", "<UIC>"},
+    static const char *const words[][2] = {{"  0,\"content\":\"brown\"", "!\"    "},
+                                           {"  2,\"content\":\"QUICK\"", "#\"    "},
                                            {"\005QUICK", "<UIC>"},
                                            {"\004<|im", "<|i>"}};
     char path[256], *text = NULL;
@@ -250,7 +250,7 @@ static struct tokenizer *open_cuttable(const char *name)
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *id = words[i][0], *key = id + (i < 2 ? 3 : 0);
         for (char *at; (at = memmem(text, (size_t)bytes, key, strlen(key)));) {
-            memcpy(at - (key - id), id, (size_t)(key - id)); /* a free number */
+            memcpy(at - (key - id), id, (size_t)(key - id)); /* the number of "!" or "#" */
             memcpy(strpbrk(at, "bQ<"), words[i][1], strlen(words[i][1]));
         }
     }
@@ -436,6 +436,13 @@ TEST(characters_of_words)
     }
 }
 
+#define SOME                                                                                   \
+    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false"
+#define FLAGS SOME ", \"special\": true"
+#define ADDED(id, content)                                                                     \
+    "\"added_tokens\": [{\"id\": " id ", \"content\": \"" content "\"" FLAGS "}"
+#define HOLE "\"model\": {\"vocab\": {\"a\": 0, \"b\": 1, \"c\": 5}, \"merges\": []}"
+
 TEST(wrong_files)
 {
     parse(MODEL, NULL);
@@ -475,10 +482,14 @@ TEST(wrong_files)
     parse("\"normalizer\": {\"type\": \"Replace\", \"pattern\": {\"String\": \"\"}, "
           "\"content\": \"a\"}, " MODEL,
           "normalizer.pattern empty");
-    parse("\"added_tokens\": [{\"id\": 0, \"content\": \"<s>\"}], " MODEL,
-          "added_tokens[0].id 0 'a'");
-    parse("\"added_tokens\": [{\"id\": 99999, \"content\": \"<s>\"}], " MODEL,
-          "added_tokens[0].id 99999");
+    parse(ADDED("0", "<s>") "], " MODEL, "added_tokens[0].id 0 'a'");
+    parse(ADDED("99999", "<s>") "], " MODEL, "added_tokens[0].id 99999");
+    parse("\"added_tokens\": [{\"id\": 3, \"content\": \"<s>\"" SOME "}], " MODEL,
+          "added_tokens[0].special missing");
+    /* tokenizers numbers tokens that are added after all others, whatever id says. */
+    parse(ADDED("3", "<s>") ", {\"id\": 4, \"content\": \"<t>\"" FLAGS "}], " HOLE, NULL);
+    parse(ADDED("2", "<s>") "], " HOLE, "added_tokens[0].id 2, expected 3");
+    parse(ADDED("5", "<s>") "], " HOLE, "added_tokens[0].id 5 token 5 'c'");
     parse("\"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [], "
           "\"special_tokens\": {}}, " MODEL,
           "post_processor.single");
@@ -519,7 +530,35 @@ TEST(wrong_models)
     MODEL_IS(UNK "\n\x03\n\x01\xff" TRAINER NORMAL, "t.model: piece 1 UTF-8 1024");
     MODEL_IS(UNK "\n\x05\n\x01z\x18\x05" TRAINER NORMAL, "t.model: piece 1 type 5");
     MODEL_IS(UNK UNK TRAINER NORMAL, "t.model: piece 0 piece 1");
+    MODEL_IS(UNK "\n\x03\n\x01z\n\x03\n\x01z" TRAINER NORMAL, "t.model: piece 1 piece 2");
+    MODEL_IS(UNK "\n\x07\n\x03<s>\x18\x02" TRAINER NORMAL, "t.model: pieces 0 and 1 unknown");
+    /* SentencePiece wants all bytes, spelled as it spells them, or none. */
+    MODEL_IS(UNK "\n\x0a\n\x06<0x41>\x18\x06" TRAINER NORMAL, "t.model: 1 byte pieces none");
+    MODEL_IS(UNK "\n\x0a\n\x06<0x41>\x18\x06"
+                 "\x12\x05\x18\x02\x98\x02\x01" NORMAL,
+             "t.model: 1 byte pieces 1 all 256");
     MODEL_IS(UNK "\n\x03\n\x01z\n\x04\n\x02zy" TRAINER NORMAL, "t.model: piece 2 'zy' 'y'");
+}
+
+/* Each byte piece of a model is "<0x00>" to "<0xFF>": with any other letter it is none. */
+TEST(wrong_bytes)
+{
+    char *text = NULL;
+    int64_t bytes = 0;
+    struct err err = {0};
+    int pieces = 0;
+
+    assert_int_equal(io_read_text(DATA "sentencepiece.model", 1 << 20, &text, &bytes, &err), 0);
+    for (char *at = text; (at = memmem(at, (size_t)(text + bytes - at), "<0x", 3)); at += 6)
+        for (int i = 0; i < 6; i++) {
+            char kept = at[i];
+            at[i] = i == 4 ? 'a' : 'g'; /* a small digit is none, either */
+            parse_model(text, (size_t)bytes, "byte pieces");
+            at[i] = kept;
+            pieces += i == 0;
+        }
+    assert_int_equal(pieces, 256);
+    mem_free(text);
 }
 
 /* No part of a file is a tokenizer, and each says so. */
