@@ -80,7 +80,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
         const struct st_tensor *t = &st.tensor[i];
         void *out = mem_new((size_t)t->last + 1, 1);
         assert(st_find(&st, t->name) == t && t->last <= WHOLE);
-        assert(st_read(&st, t, 0, t->last, out, &err) == 0);
+        assert(st_read(&st, t, 0, t->last, out, &err) == 0 || strstr(err.text, "are damaged"));
         mem_free(out);
     }
     st_release(&st);

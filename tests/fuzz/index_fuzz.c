@@ -6,10 +6,10 @@
 #include "reader_fuzz.h"
 
 #include <fcntl.h>
-#include <jansson.h>
 #include <unistd.h>
 
 #include "base/io.h"
+#include "base/jtree.h"
 #include "ckpt/hf.h"
 #include "../unit/temp_fixture.h"
 
@@ -59,7 +59,8 @@ static void prepare(void)
 /* What was accepted says the truth of every tensor, and of all in the files that it names. */
 static void check(const struct hf *hf, const char *text, size_t bytes)
 {
-    json_t *root = json_loadb(text, bytes, 0, NULL), *v;
+    json_error_t why;
+    json_t *root = jtree_load(text, (int64_t)bytes, &why), *v;
     json_t *map = json_object_get(root, "weight_map");
     const char *key;
     size_t count = 0;

@@ -381,7 +381,7 @@ TEST(test_refused_json)
     refuse("[1]", "c.json: list expected object");
     assert_int_equal(parse(&m, LLAMA "\"hidden_size\": 8,\n \"hidden_size\": 9}", &err), -1);
     assert_non_null(strstr(err.text, "'hidden_size' is given twice, expected a whole number"));
-    assert_int_equal(err.line, 4);
+    assert_int_equal(err.line, 3);
     assert_int_equal(parse(&m, LLAMA "\"hidden_size\": 8,,}", &err), -1);
     assert_int_equal(err.line, 3);
     assert_int_equal(model_read(&m, "/nonexistent/config.json", &err), -1);
