@@ -265,8 +265,10 @@ const struct st_tensor *hf_find(const struct hf *hf, const char *name, int *file
     return NULL;
 }
 
-/* Where each of the model's tensors lies that has this role in the files; a tied head stands for
-   an embedding that is not there: of shared tensors some trainers keep one name only. */
+/*
+ * Where each of the model's tensors lies that has this role in the files.  A tied head stands
+ * for an embedding that is not there: of shared tensors some trainers keep one name only.
+ */
 static int place_role(struct hf *hf, const struct model *m, enum hf_role role, struct err *err)
 {
     const struct model_tensor *want;

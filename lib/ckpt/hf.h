@@ -43,7 +43,7 @@ enum hf_role {
     HF_BUFFER   /* a constant that old versions wrote: a causal mask, rotary frequencies */
 };
 enum hf_role hf_role(const struct model *m, const char *name, const struct model_tensor **t);
-/* Whether a tied embedding is in the file under its own name, so that a head is a second one. */
+/* Whether a tied embedding is in the file under its own name: a head is then a second one. */
 int hf_has_embedding(const struct model *m, const struct st *st);
 /*
  * Finds the model's tensors: none missing, none more, none twice, each of the shape that the

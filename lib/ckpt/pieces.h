@@ -43,7 +43,8 @@ int pieces_file(struct pieces *p, const char *dir, const char *name);
 /*
  * A part of a tensor: type, dims, shape and `first`, its place in the file.  from: its first
  * element in each dimension; whole: the tensor's shape.  NULL: 0; as the parts have it.
- * record: what is checked when the part is first read (NULL: nothing).  Scalars and settings of an optimizer are left out.
+ * record: what is checked when the part is first read (NULL: nothing).  Scalars and settings
+ * of an optimizer are left out.
  */
 void pieces_add(struct pieces *p, const char *key, const struct st_tensor *part,
                 const int64_t *from, const int64_t *whole, int file,

@@ -107,8 +107,8 @@ static int is_utf8(const char *text, int64_t bytes)
     return n && strlen(text) == (size_t)bytes;
 }
 
-/* Only pieces "<0x00>" to "<0xFF>" stand for bytes, and only in a model that falls back to bytes,
-   which has all of them. */
+/* As SentencePiece: byte pieces are "<0x00>" to "<0xFF>", with byte_fallback all of them, and
+   without it none. */
 static int check_bytes(const struct reading *r)
 {
     const struct token_vocab *v = &r->t->vocab;

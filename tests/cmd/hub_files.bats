@@ -74,7 +74,7 @@ pointer() {
     rm index/model.safetensors
     refuses 2 "'index/model.safetensors.index.json' Git LFS pointer" paro-shard ls index
     tar xzf "$DATA/trainers.tar.gz"
-    f=$(ls fsdp2/from/*.distcp | head -n 1)
+    f=fsdp2/from/__0_0.distcp
     pointer "$f"
     refuses 2 "'$f' Git LFS pointer" paro-shard ls fsdp2/from
     f=deepspeed-3/from/zero/model.norm.weight/fp32.pt

@@ -236,7 +236,7 @@ PY
         cp kept $zero/model.norm.weight/$f.pt
     done
     paro-shard split deepspeed-3/from -p plan.yaml --optimizer deepspeed-3/from -o good
-    f=$(ls fsdp2/from/*.distcp | head -n 1)
+    f=fsdp2/from/__0_0.distcp
     flip "$f" "${f##*/}" fsdp2/from --optimizer fsdp2/from
     f=deepspeed-1-bf16/from/zero/model.norm.weight/step.pt
     flip $f step.pt deepspeed-1-bf16/from

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of JSON that other programs wrote: what is odd in a key decides only where it is used. */
+/* Trees of JSON that other programs wrote: an odd value decides only where it is used. */
 #include <string.h>
 
 #include "base/jin.h"
