@@ -23,11 +23,15 @@
 #define WATCH_MEMBERS_MAX (16 << 20) /* of all communicators together */
 enum { WATCH_RANKS_MAX = 1 << 16, WATCH_COMMS_MAX = 1 << 16, WATCH_BLOCKS = 20 };
 
+/* A rank that comes to no call any more: as others do so (it may be another's fault), or not. */
+enum watch_loss { WATCH_ALIVE, WATCH_FOLLOWS, WATCH_LOST };
+
 struct watch_process {
     uint64_t key;
     int rank, widest; /* in the run; the size of the communicator that it is from */
     int host;         /* in watch.host */
-    const char *gone; /* static: why it has no records, where that is known; NULL */
+    enum watch_loss loss;
+    const char *gone; /* static: why it comes to no call any more; NULL: it does */
     /* Its calls, in the order of their arrival: by watch_index. */
     int64_t first_call, calls;
 };
@@ -55,7 +59,8 @@ struct watch_comm {
     int size;
     int members;             /* whose records there are */
     int *process;            /* [size] -1: no records; owned */
-    int64_t *last;           /* [size] the latest call of each; 0: none; owned */
+    int *rank;               /* [size] in the run, where the records list it; NULL; owned */
+    int64_t *last;           /* [size] the latest call of each; -1: none; owned */
     int64_t first;           /* call of the first row */
     int64_t calls;           /* rows */
     struct watch_cell *cell; /* [calls][size]; owned */
@@ -84,13 +89,17 @@ struct watch {
     int processes, hosts, comms;
     int64_t calls;
     size_t process_room, host_room, comm_room, call_room;
-    int *place; /* [2 * WATCH_COMMS_MAX] hash of comm ids: index + 1; owned */
+    struct watch_place *place; /* by key; owned */
     enum watch_times times;
-    int64_t now_ns;  /* when the records were read, since 1970, of this host's clock */
-    int64_t members; /* of all communicators */
-    int ended;       /* processes that ended in good order */
-    int dumped;      /* records were written because of a hang, whatever the time */
-    int other_runs;  /* files of other runs, which are left out */
+    int64_t now_ns;      /* when the records were read, since 1970, of this host's clock */
+    int64_t members;     /* of all communicators */
+    int ranks;           /* of the largest communicator whose ranks are those of the run: by
+                        watch_rank */
+    int ended;           /* processes that ended in good order */
+    int dumped;          /* records were written because of a hang, whatever the time */
+    int counted;         /* a call's number is how many of its operation a rank has launched */
+    const char *skipped; /* static: why what may be a call is none; NULL */
+    int other_runs;      /* files of other runs, which are left out */
     /* Of the first host's clock: of the records; the later of their end and now_ns. */
     double start_s, end_s, now_s;
 };
@@ -129,6 +138,7 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
 enum watch_kind {
     WATCH_HUNG,     /* some wait, others have not come */
     WATCH_STUCK,    /* all have come, nobody goes on */
+    WATCH_FAILED,   /* a rank comes to no call any more, by the records themselves */
     WATCH_MISMATCH, /* ranks called different things */
     WATCH_LATE,     /* a rank, its own compute */
     WATCH_PERIODIC, /* a rank, every so many steps */
@@ -143,9 +153,11 @@ struct watch_finding {
     enum watch_kind kind;
     enum health_state state;
     int process, host;        /* -1: none, or several */
+    int rank;                 /* of the process, or of one without records; -1 */
+    const char *why;          /* static: of WATCH_FAILED */
     double percent, z, share; /* NAN: not known; late, of the rest of the run; calls */
     double period;            /* in steps, or s */
-    char text[256];
+    char text[384];
 };
 
 struct watch_rules {
@@ -156,6 +168,7 @@ struct watch_rules {
 /* What is known of a process, for tables and pictures. */
 struct watch_late {
     double percent, z;          /* NAN: not judged */
+    double chance;              /* percent that a healthy rank may have */
     double block[WATCH_BLOCKS]; /* percent, by time; NAN: none */
 };
 

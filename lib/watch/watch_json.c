@@ -15,9 +15,6 @@
  *                       "kernel", ts, dur, args: {"Collective name", "Process Group Name",
  *                       "Process Group Ranks", "Group size", "In msg nelems",
  *                       "Out msg nelems", dtype, Seq}}]}
- *     NCCL RAS          ncclras -f json: {"communicators": [{hash, size, ranks: [{rank, host,
- *                       pid, cuda_dev, collective_counts: {NAME: n}}], missing_ranks: [{rank,
- *                       host, pid, cuda_dev, status: {unresponsive, considered_dead}}]}]}
  */
 #include <ctype.h>
 #include <math.h>
@@ -29,14 +26,12 @@
 #include "base/mem.h"
 #include "watch/watch_parts.h"
 
-#define NUMBER_MAX (INT64_C(1) << 61) /* so that sums of two fit */
-
-static int64_t whole(const json_t *object, const char *key, int64_t absent)
+int64_t watch_whole(const json_t *object, const char *key, int64_t absent)
 {
     const json_t *v = json_object_get(object, key);
     int64_t n = json_is_integer(v) ? json_integer_value(v) : absent;
 
-    return json_is_integer(v) && (n < 0 || n > NUMBER_MAX) ? absent : n;
+    return json_is_integer(v) && (n < 0 || n > WATCH_NUMBER_MAX) ? absent : n;
 }
 
 /* Of a number in units of unit_ns; NAN: it is none, or more than a century. */
@@ -48,7 +43,7 @@ static double nanoseconds(const json_t *object, const char *key, double unit_ns)
     return ns >= 0 && ns < 4e18 ? ns : NAN;
 }
 
-static const char *word(const json_t *object, const char *key)
+const char *watch_word(const json_t *object, const char *key)
 {
     const char *text = json_string_value(json_object_get(object, key));
 
@@ -68,8 +63,7 @@ static void plain(const char *name, char text[64])
     text[n] = 0;
 }
 
-/* -1: no collective. */
-static int op_of(const char *name)
+int watch_op_of(const char *name)
 {
     char text[64], known[64];
 
@@ -98,37 +92,38 @@ static int elem_bytes(const char *type)
     return 0; /* sizes are not compared then */
 }
 
-/* "[0, 4, 8]": how many, and the place of `rank`, -1: it is not among them, or "..." is. */
-static int place_of(const char *ranks, int rank, int *count)
+/* "[0, 4, 8]": how many, and the place of `rank`, -1: it is not among them, or "..." is.
+ * list [as many]: all of them; NULL. */
+static int place_of(const char *ranks, int rank, int *count, int *list)
 {
     int at = -1;
 
     *count = 0;
-    for (char *c = (char *)ranks; *c && *c != '.';)
-        if (!isdigit((unsigned char)*c))
+    for (char *c = (char *)ranks; *c && *c != '.';) {
+        if (!isdigit((unsigned char)*c)) {
             c++;
-        else if (strtol(c, &c, 10) == rank)
-            at = (*count)++;
-        else
-            ++*count;
+            continue;
+        }
+        long one = strtol(c, &c, 10);
+        at = one == rank ? *count : at;
+        if (list)
+            list[*count] = one < WATCH_RANKS_MAX ? (int)one : -1;
+        ++*count;
+    }
     return strchr(ranks, '.') ? -1 : at;
 }
 
-static void raise_times(struct watch *w, enum watch_times times)
+/* A group, which its ranks and name identify; listed: the ranks are such a list. */
+static int comm_of(struct watch *w, const char *ranks, const char *group, int size, int listed)
 {
-    w->times = times > w->times ? times : w->times;
-}
-
-/* A call of a group, which its ranks and name identify.  Sequence from 0 on; -1: the next. */
-static void add_call(struct watch *w, const char *ranks, const char *group, int size,
-                     struct watch_call c)
-{
-    c.comm = watch_comm(
+    int comm = watch_comm(
         w, fnv_mix(fnv_bytes(ranks, strlen(ranks)), fnv_bytes(group, strlen(group))), size);
-    if (c.comm < 0)
-        return;
-    c.sequence = (c.sequence < 0 ? w->comm[c.comm].last[c.member] : c.sequence) + 1;
-    watch_add(w, &c);
+
+    if (comm >= 0 && listed && !w->comm[comm].rank) {
+        w->comm[comm].rank = mem_new((size_t)size, sizeof *w->comm[comm].rank);
+        place_of(ranks, 0, &size, w->comm[comm].rank);
+    }
+    return comm;
 }
 
 /* Of the longer of two vectors. */
@@ -172,31 +167,36 @@ static int inspector_line(struct watch *w, const char *name, int line, const jso
 {
     const json_t *head = json_object_get(o, "header"), *meta = json_object_get(o, "metadata"),
                  *perf = json_object_get(o, "coll_perf");
-    const char *host = word(meta, "hostname"), *id = word(head, "id"),
-               *coll = word(perf, "coll");
-    int64_t rank = whole(head, "rank", -1), ranks = whole(head, "n_ranks", 0),
-            sequence = whole(perf, "coll_sn", -1), at_us = whole(meta, "dump_timestamp_us", -1);
+    const char *host = watch_word(meta, "hostname"), *id = watch_word(head, "id"),
+               *coll = watch_word(perf, "coll");
+    int64_t rank = watch_whole(head, "rank", -1), ranks = watch_whole(head, "n_ranks", 0),
+            sequence = watch_whole(perf, "coll_sn", -1),
+            at_us = watch_whole(meta, "dump_timestamp_us", -1);
     double took_ns = nanoseconds(perf, "coll_exec_time_us", 1e3);
-    int op = op_of(coll);
+    int op = watch_op_of(coll);
 
     if (!perf) /* a message between two ranks */
         return 0;
     if (rank < 0 || rank >= ranks || ranks > WATCH_RANKS_MAX || sequence < 0 || at_us < 1 ||
-        at_us > NUMBER_MAX / 1000 || isnan(took_ns) || took_ns > 1e3 * (double)at_us || !*id)
+        at_us > WATCH_NUMBER_MAX / 1000 || isnan(took_ns) || took_ns > 1e3 * (double)at_us ||
+        !*id)
         return err_at(err, name, line, "coll_perf",
                       "is no call of NCCL Inspector's, expected header, metadata and times");
-    uint64_t key = fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)whole(meta, "pid", 0));
+    uint64_t key =
+        fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)watch_whole(meta, "pid", 0));
     int process = watch_process(w, key, (int)rank, host);
     if (process < 0)
         return err_at(err, name, line, NULL, "more than %d processes", WATCH_RANKS_MAX);
     watch_rank(w, process, (int)rank, (int)ranks);
-    raise_times(w, WATCH_DURATIONS);
+    watch_raise_times(w, WATCH_DURATIONS);
     struct watch_call c = {.process = process, .member = (int)rank, .sequence = sequence};
     c.op = op < 0 ? METER_UNKNOWN : op;
-    c.bytes = whole(perf, "coll_msg_size_bytes", 0);
+    c.bytes = watch_whole(perf, "coll_msg_size_bytes", 0);
     c.completed_ns = 1000 * at_us;
     c.arrived_ns = c.completed_ns - (int64_t)took_ns;
-    add_call(w, id, meter_op_names[c.op], (int)ranks, c);
+    c.comm = comm_of(w, id, meter_op_names[c.op], (int)ranks, 0);
+    if (c.comm >= 0)
+        watch_add(w, &c);
     return 0;
 }
 
@@ -247,34 +247,65 @@ static const char *first_word(const json_t *object, const char *key)
     return text ? text : "";
 }
 
-static void recorder_entry(struct watch *w, int process, int rank, const json_t *groups,
-                           const json_t *e)
+struct recorder {
+    struct watch *w;
+    int process, rank;
+    const json_t *groups;
+    json_t *known; /* by a group's name: its communicator and the rank's place there */
+};
+
+/* -1: the rank is not in the group.  Of many ranks the list is long: it is read once. */
+static int recorder_group(const struct recorder *r, const char *pg, int *member)
 {
-    const char *pg = first_word(e, "process_group");
-    const json_t *named = json_object_get(groups, pg);
-    const char *ranks = word(named ? named : json_object_get(groups, ""), "ranks"); /* gloo */
-    int count, member = place_of(ranks, rank, &count), op = op_of(word(e, "profiling_name")),
-               completed = strcmp(word(e, "state"), "completed") == 0 ||
-                           json_is_true(json_object_get(e, "retired"));
-    int64_t sequence = whole(e, "collective_seq_id", -1),
-            created = whole(e, "time_created_ns", 1),
-            done = whole(e, "time_discovered_completed_ns", 0);
+    const json_t *known = json_object_get(r->known, pg),
+                 *named = json_object_get(r->groups, pg);
+    const char *ranks = /* gloo has one, without a name */
+        watch_word(named ? named : json_object_get(r->groups, ""), "ranks");
+    int count, comm = -1;
+
+    if (!known) {
+        json_t *both = json_array();
+        *member = place_of(ranks, r->rank, &count, NULL);
+        if (*member >= 0)
+            comm = comm_of(r->w, ranks, pg, count, 1);
+        json_array_append_new(both, json_integer(comm));
+        json_array_append_new(both, json_integer(*member));
+        json_object_set_new(r->known, pg, both);
+        known = both;
+    }
+    *member = (int)json_integer_value(json_array_get(known, 1));
+    return (int)json_integer_value(json_array_get(known, 0));
+}
+
+static void recorder_entry(const struct recorder *r, const json_t *e)
+{
+    int member, comm = recorder_group(r, first_word(e, "process_group"), &member),
+                op = watch_op_of(watch_word(e, "profiling_name")),
+                completed = strcmp(watch_word(e, "state"), "completed") == 0 ||
+                            json_is_true(json_object_get(e, "retired"));
+    int64_t sequence = watch_whole(e, "collective_seq_id", -1),
+            created = watch_whole(e, "time_created_ns", 1),
+            done = watch_whole(e, "time_discovered_completed_ns", 0);
     double ns = nanoseconds(e, "duration_ms", 1e6);
     int64_t took = isnan(ns) ? 0 : (int64_t)ns;
 
-    if (json_is_true(json_object_get(e, "is_p2p")) || member < 0 || op < 0 || sequence < 0)
+    if (comm < 0 || op < 0 || sequence < 0)
+        r->w->skipped = comm < 0 ? "the rank is not in 'ranks' of its 'process_group'"
+                        : op < 0 ? "no collective in 'profiling_name'"
+                                 : "no number in 'collective_seq_id'";
+    if (json_is_true(json_object_get(e, "is_p2p")) || comm < 0 || op < 0 || sequence < 0)
         return;
     struct watch_call c = {
-        .process = process, .member = member, .op = op, .sequence = sequence};
+        .process = r->process, .comm = comm, .member = member, .op = op, .sequence = sequence};
     c.bytes = bytes_of(shapes_elems(json_object_get(e, "input_sizes")),
                        shapes_elems(json_object_get(e, "output_sizes")),
                        first_word(e, "input_dtypes"));
     done = done > took ? done : created + took;
     c.arrived_ns = completed && took ? done - took : created;
     c.completed_ns = completed ? done : 0;
-    add_call(w, ranks, pg, count, c);
+    watch_add(r->w, &c);
     if (completed)
-        raise_times(w, took ? WATCH_DURATIONS : WATCH_ORDER);
+        watch_raise_times(r->w, took ? WATCH_DURATIONS : WATCH_ORDER);
 }
 
 static int read_recorder(struct watch *w, const char *name, const json_t *root, struct err *err)
@@ -288,8 +319,9 @@ static int read_recorder(struct watch *w, const char *name, const json_t *root, 
                       "a flight recorder's dump, expected the rank at the end of its name");
     if (!json_is_object(groups))
         return err_at(err, name, 0, "pg_config", "is absent, expected the ranks of each group");
-    json_array_foreach(json_object_get(root, "entries"), i, e)
-        recorder_entry(w, process, rank, groups, e);
+    struct recorder r = {w, process, rank, groups, json_object()};
+    json_array_foreach(json_object_get(root, "entries"), i, e) recorder_entry(&r, e);
+    json_decref(r.known);
     w->dumped = 1;
     return 0;
 }
@@ -313,31 +345,40 @@ static void trace_event(struct watch *w, int process, const struct event *e, int
                         int64_t world)
 {
     const json_t *args = json_object_get(e->of, "args");
-    const char *ranks = word(args, "Process Group Ranks");
-    int rank = w->process[process].rank, count = 0, member = place_of(ranks, rank, &count),
-        op = op_of(word(args, "Collective name"));
-    int64_t size = whole(args, "Group size", 0);
+    const char *ranks = watch_word(args, "Process Group Ranks");
+    int rank = w->process[process].rank, count = 0,
+        member = place_of(ranks, rank, &count, NULL), listed = member >= 0,
+        op = watch_op_of(watch_word(args, "Collective name"));
+    int64_t size = watch_whole(args, "Group size", 0);
     double took_ns = nanoseconds(e->of, "dur", 1e3);
 
-    if (member < 0 && size == world) /* a long list of ranks ends in dots */
+    if (member < 0 && size == world) { /* a long list of ranks ends in dots */
         member = rank;
+        watch_rank(w, process, rank, (int)fmin((double)world, WATCH_RANKS_MAX));
+    }
+    listed &= count == size;
     if (member < 0 || member >= size || size > WATCH_RANKS_MAX || op < 0 || isnan(took_ns))
         return;
     struct watch_call c = {.process = process, .member = member, .op = op};
-    c.sequence = whole(args, "Seq", -1);
-    c.bytes = bytes_of((double)whole(args, "In msg nelems", 0),
-                       (double)whole(args, "Out msg nelems", 0), word(args, "dtype"));
+    c.comm = comm_of(w, ranks, watch_word(args, "Process Group Name"), (int)size, listed);
+    if (c.comm < 0)
+        return;
+    int64_t next = w->comm[c.comm].last[member] + 1;
+    c.sequence = watch_whole(args, "Seq", next > 0 ? next : 1);
+    c.bytes =
+        bytes_of((double)watch_whole(args, "In msg nelems", 0),
+                 (double)watch_whole(args, "Out msg nelems", 0), watch_word(args, "dtype"));
     c.arrived_ns = base_ns + (int64_t)e->begins_ns + 1;
     c.completed_ns = c.arrived_ns + (int64_t)took_ns;
-    add_call(w, ranks, word(args, "Process Group Name"), (int)size, c);
+    watch_add(w, &c);
 }
 
 static int read_trace(struct watch *w, const char *name, const json_t *root, struct err *err)
 {
     const json_t *list = json_object_get(root, "traceEvents"), *e,
                  *info = json_object_get(root, "distributedInfo");
-    int64_t rank = whole(info, "rank", -1), world = whole(info, "world_size", 0),
-            base_ns = whole(root, "baseTimeNanoseconds", 0);
+    int64_t rank = watch_whole(info, "rank", -1), world = watch_whole(info, "world_size", 0),
+            base_ns = watch_whole(root, "baseTimeNanoseconds", 0);
     struct event *event = mem_new(json_array_size(list) + 1, sizeof *event);
     size_t n = 0, i;
 
@@ -347,11 +388,15 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
     json_array_foreach(list, i, e)
     {
         double ns = nanoseconds(e, "ts", 1e3);
-        if (strcmp(word(e, "ph"), "X") == 0 && strcmp(word(e, "cat"), "kernel") == 0 &&
-            !isnan(ns) && ns + (double)base_ns < (double)NUMBER_MAX &&
-            *word(json_object_get(e, "args"), "Collective name"))
+        if (strcmp(watch_word(e, "ph"), "X") == 0 &&
+            strcmp(watch_word(e, "cat"), "kernel") == 0 && !isnan(ns) &&
+            ns + (double)base_ns < (double)WATCH_NUMBER_MAX &&
+            *watch_word(json_object_get(e, "args"), "Collective name"))
             event[n++] = (struct event){e, ns};
     }
+    if (n == 0)
+        w->skipped = "no event of category 'kernel' has 'Collective name', as those of NCCL"
+                     " have and those of gloo have not";
     qsort(event, n, sizeof *event, by_time);
     for (i = 0; process >= 0 && i < n; i++)
         trace_event(w, process, &event[i], base_ns, world);
@@ -359,156 +404,6 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
     return process >= 0 ? 0
                         : err_at(err, name, 0, "distributedInfo",
                                  "has no rank, expected one, or one at the end of the name");
-}
-
-/* ---- NCCL RAS ----
- *
- * How many collectives of each operation a rank has launched on a communicator; their sum is
- * the number of its latest call.  All ranks call the same in one order: whoever has launched
- * more than another waits for it, in the first call that the other has not come to.  Where each
- * of two has launched more of something, they called different things.
- */
-
-struct ras_rank {
-    int there, process;
-    int64_t calls, of[METER_OPS];
-};
-
-/* A rank of the report: 1: it comes to no call any more; -1: none.  Where RAS does not know the
- * process, its number is -1. */
-static int ras_member(struct watch *w, int comm, const json_t *r, struct ras_rank *all)
-{
-    const json_t *counts = json_object_get(r, "collective_counts"),
-                 *status = json_object_get(r, "status");
-    const char *host = word(r, "host"), *name;
-    int64_t rank = whole(r, "rank", -1), pid = whole(r, "pid", 0), size = w->comm[comm].size;
-    uint64_t key = pid ? fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)pid)
-                       : fnv_mix(w->comm[comm].id, (uint64_t)rank);
-    int dead = json_is_true(json_object_get(status, "considered_dead"));
-    json_t *n;
-
-    if (!counts && !dead && !json_is_true(json_object_get(status, "unresponsive")))
-        return 0; /* it answers, but has left this communicator */
-    int process = rank < 0 || rank >= size
-                      ? -1
-                      : watch_process(w, fnv_mix(key, (uint64_t)whole(r, "cuda_dev", 0)),
-                                      (int)rank, host);
-    if (process < 0)
-        return -1;
-    watch_rank(w, process, (int)rank, (int)size);
-    watch_join(w, comm, (int)rank, process);
-    if (!counts) {
-        w->process[process].gone = dead ? "NCCL considers it dead" : "it does not answer NCCL";
-        return 1;
-    }
-    all[rank] = (struct ras_rank){.there = 1, .process = process};
-    json_object_foreach((json_t *)counts, name, n)
-    {
-        int64_t calls = whole(counts, name, -1);
-        int op = op_of(name);
-        if (calls < 0 || calls > NUMBER_MAX - all[rank].calls)
-            return -1;
-        all[rank].of[op < 0 ? 0 : op] += op < 0 ? 0 : calls;
-        all[rank].calls += op < 0 ? 0 : calls;
-    }
-    return 0;
-}
-
-/* The operation that a has launched more of than b, by the most; -1: none. */
-static int ras_ahead(const struct ras_rank *a, const struct ras_rank *b)
-{
-    int best = -1;
-    int64_t most = 0;
-
-    for (int op = 0; op < METER_OPS; op++)
-        if (a->of[op] - b->of[op] > most) {
-            most = a->of[op] - b->of[op];
-            best = op;
-        }
-    return best;
-}
-
-/* The call that each waits in, or launched last.  dead: somebody comes to none any more. */
-static void ras_calls(struct watch *w, int comm, const struct ras_rank *all, int dead)
-{
-    const struct ras_rank *end = all + w->comm[comm].size, *low = NULL, *next = NULL;
-    int differs = -1;
-
-    for (const struct ras_rank *r = all; r < end; r++)
-        if (r->there && (!low || r->calls < low->calls))
-            low = r;
-    for (const struct ras_rank *r = all; r < end && !dead; r++) {
-        if (r->there && differs < 0)
-            differs = ras_ahead(low, r);
-        if (r->there && r->calls > low->calls && (!next || r->calls < next->calls))
-            next = r; /* what it has launched more comes first */
-    }
-    for (const struct ras_rank *r = all; r < end; r++) {
-        if (!r->there)
-            continue;
-        int waits = dead || r->calls > low->calls, op = -1;
-        if (!dead && differs >= 0)
-            op = ras_ahead(r, low);
-        else if (!dead && waits)
-            op = ras_ahead(next, low);
-        if (differs >= 0 && (op < 0 || ras_ahead(low, r) < 0))
-            op = differs;
-        struct watch_call c = {.process = r->process,
-                               .comm = comm,
-                               .member = (int)(r - all),
-                               .op = op < 0 ? METER_UNKNOWN : op,
-                               .sequence = low->calls + (waits && !dead && differs < 0),
-                               .arrived_ns = w->now_ns + 1,
-                               .completed_ns = waits ? 0 : w->now_ns + 1};
-        c.sequence += dead && c.sequence == 0;
-        if (c.sequence > 0)
-            watch_add(w, &c);
-    }
-}
-
-static int ras_comm(struct watch *w, const json_t *o, size_t place)
-{
-    static const char *const lists[] = {"ranks", "missing_ranks"};
-    const char *id = word(o, "hash");
-    int64_t size = whole(o, "size", 0);
-    int comm = watch_comm(w, fnv_mix(fnv_bytes(id, strlen(id)), place),
-                          size > WATCH_RANKS_MAX ? 0 : (int)size),
-        rc = 0, dead = 0;
-    const json_t *r;
-    size_t i;
-
-    if (comm < 0)
-        return -1;
-    struct ras_rank *all = mem_new((size_t)size, sizeof *all);
-    for (int list = 0; list < 2; list++)
-        json_array_foreach(json_object_get(o, lists[list]), i, r)
-        {
-            rc = rc < 0 ? rc : ras_member(w, comm, r, all);
-            dead |= rc > 0;
-        }
-    if (rc >= 0)
-        ras_calls(w, comm, all, dead);
-    mem_free(all);
-    return rc < 0 ? -1 : 0;
-}
-
-static int read_ras(struct watch *w, const char *name, const json_t *list, struct err *err)
-{
-    const json_t *o;
-    size_t i;
-
-    if (w->calls)
-        return err_at(err, name, 0, NULL, "a report of NCCL RAS, expected it alone");
-    json_array_foreach(list, i, o)
-    {
-        if (ras_comm(w, o, i))
-            return err_at(err, name, 0, "communicators",
-                          "[%zu] is none of NCCL RAS, expected size, ranks and their counts",
-                          i);
-    }
-    w->dumped = 1;
-    raise_times(w, WATCH_ORDER);
-    return 0;
 }
 
 int watch_read_json(struct watch *w, const char *name, const char *text, int64_t bytes,
@@ -529,7 +424,7 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
     else if (json_is_array(json_object_get(root, "traceEvents")))
         rc = read_trace(w, name, root, err);
     else if (json_is_array(json_object_get(root, "communicators")))
-        rc = read_ras(w, name, json_object_get(root, "communicators"), err);
+        rc = watch_read_ras(w, name, json_object_get(root, "communicators"), err);
     else
         err_at(err, name, 0, NULL,
                "no known records, expected a meter's, NCCL Inspector's or RAS', a flight"

@@ -10,9 +10,9 @@
 #include "base/mem.h"
 
 const char *const watch_kind_names[WATCH_KINDS] = {
-    [WATCH_HUNG] = "hung",         [WATCH_STUCK] = "stuck",    [WATCH_MISMATCH] = "mismatch",
-    [WATCH_LATE] = "compute",      [WATCH_PERIODIC] = "input", [WATCH_PAUSED] = "paused",
-    [WATCH_UNSTEADY] = "unsteady", [WATCH_LINK] = "link"};
+    [WATCH_HUNG] = "hung",         [WATCH_STUCK] = "stuck",       [WATCH_FAILED] = "failed",
+    [WATCH_MISMATCH] = "mismatch", [WATCH_LATE] = "compute",      [WATCH_PERIODIC] = "input",
+    [WATCH_PAUSED] = "paused",     [WATCH_UNSTEADY] = "unsteady", [WATCH_LINK] = "link"};
 
 /*
  * A rank whose compute is 10 % slow makes a run that computes for half of its time 5 % longer;
@@ -57,8 +57,9 @@ const char *watch_call_name(int op, int64_t bytes, char *text, size_t room)
     return text;
 }
 
-struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
-                                 enum health_state state, int process, const char *fmt, ...)
+struct watch_finding *watch_find(const struct watch *w, struct watch_verdict *v,
+                                 enum watch_kind kind, enum health_state state, int process,
+                                 const char *fmt, ...)
 {
     va_list list;
 
@@ -68,6 +69,7 @@ struct watch_finding *watch_find(struct watch_verdict *v, enum watch_kind kind,
                                 .state = state,
                                 .process = process,
                                 .host = -1,
+                                .rank = process < 0 ? -1 : w->process[process].rank,
                                 .percent = NAN,
                                 .z = NAN,
                                 .share = NAN,

@@ -42,16 +42,23 @@ enum {
     LUMPS_LEAST = 5                 /* that have a rhythm */
 };
 
+struct first {
+    int64_t chain, sequence; /* of the first call there of the latest chain that has it */
+    int process;             /* + 1: whose lateness there is: */
+    double total_s;
+};
+
 struct late {
     const struct watch *w;
     double start_s, block_s;
     double (*sum)[SUMS][WATCH_BLOCKS]; /* [processes] s */
     double **call; /* [comms][rows][members + 1] s; last: a step's calls where they overlap */
-    int *step;     /* [comms] calls until they repeat; 0: they do not */
+    struct first *first;               /* [comms] of the process that is added */
+    int64_t chain;                     /* of all processes, from 1 */
+    int *step;                         /* [comms] calls until they repeat; 0: they do not */
     const struct watch_call **typical; /* [processes] of the communicator with most of it; NULL:
                                           no call counts */
     int64_t rows[WATCH_BLOCKS];        /* calls in them */
-    double peers; /* deviation of the medians of ranks, where there are enough */
 };
 
 /* ---- one call ---- */
@@ -140,13 +147,10 @@ static void add_comm(struct late *l, int which)
  * is so much later on its communicator than the first one there of the chain. */
 static void add_process(struct late *l, int p)
 {
-    struct first { /* of each communicator in the latest chain that has it */
-        int64_t chain, sequence;
-    } *first = mem_new((size_t)l->w->comms, sizeof *first);
     const struct watch_call *x = &l->w->call[l->w->process[p].first_call];
-    double *total = mem_new((size_t)l->w->comms, sizeof *total), chain_s = 0;
-    int64_t chain = 1;
+    double chain_s = 0;
 
+    l->chain++;
     for (int64_t i = 0; i < l->w->process[p].calls; i++, x++) {
         const struct watch_comm *c = &l->w->comm[x->comm];
         int64_t row = x->sequence - c->first;
@@ -154,25 +158,24 @@ static void add_process(struct late *l, int p)
             continue;
         const double *v = &l->call[x->comm][row * (c->size + 1)], late_s = v[x->member];
         int overlap = v[c->size] > 0, b = block_of(l, c, row);
-        struct first *f = &first[x->comm];
-        int same = f->chain == chain;
+        struct first *f = &l->first[x->comm];
+        int same = f->chain == l->chain;
         if (!overlap || (same && (double)(x->sequence - f->sequence) >= v[c->size])) {
-            chain++;
+            l->chain++;
             chain_s = 0;
             same = 0;
         }
         if (!same)
-            *f = (struct first){chain, x->sequence};
+            *f = (struct first){l->chain, x->sequence, f->process, f->total_s};
         l->rows[b]++;
         l->sum[p][overlap ? CHAINED : WORKED][b] +=
             overlap ? fmax(0, late_s - chain_s) : late_s;
         chain_s = fmax(chain_s, late_s);
-        total[x->comm] += late_s;
-        if (!l->typical[p] || total[x->comm] > total[l->typical[p]->comm])
+        f->total_s = late_s + (f->process == p + 1 ? f->total_s : 0);
+        f->process = p + 1;
+        if (!l->typical[p] || f->total_s > l->first[l->typical[p]->comm].total_s)
             l->typical[p] = x;
     }
-    mem_free(first);
-    mem_free(total);
 }
 
 /* When the first and the last call that count were over; how many there are. */
@@ -227,11 +230,15 @@ static void fill_late(struct late *l, struct watch_verdict *v)
         room[p] = mad[p] = stats_mad(each, v->blocks, all[p]);
     }
     double pooled = stats_median(room, n);
+    double z = health_accusing_z(n, (double)n * v->blocks);
+    for (int p = 0; p < n; p++) {
+        v->late[p].chance = health_median_error(
+            fmax(health_deviation(mad[p], v->blocks, pooled), 1e-3), v->blocks);
+        v->late[p].z = all[p] / v->late[p].chance;
+    }
+    double peers = n >= HEALTH_PEERS_LEAST ? stats_mad(all, n, stats_median(all, n)) : 0;
     for (int p = 0; p < n; p++)
-        v->late[p].z =
-            all[p] / health_median_error(
-                         fmax(health_deviation(mad[p], v->blocks, pooled), 1e-3), v->blocks);
-    l->peers = n >= HEALTH_PEERS_LEAST ? stats_mad(all, n, stats_median(all, n)) : 0;
+        v->late[p].chance = z * fmax(v->late[p].chance, peers);
     mem_free(all);
     mem_free(mad);
     mem_free(room);
@@ -357,7 +364,7 @@ static void accuse(const struct late *l, const struct watch_rules *r, struct wat
         snprintf(how, sizeof how, ", by a pause every %s: a limit of its processor",
                  units_time(&u, t->every_s));
     struct watch_finding *f =
-        watch_find(v, kind, watch_rules_state(r, percent), p, "%s is %.0f %% late%s",
+        watch_find(l->w, v, kind, watch_rules_state(r, percent), p, "%s is %.0f %% late%s",
                    watch_name(l->w, p, name, sizeof name), percent, how);
     f->host = l->w->process[p].host;
     f->percent = percent;
@@ -369,13 +376,15 @@ static void accuse(const struct late *l, const struct watch_rules *r, struct wat
 /* A host all of whose ranks are late is named once. */
 static void merge_hosts(const struct watch *w, struct watch_verdict *v)
 {
+    int *of = mem_new((size_t)w->hosts, sizeof *of);
+
+    for (int p = 0; p < w->processes; p++)
+        of[w->process[p].host]++;
     for (int h = 0; h < w->hosts; h++) {
         enum health_state worst = HEALTH_OK;
-        int all = 0, n = 0, kept = 0;
+        int all = of[h], n = 0, kept = 0;
         double least = INFINITY;
-        for (int p = 0; p < w->processes; p++)
-            all += w->process[p].host == h;
-        for (int i = 0; i < v->findings; i++)
+        for (int i = 0; i < v->findings && all > 1; i++)
             if (v->finding[i].process >= 0 && v->finding[i].host == h) {
                 n++;
                 least = fmin(least, v->finding[i].percent);
@@ -392,7 +401,7 @@ static void merge_hosts(const struct watch *w, struct watch_verdict *v)
             if (!is_one)
                 continue;
             f = &v->finding[kept - 1];
-            f->process = -1;
+            f->process = f->rank = -1;
             f->state = worst;
             f->percent = least;
             snprintf(f->text, sizeof f->text,
@@ -401,13 +410,14 @@ static void merge_hosts(const struct watch *w, struct watch_verdict *v)
         }
         v->findings = kept;
     }
+    mem_free(of);
 }
 
 static void judge_processes(struct late *l, const struct watch_rules *r,
                             struct watch_verdict *v)
 {
     int n = l->w->processes;
-    double z = health_accusing_z(n, (double)n * v->blocks), each[WATCH_BLOCKS];
+    double each[WATCH_BLOCKS];
     struct pattern t;
 
     for (int p = 0; p < n; p++) {
@@ -424,8 +434,8 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
         find_pattern(l, p, &t);
         t.percent = fmin(t.percent, most); /* the sum has all calls of a chain */
         /* A rhythm of the program's own steps is no chance, however rare it is. */
-        if (watch_rules_state(r, x->percent) != HEALTH_OK && x->z > z &&
-            x->percent > z * l->peers && 4 * saw >= 3 * blocks)
+        if (watch_rules_state(r, x->percent) != HEALTH_OK && x->percent > x->chance &&
+            4 * saw >= 3 * blocks)
             accuse(l, r, v, p, &t, x->percent);
         else if (kind_of(&t) == WATCH_PERIODIC && watch_rules_state(r, t.percent) != HEALTH_OK)
             accuse(l, r, v, p, &t, t.percent);
@@ -451,6 +461,7 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
     l.sum = mem_new((size_t)w->processes, sizeof *l.sum);
     l.typical = mem_new((size_t)w->processes, sizeof *l.typical);
     l.step = mem_new((size_t)w->comms, sizeof *l.step);
+    l.first = mem_new((size_t)w->comms, sizeof *l.first);
     l.call = mem_new((size_t)w->comms, sizeof *l.call);
     for (int i = 0; i < w->comms; i++)
         add_comm(&l, i);
@@ -463,5 +474,6 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
         mem_free(l.call[i]);
     mem_free(l.call);
     mem_free(l.step);
+    mem_free(l.first);
     mem_free(l.typical);
 }

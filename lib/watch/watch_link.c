@@ -120,8 +120,8 @@ static void name_link(const struct watch *w, const struct one *x, double ratio, 
         snprintf(who, sizeof who, "%d hosts from %.60s on are slow together", hosts,
                  w->host[host[0]].name);
     struct watch_finding *f = watch_find(
-        v, WATCH_LINK, state, -1, "%s: %s takes %.2f times as long as between others: %s", who,
-        watch_call_name(x->of.op, x->bytes, call, sizeof call), ratio,
+        w, v, WATCH_LINK, state, -1, "%s: %s takes %.2f times as long as between others: %s",
+        who, watch_call_name(x->of.op, x->bytes, call, sizeof call), ratio,
         hosts == 2 ? "the link" : "a link of theirs");
     f->percent = 100 * (ratio - 1);
     f->z = z;

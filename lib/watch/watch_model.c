@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows how records of calls become tables, how long each process worked between its calls, and
  * how far apart the hosts' clocks are.  Does not know what is late. */
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,28 +11,63 @@
 #include "base/mem.h"
 #include "watch/watch_parts.h"
 
+struct watch_place {
+    uint64_t key;
+    enum watch_what what;
+    int index; /* 0: the place is empty */
+};
+
+int *watch_place(struct watch *w, enum watch_what what, uint64_t key)
+{
+    const uint64_t places = 8 * WATCH_RANKS_MAX; /* three kinds of so many at most */
+    uint64_t at = fnv_mix(key, what) * 0x9e3779b97f4a7c15 % places;
+
+    _Static_assert(WATCH_COMMS_MAX <= WATCH_RANKS_MAX, "the table has room for them");
+    if (!w->place)
+        w->place = mem_new(places, sizeof *w->place);
+    while (w->place[at].index && (w->place[at].what != what || w->place[at].key != key))
+        at = (at + 1) % places;
+    w->place[at].what = what;
+    w->place[at].key = key;
+    return &w->place[at].index;
+}
+
+/* Others wrote it, and it comes into lines, tables and labels: a name has letters. */
+static void set_host_name(struct watch_host *h, const char *name)
+{
+    snprintf(h->name, sizeof h->name, "%s", name);
+    for (char *c = h->name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-._:", *c) &&
+            !(c == h->name && *c == WATCH_NO_HOST))
+            *c = '_';
+}
+
+static int host_of(struct watch *w, const char *name)
+{
+    int *index = watch_place(w, WATCH_HOST, fnv_bytes(name, strnlen(name, METER_HOST - 1)));
+
+    if (!*index) {
+        w->host = mem_grow(w->host, &w->host_room, (size_t)w->hosts + 1, sizeof *w->host);
+        w->host[w->hosts] = (struct watch_host){.error_s = -1};
+        set_host_name(&w->host[w->hosts], name);
+        *index = ++w->hosts;
+    }
+    return *index - 1;
+}
+
 int watch_process(struct watch *w, uint64_t key, int rank, const char *host)
 {
-    int at = 0, h = 0;
+    int *index = watch_place(w, WATCH_PROCESS, key);
 
-    /* Files come process by process: the last one is the usual answer. */
-    for (at = w->processes - 1; at >= 0 && w->process[at].key != key; at--)
-        ;
-    if (at >= 0)
-        return at;
+    if (*index)
+        return *index - 1;
     if (w->processes == WATCH_RANKS_MAX)
         return -1;
-    while (h < w->hosts && strncmp(w->host[h].name, host, METER_HOST - 1))
-        h++;
-    if (h == w->hosts) {
-        w->host = mem_grow(w->host, &w->host_room, (size_t)h + 1, sizeof *w->host);
-        w->host[h] = (struct watch_host){.error_s = -1};
-        snprintf(w->host[w->hosts++].name, METER_HOST, "%s", host);
-    }
+    int h = host_of(w, host);
     w->process =
         mem_grow(w->process, &w->process_room, (size_t)w->processes + 1, sizeof *w->process);
     w->process[w->processes] = (struct watch_process){.key = key, .rank = rank, .host = h};
-    return w->processes++;
+    return (*index = ++w->processes) - 1;
 }
 
 void watch_rank(struct watch *w, int process, int rank, int ranks)
@@ -41,34 +77,28 @@ void watch_rank(struct watch *w, int process, int rank, int ranks)
     if (ranks > p->widest) {
         p->widest = ranks;
         p->rank = rank;
+        w->ranks = ranks > w->ranks ? ranks : w->ranks;
     }
 }
 
 int watch_comm(struct watch *w, uint64_t id, int size)
 {
-    const uint64_t places = 2 * WATCH_COMMS_MAX;
-
     if (size < 1 || size > WATCH_RANKS_MAX)
         return -1;
-    if (!w->place)
-        w->place = mem_new(places, sizeof *w->place);
-    uint64_t at = fnv_mix(id, (uint64_t)size) * 0x9e3779b97f4a7c15 % places;
-    for (; w->place[at]; at = (at + 1) % places) {
-        const struct watch_comm *c = &w->comm[w->place[at] - 1];
-        if (c->id == id && c->size == size)
-            return w->place[at] - 1;
-    }
+    int *index = watch_place(w, WATCH_COMM, fnv_mix(id, (uint64_t)size));
+    if (*index)
+        return *index - 1;
     if (w->comms == WATCH_COMMS_MAX || w->members + size > WATCH_MEMBERS_MAX)
         return -1;
     w->members += size;
     w->comm = mem_grow(w->comm, &w->comm_room, (size_t)w->comms + 1, sizeof *w->comm);
     struct watch_comm *c = &w->comm[w->comms];
-    *c = (struct watch_comm){.id = id, .size = size};
+    *c = (struct watch_comm){.id = id, .size = size, .first = -1};
     c->process = mem_new((size_t)size, sizeof *c->process);
     c->last = mem_new((size_t)size, sizeof *c->last);
     for (int i = 0; i < size; i++)
-        c->process[i] = -1;
-    return (w->place[at] = ++w->comms) - 1;
+        c->process[i] = c->last[i] = -1;
+    return (*index = ++w->comms) - 1;
 }
 
 void watch_join(struct watch *w, int comm, int member, int process)
@@ -88,8 +118,13 @@ void watch_add(struct watch *w, const struct watch_call *c)
     watch_join(w, c->comm, c->member, c->process);
     if (c->sequence > m->last[c->member])
         m->last[c->member] = c->sequence;
-    if (m->first == 0 || c->sequence < m->first)
+    if (m->first < 0 || c->sequence < m->first)
         m->first = c->sequence;
+}
+
+void watch_raise_times(struct watch *w, enum watch_times times)
+{
+    w->times = times > w->times ? times : w->times;
 }
 
 const struct watch_cell *watch_row(const struct watch_comm *c, int64_t row)
@@ -130,15 +165,15 @@ static void sort_calls(struct watch *w)
  * member is far back, or the tables would be too large. */
 static void size_tables(struct watch *w)
 {
-    const int64_t fit = WATCH_CELLS_MAX / w->members,
+    const int64_t fit = WATCH_CELLS_MAX / (w->members ? w->members : 1),
                   most = fit < METER_RECORDS ? fit : METER_RECORDS;
 
     for (int i = 0; i < w->comms; i++) {
         struct watch_comm *c = &w->comm[i];
-        int64_t last = 0;
+        int64_t last = -1;
         for (int m = 0; m < c->size; m++)
             last = c->last[m] > last ? c->last[m] : last;
-        c->calls = last ? last - c->first + 1 : 0;
+        c->calls = last < 0 ? 0 : last - c->first + 1;
         c->calls = c->calls < most ? c->calls : most;
         c->first = last - c->calls + 1;
         c->cell = mem_new((size_t)(c->calls * c->size) + 1, sizeof *c->cell);
@@ -266,9 +301,14 @@ static double now_s(const struct watch *w)
 
 int watch_index(struct watch *w, struct err *err)
 {
-    if (w->calls == 0)
-        return err_set(err, ERR_INPUT, "no calls of collectives in the records of %d processes",
-                       w->processes);
+    int lost = 0;
+
+    for (int p = 0; p < w->processes; p++)
+        lost |= w->process[p].gone != NULL;
+    if (w->calls == 0 && !lost)
+        return err_set(err, ERR_INPUT,
+                       "no calls of collectives in the records of %d processes%s%s",
+                       w->processes, w->skipped ? ": " : "", w->skipped ? w->skipped : "");
     sort_calls(w);
     size_tables(w);
     fill_cells(w);
@@ -287,6 +327,8 @@ int watch_index(struct watch *w, struct err *err)
         w->end_s = fmax(w->end_s, watch_time_s(w, c->process, end));
     }
     w->now_s = fmax(now_s(w), w->end_s);
+    if (isinf(w->end_s))
+        w->start_s = w->end_s = w->now_s;
     return 0;
 }
 
@@ -294,6 +336,7 @@ void watch_release(struct watch *w)
 {
     for (int i = 0; i < w->comms; i++) {
         mem_free(w->comm[i].process);
+        mem_free(w->comm[i].rank);
         mem_free(w->comm[i].last);
         mem_free(w->comm[i].cell);
         mem_free(w->comm[i].complete);

@@ -19,15 +19,13 @@ static int by_number(const void *a, const void *b)
     return *(const int *)a - *(const int *)b;
 }
 
-static void name_ranks(const struct watch *w, const int *process, int n, struct ranks *out)
+static void list_ranks(int *rank, int n, struct ranks *out)
 {
-    int *rank = mem_new((size_t)n + 1, sizeof *rank), parts = 0;
     const int room = sizeof out->text;
+    int parts = 0;
 
-    for (int i = 0; i < n; i++)
-        rank[i] = w->process[process[i]].rank;
     qsort(rank, (size_t)n, sizeof *rank, by_number);
-    int at = snprintf(out->text, (size_t)room, "ranks");
+    int at = snprintf(out->text, (size_t)room, n == 1 ? "rank" : "ranks");
     for (int i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && rank[j] == rank[j - 1] + 1; j++)
             ;
@@ -39,9 +37,68 @@ static void name_ranks(const struct watch *w, const int *process, int n, struct 
         if (j - i > 1)
             at += snprintf(out->text + at, (size_t)(room - at), "-%d", rank[j - 1]);
     }
+}
+
+static void name_ranks(const struct watch *w, const int *process, int n, struct ranks *out)
+{
+    int *rank = mem_new((size_t)n + 1, sizeof *rank);
+
+    for (int i = 0; i < n; i++)
+        rank[i] = w->process[process[i]].rank;
+    list_ranks(rank, n, out);
     if (n == 1)
         watch_name(w, process[0], out->text, sizeof out->text);
     mem_free(rank);
+}
+
+/* ---- ranks without records ---- */
+
+/* A member's rank in the run; -1: unknown.  Without records, a list or a communicator of all
+ * ranks has it. */
+static int rank_of_member(const struct watch *w, const struct watch_comm *c, int m)
+{
+    return c->process[m] >= 0    ? w->process[c->process[m]].rank
+           : c->rank             ? c->rank[m]
+           : c->size == w->ranks ? m
+                                 : -1;
+}
+
+int watch_absent(const struct watch *w, const struct watch_comm *only, int **out)
+{
+    unsigned char *seen = mem_new(WATCH_RANKS_MAX, 1);
+    int n = 0;
+
+    for (int i = 0; i < w->comms && !w->counted; i++) /* to RAS a rank may have left */
+        for (int m = 0; m < w->comm[i].size && (!only || only == &w->comm[i]); m++) {
+            int rank = w->comm[i].process[m] < 0 ? rank_of_member(w, &w->comm[i], m) : -1;
+            if (rank >= 0 && rank < WATCH_RANKS_MAX)
+                seen[rank] = 1;
+        }
+    for (int p = 0; p < w->processes; p++) /* it has some, of another communicator */
+        if (w->process[p].rank < WATCH_RANKS_MAX)
+            seen[w->process[p].rank] = 0;
+    *out = mem_new(WATCH_RANKS_MAX, sizeof **out);
+    for (int rank = 0; rank < WATCH_RANKS_MAX; rank++)
+        if (seen[rank])
+            (*out)[n++] = rank;
+    mem_free(seen);
+    return n;
+}
+
+int watch_absent_text(const struct watch *w, const struct watch_comm *only, char *text,
+                      size_t room, int *one)
+{
+    int *rank = NULL, n = watch_absent(w, only, &rank);
+    struct ranks names;
+
+    *text = 0;
+    *one = n == 1 ? *rank : -1;
+    if (n) {
+        list_ranks(rank, n, &names);
+        snprintf(text, room, "%.90s ha%s no records", names.text, n == 1 ? "s" : "ve");
+    }
+    mem_free(rank);
+    return n;
 }
 
 /* ---- who called what ---- */
@@ -78,7 +135,7 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
 {
     const struct watch_cell *cell = watch_row(c, row), *right = NULL, *wrong = NULL;
     int *who = mem_new((size_t)c->size, sizeof *who), more = 0, n = 0;
-    char call[2][64];
+    char call[2][64], number[40] = "";
     struct ranks name;
 
     for (int m = 0; m < c->size; m++) /* Boyer and Moore's vote */
@@ -92,9 +149,11 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
             who[n++] = c->process[m];
         }
     name_ranks(w, who, n, &name);
-    watch_find(v, WATCH_MISMATCH, HEALTH_CRITICAL, n == 1 ? who[0] : -1,
-               "mismatch: call %lld: %s called %s, the others %s", (long long)(c->first + row),
-               name.text, watch_call_name(wrong->op, wrong->bytes, call[0], sizeof call[0]),
+    if (!w->counted) /* of RAS it is a sum that nobody else shows */
+        snprintf(number, sizeof number, "call %lld: ", (long long)(c->first + row));
+    watch_find(w, v, WATCH_MISMATCH, HEALTH_CRITICAL, n == 1 ? who[0] : -1,
+               "mismatch: %s%s called %s, the others %s", number, name.text,
+               watch_call_name(wrong->op, wrong->bytes, call[0], sizeof call[0]),
                watch_call_name(right->op, right->bytes, call[1], sizeof call[1]));
     mem_free(who);
 }
@@ -166,16 +225,23 @@ static int idle_members(const struct watch_comm *c, int64_t row, const char *wai
     return n;
 }
 
-/* What a missing rank did last, in any communicator. */
-static void last_call(const struct watch *w, int process, char *text, size_t room)
+/* What a missing rank, or each of several, did last in any communicator; op: what it is missed
+ * in. */
+static void last_call(const struct watch *w, int process, int op, int each, char *text,
+                      size_t room)
 {
+    const char *it = each ? "each" : "it";
     const struct watch_process *p = &w->process[process];
     const struct watch_call *c = &w->call[p->first_call + p->calls - 1];
     char call[64];
 
-    snprintf(text, room, "%s", p->gone ? p->gone : "it called nothing before");
-    if (p->calls)
-        snprintf(text, room, "its last call was %s %lld",
+    if (w->counted)
+        snprintf(text, room, "%s has launched %lld %ss", it,
+                 p->calls ? (long long)c->sequence : 0, meter_op_names[op]);
+    else if (p->calls == 0)
+        snprintf(text, room, "%s called nothing before", it);
+    else
+        snprintf(text, room, "%s last call was %s %lld", each ? "each one's" : "its",
                  watch_call_name(c->op, c->bytes, call, sizeof call), (long long)c->sequence);
 }
 
@@ -186,8 +252,9 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     const struct watch_comm *c = &w->comm[h->comm];
     const struct watch_cell *cell = watch_row(c, h->row), *one = NULL;
     int *in = mem_new(2 * (size_t)c->size, sizeof *in), *out = in + c->size, ins = 0, outs = 0,
-        idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0;
-    char call[64], last[96], why[240], lasted[40] = "";
+        idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0,
+        absent, same = 1;
+    char call[64], last[96], other[96], why[400], none[128], lasted[40] = "";
     struct ranks here, gone;
     struct units u;
 
@@ -198,44 +265,78 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
             one = &cell[m];
         } else if (is_absent(c, h->row, m) && !(idle && waits[c->process[m]])) {
             out[outs++] = c->process[m]; /* those who wait elsewhere are no cause */
-            certain |= w->process[c->process[m]].gone != NULL;
         }
     }
+    if (watch_absent_text(w, c, none, sizeof none, &absent) == 0 && records < c->size)
+        snprintf(none, sizeof none, "%d of %d ranks have no records", c->size - records,
+                 c->size);
     enum watch_kind kind = outs || records < c->size ? WATCH_HUNG : WATCH_STUCK;
-    int who = outs == 1 ? out[0] : kind == WATCH_STUCK && ins == 1 ? in[0] : -1;
-    snprintf(why, sizeof why,
-             who >= 0 ? "which the others have completed: it is stopped or gone"
-             : kind == WATCH_STUCK
-                 ? "to which all have come: the network, or one is stopped or gone"
-                 : "%d of %d ranks have no records",
-             c->size - records, c->size);
+    int process = outs == 1 ? out[0] : kind == WATCH_STUCK && ins == 1 ? in[0] : -1;
+    snprintf(why, sizeof why, "%s",
+             kind == WATCH_HUNG ? none
+             : process >= 0     ? "which the others have completed: it is stopped or gone"
+                            : "to which all have come: the network, or one is stopped or gone");
     if (outs) {
         name_ranks(w, out, outs, &gone);
-        last_call(w, out[0], last, sizeof last);
-        snprintf(why, sizeof why, "%.90s never arrived%s, %s", gone.text,
-                 idle ? "" : " but waits elsewhere", last);
+        last_call(w, out[0], one->op, outs > 1, last, sizeof last);
+        for (int i = 1; i < outs; i++) {
+            last_call(w, out[i], one->op, 1, other, sizeof other);
+            same &= strcmp(last, other) == 0;
+        }
+        snprintf(why, sizeof why, "%.90s never arrived%s%s%s%s%s", gone.text,
+                 idle        ? ""
+                 : outs == 1 ? " but waits elsewhere"
+                             : " but wait elsewhere",
+                 same ? ", " : "", same ? last : "", *none ? "; " : "", none);
     }
     name_ranks(w, in, ins, &here);
     if (h->waited_s > 0)
         snprintf(lasted, sizeof lasted, " (for %s)", units_time(&u, h->waited_s));
-    watch_find(v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, who,
-               "%s%s: %.90s wait%s in %s %lld%s, %s", watch_kind_names[kind],
-               certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
-               watch_call_name(one->op, one->bytes, call, sizeof call),
-               (long long)(c->first + h->row), lasted, why);
+    struct watch_finding *f =
+        watch_find(w, v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, process,
+                   "%s%s: %.90s wait%s in %s %lld%s, %s", watch_kind_names[kind],
+                   certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
+                   watch_call_name(one->op, one->bytes, call, sizeof call),
+                   (long long)(c->first + h->row), lasted, why);
+    if (outs == 0)
+        f->rank = process < 0 ? absent : f->rank;
     mem_free(in);
 }
 
-/* What a hang explains: 2 more if a rank is missing that waits nowhere itself, 1 more if one is
- * known to be gone. */
-static int weight(const struct watch *w, const struct hang *h, const char *waits)
-{
-    const struct watch_comm *c = &w->comm[h->comm];
-    int gone = 0;
+/* ---- ranks that come to no call any more ---- */
 
-    for (int m = 0; m < c->size; m++)
-        gone |= is_absent(c, h->row, m) && w->process[c->process[m]].gone;
-    return 2 * (idle_members(c, h->row, waits) > 0) + gone;
+/* A finding for each reason.  Those that may follow from others are reported where there are no
+ * others. */
+static void name_lost(const struct watch *w, struct watch_verdict *v)
+{
+    int *who = mem_new((size_t)w->processes + 1, sizeof *who);
+    enum watch_loss worst = WATCH_ALIVE;
+    struct ranks name;
+
+    for (int p = 0; p < w->processes; p++)
+        worst = w->process[p].loss > worst ? w->process[p].loss : worst;
+    for (int p = 0; p < w->processes; p++) {
+        const char *why = w->process[p].gone;
+        int n = 0, again = !worst || w->process[p].loss != worst;
+        for (int i = 0; i < v->findings; i++)
+            again |= v->finding[i].why == why;
+        for (int k = p; k < w->processes && !again; k++)
+            if (w->process[k].gone == why)
+                who[n++] = k;
+        if (again)
+            continue;
+        name_ranks(w, who, n, &name);
+        watch_find(w, v, WATCH_FAILED, HEALTH_CRITICAL, n == 1 ? p : -1, "failed: %s: %s",
+                   name.text, why)
+            ->why = why;
+    }
+    mem_free(who);
+}
+
+/* Whether a hang is explained by a rank that waits nowhere itself. */
+static int is_explained(const struct watch *w, const struct hang *h, const char *waits)
+{
+    return idle_members(&w->comm[h->comm], h->row, waits) > 0;
 }
 
 /* Of a hang that spreads over communicators the one that explains most is reported, of those
@@ -247,6 +348,7 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     char *waits = mem_new((size_t)w->processes, 1);
     int n = 0, heaviest = -1;
 
+    name_lost(w, v);
     /* What follows a mismatch in other communicators may follow from it. */
     for (int i = 0; i < w->comms && v->findings == 0; i++) {
         int64_t row = find_mismatch(&w->comm[i]);
@@ -256,8 +358,8 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     if (v->findings == 0)
         n = find_hangs(w, r, waits, hang);
     for (int i = 0; i < n; i++) {
-        int x = weight(w, &hang[i], waits);
-        if (x > heaviest || (x == heaviest && x >= 2 && hang[i].waited_s > most->waited_s)) {
+        int x = is_explained(w, &hang[i], waits);
+        if (x > heaviest || (x == heaviest && x && hang[i].waited_s > most->waited_s)) {
             heaviest = x;
             most = &hang[i];
         }

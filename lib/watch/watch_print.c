@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A verdict as a plugin's line and table, as the document paro.watch/1, for node_exporter. */
 #include <math.h>
+#include <stdlib.h>
 
 #include "base/jout.h"
+#include "base/mem.h"
 #include "base/prom.h"
 #include "health/health_store.h"
 #include "watch/watch_parts.h"
@@ -21,6 +23,35 @@ static int latest(const struct watch_report *r)
 static double above_0(double percent)
 {
     return fmax(percent, 0);
+}
+
+/* Of the line and its perfdata: the percent of the rank that the line names, or of the latest;
+ * NAN: lateness was not judged. */
+static double late_percent(const struct watch_report *r)
+{
+    const struct watch_finding *f = r->v->finding;
+    int p = latest(r);
+
+    if (r->v->findings && f->kind != WATCH_LINK && !isnan(f->percent))
+        return f->percent;
+    return p < 0 ? NAN : above_0(r->v->late[p].percent);
+}
+
+static void print_healthy(const struct watch_report *r, FILE *out)
+{
+    int p = latest(r);
+    const struct watch_late *x = &r->v->late[p];
+    double percent = above_0(x->percent);
+    char name[160];
+
+    watch_name(r->w, p, name, sizeof name);
+    if (percent <= x->chance)
+        fprintf(out, "healthy; no rank is late beyond chance (latest: %s, %.1f %% +- %.*f)",
+                name, percent, x->chance < 9.5, x->chance);
+    else if (watch_rules_state(r->rules, percent) == HEALTH_OK)
+        fprintf(out, "healthy; %s is latest, by %.1f %%", name, percent);
+    else
+        fprintf(out, "healthy; %s is late by %.1f %% at times, not throughout", name, percent);
 }
 
 static void print_table(const struct watch_report *r, FILE *out)
@@ -57,9 +88,10 @@ void watch_print_line(const struct watch_report *r, FILE *out)
 {
     const struct watch *w = r->w;
     const struct watch_verdict *v = r->v;
-    int p = latest(r);
-    char name[160];
+    double percent = late_percent(r);
+    char none[128];
     struct units u;
+    int one;
 
     fprintf(out, "WATCH %s - ", health_state_name(v->state));
     if (v->findings)
@@ -73,12 +105,13 @@ void watch_print_line(const struct watch_report *r, FILE *out)
     else if (v->findings == 0 && v->why)
         fprintf(out, "lateness unknown, %s", v->why);
     else if (v->findings == 0)
-        fprintf(out, "healthy, %s is latest by %.1f %%", watch_name(w, p, name, sizeof name),
-                above_0(v->late[p].percent));
+        print_healthy(r, out);
+    if (v->findings == 0 && watch_absent_text(w, NULL, none, sizeof none, &one))
+        fprintf(out, "; %s", none);
     if (w->other_runs)
         fprintf(out, " (%d files of other runs left out)", w->other_runs);
     fputs("|late=", out);
-    fprintf(out, p < 0 ? "U" : "%.1f%%", p < 0 ? 0 : above_0(v->late[p].percent));
+    fprintf(out, isnan(percent) ? "U" : "%.1f%%", percent);
     fprintf(out, " ranks=%d calls=%lld\n", w->processes, (long long)w->calls);
     if (r->verbose)
         print_table(r, out);
@@ -94,7 +127,7 @@ static void put_finding(struct jout *j, const struct watch_report *r,
     jout_open(j, NULL, '{');
     jout_text(j, "state", health_state_name(f->state));
     jout_text(j, "kind", watch_kind_names[f->kind]);
-    jout_known(j, "rank", f->process < 0 ? -1 : w->process[f->process].rank);
+    jout_known(j, "rank", f->rank);
     jout_text(j, "host", watch_host_name(w, f->host));
     jout_num(j, "late_percent", f->percent);
     jout_num(j, "z", f->z);
@@ -108,6 +141,7 @@ void watch_print_json(const struct watch_report *r, FILE *out)
 {
     const struct watch *w = r->w;
     struct jout j = jout_begin(out, "paro.watch/1");
+    int *rank = NULL, absent = watch_absent(w, NULL, &rank);
 
     jout_text(&j, "state", health_state_name(r->v->state));
     jout_int(&j, "calls", w->calls);
@@ -121,6 +155,11 @@ void watch_print_json(const struct watch_report *r, FILE *out)
     for (int i = 0; i < r->v->findings; i++)
         put_finding(&j, r, &r->v->finding[i]);
     jout_close(&j, ']');
+    jout_open(&j, "ranks_without_records", '[');
+    for (int i = 0; i < absent; i++)
+        jout_int(&j, NULL, rank[i]);
+    jout_close(&j, ']');
+    mem_free(rank);
     jout_open(&j, "hosts", '[');
     for (int h = 0; h < w->hosts; h++) {
         int known = w->host[h].error_s >= 0;
@@ -159,26 +198,48 @@ static void put_value(FILE *f, const char *name, const char *help, double v)
     prom_value(f, v);
 }
 
-static void put_rank(FILE *f, const struct watch *w, int process, int host, const char *before)
+static void put_rank(FILE *f, const struct watch *w, int rank, int host, const char *before)
 {
     const char *name = watch_host_name(w, host);
-    char rank[16] = "";
+    char number[16] = "";
 
-    if (process >= 0)
-        snprintf(rank, sizeof rank, "%d", w->process[process].rank);
-    prom_label(f, before, "rank", rank);
+    if (rank >= 0)
+        snprintf(number, sizeof number, "%d", rank);
+    prom_label(f, before, "rank", number);
     prom_label(f, ",", "host", name ? name : "");
     fputc('}', f);
 }
 
-/* A series once: two processes of a host may have one rank, each of another communicator. */
-static int is_again(const struct watch *w, int process)
+static int by_series(const void *a, const void *b)
 {
-    const struct watch_process *x = &w->process[process], *y = w->process;
+    const struct watch_process *p = *(const struct watch_process *const *)a,
+                               *q = *(const struct watch_process *const *)b;
 
-    while (y < x && (y->rank != x->rank || y->host != x->host))
-        y++;
-    return y < x;
+    return p->rank != q->rank   ? p->rank - q->rank
+           : p->host != q->host ? p->host - q->host
+                                : (p > q) - (p < q);
+}
+
+/* A series once: two processes of a host may have one rank, each of another communicator. */
+static void put_late(FILE *f, const struct watch_report *r)
+{
+    int n = r->v->why ? 0 : r->w->processes;
+    const struct watch_process **x = mem_new((size_t)n + 1, sizeof *x);
+
+    prom_head(f, "horing_watch_", "late_ratio", "gauge",
+              "By how much a rank makes the run longer");
+    for (int p = 0; p < n; p++)
+        x[p] = &r->w->process[p];
+    if (n)
+        qsort(x, (size_t)n, sizeof *x, by_series);
+    for (int i = 0; i < n; i++) {
+        if (i && x[i]->rank == x[i - 1]->rank && x[i]->host == x[i - 1]->host)
+            continue;
+        fputs("horing_watch_late_ratio", f);
+        put_rank(f, r->w, x[i]->rank, x[i]->host, "{");
+        prom_value(f, r->v->late[x[i] - r->w->process].percent / 100);
+    }
+    mem_free(x);
 }
 
 int watch_write_prom(const struct watch_report *r, const char *path, struct err *err)
@@ -198,22 +259,14 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
         int again = 0; /* a series once: links of one host differ in words alone */
         for (int k = 0; k < i; k++)
             again |= r->v->finding[k].kind == g->kind && r->v->finding[k].host == g->host &&
-                     r->v->finding[k].process == g->process;
+                     r->v->finding[k].rank == g->rank;
         if (again)
             continue;
         fputs("horing_watch_finding", f);
         prom_label(f, "{", "kind", watch_kind_names[g->kind]);
-        put_rank(f, w, g->process, g->host, ",");
+        put_rank(f, w, g->rank, g->host, ",");
         prom_value(f, 1);
     }
-    prom_head(f, "horing_watch_", "late_ratio", "gauge",
-              "By how much a rank makes the run longer");
-    for (int p = 0; p < w->processes && !r->v->why; p++) {
-        if (is_again(w, p))
-            continue;
-        fputs("horing_watch_late_ratio", f);
-        put_rank(f, w, p, w->process[p].host, "{");
-        prom_value(f, r->v->late[p].percent / 100);
-    }
+    put_late(f, r);
     return health_file_commit(&out, err);
 }

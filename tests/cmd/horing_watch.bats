@@ -72,7 +72,7 @@ inspector() {
 
 @test "healthy records are OK, few are UNKNOWN" {
     inspector 0
-    horing-watch rec | grep -q '^WATCH OK - 4 ranks on 2 hosts, 800 calls in .*: healthy, '
+    horing-watch rec | grep -q '^WATCH OK - 4 ranks on 2 hosts, 800 calls in .*: healthy; '
     for f in rec/*; do sed -i 30q "$f"; done
     rc=0
     horing-watch rec > line || rc=$?
@@ -138,7 +138,76 @@ meter() {
     printf '{\n  "communicators": [{"hash": "0xa", "size": 3, "ranks": [%s]}]\n}\n' \
         "$(sed '$s/,$//' ranks)" > ras.json
     run -1 horing-watch - < ras.json
-    [[ $output == "WATCH WARNING - hung, or dumped while it ran: ranks 0-1 wait in all-reduce 8, rank 2 (10.0.0.1) never arrived, its last call was collective 7|"* ]]
+    [[ $output == "WATCH WARNING - hung, or dumped while it ran: ranks 0-1 wait in all-reduce 7, rank 2 (10.0.0.1) never arrived, it has launched 6 all-reduces|"* ]]
+}
+
+# answer STATUS LINE FILE...: what horing-watch says of files in tests/data/watch
+answer() {
+    local status=$1 line=$2
+    shift 2
+    cd "$ROOT/tests/data/watch"
+    run -"$status" horing-watch --hang 1e6 "$@"
+    echo "$output"
+    [[ $output == $line ]]
+    run -"$status" --separate-stderr horing-watch --hang 1e6 --json "$@"
+}
+
+# json CODE: of the document in $output, $f its findings
+json() {
+    perl -MJSON::PP -e 'my $d = decode_json($ARGV[0]); my $f = $d->{findings}; exit !('"$1"')' "$output"
+}
+
+@test "flight recorders of a hang over gloo: calls have the numbers of the dumps" {
+    answer 1 "*: rank 0 waits in all-reduce of 32 B 4 (*, rank 1 never arrived, its last call was all-reduce of 32 B 3|*" \
+        gloo_rank_0.json gloo_rank_1.json
+    json '@$f == 1 && $f->[0]{rank} == 1'
+}
+
+@test "one dump of two: the rank without one is named by its number" {
+    cp "$ROOT/tests/data/watch/one_dump_rank_0" .
+    touch -d @1788200500 one_dump_rank_0
+    run -2 horing-watch one_dump_rank_0
+    [[ $output == "WATCH CRITICAL - hung: rank 0 waits in all-reduce of 2.00 KiB 4 (for "*"), rank 1 has no records|"* ]]
+    run -2 --separate-stderr horing-watch --json one_dump_rank_0
+    json '$f->[0]{rank} == 1 && "@{$d->{ranks_without_records}}" eq "1"'
+    inspector 0
+    rm rec/log1.jsonl
+    run -3 horing-watch rec
+    [[ $output == *"; rank 1 has no records|"* ]]
+    rm -r rec
+    mkdir rec
+    meter 7 100 0 50 > rec/a.0.mpi
+    run -3 horing-watch rec
+    [[ $output == *"; rank 1 has no records|"* ]]
+}
+
+@test "reports of NCCL RAS: numbers of an operation, and ranks that failed or do not answer" {
+    answer 1 "*: rank 3 (10.0.0.1) waits in all-gather 641, ranks 0-2 never arrived, each has launched 640 all-gathers|*" \
+        ras_mismatch.json
+    answer 2 "WATCH CRITICAL - failed: rank 1 (10.0.0.1): NCCL reports a remote error there: *" ras_abort.json
+    json '@$f == 1 && $f->[0]{rank} == 1'
+    answer 2 "WATCH CRITICAL - failed: rank 1 (10.0.0.1): it does not answer NCCL|*" ras_unresponsive.json
+    json '@$f == 1 && $f->[0]{rank} == 1'
+}
+
+@test "records without a call say what they lack" {
+    none() { run -3 horing-watch "$1"; [[ $output == *"no calls of collectives in the records of 1 processes: $2"* ]]; }
+    echo '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "ts": 1, "dur": 2}]}' > trace0
+    none trace0 "no event of category 'kernel' has 'Collective name', as those of NCCL have and those of gloo have not"
+    echo '{"pg_config": {"0": {"ranks": "[0, 1]"}}, "entries": [{"process_group": ["0"], "profiling_name": "nccl:all_reduce"}]}' > dump0
+    none dump0 "no number in 'collective_seq_id'"
+    sed -i 's/"profiling_name": "[a-z_:]*"/"collective_seq_id": 1/' dump0
+    none dump0 "no collective in 'profiling_name'"
+    sed -i 's/\[0, 1\]/[3]/' dump0
+    none dump0 "the rank is not in 'ranks' of its 'process_group'"
+}
+
+@test "host names come into one line as letters" {
+    inspector 150
+    sed -i 's/"node1"/"a\\nb\\u001b[31m|x=1"/' rec/*
+    run -1 --separate-stderr horing-watch -v rec
+    [[ ${lines[0]} == "WATCH WARNING - rank 2 (a_b__31m_x_1) is 18 % late "* ]]
+    run ! grep -q $'\033' <<< "$output"
 }
 
 # ---- of real programs ----

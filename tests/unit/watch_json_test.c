@@ -60,7 +60,7 @@ TEST(a_flight_recorder_of_gloo)
     }
     w.now_ns = INT64_C(90000001000);
     judge_calls();
-    found(WATCH_HUNG, 1, HEALTH_CRITICAL, "hung: rank 0 waits in all-gather 2 (for 90.0 s)");
+    found(WATCH_HUNG, 1, HEALTH_CRITICAL, "hung: rank 0 waits in all-gather 1 (for 90.0 s)");
 }
 
 /* Of a running program as well one rank may not have come yet. */
@@ -68,11 +68,11 @@ TEST(a_flight_recorder_shows_a_hang)
 {
     dump_three(4000);
     found(WATCH_HUNG, 1, HEALTH_WARNING,
-          "hung, or dumped while it ran: ranks 0, 2 wait in all-reduce of 48 B 3 (for 2.00 us),"
+          "hung, or dumped while it ran: ranks 0, 2 wait in all-reduce of 48 B 2 (for 2.00 us),"
           " rank 1 never arrived");
     dump_three(INT64_C(90000002000));
     found(WATCH_HUNG, 1, HEALTH_CRITICAL,
-          "hung: ranks 0, 2 wait in all-reduce of 48 B 3 (for 90.0 s), rank 1 never arrived");
+          "hung: ranks 0, 2 wait in all-reduce of 48 B 2 (for 90.0 s), rank 1 never arrived");
 }
 
 TEST(inspector_and_traces_come_to_the_same_late_rank)

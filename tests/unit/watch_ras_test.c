@@ -91,8 +91,8 @@ TEST(the_rank_with_the_fewest_calls_is_waited_for)
 
     judge_comm(4, c);
     found(WATCH_HUNG, 2, HEALTH_WARNING,
-          "hung, or dumped while it ran: ranks 0-1, 3 wait in all-reduce 14, rank 2 (10.0.0.1)"
-          " never arrived, its last call was collective 13");
+          "hung, or dumped while it ran: ranks 0-1, 3 wait in all-reduce 11, rank 2 (10.0.0.1)"
+          " never arrived, it has launched 10 all-reduces");
 }
 
 /* Ranks run ahead by different operations, in one order: all-reduces, then all-gathers. */
@@ -101,7 +101,7 @@ TEST(ranks_that_run_ahead_are_no_mismatch)
     const struct counts c[] = {{0, {10, 2, 0}}, {1, {11, 2, 0}}, {2, {11, 7, 0}}};
 
     judge_comm(3, c);
-    found(WATCH_HUNG, 0, HEALTH_WARNING, "ranks 1-2 wait in all-reduce 13, rank 0");
+    found(WATCH_HUNG, 0, HEALTH_WARNING, "ranks 1-2 wait in all-reduce 11, rank 0");
 }
 
 TEST(a_rank_that_has_launched_nothing)
@@ -111,7 +111,7 @@ TEST(a_rank_that_has_launched_nothing)
     judge_comm(2, c);
     found(WATCH_HUNG, 1, HEALTH_WARNING,
           "in all-gather 1, rank 1 (10.0.0.0) never arrived, it"
-          " called nothing before");
+          " has launched 0 all-gathers");
 }
 
 /* Rank 0 waits for 1, which waits for 3 in another communicator. */
@@ -138,7 +138,8 @@ TEST(of_two_hangs_the_one_with_a_lost_rank_is_reported)
     write_comm(out, 0, 2, first, 2, NULL, 0);
     write_comm(out, 1, 4, other, 1, lost, 1);
     judge();
-    found(WATCH_HUNG, 3, HEALTH_CRITICAL, "NCCL considers it dead");
+    found(WATCH_FAILED, 3, HEALTH_CRITICAL,
+          "failed: rank 3 (10.0.0.1): NCCL considers it dead");
 }
 
 TEST(counts_that_no_order_explains_are_a_mismatch)
@@ -162,24 +163,48 @@ TEST(ranks_that_nccl_does_not_reach)
     begin();
     write_comm(out, 0, 4, c, 2, m, 2); /* rank 3 answers, and has left */
     judge();
-    found(
-        WATCH_HUNG, 2, HEALTH_CRITICAL,
-        "hung: ranks 0-1 wait in collective 10, rank 2 (10.0.0.1) never arrived, NCCL considers"
-        " it dead");
+    found(WATCH_FAILED, 2, HEALTH_CRITICAL,
+          "failed: rank 2 (10.0.0.1): NCCL considers it dead");
     m[0].dead = 0;
     begin();
     write_comm(out, 0, 4, c, 2, m, 1);
     judge();
-    found(WATCH_HUNG, 2, HEALTH_CRITICAL, "never arrived, it does not answer NCCL");
+    found(WATCH_FAILED, 2, HEALTH_CRITICAL, "rank 2 (10.0.0.1): it does not answer NCCL");
     begin();
     write_comm(out, 0, 4, none, 2, m, 1);
     judge();
-    found(WATCH_HUNG, 2, HEALTH_CRITICAL, "ranks 0-1 wait in collective 1, rank 2");
+    found(WATCH_FAILED, 2, HEALTH_CRITICAL, "rank 2 (10.0.0.1): it does not answer NCCL");
     m[0].unresponsive = 0;
     begin();
     write_comm(out, 0, 4, c, 1, m, 2);
     judge();
     assert_int_equal(v.findings, 0);
+    release();
+}
+
+/* One rank fails by itself, the others lose it: the cause is named, and each reason once. */
+TEST(an_error_of_a_rank_comes_before_those_that_follow_from_it)
+{
+    static const int errors[2][4] = {{6, 3, 6, 0}, {6, 7, 6, 0}};
+
+    for (int k = 0; k < 2; k++) {
+        begin();
+        fprintf(out, "{\"hash\": \"0x1\", \"size\": 4, \"ranks\": [");
+        for (int rank = 0; rank < 4; rank++)
+            fprintf(out,
+                    "%s{\"rank\": %d, \"host\": \"h\", \"pid\": %d, \"status\": "
+                    "{\"async_error\": %d, \"abort_flag\": %s}, \"collective_counts\": {}}",
+                    rank ? ", " : "", rank, rank + 1, errors[k][rank],
+                    rank == 3 ? "true" : "false");
+        fprintf(out, "]}");
+        judge();
+        if (k == 0)
+            found(WATCH_FAILED, 1, HEALTH_CRITICAL,
+                  "rank 1 (h): NCCL reports an internal error");
+        else
+            assert_true(v.findings == 2 &&
+                        strstr(v.finding[0].text, "ranks 0, 2: NCCL reports"));
+    }
     release();
 }
 

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Reads reports of NCCL RAS: how many collectives of each operation a rank has launched on a
+ * communicator.  Keys that are not named here are ignored.
+ *
+ *     ncclras -f json: {"communicators": [{hash, size, ranks: [{rank, host, pid, cuda_dev,
+ *     status: {async_error, abort_flag}, collective_counts: {NAME: n}}], missing_ranks: [{rank,
+ *     host, pid, cuda_dev, status: {unresponsive, considered_dead}}]}]}
+ *
+ * All ranks call the same in one order: whoever has launched more than another, all operations
+ * together, waits for it, in the first call that the other has not come to.  Where each of two
+ * has launched more of something, they called different things.  As NCCL counts each operation
+ * apart, a call is numbered among those of its operation, each a communicator of its own here.
+ */
+#include <string.h>
+
+#include "base/fnv.h"
+#include "base/mem.h"
+#include "watch/watch_parts.h"
+
+struct ras_rank {
+    int there, process;
+    int64_t calls, of[METER_OPS];
+};
+
+struct ras_comm {
+    uint64_t id;
+    int size, lost;
+    struct ras_rank *rank; /* [size] */
+};
+
+/* Values of ncclResult_t; 7 is no error: a call is in progress. */
+static const char *error_name(int64_t error)
+{
+    static const char *const names[] = {
+        [1] = "NCCL reports an error of CUDA there",
+        [2] = "NCCL reports an error of the system there",
+        [3] = "NCCL reports an internal error there",
+        [4] = "NCCL reports an invalid argument there",
+        [5] = "NCCL reports invalid usage there",
+        [6] = "NCCL reports a remote error there: the network, or another rank"};
+
+    return error >= 1 && error <= 6 ? names[error] : "NCCL reports an error there";
+}
+
+/* Why a rank comes to no call any more; NULL: it does.  An error that may be another rank's, and
+ * the end that a program makes of itself, follow from what else is wrong. */
+static const char *why_lost(const json_t *status, enum watch_loss *loss)
+{
+    int64_t error = watch_whole(status, "async_error", 0);
+
+    *loss = WATCH_LOST;
+    if (json_is_true(json_object_get(status, "considered_dead")))
+        return "NCCL considers it dead";
+    if (json_is_true(json_object_get(status, "unresponsive")))
+        return "it does not answer NCCL";
+    *loss = error == 0 || error == 6 || error == 7 ? WATCH_FOLLOWS : WATCH_LOST;
+    if (error != 0 && error != 7)
+        return error_name(error);
+    return json_is_true(json_object_get(status, "abort_flag")) ? "its communicator is aborted"
+                                                               : NULL;
+}
+
+/* A rank of the report; -1: it is none.  Where RAS does not know the process, its number is
+ * -1. */
+static int read_rank(struct watch *w, struct ras_comm *c, const json_t *r)
+{
+    const json_t *counts = json_object_get(r, "collective_counts");
+    const char *host = watch_word(r, "host"), *name;
+    int64_t rank = watch_whole(r, "rank", -1), pid = watch_whole(r, "pid", 0);
+    uint64_t key = pid ? fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)pid)
+                       : fnv_mix(c->id, (uint64_t)rank);
+    enum watch_loss loss;
+    const char *why = why_lost(json_object_get(r, "status"), &loss);
+    json_t *n;
+
+    if (!counts && !why)
+        return 0; /* it answers, but has left this communicator */
+    int process = rank < 0 || rank >= c->size
+                      ? -1
+                      : watch_process(w, fnv_mix(key, (uint64_t)watch_whole(r, "cuda_dev", 0)),
+                                      (int)rank, host);
+    if (process < 0)
+        return -1;
+    watch_rank(w, process, (int)rank, c->size);
+    c->lost |= why != NULL;
+    if (why && loss > w->process[process].loss) {
+        w->process[process].gone = why;
+        w->process[process].loss = loss;
+    }
+    struct ras_rank *x = &c->rank[rank];
+    *x = (struct ras_rank){.there = counts != NULL, .process = process};
+    json_object_foreach((json_t *)counts, name, n)
+    {
+        int64_t calls = watch_whole(counts, name, -1);
+        int op = watch_op_of(name);
+        if (calls < 0 || calls > WATCH_NUMBER_MAX - x->calls)
+            return -1;
+        x->of[op < 0 ? 0 : op] += op < 0 ? 0 : calls;
+        x->calls += op < 0 ? 0 : calls;
+    }
+    return 0;
+}
+
+/* The operation that a has launched more of than b, by the most; -1: none. */
+static int op_ahead(const struct ras_rank *a, const struct ras_rank *b)
+{
+    int best = -1;
+    int64_t most = 0;
+
+    for (int op = 0; op < METER_OPS; op++)
+        if (a->of[op] - b->of[op] > most) {
+            most = a->of[op] - b->of[op];
+            best = op;
+        }
+    return best;
+}
+
+/* One row: the call that some wait in and others have not come to, or all launched last. */
+static int add_calls(struct watch *w, const struct ras_comm *c)
+{
+    const struct ras_rank *end = c->rank + c->size, *low = NULL, *next = NULL;
+    int differs = -1;
+
+    for (const struct ras_rank *r = c->rank; r < end; r++)
+        if (r->there && (!low || r->calls < low->calls))
+            low = r;
+    for (const struct ras_rank *r = c->rank; r < end; r++) {
+        if (r->there && differs < 0)
+            differs = op_ahead(low, r);
+        if (r->there && r->calls > low->calls && (!next || r->calls < next->calls))
+            next = r; /* what it has launched more comes first */
+    }
+    int op = next && differs < 0 ? op_ahead(next, low) : METER_UNKNOWN;
+    int comm = watch_comm(w, fnv_mix(c->id, (uint64_t)op), c->size);
+    for (const struct ras_rank *r = c->rank; r < end && comm >= 0; r++) {
+        if (!r->there)
+            continue;
+        int waits = r->calls > low->calls, own = op_ahead(r, low);
+        if (differs >= 0 && (own < 0 || op_ahead(low, r) < 0))
+            own = differs;
+        struct watch_call x = {.process = r->process,
+                               .comm = comm,
+                               .member = (int)(r - c->rank),
+                               .op = differs < 0 ? op : own,
+                               .sequence = differs < 0 && op ? low->of[op] + waits : low->calls,
+                               .arrived_ns = w->now_ns + 1,
+                               .completed_ns = waits ? 0 : w->now_ns + 1};
+        watch_join(w, comm, x.member, x.process);
+        if (x.sequence > 0)
+            watch_add(w, &x);
+    }
+    return comm;
+}
+
+static int read_comm(struct watch *w, const json_t *o, size_t place)
+{
+    static const char *const lists[] = {"ranks", "missing_ranks"};
+    const char *id = watch_word(o, "hash");
+    int64_t size = watch_whole(o, "size", 0);
+    struct ras_comm c = {.id = fnv_mix(fnv_bytes(id, strlen(id)), place), .size = (int)size};
+    const json_t *r;
+    size_t i;
+    int rc = 0;
+
+    if (size < 1 || size > WATCH_RANKS_MAX)
+        return -1;
+    c.rank = mem_new((size_t)size, sizeof *c.rank);
+    for (int list = 0; list < 2; list++)
+        json_array_foreach(json_object_get(o, lists[list]), i, r)
+        {
+            rc = rc ? rc : read_rank(w, &c, r);
+        }
+    if (rc == 0 && !c.lost)
+        rc = add_calls(w, &c);
+    mem_free(c.rank);
+    return rc < 0 ? -1 : 0;
+}
+
+int watch_read_ras(struct watch *w, const char *name, const json_t *list, struct err *err)
+{
+    const json_t *o;
+    size_t i;
+
+    if (w->processes)
+        return err_at(err, name, 0, NULL, "a report of NCCL RAS, expected it alone");
+    json_array_foreach(list, i, o)
+    {
+        if (read_comm(w, o, i))
+            return err_at(err, name, 0, "communicators",
+                          "[%zu] is none of NCCL RAS, expected size, ranks and their counts",
+                          i);
+    }
+    w->dumped = w->counted = 1;
+    watch_raise_times(w, WATCH_ORDER);
+    return 0;
+}
