@@ -47,7 +47,7 @@ struct watch_host {
 struct watch_cell {
     int64_t arrived_ns, completed_ns; /* 0: not; of the host's clock, since 1970 */
     int64_t gap_ns;  /* from the completion before, of any communicator, to the arrival; -1: a
-                       call was under way meanwhile, or it was queued, or it is the first */
+                       call was under way meanwhile, or it is the first; -2: it was queued */
     int64_t work_ns; /* of the process since its call before, as it recorded; 0: not known */
     int64_t bytes;
     int op;

@@ -469,6 +469,7 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
         add_process(&l, p);
     fill_late(&l, v);
     judge_processes(&l, r, v);
+    watch_judge_inside(w, r, l.start_s, l.block_s, v);
     mem_free(l.sum);
     for (int i = 0; i < w->comms; i++)
         mem_free(l.call[i]);

@@ -54,7 +54,7 @@ static int hosts_of(const struct watch *w, const struct watch_comm *c, int host[
 }
 
 /* Eighths of powers of two: the largest size of a class explains less than slow_least. */
-static int size_class(int64_t bytes)
+int watch_size_class(int64_t bytes)
 {
     int shift = 60 - __builtin_clzll((unsigned long long)bytes | 8);
 
@@ -67,7 +67,7 @@ static int largest_calls(const struct watch_comm *c)
     int largest = -1;
 
     for (int64_t row = 0; row < c->calls; row++) {
-        int size = c->complete[row] ? size_class(watch_row(c, row)->bytes) : -1;
+        int size = c->complete[row] ? watch_size_class(watch_row(c, row)->bytes) : -1;
         largest = size > largest ? size : largest;
     }
     return largest;
@@ -83,7 +83,7 @@ static int measure(const struct watch *w, struct one *x)
         const struct watch_cell *cell = watch_row(c, row);
         double least = INFINITY;
         if (!c->complete[row] || cell->op != x->of.op ||
-            size_class(cell->bytes) != x->of.size_class)
+            watch_size_class(cell->bytes) != x->of.size_class)
             continue;
         for (int m = 0; m < c->size; m++)
             least = fmin(least, 1e-9 * (double)(cell[m].completed_ns - cell[m].arrived_ns));

@@ -202,7 +202,7 @@ static void fill_cells(struct watch *w)
             free_ns = 0;
         int64_t gap_ns = free_ns ? c->arrived_ns - free_ns : -1;
         if (free_ns && gap_ns < (free_ns - c[-1].arrived_ns) / 100)
-            gap_ns = -1;
+            gap_ns = gap_ns < 0 ? -1 : -2;
         if (cell)
             *cell = (struct watch_cell){.arrived_ns = c->arrived_ns,
                                         .completed_ns = c->completed_ns,

@@ -51,6 +51,14 @@ static void name_ranks(const struct watch *w, const int *process, int n, struct 
     mem_free(rank);
 }
 
+void watch_name_ranks(const struct watch *w, const int *process, int n, char *text, size_t room)
+{
+    struct ranks names;
+
+    name_ranks(w, process, n, &names);
+    snprintf(text, room, "%s", names.text);
+}
+
 /* ---- ranks without records ---- */
 
 /* A member's rank in the run; -1: unknown.  Without records, a list or a communicator of all

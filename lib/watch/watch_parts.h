@@ -36,6 +36,9 @@ const char *watch_host_name(const struct watch *w, int host);
 const char *watch_call_name(int op, int64_t bytes, char *text, size_t room);
 enum health_state watch_rules_state(const struct watch_rules *r, double percent);
 
+/* "ranks 0-6, 9 and 3 more", "rank 5 (node2)" */
+void watch_name_ranks(const struct watch *w, const int *process, int n, char *text,
+                      size_t room);
 /*
  * watch_order.c: who waits for whom, and who called what.  Ranks of a communicator (NULL: of
  * all) without records, as far as their numbers are known: how many, sorted (owned).
@@ -51,5 +54,10 @@ void watch_judge_late(const struct watch *w, const struct watch_rules *r,
                       struct watch_verdict *v);
 /* watch_link.c: communicators that are slower than others like them. */
 void watch_judge_links(const struct watch *w, struct watch_verdict *v);
+int watch_size_class(int64_t bytes); /* calls of one are alike */
+/* watch_inside.c: time that is lost inside calls.  Of what is judged, where it begins and how
+ * long a stretch is. */
+void watch_judge_inside(const struct watch *w, const struct watch_rules *r, double start_s,
+                        double block_s, struct watch_verdict *v);
 
 #endif

@@ -27,7 +27,9 @@ struct made {
     int whole_host;   /* so does that of its host's other ranks */
     double more;      /* it is slower than these by so much */
     double pause_s;   /* it stands still so long in every 100 ms */
-    int stall_every;  /* so many steps, for so much of a step's work: */
+    double
+        inside_s; /* in every fourth call it stands still so long, when the others are done */
+    int stall_every; /* so many steps, for so much of a step's work: */
     double stall;
     int more_every;  /* after so many steps there is one sum more */
     double link;     /* its pair's transfers last so many times as long */
@@ -98,6 +100,8 @@ static void made_meet(struct made_run *r, int which, uint64_t id, int first, int
                end = last + transfer_s * (1 + 0.1 * made_uniform(r));
         if (rank == gone)
             continue;
+        if (rank == r->m->who && r->calls[2 * rank + which] % 4 == 3)
+            end += r->m->inside_s;
         struct watch_call c = {
             .process = rank,
             .comm = comm,

@@ -41,6 +41,26 @@ TEST(healthy_runs_accuse_nobody)
     }
 }
 
+/* Nobody arrives late: a rank completes late, and as late is its next arrival. */
+TEST(time_that_is_lost_inside_calls_is_nobodys_and_reported)
+{
+    struct made m = usual;
+
+    m.inside_s = 4e-3; /* every second step, which takes 1.22 ms: 4 of 6.44 ms, less chance */
+    judge(&m);
+    if (!(fabs(v.finding[0].share - 4 / 6.44) < 0.05))
+        fail_msg("%g, expected %g", v.finding[0].share, 4 / 6.44);
+    assert_string_equal(w.host[v.finding[0].host].name, "node2");
+    found(
+        WATCH_UNSTEADY, -1, HEALTH_WARNING,
+        " % of the time is lost inside calls that others make faster, which end late on rank 5"
+        " (node2): ");
+    m.inside_s = 4e-3 / 20; /* 8 % of the time: as latencies differ */
+    judge(&m);
+    assert_int_equal(v.findings, 0);
+    release();
+}
+
 TEST(a_slow_rank_is_named_and_by_how_much)
 {
     static const double slow[] = {0.1, 0.2, 0.5};

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time that is lost inside calls, where no rank arrives late: a rank that is stopped, or whose
+ * processor is taken away, while it transfers.  What counts is the time from a call's last
+ * arrival to its last completion, on the first host's clock:
+ *
+ *     rank 0   work |....====|  work                     . waits   = transfers
+ *     rank 1   work      |====            ====|  work
+ *     rank 2   work  |...====|  work
+ *                        ^ last arrival       ^ last completion
+ *
+ * Of calls of one communicator, operation and size a transfer needs what it took half of the
+ * ranks in the best quarter: a rank that is always stopped is late in all of them.  Those that
+ * take twice as long lost the rest, if that is more than small messages differ by from rank to
+ * rank.  Calls that overlap with others or with work are left out: what they lose may be hidden.
+ * Losses of several communicators at once count once.
+ *
+ * What the run is longer by is reported where the median of the stretches is outside the
+ * critical range, and three quarters of these have at least half of it.  Ranks that completed
+ * late are named if they are not all.  Who transfers to a stopped rank completes late as well,
+ * and networks have losses of their own: no rank is accused, and it is a WARNING.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "watch/watch_parts.h"
+
+enum { LIKE_LEAST = 10 }; /* calls that have a quartile */
+
+/* Latencies of networks are less, a slice of a scheduler's time is more. */
+static const double lost_least_s = 2e-3;
+
+struct transfer {
+    int op, size_class;
+    int64_t row;
+    double end_s, took_s;
+};
+
+struct loss {
+    double from_s, to_s;
+};
+
+struct losses {
+    const struct watch *w;
+    struct loss *at;
+    size_t room;
+    int count;
+    double *of; /* [processes] s that each completed late */
+};
+
+static int by_likeness(const void *a, const void *b)
+{
+    const struct transfer *p = a, *q = b;
+
+    if (p->op != q->op)
+        return p->op - q->op;
+    if (p->size_class != q->size_class)
+        return p->size_class - q->size_class;
+    return (p->row > q->row) - (p->row < q->row);
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct loss *p = a, *q = b;
+
+    return (p->from_s > q->from_s) - (p->from_s < q->from_s);
+}
+
+/* 0: the row does not count. */
+static int measure_row(const struct watch *w, const struct watch_comm *c, int64_t row,
+                       struct transfer *t)
+{
+    const struct watch_cell *cell = watch_row(c, row);
+    double last_s = -INFINITY, end_s = -INFINITY;
+
+    for (int m = 0; m < c->size && c->complete[row]; m++) {
+        if (cell[m].gap_ns == -1 || cell[m].work_ns > 0 ||
+            w->host[w->process[c->process[m]].host].error_s < 0)
+            return 0;
+        last_s = fmax(last_s, watch_time_s(w, c->process[m], cell[m].arrived_ns));
+        end_s = fmax(end_s, watch_time_s(w, c->process[m], cell[m].completed_ns));
+    }
+    *t = (struct transfer){cell->op, watch_size_class(cell->bytes), row, end_s, end_s - last_s};
+    return c->complete[row] != 0;
+}
+
+/* From a call's last arrival to a member's completion. */
+static double took_s(const struct watch *w, const struct watch_comm *c,
+                     const struct transfer *t, int m)
+{
+    double end_s = watch_time_s(w, c->process[m], watch_row(c, t->row)[m].completed_ns);
+
+    return end_s - (t->end_s - t->took_s);
+}
+
+/* What transfers that are alike need. */
+static double base_s(const struct watch *w, const struct watch_comm *c,
+                     const struct transfer *t, int n)
+{
+    double *each = mem_new((size_t)(n + c->size), sizeof *each), *quarter = each + n;
+
+    for (int m = 0; m < c->size; m++) {
+        for (int i = 0; i < n; i++)
+            each[i] = took_s(w, c, &t[i], m);
+        stats_median(each, n); /* sorts */
+        quarter[m] = each[n / 4];
+    }
+    stats_median(quarter, c->size);
+    double s = quarter[(c->size - 1) / 2];
+    mem_free(each);
+    return fmax(s, 0);
+}
+
+static void add_losses(struct losses *l, const struct watch_comm *c, const struct transfer *t,
+                       int n)
+{
+    const double base = n < LIKE_LEAST ? INFINITY : base_s(l->w, c, t, n);
+
+    for (int i = 0; i < n; i++) {
+        if (t[i].took_s <= fmax(2 * base, base + lost_least_s))
+            continue;
+        l->at = mem_grow(l->at, &l->room, (size_t)l->count + 1, sizeof *l->at);
+        l->at[l->count++] = (struct loss){t[i].end_s - (t[i].took_s - base), t[i].end_s};
+        for (int m = 0; m < c->size; m++)
+            l->of[c->process[m]] += fmax(took_s(l->w, c, &t[i], m) - base, 0);
+    }
+}
+
+static void add_comm(struct losses *l, const struct watch_comm *c)
+{
+    struct transfer *t = mem_new((size_t)c->calls + 1, sizeof *t);
+    int n = 0;
+
+    for (int64_t row = 0; row < c->calls; row++)
+        n += measure_row(l->w, c, row, &t[n]);
+    if (n)
+        qsort(t, (size_t)n, sizeof *t, by_likeness);
+    for (int i = 0, j; i < n; i = j) {
+        for (j = i + 1; j < n && t[j].op == t[i].op && t[j].size_class == t[i].size_class; j++)
+            ;
+        add_losses(l, c, t + i, j - i);
+    }
+    mem_free(t);
+}
+
+/* Percent by which losses make each stretch longer. */
+static void fill_blocks(struct losses *l, double start_s, double block_s,
+                        double percent[WATCH_BLOCKS])
+{
+    double until_s = start_s, lost_s[WATCH_BLOCKS] = {0};
+
+    if (l->count)
+        qsort(l->at, (size_t)l->count, sizeof *l->at, by_begin);
+    for (int i = 0; i < l->count; i++) {
+        double at_s = fmax(l->at[i].from_s, until_s);
+        until_s = fmax(until_s, l->at[i].to_s);
+        for (int b = (int)((at_s - start_s) / block_s); b < WATCH_BLOCKS && at_s < until_s;
+             b++) {
+            double end_s = fmin(start_s + (b + 1) * block_s, until_s);
+            lost_s[b] += fmax(end_s - at_s, 0);
+            at_s = fmax(at_s, end_s);
+        }
+    }
+    for (int b = 0; b < WATCH_BLOCKS; b++)
+        percent[b] = 100 * lost_s[b] / fmax(block_s - lost_s[b], block_s / 100);
+}
+
+/* Those that have half of what the one with most has, unless all have. */
+static int name_late(const struct losses *l, char *text, size_t room, int *host)
+{
+    int *who = mem_new((size_t)l->w->processes, sizeof *who), n = 0;
+    double most = 0;
+
+    for (int p = 0; p < l->w->processes; p++)
+        most = fmax(most, l->of[p]);
+    for (int p = 0; p < l->w->processes; p++)
+        if (l->of[p] > 0 && l->of[p] >= most / 2)
+            who[n++] = p;
+    *host = l->w->process[who[0]].host;
+    for (int i = 1; i < n; i++)
+        *host = l->w->process[who[i]].host == *host ? *host : -1;
+    if (n < l->w->processes)
+        watch_name_ranks(l->w, who, n, text, room);
+    else
+        *host = -1;
+    mem_free(who);
+    return n < l->w->processes;
+}
+
+void watch_judge_inside(const struct watch *w, const struct watch_rules *r, double start_s,
+                        double block_s, struct watch_verdict *v)
+{
+    struct losses l = {.w = w, .of = mem_new((size_t)w->processes, sizeof *l.of)};
+    double percent[WATCH_BLOCKS], sorted[WATCH_BLOCKS];
+    int saw = 0, host;
+    char late[160];
+
+    for (int i = 0; i < w->comms && w->times == WATCH_TIMES; i++)
+        add_comm(&l, &w->comm[i]);
+    fill_blocks(&l, start_s, block_s, percent);
+    memcpy(sorted, percent, sizeof sorted);
+    double middle = stats_median(sorted, WATCH_BLOCKS);
+    for (int b = 0; b < WATCH_BLOCKS; b++)
+        saw += percent[b] >= middle / 2;
+    if (l.count && health_range_alerts(&r->crit, middle) && 4 * saw >= 3 * WATCH_BLOCKS) {
+        int some = name_late(&l, late, sizeof late, &host);
+        struct watch_finding *f = watch_find(
+            w, v, WATCH_UNSTEADY, HEALTH_WARNING, -1,
+            "unsteady: %.0f %% of the time is lost inside calls that others make faster%s%s: a"
+            " processor that is taken away, or the network",
+            100 * middle / (100 + middle), some ? ", which end late on " : "",
+            some ? late : "");
+        f->host = host;
+        f->share = middle / (100 + middle);
+    }
+    mem_free(l.at);
+    mem_free(l.of);
+}
