@@ -10,6 +10,7 @@
 #include "ckpt/pickle.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -152,8 +153,12 @@ static int op_bool(struct vm *vm, int value)
 
 static int op_real(struct vm *vm, int bytes)
 {
-    push_new(vm, PICKLE_NONE);
-    return op_skip(vm, bytes);
+    const unsigned char *p = take(vm, (uint64_t)bytes);
+    struct pickle *v = push_new(vm, PICKLE_NONE);
+
+    v->text = (const char *)p;
+    v->n = p ? bytes : 0;
+    return p ? 0 : -1;
 }
 
 /* Of so many bytes, with a sign where that is below 0; 0: their number comes first. */
@@ -452,6 +457,18 @@ const struct pickle *pickle_get(const struct pickle *v, const char *key)
         if (pickle_is(v->item[i], PICKLE_TEXT, key))
             return v->item[i + 1];
     return NULL;
+}
+
+double pickle_real(const struct pickle *v)
+{
+    uint64_t bits = 0;
+    double real = NAN;
+
+    for (int i = 0; v && v->kind == PICKLE_NONE && i < v->n; i++) /* the high byte first */
+        bits = bits << 8 | (unsigned char)v->text[i];
+    if (v && v->kind == PICKLE_NONE && v->n == sizeof bits)
+        memcpy(&real, &bits, sizeof real);
+    return real;
 }
 
 const struct pickle *pickle_at(const struct pickle *v, int64_t i)

@@ -8,15 +8,15 @@
 #include "base/err.h"
 
 /*
- * Reads what Python's pickle module wrote of a checkpoint (protocols 2 to 5) and executes
- * nothing: a class or a function is a name, and a call of one is a record of the name and its
+ * Reads what Python's pickle module wrote of a checkpoint, or PyTorch of plain values (protocols
+ * 2 to 5), and executes nothing: a class or a function is a name, and a call of one is a record of the name and its
  * arguments.  A name or an operation that no checkpoint needs is an error that states it.
  *
  * Memory is bounded by some 100 times the text; for real ones it is some 20 times.  Values may
  * be shared and may contain each other: a reader must not follow them without a bound.
  */
 enum pickle_kind {
-    PICKLE_NONE, /* and real numbers */
+    PICKLE_NONE, /* and real numbers: pickle_real */
     PICKLE_INT,  /* and booleans */
     PICKLE_TEXT,
     PICKLE_LIST,   /* or a tuple */
@@ -30,7 +30,7 @@ enum pickle_kind {
 struct pickle {
     enum pickle_kind kind;
     unsigned room;
-    int64_t n; /* the number; or of text bytes, and else items */
+    int64_t n; /* the number; or of text bytes (8 of a real number), and else items */
     union {
         const char *text;     /* no 0 follows; lies in what was read */
         struct pickle **item; /* [n] */
@@ -55,6 +55,8 @@ int pickle_is(const struct pickle *v, enum pickle_kind kind, const char *text);
 const struct pickle *pickle_call(const struct pickle *v, const char *name);
 /* The value of a text key of a dictionary, or of an object's state; or NULL. */
 const struct pickle *pickle_get(const struct pickle *v, const char *key);
+/* A real number; NAN: it is none. */
+double pickle_real(const struct pickle *v);
 /* Item i of a list, or NULL. */
 const struct pickle *pickle_at(const struct pickle *v, int64_t i);
 /* A text as a string, for mem_free; NULL where it is none, or has a 0. */

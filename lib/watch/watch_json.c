@@ -5,7 +5,8 @@
  *     NCCL Inspector    a line per call: {"header": {id, rank, n_ranks}, "metadata": {hostname,
  *                       pid, dump_timestamp_us}, "coll_perf": {coll, coll_sn,
  *                       coll_msg_size_bytes, coll_exec_time_us}}; durations alone
- *     flight recorder   a dump of PyTorch's per rank, whose number ends the file's name:
+ *     flight recorder   a dump of PyTorch's per rank, whose number ends the file's name, JSON or
+ *                       a pickle of the same:
  *                       {"pg_config": {NAME: {ranks}}, "entries": [{process_group,
  *                       collective_seq_id, profiling_name, input_sizes, output_sizes,
  *                       input_dtypes, state, retired, is_p2p, time_created_ns,
@@ -24,6 +25,7 @@
 #include "base/fnv.h"
 #include "base/jtree.h"
 #include "base/mem.h"
+#include "ckpt/pickle.h"
 #include "watch/watch_parts.h"
 
 int64_t watch_whole(const json_t *object, const char *key, int64_t absent)
@@ -48,6 +50,13 @@ const char *watch_word(const json_t *object, const char *key)
     const char *text = json_string_value(json_object_get(object, key));
 
     return text ? text : "";
+}
+
+static int is_true(const json_t *object, const char *key)
+{
+    const json_t *v = json_object_get(object, key);
+
+    return json_is_true(v) || json_integer_value(v) == 1; /* of a pickle */
 }
 
 /* Its letters alone, small ones, after the last colon: "allgatherbase" of
@@ -279,10 +288,10 @@ static int recorder_group(const struct recorder *r, const char *pg, int *member)
 
 static void recorder_entry(const struct recorder *r, const json_t *e)
 {
-    int member, comm = recorder_group(r, first_word(e, "process_group"), &member),
-                op = watch_op_of(watch_word(e, "profiling_name")),
-                completed = strcmp(watch_word(e, "state"), "completed") == 0 ||
-                            json_is_true(json_object_get(e, "retired"));
+    int member,
+        comm = recorder_group(r, first_word(e, "process_group"), &member),
+        op = watch_op_of(watch_word(e, "profiling_name")),
+        completed = strcmp(watch_word(e, "state"), "completed") == 0 || is_true(e, "retired");
     int64_t sequence = watch_whole(e, "collective_seq_id", -1),
             created = watch_whole(e, "time_created_ns", 1),
             done = watch_whole(e, "time_discovered_completed_ns", 0);
@@ -293,7 +302,7 @@ static void recorder_entry(const struct recorder *r, const json_t *e)
         r->w->skipped = comm < 0 ? "the rank is not in 'ranks' of its 'process_group'"
                         : op < 0 ? "no collective in 'profiling_name'"
                                  : "no number in 'collective_seq_id'";
-    if (json_is_true(json_object_get(e, "is_p2p")) || comm < 0 || op < 0 || sequence < 0)
+    if (is_true(e, "is_p2p") || comm < 0 || op < 0 || sequence < 0)
         return;
     struct watch_call c = {
         .process = r->process, .comm = comm, .member = member, .op = op, .sequence = sequence};
@@ -406,10 +415,57 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
                                  "has no rank, expected one, or one at the end of the name");
 }
 
+/* ---- pickles ---- */
+
+enum { PICKLE_DEEP = 16 }; /* a dump has six levels */
+
+/* The same in JSON; 1: true.  *most: values that it may have, since they may contain each
+ * other. */
+static json_t *json_of(const struct pickle *v, int depth, int64_t *most)
+{
+    json_t *out = NULL;
+
+    if (--*most < 0 || depth == PICKLE_DEEP)
+        return json_null();
+    if (v->kind == PICKLE_INT)
+        out = json_integer(v->n);
+    else if (v->kind == PICKLE_TEXT)
+        out = json_stringn(v->text, (size_t)v->n); /* NULL: no UTF-8 */
+    else if (v->kind == PICKLE_LIST)
+        out = json_array();
+    else if (v->kind == PICKLE_DICT)
+        out = json_object();
+    else if (v->kind == PICKLE_NONE)
+        out = json_real(pickle_real(v)); /* NULL: it is none */
+    for (int64_t i = 0; v->kind == PICKLE_LIST && i < v->n; i++)
+        json_array_append_new(out, json_of(v->item[i], depth + 1, most));
+    for (int64_t i = 0; v->kind == PICKLE_DICT && i < v->n; i += 2) {
+        char *key = pickle_text(v->item[i]);
+        if (key)
+            json_object_set_new(out, key, json_of(v->item[i + 1], depth + 1, most));
+        mem_free(key);
+    }
+    return out ? out : json_null();
+}
+
+static int read_pickle(const char *name, const char *text, int64_t bytes, json_t **root,
+                       struct err *err)
+{
+    struct pickle_file f;
+    int64_t most = bytes;
+
+    if (pickle_read(&f, name, text, bytes, err))
+        return -1;
+    *root = json_of(f.root, 0, &most);
+    pickle_release(&f);
+    return 0;
+}
+
 int watch_read_json(struct watch *w, const char *name, const char *text, int64_t bytes,
                     struct err *err)
 {
-    const char *end = memchr(text, '\n', (size_t)bytes);
+    const int pickled = bytes > 1 && text[0] == '\x80';
+    const char *end = pickled ? NULL : memchr(text, '\n', (size_t)bytes);
     json_error_t why;
     json_t *root = end ? jtree_load(text, end - text, &why) : NULL;
     int lines = json_object_get(root, "header") != NULL, rc = -1;
@@ -417,7 +473,7 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
     json_decref(root);
     if (lines)
         return read_lines(w, name, text, bytes, err);
-    if (jtree_read(name, text, bytes, &root, err))
+    if ((pickled ? read_pickle : jtree_read)(name, text, bytes, &root, err))
         return -1;
     if (json_is_array(json_object_get(root, "entries")))
         rc = read_recorder(w, name, root, err);

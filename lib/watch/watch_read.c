@@ -12,6 +12,7 @@
 #include "base/fnv.h"
 #include "base/io.h"
 #include "base/mem.h"
+#include "data/unpack.h"
 #include "watch/watch_parts.h"
 
 #define JSON_MAX (INT64_C(512) << 20) /* a tree of it takes several times as much */
@@ -156,6 +157,30 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
     }
 }
 
+/* A regular file may be gzip's or zstd's: PyTorch's profiler writes .json.gz. */
+static int read_text(const char *path, const struct stat *st, char **text, int64_t *bytes,
+                     struct err *err)
+{
+    struct unpack *u = NULL;
+    size_t room = 0;
+    void *to = NULL;
+    int64_t got = 1;
+
+    if (!S_ISREG(st->st_mode))
+        return io_read_text(path, JSON_MAX, text, bytes, err);
+    int rc = unpack_open(&u, path, err);
+    while (rc == 0 && got > 0) {
+        rc = mem_grow_data(&to, &room, (size_t)*bytes + (1 << 17), 1, "records", err);
+        rc = rc ? rc : unpack_read(u, (char *)to + *bytes, 1 << 17, &got, err);
+        *bytes += rc ? 0 : got;
+        if (rc == 0 && *bytes > JSON_MAX)
+            rc = err_at(err, path, 0, NULL, "more than %d MiB", (int)(JSON_MAX >> 20));
+    }
+    unpack_close(u);
+    *text = to;
+    return rc;
+}
+
 /* What is read of a pipe is gone: it is no meter's.  A file that is being made is left out. */
 static int read_file(struct watch *w, const char *path, struct reader *r, struct err *err)
 {
@@ -169,7 +194,7 @@ static int read_file(struct watch *w, const char *path, struct reader *r, struct
         add_meter(w, &f, r);
         meter_file_release(&f);
     } else if (rc > 0) {
-        rc = io_read_text(path, JSON_MAX, &text, &bytes, err);
+        rc = read_text(path, &st, &text, &bytes, err);
         if (rc == 0 && bytes && *text) {
             set_now(w, (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec);
             rc = watch_read_json(w, strcmp(path, "-") ? path : "stdin", text, bytes, err);

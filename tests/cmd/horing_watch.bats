@@ -190,6 +190,21 @@ json() {
     json '@$f == 1 && $f->[0]{rank} == 1'
 }
 
+@test "pickled flight recorders, and what gzip packed, are read as JSON is" {
+    run -2 horing-watch "$ROOT"/tests/data/watch/pickled_rank_{0,1}
+    [[ $output == "WATCH CRITICAL - rank 1 is 45 % late in 100 % of all-reduces: its own compute|late=44.5% ranks=2 calls=120" ]]
+    head -c 3000 "$ROOT/tests/data/watch/pickled_rank_0" > rank_0
+    run -3 horing-watch rank_0
+    [[ $output == "WATCH UNKNOWN - rank_0: the pickle ends at byte 3000 within an operation" ]]
+    inspector 150
+    gzip rec/*
+    run -1 horing-watch rec
+    [[ $output == "WATCH WARNING - rank 2 (node1) is 18 % late "* ]]
+    truncate -s -9 rec/log0.jsonl.gz
+    run -3 horing-watch rec
+    [[ $output == *"rec/log0.jsonl.gz' is damaged, expected gzip: "* ]]
+}
+
 @test "records without a call say what they lack" {
     none() { run -3 horing-watch "$1"; [[ $output == *"no calls of collectives in the records of 1 processes: $2"* ]]; }
     echo '{"traceEvents": [{"ph": "X", "cat": "user_annotation", "name": "gloo:all_reduce", "ts": 1, "dur": 2}]}' > trace0
