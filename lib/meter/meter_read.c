@@ -3,7 +3,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,28 +52,34 @@ static int is_whole(const struct meter_record *r, int64_t number)
            (r->completed_ns == 0 || r->completed_ns >= r->arrived_ns);
 }
 
-static void copy_records(const char *at, int most, struct meter_file *f)
+/*
+ * The file is read, not mapped: who owns it may cut it meanwhile, and a page that is gone is a
+ * signal.  A record is whole if it had its number before all of it was copied, and has it still:
+ * the numbers of one copy are followed by the records of the next and the numbers of a third.
+ */
+static int copy_records(int fd, int most, struct meter_file *f, struct err *err)
 {
-    const struct meter_header *h = (const struct meter_header *)at;
-    const struct meter_record *from = (const struct meter_record *)(at + METER_HEADER);
-    int64_t last = __atomic_load_n(&h->begun, __ATOMIC_ACQUIRE); /* the latest */
+    const size_t bytes = METER_RECORDS * sizeof(struct meter_record);
+    struct meter_record *copy = mem_new(2 * METER_RECORDS, sizeof *copy),
+                        *numbers = copy + METER_RECORDS;
+    int64_t last = f->header.begun, *before = mem_new(METER_RECORDS, sizeof *before);
     int64_t first = last > METER_RECORDS ? last - METER_RECORDS + 1 : 1;
+    int rc = io_pread_all(fd, numbers, (int64_t)bytes, METER_HEADER, err);
 
-    f->header.begun = last;
-    if (last < 0 || last > TIME_MAX)
-        return;
+    for (int i = 0; i < METER_RECORDS; i++)
+        before[i] = numbers[i].number;
+    rc = rc ? rc : io_pread_all(fd, copy, (int64_t)bytes, METER_HEADER, err);
+    rc = rc ? rc : io_pread_all(fd, numbers, (int64_t)bytes, METER_HEADER, err);
     if (last - first + 1 > most)
         first = last - most + 1;
-    for (int64_t n = first; n <= last; n++) {
-        const struct meter_record *one = &from[(n - 1) % METER_RECORDS];
-        struct meter_record *r = &f->record[f->count];
-        if (__atomic_load_n(&one->number, __ATOMIC_ACQUIRE) != n)
-            continue;
-        memcpy(r, one, sizeof *r);
-        __atomic_thread_fence(__ATOMIC_ACQUIRE);
-        if (__atomic_load_n(&one->number, __ATOMIC_RELAXED) == n && is_whole(r, n))
-            f->count++;
+    for (int64_t n = first; n <= last && rc == 0; n++) {
+        int at = (int)((n - 1) % METER_RECORDS);
+        if (before[at] == n && numbers[at].number == n && is_whole(&copy[at], n))
+            f->record[f->count++] = copy[at];
     }
+    mem_free(copy);
+    mem_free(before);
+    return rc;
 }
 
 int meter_read(const char *path, int most, struct meter_file *out, struct err *err)
@@ -90,19 +95,20 @@ int meter_read(const char *path, int most, struct meter_file *out, struct err *e
     if (rc == 0 && !meter_is(f.header.magic, 8))
         rc = 1;
     rc = rc ? rc : check_header(path, &f.header, bytes, err);
-    char *at = rc ? MAP_FAILED : mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
-    if (rc == 0 && (at == MAP_FAILED || fstat(fd, &st)))
-        rc = err_sys(err, "cannot map '%s'", path);
+    if (rc == 0 && fstat(fd, &st))
+        rc = err_sys(err, "cannot read '%s'", path);
     if (rc == 0) {
         f.is_copy = f.header.inode != (int64_t)st.st_ino;
         f.changed_ns = (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec;
         most = most > METER_RECORDS ? METER_RECORDS : most;
         f.record = mem_new((size_t)most + 1, sizeof *f.record);
-        copy_records(at, most, &f);
-        *out = f;
+        if (most > 0 && copy_records(fd, most, &f, err)) {
+            mem_free(f.record);
+            rc = err_prefix(err, "%s: ", path);
+        }
     }
-    if (at != MAP_FAILED)
-        munmap(at, (size_t)bytes);
+    if (rc == 0)
+        *out = f;
     close(fd);
     return rc;
 }

@@ -65,9 +65,19 @@ static int is_regular(const char *path, struct stat *st)
     return stat(path, st) == 0 && S_ISREG(st->st_mode);
 }
 
-/* The run that began last: a folder keeps the files of those before. */
+static int64_t real_ns(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* The run that began last: a folder keeps the files of those before.  One that has not begun yet
+ * hides none that has; clocks of hosts differ by less. */
 static void find_run(const struct files *all, struct reader *r)
 {
+    const int64_t future_ns = real_ns() + INT64_C(60000000000);
     uint64_t *run = mem_new((size_t)all->count + 1, sizeof *run);
     int64_t latest_ns = -1;
     int n = 0, same = 0;
@@ -79,8 +89,9 @@ static void find_run(const struct files *all, struct reader *r)
         if (!is_regular(all->path[i], &st) || meter_read(all->path[i], 0, &f, &ignored))
             continue;
         run[n++] = f.header.run;
-        if (f.header.opened_ns > latest_ns) {
-            latest_ns = f.header.opened_ns;
+        int64_t opened_ns = f.header.opened_ns > future_ns ? 0 : f.header.opened_ns;
+        if (opened_ns > latest_ns) {
+            latest_ns = opened_ns;
             r->run = f.header.run;
         }
         meter_file_release(&f);
@@ -103,6 +114,8 @@ static int is_gone(const struct meter_header *h)
 
 static void set_now(struct watch *w, int64_t ns)
 {
+    if (ns > real_ns())
+        ns = real_ns(); /* a file's date: nobody has waited until then */
     w->now_ns = ns > w->now_ns ? ns : w->now_ns;
 }
 
@@ -120,7 +133,6 @@ static uint64_t key_of(const struct meter_header *h)
 static void add_meter(struct watch *w, const struct meter_file *f, struct reader *r)
 {
     const struct meter_header *h = &f->header;
-    struct timespec now;
 
     r->meters++;
     if (h->run != r->run) {
@@ -131,12 +143,11 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
     if (process < 0)
         return;
     watch_rank(w, process, h->rank, h->ranks);
-    clock_gettime(CLOCK_REALTIME, &now);
     w->ended += h->ended_ns != 0;
     if (f->is_copy && !h->ended_ns)
         set_now(w, f->changed_ns);
     else if (!h->ended_ns && !is_gone(h))
-        set_now(w, (int64_t)now.tv_sec * 1000000000 + now.tv_nsec);
+        set_now(w, real_ns());
     for (int i = 0; i < f->count; i++) {
         const struct meter_record *x = &f->record[i];
         struct watch_call c = {.process = process,

@@ -102,6 +102,22 @@ meter() {
         exit !($d->{calls} == 120 && $d->{files_of_other_runs} == 4 && $d->{state} eq "OK")' "$output"
 }
 
+@test "a file with a time in the future hides no run, and makes no wait" {
+    mkdir rec
+    meter 7 100 0 50 > rec/a.0.mpi
+    meter 7 100 1 50 > rec/a.1.mpi
+    meter 9 4000000000000000000 0 90 > rec/z.0.mpi
+    run -0 horing-watch rec
+    [[ $output == *" 100 calls "*" (1 files of other runs left out)|"* ]]
+    cp "$ROOT"/tests/data/watch/gloo_rank_* .
+    touch -d 2100-01-01 gloo_rank_1.json
+    run -1 horing-watch --hang 1e6 gloo_rank_0.json gloo_rank_1.json # of these days
+    rm rec/[az].[01].mpi
+    meter 9 4000000000000000000 0 90 > rec/z.0.mpi # where there is nothing else
+    run -3 horing-watch rec
+    [[ $output == *" 90 calls "* ]]
+}
+
 @test "a folder with files of two formats is refused" {
     inspector 0
     meter 7 1 0 0 > rec/x.1.mpi

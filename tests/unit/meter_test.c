@@ -154,6 +154,47 @@ METER_TEST(no_half_record_is_read_while_a_thread_writes)
     meter_close(m);
 }
 
+static void *cut_and_grow(void *arg)
+{
+    char path[400];
+
+    (void)arg;
+    path_of(path, sizeof path);
+    while (!stop) {
+        if (truncate(path, 8000) || truncate(path, METER_HEADER + METER_RECORDS * 64))
+            break;
+        usleep(200);
+    }
+    return NULL;
+}
+
+/* Whoever owns the file may cut it at any time: an error, or what there is, but no signal. */
+METER_TEST(a_file_that_is_cut_while_it_is_read)
+{
+    struct meter_comm c = {.id = 1, .ranks = 1};
+    struct meter *m = *state;
+    char path[400];
+    struct meter_file f;
+    pthread_t thread;
+    struct err err;
+
+    for (int i = 1; i <= METER_RECORDS; i++)
+        meter_arrive(m, &c, i, METER_BARRIER, 0);
+    meter_close(m);
+    path_of(path, sizeof path);
+    stop = 0;
+    assert_int_equal(pthread_create(&thread, NULL, cut_and_grow, NULL), 0);
+    for (int cut = 0, whole = 0; cut < 200 || whole < 20;) {
+        int rc = meter_read(path, METER_RECORDS, &f, &err);
+        if (rc == 0)
+            meter_file_release(&f);
+        whole += rc == 0;
+        cut += rc != 0;
+    }
+    stop = 1;
+    pthread_join(thread, NULL);
+}
+
 METER_TEST(a_file_of_an_earlier_process_is_replaced)
 {
     struct meter *m = *state;
