@@ -90,7 +90,7 @@ static int host_of(const struct health_data *d, const char *name)
 static int miss(struct health_problem *p, const struct health_data *d, struct health_verdict *v,
                 const struct health_options *o, int measured, struct health_news *n)
 {
-    char since[32];
+    char seen[32], until[32], why[80] = "not measured now";
 
     if (p->host[0] && host_of(d, p->host) < 0) /* not of this run's hosts */
         return 0;
@@ -106,9 +106,12 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
         return 1;
     }
     /* Reported once more, though this run did not see it. */
+    if (measured)
+        snprintf(why, sizeof why, "not seen now; reported until %s",
+                 clock_text(p->last_s + HEALTH_STICKY_S, d->when_s, until));
     struct health_finding *f = health_verdict_addf(v, p->reported, p->code, host_of(d, p->host),
-                                                   "%.200s (not seen since %s)", p->text,
-                                                   clock_text(p->last_s, d->when_s, since));
+                                                   "%.180s (until %s, %s)", p->text,
+                                                   clock_text(p->last_s, d->when_s, seen), why);
     f->other = host_of(d, p->other);
     f->way = p->way;
     f->confirmed = 0;

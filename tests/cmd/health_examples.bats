@@ -241,6 +241,11 @@ on_box() {
     run -0 sh prolog.sh
     unplug
     run -1 sh prolog.sh
+    run -1 sh prolog.sh
+    echo 1 > box/sys/class/net/eth0/carrier # repaired: reported for ten minutes, but over
+    run -0 sh prolog.sh
+    unplug
+    run -1 sh prolog.sh
     rm -r box/sys/class
     run -0 sh prolog.sh
     run ! grep -E '^[^#]*(scontrol|sinfo|squeue|sacct|srun)' prolog.sh

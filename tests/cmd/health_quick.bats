@@ -69,7 +69,7 @@ port() {
     put eth0 carrier 0
     says 2 "^HORING CRITICAL - node3 lost the link of its port 'eth0'\|"
     put eth0 carrier 1
-    says 2 "eth0' \(not seen since [0-9:]+Z\)"
+    says 2 "eth0' \(until [0-9:]+Z, not seen now; reported until [0-9:]+Z\)"
     says 0 '^HORING OK'
     grep -q "^CLEARED HC-201 node3 lost the link of its port 'eth0' (since .*Z, 10 min)$" out
     says 0 '^HORING OK'
@@ -270,7 +270,7 @@ END
     says 2 '^scontrol update NodeName=node3 State=DRAIN Reason="horing: HC-201 node3 lost the link of its port eth0"$' \
         --suggest
     put eth0 carrier 1
-    says 2 'not seen since' --suggest
+    says 2 'not seen now; reported until' --suggest
     run ! grep scontrol out
 }
 
@@ -481,7 +481,7 @@ unread() {
     grep -qE '^horing_link_carrier\{host="node3",device="xx*\.\.x*/1#[0-9a-f]{8}"\} 0$' p.prom
     grep -qx 'horing_link_carrier{host="node3",device="a%7Cb"} 0' p.prom
     put 'a|b' carrier 1
-    says 2 'not seen since'
+    says 2 'not seen now; reported until'
 }
 
 @test "ports whose names become alike are two in every output, and in the state" {

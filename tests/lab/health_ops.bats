@@ -16,7 +16,7 @@ slow_then_mended() {
     # Again the same: the status alone says so.
     says 2 '' --slow 2:250mbit -- --state "$PWD/state" --notify=change && [ ! -s out ] || return
     # Mended, and within the ten minutes: still said, for who looks without --notify.
-    says 2 'node2 .*\(not seen since' -- --state "$PWD/state"
+    says 2 'node2 .*\(until [0-9:]+Z, not seen now; reported until ' -- --state "$PWD/state"
 }
 
 @test "a slow port is told once, and kept for a while after it was mended" {
