@@ -47,13 +47,20 @@ static const struct cli_option options[] = {
     {CLI_OPTION_SVG_FORCE},
     {0}};
 
+static int check(void *args)
+{
+    struct cli *cli = &((struct args *)args)->cli;
+
+    return health_range_check(cli_given(cli, "warning"), cli_given(cli, "critical"), &cli->err);
+}
+
 static const struct cli_command command = {
     options, modes,
     "Name the rank that makes a running program slow, or that it waits for, by the records of"
     " its collectives."
     "\vA FILE is of PARO_METER, NCCL Inspector or RAS, PyTorch's flight recorder or profiler; a"
     " DIR has such files (default: the folder that PARO_METER names).",
-    NULL};
+    check};
 
 /* Line, JSON or picture on standard output, and the files. */
 static int report(const struct args *a, const struct watch_report *r, FILE *out,

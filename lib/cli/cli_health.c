@@ -191,6 +191,8 @@ static int check_words(struct cli_health *a)
         return cli_usage(cli, "nothing after --, expected a launcher such as mpirun");
     if (a->launch && cli->mode != CHECK)
         return cli_usage(cli, "%s and a launcher, expected one of them", modes[cli->mode].name);
+    if (health_range_check(cli_given(cli, "warning"), cli_given(cli, "critical"), &cli->err))
+        return -1;
     choose_state(a);
     if (a->o.notify && !a->o.state)
         return cli_usage(cli, "--notify without a state, expected --state DIR");

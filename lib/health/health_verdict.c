@@ -155,6 +155,25 @@ int health_range_alerts(const struct health_range *r, double v)
     return r->inside ? in : !in;
 }
 
+int health_range_check(const char *warn, const char *crit, struct err *err)
+{
+    struct health_range w, c;
+
+    if (!warn || !crit || health_range_parse(warn, &w, err) ||
+        health_range_parse(crit, &c, err))
+        return 0; /* the parser of the options has said so */
+    const double end[] = {0, w.start, w.end, c.start, c.end};
+    for (size_t i = 0; i < 3 * sizeof end / sizeof *end; i++) {
+        double at = end[i / 3], v = i % 3 ? nextafter(at, i % 3 == 1 ? -INFINITY : INFINITY) : at;
+        if (v >= 0 && !isinf(v) && health_range_alerts(&c, v) && !health_range_alerts(&w, v))
+            return err_set(err, ERR_INPUT,
+                           "--critical '%s' alerts at %g where --warning '%s' does not,"
+                           " expected a warning wherever it is critical",
+                           crit, v, warn);
+    }
+    return 0;
+}
+
 void health_rules_init(struct health_rules *r)
 {
     *r = (struct health_rules){.warn = {96, INFINITY, 0},
