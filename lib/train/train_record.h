@@ -30,9 +30,9 @@
       "Part of the exposed communication that is for gradients")                               \
     X(sync_wait_s, F, "time", "sync_wait_seconds", 1,                                          \
       "Part of the exposed communication that is for the sync of parameters")                  \
-    X(slow_bytes, I, "traffic", "slow_bytes", 1,                                               \
+    X(slow_bytes, I, "traffic", "step_slow_bytes", 1,                                          \
       "Bytes through the busiest group port in the step")                                      \
-    X(fast_bytes, I, "traffic", "fast_bytes", 1,                                               \
+    X(fast_bytes, I, "traffic", "step_fast_bytes", 1,                                          \
       "Bytes inside its group by the rank that sends most, in the step")                       \
     X(state_bytes, I, "memory", "state_bytes", 1,                                              \
       "Parameters, gradients and optimizer state on rank 0")                                   \

@@ -22,7 +22,7 @@ int *watch_place(struct watch *w, enum watch_what what, uint64_t key)
     const uint64_t places = 8 * WATCH_RANKS_MAX; /* three kinds of so many at most */
     uint64_t at = fnv_mix(key, what) * 0x9e3779b97f4a7c15 % places;
 
-    _Static_assert(WATCH_COMMS_MAX <= WATCH_RANKS_MAX, "the table has room for them");
+    _Static_assert(WATCH_COMMS_MAX <= WATCH_RANKS_MAX, "the table is large enough");
     if (!w->place)
         w->place = mem_new(places, sizeof *w->place);
     while (w->place[at].index && (w->place[at].what != what || w->place[at].key != key))

@@ -35,6 +35,13 @@ events() { python3 "$BATS_TEST_DIRNAME/events.py" "$@"; }
     diff <(sed '1d; s, [a-z]*/, ,' got) <(scalars "$G/run/log.jsonl")
 }
 
+@test "Prometheus: no two metrics are one family in OpenMetrics" {
+    # There a counter's family is its name without _total.
+    grep '^# TYPE ' "$G/p.prom" > types
+    grep -q '^# TYPE paro_train_slow_bytes_total counter$' types
+    [ -z "$(awk '{ if ($4 == "counter") sub(/_total$/, "", $3); print $3 }' types | sort | uniq -d)" ]
+}
+
 @test "TensorBoard: a resumed run adds a file, which drops the steps that are done again" {
     cp -r "$G/run" "$G/events" .
     sleep 1.1 # names have the second
