@@ -105,7 +105,7 @@ static int judge(const struct args *a, FILE *out, struct answer *answer, struct 
     *answer = (struct answer){v.state, fnv_mix(FNV_BASIS, v.state), w.ended >= w.processes};
     for (int i = 0; i < v.findings; i++)
         answer->key = fnv_mix(fnv_mix(answer->key, v.finding[i].kind),
-                              (uint64_t)(v.finding[i].process + 2));
+                              (uint64_t)(v.finding[i].rank + 2));
     watch_verdict_release(&v);
     watch_release(&w);
     return rc;

@@ -178,6 +178,7 @@ struct watch_verdict {
     struct watch_finding *finding; /* owned, the worst first */
     size_t room;
     struct watch_late *late; /* [processes], owned */
+    double lost;             /* share of the time, inside calls; NAN: not judged */
     int64_t judged;          /* synchronising calls whose times count */
     int blocks;
     const char *why; /* static: why lateness could not be judged; NULL: it was */

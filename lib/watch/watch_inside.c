@@ -203,18 +203,18 @@ void watch_judge_inside(const struct watch *w, const struct watch_rules *r, doub
     fill_blocks(&l, start_s, block_s, percent);
     memcpy(sorted, percent, sizeof sorted);
     double middle = stats_median(sorted, WATCH_BLOCKS);
+    v->lost = w->times == WATCH_TIMES ? middle / (100 + middle) : NAN;
     for (int b = 0; b < WATCH_BLOCKS; b++)
         saw += percent[b] >= middle / 2;
     if (l.count && health_range_alerts(&r->crit, middle) && 4 * saw >= 3 * WATCH_BLOCKS) {
         int some = name_late(&l, late, sizeof late, &host);
-        struct watch_finding *f = watch_find(
-            w, v, WATCH_UNSTEADY, HEALTH_WARNING, -1,
-            "unsteady: %.0f %% of the time is lost inside calls that others make faster%s%s: a"
-            " processor that is taken away, or the network",
-            100 * middle / (100 + middle), some ? ", which end late on " : "",
-            some ? late : "");
+        struct watch_finding *f =
+            watch_find(w, v, WATCH_UNSTEADY, HEALTH_WARNING, -1,
+                       "unsteady: %.0f %% of the time is lost inside calls%s%s: a"
+                       " processor that is taken away, or the network",
+                       100 * v->lost, some ? ", which end late on " : "", some ? late : "");
         f->host = host;
-        f->share = middle / (100 + middle);
+        f->share = v->lost;
     }
     mem_free(l.at);
     mem_free(l.of);

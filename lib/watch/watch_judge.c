@@ -68,7 +68,7 @@ struct watch_finding *watch_find(const struct watch *w, struct watch_verdict *v,
     *f = (struct watch_finding){.kind = kind,
                                 .state = state,
                                 .process = process,
-                                .host = -1,
+                                .host = process < 0 ? -1 : w->process[process].host,
                                 .rank = process < 0 ? -1 : w->process[process].rank,
                                 .percent = NAN,
                                 .z = NAN,
@@ -89,6 +89,8 @@ static int worst_first(const void *a, const void *b)
         return y - x;
     if (p->kind != q->kind)
         return (int)p->kind - (int)q->kind;
+    if (isnan(p->percent) != isnan(q->percent)) /* what names a rank comes first */
+        return isnan(p->percent) ? 1 : -1;
     if (p->percent < q->percent || p->percent > q->percent)
         return p->percent < q->percent ? 1 : -1;
     return p->process - q->process;
@@ -97,7 +99,7 @@ static int worst_first(const void *a, const void *b)
 void watch_judge(const struct watch *w, const struct watch_rules *rules,
                  struct watch_verdict *out)
 {
-    struct watch_verdict v = {0};
+    struct watch_verdict v = {.lost = NAN};
 
     v.late = mem_new((size_t)w->processes + 1, sizeof *v.late);
     for (int p = 0; p < w->processes; p++) {

@@ -366,11 +366,15 @@ static void accuse(const struct late *l, const struct watch_rules *r, struct wat
     struct watch_finding *f =
         watch_find(l->w, v, kind, watch_rules_state(r, percent), p, "%s is %.0f %% late%s",
                    watch_name(l->w, p, name, sizeof name), percent, how);
-    f->host = l->w->process[p].host;
     f->percent = percent;
     f->z = v->late[p].z;
     f->share = t->share;
     f->period = kind == WATCH_PERIODIC ? steps : kind == WATCH_PAUSED ? t->every_s : NAN;
+}
+
+static int is_late_on(const struct watch_finding *f, int host)
+{
+    return f->process >= 0 && f->host == host && !isnan(f->percent);
 }
 
 /* A host all of whose ranks are late is named once. */
@@ -385,7 +389,7 @@ static void merge_hosts(const struct watch *w, struct watch_verdict *v)
         int all = of[h], n = 0, kept = 0;
         double least = INFINITY;
         for (int i = 0; i < v->findings && all > 1; i++)
-            if (v->finding[i].process >= 0 && v->finding[i].host == h) {
+            if (is_late_on(&v->finding[i], h)) {
                 n++;
                 least = fmin(least, v->finding[i].percent);
                 worst = health_worse(worst, v->finding[i].state);
@@ -394,7 +398,7 @@ static void merge_hosts(const struct watch *w, struct watch_verdict *v)
             continue;
         for (int i = 0, seen = 0; i < v->findings; i++) {
             struct watch_finding *f = &v->finding[i];
-            int is_one = f->process >= 0 && f->host == h;
+            int is_one = is_late_on(f, h);
             if (is_one && seen++)
                 continue;
             v->finding[kept++] = *f;

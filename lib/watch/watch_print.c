@@ -112,7 +112,10 @@ void watch_print_line(const struct watch_report *r, FILE *out)
         fprintf(out, " (%d files of other runs left out)", w->other_runs);
     fputs("|late=", out);
     fprintf(out, isnan(percent) ? "U" : "%.1f%%", percent);
-    fprintf(out, " ranks=%d calls=%lld\n", w->processes, (long long)w->calls);
+    fprintf(out, " ranks=%d calls=%lld", w->processes, (long long)w->calls);
+    if (!isnan(v->lost))
+        fprintf(out, " lost=%.1f%%", 100 * v->lost);
+    fputc('\n', out);
     if (r->verbose)
         print_table(r, out);
 }
@@ -150,6 +153,7 @@ void watch_print_json(const struct watch_report *r, FILE *out)
     jout_num(&j, "seconds", fmax(w->end_s - w->start_s, 0));
     jout_int(&j, "processes_ended", w->ended);
     jout_int(&j, "files_of_other_runs", w->other_runs);
+    jout_num(&j, "lost_share", r->v->lost);
     jout_text(&j, "not_judged_because", r->v->why);
     jout_open(&j, "findings", '[');
     for (int i = 0; i < r->v->findings; i++)

@@ -197,7 +197,7 @@ answer() {
     answer 2 "WATCH CRITICAL - failed: rank 1 (10.0.0.1): NCCL reports a remote error there: " \
         '"findings":[{"state":"CRITICAL","kind":"failed","rank":1,' "$DATA/ras_abort.json"
     answer 2 "WATCH CRITICAL - failed: rank 1 (10.0.0.1): it does not answer NCCL|" \
-        '"findings":[{"state":"CRITICAL","kind":"failed","rank":1,' "$DATA/ras_unresponsive.json"
+        '"findings":[{"state":"CRITICAL","kind":"failed","rank":1,"host":"10.0.0.1",' "$DATA/ras_unresponsive.json"
 }
 
 @test "pickled flight recorders, and what gzip packed, are read as JSON is" {

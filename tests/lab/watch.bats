@@ -86,6 +86,38 @@ slowed_loop() {
     again slowed_loop
 }
 
+# It spends its time in transfers: stopped there it arrives late at nothing.
+stopped_transfers() {
+    rm -rf m
+    paro-lab -g 2 -p 2 -r 500mbit -- env LD_PRELOAD="$B/libparo-mpi.so" PARO_METER="$PWD/m" "$L" 200000 150 > out 2>&1 &
+    lab=$!
+    local p
+    for _ in $(seq 300); do
+        p=$(of_rank 1)
+        [ -z "$p" ] || break
+        sleep 0.1
+    done
+    [ -n "$p" ]
+    while kill -STOP "$p" 2> /dev/null; do
+        sleep 0.06
+        kill -CONT "$p"
+        sleep 0.02
+    done
+    wait "$lab" || true
+    lab=
+    rc=0
+    horing-watch -v m > out || rc=$?
+    cat out
+    [ $rc = 1 ] || [ $rc = 2 ]
+    grep -qE 'unsteady: [0-9]+ % of the time is lost inside calls, which end late on ranks? (0-)?1' out
+}
+
+@test "a rank that is stopped while it transfers" {
+    mpicc -O2 -o cg "$ROOT/examples/mpi/cg.c" -lm
+    L=$PWD/cg
+    again stopped_transfers
+}
+
 @test "a rank that is stopped for good" {
     begin 60 20000
     local p
