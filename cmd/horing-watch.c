@@ -104,8 +104,8 @@ static int judge(const struct args *a, FILE *out, struct answer *answer, struct 
     int rc = report(a, &(struct watch_report){&w, &v, &a->rules, a->verbose}, out, err);
     *answer = (struct answer){v.state, fnv_mix(FNV_BASIS, v.state), w.ended >= w.processes};
     for (int i = 0; i < v.findings; i++)
-        answer->key = fnv_mix(fnv_mix(answer->key, v.finding[i].kind),
-                              (uint64_t)(v.finding[i].rank + 2));
+        answer->key =
+            fnv_mix(fnv_mix(answer->key, v.finding[i].kind), (uint64_t)(v.finding[i].rank + 2));
     watch_verdict_release(&v);
     watch_release(&w);
     return rc;

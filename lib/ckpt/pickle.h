@@ -8,9 +8,10 @@
 #include "base/err.h"
 
 /*
- * Reads what Python's pickle module wrote of a checkpoint, or PyTorch of plain values (protocols
- * 2 to 5), and executes nothing: a class or a function is a name, and a call of one is a record of the name and its
- * arguments.  A name or an operation that no checkpoint needs is an error that states it.
+ * Reads what Python's pickle module wrote of a checkpoint, or PyTorch of plain values
+ * (protocols 2 to 5), and executes nothing: a class or a function is a name, and a call of one
+ * is a record of the name and its arguments.  A name or an operation that no checkpoint needs
+ * is an error that states it.
  *
  * Memory is bounded by some 100 times the text; for real ones it is some 20 times.  Values may
  * be shared and may contain each other: a reader must not follow them without a bound.

@@ -164,7 +164,9 @@ int health_range_check(const char *warn, const char *crit, struct err *err)
         return 0; /* the parser of the options has said so */
     const double end[] = {0, w.start, w.end, c.start, c.end};
     for (size_t i = 0; i < 3 * sizeof end / sizeof *end; i++) {
-        double at = end[i / 3], v = i % 3 ? nextafter(at, i % 3 == 1 ? -INFINITY : INFINITY) : at;
+        double v = end[i / 3];
+        if (i % 3)
+            v = nextafter(v, i % 3 == 1 ? -INFINITY : INFINITY);
         if (v >= 0 && !isinf(v) && health_range_alerts(&c, v) && !health_range_alerts(&w, v))
             return err_set(err, ERR_INPUT,
                            "--critical '%s' alerts at %g where --warning '%s' does not,"

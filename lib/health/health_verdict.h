@@ -23,8 +23,8 @@ struct health_range {
 };
 int health_range_parse(const char *text, struct health_range *out, struct err *err);
 int health_range_alerts(const struct health_range *r, double v);
-/* ERR_INPUT: `crit` alerts at some value from 0 on where `warn` does not.  The texts of both; NULL:
- * not given, and not judged. */
+/* ERR_INPUT: `crit` alerts at some value from 0 on where `warn` does not.  The texts of both;
+ * NULL: not given, and not judged. */
 int health_range_check(const char *warn, const char *crit, struct err *err);
 /* Of rates in percent of the expected one.  ERR_INPUT also: it alerts at 100, or not at 0. */
 int health_range_parse_rate(const char *text, struct health_range *out, struct err *err);

@@ -53,8 +53,8 @@ static int is_whole(const struct meter_record *r, int64_t number)
 }
 
 /*
- * The file is read, not mapped: who owns it may cut it meanwhile, and a page that is gone is a
- * signal.  A record is whole if it had its number before all of it was copied, and has it still:
+ * The file is read, not mapped: its owner may cut it meanwhile, and a page that is missing is a
+ * signal.  A record is whole if it had its number before all of it was copied, and after that:
  * the numbers of one copy are followed by the records of the next and the numbers of a third.
  */
 static int copy_records(int fd, int most, struct meter_file *f, struct err *err)

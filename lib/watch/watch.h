@@ -23,7 +23,7 @@
 #define WATCH_MEMBERS_MAX (16 << 20) /* of all communicators together */
 enum { WATCH_RANKS_MAX = 1 << 16, WATCH_COMMS_MAX = 1 << 16, WATCH_BLOCKS = 20 };
 
-/* A rank that comes to no call any more: as others do so (it may be another's fault), or not. */
+/* A rank that comes to no call any more: it may follow from another's loss, or not. */
 enum watch_loss { WATCH_ALIVE, WATCH_FOLLOWS, WATCH_LOST };
 
 struct watch_process {

@@ -12,8 +12,8 @@
  * Of calls of one communicator, operation and size a transfer needs what it took half of the
  * ranks in the best quarter: a rank that is always stopped is late in all of them.  Those that
  * take twice as long lost the rest, if that is more than small messages differ by from rank to
- * rank.  Calls that overlap with others or with work are left out: what they lose may be hidden.
- * Losses of several communicators at once count once.
+ * rank.  Calls that overlap with others are left out: what they lose may be hidden.  Losses of
+ * several communicators at once count once.
  *
  * What the run is longer by is reported where the median of the stretches is outside the
  * critical range, and three quarters of these have at least half of it.  Ranks that completed

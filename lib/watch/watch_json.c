@@ -5,8 +5,8 @@
  *     NCCL Inspector    a line per call: {"header": {id, rank, n_ranks}, "metadata": {hostname,
  *                       pid, dump_timestamp_us}, "coll_perf": {coll, coll_sn,
  *                       coll_msg_size_bytes, coll_exec_time_us}}; durations alone
- *     flight recorder   a dump of PyTorch's per rank, whose number ends the file's name, JSON or
- *                       a pickle of the same:
+ *     flight recorder   a dump of PyTorch's per rank, whose number ends the file's name, JSON
+ *                       or a pickle of the same:
  *                       {"pg_config": {NAME: {ranks}}, "entries": [{process_group,
  *                       collective_seq_id, profiling_name, input_sizes, output_sizes,
  *                       input_dtypes, state, retired, is_p2p, time_created_ns,

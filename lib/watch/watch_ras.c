@@ -43,8 +43,8 @@ static const char *error_name(int64_t error)
     return error >= 1 && error <= 6 ? names[error] : "NCCL reports an error there";
 }
 
-/* Why a rank comes to no call any more; NULL: it does.  An error that may be another rank's, and
- * the end that a program makes of itself, follow from what else is wrong. */
+/* Why a rank comes to no call any more; NULL: it does.  An error that may be another rank's,
+ * and the end that a program makes of itself, may follow from what else is wrong. */
 static const char *why_lost(const json_t *status, enum watch_loss *loss)
 {
     int64_t error = watch_whole(status, "async_error", 0);

@@ -73,8 +73,8 @@ static int64_t real_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The run that began last: a folder keeps the files of those before.  One that has not begun yet
- * hides none that has; clocks of hosts differ by less. */
+/* The run that began last: a folder keeps the files of those before.  One that has not begun
+ * yet hides none that has; clocks of hosts differ by less. */
 static void find_run(const struct files *all, struct reader *r)
 {
     const int64_t future_ns = real_ns() + INT64_C(60000000000);

@@ -274,9 +274,11 @@ END
     run ! grep scontrol out
 }
 
-@test "rates: each range is judged for itself" {
+@test "rates: what is CRITICAL is a WARNING, too; a range alone is judged for itself" {
     local slow='synth:8,port=1:90,noise=0.001'
-    run -2 horing-check --replay "$slow" -w 50: -c 95:
+    run -3 horing-check --replay "$slow" -w 50: -c 95:
+    [[ $output == "HORING UNKNOWN - --critical '95:' alerts at 50 where --warning '50:' does not, "* ]]
+    run -2 horing-check --replay "$slow" -c 97: # above the usual 96: of WARNING
     [[ $output == 'HORING CRITICAL - node1 '* ]]
     run -2 horing-check --replay "$slow" -w 95: -c 95:
     run -1 horing-check --replay "$slow" -w 95: -c 50:
