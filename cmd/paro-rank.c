@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* paro-rank: which run will end best, by the losses that it logged so far. */
+#include <inttypes.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -26,18 +27,29 @@ static const struct cli_mode modes[] = {[RANK] = {"a ranking", "LOG...", 1, CLI_
                                                  RANK_RUNS_MAX, "prior-var noise-var", 1},
                                         {0}};
 
-/* A whole number, or a part: with a point in it, above 0 and up to 1. */
+/* A whole number, or a part: a percentage, or a fraction above 0 and below 1. */
 static int parse_part(const char *text, int64_t most, int64_t *count, double *part,
                       struct err *err)
 {
+    size_t n = strlen(text);
+    int percent = n && text[n - 1] == '%';
+    char *number = mem_dup(text);
     struct err why;
 
     *count = 0;
     *part = 0;
-    if (!strchr(text, '.') && num_i64(text, 1, most, count, &why))
-        return err_set(err, ERR_INPUT, "%s, or a fraction above 0.0 up to 1.0", why.text);
-    if (strchr(text, '.') && (num_f64(text, 0, 1, part, &why) || *part <= 0))
-        return err_set(err, ERR_INPUT, "'%s', expected a fraction above 0.0 up to 1.0", text);
+    if (percent)
+        number[n - 1] = 0;
+    int whole = !percent && num_i64(text, 1, most, count, &why) == 0;
+    int part_of = !whole && num_f64(number, 0, percent ? 100 : 1, part, &why) == 0 &&
+                  *part > 0 && (percent || *part < 1);
+    mem_free(number);
+    if (!whole && !part_of)
+        return err_set(err, ERR_INPUT,
+                       "'%s', expected a number from 1 to %" PRId64
+                       ", or a part such as 50%% or 0.5, up to 100%%",
+                       text, most);
+    *part /= percent ? 100 : 1;
     return 0;
 }
 
@@ -64,11 +76,11 @@ static const struct cli_option options[] = {
      "Steps per epoch; more make tse-e less noisy (default: 1)",
      CLI_COUNT(o.per_epoch, 1, MANY)},
     {"budget", 'T', "T", CLI_EVERYDAY,
-     "Compare after T epochs (10), or after a fraction of what all runs have (0.5, 1.0)",
+     "Compare after T epochs (10), or after a part of what all runs have (50%, 100%)",
      CLI_PARSED(budget, o)},
     {"stop-below", 0, "K", CLI_EVERYDAY,
      "For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the "
-     "best fraction (0.5)",
+     "best part (50%)",
      CLI_PARSED(stop_below, o)},
     {CLI_OPTION_SVG("Draw the loss curves as SVG to FILE or standard output", CLI_EVERYDAY)},
     {.text = "More options for ranking:"},

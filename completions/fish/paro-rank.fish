@@ -3,8 +3,8 @@
 complete -c paro-rank -n __fish_use_subcommand -a blr
 complete -c paro-rank -l method -r -a 'tse tse-e tse-ema ema-code sotl last' -d 'Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)'
 complete -c paro-rank -l steps-per-epoch -r -d 'Steps per epoch; more make tse-e less noisy (default: 1)'
-complete -c paro-rank -s T -l budget -r -d 'Compare after T epochs (10), or after a fraction of what all runs have (0.5, 1.0)'
-complete -c paro-rank -l stop-below -r -d 'For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the best fraction (0.5)'
+complete -c paro-rank -s T -l budget -r -d 'Compare after T epochs (10), or after a part of what all runs have (50%, 100%)'
+complete -c paro-rank -l stop-below -r -d 'For scripts: exit with status 1 unless the first LOG is among the best K (3), or in the best part (50%)'
 complete -c paro-rank -l svg -d 'Draw the loss curves as SVG to FILE or standard output'
 complete -c paro-rank -l last-epochs -r -d 'With tse-e: number of epochs that count (default: 1)'
 complete -c paro-rank -l gamma -r -d 'With tse-ema: weight of an epoch relative to the next (default: 0.999)'

@@ -65,7 +65,7 @@ static int too_short(const struct rank_run *run, int64_t want, struct err *err)
                        run->name, c->last, c->per_epoch);
     return err_set(err, ERR_MISMATCH,
                    "log '%s' has %" PRId64 " epoch%s, expected %" PRId64
-                   " (or -T 1.0 for those that all have, or --force)",
+                   " (or -T 100%% for those that all have, or --force)",
                    run->name, have, have == 1 ? "" : "s", want);
 }
 

@@ -31,6 +31,8 @@ scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }
     [ "$(scores --method last --steps-per-epoch 2 -T 1 log)" = "1 3.000000 log" ]
     [ "$(scores --method tse -T 3 log)" = "1 9.000000 log" ]
     [ "$(scores --method tse -T 0.5 log)" = "1 7.000000 log" ]
+    [ "$(scores --method tse -T 50% log)" = "1 7.000000 log" ]
+    [ "$(scores --method tse -T 100% log)" = "1 10.000000 log" ]
     llmc 4 3 2 1.5 > b
     llmc 4 nan 2 1 > c
     expect table paro-rank --method sotl log b c
@@ -152,9 +154,9 @@ scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }
 
 @test "runs that are unlike are refused, and ranked by force" {
     llmc 4 3 2 > a; llmc 4 3 > b
-    refuses 2 "'b' 2 epochs expected 3 -T 1.0 --force" paro-rank a b
-    refuses 2 "'b' 2 epochs expected 3 -T 1.0 --force" paro-rank -T 3 a b
-    [ "$(scores --method tse -T 1.0 a b)" = "1-2 7.000000 a
+    refuses 2 "'b' 2 epochs expected 3 -T 100% --force" paro-rank a b
+    refuses 2 "'b' 2 epochs expected 3 -T 100% --force" paro-rank -T 3 a b
+    [ "$(scores --method tse -T 100% a b)" = "1-2 7.000000 a
 1-2 7.000000 b" ]
     paro-rank --method tse --force a b > out
     grep -q "^tse, each run's own epochs of 1 step" out
@@ -199,7 +201,7 @@ judged() {
     judged 0 'a: continue 3 of 4, expected 3' --stop-below 3 a b c d
     judged 1 'a: stop 3 of 4, expected 2' --stop-below 2 a b c d
     judged 1 'a: stop 3 of 4, expected 2' --stop-below 0.5 a b c d
-    judged 0 'a: continue 3 of 4, expected 3' --stop-below .75 a b c d
+    judged 0 'a: continue 3 of 4, expected 3' --stop-below 75% a b c d
     judged 1 'a: stop 3 of 4, expected 1' --stop-below .1 a b c d
     # Not told from the best.
     judged 0 'a: continue 1 of 4, expected 1' --stop-below 1 --noise 1.1 a b c d
@@ -214,7 +216,7 @@ judged() {
     paro-rank --stop-below 1 a b --json > out || rc=$?
     [ "$rc" = 1 ]
     perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !($d->{stop} && $d->{stop_below} == 1)' out
-    refuses 2 "'a' 2 epochs expected 3 -T 1.0 --force" paro-rank --stop-below 1 -T 3 a b
+    refuses 2 "'a' 2 epochs expected 3 -T 100% --force" paro-rank --stop-below 1 -T 3 a b
 }
 
 # example FIRST PAGE: from the line of EXAMPLES that has FIRST up to its block's end, as text.
