@@ -261,7 +261,8 @@ static int run(struct args *a, struct world **world, struct bench_result *result
     if (!runs && a->cli.silent) /* under mpirun, for whatever reason: one reads and writes */
         return 0;
     if (mode == TABLE)
-        return bench_tune(*world, o, !cli_given(&a->cli, "op"), &talk, stdout, err);
+        return bench_tune(*world, o, !cli_given(&a->cli, "op"), &talk, result->doubt, stdout,
+                          err);
     if (mode == SIMULATE)
         return bench_simulate(o, stdout, result, err);
     if (mode == READ)
@@ -284,6 +285,8 @@ int main(int argc, char **argv)
     if (run(&a, &world, &result, &err))
         return cli_fail_ranks(&a.cli, world, &err);
     world_close(world);
+    if (result.doubt[0])
+        cli_say(&a.cli, "doubt: %s", result.doubt);
     if (result.below[0])
         cli_say(&a.cli, "%s", result.below);
     int status = result.wrong > 0 || result.below[0];

@@ -120,9 +120,11 @@ printf '$ %s > compare.svg\n' "paro-train --svg compare/plan-1 compare/zero3-1 c
 paro-train --svg compare/plan-1 compare/zero3-1 compare/ddp-1 > compare.svg
 
 heading "6. compare HO-Ring, a flat ring and the MPI library: all-gather of 16 MiB"
-printf '$ %s paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2\n' "$lab_words"
+printf '$ %s paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2 -i fabric.yaml\n' \
+	"$lab_words"
 # shellcheck disable=SC2086 # words or none
-lab -- paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2 $groups | tee bench.txt
+lab -- paro-bench --op all-gather --algo ring,ho-ring,mpi -b 16M -e 16M -n 5 -w 2 -i fabric.yaml $groups |
+	tee bench.txt
 
 health_ok='not measured: no emulated network' health_slow=$health_ok
 if [ "$emulated" = yes ]; then

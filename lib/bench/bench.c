@@ -214,8 +214,7 @@ static int run(struct bench *b, case_fn one, struct err *err)
     if (!b->o->topo)
         topo_init(&b->ports, 2, &b->groups);
     if (open_levels(b, err) || open_auto(b, err) ||
-        (!b->o->topo && bench_port_measure(b->world, &b->groups, b->ports.port, err)) ||
-        open_buffers(b, err))
+        (!b->o->topo && bench_port_measure(b->world, &b->ports, err)) || open_buffers(b, err))
         return -1;
     if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {
         print_head(b);
@@ -271,8 +270,10 @@ static int bench_all(struct world *world, const struct bench_options *o, FILE *o
     rc = tell(world, rc, err);
     if (rc == 0)
         rc = run(&b, one, err);
-    if (world->rank == 0)
+    if (world->rank == 0) {
         rc = bench_sink_close(&b.sink, rc, err);
+        strcpy(result->doubt, (o->topo ? &b.topo : &b.ports)->doubt);
+    }
     rc = close_all(&b, rc, err);
     result->wrong = b.wrong;
     return rc;
@@ -291,11 +292,15 @@ int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
 }
 
 int bench_tune(struct world *world, const struct bench_options *o, int moves,
-               const struct bench_talk *talk, FILE *out, struct err *err)
+               const struct bench_talk *talk, char doubt[TOPO_SOURCE_BYTES], FILE *out,
+               struct err *err)
 {
     struct bench_tune tune = {.o = *o, .iters = o->iters, .moves = moves, .talk = *talk};
     struct bench b = {.world = world, .o = &tune.o, .tune = &tune, .sink = {.file = out}};
-    int rc = close_all(&b, run_tune(&b, err), err);
+    int rc = run_tune(&b, err);
+
+    strcpy(doubt, b.topo.doubt);
+    rc = close_all(&b, rc, err);
 
     mem_free(tune.answer);
     return rc;

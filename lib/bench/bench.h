@@ -8,6 +8,7 @@
 #include "base/dtype.h"
 #include "base/err.h"
 #include "schedule/schedule.h"
+#include "topo/topo.h"
 #include "world/world.h"
 
 /*
@@ -105,8 +106,9 @@ const char *bench_label(const struct bench_row *r, char *text, int room);
 struct bench_result {
     struct bench_row *row; /* [rows], owned */
     int rows;
-    int64_t wrong;   /* elements, on any rank; the same on every rank */
-    char below[640]; /* "" or the worst row under the floor, in words */
+    int64_t wrong;                 /* elements, on any rank; the same on every rank */
+    char below[640];               /* "" or the worst row under the floor, in words */
+    char doubt[TOPO_SOURCE_BYTES]; /* the fabric's, on rank 0 */
 };
 void bench_result_release(struct bench_result *r);
 
@@ -128,14 +130,16 @@ int bench_overlap(struct world *world, const struct bench_options *o, FILE *out,
  * Collective over the world: a table of what is fastest when measured (pick_table.h), printed
  * by rank 0 as YAML or JSON once all is measured; a line of talk on rank 0 for each size.  For
  * o's operations, sizes, type, reduction and root; moves: with simulated rules for what else a
- * trainer moves.  iters 0: bench_parts.h says how many.  Wrong data is ERR_MISMATCH.
+ * trainer moves.  doubt: the fabric's, on rank 0.  iters 0: bench_parts.h says how many.  Wrong
+ * data is ERR_MISMATCH.
  */
 struct bench_talk {
     void (*say)(void *with, const char *line);
     void *with;
 };
 int bench_tune(struct world *world, const struct bench_options *o, int moves,
-               const struct bench_talk *talk, FILE *out, struct err *err);
+               const struct bench_talk *talk, char doubt[TOPO_SOURCE_BYTES], FILE *out,
+               struct err *err);
 /* No world: the same rows with the times that sim/ predicts on o->topo.  mpi is refused. */
 int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result *result,
                    struct err *err);

@@ -10,6 +10,7 @@
 #include "exec/exec_mpi_native.h"
 #include "exec/exec_nccl_native.h"
 #include "pick/pick_table.h"
+#include "probe/probe.h"
 #include "sim/sim.h"
 #include "topo/topo.h"
 
@@ -134,11 +135,12 @@ void bench_marks(double *seconds, int n, double *marks); /* [BENCH_MARKS]; sorts
 
 /*
  * The rate of each group's port, by all members of a group sending to the next group, in a ring
- * over the groups, all at the same time: port[groups], alike both ways, 0 of one group.  The
- * same on all ranks; before the coll is opened.
+ * over the groups, all at the same time: t->port, alike both ways, 0 of one group, and t->doubt
+ * where others had the processors.  The same on all ranks; before the coll is opened.
  */
-int bench_port_measure(struct world *world, const struct groups *g, struct topo_port *port,
-                       struct err *err);
+int bench_port_measure(struct world *world, struct topo *t, struct err *err);
+/* Seconds of one of `laps` laps of so many bytes into a rank. */
+double bench_port_lap_s(const struct probe_result *got, double bytes, int laps);
 
 /*
  * c->algo and c->chunk_bytes given (auto: chosen here): c->time_s by the simulator, of

@@ -14,10 +14,12 @@
 #include "base/mem.h"
 #include "base/stats.h"
 #include "bench/bench_parts.h"
-#include "probe/probe.h"
 
-/* LAP: bytes through a port at a time, which a rank has room for; so often at most. */
-enum { LAP = 4 << 20, LAPS_MAX = 64, RUNS = 5 };
+/*
+ * LAP: bytes through a port at a time, which a rank has room for.  Several even where one is
+ * long: a receiver that had no processor for a quarter of a second is then little of it.
+ */
+enum { LAP = 4 << 20, LAPS_MIN = 4, LAPS_MAX = 64, RUNS = 5 };
 
 /*
  * Long enough that what the system does between two looks (measured: up to 6 ms with four ranks
@@ -29,6 +31,17 @@ struct arrival { /* at one rank, in a lap */
     double bytes, seconds;
 };
 
+/*
+ * A receiver that looks late finds the first bytes late and the rest there: what its curve says
+ * is then too fast, and no flow is faster than all of its bytes in all of its time.
+ */
+double bench_port_lap_s(const struct probe_result *got, double bytes, int laps)
+{
+    double wall_s = got->took_s / laps;
+
+    return got->rank_Bps > 0 ? fmax(bytes / got->rank_Bps, wall_s) : wall_s;
+}
+
 /* flow_s[k]: seconds of the flow into group k, its slowest member's, for one byte. */
 static int run(struct probe *p, struct probe_round *r, double *flow_s, double *longest_s,
                struct err *err)
@@ -39,7 +52,7 @@ static int run(struct probe *p, struct probe_round *r, double *flow_s, double *l
     int rc = world_agree(p->world, probe_run(p, r, &got, err), err);
 
     mine.bytes = (double)r->in_bytes;
-    mine.seconds = got.rank_Bps > 0 ? mine.bytes / got.rank_Bps : got.took_s / r->laps;
+    mine.seconds = bench_port_lap_s(&got, mine.bytes, r->laps);
     rc = rc ? rc : world_allgather(p->world, &mine, sizeof mine, all, err);
     *longest_s = 0;
     for (int k = 0; rc == 0 && k < g->count; k++) {
@@ -56,9 +69,10 @@ static int run(struct probe *p, struct probe_round *r, double *flow_s, double *l
     return rc;
 }
 
-int bench_port_measure(struct world *world, const struct groups *g, struct topo_port *port,
-                       struct err *err)
+int bench_port_measure(struct world *world, struct topo *t, struct err *err)
 {
+    const struct groups *g = &t->groups;
+    struct topo_port *port = t->port;
     struct probe_flow *flow;
     struct probe_round r = {0};
     struct probe p;
@@ -69,17 +83,19 @@ int bench_port_measure(struct world *world, const struct groups *g, struct topo_
         return 0;
     if (probe_open(&p, world, probe_shift_room(g, LAP), err))
         return -1;
+    struct probe_load load = probe_load_begin();
     p.view = (struct probe_view){.groups = g, .hosts = groups_equal(g, &world->groups)};
     flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     seconds = mem_new((size_t)g->count * RUNS, sizeof *seconds);
     int rc = probe_prepare(&p, flow, probe_shift(&p.view, 1, LAP, flow), &r, err);
     rc = rc ? rc : run(&p, &r, seconds, &longest_s, err); /* opens the connections */
-    while (rc == 0 && longest_s < run_s && r.laps < LAPS_MAX) {
-        r.laps *= 2;
+    while (rc == 0 && (r.laps < LAPS_MIN || (longest_s < run_s && r.laps < LAPS_MAX))) {
+        r.laps = r.laps < LAPS_MIN ? LAPS_MIN : 2 * r.laps;
         rc = run(&p, &r, seconds, &longest_s, err);
     }
     for (int i = 0; rc == 0 && i < RUNS; i++)
         rc = run(&p, &r, seconds + i * g->count, &longest_s, err);
+    rc = rc ? rc : probe_load_end(&load, world, t->doubt, err);
     for (int k = 0; rc == 0 && k < g->count; k++) {
         double in[RUNS], out[RUNS];
         for (int i = 0; i < RUNS; i++) {

@@ -153,7 +153,7 @@ rows() {
     paro-sched pick --tuning out > text
     rc=0
     paro-bench --table --op broadcast -b 64 -e 64 -n 5 > /dev/full 2> said || rc=$?
-    [ $rc = 2 ] && [ "$(grep -vc ' rounds; ' said)" = 1 ]
+    [ $rc = 2 ] && [ "$(grep -vc ' rounds; \|: doubt: ' said)" = 1 ]
 }
 
 # bats test_tags=full
@@ -319,6 +319,21 @@ rows() {
     grep -q '^# port rates (measured): ' out
     grep -v '^#' out | awk 'NF != 14 || $NF != 0 || $(NF - 4) != ($3 == "broadcast" ? 0 : -1) ||
         ($(NF - 2) * $(NF - 3) * 1e3 / $1 - 1) ^ 2 > 1e-2 { bad = 1; print } END { exit bad || NR != 24 }'
+}
+
+# bats test_tags=full
+@test "other processes that are busy leave a doubt, and so does a fabric that has one" {
+    local busy=()
+    for _ in $(seq "$(nproc)"); do
+        while :; do :; done &
+        busy+=($!)
+    done 3>&-
+    mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 1 -w 0 --op broadcast --algo ring > out 2> said || true
+    kill "${busy[@]}"
+    grep -qE '^paro-bench: doubt: other processes had [0-9]+ % of a machine.s processors during the measurement$' said
+    paro-topo -i synth:2x1 | sed '/^groups:/i doubt: "a: b"' > f.yaml
+    mpirun -np 2 paro-bench --groups 2x1 -i f.yaml -b 4K -n 1 -w 0 --op broadcast --algo ring > out 2> said
+    [ "$(cat said)" = 'paro-bench: doubt: a: b' ]
 }
 
 # bats test_tags=full

@@ -149,5 +149,5 @@ gives_up() {
 @test "ranks of one host: Open MPI reports nothing, whatever the addresses of the machine" {
     env -u OMPI_MCA_btl_tcp_disable_family mpirun -np 3 paro-bench --groups 3x1 -b 1K -n 1 -w 1 > out 2> said
     [ "$(grep -c 'all-gather' out)" -ge 1 ]
-    [ ! -s said ]
+    run ! grep -v '^paro-bench: doubt: ' said # of a busy machine
 }

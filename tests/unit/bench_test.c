@@ -26,6 +26,21 @@ static void reduce_all(void *to, enum dtype type, enum dtype_op op, int givers, 
     mem_free(one);
 }
 
+/* Four laps of 4 MiB through a port of 6.25 MB/s. */
+TEST(no_flow_is_faster_than_its_bytes_in_its_time)
+{
+    static const double lap = 4 << 20, real_s = 4 * lap / 6.25e6;
+    /* The receiver was late: its curve says 9.4 MB/s. */
+    struct probe_result late = {.rank_Bps = 9.4e6, .took_s = real_s};
+    /* A burst came first, and the curve is of what came after it. */
+    struct probe_result burst = {.rank_Bps = 6.25e6, .took_s = 0.9 * real_s};
+    struct probe_result short_one = {.took_s = real_s}; /* it has no curve */
+
+    assert_float_equal(bench_port_lap_s(&late, lap, 4), real_s / 4, 1e-6);
+    assert_float_equal(bench_port_lap_s(&burst, lap, 4), real_s / 4, 1e-6);
+    assert_float_equal(bench_port_lap_s(&short_one, lap, 4), real_s / 4, 1e-6);
+}
+
 TEST(reductions_are_exact_in_every_type_and_order)
 {
     static const int givers[] = {1, 2, 5, 128, 257, 700};
