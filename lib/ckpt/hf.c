@@ -200,6 +200,12 @@ static int open_folder(struct hf *hf, const char *path, const struct ckpt_limits
         rc = foreign_open(&st, path, limits, err);
         if (rc == 0)
             add_opened(hf, "", st);
+    } else if (io_has(path, "adapter_config.json")) {
+        rc = err_set(
+            err, ERR_INPUT,
+            "'%s' has the adapters of PEFT alone, expected the folder that they adapt; "
+            "paro-shard split BASE -p PLAN --adapter %s -o NEW makes a checkpoint of both",
+            path, path);
     } else {
         rc = err_set(err, ERR_ABSENT,
                      "'%s' has none of model.safetensors, %s, .metadata, zero and "

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/io.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
 #include "ckpt/pieces.h"
@@ -70,7 +71,7 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
 
     int is_dir = stat(path, &st) == 0 && S_ISDIR(st.st_mode);
     new.is_ckpt = is_dir &&ckpt_is(path);
-    if (is_dir && !new.is_ckpt && !hf_is(path))
+    if (is_dir && !new.is_ckpt && !hf_is(path) && !io_has(path, "adapter_config.json"))
         return err_set(err, ERR_ABSENT,
                        "'%s' has none of manifest.json, model.safetensors, " HF_INDEX_NAME
                        ", .metadata, zero and shard-*.safetensors, expected a checkpoint or a "

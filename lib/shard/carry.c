@@ -3,6 +3,7 @@
 #include "shard/carry.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,7 +19,9 @@ static const char *const names[] = {"tokenizer.json",     "tokenizer_config.json
                                     "added_tokens.json",  "special_tokens_map.json",
                                     "tokenizer.model",    "chat_template.jinja",
                                     "chat_template.json", "generation_config.json"};
+static const char *const inner[] = {CARRY_LOSSES, CARRY_BASE};
 enum { NAMES = sizeof names / sizeof *names, GENERATION = NAMES - 1 };
+enum { INNER = sizeof inner / sizeof *inner };
 
 /* Whether it is one of names[first] ... names[end - 1]. */
 static int is_named(const char *name, int first, int end)
@@ -33,6 +36,15 @@ int carry_has(const char *name)
     return is_named(name, 0, NAMES);
 }
 
+int carry_is_inner(const char *name)
+{
+    int i = 0;
+
+    while (i < INNER && strcmp(inner[i], name))
+        i++;
+    return i < INNER;
+}
+
 char *carry_path(const char *dir)
 {
     return ckpt_is(dir) ? io_join(dir, ckpt_source_folder(CKPT_KEEP_FILE)) : mem_dup(dir);
@@ -42,10 +54,10 @@ char *carry_path(const char *dir)
 static void add_text(struct carry *c, const char *name, char *text, int64_t bytes)
 {
     if (!c->text) {
-        c->list.item = mem_new(NAMES + 1, sizeof *c->list.item);
-        c->text = mem_new(NAMES + 1, sizeof *c->text);
+        c->list.item = mem_new(NAMES + INNER, sizeof *c->list.item);
+        c->text = mem_new(NAMES + INNER, sizeof *c->text);
     }
-    assert(c->list.count < NAMES + 1);
+    assert(c->list.count < NAMES + INNER);
     struct ckpt_source *s = &c->list.item[c->list.count];
     *s = (struct ckpt_source){mem_dup(name), CKPT_KEEP_FILE, bytes, bytes, {0}};
     ckpt_hash(text, bytes, s->hash);
@@ -59,8 +71,7 @@ static int carry_ckpt(struct carry *c, struct ckpt *from, int tokenizer, struct 
         char *path = NULL, *text = NULL;
         int64_t bytes = 0;
         if (s->keep != CKPT_KEEP_FILE ||
-            (!is_named(s->name, tokenizer ? 0 : GENERATION, NAMES) &&
-             strcmp(s->name, CARRY_LOSSES)))
+            (!is_named(s->name, tokenizer ? 0 : GENERATION, NAMES) && !carry_is_inner(s->name)))
             continue;
         if (ckpt_find_source(from, s, &path, err))
             return -1;
@@ -164,6 +175,27 @@ void carry_set(struct carry *c, const char *name, const void *bytes, int64_t cou
     char *copy = mem_new((size_t)count, 1);
     memcpy(copy, bytes, (size_t)count);
     add_text(c, name, copy, count);
+}
+
+void carry_base(struct carry *c, const struct hf *hf)
+{
+    char *path = realpath(hf->dir, NULL), *hub = path ? strstr(path, "/models--") : NULL;
+    char *name = hub ? hub + strlen("/models--") : path;
+    char *slash = hub ? strstr(name, "--") : NULL, *end = hub ? strchr(name, '/') : NULL;
+
+    if (hf->alone || !path) {
+        free(path);
+        return;
+    }
+    if (slash && end && slash < end && strncmp(end, "/snapshots/", 11) == 0) {
+        *slash = '/';
+        memmove(slash + 1, slash + 2, (size_t)(end - slash - 2));
+        end[-1] = 0;
+    } else {
+        name = path;
+    }
+    carry_set(c, CARRY_BASE, name, (int64_t)strlen(name));
+    free(path);
 }
 
 const char *carry_find(const struct carry *c, const char *name, int64_t *count)

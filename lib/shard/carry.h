@@ -19,10 +19,16 @@ struct carry {
  * No file of a model's: checkpoints have it, merged folders have not.
  */
 #define CARRY_LOSSES "sequence-losses.f32"
+/* Where adapters train: the folder that they adapt, or its name at the hub, for PEFT. */
+#define CARRY_BASE "base-model.txt"
 enum { CARRY_FILE_MAX = 256 << 20 }; /* the largest tokenizers, of 256,000 tokens, have 35 MB */
 
 /* Whether a file of this name is one of them. */
 int carry_has(const char *name);
+/* Whether it is a checkpoint's alone: merged folders do not have it. */
+int carry_is_inner(const char *name);
+/* CARRY_BASE becomes this folder: ORG/NAME of models--ORG--NAME, else its absolute path. */
+void carry_base(struct carry *c, const struct hf *hf);
 /* Reads them from where the weights are; without `tokenizer`, generation_config.json alone. */
 int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err *err);
 /* Reads the tokenizer's files of a folder. */

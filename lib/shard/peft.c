@@ -225,14 +225,14 @@ static void put_targets(struct jout *j, const struct model *m)
     mem_free(seen);
 }
 
-char *peft_config(const struct model *m)
+char *peft_config(const struct model *m, const char *base)
 {
     char *text = NULL;
     size_t used;
     struct jout j = {.file = mem_stream(&text, &used), .pretty = 1};
 
     jout_open(&j, NULL, '{');
-    jout_null(&j, "base_model_name_or_path");
+    jout_text(&j, "base_model_name_or_path", base);
     jout_text(&j, "bias", "none");
     jout_bool(&j, "fan_in_fan_out", m->family->transposed);
     jout_bool(&j, "inference_mode", 1);

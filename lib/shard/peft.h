@@ -28,7 +28,7 @@ void peft_release(struct peft *p);
 /* Elements [first, first + count) of the model's adapter t, in `type`. */
 int peft_read(const struct peft *p, const struct model_tensor *t, int64_t first, int64_t count,
               enum dtype type, void *out, struct err *err);
-/* The text of an adapter_config.json, for mem_free. */
-char *peft_config(const struct model *m);
+/* The text of an adapter_config.json, for mem_free.  base: what they adapt; NULL: not known. */
+char *peft_config(const struct model *m, const char *base);
 
 #endif

@@ -4,6 +4,7 @@
  * what transformers loads, or PEFT where adapters train.  Which tensor lies where in the files
  * of weights is merge_plan.c's.
  */
+#include <limits.h>
 #include <string.h>
 
 #include "base/io.h"
@@ -19,7 +20,7 @@ static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, str
 {
     for (int i = 0; i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
-        if (s->keep != CKPT_KEEP_FILE || strcmp(s->name, CARRY_LOSSES) == 0 ||
+        if (s->keep != CKPT_KEEP_FILE || carry_is_inner(s->name) ||
             (anew &&
              (strcmp(s->name, HF_INDEX_NAME) == 0 || strcmp(s->name, "config.json") == 0)))
             continue;
@@ -27,6 +28,25 @@ static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, str
             return -1;
     }
     return 0;
+}
+
+/* The settings of adapters name what they adapt, where the checkpoint knows it. */
+static int put_adapters(struct ckpt *c, const struct io_dir *to, struct err *err)
+{
+    char *path = NULL, *base = NULL;
+    int64_t bytes = 0;
+    int rc = 0, i = 0;
+
+    while (i < c->source.count && strcmp(c->source.item[i].name, CARRY_BASE))
+        i++;
+    if (i < c->source.count)
+        rc = err_any(ckpt_find_source(c, &c->source.item[i], &path, err) ||
+                     io_read_file(path, PATH_MAX, NULL, &base, &bytes, err));
+    if (rc == 0)
+        rc = io_dir_take_text(to, "adapter_config.json", peft_config(&c->model, base), err);
+    mem_free(path);
+    mem_free(base);
+    return rc;
 }
 
 /* What stands beside new weights. */
@@ -37,7 +57,7 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
     enum dtype said = DTYPE_F32;
 
     if (adapters)
-        return io_dir_take_text(to, "adapter_config.json", peft_config(m), err);
+        return put_adapters(p->c, to, err);
     if (p->files > 1 && io_dir_take_text(to, HF_INDEX_NAME, merge_plan_index(p), err))
         return -1;
     if (dtype_parse(m->dtype, &said, err))

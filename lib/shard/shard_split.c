@@ -234,6 +234,21 @@ static int keep_weights(const struct io_dir *dir, const struct hf *hf,
     return rc;
 }
 
+static int put_base(const struct io_dir *dir, const struct hf *hf, struct ckpt_sources *list,
+                    struct err *err)
+{
+    struct carry base = {0};
+
+    carry_base(&base, hf);
+    int rc = carry_put(&base, dir, err);
+    if (base.list.count) {
+        list->item[list->count++] = base.list.item[0];
+        base.list.item[0].name = NULL;
+    }
+    carry_release(&base);
+    return rc;
+}
+
 /* Puts all that merge needs into dir/source and lists it; the list is what got there. */
 static int put_source(const struct io_dir *dir, struct filling *f, int converted,
                       struct ckpt_sources *list, struct err *err)
@@ -242,8 +257,10 @@ static int put_source(const struct io_dir *dir, struct filling *f, int converted
     char *files = io_join(dir->temp, ckpt_source_folder(CKPT_KEEP_FILE));
     int rc;
 
-    list->item = mem_new((size_t)(2 * hf->files + f->folder.others), sizeof *list->item);
+    list->item = mem_new((size_t)(2 * hf->files + f->folder.others + 1), sizeof *list->item);
     rc = converted ? 0 : keep_weights(dir, hf, list, err);
+    if (rc == 0 && hf->model->lora.rank)
+        rc = put_base(dir, hf, list, err);
     for (int i = 0; rc == 0 && i < f->folder.others; i++) {
         struct ckpt_source *s = &list->item[list->count];
         const char *name = f->folder.other[i];

@@ -117,7 +117,10 @@ static int parse_inputs(struct train *t, const char *plan, const char *tuning,
     if (run->trace_step &&
         num_count(run->trace_step, 1, (int64_t)t->settings.steps, &t->trace_step, err))
         return err_prefix(err, "--trace-step: ");
-    return train_data_open(t, err);
+    if (train_data_open(t, err) == 0)
+        return 0;
+    train_blame_weights(t, err);
+    return -1;
 }
 
 static int read_inputs(struct train *t, struct err *err)

@@ -65,18 +65,22 @@ struct writer {                /* of text */
 
 /* ---- the model ---- */
 
-static int read_weights(struct writer *w, const char *from, FILE *talk, struct err *err)
+static int open_weights(struct writer *w, const char *from, struct err *err)
 {
-    char text[1200];
-
     if (weights_open(&w->weights, from, NULL, err))
         return -1;
     if (!w->weights.is_ckpt && model_read(&w->own, from, err))
         return -1;
     w->model = w->weights.is_ckpt ? &w->weights.ckpt.model : &w->own;
-    if (states_check_model(&w->weights, w->model, err) ||
-        (!w->weights.is_ckpt && hf_check_tied(&w->weights.hf, err)))
-        return -1;
+    return states_check_model(&w->weights, w->model, err) ||
+                   (!w->weights.is_ckpt && hf_check_tied(&w->weights.hf, err))
+               ? -1
+               : 0;
+}
+
+static int read_weights(struct writer *w, const char *from, FILE *talk, struct err *err)
+{
+    char text[1200];
     int params = w->weights.is_ckpt ? ckpt_find_state(&w->weights.ckpt, "params") : 0, rc = 0;
     struct states states = {
         .weights = &w->weights, .model = w->model, .state = {params}, .params = params};
@@ -425,8 +429,8 @@ int train_generate(const struct train_prompt *p, struct err *err)
     if (rc == 0 &&
         (device_open(&w.cpu, "cpu", 0, err) || device_queue_open(w.cpu, &w.queue, err) ||
          kern_open(&w.kern, w.cpu, w.queue, DTYPE_F32, DTYPE_F32, err) ||
-         open_tokenizer(&w, p, from, err) || open_chat(&w, p, err) ||
-         read_weights(&w, from, p->talk, err)))
+         open_weights(&w, from, err) || open_tokenizer(&w, p, from, err) ||
+         open_chat(&w, p, err) || read_weights(&w, from, p->talk, err)))
         rc = -1;
     if (rc == 0 && !w.by && !p->tokenizer && w.model->vocab > 256)
         rc = err_set(err, ERR_INPUT,

@@ -59,6 +59,7 @@ struct train {
     int64_t flags; /* enum train_flag, as this rank sends them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
     int64_t step, tokens; /* done */
+    int64_t sequences;    /* that the resumed checkpoint was trained on; -1: not known */
     int64_t resumed;      /* the step that was resumed from; 0: none */
     int64_t lost;         /* rank 0: steps after it that are in the log */
     char *start;          /* owned: the checkpoint that states came from; NULL: fresh ones */
@@ -209,6 +210,11 @@ double train_flops_per_s(const struct train *t, const struct engine_report *r);
  */
 int train_check_start(const struct train *t, int given, struct err *err);
 int train_start_weights(struct train *t, struct err *err);
+/*
+ * Of an error of the data: where the given weights cannot be had or are another model's, err is
+ * that, for a tokenizer comes with them.
+ */
+void train_blame_weights(const struct train *t, struct err *err);
 
 /*
  * train_trace.c: the one step that is traced.  open: once the first step of this run is known;

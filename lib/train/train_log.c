@@ -171,14 +171,17 @@ static void put_json(const struct train *t, FILE *out)
 static void put_line(struct train *t, FILE *out, const struct engine_report *r, double lr)
 {
     double norm = isnan(r->grad_norm) ? NAN : r->grad_norm; /* not "-nan" */
+    char eval[40] = "";
 
     if (t->lines++ == 0)
         fprintf(out,
                 "#  step      loss  grad-norm        lr    step(s)  exposed(s)   tokens/s  "
                 "GFLOP/s(rank 0)\n");
-    fprintf(out, "%7" PRId64 " %9.5f %10.4f %9.2e %10.4f %11.4f %10.0f %16.1f%s\n", t->step,
+    if (!isnan(t->eval_loss))
+        snprintf(eval, sizeof eval, "  evaluation %.5f", t->eval_loss);
+    fprintf(out, "%7" PRId64 " %9.5f %10.4f %9.2e %10.4f %11.4f %10.0f %16.1f%s%s\n", t->step,
             r->loss, norm, lr, r->step_s, r->exposed_s, (double)r->tokens / r->step_s,
-            train_flops_per_s(t, r) * 1e-9,
+            train_flops_per_s(t, r) * 1e-9, eval,
             !r->skipped  ? ""
             : r->counted ? "  skipped: not finite"
                          : "  skipped: no target counts");
@@ -198,7 +201,7 @@ int train_log_step(struct train *t, const struct engine_report *r, double lr, st
     if (t->run->json || !t->log) {
         train_progress_clear(t);
         put_json(t, t->run->lines);
-    } else if (due || r->skipped || !t->progress || !t->run->brief) {
+    } else if (due || r->skipped || !isnan(t->eval_loss) || !t->progress || !t->run->brief) {
         train_progress_clear(t);
         put_line(t, t->run->lines, r, lr);
     }

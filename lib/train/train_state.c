@@ -49,6 +49,7 @@ static int take_run(struct reader *r, struct train *t, const char *dir, struct e
         return err_set(err, ERR_MISMATCH,
                        "checkpoint '%s' has seed %" PRIu64 ", expected the settings' %.0f", dir,
                        run->seed, t->settings.seed);
+    t->sequences = run->data_seq ? run->tokens / run->data_seq : -1;
     return train_data_check(t, dir, run, err);
 }
 
@@ -222,6 +223,8 @@ static int load_checkpoint(struct train *t, const char *dir, int resume, struct 
         rc = t->world->rank ? 0
              : local        ? carry_local(t, err)
                             : carry_weights(&t->carry, &r.weights, !t->run->tokenizer, err);
+        if (rc == 0 && t->world->rank == 0 && t->plan.model.lora.rank && !r.weights.is_ckpt)
+            carry_base(&t->carry, &r.weights.hf);
         rc = world_agree(t->world, rc, err);
         *damaged = rc && is_damage(err);
     }
@@ -401,6 +404,22 @@ static int load_start(struct train *t, struct ckpt_healed *healed, struct err *e
         dtype_parse(t->plan.model.dtype, &t->stored, err))
         return -1;
     return load_engines(t, &(struct states){0}, 0, err);
+}
+
+void train_blame_weights(const struct train *t, struct err *err)
+{
+    const struct train_run *run = t->run;
+    int own = run->resume && strcmp(run->resume, "auto") == 0;
+    const char *given = run->resume && !own ? run->resume : run->init;
+    char *dir = given ? run_folder_checkpoint(given) : NULL;
+    struct weights w = {0};
+    struct err why;
+
+    if (dir &&
+        (weights_open(&w, dir, NULL, &why) || states_check_model(&w, &t->plan.model, &why)))
+        *err = why;
+    weights_close(&w);
+    mem_free(dir);
 }
 
 int train_start_weights(struct train *t, struct err *err)

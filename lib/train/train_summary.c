@@ -42,6 +42,18 @@ static void print_change(const struct train *t, char *text, size_t room)
                  before.text, now.text);
 }
 
+/* The data of a step are those after as many steps of this size, whatever size they had. */
+static void note_batch(const struct train *t)
+{
+    int64_t each = plan_sequences(&t->plan.settings, t->plan.groups.ranks);
+
+    if (t->sequences >= 0 && t->sequences != t->resumed * each)
+        train_print(t,
+                    "checkpoint '%s' was trained on %" PRId64 " sequences in %" PRId64
+                    " steps, the plan has %" PRId64 " a step: the data continue after %" PRId64,
+                    t->start, t->sequences, t->resumed, each, t->resumed * each);
+}
+
 void train_summary_resumed(const struct train *t)
 {
     char change[160], lost[64] = "";
@@ -50,6 +62,7 @@ void train_summary_resumed(const struct train *t)
         train_print(t, "starts a new run: no checkpoint in '%s'", t->run->out);
     if (!t->resumed || (double)t->step >= t->settings.steps)
         return;
+    note_batch(t);
     print_change(t, change, sizeof change);
     if (t->lost)
         snprintf(lost, sizeof lost, "; %" PRId64 " step%s lost", t->lost,

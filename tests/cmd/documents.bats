@@ -72,6 +72,13 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
     [ "$(cat got)" = "8 3 3 3 20 4 0 6 46 0 1 3 0 1 0" ]
 }
 
+@test "a folder of another model is named, not a token of its tokenizer" {
+    paro-shard init -m "$G/model.json" -o wide
+    cp "$G/tok/tokenizer.json" wide
+    printf '{"text": "a"}\n%.0s' {1..200} > a.jsonl
+    refuses 2 "wide: 'vocab_size' 260 config.json 256 plan" paro-train "$G/one.yaml" -d a.jsonl -o x --init wide
+}
+
 @test "targets that count: of conversations the answers alone" {
     # One conversation, over and over: of each period of the tokens the answer's are targets.
     for i in $(seq 40); do head -n 1 "$G/chats.jsonl"; done > same.jsonl

@@ -185,6 +185,13 @@ assert c["r"] == 2 and c["lora_alpha"] == 5 and c["fan_in_fan_out"] is True
 assert c["target_modules"] == ["c_attn", "mlp.c_proj"] and c["peft_type"] == "LORA"'
     paro-shard split "$DATA/peft_gpt2" -p plan.yaml --adapter adapter -o again
     [ -z "$(paro-shard diff ckpt again)" ]
+    # What they adapt, and of the hub's cache by its name there.
+    grep -qF "\"base_model_name_or_path\": \"$(realpath "$DATA/peft_gpt2")\"," adapter/adapter_config.json
+    mkdir -p hub/models--org--a--b/snapshots/12
+    cp "$DATA"/peft_gpt2/*.* hub/models--org--a--b/snapshots/12
+    paro-shard split hub/models--org--a--b/snapshots/12 -p plan.yaml --adapter adapter -o hub.ckpt
+    paro-shard merge hub.ckpt -o hub.adapter
+    grep -qF '"base_model_name_or_path": "org/a--b",' hub.adapter/adapter_config.json
     paro-shard merge ckpt --fuse -o whole
     [ "$(ls whole)" = "$(printf 'config.json\nmodel.safetensors')" ]
     paro-shard verify whole

@@ -33,6 +33,12 @@ setup() {
     done
 }
 
+@test "a folder that is not there is named, not the tokenizer that it lacks" {
+    refuses 2 "open 'missing' No such" paro-train --generate hi --chat --init missing
+    refuses 2 "open 'missing' No such" paro-train llama.yaml -d text -o new --init missing --tokenizer no
+    [ ! -e new ]
+}
+
 @test "beyond the model's positions the end of the text is seen" {
     paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 16 > /dev/null
     sed 's/"max_position_embeddings": [0-9]*/"max_position_embeddings": 48/' llama.hf/config.json > c

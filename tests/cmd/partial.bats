@@ -92,6 +92,14 @@ END
         paro-train three.yaml -d "$TEXT" -o x --init two/latest --steps 1
     refuses 2 "two/latest: 'base_model.model.model.layers.0.self_attn.q_proj.lora_A.weight' adapter checkpoint plan" \
         paro-train whole.yaml -d "$TEXT" -o x --init two/latest --steps 1
+    # PEFT's folder has no model, but says whose it is.
+    paro-shard merge two -o adapter
+    [ "$(sed -n 's/.*"base_model_name_or_path": "\(.*\)",/\1/p' adapter/adapter_config.json)" = "$G/llama" ]
+    refuses 2 "'adapter' PEFT paro-shard split BASE -p PLAN --adapter adapter" \
+        paro-train two.yaml -d "$TEXT" -o x --init adapter
+    paro-train two.yaml -d "$TEXT" -o two --resume --steps 2 > out
+    paro-shard merge two -o again
+    cmp adapter/adapter_config.json again/adapter_config.json
     paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 32 --trainable 0.5 > half.yaml
     refuses 2 "plan trained parameters expected --trainable" paro-train half.yaml -d "$TEXT" -o x
     sed 's/^  trains: .*/  trains: lora=x/' two.yaml > bad.yaml

@@ -75,6 +75,18 @@ hurt() {
     has_words "$(head -n 1 said)" "rate step 5: 0 old -> 0.00075"
 }
 
+@test "a resume under another global batch says where the data continue" {
+    cp -a "$G/ended" run
+    plan twice synth:1x1 --seq 32 --accum 2
+    paro-train twice.yaml -d "$TEXT" -o run --resume --steps 5 > out 2> said
+    one_warning "'run/step-00000004' trained 4 sequences in 4 steps, plan 2 a step: data continue after 8"
+    # The same batch in other parts is no other.
+    paro-train twice.yaml -d "$TEXT" -o same --steps 2 > out
+    plan whole synth:1x1 --seq 32 --micro-batch 2
+    paro-train whole.yaml -d "$TEXT" -o same --resume --steps 3 > out 2> said
+    no_warning said
+}
+
 @test "--resume=auto: a damaged newest checkpoint is skipped, and the one before it taken" {
     local how
     paro-train "$G/one.yaml" -d "$TEXT" -o whole --steps 6 --save-every 2 --keep 9 > out

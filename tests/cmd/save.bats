@@ -100,6 +100,9 @@ fails() {
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o b --steps 4 --eval-every 2 \
         --eval-split 0.02 --eval-batches 0 --exact > out
     [ "$(evals a | wc -l)" = 2 ]
+    # The lines of those steps end with it.
+    [ "$(awk '/evaluation/ { print $1 }' out | tr '\n' ' ')" = '2 4 ' ]
+    [ "$(sed -n 's/.*  evaluation //p' out)" = "$(evals b | xargs printf '%.5f\n')" ]
     # accum 2 on two ranks is twice the batch: other steps.  The same ones:
     paro-plan -m "$MODELS/llama-tiny.json" -i synth:1x1 --seq 32 --accum 4 > four.yaml
     paro-train four.yaml -d "$TEXT" -o c --steps 4 --eval-every 2 --eval-split 0.02 \

@@ -7,7 +7,7 @@
 /* What is read of a true one by the adapters' own writer. */
 static void check_own(const struct model *m)
 {
-    char *text = peft_config(m);
+    char *text = peft_config(m, NULL);
     struct err err = {0};
 
     assert(peft_check(m, FUZZ_NAME, text, (int64_t)strlen(text), &err) == 0);

@@ -213,7 +213,7 @@ TEST(test_targets)
         struct fixture f;
         char *said = mem_new(1 << 14, 1), *to = said;
         begin(&f, rows[k].i, rows[k].lora);
-        char *text = peft_config(&f.model);
+        char *text = peft_config(&f.model, "ORG/base");
         for (const char *p = strchr(strstr(text, "target_modules"), '['); *p; p++)
             if (*p != ' ' && *p != '\n')
                 *to++ = *p;
