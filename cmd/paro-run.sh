@@ -369,7 +369,9 @@ while :; do
     fi
     stopping='' now=$(last_step) now_lost=''
     ! has_lost_ranks || lost=yes now_lost=yes
-    say "ended with status $status after step $now; the last checkpoint is of step $(saved_step)"
+    how="ended with status $status"
+    [ "$status" -le 128 ] || how="a rank was killed (signal $((status - 128)))"
+    say "$how after step $now; restarts from ${near:+local copies, or from }step $(saved_step)"
     # Before any step there is nothing that a restart could resume: what was asked is wrong.
     [ -n "$now_lost" ] || [ "$now$before$status" != 002 ] || exit 2
     [ "$now" = "$failed_at" ] || fails=0

@@ -41,6 +41,7 @@ static const struct cli_mode modes[] = {
 /* What a setting of each kind takes, and the flags and modes of some. */
 #define VALUE_F "NUMBER"
 #define VALUE_I "NUMBER"
+#define VALUE_N "NUMBER"
 #define VALUE_S "cosine|linear|wsd|constant"
 #define VALUE_D "join|isolate"
 #define EVERYDAY(k)                                                                            \

@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/io.h"
 #include "base/mem.h"
@@ -345,13 +346,22 @@ int ckpt_open_any(struct ckpt *c, const char *dir, const struct ckpt_limits *lim
     return -1;
 }
 
+int ckpt_expect(const char *dir, struct err *err)
+{
+    struct stat st;
+
+    if (lstat(dir, &st))
+        return err_sys(err, "cannot open '%s'", dir);
+    if (ckpt_is(dir))
+        return 0;
+    return err_set(err, ERR_ABSENT,
+                   "'%s' has no manifest.json, no copy of one and no latest, expected a "
+                   "checkpoint or a run's folder",
+                   dir);
+}
+
 int ckpt_open(struct ckpt *c, const char *dir, const struct ckpt_limits *limits,
               struct err *err)
 {
-    if (!ckpt_is(dir))
-        return err_set(err, ERR_ABSENT,
-                       "'%s' has neither manifest.json nor latest, expected a checkpoint or a "
-                       "run's folder",
-                       dir);
-    return ckpt_open_any(c, dir, limits, 0, err);
+    return ckpt_expect(dir, err) ? -1 : ckpt_open_any(c, dir, limits, 0, err);
 }

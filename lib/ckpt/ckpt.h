@@ -147,6 +147,7 @@ int ckpt_open_text(struct ckpt *c, const char *dir, const char *config, const ch
                    int64_t bytes, struct err *err);
 /* Whether the folder has a manifest.json, or a copy of one. */
 int ckpt_is(const char *dir);
+int ckpt_expect(const char *dir, struct err *err); /* an error unless it is */
 /* The state's number, or -1. */
 int ckpt_find_state(const struct ckpt *c, const char *name);
 /*

@@ -254,11 +254,8 @@ int shard_repair(const char *from, const struct shard_options *options, int json
     struct checkup x = {0};
     struct repair r = {.options = options, .json = json, .out = out, .x = &x, .c = &c};
 
-    if (!ckpt_is(from))
-        return err_set(err, ERR_ABSENT,
-                       "'%s' has no manifest.json, no copy of one and no latest, expected a "
-                       "checkpoint or a run's folder",
-                       from);
+    if (ckpt_expect(from, err))
+        return -1;
     if (ckpt_open_any(&c, from, options->limits ? options->limits : &ckpt_limits_usual, 1, err))
         return -1;
     struct io_dir dir = {.fd = -1};

@@ -31,17 +31,17 @@
  */
 
 /*
- * The settings, once: key, option, kind (F a number, I a whole one, S a schedule, D a word of
- * --documents), default, least, most, meaning.  They are the keys of the YAML file and the long
- * options of the command.
+ * The settings, once: key, option, kind (F a number, I a whole one, N one of steps, S a
+ * schedule, D a word of --documents), default, least, most, meaning.  They are the keys of the
+ * YAML file and the long options of the command.
  */
 #define TRAIN_SETTINGS(X)                                                                      \
-    X(steps, "steps", I, "100", 1, 1e12,                                                       \
+    X(steps, "steps", N, "100", 1, 1e12,                                                       \
       "Train this many steps in all, those before a resume included")                          \
     X(lr, "lr", F, "3e-4", 0, 1e3, "Learning rate after the warm-up")                          \
     X(min_lr, "min-lr", F, "3e-5", 0, 1e3,                                                     \
       "Learning rate at the last step, --lr if that is less")                                  \
-    X(warmup, "warmup", I, "0", 0, 1e12, "Steps of linear warm-up")                            \
+    X(warmup, "warmup", N, "0", 0, 1e12, "Steps of linear warm-up")                            \
     X(schedule, "schedule", S, "cosine", 0, TRAIN_SCHEDULES - 1,                               \
       "Learning rate after the warm-up: cosine, linear, constant, or wsd, which is constant "  \
       "and then linear")                                                                       \
@@ -55,19 +55,19 @@
     X(clip, "clip", F, "1.0", 0, 1e9, "Clip the gradient's global norm; 0: never")             \
     X(skip_nonfinite, "skip-nonfinite", I, "1", 0, 1,                                          \
       "1: skip steps whose loss or gradient is not finite; 0: never")                          \
-    X(max_skipped, "max-skipped", I, "100", 1, 1e12,                                           \
+    X(max_skipped, "max-skipped", N, "100", 1, 1e12,                                           \
       "Abort after this many consecutive skipped steps")                                       \
     X(seed, "seed", I, "1", 0, 9e15, "Seed of fresh weights and of the order of the data")     \
-    X(save_every, "save-every", I, "0", 0, 1e12,                                               \
+    X(save_every, "save-every", N, "0", 0, 1e12,                                               \
       "Steps between checkpoints; 0: only at the end")                                         \
     X(async_save, "async-save", I, "1", 0, 1,                                                  \
       "1: write checkpoints from a copy while training continues; 0: training waits")          \
     X(keep, "keep", I, "2", 1, 1e6, "Keep this many checkpoints")                              \
-    X(local_every, "local-every", I, "10", 1, 1e12,                                            \
+    X(local_every, "local-every", N, "10", 1, 1e12,                                            \
       "With --local-save: steps between checkpoints there")                                    \
     X(copies, "copies", I, "1", 0, CKPT_COPIES_MAX,                                            \
       "With --local-save: keep this many copies of each shard in other groups")                \
-    X(eval_every, "eval-every", I, "0", 0, 1e12,                                               \
+    X(eval_every, "eval-every", N, "0", 0, 1e12,                                               \
       "Steps between evaluations on reserved data; 0: never")                                  \
     X(eval_split, "eval-split", F, "0.05", 1e-9, 0.99,                                         \
       "With --eval-every: reserve this part of the data, its end, for evaluation")             \
@@ -77,7 +77,7 @@
       "isolate: attention does not cross the bounds of documents; join: it does")              \
     X(drop_easy, "drop-easy", I, "0", 0, 1e12,                                                 \
       "After step --drop-easy-at train without this many sequences, the easiest ones")         \
-    X(drop_easy_at, "drop-easy-at", I, "0", 0, 1e12,                                           \
+    X(drop_easy_at, "drop-easy-at", N, "0", 0, 1e12,                                           \
       "With --drop-easy: the step; each sequence must have been seen in two epochs by then")   \
     X(deadline, "deadline", F, WORLD_DEADLINE_TEXT, 1, 1e6, WORLD_DEADLINE_HELP)
 

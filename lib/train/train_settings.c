@@ -70,9 +70,12 @@ static int parse_setting(double *to, const struct setting *s, const char *text, 
 
     if (s->kind == 'F')
         return num_f64(text, s->least, s->most, to, err);
-    if (s->kind == 'I') {
+    if (s->kind == 'I' || s->kind == 'N') {
         if (num_count(text, (int64_t)s->least, (int64_t)s->most, &whole, err))
-            return -1;
+            return s->kind == 'I' ? -1
+                                  : err_set(err, ERR_INPUT,
+                                            "'%.60s', expected a number of steps, %.0f or more",
+                                            text, s->least);
         *to = (double)whole;
         return 0;
     }
