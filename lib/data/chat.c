@@ -7,15 +7,24 @@
 
 #include "base/mem.h"
 
-enum { ROLES = 3, TRIMS_LEFT = 1, TRIMS_RIGHT = 2 };
-enum role { SYSTEM, USER, ASSISTANT };
+enum { ROLES = 4, TRIMS_LEFT = 1, TRIMS_RIGHT = 2 };
+enum role { SYSTEM, USER, ASSISTANT, TOOL };
 
-static const char *const role_names[ROLES] = {"system", "user", "assistant"};
+/* OpenAI's names, and ShareGPT's. */
+static const struct {
+    const char *name;
+    enum role role;
+} role_names[] = {
+    {"system", SYSTEM}, {"developer", SYSTEM}, {"user", USER},
+    {"human", USER},    {"model", ASSISTANT},  {"assistant", ASSISTANT},
+    {"gpt", ASSISTANT}, {"tool", TOOL},        {"observation", TOOL},
+};
+enum { ROLE_NAMES = sizeof role_names / sizeof *role_names };
 
 /*
  * before and after: of a role's message; special tokens in them are these tokens.  Without
  * a form of its own (NULL) a system message goes before the first user message, two line ends
- * between them.
+ * between them, and a tool's message is an error.
  */
 struct template
 {
@@ -26,53 +35,74 @@ struct template
     struct form {
         const char *before, *after;
     } form[ROLES];
-    int trims; /* spaces of a message that are dropped */
+    int trims;        /* spaces of a message that are dropped */
+    struct form tool; /* within a tool's message, several of which are one; NULL: nothing */
 };
 
 #define IM(role) "<|im_start|>" role "\n"
 #define IM_END   "<|im_end|>\n"
-#define IM_FORMS                                                                               \
+#define IM_FORMS(tool)                                                                         \
     {                                                                                          \
         {IM("system"), IM_END}, {IM("user"), IM_END}, {IM("assistant"), IM_END},               \
+            {IM(tool), IM_END},                                                                \
+    }
+#define NOTHING                                                                                \
+    {                                                                                          \
+        NULL, NULL                                                                             \
     }
 #define HEAD(role) "<|start_header_id|>" role "<|end_header_id|>\n\n"
 
 /* The published templates of Qwen2.5, SmolLM2, Llama 3, Phi-3, Gemma and Mistral v0.3. */
 static const struct template templates[] = {
-    {"chatml", "<|im_start|>", "", NULL, IM_FORMS, 0},
-    {"qwen2.5", "<|im_start|>", "",
-     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.", IM_FORMS, 0},
+    {"chatml", "<|im_start|>", "", NULL, IM_FORMS("tool"), 0, NOTHING},
+    {"qwen2.5",
+     "<|im_start|>",
+     "",
+     "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+     IM_FORMS("user"),
+     0,
+     {"<tool_response>\n", "\n</tool_response>"}},
     {"smollm2", "<|im_start|>", "",
-     "You are a helpful AI assistant named SmolLM, trained by Hugging Face", IM_FORMS, 0},
+     "You are a helpful AI assistant named SmolLM, trained by Hugging Face", IM_FORMS("tool"),
+     0, NOTHING},
     {"llama3",
      "<|start_header_id|>",
      "<|begin_of_text|>",
      NULL,
      {{HEAD("system"), "<|eot_id|>"},
       {HEAD("user"), "<|eot_id|>"},
-      {HEAD("assistant"), "<|eot_id|>"}},
-     TRIMS_LEFT | TRIMS_RIGHT},
+      {HEAD("assistant"), "<|eot_id|>"},
+      {HEAD("tool"), "<|eot_id|>"}},
+     TRIMS_LEFT | TRIMS_RIGHT,
+     NOTHING},
     {"phi3",
      "<|assistant|>",
      "",
      NULL,
      /* published with line ends after these tokens, which drop them */
-     {{"<|system|>", "<|end|>"}, {"<|user|>", "<|end|>"}, {"<|assistant|>", "<|end|>"}},
-     TRIMS_LEFT},
+     {{"<|system|>", "<|end|>"},
+      {"<|user|>", "<|end|>"},
+      {"<|assistant|>", "<|end|>"},
+      NOTHING},
+     TRIMS_LEFT,
+     NOTHING},
     {"gemma",
      "<start_of_turn>",
      "<bos>",
      NULL,
      {{NULL, NULL},
       {"<start_of_turn>user\n", "<end_of_turn>\n"},
-      {"<start_of_turn>model\n", "<end_of_turn>\n"}},
-     TRIMS_LEFT | TRIMS_RIGHT},
+      {"<start_of_turn>model\n", "<end_of_turn>\n"},
+      NOTHING},
+     TRIMS_LEFT | TRIMS_RIGHT,
+     NOTHING},
     {"mistral",
      "[INST]",
      "<s>",
      NULL,
-     {{NULL, NULL}, {"[INST] ", "[/INST]"}, {" ", "</s>"}},
-     0},
+     {{NULL, NULL}, {"[INST] ", "[/INST]"}, {" ", "</s>"}, NOTHING},
+     0,
+     NOTHING},
 };
 
 enum { TEMPLATES = sizeof templates / sizeof *templates };
@@ -81,6 +111,7 @@ struct chat {
     const struct template *is;
     struct tokenizer *tokenizer; /* borrowed */
     int32_t end;
+    enum chat_found found;
 };
 
 void chat_close(struct chat *chat)
@@ -129,23 +160,41 @@ static int check_piece(const struct chat *chat, const char *piece, struct err *e
     return 0;
 }
 
-static const struct template *find(const struct tokenizer *t, const char *name)
+/* By its name; by the system message that the folder's own has; by a token. */
+static const struct template *find(const struct tokenizer *t, const char *name,
+                                   enum chat_found *found)
 {
+    const char *own = name ? NULL : tokenizer_template(t);
+
+    *found = name ? CHAT_NAMED : CHAT_KNOWN;
     for (int i = 0; i < TEMPLATES; i++)
         if (name ? strcmp(templates[i].name, name) == 0
-                 : tokenizer_id(t, templates[i].marker) >= 0)
+                 : own && templates[i].system && strstr(own, templates[i].system))
+            return &templates[i];
+    *found = CHAT_GUESSED;
+    for (int i = 0; !name && i < TEMPLATES; i++)
+        if (tokenizer_id(t, templates[i].marker) >= 0)
             return &templates[i];
     return NULL;
 }
 
 int chat_is(const char *name)
 {
-    return find(NULL, name) != NULL;
+    enum chat_found found;
+
+    return find(NULL, name, &found) != NULL;
+}
+
+const char *chat_name(const struct chat *chat, enum chat_found *found)
+{
+    *found = chat->found;
+    return chat->is->name;
 }
 
 int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct err *err)
 {
-    const struct template *is = find(t, name);
+    enum chat_found found;
+    const struct template *is = find(t, name, &found);
 
     if (!is && name)
         return err_set(err, ERR_INPUT, "--chat-template '%s', expected " CHAT_NAMES, name);
@@ -155,7 +204,7 @@ int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct e
             "the vocabulary has no special tokens of a chat template, expected those "
             "of " CHAT_NAMES);
     struct chat *chat = mem_new(1, sizeof *chat);
-    *chat = (struct chat){.is = is, .tokenizer = t};
+    *chat = (struct chat){.is = is, .tokenizer = t, .found = found};
     int rc = check_piece(chat, is->first, err);
     for (int r = 0; rc == 0 && r < ROLES; r++)
         if (check_piece(chat, is->form[r].before, err) ||
@@ -283,15 +332,46 @@ static int role_of(const struct chat *chat, const char *name, enum role *role, s
 {
     int r = 0;
 
-    while (r < ROLES && strcmp(role_names[r], name))
+    while (r < ROLE_NAMES && strcmp(role_names[r].name, name))
         r++;
-    if (r == ROLES)
+    int tools = chat->is->form[TOOL].before != NULL;
+    if (r == ROLE_NAMES || (role_names[r].role == TOOL && !tools))
         return err_set(err, ERR_INPUT,
-                       "chat template '%s' with the role '%s', expected system, user or "
+                       "chat template '%s' with the role '%s', expected system, user%s or "
                        "assistant",
-                       chat->is->name, name);
-    *role = (enum role)r;
+                       chat->is->name, name, tools ? ", tool" : "");
+    *role = role_names[r].role;
     return 0;
+}
+
+/* Messages of tools in a row, as one: `count` of them are. */
+static int put_tools(struct sink *s, const struct jsonl_message *m, int messages, int *count,
+                     struct err *err)
+{
+    const struct form *in = &s->chat->is->tool;
+    size_t before = in->before ? strlen(in->before) : 0, used = 0, room = 0;
+    char *text = NULL;
+
+    for (*count = 0; *count < messages; ++*count) {
+        enum role role;
+        struct err other;
+        if (role_of(s->chat, m[*count].role, &role, &other) || role != TOOL ||
+            (*count && !in->before))
+            break;
+        size_t bytes = (size_t)m[*count].bytes, after = in->before ? strlen(in->after) : 0;
+        text = mem_grow(text, &room, used + 1 + before + bytes + after, 1);
+        if (*count)
+            text[used++] = '\n';
+        if (before)
+            memcpy(text + used, in->before, before);
+        memcpy(text + used + before, m[*count].text, bytes);
+        if (after)
+            memcpy(text + used + before + bytes, in->after, after);
+        used += before + bytes + after;
+    }
+    int rc = put_message(s, TOOL, text, (int64_t)used, err);
+    mem_free(text);
+    return rc;
 }
 
 int chat_encode(struct chat *chat, const struct jsonl_message *message, int messages, int open,
@@ -327,9 +407,12 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
                            "chat template '%s' with an answer after the system message, "
                            "expected a user's message",
                            is->name);
-        if (system ? put_joined(&s, system, m, err)
-                   : put_message(&s, role, m->text, m->bytes, err))
+        int tools = 1;
+        if (system         ? put_joined(&s, system, m, err)
+            : role == TOOL ? put_tools(&s, m, messages - i, &tools, err)
+                           : put_message(&s, role, m->text, m->bytes, err))
             return -1;
+        i += tools - 1;
         system = NULL;
     }
     const struct form *answer = &is->form[ASSISTANT];

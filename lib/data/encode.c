@@ -125,14 +125,49 @@ static int hold_text(struct worker *w, struct document *d, const char *text, int
     return 0;
 }
 
-/* Bytes are their own tokens: the text is all the memory they need. */
-static int put_bytes(struct encoder *e, const char *text, int64_t bytes, struct err *err)
+/* Bytes are their own tokens: the texts are all the memory they need. */
+static int put_bytes(struct encoder *e, const struct document *d, struct err *err)
 {
     int rc = 0;
 
-    for (int64_t i = 0; rc == 0 && i < bytes; i++)
-        rc = put_tokens(e, &(int32_t){(unsigned char)text[i]}, 1, 1, err);
+    for (int m = 0; m < d->messages; m++)
+        for (int64_t i = 0; rc == 0 && i < d->message[m].bytes; i++)
+            rc = put_tokens(e, &(int32_t){(unsigned char)d->message[m].text[i]}, 1,
+                            m + 1 == d->messages, err);
     return rc;
+}
+
+/* A text as a document, of which the first part is context where there are two messages. */
+static int hold_whole(struct worker *w, struct document *d, struct err *err)
+{
+    const struct jsonl_message *m = d->message;
+    int32_t end = tokenizer_end(w->tokenizer), *ids = NULL;
+    int after = 0, rc = 0;
+    const int32_t *suffix = tokenizer_suffix(w->tokenizer, &after);
+
+    for (int i = 0; rc == 0 && i < d->messages; i++) {
+        int last = i + 1 == d->messages;
+        int64_t count = tokenizer_encode(w->tokenizer, m[i].text, m[i].bytes,
+                                         i ? TOKENIZER_CONTINUED : TOKENIZER_WRAP, &ids, err);
+        rc = count < 0 ? -1
+                       : hold_tokens(d, ids, count - (i == 0 && !last ? after : 0), last, err);
+        mem_free(ids);
+        ids = NULL;
+    }
+    if (rc == 0 && d->messages > 1)
+        rc = hold_tokens(d, suffix, after, 1, err);
+    if (rc || end < 0 || (after && suffix[after - 1] == end))
+        return rc;
+    return hold_tokens(d, &end, 1, 1, err);
+}
+
+/* A text, or a prompt and its completion. */
+static int is_plain(const struct document *d)
+{
+    const struct jsonl_message *m = d->message;
+
+    return !m->role || (d->messages == 2 && strcmp(m[0].role, JSONL_PROMPT) == 0 &&
+                        strcmp(m[1].role, JSONL_COMPLETION) == 0);
 }
 
 static int encode_document(struct worker *w, struct document *d, const char *template,
@@ -143,18 +178,12 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
     if (!m)
         return hold_text(w, d, d->text, d->bytes, d->continued ? TOKENIZER_CONTINUED : 0, err);
     if (!w->tokenizer)
-        return m->role ? err_set(err, ERR_INPUT,
-                                 "a conversation and no tokenizer, expected --tokenizer DIR")
-                       : 0;
-    if (!m->role) {
-        int32_t end = tokenizer_end(w->tokenizer);
-        int after = 0;
-        const int32_t *suffix = tokenizer_suffix(w->tokenizer, &after);
-        if (hold_text(w, d, m->text, m->bytes, TOKENIZER_WRAP, err))
-            return -1;
-        return end < 0 || (after && suffix[after - 1] == end) ? 0
-                                                              : hold_tokens(d, &end, 1, 1, err);
-    }
+        return !is_plain(d)
+                   ? err_set(err, ERR_INPUT,
+                             "a conversation and no tokenizer, expected --tokenizer DIR")
+                   : 0;
+    if (is_plain(d))
+        return hold_whole(w, d, err);
     if (!w->chat && chat_open(&w->chat, w->tokenizer, template, err))
         return -1;
     return chat_encode(w->chat, m, d->messages, 0, hold_tokens, d, err);
@@ -192,7 +221,7 @@ static int put_batch(struct encoder *e, struct document *d, int count, struct er
         }
         e->kind = d[i].message ? -1 : 0;
         if (rc == 0 && !e->tokenizer)
-            rc = put_bytes(e, d[i].message->text, d[i].message->bytes, err);
+            rc = put_bytes(e, &d[i], err);
         for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
             rc = put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
         jsonl_free(d[i].message, d[i].messages);
@@ -256,6 +285,11 @@ static int encode_lines(struct encoder *e, const char *path, const char *templat
         }
     }
     done->bytes = lines.bytes;
+    for (int i = 0; i < e->threads; i++) {
+        enum chat_found found = CHAT_NAMED;
+        const char *name = c.worker[i].chat ? chat_name(c.worker[i].chat, &found) : NULL;
+        done->guessed = found == CHAT_GUESSED ? name : done->guessed;
+    }
     end_crew(e, &c);
     jsonl_close(&lines);
     return rc;
@@ -314,6 +348,7 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
     struct encoder *e = mem_new(1, sizeof *e);
     int lines = jsonl_is(path);
 
+    done->guessed = NULL;
     e->path = path;
     e->tokenizer = t;
     e->threads = omp_get_num_procs(); /* where ranks are bound, few of many */

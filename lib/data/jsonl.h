@@ -15,6 +15,9 @@
  *
  *     {"text": "..."}
  *     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]}
+ *     {"conversations": [{"from": "human", "value": "..."}, ...]}
+ *     {"instruction": "...", "input": "...", "output": "..."}
+ *     {"prompt": "...", "completion": "..."}
  *
  *     jsonl_open(&j, "chats.jsonl.zst", err);
  *     while ((rc = jsonl_next(&j, err)) > 0) ... j.message[0 .. j.messages - 1] ...
@@ -22,15 +25,19 @@
  */
 enum { JSONL_LINE_MAX = 256 << 20, JSONL_MESSAGES_MAX = 1 << 20 };
 
+#define JSONL_PROMPT     "prompt"
+#define JSONL_COMPLETION "completion"
+
 struct jsonl_message {
-    const char *role; /* NULL: a `text` */
+    const char *role; /* NULL: a `text`; JSONL_PROMPT, JSONL_COMPLETION: of a text of two */
     const char *text; /* any bytes, 0-terminated */
     int64_t bytes;
 };
 
 struct jsonl {
     const char *path; /* borrowed */
-    int64_t line;
+    int64_t line;     /* of a list: its objects so far */
+    int list;
     int64_t bytes; /* read so far */
     int messages;  /* of the document */
     struct jsonl_message *message;
@@ -38,10 +45,15 @@ struct jsonl {
     struct unpack *file;
     char *text; /* [room], of which begin .. end has been read and not used */
     size_t room, begin, end;
+    char *parts; /* [parts_room], of which parts_bytes are of the content that is read */
+    size_t parts_room, parts_bytes;
     struct jin jin;
 };
 
-/* Whether the name is of such a file: .jsonl or .ndjson, with .gz or .zst or without. */
+/*
+ * Whether the name is of such a file, with .gz or .zst or without: .jsonl or .ndjson; .json
+ * where the file begins a list of such objects.
+ */
 int jsonl_is(const char *path);
 int jsonl_open(struct jsonl *j, const char *path, struct err *err);
 /* The next document: 1, 0 at the end, or -1; an error names file and line. */

@@ -47,6 +47,7 @@ struct source {
     int64_t offset; /* of the first token in the file */
     int64_t file_bytes;
     struct spans spans;
+    const char *guessed; /* encode_done's */
 };
 
 /* Where tokens are in a file of `bytes`, by a header. */

@@ -164,6 +164,7 @@ void token_tables_release(struct token_tables *t)
     mem_free(t->prefix);
     mem_free(t->suffix);
     mem_free(t->joints);
+    mem_free(t->template);
     mem_free(t);
 }
 

@@ -173,7 +173,8 @@ struct token_tables {
     struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
     uint64_t *joints;
-    int cuttable; /* texts may be encoded in parts: token_each.c */
+    char *template; /* of the folder, for chats; owned; NULL: it has none */
+    int cuttable;   /* texts may be encoded in parts: token_each.c */
 };
 
 /* Reads a tokenizer.json; tables may have what is null there.  The caller releases them. */

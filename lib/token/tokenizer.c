@@ -195,6 +195,37 @@ static int read_ends(struct token_tables *t, const char *dir, struct err *err)
     return rc;
 }
 
+/*
+ * chat_template.jinja, or what tokenizer_config.json says alone or as "default".  One that
+ * cannot be read is none: most texts need no template.
+ */
+static void read_template(struct token_tables *t, const char *dir)
+{
+    char *path = io_join(dir, "chat_template.jinja");
+    json_t *root = NULL, *v, *one;
+    struct err ignored;
+    int64_t bytes = 0;
+    size_t i;
+
+    int own = io_read_file(path, FILE_MAX, NULL, &t->template, &bytes, &ignored) == 0;
+    mem_free(path);
+    if (own)
+        return;
+    if (read_json(dir, "tokenizer_config.json", &path, &root, &ignored))
+        root = NULL;
+    v = json_object_get(root, "chat_template");
+    json_array_foreach(v, i, one)
+    {
+        const char *name = json_string_value(json_object_get(one, "name"));
+        if (name && strcmp(name, "default") == 0)
+            v = json_object_get(one, "template");
+    }
+    if (json_is_string(v))
+        t->template = mem_dup(json_string_value(v));
+    json_decref(root);
+    mem_free(path);
+}
+
 /* ---- opening ---- */
 
 static struct tokenizer *new_tokenizer(void)
@@ -452,6 +483,8 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
         tokenizer_close(t);
         rc = -1;
     }
+    if (rc == 0)
+        read_template(t->owned, dir);
     mem_free(json);
     mem_free(dir);
     if (rc == 0)
@@ -482,6 +515,11 @@ void tokenizer_close(struct tokenizer *t)
 int32_t tokenizer_count(const struct tokenizer *t)
 {
     return t->tables->vocab.count;
+}
+
+const char *tokenizer_template(const struct tokenizer *t)
+{
+    return t->tables->template;
 }
 
 int32_t tokenizer_end(const struct tokenizer *t)

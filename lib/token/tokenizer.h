@@ -65,6 +65,8 @@ int32_t tokenizer_end(const struct tokenizer *t);
 int32_t tokenizer_begin(const struct tokenizer *t);
 /* The token that the file spells so, <|im_start|> for example; -1: none. */
 int32_t tokenizer_id(const struct tokenizer *t, const char *piece);
+/* The chat template of its folder, a text of Jinja, borrowed from t; NULL: none. */
+const char *tokenizer_template(const struct tokenizer *t);
 
 enum tokenizer_kind {
     TOKENIZER_UNUSED,  /* a number without a token */

@@ -50,6 +50,11 @@ static const char chats[] =
     "{\"text\": \"a\\u00e9 \\ud83d\\ude00\\n\"}\n\n{\"messages\": [{\"role\": \"user\", "
     "\"content\": \"hi\"}, {\"role\": \"assistant\", \"content\": \"\", \"x\": [1, {}]}], "
     "\"n\": null}\n{\"id\": -1.5e3, \"text\": \"\"}";
+static const char trainers[] =
+    "{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}], \"system\": \"s\"}\n"
+    "{\"instruction\": \"i\", \"input\": \"x\", \"output\": \"o\"}\n"
+    "{\"prompt\": \"p\", \"completion\": [{\"role\": \"a\", \"content\": [{\"type\": \"text\", "
+    "\"text\": \"b\"}, {\"text\": \"\"}], \"tool_calls\": []}]}\n";
 static const char one[] = "{\"text\":\"\\u0000\"}\r\n";
 /* "{"text":"abc"}\n" by gzip -n, and by zstd. */
 static const char gzip[] =
@@ -63,7 +68,9 @@ const struct fuzz_set fuzz_sets[] = {
     {.name = "jsonl",
      .cases = 20000,
      .ends = "{}[]:,\"\n ",
-     .words = FUZZ_LIST("text", "messages", "role", "content", "user", "\\ud800", "\\u0000",
+     .words = FUZZ_LIST("text", "messages", "role", "content", "user", "prompt", "input",
+                        "output", "conversations", "value", "tool_calls", "\\ud800", "\\u0000",
                         "null", "1e400", "[[[[", "\xff", "\x28\xb5\x2f\xfd", "\x1f\x8b\x08"),
-     .text = {FUZZ_TEXT(chats), FUZZ_TEXT(one), FUZZ_TEXT(gzip), FUZZ_TEXT(zstd)}},
+     .text = {FUZZ_TEXT(chats), FUZZ_TEXT(trainers), FUZZ_TEXT(one), FUZZ_TEXT(gzip),
+              FUZZ_TEXT(zstd)}},
     {0}};

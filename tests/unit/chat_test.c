@@ -167,6 +167,36 @@ TEST(conversations_of_all_templates)
         }
 }
 
+/* Generic templates write the role; Qwen2.5's makes results in a row one user's message. */
+TEST(results_of_tools_and_names_of_roles)
+{
+    static const struct jsonl_message calls[] = {{"developer", "s", 1},   {"human", "a", 1},
+                                                 {"gpt", "b", 1},         {"tool", "1", 1},
+                                                 {"observation", "2", 1}, {"model", "c", 1}};
+    static const struct {
+        const char *name, *want;
+    } cases[] = {
+        {"chatml", "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+                   "<|im_start|>assistant\n{b<|im_end|>\n}<|im_start|>tool\n1<|im_end|>\n"
+                   "<|im_start|>tool\n2<|im_end|>\n<|im_start|>assistant\n{c<|im_end|>\n}"},
+        {"qwen2.5",
+         "<|im_start|>system\ns<|im_end|>\n<|im_start|>user\na<|im_end|>\n"
+         "<|im_start|>assistant\n{b<|im_end|>\n}<|im_start|>user\n<tool_response>\n1\n"
+         "</tool_response>\n<tool_response>\n2\n</tool_response><|im_end|>\n"
+         "<|im_start|>assistant\n{c<|im_end|>\n}"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tokenizer *t = open_bytes(im, COUNT(im));
+        struct chat *chat;
+        struct err err;
+        assert_int_equal(chat_open(&chat, t, cases[i].name, &err), 0);
+        check_chat(chat, im, calls, COUNT(calls), 0, cases[i].want);
+        chat_close(chat);
+        tokenizer_close(t);
+    }
+}
+
 static int take_digits(void *arg, const int32_t *ids, int64_t count, int trained,
                        struct err *err)
 {
@@ -223,13 +253,15 @@ static void check_error(const char *const *special, int specials, const char *na
 TEST(what_cannot_be_encoded)
 {
     static const struct jsonl_message tool[] = {{"tool", "x", 1}},
+                                      call[] = {{"function_call", "x", 1}},
                                       late[] = {{"user", "x", 1}, {"system", "y", 1}},
                                       answer[] = {{"system", "x", 1}, {"assistant", "y", 1}};
 
     check_error(im, 2, "vicuna", talk, 5, "--chat-template 'vicuna', expected chatml, ");
     check_error(phi, 2, NULL, talk, 5, "no special tokens of a chat template");
     check_error(llama, 3, "llama3", talk, 5, "without the token <|eot_id|>");
-    check_error(im, 2, NULL, tool, 1, "with the role 'tool', expected system, user or");
+    check_error(gemma, 3, NULL, tool, 1, "with the role 'tool', expected system, user or");
+    check_error(im, 2, NULL, call, 1, "'function_call', expected system, user, tool or");
     check_error(gemma, 3, NULL, late, 2, "expected it to be the first");
     check_error(mistral, 4, NULL, answer, 2, "expected a user's message");
     check_error(gemma, 3, NULL, answer, 1, "expected a user's message");

@@ -75,6 +75,57 @@ TEST(lines_of_plain_gzip_and_zstd_files)
                 !jsonl_is("x.json") && !jsonl_is("x.jsonl.bz2") && !jsonl_is("x.txt"));
 }
 
+static void check_bad(const char *path, int good, const char *said)
+{
+    struct jsonl j;
+    struct err err;
+    int rc = jsonl_open(&j, path, &err);
+
+    if (rc == 0) {
+        while ((rc = jsonl_next(&j, &err)) > 0)
+            good--;
+        jsonl_close(&j);
+        assert_int_equal(good, 0);
+    }
+    assert_int_equal(rc, -1);
+    if (!strstr(err.text, said))
+        fail_msg("'%s', expected '%s' in it", err.text, said);
+}
+
+TEST(a_list_of_objects)
+{
+    static const char list[] =
+        " [\n{\"text\": \"a]},\\\"{[\", \"x\": [{}]}\n , {\"text\":\"b\"}]\n";
+    static const struct {
+        const char *text, *said;
+    } bad[] = {{"[{\"text\": \"a\"} {}]", ":2: expected ',' or ']'"},
+               {"[{\"text\": \"a\"}", ":2: the list has no end"},
+               {"[{\"text\": \"a\"},]", ":2: no object"},
+               {"[{\"text\": \"a\"}, 5]", ":2: no object"},
+               {"[{\"text\": \"a\"}, {\"text\"}]", ":2: byte 7: expected ':'"}};
+    const char *paths[] = {put("a.json", list, sizeof list - 1),
+                           put_gzip("a.json.gz", list, sizeof list - 1, "wb")};
+    struct jsonl j;
+    struct err err;
+
+    for (int i = 0; i < 2; i++) {
+        assert_true(jsonl_is(paths[i]));
+        assert_int_equal(jsonl_open(&j, paths[i], &err), 0);
+        assert_int_equal(jsonl_next(&j, &err), 1);
+        assert_string_equal(j.message[0].text, "a]},\"{[");
+        assert_int_equal(jsonl_next(&j, &err), 1);
+        assert_string_equal(j.message[0].text, "b");
+        assert_true(jsonl_next(&j, &err) == 0 && jsonl_next(&j, &err) == 0);
+        jsonl_close(&j);
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        check_bad(put("bad.json", bad[i].text, strlen(bad[i].text)), 1, bad[i].said);
+    assert_int_equal(jsonl_open(&j, put("none.json", "[ ]", 3), &err), 0);
+    assert_true(jsonl_next(&j, &err) == 0 && jsonl_next(&j, &err) == 0);
+    jsonl_close(&j);
+    assert_false(jsonl_is(put("tree.json", "{}", 2)));
+}
+
 /* Lines longer than what is read at once, and ends at every place of it. */
 TEST(long_lines)
 {
@@ -108,21 +159,55 @@ TEST(long_lines)
     mem_free(text);
 }
 
-static void check_bad(const char *path, int good, const char *said)
+/* Each line as "role: text|role: text|". */
+TEST(lines_as_several_trainers_write_them)
 {
-    struct jsonl j;
-    struct err err;
-    int rc = jsonl_open(&j, path, &err);
+    static const struct {
+        const char *line, *want;
+    } cases[] = {
+        /* ShareGPT */
+        {"{\"id\": \"1\", \"conversations\": [{\"from\": \"human\", \"value\": \"a\"}, "
+         "{\"from\": \"gpt\", \"value\": \"b\"}]}",
+         "human: a|gpt: b|"},
+        {"{\"conversations\": [{\"from\": \"human\", \"value\": \"a\"}], \"system\": \"s\"}",
+         "system: s|human: a|"},
+        /* Alpaca */
+        {"{\"instruction\": \"i\", \"input\": \"\", \"output\": \"o\"}",
+         "user: i|assistant: o|"},
+        {"{\"output\": \"o\", \"input\": \"x\", \"instruction\": \"i\", \"system\": null}",
+         "user: i\nx|assistant: o|"},
+        /* OpenAI's first, and TRL's of two lists */
+        {"{\"prompt\": \"p\", \"completion\": \" c\"}", "prompt: p|completion:  c|"},
+        {"{\"prompt\": \"p\", \"response\": \"c\"}", "prompt: p|completion: c|"},
+        {"{\"prompt\": [{\"role\": \"user\", \"content\": \"p\"}], \"completion\": "
+         "[{\"role\": \"assistant\", \"content\": \"c\"}]}",
+         "user: p|assistant: c|"},
+        /* Content parts, and calls that there are none of */
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"text\", \"text\": "
+         "\"a\"}, {\"text\": \"b\", \"type\": \"text\"}]}, {\"role\": \"tool\", "
+         "\"tool_calls\": null, \"content\": []}]}",
+         "user: ab|tool: |"},
+        {"{\"messages\": [{\"role\": \"a\", \"tool_calls\": [ ], \"content\": \"\"}]}", "a: |"},
+        /* Keys that are not used decide nothing. */
+        {"{\"text\": \"t\", \"instruction\": 5, \"output\": [], \"prompt\": {}, \"prompt\": 1}",
+         "-: t|"},
+        {"{\"prompt\": \"p\", \"messages\": [{\"role\": \"a\", \"content\": \"b\"}]}", "a: b|"},
+    };
 
-    if (rc == 0) {
-        while ((rc = jsonl_next(&j, &err)) > 0)
-            good--;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const char *path = put("form.jsonl", cases[i].line, strlen(cases[i].line));
+        char got[200] = "";
+        struct jsonl j;
+        struct err err;
+        assert_int_equal(jsonl_open(&j, path, &err), 0);
+        if (jsonl_next(&j, &err) != 1)
+            fail_msg("%s: %s", cases[i].line, err.text);
+        for (int m = 0; m < j.messages; m++)
+            sprintf(strchr(got, 0), "%s: %s|", j.message[m].role ? j.message[m].role : "-",
+                    j.message[m].text);
+        assert_string_equal(got, cases[i].want);
         jsonl_close(&j);
-        assert_int_equal(good, 0);
     }
-    assert_int_equal(rc, -1);
-    if (!strstr(err.text, said))
-        fail_msg("'%s', expected '%s' in it", err.text, said);
 }
 
 TEST(what_is_wrong_with_a_line)
@@ -135,7 +220,8 @@ TEST(what_is_wrong_with_a_line)
         {"{\"text\": \"a\"", "expected ',' or '}'"},
         {"{\"text\": \"a\"} x", "expected nothing"},
         {"{\"text\": \"\\ud800\"}", "expected"},
-        {"{\"prompt\": \"a\"}", ":2: neither 'text' nor 'messages', expected one"},
+        {"{\"prompt\": \"a\"}", ":2: no document, expected the keys text, messages"},
+        {"{\"instruction\": \"a\", \"input\": \"b\"}", ":2: no document"},
         {"{\"text\": \"a\", \"text\": \"b\"}", "expected one"},
         {"{\"text\": \"a\", \"messages\": []}", "expected one"},
         {"{\"messages\": []}", "no messages"},
@@ -143,7 +229,16 @@ TEST(what_is_wrong_with_a_line)
         {"{\"messages\": [{\"content\": \"a\"}]}", "without 'role' or 'content'"},
         {"{\"messages\": [{\"role\": \"user\", \"role\": \"user\", \"content\": \"a\"}]}",
          "a second 'role'"},
-        {"{\"messages\": [{\"role\": \"user\", \"content\": [\"a\"]}]}", "expected a text"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [\"a\"]}]}", "expected '{'"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}",
+         "a part of a content that is no text"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"text\": \"a\"}",
+         "expected ',' or ']'"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "
+         "[{\"id\": 1}]}]}",
+         "'tool_calls', expected them as text"},
+        {"{\"messages\": [{\"role\": \"a\", \"content\": \"\"}], \"conversations\": []}",
+         "expected one"},
         {"{\"messages\": \"a\"}", "expected '['"},
     };
 
