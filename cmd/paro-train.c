@@ -89,6 +89,9 @@ static const struct cli_option options[] = {
      "Encode conversations by the template NAME: " CHAT_NAMES
      " (default: by the tokenizer's special tokens)",
      CLI_TEXT(run.template), .modes = RUNS | 1 << TOKENIZE | 1 << GENERATE},
+    {"eval-data", 0, "FILE", 0,
+     "With --eval-every: evaluate on FILE, and train on all of the data",
+     CLI_TEXT(run.eval_data), .excludes = "eval-split"},
     {"new-data", 0, NULL, 0, "With --resume: resume even if the data have changed",
      CLI_FLAG(run.new_data), .needs = "resume"},
     {"log", 0, "FILE", 0,
@@ -295,6 +298,11 @@ static int tokenize(struct args *a, struct err *err)
     cli_say(&a->cli, "'%s': %lld tokens of %lld bytes, %.2f s, %.1f MB/s", a->tokenize,
             (long long)done.tokens, (long long)done.bytes, took,
             (double)done.bytes / took / 1e6);
+    if (done.guessed)
+        cli_say(&a->cli,
+                "conversations by the chat template '%s', guessed by a token of the tokenizer; "
+                "--chat-template names one",
+                done.guessed);
     if (a->cli.json) {
         struct jout j = {.file = stdout};
         jout_open(&j, NULL, '{');

@@ -13,6 +13,7 @@ complete -c paro-train -l progress -r -a 'auto always never' -d 'Show progress o
 complete -c paro-train -l data-weights -r -d 'Mix the files in this ratio of samples (default: that of their token counts)'
 complete -c paro-train -l tokenizer -r -a 'bytes' -d 'Encode texts with the tokenizer in DIR (default: that of the model, else a token is a byte)'
 complete -c paro-train -l chat-template -r -d 'Encode conversations by the template NAME: chatml, qwen2.5, smollm2, llama3, phi3, gemma or mistral (default: by the tokenizer\'s special tokens)'
+complete -c paro-train -l eval-data -r -d 'With --eval-every: evaluate on FILE, and train on all of the data'
 complete -c paro-train -l new-data -d 'With --resume: resume even if the data have changed'
 complete -c paro-train -l log -r -d 'Write the log to FILE; - is standard output (default: DIR/log.jsonl)'
 complete -c paro-train -l prom -r -d 'Write the metrics of each step to FILE, for Prometheus by node_exporter'

@@ -47,11 +47,15 @@ static int64_t kept_of(int64_t tokens, double split)
     return (int64_t)((double)tokens * split);
 }
 
-/* Splits a source and checks that there is enough of it. */
-static int split_part(struct data_part *p, const struct data_options *o, struct err *err)
+/* Splits a source and checks that there is enough of it.  alone: all is for evaluation. */
+static int split_part(struct data_part *p, const struct data_options *o, int alone,
+                      struct err *err)
 {
-    int64_t tokens = p->source.tokens, kept = kept_of(tokens, o->split);
+    int64_t tokens = p->source.tokens, kept = alone ? tokens : kept_of(tokens, o->split);
 
+    p->evals = kept > o->seq ? (kept - 1) / o->seq : 0;
+    if (alone)
+        return 0;
     p->train = tokens - kept;
     if (p->train < o->seq + 1)
         return err_set(err, ERR_INPUT,
@@ -61,7 +65,6 @@ static int split_part(struct data_part *p, const struct data_options *o, struct 
     order_windows_init(&p->windows, p->train, o->seq);
     if (o->fixed_windows)
         p->windows.offsets = 1;
-    p->evals = kept > o->seq ? (kept - 1) / o->seq : 0;
     return 0;
 }
 
@@ -124,13 +127,14 @@ static int open_parts(struct data *d, const struct data_options *o, struct token
 {
     int texts = 0;
 
-    for (int i = 0; i < o->count; i++) {
+    for (int i = 0; i < d->parts; i++) {
         struct data_part *p = &d->part[i];
-        if (open_source(&p->source, o->paths[i], o, t, err) ||
-            source_check(&p->source, o->vocab, err) || split_part(p, o, err))
+        int alone = i == o->count;
+        if (open_source(&p->source, alone ? o->eval : o->paths[i], o, t, err) ||
+            source_check(&p->source, o->vocab, err) || split_part(p, o, alone, err))
             return -1;
         p->evals += i ? d->part[i - 1].evals : 0;
-        d->tokens += p->source.tokens;
+        d->tokens += alone ? 0 : p->source.tokens;
         texts += p->source.format == SOURCE_ENCODED;
         if (check_spans(d, &p->source, o, err))
             return -1;
@@ -146,6 +150,11 @@ static int open_parts(struct data *d, const struct data_options *o, struct token
             "the last %g of the data is shorter than one sequence of %d tokens and the "
             "next token, expected at least one to evaluate",
             o->split, o->seq);
+    if (o->eval && data_eval_windows(d) == 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' is shorter than one sequence of %d tokens and the next token, "
+                       "expected at least one to evaluate",
+                       o->eval, o->seq);
     return 0;
 }
 
@@ -249,7 +258,7 @@ static void count_bytes(struct data *d, const struct data_options *o, struct tok
 
     if (!*t && !o->bytes && o->folder && tokenizer_find(o->folder, &ignored) > 0)
         (void)tokenizer_open(t, o->folder, &ignored);
-    for (int i = 0; i < o->count; i++)
+    for (int i = 0; i < d->parts; i++)
         is_bytes &= d->part[i].source.type == SOURCE_U8;
     if (!*t && !is_bytes)
         return;
@@ -272,9 +281,10 @@ int data_open(struct data *d, const struct data_options *o, struct err *err)
     assert(o->seq > 0 && o->vocab > 0 && o->split >= 0 && o->split < 1);
     if (check_options(o, err) || (o->tokenizer && tokenizer_open(&t, o->tokenizer, err)))
         return -1;
-    new.part = mem_new((size_t)o->count, sizeof *new.part);
+    new.parts = o->count + (o->eval != NULL);
+    new.part = mem_new((size_t) new.parts, sizeof *new.part);
     int rc = open_parts(&new, o, &t, err);
-    if (rc == 0 && o->split > 0)
+    if (rc == 0 && (o->split > 0 || o->eval))
         count_bytes(&new, o, &t);
     tokenizer_close(t);
     if (rc == 0) {
@@ -290,7 +300,7 @@ int data_open(struct data *d, const struct data_options *o, struct err *err)
 
 void data_close(struct data *d)
 {
-    for (int i = 0; d->part && i < d->count; i++) {
+    for (int i = 0; d->part && i < d->parts; i++) {
         source_close(&d->part[i].source);
         mem_free(d->part[i].kept);
     }
@@ -370,7 +380,7 @@ void data_keep(struct data *d, int64_t *const *kept, const int64_t *count, int64
 
 int64_t data_eval_windows(const struct data *d)
 {
-    return d->part[d->count - 1].evals;
+    return d->part[d->parts - 1].evals;
 }
 
 int data_eval_batch(const struct data *d, int64_t index, int batch, int32_t *tokens,

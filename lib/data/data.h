@@ -18,6 +18,8 @@
  *
  *     0 ............................ train ............................ tokens
  *     |  windows in shuffled order, epoch by epoch  |  windows in order     |
+ *
+ * or a file of its own is for that, whole.
  */
 struct data_options {
     const char *const *paths; /* [count] files of tokens or text (paro-data(5)) */
@@ -31,6 +33,7 @@ struct data_options {
     int64_t vocab; /* tokens are 0 .. vocab - 1 */
     uint64_t seed;
     double split;         /* 0 <= split < 1 */
+    const char *eval;     /* a file to evaluate on, with split 0; NULL: none */
     const char *template; /* of conversations (chat.h), or NULL */
     int isolate;          /* documents are apart: spans_apply's begins */
     int fixed_windows;    /* windows lie at the same place in every epoch: easy.h */
@@ -49,7 +52,8 @@ struct data {
         struct order_windows windows;
         int64_t evals; /* windows for evaluation, this source's and all before */
         int64_t *kept; /* windows.kept, owned */
-    } * part;          /* [count] */
+    } * part;          /* [parts]: count of them, and what is for evaluation alone */
+    int parts;
     struct order_mix mix;
     int32_t *token_bytes; /* [vocab], owned: of the text that a token stands for, 0 of special
                              ones.  With a split; NULL: there is no tokenizer */
@@ -93,7 +97,7 @@ int64_t data_window(const struct data *d, int64_t sample, int *part);
  */
 void data_keep(struct data *d, int64_t *const *kept, const int64_t *count, int64_t first);
 
-/* Windows that are for evaluation; 0: there was no split. */
+/* Windows that are for evaluation; 0: there was no split, and no such file. */
 int64_t data_eval_windows(const struct data *d);
 /*
  * The same for evaluation: windows index * batch and on, source by source and in order, end to

@@ -130,11 +130,11 @@ struct train_run {
     const char *plan, *init, *out, *config, *resume, *log, *algo, *tuning, *against,
         *trace_step, *device, *transport, *graphs; /* NULL: not given */
     const char *prom, *tensorboard;                /* a file, a folder; NULL: not given */
-    const char *meter; /* the folder of the records of paro-meter(5); NULL: none */
-    const char *const *data;                       /* [data_count] */
+    const char *meter;       /* the folder of the records of paro-meter(5); NULL: none */
+    const char *const *data; /* [data_count] */
     int data_count;
-    const char *local_save;    /* a folder of each host; NULL: none */
-    const char *data_weights, *tokenizer, *template; /* NULL: not given */
+    const char *local_save; /* a folder of each host; NULL: none */
+    const char *data_weights, *tokenizer, *template, *eval_data; /* NULL: not given */
     int exact; /* sums that do not depend on their order, a hash of each step */
     const char *given[TRAIN_SETTINGS_COUNT];
     int fastest; /* of a GPU: bits may differ from run to run */

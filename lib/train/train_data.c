@@ -85,10 +85,13 @@ static int make_options(const struct train *t, struct data_options *o, double **
                                .seq = t->plan.seq,
                                .vocab = t->plan.model.vocab,
                                .seed = (uint64_t)t->settings.seed,
-                               .split = split_of(&t->settings),
+                               .split = run->eval_data ? 0 : split_of(&t->settings),
+                               .eval = run->eval_data,
                                .template = run->template,
                                .isolate = t->settings.documents == TRAIN_ISOLATE,
                                .fixed_windows = t->settings.drop_easy > 0};
+    if (run->eval_data && !t->settings.eval_every)
+        return err_set(err, ERR_INPUT, "--eval-data without --eval-every, expected both");
     if (run->data_weights &&
         data_weights_parse(run->data_weights, run->data_count, *weights, err))
         return err_prefix(err, "--data-weights: ");
@@ -129,6 +132,15 @@ int train_data_agree(struct train *t, struct err *err)
                      " windows to evaluate (xxh3 %016" PRIx64 "), expected %" PRId64
                      " and %" PRId64 " (%016" PRIx64 ") as on rank 0",
                      here[0], here[1], here[2], there[0], there[1], there[2]);
+    for (int i = 0; rc == 0 && i < t->data.parts; i++) {
+        const struct source *s = &t->data.part[i].source;
+        if (s->guessed)
+            train_print(
+                t,
+                "conversations of '%s' by the chat template '%s', guessed by a token of "
+                "the tokenizer; --chat-template names one",
+                s->path, s->guessed);
+    }
     return world_agree(t->world, rc, err);
 }
 
@@ -183,7 +195,7 @@ int train_data_check(struct train *t, const char *dir, const struct ckpt_run *wa
         return 0;
     if (was->data_seq == now->seq && find_split(t, was, &split)) {
         print_split(before, split);
-        print_split(here, split_of(&t->settings));
+        print_split(here, t->run->eval_data ? 0 : split_of(&t->settings));
         return err_set(err, ERR_MISMATCH,
                        "checkpoint '%s' is of these data with another part kept from training: "
                        "it was trained on %" PRId64 " of %" PRId64

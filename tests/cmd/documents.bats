@@ -79,6 +79,44 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
     refuses 2 "wide: 'vocab_size' 260 config.json 256 plan" paro-train "$G/one.yaml" -d a.jsonl -o x --init wide
 }
 
+@test "a prompt is context of its completion, without a template, also as bytes" {
+    printf '%s\n' '{"prompt": "ab", "completion": "c"}' '{"prompt": "d", "completion": "e", "id": 1}' > two.jsonl
+    paro-train --tokenize two.bin -d two.jsonl --tokenizer "$G/tok" 2> said
+    run ! grep template said
+    run -0 od -An -v -t u2 -w64 two.bin
+    [ "$(tr -s ' \n' ' ' <<< "$output" | sed 's/^ //; s/ $//')" = "97 98 99 258 100 101 258" ]
+    perl -e 'undef $/; open F, "two.idx"; my @a = unpack "x17 C Q< Q< l<4 Q<4 Q<3 C4", <F>; print "@a"' > got
+    [ "$(cat got)" = "8 4 3 2 2 1 2 0 4 8 10 0 2 4 1 0 1 0" ]
+    for i in $(seq 40); do cat two.jsonl; done > many.jsonl
+    paro-train "$G/one.yaml" -d many.jsonl -o run --steps 1 > out
+    grep -q '"targets":1[0-9],' run/log.jsonl # 2 of 5 bytes, of 32
+}
+
+@test "the template of the model's folder, if it is known, else a line says which" {
+    cp -r "$G/tok" known
+    printf "{%% if messages[0]['role'] != 'system' %%}{{ '<|im_start|>system\nYou are a helpful AI assistant %s" \
+        "named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}..." > known/chat_template.jinja
+    head -n 1 "$G/chats.jsonl" > chat.jsonl
+    for by in "$G/tok" known "$G/tok --chat-template smollm2" "$G/tok --chat-template chatml"; do
+        # shellcheck disable=SC2086 # words
+        paro-train --tokenize out.bin --force -d chat.jsonl --tokenizer $by 2> said
+        md5sum < out.bin >> sums
+        grep -c "template 'chatml', guessed" said >> guesses || true
+    done
+    [ "$(tr '\n' ' ' < guesses)" = '1 0 0 0 ' ]
+    [ "$(sed -n 1p sums)" = "$(sed -n 4p sums)" ]
+    [ "$(sed -n 2p sums)" = "$(sed -n 3p sums)" ]
+    [ "$(sed -n 1p sums)" != "$(sed -n 2p sums)" ]
+    # The same as a text in tokenizer_config.json.
+    python3 -c 'import json; print(json.dumps({"chat_template": open("known/chat_template.jinja").read()}))' \
+        > known/tokenizer_config.json
+    rm known/chat_template.jinja
+    paro-train --tokenize out.bin --force -d chat.jsonl --tokenizer known
+    [ "$(md5sum < out.bin)" = "$(sed -n 2p sums)" ]
+    paro-train "$G/1x1.yaml" -d "$G/chats.jsonl" --tokenizer "$G/tok" -o run --steps 1 > out 2> said
+    one_warning "template 'chatml', guessed --chat-template"
+}
+
 @test "targets that count: of conversations the answers alone" {
     # One conversation, over and over: of each period of the tokens the answer's are targets.
     for i in $(seq 40); do head -n 1 "$G/chats.jsonl"; done > same.jsonl

@@ -110,6 +110,27 @@ fails() {
     paste <(evals b) <(evals c) | awk '{ d = $1 - $2; if (d < 0) d = -d; if (d > 1e-9) exit 1 }'
 }
 
+@test "--eval-data: another file, and all of the data trains" {
+    head -c 3000 "$TEXT" > other
+    paro-train "$G/one.yaml" -d "$TEXT" -o plain --steps 2 > out
+    paro-train "$G/one.yaml" -d "$TEXT" -o a --steps 2 --eval-every 1 --eval-batches 0 --eval-data other > out
+    # The steps are those of a run without an evaluation.
+    diff <(bits plain/log.jsonl) <(bits a/log.jsonl)
+    [ "$(grep -c '"eval_loss"' a/log.jsonl)" = 2 ]
+    # The same loss where the file is the part that is reserved: 3000 bytes at the end of a file.
+    cat "$TEXT" other > both
+    share=$(awk "BEGIN { printf \"%.12f\", 3000.5 / $(stat -c %s both) }")
+    paro-train "$G/one.yaml" -d both -o b --steps 1 --lr 0 --min-lr 0 --eval-every 1 --eval-batches 0 --eval-split "$share" > out
+    paro-train "$G/one.yaml" -d "$TEXT" -o c --steps 1 --lr 0 --min-lr 0 --eval-every 1 --eval-batches 0 --eval-data other > out
+    [ "$(grep -o '"eval_loss":[0-9.]*' b/log.jsonl)" = "$(grep -o '"eval_loss":[0-9.]*' c/log.jsonl)" ]
+    # A resume goes on with another one.
+    paro-train "$G/one.yaml" -d "$TEXT" -o a --steps 3 --resume --eval-data "$TEXT" > out
+    fails '--eval-data --eval-every' paro-train "$G/one.yaml" -d "$TEXT" -o d --steps 1 --eval-data other
+    head -c 20 "$TEXT" > little
+    fails "'little' sequence of 32" paro-train "$G/one.yaml" -d "$TEXT" -o d --steps 1 --eval-every 1 --eval-data little
+    [ ! -e d ]
+}
+
 @test "nothing to evaluate on is an error before the first step" {
     head -c 300 "$TEXT" > little
     fails 'sequence of 32 tokens' paro-train "$G/one.yaml" -d little -o a --eval-every 1 --steps 1
