@@ -36,11 +36,6 @@ LATENCY=20ms
 NUMBER='([0-9]{1,9}|[0-9]{0,9}\.[0-9]{1,9})'
 LAB=/dev/shm/.paro-lab  # on the lab's own tmpfs
 
-die() {
-    printf 'paro-lab: %s\n' "$*" >&2
-    exit 2
-}
-
 # --help leaves out the second paragraph of options, --help=all has it.
 usage() { # '' | all
     local skip='/^  *--cut/,/--mca/d'

@@ -13,7 +13,6 @@ WAIT_S=600 # as long as a cluster may take to start the sshd of all nodes
 HOSTS_MAX=65536
 
 say() { printf 'paro-launch: %s\n' "$*" >&2; }
-die() { say "$@"; exit 2; }
 
 # --help leaves out the second paragraph of options, --help=all has it.
 usage() { # '' | all

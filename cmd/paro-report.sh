@@ -12,11 +12,6 @@ RUNS_MAX=8       # in one picture of paro-train --svg
 TEXT_MAX=65536   # bytes of a saved output
 SLOW_PERCENT=120 # of the predicted step: a warning
 
-die() {
-    printf 'paro-report: %s\n' "$*" >&2
-    exit 2
-}
-
 # --help leaves out the second paragraph of options, --help=all has it.
 usage() { # '' | all
     skip='/^  *--title/,/name of/d'

@@ -20,8 +20,6 @@ START_TIMES=10 # as much longer a start may take, as in paro-train's --deadline
 END_S=5        # for mpirun to end, before it is killed
 FAILS_MAX=3    # at one step
 
-die() { printf 'paro-run: %s\n' "$*" >&2; exit 2; }
-
 # --help leaves out the second paragraph of options, --help=all has it.
 usage() { # '' | all
     skip='/^  *--least/,/--log/d'
@@ -103,16 +101,63 @@ for word in "$@"; do
     -o* | --o* | --r* | --fo* | --log | --log=*) die "$word after --, expected it to be left to paro-run" ;;
     esac
 done
-[ -z "$log" ] || { true >>"$log"; } 2>/dev/null || die "cannot write to '$log'"
 
+# ---- What others may have written ---------------------------------------------------------
+
+# Dies of a PATH of another user.
+check_owner() { # FOLDER PATH
+    owner=$(owner_of "$2") || die "cannot access '$2'"
+    is_ours "$1" "$owner" || die "'$2' belongs to user $owner, expected user $(id -u)"
+}
+
+check_file() { # FOLDER FILE: which may be absent
+    [ -e "$2" ] || [ -L "$2" ] || return 0
+    is_file "$2" || die "'$2' is not a regular file, expected one"
+    check_owner "$1" "$2"
+}
+
+# Nothing of a run folder is read before its owner is known: who owns it, or the link to it, can put
+# anything in it at any time.
+check_run() {
+    [ -e "$run" ] || [ -L "$run" ] || return 0
+    [ -d "$run" ] || die "'$run' is not a folder, expected that of a run, or a new name"
+    check_owner "$run" "$run"
+    check_owner "$run" "$run/."
+    check_file "$run" "$run/plan.yaml"
+    check_file "$run" "$run/log.jsonl"
+    [ ! -L "$run/latest" ] || check_owner "$run" "$run/latest"
+}
+
+# TEXT where it is a number without leading zeros, else 0.
+number() { # TEXT
+    case $1 in
+    '' | 0* | *[!0-9]* | ????????????????*) echo 0 ;;
+    *) echo "$1" ;;
+    esac
+}
+
+# Appends standard input to the log, which no link leads elsewhere and no pipe holds up.
+append() { dd "of=$log" oflag=append,nofollow,nonblock conv=notrunc status=none 2>/dev/null; }
+
+check_log() {
+    check_file "$(dirname -- "$log")" "$log"
+    append </dev/null || die "cannot write to '$log'"
+    [ "$(stat -c %h -- "$log")" = 1 ] || die "'$log' has $(stat -c %h -- "$log") names, expected one"
+}
+
+[ -z "$log" ] || check_log
+check_run
 work=$(mktemp -d) || die "cannot make a temporary folder"
 trap 'rm -rf "$work"' EXIT
 
+# Without space for what hosts answer, no host is to blame.
+full() { die "cannot write to '$work': $(df -P "$work" | awk 'END { print $4 }') KiB are free, expected space in TMPDIR"; }
+
 # What happened, in one line.
 say() {
-    line="$(date '+%F %T') $*"
+    line="$(date '+%F %T') $(one_line "$*")"
     printf 'paro-run: %s\n' "$line" >&2
-    [ -z "$log" ] || { printf '%s\n' "$line" >>"$log"; } 2>/dev/null ||
+    [ -z "$log" ] || printf '%s\n' "$line" | append ||
         printf "paro-run: cannot write to '%s'\n" "$log" >&2
 }
 
@@ -123,13 +168,23 @@ read_hosts() {
     paro-topo -i "$fabric" --format hostfile >"$work/all" || exit 2
     ! grep -q '^#' "$work/all" ||
         die "the ranks of '$fabric' do not fill its hosts in order, expected a fabric measured so"
+    bad=$(grep -vxE '[A-Za-z0-9][A-Za-z0-9._@-]* slots=[0-9]+' "$work/all" | head -n 1)
+    [ -z "$bad" ] || die "'$fabric' has '$bad', expected the name of a host and its ranks"
 }
 
-# One line of horing-check, or none.
+# One line of horing-check, or why there is none.  Status 2: the temporary folder is full.
 ask_host() { # HOST
-    echo "$1 slots=1" >"$work/one.$1"
+    echo "$1 slots=1" >"$work/one.$1" 2>/dev/null || return 2
     timeout -k 2 $CHECK_S paro-launch --hostfile "$work/one.$1" -- horing-check --level quick \
-        </dev/null 2>/dev/null | grep -m 1 '^HORING ' >"$work/said.$1"
+        </dev/null >"$work/answer.$1" 2>&1
+    awk -v status=$? -v limit=$CHECK_S '
+        /^HORING / { line = $0; exit }
+        why == "" && /[A-Za-z]/ && !/^paro-launch: found / { why = substr($0, 1, 200) }
+        END {
+            if (why == "") why = status == 124 ? "nothing within " limit " s" : "status " status
+            print line == "" ? "it does not answer: " why : line
+        }' "$work/answer.$1" >"$work/said.$1" 2>/dev/null || return 2
+    [ -s "$work/said.$1" ] || return 2
 }
 
 # FUNCTION HOST for each host of FILE, so many at the same time.
@@ -147,10 +202,11 @@ for_hosts() { # FILE FUNCTION COUNT
 # A message between two hosts, as MPI sends it: a port that is cut may seem well on its own host.
 ask_link() { # HOST
     [ "$1" != "$first" ] || { : >"$work/reached.$1" && return; }
-    printf '%s slots=1\n' "$first" "$1" >"$work/one.$1"
+    printf '%s slots=1\n' "$first" "$1" >"$work/one.$1" 2>/dev/null || return 2
     rm -f "$work/reached.$1"
     timeout -k 2 $CHECK_S paro-launch --hostfile "$work/one.$1" -- paro-bench -i synth:2x1 --op broadcast \
-        --algo mpi -b 1K -n 1 --deadline $LINK_S </dev/null >"$work/link.$1" 2>&1 && : >"$work/reached.$1"
+        --algo mpi -b 1K -n 1 --deadline $LINK_S </dev/null >"$work/link.$1" 2>&1 || return 1
+    : >"$work/reached.$1"
 }
 
 # Of the healthy hosts, those that the first one which reaches half of them reaches.
@@ -162,7 +218,7 @@ check_links() {
         lost=''
         while read -r host slots; do
             [ -e "$work/reached.$host" ] || { lost=yes && echo "$host is left out: $first does not reach it" >&3; }
-            [ ! -e "$work/reached.$host" ] || echo "$host $slots"
+            [ ! -e "$work/reached.$host" ] || echo "$host $slots" || full
         done <"$work/all_healthy" >"$work/healthy" 3>"$work/links"
         [ $((2 * $(count "$work/healthy"))) -lt "$(count "$work/all_healthy")" ] || break
     done
@@ -178,7 +234,7 @@ check_hosts() { # FILE
         read -r said <"$work/said.$host" || said='it does not answer'
         case $said in
         'HORING CRITICAL'* | 'it does'*) echo "$host is left out: ${said%%|*}" ;;
-        *) echo "$host $slots" >&3 ;;
+        *) echo "$host $slots" >&3 || full ;;
         esac
     done <"$work/all" >"$work/out" 3>"$work/healthy"
     [ -z "$lost" ] || check_links
@@ -189,6 +245,7 @@ check_hosts() { # FILE
 await_checks() {
     for check in $checks; do
         wait "$check"
+        [ $? != 2 ] || full
     done
     checks=''
 }
@@ -200,11 +257,14 @@ count() { grep -c . "$1"; }
 # The global batch stays what it was at the start of the run, whatever hosts remain.
 global_batch() {
     case " $plan" in *' --gl'*) return ;; esac
-    sed -n 's/^global_batch: /--global-batch=/p' "$run/plan.yaml" 2>/dev/null
+    is_file "$run/plan.yaml" || return
+    batch=$(number "$(read_file "$run/plan.yaml" 65536 | sed -n 's/^global_batch: \([0-9]*\)$/\1/p' | head -n 1)")
+    [ "$batch" = 0 ] || echo "--global-batch=$batch"
 }
 
 make_plan() {
-    head -n "${use:-$(count "$work/healthy")}" "$work/healthy" >"$work/used"
+    check_run
+    head -n "${use:-$(count "$work/healthy")}" "$work/healthy" >"$work/used" || full
     [ "$(count "$work/used")" -ge "$least" ] || {
         say "$(count "$work/used") of $(count "$work/all") hosts are healthy, expected at least $least"
         exit 2
@@ -214,7 +274,7 @@ make_plan() {
     paro-plan -m "$model" -i "$work/fabric" $plan $(global_batch) >"$work/plan.yaml" 2>"$work/note" || {
         status=$?
         cat "$work/note" >&2
-        [ -z "$log" ] || cat "$work/note" >>"$log"
+        [ -z "$log" ] || append <"$work/note"
         exit $status
     }
 }
@@ -225,14 +285,14 @@ pid='' stopping='' resumed=''
 
 # The last step in the log; 0: none.
 last_step() {
-    step=$(tail -c 65536 "$run/log.jsonl" 2>/dev/null | sed -n 's/.*"step":\([0-9]*\).*/\1/p' | tail -n 1)
-    echo "${step:-0}"
+    bytes=$(stat -c %s -- "$run/log.jsonl" 2>/dev/null)
+    number "$(read_file "$run/log.jsonl" 65536 $((bytes > 65536 ? bytes - 65536 : 0)) |
+        sed -n 's/.*"step":\([0-9]*\).*/\1/p' | tail -n 1)"
 }
 
 # The step of the newest checkpoint.
 saved_step() {
-    step=$(readlink "$run/latest" | sed 's/^step-0*//')
-    echo "${step:-0}"
+    number "$(readlink -- "$run/latest" | sed 's/^step-0*//')"
 }
 
 launch() { # TRAIN-OPTION...
@@ -290,7 +350,7 @@ say_resumed() {
     grep -q '^paro-train: .*resumes from ' "$work/lines" || return
     resumed=yes
     sed -n 's/^paro-train: \(.*resumes from \|local checkpoint\)/\1/p' "$work/lines" >"$work/note"
-    [ -z "$log" ] || while read -r line; do echo "$(date '+%F %T') $line" >>"$log"; done <"$work/note"
+    [ -z "$log" ] || while read -r line; do echo "$(date '+%F %T') $line"; done <"$work/note" | append
 }
 
 # Has a rank or mpirun found others gone?  mpirun then ends, unless it waits for a host that does not answer
@@ -323,7 +383,7 @@ watch() {
             ! may_grow || stopping=${stopping:-grow} # a signal may have come meanwhile
         fi
         # Again, for a start removes one that is left of an earlier run.
-        [ -z "$stopping" ] || [ ! -e "$run/.lock" ] || { true >"$run/STOP"; } 2>/dev/null
+        [ -z "$stopping" ] || [ ! -e "$run/.lock" ] || dd if=/dev/null "of=$run/STOP" conv=excl status=none 2>/dev/null
     done
     wait "$pid"
     status=$?
