@@ -310,6 +310,7 @@ names=$(awk 'BEGIN {
 for name in $(printf '%s\n' "$names" | sort -r); do
     set -- -x "$name" "$@"
 done
+# shellcheck disable=SC2086 # mca, plm and prefix are words of this script
 if [ -n "$ssh" ]; then
     agent=${OMPI_MCA_plm_rsh_agent-${PRTE_MCA_plm_ssh_agent-}}
     args=${OMPI_MCA_plm_rsh_args-${PRTE_MCA_plm_ssh_args-}}

@@ -5,17 +5,19 @@
 # ZeRO-3 and DDP, and check the network.  All output stays in demo/.
 #
 #   make demo                    DATA=text.txt  STEPS=60  RATE=200mbit
+#   sh examples/demo.sh [DIR]    another folder than demo/
 set -eu
 
 DATA=${DATA:-}
 STEPS=${STEPS:-60}
 RATE=${RATE:-200mbit}
-OUT=${OUT:-demo}
 here=$(cd "$(dirname "$0")" && pwd)
 MODEL=$here/models/llama-tiny.json
 PATH=${BIN:-$here/../bin}:$PATH
 # shellcheck source=examples/mpirun-env
 . "$here/mpirun-env"
+# shellcheck source=examples/own-folder
+. "$here/own-folder"
 SHORT=$((STEPS < 12 ? STEPS : 12)) # steps of the runs that are only compared
 
 heading() { printf '\n== %s\n' "$*"; }
@@ -28,9 +30,7 @@ run() { # print a command as a user would type it, then run it
 if [ -n "$DATA" ]; then
 	DATA=$(realpath "$DATA")
 fi
-rm -rf "$OUT"
-mkdir -p "$OUT"
-cd "$OUT"
+empty_folder "${1:-demo}"
 if [ -z "$DATA" ]; then
 	cat /usr/share/common-licenses/* > text.txt 2> /dev/null || true
 	DATA=text.txt

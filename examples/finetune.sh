@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
 # From a base model to an adapter: train a small base on one text, train low-rank adapters on
-# another, and generate text with both.  All files stay in finetune/.
+# another, and generate text with both.  All files stay in DIR (default: finetune).
 #
-#   sh examples/finetune.sh          RANKS=2  STEPS=150  BASE=folder  TEXT=text.txt
+#   sh examples/finetune.sh [DIR]    RANKS=2  STEPS=150  BASE=folder  TEXT=text.txt
 #
 # On a cluster, replace mpirun by srun and synth:... by the network that paro-topo measured.
 set -eu
@@ -12,18 +12,17 @@ RANKS=${RANKS:-2}
 STEPS=${STEPS:-150}
 BASE=${BASE:-}
 TEXT=${TEXT:-}
-OUT=${OUT:-finetune}
 here=$(cd "$(dirname "$0")" && pwd)
 MODEL=$here/models/llama-tiny.json
 PATH=${BIN:-$here/../bin}:$PATH
 # shellcheck source=examples/mpirun-env
 . "$here/mpirun-env"
+# shellcheck source=examples/own-folder
+. "$here/own-folder"
 
 [ -z "$BASE" ] || BASE=$(realpath "$BASE")
 [ -z "$TEXT" ] || TEXT=$(realpath "$TEXT")
-rm -rf "$OUT"
-mkdir -p "$OUT"
-cd "$OUT"
+empty_folder "${1:-finetune}"
 
 ranks() { mpirun -np "$RANKS" "$@"; }
 heading() { printf '\n== %s\n' "$*"; }

@@ -4,9 +4,9 @@
 # A run under mpirun: measure the network, plan, train, stop half way, resume, plot.
 #
 #   sh examples/mpirun.sh                               two ranks on this machine
-#   RANKS=64 HOSTS=hosts DATA=data.bin OUT=/shared/run sh examples/mpirun.sh
+#   RANKS=64 HOSTS=hosts DATA=data.bin sh examples/mpirun.sh /shared/run
 #
-# HOSTS is a hostfile of mpirun, OUT a folder that all hosts share.  paro must be on PATH there.
+# HOSTS is a hostfile of mpirun, /shared/run a folder that all hosts share.  paro must be on PATH there.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,17 +14,21 @@ PATH=${BIN:-$here/../bin}:$PATH
 RANKS=${RANKS:-2}
 STEPS=${STEPS:-40}
 MODEL=${MODEL:-$here/models/llama-tiny.json}
-OUT=${OUT:-}
 # shellcheck source=examples/mpirun-env
 . "$here/mpirun-env"
+# shellcheck source=examples/own-folder
+. "$here/own-folder"
 
-if [ -z "$OUT" ]; then
-    OUT=$(mktemp -d "${TMPDIR:-/tmp}/paro-mpirun.XXXXXX")
-    trap 'rm -rf "$OUT"' EXIT
+[ -z "${HOSTS-}" ] || HOSTS=$(realpath "$HOSTS")
+[ -z "${DATA-}" ] || DATA=$(realpath "$DATA")
+if [ $# -gt 0 ]; then
+    own_folder "$1"
+else
+    temp=$(mktemp -d "${TMPDIR:-/tmp}/paro-mpirun.XXXXXX")
+    trap 'rm -rf "$temp"' EXIT
+    cd "$temp"
 fi
-mkdir -p "$OUT"
-cd "$OUT"
-[ -n "${DATA-}" ] || { DATA=$OUT/text; seq 1 20000 > text; }
+[ -n "${DATA-}" ] || { DATA=$PWD/text; seq 1 20000 > text; }
 
 # on_all COMMAND...: run it on all ranks.
 on_all() { mpirun -np "$RANKS" ${HOSTS:+--hostfile "$HOSTS"} "$@"; }

@@ -10,8 +10,8 @@
 #
 # Then:  mpirun --mca coll_tuned_use_dynamic_rules 1 --mca coll_tuned_dynamic_rules_filename ompi.rules ...
 # A round is ten launches; launch N forces algorithm N of every operation.  Rounds repeat all
-# algorithms, so that load on the machine affects each of them, and the best median counts.  Set OUT
-# to keep the rows.
+# algorithms, so that load on the machine affects each of them, and the best median counts.  An
+# operand, a new folder, keeps the rows.
 set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -23,12 +23,16 @@ ITERS=${ITERS:-20}
 OPS=${OPS:-all-gather reduce-scatter all-reduce broadcast}
 # shellcheck source=examples/mpirun-env
 . "$here/../mpirun-env"
+# shellcheck source=examples/own-folder
+. "$here/../own-folder"
 
-if [ -z "${OUT-}" ]; then
+if [ $# -gt 0 ]; then
+    (own_folder "$1")
+    OUT=$1
+else
     OUT=$(mktemp -d "${TMPDIR:-/tmp}/paro-ompi.XXXXXX")
     trap 'rm -rf "$OUT"' EXIT
 fi
-mkdir -p "$OUT"
 ompi_info --param coll tuned --level 9 > "$OUT/info"
 
 # key OP: Open MPI's name of it; ways OP: the numbers of its algorithms, without 0.

@@ -96,8 +96,8 @@ row() {
 
 @test "examples/tuning/measure-ompi.sh: all algorithms measured, and its rules are of their rows" {
     ompi_info --version | grep -q '^Open MPI v[45]' || skip "the installed MPI library is not Open MPI 4 or 5"
-    BIN=$BIN OUT=$PWD/o RANKS=2 ROUNDS=1 ITERS=2 SIZES='-b 1K -e 8K -f 8' \
-        sh "$ROOT/examples/tuning/measure-ompi.sh" > rules 2> said
+    BIN=$BIN RANKS=2 ROUNDS=1 ITERS=2 SIZES='-b 1K -e 8K -f 8' \
+        sh "$ROOT/examples/tuning/measure-ompi.sh" o > rules 2> said
     [ "$(grep -c ' mpi:after ' said)" = 8 ]
     cat o/1.*.jsonl > a.jsonl # of two ranks two_proc takes part
     for op in all-gather=allgather reduce-scatter=reduce_scatter_block all-reduce=allreduce broadcast=bcast; do

@@ -7,7 +7,7 @@ bats_require_minimum_version 1.5.0
 
 @test "a base, adapters beside it, the folder of both" {
     cd "$ROOT" || return
-    OUT=$BATS_TEST_TMPDIR/f STEPS=60 BIN=$BIN sh examples/finetune.sh > "$BATS_TEST_TMPDIR/out"
+    STEPS=60 BIN=$BIN sh examples/finetune.sh "$BATS_TEST_TMPDIR/f" > "$BATS_TEST_TMPDIR/out"
     cd "$BATS_TEST_TMPDIR" || return
     [ -s f/adapter/adapter_model.safetensors ]
     [ "$("$BIN/paro-shard" verify f/fused > /dev/null && echo whole)" = whole ]

@@ -43,6 +43,7 @@ two_users() {
     echo 'global_batch: 12' > run/plan.yaml
     go 2> said
     grep -qx -- --global-batch=12 asked
+    # shellcheck disable=SC2016 # the text is the attack
     for text in '12 --svg=target --force' '$(touch target)' '012' "1'2" '-1' '99999999999999999999'; do
         echo "global_batch: $text" > run/plan.yaml
         go 2> said
