@@ -122,6 +122,25 @@ int carry_folder(struct carry *c, const char *dir, struct err *err)
     return carry_named(c, dir, 0, GENERATION, err);
 }
 
+/* A file that is read by its name, and that the manifest does not have, is another's. */
+static int check_others(const struct carry *c, const char *dir, struct err *err)
+{
+    char *folder = carry_path(dir);
+    int rc = 0;
+
+    for (int i = 0; rc == 0 && i < NAMES; i++) {
+        int listed = 0;
+        for (int k = 0; k < c->list.count; k++)
+            listed |= strcmp(c->list.item[k].name, names[i]) == 0;
+        if (!listed && io_has(folder, names[i]))
+            rc = err_set(err, ERR_MISMATCH,
+                         "'%s/%s' is not in the manifest, expected the files of the split",
+                         folder, names[i]);
+    }
+    mem_free(folder);
+    return rc;
+}
+
 int carry_check(const char *dir, struct err *err)
 {
     struct carry all = {0};
@@ -131,7 +150,7 @@ int carry_check(const char *dir, struct err *err)
         return 0;
     if (ckpt_open(&c, dir, NULL, err))
         return -1;
-    int rc = carry_ckpt(&all, &c, 1, err);
+    int rc = carry_ckpt(&all, &c, 1, err) || check_others(&all, dir, err) ? -1 : 0;
     carry_release(&all);
     ckpt_close(&c);
     return rc;

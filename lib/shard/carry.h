@@ -33,7 +33,10 @@ void carry_base(struct carry *c, const struct hf *hf);
 int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err *err);
 /* Reads the tokenizer's files of a folder. */
 int carry_folder(struct carry *c, const char *dir, struct err *err);
-/* Compares those of a checkpoint with their checksums; 0 for a folder that is no checkpoint. */
+/*
+ * Compares those of a checkpoint with their checksums, and rejects further ones; 0 for a folder
+ * that is no checkpoint.
+ */
 int carry_check(const char *dir, struct err *err);
 /* Writes them into source/ of a new checkpoint. */
 int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err);

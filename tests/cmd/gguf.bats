@@ -117,6 +117,23 @@ PY
     [ ! -e x.gguf ]
 }
 
+@test "gguf: of a checkpoint only files that its manifest has are read" {
+    local name
+    echo '{"chat_template": "secret"}' > secret
+    for name in chat_template.jinja chat_template.json tokenizer_config.json tokenizer.json; do
+        rm -rf odd
+        cp -r "$G/ckpt" odd
+        mkdir -p odd/source/files
+        ln -s ../../../secret "odd/source/files/$name"
+        refuses 2 "'odd/source/files/$name' not in the manifest" gguf odd -o y.gguf
+        refuses 2 "'odd/source/files/$name' not in the manifest" paro-train --generate a --init odd
+        rm "odd/source/files/$name"
+        echo '{}' > "odd/source/files/$name"
+        refuses 2 "'odd/source/files/$name' not in the manifest" gguf odd -o y.gguf
+    done
+    [ ! -e y.gguf ]
+}
+
 @test "gguf: --force does not replace what is read" {
     cp -r "$G/model" own
     refuses 2 "'own/model.safetensors' inside 'own'" gguf own -o own/model.safetensors --force
