@@ -187,8 +187,10 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
         memset(t->begins + had, 0, bytes);
     if (micro < p->accum - 1)
         return;
-    /* The exchange is near.  A file in the folder, or a signal to this rank, asks to stop. */
-    int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0);
+    /* The exchange is near.  A file in the folder, a signal to this rank, or a log that cannot
+       be written asks to stop. */
+    int stop = (t->run->stop && *t->run->stop) || (t->stop && access(t->stop, F_OK) == 0) ||
+               t->unlogged.code != ERR_NONE;
     t->flags &= TRAIN_FAILED;
     t->flags |= (stop ? TRAIN_STOP : 0) | train_save_flag(t) |
                 (t->save && access(t->save, F_OK) == 0 ? TRAIN_SAVE : 0);
@@ -285,8 +287,8 @@ static int run_step(struct train *t, int *stopped, struct err *err)
     t->loss = report.loss;
     if (train_eval(t, err))
         return -1;
-    if (t->world->rank == 0 && train_log_step(t, &report, o.lr, &t->failure))
-        t->flags |= TRAIN_FAILED;
+    if (t->world->rank == 0 && t->unlogged.code == ERR_NONE)
+        train_log_step(t, &report, o.lr, &t->unlogged);
     t->save_s = NAN;
     *stopped = (report.flags & TRAIN_STOP) != 0;
     if (train_save_advance(t, report.flags, err) || watch_skipped(t, report.skipped, err) ||
@@ -315,9 +317,12 @@ static int run_steps(struct train *t, int *stopped, struct err *err)
         if (run_step(t, stopped, err))
             return -1;
     *stopped = *stopped && t->step < last;
-    if (agree_failure(t, err))
+    if (agree_failure(t, err) || train_save_finish(t, err))
         return -1;
-    return train_save_finish(t, err);
+    /* Only now: what was trained is saved. */
+    if (t->unlogged.code != ERR_NONE)
+        *err = t->unlogged;
+    return world_agree(t->world, t->unlogged.code != ERR_NONE ? -1 : 0, err);
 }
 
 /* Rank 0's part: 0, or what went wrong there, on every rank. */

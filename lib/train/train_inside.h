@@ -58,6 +58,7 @@ struct train {
     char *stop, *save;  /* rank 0: the paths of STOP and SAVE */
     int64_t flags; /* enum train_flag, as this rank sends them in the step's own exchange */
     struct err failure;   /* what TRAIN_FAILED stands for */
+    struct err unlogged;  /* rank 0: why a step could not be logged; ERR_NONE: all are */
     int64_t step, tokens; /* done */
     int64_t sequences;    /* that the resumed checkpoint was trained on; -1: not known */
     int64_t resumed;      /* the step that was resumed from; 0: none */

@@ -325,6 +325,11 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
     paro-train "${t[@]}" -o c --log /dev/full > out 2> said || rc=$?
     [ $rc = 2 ]
     has_words "$(cat said)" 'paro-train: write log No space'
+    # What was trained is saved first: it resumes from there.
+    [ -e c/latest/manifest.json ]
+    [ -e a/latest/manifest.json ]
+    paro-train "${t[@]}" -o c --resume --log log --steps 3 > out
+    [ "$(tail -n 1 log | cut -c 1-9)" = '{"step":3' ]
     # 5 MB is less than a checkpoint.  It may be less than MPI's own files, of which MPI speaks.
     rc=0
     (ulimit -f 5000 && paro-train "${t[@]}" -o d --steps 1 > out 2> said) || rc=$?
