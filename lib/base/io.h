@@ -139,7 +139,7 @@ int io_dir_take_text(const struct io_dir *dir, const char *name, char *text, str
 /*
  * Opens a log to add lines to it, made where it is absent; a regular one is readable, too.
  * It is no link, has no other name, and belongs to the effective user.  `special`: a pipe or a
- * device may be in its place.
+ * device may be in its place, but neither a pipe nor a link of another user.
  */
 int io_open_log(const char *path, int special, FILE **file, struct err *err);
 /*
@@ -181,7 +181,8 @@ enum io_answer io_why_not(int number); /* of errno */
 struct dirent *io_next(DIR *d);
 /* Removes what is in the open folder fd; `whole` is its name, for messages. */
 int io_empty_dir(int fd, const char *whole, struct err *err);
-int io_mkdir(const char *path, struct err *err); /* absent parents too; there is fine */
+/* Absent parents, too; an existing folder is fine, but not through another user's link. */
+int io_mkdir(const char *path, struct err *err);
 /* "dir/name", owned by the caller. */
 char *io_join(const char *dir, const char *name);
 char *io_parent(const char *path); /* its folder, owned by the caller */

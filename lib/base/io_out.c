@@ -272,10 +272,17 @@ int io_open_log(const char *path, int special, FILE **file, struct err *err)
 {
     struct stat st;
     char *dir = io_parent(path);
-    int rc = 0;
+    int rc = 0, fd = -1;
 
     special = special && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    int fd = open(path,
+    /* A pipe would wait for its reader, and a link leads where its owner wants. */
+    if (special && lstat(path, &st) == 0 && !S_ISCHR(st.st_mode) && st.st_uid &&
+        !io_is_ours(dir, st.st_uid)) {
+        rc = err_set(err, ERR_MISMATCH, "log '%s' belongs to user %u, expected user %u", path,
+                     (unsigned)st.st_uid, (unsigned)geteuid());
+        goto done;
+    }
+    fd = open(path,
                   special ? O_WRONLY | O_APPEND | O_CLOEXEC
                           : O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
                   0666);
@@ -289,6 +296,7 @@ int io_open_log(const char *path, int special, FILE **file, struct err *err)
                      path, (unsigned)st.st_uid, (unsigned)st.st_nlink, (unsigned)geteuid());
     else if (!(*file = fdopen(fd, special ? "a" : "a+")))
         rc = err_sys(err, "cannot open log '%s'", path);
+done:
     mem_free(dir);
     if (rc && fd >= 0)
         close(fd);

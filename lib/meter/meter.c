@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/fnv.h"
+#include "base/io.h"
 #include "base/mem.h"
 
 enum { FILE_BYTES = METER_HEADER + METER_RECORDS * (int)sizeof(struct meter_record) };
@@ -137,8 +138,8 @@ int meter_open(struct meter **out, const char *dir, const char *kind,
     if (n >= (int)sizeof path)
         return err_set(err, ERR_INPUT, "folder name of %zu bytes, expected less than %zu",
                        strlen(dir), sizeof path - METER_HOST - 32);
-    if ((mkdir(dir, 0755) && errno != EEXIST))
-        return err_sys(err, "cannot create folder '%s'", dir);
+    if (io_mkdir(dir, err))
+        return -1;
     if (map_file(path, &at, &h.inode, err))
         return -1;
     struct meter *m = mem_new(1, sizeof *m);

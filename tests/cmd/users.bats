@@ -164,6 +164,27 @@ END
     paro-train one.yaml -d text -o sticky/run --resume=auto --steps 2 > out
 }
 
+@test "what is written beside a run goes through no link, and waits for no pipe, of another user" {
+    users_begin
+    mkdir mine
+    run_as_user ln -s ../mine open/link
+    t=(one.yaml -d text -o open/own --force --steps 1)
+    refused "link 'open/link' user 65534" paro-train "${t[@]}" --tensorboard open/link
+    refused "link 'open/link' user 65534" paro-train "${t[@]}" --tensorboard open/link/sub
+    refused "link 'open/link' user 65534" env PARO_METER=open/link paro-train "${t[@]}"
+    [ -z "$(ls -A mine)" ]
+    run_as_user mkfifo -m 666 open/pipe
+    run_as_user ln -s /dev/null open/null
+    run_as_user ln -s pipe open/log
+    for name in pipe null log; do
+        refused "log 'open/$name' user 65534" paro-train "${t[@]}" --log open/$name
+    done
+    # Links of this user's, or of the machine's, are fine.
+    ln -s mine to
+    paro-train "${t[@]}" --tensorboard to --log /dev/stdout | cat > out
+    [ -n "$(ls -A mine)" ]
+}
+
 # bats test_tags=full
 @test "a run's log is no link, and has no other name" {
     printf 'old\n' > victim
