@@ -9,7 +9,9 @@ set -u
 
 VERSION=@VERSION@
 RUNS_MAX=8       # in one picture of paro-train --svg
-TEXT_MAX=65536   # bytes of a saved output
+TEXT_MAX=65536   # bytes of a saved output, and of a line of a log
+PLAN_MAX=16777216
+PICTURE_MAX=67108864
 SLOW_PERCENT=120 # of the predicted step: a warning
 
 # --help leaves out the second paragraph of options, --help=all has it.
@@ -90,31 +92,45 @@ text() { # HEADING WHAT COMMAND...
 # ---- What there is ------------------------------------------------------------------------
 
 # value KEY FILE: of the first line "KEY: VALUE" of YAML, at any depth.
-value() { sed -n "s/^ *$1: *//p" "$2" 2> /dev/null | head -n 1; }
+value() { read_file "$2" $PLAN_MAX | sed -n "s/^ *$1: *//p" | head -n 1; }
 
-# block KEY FILE: the literal block under "KEY: |" of a plan.  As an operand of awk, lr=1/plan.yaml would be
-# an assignment.
+# block KEY FILE: the literal block under "KEY: |" of a plan.
 block() {
-    awk -v key="$1" '
+    read_file "$2" $PLAN_MAX | awk -v key="$1" '
         inside && $0 ~ /[^ ]/ && match($0, /[^ ]/) <= depth { exit }
         inside { print; next }
-        $1 == key ":" && $2 == "|" { inside = 1; depth = match($0, /[^ ]/) }' < "$2"
+        $1 == key ":" && $2 == "|" { inside = 1; depth = match($0, /[^ ]/) }'
 }
 
-# The folders of runs in DIR, or DIR itself, one a line.
+# Where another user may write, a link leads to what only this user may read, and a pipe waits: only
+# regular files get on the page.
+usable() { # FILE
+    [ -e "$1" ] || [ -L "$1" ] || return
+    is_file "$1" || { missing "'$1' is not a regular file, expected one"; return 1; }
+    [ -r "$1" ] || { missing "'$1' cannot be read"; return 1; }
+}
+
+# The folders of runs in DIR, or DIR itself, one a line: those whose files are regular ones.
 runs_of() {
-    if [ -f "$1/log.jsonl" ]; then
+    if is_file "$1/log.jsonl"; then
         printf '%s\n' "$1"
     else
-        find -H "$1" -mindepth 1 -maxdepth 3 -name '.*' -prune -o -name log.jsonl -type f -print 2> /dev/null |
+        find -H "$1" -mindepth 1 -maxdepth 3 \( -name '.*' -o -name '*[[:cntrl:]]*' \) -prune \
+            -o -name log.jsonl -type f -print 2> /dev/null |
             sed 's,/log.jsonl$,,' | awk -F/ '{ print NF "\t" $0 }' | sort -n -k1,1 -k2 | cut -f2-
-    fi
+    fi | while IFS= read -r run; do
+        for f in "$run/plan.yaml" "$run/settings.yaml"; do
+            [ ! -e "$f" ] && [ ! -L "$f" ] || usable "$f" || continue 2
+        done
+        printf '%s\n' "$run"
+    done
 }
 
 # Saved output in DIR that begins with PATTERN, one file a line.
 saved() { # DIR PATTERN
     for f in "$1"/*; do
-        [ ! -f "$f" ] || [ ! -r "$f" ] || ! head -c 200 "$f" | tr -d '\000' | head -n 1 | grep -q "$2" || printf '%s\n' "$f"
+        case $f in *[[:cntrl:]]*) continue ;; esac
+        ! is_file "$f" || ! read_file "$f" 200 | tr -d '\000' | head -n 1 | grep -q "$2" || printf '%s\n' "$f"
     done
 }
 
@@ -127,9 +143,11 @@ number() { # KEY LINE
 # One row of the table of runs; what the plan says of it is paro-plan's.
 run_row() { # RUN
     run=${1#./} log=$1/log.jsonl
-    first=$(head -n 1 "$log" 2> /dev/null) last=$(grep -a '}$' "$log" 2> /dev/null | tail -n 1)
+    bytes=$(stat -c %s -- "$log")
+    first=$(read_file "$log" "$TEXT_MAX" | tr -d '\000' | head -n 1)
+    last=$(read_file "$log" "$TEXT_MAX" $((bytes > TEXT_MAX ? bytes - TEXT_MAX : 0)) | tr -d '\000' | grep -a '}$' | tail -n 1)
     done_=$(number step "$last") wanted=$(value steps "$1/settings.yaml")
-    skipped=$(grep -ac '"skipped":true' "$log" 2> /dev/null)
+    skipped=$(read_file "$log" "$bytes" | grep -ac '"skipped":true' 2> /dev/null)
     predicted=- measured=- ratio=- speed=-
     if ask "plan against measurement of '$run'" '' paro-plan "--check=$1"; then
         awk '
@@ -182,9 +200,11 @@ details() { # RUN
     plan=$1/plan.yaml
     text "Plan against measurement: ${1#./}" "plan against measurement of '${1#./}'" paro-plan "--check=$1"
     for f in "$1"/trace-*.svg; do
-        [ -r "$f" ] || continue
+        usable "$f" || continue
         # A picture that anybody may have changed: as an image it runs nothing.
-        printf '<figure><img alt="trace" src="data:image/svg+xml;base64,%s"></figure>\n' "$(base64 -w 0 < "$f")"
+        printf '<figure><img alt="trace" src="data:image/svg+xml;base64,'
+        read_file "$f" $PICTURE_MAX | base64 -w 0
+        printf '"></figure>\n'
     done
     block config "$plan" > "$T/config.json" 2> /dev/null
     block fabric "$plan" > "$T/fabric.yaml" 2> /dev/null
@@ -212,7 +232,7 @@ answers() { # DIR
     if [ -s "$T/health" ] || [ -s "$T/records" ]; then
         heading 'Checks of the network'
         while IFS= read -r f; do
-            line=$(head -n 1 "$f" | cut -d'|' -f1)
+            line=$(read_file "$f" "$TEXT_MAX" | tr -d '\000' | head -n 1 | cut -d'|' -f1)
             state=$(printf '%s' "$line" | cut -d' ' -f2 | tr -cd '[:upper:]')
             printf '<p class="state %s"><b>%s</b> %s</p>\n' "$state" "$(escaped "${f##*/}")" "$(escaped "$line")"
             [ "$state" = OK ] || warn "${f##*/}: $line"
@@ -223,18 +243,20 @@ answers() { # DIR
     fi
     [ ! -s "$T/bench" ] || heading Collectives
     while IFS= read -r f; do
-        text '' "'$f'" head -c "$TEXT_MAX" "$f"
+        text '' "'$f'" read_file "$f" "$TEXT_MAX"
     done < "$T/bench"
 }
+
+hosts_of() { read_file "$1" $PLAN_MAX | sed -n 's/^  - host: *//p'; } # PLAN
 
 facts() { # RUN
     plan=$1/plan.yaml
     printf '<table class="facts">\n'
-    if [ -f "$plan" ]; then
+    if is_file "$plan"; then
         row strategy "$(value strategy "$plan"), $(value algo "$plan")"
         row batch "$(value accum "$plan") micro-batches of $(value micro_batch "$plan") x $(value seq "$plan") tokens on each rank"
         row model "$(block config "$plan" | sed -n 's/.*"model_type": *"\([^"]*\)".*/\1/p' | grep . || echo parameters), $(value trainable "$plan") trained parameters"
-        row hosts "$(grep -c '^  - host:' "$plan") groups: $(sed -n 's/^  - host: *//p' "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')"
+        row hosts "$(hosts_of "$plan" | grep -c '') groups: $(hosts_of "$plan" | head -n 8 | tr -d '"' | tr '\n' ' ')"
         row device "$(value device "$plan")"
     fi
     row 'page made' "$(date -u '+%Y-%m-%d %H:%M UTC') by paro-report $VERSION"
@@ -295,16 +317,16 @@ sections() { # DIR...
     done < "$T/names"
     details "$main"
     for dir; do
-        if [ -f "$dir/fabric.yaml" ]; then
+        if usable "$dir/fabric.yaml"; then
             fabric "$dir/fabric.yaml"
         elif [ "$dir" = "$main" ] && [ -s "$T/fabric.yaml" ]; then
             fabric "$T/fabric.yaml"
-        elif [ ! -f "$dir/log.jsonl" ]; then
+        elif [ ! -e "$dir/fabric.yaml" ] && [ ! -e "$dir/log.jsonl" ]; then
             missing "network of '$dir': no fabric.yaml"
         fi
         answers "$dir"
     done
-    text "Settings: ${main#./}" "settings of '${main#./}'" head -c "$TEXT_MAX" "$main/settings.yaml"
+    text "Settings: ${main#./}" "settings of '${main#./}'" read_file "$main/settings.yaml" "$TEXT_MAX"
 }
 
 page() { # TITLE
@@ -380,12 +402,15 @@ trap 'exit 143' TERM
 main='' names=''
 for dir; do
     [ -d "$dir" ] || die "'$dir' is not a folder, expected that of a run or of runs"
+    case $dir in *[[:cntrl:]]*) die "'$dir' has control characters in its name, expected none" ;; esac
     [ -n "$main" ] || main=$(runs_of "$dir" | head -n 1)
     names="$names${names:+, }$(basename -- "$dir")"
 done
 [ -n "$main" ] || die "no run in '$1', expected a folder with log.jsonl, there or one or two levels below"
 # What the commands say is on the page: anything said here is of a page that is not whole.
-said=$({ sections "$@" > "$T/body" && page "${title:-$names}" > "$T/page"; } 2>&1)
+said=$({ sections "$@" > "$T/body" && page "${title:-$names}" > "$T/raw"; } 2>&1)
+# Names and saved texts may have any bytes; a page is UTF-8.
+[ -n "$said" ] || said=$({ iconv -c -f UTF-8 -t UTF-8 "$T/raw" > "$T/page" || [ $? = 1 ]; } 2>&1)
 [ -z "$said" ] || die "cannot make the page in '$T': $(printf '%s' "$said" | head -n 1)"
 if [ -n "$output" ]; then
     publish "$output"

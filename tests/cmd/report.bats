@@ -162,3 +162,48 @@ END
     [ "$(head -c 8 page.png | od -An -tx1 | tr -d ' ')" = 89504e470d0a1a0a ]
     [ "$(wc -c < page.png)" -gt 20000 ] # an empty page of this size has 4 KB
 }
+
+@test "what links and pipes of a folder lead to does not get on the page" {
+    echo 'secret: 7' > secret
+    cp -r "$G/work" .
+    find work -name 'trace-*.svg' -delete
+    ln -s ../../secret work/run/trace-1.svg
+    mkfifo work/run/trace-2.svg work/pipe.txt
+    ln -s ../secret work/answer.txt
+    ln -s /dev/zero work/zero.txt
+    cp -r work/run work/third
+    rm work/third/settings.yaml
+    ln -s ../../secret work/third/settings.yaml
+    cp -r work/run work/fourth
+    rm work/fourth/plan.yaml
+    mkfifo work/fourth/plan.yaml
+    rm work/fabric.yaml
+    ln -s /dev/zero work/fabric.yaml
+    timeout 60 paro-report work > page 2> said
+    [ ! -s said ]
+    whole page
+    run ! grep -q "secret: 7" page
+    run ! grep -qF "$(base64 -w 0 < secret)" page
+    sed -n '/^<h2>Not on this page/,$p' page > lacks
+    for f in run/trace-1.svg run/trace-2.svg third/settings.yaml fourth/plan.yaml fabric.yaml; do
+        grep -qF "<li>'work/$f' is not a regular file" lacks || { echo "no '$f'"; cat lacks; return 1; }
+    done
+    # The folder itself: a run whose plan is a pipe is none.
+    refuses 2 "no run in 'work/fourth'" timeout 60 paro-report work/fourth
+}
+
+@test "a name with a newline is no second name, and a page is UTF-8" {
+    cp -r "$G/work/run" elsewhere
+    mkdir -p "work/a"$'\n'"elsewhere"
+    cp -r "$G/work/run" work/run
+    cp -r "$G/work/run" work/$'a\nelsewhere/run'
+    cp -r "$G/work/run" work/$'bad\xff\xc3name'
+    printf '# 2x2: 4 ranks in 2 groups; \xff\xfe <5>\n' > work/bench.txt
+    paro-report work > page 2> said
+    [ ! -s said ]
+    whole page
+    [ "$(grep -c '<td>3 of 3</td>' page)" = 2 ]
+    run ! grep -q '<td>elsewhere' page
+    iconv -f UTF-8 -t UTF-8 page > same
+    refuses 2 "control characters" paro-report work/$'a\nelsewhere'
+}
