@@ -123,13 +123,18 @@ slurm_hosts() {
         die "SLURM_JOB_NODELIST is '$SLURM_JOB_NODELIST', expected a list such as node[1-4]"
 }
 
-# Open MPI's "HOST slots=N", and "HOST:N" as MPICH writes it.
+# Open MPI's "HOST slots=N", "HOST:N" as MPICH writes it, and a line a slot as PBS does: where a host
+# without a number comes again, each such line is one slot.  Lines may end as on Windows.
 file_hosts() { # FILE
     awk '
-        { sub(/#.*/, "") }
+        { sub(/\r$/, ""); sub(/#.*/, ""); gsub(/[ \t]*=[ \t]*/, "=") }
         NF == 0 { next }
         {
             host = $1; slots = ""
+            if (host ~ /:.*:/) {
+                bad = "the IPv6 address \047" host "\047, expected a name, since mpirun -H takes no such address"
+                exit
+            }
             if (match(host, /:[0-9]+$/)) {
                 slots = substr(host, RSTART + 1)
                 host = substr(host, 1, RSTART - 1)
@@ -137,11 +142,21 @@ file_hosts() { # FILE
             for (i = 2; i <= NF; i++)
                 if ($i ~ /^slots=[0-9]+$/) slots = substr($i, 7)
                 else if ($i !~ /^max[-_]slots=[0-9]+$/) {
-                    print "line " NR " has \047" $i "\047"
-                    exit 1
+                    bad = "\047" $i "\047, expected \047HOST slots=N\047"
+                    exit
                 }
-            print host, slots
-        }' <"$1" || exit 1 # as an operand, a=b would be an assignment
+            if (slots == "" && host in at) {
+                if (own[at[host]] == "") lines[at[host]]++
+                again = 1
+                next
+            }
+            name[++hosts] = host; own[hosts] = slots; lines[hosts] = 1
+            if (slots == "") at[host] = hosts
+        }
+        END {
+            if (bad != "") { print NR ": has " bad; exit 1 }
+            for (i = 1; i <= hosts; i++) print name[i], own[i] == "" && again ? lines[i] : own[i]
+        }' <"$1" # as an operand, a=b would be an assignment
 }
 
 # Node I of a job whose node 0 is MASTER: the names that Kubernetes gives to the pods of a
@@ -248,7 +263,7 @@ find_environment() {
 [ -n "$from" ] || find_environment
 "from_$from"
 if [ -n "$hostfile" ]; then
-    hosts=$(file_hosts "$hostfile") || die "$hostfile: $hosts, expected 'HOST slots=N'"
+    hosts=$(file_hosts "$hostfile") || die "$hostfile:$hosts"
     what=$hostfile
 fi
 count=$(printf '%s\n' "$hosts" | grep -c .)
@@ -265,6 +280,13 @@ all=$(printf '%s\n' "$hosts" | awk 'NF < 2 { exit 1 } { n += $2 } END { print n 
     hosts=$(printf '%s\n' "$hosts" | awk -v each="$each" '{ print $1, NF < 2 ? each : $2 }')
 }
 : "${ranks:=$all}"
+# mpirun would refuse that in 13 lines, unless it was told otherwise.
+case ${OMPI_MCA_rmaps_base_oversubscribe-}${PRTE_MCA_rmaps_default_mapping_policy-} in
+'' | 0)
+    [ "$ranks" -le "${all:-$ranks}" ] ||
+        die "-n is $ranks, expected at most $all, the slots of $what (or OMPI_MCA_rmaps_base_oversubscribe=1)"
+    ;;
+esac
 say "found $from ($what), hosts: $count, ranks: $ranks${ssh:+, $ssh}"
 
 # mpirun's daemon on this node is orted (Open MPI 4) or prted (5).

@@ -132,6 +132,31 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
     done
 }
 
+@test "host files as their writers write them" {
+    local want="mpirun -n 12 -H n1:4,n2:8 --mca $SSH true"
+    for text in 'n1 slots=4\r\nn2 slots=8\r\n' 'n1 slots = 4\n  n2\tslots= 8 max_slots =9\n' 'n1:4\nn2:8 # all'; do
+        # shellcheck disable=SC2059 # the text is a format
+        printf "$text" > hosts
+        prints "$want" -- --hostfile hosts
+    done
+    # $PBS_NODEFILE has a line a slot.
+    printf 'n1\nn1\nn2\n' > hosts
+    prints "mpirun -n 3 -H n1:2,n2:1 --mca $SSH true" -- --hostfile hosts
+    # Each host once is no number of slots.
+    printf 'n1\nn2\n' > hosts
+    refuses 2 "hosts no number of ranks 'n1' -n RANKS" paro-launch --hostfile hosts true
+    printf 'n1 slots=4\nfd00::1 slots=2\n' > hosts
+    refuses 2 "hosts:2: IPv6 'fd00::1' expected a name" paro-launch --hostfile hosts true
+    # Nothing of the lines before is in the message.
+    printf 'n1 slots=4\nn2 slot=4\n' > hosts
+    refuses 2 "hosts:2: has 'slot=4' expected 'HOST slots=N'" paro-launch --hostfile hosts true
+    [[ $refusal != *n1* ]]
+    printf 'n1 slots=8\nn2 slots=8\n' > hosts
+    refuses 2 "-n is 20 expected at most 16 hosts" env -u OMPI_MCA_rmaps_base_oversubscribe \
+        -u PRTE_MCA_rmaps_default_mapping_policy paro-launch --hostfile hosts -n 20 true
+    prints "mpirun -n 20 -H n1:8,n2:8 --mca $SSH true" OMPI_MCA_rmaps_base_oversubscribe=1 -- --hostfile hosts -n 20
+}
+
 # Nothing but this test's processes are to be seen: other tests run mpirun.
 alone() {
     local root=-r
