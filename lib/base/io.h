@@ -181,6 +181,11 @@ enum io_answer io_why_not(int number); /* of errno */
 struct dirent *io_next(DIR *d);
 /* Removes what is in the open folder fd; `whole` is its name, for messages. */
 int io_empty_dir(int fd, const char *whole, struct err *err);
+/*
+ * Rejects a link or a pipe of another user than root and this one: it leads what is written
+ * anywhere, or waits for a reader.
+ */
+int io_check_link(const char *path, struct err *err);
 /* Absent parents, too; an existing folder is fine, but not through another user's link. */
 int io_mkdir(const char *path, struct err *err);
 /* "dir/name", owned by the caller. */

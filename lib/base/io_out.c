@@ -255,9 +255,9 @@ int io_is_ours(const char *dir, uid_t uid)
     struct io_out out;
     struct err ignored;
     struct stat st;
-    int is = uid == geteuid();
+    int is = 0;
 
-    if (is)
+    if (uid == geteuid())
         return 1;
     char *path = io_join(dir, "owner");
     if (io_create(&out, path, 1, &ignored) == 0) {
@@ -271,21 +271,14 @@ int io_is_ours(const char *dir, uid_t uid)
 int io_open_log(const char *path, int special, FILE **file, struct err *err)
 {
     struct stat st;
-    char *dir = io_parent(path);
-    int rc = 0, fd = -1;
+    int flags = O_APPEND | O_CLOEXEC, rc = 0;
 
     special = special && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    /* A pipe would wait for its reader, and a link leads where its owner wants. */
-    if (special && lstat(path, &st) == 0 && !S_ISCHR(st.st_mode) && st.st_uid &&
-        !io_is_ours(dir, st.st_uid)) {
-        rc = err_set(err, ERR_MISMATCH, "log '%s' belongs to user %u, expected user %u", path,
-                     (unsigned)st.st_uid, (unsigned)geteuid());
-        goto done;
-    }
-    fd = open(path,
-                  special ? O_WRONLY | O_APPEND | O_CLOEXEC
-                          : O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
-                  0666);
+    if (special && io_check_link(path, err))
+        return err_prefix(err, "log ");
+    char *dir = io_parent(path);
+    flags |= special ? O_WRONLY : O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+    int fd = open(path, flags, 0666);
     if (fd < 0 || fstat(fd, &st))
         rc = err_sys(err, "cannot open log '%s'", path);
     else if ((!S_ISREG(st.st_mode)) != special)
@@ -296,7 +289,6 @@ int io_open_log(const char *path, int special, FILE **file, struct err *err)
                      path, (unsigned)st.st_uid, (unsigned)st.st_nlink, (unsigned)geteuid());
     else if (!(*file = fdopen(fd, special ? "a" : "a+")))
         rc = err_sys(err, "cannot open log '%s'", path);
-done:
     mem_free(dir);
     if (rc && fd >= 0)
         close(fd);

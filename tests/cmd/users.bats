@@ -169,9 +169,9 @@ END
     mkdir mine
     run_as_user ln -s ../mine open/link
     t=(one.yaml -d text -o open/own --force --steps 1)
-    refused "link 'open/link' user 65534" paro-train "${t[@]}" --tensorboard open/link
-    refused "link 'open/link' user 65534" paro-train "${t[@]}" --tensorboard open/link/sub
-    refused "link 'open/link' user 65534" env PARO_METER=open/link paro-train "${t[@]}"
+    refused "'open/link' user 65534" paro-train "${t[@]}" --tensorboard open/link
+    refused "'open/link' user 65534" paro-train "${t[@]}" --tensorboard open/link/sub
+    refused "'open/link' user 65534" env PARO_METER=open/link paro-train "${t[@]}"
     [ -z "$(ls -A mine)" ]
     run_as_user mkfifo -m 666 open/pipe
     run_as_user ln -s /dev/null open/null
