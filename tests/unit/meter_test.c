@@ -269,7 +269,7 @@ METER_TEST(a_folder_that_cannot_be_made_is_an_error)
     struct err err;
 
     assert_int_equal(meter_open(&m, "/proc/none/here", "test", &run, &err), -1);
-    assert_non_null(strstr(err.text, "/proc/none/here"));
+    assert_non_null(strstr(err.text, "/proc/none"));
     assert_null(m);
     meter_close(*state);
 }
