@@ -101,7 +101,8 @@ two_users() {
 }
 
 @test "a STOP that is a link leads nowhere" {
-    mkdir run && touch run/.lock hold
+    mkdir run
+    touch run/.lock hold
     ln -s ../target run/STOP
     timeout 20 paro-run -i f -m m -o run -- 2> said &
     until [ -e launched ]; do sleep 0.05; done
