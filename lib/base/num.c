@@ -205,11 +205,19 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
     double v = 0;
     const struct suffix *s = find_suffix(text, table, &v, &end);
 
-    if (!s || parse_exact(text, end, s->factor, lo, hi, out))
-        return err_set(err, ERR_INPUT,
-                       "'%.60s', expected a size from %" PRId64 " to %" PRId64
-                       " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
-                       text, lo, hi);
+    /* Other tools print 31.8Gi of what is no tenth: the nearest byte is meant. */
+    int rounds = s && s->factor >= 1e6 && v >= 0 && v * s->factor < 0x1p62;
+    if (s && parse_exact(text, end, s->factor, lo, hi, out) == 0)
+        return 0;
+    int64_t nearest = rounds ? llround(v * s->factor) : -1;
+    if (nearest >= 0 && nearest >= lo && nearest <= hi) {
+        *out = nearest;
+        return 0;
+    }
+    return err_set(err, ERR_INPUT,
+                   "'%.60s', expected a size from %" PRId64 " to %" PRId64
+                   " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
+                   text, lo, hi);
     return 0;
 }
 

@@ -17,7 +17,8 @@ int num_count(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
 int num_f64(const char *text, double lo, double hi, double *out, struct err *err);
 /* Operations per second and the like, with the same powers: 400T. */
 int num_per_s(const char *text, double lo, double hi, double *out, struct err *err);
-/* 4096, 80e9, 64Mi, 64M, 64K (powers of 1024), 1.5GB (powers of 1000); bytes. */
+/* 4096, 80e9, 64Mi, 64M, 64K (powers of 1024), 1.5GB (powers of 1000); bytes, of
+   31.8Gi the nearest. */
 int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err);
 /*
  * 200GB/s, 59.8MB/s, 25e9B/s (bytes per s), 500mbit, 1gbit, 400Gbit/s (bits per s); bytes

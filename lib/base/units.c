@@ -14,6 +14,8 @@ static const char *print_scaled(struct units *u, double v, double step,
         snprintf(u->text, sizeof u->text, "n/a");
         return u->text;
     }
+    if (fabs(v) < 0.005) /* nothing that two digits show, and no "-0.00" */
+        v = 0;
     while (i + 1 < n && fabs(v) >= step) {
         v /= step;
         i++;
@@ -28,6 +30,13 @@ const char *units_bytes(struct units *u, double bytes)
     static const char *const names[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB"};
 
     return print_scaled(u, bytes, 1024, names, 6);
+}
+
+const char *units_sent(struct units *u, double bytes)
+{
+    static const char *const names[] = {"B", "kB", "MB", "GB", "TB", "PB"};
+
+    return print_scaled(u, bytes, 1000, names, 6);
 }
 
 const char *units_rate(struct units *u, double Bps)

@@ -11,6 +11,7 @@ struct units {
 };
 
 const char *units_bytes(struct units *u, double bytes);  /* "64.0 MiB" */
+const char *units_sent(struct units *u, double bytes);   /* "59.8 MB": traffic, as its rates */
 const char *units_rate(struct units *u, double Bps);     /* "59.8 MB/s" (1e6 B/s) */
 const char *units_time(struct units *u, double seconds); /* "3.20 ms" */
 const char *units_count(struct units *u, double count);  /* "6.74 G" */
