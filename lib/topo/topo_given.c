@@ -68,6 +68,17 @@ static int parse_level(struct topo_given_level *g, char *text, struct err *err)
     return parse_rate(text, &g->rate_Bps, err);
 }
 
+/* No machine has so little: of 80, typed for 80GB, the unit is missing. */
+static int check_unit(const char *text, double v, const char *as, struct err *err)
+{
+    const double bare_min = 1e6;
+    char last = text[strlen(text) - 1];
+
+    if (v >= bare_min || last < '0' || last > '9')
+        return 0;
+    return err_set(err, ERR_INPUT, "'%s', expected a number with its unit, as %s", text, as);
+}
+
 static int fail_word(const char *word, int levels, int links, struct err *err)
 {
     char further[40] = "";
@@ -96,12 +107,18 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
         rc = twice ? -1 : parse_level(&g->level[l], value, err);
     } else if (strcmp(word, "memory") == 0) {
         twice = g->memory_bytes != 0;
-        rc = twice ? -1 : num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &g->memory_bytes, err);
+        rc = twice || num_bytes(value, 1, TOPO_MEMORY_MAX_BYTES, &g->memory_bytes, err) ||
+                     check_unit(value, (double)g->memory_bytes, "80GB or 80e9", err)
+                 ? -1
+                 : 0;
     } else if (strcmp(word, "flops") == 0 || strcmp(word, "flops_f32") == 0 ||
                strcmp(word, "flops_bf16") == 0) {
         double *flops = word[5] ? &g->flops_in[word[6] == 'b'] : &g->flops;
         twice = *flops > 0;
-        rc = twice ? -1 : num_per_s(value, 1, TOPO_FLOPS_MAX, flops, err);
+        rc = twice || num_per_s(value, 1, TOPO_FLOPS_MAX, flops, err) ||
+                     check_unit(value, *flops, "400T or 4e14", err)
+                 ? -1
+                 : 0;
     } else if (strcmp(word, "device") == 0) {
         twice = g->has_device++;
         rc = twice ? -1 : topo_device_parse(value, &g->device, err);

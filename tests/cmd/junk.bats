@@ -82,9 +82,9 @@ config() {
  "max_position_embeddings": 2147483648}
 EOF
     bounded "1.37e+18 parameters 1048576 16777216 tokens bytes rank less 2^62" paro-plan \
-        -m "$D/huge.json" -i synth:2x2,flops=1 --mem 1e18 --micro-batch 1048576 --accum 1048576 --seq 16777216
+        -m "$D/huge.json" -i synth:2x2,flops=1M --mem 1e18 --micro-batch 1048576 --accum 1048576 --seq 16777216
     sed 's/16384/100/' "$D/huge.json" > "$D/large.json"
-    run --separate-stderr timeout 200 paro-plan -m "$D/large.json" -i synth:2x2,flops=1 --mem 1e15 \
+    run --separate-stderr timeout 200 paro-plan -m "$D/large.json" -i synth:2x2,flops=1M --mem 1e15 \
         --accum 1048576
     [ "$status" -eq 1 ]
     # shellcheck disable=SC2154 # bats sets it

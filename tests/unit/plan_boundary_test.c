@@ -254,8 +254,8 @@ TEST(test_smallest)
     smallest("2x[3,2],memory=1e9", 1e9, "GGG 7 groups (18 ranks)");
     smallest("2x2x2,memory=1e9", 1e9, "GGG 8 groups of 2 (16 ranks)");
     smallest("1x1,memory=6600e3", 0, " would fit on ");
-    smallest("2x2,memory=100e3", 0, "more groups not nor --recompute: ");
-    smallest("2x2,memory=1", 1e9, "more groups would not help: ");
+    smallest("2x2,memory=100kB", 0, "more groups not nor --recompute: ");
+    smallest("2x2,memory=1B", 1e9, "more groups would not help: ");
 }
 
 /* What a choice of its own shuts out, and what would do. */
@@ -284,7 +284,7 @@ TEST(test_bound)
     struct plan_advice advice;
     struct asked a;
 
-    ask(&a, "1x1024,memory=16e3", 16.8e9, PLAN_BOUNDARY_AUTO);
+    ask(&a, "1x1024,memory=16kB", 16.8e9, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
     find(&a);
     plan_fit(&a.search, &advice);

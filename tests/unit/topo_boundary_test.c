@@ -190,7 +190,7 @@ TEST(test_grow)
 /* What ranks have, whatever becomes of their groups. */
 TEST(test_rank)
 {
-    struct topo t = read_synth("2x2x2,memory=5e9,flops=3,device=cuda"), out[4];
+    struct topo t = read_synth("2x2x2,memory=5e9,flops=3e6,device=cuda"), out[4];
     const int one[] = {0, 0};
 
     topo_at_boundary(&t, 0, &out[0]);
@@ -199,7 +199,7 @@ TEST(test_rank)
     topo_subset(&t, 2, one, &out[3]);
     for (int i = 0; i < 4; i++) {
         assert_true(out[i].device == TOPO_CUDA && out[i].memory_bytes == 5000000000);
-        assert_true(out[i].flops == 3);
+        assert_true(out[i].flops == 3e6);
         topo_release(&out[i]);
     }
     topo_release(&t);

@@ -407,7 +407,7 @@ TEST(synth_refusals)
         {"4x8,inter=1gbit:x", "synth: inter 'x' expected time"},
         {"4x8,inter=1gbit:2h", "synth: inter '2h' expected 3600 s"},
         {"4x8,inter=1gbit,inter=1gbit", "synth: inter twice expected"},
-        {"4x8,memory=1,memory=1", "synth: memory twice expected"},
+        {"4x8,memory=1B,memory=1B", "synth: memory twice expected"},
         {"4x8,memory=-1", "synth: memory '-1' expected size 1"},
         {"4x8,flops=nan", "synth: flops 'nan' expected 1"},
     };
