@@ -76,8 +76,9 @@ int topo_hwloc_is_osdev(const struct xml *x, const struct xml_node *n, enum topo
 /* ---- GPUs ---- */
 
 /*
- * Class 0302 is a 3D controller, 1200 an accelerator; 0300, VGA, is as often the console's
- * chip: one is a GPU where a library for computing found it.
+ * Class 0302 is a 3D controller, 1200 an accelerator, and AMD's Instinct are 0380, other
+ * displays; 0300, VGA, is as often the console's chip: one is a GPU where a library for
+ * computing found it.
  */
 int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n)
 {
@@ -86,7 +87,8 @@ int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n)
 
     if (!type)
         return 0;
-    if (strncmp(type, "0302", 4) == 0 || strncmp(type, "1200", 4) == 0)
+    if (strncmp(type, "0302", 4) == 0 || strncmp(type, "1200", 4) == 0 ||
+        strncmp(type, "0380 [1002:", 11) == 0)
         return 1;
     for (const struct xml_node *o = n->child; o; o = o->next) {
         const char *name = topo_hwloc_is_object(o, "OSDev") ? xml_find(o, "name") : NULL;
@@ -308,24 +310,41 @@ static int read_matrix(struct hwloc *h, const struct xml_node *n)
     return rc;
 }
 
+/* From 2.5 on hwloc lists what NVLinks and XGMI carry, where it was built to ask for it. */
+static int lists_links(const struct hwloc *h)
+{
+    const char *version = topo_hwloc_info(h->x->root, "hwlocVersion");
+    int major = 0, minor = 0;
+
+    if (!version[0])
+        version = topo_hwloc_info(h->x->root->child, "hwlocVersion");
+    sscanf(version, "%3d.%3d", &major, &minor);
+    return h->near_checked && (xml_find(h->x->root, "version")[0] > '2' || major > 2 ||
+                               (major == 2 && minor >= 5));
+}
+
 static int read_near(struct hwloc *h)
 {
     struct topo_machine *m = h->m;
+    const char *name = NULL;
 
     for (const struct xml_node *n = h->x->root->child; n; n = n->next) {
         int is_links =
             strncmp(n->name, "distances2", 10) == 0 &&
             (xml_has(n, "name", "NVLinkBandwidth") || xml_has(n, "name", "XGMIBandwidth"));
-        if (is_links && !xml_has(n, "indexing", "os") && read_matrix(h, n))
+        if (!is_links || xml_has(n, "indexing", "os"))
+            continue;
+        name = name ? name : xml_find(n, "name");
+        if (read_matrix(h, n))
             return -1;
     }
     topo_machine_near(m);
-    m->near_unknown = !m->near && !h->near_checked;
+    m->near_unknown = !m->near && !lists_links(h);
     if (!m->near)
         return 0;
     topo_machine_links(m, 1);
-    snprintf(m->inside.rate_source, sizeof m->inside.rate_source,
-             "NVLinkBandwidth as the file states it");
+    snprintf(m->inside.rate_source, sizeof m->inside.rate_source, "%s as the file states it",
+             name);
     return 0;
 }
 

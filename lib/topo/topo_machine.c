@@ -355,6 +355,30 @@ static int check_machine(const struct build *b)
     return topo_check_stated(b->t, m->file, words, b->err);
 }
 
+/* Links that a file cannot know, or of which one GPU has none: what it took instead. */
+static void note_links(const struct topo_machine *m, struct topo *t)
+{
+    int without = 0, first = -1;
+
+    for (int r = 0; m->near && r < m->ranks; r++) {
+        double links = m->to_switch[r];
+        for (int other = 0; other < m->ranks; other++)
+            links += m->direct[r * m->ranks + other];
+        first = links <= 0 && first < 0 ? r : first;
+        without += links <= 0;
+    }
+    if (m->near_unknown && m->ranks > 1 && t->level[0].rate_source[0])
+        snprintf(t->open, sizeof t->open,
+                 "%.64s: does not describe NVLink; if there is any, set its rate with '--set"
+                 " intra=RATE'",
+                 m->file);
+    else if (without)
+        snprintf(t->open, sizeof t->open,
+                 "%.48s: %d of %d GPUs, the first is GPU %d, have no NVLink and are groups of"
+                 " their own",
+                 m->file, without, m->ranks, first);
+}
+
 static int build_fabric(struct build *b)
 {
     int levels = b->m->domains > 1 && b->nodes > 1 ? 3 : 2;
@@ -373,11 +397,7 @@ static int build_fabric(struct build *b)
         topo_copy_level(b->t, 1, 0, "unused with one group, copied from intra");
     else if (groups_largest(&b->t->groups) == 1 && has[1] && !has[0])
         topo_copy_level(b->t, 0, 1, "unused with one rank per group, copied from inter");
-    if (b->m->near_unknown && b->m->ranks > 1 && b->t->level[0].rate_source[0])
-        snprintf(b->t->open, sizeof b->t->open,
-                 "%.64s: does not describe NVLink; if there is any, set its rate with '--set"
-                 " intra=RATE'",
-                 b->m->file);
+    note_links(b->m, b->t);
     return check_machine(b);
 }
 

@@ -467,14 +467,25 @@ static int read_nets(struct nccl *c)
 
 /* ---- all ---- */
 
+/* RCCL's has GPUs of AMD and links of XGMI, in elements and a version of its own. */
+static int check_writer(const struct xml *x, struct err *err)
+{
+    for (const struct xml_node *n = x->root; n; n = xml_after(n))
+        if (xml_is(n, "xgmi") || (xml_is(n, "gpu") && xml_find(n, "gcn")))
+            return xml_fail(x, n, NULL, err,
+                            "was written by RCCL, expected XML of NCCL or hwloc (lstopo"
+                            " FILE.xml)");
+    return 0;
+}
+
 int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
 {
     struct nccl c = {.x = x, .m = m, .err = err};
     int64_t version = 0;
-    int rc =
-        xml_i64(x, x->root, "version", 1, 1, &version, err) || find_gpus(&c) || sort_gpus(&c)
-            ? -1
-            : 0;
+    int rc = check_writer(x, err) || xml_i64(x, x->root, "version", 1, 1, &version, err) ||
+                     find_gpus(&c) || sort_gpus(&c)
+                 ? -1
+                 : 0;
 
     if (rc == 0) {
         topo_machine_gpus(m, c.gpus, TOPO_CUDA);

@@ -383,3 +383,42 @@ EOF
         grep -v '^\.' > example.yaml
     paro-topo -i example.yaml | diff example.yaml -
 }
+
+@test "what a file does not know of near links is said, and whose file it is" {
+    hwloc() { # VERSION OSDEV: two GPUs of PCIe alone, as hwloc VERSION lists them
+        printf '%s' "<topology version=\"2.0\"><object type=\"Machine\"><info name=\"hwlocVersion\" value=\"$1\"/>
+          <object type=\"NUMANode\" cpuset=\"0x3\" gp_index=\"2\" local_memory=\"137438953472\"/>
+          <object type=\"Bridge\" gp_index=\"5\" bridge_type=\"0-1\" depth=\"0\">
+          <object type=\"PCIDev\" gp_index=\"6\" pci_busid=\"0004:04:00.0\" pci_type=\"$3\" pci_link_speed=\"15.753846\">
+            $2</object>
+          <object type=\"PCIDev\" gp_index=\"8\" pci_busid=\"0004:05:00.0\" pci_type=\"$3\" pci_link_speed=\"15.753846\">
+            $2</object></object></object></topology>" > "$D/h.xml"
+    }
+    local D=$PWD links nvml='<object type="OSDev" name="nvml0" osdev_type="1"/>' nvidia='0302 [10de:1db1] [10de:1212] a1'
+    # hwloc lists NVLinks since 2.5.0.
+    for version in 2.2.0 2.4.1; do
+        hwloc $version "$nvml" "$nvidia"
+        paro-topo -i "$D/h.xml" > "$D/t" 2> "$D/e"
+        grep -q 'does not describe NVLink; if there is any' "$D/e"
+    done
+    for version in 2.5.0 2.12.0; do
+        hwloc $version "$nvml" "$nvidia"
+        paro-topo -i "$D/h.xml" > "$D/t" 2> "$D/e"
+        [ ! -s "$D/e" ]
+    done
+    # AMD's Instinct without ROCm: two GPUs, no NUMA nodes for ranks.
+    hwloc 2.9.0 "" '0380 [1002:740f] [1002:0c34] 02'
+    paro-topo -i "$D/h.xml" > "$D/t" 2> "$D/e"
+    grep -q 'ranks: \[0, 1\]' "$D/t"
+    grep -q 'does not describe NVLink' "$D/e"
+    links='<distances2 type="PCIDev" nbobjs="2" kind="36" name="XGMIBandwidth" indexing="gp"><indexes length="4">6 8 </indexes><u64values length="20">1000000 100000 100000 1000000 </u64values></distances2>'
+    sed "s#</topology>#$links&#" "$D/h.xml" > "$D/x.xml"
+    paro-topo -i "$D/x.xml" > "$D/t" 2> "$D/e"
+    grep -q 'rate_source: "XGMIBandwidth as the file states it"' "$D/t"
+    # One GPU of a tray has no links.
+    paro-topo -i "$ROOT/tests/data/nccl-one-without.xml" > "$D/t" 2> "$D/e"
+    grep -q ': 1 of 4 GPUs, the first is GPU 1, have no NVLink and are groups of their own$' "$D/e"
+    printf '%s' '<system version="2"><cpu numaid="0" arch="x86_64"><pci busid="0000:1d:00.0" class="0x038000">
+        <gpu dev="0" gcn="gfx90a" rank="0"><xgmi target="0000:20:00.0" count="4"/></gpu></pci></cpu></system>' > "$D/r.xml"
+    refuses 2 'written by RCCL expected NCCL hwloc' paro-topo -i "$D/r.xml"
+}
