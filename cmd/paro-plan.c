@@ -30,6 +30,7 @@ static const struct cli_mode modes[] = {
 CLI_PARSER(plan_ask_global)
 CLI_PARSER(plan_ask_headroom)
 CLI_PARSER(plan_ask_trainable)
+CLI_PARSER(plan_ask_storage)
 CLI_PARSER(plan_ask_keep)
 CLI_PARSER(plan_strategy_parse)
 CLI_PARSER(plan_algo_parse)
@@ -47,7 +48,8 @@ static const struct cli_option options[] = {
     {"mem", 0, "BYTES", CLI_EVERYDAY,
      "Use at most BYTES of memory per rank, such as 80e9 or 64Gi (default: 90 % of what the"
      " fabric states)",
-     CLI_BYTES(ask.memory_bytes, 1, PLAN_ASK_MEMORY_MAX), .excludes = "headroom"},
+     CLI_BYTES(ask.memory_bytes, PLAN_ASK_MEMORY_MIN, PLAN_ASK_MEMORY_MAX),
+     .excludes = "headroom"},
     {"headroom", 0, "PERCENT", 0,
      "Leave PERCENT of the memory that the fabric states free, for what is not counted, such as"
      " libraries (default: 10)",
@@ -118,12 +120,13 @@ static const struct cli_option options[] = {
      " fastest (default: auto)",
      CLI_PARSED(plan_algo_parse, ask.algo)},
     {"device", 0, "KIND", 0,
-     "Count the memory that ranks need on KIND, cpu or cuda (default: what the fabric was"
-     " measured on)",
+     "Plan for cpu or cuda: memory and types differ (default: the fabric's device; synth: is"
+     " cpu unless it says device=cuda)",
      CLI_CHOICE(ask.device, "cpu|cuda")},
     {"storage", 0, "RATE", 0,
-     "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s",
-     CLI_RATE(ask.storage_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS)},
+     "Predict the time of a checkpoint when each host writes at RATE, such as 2GB/s, or all"
+     " together, such as 100GB/s/all",
+     CLI_PARSED(plan_ask_storage, ask)},
     {.text = "Price failures of nodes, and saves:"},
     {"mtbf", 0, "HOURS", 0,
      "Choose by useful throughput where a node fails every HOURS on average, and predict the"
@@ -223,7 +226,9 @@ int main(int argc, char **argv)
         return cli_fail(&a.cli, &err);
     if (cli_svg_close(&file, plan_ask_answer(&a.ask, out, note, &found, &err), &err))
         return cli_fail(&a.cli, &err);
-    for (char *line = strtok(note, "\n"); line; line = strtok(NULL, "\n"))
+    /* Where the answer cannot be written, that is all there is to say. */
+    for (char *line = fflush(stdout) ? NULL : strtok(note, "\n"); line;
+         line = strtok(NULL, "\n"))
         cli_say(&a.cli, "%s", line);
     if (found)
         return cli_finish(&a.cli, 0);

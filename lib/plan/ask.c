@@ -9,10 +9,12 @@
 
 #include "base/mem.h"
 #include "base/num.h"
+#include "base/units.h"
 #include "plan/check.h"
 #include "plan/fit.h"
 #include "plan/rows.h"
 #include "plan/scale.h"
+#include "plan/tally.h"
 #include "plan/timeline.h"
 #include "plan/what_if.h"
 #include "plan/why.h"
@@ -74,6 +76,28 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
             "fraction above 0 and up to 1, or params=COUNT",
             text);
     return 0;
+}
+
+int plan_ask_storage(const char *text, struct plan_ask *ask, struct err *err)
+{
+    static const char all[] = "/all";
+    size_t n = strlen(text), tail = sizeof all - 1;
+    char *rate = mem_dup(text);
+    struct err ignored;
+
+    ask->storage_all = n > tail && strcmp(text + n - tail, all) == 0;
+    rate[ask->storage_all ? n - tail : n] = 0;
+    int rc = num_rate(rate, &ask->storage_Bps, &ignored) ||
+                     ask->storage_Bps < TOPO_RATE_MIN_BPS ||
+                     ask->storage_Bps > TOPO_RATE_MAX_BPS
+                 ? -1
+                 : 0;
+    mem_free(rate);
+    return rc ? err_set(err, ERR_INPUT,
+                        "'%s', expected a rate above 0 with its unit, as 2GB/s for each host or"
+                        " 100GB/s/all for all together",
+                        text)
+              : 0;
 }
 
 int plan_ask_keep(const char *text, int *out, struct err *err)
@@ -161,6 +185,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
     *s = (struct plan_search){
         .groups = groups,
         .storage_Bps = ask->storage_Bps,
+        .storage_all = ask->storage_all,
         .auto_keep = ask->keep == PLAN_ASK_AUTO,
         .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
         .auto_layered = ask->layered == PLAN_ASK_AUTO,
@@ -189,7 +214,7 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
         s->at.failures = (struct plan_failures){
             .mtbf_s = 3600 * ask->mtbf_h,
             .restart_s = ask->restart_s,
-            .storage_Bps = ask->storage_Bps > 0 ? ask->storage_Bps : PLAN_STORAGE_BPS,
+            .storage_Bps = PLAN_STORAGE_BPS, /* else that of the search */
             .local_Bps = ask->local_Bps,
             .copies = ask->copies};
     s->at.memory_bytes *= 1 - (isnan(ask->headroom) ? PLAN_ASK_HEADROOM : ask->headroom);
@@ -268,6 +293,40 @@ static void note_unknown(const struct plan_case *c, char note[PLAN_NOTE])
                        : "");
 }
 
+static void note_preferred(const struct plan_search *s, char note[PLAN_NOTE])
+{
+    char text[PLAN_PREFERRED];
+
+    if (plan_preferred(s, text)[0])
+        add_note(note, "%s", text);
+}
+
+/* synth: is a processor unless it says otherwise, and the memory that ranks need differs. */
+static void note_device(const struct plan_case *c, char note[PLAN_NOTE])
+{
+    const double most = 1e13; /* two sockets of present-day cores with matrix units in bf16 */
+    double flops = topo_flops_in(c->topo, c->compute_type);
+
+    if (c->device == DEVICE_CPU && flops > most)
+        add_note(note,
+                 "doubt: a cpu of %.4g TFLOP/s in %s, expected --device cuda, or device=cuda"
+                 " in the fabric, for a GPU",
+                 flops / 1e12, dtype_name(c->compute_type));
+}
+
+/* Storage decides between strategies and copies where failures are priced. */
+static void note_storage(const struct plan_ask *ask, const struct topo *t, char note[PLAN_NOTE])
+{
+    struct units host, all;
+    int hosts = plan_hosts_of(t).count;
+
+    if (ask->mtbf_h > 0 && !(ask->storage_Bps > 0))
+        add_note(note,
+                 "assumed: shared storage takes %s from each host, %s from all %d (--storage)",
+                 units_rate(&host, PLAN_STORAGE_BPS),
+                 units_rate(&all, PLAN_STORAGE_BPS * hosts), hosts);
+}
+
 /* A global batch that the ranks do not share equally. */
 static void note_batch(const struct plan_search *s, char note[PLAN_NOTE])
 {
@@ -340,7 +399,10 @@ static int answer_check(const struct plan_ask *ask, FILE *out, int *found, struc
 
     if (plan_check(ask->log, ask->plan[0], &check, err))
         return -1;
-    (ask->json ? plan_check_print_json : plan_check_print)(&check, out);
+    if (ask->json)
+        plan_check_print_json(&check, out);
+    else
+        plan_check_print(&check, ask->log, ask->plan[0], out);
     *found = !check.differs;
     if (!*found)
         plan_check_refuse(&check, err);
@@ -394,6 +456,9 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
         plan_fit(s, &advice);
         plan_fit_refuse(s, &advice, err);
     }
+    if (ask->json || (ask->what != PLAN_ASK_LIST && ask->what != PLAN_ASK_WHY &&
+                      ask->what != PLAN_ASK_WHAT_IF)) /* whose heads have it */
+        note_preferred(s, note);
     return print_answer(s, &advice, model, ask, out, err);
 }
 
@@ -408,6 +473,8 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
         return -1;
     int rc = set_search(&s, ask, &groups, model, err);
     note_unknown(&s.at, note);
+    note_device(&s.at, note);
+    note_storage(ask, topo, note);
     if (rc == 0 && ask->what == PLAN_ASK_SCALE)
         rc = check_measured(&s.at, ask, topo, note, err) ||
                      answer_scale(ask, &s, out, found, err)

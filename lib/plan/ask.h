@@ -52,6 +52,7 @@ struct plan_ask {
     int layered;         /* the same */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
     double storage_Bps;  /* 0: unknown */
+    int storage_all;     /* storage_Bps is that of all hosts together */
     double mtbf_h;       /* 0: failures are not priced */
     double restart_s, local_Bps;
     int copies; /* PLAN_ASK_AUTO */
@@ -67,6 +68,7 @@ struct plan_ask {
         .restart_s = PLAN_RESTART_S, .local_Bps = PLAN_LOCAL_BPS, .copies = PLAN_ASK_AUTO      \
     }
 
+#define PLAN_ASK_MEMORY_MIN INT64_C(1000000)             /* less is a number without its unit */
 #define PLAN_ASK_MEMORY_MAX INT64_C(1000000000000000000) /* bytes */
 
 #define PLAN_ASK_HEADROOM                                                                      \
@@ -84,6 +86,8 @@ int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err);
 int plan_ask_headroom(const char *text, double *out, struct err *err);
 /* What model_train takes, a fraction, or "params=COUNT". */
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
+/* 2GB/s for each host, 100GB/s/all for all of them together. */
+int plan_ask_storage(const char *text, struct plan_ask *ask, struct err *err);
 /* What plan_keep_parse takes, or auto. */
 int plan_ask_keep(const char *text, int *out, struct err *err);
 

@@ -93,7 +93,7 @@ static void compare(struct plan_check *c, const struct plan_log *l, const struct
 {
     const struct plan_price *price = &p->price;
     const double predicted[PLAN_MEASURES] = {
-        price->step_s,       price->compute_s,  price->step_s - price->compute_s,
+        price->step_s,       price->compute_s,  fmax(price->step_s - price->compute_s, 0),
         price->tokens_per_s, price->slow_bytes, price->fast_bytes,
         state_bytes(p)};
     double *room = mem_new((size_t)l->steps, sizeof *room);
@@ -129,6 +129,21 @@ static char *beside(const char *path, const char *name)
     return whole;
 }
 
+/* The strategy of the plan next to the log, if it is not this one; NULL also where none is. */
+static const char *own_plan(const char *path, const struct plan *p)
+{
+    char *own = beside(path, "plan.yaml");
+    struct plan its = {0};
+    struct err ignored;
+    const char *name = NULL;
+
+    if (plan_read(&its, own, &ignored) == 0 && plan_differ(&its, p))
+        name = plan_strategy_name(its.strategy);
+    plan_release(&its);
+    mem_free(own);
+    return name;
+}
+
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err)
 {
     char *path = NULL;
@@ -151,6 +166,8 @@ int plan_check(const char *log, const char *plan, struct plan_check *out, struct
                      "log '%s' has no step after the first, which is not counted", path);
     if (rc == 0)
         compare(out, &l, &p);
+    if (rc == 0 && plan)
+        out->own = own_plan(path, &p);
     plan_log_release(&l);
     plan_release(&p);
     mem_free(from);
@@ -191,12 +208,16 @@ static void put_wrong(const struct plan_check *c, FILE *out)
     putc('\n', out);
 }
 
-void plan_check_print(const struct plan_check *c, FILE *out)
+void plan_check_print(const struct plan_check *c, const char *log, const char *plan, FILE *out)
 {
     char predicted[32], measured[32];
 
-    fprintf(out, "%s, medians of %" PRId64 " step%s after the first\n",
-            plan_strategy_name(c->strategy), c->steps, c->steps == 1 ? "" : "s");
+    fprintf(out,
+            "plan %s%s(%s) against run %s (medians of %" PRId64 " step%s after the first)\n",
+            plan ? plan : "", plan ? " " : "", plan_strategy_name(c->strategy), log, c->steps,
+            c->steps == 1 ? "" : "s");
+    if (c->own)
+        fprintf(out, "the run was made with another plan (%s)\n", c->own);
     fprintf(out, "%-14s %14s %14s %9s\n", "", "predicted", "measured", "ratio");
     for (int i = 0; i < PLAN_LOSS; i++) {
         if (isnan(c->predicted[i]))
@@ -228,6 +249,8 @@ void plan_check_print_json(const struct plan_check *c, FILE *out)
     struct jout j = jout_begin(out, "paro.plan.check/1");
 
     jout_text(&j, "strategy", plan_strategy_name(c->strategy));
+    jout_text(&j, "run_strategy", c->own ? c->own : plan_strategy_name(c->strategy));
+    jout_bool(&j, "other_plan", c->own != NULL);
     jout_int(&j, "steps", c->steps);
     jout_bool(&j, "exact", c->exact);
     jout_bool(&j, "differs", c->differs != 0);

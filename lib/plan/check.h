@@ -18,6 +18,7 @@ struct plan_check {
     int wrong;
     double wrong_s, wrong_was_s;
     char rates_of[PLAN_RATES_OF], doubt[TOPO_SOURCE_BYTES]; /* the plan's */
+    const char *own; /* another plan, with which the run was made: its strategy; or NULL */
 };
 
 #define PLAN_CHECK_PART 0.01
@@ -29,9 +30,12 @@ struct plan_check {
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err);
 /* Only where c->differs: sets err to one line that says so; returns -1. */
 int plan_check_refuse(const struct plan_check *c, struct err *err);
-void plan_check_print(const struct plan_check *c, FILE *out);
+/* log and plan as they were given; plan NULL: the one beside the log. */
+void plan_check_print(const struct plan_check *c, const char *log, const char *plan, FILE *out);
 void plan_check_print_json(const struct plan_check *c, FILE *out); /* paro.plan.check/1 */
 
+/* Whether two plans differ in a setting, groups and strategy among them. */
+int plan_differ(const struct plan *a, const struct plan *b);
 /*
  * Two plans side by side: the settings in which they differ, and everything predicted.  names:
  * the files, for the head; as a table for people, or as paro.plan.compare/1.

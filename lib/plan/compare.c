@@ -75,6 +75,20 @@ static void settings_release(struct settings *s)
         mem_free(s->text[i]);
 }
 
+int plan_differ(const struct plan *a, const struct plan *b)
+{
+    struct settings x, y;
+    int differ = 0;
+
+    settings_init(&x, a);
+    settings_init(&y, b);
+    for (int i = 0; i < x.count; i++)
+        differ |= strcmp(x.text[i], y.text[i]) != 0;
+    settings_release(&x);
+    settings_release(&y);
+    return differ;
+}
+
 static const struct {
     const char *key, *name;
     size_t at; /* in struct plan_price */
@@ -88,8 +102,8 @@ static const struct {
      units_bytes},
     {"buffers_bytes", "buffers", offsetof(struct plan_price, memory.buffers), units_bytes},
     {"total_bytes", "memory", offsetof(struct plan_price, memory.total), units_bytes},
-    {"slow_bytes", "slow bytes", offsetof(struct plan_price, slow_bytes), units_bytes},
-    {"fast_bytes", "fast bytes", offsetof(struct plan_price, fast_bytes), units_bytes},
+    {"slow_bytes", "slow bytes", offsetof(struct plan_price, slow_bytes), units_sent},
+    {"fast_bytes", "fast bytes", offsetof(struct plan_price, fast_bytes), units_sent},
     {"compute_s", "compute", offsetof(struct plan_price, compute_s), units_time},
     {"comm_s", "communication", offsetof(struct plan_price, comm_s), units_time},
     {"step_s", "step", offsetof(struct plan_price, step_s), units_time},

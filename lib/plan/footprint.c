@@ -391,6 +391,6 @@ struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct
     /* Shards differ by a few elements: ranks of the largest do not write more than all. */
     if (s->storage_Bps > 0)
         p.s = fmin(p.rank_bytes * plan_hosts_of(plan_search_whole(s)).most, p.bytes) /
-              s->storage_Bps;
+              plan_search_storage(s);
     return p;
 }

@@ -151,7 +151,8 @@ static double goodput_of(const struct plan_survival *s, const struct segments *g
     double shared_s = (until_s(rate, again_s) / passes + rest.s) / (1 - rest.shared);
     double all_s = all.s + all.shared * shared_s, share = g->work_s * (double)saves / all_s;
     double restarts = all.shared / (1 - rest.shared) / passes;
-    *lost_share = !isfinite(share) ? 1 : rate > 0 ? restarts / (rate * all_s) : 0;
+    /* A share: two sums may round to 1 + 2e-16. */
+    *lost_share = !isfinite(share) ? 1 : rate > 0 ? fmin(restarts / (rate * all_s), 1) : 0;
     return isfinite(share) ? share : 0;
 }
 

@@ -86,7 +86,8 @@ static void put_others(const struct plan_search *s, FILE *out)
 static void put_survival(const struct plan_search *s, FILE *out)
 {
     const struct plan_survival *v = &s->list[s->best].survival;
-    struct units stored;
+    double rate = s->at.failures.storage_Bps;
+    struct units stored, one, all;
 
     fprintf(out,
             "failures every %.4g h of a node, %.4g h of %d: save every %d steps in the shared"
@@ -96,7 +97,27 @@ static void put_survival(const struct plan_search *s, FILE *out)
         fprintf(out, ", every %d locally with %d %s, %s per rank, enough for %.6g %% of them",
                 v->local_every, v->copies, v->copies > 1 ? "copies" : "copy",
                 units_bytes(&stored, v->copy_bytes), 100 * (1 - v->lost_share));
-    putc('\n', out);
+    fprintf(out, "; shared storage of %s per host, %s of all%s\n", units_rate(&one, rate),
+            units_rate(&all, rate * v->nodes), s->storage_Bps > 0 ? "" : " (assumed)");
+}
+
+const char *plan_preferred(const struct plan_search *s, char text[PLAN_PREFERRED])
+{
+    int fastest = plan_fastest(s);
+    struct units less;
+
+    text[0] = 0;
+    if (fastest < 0 || fastest == s->best)
+        return text;
+    const struct plan_price *best = &s->list[s->best], *top = &s->list[fastest];
+    snprintf(text, PLAN_PREFERRED,
+             "%s takes %.2g %% longer than %s, too little to be predicted, and needs %s less"
+             " memory",
+             plan_strategy_name(best->strategy),
+             100 * (plan_price_gross_s(best) / plan_price_gross_s(top) - 1),
+             plan_strategy_name(top->strategy),
+             units_bytes(&less, top->memory.total - best->memory.total));
+    return text;
 }
 
 void plan_list_title(const struct plan_search *s, FILE *out)
@@ -104,7 +125,7 @@ void plan_list_title(const struct plan_search *s, FILE *out)
     const struct plan_case *c = &s->at;
     const struct model *m = c->model;
     struct units params, limit, all, one, time, rate;
-    char shape[64];
+    char shape[64], preferred[PLAN_PREFERRED];
 
     groups_print(&c->topo->groups, shape, sizeof shape);
     if (m->unit)
@@ -116,14 +137,11 @@ void plan_list_title(const struct plan_search *s, FILE *out)
             c->memory_bytes > 0 ? units_bytes(&limit, c->memory_bytes) : "unknown");
     if (c->memory_bytes > 0 && c->memory_bytes < (double)c->topo->memory_bytes)
         fprintf(out, " of %s", units_bytes(&limit, (double)c->topo->memory_bytes));
-    fputs(" per rank", out);
-    if (c->device != DEVICE_CPU)
-        fprintf(out, " on %s", plan_device_name(c->device));
+    fprintf(out, " per rank on %s, products in %s", plan_device_name(c->device),
+            dtype_name(c->compute_type));
     fprintf(out, ", micro-batch %d x %d, accum %d", c->micro_batch, c->seq, c->accum);
     if (plan_layered(&c->settings) > 1)
         fprintf(out, ", layered %d", plan_layered(&c->settings));
-    if (c->compute_type != DTYPE_F32)
-        fprintf(out, ", products in %s", dtype_name(c->compute_type));
     if (c->keep >= PLAN_KEEP_ALL)
         fputs(", keep all", out);
     else if (c->keep)
@@ -136,12 +154,14 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         fprintf(out, "doubt: %s\n", c->topo->doubt);
     if (!(c->topo->flops > 0))
         fputs("the fabric has no compute rate: times are communication only\n", out);
+    if (plan_preferred(s, preferred)[0])
+        fprintf(out, "%s\n", preferred);
     put_others(s, out);
     if (s->storage_Bps > 0)
         fprintf(out, "checkpoint %s, %s per rank, %s at %s per host\n",
                 units_bytes(&all, s->checkpoint.bytes),
                 units_bytes(&one, s->checkpoint.rank_bytes), units_time(&time, s->checkpoint.s),
-                units_rate(&rate, s->storage_Bps));
+                units_rate(&rate, plan_search_storage(s)));
     if (s->best >= 0 && s->at.failures.mtbf_s > 0)
         put_survival(s, out);
 }

@@ -76,7 +76,8 @@ struct plan_search {
     struct plan_price list[PLAN_STRATEGIES];
     int best;           /* index, or -1: nothing fits */
     int closest;        /* where nothing fits: the one that needs least */
-    double storage_Bps; /* of a host, what writes its checkpoints; 0 where unknown */
+    double storage_Bps; /* of what writes checkpoints, of each host; 0 where unknown */
+    int storage_all;    /* it is that of all hosts together */
     struct plan_checkpoint checkpoint;
 };
 
@@ -85,6 +86,8 @@ enum { PLAN_SEARCH_MAX = 64 };
 /* ERR_INPUT: auto_batch without activations; global_batch below the number of ranks; too many
    bytes to be counted. */
 int plan_search(struct plan_search *s, struct err *err);
+/* The part of storage_Bps that a host has. */
+double plan_search_storage(const struct plan_search *s);
 /* Whether strategy i of the list is searched: all are, or only `strategy`. */
 int plan_search_allows(const struct plan_search *s, int i);
 /* Where the groups found end: a boundary, or -1 where the fabric has but one. */

@@ -123,6 +123,40 @@ static void choose(struct plan_search *s, const struct plan_tally *t)
     }
 }
 
+int plan_fastest(const struct plan_search *s)
+{
+    int best = -1;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (plan_search_allows(s, i) && s->list[i].feasible &&
+            (best < 0 || plan_price_better(&s->list[i], &s->list[best])))
+            best = i;
+    return best;
+}
+
+/*
+ * Of those as fast as the fastest, to what predictions tell apart, the one with least memory.
+ * None that sends more across the groups: if the network is slower than it was measured, such a
+ * one loses most.
+ */
+static void prefer_less_memory(struct plan_search *s)
+{
+    int fastest = plan_fastest(s);
+
+    s->best = fastest;
+    for (int i = 0; fastest >= 0 && i < PLAN_STRATEGIES; i++) {
+        const struct plan_price *p = &s->list[i], *top = &s->list[fastest];
+        const struct plan_price *best = &s->list[s->best];
+        int near = plan_price_gross_s(p) <= plan_price_gross_s(top) * (1 + PLAN_NEAR);
+        int less = p->memory.total * (1 + PLAN_NEAR) < top->memory.total;
+        if (plan_search_allows(s, i) && p->feasible && near && less &&
+            !plan_price_less(top->slow_bytes, p->slow_bytes) &&
+            (plan_price_less(p->memory.total, best->memory.total) ||
+             (!differ(p->memory.total, best->memory.total) && plan_price_better(p, best))))
+            s->best = i;
+    }
+}
+
 double plan_sample_s(const struct plan_found *f)
 {
     return f->gross_s / (double)f->sequences;
@@ -301,6 +335,12 @@ static void try_batches(struct plan_search *now, const struct plan_tally *t,
     now->at = asked.at;
 }
 
+double plan_search_storage(const struct plan_search *s)
+{
+    return s->storage_all ? s->storage_Bps / plan_hosts_of(plan_search_whole(s)).count
+                          : s->storage_Bps;
+}
+
 /* Of equal ones the first: the fabric's type, without recomputing, few kept, small batches,
    few layered. */
 static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
@@ -314,6 +354,8 @@ static void search_at(struct plan_search *s, int boundary, const struct plan_tal
         struct plan_hosts hosts = plan_hosts_of(plan_search_whole(s));
         now.at.failures.nodes = hosts.count;
         now.at.failures.node_ranks = hosts.most;
+        if (s->storage_Bps > 0)
+            now.at.failures.storage_Bps = plan_search_storage(s);
     }
     plan_choose_chunk(&now.at, t);
     int types = s->auto_type && now.at.topo->other_flops > 0 ? 2 : 1,
@@ -335,21 +377,21 @@ static void take_boundary(struct plan_search *s, const struct plan_search *asked
                           const struct plan_tally *t, int list)
 {
     struct plan_search now = *asked;
+    int keep[PLAN_KEEPS], at = 0;
 
     search_at(&now, boundary, t);
+    keeps_of(&now, keep);
+    while (keep[at] != now.at.keep)
+        at++;
+    plan_price_with(&now.at, &t[at], now.list); /* all strategies at what was chosen */
+    prefer_less_memory(&now);
     struct plan_found found = found_of(&now);
     memcpy(now.found, s->found, sizeof now.found);
     now.found[boundary] = s->found[boundary] = found;
     if (boundary > 0 && !is_ahead(&now, s))
         return;
-    if (list) { /* all strategies as they are at what was chosen */
-        int keep[PLAN_KEEPS], at = 0;
-        keeps_of(&now, keep);
-        while (keep[at] != now.at.keep)
-            at++;
-        plan_price_with(&now.at, &t[at], now.list);
+    if (list)
         now.checkpoint = plan_checkpoint(&now, &t[at]);
-    }
     *s = now;
 }
 

@@ -7,6 +7,7 @@
 #include "plan/what_if.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/jout.h"
 #include "base/units.h"
@@ -74,9 +75,14 @@ static struct winner winner_at(const struct probe *p, double v)
     return (struct winner){s.best, plan_search_level(&s)};
 }
 
+static int is_same(struct winner a, struct winner b)
+{
+    return a.best == b.best && (a.best < 0 || a.level == b.level);
+}
+
 static int is_old(const struct probe *p, struct winner w)
 {
-    return w.best == p->asked->best && (w.best < 0 || w.level == plan_search_level(p->asked));
+    return is_same(w, (struct winner){p->asked->best, plan_search_level(p->asked)});
 }
 
 /* Half way between two values; whole where the dial has whole numbers. */
@@ -99,33 +105,54 @@ static double outwards(enum plan_dial dial, double v, int more)
     return more ? fmax(v + 1, floor(next)) : fmin(v - 1, ceil(next));
 }
 
+/*
+ * Halves what lies between a value and *other, up to where `want` begins to win, or if that is
+ * NULL, where the old one ceases to.  Returns the winner at the value found.
+ */
+static struct winner bisect(const struct probe *p, double same, struct winner now,
+                            const struct winner *want, double *other)
+{
+    while (!is_near(p->dial, same, *other)) {
+        double half = between(p->dial, same, *other);
+        struct winner there = winner_at(p, half);
+        if (want ? !is_same(there, *want) : is_old(p, there)) {
+            same = half;
+            continue;
+        }
+        *other = half;
+        now = there;
+    }
+    return now;
+}
+
 static void turn(const struct probe *p, int more, double start, struct plan_change *c)
 {
-    struct winner now = {-1, -1};
+    struct winner first, last = {-1, -1};
     double same = start, other = start;
 
     c->searched = 1;
+    c->then_at = NAN;
+    c->winner = c->level = c->then_winner = c->then_level = -1;
     while (!c->found && (more ? other < c->bound : other > c->bound)) {
         same = other;
         other = outwards(p->dial, other, more);
         if (more ? other > c->bound : other < c->bound)
             other = c->bound;
-        now = winner_at(p, other);
-        c->found = !is_old(p, now);
-    }
-    while (c->found && !is_near(p->dial, same, other)) {
-        double half = between(p->dial, same, other);
-        struct winner there = winner_at(p, half);
-        if (is_old(p, there)) {
-            same = half;
-            continue;
-        }
-        other = half;
-        now = there;
+        last = winner_at(p, other);
+        c->found = !is_old(p, last);
     }
     c->at = other;
-    c->winner = now.best;
-    c->level = now.level;
+    if (!c->found)
+        return;
+    first = bisect(p, same, last, NULL, &c->at);
+    c->winner = first.best;
+    c->level = first.level;
+    if (is_same(first, last))
+        return;
+    c->then_at = other;
+    bisect(p, c->at, last, &last, &c->then_at);
+    c->then_winner = last.best;
+    c->then_level = last.level;
 }
 
 static double largest_total(const struct plan_search *s)
@@ -185,12 +212,23 @@ static const char *name_of(int index)
     return index >= 0 ? plan_strategy_name(plan_strategy_at(index)) : "nothing fits";
 }
 
+static void put_winner(enum plan_dial dial, int more, int winner, int level, double from,
+                       const char *end, FILE *out)
+{
+    char at[32];
+
+    fputs(name_of(winner), out);
+    if (winner >= 0 && level >= 0)
+        fprintf(out, " of level %d", level);
+    fprintf(out, " from %s %s%s", value_text(dial, from, at), more ? "up" : "down", end);
+}
+
 static void put_change(enum plan_dial dial, int more, const struct plan_change *c, FILE *out)
 {
     static const char *const names[PLAN_DIALS][2] = {{"slower tier", "faster tier"},
                                                      {"fewer micro-steps", "more micro-steps"},
                                                      {"less memory", "more memory"}};
-    char at[32];
+    char at[32], then[32];
 
     fprintf(out, "%-18s ", names[dial][more]);
     if (!c->searched) {
@@ -203,10 +241,12 @@ static void put_change(enum plan_dial dial, int more, const struct plan_change *
                 value_text(dial, c->bound, at));
         return;
     }
-    fputs(name_of(c->winner), out);
-    if (c->winner >= 0 && c->level >= 0)
-        fprintf(out, " of level %d", c->level);
-    fprintf(out, " from %s %s\n", value_text(dial, c->at, at), more ? "up" : "down");
+    int also = !isnan(c->then_at);
+    /* One that wins for less than the digits show is left out. */
+    if (!also || strcmp(value_text(dial, c->at, at), value_text(dial, c->then_at, then)))
+        put_winner(dial, more, c->winner, c->level, c->at, also ? ", " : "\n", out);
+    if (also)
+        put_winner(dial, more, c->then_winner, c->then_level, c->then_at, "\n", out);
 }
 
 void plan_what_if_print(const struct plan_search *s, const struct plan_changes *w, FILE *out)
@@ -236,6 +276,13 @@ static void json_change(struct jout *j, enum plan_dial dial, int more,
     jout_num(j, "value", c->found ? c->at : NAN);
     plan_put_strategy(j, "winner", c->found ? c->winner : -1);
     plan_put_level(j, c->found && c->winner >= 0 ? c->level : -1);
+    if (c->found && !isnan(c->then_at)) {
+        jout_open(j, "then", '{');
+        jout_num(j, "value", c->then_at);
+        plan_put_strategy(j, "winner", c->then_winner);
+        plan_put_level(j, c->then_winner >= 0 ? c->then_level : -1);
+        jout_close(j, '}');
+    }
     jout_close(j, '}');
 }
 

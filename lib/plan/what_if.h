@@ -20,6 +20,10 @@ struct plan_change {
     double at;  /* the nearest value from which on another wins */
     int winner; /* index into the list of 27, or -1: nothing fits */
     int level;  /* where its groups end (plan_search_level) */
+    /* Where another wins at the end of the step in which that was found: from where on, or NAN;
+       strategies may be that near to each other. */
+    double then_at;
+    int then_winner, then_level;
 };
 
 struct plan_changes {

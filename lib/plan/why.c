@@ -9,6 +9,7 @@
 #include "plan/why.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/jout.h"
 #include "base/units.h"
@@ -110,10 +111,12 @@ static void put_margin(const struct plan_search *s, const struct plan_why *w, FI
     else
         fprintf(out, "%s%.1f %% %s %s, the %s\n", fabs(by) < 0.1 ? "less than " : "",
                 fmax(fabs(by), 0.1), by < 0 ? "behind" : "ahead of", second,
-                by < 0 ? "best" : "second");
+                by >= 0    ? "second"
+                : s->fixed ? "best"
+                           : "fastest: nearer than predictions tell");
 }
 
-/* "slow tier 35.3 GiB (best: 23.5 GiB): ", how much of it there is. */
+/* "slow tier 35.3 GB (best: 23.5 GB): ", how much of it there is. */
 static void put_term(const struct plan_price *p, const struct plan_price *best,
                      enum plan_term term, FILE *out)
 {
@@ -121,14 +124,36 @@ static void put_term(const struct plan_price *p, const struct plan_price *best,
                                     p->memory.optimizer};
     const double least[PLAN_TERMS] = {best->slow_bytes, best->fast_bytes, best->compute_s,
                                       best->memory.optimizer};
-    const char *(*text)(struct units *, double) =
-        term == PLAN_COMPUTE ? units_time : units_bytes;
-    int same =
-        !plan_price_less(its[term], least[term]) && !plan_price_less(least[term], its[term]);
+    const char *(*text)(struct units *, double) = term == PLAN_COMPUTE  ? units_time
+                                                  : term == PLAN_UPDATE ? units_bytes
+                                                                        : units_sent;
     struct units a, b;
 
-    fprintf(out, "%s %s (best: %s): ", terms[term], text(&a, its[term]),
-            same ? "as much, overlapped better" : text(&b, least[term]));
+    if (strcmp(text(&a, its[term]), text(&b, least[term])))
+        fprintf(out, "%s %s (best: %s): ", terms[term], a.text, b.text);
+    else if (term == PLAN_COMPUTE)
+        fputs("the same computing, but more is sent before or after it: ", out);
+    else
+        fprintf(out, "%s %s, as the best, but less of it during other work: ", terms[term],
+                a.text);
+}
+
+/* Not slower, or by rounding alone, and yet not chosen. */
+static void put_tie(const struct plan_price *p, const struct plan_price *best, FILE *out)
+{
+    struct units more;
+
+    if (!plan_price_less(best->memory.total, p->memory.total) &&
+        plan_price_less(plan_price_gross_s(p), plan_price_gross_s(best)))
+        fputs("as fast as predictions tell, but sends more slow bytes\n", out);
+    else if (plan_price_less(plan_price_gross_s(p), plan_price_gross_s(best)))
+        fprintf(out, "as fast as predictions tell, but needs %s more memory\n",
+                units_bytes(&more, p->memory.total - best->memory.total));
+    else
+        fprintf(out, "as fast, %s\n",
+                plan_price_less(best->memory.total, p->memory.total) ? "but needs more memory"
+                : plan_price_less(best->slow_bytes, p->slow_bytes) ? "but sends more slow bytes"
+                                                                   : "as large: comes later");
 }
 
 static void put_because(const struct plan_search *s, const struct plan_why *w, int i, FILE *out)
@@ -150,10 +175,7 @@ static void put_because(const struct plan_search *s, const struct plan_why *w, i
                 units_bytes(&most, bytes), what);
         return;
     case PLAN_BINDS_TIE:
-        fprintf(out, "as fast, %s\n",
-                plan_price_less(best->memory.total, p->memory.total) ? "but needs more memory"
-                : plan_price_less(best->slow_bytes, p->slow_bytes) ? "but sends more slow bytes"
-                                                                   : "as large: comes later");
+        put_tie(p, best, out);
         return;
     case PLAN_BINDS_CHOICE:
         fputs("better, but not requested\n", out);

@@ -38,7 +38,9 @@ static enum use use_of(const struct model *m, int visit)
 
 /* Products of a use; `again`: those that a backward computes once more.  The head's are not,
    nor the last layer's, whose forward ran last of all; nor of the others the product that
-   leaves the layer, (ffn, hidden): what enters a layer is kept. */
+   leaves the layer, (ffn, hidden): what enters a layer is kept.  Attention is counted as the
+   whole square: kernels skip the masked half, and reach about half of the rate of products
+   (tests/gpu/FIGURES.md), which comes to the same. */
 static double use_flops(const struct plan_bill *b, enum use use, int again)
 {
     const struct model *m = b->at->model;

@@ -158,13 +158,40 @@ steps() {
     { steps 1 1 slow_bytes 9 step_s 50; steps 1 2 step_s 3; steps 2 3 step_s 2; steps 1 5 step_s 1
       steps 9 6 skipped 1 slow_bytes 0; printf '{"step":15,"step_s":'; } > "$D/log.jsonl"
     paro-plan --check "$D/log.jsonl" "$D/plan.yaml" > "$D/c"
-    [ "$(head -n 1 "$D/c")" = "IIG, medians of 4 steps after the first" ]
+    [ "$(head -n 1 "$D/c")" = "plan $D/plan.yaml (IIG) against run $D/log.jsonl (medians of 4 steps after the first)" ]
     grep -qE '^step .* 200\.0%$' "$D/c"
     grep -qE '^slow bytes .* 100\.0%$' "$D/c"
-    paro-plan --check "$D" | cmp - "$D/c"
-    (cd "$D" && paro-plan --check log.jsonl) | cmp - "$D/c"
+    for log in . log.jsonl; do
+        (cd "$D" && paro-plan --check $log) > "$D/again"
+        [ "$(head -n 1 "$D/again")" = "plan (IIG) against run $log (medians of 4 steps after the first)" ]
+        sed 1d "$D/c" | cmp - <(sed 1d "$D/again")
+    done
+    # A run has been made with one plan, and is compared with another.
+    paro-plan -m $TINY -i $FABRIC --strategy NGN > "$D/other.yaml"
+    paro-plan --check "$D" "$D/other.yaml" > "$D/o" 2> "$D/e" || true
+    [ "$(sed -n 2p "$D/o")" = "the run was made with another plan (IIG)" ]
+    [ "$(paro-plan --check "$D" "$D/other.yaml" --json 2> "$D/e" | json '"$d->{strategy} $d->{run_strategy} " . ($d->{other_plan} ? 1 : 0)')" = "NGN IIG 1" ]
     paro-plan --check "$D" --json > "$D/j"
     [ "$(json '$d->{schema}, $d->{steps}, map { sprintf "%.3f", $_->{ratio} } grep { $_->{term} eq "step_s" } @{$d->{terms}}' < "$D/j")" = "paro.plan.check/1 4 2.000" ]
+}
+
+@test "--check: a step that computing fills has no exposed time, and not less" {
+    paro-plan -m $TINY -i $FABRIC --strategy NNN | sed 's/^  step_s: .*/  step_s: 1/
+        s/^  compute_s: .*/  compute_s: 1.0000000000000002/' > "$D/plan.yaml"
+    steps 3 1 | sed 's/"exposed_comm_s":[^,]*/"exposed_comm_s":0/' > "$D/log.jsonl"
+    paro-plan --check "$D" > "$D/c"
+    grep -qE '^exposed  +0 ns ' "$D/c"
+}
+
+@test "device and type of products are stated, and a processor with the rate of a GPU is doubted" {
+    paro-plan -m $TINY -i synth:2x2,memory=80GB,flops=200T --list > "$D/l" 2> "$D/e"
+    head -n 1 "$D/l" | grep -q ' per rank on cpu, products in f32, '
+    grep -q '^paro-plan: doubt: a cpu of 200 TFLOP/s in f32, expected --device cuda' "$D/e"
+    paro-plan -m $TINY -i synth:2x2,memory=80GB,flops=200T,device=cuda,compute_type=bf16 --list > "$D/l" 2> "$D/e"
+    head -n 1 "$D/l" | grep -q ' per rank on cuda, products in bf16, '
+    run ! grep doubt "$D/e"
+    paro-plan -m $TINY -i synth:2x2,memory=80GB,flops=10T --list > "$D/l" 2> "$D/e"
+    run ! grep doubt "$D/e"
 }
 
 @test "--check: the pause of saves, where failures are priced" {
@@ -353,9 +380,9 @@ steps() {
             json '4 * $d->{micro_batch} * $d->{accum}, $d->{micro_batch}, $d->{accum}'
     }
     [[ $(batch --global-batch 512) == "512 "* ]]
-    [ ! -s "$D/e" ]
+    run ! grep -q batch "$D/e"
     [[ $(batch --global-batch 128Ktokens --seq 250) == "512 "* ]]
-    [ ! -s "$D/e" ]
+    run ! grep -q batch "$D/e"
     [ "$(batch --global-batch 512 --micro-batch 16)" = "512 16 8" ]
     [ "$(batch --global-batch 512 --accum 16)" = "512 8 16" ]
     [ "$(batch --global-batch 4)" = "4 1 1" ]
@@ -521,7 +548,7 @@ steps() {
     paro-plan -m params=1e9 -i synth:4x1 --why 2> "$D/e" | grep -q '^\*.*as fast as [NIG]*, '
 }
 
-@test "keep, recompute and the batch are searched together: no fixed choice is faster" {
+@test "keep, recompute and the batch are searched together: no fixed choice is faster by 1 %" {
     for mem in 12Mi 20Mi 64Mi; do
         paro-plan -m $TINY -i $FABRIC --mem $mem --global-batch 512 --keep auto --recompute=auto --json > "$D/p"
         best=$(json '$d->{predicted}{tokens_per_s}' < "$D/p")
@@ -529,7 +556,7 @@ steps() {
             for again in yes no; do
                 one=$(paro-plan -m $TINY -i $FABRIC --mem $mem --global-batch 512 --keep $keep --recompute=$again \
                     --json 2> "$D/err" | json '$d->{predicted}{tokens_per_s}' 2> "$D/err" || echo 0)
-                awk -v a="$one" -v b="$best" 'BEGIN { exit !(a <= b * (1 + 1e-9)) }'
+                awk -v a="$one" -v b="$best" 'BEGIN { exit !(a <= b * 1.01) }'
             done
         done
         # What was found is what is planned with it.
@@ -737,6 +764,19 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     [ "$(sed -n 's/.*tokens\/s *\(goodput\).*/\1/p' "$D/l")" = goodput ]
 }
 
+@test "--mtbf: storage is stated, for each host and for all; no share is above 1" {
+    local on=(-m params=65e9 -i "synth:64x8,memory=80GB,flops=400T" --mtbf 5000)
+    paro-plan "${on[@]}" --list > "$D/l" 2> "$D/e"
+    grep -q '; shared storage of 1.00 GB/s per host, 64.0 GB/s of all (assumed)$' "$D/l"
+    grep -q '^paro-plan: assumed: shared storage takes 1.00 GB/s from each host, 64.0 GB/s from all 64 (--storage)$' "$D/e"
+    paro-plan "${on[@]}" --list --storage 32GB/s/all > "$D/l" 2> "$D/e"
+    run ! grep assumed "$D/l" "$D/e"
+    grep -q '; shared storage of 500 MB/s per host, 32.0 GB/s of all$' "$D/l"
+    paro-plan "${on[@]}" --list --json --storage 32GB/s/all 2> "$D/e" > "$D/a"
+    paro-plan "${on[@]}" --list --json --storage 500MB/s 2> "$D/e" | cmp - "$D/a"
+    [ "$(json 'grep { $_->{failures}{lost_share} > 1 } @s' < "$D/a")" = "" ]
+}
+
 @test "--mtbf: a scale of useful tokens" {
     local scale=(-m "$TINY" -i "$FABRIC" --mtbf 10 --storage 1MB/s --scale 4..16)
     paro-plan "${scale[@]}" > "$D/s"
@@ -787,7 +827,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     for what in "" --list --why "--global-batch 32768 --keep auto --recompute=auto"; do
         # shellcheck disable=SC2086
         took=$(TIMEFORMAT=%U; [ ${#SAN} -gt 0 ] || ulimit -v 262144
-            { time paro-plan -m examples/models/llama-10m.json -i synth:4x8x64x8,memory=80e9,flops=1e14 $what > "$D/p"; } 2>&1)
+            { time paro-plan -m examples/models/llama-10m.json -i synth:4x8x64x8,memory=80e9,flops=1e14 $what > "$D/p" 2> "$D/e"; } 2>&1)
         echo "$what: $took s"
         awk -v t="$took" -v most=$((${#SAN} ? 30 : 5)) 'BEGIN { exit !(t + 0 > 0 && t < most) }'
         [ -s "$D/p" ]
@@ -807,4 +847,23 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
     paro-plan -m "$D/large.json" -i synth:2x2 --micro-batch 1024 --seq 131072 > "$D/plan" 2> "$D/e"
     sed 's/^micro_batch: 1024$/micro_batch: 1048576/' "$D/plan" > "$D/more"
     refuses 2 "$D/more micro_batch 1048576 x 131072 tokens 2^62" paro-plan --compare "$D/plan" "$D/more"
+}
+
+@test "what needs less memory is planned where times are too near to be predicted, and it says so" {
+    local on=(-m "$D/l7.json" -i "synth:4x8,inter=15.8GB/s:12us,memory=80GB,flops=200T" --seq 4096 --accum 4)
+    printf '%s' '{"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 4096,
+        "intermediate_size": 11008, "num_hidden_layers": 32, "num_attention_heads": 32, "vocab_size": 32000,
+        "max_position_embeddings": 4096, "tie_word_embeddings": false, "torch_dtype": "bfloat16"}' > "$D/l7.json"
+    paro-plan "${on[@]}" --list > "$D/l"
+    # The fastest stays first; the star has less memory, and as few slow bytes.
+    perl -ane 'next unless /^[* ][NIG]{3} /; my ($name, $total, $slow, $step) = (/^\*?\s*(\w+)/, @F[-7, -6, -4]);
+        @top = ($total, $slow, $step) unless @top; @star = ($total, $slow, $step) if /^\*/;
+        END { $star[0] < $top[0] / 1.25 && $star[1] <= $top[1] && $star[2] <= 1.01 * $top[2] && $star[2] > $top[2] or die "@star, @top" }' "$D/l"
+    paro-plan "${on[@]}" > "$D/p" 2> "$D/e"
+    grep -qE '^paro-plan: I[NIG]+ takes 0\.[0-9]+ % longer than N[NIG]+, too little to be predicted, and needs [0-9.]+ GiB less memory$' "$D/e"
+    paro-plan "${on[@]}" --why > "$D/w" 2> "$D/e"
+    run ! grep predicted "$D/e"
+    grep -q 'too little to be predicted' "$D/w"
+    grep -q '^ NNG .*-0\.. % .*as fast as predictions tell, but needs .* more memory$' "$D/w"
+    run ! grep -E 'slow tier [0-9.]+ [KMGT]iB' "$D/w"
 }

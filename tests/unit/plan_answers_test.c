@@ -9,6 +9,7 @@
 
 #include "plan/emit.h"
 #include "plan/scale.h"
+#include "plan/tally.h"
 #include "plan/what_if.h"
 #include "plan/why.h"
 #include "plan_fixture.h"
@@ -270,6 +271,7 @@ static int winner_at_port(const struct plan_case *c, const char *shape, double p
     make_topo(&t, shape, c->topo->level[0].member_Bps, port);
     t.level[0].latency_s = c->topo->level[0].latency_s;
     t.level[1].latency_s = c->topo->level[1].latency_s;
+    t.flops = c->topo->flops;
     now.topo = &t;
     int best = winner_of(&now);
     drop_topo(&t);
@@ -308,23 +310,49 @@ static void check_accum(const struct plan_case *c, int best, const struct plan_c
         assert_int_equal(winner_of(&now), w[1].winner);
 }
 
-/*
- * Less memory changes the winner where it no longer fits itself; more, where the first fits of
- * those that were better.  A rank has whole bytes.
- */
+/* The one to choose where ranks have so much memory: of those within 1 % of the fastest that
+   send no more across, and need at least 1 % less than it, the one that needs least. */
+static int chosen_with(const struct plan_price *p, double memory)
+{
+    int top = -1, best;
+
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (p[i].memory.total <= memory && (top < 0 || plan_price_better(&p[i], &p[top])))
+            top = i;
+    best = top;
+    for (int i = 0; i < PLAN_STRATEGIES; i++)
+        if (top >= 0 && p[i].step_s <= 1.01 * p[top].step_s &&
+            p[i].slow_bytes <= p[top].slow_bytes * (1 + 1e-12) &&
+            1.01 * p[i].memory.total < p[top].memory.total &&
+            (p[i].memory.total < p[best].memory.total * (1 - 1e-12) ||
+             (p[i].memory.total < p[best].memory.total * (1 + 1e-12) &&
+              plan_price_better(&p[i], &p[best]))))
+            best = i;
+    return best;
+}
+
+/* What a rank may have changes the choice only where a strategy begins to fit, or ceases to.  A
+   rank has whole bytes. */
 static void check_memory(const struct plan_search *s, const struct plan_change w[2])
 {
-    const struct plan_price *best = &s->list[s->best];
-    double next = INFINITY;
+    double below = -INFINITY, above = INFINITY;
 
+    assert_int_equal(chosen_with(s->list, s->at.memory_bytes), s->best);
+    for (int i = 0; i < PLAN_STRATEGIES; i++) {
+        double least = ceil(s->list[i].memory.total);
+        if (least > s->at.memory_bytes && chosen_with(s->list, least) != s->best)
+            above = fmin(above, least);
+        if (least <= s->at.memory_bytes && chosen_with(s->list, least - 1) != s->best)
+            below = fmax(below, least - 1);
+    }
     assert_true(w[0].found);
-    assert_true(w[0].at == ceil(best->memory.total) - 1);
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        if (!s->list[i].feasible && s->list[i].step_s < best->step_s * (1 - 1e-12))
-            next = fmin(next, s->list[i].memory.total);
-    assert_int_equal(w[1].found, isfinite(next));
-    if (w[1].found)
-        assert_true(w[1].at == ceil(next));
+    assert_true(w[0].at == below);
+    assert_int_equal(w[0].winner, chosen_with(s->list, below));
+    assert_int_equal(w[1].found, isfinite(above));
+    if (!w[1].found)
+        return;
+    assert_true(w[1].at == above);
+    assert_int_equal(w[1].winner, chosen_with(s->list, above));
 }
 
 TEST(test_changes)
@@ -358,6 +386,34 @@ TEST(test_changes)
         drop_topo(&t);
     }
     assert_true(changes > 20); /* or nothing was tested */
+}
+
+/* NGG wins between NIG, which is chosen, and IGG: both are named, and from where on. */
+TEST(test_two_changes)
+{
+    struct model m = bare(7e9);
+    struct plan_changes w;
+    struct topo t;
+
+    make_topo(&t, "4x8", 50e9, 10e9);
+    t.level[0].latency_s = 3e-6;
+    t.level[1].latency_s = 12e-6;
+    t.flops = 2e14;
+    struct plan_case c = table_case(&t, &m, 2, 1);
+    c.grad_type = DTYPE_F32;
+    c.seq = 4096;
+    c.memory_bytes = 80e9;
+    struct plan_search s = search_of(&c);
+    plan_what_if(&s, &w);
+    const struct plan_change *x = &w.of[PLAN_DIAL_SLOW][1];
+    assert_true(x->found && x->then_at > x->at);
+    assert_int_equal(x->winner, index_of("NGG"));
+    assert_int_equal(x->then_winner, index_of("IGG"));
+    assert_int_equal(winner_at_port(&c, "4x8", x->at * (1 - 2e-9)), s.best);
+    assert_int_equal(winner_at_port(&c, "4x8", x->at * (1 + 2e-9)), x->winner);
+    assert_int_equal(winner_at_port(&c, "4x8", x->then_at * (1 - 2e-9)), x->winner);
+    assert_int_equal(winner_at_port(&c, "4x8", x->then_at * (1 + 2e-9)), x->then_winner);
+    drop_topo(&t);
 }
 
 /* Nothing fits until the least one does; no limit is none that could grow. */
