@@ -210,14 +210,12 @@ int num_bytes(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err
     if (s && parse_exact(text, end, s->factor, lo, hi, out) == 0)
         return 0;
     int64_t nearest = rounds ? llround(v * s->factor) : -1;
-    if (nearest >= 0 && nearest >= lo && nearest <= hi) {
-        *out = nearest;
-        return 0;
-    }
-    return err_set(err, ERR_INPUT,
-                   "'%.60s', expected a size from %" PRId64 " to %" PRId64
-                   " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
-                   text, lo, hi);
+    if (nearest < 0 || nearest < lo || nearest > hi)
+        return err_set(err, ERR_INPUT,
+                       "'%.60s', expected a size from %" PRId64 " to %" PRId64
+                       " bytes, as 4096, 64M, 64Mi, 1.5GB or 80e9",
+                       text, lo, hi);
+    *out = nearest;
     return 0;
 }
 

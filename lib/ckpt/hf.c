@@ -99,7 +99,7 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
         if (!file_name_ok(v))
             rc = err_at(err, path, 0, key,
                         "is in '%.96s', expected the name of a file of this folder",
-                        json_is_string(v) ? json_string_value(v) : "(not a string)");
+                        json_is_string(v) ? json_string_value(v) : jtree_kind(v));
         names[i++] = (char *)json_string_value(v);
     }
     if (rc == 0)

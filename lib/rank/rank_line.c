@@ -144,15 +144,6 @@ static int json_number(struct jin *j, double *out)
     return 0;
 }
 
-/* Skips a value, the bare words of Python among them. */
-static int json_skip(struct jin *j)
-{
-    char c = jin_next(j);
-    double v;
-
-    return c == '-' || c == 'N' || c == 'I' ? json_number(j, &v) : jin_skip(j);
-}
-
 /* The value of a key; what is no number where one is wanted is another program's key. */
 static int json_value(struct jin *j, struct rank_point *out, int *has_step, int *has_loss)
 {
@@ -175,7 +166,7 @@ static int json_value(struct jin *j, struct rank_point *out, int *has_step, int 
     } else if (loss_here) {
         *has_loss = json_number(&value, &out->loss) == 0;
     }
-    return json_skip(j);
+    return jin_skip(j);
 }
 
 /* Any object of JSON. */

@@ -165,7 +165,7 @@ retyped() {
     refuses 2 "w: 'activation_function' gelu config.json gelu_new plan" paro-shard split w "${split[@]}"
     cp llama/model.safetensors w
     sed -i 's/gelu/gelu_new/' w/config.json
-    refuses 2 "w: 'transformer.wte.weight' missing" paro-shard split w "${split[@]}"
+    refuses 2 "w: 'transformer.wpe.weight' missing" paro-shard split w "${split[@]}"
     sed -i 's/"model_type": "gpt2"/"model_type": "opt"/' w/config.json
     refuses 2 "w/config.json:3: 'model_type' \"opt\" expected \"llama\" \"mistral\" \"qwen2\" \"qwen3\" \"smollm3\" \"phi3\" \"gemma3_text\" \"gpt2\"" paro-shard split w "${split[@]}"
 }

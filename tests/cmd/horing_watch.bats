@@ -347,5 +347,5 @@ C
     rc=0
     touch file
     PARO_METER=$PWD/file/m mpirun -np 2 paro-train plan.yaml -d text -o other --steps 3 > log 2> said || rc=$?
-    [ $rc = 2 ] && grep -q '^paro-train: .*PARO_METER: cannot create folder ' said && [ ! -e other ]
+    [ $rc = 2 ] && grep -q '^paro-train: .*PARO_METER: cannot make folder ' said && [ ! -e other ]
 }

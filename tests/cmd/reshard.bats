@@ -172,7 +172,7 @@ states() {
     paro-plan -m params=7e6 -i 'synth:2x2,memory=80e9' > bare.yaml
     fails "plan number of parameters, config.json" "$G/split.a" -p bare.yaml
     fails "/model' manifest.json checkpoint" "$G/model" -p "$G/b.yaml"
-    fails "'nowhere' manifest.json checkpoint" nowhere -p "$G/b.yaml"
+    fails "cannot open 'nowhere': No such file or directory" nowhere -p "$G/b.yaml"
     cp -r "$G/split.a" in
     refuses 2 "'in/x' inside 'in'" paro-shard reshard in -p "$G/b.yaml" -o in/x
     ln -s in link

@@ -87,10 +87,10 @@ PY
     }
     weight_map " 'a' file of this folder" '{"a": "'{../outside.safetensors,/etc/passwd,.,..,./x,x/y,x/../y}'"}' \
         '{"a": ""}' '{"a": "a\\nb"}' '{"a": "a\\u001b[2J"}' '{"a": "a\\u009b"}' '{"a": ["x"]}'
+    weight_map " 'a' text 0 byte file of this folder" '{"a": "x\\u0000.safetensors"}'
     weight_map " 'weight_map'" '[]' '{}' '"x"' 'null' '3'
-    weight_map "1: JSON: u0000" '{"a": "x\\u0000.safetensors"}'
     weight_map "1: JSON: " '{"a": "\xff"}'
-    weight_map "1: JSON: duplicate" '{"a": "x", "a": "y"}'
+    weight_map " 'a' given twice file of this folder" '{"a": "x", "a": "y"}'
     python3 -c 'print("{\"weight_map\": " * 5000 + "}" * 5000)' > $list
     refuses 2 "$list:1: JSON: depth" paro-shard ls m
     echo '{"weight_map": {"a": "config.json"}}' > $list
@@ -308,7 +308,7 @@ inside() {
 @test "two writers: one wins, the other says so" {
     mkdir .m.paro-tmp
     : > .m.paro-tmp/of_the_first
-    flock .m.paro-tmp sleep 30 3>&- &
+    { flock 9 && exec sleep 300; } 9< .m.paro-tmp 3>&- & # no child that holds it on
     local holder=$!
     taken() { ! flock -n .m.paro-tmp true; }
     soon taken

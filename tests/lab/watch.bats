@@ -97,7 +97,7 @@ stopped_transfers() {
         [ -z "$p" ] || break
         sleep 0.1
     done
-    [ -n "$p" ]
+    [ -n "$p" ] || return
     while kill -STOP "$p" 2> /dev/null; do
         sleep 0.06
         kill -CONT "$p"
@@ -108,7 +108,7 @@ stopped_transfers() {
     rc=0
     horing-watch -v m > out || rc=$?
     cat out
-    [ $rc = 1 ] || [ $rc = 2 ]
+    [ $rc = 1 ] || [ $rc = 2 ] || return
     grep -qE 'unsteady: [0-9]+ % of the time is lost inside calls, which end late on ranks? (0-)?1' out
 }
 

@@ -206,12 +206,16 @@ static int take_digits(void *arg, const int32_t *ids, int64_t count, int trained
     return 0;
 }
 
+#define FLAGS                                                                                  \
+    "\"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false,"     \
+    "\"special\": true"
+
 /* A tokenizer that puts a mark before a text puts none before what follows its first piece. */
 TEST(only_a_text_begins)
 {
     static const char json[] =
-        "{\"added_tokens\": [{\"id\": 2, \"content\": \"<|im_start|>\", \"special\": true},"
-        "{\"id\": 3, \"content\": \"<|im_end|>\", \"special\": true}],"
+        "{\"added_tokens\": [{\"id\": 2, \"content\": \"<|im_start|>\"," FLAGS
+        "}, {\"id\": 3, \"content\": \"<|im_end|>\"," FLAGS "}],"
         "\"pre_tokenizer\": {\"type\": \"Metaspace\", \"replacement\": \"_\","
         "\"prepend_scheme\": \"first\", \"split\": false}, \"model\": {\"type\": \"BPE\","
         "\"vocab\": {\"?\": 0, \"_\": 1}, \"merges\": [], \"unk_token\": \"?\"}}";

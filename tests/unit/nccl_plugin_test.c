@@ -428,7 +428,7 @@ PLUGIN_TEST(without_a_folder_nothing_is_asked_of_nccl)
     printed(0, "");
     setenv("PARO_METER", "/proc/none", 1);
     assert_int_equal(run(unmetered), 0);
-    printed(1, "paro-nccl: rank 0 is not metered: PARO_METER: cannot create folder");
+    printed(1, "paro-nccl: rank 0 is not metered: PARO_METER: cannot make folder");
 }
 
 static const char *old_name;

@@ -60,7 +60,7 @@ TEST(known_lines_are_read)
         {"{\"step\":2,\"loss\":9,{\"step\":2,\"loss\":2,\"g\":1}", RANK_BROKEN, 0, 0, 0},
         {"{\"step\":2,\"loss\":9{\"step\":2,\"loss\":2,\"g\":1}", RANK_BROKEN, 0, 0, 0},
         {"{\"step\":2,\"loss\":1,\"a\":{\"b\":\"{\"}}", RANK_LOSS, 2, 1, 0},
-        {"{\"step\":7,\"loss\":2.5e}", RANK_NOTHING, 0, 0, 0},
+        {"{\"step\":7,\"loss\":2.5e}", RANK_BROKEN, 0, 0, 0},
         {"s:0 trl:11.0319 lr:0.000001 norm:15.33", RANK_LOSS, 0, 11.0319, 0},
         {"s:250 tel:6.4569", RANK_NOTHING, 0, 0, 0},
         {"s:250 eval:0.2588", RANK_NOTHING, 0, 0, 0},
