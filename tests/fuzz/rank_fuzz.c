@@ -151,7 +151,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 const struct fuzz_set fuzz_sets[] = {
     {.name = "rank",
      .longest = 2048,
-     .cases = 30000,
+     .cases = 5000,
      .part = 200,
      .ends = " \n:,|/",
      .words = FUZZ_LIST("{\"step\":", ",\"loss\":", "\"loss\": ", "null", "NaN", "-Infinity",
