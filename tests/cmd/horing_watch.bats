@@ -311,7 +311,7 @@ C
 @test "an MPI program: a rank that does not come, one that calls another" {
     build_loop
     for what in hang other; do
-        how=exec metered ./loop 3 4000 1 $what > /dev/null 2>&1 &
+        how='exec' metered ./loop 3 4000 1 $what > /dev/null 2>&1 &
         local run=$!
         for _ in $(seq 100); do
             sleep 0.3
