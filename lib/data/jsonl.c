@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows lines of JSON that are texts or conversations, as several trainers write them.  Does
+ * Reads lines of JSON that are texts or conversations, as several trainers write them.  Does
  * not know what roles there are.
  */
 #include "data/jsonl.h"
@@ -206,8 +206,8 @@ static int fail_line(const struct jsonl *j, struct err *err, const char *what)
 }
 
 /*
- * What a line may be, by its keys: of several the first that it has whole.  Rows are messages,
- * in their order; `joined` is added to the message before, after a line end.
+ * The formats of a line, by its keys: of several the first that it has whole.  Rows are
+ * messages, in their order; `joined` is added to the message before, after a line end.
  */
 enum value { VALUE_TEXT, VALUE_LIST, VALUE_EITHER };
 enum { PARTS = 4, OPTIONAL = 1, JOINED = 2, ALONE = 4 };
@@ -257,7 +257,7 @@ static int fail_second(const struct jsonl *j, const char *key, struct err *err)
     return fail_line(j, err, what);
 }
 
-/* A copy, with a 0 behind it. */
+/* A copy that a 0 follows. */
 static char *copy_text(const char *text, int64_t bytes)
 {
     char *copy = mem_new((size_t)bytes + 1, 1);
@@ -337,7 +337,7 @@ static struct jsonl_message *add_message(struct jsonl *j)
     return m;
 }
 
-/* What a model calls is no text here, and without it the answer would be another. */
+/* Calls of tools are not rendered, and without them the answer would be another. */
 static int skip_calls(struct jsonl *j, struct err *err)
 {
     int64_t from = j->jin.at;

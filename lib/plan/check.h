@@ -30,7 +30,7 @@ struct plan_check {
 int plan_check(const char *log, const char *plan, struct plan_check *out, struct err *err);
 /* Only where c->differs: sets err to one line that says so; returns -1. */
 int plan_check_refuse(const struct plan_check *c, struct err *err);
-/* log and plan as they were given; plan NULL: the one beside the log. */
+/* log and plan as they were given; plan NULL: the one next to the log. */
 void plan_check_print(const struct plan_check *c, const char *log, const char *plan, FILE *out);
 void plan_check_print_json(const struct plan_check *c, FILE *out); /* paro.plan.check/1 */
 

@@ -135,7 +135,7 @@ int plan_fastest(const struct plan_search *s)
 }
 
 /*
- * Of those as fast as the fastest, to what predictions tell apart, the one with least memory.
+ * The one with least memory among those that predictions cannot tell from the fastest.
  * None that sends more across the groups: if the network is slower than it was measured, such a
  * one loses most.
  */
