@@ -195,7 +195,7 @@ void jout_int(struct jout *j, const char *key, int64_t value)
 
 void jout_num(struct jout *j, const char *key, double value)
 {
-    char text[32];
+    char text[40];
 
     if (j->yaml) {
         before(j, key, 1);

@@ -18,10 +18,10 @@
  * makes no run longer, so what the others waited is the most that counts.
  *
  * A rank is late when the median over the blocks is outside the range, AND chance does not
- * explain it in so many ranks (health_accusing_z, from how much the blocks differ), AND, where
- * five or more are compared, neither does how far healthy ranks differ, AND three quarters of
- * its blocks have at least half of it, as health_ends.c has it of a port's partners.  So a
- * disturbance of one block, however large, accuses nobody.
+ * explain it in so many ranks (health_accusing_z, from how much its shares of the blocks
+ * differ), AND, where five or more are compared, neither does how far healthy ranks differ, AND
+ * three quarters of its blocks have at least half of it, as health_ends.c has it of a port's
+ * partners.  So a disturbance of one block, however large, accuses nobody.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -196,13 +196,25 @@ static int64_t span(const struct watch *w, double *start_s, double *end_s)
     return n;
 }
 
-static int known_blocks(const struct watch_late *x, double *out)
+/* Lateness in percent of the rest of the time, as a share of all of it, and back. */
+static double share_of(double percent)
+{
+    return percent / (100 + fmax(percent, 0));
+}
+
+static double percent_of(double share)
+{
+    return 100 * share / (1 - fmin(fmax(share, 0), 0.99));
+}
+
+/* As shares: where little of a block is left, a percentage of it is mostly chance. */
+static int known_blocks(const struct watch_late *x, double *share)
 {
     int n = 0;
 
     for (int b = 0; b < WATCH_BLOCKS; b++)
         if (!isnan(x->block[b]))
-            out[n++] = x->block[b];
+            share[n++] = share_of(x->block[b]);
     return n;
 }
 
@@ -226,19 +238,20 @@ static void fill_late(struct late *l, struct watch_verdict *v)
     }
     for (int p = 0; p < n; p++) {
         known_blocks(&v->late[p], each);
-        all[p] = v->late[p].percent = stats_median(each, v->blocks);
+        all[p] = stats_median(each, v->blocks);
+        v->late[p].percent = percent_of(all[p]);
         room[p] = mad[p] = stats_mad(each, v->blocks, all[p]);
     }
     double pooled = stats_median(room, n);
     double z = health_accusing_z(n, (double)n * v->blocks);
     for (int p = 0; p < n; p++) {
         v->late[p].chance = health_median_error(
-            fmax(health_deviation(mad[p], v->blocks, pooled), 1e-3), v->blocks);
+            fmax(health_deviation(mad[p], v->blocks, pooled), 1e-5), v->blocks);
         v->late[p].z = all[p] / v->late[p].chance;
     }
     double peers = n >= HEALTH_PEERS_LEAST ? stats_mad(all, n, stats_median(all, n)) : 0;
     for (int p = 0; p < n; p++)
-        v->late[p].chance = z * fmax(v->late[p].chance, peers);
+        v->late[p].chance = percent_of(z * fmax(v->late[p].chance, peers));
     mem_free(all);
     mem_free(mad);
     mem_free(room);
@@ -430,9 +443,9 @@ static void judge_processes(struct late *l, const struct watch_rules *r,
         int blocks = known_blocks(x, each), saw = 0;
         for (int b = 0; b < blocks; b++) {
             most += each[b] / blocks;
-            saw += each[b] >= x->percent / 2;
+            saw += each[b] >= share_of(x->percent) / 2;
         }
-        most = fmax(most, x->percent);
+        most = fmax(percent_of(most), x->percent);
         if (!l->typical[p] || watch_rules_state(r, most) == HEALTH_OK)
             continue;
         find_pattern(l, p, &t);
