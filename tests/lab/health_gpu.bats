@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# bats file_tags=full
+# bats file_tags=full,alone
 #
 # horing-check --device: messages from GPU to GPU.  The GPU is one in software (make emulated), or
 # with GPU_BIN=build-cuda/bin GPU_REAL=1 a real one, which all hosts share.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# bats file_tags=full
+# bats file_tags=full,alone
 #
 # horing-check between hosts, run after run: what is remembered, who is told, who does not measure
 # because somebody else works.  What is healthy may look unsteady on a busy machine, hence `again`.

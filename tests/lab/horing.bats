@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# bats file_tags=full
+# bats file_tags=full,alone
 #
 # horing-check on fabrics with known faults.  The plugin's line and status are what is tested; a
 # healthy fabric may look unsteady while the machine is busy with something else, hence `again`.

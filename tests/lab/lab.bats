@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# bats file_tags=full
+# bats file_tags=full,alone
 #
 # paro-lab in real namespaces.  Rates are checked to a quarter: wide enough for the burst and
 # the slow start of a short flow, narrow enough to tell a shaped port (500 Mbit/s x 1448/1514 =

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# bats file_tags=full
+# bats file_tags=full,alone
 #
 # paro-topo --device: what ranks that compute on GPUs see of each other and of themselves.  The GPU
 # is one in software (make emulated), or with GPU_BIN=build-cuda/bin GPU_REAL=1 a real one, which

@@ -1,6 +1,6 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# bats file_tags=full
+# bats file_tags=full,alone
 #
 # horing-watch on programs that run on emulated hosts, whose records it reads while they run: one
 # rank is stopped again and again, then for good.
