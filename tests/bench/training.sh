@@ -13,8 +13,10 @@
 #              other ranks on the cores cost), waiting for communication, for other ranks
 #   path       step time over the critical path of the step's own tasks (--trace-step)
 #   slow MB    through the busiest port a step: counted, and over what the plan says
+#   MiB        states, activations and buffers of rank 0: allocated, and of a plan's largest rank
+#   loss       of the last step
 #
-#   PLANS='GGG:ring NNG:ho-ring' ROUNDS=1 STEPS=4 MODEL=examples/models/llama-tiny.json ...
+#   PLANS='GGG:ring III:ho-ring:--keep=all' ROUNDS=1 STEPS=4 MODEL=examples/models/llama-tiny.json ...
 #
 # Rows stay in bench/training.csv, the picture in bench/training.svg, the logs beside them.
 set -u
@@ -29,7 +31,8 @@ STEPS=${STEPS:-6}
 ROUNDS=${ROUNDS:-2}
 PLANS=${PLANS:-GGG:ring GGG:ho-ring IIG:ho-ring IGG:ho-ring NGG:ho-ring NIG:ho-ring NNG:ho-ring \
 III:ho-ring NNN:ho-ring}
-PLAN_OPTIONS=${PLAN_OPTIONS:-} # the same for all: --wire-type=f32 ...
+PLAN_OPTIONS=${PLAN_OPTIONS:-}   # the same for all: --wire-type=f32 ...
+TRAIN_OPTIONS=${TRAIN_OPTIONS:-} # --init=FOLDER ...
 DATA=${DATA:-}
 OUT=${OUT:-bench}
 PLOT=${PLOT:-build/bench/training_plot}
@@ -41,6 +44,7 @@ die() {
 }
 
 lab() { paro-lab -g "$GROUPS_" -p "$PROCS" -r "$RATE" -- "$@"; }
+name() { echo "$1" | tr ':=' -; }
 # What a plan's file says behind a key of its own line.
 planned() { sed -n "s/^ *$1: //p" "$2" | head -n 1; }
 # Of a key of the logs of a plan, steps 2 and later of every round, one a line.
@@ -60,17 +64,20 @@ if [ -z "$DATA" ]; then
 fi
 lab paro-topo > "$OUT/fabric.yaml" || die "the fabric cannot be measured"
 for plan in $PLANS; do
-    name=$(echo "$plan" | tr : -)
+    name=$(name "$plan")
+    algo=${plan#*:} own=${plan#*:*:}
+    [ "$own" != "$plan" ] || own=
     # shellcheck disable=SC2086 # words
     paro-plan -m "$MODEL" -i "$OUT/fabric.yaml" --accum "$ACCUM" --seq "$SEQ" --mem 1e15 \
-        --strategy "${plan%:*}" --algo "${plan#*:}" $PLAN_OPTIONS > "$OUT/$name.yaml" || exit 2
+        --strategy "${plan%%:*}" --algo "${algo%%:*}" $own $PLAN_OPTIONS > "$OUT/$name.yaml" || exit 2
 done
 for round in $(seq "$ROUNDS"); do
     for plan in $PLANS; do
-        name=$(echo "$plan" | tr : -)
+        name=$(name "$plan")
         rm -rf "$OUT/run"
         echo "round $round of $ROUNDS: $plan (load $(cut -d' ' -f1 /proc/loadavg))" >&2
-        lab paro-train "$OUT/$name.yaml" -d "$DATA" -o "$OUT/run" --steps "$STEPS" --json \
+        # shellcheck disable=SC2086 # words
+        lab paro-train "$OUT/$name.yaml" $TRAIN_OPTIONS -d "$DATA" -o "$OUT/run" --steps "$STEPS" --json \
             --trace-step "$STEPS" --log "$OUT/$name.$round.jsonl" > "$OUT/out" 2> "$OUT/said" ||
             die "$plan: $(tail -n 1 "$OUT/said")"
         cp "$OUT/run"/trace-*.svg "$OUT/$name.trace.svg"
@@ -79,9 +86,9 @@ for round in $(seq "$ROUNDS"); do
 done
 
 echo "name,planned_s,step_s,low_s,high_s,tokens_per_s,compute_s,exposed_s,idle_s,path_s,\
-slow_bytes,planned_slow_bytes" > "$OUT/training.csv"
+slow_bytes,planned_slow_bytes,state_bytes,buffer_bytes,planned_bytes,loss" > "$OUT/training.csv"
 for plan in $PLANS; do
-    name=$(echo "$plan" | tr : -)
+    name=$(name "$plan")
     row=$plan,$(planned step_s "$OUT/$name.yaml")
     for q in 0.5 0.25 0.75; do
         row=$row,$(values step_s "$name" | quantile $q)
@@ -89,7 +96,12 @@ for plan in $PLANS; do
     for key in tokens_per_s compute_s exposed_comm_s idle_s critical_path_s slow_bytes; do
         row=$row,$(values $key "$name" | quantile 0.5)
     done
-    echo "$row,$(planned slow_bytes "$OUT/$name.yaml")"
+    row=$row,$(planned slow_bytes "$OUT/$name.yaml")
+    for key in state_bytes buffer_bytes; do
+        row=$row,$(values $key "$name" | quantile 0.5)
+    done
+    loss=$(sed -n '$s/.*"loss":\([-+.0-9e]*\).*/\1/p' "$OUT/$name.1.jsonl")
+    echo "$row,$(planned total "$OUT/$name.yaml"),$loss"
 done >> "$OUT/training.csv"
 
 params=$(sed -n 's/^trainable: //p' "$OUT/$name.yaml")
@@ -98,12 +110,13 @@ title="$params parameters, $GROUPS_ nodes x $PROCS ranks, ports of $RATE, $ACCUM
 echo "# $title"
 echo "# medians of $ROUNDS launches of $((STEPS - 1)) steps each; load $(cut -d' ' -f1 /proc/loadavg)"
 awk -F, 'NR == 1 {
-    printf "%-14s %9s %9s %17s %8s %9s %6s %7s %7s %5s %6s %8s %6s\n", "# plan", "planned s",
+    printf "%-22s %9s %9s %17s %8s %9s %6s %7s %7s %5s %6s %8s %6s %6s %6s %8s\n", "# plan", "planned s",
         "step s", "quartiles", "meas/pl", "tokens/s", "times", "compute", "exposed", "idle", "path",
-        "slow MB", "/plan"; next }
+        "slow MB", "/plan", "MiB", "/plan", "loss"; next }
 NR == 2 { first = $6 }
-{ printf "%-14s %9.3f %9.3f %8.3f-%-8.3f %8.2f %9.0f %6.2f %6.0f%% %6.0f%% %4.0f%% %6s %8.2f %6.3f\n", $1,
+{ printf "%-22s %9.3f %9.3f %8.3f-%-8.3f %8.2f %9.0f %6.2f %6.0f%% %6.0f%% %4.0f%% %6s %8.2f %6.3f %6.0f %6.3f %8.5f\n", $1,
     $2, $3, $4, $5, $3 / $2, $6, $6 / first, 100 * $7 / $3, 100 * $8 / $3, 100 * $9 / $3,
-    $10 ? sprintf("%.2f", $3 / $10) : "-", $11 / 1e6, $11 / $12 }' "$OUT/training.csv"
+    $10 ? sprintf("%.2f", $3 / $10) : "-", $11 / 1e6, $11 / $12,
+    ($13 + $14) / 1048576, ($13 + $14) / $15, $16 }' "$OUT/training.csv"
 "$PLOT" "$title" < "$OUT/training.csv" > "$OUT/training.svg" || exit 2
 echo "# rows in $OUT/training.csv, the picture in $OUT/training.svg, a step of each in $OUT/*.trace.svg"
