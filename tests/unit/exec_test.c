@@ -274,6 +274,33 @@ TEST(test_coded)
         }
 }
 
+static void subtract(void *to, const void *arrived, int64_t n, void *arg)
+{
+    for (int64_t i = 0; i < n; i++)
+        ((float *)to)[i] -= ((const float *)arrived)[i];
+    *(int *)arg += (int)n;
+}
+
+/* Another's operation combines what arrives with the base, which may be the place itself. */
+TEST(an_add_of_anothers)
+{
+    const float base[2] = {7, 5}, arrived[2] = {1, 2};
+    int elems = 0;
+    const struct exec_rows rows = {
+        .type = DTYPE_F32, .elem_bytes = 4, .combine = subtract, .combine_arg = &elems};
+    const struct exec_row row = {.op = SCHEDULE_ADD, .bytes = sizeof base};
+
+    for (int in_place = 0; in_place < 2; in_place++) {
+        float to[2] = {0};
+        if (in_place)
+            memcpy(to, base, sizeof base);
+        exec_row_land(&rows, &row, to, in_place ? to : base, arrived, NULL);
+        assert_true(to[0] == 6);
+        assert_true(to[1] == 3);
+    }
+    assert_int_equal(elems, 4);
+}
+
 /* What has no code is told. */
 TEST(test_no_code)
 {

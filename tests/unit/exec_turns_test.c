@@ -16,6 +16,7 @@ struct order {
     struct turns t;
     int points, *of; /* [rows] the point behind which a row is done */
     char *before;    /* [points][points] the second is surely done when the first begins */
+    int again;       /* waits for what the queue or an earlier wait of the point waits for */
 };
 
 static int queue_of(const struct turns *t, int point)
@@ -49,8 +50,9 @@ static void order_init(struct order *o, const struct exec_rows *rows, int tracks
 /* All points in the order in which they are asked for; `skip` is a wait that is left out. */
 static void reach(struct order *o, int skip)
 {
-    int last[TURN_QUEUES_MOST];
+    int last[TURN_QUEUES_MOST], queues = 2 * o->t.tracks;
 
+    o->again = 0;
     memset(last, -1, sizeof last);
     memset(o->before, 0, (size_t)o->points * (size_t)o->points);
     for (int p = 0; p < o->points; p++) {
@@ -58,15 +60,21 @@ static void reach(struct order *o, int skip)
         int q = queue_of(&o->t, p);
         if (!at->there)
             continue;
+        assert_int_equal(last[q] < 0 ? o->t.first[q] : o->t.turn[last[q] / 2].point[p % 2].next,
+                         p); /* a queue is a list */
+        if (last[q] >= 0)
+            follow(o, p, last[q]);
         for (int i = at->wait; i < at->wait + at->waits; i++) {
             assert_true(o->t.wait[i] < p);
+            o->again += o->before[(size_t)p * (size_t)o->points + (size_t)o->t.wait[i]];
             if (i != skip)
                 follow(o, p, o->t.wait[i]);
         }
-        if (last[q] >= 0)
-            follow(o, p, last[q]);
         last[q] = p;
     }
+    for (int q = 0; q < queues; q++)
+        assert_int_equal(last[q] < 0 ? o->t.first[q] : o->t.turn[last[q] / 2].point[q % 2].next,
+                         -1);
 }
 
 static void order_release(struct order *o)
@@ -163,6 +171,7 @@ static void one(const struct layout *l, const struct coll_spec *spec, struct see
             reach(&o, -1);
             assert_int_equal(wrong_pairs(&o), 0);
             assert_int_equal(wrong_slots(&o), 0);
+            assert_int_equal(o.again, 0);
             for (int i = 0; i < o.t.waits; i += 7) {
                 reach(&o, i);
                 seen->missed += wrong_pairs(&o) + wrong_slots(&o) > 0 || for_slot(&o, i);

@@ -213,6 +213,30 @@ TEST(test_one_rank)
     each_spec("[4,3,2,2]", PHASES, 2, one_rank);
 }
 
+/* The last step has rows; a ring has as many steps as its rails may need. */
+static void last_step(struct schedule_spec *spec, const char *text)
+{
+    struct schedule s;
+    int last = -1;
+
+    if (spec->algo == SCHEDULE_RING || spec->algo == SCHEDULE_TWO_LEVEL ||
+        spec->algo == SCHEDULE_HO_RING)
+        return;
+    gen_spec(&s, spec, -1);
+    for (int64_t i = 0; i < s.rows; i++)
+        last = s.row[i].step > last ? s.row[i].step : last;
+    if (last + 1 != s.steps)
+        fail_msg("%s: %d steps, the last with rows is %d", text, s.steps, last);
+    schedule_release(&s);
+}
+
+TEST(test_last_step)
+{
+    each_spec("[3,2,2]", PHASES, 2, last_step);
+    each_spec("1x5", PHASES, 1, last_step);
+    each_spec("[2,2]", PHASES, 1, last_step);
+}
+
 /* The sums are complete at gather_step: from there on nothing is added, before it all is. */
 static void gather_step(struct schedule_spec *spec, const char *text)
 {

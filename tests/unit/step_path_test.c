@@ -172,6 +172,21 @@ TEST(clipped)
     check(row, 6, before, now, 10, 20, &want);
 }
 
+/* The first row of the step before, of which a second is in the window, is no gap. */
+TEST(the_first_row)
+{
+    const struct step_row row[] = {COMPUTE(STEP_UPDATE, -1, -1), COMPUTE(STEP_FORWARD, 2, -1),
+                                   TRANSFER(STEP_SYNC, 0, -1)};
+    const struct step_time before[] = {RAN(9, 9, 11), {0}, RAN(11, 11, 13)};
+    const struct step_time now[] = {{0}, RAN(11, 13, 20), {0}};
+    const struct answer want = {.parts = 3,
+                                .part = {{-2, 10, 11}, {-4, 11, 13}, {1, 13, 20}},
+                                .sum = {[STEP_PATH_COMPUTE] = 8, [STEP_PATH_SYNC] = 2},
+                                .longest = 10};
+
+    check(row, 3, before, now, 10, 20, &want);
+}
+
 /* Simulates two steps: each row begins as soon as it can and a delay later.  Returns when the
    first ends. */
 static double make(const struct step *s, struct step_time *time, uint64_t seed, double delay_s)
