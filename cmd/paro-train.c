@@ -298,11 +298,8 @@ static int tokenize(struct args *a, struct err *err)
     cli_say(&a->cli, "'%s': %lld tokens of %lld bytes, %.2f s, %.1f MB/s", a->tokenize,
             (long long)done.tokens, (long long)done.bytes, took,
             (double)done.bytes / took / 1e6);
-    if (done.guessed)
-        cli_say(&a->cli,
-                "conversations by the chat template '%s', guessed by a token of the tokenizer; "
-                "--chat-template names one",
-                done.guessed);
+    if (done.guess.name)
+        cli_say(&a->cli, "conversations by " CHAT_GUESS, done.guess.name, done.guess.by);
     if (a->cli.json) {
         struct jout j = {.file = stdout};
         jout_open(&j, NULL, '{');

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/fnv.h"
 #include "base/mem.h"
 
 enum { ROLES = 4, TRIMS_LEFT = 1, TRIMS_RIGHT = 2 };
@@ -107,11 +108,36 @@ static const struct template templates[] = {
 
 enum { TEMPLATES = sizeof templates / sizeof *templates };
 
+/*
+ * Templates of models that give the same text as one of these, by hash_of; rows are printed by
+ * tests/reference/check_templates.py, which compares them.
+ */
+static const struct known {
+    uint64_t hash;
+    const char *name;
+} known[] = {
+    {0x88bf4138d5c826f0, "chatml"},  /* Hermes 2, many others */
+    {0x773d13e188afc917, "chatml"},  /* Dolphin */
+    {0xe107a1a77ff98d94, "chatml"},  /* MiniCPM3 */
+    {0x11d394755cef9355, "qwen2.5"}, /* Qwen2.5, of 7B */
+    {0xc25e8e972d35cca7, "qwen2.5"}, /* Qwen2.5, of 0.5B */
+    {0x45ec583d4d25bc3a, "smollm2"}, /* SmolLM2 */
+    {0x0e60067a5537498e, "llama3"},  /* Llama 3 */
+    {0xecebdb26677c663d, "phi3"},    /* Phi-3 mini */
+    {0xcf278cde387a54c8, "phi3"},    /* Phi-3.5 mini */
+    {0xd6a2d985b28ca308, "phi3"},    /* Phi-4 mini */
+    {0x5c10ee65212d93b3, "gemma"},   /* Gemma, Gemma 2 */
+    {0x5e86a815daeaa1a5, "gemma"},   /* Gemma 3, of 1B */
+    {0xd19b6ff3a49deea5, "gemma"},   /* Gemma 3, of 270M */
+};
+
+enum { KNOWN = sizeof known / sizeof *known };
+
 struct chat {
     const struct template *is;
     struct tokenizer *tokenizer; /* borrowed */
     int32_t end;
-    enum chat_found found;
+    const char *guess; /* by what; NULL: it is known */
 };
 
 void chat_close(struct chat *chat)
@@ -160,19 +186,50 @@ static int check_piece(const struct chat *chat, const char *piece, struct err *e
     return 0;
 }
 
-/* By its name; by the system message that the folder's own has; by a token. */
-static const struct template *find(const struct tokenizer *t, const char *name,
-                                   enum chat_found *found)
+/*
+ * Of what a template of Jinja means: line ends are one character, an escaped one is a line end,
+ * and the last is dropped.
+ */
+static uint64_t hash_of(const char *text)
 {
-    const char *own = name ? NULL : tokenizer_template(t);
+    size_t bytes = strlen(text);
+    uint64_t h = FNV_BASIS;
 
-    *found = name ? CHAT_NAMED : CHAT_KNOWN;
+    bytes -= bytes && text[bytes - 1] == '\n';
+    for (size_t i = 0; i < bytes; i++) {
+        int escaped = text[i] == '\\' && text[i + 1] == 'n';
+        if (text[i] != '\r')
+            h = fnv_mix(h, escaped ? '\n' : (unsigned char)text[i]);
+        i += (size_t)escaped;
+    }
+    return h;
+}
+
+static const struct template *find_name(const char *name)
+{
     for (int i = 0; i < TEMPLATES; i++)
-        if (name ? strcmp(templates[i].name, name) == 0
-                 : own && templates[i].system && strstr(own, templates[i].system))
+        if (strcmp(templates[i].name, name) == 0)
             return &templates[i];
-    *found = CHAT_GUESSED;
-    for (int i = 0; !name && i < TEMPLATES; i++)
+    return NULL;
+}
+
+/* By the folder's own; by the system message in it; by a token. */
+static const struct template *guess(const struct tokenizer *t, const char **by)
+{
+    const char *own = tokenizer_template(t);
+    uint64_t hash = own ? hash_of(own) : 0;
+
+    *by = NULL;
+    for (int i = 0; own && i < KNOWN; i++)
+        if (known[i].hash == hash)
+            return find_name(known[i].name);
+    *by = "the system message of the model's own, which is not known";
+    for (int i = 0; own && i < TEMPLATES; i++)
+        if (templates[i].system && strstr(own, templates[i].system))
+            return &templates[i];
+    *by = own ? "a token of the tokenizer, since the model's own is not known"
+              : "a token of the tokenizer";
+    for (int i = 0; i < TEMPLATES; i++)
         if (tokenizer_id(t, templates[i].marker) >= 0)
             return &templates[i];
     return NULL;
@@ -180,21 +237,18 @@ static const struct template *find(const struct tokenizer *t, const char *name,
 
 int chat_is(const char *name)
 {
-    enum chat_found found;
-
-    return find(NULL, name, &found) != NULL;
+    return find_name(name) != NULL;
 }
 
-const char *chat_name(const struct chat *chat, enum chat_found *found)
+struct chat_guess chat_guess(const struct chat *chat)
 {
-    *found = chat->found;
-    return chat->is->name;
+    return (struct chat_guess){chat->guess ? chat->is->name : NULL, chat->guess};
 }
 
 int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct err *err)
 {
-    enum chat_found found;
-    const struct template *is = find(t, name, &found);
+    const char *by = NULL;
+    const struct template *is = name ? find_name(name) : guess(t, &by);
 
     if (!is && name)
         return err_set(err, ERR_INPUT, "--chat-template '%s', expected " CHAT_NAMES, name);
@@ -204,7 +258,7 @@ int chat_open(struct chat **out, struct tokenizer *t, const char *name, struct e
             "the vocabulary has no special tokens of a chat template, expected those "
             "of " CHAT_NAMES);
     struct chat *chat = mem_new(1, sizeof *chat);
-    *chat = (struct chat){.is = is, .tokenizer = t, .found = found};
+    *chat = (struct chat){.is = is, .tokenizer = t, .guess = by};
     int rc = check_piece(chat, is->first, err);
     for (int r = 0; rc == 0 && r < ROLES; r++)
         if (check_piece(chat, is->form[r].before, err) ||
@@ -289,6 +343,16 @@ static const char *joint_of(const struct form *form, enum role role)
     return role == ASSISTANT && strcmp(tail, " ") ? strchr(form->before, 0) : tail;
 }
 
+/* A message without the spaces that the template drops. */
+static struct jsonl_message trim(const struct template *is, struct jsonl_message m)
+{
+    for (; (is->trims & TRIMS_LEFT) && m.bytes && isspace((unsigned char)*m.text); m.bytes--)
+        m.text++;
+    while ((is->trims & TRIMS_RIGHT) && m.bytes && isspace((unsigned char)m.text[m.bytes - 1]))
+        m.bytes--;
+    return m;
+}
+
 /* text: of a message, or of two. */
 static int put_message(struct sink *s, enum role role, const char *text, int64_t bytes,
                        struct err *err)
@@ -298,11 +362,6 @@ static int put_message(struct sink *s, enum role role, const char *text, int64_t
     int64_t before = (int64_t)strlen(joint);
     int trained = role == ASSISTANT;
 
-    for (; (s->chat->is->trims & TRIMS_LEFT) && bytes && isspace((unsigned char)*text); bytes--)
-        text++;
-    while ((s->chat->is->trims & TRIMS_RIGHT) && bytes &&
-           isspace((unsigned char)text[bytes - 1]))
-        bytes--;
     char *whole = mem_new((size_t)(before + bytes) + 1, 1);
     memcpy(whole, joint, (size_t)before);
     memcpy(whole + before, text, (size_t)bytes);
@@ -358,13 +417,14 @@ static int put_tools(struct sink *s, const struct jsonl_message *m, int messages
         if (role_of(s->chat, m[*count].role, &role, &other) || role != TOOL ||
             (*count && !in->before))
             break;
-        size_t bytes = (size_t)m[*count].bytes, after = in->before ? strlen(in->after) : 0;
+        struct jsonl_message one = trim(s->chat->is, m[*count]);
+        size_t bytes = (size_t)one.bytes, after = in->before ? strlen(in->after) : 0;
         text = mem_grow(text, &room, used + 1 + before + bytes + after, 1);
         if (*count)
             text[used++] = '\n';
         if (before)
             memcpy(text + used, in->before, before);
-        memcpy(text + used + before, m[*count].text, bytes);
+        memcpy(text + used + before, one.text, bytes);
         if (after)
             memcpy(text + used + before + bytes, in->after, after);
         used += before + bytes + after;
@@ -384,10 +444,10 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
     if (put_piece(&s, is->first, strchr(is->first, 0), 0, err))
         return -1;
     for (int i = 0; i < messages; i++) {
-        const struct jsonl_message *m = &message[i];
+        const struct jsonl_message m = trim(is, message[i]);
         enum role role = USER;
         int rc = 0;
-        if (role_of(chat, m->role, &role, err))
+        if (role_of(chat, m.role, &role, err))
             return -1;
         if (i == 0 && role != SYSTEM && is->system)
             rc = put_message(&s, SYSTEM, is->system, (int64_t)strlen(is->system), err);
@@ -399,7 +459,7 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
                                "chat template '%s' with a system message after another, "
                                "expected it to be the first",
                                is->name);
-            system = m;
+            system = &message[i];
             continue;
         }
         if (system && role != USER)
@@ -408,9 +468,9 @@ int chat_encode(struct chat *chat, const struct jsonl_message *message, int mess
                            "expected a user's message",
                            is->name);
         int tools = 1;
-        if (system         ? put_joined(&s, system, m, err)
-            : role == TOOL ? put_tools(&s, m, messages - i, &tools, err)
-                           : put_message(&s, role, m->text, m->bytes, err))
+        if (system         ? put_joined(&s, system, &m, err)
+            : role == TOOL ? put_tools(&s, &message[i], messages - i, &tools, err)
+                           : put_message(&s, role, m.text, m.bytes, err))
             return -1;
         i += tools - 1;
         system = NULL;

@@ -24,17 +24,19 @@ int chat_is(const char *name);
 struct chat; /* a template, with the tokens that one tokenizer has for it */
 
 /*
- * The template `name`, or, where that is NULL, the one whose system message the tokenizer's own
- * template has, or the first whose special tokens the vocabulary has.  ERR_INPUT where there is
- * none, or the tokenizer lacks one of its tokens.  t is borrowed until chat_close.
+ * The template `name`, or, where that is NULL, the one that the tokenizer's own is known to be,
+ * or whose system message its own has, or the first whose special tokens the vocabulary has.
+ * ERR_INPUT where there is none, or the tokenizer lacks one of its tokens.  t is borrowed until
+ * chat_close.
  */
 int chat_open(struct chat **chat, struct tokenizer *t, const char *name, struct err *err);
-enum chat_found {
-    CHAT_NAMED,
-    CHAT_KNOWN,  /* the folder's own template has its system message */
-    CHAT_GUESSED /* by a token */
+
+/* What was used where nothing says which: "the chat template 'NAME', guessed by BY". */
+struct chat_guess {
+    const char *name, *by; /* constants; NULL: it is named, or the tokenizer's own is known */
 };
-const char *chat_name(const struct chat *chat, enum chat_found *found);
+struct chat_guess chat_guess(const struct chat *chat);
+#define CHAT_GUESS "the chat template '%s', guessed by %s; --chat-template names one"
 void chat_close(struct chat *chat); /* NULL is fine */
 /* The token that ends an answer. */
 int32_t chat_end(const struct chat *chat);

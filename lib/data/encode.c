@@ -285,11 +285,9 @@ static int encode_lines(struct encoder *e, const char *path, const char *templat
         }
     }
     done->bytes = lines.bytes;
-    for (int i = 0; i < e->threads; i++) {
-        enum chat_found found = CHAT_NAMED;
-        const char *name = c.worker[i].chat ? chat_name(c.worker[i].chat, &found) : NULL;
-        done->guessed = found == CHAT_GUESSED ? name : done->guessed;
-    }
+    for (int i = 0; i < e->threads; i++)
+        if (c.worker[i].chat)
+            done->guess = chat_guess(c.worker[i].chat);
     end_crew(e, &c);
     jsonl_close(&lines);
     return rc;
@@ -348,7 +346,7 @@ int encode_file(const char *path, struct tokenizer *t, const char *template, FIL
     struct encoder *e = mem_new(1, sizeof *e);
     int lines = jsonl_is(path);
 
-    done->guessed = NULL;
+    done->guess = (struct chat_guess){0};
     e->path = path;
     e->tokenizer = t;
     e->threads = omp_get_num_procs(); /* where ranks are bound, few of many */

@@ -14,7 +14,7 @@
  */
 struct encode_done {
     int64_t bytes, tokens; /* of text, after it was decompressed; tokens written */
-    const char *guessed;   /* the chat template, where no file says which; NULL: none is used */
+    struct chat_guess guess;
 };
 
 /*

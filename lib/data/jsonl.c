@@ -337,9 +337,13 @@ static struct jsonl_message *add_message(struct jsonl *j)
     return m;
 }
 
-/* Calls of tools are not rendered, and without them the answer would be another. */
+/* Calls of tools, OpenAI's and its older ones. */
+static const char *const call_keys[] = {"tool_calls", "function_call", NULL};
+
+/* They are not rendered, and without them the answer would be another. */
 static int skip_calls(struct jsonl *j, struct err *err)
 {
+    const char *key = call_keys[strcmp(j->jin.word, call_keys[0]) != 0];
     int64_t from = j->jin.at;
 
     if (jin_skip(&j->jin))
@@ -347,10 +351,12 @@ static int skip_calls(struct jsonl *j, struct err *err)
     const char *p = j->jin.text + from, *end = j->jin.text + j->jin.at;
     while (p < end && strchr(" \t\r[]", *p))
         p++;
-    return p == end || *p == 'n' ? 0
-                                 : fail_line(j, err,
-                                             "a message with 'tool_calls', expected them "
-                                             "as text in 'content'");
+    return p == end || *p == 'n'
+               ? 0
+               : err_set(err, ERR_INPUT,
+                         "%s:%" PRId64 ": a message with '%s', expected the calls as text in "
+                         "'content'",
+                         j->path, j->line, key);
 }
 
 static int parse_message(struct jsonl *j, struct err *err)
@@ -365,12 +371,13 @@ static int parse_message(struct jsonl *j, struct err *err)
         if (take_key(j, err))
             return -1;
         const char *key = j->jin.word;
+        /* a content of null is none: a message of calls has it */
+        int content = is_one_of(content_keys, key) && jin_next(&j->jin) != 'n';
         int rc = is_one_of(role_keys, key) ? take_text(j, &m->role, &role_bytes, 0, "role", err)
-                 : is_one_of(content_keys, key)
-                     ? take_text(j, &m->text, &m->bytes, 1, "content", err)
-                 : strcmp(key, "tool_calls") == 0 ? skip_calls(j, err)
-                 : jin_skip(&j->jin)              ? fail(j, err)
-                                                  : 0;
+                 : content ? take_text(j, &m->text, &m->bytes, 1, "content", err)
+                 : is_one_of(call_keys, key) ? skip_calls(j, err)
+                 : jin_skip(&j->jin)         ? fail(j, err)
+                                             : 0;
         if (rc)
             return -1;
     }

@@ -212,7 +212,7 @@ int source_encode(struct source *s, struct tokenizer *t, const char *template, s
     }
     close(s->fd);
     s->fd = fd;
-    s->guessed = done.guessed;
+    s->guess = done.guess;
     s->format = SOURCE_ENCODED;
     s->type = encode_type(t);
     s->tokens = done.tokens;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "data/chat.h"
 #include "data/spans.h"
 #include "token/tokenizer.h"
 
@@ -47,7 +48,7 @@ struct source {
     int64_t offset; /* of the first token in the file */
     int64_t file_bytes;
     struct spans spans;
-    const char *guessed; /* encode_done's */
+    struct chat_guess guess; /* encode_done's */
 };
 
 /* Where tokens are in a file of `bytes`, by a header. */

@@ -110,62 +110,19 @@ static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t v
 
 /* --- what the folder's other files say --- */
 
-/* *text: NULL where there is no such file. */
-static int read_text(const char *dir, const char *name, char **text, int64_t *bytes,
-                     struct err *err)
+/* *config NULL: there is no such file. */
+static int read_config(const char *dir, json_t **config, struct err *err)
 {
-    char *path = io_join(dir, name);
-    int rc = io_absent(path) ? 0 : io_read_file(path, FILE_MAX, NULL, text, bytes, err);
-
-    mem_free(path);
-    return rc;
-}
-
-static int read_tree(const char *dir, const char *name, json_t **root, struct err *err)
-{
-    static const char *const used[] = {"chat_template", "unk_token", "pad_token", NULL};
-    char *text = NULL;
+    static const char *const used[] = {"unk_token", "pad_token", NULL};
+    char *path = io_join(dir, "tokenizer_config.json"), *text = NULL;
     int64_t bytes = 0;
-    int rc = read_text(dir, name, &text, &bytes, err);
+    int rc = io_absent(path) ? 0 : io_read_file(path, FILE_MAX, NULL, &text, &bytes, err);
 
     if (rc == 0 && text)
-        rc = err_any(jtree_read(name, text, bytes, root, err) ||
-                     jtree_no_real(name, *root, used, err));
+        rc = err_any(jtree_read(path, text, bytes, config, err) ||
+                     jtree_no_real(path, *config, used, err));
     mem_free(text);
-    return rc;
-}
-
-/* "chat_template": a text, or several with names, of which "default" is meant. */
-static const char *find_template(json_t *root)
-{
-    json_t *v = json_object_get(root, "chat_template"), *one;
-    size_t i;
-
-    json_array_foreach(v, i, one)
-    {
-        const char *name = json_string_value(json_object_get(one, "name"));
-        if (name && strcmp(name, "default") == 0)
-            return json_string_value(json_object_get(one, "template"));
-    }
-    return json_string_value(v);
-}
-
-static int put_template(struct gguf_keys *k, const char *dir, json_t *config, struct err *err)
-{
-    json_t *own = NULL;
-    char *jinja = NULL;
-    int64_t bytes = 0;
-    int rc = err_any(read_text(dir, "chat_template.jinja", &jinja, &bytes, err) ||
-                     read_tree(dir, "chat_template.json", &own, err));
-    const char *text = jinja ? jinja : find_template(own);
-
-    if (rc == 0 && !text)
-        text = find_template(config);
-    if (rc == 0 && text)
-        gguf_put_text(k, "tokenizer.chat_template", text,
-                      jinja ? bytes : (int64_t)strlen(text));
-    json_decref(own);
-    mem_free(jinja);
+    mem_free(path);
     return rc;
 }
 
@@ -211,6 +168,7 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const c
                          int64_t vocab, struct err *err)
 {
     const struct cut *cut = &cuts[tokenizer_words(t)];
+    const char *template = tokenizer_template(t);
     json_t *config = NULL;
 
     if (!cut->model)
@@ -221,8 +179,10 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const c
         return err_set(err, ERR_INPUT,
                        "the tokenizer of '%s' has %" PRId32 " tokens, the model %" PRId64, dir,
                        tokenizer_count(t), vocab);
-    if (read_tree(dir, "tokenizer_config.json", &config, err))
+    if (read_config(dir, &config, err)) {
+        json_decref(config);
         return -1;
+    }
     gguf_put_words(k, "tokenizer.ggml.model", cut->model);
     gguf_put_words(k, "tokenizer.ggml.pre", cut->pre);
     put_pieces(k, t, vocab);
@@ -233,9 +193,10 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const c
         put_merges(k, t);
     }
     put_special(k, t, config);
-    int rc = put_template(k, dir, config, err);
+    if (template)
+        gguf_put_text(k, "tokenizer.chat_template", template, (int64_t)strlen(template));
     json_decref(config);
-    return rc;
+    return 0;
 }
 
 int gguf_tokens_put(struct gguf_keys *k, const char *dir, int64_t vocab, int *none,

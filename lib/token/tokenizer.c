@@ -195,35 +195,33 @@ static int read_ends(struct token_tables *t, const char *dir, struct err *err)
     return rc;
 }
 
-/*
- * chat_template.jinja, or what tokenizer_config.json says alone or as "default".  One that
- * cannot be read is none: most texts need no template.
- */
-static void read_template(struct token_tables *t, const char *dir)
+/* chat_template.jinja, or what one of two other files says alone or as "default". */
+static int read_template(struct token_tables *t, const char *dir, struct err *err)
 {
+    static const char *const files[] = {"chat_template.json", "tokenizer_config.json"};
     char *path = io_join(dir, "chat_template.jinja");
-    json_t *root = NULL, *v, *one;
-    struct err ignored;
     int64_t bytes = 0;
-    size_t i;
+    int rc =
+        io_absent(path) ? 0 : io_read_file(path, FILE_MAX, NULL, &t->template, &bytes, err);
 
-    int own = io_read_file(path, FILE_MAX, NULL, &t->template, &bytes, &ignored) == 0;
     mem_free(path);
-    if (own)
-        return;
-    if (read_json(dir, "tokenizer_config.json", &path, &root, &ignored))
-        root = NULL;
-    v = json_object_get(root, "chat_template");
-    json_array_foreach(v, i, one)
-    {
-        const char *name = json_string_value(json_object_get(one, "name"));
-        if (name && strcmp(name, "default") == 0)
-            v = json_object_get(one, "template");
+    for (int i = 0; rc == 0 && !t->template && i < 2; i++) {
+        json_t *root, *one;
+        size_t k;
+        rc = read_json(dir, files[i], &path, &root, err);
+        json_t *v = json_object_get(root, "chat_template");
+        json_array_foreach(v, k, one)
+        {
+            const char *name = json_string_value(json_object_get(one, "name"));
+            if (name && strcmp(name, "default") == 0)
+                v = json_object_get(one, "template");
+        }
+        if (json_is_string(v))
+            t->template = mem_dup(json_string_value(v));
+        json_decref(root);
+        mem_free(path);
     }
-    if (json_is_string(v))
-        t->template = mem_dup(json_string_value(v));
-    json_decref(root);
-    mem_free(path);
+    return rc;
 }
 
 /* ---- opening ---- */
@@ -479,12 +477,10 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
     char *dir = is_file ? io_parent(path) : mem_dup(path);
     int rc = json ? open_whole(&t, json, dir, err) : open_gpt2(&t, dir, err);
 
-    if (rc == 0 && read_ends(t->owned, dir, err)) {
+    if (rc == 0 && (read_ends(t->owned, dir, err) || read_template(t->owned, dir, err))) {
         tokenizer_close(t);
         rc = -1;
     }
-    if (rc == 0)
-        read_template(t->owned, dir);
     mem_free(json);
     mem_free(dir);
     if (rc == 0)

@@ -134,12 +134,9 @@ int train_data_agree(struct train *t, struct err *err)
                      here[0], here[1], here[2], there[0], there[1], there[2]);
     for (int i = 0; rc == 0 && i < t->data.parts; i++) {
         const struct source *s = &t->data.part[i].source;
-        if (s->guessed)
-            train_print(
-                t,
-                "conversations of '%s' by the chat template '%s', guessed by a token of "
-                "the tokenizer; --chat-template names one",
-                s->path, s->guessed);
+        if (s->guess.name)
+            train_print(t, "conversations of '%s' by " CHAT_GUESS, s->path, s->guess.name,
+                        s->guess.by);
     }
     return world_agree(t->world, rc, err);
 }

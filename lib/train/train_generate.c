@@ -390,20 +390,15 @@ static int open_tokenizer(struct writer *w, const struct train_prompt *p, const 
 
 static int open_chat(struct writer *w, const struct train_prompt *p, struct err *err)
 {
-    enum chat_found found;
-
     if (!p->chat)
         return 0;
     if (!w->by)
         return err_set(err, ERR_INPUT, "--chat without a tokenizer, expected --tokenizer DIR");
     if (chat_open(&w->chat, w->by, p->template, err))
         return -1;
-    const char *name = chat_name(w->chat, &found);
-    if (p->talk && found == CHAT_GUESSED)
-        fprintf(p->talk,
-                "paro-train: the chat template '%s' is guessed by a token of the tokenizer; "
-                "--chat-template names one\n",
-                name);
+    const struct chat_guess guess = chat_guess(w->chat);
+    if (p->talk && guess.name)
+        fprintf(p->talk, "paro-train: " CHAT_GUESS "\n", guess.name, guess.by);
     return 0;
 }
 

@@ -93,28 +93,45 @@ losses() { sed -n 's/.*"loss":\([^,]*\),.*/\1/p' "$1"; }
 }
 
 @test "the template of the model's folder, if it is known, else a line says which" {
+    local by name
     cp -r "$G/tok" known
-    printf "{%% if messages[0]['role'] != 'system' %%}{{ '<|im_start|>system\nYou are a helpful AI assistant %s" \
-        "named SmolLM, trained by Hugging Face<|im_end|>\n' }}{% endif %}..." > known/chat_template.jinja
+    printf "%s%s" "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + " \
+        "'<|im_end|>' + '\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}" \
+        > known/chat_template.jinja
     head -n 1 "$G/chats.jsonl" > chat.jsonl
-    for by in "$G/tok" known "$G/tok --chat-template smollm2" "$G/tok --chat-template chatml"; do
+    cp -r known lines # line ends of DOS, as themselves
+    sed 's/\\n/\r\n/g' known/chat_template.jinja > lines/chat_template.jinja
+    echo >> lines/chat_template.jinja
+    for name in tokenizer_config chat_template; do
+        cp -r "$G/tok" $name
+        python3 -c 'import json; print(json.dumps({"chat_template": open("known/chat_template.jinja").read()}))' \
+            > $name/$name.json
+    done
+    cp -r known other # another text
+    sed -i 's/ + / ~ /' other/chat_template.jinja
+    cp -r known like
+    sed -i "s/{% for/{# named SmolLM, trained by Hugging Face #}&/" like/chat_template.jinja
+    sed -i "s/named/You are a helpful AI assistant &/" like/chat_template.jinja
+    for by in known lines tokenizer_config chat_template "other --chat-template chatml" "$G/tok" other like; do
         # shellcheck disable=SC2086 # words
         paro-train --tokenize out.bin --force -d chat.jsonl --tokenizer $by 2> said
+        sed -n "s/.*template '\(.*\)', guessed by \(.*\); --chat-template names one/\1 by \2/p" said >> guesses
         md5sum < out.bin >> sums
-        grep -c "template 'chatml', guessed" said >> guesses || true
     done
-    [ "$(tr '\n' ' ' < guesses)" = '1 0 0 0 ' ]
-    [ "$(sed -n 1p sums)" = "$(sed -n 4p sums)" ]
-    [ "$(sed -n 2p sums)" = "$(sed -n 3p sums)" ]
-    [ "$(sed -n 1p sums)" != "$(sed -n 2p sums)" ]
-    # The same as a text in tokenizer_config.json.
-    python3 -c 'import json; print(json.dumps({"chat_template": open("known/chat_template.jinja").read()}))' \
-        > known/tokenizer_config.json
-    rm known/chat_template.jinja
-    paro-train --tokenize out.bin --force -d chat.jsonl --tokenizer known
-    [ "$(md5sum < out.bin)" = "$(sed -n 2p sums)" ]
+    diff guesses - << 'EOF'
+chatml by a token of the tokenizer
+chatml by a token of the tokenizer, since the model's own is not known
+smollm2 by the system message of the model's own, which is not known
+EOF
+    [ "$(head -n 7 sums | uniq | wc -l)" -eq 1 ]
+    [ "$(tail -n 2 sums | uniq | wc -l)" -eq 2 ]
+    paro-train --tokenize out.bin --force -d chat.jsonl --tokenizer known --chat-template smollm2
+    [ "$(md5sum < out.bin)" = "$(tail -n 1 sums)" ]
     paro-train "$G/1x1.yaml" -d "$G/chats.jsonl" --tokenizer "$G/tok" -o run --steps 1 > out 2> said
     one_warning "template 'chatml', guessed --chat-template"
+    echo '{' > chat_template/chat_template.json
+    refuses 2 "chat_template/chat_template.json JSON" \
+        paro-train --tokenize out.bin --force -d chat.jsonl --tokenizer chat_template
 }
 
 @test "targets that count: of conversations the answers alone" {

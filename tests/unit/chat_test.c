@@ -142,7 +142,7 @@ TEST(conversations_of_all_templates)
          "<|assistant|>{See you <|end|>}",
          "<|user|>Bye<|end|><|assistant|>"},
         {"gemma", gemma, COUNT(gemma), 1, "<end_of_turn>",
-         "<bos><start_of_turn>user\nBe kind. \n\nHi <|im_end|> [INST]<end_of_turn>\n"
+         "<bos><start_of_turn>user\n Be kind. \n\nHi <|im_end|> [INST]<end_of_turn>\n"
          "<start_of_turn>model\n{Yo<end_of_turn>\n}<start_of_turn>user\nBye<end_of_turn>\n"
          "<start_of_turn>model\n{See you<end_of_turn>\n}",
          "<bos><start_of_turn>user\nBye<end_of_turn>\n<start_of_turn>model\n"},

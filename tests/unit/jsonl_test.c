@@ -236,7 +236,15 @@ TEST(what_is_wrong_with_a_line)
          "expected ',' or ']'"},
         {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"\", \"tool_calls\": "
          "[{\"id\": 1}]}]}",
-         "'tool_calls', expected them as text"},
+         "'tool_calls', expected the calls as text"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": null, \"tool_calls\": "
+         "[{\"id\": 1}]}]}",
+         "'tool_calls', expected the calls as text"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": \"\", "
+         "\"function_call\": {\"name\": \"f\"}}]}",
+         "'function_call', expected the calls as text"},
+        {"{\"messages\": [{\"role\": \"assistant\", \"content\": null}]}",
+         "without 'role' or 'content'"},
         {"{\"messages\": [{\"role\": \"a\", \"content\": \"\"}], \"conversations\": []}",
          "expected one"},
         {"{\"messages\": \"a\"}", "expected '['"},
