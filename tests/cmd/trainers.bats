@@ -29,6 +29,33 @@ comes_in() {
 
 @test "DCP, of FSDP2 on two ranks: weights and optimizer" { comes_in fsdp2 2; }
 
+@test "DCP with tied weights under the head's name alone" {
+    # The embedding gets the head's name, and the head that of a constant, which is no parameter.
+    python3 - fsdp2/from/.metadata << 'PY'
+import pickletools, sys
+raw = open(sys.argv[1], "rb").read()
+at = [(op.name, arg, pos) for op, arg, pos in pickletools.genops(raw)] + [("", "", len(raw))]
+out = b""
+for (op, name, first), (_, _, end) in zip(at, at[1:]):
+    if op == "SHORT_BINUNICODE":
+        name = name.replace("lm_head.weight", "model.layers.0.self_attn.rotary_emb.inv_freq")
+        name = name.replace("model.embed_tokens.weight", "lm_head.weight").encode()
+        out += b"\x8c" + bytes([len(name)]) + name
+    elif op != "FRAME":  # which has a size, and may lack
+        out += raw[first:end]
+open(sys.argv[1], "wb").write(out)
+PY
+    run -0 paro-shard ls fsdp2/from
+    [[ $output == *$'\nlm_head.weight '* ]]
+    [[ $output != *embed_tokens* ]]
+    refuses 2 "'model.embed_tokens.weight' is missing" paro-shard split fsdp2/from -p plan.yaml -o weights
+    sed -i 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' config.json
+    paro-plan -m config.json -i synth:2x2 --strategy NGG > plan.yaml 2> /dev/null
+    paro-shard split fsdp2/from -p plan.yaml -o weights
+    paro-shard edit fsdp2/want/model.safetensors --drop '^lm_head' -o tied
+    paro-shard diff weights tied
+}
+
 @test "DCP in safetensors, of boxes on four ranks: weights" { comes_in grid-hf none; }
 
 @test "DeepSpeed's universal, of ZeRO-3: the step is that of the model's states" { comes_in deepspeed-3 2; }
