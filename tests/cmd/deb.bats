@@ -4,10 +4,11 @@
 # make dist and make deb, in a copy of the tree: the tarball, and the packages as their users have them.
 
 load mpi
+load skip
 
 setup_file() {
     cd "$ROOT" || exit 1
-    command -v git >/dev/null || skip "git is not installed"
+    command -v git >/dev/null || { skip_file "git is not installed"; return; }
     export T=$BATS_FILE_TMPDIR TREE=$BATS_FILE_TMPDIR/tree
     mkdir -p "$TREE" "$T/tarball"
     sh tests/files >"$T/files"
@@ -20,7 +21,10 @@ setup_file() {
     export TARBALL
 }
 
-setup() { cd "$TREE" || exit 1; }
+setup() {
+    skip_test
+    cd "$TREE" || exit 1
+}
 
 packages() {
     [ -z "${SAN-}" ] || skip "packages have no sanitizers"

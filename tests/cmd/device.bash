@@ -19,11 +19,11 @@
 # of AdamW, which are as long whatever the gradient's size: 2e-2.
 
 load mpi
+load skip
 
-# In setup_file.
+# In setup_file; 1: there is no build for a GPU.
 device_begin() {
-    export GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin} DEVICE=${DEVICE:-cuda:0}
-    [ -x "$GPU_BIN/paro-train" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
+    find_gpu paro-train || return
     export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo}
     export G=$BATS_FILE_TMPDIR DATA=$BATS_TEST_DIRNAME/../data
     PATH=$GPU_BIN:$PATH
@@ -32,6 +32,7 @@ device_begin() {
 }
 
 device_setup() {
+    skip_test
     PATH=$GPU_BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
 }
@@ -81,7 +82,6 @@ numbers() { sed -E 's/.*"loss":([^,]*),"grad_norm":([^,]*),.*/\1 \2/' "$1/log.js
 bits() { sed -E 's/("lr":[^,]*),.*/\1/' "$1/log.jsonl"; }
 # All tensors of two checkpoints.
 same() { for f in "$1"/shard-*.safetensors; do cmp "$f" "$2/${f##*/}" || return 1; done; }
-in_software() { [ -z "${GPU_REAL-}" ] || skip "a real GPU does not do that"; }
 # WORDS COMMAND...: status 2, and one line that has these words
 fails() {
     local rc=0

@@ -7,7 +7,7 @@ load refuses
 
 setup_file() {
     load device.bash
-    device_begin
+    device_begin || return 0
     plan four synth:2x2 tied --strategy GGG --accum 2
 }
 

@@ -5,6 +5,7 @@ bats_require_minimum_version 1.5.0
 
 # A test works in a folder of its own; G is what setup_file made, which is never changed.
 setup() {
+    [ -z "${SKIP_FILE-}" ] || skip "$SKIP_FILE" # skip.bash
     cd "$BATS_TEST_TMPDIR" || return
     export G=$BATS_FILE_TMPDIR
 }

@@ -3,9 +3,10 @@
 # paro-shard diff: of values that are known, by how much and where; and any kind with any other.
 
 load shard
+load skip
 
 setup_file() {
-    command -v python3 > /dev/null || skip "no python3 here"
+    command -v python3 > /dev/null || { skip_file "no python3 here"; return; }
     cat > "$BATS_FILE_TMPDIR/put.py" <<'PY'
 # put.py FILE NAME TYPE SHAPE VALUE... [, NAME TYPE SHAPE VALUE...]...: values of a type, or hex.
 import json, struct, sys

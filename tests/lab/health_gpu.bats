@@ -11,14 +11,12 @@ load health_says
 
 setup_file() {
     find_lab || return 0
-    export GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin} DEVICE=${DEVICE:-cuda:0}
-    [ -x "$GPU_BIN/horing-check" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
+    find_gpu horing-check || return 0
     export BASELINE=$BATS_FILE_TMPDIR/gpu.yaml
     PATH=$GPU_BIN:$PATH
     timeout 60 paro-lab -p 1 -r 200mbit -- "$GPU_BIN/horing-check" --learn -t 30 \
         --device "$DEVICE" > "$BASELINE"
 }
-in_software() { [ -z "${GPU_REAL-}" ] || skip "a real GPU does not do that"; }
 
 # ON is what the environment has on node1 alone.
 # shellcheck disable=SC2034 # for says

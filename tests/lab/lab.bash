@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # What the tests on emulated nodes share.
+load ../cmd/skip
 
 # In setup_file: 1 where there can be no lab, and NO_LAB says why.  Asked of the kernel, not of
 # paro-lab: a lab that is broken must fail, not skip.
@@ -9,6 +10,7 @@ find_lab() {
         unshare -m -n -p -f --mount-proc true 2>"$BATS_FILE_TMPDIR/why" || {
         NO_LAB=$(cat "$BATS_FILE_TMPDIR/why")
         export NO_LAB
+        skip_file "no namespaces here: $NO_LAB"
         return 1
     }
 }
@@ -16,7 +18,7 @@ find_lab() {
 setup_file() { find_lab || return 0; }
 
 setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
+    skip_test
     PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
 }

@@ -11,10 +11,8 @@ load ../cmd/fabric
 
 setup_file() {
     find_lab || return 0
-    export GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin} DEVICE=${DEVICE:-cuda:0}
-    [ -x "$GPU_BIN/paro-topo" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"
+    find_gpu paro-topo || return 0
 }
-in_software() { [ -z "${GPU_REAL-}" ] || skip "a real GPU does not do that"; }
 
 # on LAB-OPTION... -- OPTION...: a measurement; ON is what the environment has on node1 alone.
 # NCCL has 4 MiB of each channel on its way, a good part of a round at these rates: 72 MB/s were

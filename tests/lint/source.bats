@@ -49,6 +49,13 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
     code <<<lib/kern/kern_launch.h | grep -q '<<<'
 }
 
+@test "setup_file skips nothing: in bats 1.8 that is a failure (tests/cmd/skip.bash)" {
+    files | grep -E '\.(bats|bash)$' | over awk '
+        /^setup_file\(\)/ { inside = 1 }
+        inside && /(^|[^_a-z])skip "/ { print FILENAME ": " $0 }
+        /^}/ || /^setup_file.*}$/ { inside = 0 }' | clean
+}
+
 @test "file names are unique in the tree" {
     # Twins that come first in the include path have the name of what they stand for.
     files | grep -E '\.(c|h|cu|cpp|bats|sh)$' | grep -v '^tests/emulate/' |
