@@ -81,8 +81,10 @@ static json_t *read_bare(struct build *b)
     if (jin_skip(&b->in))
         return NULL;
     size_t n = (size_t)(b->in.at - from);
-    char *text = mem_new(n + 1, 1), *end = memcpy(text, b->in.text + from, n);
+    char usual[32], *text = n < sizeof usual ? usual : mem_new(n + 1, 1);
+    char *end = memcpy(text, b->in.text + from, n);
     json_t *v = NULL;
+    text[n] = 0;
     errno = 0;
     long long whole = strtoll(text, &end, 10);
     if (strcmp(text, "null") == 0)
@@ -97,7 +99,8 @@ static json_t *read_bare(struct build *b)
         double d = strtod(text, NULL); /* of any locale: commands keep the one of C */
         v = isinf(d) || (b->own && !*end) ? mark(b, ODD_LARGE) : json_real(d);
     }
-    mem_free(text);
+    if (text != usual)
+        mem_free(text);
     return v;
 }
 

@@ -206,6 +206,8 @@ int ckpt_copy_holder(const struct groups *g, int rank, int k);
 char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k);
 /* dir/name, or (k) dir/copy-k/name; mem_free. */
 char *ckpt_small_path(const char *dir, int k, const char *name);
+/* The number of the file of that name, or `count`. */
+int ckpt_source_number(const struct ckpt_sources *list, const char *name);
 /*
  * The path (mem_free) of a good copy of a kept file, counted in `healed` unless it is the
  * first; else the error of the first.

@@ -83,6 +83,15 @@ void ckpt_healed_add(struct ckpt_healed *h, int64_t blocks, int64_t files,
     h->files += files;
 }
 
+int ckpt_source_number(const struct ckpt_sources *list, const char *name)
+{
+    int i = 0;
+
+    while (i < list->count && strcmp(list->item[i].name, name))
+        i++;
+    return i;
+}
+
 int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, struct err *err)
 {
     char *name = io_join(ckpt_source_folder(s->keep), s->name);

@@ -103,6 +103,16 @@ static int find_record(const struct torch_file *f, const char *name, struct torc
     return 0;
 }
 
+static int check_crc(const struct torch_record *r, uint32_t crc, struct err *err)
+{
+    if (!r->crc || crc == r->crc)
+        return 0;
+    return err_set(err, ERR_INPUT,
+                   "%" PRId64 " bytes at %" PRId64 " are damaged: checksum %08" PRIx32
+                   ", expected %08" PRIx32,
+                   r->bytes, r->first, crc, r->crc);
+}
+
 int torch_check_record(int fd, const struct torch_record *r, struct err *err)
 {
     char *part;
@@ -118,19 +128,15 @@ int torch_check_record(int fd, const struct torch_record *r, struct err *err)
         crc = rc ? 0 : (uint32_t)crc32_z(crc, (const unsigned char *)part, (size_t)n);
     }
     mem_free(part);
-    if (rc || crc == r->crc)
-        return rc;
-    return err_set(err, ERR_INPUT,
-                   "%" PRId64 " bytes at %" PRId64 " are damaged: checksum %08" PRIx32
-                   ", expected %08" PRIx32,
-                   r->bytes, r->first, crc, r->crc);
+    return rc ? rc : check_crc(r, crc, err);
 }
 
-/* All of it. */
+/* All of it, and its checksum is that of these bytes. */
 static int read_record(const struct torch_file *f, const struct torch_record *r, char *out,
                        struct err *err)
 {
-    if (torch_check_record(f->fd, r, err) || io_pread_all(f->fd, out, r->bytes, r->first, err))
+    if (io_pread_all(f->fd, out, r->bytes, r->first, err) ||
+        check_crc(r, (uint32_t)crc32_z(0, (const unsigned char *)out, (size_t)r->bytes), err))
         return err_prefix(err, "%s: ", f->path);
     return 0;
 }

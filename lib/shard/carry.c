@@ -129,9 +129,7 @@ static int check_others(const struct carry *c, const char *dir, struct err *err)
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < NAMES; i++) {
-        int listed = 0;
-        for (int k = 0; k < c->list.count; k++)
-            listed |= strcmp(c->list.item[k].name, names[i]) == 0;
+        int listed = ckpt_source_number(&c->list, names[i]) < c->list.count;
         if (!listed && io_has(folder, names[i]))
             rc = err_set(err, ERR_MISMATCH,
                          "'%s/%s' is not in the manifest, expected the files of the split",
@@ -169,18 +167,9 @@ int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err)
     return rc;
 }
 
-static int number_of(const struct carry *c, const char *name)
-{
-    int i = 0;
-
-    while (i < c->list.count && strcmp(c->list.item[i].name, name))
-        i++;
-    return i;
-}
-
 void carry_set(struct carry *c, const char *name, const void *bytes, int64_t count)
 {
-    int i = number_of(c, name), last = c->list.count - 1;
+    int i = ckpt_source_number(&c->list, name), last = c->list.count - 1;
 
     if (i <= last) {
         mem_free(c->list.item[i].name);
@@ -219,7 +208,7 @@ void carry_base(struct carry *c, const struct hf *hf)
 
 const char *carry_find(const struct carry *c, const char *name, int64_t *count)
 {
-    int i = number_of(c, name);
+    int i = ckpt_source_number(&c->list, name);
 
     if (i == c->list.count)
         return NULL;

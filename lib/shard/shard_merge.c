@@ -35,10 +35,8 @@ static int put_adapters(struct ckpt *c, const struct io_dir *to, struct err *err
 {
     char *path = NULL, *base = NULL;
     int64_t bytes = 0;
-    int rc = 0, i = 0;
+    int rc = 0, i = ckpt_source_number(&c->source, CARRY_BASE);
 
-    while (i < c->source.count && strcmp(c->source.item[i].name, CARRY_BASE))
-        i++;
     if (i < c->source.count)
         rc = err_any(ckpt_find_source(c, &c->source.item[i], &path, err) ||
                      io_read_file(path, PATH_MAX, NULL, &base, &bytes, err));

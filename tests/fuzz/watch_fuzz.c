@@ -7,6 +7,7 @@
 
 #include <sys/mman.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "watch/watch.h"
 
@@ -28,14 +29,15 @@ static void judge(const struct watch *w, FILE *out)
 }
 
 /* The bytes as a file; the folders of its header and the ring are the reader's to check. */
-static int read_meter(struct watch *w, const uint8_t *data, size_t bytes, struct err *err)
+static int read_file(struct watch *w, const uint8_t *data, size_t bytes, int meter,
+                     struct err *err)
 {
     static const char path[] = FUZZ_NAME;
     int fd = memfd_create("meter", 0), rc;
     char name[40];
 
     assert(fd >= 0 && write(fd, data, bytes) == (ssize_t)bytes);
-    if (ftruncate(fd, METER_HEADER + METER_RECORDS * 64)) /* as long as it has to be */
+    if (meter && ftruncate(fd, METER_HEADER + METER_RECORDS * 64)) /* as long as it must be */
         abort();
     snprintf(name, sizeof name, "/proc/self/fd/%d", fd);
     const char *const one = name;
@@ -52,10 +54,10 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     struct err err = {0};
     char *text[2] = {NULL, NULL}, *copy = fuzz_copy(data, bytes);
     size_t n[2];
-    int rc;
+    int rc, meter = meter_is(copy, (int64_t)bytes);
 
-    if (meter_is(copy, (int64_t)bytes))
-        rc = read_meter(&w, data, bytes, &err);
+    if (meter || (bytes && data[0] == 0x1f)) /* gzip's */
+        rc = read_file(&w, data, bytes, meter, &err);
     else
         rc = watch_read_json(&w, FUZZ_NAME "/1", copy, (int64_t)bytes, &err);
     if (fuzz_judge(rc, &err) == 0 && (w.comm && w.comm->cell ? 0 : watch_index(&w, &err)) == 0)
@@ -98,8 +100,24 @@ static const char ras[] =
     "\"missing_ranks\": [{\"rank\": 2, \"host\": \"c\", \"pid\": 5, \"status\": "
     "{\"unresponsive\": true, \"considered_dead\": false}}]}]}";
 
-/* Two ranks' calls, written where the reader looks for them. */
-static void add_meter(fuzz_add_f *add)
+/* The trace by gzip: a flight recorder's rank is in its name. */
+static void add_packed(fuzz_add_f *add)
+{
+    unsigned char out[1024];
+    z_stream z = {.next_in = (unsigned char *)trace,
+                  .avail_in = sizeof trace - 1,
+                  .next_out = out,
+                  .avail_out = sizeof out};
+
+    if (deflateInit2(&z, 9, Z_DEFLATED, 16 + 15, 8, Z_DEFAULT_STRATEGY) != Z_OK ||
+        deflate(&z, Z_FINISH) != Z_STREAM_END)
+        abort();
+    add(out, z.total_out);
+    deflateEnd(&z);
+}
+
+/* Two ranks' calls, written where the reader looks for them; and what is packed. */
+static void add_files(fuzz_add_f *add)
 {
     enum { CALLS = 4 };
     static char bytes[METER_HEADER + CALLS * 64];
@@ -127,6 +145,7 @@ static void add_meter(fuzz_add_f *add)
         memcpy(bytes + METER_HEADER + i * 64, &r, sizeof r);
     }
     add(bytes, sizeof bytes);
+    add_packed(add);
 }
 
 const struct fuzz_set fuzz_sets[] = {
@@ -141,5 +160,5 @@ const struct fuzz_set fuzz_sets[] = {
                    "\"communicators\"", "AllGather", "completed", "scheduled", "allgather",
                    "[[3, 4]]", "PAROMETR", "\xff", "4294967296", "65536"),
      .text = {FUZZ_TEXT(recorder), FUZZ_TEXT(trace), FUZZ_TEXT(lines), FUZZ_TEXT(ras)},
-     .more = add_meter},
+     .more = add_files},
     {0}};
