@@ -73,7 +73,7 @@ struct topo {
        that works inside and across at once takes so much longer inside, in parts of 1. */
     double inside_extra;
     char open[TOPO_SOURCE_BYTES];  /* what another tool's file leaves open; "" */
-    char doubt[TOPO_SOURCE_BYTES]; /* why what was measured may be wrong; "" */
+    char doubt[TOPO_SOURCE_BYTES]; /* why what was measured or read may be wrong */
 };
 
 /* Bounds on what a text may claim: far beyond any machine, and near enough that no product of a

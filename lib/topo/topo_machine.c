@@ -86,8 +86,10 @@ void topo_pcie_rank(struct topo_pcie *p, int link)
     p->unknown += Bps <= 0;
     p->least_Bps = p->ranks ? fmin(p->least_Bps, Bps) : Bps;
     p->ranks++;
-    for (; link >= 0; link = p->link[link].parent)
-        p->link[link].ranks++;
+    for (; link >= 0; link = p->link[link].parent) {
+        struct topo_pcie_link *l = &p->link[link];
+        l->own_Bps = l->ranks++ ? fmin(l->own_Bps, Bps) : Bps;
+    }
 }
 
 void topo_pcie_release(struct topo_pcie *p)
@@ -163,6 +165,9 @@ void topo_machine_pcie(struct topo_machine *m, const char *source)
 
     if ((m->near && !several) || ring <= 0)
         return;
+    for (int i = 0; i < p->count; i++)
+        if (p->link[i].Bps > 0 && p->link[i].Bps < p->link[i].own_Bps)
+            m->slow_Bps = m->slow_Bps > 0 ? fmin(m->slow_Bps, p->link[i].Bps) : p->link[i].Bps;
     level->member_Bps = ring;
     level->flow_Bps = topo_pcie_ring_Bps(p, 1);
     level->port_Bps = several ? ring * rails : p->least_Bps;
@@ -294,6 +299,10 @@ static void build_levels(struct build *b)
     t->level[1] = several ? m->across : m->net;
     if (t->levels > 2)
         t->level[2] = m->net;
+    size_t used = strlen(t->level[0].rate_source);
+    if (m->c2c && used)
+        snprintf(t->level[0].rate_source + used, sizeof t->level[0].rate_source - used,
+                 "; %d NVLink-C2C links of a GPU to its processor join no GPUs", m->c2c);
     topo_name_levels(t);
     for (int k = 0; k < t->groups.count; k++) {
         double Bps = several ? m->across.member_Bps * t->groups.members[k] : m->net.port_Bps;
@@ -355,9 +364,10 @@ static int check_machine(const struct build *b)
     return topo_check_stated(b->t, m->file, words, b->err);
 }
 
-/* Links that a file cannot know, or of which one GPU has none: what it took instead. */
+/* Links that a file cannot know, of which one GPU has none, or that are odd: what it took. */
 static void note_links(const struct topo_machine *m, struct topo *t)
 {
+    const struct topo_level *pcie = m->domains > 1 ? &m->across : &m->inside;
     int without = 0, first = -1;
 
     for (int r = 0; m->near && r < m->ranks; r++) {
@@ -377,6 +387,16 @@ static void note_links(const struct topo_machine *m, struct topo *t)
                  "%.48s: %d of %d GPUs, the first is GPU %d, have no NVLink and are groups of"
                  " their own",
                  m->file, without, m->ranks, first);
+    if (m->far_nics)
+        snprintf(t->doubt, sizeof t->doubt,
+                 "%d of %d network devices (first %s) are at no GPU's processor and count as"
+                 " ports",
+                 m->far_nics, m->nics, m->far_nic);
+    else if (m->slow_Bps > 0 && t->level[m->domains > 1].member_Bps == pcie->member_Bps)
+        snprintf(t->doubt, sizeof t->doubt,
+                 "a PCIe bridge with %.3g GB/s is slower than every GPU below it, as idle ones"
+                 " report",
+                 m->slow_Bps / 1e9);
 }
 
 static int build_fabric(struct build *b)

@@ -32,9 +32,9 @@ enum { TOPO_MACHINE_RANKS = 1024 }; /* GPUs, or NUMA nodes, of one machine: beyo
  */
 struct topo_pcie {
     struct topo_pcie_link {
-        int parent, ranks; /* ranks below */
-        double Bps;
-    } * link; /* [count], owned */
+        int parent, ranks;   /* ranks below */
+        double Bps, own_Bps; /* own: the least of the ranks' own links */
+    } * link;                /* [count], owned */
     size_t room;
     int *of; /* [XML_NODES_MAX], by an element's index: its link, from 1; 0: none yet; owned */
     int count, ranks, unknown; /* unknown: ranks whose own link has no rate */
@@ -70,7 +70,11 @@ struct topo_machine {
     int unknown_line;         /* of the file, where it leaves out a rank's PCIe rate; 0 */
     int counts_links;         /* the file tells how many, so that a rate of each can be given */
     double links, links_flow; /* near links of a rank, and to one other: how many, or B/s */
+    double slow_Bps;          /* of a link that every rank below it exceeds by its own; 0 */
     int nics;                 /* network devices, 0 where not counted */
+    int far_nics;             /* of which so many are near no processor of a GPU, */
+    char far_nic[32];         /* the first of that name */
+    int c2c;                  /* NVLink-C2C from a GPU to its processor: how many links */
     struct topo_devices devices; /* as all groups get them; 0 where the file is no machine's */
     int64_t memory_bytes;
     double flops;

@@ -3,7 +3,7 @@
  * Knows NCCL's topology XML, version 1: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE
  * names.
  *
- *     system > cpu > pci (a switch) > pci > gpu > nvlink
+ *     system > cpu > pci (a switch) > pci > gpu > nvlink, c2c
  *                                     pci > nic > net
  *
  * A template that clouds ship has neither gpu nor net, only the classes of PCI devices.  What a
@@ -33,6 +33,7 @@ struct net {
     const struct xml_node *node, *pci; /* pci NULL: directly below a cpu */
     const char *host;
     int64_t dev; /* -1: not stated */
+    int near;    /* to a processor that has a GPU */
     double Bps, latency_s;
 };
 
@@ -316,9 +317,12 @@ static int read_near(struct nccl *c)
 
     for (int i = 0; i < c->gpus; i++) {
         least = c->gpu[i].sm < least ? c->gpu[i].sm : least;
-        for (const struct xml_node *n = c->gpu[i].node->child; n; n = n->next)
+        for (const struct xml_node *n = c->gpu[i].node->child; n; n = n->next) {
             if (xml_is(n, "nvlink") && read_nvlink(c, i, n))
                 return -1;
+            if (xml_is(n, "c2c") && number_of(n, "count") > 0)
+                m->c2c = (int)number_of(n, "count");
+        }
     }
     if (check_near(c))
         return -1;
@@ -350,11 +354,11 @@ static int read_near(struct nccl *c)
 /* ---- network ---- */
 
 /* A network device that several processors reach is listed below each: the same again. */
-static int is_again(const struct nccl *c, const struct net *net, int *again)
+static int is_again(struct nccl *c, const struct net *net, int *again)
 {
     *again = 0;
     for (int i = 0; net->dev >= 0 && i < c->nets; i++) {
-        const struct net *old = &c->net[i];
+        struct net *old = &c->net[i];
         if (old->dev != net->dev || strcmp(old->host, net->host))
             continue;
         if (strcmp(xml_word(old->node, "name"), xml_word(net->node, "name")) ||
@@ -363,6 +367,7 @@ static int is_again(const struct nccl *c, const struct net *net, int *again)
                             "is %lld as on line %d, where name or speed differ, expected each"
                             " device once",
                             (long long)net->dev, old->node->line);
+        old->near |= net->near;
         *again = 1;
     }
     return 0;
@@ -384,6 +389,8 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     if (xml_find(n, "latency") &&
         xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
         return -1;
+    for (int i = 0; i < c->gpus; i++)
+        net.near |= ancestor(c->gpu[i].pci, "cpu") == cpu;
     net.latency_s /= 1e6;
     net.Bps = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
     if (is_again(c, &net, &again))
@@ -440,6 +447,11 @@ static int read_nets(struct nccl *c)
         double Bps = 0;
         if (device_Bps(c, i, &Bps, &cut))
             return -1;
+        if (!c->net[i].near && c->m->far_nics++ == 0)
+            snprintf(c->m->far_nic, sizeof c->m->far_nic, "%.31s",
+                     xml_word(c->net[i].node, "name"));
+        for (char *p = c->m->far_nic; *p; p++)
+            *p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
         all += Bps;
         if (Bps > 0)
             flow = fmax(flow, fmin(c->net[i].Bps, Bps));

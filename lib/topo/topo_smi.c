@@ -24,6 +24,8 @@ enum { COLUMNS_MAX = TOPO_MACHINE_RANKS, NAME_BYTES = 31 };
  */
 enum { LINKS_DIRECT = 18 };
 
+enum { ITSELF = -1, FAR = -2 }; /* FAR: from one processor to another */
+
 struct column {
     char name[NAME_BYTES + 1];
     int is_gpu;
@@ -35,7 +37,7 @@ struct smi {
     struct column *column; /* [columns], owned */
     size_t room;
     int columns, line, rows;
-    int *cell; /* [columns][columns], owned: NVLinks, 0 for another way, -1: itself */
+    int *cell; /* [columns][columns], owned: NVLinks, 0 for another way, or: */
     struct err *err;
 };
 
@@ -97,10 +99,13 @@ static int add_column(struct smi *s, const char *name)
 
 static int read_cell(const struct smi *s, const struct column *to, const char *word, int *out)
 {
-    static const char *const ways[] = {"SYS", "SOC", "NODE", "PHB", "PXB", "PIX"};
+    static const char *const far[] = {"SYS", "SOC"}, *const ways[] = {"NODE", "PHB", "PXB",
+                                                                      "PIX"};
     size_t n = strncmp(word, "NV", 2) ? 0 : strspn(word + 2, "0123456789");
 
-    *out = strcmp(word, "X") ? 0 : -1;
+    *out = strcmp(word, "X") ? 0 : ITSELF;
+    for (int i = 0; i < 2; i++)
+        *out = strcmp(word, far[i]) ? *out : FAR;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
         if (strcmp(word, ways[i]) == 0)
             return 0;
@@ -132,7 +137,7 @@ static int read_row(struct smi *s, char *line)
         int *cell = &s->cell[row * s->columns + i];
         if (read_cell(s, &s->column[i], word, cell))
             return -1;
-        if ((*cell < 0) != (i == row))
+        if ((*cell == ITSELF) != (i == row))
             return FAIL(s, "has '%s' in column '%s', expected X in column '%s' and only there",
                         word, s->column[i].name, s->column[row].name);
     }
@@ -170,7 +175,7 @@ static int check_ends(struct smi *s)
     for (int i = 0; i < s->columns; i++)
         for (int j = 0; j < i; j++) {
             int out = s->cell[i * s->columns + j], back = s->cell[j * s->columns + i];
-            if (out == back)
+            if (out == back || (out <= 0 && back <= 0))
                 continue;
             s->line = s->column[i].line;
             return FAIL(s,
@@ -179,6 +184,18 @@ static int check_ends(struct smi *s)
                         out, s->column[i].name, s->column[j].name, s->column[j].line, back);
         }
     return 0;
+}
+
+/* Network devices that no GPU shares a processor with. */
+static void count_far(struct smi *s)
+{
+    for (int i = 0; i < s->columns; i++) {
+        int far = !s->column[i].is_gpu;
+        for (int j = 0; far && j < s->columns; j++)
+            far = !s->column[j].is_gpu || s->cell[i * s->columns + j] == FAR;
+        if (far && s->m->far_nics++ == 0)
+            snprintf(s->m->far_nic, sizeof s->m->far_nic, "%s", s->column[i].name);
+    }
 }
 
 static int build_machine(struct smi *s)
@@ -193,6 +210,7 @@ static int build_machine(struct smi *s)
     topo_machine_gpus(m, gpus, TOPO_CUDA);
     m->counts_links = 1;
     m->nics = s->columns - gpus;
+    count_far(s);
     for (int i = 0, gpu = 0; i < s->columns; i++) {
         int most = 0, sum = 0, other = 0;
         if (!s->column[i].is_gpu)

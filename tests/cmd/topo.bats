@@ -422,3 +422,48 @@ EOF
         <gpu dev="0" gcn="gfx90a" rank="0"><xgmi target="0000:20:00.0" count="4"/></gpu></pci></cpu></system>' > "$D/r.xml"
     refuses 2 'written by RCCL expected NCCL hwloc' paro-topo -i "$D/r.xml"
 }
+
+@test "network devices far from all GPUs, C2C links and a slow bridge are named" {
+    local f
+    matrix() { # mlx5_0 to GPU0 and GPU1
+        printf '        GPU0    GPU1    mlx5_0  mlx5_1\nGPU0     X      NV4     %s     PIX\nGPU1    NV4      X      %s     SYS\n' "$@"
+        printf 'mlx5_0  %s     %s      X      SYS\nmlx5_1  PIX     SYS     SYS      X\n' "$@"
+    }
+    matrix SYS SYS > far
+    matrix SYS NODE > near
+    for f in far near; do
+        paro-topo -i $f --set nvlink=25GB/s,nic=50GB/s > $f.yaml 2> $f.said
+    done
+    has_words "$(cat far.said)" "1 of 2 network devices mlx5_0 at no GPU's processor count as ports"
+    [ ! -s near.said ]
+    diff <(grep -v doubt far.yaml) near.yaml
+    paro-topo -i far.yaml > again.yaml 2> again.said
+    diff far.yaml again.yaml
+    diff far.said again.said
+    # Two processors; the second has a device and no GPU.
+    cat > far.xml << 'XML'
+<system version="1">
+  <cpu numaid="0" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="207">
+    <pci busid="0000:17:00.0" class="0x060400" link_speed="32 GT/s" link_width="16">
+      <pci busid="0000:19:00.0" class="0x030200" link_speed="32 GT/s" link_width="16"><gpu dev="0" sm="90"/></pci>
+      <pci busid="0000:1a:00.0" class="0x030200" link_speed="32 GT/s" link_width="16"><gpu dev="1" sm="90"/></pci>
+    </pci>
+    <nic><net name="mlx5_0" dev="0" speed="100000"/></nic>
+  </cpu>
+  <cpu numaid="1" arch="x86_64" vendor="GenuineIntel" familyid="6" modelid="207">
+    <nic><net name="mlx5_0" dev="0" speed="100000"/><net name="mlx5_1" dev="1" speed="100000"/></nic>
+  </cpu>
+</system>
+XML
+    paro-topo -i far.xml > far.yaml 2> said
+    has_words "$(cat said)" "1 of 2 network devices mlx5_1 at no GPU's processor"
+    sed 's,<net name="mlx5_1".*/>,,' far.xml > all.xml
+    paro-topo -i all.xml > all.yaml 2> said
+    [ ! -s said ]
+    sed 's/\(0x060400" link_speed="\)32/\12.5/; s,"90"/>,"90"><c2c bw="44712" count="5"/></gpu>,' all.xml > slow.xml
+    paro-topo -i slow.xml > slow.yaml 2> said
+    has_words "$(cat said)" 'bridge with 3 GB/s slower than every GPU below'
+    paro-topo -i slow.xml --set intra=20GB/s > given.yaml 2> said # nothing is left of the bridge's
+    [ ! -s said ]
+    grep -q 'rate_source: ".*5 NVLink-C2C links of a GPU to its processor join no GPUs' slow.yaml
+}
