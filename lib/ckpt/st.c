@@ -109,11 +109,37 @@ int st_open(struct st *st, const char *path, const struct ckpt_limits *limits, s
     rc = st_parse(st, path, head, 8 + n, file_bytes, limits, err);
 done:
     mem_free(head);
-    if (rc)
+    struct stat is;
+    if (rc == 0 && fstat(fd, &is)) {
+        rc = err_sys(err, "cannot read '%s'", path);
+        st_release(st);
+    }
+    if (rc) {
         close(fd);
-    else
-        st->fd = fd;
-    return rc;
+        return -1;
+    }
+    st->fd = fd;
+    st->device = is.st_dev;
+    st->inode = is.st_ino;
+    return 0;
+}
+
+int st_reopen(const struct st *st, int *fd, struct err *err)
+{
+    struct stat is;
+
+    if (io_open(st->path, fd, NULL, err))
+        return -1;
+    if (fstat(*fd, &is) == 0 && st_is_file(st, &is))
+        return 0;
+    close(*fd);
+    *fd = -1;
+    return err_set(err, ERR_MISMATCH, "'%s' changed while it was read", st->path);
+}
+
+int st_is_file(const struct st *st, const struct stat *is)
+{
+    return !st->inode || (st->device == is->st_dev && st->inode == is->st_ino);
 }
 
 void st_release(struct st *st)
@@ -166,7 +192,7 @@ int st_read(const struct st *st, const struct st_tensor *t, int64_t first, int64
 
     if (st->pieces)
         return pieces_read(st, t, first, bytes, out, err);
-    if (fd < 0 && io_open(st->path, &fd, NULL, err))
+    if (fd < 0 && st_reopen(st, &fd, err))
         return -1;
     int rc = io_pread_all(fd, out, bytes, st->data + t->first + first, err);
     if (rc)

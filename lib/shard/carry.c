@@ -117,6 +117,12 @@ int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err 
     return w->hf.alone ? 0 : carry_named(c, w->hf.dir, tokenizer ? 0 : GENERATION, NAMES, err);
 }
 
+int carry_beside(struct carry *c, struct weights *w, struct err *err)
+{
+    return w->is_ckpt ? carry_ckpt(c, &w->ckpt, 1, err)
+                      : carry_named(c, w->hf.dir, 0, NAMES, err);
+}
+
 int carry_folder(struct carry *c, const char *dir, struct err *err)
 {
     return carry_named(c, dir, 0, GENERATION, err);

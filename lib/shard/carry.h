@@ -31,6 +31,8 @@ int carry_is_inner(const char *name);
 void carry_base(struct carry *c, const struct hf *hf);
 /* Reads them from where the weights are; without `tokenizer`, generation_config.json alone. */
 int carry_weights(struct carry *c, struct weights *w, int tokenizer, struct err *err);
+/* The same with the tokenizer's, also from beside a single file. */
+int carry_beside(struct carry *c, struct weights *w, struct err *err);
 /* Reads the tokenizer's files of a folder. */
 int carry_folder(struct carry *c, const char *dir, struct err *err);
 /*

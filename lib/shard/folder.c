@@ -180,20 +180,23 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
     struct folder *f = l->folder;
     char *path = io_join(f->dir, name);
     struct stat st;
-    int rc = -1;
+    int rc = -1, file = hf_find_file(l->hf, name);
 
     if (!is_utf8(name)) /* the manifest, JSON, could not say it */
         err_set(err, ERR_INPUT, "the name of '%s' is not valid UTF-8", path);
-    else if (hf_find_file(l->hf, name) < 0 && l->seen++ == l->most)
+    else if (file < 0 && l->seen++ == l->most)
         err_set(err, ERR_INPUT,
                 "'%s' has more than %" PRId64
                 " files and folders next to its weights (--max-files)",
                 f->dir, l->most);
     else
         rc = check_entry(f, path, &st, err);
+    if (rc == 0 && file >= 0 && !l->hf->file[file].pieces &&
+        !st_is_file(&l->hf->file[file], &st))
+        rc = err_set(err, ERR_MISMATCH, "'%s' changed while it was read", path);
     if (rc == 0 && S_ISDIR(st.st_mode)) {
         rc = list_folder(l, name, depth + 1, err);
-    } else if (rc == 0 && hf_find_file(l->hf, name) < 0) {
+    } else if (rc == 0 && file < 0) {
         f->other = mem_grow(f->other, &l->room, (size_t)f->others + 1, sizeof *f->other);
         f->other[f->others++] = mem_dup(name);
     }

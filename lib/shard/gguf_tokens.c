@@ -14,8 +14,6 @@
 #include "base/mem.h"
 #include "token/tokenizer.h"
 
-enum { FILE_MAX = 64 << 20 }; /* the largest templates in use have 20 kB */
-
 /* llama.cpp's name of the cut; "llama" tokens are SentencePiece's, with scores. */
 static const struct cut {
     const char *model, *pre;
@@ -110,22 +108,6 @@ static void put_scores(struct gguf_keys *k, const struct tokenizer *t, int64_t v
 
 /* --- what the folder's other files say --- */
 
-/* *config NULL: there is no such file. */
-static int read_config(const char *dir, json_t **config, struct err *err)
-{
-    static const char *const used[] = {"unk_token", "pad_token", NULL};
-    char *path = io_join(dir, "tokenizer_config.json"), *text = NULL;
-    int64_t bytes = 0;
-    int rc = io_absent(path) ? 0 : io_read_file(path, FILE_MAX, NULL, &text, &bytes, err);
-
-    if (rc == 0 && text)
-        rc = err_any(jtree_read(path, text, bytes, config, err) ||
-                     jtree_no_real(path, *config, used, err));
-    mem_free(text);
-    mem_free(path);
-    return rc;
-}
-
 static void put_id(struct gguf_keys *k, const char *key, int32_t id)
 {
     if (id >= 0)
@@ -164,8 +146,20 @@ static void put_special(struct gguf_keys *k, const struct tokenizer *t, json_t *
     gguf_put_bool(k, "tokenizer.ggml.add_eos_token", end >= 0 && has_id(suffix, after, end));
 }
 
-static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const char *dir,
-                         int64_t vocab, struct err *err)
+/* tokenizer_config.json; *root NULL: there is none. */
+static int read_config(const struct gguf_source *from, json_t **root, struct err *err)
+{
+    static const char name[] = "tokenizer_config.json";
+    static const char *const used[] = {"unk_token", "pad_token", NULL};
+    int64_t bytes = 0;
+    const char *text = from->text(from->arg, name, &bytes);
+
+    return err_any(text && (jtree_read(name, text, bytes, root, err) ||
+                            jtree_no_real(name, *root, used, err)));
+}
+
+static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t,
+                         const struct gguf_source *from, int64_t vocab, struct err *err)
 {
     const struct cut *cut = &cuts[tokenizer_words(t)];
     const char *template = tokenizer_template(t);
@@ -174,12 +168,13 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const c
     if (!cut->model)
         return err_set(
             err, ERR_INPUT,
-            "the tokenizer of '%s' cuts words in a way that llama.cpp has no name for", dir);
+            "the tokenizer of '%s' cuts words in a way that llama.cpp has no name for",
+            from->dir);
     if (tokenizer_count(t) > vocab)
         return err_set(err, ERR_INPUT,
-                       "the tokenizer of '%s' has %" PRId32 " tokens, the model %" PRId64, dir,
-                       tokenizer_count(t), vocab);
-    if (read_config(dir, &config, err)) {
+                       "the tokenizer of '%s' has %" PRId32 " tokens, the model %" PRId64,
+                       from->dir, tokenizer_count(t), vocab);
+    if (read_config(from, &config, err)) {
         json_decref(config);
         return -1;
     }
@@ -199,18 +194,20 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t, const c
     return 0;
 }
 
-int gguf_tokens_put(struct gguf_keys *k, const char *dir, int64_t vocab, int *none,
-                    struct err *err)
+int gguf_tokens_put(struct gguf_keys *k, const struct gguf_source *from, int64_t vocab,
+                    int *none, struct err *err)
 {
     struct tokenizer *t = NULL;
-    int found = tokenizer_find(dir, err);
+    int found = tokenizer_find(from->dir, err);
 
     *none = found == 0;
     if (found == 0)
         gguf_put_words(k, "tokenizer.ggml.model", "none");
     if (found <= 0)
         return found;
-    int rc = tokenizer_open(&t, dir, err) ? -1 : put_tokenizer(k, t, dir, vocab, err);
+    int rc = tokenizer_open_read(&t, from->dir, from->text, from->arg, err)
+                 ? -1
+                 : put_tokenizer(k, t, from, vocab, err);
     tokenizer_close(t);
     return rc;
 }

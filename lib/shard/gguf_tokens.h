@@ -3,12 +3,20 @@
 #define SHARD_GGUF_TOKENS_H
 
 #include "ckpt/gguf.h"
+#include "token/tokenizer.h"
+
+/* The files of a folder, which have been read. */
+struct gguf_source {
+    const char *dir;
+    tokenizer_text *text;
+    const void *arg;
+};
 
 /*
  * The keys of a folder's tokenizer, for a model of `vocab` tokens.  *none: the folder has none,
  * and the keys say so.  ERR_INPUT where llama.cpp has no such tokenizer.
  */
-int gguf_tokens_put(struct gguf_keys *k, const char *dir, int64_t vocab, int *none,
-                    struct err *err);
+int gguf_tokens_put(struct gguf_keys *k, const struct gguf_source *from, int64_t vocab,
+                    int *none, struct err *err);
 
 #endif

@@ -49,15 +49,12 @@ struct job {
 
 /* --- what is read --- */
 
-/* No file that is read is a link out of the folder; next to a single one the tokenizer's. */
+/* No file of the folder is a link out of it. */
 static int check_links(const struct hf *hf, const struct ckpt_limits *limits, struct err *err)
 {
     struct folder f = {0};
-    struct carry c = {0};
-    int rc = err_any(folder_list(&f, hf, limits, err) ||
-                     (hf->alone && carry_folder(&c, hf->dir, err)));
+    int rc = folder_list(&f, hf, limits, err);
 
-    carry_release(&c);
     folder_release(&f);
     return rc;
 }
@@ -255,14 +252,34 @@ static int put_keys(struct gguf_keys *k, struct job *j, struct err *err)
     return m->positions ? 0 : put_rope(k, j, err);
 }
 
+struct texts {
+    struct carry carry;
+    const char *config;
+};
+
+static const char *text_of(const void *arg, const char *name, int64_t *bytes)
+{
+    const struct texts *x = arg;
+
+    if (strcmp(name, "config.json"))
+        return carry_find(&x->carry, name, bytes);
+    *bytes = x->config ? (int64_t)strlen(x->config) : 0;
+    return x->config;
+}
+
+/* What was read and checked is what is used: by now others may have the names. */
 static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 {
     const char *from = j->w.is_ckpt ? j->w.ckpt.dir : j->w.hf.dir;
     char *dir = j->w.is_ckpt ? carry_path(from) : mem_dup(from);
-    int rc = j->w.is_ckpt ? carry_check(from, err) : 0;
+    struct texts texts = {.config = j->m->config};
+    const struct gguf_source source = {dir, text_of, &texts};
+    int rc = err_any((j->w.is_ckpt && carry_check(from, err)) ||
+                     carry_beside(&texts.carry, &j->w, err));
 
     if (rc == 0)
-        rc = gguf_tokens_put(k, dir, j->m->vocab, &j->what->gguf_notes->no_tokenizer, err);
+        rc = gguf_tokens_put(k, &source, j->m->vocab, &j->what->gguf_notes->no_tokenizer, err);
+    carry_release(&texts.carry);
     mem_free(dir);
     return rc;
 }

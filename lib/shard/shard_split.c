@@ -185,7 +185,7 @@ static int keep_part(const struct io_dir *dir, const struct hf *hf, int file,
     char *path = io_join(folder, hf->name[file]);
     void *sum = ckpt_hash_begin();
     int fd = -1, from = -1;
-    int rc = err_any(io_open(st->path, &from, NULL, err) ||
+    int rc = err_any(st_reopen(st, &from, err) ||
                      io_dir_open(dir, path, O_WRONLY | O_CREAT, 0666, &fd, err));
 
     *s = (struct ckpt_source){.name = mem_dup(hf->name[file]), .keep = keep};

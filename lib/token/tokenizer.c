@@ -18,9 +18,7 @@
 #include "base/jtree.h"
 #include "base/mem.h"
 #include "token/token_parts.h"
-
-/* The largest in use, of 256,000 tokens, have 35 MB; one in lines of its own twice as much. */
-enum { FILE_MAX = 256 << 20 };
+#include "token/token_place.h"
 
 /*
  * In byte-level vocabularies a byte is written as a character that can be seen: those of
@@ -70,85 +68,7 @@ int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t b
     return n;
 }
 
-/* ---- files ---- */
-
-/* The first of the names that is in the folder; NULL: none. */
-static char *find_file(const char *dir, const char *const names[3])
-{
-    for (int i = 0; i < 3 && names[i]; i++) {
-        char *path = io_join(dir, names[i]);
-        if (!io_absent(path))
-            return path;
-        mem_free(path);
-    }
-    return NULL;
-}
-
-static const char *const wholes[] = {"tokenizer.json", "tokenizer.model", NULL};
-static const char *const vocabs[] = {"encoder.json", "vocab.json", "gpt2-encoder.json"};
-static const char *const merges[] = {"vocab.bpe", "merges.txt", "gpt2-vocab.bpe"};
-
-/* A file of the folder as a tree; *root NULL: it is not there. */
-static int read_json(const char *dir, const char *name, char **path, json_t **root,
-                     struct err *err)
-{
-    char *text = NULL;
-    int64_t bytes = 0;
-    int rc = 0;
-
-    *path = io_join(dir, name);
-    *root = NULL;
-    if (!io_absent(*path))
-        rc = io_read_file(*path, FILE_MAX, NULL, &text, &bytes, err) ||
-             jtree_read(*path, text, bytes, root, err);
-    mem_free(text);
-    return rc ? -1 : 0;
-}
-
-/*
- * vocab.json and merges.txt alone do not say how a text is cut into words: models other than
- * GPT-2 have such files too, and a tokenizer_config.json that names another class.
- */
-static int check_class(const char *dir, struct err *err)
-{
-    static const char *const used[] = {"tokenizer_class", NULL};
-    char *path = NULL;
-    json_t *root = NULL;
-    int rc = read_json(dir, "tokenizer_config.json", &path, &root, err);
-    const char *class = json_string_value(json_object_get(root, "tokenizer_class"));
-
-    rc = err_any(rc || jtree_no_real(path, root, used, err));
-    if (rc == 0 && class && strncmp(class, "GPT2", 4))
-        rc = err_at(err, path, 0, "tokenizer_class",
-                    "is '%.60s' and there is no tokenizer.json, expected GPT2Tokenizer; "
-                    "--tokenizer DIR splits words as GPT-2 does all the same",
-                    class);
-    json_decref(root);
-    mem_free(path);
-    return rc;
-}
-
-int tokenizer_find(const char *dir, struct err *err)
-{
-    static const char *const others[] = {"spiece.model", NULL, NULL};
-    char *json = find_file(dir, wholes), *vocab = find_file(dir, vocabs);
-    char *merge = find_file(dir, merges), *other = find_file(dir, others);
-    int rc = json || (vocab && merge);
-
-    if (!rc && other)
-        rc = err_set(err, ERR_INPUT,
-                     "tokenizer '%s' is of an unsupported kind, expected tokenizer.json, or "
-                     "vocab.json and merges.txt in the folder, --tokenizer DIR or --tokenizer "
-                     "bytes",
-                     other);
-    if (rc > 0 && !json && check_class(dir, err))
-        rc = -1;
-    mem_free(json);
-    mem_free(vocab);
-    mem_free(merge);
-    mem_free(other);
-    return rc;
-}
+/* ---- what files of the folder say ---- */
 
 /* The number that a file of the folder gives a token: its text, or an integer, or the first. */
 static int32_t named_token(const struct token_tables *t, json_t *root, const char *key)
@@ -168,7 +88,7 @@ static int32_t named_token(const struct token_tables *t, json_t *root, const cha
                                  : -1;
 }
 
-static int read_ends(struct token_tables *t, const char *dir, struct err *err)
+static int read_ends(struct token_tables *t, const struct token_place *p, struct err *err)
 {
     static const char *const files[] = {"tokenizer_config.json", "generation_config.json",
                                         "config.json"};
@@ -178,10 +98,10 @@ static int read_ends(struct token_tables *t, const char *dir, struct err *err)
     int32_t *to[] = {&t->end, &t->begin}, named[2] = {-1, -1};
     int rc = 0;
 
-    for (int i = 0; dir && rc == 0 && i < 3; i++) {
+    for (int i = 0; rc == 0 && i < 3; i++) {
         char *path;
         json_t *root;
-        rc = err_any(read_json(dir, files[i], &path, &root, err) ||
+        rc = err_any(token_read_json(p, files[i], &path, &root, err) ||
                      jtree_no_real(path, root, keys[i], err));
         for (int k = 0; rc == 0 && k < 2; k++)
             if (named[k] < 0)
@@ -196,19 +116,18 @@ static int read_ends(struct token_tables *t, const char *dir, struct err *err)
 }
 
 /* chat_template.jinja, or what one of two other files says alone or as "default". */
-static int read_template(struct token_tables *t, const char *dir, struct err *err)
+static int read_template(struct token_tables *t, const struct token_place *p, struct err *err)
 {
     static const char *const files[] = {"chat_template.json", "tokenizer_config.json"};
-    char *path = io_join(dir, "chat_template.jinja");
+    char *path = io_join(p->dir, "chat_template.jinja");
     int64_t bytes = 0;
-    int rc =
-        io_absent(path) ? 0 : io_read_file(path, FILE_MAX, NULL, &t->template, &bytes, err);
+    int rc = token_read_text(p, path, &t->template, &bytes, err);
 
     mem_free(path);
     for (int i = 0; rc == 0 && !t->template && i < 2; i++) {
         json_t *root, *one;
         size_t k;
-        rc = read_json(dir, files[i], &path, &root, err);
+        rc = token_read_json(p, files[i], &path, &root, err);
         json_t *v = json_object_get(root, "chat_template");
         json_array_foreach(v, k, one)
         {
@@ -321,9 +240,9 @@ static int read_wrap(struct token_tables *t, const char *path, json_t *config, j
     return 0;
 }
 
-/* dir NULL: the file alone. */
+/* p NULL: the file alone. */
 static int read_spm(struct token_tables *t, const char *name, const char *text, int64_t bytes,
-                    const char *dir, struct err *err)
+                    const struct token_place *p, struct err *err)
 {
     static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json"};
@@ -339,8 +258,8 @@ static int read_spm(struct token_tables *t, const char *name, const char *text, 
     const char *key;
     int rc = 0;
 
-    for (int i = 0; dir && rc == 0 && i < 3; i++)
-        rc = err_any(read_json(dir, files[i], &path[i], &root[i], err) ||
+    for (int i = 0; p && rc == 0 && i < 3; i++)
+        rc = err_any(token_read_json(p, files[i], &path[i], &root[i], err) ||
                      jtree_no_real(path[i], root[i], used, err));
     rc = rc || token_spm_read(t, name, text, bytes, root[0], err) ||
          read_wrap(t, path[0], root[0], root[1], err);
@@ -358,14 +277,14 @@ static int read_spm(struct token_tables *t, const char *name, const char *text, 
 }
 
 static int parse_whole(struct tokenizer **out, const char *name, const char *text,
-                       int64_t bytes, const char *dir, struct err *err)
+                       int64_t bytes, const struct token_place *p, struct err *err)
 {
     struct tokenizer *t = new_tokenizer();
     const char *file = strrchr(name, '/');
     int model = strstr(file ? file : name, ".model") != NULL;
 
     return finish(out, t,
-                  model ? read_spm(t->owned, name, text, bytes, dir, err)
+                  model ? read_spm(t->owned, name, text, bytes, p, err)
                         : token_json_read(t->owned, name, text, bytes, err));
 }
 
@@ -432,9 +351,9 @@ int tokenizer_parse_gpt2(struct tokenizer **out, const char *vocab_name, const c
     return finish(out, t, rc);
 }
 
-static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
+static int open_gpt2(struct tokenizer **t, const struct token_place *p, struct err *err)
 {
-    char *path[] = {find_file(dir, vocabs), find_file(dir, merges)}, *text[2] = {0};
+    char *path[] = {token_find_vocab(p->dir), token_find_merges(p->dir)}, *text[2] = {0};
     int64_t bytes[2] = {0};
     int rc = -1;
 
@@ -442,12 +361,12 @@ static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
         err_set(err, ERR_ABSENT,
                 "tokenizer '%s' has no vocabulary, expected tokenizer.json, tokenizer.model, "
                 "encoder.json or vocab.json in it",
-                dir);
+                p->dir);
     else if (!path[1])
         err_set(err, ERR_ABSENT,
-                "tokenizer '%s' has no merges, expected vocab.bpe or merges.txt in it", dir);
-    else if (io_read_file(path[0], FILE_MAX, NULL, &text[0], &bytes[0], err) == 0 &&
-             io_read_file(path[1], FILE_MAX, NULL, &text[1], &bytes[1], err) == 0)
+                "tokenizer '%s' has no merges, expected vocab.bpe or merges.txt in it", p->dir);
+    else if (token_read_found(p, path[0], &text[0], &bytes[0], err) == 0 &&
+             token_read_found(p, path[1], &text[1], &bytes[1], err) == 0)
         rc = tokenizer_parse_gpt2(t, path[0], text[0], bytes[0], path[1], text[1], bytes[1],
                                   err);
     for (int i = 0; i < 2; i++) {
@@ -457,27 +376,30 @@ static int open_gpt2(struct tokenizer **t, const char *dir, struct err *err)
     return rc;
 }
 
-static int open_whole(struct tokenizer **t, const char *path, const char *dir, struct err *err)
+static int open_whole(struct tokenizer **t, const char *path, const struct token_place *p,
+                      struct err *err)
 {
     char *text = NULL;
     int64_t bytes = 0;
-    int rc = io_read_file(path, FILE_MAX, NULL, &text, &bytes, err) ||
-             parse_whole(t, path, text, bytes, dir, err);
+    int rc = token_read_found(p, path, &text, &bytes, err) ||
+             parse_whole(t, path, text, bytes, p, err);
 
     mem_free(text);
     return rc ? -1 : 0;
 }
 
-int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
+int tokenizer_open_read(struct tokenizer **out, const char *path, tokenizer_text *read,
+                        const void *arg, struct err *err)
 {
     struct tokenizer *t = NULL;
     struct stat st;
     int is_file = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-    char *json = is_file ? mem_dup(path) : find_file(path, wholes);
+    char *json = is_file ? mem_dup(path) : token_find_whole(path);
     char *dir = is_file ? io_parent(path) : mem_dup(path);
-    int rc = json ? open_whole(&t, json, dir, err) : open_gpt2(&t, dir, err);
+    const struct token_place p = {dir, read, arg};
+    int rc = json ? open_whole(&t, json, &p, err) : open_gpt2(&t, &p, err);
 
-    if (rc == 0 && (read_ends(t->owned, dir, err) || read_template(t->owned, dir, err))) {
+    if (rc == 0 && (read_ends(t->owned, &p, err) || read_template(t->owned, &p, err))) {
         tokenizer_close(t);
         rc = -1;
     }
@@ -486,6 +408,11 @@ int tokenizer_open(struct tokenizer **out, const char *path, struct err *err)
     if (rc == 0)
         *out = t;
     return rc;
+}
+
+int tokenizer_open(struct tokenizer **t, const char *path, struct err *err)
+{
+    return tokenizer_open_read(t, path, NULL, NULL, err);
 }
 
 struct tokenizer *tokenizer_share(const struct tokenizer *t)

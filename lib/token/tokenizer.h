@@ -37,6 +37,11 @@ struct tokenizer;
  * *t is the caller's: tokenizer_close.  ERR_INPUT names what is not supported.
  */
 int tokenizer_open(struct tokenizer **t, const char *path, struct err *err);
+/* The text of the file of that name in the folder, borrowed; NULL: there is none. */
+typedef const char *tokenizer_text(const void *arg, const char *name, int64_t *bytes);
+/* The same of files that the caller has read: `dir` is theirs, for messages. */
+int tokenizer_open_read(struct tokenizer **t, const char *dir, tokenizer_text *text,
+                        const void *arg, struct err *err);
 /*
  * Whether dir has these files: 1, 0, or ERR_INPUT where it has a tokenizer in files that cannot
  * be read here.

@@ -290,3 +290,71 @@ k = json.load(open("keys.json"))
 score = dict(zip(k["tokenizer.ggml.tokens"], k["tokenizer.ggml.scores"]))
 assert score["ab"] == score["bc"] > score["\u2581a"] > score["a"] == score["c"]'
 }
+
+@test "gguf: a file that becomes a link out of the folder while it is read" {
+    command -v gcc > /dev/null || skip "no gcc here"
+    [ -z "$SAN" ] || skip "a sanitizer wants to be loaded first"
+    cat > swap.c << 'C'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* After the file PATH has been opened AFTER times, the link `evil` has its name. */
+int open(const char *path, int flags, ...)
+{
+    int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
+    static int opened;
+    va_list ap;
+
+    va_start(ap, flags);
+    int fd = real(path, flags, va_arg(ap, int));
+    va_end(ap);
+    if (strcmp(path, getenv("SWAP")) == 0 && ++opened == atoi(getenv("AFTER")))
+        rename("evil", path);
+    return fd;
+}
+
+int open64(const char *path, int flags, ...)
+{
+    va_list ap;
+
+    va_start(ap, flags);
+    int mode = va_arg(ap, int);
+    va_end(ap);
+    return open(path, flags, mode);
+}
+C
+    gcc -O1 -shared -fPIC -o swap.so swap.c -ldl
+    local name after swapped=0
+    model_of 1010 model
+    cp "$ROOT"/tests/data/bpe/{encoder.json,vocab.bpe} model
+    echo '{{ own }}' > model/chat_template.jinja
+    echo '{"chat_template": "{{ own }}"}' > model/tokenizer_config.json
+    paro-plan -m model -i synth:1x1 > plan.yaml 2> said
+    paro-shard split model -p plan.yaml -o ckpt
+    cp -r model plain
+    rm plain/chat_template.jinja
+    echo '{"chat_template": "{{ secret }}"}' > secret
+    for name in model/chat_template.jinja plain/tokenizer_config.json ckpt/source/files/chat_template.jinja; do
+        for after in 1 2 3 4; do
+            rm -rf now x.gguf
+            cp -r "${name%%/*}" now
+            ln -sfn "$PWD/secret" evil
+            SWAP=now/${name#*/} AFTER=$after LD_PRELOAD=$PWD/swap.so gguf now -o x.gguf > out 2> said || true
+            [ -L evil ] || swapped=$((swapped + 1))
+            run ! grep -aqs secret x.gguf
+        done
+    done
+    [ "$swapped" -ge 6 ]
+    # The weights that are checked are those that were opened.
+    cp -r "$G/model" now2
+    cp "$G/model/model.safetensors" other
+    rm -f evil
+    mv other evil
+    SWAP=now2/model.safetensors AFTER=1 LD_PRELOAD=$PWD/swap.so refuses 2 \
+        "'now2/model.safetensors' changed while it was read" gguf now2 -o y.gguf
+}
