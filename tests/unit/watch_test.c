@@ -91,8 +91,8 @@ TEST(two_ranks_are_enough_to_tell_which_is_slow)
     found(WATCH_LATE, 1, HEALTH_WARNING, "rank 1 (node1)");
 }
 
-/* Rank 1 works for 19 ms more before each call; on a busy machine a call lasts for 1 to 30 ms, the
-   same for six: by 61 % to 950 % of the rest is the rank late. */
+/* Rank 1 works for 19 ms more before each call; on a busy machine a call lasts for 1 to 30 ms,
+   the same for six: by 61 % to 950 % of the rest is the rank late. */
 TEST(a_rank_that_is_late_for_most_of_the_time_is_named_however_the_rest_varies)
 {
     enum { RANKS = 4, CALLS = 120 };
