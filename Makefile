@@ -154,6 +154,7 @@ $(B)/unit/%: $(O)/tests/unit/%.o $(SANOBJ) $(B)/libparo.a
 # NAME_fuzz_test mutates the seeds of tests/fuzz/NAME_fuzz.c.
 $(FUZZERS): $(B)/unit/%_test: $(O)/tests/fuzz/%.o $(O)/tests/fuzz/fuzz_mutate.o $(O)/tests/fuzz/fuzz_seeds.o $(SANOBJ) $(B)/libparo.a
 	$(call link,-lcmocka)
+$(B)/unit/bayes_test: LDLIBS += -llapacke
 $(filter $(B)/unit/nccl_%,$(UNITS)): | $(B)/libparo-nccl-plugin.so
 # shim_NAME_test calls what is in no library.
 $(filter $(B)/unit/shim_%,$(UNITS)): $(B)/unit/%_test: $(O)/lib/shim/%.o

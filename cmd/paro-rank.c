@@ -7,7 +7,6 @@
 #include "base/num.h"
 #include "cli/cli.h"
 #include "rank/rank.h"
-#include "rank/rank_blr.h"
 
 #define MANY       (INT64_C(1) << 40) /* steps or samples */
 #define EPOCHS_MAX (INT64_C(1) << 53)
@@ -15,17 +14,9 @@
 struct args {
     struct cli cli;
     struct rank_options o;
-    struct rank_blr_options blr;
-    int64_t seed;
 };
 
-enum { RANK, BLR };
-
-static const struct cli_mode modes[] = {[RANK] = {"a ranking", "LOG...", 1, CLI_MANY, NULL, 0},
-                                        [BLR] = {"blr",
-                                                 "blr --prior-var V0 --noise-var VN DATA...", 1,
-                                                 RANK_RUNS_MAX, "prior-var noise-var", 1},
-                                        {0}};
+static const struct cli_mode modes[] = {{"a ranking", "LOG...", 1, CLI_MANY, NULL, 0}, {0}};
 
 /* A whole number, or a part: a percentage, or a fraction above 0 and below 1. */
 static int parse_part(const char *text, int64_t most, int64_t *count, double *part,
@@ -102,21 +93,6 @@ static const struct cli_option options[] = {
     {"force", 0, NULL, 0,
      "Rank runs of different lengths or batches, and let --svg replace a file",
      CLI_FLAG(o.force)},
-    {.text = "With blr:"},
-    {"prior-var", 0, "V0", CLI_EVERYDAY, "Prior variance of each coefficient",
-     CLI_NUMBER(blr.prior_var, 1e-100, RANK_BLR_NUMBER_MAX), .modes = 1 << BLR},
-    {"noise-var", 0, "VN", CLI_EVERYDAY, "Variance of the noise on y",
-     CLI_NUMBER(blr.noise_var, 1e-100, RANK_BLR_NUMBER_MAX), .modes = 1 << BLR},
-    {"bound-samples", 'k', "K", 0, "Also estimate the bound with K samples",
-     CLI_INT(blr.k, 1, RANK_BLR_K_MAX), .modes = 1 << BLR},
-    {"samples", 0, "N", 0, "Also estimate the bound from N runs of sample-then-optimise",
-     CLI_COUNT(blr.samples, 2, MANY), .modes = 1 << BLR},
-    {"repeats", 0, "N", 0, "With -k: average over N estimates", CLI_COUNT(blr.repeats, 2, MANY),
-     .modes = 1 << BLR, .needs = "bound-samples"},
-    {"items", 0, NULL, 0, "Also print the contribution of each row", CLI_FLAG(blr.items),
-     .modes = 1 << BLR},
-    {"seed", 0, "S", 0, "With -k or --samples: seed of the estimates (default: 0)",
-     CLI_WHOLE(seed, 0, INT64_MAX), .modes = 1 << BLR, .needs = "bound-samples samples"},
     {0}};
 
 static int check(void *args)
@@ -137,8 +113,7 @@ static int check(void *args)
 
 static const struct cli_command command = {
     options, modes,
-    "Rank training runs by how fast their losses fell, from their logs, best first; or (blr)"
-    " rank Gaussian linear models by how fast they learn DATA."
+    "Rank training runs by how fast their losses fell, from their logs, best first."
     "\vA LOG is of paro-train, llm.c, modded-nanogpt, or any format that --regex reads; - is"
     " standard input.",
     check};
@@ -152,29 +127,6 @@ static int rank(struct args *a, int *answer, struct err *err)
     return rank_report(&a->o, stdout, answer, err);
 }
 
-static int blr(struct args *a, struct err *err)
-{
-    const char *const *file = (const char *const *)a->cli.word;
-    struct rank_blr_weights w = {0};
-    int models = a->cli.words;
-
-    a->blr.seed = (uint64_t)a->seed;
-    if (rank_names_check("data", file, models, err))
-        return -1;
-    struct rank_blr_data *data = mem_new((size_t)models, sizeof *data);
-    int rc = rank_blr_read(file, models, RANK_BLR_BYTES_MAX, data, err);
-    if (rc == 0) {
-        rc = rank_blr_weigh(data, models, &a->blr, &w, err);
-        if (rc == 0)
-            (a->cli.json ? rank_blr_print_json : rank_blr_print)(&w, stdout);
-        rank_blr_weights_release(&w);
-        for (int m = 0; m < models; m++)
-            rank_blr_data_release(&data[m]);
-    }
-    mem_free(data);
-    return rc;
-}
-
 int main(int argc, char **argv)
 {
     struct args a = {.cli = CLI_INIT("paro-rank"),
@@ -182,7 +134,14 @@ int main(int argc, char **argv)
     struct err err = {0};
     int answer = 0;
 
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "blr") == 0) {
+            err_set(&err, ERR_INPUT,
+                    "'blr' is now the program 'bayes evidence' in examples/bayes; a log of this"
+                    " name is './blr'");
+            return cli_fail(&a.cli, &err);
+        }
     cli_parse(&a.cli, &command, argc, argv);
-    int rc = a.cli.mode == BLR ? blr(&a, &err) : rank(&a, &answer, &err);
+    int rc = rank(&a, &answer, &err);
     return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, answer);
 }

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Made by completions/generate.
-complete -c paro-rank -n __fish_use_subcommand -a blr
 complete -c paro-rank -l method -r -a 'tse tse-e tse-ema ema-code sotl last' -d 'Score by tse, tse-e, tse-ema, ema-code, sotl or last (default: tse-ema)'
 complete -c paro-rank -l steps-per-epoch -r -d 'Steps per epoch; more make tse-e less noisy (default: 1)'
 complete -c paro-rank -s T -l budget -r -d 'Compare after T epochs (10), or after a part of what all runs have (50%, 100%)'
@@ -12,13 +11,6 @@ complete -c paro-rank -l regex -r -d 'Read other logs: find step and loss in a l
 complete -c paro-rank -l noise -r -d 'Standard deviation of a score between seeds; runs within twice that share a rank'
 complete -c paro-rank -l finals -r -d 'Print how well scores predict the final results in FILE, one run and result per line'
 complete -c paro-rank -l force -d 'Rank runs of different lengths or batches, and let --svg replace a file'
-complete -c paro-rank -l prior-var -r -d 'Prior variance of each coefficient'
-complete -c paro-rank -l noise-var -r -d 'Variance of the noise on y'
-complete -c paro-rank -s k -l bound-samples -r -d 'Also estimate the bound with K samples'
-complete -c paro-rank -l samples -r -d 'Also estimate the bound from N runs of sample-then-optimise'
-complete -c paro-rank -l repeats -r -d 'With -k: average over N estimates'
-complete -c paro-rank -l items -d 'Also print the contribution of each row'
-complete -c paro-rank -l seed -r -d 'With -k or --samples: seed of the estimates (default: 0)'
 complete -c paro-rank -l json -d 'Print JSON (errors too, on standard error)'
 complete -c paro-rank -s h -l help -a 'all' -d 'Print the everyday options, or all of them'
 complete -c paro-rank -s V -l version -d 'Print the version'

@@ -34,17 +34,17 @@ int rank_names_find(const struct rank_name *names, int n, const char *name)
     return at ? at->at : -1;
 }
 
-int rank_names_check(const char *what, const char *const *name, int n, struct err *err)
+/* At most RANK_RUNS_MAX of them, none twice. */
+static int check_names(const char *const *name, int n, struct err *err)
 {
     int rc = 0;
 
     if (n > RANK_RUNS_MAX)
-        return err_set(err, ERR_INPUT, "%d %ss, expected at most %d", n, what,
-                       (int)RANK_RUNS_MAX);
+        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", n, (int)RANK_RUNS_MAX);
     struct rank_name *names = rank_names_new(name, n);
     for (int i = 1; i < n && rc == 0; i++)
         if (strcmp(names[i - 1].name, names[i].name) == 0)
-            rc = err_set(err, ERR_INPUT, "%s '%s' is given twice, expected each once", what,
+            rc = err_set(err, ERR_INPUT, "log '%s' is given twice, expected each once",
                          names[i].name);
     mem_free(names);
     return rc;
@@ -134,7 +134,7 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
     struct rank_result r = {.o = o};
     struct io_out plot = {0};
 
-    if (rank_names_check("log", o->log, o->logs, err) || check_stdin(o, err))
+    if (check_names(o->log, o->logs, err) || check_stdin(o, err))
         return -1;
     /* Before what takes long: a picture that cannot be. */
     int apart = o->plot && strcmp(o->plot, "-");

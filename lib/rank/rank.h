@@ -66,8 +66,6 @@ struct rank_name {
 struct rank_name *rank_names_new(const char *const *name, int n);
 /* Where `name` stood; -1: nowhere. */
 int rank_names_find(const struct rank_name *names, int n, const char *name);
-/* At most RANK_RUNS_MAX of them, none twice; what: "log". */
-int rank_names_check(const char *what, const char *const *name, int n, struct err *err);
 
 /* rank_finals.c: what the runs came to, in the order of the logs; value is [o->logs]. */
 int rank_finals_read(const struct rank_options *o, double *value, struct err *err);
@@ -83,8 +81,5 @@ double rank_kendall(const double *x, const double *y, int n);
 void rank_print(const struct rank_result *r, FILE *out);
 void rank_print_json(const struct rank_result *r, FILE *out);
 void rank_plot(const struct rank_result *r, FILE *out);
-/* In tables of runs and of models: six digits after the point, where that is neither all zeros
- * nor a hundred digits. */
-void rank_put_number(FILE *out, int width, double v);
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/utf8.h"
 #include "rank/rank.h"
 
-void rank_put_number(FILE *out, int width, double v)
+/* Six digits after the point, where that is neither all zeros nor a hundred digits. */
+static void put_number(FILE *out, int width, double v)
 {
     if (!isfinite(v))
         fprintf(out, "%*s", width, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
@@ -93,10 +94,10 @@ static void put_row(const struct rank_result *r, const struct rank_place *p, FIL
         snprintf(rank, sizeof rank, p->best < p->worst ? "%d-%d" : "%d", p->best, p->worst);
     fprintf(out, "%-9s", rank);
     if (p->epochs) {
-        rank_put_number(out, 16, p->score);
+        put_number(out, 16, p->score);
         if (r->o->how.method == RANK_SOTL)
-            rank_put_number(out, 14, p->score / log(2));
-        rank_put_number(out, 14, p->loss);
+            put_number(out, 14, p->score / log(2));
+        put_number(out, 14, p->loss);
         fprintf(out, " %11" PRId64, p->epochs * p->run->curve.per_epoch);
     } else {
         fprintf(out, "%16s%s%14s %11s", "-",

@@ -340,33 +340,3 @@ example() {
     paste - - < each | sort | diff a -
     paro-rank --json r?? r? | grep -vE '"nothing"' | cmp - all
 }
-
-@test "blr: golden values, and its words" {
-    awk 'BEGIN { n = split("0.10 0.45 0.30 0.80 0.95 0.90 1.40 1.35", y, " ")
-        for (i = 0; i < n; i++) printf "1\t%g\t%s\n", i / 8, y[i + 1] }' > line.tsv
-    paro-rank blr --prior-var 1 --noise-var 0.25 line.tsv > out
-    [ "$(awk '$1 == "log_P" || $1 == "L" || $1 == "KL" { print $2 }' out | tr '\n' ' ')" = "-5.320864 -7.617938 2.297074 " ]
-    paro-rank blr --prior-var 1 --noise-var 0.25 -k 4 --repeats 500 --samples 9 --seed 3 line.tsv --json > out
-    perl -MJSON::PP -e 'local $/; my $m = decode_json(<>)->{models}[0];
-        exit !($m->{bound_k}{k} == 4 && $m->{bound_k}{repeats} == 500 && $m->{sampled}{samples} == 9 &&
-            $m->{bound_k}{value} > $m->{bound} && $m->{bound_k}{value} < $m->{log_p})' out
-    cut -f 1,3 line.tsv > flat.tsv
-    paro-rank blr --prior-var 1 --noise-var 0.25 flat.tsv line.tsv | awk '$1 == 1 { print $NF }' | grep -qx line.tsv
-    paro-rank blr --prior-var 1 --noise-var 0.25 --items line.tsv > out
-    [ "$(wc -l < out)" -gt 8 ]
-    [ "$(cut -f 1,3 line.tsv | paro-rank blr --prior-var 1 --noise-var 0.25 - | grep -c log_P)" = 1 ]
-    refuses 2 "'line.tsv' twice" paro-rank blr --prior-var 1 --noise-var 1 line.tsv flat.tsv line.tsv
-    head -n 3 line.tsv > short.tsv
-    refuses 2 short.tsv paro-rank blr --prior-var 1 --noise-var 1 line.tsv short.tsv
-}
-
-@test "blr: names and numbers stay in their columns" {
-    printf '1e60\t1e90\n' > huge.tsv
-    printf '2e60\t1e90\n' > $'odd\033[31m\nname.tsv'
-    paro-rank blr --prior-var 1 --noise-var 1 huge.tsv --items > out
-    head -n 1 out | grep -qxF '# huge.tsv: 1 row of 1 feature, prior variance 1, noise variance 1'
-    paro-rank blr --prior-var 1 --noise-var 1 -k 2 --samples 2 --items huge.tsv $'odd\033[31m\nname.tsv' >> out
-    grep -qF 'odd?[31m?name.tsv' out
-    perl -ne 'exit 1 if /[\0-\x09\x0b-\x1f]/ || /\d{20}/ || length > 190' out
-    paro-rank blr --prior-var 1 --noise-var 1 -k 2 $'odd\033[31m\nname.tsv' | head -n 1 | grep -qF '# odd?[31m?name.tsv: 1 row of 1 feature,'
-}

@@ -48,7 +48,6 @@ g groups
 h help
 i input
 j jobs
-k bound-samples
 m model
 n iters
 n ranks
@@ -79,7 +78,6 @@ LETTERS
     paro-train --help | head -n 1 | grep -qF ' PLAN -d DATA -o DIR'
     paro-shard --help | grep -qF ' split DIR|FILE -p PLAN -o DIR'
     paro-sched --help | grep -qF ' simulate -i TOPO '
-    paro-rank --help | grep -qF ' blr --prior-var V0 --noise-var VN DATA...'
 }
 
 @test "--help fits in 24 lines of 80 columns, and --help=all has its options and more" {

@@ -7,7 +7,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "rank/rank_blr.h"
 #include "rank/rank_read.h"
 
 /* Reads a text as a file named run->name. */
@@ -22,19 +21,6 @@ static inline int rank_read_text(struct rank_run *run, const char *text, size_t 
     assert(written == (ssize_t)bytes && at == 0);
     int rc = rank_read_fd(run, fd, how, err);
     close(fd);
-    return rc;
-}
-
-/* Reads a table as a file of that name; a stream over no bytes is none to fmemopen. */
-static inline int rank_blr_read_text(const char *name, const char *text, int64_t bytes,
-                                     struct rank_blr_data *out, struct err *err)
-{
-    FILE *f =
-        fmemopen((void *)(uintptr_t)(bytes ? text : "\n"), bytes ? (size_t)bytes : 1, "re");
-
-    assert(f);
-    int rc = rank_blr_read_stream(f, name, RANK_BLR_BYTES_MAX, RANK_BLR_BYTES_MAX, out, err);
-    fclose(f);
     return rc;
 }
 
