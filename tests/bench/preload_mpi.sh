@@ -7,12 +7,13 @@
 #   latency   examples/mpi/latency.c: the mean time of a collective, of each size; its warm-up is
 #             longer than a verdict takes
 #   cg        examples/mpi/cg.c: the time of its iterations, the verdict among them
+#   tp        examples/mpi/tp.c: the time of a sequence through tensor-parallel layers
 #
 # The two are launched in turn, LAUNCHES times each on every fabric, and medians are compared; what
 # each launch printed stays in OUT/preload.
 #
 #   LAUNCHES=5 FABRICS='2x4:500mbit 4x2:500mbit 2x2:1gbit' MIN=65536 MAX=4194304 UNKNOWNS=524288 \
-#   PARO_MPI_MODE=measure OUT=bench sh tests/bench/preload_mpi.sh
+#   TP='4 256 128 8' PARO_MPI_MODE=measure OUT=bench sh tests/bench/preload_mpi.sh
 set -u
 
 LAUNCHES=${LAUNCHES:-5}
@@ -20,6 +21,7 @@ FABRICS=${FABRICS:-2x4:500mbit 4x2:500mbit 2x2:1gbit}
 MIN=${MIN:-65536}
 MAX=${MAX:-4194304}
 UNKNOWNS=${UNKNOWNS:-524288}
+TP=${TP:-4 256 128 8}
 OUT=${OUT:-bench}
 BIN=${BIN:-$PWD/bin}
 LIBRARY=${LIBRARY:-$BIN/../build/libparo-mpi.so}
@@ -31,6 +33,7 @@ cd "$OUT/preload" || exit 2
 rm -f ./*.out
 mpicc -O2 -o latency "$here/examples/mpi/latency.c" || exit 2
 mpicc -O2 -o cg "$here/examples/mpi/cg.c" -lm || exit 2
+mpicc -O3 -o tp "$here/examples/mpi/tp.c" -lm || exit 2
 
 # run FABRIC HOW N
 run() {
@@ -40,11 +43,12 @@ run() {
     name=$1.$2.$3
     preload=
     [ "$2" = plain ] || preload=LD_PRELOAD=$LIBRARY
-    # shellcheck disable=SC2086 # a word or none
+    # shellcheck disable=SC2086 # a word or none, numbers
     timeout 600 paro-lab -g "$groups" -p "$procs" -r "${1#*:}" -- env $preload \
         PARO_MPI_TRACE="$PWD/$name.trace.out" ./latency -b "$MIN" -e "$MAX" -w 12 -n 8 > "$name.latency.out" &&
         timeout 600 paro-lab -g "$groups" -p "$procs" -r "${1#*:}" -- env $preload ./cg "$UNKNOWNS" \
-            > "$name.cg.out" && return
+            > "$name.cg.out" &&
+        timeout 600 paro-lab -g "$groups" -p "$procs" -r "${1#*:}" -- env $preload ./tp $TP > "$name.tp.out" && return
     echo "preload_mpi.sh: $name fails" >&2
     exit 2
 }
@@ -58,11 +62,12 @@ for fabric in $FABRICS; do
 done
 
 # Rows "fabric how what seconds".
-for f in *.latency.out *.cg.out; do
+for f in *.latency.out *.cg.out *.tp.out; do
     fabric=${f%%.*}
     rest=${f#*.}
     awk -v f="$fabric" -v how="${rest%%.*}" '
         $1 ~ /^(allgather|reduce_scatter|allreduce|bcast)$/ { print f, how, $1 ":" $2, $4 / 1e6 }
+        / sequences\/s / { sub(/.* ranks: /, ""); print f, how, "tp", 1 / $1 }
         / iterations in / { sub(/.* iterations in /, ""); print f, how, "cg", $1 }' "$f"
 done | awk -v launches="$LAUNCHES" '
     function median(v, n,    i, j, t) {

@@ -19,6 +19,7 @@ setup_file() {
     mpicc $warn -o mpi_user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread &&
         mpicc $warn -shared -fPIC -o libmpi_spoil.so "$ROOT/tests/shim/mpi_spoil.c" &&
         mpicc $warn -o cg "$ROOT/examples/mpi/cg.c" -lm &&
+        mpicc $warn -o tp "$ROOT/examples/mpi/tp.c" -lm &&
         mpicc $warn -o latency "$ROOT/examples/mpi/latency.c" || return
     find_lab || true
 }
@@ -82,6 +83,34 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
     done
     spoiled order ./cg 10007
     [ "$status" = 1 ] && [[ "$output" == *WRONG* ]]
+}
+
+# What ranks add is rounded to 2^-12, by 2^-13 at most: over 2 * 3 sums of 96 * 64 such errors of
+# either sign, and a mean of them, the checksum moves by far less than 0.01.
+@test "tensor parallelism: any number of ranks computes one model, and a wrong sum shows" {
+    local sum one='' bad
+    for ranks in 1 2 3 4 5; do
+        run --separate-stderr mpirun -np $ranks ./tp 3 96 64 2
+        printf '%s\n' "$output" "${stderr-}"
+        [ "$status" = 0 ]
+        [[ "$output" =~ ^3\ layers\ of\ width\ 64\ on\ $ranks\ ranks:\ .*checksum\ (-?[0-9.]+)$ ]]
+        sum=${BASH_REMATCH[1]}
+        one=${one:-$sum}
+        awk -v a="$sum" -v b="$one" 'BEGIN { exit !((a - b) ^ 2 < 1e-4 && b ^ 2 > 1e-3) }'
+        [ $ranks != 3 ] || bad=$sum
+    done
+    spoiled order ./tp 3 96 64 2
+    [[ "$output" == *"checksum "* ]]
+    [[ "$output" != *"checksum $bad"* ]]
+    # On one rank alone.
+    # shellcheck disable=SC2016 # the ranks expand it
+    run timeout 120 mpirun -np 3 bash -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || export SPOIL=order
+        LD_PRELOAD=./libmpi_spoil.so exec ./tp 3 96 64 2'
+    echo "$output"
+    [ "$status" = 1 ]
+    grep -q ': WRONG, ranks differ$' <<<"$output"
+    run mpirun -np 1 ./tp 1 2 3
+    [[ "$output" == *"tp: expected numbers from 1, WIDTH a multiple of 16"* ]]
 }
 
 @test "the benchmark: a row for each size, checked if asked for" {

@@ -10,6 +10,7 @@ setup_file() {
     find_lab || return 0
     cd "$BATS_FILE_TMPDIR" || return
     mpicc -O1 -o ways "$ROOT/tests/shim/mpi_ways.c" &&
+        mpicc -O1 -o tp "$ROOT/examples/mpi/tp.c" -lm &&
         mpicc -D_GNU_SOURCE -O1 -o user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread
 }
 
@@ -54,4 +55,21 @@ preloaded() {
 @test "on a slow fabric ours has the verdict" {
     PARO_MPI_MODE=measure PARO_MPI_TRACE=1 preloaded -g 2 -p 2 -r 100mbit -- ./ways again
     grep -qE '^paro-mpi: MPI_Allreduce .*; trial: MPI ' <<< "$output"
+}
+
+# Its sums are exact in any order.
+@test "tensor-parallel layers have the same checksum with the library and without" {
+    local plain
+    for shape in '-g 2 -p 2' '-g 3 -p 3,1,2'; do
+        # shellcheck disable=SC2086 # options
+        plain=$(timeout 100 paro-lab $shape -- ./tp 2 256 64 2)
+        echo "$plain"
+        # shellcheck disable=SC2086 # options
+        run timeout 100 paro-lab $shape -- env LD_PRELOAD="$B/libparo-mpi.so" PARO_MPI_TRACE=1 ./tp 2 256 64 2
+        echo "$output"
+        [ "$status" = 0 ]
+        [[ "$plain" == *"checksum "?*.* ]]
+        grep -q "; ${plain##*; }$" <<<"$output"
+        grep -qE '^paro-mpi: MPI_Allreduce .*: 16 calls, 16 ours' <<< "$output"
+    done
 }
