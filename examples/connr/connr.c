@@ -13,7 +13,7 @@
 
 #include "connr.h"
 
-enum { SEED, WARM_UP, EPOCHS, BATCH, NEIGHBOURS, DIM, HIDDEN, VECTORS, PRINT, OPTIONS };
+enum { SEED, WARM_UP, EPOCHS, BATCH, NEIGHBOURS, DIM, HIDDEN, EUCLID, VECTORS, PRINT, OPTIONS };
 enum { KEY = 0x100 }; /* no option has a letter */
 
 static const struct argp_option table[] = {
@@ -24,6 +24,7 @@ static const struct argp_option table[] = {
     {"neighbours", KEY + NEIGHBOURS, "N", 0, "Of a text in its batch (default: 12)", 0},
     {"dim", KEY + DIM, "N", 0, "Length of a text's vector (default: 64)", 0},
     {"hidden", KEY + HIDDEN, "N", 0, "Hidden units of an MLP (default: 256)", 0},
+    {"euclid", KEY + EUCLID, NULL, 0, "Neighbours are the nearest keys, without ConAff", 0},
     {"vectors", KEY + VECTORS, NULL, 0, "FILE has two vectors in place of each text", 0},
     {"print", KEY + PRINT, NULL, 0, "Print the cluster of each line at the end", 0},
     {0}};
@@ -39,6 +40,8 @@ struct run {
     struct net net;
     float *centre; /* (classes,dim) */
     int *of;       /* (texts) clusters */
+    int steps;     /* of ConNR, and the time in them: neighbourhoods, and the network */
+    double near_s, net_s;
 };
 static struct paro_comm *comm;
 static struct paro_coll *sums[2], *gather; /* by enum sum; of the keys of a batch */
@@ -84,7 +87,10 @@ static double compare(struct run *r, const int *batch, double theta, float *q, c
     for (int i = 0; i < r->rows; i++)
         near[i] = r->first + i;
     if (theta >= 0) {
-        rerank(keys, b, d, k, k < 2 ? k : 2, k, r->first, r->rows, keys + (int64_t)b * d, near);
+        double began = MPI_Wtime();
+        int k2 = r->x[EUCLID] ? 0 : k < 2 ? k : 2;
+        rerank(keys, b, d, k, k2, k, r->first, r->rows, keys + (int64_t)b * d, near);
+        r->near_s += MPI_Wtime() - began;
         boundary_filter(keys, of, b, d, r->centre, r->texts.classes, theta, keep);
     }
     return concordance(q, r->rows, 2 * b, keys, d, near, theta < 0 ? 1 : k, keep + r->first,
@@ -103,20 +109,27 @@ static double train_step(struct run *r, const int *batch, const struct view *v, 
     SCOPED float *q = zeros(2 * half, sizeof *q), *yq = zeros(y, sizeof *yq);
     SCOPED float *dq = zeros(2 * half, sizeof *dq);
     float *predictor = net->online + net->part;
-    double loss = 0;
+    double loss = 0, net_s;
 
     for (int w = 0; w < 2; w++)
         texts_view(&r->texts, batch + r->first, r->rows, v, w, x + w * half);
+    net_s = -MPI_Wtime();
     mlp_forward(net, net->target, x, rows, all, yz, key);
     mlp_forward(net, net->online, x, rows, all, yz, z);
     mlp_forward(net, predictor, z, rows, all, yq, q);
+    net_s += MPI_Wtime();
     normalise(key, rows, net->dim);
     for (int w = 0; w < 2; w++) /* queries of view w, keys of the other one */
         loss += compare(r, batch, theta, q + w * half, key + (1 - w) * half, dq + w * half);
     memset(net->grad, 0, (size_t)net->count * sizeof *net->grad);
     net->grad[net->count] = (float)loss;
+    net_s -= MPI_Wtime();
     mlp_backward(net, predictor, z, yq, rows, all, dq, net->grad + net->part);
     mlp_backward(net, net->online, x, yz, rows, all, dq, net->grad);
+    if (theta >= 0) {
+        r->net_s += net_s + MPI_Wtime();
+        r->steps++;
+    }
     sum_ranks(GRADIENT, net->grad);
     net_update(net, rate, average);
     return net->grad[net->count];
@@ -245,7 +258,10 @@ int main(int argc, char **argv)
     report(&r, "BYOL", warm_up, began);
     train(&r, warm_up, all, 1);
     if (all > warm_up)
-        report(&r, "ConNR", all, began);
+        report(&r, r.x[EUCLID] ? "nearest" : "ConNR", all, began);
+    if (r.steps && r.rank == 0)
+        fprintf(stderr, "a step of %d texts: neighbourhoods %.2f ms, network %.2f ms\n",
+                r.x[BATCH], 1e3 * r.near_s / r.steps, 1e3 * r.net_s / r.steps);
     for (int i = 0; r.x[PRINT] && r.rank == 0 && i < r.texts.n; i++)
         printf("%d\n", r.of[i]);
     paro_comm_close(comm);

@@ -74,7 +74,8 @@ double assignment(const int *table, int k);
 /* ---- connr_refine.c: what ConNR adds to BYOL, on a batch of keys (b,d), unit vectors ---- */
 /*
  * Rows first ... first + rows - 1 of the affinity c (rows,b), their k largest: near (rows,k).
- * k1, k2: neighbours in the graph, and of a propagation.  All three are at most b.
+ * k1, k2: neighbours in the graph, and of a propagation; k2 = 0: the affinity is the cosine.
+ * All three are at most b.
  */
 void rerank(const float *keys, int b, int d, int k1, int k2, int k, int first, int rows,
             float *c, int *near);

@@ -37,7 +37,7 @@ void rerank(const float *keys, int b, int d, int k1, int k2, int k, int first, i
     SCOPED int *nearest = zeros((int64_t)b * k1, sizeof *nearest);
 
     add_product('N', 'T', b, b, d, keys, keys, g);
-    for (int64_t i = 0; i < b; i++) {
+    for (int64_t i = 0; i < b && k2 > 0; i++) {
         largest(&g[i * b], b, k1, &nearest[i * k1]);
         for (int e = 0; e < k1; e++)
             a[i * b + nearest[i * k1 + e]] = 1;
@@ -56,7 +56,10 @@ void rerank(const float *keys, int b, int d, int k1, int k2, int k, int first, i
         a = next;
     }
     memset(c, 0, (size_t)rows * (size_t)b * sizeof *c);
-    add_product('N', 'T', rows, b, b, &a[(int64_t)first * b], a, c);
+    if (k2 > 0)
+        add_product('N', 'T', rows, b, b, &a[(int64_t)first * b], a, c);
+    else
+        memcpy(c, &g[(int64_t)first * b], (size_t)rows * (size_t)b * sizeof *c);
     for (int64_t i = 0; i < rows; i++)
         largest(&c[i * b], b, k, &near[i * k]);
 }

@@ -75,6 +75,18 @@ losses() {
     [ "${#stderr_lines[@]}" = 3 ]
 }
 
+@test "the nearest keys as neighbours differ in the neighbourhoods alone, and times are stated" {
+    losses 1 texts >one
+    run -0 --separate-stderr ./connr --euclid --warm-up=2 --epochs=2 --batch=100 texts
+    printf '%s\n' "$output" "$stderr"
+    [[ ${lines[4]} == "nearest "* ]]
+    head -n 2 one | diff - <(sed -nE 's/^epoch [12]: loss //p' <<<"$stderr")
+    [ "$(sed -n 3p one)" != "$(sed -n 's/^epoch 3: loss //p' <<<"$stderr")" ]
+    for text in err <(echo "$stderr"); do
+        grep -qxE 'a step of 100 texts: neighbourhoods [0-9]+\.[0-9]{2} ms, network [0-9]+\.[0-9]{2} ms' "$text"
+    done
+}
+
 # Each class of vectors is near an axis of its own; the two views differ by noise.
 @test "vectors take the place of texts" {
     awk 'BEGIN {

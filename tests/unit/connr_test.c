@@ -49,6 +49,12 @@ TEST(neighbours_have_alike_neighbourhoods)
     rerank(keys, 6, 2, 3, 2, 3, 3, 2, part, mine);   /* a rank's share */
     assert_memory_equal(part, c + 18, sizeof part);
     assert_memory_equal(mine, near + 9, sizeof mine);
+    set = 0;
+    rerank(keys, 6, 2, 3, 0, 3, 3, 2, part, mine); /* by distance */
+    for (int j = 0; j < 3; j++)
+        set |= 1 << mine[j];
+    assert_int_equal(set, 1 << 3 | 1 << 4 | 1 << 2);
+    assert_true(fabs(part[3] - 1) < 1e-6 && part[6 + 3] < 1);
 }
 
 TEST(the_order_of_keys_is_irrelevant)
