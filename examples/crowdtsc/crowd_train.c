@@ -7,6 +7,8 @@
  *     z    = u . (sum of a_i h_i) + s polarity + b  polarity: 0 but in the hybrid network
  *     loss = log(1 + e^z) - y z + guide KL(g || a)  g: uniform over keywords; none: no KL
  *
+ * For comparison --bag has z = sum of w over the words + b alone.
+ *
  * The ranks share out each batch and sum their gradients with libparo, so that any number of
  * ranks takes the same steps.
  */
@@ -25,7 +27,7 @@ struct run {
     struct texts asked, test;
     double *votes[2]; /* [words.n] the lexicon: keywords of negative and of positive texts */
     double guide;     /* 0: unguided */
-    int hybrid, rank, ranks;
+    int hybrid, bag, rank, ranks;
 };
 
 static void add(double *restrict to, double factor, const double *restrict x, int n)
@@ -81,6 +83,30 @@ static void forward(const struct run *r, const double *theta, const struct text 
         a[i] -= most + log(sum);
 }
 
+/* The logistic loss of a score, and its derivative. */
+static double logistic(double z, int positive, double *dz)
+{
+    *dz = 1 / (1 + exp(-z)) - positive;
+    return fmax(z, 0) + log1p(exp(-fabs(z))) - positive * z;
+}
+
+/* As pass, of a bag of words.  theta and grad: w (words), unused, b */
+static double pass_bag(const struct run *r, const double *theta, const struct text *t,
+                       double *grad, double *score)
+{
+    double dz, loss;
+
+    *score = theta[r->words.n + 1];
+    for (int i = 0; i < t->n; i++)
+        *score += theta[t->word[i]];
+    loss = logistic(*score, t->positive, &dz);
+    for (int i = 0; grad && i < t->n; i++)
+        grad[t->word[i]] += dz;
+    if (grad)
+        grad[r->words.n + 1] += dz;
+    return loss;
+}
+
 /*
  * The loss of a text, whose score is above 0 if it seems positive; to learn from it, its
  * gradient is added to grad.  theta and grad: C (3 DIM,HIDDEN), c, v, u, s, b.
@@ -88,6 +114,8 @@ static void forward(const struct run *r, const double *theta, const struct text 
 static double pass(const struct run *r, const double *theta, const struct text *t, double *grad,
                    double *score)
 {
+    if (r->bag)
+        return pass_bag(r, theta, t, grad, score);
     int n = t->n, H = HIDDEN, v = (3 * DIM + 1) * H, u = v + H, s = u + H, guides = 0;
     double *x = zeros((size_t)(n * (3 * DIM + H + 1)), sizeof(*x)), *h = x + n * 3 * DIM;
     double *a = h + n * H, g = 0, loss = 0, uh = 0, known = polarity(r, t, grad != NULL);
@@ -102,8 +130,8 @@ static double pass(const struct run *r, const double *theta, const struct text *
         uh += a[i] * dot(&h[i * H], &theta[u], H);
     }
     double z = *score = uh + theta[s] * known + theta[s + 1];
-    double dz = 1 / (1 + exp(-z)) - t->positive;
-    loss += fmax(z, 0) + log1p(exp(-fabs(z))) - t->positive * z;
+    double dz;
+    loss += logistic(z, t->positive, &dz);
     for (int i = 0; grad && i < n; i++) {
         double *hi = &h[i * H], da = a[i] * dz * (dot(hi, &theta[u], H) - uh);
         da += g * (guides * a[i] - t->keyword[i]);
@@ -138,7 +166,7 @@ static double train(const struct run *r, const struct options *o, double *theta,
         paro_prepare(comm, &sum, &coll, &err))
         errx(2, "%s", err.text);
     paro_buffers(coll, (void **)&grad, (void **)&all);
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && !r->bag; i++)
         theta[i] = (2 * uniform(&state) - 1) / sqrt(HIDDEN);
     theta[n - 2] = 1; /* log odds need no factor */
     for (int epoch = 0, step = 0; epoch < (int)o->x[EPOCHS]; epoch++) {
@@ -169,10 +197,11 @@ static double train(const struct run *r, const struct options *o, double *theta,
 
 void crowd_train(const struct options *o, FILE *out)
 {
-    struct run r = {.hybrid = o->x[HYBRID] > 0, .guide = o->x[PLAIN] ? 0 : o->x[GUIDE]};
-    int n = (3 * DIM + 3) * HIDDEN + 2, right = 0, all;
-    double *theta = zeros(3 * (size_t)n, sizeof(*theta)), loss, score;
+    struct run r = {.hybrid = o->x[HYBRID] > 0, .bag = o->x[BAG] > 0};
+    int n = (3 * DIM + 3) * HIDDEN + 2, right = 0, all, plain = o->x[PLAIN] > 0 || r.bag;
+    double *theta, loss, score;
 
+    r.guide = plain ? 0 : o->x[GUIDE];
     MPI_Init(NULL, NULL);
     MPI_Comm_rank(MPI_COMM_WORLD, &r.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &r.ranks);
@@ -189,9 +218,11 @@ void crowd_train(const struct options *o, FILE *out)
     for (int i = 0; i < r.asked.n; i++)
         for (int j = 0; j < r.asked.at[i]->n; j++) {
             struct text *t = r.asked.at[i];
-            t->keyword[j] |= o->x[PLAIN] > 0; /* without people every word is in the lexicon */
+            t->keyword[j] |= plain; /* without people every word is in the lexicon */
             r.votes[t->positive][t->word[j]] += t->keyword[j];
         }
+    n = r.bag ? r.words.n + 2 : n;
+    theta = zeros(3 * (size_t)n, sizeof(*theta));
     loss = train(&r, o, theta, n);
     for (int i = r.rank; i < r.test.n; i += r.ranks) {
         pass(&r, theta, r.test.at[i], NULL, &score);
@@ -201,6 +232,7 @@ void crowd_train(const struct options *o, FILE *out)
     MPI_Finalize();
     if (r.rank == 0)
         fprintf(out, "%s\t%s\t%d labels\tseed %.0f\tloss %.9f\taccuracy %.4f\n",
-                r.hybrid ? "hybrid" : "attention", o->x[PLAIN] ? "unguided" : "guided",
-                r.asked.n, o->x[SEED], loss, (double)all / r.test.n);
+                r.bag ? "bag" : (r.hybrid ? "hybrid" : "attention"),
+                plain ? "unguided" : "guided", r.asked.n, o->x[SEED], loss,
+                (double)all / r.test.n);
 }

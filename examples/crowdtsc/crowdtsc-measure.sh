@@ -26,14 +26,14 @@ for seed in 1 2 3 4 5; do for what in 50 100 200 400 '200 --random'; do
     $program ask --seed=$seed --budget=$what texts.tsv >questions.tsv
     $program simulate --seed=$seed $name/vaderSentiment/vader_lexicon.txt questions.tsv >votes.tsv
     $program merge questions.tsv votes.tsv >keywords.tsv
-    for how in '' --unguided --hybrid '--hybrid --unguided'; do
+    for how in '' --unguided --hybrid '--hybrid --unguided' --bag; do
         ${MPIRUN-mpirun -np 2} "$program" train $how --seed=$seed texts.tsv keywords.tsv test.tsv |
             sed "s/^/$what	/"
     done
 done; done | tee results.tsv | sort -t '	' -k 1,1n -k 1,3 -k 7,7 | awk -F '\t' '
-    { a[(NR - 1) % 20] = 100 * substr($7, 10) }
-    NR % 20 == 0 {
+    { a[(NR - 1) % 25] = 100 * substr($7, 10) }
+    NR % 25 == 0 {
         printf "| %s |", $1
-        for (i = 0; i < 20; i += 5) printf " %.1f (%.1f to %.1f) |", a[i + 2], a[i], a[i + 4]
+        for (i = 0; i < 25; i += 5) printf " %.1f (%.1f to %.1f) |", a[i + 2], a[i], a[i + 4]
         print ""
     }'

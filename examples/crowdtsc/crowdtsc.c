@@ -26,6 +26,7 @@ static const struct argp_option table[] = {
     {"prior", KEY + PRIOR, "X", 0, "merge: strength of each worker's prior (default: 1)", 3},
     {"hybrid", KEY + HYBRID, NULL, 0, "train: the hybrid network", 4},
     {"unguided", KEY + PLAIN, NULL, 0, "train: ignore the keywords", 4},
+    {"bag", KEY + BAG, NULL, 0, "train: logistic regression on the words, without keywords", 4},
     {"guide", KEY + GUIDE, "X", 0, "train: weight of the attention's loss (default: 1)", 4},
     {"epochs", KEY + EPOCHS, "N", 0, "train: passes over the texts (default: 30)", 4},
     {0}};
@@ -60,7 +61,8 @@ int main(int argc, char **argv)
             "merge decides which words are keywords. train, also under mpirun, prints "
             "the accuracy on TEST. TEXTS, TEST: columns id, label (pos, neg) and words, with "
             "tabs between columns and blanks between words. Exit status after an error: 2."};
-    struct options o = {.x = {1, 200, 2, 0, 3, 1, 0, 0, 1, 30}}; /* in the order of the enum */
+    struct options o = {
+        .x = {1, 200, 2, 0, 3, 1, 0, 0, 0, 1, 30}}; /* in the order of the enum */
     const struct verb *verb = verbs, *end = verbs + 4;
     char *text = NULL;
     size_t bytes = 0;

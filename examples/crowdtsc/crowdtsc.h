@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-enum { SEED, BUDGET, EACH, RANDOM, VOTES, PRIOR, HYBRID, PLAIN, GUIDE, EPOCHS, OPTIONS };
+enum { SEED, BUDGET, EACH, RANDOM, VOTES, PRIOR, HYBRID, PLAIN, BAG, GUIDE, EPOCHS, OPTIONS };
 struct options {
     char **file; /* [files of the verb] */
     double x[OPTIONS];

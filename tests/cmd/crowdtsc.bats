@@ -128,7 +128,7 @@ END
         split($3, word, " "); n = split($4, at, ",")
         for (i = 1; i < n; i++) word[at[i]] ~ /^[gb]/ ? good++ : bad++
     } END { exit !(good > 70 && bad < 10) }'
-    for how in '' '--hybrid' '--unguided'; do
+    for how in '' '--hybrid' '--unguided' '--bag'; do
         for ranks in 1 2 3; do
             # shellcheck disable=SC2086
             mpirun -np $ranks ./crowdtsc train $how --epochs=10 texts k test | tee "$ranks"
