@@ -12,7 +12,7 @@
 #   make check-mutants   change one line of the library at a time: does a test object?  MUTANTS=40 SEED=7 IN='lib/step lib/layout'
 #   make demo            install what is missing, build, run the whole pipeline
 #   make bench-NAME      measure, by tests/bench/NAME.sh: collectives simulate preload_mpi training planner int8 kill shard
-#                        goodput shard_memory health health_lab rank types local watch peers
+#                        goodput shard_memory health health_lab rank types local watch peers easy
 #   make install         PREFIX=/usr/local LIBDIR=lib DESTDIR=
 #   make dist            write build/paro-VERSION.tar.gz, which needs no git
 #   make deb             build Debian packages into build/deb
