@@ -199,16 +199,17 @@ static struct columns columns_of(const struct plan_price *list)
 static void put_head(const struct columns *c, int failures, FILE *out)
 {
     static const char *const names[] = {"params", "grads", "optim", "activ", "buffers",
-                                        "total",  "slow",  "fast",  "step"};
+                                        "total",  "slow",  "fast",  "step",  "T"};
 
     fprintf(out, "%15s", "");
-    for (int i = 0; i < 9; i++)
+    for (int i = 0; i < 10; i++)
         fprintf(out, " %8s", names[i]);
     fprintf(out, "\n%-5s %-9s", "plan", "algo");
     for (int i = 0; i < 6; i++)
         fprintf(out, " %8s", c->memory.name);
-    fprintf(out, " %8s %8s %8s %9s%s %-4s %s\n", c->slow.name, c->fast.name, c->time.name,
-            "tokens/s", failures ? " goodput" : "", "fits", "dominated");
+    fprintf(out, " %8s %8s %8s %8s log(1/T) %9s%s %-4s %-4s %s\n", c->slow.name, c->fast.name,
+            c->time.name, c->time.name, "tokens/s", failures ? " goodput" : "", "kept", "fits",
+            "dominated");
 }
 
 static void put_row(const struct plan_search *s, const struct plan_price *p,
@@ -226,13 +227,18 @@ static void put_row(const struct plan_search *s, const struct plan_price *p,
     fprintf(out, " %8s", number(text, p->slow_bytes / c->slow.unit));
     fprintf(out, " %8s", number(text, p->fast_bytes / c->fast.unit));
     fprintf(out, " %8s", number(text, p->step_s / c->time.unit));
+    fprintf(out, " %8s", number(text, p->guideline_s / c->time.unit));
+    if (p->guideline_s > 0)
+        fprintf(out, " %8.2f", log(1 / p->guideline_s));
+    else
+        fprintf(out, " %8s", "-");
     if (isnan(p->tokens_per_s))
         fprintf(out, " %9s", "?");
     else
         fprintf(out, " %9.0f", p->tokens_per_s);
     if (s->at.failures.mtbf_s > 0)
         fprintf(out, " %7.4f", p->survival.goodput);
-    fprintf(out, " %-4s %s\n",
+    fprintf(out, " %-4s %-4s %s\n", plan_strategy_kept(p->strategy) ? "yes" : "no",
             !p->feasible                   ? "no"
             : plan_known_to_fit(&s->at, p) ? "yes"
                                            : "?",
@@ -327,6 +333,9 @@ void plan_search_print_json(const struct plan_search *s, const struct plan_advic
         jout_text(&j, "algo", schedule_algo_name(p->algo));
         plan_put_feasible(&j, &s->at, p);
         plan_put_price(&j, p);
+        jout_num(&j, "guideline_s", p->guideline_s);
+        jout_num(&j, "indicator", p->guideline_s > 0 ? log(1 / p->guideline_s) : INFINITY);
+        jout_bool(&j, "kept", plan_strategy_kept(p->strategy));
         plan_put_strategy(&j, "dominated_by", p->dominated_by);
         jout_close(&j, '}');
     }

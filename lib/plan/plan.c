@@ -24,6 +24,11 @@ struct plan_strategy plan_strategy_at(int index)
                                   (enum letter)(index % 3)};
 }
 
+int plan_strategy_kept(struct plan_strategy s)
+{
+    return s.optimizer >= s.params && s.optimizer >= s.grads;
+}
+
 const char *plan_strategy_name(struct plan_strategy s)
 {
     static const char names[PLAN_STRATEGIES][4] = {

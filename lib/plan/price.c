@@ -101,6 +101,22 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
     plan_footprint(c, t, net, p);
 }
 
+/* max(t_comm, t_comp) as paro-method(7), TIME, has it from the paper. */
+static void price_guideline(const struct plan_case *c, const struct plan_tally *t,
+                            struct plan_price *p)
+{
+    struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
+    struct plan_bill b = bill_of(c, t, p);
+    struct plan_timeline line;
+
+    b.algo = SCHEDULE_RING;
+    plan_works_of(&b, work);
+    b.work = work;
+    plan_timeline_least(&b, &line);
+    p->guideline_s = fmax(line.link_s, line.pass_s);
+    mem_free(work);
+}
+
 void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
                       struct plan_price *p)
 {
@@ -172,6 +188,7 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
         price_one(c, t, &net, 1, &out[i]);
         plan_survive(c, t, &out[i]);
+        price_guideline(c, t, &out[i]);
         plan_price_bytes(c, t, &out[i]);
     }
     for (int i = 0; i < PLAN_STRATEGIES; i++) {

@@ -27,6 +27,8 @@ enum plan_slow { PLAN_SLOW_SAME, PLAN_SLOW_INT8 };
 int plan_strategy_parse(const char *text, struct plan_strategy *out, struct err *err);
 const char *plan_strategy_name(struct plan_strategy s); /* a constant */
 struct plan_strategy plan_strategy_at(int index);       /* 0 .. 26, the order of the list */
+/* Kept by the paper, one of 14: the optimizer's letter is at least as fine as the others. */
+int plan_strategy_kept(struct plan_strategy s);
 /* A number of uses (struct plan), or "all". */
 int plan_keep_parse(const char *text, int *out, struct err *err);
 /* "same", "int8". */
@@ -63,6 +65,7 @@ struct plan_price { /* of one strategy */
     double slow_rank_bytes; /* across groups, of the rank that sends most: the paper's table */
     double fast_bytes;      /* inside its group, sent by the rank that sends most */
     double compute_s, comm_s, step_s; /* predicted; step_s as the engine really overlaps */
+    double guideline_s;               /* the paper's T, in which the flat ring serves */
     double tokens_per_s;              /* NAN: the compute rate is unknown */
     double slow_s;                    /* of step_s, in which the busiest port is used */
     struct plan_survival survival;

@@ -308,17 +308,18 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     for (int v = 0; v < t->visits; v++) {
         int unit = m->unit ? model_unit_of_visit(m, v) : 0;
         struct plan_work work = b->work[v];
-        out->compute_s +=
-            micros * (work.forward_s + (v < m->first_trained ? 0 : work.backward_s));
+        out->pass_s += micros * (work.forward_s + (v < m->first_trained ? 0 : work.backward_s));
         if (unit == 0 && v > 0) /* a tied embedding: counted at its first visit */
             continue;
         out->compute_s += micros * work.add_s + work.update_s;
     }
+    out->compute_s += out->pass_s;
     for (int i = 0; i < t->spans; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             struct plan_traffic f;
             int64_t times = times_of(b, &t->span[i], kind);
             plan_traffic_of(b, i, (enum step_lane)kind, &f);
+            out->link_s += (double)times * f.alone_s[0];
             out->comm_s += (double)times * (f.alone_s[0] + f.local_s);
             for (int tier = 0; tier < PLAN_TIERS; tier++)
                 link_s[tier] += (double)times * f.link_s[0][tier];

@@ -46,6 +46,7 @@ struct plan_timeline {
     double part_s[PLAN_PARTS]; /* of step_s */
     double compute_s;          /* computing alone: the sum of the uses */
     double comm_s;             /* conversions alone: their sum */
+    double pass_s, link_s;     /* of these the forwards and backwards, and the time on links */
     double slow_s;             /* the slow tier's busiest link, were all else free */
     double waited_s;           /* the computing thread waited */
     struct plan_piece *piece;  /* [pieces], owned; in the order of their ends */

@@ -237,6 +237,73 @@ TEST(test_closed_forms)
     }
 }
 
+/* What a leg puts on the busiest link of its tier, in parts of the vector. */
+struct legs {
+    const char *shape;
+    double inside, across, even, ring; /* even: one of the two of an all-reduce */
+};
+
+/* t_comm as paro-method(7), TRAFFIC, has it in its tables, with a flat ring for what is global
+   (Variations); w = 2 bytes, s micro-steps. */
+static double by_tables(const struct legs *l, const char *triple, double psi, double trained,
+                        int s, double share, double port)
+{
+    const char p = triple[0], g = triple[1], o = triple[2];
+    double in = 2 * l->inside / share, across = 2 * l->across / port, even = 2 * l->even / port;
+    double ring = 2 * l->ring / (port < share ? port : share), param = 0, grad = 0, sync_g = 0;
+
+    param = p == 'N' ? 0 : p == 'I' ? in : ring;
+    grad = g == 'N' ? 0 : g == 'I' ? in : ring;
+    if (g == 'N')
+        sync_g = o == 'N' ? 2 * ring : o == 'I' ? in + 2 * even : ring;
+    else if (g == 'I')
+        sync_g = o == 'N' ? in + 2 * even : o == 'I' ? 2 * even : across;
+    else
+        sync_g = o == 'N' ? ring : o == 'I' ? across : 0;
+    double sync_p = o == p || o == 'N' || p == 'G' ? 0
+                    : o == 'I'                     ? in
+                    : p == 'N'                     ? ring
+                                                   : across;
+    return s * (2 * param * psi + grad * trained) + (sync_g + sync_p) * trained;
+}
+
+/* The guideline of the paper for all 27; which 14 it keeps. */
+TEST(test_guideline)
+{
+    static const struct legs shapes[] = {
+        {"2x2", 1 / 2.0, 1 / 2.0, 1 / 2.0, 3 / 4.0},
+        /* The larger group inside, the smaller one's port; equal slices of an all-reduce. */
+        {"[3,2]", 2 / 3.0, 3 / 5.0, 1 / 2.0, 4 / 5.0},
+    };
+    static const double flops[] = {0, 1e9, 1e12};
+    static const char kept[] = "NNN NNI NNG NII NIG NGG INI ING III IIG IGG GNG GIG GGG";
+    const double psi = 3e7, trained = 6e6, share = 1e9, port = 3e8;
+    const int s = 3;
+
+    for (int k = 0; k < 6; k++) {
+        struct plan_price p[PLAN_STRATEGIES];
+        struct model m = bare(psi);
+        struct topo t;
+        int by_comm = 0;
+        make_topo(&t, shapes[k % 2].shape, share, port);
+        t.flops = flops[k / 2];
+        struct plan_case c = table_case(&t, &m, s, trained / psi);
+        c.algo = k % 2 ? SCHEDULE_AUTO : SCHEDULE_HO_RING; /* whatever the step's algorithm */
+        plan_price_all(&c, p);
+        /* Forward, gradients of what it reads, and of the weights that train: 2 FLOP each. */
+        double comp = t.flops > 0 ? s * 2 * PLAN_SEQ * (2 * psi + trained) / flops[k / 2] : 0;
+        for (int i = 0; i < PLAN_STRATEGIES; i++) {
+            const char *name = plan_strategy_name(p[i].strategy);
+            double comm = by_tables(&shapes[k % 2], name, psi, trained, s, share, port);
+            by_comm += comm > comp;
+            assert_float_equal(p[i].guideline_s, larger(comm, comp), 1e-6 * larger(comm, comp));
+            assert_int_equal(plan_strategy_kept(p[i].strategy), strstr(kept, name) != NULL);
+        }
+        assert_int_equal(by_comm > 0, k / 2 != 1);
+        drop_topo(&t);
+    }
+}
+
 /* The slower port of unequal ones sets the time; so does the narrower level above. */
 TEST(test_slow_port)
 {
