@@ -35,6 +35,21 @@ static double rate_left(const struct plan_bill *b, int tier)
     return left;
 }
 
+/* What a leg's ring has of a tier's rates: rails join a rank of each group, the flat ring all;
+   inside, only the flat ring is one. */
+static double ring_left(const struct plan_bill *b, int tier, int leg)
+{
+    const struct topo *t = b->at->topo;
+    int flat = leg >= PLAN_RING_REDUCE, ranks = flat ? t->groups.ranks : t->groups.count;
+    double left = 1;
+
+    if (tier == PLAN_FAST)
+        return flat ? topo_ring_left(&t->level[0], b->tally->largest_group) : 1;
+    for (int i = 1; i < t->levels; i++)
+        left = fmin(left, topo_ring_left(&t->level[i], ranks));
+    return left;
+}
+
 /* While all compute both ends wait for a processor, which is more than what it then does. */
 double plan_message_s(const struct plan_bill *b, int across)
 {
@@ -55,7 +70,8 @@ static double leg_s(const struct plan_bill *b, const struct plan_span *span, enu
     double longest = 0;
 
     for (int tier = 0; tier < PLAN_TIERS; tier++) {
-        double s = span->slope[tier][set][leg] * b->elem_bytes[tier] / rate_left(b, tier);
+        double s = span->slope[tier][set][leg] * b->elem_bytes[tier] / rate_left(b, tier) /
+                   ring_left(b, tier, leg);
         if (tier == PLAN_SLOW)
             s /= b->at->slow_rate;
         if (plan_is_free(b, (enum plan_term)tier))

@@ -30,6 +30,9 @@
  * come near it, and as the closed forms of paro-method(7), HO-RING, have it: m rails through a
  * port get R/m each.  Served one after the other instead, they would hide each other's latency.
  *
+ * In a ring, a lane in which each rank sends to one other, messages take as much longer as
+ * ring_loss of their levels says for the ranks that it joins.
+ *
  * A rank's processor takes its messages one after the other, message_s of the level at either
  * end: before the first byte is on the way, and before what has arrived may land.
  */

@@ -60,6 +60,51 @@ static void add_message(struct sim *x, const struct sim_row *row)
     q->count++;
 }
 
+/* Of a lane: where its rows go; whether a rank sends to more than one, so that it is no ring. */
+enum { INSIDE = 1, ACROSS = 2, NO_RING = 4 };
+
+/* A ring with rows inside groups and across joins all ranks, one across alone a rank of each
+   group, one inside alone a group. */
+static double ring_left(const struct sim *x, const struct sim_queue *q, int lane)
+{
+    const struct topo *t = x->t;
+    int pair = topo_pair_level(t, q->src, q->dst), group = t->groups.group_of[q->src];
+    int joined = lane & INSIDE ? t->groups.ranks : t->groups.count;
+    double left = 1;
+
+    if (lane & NO_RING)
+        return 1;
+    if (pair == 0)
+        return topo_ring_left(&t->level[0], t->groups.members[group]);
+    for (int l = 1; l <= pair; l++)
+        left = fmin(left, topo_ring_left(&t->level[l], joined));
+    return left;
+}
+
+/* Where a ring has less than the rates its messages are as much longer. */
+static void stretch_rings(struct sim *x)
+{
+    int lanes = 0;
+
+    for (int i = 0; i < x->queues; i++)
+        lanes = x->queue[i].lane >= lanes ? x->queue[i].lane + 1 : lanes;
+    int *lane = mem_new((size_t)lanes, sizeof *lane);
+    for (int i = 0; i < x->queues; i++) {
+        const struct sim_queue *q = &x->queue[i];
+        if (q->src != q->dst)
+            lane[q->lane] |= topo_pair_level(x->t, q->src, q->dst) ? ACROSS : INSIDE;
+        if (i > 0 && q[-1].src == q->src && q[-1].lane == q->lane)
+            lane[q->lane] |= NO_RING;
+    }
+    for (int i = 0; i < x->queues; i++) {
+        const struct sim_queue *q = &x->queue[i];
+        double left = ring_left(x, q, lane[q->lane]);
+        for (int m = q->first; m < q->first + q->count; m++)
+            x->message[m].bytes /= left;
+    }
+    mem_free(lane);
+}
+
 /* Messages queue by queue, in row order each. */
 static void make_messages(struct sim *x)
 {
@@ -78,6 +123,7 @@ static void make_messages(struct sim *x)
         x->message_of[order[i]] = x->messages - 1;
     }
     mem_free(order);
+    stretch_rings(x);
     for (int i = 0; i < x->queues; i++) {
         double bytes = 0;
         for (int m = 0; m < x->queue[i].count; m++)

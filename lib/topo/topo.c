@@ -117,6 +117,11 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
     return 0;
 }
 
+double topo_ring_left(const struct topo_level *level, int ranks)
+{
+    return ranks > 2 ? 1 / (1 + level->ring_loss * (ranks - 2)) : 1;
+}
+
 double topo_port_Bps(const struct topo *t, int k)
 {
     return fmin(t->port[k].out_Bps, t->port[k].in_Bps);

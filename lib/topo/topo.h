@@ -37,6 +37,9 @@ struct topo_level {
      * send at this level; parts of 1, 0 where unknown.
      */
     double rate_left, compute_left;
+    /* The time of a ring's bytes grows by this part for each rank that it joins beyond two; 0:
+       it does not. */
+    double ring_loss;
     /* What the computing loses to each exchange at this level that goes on beside it and whose
        end it needs, however few the bytes; 0 where unknown, or nothing. */
     double use_lost_s;
@@ -135,6 +138,8 @@ enum topo_format {
 enum dtype topo_other_type(const struct topo *t); /* bf16 if compute_type is f32, else f32 */
 /* FLOP/s of a rank in products of that type; 0: not measured. */
 double topo_flops_in(const struct topo *t, enum dtype type);
+/* The part of a level's rates that a ring reaches which joins so many ranks, by ring_loss. */
+double topo_ring_left(const struct topo_level *level, int ranks);
 const char *topo_device_name(enum topo_device device); /* "cpu", "cuda" */
 int topo_device_parse(const char *text, enum topo_device *out, struct err *err);
 const char *topo_transport_name(enum topo_transport transport); /* "mpi", "nccl" */

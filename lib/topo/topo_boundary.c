@@ -82,6 +82,7 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     to->latency_busy_s = fmax(to->latency_busy_s, also->latency_busy_s);
     to->rate_left = less_left(to->rate_left, also->rate_left);
     to->compute_left = less_left(to->compute_left, also->compute_left);
+    to->ring_loss = fmax(to->ring_loss, also->ring_loss);
 }
 
 /* T above, of the ranks of group k in a unit of M, each with `more` shards to send across. */

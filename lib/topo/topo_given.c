@@ -88,8 +88,8 @@ static int fail_word(const char *word, int levels, int links, struct err *err)
                  levels - 1);
     return err_set(
         err, ERR_INPUT,
-        "'%s', expected intra, inter, %s%smemory, flops, flops_f32, flops_bf16, device or"
-        " compute_type",
+        "'%s', expected intra, inter, %s%sring_loss, memory, flops, flops_f32, flops_bf16,"
+        " device or compute_type",
         word, further, links ? "nvlink, nic, " : "");
 }
 
@@ -119,6 +119,9 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
                      check_unit(value, *flops, "400T or 4e14", err)
                  ? -1
                  : 0;
+    } else if (strcmp(word, "ring_loss") == 0) {
+        twice = g->ring_loss > 0;
+        rc = twice ? -1 : num_f64(value, 0, 1, &g->ring_loss, err);
     } else if (strcmp(word, "device") == 0) {
         twice = g->has_device++;
         rc = twice ? -1 : topo_device_parse(value, &g->device, err);
@@ -212,6 +215,9 @@ void topo_given_level(struct topo *t, int l, const struct topo_given_level *g)
 
 int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct err *err)
 {
+    for (int l = 1; l < t->levels && g->ring_loss > 0; l++)
+        if (!(fill && t->level[l].ring_loss > 0))
+            t->level[l].ring_loss = g->ring_loss;
     if (g->has_device && !fill)
         t->device = g->device;
     if (g->has_type && g->compute_type != t->compute_type && !(fill && t->flops > 0)) {

@@ -16,6 +16,7 @@ struct topo_given {
     double nvlink_Bps, nic_Bps; /* of one link, where a file counts them; 0: not given */
     int64_t memory_bytes;       /* 0: not given */
     double flops, flops_in[2];  /* of compute_type; of f32 and bf16 by name */
+    double ring_loss;           /* of the levels between groups; 0: not given */
     int has_device, has_type;
     enum topo_device device;
     enum dtype compute_type;
@@ -23,9 +24,8 @@ struct topo_given {
 
 /*
  * One word NAME=VALUE (the text is cut), of a fabric of so many levels: intra, inter, level2,
- * ..., memory, flops, flops_f32, flops_bf16, device, compute_type, and with `links` also nvlink
- * and nic.  Each may be
- * given once.
+ * ..., ring_loss, memory, flops, flops_f32, flops_bf16, device, compute_type, and with `links`
+ * also nvlink and nic.  Each may be given once.
  */
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err);
 /* Words with commas between them, of a fabric that is not known yet: what --set takes. */

@@ -24,7 +24,7 @@ struct topo_figure {
     double least, most;
     enum topo_figure_kind kind;
 };
-enum { TOPO_FIGURES = 13 };
+enum { TOPO_FIGURES = 14 };
 extern const struct topo_figure topo_figures[TOPO_FIGURES];
 double topo_figure(const struct topo_level *level, const struct topo_figure *f);
 

@@ -250,6 +250,9 @@ void topo_print_table(const struct topo *t, FILE *out)
     put_legend(t, &seen, out);
     for (int l = 0; l < t->levels; l++) {
         const struct topo_level *v = &t->level[l];
+        if (v->ring_loss > 0)
+            fprintf(out, "%s: each rank of a ring beyond two adds %g %% to its time\n", v->name,
+                    100 * v->ring_loss);
         if (v->rate_source[0])
             fprintf(out, "%s: rates: %s\n", v->name, v->rate_source);
         if (v->latency_source[0])

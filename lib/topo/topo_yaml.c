@@ -35,6 +35,7 @@ const struct topo_figure topo_figures[TOPO_FIGURES] = {
     FIGURE(member_err_Bps, 0, TOPO_RATE_MAX_BPS, TOPO_ERROR_BAR),
     FIGURE(rate_left, TOPO_LEFT_MIN, 1, TOPO_KNOWN),
     FIGURE(compute_left, TOPO_LEFT_MIN, 1, TOPO_KNOWN),
+    FIGURE(ring_loss, 0, 1, TOPO_KNOWN),
     FIGURE(use_lost_s, 0, TOPO_LATENCY_MAX_S, TOPO_KNOWN),
     FIGURE(latency_busy_s, 0, TOPO_LATENCY_MAX_S, TOPO_KNOWN),
 #undef FIGURE
@@ -116,6 +117,7 @@ static int read_level(const struct read *r, const struct tree_node *n, int l)
     if (tree_keys(t, n,
                   "name latency_s port_Bps flow_Bps member_Bps message_s? latency_err_s?"
                   " port_err_Bps? flow_err_Bps? member_err_Bps? rate_left? compute_left?"
+                  " ring_loss?"
                   " use_lost_s? latency_busy_s? rate_source? latency_source?",
                   r->err) ||
         tree_word(t, tree_get(n, "name"), to->name, sizeof to->name, r->err))

@@ -304,6 +304,33 @@ TEST(test_guideline)
     }
 }
 
+/* Longer rings are slower: the flat one joins all ranks, rails one of each group. */
+TEST(test_ring_loss)
+{
+    const double share = 1e12, port = 1e9, psi = 32e6, loss = 0.01;
+    struct plan_price p[PLAN_STRATEGIES];
+    struct model m = bare(psi);
+    struct topo t;
+
+    make_topo(&t, "4x8", share, port);
+    t.level[1].ring_loss = loss;
+    struct plan_case c = table_case(&t, &m, 1, 1);
+    c.algo = SCHEDULE_RING;
+    plan_price_all(&c, p);
+    double flat = 2 * 31 / 32.0 * psi / port * (1 + loss * 30);
+    assert_float_equal(p[index_of("GGG")].comm_s, 3 * flat, 1e-9);
+    assert_float_equal(p[index_of("GGG")].guideline_s, 3 * flat, 1e-9);
+    /* III reduces and gathers on rails; the rest of its traffic is inside, which loses nothing. */
+    double rails = 2 * 2 * 3 / 4.0 * psi / port * (1 + loss * 2);
+    double inside = 3 * 2 * 7 / 8.0 * psi / share;
+    assert_float_equal(p[index_of("III")].comm_s, rails + inside, 1e-9);
+    c.algo = SCHEDULE_TWO_LEVEL;
+    plan_price_all(&c, p);
+    assert_float_equal(p[index_of("GGG")].comm_s, 1.5 * rails + inside, 1e-9);
+    assert_float_equal(p[index_of("GGG")].slow_bytes, 3 * 2 * 0.75 * psi, 1);
+    drop_topo(&t);
+}
+
 /* The slower port of unequal ones sets the time; so does the narrower level above. */
 TEST(test_slow_port)
 {

@@ -237,6 +237,40 @@ TEST(ring_closed_forms)
     }
 }
 
+/*
+ * Without latencies, inside a thousand times faster: the flat ring joins all n ranks and is held
+ * up by its hops between groups, rails join g.
+ */
+TEST(rings_lose_by_the_ranks_they_join)
+{
+    static const int shapes[][2] = {{2, 2}, {4, 1}, {4, 8}, {3, 5}};
+    const double loss = 0.01, R = 1e9, in = 1e12, q = BLOCK;
+
+    for (int i = 0; i < 4; i++) {
+        int g = shapes[i][0], m = shapes[i][1], n = g * m;
+        double flat = 1 + loss * (n - 2), rail = 1 + loss * (g - 2), x = (m - 1) * q / in;
+        struct fabric f = {g, m, in, 0, R / m, 0};
+        struct bed b;
+        on_fabric(&b, &f, SCHEDULE_ALL_GATHER, SCHEDULE_RING);
+        b.t.level[1].ring_loss = loss;
+        same(all_rows(&b, NULL, 0).time_s, (n - 1) * q / R * flat, "flat ring");
+        same(spec_s(&b), (n - 1) * q / R * flat, "flat ring, turned");
+        tear_down(&b);
+        on_fabric(&b, &f, SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING);
+        b.t.level[1].ring_loss = loss;
+        same(all_rows(&b, NULL, 0).time_s, x + (g - 1) * q * m / R * rail, "rails");
+        same(spec_s(&b), x + (g - 1) * q * m / R * rail, "rails, turned");
+        tear_down(&b);
+        /* Partners at other distances are no ring. */
+        on_fabric(&b, &f, SCHEDULE_ALL_GATHER, SCHEDULE_DIRECT);
+        double before = spec_s(&b);
+        b.t.level[0].ring_loss = b.t.level[1].ring_loss = loss;
+        if (n > g)
+            same(spec_s(&b), before, "direct");
+        tear_down(&b);
+    }
+}
+
 /* ---- bounds and each other ---- */
 
 /* The next of a row of random numbers, spread evenly over the powers of ten. */

@@ -76,6 +76,7 @@ static struct topo known(void)
     t.level[1].rate_left = 0.75;
     t.level[0].compute_left = 1;
     t.level[1].compute_left = 0.5;
+    t.level[1].ring_loss = 0.0065;
     t.level[1].use_lost_s = 2e-3;
     t.level[1].latency_busy_s = 4e-3;
     t.device = TOPO_CUDA;
@@ -129,7 +130,8 @@ TEST(json_known)
         "\"message_s\":1e-06,\"latency_err_s\":2e-07,\"member_err_Bps\":3000000,"
         "\"compute_left\":1}",
         "\"port_err_Bps\":400000,\"flow_err_Bps\":500000,\"rate_left\":0.75,"
-        "\"compute_left\":0.5,\"use_lost_s\":0.002,\"latency_busy_s\":0.004}",
+        "\"compute_left\":0.5,\"ring_loss\":0.0065,\"use_lost_s\":0.002,"
+        "\"latency_busy_s\":0.004}",
         "\"ranks\":4,\"device\":\"cuda\",\"transport\":\"nccl\",\"memory_bytes\":4000000000",
         "\"compute_type\":\"bf16\",\"memory_Bps\":6000000000,",
         "\"numa_nodes\":2,\"gpus\":8,\"nics\":4,"
@@ -170,12 +172,13 @@ TEST(diff_known)
     char *text = NULL;
 
     b.level[1].message_s = 1e-6;
-    assert_int_equal(differences(&a, &b, TOPO_YAML, &text), 12);
+    assert_int_equal(differences(&a, &b, TOPO_YAML, &text), 13);
     assert_string_equal(text, "intra.message_s: 1.0e-06 -> 0 (-100.0 %)\n"
                               "intra.compute_left: 1 -> 0 (-100.0 %)\n"
                               "inter.message_s: 0 -> 1.0e-06\n"
                               "inter.rate_left: 0.75 -> 0 (-100.0 %)\n"
                               "inter.compute_left: 0.5 -> 0 (-100.0 %)\n"
+                              "inter.ring_loss: 0.0065 -> 0 (-100.0 %)\n"
                               "inter.use_lost_s: 0.002 -> 0 (-100.0 %)\n"
                               "inter.latency_busy_s: 0.004 -> 0 (-100.0 %)\n"
                               "device: cuda -> cpu\n"
@@ -303,6 +306,7 @@ static const struct change contradiction[] = {
     {by_node, "    port_in_Bps: 1.5", "    numa_nodes: 65537",
      "f:9: 'groups[1].numa_nodes' '65537' expected 0 65536"},
     {by_node, "4}", "4, rate_left: 0}", "f:3: 'levels[0].rate_left' '0' expected 1e-06 1"},
+    {by_node, "4}", "4, ring_loss: 1.01}", "f:3: 'levels[0].ring_loss' '1.01' expected 0 1"},
     {by_node, "4}", "4, compute_left: 1.01}",
      "f:3: 'levels[0].compute_left' '1.01' expected 1e-06 1"},
     {by_node, "4}", "4, use_lost_s: 3601}",
