@@ -60,7 +60,7 @@ static void add_message(struct sim *x, const struct sim_row *row)
     q->count++;
 }
 
-/* Of a lane: where its rows go; whether a rank sends to more than one, so that it is no ring. */
+/* Of a lane: where its rows go; NO_RING: a rank sends to more than one. */
 enum { INSIDE = 1, ACROSS = 2, NO_RING = 4 };
 
 /* A ring with rows inside groups and across joins all ranks, one across alone a rank of each

@@ -23,8 +23,8 @@ setup() {
 @test "ring_loss: of all levels between groups, in the table, kept by --set and other groups" {
     paro-topo -i synth:2x2x2,ring_loss=0.0065 > a.yaml
     [ "$(grep -c '^    ring_loss: 0.0065$' a.yaml)" = 2 ]
-    paro-topo -i a.yaml --format table > table
-    grep -Fx 'inter: each rank of a ring beyond two adds 0.65 % to its time' table
+    paro-topo -i a.yaml --format table > shown
+    grep -Fx 'inter: each rank of a ring beyond two adds 0.65 % to its time' shown
     paro-topo -i a.yaml --set ring_loss=0.01 > b.yaml
     [ "$(grep -c '^    ring_loss: 0.01$' b.yaml)" = 2 ]
     run paro-topo -i a.yaml --diff b.yaml

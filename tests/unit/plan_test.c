@@ -320,7 +320,7 @@ TEST(test_ring_loss)
     double flat = 2 * 31 / 32.0 * psi / port * (1 + loss * 30);
     assert_float_equal(p[index_of("GGG")].comm_s, 3 * flat, 1e-9);
     assert_float_equal(p[index_of("GGG")].guideline_s, 3 * flat, 1e-9);
-    /* III reduces and gathers on rails; the rest of its traffic is inside, which loses nothing. */
+    /* III reduces and gathers on rails; its other traffic is inside and loses nothing. */
     double rails = 2 * 2 * 3 / 4.0 * psi / port * (1 + loss * 2);
     double inside = 3 * 2 * 7 / 8.0 * psi / share;
     assert_float_equal(p[index_of("III")].comm_s, rails + inside, 1e-9);

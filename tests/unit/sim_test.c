@@ -238,8 +238,8 @@ TEST(ring_closed_forms)
 }
 
 /*
- * Without latencies, inside a thousand times faster: the flat ring joins all n ranks and is held
- * up by its hops between groups, rails join g.
+ * Without latencies, inside a thousand times faster: the flat ring joins all n ranks and waits
+ * for its hops between groups, rails join g.
  */
 TEST(rings_lose_by_the_ranks_they_join)
 {
