@@ -80,6 +80,8 @@ static void run(struct fixture *f, enum letter done)
     for (int r = 0; r < f->on.ranks; r++) {
         int64_t have = layout_elems(&f->l, f->spec.to, r, f->spec.elems);
         fill(f, r, f->spec.to, done, expect);
+        if (f->spec.redop == DTYPE_AVG)
+            dtype_scale(expect, DTYPE_F32, f->l.groups.ranks, have);
         assert_memory_equal(f->on.out[r], expect, (size_t)have * sizeof(float));
         for (int64_t i = 0; i < f->on.rows[r].residual_elems; i++)
             assert_true(f->on.residual[r][i] == 0);
@@ -101,6 +103,11 @@ static void all_conversions(const char *groups, int64_t elems, int64_t chunk_byt
             f.spec.algo = (enum schedule_algo)algo;
             f.sum = local_conversion(&f.spec, i, &done);
             run(&f, done);
+            if (f.sum && done == LETTER_G && f.spec.from == LETTER_N && !coded) {
+                f.spec.redop = DTYPE_AVG;
+                run(&f, done);
+                f.spec.redop = DTYPE_SUM;
+            }
         }
     layout_release(&f.l);
 }

@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 #include "step/step.h"
+#include "step/step_place.h"
 
 enum { UNITS = 4, VISITS = UNITS + 1 };
 
@@ -225,4 +226,51 @@ TEST(a_large_step_is_proved)
     prove(&p);
     mem_free(unit_of);
     mem_free(trains);
+}
+
+/* By what step_place.h says that each buffer is for; counts of 64 elements need no alignment. */
+static void takes(const struct step_space *s)
+{
+    enum { P = 59, G = 47, O = 43, E = 101, T = 97, TIED = 7 };
+    const int p = dtype_bytes(s->param), w = dtype_bytes(s->wire), r = dtype_bytes(s->reduce),
+              gathers = s->has[STEP_GATHER], other = s->param != s->wire;
+    int64_t shared = (53 + 2 + 2 * (59 + 3)) * p, own = (47 + 2 * 41) * dtype_bytes(s->grad);
+    struct arena a = {0}, b = {0};
+
+    own += (43 + 2 * 37) * 3 * 4;
+    shared += gathers * E * w * s->slots;
+    shared += gathers && (other || s->coded) ? P * w : 0;
+    shared += s->has[STEP_REDUCE] * (T * s->buckets + G) * r;
+    shared += s->has[STEP_CONVERT] * (G + O) * r;
+    shared += s->has[STEP_SYNC] * (O + other * P) * w;
+    own += (gathers ? s->wire : s->param) != s->read ? E * dtype_bytes(s->read) : 0;
+    own += s->apart * (T + (s->tied ? TIED : 0)) * 4;
+    step_place(s, &a, &b, NULL, NULL);
+    assert_int_equal(a.used, 64 * shared);
+    assert_int_equal(b.used, 64 * own);
+}
+
+TEST(memory_is_the_sum_of_what_the_lanes_use)
+{
+    static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16};
+    static const struct step_unit unit[] = {
+        {64 * 101, 64 * 97, 64 * 53, 64 * 47, 64 * 43, 64 * 2, 1},
+        {64 * 89, 64 * 83, 64 * 59, 64 * 41, 64 * 37, 64 * 3, 2}};
+
+    for (int i = 0; i < 1 << 12; i++) {
+        const struct step_space s = {.unit = unit,
+                                     .units = 2,
+                                     .tied = i & 1 ? 64 * 7 : 0,
+                                     .param = types[i >> 1 & 1],
+                                     .wire = types[i >> 2 & 1],
+                                     .grad = types[i >> 3 & 1],
+                                     .reduce = types[i >> 4 & 1],
+                                     .read = types[i >> 5 & 1],
+                                     .has = {i >> 6 & 1, i >> 7 & 1, i >> 8 & 1, i >> 9 & 1},
+                                     .coded = i >> 10 & 1,
+                                     .slots = 2,
+                                     .buckets = 3,
+                                     .apart = i >> 11 & 1 ? 2 : 0};
+        takes(&s);
+    }
 }

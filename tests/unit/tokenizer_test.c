@@ -436,6 +436,22 @@ TEST(characters_of_words)
     }
 }
 
+/* Strip takes as many from the left as it says, not one more. */
+TEST(one_space_is_stripped_of_two)
+{
+    struct tokenizer *t = parse_small(
+        "\"decoder\": {\"type\": \"Strip\", \"content\": \" \", \"start\": 1, \"stop\": 0}, "
+        "\"model\": {\"vocab\": {\"  a\": 0}, \"merges\": []}",
+        NULL);
+    struct tokenizer_stream stream = {0};
+    int64_t bytes = 0;
+    const char *text = tokenizer_decode(t, &stream, 0, &bytes);
+
+    assert_int_equal(bytes, 2);
+    assert_memory_equal(text, " a", 2);
+    tokenizer_close(t);
+}
+
 #define SOME                                                                                   \
     ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false"
 #define FLAGS SOME ", \"special\": true"
