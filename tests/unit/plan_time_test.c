@@ -465,3 +465,23 @@ TEST(planner_and_simulator_agree)
             topo_release(&t);
         }
 }
+
+/* A message: the latency and a processor's time at either end; while all compute what was
+   measured then, if it is more. */
+TEST(test_message)
+{
+    const struct plan_tally t = {.inside_s = 1,
+                                 .inside_message_s = 10,
+                                 .inside_busy_s = 50,
+                                 .across_s = 100,
+                                 .across_message_s = 1000,
+                                 .across_busy_s = 50};
+    const struct plan_case at = {0};
+    struct plan_bill b = {.tally = &t, .at = &at};
+
+    assert_true(plan_message_s(&b, 0) == 1 + 2 * 10);
+    assert_true(plan_message_s(&b, 1) == 100 + 2 * 1000);
+    b.computing = 1;
+    assert_true(plan_message_s(&b, 0) == 50);
+    assert_true(plan_message_s(&b, 1) == 100 + 2 * 1000);
+}
