@@ -135,10 +135,29 @@ static void mutate(struct step *s, const struct step_shape *p, int *field, struc
     *field = was;
 }
 
+/* The step with row i once more behind it. */
+static int is_rejected_twice(const struct step *s, const struct step_shape *p, int i)
+{
+    struct step more = *s;
+
+    more.row = mem_new((size_t)s->rows + 1, sizeof *more.row);
+    more.rows++;
+    more.norm += s->norm > i;
+    for (int k = 0; k < more.rows; k++) {
+        more.row[k] = s->row[k > i ? k - 1 : k];
+        for (int a = 0; a < 2; a++)
+            more.row[k].after[a] += more.row[k].after[a] > i;
+    }
+    int rejected = is_rejected(&more, p);
+    mem_free(more.row);
+    return rejected;
+}
+
 /* A dependency may be implied by others: those of buffers and gradients are not all. */
 TEST(mutants_are_rejected)
 {
-    struct score of[6] = {{0, 0}}, without = {0, 0}, missing = {0, 0}, twice = {0, 0};
+    struct score of[6] = {{0, 0}}, without = {0, 0}, missing = {0, 0}, twice = {0, 0},
+                 short_by_one = {0, 0};
     struct bed b;
     struct step s;
 
@@ -159,10 +178,12 @@ TEST(mutants_are_rejected)
             missing.all++;
             missing.rejected += is_rejected(&s, &b.shape);
             *r = was;
+            twice.all++;
+            twice.rejected += is_rejected_twice(&s, &b.shape, i);
         }
         s.rows--;
-        twice.all++;
-        twice.rejected += is_rejected(&s, &b.shape);
+        short_by_one.all++;
+        short_by_one.rejected += is_rejected(&s, &b.shape);
         step_release(&s);
     }
     for (int k = 0; k < 6; k++)
@@ -172,6 +193,7 @@ TEST(mutants_are_rejected)
     assert_true(without.rejected * 2 > without.all);
     assert_int_equal(missing.rejected, missing.all);
     assert_int_equal(twice.rejected, twice.all);
+    assert_int_equal(short_by_one.rejected, short_by_one.all);
 }
 
 /* Begun after the norm, with or without its first use. */
