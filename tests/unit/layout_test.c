@@ -166,3 +166,29 @@ TEST(test_moves)
             assert_int_equal(2 * c.gather_across, copy_across[a][b]);
         }
 }
+
+/* One group has nothing across, groups of one rank nothing inside; the rest is as it was. */
+TEST(moves_between_nobody_go)
+{
+    static const struct {
+        const char *shape;
+        int inside, across;
+    } of[] = {{"1x1", 0, 0}, {"1x3", 1, 0}, {"3x1", 0, 1}, {"2x2", 1, 1}, {"[1,2]", 1, 1}};
+
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        for (int bits = 0; bits < 16; bits++) {
+            struct layout_moves m = {bits & 1, bits >> 1 & 1, bits >> 2 & 1, bits >> 3 & 1};
+            const struct layout_moves was = m;
+            struct layout l;
+
+            shape(&l, of[i].shape);
+            int any = layout_moves_trim(&l, &m);
+            assert_int_equal(m.reduce_inside, was.reduce_inside && of[i].inside);
+            assert_int_equal(m.gather_inside, was.gather_inside && of[i].inside);
+            assert_int_equal(m.reduce_across, was.reduce_across && of[i].across);
+            assert_int_equal(m.gather_across, was.gather_across && of[i].across);
+            assert_int_equal(any, m.reduce_inside || m.reduce_across || m.gather_across ||
+                                      m.gather_inside);
+            layout_release(&l);
+        }
+}
