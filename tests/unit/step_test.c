@@ -250,7 +250,7 @@ TEST(a_large_step_is_proved)
     mem_free(trains);
 }
 
-/* By what step_place.h says that each buffer is for; counts of 64 elements need no alignment. */
+/* By what step_place.h says each buffer is for; counts of 64 elements need no alignment. */
 static void takes(const struct step_space *s)
 {
     enum { P = 59, G = 47, O = 43, E = 101, T = 97, TIED = 7 };
