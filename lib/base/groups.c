@@ -17,6 +17,32 @@ static void groups_room(struct groups *g, int ranks, int count)
     g->rank = mem_new((size_t)ranks, sizeof(int));
     g->group_of = mem_new((size_t)ranks, sizeof(int));
     g->local_of = mem_new((size_t)ranks, sizeof(int));
+    g->cell_of = mem_new((size_t)ranks, sizeof(int));
+    g->cell = mem_new((size_t)count + 1, sizeof(int));
+    g->cell_at = mem_new((size_t)ranks + 1, sizeof(int));
+    g->in_cell = mem_new((size_t)ranks, sizeof(int));
+}
+
+/* cell_of[] and the groups are there: the rest of the cells follows. */
+static void index_cells(struct groups *g)
+{
+    int at = 0;
+
+    for (int k = 0; k < g->count; k++) {
+        const int *rank = g->rank + g->first[k];
+        int cells = 0, c = g->cell[k];
+        for (int i = 0; i < g->members[k]; i++)
+            cells = g->cell_of[rank[i]] >= cells ? g->cell_of[rank[i]] + 1 : cells;
+        g->cell[k + 1] = c + cells;
+        for (int own = 0; own < cells; own++) {
+            g->cell_at[c + own] = at;
+            for (int i = 0; i < g->members[k]; i++)
+                if (g->cell_of[rank[i]] == own)
+                    g->in_cell[at++] = rank[i];
+            assert(at > g->cell_at[c + own]);
+        }
+    }
+    g->cell_at[g->cell[g->count]] = at;
 }
 
 /* members[] and group_of[] are there: the rest follows. */
@@ -32,6 +58,13 @@ static void groups_index(struct groups *g)
         g->rank[g->first[k] + g->local_of[r]] = r;
     }
     mem_free(at);
+    index_cells(g);
+}
+
+void groups_set_cells(struct groups *g, const int *cell_of)
+{
+    memcpy(g->cell_of, cell_of, (size_t)g->ranks * sizeof(int));
+    index_cells(g);
 }
 
 void groups_init(struct groups *g, int count, const int *members)
@@ -96,22 +129,26 @@ static int parse_count(const char **p, int *out)
     return 0;
 }
 
-static int parse_list(const char *p, int **members, int *count)
+/* The ranks of each cell; of one that its group shares with the cell before, negated. */
+static int parse_list(const char *p, int **cell, int *cells)
 {
     size_t room = 0;
     int n = 0;
 
     do {
-        p++; /* the bracket, or a comma */
-        *members = mem_grow(*members, &room, (size_t)n + 1, sizeof(int));
-        if (n == GROUPS_RANKS_MAX || parse_count(&p, &(*members)[n++]))
+        int joined = *p == '+';
+        p++; /* the bracket, a comma, or a plus */
+        *cell = mem_grow(*cell, &room, (size_t)n + 1, sizeof(int));
+        if (n == GROUPS_RANKS_MAX || parse_count(&p, &(*cell)[n]))
             return -1;
-    } while (*p == ',');
-    *count = n;
+        (*cell)[n] *= joined ? -1 : 1;
+        n++;
+    } while (*p == ',' || *p == '+');
+    *cells = n;
     return p[0] == ']' && p[1] == 0 ? 0 : -1;
 }
 
-static int parse_product(const char *p, int **members, int *count)
+static int parse_product(const char *p, int **cell, int *cells)
 {
     int a = 1, b = 0;
 
@@ -123,34 +160,53 @@ static int parse_product(const char *p, int **members, int *count)
         if (parse_count(&p, &b))
             return -1;
     }
-    *members = mem_new((size_t)a, sizeof(int));
+    *cell = mem_new((size_t)a, sizeof(int));
     for (int k = 0; k < a; k++)
-        (*members)[k] = b;
-    *count = a;
+        (*cell)[k] = b;
+    *cells = a;
     return *p == 0 ? 0 : -1;
+}
+
+/* From cells as parse_list makes them, ranks counted through. */
+static void init_cells(struct groups *g, int ranks, int cells, const int *cell)
+{
+    int *members = mem_new((size_t)cells, sizeof *members), count = 0, own = 0, r = 0;
+    int *cell_of = mem_new((size_t)ranks, sizeof *cell_of);
+
+    for (int i = 0; i < cells; i++) {
+        count += cell[i] > 0;
+        own = cell[i] > 0 ? 0 : own + 1;
+        members[count - 1] += abs(cell[i]);
+        for (int j = 0; j < abs(cell[i]); j++)
+            cell_of[r++] = own;
+    }
+    groups_init(g, count, members);
+    groups_set_cells(g, cell_of);
+    mem_free(members);
+    mem_free(cell_of);
 }
 
 int groups_parse(struct groups *g, const char *text, struct err *err)
 {
-    int *members = NULL, count = 0, rc = -1;
+    int *cell = NULL, cells = 0, rc = -1;
     int64_t ranks = 0;
 
-    if (text[0] == '[' ? parse_list(text, &members, &count)
-                       : parse_product(text, &members, &count)) {
+    if (text[0] == '[' ? parse_list(text, &cell, &cells) : parse_product(text, &cell, &cells)) {
         err_set(err, ERR_INPUT,
-                "shape '%s', expected GROUPSxMEMBERS as 4x8, or a list as [8,8,7]", text);
+                "shape '%s', expected GROUPSxMEMBERS as 4x8, or a list as [8,8,7] or [4+4,7]",
+                text);
         goto done;
     }
-    for (int k = 0; k < count; k++)
-        ranks += members[k];
+    for (int i = 0; i < cells; i++)
+        ranks += abs(cell[i]);
     if (ranks > GROUPS_RANKS_MAX) {
         err_set(err, ERR_INPUT, "shape '%s' has more than %d ranks", text, GROUPS_RANKS_MAX);
         goto done;
     }
-    groups_init(g, count, members);
+    init_cells(g, (int)ranks, cells, cell);
     rc = 0;
 done:
-    mem_free(members);
+    mem_free(cell);
     return rc;
 }
 
@@ -159,6 +215,7 @@ void groups_copy(struct groups *to, const struct groups *from)
     groups_room(to, from->ranks, from->count);
     memcpy(to->members, from->members, (size_t)from->count * sizeof(int));
     memcpy(to->group_of, from->group_of, (size_t)from->ranks * sizeof(int));
+    memcpy(to->cell_of, from->cell_of, (size_t)from->ranks * sizeof(int));
     groups_index(to);
 }
 
@@ -169,6 +226,10 @@ void groups_release(struct groups *g)
     mem_free(g->rank);
     mem_free(g->group_of);
     mem_free(g->local_of);
+    mem_free(g->cell_of);
+    mem_free(g->cell);
+    mem_free(g->cell_at);
+    mem_free(g->in_cell);
     *g = (struct groups){0};
 }
 
@@ -186,6 +247,38 @@ int groups_largest(const struct groups *g)
         if (g->members[k] > most)
             most = g->members[k];
     return most;
+}
+
+int groups_cells(const struct groups *g, int k)
+{
+    return g->cell[k + 1] - g->cell[k];
+}
+
+int groups_most_cells(const struct groups *g)
+{
+    int most = 0;
+
+    for (int k = 0; k < g->count; k++)
+        most = groups_cells(g, k) > most ? groups_cells(g, k) : most;
+    return most;
+}
+
+static struct groups_cell cell(const struct groups *g, int c)
+{
+    return (struct groups_cell){g->in_cell + g->cell_at[c], g->cell_at[c + 1] - g->cell_at[c],
+                                0};
+}
+
+struct groups_cell groups_cell_after(const struct groups *g, int src, int steps)
+{
+    int k = g->group_of[src], own = g->cell_of[src];
+    struct groups_cell from = cell(g, g->cell[k] + own);
+    struct groups_cell to = cell(g, g->cell[k] + (own + steps) % groups_cells(g, k));
+
+    while (from.rank[from.carrier] != src)
+        from.carrier++;
+    to.carrier = from.carrier * to.ranks / from.ranks;
+    return to;
 }
 
 int groups_equal(const struct groups *a, const struct groups *b)

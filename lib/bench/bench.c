@@ -59,7 +59,7 @@ static int tell(struct world *w, int rc, struct err *err)
 static int open_fabric(struct bench *b, struct err *err)
 {
     struct world *w = b->world;
-    int *group_of = mem_new((size_t)w->ranks, sizeof(int)), rc = 0;
+    int rc = 0;
 
     if (w->rank == 0) {
         rc = b->o->topo ? topo_read(&b->topo, b->o->topo, err) : 0;
@@ -72,13 +72,7 @@ static int open_fabric(struct bench *b, struct err *err)
                          b->o->root, w->ranks - 1, w->ranks);
     }
     rc = tell(w, rc, err);
-    if (rc == 0 && w->rank == 0)
-        memcpy(group_of, b->groups.group_of, (size_t)w->ranks * sizeof(int));
-    if (rc == 0)
-        rc = world_bcast(w, group_of, w->ranks * (int64_t)sizeof(int), 0, err);
-    if (rc == 0 && w->rank)
-        rc = groups_init_of(&b->groups, w->ranks, group_of, err);
-    mem_free(group_of);
+    rc = rc ? rc : world_bcast_groups(w, &b->groups, err);
     if (rc == 0)
         groups_print(&b->groups, b->shape, sizeof b->shape);
     return rc;

@@ -53,7 +53,7 @@ static int64_t scratch(const struct need *n, const struct plan_share *s, enum le
     if (n->algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across)
         kept = all - s->rank_before; /* what comes first leaves as it came */
     else if (inside)
-        kept = m.reduce_across || to == LETTER_G ? group : 0;
+        kept = group + s->carried;
     else if (m.reduce_across)
         kept = group - s->group_before;
     kept -= s->trained[to];

@@ -539,10 +539,7 @@ static void put_plan(struct jout *j, const struct plan *p)
     for (int k = 0; k < p->groups.count; k++) {
         jout_open(j, NULL, '{');
         jout_text(j, "host", p->host[k]);
-        jout_open(j, "ranks", '[');
-        for (int i = 0; i < p->groups.members[k]; i++)
-            jout_int(j, NULL, groups_rank(&p->groups, k, i));
-        jout_close(j, ']');
+        topo_put_ranks(j, &p->groups, k);
         jout_close(j, '}');
     }
     jout_close(j, ']');

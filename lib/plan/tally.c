@@ -88,6 +88,21 @@ static void ring_hops(struct plan_tally *t, enum plan_leg reduce, enum plan_leg 
     flow(t, reduce, rank, next, elems);
 }
 
+/* A holder's segment, inside its group: from cell to cell, and to the others of each. */
+static void count_cells(struct plan_tally *t, int holder, int64_t elems)
+{
+    const struct groups *groups = &t->layout.groups;
+    int cells = groups_cells(groups, groups->group_of[holder]);
+
+    for (int i = 0; i < cells; i++) {
+        struct groups_cell c = groups_cell_after(groups, holder, i);
+        int rank = c.rank[c.carrier], sends = c.ranks - 1 + (i + 1 < cells);
+        t->unit[t->first[PLAN_RANK_FAST] + rank][PLAN_INSIDE_GATHER] += (double)(elems * sends);
+        if (i > 0 && sends > 0)
+            t->own[3][rank] += elems;
+    }
+}
+
 /*
  * Every segment's pieces: the hops of the rails, and what each rank holds.  One pass over
  * segments and groups, since asking the layout rank by rank would cost a pass for each.
@@ -97,8 +112,8 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     const struct layout *l = &t->layout;
     int g = l->groups.count;
 
-    for (int r = 0; r < l->groups.ranks; r++)
-        t->own[0][r] = t->own[1][r] = t->own[2][r] = 0;
+    for (int i = 0; i < PLAN_OWNS; i++)
+        memset(t->own[i], 0, (size_t)l->groups.ranks * sizeof *t->own[i]);
     for (int e = 0; e < l->segments; e++) {
         int64_t whole = layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
         for (int k = 0; k < g; k++) {
@@ -108,6 +123,7 @@ static void count_rails(struct plan_tally *t, int64_t elems)
             int64_t even = layout_cut(l, elems, e, k + 1, 1) - layout_cut(l, elems, e, k, 1);
             t->own[0][rank] += whole;
             t->own[1][rank] += piece;
+            count_cells(t, rank, whole);
             if (g == 1)
                 continue;
             t->own[2][rank] +=
@@ -126,12 +142,9 @@ static void count_ranks(struct plan_tally *t, int64_t elems)
 
     for (int i = 0; i < n; i++) {
         int before = groups->rank[(i + n - 1) % n], rank = groups->rank[i];
-        int others = groups->members[groups->group_of[rank]] - 1;
-        double *inside = t->unit[t->first[PLAN_RANK_FAST] + rank];
-        if (others > 0) {
-            inside[PLAN_INSIDE_GATHER] += (double)t->own[0][rank] * others;
-            inside[PLAN_INSIDE_REDUCE] += (double)(elems - t->own[0][rank]);
-        }
+        if (groups->members[groups->group_of[rank]] > 1)
+            t->unit[t->first[PLAN_RANK_FAST] + rank][PLAN_INSIDE_REDUCE] +=
+                (double)(elems - t->own[0][rank]);
         if (n > 1)
             ring_hops(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, before, rank,
                       groups->rank[(i + 1) % n], elems - t->own[1][rank]);
@@ -167,7 +180,7 @@ static void count_vector(struct plan_tally *t, int64_t elems)
         int rank = t->layout.groups.rank[i], before = t->layout.groups.rank[(i + n - 1) % n];
         uint64_t *h = &t->kind[rank].hash;
         *h = fnv_mix(*h, (uint64_t)t->own[1][before]);
-        for (int k = 0; k < 3; k++)
+        for (int k = 0; k < PLAN_OWNS; k++)
             *h = fnv_mix(*h, (uint64_t)t->own[k][rank]);
     }
 }
@@ -288,6 +301,21 @@ static int64_t group_before(const struct layout *l, int rank, int64_t elems)
     return sum;
 }
 
+/* What a rank adds up for others of its group, as carrier of its cell. */
+static int64_t carried(const struct layout *l, int rank, int64_t elems)
+{
+    int g = l->groups.count, k = l->groups.group_of[rank], cells = groups_cells(&l->groups, k);
+    int64_t sum = 0;
+
+    for (int e = 0; cells > 1 && e < l->segments; e++)
+        for (int i = 1; i < cells; i++) {
+            struct groups_cell c = groups_cell_after(&l->groups, l->holder[e * g + k], i);
+            if (c.rank[c.carrier] == rank && (c.ranks > 1 || i + 1 < cells))
+                sum += layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
+        }
+    return sum;
+}
+
 static void set_shares(struct plan_tally *t)
 {
     const struct groups *groups = &t->layout.groups;
@@ -306,6 +334,7 @@ static void set_shares(struct plan_tally *t)
                     layout_elems(&t->layout, x, rank, t->span[i].elems[PLAN_ALL] - trained);
             }
             s->group_before = group_before(&t->layout, rank, trained);
+            s->carried = carried(&t->layout, rank, trained);
             s->rank_before =
                 layout_elems(&t->layout, LETTER_G, groups->rank[(place + n - 1) % n], trained);
         }
@@ -321,6 +350,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     *t = (struct plan_tally){.topo = topo};
     layout_init(&t->layout, &topo->groups);
     t->largest_group = groups_largest(&topo->groups);
+    t->most_cells = groups_most_cells(&topo->groups);
     t->least_group = topo->groups.members[0];
     for (int k = 1; k < g; k++)
         t->least_group =
@@ -333,7 +363,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     t->first[PLAN_GAUGES] = 2 * g + 2 * n;
     t->point = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->point);
     t->unit = mem_new((size_t)t->first[PLAN_GAUGES], sizeof *t->unit);
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < PLAN_OWNS; i++)
         t->own[i] = mem_new((size_t)n, sizeof *t->own[i]);
     t->kind = mem_new((size_t)n, sizeof *t->kind);
     for (int r = 0; r < n; r++)
@@ -366,9 +396,8 @@ void plan_tally_release(struct plan_tally *t)
     mem_free(t->span_of);
     mem_free(t->point);
     mem_free(t->unit);
-    mem_free(t->own[0]);
-    mem_free(t->own[1]);
-    mem_free(t->own[2]);
+    for (int i = 0; i < PLAN_OWNS; i++)
+        mem_free(t->own[i]);
     mem_free(t->kind);
     mem_free(t->share);
     *t = (struct plan_tally){0};

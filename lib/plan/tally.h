@@ -49,17 +49,20 @@ struct plan_span {
  * What a rank holds of one unit, in elements, by letter: of the part that trains and of the
  * part that does not.  And of the former's pieces in its own segments that of the group before,
  * and the G shard of the rank before in the flat ring: in reductions they leave as they came.
+ * carried: segments of others of its group that it adds up as carrier of its cell.
  */
 struct plan_share {
-    int64_t trained[3], frozen[3], group_before, rank_before;
+    int64_t trained[3], frozen[3], group_before, rank_before, carried;
 };
 
+enum { PLAN_OWNS = 4 };
 enum plan_gauge { PLAN_PORT_OUT, PLAN_PORT_IN, PLAN_RANK_SLOW, PLAN_RANK_FAST, PLAN_GAUGES };
 
 struct plan_tally {
     struct layout layout;                      /* owned */
     const struct topo *topo;                   /* borrowed */
     int largest_group, least_group;            /* members */
+    int most_cells;                            /* of a group */
     double inside_s, across_s;                 /* latency of one message on either tier */
     double inside_busy_s, across_busy_s;       /* the same while all ranks compute; or 0 */
     double inside_message_s, across_message_s; /* of a processor, at either end of one */
@@ -81,8 +84,9 @@ struct plan_tally {
     int first[PLAN_GAUGES + 1];
     double (*point)[PLAN_SETS][PLAN_LEGS]; /* sums over the units */
     double (*unit)[PLAN_LEGS];             /* the same for one unit: scratch */
-    /* [n] shards of one vector, I and G, and of the former that of the group before: scratch */
-    int64_t *own[3];
+    /* [n] of one vector: its shards, I and G, of the former that of the group before, and the
+       segments carried for others: scratch */
+    int64_t *own[PLAN_OWNS];
 };
 
 struct plan_kind {

@@ -118,8 +118,8 @@ static double ring_s(double hops, double path_s, double link_s, double chunks)
 
 /*
  * One gather or one reduction of a unit: inside, across, or both; -1 where a leg is not run
- * (paro-method(7), HO-RING).  Inside a group each rank sends to all others, so that latencies
- * overlap.  Together:
+ * (paro-method(7), HO-RING).  Inside a group of one cell each rank sends to all others, so
+ * that latencies overlap; else what goes round the cells has a latency for each.  Together:
  *   two-level  one after the other
  *   ho-ring    T_intra / g + max(T_inter, (g-1)/g T_intra), which cutting each block into C
  *              chunks brings towards max(T_inter, T_intra)
@@ -132,7 +132,8 @@ static double pair_s(const struct plan_bill *b, const struct plan_span *span, en
     int g = across >= 0 ? groups->count : 1, others = b->tally->largest_group - 1;
     int together = across >= 0 && inside >= 0 && b->algo == SCHEDULE_HO_RING;
     double t_inter = 0, t_intra = 0, ring = 0, chunks = chunks_of(b, span, set);
-    double in_s = plan_message_s(b, 0), out_s = plan_message_s(b, 1), busy_out = 0;
+    double in_s = b->tally->most_cells * plan_message_s(b, 0), out_s = plan_message_s(b, 1),
+           busy_out = 0;
 
     if (across >= 0) {
         t_inter = leg_s(b, span, set, across, f, NULL);

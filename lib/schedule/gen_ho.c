@@ -3,7 +3,9 @@
  * The Hierarchical Overlapping Ring (paro-method(7), HO-RING, after arXiv 2310.06003):
  * all-gather.  One inter-group ring, a rail, per segment over the rank that holds it in each
  * group; inside a group the holder of a segment hands each part to the other members, while the
- * next part is in flight on the rail.
+ * next part is in flight on the rail.  In a group of several cells (base/groups.h) a part goes
+ * round the cells, so that each cell's port passes it once, and each cell's carrier hands it to
+ * the others there.
  *
  *   2 groups of 2; rank (k,j) is member j of group k and holds segment ej; part a is that of
  *   group 0, b that of group 1; one sub-chunk, H = 2:
@@ -118,17 +120,30 @@ static struct ring ring_of(const struct ho *h, int l, int place, int entry)
     return r;
 }
 
-/* Inside group k, at this turn: the holder to each other member. */
+/*
+ * Inside group k, at this turn: from the holder round the cells, from carrier to carrier, and
+ * in each cell from its carrier to the other ranks.
+ */
 static void hand_out(const struct ho *h, int k, int64_t turn, struct ho_load load)
 {
     const struct schedule *s = h->g->out;
     int src = s->holder[(int64_t)load.segment * s->groups.count + k];
-    int j = s->groups.local_of[src], m = s->groups.members[k];
+    int cells = groups_cells(&s->groups, k), u = h->inner, lane = s->segments;
 
-    for (int u = 0; u < m - 1; u++) {
-        int dst = groups_rank(&s->groups, k, (j + 1 + u) % m);
-        if (!h->cast || dst != s->root)
-            move(h, s->segments, turn, h->inner + u, src, dst, load);
+    for (int i = 1, before = src; i < cells; i++, u++) {
+        struct groups_cell to = groups_cell_after(&s->groups, src, i);
+        int carrier = to.rank[to.carrier];
+        if (!h->cast || carrier != s->root)
+            move(h, lane, turn, u, before, carrier, load);
+        before = carrier;
+    }
+    for (int i = 0; i < cells; i++) {
+        struct groups_cell in = groups_cell_after(&s->groups, src, i);
+        for (int j = 1; j < in.ranks; j++, u++) {
+            int dst = in.rank[(in.carrier + j) % in.ranks];
+            if (!h->cast || dst != s->root)
+                move(h, lane, turn, u, in.rank[in.carrier], dst, load);
+        }
     }
 }
 

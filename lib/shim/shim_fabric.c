@@ -155,15 +155,9 @@ static int find(const struct world *w, const struct shim_fabric_ask *ask,
 /* What rank 0 found, to all. */
 static int tell(struct world *w, struct shim_fabric *f, struct err *err)
 {
-    int *group_of = mem_new((size_t)w->ranks, sizeof *group_of);
+    int rc = world_bcast_groups(w, &f->groups, err);
 
     f->levels = f->part.levels;
-    if (w->rank == 0)
-        memcpy(group_of, f->groups.group_of, (size_t)w->ranks * sizeof *group_of);
-    int rc = world_bcast(w, group_of, w->ranks * (int64_t)sizeof *group_of, 0, err);
-    if (rc == 0 && w->rank)
-        rc = groups_init_of(&f->groups, w->ranks, group_of, err);
-    mem_free(group_of);
     if (rc == 0)
         rc = world_bcast(w, &f->levels, sizeof f->levels, 0, err);
     if (rc || f->levels <= 2)

@@ -110,10 +110,12 @@ struct tree_node;
 int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err);
 /*
  * The groups of a list of mappings of these keys (tree_keys), of which "ranks" lists numbers
- * below that of all: each once, ascending in its group.
+ * below that of all, or such a list for each cell: each once, ascending in its list.
  */
 int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
                      struct groups *groups, struct err *err);
+struct jout;
+void topo_put_ranks(struct jout *j, const struct groups *g, int k); /* "ranks" of a group */
 /*
  * SHAPE[,LEVEL=RATE[/rank][:LATENCY]]...[,memory=BYTES][,flops=N], without "synth:".  SHAPE is
  * outermost first: 16x8, 4x16x8, [8,8,7], 4x[8,8,7].  LEVEL is intra, inter, level2, ... from

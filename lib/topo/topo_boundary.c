@@ -3,19 +3,22 @@
  * Knows what becomes of a fabric's levels when several of them lie inside a group; and a fabric
  * of fewer ranks, or of more groups, than one that was measured or given.
  *
- * Inside a group every rank sends its shard to each other member directly.  Of a group of M
- * ranks, rank r shares the port at level l >= 1 with the u_l ranks of its unit there; each of
- * them sends M - u_l shards through it, each way.  What stays in its unit of level 1 is level
- * 0's: u_1 - 1 shards at that level's rate of a member.  The links work at the same time, so
- * with R_l the port's rate a rank needs, for shards of one byte,
+ * A group that ends above level 0 has the groups of level 0 as its cells (base/groups.h).  Each
+ * of its M shards goes round the cells, in an order in which those of one unit follow each
+ * other, and in a cell of m ranks its carrier hands it to m - 1 others.  So a rank hands out
+ * (m - 1) M / m shards at level 0's rate of a member, and from a cell to the next, with ranks
+ * m', go M - m' shards, by m flows; in the other direction of time, M - m.  They pass the ports
+ * of all levels l at which these two cells are in different units.  The links work at the
+ * same time, so with R_l the port's rate and F_l a flow's a rank needs, for shards of one byte,
  *
- *     T = max( (u_1 - 1) / member_Bps of level 0,  max over l of u_l (M - u_l) / R_l )
+ *     T = max( (m - 1) M / m / member_Bps of level 0,
+ *              max over l of (M - min(m, m')) / min(R_l, m F_l) )
  *
  * for the M - 1 shards that it sends: the joined level's rate of a member is (M - 1) / T of the
- * rank that needs longest.  Its latency is the largest on the way, its rate of one flow the
+ * cell that needs longest.  Its latency is the largest on the way, its rate of one flow the
  * least.  What a rank sends across goes through the same ports: in a collective over all ranks
  * (B - 1) / B of one more shard, of B groups.  Where both are under way at once T grows by
- * that, which inside_extra tells.
+ * that, u_l of them at the port of u_l ranks, which inside_extra tells.
  *
  * Across, each rank sends alike.  So what leaves a group of M ranks is held up by a port below,
  * that of u_l ranks, as if it were M / u_l times as wide; and by the group's own port.
@@ -24,6 +27,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -85,29 +89,59 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     to->ring_loss = fmax(to->ring_loss, also->ring_loss);
 }
 
-/* T above, of the ranks of group k in a unit of M, each with `more` shards to send across. */
-static double inside_s(const struct topo *t, int b, int k, int M, double more, int *const *size)
+/* The groups of t, unit by unit at every level: [groups], owned by the caller. */
+static int by_units(const void *a, const void *b, void *of)
 {
-    double s = (t->groups.members[k] - 1) / t->level[0].member_Bps;
+    const struct topo *t = of;
+    int x = *(const int *)a, y = *(const int *)b, differ = 0;
+
+    for (int l = t->levels - 1; !differ && l >= 2; l--)
+        differ = topo_unit(t, l, x) - topo_unit(t, l, y);
+    return differ ? differ : x - y;
+}
+
+static int *nested(const struct topo *t)
+{
+    int *order = mem_new((size_t)t->groups.count, sizeof *order);
+
+    for (int k = 0; k < t->groups.count; k++)
+        order[k] = k;
+    qsort_r(order, (size_t)t->groups.count, sizeof *order, by_units, (void *)t);
+    return order;
+}
+
+/* T above, of cell k, which passes to `next`, in a group of M with `more` to send across. */
+static double inside_s(const struct topo *t, int b, int k, int next, double M, double more,
+                       int *const *size)
+{
+    double m = t->groups.members[k], s = (m - 1) * M / m / t->level[0].member_Bps;
+    double passes = M - fmin(m, t->groups.members[next]);
 
     for (int l = 1; l <= b; l++) {
-        double u = size[l - 1][topo_unit(t, l, k)];
+        int apart = topo_unit(t, l, k) != topo_unit(t, l, next);
         double port = l == 1 ? topo_port_Bps(t, k) : t->level[l].port_Bps;
-        s = fmax(s, u * (M - u + more) / port);
+        double all = passes * apart + size[l - 1][topo_unit(t, l, k)] * more;
+        s = fmax(s, fmax(all / port, passes * apart / m / t->level[l].flow_Bps));
     }
     return s;
 }
 
-/* A member's rate, of the rank that needs longest for its shards; 0 where there are none. */
+/* A member's rate, of the cell that needs longest for its shards; 0 where there are none. */
 static double member_Bps(const struct topo *t, int b, double more, int *const *size)
 {
+    int *order = nested(t), count = t->groups.count;
     double least = INFINITY;
 
-    for (int k = 0; k < t->groups.count; k++) {
-        int M = size[b][topo_unit(t, b + 1, k)];
-        if (M > 1)
-            least = fmin(least, (M - 1) / inside_s(t, b, k, M, more, size));
+    for (int first = 0, end = 0; first < count; first = end) {
+        int unit = topo_unit(t, b + 1, order[first]), M = size[b][unit];
+        while (end < count && topo_unit(t, b + 1, order[end]) == unit)
+            end++;
+        for (int i = first; M > 1 && i < end; i++) {
+            int next = order[i + 1 < end ? i + 1 : first];
+            least = fmin(least, (M - 1) / inside_s(t, b, order[i], next, M, more, size));
+        }
     }
+    mem_free(order);
     return isfinite(least) ? least : 0;
 }
 
@@ -185,11 +219,13 @@ static void renumber(int *unit, int count, int bound)
     mem_free(number);
 }
 
-/* Numbers the units of boundary b by their first group: unit[k]; and makes groups of them. */
+/* Numbers the units of boundary b by their first group: unit[k]; and makes groups of them,
+   whose cells are t's. */
 static void merge_groups(const struct topo *t, int b, int *unit, struct groups *groups)
 {
-    int count = t->groups.count, n = t->groups.ranks;
+    int count = t->groups.count, n = t->groups.ranks, *order = nested(t);
     int *group_of = mem_new((size_t)n, sizeof *group_of);
+    int *cells = mem_new((size_t)count, sizeof *cells);
     struct err err;
 
     for (int k = 0; k < count; k++)
@@ -199,6 +235,14 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
         group_of[r] = unit[t->groups.group_of[r]];
     int rc = groups_init_of(groups, n, group_of, &err);
     assert(rc == 0); /* they were groups of a fabric before */
+    for (int i = 0; i < count; i++) {
+        int k = order[i], own = cells[unit[k]]++;
+        for (int j = 0; j < t->groups.members[k]; j++)
+            group_of[groups_rank(&t->groups, k, j)] = own;
+    }
+    groups_set_cells(groups, b > 0 ? group_of : t->groups.cell_of);
+    mem_free(cells);
+    mem_free(order);
     mem_free(group_of);
 }
 

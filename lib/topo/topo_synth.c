@@ -39,7 +39,8 @@ static int parse_shape(struct synth *s, const char *shape, int alone, struct err
         fits = fits && groups <= GROUPS_RANKS_MAX;
         s->factor[s->factors++] = (int)factor;
     }
-    fits = fits && groups_parse(&s->block, at, &why) == 0;
+    fits = fits && groups_parse(&s->block, at, &why) == 0 &&
+           groups_most_cells(&s->block) == 1;
     int is_list = *at == '[';
     if (alone && s->factors == 0 && !is_list)
         s->factor[s->factors++] = 1;

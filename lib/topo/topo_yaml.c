@@ -79,6 +79,41 @@ static int read_rank(const struct read *r, const struct tree_node *n, int k, int
     return 0;
 }
 
+static int64_t count_ranks(const struct tree *t, const struct tree_node *list, struct err *err)
+{
+    int64_t ranks = 0;
+
+    if (tree_list(t, list, 1, GROUPS_RANKS_MAX, err))
+        return -1;
+    if (list->child->kind != TREE_LIST)
+        return list->items;
+    for (const struct tree_node *one = list->child; one; one = one->next) {
+        if (tree_list(t, one, 1, GROUPS_RANKS_MAX, err))
+            return -1;
+        ranks += one->items;
+    }
+    return ranks;
+}
+
+/* The ranks of a group, or of each of its cells. */
+static int read_ranks(const struct read *r, const struct tree_node *list, int k, int ranks,
+                      int *of, int *cell_of)
+{
+    int cells = list->child->kind == TREE_LIST, own = 0;
+
+    for (const struct tree_node *in = cells ? list->child : list; in; in = in->next, own++) {
+        int before = -1;
+        for (const struct tree_node *one = in->child; one; one = one->next) {
+            if (read_rank(r, one, k, ranks, of, &before))
+                return -1;
+            cell_of[before] = own;
+        }
+        if (!cells)
+            break;
+    }
+    return 0;
+}
+
 int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
                      struct groups *groups, struct err *err)
 {
@@ -87,26 +122,42 @@ int topo_tree_groups(const struct tree *t, const struct tree_node *list, const c
     int k = 0, rc = 0;
 
     for (const struct tree_node *n = list->child; n; n = n->next) {
-        if (tree_keys(t, n, keys, err) ||
-            tree_list(t, tree_get(n, "ranks"), 1, GROUPS_RANKS_MAX, err))
+        int64_t own =
+            tree_keys(t, n, keys, err) ? -1 : count_ranks(t, tree_get(n, "ranks"), err);
+        if (own < 0)
             return -1;
-        ranks += tree_get(n, "ranks")->items;
+        ranks += own;
     }
     if (ranks > GROUPS_RANKS_MAX)
         return tree_fail(t, list, NULL, err, "have %" PRId64 " ranks, expected %d at most",
                          ranks, GROUPS_RANKS_MAX);
-    int *of = mem_new((size_t)ranks, sizeof *of);
+    int *of = mem_new((size_t)ranks, sizeof *of), *cell_of = mem_new((size_t)ranks, sizeof *of);
     for (int64_t i = 0; i < ranks; i++)
         of[i] = -1;
-    for (const struct tree_node *n = list->child; rc == 0 && n; n = n->next, k++) {
-        const struct tree_node *one = tree_get(n, "ranks")->child;
-        int before = -1;
-        for (; rc == 0 && one; one = one->next)
-            rc = read_rank(&r, one, k, (int)ranks, of, &before);
-    }
+    for (const struct tree_node *n = list->child; rc == 0 && n; n = n->next, k++)
+        rc = read_ranks(&r, tree_get(n, "ranks"), k, (int)ranks, of, cell_of);
     rc = rc ? rc : groups_init_of(groups, (int)ranks, of, err);
+    if (rc == 0)
+        groups_set_cells(groups, cell_of);
     mem_free(of);
+    mem_free(cell_of);
     return rc;
+}
+
+void topo_put_ranks(struct jout *j, const struct groups *g, int k)
+{
+    int cells = groups_cells(g, k);
+
+    jout_open(j, "ranks", '[');
+    for (int c = g->cell[k]; c < g->cell[k + 1]; c++) {
+        if (cells > 1)
+            jout_open(j, NULL, '[');
+        for (int i = g->cell_at[c]; i < g->cell_at[c + 1]; i++)
+            jout_int(j, NULL, g->in_cell[i]);
+        if (cells > 1)
+            jout_close(j, ']');
+    }
+    jout_close(j, ']');
 }
 
 static int read_level(const struct read *r, const struct tree_node *n, int l)
@@ -366,10 +417,7 @@ static void put_group(struct jout *j, const struct topo *t, int k)
         jout_int(j, "group", k);
     if (!j->yaml || t->host[k][0])
         jout_text(j, "host", t->host[k][0] ? t->host[k] : NULL);
-    jout_open(j, "ranks", '[');
-    for (int i = 0; i < t->groups.members[k]; i++)
-        jout_int(j, NULL, groups_rank(&t->groups, k, i));
-    jout_close(j, ']');
+    topo_put_ranks(j, &t->groups, k);
     if (!j->yaml || t->port[k].out_Bps != usual)
         jout_num(j, "port_out_Bps", t->port[k].out_Bps);
     if (!j->yaml || t->port[k].in_Bps != usual)

@@ -79,6 +79,8 @@ int world_bcast(struct world *w, void *data, int64_t bytes, int root, struct err
 /* A text from rank 0 to all; *text is owned (mem_free) on every rank but 0, where it is as
  * given. */
 int world_bcast_text(struct world *w, char **text, struct err *err);
+/* Groups of all ranks, cells too, from rank 0 to all; owned by the caller (groups_release). */
+int world_bcast_groups(struct world *w, struct groups *groups, struct err *err);
 int world_barrier(struct world *w, struct err *err);
 
 /*

@@ -17,7 +17,7 @@ plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" --seq 32 "${@:3}" > "$1.
 
 check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     local n=$1
-    case $n in 2x2 | 0,1,0,1) n=4 ;; *) n=5 ;; esac
+    case $n in 2x2 | 0,1,0,1 | '[2+2]') n=4 ;; *) n=5 ;; esac
     mpirun -np $n "$B/mpi/engine_check" "$1" "$MODEL_DATA/llama_$2.json" "${@:3}"
 }
 
@@ -33,6 +33,12 @@ check() { # SHAPE MODEL TYPE ACCUM STEPS [params8] [grads8]
     check '[3,2]' tied f32 2 3
     check '[3,2]' untied f32 1 3
     check '[3,2]' tied bf16 2 3
+}
+
+@test "27 strategies on groups of several cells: [2+2], [2+1,2]" {
+    check '[2+2]' tied bf16 2 3
+    check '[2+1,2]' untied f32 2 3
+    check '[2+1,2]' tied bf16 1 3 params8 grads8
 }
 
 @test "27 strategies with ranks placed by node" {

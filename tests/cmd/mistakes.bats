@@ -49,4 +49,5 @@ check() { timeout 100 mpirun -np "$1" "$B/mpi/$2" "${@:3}"; }
 @test "unequal groups are groups: [4,4,3]" {
     check 11 placed_check '[4,4,3]' "$DATA/llama_untied.json" 1
     check 11 engine_check '[4,4,3]' "$DATA/llama_untied.json" f32 1 2
+    check 7 engine_check '[2+1+1,2+1]' "$DATA/llama_untied.json" f32 1 2
 }

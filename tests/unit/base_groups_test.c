@@ -40,6 +40,7 @@ TEST(parse_reads_every_form)
         {"[5]", "1x5", 1, 5, 5},
         {"[4,4]", "2x4", 2, 8, 4},
         {"[8,8,7]", "[8,8,7]", 3, 23, 8},
+        {"[4+4,7]", "[8,7]", 2, 15, 8},
         {"1024x1024", "1024x1024", 1024, 1 << 20, 1024},
         {"1048576", "1x1048576", 1, 1 << 20, 1 << 20},
     };
@@ -65,8 +66,9 @@ TEST(parse_refuses_the_rest)
     static const char *const bad[] =
         LIST("", "x", "4x", "x8", "0", "0x4", "4x0", "-1", "+4", "4x-8", " 4x8", "4x8 ", "4 x8",
              "4X8", "4x8x2", "4.0", "1e3", "04x8", "[", "[]", "[3", "[3,]", "[,3]", "[3,2]x",
-             "[3 2]", "[3,,2]", "[0]", "[3,-2]", "[3,2]]", "[[3,2]]", "1048577", "1025x1024",
-             "[1048576,1]", "99999999999999999999", "1048576x1048576");
+             "[3 2]", "[3,,2]", "[+3,2]", "[3+,2]", "[3+0]", "3+2", "[0]", "[3,-2]", "[3,2]]",
+             "[[3,2]]", "1048577", "1025x1024", "[1048576,1]", "99999999999999999999",
+             "1048576x1048576");
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct groups g = {.ranks = 77};
@@ -104,6 +106,43 @@ TEST(ranks_by_slot_and_by_node)
     assert_null(c.rank);
     assert_int_equal(groups_rank(&d, 0, 2), 4); /* a copy stands alone */
     groups_release(&d);
+}
+
+/* [4+2+3,2]: round the cells from a rank on; who has its place in proportion, rounded down. */
+TEST(cells_follow_each_other)
+{
+    static const struct {
+        int src, steps, ranks, first, carrier;
+    } cases[] = {{0, 0, 4, 0, 0}, {0, 1, 2, 4, 4}, {0, 2, 3, 6, 6},  {3, 0, 4, 0, 3},
+                 {3, 1, 2, 4, 5}, {3, 2, 3, 6, 8}, {5, 1, 3, 6, 7},  {5, 2, 4, 0, 2},
+                 {7, 1, 4, 0, 1}, {7, 2, 2, 4, 4}, {10, 0, 2, 9, 10}};
+    const int by_node[5] = {0, 0, 0, 1, 0}, cell_of[5] = {1, 0, 1, 0, 0};
+    struct groups g, copy;
+    struct err err;
+
+    assert_int_equal(groups_parse(&g, "[4+2+3,2]", &err), 0);
+    assert_int_equal(groups_cells(&g, 0), 3);
+    assert_int_equal(groups_cells(&g, 1), 1);
+    assert_int_equal(groups_most_cells(&g), 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct groups_cell c = groups_cell_after(&g, cases[i].src, cases[i].steps);
+        assert_int_equal(c.ranks, cases[i].ranks);
+        assert_int_equal(c.rank[0], cases[i].first);
+        assert_int_equal(c.rank[c.carrier], cases[i].carrier);
+    }
+    groups_release(&g);
+    assert_int_equal(groups_init_of(&g, 5, by_node, &err), 0);
+    groups_set_cells(&g, cell_of);
+    sound(&g);
+    groups_copy(&copy, &g);
+    groups_release(&g);
+    struct groups_cell own = groups_cell_after(&copy, 4, 0),
+                       next = groups_cell_after(&copy, 4, 1);
+    assert_int_equal(own.rank[0], 1);
+    assert_int_equal(own.rank[own.carrier], 4);
+    assert_int_equal(next.rank[0], 0);
+    assert_int_equal(next.rank[next.carrier], 2);
+    groups_release(&copy);
 }
 
 TEST(init_of_refuses)

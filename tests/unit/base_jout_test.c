@@ -213,6 +213,14 @@ TEST(yaml_says_the_same)
         jout_close(&j, '}');
     }
     jout_close(&j, ']');
+    jout_open(&j, "cells", '[');
+    for (int i = 0; i < 2; i++) {
+        jout_open(&j, NULL, '[');
+        jout_int(&j, NULL, i);
+        jout_int(&j, NULL, 7);
+        jout_close(&j, ']');
+    }
+    jout_close(&j, ']');
     jout_open(&j, "map", '{');
     jout_num(&j, "rate", 1e-6);
     jout_bool(&j, "sure", 1);
@@ -227,6 +235,9 @@ TEST(yaml_says_the_same)
                               "  - name: \"no\"\n"
                               "    ranks: [1, 7]\n"
                               "    none: []\n"
+                              "cells:\n"
+                              "  - [0, 7]\n"
+                              "  - [1, 7]\n"
                               "map:\n"
                               "  rate: 1.0e-06\n"
                               "  sure: true\n");

@@ -112,8 +112,8 @@ TEST(test_two_levels)
 
 /*
  * 2x2x2, parameters alone, 2 bytes each, no latencies.  At boundary 1 what III gathers in a
- * group of 4 is 3/4 of 8 MB sent by each rank; two of its three shards through the inner port
- * of 100 MB/s that two share: 2 * 2 * 2 MB / 100 MB/s = 80 ms.  At boundary 0, 1/2 of 8 MB at 1
+ * group of 4 is 3/4 of 8 MB sent by each rank; two of four shards through the port of 100 MB/s
+ * of a cell of two: 2 * 2 MB / 100 MB/s = 40 ms.  At boundary 0, 1/2 of 8 MB at 1
  * GB/s: 4 ms.  Memory: a quarter of 16 bytes, and a half.
  */
 TEST(test_by_hand)
@@ -129,7 +129,7 @@ TEST(test_by_hand)
         /* Two gathers and a reduction inside; an all-reduce of a shard across: with g groups
            through a port 2 (g-1)/g of 8 MB, at 50 MB/s, that of the block. */
         int g = level ? 2 : 4;
-        double fast = level ? 0.080 : 0.004, slow = 2.0 * (g - 1) / g * 8e6 / 50e6;
+        double fast = level ? 0.040 : 0.004, slow = 2.0 * (g - 1) / g * 8e6 / 50e6;
         assert_float_equal(a.search.list[iii].comm_s, 3 * fast + slow, 1e-12);
         assert_float_equal(a.search.list[iii].memory.total, 16 * 4e6 / (level ? 4 : 2), 0.1);
         drop(&a);

@@ -73,14 +73,40 @@ static void walk_rails(struct walk *w, int x, int owner, int reduce, int times)
         hop(w, w->holder[(owner + i) % g][x], w->holder[(owner + i + 1) % g][x], times);
 }
 
+/* The rank of a cell with the same place in proportion as this one has in its own. */
+static int carrier(const struct groups *groups, int rank, int cell)
+{
+    int own[32] = {0}, there[32], m = 0, n = 0, place = 0;
+
+    for (int r = 0; r < groups->ranks; r++) {
+        if (groups->group_of[r] != groups->group_of[rank])
+            continue;
+        if (r == rank)
+            place = m;
+        if (groups->cell_of[r] == groups->cell_of[rank])
+            own[m++] = r;
+        if (groups->cell_of[r] == cell)
+            there[n++] = r;
+    }
+    assert_int_equal(own[place], rank);
+    return there[place * n / m];
+}
+
+/* From the holder round the cells, and in each to the others; reducing, the other way. */
 static void walk_inside(struct walk *w, int x, int reduce, int times)
 {
     const struct groups *groups = &w->layout.groups;
 
     for (int r = 0; r < groups->ranks; r++) {
-        int holder = w->holder[groups->group_of[r]][x];
-        if (holder != r)
-            hop(w, reduce ? r : holder, reduce ? holder : r, times);
+        int holder = w->holder[groups->group_of[r]][x], cells = 0;
+        for (int q = 0; q < groups->ranks; q++)
+            if (groups->group_of[q] == groups->group_of[r] && groups->cell_of[q] >= cells)
+                cells = groups->cell_of[q] + 1;
+        int from = carrier(groups, holder, groups->cell_of[r]);
+        if (from == r && r != holder)
+            from = carrier(groups, holder, (groups->cell_of[r] + cells - 1) % cells);
+        if (from != r)
+            hop(w, reduce ? r : from, reduce ? from : r, times);
     }
 }
 
@@ -209,8 +235,9 @@ static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL, SC
 TEST(test_ragged_by_walk)
 {
     static const char *const shapes[] = {
-        "[1]",     "[3]",     "[1,1]", "[2,1]",     "[3,2]",     "2x2",      "[1,3,2]",
-        "[4,4,3]", "[8,8,7]", "3x3",   "[7,6,5,3]", "[1,1,1,1]", "[5,1,1,2]"};
+        "[1]",     "[3]",     "[1,1]",     "[2,1]",       "[3,2]",     "2x2",       "[1,3,2]",
+        "[4,4,3]", "[8,8,7]", "3x3",       "[7,6,5,3]",   "[1,1,1,1]", "[5,1,1,2]", "[2+2]",
+        "[1+1]",   "[2+1,3]", "[1+1+1,2]", "[3+2,2+2+1]", "[4+4,4+4]"};
     static const int sizes[] = {1, 7, 60, 97};
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)

@@ -90,6 +90,42 @@ TEST(test_by_node)
     each_spec("[3,2,2]", PHASES, 2, prove_by_node);
 }
 
+/*
+ * A group of cells {0 1} {2 3}, ranks and segments alike: from its holder a segment goes to the
+ * rank at the same place in the other cell, and from these to their neighbours.
+ */
+TEST(test_cells)
+{
+    static const int want[][3] = {{0, 2, 0}, {0, 1, 0}, {2, 3, 0}, {1, 3, 1},
+                                  {1, 0, 1}, {3, 2, 1}, {2, 0, 2}, {2, 3, 2},
+                                  {0, 1, 2}, {3, 1, 3}, {3, 2, 3}, {1, 0, 3}};
+    struct groups g;
+    struct layout l;
+    struct schedule s;
+    struct err err;
+
+    assert_int_equal(groups_parse(&g, "[2+2]", &err), 0);
+    layout_init(&l, &g);
+    struct schedule_spec spec = {.algo = SCHEDULE_HO_RING,
+                                 .phases = SCHEDULE_GATHER_INSIDE,
+                                 .groups = &g,
+                                 .segments = l.segments,
+                                 .holder = l.holder,
+                                 .subchunks = 1};
+    assert_int_equal(schedule_gen(&spec, -1, &s, &err), 0);
+    assert_int_equal(s.rows, 12);
+    for (int i = 0; i < 12; i++) {
+        int found = 0;
+        for (int w = 0; w < 12; w++)
+            found += s.row[i].src == want[w][0] && s.row[i].dst == want[w][1] &&
+                     s.row[i].chunk == want[w][2];
+        assert_int_equal(found, 1);
+    }
+    schedule_release(&s);
+    layout_release(&l);
+    groups_release(&g);
+}
+
 /* Every root there is. */
 static void prove_all_roots(struct schedule_spec *spec, const char *text)
 {
@@ -99,9 +135,11 @@ static void prove_all_roots(struct schedule_spec *spec, const char *text)
 
 TEST(test_roots)
 {
-    static const char *const shapes[] = {"[3,2]", "2x4", "[1,5,2]", "1x7", "5x1"};
+    static const char *const shapes[] = {"[3,2]",   "2x4",     "[1,5,2]",  "1x7",
+                                         "5x1",     "[2+2]",   "[2+1,3]",  "[3+2,2+1+1]",
+                                         "[1+1,4]", "[1+3,1]", "[2+2,1+2]"};
 
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         each_spec(shapes[i], WHOLE, 2, prove_all_roots);
 }
 

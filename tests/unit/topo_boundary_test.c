@@ -22,34 +22,36 @@ static const struct {
     const char *want;
 } cases[] = {
     /*
-     * A rank of a group of 4 sends two of its three shards through its inner port, 60 MB/s for
-     * both ranks behind it: 2 * 2 bytes / 60e6 for 3 of them, 45 MB/s; half a shard more where
-     * it sends across too.  The two ports of 60 MB/s leave a block's own 100 as it is.
+     * In a group of 4, two cells of 2, a cell's two shards pass its port of 60 MB/s: 2 bytes /
+     * 60e6 for the 3 shards that a rank sends, 90 MB/s; half a shard of each of two ranks more
+     * where they send across too.  The two ports of 60 MB/s leave a block's own 100 as it is.
      */
     {"2x2x2,intra=1GB/s:3us,inter=60MB/s:50us,level2=100MB/s:20us", 1,
-     "2 4, inter 50 60 60 45, level2 50 100 60 25, port 100, 1.25"},
+     "2 4, inter 50 60 60 90, level2 50 100 60 25, port 100, 1.5"},
     /*
-     * Where the inner port is wide, what stays in the inner group counts, (m - 1) / B': 7 of 15
-     * shards at 1 GB/s; 8 at 100 GB/s of eight ranks take 0.64 ns a byte, less.
+     * Where the inner port is wide, what is handed out in a cell counts: two shards to 7 others
+     * at 1 GB/s, 14 ns for 15; 8 by eight flows of 100 GB/s take 0.01 ns a byte.
      */
     {"2x2x8,intra=1GB/s:3us,inter=100GB/s:2us,level2=1GB/s:20us", 1,
-     "2 16, inter 3 1000 1000 2142.85714286, level2 20 1000 1000 62.5, port 1000, 1"},
-    /* Four levels: the inmost two, and three, in a group. */
+     "2 16, inter 3 1000 1000 1071.42857143, level2 20 1000 1000 62.5, port 1000, 1"},
+    /* Four levels: the inmost two, and three, in a group.  2 shards through 4 GB/s for 3; and
+       2 x 3/4 more. */
     {"2x2x2x2,intra=8GB/s:1us,inter=4GB/s:2us,level2=2GB/s:3us,level3=1GB/s:4us", 1,
-     "4 4, inter 2 4000 4000 3000, level2 3 2000 2000 500, level3 4 1000 1000 125, port 2000,"
-     " 1.375"},
-    /* Eight ranks: 6 shards of 2 through 4 GB/s, 4 shards of 4 through 2 GB/s: 8 ns for 7. */
+     "4 4, inter 2 4000 4000 6000, level2 3 2000 2000 500, level3 4 1000 1000 125, port 2000,"
+     " 1.75"},
+    /* Eight ranks: from cell to cell 6 shards, 1.5 ns through 4 GB/s, 3 ns for 7 through
+       2 GB/s, where 4 halves are added. */
     {"2x2x2x2,intra=8GB/s:1us,inter=4GB/s:2us,level2=2GB/s:3us,level3=1GB/s:4us", 2,
-     "2 8, level2 3 2000 2000 875, level3 4 1000 1000 125, port 1000, 1.125"},
+     "2 8, level2 3 2000 2000 2333.33333333, level3 4 1000 1000 125, port 1000, 1.33333333333"},
     /*
-     * Three behind 6 MB/s, with 2 shards each; two with 3 each: the same 1 us for 4.  The port
+     * To the two go three shards, and from them, in a reduction: 0.5 us for 4.  The port
      * of three of five passes 3/5 of what leaves: 10 MB/s; that of two would 15.
      */
     {"2x[3,2],inter=6MB/s,level2=60MB/s", 1,
-     "2 5, inter 12 6 6 4, level2 12 10 6 2, port 10, 1.25"},
-    /* Degenerate ones are fabrics too: one group, whose 31 shards take 192 ns a byte, */
+     "2 5, inter 12 6 6 8, level2 12 10 6 2, port 10, 1.5"},
+    /* Degenerate ones are fabrics too: one group, of whose 32 shards 24 pass each port, */
     {"1x4x8,inter=1GB/s", 1,
-     "1 32, inter 12 1000 1000 161.458333333, level2 12 4000 1000 125, port 4000, 1"},
+     "1 32, inter 12 1000 1000 1291.66666667, level2 12 4000 1000 125, port 4000, 1"},
     /* and ranks that are alone at level 0: two shards through their own port. */
     {"2x3x1,inter=60MB/s", 1, "2 3, inter 12 60 60 60, level2 12 180 60 60, port 180, 1.25"},
 };
@@ -91,8 +93,8 @@ TEST(test_ports_below)
     assert_near(t.level[1].port_Bps, 120e6);
     assert_near(t.level[1].flow_Bps, 60e6);
     assert_near(t.level[1].member_Bps, 30e6);
-    /* And inside: the slow way out is that of 2 shards of 2 ranks. */
-    assert_near(t.level[0].member_Bps, 3 / (4 / 30e6));
+    /* And inside: the slow way out is that of 2 shards. */
+    assert_near(t.level[0].member_Bps, 3 / (2 / 30e6));
     topo_release(&t);
     topo_release(&whole);
 }
@@ -125,7 +127,7 @@ TEST(test_copy)
 TEST(test_members)
 {
     static const int group_of[] = {0, 1, 2, 3, 0, 1, 2, 3}, block[] = {1, 0, 0, 1};
-    static const int merged[] = {0, 1, 1, 0, 0, 1, 1, 0};
+    static const int merged[] = {0, 1, 1, 0, 0, 1, 1, 0}, cell[] = {0, 0, 1, 1, 0, 0, 1, 1};
     struct topo t = read_synth("2x2x2"), u;
     struct err err;
 
@@ -139,6 +141,9 @@ TEST(test_members)
     t.devices[1].gpus = 2;
     topo_at_boundary(&t, 1, &u);
     assert_memory_equal(u.groups.group_of, merged, sizeof merged);
+    /* Cells are the groups of before: 0 and 4, 3 and 7; 1 and 5, 2 and 6. */
+    assert_memory_equal(u.groups.cell_of, cell, sizeof cell);
+    assert_int_equal(groups_most_cells(&u.groups), 2);
     assert_string_equal(u.host[0], "a");
     assert_string_equal(u.host[1], "");
     assert_int_equal(u.devices[0].gpus, 4);
