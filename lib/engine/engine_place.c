@@ -218,7 +218,7 @@ static void set_shape(struct engine *e)
                                    .micros = plan_micro_steps(&p->settings),
                                    .prefetch = p->prefetch,
                                    .keep = p->keep,
-                                   .buckets = p->buckets > 0 ? p->buckets : 1};
+                                   .buckets = p->buckets};
     for (int lane = 0; lane < STEP_COMPUTE; lane++) {
         enum letter from, to;
         struct layout_moves moves =

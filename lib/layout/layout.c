@@ -43,15 +43,15 @@ static int by_value(const void *a, const void *b)
 void layout_init(struct layout *l, const struct groups *groups)
 {
     struct fraction *f = mem_new((size_t)groups->ranks + (size_t)groups->count, sizeof *f);
-    int g = groups->count, all = 0, n = 0;
+    int g = groups->count, all = 0, n = 1;
 
     /* The sorted union of j/m_k over all groups: 0 first, 1 last. */
     for (int k = 0; k < g; k++)
         for (int j = 0; j <= groups->members[k]; j++)
             f[all++] = (struct fraction){j, groups->members[k]};
     qsort(f, (size_t)all, sizeof *f, by_value);
-    for (int i = 0; i < all; i++)
-        if (n == 0 || by_value(&f[n - 1], &f[i]) != 0)
+    for (int i = 1; i < all; i++)
+        if (by_value(&f[n - 1], &f[i]) != 0)
             f[n++] = f[i];
     *l = (struct layout){.segments = n - 1, .largest = groups_largest(groups)};
     groups_copy(&l->groups, groups);

@@ -60,6 +60,33 @@ PY
 
 @test "DeepSpeed's universal, of ZeRO-3: the step is that of the model's states" { comes_in deepspeed-3 2; }
 
+@test "DeepSpeed's universal, with the sizes and places of records where those of 4 GiB have them" {
+    python3 - $(find deepspeed-3/from -name '*.pt') << 'PY'
+import struct, sys, zipfile
+for path in sys.argv[1:]:
+    raw = open(path, "rb").read()
+    end = raw[-98:]  # the end of the list, its place, and the short end
+    records, size, at = struct.unpack_from("<QQQ", end, 32)
+    out, p = raw[:at], at
+    for _ in range(records):
+        packed, whole, name, extra, comment = struct.unpack_from("<IIHHH", raw, p + 20)
+        wide = struct.pack("<HH3s", 0x4246, 3, b"pad")
+        wide += struct.pack("<HHQQQ", 1, 24, whole, packed, struct.unpack_from("<I", raw, p + 42)[0])
+        head = bytearray(raw[p:p + 46])
+        struct.pack_into("<IIHH", head, 20, 0xffffffff, 0xffffffff, name, extra + len(wide))
+        struct.pack_into("<I", head, 42, 0xffffffff)
+        out += head + raw[p + 46:p + 46 + name + extra] + wide + raw[p + 46 + name + extra:][:comment]
+        p += 46 + name + extra + comment
+    end = bytearray(end)
+    struct.pack_into("<Q", end, 40, len(out) - at)
+    struct.pack_into("<Q", end, 56 + 8, len(out))
+    struct.pack_into("<I", end, 76 + 12, len(out) - at)
+    open(path, "wb").write(out + end)
+    assert zipfile.ZipFile(path).testzip() is None
+PY
+    comes_in deepspeed-3 2
+}
+
 @test "DeepSpeed's universal, of ZeRO-1 in bf16" { comes_in deepspeed-1-bf16 2 --type bf16; }
 
 @test "the optimizer's folder has the master copy, wherever the weights are from" {

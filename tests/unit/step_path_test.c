@@ -187,6 +187,19 @@ TEST(the_first_row)
     check(row, 3, before, now, 10, 20, &want);
 }
 
+/* A lane of one row: it waits for its own end in the step before, not for who issued it. */
+TEST(behind_itself)
+{
+    const struct step_row row[] = {COMPUTE(STEP_UPDATE, -1, -1)};
+    const struct step_time before[] = {RAN(9, 9, 12)}, now[] = {RAN(10, 12, 15)};
+    const struct answer want = {.parts = 2,
+                                .part = {{-2, 10, 12}, {0, 12, 15}},
+                                .sum = {[STEP_PATH_COMPUTE] = 5},
+                                .longest = 5};
+
+    check(row, 1, before, now, 10, 15, &want);
+}
+
 /* Simulates two steps: each row begins as soon as it can and a delay later.  Returns when the
    first ends. */
 static double make(const struct step *s, struct step_time *time, uint64_t seed, double delay_s)
