@@ -85,6 +85,14 @@ setup() { cd "$BATS_TEST_TMPDIR" || return; }
     done
 }
 
+@test "a wrong row is named with the slot it goes into, where that is another" {
+    paro-sched gen all-reduce recursive-doubling 1x3 > rows
+    run -1 paro-sched verify - < <(sed 's/^4 2 0 0 3>0 add/4 2 0 0 3>1 add/' rows)
+    [ "$output" = "wrong: row 9 (lane 4 step 2, 0 -> 0, chunk 3 into 1, add): source and destination must be slots of one chunk" ]
+    run -1 paro-sched verify - < <(sed 's/^4 1 2 0 0>3 copy/4 1 2 0 0>0 copy/' rows)
+    [ "$output" = "wrong: row 4 (lane 4 step 1, 2 -> 0, chunk 0, copy): another row of this step uses the same slot" ]
+}
+
 @test "a row of a lane that the schedule does not have is refused by every verb" {
     paro-sched gen all-gather ring 2x2 > rows
     sed '10s/^3/4000000/' rows > lane
