@@ -134,16 +134,13 @@ static int add_lost_block(void *arg, int file, int64_t block, struct err *err)
 }
 
 /* Every readable copy is a file of its own here, with one path. */
-static int check_blocks(struct checkup *x, const struct shard_options *given, struct err *err)
+static int check_blocks(struct checkup *x, const struct shard_options *options, struct err *err)
 {
     struct ckpt *c = x->c;
-    struct shard_options options = *given;
     struct moves m = {
-        .options = &options, .stop = c->stop, .ckpt = c, .lost = add_lost_block, .arg = x};
+        .options = options, .stop = c->stop, .ckpt = c, .lost = add_lost_block, .arg = x};
     int64_t *order = checkup_order(c), first = 0, end;
 
-    if (options.buffer < c->block_bytes)
-        options.buffer = c->block_bytes;
     x->place = mem_new((size_t)c->files * (1 + (size_t)c->copies), sizeof *x->place);
     for (int f = 0; f < c->files; f++, first = end) {
         for (end = first; end < c->blocks && c->block[order[end]].file == f;)

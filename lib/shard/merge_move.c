@@ -14,8 +14,6 @@
 #include "shard/moves.h"
 #include "shard/merge_plan.h"
 
-enum { REST_BYTES = 4 << 20 }; /* of a piece of source/rest */
-
 /* --- adapters, added into the matrix beside which they were trained; whole matrices --- */
 
 void merge_reader_release(struct merge_reader *r)
@@ -145,59 +143,30 @@ static int make_elements(void *arg, int64_t tensor, int64_t first, int64_t count
 
 /* --- pieces --- */
 
-/* The last piece of the stream, elements from `first` on, goes to `to` ... `end`. */
-static void add_last(struct moves *m, const struct merge_plan *p, int64_t at, int64_t first,
-                     enum dtype type, const struct merge_tensor *to,
-                     const struct merge_tensor *end)
-{
-    for (; to < end; to++)
-        moves_add_to(m, (struct move_to){.at = at,
-                                         .bytes = m->at - at,
-                                         .file = to->file,
-                                         .offset = to->offset + first * dtype_bytes(p->want),
-                                         .type = type,
-                                         .want = p->want});
-}
-
-/* A block of a tensor; of a sparse matrix the first one stands for all of it. */
+/* A block of a tensor to `to` ... `end`; of a sparse matrix the first one stands for all. */
 static void add_block(struct moves *m, const struct merge_plan *p, int64_t block,
                       const struct merge_tensor *to, const struct merge_tensor *end)
 {
     const struct ckpt_block *b = &p->c->block[block];
     const struct model_tensor *t = &p->c->model.tensor[b->tensor];
     /* What is made is rounded once, to the type that is wanted. */
-    int64_t first = b->lo - t->offset, last = t->block ? model_whole(t) : first + 1, at = m->at;
+    int64_t first = b->lo - t->offset, at = m->at;
+    int makes = merge_makes(p, t);
 
     if (t->block && first)
         return;
-    if (!merge_makes(p, t)) {
+    if (makes)
+        moves_add_made(m, b->tensor, first, t->block ? model_whole(t) : b->hi - b->lo,
+                       dtype_bytes(p->want));
+    else
         moves_add_block(m, block);
-        add_last(m, p, at, first, p->is, to, end);
-        return;
-    }
-    for (int64_t n; first < last; first += n) {
-        n = !t->block                         ? b->hi - b->lo
-            : last - first < CKPT_BLOCK_ELEMS ? last - first
-                                              : CKPT_BLOCK_ELEMS;
-        at = m->at;
-        moves_add_made(m, b->tensor, first, n, dtype_bytes(p->want));
-        add_last(m, p, at, first, p->want, to, end);
-    }
-}
-
-/* A tensor of source/rest, its file the number `file` of what is read. */
-static void add_rest(struct moves *m, const struct merge_tensor *t, int file)
-{
-    for (int64_t done = 0, n; done < t->bytes; done += n) {
-        n = t->bytes - done < REST_BYTES ? t->bytes - done : REST_BYTES;
-        moves_add_to(m, (struct move_to){.at = m->at,
-                                         .bytes = n,
-                                         .file = t->file,
-                                         .offset = t->offset + done,
-                                         .type = DTYPE_U8,
-                                         .want = DTYPE_U8});
-        moves_add_from(m, (struct move_from){.bytes = n, .file = file, .offset = t->at + done});
-    }
+    for (; to < end; to++)
+        moves_add_to(m, (struct move_to){.at = at,
+                                         .bytes = m->at - at,
+                                         .file = to->file,
+                                         .offset = to->offset + first * dtype_bytes(p->want),
+                                         .type = makes ? p->want : p->is,
+                                         .want = p->want});
 }
 
 static void add_all(struct moves *m, const struct merge_plan *p)
@@ -216,8 +185,13 @@ static void add_all(struct moves *m, const struct merge_plan *p)
         if (first[t] < first[t + 1])
             add_block(m, p, b, &p->tensor[first[t]], &p->tensor[first[t + 1]]);
     }
-    for (int i = first[c->model.tensors]; i < p->tensors; i++)
-        add_rest(m, &p->tensor[i], c->files + p->tensor[i].rest);
+    for (int i = first[c->model.tensors]; i < p->tensors; i++) {
+        const struct merge_tensor *t = &p->tensor[i];
+        moves_add_to(
+            m, (struct move_to){m->at, t->bytes, t->file, t->offset, DTYPE_U8, DTYPE_U8, NULL});
+        moves_add_from(m, (struct move_from){
+                              .bytes = t->bytes, .file = c->files + t->rest, .offset = t->at});
+    }
     mem_free(first);
 }
 

@@ -8,23 +8,22 @@
 /*
  * The one plan of moves that init, split, merge, reshard, repair and verify make: files that
  * are read, files that are new, and pieces of a STREAM of bytes between them.  The pieces of
- * the `from` side tile it, one after the other; those of the `to` side lie anywhere in it,
- * over each other too (a tied head's second tensor):
+ * the `from` side tile it, one after the other; those of the `to` side lie anywhere in it, of
+ * two that overlap each in the same bytes (a tied head's second tensor):
  *
  *     from   |    0     |    1     |  2  |   3   |
  *     to     |  0  |    1    |     2     |   3   |
  *
- * Each piece of `from` is read once, whether a byte of it is wanted or not, and checked before
- * any is used; each piece of `to` is written once to every path of its file.  A checkpoint's
- * stream is its states one after the other, each unit by unit, as the blocks of an open one are
- * sorted.
+ * Each piece of `from` is read once, whether a byte of it is wanted or not, and checked; each
+ * piece of `to` is written to every path of its file.  A checkpoint's stream is its states one
+ * after the other, each unit by unit, as the blocks of an open one are sorted.
  */
 
 /* A file and its copies: paths to the same bytes. */
 struct move_file {
-    const char *const *path; /* [paths]: reading takes the next where one is damaged or absent;
-                                writing writes all */
-    int paths;
+    int64_t
+        first; /* its paths in moves_files: reading takes the next where one is damaged or */
+    int paths; /* absent; writing writes all */
     int64_t bytes; /* of each */
 };
 
@@ -47,12 +46,11 @@ struct move_from {
 };
 
 struct move_to {
-    int64_t at, bytes; /* of the stream */
+    int64_t at, bytes; /* of the stream: bytes / dtype_bytes(type) elements, none of which lies
+                          over the end of a piece of `from` */
     int file;
     int64_t offset;        /* in the file */
-    enum dtype type, want; /* converted where they are not equal: then the piece has
-                              bytes / dtype_bytes(type) elements in the stream, and as many
-                              of `want` in the file */
+    enum dtype type, want; /* converted where they are not equal */
     char *hash; /* [33], borrowed, filled in: of the bytes in the file; NULL: not wanted */
 };
 
@@ -60,13 +58,15 @@ struct moves {
     const struct shard_options *options; /* borrowed */
     const atomic_int *stop;              /* borrowed; not 0: give up, ERR_SYS */
     struct ckpt *ckpt;                   /* borrowed: whose blocks are read; NULL: none */
-    /* Makes elements [first, first + count) of a piece; called by one thread at a time. */
+    /*
+     * Makes elements [first, first + count) of a piece; called by one thread at a time, in
+     * order for a part of a piece before another one.
+     */
     int (*make)(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                 struct err *err);
     /*
-     * No path of the file has the piece whole; err is of the last.  0: the others continue (in
-     * its place are zeros, and what depends on it is not to be used), -1: give up.  NULL: give
-     * up.
+     * No path of the file has the piece whole; err is of the last.  0: the others continue
+     * (what depends on it is not to be used), -1: give up.  NULL: give up.
      */
     int (*lost)(void *arg, int file, int64_t id, struct err *err);
     void *arg; /* of both */

@@ -20,7 +20,7 @@ struct shard_target {
 
 /* How the verbs that move bytes work; borrowed.  All 0 but the buffer is usual. */
 struct shard_options {
-    int64_t buffer;                   /* bytes in flight; 64 MiB hold any two blocks */
+    int64_t buffer;                   /* bytes in flight; 20 KiB or more */
     int jobs;                         /* threads; 0: a processor each, from 4 to 16 */
     const struct ckpt_limits *limits; /* NULL: the usual ones; its stop ends the verb */
     void (*progress)(void *progress_arg, int64_t done, int64_t all); /* or NULL */

@@ -20,7 +20,6 @@
 #include "shard/shard_parts.h"
 
 enum {
-    PIECE_BYTES = 4 << 20,
     NAME_MAX_BYTES = 64 << 10,
     CONFIG_MAX = 16 << 20,
     STEPS_MAX = 1000000 /* of one match: more is a pattern that tries everything */
@@ -278,18 +277,8 @@ static void add_item(struct moves *m, const struct edit *e, const struct item *i
         st_type_dtype(it->t->type, &is);
         st_type_dtype(it->type, &want);
     }
-    for (int64_t at = 0, n; at < bytes; at += n) {
-        n = bytes - at < PIECE_BYTES ? bytes - at : PIECE_BYTES;
-        moves_add_to(m,
-                     (struct move_to){.at = m->at,
-                                      .bytes = n,
-                                      .file = e->out[it->file],
-                                      .offset = to + at / dtype_bytes(is) * dtype_bytes(want),
-                                      .type = is,
-                                      .want = want});
-        moves_add_from(m,
-                       (struct move_from){.bytes = n, .file = it->file, .offset = from + at});
-    }
+    moves_add_to(m, (struct move_to){m->at, bytes, e->out[it->file], to, is, want, NULL});
+    moves_add_from(m, (struct move_from){.bytes = bytes, .file = it->file, .offset = from});
 }
 
 static int move_all(struct edit *e, const struct io_dir *dir, struct err *err)

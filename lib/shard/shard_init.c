@@ -8,8 +8,8 @@
 #include "ckpt/hf.h"
 #include "shard/shard_parts.h"
 
-/* Elements of a piece, and made at a time; bytes in flight. */
-enum { PIECE = 1 << 18, CHUNK = 1 << 13, BUFFER = 16 << 20 };
+/* Elements made at a time; bytes in flight. */
+enum { CHUNK = 1 << 13, BUFFER = 16 << 20 };
 
 struct init {
     const struct model *m;
@@ -66,15 +66,9 @@ static int put_weights(struct init *in, const atomic_int *stop, const struct io_
     moves_add_file(&m.out, at + in->m->params * width, io_join(dir->temp, "model.safetensors"));
     for (int i = 0; i < in->m->tensors; i++) {
         const struct model_tensor *t = &in->m->tensor[i];
-        for (int64_t lo = 0, n; lo < t->elems; lo += n, at += n * width) {
-            n = t->elems - lo < PIECE ? t->elems - lo : PIECE;
-            moves_add_to(&m, (struct move_to){.at = m.at,
-                                              .bytes = n * width,
-                                              .offset = at,
-                                              .type = in->type,
-                                              .want = in->type});
-            moves_add_made(&m, i, lo, n, width);
-        }
+        int64_t bytes = t->elems * width;
+        moves_add_to(&m, (struct move_to){m.at, bytes, 0, at + m.at, in->type, in->type, NULL});
+        moves_add_made(&m, i, 0, t->elems, width);
     }
     int rc = moves_run(&m, dir, err);
     moves_release(&m);

@@ -38,7 +38,7 @@ struct filling {
     float *first; /* [CHUNK]: values of adapters that are new */
 };
 
-enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20, PIECE_BYTES = 4 << 20 };
+enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20 };
 
 /* Elements of an adapter: from its folder, or its first values. */
 static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t first,
@@ -79,7 +79,7 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
 {
     const struct model_tensor *t = &f->model->tensor[number];
     int width = dtype_bytes(state ? DTYPE_F32 : f->hf->type), file = -1;
-    int64_t offset = 0, most = PIECE_BYTES / width;
+    int64_t offset = 0;
 
     const struct hf_place *p = &f->hf->place[number];
     if (state == 0 && p->t && !f->hf->file[p->file].pieces) {
@@ -92,15 +92,10 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
             offset = f->optim.st.data + from->first;
         }
     }
-    for (int64_t at = 0, n; at < t->elems; at += n) {
-        n = t->elems - at < most ? t->elems - at : most;
-        if (file < 0)
-            moves_add_made(m, number * (1 + OPTIM_STATES) + state, at, n, width);
-        else
-            moves_add_from(m, (struct move_from){.bytes = n * width,
-                                                 .file = file,
-                                                 .offset = offset + at * width});
-    }
+    if (file < 0)
+        moves_add_made(m, number * (1 + OPTIM_STATES) + state, 0, t->elems, width);
+    else
+        moves_add_from(m, (struct move_from){t->elems * width, file, offset, NULL, 0, 0, 0});
 }
 
 /* What is read: the folder's weights and, last, the optimizer's state or the adapters. */

@@ -176,7 +176,7 @@ END
 }
 
 @test "merge: a buffer that is too small, a damaged block, a file that is there" {
-    refuses 2 "buffer of 1024 bytes, at least 176128 (--buffer)" \
+    refuses 2 "buffer of 1024 bytes, at least 20480 (--buffer)" \
         paro-shard merge "$G/ckpt" --buffer 1Ki -o no
     cp -r "$G/ckpt" bad
     printf 'x' | dd of=bad/shard-00001.safetensors bs=1 seek=500000 conv=notrunc 2> dd.log

@@ -13,11 +13,11 @@
 #include "temp_fixture.h"
 #include "words_fixture.h"
 
-enum { FILES = 4, PATHS = 3, PIECES = 80, FILLED = 0xAA };
+enum { FILES = 4, PATHS = 3, PIECES = 80, FILLED = 0xAA, LEAST = 20480 };
 
 struct files {
     struct move_file file[FILES];
-    const char *path[FILES][PATHS];
+    char *path[FILES][PATHS];
     char text[FILES][PATHS][32];
     unsigned char *data[FILES]; /* what is, or should be, in them */
 };
@@ -85,7 +85,7 @@ static void flip(const char *path, int64_t at)
 static void name_files(struct trial *t, struct files *f, const char *word)
 {
     for (int i = 0; i < FILES; i++) {
-        f->file[i].path = f->path[i];
+        f->file[i].first = (int64_t)i * PATHS;
         f->file[i].paths = 1 + (int)draw(t, PATHS);
         for (int k = 0; k < PATHS; k++) {
             snprintf(f->text[i][k], sizeof f->text[i][k], "%s-%d-%d", word, i, k);
@@ -136,7 +136,7 @@ static void draw_from(struct trial *t, int64_t piece_max)
 
     t->move.froms = n;
     for (int i = 0; i < n; i++) {
-        t->from[i].bytes = draw(t, 8) ? 1 + draw(t, piece_max) : 0;
+        t->from[i].bytes = draw(t, 8) ? 8 * (1 + draw(t, piece_max / 8)) : 0;
         t->at[i + 1] = t->at[i] + t->from[i].bytes;
     }
     t->stream = t->at[n];
@@ -152,7 +152,7 @@ static void draw_from(struct trial *t, int64_t piece_max)
         f->id = i;
         if (f->file < 0) { /* made of elements of a width that divides it */
             f->first = draw(t, 1000);
-            f->width = f->bytes % 4 == 0 ? 4 : f->bytes % 2 == 0 ? 2 : 1;
+            f->width = 1 << draw(t, 4);
             continue;
         }
         f->offset = t->in.file[f->file].bytes + draw(t, 3);
@@ -210,44 +210,40 @@ static int64_t file_bytes(const struct move_to *p)
                               : p->bytes / dtype_bytes(p->type) * dtype_bytes(p->want);
 }
 
-static int by_at(const void *a, const void *b)
-{
-    int64_t x = ((const struct move_to *)a)->at, y = ((const struct move_to *)b)->at;
-
-    return (x > y) - (x < y);
-}
-
+/* Pieces with gaps between them, some that are pieces of `from`, some twice. */
 static void draw_to(struct trial *t, int64_t piece_max)
 {
     static const enum dtype types[] = {DTYPE_F32, DTYPE_BF16, DTYPE_F16, DTYPE_F64};
-    int n = (int)draw(t, PIECES + 1);
+    int most = (int)draw(t, PIECES + 1), n = 0, k = 0;
 
-    t->move.tos = n;
     name_files(t, &t->out, "./out");
-    for (int i = 0; i < n; i++) {
-        struct move_to *p = &t->to[i];
+    for (int64_t at = 0; n < most && at < t->stream; n++) {
+        struct move_to *p = &t->to[n];
+        int again = n > 0 && draw(t, 4) == 0;
+        if (again) {
+            *p = p[-1];
+        } else {
+            while (t->at[k] < at)
+                k++;
+            p->at = at + (draw(t, 2) ? 8 * draw(t, 9) : 0);
+            p->bytes = 8 * (1 + draw(t, piece_max / 8));
+            if (k < t->move.froms && t->from[k].bytes && draw(t, 3) == 0)
+                *p = (struct move_to){.at = t->at[k], .bytes = t->from[k].bytes};
+            if (p->at >= t->stream)
+                break;
+            if (p->bytes > t->stream - p->at)
+                p->bytes = t->stream - p->at;
+        }
+        at = p->at + p->bytes;
         p->type = p->want = types[draw(t, 4)];
         if (draw(t, 2))
             p->want = types[draw(t, 4)];
-        p->at = t->stream ? draw(t, t->stream) : 0;
-        p->bytes = draw(t, t->stream - p->at + 1);
-        if (p->bytes > piece_max)
-            p->bytes = draw(t, piece_max);
-        if (p->type != p->want)
-            p->bytes -= p->bytes % dtype_bytes(p->type);
-    }
-    for (int i = 0; i < n && t->move.froms; i += 3) { /* some that are pieces of `from` */
-        int64_t k = draw(t, t->move.froms);
-        t->to[i] = (struct move_to){.at = t->at[k], .bytes = t->from[k].bytes};
-    }
-    qsort(t->to, (size_t)n, sizeof *t->to, by_at);
-    for (int i = 0; i < n; i++) {
-        struct move_to *p = &t->to[i];
         p->file = (int)draw(t, FILES);
         p->offset = t->out.file[p->file].bytes + draw(t, 3);
-        p->hash = draw(t, 4) ? t->to_hash[i] : NULL;
+        p->hash = draw(t, 4) ? t->to_hash[n] : NULL;
         t->out.file[p->file].bytes = p->offset + file_bytes(p);
     }
+    t->move.tos = n;
 }
 
 /* The files as they should come to be: the oracle. */
@@ -279,6 +275,23 @@ static void expect(struct trial *t)
     }
 }
 
+/* The parts in which a piece is read, from the definition. */
+static int parts_of(const struct trial *t, int64_t i)
+{
+    int64_t begin = t->at[i], end = t->at[i + 1], cut = begin;
+    int parts = begin < end;
+
+    for (int64_t k = 0; parts && !t->from[i].hash && k < t->move.tos; k++) {
+        const struct move_to *p = &t->to[k];
+        for (int64_t at = p->at; at <= p->at + p->bytes; at += p->bytes)
+            if (at > cut && at < end) {
+                cut = at;
+                parts++;
+            }
+    }
+    return parts;
+}
+
 static void check(const struct trial *t)
 {
     int64_t healed = 0;
@@ -304,10 +317,10 @@ static void check(const struct trial *t)
     }
     for (int64_t i = 0; i < t->move.froms; i++) {
         const struct move_from *p = &t->from[i];
-        if (p->file < 0 || !t->bad[i][i % t->in.file[p->file].paths])
+        if (p->file < 0 || !p->bytes || !t->bad[i][i % t->in.file[p->file].paths])
             continue;
         first = first < 0 ? (int)i : first;
-        healed++;
+        healed += parts_of(t, i);
     }
     assert_int_equal(t->move.healed, healed);
     assert_int_equal(t->told, t->all);
@@ -319,15 +332,15 @@ static void check(const struct trial *t)
             path = (first + k) % file->paths;
         else
             break;
-    assert_non_null(strstr(t->move.damage.text, file->path[path]));
+    assert_non_null(strstr(t->move.damage.text, t->in.path[t->from[first].file][path]));
 }
 
 static void plan(struct trial *t, int files)
 {
     t->options.progress_arg = t;
     t->move = (struct moves){.options = &t->options,
-                             .in = {.files = files, .file = t->in.file},
-                             .out = {.files = files, .file = t->out.file},
+                             .in = {files, t->in.file, t->in.path[0], 0, 0, 0},
+                             .out = {files, t->out.file, t->out.path[0], 0, 0, 0},
                              .from = t->from,
                              .to = t->to,
                              .make = make,
@@ -359,41 +372,18 @@ static void trial_release(struct trial *t)
     mem_free(t->bytes);
 }
 
-/* What must lie in the ring at once, from the definition: each pair of pieces by itself. */
-static int64_t least_buffer(const struct trial *t)
-{
-    int64_t least = 0;
-
-    for (int64_t i = 0; i < t->move.froms; i++)
-        if (t->from[i].bytes > least)
-            least = t->from[i].bytes;
-    for (int64_t k = 0; k < t->move.tos; k++) {
-        const struct move_to *p = &t->to[k];
-        for (int64_t i = 0; i < t->move.froms; i++)
-            if (p->bytes && t->at[i] < p->at + p->bytes && t->at[i + 1] - p->at > least)
-                least = t->at[i + 1] - p->at;
-    }
-    return (least + 63) / 64 * 64;
-}
-
 static void move_one(uint64_t seed, int64_t piece_max)
 {
     static struct trial t;
     struct err err;
-    char text[160];
 
     trial_init(&t, seed, piece_max);
     damage(&t);
-    int64_t least = least_buffer(&t);
-    if (least > 1) {
-        t.options.buffer = least - 1;
-        snprintf(text, sizeof text, "buffer of %" PRId64 " bytes, at least %" PRId64, least - 1,
-                 least);
-        assert_int_equal(run(&t, &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
-        assert_words(err.text, text);
-    }
-    t.options.buffer = draw(&t, 2) ? least : least + draw(&t, 4 * piece_max);
+    t.options.buffer = LEAST - 1;
+    assert_int_equal(run(&t, &err), -1);
+    assert_int_equal(err.code, ERR_INPUT);
+    assert_words(err.text, "buffer of 20479 bytes, at least 20480 (--buffer)");
+    t.options.buffer = LEAST << draw(&t, 4);
     if (run(&t, &err))
         fail_msg("seed %" PRIu64 ": %s", seed, err.text);
     check(&t);
@@ -418,7 +408,7 @@ static void plain_init(struct trial *t)
     plan(t, 1);
     t->move.froms = 2;
     t->move.tos = 3;
-    t->options.buffer = 1000;
+    t->options.buffer = 2 * LEAST;
     t->options.jobs = 2;
     t->bytes = mem_new(300, 1);
     for (int i = 0; i < 300; i++)
@@ -448,11 +438,12 @@ static void refused(struct trial *t, enum err_code code, const char *words)
     assert_words(err.text, words);
 }
 
-/* The first piece is in no path: whatever needs it is zeros, the rest is as it should be. */
+/* The first piece is in no path: the rest is as it should be. */
 FOLDER_TEST(lost_pieces)
 {
     struct trial t;
     struct err err;
+    unsigned char got[300] = {0};
 
     plain_init(&t);
     flip("in-0-0", 50);
@@ -463,16 +454,14 @@ FOLDER_TEST(lost_pieces)
     t.lost_rc = -1;
     refused(&t, ERR_MISMATCH, "in-0-1: bytes [0, 100) damaged");
     t.lost = t.lost_rc = 0;
-    memset(t.bytes, 0, 100);
-    for (int f = 0; f < FILES; f++)
-        mem_free(t.out.data[f]);
-    expect(&t);
+    put("out-0-0", got, sizeof got);
     assert_int_equal(run(&t, &err), 0);
     assert_int_equal(t.lost, 1);
     assert_true(t.losses[0] && !t.losses[1]);
-    t.from[0].file = -1; /* for what is counted */
-    t.told = t.all = 0;
-    check(&t);
+    int fd = open("out-0-0", O_RDONLY);
+    assert_int_equal(pread(fd, got, sizeof got, 0), 300);
+    close(fd);
+    assert_memory_equal(got + 100, t.bytes + 100, 200);
     trial_release(&t);
 }
 
@@ -483,6 +472,12 @@ FOLDER_TEST(absent_files)
     struct err err;
 
     plain_init(&t);
+    t.move.lost = lost;
+    assert_int_equal(unlink("out-0-1"), 0);
+    refused(&t, ERR_ABSENT, "cannot open './out-0-1'");
+    assert_int_equal(t.lost, 0); /* no path of the input is to blame */
+    put("out-0-1", t.bytes, 300);
+    t.move.lost = NULL;
     t.in.file[0].paths = 1;
     assert_int_equal(unlink("in-0-0"), 0);
     refused(&t, ERR_ABSENT, "cannot open 'in-0-0'");

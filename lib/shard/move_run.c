@@ -1,0 +1,503 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Carries out a plan of moves.  Threads take its units in order: a piece of `from` that has a
+ * checksum, or as much of one without as a single piece of `to` wants.
+ *
+ *     from   |    a     |    b     |  c, no checksum  |
+ *     to     |  A  |    B    |     |   C    |    D    |
+ *     units  |    0     |    1     |   2    |    3    |
+ *
+ * A unit passes from its file to those of `to` by slices, which stay in the cache while they
+ * are summed and written.  Its own checksum is known when all of it is written: if it is wrong,
+ * the next path writes the same bytes again, and if none is left the new files are abandoned.
+ * A piece of `to` in one unit is summed on the way; one of several, as B, is read back by the
+ * thread that completes it, while it is in memory.
+ */
+#include "shard/moves.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/io.h"
+#include "base/mem.h"
+#include "ckpt/ckpt_write.h"
+
+enum {
+    KEPT_PATHS = 100, /* open on either side: both fit below the usual limit of 1024 */
+    SLICE_BYTES = 256 << 10,
+    SLICE_LEAST = 4 << 10, /* a multiple of every element, as is SLICE_UNIT */
+    SLICE_UNIT = 64,
+    SLICES = 5, /* of a thread: one is read, and converted from 2 bytes to at most 8 */
+    UNIT_BYTES = 32 << 20,
+    SMALL_STACK = 256 << 10
+};
+
+/* --- paths --- */
+
+/* All paths of a side; the first few stay open. */
+struct paths {
+    const struct moves_files *files;
+    const struct io_dir *into; /* written in it; NULL: read */
+    int fd[KEPT_PATHS];        /* -1: not open */
+};
+
+static const char *path_name(const struct paths *p, int file, int path)
+{
+    return p->files->path[p->files->file[file].first + path];
+}
+
+static int open_path(const struct paths *p, int file, int path, int *fd, struct err *err)
+{
+    const char *name = path_name(p, file, path);
+
+    return p->into ? io_dir_open(p->into, name, O_RDWR, 0, fd, err)
+                   : io_open_whole(name, p->files->file[file].bytes, fd, err);
+}
+
+/* needed: a file whose only path cannot be opened is an error now, not when it is read. */
+static int open_paths(struct paths *p, int needed, struct err *err)
+{
+    const struct move_file *f = p->files->file;
+
+    for (int i = 0; i < p->files->files; i++)
+        for (int k = 0; k < f[i].paths && f[i].first + k < KEPT_PATHS; k++)
+            if (open_path(p, i, k, &p->fd[f[i].first + k], err) && needed && f[i].paths == 1)
+                return -1;
+    return 0;
+}
+
+static int take_fd(const struct paths *p, int file, int path, int *fd, struct err *err)
+{
+    int64_t n = p->files->file[file].first + path;
+
+    if (n >= KEPT_PATHS || p->fd[n] < 0)
+        return open_path(p, file, path, fd, err);
+    *fd = p->fd[n];
+    return 0;
+}
+
+/* rc: the result so far.  Closing a file that was written may fail. */
+static int give_fd(const struct paths *p, int file, int path, int fd, int rc, struct err *err)
+{
+    int64_t n = p->files->file[file].first + path;
+
+    if (n < KEPT_PATHS && p->fd[n] >= 0)
+        return rc;
+    if (rc == 0 && p->into)
+        return io_close(fd, path_name(p, file, path), err);
+    close(fd);
+    return rc;
+}
+
+/* --- units --- */
+
+struct unit {
+    int64_t from, skip; /* the piece, and its bytes before this unit */
+    int64_t at, bytes;  /* of the stream */
+    int64_t to;         /* the first piece of `to` that ends after `at` */
+};
+
+struct work {
+    struct moves *what;
+    int holes, jobs;
+    struct paths from, to;
+    struct unit *unit;
+    int64_t units, slice; /* slice: bytes */
+    int64_t damaged;      /* the unit of what->damage */
+    pthread_mutex_t call; /* of make and lost, `damaged`, what->healed and what->damage */
+    pthread_mutex_t lock; /* of progress and all below */
+    int64_t *left;        /* [tos] bytes that are not written */
+    int64_t next, count;  /* of calls of `run` */
+    int (*run)(struct work *w, int64_t i, char *buffer, struct err *err);
+    int64_t moved, all; /* bytes read and written */
+    int failed;
+    struct err *err; /* of the first failure */
+};
+
+static int64_t least(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t to_end(const struct move_to *t)
+{
+    return t->at + t->bytes;
+}
+
+/* Where the pieces of `to` that are next at `at` begin or end. */
+static int64_t next_cut(const struct moves *m, int64_t to, int64_t at)
+{
+    if (to == m->tos)
+        return INT64_MAX;
+    return m->to[to].at > at ? m->to[to].at : to_end(&m->to[to]);
+}
+
+static void list_units(struct work *w)
+{
+    const struct moves *m = w->what;
+    int64_t at = 0, to = 0;
+    size_t room = 0;
+
+    w->left = mem_new((size_t)m->tos, sizeof *w->left);
+    for (int64_t i = 0; i < m->tos; i++) {
+        const struct move_to *t = &m->to[i];
+        assert(!i || t->at >= to_end(t - 1) || (t->at == t[-1].at && t->bytes == t[-1].bytes));
+        w->all += w->left[i] = t->bytes;
+    }
+    for (int64_t i = 0; i < m->froms; i++)
+        for (int64_t skip = 0, n; skip < m->from[i].bytes; skip += n, at += n) {
+            n = m->from[i].bytes - skip;
+            while (to < m->tos && to_end(&m->to[to]) <= at)
+                to++;
+            if (!m->from[i].hash)
+                n = least(n, least(UNIT_BYTES, next_cut(m, to, at) - at));
+            w->unit = mem_grow(w->unit, &room, (size_t)w->units + 1, sizeof *w->unit);
+            w->unit[w->units++] = (struct unit){i, skip, at, n, to};
+        }
+    assert(m->tos == 0 || to_end(&m->to[m->tos - 1]) <= at);
+    w->all += at;
+}
+
+/* --- one unit from one path --- */
+
+struct pass {
+    struct work *w;
+    const struct unit *u;
+    const struct move_from *f;
+    const char *name;    /* of the path; NULL: its elements are made */
+    int fd, hole, again; /* again: of another path, and some is written already */
+    void *sum;
+    char *in, *out; /* a slice, and its elements converted */
+};
+
+/* A path of a piece of `to`. */
+struct target {
+    const struct move_to *t;
+    int path, fd;
+    void *sum;
+};
+
+/* Zeros that nobody has to read.  The place in the file that this moves is nobody's. */
+static int is_hole(int fd, int64_t offset, int64_t bytes)
+{
+    off_t data = lseek(fd, offset, SEEK_DATA);
+
+    return data < 0 ? errno == ENXIO : data >= offset + bytes;
+}
+
+static int read_slice(const struct pass *p, int64_t at, int64_t n, struct err *err)
+{
+    const struct move_from *f = p->f;
+    const struct moves *m = p->w->what;
+    int64_t skip = p->u->skip + at - p->u->at;
+
+    if (!p->name)
+        return m->make(m->arg, f->id, f->first + skip / f->width, n / f->width, p->in, err);
+    if (p->hole)
+        memset(p->in, 0, (size_t)n);
+    else if (io_pread_all(p->fd, p->in, n, f->offset + skip, err))
+        return err_prefix(err, "%s: ", p->name);
+    if (p->sum)
+        ckpt_hash_more(p->sum, p->in, n);
+    return 0;
+}
+
+/* Bytes in the file of so many in the stream. */
+static int64_t file_bytes(const struct move_to *t, int64_t bytes)
+{
+    assert(bytes % dtype_bytes(t->type) == 0);
+    return bytes / dtype_bytes(t->type) * dtype_bytes(t->want);
+}
+
+static int write_slice(const struct pass *p, const struct target *x, int64_t at, int64_t n,
+                       struct err *err)
+{
+    const struct move_to *t = x->t;
+    int64_t bytes = file_bytes(t, n);
+    const char *from = t->type == t->want ? p->in : p->out;
+
+    if (from == p->out)
+        dtype_convert(p->out, t->want, p->in, t->type, n / dtype_bytes(t->type));
+    if (x->sum)
+        ckpt_hash_more(x->sum, from, bytes);
+    if (p->w->holes && !p->again && from[0] == 0 &&
+        memcmp(from, from + 1, (size_t)bytes - 1) == 0)
+        return 0;
+    if (io_pwrite_all(x->fd, from, bytes, t->offset + file_bytes(t, at - t->at), err))
+        return err_prefix(err, "%s: ", path_name(&p->w->to, t->file, x->path));
+    return 0;
+}
+
+/* Bytes [at, stop) of the stream to pieces [t, end) of `to`, all of which want all of them. */
+static int pass_part(const struct pass *p, int64_t at, int64_t stop, const struct move_to *t,
+                     const struct move_to *end, struct err *err)
+{
+    const struct paths *paths = &p->w->to;
+    struct target *x = NULL;
+    size_t room = 0;
+    int64_t begin = at;
+    int targets = 0, unread = 0, rc = 0;
+
+    for (; t < end; t++)
+        for (int k = 0; rc == 0 && k < paths->files->file[t->file].paths; k++) {
+            x = mem_grow(x, &room, (size_t)targets + 1, sizeof *x);
+            x[targets] = (struct target){t, k, -1, NULL};
+            rc = take_fd(paths, t->file, k, &x[targets].fd, err);
+            if (rc == 0 && t->hash && k == 0 && stop - at == t->bytes)
+                x[targets].sum = ckpt_hash_begin();
+            targets += rc == 0;
+        }
+    for (int64_t n; rc == 0 && at < stop; at += n) {
+        n = least(stop - at, p->w->slice);
+        rc = unread = read_slice(p, at, n, err);
+        for (int i = 0; rc == 0 && i < targets; i++)
+            rc = write_slice(p, &x[i], at, n, err);
+    }
+    for (int i = 0; i < targets; i++) {
+        t = x[i].t;
+        if (x[i].sum)
+            ckpt_hash_end(x[i].sum, t->hash);
+        if (rc == 0)
+            ckpt_flush(x[i].fd, t->offset + file_bytes(t, begin - t->at),
+                       file_bytes(t, stop - begin));
+        rc = give_fd(paths, t->file, x[i].path, x[i].fd, rc, err);
+    }
+    if (rc && !unread) /* the path that is read is not to blame */
+        err->scarce = 1;
+    mem_free(x);
+    return rc;
+}
+
+static int pass_unit(struct work *w, const struct unit *u, int path, int again, char *buffer,
+                     struct err *err)
+{
+    const struct moves *m = w->what;
+    const struct move_from *f = &m->from[u->from];
+    const char *name = f->file < 0 ? NULL : path_name(&w->from, f->file, path);
+    struct pass p = {w, u, f, name, -1, 0, again, NULL, buffer, buffer + w->slice};
+    int64_t at = u->at, end = u->at + u->bytes, to = u->to, offset = f->offset + u->skip;
+    char hash[33] = "";
+    int rc = 0;
+
+    if (name) {
+        if (take_fd(&w->from, f->file, path, &p.fd, err))
+            return -1;
+        p.hole = w->holes && is_hole(p.fd, offset, u->bytes);
+        if (!p.hole) /* else pages would be made of it all the same */
+            posix_fadvise(p.fd, offset, u->bytes, POSIX_FADV_WILLNEED);
+    }
+    p.sum = f->hash ? ckpt_hash_begin() : NULL;
+    for (int64_t stop, last = to; rc == 0 && at < end; at = stop, to = last) {
+        stop = least(end, next_cut(m, to, at));
+        while (last < m->tos && m->to[last].at <= at)
+            last++;
+        rc = pass_part(&p, at, stop, m->to + to, m->to + last, err);
+    }
+    if (p.sum)
+        ckpt_hash_end(p.sum, hash);
+    if (name)
+        rc = give_fd(&w->from, f->file, path, p.fd, rc, err);
+    if (rc || !f->hash || strcmp(hash, f->hash) == 0)
+        return rc;
+    if (m->ckpt)
+        return ckpt_say_damaged(m->ckpt, &m->ckpt->block[f->id], name, hash, err);
+    return err_mismatch(err, name, NULL,
+                        "bytes [%" PRId64 ", %" PRId64 ") are damaged: checksum %s", f->offset,
+                        f->offset + f->bytes, hash);
+}
+
+/* --- one unit --- */
+
+static int read_back(const struct work *w, const struct move_to *t, char *buffer,
+                     struct err *err)
+{
+    int64_t bytes = file_bytes(t, t->bytes);
+    int fd = -1, rc = 0;
+
+    if (take_fd(&w->to, t->file, 0, &fd, err))
+        return -1;
+    void *sum = ckpt_hash_begin();
+    for (int64_t done = 0, n; rc == 0 && done < bytes; done += n) {
+        n = least(bytes - done, w->slice * SLICES);
+        rc = io_pread_all(fd, buffer, n, t->offset + done, err);
+        if (rc == 0)
+            ckpt_hash_more(sum, buffer, n);
+    }
+    ckpt_hash_end(sum, t->hash);
+    if (rc)
+        err_prefix(err, "%s: ", path_name(&w->to, t->file, 0));
+    return give_fd(&w->to, t->file, 0, fd, rc, err);
+}
+
+/* Counts the unit, and sums pieces of `to` that it was the last of several for. */
+static int finish_unit(struct work *w, const struct unit *u, char *buffer, struct err *err)
+{
+    const struct moves *m = w->what;
+    int64_t end = u->at + u->bytes, moved = u->bytes;
+    int rc = 0;
+
+    for (int64_t i = u->to; rc == 0 && i < m->tos && m->to[i].at < end; i++) {
+        const struct move_to *t = &m->to[i];
+        int64_t n = least(end, to_end(t)) - (t->at > u->at ? t->at : u->at);
+        pthread_mutex_lock(&w->lock);
+        int64_t left = w->left[i] -= n;
+        pthread_mutex_unlock(&w->lock);
+        moved += n;
+        if (t->hash && left == 0 && n < t->bytes)
+            rc = read_back(w, t, buffer, err);
+    }
+    pthread_mutex_lock(&w->lock);
+    w->moved += moved;
+    pthread_mutex_unlock(&w->lock);
+    return rc;
+}
+
+static int move_unit(struct work *w, int64_t i, char *buffer, struct err *err)
+{
+    struct moves *m = w->what;
+    const struct unit *u = &w->unit[i];
+    const struct move_from *f = &m->from[u->from];
+    int made = f->file < 0, paths = made ? 1 : m->in.file[f->file].paths, k = 0, rc = -1;
+    struct err damage = {0};
+
+    if (made)
+        pthread_mutex_lock(&w->call);
+    /* Copies are read in turns: their disks share the work. */
+    while (rc && k < paths) {
+        rc = pass_unit(w, u, (int)((u->from + k) % paths), k > 0, buffer, err);
+        k = rc && err->scarce ? paths : k + 1; /* which says nothing of the path */
+        damage = rc ? *err : damage;
+    }
+    if (!made)
+        pthread_mutex_lock(&w->call);
+    /* The first unit's damage is reported, whichever thread was first. */
+    if (rc == 0 && k > 1 && (m->healed++ == 0 || i < w->damaged)) {
+        w->damaged = i;
+        m->damage = damage;
+    } else if (rc && m->lost && !err->scarce) {
+        rc = m->lost(m->arg, f->file, f->id, err);
+    }
+    pthread_mutex_unlock(&w->call);
+    return rc ? rc : finish_unit(w, u, buffer, err);
+}
+
+static int sync_file(struct work *w, int64_t file, char *buffer, struct err *err)
+{
+    int fd = -1, rc = 0;
+
+    (void)buffer;
+    for (int k = 0; rc == 0 && k < w->to.files->file[file].paths; k++) {
+        if (take_fd(&w->to, (int)file, k, &fd, err))
+            return -1;
+        if (fsync(fd))
+            rc = err_sys(err, "cannot write '%s'", path_name(&w->to, (int)file, k));
+        rc = give_fd(&w->to, (int)file, k, fd, rc, err);
+    }
+    return rc;
+}
+
+/* --- threads --- */
+
+static void *run_next(void *arg)
+{
+    struct work *w = arg;
+    const struct shard_options *options = w->what->options;
+    char *buffer = mem_new((size_t)w->slice, SLICES);
+    struct err err;
+
+    pthread_mutex_lock(&w->lock);
+    while (!w->failed && w->next < w->count) {
+        int64_t i = w->next++;
+        pthread_mutex_unlock(&w->lock);
+        int rc = err_any(ckpt_stopped(w->what->stop, &err) || w->run(w, i, buffer, &err));
+        pthread_mutex_lock(&w->lock);
+        if (rc && !w->failed)
+            *w->err = err;
+        w->failed |= rc;
+        if (options->progress && !w->failed)
+            options->progress(options->progress_arg, w->moved, w->all);
+    }
+    pthread_mutex_unlock(&w->lock);
+    mem_free(buffer);
+    return NULL;
+}
+
+/* A thread that cannot be had is done without: the caller's own does all there is. */
+static int run_all(struct work *w, int64_t count,
+                   int (*run)(struct work *, int64_t, char *, struct err *))
+{
+    pthread_t *thread = mem_new((size_t)w->jobs, sizeof *thread);
+    pthread_attr_t attr;
+    int started = 0;
+
+    w->next = 0;
+    w->count = count;
+    w->run = run;
+    pthread_attr_init(&attr);
+    pthread_attr_setstacksize(&attr, SMALL_STACK);
+    while (started < least(w->jobs, count) - 1 &&
+           pthread_create(&thread[started], &attr, run_next, w) == 0)
+        started++;
+    pthread_attr_destroy(&attr);
+    run_next(w);
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    mem_free(thread);
+    return w->failed ? -1 : 0;
+}
+
+/*
+ * At least four threads: one waits for what it reads, one for what it flushes, and two are left
+ * to sum and to copy, whatever the processors.  Past 16, threads wait for one disk and one
+ * memory.
+ */
+static int share_buffer(struct work *w, struct err *err)
+{
+    const int64_t buffer = w->what->options->buffer, thread_least = SLICES * SLICE_LEAST;
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+
+    if (buffer < thread_least)
+        return err_set(err, ERR_INPUT,
+                       "a buffer of %" PRId64 " bytes, expected at least %" PRId64
+                       " (--buffer)",
+                       buffer, thread_least);
+    w->jobs = w->what->options->jobs;
+    if (!w->jobs)
+        w->jobs = processors < 4 ? 4 : processors > 16 ? 16 : (int)processors;
+    w->jobs = (int)least(w->jobs, buffer / thread_least);
+    w->slice = least(buffer / w->jobs / SLICES / SLICE_UNIT * SLICE_UNIT, SLICE_BYTES);
+    return 0;
+}
+
+int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err)
+{
+    struct work w = {.what = m, .holes = holes, .err = err};
+
+    w.from.files = &m->in;
+    w.to = (struct paths){.files = &m->out, .into = into};
+    memset(w.from.fd, -1, sizeof w.from.fd);
+    memset(w.to.fd, -1, sizeof w.to.fd);
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_mutex_init(&w.call, NULL);
+    m->healed = 0;
+    list_units(&w);
+    int rc = err_any(share_buffer(&w, err) || open_paths(&w.from, !m->lost, err) ||
+                     open_paths(&w.to, 1, err) || run_all(&w, w.units, move_unit) ||
+                     run_all(&w, m->out.files, sync_file));
+    for (int i = 0; i < KEPT_PATHS; i++) {
+        if (w.from.fd[i] >= 0)
+            close(w.from.fd[i]);
+        if (w.to.fd[i] >= 0)
+            close(w.to.fd[i]);
+    }
+    mem_free(w.unit);
+    mem_free(w.left);
+    pthread_mutex_destroy(&w.call);
+    pthread_mutex_destroy(&w.lock);
+    return rc;
+}
