@@ -42,9 +42,9 @@ static const struct cli_option options[] = {
      " for this machine's GPUs",
      CLI_TEXT(input), .modes = 1 << FABRIC | 1 << DOCTOR},
     {"format", 0, "FORMAT", CLI_EVERYDAY,
-     "Print the fabric as FORMAT: yaml, json, table, dot, svg, hostfile, rankfile, or nccl for"
+     "Print the fabric as FORMAT: yaml, json, table, svg, hostfile, rankfile, or nccl for"
      " one machine's XML (default: yaml)",
-     CLI_CHOICE(format, "yaml|json|table|dot|svg|hostfile|rankfile|nccl")},
+     CLI_CHOICE(format, "yaml|json|table|svg|hostfile|rankfile|nccl")},
     {CLI_OPTION_SVG("Draw the fabric as SVG to FILE or standard output", 0),
      .excludes = "json"},
     {CLI_OPTION_SVG_FORCE},

@@ -100,9 +100,8 @@ int topo_print(const struct topo *t, enum topo_format format, FILE *out, struct 
 {
     static void (*const print[TOPO_FORMATS])(const struct topo *, FILE *) = {
         [TOPO_YAML] = topo_print_yaml,         [TOPO_JSON] = topo_print_json,
-        [TOPO_TABLE] = topo_print_table,       [TOPO_DOT] = topo_print_dot,
-        [TOPO_SVG] = topo_print_svg,           [TOPO_HOSTFILE] = topo_print_hostfile,
-        [TOPO_RANKFILE] = topo_print_rankfile,
+        [TOPO_TABLE] = topo_print_table,       [TOPO_SVG] = topo_print_svg,
+        [TOPO_HOSTFILE] = topo_print_hostfile, [TOPO_RANKFILE] = topo_print_rankfile,
     };
 
     if (format == TOPO_NCCL)

@@ -130,7 +130,6 @@ enum topo_format {
     TOPO_YAML,
     TOPO_JSON,
     TOPO_TABLE,
-    TOPO_DOT, /* for graphviz */
     TOPO_SVG,
     TOPO_HOSTFILE, /* Open MPI's, "node0 slots=2"; ERR_ABSENT where a host has no name */
     TOPO_RANKFILE, /* Open MPI's, "rank 0=node0 slot=0"; the same */

@@ -10,7 +10,6 @@
 void topo_print_yaml(const struct topo *t, FILE *out);
 void topo_print_json(const struct topo *t, FILE *out);
 void topo_print_table(const struct topo *t, FILE *out);
-void topo_print_dot(const struct topo *t, FILE *out);
 void topo_print_svg(const struct topo *t, FILE *out);
 /* Of a fabric whose groups all have a host. */
 void topo_print_hostfile(const struct topo *t, FILE *out);

@@ -158,7 +158,7 @@ EOF
 @test "a full disk is status 2 whatever is printed; a closed pipe is quiet" {
     [ -e /dev/full ] || skip "/dev/full is not there"
     for words in "-i synth:2x2" "-i synth:2x2 --json" "-i synth:2x2 --format table" --help \
-        "-i synth:2x2 --format svg" "-i synth:2x2 --format dot" \
+        "-i synth:2x2 --format svg" \
         "-i synth:2x2 --hosts a,b --format rankfile" \
         --version "-i synth:2x2 --diff synth:3x2"; do
         rc=0
@@ -294,13 +294,12 @@ EOF
     refuses 2 "--only 'a' hosts" paro-topo -i synth:2x2 --only a
 }
 
-@test "slow ports are marked: table, dot, svg" {
+@test "slow ports are marked: table, svg" {
     paro-topo -i synth:3x2,inter=500mbit --hosts 'n[0-2]' > f.yaml
     sed 's/host: n1/&\n    port_out_Bps: 31250000/' f.yaml > slow.yaml
     paro-topo -i slow.yaml --format table > out
     grep -qx '    1  n1                        31.25\*         62.50  2,3' out
     grep -q '^\*       slow: 5 %' out
-    expect dot paro-topo -i slow.yaml --format dot
     paro-topo -i slow.yaml --format svg > out
     [ "$(grep -c '<g class="group">' out)" = 3 ]
     grep -q '>slow<' out
@@ -323,16 +322,6 @@ EOF
         synth:2048x8 synth:16384x1x1x1x1x1x1 "$FABRICS/nccl.xml" "$FABRICS/ibnetdiscover.txt"; do
         timeout 10 paro-topo -i "$f" --format svg > out.svg
         xmllint --noout --nonet out.svg
-    done
-}
-
-@test "dot is a graph for graphviz" {
-    command -v dot > /dev/null || skip "no graphviz here"
-    paro-topo -i synth:2x2 | sed 's/ranks: .0, 1./&\n    host: "a\\"b\\\\n <c>"/' > odd.yaml
-    for f in odd.yaml synth:1x1 'synth:3x4x[8,8,7]' "$FABRICS/ibnetdiscover.txt"; do
-        paro-topo -i "$f" --format dot > out.dot
-        dot -Tsvg out.dot > out.svg 2> said
-        [ ! -s said ]
     done
 }
 
