@@ -27,15 +27,10 @@
  */
 /*
  * Whose kernels, in bf16, where cuDNN has some for the shape.  USUAL: its forward and a
- * backward of our own, which is faster than the one of cuDNN's that gives equal bits.  CUDNN:
- * both its, ATOMIC: with a backward whose bits differ from run to run.
+ * backward of our own, which is faster than the one of cuDNN's that gives equal bits.
+ * CUDNN_ATOMIC: both its, with a backward whose bits differ from run to run.
  */
-enum kern_attention {
-    KERN_ATTENTION_USUAL,
-    KERN_ATTENTION_OWN,
-    KERN_ATTENTION_CUDNN,
-    KERN_ATTENTION_CUDNN_ATOMIC
-};
+enum kern_attention { KERN_ATTENTION_USUAL, KERN_ATTENTION_OWN, KERN_ATTENTION_CUDNN_ATOMIC };
 
 struct kern {
     const struct kern_ops *op;

@@ -35,7 +35,6 @@ static void ask(const struct kern *k, const struct kern_heads *s)
 {
     struct kern_cuda *own = kern_cuda_of(k);
     static const enum kern_cudnn_what what[] = {[KERN_ATTENTION_USUAL] = KERN_CUDNN_FORWARD,
-                                                [KERN_ATTENTION_CUDNN] = KERN_CUDNN_BACKWARD,
                                                 [KERN_ATTENTION_CUDNN_ATOMIC] =
                                                     KERN_CUDNN_BACKWARD_ATOMIC};
     struct err err;

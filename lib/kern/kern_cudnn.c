@@ -4,10 +4,7 @@
  * how to run it.  The heuristics' list is gone through from its head, and the first engine that
  * takes the shape and keeps the promise of equal bits is used.
  *
- * Without atomic additions dq needs the gradients of all scores at once: a pass is cut into
- * slices, some examples or some heads of one, such that they stay below GRADIENTS_MAX.
- *
- *     workspace:  delta | dq's sums (atomic) | what the engine asks for
+ *     workspace of the backward pass:  delta | dq's sums (atomic) | what the engine asks for
  */
 #include "kern/kern_cudnn.h"
 
@@ -22,14 +19,11 @@
 #include "kern/kern_cudnn_graph.h"
 
 enum { CONFIGS = 32, NOTES = 16, ALIGN = 256 };
-/* Enough that a slice fills the card, 132 blocks of 128 queries by 8192 keys: 0.28e9. */
-#define GRADIENTS_MAX (INT64_C(512) << 20)
 /* Before 9.15.1 backward engines mistake keys past a sequence that is no multiple of 128. */
 enum { VERSION_LEAST = 91002, VERSION_RAGGED = 91501, RAGGED = 128 };
 
 struct plan {
     struct graph graph;
-    struct kern_heads heads; /* of a slice */
     cudnnBackendDescriptor_t plan;
     int64_t bytes; /* that the engine asks for */
 };
@@ -37,7 +31,6 @@ struct plan {
 struct kern_cudnn {
     cudnnHandle_t handle;
     struct kern_heads heads;
-    enum kern_cudnn_what what;
     struct plan forward, backward; /* backward.plan is NULL where not asked for */
     float scale, minus, one;
     int64_t delta_bytes, sum_bytes;
@@ -141,7 +134,7 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
     for (int64_t i = 0; i < n; i++) {
         g->failed = 0;
         engine_read(g, config[i], &engine);
-        if (engine.disordered && (out == &p->forward || p->what != KERN_CUDNN_BACKWARD_ATOMIC))
+        if (engine.disordered && out == &p->forward)
             continue;
         out->plan = try_config(p, g, config[i], &out->bytes);
         if (!out->plan)
@@ -157,11 +150,10 @@ static int choose(struct kern_cudnn *p, struct plan *out, cudnnBackendDescriptor
 static int plan_init(struct kern_cudnn *p, struct plan *out, const char *pass, struct err *err)
 {
     struct graph *g = &out->graph;
-    int backward = out == &p->backward;
     cudnnBackendDescriptor_t ops;
 
-    graph_init(g, &p->heads, &out->heads, err);
-    if (backward ? graph_backward(g, p->what == KERN_CUDNN_BACKWARD_ATOMIC) : graph_forward(g))
+    graph_init(g, &p->heads, err);
+    if (out == &p->backward ? graph_backward(g) : graph_forward(g))
         goto fail;
     ops = graph_make(g, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     graph_tell(g, ops, CUDNN_ATTR_OPERATIONGRAPH_OPS, CUDNN_TYPE_BACKEND_DESCRIPTOR, g->n_ops,
@@ -204,32 +196,6 @@ static int check_shape(const struct kern_heads *s, enum kern_cudnn_what what, st
     return 0;
 }
 
-/*
- * The greatest slice whose gradients of scores fit, or the smallest there is: a divisor of the
- * batch, or of one example's heads of keys, whose lse begins at 16 bytes.
- */
-static struct kern_heads slice_of(const struct kern_heads *s, enum kern_cudnn_what what)
-{
-    struct kern_heads n = *s, best = *s;
-    int64_t group = s->heads / s->kv_heads;
-
-    while (what == KERN_CUDNN_BACKWARD && n.kv_heads > 0) {
-        int64_t rows = n.batch * n.heads * s->seq;
-
-        if (s->batch % n.batch == 0 && s->kv_heads % n.kv_heads == 0 &&
-            (rows % 4 == 0 || (n.batch == s->batch && n.heads == s->heads))) {
-            best = n;
-            if (rows * s->seq * 2 <= GRADIENTS_MAX)
-                break;
-        }
-        if (n.batch > 1)
-            n.batch--;
-        else
-            n.heads = --n.kv_heads * group;
-    }
-    return best;
-}
-
 int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
                    enum kern_cudnn_what what, struct err *err)
 {
@@ -239,8 +205,7 @@ int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
     if (check_shape(s, what, err))
         return -1;
     p = mem_new(1, sizeof *p);
-    p->heads = p->forward.heads = p->backward.heads = *s;
-    p->what = what;
+    p->heads = *s;
     p->scale = (float)(1 / sqrt((double)s->head_dim));
     p->minus = -INFINITY;
     p->one = 1;
@@ -253,17 +218,12 @@ int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
     if (plan_init(p, &p->forward, "forward", err))
         goto fail;
     if (what != KERN_CUDNN_FORWARD) {
-        struct kern_heads n = p->backward.heads = slice_of(s, what);
-        int64_t rows = n.batch * n.heads * n.seq;
-        int64_t slices = s->batch / n.batch * (s->kv_heads / n.kv_heads);
+        int64_t rows = s->batch * s->heads * s->seq;
 
         p->delta_bytes = rounded(rows * 4);
-        if (what == KERN_CUDNN_BACKWARD_ATOMIC)
-            p->sum_bytes = rounded(rows * s->head_dim * 4);
+        p->sum_bytes = rounded(rows * s->head_dim * 4);
         if (plan_init(p, &p->backward, "backward", err))
             goto fail;
-        if (slices > 1)
-            say(p, " for each of %" PRId64 " slices", slices);
     }
     *out = p;
     return 0;
@@ -340,25 +300,25 @@ static const void *ahead(const void *p, int64_t elems)
     return (const char *)p + elems * 2;
 }
 
-/* Where queries, keys and values begin in a packed row, from this head of keys on. */
-struct at {
-    int64_t q, k, v;
-};
-
-static struct at at_head(const struct kern_heads *s, int64_t kv)
+/* Queries, keys and values, or their gradients, in packed rows; `name` is of the queries. */
+static void put_packed(const struct kern_cudnn *p, struct pack *k, const void *qkv,
+                       int64_t name)
 {
-    int64_t d = s->head_dim, k = (s->heads + kv) * d;
+    int64_t d = p->heads.head_dim, keys = p->heads.heads * d;
 
-    return (struct at){kv * (s->heads / s->kv_heads) * d, k, k + s->kv_heads * d};
+    put(k, name, qkv);
+    put(k, name + GRAPH_K - GRAPH_Q, ahead(qkv, keys));
+    put(k, name + GRAPH_V - GRAPH_Q, ahead(qkv, keys + p->heads.kv_heads * d));
 }
 
-static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, struct at at)
+static void put_common(struct kern_cudnn *p, struct pack *k, const void *qkv, const void *out,
+                       const float *lse)
 {
-    put(k, GRAPH_Q, ahead(qkv, at.q));
-    put(k, GRAPH_K, ahead(qkv, at.k));
-    put(k, GRAPH_V, ahead(qkv, at.v));
+    put_packed(p, k, qkv, GRAPH_Q);
     put(k, GRAPH_SCALE, &p->scale);
     put(k, GRAPH_MINUS, &p->minus);
+    put(k, GRAPH_O, out);
+    put(k, GRAPH_LSE, lse);
 }
 
 int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse,
@@ -366,55 +326,22 @@ int kern_cudnn_forward(struct kern_cudnn *p, void *stream, void *out, float *lse
 {
     struct pack k = {.n = 0};
 
-    put_common(p, &k, qkv, at_head(&p->heads, 0));
-    put(&k, GRAPH_O, out);
-    put(&k, GRAPH_LSE, lse);
+    put_common(p, &k, qkv, out, lse);
     return run(p, &p->forward, stream, &k, workspace, err);
-}
-
-struct gradients {
-    void *dqkv;
-    const void *dout, *out, *qkv;
-    const float *lse;
-    char *room;
-};
-
-/* The slice that begins with that example and head of keys. */
-static int backward_slice(struct kern_cudnn *p, void *stream, const struct gradients *x,
-                          int64_t example, int64_t kv, struct err *err)
-{
-    const struct kern_heads *s = &p->heads;
-    struct at at = at_head(s, kv);
-    int64_t token = example * s->seq, narrow = token * s->heads * s->head_dim + at.q;
-    int64_t wide = token * (s->heads + 2 * s->kv_heads) * s->head_dim;
-    int64_t head = example * s->heads + kv * (s->heads / s->kv_heads);
-    const void *d = ahead(x->dqkv, wide);
-    struct pack k = {.n = 0};
-
-    put_common(p, &k, ahead(x->qkv, wide), at);
-    put(&k, GRAPH_ONE, &p->one);
-    put(&k, GRAPH_O, ahead(x->out, narrow));
-    put(&k, GRAPH_DO, ahead(x->dout, narrow));
-    put(&k, GRAPH_LSE, x->lse + head * s->seq);
-    put(&k, GRAPH_DQ, ahead(d, at.q));
-    put(&k, GRAPH_DK, ahead(d, at.k));
-    put(&k, GRAPH_DV, ahead(d, at.v));
-    put(&k, GRAPH_DELTA, x->room);
-    if (p->sum_bytes)
-        put(&k, GRAPH_DQ_SUM, x->room + p->delta_bytes);
-    return run(p, &p->backward, stream, &k, x->room + p->delta_bytes + p->sum_bytes, err);
 }
 
 int kern_cudnn_backward(struct kern_cudnn *p, void *stream, void *dqkv, const void *dout,
                         const void *out, const float *lse, const void *qkv, void *workspace,
                         struct err *err)
 {
-    const struct gradients x = {dqkv, dout, out, qkv, lse, workspace};
-    const struct kern_heads *n = &p->backward.heads;
+    char *sum = (char *)workspace + p->delta_bytes;
+    struct pack k = {.n = 0};
 
-    for (int64_t b = 0; b < p->heads.batch; b += n->batch)
-        for (int64_t h = 0; h < p->heads.kv_heads; h += n->kv_heads)
-            if (backward_slice(p, stream, &x, b, h, err))
-                return -1;
-    return 0;
+    put_common(p, &k, qkv, out, lse);
+    put_packed(p, &k, dqkv, GRAPH_DQ);
+    put(&k, GRAPH_ONE, &p->one);
+    put(&k, GRAPH_DO, dout);
+    put(&k, GRAPH_DELTA, workspace);
+    put(&k, GRAPH_DQ_SUM, sum);
+    return run(p, &p->backward, stream, &k, sum + p->sum_bytes, err);
 }

@@ -16,11 +16,8 @@
  */
 enum kern_cudnn_what {
     KERN_CUDNN_FORWARD,
-    /* And a backward pass that gives equal bits for equal inputs.  It keeps the gradients of
-       the scores, seq^2 of them a head, in the workspace. */
-    KERN_CUDNN_BACKWARD,
-    /* And one that sums dq by atomic additions: faster, small, its last bits differ from run
-       to run. */
+    /* And a backward pass that sums dq by atomic additions: its last bits differ from run to
+       run. */
     KERN_CUDNN_BACKWARD_ATOMIC
 };
 

@@ -33,14 +33,12 @@ int graph_err(struct err *err, cudnnStatus_t status, const char *what)
                    *words ? ": " : "", words);
 }
 
-void graph_init(struct graph *g, const struct kern_heads *whole, const struct kern_heads *slice,
-                struct err *err)
+void graph_init(struct graph *g, const struct kern_heads *heads, struct err *err)
 {
-    assert(slice->heads == whole->heads || slice->batch == 1);
     *g = (struct graph){.name = GRAPH_NAMES,
-                        .heads = *slice,
-                        .row = (whole->heads + 2 * whole->kv_heads) * whole->head_dim,
-                        .out_row = whole->heads * whole->head_dim,
+                        .heads = *heads,
+                        .row = (heads->heads + 2 * heads->kv_heads) * heads->head_dim,
+                        .out_row = heads->heads * heads->head_dim,
                         .err = err};
 }
 
@@ -307,23 +305,19 @@ static void key_gradient(struct graph *g, desc square, desc x, int64_t name, str
 }
 
 /* dq = ds k; k is a transposed view, which is turned back. */
-static void query_gradient(struct graph *g, desc ds, desc k, int atomic)
+static void query_gradient(struct graph *g, desc ds, desc k)
 {
     const struct kern_heads *h = &g->heads;
     desc dq = tensor(g, GRAPH_DQ, REAL, CUDNN_DATA_BFLOAT16, packed(g, h->heads, g->row));
     desc back = within(g, CUDNN_DATA_BFLOAT16, packed(g, h->kv_heads, g->row)), sum;
 
     reshape(g, k, back);
-    if (!atomic) {
-        product(g, ds, back, dq);
-        return;
-    }
     sum = tensor(g, GRAPH_DQ_SUM, REAL, CUDNN_DATA_FLOAT, plain(g, h->seq, h->head_dim));
     product(g, ds, back, sum);
     each(g, CUDNN_POINTWISE_IDENTITY, sum, NULL, NULL, dq, -1);
 }
 
-int graph_backward(struct graph *g, int atomic)
+int graph_backward(struct graph *g)
 {
     const struct kern_heads *h = &g->heads;
     const cudnnDataType_t bf16 = CUDNN_DATA_BFLOAT16, f32 = CUDNN_DATA_FLOAT;
@@ -355,6 +349,6 @@ int graph_backward(struct graph *g, int atomic)
     ds = fresh(g, CUDNN_POINTWISE_MUL, ds, p, square);
     ds = fresh(g, CUDNN_POINTWISE_MUL, ds, scale, square);
     key_gradient(g, ds, q, GRAPH_DK, kv);
-    query_gradient(g, ds, k, atomic);
+    query_gradient(g, ds, k);
     return g->failed ? -1 : 0;
 }

@@ -37,24 +37,20 @@ enum { GRAPH_DESCRIPTORS = 384, GRAPH_OPS = 40 };
 struct graph {
     cudnnBackendDescriptor_t kept[GRAPH_DESCRIPTORS], op[GRAPH_OPS];
     int n_kept, n_ops;
-    int64_t name;            /* of the next tensor within */
-    struct kern_heads heads; /* of a slice */
-    int64_t row, out_row;    /* of qkv and of out, all heads of them */
+    int64_t name; /* of the next tensor within */
+    struct kern_heads heads;
+    int64_t row, out_row; /* of qkv and of out, all heads of them */
     int failed;
     struct err *err; /* says why it failed, once */
 };
 
-/*
- * Empty; err is where the first failure is told.  slice: so much of the batch, or of one
- * example so many heads with their keys, in the rows of `whole`.
- */
-void graph_init(struct graph *g, const struct kern_heads *whole, const struct kern_heads *slice,
-                struct err *err);
+/* Empty; err is where the first failure is reported. */
+void graph_init(struct graph *g, const struct kern_heads *heads, struct err *err);
 void graph_release(struct graph *g);
 
-/* Operations, in g->op.  atomic: dq is summed over blocks of keys in GRAPH_DQ_SUM. */
+/* Operations, in g->op.  dq is summed over blocks of keys in GRAPH_DQ_SUM. */
 int graph_forward(struct graph *g);
-int graph_backward(struct graph *g, int atomic);
+int graph_backward(struct graph *g);
 
 /*
  * The steps that every descriptor goes through: made, told, closed.  After a failure they do

@@ -2,8 +2,8 @@
 /*
  * attention_bench DEVICE [NAME...]: how fast attentions in bf16 are, forward and backward:
  * median over rounds, TFLOP/s of the half below the diagonal (2 batch heads seq^2 head_dim
- * forward, 5 backward).  NAME: hopper, flash, plain, cudnn (its backward adds in any order),
- * cudnn-exact (its backward gives equal bits), or BATCHxSEQxHEADSxKV_HEADSxHEAD_DIM for another
+ * forward, 5 backward).  NAME: hopper, flash, plain, cudnn (its backward adds in any order), or
+ * BATCHxSEQxHEADSxKV_HEADSxHEAD_DIM for another
  * shape than the three.  "off" is how far out and dqkv are from those of the first NAME, in
  * norm.
  */
@@ -116,14 +116,12 @@ static double off(const uint16_t *a, const uint16_t *b, int64_t n)
 
 static int scratch_open(struct bench *b, struct err *err)
 {
-    int exact = !strcmp(b->name, "cudnn-exact");
     int64_t bytes = kern_kind_plain_bytes(&b->s);
 
     if (!strcmp(b->name, "hopper") && !kern_cuda_hopper_can(DTYPE_BF16, &b->s))
         return err_set(err, ERR_ABSENT, "not a GPU of sm_90, or another head_dim");
-    if (!strncmp(b->name, "cudnn", 5)) {
-        if (kern_cudnn_new(&b->cudnn, &b->s,
-                           exact ? KERN_CUDNN_BACKWARD : KERN_CUDNN_BACKWARD_ATOMIC, err))
+    if (!strcmp(b->name, "cudnn")) {
+        if (kern_cudnn_new(&b->cudnn, &b->s, KERN_CUDNN_BACKWARD_ATOMIC, err))
             return -1;
         printf("# %s\n", kern_cudnn_text(b->cudnn));
         bytes = kern_cudnn_bytes(b->cudnn);
@@ -210,7 +208,7 @@ int main(int argc, char **argv)
 {
     static const struct kern_heads three[] = {
         {8, 2048, 32, 4, 64, 0}, {16, 1024, 12, 12, 64, 0}, {4, 4096, 32, 8, 128, 0}};
-    static char *usual[] = {"flash", "hopper", "cudnn", "cudnn-exact", NULL};
+    static char *usual[] = {"flash", "hopper", "cudnn", NULL};
     struct bench b = {0};
     struct kern_heads s = {0};
     struct err err = {0};

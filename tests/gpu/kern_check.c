@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_check DEVICE [GROUP] [quick] [own|cudnn|cudnn-atomic]: every entry of the
+ * kern_check DEVICE [GROUP] [quick] [own|cudnn]: every entry of the
  * device's table of kernels against the double reference, on ragged shapes, in TAP.  DEVICE as
  * device_open has it; GROUP: those whose names begin so; quick: few shapes and types, for a GPU
  * that is emulated; the rest: what struct kern can be asked for.
@@ -311,15 +311,12 @@ static void run_types(struct check *c, const char *only)
 static int asked(struct check *c, const char *word)
 {
     int quick = !strcmp(word, "quick");
-    int cudnn = !strcmp(word, "cudnn"), atomic = !strcmp(word, "cudnn-atomic");
-    int own = !strcmp(word, "own");
+    int cudnn = !strcmp(word, "cudnn"), own = !strcmp(word, "own");
 
     c->quick |= quick;
-    if (own || cudnn || atomic)
-        c->attention = own     ? KERN_ATTENTION_OWN
-                       : cudnn ? KERN_ATTENTION_CUDNN
-                               : KERN_ATTENTION_CUDNN_ATOMIC;
-    return quick || own || cudnn || atomic;
+    if (own || cudnn)
+        c->attention = own ? KERN_ATTENTION_OWN : KERN_ATTENTION_CUDNN_ATOMIC;
+    return quick || own || cudnn;
 }
 
 int main(int argc, char **argv)
@@ -329,7 +326,7 @@ int main(int argc, char **argv)
     struct err err;
 
     if (argc < 2)
-        bail("usage: kern_check DEVICE [GROUP] [quick] [own|cudnn|cudnn-atomic]");
+        bail("usage: kern_check DEVICE [GROUP] [quick] [own|cudnn]");
     for (int i = 2; i < argc; i++)
         if (!asked(&c, argv[i]))
             only = argv[i];
