@@ -42,21 +42,6 @@ void moves_add_ckpt(struct moves *m, struct ckpt *c)
         moves_add_shard(&m->in, c->dir, &c->groups, c->copies, f, c->file[f].bytes);
 }
 
-/*
- * Whether one of the files that are read has holes (as far as its file system tells): then new
- * ones need not have more on the disk than that, and zeros are left out of them.
- */
-static int has_holes(const struct moves_files *f)
-{
-    struct stat st;
-
-    for (int i = 0; i < f->files; i++)
-        if (stat(f->path[f->file[i].first], &st) == 0 &&
-            st.st_blocks * INT64_C(512) < st.st_size)
-            return 1;
-    return 0;
-}
-
 static int create_file(const struct moves *m, const struct io_dir *dir, int file, int holes,
                        struct err *err)
 {
@@ -115,8 +100,13 @@ static int by_at(const void *a, const void *b)
 
 int moves_run(struct moves *m, const struct io_dir *dir, struct err *err)
 {
-    int holes = has_holes(&m->in), rc = 0;
+    int holes = 0, rc = 0;
+    struct stat st;
 
+    /* Where a file that is read has holes, new ones have them too: zeros are left out. */
+    for (int f = 0; !holes && f < m->in.files; f++)
+        holes = stat(m->in.path[m->in.file[f].first], &st) == 0 &&
+                st.st_blocks * INT64_C(512) < st.st_size;
     if (m->tos)
         qsort(m->to, (size_t)m->tos, sizeof *m->to, by_at);
     for (int f = 0; rc == 0 && f < m->out.files; f++)

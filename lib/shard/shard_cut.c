@@ -12,38 +12,27 @@
 #include "ckpt/hf.h"
 #include "shard/shard_parts.h"
 
-/*
- * [states * units] where each unit of each state begins in the stream; for mem_free.
- */
-static int64_t *places_of(const struct shard_cut *what)
-{
-    const struct model *m = what->shape->model;
-    int states = what->shape->states;
-    int64_t *place = mem_new((size_t)states * (size_t)m->units, sizeof *place), *p = place;
-    int64_t at = 0;
-
-    for (int s = 0; s < states; s++)
-        for (int u = 0; u < m->units; u++) {
-            *p++ = at;
-            at += ckpt_state_elems(m, u, &what->is[s]) * dtype_bytes(what->is[s].type);
-        }
-    return place;
-}
-
 /* All blocks of the new shards, their checksums to be filled in there. */
 static void add_shards(struct moves *m, const struct io_dir *dir, const struct shard_cut *what,
                        const struct ckpt_shard *shard)
 {
     const struct ckpt_shape *shape = what->shape;
     const struct groups *g = &shape->layout->groups;
-    int64_t *place = places_of(what);
+    const struct model *model = shape->model;
+    /* Where each unit of each state begins in the stream. */
+    int64_t *place = mem_new((size_t)shape->states * (size_t)model->units, sizeof *place);
 
+    for (int64_t i = 0, at = 0; i < (int64_t)shape->states * model->units; i++) {
+        const struct ckpt_state *is = &what->is[i / model->units];
+        place[i] = at;
+        at += ckpt_state_elems(model, (int)(i % model->units), is) * dtype_bytes(is->type);
+    }
     for (int r = 0; r < g->ranks; r++) {
         moves_add_shard(&m->out, dir->temp, g, shape->copies, r, shard[r].file.bytes);
         for (int64_t i = 0; i < shard[r].blocks; i++) {
             struct ckpt_block *b = &shard[r].block[i];
             enum dtype type = what->is[b->state].type;
-            int64_t unit = place[b->state * shape->model->units + b->unit];
+            int64_t unit = place[b->state * model->units + b->unit];
             moves_add_to(m, (struct move_to){.at = unit + b->lo * dtype_bytes(type),
                                              .bytes = (b->hi - b->lo) * dtype_bytes(type),
                                              .file = r,

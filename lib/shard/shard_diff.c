@@ -173,21 +173,6 @@ static void describe_gap(const struct st_tensor *t, const struct gap *gap, char 
         snprintf(text + used, room - (size_t)used, "], relative %.3g", gap->rel);
 }
 
-static int find_gap(struct diff *d, struct weights *a, const struct weights_item *ia,
-                    struct weights *b, const struct weights_item *ib, struct gap *gap,
-                    struct err *err)
-{
-    const struct st_tensor *ta = &ia->shape, *tb = &ib->shape;
-
-    for (int64_t at = 0; at < ta->elems; at += CHUNK) {
-        int64_t n = ta->elems - at < CHUNK ? ta->elems - at : CHUNK;
-        if (weights_read(a, ia, at, n, d->a, err) || weights_read(b, ib, at, n, d->b, err))
-            return -1;
-        compare_chunk(d, ta->type, tb->type, at, n, gap);
-    }
-    return 0;
-}
-
 static int compare_tensor(struct diff *d, struct weights *a, const struct weights_item *ia,
                           struct weights *b, const struct weights_item *ib, struct err *err)
 {
@@ -202,8 +187,12 @@ static int compare_tensor(struct diff *d, struct weights *a, const struct weight
         report_difference(d, ia->name, same_shape(ta, tb) ? "type" : "shape", text, NULL);
         return 0;
     }
-    if (find_gap(d, a, ia, b, ib, &gap, err))
-        return -1;
+    for (int64_t at = 0; at < ta->elems; at += CHUNK) {
+        int64_t n = ta->elems - at < CHUNK ? ta->elems - at : CHUNK;
+        if (weights_read(a, ia, at, n, d->a, err) || weights_read(b, ib, at, n, d->b, err))
+            return -1;
+        compare_chunk(d, ta->type, tb->type, at, n, &gap);
+    }
     if (gap.elems)
         describe_gap(ta, &gap, found, sizeof found);
     if (ta->type != tb->type) {

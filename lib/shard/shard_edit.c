@@ -147,15 +147,6 @@ static int rename_item(const struct edit *e, struct rule *r, struct item *it, st
     return rc < 0 ? -1 : 0;
 }
 
-static int cast_item(struct item *it, const struct rule *r, struct err *err)
-{
-    if (!st_type_is_float(it->t->type))
-        return err_set(err, ERR_INPUT, "'%s' is %s, expected a float type to convert (%.200s)",
-                       it->t->name, st_type_name(it->t->type), r->text);
-    it->type = st_type_of(r->type);
-    return 0;
-}
-
 static int apply_rules(struct edit *e, struct item *it, struct err *err)
 {
     const struct shard_edit_list *list = e->what->list;
@@ -166,9 +157,14 @@ static int apply_rules(struct edit *e, struct item *it, struct err *err)
         it->dropped |= hit;
     }
     for (int i = 0; rc == 0 && !it->dropped && i < list[SHARD_CAST].count; i++) {
-        rc = match_rule(e, &e->rule[SHARD_CAST][i], it->name, &hit, err);
-        if (rc == 0 && hit)
-            rc = cast_item(it, &e->rule[SHARD_CAST][i], err);
+        struct rule *r = &e->rule[SHARD_CAST][i];
+        rc = match_rule(e, r, it->name, &hit, err);
+        if (rc == 0 && hit && !st_type_is_float(it->t->type))
+            rc =
+                err_set(err, ERR_INPUT, "'%s' is %s, expected a float type to convert (%.200s)",
+                        it->t->name, st_type_name(it->t->type), r->text);
+        else if (rc == 0 && hit)
+            it->type = st_type_of(r->type);
     }
     for (int i = 0; rc == 0 && !it->dropped && i < list[SHARD_RENAME].count; i++)
         rc = rename_item(e, &e->rule[SHARD_RENAME][i], it, err);
@@ -355,16 +351,12 @@ static int copy_other(struct edit *e, const char *name, const struct io_dir *dir
 
 static int fill_folder(struct edit *e, const struct io_dir *dir, struct err *err)
 {
-    int rc = 0, indexed = 0;
+    int rc = 0;
 
-    for (int i = 0; rc == 0 && i < e->folder.others; i++) {
-        int index = strcmp(e->folder.other[i], HF_INDEX_NAME) == 0;
-        indexed |= index;
-        if (!index)
-            rc = copy_other(e, e->folder.other[i], dir, err);
-    }
-    if (rc == 0 && indexed)
-        rc = put_index(e, dir, err);
+    for (int i = 0; rc == 0 && i < e->folder.others; i++)
+        rc = strcmp(e->folder.other[i], HF_INDEX_NAME)
+                 ? copy_other(e, e->folder.other[i], dir, err)
+                 : put_index(e, dir, err);
     return rc ? rc : move_all(e, dir, err);
 }
 

@@ -65,15 +65,6 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
         said == p->want ? mem_dup(m->config) : hf_config_as(m->config, p->want), err);
 }
 
-/* Whether the files of weights that were split can be had as they were. */
-static int has_headers(const struct ckpt *c)
-{
-    for (int i = 0; i < c->source.count; i++)
-        if (c->source.item[i].keep == CKPT_KEEP_HEADER)
-            return 1;
-    return 0;
-}
-
 /* Everything of the folder but its name; the weights, which take long, last. */
 static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
                        const struct io_dir *to, struct err *err)
@@ -82,7 +73,12 @@ static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
         what->options.limits ? what->options.limits : &ckpt_limits_usual;
     struct ckpt *c = p->c;
     int adapters = c->model.lora.rank && !p->fuse;
-    int anew = !has_headers(c) || what->max_shard || p->want != p->is;
+    int headers = 0;
+
+    for (int i = 0; i < c->source.count; i++)
+        headers |= c->source.item[i].keep == CKPT_KEEP_HEADER;
+    /* Without them the files of weights that were split cannot be had as they were. */
+    int anew = !headers || what->max_shard || p->want != p->is;
     int rc = anew ? merge_plan_make(p, adapters, what->max_shard, err)
                   : merge_plan_restore(p, limits, err);
 
