@@ -186,18 +186,6 @@ static int check_ends(struct smi *s)
     return 0;
 }
 
-/* Network devices that no GPU shares a processor with. */
-static void count_far(struct smi *s)
-{
-    for (int i = 0; i < s->columns; i++) {
-        int far = !s->column[i].is_gpu;
-        for (int j = 0; far && j < s->columns; j++)
-            far = !s->column[j].is_gpu || s->cell[i * s->columns + j] == FAR;
-        if (far && s->m->far_nics++ == 0)
-            snprintf(s->m->far_nic, sizeof s->m->far_nic, "%s", s->column[i].name);
-    }
-}
-
 static int build_machine(struct smi *s)
 {
     struct topo_machine *m = s->m;
@@ -210,11 +198,16 @@ static int build_machine(struct smi *s)
     topo_machine_gpus(m, gpus, TOPO_CUDA);
     m->counts_links = 1;
     m->nics = s->columns - gpus;
-    count_far(s);
     for (int i = 0, gpu = 0; i < s->columns; i++) {
-        int most = 0, sum = 0, other = 0;
-        if (!s->column[i].is_gpu)
+        int most = 0, sum = 0, other = 0, far = 1;
+        if (!s->column[i].is_gpu) {
+            /* Whether no GPU shares a processor with the network device. */
+            for (int j = 0; far && j < s->columns; j++)
+                far = !s->column[j].is_gpu || s->cell[i * s->columns + j] == FAR;
+            if (far && m->far_nics++ == 0)
+                snprintf(m->far_nic, sizeof m->far_nic, "%s", s->column[i].name);
             continue;
+        }
         double *direct = &m->direct[gpu * m->ranks];
         for (int j = 0; j < s->columns; j++) {
             int n = s->cell[i * s->columns + j];

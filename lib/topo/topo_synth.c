@@ -58,18 +58,6 @@ static int parse_shape(struct synth *s, const char *shape, int alone, struct err
 
 /* ---- building ---- */
 
-/* Blocks of each level from 2 up, from the innermost factor outwards. */
-static void build_blocks(struct topo *t, const struct synth *s)
-{
-    int factor = s->factors - 1, is_list = s->levels > s->factors + 1;
-    int groups =
-        is_list ? s->block.count : s->factor[factor--]; /* in a unit of the level below */
-
-    for (int l = 2; l < t->levels; l++, groups *= s->factor[factor--])
-        for (int k = 0; k < t->groups.count; k++)
-            t->block[(l - 2) * t->groups.count + k] = k / groups;
-}
-
 /* What is given, else the defaults; a further level passes what its groups' ports do. */
 static void build_level(struct topo *t, int l, const struct topo_given_level *given)
 {
@@ -100,7 +88,12 @@ static int build_fabric(struct topo *t, const struct synth *s, struct err *err)
     topo_init(t, s->levels, &groups);
     groups_release(&groups);
     mem_free(members);
-    build_blocks(t, s);
+    /* Blocks of each level from 2 up, from the innermost factor outwards. */
+    int factor = s->factors - 1, is_list = s->levels > s->factors + 1;
+    int unit = is_list ? s->block.count : s->factor[factor--]; /* groups of the level below */
+    for (int l = 2; l < t->levels; l++, unit *= s->factor[factor--])
+        for (int k = 0; k < count; k++)
+            t->block[(l - 2) * count + k] = k / unit;
     topo_name_levels(t);
     for (int l = 0; l < s->levels; l++)
         build_level(t, l, &s->given.level[l]);
