@@ -201,12 +201,6 @@ static void learn_ports(struct health_baseline *b, const struct health_data *d,
     health_ends_release(&latencies);
 }
 
-/* Of paths that are further apart the most that a baseline says. */
-static double ratio_of(double rate, double of)
-{
-    return fmin(fmax(round_4(rate / of), 1 / RATIO_MOST), RATIO_MOST);
-}
-
 struct health_baseline health_baseline_learn(const struct health_data *d)
 {
     struct health_baseline b = {
@@ -216,8 +210,10 @@ struct health_baseline health_baseline_learn(const struct health_data *d)
 
     b.port = mem_new((size_t)d->hosts, sizeof *b.port);
     for (int i = 0; i < HEALTH_PATHS; i++)
-        if (rate[i] > 0)
-            HEALTH_ADD(&b.paths) = (struct health_ratio){i, ratio_of(rate[i], rate[commonest])};
+        if (rate[i] > 0) { /* of paths that are further apart the most that a baseline says */
+            double ratio = fmax(round_4(rate[i] / rate[commonest]), 1 / RATIO_MOST);
+            HEALTH_ADD(&b.paths) = (struct health_ratio){i, fmin(ratio, RATIO_MOST)};
+        }
     if (b.paths.count == 0)
         HEALTH_ADD(&b.paths) = (struct health_ratio){0, 1};
     learn_ports(&b, d, rate, commonest);

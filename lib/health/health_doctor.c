@@ -205,12 +205,6 @@ static int by_bus(const void *a, const void *b)
     return kind ? kind : bus ? bus : strcmp(x->name, y->name);
 }
 
-/* Whether an earlier port is the same PCI device, as RoCE's and its interface are. */
-static int is_again(const struct doctor *d, int i)
-{
-    return !d->dev[i].busid[0] || (i > 0 && strcmp(d->dev[i].busid, d->dev[i - 1].busid) == 0);
-}
-
 /* ---- checks: PCIe ---- */
 
 /* A finding of a word of configuration space: its bits under `mask` are not `fine`. */
@@ -309,12 +303,6 @@ static void check_link(struct doctor *d, const struct device *v)
 
 /* ---- checks: GPUs and ports together ---- */
 
-/* Ports that GPUs send through: those of RDMA where there are any. */
-static int is_for_gpus(const struct doctor *d, const struct device *v)
-{
-    return !v->gpu && v->steps > 0 && (v->ib || !d->rdma);
-}
-
 /*
  * A root port in common is a switch in common: one without a switch has one device.  A GPU with
  * no port above it is shown so by a hypervisor.
@@ -326,7 +314,8 @@ static void check_distance(struct doctor *d, const struct device *gpu)
 
     for (int i = 0; i < d->count; i++) {
         const struct device *v = &d->dev[i];
-        if (!is_for_gpus(d, v))
+        /* GPUs send through ports of RDMA where there are any. */
+        if (v->gpu || v->steps == 0 || (d->rdma && !v->ib))
             continue;
         joined |= v->steps > 1 && gpu->steps > 1 && strcmp(v->step[0], gpu->step[0]) == 0;
         if (!near || (near->numa != gpu->numa && v->numa == gpu->numa))
@@ -560,7 +549,8 @@ int health_doctor(const char *root, int json, FILE *out, int *found, struct err 
         const struct device *v = &d.dev[i];
         if (v->ethernet)
             check_mtu(&d, v);
-        if (is_again(&d, i))
+        /* An earlier port may be the same PCI device, as RoCE's and its interface are. */
+        if (!v->busid[0] || (i > 0 && strcmp(v->busid, v[-1].busid) == 0))
             continue;
         check_iommu(&d, v);
         check_link(&d, v);
