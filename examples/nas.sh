@@ -24,7 +24,10 @@ PATH=${BIN:-$here/../bin}:$PATH
 
 TEXT=${TEXT:+$(realpath "$TEXT")}
 empty_folder "${1:-nas}"
-[ -n "$TEXT" ] || { cat /usr/share/common-licenses/[!L]* > text.txt && TEXT=$PWD/text.txt; }
+if [ -z "$TEXT" ]; then
+	cat /usr/share/common-licenses/[!L]* > text.txt
+	TEXT=$PWD/text.txt
+fi
 
 # train NAME SEED: its log, with 20 evaluations
 train() {
@@ -78,7 +81,8 @@ while [ "$seed" -le "$SEEDS" ]; do
 		echo
 	done
 	# One after the other, in an order that has nothing to do with sizes.
-	rm -rf tried && mkdir tried
+	rm -rf tried
+	mkdir tried
 	md5sum ./*.log | sort | while read -r _ f; do
 		others=$(ls tried/*.log 2> said || :)
 		head -n $((STEPS / 4)) "$f" > "tried/${f#./}"
