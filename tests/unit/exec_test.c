@@ -12,6 +12,7 @@
 #include <math.h>
 
 #include "base/rng.h"
+#include "exec/exec_mpi_native.h"
 #include "exec_local_fixture.h"
 
 struct fixture {
@@ -386,4 +387,19 @@ TEST(test_absent_input)
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_non_null(strstr(err.text, "not in the input"));
     layout_release(&c.layout);
+}
+
+/* MPI's own blocks: each begins where the one before ends, and none is larger by two. */
+TEST(native_blocks_follow_each_other)
+{
+    for (int ranks = 1; ranks < 8; ranks++)
+        for (int64_t elems = 0; elems < 40; elems++) {
+            int64_t end = 0, lo, hi;
+            for (int r = 0; r < ranks; r++, end = hi) {
+                exec_native_block(elems, r, ranks, &lo, &hi);
+                assert_int_equal(lo, end);
+                assert_in_range(hi - lo, elems / ranks, elems / ranks + 1);
+            }
+            assert_int_equal(end, elems);
+        }
 }

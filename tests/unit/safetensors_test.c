@@ -114,6 +114,8 @@ TEST(test_limits)
     memcpy(head + 8, two, sizeof two);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct ckpt_limits l = {.header_bytes = n, .tensors = 2, .name_bytes = 2};
+        assert_int_equal(st_parse(&st, "x", head, n + 7, n + 10, &l, &err), -1);
+        assert_string_equal(err.text, "x: header ends at byte 111, expected 112");
         assert_int_equal(st_parse(&st, "x", head, n + 8, n + 10, &l, &err), 0);
         st_release(&st);
         l.header_bytes -= cases[i].less.header_bytes;
