@@ -170,19 +170,25 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
     return read_memory(h, n);
 }
 
+/* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
+enum topo_osdev topo_hwloc_nets(const struct xml *x)
+{
+    for (const struct xml_node *n = x->root; n; n = xml_after(n))
+        if (topo_hwloc_is_osdev(x, n, TOPO_OSDEV_FABRIC))
+            return TOPO_OSDEV_FABRIC;
+    return TOPO_OSDEV_NETWORK;
+}
+
 void topo_hwloc_count(const struct xml *x, struct topo_devices *d)
 {
-    int networks = 0, fabrics = 0;
+    enum topo_osdev nets = topo_hwloc_nets(x);
 
     *d = (struct topo_devices){0};
     for (const struct xml_node *n = x->root; n; n = xml_after(n)) {
         d->numa_nodes += topo_hwloc_is_object(n, "NUMANode");
         d->gpus += topo_hwloc_is_gpu(x, n);
-        fabrics += topo_hwloc_is_osdev(x, n, TOPO_OSDEV_FABRIC);
-        networks += topo_hwloc_is_osdev(x, n, TOPO_OSDEV_NETWORK);
+        d->nics += topo_hwloc_is_osdev(x, n, nets);
     }
-    /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
-    d->nics = fabrics ? fabrics : networks;
     int *count[] = {&d->numa_nodes, &d->gpus, &d->nics};
     for (int i = 0; i < 3; i++)
         *count[i] = *count[i] < TOPO_DEVICES_MAX ? *count[i] : TOPO_DEVICES_MAX;
@@ -202,6 +208,46 @@ static int find_devices(struct hwloc *h)
     topo_hwloc_count(h->x, &d);
     h->m->nics = d.nics;
     return 0;
+}
+
+/* An object has memory of its own; a GPU is in it; it is the smallest such around a GPU. */
+enum { HAS_MEMORY = 1, HAS_GPU = 2, IS_LOCAL = 4 };
+
+/* The smallest object with memory around a device, else the whole topology. */
+static const struct xml_node *local_of(const unsigned char *mark, const struct xml_node *n)
+{
+    do
+        n = n->parent;
+    while (n->parent && !(mark[n->index] & HAS_MEMORY));
+    return n;
+}
+
+/* Network devices whose memory is no GPU's: where one is around the other, they may share. */
+static void count_far(struct hwloc *h)
+{
+    unsigned char *mark = mem_new(XML_NODES_MAX, sizeof *mark);
+    enum topo_osdev nets = topo_hwloc_nets(h->x);
+
+    for (const struct xml_node *n = h->x->root; n; n = xml_after(n))
+        if (topo_hwloc_is_object(n, "NUMANode"))
+            mark[n->parent->index] |= HAS_MEMORY;
+    for (int i = 0; i < h->gpus; i++) {
+        const struct xml_node *local = local_of(mark, h->gpu[i]);
+        mark[local->index] |= IS_LOCAL;
+        for (; local; local = local->parent)
+            mark[local->index] |= HAS_GPU;
+    }
+    for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
+        if (!topo_hwloc_is_osdev(h->x, n, nets))
+            continue;
+        const struct xml_node *local = local_of(mark, n);
+        int near = mark[local->index] & HAS_GPU;
+        for (; local; local = local->parent)
+            near |= mark[local->index] & IS_LOCAL;
+        if (!near)
+            topo_machine_far(h->m, xml_word(n, "name"));
+    }
+    mem_free(mark);
 }
 
 /* ---- PCIe ---- */
@@ -405,6 +451,7 @@ static int read_topology(struct hwloc *h, int ranks)
     if (h->gpus == 0)
         return read_numa(h, ranks);
     topo_machine_gpus(h->m, h->gpus, h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU);
+    count_far(h);
     if (read_near(h))
         return -1;
     for (int i = 0; i < h->gpus; i++)

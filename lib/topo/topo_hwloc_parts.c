@@ -20,7 +20,7 @@
 struct build {
     struct xml *parts;
     const struct xml *x;
-    int fabrics; /* there are network devices of a fabric: those count, else all */
+    enum topo_osdev nets;
 };
 
 /* ---- processors ---- */
@@ -171,20 +171,19 @@ static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
 
 /* ---- all ---- */
 
-/* A GPU, or a device with a port of the fabric, or where there is no fabric, with any port. */
+/* A GPU, or a device with a port of the network. */
 static int is_part(const struct build *b, const struct xml_node *n)
 {
-    enum topo_osdev what = b->fabrics ? TOPO_OSDEV_FABRIC : TOPO_OSDEV_NETWORK;
     int is_network = 0;
 
     for (const struct xml_node *o = n->child; o; o = o->next)
-        is_network |= topo_hwloc_is_osdev(b->x, o, what);
+        is_network |= topo_hwloc_is_osdev(b->x, o, b->nets);
     return topo_hwloc_is_object(n, "PCIDev") && (is_network || topo_hwloc_is_gpu(b->x, n));
 }
 
 int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
 {
-    struct build b = {.parts = x, .x = hwloc};
+    struct build b = {.parts = x, .x = hwloc, .nets = topo_hwloc_nets(hwloc)};
     struct topo_machine m;
 
     topo_machine_init(&m, hwloc->name);
@@ -200,8 +199,6 @@ int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
                       " expected nvml:, or XML of NCCL");
     *x = (struct xml){.name = mem_dup(hwloc->name)};
     xml_set(xml_add(x, NULL, "system"), "version", "1");
-    for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
-        b.fabrics |= topo_hwloc_is_osdev(hwloc, n, TOPO_OSDEV_FABRIC);
     for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
         if (is_part(&b, n))
             add_pci(&b, n);

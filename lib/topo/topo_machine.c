@@ -204,6 +204,15 @@ void topo_machine_release(struct topo_machine *m)
     *m = (struct topo_machine){0};
 }
 
+void topo_machine_far(struct topo_machine *m, const char *name)
+{
+    if (m->far_nics++)
+        return;
+    snprintf(m->far_nic, sizeof m->far_nic, "%s", name);
+    for (char *p = m->far_nic; *p; p++)
+        *p = (unsigned char)*p < 0x20 || (unsigned char)*p >= 0x7f ? '?' : *p;
+}
+
 /* ---- a fabric of machines ---- */
 
 struct build {

@@ -82,6 +82,8 @@ struct topo_machine {
 /* Nothing stated but the latencies of NVLink, PCIe and network. */
 void topo_machine_init(struct topo_machine *m, const char *file);
 void topo_machine_release(struct topo_machine *m);
+/* One of the network devices is far; a name of any bytes. */
+void topo_machine_far(struct topo_machine *m, const char *name);
 /*
  * A rank for each GPU, one domain, no links.  A reader then fills direct and to_switch and
  * calls near; links, where the rate of one link is known; hang for each rank in turn; pcie.

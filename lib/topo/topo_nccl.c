@@ -447,11 +447,8 @@ static int read_nets(struct nccl *c)
         double Bps = 0;
         if (device_Bps(c, i, &Bps, &cut))
             return -1;
-        if (!c->net[i].near && c->m->far_nics++ == 0)
-            snprintf(c->m->far_nic, sizeof c->m->far_nic, "%.31s",
-                     xml_word(c->net[i].node, "name"));
-        for (char *p = c->m->far_nic; *p; p++)
-            *p = (unsigned char)*p < 0x20 || *p == 0x7f ? '?' : *p;
+        if (!c->net[i].near)
+            topo_machine_far(c->m, xml_word(c->net[i].node, "name"));
         all += Bps;
         if (Bps > 0)
             flow = fmax(flow, fmin(c->net[i].Bps, Bps));

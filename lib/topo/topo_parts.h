@@ -52,6 +52,8 @@ const char *topo_hwloc_info(const struct xml_node *n, const char *name);
 int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n);
 enum topo_osdev { TOPO_OSDEV_NETWORK, TOPO_OSDEV_FABRIC, TOPO_OSDEV_COMPUTE };
 int topo_hwloc_is_osdev(const struct xml *x, const struct xml_node *n, enum topo_osdev what);
+/* Devices that the machine sends over: of a fabric, or all network ones where there is none. */
+enum topo_osdev topo_hwloc_nets(const struct xml *x);
 /* NUMA nodes, GPUs and network devices. */
 void topo_hwloc_count(const struct xml *x, struct topo_devices *d);
 

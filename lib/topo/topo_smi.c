@@ -204,8 +204,8 @@ static int build_machine(struct smi *s)
             /* Whether no GPU shares a processor with the network device. */
             for (int j = 0; far && j < s->columns; j++)
                 far = !s->column[j].is_gpu || s->cell[i * s->columns + j] == FAR;
-            if (far && m->far_nics++ == 0)
-                snprintf(m->far_nic, sizeof m->far_nic, "%s", s->column[i].name);
+            if (far)
+                topo_machine_far(m, s->column[i].name);
             continue;
         }
         double *direct = &m->direct[gpu * m->ranks];

@@ -460,6 +460,28 @@ XML
     sed 's,<net name="mlx5_1".*/>,,' far.xml > all.xml
     paro-topo -i all.xml > all.yaml 2> said
     [ ! -s said ]
+    # The same to hwloc, whose second processor may be a part of the first one's package, or unknown.
+    device() { # OSDEV TYPE PCI-TYPE
+        printf '<object type="Bridge" bridge_type="0-1"><object type="PCIDev" pci_type="%s" pci_link_speed="15.75">' "$3"
+        printf '<object type="OSDev" name="%s" osdev_type="%s"/></object></object>' "$1" "$2"
+    }
+    hwloc() { # AT-0 AT-1 OUTSIDE: two NUMA nodes in one package, and what is below each, and below both
+        printf '<topology version="2.0"><object type="Machine"><object type="Package">'
+        printf '<object type="Group"><object type="NUMANode" os_index="%s"/>%s</object>' 0 "$1" 1 "$2"
+        printf '</object>%s</object></topology>' "$3"
+    }
+    local gpus eth far_ib='1 of 2 network devices mlx5_1 at no GPU'
+    gpus=$(device cuda0 5 '0302 [10de:1db1]')$(device mlx5_0 3 '0207 [15b3:1017]')
+    eth=$(device eth0 2 '0200 [8086:1572]')
+    hwloc "$gpus" "$(device mlx5_1 3 '0207 [15b3:1017]')$eth" "" > hwloc.xml
+    paro-topo -i hwloc.xml > hwloc.yaml 2> said
+    has_words "$(cat said)" "$far_ib"
+    hwloc "$gpus" "" "$(device mlx5_1 3 '0207 [15b3:1017]')$eth" > hwloc.xml
+    paro-topo -i hwloc.xml > hwloc.yaml 2> said
+    run ! grep 'no GPU' said
+    hwloc "$gpus" "$eth" "$(device mlx5_1 3 '0207 [15b3:1017]')$gpus" > hwloc.xml
+    paro-topo -i hwloc.xml > hwloc.yaml 2> said
+    run ! grep 'no GPU' said
     sed 's/\(0x060400" link_speed="\)32/\12.5/; s,"90"/>,"90"><c2c bw="44712" count="5"/></gpu>,' all.xml > slow.xml
     paro-topo -i slow.xml > slow.yaml 2> said
     has_words "$(cat said)" 'bridge with 3 GB/s slower than every GPU below'
