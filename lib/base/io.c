@@ -65,28 +65,52 @@ int io_open_whole(const char *path, int64_t bytes, int *fd, struct err *err)
     return 0;
 }
 
-int io_kept_open(struct io_kept *k, int number, const char *path, int64_t bytes, int *fd,
-                 struct err *err)
+int io_is_same(const struct io_id *id, const struct stat *is)
 {
-    int i = number % IO_KEPT_MAX, new = -1;
+    return !id->inode || (id->device == is->st_dev && id->inode == is->st_ino);
+}
+
+int io_open_same(const char *path, struct io_id *id, int *fd, int64_t *bytes, struct err *err)
+{
+    struct stat is;
+    int new = -1, rc;
+
+    if (io_open(path, &new, bytes, err))
+        return -1;
+    rc = fstat(new, &is) ? err_sys(err, "cannot read '%s'", path) : 0;
+    if (rc == 0 && !io_is_same(id, &is))
+        rc = err_set(err, ERR_MISMATCH, "'%s' changed while it was read", path);
+    if (rc) {
+        close(new);
+        return -1;
+    }
+    *id = (struct io_id){is.st_dev, is.st_ino};
+    *fd = new;
+    return 0;
+}
+
+static void close_kept(struct io_kept *k, int slot)
+{
+    if (k->slot[slot].number && k->slot[slot].fd >= 0)
+        close(k->slot[slot].fd);
+}
+
+int *io_kept(struct io_kept *k, int number)
+{
+    int i = number % IO_KEPT_MAX;
 
     if (k->slot[i].number != number + 1) {
-        if (io_open_whole(path, bytes, &new, err))
-            return -1;
-        if (k->slot[i].number)
-            close(k->slot[i].fd);
-        k->slot[i].fd = new;
+        close_kept(k, i);
+        k->slot[i].fd = -1;
         k->slot[i].number = number + 1;
     }
-    *fd = k->slot[i].fd;
-    return 0;
+    return &k->slot[i].fd;
 }
 
 void io_kept_close(struct io_kept *k)
 {
     for (int i = 0; i < IO_KEPT_MAX; i++)
-        if (k->slot[i].number)
-            close(k->slot[i].fd);
+        close_kept(k, i);
     *k = (struct io_kept){0};
 }
 

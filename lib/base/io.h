@@ -30,6 +30,15 @@ int io_open(const char *path, int *fd, int64_t *bytes, struct err *err);
 int io_check_pointer(int fd, const char *path, int64_t bytes, struct err *err);
 /* io_open of a file that must have so many bytes (-1: any). */
 int io_open_whole(const char *path, int64_t bytes, int *fd, struct err *err);
+/* Which file was opened, so that another that gets its name is found out. */
+struct io_id {
+    dev_t device;
+    ino_t inode; /* 0: none was opened */
+};
+/* io_open, which sets *id the first time; ERR_MISMATCH where it opened another file before. */
+int io_open_same(const char *path, struct io_id *id, int *fd, int64_t *bytes, struct err *err);
+struct stat;
+int io_is_same(const struct io_id *id, const struct stat *is); /* 1, too, if none was opened */
 /* A few files stay open by their numbers; another in the same slot closes the one before. */
 enum { IO_KEPT_MAX = 64 };
 struct io_kept { /* all 0: none is open */
@@ -37,9 +46,8 @@ struct io_kept { /* all 0: none is open */
         int fd, number; /* from 1 on; 0: none */
     } slot[IO_KEPT_MAX];
 };
-/* As io_open_whole; *fd stays the list's.  number: from 0 on. */
-int io_kept_open(struct io_kept *k, int number, const char *path, int64_t bytes, int *fd,
-                 struct err *err);
+/* The list's descriptor of a file, from number 0 on; -1: the caller opens it. */
+int *io_kept(struct io_kept *k, int number);
 void io_kept_close(struct io_kept *k);
 /* A number of at most 8 bytes, little endian. */
 static inline uint64_t io_le(const void *p, int bytes)

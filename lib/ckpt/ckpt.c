@@ -48,13 +48,13 @@ int ckpt_say_damaged(const struct ckpt *c, const struct ckpt_block *b, const cha
 static int read_block(struct ckpt *c, const struct ckpt_block *b, int k, const char *path,
                       struct err *err)
 {
-    int fd = -1;
+    int *fd = io_kept(&c->open, b->file * (1 + c->copies) + k);
 
-    if (io_kept_open(&c->open, b->file * (1 + c->copies) + k, path, c->file[b->file].bytes, &fd,
-                     err))
+    if (*fd < 0 && io_open_whole(path, c->file[b->file].bytes, fd, err))
         return -1;
-    return io_pread_all(fd, c->buffer, b->bytes, b->offset, err) ? err_prefix(err, "%s: ", path)
-                                                                 : 0;
+    return io_pread_all(*fd, c->buffer, b->bytes, b->offset, err)
+               ? err_prefix(err, "%s: ", path)
+               : 0;
 }
 
 int ckpt_load_copy(struct ckpt *c, int64_t number, int k, struct err *err)

@@ -40,13 +40,13 @@ static int add_saved(struct folder *f, const char *key, int number, int64_t firs
                      const int64_t *whole, int dims)
 {
     struct pieces *p = f->st->pieces;
-    struct torch_file file;
+    struct torch_file file = {.path = p->file[number], .first = first, .bytes = bytes};
     struct torch_record record;
     struct st_tensor t;
     int64_t step = 0;
 
     if (ckpt_stopped(f->limits->stop, f->err) ||
-        torch_file_open(&file, p->file[number], first, bytes, ONE_TENSOR, f->err))
+        torch_file_open(&file, &p->id[number], ONE_TENSOR, f->err))
         return -1;
     const struct pickle *v = file.pickle.root, *param = pickle_get(v, "param");
     int rc = 0;
@@ -247,6 +247,7 @@ static int add_shard(struct folder *f, const char *name)
         if (rc == 0)
             pieces_add(f->st->pieces, t.name, &t, from, NULL, number, NULL);
     }
+    f->st->pieces->id[number] = st.id;
     json_decref(offsets);
     st_release(&st);
     return rc;
@@ -314,9 +315,10 @@ static int is_model_states(const char *name)
 static int add_model_states(struct folder *f, const char *name)
 {
     char *path = io_join(f->st->path, name);
-    struct torch_file file;
+    struct torch_file file = {.path = path, .bytes = -1};
+    struct io_id id = {0};
     int64_t all = -1, skipped = -1;
-    int rc = torch_file_open(&file, path, 0, -1, f->limits->header_bytes, f->err);
+    int rc = torch_file_open(&file, &id, f->limits->header_bytes, f->err);
 
     if (rc == 0) {
         const struct pickle *root = file.pickle.root, *n = pickle_get(root, "global_steps");

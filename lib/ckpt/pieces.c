@@ -96,6 +96,8 @@ int pieces_file(struct pieces *p, const char *dir, const char *name)
     /* Any bytes are a name; one that could not be noted would only get a second number. */
     json_object_set_new_nocheck(p->numbers, name, json_integer(p->files));
     p->file = mem_grow(p->file, &p->file_room, (size_t)p->files + 1, sizeof *p->file);
+    p->id = mem_grow(p->id, &p->id_room, (size_t)p->files + 1, sizeof *p->id);
+    p->id[p->files] = (struct io_id){0};
     p->file[p->files] = io_join(dir, name);
     return p->files++;
 }
@@ -143,6 +145,7 @@ void pieces_free(struct pieces *p)
     json_decref(p->numbers);
     io_kept_close(&p->open);
     mem_free(p->file);
+    mem_free(p->id);
     mem_free(p->piece);
     mem_free(p->first);
     mem_free(p);
@@ -220,10 +223,11 @@ static int check_equal(const struct st *st, const struct piece *a, const struct 
         return 0;
     int64_t bytes = volume(a) * st_type_bytes(a->type);
     char *part = mem_new(2, COMPARE_BYTES), *more = part + COMPARE_BYTES;
-    const char *path[2] = {st->pieces->file[a->file], st->pieces->file[b->file]};
+    struct pieces *pieces = st->pieces;
+    const char *path[2] = {pieces->file[a->file], pieces->file[b->file]};
     int fd[2] = {-1, -1};
-    int rc =
-        err_any(io_open(path[0], &fd[0], NULL, err) || io_open(path[1], &fd[1], NULL, err));
+    int rc = err_any(io_open_same(path[0], &pieces->id[a->file], &fd[0], NULL, err) ||
+                     io_open_same(path[1], &pieces->id[b->file], &fd[1], NULL, err));
 
     for (int64_t at = 0, n; rc == 0 && at < bytes; at += n) {
         n = bytes - at < COMPARE_BYTES ? bytes - at : COMPARE_BYTES;
@@ -420,18 +424,19 @@ static int read_piece(struct pieces *p, struct piece *e, const struct part *part
     const int64_t elems = run_elems(e);
     const int64_t most = ROWS_BYTES / (elems * st_type_bytes(e->type));
     int64_t run = count_runs(e, part->lo - elems), end = count_runs(e, part->hi - 1);
-    int fd = -1, rc = 0;
+    int rc = 0;
 
     if (run == end)
         return 0;
-    if (io_kept_open(&p->open, e->file, p->file[e->file], -1, &fd, err))
+    int *fd = io_kept(&p->open, e->file);
+    if (*fd < 0 && io_open_same(p->file[e->file], &p->id[e->file], fd, NULL, err))
         return -1;
-    rc = torch_check_record(fd, &e->record, err);
+    rc = torch_check_record(*fd, &e->record, err);
     if (rc == 0)
         e->record = (struct torch_record){0};
     for (int64_t n; rc == 0 && run < end; run += n) {
         n = most < 1 ? 1 : end - run < most ? end - run : most;
-        rc = read_runs(e, fd, run, n, part, err);
+        rc = read_runs(e, *fd, run, n, part, err);
     }
     return rc ? err_prefix(err, "%s: '%.96s': ", p->file[e->file], e->key) : 0;
 }

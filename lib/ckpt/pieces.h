@@ -29,13 +29,14 @@ struct piece {
 struct pieces {
     int files;
     char **file;         /* [files] paths, owned; those without pieces, too, that were read */
+    struct io_id *id;    /* [files], owned: which files those were */
     json_t *numbers;     /* of the files, by their names; NULL: none so far */
     struct io_kept open; /* those that pieces_read has opened */
     int64_t count;
     struct piece *piece; /* [count]: by name, then by their first elements */
     int64_t *first;      /* [tensors + 1]: where those of a tensor begin; from pieces_end on */
     int64_t step;        /* of the optimizer; -1: not known */
-    size_t file_room, piece_room;
+    size_t file_room, id_room, piece_room;
 };
 
 /* The number of the file dir/name. */

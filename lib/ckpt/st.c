@@ -88,10 +88,11 @@ int st_open(struct st *st, const char *path, const struct ckpt_limits *limits, s
     char first[8];
     void *head = NULL;
     int64_t file_bytes = 0, n = 0;
+    struct io_id id = {0};
     int fd = -1, rc = -1;
 
     limits = limits ? limits : &ckpt_limits_usual;
-    if (io_open(path, &fd, &file_bytes, err))
+    if (io_open_same(path, &id, &fd, &file_bytes, err))
         return -1;
     if (io_check_pointer(fd, path, file_bytes, err))
         goto done;
@@ -109,37 +110,20 @@ int st_open(struct st *st, const char *path, const struct ckpt_limits *limits, s
     rc = st_parse(st, path, head, 8 + n, file_bytes, limits, err);
 done:
     mem_free(head);
-    struct stat is;
-    if (rc == 0 && fstat(fd, &is)) {
-        rc = err_sys(err, "cannot read '%s'", path);
-        st_release(st);
-    }
     if (rc) {
         close(fd);
         return -1;
     }
     st->fd = fd;
-    st->device = is.st_dev;
-    st->inode = is.st_ino;
+    st->id = id;
     return 0;
 }
 
 int st_reopen(const struct st *st, int *fd, struct err *err)
 {
-    struct stat is;
+    struct io_id id = st->id;
 
-    if (io_open(st->path, fd, NULL, err))
-        return -1;
-    if (fstat(*fd, &is) == 0 && st_is_file(st, &is))
-        return 0;
-    close(*fd);
-    *fd = -1;
-    return err_set(err, ERR_MISMATCH, "'%s' changed while it was read", st->path);
-}
-
-int st_is_file(const struct st *st, const struct stat *is)
-{
-    return !st->inode || (st->device == is->st_dev && st->inode == is->st_ino);
+    return io_open_same(st->path, &id, fd, NULL, err);
 }
 
 void st_release(struct st *st)
@@ -176,6 +160,13 @@ const char *st_path(const struct st *st, int i)
     if (st->pieces)
         return i < st->pieces->files ? st->pieces->file[i] : NULL;
     return i == 0 ? st->path : NULL;
+}
+
+const struct io_id *st_piece_id(const struct st *st, const char *name)
+{
+    const json_t *number = st->pieces ? json_object_get(st->pieces->numbers, name) : NULL;
+
+    return number ? &st->pieces->id[json_integer_value(number)] : NULL;
 }
 
 void st_close_file(struct st *st)

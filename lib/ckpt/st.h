@@ -4,10 +4,10 @@
 
 #include <stdint.h>
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "base/dtype.h"
 #include "base/err.h"
+#include "base/io.h"
 #include "ckpt/limits.h"
 
 /*
@@ -33,8 +33,7 @@ struct st_tensor {
 
 struct st {
     int fd; /* -1: parsed from a header alone, or closed in between */
-    dev_t device;
-    ino_t inode; /* of the file that was opened; 0: none was */
+    struct io_id id;
     char *path;
     int64_t file_bytes;
     int64_t data; /* where the data begins */
@@ -59,8 +58,8 @@ int st_header_size(const char *path, const char head[8], int64_t file_bytes,
                    const struct ckpt_limits *limits, int64_t *out, struct err *err);
 /* The files that are read: path i, from 0 on; NULL: there are fewer. */
 const char *st_path(const struct st *st, int i);
-/* The open file's identity is the one that was opened. */
-int st_is_file(const struct st *st, const struct stat *is);
+/* Which file of that name in the folder was opened; NULL: it is none of a folder's pieces. */
+const struct io_id *st_piece_id(const struct st *st, const char *name);
 /* Opens that file again; ERR_MISMATCH where another has its name. */
 int st_reopen(const struct st *st, int *fd, struct err *err);
 /* Spares the descriptor; st_read opens the file whenever it needs it. */

@@ -158,20 +158,18 @@ static int read_value(struct torch_file *f, uint64_t most, struct err *err)
                    pickle_read(&f->pickle, f->path, f->text, value.bytes, err));
 }
 
-int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
-                    int64_t most, struct err *err)
+int torch_file_open(struct torch_file *f, struct io_id *id, int64_t most, struct err *err)
 {
     int64_t all = 0;
     int rc = 0;
 
-    *f = (struct torch_file){.path = path, .fd = -1, .first = first};
-    if (io_open(path, &f->fd, &all, err))
+    if (io_open_same(f->path, id, &f->fd, &all, err))
         return -1;
-    f->bytes = bytes < 0 ? all - first : bytes;
-    rc = io_check_pointer(f->fd, path, all, err);
-    if (rc == 0 && (first > all || f->bytes > all - first))
+    f->bytes = f->bytes < 0 ? all - f->first : f->bytes;
+    rc = io_check_pointer(f->fd, f->path, all, err);
+    if (rc == 0 && (f->first > all || f->bytes > all - f->first))
         rc = REFUSE(f, "has %" PRId64 " bytes, expected %" PRId64 " from byte %" PRId64 " on",
-                    all, bytes, first);
+                    all, f->bytes, f->first);
     rc = err_any(rc || read_list(f, (uint64_t)most, err) || read_value(f, (uint64_t)most, err));
     if (rc)
         torch_file_close(f);

@@ -14,9 +14,9 @@
  * strides.  Only tensors in the order of their elements are read.
  */
 struct torch_file {
-    const char *path; /* borrowed */
+    const char *path;     /* borrowed */
+    int64_t first, bytes; /* of the archive in the file */
     int fd;
-    int64_t first, bytes;      /* of the archive in the file */
     struct pickle_file pickle; /* of the saved value */
     char *list, *text;         /* of the records; of the pickle */
     uint64_t records, list_bytes;
@@ -30,11 +30,10 @@ struct torch_record {
 /* Reads the whole of it: ERR_INPUT where it is damaged. */
 int torch_check_record(int fd, const struct torch_record *r, struct err *err);
 /*
- * Bytes [first, first + bytes) of a file; -1: to its end.  `most`: bytes of the list, and of
- * the pickle.
+ * Of f, path, first and bytes (-1: to the file's end) are the caller's.  id: as io_open_same.
+ * `most`: bytes of the list, and of the pickle.
  */
-int torch_file_open(struct torch_file *f, const char *path, int64_t first, int64_t bytes,
-                    int64_t most, struct err *err);
+int torch_file_open(struct torch_file *f, struct io_id *id, int64_t most, struct err *err);
 /* A tensor within the value: type, dims, shape, elems, and [first, last) in the file; and the
    record that has it, which is not read. */
 int torch_file_tensor(const struct torch_file *f, const struct pickle *v, struct st_tensor *out,

@@ -191,8 +191,10 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
                 f->dir, l->most);
     else
         rc = check_entry(f, path, &st, err);
-    if (rc == 0 && file >= 0 && !l->hf->file[file].pieces &&
-        !st_is_file(&l->hf->file[file], &st))
+    const struct io_id *id = file >= 0          ? &l->hf->file[file].id
+                             : l->hf->files > 0 ? st_piece_id(l->hf->file, name)
+                                                : NULL;
+    if (rc == 0 && id && !io_is_same(id, &st))
         rc = err_set(err, ERR_MISMATCH, "'%s' changed while it was read", path);
     if (rc == 0 && S_ISDIR(st.st_mode)) {
         rc = list_folder(l, name, depth + 1, err);

@@ -224,10 +224,10 @@ static int read_file(const struct train_source *s, struct io_kept *open, int fil
 {
     const struct ckpt *c = s->c;
     char *path = ckpt_shard_path(s->dir, &c->groups, file, k);
-    int fd = -1, rc = io_kept_open(open, file * (1 + c->copies) + k, path, c->file[file].bytes,
-                                   &fd, err);
+    int *fd = io_kept(open, file * (1 + c->copies) + k);
+    int rc = *fd < 0 ? io_open_whole(path, c->file[file].bytes, fd, err) : 0;
 
-    if (rc == 0 && io_pread_all(fd, to, bytes, offset, err))
+    if (rc == 0 && io_pread_all(*fd, to, bytes, offset, err))
         rc = err_prefix(err, "%s: ", path);
     mem_free(path);
     return rc;

@@ -5,6 +5,7 @@
 
 load shard
 load mounts
+load swap
 
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return
@@ -292,43 +293,7 @@ assert score["ab"] == score["bc"] > score["\u2581a"] > score["a"] == score["c"]'
 }
 
 @test "gguf: a file that becomes a link out of the folder while it is read" {
-    command -v gcc > /dev/null || skip "no gcc here"
-    [ -z "$SAN" ] || skip "a sanitizer wants to be loaded first"
-    cat > swap.c << 'C'
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-/* After the file PATH has been opened AFTER times, the link `evil` has its name. */
-int open(const char *path, int flags, ...)
-{
-    int (*real)(const char *, int, ...) = (int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open");
-    static int opened;
-    va_list ap;
-
-    va_start(ap, flags);
-    int fd = real(path, flags, va_arg(ap, int));
-    va_end(ap);
-    if (strcmp(path, getenv("SWAP")) == 0 && ++opened == atoi(getenv("AFTER")))
-        rename("evil", path);
-    return fd;
-}
-
-int open64(const char *path, int flags, ...)
-{
-    va_list ap;
-
-    va_start(ap, flags);
-    int mode = va_arg(ap, int);
-    va_end(ap);
-    return open(path, flags, mode);
-}
-C
-    gcc -O1 -shared -fPIC -o swap.so swap.c -ldl
+    build_swap
     local name after swapped=0
     model_of 1010 model
     cp "$ROOT"/tests/data/bpe/{encoder.json,vocab.bpe} model

@@ -6,6 +6,7 @@
 # both.  tests/cmd/imports.bats continues such runs.
 
 load refuses
+load swap
 
 setup() {
     PATH=$BIN:$PATH
@@ -296,6 +297,25 @@ PY
     f=deepspeed-1-bf16/from/zero/model.norm.weight/step.pt
     flip $f step.pt deepspeed-1-bf16/from
 }
+
+@test "a file of pieces that is exchanged between its header and its data, or between two pieces" {
+    local kind file after
+    build_swap
+    while read -r kind file; do
+        for after in 1 2; do
+            rm -rf now
+            cp -r "$kind/from" now
+            cp "now/$file" evil
+            SWAP=now/$file AFTER=$after LD_PRELOAD=$PWD/swap.so \
+                refuses 2 "'now/$file' changed while it was read" split_now
+        done
+    done << 'KINDS'
+fsdp2 __0_0.distcp
+deepspeed-3 zero/model.norm.weight/fp32.pt
+grid-hf shard-00001-model-00001-of-00001.safetensors
+KINDS
+}
+split_now() { paro-shard split now -p plan.yaml -o ckpt; }
 
 @test "a tied head that was stored alone is the embedding: weights and optimizer" {
     sed -i 's/"tie_word_embeddings": false/"tie_word_embeddings": true/' config.json
