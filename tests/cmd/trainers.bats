@@ -266,15 +266,16 @@ PY
     paro-shard ls deepspeed-3/from > listed
 }
 
-# flip FILE WORDS: one bit of the last tensor of FILE is another one; what reads its values says so.
+# [RECORD=NAME] flip FILE WORDS: one bit of the last tensor, or NAME, of FILE is another one; what reads
+# its values says so.
 flip() {
-    python3 - "$1" <<'PY'
-import sys, zlib
+    python3 - "$1" "${RECORD-/data/}" <<'PY'
+import sys
 raw = bytearray(open(sys.argv[1], "rb").read())
 at, data = 0, []
 while (at := raw.find(b"PK\3\4", at)) >= 0:
     n, extra = (int.from_bytes(raw[at + o:at + o + 2], "little") for o in (26, 28))
-    if b"/data/" in raw[at + 30:at + 30 + n]:
+    if sys.argv[2].encode() in raw[at + 30:at + 30 + n]:
         data.append(at + 30 + n + extra)
     at += 4
 raw[data[-1] + 1] ^= 4
@@ -293,7 +294,12 @@ PY
     done
     paro-shard split deepspeed-3/from -p plan.yaml --optimizer deepspeed-3/from -o good
     f=fsdp2/from/__0_0.distcp
-    flip "$f" "${f##*/}" fsdp2/from --optimizer fsdp2/from
+    cp $f kept
+    for RECORD in /data/ /data.pkl /byteorder; do
+        flip "$f" "${f##*/}" fsdp2/from --optimizer fsdp2/from
+        cp kept $f
+    done
+    unset RECORD
     f=deepspeed-1-bf16/from/zero/model.norm.weight/step.pt
     flip $f step.pt deepspeed-1-bf16/from
 }

@@ -452,9 +452,9 @@ TEST(one_space_is_stripped_of_two)
     tokenizer_close(t);
 }
 
-#define SOME                                                                                   \
-    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false"
-#define FLAGS SOME ", \"special\": true"
+#define FLAGS                                                                                  \
+    ", \"single_word\": false, \"lstrip\": false, \"rstrip\": false, \"normalized\": false,"   \
+    " \"special\": true"
 #define ADDED(id, content)                                                                     \
     "\"added_tokens\": [{\"id\": " id ", \"content\": \"" content "\"" FLAGS "}"
 #define HOLE "\"model\": {\"vocab\": {\"a\": 0, \"b\": 1, \"c\": 5}, \"merges\": []}"
@@ -500,8 +500,6 @@ TEST(wrong_files)
           "normalizer.pattern empty");
     parse(ADDED("0", "<s>") "], " MODEL, "added_tokens[0].id 0 'a'");
     parse(ADDED("99999", "<s>") "], " MODEL, "added_tokens[0].id 99999");
-    parse("\"added_tokens\": [{\"id\": 3, \"content\": \"<s>\"" SOME "}], " MODEL,
-          "added_tokens[0].special missing");
     /* tokenizers numbers tokens that are added after all others, whatever id says. */
     parse(ADDED("3", "<s>") ", {\"id\": 4, \"content\": \"<t>\"" FLAGS "}], " HOLE, NULL);
     parse(ADDED("2", "<s>") "], " HOLE, "added_tokens[0].id 2, expected 3");
@@ -511,6 +509,30 @@ TEST(wrong_files)
           "post_processor.single");
     parse("\"what\": 1, " MODEL, "'what' unknown");
     parse("\"model\": 1", "'model'");
+}
+
+/* tokenizers requires all of them. */
+TEST(keys_of_added_tokens)
+{
+    static const char *const key[] = {"id",     "content", "single_word", "lstrip",
+                                      "rstrip", "special", "normalized"};
+    static const char *const value[] = {"3",     "\"<s>\"", "false", "false",
+                                        "false", "true",    "false"};
+    enum { KEYS = sizeof key / sizeof *key };
+
+    for (int without = 0; without <= KEYS; without++) {
+        char text[400] = "\"added_tokens\": [{", words[80];
+        for (int i = 0, some = 0; i < KEYS; i++) {
+            size_t used = strlen(text);
+            if (i != without)
+                snprintf(text + used, sizeof text - used, "%s\"%s\": %s", some++ ? ", " : "",
+                         key[i], value[i]);
+        }
+        strcat(text, "}], " MODEL);
+        if (without < KEYS)
+            snprintf(words, sizeof words, "added_tokens[0].%s missing", key[without]);
+        parse(text, without < KEYS ? words : NULL);
+    }
 }
 
 TEST(depth_is_bounded)
