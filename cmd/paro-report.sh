@@ -4,7 +4,8 @@
 # paro-report: one page of HTML about training runs, from what other commands print and draw.
 #
 # The page is put together in a temporary folder, section by section; a part that is missing, or
-# whose command fails, is left out and named in the last section.
+# whose command fails, is left out and named in the last section.  All but checkpoints is read from
+# copies there: where another user may write, he can exchange a file that was looked at.
 set -u
 
 VERSION=@VERSION@
@@ -12,6 +13,7 @@ RUNS_MAX=8       # in one picture of paro-train --svg
 TEXT_MAX=65536   # bytes of a saved output, and of a line of a log
 PLAN_MAX=16777216
 PICTURE_MAX=67108864
+LOG_MAX=1073741824
 SLOW_PERCENT=120 # of the predicted step: a warning
 
 # --help leaves out the second paragraph of options, --help=all has it.
@@ -89,6 +91,71 @@ text() { # HEADING WHAT COMMAND...
     printf '</pre>\n'
 }
 
+# ---- Copies -------------------------------------------------------------------------------
+
+# One file, from the folder REAL/... and no other that has got that name; what cannot be read is of
+# that kind here, too.
+copy_file() { # REAL NAME COPY BYTES
+    case $2 in */*) sub=/${2%/*} ;; *) sub='' ;; esac
+    mkdir -p -- "$3$sub"
+    (
+        cd -- "$1$sub" 2> /dev/null && [ "$(pwd -P)" = "$1$sub" ] || exit
+        if ! is_file "${2##*/}"; then
+            ln -s . "$3/$2"
+        elif [ ! -r "${2##*/}" ]; then
+            : > "$3/$2"
+            chmod 0 "$3/$2"
+        else
+            read_file "${2##*/}" "$4" | dd of="$3/$2" bs=64K iflag=fullblock conv=sparse status=none
+        fi
+    )
+}
+
+# What the page may need of DIR, under its last name; "COPY<tab>DIR" is added to $T/copies.
+copy_folder() { # DIR
+    real=$(cd -- "$1" && pwd -P)
+    copy=$(mktemp -d -p "$T" copy.XXXXXX) || return
+    copy=$copy/${real##*/}
+    mkdir -p -- "$copy"
+    printf '%s\t%s\n' "$copy" "$1" >> "$T/copies"
+    (cd -- "$1" && find . -mindepth 1 -maxdepth 3 \( -name '.*' -o -name '*[[:cntrl:]]*' \) -prune -o ! -type d \
+        \( -name log.jsonl -o -name plan.yaml -o -name settings.yaml -o -name 'trace-*.svg' \) -print) 2> /dev/null |
+        while IFS= read -r f; do
+            copy_file "$real" "${f#./}" "$copy" $LOG_MAX
+        done
+    {
+        printf '%s\n' "$1/fabric.yaml"
+        saved "$1" "$HEALTH\|$RECORD\|$BENCH"
+    } | while IFS= read -r f; do
+        if [ -e "$f" ] || [ -L "$f" ]; then copy_file "$real" "${f##*/}" "$copy" $PICTURE_MAX; fi
+    done
+}
+
+# The folder or file that a copy is of.
+original() { # COPY
+    while IFS='	' read -r copy dir; do
+        case $1 in "$copy"*) printf '%s' "$dir${1#"$copy"}" ;; esac
+    done < "$T/copies"
+}
+
+# FILE with the names of folders where those of their copies are.
+with_names() { # FILE
+    escape < "$T/copies" | awk -F '\t' '
+        function put(from, to,  text, at) {
+            for (text = ""; at = index($0, from); $0 = substr($0, at + length(from)))
+                text = text substr($0, 1, at - 1) to
+            $0 = text $0
+        }
+        FILENAME == "-" { from[++n] = $1; to[n] = $2; sub(/^\.\//, "", to[n]); next }
+        {
+            for (i = 1; i <= n; i++) {
+                put(from[i] "/", to[i] == "." ? "" : to[i] "/")
+                put(from[i], to[i])
+            }
+            print
+        }' - "$1"
+}
+
 # ---- What there is ------------------------------------------------------------------------
 
 # value KEY FILE: of the first line "KEY: VALUE" of YAML, at any depth.
@@ -127,6 +194,7 @@ runs_of() {
 }
 
 # Saved output in DIR that begins with PATTERN, one file a line.
+HEALTH='^HORING [A-Z]* - ' RECORD='^{"format":"paro-health/' BENCH='^# [0-9x]*: [0-9]* ranks in '
 saved() { # DIR PATTERN
     for f in "$1"/*; do
         case $f in *[[:cntrl:]]*) continue ;; esac
@@ -163,6 +231,7 @@ run_row() { # RUN
         "$(escaped "$speed")" "$(escaped "$predicted")" "$(escaped "$measured")" "$(escaped "$ratio")"
     printf '</tr>\n'
     [ "${skipped:-0}" = 0 ] || warn "$run: $skipped of ${done_:-0} steps were skipped, their loss or gradient was not finite"
+    [ "$bytes" -lt $LOG_MAX ] || warn "$run: of the log the first GiB is read"
     [ "${done_:-0}" = "${wanted:-0}" ] || warn "$run: stopped after step ${done_:-0} of ${wanted:-?}, or still runs"
     case $ratio in
     [0-9]*%)
@@ -170,7 +239,7 @@ run_row() { # RUN
             warn "$run: a step takes $ratio of the predicted time"
         ;;
     esac
-    paro-shard verify --quick "$1" > "$T/out" 2> "$T/said" < /dev/null ||
+    paro-shard verify --quick "$(original "$1")" > "$T/out" 2> "$T/said" < /dev/null ||
         warn "$run: checkpoint: $(sed 's/^paro-shard: //' "$T/said" "$T/out" | head -n 1)"
 }
 
@@ -226,9 +295,9 @@ fabric() { # FILE
 
 # Saved answers of a folder, recognised by how they begin.
 answers() { # DIR
-    saved "$1" '^HORING [A-Z]* - ' > "$T/health"
-    saved "$1" '^{"format":"paro-health/' > "$T/records"
-    saved "$1" '^# [0-9x]*: [0-9]* ranks in ' > "$T/bench"
+    saved "$1" "$HEALTH" > "$T/health"
+    saved "$1" "$RECORD" > "$T/records"
+    saved "$1" "$BENCH" > "$T/bench"
     if [ -s "$T/health" ] || [ -s "$T/records" ]; then
         heading 'Checks of the network'
         while IFS= read -r f; do
@@ -397,18 +466,28 @@ trap 'rm -rf "$T"' EXIT
 trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
+T=$(cd "$T" && pwd)
 : > "$T/warnings"
 : > "$T/missing"
-main='' names=''
+: > "$T/copies"
+said='' names='' first=$1
 for dir; do
     [ -d "$dir" ] || die "'$dir' is not a folder, expected that of a run or of runs"
-    case $dir in *[[:cntrl:]]*) die "'$dir' has control characters in its name, expected none" ;; esac
-    [ -n "$main" ] || main=$(runs_of "$dir" | head -n 1)
+    case $dir$(cd -- "$dir" && pwd -P) in
+    *[[:cntrl:]]*) die "'$dir' has control characters in its name, expected none" ;;
+    esac
+    [ -n "$said" ] || said=$(copy_folder "$dir" 2>&1)
     names="$names${names:+, }$(basename -- "$dir")"
 done
-[ -n "$main" ] || die "no run in '$1', expected a folder with log.jsonl, there or one or two levels below"
+set --
+while IFS='	' read -r copy dir; do
+    set -- "$@" "$copy"
+done < "$T/copies"
+main=$(for copy; do runs_of "$copy"; done | head -n 1)
+[ -n "$said$main" ] || die "no run in '$first', expected a folder with log.jsonl, there or one or two levels below"
 # What the commands say is on the page: anything said here is of a page that is not whole.
-said=$({ sections "$@" > "$T/body" && page "${title:-$names}" > "$T/raw"; } 2>&1)
+[ -n "$said" ] || said=$({ sections "$@" > "$T/body" && page "${title:-$names}" > "$T/parts"; } 2>&1)
+[ -n "$said" ] || said=$(with_names "$T/parts" 2>&1 > "$T/raw")
 # Names and saved texts may have any bytes; a page is UTF-8.
 [ -n "$said" ] || said=$({ iconv -c -f UTF-8 -t UTF-8 "$T/raw" > "$T/page" || [ $? = 1 ]; } 2>&1)
 [ -z "$said" ] || die "cannot make the page in '$T': $(printf '%s' "$said" | head -n 1)"

@@ -192,6 +192,29 @@ END
     refuses 2 "no run in 'work/fourth'" timeout 60 paro-report work/fourth
 }
 
+@test "a folder that is exchanged once it was looked at" {
+    local command
+    cp -r "$G/work" work
+    cp -r "$G/work" other
+    sed -i 's/"loss":[0-9.]*/"loss":7.77/' other/*/log.jsonl other/*/*/log.jsonl
+    sed -i 's/^lr: .*/lr: 0.777/' other/run/settings.yaml
+    sed -i 's/1_000_000_000\|1e9\|1000000000/7.77e9/' other/fabric.yaml
+    echo '# 7x7: 49 ranks in 7 groups; 7 iterations' > other/bench.txt
+    echo 'HORING OK - 777 hosts' > other/slow.txt
+    run ! cmp -s work/fabric.yaml other/fabric.yaml
+    mkdir bin
+    cp "$BIN/paro-report" bin
+    for command in paro-plan paro-train paro-topo paro-shard horing-check; do
+        printf '#!/bin/sh\n[ ! -e other ] || { mv work kept; mv other work; }\nexec "%s" "$@"\n' "$BIN/$command" > bin/$command
+    done
+    chmod +x bin/*
+    paro-report work | grep -v 'page made' > first
+    bin/paro-report work | grep -v 'page made' > page
+    [ ! -e other ]
+    diff first page
+    run ! grep -q '7x7: 49\|777 hosts\|lr: 0.777' page
+}
+
 @test "a name with a newline is no second name, and a page is UTF-8" {
     cp -r "$G/work/run" elsewhere
     mkdir -p "work/a"$'\n'"elsewhere"
