@@ -353,6 +353,18 @@ static int read_near(struct nccl *c)
 
 /* ---- network ---- */
 
+/* One with a GPU, or which they are is not known of one of the two. */
+static int may_be_near(const struct nccl *c, const struct xml_node *cpu)
+{
+    int near = strcmp(xml_word(cpu, "numaid"), "-1") == 0;
+
+    for (int i = 0; i < c->gpus; i++) {
+        const struct xml_node *its = ancestor(c->gpu[i].pci, "cpu");
+        near |= its == cpu || xml_has(its, "numaid", "-1");
+    }
+    return near;
+}
+
 /* A network device that several processors reach is listed below each: the same again. */
 static int is_again(struct nccl *c, const struct net *net, int *again)
 {
@@ -389,8 +401,7 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     if (xml_find(n, "latency") &&
         xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
         return -1;
-    for (int i = 0; i < c->gpus; i++)
-        net.near |= ancestor(c->gpu[i].pci, "cpu") == cpu;
+    net.near = may_be_near(c, cpu);
     net.latency_s /= 1e6;
     net.Bps = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
     if (is_again(c, &net, &again))

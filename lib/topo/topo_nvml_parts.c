@@ -216,11 +216,15 @@ static void add_links(struct build *b, int i)
 
 /* ---- network ---- */
 
-/* The processor whose tree has the device's switch, or whose node it is on; else the first. */
+/*
+ * The processor whose tree has the device's switch, or whose node it is on, which may be one
+ * without a GPU; the first one where the kernel does not know the node.
+ */
 static struct xml_node *cpu_of(const struct build *b, const char *busid)
 {
     char above[TOPO_SYSFS_DEPTH][20], numa[16];
     int steps = topo_sysfs_above(b->root, busid, above);
+    struct topo_cpu other = {.numa = topo_sysfs_numa(b->root, busid)};
 
     for (int s = 0; s < steps; s++) {
         struct xml_node *at = topo_parts_find(b->x, above[s]);
@@ -229,11 +233,14 @@ static struct xml_node *cpu_of(const struct build *b, const char *busid)
         if (at)
             return at;
     }
-    snprintf(numa, sizeof numa, "%d", topo_sysfs_numa(b->root, busid));
-    for (struct xml_node *cpu = b->x->root->child; numa[0] != '-' && cpu; cpu = cpu->next)
+    if (other.numa < 0)
+        return b->x->root->child;
+    snprintf(numa, sizeof numa, "%d", other.numa);
+    for (struct xml_node *cpu = b->x->root->child; cpu; cpu = cpu->next)
         if (xml_has(cpu, "numaid", numa))
             return cpu;
-    return b->x->root->child;
+    topo_sysfs_cpu(b->root, &other);
+    return topo_parts_cpu(b->x, &other);
 }
 
 static void add_ports(struct build *b)

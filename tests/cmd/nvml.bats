@@ -203,6 +203,15 @@ groups[1].host: "" -> box-7' ]
     asked -i "nvml:$PWD/box" --nodes 2 > out
     grep -A4 'name: intra' out | sed -n 's/.*_Bps: //p' | tr '\n' ' ' | grep -qx '24000000000 22000000000 22000000000 '
     grep -A4 'name: inter' out | sed -n 's/.*_Bps: //p' | tr '\n' ' ' | grep -qx '96000000000 48000000000 24000000000 '
+    # One more, on a node that the kernel does not know, or on one that has no GPU.
+    device 0000:c0:01.0 pci0000:c0 0x020700 32.0
+    port mlx5_3 pci0000:c0/0000:c0:01.0 '4: ACTIVE' '400 Gb/sec (4X NDR)'
+    asked -i "nvml:$PWD/box" > out 2> said
+    [ ! -s said ]
+    echo 2 > box/sys/devices/pci0000:c0/0000:c0:01.0/numa_node
+    asked -i "nvml:$PWD/box" > out 2> said
+    has_words "$(cat said)" "1 of 3 network devices mlx5_3 at no GPU's processor"
+    around 2> said
 }
 
 @test "2 GPUs by PCIe: the lanes that are there now, the generation at most" {
