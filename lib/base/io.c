@@ -57,9 +57,10 @@ int io_open_whole(const char *path, int64_t bytes, int *fd, struct err *err)
     if (io_open(path, &new, &is, err))
         return -1;
     if (bytes >= 0 && is != bytes) {
+        if (io_check_pointer(new, path, is, err) == 0)
+            err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, is, bytes);
         close(new);
-        return err_at(err, path, 0, NULL, "has %" PRId64 " bytes, expected %" PRId64, is,
-                      bytes);
+        return -1;
     }
     *fd = new;
     return 0;

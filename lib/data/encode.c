@@ -328,7 +328,8 @@ static int encode_text(struct encoder *e, const char *path, struct encode_done *
     e->spans = NULL;
     if (io_open(path, &fd, &bytes, err))
         return -1;
-    if (bytes) {
+    rc = io_check_pointer(fd, path, bytes, err);
+    if (rc == 0 && bytes) {
         char *text = mmap(NULL, (size_t)bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         rc = text == MAP_FAILED ? err_sys(err, "cannot map data '%s'", path)
                                 : encode_parts(e, text, bytes, err);

@@ -171,7 +171,8 @@ int source_open(struct source *s, const char *path, struct err *err)
     char *idx = NULL;
 
     find_pair(path, &new.path, &idx);
-    int rc = io_open(new.path, &new.fd, &new.file_bytes, err);
+    int rc = err_any(io_open(new.path, &new.fd, &new.file_bytes, err) ||
+                     io_check_pointer(new.fd, new.path, new.file_bytes, err));
     if (rc == 0 && idx) {
         new.format = SOURCE_MEGATRON;
         rc = read_idx(&new, idx, &place, err);

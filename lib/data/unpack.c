@@ -27,7 +27,8 @@ int unpack_open(struct unpack **out, const char *path, struct err *err)
     int64_t bytes = 0;
 
     *u = (struct unpack){.path = mem_dup(path), .fd = -1};
-    int rc = io_open(path, &u->fd, &bytes, err);
+    int rc = err_any(io_open(path, &u->fd, &bytes, err) ||
+                     io_check_pointer(u->fd, path, bytes, err));
     if (rc == 0 && bytes >= 4 && io_pread_all(u->fd, head, 4, 0, err))
         rc = err_prefix(err, "data '%s': ", path);
     uint32_t magic = (uint32_t)io_le(head, 4);

@@ -82,4 +82,16 @@ pointer() {
     refuses 2 "'$f' Git LFS pointer" paro-shard ls deepspeed-3/from
     pointer fsdp2/from/.metadata
     refuses 2 "'fsdp2/from/.metadata' Git LFS pointer" paro-shard ls fsdp2/from
+    # A checkpoint's own files, and data.
+    paro-shard split model -p plan.yaml -o ckpt
+    f=ckpt/shard-00000.safetensors
+    pointer $f
+    run -1 paro-shard verify ckpt
+    [[ $output == *"'$f' is a Git LFS pointer"* ]]
+    refuses 2 "'$f' Git LFS pointer" paro-shard merge ckpt -o no
+    for f in text data.jsonl; do
+        pointer $f
+        refuses 2 "'$f' Git LFS pointer" paro-train plan.yaml -d $f -o no
+        refuses 2 "'$f' Git LFS pointer" paro-train --tokenize no -d $f --tokenizer "$DATA/tokenizer/llama2.json"
+    done
 }
