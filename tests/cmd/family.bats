@@ -183,6 +183,9 @@ retyped() {
 c = json.load(open("adapter/adapter_config.json"))
 assert c["r"] == 2 and c["lora_alpha"] == 5 and c["fan_in_fan_out"] is True
 assert c["target_modules"] == ["c_attn", "mlp.c_proj"] and c["peft_type"] == "LORA"'
+    paro-plan -m "$DATA/peft_gpt2" -i synth:1x1 > one.yaml
+    refuses 2 "'adapter' adapters of PEFT alone expected folder paro-shard split BASE -p PLAN --adapter adapter" \
+        paro-train one.yaml -d plan.yaml -o no --init adapter
     paro-shard split "$DATA/peft_gpt2" -p plan.yaml --adapter adapter -o again
     [ -z "$(paro-shard diff ckpt again)" ]
     # What they adapt, and of the hub's cache by its name there.

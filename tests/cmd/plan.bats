@@ -122,6 +122,10 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     [ "$(json 'scalar grep { ($_->{binding} // "") eq "memory" && $_->{over_bytes} > 0 && !$_->{feasible} } @s' < "$D/w")" -eq 23 ]
     [ "$(json 'map { $_->{binding} // () } grep { !defined $_->{feasible} } @s' < "$D/w")" = "slow slow slow" ]
     # Another one was asked for: it is behind, and the better ones say so.
+    # As much of it as the best has, and yet slower.
+    paro-plan -m params=7e9 -i synth:8x8,intra=300GB/s:3us,inter=25GB/s:10us,memory=80GB,flops=200T,device=cuda \
+        --accum 2 --seq 4096 --why > "$D/w"
+    grep -q '^ NIG .*%  the same computing, but more is sent before or after it: ' "$D/w"
     paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --strategy GGG --why > "$D/w"
     grep -q '^\*GGG .* behind IIG, the best$' "$D/w"
     grep -q '^ IIG .* better, but not requested$' "$D/w"
