@@ -21,32 +21,14 @@
 #   SHAPES='2x2 3,2' RATES=1gbit LAUNCHES=1 PARTS=limit sh tests/bench/collectives.sh
 #   PARTS=limit OPS=all-reduce ALGOS=ho-ring SETTINGS=stock ...
 #   PARTS=sweep SIZES=4K:64M:4 SETTINGS=stock PEERS='default han' ROUNDS=5 OPS=all-reduce TUNE=no ...
-set -u
-
-PARTS=${PARTS:-limit sweep}
-SHAPES=${SHAPES:-2x2 2x4 4x2 4x4 3,2 4,4,3}
-RATES=${RATES:-500mbit 1gbit}
+# shellcheck disable=SC2086
+. "$(dirname "$0")/begin.sh"
+# SWEEPS: launches of each peer.  SIZES: from:to:factor.  OPS: limit has three, sweep all four.
+settings PARTS='limit sweep' SHAPES='2x2 2x4 4x2 4x4 3,2 4,4,3' RATES='500mbit 1gbit' \
+    SETTINGS='stock helped' HELP='--mca btl_tcp_flags 1' LAUNCHES=3 SWEEPS=1 SIZE=64M ITERS=5 \
+    SIZES=4K:64M:4 ROUNDS=7 TUNE=yes PEERS='default ring han' OPS= ALGOS=ho-ring,ring,mpi
 SWEEP_RATES=${SWEEP_RATES:-${RATES##* }}
-SETTINGS=${SETTINGS:-stock helped}
-HELP=${HELP:---mca btl_tcp_flags 1}
-LAUNCHES=${LAUNCHES:-3}
-SWEEPS=${SWEEPS:-1} # launches of each peer
-SIZE=${SIZE:-64M}
-ITERS=${ITERS:-5}
-SIZES=${SIZES:-4K:64M:4} # from:to:factor
-ROUNDS=${ROUNDS:-7}
-TUNE=${TUNE:-yes}
-PEERS=${PEERS:-default ring han}
-OPS=${OPS:-} # limit: three, sweep: all four
-ALGOS=${ALGOS:-ho-ring,ring,mpi} # limit
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
 failed=0
-
-die() {
-    echo "collectives.sh: $*" >&2
-    exit 2
-}
 
 # "GROUPS PROCS" of "4x2" or "3,2", as paro-lab wants them.
 lab_shape() {
@@ -98,7 +80,6 @@ lab() {
     lab_rate=$2
     lab_mca=$3
     shift 3
-    # shellcheck disable=SC2086
     paro-lab -g "${lab_on% *}" -p "${lab_on#* }" -r "$lab_rate" $lab_mca -- "$@"
 }
 
@@ -202,7 +183,6 @@ sweep_lines() {
 
 # tune FILE SHAPE RATE SETTINGS SIZES FABRIC: a table measured once, before any peer runs.
 tune() {
-    # shellcheck disable=SC2086
     launch "$1" "$2" "$3" "$4" paro-bench --table ${OPS:+--op "$OPS"} $5 -i "$6"
 }
 
@@ -227,7 +207,6 @@ sweep() {
                     as=$(peer_settings "$peer") || exit 2
                     for i in $(seq "$SWEEPS"); do
                         file=$OUT/sweep-$shape-$rate-$how-$peer-$i.jsonl
-                        # shellcheck disable=SC2086
                         launch "$file" "$shape" "$rate" "$mca $as" paro-bench --json ${OPS:+--op "$OPS"} \
                             --algo auto,mpi $tuning --mpi-name "$peer" $sizes -n "$ROUNDS" -w 1 \
                             -i "$fabric" && set -- "$@" "$file"

@@ -6,28 +6,12 @@
 # runs of a seed are evaluated on text that neither trains on.  Rows: the last loss of each, the
 # step at which the run that drops has the last loss of the other one, and seconds of both.
 #
-#   SEEDS=5 STEPS=800 TIMES=10 BYTES=100000 SEQ=128 BATCH=8 MODEL=... TEXT=FILE OUT=bench
-#
 # STEPS must be four epochs at least, of 2 BYTES / SEQ / BATCH steps.  Logs stay in OUT/easy.
-set -u
-
-SEEDS=${SEEDS:-5}
-STEPS=${STEPS:-800}
-TIMES=${TIMES:-10}
-BYTES=${BYTES:-100000}
-SEQ=${SEQ:-128}
-BATCH=${BATCH:-8}
-MODEL=$(realpath "${MODEL:-examples/models/llama-3m.json}") || exit 2
-TEXT=$(realpath "${TEXT:-/usr/share/common-licenses/GPL-3}") || exit 2
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-# shellcheck source=examples/mpirun-env
+. "$(dirname "$0")/begin.sh"
+settings SEEDS=5 STEPS=800 TIMES=10 BYTES=100000 SEQ=128 BATCH=8 \
+    MODEL=examples/models/llama-3m.json TEXT=/usr/share/common-licenses/GPL-3
+MODEL=$(realpath "$MODEL") && TEXT=$(realpath "$TEXT") || exit 2
 . examples/mpirun-env
-
-die() {
-    echo "easy.sh: $*" >&2
-    exit 2
-}
 
 mkdir -p "$OUT/easy" && cd "$OUT/easy" || exit 2
 cat "$TEXT" /usr/share/common-licenses/[!L]* | head -c $((BYTES + BYTES / TIMES + 20000)) >all

@@ -16,22 +16,10 @@
 # the pauses are measured (FIGURES.md); rates, TOTAL (of the shared folder, all nodes together) and
 # RESTARTS, in seconds, are what the variables say.
 #
-#   RANKS='64 1024 16384' MTBF=6300 RESTARTS='60 600' TOTAL=20e9 PORT=50GB/s LOCAL=2GB/s FAILURES=2000 ...
-#
 # Rows stay in bench/goodput.csv, the picture in bench/goodput.svg.
-set -u
-
-RANKS=${RANKS:-64 256 1024 4096 16384}
-MTBF=${MTBF:-6300}
-RESTARTS=${RESTARTS:-60 600}
-TOTAL=${TOTAL:-20e9}
-PORT=${PORT:-50GB/s}
-LOCAL=${LOCAL:-2GB/s}
-FLOPS=${FLOPS:-543e12}
-FAILURES=${FAILURES:-2000}
-OUT=${OUT:-bench}
-PLOT=${PLOT:-build/bench/goodput_plot}
-PATH=${BIN:-$PWD/bin}:$PATH
+. "$(dirname "$0")/begin.sh"
+settings RANKS='64 256 1024 4096 16384' MTBF=6300 RESTARTS='60 600' TOTAL=20e9 PORT=50GB/s \
+    LOCAL=2GB/s FLOPS=543e12 FAILURES=2000 PLOT=build/bench/goodput_plot
 
 mkdir -p "$OUT" || exit 2
 cat > "$OUT/goodput.json" <<'END'

@@ -10,19 +10,12 @@
 # (Wilson); the same as a hysteresis of two runs has it; and the processor time of a verdict.  Pairs
 # are those that a run measures: of n hosts, level normal measures about 15 of n - 1 of each host.
 #
-#   RUNS=10000 SIZES='8 64 512 4096' KINDS=... SHOW='fleets curve lab' OUT=bench sh tests/bench/health.sh
-#
 # SHOW: fleets, the table; curve, what becomes of ports slower by 1 to 12 %, drawn in
 # bench/health.svg; lab, LAB_RUNS (100) of each kind on the emulated fabric (health_lab.sh, hours).
 # Rows stay in bench/health.rows.
-set -u
-
-RUNS=${RUNS:-10000}
-SIZES=${SIZES:-8 64 512 4096}
-KINDS=${KINDS:-port:90 port:95 out:90 in:90 pair:80 cut:100 flap:100 corrupt:100 late:400 several:90}
-SHOW=${SHOW:-fleets curve lab}
-OUT=${OUT:-bench}
-PLOT=${PLOT:-build/bench/health_plot}
+. "$(dirname "$0")/begin.sh"
+settings RUNS=10000 SIZES='8 64 512 4096' SHOW='fleets curve lab' PLOT=build/bench/health_plot \
+    KINDS='port:90 port:95 out:90 in:90 pair:80 cut:100 flap:100 corrupt:100 late:400 several:90'
 FLEETS=${FLEETS:-$(dirname "$PLOT")/health_fleets}
 mkdir -p "$OUT" || exit 2
 
@@ -88,9 +81,6 @@ for part in $SHOW; do
     case $part in
     fleets | curve) "$part" ;;
     lab) RUNS=${LAB_RUNS:-100} KINDS='' sh tests/bench/health_lab.sh || exit 2 ;;
-    *)
-        echo "health.sh: part '$part', expected fleets, curve or lab" >&2
-        exit 2
-        ;;
+    *) die "part '$part', expected fleets, curve or lab" ;;
     esac
 done

@@ -7,26 +7,10 @@
 # many named it right (host, direction or pair; nobody else accused), how many accused somebody
 # wrongly, and the time that a check took (its own word).  The share of the runs is given with its
 # 95 % interval (Wilson), for so few runs prove little.  Runs stay in OUT/health_lab as JSON.
-#
-#   RUNS=100 KINDS='healthy port10 port5 out10 in10 pair20 cut flap corrupt' GROUPS_=4 PROCS=2
-#   RATE=200mbit OPTIONS='-t 20' OUT=bench sh tests/bench/health_lab.sh
-set -u
-
-RUNS=${RUNS:-100}
-KINDS=${KINDS:-healthy port10 port5 out10 in10 pair20 cut flap corrupt}
-GROUPS_=${GROUPS_:-4}
-PROCS=${PROCS:-2}
-RATE=${RATE:-200mbit}
-OPTIONS=${OPTIONS:--t 20}
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-# shellcheck source=examples/mpirun-env
+. "$(dirname "$0")/begin.sh"
+settings RUNS=100 KINDS='healthy port10 port5 out10 in10 pair20 cut flap corrupt' GROUPS_=4 \
+    PROCS=2 RATE=200mbit OPTIONS='-t 20'
 . examples/mpirun-env
-
-die() {
-    echo "health_lab.sh: $*" >&2
-    exit 2
-}
 
 case $RATE in *mbit) mbit=${RATE%mbit} ;; *) die "rate '$RATE', expected as 200mbit" ;; esac
 mkdir -p "$OUT/health_lab" || exit 2

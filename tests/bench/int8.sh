@@ -13,29 +13,14 @@
 #
 # A way is a type of what travels and, behind +, what travels as int8.  Losses of every step, means
 # over the seeds, stay in bench/int8.csv, the picture in bench/int8.svg.
-set -u
-
-STRATEGIES=${STRATEGIES:-NNG GGG}
-TYPES=${TYPES:-f32 bf16 f32+params f32+grads f32+both bf16+params bf16+grads bf16+both}
-SEEDS=${SEEDS:-1 2 3}
-STEPS=${STEPS:-400}
-LAST=${LAST:-50}
-SHAPE=${SHAPE:-2x2}
-MODEL=${MODEL:-examples/models/llama-tiny.json}
-SEQ=${SEQ:-64}
-ACCUM=${ACCUM:-2} # at 1 both strategies round the same numbers
-TRAIN=${TRAIN:---lr 1e-3 --min-lr 1e-4 --warmup 20} # settings, the same for all
-DATA=${DATA:-}
-OUT=${OUT:-bench}
-PLOT=${PLOT:-build/bench/int8_plot}
-PATH=${BIN:-$PWD/bin}:$PATH
-# shellcheck source=examples/mpirun-env
+# shellcheck disable=SC2046,SC2086
+. "$(dirname "$0")/begin.sh"
+# At ACCUM=1 both strategies round the same numbers.
+settings TYPES='f32 bf16 f32+params f32+grads f32+both bf16+params bf16+grads bf16+both' \
+    STRATEGIES='NNG GGG' SEEDS='1 2 3' STEPS=400 LAST=50 SHAPE=2x2 SEQ=64 ACCUM=2 \
+    MODEL=examples/models/llama-tiny.json TRAIN='--lr 1e-3 --min-lr 1e-4 --warmup 20' DATA= \
+    PLOT=build/bench/int8_plot
 . examples/mpirun-env
-
-die() {
-    echo "int8.sh: $*" >&2
-    exit 2
-}
 
 planned() { sed -n "s/^ *$1: //p" "$2" | head -n 1; }
 
@@ -55,7 +40,6 @@ options() {
 for s in $STRATEGIES; do
     for way in $TYPES; do
         run=$OUT/int8/$s-$way
-        # shellcheck disable=SC2046 # words
         paro-plan -m "$MODEL" -i "synth:$SHAPE" --mem 1e15 --strategy "$s" --seq "$SEQ" \
             --accum "$ACCUM" $(options "$way") > "$run.yaml" || exit 2
         ranks=$(sed -n 's/^    ranks: \[\(.*\)\]$/\1/p' "$run.yaml" | tr , '\n' | wc -l)
@@ -63,7 +47,6 @@ for s in $STRATEGIES; do
             [ -s "$run-$seed.jsonl" ] && [ "$(wc -l < "$run-$seed.jsonl")" = "$STEPS" ] && continue
             rm -rf "$OUT/int8/run"
             echo "$s $way, seed $seed (load $(cut -d' ' -f1 /proc/loadavg))" >&2
-            # shellcheck disable=SC2086 # words
             mpirun -np "$ranks" paro-train "$run.yaml" -d "$DATA" -o "$OUT/int8/run" \
                 --seed "$seed" --steps "$STEPS" $TRAIN --log "$run-$seed.part" --json \
                 > "$OUT/out" 2> "$OUT/said" || die "$s $way: $(tail -n 1 "$OUT/said")"

@@ -15,25 +15,12 @@
 # with the step behind it and ends well; and steps, losses and hashes of all states in the log are
 # those of the run that nobody touched, to the last bit.  One line says so of each kind; the status
 # is 1 where one did not hold, and what was left of it stays in OUT/kill.
-#
-#   KILLS=50 TERMS=5 FULLS=5 STEPS=30 EVERY=2 SHAPE=2x2 STRATEGY=IGG SEED=1 ...
-set -u
-
-KILLS=${KILLS:-50}
-TERMS=${TERMS:-5}
-FULLS=${FULLS:-5}
-STEPS=${STEPS:-30}
-EVERY=${EVERY:-2}
-SHAPE=${SHAPE:-2x2}
-STRATEGY=${STRATEGY:-IGG}
-MODEL=${MODEL:-examples/models/llama-tiny.json}
-SEED=${SEED:-1}
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-# shellcheck source=examples/mpirun-env
+# shellcheck disable=SC2016,SC2086
+. "$(dirname "$0")/begin.sh"
+settings KILLS=50 TERMS=5 FULLS=5 STEPS=30 EVERY=2 SHAPE=2x2 STRATEGY=IGG \
+    MODEL=examples/models/llama-tiny.json SEED=1
 . examples/mpirun-env
 
-# shellcheck source=tests/bench/moments.sh
 . tests/bench/moments.sh
 
 lines() { if [ -e "$1" ]; then grep -c '}$' "$1"; else echo 0; fi; }
@@ -112,7 +99,6 @@ end_kind() {
     [ "$times" -gt 0 ] || return
     gone=- # of a full disk mpirun's own end was waited for
     [ -z "$pids" ] || gone=$(awk -v ms=$gone_ms 'BEGIN { printf "%.2f", ms / 1000 }')
-    # shellcheck disable=SC2086 # words
     printf '%-22s %5d %7d %10s %10d %12s   %s\n' "$kind" "$times" "$good" "$gone" "$most_lost" \
         "$(awk -v a="$all_lost" -v n="$times" 'BEGIN { printf "%.1f", a / n }')" \
         "$(printf '%s\n' $statuses | sort -n | uniq -c | awk '{ printf "%s%s: %d", sep, $2, $1; sep = ", " }')"
@@ -122,7 +108,6 @@ by_kill() {
     begin_kind 'kill -9 of a rank' "$KILLS"
     for time in $(seq "$times"); do
         start_and_wait
-        # shellcheck disable=SC2086 # words
         set -- $ranks_pids
         if [ $# -gt 0 ]; then
             draw $#
@@ -152,7 +137,6 @@ by_signal() {
 # fill KIB: a run on a disk of that size, or with files no larger.
 fill() {
     if [ "$mounts" = yes ]; then
-        # shellcheck disable=SC2086,SC2016 # words; for the other shell
         unshare $user -m sh -c 'mount -t tmpfs -o size=$1k none full && cd full && cp ../plan.yaml ../text . || exit 77
             mpirun -np $2 paro-train plan.yaml -d text -o run --steps $3 --exact --save-every $4 --keep 99
             rc=$?; cd .. && cp -a full/run . ; exit $rc' - "$@" "$ranks" "$STEPS" "$EVERY"
@@ -201,7 +185,6 @@ user=''
 [ "$(id -u)" = 0 ] || user=-Ur
 mounts=no
 mkdir full
-# shellcheck disable=SC2086
 ! unshare $user -m sh -c 'mount -t tmpfs none full' 2> why || mounts=yes
 
 wrong=0

@@ -19,29 +19,11 @@
 #
 # With SPEED=N it measures instead how fast steps are with a local checkpoint every EVERY steps (1: one is
 # nearly always being written), over N pairs of runs with and without.
-#
-#   RUNS=30 TIME=999999 STEPS=80 EVERY=5 SAVE=25 COPIES=1 SHAPES="2,2,2,2 3,2,2" KINDS="..." MODES="local folder"
-#   STRATEGY=IGG RATE=500mbit SEQ=32 SEED=1 MODEL=examples/models/llama-tiny.json
-set -u
-
-RUNS=${RUNS:-30}
-TIME=${TIME:-999999}
-STEPS=${STEPS:-80}
-EVERY=${EVERY:-5}
-SAVE=${SAVE:-25}
-COPIES=${COPIES:-1}
-SHAPES=${SHAPES:-2,2,2,2 3,2,2}
-KINDS=${KINDS:-rank node port stop disk two}
-MODES=${MODES:-local folder}
-STRATEGY=${STRATEGY:-IGG}
-RATE=${RATE:-500mbit}
-SEQ=${SEQ:-32}
-SEED=${SEED:-1}
-SPEED=${SPEED:-}
-MODEL=${MODEL:-examples/models/llama-tiny.json}
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-# shellcheck source=tests/bench/moments.sh
+# shellcheck disable=SC2034,SC2086
+. "$(dirname "$0")/begin.sh"
+settings RUNS=30 TIME=999999 STEPS=80 EVERY=5 SAVE=25 COPIES=1 SHAPES='2,2,2,2 3,2,2' \
+    KINDS='rank node port stop disk two' MODES='local folder' STRATEGY=IGG RATE=500mbit SEQ=32 \
+    SEED=1 SPEED= MODEL=examples/models/llama-tiny.json
 . tests/bench/moments.sh
 
 # ---- In the lab: OUT has t0, the next step's and the first new step's time ----------------
@@ -82,7 +64,6 @@ END
 }
 
 one() { # KIND MODE RUN: a row
-    # shellcheck disable=SC2034 # of draw
     draws=$(echo "$procs $1 $3" | cksum | cut -d ' ' -f 1) # both modes at the same moments
     draw $((STEPS - 30))
     step=$((drawn + 10))
@@ -142,7 +123,6 @@ speed() {
     for _ in $(seq "$SPEED"); do
         for options in '' "--local-save local --local-every $EVERY --copies $COPIES"; do
             rm -rf run local
-            # shellcheck disable=SC2086 # words
             paro-lab -g "$nodes" -p "$procs" -r "$RATE" -- paro-train plan.yaml -d text -o run --steps "$STEPS" \
                 $options > out 2> said || die "a run failed: $(tail -n 1 said)"
             mean_s

@@ -2,11 +2,6 @@
 # shellcheck shell=sh
 # Random moments, the same for a SEED, and the bits of a run, for kill.sh and local.sh.
 
-die() {
-    echo "${0##*/}: $*" >&2
-    exit 2
-}
-
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 bits() { grep -oE '"(step|loss|grad_norm|state_hash)":[^,}]*' "$1" 2> /dev/null; }
 

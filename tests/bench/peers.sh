@@ -28,32 +28,17 @@
 #
 # The slowest peers take most of the time.  A table prints all rows of its case: to launch slow
 # peers once, run ROUNDS=1 first, and then PEERS='ddp fsdp2-hybrid-late' with all rounds.
-set -u
-
-PYTHON=${PYTHON:-python3}
-CASES=${CASES:-4x2:200mbit 2x2:1gbit 4x2:1gbit 2x2:200mbit} # groups x ranks of each, rate
-TYPES=${TYPES:-f32:f32 bf16:f32 bf16:bf16}                  # WIRE:COMPUTE
-STEPS=${STEPS:-3}
-SKIP=${SKIP:-1}
-ROUNDS=${ROUNDS:-3}
+OUT=${OUT:-bench/peers}
+. "$(dirname "$0")/begin.sh"
+# CASES: groups x ranks of each, rate.  MICRO: sequences of a micro-batch.  LAB: more words for
+# paro-lab, with paro-train alone: --mca btl_tcp_flags 1.
+settings PYTHON=python3 CASES='4x2:200mbit 2x2:1gbit 4x2:1gbit 2x2:200mbit' \
+    TYPES='f32:f32 bf16:f32 bf16:bf16' STEPS=3 SKIP=1 ROUNDS=3 \
+    MODEL=examples/models/llama-10m.json DATA=/usr/share/common-licenses/GPL-3 SEQ=256 MICRO=1 \
+    ACCUM=4 LAB= LIMIT=900 FRESH=
 PLANS=${PLANS-best NNN IIG GGG}
 PEERS=${PEERS-ddp ddp-zero1 fsdp2-full fsdp2-hybrid fsdp2-hybrid-late zero2 zero3}
-MODEL=${MODEL:-examples/models/llama-10m.json}
-DATA=${DATA:-/usr/share/common-licenses/GPL-3}
-SEQ=${SEQ:-256}
-MICRO=${MICRO:-1} # sequences of a micro-batch
-ACCUM=${ACCUM:-4}
-LAB=${LAB:-} # more words for paro-lab, with paro-train alone: --mca btl_tcp_flags 1
-LIMIT=${LIMIT:-900}
-FRESH=${FRESH:-}
-OUT=${OUT:-bench/peers}
 REFERENCE=$(dirname "$0")/../reference
-PATH=${BIN:-$PWD/bin}:$PATH
-
-die() {
-    echo "peers.sh: $*" >&2
-    exit 2
-}
 
 # peak FILE COMMAND...: runs a rank, and its VmHWM in KiB is in FILE.RANK
 peak='import os, resource, subprocess, sys

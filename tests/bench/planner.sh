@@ -20,27 +20,14 @@
 #   CASES='2x2:500mbit:1 3,2:200mbit:4' STRATEGIES='NNG IIG GGG' ROUNDS=1 ...
 #
 # Rows stay in bench/planner.csv, the picture in bench/planner.svg, logs in bench/planner/.
-set -u
-
+. "$(dirname "$0")/begin.sh"
+settings MODEL=examples/models/llama-3m.json SEQ=256 STEPS=6 ROUNDS=3 TOP=3 DATA= \
+    PLOT=build/bench/planner_plot
 CASES=${CASES:-2x2:100mbit:1 2x2:100mbit:4 2x2:500mbit:1 2x2:500mbit:4 2x2:1gbit:1 2x2:1gbit:4 \
 4x2:200mbit:1 4x2:200mbit:4 2x4:500mbit:1 2x4:500mbit:4 3,2:500mbit:1 3,2:500mbit:4}
-MODEL=${MODEL:-examples/models/llama-3m.json}
-SEQ=${SEQ:-256}
-STEPS=${STEPS:-6}
-ROUNDS=${ROUNDS:-3}
-TOP=${TOP:-3}
 STRATEGIES=${STRATEGIES:-$(for p in N I G; do for g in N I G; do for o in N I G; do
     echo "$p$g$o"
 done; done; done)}
-DATA=${DATA:-}
-OUT=${OUT:-bench}
-PLOT=${PLOT:-build/bench/planner_plot}
-PATH=${BIN:-$PWD/bin}:$PATH
-
-die() {
-    echo "planner.sh: $*" >&2
-    exit 2
-}
 
 # lab SHAPE RATE COMMAND...: 4x2, or 3,2 for unequal nodes.
 lab() {

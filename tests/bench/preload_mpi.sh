@@ -11,21 +11,10 @@
 #
 # The two are launched in turn, LAUNCHES times each on every fabric, and medians are compared; what
 # each launch printed stays in OUT/preload.
-#
-#   LAUNCHES=5 FABRICS='2x4:500mbit 4x2:500mbit 2x2:1gbit' MIN=65536 MAX=4194304 UNKNOWNS=524288 \
-#   TP='4 256 128 8' PARO_MPI_MODE=measure OUT=bench sh tests/bench/preload_mpi.sh
-set -u
-
-LAUNCHES=${LAUNCHES:-5}
-FABRICS=${FABRICS:-2x4:500mbit 4x2:500mbit 2x2:1gbit}
-MIN=${MIN:-65536}
-MAX=${MAX:-4194304}
-UNKNOWNS=${UNKNOWNS:-524288}
-TP=${TP:-4 256 128 8}
-OUT=${OUT:-bench}
-BIN=${BIN:-$PWD/bin}
+. "$(dirname "$0")/begin.sh"
+settings LAUNCHES=5 FABRICS='2x4:500mbit 4x2:500mbit 2x2:1gbit' MIN=65536 MAX=4194304 \
+    UNKNOWNS=524288 TP='4 256 128 8'
 LIBRARY=${LIBRARY:-$BIN/../build/libparo-mpi.so}
-PATH=$BIN:$PATH
 
 mkdir -p "$OUT/preload" || exit 2
 here=$PWD

@@ -9,15 +9,10 @@
 # the least time of each counts: what else runs on the machine only adds.  The ratio of times on
 # the clock and of processor time (user and system) to wc's; the aim is 4.  The program must do with
 # 32 MiB of address space, whatever the size of the log.
-#
-#   GB=1 ROUNDS=7 FORMATS="jsonl llmc nano" OUT=bench
-set -eu
-
-GB=${GB:-1}
-ROUNDS=${ROUNDS:-7}
-FORMATS=${FORMATS:-jsonl llmc nano}
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
+# shellcheck disable=SC2016,SC3045
+set -e
+. "$(dirname "$0")/begin.sh"
+settings GB=1 ROUNDS=7 FORMATS='jsonl llmc nano'
 
 # make_log FORMAT BYTES: as paro-train, llm.c and modded-nanogpt write.
 make_log() {
@@ -42,7 +37,6 @@ make_log() {
     }'
 }
 
-# shellcheck disable=SC2016 # the dollars are Perl's
 turns='
     use Time::HiRes qw(time);
     my ($rounds, $format, $lines) = splice @ARGV, 0, 3;
@@ -74,7 +68,6 @@ for format in $FORMATS; do
     for part in 1 2 3 4; do
         make_log "$format" "$(awk -v gb="$GB" 'BEGIN { printf "%.0f", gb * 25e7 }')" > quarter.$part
     done
-    # shellcheck disable=SC3045 # dash and bash have it
     (ulimit -v 32768 && paro-rank --steps-per-epoch 1000 log > none && paro-rank log > none)
     perl -e "$turns" "$ROUNDS" "$format" "$(wc -l < log)"
 done

@@ -13,25 +13,11 @@
 # one: it reads all twice, first to know what is good.  verify is beside `cat` of all files.
 #
 # At the end, what it holds in memory of 200 GB (shard_memory.sh); MEMORY=no does without.
-#
-#   ROUNDS=5 LAYERS=20 FROM=2x2 TO='[3,2]' CACHES='warm cold' VERBS='split verify' OUT=bench
-set -u
-
+# shellcheck disable=SC2086
+. "$(dirname "$0")/begin.sh"
+settings ROUNDS=5 LAYERS=20 FROM=2x2 TO='[3,2]' CACHES='warm cold' \
+    VERBS='split merge reshard repair verify'
 HERE=$(cd "$(dirname "$0")" && pwd)
-
-ROUNDS=${ROUNDS:-5}
-LAYERS=${LAYERS:-20}
-FROM=${FROM:-2x2}
-TO=${TO:-[3,2]}
-CACHES=${CACHES:-warm cold}
-VERBS=${VERBS:-split merge reshard repair verify}
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-
-die() {
-    echo "shard.sh: $*" >&2
-    exit 2
-}
 
 now_ms() { echo $(($(date +%s%N) / 1000000)); }
 

@@ -6,25 +6,11 @@
 #
 # The weights are a file of holes with a header, of 200 GB, and what is written has holes too, so
 # it takes next to nothing of the disk; every byte is moved and summed all the same.  Of split,
-# reshard and merge the peak of what was resident (VmHWM) must be at most --buffer, 20 times the
+# reshard and merge the peak of what was resident (VmHWM) must be at most --buffer (BUFFER MiB), 20 times the
 # headers (that of the weights, and the manifest), and 16 MiB for the program with its libraries
 # and its threads' slices.
-#
-#   VOCAB=1000000 HIDDEN=8192 INNER=22016 LAYERS=42 BUFFER=64 OUT=bench
-set -u
-
-VOCAB=${VOCAB:-1000000}
-HIDDEN=${HIDDEN:-8192}
-INNER=${INNER:-22016}
-LAYERS=${LAYERS:-42}
-BUFFER=${BUFFER:-64} # MiB
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-
-die() {
-    echo "shard_memory.sh: $*" >&2
-    exit 2
-}
+. "$(dirname "$0")/begin.sh"
+settings VOCAB=1000000 HIDDEN=8192 INNER=22016 LAYERS=42 BUFFER=64
 
 # The header's JSON of a Llama in f32, and behind it, on a line of its own, the bytes of its data.
 header() {

@@ -6,30 +6,16 @@
 # medians counts, for a machine that is busy with something else only ever adds time.  Exit
 # status 1 when a ratio is further from 1 than WITHIN.
 #
-#   NODES=2 PROCS=2 RATE=500mbit SIZES='16Mi 64Mi' ALGOS='ring two-level ho-ring' LAUNCHES=3 \
-#       ITERS=10 CHUNK=61440 WITHIN=0.1 LAB='--mca btl_tcp_flags 1' sh tests/bench/simulate.sh
-#
 # FABRIC=TOPO takes a topology that is at hand, a file or synth:SPEC, and measures none.
-set -u
-
-NODES=${NODES:-2}
-PROCS=${PROCS:-2}
-RATE=${RATE:-500mbit}
-SIZES=${SIZES:-16Mi 64Mi}
-OPS=${OPS:-all-gather reduce-scatter all-reduce}
-ALGOS=${ALGOS:-ring two-level ho-ring}
-LAUNCHES=${LAUNCHES:-3}
-ITERS=${ITERS:-10}
-CHUNK=${CHUNK:-61440}
-WITHIN=${WITHIN:-0.1}
-LAB=${LAB:-}
-FABRIC=${FABRIC:-}
-PATH=${BIN:-$PWD/bin}:$PATH
+# shellcheck disable=SC2086
+. "$(dirname "$0")/begin.sh"
+settings NODES=2 PROCS=2 RATE=500mbit SIZES='16Mi 64Mi' \
+    OPS='all-gather reduce-scatter all-reduce' ALGOS='ring two-level ho-ring' LAUNCHES=3 \
+    ITERS=10 CHUNK=61440 WITHIN=0.1 LAB= FABRIC=
 
 dir=$(mktemp -d) || exit 2
 trap 'rm -rf "$dir"' EXIT
 
-# shellcheck disable=SC2086
 if [ -n "$FABRIC" ]; then
     paro-topo -i "$FABRIC"
 else
@@ -41,7 +27,6 @@ algos=$(echo "$ALGOS" | tr ' ' ,)
 for size in $SIZES; do
     i=0
     while [ $i -lt "$LAUNCHES" ]; do
-        # shellcheck disable=SC2086
         paro-lab -g "$NODES" -p "$PROCS" -r "$RATE" $LAB -- paro-bench --json -b "$size" \
             -n "$ITERS" -w 2 --op "$ops" --algo "$algos" --chunk "$CHUNK" \
             -i "$dir/fabric.yaml" >> "$dir/measured" || exit 2

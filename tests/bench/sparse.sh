@@ -9,30 +9,12 @@
 #   fabric   what a step takes and sends on an emulated fabric of 4 x 2 ranks at RATE, dense and
 #            sparse under each strategy, and bytes of the states of a rank.
 #
-#   PARTS='loss fabric' SHARES='0.8 0.9' SEEDS=5 STEPS=300 TEXT=FILE MODEL=... RATE=200mbit
-#   STRATEGIES='GGG IGG NIG' WAYS='dense ems em block4 static magnitude' OUT=bench
-#
 # Logs stay in OUT/sparse.
-set -u
-
-PARTS=${PARTS:-loss fabric}
-SHARES=${SHARES:-0.8 0.9}
-SEEDS=${SEEDS:-5}
-STEPS=${STEPS:-300}
-TEXT=${TEXT:-}
-MODEL=${MODEL:-examples/models/llama-3m.json}
-RATE=${RATE:-200mbit}
-STRATEGIES=${STRATEGIES:-GGG IGG NIG}
-WAYS=${WAYS:-dense ems em block4 static magnitude}
-OUT=${OUT:-bench}
-PATH=${BIN:-$PWD/bin}:$PATH
-# shellcheck source=examples/mpirun-env
+. "$(dirname "$0")/begin.sh"
+settings PARTS='loss fabric' SHARES='0.8 0.9' SEEDS=5 STEPS=300 TEXT= \
+    MODEL=examples/models/llama-3m.json RATE=200mbit STRATEGIES='GGG IGG NIG' \
+    WAYS='dense ems em block4 static magnitude'
 . examples/mpirun-env
-
-die() {
-    echo "sparse.sh: $*" >&2
-    exit 2
-}
 
 MODEL=$(realpath "$MODEL") || exit 2
 [ -z "$TEXT" ] || TEXT=$(realpath "$TEXT") || exit 2

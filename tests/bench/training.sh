@@ -19,29 +19,13 @@
 #   PLANS='GGG:ring III:ho-ring:--keep=all' ROUNDS=1 STEPS=4 MODEL=examples/models/llama-tiny.json ...
 #
 # Rows stay in bench/training.csv, the picture in bench/training.svg, the logs beside them.
-set -u
-
-GROUPS_=${GROUPS_:-4}
-PROCS=${PROCS:-2}
-RATE=${RATE:-200mbit}
-MODEL=${MODEL:-examples/models/llama-10m.json}
-SEQ=${SEQ:-256}
-ACCUM=${ACCUM:-4}
-STEPS=${STEPS:-6}
-ROUNDS=${ROUNDS:-2}
+# shellcheck disable=SC2086
+. "$(dirname "$0")/begin.sh"
+# PLAN_OPTIONS are the same for all, such as --wire-type=f32; TRAIN_OPTIONS such as --init=FOLDER.
+settings GROUPS_=4 PROCS=2 RATE=200mbit MODEL=examples/models/llama-10m.json SEQ=256 ACCUM=4 \
+    STEPS=6 ROUNDS=2 PLAN_OPTIONS= TRAIN_OPTIONS= DATA= PLOT=build/bench/training_plot
 PLANS=${PLANS:-GGG:ring GGG:ho-ring IIG:ho-ring IGG:ho-ring NGG:ho-ring NIG:ho-ring NNG:ho-ring \
 III:ho-ring NNN:ho-ring}
-PLAN_OPTIONS=${PLAN_OPTIONS:-}   # the same for all: --wire-type=f32 ...
-TRAIN_OPTIONS=${TRAIN_OPTIONS:-} # --init=FOLDER ...
-DATA=${DATA:-}
-OUT=${OUT:-bench}
-PLOT=${PLOT:-build/bench/training_plot}
-PATH=${BIN:-$PWD/bin}:$PATH
-
-die() {
-    echo "training.sh: $*" >&2
-    exit 2
-}
 
 lab() { paro-lab -g "$GROUPS_" -p "$PROCS" -r "$RATE" -- "$@"; }
 name() { echo "$1" | tr ':=' -; }
@@ -67,7 +51,6 @@ for plan in $PLANS; do
     name=$(name "$plan")
     algo=${plan#*:} own=${plan#*:*:}
     [ "$own" != "$plan" ] || own=
-    # shellcheck disable=SC2086 # words
     paro-plan -m "$MODEL" -i "$OUT/fabric.yaml" --accum "$ACCUM" --seq "$SEQ" --mem 1e15 \
         --strategy "${plan%%:*}" --algo "${algo%%:*}" $own $PLAN_OPTIONS > "$OUT/$name.yaml" || exit 2
 done
@@ -76,7 +59,6 @@ for round in $(seq "$ROUNDS"); do
         name=$(name "$plan")
         rm -rf "$OUT/run"
         echo "round $round of $ROUNDS: $plan (load $(cut -d' ' -f1 /proc/loadavg))" >&2
-        # shellcheck disable=SC2086 # words
         lab paro-train "$OUT/$name.yaml" $TRAIN_OPTIONS -d "$DATA" -o "$OUT/run" --steps "$STEPS" --json \
             --trace-step "$STEPS" --log "$OUT/$name.$round.jsonl" > "$OUT/out" 2> "$OUT/said" ||
             die "$plan: $(tail -n 1 "$OUT/said")"

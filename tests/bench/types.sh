@@ -6,13 +6,11 @@
 # The same training with matrix products in f32 and in bf16: mean loss of reserved text after STEPS
 # steps of 4 x 128 tokens, for SEEDS seeds, and the difference.  Parameters, wire and gradients are
 # f32 in both.  A processor without instructions for bf16 gives the same loss, and no speed.
-#
-#   SEEDS=3 STEPS=200 LR=3e-4 TEXT=FILE MODEL=examples/models/llama-3m.json OUT=bench
-set -eu
-
-OUT=${OUT:-bench}/types
-PATH=${BIN:-$PWD/bin}:$PATH
-model=$(realpath "${MODEL:-examples/models/llama-3m.json}")
+set -e
+. "$(dirname "$0")/begin.sh"
+settings SEEDS=3 STEPS=200 LR=3e-4 TEXT= MODEL=examples/models/llama-3m.json
+OUT=$OUT/types
+model=$(realpath "$MODEL")
 text=${TEXT:+$(realpath "$TEXT")}
 mkdir -p "$OUT"
 cd "$OUT"
@@ -27,10 +25,10 @@ for type in f32 bf16; do
         --compute-type "$type" > "$type.yaml"
 done
 printf '%-5s %9s %9s %10s %8s %8s\n' seed f32 bf16 difference 's f32' 's bf16'
-for seed in $(seq "${SEEDS:-3}"); do
+for seed in $(seq "$SEEDS"); do
     for type in f32 bf16; do
-        paro-train "$type.yaml" -d "$text" -o "$type.$seed" --steps "${STEPS:-200}" --warmup 20 --lr "${LR:-3e-4}" \
-            --seed "$seed" --eval-split 0.05 --eval-every "${STEPS:-200}" --force > out 2>&1 ||
+        paro-train "$type.yaml" -d "$text" -o "$type.$seed" --steps "$STEPS" --warmup 20 --lr "$LR" \
+            --seed "$seed" --eval-split 0.05 --eval-every "$STEPS" --force > out 2>&1 ||
             { cat out >&2; exit 2; }
     done
     awk -v seed="$seed" -v a="$(value eval_loss "f32.$seed/log.jsonl")" \

