@@ -9,15 +9,14 @@
  *     NNG   losses              NNG   above the first
  *     GGG   losses              GGG   above the first
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_chart.h"
+#include "base/svg_figure.h"
 
-enum { SERIES = 64, NAME = 48, WINDOW = 10, WIDE = 520, HIGH = 300, GAP = 16, LINE = 1 << 16 };
+enum { SERIES = 64, NAME = 48, WINDOW = 10, LINE = 1 << 16 };
 
 struct table {
     char name[SERIES][NAME];
@@ -67,60 +66,30 @@ static void read_table(struct table *t)
         die("fewer steps than one window");
 }
 
-static const char *plain(struct units *u, double v)
-{
-    snprintf(u->text, sizeof u->text, "%.6g", v);
-    return u->text;
-}
-
 /* Of series first .. first + n: as they are, or less the first of them. */
-static void draw(struct svg *s, const struct table *t, int first, int n, struct svg_box box,
-                 int less)
+static void draw(struct svg_figure *f, const struct table *t, int first, int n, int less)
 {
-    struct svg_series series[SERIES];
-    double *y = mem_new((size_t)(n * t->points), sizeof *y);
+    const struct svg_axis x = {.name = "step", .unit = units_plain},
+                          y = {.name = less ? "difference" : "loss", .unit = units_plain};
     char title[2 * NAME];
 
-    for (int i = 0; i < n; i++) {
-        double *of = y + i * t->points;
+    snprintf(title, sizeof title, "%.3s: loss%s%s", t->name[first],
+             less ? ", above that of " : "", less ? t->name[first] + 4 : "");
+    svg_figure_chart(f, title, x, y, 300);
+    for (int i = first; i < first + n; i++) {
+        svg_figure_line(f, t->name[i] + 4,
+                        (struct svg_series){.colour = i - first, .marker = -1});
         for (int p = 0; p < t->points; p++)
-            of[p] = t->value[first + i][p] - (less ? t->value[first][p] : 0);
-        series[i] = (struct svg_series){.name = t->name[first + i],
-                                        .colour = i,
-                                        .marker = -1,
-                                        .points = t->points,
-                                        .x = t->step,
-                                        .y = of};
+            svg_figure_point(f, t->step[p], t->value[i][p] - (less ? t->value[first][p] : 0),
+                             NULL);
     }
-    if (less)
-        snprintf(title, sizeof title, "%.3s: loss, above that of %s", t->name[first],
-                 t->name[first] + 4);
-    else
-        snprintf(title, sizeof title, "%.3s: loss", t->name[first]);
-    struct svg_chart chart = {.box = box,
-                              .title = title,
-                              .x = {.name = "step", .unit = plain},
-                              .y = {.name = less ? "difference" : "loss", .unit = plain},
-                              .count = n,
-                              .series = series};
-    svg_chart(s, &chart);
-    mem_free(y);
-}
-
-static double legend(struct svg *s, const struct table *t, int n, double y)
-{
-    struct svg_series series[SERIES];
-
-    for (int i = 0; i < n; i++)
-        series[i] = (struct svg_series){.name = t->name[i] + 4, .colour = i, .marker = -1};
-    return svg_legend(s, GAP, y, 2 * WIDE, series, n);
 }
 
 int main(int argc, char **argv)
 {
     static struct table t;
-    struct svg s;
-    int n = 0, strategies;
+    struct svg_figure f = {.title = "Int8 blocks between groups", .columns = 2};
+    int n = 0;
 
     if (argc != 2) {
         fprintf(stderr, "usage: int8_plot TITLE < int8.csv\n");
@@ -129,20 +98,11 @@ int main(int argc, char **argv)
     read_table(&t);
     while (n < t.series && strncmp(t.name[n], t.name[0], 4) == 0)
         n++;
-    strategies = t.series / n;
-    double top = 56 + legend(NULL, &t, n, 0);
-    svg_open(&s, stdout, 2 * WIDE + 3 * GAP, top + strategies * (HIGH + GAP), argv[1]);
-    svg_text(&s, GAP, 26, &(struct svg_font){.size = 13, .bold = 1},
-             "Int8 blocks between groups");
-    svg_text(&s, GAP + 225, 26, &(struct svg_font){0}, argv[1]);
-    legend(&s, &t, n, 40);
-    for (int i = 0; i < strategies; i++) {
-        struct svg_box box = {GAP, top + i * (HIGH + GAP), WIDE, HIGH};
-        draw(&s, &t, i * n, n, box, 0);
-        box.x += WIDE + GAP;
-        draw(&s, &t, i * n, n, box, 1);
-    }
-    svg_close(&s);
+    snprintf(f.note, sizeof f.note, "%s", argv[1]);
+    for (int i = 0; i < 2 * (t.series / n); i++)
+        draw(&f, &t, i / 2 * n, n, i % 2);
+    svg_figure_draw(&f, stdout);
+    svg_figure_release(&f);
     for (int i = 0; i < t.series; i++)
         mem_free(t.value[i]);
     return fflush(stdout) || ferror(stdout) ? 2 : 0;
