@@ -1,14 +1,12 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # What proves a run right: the audit before the first step, the hash of the states, --against.
 # tests/mpi/proof_check.c breaks one thing at a time inside the engine; here are the runs.
 
-load mpi
 load refuses
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
+    export DATA=$ROOT/tests/data
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     plan one 1x1 NNN

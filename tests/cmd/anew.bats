@@ -1,15 +1,13 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-train --force: a run that is begun in another one's folder takes its place with its first
 # checkpoint, and nothing is lost before.
+# shellcheck disable=SC2016
 
 load train
 load mounts
 load network
-load refuses
 
 setup_file() { runs_begin; }
-setup() { runs_setup; }
 
 # anew: begins a run in a copy of one that has ended, and waits for its first step; $! is it.
 anew() {
@@ -168,9 +166,7 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     rm -r run
     anew
     kill -TERM $!
-    rc=0
-    wait $! || rc=$?
-    [ "$rc" = 3 ]
+    ends 3 wait $!
     paro-shard verify run/latest > /dev/null
     no_litter
     [ "$(cd run && echo step-*)" = "$(readlink run/latest)" ]
@@ -202,7 +198,6 @@ no_litter() { [ -z "$(find . -name '*.paro-tmp')" ]; }
     done
     rm -r run
     mkdir run
-    # shellcheck disable=SC2016 # its own shell's
     mounted 'mount -t tmpfs none run && cp -a "$G/ended/." run && ! anew --steps 1 2> said && cp -a run kept'
     one_line "'run' is a mount point, --force"
     diff -r "$G/ended" kept
@@ -269,7 +264,6 @@ layered() {
     [ "$(readlink pruned/latest)" = step-00000006 ]
     [ -z "$(find pruned -name '*.paro-tmp')" ]
     # One that comes to a checkpoint again that is there.
-    # shellcheck disable=SC2016 # its own shell's
     layered 'cd run && paro-train "$G/one.yaml" -d "$TEXT" -o run --resume run/step-00000002 --steps 4 > ../out 2> ../said &&
         cp -a run ../again'
     no_warning said

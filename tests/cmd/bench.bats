@@ -1,15 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-bench on local ranks: rows, JSON, data, wrong options.
-# shellcheck disable=SC2016
+# shellcheck disable=SC2016,SC2086
 
-load mpi
 load refuses
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
 
 # rows FILE PERL: the JSON Lines of FILE are valid, and PERL holds of @d, the objects.
 rows() {
@@ -151,9 +144,8 @@ rows() {
     # alone it is a table of what moves nothing
     paro-bench --table --op broadcast -b 64 -e 64 -n 5 > out 2> said
     paro-sched pick --tuning out > text
-    rc=0
-    paro-bench --table --op broadcast -b 64 -e 64 -n 5 > /dev/full 2> said || rc=$?
-    [ $rc = 2 ] && [ "$(grep -vc ' rounds; \|: doubt: ' said)" = 1 ]
+    ends 2 paro-bench --table --op broadcast -b 64 -e 64 -n 5 > /dev/full 2> said
+    [ "$(grep -vc ' rounds; \|: doubt: ' said)" = 1 ]
 }
 
 # bats test_tags=full
@@ -197,9 +189,8 @@ rows() {
         --algo ho-ring,mpi --mpi-name han --json > a.jsonl
     perl -MJSON::PP -ne '$d = decode_json($_); $d->{time_s}{median} /= $d->{algo} eq "mpi" ? 4 : 0.25;
         $d->{wrong} = 3 if $d->{op} eq "all-reduce"; print encode_json($d), "\n"' a.jsonl > b.jsonl
-    rc=0
-    paro-bench --read a.jsonl b.jsonl --json > out || rc=$?
-    [ $rc = 1 ] # b has wrong elements
+    ends 1 paro-bench --read a.jsonl b.jsonl --json > out
+    # b has wrong elements
     paste -d, a.jsonl b.jsonl out | perl -MJSON::PP -ne '($a, $b, $c) = @{decode_json("[$_]")};
         my $best = $a->{algo} eq "mpi" ? $b : $a;
         $c->{launches} == 2 && abs($c->{time_s}{median} / $best->{time_s}{median} - 1) < 1e-9 &&
@@ -207,9 +198,7 @@ rows() {
             ($c->{setting} // "") eq ($a->{setting} // "") or die $_;
         END { $. == 4 or die "$. rows" }'
     # what is read and printed reads back as it is
-    rc=0
-    paro-bench --json --read - < out > again || rc=$?
-    [ $rc = 1 ]
+    ends 1 paro-bench --json --read - < out > again
     cmp out again
     paro-bench --read a.jsonl > text
     [ "$(grep -vc '^#' text)" = 4 ]
@@ -258,9 +247,7 @@ rows() {
     refuses 2 a.svg paro-bench --simulate -i synth:4x2 -b 4K --algo ring --svg=a.svg
     cmp a.svg b.svg
     mpirun -np 2 paro-bench --groups 2x1 -b 4K -n 1 -w 0 --algo ring --svg=a.svg --force > out
-    rc=0
-    cmp -s a.svg b.svg || rc=$?
-    [ $rc = 1 ]
+    ends 1 cmp -s a.svg b.svg
     # a run that fails leaves the old picture
     cp a.svg b.svg
     refuses 2 '3x1 3 ranks 2' ranks 2 paro-bench --groups 3x1 --svg=a.svg --force
@@ -272,11 +259,8 @@ rows() {
 @test "--floor: status 1 and the worst row on standard error" {
     for args in '--simulate' '-n 1 -w 0 --groups 2x2'; do
         run=$([ "$args" = --simulate ] || echo mpirun -np 4)
-        rc=0
-        # shellcheck disable=SC2086
-        $run paro-bench $args -i synth:2x2,inter=1e18B/s -b 64K --algo ring,ho-ring --floor 2.0 \
-            > out 2> said || rc=$?
-        [ $rc = 1 ]
+        ends 1 $run paro-bench $args -i synth:2x2,inter=1e18B/s -b 64K --algo ring,ho-ring --floor 2.0 \
+            > out 2> said
         [ "$(grep -vc '^#' out)" = 8 ]
         [ "$(grep -c '^paro-bench: 8 of 8 rows .*--floor 2.* by .*, 65536 bytes on 2x2, .*0\.000' said)" = 1 ]
     done
@@ -353,10 +337,7 @@ rows() {
         for how in "--simulate -i synth:2x2 -b 1K" "-b 1K -n 1 -w 0 --algo ring" \
             "-b 1K -n 1 -w 0 --overlap"; do
             [ "$o$how" != "--percentiles-b 1K -n 1 -w 0 --overlap" ] || continue
-            rc=0
-            # shellcheck disable=SC2086
-            paro-bench $o $how > /dev/full 2> said || rc=$?
-            [ $rc = 2 ]
+            ends 2 paro-bench $o $how > /dev/full 2> said
             [ "$(wc -l < said)" = 1 ]
         done
     done

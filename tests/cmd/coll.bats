@@ -1,11 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Programs of tests/mpi on real ranks: coll_check, every conversion between layouts by every algorithm;
 # vector_check, collectives over blocks in rank order, and worlds over communicators; world_check, ranks
 # that come to one opinion, share memory, and do not wait for ever.
+# shellcheck disable=SC2016,SC2086
 
-load mpi
 load refuses
 
 setup() {
@@ -73,8 +72,7 @@ gives_up() {
 }
 
 @test "auto without a table is refused, on every rank" {
-    run mpirun -np 2 "$B/mpi/coll_check" 2x1 untuned
-    [ "$status" = 0 ]
+    run -0 mpirun -np 2 "$B/mpi/coll_check" 2x1 untuned
     [ "$(grep -c "^rank [01]: .*'auto'.* tuning table" <<< "$output")" = 2 ]
 }
 
@@ -117,24 +115,21 @@ gives_up() {
 }
 
 @test "who leaves with an alarm is not waited for" {
-    run timeout 40 mpirun -np 3 "$B/mpi/world_check" alarm-left
-    [ "$status" = 3 ]
+    run -3 timeout 40 mpirun -np 3 "$B/mpi/world_check" alarm-left
     [[ "$output" == *"ok alarm-left: rank 1 ("*"): something burns"* ]]
 }
 
 @test "a rank that is stopped: each command under mpirun says so by --deadline, in one line" {
     local words helps='' rc
     # Rank 2 stops itself, wherever it is: a start of MPI is given ten times as long.
-    # shellcheck disable=SC2016 # for the script
     printf '#!/bin/sh\nme=$$\n[ "$OMPI_COMM_WORLD_RANK" != 2 ] ||
         (exec >/dev/null 2>&1 </dev/null 3>&-; sleep 0.7; kill -STOP $me) &\nexec "$@"\n' > victim
     chmod 755 victim
-    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x3 --seq 32 > plan.yaml
+    paro-plan -m "$ROOT/examples/models/llama-tiny.json" -i synth:1x3 --seq 32 > plan.yaml
     seq 20000 > text
     for words in 'paro-bench --algo mpi -n 999999' 'paro-bench --algo ring -n 999999 --op all-reduce' paro-topo \
         'paro-train plan.yaml -d text -o run --steps 999999'; do
         rc=0
-        # shellcheck disable=SC2086
         timeout -s KILL 60 mpirun -np 3 ./victim $words --deadline 1 > out 2> said 3>&- || rc=$?
         cat said
         [ "$rc" = 2 ]

@@ -1,18 +1,12 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # Builds with CUDA: what nvcc has to say, where there is one; what a machine without a GPU says;
 # and devices as tests/gpu/device_check.c knows them, on the GPU in software.
 
-load mpi
 load refuses
 
-setup() {
-    DATA=$BATS_TEST_DIRNAME/../data
-    CHECK=${B_EMULATED:-${B/build/build-emulated}}/gpu/device_check
-    cd "$BATS_TEST_TMPDIR" || return
-}
+DATA=$ROOT/tests/data
+CHECK=${B_EMULATED:-${B/build/build-emulated}}/gpu/device_check
 
 plan() {
     "$BIN/paro-plan" -m "$DATA/llama_tied.json" -i "$1" --seq 16 --micro-batch 2 >plan.yaml

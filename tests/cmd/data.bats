@@ -1,12 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train's data: files of other tools, several of them, tokenizers, what is refused.
+# shellcheck disable=SC2016,SC2086
 
-load refuses
+load train
 
 setup_file() {
-    load train.bash
     runs_begin
     sed 's/"vocab_size": 256/"vocab_size": 1000/' "$MODELS/llama-tiny.json" > large.json
     paro-plan -m large.json -i synth:1x1 --seq 32 > large.yaml
@@ -19,11 +17,7 @@ setup_file() {
         print "MMIDIDX\0\0", pack "Q< C Q<2 V3 Q<3 Q<3", 1, 4, 3, 3, @l, 0, 4000, 4000, 0, 2, 3' > mega.idx
 }
 
-setup() {
-    load train.bash
-    runs_setup
-    TOKENIZER=$BATS_TEST_DIRNAME/../data/bpe
-}
+TOKENIZER=$ROOT/tests/data/bpe
 
 # trains_not WORDS ARGUMENT...: paro-train refuses them, and there is no "new".
 trains_not() {
@@ -77,7 +71,6 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
     sed '10000s/1/2/' "$TEXT" > edited
     head -c -1 "$TEXT" > shorter
     for other in "-d edited" "-d shorter" "-d $TEXT -d $TEXT" "-d edited --eval-every 5"; do
-        # shellcheck disable=SC2086 # words
         refuses 2 "'run/latest' other data: --new-data" on $other
     done
     plan one16 synth:1x1 --seq 16
@@ -117,16 +110,13 @@ losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,"grad_norm":[^,]*,' "$1/log.json
 
 # bats test_tags=full
 @test "data that is cut while a run reads it: one line, status 2" {
-    local kind rc
+    local kind
     for kind in "" "--eval-every 1 --eval-batches 0"; do
         cp "$TEXT" data
-        # shellcheck disable=SC2086 # words
         mpirun -np 2 paro-train "$G/two.yaml" -d data -o "run$kind" --steps 99999 $kind > out 2> said 3>&- &
         soon test -s "run$kind/log.jsonl"
         : > data
-        rc=0
-        wait $! || rc=$?
-        [ "$rc" = 2 ]
+        ends 2 wait $!
         [ "$(grep -c '^paro-train: ' said)" = 1 ]
         has_words "$(grep '^paro-train: ' said)" "data 'data': byte expected"
         [ ! -e "run$kind/latest" ]

@@ -25,7 +25,7 @@ load skip
 device_begin() {
     find_gpu paro-train || return
     export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=${NCCL_SOCKET_IFNAME:-lo}
-    export G=$BATS_FILE_TMPDIR DATA=$BATS_TEST_DIRNAME/../data
+    export G=$BATS_FILE_TMPDIR DATA=$ROOT/tests/data
     PATH=$GPU_BIN:$PATH
     cd "$G" || return
     seq 1 20000 > text

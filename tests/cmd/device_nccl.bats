@@ -1,7 +1,7 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Runs whose collectives go over NCCL beside the same over MPI: device.bash.
+# shellcheck disable=SC2016
 
 load refuses
 
@@ -50,7 +50,6 @@ setup() {
         cp -r whole part
         rm -rf part/step-00000003
         ln -sfn step-00000002 part/latest
-        # shellcheck disable=SC2016
         timeout 100 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh paro-train \
             "$G/four.yaml" -d "$G/text" -o part --lr 1e-3 --resume auto --device "$DEVICE" \
             --transport $way
@@ -141,7 +140,6 @@ setup() {
 @test "a rank that is killed: every process is gone, and the run goes on to the same bits" {
     run_on "$DEVICE" four --transport nccl
     mv four-cuda whole
-    # shellcheck disable=SC2016
     timeout 60 mpirun -np 4 sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
         echo $$ > pid-$OMPI_COMM_WORLD_RANK; exec "$@"' sh paro-train "$G/four.yaml" -d "$G/text" \
         -o part --steps 3 --lr 1e-3 --save-every 1 --device "$DEVICE" --transport nccl > out 2> said &
@@ -156,7 +154,6 @@ setup() {
         for _ in {1..600}; do kill -0 "$(cat pid-$r)" 2> gone && sleep 0.1 || break; done
         run ! kill -0 "$(cat pid-$r)"
     done
-    # shellcheck disable=SC2016
     timeout 100 mpirun -np 4 sh -c 'NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK exec "$@"' sh paro-train \
         "$G/four.yaml" -d "$G/text" -o part --resume auto --device "$DEVICE" --transport nccl
     cmp <(bits whole) <(bits part)

@@ -1,15 +1,12 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # paro-topo measuring: what a rank's machine has, as hwloc sees it; and wrong uses of --discover.
 # hwloc can be given another machine's file in place of this one.
 
 bats_require_minimum_version 1.5.0
-load mpi
 
 setup() {
-    DATA=$BATS_TEST_DIRNAME/../data/topo
+    DATA=$ROOT/tests/data/topo
     cd "$BATS_TEST_TMPDIR" || return
 }
 
@@ -31,7 +28,6 @@ setup() {
 @test "--discover measures: with -i, with words for files, without mpirun it is an error" {
     run -2 --separate-stderr paro-topo --discover -i synth:2x2
     [ -z "$output" ]
-    # shellcheck disable=SC2154
     grep -q -- "--discover and --input, expected" <<<"$stderr"
     run -2 --separate-stderr mpirun -np 2 paro-topo --discover -i synth:2x2
     [ "$(grep -c '^paro-topo: ' <<<"$stderr")" = 1 ]

@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-topo --doctor on recorded trees: a healthy machine, and machines with one defect each.
 
-bats_require_minimum_version 1.5.0
 load refuses
 load doctor_tree
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     make_tree
 }

@@ -1,12 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Runs on JSON Lines: documents, conversations, masks.  Lines: tests/unit/jsonl_test.c; templates:
 # tests/unit/chat_test.c; attention within documents: tests/unit/net_family_test.c.
 
-bats_require_minimum_version 1.5.0
 load train
-load refuses
 load documents
 
 setup_file() {
@@ -25,7 +22,6 @@ setup_file() {
             --accum "$((12 / $(plan_ranks "$shape")))" --layered "$(plan_ranks "$shape")" > "$shape.yaml"
     done
 }
-setup() { runs_setup; }
 
 plan_ranks() { case $1 in 1x1) echo 1 ;; 2x1) echo 2 ;; *) echo 3 ;; esac; }
 
@@ -235,7 +231,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' \
     refuses 2 "--chat without a tokenizer" \
         paro-train --generate x --chat --init run --tokenizer bytes
     refuses 2 "no special tokens of a chat template" paro-train --generate x --chat --init run \
-        --tokenizer "$BATS_TEST_DIRNAME/../data/bpe"
+        --tokenizer "$ROOT/tests/data/bpe"
 }
 
 @test "what cannot be trained on" {

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-sched draw: a picture that any viewer reads, of what simulate says.
 
@@ -94,7 +93,7 @@ load refuses
 
 @test "the rows of a step, as text and as JSON, are proven and drawn as the planner draws them" {
     local fabric=synth:2x2,inter=1GB/s,flops=1e12,memory=1e9 form
-    cp "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" tiny.json
+    cp "$ROOT/examples/models/llama-tiny.json" tiny.json
     for strategy in NNN IIG GGG; do
         paro-plan -m tiny.json -i $fabric --strategy $strategy --accum 2 --timeline --svg > wanted
         paro-plan -m tiny.json -i $fabric --strategy $strategy --accum 2 --steps > text
@@ -114,7 +113,7 @@ load refuses
 
 @test "rows of a step that are wrong, or no rows" {
     local fabric=synth:2x2,flops=1e12 rc=0 kind after
-    cp "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" tiny.json
+    cp "$ROOT/examples/models/llama-tiny.json" tiny.json
     paro-plan -m tiny.json -i $fabric --strategy GGG --steps > rows 2> said
     # the first gather is of another unit than the first use
     awk '!done && $2 == "gather" { sub(/embed/, "head"); done = 1 } 1' rows > wrong
@@ -159,7 +158,7 @@ load refuses
     horing-check --replay synth:8 --svg | xmllint --noout -
     local fabric='synth:2x2,memory=1e9,flops=1e9' command
     for command in "paro-sched simulate all-gather ring -i $fabric" "paro-sched draw all-gather ring -i $fabric" \
-        "paro-topo -i $fabric" "paro-plan -m $BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json -i $fabric --scale 4..8"; do
+        "paro-topo -i $fabric" "paro-plan -m $ROOT/examples/models/llama-tiny.json -i $fabric --scale 4..8"; do
         rm -f a.svg
         # shellcheck disable=SC2086 # words
         {

@@ -1,18 +1,15 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Runs that drop easy sequences.  Which ones are easy: tests/unit/easy_test.c.
 
-bats_require_minimum_version 1.5.0
 load train
-load refuses
 
 setup_file() {
     runs_begin
     head -c 3000 text > short # 92 sequences of 32
 }
 setup() {
-    runs_setup
+    own_folder
     SHORT=$G/short
 }
 
@@ -55,7 +52,6 @@ EASY=(--drop-easy 60 --drop-easy-at 16) # 92 sequences of 12 a step: 16 steps ar
 @test "what is dropped is printed" {
     planned one 1x1 NNN 12
     run -0 --separate-stderr paro-train one.yaml -d "$SHORT" -o one --steps 17 "${EASY[@]}"
-    # shellcheck disable=SC2154 # bats sets stderr
     [[ $stderr =~ 'step 16: dropped the 60 easiest of 92 sequences ('[0-9]+' never forgotten, ' ]]
 }
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard edit: tensors dropped, renamed and converted, held against a reader in Python; and
 # folders of the Hugging Face hub's cache.

@@ -1,8 +1,7 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # What paro-bench --emit says is what was measured, to a reader of its own (emit.pl), and to Open MPI.
+# shellcheck disable=SC2086
 
-load mpi
 load refuses
 load expect
 
@@ -57,7 +56,6 @@ row() {
         [ "$(grep -c '^4096 2 [04] 0 ' rules)" = 1 ] # from the mean of 1024 and 16384 on
         sed 's/^4096 2 /4096 99 /' rules > poison
         for at in "4 4080 0" "4 4096 2" "4 65520 2" "4 65536 0" "2 16384 0" "3 12288 0"; do
-            # shellcheck disable=SC2086
             set -- $at # ranks, bytes, status
             rc=0
             timeout 60 mpirun -np "$1" --mca coll_tuned_use_dynamic_rules 1 \
@@ -83,7 +81,6 @@ row() {
         sed "s/^$size 1 /$size 99 /" rules > poison
         run ! cmp rules poison
         for at in "4084 0" "4100 2" "4116 0" "4096 0"; do
-            # shellcheck disable=SC2086
             set -- $at
             rc=0
             timeout 60 mpirun -np 4 --mca coll_tuned_use_dynamic_rules 1 \

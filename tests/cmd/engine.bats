@@ -1,17 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # The training step under every strategy against training without shards (tests/mpi/engine_check.c
 # has the bounds and where they come from), and what it allocates.
 
-bats_require_minimum_version 1.5.0
-load mpi
+load refuses
 
-setup() {
-    export MODEL_DATA=$BATS_TEST_DIRNAME/../data
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    cd "$BATS_TEST_TMPDIR" || return
-}
+export MODEL_DATA=$ROOT/tests/data
 
 plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" --seq 32 "${@:3}" > "$1.yaml"; }
 

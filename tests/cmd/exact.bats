@@ -1,16 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-train --exact: the same micro-batches give the same bits, whatever the strategy, the ranks
 # and how they are placed, the algorithm, and what is gathered ahead and kept.
 
-bats_require_minimum_version 1.5.0
-load mpi
+load refuses
 
-setup() {
-    export DATA=$BATS_TEST_DIRNAME/../data MODELS=$BATS_TEST_DIRNAME/../../examples/models
-    cd "$BATS_TEST_TMPDIR" || return
-}
+export DATA=$ROOT/tests/data
 
 # exact RANKS SHAPE MODEL PARAM WIRE: three steps of 40 micro-batches under all 27 strategies; how
 # the rest goes round over them is another one each time.

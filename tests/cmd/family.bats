@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard with the folders that people have: GPT-2's names, masks and tied heads, adapters of
 # PEFT; what does not fit, by name.
@@ -6,7 +5,7 @@
 load refuses
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models DATA=$BATS_TEST_DIRNAME/../data
+    export DATA=$ROOT/tests/data
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/gpt2-tiny.json" -o gpt2
     paro-plan -m gpt2/config.json -i 'synth:[3,2]' > gpt2.yaml

@@ -1,14 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-train where the machine misbehaves: a clock that jumps, a unit that memory does not hold.
 # A port that is cut is in tests/lab/cut.bats; a full disk and a rank that dies in train.bats.
 
-load mpi
 load refuses
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-plan -m "$MODELS/llama-tiny.json" -i synth:2x1 --seq 32 --strategy IGG > two.yaml

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # examples/finetune.sh, short: each of its steps runs, and the adapters change what is said.

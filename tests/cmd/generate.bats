@@ -1,11 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-train --generate.  That its greedy text is transformers' is shown by
 # tests/reference/generate.py; here: a model that has learnt a text by heart says it.
 
 load train
-load refuses
 
 setup_file() {
     runs_begin
@@ -20,9 +18,7 @@ setup_file() {
     done
 }
 
-setup() {
-    cd "$D" || return
-}
+setup() { cd "$D" || return; }
 
 @test "what was learnt by heart is said, by both families, from checkpoint and folder" {
     for m in llama gpt2; do

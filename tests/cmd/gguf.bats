@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard merge --format gguf: the same bytes as Python's gguf package writes, of folders and of
 # checkpoints; what has no such form; places that cannot be written.
@@ -156,8 +155,7 @@ PY
     refuses 2 "'folder.gguf' not a regular file" gguf "$G/model" -o folder.gguf --force
     refuses 2 "'/dev/full' not a regular file" gguf "$G/model" -o /dev/full --force
     refuses 2 "nowhere/.x.gguf No such file" gguf "$G/model" -o nowhere/x.gguf
-    run bash -c "ulimit -f 100; exec paro-shard merge --format gguf '$G/model' -o small.gguf"
-    [ "$status" = 2 ]
+    run -2 bash -c "ulimit -f 100; exec paro-shard merge --format gguf '$G/model' -o small.gguf"
     has_words "$output" "File too large"
     [ ! -e small.gguf ]
     open_place
@@ -172,8 +170,7 @@ PY
 @test "gguf: a full disk, and SIGTERM, leave nothing" {
     # shellcheck disable=SC2016 # its own shell's
     small_disk 'paro-shard merge --format gguf "$1" -o full/x.gguf' 'ls -A full > listed'
-    run "${ALONE[@]}" sh inside 1m "$G/model"
-    [ "$status" = 2 ]
+    run -2 "${ALONE[@]}" sh inside 1m "$G/model"
     has_words "$output" "No space left"
     [ ! -s listed ]
     paro-shard init -m "$ROOT/examples/models/stories-15m.json" -o large

@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # How tests/gpu/run goes from check to check, with commands in place of a GPU's: tests/gpu/checks.
 
 bats_require_minimum_version 1.5.0
 
 setup() {
-    ROOT=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)
     cd "$BATS_TEST_TMPDIR" || return
     mkdir bin
     printf '#!/bin/sh\necho "a GPU"\n' >bin/nvidia-smi

@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # examples/health: each is used as what it is for would use it, on a host that a folder plays.
 bats_require_minimum_version 1.5.0
 load health_box
 
 setup() {
-    PATH=$BIN:$PATH
-    EX=$(cd "$BATS_TEST_DIRNAME/../.." && pwd)/examples/health
+    EX=$ROOT/examples/health
     cd "$BATS_TEST_TMPDIR" || return
     make_box node17
     mkdir node-exporter

@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # horing-check -- LAUNCHER: one answer and its status, whatever becomes of the launcher.  The
 # launchers are scripts here; tests/lab has mpirun, whose ranks are killed.
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2016
 load refuses
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     unset STATE_DIRECTORY XDG_STATE_HOME OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID
 }
@@ -40,7 +37,6 @@ says() {
 @test "what was said before the answer is no part of it" {
     run -1 --separate-stderr horing-check -- \
         sh -c 'echo Loading mpi; printf "\004(HORING WARNING - x|\n\0041"; echo bye'
-    # shellcheck disable=SC2154
     [ "$output" = 'HORING WARNING - x|' ]
     [ "$stderr" = 'Loading mpi' ]
     # A mark that is none, at once and in pieces.
@@ -50,17 +46,14 @@ says() {
         sh -c 'printf "x\004"; sleep 0.2; printf "(y\004"; sleep 0.2; printf "(OK\0040"'
     [ "$output" = OK ]
     [ "$stderr" = $'x\004(y' ]
-    # shellcheck disable=SC2016
     run -3 --separate-stderr horing-check -t 60 -- sh -c 'echo Loading mpi; exec "$@"' sh
     [[ $output == 'HORING UNKNOWN - one host'* ]] && [ "$stderr" = 'Loading mpi' ]
 }
 
 @test "what it starts is this command with its options, and a mark behind what that says" {
-    # shellcheck disable=SC2016 # for the launcher
     says 0 'horing-check --mark-answer -t 3 -b x y' 'printf "\004("; echo "$@"; printf "\0040"' -t 3 -b 'x y'
     says 3 "one host '$(hostname)' two" 'exec "$@"' -t 60
     run -3 --separate-stderr horing-check -t 60 --json -- env
-    # shellcheck disable=SC2154
     [ -z "$output" ] && [[ $stderr == '{"error":{"code":"input","text":"one host'* ]]
 }
 
@@ -81,7 +74,6 @@ says() {
     [ "$(wc -c <said)" -lt 300000 ]
     run -3 --separate-stderr timeout 60 bash -c 'ulimit -v 300000; exec horing-check -- \
         sh -c "printf \"\\004(\"; yes some words | head -c 330000000; echo bye"'
-    # shellcheck disable=SC2154
     [[ $output == *"'sh' "*'status 0'*' 64 MiB'* ]]
     [ "${stderr##*$'\n'}" = bye ]
     [ ${#stderr} -le 65536 ]
@@ -95,12 +87,10 @@ says() {
     # What the launcher said last is why.
     WORDS='HORING OK - half' says 3 "'sh' status 0" 'echo HORING OK - half'
     WORDS='no such host' says 3 "no answer 'sh' 11 s" 'echo no such host; exec sleep 77' -t 1
-    # shellcheck disable=SC2016
     says 3 "'sh' status 137 (Killed)" 'kill -9 $$'
     # As mpirun has it, which is not killed itself; a mark that is none; one whose end is held.
     WORDS=$'\0047' says 3 "'sh' status 137 (Killed)" 'printf "\0047"; sleep 60 & exit 137'
     # Where it is started with no word of its children's ends.
-    # shellcheck disable=SC2016 # for perl
     run -3 perl -e '$SIG{CHLD} = "IGNORE"; exec @ARGV' horing-check -- sh -c 'exit 7'
     has_words "$output" "HORING UNKNOWN - 'sh' status 7"
     refuses 3 "run './absent' No such file" horing-check -- ./absent
@@ -115,29 +105,23 @@ ended() { ! lives "$1"; }
 
 # bats test_tags=full
 @test "a launcher that hangs is ended with all that it started, and so is one that is asked to end" {
-    # shellcheck disable=SC2016
     local hangs='trap "" TERM; echo $$ > pid; sleep 300 & echo $! > child; kill -STOP $$; wait'
     says 3 "no answer 'sh' 11 s" "$hangs" -t 1
     [ ! -e "/proc/$(cat pid)" ]
     soon ended "$(cat child)"
-    # shellcheck disable=SC2016
     horing-check -- sh -c 'echo $$ > pid2; sleep 77' >out 2>said &
     until [ -s pid2 ]; do sleep 0.02; done
     kill "$!"
-    local rc=0
-    wait "$!" || rc=$?
-    [ "$rc" = 3 ]
+    ends 3 wait "$!"
     has_words "$(cat out)" "HORING UNKNOWN - ended 'sh'"
     [ ! -e "/proc/$(cat pid2)" ]
     # Nor does one that ends before what it started leave that behind, answer or not.
     local last
     for last in 'exit 0' 'printf "\004(OK\0040"'; do
-        # shellcheck disable=SC2016
         horing-check -- sh -c 'trap "" TERM; sleep 300 & echo $! > child; '"$last" || true
         soon ended "$(cat child)"
     done
     # Who is killed leaves none behind either.
-    # shellcheck disable=SC2016
     horing-check -- sh -c 'echo $$ > pid3; exec sleep 77' &
     until [ -s pid3 ]; do sleep 0.02; done
     kill -9 "$!"
@@ -149,9 +133,8 @@ ended() { ! lives "$1"; }
 }
 
 @test "a full disk takes the answer: status 3" {
-    local rc=0
-    horing-check -- sh -c 'printf "\004(HORING OK - x\n\0040"' >/dev/full 2>said || rc=$?
-    [ "$rc" = 3 ] && grep -q 'cannot write to standard output' said
+    ends 3 horing-check -- sh -c 'printf "\004(HORING OK - x\n\0040"' >/dev/full 2>said
+    grep -q 'cannot write to standard output' said
 }
 
 @test "a helper process that is stopped holds no pipe open behind the answer" {

@@ -1,17 +1,13 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # horing-check --level quick on a machine that a folder plays.  A run is a minute, or five, after
 # the one before; what is said of each is what is tested.
 #
 # Each test has a clock of its own:
 # shellcheck disable=SC2030,SC2031
-bats_require_minimum_version 1.5.0
 load refuses
 load health_box
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     make_box node3 --state state
     echo 11111111-2222-3333-4444-555555555555 > box/proc/sys/kernel/random/boot_id

@@ -1,20 +1,15 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # What horing-check remembers: where, for whom, and what it says of a state that is not to be
 # used.  Whatever is wrong is UNKNOWN, status 3, one line, with the reason.
 #
 # Each test has a clock of its own:
-# shellcheck disable=SC2030,SC2031
-bats_require_minimum_version 1.5.0
+# shellcheck disable=SC2030,SC2031,SC2034,SC2086
 load refuses
 load health_box
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     make_box node3
-    # shellcheck disable=SC2034 # for says
     ONE_LINE=1
     unset STATE_DIRECTORY XDG_STATE_HOME
 }
@@ -290,10 +285,8 @@ at() {
     says 3 '^HORING UNKNOWN - no answer within 1 s$' --state none -t 1
     run -3 --separate-stderr timeout 60 horing-check --level quick --proc box/proc --state none -t 1 --json
     [ -z "$output" ]
-    # shellcheck disable=SC2154
     has_words "$stderr" '{"error":{"code":"system","text":"no answer 1 s'
     for option in '--config config' '--replay config' '--replay synth:8 -b config'; do
-        # shellcheck disable=SC2086 # words
         refuses 3 'no answer 1 s' timeout 60 horing-check $option -t 1
     done
 }

@@ -1,16 +1,12 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # horing-watch on records that are made here, with known truth; then on those of real programs,
 # under mpirun.
 
 bats_require_minimum_version 1.5.0
 load expect
-load mpi
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || return
-    PATH=$BIN:$PATH
     unset PARO_METER
     DATA=$ROOT/tests/data/watch
 }

@@ -1,10 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # The tutorial from a model of the hub to llama.cpp (paro(7)), its commands as they stand, on a
 # small model.
 
-bats_require_minimum_version 1.5.0
 load train
 load documents
 
@@ -14,12 +12,12 @@ commands_of() {
         /^\.S[sh] / { in_it = $0 == section }
         !in_it { next }
         /^\$ / { print substr($0, 3); more = /\\e$/; next }
-        more { print; more = /\\e$/ }' "$BATS_TEST_DIRNAME/../../man/paro.7" | sed 's/\\e$/\\/'
+        more { print; more = /\\e$/ }' "$ROOT/man/paro.7" | sed 's/\\e$/\\/'
 }
 
 @test "from a model of the hub to adapters, to an answer and to a file for llama.cpp" {
     cd "$BATS_TEST_TMPDIR"
-    local models=$BATS_TEST_DIRNAME/../../examples/models hub=$PWD/hub name
+    local models=$ROOT/examples/models hub=$PWD/hub name
     name=$hub/models--HuggingFaceTB--SmolLM2-135M-Instruct
     sed 's/"vocab_size": *[0-9]*/"vocab_size": 260/' "$models/llama-tiny.json" > model.json
     mkdir -p "$name/refs" "$name/snapshots"

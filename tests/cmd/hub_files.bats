@@ -1,11 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # Files of a model's folder as libraries and clones of the hub leave them.
 
 load refuses
 
-MODELS=$BATS_TEST_DIRNAME/../../examples/models
-DATA=$BATS_TEST_DIRNAME/../data
+DATA=$ROOT/tests/data
 
 # alone MODEL OUT: what safetensors.torch.save_model writes of tied weights: the tensor under one name, the
 # other name in the metadata.

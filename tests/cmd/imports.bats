@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Checkpoints of PyTorch and DeepSpeed, written by these (tests/reference/make_imports.py), come
@@ -7,11 +6,9 @@
 # PYTHON is one with torch, transformers, safetensors, numpy and, for the last, deepspeed; where
 # that is not python3 itself:  PYTHON=DIR/bin/python make check
 
-load mpi
 load torch
 
-MODELS=$BATS_TEST_DIRNAME/../../examples/models
-MAKE=$BATS_TEST_DIRNAME/../reference/make_imports.py
+MAKE=$ROOT/tests/reference/make_imports.py
 TEXT=/usr/share/common-licenses/GPL-3
 
 setup() {

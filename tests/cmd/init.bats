@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # What a run starts with (--init): folders as checkpoints.
 
 load train
-load refuses
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-shard init -m "$MODELS/llama-tiny.json" -o base
@@ -16,7 +13,6 @@ setup_file() {
     paro-shard merge ckpt --max-shard 900kB -o shards
     paro-shard merge ckpt --type bf16 -o half
 }
-setup() { runs_setup; }
 
 # hashes PLAN DIR ARGUMENT...: of two steps on four ranks.
 hashes() {

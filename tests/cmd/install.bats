@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # make install and uninstall, into a folder; the commands run from there.
 
+bats_require_minimum_version 1.5.0
+
 setup() {
     cd "$ROOT" || exit 1
     D=$BATS_TEST_TMPDIR/root
@@ -36,12 +38,10 @@ setup() {
     diff -r "$want" "$D/usr/share/doc/paro/examples"
     grep -q '^ExecStart=/usr/bin/horing-check ' "$D/usr/share/doc/paro/examples/health/horing-check.service"
     # Alone it measures nothing, and it takes the part that loads MPI to say so.
-    run "$D/usr/bin/horing-check"
-    [ "$status" = 3 ]
+    run -3 "$D/usr/bin/horing-check"
     [[ "$output" == "HORING UNKNOWN - one host ('"* ]]
     rm "$D/usr/lib/paro/horing-rounds"
-    run "$D/usr/bin/horing-check"
-    [ "$status" = 3 ]
+    run -3 "$D/usr/bin/horing-check"
     [[ "$output" == "HORING UNKNOWN - cannot run '"*"/lib/paro/horing-rounds', which measures: No such"* ]]
     put --remove
     [ -z "$(find "$D" ! -type d)" ]
@@ -58,7 +58,6 @@ setup() {
 }
 
 @test "a prefix that is no absolute path is refused" {
-    run env PREFIX=here DESTDIR="$D" sh tests/install
-    [ "$status" = 2 ]
+    run -2 env PREFIX=here DESTDIR="$D" sh tests/install
     [ "$output" = "tests/install: PREFIX is 'here', expected an absolute path" ]
 }

@@ -1,11 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # A run that is killed, told to end, or finds its disk full: `make bench-kill`, a few times.
 
-setup() {
-    cd "$ROOT" || return
-}
+setup() { cd "$ROOT" || return; }
 
 @test "killed, stopped, out of disk: all gone, and on from the last checkpoint to the last bit" {
     [ -z "${SAN-}" ] || skip "its moments are those of a run without a sanitizer"

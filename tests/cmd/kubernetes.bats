@@ -1,10 +1,7 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # examples/kubernetes: fields and types are those of the published schemas, and the commands
 # inside run.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup() {

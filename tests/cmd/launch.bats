@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # paro-launch: what it makes of the environments that launchers set, each as that launcher
 # documents it, and of two that are real: a host file here, and two nodes that a launch agent
 # plays.
+# shellcheck disable=SC2016,SC2059
 
-bats_require_minimum_version 1.5.0
 load refuses
-load mpi
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || return
@@ -99,7 +96,6 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
 
 @test "--print quotes for a shell" {
     echo 'localhost slots=1' > hosts
-    # shellcheck disable=SC2016
     paro-launch --hostfile hosts --print -- printf '[%s]' 'a b' "it's" '' '$HOME' > line 2> said
     sed -i 's/^.* printf /printf /' line
     [ "$(sh line)" = "[a b][it's][][\$HOME]" ]
@@ -108,7 +104,6 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
     paro-launch --hostfile job=1 --print true < hosts 2> said | grep -F ' -H node1:2 '
     if [ -w /dev/full ]; then
         run -2 --separate-stderr bash -c 'paro-launch --hostfile hosts --print true > /dev/full'
-        # shellcheck disable=SC2154 # run sets it
         [ "$(echo "$stderr" | tail -n 1)" = 'paro-launch: cannot write to standard output' ]
     fi
 }
@@ -135,7 +130,6 @@ IPS=$'10.0.0.1\n10.0.0.2\n'
 @test "host files as their writers write them" {
     local want="mpirun -n 12 -H n1:4,n2:8 --mca $SSH true"
     for text in 'n1 slots=4\r\nn2 slots=8\r\n' 'n1 slots = 4\n  n2\tslots= 8 max_slots =9\n' 'n1:4\nn2:8 # all'; do
-        # shellcheck disable=SC2059 # the text is a format
         printf "$text" > hosts
         prints "$want" -- --hostfile hosts
     done
@@ -183,7 +177,6 @@ END
 # bats test_tags=full
 @test "a host file with this machine: a real mpirun, and its status" {
     printf 'localhost slots=2\n' > hosts
-    # shellcheck disable=SC2016 # expanded in the rank
     run -3 --separate-stderr paro-launch --hostfile hosts -- sh -c 'echo "rank $OMPI_COMM_WORLD_RANK of $OMPI_COMM_WORLD_SIZE"
         : > here.$OMPI_COMM_WORLD_RANK; until [ -e here.0 ] && [ -e here.1 ]; do sleep 0.1; done; sleep 1; exit 3'
     [ "$(echo "$output" | sort | tr '\n' ' ')" = 'rank 0 of 2 rank 1 of 2 ' ]
@@ -205,7 +198,6 @@ PET_NODE_RANK=1 paro-launch --wait=60 -- sh rank.sh 2> node1.said & pid=$!
 PET_NODE_RANK=0 paro-launch -- sh rank.sh > out 2> node0.said || exit
 wait $pid
 END
-    # shellcheck disable=SC2016
     echo 'echo "$OMPI_COMM_WORLD_RANK on $(hostname)"; sleep 2' > rank.sh
     alone sh both.sh || { cat node?.said; false; }
     sort out | diff - <(printf '%s\n' '0 on job-node-0-0.job' '1 on job-node-0-0.job' '2 on job-node-0-1.job' '3 on job-node-0-1.job')

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-train --local-save: what a run resumes from what its hosts keep.  All ranks are on one host here, so
@@ -6,7 +5,6 @@
 # nothing disturbs: with --exact both have the same bits.
 
 load train
-load refuses
 load mounts
 
 STEPS=300
@@ -28,7 +26,6 @@ setup_file() {
     wait $! || true
     has_state
 }
-setup() { runs_setup; }
 
 hashes() { sed -n 's/.*"step":\([0-9]*\).*"state_hash":"\([0-9a-f]*\)".*/\1 \2/p' "$1/log.jsonl"; }
 train() { ranks "$1" paro-train "$2" -d "$G/text" -o run --exact --steps "$STEPS" --schedule constant --local-save local --local-every 5 "${@:3}"; }
@@ -184,9 +181,8 @@ hurt() { printf xxxxxxxxxxxxxxxx | dd of="$1" bs=1 seek=$(($(stat -c %s "$1") / 
     train 4 "$G/four.yaml" > out 2> said &
     soon has_state
     : > run/STOP
-    local rc=0
-    wait $! || rc=$?
-    [ $rc = 3 ] && [ -z "$(find local -mindepth 1)" ]
+    ends 3 wait $!
+    [ -z "$(find local -mindepth 1)" ]
 }
 
 @test "what cannot be is refused before the first step, on all ranks" {

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-train --prom, --tensorboard: what they have of a step is what the log has of it; and the
 # dashboards of examples/grafana, over metrics that are written.
@@ -9,7 +8,7 @@ load health_box
 setup_file() {
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 9999 > text
-    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x1,flops=1e10 \
+    paro-plan -m "$ROOT/examples/models/llama-tiny.json" -i synth:1x1,flops=1e10 \
         --seq 32 > plan.yaml 2> said
     paro-train plan.yaml -d text -o run --steps 3 --eval-every 2 --save-every 2 --peak 1e11 \
         --prom p.prom --tensorboard events > out
@@ -101,7 +100,7 @@ prom() { sed -nE "s/^paro_train_$1\{run=\"[^\"]*\"\} //p" "$G/p.prom"; }
 
 # dashboard NAME PREFIX FILES...: it is JSON, and its metrics are in the files.
 dashboard() {
-    local board="$BATS_TEST_DIRNAME/../../examples/grafana/$1.json"
+    local board="$ROOT/examples/grafana/$1.json"
     python3 -c 'import json, sys
 board = json.load(open(sys.argv[1]))
 seen = [p["id"] for p in board["panels"]]

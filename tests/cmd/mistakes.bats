@@ -1,17 +1,12 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # The mistakes that a sharded step makes without anybody noticing (paro-method(7), PITFALLS),
 # one test each, under all 27 strategies.  The programs under tests/mpi say what they work out
 # and why.
 
-bats_require_minimum_version 1.5.0
-load mpi
+load refuses
 
-setup() {
-    export DATA=$BATS_TEST_DIRNAME/../data
-    cd "$BATS_TEST_TMPDIR" || return
-}
+export DATA=$ROOT/tests/data
 
 # check RANKS PROGRAM ARGUMENT...
 check() { timeout 100 mpirun -np "$1" "$B/mpi/$2" "${@:3}"; }

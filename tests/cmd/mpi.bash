@@ -2,7 +2,6 @@
 # shellcheck shell=bash
 # mpirun on this machine, also for programs that know MPI alone: a command of paro sees by itself
 # that its ranks share a host and need no IPv6.
-# shellcheck source=examples/mpirun-env
 . "$ROOT/examples/mpirun-env"
 export OMPI_MCA_btl_tcp_disable_family=6
 

@@ -1,21 +1,18 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # Programs that know MPI alone, which a library that takes their collectives over is tried with:
 # the checker tests/shim/mpi_user, which calls everything twice and compares, and the examples.
 # Here with nothing preloaded, and with a library that is wrong in a way of tests/shim/mpi_spoil.c, which
 # the checker must notice.
+# shellcheck disable=SC2016,SC2086
 
 bats_require_minimum_version 1.5.0
 load ../lab/lab
-load mpi
 
 setup_file() {
     command -v mpicc > /dev/null || return 0
     cd "$BATS_FILE_TMPDIR" || return
     local warn='-std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Wshadow -Werror'
-    # shellcheck disable=SC2086
     mpicc $warn -o mpi_user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread &&
         mpicc $warn -shared -fPIC -o libmpi_spoil.so "$ROOT/tests/shim/mpi_spoil.c" &&
         mpicc $warn -o cg "$ROOT/examples/mpi/cg.c" -lm &&
@@ -66,11 +63,10 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 }
 
 @test "-q says nothing, and options that are wrong are told" {
-    run timeout 120 mpirun -np 2 ./mpi_user -q quick
-    [ "$status" = 0 ]
+    run -0 timeout 120 mpirun -np 2 ./mpi_user -q quick
     [ -z "$output" ]
-    run ./mpi_user slow
-    [ "$status" = 2 ] && [[ "$output" == "Usage: mpi_user "* ]]
+    run -2 ./mpi_user slow
+    [[ "$output" == "Usage: mpi_user "* ]]
 }
 
 @test "conjugate gradient finds the solution, and says so if it does not" {
@@ -103,7 +99,6 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
     [[ "$output" == *"checksum "* ]]
     [[ "$output" != *"checksum $bad"* ]]
     # On one rank alone.
-    # shellcheck disable=SC2016 # the ranks expand it
     run timeout 120 mpirun -np 3 bash -c '[ $OMPI_COMM_WORLD_RANK != 1 ] || export SPOIL=order
         LD_PRELOAD=./libmpi_spoil.so exec ./tp 3 96 64 2'
     echo "$output"
@@ -131,33 +126,24 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 @test "on nodes: all of it, ranks by slot and by node" {
     [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
     for by in slot node; do
-        run timeout 120 paro-lab -g 3 -p 3,2,1 --map-by $by -- ./mpi_user quick
-        echo "$output"
-        [ "$status" = 0 ]
+        run -0 timeout 120 paro-lab -g 3 -p 3,2,1 --map-by $by -- ./mpi_user quick
         grep -qE '^ok: [0-9]{4,} calls, 0 refused' <<<"$output"
-        run timeout 60 paro-lab -g 3 -p 3,2,1 --map-by $by -- ./cg 20011 40 3
-        echo "$output"
-        [ "$status" = 0 ]
+        run -0 timeout 60 paro-lab -g 3 -p 3,2,1 --map-by $by -- ./cg 20011 40 3
         [[ "$output" == *"on 6 ranks"* ]]
     done
 }
 
 @test "noticed: an item that is wrong, items in another order, data of the call before" {
-    # shellcheck disable=SC2086
     noticed element $ALL
     grep -qE '^mismatch: MPI_[A-Za-z_]* on [a-z -]+ of [0-9]+, .*, count [0-9]+, root [0-9]+.*, rank [0-9]+: element [0-9]+ is .*, expected ' <<<"$output"
-    # shellcheck disable=SC2086
     noticed order $ALL
-    # shellcheck disable=SC2086
     noticed stale $ALL
 }
 
 @test "noticed: what is written where nothing should be" {
-    # shellcheck disable=SC2086
     noticed guard $ALL
     noticed gap Allgatherv
     grep -q 'byte 0 of the receive buffer, which nothing is received in, changed' <<<"$output"
-    # shellcheck disable=SC2086
     noticed send ${ALL% *}
     grep -q 'the send buffer changed' <<<"$output"
 }
@@ -170,18 +156,14 @@ ALL='Allgather Allgatherv Reduce_scatter Reduce_scatter_block Allreduce Bcast'
 }
 
 @test "noticed: errors of another class, or that no handler is told of" {
-    # shellcheck disable=SC2086
     noticed class $ALL
-    # shellcheck disable=SC2086
     noticed handler $ALL
 }
 
 @test "noticed: memory lost, and what is wrong on parts of the ranks or in MPI_Finalize alone" {
     noticed leak Allreduce
     grep -q 'bytes more after' <<<"$output"
-    # shellcheck disable=SC2086
     noticed late $ALL
-    # shellcheck disable=SC2086
     noticed end $ALL
     [ "$(grep -c '^mismatch' <<<"$output")" = "$(grep -c 'inside MPI_Finalize' <<<"$output")" ]
 }

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # examples/nas.sh: four small runs, their correlations and the search.
 

@@ -1,10 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Schedules over NCCL, and over MPI through stages: build-emulated/gpu/nccl_check and stage_check
 # on a GPU in software, NCCL over MPI; what fails, and who hears of it: fail_check.
 
-load mpi
+bats_require_minimum_version 1.5.0
 
 setup() {
     E=$ROOT/build-emulated${B##*/build}
@@ -54,9 +53,8 @@ failing() {
 
 @test "collectives of several streams begin in one order on all ranks" {
     [ -x "$E/gpu/order_check" ] || skip "not built"
-    run timeout 60 mpirun -np 4 "$E/gpu/order_check"
-    echo "$output"
-    [ "$status" = 0 ] && [ "$(grep -c '^ok' <<<"$output")" = 1 ]
+    run -0 timeout 60 mpirun -np 4 "$E/gpu/order_check"
+    [ "$(grep -c '^ok' <<<"$output")" = 1 ]
 }
 
 @test "over MPI: a GPU's data go through the host by pieces, while rows go on; the same bits" {
@@ -78,8 +76,8 @@ failing() {
 
 @test "a build without NCCL says so" {
     [ -x "$B/gpu/nccl_check" ] || skip "not built"
-    run "$B/gpu/nccl_check"
-    [ "$status" = 0 ] && [[ "$output" == "1..0 # SKIP "* ]]
+    run -0 "$B/gpu/nccl_check"
+    [[ "$output" == "1..0 # SKIP "* ]]
 }
 
 @test "an NCCL error in mid-run comes out on every rank, with rank, call and place" {

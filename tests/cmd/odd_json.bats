@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # JSON as other programs write it: a key that no one uses never decides, whatever its value.
 
@@ -17,10 +16,10 @@ open(path, "w").write(text[:at] + "\"" + key + "\": " + odd + ", " + text[at:])'
 }
 
 setup_file() {
-    local data=$BATS_TEST_DIRNAME/../data
+    local data=$ROOT/tests/data
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 3000 > text
-    sed 's/"vocab_size": 256/"vocab_size": 1000/' "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" > large.json
+    sed 's/"vocab_size": 256/"vocab_size": 1000/' "$ROOT/examples/models/llama-tiny.json" > large.json
     paro-shard init -m large.json -o model
     cp "$data/bpe/encoder.json" model/vocab.json
     cp "$data/bpe/vocab.bpe" model/merges.txt
@@ -80,7 +79,7 @@ json.dump({"metadata": {}, "weight_map": {k: "part.safetensors" for k in head}},
 }
 
 @test "adapter_config.json: odd values in keys without effect" {
-    local data=$BATS_TEST_DIRNAME/../data/peft_gpt2
+    local data=$ROOT/tests/data/peft_gpt2
     cp -r "$data/adapter" adapter
     odd adapter/adapter_config.json revision
     paro-plan -m "$data" -i synth:2x2 --trainable lora=2,alpha=5,targets=c_attn+mlp.c_proj > plan.yaml

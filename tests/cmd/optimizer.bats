@@ -1,10 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-shard split --optimizer: a run's state, handed over in a plain .safetensors file.
 
 load train
-load refuses
 
 # hand_over RUN'S_CHECKPOINT DIR: DIR/model, DIR/optimizer.safetensors of a run of one rank.
 # A second reader of paro-checkpoint(5): the order of tensors in a unit is that of the weights
@@ -69,7 +67,7 @@ setup_file() {
 }
 
 setup() {
-    runs_setup
+    own_folder
     command -v python3 > /dev/null || skip "no python3 here"
 }
 

@@ -1,12 +1,7 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # Examples that empty their folder: one that they did not make is left as it is.
 
-bats_require_minimum_version 1.5.0
 load refuses
-
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
 
 # A network that cannot be made, so that an example ends after it has its folder.
 example() { BIN=$PWD/tools timeout 20 sh "$ROOT/examples/$1.sh" "${@:2}"; }
@@ -15,7 +10,6 @@ example() { BIN=$PWD/tools timeout 20 sh "$ROOT/examples/$1.sh" "${@:2}"; }
     mkdir tools finetune demo other
     kept() { # NAME DIR OPERAND...: the example ends with one line, and the folder is as it was
         run -2 example "$1" "${@:3}"
-        # shellcheck disable=SC2154 # run sets it
         has_words "$output" "'$2' exists was not made by ${1##*/}.sh expected a new name"
         [ "${#lines[@]}" = 1 ]
     }

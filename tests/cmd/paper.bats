@@ -1,15 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # examples/paper/run: the tables of the paper and paro's, the page of HTML, Figure 7 trained.
 
-bats_require_minimum_version 1.5.0
-
+load refuses
 load expect
 
-setup() {
-    RUN=$BATS_TEST_DIRNAME/../../examples/paper/run
-    cd "$BATS_TEST_TMPDIR" || return
-}
+RUN=$ROOT/examples/paper/run
 
 @test "the page is the committed one, and its errors are those of its own columns" {
     expect page sh "$RUN"
@@ -27,12 +22,10 @@ setup() {
     [ "$(grep -c '</svg>' page.html)" = 4 ]
     sed -n '/<pre>/,/<\/pre>/p' page.html | sed 's/<[/]*pre>//; s/&gt;/>/g' | diff - text
     cp page.html before
-    run sh "$RUN" --html=page.html
-    [ "$status" -eq 2 ]
+    run -2 sh "$RUN" --html=page.html
     [[ "$output" == *"cannot write 'page.html', expected a new name"* ]]
     cmp page.html before
-    run sh "$RUN" --pdf=page
-    [ "$status" -eq 2 ]
+    run -2 sh "$RUN" --pdf=page
     [ "$output" = "run: unknown operand '--pdf=page', expected --html=FILE, --train=DIR or --steps=N" ]
 }
 

@@ -1,18 +1,15 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Runs in which a part of the model trains, and how checkpoints pass between them.  Gradients and
 # bytes of all strategies: tests/cmd/engine.bats.
 
 load train
-load refuses
 
 setup_file() {
     runs_begin
     paro-shard init -m "$MODELS/llama-tiny.json" -o llama
     paro-shard init -m "$MODELS/gpt2-tiny.json" -o gpt2
 }
-setup() { runs_setup; }
 
 planned() { # NAME FAMILY SHAPE STRATEGY TRAINS
     paro-plan -m "$MODELS/$2-tiny.json" -i "synth:$3" --seq 32 --strategy "$4" \

@@ -1,10 +1,7 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2154,SC2016 # bats sets stderr; the dollar is for Perl
 # paro-plan as a user meets it: answers, exit status, each wrong input with its line.
+# shellcheck disable=SC2016,SC2086
 
-bats_require_minimum_version 1.5.0
-load mpi
 load refuses
 load expect
 
@@ -12,7 +9,7 @@ FABRIC=synth:2x2,intra=1GB/s:3us,inter=60MB/s:50us,memory=1e9,flops=50e9
 TINY=examples/models/llama-tiny.json
 
 setup() {
-    cd "$BATS_TEST_DIRNAME/../.." || exit
+    cd "$ROOT" || exit
     D=$BATS_TEST_TMPDIR
 }
 
@@ -39,8 +36,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "--list has a row for each of the 27 strategies and marks one" {
-    run --separate-stderr paro-plan -m $TINY -i $FABRIC --list
-    [ "$status" -eq 0 ]
+    run -0 --separate-stderr paro-plan -m $TINY -i $FABRIC --list
     [ "$(printf '%s\n' "$output" | grep -c '^[* ][NIG][NIG][NIG] ')" -eq 27 ]
     [ "$(printf '%s\n' "$output" | grep -c '^\*')" -eq 1 ]
     # By time, feasible first: the marked one is never behind a slower one that fits.
@@ -105,12 +101,10 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
 }
 
 @test "nothing fits: a list is printed all the same" {
-    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --list
-    [ "$status" -eq 1 ]
+    run -1 --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --list
     [ "${#lines[@]}" -eq 31 ]
     [[ $stderr == "paro-plan: no feasible plan: "* ]]
-    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --list --json
-    [ "$status" -eq 1 ]
+    run -1 --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --list --json
     [ "$(printf '%s' "$output" | json 'defined $d->{chosen} ? "some" : "null"')" = null ]
     [ "$(printf '%s' "$stderr" | json '$d->{error}{code}')" = mismatch ]
 }
@@ -129,8 +123,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     paro-plan -m params=65.286e9 -i synth:8x8 --mem 80e9 --accum 4 --grad-type bf16 --strategy GGG --why > "$D/w"
     grep -q '^\*GGG .* behind IIG, the best$' "$D/w"
     grep -q '^ IIG .* better, but not requested$' "$D/w"
-    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why
-    [ "$status" -eq 1 ]
+    run -1 --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why
     [ "$(printf '%s\n' "$output" | grep -c 'memory: needs .*, limit 7.45 GiB')" -eq 27 ]
     run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8 --mem 8GB --why --json
     [ "$(printf '%s' "$output" | json 'grep { defined } $d->{chosen}, $d->{second}, $d->{margin}, map { $_->{behind_s} } @s')" = "" ]
@@ -148,8 +141,7 @@ json() { # json EXPRESSION: Perl, over the document $d on standard input
     paro-plan -m params=65.286e9 -i synth:8x8 --accum 4 --what-if --json > "$D/w"
     [ "$(json '$d->{schema}, map { "$_->{what} $_->{direction}" } grep { !$_->{searched} } @{$d->{changes}}' < "$D/w")" = \
         "paro.plan.what-if/1 memory_bytes more" ]
-    run --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --grad-type bf16 --what-if
-    [ "$status" -eq 1 ]
+    run -1 --separate-stderr paro-plan -m params=65.286e9 -i synth:8x8,memory=8e9 --grad-type bf16 --what-if
     [[ $output == *"more memory        GGG from 15.2 GiB up"* ]]
     # Fewer micro-batches together are tried anew: they need less memory.
     local layered=(-m examples/models/llama-10m.json -i 'synth:2x1,inter=200mbit,flops=3e10' --seq 256 --accum 4 --layered auto)
@@ -216,7 +208,6 @@ steps() {
 
 @test "--check: the pause of saves, where failures are priced" {
     for mtbf in "" "--mtbf 1"; do
-        # shellcheck disable=SC2086 # words
         paro-plan -m $TINY -i $FABRIC --strategy IIG $mtbf > "$D/plan.yaml"
         pause=$(sed -n 's/^    pause_s: //p' "$D/plan.yaml")
         { steps 1 1; steps 4 2; } | awk -v p="${pause:-1}" '{ times = NR == 5 ? 9 : NR == 4 ? 0 : 3 }
@@ -233,8 +224,7 @@ steps() {
     for bytes in slow_bytes fast_bytes state_bytes; do
         for by in 0.98 1.02; do
             { steps 1 1; steps 3 2 $bytes $by; } > "$D/log.jsonl"
-            run --separate-stderr paro-plan --check "$D"
-            [ "$status" -eq 1 ]
+            run -1 --separate-stderr paro-plan --check "$D"
             [[ $output == *"differs"* && $stderr == "paro-plan: ${bytes/_/ }: "*" measured, "*" predicted" ]]
         done
         { steps 1 1; steps 3 2 $bytes 1.009 step_s 7; } > "$D/log.jsonl"
@@ -332,7 +322,6 @@ steps() {
         paro-plan -m $TINY -i $FABRIC --strategy GGG --keep 2 --emit "${pair%:*}" | grep -q "not expressed:.*kept"
     done
     for batch in 9 "12 --micro-batch 2"; do
-        # shellcheck disable=SC2086 # options are words
         paro-plan -m $TINY -i $FABRIC --global-batch $batch --emit megatron 2> "$D/e" |
             grep -q "not expressed: a global batch of ${batch% --*} "
     done
@@ -345,17 +334,14 @@ steps() {
 
 @test "--scale: a row for each size, the fabric's own among them" {
     local scale="-m $TINY -i $FABRIC --accum 2 --scale"
-    # shellcheck disable=SC2086
     paro-plan $scale 2..16 > "$D/s"
     [ "$(head -n 1 "$D/s" | cut -d, -f1)" = "predicted tokens/s of 792 k parameters" ]
     [ "$(awk 'NR > 2 { print $1, $2 }' "$D/s" | paste -sd,)" = "2 1,4 2,8 4,16 8" ]
     [ "$(sed 1,2d "$D/s" | grep -c '\*')" -eq 4 ]
-    # shellcheck disable=SC2086
     paro-plan $scale 2..16 --json > "$D/s"
     [ "$(json '$d->{schema}, $d->{predicted}, scalar @{$d->{points}}, scalar @{$d->{points}[0]{strategies}}' < "$D/s")" = "paro.plan.scale/1 1 4 27" ]
     [ "$(json 'map { "$_->{strategy} $_->{step_s}" } @{$d->{points}[1]{strategies}}' < "$D/s")" = \
         "$(paro-plan -m $TINY -i $FABRIC --accum 2 --list --json | json 'map { "$_->{strategy} $_->{step_s}" } @s')" ]
-    # shellcheck disable=SC2086
     paro-plan $scale 2..16 --svg > "$D/s.svg"
     grep -q '</svg>' "$D/s.svg"
     grep -q 'predicted, not measured' "$D/s.svg"
@@ -373,23 +359,17 @@ steps() {
 }
 
 @test "--scale: nothing fits at any size; errors under --json are one object" {
-    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
-    [ "$status" -eq 1 ]
+    run -1 --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 2..8 --mem 1Mi
     has_words "$stderr" "no feasible plan more groups --recompute"
     [ ${#lines[@]} -eq 5 ]
-    run --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 4..8 --svg --json
-    [ "$status" -eq 2 ]
+    run -2 --separate-stderr paro-plan -m $TINY -i $FABRIC --scale 4..8 --svg --json
     [ -z "$output" ]
     [[ $(printf '%s' "$stderr" | json '$d->{error}{text}') == *--svg*--json* ]]
-    run --separate-stderr paro-plan -m nowhere.json -i $FABRIC --json
-    [ "$status" -eq 2 ]
+    run -2 --separate-stderr paro-plan -m nowhere.json -i $FABRIC --json
     [ -z "$output" ]
     [ "$(printf '%s' "$stderr" | json 'sort keys %{$d->{error}}')" = "code file key line text" ]
     for form in "" --list --why --what-if "--emit fsdp" "--scale 4..8"; do
-        rc=0
-        # shellcheck disable=SC2086
-        paro-plan -m $TINY -i $FABRIC $form --json > /dev/full 2> "$D/err" || rc=$?
-        [ $rc -eq 2 ]
+        ends 2 paro-plan -m $TINY -i $FABRIC $form --json > /dev/full 2> "$D/err"
         [ "$(json '$d->{error}{code}' < "$D/err")" = system ]
     done
 }
@@ -490,7 +470,6 @@ steps() {
     # One rank: 6 operations for each parameter and token and 16 for its update, and nothing else.
     for want in 'f32 1e12 4e12' 'bf16 4e12 4e12' 'f32 1e12 0.5e12' 'bf16 0.5e12 0.5e12' \
         'auto 4e12 4e12 bf16' 'auto 1e12 0.5e12 f32' 'auto 1e12 1e12 f32'; do
-        # shellcheck disable=SC2086
         set -- $want
         paro-topo -i "$one,flops_bf16=$3" > "$D/f"
         paro-plan -m params=1e9 -i "$D/f" --compute-type "$1" --json > "$D/p" 2> "$D/e"
@@ -546,7 +525,6 @@ steps() {
     perl -e 'die shift if abs($ARGV[0] - 1) > 1e-9' "$parts"
     # All as predicted but one, which takes half a second more.
     for key in "${keys[@]}" work; do
-        # shellcheck disable=SC2086
         log work="$work" $was "$key=$(perl -e 'for (@ARGV[1 .. $#ARGV]) { my ($k, $v) = split /=/; print $v + 0.5 if $k eq $ARGV[0] }' "$key" "work=$work" $was)"
         paro-plan --check "$D" > "$D/c"
         grep -qE "^most wrong: .*, 500 ms more than predicted( \\(\\+[0-9.]+ %\\)|)$" "$D/c"
@@ -653,7 +631,6 @@ steps() {
 
 @test "how a step runs goes into the plan, in YAML and in JSON" {
     while IFS='|' read -r options want; do
-        # shellcheck disable=SC2086 # several words, or none
         set -- -m $TINY -i $FABRIC $options
         [ "$(paro-plan "$@" | sed -nE 's/^ *(accum|seq|wire|slow_params|slow_grads|buckets|keep|recompute): //p' | paste -sd ' ')" = "$want" ]
         [ "$(paro-plan "$@" --json | json '@$d{qw(accum seq)}, @{$d->{types}}{qw(wire slow_params slow_grads)},
@@ -713,9 +690,7 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
 
 @test "--group-level: a fabric of two levels is as it was" {
     for form in "" --list --why --what-if "--scale 4..8" "--emit fsdp"; do
-        # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form > "$D/a"
-        # shellcheck disable=SC2086
         paro-plan -m $TINY -i $FABRIC $form --group-level 0 | cmp - "$D/a"
         if sed '/^fabric:/,/^groups:/d' "$D/a" | grep level; then return 1; fi
     done
@@ -846,7 +821,6 @@ DEEP=2x2x2,intra=1GB/s:3us,inter=500MB/s:20us,level2=60MB/s:50us,flops=50e9
 @test "16,384 ranks, every boundary of four levels, in under a second and 256 MiB" {
     # Seconds of the processor, and of address space: neighbours are not to be measured.
     for what in "" --list --why "--global-batch 32768 --keep auto --recompute=auto"; do
-        # shellcheck disable=SC2086
         took=$(TIMEFORMAT=%U; [ ${#SAN} -gt 0 ] || ulimit -v 262144
             { time paro-plan -m examples/models/llama-10m.json -i synth:4x8x64x8,memory=80e9,flops=1e14 $what > "$D/p" 2> "$D/e"; } 2>&1)
         echo "$what: $took s"

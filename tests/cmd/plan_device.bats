@@ -1,18 +1,16 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# shellcheck disable=SC2016 # the dollar is for Perl and for sh
 # Memory as it is planned for a device beside what is taken there: tests/gpu/plan_check.c, on the
 # processor and on a GPU in software.
+# shellcheck disable=SC2016,SC2086
 
-bats_require_minimum_version 1.5.0
 load refuses
 
 setup() {
     load mpi
     export NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME=lo # ranks may share the GPU
     EMULATED=${B%/build*}/build-emulated${B##*/build}
-    DATA=$BATS_TEST_DIRNAME/../data TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+    DATA=$ROOT/tests/data TINY=$ROOT/examples/models/llama-tiny.json
     cd "$BATS_TEST_TMPDIR" || exit
 }
 
@@ -39,7 +37,6 @@ activations() { # PLAN
     paro-topo -i gpus.yaml | cmp - <(paro-topo -i <(paro-topo -i gpus.yaml))
     for words in 'cuda bf16 gpus' 'cpu f32 plain' 'cpu f32 gpus --device cpu --compute-type f32' \
         'cuda bf16 plain --device cuda --compute-type bf16'; do
-        # shellcheck disable=SC2086
         set -- $words
         paro-plan -m "$TINY" -i "$3.yaml" "${@:4}" > plan.yaml 2> said
         # Rates of another device, or another type, are named.

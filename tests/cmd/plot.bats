@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck disable=SC2016 # the dollar is for Perl
 # paro-train --svg: a picture of runs that any viewer reads, of what their logs say.
@@ -20,7 +19,7 @@ texts() { xmllint --noout --nonet "$1" && grep -o '>[^<>]*</text>' "$1" | sed 's
 
 @test "a run that was trained: three panels, its folder's name" {
     seq 1 20000 > text
-    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x1 --seq 32 > plan.yaml
+    paro-plan -m "$ROOT/examples/models/llama-tiny.json" -i synth:1x1 --seq 32 > plan.yaml
     mkdir runs
     paro-train plan.yaml -d text -o runs/first --steps 3 > out
     paro-train plan.yaml -d text -o runs/second --steps 1 --log second.jsonl > out

@@ -1,18 +1,14 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # libparo-mpi.so preloaded into programs that know MPI alone: tests/shim/mpi_user, which calls
 # everything twice and compares, and tests/shim/mpi_ways.  On one machine: groups are those of a
 # topology.
-
-load mpi
+# shellcheck disable=SC2016,SC2086
 
 setup_file() {
     command -v mpicc > /dev/null || return 0
     cd "$BATS_FILE_TMPDIR" || return
     local warn='-std=c11 -D_GNU_SOURCE -O1 -Wall -Wextra -Wshadow -Werror'
-    # shellcheck disable=SC2086
     mpicc $warn -o ways "$ROOT/tests/shim/mpi_ways.c" &&
         mpicc $warn -o user "$ROOT"/tests/shim/mpi_user*.c -lm -lpthread
 }
@@ -34,7 +30,6 @@ setup() {
 
 # preloaded RANKS PROGRAM [ARG...]: with what PARO_* say
 preloaded() {
-    # shellcheck disable=SC2016
     run timeout 200 mpirun -np "$1" env LD_PRELOAD="$LIB" "${@:2}"
     echo "$output" | cut -c 1-200 | tail -n 40
 }
@@ -100,9 +95,7 @@ C
 
 @test "linked before MPI instead of preloaded" {
     local flags="${SAN:+-fsanitize=$SAN -fno-sanitize-recover=all}"
-    # shellcheck disable=SC2086
     mpicc $flags -o linked "$ROOT/tests/shim/mpi_ways.c" -L"$B" -lparo-mpi -Wl,-rpath,"$B"
-    # shellcheck disable=SC2086
     mpicc $flags -D_GNU_SOURCE -O1 -o linked_user "$ROOT"/tests/shim/mpi_user*.c -L"$B" \
         -lparo-mpi -Wl,-rpath,"$B" -lm -lpthread
     export PARO_TOPO=synth:2x2,$FABRIC PARO_MPI_MODE=always
@@ -171,7 +164,6 @@ C
     printf 'format: paro-tuning/1\nmembers: [3, 1]\nrules:\n  - op: all-reduce\n    from_bytes: 0\n    algo: ring\n    chunk_bytes: whole\n' > odd.yaml
     PARO_TUNING=odd.yaml traced again
     says MPI_Allreduce '; 19 unknown groups: .*table is for groups \[3,1\]'
-    # shellcheck disable=SC2016
     PARO_TOPO=synth:2x2 PARO_MPI_TRACE=1 PARO_MPI_MODE=always run timeout 60 mpirun -np 4 bash -c '
         [ "$OMPI_COMM_WORLD_RANK" != 2 ] || export PARO_DISABLE=1
         LD_PRELOAD=$LIB exec ./ways again'
@@ -190,7 +182,6 @@ C
 }
 
 @test "settings are rank 0's on all ranks" {
-    # shellcheck disable=SC2016
     PARO_TOPO=synth:2x2 PARO_MPI_TRACE=1 PARO_MPI_MODE=always run timeout 60 mpirun -np 4 bash -c '
         [ "$OMPI_COMM_WORLD_RANK" = 0 ] || export PARO_MPI_MODE=never PARO_MPI_MIN_BYTES=1Gi PARO_TOPO=absent
         LD_PRELOAD=$LIB exec ./ways again'

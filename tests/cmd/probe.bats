@@ -1,13 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # What a fabric is measured by carries what it says: build/mpi/probe_check.
 
-load mpi
-
-setup() {
-    [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"
-}
+setup() { [ -z "${SAN-}" ] || export ASAN_OPTIONS="$ASAN_OPTIONS:detect_leaks=0"; }
 
 # carries RANKS SHAPE RINGS
 carries() {

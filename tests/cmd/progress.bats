@@ -1,20 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
+# shellcheck disable=SC2016 # the dollar is for Perl, TEXT is of train.bash
 # paro-train: the line that is written over itself, the share of peak, runs that learn nothing.
 
-load refuses
+load train
 
-setup_file() {
-    load train.bash
-    runs_begin
-}
-
-setup() {
-    load train.bash
-    runs_setup
-}
+setup_file() { runs_begin; }
 
 LINE='step [0-9]+/[0-9]+  loss [0-9]+\.[0-9]{4}  [0-9.]+ k? ?tokens/s  [0-9]+\.[0-9] GFLOP/s(, [0-9]+ % of peak)?  ~[0-9]+:[0-9]{2}:[0-9]{2} left(  saving a checkpoint)?'
 
@@ -81,8 +72,6 @@ status_lines() { tr '\r' '\n' < "$1" | sed 's/ *$//' | grep '^step '; }
     # Where none is skipped, none is too many.
     paro-train "$G/one.yaml" -d "$TEXT" -o whole --steps 9 --max-skipped 1 > out
     # By the default a run has a hundred to recover.
-    rc=0
-    paro-train "$G/one.yaml" -d "$TEXT" -o long "${t[@]}" --progress=always > out 2> said || rc=$?
-    [ $rc = 2 ]
+    ends 2 paro-train "$G/one.yaml" -d "$TEXT" -o long "${t[@]}" --progress=always > out 2> said
     has_words "$(tail -n 1 said)" 'paro-train: gradient finite step : 100 skipped --max-skipped'
 }

@@ -1,15 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-# shellcheck disable=SC2016 # the dollar is for awk and Perl
 # paro-rank: runs ranked by the losses of their logs, at one budget.
+# shellcheck disable=SC2016,SC2086
 
 load refuses
 load expect
-
-setup() {
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
 
 # losses PREFIX BETWEEN L...: a log, steps from 1 on.
 losses() { perl -e 'my ($a, $b, @l) = @ARGV; print $a, ++$s, $b, $_, "\n" for @l' "$@"; }
@@ -75,7 +69,7 @@ scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }
 
 @test "a log that paro-train wrote, and went on with" {
     seq 1 20000 > text
-    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" -i synth:1x1 --seq 32 > plan.yaml
+    paro-plan -m "$ROOT/examples/models/llama-tiny.json" -i synth:1x1 --seq 32 > plan.yaml
     paro-train plan.yaml -d text -o run --steps 6 > out
     perl -MJSON::PP -ne '$s += decode_json($_)->{loss} }{ printf "1 %.6f %s\n", $s, "run/log.jsonl"' \
         run/log.jsonl > want
@@ -113,7 +107,6 @@ scores() { paro-rank "$@" | awk '$1 ~ /^[0-9-]+$/ && NF > 4 { print $1, $2, $5 }
     cp long base
     for f in long near far resumed anew; do
         for m in tse tse-ema ema-code sotl last tse-e 'tse-e --last-epochs 50000' 'tse -T 2' 'tse --steps-per-epoch 10' 'last -T 2'; do
-            # shellcheck disable=SC2086 # words
             diff <(paro-rank --json --method $m - < $f) <(cat $f | paro-rank --json --method $m -)
         done
         diff <(paro-rank --json --stop-below 1 $f base; echo $?) <(paro-rank --json --stop-below 1 $f base --svg=p.$f; echo $?)
@@ -212,9 +205,7 @@ judged() {
     judged 1 'f: stop score not finite' --stop-below 5 f e
     judged 0 'b: continue 1 of 2, expected 1' --stop-below 1 b c a d
     judged 1 'c: stop 4 of 5, expected 1' --stop-below 1 -T 2 c b a d f
-    rc=0
-    paro-rank --stop-below 1 a b --json > out || rc=$?
-    [ "$rc" = 1 ]
+    ends 1 paro-rank --stop-below 1 a b --json > out
     perl -MJSON::PP -e 'local $/; my $d = decode_json(<>); exit !($d->{stop} && $d->{stop_below} == 1)' out
     refuses 2 "'a' 2 epochs expected 3 -T 100% --force" paro-rank --stop-below 1 -T 3 a b
 }
@@ -228,7 +219,7 @@ example() {
 }
 
 @test "stop-below: the manual page shows what its example prints" {
-    local page=$BATS_TEST_DIRNAME/../../man/paro-rank.1
+    local page=$ROOT/man/paro-rank.1
     example '$ for r in 1 2 3' "$page" | sed -n '1,2{s/^\$ //;p}' > logs
     bash -eu logs
     example '$ status=0' "$page" > shown

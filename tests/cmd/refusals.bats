@@ -1,16 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # Every row of tests/cmd/refusals: a command line that must be refused.
 
-bats_require_minimum_version 1.5.0
 load refuses
 
-setup() {
-    PATH=$BIN:$PATH
-    DATA=$ROOT/tests/data MODELS=$ROOT/examples/models
-    export DATA MODELS
-    cd "$BATS_TEST_TMPDIR" || return
-}
+export DATA=$ROOT/tests/data
 
 # rows COMMAND: all of its rows, and nothing is left behind.
 rows() {

@@ -2,12 +2,14 @@
 # shellcheck shell=bash
 
 bats_require_minimum_version 1.5.0
+load ../cmd/mpi
 
 # A test works in a folder of its own; G is what setup_file made, which is never changed.
-setup() {
+setup() { own_folder; }
+own_folder() {
     [ -z "${SKIP_FILE-}" ] || skip "$SKIP_FILE" # skip.bash
     cd "$BATS_TEST_TMPDIR" || return
-    export G=$BATS_FILE_TMPDIR
+    export G=$BATS_FILE_TMPDIR TEXT=$BATS_FILE_TMPDIR/text
 }
 
 # How the tests of bad input check the answer: by status and key words, not by whole sentences, so
@@ -44,6 +46,13 @@ refuses() {
     [[ $refusal =~ ^((paro|horing)-[a-z]+:\ |[a-z_]+\.py:\ |(HORING|WATCH)\ UNKNOWN\ -\ |\{\"error\":) ]] ||
         { echo "no command's name: $refusal"; return 1; }
     has_words "$refusal" "$words"
+}
+
+# ends STATUS COMMAND...: with that status.
+ends() {
+    local rc=0
+    "${@:2}" || rc=$?
+    [ "$rc" = "$1" ]
 }
 
 # one_line WORDS: the file `said` is one line with WORDS.

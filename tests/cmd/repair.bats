@@ -1,12 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # Checkpoints with copies: real damage of every kind, found, read around, repaired, or named.
 
-load mpi
 load shard
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 2 -o other

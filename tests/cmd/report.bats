@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck disable=SC2016 # the dollar is of the shell that mounts
 # paro-report: a page that is whole, stands alone, and says what it lacks.
@@ -11,7 +10,7 @@ setup_file() {
     seq 1 9999 > text
     mkdir work
     # 16 s a step: no load makes a step slower than predicted, which would be a warning.
-    paro-plan -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" \
+    paro-plan -m "$ROOT/examples/models/llama-tiny.json" \
         -i synth:1x1,flops=1e7,memory=4e9 --seq 32 > plan.yaml
     paro-train plan.yaml -d text -o work/run --steps 3 --trace-step 2 > out
     paro-train plan.yaml -d text -o work/other/a --steps 2 > out
@@ -19,7 +18,7 @@ setup_file() {
     paro-topo -i synth:2x2,intra=5GB/s:3us,inter=1GB/s:5us > work/fabric.yaml
     horing-check --replay synth:8,port=3:50 > work/slow.txt || [ $? = 2 ]
     # Of 3 hosts of paro-lab, without a fault.
-    cp "$BATS_TEST_DIRNAME/../data/health_record.jsonl" work/record.jsonl
+    cp "$ROOT/tests/data/health_record.jsonl" work/record.jsonl
     echo '# 2x2: 4 ranks in 2 groups; <5> iterations' > work/bench.txt
 }
 

@@ -1,13 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard reshard: any plan's checkpoint into any other's, and a run continues from it; damage,
 # wrong plans and signals leave nothing, of the other verbs either.
 
-load mpi
 load shard
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model

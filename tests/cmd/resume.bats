@@ -1,12 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-train: where a run resumes, what it says of that, and a run that is only checked.
 
 load train
-load refuses
 
 setup_file() { runs_begin; }
-setup() { runs_setup; }
 
 t() { paro-train "$G/one.yaml" -d "$TEXT" "$@" > out 2> said; }
 

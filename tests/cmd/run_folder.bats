@@ -1,12 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # A run's folder stands for its newest checkpoint, and for its log.
+# shellcheck disable=SC2086
 
 load train
-load refuses
 
 setup_file() { runs_begin; }
-setup() { runs_setup; }
 
 # same WORDS...: what a command prints for the run is what it prints for FILE in it, @ in the words.
 same() {
@@ -25,9 +23,7 @@ same() {
     run -1 paro-shard diff "$G/ended/step-00000002" "$G/ended"
     local verb
     for verb in merge "reshard -p $G/one.yaml" repair; do
-        # shellcheck disable=SC2086 # a verb and its option
         paro-shard $verb "$G/ended" -o one.out
-        # shellcheck disable=SC2086
         paro-shard $verb "$G/ended/step-00000004" -o two.out
         diff -r one.out two.out
         rm -r one.out two.out

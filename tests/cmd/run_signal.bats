@@ -1,6 +1,4 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
-#
 # paro-run among commands that only answer: a signal that comes while it looks for returned hosts.
 
 bats_require_minimum_version 1.5.0

@@ -1,13 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Checkpoints that are written while training goes on; loss on what is kept from training.
+# shellcheck disable=SC2016
 
 load train
-load refuses
 
 setup_file() { runs_begin; }
-setup() { runs_setup; }
 
 # fails WORDS COMMAND...: of one rank or several: status 2, and one line of paro-train with WORDS.
 fails() {
@@ -47,7 +45,6 @@ fails() {
     cp -r "$G/ended/latest/" bad
     bytes=$(stat -c %s bad/shard-00000.safetensors)
     printf x | dd of=bad/shard-00000.safetensors bs=1 seek=$((bytes - 1)) conv=notrunc 2> dd.log
-    # shellcheck disable=SC2016 # each rank's own
     printf '#!/bin/sh\nexec paro-train "$@$OMPI_COMM_WORLD_RANK"\n' > each
     chmod +x each
     for r in 0 1 2; do ln -s "$G/ended/latest" here$r; done
@@ -70,9 +67,7 @@ fails() {
     [ ! -e a/SAVE ]
     paro-shard verify a/latest > /dev/null
     touch a/STOP
-    rc=0
-    wait $! || rc=$?
-    [ "$rc" = 3 ]
+    ends 3 wait $!
 }
 
 @test "save_s stands behind a step that was saved, and nowhere else" {
@@ -140,7 +135,6 @@ fails() {
 @test "data that differs from rank to rank is an error before the first step" {
     head -c 5000 "$TEXT" > a0
     head -c 5000 "$TEXT" | tr 1 2 > a1 # as many
-    # shellcheck disable=SC2016 # each rank's own
     printf '#!/bin/sh\nexec paro-train "$@" -d a$OMPI_COMM_WORLD_RANK\n' > each
     chmod +x each
     fails 'rank 1 data windows (xxh3 expected rank 0' \

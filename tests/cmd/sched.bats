@@ -1,11 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-sched: what is printed is proven, what is changed is refused.
 
 load refuses
 load expect
-
-setup() { cd "$BATS_TEST_TMPDIR" || return; }
 
 @test "gen | verify: every operation, algorithm and shape" {
     local n=0 ops algos

@@ -4,8 +4,6 @@
 
 load refuses
 
-export ROOT=$BATS_TEST_DIRNAME/../..
-
 # varied_model CONFIG FOLDER: none of its values are alike, biases and norms included.
 varied_model() {
     paro-shard init -m "$1" -o "$2"
@@ -45,9 +43,7 @@ sys.exit(rc or (f"{kib} KiB, expected at most {most}" if kib > most else 0))' "$
 }
 
 # as UID COMMAND...
-as() {
-    setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"
-}
+as() { setpriv --reuid="$1" --regid="$1" --clear-groups "${@:2}"; }
 
 # run_as_user COMMAND...: as somebody who owns nothing here.
 run_as_user() {

@@ -1,11 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard: round trips, every kind of damage by name, hostile input, memory.
 
 load shard
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
     paro-plan -m model/config.json -i synth:2x2 --strategy IIG > plan.yaml
@@ -23,7 +21,7 @@ setup_file() {
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 2 -o b
     run -1 cmp a/model.safetensors b/model.safetensors
     # A golden sum: the values are part of the contract, on every machine the same.
-    sha256sum < a/model.safetensors | grep -q "^$(cat "$BATS_TEST_DIRNAME/../data/llama-tiny-seed1.sha256")"
+    sha256sum < a/model.safetensors | grep -q "^$(cat "$ROOT/tests/data/llama-tiny-seed1.sha256")"
 }
 
 @test "init: bf16 weights are the f32 ones rounded" {

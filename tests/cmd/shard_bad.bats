@@ -1,14 +1,13 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard: files that ask for too much, or lie; places that cannot be written; two writers.
 # One line each, status 2 (1 where verify answers), and nothing left behind.
+# shellcheck disable=SC2016,SC2059,SC2086
 
 load shard
 load mounts
 load network
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
     cd "$BATS_FILE_TMPDIR" || return
     chmod 755 . # others run here, too
     paro-shard init -m "$ROOT/examples/models/llama-tiny.json" --seed 1 -o model
@@ -80,7 +79,6 @@ PY
     # weight_map WORDS TEXT...: refused with WORDS for each TEXT as the index's weight_map.
     weight_map() {
         for text in "${@:2}"; do
-            # shellcheck disable=SC2059 # with escapes
             printf "{\"weight_map\": $text}" > $list
             refuses 2 "$list:$1" paro-shard ls m
         done
@@ -235,7 +233,6 @@ inside() {
     for to in . .. k/. k/.. '' / ./ ../; do
         for verb in "merge $G/ckpt" "split $G/model -p $G/plan.yaml" "init -m $G/model" \
             "reshard $G/ckpt -p $G/plan.yaml" "repair $G/ckpt"; do
-            # shellcheck disable=SC2086
             refuses 2 "'$to' expected path name" paro-shard $verb --force -o "$to"
         done
     done
@@ -265,7 +262,6 @@ inside() {
         rc=\$?; ls -A small; cat small/m/f; exit \$rc"
     [ "${lines[1]} ${lines[2]}" = "m old" ]
     # A file that may not grow so far.
-    # shellcheck disable=SC2016 # its own shell's
     refuses 2 '/shard-00000.safetensors: File too large' \
         bash -c 'ulimit -f 100; paro-shard reshard "$0/ckpt" -p "$0/plan.yaml" -o x' "$G"
     [ ! -e x ] && [ ! -e .x.paro-tmp ]

@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard diff: of values that are known, by how much and where; and any kind with any other.
 
@@ -29,9 +28,7 @@ open(sys.argv[1], "wb").write(struct.pack("<Q", len(text)) + text + data)
 PY
 }
 
-put() {
-    python3 "$BATS_FILE_TMPDIR/put.py" "$@"
-}
+put() { python3 "$BATS_FILE_TMPDIR/put.py" "$@"; }
 
 # differs NUMBERS [WORDS]: diff of a and b is one line of x, with WORDS and just these NUMBERS.
 differs() {
@@ -109,7 +106,7 @@ same() {
 }
 
 @test "a checkpoint, a folder, several files, one file: each with each" {
-    paro-shard init -m "$BATS_TEST_DIRNAME/../../examples/models/gpt2-tiny.json" -o folder
+    paro-shard init -m "$ROOT/examples/models/gpt2-tiny.json" -o folder
     paro-plan -m folder -i 'synth:[2,1]' --strategy GNI > plan.yaml
     paro-shard split folder -p plan.yaml -o ckpt
     paro-shard merge ckpt --max-shard 100kB -o files

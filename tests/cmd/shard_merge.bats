@@ -1,11 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard merge into other types and several files, and what reads those: ls, diff, split.
 
 load shard
 
 setup_file() {
-    export ROOT=$BATS_TEST_DIRNAME/../..
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$ROOT/examples/models/llama-tiny.json" --seed 1 -o model
     paro-plan -m model/config.json -i 'synth:[2,1]' --strategy GGI > plan.yaml
@@ -22,7 +20,7 @@ setup_file() {
         quiet paro-shard merge "$G/ckpt" --max-shard $size -o cut
         # All lines but the first and the last of the table: NAME TYPE [SHAPE] SIZE UNIT FILE.
         paro-shard ls cut | sed '1d;$d' | awk -v s=$size '{ print s, $1, $NF }' > got
-        grep "^$size " "$BATS_TEST_DIRNAME/../data/shards_llama-tiny.txt" | diff - got
+        grep "^$size " "$ROOT/tests/data/shards_llama-tiny.txt" | diff - got
         [ "$(find cut -name 'model-*.safetensors' | wc -l)" = "$(cut -d' ' -f3 got | sort -u | wc -l)" ]
         quiet paro-shard verify cut
         quiet paro-shard diff cut "$G/model"

@@ -1,6 +1,6 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-sched simulate: times that can be worked out by hand, and every word that is wrong.
+# shellcheck disable=SC2086
 
 load refuses
 load expect
@@ -95,21 +95,15 @@ fabric=synth:2x2,intra=1GB/s:1ms,inter=2GB/s:1ms
 }
 
 @test "errors under --json are one object; a closed pipe ends quietly" {
-    rc=0
-    paro-sched simulate --json -i synth:2x2 all-reduce tripod > out 2> said || rc=$?
-    [ $rc = 2 ]
+    ends 2 paro-sched simulate --json -i synth:2x2 all-reduce tripod > out 2> said
     [ ! -s out ]
     perl -MJSON::PP -e 'local $/; exit !(decode_json(<>)->{error}{text} =~ /tripod/)' said
     for verb in 'draw -i synth:4x4 all-reduce ho-ring' 'pick -i synth:4x2 --op broadcast -e 64Ki'; do
-        rc=0
-        # shellcheck disable=SC2086
-        paro-sched $verb --json > /dev/full 2> said || rc=$?
-        [ $rc = 2 ]
+        ends 2 paro-sched $verb --json > /dev/full 2> said
         perl -MJSON::PP -e 'local $/; exit !(decode_json(<>)->{error}{code} eq "system")' said
     done
     for verb in 'gen all-reduce ho-ring 8x8' 'draw -i synth:8x8 all-reduce ho-ring' \
         'draw --json -i synth:8x8 all-reduce ho-ring' 'pick -i synth:4x2 -e 64Ki'; do
-        # shellcheck disable=SC2086
         paro-sched $verb 2> said | head -n 1
         [ ! -s said ]
     done

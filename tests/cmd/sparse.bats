@@ -1,18 +1,14 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # Runs of sparse models.  Masks: tests/unit/model_sparse_test.c; gradients and bytes of all
 # strategies: tests/cmd/engine.bats.
 
-bats_require_minimum_version 1.5.0
 load train
-load refuses
 
 setup_file() {
     runs_begin
     paro-shard init -m "$MODELS/llama-tiny.json" -o llama
 }
-setup() { runs_setup; }
 
 # planned NAME SHAPE STRATEGY ACCUM WHAT ARGS...
 planned() {

@@ -1,11 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard split and reshard: copies, other types, progress, links, files with holes.
 
 load shard
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
     echo 'not read, kept' > model/tokenizer.txt

@@ -1,8 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # The tokenizer of a model's folder: what encodes a text, and which files come through a run.
+# shellcheck disable=SC2086
 
-load refuses
+load train
 
 # gpt2_json DIR: the tokenizer.json that GPT-2's two files are.
 gpt2_json() {
@@ -19,16 +19,14 @@ json.dump({"version": "1.0", "truncation": None, "padding": None, "added_tokens"
 }
 
 setup_file() {
-    load train.bash
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 5000 > text
     sed 's/"vocab_size": 256/"vocab_size": 1000/' "$MODELS/llama-tiny.json" > large.json
     paro-shard init -m large.json -o plain
     cp -r plain model
-    cp "$BATS_TEST_DIRNAME/../data/bpe/encoder.json" model/vocab.json
-    cp "$BATS_TEST_DIRNAME/../data/bpe/vocab.bpe" model/merges.txt
-    gpt2_json "$BATS_TEST_DIRNAME/../data/bpe" > model/tokenizer.json
+    cp "$ROOT/tests/data/bpe/encoder.json" model/vocab.json
+    cp "$ROOT/tests/data/bpe/vocab.bpe" model/merges.txt
+    gpt2_json "$ROOT/tests/data/bpe" > model/tokenizer.json
     for f in tokenizer_config.json special_tokens_map.json generation_config.json chat_template.jinja; do
         echo "{\"what\": \"$f\"}" > "model/$f"
     done
@@ -37,11 +35,7 @@ setup_file() {
     paro-plan -m model -i synth:1x1 --seq 32 --trainable lora=2 > lora.yaml
 }
 
-setup() {
-    load train.bash
-    runs_setup
-    TOKENIZER=$BATS_TEST_DIRNAME/../data/bpe
-}
+TOKENIZER=$ROOT/tests/data/bpe
 
 trained() { paro-train "$G/one.yaml" -d "$TEXT" -o "$1" --steps 1 "${@:2}" > out; }
 losses() { grep -oE '"step":[0-9]+,"loss":[^,]*,' "$1/log.jsonl"; }
@@ -74,7 +68,6 @@ same_files() {
 
 @test "a vocabulary above 256 and a text without a tokenizer: refused, unless it is bytes" {
     for args in "" "--init $G/plain"; do
-        # shellcheck disable=SC2086 # words
         refuses 2 "'$TEXT' text 1000 --tokenizer DIR bytes" paro-train "$G/one.yaml" -d "$TEXT" -o new $args
         [ ! -e new ]
     done
@@ -96,7 +89,6 @@ same_files() {
         paro-train "$G/one.yaml" -d "$TEXT" -o no --init other
     echo '{}' > other/tokenizer.json
     for args in "$G/one.yaml -d $TEXT -o no" "--generate a"; do
-        # shellcheck disable=SC2086 # words
         refuses 2 "other/tokenizer.json:1: 'model' missing" paro-train $args --init other
     done
     paro-train "$G/one.yaml" -d text.bin -o of-tokens --init other --steps 1 > out
@@ -175,7 +167,7 @@ same_files() {
         rm -rf new text text.bin tokens
         mkdir new
         name=tokenizer.${file#*.}
-        cp "$BATS_TEST_DIRNAME/../data/tokenizer/$file" "new/$name"
+        cp "$ROOT/tests/data/tokenizer/$file" "new/$name"
         paro-train --tokenize text.bin -d "$TEXT" --tokenizer new 2> said
         paro-train "$G/one.yaml" -d "$TEXT" -o text --tokenizer new --steps 1 > out
         paro-train "$G/one.yaml" -d text.bin -o tokens --steps 1 > out
@@ -193,7 +185,7 @@ same_files() {
 with() {
     rm -rf spm
     mkdir spm
-    cp "$BATS_TEST_DIRNAME/../data/tokenizer/sentencepiece.model" spm/tokenizer.model
+    cp "$ROOT/tests/data/tokenizer/sentencepiece.model" spm/tokenizer.model
     echo "$1" > spm/tokenizer_config.json
 }
 
@@ -264,6 +256,6 @@ END
     "${t[@]}" 2> said
     # A tokenizer.json is read instead of it all.
     echo '{"<|x|>": 9}' > spm/added_tokens.json
-    cp "$BATS_TEST_DIRNAME/../data/tokenizer/llama2.json" spm/tokenizer.json
+    cp "$ROOT/tests/data/tokenizer/llama2.json" spm/tokenizer.json
     "${t[@]}" --force 2> said
 }

@@ -1,16 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-topo: golden outputs, exit status, hostile input.
+# shellcheck disable=SC2086
 
 load refuses
 load expect
-load mpi
 
-setup() {
-    PATH=$BIN:$PATH
-    FABRICS=$(cd "$BATS_TEST_DIRNAME/../../examples/fabrics" && pwd)
-    cd "$BATS_TEST_TMPDIR" || return
-}
+FABRICS=$ROOT/examples/fabrics
 
 @test "yaml, golden" {
     expect yaml paro-topo -i 'synth:[3,2],inter=1gbit/rank:50us,memory=80e9,flops=1e14'
@@ -65,8 +60,8 @@ EOF
     paro-topo -i known.yaml > again.yaml
     paro-topo -i again.yaml --diff known.yaml
     sed -i 's/rate_left: 0.9/rate_left: 0.8/; s/_err_Bps: .*/_err_Bps: 1/' again.yaml
-    run paro-topo -i again.yaml --diff known.yaml
-    [ "$status" = 1 ] && [ "$output" = "inter.rate_left: 0.9 -> 0.8 (-11.1 %)" ]
+    run -1 paro-topo -i again.yaml --diff known.yaml
+    [ "$output" = "inter.rate_left: 0.9 -> 0.8 (-11.1 %)" ]
 }
 
 @test "json, golden; --json and --format json are the same" {
@@ -119,28 +114,23 @@ EOF
 
 @test "diff: 0 and nothing, 1 and lines, tolerance, json" {
     paro-topo -i synth:2x2,inter=500mbit > old.yaml
-    run paro-topo -i old.yaml --diff old.yaml
-    [ "$status" = 0 ]
+    run -0 paro-topo -i old.yaml --diff old.yaml
     [ -z "$output" ]
-    run paro-topo -i synth:2x2,inter=490mbit --diff old.yaml
-    [ "$status" = 1 ]
+    run -1 paro-topo -i synth:2x2,inter=490mbit --diff old.yaml
     [ "${lines[0]}" = "inter.port_Bps: 62500000 -> 61250000 (-2.0 %)" ]
     [ "${lines[3]}" = "groups[0].port_out_Bps: 62500000 -> 61250000 (-2.0 %)" ]
     [ "${#lines[@]}" = 7 ]
-    run paro-topo -i synth:2x2,inter=490mbit --diff old.yaml --tolerance 2
-    [ "$status" = 0 ]
+    run -0 paro-topo -i synth:2x2,inter=490mbit --diff old.yaml --tolerance 2
     [ -z "$output" ]
-    run paro-topo -i synth:3x2,inter=500mbit --diff old.yaml
-    [ "$status" = 1 ]
+    run -1 paro-topo -i synth:3x2,inter=500mbit --diff old.yaml
     [ "$output" = 'groups[2].ranks: absent -> "4,5"' ]
-    run paro-topo -i synth:3x2,inter=500mbit --diff old.yaml --json
-    [ "$status" = 1 ]
+    run -1 paro-topo -i synth:3x2,inter=500mbit --diff old.yaml --json
     [ "$output" = '{"schema":"paro.topo.diff/1","differences":[{"where":"groups[2]","key":"ranks","old":null,"new":"4,5"}],"count":1}' ]
 }
 
 # bats test_tags=full
 @test "measured: what cannot be is refused before anything is measured" {
-    local tiny=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+    local tiny=$ROOT/examples/models/llama-tiny.json
     refuses 2 '--set --nodes --ranks --hosts --only -i' ranks 1 paro-topo --set inter=1GB/s
     refuses 2 'params=7e9 config.json' ranks 1 paro-topo -m params=7e9
     refuses 2 "--seq 513 512 llama-tiny.json" ranks 1 paro-topo -m "$tiny" --seq 513
@@ -150,8 +140,7 @@ EOF
 # bats test_tags=full
 @test "a terminal for input: an error that names the ways in" {
     command -v script > /dev/null || skip "script(1) is not there"
-    run script -qec paro-topo /dev/null
-    [ "$status" = 2 ]
+    run -2 script -qec paro-topo /dev/null
     has_words "$output" "paro-topo: expected -i FILE synth:SPEC nvml: standard input mpirun"
 }
 
@@ -161,15 +150,10 @@ EOF
         "-i synth:2x2 --format svg" \
         "-i synth:2x2 --hosts a,b --format rankfile" \
         --version "-i synth:2x2 --diff synth:3x2"; do
-        rc=0
-        # shellcheck disable=SC2086 # the words are several
-        paro-topo $words > /dev/full 2> said || rc=$?
-        [ "$rc" = 2 ]
+        ends 2 paro-topo $words > /dev/full 2> said
         [ "$(wc -l < said)" = 1 ]
     done
-    rc=0
-    paro-topo -i synth:2x2 >&- 2> said || rc=$?
-    [ "$rc" = 2 ]
+    ends 2 paro-topo -i synth:2x2 >&- 2> said
     paro-topo -i synth:9999x2 2> said | head -n 1 > out
     [ ! -s said ] && [ "$(cat out)" = "format: paro-topology/1" ]
 }
@@ -203,7 +187,7 @@ EOF
 }
 
 @test "a file that leaves NVLink open says so, once, on standard error" {
-    data=$BATS_TEST_DIRNAME/../data/topo
+    data=$ROOT/tests/data/topo
     paro-topo -i "$data/nccl-template.xml" > out 2> said
     [ "$(wc -l < said)" = 1 ]
     grep -q 'template.xml: .*NVLink.*--set intra=RATE' said
@@ -223,9 +207,8 @@ EOF
     done
     diff nccl.xml.out same.yaml.out
     # Nobody is told there of what a file leaves open.
-    cp "$BATS_TEST_DIRNAME/../data/topo/nccl-template.xml" open.xml
+    cp "$ROOT/tests/data/topo/nccl-template.xml" open.xml
     for words in 'paro-plan -m params=1e6 --mem 80e9' 'paro-sched draw all-gather ring' 'paro-bench --simulate'; do
-        # shellcheck disable=SC2086
         refuses 2 "open.xml: NVLink '--set intra=RATE' expected 'paro-topo -i" $words -i open.xml
     done
     paro-topo -i open.xml --set intra=370GB/s > closed.yaml
@@ -265,16 +248,14 @@ EOF
 }
 
 @test "diff between any two: what completes one file completes the other" {
-    run paro-topo -i "$FABRICS/nvidia-smi.txt" --set nvlink=20GB/s --set nic=24GB/s --nodes 2 \
+    run -1 paro-topo -i "$FABRICS/nvidia-smi.txt" --set nvlink=20GB/s --set nic=24GB/s --nodes 2 \
         --diff "$FABRICS/nccl.xml"
-    [ "$status" = 1 ]
     [ "${lines[0]}" = "intra.port_Bps: 240000000000 -> 360000000000 (+50.0 %)" ]
     [ "${#lines[@]}" = 3 ] # 18 NVLinks for 12; the rest is alike
     run paro-topo -i "$FABRICS/nccl.xml" --nodes 2 --diff "$FABRICS/nvidia-smi.txt" \
         --set nvlink=20GB/s
     [ "$status" = 2 ] # of the other file's network devices nothing is known
-    run paro-topo -i synth:4x1 --diff "$FABRICS/ibnetdiscover.txt"
-    [ "$status" = 1 ]
+    run -1 paro-topo -i synth:4x1 --diff "$FABRICS/ibnetdiscover.txt"
     [ "${lines[0]}" = "intra.latency_s: 1.4e-05 -> 3.0e-06 (-78.6 %)" ]
 }
 
@@ -330,7 +311,7 @@ EOF
     diff <(printf 'a slots=2\nb.c slots=1\n') out
     paro-topo -i 'synth:[2,1]' --hosts a,b.c --format rankfile > out
     diff <(printf 'rank 0=a slot=0\nrank 1=a slot=1\nrank 2=b.c slot=0\n') out
-    data=$BATS_TEST_DIRNAME/../data/topo
+    data=$ROOT/tests/data/topo
     paro-topo -i "$data/nccl-pairs.xml" --hosts y,x --format hostfile > out
     diff <(printf 'y slots=4\nx slots=4\n') out
     cat > by_node.yaml <<'EOF'
@@ -359,7 +340,7 @@ EOF
 }
 
 @test "files as the tools themselves write them" {
-    data=${PARO_DATA:-$BATS_TEST_DIRNAME/../../../shared/data}
+    data=${PARO_DATA:-$ROOT/../shared/data}
     [ -d "$data/nccl-topo" ] || skip "no other tools' files in $data"
     ranks() { paro-topo -i "$@" --json 2> said | grep -o '"ranks":[0-9]*' | head -n 1; }
     for f in aws-p4d-24xl azure-ndv4 azure-ndv5; do
@@ -379,7 +360,7 @@ EOF
 }
 
 @test "the example of paro-topology(5) is a fabric, printed as it stands" {
-    sed -n '/^format: paro-topology/,/^\.Ed/p' "$BATS_TEST_DIRNAME/../../man/paro-topology.5" |
+    sed -n '/^format: paro-topology/,/^\.Ed/p' "$ROOT/man/paro-topology.5" |
         grep -v '^\.' > example.yaml
     paro-topo -i example.yaml | diff example.yaml -
 }

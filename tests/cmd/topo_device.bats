@@ -1,19 +1,13 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # paro-topo --device: words, and what a rank's GPU has of its own.  The GPU is one in software
 # (make emulated).  Links are in tests/lab/measure_gpu.bats.
-bats_require_minimum_version 1.5.0
-load mpi
+# shellcheck disable=SC2016
 load refuses
 load fabric
 
-setup() {
-    GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin}
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-}
+GPU_BIN=${GPU_BIN:-${B%/*}/build-emulated${B##*/build}/bin}
+
 with_gpu() { [ -x "$GPU_BIN/paro-topo" ] || skip "no build with CUDA in $GPU_BIN (make emulated)"; }
 
 measure() { timeout 100 mpirun -np "$1" "$GPU_BIN/paro-topo" "${@:2}" > fabric; }
@@ -25,7 +19,6 @@ measure() { timeout 100 mpirun -np "$1" "$GPU_BIN/paro-topo" "${@:2}" > fabric; 
     refuses 2 '--transport tcp expected mpi, nccl auto' ranks 1 paro-topo --transport tcp
     refuses 2 '--transport nccl cpu expected GPU' ranks 1 paro-topo --transport nccl
     # Rank 1 alone
-    # shellcheck disable=SC2016
     refuses 2 "rank 1 ($(hostname)): gpu expected cpu, cuda cuda:N" \
         ranks 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || set -- --device gpu
                        exec paro-topo "$@"' sh
@@ -81,7 +74,7 @@ measure() { timeout 100 mpirun -np "$1" "$GPU_BIN/paro-topo" "${@:2}" > fabric; 
     number flops 1e6 1e12
     run ! grep compute_type fabric
     EMULATED_LATE=1 measure 1 --device cuda:0 --seq 16 \
-        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json"
+        -m "$ROOT/examples/models/llama-tiny.json"
     number flops 1e6 1e12
     paro-topo -i fabric --json | grep -q '"ranks":1,"device":"cuda","memory_bytes":4294967296,'
     paro-topo -i fabric --format table | grep -q '^each rank: on a GPU, memory 4.00 GiB, '
@@ -118,7 +111,6 @@ over() {
         [ "${!i}" != -- ] || break
         faults+=("${!i}")
     done
-    # shellcheck disable=SC2016
     NCCL_MULTI_RANK_GPU_ENABLE=1 ON=$one FAULTS=${faults[*]} timeout 100 mpirun -np "$ranks" sh -c '
         export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
         echo $$ > pid-$OMPI_COMM_WORLD_RANK
@@ -193,7 +185,6 @@ over_fails() {
 
 @test "a driver that pins no memory of the host: measured all the same, and reported" {
     with_gpu
-    # shellcheck disable=SC2016
     timeout 100 mpirun -np 2 sh -c '[ $OMPI_COMM_WORLD_RANK = 0 ] || export EMULATED_PIN=0
         exec "$@"' sh "$GPU_BIN/paro-topo" --device cuda:0 --transport mpi > fabric 2> said
     number member_Bps 1e6 1e13

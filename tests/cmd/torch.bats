@@ -1,15 +1,13 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # paro-train's losses and gradient norms are PyTorch's: tests/data/train_llama-tiny.dump, which
 # tests/reference/train_llama.py made with transformers' model and torch.optim.AdamW.
 
 bats_require_minimum_version 1.5.0
-load mpi
 load torch
 
-export DUMP=$BATS_TEST_DIRNAME/../data/train_llama-tiny.dump
-export MODEL=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+export DUMP=$ROOT/tests/data/train_llama-tiny.dump
+export MODEL=$ROOT/examples/models/llama-tiny.json
 
 setup() {
     cd "$BATS_TEST_TMPDIR" || return

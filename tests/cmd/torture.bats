@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # What goes wrong at every place where it can, of all verbs a sample; the whole campaign is

@@ -1,21 +1,14 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train --trace-step: what is told of a step adds up, and is told whole or not at all.
+# shellcheck disable=SC2016
 
 load mounts
-load refuses
+load train
 
 setup_file() {
-    load train.bash
     runs_begin
     plan four synth:2x2 --seq 32 --strategy IGG --accum 2
-}
-
-setup() {
-    load train.bash
-    runs_setup
 }
 
 LINE='paro-train: critical path of step [0-9]+: [0-9.]+ s of [0-9.]+ s \([0-9.]+\): compute [0-9]+ %, gathers [0-9]+ %, reduces [0-9]+ %, syncs [0-9]+ %, agreement [0-9]+ %, gaps [0-9]+ %'
@@ -220,7 +213,6 @@ left() { (cd run && find . -name '*trace*' | sed 's,^./,,' | LC_ALL=C sort); }
 
 @test "a full disk: one line, and no half of a trace" {
     local json svg
-    # shellcheck disable=SC2016 # its own shell's
     small_disk 'mpirun -np 2 paro-train "$1" -d "$2" -o full/run --steps 3 --trace-step 2 > out 2> said' \
         '[ ! -e full/run ] || cp -a full/run kept'
     mpirun -np 2 paro-train "$G/two.yaml" -d "$TEXT" -o sized --steps 3 --trace-step 2 > out 2> said

@@ -2,23 +2,16 @@
 # shellcheck shell=bash
 # What the tests of paro-train's runs share.
 
-load mpi
+load refuses
 
 # In setup_file: text, two plans and a run of four steps that has ended, in BATS_FILE_TMPDIR.
 runs_begin() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     # 100 KB of text that every machine can make.
     seq 1 20000 > text
     plan one synth:1x1 --seq 32
     plan two synth:2x1 --seq 32 --strategy NGG --accum 2
     paro-train one.yaml -d text -o ended --steps 4 --save-every 2 > out
-}
-
-# In setup: a folder for the test; G is what runs_begin made, never changed.
-runs_setup() {
-    cd "$BATS_TEST_TMPDIR" || return
-    export G=$BATS_FILE_TMPDIR TEXT=$BATS_FILE_TMPDIR/text
 }
 
 plan() { paro-plan -m "$MODELS/llama-tiny.json" -i "$2" "${@:3}" > "$1.yaml"; }

@@ -1,24 +1,17 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-# shellcheck disable=SC2016,SC2153 # the dollar is for Perl, TEXT is of train.bash
 # paro-train: whole runs, resumes, bad input, ranks that die.  The step itself is engine.bats's.
 # Ranks are local; hosts of their own are in tests/lab/nodes.bats.
+# shellcheck disable=SC2016,SC2086
 
 load mounts
-load refuses
+load train
 
 setup_file() {
-    load train.bash
     runs_begin
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 3 -o model
     plan four synth:2x2 --seq 32 --strategy IGG
     paro-shard split model -p four.yaml -o ckpt
-}
-
-setup() {
-    load train.bash
-    runs_setup
 }
 
 # each EXPRESSION LOG: Perl, true for every line $d of the log.
@@ -106,7 +99,6 @@ each() {
     [ ! -e new ]
     # Coded parameters alone: a resume sees them as the run had left them.
     for types in '' '--param-type f32' '--wire-type f32'; do
-        # shellcheck disable=SC2086 # two words, or none
         plan params synth:2x2 --seq 32 --strategy NNG --slow-params int8 $types
         rm -rf a b
         mpirun -np 4 paro-train params.yaml -d "$TEXT" -o a --steps 6 --save-every 3 > out
@@ -321,9 +313,7 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
     [ -w /dev/full ] || skip "no /dev/full here"
     refuses 2 'standard output No space' bash -c 'exec paro-train "$@" > /dev/full' - "${t[@]}" -o a
     refuses 2 'standard output Bad file' bash -c 'exec paro-train "$@" >&-' - "${t[@]}" -o b
-    rc=0
-    paro-train "${t[@]}" -o c --log /dev/full > out 2> said || rc=$?
-    [ $rc = 2 ]
+    ends 2 paro-train "${t[@]}" -o c --log /dev/full > out 2> said
     has_words "$(cat said)" 'paro-train: write log No space'
     # What was trained is saved first: it resumes from there.
     [ -e c/latest/manifest.json ]
@@ -340,7 +330,6 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
 }
 
 @test "a full disk: one line, the last checkpoint is whole" {
-    # shellcheck disable=SC2016 # its own shell's
     small_disk 'mpirun -np 2 paro-train "$1" -d "$2" -o full/run --steps 6 --save-every 2 --keep 9 > out 2> said' \
         '[ ! -e full/run ] || cp -a full/run kept'
     run -2 "${ALONE[@]}" sh inside 16m "$G/two.yaml" "$TEXT"
@@ -357,7 +346,6 @@ KEYS+='"tokens","tokens_per_s","update_s"]'
 
 @test "/dev/shm full: the run does not need it" {
     mounts_begin
-    # shellcheck disable=SC2016
     "${ALONE[@]}" sh -c 'mount -t tmpfs -o size=4k none /dev/shm
         head -c 9999 /dev/zero > /dev/shm/full 2>&1
         exec mpirun -np 2 --mca btl self,tcp paro-train "$1" -d "$2" -o run --steps 2' \

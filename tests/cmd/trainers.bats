@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # Checkpoints of other trainers, read without Python.  tests/data/trainers.tar.gz has, of a tiny
 # Llama model, what PyTorch and DeepSpeed wrote (KIND/from) and what is in it, by Hugging Face's
@@ -9,7 +8,6 @@ load refuses
 load swap
 
 setup() {
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     tar xzf "$ROOT/tests/data/trainers.tar.gz"
     paro-plan -m config.json -i synth:2x2 --strategy NGG > plan.yaml 2> /dev/null

@@ -1,13 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # paro-shard, where the system does not let a file be read, or where another thing than a file
 # stands in its place: a copy does instead, and nobody waits.
+# shellcheck disable=SC2086
 
-load refuses
-load shard # its setup stands
+load shard
 
 setup_file() {
-    export MODELS=$BATS_TEST_DIRNAME/../../examples/models
     cd "$BATS_FILE_TMPDIR" || return
     chmod 755 . # others run here, too
     paro-shard init -m "$MODELS/llama-tiny.json" --seed 1 -o model
@@ -18,13 +16,10 @@ setup_file() {
 }
 
 # shard COMMAND...: paro-shard, which must end by itself.
-shard() {
-    timeout -k 1 20 paro-shard "$@"
-}
+shard() { timeout -k 1 20 paro-shard "$@"; }
 
 # cured WORDS CURE: verify of `bad` failed with one line of these words, which names the cure.
 cured() {
-    # shellcheck disable=SC2154
     [ "${#lines[@]}" = 1 ] && has_words "$output" "$1 '$2'"
 }
 
@@ -69,7 +64,6 @@ healed() {
     rm bad/shard-00001.safetensors
     ln -s shard-00001.safetensors bad/shard-00001.safetensors
     for what in 'verify bad' 'verify --quick bad' 'repair bad -o no'; do
-        # shellcheck disable=SC2086
         refuses 2 "'bad/shard-00001.safetensors': Too many levels of symbolic links" shard $what
     done
     rm -r bad

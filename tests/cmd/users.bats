@@ -1,7 +1,7 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # A folder in which several users may make names: what one of them has put there is refused by
 # name, and leads nobody to write elsewhere.  65534 prepares, root and 65533 run the commands.
+# shellcheck disable=SC2016,SC2086
 
 load train
 load shard
@@ -12,8 +12,6 @@ setup_file() {
     plan grid synth:2x1
     paro-shard split model -p grid.yaml --copies 1 -o ckpt
 }
-
-setup() { runs_setup; }
 
 # Where all three users come: `open`, `sticky`, and `victim`, which all may write.
 users_begin() {
@@ -50,12 +48,10 @@ writers() {
     users_begin
     for dir in open sticky; do
         trap=$dir/.x.paro-tmp
-        # shellcheck disable=SC2016 # its own shell's
         run_as_user sh -c 'mkdir "$1" && cd "$1" && for f in config.json manifest.json source \
             model.safetensors shard-0000{0,1}.safetensors; do ln -s ../../victim $f; done' - $trap
         was=$(ls -lA --time-style=+ $trap)
         while read -r verb; do
-            # shellcheck disable=SC2086
             refused "'$trap' user 65534" paro-shard $verb
             [ ! -e $dir/x ]
             [ "$(ls -lA --time-style=+ $trap)" = "$was" ]
@@ -122,7 +118,6 @@ END
     for _ in 1 2 3; do
         while read -r verb; do
             rc=0
-            # shellcheck disable=SC2086
             timeout -k 1 60 paro-shard $verb > out 2> said || rc=$?
             [ $rc = 0 ] || [ $rc = 2 ] || { cat said; return 1; }
             [ "$(cat victim)" = old ] || { echo "written by $verb"; return 1; }
@@ -137,12 +132,10 @@ END
     users_begin
     train() { refused "$1" paro-train "${@:2}" one.yaml -d text -o open/run --steps 1; }
     for with in '' .lock '.lock log.jsonl latest settings.yaml'; do
-        # shellcheck disable=SC2086,SC2016
         run_as_user sh -c 'mkdir -m 777 open/run && cd open/run && for f in $1; do
             if [ $f = .lock ]; then : > $f; else ln -s ../../victim $f; fi; done' - "$with"
         was=$(ls -lA --time-style=+ open/run)
         for how in '' --resume=auto --force; do
-            # shellcheck disable=SC2086
             train "'open/run' user 65534" $how
         done
         [ "$(ls -lA --time-style=+ open/run)" = "$was" ]

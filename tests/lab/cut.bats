@@ -1,29 +1,18 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # paro-train while a port is cut: an error that says so, everything gone in time, and a run that
 # can be gone on with.  A port that comes back before the deadline is no error.
 
-bats_require_minimum_version 1.5.0
 load lab
 load ../cmd/refuses
 
 setup_file() {
     find_lab || return 0
-    export TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
-    PATH=$BIN:$PATH
+    export TINY=$ROOT/examples/models/llama-tiny.json
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-plan -m "$TINY" -i synth:2x2 --seq 32 --strategy GGG > GGG.yaml
     paro-plan -m "$TINY" -i synth:2x2 --seq 32 --strategy NIG --accum 2 > NIG.yaml
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR
 }
 
 # The cut must fall into a step, which on a machine that is busy with other things may not have

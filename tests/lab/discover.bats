@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # paro-topo --discover on emulated nodes: groups by measurement alone, also where host names say
 # something else.
 

@@ -1,10 +1,8 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # horing-check --device: messages from GPU to GPU.  The GPU is one in software (make emulated), or
 # with GPU_BIN=build-cuda/bin GPU_REAL=1 a real one, which all hosts share.
-# shellcheck disable=SC2016 # the dollars of json are Perl's
+# shellcheck disable=SC2016,SC2034
 bats_require_minimum_version 1.5.0
 load lab
 load health_says
@@ -19,9 +17,7 @@ setup_file() {
 }
 
 # ON is what the environment has on node1 alone.
-# shellcheck disable=SC2034 # for says
 LAB=(-r 200mbit) ONE_LINE=1
-# shellcheck disable=SC2034
 CHECK=(sh -c '[ "$(hostname)" = node1 ] || ON=; exec env $ON "$@"' sh "${GPU_BIN-}/horing-check" -t 20)
 
 # EXPRESSION: of the document $d

@@ -1,13 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # horing-check between hosts, run after run: what is remembered, who is told, who does not measure
 # because somebody else works.  What is healthy may look unsteady on a busy machine, hence `again`.
+# shellcheck disable=SC2016,SC2034,SC2053
 bats_require_minimum_version 1.5.0
 load lab
 load health_says
-# shellcheck disable=SC2034 # for says
 LAB=(-g 3 -p 1 -r 500mbit) CHECK=("$BIN/horing-check" -t 20)
 
 slow_then_mended() {
@@ -113,7 +111,6 @@ hit() {
     else
         SIGNAL=$1 RANK=$2 timeout 60 paro-lab -g 3 -p 1 -r 200mbit -- ./victim "$BIN/horing-check" -t 2 >out 2>said || rc=$?
     fi
-    # shellcheck disable=SC2053 # STATUS is a pattern
     if [[ $rc = $3 ]] && [ "$(wc -l <out)" = 1 ] && grep -qE "^HORING $4" out; then return; fi
     echo "$1 to rank $2: status $rc, expected $3 and one line of $4:"
     cat out said
@@ -121,7 +118,6 @@ hit() {
 }
 
 @test "a rank that is stopped or killed: one line all the same" {
-    # shellcheck disable=SC2016 # for the script
     printf '#!/bin/sh\nme=$$\n[ "$OMPI_COMM_WORLD_RANK" != "$RANK" ] ||
         (exec >/dev/null 2>&1 </dev/null; sleep 0.8; kill -"$SIGNAL" $me) &\nexec "$@"\n' > victim
     chmod 755 victim

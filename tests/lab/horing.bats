@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # horing-check on fabrics with known faults.  The plugin's line and status are what is tested; a
 # healthy fabric may look unsteady while the machine is busy with something else, hence `again`.
 # A fault's share is the ratio of the rates that were set, 5 points either way: what is measured
@@ -16,7 +14,6 @@ setup_file() {
     find_lab || return 0
     BASELINE=$BATS_FILE_TMPDIR/baseline.yaml
     export BASELINE
-    PATH=$BIN:$PATH
     timeout 60 paro-lab -r 500mbit -- "$BIN/horing-check" --learn -t 30 -b "$BASELINE" \
         2>"$BATS_FILE_TMPDIR/said"
 }

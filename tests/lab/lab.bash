@@ -19,8 +19,8 @@ setup_file() { find_lab || return 0; }
 
 setup() {
     skip_test
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
+    export G=$BATS_FILE_TMPDIR
 }
 
 # The third time at the latest: the load of the neighbours passes, within seconds.

@@ -1,10 +1,9 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # paro-lab in real namespaces.  Rates are checked to a quarter: wide enough for the burst and
 # the slow start of a short flow, narrow enough to tell a shaped port (500 Mbit/s x 1448/1514 =
 # 59.8 MB/s) from an unshaped one, from half of it, and a slow port from the others.
+# shellcheck disable=SC2001,SC2016,SC2046
 
 load lab
 
@@ -12,11 +11,6 @@ setup_file() {
     find_lab || return 0
     mpicc -O2 -o "$BATS_FILE_TMPDIR/flow" "$BATS_TEST_DIRNAME/flow.c"
     export FLOW=$BATS_FILE_TMPDIR/flow
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    cd "$BATS_TEST_TMPDIR" || return
 }
 
 # lab ARG...: standard output only; Open MPI talks on the other.
@@ -31,7 +25,6 @@ carries() {
     local expected=$1 mib=$2 try
     shift 2
     for try in 1 2 3; do
-        # shellcheck disable=SC2046,SC2001 # one word for each flow
         lab "$@" "$FLOW" "$mib" $(sed 's/=[^ ]*//g' <<<"$expected")
         [ "$status" -eq 0 ]
         awk -v expected="$expected" '
@@ -131,7 +124,6 @@ node1 UP" ]
     lab "$FLOW" leave 7
     [ "$status" -eq 7 ]
     [ -z "$stderr" ]
-    # shellcheck disable=SC2016
     lab -g 1 -p 1 sh -c 'kill -9 $$'
     [ "$status" -eq 137 ]
     [[ $stderr == "paro-lab: "*"killed by signal 9 "* ]]
@@ -161,7 +153,6 @@ node1 UP" ]
 @test "standard input is rank 0's; folder, environment and arguments are the caller's" {
     mkdir "a folder"
     cd "a folder"
-    # shellcheck disable=SC2016
     PARO_TRY="x y" lab -p 1 -- sh -c '
         [ "$OMPI_COMM_WORLD_RANK" = 1 ] || { pwd; echo "$PARO_TRY|$1|$2"; cat; }' \
         sh 'two  words' '' <<<"from stdin"
@@ -177,7 +168,6 @@ reno" ]
 }
 
 @test "--mca passes on and replaces the lab's own" {
-    # shellcheck disable=SC2016
     lab -g 1 -p 1 --mca mpi_yield_when_idle 0 --mca=btl_tcp_links 2 \
         sh -c 'echo $OMPI_MCA_mpi_yield_when_idle $OMPI_MCA_btl_tcp_links'
     [ "$output" = "0 2" ]

@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # paro-topo measures what paro-lab shapes.
 
 load lab
@@ -40,7 +38,7 @@ measure() {
 # The flow's rate is a line's slope; it alone is bound by the same port.
 lines() {
     timeout 200 paro-lab -g 2 -p 2 -r 500mbit -- "$BIN/paro-topo" \
-        -m "$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json" --seq 64 >fabric || return
+        -m "$ROOT/examples/models/llama-tiny.json" --seq 64 >fabric || return
     near levels.1.flow_Bps 59.8
 }
 

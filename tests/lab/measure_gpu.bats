@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # paro-topo --device: what ranks that compute on GPUs see of each other and of themselves.  The GPU
 # is one in software (make emulated), or with GPU_BIN=build-cuda/bin GPU_REAL=1 a real one, which
 # all hosts share.  Rates between hosts are those that paro-lab shapes, as in measure.bats.
@@ -31,9 +29,7 @@ on() {
          exec env $on "$@"' sh "${ON-}" \
         "$GPU_BIN/paro-topo" --transport "${OVER:-mpi}" "$@" > fabric 2> said
 }
-measure() {
-    on "$@" || { cat fabric said; return 1; }
-}
+measure() { on "$@" || { cat fabric said; return 1; }; }
 
 @test "2x2, from GPU to GPU: the shaped rates, and what computing and links leave each other" {
     again healthy -- --device "$DEVICE"

@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # paro-train on emulated nodes: the whole way of a user, ranks placed by slot and by node, a port
 # that carries what the plan said, a lab that is killed.
 
@@ -10,17 +8,11 @@ load lab
 
 setup_file() {
     find_lab || return 0
-    export TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
-    export MODEL_DATA=$BATS_TEST_DIRNAME/../data
+    export TINY=$ROOT/examples/models/llama-tiny.json
+    export MODEL_DATA=$ROOT/tests/data
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     paro-plan -m "$TINY" -i synth:2x2 --seq 32 --strategy IGG > plan.yaml
-}
-
-setup() {
-    [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    cd "$BATS_TEST_TMPDIR" || return
-    G=$BATS_FILE_TMPDIR
 }
 
 # lab ARG...: its standard error goes to said; mpirun's talk of other things is not ours.
@@ -70,7 +62,6 @@ losses() { grep -oE '"loss":[^,]*,"grad_norm":[^,]*' "$1"; }
 
 @test "lines that cannot be written are the status 2, and the run is whole" {
     run -2 --separate-stderr bash -c 'paro-lab -- paro-train "$@" > /dev/full' - "$G/plan.yaml" -d "$G/text" -o a --steps 3
-    # shellcheck disable=SC2154 # bats sets it
     [ "$(grep -v '^paro-train: done' <<<"$stderr")" = "paro-lab: cannot write to standard output" ]
     [ "$(losses a/log.jsonl | wc -l)" = 3 ]
 }

@@ -1,9 +1,10 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
 # libparo-mpi.so preloaded between hosts, which are the groups: what goes by messages, of which
 # on one host there are none.
+# shellcheck disable=SC2086
 
+bats_require_minimum_version 1.5.0
 load lab.bash
 
 setup_file() {
@@ -18,7 +19,6 @@ setup() {
     [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
     [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
     cd "$BATS_FILE_TMPDIR" || return
-    PATH=$BIN:$PATH
     unset PARO_MPI_MIN_BYTES PARO_MPI_MEMORY PARO_MPI_TRACE PARO_TOPO PARO_TUNING
     export PARO_MPI_MODE=always
 }
@@ -61,13 +61,9 @@ preloaded() {
 @test "tensor-parallel layers have the same checksum with the library and without" {
     local plain
     for shape in '-g 2 -p 2' '-g 3 -p 3,1,2'; do
-        # shellcheck disable=SC2086 # options
         plain=$(timeout 100 paro-lab $shape -- ./tp 2 256 64 2)
         echo "$plain"
-        # shellcheck disable=SC2086 # options
-        run timeout 100 paro-lab $shape -- env LD_PRELOAD="$B/libparo-mpi.so" PARO_MPI_TRACE=1 ./tp 2 256 64 2
-        echo "$output"
-        [ "$status" = 0 ]
+        run -0 timeout 100 paro-lab $shape -- env LD_PRELOAD="$B/libparo-mpi.so" PARO_MPI_TRACE=1 ./tp 2 256 64 2
         [[ "$plain" == *"checksum "?*.* ]]
         grep -q "; ${plain##*; }$" <<<"$output"
         grep -qE '^paro-mpi: MPI_Allreduce .*: 16 calls, 16 ours' <<< "$output"

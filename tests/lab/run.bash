@@ -2,12 +2,10 @@
 # shellcheck shell=bash
 # paro-run on emulated nodes that lose ranks and hosts, for run.bats and run_local.bats.
 
-export MODELS=$BATS_TEST_DIRNAME/../../examples/models
 
 # run_begin STEPS: text, fabric.yaml, the hashes of an undisturbed run in `want`, and disturb.sh.
 run_begin() {
     find_lab || return 0
-    PATH=$BIN:$PATH
     cd "$BATS_FILE_TMPDIR" || return
     seq 1 20000 > text
     local batch=(--seq 32 --global-batch 12 --micro-batch 1)
@@ -20,7 +18,6 @@ run_begin() {
 
 run_setup() {
     [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     cp "$BATS_FILE_TMPDIR"/{text,fabric.yaml,want,disturb.sh} .
 }

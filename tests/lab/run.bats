@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # shellcheck disable=SC2016 # what the lab expands
 #
 # paro-run on emulated nodes that lose ranks and hosts.  The oracle is a run of one rank that nothing

@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # shellcheck disable=SC2016 # what the lab expands
 #
 # paro-run with --local-save on emulated nodes that are lost, alone or with their disks.  The nodes see the

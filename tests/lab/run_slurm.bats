@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # shellcheck disable=SC2016 # what the lab expands
 #
 # paro-run inside an allocation of a Slurm whose nodes are emulated: slurmd runs on each, and a lost node
@@ -13,7 +11,7 @@ load run
 load slurm
 
 STEPS=60
-JOB=$BATS_TEST_DIRNAME/../../examples/slurm/run.sbatch
+JOB=$ROOT/examples/slurm/run.sbatch
 
 setup_file() {
     find_slurm || return 0

@@ -69,9 +69,7 @@ own_slurm() {
     end_slurm
 }
 
-teardown_file() {
-    [ -n "${NO_SLURM-}" ] || end_slurm
-}
+teardown_file() { [ -n "${NO_SLURM-}" ] || end_slurm; }
 
 setup() {
     [ -z "${NO_SLURM-}" ] || skip "$NO_SLURM"

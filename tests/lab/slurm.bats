@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # examples/slurm/train.sbatch under a Slurm of its own: munged, slurmctld and slurmd of Debian's
 # packages (apt-get install slurmctld slurmd slurm-client munge), with this machine as the one
 # node.  It takes nothing from a Slurm that is installed, and leaves nothing.
@@ -13,7 +11,7 @@ setup_file() {
     local d=$BATS_FILE_TMPDIR
     find_slurm || return 0
     cd "$d" || return
-    export SLURM_CONF=$d/slurm.conf TINY=$BATS_TEST_DIRNAME/../../examples/models/llama-tiny.json
+    export SLURM_CONF=$d/slurm.conf TINY=$ROOT/examples/models/llama-tiny.json
     seq 1 20000 > text
     paro-plan -m "$TINY" -i synth:2x1 --seq 32 --strategy NGG > two.yaml
     own_slurm
@@ -25,7 +23,7 @@ state_of() { scontrol show job "$1" | grep -oE '(JobState|Restarts|ExitCode)=[^ 
 is_state() { [[ "$(state_of "$1")" == *"$2"* ]]; }
 
 submit() { sbatch --parsable -n 2 "$@"; }
-JOB=$BATS_TEST_DIRNAME/../../examples/slurm/train.sbatch
+JOB=$ROOT/examples/slurm/train.sbatch
 
 bits() { grep -oE '"(step|loss|state_hash)":[^,}]*' "$1"; }
 

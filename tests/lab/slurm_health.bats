@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # examples/health/slurm.sh as HealthCheckProgram of a slurmd of its own, on a host whose links a
 # folder plays, and examples/slurm/prolog.sh and taskprolog.sh there.
 
@@ -20,15 +18,15 @@ setup_file() {
     sed "s|^PATH=.*|PATH=$BIN:$PATH; export SLURM_CONF=$d/slurm.conf|
         s|^DRAIN=no|DRAIN=yes|
         s|^OPTIONS=.*|OPTIONS='--sys $d/box/sys --proc $d/box/proc --state $d/health'; echo >> $d/runs|" \
-        "$BATS_TEST_DIRNAME/../../examples/health/slurm.sh" > health.sh
+        "$ROOT/examples/health/slurm.sh" > health.sh
     # A prolog without a command of Slurm on its PATH.
     mkdir tools
     for c in horing-check sh head; do ln -s "$(command -v $c)" tools; done
     sed "s|^PATH=.*|PATH=$d/tools; echo \"\$SLURM_JOB_ID\" >> $d/prologs|
         s|^OPTIONS=.*|OPTIONS='--sys $d/prolog/sys --proc $d/prolog/proc --state $d/prolog.state'|" \
-        "$BATS_TEST_DIRNAME/../../examples/slurm/prolog.sh" > prolog.sh
+        "$ROOT/examples/slurm/prolog.sh" > prolog.sh
     cp -r box prolog
-    sed "s|^DIR=.*|DIR=$d/tables|" "$BATS_TEST_DIRNAME/../../examples/slurm/taskprolog.sh" > taskprolog.sh
+    sed "s|^DIR=.*|DIR=$d/tables|" "$ROOT/examples/slurm/taskprolog.sh" > taskprolog.sh
     chmod 755 health.sh prolog.sh taskprolog.sh
     own_slurm "HealthCheckProgram=$d/health.sh
 HealthCheckInterval=2

@@ -1,7 +1,5 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full,alone
-#
 # horing-watch on programs that run on emulated hosts, whose records it reads while they run: one
 # rank is stopped again and again, then for good.
 
@@ -16,7 +14,6 @@ setup_file() {
 setup() {
     [ -z "${SAN-}" ] || skip "a sanitizer wants to be preloaded first"
     [ -z "${NO_LAB-}" ] || skip "no namespaces here: $NO_LAB"
-    PATH=$BIN:$PATH
     cd "$BATS_TEST_TMPDIR" || return
     L=$BATS_FILE_TMPDIR/loop
 }

@@ -1,15 +1,11 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # bats file_tags=full
-#
 # paro-lab without a lab: its help, and what it lacks.  Wrong arguments: tests/cmd/refusals.
 
-bats_require_minimum_version 1.5.0
 load ../cmd/refuses
 
 @test "help and version" {
-    run --separate-stderr paro-lab --help=all
-    [ "$status" -eq 0 ]
+    run -0 --separate-stderr paro-lab --help=all
     [[ $output == "Usage: paro-lab "* ]]
     [ -z "$stderr" ]
     for word in groups procs rate slow cut flap map-by mca; do
@@ -17,8 +13,7 @@ load ../cmd/refuses
     done
     [ "$(paro-lab -hall)" = "$output" ]
     refuses 2 '--help al all' paro-lab --help=al true
-    run paro-lab --version
-    [ "$status" -eq 0 ]
+    run -0 paro-lab --version
     [[ $output =~ ^paro-lab\ [0-9.]+$ ]]
 }
 

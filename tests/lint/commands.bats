@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What every command promises alike: interfaces that a script may rely on.
+# shellcheck disable=SC2086
 
 setup() {
     load lint.bash
@@ -84,14 +85,12 @@ LETTERS
     [ "$(verbs paro-sched | tr '\n' ' ')" = 'gen verify simulate draw ls pick ' ]
     for c in $(commands); do
         for verb in '' $(verbs "$c"); do
-            # shellcheck disable=SC2086 # no verb is no word
             "$c" $verb --help >"$BATS_TEST_TMPDIR/help" || echo "$c $verb --help: status $?"
             awk -v c="$c $verb --help" '
                 length > 79 { print c ": line of " length ": " $0 }
                 END { if (NR > 24) print c ": " NR " lines, at most 24" }' "$BATS_TEST_TMPDIR/help"
             [ "$(tail -n 1 "$BATS_TEST_TMPDIR/help")" = "$c --help=all lists every option; man $c explains them." ] ||
                 echo "$c $verb --help: does not end with where to read more"
-            # shellcheck disable=SC2086
             "$c" $verb --help=all >"$BATS_TEST_TMPDIR/all" || echo "$c $verb --help=all: status $?"
             options <"$BATS_TEST_TMPDIR/help" >"$BATS_TEST_TMPDIR/few"
             options <"$BATS_TEST_TMPDIR/all" | comm -13 - "$BATS_TEST_TMPDIR/few" |

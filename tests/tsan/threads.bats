@@ -1,4 +1,3 @@
-#!/usr/bin/env bats
 # SPDX-License-Identifier: BSD-3-Clause
 # What runs on two threads, a rank's own and the one that communicates, under the thread
 # sanitizer: `make check-tsan`.  Small cases: the sanitizer makes each many times slower.
