@@ -54,12 +54,8 @@ static const char text[] = "{\n  \"alpha_pattern\": {},\n  \"auto_mapping\": nul
                            "  \"target_modules\": [\n    \"c_attn\"\n  ],\n"
                            "  \"task_type\": \"CAUSAL_LM\",\n  \"use_dora\": false\n}";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "adapter",
-     .cases = 8000,
-     .ends = " \n:,{}[]",
-     .words = FUZZ_LIST("4", "8", "0", "-1", "1e308", "8.0", "null", "true", "false", "[]",
-                        "{}", "\"x\"", "\"none\"", "\"r\"", "\"LORA\"", "\"bias\"", "[\"x\"]",
-                        "\"lora_alpha\"", "\xff", "\\u0000"),
-     .text = {FUZZ_TEXT(text)}},
-    {0}};
+FUZZ_SET(.name = "adapter", .cases = 8000, .ends = " \n:,{}[]",
+         .words = FUZZ_LIST("4", "8", "0", "-1", "1e308", "8.0", "null", "true", "false", "[]",
+                            "{}", "\"x\"", "\"none\"", "\"r\"", "\"LORA\"", "\"bias\"",
+                            "[\"x\"]", "\"lora_alpha\"", "\xff", "\\u0000"),
+         .text = {FUZZ_TEXT(text)});

@@ -33,12 +33,7 @@ static const char two[] =
     "  - host: \"1\"\n    ranks: 1\n    out_Bps: 5.9e+07\n    out_spread: 1\n"
     "    in_Bps: 59000000\n    in_spread: 0.5\n    latency_s: 0\n";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "baseline",
-     .longest = 2048,
-     .cases = 8000,
-     .ends = " \n:,",
-     .words = FUZZ_LIST("0", "-1", "1e999", "nan", "inf", "12abc", "node0", "1", "~", "\"",
-                        "host", "out_Bps", "{", "}", "paro-baseline/1"),
-     .text = {FUZZ_TEXT(two)}},
-    {0}};
+FUZZ_SET(.name = "baseline", .longest = 2048, .cases = 8000, .ends = " \n:,",
+         .words = FUZZ_LIST("0", "-1", "1e999", "nan", "inf", "12abc", "node0", "1", "~", "\"",
+                            "host", "out_Bps", "{", "}", "paro-baseline/1"),
+         .text = {FUZZ_TEXT(two)});

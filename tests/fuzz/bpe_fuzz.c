@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the reader of a tokenizer's files: a line of JSON, the vocabulary, and behind
- * it the merges.  What was accepted has to encode the bytes themselves, and give them back.
- */
+/* Feeds bytes to the reader of a tokenizer's files: a line of JSON, the vocabulary, and behind
+ * it the merges.  What was accepted has to encode the bytes themselves, and give them back. */
 #include "reader_fuzz.h"
 
 #include "base/io.h"
@@ -70,13 +68,8 @@ static void add_pairs(fuzz_add_f *add)
     mem_free(vocab);
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "bpe",
-     .longest = 32768,
-     .cases = 2000,
-     .ends = " \n:,{}\"",
-     .words = FUZZ_LIST("0", "-1", "999", "1000", "1e3", "9223372036854775808", "\"a\"",
-                        "\"\\u0120\"", "\"\\u0000\"", "\xc4\xa0", "\xff", "t", "h",
-                        "#version: 0.2", "<|endoftext|>", "", "{", "}", "\n"),
-     .more = add_pairs},
-    {0}};
+FUZZ_SET(.name = "bpe", .longest = 32768, .cases = 2000, .ends = " \n:,{}\"",
+         .words = FUZZ_LIST("0", "-1", "999", "1000", "1e3", "9223372036854775808", "\"a\"",
+                            "\"\\u0120\"", "\"\\u0000\"", "\xc4\xa0", "\xff", "t", "h",
+                            "#version: 0.2", "<|endoftext|>", "", "{", "}", "\n"),
+         .more = add_pairs);

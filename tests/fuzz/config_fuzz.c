@@ -161,22 +161,19 @@ static const char llama3[] = LLAMA "\"rope_parameters\": {\"rope_type\": \"llama
 static const char dynamic[] = LLAMA "\"rope_scaling\": {\"type\": \"dynamic\",\n"
                                     " \"factor\": 2.0}}\n";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "config",
-     .cases = 8000,
-     .ends = " \n:,{}[]",
-     .words = FUZZ_LIST("0", "-1", "1", "2", "1e3", "1.5", "null", "true", "\"x\"", "[]", "{}",
-                        "16384", "16385", "1048576", "16777216", "16777217", "2147483648",
-                        "9223372036854775807", "9223372036854775808", "1e308", "1e-320",
-                        "\"head_dim\"", "\"rope_theta\"", "\"hidden_size\"", "\"rope_scaling\"",
-                        "\"num_hidden_layers\"", "\"rope_parameters\"", "\"rope_type\"",
-                        "\"yarn\"", "\"longrope\"", "\"llama3\"", "\"dynamic\"", "\"factor\"",
-                        "\"gpt2\"", "\"n_inner\"", "\"n_ctx\"", "\xff", "\\u0000"),
-     .files =
-         FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
-                   "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
-                   "examples/models/gpt2-124m.json", "tests/data/mistral.json",
-                   "tests/data/qwen2.json", "tests/data/qwen3.json", "tests/data/smollm3.json",
-                   "tests/data/phi3.json", "tests/data/gemma3.json"),
-     .text = {FUZZ_TEXT(yarn), FUZZ_TEXT(llama3), FUZZ_TEXT(dynamic)}},
-    {0}};
+FUZZ_SET(.name = "config", .cases = 8000, .ends = " \n:,{}[]",
+         .words = FUZZ_LIST("0", "-1", "1", "2", "1e3", "1.5", "null", "true", "\"x\"", "[]",
+                            "{}", "16384", "16385", "1048576", "16777216", "16777217",
+                            "2147483648", "9223372036854775807", "9223372036854775808", "1e308",
+                            "1e-320", "\"head_dim\"", "\"rope_theta\"", "\"hidden_size\"",
+                            "\"rope_scaling\"", "\"num_hidden_layers\"", "\"rope_parameters\"",
+                            "\"rope_type\"", "\"yarn\"", "\"longrope\"", "\"llama3\"",
+                            "\"dynamic\"", "\"factor\"", "\"gpt2\"", "\"n_inner\"", "\"n_ctx\"",
+                            "\xff", "\\u0000"),
+         .files = FUZZ_LIST("examples/models/llama-tiny.json", "tests/data/llama_tied.json",
+                            "tests/data/llama_untied.json", "examples/models/gpt2-tiny.json",
+                            "examples/models/gpt2-124m.json", "tests/data/mistral.json",
+                            "tests/data/qwen2.json", "tests/data/qwen3.json",
+                            "tests/data/smollm3.json", "tests/data/phi3.json",
+                            "tests/data/gemma3.json"),
+         .text = {FUZZ_TEXT(yarn), FUZZ_TEXT(llama3), FUZZ_TEXT(dynamic)});

@@ -77,13 +77,10 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return drawn;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "draw",
-     .cases = 4000,
-     .ends = " \n",
-     .words = FUZZ_LIST("0", "1", "2", "3", "4", "7", "99", "300000", "1048576", "2147483646",
-                        "4>5", "0>4", "copy", "add", "end", "rows", "root", "planes", "group",
-                        "segment", "barrier"),
-     .files = FUZZ_LIST("tests/fuzz/corpus/draw/ho-ring", "tests/fuzz/corpus/draw/two-level",
-                        "tests/fuzz/corpus/draw/planes", "tests/fuzz/corpus/draw/tree")},
-    {0}};
+FUZZ_SET(.name = "draw", .cases = 4000, .ends = " \n",
+         .words = FUZZ_LIST("0", "1", "2", "3", "4", "7", "99", "300000", "1048576",
+                            "2147483646", "4>5", "0>4", "copy", "add", "end", "rows", "root",
+                            "planes", "group", "segment", "barrier"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/draw/ho-ring",
+                            "tests/fuzz/corpus/draw/two-level", "tests/fuzz/corpus/draw/planes",
+                            "tests/fuzz/corpus/draw/tree"));

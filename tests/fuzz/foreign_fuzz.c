@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the readers of other trainers' checkpoints: an archive of torch.save as the
+/* Feeds bytes to the readers of other trainers' checkpoints: an archive of torch.save as the
  * one file of a universal checkpoint, anything else as the .metadata of a folder with
- * __0_0.distcp.  What was accepted can be read whole.
- */
+ * __0_0.distcp.  What was accepted can be read whole. */
 #include "reader_fuzz.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "base/io.h"
 #include "ckpt/foreign.h"
 #include "../unit/temp_fixture.h"
 
@@ -87,16 +81,11 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return 1;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "foreign",
-     .longest = 8192,
-     .cases = 8000,
-     .part = 1000,
-     .ends = "qhR\x86",
-     .words = FUZZ_LIST("offset", "length", "chunks", "sizes", "size", "fqn", "PK\x01\x02",
-                        "PK\x06\x06", "PK\x03\x04", "\xff\xff\xff\xff", "K\x03", "\x94",
-                        "data.pkl", "data/0", "__0_0.distcp", "../x", "model.w", "state.w.step",
-                        "ctorch\nFloatStorage\n", "ctorch\nBFloat16Storage\n"),
-     .files =
-         FUZZ_LIST("tests/fuzz/corpus/foreign/metadata", "tests/fuzz/corpus/foreign/fp32.pt")},
-    {0}};
+FUZZ_SET(.name = "foreign", .longest = 8192, .cases = 8000, .part = 1000, .ends = "qhR\x86",
+         .words = FUZZ_LIST("offset", "length", "chunks", "sizes", "size", "fqn", "PK\x01\x02",
+                            "PK\x06\x06", "PK\x03\x04", "\xff\xff\xff\xff", "K\x03", "\x94",
+                            "data.pkl", "data/0", "__0_0.distcp", "../x", "model.w",
+                            "state.w.step", "ctorch\nFloatStorage\n",
+                            "ctorch\nBFloat16Storage\n"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/foreign/metadata",
+                            "tests/fuzz/corpus/foreign/fp32.pt"));

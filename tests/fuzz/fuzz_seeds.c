@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Linked to each NAME_fuzz.c: its seeds, and the entries of libFuzzer.  `NAME_fuzz --seeds
+/* Linked to each NAME_fuzz.c: its seeds, and the entries of libFuzzer.  `NAME_fuzz --seeds
  * FOLDER` writes the seeds of each set to FOLDER/corpus/SET, its dictionary to FOLDER/SET.dict,
- * and prints lines "SET LONGEST".
- */
+ * and prints lines "SET LONGEST". */
 #include "reader_fuzz.h"
 
 #include <sys/stat.h>

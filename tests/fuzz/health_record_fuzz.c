@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The reader of a network check's record (paro-health-record(5)).  What is taken is judged, and
- * planned for, twice to the same bytes.
- */
+/* The reader of a network check's record (paro-health-record(5)).  What is taken is judged, and
+ * planned for, twice to the same bytes. */
 #include "store_fuzz.h"
 
 #include "health/health_fleet.h"
@@ -91,15 +89,10 @@ static void add_records(fuzz_add_f *add)
     add_record(add, "6,leaf=2,pod=2,cut=4,flap=1");
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "health_record",
-     .longest = 8192,
-     .cases = 6000,
-     .part = 30,
-     .ends = " \n:,{}",
-     .words = FUZZ_LIST("0", "-1", "3", "1e25", "1e-3", "1e999", "null", "true", "false", "{",
-                        "}", "[]", "\"", "\"Bps\"", "\"src\"", "\"rank_Bps\"", "\"latency_s\"",
-                        "\"wrong_words\"", "\"collective_s\"", "\"gpu\"", "\"node1\"",
-                        "\\u0000", "\xff", "9223372036854775808", "4294967296"),
-     .more = add_records},
-    {0}};
+FUZZ_SET(.name = "health_record", .longest = 8192, .cases = 6000, .part = 30, .ends = " \n:,{}",
+         .words = FUZZ_LIST("0", "-1", "3", "1e25", "1e-3", "1e999", "null", "true", "false",
+                            "{", "}", "[]", "\"", "\"Bps\"", "\"src\"", "\"rank_Bps\"",
+                            "\"latency_s\"", "\"wrong_words\"", "\"collective_s\"", "\"gpu\"",
+                            "\"node1\"", "\\u0000", "\xff", "9223372036854775808",
+                            "4294967296"),
+         .more = add_records);

@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the reader of model.safetensors.index.json, in a folder with two files of
- * weights: a.safetensors has x and z, b.safetensors y.
- */
+/* Feeds bytes to the reader of model.safetensors.index.json, in a folder with two files of
+ * weights: a.safetensors has x and z, b.safetensors y. */
 #include "reader_fuzz.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include "base/io.h"
 #include "base/jtree.h"
 #include "ckpt/hf.h"
 #include "../unit/temp_fixture.h"
@@ -98,14 +92,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return 1;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "index",
-     .longest = 512,
-     .cases = 4000,
-     .part = 50,
-     .ends = " \n:,{}\"",
-     .words = FUZZ_LIST("a.safetensors", "b.safetensors", "\"x\"", "\"y\"", "\"z\"",
-                        "\"weight_map\"", "\"../a.safetensors\"", "\"/dev/zero\"", "\".\"",
-                        "\"\"", "null", "0", "{}", "[]", "\\u0000", "\xff"),
-     .files = FUZZ_LIST("tests/fuzz/corpus/index/both", "tests/fuzz/corpus/index/one")},
-    {0}};
+FUZZ_SET(.name = "index", .longest = 512, .cases = 4000, .part = 50, .ends = " \n:,{}\"",
+         .words = FUZZ_LIST("a.safetensors", "b.safetensors", "\"x\"", "\"y\"", "\"z\"",
+                            "\"weight_map\"", "\"../a.safetensors\"", "\"/dev/zero\"", "\".\"",
+                            "\"\"", "null", "0", "{}", "[]", "\\u0000", "\xff"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/index/both", "tests/fuzz/corpus/index/one"));

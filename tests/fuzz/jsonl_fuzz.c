@@ -64,13 +64,10 @@ static const char zstd[] =
     "\x28\xb5\x2f\xfd\x04\x58\x79\x00\x00\x7b\x22\x74\x65\x78\x74\x22\x3a\x22\x61\x62"
     "\x63\x22\x7d\x0a\x02\xa3\x8c\xf1";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "jsonl",
-     .cases = 20000,
-     .ends = "{}[]:,\"\n ",
-     .words = FUZZ_LIST("text", "messages", "role", "content", "user", "prompt", "input",
-                        "output", "conversations", "value", "tool_calls", "\\ud800", "\\u0000",
-                        "null", "1e400", "[[[[", "\xff", "\x28\xb5\x2f\xfd", "\x1f\x8b\x08"),
-     .text = {FUZZ_TEXT(chats), FUZZ_TEXT(trainers), FUZZ_TEXT(one), FUZZ_TEXT(gzip),
-              FUZZ_TEXT(zstd)}},
-    {0}};
+FUZZ_SET(.name = "jsonl", .cases = 20000, .ends = "{}[]:,\"\n ",
+         .words = FUZZ_LIST("text", "messages", "role", "content", "user", "prompt", "input",
+                            "output", "conversations", "value", "tool_calls", "\\ud800",
+                            "\\u0000", "null", "1e400", "[[[[", "\xff", "\x28\xb5\x2f\xfd",
+                            "\x1f\x8b\x08"),
+         .text = {FUZZ_TEXT(chats), FUZZ_TEXT(trainers), FUZZ_TEXT(one), FUZZ_TEXT(gzip),
+                  FUZZ_TEXT(zstd)});

@@ -39,13 +39,7 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 static const char gpt2[1024] = "\x88\xd8\x34\1\1\0\0\0\5\0\0\0";
 static const char llama[1024 + 8] = "\xa1\xd9\x34\1\7\0\0\0\2\0\0\0";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "llmc",
-     .longest = 2048,
-     .cases = 20000,
-     .part = 50,
-     .ends = "\n",
-     .words = FUZZ_LIST("\x88\xd8\x34\1", "\xa1\xd9\x34\1", "\x8a\xd8\x34\1", "\1", "\7",
-                        "\xff\xff\xff\xff", "\x7f"),
-     .text = {{gpt2, sizeof gpt2}, {llama, sizeof llama}}},
-    {0}};
+FUZZ_SET(.name = "llmc", .longest = 2048, .cases = 20000, .part = 50, .ends = "\n",
+         .words = FUZZ_LIST("\x88\xd8\x34\1", "\xa1\xd9\x34\1", "\x8a\xd8\x34\1", "\1", "\7",
+                            "\xff\xff\xff\xff", "\x7f"),
+         .text = {{gpt2, sizeof gpt2}, {llama, sizeof llama}});

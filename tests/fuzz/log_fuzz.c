@@ -86,12 +86,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
 static const char three[] = STEP("1", "false") STEP("2", "true") STEP("3", "false");
 static const char cut[] = STEP("1", "false") STEP("2", "false") "{\"step\":3,\"lo";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "log",
-     .cases = 8000,
-     .ends = " \n:,{}",
-     .words = FUZZ_LIST("0", "-1", "1e308", "1e999", "null", "NaN", "true", "[", "]", "{", "}",
-                        "\"", ",", "\n", "\"step_s\"", "\"skipped\"", "\\u0000", "\xff",
-                        "9223372036854775808", "\"state_hash\":\"0\","),
-     .text = {FUZZ_TEXT(three), FUZZ_TEXT(cut)}},
-    {0}};
+FUZZ_SET(.name = "log", .cases = 8000, .ends = " \n:,{}",
+         .words = FUZZ_LIST("0", "-1", "1e308", "1e999", "null", "NaN", "true", "[", "]", "{",
+                            "}", "\"", ",", "\n", "\"step_s\"", "\"skipped\"", "\\u0000",
+                            "\xff", "9223372036854775808", "\"state_hash\":\"0\","),
+         .text = {FUZZ_TEXT(three), FUZZ_TEXT(cut)});

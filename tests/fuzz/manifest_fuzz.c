@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the reader of a checkpoint's manifest.json: as they are, and with the checksum
- * that they should have, for else no change would get past it.
- */
+/* Feeds bytes to the reader of a checkpoint's manifest.json: as they are, and with the checksum
+ * that they should have, for else no change would get past it. */
 #include "reader_fuzz.h"
 
 #include "base/jout.h"
@@ -238,16 +236,14 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return taken;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "manifest",
-     .cases = 6000,
-     .ends = " \n:,{}[]",
-     .words = FUZZ_LIST("0", "1", "-1", "4124", "4125", "192", "1e3", "9223372036854775807",
-                        "9223372036854775808", "null", "true", "\"\"", "\"x\"", "[]", "{}",
-                        "[0,1]", "\"embed\"", "\"layers.0\"", "\"params\"", "\"bf16\"",
-                        "\"../x\"", "\"name\"", "\"copies\":1", "\"shard-00001.safetensors\"",
-                        "\"dbd7391be7b4c51975141c8dd0ba48f9\"", "\xff", "\\u0000"),
-     .files =
-         FUZZ_LIST("tests/fuzz/corpus/manifest/one-rank", "tests/fuzz/corpus/manifest/ragged",
-                   "tests/fuzz/corpus/manifest/run", "tests/fuzz/corpus/manifest/adapters")},
-    {0}};
+FUZZ_SET(.name = "manifest", .cases = 6000, .ends = " \n:,{}[]",
+         .words = FUZZ_LIST("0", "1", "-1", "4124", "4125", "192", "1e3", "9223372036854775807",
+                            "9223372036854775808", "null", "true", "\"\"", "\"x\"", "[]", "{}",
+                            "[0,1]", "\"embed\"", "\"layers.0\"", "\"params\"", "\"bf16\"",
+                            "\"../x\"", "\"name\"", "\"copies\":1",
+                            "\"shard-00001.safetensors\"",
+                            "\"dbd7391be7b4c51975141c8dd0ba48f9\"", "\xff", "\\u0000"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/manifest/one-rank",
+                            "tests/fuzz/corpus/manifest/ragged",
+                            "tests/fuzz/corpus/manifest/run",
+                            "tests/fuzz/corpus/manifest/adapters"));

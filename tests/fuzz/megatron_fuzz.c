@@ -59,14 +59,8 @@ static const char two[] = "MMIDIDX\0\0\1\0\0\0\0\0\0\0\10\3\0\0\0\0\0\0\0\3\0\0\
 static const char four[] = "MMIDIDX\0\0\1\0\0\0\0\0\0\0\4\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0"
                            "\7\0\0\0\0\0\0\0\0\0\0\0\0";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "megatron",
-     .longest = 1024,
-     .cases = 20000,
-     .part = 50,
-     .ends = "\n",
-     .words =
-         FUZZ_LIST("MMIDIDX", "TNTIDX", "\1", "\2", "\3", "\5", "\10", "\6", "\xff\xff\xff\xff",
-                   "\x80", "\x7f\xff", "\xff\xff\xff\xff\xff\xff\xff\x7f"),
-     .text = {FUZZ_TEXT(two), FUZZ_TEXT(four)}},
-    {0}};
+FUZZ_SET(.name = "megatron", .longest = 1024, .cases = 20000, .part = 50, .ends = "\n",
+         .words = FUZZ_LIST("MMIDIDX", "TNTIDX", "\1", "\2", "\3", "\5", "\10", "\6",
+                            "\xff\xff\xff\xff", "\x80", "\x7f\xff",
+                            "\xff\xff\xff\xff\xff\xff\xff\x7f"),
+         .text = {FUZZ_TEXT(two), FUZZ_TEXT(four)});

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the readers of numbers, sizes, rates and times.  The second opinion knows the
- * grammar by hand, multiplies decimals digit by digit, and has strtold's longer mantissa.
- */
+/* Feeds bytes to the readers of numbers, sizes, rates and times.  The second opinion knows the
+ * grammar by hand, multiplies decimals digit by digit, and has strtold's longer mantissa. */
 #include "reader_fuzz.h"
 
 #include <float.h>
@@ -247,17 +245,12 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return taken > 0;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "number",
-     .longest = 40,
-     .cases = 60000,
-     .part = 50,
-     .ends = ".eEKMGTBbmun\n",
-     .words = FUZZ_LIST("0", "9", ".", "e", "E-", "+", "-", "00", "1e99", "99", "B", "K", "Ti",
-                        "KiB", "GB", "/s", "bit", "us", "ns", "h", " ", "x", "nan", "\xff"),
-     .text = {FUZZ_TEXT("0"), FUZZ_TEXT("-9223372036854775808"), FUZZ_TEXT("80e9"),
-              FUZZ_TEXT("1.5GB"), FUZZ_TEXT("64Ki"), FUZZ_TEXT("2.5MiB"),
-              FUZZ_TEXT("9007199254740993B"), FUZZ_TEXT("3e-4"), FUZZ_TEXT("400Gbit/s"),
-              FUZZ_TEXT("59.8MB/s"), FUZZ_TEXT("25.5kbit"), FUZZ_TEXT("250ns"),
-              FUZZ_TEXT("1.5min"), FUZZ_TEXT("0.50e+2us")}},
-    {0}};
+FUZZ_SET(.name = "number", .longest = 40, .cases = 60000, .part = 50, .ends = ".eEKMGTBbmun\n",
+         .words = FUZZ_LIST("0", "9", ".", "e", "E-", "+", "-", "00", "1e99", "99", "B", "K",
+                            "Ti", "KiB", "GB", "/s", "bit", "us", "ns", "h", " ", "x", "nan",
+                            "\xff"),
+         .text = {FUZZ_TEXT("0"), FUZZ_TEXT("-9223372036854775808"), FUZZ_TEXT("80e9"),
+                  FUZZ_TEXT("1.5GB"), FUZZ_TEXT("64Ki"), FUZZ_TEXT("2.5MiB"),
+                  FUZZ_TEXT("9007199254740993B"), FUZZ_TEXT("3e-4"), FUZZ_TEXT("400Gbit/s"),
+                  FUZZ_TEXT("59.8MB/s"), FUZZ_TEXT("25.5kbit"), FUZZ_TEXT("250ns"),
+                  FUZZ_TEXT("1.5min"), FUZZ_TEXT("0.50e+2us")});

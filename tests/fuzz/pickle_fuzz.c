@@ -35,15 +35,11 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return rc == 0;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "pickle",
-     .cases = 20000,
-     .part = 1000,
-     .ends = "qhR\x86",
-     .words = FUZZ_LIST("(", ")", "]", "}", "t", "e", "u", "a", "s", "b", ".", "Q", "N", "R",
-                        "\x85", "\x87", "\x94", "\x93", "\x81", "K\x01", "h\x01", "q\x01",
-                        "r\xff\xff\xff\x7f", "ctorch\nSize\n", "cos\nsystem\n", "\x8c\x01w",
-                        "X\xff\xff\xff\xff", "\x8a\x09", "\x8a\x08\x80\x80\x80\x80\x80\x80"),
-     .files =
-         FUZZ_LIST("tests/fuzz/corpus/pickle/metadata", "tests/fuzz/corpus/pickle/tensor")},
-    {0}};
+FUZZ_SET(.name = "pickle", .cases = 20000, .part = 1000, .ends = "qhR\x86",
+         .words = FUZZ_LIST("(", ")", "]", "}", "t", "e", "u", "a", "s", "b", ".", "Q", "N",
+                            "R", "\x85", "\x87", "\x94", "\x93", "\x81", "K\x01", "h\x01",
+                            "q\x01", "r\xff\xff\xff\x7f", "ctorch\nSize\n", "cos\nsystem\n",
+                            "\x8c\x01w", "X\xff\xff\xff\xff", "\x8a\x09",
+                            "\x8a\x08\x80\x80\x80\x80\x80\x80"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/pickle/metadata",
+                            "tests/fuzz/corpus/pickle/tensor"));

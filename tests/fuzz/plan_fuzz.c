@@ -57,14 +57,9 @@ static void add_answers(fuzz_add_f *add)
     ask_fuzz_add(add, &ask);
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "plan",
-     .longest = 8192,
-     .cases = 3000,
-     .ends = " \n:,[]",
-     .words = FUZZ_LIST("0", "-1", "1e999", "nan", "12abc", "1e3", "4294967296", "IIG", "XYZ",
-                        "ring", "f32", "bf16", "int8", "same", "all", "yes", "\"", "|",
-                        "config", "params", "ranks", "[0]", "[1]", "~", "{", "}", "llama",
-                        "1e15", "paro-plan/2"),
-     .more = add_answers},
-    {0}};
+FUZZ_SET(.name = "plan", .longest = 8192, .cases = 3000, .ends = " \n:,[]",
+         .words = FUZZ_LIST("0", "-1", "1e999", "nan", "12abc", "1e3", "4294967296", "IIG",
+                            "XYZ", "ring", "f32", "bf16", "int8", "same", "all", "yes", "\"",
+                            "|", "config", "params", "ranks", "[0]", "[1]", "~", "{", "}",
+                            "llama", "1e15", "paro-plan/2"),
+         .more = add_answers);

@@ -90,14 +90,8 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return 1;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "range",
-     .longest = 40,
-     .cases = 60000,
-     .part = 50,
-     .ends = "@~:.e\n",
-     .words = FUZZ_LIST("@", "~", ":", "0", "-0", "10", "1e15", ".", "-1e3", "1e-30", "nan",
-                        " ", "010", "\xff"),
-     .text = {FUZZ_TEXT("10"), FUZZ_TEXT("10:"), FUZZ_TEXT("~:10"), FUZZ_TEXT("@10:20"),
-              FUZZ_TEXT("-1e15:.5"), FUZZ_TEXT(":"), FUZZ_TEXT("~:")}},
-    {0}};
+FUZZ_SET(.name = "range", .longest = 40, .cases = 60000, .part = 50, .ends = "@~:.e\n",
+         .words = FUZZ_LIST("@", "~", ":", "0", "-0", "10", "1e15", ".", "-1e3", "1e-30", "nan",
+                            " ", "010", "\xff"),
+         .text = {FUZZ_TEXT("10"), FUZZ_TEXT("10:"), FUZZ_TEXT("~:10"), FUZZ_TEXT("@10:20"),
+                  FUZZ_TEXT("-1e15:.5"), FUZZ_TEXT(":"), FUZZ_TEXT("~:")});

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the reader of logs (paro-rank).  What is taken is printed, a step a line, and
+/* Feeds bytes to the reader of logs (paro-rank).  What is taken is printed, a step a line, and
  * read back as the same; a quick look at a line of JSON says what the strict one does; numbers
- * are strtod's.
- */
+ * are strtod's. */
 #include "reader_fuzz.h"
 
 #include <ctype.h>
@@ -148,18 +146,12 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return 1;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "rank",
-     .longest = 2048,
-     .cases = 5000,
-     .part = 200,
-     .ends = " \n:,|/",
-     .words = FUZZ_LIST("{\"step\":", ",\"loss\":", "\"loss\": ", "null", "NaN", "-Infinity",
-                        "}", "{", "s:", " trl:", "step:", "step ", "/9", " | ", "loss ",
-                        "train ", "0", "1", "7", "-1", "1e5", "nan", "-inf", "\r\n", "0x1p3",
-                        ".5", "1.", "\"", "\\u00e9", "1e-400", "00000001"),
-     .files = FUZZ_LIST("tests/fuzz/corpus/rank/json", "tests/fuzz/corpus/rank/llmc",
-                        "tests/fuzz/corpus/rank/nano", "tests/fuzz/corpus/rank/console",
-                        "tests/fuzz/corpus/rank/back", "tests/fuzz/corpus/rank/digits",
-                        "tests/fuzz/corpus/rank/mark", "tests/fuzz/corpus/rank/over")},
-    {0}};
+FUZZ_SET(.name = "rank", .longest = 2048, .cases = 5000, .part = 200, .ends = " \n:,|/",
+         .words = FUZZ_LIST("{\"step\":", ",\"loss\":", "\"loss\": ", "null", "NaN",
+                            "-Infinity", "}", "{", "s:", " trl:", "step:", "step ", "/9", " | ",
+                            "loss ", "train ", "0", "1", "7", "-1", "1e5", "nan", "-inf",
+                            "\r\n", "0x1p3", ".5", "1.", "\"", "\\u00e9", "1e-400", "00000001"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/rank/json", "tests/fuzz/corpus/rank/llmc",
+                            "tests/fuzz/corpus/rank/nano", "tests/fuzz/corpus/rank/console",
+                            "tests/fuzz/corpus/rank/back", "tests/fuzz/corpus/rank/digits",
+                            "tests/fuzz/corpus/rank/mark", "tests/fuzz/corpus/rank/over"));

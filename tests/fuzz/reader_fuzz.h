@@ -12,10 +12,8 @@
 #include "base/err.h"
 #include "base/mem.h"
 
-/*
- * What the programs NAME_fuzz.c share that feed bytes to one reader each.  A reader is given
- * FUZZ_NAME for the name of its file, which every error must tell.
- */
+/* What the programs NAME_fuzz.c share that feed bytes to one reader each.  A reader is given
+ * FUZZ_NAME for the name of its file, which every error must tell. */
 #define FUZZ_NAME "fuzz.file"
 
 /* What a fuzzer finds it finds in short texts. */
@@ -48,8 +46,9 @@ struct fuzz_set {
     void (*more)(fuzz_add_f *add); /* adds others; may be NULL */
 };
 
-/* Of the program, to one without a name. */
+/* Of the program, to one without a name; FUZZ_SET of a program that has one. */
 extern const struct fuzz_set fuzz_sets[];
+#define FUZZ_SET(...) const struct fuzz_set fuzz_sets[] = {{__VA_ARGS__}, {0}}
 
 #define FUZZ_LIST(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define FUZZ_TEXT(text)                                                                        \

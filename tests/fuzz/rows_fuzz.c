@@ -84,13 +84,10 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return rows > 0;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "rows",
-     .cases = 6000,
-     .ends = " \n:,{}",
-     .words = FUZZ_LIST("0", "-1", "1", "1e308", "null", "true", "\"\"", "{}", "[]", "\"none\"",
-                        "\"sum\"", "\"auto\"", "\"mpi\"", "\"[2,1]\"", "\"2x2\"", "4", "5",
-                        "1125899906842624", "9223372036854775807", "9223372036854775808",
-                        "\"wrong\"", "\"chosen\"", "\\u0000", "\xff", "\n"),
-     .files = FUZZ_LIST("tests/fuzz/corpus/rows/measured", "tests/fuzz/corpus/rows/auto")},
-    {0}};
+FUZZ_SET(.name = "rows", .cases = 6000, .ends = " \n:,{}",
+         .words = FUZZ_LIST("0", "-1", "1", "1e308", "null", "true", "\"\"", "{}", "[]",
+                            "\"none\"", "\"sum\"", "\"auto\"", "\"mpi\"", "\"[2,1]\"",
+                            "\"2x2\"", "4", "5", "1125899906842624", "9223372036854775807",
+                            "9223372036854775808", "\"wrong\"", "\"chosen\"", "\\u0000", "\xff",
+                            "\n"),
+         .files = FUZZ_LIST("tests/fuzz/corpus/rows/measured", "tests/fuzz/corpus/rows/auto"));

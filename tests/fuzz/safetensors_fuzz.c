@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the reader of safetensors headers: as the beginning of a file, and as the JSON
+/* Feeds bytes to the reader of safetensors headers: as the beginning of a file, and as the JSON
  * of a header whose length is right and whose data end where it says.  The second opinion has
- * jansson's tree of it, and the rules one by one.
- */
+ * jansson's tree of it, and the rules one by one. */
 #include "reader_fuzz.h"
 
 #include <jansson.h>
@@ -273,17 +271,11 @@ static void change_bytes(fuzz_add_f *add)
         }
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "safetensors",
-     .longest = 8192,
-     .cases = 12000,
-     .part = 50,
-     .ends = " \n:,{}[]\"",
-     .words =
-         FUZZ_LIST("0", "-1", "1", "2", "4", "16", "23", "4611686018427387904", "F64", "BOOL",
-                   "I64", "F4", "\"a\"", "\"dtype\"", "\"shape\"", "9223372036854775807",
-                   "null", "1.5", "1e99", "\\u0000", "\xff", "\"data_offsets\"", "[]", "{}"),
-     .files = FUZZ_LIST("tests/data/safetensors/torch.safetensors"),
-     .text = {FUZZ_TEXT(three), FUZZ_TEXT(escapes), FUZZ_TEXT(none)},
-     .more = change_bytes},
-    {0}};
+FUZZ_SET(.name = "safetensors", .longest = 8192, .cases = 12000, .part = 50,
+         .ends = " \n:,{}[]\"",
+         .words = FUZZ_LIST("0", "-1", "1", "2", "4", "16", "23", "4611686018427387904", "F64",
+                            "BOOL", "I64", "F4", "\"a\"", "\"dtype\"", "\"shape\"",
+                            "9223372036854775807", "null", "1.5", "1e99", "\\u0000", "\xff",
+                            "\"data_offsets\"", "[]", "{}"),
+         .files = FUZZ_LIST("tests/data/safetensors/torch.safetensors"),
+         .text = {FUZZ_TEXT(three), FUZZ_TEXT(escapes), FUZZ_TEXT(none)}, .more = change_bytes);

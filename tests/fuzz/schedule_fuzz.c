@@ -95,16 +95,10 @@ static void add_shapes(fuzz_add_f *add)
     add_shape(add, "[3,1,2]");
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "schedule",
-     .outcomes = OUTCOMES,
-     .cases = 4000,
-     .part = 50,
-     .ends = " \n",
-     .words =
-         FUZZ_LIST("0", "1", "2", "3", "4", "5", "7", "-1", "12", "63", "64", "1024", "1025",
-                   "999999", "1e3", "1000000", "1048576", "2147483646", "2147483647", "4>5",
-                   "0>99", "3>", ">", "copy", "add", "4294967296", "end", "rows", "root",
-                   "planes", "barrier", "broadcast", "group", "9e99", "18446744073709551616"),
-     .more = add_shapes},
-    {0}};
+FUZZ_SET(.name = "schedule", .outcomes = OUTCOMES, .cases = 4000, .part = 50, .ends = " \n",
+         .words = FUZZ_LIST("0", "1", "2", "3", "4", "5", "7", "-1", "12", "63", "64", "1024",
+                            "1025", "999999", "1e3", "1000000", "1048576", "2147483646",
+                            "2147483647", "4>5", "0>99", "3>", ">", "copy", "add", "4294967296",
+                            "end", "rows", "root", "planes", "barrier", "broadcast", "group",
+                            "9e99", "18446744073709551616"),
+         .more = add_shapes);

@@ -47,12 +47,7 @@ static const char many[] =
     "beta1: 0.9\nbeta2: 0.95\neps: 1e-8\nweight_decay: 0.1\nclip: 1.0\n"
     "skip_nonfinite: 1\nmax_skipped: 9\nsave_every: 0\nkeep: 2\ndeadline: 600\n";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "settings",
-     .longest = 2048,
-     .cases = 8000,
-     .ends = " \n:",
-     .words = FUZZ_LIST("0", "-1", "1e999", "nan", "inf", "0x10", "12abc", "1e3", "~", "\"",
-                        "yes", "lr", "seed", "{", "}", "-", "9e15", "paro-settings/2"),
-     .text = {FUZZ_TEXT(some), FUZZ_TEXT(many)}},
-    {0}};
+FUZZ_SET(.name = "settings", .longest = 2048, .cases = 8000, .ends = " \n:",
+         .words = FUZZ_LIST("0", "-1", "1e999", "nan", "inf", "0x10", "12abc", "1e3", "~", "\"",
+                            "yes", "lr", "seed", "{", "}", "-", "9e15", "paro-settings/2"),
+         .text = {FUZZ_TEXT(some), FUZZ_TEXT(many)});

@@ -45,12 +45,8 @@ static const char least[] =
     "{\"format\":\"paro-health-state/2\",\"runs\":0,\"when_s\":0,\"measured_s\":0,"
     "\"host\":\"\",\"boot\":\"\",\"said\":0,\"said_s\":0}\n";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "state",
-     .cases = 20000,
-     .ends = " \n:,{}[]",
-     .words = FUZZ_LIST("0", "-1", "1e9", "null", "\"eth0\"", "\"nic\"", "\"problem\"",
-                        "\"rate\"", "\"loss\"", "\"\"", "{", "}", "[]", "4", "999", "1000",
-                        "\"recent\"", "\n", "9223372036854775807", "\"counter\""),
-     .text = {FUZZ_TEXT(full), FUZZ_TEXT(least)}},
-    {0}};
+FUZZ_SET(.name = "state", .cases = 20000, .ends = " \n:,{}[]",
+         .words = FUZZ_LIST("0", "-1", "1e9", "null", "\"eth0\"", "\"nic\"", "\"problem\"",
+                            "\"rate\"", "\"loss\"", "\"\"", "{", "}", "[]", "4", "999", "1000",
+                            "\"recent\"", "\n", "9223372036854775807", "\"counter\""),
+         .text = {FUZZ_TEXT(full), FUZZ_TEXT(least)});

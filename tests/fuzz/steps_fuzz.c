@@ -39,14 +39,9 @@ static void add_answers(fuzz_add_f *add)
         ask_fuzz_add(add, &ask);
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "steps",
-     .longest = 8192,
-     .cases = 3000,
-     .ends = " \n:,[]",
-     .words =
-         FUZZ_LIST("0", "-1", "-", "1", "2", "99", "2147483647", "gather", "compute", "update",
-                   "norm", "forward", "sync", "null", "[]", "{", "}", "all", "rows", "slots",
-                   "format", "plan", "\n\n", "\"", "2147483648", "reduce", "embed"),
-     .more = add_answers},
-    {0}};
+FUZZ_SET(.name = "steps", .longest = 8192, .cases = 3000, .ends = " \n:,[]",
+         .words = FUZZ_LIST("0", "-1", "-", "1", "2", "99", "2147483647", "gather", "compute",
+                            "update", "norm", "forward", "sync", "null", "[]", "{", "}", "all",
+                            "rows", "slots", "format", "plan", "\n\n", "\"", "2147483648",
+                            "reduce", "embed"),
+         .more = add_answers);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Feeds bytes to the reader of tokenizer.json, and those that begin as one to that of
+/* Feeds bytes to the reader of tokenizer.json, and those that begin as one to that of
  * tokenizer.model.  What was accepted has to encode the bytes
  * themselves, as a whole and as a user's text, unless a pattern takes too many steps, and to
- * decode what comes out.
- */
+ * decode what comes out. */
 #include "reader_fuzz.h"
 
 #include "token/tokenizer.h"
@@ -49,33 +47,30 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     "\"byte_fallback\":true,\"ignore_merges\":false,\"vocab\":{\"a\":0,\"b\":1,"               \
     "\"ab\":2,\"<0x41>\":3},\"merges\":[\"a b\"]}}"
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "tokenizer",
-     .longest = 32768,
-     .cases = 2000,
-     .ends = " \n:,{}[]\"",
-     .words = FUZZ_LIST("0", "-1", "1e3", "null", "true", "\"Isolated\"", "\"MergedWithNext\"",
-                        "\"Contiguous\"", "\"Removed\"", "\"NFC\"", "\"NFKD\"", "\"Strip\"",
-                        "\"Lowercase\"", "\"Digits\"", "\"Whitespace\"", "\"Metaspace\"",
-                        "\"ByteLevel\"", "\"Regex\"", "\"String\"", "\"(a|b)*\"", "\"\\\\s+\"",
-                        "\"\\\\p{L}\"", "\"\\\\w\"", "\"[^ ]?\"", "\"\"", "{", "}", "[", "]"),
-     .files = FUZZ_LIST("tests/data/tokenizer/llama3.json", "tests/data/tokenizer/qwen2.json",
-                        "tests/data/tokenizer/llama2.json", "tests/data/tokenizer/mistral.json",
-                        "tests/data/tokenizer/gemma.json",
-                        "tests/data/tokenizer/sentencepiece.model"),
-     .text =
-         {FUZZ_TEXT("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":"
-                    "\"NFKC\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a+\"},"
-                    "\"content\":\"b\"},{\"type\":\"Strip\",\"strip_left\":true,"
-                    "\"strip_right\":true},{\"type\":\"Lowercase\"}]}," MODEL),
-          FUZZ_TEXT("{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
-                    "\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"always\"},"
-                    "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|[b-z]{1,3}|\\\\s?\"},"
-                    "\"behavior\":\"MergedWithPrevious\",\"invert\":false},{\"type\":"
-                    "\"Punctuation\",\"behavior\":\"Contiguous\"}]}," MODEL),
-          FUZZ_TEXT("{\"added_tokens\":[{\"id\":4,\"content\":\"type\",\"single_word\":true,"
-                    "\"lstrip\":true,\"rstrip\":true,\"normalized\":true,\"special\":false}],"
-                    "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Metaspace\","
-                    "\"replacement\":\"_\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\","
-                    "\"content\":\"a\",\"start\":1,\"stop\":0}]}," MODEL)}},
-    {0}};
+FUZZ_SET(.name = "tokenizer", .longest = 32768, .cases = 2000, .ends = " \n:,{}[]\"",
+         .words = FUZZ_LIST("0", "-1", "1e3", "null", "true", "\"Isolated\"",
+                            "\"MergedWithNext\"", "\"Contiguous\"", "\"Removed\"", "\"NFC\"",
+                            "\"NFKD\"", "\"Strip\"", "\"Lowercase\"", "\"Digits\"",
+                            "\"Whitespace\"", "\"Metaspace\"", "\"ByteLevel\"", "\"Regex\"",
+                            "\"String\"", "\"(a|b)*\"", "\"\\\\s+\"", "\"\\\\p{L}\"",
+                            "\"\\\\w\"", "\"[^ ]?\"", "\"\"", "{", "}", "[", "]"),
+         .files = FUZZ_LIST(
+             "tests/data/tokenizer/llama3.json", "tests/data/tokenizer/qwen2.json",
+             "tests/data/tokenizer/llama2.json", "tests/data/tokenizer/mistral.json",
+             "tests/data/tokenizer/gemma.json", "tests/data/tokenizer/sentencepiece.model"),
+         .text = {
+             FUZZ_TEXT("{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{\"type\":"
+                       "\"NFKC\"},{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a+\"},"
+                       "\"content\":\"b\"},{\"type\":\"Strip\",\"strip_left\":true,"
+                       "\"strip_right\":true},{\"type\":\"Lowercase\"}]}," MODEL),
+             FUZZ_TEXT("{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":"
+                       "\"Metaspace\",\"replacement\":\"_\",\"prepend_scheme\":\"always\"},"
+                       "{\"type\":\"Split\",\"pattern\":{\"Regex\":\"a|[b-z]{1,3}|\\\\s?\"},"
+                       "\"behavior\":\"MergedWithPrevious\",\"invert\":false},{\"type\":"
+                       "\"Punctuation\",\"behavior\":\"Contiguous\"}]}," MODEL),
+             FUZZ_TEXT(
+                 "{\"added_tokens\":[{\"id\":4,\"content\":\"type\",\"single_word\":true,"
+                 "\"lstrip\":true,\"rstrip\":true,\"normalized\":true,\"special\":false}],"
+                 "\"decoder\":{\"type\":\"Sequence\",\"decoders\":[{\"type\":\"Metaspace\","
+                 "\"replacement\":\"_\"},{\"type\":\"Fuse\"},{\"type\":\"Strip\","
+                 "\"content\":\"a\",\"start\":1,\"stop\":0}]}," MODEL)});

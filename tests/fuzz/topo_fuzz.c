@@ -48,10 +48,8 @@ static void check(const struct topo *t)
     topo_release(&back);
 }
 
-/*
- * In every format that is read: as the bytes are, and as two machines with all that may be
- * missing given.
- */
+/* In every format that is read: as the bytes are, and as two machines with all that may be
+ * missing given. */
 int reader_fuzz_case(const uint8_t *data, size_t bytes)
 {
     static const struct topo_ask none;

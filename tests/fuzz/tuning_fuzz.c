@@ -55,13 +55,8 @@ static const char least[] = "format: paro-tuning/1\nmembers: [2, 2]\nrules:\n"
                             "  - op: all-reduce\n    from_bytes: 0\n"
                             "    algo: ring\n    chunk_bytes: whole\n";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "tuning",
-     .longest = 8192,
-     .cases = 6000,
-     .ends = " \n:,[]",
-     .words = FUZZ_LIST("0", "-1", "1e999", "nan", "12abc", "1e3", "whole", "auto", "ring",
-                        "bruck", "mesh", "\"", "[1, 1]", "broadcast", "{", "measured",
-                        "simulated", "~", "118785", "9223372036854775807", "paro-tuning/2"),
-     .text = {FUZZ_TEXT(made), FUZZ_TEXT(least)}},
-    {0}};
+FUZZ_SET(.name = "tuning", .longest = 8192, .cases = 6000, .ends = " \n:,[]",
+         .words = FUZZ_LIST("0", "-1", "1e999", "nan", "12abc", "1e3", "whole", "auto", "ring",
+                            "bruck", "mesh", "\"", "[1, 1]", "broadcast", "{", "measured",
+                            "simulated", "~", "118785", "9223372036854775807", "paro-tuning/2"),
+         .text = {FUZZ_TEXT(made), FUZZ_TEXT(least)});

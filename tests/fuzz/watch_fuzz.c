@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What others record of collectives (watch_json.c), and the records of a meter (paro-meter(5)).
- * What is taken is judged, twice to the same bytes.
- */
+/* What others record of collectives (watch_json.c), and the records of a meter (paro-meter(5)).
+ * What is taken is judged, twice to the same bytes. */
 #include "reader_fuzz.h"
 
 #include <sys/mman.h>
@@ -148,17 +146,11 @@ static void add_files(fuzz_add_f *add)
     add_packed(add);
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "watch",
-     .longest = 8192,
-     .cases = 4000,
-     .part = 30,
-     .ends = " \n:,{}[]\"",
-     .words =
-         FUZZ_LIST("0", "-1", "1e999", "9223372036854775807", "2305843009213693952", "null",
-                   "true", "[0, 1]", "[0, ...]", "\"entries\"", "\"traceEvents\"", "\"header\"",
-                   "\"communicators\"", "AllGather", "completed", "scheduled", "allgather",
-                   "[[3, 4]]", "PAROMETR", "\xff", "4294967296", "65536"),
-     .text = {FUZZ_TEXT(recorder), FUZZ_TEXT(trace), FUZZ_TEXT(lines), FUZZ_TEXT(ras)},
-     .more = add_files},
-    {0}};
+FUZZ_SET(.name = "watch", .longest = 8192, .cases = 4000, .part = 30, .ends = " \n:,{}[]\"",
+         .words = FUZZ_LIST("0", "-1", "1e999", "9223372036854775807", "2305843009213693952",
+                            "null", "true", "[0, 1]", "[0, ...]", "\"entries\"",
+                            "\"traceEvents\"", "\"header\"", "\"communicators\"", "AllGather",
+                            "completed", "scheduled", "allgather", "[[3, 4]]", "PAROMETR",
+                            "\xff", "4294967296", "65536"),
+         .text = {FUZZ_TEXT(recorder), FUZZ_TEXT(trace), FUZZ_TEXT(lines), FUZZ_TEXT(ras)},
+         .more = add_files);

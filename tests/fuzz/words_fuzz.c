@@ -243,21 +243,16 @@ int reader_fuzz_case(const uint8_t *data, size_t bytes)
     return taken;
 }
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "words",
-     .longest = 256,
-     .cases = 20000,
-     .ends = ",=:[]+.x\n",
-     .words = FUZZ_LIST("0", "-1", "1e99", "4x8", "[8,8,7]", "x", "[", "]", ",", "=", ":",
-                        "1us", "1GB/s", "/rank", "..", "all", "lora=2", "*", "level9", "memory",
-                        "+", "[0-99]", "all-reduce", "ddp"),
-     .text = {FUZZ_TEXT("g4x8"), FUZZ_TEXT("g[3,2]"),
-              FUZZ_TEXT("s2x2,intra=1GB/s:1us,inter=25GB/s/rank:12us"),
-              FUZZ_TEXT("s4x[8,8,7],memory=80e9,flops=1e14"),
-              FUZZ_TEXT("vinter=25GB/s/rank:12us,memory=80e9,level2=:1us,nic=1gbit"),
-              FUZZ_TEXT("hnode[00-03,7].rack1,login"), FUZZ_TEXT("w1,0.5,2e3"),
-              FUZZ_TEXT("c16..4096"), FUZZ_TEXT("oall-gather,gather-across"),
-              FUZZ_TEXT("mlora=2,alpha=4,targets=c_attn+c_proj"),
-              FUZZ_TEXT("mtrain=*.1.*,*wte*"), FUZZ_TEXT("mfreeze=*[0-9]*"), FUZZ_TEXT("pIIG"),
-              FUZZ_TEXT("phfsdp")}},
-    {0}};
+FUZZ_SET(.name = "words", .longest = 256, .cases = 20000, .ends = ",=:[]+.x\n",
+         .words = FUZZ_LIST("0", "-1", "1e99", "4x8", "[8,8,7]", "x", "[", "]", ",", "=", ":",
+                            "1us", "1GB/s", "/rank", "..", "all", "lora=2", "*", "level9",
+                            "memory", "+", "[0-99]", "all-reduce", "ddp"),
+         .text = {FUZZ_TEXT("g4x8"), FUZZ_TEXT("g[3,2]"),
+                  FUZZ_TEXT("s2x2,intra=1GB/s:1us,inter=25GB/s/rank:12us"),
+                  FUZZ_TEXT("s4x[8,8,7],memory=80e9,flops=1e14"),
+                  FUZZ_TEXT("vinter=25GB/s/rank:12us,memory=80e9,level2=:1us,nic=1gbit"),
+                  FUZZ_TEXT("hnode[00-03,7].rack1,login"), FUZZ_TEXT("w1,0.5,2e3"),
+                  FUZZ_TEXT("c16..4096"), FUZZ_TEXT("oall-gather,gather-across"),
+                  FUZZ_TEXT("mlora=2,alpha=4,targets=c_attn+c_proj"),
+                  FUZZ_TEXT("mtrain=*.1.*,*wte*"), FUZZ_TEXT("mfreeze=*[0-9]*"),
+                  FUZZ_TEXT("pIIG"), FUZZ_TEXT("phfsdp")});

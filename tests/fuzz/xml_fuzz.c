@@ -91,12 +91,8 @@ static const char other[] =
     "<system version=\"1\">\n <cpu numaid=\"0\">\n  <pci busid=\"a\"/>\n"
     "  <!-- gone -->\n </cpu>\n</system>";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "xml",
-     .cases = 20000,
-     .ends = " \n\"'=<>/&;",
-     .words = FUZZ_LIST("&lt;", "&#x41;", "&#0;", "&b;", "<!--", "-->", "<a>", "</a>", "<b/>",
-                        "<![CDATA[", "]]>", "<!ENTITY b \"c\">", "<?x?>", "a", "x='1'", "=",
-                        "\"", "'", "\xc3\xa4", "\xff", "\x01", "\n"),
-     .text = {FUZZ_TEXT(one), FUZZ_TEXT(other)}},
-    {0}};
+FUZZ_SET(.name = "xml", .cases = 20000, .ends = " \n\"'=<>/&;",
+         .words = FUZZ_LIST("&lt;", "&#x41;", "&#0;", "&b;", "<!--", "-->", "<a>", "</a>",
+                            "<b/>", "<![CDATA[", "]]>", "<!ENTITY b \"c\">", "<?x?>", "a",
+                            "x='1'", "=", "\"", "'", "\xc3\xa4", "\xff", "\x01", "\n"),
+         .text = {FUZZ_TEXT(one), FUZZ_TEXT(other)});

@@ -109,14 +109,9 @@ static const char flow[] =
     "# flow\n{\"format\": \"fuzz/1\", \"items\": [{\"key\": \"a\"}, {\"key\": \"b\",\n"
     " \"number\": \"0\"}]}\n";
 
-const struct fuzz_set fuzz_sets[] = {
-    {.name = "yaml",
-     .longest = 2048,
-     .cases = 8000,
-     .ends = " \n\"',:[]{}",
-     .words = FUZZ_LIST("- ", ": ", "? ", "|", ">", "---", "...", "&a", "*a", "!!int",
-                        "%YAML 1.1", "{", "}", "[", "]", "\"", "'", "#", "format", "key",
-                        "items", "number", "~", "nan", "12abc", "\xc3\xa9", "\xff",
-                        "\xef\xbb\xbf", "\t", "\n", "\\x41", "<<"),
-     .text = {FUZZ_TEXT(block), FUZZ_TEXT(flow)}},
-    {0}};
+FUZZ_SET(.name = "yaml", .longest = 2048, .cases = 8000, .ends = " \n\"',:[]{}",
+         .words = FUZZ_LIST("- ", ": ", "? ", "|", ">", "---", "...", "&a", "*a", "!!int",
+                            "%YAML 1.1", "{", "}", "[", "]", "\"", "'", "#", "format", "key",
+                            "items", "number", "~", "nan", "12abc", "\xc3\xa9", "\xff",
+                            "\xef\xbb\xbf", "\t", "\n", "\\x41", "<<"),
+         .text = {FUZZ_TEXT(block), FUZZ_TEXT(flow)});
