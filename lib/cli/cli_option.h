@@ -86,9 +86,9 @@ enum { CLI_EVERYDAY = 1 << 16 };
 #define CLI_PARSED(f, field)                                                                   \
     .type = CLI_TYPE_PARSED, .at = offsetof(CLI_ARGS, field), .parse = bind_##f
 #define CLI_PARSER(f)                                                                          \
-    static int bind_##f(const char *text, void *field, struct err *err)                        \
+    static int bind_##f(const char *text, void *field, struct err *why)                        \
     {                                                                                          \
-        return f(text, field, err);                                                            \
+        return f(text, field, why);                                                            \
     }
 
 struct cli_list {      /* of an option that may be repeated */

@@ -3,10 +3,8 @@
  * goodput_plot NOTE FAILURES < goodput.csv 3> goodput.svg: simulates each run until it has
  * failed so often, prints predicted next to simulated goodput, and draws both over the ranks.
  */
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "../unit/goodput_fixture.h"
 #include "base/svg_figure.h"

@@ -61,7 +61,6 @@ static int partner_of(const struct health_fleet *f, int host)
     struct health_rules rules;
     struct health_plan p;
     struct health_data d;
-    struct err err;
 
     health_rules_init(&rules);
     health_data_init(&d, f->hosts, NULL);
@@ -146,7 +145,6 @@ static struct outcome run(const struct kind *k, const struct health_fleet *f, do
     struct health_rules rules;
     struct health_verdict v;
     struct health_data d;
-    struct err err;
 
     health_rules_init(&rules);
     if (health_fleet_run(f, &rules, &d, &err))

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * health_plot TITLE < rows > health.svg: how often a port that is slower by so many percent is
+/* health_plot TITLE < rows > health.svg: how often a port that is slower by so many percent is
  * found and named right, a line for each number of hosts.  Rows are those of health_fleets;
- * those of kind port are drawn, sorted by hosts, then by percent, falling.
- */
+ * those of kind port are drawn, sorted by hosts, then by percent, falling. */
 #include <stdio.h>
 #include <string.h>
 

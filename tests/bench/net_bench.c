@@ -10,11 +10,6 @@
  *     build/bench/net_bench 384 7 256 4 256 6 0     0 heads of keys: GPT-2's layer, not Llama's
  *     build/bench/net_bench 256 8 256 4 256 4 4 f32 0 lora=8   what trains
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "base/tick.h"
 #include "../unit/cpu_fixture.h"
 #include "net/net.h"
@@ -90,7 +85,6 @@ int main(int argc, char **argv)
     struct model m;
     struct net net;
     struct arena arena = {0};
-    struct err err;
     struct cpu cpu;
     struct net_options options = {
         .kern = &cpu.kern, .batch = batch, .seq = seq, .recompute = argc > 9 && atoi(argv[9])};

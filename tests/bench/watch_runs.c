@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How often made-up runs are judged right: watch_runs RUNS.  A line per fault: in how many runs
+/* How often made-up runs are judged right: watch_runs RUNS.  A line per fault: in how many runs
  * the rank was named, with the right cause; of healthy ones, how many were accused.  And how
  * long a verdict takes of many ranks: watch_runs ranks N; what a call pays for its record:
  * watch_runs cost DIR.  The meters' files of many ranks, which no process writes any more:
- * watch_runs files N DIR.
- */
+ * watch_runs files N DIR. */
 #include <fcntl.h>
-#include <stdlib.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "../unit/watch_fixture.h"
 #include "base/stats.h"
@@ -92,7 +88,6 @@ static int ranks(int n)
     }
     for (int i = 0; i < w.processes; i++)
         w.process[i].calls = 0;
-    struct err err;
     double start = tick_now_s();
     watch_rules_init(&rules);
     if (watch_index(&w, &err))
@@ -109,16 +104,10 @@ static int ranks(int n)
 static int write_rank(const struct watch *w, int p, const char *dir)
 {
     const struct watch_process *q = &w->process[p];
-    struct meter_header h = {.magic = METER_MAGIC,
-                             .version = METER_VERSION,
-                             .header_bytes = METER_HEADER,
-                             .record_bytes = sizeof(struct meter_record),
-                             .records = METER_RECORDS,
-                             .rank = p,
-                             .ranks = w->processes,
-                             .run = 1,
-                             .process = p,
-                             .begun = q->calls};
+    struct meter_header h =
+        LIST(.magic = METER_MAGIC, .version = METER_VERSION, .header_bytes = METER_HEADER,
+             .record_bytes = sizeof(struct meter_record), .records = METER_RECORDS, .rank = p,
+             .ranks = w->processes, .run = 1, .process = p, .begun = q->calls);
     struct meter_record *r = mem_new((size_t)q->calls, sizeof *r);
     char path[4096];
 
@@ -126,15 +115,11 @@ static int write_rank(const struct watch *w, int p, const char *dir)
     snprintf(path, sizeof path, "%s/%s.%d.mpi", dir, h.host, p);
     for (int64_t i = 0; i < q->calls; i++) {
         const struct watch_call *c = &w->call[q->first_call + i];
-        r[i] = (struct meter_record){.number = i + 1,
-                                     .comm = w->comm[c->comm].id,
-                                     .sequence = c->sequence,
-                                     .bytes = c->bytes,
-                                     .arrived_ns = c->arrived_ns,
-                                     .completed_ns = c->completed_ns,
-                                     .rank = c->member,
-                                     .ranks = w->comm[c->comm].size,
-                                     .op = c->op};
+        r[i] = (struct meter_record)LIST(.number = i + 1, .comm = w->comm[c->comm].id,
+                                         .sequence = c->sequence, .bytes = c->bytes,
+                                         .arrived_ns = c->arrived_ns,
+                                         .completed_ns = c->completed_ns, .rank = c->member,
+                                         .ranks = w->comm[c->comm].size, .op = c->op);
     }
     int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
     int64_t bytes = q->calls * (int64_t)sizeof *r;
@@ -169,7 +154,6 @@ static int cost(const char *dir)
     enum { CALLS = 1000000, ROUNDS = 10 };
     struct meter *m;
     double s[ROUNDS];
-    struct err err;
 
     if (meter_open(&m, dir, "bench", &run, &err)) {
         fprintf(stderr, "%s\n", err.text);

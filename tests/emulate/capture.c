@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Graphs: what a captured stream is asked for is written down and done by a launch.  What
+/* Graphs: what a captured stream is asked for is written down and done by a launch.  What
  * cannot be written down spoils the capture, and whoever asked is told so: the CUDA runtime's
- * manual, "Stream Management", cudaStreamCaptureMode.
- */
+ * manual, "Stream Management", cudaStreamCaptureMode. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -5,11 +5,9 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-/*
- * The part of cuBLASLt that paro uses, for a GPU in software: cublaslt.c.  Column-major
+/* The part of cuBLASLt that paro uses, for a GPU in software: cublaslt.c.  Column-major
  * matrices of f32 or bf16, sums in f32.  An algorithm is good for the layouts and alignments
- * that it was asked for with, as NVIDIA's are; a workspace is written all over.
- */
+ * that it was asked for with, as NVIDIA's are; a workspace is written all over. */
 #ifdef __cplusplus
 extern "C" {
 #endif

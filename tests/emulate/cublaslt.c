@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Products as cuBLASLt means them: D = alpha op(A) op(B) + beta C (+ bias, one for each row of
+/* Products as cuBLASLt means them: D = alpha op(A) op(B) + beta C (+ bias, one for each row of
  * D), column-major.  Plain loops over operands that were packed to f32.  What paro does not use
- * is refused.
- */
+ * is refused. */
 #include <cublasLt.h>
 #include <stdlib.h>
 #include <string.h>

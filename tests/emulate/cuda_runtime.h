@@ -3,7 +3,6 @@
 #define CUDA_RUNTIME_H
 
 #include <math.h>
-#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 

@@ -135,12 +135,10 @@ cudaError_t cudaEventQuery(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t from, cudaEvent_t to);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 
-/*
- * The emulator's own.  Whoever works on memory of the device (a launch, a library's call) does
+/* The emulator's own.  Whoever works on memory of the device (a launch, a library's call) does
  * so between these two, in the thread that asked; where begin fails there is no work and no
  * end, and cudaGetLastError says it: a fault that was asked for by that name, or a stream of
- * another device than this thread's.
- */
+ * another device than this thread's. */
 cudaError_t emulated_begin(const char *call, cudaStream_t stream);
 void emulated_end(void);
 

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * cuDNN's backend interface on a GPU in software: cudnn.h says what it is.  A descriptor is a
+/* cuDNN's backend interface on a GPU in software: cudnn.h says what it is.  A descriptor is a
  * list of attributes, copied as they are set; a plan is run by walking its graph's operations
  * in their order, each over whole tensors in float, rounded to the type of its result.  Strict
  * where the real one is: attributes that must be there, order of closing, alignment, names that
- * a run must give.
- */
+ * a run must give. */
 #include <cudnn.h>
 #include <late.h>
 #include <math.h>

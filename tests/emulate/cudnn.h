@@ -5,12 +5,10 @@
 #include <cuda_runtime_api.h>
 #include <stdint.h>
 
-/*
- * The part of cuDNN's backend interface that paro uses, for a GPU in software: cudnn.c.  It has
+/* The part of cuDNN's backend interface that paro uses, for a GPU in software: cudnn.c.  It has
  * one engine, which takes any graph of these operations and computes it operation by operation.
  * The values of the constants are NVIDIA's.  EMULATED_CUDNN=0 in the environment: none is
- * installed.
- */
+ * installed. */
 #define CUDNN_VERSION 91900
 
 typedef enum {

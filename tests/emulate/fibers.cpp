@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how a block's threads take turns.  A fiber lives on a stack of its own and is kept for
+/* Knows how a block's threads take turns.  A fiber lives on a stack of its own and is kept for
  * later launches; makecontext starts it once, from then on _setjmp and _longjmp switch, which
  * ask nothing of the kernel.  The checks of fortified builds forbid such jumps: hence the first
- * line of code.
- */
+ * line of code. */
 #undef _FORTIFY_SOURCE
 #include "fibers.h"
 

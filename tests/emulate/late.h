@@ -10,12 +10,10 @@
 extern "C" {
 #endif
 
-/*
- * EMULATED_LATE=SEED: what streams are asked for is done late, when somebody waits for it or
+/* EMULATED_LATE=SEED: what streams are asked for is done late, when somebody waits for it or
  * looks at an event, a few operations of any stream at a time; in the order of its stream, and
  * behind the events that it waits for, and in no other order.  Whoever relies on more than
- * that gets other numbers.  While EMULATED_IDLE is set, too, looks find nothing done.
- */
+ * that gets other numbers.  While EMULATED_IDLE is set, too, looks find nothing done. */
 struct emulated_work;
 
 struct CUstream_st {
@@ -37,10 +35,8 @@ void emulated_run_some(void);
 int emulated_is_late(void);
 int emulated_is_seen(cudaStream_t s, int64_t seq); /* whether who looks finds it done */
 
-/*
- * capture.c.  What a call on a stream (NULL: on none) must say while streams are captured, and
- * 1: written down, not to be done.
- */
+/* capture.c.  What a call on a stream (NULL: on none) must say while streams are captured, and
+ * 1: written down, not to be done. */
 int emulated_is_captured(cudaStream_t stream);
 cudaError_t emulated_capture_may(const char *call, cudaStream_t stream);
 /* What work on the default stream (NULL) must say meanwhile. */

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * NCCL over MPI.  A communicator is a tag and a list of ranks of MPI_COMM_WORLD: nothing here
+/* NCCL over MPI.  A communicator is a tag and a list of ranks of MPI_COMM_WORLD: nothing here
  * is collective in MPI's sense, so that what would deadlock with NCCL does so here, and nothing
  * else.  Collectives are messages from each rank to each, and find only those of the same kind
- * and size; a reduction adds in rank order, in double.
- */
+ * and size; a reduction adds in rank order, in double. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

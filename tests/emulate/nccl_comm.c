@@ -85,10 +85,8 @@ static ncclComm_t make(uint64_t name, int rank, int ranks, const ncclConfig_t *c
     return c;
 }
 
-/*
- * NCCL may be called while another thread is in MPI; here it is MPI: in a program that asks for
- * threads, MPI must take several at a time, whatever the program wanted.
- */
+/* NCCL may be called while another thread is in MPI; here it is MPI: in a program that asks for
+ * threads, MPI must take several at a time, whatever the program wanted. */
 int MPI_Init_thread(int *argc, char ***argv, int wanted, int *given)
 {
     return PMPI_Init_thread(

@@ -4,7 +4,6 @@
 
 /* Inside nccl*.c: operations (nccl.c) and communicators (nccl_comm.c). */
 #include <mpi.h>
-#include <stdint.h>
 
 #include "late.h"
 #include "nccl.h"

@@ -7,7 +7,6 @@
  *                                     ^ 256-byte aligned, as near the end as that lets it
  */
 #include <pthread.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,10 +4,8 @@
 
 #include <stdint.h>
 
-/*
- * One run of a command in which one thing goes wrong.  System calls are counted from the
- * program's first instruction, in all its threads; so are allocations.
- */
+/* One run of a command in which one thing goes wrong.  System calls are counted from the
+ * program's first instruction, in all its threads; so are allocations. */
 enum fault_mode {
     FAULT_NONE,   /* counts */
     FAULT_FAIL,   /* the n-th is not made, and says why */

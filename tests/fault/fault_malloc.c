@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Preloaded: the n-th allocation after the libraries' own fails, whoever asks for it.  The
- * names of n and of the count are in a file that FAULT_STATE names and that is mapped.
- */
+/* Preloaded: the n-th allocation after the libraries' own fails, whoever asks for it.  The
+ * names of n and of the count are in a file that FAULT_STATE names and that is mapped. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>

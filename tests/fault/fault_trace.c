@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Knows how a program's n-th system call of a kind is made to fail, to do half, or to be its
+/* Knows how a program's n-th system call of a kind is made to fail, to do half, or to be its
  * last: by ptrace, so that those within libc count too, and those of every thread.  Allocations
  * are fault_malloc.c's.  Counting begins at the program's first instruction: what the dynamic
- * linker does is not ours.  x86-64 alone.
- */
+ * linker does is not ours.  x86-64 alone. */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -65,10 +63,8 @@ static int is_kind(uint64_t number, const char *kind)
     return 0;
 }
 
-/*
- * After it a file system is another than before: between two of them it is one and the same,
- * wherever a kill comes.  What is said is none of it.
- */
+/* After it a file system is another than before: between two of them it is one and the same,
+ * wherever a kill comes.  What is said is none of it. */
 static int is_change(uint64_t number, const uint64_t *arg)
 {
     static const char *const kinds[] = {"rename", "remove", "mkdir", "room"};
@@ -306,10 +302,8 @@ static uint64_t entry_of(pid_t pid)
     return entry;
 }
 
-/*
- * From exec to the first instruction, by a breakpoint there.  Before it the constructors of
- * libraries run, which may make threads: their stops, and the event of their making, pass.
- */
+/* From exec to the first instruction, by a breakpoint there.  Before it the constructors of
+ * libraries run, which may make threads: their stops, and the event of their making, pass. */
 static int to_entry(pid_t pid)
 {
     struct user_regs_struct r;

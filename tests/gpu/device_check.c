@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * device_check DEVICE: what every device must do, and what a GPU says when there is too little
- * of it.  TAP.  EMULATED_FAIL=NAME:N with an emulated GPU: then the rest is to fail.
- */
-#include <inttypes.h>
-#include <stdio.h>
-
+/* device_check DEVICE: what every device must do, and what a GPU says when there is too little
+ * of it.  TAP.  EMULATED_FAIL=NAME:N with an emulated GPU: then the rest is to fail. */
 #include "device_fixture.h"
+#include "../unit/plain_fixture.h"
 
 static const char *memory_is_counted(struct device *d)
 {
     int64_t before, within, after, all;
-    struct err err = {0};
     void *p = NULL;
 
     if (device_memory(d, &before, &all, &err))
@@ -32,7 +27,7 @@ static const char *memory_is_counted(struct device *d)
 
 static const char *too_much_is_refused(struct device *d)
 {
-    struct err err = {0};
+    err = (struct err){0};
     void *p = NULL;
 
     if (!device_alloc(d, INT64_C(1) << 50, "a petabyte", &p, &err))
@@ -58,7 +53,7 @@ int main(int argc, char **argv)
                {"too much is refused", too_much_is_refused}};
     int n = (int)(sizeof all / sizeof *all), failed = 0;
     struct device *d = NULL;
-    struct err err = {0};
+    err = (struct err){0};
 
     if (argc != 2 || device_open(&d, argv[1], 0, &err)) {
         printf("Bail out! %s\n", argc == 2 ? err.text : "expected: device_check DEVICE");

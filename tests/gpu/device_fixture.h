@@ -112,13 +112,13 @@ static void *other_thread(void *arg) /* another queue, behind the event */
 {
     struct device_room *r = arg;
     struct device_queue *q = NULL;
-    struct err err;
+    struct err own;
 
-    if (device_queue_open(device_of(r->queue), &q, &err))
+    if (device_queue_open(device_of(r->queue), &q, &own))
         return NULL;
     device_wait(q, r->event);
     device_copy(q, r->z, r->y, DEVICE_N);
-    int bad = device_sync(q, &err);
+    int bad = device_sync(q, &own);
     device_queue_close(q);
     return bad ? NULL : r;
 }

@@ -11,11 +11,6 @@
  *
  * What goes wrong EMULATE_NCCL and EMULATED_FAIL of tests/emulate say.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"
 #include "../mpi/ranks_fixture.h"
@@ -34,76 +29,70 @@ struct check {
     float *in, *out, *host; /* of the GPU, of the GPU, of the host */
 };
 
-static int told(const struct err *err)
+static int told(const struct err *why)
 {
-    printf("# %s: %s\n", err_code_name(err->code), err->text);
+    printf("# %s: %s\n", err_code_name(why->code), why->text);
     fflush(stdout);
     return -1;
 }
 
 /* N to N: an all-reduce; N to G: a reduce-scatter. */
 static int prepare(struct check *c, enum letter to, int64_t elems, int64_t chunk_bytes,
-                   struct exec_nccl_handle **out, struct err *err)
+                   struct exec_nccl_handle **out)
 {
-    struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, to),
-                             .from = LETTER_N,
-                             .to = to,
-                             .elems = elems,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_HO_RING,
-                             .chunk_bytes = chunk_bytes};
+    struct coll_spec spec = LIST(.moves = layout_moves_sum(LETTER_N, to), .from = LETTER_N,
+                                 .to = to, .elems = elems, .type = DTYPE_F32,
+                                 .algo = SCHEDULE_HO_RING, .chunk_bytes = chunk_bytes);
     struct exec_rows rows;
 
     must(&c->tap,
-         coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, err), err);
-    return exec_nccl_prepare(c->x, &rows, out, err);
+         coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, &err));
+    return exec_nccl_prepare(c->x, &rows, out, &err);
 }
 
-static int wait_done(struct exec_nccl_handle *h, struct err *err)
+static int wait_done(struct exec_nccl_handle *h, struct err *why)
 {
-    return stream_drive((struct stream_op){.poll = exec_nccl_poll, .arg = h}, err);
+    return stream_drive((struct stream_op){.poll = exec_nccl_poll, .arg = h}, why);
 }
 
-static int start(struct check *c, struct exec_nccl_handle *h, struct err *err)
+static int start(struct check *c, struct exec_nccl_handle *h, struct err *why)
 {
     exec_nccl_set(h, c->in, c->out, NULL, NULL);
-    return exec_nccl_start(h, err);
+    return exec_nccl_start(h, why);
 }
 
 /* The same, while nothing that is in the GPU's queues gets done there: more than fits waits. */
-static int start_partly(struct check *c, struct exec_nccl_handle *h, struct err *err)
+static int start_partly(struct check *c, struct exec_nccl_handle *h)
 {
     setenv("EMULATED_IDLE", "1", 1);
-    int rc = start(c, h, err);
+    int rc = start(c, h, &err);
     unsetenv("EMULATED_IDLE");
     return rc;
 }
 
-static int run_once(struct check *c, struct exec_nccl_handle *h, struct err *err)
+static int run_once(struct check *c, struct exec_nccl_handle *h)
 {
-    return start(c, h, err) || wait_done(h, err) ? -1 : 0;
+    return start(c, h, &err) || wait_done(h, &err) ? -1 : 0;
 }
 
 /* Whole numbers: each rank gives its own, one more than its rank. */
 static void fill(struct check *c)
 {
     struct device_queue *door = exec_nccl_door(c->x);
-    struct err err = {0};
 
     for (int i = 0; i < LONG; i++)
         c->host[i] = (float)(c->tap.world->rank + 1);
     device_copy(door, c->in, c->host, LONG * 4);
-    must(&c->tap, device_sync(door, &err), &err);
+    must(&c->tap, device_sync(door, &err));
 }
 
 static int is_wrong(struct check *c, int elems)
 {
     struct device_queue *door = exec_nccl_door(c->x);
     int n = c->tap.world->ranks, wrong = 0;
-    struct err err = {0};
 
     device_copy(door, c->host, c->out, elems * 4);
-    must(&c->tap, device_sync(door, &err), &err);
+    must(&c->tap, device_sync(door, &err));
     for (int i = 0; i < elems; i++)
         wrong += c->host[i] != (float)(n * (n + 1) / 2);
     return wrong != 0;
@@ -112,13 +101,13 @@ static int is_wrong(struct check *c, int elems)
 static void run(struct check *c)
 {
     struct exec_nccl_handle *h = NULL;
-    struct err err = {0}, again = {0};
+    struct err again = {0};
     int rc = 0;
 
-    if (prepare(c, LETTER_N, ELEMS, 512, &h, &err))
+    if (prepare(c, LETTER_N, ELEMS, 512, &h))
         rc = told(&err);
     for (int i = 0; rc == 0 && i < RUNS; i++)
-        if (run_once(c, h, &err))
+        if (run_once(c, h))
             rc = told(&err);
     tell(&c->tap,
          rc == 0 || (h && (start(c, h, &again) == 0 || strcmp(again.text, err.text) != 0)),
@@ -129,17 +118,16 @@ static void run(struct check *c)
 static void partly(struct check *c)
 {
     struct exec_nccl_handle *h = NULL, *next = NULL;
-    struct err err = {0};
 
-    must(&c->tap, prepare(c, LETTER_G, LONG, 256, &h, &err), &err);
-    must(&c->tap, prepare(c, LETTER_N, ELEMS, 512, &next, &err), &err);
-    must(&c->tap, start_partly(c, h, &err), &err);
+    must(&c->tap, prepare(c, LETTER_G, LONG, 256, &h));
+    must(&c->tap, prepare(c, LETTER_N, ELEMS, 512, &next));
+    must(&c->tap, start_partly(c, h));
     if (c->tap.world->rank % 2 == 0)
-        must(&c->tap, wait_done(h, &err), &err);
+        must(&c->tap, wait_done(h, &err));
     exec_nccl_free(h);
     tell(&c->tap, is_wrong(c, LONG / c->tap.world->ranks),
          "a run whose handle is freed is put in whole");
-    must(&c->tap, run_once(c, next, &err), &err);
+    must(&c->tap, run_once(c, next));
     tell(&c->tap, is_wrong(c, ELEMS), "and the next one goes on from there");
     exec_nccl_free(next);
 }
@@ -148,11 +136,10 @@ static void queued(struct check *c)
 {
     struct exec_nccl_handle *h[2] = {NULL, NULL};
     int odd = c->tap.world->rank % 2, rc = 0;
-    struct err err = {0};
 
-    must(&c->tap, prepare(c, LETTER_G, LONG, 256, &h[0], &err), &err);
-    must(&c->tap, prepare(c, LETTER_N, ELEMS, 512, &h[1], &err), &err);
-    if (start_partly(c, h[0], &err) || start(c, h[1], &err)) {
+    must(&c->tap, prepare(c, LETTER_G, LONG, 256, &h[0]));
+    must(&c->tap, prepare(c, LETTER_N, ELEMS, 512, &h[1]));
+    if (start_partly(c, h[0]) || start(c, h[1], &err)) {
         rc = told(&err);
     } else if (odd) {
         exec_nccl_free(h[1]);
@@ -165,14 +152,14 @@ static void queued(struct check *c)
     exec_nccl_free(h[1]);
 }
 
-static int open_exec(struct check *c, double deadline_s, struct err *err)
+static int open_exec(struct check *c, double deadline_s)
 {
     double was = c->tap.world->deadline_s;
 
     c->tap.world->deadline_s = deadline_s > 0 ? deadline_s : was;
-    int rc = device_open(&c->device, "cuda:0", 0, err);
+    int rc = device_open(&c->device, "cuda:0", 0, &err);
     if (rc == 0)
-        rc = exec_nccl_open_world(&c->x, c->tap.world, c->device, 3 * LONG * 4, err);
+        rc = exec_nccl_open_world(&c->x, c->tap.world, c->device, 3 * LONG * 4, &err);
     c->tap.world->deadline_s = was;
     if (rc == 0) {
         c->in = exec_nccl_take(c->x, LONG * 4);
@@ -188,7 +175,7 @@ int main(int argc, char **argv)
     const char *what = argc > 2 ? argv[2] : "";
     struct check c = {0};
     struct groups g;
-    struct err err = {0};
+    err = (struct err){0};
 
     if (!exec_nccl_built()) {
         printf("1..0 # SKIP a build without NCCL\n");
@@ -198,11 +185,11 @@ int main(int argc, char **argv)
         fprintf(stderr, "fail_check: %s\n", err.text);
         return 2;
     }
-    must(&c.tap, groups_parse(&g, argc > 1 ? argv[1] : "", &err), &err);
+    must(&c.tap, groups_parse(&g, argc > 1 ? argv[1] : "", &err));
     layout_init(&c.l, &g);
     groups_release(&g);
-    int rc = open_exec(&c, argc > 3 ? atof(argv[3]) : 0, &err);
-    must(&c.tap, rc, &err);
+    int rc = open_exec(&c, argc > 3 ? atof(argv[3]) : 0);
+    must(&c.tap, rc);
     if (strcmp(what, "run") == 0)
         run(&c);
     if (strcmp(what, "partly") == 0)

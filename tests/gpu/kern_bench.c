@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * kern_bench DEVICE [NAME] [quick]: the kernels that move more than they compute, in bf16 with
+/* kern_bench DEVICE [NAME] [quick]: the kernels that move more than they compute, in bf16 with
  * shapes of a 1.1 B Llama at 8 x 2048 tokens: microseconds, the median over rounds, GB/s of
  * what must be read and written once, and that beside a copy of as many bytes within the
  * device, in the same run.  NAME: those whose names begin so; quick: a hundredth of the rows,
  * for a GPU that is emulated.  Launches take turns at sets of arrays that together are larger
- * than any cache.
- */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
+ * than any cache. */
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/tick.h"
 #include "kern/kern.h"
+#include "../unit/plain_fixture.h"
 
 enum { ROUNDS = 7, DRAWN = 1 << 18, PARTS = 7, SETS = 8, TOKENS = 16384, VOCAB = 32000 };
 #define ROUND_S   0.02 /* a round is repeated for so long, so that launches do not count */
@@ -271,18 +265,18 @@ static double more_bytes(const struct bench *b, const struct task *t)
 }
 
 static int timed(struct bench *b, const struct task *t, void *p[SETS][PARTS], int sets,
-                 double *out, struct err *err)
+                 double *out, struct err *why)
 {
     double at[ROUNDS];
     int times = b->quick ? 1 : sets;
 
     for (int i = -2; i < ROUNDS; i++) { /* the first warms up, the second says how often */
-        if (device_sync(b->queue, err))
+        if (device_sync(b->queue, why))
             return -1;
         double from = tick_now_s();
         for (int k = 0; k < times; k++)
             t->run(b, t, p[k % sets]);
-        if (device_sync(b->queue, err))
+        if (device_sync(b->queue, why))
             return -1;
         double each = (tick_now_s() - from) / times;
         if (i >= 0)
@@ -295,7 +289,7 @@ static int timed(struct bench *b, const struct task *t, void *p[SETS][PARTS], in
 }
 
 /* Seconds of one. */
-static int measure(struct bench *b, struct task t, double *s, struct err *err)
+static int measure(struct bench *b, struct task t, double *s, struct err *why)
 {
     void *p[SETS][PARTS] = {{0}};
     int64_t set_bytes = 0;
@@ -309,17 +303,17 @@ static int measure(struct bench *b, struct task t, double *s, struct err *err)
         for (int a = 0; t.arrays[a] && !bad; a++) {
             int64_t bytes = bytes_of(&t, t.arrays[a]);
 
-            bad = device_alloc(b->device, bytes, t.name, &p[i][a], err);
+            bad = device_alloc(b->device, bytes, t.name, &p[i][a], why);
             if (!bad)
                 draw(b, p[i][a], bytes, t.arrays[a]);
         }
-    bad = bad || timed(b, &t, p, sets, s, err);
+    bad = bad || timed(b, &t, p, sets, s, why);
     for (int i = 0; i < sets * PARTS; i++)
         device_free(b->device, p[i / PARTS][i % PARTS]);
     return bad ? -1 : 0;
 }
 
-static int compare(struct bench *b, struct task t, struct err *err)
+static int compare(struct bench *b, struct task t)
 {
     double s = 0, copy_s = 0;
 
@@ -328,9 +322,9 @@ static int compare(struct bench *b, struct task t, struct err *err)
     else if (b->quick)
         t.c /= 128;
     double bytes = (double)t.n * (double)t.c * t.touches + more_bytes(b, &t);
-    if (measure(b, t, &s, err) ||
+    if (measure(b, t, &s, &err) ||
         measure(b, (struct task){"copy", copy, 1, (int64_t)(bytes / 8), "FF", 8, 0}, &copy_s,
-                err))
+                &err))
         return -1;
     printf("%-30s %6d x %-9d %9.1f us %8.1f GB/s %5.2f of the copy's\n", t.name, (int)t.n,
            (int)t.c, 1e6 * s, 1e-9 * bytes / s, copy_s / s);
@@ -339,21 +333,21 @@ static int compare(struct bench *b, struct task t, struct err *err)
 }
 
 /* Tokens as text has them: the i-th most frequent about 1 / i of the first. */
-static int draw_tokens(struct bench *b, void **room, struct err *err)
+static int draw_tokens(struct bench *b, void **room)
 {
     int n = b->quick ? TOKENS / 128 : TOKENS;
     int32_t *id = mem_new((size_t)n, sizeof *id);
 
     for (int i = 0; i < n; i++)
         id[i] = (int32_t)pow(VOCAB, rng_uniform(1, 2, (uint64_t)i)) - 1;
-    int bad = device_alloc(b->device, b->op->tokens_bytes(&b->k, n), "tokens", room, err);
+    int bad = device_alloc(b->device, b->op->tokens_bytes(&b->k, n), "tokens", room, &err);
     if (!bad)
         b->op->tokens(&b->k, &b->tokens, *room, id, id, n, VOCAB);
     mem_free(id);
     return bad;
 }
 
-static int draw_numbers(struct bench *b, struct err *err)
+static int draw_numbers(struct bench *b)
 {
     float *x = mem_new(DRAWN, sizeof *x);
     uint16_t *h = mem_new(DRAWN, sizeof *h);
@@ -362,12 +356,12 @@ static int draw_numbers(struct bench *b, struct err *err)
         x[i] = (float)rng_normal(1, 0, (uint64_t)i);
         h[i] = dtype_bf16_of_f32(x[i]);
     }
-    int bad = device_alloc(b->device, DRAWN * 2, "numbers", &b->half, err) ||
-              device_alloc(b->device, DRAWN * 4, "numbers", &b->full, err);
+    int bad = device_alloc(b->device, DRAWN * 2, "numbers", &b->half, &err) ||
+              device_alloc(b->device, DRAWN * 4, "numbers", &b->full, &err);
     if (!bad) {
         device_copy(b->queue, b->half, h, DRAWN * 2);
         device_copy(b->queue, b->full, x, DRAWN * 4);
-        bad = device_sync(b->queue, err);
+        bad = device_sync(b->queue, &err);
     }
     mem_free(x);
     mem_free(h);
@@ -378,7 +372,7 @@ int main(int argc, char **argv)
 {
     struct bench b = {.quick = argc > 2 && !strcmp(argv[argc - 1], "quick")};
     const char *only = argc - b.quick > 2 ? argv[2] : "";
-    struct err err = {0};
+    err = (struct err){0};
     void *room = NULL;
 
     if (argc < 2) {
@@ -390,11 +384,11 @@ int main(int argc, char **argv)
         kern_open(&b.k, b.device, b.queue, DTYPE_BF16, DTYPE_BF16, &err))
         goto fail;
     b.op = b.k.op;
-    if (draw_numbers(&b, &err) || draw_tokens(&b, &room, &err))
+    if (draw_numbers(&b) || draw_tokens(&b, &room))
         goto fail;
     printf("# %s\n", device_name(b.device));
     for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++)
-        if (!strncmp(tasks[i].name, only, strlen(only)) && compare(&b, tasks[i], &err))
+        if (!strncmp(tasks[i].name, only, strlen(only)) && compare(&b, tasks[i]))
             goto fail;
     device_free(b.device, room);
     device_free(b.device, b.half);

@@ -69,8 +69,6 @@ double *doubles(struct check *c, int64_t n)
 
 void *room(struct check *c, int64_t bytes)
 {
-    struct err err;
-
     assert(c->rooms < KEPT_MOST);
     if (device_alloc(c->device, bytes ? bytes : 1, "a case", &c->room[c->rooms], &err))
         bail("%s", err.text);
@@ -79,8 +77,6 @@ void *room(struct check *c, int64_t bytes)
 
 static void sync_all(struct check *c)
 {
-    struct err err;
-
     if (device_sync(c->queue, &err))
         bail("%s", err.text);
 }
@@ -289,7 +285,6 @@ static void run_types(struct check *c, const char *only)
 {
     static const enum dtype type[2] = {DTYPE_F32, DTYPE_BF16};
     int seen[DTYPE_COUNT][DTYPE_COUNT] = {{0}};
-    struct err err;
 
     for (int i = 0; i < 4; i++) {
         if (c->quick && i / 2 != i % 2)
@@ -323,7 +318,6 @@ int main(int argc, char **argv)
 {
     struct check c = {.seed = 1};
     const char *only = NULL;
-    struct err err;
 
     if (argc < 2)
         bail("usage: kern_check DEVICE [GROUP] [quick] [own|cudnn]");

@@ -2,9 +2,8 @@
 #ifndef TESTS_GPU_KERN_CHECK_H
 #define TESTS_GPU_KERN_CHECK_H
 
-#include <stdint.h>
-
 #include "kern/kern.h"
+#include "../unit/plain_fixture.h"
 
 /*
  * What the parts of kern_check share: the table under test, and matrices in the device's
@@ -49,12 +48,10 @@ struct check {
     int hosts, rooms;
 };
 
-/*
- * Rounding leaves at most 2^-9 of a bf16 number: 1e-2 are five such roundings in a row, more
+/* Rounding leaves at most 2^-9 of a bf16 number: 1e-2 are five such roundings in a row, more
  * than any kernel has (the most: scores' exponentials, their gradients, out, dqkv).  f32: 2^-24
  * each and sums of n <= 8192 terms, whose errors add up like a random walk's: 2^-24 sqrt(n) is
- * 5.4e-6 of the norm.
- */
+ * 5.4e-6 of the norm. */
 double tolerance(enum dtype type);
 
 /* scale 0: empty.  off: elements by which the first is not aligned. */

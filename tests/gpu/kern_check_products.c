@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attention, and products of matrices. */
-#include <math.h>
-#include <stdio.h>
-
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
@@ -77,7 +74,6 @@ static void product_case(struct check *c, const struct product *t)
     int64_t rows_a = s->ta == 'N' ? s->m : s->k, cols_a = s->ta == 'N' ? s->k : s->m;
     int64_t rows_b = s->tb == 'N' ? s->k : s->n, cols_b = s->tb == 'N' ? s->n : s->k;
     struct kern_product *p;
-    struct err err;
 
     if (c->op->product_new(c->k, &p, s, &err)) {
         ok(c, err.code == ERR_ABSENT && c->k->act != s->type, "product # SKIP %s", err.text);

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The kernels that work row by row or element by element. */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/rng.h"
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
@@ -186,11 +182,9 @@ static void norm_case(struct check *c, int64_t n, int64_t C, int layer, int64_t 
 
 void check_norm(struct check *c)
 {
-    /*
-     * Rows of a warp's registers and of a block's, with and without what fills no pack; so many
+    /* Rows of a warp's registers and of a block's, with and without what fills no pack; so many
      * that 150 processors, with two blocks each of eight rows, come to a third, whose place in
-     * shared memory the first had; one of each number of packs of a lane.
-     */
+     * shared memory the first had; one of each number of packs of a lane. */
     static const int64_t shape[][2] = {
         {7, 5},      {33, 80},    {300, 16},  {5, 130},   {3, 400},   {150, 4104}, {5, 2048},
         {3, 5632},   {5000, 16},  {3, 768},   {3, 1032},  {5, 1288},  {9, 1544},   {3, 1800},
@@ -383,10 +377,8 @@ static double loss_ref(const struct mat *logits, const int32_t *target, double s
     return kern_ref_cross_entropy(logits->x, target, logits->rows, V);
 }
 
-/*
- * Of a target whose probability is near 1 the gradient is what is left of two numbers that were
- * rounded as such: 2^-23 of scale off in each row, however small that is.
- */
+/* Of a target whose probability is near 1 the gradient is what is left of two numbers that were
+ * rounded as such: 2^-23 of scale off in each row, however small that is. */
 static double loss_bound(const struct check *c, const double *grad, int64_t n, int64_t V,
                          double scale)
 {
@@ -404,7 +396,6 @@ static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
     int32_t *target = some_tokens(c, n, V), *id = some_tokens(c, n, V);
     double *grad = doubles(c, n * V), want, got[4] = {0};
     float scale = 0.37f;
-    struct err err;
 
     for (int64_t i = 2; i < n; i += 5)
         target[i] = i % 2 ? -1 : -100;
@@ -437,7 +428,6 @@ static void loss_edge(struct check *c, int64_t V, int64_t nan_at)
     int32_t target[3] = {(int32_t)V - 1, 1, 0};
     double *x = doubles(c, 3 * V), *grad = doubles(c, 3 * V), got;
     struct kern_tokens t = tokens_of(c, target, target, 3, V);
-    struct err err;
 
     for (int64_t i = 0; i < 3 * V; i++)
         x[i] = i % V % 3 == 2 && i % V != V - 1 ? -INFINITY : rng_normal(11, 5, (uint64_t)i);

@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What a table does between its kernels: batches one behind the other without a wait, a product
+/* What a table does between its kernels: batches one behind the other without a wait, a product
  * at more alignments than it keeps algorithms for, sums that are fetched late, more room for
- * partial sums than there was.
- */
-#include <string.h>
-
+ * partial sums than there was. */
 #include "base/rng.h"
 #include "kern_check.h"
 
-static void must(int bad, const struct err *err)
+static void must(int bad)
 {
     if (bad)
-        bail("%s", err->text);
+        bail("%s", err.text);
 }
 
 /* id, target, row and run of a batch are what struct kern_tokens says. */
@@ -81,7 +77,6 @@ static int alignments(struct check *c)
     struct kern_product_shape s = {'N', 'N', M, N, K, LD, LD, LD, 1, DTYPE_F32, DTYPE_F32};
     float host[3][ROOM], got[ROOM], *mat[3];
     struct kern_product *p = NULL;
-    struct err err;
     int good = 1;
 
     for (int i = 0; i < 3; i++) {
@@ -89,7 +84,7 @@ static int alignments(struct check *c)
             host[i][j] = (float)(rng_u64(5, (uint64_t)i, (uint64_t)j) % 17) - 8;
         mat[i] = room(c, (int64_t)sizeof host[i]);
     }
-    must(c->op->product_new(c->k, &p, &s, &err), &err);
+    must(c->op->product_new(c->k, &p, &s, &err));
     for (int at = 0; at < 2 * OFFSETS * OFFSETS * OFFSETS; at++) { /* each twice */
         int off[3] = {at % OFFSETS, at / OFFSETS % OFFSETS, at / OFFSETS / OFFSETS % OFFSETS};
 
@@ -116,23 +111,22 @@ static int sums(struct check *c)
     float host[64], *x = room(c, sizeof host), *logits = room(c, sizeof host);
     double first = 0, second = 0, third = 0, loss = 0;
     int32_t zero[64] = {0};
-    struct err err;
 
     for (int i = 0; i < 64; i++)
         host[i] = (float)i;
     device_copy(c->queue, x, host, sizeof host);
     c->op->sumsq(c->k, x, DTYPE_F32, 64);
     c->op->sumsq(c->k, x, DTYPE_F32, 3);
-    must(c->op->sumsq_take(c->k, &first, &err), &err);
+    must(c->op->sumsq_take(c->k, &first, &err));
     c->op->sumsq(c->k, x, DTYPE_F32, 4);
-    must(c->op->sumsq_take(c->k, &second, &err) || c->op->sumsq_take(c->k, &third, &err), &err);
+    must(c->op->sumsq_take(c->k, &second, &err) || c->op->sumsq_take(c->k, &third, &err));
     struct kern_tokens t = tokens_of(c, zero, zero, 64, 1);
     device_zero(c->queue, logits, sizeof host);
     c->op->cross_entropy(c->k, logits, 1, &t, 1, 0); /* one word: no doubt */
     t.n = 32;
     c->op->cross_entropy(c->k, logits, 2, &t, 2, 0);
     device_zero(c->queue, x, sizeof host);
-    must(c->op->loss(c->k, &loss, &err) || device_sync(c->queue, &err), &err);
+    must(c->op->loss(c->k, &loss, &err) || device_sync(c->queue, &err));
     return first == 85344 + 5 && second == 14 && third == 0 &&
            loss - 32 * 0.69314718056 < 1e-4 && loss - 32 * 0.69314718056 > -1e-4;
 }
@@ -170,10 +164,9 @@ void check_table(struct check *c)
                {"sums are taken once", sums},
                {"room for partial sums grows", grows}};
     struct kern own, *was = c->k;
-    struct err err;
 
     for (size_t i = 0; i < sizeof all / sizeof *all && was->act == DTYPE_F32; i++) {
-        must(kern_open(&own, c->device, c->queue, DTYPE_F32, DTYPE_F32, &err), &err);
+        must(kern_open(&own, c->device, c->queue, DTYPE_F32, DTYPE_F32, &err));
         c->k = &own;
         ok(c, all[i].check(c), "%s", all[i].name);
         end_case(c);

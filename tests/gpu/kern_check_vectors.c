@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the engine does to vectors: types, sums, the optimizer.  Rounding is exact: to the bit.
  */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/rng.h"
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
@@ -151,7 +147,6 @@ void check_sumsq(struct check *c)
             int64_t n = size[i];
             struct mat *x = mat_new(c, types[t], 1, n, n, i < 3, 1);
             double want = 0, got[3] = {0};
-            struct err err;
 
             for (int64_t j = 0; j < n; j++)
                 want += x->x[j] * x->x[j];
@@ -176,13 +171,8 @@ void check_sumsq(struct check *c)
 
 static void adamw_case(struct check *c, enum dtype type, int64_t n, int64_t off, double scale)
 {
-    struct kern_optim o = {.scale = scale,
-                           .lr = 0.1,
-                           .beta1 = 0.9,
-                           .beta2 = 0.95,
-                           .eps = 1e-8,
-                           .decay = 0.1,
-                           .step = 3};
+    struct kern_optim o = LIST(.scale = scale, .lr = 0.1, .beta1 = 0.9, .beta2 = 0.95,
+                               .eps = 1e-8, .decay = 0.1, .step = 3);
     struct mat *m = written(mat_new(c, DTYPE_F32, 1, n, n, off, 0.1));
     struct mat *g = mat_new(c, type, 1, n, n, off, 0.5);
     double *square = doubles(c, n), *gs = doubles(c, n), *weight = doubles(c, n);

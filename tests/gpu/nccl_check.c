@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * nccl_check [SHAPE]: run under mpirun with the shape's ranks, on one GPU that they
+/* nccl_check [SHAPE]: run under mpirun with the shape's ranks, on one GPU that they
  * share or on one each (DEVICE=cuda); without a shape two groups, and less of everything: ranks
  * that share a GPU wait for their turn on it at each step.  What the NCCL executor leaves on
  * the GPU is, bit for bit, what the local executor leaves on the host: sums enter each chunk in
  * row order with both.  Every algorithm over every conversion between layouts and broadcasts,
  * every reduction in every type, several lengths; on integer-valued data, then on any.  NCCL's
- * own collectives within the bound of their sums.  Speaks TAP.
- */
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+ * own collectives within the bound of their sums.  Speaks TAP. */
 #include "base/rng.h"
-#include "coll/coll.h"
 #include "exec/exec_nccl.h"
 #include "exec/exec_nccl_native.h"
 #include "../mpi/ranks_fixture.h"
@@ -39,12 +30,10 @@ static struct exec_nccl_handle *prepare(struct check *c, const struct coll_spec 
 {
     struct exec_nccl_handle *h = NULL;
     struct exec_rows rows;
-    struct err err = {0};
 
     must(&c->tap,
-         coll_rows(&(struct coll){.layout = c->l}, spec, c->tap.world->rank, &rows, &err),
-         &err);
-    must(&c->tap, exec_nccl_prepare(c->x, &rows, &h, &err), &err);
+         coll_rows(&(struct coll){.layout = c->l}, spec, c->tap.world->rank, &rows, &err));
+    must(&c->tap, exec_nccl_prepare(c->x, &rows, &h, &err));
     return h;
 }
 
@@ -66,12 +55,10 @@ static void fill(struct check *c, const struct coll_spec *spec, int sum, int ran
 /* What all ranks have before, in l->in, and behind, in l->out. */
 static void run_local(struct check *c, const struct coll_spec *spec, int sum, struct local *l)
 {
-    struct err err = {0};
-
-    must(&c->tap, local_open(l, &c->l, spec, &err), &err);
+    must(&c->tap, local_open(l, &c->l, spec));
     for (int r = 0; r < l->ranks; r++)
         fill(c, spec, sum, r, l->in[r]);
-    must(&c->tap, exec_local_run(l, 0, &err), &err);
+    must(&c->tap, exec_local_run(l, 0));
 }
 
 static int64_t out_elems(struct check *c, const struct coll_spec *spec)
@@ -86,7 +73,6 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
     int me = c->tap.world->rank, size = dtype_bytes(spec->type), wrong = 0;
     struct exec_nccl_handle *h = prepare(c, spec);
     struct local l;
-    struct err err = {0};
 
     run_local(c, spec, sum, &l);
     int64_t bytes = out_elems(c, spec) * size;
@@ -96,18 +82,17 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
         device_copy(c->door, c->out, c->host, bytes);
         exec_nccl_set(h, c->in, c->out, NULL, NULL);
         if (again) {
-            must(&c->tap, exec_nccl_issue(h, &err), &err);
+            must(&c->tap, exec_nccl_issue(h, &err));
         } else {
             must(&c->tap,
-                 stream_drive((struct stream_op){exec_nccl_start, exec_nccl_poll, h}, &err),
-                 &err);
+                 stream_drive((struct stream_op){exec_nccl_start, exec_nccl_poll, h}, &err));
             int64_t came = 0;
             for (int i = 0; i < l.rows[me].rows; i++)
                 came += l.rows[me].row[i].kind == EXEC_RECV ? l.rows[me].row[i].bytes : 0;
             wrong |= came != exec_nccl_arrived(h);
         }
         device_copy(c->door, c->host, c->out, bytes);
-        must(&c->tap, device_sync(c->door, &err), &err);
+        must(&c->tap, device_sync(c->door, &err));
         wrong |= memcmp(c->host, l.out[me], (size_t)bytes) != 0;
     }
     exec_nccl_free(h);
@@ -179,34 +164,30 @@ static void reductions(struct check *c)
 /* Behind an event of a queue of the caller's, which goes on behind the run's. */
 static void between_events(struct check *c)
 {
-    struct coll_spec spec = {.from = LETTER_N,
-                             .to = LETTER_N,
-                             .elems = 4001,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_HO_RING};
+    struct coll_spec spec = LIST(.from = LETTER_N, .to = LETTER_N, .elems = 4001,
+                                 .type = DTYPE_F32, .algo = SCHEDULE_HO_RING);
     struct device_event *after = NULL, *then = NULL;
     struct device_queue *q = NULL;
     struct local l;
-    struct err err = {0};
 
     spec.moves = layout_moves_sum(spec.from, spec.to);
     struct exec_nccl_handle *h = prepare(c, &spec);
     run_local(c, &spec, 1, &l);
-    must(&c->tap, device_queue_open(c->device, &q, &err), &err);
-    must(&c->tap, device_event_open(c->device, &after, &err), &err);
-    must(&c->tap, device_event_open(c->device, &then, &err), &err);
+    must(&c->tap, device_queue_open(c->device, &q, &err));
+    must(&c->tap, device_event_open(c->device, &after, &err));
+    must(&c->tap, device_event_open(c->device, &then, &err));
     device_zero(c->door, c->in, spec.elems * 4);
-    must(&c->tap, device_sync(c->door, &err), &err);
+    must(&c->tap, device_sync(c->door, &err));
     memset(c->host, 0, (size_t)spec.elems * 4);
     memcpy(c->host + ELEMS_MAX * 4, l.in[c->tap.world->rank], (size_t)spec.elems * 4);
     device_copy(q, c->out, c->host + ELEMS_MAX * 4, spec.elems * 4);
     device_copy(q, c->in, c->out, spec.elems * 4); /* no copy of the host's: it may be late */
     device_record(q, after);
     exec_nccl_set(h, c->in, c->out, after, then);
-    must(&c->tap, exec_nccl_issue(h, &err), &err);
+    must(&c->tap, exec_nccl_issue(h, &err));
     device_wait(q, then);
     device_copy(q, c->host, c->out, spec.elems * 4);
-    must(&c->tap, device_sync(q, &err), &err);
+    must(&c->tap, device_sync(q, &err));
     tell(&c->tap, memcmp(c->host, l.out[c->tap.world->rank], (size_t)spec.elems * 4) != 0,
          "between two events of the caller's");
     exec_nccl_free(h);
@@ -219,15 +200,11 @@ static void between_events(struct check *c)
 /* More turns than go into the queues at once; then three handles that are issued in a row. */
 static void long_runs(struct check *c)
 {
-    struct coll_spec spec = {.from = LETTER_N,
-                             .to = LETTER_N,
-                             .elems = ELEMS_MAX,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_HO_RING,
-                             .chunk_bytes = c->quick ? 2048 : 256};
+    struct coll_spec spec =
+        LIST(.from = LETTER_N, .to = LETTER_N, .elems = ELEMS_MAX, .type = DTYPE_F32,
+             .algo = SCHEDULE_HO_RING, .chunk_bytes = c->quick ? 2048 : 256);
     struct exec_nccl_handle *h[3];
     struct local l;
-    struct err err = {0};
     int64_t bytes = ELEMS_MAX * 4;
 
     spec.moves = layout_moves_sum(spec.from, spec.to);
@@ -239,10 +216,10 @@ static void long_runs(struct check *c)
         h[i] = prepare(c, &spec);
     for (int i = 0; i < 3; i++) {
         exec_nccl_set(h[i], c->in, c->out, NULL, NULL);
-        must(&c->tap, exec_nccl_issue(h[i], &err), &err);
+        must(&c->tap, exec_nccl_issue(h[i], &err));
     }
     device_copy(c->door, c->host, c->out, bytes);
-    must(&c->tap, device_sync(c->door, &err), &err);
+    must(&c->tap, device_sync(c->door, &err));
     for (int i = 0; i < 3; i++)
         exec_nccl_free(h[i]);
     tell(&c->tap, memcmp(c->host, l.out[c->tap.world->rank], (size_t)bytes) != 0,
@@ -250,10 +227,8 @@ static void long_runs(struct check *c)
     local_close(&l);
 }
 
-/*
- * NCCL's own sums, in whatever order: n - 1 additions, each rounded by 2^-24 of at most the sum
- * of the magnitudes; an average's quotient once more.
- */
+/* NCCL's own sums, in whatever order: n - 1 additions, each rounded by 2^-24 of at most the sum
+ * of the magnitudes; an average's quotient once more. */
 static int64_t off_bound(struct check *c, const struct exec_native_spec *spec, const float *got)
 {
     int n = c->tap.world->ranks,
@@ -294,7 +269,6 @@ static void native(struct check *c)
     static const char *const names[] = {"all-gather", "reduce-scatter", "all-reduce",
                                         "broadcast"};
     float *in = mem_new(ELEMS_MAX, sizeof *in);
-    struct err err = {0};
     char what[80];
 
     for (int op = 0; op < 5; op++) { /* the last: an all-reduce in two levels */
@@ -309,11 +283,10 @@ static void native(struct check *c)
             native_fill(c, &spec, in);
             device_copy(c->door, c->in, in, spec.elems * 4);
             must(&c->tap,
-                 exec_nccl_native_open(&n, c->x, &spec, op < 4 ? NULL : &c->l.groups, &err),
-                 &err);
-            must(&c->tap, exec_nccl_native_run(n, c->in, c->out, &err), &err);
+                 exec_nccl_native_open(&n, c->x, &spec, op < 4 ? NULL : &c->l.groups, &err));
+            must(&c->tap, exec_nccl_native_run(n, c->in, c->out, &err));
             device_copy(c->door, c->host, c->out, spec.elems * 4);
-            must(&c->tap, device_sync(c->door, &err), &err);
+            must(&c->tap, device_sync(c->door, &err));
             wrong += off_bound(c, &spec, (float *)(void *)c->host);
             exec_nccl_native_close(n);
         }
@@ -327,28 +300,23 @@ static void native(struct check *c)
 /* What is refused: rows that travel as codes; NCCL on a processor. */
 static void refusals(struct check *c)
 {
-    struct coll_spec spec = {.from = LETTER_N,
-                             .to = LETTER_G,
-                             .elems = 640,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_HO_RING,
-                             .coded = 1};
+    struct coll_spec spec = LIST(.from = LETTER_N, .to = LETTER_G, .elems = 640,
+                                 .type = DTYPE_F32, .algo = SCHEDULE_HO_RING, .coded = 1);
     struct exec_nccl_handle *h = NULL;
     struct exec_nccl_options o = {.ranks = 1};
     struct exec_nccl *x = NULL;
     struct exec_rows rows;
-    struct err err = {0};
+    err = (struct err){0};
     int64_t wrong = 0;
 
     if (c->l.groups.count > 1) {
         spec.moves = layout_moves_sum(spec.from, spec.to);
         must(&c->tap,
-             coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, &err),
-             &err);
+             coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, &err));
         wrong += exec_nccl_prepare(c->x, &rows, &h, &err) == 0 || err.code != ERR_INPUT ||
                  !strstr(err.text, "int8 blocks");
     }
-    must(&c->tap, device_open(&o.device, "cpu", 0, &err), &err);
+    must(&c->tap, device_open(&o.device, "cpu", 0, &err));
     wrong += exec_nccl_open(&x, &o, &err) == 0 || err.code != ERR_INPUT;
     device_close(o.device);
     tell(&c->tap, wrong, "what is refused");
@@ -373,7 +341,7 @@ int main(int argc, char **argv)
     struct check c = {0};
     char two[32];
     struct groups g;
-    struct err err = {0};
+    err = (struct err){0};
 
     if (world_open(&c.tap.world, &err)) {
         fprintf(stderr, "nccl_check: %s\n", err.text);
@@ -384,7 +352,7 @@ int main(int argc, char **argv)
     snprintf(two, sizeof two, half ? "[%d,%d]" : "1", c.tap.world->ranks - half, half);
     stand_apart(&c.tap);
     c.tap.world->deadline_s = 60;
-    must(&c.tap, groups_parse(&g, argc > 1 ? argv[1] : two, &err), &err);
+    must(&c.tap, groups_parse(&g, argc > 1 ? argv[1] : two, &err));
     layout_init(&c.l, &g);
     groups_release(&g);
     int rc = device_open(&c.device, name, c.tap.world->node_rank, &err);
@@ -392,7 +360,7 @@ int main(int argc, char **argv)
     if (rc == 0)
         rc = exec_nccl_open_world(&c.x, c.tap.world, c.device, 4 * ELEMS_MAX * 8, &err);
     if (rc && err.code != ERR_ABSENT)
-        must(&c.tap, rc, &err);
+        must(&c.tap, rc);
     if (rc && c.tap.world->rank == 0)
         printf("1..0 # SKIP %s\n", err.text);
     if (rc == 0) {

@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * order_check: run under mpirun on one GPU that the ranks share, or on one each (DEVICE=cuda).
+/* order_check: run under mpirun on one GPU that the ranks share, or on one each (DEVICE=cuda).
  * Collectives over NCCL on two streams, where what is pushed first can begin at once on every
  * other rank alone, and later on the rest: by its stream alone the second one would begin
  * before it there, and ranks would wait for each other, or take the one's data for the other's.
- * Speaks TAP.
- */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+ * Speaks TAP. */
 #include "base/tick.h"
 #include "coll/coll.h"
 #include "../mpi/ranks_fixture.h"
@@ -29,11 +23,11 @@ struct check {
     double begin_s;               /* of what comes late */
 };
 
-static enum stream_state later(void *arg, struct err *err)
+static enum stream_state later(void *arg, struct err *why)
 {
     const struct check *c = arg;
 
-    (void)err;
+    (void)why;
     return tick_now_s() < c->begin_s ? STREAM_IDLE : STREAM_DONE;
 }
 
@@ -44,18 +38,14 @@ static int64_t elems_of(int i)
 
 static void prepare(struct check *c, int i)
 {
-    struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_N),
-                             .from = LETTER_N,
-                             .to = LETTER_N,
-                             .elems = elems_of(i),
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_RING};
-    struct err err = {0};
+    struct coll_spec spec =
+        LIST(.moves = layout_moves_sum(LETTER_N, LETTER_N), .from = LETTER_N, .to = LETTER_N,
+             .elems = elems_of(i), .type = DTYPE_F32, .algo = SCHEDULE_RING);
     void *in = NULL, *out = NULL;
 
-    must(&c->tap, coll_prepare(&c->coll, &spec, &c->handle[i], &err), &err);
-    must(&c->tap, device_alloc(c->device, ELEMS * 4, "in", &in, &err), &err);
-    must(&c->tap, device_alloc(c->device, ELEMS * 4, "out", &out, &err), &err);
+    must(&c->tap, coll_prepare(&c->coll, &spec, &c->handle[i], &err));
+    must(&c->tap, device_alloc(c->device, ELEMS * 4, "in", &in, &err));
+    must(&c->tap, device_alloc(c->device, ELEMS * 4, "out", &out, &err));
     c->in[i] = in;
     c->out[i] = out;
     c->stream[i] = stream_open(c->coll.runner, 2);
@@ -67,24 +57,23 @@ static int64_t one_round(struct check *c, int round)
     int ranks = c->tap.world->ranks, rank = c->tap.world->rank;
     struct coll_call call[2];
     int64_t ticket[2], wrong = 0;
-    struct err err = {0};
 
     for (int i = 0; i < 2; i++) {
         for (int64_t x = 0; x < elems_of(i); x++)
             c->host[x] = (float)(x % 97 + rank + 7 * i + round);
         device_copy(c->queue, c->in[i], c->host, elems_of(i) * 4);
-        must(&c->tap, device_sync(c->queue, &err), &err);
+        must(&c->tap, device_sync(c->queue, &err));
         call[i] = (struct coll_call){.handle = &c->handle[i], .in = c->in[i], .out = c->out[i]};
     }
-    must(&c->tap, world_barrier(c->tap.world, &err), &err);
+    must(&c->tap, world_barrier(c->tap.world, &err));
     c->begin_s = tick_now_s() + ((rank + round) % 2 ? late_s : 0);
     stream_push(c->stream[0], (struct stream_op){.poll = later, .arg = c});
     for (int i = 0; i < 2; i++)
         ticket[i] = coll_push(c->stream[i], &call[i]);
     for (int i = 1; i >= 0; i--) {
-        must(&c->tap, stream_wait(c->stream[i], ticket[i], &err), &err);
+        must(&c->tap, stream_wait(c->stream[i], ticket[i], &err));
         device_copy(c->queue, c->host, c->out[i], elems_of(i) * 4);
-        must(&c->tap, device_sync(c->queue, &err), &err);
+        must(&c->tap, device_sync(c->queue, &err));
         for (int64_t x = 0; x < elems_of(i); x++) /* whole and below 2^24: exact */
             wrong += c->host[x] !=
                      (float)(ranks * (x % 97 + 7 * i + round) + ranks * (ranks - 1) / 2);
@@ -111,7 +100,7 @@ int main(void)
     const char *name = getenv("DEVICE") ? getenv("DEVICE") : "cuda:0";
     struct coll_options options = {.transport = COLL_NCCL};
     struct check c = {0};
-    struct err err = {0};
+    err = (struct err){0};
     int64_t wrong = 0;
 
     if (world_open(&c.tap.world, &err)) {
@@ -120,13 +109,11 @@ int main(void)
     }
     stand_apart(&c.tap);
     c.tap.world->deadline_s = 20;
-    must(&c.tap,
-         world_agree(c.tap.world, device_open(&c.device, name, c.tap.world->node_rank, &err),
-                     &err),
-         &err);
+    must(&c.tap, world_agree(c.tap.world,
+                             device_open(&c.device, name, c.tap.world->node_rank, &err), &err));
     options.device = c.device;
-    must(&c.tap, coll_open(&c.coll, c.tap.world, &c.tap.world->groups, &options, &err), &err);
-    must(&c.tap, device_queue_open(c.device, &c.queue, &err), &err);
+    must(&c.tap, coll_open(&c.coll, c.tap.world, &c.tap.world->groups, &options, &err));
+    must(&c.tap, device_queue_open(c.device, &c.queue, &err));
     c.host = malloc(ELEMS * 4);
     for (int i = 0; i < 2; i++)
         prepare(&c, i);

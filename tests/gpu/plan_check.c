@@ -9,22 +9,18 @@
  * lie at the host's.  Nothing more is taken by two steps; and where the device is in software
  * it has so much less left, in its pages.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/rng.h"
 #include "engine/engine.h"
 #include "kern/kern_kind.h"
+#include "../unit/plain_fixture.h"
 
 enum { PAGE = 4096 }; /* of the GPU in software */
 
 static int tests, failures;
 
-static void die(const struct err *err)
+static void die(const struct err *why)
 {
-    printf("Bail out! %s\n", err->text);
+    printf("Bail out! %s\n", why->text);
     exit(2);
 }
 
@@ -52,7 +48,6 @@ static void check_net(struct device *d, struct device_queue *q, const struct mod
                             .recompute = s->recompute,
                             .compute = s->compute};
     struct kern k = {0};
-    struct err err;
     char what[96];
 
     if (kern_open(&k, d, q, s->compute, weight, &err))
@@ -75,7 +70,6 @@ static void check_model(struct device *d, const char *path, const char *trains)
     static const int batch[] = {1, 3}, seq[] = {1, 7, 37, 128};
     struct device_queue *q = NULL;
     struct model m = {0};
-    struct err err;
     char name[512];
 
     if (model_read(&m, path, &err) || device_queue_open(d, &q, &err) ||
@@ -96,7 +90,6 @@ static void check_model(struct device *d, const char *path, const char *trains)
 static void check_models(struct device *d, const char *path)
 {
     struct model m = {0};
-    struct err err;
 
     if (model_read(&m, path, &err))
         die(&err);
@@ -130,9 +123,9 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 }
 
 static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                  struct err *err)
+                  struct err *why)
 {
-    (void)arg, (void)unit, (void)state, (void)err;
+    (void)arg, (void)unit, (void)state, (void)why;
     for (int i = 0; i < n; i++)
         for (int64_t at = r[i].lo; at < r[i].hi; at++)
             *out++ = (float)(rng_u64(3, (uint64_t)unit, (uint64_t)at) % 17) / 128;
@@ -142,7 +135,6 @@ static int values(void *arg, int unit, int state, const struct range *r, int n, 
 static int64_t left(const struct check *c)
 {
     int64_t bytes = 0, all = 0;
-    struct err err;
 
     if (device_memory(c->device, &bytes, &all, &err))
         die(&err);
@@ -153,7 +145,6 @@ static void step(struct check *c, struct engine *e)
 {
     const struct engine_optim o = {.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.9, .eps = 1, .step = 1};
     struct engine_report r;
-    struct err err = {0};
 
     for (int i = 0; i < 2; i++)
         if (engine_step(e, batch, c, &o, &r, &err))
@@ -173,7 +164,6 @@ static void check_strategy(struct check *c, struct plan_strategy s)
     int64_t before = left(c), taken, mine, *all;
     struct engine_memory first, m;
     struct engine *e = NULL;
-    struct err err = {0};
     char name[4];
 
     c->plan.strategy = s;
@@ -208,8 +198,6 @@ static void check_strategy(struct check *c, struct plan_strategy s)
 
 static void check_plan(struct check *c, const char *path)
 {
-    struct err err;
-
     if (plan_read(&c->plan, path, &err))
         die(&err);
     for (int i = 0; i < PLAN_STRATEGIES; i++)
@@ -220,7 +208,6 @@ static void check_plan(struct check *c, const char *path)
 int main(int argc, char **argv)
 {
     struct check c = {0};
-    struct err err;
 
     if (argc < 3) {
         fprintf(stderr, "usage: plan_check DEVICE MODEL... | DEVICE mpi|nccl PLAN\n");

@@ -4,6 +4,7 @@
 # sh tests/gpu/preload.sh BUILD RANKS: the programs of tests/shim with libparo-nccl.so preloaded,
 # RANKS of them on one GPU, each as if on a host of its own: NCCL lets ranks of one host not share
 # a GPU.  Speaks TAP.
+# shellcheck disable=SC2016
 set -u
 E=$1 n=$2
 dir=$(mktemp -d) || exit 2
@@ -19,7 +20,6 @@ trap 'rm -rf "$dir"' EXIT
 } >"$dir/tuning.yaml"
 export E NCCL_MULTI_RANK_GPU_ENABLE=1 NCCL_SOCKET_IFNAME="${NCCL_SOCKET_IFNAME:-lo}" PARO_DEBUG=1 \
     PARO_TUNING="$dir/tuning.yaml"
-# shellcheck disable=SC2016
 timeout -k 5 100 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
     LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_user"' >"$dir/said" 2>&1
 rc=$?
@@ -39,7 +39,6 @@ fi
 ends() {
     tests=$((tests + 1))
     export WHAT="$1"
-    # shellcheck disable=SC2016
     timeout -k 5 40 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
         LD_PRELOAD=$E/libparo-nccl.so exec "$E/shim/nccl_end" $WHAT' >"$dir/said" 2>&1
     rc=$?
@@ -100,7 +99,6 @@ says 'whom a hang waits for' 'CRITICAL - hung: .* in all-reduce of 62.5 KiB 2 .*
 # NCCL with the plugin and nothing preloaded: every call is recorded and has ended.
 tests=$((tests + 1))
 export METER="$dir/meter"
-# shellcheck disable=SC2016
 timeout -k 5 100 mpirun -n "$n" sh -c 'export NCCL_HOSTID=h$OMPI_COMM_WORLD_RANK
     NCCL_PROFILER_PLUGIN=$E/libparo-nccl-plugin.so NCCL_TUNER_PLUGIN=$E/libparo-nccl-plugin.so \
         PARO_METER=$METER exec "$E/shim/nccl_user"' >"$dir/said" 2>&1

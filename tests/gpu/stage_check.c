@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * stage_check SHAPE: run under mpirun with the shape's ranks, on one GPU that they share, or on
+/* stage_check SHAPE: run under mpirun with the shape's ranks, on one GPU that they share, or on
  * one each (DEVICE=cuda).  Collectives over MPI whose buffers are the GPU's, beside the same of
  * the host's memory: the same bits, whatever they are, also where in and out are one.  Then the
  * order in time of one gather: bytes arrive before all of `in` has left the sender's GPU, and
- * are in the receiver's GPU before the rest is sent.  Speaks TAP.
- */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+ * are in the receiver's GPU before the rest is sent.  Speaks TAP. */
 #include "base/rng.h"
 #include "base/tick.h"
 #include "coll/coll.h"
@@ -33,10 +26,8 @@ struct check {
 
 static void move(struct check *c, void *to, const void *from, int64_t bytes)
 {
-    struct err err = {0};
-
     device_copy(c->queue, to, from, bytes);
-    must(&c->tap, device_sync(c->queue, &err), &err);
+    must(&c->tap, device_sync(c->queue, &err));
 }
 
 static void open_all(struct check *c, const struct groups *g, const char *name)
@@ -44,14 +35,12 @@ static void open_all(struct check *c, const struct groups *g, const char *name)
     const int64_t bytes = g->ranks == 2 ? LONG : ELEMS * 4;
     const struct coll_stage stage = {bytes, g->ranks == 2 ? 2 * LONG : bytes};
     struct coll_options options = {.shared_bytes = stage.in_bytes + stage.out_bytes + 128};
-    struct err err = {0};
     void *p = NULL;
 
     must(&c->tap,
          world_agree(c->tap.world, device_open(&c->device, name, c->tap.world->node_rank, &err),
-                     &err),
-         &err);
-    must(&c->tap, device_queue_open(c->device, &c->queue, &err), &err);
+                     &err));
+    must(&c->tap, device_queue_open(c->device, &c->queue, &err));
     for (int i = 0; i < 2; i++) {
         if (i) {
             options.device = c->device;
@@ -59,16 +48,16 @@ static void open_all(struct check *c, const struct groups *g, const char *name)
             options.stages = 1;
             options.no_shared = g->ranks % 2;
         }
-        must(&c->tap, coll_open(&c->coll[i], c->tap.world, g, &options, &err), &err);
+        must(&c->tap, coll_open(&c->coll[i], c->tap.world, g, &options, &err));
         c->stream[i] = stream_open(c->coll[i].runner, 1);
     }
     c->in[0] = coll_take(&c->coll[0], stage.in_bytes);
     c->out[0] = coll_take(&c->coll[0], stage.out_bytes);
     c->via[0] = coll_take(&c->coll[1], stage.in_bytes);
     c->via[1] = coll_take(&c->coll[1], stage.out_bytes);
-    must(&c->tap, device_alloc(c->device, stage.in_bytes, "in", &p, &err), &err);
+    must(&c->tap, device_alloc(c->device, stage.in_bytes, "in", &p, &err));
     c->in[1] = p;
-    must(&c->tap, device_alloc(c->device, stage.out_bytes, "out", &p, &err), &err);
+    must(&c->tap, device_alloc(c->device, stage.out_bytes, "out", &p, &err));
     c->out[1] = p;
     c->got = mem_new((size_t)stage.out_bytes, 1);
 }
@@ -88,14 +77,11 @@ static void close_all(struct check *c)
 
 static void run(struct check *c, int i, struct coll_handle *h, int in_place, float *residual)
 {
-    struct err err = {0};
-    struct coll_call call = {.handle = h,
-                             .in = in_place ? c->out[i] : c->in[i],
-                             .out = c->out[i],
-                             .residual = residual,
-                             .round = h->spec.coded};
+    struct coll_call call =
+        LIST(.handle = h, .in = in_place ? c->out[i] : c->in[i], .out = c->out[i],
+             .residual = residual, .round = h->spec.coded);
 
-    must(&c->tap, stream_wait(c->stream[i], coll_push(c->stream[i], &call), &err), &err);
+    must(&c->tap, stream_wait(c->stream[i], coll_push(c->stream[i], &call), &err));
 }
 
 static void same_bits(struct check *c, const struct coll_spec *spec, int in_place,
@@ -103,12 +89,11 @@ static void same_bits(struct check *c, const struct coll_spec *spec, int in_plac
 {
     struct coll_handle h[2];
     float *residual[2] = {NULL, NULL};
-    struct err err = {0};
     char line[80];
     int good = 1;
 
     for (int i = 0; i < 2; i++) {
-        must(&c->tap, coll_prepare(&c->coll[i], spec, &h[i], &err), &err);
+        must(&c->tap, coll_prepare(&c->coll[i], spec, &h[i], &err));
         residual[i] = mem_new((size_t)h[i].residual_elems + 1, sizeof **residual);
     }
     for (int turn = 0; turn < 2; turn++) {
@@ -151,13 +136,9 @@ static void check_bits(struct check *c)
               {"broadcast", LETTER_N, LETTER_N, 0, 0, 1, 0, SCHEDULE_HO_RING}};
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        struct coll_spec spec = {.from = of[i].from,
-                                 .to = of[i].to,
-                                 .broadcast = of[i].broadcast,
-                                 .coded = of[i].coded,
-                                 .elems = ELEMS,
-                                 .type = DTYPE_F32,
-                                 .algo = of[i].algo};
+        struct coll_spec spec =
+            LIST(.from = of[i].from, .to = of[i].to, .broadcast = of[i].broadcast,
+                 .coded = of[i].coded, .elems = ELEMS, .type = DTYPE_F32, .algo = of[i].algo);
         spec.moves = of[i].sum ? layout_moves_sum(of[i].from, of[i].to)
                                : layout_moves_copy(of[i].from, of[i].to);
         same_bits(c, &spec, of[i].in_place, of[i].what);
@@ -186,25 +167,21 @@ static int landed(struct check *c)
     return 0;
 }
 
-/*
- * The first rank looks a few times, which is as often as it asks for pieces, and then waits for
- * the others, who need no more than this to have some of its bytes in their GPU.
- */
+/* The first rank looks a few times, which is as often as it asks for pieces, and then waits for
+ * the others, who need no more than this to have some of its bytes in their GPU. */
 static void check_order(struct check *c)
 {
-    struct coll_spec spec = {.from = LETTER_G,
-                             .to = LETTER_N,
-                             .moves = layout_moves_copy(LETTER_G, LETTER_N),
-                             .elems = (int64_t)c->tap.world->ranks * LONG / 4,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_RING};
+    struct coll_spec spec =
+        LIST(.from = LETTER_G, .to = LETTER_N, .moves = layout_moves_copy(LETTER_G, LETTER_N),
+             .elems = (int64_t)c->tap.world->ranks * LONG / 4, .type = DTYPE_F32,
+             .algo = SCHEDULE_RING);
     double until = tick_now_s() + patience_s;
     enum stream_state now = STREAM_MOVED;
     struct coll_handle h;
-    struct err err = {0};
+    err = (struct err){0};
     int left = 0, early = 0, pinned;
 
-    must(&c->tap, coll_prepare(&c->coll[1], &spec, &h, &err), &err);
+    must(&c->tap, coll_prepare(&c->coll[1], &spec, &h, &err));
     memset(c->via[0], 1 + c->tap.world->rank, LONG);
     move(c, c->in[1], c->via[0], LONG);
     memset(c->via[0], 0, LONG);
@@ -212,10 +189,10 @@ static void check_order(struct check *c)
     move(c, c->out[1], c->via[1], h.bytes[1]);
     /* One behind the other, and whole pages from the first on: LONG is, and the stage was. */
     pinned = device_pin(c->device, c->via[0], LONG + h.bytes[1], &err) == 0;
-    must(&c->tap, pinned || err.code == ERR_SYS ? 0 : -1, &err);
+    must(&c->tap, pinned || err.code == ERR_SYS ? 0 : -1);
     exec_mpi_set(h.exec, c->via[0], c->via[1], NULL);
     exec_mpi_set_gpu(h.exec, c->in[1], c->out[1]);
-    must(&c->tap, exec_mpi_start(h.exec, &err), &err);
+    must(&c->tap, exec_mpi_start(h.exec, &err));
     for (int i = 0; c->tap.world->rank == 0 && i < LOOKS; i++) {
         tick_sleep_s(0.002);
         now = exec_mpi_poll(h.exec, &err);
@@ -225,10 +202,10 @@ static void check_order(struct check *c)
         now = exec_mpi_poll(h.exec, &err);
         early = landed(c);
     }
-    must(&c->tap, world_barrier(c->tap.world, &err), &err);
+    must(&c->tap, world_barrier(c->tap.world, &err));
     while (now != STREAM_DONE && now != STREAM_FAILED && tick_now_s() < 2 * until)
         now = exec_mpi_poll(h.exec, &err);
-    must(&c->tap, now == STREAM_FAILED ? -1 : 0, &err);
+    must(&c->tap, now == STREAM_FAILED ? -1 : 0);
     move(c, c->got, c->out[1], h.bytes[1]);
     int good = now == STREAM_DONE;
     for (int64_t x = 0; x < h.bytes[1]; x++)
@@ -246,7 +223,7 @@ int main(int argc, char **argv)
     const char *name = getenv("DEVICE") ? getenv("DEVICE") : "cuda:0";
     struct check c = {0};
     struct groups g;
-    struct err err = {0};
+    err = (struct err){0};
 
     if (argc != 2 || world_open(&c.tap.world, &err) || groups_parse(&g, argv[1], &err)) {
         fprintf(stderr, "stage_check: %s\n", argc == 2 ? err.text : "expected a shape");

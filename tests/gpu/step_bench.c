@@ -1,18 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * step_bench PLAN DEVICE STEPS [never|always]: the engine's step on random tokens from
+/* step_bench PLAN DEVICE STEPS [never|always]: the engine's step on random tokens from
  * random weights, whatever else a run does left out (data, log, checkpoints); layers launched
  * kernel by kernel, or as graphs.  Rank 0 prints one JSON object: the median step, tokens a
- * second, operations a second, bytes.  The first three steps are not counted.
- */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
+ * second, operations a second, bytes.  The first three steps are not counted. */
 #include "base/rng.h"
 #include "base/stats.h"
 #include "engine/engine.h"
+#include "../unit/plain_fixture.h"
 
 enum { WARM = 3, STEPS_MAX = 1000 };
 
@@ -22,9 +16,9 @@ struct bench {
     struct device *device;
 };
 
-static void die(const struct err *err)
+static void die(const struct err *why)
 {
-    fprintf(stderr, "step_bench: %s\n", err->text);
+    fprintf(stderr, "step_bench: %s\n", why->text);
     exit(2);
 }
 
@@ -45,12 +39,12 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 
 /* Of the model's spread, uniform: made faster than its own. */
 static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                  struct err *err)
+                  struct err *why)
 {
     const struct model *m = &((const struct bench *)arg)->plan.model;
     uint64_t x = 0x9e3779b97f4a7c15u * (uint64_t)(unit + 1);
 
-    (void)state, (void)err;
+    (void)state, (void)why;
     for (int i = 0; i < n; i++) {
         int t = m->unit[unit].first;
         for (int64_t at = r[i].lo; at < r[i].hi; at++) {
@@ -70,17 +64,11 @@ static void run(struct bench *b, struct engine *e, int steps)
 {
     static double step_s[STEPS_MAX];
     struct engine_report r = {0};
-    struct err err = {0};
     double first_loss = 0, first_norm = 0;
 
     for (int i = 0; i < steps + WARM; i++) {
-        struct engine_optim o = {.lr = 3e-4,
-                                 .beta1 = 0.9,
-                                 .beta2 = 0.95,
-                                 .eps = 1e-8,
-                                 .decay = 0.1,
-                                 .clip = 1,
-                                 .step = i + 1};
+        struct engine_optim o = LIST(.lr = 3e-4, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+                                     .decay = 0.1, .clip = 1, .step = i + 1);
         if (engine_step(e, batch, b, &o, &r, &err))
             die(&err);
         if (i == 0)
@@ -104,7 +92,6 @@ int main(int argc, char **argv)
 {
     struct bench b = {0};
     struct engine *e = NULL;
-    struct err err = {0};
     int never = argc == 5 && strcmp(argv[4], "never") == 0;
 
     if (argc < 4 || argc > 5 || atoi(argv[3]) < 1 || atoi(argv[3]) > STEPS_MAX) {

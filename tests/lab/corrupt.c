@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * A sender whose bytes are not those that it was given: preloaded on all hosts, awake on the
+/* A sender whose bytes are not those that it was given: preloaded on all hosts, awake on the
  * one that CORRUPT_HOST names.  Of every CORRUPT_EVERY-th (default 50) large piece that is
  * written to a socket one bit is another, well inside, so that headers of whatever protocol
- * stay whole; the network's own checksums are made of what is sent, and see nothing.
- */
+ * stay whole; the network's own checksums are made of what is sent, and see nothing. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=sh
 # What can happen to the emulated nodes of a run in the folder `run`, for scripts under paro-lab --head.
+# shellcheck disable=SC2046
 
 after() { until grep -q "\"step\":$1[,}]" run/log.jsonl 2>/dev/null; do sleep 0.05; done; }
 ranks_of() { # NODE
@@ -11,7 +12,6 @@ ranks_of() { # NODE
 # No agent reaches it, and its ranks are gone.
 lose_node() { # NODE
     mount --bind /dev/null "/dev/shm/.paro-lab/$1.uts"
-    # shellcheck disable=SC2046
     kill -9 $(ranks_of "$1")
 }
 return_node() { umount "/dev/shm/.paro-lab/$1.uts"; }
@@ -25,7 +25,6 @@ in_node() { # NODE COMMAND...
 cut_node() { # NODE
     ip link set "c${1#node}" down
     ip link set "d${1#node}" down
-    # shellcheck disable=SC2046
     kill -9 $(find /proc -mindepth 3 -maxdepth 3 -path '/proc/*/ns/net' -lname \
         "net:\[$(stat -L -c %i "/dev/shm/.paro-lab/$1.net")\]" 2>/dev/null | cut -d / -f 3)
 }

@@ -1,21 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * alloc_check PLAN DATA DIR: no allocation in the step loop.  Run under mpirun with the plan's
+/* alloc_check PLAN DATA DIR: no allocation in the step loop.  Run under mpirun with the plan's
  * ranks.  A whole run by train_run; from the line of step 2 to that of step 10 every call to
  * malloc and its kin, and to mmap, is counted whose caller lies in this program, where libparo
  * is linked in.  What MPI, oneDNN and stdio do inside is theirs.  Rank 0 is looked at: all
- * ranks run the same code, and rank 0 writes the log besides.
- */
+ * ranks run the same code, and rank 0 writes the log besides. */
 #include <errno.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "train/train.h"
+#include "../unit/plain_fixture.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 int main(void)
@@ -114,7 +109,7 @@ static ssize_t hear(void *cookie, const char *text, size_t n)
 int main(int argc, char **argv)
 {
     struct world *world = NULL;
-    struct err err = {0};
+    err = (struct err){0};
     struct train_run run = {.json = 1};
 
     if (argc != 4 || world_open(&world, &err))

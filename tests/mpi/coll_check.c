@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [coded]: run under mpirun with the
+/* coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [coded]: run under mpirun with the
  * shape's ranks ("hosts" takes the groups from the hosts).  Every conversion between layouts,
  * every algorithm (auto too, by a table of its own), several lengths and types, twice through
  * the same handle, compared bit for bit on integer-valued data; every reduction in every type;
  * broadcasts; several at once; a handle that is freed while its run goes on.  coded: what
  * crosses groups travels as int8 blocks, which have these data exactly; and any data with
  * residuals, three times through a handle, beside the local executor's bits.  Prints "ok N".
- * untuned: no table, and instead of all this what each rank is told of auto, a line each.
- */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+ * untuned: no table, and instead of all this what each rank is told of auto, a line each. */
 #include "base/rng.h"
-#include "coll/coll.h"
 #include "../unit/exec_local_fixture.h"
 #include "value_fixture.h"
 
@@ -101,11 +93,11 @@ static int64_t count_wrong(struct check *c, const struct coll_spec *spec, int su
     return wrong;
 }
 
-static void must(struct check *c, int rc, struct err *err)
+static void must(struct check *c, int rc)
 {
     if (rc == 0)
         return;
-    fprintf(stderr, "coll_check: %s\n", err->text);
+    fprintf(stderr, "coll_check: %s\n", err.text);
     world_abort(c->world, 2);
 }
 
@@ -121,11 +113,10 @@ static int exact_code(const struct check *c, const struct coll_spec *spec)
 static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum letter done)
 {
     struct coll_handle h;
-    struct err err = {0};
     int64_t wrong = 0;
 
     spec->coded = exact_code(c, spec);
-    must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
+    must(c, coll_prepare(&c->coll, spec, &h, &err));
     if (spec->algo == SCHEDULE_AUTO) {
         int64_t bytes = spec->elems * dtype_bytes(spec->type);
         const struct pick_rule *rule = pick_find(c->coll.tuning, coll_phases(spec), bytes);
@@ -137,7 +128,7 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
         memset(c->out, 0xff, (size_t)(spec->elems * dtype_bytes(spec->type)));
         if (!sum)
             coll_round(&h, EXEC_IN, c->in, NULL);
-        must(c, coll_run(c->stream, &h, c->in, c->out, &err), &err);
+        must(c, coll_run(c->stream, &h, c->in, c->out, &err));
         wrong += count_wrong(c, spec, sum, done, c->out);
     }
     coll_free(&h);
@@ -202,7 +193,6 @@ static int64_t at_once(struct check *c)
     struct coll_call call[FLIGHTS];
     struct coll_spec spec[FLIGHTS];
     int64_t ticket[FLIGHTS], wrong = 0;
-    struct err err = {0};
 
     for (int i = 0; i < FLIGHTS; i++) {
         char *in = c->in + (int64_t)i * ELEMS * 8, *out = c->out + (int64_t)i * ELEMS * 8;
@@ -213,14 +203,14 @@ static int64_t at_once(struct check *c)
                                      .algo = i == 2 ? SCHEDULE_RING : SCHEDULE_HO_RING};
         spec[i].moves = layout_moves_sum(spec[i].from, spec[i].to);
         spec[i].coded = exact_code(c, &spec[i]);
-        must(c, coll_prepare(&c->coll, &spec[i], &h[i], &err), &err);
+        must(c, coll_prepare(&c->coll, &spec[i], &h[i], &err));
         fill(c, &spec[i], 1, in);
         call[i] = (struct coll_call){.handle = &h[i], .in = in, .out = out};
     }
     for (int i = 0; i < FLIGHTS; i++)
         ticket[i] = coll_push(c->streams[i], &call[i]);
     for (int i = 0; i < FLIGHTS; i++) {
-        must(c, stream_wait(c->streams[i], ticket[i], &err), &err);
+        must(c, stream_wait(c->streams[i], ticket[i], &err));
         wrong += count_wrong(c, &spec[i], 1, LETTER_G, call[i].out);
     }
     coll_push(c->streams[0], &call[0]);
@@ -252,12 +242,11 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
     struct coll_handle h;
     struct coll_call call = {.handle = &h, .in = c->in, .out = c->out};
     struct local l;
-    struct err err = {0};
     int me = c->world->rank;
     int64_t wrong = 0;
 
-    must(c, local_open(&l, &c->coll.layout, spec, &err), &err);
-    must(c, coll_prepare(&c->coll, spec, &h, &err), &err);
+    must(c, local_open(&l, &c->coll.layout, spec));
+    must(c, coll_prepare(&c->coll, spec, &h, &err));
     call.residual = mem_new((size_t)h.residual_elems, sizeof(float));
     wrong += h.residual_elems != l.rows[me].residual_elems;
     for (int turn = 0; turn < 3; turn++) {
@@ -267,8 +256,8 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
         }
         fill_any(c, spec, sum, turn, me, c->in);
         coll_round(&h, EXEC_IN, c->in, call.residual);
-        must(c, exec_local_run(&l, 1, &err), &err);
-        must(c, stream_wait(c->stream, coll_push(c->stream, &call), &err), &err);
+        must(c, exec_local_run(&l, 1));
+        must(c, stream_wait(c->stream, coll_push(c->stream, &call), &err));
         struct range r[64];
         int64_t elems = 0;
         for (int i = 0, n = ranges_of(c, spec, spec->to, r); i < n; i++)
@@ -292,11 +281,9 @@ static int64_t any_data(struct check *c)
     int64_t wrong = 0;
 
     for (int i = 0; i < 2 * SCHEDULE_ALGOS; i++) {
-        struct coll_spec spec = {.elems = 3001,
-                                 .type = i % 2 ? DTYPE_F32 : DTYPE_BF16,
-                                 .algo = (enum schedule_algo)(i / 2),
-                                 .chunk_bytes = 1000,
-                                 .coded = 1};
+        struct coll_spec spec =
+            LIST(.elems = 3001, .type = i % 2 ? DTYPE_F32 : DTYPE_BF16,
+                 .algo = (enum schedule_algo)(i / 2), .chunk_bytes = 1000, .coded = 1);
         for (int to = 0; to < 3; to++) {
             spec.from = LETTER_N;
             spec.to = (enum letter)to;
@@ -319,7 +306,6 @@ static void place_by_node(struct groups *g)
     int *of = mem_new((size_t)g->ranks, sizeof *of),
         *left = mem_new((size_t)g->count, sizeof *left);
     struct groups dealt;
-    struct err err = {0};
 
     memcpy(left, g->members, (size_t)g->count * sizeof *left);
     for (int r = 0, k = 0; r < g->ranks; r++, k = (k + 1) % g->count) {
@@ -344,48 +330,38 @@ static int asked(int argc, char **argv, const char *word)
 }
 
 /* A table for these groups on some fabric: other choices at other sizes. */
-static int tune(struct check *c, const struct groups *groups, struct pick_table *out,
-                struct err *err)
+static int tune(struct check *c, const struct groups *groups, struct pick_table *out)
 {
     struct pick_ask ask = {.min_bytes = 64, .max_bytes = 1 << 20, .factor = 16};
     struct topo t;
 
     topo_init(&t, 2, groups);
-    t.level[0] = (struct topo_level){.name = "intra",
-                                     .latency_s = 5e-6,
-                                     .port_Bps = 1e9,
-                                     .flow_Bps = 1e9,
-                                     .member_Bps = 1e9};
-    t.level[1] = (struct topo_level){.name = "inter",
-                                     .latency_s = 50e-6,
-                                     .port_Bps = 60e6,
-                                     .flow_Bps = 60e6,
-                                     .member_Bps = 60e6};
+    t.level[0] = (struct topo_level)LIST(.name = "intra", .latency_s = 5e-6, .port_Bps = 1e9,
+                                         .flow_Bps = 1e9, .member_Bps = 1e9);
+    t.level[1] = (struct topo_level)LIST(.name = "inter", .latency_s = 50e-6, .port_Bps = 60e6,
+                                         .flow_Bps = 60e6, .member_Bps = 60e6);
     for (int k = 0; k < groups->count; k++)
         t.port[k] = (struct topo_port){60e6, 60e6};
     pick_ask_moves(&ask, groups);
-    int rc = coll_tuning(c->world, NULL, &t, &ask, out, err);
+    int rc = coll_tuning(c->world, NULL, &t, &ask, out, &err);
     topo_release(&t);
     return rc;
 }
 
 /* What every rank is told of auto, there being no table; rank 0 prints them: a rank that ended
    at its own line would take the others' away. */
-static int refusals(struct check *c, struct err *err)
+static int refusals(struct check *c)
 {
-    struct coll_spec spec = {.from = LETTER_N,
-                             .to = LETTER_G,
-                             .moves = layout_moves_sum(LETTER_N, LETTER_G),
-                             .elems = 7,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_AUTO};
+    struct coll_spec spec =
+        LIST(.from = LETTER_N, .to = LETTER_G, .moves = layout_moves_sum(LETTER_N, LETTER_G),
+             .elems = 7, .type = DTYPE_F32, .algo = SCHEDULE_AUTO);
     struct coll_handle h;
     struct err told = {.text = "taken"};
     char **texts;
 
     if (coll_prepare(&c->coll, &spec, &h, &told) == 0)
         coll_free(&h);
-    if (world_gather_text(c->world, told.text, &texts, err))
+    if (world_gather_text(c->world, told.text, &texts, &err))
         return -1;
     for (int r = 0; texts && r < c->world->ranks; r++) {
         printf("rank %d: %s\n", r, texts[r]);
@@ -395,15 +371,15 @@ static int refusals(struct check *c, struct err *err)
     return 0;
 }
 
-static int checks(struct check *c, struct err *err)
+static int checks(struct check *c)
 {
     int64_t wrong = all_of(c, 0, DTYPE_F32, 0, 0) + all_of(c, 1, DTYPE_F32, 0, 0) +
                     all_of(c, 7, DTYPE_BF16, 0, 0) + all_of(c, 997, DTYPE_F32, 64, 1) +
                     all_of(c, ELEMS_MAX, DTYPE_F32, 0, 0) + reductions(c) + at_once(c) +
                     (c->coded ? any_data(c) : 0);
-    int rc = wrong ? err_set(err, ERR_MISMATCH, "%lld wrong", (long long)wrong) : 0;
+    int rc = wrong ? err_set(&err, ERR_MISMATCH, "%lld wrong", (long long)wrong) : 0;
 
-    if (world_agree(c->world, rc, err))
+    if (world_agree(c->world, rc, &err))
         return -1;
     if (c->world->rank == 0)
         printf("ok %d\n", c->runs);
@@ -416,7 +392,7 @@ int main(int argc, char **argv)
     struct coll_options options = {.shared_bytes = 2 * (ELEMS_MAX * 8 + 4096)};
     struct pick_table tuning = {0};
     struct groups groups;
-    struct err err = {0};
+    err = (struct err){0};
 
     if (argc < 2 || world_open(&c.world, &err))
         return 2;
@@ -431,7 +407,7 @@ int main(int argc, char **argv)
     if (asked(argc, argv, "by-node"))
         place_by_node(&groups);
     if (!asked(argc, argv, "untuned")) {
-        if (tune(&c, &groups, &tuning, &err))
+        if (tune(&c, &groups, &tuning))
             goto fail;
         options.tuning = &tuning;
     }
@@ -442,7 +418,7 @@ int main(int argc, char **argv)
         c.streams[i] = stream_open(c.coll.runner, 2);
     c.in = coll_take(&c.coll, ELEMS_MAX * 8);
     c.out = coll_take(&c.coll, ELEMS_MAX * 8);
-    if (options.tuning ? checks(&c, &err) : refusals(&c, &err))
+    if (options.tuning ? checks(&c) : refusals(&c))
         goto fail;
     coll_close(&c.coll);
     pick_table_release(&tuning);

@@ -28,8 +28,6 @@
  * parameters).  The run beside which losses are held is off by 2^-7 W in gradients, by the same
  * of |w| in parameters.  And after every step all copies of every state are equal.
  */
-#include <math.h>
-
 #include "engine/engine_inside.h"
 #include "engine_fixture.h"
 
@@ -104,7 +102,6 @@ static void plain_begin(struct check *c, struct plain *p)
     const struct model *m = &c->plan.model;
     size_t all = (size_t)m->params;
     float **each[] = {&p->w, &p->m, &p->v, &p->used, &p->sum, &p->abs_sum, &p->one, &p->wide};
-    struct err err;
 
     for (int i = 0; i < 8; i++) {
         mem_free(*each[i]);
@@ -180,7 +177,6 @@ static void add_gradient(struct check *c, struct engine *e, double *sum)
     const struct model *m = &c->plan.model;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
     float *g = mem_new((size_t)model_largest_unit(m), sizeof *g);
-    struct err err;
 
     for (int unit = 0; unit < m->units; unit++) {
         int n = layout_ranges(l, LETTER_G, c->world->rank, m->unit[unit].trained, r);
@@ -238,7 +234,6 @@ static void check_gradient(struct check *c, struct engine *e, struct plain *firs
     int turns = c->plan.slow_grads ? TURNS : 1;
     double *sum = mem_new((size_t)c->plan.model.params, sizeof *sum);
     struct engine_report report;
-    struct err err = {0};
 
     c->step = 0;
     plain_begin(c, first);
@@ -272,11 +267,9 @@ static void compare_losses(struct check *c, const double *loss, const struct pla
     }
 }
 
-/*
- * The planner's price of this strategy: what is at rest to the byte (of the rank that has
+/* The planner's price of this strategy: what is at rest to the byte (of the rank that has
  * most), the slow bytes within 1 % (a chunk's rounding), buffers within 5 % (alignment,
- * attention's scratch).
- */
+ * attention's scratch). */
 static void compare_price(struct check *c, struct engine *e, const struct engine_report *last,
                           const char *name)
 {
@@ -284,7 +277,6 @@ static void compare_price(struct check *c, struct engine *e, const struct engine
     struct plan_price price[PLAN_STRATEGIES];
     struct plan_case at;
     struct topo topo;
-    struct err err = {0};
     struct plan_memory m;
     int64_t mine[2] = {engine_state_bytes(e), engine_buffer_bytes(e)}, *all, most[2] = {0};
 
@@ -337,7 +329,6 @@ static void check_skipped(struct check *c, struct engine *e, const char *name)
     int w = dtype_bytes(c->plan.param_type);
     struct engine_optim o = optim_at(1, 1);
     struct engine_report report;
-    struct err err = {0};
     char was[4], *at = e->unit[0].params;
     int64_t kept = 0;
 
@@ -364,7 +355,6 @@ static void check_frozen(struct check *c, struct engine *e, const char *name)
     const struct layout *l = engine_layout(e);
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
     int64_t wrong = 0;
-    struct err err;
 
     for (int u = 0; u < m->units; u++) {
         int64_t first = m->unit[u].trained;
@@ -391,7 +381,7 @@ static void one_strategy(struct check *c, struct plain *first, const struct plai
                          const struct plain *coarse)
 {
     struct engine *e = opened(c, (struct engine_options){0});
-    struct err err = {0};
+    err = (struct err){0};
     struct engine_report report;
     double loss[STEPS_MAX];
     uint64_t hash;
@@ -444,7 +434,6 @@ int main(int argc, char **argv)
 {
     struct check c = {0};
     struct plain first = {0}, plain = {0}, coarse = {0};
-    struct err err = {0};
 
     if (argc < 6 || world_open(&c.world, &err))
         return 2;

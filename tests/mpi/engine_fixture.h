@@ -3,10 +3,6 @@
 #define ENGINE_FIXTURE_H
 
 /* For programs that hold the engine against training without shards. */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/rng.h"
 #include "engine/engine_proof.h"
 #include "groups_fixture.h"
@@ -28,9 +24,9 @@ struct check {
     const char *trains; /* model_train's; NULL: all */
 };
 
-static inline void die(const struct check *c, const struct err *err)
+static inline void die(const struct check *c, const struct err *why)
 {
-    fprintf(stderr, "rank %d: %s\n", c->world->rank, err->text);
+    fprintf(stderr, "rank %d: %s\n", c->world->rank, why->text);
     world_abort(c->world, 2);
 }
 
@@ -67,11 +63,11 @@ static inline float fresh_mask(int64_t eighth, int64_t active, int64_t places)
 
 /* Fresh weights; the moments are zero. */
 static inline int values(void *arg, int unit, int state, const struct range *r, int n,
-                         float *out, struct err *err)
+                         float *out, struct err *why)
 {
     const struct model *m = &((const struct check *)arg)->plan.model;
 
-    (void)state, (void)err;
+    (void)state, (void)why;
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++) {
             int t = m->unit[unit].first;
@@ -87,10 +83,8 @@ static inline int values(void *arg, int unit, int state, const struct range *r, 
     return 0;
 }
 
-/*
- * A unit with whole matrices of its vector, or (back) the gradient of the one ADDED to that of
- * the other.
- */
+/* A unit with whole matrices of its vector, or (back) the gradient of the one ADDED to that of
+ * the other. */
 static inline void read_unit(const struct check *c, int unit, const float *vector, float *read,
                              float *back)
 {
@@ -160,7 +154,6 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
     }
     mem_free(read);
     double loss = 0;
-    struct err err;
     if (net_loss(&c->net, &loss, &err))
         die(c, &err);
     return loss;
@@ -170,12 +163,10 @@ static inline double plain_micro(struct check *c, const float *used, int64_t ind
 static inline void set_up(struct check *c, const char *shape, const char *config,
                           const char *wire, int accum)
 {
-    struct err err = {0};
     struct plan *p = &c->plan;
 
     if (model_read(&p->model, config, &err) || model_read(&c->whole, config, &err) ||
-        dtype_parse(wire, &p->wire_type, &err) ||
-        read_groups(c->world, shape, &p->groups, &err))
+        dtype_parse(wire, &p->wire_type, &err) || read_groups(c->world, shape, &p->groups))
         die(c, &err);
     if (c->trains &&
         (model_train(&p->model, c->trains, &err) ||
@@ -211,7 +202,6 @@ static inline void set_up(struct check *c, const char *shape, const char *config
 static inline struct engine *opened(const struct check *c, struct engine_options options)
 {
     struct engine *e = NULL;
-    struct err err = {0};
 
     if (engine_open(&e, c->world, &c->plan, &options, &err) ||
         world_agree(c->world,
@@ -223,13 +213,8 @@ static inline struct engine *opened(const struct check *c, struct engine_options
 
 static inline struct engine_optim optim_at(int64_t step, double clip)
 {
-    return (struct engine_optim){.lr = 1e-3,
-                                 .beta1 = 0.9,
-                                 .beta2 = 0.95,
-                                 .eps = 1e-8,
-                                 .decay = 0.1,
-                                 .clip = clip,
-                                 .step = step};
+    return (struct engine_optim)LIST(.lr = 1e-3, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+                                     .decay = 0.1, .clip = clip, .step = step);
 }
 
 static inline void complain(struct check *c, const char *what, double found, double expected)
@@ -260,7 +245,7 @@ static inline void tear_down(struct check *c)
 /* The end of a program: rank 0 prints "ok", or how many failures there were; the status. */
 static inline int finish(struct check *c)
 {
-    struct err err = {0};
+    err = (struct err){0};
     int rc = c->failures ? err_set(&err, ERR_MISMATCH, "%d failures", c->failures) : 0;
 
     rc = world_agree(c->world, rc, &err);

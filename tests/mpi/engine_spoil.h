@@ -5,11 +5,9 @@
 /* For programs that put numbers of their own into a gradient. */
 #include "engine/engine_inside.h"
 
-/*
- * Of the unit whose gradient a backward makes first, the last one, or, tied, the embedding: the
+/* Of the unit whose gradient a backward makes first, the last one, or, tied, the embedding: the
  * buffer to which the backward of that micro-batch adds.  While it is asked for, that one is
- * zero, or holds what the micro-batches before it gave.
- */
+ * zero, or holds what the micro-batches before it gave. */
 static inline int spoilt_unit(const struct engine *e)
 {
     return e->model->tied ? 0 : e->model->units - 1;

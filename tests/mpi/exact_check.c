@@ -17,8 +17,6 @@
  * go round over the strategies, each in a cycle of its own, so that no letter always meets the
  * same; SHIFT turns them.
  */
-#include <inttypes.h>
-
 #include "engine_fixture.h"
 #include "engine_spoil.h"
 
@@ -49,11 +47,11 @@ static void choose(struct plan *p, int i, int shift)
 }
 
 static int loud_values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                       struct err *err)
+                       struct err *why)
 {
     const struct model *m = &((const struct check *)arg)->plan.model;
 
-    values(arg, unit, state, r, n, out, err);
+    values(arg, unit, state, r, n, out, why);
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++, out++) {
             int t = m->unit[unit].first;
@@ -84,7 +82,6 @@ static void far_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 static void run(struct check *c, struct told *told)
 {
     struct engine *e = NULL;
-    struct err err = {0};
     struct engine_report report;
 
     if (engine_open(&e, c->world, &c->plan, &(struct engine_options){.exact = 1}, &err) ||
@@ -96,13 +93,8 @@ static void run(struct check *c, struct told *told)
     struct far f = {c, e};
     for (c->step = 0; c->step < c->steps; c->step++) {
         /* Clipped, so that the norm enters; far enough for every step to change bf16. */
-        struct engine_optim o = {.lr = 3e-2,
-                                 .beta1 = 0.9,
-                                 .beta2 = 0.95,
-                                 .eps = 1e-8,
-                                 .decay = 0.1,
-                                 .clip = 0.5,
-                                 .step = c->step + 1};
+        struct engine_optim o = LIST(.lr = 3e-2, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8,
+                                     .decay = 0.1, .clip = 0.5, .step = c->step + 1);
         struct told *t = &told[c->step];
         if (engine_step(e, far_batch, &f, &o, &report, &err) || engine_hash(e, &t->hash, &err))
             die(c, &err);
@@ -120,7 +112,6 @@ static void run(struct check *c, struct told *told)
 int main(int argc, char **argv)
 {
     struct check c = {0};
-    struct err err = {0};
     struct told first[STEPS_MAX] = {{0}}, told[STEPS_MAX];
     char name[4];
 

@@ -3,15 +3,11 @@
 #define GROUPS_FIXTURE_H
 
 /* The groups of a program that runs under mpirun, as a test says them. */
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "world/world.h"
+#include "../unit/plain_fixture.h"
 
 /* 2x2, [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0. */
-static inline int read_groups(struct world *w, const char *text, struct groups *out,
-                              struct err *err)
+static inline int read_groups(struct world *w, const char *text, struct groups *out)
 {
     int *group_of = mem_new((size_t)w->ranks, sizeof *group_of), n = 0, rc = 0;
 
@@ -22,9 +18,9 @@ static inline int read_groups(struct world *w, const char *text, struct groups *
             p += *p == ',';
             group_of[n++] = atoi(p);
         }
-        rc = groups_init_of(out, n, group_of, err);
+        rc = groups_init_of(out, n, group_of, &err);
     } else {
-        rc = groups_parse(out, text, err);
+        rc = groups_parse(out, text, &err);
     }
     mem_free(group_of);
     return rc;

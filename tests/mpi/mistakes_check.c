@@ -14,9 +14,6 @@
  *
  * Elements are put into the buffer to which the backward adds (engine_spoil.h).
  */
-#include <inttypes.h>
-#include <math.h>
-
 #include "engine_fixture.h"
 #include "engine_spoil.h"
 
@@ -57,7 +54,6 @@ static void step_with(struct check *c, struct engine *e, int victim, float value
     struct spoil s = {c, e, c->world->rank == victim, value};
     struct engine_optim o = optim_at(c->step + 1, 1);
     struct engine_report report, *all;
-    struct err err = {0};
     uint64_t before, after;
 
     all = mem_new((size_t)c->world->ranks, sizeof *all);
@@ -96,8 +92,6 @@ static void skip(struct check *c, int i, int exact, int coded)
     engine_close(e);
 }
 
-/* ---- norm ------------------------------------------------------------------------------ */
-
 struct sums { /* of the first step's gradient, and of absolute values: [params] */
     float *used, *one;
     double *g, *abs, norm, abs_norm;
@@ -117,7 +111,6 @@ static void plain_sums(struct check *c, struct sums *s)
 {
     const struct model *m = &c->plan.model;
     int n = c->world->ranks, all = (int)m->params, accum = c->plan.accum;
-    struct err err;
 
     s->used = mem_new((size_t)all, sizeof(float));
     s->one = mem_new((size_t)all, sizeof(float));
@@ -143,18 +136,15 @@ static void plain_sums(struct check *c, struct sums *s)
     s->abs_norm = sqrt(s->abs_norm);
 }
 
-/*
- * Elements of this rank's G shards: m against (1 - beta1) c g.  c may be off by what the norm
+/* Elements of this rank's G shards: m against (1 - beta1) c g.  c may be off by what the norm
  * may be; then c, the product, (1 - beta1) and the last product are rounded once each, and a
- * number below 2^-126 loses more.
- */
+ * number below 2^-126 loses more. */
 static void compare_moments(struct check *c, struct engine *e, double norm, double by)
 {
     const struct layout *l = engine_layout(e);
     struct engine_optim o = optim_at(1, 0.25);
     double scale = (1 - o.beta1) * o.clip / (norm + 1e-6), share = by / norm + 8 * 0x1p-24;
     struct range *r = mem_new((size_t)layout_ranges_max(l), sizeof *r);
-    struct err err;
 
     for (int unit = 0; unit < c->plan.model.units; unit++) {
         int n = layout_ranges(l, LETTER_G, c->world->rank, e->unit[unit].elems, r);
@@ -183,7 +173,6 @@ static void norm(struct check *c, const struct sums *plain, int exact, double *f
     struct spoil s = {c, e, SPOILT, injected(c, c->world->rank)};
     struct engine_optim o = optim_at(1, 0.25);
     struct engine_report report;
-    struct err err = {0};
     double *all = mem_new((size_t)c->world->ranks, sizeof *all);
 
     if (injected(c, c->world->rank) == 0)
@@ -209,7 +198,6 @@ int main(int argc, char **argv)
 {
     struct check c = {0};
     struct sums plain = {0};
-    struct err err = {0};
     double exact_norm = 0;
 
     if (argc != 5 || world_open(&c.world, &err))

@@ -15,7 +15,6 @@
  *  - every buffer is as large as what its letters put into it, and lies apart from all others.
  */
 #include <assert.h>
-#include <math.h>
 
 #include "engine/engine_inside.h"
 #include "engine_fixture.h"
@@ -60,10 +59,8 @@ static void check_rest(struct check *c, const struct engine *e)
     near(c, "bytes at rest", (double)engine_state_bytes(e), params + grads + optim);
 }
 
-/*
- * The tables of paro-method(7), TRAFFIC, in letters' order N I G: how many a Psi inside, or b
- * Psi across, of two bytes an element.
- */
+/* The tables of paro-method(7), TRAFFIC, in letters' order N I G: how many a Psi inside, or b
+ * Psi across, of two bytes an element. */
 static void check_traffic(struct check *c, const struct engine_report *report)
 {
     static const int param_in[] = {0, 1, 1}, param_out[] = {0, 0, 1};
@@ -227,7 +224,6 @@ static void check_counted(struct check *c, struct engine *e, const struct engine
     const struct step *s = &e->list[ENGINE_STEPS].step;
     struct coll_traffic sum = {0};
     int64_t slow = 0, fast = 0;
-    struct err err;
 
     for (int i = 0; i < s->rows; i++) {
         const struct step_row *r = &s->row[i];
@@ -250,7 +246,6 @@ static void one(struct check *c)
 {
     struct engine *e = opened(c, (struct engine_options){0});
     struct engine_report report;
-    struct err err = {0};
 
     check_shared(c, e);
     check_own(c, e);
@@ -272,7 +267,6 @@ static void one(struct check *c)
 int main(int argc, char **argv)
 {
     struct check c = {0};
-    struct err err = {0};
 
     if (argc != 4 || world_open(&c.world, &err))
         return 2;

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * probe_check SHAPE [DEVICE [nccl]]: run under mpirun with as many ranks as SHAPE has, which is
+/* probe_check SHAPE [DEVICE [nccl]]: run under mpirun with as many ranks as SHAPE has, which is
  * laid over them whatever their hosts.  Turns of all kinds, shifts one way at a time, rings
  * through any neighbouring groups, messages: every word that arrives is the one that its origin
  * sent, and as many arrive as should; on a GPU as DEVICE names it, through its memory, and its
  * products have a rate; from GPU to GPU over NCCL.  Of two measurements of a pair's latency the
  * smaller one counts.
  * Prints "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
- * otherwise.
- */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
+ * otherwise. */
 #include "base/rng.h"
 #include "base/tick.h"
 #include "health/health_campaign.h"
@@ -28,21 +21,20 @@ static struct world *world;
 static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
 {
     struct probe_result got;
-    struct err err = {0};
 
     for (int i = 0; i < 2; i++) {
         for (int64_t b = 0; b < p->room; b++)
             p->out[b] = 0;
-        expect(world, probe_run(p, r, &got, &err) == 0, "runs", &err);
-        expect(world, got.wrong == 0, "words are as they were sent", &err);
-        expect(world, got.gpu_wrong[0] == 0, "words are as they were in the GPU", &err);
-        expect(world, got.gpu_wrong[1] == 0, "and are in the GPU as they arrived", &err);
-        expect(world, got.took_s > 0, "takes time", &err);
+        expect(world, probe_run(p, r, &got, &err) == 0, "runs");
+        expect(world, got.wrong == 0, "words are as they were sent");
+        expect(world, got.gpu_wrong[0] == 0, "words are as they were in the GPU");
+        expect(world, got.gpu_wrong[1] == 0, "and are in the GPU as they arrived");
+        expect(world, got.took_s > 0, "takes time");
         /* In a GPU they are counted with what lies between them, to 64 bytes each. */
         expect(world,
                probe_arrived(r) == bytes_in ||
                    (p->gpu && probe_arrived(r) > bytes_in && probe_arrived(r) <= r->in_bytes),
-               "bytes arrive, no more and no less", &err);
+               "bytes arrive, no more and no less");
     }
 
     probe_free(r);
@@ -51,14 +43,12 @@ static void run(struct probe *p, struct probe_round *r, int64_t bytes_in)
 /* Between the host's memory and where the probe's is. */
 static void put(struct probe *p, void *to, const void *from, int64_t bytes)
 {
-    struct err err = {0};
-
     if (!p->gpu) {
         memcpy(to, from, (size_t)bytes);
         return;
     }
     device_copy(p->gpu->queue, to, from, bytes);
-    expect(world, device_sync(p->gpu->queue, &err) == 0, "copies", &err);
+    expect(world, device_sync(p->gpu->queue, &err) == 0, "copies");
 }
 
 /* A permutation in which some send to nobody. */
@@ -81,12 +71,11 @@ static void check_turn(struct probe *p, const int *to, int64_t bytes)
     struct probe_flow *flow = mem_new((size_t)world->ranks * 2, sizeof *flow);
     int flows = probe_turn(p->view.groups, to, bytes, flow);
     struct probe_round r;
-    struct err err = {0};
     int64_t in = 0;
 
     for (int i = 0; i < flows; i++)
         in += flow[i].dst == world->rank ? flow[i].bytes : 0;
-    expect(world, probe_prepare(p, flow, flows, &r, &err) == 0, "a turn", &err);
+    expect(world, probe_prepare(p, flow, flows, &r, &err) == 0, "a turn");
     run(p, &r, in);
     mem_free(flow);
 }
@@ -106,26 +95,24 @@ static void check_parts(struct probe *p, int s, int64_t bytes)
     struct probe_flow *all = mem_new(most, sizeof *all), *some = mem_new(most, sizeof *some);
     const int *group = p->view.groups->group_of;
     struct probe_round r;
-    struct err err = {0};
     int flows = probe_shift(&p->view, s, bytes, all), seen = 0;
 
     for (int part = 0; part < PROBE_PARTS; part++) {
         int n = probe_shift_part(&p->view, s, part, bytes, some);
         int64_t in = 0;
         for (int i = 0; i < n; i++) {
-            expect(world, has(all, flows, &some[i]), "a flow of the shift", &err);
+            expect(world, has(all, flows, &some[i]), "a flow of the shift");
             in += some[i].dst == world->rank ? some[i].bytes : 0;
             for (int j = 0; j < n; j++)
-                expect(world, group[some[i].src] != group[some[j].dst], "one way at a time",
-                       &err);
+                expect(world, group[some[i].src] != group[some[j].dst], "one way at a time");
         }
         seen += n;
         if (n == 0)
             continue;
-        expect(world, probe_prepare(p, some, n, &r, &err) == 0, "a part of a shift", &err);
+        expect(world, probe_prepare(p, some, n, &r, &err) == 0, "a part of a shift");
         run(p, &r, in);
     }
-    expect(world, seen == flows, "each flow of a shift in one part", &err);
+    expect(world, seen == flows, "each flow of a shift in one part");
     mem_free(all);
     mem_free(some);
 }
@@ -135,12 +122,11 @@ static void check_ring(struct probe *p, int first, int count, int64_t bytes)
     const struct groups *g = p->view.groups;
     int k = g->group_of[world->rank], rails = g->members[first];
     struct probe_round r;
-    struct err err = {0};
 
     for (int i = first; i < first + count; i++)
         rails = g->members[i] < rails ? g->members[i] : rails;
     int in = k >= first && k < first + count && g->local_of[world->rank] < rails;
-    expect(world, probe_ring(p, first, count, bytes, &r, &err) == 0, "a ring", &err);
+    expect(world, probe_ring(p, first, count, bytes, &r, &err) == 0, "a ring");
     run(p, &r, in ? (count - 1) * bytes : 0);
 }
 
@@ -150,7 +136,6 @@ static void check_message(struct probe *p, int64_t bytes)
     struct probe_flow *pair = mem_new((size_t)world->ranks, sizeof *pair);
     char *in = p->gpu ? p->gpu->in : p->in, *out = p->gpu ? p->gpu->out : p->out;
     char *want = mem_new((size_t)bytes, 1), *got = mem_new((size_t)bytes, 1);
-    struct err err = {0};
     double took_s = 0;
     int pairs = 0;
 
@@ -160,14 +145,13 @@ static void check_message(struct probe *p, int64_t bytes)
         want[i] = (char)rng_u64(3, (uint64_t)world->rank & ~1ull, (uint64_t)i);
     put(p, in, want, bytes);
     put(p, out, got, bytes);
-    expect(world, probe_message(p, pair, pairs, bytes, 3, &took_s, &err) == 0, "a message",
-           &err);
+    expect(world, probe_message(p, pair, pairs, bytes, 3, &took_s, &err) == 0, "a message");
     put(p, got, out, bytes);
     if (world->rank % 2)
         expect(world, memcmp(want, got, (size_t)bytes) == 0,
-               "a message is in the other's memory", &err);
+               "a message is in the other's memory");
     expect(world, (took_s > 0) == (world->rank % 2 == 0 && world->rank + 1 < world->ranks),
-           "the first of a pair has the time", &err);
+           "the first of a pair has the time");
     mem_free(pair);
     mem_free(want);
     mem_free(got);
@@ -177,11 +161,10 @@ static void check_message(struct probe *p, int64_t bytes)
 static void check_flops(struct device *device)
 {
     struct probe_ask ask = {.device = device, .type = DTYPE_BF16};
-    struct err err = {0};
     double flops = 0;
 
     expect(world, probe_flops(world, &ask, &flops, &err) == 0 && flops > 0,
-           "a rate of products", &err);
+           "a rate of products");
 }
 
 /* The groups are its hosts.  A second measurement replaces what was high, and nothing else. */
@@ -192,18 +175,17 @@ static void check_latency(struct probe *p, const struct groups *g)
     struct health_data d = {0};
     struct health_campaign t = {
         .world = world, .data = &d, .where = &where, .probe = *p, .until_s = tick_now_s() + 60};
-    struct err err = {0};
 
     world->groups = *g;
-    expect(world, health_campaign_latency(&t, 3, &err) == 0, "measures latency", &err);
+    expect(world, health_campaign_latency(&t, 3, &err) == 0, "measures latency");
     int met = d.latencies.count;
     for (int i = 0; i < met; i++)
         d.latencies.at[i].s = i % 2 ? 1e9 : 0;
-    expect(world, health_campaign_latency(&t, 3, &err) == 0, "measures it again", &err);
-    expect(world, d.latencies.count == met, "as many pairs", &err);
+    expect(world, health_campaign_latency(&t, 3, &err) == 0, "measures it again");
+    expect(world, d.latencies.count == met, "as many pairs");
     for (int i = 0; i < met; i++)
         expect(world, i % 2 ? d.latencies.at[i].s < 1e9 : d.latencies.at[i].s == 0,
-               "keeps the smaller time", &err);
+               "keeps the smaller time");
     world->groups = own;
     health_data_release(&d);
 }
@@ -214,39 +196,32 @@ static void check_ranks(const struct groups *g)
     const struct groups own = world->groups;
     const char *volatile where;
     struct health_data d;
-    struct health_campaign t = {.world = world,
-                                .data = &d,
-                                .where = &where,
-                                .bytes = 4 << 20,
-                                .left = INT64_MAX,
-                                .until_s = tick_now_s() + 60,
-                                .before_s = world->deadline_s,
-                                .kernel.fd = -1,
-                                .missing = -1};
+    struct health_campaign t =
+        LIST(.world = world, .data = &d, .where = &where, .bytes = 4 << 20, .left = INT64_MAX,
+             .until_s = tick_now_s() + 60, .before_s = world->deadline_s, .kernel.fd = -1,
+             .missing = -1);
     struct health_plan plan = {.turns = 1, .hosts = g->count};
     int *group_of = mem_new((size_t)g->ranks, sizeof *group_of);
-    struct err err = {0};
 
     plan.dst = mem_new((size_t)g->count, sizeof *plan.dst);
     health_data_init(&d, g->count, NULL);
     for (int r = 0; r < g->ranks; r++)
         group_of[r] = r % g->count;
-    expect(world, groups_init_of(&world->groups, g->ranks, group_of, &err) == 0, "places",
-           &err);
+    expect(world, groups_init_of(&world->groups, g->ranks, group_of, &err) == 0, "places");
     int64_t room = probe_shift_room(&world->groups, t.bytes);
     t.opened = probe_open(&t.probe, world, room, &err) == 0;
-    expect(world, t.opened, "opens a probe of its own", &err);
+    expect(world, t.opened, "opens a probe of its own");
     for (int k = 0; k < g->count; k++) {
         plan.dst[k] = (k + 1) % g->count;
         d.host[k].ranks = world->groups.members[k];
     }
-    expect(world, health_campaign_turns(&t, &plan, &err) == 0, "a turn of hosts", &err);
-    expect(world, d.samples.count == g->count, "a sample of each host", &err);
-    expect(world, (d.rank_samples.count > 0) == (g->ranks > g->count), "and of ranks", &err);
+    expect(world, health_campaign_turns(&t, &plan, &err) == 0, "a turn of hosts");
+    expect(world, d.samples.count == g->count, "a sample of each host");
+    expect(world, (d.rank_samples.count > 0) == (g->ranks > g->count), "and of ranks");
     for (int i = 0; i < d.rank_samples.count; i++) {
         const struct health_rank_sample *s = &d.rank_samples.at[i];
         int src = health_host_of_rank(&d, s->src), dst = health_host_of_rank(&d, s->dst);
-        expect(world, dst == plan.dst[src], "a rank sends to its host's partner", &err);
+        expect(world, dst == plan.dst[src], "a rank sends to its host's partner");
     }
     health_campaign_close(&t);
     health_plan_release(&plan);
@@ -261,7 +236,7 @@ int main(int argc, char **argv)
     const int64_t sizes[] = {8, 4096, 61440, 61448, 200000};
     struct exec_nccl *nccl = NULL;
     struct device *device = NULL;
-    struct err err = {0};
+    err = (struct err){0};
     struct groups g;
     struct probe p;
     int turns = 0, rings = 0;
@@ -270,17 +245,16 @@ int main(int argc, char **argv)
         fprintf(stderr, "probe_check: %s\n", err.text);
         return 2;
     }
-    expect(world, g.ranks == world->ranks, "as many ranks as the shape", &err);
+    expect(world, g.ranks == world->ranks, "as many ranks as the shape");
     expect(world, probe_open(&p, world, probe_ring_room(g.count, 200000) + 4096, &err) == 0,
-           "opens", &err);
+           "opens");
     p.view = (struct probe_view){.groups = &g};
     if (argc > 2) {
-        expect(world, device_open(&device, argv[2], world->node_rank, &err) == 0, "a GPU",
-               &err);
-        expect(world, probe_gpu_open(&p, device, &err) == 0, "its memory", &err);
+        expect(world, device_open(&device, argv[2], world->node_rank, &err) == 0, "a GPU");
+        expect(world, probe_gpu_open(&p, device, &err) == 0, "its memory");
     }
     if (argc > 3)
-        expect(world, exec_nccl_open_world(&nccl, world, device, 0, &err) == 0, "NCCL", &err);
+        expect(world, exec_nccl_open_world(&nccl, world, device, 0, &err) == 0, "NCCL");
     p.nccl = nccl;
     int *to = mem_new((size_t)g.count, sizeof *to);
     for (int i = 0; i < 10; i++, turns++) {

@@ -13,30 +13,25 @@
  *           NaN and skipped: nothing is reported.  Every third of the 27 strategies, from
  *           OFFSET on, against another one.
  */
-#include <inttypes.h>
-#include <math.h>
-
 #include "engine_fixture.h"
 #include "engine_spoil.h"
 
 enum { UNIT = 1, ALIKE = 2 }; /* layers.0 and layers.1, of one size */
 
 /* What was said is the same on every rank, and has the words. */
-static void expect(struct check *c, int rc, const struct err *err, const char *words)
+static void expect(struct check *c, int rc, const struct err *why, const char *words)
 {
     int same =
-        words ? rc == -1 && err->code == ERR_MISMATCH && strstr(err->text, words) : rc == 0;
+        words ? rc == -1 && why->code == ERR_MISMATCH && strstr(why->text, words) : rc == 0;
 
     if (same || c->failures++ > 3)
         return;
-    fprintf(stderr, "rank %d: said '%s', expected '%s'\n", c->world->rank, rc ? err->text : "",
+    fprintf(stderr, "rank %d: said '%s', expected '%s'\n", c->world->rank, rc ? why->text : "",
             words ? words : "");
 }
 
 static struct engine *named(struct check *c, const char *name, int exact, int apart)
 {
-    struct err err;
-
     if (plan_strategy_parse(name, &c->plan.strategy, &err))
         die(c, &err);
     return opened(c, (struct engine_options){.exact = exact, .apart = apart});
@@ -46,7 +41,6 @@ static struct engine *named(struct check *c, const char *name, int exact, int ap
 
 static void audit(struct check *c, struct engine *e, const char *words)
 {
-    struct err err = {0};
     int rc = engine_audit(e, &err);
 
     expect(c, rc, &err, words);
@@ -136,7 +130,7 @@ static void check_hash(struct check *c)
 
     for (int i = 0; i < 5; i++) {
         struct engine *e = named(c, names[i], 0, 0);
-        struct err err = {0};
+        err = (struct err){0};
         expect(c, engine_hash(e, &was, &err), &err, NULL);
         expect(c, i && was != first ? -1 : 0, &err, NULL); /* whatever the layout */
         first = was;
@@ -191,7 +185,6 @@ static void against(struct check *c, const char *one, const char *two, enum what
     struct engine_optim o = {1e-3, 0.9, 0.95, 1e-8, 0.1, 1, 0, 1, NULL};
     struct engine_against *a = NULL;
     struct engine_report report;
-    struct err err = {0};
     char full[256] = "";
 
     c->step = 0;
@@ -253,7 +246,7 @@ static void honest(struct check *c, const char *one, const char *two, int exact)
     struct engine_optim o = {3e-2, 0.9, 0.95, 1e-8, 0.1, 0.01, 0, 1, NULL};
     struct engine_against *a = NULL;
     struct engine_report report;
-    struct err err = {0};
+    err = (struct err){0};
     int rc = engine_against_open(&a, first, second, &err), skipped = 0;
 
     for (c->step = 0; rc == 0 && c->step < c->steps; c->step++, o.step++) {
@@ -288,7 +281,6 @@ static void check_honest(struct check *c, int offset)
 int main(int argc, char **argv)
 {
     struct check c = {0};
-    struct err err = {0};
     const char *mode = argc > 1 ? argv[1] : "";
 
     if (argc < 4 || world_open(&c.world, &err))

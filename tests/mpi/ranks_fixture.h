@@ -4,31 +4,30 @@
 
 /* What several ranks find: rank 0 says it for all, in TAP; who cannot go on ends them all. */
 #include <mpi.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "world/world.h"
+#include "../unit/plain_fixture.h"
 
 struct ranks_tap {
     struct world *world;
     int tests, bad;
 };
 
-static inline void must(const struct ranks_tap *tap, int rc, const struct err *err)
+static inline void must(const struct ranks_tap *tap, int rc)
 {
     if (rc == 0)
         return;
-    printf("Bail out! rank %d: %s\n", tap->world->rank, err->text);
+    printf("Bail out! rank %d: %s\n", tap->world->rank, err.text);
     fflush(stdout);
     world_abort(tap->world, 2);
 }
 
 /* Without TAP: what is not so ends all ranks, with status 1. */
-static inline void expect(struct world *w, int good, const char *what, const struct err *err)
+static inline void expect(struct world *w, int good, const char *what)
 {
     if (good)
         return;
-    fprintf(stderr, "rank %d: %s (%s)\n", w->rank, what, err->text);
+    fprintf(stderr, "rank %d: %s (%s)\n", w->rank, what, err.text);
     fflush(stderr);
     world_abort(w, 1);
 }

@@ -28,13 +28,13 @@ struct asked {
 
 /* Any number, a function of its place. */
 static int read_any(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                    struct err *err)
+                    struct err *why)
 {
     struct asked *a = arg;
     struct check *c = a->c;
 
     if (a->fails && ++a->reads >= a->fails)
-        return err_set(err, ERR_MISMATCH, "block of unit %d is damaged", unit);
+        return err_set(why, ERR_MISMATCH, "block of unit %d is damaged", unit);
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++) {
             int64_t at = c->first[unit] + x;
@@ -93,7 +93,6 @@ static void check_asked(struct check *c, struct engine *e, const struct asked *a
     struct plan_strategy s = c->plan.strategy;
     int64_t step = STATES * m->params;
     uint8_t *all = mem_new((size_t)(step * c->world->ranks), 1);
-    struct err err;
 
     if (world_allgather(c->world, a->times, step, all, &err))
         die(c, &err);
@@ -109,10 +108,8 @@ static void check_asked(struct check *c, struct engine *e, const struct asked *a
     mem_free(all);
 }
 
-/*
- * Of what k ranks keep each reads 1/k: whoever has read least is next, so that nobody is ever
- * more than a stretch before another.
- */
+/* Of what k ranks keep each reads 1/k: whoever has read least is next, so that nobody is ever
+ * more than a stretch before another. */
 static void check_even(struct check *c, const struct engine *e, const struct asked *a)
 {
     const struct groups *g = &c->plan.groups;
@@ -157,7 +154,7 @@ static void check_failure(struct check *c, struct engine *e, const struct asked 
 
     for (int who = 0; who < c->world->ranks; who++)
         for (int from = 1; from < 4; from += 2) {
-            struct err err = {0};
+            err = (struct err){0};
             a.fails = c->world->rank == who ? from : 0;
             a.reads = 0;
             int rc = engine_load(e, &source, 1, &err);
@@ -186,7 +183,6 @@ static void one(struct check *c)
     struct asked a = {.c = c}, apart = {.c = c};
     size_t room = STATES * (size_t)c->plan.model.params;
     struct engine *e = NULL, *alone = NULL;
-    struct err err = {0};
 
     a.times = mem_new(room, 1);
     apart.times = mem_new(room, 1);
@@ -211,7 +207,6 @@ static void one(struct check *c)
 int main(int argc, char **argv)
 {
     struct check c = {0};
-    struct err err = {0};
 
     if (argc < 4 || world_open(&c.world, &err))
         return 2;

@@ -9,12 +9,6 @@
  * are whole numbers, of which sums are exact in any order.  Also over a communicator of the odd
  * ranks that is freed before it is used.
  */
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/mem.h"
 #include "coll/coll_vector.h"
 #include "groups_fixture.h"
 #include "ranks_fixture.h"
@@ -90,7 +84,7 @@ static void run_once(struct world *w, const struct coll_vector_spec *s, int byte
     int gathers = s->phases == SCHEDULE_ALL_GATHER,
         scatters = s->phases == SCHEDULE_REDUCE_SCATTER;
     int64_t before = 0;
-    struct err err = {0};
+    err = (struct err){0};
 
     for (int r = 0; (gathers || scatters) && r < w->rank; r++)
         before += s->count[r];
@@ -98,7 +92,7 @@ static void run_once(struct world *w, const struct coll_vector_spec *s, int byte
         put(v->in, bytes, i, value(w->rank, gathers ? before + i : i, round));
     if (v->out)
         memset(v->out, 0x5a, (size_t)v->out_bytes);
-    expect(w, stream_drive(coll_vector_op(v), &err) == 0, "runs", &err);
+    expect(w, stream_drive(coll_vector_op(v), &err) == 0, "runs");
     for (int64_t i = 0; i < v->out_bytes / bytes; i++) {
         int64_t whole = scatters ? before + i : i;
         int from = gathers                           ? owner_of(s, w->ranks, i)
@@ -109,14 +103,14 @@ static void run_once(struct world *w, const struct coll_vector_spec *s, int byte
         snprintf(err.text, sizeof err.text,
                  "phases %u, %s, root %d, %d bytes, element %" PRId64, s->phases,
                  schedule_algo_name(s->algo), s->root, bytes, i);
-        expect(w, 0, "wrong", &err);
+        expect(w, 0, "wrong");
     }
 }
 
 static void check(struct world *w, const struct groups *g, struct coll_vector_spec s, int bytes)
 {
     struct coll_vector v;
-    struct err err = {0};
+    err = (struct err){0};
     int64_t calls = 0;
 
     s.type = bytes == 4 ? DTYPE_F32 : DTYPE_F64;
@@ -127,7 +121,7 @@ static void check(struct world *w, const struct groups *g, struct coll_vector_sp
     }
     int rc = coll_vector_open(&v, w, g, &s, &err);
     /* Some of the small messages' algorithms do not know every operation: said by all. */
-    expect(w, rc == 0 || (s.algo > SCHEDULE_HO_RING && err.code == ERR_INPUT), "opens", &err);
+    expect(w, rc == 0 || (s.algo > SCHEDULE_HO_RING && err.code == ERR_INPUT), "opens");
     if (rc)
         return;
     for (int round = 0; round < 2; round++)
@@ -146,12 +140,10 @@ static void check_all(struct world *w, const struct groups *g)
     for (int p = 0; p < 4; p++)
         for (int a = 0; a < SCHEDULE_ALGOS; a++)
             for (int n = 0; n < 4; n++, turn++) {
-                struct coll_vector_spec s = {.phases = phases[p],
-                                             .algo = (enum schedule_algo)a,
-                                             .elems = sizes[n],
-                                             .count = count,
-                                             .chunk_bytes = 1 + turn % 3 * 500,
-                                             .root = turn % w->ranks};
+                struct coll_vector_spec s =
+                    LIST(.phases = phases[p], .algo = (enum schedule_algo)a, .elems = sizes[n],
+                         .count = count, .chunk_bytes = 1 + turn % 3 * 500,
+                         .root = turn % w->ranks);
                 for (int r = 0; r < w->ranks; r++)
                     count[r] = turn % 2 ? sizes[n] : sizes[(n + r) % 4] + r;
                 check(w, g, s, turn % 3 == 0 ? 4 : turn % 3 == 1 ? 8 : ELEM);
@@ -163,13 +155,12 @@ static void check_all(struct world *w, const struct groups *g)
 static void check_over(struct world *all)
 {
     struct world *w = NULL;
-    struct err err = {0};
     MPI_Comm comm;
 
     MPI_Comm_split(MPI_COMM_WORLD, all->rank % 2, -all->rank, &comm);
-    expect(all, world_over(&w, comm, 60, &err) == 0, "a world over a communicator", &err);
+    expect(all, world_over(&w, comm, 60, &err) == 0, "a world over a communicator");
     MPI_Comm_free(&comm);
-    expect(all, w->rank == (all->ranks - 1 - all->rank) / 2, "in its order", &err);
+    expect(all, w->rank == (all->ranks - 1 - all->rank) / 2, "in its order");
     check_all(w, &w->groups);
     world_close(w);
 }
@@ -180,15 +171,12 @@ static void check_progress(struct world *w)
     enum { LONG = 1 << 22 };
     char *data = mem_new(LONG, 1);
     int64_t count[2] = {3, 3};
-    struct coll_vector_spec s = {.phases = SCHEDULE_ALL_GATHER,
-                                 .algo = SCHEDULE_HO_RING,
-                                 .type = DTYPE_F64,
-                                 .count = count};
+    struct coll_vector_spec s = LIST(.phases = SCHEDULE_ALL_GATHER, .algo = SCHEDULE_HO_RING,
+                                     .type = DTYPE_F64, .count = count);
     MPI_Request request = MPI_REQUEST_NULL;
     struct coll_vector v;
-    struct err err = {0};
 
-    expect(w, coll_vector_open(&v, w, &w->groups, &s, &err) == 0, "opens", &err);
+    expect(w, coll_vector_open(&v, w, &w->groups, &s, &err) == 0, "opens");
     if (w->rank == 0)
         MPI_Isend(data, LONG, MPI_BYTE, 1, 0, MPI_COMM_WORLD, &request);
     else
@@ -203,14 +191,14 @@ int main(int argc, char **argv)
 {
     struct world *w = NULL;
     struct groups g;
-    struct err err = {0};
+    err = (struct err){0};
 
     if (world_open(&w, &err)) {
         fprintf(stderr, "vector_check: %s\n", err.text);
         return 2;
     }
     int progress = argc > 1 && strcmp(argv[1], "progress") == 0;
-    if (read_groups(w, argc > 1 && !progress ? argv[1] : "hosts", &g, &err)) {
+    if (read_groups(w, argc > 1 && !progress ? argv[1] : "hosts", &g)) {
         fprintf(stderr, "vector_check: %s\n", err.text);
         world_close(w);
         return 2;
@@ -221,7 +209,7 @@ int main(int argc, char **argv)
         check_all(w, &g);
         check_over(w);
     }
-    expect(w, world_agree(w, 0, &err) == 0, "all are there", &err);
+    expect(w, world_agree(w, 0, &err) == 0, "all are there");
     if (w->rank == 0)
         puts("ok");
     groups_release(&g);

@@ -111,11 +111,9 @@ static void plan(const struct call *c, struct work *w)
     }
 }
 
-/*
- * Odd ranks receive into the other layout, even ones send from it.  Open MPI 4.1 takes its
+/* Odd ranks receive into the other layout, even ones send from it.  Open MPI 4.1 takes its
  * choice of an algorithm for MPI_Allgatherv from the send type's size times the receive counts:
- * of fours a rank has both or none, or ranks choose differently and wait for ever.
- */
+ * of fours a rank has both or none, or ranks choose differently and wait for ever. */
 static void layouts(const struct call *c, struct work *w)
 {
     const struct type *y = c->type;

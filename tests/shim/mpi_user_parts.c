@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Which calls mpi_user makes, on which communicators.  Everything is drawn from numbers that
- * all ranks share, members or not, so that all ranks make the same calls in the same order.
- */
+/* Which calls mpi_user makes, on which communicators.  Everything is drawn from numbers that
+ * all ranks share, members or not, so that all ranks make the same calls in the same order. */
 #include "mpi_user.h"
 #include <stdio.h>
 #include <stdlib.h>

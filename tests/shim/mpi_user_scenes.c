@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * mpi_user's calls amid other things: requests in flight, two threads, communicators that come
- * and go, calls that are wrong, and the end of the program.
- */
+/* mpi_user's calls amid other things: requests in flight, two threads, communicators that come
+ * and go, calls that are wrong, and the end of the program. */
 #include "mpi_user.h"
 #include <pthread.h>
 #include <stdio.h>
@@ -142,13 +140,11 @@ static void churn_one(struct user *u, struct comm *k, int i)
     }
 }
 
-/*
- * What a library keeps for a communicator must go with it.  The least that can be lost of a
+/* What a library keeps for a communicator must go with it.  The least that can be lost of a
  * call is scratch of its size: half of that for each of the second half of the communicators,
  * when whatever grows to its size once has done so, is more than is borne.  (The address
  * sanitizer keeps what was freed:
- * ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=64.)
- */
+ * ASAN_OPTIONS=quarantine_size_mb=1:thread_local_quarantine_size_kb=64.) */
 void scene_churn(struct user *u, int comms, bool quiet)
 {
     enum { ALIVE = 8 };

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What mpi_user has: every predefined type of C, types made from them, every predefined
+/* What mpi_user has: every predefined type of C, types made from them, every predefined
  * operation and two of its own.  A type is known by where in an item each byte of its signature
- * lies, so that what is copied from one layout into another can be said without MPI.
- */
+ * lies, so that what is copied from one layout into another can be said without MPI. */
 #include "mpi_user.h"
 #include <complex.h>
 #include <stddef.h>

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What mpi_user puts into buffers: for copies any bits; for reductions numbers whose result is
+/* What mpi_user puts into buffers: for copies any bits; for reductions numbers whose result is
  * the same in every order, or (call.inexact) floating-point ones within (-1/2, 1/2), for which
  * two sums may differ.  How far: with u half of eps a sum of n terms in any order is off by at
  * most (n - 1) u sum|x| and terms of u^2; two of them by (n - 1) eps sum|x|, and sum|x| < n
  * / 2. The bound taken, (n - 1) n eps, leaves a factor of two for the terms of u^2.  A product
- * of n factors is off by (n - 1) u of itself: two by (n - 1) eps, and twice that is taken.
- */
+ * of n factors is off by (n - 1) u of itself: two by (n - 1) eps, and twice that is taken. */
 #include "mpi_user.h"
 #include <float.h>
 #include <math.h>
@@ -63,10 +61,8 @@ static long double get_floating(const unsigned char *p, int width)
     return memcpy(&l, p, sizeof(l)), l;
 }
 
-/*
- * Sums of 7 fit into 8 bits on 18 ranks, products with every third factor 2 on 20; logical
- * values are such that both results occur, for and and for or.
- */
+/* Sums of 7 fit into 8 bits on 18 ranks, products with every third factor 2 on 20; logical
+ * values are such that both results occur, for and and for or. */
 static int64_t whole(const struct call *c, bool positive, uint64_t r, int rank, int64_t i)
 {
     if (c->op->mpi == MPI_SUM)

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * nccl_user: a program that knows NCCL and nothing of paro, under mpirun: what tests preload
+/* nccl_user: a program that knows NCCL and nothing of paro, under mpirun: what tests preload
  * libparo-nccl.so into.  Each collective in each type and operation, in place and not, inside
  * and outside groups, one behind the other in one stream; then what is unusual: a captured
  * stream, an operation of its own, communicators of parts of the ranks, that do not block, that
  * are made in a group.  Results are compared with sums of whole numbers made here.  Prints "ok
- * N" from rank 0.
- */
+ * N" from rank 0. */
 #include <stdint.h>
 
 #include "nccl_fixture.h"

@@ -2,10 +2,8 @@
 #ifndef PARO_FIXTURE_H
 #define PARO_FIXTURE_H
 
-/*
- * What the programs have in common that know libparo by its installed header alone.  Their
- * first arguments are options: groups=2x2 topology=FILE tuning=FILE.
- */
+/* What the programs have in common that know libparo by its installed header alone.  Their
+ * first arguments are options: groups=2x2 topology=FILE tuning=FILE. */
 #include <mpi.h>
 #include <paro.h>
 #include <stdarg.h>

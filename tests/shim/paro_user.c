@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * paro_user [OPTION=...]: every operation, type and reduction of libparo, even and ragged
+/* paro_user [OPTION=...]: every operation, type and reduction of libparo, even and ragged
  * counts with zeros, every root, several algorithms and chunks; waited for, looked at, from
  * buffers of the program's and of the handle's, in place; several at once; over communicators
  * of some ranks; as `paro_user threads` by two threads; with takes=ALGO chunk=BYTES what is
  * taken for one element instead.  Values are whole numbers, of which sums are exact in any
  * order in every type: what must come out is known, for MPI's types from MPI itself.  MPI is
- * initialised by MPI_Init.
- */
+ * initialised by MPI_Init. */
 #include <pthread.h>
 #include <stdint.h>
 

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * paro_wrong: what libparo refuses, in which words, and that all ranks hear the same; programs
+/* paro_wrong: what libparo refuses, in which words, and that all ranks hear the same; programs
  * that were made for an older or a newer library; closing in any order; and, as `paro_wrong
- * late`, a rank that comes too late.  Two ranks at least, on one host or several.
- */
+ * late`, a rank that comes too late.  Two ranks at least, on one host or several. */
 #include <math.h>
 #include <time.h>
 #include <unistd.h>

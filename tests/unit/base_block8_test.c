@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The code of blocks beside its definition in double, byte for byte; and what is promised of
+/* The code of blocks beside its definition in double, byte for byte; and what is promised of
  * it: the bound of the error, that codes are stable, that nothing is lost between what is
- * decoded and the residual, that what is not finite is seen.
- */
+ * decoded and the residual, that what is not finite is seen. */
 #include "unit.h"
 
 #include <float.h>
-#include <math.h>
 
 #include "base/block8.h"
 #include "base/rng.h"
@@ -243,11 +240,9 @@ TEST(rounding_is_coding)
     assert_memory_equal(x, y, sizeof x);
 }
 
-/*
- * What a block lost comes later: over many turns sums of decoded values stay as near to sums of
+/* What a block lost comes later: over many turns sums of decoded values stay as near to sums of
  * the values as one residual, which is at most M / 128 (1 + 1/128 + ...) = M / 127.  Without it
- * an element below half of 2^e never arrives.
- */
+ * an element below half of 2^e never arrives. */
 TEST(what_is_lost_comes_later)
 {
     float x[128], residual[128] = {0};

@@ -3,8 +3,6 @@
  * base_reduce_test.c has the rest. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "base/dtype.h"
 #include "base/rng.h"
 
@@ -26,11 +24,9 @@ static float float_of(uint32_t u)
 
 TEST(names_parse_back)
 {
-    struct err err;
-
     for (int t = 0; t < DTYPE_COUNT; t++) {
         enum dtype type = DTYPE_COUNT;
-        assert_int_equal(dtype_parse(dtype_name((enum dtype)t), &type, &err), 0);
+        assert_ok(dtype_parse(dtype_name((enum dtype)t), &type, &err));
         assert_int_equal(type, t);
     }
     enum dtype type = DTYPE_F64;
@@ -75,10 +71,8 @@ TEST(halves_are_what_they_say)
     }
 }
 
-/*
- * Between two neighbours a < b of a 16-bit type: just below the middle is a, just above is b,
- * the middle itself the one whose pattern is even.
- */
+/* Between two neighbours a < b of a 16-bit type: just below the middle is a, just above is b,
+ * the middle itself the one whose pattern is even. */
 TEST(ties_go_to_even)
 {
     for (uint32_t h = 0; h < 0x7f7f; h++) { /* bf16 up to its largest but one */

@@ -4,12 +4,8 @@
 
 #include <errno.h>
 
-#include "base/err.h"
-
 TEST(set_keeps_code_and_words)
 {
-    struct err err;
-
     assert_int_equal(err_set(&err, ERR_MISMATCH, "%d ranks, expected %d", 3, 4), -1);
     assert_int_equal(err.code, ERR_MISMATCH);
     assert_string_equal(err.text, "3 ranks, expected 4");
@@ -20,8 +16,6 @@ TEST(set_keeps_code_and_words)
 
 TEST(set_forgets_an_earlier_place)
 {
-    struct err err;
-
     err_at(&err, "f.yaml", 3, "k", "is wrong");
     err_set(&err, ERR_SYS, "another");
     assert_int_equal(err.line, 0);
@@ -31,8 +25,6 @@ TEST(set_forgets_an_earlier_place)
 
 TEST(sys_adds_the_systems_words)
 {
-    struct err err;
-
     errno = EACCES;
     assert_int_equal(err_sys(&err, "cannot open '%s'", "x"), -1);
     assert_int_equal(err.code, ERR_SYS);
@@ -44,8 +36,6 @@ TEST(sys_adds_the_systems_words)
 
 TEST(at_names_file_line_and_key)
 {
-    struct err err;
-
     assert_int_equal(err_at(&err, "f.yaml", 14, "port_Bps", "is %d, expected more", -3), -1);
     assert_string_equal(err.text, "f.yaml:14: 'port_Bps' is -3, expected more");
     assert_int_equal(err.code, ERR_INPUT);
@@ -58,8 +48,6 @@ TEST(at_names_file_line_and_key)
 
 TEST(prefix_goes_before)
 {
-    struct err err;
-
     err_at(&err, "f.yaml", 14, "k", "is wrong");
     assert_int_equal(err_prefix(&err, "cannot read '%s': ", "dir"), -1);
     assert_string_equal(err.text, "cannot read 'dir': f.yaml:14: 'k' is wrong");
@@ -68,8 +56,6 @@ TEST(prefix_goes_before)
 
 TEST(suffix_goes_behind)
 {
-    struct err err;
-
     err_at(&err, "f.yaml", 14, "k", "is wrong");
     assert_int_equal(err_suffix(&err, "; see '%s'", "a\nb"), -1);
     assert_string_equal(err.text, "f.yaml:14: 'k' is wrong; see 'a?b'");
@@ -78,8 +64,6 @@ TEST(suffix_goes_behind)
 
 TEST(hostile_text_stays_one_line)
 {
-    struct err err;
-
     err_set(&err, ERR_INPUT, "name '%s'", "a\nb\x1b[31m\r\x7f");
     assert_string_equal(err.text, "name 'a?b?[31m?"
                                   "?'");
@@ -95,8 +79,6 @@ TEST(hostile_text_stays_one_line)
 /* Also where a long text is cut within a character. */
 TEST(foreign_text_is_printable)
 {
-    struct err err;
-
     err_at(&err, "a\xff", 3, "b\xe2\x80\xae", "is '%s'", "\xc3\xa4\xe2\x81\xa7\xc2\x9b");
     assert_string_equal(err.text, "a?:3: 'b?' is '\xc3\xa4?\x3f'");
     assert_string_equal(err.file, "a\xff");
@@ -109,7 +91,6 @@ TEST(foreign_text_is_printable)
 TEST(long_text_is_cut)
 {
     char big[4096];
-    struct err err;
 
     memset(big, 'x', sizeof big - 1);
     big[sizeof big - 1] = 0;

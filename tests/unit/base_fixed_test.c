@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include <float.h>
-#include <math.h>
 
 #include "base/fixed.h"
 #include "base/rng.h"

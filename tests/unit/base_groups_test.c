@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include "base/groups.h"
-#include "base/mem.h"
 
 /* What must hold of any groups, however they came about. */
 static void sound(const struct groups *g)
@@ -47,9 +46,8 @@ TEST(parse_reads_every_form)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct groups g;
-        struct err err;
         char text[64];
-        assert_int_equal(groups_parse(&g, cases[i].text, &err), 0);
+        assert_ok(groups_parse(&g, cases[i].text, &err));
         assert_int_equal(g.count, cases[i].count);
         assert_int_equal(g.ranks, cases[i].ranks);
         assert_int_equal(groups_largest(&g), cases[i].largest);
@@ -72,9 +70,7 @@ TEST(parse_refuses_the_rest)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct groups g = {.ranks = 77};
-        struct err err;
-        assert_int_equal(groups_parse(&g, bad[i], &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
+        assert_error(groups_parse(&g, bad[i], &err), ERR_INPUT);
         assert_non_null(strstr(err.text, bad[i]));
         assert_int_equal(g.ranks, 77); /* written only on success */
     }
@@ -84,11 +80,10 @@ TEST(ranks_by_slot_and_by_node)
 {
     const int by_slot[5] = {0, 0, 0, 1, 1}, by_node[5] = {0, 1, 0, 1, 0};
     struct groups a, b, c;
-    struct err err;
 
     groups_init(&a, 2, (const int[]){3, 2});
-    assert_int_equal(groups_init_of(&b, 5, by_slot, &err), 0);
-    assert_int_equal(groups_init_of(&c, 5, by_node, &err), 0);
+    assert_ok(groups_init_of(&b, 5, by_slot, &err));
+    assert_ok(groups_init_of(&c, 5, by_node, &err));
     sound(&a);
     sound(&b);
     sound(&c);
@@ -118,9 +113,8 @@ TEST(cells_follow_each_other)
                  {7, 1, 4, 0, 1}, {7, 2, 2, 4, 4}, {10, 0, 2, 9, 10}};
     const int by_node[5] = {0, 0, 0, 1, 0}, cell_of[5] = {1, 0, 1, 0, 0};
     struct groups g, copy;
-    struct err err;
 
-    assert_int_equal(groups_parse(&g, "[4+2+3,2]", &err), 0);
+    assert_ok(groups_parse(&g, "[4+2+3,2]", &err));
     assert_int_equal(groups_cells(&g, 0), 3);
     assert_int_equal(groups_cells(&g, 1), 1);
     assert_int_equal(groups_most_cells(&g), 3);
@@ -131,7 +125,7 @@ TEST(cells_follow_each_other)
         assert_int_equal(c.rank[c.carrier], cases[i].carrier);
     }
     groups_release(&g);
-    assert_int_equal(groups_init_of(&g, 5, by_node, &err), 0);
+    assert_ok(groups_init_of(&g, 5, by_node, &err));
     groups_set_cells(&g, cell_of);
     sound(&g);
     groups_copy(&copy, &g);
@@ -148,14 +142,12 @@ TEST(cells_follow_each_other)
 TEST(init_of_refuses)
 {
     struct groups g = {.ranks = 77};
-    struct err err;
 
     assert_int_equal(groups_init_of(&g, 3, (const int[]){0, 2, 2}, &err), -1);
     assert_string_equal(err.text, "group 1 has no rank, expected at least one");
-    assert_int_equal(groups_init_of(&g, 3, (const int[]){0, -1, 0}, &err), -1);
-    assert_non_null(strstr(err.text, "rank 1 is in group -1"));
-    assert_int_equal(groups_init_of(&g, 3, (const int[]){0, 0, 3}, &err), -1);
-    assert_non_null(strstr(err.text, "rank 2 is in group 3, expected 0 to 2"));
+    assert_says(groups_init_of(&g, 3, (const int[]){0, -1, 0}, &err), "rank 1 is in group -1");
+    assert_says(groups_init_of(&g, 3, (const int[]){0, 0, 3}, &err),
+                "rank 2 is in group 3, expected 0 to 2");
     assert_int_equal(groups_init_of(&g, 0, NULL, &err), -1);
     assert_int_equal(g.ranks, 77);
 }

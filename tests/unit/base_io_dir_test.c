@@ -2,7 +2,6 @@
 /* Folders whole or not at all, and closed to others until then. */
 #include "unit.h"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "io_fixture.h"
@@ -18,38 +17,37 @@ static void fill_dir(struct io_dir *dir, const char *text)
 FOLDER_TEST(a_folder_appears_whole)
 {
     struct io_dir dir;
-    struct err err;
     struct stat st;
 
-    assert_int_equal(io_dir_create(&dir, "d/", 0, &err), 0);
+    assert_ok(io_dir_create(&dir, "d/", 0, &err));
     fill_dir(&dir, "one");
     assert_int_equal(stat("d", &st), -1);
-    assert_int_equal(io_dir_commit(&dir, &err), 0);
+    assert_ok(io_dir_commit(&dir, &err));
     expect("d/part", "one");
     assert_int_equal(io_dir_create(&dir, "d", 0, &err), -1);
     /* With force: exchanged whole, what only the old one had is gone. */
     put("d/extra", "x");
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "two");
     expect("d/part", "one");
-    assert_int_equal(io_dir_commit(&dir, &err), 0);
+    assert_ok(io_dir_commit(&dir, &err));
     expect("d/part", "two");
     assert_int_equal(names("d"), 1);
     assert_int_equal(names("."), 1);
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "three");
     io_dir_abandon(&dir);
     expect("d/part", "two");
     assert_int_equal(names("."), 1);
     /* By what has come of it. */
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "four");
     assert_int_equal(io_dir_end(&dir, -1, &err), -1);
     expect("d/part", "two");
     assert_int_equal(names("."), 1);
-    assert_int_equal(io_dir_create(&dir, "d", 1, &err), 0);
+    assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "five");
-    assert_int_equal(io_dir_end(&dir, 0, &err), 0);
+    assert_ok(io_dir_end(&dir, 0, &err));
     expect("d/part", "five");
     assert_int_equal(names("."), 1);
 }
@@ -57,7 +55,6 @@ FOLDER_TEST(a_folder_appears_whole)
 static void write_half_a_folder(void)
 {
     struct io_dir dir;
-    struct err err;
 
     if (io_dir_create(&dir, "d", 1, &err))
         _exit(1);
@@ -70,12 +67,11 @@ static void write_half_a_folder(void)
 FOLDER_TEST(a_killed_writers_folder_is_emptied)
 {
     struct io_dir dir;
-    struct err err;
 
     killed(write_half_a_folder);
-    assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
+    assert_ok(io_dir_create(&dir, "d", 0, &err));
     assert_int_equal(names(dir.temp), 0);
-    assert_int_equal(io_dir_commit(&dir, &err), 0);
+    assert_ok(io_dir_commit(&dir, &err));
     assert_int_equal(names("d"), 0);
     assert_int_equal(names("."), 1);
 }
@@ -96,7 +92,6 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct io_dir dir;
-        struct err err;
         mode_t was = umask(cases[i].mask);
         assert_int_equal(mkdir("in", 0700), 0);
         assert_int_equal(chmod("in", cases[i].above), 0);
@@ -106,15 +101,15 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
             assert_int_equal(chmod("in/.d.paro-tmp", cases[i].killed), 0);
             put("in/.d.paro-tmp/left", "x");
         }
-        assert_int_equal(io_dir_create(&dir, "in/d", 0, &err), 0);
+        assert_ok(io_dir_create(&dir, "in/d", 0, &err));
         assert_int_equal(mode_of(dir.temp) & 0777, 0700);
-        assert_int_equal(io_dir_put(&dir, "a/b/part", "text", 4, &err), 0);
-        assert_int_equal(io_dir_commit(&dir, &err), 0);
+        assert_ok(io_dir_put(&dir, "a/b/part", "text", 4, &err));
+        assert_ok(io_dir_commit(&dir, &err));
         umask(was);
         expect("in/d/a/b/part", "text");
         assert_int_equal(names("in/d"), 1);
         assert_int_equal(mode_of("in/d"), mode_of("in/wanted"));
-        assert_int_equal(io_remove_tree("in", &err), 0);
+        assert_ok(io_remove_tree("in", &err));
     }
 }
 
@@ -122,12 +117,11 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
 FOLDER_TEST(a_folder_is_filled_through_its_descriptor)
 {
     struct io_dir dir;
-    struct err err;
     int fd = -1;
 
     put("victim", "old");
     assert_int_equal(mkdir("elsewhere", 0777), 0);
-    assert_int_equal(io_dir_create(&dir, "d", 0, &err), 0);
+    assert_ok(io_dir_create(&dir, "d", 0, &err));
     assert_int_equal(symlink("../victim", ".d.paro-tmp/part"), 0);
     assert_int_equal(symlink("../elsewhere", ".d.paro-tmp/sub"), 0);
     assert_int_equal(io_dir_put(&dir, "part", "new", 3, &err), -1);
@@ -136,12 +130,11 @@ FOLDER_TEST(a_folder_is_filled_through_its_descriptor)
     assert_int_equal(rename(".d.paro-tmp", "away"), 0);
     assert_int_equal(mkdir(".d.paro-tmp", 0777), 0);
     assert_int_equal(symlink("../victim", ".d.paro-tmp/other"), 0);
-    assert_int_equal(io_dir_put(&dir, "other", "new", 3, &err), 0);
+    assert_ok(io_dir_put(&dir, "other", "new", 3, &err));
     expect("away/other", "new");
     expect("victim", "old");
     assert_int_equal(names("elsewhere"), 0);
     /* And what is published is what was written, or is not called so. */
-    assert_int_equal(io_dir_commit(&dir, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_error(io_dir_commit(&dir, &err), ERR_MISMATCH);
     assert_non_null(strstr(err.text, "'d' was replaced"));
 }

@@ -3,7 +3,6 @@
 #include "unit.h"
 
 #include "base/jin.h"
-#include "base/mem.h"
 
 /* What is read has no 0 behind it: a byte too many is seen by the sanitizer. */
 static struct jin begin(const char *text, char **copy)

@@ -5,9 +5,6 @@
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/mem.h"
 
 static int all_zero(const unsigned char *p, size_t n)
 {
@@ -103,31 +100,28 @@ TEST(lost_memory_aborts_with_a_line)
 
 TEST(data_is_aligned_zeroed_or_refused)
 {
-    struct err err;
     void *p = NULL, *before;
 
     for (int64_t n = 0; n < 300; n += 37) {
-        assert_int_equal(mem_data(n, "a test", &p, &err), 0);
+        assert_ok(mem_data(n, "a test", &p, &err));
         assert_int_equal((uintptr_t)p % 64, 0);
         assert_true(all_zero(p, (size_t)n));
         mem_free(p);
     }
     for (int64_t n = 0; n < 20 << 20; n = 3 * n + 12345) {
-        assert_int_equal(mem_buffer(n, "a test", &p, &err), 0);
+        assert_ok(mem_buffer(n, "a test", &p, &err));
         assert_int_equal((uintptr_t)p % 64, 0);
         memset(p, 1, (size_t)n);
         mem_free(p);
     }
     before = p;
 #ifndef __SANITIZE_ADDRESS__
-    assert_int_equal(mem_data(INT64_MAX / 2, "the shards", &p, &err), -1);
+    assert_error(mem_data(INT64_MAX / 2, "the shards", &p, &err), ERR_SYS);
     assert_non_null(strstr(err.text, "4611686018427387903 bytes for the shards"));
-    assert_int_equal(err.code, ERR_SYS);
 #endif
-    assert_int_equal(mem_data(INT64_MAX, "the shards", &p, &err), -1);
-    assert_int_equal(err.code, ERR_SYS);
-    assert_int_equal(mem_buffer(INT64_MAX, "a ring", &p, &err), -1);
-    assert_non_null(strstr(err.text, "9223372036854775807 bytes for a ring"));
+    assert_error(mem_data(INT64_MAX, "the shards", &p, &err), ERR_SYS);
+    assert_says(mem_buffer(INT64_MAX, "a ring", &p, &err),
+                "9223372036854775807 bytes for a ring");
     assert_ptr_equal(p, before);
 }
 
@@ -141,7 +135,6 @@ static void place(struct arena *arena, char *at[3])
 TEST(arena_places_what_it_measured)
 {
     struct arena arena = {0};
-    struct err err;
     char *at[3];
 
     place(&arena, at);
@@ -149,7 +142,7 @@ TEST(arena_places_what_it_measured)
     assert_null(at[2]);
     int64_t bytes = arena.used;
     assert_int_equal(bytes, 64 + 0 + 192);
-    assert_int_equal(arena_init(&arena, bytes, "a test", &err), 0);
+    assert_ok(arena_init(&arena, bytes, "a test", &err));
     place(&arena, at);
     assert_int_equal(arena.used, bytes);
     assert_int_equal((uintptr_t)at[0] % 64, 0);

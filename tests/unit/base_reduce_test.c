@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Reductions of every type against definitions in double: an element is decoded, combined and
- * rounded by arithmetic that shares nothing with the loops.
- */
+/* Reductions of every type against definitions in double: an element is decoded, combined and
+ * rounded by arithmetic that shares nothing with the loops. */
 #include "unit.h"
-
-#include <math.h>
 
 #include "base/dtype.h"
 #include "base/rng.h"
@@ -90,10 +86,8 @@ static void assert_reduced(const void *to, const void *a, const void *b, enum dt
 
 enum { LEN = 71, OFF = 8, ROOM = (LEN + 2 * OFF) * 8 };
 
-/*
- * Any bits: numbers of every size and kind.  Or, close together, floats with one high byte, so
- * that sums carry, cancel and are rounded.
- */
+/* Any bits: numbers of every size and kind.  Or, close together, floats with one high byte, so
+ * that sums carry, cancel and are rounded. */
 static void fill(void *p, enum dtype type, int close, uint64_t stream)
 {
     unsigned char *at = p;
@@ -195,10 +189,8 @@ TEST(special_values_of_floating_types)
     }
 }
 
-/*
- * Every 16-bit pattern beside partners of every kind.  Where one operand at most is NaN the
- * bits are those of the element functions, in vectors as in the rest of the loop.
- */
+/* Every 16-bit pattern beside partners of every kind.  Where one operand at most is NaN the
+ * bits are those of the element functions, in vectors as in the rest of the loop. */
 TEST(every_pattern_of_halves)
 {
     static uint16_t a[65536], b[65536], to[65536];
@@ -258,10 +250,8 @@ static void assert_divided(const void *p, const void *was, enum dtype type, int 
     }
 }
 
-/*
- * The quotient of a half of p bits and a rank count lies 2^-(p+1) / ranks off a tie or is one:
- * to 2^11 ranks f32, whose error is 2^-24, decides no tie wrongly, and double is an oracle.
- */
+/* The quotient of a half of p bits and a rank count lies 2^-(p+1) / ranks off a tie or is one:
+ * to 2^11 ranks f32, whose error is 2^-24, decides no tie wrongly, and double is an oracle. */
 TEST(averages_divide_once)
 {
     static const int ranks[] = {1, 2, 3, 7, 10, 64, 127, 255, 1000, 2047};
@@ -312,11 +302,9 @@ TEST(whole_averages_are_truncated)
 
 TEST(operations_have_names)
 {
-    struct err err;
-
     for (int o = 0; o < DTYPE_OPS; o++) {
         enum dtype_op op = DTYPE_OPS;
-        assert_int_equal(dtype_op_parse(dtype_op_name((enum dtype_op)o), &op, &err), 0);
+        assert_ok(dtype_op_parse(dtype_op_name((enum dtype_op)o), &op, &err));
         assert_int_equal(op, o);
     }
     enum dtype_op op = DTYPE_MIN;

@@ -2,8 +2,6 @@
 /* Random numbers against the published answers and their moments; robust statistics by hand. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/tick.h"

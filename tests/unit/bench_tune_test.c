@@ -62,10 +62,8 @@ TEST(among_equals_the_prediction_decides)
     assert_int_equal(bench_tune_choose(c.e, ENTRIES, ROUNDS), 0);
 }
 
-/*
- * Of 20 throws of a coin 5 heads or fewer come once in 48 times, 6 or fewer once in 17: the
- * limit is once in 32.
- */
+/* Of 20 throws of a coin 5 heads or fewer come once in 48 times, 6 or fewer once in 17: the
+ * limit is once in 32. */
 TEST(noise_is_told_by_the_rounds_that_were_won)
 {
     struct contest c;

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Byte-pair encoding: the tokens of tests/reference/dump_bpe.py, by a small vocabulary and
+/* Byte-pair encoding: the tokens of tests/reference/dump_bpe.py, by a small vocabulary and
  * (where the environment's PARO_TOKENIZER names a folder with them) by GPT-2's own files; any
- * bytes and back; wrong files.
- */
+ * bytes and back; wrong files. */
 #include "unit.h"
 
 #include "base/io.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "token/tokenizer.h"
 #include "words_fixture.h"
@@ -17,10 +14,8 @@
 static struct tokenizer *open_small(void)
 {
     struct tokenizer *b = NULL;
-    struct err err;
 
-    if (tokenizer_open(&b, SMALL, &err))
-        fail_msg("%s", err.text);
+    assert_ok(tokenizer_open(&b, SMALL, &err));
     return b;
 }
 
@@ -28,7 +23,6 @@ static struct tokenizer *open_small(void)
 static int64_t encode(struct tokenizer *b, const char *text, int64_t bytes, int32_t *ids)
 {
     int32_t *found = NULL;
-    struct err err;
     int64_t count = tokenizer_encode(b, text, bytes, 0, &found, &err);
 
     assert_in_range(count, 0, bytes);
@@ -104,12 +98,10 @@ TEST(tokens_by_gpt2s_files)
 {
     const char *dir = getenv("PARO_TOKENIZER");
     struct tokenizer *b = NULL;
-    struct err err;
 
     if (!dir || !*dir)
         skip();
-    if (tokenizer_open(&b, dir, &err))
-        fail_msg("%s", err.text);
+    assert_ok(tokenizer_open(&b, dir, &err));
     assert_int_equal(tokenizer_count(b), 50257);
     assert_int_equal(tokenizer_end(b), 50256);
     check_dump(b, SMALL "/gpt2.dump");
@@ -200,10 +192,9 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
     char *vocab = NULL, *old = NULL;
     int64_t bytes = 0, old_bytes = 0;
     struct tokenizer *b = NULL;
-    struct err err = {0};
 
-    assert_int_equal(io_read_text(SMALL "/encoder.json", 1 << 20, &vocab, &bytes, &err), 0);
-    assert_int_equal(io_read_text(SMALL "/vocab.bpe", 1 << 20, &old, &old_bytes, &err), 0);
+    assert_ok(io_read_text(SMALL "/encoder.json", 1 << 20, &vocab, &bytes, &err));
+    assert_ok(io_read_text(SMALL "/vocab.bpe", 1 << 20, &old, &old_bytes, &err));
     if (vocab_from) {
         char *at = strstr(vocab, vocab_from), *new = NULL;
         assert_non_null(at);
@@ -228,7 +219,6 @@ static void refused(const char *vocab_from, const char *vocab_to, const char *me
 TEST(wrong_files)
 {
     struct tokenizer *b = NULL;
-    struct err err = {0};
 
     refused("\"a\":", "\"zzz\":", "", "v: byte 0x61");
     refused("\"!\":1,", "\"!\":2,", NULL, "v:1: '\"' token 2, '!'");
@@ -242,7 +232,6 @@ TEST(wrong_files)
     refused(NULL, NULL, "t h\r\n", "m:1: 'h?' vocabulary");
     refused(NULL, NULL, "t h\nt qq\n", "m:2: 'qq' vocabulary");
     refused(NULL, NULL, "t h\nq j\n", "m:2: 'qj' vocabulary");
-    assert_int_equal(tokenizer_open(&b, "tests/data", &err), -1);
-    assert_int_equal(err.code, ERR_ABSENT);
+    assert_error(tokenizer_open(&b, "tests/data", &err), ERR_ABSENT);
     assert_words(err.text, "'tests/data' vocabulary, encoder.json vocab.json");
 }

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Conversations by templates: their text and what of it is learned, written down as the
- * families publish it.  The tokenizer has a token for each byte, and the special tokens.
- */
+/* Conversations by templates: their text and what of it is learned, written down as the
+ * families publish it.  The tokenizer has a token for each byte, and the special tokens. */
 #include "unit.h"
 
-#include "base/mem.h"
 #include "data/chat.h"
 
 /* A byte-level vocabulary without merges: bytes 0-255 as GPT-2 spells them, then specials. */
 static struct tokenizer *open_bytes(const char *const *special, int specials)
 {
-    char *text = NULL;
-    size_t bytes = 0;
-    FILE *f = mem_stream(&text, &bytes);
+    FILE *f = unit_stream();
     int next = 256, id = 0;
     struct tokenizer *t;
-    struct err err;
 
     fprintf(f, "{\"added_tokens\":[");
     for (int i = 0; i < specials; i++)
@@ -33,10 +27,9 @@ static struct tokenizer *open_bytes(const char *const *special, int specials)
         fprintf(f, "%s\"\\u%04x\":%d", b ? "," : "", seen ? b : next++, id++);
     }
     fprintf(f, "},\"merges\":[]}}");
-    fclose(f);
-    if (tokenizer_parse(&t, "tokenizer.json", text, (int64_t)bytes, &err))
-        fail_msg("%s", err.text);
-    mem_free(text);
+    char *text = unit_text(f);
+    assert_ok(tokenizer_parse(&t, "tokenizer.json", text, (int64_t)strlen(text), &err));
+    free(text);
     return t;
 }
 
@@ -46,11 +39,11 @@ struct got {
     char text[2000], mask[2000];
 };
 
-static int take(void *arg, const int32_t *ids, int64_t count, int trained, struct err *err)
+static int take(void *arg, const int32_t *ids, int64_t count, int trained, struct err *why)
 {
     struct got *g = arg;
 
-    (void)err;
+    (void)why;
     for (int64_t i = 0; i < count; i++) {
         size_t at = strlen(g->text);
         if (ids[i] < 256)
@@ -75,7 +68,6 @@ static void check_chat(struct chat *chat, const char *const *special,
 {
     struct got g = {special, "", ""};
     char text[2000] = "", mask[2000] = "";
-    struct err err;
     int trained = 0;
     size_t n = 0;
 
@@ -86,8 +78,7 @@ static void check_chat(struct chat *chat, const char *const *special,
             text[n] = *p;
             mask[n++] = trained ? '^' : '.';
         }
-    if (chat_encode(chat, message, messages, open, take, &g, &err))
-        fail_msg("%s", err.text);
+    assert_ok(chat_encode(chat, message, messages, open, take, &g, &err));
     assert_string_equal(g.text, text);
     assert_string_equal(g.mask, mask);
 }
@@ -156,9 +147,7 @@ TEST(conversations_of_all_templates)
         for (int found = 0; found <= cases[i].found; found++) {
             struct tokenizer *t = open_bytes(cases[i].special, cases[i].specials);
             struct chat *chat;
-            struct err err;
-            if (chat_open(&chat, t, found ? NULL : cases[i].name, &err))
-                fail_msg("%s", err.text);
+            assert_ok(chat_open(&chat, t, found ? NULL : cases[i].name, &err));
             check_chat(chat, cases[i].special, talk, 5, 0, cases[i].whole);
             check_chat(chat, cases[i].special, talk + 3, 1, 1, cases[i].first);
             assert_string_equal(cases[i].special[chat_end(chat) - 256], cases[i].end);
@@ -189,8 +178,7 @@ TEST(results_of_tools_and_names_of_roles)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct tokenizer *t = open_bytes(im, COUNT(im));
         struct chat *chat;
-        struct err err;
-        assert_int_equal(chat_open(&chat, t, cases[i].name, &err), 0);
+        assert_ok(chat_open(&chat, t, cases[i].name, &err));
         check_chat(chat, im, calls, COUNT(calls), 0, cases[i].want);
         chat_close(chat);
         tokenizer_close(t);
@@ -198,9 +186,9 @@ TEST(results_of_tools_and_names_of_roles)
 }
 
 static int take_digits(void *arg, const int32_t *ids, int64_t count, int trained,
-                       struct err *err)
+                       struct err *why)
 {
-    (void)trained, (void)err;
+    (void)trained, (void)why;
     for (int64_t i = 0; i < count; i++)
         sprintf(strchr(arg, 0), "%d", ids[i]);
     return 0;
@@ -222,11 +210,10 @@ TEST(only_a_text_begins)
     char got[100] = "";
     struct tokenizer *t;
     struct chat *chat;
-    struct err err;
 
-    assert_int_equal(tokenizer_parse(&t, "t", json, sizeof json - 1, &err), 0);
-    assert_int_equal(chat_open(&chat, t, NULL, &err), 0);
-    assert_int_equal(chat_encode(chat, talk + 3, 1, 0, take_digits, got, &err), 0);
+    assert_ok(tokenizer_parse(&t, "t", json, sizeof json - 1, &err));
+    assert_ok(chat_open(&chat, t, NULL, &err));
+    assert_ok(chat_encode(chat, talk + 3, 1, 0, take_digits, got, &err));
     assert_string_equal(got, "2"
                              "00000"
                              "0000"
@@ -242,7 +229,6 @@ static void check_error(const char *const *special, int specials, const char *na
     struct tokenizer *t = open_bytes(special, specials);
     struct got g = {special, "", ""};
     struct chat *chat = NULL;
-    struct err err;
     int rc = chat_open(&chat, t, name, &err);
 
     if (rc == 0)

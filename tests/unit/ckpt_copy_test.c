@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Where copies lie: for all ranks of equal and ragged groups, placed by slot and by node, and
+/* Where copies lie: for all ranks of equal and ragged groups, placed by slot and by node, and
  * every number of copies there is room for, by counting and not by the rule; and what a
- * manifest may say of them.
- */
+ * manifest may say of them. */
 #include "unit.h"
 
-#include <unistd.h>
-
-#include "base/io.h"
-#include "base/mem.h"
-#include "ckpt/ckpt_write.h"
 #include "ckpt_fixture.h"
 #include "words_fixture.h"
 
@@ -44,10 +37,8 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/*
- * Of another group, whose members share out a group's shards by their places, a member of m
- * holds at most its share of theirs, rounded up.
- */
+/* Of another group, whose members share out a group's shards by their places, a member of m
+ * holds at most its share of theirs, rounded up. */
 static void check_even(const struct groups *g)
 {
     for (int k = 1; k < g->ranks; k++) {
@@ -72,10 +63,9 @@ static void check_even(const struct groups *g)
 TEST(test_holders)
 {
     struct groups g, by_node;
-    struct err err;
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
-        assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
+        assert_ok(groups_parse(&g, shapes[i], &err));
         check_apart(&g);
         check_even(&g);
         /* The same groups, dealt out in turn. */
@@ -84,7 +74,7 @@ TEST(test_holders)
             for (int k = 0; k < g.count; k++)
                 if (j < g.members[k])
                     group_of[n++] = k;
-        assert_int_equal(groups_init_of(&by_node, n, group_of, &err), 0);
+        assert_ok(groups_init_of(&by_node, n, group_of, &err));
         check_apart(&by_node);
         check_even(&by_node);
         groups_release(&by_node);
@@ -95,16 +85,14 @@ TEST(test_holders)
 TEST(test_places)
 {
     struct groups g;
-    struct err err;
     static const char *const paths[] = {
         "d/shard-00002.safetensors", "d/shard-00003.copy-00002.safetensors",
         "d/shard-00000.copy-00002.safetensors", "d/shard-00004.copy-00002.safetensors"};
 
-    assert_int_equal(groups_parse(&g, "[3,2]", &err), 0);
+    assert_ok(groups_parse(&g, "[3,2]", &err));
     for (int k = 0; k <= 4; k++)
-        assert_int_equal(ckpt_check_copies(&g, k, &err), 0);
-    assert_int_equal(ckpt_check_copies(&g, 5, &err), -1);
-    assert_words(err.text, "5 copies, 0 to 4 5 ranks");
+        assert_ok(ckpt_check_copies(&g, k, &err));
+    assert_refused(ckpt_check_copies(&g, 5, &err), "5 copies, 0 to 4 5 ranks");
     assert_int_equal(ckpt_check_copies(&g, -1, &err), -1);
     for (int k = 0; k < 4; k++) { /* rank 2: place 2 of group 0 */
         char *path = ckpt_shard_path("d", &g, 2, k);
@@ -112,8 +100,8 @@ TEST(test_places)
         mem_free(path);
     }
     groups_release(&g);
-    assert_int_equal(groups_parse(&g, "100", &err), 0);
-    assert_int_equal(ckpt_check_copies(&g, CKPT_COPIES_MAX, &err), 0);
+    assert_ok(groups_parse(&g, "100", &err));
+    assert_ok(ckpt_check_copies(&g, CKPT_COPIES_MAX, &err));
     assert_int_equal(ckpt_check_copies(&g, CKPT_COPIES_MAX + 1, &err), -1);
     groups_release(&g);
 }
@@ -129,11 +117,9 @@ TEST(test_places)
 #define REST(name)   KEPT(name, "false", "true")
 #define FILE_(name)  KEPT(name, "false", "false")
 
-/*
- * What a manifest says in place of something, and of what it is refused (NULL: it is
+/* What a manifest says in place of something, and of what it is refused (NULL: it is
  * well-formed). Two ranks have room for one copy; what an int does not hold is too many too.
- * What a run counts over 2^63 soon is refused, and so is what merge would write twice.
- */
+ * What a run counts over 2^63 soon is refused, and so is what merge would write twice. */
 static const struct {
     const char *was, *is, *words;
 } says[] = {
@@ -168,10 +154,8 @@ static const struct {
     {"[]", "[" REST("a") "," REST("a") "]", "source 'a' twice"},
 };
 
-/*
- * The manifest, as an older one is, with `is` in place of `was` ("": of the config's
- * checksum).
- */
+/* The manifest, as an older one is, with `is` in place of `was` ("": of the config's
+ * checksum). */
 static void put_instead(const char *path, const char *text, const char *was, const char *is)
 {
     const char *key = strstr(text, ",\n\"config_xxh3\""), *run = strstr(text, ",\n\"run\"");
@@ -191,14 +175,13 @@ static void put_instead(const char *path, const char *text, const char *was, con
 TEST(test_manifests)
 {
     struct fixture f;
-    struct err err;
     struct ckpt c;
     char *text = NULL;
     int64_t bytes = 0;
 
     write_ckpt(&f, "2x1", "all", NULL);
     char *path = io_join(f.dir, "manifest.json");
-    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    assert_ok(io_read_text(path, 1 << 20, &text, &bytes, &err));
     for (size_t i = 0; i < sizeof says / sizeof *says; i++) {
         put_instead(path, text, says[i].was, says[i].is);
         assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), says[i].words ? -1 : 0);

@@ -17,12 +17,12 @@ static float value(int unit, int state, int64_t i)
                       : (float)i + (float)unit / 7 + state;
 }
 
-static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *err)
+static int fill(void *arg, int unit, int state, struct range at, void *out, struct err *why)
 {
     struct ckpt_shape *shape = arg;
     float v;
 
-    (void)err;
+    (void)why;
     for (int64_t i = at.lo; i < at.hi; i++) {
         v = value(unit, state, i);
         dtype_convert((char *)out + (i - at.lo) * dtype_bytes(shape->state[state].type),
@@ -43,13 +43,11 @@ static void write_ckpt(struct fixture *f, const char *groups_text, const char *w
                        const struct ckpt_run *run)
 {
     struct groups g;
-    struct err err;
 
     temp_folder(f->dir, "paro-ckpt");
-    assert_int_equal(model_parse(&f->model, "c.json", config, (int64_t)strlen(config), &err),
-                     0);
-    assert_int_equal(model_train(&f->model, what, &err), 0);
-    assert_int_equal(groups_parse(&g, groups_text, &err), 0);
+    assert_ok(model_parse(&f->model, "c.json", config, (int64_t)strlen(config), &err));
+    assert_ok(model_train(&f->model, what, &err));
+    assert_ok(groups_parse(&g, groups_text, &err));
     layout_init(&f->layout, &g);
     groups_release(&g);
     f->shape = (struct ckpt_shape){
@@ -64,10 +62,9 @@ static void write_ckpt(struct fixture *f, const char *groups_text, const char *w
     char **entry = mem_new((size_t)n, sizeof *entry);
     struct io_dir dir = temp_open(f->dir);
     for (int r = 0; r < n; r++)
-        assert_int_equal(
-            ckpt_write_shard(&dir, r, 0, &f->shape, fill, &f->shape, &entry[r], &err), 0);
-    assert_int_equal(
-        ckpt_manifest_write(&dir, &f->shape, (const char *const *)entry, run, NULL, &err), 0);
+        assert_ok(ckpt_write_shard(&dir, r, 0, &f->shape, fill, &f->shape, &entry[r], &err));
+    assert_ok(
+        ckpt_manifest_write(&dir, &f->shape, (const char *const *)entry, run, NULL, &err));
     io_dir_leave(&dir);
     for (int r = 0; r < n; r++)
         mem_free(entry[r]);
@@ -89,8 +86,6 @@ static void put_manifest(const char *path, const char *text, int64_t before)
 
 static void clean(struct fixture *f)
 {
-    struct err err;
-
     io_remove_tree(f->dir, &err);
     layout_release(&f->layout);
     model_release(&f->model);

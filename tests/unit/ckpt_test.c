@@ -1,19 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Checkpoints: what n ranks of any groups write, any ranges give back, in any type; every
- * damage is seen and named.
- */
+/* Checkpoints: what n ranks of any groups write, any ranges give back, in any type; every
+ * damage is seen and named. */
 #include "unit.h"
 
-#include <fcntl.h>
-#include <inttypes.h>
-#include <unistd.h>
-
-#include "base/io.h"
-#include "base/mem.h"
 #include "ckpt/ckpt.h"
 #include "ckpt/states.h"
-#include "ckpt/ckpt_write.h"
 #include "shard/folder.h"
 #include "shard/shard.h"
 #include "ckpt_fixture.h"
@@ -34,11 +25,10 @@ static void read_as(struct ckpt *c, const char *groups_text)
 {
     struct layout l;
     struct groups g;
-    struct err err;
     struct range ranges[64];
     static float out[4096];
 
-    assert_int_equal(groups_parse(&g, groups_text, &err), 0);
+    assert_ok(groups_parse(&g, groups_text, &err));
     layout_init(&l, &g);
     assert_true(layout_ranges_max(&l) <= 64);
     for (int letter = LETTER_N; letter <= LETTER_G; letter++) {
@@ -48,7 +38,7 @@ static void read_as(struct ckpt *c, const char *groups_text)
                 int n =
                     layout_unit_ranges(&l, (enum letter)letter, r, c->model.unit[u].trained,
                                        ckpt_state_elems(&c->model, u, &c->state[s]), ranges);
-                assert_int_equal(ckpt_read_ranges(c, u, s, ranges, n, DTYPE_F32, out, &err), 0);
+                assert_ok(ckpt_read_ranges(c, u, s, ranges, n, DTYPE_F32, out, &err));
                 float *p = out;
                 for (int i = 0; i < n; i++)
                     for (int64_t e = ranges[i].lo; e < ranges[i].hi; e++)
@@ -67,9 +57,8 @@ TEST(test_any_to_any)
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct fixture f;
         struct ckpt c;
-        struct err err;
         write_all(&f, shapes[i]);
-        assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
+        assert_ok(ckpt_open(&c, f.dir, NULL, &err));
         assert_int_equal(c.run.step, 7);
         assert_int_equal(c.run.position, 99);
         assert_string_equal(c.strategy, "IIG");
@@ -92,11 +81,10 @@ TEST(test_parts)
 {
     struct fixture f;
     struct ckpt c;
-    struct err err;
 
     for (int i = 1; i < PARTIALS; i++) {
         write_trained(&f, i % 2 ? "[3,2]" : "2x2", partials[i]);
-        assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
+        assert_ok(ckpt_open(&c, f.dir, NULL, &err));
         assert_string_equal(c.model.partial, partials[i]);
         assert_int_equal(c.model.trained, f.model.trained);
         int64_t sum[3] = {0, 0, 0};
@@ -114,21 +102,18 @@ TEST(test_parts)
 
 enum { SEED = 5 };
 
-/*
- * Every element that another model of the network asks for, by the definition: it is in the
+/* Every element that another model of the network asks for, by the definition: it is in the
  * state, or, of a master, in the parameters, or has its first value.  Counts those of the last
- * kind.
- */
+ * kind. */
 static int read_other(struct weights *w, const char *what, int state)
 {
     struct ckpt *c = &w->ckpt;
     struct model m;
-    struct err err;
     static float out[4096], first[4096];
     int absent = 0;
 
-    assert_int_equal(model_parse(&m, "c.json", config, (int64_t)strlen(config), &err), 0);
-    assert_int_equal(model_train(&m, what, &err), 0);
+    assert_ok(model_parse(&m, "c.json", config, (int64_t)strlen(config), &err));
+    assert_ok(model_train(&m, what, &err));
     struct states s = {.weights = w, .model = &m, .state = {state}, .seed = SEED, .threads = 1};
     if (states_check_model(w, &m, &err)) {
         assert_int_equal(err.code, ERR_MISMATCH);
@@ -139,7 +124,7 @@ static int read_other(struct weights *w, const char *what, int state)
         /* in three parts, of which one is empty */
         int64_t e = ckpt_state_elems(&m, u, &c->state[state]), k = e / 3;
         struct range part[] = {{0, k}, {k, k}, {k, e}};
-        assert_int_equal(states_read(&s, u, 0, part, 3, out, &err), 0);
+        assert_ok(states_read(&s, u, 0, part, 3, out, &err));
         for (int64_t x = 0; x < e; x++) {
             const struct model_tensor *t = &m.tensor[ckpt_tensor_at(&m, u, x)];
             const struct model_tensor *from = model_find(&c->model, t->name);
@@ -155,7 +140,7 @@ static int read_other(struct weights *w, const char *what, int state)
         if (!c->model.lora.rank && m.lora.rank && m.unit[u].trained) {
             struct range all = {0, m.unit[u].trained};
             s.state[1] = 2;
-            assert_int_equal(states_read(&s, u, 1, &all, 1, out, &err), 0);
+            assert_ok(states_read(&s, u, 1, &all, 1, out, &err));
             for (int64_t x = 0; x < all.hi; x++)
                 assert_true(out[x] == 0);
         }
@@ -171,8 +156,7 @@ TEST(test_another_part)
 
     for (int i = 0; i < PARTIALS; i++) {
         write_trained(&f, "[3,2]", partials[i]);
-        struct err err;
-        assert_int_equal(weights_open(&w, f.dir, NULL, &err), 0);
+        assert_ok(weights_open(&w, f.dir, NULL, &err));
         for (int k = 0; k < PARTIALS; k++) {
             /* Adapters that nobody would read, or of another rank, are refused. */
             int fits = i < 3 || i == k;
@@ -198,13 +182,12 @@ TEST(test_to_bf16)
 {
     struct fixture f;
     struct ckpt c;
-    struct err err;
     struct range at = {3, 40};
     uint16_t half[37];
 
     write_all(&f, "[3,2]");
-    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
-    assert_int_equal(ckpt_read_ranges(&c, 1, 1, &at, 1, DTYPE_BF16, half, &err), 0);
+    assert_ok(ckpt_open(&c, f.dir, NULL, &err));
+    assert_ok(ckpt_read_ranges(&c, 1, 1, &at, 1, DTYPE_BF16, half, &err));
     for (int i = 0; i < 37; i++)
         assert_int_equal(half[i], dtype_bf16_of_f32(value(1, 1, 3 + i)));
     ckpt_close(&c);
@@ -229,17 +212,15 @@ TEST(test_damage)
 {
     struct fixture f;
     struct ckpt c;
-    struct err err;
     float out[4096];
 
     write_all(&f, "2x2");
-    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
+    assert_ok(ckpt_open(&c, f.dir, NULL, &err));
     const struct ckpt_block *b = &c.block[c.first[1 * c.model.units + 1] + 2];
     struct range there = {b->lo, b->hi}, before = {0, b->lo};
     flip(f.dir, c.file[b->file].name, b->offset + b->bytes - 1);
-    assert_int_equal(ckpt_read_ranges(&c, 1, 1, &before, 1, DTYPE_F32, out, &err), 0);
-    assert_int_equal(ckpt_read_ranges(&c, 1, 1, &there, 1, DTYPE_F32, out, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_ok(ckpt_read_ranges(&c, 1, 1, &before, 1, DTYPE_F32, out, &err));
+    assert_error(ckpt_read_ranges(&c, 1, 1, &there, 1, DTYPE_F32, out, &err), ERR_MISMATCH);
     assert_string_equal(err.key, c.model.tensor[b->tensor].name);
     char *path = io_join(f.dir, c.file[b->file].name);
     assert_string_equal(err.file, path);
@@ -258,13 +239,12 @@ TEST(test_manifest_damage)
 {
     struct fixture f;
     struct ckpt c;
-    struct err err;
     char *text = NULL;
     int64_t bytes = 0;
 
     write_all(&f, "2x1");
     char *path = io_join(f.dir, "manifest.json");
-    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    assert_ok(io_read_text(path, 1 << 20, &text, &bytes, &err));
     for (int64_t at = 0; at < bytes; at += 17) {
         flip(f.dir, "manifest.json", at);
         assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), -1);
@@ -273,22 +253,18 @@ TEST(test_manifest_damage)
     assert_int_equal(truncate(path, bytes - 1), 0);
     assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), -1);
     assert_int_equal(unlink(path), 0);
-    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), -1);
-    assert_int_equal(err.code, ERR_ABSENT);
+    assert_error(ckpt_open(&c, f.dir, NULL, &err), ERR_ABSENT);
     mem_free(text);
     mem_free(path);
     clean(&f);
 }
 
-/*
- * A manifest whose checksum is right and whose content is not: it is refused, or what it says
- * is not what the shards have, but nothing is read or written out of bounds.
- */
+/* A manifest whose checksum is right and whose content is not: it is refused, or what it says
+ * is not what the shards have, but nothing is read or written out of bounds. */
 static void hostile(const char *what)
 {
     static const char bytes_tried[] = {'9', '-', '0', '"', ']', 'e'};
     struct fixture f;
-    struct err err;
     char *text = NULL;
     int64_t bytes = 0;
     int opened = 0, refused = 0;
@@ -296,7 +272,7 @@ static void hostile(const char *what)
 
     write_trained(&f, "2x1", what);
     char *path = io_join(f.dir, "manifest.json");
-    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    assert_ok(io_read_text(path, 1 << 20, &text, &bytes, &err));
     int64_t before = strstr(text, ",\n\"checksum\"") - text;
     for (int64_t at = 0; at < before; at += 5) {
         char was = text[at];
@@ -323,7 +299,7 @@ static void hostile(const char *what)
     assert_true(opened > 0 && refused > opened);
     put_manifest(path, text, before);
     struct ckpt c;
-    assert_int_equal(ckpt_open(&c, f.dir, NULL, &err), 0);
+    assert_ok(ckpt_open(&c, f.dir, NULL, &err));
     ckpt_close(&c);
     mem_free(text);
     mem_free(path);
@@ -342,7 +318,6 @@ TEST(test_merge_of_a_run)
 {
     const struct shard_merging what = {.options = {.buffer = 64 << 20}};
     struct fixture f;
-    struct err err;
     struct weights w;
     struct folder folder = {0};
     char to[TEMP_PATH + 8];
@@ -350,18 +325,18 @@ TEST(test_merge_of_a_run)
 
     write_all(&f, "[3,2]");
     sprintf(to, "%s-merged", f.dir);
-    assert_int_equal(shard_merge(f.dir, &what, (struct shard_target){to, 0}, &err), 0);
-    assert_int_equal(weights_open(&w, to, NULL, &err), 0);
-    assert_int_equal(folder_list(&folder, &w.hf, NULL, &err), 0);
+    assert_ok(shard_merge(f.dir, &what, (struct shard_target){to, 0}, &err));
+    assert_ok(weights_open(&w, to, NULL, &err));
+    assert_ok(folder_list(&folder, &w.hf, NULL, &err));
     assert_int_equal(folder.others, 1);
     assert_string_equal(folder.other[0], "config.json");
-    assert_int_equal(states_check_model(&w, &f.model, &err), 0);
+    assert_ok(states_check_model(&w, &f.model, &err));
     assert_int_equal(weights_type(&w), DTYPE_BF16);
     struct states s = {.weights = &w, .model = &f.model};
     for (int u = 0; u < f.model.units; u++) {
         struct range all = {0, f.model.unit[u].elems};
         assert_true(all.hi <= 1024);
-        assert_int_equal(states_read(&s, u, 0, &all, 1, out, &err), 0);
+        assert_ok(states_read(&s, u, 0, &all, 1, out, &err));
         for (int64_t i = 0; i < all.hi; i++)
             assert_true(out[i] == value(u, 0, i));
     }
@@ -375,27 +350,25 @@ TEST(test_merge_of_a_run)
 
 /* A fill that fails, and a rank whose disk is no folder: an error, and no entry. */
 static int fill_fails(void *arg, int unit, int state, struct range at, void *out,
-                      struct err *err)
+                      struct err *why)
 {
     (void)arg, (void)unit, (void)state, (void)at, (void)out;
-    return err_set(err, ERR_DEVICE, "the device is gone");
+    return err_set(why, ERR_DEVICE, "the device is gone");
 }
 
 TEST(test_write_fails)
 {
     struct fixture f;
-    struct err err;
     char *entry = NULL;
 
     write_all(&f, "2x1");
     struct io_dir dir = temp_open(f.dir);
     /* Whatever is there under that name was not put there by this command. */
-    assert_int_equal(ckpt_write_shard(&dir, 1, 0, &f.shape, fill, NULL, &entry, &err), -1);
-    assert_non_null(strstr(err.text, "shard-00001.safetensors': File exists"));
+    assert_says(ckpt_write_shard(&dir, 1, 0, &f.shape, fill, NULL, &entry, &err),
+                "shard-00001.safetensors': File exists");
     assert_int_equal(unlinkat(dir.fd, "shard-00001.safetensors", 0), 0);
-    assert_int_equal(ckpt_write_shard(&dir, 1, 0, &f.shape, fill_fails, NULL, &entry, &err),
-                     -1);
-    assert_int_equal(err.code, ERR_DEVICE);
+    assert_error(ckpt_write_shard(&dir, 1, 0, &f.shape, fill_fails, NULL, &entry, &err),
+                 ERR_DEVICE);
     assert_non_null(strstr(err.text, "shard-00001.safetensors: the device is gone"));
     io_dir_leave(&dir);
     assert_null(entry);
@@ -415,10 +388,9 @@ TEST(test_reshard)
         struct fixture f;
         struct groups g;
         struct ckpt c;
-        struct err err;
         char to[TEMP_PATH + 40];
         write_trained(&f, shapes[i % SHAPES], partials[i % PARTIALS]);
-        assert_int_equal(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err), 0);
+        assert_ok(groups_parse(&g, shapes[(i / PARTIALS + 1) % SHAPES], &err));
         struct shard_request what = {
             .model = &f.model,
             .groups = &g,
@@ -429,8 +401,8 @@ TEST(test_reshard)
         assert_string_equal(err.text, "stopped, nothing was written");
         assert_int_equal(access(to, F_OK), -1);
         what.options.limits = NULL;
-        assert_int_equal(shard_reshard(f.dir, &what, (struct shard_target){to, 0}, &err), 0);
-        assert_int_equal(ckpt_open(&c, to, NULL, &err), 0);
+        assert_ok(shard_reshard(f.dir, &what, (struct shard_target){to, 0}, &err));
+        assert_ok(ckpt_open(&c, to, NULL, &err));
         assert_string_equal(c.strategy, "GNI");
         assert_true(groups_equal(&c.groups, &g));
         assert_int_equal(c.run.tokens, 1234);

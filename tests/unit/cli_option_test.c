@@ -14,10 +14,10 @@ struct args {
     char line[256], *words[32]; /* that were parsed */
 };
 
-static int parse_half(const char *text, double *out, struct err *err)
+static int parse_half(const char *text, double *out, struct err *why)
 {
     if (strcmp(text, "half"))
-        return err_set(err, ERR_INPUT, "'%s', expected half", text);
+        return err_set(why, ERR_INPUT, "'%s', expected half", text);
     *out = 0.5;
     return 0;
 }

@@ -3,9 +3,9 @@
  * examples/connr on one rank: re-ranking by worked figures, the filter by counting, gradients
  * by central differences, the assignment by trying all permutations, scores by known figures.
  */
+#define err unit_err /* <err.h> has another one, which the example calls */
 #include "unit.h"
-
-#include <unistd.h>
+#undef err
 
 #include "../../examples/connr/connr_cluster.c"
 #include "../../examples/connr/connr_encoder.c"
@@ -174,11 +174,9 @@ static double loss_of(struct problem *s, float *grad)
     return loss;
 }
 
-/*
- * Along the gradient and a random direction in W1 and W2 of both networks.  In steps of 1/1024
+/* Along the gradient and a random direction in W1 and W2 of both networks.  In steps of 1/1024
  * the differences of a loss near 1, a mean of values rounded to 2^-24, are off by 1024 * 2^-24
- * = 6e-5; passing the kink of a ReLU changes a slope by less than 1 / 100.
- */
+ * = 6e-5; passing the kink of a ReLU changes a slope by less than 1 / 100. */
 TEST(gradients_are_those_of_differences)
 {
     static struct problem s;

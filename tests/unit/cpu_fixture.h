@@ -3,9 +3,7 @@
 #define TESTS_UNIT_CPU_FIXTURE_H
 
 /* This processor with its kernels, for tests that compute. */
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "plain_fixture.h"
 #include "kern/kern.h"
 
 struct cpu {
@@ -16,8 +14,6 @@ struct cpu {
 
 static inline void cpu_open(struct cpu *c)
 {
-    struct err err;
-
     *c = (struct cpu){0};
     if (device_open(&c->device, "cpu", 0, &err) ||
         device_queue_open(c->device, &c->queue, &err) ||

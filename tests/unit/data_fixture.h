@@ -3,9 +3,6 @@
 #define DATA_FIXTURE_H
 
 /* Files of tokens in a folder of their own.  After unit.h. */
-#include <unistd.h>
-
-#include "base/io.h"
 #include "temp_fixture.h"
 
 static char folder[TEMP_PATH];
@@ -19,8 +16,6 @@ static inline int folder_make(void **state)
 
 static inline int folder_drop(void **state)
 {
-    struct err err;
-
     (void)state;
     return io_remove_tree(folder, &err);
 }

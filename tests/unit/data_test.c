@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Batches: a function of (options, index) alone, every window reachable, shares of several
- * files kept, evaluation apart from training.  Kinds of files are source_test.c's.
- */
+/* Batches: a function of (options, index) alone, every window reachable, shares of several
+ * files kept, evaluation apart from training.  Kinds of files are source_test.c's. */
 #include "unit.h"
 
 #include "data_fixture.h"
@@ -45,15 +43,11 @@ static void put_range(int file, int from, int n)
 
 static void open_all(struct data *d, const struct data_options *o)
 {
-    struct err err;
-
-    if (data_open(d, o, &err))
-        fail_msg("%s", err.text);
+    assert_ok(data_open(d, o, &err));
 }
 
 TEST(windows)
 {
-    struct err err;
     enum { N = 20 };
     int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], again[BATCH * SEQ];
     int seen[N] = {0}, starts = 0;
@@ -64,7 +58,7 @@ TEST(windows)
     open_all(&d, &o);
     assert_int_equal(d.tokens, N);
     for (int64_t index = 0; index < 200; index++) {
-        assert_int_equal(data_batch(&d, index * BATCH, BATCH, tokens, targets, NULL, &err), 0);
+        assert_ok(data_batch(&d, index * BATCH, BATCH, tokens, targets, NULL, &err));
         for (int b = 0; b < BATCH; b++) {
             int at = tokens[b * SEQ] - 200;
             assert_in_range(at, 0, N - SEQ - 1);
@@ -74,7 +68,7 @@ TEST(windows)
                 assert_int_equal(targets[b * SEQ + t], 200 + at + t + 1);
             }
         }
-        assert_int_equal(data_batch(&d, index * BATCH, BATCH, again, targets, NULL, &err), 0);
+        assert_ok(data_batch(&d, index * BATCH, BATCH, again, targets, NULL, &err));
         assert_memory_equal(tokens, again, sizeof tokens);
     }
     /* 200 epochs of 3 windows with offsets 0 .. 4: one is missed with 5 (4/5)^200 < 1e-18. */
@@ -84,13 +78,10 @@ TEST(windows)
     data_close(&d);
 }
 
-/*
- * Row b of batch i is row 0 of batch i * BATCH + b with one row: the same samples in the same
- * order, however many ranks and rows they are dealt to.
- */
+/* Row b of batch i is row 0 of batch i * BATCH + b with one row: the same samples in the same
+ * order, however many ranks and rows they are dealt to. */
 TEST(cut_otherwise)
 {
-    struct err err;
     int32_t tokens[BATCH * SEQ], targets[BATCH * SEQ], one[SEQ], next[SEQ];
     struct data_options o = options(2, SEQ, 256);
     struct data d, other;
@@ -102,13 +93,13 @@ TEST(cut_otherwise)
     o.seed = 2;
     open_all(&other, &o);
     for (int64_t i = 0; i < 20; i++) {
-        assert_int_equal(data_batch(&d, i * BATCH, BATCH, tokens, targets, NULL, &err), 0);
+        assert_ok(data_batch(&d, i * BATCH, BATCH, tokens, targets, NULL, &err));
         for (int b = 0; b < BATCH; b++) {
-            assert_int_equal(data_batch(&d, i * BATCH + b, 1, one, next, NULL, &err), 0);
+            assert_ok(data_batch(&d, i * BATCH + b, 1, one, next, NULL, &err));
             assert_memory_equal(one, tokens + b * SEQ, sizeof one);
             assert_memory_equal(next, targets + b * SEQ, sizeof next);
         }
-        assert_int_equal(data_batch(&other, i * BATCH, 1, one, next, NULL, &err), 0);
+        assert_ok(data_batch(&other, i * BATCH, 1, one, next, NULL, &err));
         same &= memcmp(one, tokens, sizeof one) == 0;
     }
     assert_false(same); /* another seed, other data */
@@ -119,12 +110,11 @@ TEST(cut_otherwise)
 /* Samples of each file among the first k. */
 static void count_samples(const struct data *d, int64_t k, int64_t had[2])
 {
-    struct err err;
     int32_t tokens[SEQ], targets[SEQ];
 
     had[0] = had[1] = 0;
     for (int64_t i = 0; i < k; i++) {
-        assert_int_equal(data_batch(d, i, 1, tokens, targets, NULL, &err), 0);
+        assert_ok(data_batch(d, i, 1, tokens, targets, NULL, &err));
         had[tokens[0] >= 150]++;
     }
 }
@@ -153,7 +143,6 @@ TEST(weights)
 /* Files of one length in turns: each has an order of its own. */
 TEST(orders_differ)
 {
-    struct err err;
     struct data_options o = options(2, SEQ, 256);
     int32_t tokens[2 * SEQ], targets[2 * SEQ];
     struct data d;
@@ -163,7 +152,7 @@ TEST(orders_differ)
     put_range(1, 100, 100);
     open_all(&d, &o);
     for (int64_t i = 0; i < 100; i++) {
-        assert_int_equal(data_batch(&d, i, 2, tokens, targets, NULL, &err), 0);
+        assert_ok(data_batch(&d, i, 2, tokens, targets, NULL, &err));
         same += tokens[0] + 100 == tokens[SEQ];
     }
     /* By chance one in 95 places is the same: 11 of 100 have a probability below 1e-7. */
@@ -174,7 +163,6 @@ TEST(orders_differ)
 /* Nothing that is trained on is evaluated, but for the first token, which has no target. */
 TEST(split)
 {
-    struct err err;
     int32_t tokens[2 * SEQ], targets[2 * SEQ];
     struct data_options o = options(2, SEQ, 256);
     int seen[256] = {0};
@@ -187,7 +175,7 @@ TEST(split)
     /* 25 tokens are 4 windows and their next; 37 are 7. */
     assert_int_equal(data_eval_windows(&d), 4 + 7);
     for (int64_t i = 0; i < 6; i++) {
-        assert_int_equal(data_eval_batch(&d, i, 2, tokens, targets, NULL, &err), 0);
+        assert_ok(data_eval_batch(&d, i, 2, tokens, targets, NULL, &err));
         for (int b = 0; b < 2; b++) {
             int64_t w = (2 * i + b) % 11;
             int first = (int)(w < 4 ? 75 + w * SEQ : 213 + (w - 4) * SEQ);
@@ -198,7 +186,7 @@ TEST(split)
         }
     }
     for (int64_t i = 0; i < 500; i++) {
-        assert_int_equal(data_batch(&d, i, 1, tokens, targets, NULL, &err), 0);
+        assert_ok(data_batch(&d, i, 1, tokens, targets, NULL, &err));
         for (int t = 0; t < SEQ; t++)
             seen[tokens[t]] = seen[targets[t]] = 1;
     }
@@ -210,15 +198,13 @@ TEST(split)
 static void refuse(const struct data_options *o, const char *fmt, ...)
 {
     struct data d = {.tokens = 77};
-    struct err err = {0};
     char text[512];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    assert_int_equal(data_open(&d, o, &err), -1);
-    assert_words(err.text, text);
+    assert_refused(data_open(&d, o, &err), text);
     assert_int_equal(d.tokens, 77); /* written only on success */
 }
 
@@ -271,7 +257,6 @@ TEST(one_read)
     static const int seqs[] = {1, 2, 5, 16383, LONG};
     static unsigned char bytes[2 * N];
     static int32_t tokens[LONG], targets[LONG];
-    struct err err;
 
     for (int i = 0; i < N; i++)
         put_le(bytes + 2 * i, (uint64_t)i, 2);
@@ -281,7 +266,7 @@ TEST(one_read)
         struct data d;
         open_all(&d, &o);
         reads = 0;
-        assert_int_equal(data_batch(&d, 3, 1, tokens, targets, NULL, &err), 0);
+        assert_ok(data_batch(&d, 3, 1, tokens, targets, NULL, &err));
         assert_int_equal(reads, seqs[k] == LONG ? 2 : 1);
         for (int i = 0; i < seqs[k]; i++) {
             assert_int_equal(tokens[i], tokens[0] + i);
@@ -313,21 +298,18 @@ TEST(wide)
     struct data_options o = options(1, SEQ, 200);
     int32_t tokens[SEQ], targets[SEQ], all[SEQ + 1];
     char text[TEMP_PATH + 128];
-    struct err err;
     struct data d;
 
     put_wide(7);
     open_all(&d, &o);
-    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), 0);
+    assert_ok(data_batch(&d, 0, 1, tokens, targets, NULL, &err));
     assert_int_equal(targets[SEQ - 1], 7);
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
         put_wide((uint64_t)ids[i]);
         snprintf(text, sizeof text, "'%s': token 5 %lld, 32 bits", path[0], (long long)ids[i]);
-        assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), -1);
+        assert_error(data_batch(&d, 0, 1, tokens, targets, NULL, &err), ERR_INPUT);
         assert_words(err.text, text);
-        assert_int_equal(err.code, ERR_INPUT);
-        assert_int_equal(source_read(&d.part[0].source, 0, SEQ + 1, all, &err), -1);
-        assert_words(err.text, text);
+        assert_refused(source_read(&d.part[0].source, 0, SEQ + 1, all, &err), text);
     }
     data_close(&d);
 }
@@ -339,12 +321,11 @@ TEST(changed)
     int32_t tokens[SEQ], targets[SEQ];
     struct data_options o = options(1, SEQ, 200);
     char text[TEMP_PATH + 128];
-    struct err err;
     struct data d;
 
     put_range(0, 0, SEQ + 1); /* one window */
     open_all(&d, &o);
-    assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), 0);
+    assert_ok(data_batch(&d, 0, 1, tokens, targets, NULL, &err));
     put_range(0, 196, SEQ + 1);
     assert_int_equal(data_batch(&d, 0, 1, tokens, targets, NULL, &err), -1);
     snprintf(text, sizeof text, "'%s' changed: token 4 200, vocabulary of 200", path[0]);
@@ -368,10 +349,9 @@ static uint64_t sum_of(const struct data_options *o, int64_t train)
     data_close(&d);
     /* What is open another way tells the same. */
     struct data_options whole = *o;
-    struct err err;
     whole.split = whole.split > 0 ? 0 : 0.1;
     open_all(&d, &whole);
-    assert_int_equal(data_tell(&d, o, &told_train, &told, &err), 0);
+    assert_ok(data_tell(&d, o, &told_train, &told, &err));
     assert_int_equal(told_train, train);
     assert_true(told == sum);
     data_close(&d);
@@ -436,7 +416,6 @@ TEST(bytes_of_tokens)
         "It's you <|endoftext|> and you\xc3\xa9 you\n\n it is yours, you.";
     struct data_options o = options(1, SEQ, 600);
     struct data d;
-    struct err err;
     int64_t bytes = 0;
 
     path[0] = put("text", text, sizeof text - 1);
@@ -448,7 +427,7 @@ TEST(bytes_of_tokens)
     open_all(&d, &o);
     for (int64_t i = 0; i < d.tokens; i++) {
         int32_t id;
-        assert_int_equal(source_read(&d.part[0].source, i, 1, &id, &err), 0);
+        assert_ok(source_read(&d.part[0].source, i, 1, &id, &err));
         bytes += d.token_bytes[id];
     }
     assert_int_equal(bytes, sizeof text - 1 - strlen("<|endoftext|>"));

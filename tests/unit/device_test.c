@@ -9,18 +9,14 @@ TEST(test_names)
     static const char *const wrong[] = {"",        "gpu",     "cuda:", "cuda:-1", "cuda:x",
                                         "cuda:1x", "cuda:1 ", "CPU",   "cuda0",   "cuda:99999"};
     struct device *d = NULL;
-    struct err err = {0};
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(device_open(&d, wrong[i], 0, &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
+        assert_error(device_open(&d, wrong[i], 0, &err), ERR_INPUT);
         assert_non_null(strstr(err.text, wrong[i]));
     }
     /* No machine has so many: whatever this build and this machine have, it is absent. */
-    assert_int_equal(device_open(&d, "cuda:1023", 0, &err), -1);
-    assert_int_equal(err.code, ERR_ABSENT);
-    assert_int_equal(device_open(&d, "cuda", 1023, &err), -1);
-    assert_int_equal(err.code, ERR_ABSENT);
+    assert_error(device_open(&d, "cuda:1023", 0, &err), ERR_ABSENT);
+    assert_error(device_open(&d, "cuda", 1023, &err), ERR_ABSENT);
     assert_null(d);
 }
 
@@ -28,16 +24,15 @@ TEST(test_cpu)
 {
     struct device *d = NULL;
     struct device_queue *q = NULL;
-    struct err err = {0};
     int64_t free_bytes = 0, bytes = 0;
 
-    assert_int_equal(device_open(&d, "cpu", 3, &err), 0);
+    assert_ok(device_open(&d, "cpu", 3, &err));
     assert_int_equal(device_kind(d), DEVICE_CPU);
     assert_int_equal(device_index(d), -1);
     assert_string_equal(device_name(d), "cpu");
-    assert_int_equal(device_memory(d, &free_bytes, &bytes, &err), 0);
+    assert_ok(device_memory(d, &free_bytes, &bytes, &err));
     assert_true(free_bytes == -1 && bytes == -1);
-    assert_int_equal(device_queue_open(d, &q, &err), 0);
+    assert_ok(device_queue_open(d, &q, &err));
     assert_null(device_stream(q));
     assert_ptr_equal(device_of(q), d);
     device_queue_close(q);

@@ -4,7 +4,6 @@
 
 #include "data_fixture.h"
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "data/easy.h"
 
@@ -24,17 +23,11 @@ static const char *put_counting(const char *name, int first, int tokens)
 
 static struct data open_counting(const char *const *paths, int count, const double *weights)
 {
-    struct data_options o = {.paths = paths,
-                             .count = count,
-                             .weights = weights,
-                             .seq = SEQ,
-                             .vocab = 65536,
-                             .seed = 3,
-                             .fixed_windows = 1};
+    struct data_options o = LIST(.paths = paths, .count = count, .weights = weights, .seq = SEQ,
+                                 .vocab = 65536, .seed = 3, .fixed_windows = 1);
     struct data d;
-    struct err err;
 
-    assert_int_equal(data_open(&d, &o, &err), 0);
+    assert_ok(data_open(&d, &o, &err));
     return d;
 }
 
@@ -42,9 +35,8 @@ static struct data open_counting(const char *const *paths, int count, const doub
 static int sample_of(const struct data *d, int64_t k)
 {
     int32_t tokens[SEQ], targets[SEQ];
-    struct err err;
 
-    assert_int_equal(data_batch(d, k, 1, tokens, targets, NULL, &err), 0);
+    assert_ok(data_batch(d, k, 1, tokens, targets, NULL, &err));
     assert_int_equal(tokens[0] % OTHER % SEQ, 0);
     return tokens[0];
 }
@@ -84,8 +76,7 @@ TEST(events_are_falls_between_epochs)
     }
 }
 
-/* ---- the same by other means: a list of all that was seen ---- */
-
+/* The same by other means: a list of all that was seen. */
 struct seen {
     int token, epochs, score;
     float last;

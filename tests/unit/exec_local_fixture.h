@@ -2,14 +2,10 @@
 #ifndef TESTS_UNIT_EXEC_LOCAL_FIXTURE_H
 #define TESTS_UNIT_EXEC_LOCAL_FIXTURE_H
 
-/*
- * All ranks in one process: each row runs when the rule of execution lets it, a send together
- * with its receive.  Slow and plain: the other executors are compared with it.
- */
-#include <string.h>
-
-#include "base/mem.h"
+/* All ranks in one process: each row runs when the rule of execution lets it, a send together
+ * with its receive.  Slow and plain: the other executors are compared with it. */
 #include "coll/coll.h"
+#include "plain_fixture.h"
 
 struct local_rank {
     const struct exec_rows *rows;
@@ -103,7 +99,7 @@ static inline int local_try_row(struct local_rank *ranks, int me, int at)
     return 1;
 }
 
-static inline int local_run(struct local_rank *ranks, int n, struct err *err)
+static inline int local_run(struct local_rank *ranks, int n, struct err *why)
 {
     int moved = 1, left = 0;
 
@@ -115,14 +111,12 @@ static inline int local_run(struct local_rank *ranks, int n, struct err *err)
                 left += !ranks[r].done[i];
             }
     }
-    return left ? err_set(err, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
+    return left ? err_set(why, ERR_MISMATCH, "%d rows wait for each other", left) : 0;
 }
 
-/*
- * The i-th conversion between layouts: sums of any letter to any, copies to a finer one or the
+/* The i-th conversion between layouts: sums of any letter to any, copies to a finer one or the
  * same (to a coarser it is slicing), sums of what a micro-batch leaves.  Returns whether it
- * sums; *done: whose contributions the result has then, as a letter, LETTER_N of copies.
- */
+ * sums; *done: whose contributions the result has then, as a letter, LETTER_N of copies. */
 enum { LOCAL_SUMS = 9, LOCAL_MICRO = 15, LOCAL_CONVERSIONS = 18 };
 static inline int local_conversion(struct coll_spec *spec, int i, enum letter *done)
 {
@@ -153,14 +147,12 @@ static inline struct coll_spec local_reduction(int i)
 {
     enum letter to = i % 2 ? LETTER_G : LETTER_N;
 
-    return (struct coll_spec){.moves = layout_moves_sum(LETTER_N, to),
-                              .from = LETTER_N,
-                              .to = to,
-                              .elems = 331,
-                              .type = (enum dtype)(i / LOCAL_OF_TYPE),
-                              .redop = (enum dtype_op)(i / 2 % DTYPE_OPS),
-                              .algo = (enum schedule_algo)(i % SCHEDULE_ALGOS),
-                              .chunk_bytes = 128};
+    return (struct coll_spec)LIST(.moves = layout_moves_sum(LETTER_N, to), .from = LETTER_N,
+                                  .to = to, .elems = 331,
+                                  .type = (enum dtype)(i / LOCAL_OF_TYPE),
+                                  .redop = (enum dtype_op)(i / 2 % DTYPE_OPS),
+                                  .algo = (enum schedule_algo)(i % SCHEDULE_ALGOS),
+                                  .chunk_bytes = 128);
 }
 
 /* A conversion on all ranks of a layout: their rows, and buffers that hold the whole vector. */
@@ -172,17 +164,15 @@ struct local {
 };
 
 static inline int local_open(struct local *l, const struct layout *layout,
-                             const struct coll_spec *spec, struct err *err)
+                             const struct coll_spec *spec)
 {
     size_t n = (size_t)layout->groups.ranks;
 
-    *l = (struct local){.ranks = layout->groups.ranks,
-                        .rows = mem_new(n, sizeof *l->rows),
-                        .in = mem_new(n, sizeof *l->in),
-                        .out = mem_new(n, sizeof *l->out),
-                        .residual = mem_new(n, sizeof *l->residual)};
+    *l = (struct local)LIST(.ranks = layout->groups.ranks, .rows = mem_new(n, sizeof *l->rows),
+                            .in = mem_new(n, sizeof *l->in), .out = mem_new(n, sizeof *l->out),
+                            .residual = mem_new(n, sizeof *l->residual));
     for (int r = 0; r < l->ranks; r++) {
-        if (coll_rows(&(struct coll){.layout = *layout}, spec, r, &l->rows[r], err))
+        if (coll_rows(&(struct coll){.layout = *layout}, spec, r, &l->rows[r], &err))
             return -1;
         l->in[r] = mem_new((size_t)spec->elems + 1, 8);
         l->out[r] = mem_new((size_t)spec->elems + 1, 8);
@@ -207,7 +197,7 @@ static inline void local_close(struct local *l)
 
 /* keep: what codes lose stays in the residuals from run to run.  ERR_MISMATCH when the ranks
    wait for each other. */
-static inline int exec_local_run(const struct local *l, int keep, struct err *err)
+static inline int exec_local_run(const struct local *l, int keep)
 {
     struct local_rank *ranks = mem_new((size_t)l->ranks, sizeof *ranks);
 
@@ -225,7 +215,7 @@ static inline int exec_local_run(const struct local *l, int keep, struct err *er
             memmove((char *)l->out[r] + rows->self[i].to, (char *)l->in[r] + rows->self[i].from,
                     (size_t)rows->self[i].bytes);
     }
-    int rc = local_run(ranks, l->ranks, err);
+    int rc = local_run(ranks, l->ranks, &err);
     for (int r = 0; r < l->ranks; r++) {
         mem_free(ranks[r].done);
         mem_free(ranks[r].writes);

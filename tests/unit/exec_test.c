@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The local executor over every conversion between layouts, every algorithm and ragged shapes,
+/* The local executor over every conversion between layouts, every algorithm and ragged shapes,
  * on integer-valued floats (sums are exact in any order, so that results are compared bit for
  * bit).  Coded places: the same bits where numbers are small enough for the code; with any
- * numbers, equal copies, and nothing lost but what the residuals have.
- */
+ * numbers, equal copies, and nothing lost but what the residuals have. */
 #include "unit.h"
 
 #include "schedule_fixture.h"
-
-#include <math.h>
 
 #include "base/rng.h"
 #include "exec/exec_mpi_native.h"
@@ -56,18 +52,12 @@ static void fill(struct fixture *f, int rank, enum letter letter, enum letter le
 
 static void prepare(struct fixture *f)
 {
-    struct err err;
-
-    if (local_open(&f->on, &f->l, &f->spec, &err))
-        fail_msg("%s", err.text);
+    assert_ok(local_open(&f->on, &f->l, &f->spec));
 }
 
 static void run_local(const struct fixture *f, int keep)
 {
-    struct err err;
-
-    if (exec_local_run(&f->on, keep, &err))
-        fail_msg("%s", err.text);
+    assert_ok(exec_local_run(&f->on, keep));
 }
 
 static void run(struct fixture *f, enum letter done)
@@ -213,12 +203,10 @@ static void coded_gather(struct fixture *f)
     local_close(&f->on);
 }
 
-/*
- * Nothing is lost: over all elements, what came out of RUNS runs and what the residuals have is
+/* Nothing is lost: over all elements, what came out of RUNS runs and what the residuals have is
  * what went in.  Each of the n - 1 adds of an element, and the one of a residual to it in each
  * of at most n codings, rounds by 2^-24 of at most n times the largest (and 2^-7 of that more).
- * Copies of a gather are no sums: what comes in, once, goes out.
- */
+ * Copies of a gather are no sums: what comes in, once, goes out. */
 static void coded_sum(struct fixture *f, int keep)
 {
     enum { RUNS = 3 };
@@ -262,11 +250,9 @@ TEST(test_coded)
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
-            struct fixture f = {.spec = {.elems = 1501,
-                                         .type = DTYPE_F32,
-                                         .chunk_bytes = algo % 2 ? 0 : 1200,
-                                         .algo = (enum schedule_algo)algo,
-                                         .coded = 1}};
+            struct fixture f = {.spec = LIST(.elems = 1501, .type = DTYPE_F32,
+                                             .chunk_bytes = algo % 2 ? 0 : 1200,
+                                             .algo = (enum schedule_algo)algo, .coded = 1)};
             shape(&f.l, shapes[i]);
             for (int c = 0; c < LOCAL_MICRO; c++) {
                 enum letter done;
@@ -323,17 +309,12 @@ TEST(test_no_code)
 
     shape(&c.layout, "2x1");
     for (int i = 0; i < 3; i++) {
-        struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
-                                 .to = LETTER_G,
-                                 .elems = 64,
-                                 .type = bad[i].type,
-                                 .redop = bad[i].op,
-                                 .coded = 1};
+        struct coll_spec spec =
+            LIST(.moves = layout_moves_sum(LETTER_N, LETTER_G), .to = LETTER_G, .elems = 64,
+                 .type = bad[i].type, .redop = bad[i].op, .coded = 1);
         struct exec_rows rows;
-        struct err err;
 
-        assert_int_equal(coll_rows(&c, &spec, 0, &rows, &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
+        assert_error(coll_rows(&c, &spec, 0, &rows, &err), ERR_INPUT);
         assert_non_null(strstr(err.text, bad[i].text));
     }
     layout_release(&c.layout);
@@ -344,18 +325,15 @@ TEST(test_empty)
 {
     struct coll c = {0};
     struct exec_rows rows;
-    struct err err;
-    struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_N),
-                             .from = LETTER_N,
-                             .to = LETTER_N,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_HO_RING};
+    struct coll_spec spec =
+        LIST(.moves = layout_moves_sum(LETTER_N, LETTER_N), .from = LETTER_N, .to = LETTER_N,
+             .type = DTYPE_F32, .algo = SCHEDULE_HO_RING);
 
     shape(&c.layout, "[3,2]");
     for (spec.elems = 0; spec.elems < 2; spec.elems++) {
         int64_t moved = 0;
         for (int r = 0; r < 5; r++) {
-            assert_int_equal(coll_rows(&c, &spec, r, &rows, &err), 0);
+            assert_ok(coll_rows(&c, &spec, r, &rows, &err));
             moved += rows.slow_bytes + rows.fast_bytes;
             for (int i = 0; i < rows.rows; i++)
                 assert_int_equal(rows.row[i].bytes, spec.elems * 4);
@@ -374,17 +352,12 @@ TEST(test_absent_input)
 {
     struct coll c = {0};
     struct exec_rows rows;
-    struct err err;
-    struct coll_spec spec = {.moves = layout_moves_sum(LETTER_N, LETTER_G),
-                             .from = LETTER_G,
-                             .to = LETTER_G,
-                             .elems = 64,
-                             .type = DTYPE_F32,
-                             .algo = SCHEDULE_RING};
+    struct coll_spec spec =
+        LIST(.moves = layout_moves_sum(LETTER_N, LETTER_G), .from = LETTER_G, .to = LETTER_G,
+             .elems = 64, .type = DTYPE_F32, .algo = SCHEDULE_RING);
 
     shape(&c.layout, "2x2");
-    assert_int_equal(coll_rows(&c, &spec, 0, &rows, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_error(coll_rows(&c, &spec, 0, &rows, &err), ERR_MISMATCH);
     assert_non_null(strstr(err.text, "not in the input"));
     layout_release(&c.layout);
 }

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Whether the waits between turns keep the rule of execution, told by what they reach: a point
+/* Whether the waits between turns keep the rule of execution, told by what they reach: a point
  * is surely behind all before it in its queue and all that it waits for, and so on.  Every
  * conversion, algorithm and number of tracks, rank by rank; and that a wait which is left out
- * is missed.
- */
+ * is missed. */
 #include "unit.h"
 
 #include "schedule_fixture.h"
@@ -160,13 +158,11 @@ struct seen {
 static void one(const struct layout *l, const struct coll_spec *spec, struct seen *seen)
 {
     struct exec_rows rows;
-    struct err err = {0};
     struct order o;
 
     for (int rank = 0; rank < l->groups.ranks; rank++)
         for (int tracks = 1; tracks <= 4; tracks += tracks == 1 ? 1 : 2) {
-            assert_int_equal(coll_rows(&(struct coll){.layout = *l}, spec, rank, &rows, &err),
-                             0);
+            assert_ok(coll_rows(&(struct coll){.layout = *l}, spec, rank, &rows, &err));
             order_init(&o, &rows, tracks);
             reach(&o, -1);
             assert_int_equal(wrong_pairs(&o), 0);
@@ -203,10 +199,8 @@ TEST(test_order)
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {
-            struct coll_spec spec = {.elems = 127,
-                                     .type = DTYPE_F32,
-                                     .algo = (enum schedule_algo)algo,
-                                     .chunk_bytes = 32};
+            struct coll_spec spec = LIST(.elems = 127, .type = DTYPE_F32,
+                                         .algo = (enum schedule_algo)algo, .chunk_bytes = 32);
             struct layout l;
             shape(&l, shapes[i]);
             every_move(&l, spec, &seen);

@@ -18,10 +18,8 @@ BEFORE_TESTS
 static inline struct health_fleet fleet(const char *spec, uint64_t seed)
 {
     struct health_fleet f;
-    struct err err;
 
-    if (health_fleet_parse(spec, &f, &err))
-        fail_msg("%s", err.text);
+    assert_ok(health_fleet_parse(spec, &f, &err));
     f.seed = seed;
     return f;
 }
@@ -30,7 +28,6 @@ static inline struct health_data data(const char *spec, uint64_t seed)
 {
     struct health_fleet f = fleet(spec, seed);
     struct health_data d;
-    struct err err;
 
     if (health_fleet_run(&f, &rules, &d, &err))
         fail_msg("%s: %s", spec, err.text);
@@ -51,9 +48,9 @@ static __attribute__((noinline, unused)) char *store_text(const struct health_st
 }
 
 static inline int store_parse(const struct health_store *s, const char *text, size_t bytes,
-                              void *whole, struct err *err)
+                              void *whole)
 {
-    return health_store_parse(s, "file", text, (int64_t)bytes, whole, err);
+    return health_store_parse(s, "file", text, (int64_t)bytes, whole, &err);
 }
 
 /* Cut anywhere (in steps), or one bit changed: refused, in one line. */
@@ -61,14 +58,12 @@ static __attribute__((unused)) void refuses_damage(const struct health_store *s,
                                                    size_t bytes, size_t step)
 {
     char *whole = mem_new(1, s->size);
-    struct err err;
 
     for (size_t n = 0; n < bytes; n += step) {
-        assert_int_equal(store_parse(s, text, n, whole, &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
+        assert_error(store_parse(s, text, n, whole), ERR_INPUT);
         assert_null(strchr(err.text, '\n'));
         text[n] ^= 4;
-        assert_int_equal(store_parse(s, text, bytes, whole, &err), -1);
+        assert_int_equal(store_parse(s, text, bytes, whole), -1);
         text[n] ^= 4;
     }
     mem_free(whole);
@@ -77,10 +72,8 @@ static __attribute__((unused)) void refuses_damage(const struct health_store *s,
 static inline struct health_verdict judge(const struct health_data *d)
 {
     struct health_verdict v;
-    struct err err;
 
-    if (health_judge(d, &rules, &v, &err))
-        fail_msg("%s", err.text);
+    assert_ok(health_judge(d, &rules, &v, &err));
     return v;
 }
 

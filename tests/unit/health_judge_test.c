@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The verdict against a second opinion: a judge by brute force that shares no statistics with
+/* The verdict against a second opinion: a judge by brute force that shares no statistics with
  * the first (each port's median over all of its samples, by counting), closed forms of what
- * chance does, and fabrics whose faults are known.
- */
+ * chance does, and fabrics whose faults are known. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/tick.h"
 #include "health/health_analysis.h"
-#include "health/health_store.h"
 
 #include "fleet_fixture.h"
 
@@ -127,10 +121,8 @@ TEST(agrees_with_brute_force)
                 for (int way = 0; way < 2; way++) {
                     const struct health_port *p = &j.v.port[k][way];
                     int faulty = is_faulty(&f, k, way);
-                    /*
-                     * A faulty port was judged while less faulty partners were not known yet:
-                     * at most 3 of its samples more, of a median between two of some 27.
-                     */
+                    /* A faulty port was judged while less faulty partners were not known yet:
+                     * at most 3 of its samples more, of a median between two of some 27. */
                     near(p->percent, 100 * Bps[k][way] / usual, faulty ? 0.02 : 1e-12);
                     assert_int_equal(p->state != HEALTH_OK, faulty);
                 }
@@ -335,12 +327,11 @@ TEST(rounds_load_every_port)
         for (int level = HEALTH_NORMAL; level <= HEALTH_DEEP; level++) {
             struct health_data d;
             struct health_plan p;
-            struct err err;
             int n = hosts[i];
             health_data_init(&d, n, NULL);
             d.level = (enum health_level)level;
             d.seed = 1234567;
-            assert_int_equal(health_plan(&d, &rules, &p, &err), 0);
+            assert_ok(health_plan(&d, &rules, &p, &err));
             assert_int_equal(p.stage, HEALTH_ROUNDS);
             assert_true(p.turns >= HEALTH_SAMPLES_LEAST);
             check_turns(&p);
@@ -374,10 +365,9 @@ TEST(suspicions_come_to_an_end)
         for (uint64_t seed = 0; seed < 5; seed++) {
             struct health_data d = data(specs[i], seed);
             struct health_plan p;
-            struct err err;
             for (int k = 0; k < d.samples.count; k++)
                 assert_true(d.samples.at[k].round < d.wanted + 64);
-            assert_int_equal(health_plan(&d, &rules, &p, &err), 0);
+            assert_ok(health_plan(&d, &rules, &p, &err));
             assert_int_equal(p.turns, 0);
             health_plan_release(&p);
             health_data_release(&d);
@@ -394,11 +384,9 @@ TEST(a_record_says_the_same)
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct judged j = judged(specs[i], 3), back = {0};
         size_t bytes, again;
-        struct err err;
         j.d.seed = UINT64_MAX - 5;
         char *text = store_text(&health_record_store, &j.d, &bytes);
-        if (store_parse(&health_record_store, text, bytes, &back.d, &err))
-            fail_msg("%s", err.text);
+        assert_ok(store_parse(&health_record_store, text, bytes, &back.d));
         char *second = store_text(&health_record_store, &back.d, &again);
         assert_int_equal(bytes, again);
         assert_memory_equal(text, second, bytes);
@@ -421,7 +409,6 @@ TEST(fleets_are_described_strictly)
         "8,port",    "8,port=8:90", "8,port=1", "8,pair=1:3", "8,pair=1-1:50", "8,rank=1.1:50",
         "8,depth=3", "8,noise=2",   "99999"};
     struct health_fleet f;
-    struct err err;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         if (strcmp(bad[i], "8,") && health_fleet_parse(bad[i], &f, &err) == 0)

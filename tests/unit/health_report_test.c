@@ -3,10 +3,6 @@
  */
 #include "unit.h"
 
-#include <unistd.h>
-
-#include "base/io.h"
-#include "base/mem.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "health/health_data.h"
@@ -22,10 +18,8 @@ struct fleet {
     struct health_report t;
 };
 
-/*
- * Hosts that all get 1 GB/s from each of 15 others; what host `slow` sends is at half of that,
- * and a finding has it: what is printed is tested here, not what is concluded.
- */
+/* Hosts that all get 1 GB/s from each of 15 others; what host `slow` sends is at half of that,
+ * and a finding has it: what is printed is tested here, not what is concluded. */
 static void make(struct fleet *f, int hosts, const char *pattern, int slow)
 {
     char name[200];
@@ -45,11 +39,9 @@ static void make(struct fleet *f, int hosts, const char *pattern, int slow)
                 .samples = 15, .Bps = 1e9, .want_Bps = 1e9, .percent = 100};
         if (k != slow)
             continue;
-        f->v.port[k][HEALTH_OUT] = (struct health_port){.samples = 15,
-                                                        .Bps = 5e8,
-                                                        .want_Bps = 1e9,
-                                                        .percent = 50,
-                                                        .state = HEALTH_CRITICAL};
+        f->v.port[k][HEALTH_OUT] =
+            (struct health_port)LIST(.samples = 15, .Bps = 5e8, .want_Bps = 1e9, .percent = 50,
+                                     .state = HEALTH_CRITICAL);
         health_verdict_addf(&f->v, HEALTH_CRITICAL, 301, slow, "%s out 500 of 1000 MB/s, 50 %%",
                             name)
             ->way = HEALTH_OUT;
@@ -175,11 +167,10 @@ static void read_prom(const struct fleet *f)
 {
     char name[TEMP_PATH], *text = NULL;
     int64_t bytes = 0;
-    struct err err;
 
     close(temp_file(name, "health_report"));
-    assert_int_equal(health_write_prom(&f->t, name, f->d.when_s, &err), 0);
-    assert_int_equal(io_read_text(name, 1 << 20, &text, &bytes, &err), 0);
+    assert_ok(health_write_prom(&f->t, name, f->d.when_s, &err));
+    assert_ok(io_read_text(name, 1 << 20, &text, &bytes, &err));
     for (const char *at = text; *at; at = strchr(at, '\n') + 1)
         if (*at != '#')
             read_series(at);
@@ -225,8 +216,7 @@ enum { ODD = sizeof odd / sizeof *odd };
 /* A name is made once, then stays; no two are made alike, not even of what looks like one. */
 TEST(clean_names)
 {
-    char clean[ODD][HEALTH_NAME], again[HEALTH_NAME], *text = NULL;
-    size_t bytes = 0;
+    char clean[ODD][HEALTH_NAME], again[HEALTH_NAME];
 
     for (int i = 0; i < ODD; i++) {
         health_name_make(odd[i], clean[i], sizeof clean[i]);
@@ -234,9 +224,9 @@ TEST(clean_names)
         assert_string_equal(clean[i], again);
         assert_int_equal(utf8_controls(clean[i], (int64_t)strlen(clean[i])), 0);
         /* plain in YAML, or in quotes without an escape: a baseline has it as it is */
-        FILE *out = open_memstream(&text, &bytes);
+        FILE *out = unit_stream();
         yaml_put_text(out, clean[i]);
-        fclose(out);
+        char *text = unit_text(out);
         if (strchr(text, '\\'))
             fail_msg("'%s' is %s in YAML", odd[i], text);
         free(text);
@@ -259,14 +249,13 @@ TEST(names_in_records)
 {
     struct fleet f;
     struct health_data d;
-    struct err err;
     size_t bytes = 0;
 
     make(&f, 3, "node", -1);
     snprintf(f.d.host[1].name, sizeof f.d.host[1].name, "a|b \"c");
     f.d.capped = 1;
     char *text = store_text(&health_record_store, &f.d, &bytes);
-    assert_int_equal(store_parse(&health_record_store, text, bytes, &d, &err), 0);
+    assert_ok(store_parse(&health_record_store, text, bytes, &d));
     assert_string_equal(d.host[1].name, "a%7Cb%20%22c");
     assert_true(d.capped);
     health_data_release(&d);

@@ -2,9 +2,6 @@
 /* The checker checked: the range grammar, and verdicts on fabrics whose faults are known. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "health/health_analysis.h"
 #include "health/health_parts.h"
 #include "fleet_fixture.h"
@@ -14,9 +11,8 @@
 static int alerts(const char *text, double v)
 {
     struct health_range r;
-    struct err err;
 
-    assert_int_equal(health_range_parse(text, &r, &err), 0);
+    assert_ok(health_range_parse(text, &r, &err));
     return health_range_alerts(&r, v);
 }
 
@@ -38,7 +34,6 @@ TEST(ranges)
     static const char *const bad[] = {"",    "ten",  "20:10", "10:20:30", "@",  "~",
                                       "1 0", "10:~", "@@10",  "0x10",     "nan"};
     struct health_range r;
-    struct err err;
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         if (alerts(row[i].range, row[i].v) != row[i].alert)
@@ -56,7 +51,6 @@ TEST(ranges_of_rates)
                              *const bad[] = {"90",  "100", "110",  "0:",    "~:",
                                              "@~:", "@",   "101:", "@100:", ":110"};
     struct health_range r;
-    struct err err;
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         if (health_range_parse_rate(good[i], &r, &err))
@@ -282,10 +276,8 @@ TEST_BELOW_90(two_hosts)
     /* Without the baseline there is nothing to compare with. */
     struct health_data d = data("2", 1);
     struct health_verdict v;
-    struct err err;
     rules.baseline = NULL;
-    assert_int_equal(health_judge(&d, &rules, &v, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    assert_error(health_judge(&d, &rules, &v, &err), ERR_INPUT);
     assert_non_null(strstr(err.text, "baseline"));
     health_data_release(&d);
     health_baseline_release(&b);
@@ -293,10 +285,8 @@ TEST_BELOW_90(two_hosts)
 
 /* ---- few hosts, two faults at once ---- */
 
-/*
- * With three partners one of them is a third of a port's samples, and the median of a port at
- * 98 % then the lower quarter of the others: often under 96.
- */
+/* With three partners one of them is a third of a port's samples, and the median of a port at
+ * 98 % then the lower quarter of the others: often under 96. */
 TEST(one_pair_of_few_is_no_port)
 {
     for (uint64_t seed = 0; seed < 200; seed++) {
@@ -447,7 +437,6 @@ TEST(the_smallest_slow_half_is_found)
 TEST_BELOW_90(same_data_same_words)
 {
     enum health_state is;
-    struct err err;
     char *text[2];
     size_t bytes;
 
@@ -456,7 +445,7 @@ TEST_BELOW_90(same_data_same_words)
         struct health_data d = data("8,out=3:40", 5);
         FILE *out = open_memstream(&text[i], &bytes);
         health_options_init(&o);
-        assert_int_equal(health_answer(&d, &o, out, &is, &err), 0);
+        assert_ok(health_answer(&d, &o, out, &is, &err));
         assert_int_equal(is, HEALTH_CRITICAL);
         fclose(out);
         health_data_release(&d);

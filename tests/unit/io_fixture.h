@@ -6,10 +6,7 @@
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include "base/io.h"
-#include "base/mem.h"
 #include "temp_fixture.h"
 
 #define FOLDER_TEST(name) UNIT_TEST(name, temp_enter, temp_leave)
@@ -25,11 +22,10 @@ static inline void put(const char *path, const char *text)
 
 static inline void expect(const char *path, const char *text)
 {
-    struct err err;
     char *got = NULL;
     int64_t bytes = 0;
 
-    assert_int_equal(io_read_text(path, 1 << 20, &got, &bytes, &err), 0);
+    assert_ok(io_read_text(path, 1 << 20, &got, &bytes, &err));
     assert_string_equal(got, text);
     assert_int_equal(bytes, strlen(text));
     mem_free(got);

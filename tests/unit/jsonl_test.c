@@ -7,7 +7,6 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "data/jsonl.h"
 
@@ -21,9 +20,8 @@ static const char LINES[] = "{\"text\": \"one\\u00e9\\n\"}\n"
 static void check_lines(const char *path)
 {
     struct jsonl j;
-    struct err err;
 
-    assert_int_equal(jsonl_open(&j, path, &err), 0);
+    assert_ok(jsonl_open(&j, path, &err));
     assert_int_equal(jsonl_next(&j, &err), 1);
     assert_true(j.messages == 1 && !j.message[0].role && j.message[0].bytes == 6);
     assert_string_equal(j.message[0].text, "one\303\251\n");
@@ -35,8 +33,8 @@ static void check_lines(const char *path)
     assert_int_equal(j.message[1].bytes, 0);
     assert_int_equal(jsonl_next(&j, &err), 1);
     assert_true(j.messages == 1 && j.message[0].bytes == 1 && !j.message[0].text[0]);
-    assert_int_equal(jsonl_next(&j, &err), 0);
-    assert_int_equal(jsonl_next(&j, &err), 0);
+    assert_ok(jsonl_next(&j, &err));
+    assert_ok(jsonl_next(&j, &err));
     assert_int_equal(j.bytes, sizeof LINES - 1);
     jsonl_close(&j);
 }
@@ -78,7 +76,6 @@ TEST(lines_of_plain_gzip_and_zstd_files)
 static void check_bad(const char *path, int good, const char *said)
 {
     struct jsonl j;
-    struct err err;
     int rc = jsonl_open(&j, path, &err);
 
     if (rc == 0) {
@@ -106,11 +103,10 @@ TEST(a_list_of_objects)
     const char *paths[] = {put("a.json", list, sizeof list - 1),
                            put_gzip("a.json.gz", list, sizeof list - 1, "wb")};
     struct jsonl j;
-    struct err err;
 
     for (int i = 0; i < 2; i++) {
         assert_true(jsonl_is(paths[i]));
-        assert_int_equal(jsonl_open(&j, paths[i], &err), 0);
+        assert_ok(jsonl_open(&j, paths[i], &err));
         assert_int_equal(jsonl_next(&j, &err), 1);
         assert_string_equal(j.message[0].text, "a]},\"{[");
         assert_int_equal(jsonl_next(&j, &err), 1);
@@ -120,7 +116,7 @@ TEST(a_list_of_objects)
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         check_bad(put("bad.json", bad[i].text, strlen(bad[i].text)), 1, bad[i].said);
-    assert_int_equal(jsonl_open(&j, put("none.json", "[ ]", 3), &err), 0);
+    assert_ok(jsonl_open(&j, put("none.json", "[ ]", 3), &err));
     assert_true(jsonl_next(&j, &err) == 0 && jsonl_next(&j, &err) == 0);
     jsonl_close(&j);
     assert_false(jsonl_is(put("tree.json", "{}", 2)));
@@ -145,15 +141,14 @@ TEST(long_lines)
     paths[1] = put_gzip("long.jsonl.gz", text, (size_t)(p - text), "wb");
     for (int f = 0; f < 2; f++) {
         struct jsonl j;
-        struct err err;
-        assert_int_equal(jsonl_open(&j, paths[f], &err), 0);
+        assert_ok(jsonl_open(&j, paths[f], &err));
         for (int i = 0; i < 20; i++) {
             assert_int_equal(jsonl_next(&j, &err), 1);
             assert_int_equal(j.message[0].bytes, length[i]);
             for (int k = 0; k < length[i]; k++)
                 assert_int_equal(j.message[0].text[k], 'a' + (i + k) % 26);
         }
-        assert_int_equal(jsonl_next(&j, &err), 0);
+        assert_ok(jsonl_next(&j, &err));
         jsonl_close(&j);
     }
     mem_free(text);
@@ -198,8 +193,7 @@ TEST(lines_as_several_trainers_write_them)
         const char *path = put("form.jsonl", cases[i].line, strlen(cases[i].line));
         char got[200] = "";
         struct jsonl j;
-        struct err err;
-        assert_int_equal(jsonl_open(&j, path, &err), 0);
+        assert_ok(jsonl_open(&j, path, &err));
         if (jsonl_next(&j, &err) != 1)
             fail_msg("%s: %s", cases[i].line, err.text);
         for (int m = 0; m < j.messages; m++)

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The kernels that only some families of models have (LayerNorm, biases, learned positions,
- * GELU) against the double reference and its central differences.
- */
+/* The kernels that only some families of models have (LayerNorm, biases, learned positions,
+ * GELU) against the double reference and its central differences. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "kern/kern_cpu.h"
 #include "kern_fixture.h"
 #include "kern_ref_fixture.h"
 
@@ -57,15 +52,13 @@ static struct row row_of(const struct layernorm_at *at, int64_t i)
     return r;
 }
 
-/*
- * The mean is off by m = (c + 1) EPS of mean |x|, so x - mean by m + EPS of itself, and xhat =
+/* The mean is off by m = (c + 1) EPS of mean |x|, so x - mean by m + EPS of itself, and xhat =
  * (x - mean) rstd, at most X = spread rstd, by h = m rstd + (c + 6) EPS X: the sum of squares
  * (c EPS and twice what a difference is off; that error is the same in all of them, so that it
  * cancels to first order), division, root and inverse.  y = xhat w + b: two operations more.
  * dx = rstd (g - mean(g) - xhat mean(g xhat)): the means are off by (c + 2) EPS of their terms'
  * magnitudes, the second by h for each xhat too; rstd by (c + 5) EPS.
- * dw: n terms, each off by h and two roundings; db: n terms.
- */
+ * dw: n terms, each off by h and two roundings; db: n terms. */
 static void assert_rows(struct layernorm_at *at, const float *y, const float *dx)
 {
     double c = (double)at->c;

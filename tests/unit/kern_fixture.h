@@ -2,12 +2,10 @@
 #ifndef TESTS_UNIT_KERN_FIXTURE_H
 #define TESTS_UNIT_KERN_FIXTURE_H
 
-/*
- * What the tests of kernels share.  EPS = 2^-24 is the error of one rounding to f32; a sum of n
+/* What the tests of kernels share.  EPS = 2^-24 is the error of one rounding to f32; a sum of n
  * terms taken in any order is off by at most n EPS times the sum of the terms' magnitudes
  * (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2).  Bounds are to
- * first order in EPS.  After unit.h.
- */
+ * first order in EPS.  After unit.h. */
 #include <math.h>
 
 #include "base/mem.h"
@@ -49,11 +47,9 @@ static inline void assert_near(double got, double want, double bound)
         fail_msg("%.9g, expected %.9g within %.3g: off by %.3g", got, want, bound, got - want);
 }
 
-/*
- * d f / d x[i] by the five-point rule; h = 2^-11 makes its error h^4 f'''''/30 2e-15 of
+/* d f / d x[i] by the five-point rule; h = 2^-11 makes its error h^4 f'''''/30 2e-15 of
  * that derivative, and that of rounding 2^-52 |f| / h, below 1e-12 |f|: nothing beside
- * EPS = 6e-8.
- */
+ * EPS = 6e-8. */
 static inline double slope(double (*f)(const void *), const void *at, double *x)
 {
     const double h = 0x1p-11;

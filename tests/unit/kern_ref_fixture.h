@@ -2,12 +2,10 @@
 #ifndef TESTS_UNIT_KERN_REF_FIXTURE_H
 #define TESTS_UNIT_KERN_REF_FIXTURE_H
 
-/*
- * The forward kernels of kern_cpu.h in double precision, straight from their formulas, element
+/* The forward kernels of kern_cpu.h in double precision, straight from their formulas, element
  * by element: what every kernel is compared with.  Gradients are checked by central differences
  * of these; attention's, which has too many elements for that, by its formula.  Shapes and
- * meanings as there; slow, and shares no code with what it checks.
- */
+ * meanings as there; slow, and shares no code with what it checks. */
 #include <math.h>
 #include <stdint.h>
 
@@ -127,11 +125,9 @@ static inline void kern_ref_attention(double *out, const double *qkv, int64_t ba
             }
 }
 
-/*
- * One query i of head h of example b against all keys before it: out (zeros before) and lse,
+/* One query i of head h of example b against all keys before it: out (zeros before) and lse,
  * and its shares of dqkv added: P = exp(S - lse), dS = P (dout v - dout out).  p: room for seq
- * numbers.
- */
+ * numbers. */
 static inline void kern_ref_attention_query(const struct kern_heads *s, const double *qkv,
                                             const double *dout, double *out, double *lse,
                                             double *dqkv, int64_t b, int64_t h, int64_t i,

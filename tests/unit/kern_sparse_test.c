@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Products with sparse matrices against the dense ones in double, of sizes that are no multiple
+/* Products with sparse matrices against the dense ones in double, of sizes that are no multiple
  * of a tile, a vector or a block.  A sum of n terms in f32 is off by at most n 2^-24 times the
- * sum of their magnitudes.
- */
+ * sum of their magnitudes. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 #include "kern/kern_sparse.h"
 

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The CPU kernels against the double reference, their gradients against its central
- * differences; the parts that only some families have are in kern_family_test.c.
- */
+/* The CPU kernels against the double reference, their gradients against its central
+ * differences; the parts that only some families have are in kern_family_test.c. */
 #include "unit.h"
 
-#include <math.h>
 #include <oneapi/dnnl/dnnl.h>
 
-#include "base/mem.h"
-#include "base/rng.h"
-#include "kern/kern_cpu.h"
 #include "kern/kern_product.h"
 #include "kern/kern_vec.h"
 #include "kern_fixture.h"
@@ -81,10 +75,8 @@ static void product_case(char ta, char tb, int64_t m, int64_t n, int64_t k, int 
     struct kern_product_shape shape = {ta,     tb,  m,   n,    k,        wa + 3,
                                        wb + 5, ldc, add, type, DTYPE_F32};
     struct kern_product *p;
-    struct err err;
 
-    if (kern_product_new(&p, &shape, &err))
-        fail_msg("%s", err.text);
+    assert_ok(kern_product_new(&p, &shape, &err));
     kern_product_run(p, pa, pb, c, NULL, c);
     sums(ta, tb, m, n, k, da, db, sum, mag);
     for (int64_t i = 0; i < m * ldc; i++) {
@@ -106,7 +98,6 @@ TEST(test_product)
 {
     struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, DTYPE_BF16, DTYPE_F32};
     struct kern_product *p = NULL;
-    struct err err;
     int types = 2;
 
     if (kern_product_new(&p, &shape, &err)) {
@@ -165,12 +156,10 @@ static double rmsnorm_loss(const void *p)
     return loss;
 }
 
-/*
- * rstd: a sum of c positive terms (c EPS), division, eps, root and inverse: (c + 4) EPS at
+/* rstd: a sum of c positive terms (c EPS), division, eps, root and inverse: (c + 4) EPS at
  * most.  y: two products more.  dx = rstd (g - xhat mean): the mean is off by (2 c + 8) EPS of
  * its terms' magnitudes (its own sum and rstd twice), which xhat and rstd multiply; 4
- * operations on top.  dw: n terms, each with rstd and two products.
- */
+ * operations on top.  dw: n terms, each with rstd and two products. */
 static void rmsnorm_case(int64_t n, int64_t c, float plus)
 {
     float *x = normal(1, n * c, 2), *w = normal(2, c, 1), *dy = normal(3, n * c, 1);
@@ -279,10 +268,8 @@ static double attention_loss(const void *p)
     return loss;
 }
 
-/*
- * The same of the last rows alone, wherever they begin; what lies behind them is not touched. A
- * lse is off by its scores' error and a sum's, each within e below, and so is the other.
- */
+/* The same of the last rows alone, wherever they begin; what lies behind them is not touched. A
+ * lse is off by its scores' error and a sum's, each within e below, and so is the other. */
 static void last_rows(const struct attention_at *at, const float *qkv, const float *lse,
                       double bound, double bound_lse)
 {
@@ -374,13 +361,11 @@ static double gated_loss(const void *p)
     return y;
 }
 
-/*
- * sigma = 1 / (1 + exp): 4 EPS of exp, two operations more: 6 EPS, and so is 1 - sigma,
+/* sigma = 1 / (1 + exp): 4 EPS of exp, two operations more: 6 EPS, and so is 1 - sigma,
  * absolute.  y: two products more.  The gate's gradient d u sigma (1 + x (1 - sigma)): sigma,
  * the bracket off by (6 |x| + 2 + 2 |x|) EPS, four products: within 18 EPS |d u| (1 + |x|).
  * gelu: the exponent v = x (A + B x^2) is off by 4 EPS |v|, which sigma takes on, and so does
- * the bracket times v' = A + 3 B x^2: 4 |v| more, and |x| is |x v'|.
- */
+ * the bracket times v' = A + 3 B x^2: 4 |v| more, and |x| is |x v'|. */
 static void gated_case(int gelu)
 {
     enum { N = 77 };
@@ -427,12 +412,10 @@ static double ref_loss(const void *p)
     return kern_ref_cross_entropy(at->logits, at->targets, at->n, at->v);
 }
 
-/*
- * Arguments of exp are at most R (the range of a row) and cost R EPS, exp 4 EPS, a span of 512
+/* Arguments of exp are at most R (the range of a row) and cost R EPS, exp 4 EPS, a span of 512
  * in 16 lanes 512 / 16 + 16 = 48 EPS: the sum, and so the logarithm, is off by (R + 52) EPS;
  * the rest is double.  A probability: the same, and lse rounded and subtracted (2 |lse| + R)
- * EPS.
- */
+ * EPS. */
 static void loss_case(int64_t n, int64_t v, double spread)
 {
     float *logits = normal(1, n * v, spread), *grad = normal(1, n * v, spread);
@@ -505,11 +488,9 @@ TEST(test_elementwise)
         assert_true(table[i] == (float)(i * (int[]){2, 2, 1, 4}[i / 3]));
 }
 
-/*
- * After K steps with 0.5 <= |g| <= 1: m, a weighted mean of g, is off by 4 K EPS, v by 4 K EPS
+/* After K steps with 0.5 <= |g| <= 1: m, a weighted mean of g, is off by 4 K EPS, v by 4 K EPS
  * relative, the corrections by K EPS each (beta is rounded); their ratio, at most 2, by
- * 2 (4 + 2 + 2) K EPS and 8 operations.  Each step rounds w three times.
- */
+ * 2 (4 + 2 + 2) K EPS and 8 operations.  Each step rounds w three times. */
 TEST(test_adamw)
 {
     enum { N = 45, K = 20 };

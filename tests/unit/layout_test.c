@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The placement: a partition for every length, shards nested, equal groups as drawn in
- * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC.
- */
+/* The placement: a partition for every length, shards nested, equal groups as drawn in
+ * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC. */
 #include "unit.h"
 
 #include "schedule_fixture.h"
 
-/*
- * A unit's ranges are those of its two parts: every element of either has one owner in each
+/* A unit's ranges are those of its two parts: every element of either has one owner in each
  * group (I) or over all (G), and as many of a part lie with a rank as if the part were a vector
- * of its own.
- */
+ * of its own. */
 static void check_unit(const struct layout *l, enum letter letter, int64_t trained,
                        int64_t elems)
 {

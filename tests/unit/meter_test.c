@@ -2,11 +2,9 @@
 /* The meter: what is written is read, while it is written; damaged files are refused. */
 #include "unit.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "meter/meter.h"
 #include "temp_fixture.h"
@@ -25,9 +23,8 @@ static struct meter *open_one(void)
 {
     const struct meter_run run = {.id = 7, .rank = 2, .ranks = 4};
     struct meter *m = NULL;
-    struct err err;
 
-    assert_int_equal(meter_open(&m, dir, "test", &run, &err), 0);
+    assert_ok(meter_open(&m, dir, "test", &run, &err));
     return m;
 }
 
@@ -55,10 +52,9 @@ static int teardown(void **state)
 static void read_it(int most, struct meter_file *f)
 {
     char path[400];
-    struct err err;
 
     path_of(path, sizeof path);
-    assert_int_equal(meter_read(path, most, f, &err), 0);
+    assert_ok(meter_read(path, most, f, &err));
 }
 
 METER_TEST(calls_are_read_as_they_were_written)
@@ -176,7 +172,6 @@ METER_TEST(a_file_that_is_cut_while_it_is_read)
     char path[400];
     struct meter_file f;
     pthread_t thread;
-    struct err err;
 
     for (int i = 1; i <= METER_RECORDS; i++)
         meter_arrive(m, &c, i, METER_BARRIER, 0);
@@ -225,14 +220,12 @@ static void refused(int64_t at, int value, const char *words)
 {
     char path[400], byte = (char)value, was;
     struct meter_file f;
-    struct err err;
 
     path_of(path, sizeof path);
     int fd = open(path, O_RDWR);
     assert_int_equal(pread(fd, &was, 1, at), 1);
     assert_int_equal(pwrite(fd, &byte, 1, at), 1);
-    assert_int_equal(meter_read(path, 10, &f, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    assert_error(meter_read(path, 10, &f, &err), ERR_INPUT);
     assert_non_null(strstr(err.text, path));
     if (!strstr(err.text, words))
         fail_msg("'%s' lacks '%s'", err.text, words);
@@ -244,7 +237,6 @@ METER_TEST(damaged_files_are_refused)
 {
     char path[400];
     struct meter_file f;
-    struct err err;
 
     refused(8, 2, "version 2 with 8192 records of 64 bytes, expected version 1");
     refused(20, 1, "records of 64 bytes, expected");
@@ -252,11 +244,9 @@ METER_TEST(damaged_files_are_refused)
     meter_close(*state);
     path_of(path, sizeof path);
     assert_int_equal(truncate(path, 8000), 0);
-    assert_int_equal(meter_read(path, 10, &f, &err), -1);
-    assert_non_null(strstr(err.text, "8000 bytes, expected 528384"));
+    assert_says(meter_read(path, 10, &f, &err), "8000 bytes, expected 528384");
     assert_int_equal(truncate(path, 20), 0);
-    assert_int_equal(meter_read(path, 10, &f, &err), -1);
-    assert_non_null(strstr(err.text, "with 0 records of 64 bytes, expected"));
+    assert_says(meter_read(path, 10, &f, &err), "with 0 records of 64 bytes, expected");
     assert_int_equal(truncate(path, 7), 0);
     assert_int_equal(meter_read(path, 10, &f, &err), 1);
     assert_int_equal(meter_read("/proc/self/status", 10, &f, &err), 1);
@@ -266,10 +256,8 @@ METER_TEST(a_folder_that_cannot_be_made_is_an_error)
 {
     const struct meter_run run = {.id = 7, .ranks = 1};
     struct meter *m = NULL;
-    struct err err;
 
-    assert_int_equal(meter_open(&m, "/proc/none/here", "test", &run, &err), -1);
-    assert_non_null(strstr(err.text, "/proc/none"));
+    assert_says(meter_open(&m, "/proc/none/here", "test", &run, &err), "/proc/none");
     assert_null(m);
     meter_close(*state);
 }

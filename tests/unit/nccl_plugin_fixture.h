@@ -2,14 +2,10 @@
 #ifndef TESTS_UNIT_NCCL_PLUGIN_FIXTURE_H
 #define TESTS_UNIT_NCCL_PLUGIN_FIXTURE_H
 
-/*
- * libparo-nccl-plugin.so, loaded as NCCL does it.  Each case is a process of its own, as a rank
- * is, whose standard error goes to a file.
- */
+/* libparo-nccl-plugin.so, loaded as NCCL does it.  Each case is a process of its own, as a rank
+ * is, whose standard error goes to a file. */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "temp_fixture.h"
 

@@ -65,13 +65,11 @@ static struct {
 static void record(struct meter_file *f, int (*what)(void), int records)
 {
     char path[TEMP_PATH + 100], host[METER_HOST] = "";
-    struct err err;
 
     assert_int_equal(run(what), 0);
     gethostname(host, sizeof host - 1);
     snprintf(path, sizeof path, "%s/meter/%s.%d.nccl", dir, host, (int)child);
-    if (meter_read(path, METER_RECORDS, f, &err))
-        fail_msg("%s", err.text);
+    assert_ok(meter_read(path, METER_RECORDS, f, &err));
     unlink(path);
     assert_int_equal(f->count, records);
 }

@@ -1,14 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Equal inputs give equal bits: wherever the caller's arrays lie, whatever ran before, and with
+/* Equal inputs give equal bits: wherever the caller's arrays lie, whatever ran before, and with
  * a layer's forward run again.  And products in bf16 beside those in f32.  The model is large
- * enough for every path of the library's products, and its rows are ragged in blocks.
- */
+ * enough for every path of the library's products, and its rows are ragged in blocks. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 #include "cpu_fixture.h"
 #include "net/net.h"
@@ -21,7 +16,6 @@ enum { MODELS = 4 };
 static void read_model(struct model *m, int which)
 {
     char text[512];
-    struct err err;
 
     if (which % 2)
         snprintf(text, sizeof text,
@@ -34,9 +28,8 @@ static void read_model(struct model *m, int which)
                  "\"intermediate_size\":256,\"num_hidden_layers\":%d,\"num_attention_heads\":2,"
                  "\"num_key_value_heads\":1,\"max_position_embeddings\":%d}",
                  VOCAB, LAYERS, SEQ);
-    if (model_parse(m, "bits", text, (int64_t)strlen(text), &err) ||
-        model_train(m, which / 2 ? "lora=5" : "all", &err))
-        fail_msg("%s", err.text);
+    assert_ok(model_parse(m, "bits", text, (int64_t)strlen(text), &err) ||
+              model_train(m, which / 2 ? "lora=5" : "all", &err));
 }
 
 /* What a step leaves: the loss, and the gradients of all units one after the other. */
@@ -49,10 +42,7 @@ struct result {
 /* An array `shift` floats behind a multiple of 64 bytes. */
 static float *shifted(int64_t elems, int shift, void **whole)
 {
-    struct err err;
-
-    if (mem_data((elems + 16) * (int64_t)sizeof(float), "test", whole, &err))
-        fail_msg("%s", err.text);
+    assert_ok(mem_data((elems + 16) * (int64_t)sizeof(float), "test", whole, &err));
     return (float *)*whole + shift;
 }
 
@@ -68,8 +58,7 @@ static void run(struct net *net, float **params, float **grads, struct result *r
         for (int v = 0; v < m->visits; v++)
             net_forward(net, v, params[model_unit_of_visit(m, v)]);
         double loss;
-        struct err err;
-        assert_int_equal(net_loss(net, &loss, &err), 0);
+        assert_ok(net_loss(net, &loss, &err));
         r->loss += loss / ROWS;
         for (int v = m->visits - 1; v >= m->first_trained; v--)
             net_backward(net, v, params[model_unit_of_visit(m, v)],
@@ -94,7 +83,6 @@ static void run_together(struct net *net, float **params, float **grads, struct 
         for (int micro = 0; micro < 2; micro++) {
             int v = use < last ? use : 2 * last - use, unit = model_unit_of_visit(m, v);
             double loss;
-            struct err err;
 
             net_use(net, micro);
             if (use <= last)
@@ -103,7 +91,7 @@ static void run_together(struct net *net, float **params, float **grads, struct 
                 net_backward(net, v, params[unit], grads[unit]);
             if (use != last)
                 continue;
-            assert_int_equal(net_loss(net, &loss, &err), 0);
+            assert_ok(net_loss(net, &loss, &err));
             r->loss += loss / ROWS;
         }
 }
@@ -117,7 +105,6 @@ static int step(int which, const struct net_options *wanted, int params_shift, i
     struct model m;
     struct net net;
     struct arena arena = {0};
-    struct err err;
     void *whole[2 * (LAYERS + 2)];
     float *params[LAYERS + 2], *grads[LAYERS + 2];
 
@@ -132,7 +119,7 @@ static int step(int which, const struct net_options *wanted, int params_shift, i
         return 1;
     }
     net_place(&net, &arena);
-    assert_int_equal(arena_init(&arena, arena.used, "activations", &err), 0);
+    assert_ok(arena_init(&arena, arena.used, "activations", &err));
     net_place(&net, &arena);
     for (int u = 0; u < m.units; u++) {
         params[u] = shifted(m.unit[u].elems, params_shift, &whole[2 * u]);
@@ -208,10 +195,8 @@ TEST(test_recompute)
         enum dtype type = i % 2 ? DTYPE_BF16 : DTYPE_F32;
         int which = i / 2;
         const struct net_options kept = {.batch = BATCH, .seq = SEQ, .compute = type},
-                                 run_again = {.batch = BATCH,
-                                              .seq = SEQ,
-                                              .recompute = 1,
-                                              .compute = type};
+                                 run_again = LIST(.batch = BATCH, .seq = SEQ, .recompute = 1,
+                                                  .compute = type);
         struct result a, b;
 
         if (step(which, &kept, 0, 0, &a)) {
@@ -261,14 +246,12 @@ static void assert_near(const char *name, const float *a, const float *b, int64_
                  bound);
 }
 
-/*
- * Rounding to bf16 is off by U = 2^-9 at most, relative, so a product by 2 U.  To a gradient
+/* Rounding to bf16 is off by U = 2^-9 at most, relative, so a product by 2 U.  To a gradient
  * the way leads through four products of each layer (q k v; o; gate and up; down), forward and
  * backward, and the head's: 2 (4 LAYERS + 1) products, 52 U = 0.10 for all in one direction.
  * That the errors add up like a random walk leaves a slack of sqrt(52), for what a norm or a
  * softmax magnifies; an adapter's two products come beside a larger one's.  An operand in the
- * wrong place is off by 1 and more.
- */
+ * wrong place is off by 1 and more. */
 static void bf16_case(int which)
 {
     const struct net_options wide = {.batch = BATCH, .seq = SEQ, .compute = DTYPE_F32},

@@ -22,12 +22,10 @@ struct dump {
 
 static inline void dump_open(struct dump *d, const char *path)
 {
-    struct err err;
     int64_t bytes;
     int used = 0;
 
-    if (io_read_text(path, 1 << 20, &d->text, &bytes, &err))
-        fail_msg("%s", err.text);
+    assert_ok(io_read_text(path, 1 << 20, &d->text, &bytes, &err));
     assert_int_equal(
         sscanf(d->text, "paro-net-dump 1 %d %d %d%n", &d->batch, &d->seq, &d->count, &used), 3);
     d->lines = d->text + used + 1;
@@ -119,12 +117,10 @@ static inline void dump_case(const char *name, const char *train)
     char config[96], path[96];
     struct rig rig;
     struct dump d;
-    struct err err;
 
     snprintf(config, sizeof config, "tests/data/%s.json", name);
     snprintf(path, sizeof path, "tests/data/%s.dump", name);
-    if (model_read(&rig.model, config, &err) || model_train(&rig.model, train, &err))
-        fail_msg("%s", err.text);
+    assert_ok(model_read(&rig.model, config, &err) || model_train(&rig.model, train, &err));
     dump_open(&d, path);
     rig_open(&rig, &(struct net_options){.batch = d.batch, .seq = d.seq});
     for (int i = 0; i < rig.model.tensors; i++) {

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What differs between models: GPT-2 and Llama's biases and positions, parts that are frozen,
+/* What differs between models: GPT-2 and Llama's biases and positions, parts that are frozen,
  * low-rank adapters; and the forward alone.  Against what Hugging Face computed
  * (tests/reference/dump_net.py), against the double reference and its central differences, and
- * against the network that trains whole.
- */
+ * against the network that trains whole. */
 #include "unit.h"
 
 #include "net/net_parts.h"
@@ -119,11 +117,9 @@ static void assert_gradient(const float *got, struct rig *all, const struct mode
     free(wide);
 }
 
-/*
- * What trains has the same gradient, bit for bit, as where all trains (within rounding where
+/* What trains has the same gradient, bit for bit, as where all trains (within rounding where
  * that joins other lines in one product), and what does not is never written: its place has no
- * memory.
- */
+ * memory. */
 static void frozen_case(const char *text, const char *train, int recompute)
 {
     struct net_options options = {.batch = BATCH, .seq = SEQ, .recompute = recompute};
@@ -201,7 +197,6 @@ static int has_products(enum dtype type)
 {
     struct kern_product_shape shape = {'N', 'N', 2, 2, 2, 2, 2, 2, 0, type, DTYPE_F32};
     struct kern_product *p = NULL;
-    struct err err;
 
     if (kern_product_new(&p, &shape, &err)) {
         assert_int_equal(err.code, ERR_ABSENT);
@@ -224,10 +219,8 @@ static void lines_case(const char *text, const char *train, enum dtype compute, 
     rig_close(&rig);
 }
 
-/*
- * Weights that lie together are one product: q, k and v; gate and up.  What has a bias, an
- * adapter, another part of a stage that trains or a weight to be rounded stays apart.
- */
+/* Weights that lie together are one product: q, k and v; gate and up.  What has a bias, an
+ * adapter, another part of a stage that trains or a weight to be rounded stays apart. */
 TEST(test_joined)
 {
     lines_case(LLAMA_PLAIN, "all", DTYPE_F32, 5);
@@ -317,11 +310,9 @@ static void planned_case(const char *text, const char *train)
 
     rig_text(&rig, text, train, &whole);
     for (int i = 0; i < 16; i++) {
-        struct net_options o = {.batch = i / 4 % 2 ? 3 : 512,
-                                .seq = i / 8 ? 7 : 8,
-                                .recompute = i % 2,
-                                .compute = i / 2 % 2 ? DTYPE_BF16 : DTYPE_F32,
-                                .kern = &rig.cpu.kern};
+        struct net_options o =
+            LIST(.batch = i / 4 % 2 ? 3 : 512, .seq = i / 8 ? 7 : 8, .recompute = i % 2,
+                 .compute = i / 2 % 2 ? DTYPE_BF16 : DTYPE_F32, .kern = &rig.cpu.kern);
         struct kern kind;
         struct net_bytes taken = net_bytes(&rig.model, &o);
 

@@ -3,10 +3,6 @@
 #define TESTS_UNIT_NET_FIXTURE_H
 
 /* A network with its memory, for the tests of networks.  After unit.h. */
-#include <inttypes.h>
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 #include "cpu_fixture.h"
 #include "net/net.h"
@@ -32,16 +28,14 @@ static inline void rig_open(struct rig *rig, const struct net_options *wanted)
     struct net_options options = *wanted;
     struct model *m = &rig->model;
     size_t units = (size_t)m->units;
-    struct err err;
 
     cpu_open(&rig->cpu);
     options.kern = &rig->cpu.kern;
-    if (net_init(&rig->net, m, &options, &err))
-        fail_msg("%s", err.text);
+    assert_ok(net_init(&rig->net, m, &options, &err));
     rig->arena = (struct arena){0};
     net_place(&rig->net, &rig->arena);
     assert_int_equal(rig->arena.used, net_bytes(m, &options).arrays);
-    assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
+    assert_ok(arena_init(&rig->arena, rig->arena.used, "activations", &err));
     net_place(&rig->net, &rig->arena);
     rig->params = mem_new(units, sizeof *rig->params);
     rig->grads = mem_new(units, sizeof *rig->grads);
@@ -81,10 +75,9 @@ static inline void clear(struct rig *rig)
 
 static inline double loss_of(struct net *net)
 {
-    struct err err;
     double loss;
 
-    assert_int_equal(net_loss(net, &loss, &err), 0);
+    assert_ok(net_loss(net, &loss, &err));
     return loss;
 }
 
@@ -116,11 +109,8 @@ static inline void backward(struct rig *rig)
 static inline void rig_text(struct rig *rig, const char *text, const char *train,
                             const struct net_options *options)
 {
-    struct err err;
-
-    if (model_parse(&rig->model, "tiny", text, (int64_t)strlen(text), &err) ||
-        model_train(&rig->model, train, &err))
-        fail_msg("%s", err.text);
+    assert_ok(model_parse(&rig->model, "tiny", text, (int64_t)strlen(text), &err) ||
+              model_train(&rig->model, train, &err));
     rig_open(rig, options);
     for (int i = 0; i < rig->model.tensors; i++) {
         const struct model_tensor *t = &rig->model.tensor[i];

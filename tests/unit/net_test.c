@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The decoder against what Hugging Face computed (tests/reference/dump_net.py), against the
- * double reference and its central differences, and against itself.
- */
+/* The decoder against what Hugging Face computed (tests/reference/dump_net.py), against the
+ * double reference and its central differences, and against itself. */
 #include "unit.h"
 
-#include <inttypes.h>
-#include <math.h>
-
-#include "base/io.h"
-#include "base/mem.h"
-#include "base/rng.h"
-#include "net/net.h"
 #include "net_dump_fixture.h"
 
 TEST(test_hugging_face)
@@ -149,7 +140,6 @@ TEST(test_ignored)
 static void rig_apart(struct rig *rig)
 {
     struct net_options options;
-    struct err err;
 
     rig_tiny(rig, GROUPED, BATCH, SEQ);
     options = rig->net.options;
@@ -157,9 +147,9 @@ static void rig_apart(struct rig *rig)
     arena_release(&rig->arena);
     rig->arena = (struct arena){0};
     rig->cpu.kern.row_elems = 8;
-    assert_int_equal(net_init(&rig->net, &rig->model, &options, &err), 0);
+    assert_ok(net_init(&rig->net, &rig->model, &options, &err));
     net_place(&rig->net, &rig->arena);
-    assert_int_equal(arena_init(&rig->arena, rig->arena.used, "activations", &err), 0);
+    assert_ok(arena_init(&rig->arena, rig->arena.used, "activations", &err));
     net_place(&rig->net, &rig->arena);
 }
 
@@ -195,15 +185,12 @@ TEST(test_refused)
                              none = {.batch = 0, .seq = 5, .compute = DTYPE_F32};
     struct rig rig;
     struct net net;
-    struct err err;
 
-    assert_int_equal(net_init(&net, &bare, &one, &err), -1);
-    assert_non_null(strstr(err.text, "'params', expected a config.json"));
+    assert_says(net_init(&net, &bare, &one, &err), "'params', expected a config.json");
     rig_tiny(&rig, GROUPED, 1, SEQ);
-    assert_int_equal(net_init(&net, &rig.model, &longer, &err), -1);
-    assert_non_null(strstr(err.text, "sequence length is 9, expected 1 to"));
-    assert_int_equal(net_init(&net, &rig.model, &none, &err), -1);
-    assert_non_null(strstr(err.text, "micro-batch is 0, expected 1"));
+    assert_says(net_init(&net, &rig.model, &longer, &err),
+                "sequence length is 9, expected 1 to");
+    assert_says(net_init(&net, &rig.model, &none, &err), "micro-batch is 0, expected 1");
     assert_true(net_flops(&rig.net) == 3 * SEQ * model_flops_per_token(&rig.model, SEQ));
     rig_close(&rig);
 }

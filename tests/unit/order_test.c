@@ -2,9 +2,6 @@
 /* The order of samples: bijections, epochs that visit every window, shares that are kept. */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 #include "data/order.h"
 
@@ -45,12 +42,10 @@ TEST(shuffles_of_large_primes)
         }
 }
 
-/*
- * How often x comes to y under many keys: CASES / n on average.  Chi-square over the n^2 cells
+/* How often x comes to y under many keys: CASES / n on average.  Chi-square over the n^2 cells
  * has (n - 1)^2 degrees of freedom, a mean of as many and a deviation of sqrt(2) (n - 1); five
  * of these are passed by chance with a probability below 1e-5, and the keys are fixed.  A
- * network of one or two rounds fails by hundreds.
- */
+ * network of one or two rounds fails by hundreds. */
 static void check_even(int n, double *stray)
 {
     enum { CASES = 20000, MOST = 16 };

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Adapters: what PEFT wrote is read, what is written PEFT's own files say too, and added into
- * the matrices they give what PEFT's merge_and_unload gave (tests/reference/dump_peft.py).
- */
+/* Adapters: what PEFT wrote is read, what is written PEFT's own files say too, and added into
+ * the matrices they give what PEFT's merge_and_unload gave (tests/reference/dump_peft.py). */
 #include "unit.h"
 
-#include <math.h>
-#include <unistd.h>
-
-#include "base/io.h"
-#include "base/mem.h"
 #include "shard/peft.h"
 #include "shard/shard.h"
 #include "temp_fixture.h"
@@ -34,25 +27,18 @@ struct fixture {
 
 static void begin(struct fixture *f, int i, const char *lora)
 {
-    struct err err;
-
     temp_folder(f->dir, "paro-peft");
-    assert_int_equal(model_read(&f->model, cases[i].folder, &err), 0);
-    assert_int_equal(model_train(&f->model, lora ? lora : cases[i].lora, &err), 0);
-    assert_int_equal(groups_parse(&f->groups, "[3,2]", &err), 0);
+    assert_ok(model_read(&f->model, cases[i].folder, &err));
+    assert_ok(model_train(&f->model, lora ? lora : cases[i].lora, &err));
+    assert_ok(groups_parse(&f->groups, "[3,2]", &err));
     f->adapter = io_join(cases[i].folder, "adapter");
-    f->what = (struct shard_request){.model = &f->model,
-                                     .groups = &f->groups,
-                                     .strategy = "IIG",
-                                     .adapter = f->adapter,
-                                     .seed = 1,
-                                     .options = {.buffer = 64 << 20}};
+    f->what = (struct shard_request)LIST(.model = &f->model, .groups = &f->groups,
+                                         .strategy = "IIG", .adapter = f->adapter, .seed = 1,
+                                         .options = {.buffer = 64 << 20});
 }
 
 static void end(struct fixture *f)
 {
-    struct err err;
-
     io_remove_tree(f->dir, &err);
     mem_free(f->adapter);
     groups_release(&f->groups);
@@ -66,7 +52,6 @@ static char *in(const struct fixture *f, const char *name)
 
 static void split(struct fixture *f, int i, const char *name)
 {
-    struct err err;
     char *to = in(f, name);
 
     if (shard_split(cases[i].folder, &f->what, (struct shard_target){to, 0}, &err))
@@ -76,7 +61,6 @@ static void split(struct fixture *f, int i, const char *name)
 
 static void merge(struct fixture *f, const char *name, int fuse, const char *to)
 {
-    struct err err;
     char *from = in(f, name), *dir = in(f, to);
 
     if (shard_merge(from,
@@ -92,17 +76,15 @@ static double *values(const char *dir, const char *file, const char *name, int64
 {
     char *path = io_join(dir, file);
     struct st st;
-    struct err err;
 
-    if (st_open(&st, path, NULL, &err))
-        fail_msg("%s", err.text);
+    assert_ok(st_open(&st, path, NULL, &err));
     const struct st_tensor *t = st_find(&st, name);
     if (!t)
         fail_msg("%s has no %s", path, name);
     float *raw = mem_new((size_t)t->elems, sizeof *raw);
     double *out = mem_new((size_t)t->elems, sizeof *out);
     assert_string_equal(st_type_name(t->type), "F32");
-    assert_int_equal(st_read(&st, t, 0, t->elems * 4, raw, &err), 0);
+    assert_ok(st_read(&st, t, 0, t->elems * 4, raw, &err));
     for (int64_t i = 0; i < t->elems; i++)
         out[i] = raw[i];
     *count = t->elems;
@@ -167,7 +149,6 @@ TEST(test_round_trip)
     for (int i = 0; i < CASES; i++) {
         struct fixture f;
         struct peft p = {0};
-        struct err err;
         begin(&f, i, NULL);
         split(&f, i, "ckpt");
         merge(&f, "ckpt", 0, "back");
@@ -258,10 +239,8 @@ TEST(test_first_values)
 static void refuse(struct fixture *f, const char *words, enum err_code code)
 {
     struct peft p = {0};
-    struct err err = {0};
 
-    assert_int_equal(peft_open(&p, f->adapter, &f->model, &err), -1);
-    assert_words(err.text, words);
+    assert_refused(peft_open(&p, f->adapter, &f->model, &err), words);
     assert_int_equal(err.code, code);
 }
 
@@ -270,13 +249,12 @@ static void refuse_config(const char *from, const char *to, const char *words,
                           enum err_code code)
 {
     struct fixture f;
-    struct err err;
     char *text = NULL, out[1 << 13], name[64];
     int64_t bytes = 0;
 
     begin(&f, 0, NULL);
     char *path = io_join(f.adapter, "adapter_config.json");
-    assert_int_equal(io_read_text(path, 1 << 12, &text, &bytes, &err), 0);
+    assert_ok(io_read_text(path, 1 << 12, &text, &bytes, &err));
     char *at = strstr(text, from);
     assert_non_null(at);
     snprintf(out, sizeof out, "%.*s%s%s", (int)(at - text), text, to, at + strlen(from));
@@ -335,7 +313,6 @@ TEST(test_refused_tensors)
          "down_proj.lora_A.weight' plan 'lora=3,alpha=6,targets=q_proj+v_proj'"},
     };
     struct fixture f;
-    struct err err;
 
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         begin(&f, 0, rows[k].lora);
@@ -344,17 +321,15 @@ TEST(test_refused_tensors)
     }
     begin(&f, 0, "freeze=*norm*");
     char *to = in(&f, "x");
-    assert_int_equal(shard_split(cases[0].folder, &f.what, (struct shard_target){to, 0}, &err),
-                     -1);
-    assert_words(err.text, "plan no adapters");
+    assert_refused(shard_split(cases[0].folder, &f.what, (struct shard_target){to, 0}, &err),
+                   "plan no adapters");
     f.what.adapter = NULL;
     split(&f, 0, "ckpt");
     char *from = in(&f, "ckpt");
-    assert_int_equal(
+    assert_refused(
         shard_merge(from, &(struct shard_merging){.fuse = 1, .options = {.buffer = 64 << 20}},
                     (struct shard_target){to, 0}, &err),
-        -1);
-    assert_words(err.text, "no adapters");
+        "no adapters");
     merge(&f, "ckpt", 0, "back"); /* frozen or not, what was split comes back */
     mem_free(from);
     mem_free(to);

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Tables: they say what pick_auto says, return from their text, and refuse what is no table.
- * And what a schedule puts through the ports.
- */
+/* Tables: they say what pick_auto says, return from their text, and refuse what is no table.
+ * And what a schedule puts through the ports. */
 #include "unit.h"
-
-#include <math.h>
 
 #include "pick/pick_table.h"
 #include "words_fixture.h"
@@ -32,8 +28,6 @@ static void same_texts(const struct pick_table *a, const struct pick_table *b)
 static void check_rules(const struct topo *t, const struct pick_ask *ask,
                         const struct pick_table *table)
 {
-    struct err err;
-
     for (int i = 0; i < table->rules; i++) {
         const struct pick_rule *r = &table->rule[i], *next = r + 1;
         int last = i + 1 == table->rules || next->phases != r->phases;
@@ -48,7 +42,7 @@ static void check_rules(const struct topo *t, const struct pick_ask *ask,
         for (int64_t b = ask->min_bytes; b <= ask->max_bytes; b *= ask->factor) {
             struct pick_answer a;
             const struct pick_rule *r = pick_find(table, ask->op[o], b);
-            assert_int_equal(pick_auto(t, ask->op[o], b, &a, &err), 0);
+            assert_ok(pick_auto(t, ask->op[o], b, &a, &err));
             assert_non_null(r);
             assert_int_equal(r->algo, a.best.algo);
             assert_true(r->chunk_bytes == a.best.chunk_bytes);
@@ -64,15 +58,13 @@ TEST(tables_say_what_auto_says)
         struct topo t;
         struct pick_table table, back;
         struct pick_ask ask = {.min_bytes = 64, .max_bytes = 4 << 20, .factor = 4};
-        struct err err = {0};
-        assert_int_equal(topo_parse_synth(&t, specs[i], &err), 0);
+        assert_ok(topo_parse_synth(&t, specs[i], &err));
         pick_ask_moves(&ask, &t.groups);
-        assert_int_equal(pick_table_make(&t, &ask, &table, &err), 0);
+        assert_ok(pick_table_make(&t, &ask, &table, &err));
         check_rules(&t, &ask, &table);
-        assert_int_equal(pick_table_check(&table, &t.groups, &err), 0);
+        assert_ok(pick_table_check(&table, &t.groups, &err));
         char *first = print(&table, PICK_YAML);
-        if (pick_table_parse(&back, "t.yaml", first, &err))
-            fail_msg("%s", err.text);
+        assert_ok(pick_table_parse(&back, "t.yaml", first, &err));
         same_texts(&table, &back);
         assert_int_equal(back.rules, table.rules);
         free(first);
@@ -88,20 +80,19 @@ TEST(boundaries_are_where_times_meet)
     struct topo t;
     struct pick_table table;
     struct pick_ask ask = {1, {SCHEDULE_ALL_GATHER}, 64, 16 << 20, 4};
-    struct err err;
     int seen = 0;
 
-    assert_int_equal(topo_parse_synth(&t, "4x2,inter=500mbit:500us,intra=1GB/s:5us", &err), 0);
-    assert_int_equal(pick_table_make(&t, &ask, &table, &err), 0);
+    assert_ok(topo_parse_synth(&t, "4x2,inter=500mbit:500us,intra=1GB/s:5us", &err));
+    assert_ok(pick_table_make(&t, &ask, &table, &err));
     for (int i = 1; i < table.rules; i++, seen++) {
         const struct pick_rule *a = &table.rule[i - 1], *b = &table.rule[i];
         double first, second;
         if (b->from_bytes == b->at_bytes)
             continue;
-        assert_int_equal(
-            pick_time(&t, a->phases, b->from_bytes, a->algo, a->chunk_bytes, &first, &err), 0);
-        assert_int_equal(
-            pick_time(&t, a->phases, b->from_bytes, b->algo, b->chunk_bytes, &second, &err), 0);
+        assert_ok(
+            pick_time(&t, a->phases, b->from_bytes, a->algo, a->chunk_bytes, &first, &err));
+        assert_ok(
+            pick_time(&t, a->phases, b->from_bytes, b->algo, b->chunk_bytes, &second, &err));
         assert_true(pick_weigh(b->algo, second) < pick_weigh(a->algo, first));
     }
     assert_true(seen > 0);
@@ -165,7 +156,7 @@ TEST(hostile_tables_are_refused)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pick_table t;
-        struct err err = {0};
+        err = (struct err){0};
         if (pick_table_parse(&t, "t.yaml", cases[i].text, &err) == 0)
             fail_msg("taken: %s", cases[i].text);
         assert_int_equal(err.code, ERR_INPUT);
@@ -179,9 +170,8 @@ TEST(edited_tables_are_taken)
         RULE("all-gather", "65536", "", "ho-ring", "61440");
     struct pick_table t;
     struct groups other;
-    struct err err = {0};
 
-    assert_int_equal(pick_table_parse(&t, "t.yaml", text, &err), 0);
+    assert_ok(pick_table_parse(&t, "t.yaml", text, &err));
     assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 0)->algo, SCHEDULE_RING);
     assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 65535)->algo, SCHEDULE_RING);
     assert_int_equal(pick_find(&t, SCHEDULE_ALL_GATHER, 65536)->algo, SCHEDULE_HO_RING);
@@ -190,9 +180,8 @@ TEST(edited_tables_are_taken)
     char *yaml = print(&t, PICK_YAML);
     assert_string_equal(yaml, text);
     free(yaml);
-    assert_int_equal(groups_parse(&other, "[3,1]", &err), 0);
-    assert_int_equal(pick_table_check(&t, &other, &err), -1);
-    assert_words(err.text, "groups 2x2 [3,1]");
+    assert_ok(groups_parse(&other, "[3,1]", &err));
+    assert_refused(pick_table_check(&t, &other, &err), "groups 2x2 [3,1]");
     groups_release(&other);
     pick_table_release(&t);
 }
@@ -224,20 +213,16 @@ TEST(measured_answers_become_rules)
                                  answer_of(SCHEDULE_BROADCAST, 256, SCHEDULE_RING, 4)};
     struct pick_table table, more;
     struct groups groups;
-    struct err err = {0};
 
-    assert_int_equal(groups_parse(&groups, "2x2", &err), 0);
+    assert_ok(groups_parse(&groups, "2x2", &err));
     pick_table_measured(&groups, list, 4, &table);
-    assert_int_equal(pick_table_parse(&more, "t.yaml",
-                                      HEAD RULE("gather-inside", "0", "", "ring", "whole"),
-                                      &err),
-                     0);
+    assert_ok(pick_table_parse(&more, "t.yaml",
+                               HEAD RULE("gather-inside", "0", "", "ring", "whole"), &err));
     pick_table_append(&table, &more);
     pick_table_release(&more);
     char *yaml = print(&table, PICK_YAML);
     assert_string_equal(yaml, want);
-    if (pick_table_parse(&more, "t.yaml", yaml, &err))
-        fail_msg("%s", err.text);
+    assert_ok(pick_table_parse(&more, "t.yaml", yaml, &err));
     same_texts(&table, &more);
     free(yaml);
     pick_table_release(&more);
@@ -262,9 +247,8 @@ TEST(between_two_sizes_lies_their_mean)
                      (INT64_C(1) << 60) + 2);
 }
 
-/* ---- what passes the ports, against the closed forms of paro-method(7), HO-RING ---- */
-
-/* Rounding of each chunk to 2^-42 of M; chunks below 2^12 here. */
+/* What passes the ports, against the closed forms of paro-method(7), HO-RING.  Rounding of each
+ * chunk to 2^-42 of M; chunks below 2^12 here. */
 static const double rounding = 0x1p-30;
 
 static struct pick_traffic traffic(unsigned op, enum schedule_algo algo, const char *shape)
@@ -272,12 +256,11 @@ static struct pick_traffic traffic(unsigned op, enum schedule_algo algo, const c
     struct pick_traffic t = {0};
     struct schedule s = {0};
     struct topo fabric = {0};
-    struct err err = {0};
 
-    assert_int_equal(topo_parse_shape(&fabric, shape, &err), 0);
+    assert_ok(topo_parse_shape(&fabric, shape, &err));
     const struct schedule_spec how = {.algo = algo, .phases = op, .subchunks = 3};
-    assert_int_equal(pick_schedule_on(&how, &fabric, "schedule", PICK_ROWS_MAX, &s, &err), 0);
-    assert_int_equal(schedule_verify(&s, &err), 0);
+    assert_ok(pick_schedule_on(&how, &fabric, "schedule", PICK_ROWS_MAX, &s, &err));
+    assert_ok(schedule_verify(&s, &err));
     pick_traffic(&s, &t);
     assert_true(t.by_layout);
     schedule_release(&s);

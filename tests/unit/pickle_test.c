@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Pickles, against Python's: the bytes are what pickle.dumps wrote of the values in the
- * comments, or what a program could write that means no good.
- */
+/* Pickles, against Python's: the bytes are what pickle.dumps wrote of the values in the
+ * comments, or what a program could write that means no good. */
 #include "unit.h"
 
 #include "ckpt/pickle.h"
-#include "base/mem.h"
 
 #define READ(f, text) pickle_read(f, "file", text, sizeof(text) - 1, &err)
 
@@ -14,7 +11,7 @@
 #define REFUSES(pickle, words)                                                                 \
     do {                                                                                       \
         struct pickle_file f;                                                                  \
-        struct err err = {0};                                                                  \
+        err = (struct err){0};                                                                 \
         assert_int_equal(READ(&f, pickle), -1);                                                \
         assert_int_equal(err.code, ERR_INPUT);                                                 \
         if (!strstr(err.text, words) || strncmp(err.text, "file: ", 6))                        \
@@ -30,7 +27,6 @@ static int64_t number(const struct pickle *v)
 TEST(values_are_read_as_python_wrote_them)
 {
     struct pickle_file f;
-    struct err err = {0};
 
     /* dumps({'a': (1, -2, 300, 70000, 1 << 40, -1 << 40, True), 'b': [1.5, None, 'x']}, 4) */
     assert_int_equal(
@@ -56,7 +52,6 @@ TEST(values_are_read_as_python_wrote_them)
 TEST(a_call_is_recorded)
 {
     struct pickle_file f;
-    struct err err = {0};
 
     /* dumps((torch.Size([2, 3]),) * 2, 2), then an object with a state */
     assert_int_equal(READ(&f, "\x80\2ctorch\nSize\nq\0K\2K\3\x86q\1\x85q\2Rq\3h\3\x86q\4."), 0);
@@ -119,18 +114,17 @@ TEST(nesting_and_sharing_cost_what_the_text_has)
 {
     enum { DEEP = 1000000, DOUBLED = 1000 };
     struct pickle_file f;
-    struct err err = {0};
     char *text = mem_new(DEEP + 2, 1);
 
     text[0] = ')';
     memset(text + 1, 0x85, DEEP); /* ((((...),),),) */
     text[DEEP + 1] = '.';
-    assert_int_equal(pickle_read(&f, "file", text, DEEP + 2, &err), 0);
+    assert_ok(pickle_read(&f, "file", text, DEEP + 2, &err));
     pickle_release(&f);
     for (int i = 0; i < DOUBLED; i++) /* each is twice the one before */
         memcpy(text + 1 + 5 * i, "q\0h\0\x86", 5);
     text[1 + 5 * DOUBLED] = '.';
-    assert_int_equal(pickle_read(&f, "file", text, 2 + 5 * DOUBLED, &err), 0);
+    assert_ok(pickle_read(&f, "file", text, 2 + 5 * DOUBLED, &err));
     assert_int_equal(f.count, DOUBLED + 1);
     pickle_release(&f);
     mem_free(text);

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Answers beside the plan: which strategy other tools can run in its place; why strategies
+/* Answers beside the plan: which strategy other tools can run in its place; why strategies
  * lose, against other fabrics on which what binds them is no longer there; what turns the
  * choice, against fabrics that are made so; a grown fabric against one that was described at
- * that size.
- */
+ * that size. */
 #include "unit.h"
 
 #include "plan/emit.h"
@@ -25,13 +23,12 @@ static void expect_nearest(const char *shape, double memory, const char *name,
     struct model m = bare(65.286e9);
     struct plan_search s;
     struct topo t;
-    struct err err;
 
     make_topo(&t, shape, 200e9, 25e9);
     s = (struct plan_search){.at = table_case(&t, &m, 4, 1), .fixed = 1};
     s.at.memory_bytes = memory;
     s.strategy = plan_strategy_at(index_of(name));
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     s.best = s.best < 0 ? s.closest : s.best;
     int found = plan_emit_nearest(&s, target);
     if (found != index_of(nearest))
@@ -68,13 +65,12 @@ static char *text_of(const char *shape, const char *name, enum plan_target targe
     struct model m = bare(7e9);
     struct plan_search s;
     struct topo t;
-    struct err err;
     FILE *f = unit_stream();
 
     make_topo(&t, shape, 200e9, 25e9);
     s = (struct plan_search){.at = table_case(&t, &m, 4, 1), .fixed = 1};
     s.strategy = plan_strategy_at(index_of(name));
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     plan_emit(&s, target, f);
     drop_topo(&t);
     return unit_text(f);
@@ -167,9 +163,8 @@ TEST(test_without_a_link)
         free.level[0].latency_s = term == PLAN_FAST ? 0 : 3e-6;
         free.level[1].latency_s = term == PLAN_SLOW ? 0 : 12e-6;
         struct plan_search s = {.at = table_case(&t, &m, 3, 1)};
-        struct err err;
         s.at.algo = algos[at / 4 % 4];
-        assert_int_equal(plan_search(&s, &err), 0);
+        assert_ok(plan_search(&s, &err));
         plan_why(&s, &why);
         struct plan_case c = s.at;
         c.topo = &free;
@@ -203,15 +198,9 @@ TEST(test_what_binds)
 
     /* All links take nothing: NNN updates everything on every rank. */
     make_topo(&t, "1x8", FAST_BPS, FAST_BPS);
-    tiny = (struct model){.family = &model_family_llama,
-                          .layers = 1,
-                          .heads = 1,
-                          .head_dim = 64,
-                          .units = 1,
-                          .visits = 1,
-                          .unit = &unit,
-                          .params = 1000000,
-                          .trained = 1000000};
+    tiny = (struct model)LIST(.family = &model_family_llama, .layers = 1, .heads = 1,
+                              .head_dim = 64, .units = 1, .visits = 1, .unit = &unit,
+                              .params = 1000000, .trained = 1000000);
     t.flops = 1e9;
     s = searched(&t, &tiny, 1);
     plan_why(&s, &why);
@@ -242,14 +231,13 @@ TEST(test_memory_and_second)
     }
     s.fixed = 1;
     s.strategy = plan_strategy_at(index_of("GGG"));
-    struct err err;
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     plan_why(&s, &why);
     assert_int_equal(why.second, index_of("IIG"));
     assert_int_equal(why.of[index_of("IIG")].binding, PLAN_BINDS_CHOICE);
     s.at.memory_bytes = 1e9;
     s.fixed = 0;
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     plan_why(&s, &why);
     assert_int_equal(why.second, -1);
     drop_topo(&t);
@@ -278,10 +266,8 @@ static int winner_at_port(const struct plan_case *c, const char *shape, double p
     return best;
 }
 
-/*
- * Up to the change the winner is the old one, at the change and a little beyond it the new one:
- * 1e-8 covers what bisection leaves, 1e-9.
- */
+/* Up to the change the winner is the old one, at the change and a little beyond it the new one:
+ * 1e-8 covers what bisection leaves, 1e-9. */
 static void check_slow(const struct plan_case *c, const char *shape, double port, int best,
                        const struct plan_change *change, int more)
 {
@@ -454,12 +440,11 @@ static const char rates[] = "intra=2GB/s:3us,inter=100MB/s:50us,memory=20e6,flop
 static void read_both(struct model *m, struct topo *t, const char *shape)
 {
     char spec[256];
-    struct err err;
 
     *m = tiny_llama(0);
     *t = (struct topo){0};
     snprintf(spec, sizeof spec, "%s,%s", shape, rates);
-    assert_int_equal(topo_parse_synth(t, spec, &err), 0);
+    assert_ok(topo_parse_synth(t, spec, &err));
 }
 
 static struct plan_search asked_of(const struct topo *t, const struct model *m)
@@ -477,13 +462,12 @@ static void compare_grown(const char *from, int ranks, const char *to)
     struct plan_scale scale = {.from = ranks, .to = ranks};
     struct model m, other;
     struct topo t, u;
-    struct err err;
 
     read_both(&m, &t, from);
     read_both(&other, &u, to);
     struct plan_search asked = asked_of(&t, &m), whole = asked_of(&u, &other);
-    assert_int_equal(plan_scale_run(&scale, &asked, &err), 0);
-    assert_int_equal(plan_search(&whole, &err), 0);
+    assert_ok(plan_scale_run(&scale, &asked, &err));
+    assert_ok(plan_search(&whole, &err));
     assert_int_equal(scale.points, 1);
     assert_int_equal(scale.point[0].ranks, u.groups.ranks);
     assert_int_equal(scale.point[0].groups, u.groups.count);
@@ -521,12 +505,11 @@ TEST(test_ports_come_along)
     struct plan_scale scale = {.from = 8, .to = 32};
     struct model m;
     struct topo t;
-    struct err err;
 
     read_both(&m, &t, "2x2");
     t.port[1].out_Bps /= 10;
     struct plan_search asked = asked_of(&t, &m);
-    assert_int_equal(plan_scale_run(&scale, &asked, &err), 0);
+    assert_ok(plan_scale_run(&scale, &asked, &err));
     assert_int_equal(scale.points, 3);
     for (int n = 0; n < 3; n++) {
         struct plan_search whole;
@@ -538,7 +521,7 @@ TEST(test_ports_come_along)
         for (int k = 1; k < u.groups.count; k += 2)
             u.port[k].out_Bps /= 10;
         whole = asked_of(&u, &other);
-        assert_int_equal(plan_search(&whole, &err), 0);
+        assert_ok(plan_search(&whole, &err));
         for (int i = 0; i < PLAN_STRATEGIES; i++)
             assert_true(scale.point[n].search.list[i].step_s == whole.list[i].step_s);
         model_release(&other);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Groups that end at any boundary: the search over all against one after the other; what it
- * costs, by hand; where nothing fits; what a run saves.
- */
+/* Groups that end at any boundary: the search over all against one after the other; what it
+ * costs, by hand; where nothing fits; what a run saves. */
 #include "unit.h"
 
 #include "plan/fit.h"
@@ -20,8 +18,6 @@ struct asked {
 
 static void ask(struct asked *a, const char *spec, double params, int level)
 {
-    struct err err;
-
     *a = (struct asked){.model = params > 0 ? bare(params) : tiny_llama(0)};
     if (topo_parse_synth(&a->topo, spec, &err) ||
         plan_boundaries_init(&a->groups, &a->topo, level, &err))
@@ -32,10 +28,7 @@ static void ask(struct asked *a, const char *spec, double params, int level)
 
 static void find(struct asked *a)
 {
-    struct err err;
-
-    if (plan_search(&a->search, &err))
-        fail_msg("%s", err.text);
+    assert_ok(plan_search(&a->search, &err));
 }
 
 static void drop(struct asked *a)
@@ -97,25 +90,22 @@ TEST(test_exhaustive)
 TEST(test_two_levels)
 {
     struct asked a;
-    struct err err;
 
     ask(&a, "2x4,inter=60MB/s:50us,flops=50e9,memory=1e9", 0, PLAN_BOUNDARY_AUTO);
     struct plan_search plain = a.search;
     plain.groups = NULL;
     find(&a);
-    assert_int_equal(plan_search(&plain, &err), 0);
+    assert_ok(plan_search(&plain, &err));
     assert_int_equal(plan_search_level(&a.search), -1);
     assert_int_equal(plain.best, a.search.best);
     assert_memory_equal(plain.list, a.search.list, sizeof plain.list);
     drop(&a);
 }
 
-/*
- * 2x2x2, parameters alone, 2 bytes each, no latencies.  At boundary 1 what III gathers in a
+/* 2x2x2, parameters alone, 2 bytes each, no latencies.  At boundary 1 what III gathers in a
  * group of 4 is 3/4 of 8 MB sent by each rank; two of four shards through the port of 100 MB/s
  * of a cell of two: 2 * 2 MB / 100 MB/s = 40 ms.  At boundary 0, 1/2 of 8 MB at 1
- * GB/s: 4 ms.  Memory: a quarter of 16 bytes, and a half.
- */
+ * GB/s: 4 ms.  Memory: a quarter of 16 bytes, and a half. */
 TEST(test_by_hand)
 {
     struct asked a;
@@ -140,11 +130,10 @@ TEST(test_wrong_level)
 {
     struct plan_boundaries b;
     struct asked a;
-    struct err err;
 
     ask(&a, "2x2x2", 1e6, 1);
-    assert_int_equal(plan_boundaries_init(&b, &a.topo, 2, &err), -1);
-    assert_words(err.text, "--group-level: 2 expected 0 1 auto 3 levels");
+    assert_refused(plan_boundaries_init(&b, &a.topo, 2, &err),
+                   "--group-level: 2 expected 0 1 auto 3 levels");
     drop(&a);
 }
 
@@ -217,12 +206,11 @@ static int fits_at(struct asked *a, int groups)
     struct plan_search s = a->search;
     struct plan_boundaries all;
     struct topo t;
-    struct err err;
 
     topo_extend(&a->topo, groups, &t);
-    assert_int_equal(plan_boundaries_init(&all, &t, a->groups.asked, &err), 0);
+    assert_ok(plan_boundaries_init(&all, &t, a->groups.asked, &err));
     s.groups = &all;
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     plan_boundaries_release(&all);
     topo_release(&t);
     return s.best >= 0;
@@ -232,7 +220,6 @@ static void smallest(const char *spec, double params, const char *told)
 {
     struct plan_advice advice;
     struct asked a;
-    struct err err;
 
     ask(&a, spec, params, PLAN_BOUNDARY_AUTO);
     a.search.at.grad_type = DTYPE_BF16;
@@ -263,7 +250,6 @@ TEST(test_relief)
 {
     struct plan_advice advice;
     struct asked a;
-    struct err err;
 
     ask(&a, "2x2,memory=4250e3", 0, PLAN_BOUNDARY_AUTO);
     a.search.at.micro_batch = 16;
@@ -301,7 +287,6 @@ TEST(test_checkpoint)
 {
     static const int host[] = {0, 1, 1, 2};
     struct asked a;
-    struct err err;
 
     ask(&a, "4x2", 0, PLAN_BOUNDARY_AUTO);
     a.search.storage_Bps = 1e6;
@@ -324,11 +309,11 @@ TEST(test_checkpoint)
     for (int k = 0; k < 4; k++)
         topo_set_host(&a.topo, k, host[k] == 1 ? "b" : host[k] == 0 ? "a" : "c");
     a.search.at.trainable = 1000;
-    assert_int_equal(plan_search(&a.search, &err), 0);
+    assert_ok(plan_search(&a.search, &err));
     assert_true(a.search.checkpoint.bytes < 2 * psi + 12 * 1000 + 12 * a.model.units);
     assert_float_equal(a.search.checkpoint.s, 4 * a.search.checkpoint.rank_bytes / 1e6, 1e-12);
     a.search.storage_Bps = 0;
-    assert_int_equal(plan_search(&a.search, &err), 0);
+    assert_ok(plan_search(&a.search, &err));
     assert_true(a.search.checkpoint.s == 0);
     drop(&a);
 }

@@ -2,7 +2,6 @@
 /* A plan reads back as it was printed, and nothing else is read. */
 #include "unit.h"
 
-#include "base/mem.h"
 #include "plan/plan.h"
 #include "words_fixture.h"
 
@@ -23,30 +22,25 @@ static char *print(const struct plan *p)
 static char *sample_of(const char *config, int with_fabric)
 {
     static const int group_of[] = {0, 1, 0, 1, 0};
-    const struct topo_level level[2] = {{.name = "intra",
-                                         .latency_s = 3e-6,
-                                         .port_Bps = 1e9,
-                                         .flow_Bps = 1e9,
-                                         .member_Bps = 1e9},
-                                        {.name = "inter",
-                                         .latency_s = 5e-5,
-                                         .port_Bps = 1e8,
-                                         .flow_Bps = 1e8,
-                                         .member_Bps = 1e8}};
+    const struct topo_level level[2] = {
+        LIST(.name = "intra", .latency_s = 3e-6, .port_Bps = 1e9, .flow_Bps = 1e9,
+             .member_Bps = 1e9),
+        LIST(.name = "inter", .latency_s = 5e-5, .port_Bps = 1e8, .flow_Bps = 1e8,
+             .member_Bps = 1e8)};
     struct topo_port port[2] = {{1e8, 1e8}, {1e8, 0.9e8}};
     struct groups groups;
     struct topo t;
     struct plan_search s = {0};
     struct model m = {0};
     struct plan p;
-    struct err err = {0};
+    err = (struct err){0};
 
     int rc = strncmp(config, "params=", 7) == 0
                  ? model_read(&m, config, &err)
                  : model_parse(&m, "config", config, (int64_t)strlen(config), &err);
     if (rc)
         fail_msg("%s", err.text);
-    assert_int_equal(groups_init_of(&groups, 5, group_of, &err), 0);
+    assert_ok(groups_init_of(&groups, 5, group_of, &err));
     topo_init(&t, 2, &groups);
     t.flops = 1e11;
     for (int i = 0; i < 2; i++) {
@@ -56,7 +50,7 @@ static char *sample_of(const char *config, int with_fabric)
     topo_set_host(&t, 0, "node0");
     topo_set_host(&t, 1, "yes");
     plan_case_init(&s.at, &t, &m);
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     plan_init(&p, &s, &m);
     assert_int_equal(m.params, 0);
     if (!with_fabric) {
@@ -90,7 +84,6 @@ TEST(test_round_trip)
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         char *first = sample(configs[i]);
         struct plan p;
-        struct err err = {0};
         if (plan_parse(&p, "p.yaml", first, (int64_t)strlen(first), &err))
             fail_msg("%s\n%s", err.text, first);
         char *second = print(&p);
@@ -124,7 +117,6 @@ static char *edit(const char *text, const char *from, const char *to)
 static void read_edited(struct plan *p, const char *text, const char *from, const char *to)
 {
     char *edited = edit(text, from, to);
-    struct err err = {0};
 
     if (plan_parse(p, "p.yaml", edited, (int64_t)strlen(edited), &err))
         fail_msg("%s\n%s", err.text, edited);
@@ -136,7 +128,6 @@ TEST(test_some_keys)
 {
     char *text = sample("params=7e9");
     struct plan p;
-    struct err err;
 
     read_edited(&p, text, "\ngroups:\n", "\ngroup_level: 3\ngroups:\n");
     assert_int_equal(p.group_level, 3);
@@ -144,13 +135,13 @@ TEST(test_some_keys)
     char *more = print(&p);
     assert_non_null(strstr(more, "\n  checkpoint_s: 12.5\ngroup_level: 3\ngroups:\n"));
     plan_release(&p);
-    assert_int_equal(plan_parse(&p, "p.yaml", more, (int64_t)strlen(more), &err), 0);
+    assert_ok(plan_parse(&p, "p.yaml", more, (int64_t)strlen(more), &err));
     assert_int_equal(p.group_level, 3);
     assert_true(p.checkpoint.s == 12.5);
     plan_release(&p);
     char *bad = edit(more, "group_level: 3", "group_level: 7");
-    assert_int_equal(plan_parse(&p, "p.yaml", bad, (int64_t)strlen(bad), &err), -1);
-    assert_non_null(strstr(err.text, "'group_level' is '7', expected"));
+    assert_says(plan_parse(&p, "p.yaml", bad, (int64_t)strlen(bad), &err),
+                "'group_level' is '7', expected");
     mem_free(bad);
     free(more);
     /* Plans from before there were such keys. */
@@ -170,10 +161,8 @@ TEST(test_some_keys)
 static void refused(const char *text, const char *words)
 {
     struct plan p;
-    struct err err = {0};
 
-    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), -1);
-    assert_words(err.text, words);
+    assert_refused(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), words);
 }
 
 /* The fabric comes back with its rates; one of other groups is refused. */
@@ -182,12 +171,11 @@ TEST(test_fabric)
     char *text = sample_of("{" KEYS "}", 1);
     struct plan p;
     struct topo t = {0};
-    struct err err = {0};
 
-    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), 0);
+    assert_ok(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err));
     char *again = print(&p);
     assert_string_equal(text, again);
-    assert_int_equal(plan_fabric(&p, &t, &err), 0);
+    assert_ok(plan_fabric(&p, &t, &err));
     assert_true(t.flops == 1e11 && t.port[1].in_Bps == 0.9e8 && t.level[1].latency_s == 5e-5);
     assert_true(groups_equal(&t.groups, &p.groups));
     topo_release(&t);
@@ -201,9 +189,8 @@ TEST(test_fabric)
     mem_free(bad);
     free(text);
     text = sample("params=7e9");
-    assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err), 0);
-    assert_int_equal(plan_fabric(&p, &t, &err), -1);
-    assert_int_equal(err.code, ERR_ABSENT);
+    assert_ok(plan_parse(&p, "p.yaml", text, (int64_t)strlen(text), &err));
+    assert_error(plan_fabric(&p, &t, &err), ERR_ABSENT);
     plan_release(&p);
     free(text);
 }
@@ -318,7 +305,7 @@ TEST(test_truncated)
 
     for (size_t n = 0; n < whole; n++) {
         struct plan p;
-        struct err err = {0};
+        err = (struct err){0};
         /* The last number is a number still when it loses digits: trainable tells. */
         assert_int_equal(plan_parse(&p, "p.yaml", text, (int64_t)n, &err), -1);
         assert_true(err.text[0] && !strchr(err.text, '\n'));

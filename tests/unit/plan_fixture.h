@@ -11,10 +11,8 @@
 /* A fabric by hand: `share` is B' = one member's rate inside, `port` R_k, no latency. */
 static inline void make_topo(struct topo *t, const char *shape, double share, double port)
 {
-    struct err err;
-
     *t = (struct topo){.levels = 2};
-    assert_int_equal(groups_parse(&t->groups, shape, &err), 0);
+    assert_ok(groups_parse(&t->groups, shape, &err));
     t->level = mem_new(2, sizeof *t->level);
     t->level[0] = (struct topo_level){
         .name = "intra", .port_Bps = share, .flow_Bps = share, .member_Bps = share};
@@ -56,7 +54,6 @@ static inline struct plan_case table_case(const struct topo *t, const struct mod
 static inline int index_of(const char *triple)
 {
     struct plan_strategy s;
-    struct err err;
 
     if (strlen(triple) != 3 || plan_strategy_parse(triple, &s, &err))
         fail_msg("no strategy %s", triple);
@@ -68,7 +65,6 @@ static inline struct model tiny_llama(int tied)
 {
     char text[512];
     struct model m = {0};
-    struct err err;
     int n = snprintf(text, sizeof text,
                      "{\"architectures\": [\"LlamaForCausalLM\"], \"model_type\": \"llama\","
                      "\"vocab_size\": 256, \"hidden_size\": 64, \"intermediate_size\": 160,"
@@ -77,17 +73,15 @@ static inline struct model tiny_llama(int tied)
                      "\"tie_word_embeddings\": %s, \"torch_dtype\": \"bfloat16\"}",
                      tied ? "true" : "false");
 
-    if (model_parse(&m, "tiny", text, n, &err))
-        fail_msg("%s", err.text);
+    assert_ok(model_parse(&m, "tiny", text, n, &err));
     return m;
 }
 
 static inline struct plan_search search_of(const struct plan_case *c)
 {
     struct plan_search s = {.at = *c};
-    struct err err;
 
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     return s;
 }
 

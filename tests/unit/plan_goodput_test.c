@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What failures leave of a run.  The formula against a simulation of nodes that fail one by
+/* What failures leave of a run.  The formula against a simulation of nodes that fail one by
  * one, against Daly's where there is one kind of save, and against counting where all copies
- * are lost; the intervals against all others; what copies cost against sums by hand.
- */
+ * are lost; the intervals against all others; what copies cost against sums by hand. */
 #include "unit.h"
-
-#include <math.h>
 
 #include "goodput_fixture.h"
 #include "plan_fixture.h"
@@ -106,10 +102,8 @@ TEST(no_segment_passes)
     assert_true(s.goodput == 0);
 }
 
-/*
- * Periods are independent and of one distribution, so their mean differs from the expected one
- * by more than five standard errors once in some millions of seeds; the seed is fixed.
- */
+/* Periods are independent and of one distribution, so their mean differs from the expected one
+ * by more than five standard errors once in some millions of seeds; the seed is fixed. */
 static void expect_simulated(struct plan_survival s, double step_s, int every, int saves,
                              int periods)
 {
@@ -134,28 +128,18 @@ static void expect_simulated(struct plan_survival s, double step_s, int every, i
 
 TEST(the_formula_is_what_a_simulation_gives)
 {
-    struct plan_survival s = {.mtbf_s = 600,
-                              .nodes = 6,
-                              .ring = 6,
-                              .copies = 1,
-                              .local_pause_s = 0.3,
-                              .pause_s = 2,
-                              .local_restart_s = 8,
-                              .restart_s = 40};
+    struct plan_survival s =
+        LIST(.mtbf_s = 600, .nodes = 6, .ring = 6, .copies = 1, .local_pause_s = 0.3,
+             .pause_s = 2, .local_restart_s = 8, .restart_s = 40);
 
     expect_simulated(one_level, 1.5, 7, 1, 100000);
     expect_simulated(s, 1, 10, 1, 100000);
     expect_simulated(s, 1, 10, 8, 100000);
     s.mtbf_s = 120; /* often three and more before a save is complete again */
     expect_simulated(s, 1, 5, 4, 100000);
-    expect_simulated((struct plan_survival){.mtbf_s = 72,
-                                            .nodes = 12,
-                                            .ring = 12,
-                                            .copies = 2,
-                                            .local_pause_s = 0.3,
-                                            .pause_s = 1,
-                                            .local_restart_s = 4,
-                                            .restart_s = 8},
+    expect_simulated((struct plan_survival)LIST(.mtbf_s = 72, .nodes = 12, .ring = 12,
+                                                .copies = 2, .local_pause_s = 0.3, .pause_s = 1,
+                                                .local_restart_s = 4, .restart_s = 8),
                      1, 2, 4, 100000);
     s.copies = 2;
     s.mtbf_s = 200;
@@ -182,14 +166,10 @@ TEST(no_other_intervals_are_better)
     static const double mtbf_s[] = {50, 500, 5000}, pause_s[] = {0, 0.2, 5};
 
     for (int i = 0; i < 3 * 3 * 3; i++) {
-        struct plan_survival s = {.mtbf_s = 4 * mtbf_s[i % 3],
-                                  .nodes = 4,
-                                  .ring = 4,
-                                  .copies = i / 9,
-                                  .local_pause_s = pause_s[i / 3 % 3] / 4,
-                                  .pause_s = pause_s[i / 3 % 3],
-                                  .local_restart_s = 4,
-                                  .restart_s = 20};
+        struct plan_survival s =
+            LIST(.mtbf_s = 4 * mtbf_s[i % 3], .nodes = 4, .ring = 4, .copies = i / 9,
+                 .local_pause_s = pause_s[i / 3 % 3] / 4, .pause_s = pause_s[i / 3 % 3],
+                 .local_restart_s = 4, .restart_s = 20);
         plan_intervals(&s, 1, 2, 7);
         struct plan_survival best = s, t = s;
         assert_true(s.save_every >= 7 && (!s.copies || s.local_every >= 2));
@@ -222,13 +202,10 @@ static void priced_in(double memory_bytes, double storage_Bps, double mtbf_s, in
     make_topo(&t, "4x2", 1e9, 1e8);
     struct plan_case c = table_case(&t, &m, 1, 1);
     c.memory_bytes = memory_bytes;
-    c.failures = (struct plan_failures){.mtbf_s = mtbf_s,
-                                        .restart_s = 60,
-                                        .storage_Bps = storage_Bps,
-                                        .local_Bps = 2e9,
-                                        .copies = copies,
-                                        .nodes = nodes,
-                                        .node_ranks = NODES * EACH / nodes};
+    c.failures = (struct plan_failures)LIST(.mtbf_s = mtbf_s, .restart_s = 60,
+                                            .storage_Bps = storage_Bps, .local_Bps = 2e9,
+                                            .copies = copies, .nodes = nodes,
+                                            .node_ranks = NODES * EACH / nodes);
     plan_price_all(&c, list);
     drop_topo(&t);
 }
@@ -344,7 +321,6 @@ TEST(the_choice_counts_failures)
     struct model m = bare(1e6);
     struct plan_search s;
     struct topo t;
-    struct err err;
 
     make_topo(&t, "4x2", 1e15, 1e8);
     for (int failures = 0; failures < 2; failures++) {
@@ -352,7 +328,7 @@ TEST(the_choice_counts_failures)
         s.at.failures.mtbf_s = failures ? 1e5 : 0;
         s.at.failures.storage_Bps = s.at.failures.local_Bps = 1e9;
         s.at.failures.copies = 1;
-        assert_int_equal(plan_search(&s, &err), 0);
+        assert_ok(plan_search(&s, &err));
         struct plan_strategy best = s.list[s.best].strategy;
         assert_int_equal(best.optimizer == LETTER_G, !failures);
         assert_int_equal(s.list[s.best].survival.goodput > 0.9, failures);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The planner's second opinions: the tables of paro-method(7), TRAFFIC (bytes, memory,
- * dominance, what fits), the closed forms of time, the network's own account of its memory.
- */
+/* The planner's second opinions: the tables of paro-method(7), TRAFFIC (bytes, memory,
+ * dominance, what fits), the closed forms of time, the network's own account of its memory. */
 #include "unit.h"
 
 #include "cpu_fixture.h"
@@ -162,12 +160,11 @@ TEST(test_65b_on_80_gb)
     struct topo t;
     struct model m = bare(LLAMA_65B);
     struct plan_advice advice;
-    struct err err;
 
     make_topo(&t, "8x8", 200e9, 100e9);
     struct plan_search s = {.at = table_case(&t, &m, 4, 1)};
     s.at.memory_bytes = 80e9;
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     for (int i = 0, k = 0; i < PLAN_STRATEGIES; i++) {
         int expected = 0;
         for (k = 0; k < 4; k++)
@@ -176,7 +173,7 @@ TEST(test_65b_on_80_gb)
     }
     assert_int_equal(s.best, index_of("IIG"));
     s.at.memory_bytes = 8e9;
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     assert_int_equal(s.best, -1);
     plan_fit(&s, &advice);
     plan_fit_refuse(&s, &advice, &err);
@@ -192,10 +189,8 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-/*
- * The closed forms of paro-method(7), HO-RING, on 4x8, through NNN: one all-reduce, which is
- * two passes.  They count the latency of every message; those of messages in flight overlap.
- */
+/* The closed forms of paro-method(7), HO-RING, on 4x8, through NNN: one all-reduce, which is
+ * two passes.  They count the latency of every message; those of messages in flight overlap. */
 TEST(test_closed_forms)
 {
     enum { G = 4, M = 8, N = G * M };
@@ -439,7 +434,6 @@ TEST(test_search_auto)
 {
     struct model m = tiny_llama(0);
     struct topo t;
-    struct err err;
 
     make_topo(&t, "2x2", 1e9, 1e8);
     t.flops = 1e11;
@@ -447,7 +441,7 @@ TEST(test_search_auto)
     plan_case_init(&s.at, &t, &m);
     s.at.global_batch = 4 * 96;
     s.at.memory_bytes = 64 << 20;
-    assert_int_equal(plan_search(&s, &err), 0);
+    assert_ok(plan_search(&s, &err));
     double best = 0; /* of the fastest: what is chosen may be slower by 1 % */
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         best = s.list[i].feasible ? fmax(best, s.list[i].tokens_per_s) : best;
@@ -469,10 +463,8 @@ TEST(test_search_auto)
     model_release(&m);
 }
 
-/*
- * Int8 blocks save time where the slow links take it: all of their share where nothing else
- * does, nothing where the fast ones are slower still.
- */
+/* Int8 blocks save time where the slow links take it: all of their share where nothing else
+ * does, nothing where the fast ones are slower still. */
 TEST(test_coded_time)
 {
     static const enum schedule_algo algos[] = {SCHEDULE_RING, SCHEDULE_TWO_LEVEL,
@@ -499,11 +491,9 @@ TEST(test_coded_time)
     }
 }
 
-/*
- * And they cost memory: a place for what is sent where there was none, of the largest unit; and
+/* And they cost memory: a place for what is sent where there was none, of the largest unit; and
  * for each element whose gradient is coded four bytes.  On 2x2 a rank sends a quarter of a
- * vector across, for a sum that is scattered or gathered again, and owns a quarter of sums.
- */
+ * vector across, for a sum that is scattered or gathered again, and owns a quarter of sums. */
 TEST(test_coded_memory)
 {
     static const struct {
@@ -542,10 +532,9 @@ TEST(test_names)
         {"zero3", "GGG"}, {"fsdp", "GGG"}, {"HSDP", "III"}, {"mics", "III"},  {"hfsdp", "IIG"}};
     static const char *const bad[] = {"", "NN", "NNNN", "NNX", "zero4", "zero"};
     struct plan_strategy s;
-    struct err err;
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        assert_int_equal(plan_strategy_parse(good[i][0], &s, &err), 0);
+        assert_ok(plan_strategy_parse(good[i][0], &s, &err));
         assert_string_equal(plan_strategy_name(s), good[i][1]);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

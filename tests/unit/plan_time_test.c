@@ -196,24 +196,17 @@ static struct model layers_alone(struct model_unit unit[UNITS])
 {
     for (int u = 0; u < UNITS; u++)
         unit[u] = (struct model_unit){.elems = 1000000, .trained = 1000000};
-    return (struct model){.family = &model_family_llama,
-                          .layers = UNITS,
-                          .heads = 1,
-                          .head_dim = 64,
-                          .units = UNITS,
-                          .visits = UNITS,
-                          .unit = unit,
-                          .params = UNITS * INT64_C(1000000),
-                          .trained = UNITS * INT64_C(1000000)};
+    return (struct model)LIST(.family = &model_family_llama, .layers = UNITS, .heads = 1,
+                              .head_dim = 64, .units = UNITS, .visits = UNITS, .unit = unit,
+                              .params = UNITS * INT64_C(1000000),
+                              .trained = UNITS * INT64_C(1000000));
 }
 
-/*
- * What one unit takes on two groups of two, one after the other: a million elements of two
+/* What one unit takes on two groups of two, one after the other: a million elements of two
  * bytes are 1 ms inside a group (half of them leave each rank at 1e9 a second) and 1 ms across
  * (a quarter of them leaves each of two ranks through a port of 1e9).  The tables are those
  * of paro-method(7), TRAFFIC.  The first visit is the embedding's and the last one the head's:
- * no attention.
- */
+ * no attention. */
 static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
                              const struct plan_price *p)
 {
@@ -253,10 +246,8 @@ static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
     return w;
 }
 
-/*
- * In ticks a piece ends up to a tick late, and what waits for it begins as much later: along a
- * chain of pieces, at most all of them, a tick for each.
- */
+/* In ticks a piece ends up to a tick late, and what waits for it begins as much later: along a
+ * chain of pieces, at most all of them, a tick for each. */
 static void compare_step(const struct plan_case *c)
 {
     struct plan_price p[PLAN_STRATEGIES];
@@ -301,10 +292,8 @@ TEST(test_step_by_ticks)
     drop_topo(&t);
 }
 
-/*
- * A layer's backward needs all of its forward but what leaves it: every matrix of every layer
- * but the last one, without the down projections, and scores and their product with V.
- */
+/* A layer's backward needs all of its forward but what leaves it: every matrix of every layer
+ * but the last one, without the down projections, and scores and their product with V. */
 TEST(test_again_by_matrix)
 {
     for (int i = 0; i < 2; i++) {
@@ -369,15 +358,14 @@ TEST(test_turned)
     for (int i = 0; i < 2 * PLAN_STRATEGIES; i++) {
         struct plan_search s = {.fixed = 1, .strategy = plan_strategy_at(i / 2)};
         struct plan_timeline a, b;
-        struct err err = {0};
         struct topo t;
         struct model m = {0};
         struct plan p;
-        assert_int_equal(topo_parse_synth(&t, "[3,2],flops=1e11,inter=1GB/s", &err), 0);
-        assert_int_equal(model_read(&m, "params=1e7", &err), 0);
+        assert_ok(topo_parse_synth(&t, "[3,2],flops=1e11,inter=1GB/s", &err));
+        assert_ok(model_read(&m, "params=1e7", &err));
         plan_case_init(&s.at, &t, &m);
         s.at.accum = i % 2 ? 7 : 3;
-        assert_int_equal(plan_search(&s, &err), 0);
+        assert_ok(plan_search(&s, &err));
         plan_timeline_of(&s, NULL, &a);
         plan_init(&p, &s, &m);
         plan_timeline_of_plan(&p, &t, &b);
@@ -402,8 +390,7 @@ TEST(test_turned)
     }
 }
 
-/* ---- against the simulator of the same rows ---- */
-
+/* Against the simulator of the same rows. */
 static const char *const fabrics[] = {
     "16x8,intra=200GB/s:3us,inter=25GB/s:12us",  /* H100 nodes, one port each */
     "4x8,intra=450GB/s:3us,inter=400GB/s:8us",   /* eight rails of 400 Gbit/s, as NDv5 */
@@ -430,16 +417,14 @@ static void compare_simulated(const struct topo *t, const char *spec, double par
     struct model m = bare(params);
     struct plan_tally tally;
     struct plan_case c;
-    struct err err;
 
     plan_case_init(&c, t, &m);
     plan_tally_init(&tally, t, &m, c.trainable, c.keep);
     plan_choose_chunk(&c, &tally);
     for (int i = 0; i < 3; i++) {
         double simulated = 0, planned = planned_s(&c, &tally, algos[i]);
-        if (pick_time(t, SCHEDULE_ALL_GATHER, 2 * m.params, algos[i], c.chunk_bytes, &simulated,
-                      &err))
-            fail_msg("%s", err.text);
+        assert_ok(pick_time(t, SCHEDULE_ALL_GATHER, 2 * m.params, algos[i], c.chunk_bytes,
+                            &simulated, &err));
         if (fabs(planned - simulated) > within * simulated)
             fail_msg("%s, %g elements, %s in chunks of %lld: planned %g s, simulated %g s",
                      spec, params, schedule_algo_name(algos[i]), (long long)c.chunk_bytes,
@@ -453,8 +438,7 @@ TEST(planner_and_simulator_agree)
     for (size_t i = 0; i < sizeof fabrics / sizeof *fabrics; i++)
         for (int known = 0; known < 2; known++) {
             struct topo t;
-            struct err err;
-            assert_int_equal(topo_parse_synth(&t, fabrics[i], &err), 0);
+            assert_ok(topo_parse_synth(&t, fabrics[i], &err));
             for (int l = 0; known && l < t.levels; l++)
                 t.level[l].message_s =
                     t.level[l].latency_s / 30; /* 10 million a second: InfiniBand */
@@ -470,12 +454,9 @@ TEST(planner_and_simulator_agree)
    measured then, if it is more. */
 TEST(test_message)
 {
-    const struct plan_tally t = {.inside_s = 1,
-                                 .inside_message_s = 10,
-                                 .inside_busy_s = 50,
-                                 .across_s = 100,
-                                 .across_message_s = 1000,
-                                 .across_busy_s = 50};
+    const struct plan_tally t =
+        LIST(.inside_s = 1, .inside_message_s = 10, .inside_busy_s = 50, .across_s = 100,
+             .across_message_s = 1000, .across_busy_s = 50);
     const struct plan_case at = {0};
     struct plan_bill b = {.tally = &t, .at = &at};
 

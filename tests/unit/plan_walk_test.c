@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Bytes and memory of ragged groups against a count over the ranges of the layout: all 27
- * strategies, three algorithms, element by element.
- */
+/* Bytes and memory of ragged groups against a count over the ranges of the layout: all 27
+ * strategies, three algorithms, element by element. */
 #include "unit.h"
 
 #include "plan_fixture.h"
@@ -265,11 +263,9 @@ TEST(test_coded_by_walk)
         }
 }
 
-/*
- * What is kept is not gathered again: the last visits and no others, by their own units' sizes;
+/* What is kept is not gathered again: the last visits and no others, by their own units' sizes;
  * nor what lies before the first that trains.  What is frozen is gathered and nothing else.
- * All units differ; tied, the last visit is the first unit again.
- */
+ * All units differ; tied, the last visit is the first unit again. */
 TEST(test_kept_by_walk)
 {
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[1,3,2]"};

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Groups found in tables of distances that were made from groups: any placement, ragged,
+/* Groups found in tables of distances that were made from groups: any placement, ragged,
  * several levels, noise, busy moments; rounds in which a rank is once; and how many pairs it
  * takes.  Lines through times: exact ones, noisy ones, and how often the interval holds the
- * truth.
- */
+ * truth. */
 #include "unit.h"
 
-#include <math.h>
-#include <unistd.h>
-
 #include "base/groups.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "base/stats.h"
 #include "probe/probe_cluster.h"
@@ -47,12 +41,12 @@ static void fabric_release(struct fabric *f)
 }
 
 static int measure(void *arg, const struct probe_pair *pair, int pairs, double *distance,
-                   struct err *err)
+                   struct err *why)
 {
     struct fabric *f = arg;
     char *taken = mem_new((size_t)f->ranks, 1);
 
-    (void)err;
+    (void)why;
     assert_true(pairs > 0);
     for (int i = 0; i < pairs; i++) {
         int a = pair[i].a, b = pair[i].b, l = 0;
@@ -77,11 +71,10 @@ static int measure(void *arg, const struct probe_pair *pair, int pairs, double *
 static void finds(struct fabric *f)
 {
     struct probe_clusters c;
-    struct err err;
 
     f->asked = 0;
     f->rounds = 0;
-    assert_int_equal(probe_cluster(f->ranks, measure, f, &c, &err), 0);
+    assert_ok(probe_cluster(f->ranks, measure, f, &c, &err));
     assert_int_equal(c.ranks, f->ranks);
     assert_int_equal(c.partitions, f->levels);
     assert_int_equal(c.measured, f->asked);
@@ -124,9 +117,8 @@ static void place(int *part, const struct groups *g, enum placement how, uint64_
 static void fabric_of(struct fabric *f, const char *shape, enum placement how, uint64_t seed)
 {
     struct groups g;
-    struct err err;
 
-    assert_int_equal(groups_parse(&g, shape, &err), 0);
+    assert_ok(groups_parse(&g, shape, &err));
     fabric_init(f, g.ranks, 1);
     place(f->part[0], &g, how, seed);
     f->seed = seed;
@@ -155,10 +147,8 @@ TEST(equal_distances_are_one_group)
     }
 }
 
-/*
- * Every number of ranks to 33 in 2 groups and more, as even as can be: many are ragged.  In no
- * order, groups of three and more: where most ranks are alone, some pair is not met.
- */
+/* Every number of ranks to 33 in 2 groups and more, as even as can be: many are ragged.  In no
+ * order, groups of three and more: where most ranks are alone, some pair is not met. */
 TEST(every_shape_is_found)
 {
     for (int n = 3; n <= 33; n++)
@@ -198,8 +188,7 @@ TEST(levels_nest)
         for (int how = BY_SLOT; how <= SHUFFLED; how++) {
             struct fabric f;
             struct groups g;
-            struct err err;
-            assert_int_equal(groups_parse(&g, cases[i].shape, &err), 0);
+            assert_ok(groups_parse(&g, cases[i].shape, &err));
             fabric_init(&f, g.ranks, cases[i].levels);
             place(f.part[0], &g, how, 7);
             /* Level l joins `by` parts of the one below, and what is left over. */
@@ -251,11 +240,9 @@ TEST(busy_moments_pass)
         }
 }
 
-/*
- * Shifts: less than n log2 n pairs; reflections: n - 1; tournaments: g (g - 1) / 2 pairs, n
+/* Shifts: less than n log2 n pairs; reflections: n - 1; tournaments: g (g - 1) / 2 pairs, n
  * log2 n and a round at most.  Placed by node on hosts whose number is no power of two,
- * differences: n log2 n more, and one more tournament.
- */
+ * differences: n log2 n more, and one more tournament. */
 TEST(usual_placements_cost_n_log_n)
 {
     static const struct {
@@ -292,13 +279,13 @@ TEST(any_order_is_found_and_bounded)
 }
 
 static int fails(void *arg, const struct probe_pair *pair, int pairs, double *distance,
-                 struct err *err)
+                 struct err *why)
 {
     struct fabric *f = arg;
 
     if (f->rounds == f->busy_rounds)
-        return err_set(err, ERR_PEER, "round %d fails", f->rounds);
-    return measure(arg, pair, pairs, distance, err);
+        return err_set(why, ERR_PEER, "round %d fails", f->rounds);
+    return measure(arg, pair, pairs, distance, why);
 }
 
 TEST(a_failure_in_any_round_is_told)
@@ -306,17 +293,13 @@ TEST(a_failure_in_any_round_is_told)
     for (int at = 0; at < 12; at++) {
         struct fabric f;
         struct probe_clusters c;
-        struct err err;
         fabric_of(&f, "4x4", BY_SLOT, 1);
         f.noise = 0;
         f.busy_rounds = at;
-        assert_int_equal(probe_cluster(f.ranks, fails, &f, &c, &err), -1);
-        assert_int_equal(err.code, ERR_PEER);
+        assert_error(probe_cluster(f.ranks, fails, &f, &c, &err), ERR_PEER);
         fabric_release(&f);
     }
 }
-
-/* ---- lines ---- */
 
 static const double alpha_s = 50e-6, beta_s = 1 / 59.8e6;
 
@@ -362,11 +345,9 @@ TEST(by_hand)
     assert_true(fabs(f.alpha_err_s - 12.706 * e * sqrt(5.0 / 36)) < 1e-5 * e);
 }
 
-/*
- * 95 % of intervals hold the truth.  Of 4000 trials the share that does is off by 0.34 % (one
+/* 95 % of intervals hold the truth.  Of 4000 trials the share that does is off by 0.34 % (one
  * standard deviation); four of them, and what the weights' own noise adds (5 % errors: their
- * square, 0.25 %): 1.7 %.
- */
+ * square, 0.25 %): 1.7 %. */
 TEST(covers)
 {
     enum { TRIALS = 4000 };

@@ -11,7 +11,7 @@
 
 /* Reads a text as a file named run->name. */
 static inline int rank_read_text(struct rank_run *run, const char *text, size_t bytes,
-                                 const struct rank_reading *how, struct err *err)
+                                 const struct rank_reading *how, struct err *why)
 {
     int fd = memfd_create("log", MFD_CLOEXEC);
 
@@ -19,7 +19,7 @@ static inline int rank_read_text(struct rank_run *run, const char *text, size_t 
     ssize_t written = bytes ? write(fd, text, bytes) : 0;
     off_t at = lseek(fd, 0, SEEK_SET);
     assert(written == (ssize_t)bytes && at == 0);
-    int rc = rank_read_fd(run, fd, how, err);
+    int rc = rank_read_fd(run, fd, how, why);
     close(fd);
     return rc;
 }

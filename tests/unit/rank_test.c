@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * paro-rank's library: lines of logs, epochs of runs that were resumed, scores, ranks.  Second
- * opinions: strtod, losses kept step by step, sums written out, tables worked by hand.
- */
+/* paro-rank's library: lines of logs, epochs of runs that were resumed, scores, ranks.  Second
+ * opinions: strtod, losses kept step by step, sums written out, tables worked by hand. */
 #include "unit.h"
 
 #include <float.h>
-#include <inttypes.h>
-#include <math.h>
 
-#include "base/mem.h"
 #include "base/rng.h"
 #include "rank/rank.h"
 #include "rank/rank_line.h"
@@ -203,11 +198,9 @@ static void check_scores(const struct rank_curve *c, const double *mean, int who
     for (size_t h = 0; h < sizeof hows / sizeof *hows; h++)
         for (int t = 1; t <= whole; t++) {
             double got = rank_curve_score(c, &hows[h], t), want = naive(&hows[h], mean, t);
-            /*
-             * t terms below 8 on either side, each in a sum of at most 8 t, an error of half an
+            /* t terms below 8 on either side, each in a sum of at most 8 t, an error of half an
              * ulp of it for each of some four operations; 1 - gamma^k over 1 - gamma loses up
-             * to 1 / (1 - 0.999) of that.
-             */
+             * to 1 / (1 - 0.999) of that. */
             double bound = 8.0 * t * t * 4 * DBL_EPSILON * 1000;
             if (!(fabs(got - want) <= bound))
                 fail_msg("case %" PRIu64 ", method %zu, T %d: %.17g, not %.17g", at, h, t, got,
@@ -219,7 +212,6 @@ static void check_scores(const struct rank_curve *c, const double *mean, int who
 TEST(epochs_are_those_of_losses_kept)
 {
     static const int sizes[] = {1, 2, 3, 7, 50};
-    struct err err;
 
     for (uint64_t at = 0; at < 4000; at++) {
         struct kept k = {.last = -1};
@@ -230,14 +222,14 @@ TEST(epochs_are_those_of_losses_kept)
         rank_curve_init(&c, per_epoch, last_step, NULL);
         for (int i = 0; i < lines && step < STEPS; i++) {
             double loss = floor(uniform(11 + at, (uint64_t)i) * 64) / 8; /* sums are exact */
-            assert_int_equal(rank_curve_add(&c, step, loss, &err), 0);
+            assert_ok(rank_curve_add(&c, step, loss, &err));
             keep(&k, step, loss);
             double way = uniform(100000 + at, (uint64_t)i);
             step = way < 0.1   ? (int)(way * 10 * (step + 1))
                    : way < 0.3 ? step + 1 + (int)((way - 0.1) * 40)
                                : step + 1;
         }
-        assert_int_equal(rank_curve_end(&c, &err), 0);
+        assert_ok(rank_curve_end(&c, &err));
         assert_int_equal(c.last, k.last);
         assert_int_equal(c.blind, 0);
         int whole = epochs_of(&k, per_epoch, last_step, mean);
@@ -264,11 +256,9 @@ static int draw_lines(uint64_t at, int64_t *step, double *loss)
 
 static void feed(struct rank_curve *c, const int64_t *step, const double *loss, int n)
 {
-    struct err err;
-
     for (int i = 0; i < n; i++)
-        assert_int_equal(rank_curve_add(c, step[i], loss[i], &err), 0);
-    assert_int_equal(rank_curve_end(c, &err), 0);
+        assert_ok(rank_curve_add(c, step[i], loss[i], &err));
+    assert_ok(rank_curve_end(c, &err));
 }
 
 /* What was given up is in the score, bit for bit, or said to be lost. */
@@ -313,7 +303,6 @@ TEST(a_curve_keeps_what_will_be_asked)
     /* Of a run that begins anew nothing is missing. */
     const struct rank_ask one = {hows[0], 0, 1};
     struct rank_curve c;
-    struct err err;
     rank_curve_init(&c, 1, 0, &one);
     for (int s = 2; s < 9; s++)
         rank_curve_add(&c, s, 1, &err);
@@ -331,7 +320,6 @@ TEST(far_ways_back_are_told)
     const int64_t size = 3 * CURVE_BACK;
     struct rank_score how = {RANK_TSE, 1, 0};
     struct rank_curve c;
-    struct err err;
 
     for (int far = 0; far < 2; far++) {
         int64_t back = size + (far ? 10 : size - CURVE_BACK + 10);
@@ -340,7 +328,7 @@ TEST(far_ways_back_are_told)
             rank_curve_add(&c, s, s <= size ? 4 : 2, &err);
         for (int64_t s = back; s <= 2 * size; s++)
             rank_curve_add(&c, s, 1, &err);
-        assert_int_equal(rank_curve_end(&c, &err), 0);
+        assert_ok(rank_curve_end(&c, &err));
         assert_int_equal(c.blind, far);
         assert_int_equal(rank_curve_epochs(&c), 2);
         double kept = (double)(back - size - 1) / (double)size;
@@ -359,8 +347,7 @@ TEST(far_ways_back_are_told)
 }
 
 /* Runs of one log each, ranked. */
-static int order(struct rank_result *r, const struct rank_options *o, const char *const *text,
-                 struct err *err)
+static int order(struct rank_result *r, const struct rank_options *o, const char *const *text)
 {
     const struct rank_reading how = {.per_epoch = o->per_epoch};
 
@@ -369,9 +356,9 @@ static int order(struct rank_result *r, const struct rank_options *o, const char
     r->place = mem_new((size_t)o->logs, sizeof *r->place);
     for (int i = 0; i < o->logs; i++) {
         r->run[i].name = o->log[i];
-        assert_int_equal(rank_read_text(&r->run[i], text[i], strlen(text[i]), &how, err), 0);
+        assert_ok(rank_read_text(&r->run[i], text[i], strlen(text[i]), &how, &err));
     }
-    return rank_order(r, err);
+    return rank_order(r, &err);
 }
 
 static void drop(struct rank_result *r)
@@ -391,7 +378,6 @@ TEST(close_scores_share_a_rank)
     struct rank_options o = {
         .log = names, .logs = 4, .how = {RANK_TSE, 1, 1}, .per_epoch = 1, .noise = 0.15};
     struct rank_result r;
-    struct err err;
     static const struct {
         double noise;
         int best[4], worst[4]; /* of c d a b, as they come */
@@ -402,7 +388,7 @@ TEST(close_scores_share_a_rank)
 
     for (size_t w = 0; w < sizeof want / sizeof *want; w++) {
         o.noise = want[w].noise;
-        assert_int_equal(order(&r, &o, text, &err), 0);
+        assert_ok(order(&r, &o, text));
         for (int i = 0; i < 4; i++) {
             assert_int_equal(*r.place[i].run->name, "cdab"[i]);
             assert_int_equal(r.place[i].best, want[w].best[i]);
@@ -427,17 +413,15 @@ TEST(runs_that_are_unlike_are_refused)
     };
     struct rank_options o = {.log = names, .logs = 2, .how = {RANK_TSE, 1, 1}, .per_epoch = 1};
     struct rank_result r;
-    struct err err;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         o.force = 0;
-        assert_int_equal(order(&r, &o, cases[i].text, &err), -1);
-        assert_int_equal(err.code, ERR_MISMATCH);
+        assert_error(order(&r, &o, cases[i].text), ERR_MISMATCH);
         assert_non_null(strstr(err.text, cases[i].why));
         assert_non_null(strstr(err.text, "--force)"));
         drop(&r);
         o.force = 1;
-        assert_int_equal(order(&r, &o, cases[i].text, &err), 0);
+        assert_ok(order(&r, &o, cases[i].text));
         drop(&r);
     }
 }
@@ -447,10 +431,8 @@ TEST(correlations_of_tables)
 {
     static const double x[] = {106, 100, 86, 101, 99, 103, 97, 113, 112, 110};
     static const double y[] = {7, 27, 2, 50, 28, 29, 20, 12, 6, 17};
-    /*
-     * Ranks 1 2.5 2.5 4 and 1 2 3 4: 4.5 / sqrt(4.5 * 5); five pairs agree, one is tied in the
-     * first: 5 / sqrt(5 * 6).
-     */
+    /* Ranks 1 2.5 2.5 4 and 1 2 3 4: 4.5 / sqrt(4.5 * 5); five pairs agree, one is tied in the
+     * first: 5 / sqrt(5 * 6). */
     static const double tied[] = {1, 2, 2, 3}, plain[] = {1, 2, 3, 4}, flat[] = {5, 5, 5, 5};
     static const double down[] = {9, INFINITY, -1, INFINITY}, half[] = {2, 1, 3, 1};
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/mem.h"
 #include "ckpt/st.h"
 #include "temp_fixture.h"
 #include "words_fixture.h"
@@ -23,7 +22,6 @@
 TEST(test_python_file)
 {
     struct st st;
-    struct err err;
     float f[6];
     uint16_t h[3];
     double d;
@@ -70,7 +68,6 @@ TEST(test_broken)
     for (struct dirent *e; (e = readdir(d));) {
         char *dot = strstr(e->d_name, ".safetensors"), *want = NULL, text[256], got[1024];
         struct st st;
-        struct err err;
         int64_t bytes = 0;
         if (!dot)
             continue;
@@ -107,7 +104,6 @@ TEST(test_limits)
     };
     char head[8 + sizeof two];
     struct st st;
-    struct err err;
 
     assert_int_equal(n, 104);
     io_put_le64((unsigned char *)head, (uint64_t)n);
@@ -147,7 +143,6 @@ TEST(test_million)
     char *head = mem_new(8 + (size_t)COUNT * ENTRY, 1);
     int64_t used = 8;
     struct st st;
-    struct err err;
 
     for (int i = 0; i < COUNT; i++)
         used += sprintf(head + used,
@@ -177,7 +172,6 @@ TEST(test_write)
     char *head = NULL;
     int64_t bytes = 0;
     struct st st;
-    struct err err;
 
     st_header(t, 3, &head, &bytes);
     assert_int_equal(bytes % 8, 0);
@@ -199,7 +193,6 @@ TEST(test_cut)
     char *text = NULL, path[TEMP_PATH];
     int64_t bytes = 0;
     struct st st;
-    struct err err;
     int fd = temp_file(path, "paro-st");
 
     assert_int_equal(io_read_text(DATA "torch.safetensors", 1 << 20, &text, &bytes, &err), 0);
@@ -224,7 +217,6 @@ TEST(test_real_file)
 {
     static const char path[] = "../shared/data/tensor-files/multi_layer.safetensors";
     struct st st;
-    struct err err;
 
     if (access(path, R_OK)) {
         print_message("no %s here\n", path);

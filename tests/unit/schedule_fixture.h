@@ -25,20 +25,14 @@ enum { PHASES = sizeof all_phases / sizeof *all_phases, WHOLE = 4 /* the first, 
 static inline struct schedule_spec spec_of(const struct layout *l, enum schedule_algo algo,
                                            unsigned phases, int subchunks)
 {
-    return (struct schedule_spec){.algo = algo,
-                                  .phases = phases,
-                                  .groups = &l->groups,
-                                  .segments = l->segments,
-                                  .holder = l->holder,
-                                  .subchunks = subchunks};
+    return (struct schedule_spec)LIST(.algo = algo, .phases = phases, .groups = &l->groups,
+                                      .segments = l->segments, .holder = l->holder,
+                                      .subchunks = subchunks);
 }
 
 static inline void gen_spec(struct schedule *s, const struct schedule_spec *spec, int rank)
 {
-    struct err err = {0};
-
-    if (schedule_gen(spec, rank, s, &err))
-        fail_msg("%s", err.text);
+    assert_ok(schedule_gen(spec, rank, s, &err));
 }
 
 static inline void gen(struct schedule *s, const struct layout *l, enum schedule_algo algo,
@@ -52,10 +46,8 @@ static inline void gen(struct schedule *s, const struct layout *l, enum schedule
 static inline void shape(struct layout *l, const char *text)
 {
     struct groups g;
-    struct err err = {0};
 
-    if (groups_parse(&g, text, &err))
-        fail_msg("%s", err.text);
+    assert_ok(groups_parse(&g, text, &err));
     layout_init(l, &g);
     groups_release(&g);
 }
@@ -79,7 +71,6 @@ static inline void each_spec(const char *text, int phases, int subchunks,
 static inline void prove(const struct schedule_spec *spec, const char *what)
 {
     struct schedule s;
-    struct err err = {0};
 
     gen_spec(&s, spec, -1);
     if (schedule_verify(&s, &err))

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Every generator against the verifier: equal and ragged shapes, roots, levels, by-node
+/* Every generator against the verifier: equal and ragged shapes, roots, levels, by-node
  * placement; one rank's rows against all rows; what ports and tiers carry and how many messages
- * there are against closed forms.
- */
+ * there are against closed forms. */
 #include "unit.h"
-
-#include <unistd.h>
 
 #include "schedule_fixture.h"
 
@@ -73,9 +69,8 @@ static void prove_by_node(struct schedule_spec *spec, const char *text)
     static const int group_of[7] = {0, 1, 0, 1, 0, 2, 2};
     struct groups g;
     struct layout l;
-    struct err err;
 
-    assert_int_equal(groups_init_of(&g, 7, group_of, &err), 0);
+    assert_ok(groups_init_of(&g, 7, group_of, &err));
     layout_init(&l, &g);
     spec->groups = &l.groups;
     spec->segments = l.segments;
@@ -90,10 +85,8 @@ TEST(test_by_node)
     each_spec("[3,2,2]", PHASES, 2, prove_by_node);
 }
 
-/*
- * A group of cells {0 1} {2 3}, ranks and segments alike: from its holder a segment goes to the
- * rank at the same place in the other cell, and from these to their neighbours.
- */
+/* A group of cells {0 1} {2 3}, ranks and segments alike: from its holder a segment goes to the
+ * rank at the same place in the other cell, and from these to their neighbours. */
 TEST(test_cells)
 {
     static const int want[][3] = {{0, 2, 0}, {0, 1, 0}, {2, 3, 0}, {1, 3, 1},
@@ -102,9 +95,8 @@ TEST(test_cells)
     struct groups g;
     struct layout l;
     struct schedule s;
-    struct err err;
 
-    assert_int_equal(groups_parse(&g, "[2+2]", &err), 0);
+    assert_ok(groups_parse(&g, "[2+2]", &err));
     layout_init(&l, &g);
     struct schedule_spec spec = {.algo = SCHEDULE_HO_RING,
                                  .phases = SCHEDULE_GATHER_INSIDE,
@@ -112,7 +104,7 @@ TEST(test_cells)
                                  .segments = l.segments,
                                  .holder = l.holder,
                                  .subchunks = 1};
-    assert_int_equal(schedule_gen(&spec, -1, &s, &err), 0);
+    assert_ok(schedule_gen(&spec, -1, &s, &err));
     assert_int_equal(s.rows, 12);
     for (int i = 0; i < 12; i++) {
         int found = 0;
@@ -360,11 +352,9 @@ static int exchange_rows(int n)
     return 2 * (n - (1 << bits)) + 2 * bits * (1 << bits);
 }
 
-/*
- * Nothing travels that is there already: each rank but one receives each chunk once in a gather
+/* Nothing travels that is there already: each rank but one receives each chunk once in a gather
  * and in a broadcast, sends it once in a reduction.  Recursive doubling exchanges whole vectors
- * instead, and adds each by a second row.
- */
+ * instead, and adds each by a second row. */
 static int rows_due(int algo, unsigned phases, const struct groups *g)
 {
     if (phases != SCHEDULE_ALL_REDUCE)
@@ -418,11 +408,9 @@ static int blocks_at(const struct fabric *f, int level, int groups)
     return most + 1;
 }
 
-/*
- * Each block of each level is entered once by each chunk that begins elsewhere.  A group takes
+/* Each block of each level is entered once by each chunk that begins elsewhere.  A group takes
  * in what it has not; nor does a broadcast leave one twice.  Where blocks are equal, further
- * levels load no group's port more than one ring does.
- */
+ * levels load no group's port more than one ring does. */
 TEST(test_levels_traffic)
 {
     static const struct {
@@ -531,8 +519,7 @@ TEST(test_one_way)
         int from[8], crossed = 0;
         struct groups g;
         struct layout l;
-        struct err err;
-        assert_int_equal(groups_parse(&g, shapes[i], &err), 0);
+        assert_ok(groups_parse(&g, shapes[i], &err));
         layout_init(&l, &g);
         memset(from, -1, sizeof from);
         for (int n = 0; n < 3 * PHASES; n++) {
@@ -560,11 +547,9 @@ TEST(test_one_way)
 static void too_many(struct schedule_spec *spec, const char *text)
 {
     struct schedule s;
-    struct err err = {0};
 
     (void)text;
-    assert_int_equal(schedule_gen(spec, -1, &s, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    assert_error(schedule_gen(spec, -1, &s, &err), ERR_INPUT);
     /* The chunks fit, their scratch does not. */
     spec->subchunks = 500000;
     if (spec->algo == SCHEDULE_DOUBLING && spec->phases == SCHEDULE_ALL_REDUCE)

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The verifier against wrong rows: every one-field mutation of a row, and every row left out,
- * must be refused; and the text of schedules.
- */
+/* The verifier against wrong rows: every one-field mutation of a row, and every row left out,
+ * must be refused; and the text of schedules. */
 #include "unit.h"
 
 #include "schedule_fixture.h"
 #include "words_fixture.h"
 
-/*
- * A second opinion on a mutant that passes: an add that takes another way to the same sum is
- * right.  Rank r contributes 8^r, so that a sum tells how often each rank is in it.
- */
+/* A second opinion on a mutant that passes: an add that takes another way to the same sum is
+ * right.  Rank r contributes 8^r, so that a sum tells how often each rank is in it. */
 static int adds_up(const struct schedule *s)
 {
     int n = s->groups.ranks, right = 1, rooms = s->chunks * (1 + s->planes);
@@ -91,7 +87,7 @@ static int64_t refused(struct schedule *s, const char *what)
     memcpy(was, s->row, (size_t)s->rows * sizeof *was);
     for (int64_t at = 0; at < s->rows; at++)
         for (int field = 0; field < FIELDS; field++) {
-            struct err err = {0};
+            err = (struct err){0};
             int64_t now = mutate(s, at, field);
             int same = memcmp(was, s->row, (size_t)s->rows * sizeof *was) == 0;
             int passes = schedule_verify(s, &err) == 0;
@@ -131,7 +127,6 @@ TEST(test_mutants)
 static void leave_out(struct schedule_spec *spec, const char *text)
 {
     struct schedule s;
-    struct err err;
 
     (void)text;
     gen_spec(&s, spec, -1);
@@ -152,10 +147,10 @@ TEST(test_missing_row)
     each_spec("[3,2]", PHASES, 2, leave_out);
 }
 
-static int read_text(const char *text, struct schedule *out, struct err *err)
+static int read_text(const char *text, struct schedule *out)
 {
     char *copy = mem_dup(text);
-    int rc = schedule_parse(out, copy, (int64_t)strlen(copy), "text", err);
+    int rc = schedule_parse(out, copy, (int64_t)strlen(copy), "text", &err);
 
     mem_free(copy);
     return rc;
@@ -166,18 +161,17 @@ TEST(test_text)
 {
     struct layout l;
     struct schedule s, back;
-    struct err err = {0};
     FILE *f = unit_stream();
 
     shape(&l, "[3,2]");
     gen(&s, &l, SCHEDULE_TWO_LEVEL, SCHEDULE_ALL_REDUCE, 2, -1);
     schedule_print(&s, f);
     char *text = unit_text(f);
-    assert_int_equal(read_text(text, &back, &err), 0);
+    assert_ok(read_text(text, &back));
     assert_int_equal(back.rows, s.rows);
     assert_memory_equal(back.row, s.row, (size_t)s.rows * sizeof *s.row);
     assert_int_equal(back.barriers, s.barriers);
-    assert_int_equal(schedule_verify(&back, &err), 0);
+    assert_ok(schedule_verify(&back, &err));
     free(text);
     schedule_release(&s);
     schedule_release(&back);
@@ -189,15 +183,13 @@ TEST(test_text_long_line)
 {
     enum { RANKS = 5000 };
     struct schedule s;
-    struct err err = {0};
     char *text = mem_new(1, 64 * 1024);
     int used = sprintf(text, "paro-schedule/1\nalgo ring\nphases gather-inside\ngroup");
 
     for (int r = 0; r < RANKS; r++)
         used += sprintf(text + used, " %d", r);
     sprintf(text + used, "\nsegment 0\nsubchunks 1\nrows 0\nend\n");
-    if (read_text(text, &s, &err))
-        fail_msg("%s", err.text);
+    assert_ok(read_text(text, &s));
     assert_int_equal(s.groups.members[0], RANKS);
     schedule_release(&s);
     mem_free(text);
@@ -236,10 +228,7 @@ TEST(test_text_refusals)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct schedule s;
-        struct err err = {0};
-        assert_int_equal(read_text(cases[i].text, &s, &err), -1);
-        if (!strstr(err.text, cases[i].says))
-            fail_msg("\"%s\" is no part of: %s", cases[i].says, err.text);
+        assert_says(read_text(cases[i].text, &s), cases[i].says);
     }
 }
 
@@ -247,15 +236,12 @@ TEST(test_text_refusals)
 TEST(test_foreign_contributions)
 {
     struct schedule s;
-    struct err err = {0};
 
-    assert_int_equal(read_text(HEAD "reduce-inside\ngroup 0 1\ngroup 2 3\nsegment 0 2\n"
-                                    "subchunks 1\nrows 4\n0 0 3 0 0 add\n0 0 1 2 0 add\n"
-                                    "0 0 3 0 1 add\n0 0 1 2 1 add\nend\n",
-                               &s, &err),
-                     0);
-    assert_int_equal(schedule_verify(&s, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_ok(read_text(HEAD "reduce-inside\ngroup 0 1\ngroup 2 3\nsegment 0 2\n"
+                             "subchunks 1\nrows 4\n0 0 3 0 0 add\n0 0 1 2 0 add\n"
+                             "0 0 3 0 1 add\n0 0 1 2 1 add\nend\n",
+                        &s));
+    assert_error(schedule_verify(&s, &err), ERR_MISMATCH);
     assert_non_null(strstr(err.text, "rank 0 ends with chunk 0 without the contribution of rank"
                                      " 1, expected those of its group"));
     schedule_release(&s);
@@ -264,7 +250,6 @@ TEST(test_foreign_contributions)
 /* One group of `ranks`; its first rank sends chunk 0 to the next `rows` of them. */
 static void read_star(struct schedule *s, int ranks, int planes, int rows)
 {
-    struct err err = {0};
     FILE *f = unit_stream();
 
     fprintf(f, INSIDE "group");
@@ -275,8 +260,7 @@ static void read_star(struct schedule *s, int ranks, int planes, int rows)
         fprintf(f, "0 0 0 %d 0 copy\n", r);
     fprintf(f, "end\n");
     char *text = unit_text(f);
-    if (schedule_parse(s, text, (int64_t)strlen(text), "star", &err))
-        fail_msg("%s", err.text);
+    assert_ok(schedule_parse(s, text, (int64_t)strlen(text), "star", &err));
     free(text);
 }
 
@@ -284,16 +268,13 @@ static void read_star(struct schedule *s, int ranks, int planes, int rows)
 TEST(test_proof_in_proportion)
 {
     struct schedule s;
-    struct err err = {0};
 
     read_star(&s, 60000, 1024, 1);
-    assert_int_equal(schedule_verify(&s, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_error(schedule_verify(&s, &err), ERR_MISMATCH);
     assert_words(err.text, "rank 2 0 contributions chunk 0 expected 60000");
     schedule_release(&s);
     read_star(&s, 200000, 1, 100000); /* 100001 sets of 25000 bytes */
-    assert_int_equal(schedule_verify(&s, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    assert_error(schedule_verify(&s, &err), ERR_INPUT);
     assert_words(err.text, "chunk 0 100001 200000 ranks 2384 MiB expected 2048");
     schedule_release(&s);
 }

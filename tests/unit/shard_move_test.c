@@ -61,7 +61,6 @@ static int enter(void **state)
 
 static void put(const char *path, const void *data, int64_t bytes)
 {
-    struct err err;
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
 
     assert_true(fd >= 0);
@@ -97,24 +96,24 @@ static void name_files(struct trial *t, struct files *f, const char *word)
 /* --- one random trial --- */
 
 static int make(void *arg, int64_t piece, int64_t first, int64_t count, void *out,
-                struct err *err)
+                struct err *why)
 {
     struct trial *t = arg;
     const struct move_from *f = &t->from[piece];
 
-    (void)err;
+    (void)why;
     assert_true(f->file < 0 && (first - f->first + count) * f->width <= f->bytes);
     memcpy(out, t->bytes + t->at[piece] + (first - f->first) * f->width,
            (size_t)(count * f->width));
     return 0;
 }
 
-static int lost(void *arg, int file, int64_t piece, struct err *err)
+static int lost(void *arg, int file, int64_t piece, struct err *why)
 {
     struct trial *t = arg;
 
     assert_int_equal(file, t->from[piece].file);
-    assert_int_equal(err->code, t->loss);
+    assert_int_equal(why->code, t->loss);
     t->losses[piece] = 1;
     t->lost++;
     return t->lost_rc;
@@ -261,7 +260,6 @@ static void expect(struct trial *t)
         unsigned char *to = t->out.data[p->file] + p->offset;
         int64_t elems = p->bytes / dtype_bytes(p->type);
         void *from = NULL, *made = mem_new((size_t)elems, (size_t)dtype_bytes(p->want));
-        struct err err;
         assert_int_equal(mem_data(p->bytes, "a piece", &from, &err), 0);
         memcpy(from, t->bytes + p->at, (size_t)p->bytes);
         if (p->type == p->want) {
@@ -296,7 +294,6 @@ static void check(const struct trial *t)
 {
     int64_t healed = 0;
     int first = -1, path = 0;
-    struct err err;
 
     for (int f = 0; f < FILES; f++) {
         for (int k = 0; k < t->out.file[f].paths; k++) {
@@ -347,9 +344,9 @@ static void plan(struct trial *t, int files)
                              .arg = t};
 }
 
-static int run(struct trial *t, struct err *err)
+static int run(struct trial *t, struct err *why)
 {
-    return move_run(&t->move, &here, t->holes, err);
+    return move_run(&t->move, &here, t->holes, why);
 }
 
 static void trial_init(struct trial *t, uint64_t seed, int64_t piece_max)
@@ -375,7 +372,6 @@ static void trial_release(struct trial *t)
 static void move_one(uint64_t seed, int64_t piece_max)
 {
     static struct trial t;
-    struct err err;
 
     trial_init(&t, seed, piece_max);
     damage(&t);
@@ -431,8 +427,6 @@ static void plain_init(struct trial *t)
 
 static void refused(struct trial *t, enum err_code code, const char *words)
 {
-    struct err err;
-
     assert_int_equal(run(t, &err), -1);
     assert_int_equal(err.code, code);
     assert_words(err.text, words);
@@ -442,7 +436,6 @@ static void refused(struct trial *t, enum err_code code, const char *words)
 FOLDER_TEST(lost_pieces)
 {
     struct trial t;
-    struct err err;
     unsigned char got[300] = {0};
 
     plain_init(&t);
@@ -469,7 +462,6 @@ FOLDER_TEST(lost_pieces)
 FOLDER_TEST(absent_files)
 {
     struct trial t;
-    struct err err;
 
     plain_init(&t);
     t.move.lost = lost;
@@ -506,13 +498,13 @@ FOLDER_TEST(short_files)
 }
 
 static int no_make(void *arg, int64_t piece, int64_t first, int64_t count, void *out,
-                   struct err *err)
+                   struct err *why)
 {
     (void)arg;
     (void)first;
     (void)count;
     (void)out;
-    return err_set(err, ERR_INPUT, "piece %" PRId64 " cannot be made", piece);
+    return err_set(why, ERR_INPUT, "piece %" PRId64 " cannot be made", piece);
 }
 
 FOLDER_TEST(stopped_or_unmade)
@@ -536,7 +528,6 @@ FOLDER_TEST(stopped_or_unmade)
 FOLDER_TEST(zeros)
 {
     struct trial t;
-    struct err err;
     unsigned char got[300];
 
     plain_init(&t);

@@ -56,11 +56,9 @@ static void scene_release(struct scene *c)
 /* The picture's text, well-formed; owned by the caller. */
 static char *draw(const struct scene *c)
 {
-    struct err err = {0};
     FILE *f = unit_stream();
 
-    if (sim_draw(&c->p, f, &err))
-        fail_msg("%s", err.text);
+    assert_ok(sim_draw(&c->p, f, &err));
     char *text = unit_text(f);
     xml_elements(text);
     return text;
@@ -204,21 +202,16 @@ TEST(nothing_and_one_rank)
 TEST(too_much_is_refused)
 {
     struct scene c;
-    char *text = NULL;
-    size_t bytes = 0;
-    struct err err = {0};
 
     scene_init(&c, "1x9000", 0);
-    FILE *f = open_memstream(&text, &bytes);
-    assert_int_equal(sim_draw(&c.p, f, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    FILE *f = unit_stream();
+    assert_error(sim_draw(&c.p, f, &err), ERR_INPUT);
     assert_non_null(strstr(err.text, "a picture of 9000 ranks would be"));
     c.s.rows = INT64_C(1) << 40;
-    assert_int_equal(sim_draw(&c.p, f, &err), -1);
-    assert_words(err.text, "picture 1099511627776 rows expected 4194304");
+    assert_refused(sim_draw(&c.p, f, &err), "picture 1099511627776 rows expected 4194304");
     c.s.rows = 0;
-    fclose(f);
-    assert_int_equal(bytes, 0);
+    char *text = unit_text(f);
+    assert_string_equal(text, "");
     free(text);
     scene_release(&c);
 }
@@ -232,13 +225,11 @@ TEST(simulated_schedules)
 
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
         struct scene c = {.topo = read_synth(shapes[i])};
-        struct err err = {0};
-        assert_int_equal(pick_schedule_on(&how, &c.topo, "schedule", PICK_ROWS_MAX, &c.s, &err),
-                         0);
+        assert_ok(pick_schedule_on(&how, &c.topo, "schedule", PICK_ROWS_MAX, &c.s, &err));
         c.bytes = mem_new((size_t)c.s.chunks, sizeof *c.bytes);
         for (int k = 0; k < c.s.chunks; k++)
             c.bytes[k] = 1 << 20;
-        assert_int_equal(sim_rows(&c.s, &c.topo, c.bytes, 1, &c.times, &err), 0);
+        assert_ok(sim_rows(&c.s, &c.topo, c.bytes, 1, &c.times, &err));
         c.p = (struct sim_picture){&c.s, &c.topo, &c.times, c.bytes, c.times.time_s / 2};
         char *text = draw(&c);
         for (int r = 0; r < c.s.groups.ranks; r++) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * The simulator's rules one at a time, on a few messages whose times are worked out by hand:
- * what is shared and how, queues, places and barriers, the cut bound.
- */
+/* The simulator's rules one at a time, on a few messages whose times are worked out by hand:
+ * what is shared and how, queues, places and barriers, the cut bound. */
 #include "unit.h"
 
 #include "sim/sim.h"
@@ -32,17 +30,13 @@ static struct sim_times times_of(const struct schedule *s, const struct topo *t,
                                  const int64_t *bytes)
 {
     struct sim_times times;
-    struct err err;
 
-    if (sim_rows(s, t, bytes, 1, &times, &err))
-        fail_msg("%s", err.text);
+    assert_ok(sim_rows(s, t, bytes, 1, &times, &err));
     return times;
 }
 
-/*
- * Ports of 12 B/s out, group 1's of 2 B/s in; flows 0->1, 0->2, 0->2': the narrow port gives 2,
- * the rest shares 10.  24 bytes each: 0->2 are sent at 4.8 s, 0->1 at 12 s.
- */
+/* Ports of 12 B/s out, group 1's of 2 B/s in; flows 0->1, 0->2, 0->2': the narrow port gives 2,
+ * the rest shares 10.  24 bytes each: 0->2 are sent at 4.8 s, 0->1 at 12 s. */
 TEST(ports_are_shared_max_min)
 {
     static const int ends[][2] = {{0, 2}, {0, 4}, {1, 5}};
@@ -114,10 +108,8 @@ TEST(blocks_have_ports)
     topo_release(&t);
 }
 
-/*
- * 0 -> 1 twice in one queue: the second is sent behind the first, and both latencies overlap;
- * an add into the place of the first lands after it; a barrier holds what is behind it.
- */
+/* 0 -> 1 twice in one queue: the second is sent behind the first, and both latencies overlap;
+ * an add into the place of the first lands after it; a barrier holds what is behind it. */
 TEST(queues_places_and_barriers_hold)
 {
     struct topo t = read_synth("2x4,intra=100B/s:5s,inter=12B/s:3s");
@@ -160,7 +152,6 @@ TEST(errors_are_named)
 {
     struct topo t = read_synth("2x2"), other = read_synth("[3,1]");
     struct sim_times times;
-    struct err err;
     const int64_t bytes[] = {8, 8};
     /* Two messages of one step: each must follow the other. */
     struct schedule_row rows[] = {{.lane = 0, .src = 0, .dst = 1, .chunk = 0, .into = 0},
@@ -168,11 +159,9 @@ TEST(errors_are_named)
                                   {.lane = 0, .src = 0, .dst = 1, .chunk = 1, .into = 0}};
     struct schedule s = {.chunks = 2, .lanes = 1, .rows = 3, .row = rows, .groups = t.groups};
 
-    assert_int_equal(sim_rows(&s, &t, bytes, 0, &times, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_error(sim_rows(&s, &t, bytes, 0, &times, &err), ERR_MISMATCH);
     assert_words(err.text, "2 messages wait lane 0 step 0 rank 0 rank 1");
-    assert_int_equal(sim_rows(&s, &other, bytes, 0, &times, &err), -1);
-    assert_int_equal(err.code, ERR_MISMATCH);
+    assert_error(sim_rows(&s, &other, bytes, 0, &times, &err), ERR_MISMATCH);
     assert_words(err.text, "groups [3,1] expected 2x2");
     topo_release(&t);
     topo_release(&other);

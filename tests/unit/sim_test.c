@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
- * other: the few ranks that stand for all against all of them.
- */
+/* Simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
+ * other: the few ranks that stand for all against all of them. */
 #include "unit.h"
 
 #include "base/rng.h"
@@ -10,10 +8,8 @@
 #include "sim/sim.h"
 #include "topo_fixture.h"
 
-/*
- * A time is a sum of at most some thousand terms, each rounded to 2^-53 of the time itself:
- * 2^12 of them stay within 2^-40.
- */
+/* A time is a sum of at most some thousand terms, each rounded to 2^-53 of the time itself:
+ * 2^12 of them stay within 2^-40. */
 static const double ROUNDING = 0x1p-40;
 
 struct bed {
@@ -30,14 +26,10 @@ static void set_up(struct bed *b, const char *synth, unsigned phases, enum sched
     *b = (struct bed){.t = read_synth(synth)};
     layout_init(&b->l, &b->t.groups);
     int g = b->l.groups.count;
-    b->spec = (struct schedule_spec){.algo = algo,
-                                     .phases = phases,
-                                     .groups = &b->l.groups,
-                                     .segments = b->l.segments,
-                                     .holder = b->l.holder,
-                                     .subchunks = subchunks,
-                                     .levels = b->t.levels,
-                                     .block = b->t.block};
+    b->spec = (struct schedule_spec)LIST(.algo = algo, .phases = phases, .groups = &b->l.groups,
+                                         .segments = b->l.segments, .holder = b->l.holder,
+                                         .subchunks = subchunks, .levels = b->t.levels,
+                                         .block = b->t.block);
     b->bytes = mem_new((size_t)b->l.segments * (size_t)g * (size_t)subchunks, sizeof(int64_t));
     int even = phases == SCHEDULE_ALL_REDUCE && algo != SCHEDULE_RING;
     for (int c = 0; c < b->l.segments * g * subchunks; c++) {
@@ -58,11 +50,9 @@ static struct sim_times all_rows(const struct bed *b, struct schedule *s, int ev
 {
     struct schedule own = {0};
     struct sim_times times = {0};
-    struct err err = {0};
 
-    if (schedule_gen(&b->spec, -1, &own, &err) ||
-        sim_rows(&own, &b->t, b->bytes, every_row, &times, &err))
-        fail_msg("%s", err.text);
+    assert_ok(schedule_gen(&b->spec, -1, &own, &err) ||
+              sim_rows(&own, &b->t, b->bytes, every_row, &times, &err));
     if (s)
         *s = own;
     else
@@ -73,10 +63,8 @@ static struct sim_times all_rows(const struct bed *b, struct schedule *s, int ev
 static double spec_s(const struct bed *b)
 {
     struct sim_times times;
-    struct err err;
 
-    if (sim_spec(&b->spec, &b->t, b->bytes, &times, &err))
-        fail_msg("%s", err.text);
+    assert_ok(sim_spec(&b->spec, &b->t, b->bytes, &times, &err));
     return times.time_s;
 }
 
@@ -88,11 +76,9 @@ static void same(double have, double want, const char *what)
 
 /* ---- closed forms ---- */
 
-/*
- * Four ranks that send each other a block, each in a group of its own: the processor is through
+/* Four ranks that send each other a block, each in a group of its own: the processor is through
  * with what it sends after 3 o; what comes in follows, o each, the last not before it was sent
- * (3 o), has come (alpha + q/B) and was taken (o).
- */
+ * (3 o), has come (alpha + q/B) and was taken (o). */
 TEST(processors_take_messages_in_turn)
 {
     static const double alphas[] = {0, 1e-6, 10e-6, 200e-6};
@@ -176,11 +162,9 @@ TEST(direct_inside_closed_forms)
     }
 }
 
-/*
- * A flat ring is a chain of links: message t of link l waits for message t of link l itself
+/* A flat ring is a chain of links: message t of link l waits for message t of link l itself
  * less one, to be sent, and for message t - 1 of link l - 1, to arrive.  Written as that
- * recurrence: no queue, no event, no rate.
- */
+ * recurrence: no queue, no event, no rate. */
 static double ring_s(const struct fabric *f, int hops)
 {
     int n = f->g * f->m;
@@ -237,10 +221,8 @@ TEST(ring_closed_forms)
     }
 }
 
-/*
- * Without latencies, inside a thousand times faster: the flat ring joins all n ranks and waits
- * for its hops between groups, rails join g.
- */
+/* Without latencies, inside a thousand times faster: the flat ring joins all n ranks and waits
+ * for its hops between groups, rails join g. */
 TEST(rings_lose_by_the_ranks_they_join)
 {
     static const int shapes[][2] = {{2, 2}, {4, 1}, {4, 8}, {3, 5}};
@@ -349,10 +331,8 @@ TEST(few_ranks_stand_for_all)
     }
 }
 
-/*
- * Cuts that are not whole: the mean of the images is off by ROUNDING_BYTES at most on each
- * message, and a time is a chain of at most steps messages on the narrowest way.
- */
+/* Cuts that are not whole: the mean of the images is off by ROUNDING_BYTES at most on each
+ * message, and a time is a chain of at most steps messages on the narrowest way. */
 TEST(rounding_of_cuts_is_out_of_sight)
 {
     struct bed b;
@@ -444,10 +424,8 @@ TEST(too_many_rows_are_refused)
     struct bed b;
     set_up(&b, "[2049,2048]", SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING, 1, 1 << 30);
     struct sim_times times;
-    struct err err;
 
-    assert_int_equal(sim_spec(&b.spec, &b.t, b.bytes, &times, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    assert_error(sim_spec(&b.spec, &b.t, b.bytes, &times, &err), ERR_INPUT);
     assert_non_null(strstr(err.text, "every rank is simulated"));
     tear_down(&b);
 }

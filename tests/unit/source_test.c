@@ -6,7 +6,6 @@
 
 #include <sys/stat.h>
 
-#include "base/mem.h"
 #include "data/data.h"
 #include "words_fixture.h"
 
@@ -15,10 +14,7 @@ enum { LLMC_HEAD = 1024, IDX_HEAD = 34 };
 static void opened(struct source *s, const char *path, enum source_format format,
                    int64_t tokens)
 {
-    struct err err;
-
-    if (source_open(s, path, &err))
-        fail_msg("%s", err.text);
+    assert_ok(source_open(s, path, &err));
     assert_int_equal(s->format, format);
     assert_int_equal(s->tokens, tokens);
     assert_string_equal(source_format_name(s->format), source_format_name(format));
@@ -27,26 +23,23 @@ static void opened(struct source *s, const char *path, enum source_format format
 static void refused(const char *path, const char *fmt, ...)
 {
     struct source s = {.tokens = 77};
-    struct err err = {0};
     char text[512];
     va_list ap;
 
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    assert_int_equal(source_open(&s, path, &err), -1);
-    assert_words(err.text, text);
+    assert_refused(source_open(&s, path, &err), text);
     assert_int_equal(s.tokens, 77);
 }
 
 static void assert_tokens(struct source *s, const int32_t *expected, int n)
 {
-    struct err err;
     int32_t got[16];
 
-    assert_int_equal(source_read(s, 0, n, got, &err), 0);
+    assert_ok(source_read(s, 0, n, got, &err));
     assert_memory_equal(got, expected, (size_t)n * sizeof *got);
-    assert_int_equal(source_read(s, 1, n - 1, got, &err), 0);
+    assert_ok(source_read(s, 1, n - 1, got, &err));
     assert_memory_equal(got, expected + 1, (size_t)(n - 1) * sizeof *got);
     source_close(s);
 }
@@ -237,14 +230,13 @@ TEST(vocabulary)
     enum { N = 40000 };
     static unsigned char p[2 * N];
     struct source s;
-    struct err err;
     char text[256];
 
     for (int at = 0; at < N; at = at * 3 + 1) {
         put_le(p + 2 * (ptrdiff_t)at, 50257, 2);
         opened(&s, put("v.bin", p, sizeof p), SOURCE_NANOGPT, N);
-        assert_int_equal(source_check(&s, 50258, &err), 0);
-        assert_int_equal(source_check(&s, 65536, &err), 0);
+        assert_ok(source_check(&s, 50258, &err));
+        assert_ok(source_check(&s, 65536, &err));
         assert_int_equal(source_check(&s, 50257, &err), -1);
         snprintf(text, sizeof text, "'%s': token %d 50257, vocabulary of 50257", s.path, at);
         assert_words(err.text, text);
@@ -261,7 +253,6 @@ TEST(negative_tokens)
     unsigned char bin[32];
     struct idx x;
     struct source s;
-    struct err err;
     char text[256];
 
     for (int t = 0; t < 4; t++) {
@@ -281,13 +272,12 @@ TEST(negative_tokens)
     }
 }
 
-static int encode(const char *text, const char *out, int force, struct encode_done *done,
-                  struct err *err)
+static int encode(const char *text, const char *out, int force, struct encode_done *done)
 {
     const struct data_encode e = {
         .text = text, .tokenizer = "tests/data/bpe", .out = out, .force = force};
 
-    return data_encode(&e, done, err);
+    return data_encode(&e, done, &err);
 }
 
 /* A text that is encoded at opening and one that was before: the same tokens. */
@@ -297,30 +287,28 @@ TEST(encoded)
     struct tokenizer *t = NULL;
     struct source now, before;
     struct encode_done done;
-    struct err err;
     int32_t *ids, got[sizeof text];
 
-    assert_int_equal(tokenizer_open(&t, "tests/data/bpe", &err), 0);
+    assert_ok(tokenizer_open(&t, "tests/data/bpe", &err));
     int64_t n = tokenizer_encode(t, text, sizeof text - 1, 0, &ids, &err);
     assert_true(n > 0);
     put("text", text, sizeof text - 1);
     opened(&now, in_folder("text"), SOURCE_TEXT, sizeof text - 1);
-    assert_int_equal(source_encode(&now, t, NULL, &err), 0);
+    assert_ok(source_encode(&now, t, NULL, &err));
     assert_int_equal(now.format, SOURCE_ENCODED);
-    if (encode(in_folder("text"), in_folder("e.bin"), 0, &done, &err))
-        fail_msg("%s", err.text);
+    assert_ok(encode(in_folder("text"), in_folder("e.bin"), 0, &done));
     assert_int_equal(done.tokens, n);
     assert_int_equal(done.bytes, sizeof text - 1);
     opened(&before, in_folder("e.bin"), SOURCE_LLMC, n);
     assert_int_equal(now.tokens, n);
-    assert_int_equal(source_read(&now, 0, n, got, &err), 0);
+    assert_ok(source_read(&now, 0, n, got, &err));
     assert_memory_equal(got, ids, (size_t)n * sizeof *ids);
-    assert_int_equal(source_read(&before, 0, n, got, &err), 0);
+    assert_ok(source_read(&before, 0, n, got, &err));
     assert_memory_equal(got, ids, (size_t)n * sizeof *ids);
     source_close(&now);
     source_close(&before);
     opened(&now, put("none", "", 0), SOURCE_TEXT, 0);
-    assert_int_equal(source_encode(&now, t, NULL, &err), 0);
+    assert_ok(source_encode(&now, t, NULL, &err));
     assert_int_equal(now.tokens, 0);
     source_close(&now);
     mem_free(ids);
@@ -330,22 +318,21 @@ TEST(encoded)
 TEST(encode_refused)
 {
     struct encode_done done;
-    struct err err;
     char text[256];
 
     put("text", "you", 3);
     put("there", "old", 3);
     put("tokens.bin", "you.", 4);
-    assert_int_equal(encode(in_folder("text"), in_folder("there"), 0, &done, &err), -1);
+    assert_int_equal(encode(in_folder("text"), in_folder("there"), 0, &done), -1);
     snprintf(text, sizeof text, "'%s' exists, --force", in_folder("there"));
     assert_words(err.text, text);
-    assert_int_equal(encode(in_folder("tokens.bin"), in_folder("there"), 1, &done, &err), -1);
+    assert_int_equal(encode(in_folder("tokens.bin"), in_folder("there"), 1, &done), -1);
     snprintf(text, sizeof text, "'%s' nanoGPT text", in_folder("tokens.bin"));
     assert_words(err.text, text);
     struct stat st;
     assert_int_equal(stat(in_folder("there"), &st), 0);
     assert_int_equal(st.st_size, 3); /* the old one, whole */
-    assert_int_equal(encode(in_folder("text"), in_folder("there"), 1, &done, &err), 0);
+    assert_ok(encode(in_folder("text"), in_folder("there"), 1, &done));
 }
 
 /* Sequences with modes and without, documents of one or of several, are spans. */
@@ -355,7 +342,6 @@ TEST(spans_of_an_index)
     struct spans made = {0};
     struct encode_done done = {.tokens = 9};
     struct source s;
-    struct err err;
     unsigned char bin[18] = {0};
 
     for (int modes = 0; modes < 2; modes++) {
@@ -363,13 +349,13 @@ TEST(spans_of_an_index)
         FILE *f = fopen(in_folder("s.idx"), "w");
         for (int i = 0; i < 4; i++) {
             int kind = (i != 2 ? SPAN_DOCUMENT : 0) | (modes && i % 2 ? SPAN_CONTEXT : 0);
-            assert_int_equal(spans_add(&made, at, kind, &err), 0);
+            assert_ok(spans_add(&made, at, kind, &err));
             at += lengths[i];
         }
-        assert_int_equal(encode_idx(&made, done.tokens, SOURCE_U16, f, &err), 0);
+        assert_ok(encode_idx(&made, done.tokens, SOURCE_U16, f, &err));
         assert_int_equal(fclose(f), 0);
         const char *path = put("s.bin", bin, sizeof bin);
-        assert_int_equal(source_open(&s, path, &err), 0);
+        assert_ok(source_open(&s, path, &err));
         assert_true(s.tokens == 9 && s.spans.count == 4);
         for (int i = 0; i < s.spans.count; i++)
             assert_true(s.spans.begin[i] == made.begin[i] && s.spans.kind[i] == made.kind[i]);

@@ -5,9 +5,6 @@
  */
 #include "unit.h"
 
-#include <math.h>
-
-#include "base/mem.h"
 #include "base/rng.h"
 #include "step/step_path.h"
 
@@ -107,10 +104,8 @@ TEST(gathers_in_order)
     check(row, 5, NULL, now, 0, 10, &want);
 }
 
-/*
- * A stream that slept from 1 to 5 makes the gather the last to come; without gaps the reduction
- * is: b 1, r 7.5, F 7.75, and then the last computation, 2, whose gather was there at 4.
- */
+/* A stream that slept from 1 to 5 makes the gather the last to come; without gaps the reduction
+ * is: b 1, r 7.5, F 7.75, and then the last computation, 2, whose gather was there at 4. */
 TEST(longest_is_elsewhere)
 {
     const struct step_row row[] = {
@@ -127,11 +122,9 @@ TEST(longest_is_elsewhere)
     check(row, 5, NULL, now, 0, 10, &want);
 }
 
-/*
- * Two streams: the second conversion was issued at 2 and waits for its reduction, until 5, and
+/* Two streams: the second conversion was issued at 2 and waits for its reduction, until 5, and
  * then a quarter; the one before it in its own stream was there at 4.  Without gaps: a 1, r 1
- * to 5, c2 5 to 7, U 8.
- */
+ * to 5, c2 5 to 7, U 8. */
 TEST(behind_another)
 {
     const struct step_row row[] = {
@@ -149,11 +142,9 @@ TEST(behind_another)
     check(row, 6, NULL, now, 0, 8.25, &want);
 }
 
-/*
- * The window is 10 to 20.  The step before issued two syncs; the second one has a part of 3 in
+/* The window is 10 to 20.  The step before issued two syncs; the second one has a part of 3 in
  * the window, and is waited for until 13.5.  Without gaps F begins at 3.  The backward waits a
- * second for what is not kept: a gap, which the longest path leaves out.
- */
+ * second for what is not kept: a gap, which the longest path leaves out. */
 TEST(clipped)
 {
     const struct step_row row[] = {COMPUTE(STEP_BEGIN, -1, -1),    COMPUTE(STEP_FORWARD, 5, -1),
@@ -226,12 +217,10 @@ static double make(const struct step *s, struct step_time *time, uint64_t seed, 
     return first_s;
 }
 
-/*
- * Whatever happened: the parts follow each other and fill the window, the longest path is no
+/* Whatever happened: the parts follow each other and fill the window, the longest path is no
  * longer than it and no shorter than the parts that are no gaps; without delays there is no gap
  * and the longest path is the step.  Sums of 300 times below 1000, twice: off by 600 x 1000 x
- * 2^-53 < 1e-10 at most.
- */
+ * 2^-53 < 1e-10 at most. */
 static void check_random(const struct step *s, uint64_t seed, int late)
 {
     struct step_time *time = mem_new(2 * (size_t)s->rows, sizeof *time);
@@ -266,14 +255,10 @@ TEST(random_steps)
 
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct step s;
-        struct step_shape shape = {.units = 4,
-                                   .visits = 4 + seed % 2,
-                                   .unit_of = unit_of,
-                                   .trains = trains,
-                                   .micros = 1 + seed / 16 % 3,
-                                   .prefetch = seed / 48 % 3,
-                                   .keep = seed / 144 % 3,
-                                   .buckets = 1 + seed % 2};
+        struct step_shape shape =
+            LIST(.units = 4, .visits = 4 + seed % 2, .unit_of = unit_of, .trains = trains,
+                 .micros = 1 + seed / 16 % 3, .prefetch = seed / 48 % 3, .keep = seed / 144 % 3,
+                 .buckets = 1 + seed % 2);
         for (int l = 0; l < STEP_COMPUTE; l++)
             shape.has[l] = seed >> l & 1;
         step_gen(&s, &shape);

@@ -2,7 +2,6 @@
 /* A step's rows: proved for many shapes, and mutants of every field are rejected. */
 #include "unit.h"
 
-#include "base/mem.h"
 #include "step/step.h"
 #include "step/step_place.h"
 
@@ -23,14 +22,10 @@ static void shape_of(struct bed *b, int tied, int first_trained, unsigned has)
         b->trains[v] = v >= first_trained;
     }
     b->unit_of[UNITS] = 0;
-    b->shape = (struct step_shape){.units = UNITS,
-                                   .visits = tied ? VISITS : UNITS,
-                                   .unit_of = b->unit_of,
-                                   .trains = b->trains,
-                                   .first_trained = first_trained,
-                                   .micros = 2,
-                                   .prefetch = 1,
-                                   .buckets = 2};
+    b->shape = (struct step_shape)LIST(.units = UNITS, .visits = tied ? VISITS : UNITS,
+                                       .unit_of = b->unit_of, .trains = b->trains,
+                                       .first_trained = first_trained, .micros = 2,
+                                       .prefetch = 1, .buckets = 2);
     for (int l = 0; l < STEP_COMPUTE; l++)
         b->shape.has[l] = has >> l & 1;
 }
@@ -38,11 +33,9 @@ static void shape_of(struct bed *b, int tied, int first_trained, unsigned has)
 static void prove(const struct step_shape *p)
 {
     struct step s;
-    struct err err = {0};
 
     step_gen(&s, p);
-    if (step_verify(&s, p, &err))
-        fail_msg("%s", err.text);
+    assert_ok(step_verify(&s, p, &err));
     step_release(&s);
 }
 
@@ -118,8 +111,6 @@ struct score {
 
 static int is_rejected(const struct step *s, const struct step_shape *p)
 {
-    struct err err;
-
     return step_verify(s, p, &err) != 0;
 }
 
@@ -199,13 +190,9 @@ TEST(mutants_are_rejected)
 /* Begun after the norm, with or without its first use. */
 TEST(another_micro_step_is_rejected)
 {
-    const struct step_row begin = {.lane = STEP_COMPUTE,
-                                   .kind = STEP_BEGIN,
-                                   .unit = -1,
-                                   .visit = -1,
-                                   .micro = 2,
-                                   .buffer = -1,
-                                   .after = {-1, -1}};
+    const struct step_row begin =
+        LIST(.lane = STEP_COMPUTE, .kind = STEP_BEGIN, .unit = -1, .visit = -1, .micro = 2,
+             .buffer = -1, .after = {-1, -1});
     struct step_row use = begin;
     struct bed b;
     struct step s;
@@ -232,15 +219,9 @@ TEST(a_large_step_is_proved)
     enum { MANY = 4096 };
     int *unit_of = mem_new(MANY, sizeof *unit_of);
     char *trains = mem_new(MANY, 1);
-    struct step_shape p = {.units = MANY,
-                           .visits = MANY,
-                           .unit_of = unit_of,
-                           .trains = trains,
-                           .micros = 64,
-                           .prefetch = 2,
-                           .keep = 3,
-                           .buckets = 2,
-                           .has = {1, 1, 1, 1}};
+    struct step_shape p =
+        LIST(.units = MANY, .visits = MANY, .unit_of = unit_of, .trains = trains, .micros = 64,
+             .prefetch = 2, .keep = 3, .buckets = 2, .has = {1, 1, 1, 1});
 
     for (int v = 0; v < MANY; v++)
         unit_of[v] = v;
@@ -280,19 +261,13 @@ TEST(memory_is_the_sum_of_what_the_lanes_use)
         {64 * 89, 64 * 83, 64 * 59, 64 * 41, 64 * 37, 64 * 3, 2}};
 
     for (int i = 0; i < 1 << 12; i++) {
-        const struct step_space s = {.unit = unit,
-                                     .units = 2,
-                                     .tied = i & 1 ? 64 * 7 : 0,
-                                     .param = types[i >> 1 & 1],
-                                     .wire = types[i >> 2 & 1],
-                                     .grad = types[i >> 3 & 1],
-                                     .reduce = types[i >> 4 & 1],
-                                     .read = types[i >> 5 & 1],
-                                     .has = {i >> 6 & 1, i >> 7 & 1, i >> 8 & 1, i >> 9 & 1},
-                                     .coded = i >> 10 & 1,
-                                     .slots = 2,
-                                     .buckets = 3,
-                                     .apart = i >> 11 & 1 ? 2 : 0};
+        const struct step_space s =
+            LIST(.unit = unit, .units = 2, .tied = i & 1 ? 64 * 7 : 0,
+                 .param = types[i >> 1 & 1], .wire = types[i >> 2 & 1],
+                 .grad = types[i >> 3 & 1], .reduce = types[i >> 4 & 1],
+                 .read = types[i >> 5 & 1],
+                 .has = {i >> 6 & 1, i >> 7 & 1, i >> 8 & 1, i >> 9 & 1}, .coded = i >> 10 & 1,
+                 .slots = 2, .buckets = 3, .apart = i >> 11 & 1 ? 2 : 0);
         takes(&s);
     }
 }

@@ -6,7 +6,6 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "base/mem.h"
 #include "base/tick.h"
 #include "dev/stream.h"
 
@@ -30,16 +29,16 @@ struct job {
     int started, polled;
 };
 
-static int job_start(void *arg, struct err *err)
+static int job_start(void *arg, struct err *why)
 {
     struct job *job = arg;
 
     job->started++;
     job->polled = 0;
-    return job->fails == 1 ? err_set(err, ERR_DEVICE, "job %d fails", job->number) : 0;
+    return job->fails == 1 ? err_set(why, ERR_DEVICE, "job %d fails", job->number) : 0;
 }
 
-static enum stream_state job_poll(void *arg, struct err *err)
+static enum stream_state job_poll(void *arg, struct err *why)
 {
     struct job *job = arg;
 
@@ -48,7 +47,7 @@ static enum stream_state job_poll(void *arg, struct err *err)
     if (job->polled++ < job->polls)
         return job->polled % 2 ? STREAM_IDLE : STREAM_MOVED;
     if (job->fails == 2) {
-        err_set(err, ERR_PEER, "job %d fails late", job->number);
+        err_set(why, ERR_PEER, "job %d fails late", job->number);
         return STREAM_FAILED;
     }
     if (job->log)
@@ -64,10 +63,8 @@ static struct stream_op op_of(struct job *job)
 static struct runner *open_runner(void)
 {
     struct runner *r = NULL;
-    struct err err = {0};
 
-    if (runner_open(&r, &err))
-        fail_msg("%s", err.text);
+    assert_ok(runner_open(&r, &err));
     return r;
 }
 
@@ -78,7 +75,6 @@ TEST(test_order)
     static struct job job[STREAMS][OPS];
     static int log[STREAMS][OPS];
     int logged[STREAMS] = {0};
-    struct err err = {0};
 
     for (int i = 0; i < STREAMS; i++)
         s[i] = stream_open(r, 3);
@@ -88,11 +84,11 @@ TEST(test_order)
             job[i][n] = (struct job){
                 .number = n, .polls = (n + i) % 3, .log = log[i], .logged = &logged[i]};
             if (n >= 3)
-                assert_int_equal(stream_wait(s[i], n - 2, &err), 0);
+                assert_ok(stream_wait(s[i], n - 2, &err));
             assert_int_equal(stream_push(s[i], op_of(&job[i][n])), n + 1);
         }
     for (int i = 0; i < STREAMS; i++) {
-        assert_int_equal(stream_wait_all(s[i], &err), 0);
+        assert_ok(stream_wait_all(s[i], &err));
         assert_int_equal(logged[i], OPS);
         for (int n = 0; n < OPS; n++) {
             assert_int_equal(log[i][n], n);
@@ -103,9 +99,9 @@ TEST(test_order)
 }
 
 /* The second stream's operation opens the gate that the first one's waits for. */
-static int raise_gate(void *arg, struct err *err)
+static int raise_gate(void *arg, struct err *why)
 {
-    (void)err;
+    (void)why;
     atomic_store((_Atomic int *)arg, 1);
     return 0;
 }
@@ -116,14 +112,13 @@ TEST(test_streams_run_together)
     struct stream *a = stream_open(r, 2), *b = stream_open(r, 2);
     _Atomic int gate = 0;
     struct job job = {.gate = &gate};
-    struct err err = {0};
 
     int64_t first = stream_push(a, op_of(&job));
     tick_sleep_s(0.002); /* it is the head, and polled */
     assert_int_equal(stream_done(a, first), 0);
     stream_push(b, (struct stream_op){.start = raise_gate, .arg = &gate});
-    assert_int_equal(stream_wait(b, 1, &err), 0);
-    assert_int_equal(stream_wait(a, first, &err), 0);
+    assert_ok(stream_wait(b, 1, &err));
+    assert_ok(stream_wait(a, first, &err));
     assert_int_equal(stream_done(a, first), 1);
     runner_close(r);
 }
@@ -138,7 +133,7 @@ static void fails_everywhere(int fails, const char *text, enum err_code code)
     struct job good = {.number = 1, .log = log, .logged = &logged};
     struct job bad = {.number = 2, .polls = 2, .fails = fails};
     struct job behind = {.number = 3}, stuck = {.number = 4, .gate = &never};
-    struct err err = {0}, other = {0};
+    struct err other = {0};
 
     stream_push(b, op_of(&stuck));
     int64_t before = stream_push(a, op_of(&good));
@@ -191,7 +186,6 @@ TEST(test_late_stream)
     struct runner *r = open_runner();
     struct stream *s[24];
     struct job job[24];
-    struct err err = {0};
 
     for (int i = 0; i < 24; i++) {
         s[i] = stream_open(r, 2);
@@ -200,7 +194,7 @@ TEST(test_late_stream)
         stream_push(s[i], (struct stream_op){0});
     }
     for (int i = 0; i < 24; i++)
-        assert_int_equal(stream_wait_all(s[i], &err), 0);
+        assert_ok(stream_wait_all(s[i], &err));
     runner_close(r);
 }
 
@@ -208,17 +202,15 @@ TEST(test_drives_alone)
 {
     struct job good = {.number = 1, .polls = 5}, bad = {.number = 2, .fails = 1},
                late = {.number = 3, .polls = 3, .fails = 2};
-    struct err err = {0};
 
-    assert_int_equal(stream_drive(op_of(&good), &err), 0);
+    assert_ok(stream_drive(op_of(&good), &err));
     assert_int_equal(good.started, 1);
     assert_int_equal(good.polled, 6);
     assert_int_equal(stream_drive(op_of(&bad), &err), -1);
     assert_string_equal(err.text, "job 2 fails");
     assert_int_equal(bad.polled, 0);
-    assert_int_equal(stream_drive(op_of(&late), &err), -1);
-    assert_int_equal(err.code, ERR_PEER);
-    assert_int_equal(stream_drive((struct stream_op){0}, &err), 0);
+    assert_error(stream_drive(op_of(&late), &err), ERR_PEER);
+    assert_ok(stream_drive((struct stream_op){0}, &err));
 }
 
 struct waiter {
@@ -226,11 +218,11 @@ struct waiter {
     int polls;
 };
 
-static enum stream_state waiter_poll(void *arg, struct err *err)
+static enum stream_state waiter_poll(void *arg, struct err *why)
 {
     struct waiter *w = arg;
 
-    (void)err;
+    (void)why;
     return w->polls-- ? w->says : STREAM_DONE;
 }
 
@@ -242,14 +234,13 @@ TEST(test_yields_when_idle)
 
     for (int i = 0; i < 3; i++) {
         struct waiter w = {says[i], POLLS};
-        struct err err = {0};
 
         /* While the operation is young: a driver that lost its processor for long sleeps. */
         for (int tries = 0; tries < 100; tries++) {
             double start = tick_now_s();
             w.polls = POLLS;
             yields = 0;
-            assert_int_equal(stream_drive((struct stream_op){NULL, waiter_poll, &w}, &err), 0);
+            assert_ok(stream_drive((struct stream_op){NULL, waiter_poll, &w}, &err));
             if (tick_now_s() - start < 1e-3)
                 break;
         }

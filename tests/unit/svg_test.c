@@ -4,7 +4,6 @@
 #include "unit.h"
 
 #include <float.h>
-#include <math.h>
 
 #include "base/svg_chart.h"
 #include "xml_fixture.h"
@@ -327,12 +326,9 @@ TEST(tick_texts)
 static struct svg_chart chart_of(const struct svg_series *series, int n, enum svg_scale x,
                                  enum svg_scale y)
 {
-    return (struct svg_chart){.box = {0, 0, 200, 160},
-                              .title = "c",
-                              .x = {"x", x, units_bytes},
-                              .y = {"y", y, units_time},
-                              .count = n,
-                              .series = series};
+    return (struct svg_chart)LIST(.box = {0, 0, 200, 160}, .title = "c",
+                                  .x = {"x", x, units_bytes}, .y = {"y", y, units_time},
+                                  .count = n, .series = series);
 }
 
 TEST(a_chart_has_lines_markers_and_ticks)

@@ -12,10 +12,8 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/*
- * Files and folders of a test's own, in TMPDIR (tests/run sets it, and removes what a test that
- * fails leaves there), else in /tmp.
- */
+/* Files and folders of a test's own, in TMPDIR (tests/run sets it, and removes what a test that
+ * fails leaves there), else in /tmp. */
 enum { TEMP_PATH = 256 };
 
 static inline void temp_name(char path[TEMP_PATH], const char *stem)
@@ -61,8 +59,7 @@ static inline int temp_enter(void **state)
 
 static inline int temp_leave(void **state)
 {
-    struct err err;
-    int rc = chdir("/") || io_remove_tree(*state, &err);
+    int rc = chdir("/") || io_remove_tree(*state, &(struct err){0});
 
     mem_free(*state);
     return rc;

@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * tokenizer.json: the tokens of tests/reference/dump_tokenizer.py, by small tokenizers of the
- * kinds in use; long texts in parts; wrong files, and texts that take too long.
- */
+/* tokenizer.json: the tokens of tests/reference/dump_tokenizer.py, by small tokenizers of the
+ * kinds in use; long texts in parts; wrong files, and texts that take too long. */
 #include "unit.h"
 
 #include <utf8proc.h>
 
 #include "base/fnv.h"
 #include "base/io.h"
-#include "base/mem.h"
 #include "base/rng.h"
 #include "token/token_parts.h"
 #include "words_fixture.h"
@@ -27,11 +24,9 @@ static struct tokenizer *open_named(const char *name)
 {
     struct tokenizer *t = NULL;
     char path[100];
-    struct err err;
 
     snprintf(path, sizeof path, DATA "%s", name);
-    if (tokenizer_open(&t, path, &err))
-        fail_msg("%s", err.text);
+    assert_ok(tokenizer_open(&t, path, &err));
     return t;
 }
 
@@ -101,7 +96,6 @@ static uint64_t add_hash(uint64_t h, const void *data, int64_t bytes)
 static unsigned hash_of(struct tokenizer *t, const char *text, int64_t bytes, int flags)
 {
     struct tokenizer_stream stream = {0};
-    struct err err;
     int32_t *ids = NULL, *plain = NULL;
     int64_t n = tokenizer_encode(t, text, bytes, flags, &ids, &err), size;
     int64_t m = tokenizer_encode(t, text, bytes, TOKENIZER_PLAIN, &plain, &err);
@@ -184,7 +178,6 @@ TEST(any_bytes_return)
         for (uint64_t c = 0; c < 500; c++) {
             struct tokenizer_stream stream = {0};
             int64_t bytes = (int64_t)(rng_u64(1, c, 0) % 200), at = 0, n;
-            struct err err;
             int32_t *ids = NULL;
             if (k == 1 && c % 2) /* there form C may change them */
                 continue;
@@ -214,7 +207,6 @@ TEST(any_bytes_return)
 static int check_parts(struct tokenizer *t, const char *text, int64_t bytes)
 {
     enum { PART = 1 << 16 };
-    struct err err;
     int32_t *whole = NULL, *ids = NULL;
     int64_t count = tokenizer_encode(t, text, bytes, 0, &whole, &err), at = 0, n = 0;
     int parts = 0;
@@ -243,10 +235,9 @@ static struct tokenizer *open_cuttable(const char *name)
     char path[256], *text = NULL;
     struct tokenizer *t = NULL;
     int64_t bytes = 0;
-    struct err err;
 
     snprintf(path, sizeof path, DATA "%s", name);
-    assert_int_equal(io_read_text(path, 1 << 20, &text, &bytes, &err), 0);
+    assert_ok(io_read_text(path, 1 << 20, &text, &bytes, &err));
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
         const char *id = words[i][0], *key = id + (i < 2 ? 3 : 0);
         for (char *at; (at = memmem(text, (size_t)bytes, key, strlen(key)));) {
@@ -254,7 +245,7 @@ static struct tokenizer *open_cuttable(const char *name)
             memcpy(strpbrk(at, "bQ<"), words[i][1], strlen(words[i][1]));
         }
     }
-    assert_int_equal(tokenizer_parse(&t, path, text, bytes, &err), 0);
+    assert_ok(tokenizer_parse(&t, path, text, bytes, &err));
     mem_free(text);
     return t;
 }
@@ -301,7 +292,7 @@ TEST(parts_are_the_whole)
 static struct tokenizer *parse_small(const char *rest, const char *words)
 {
     struct tokenizer *t = NULL;
-    struct err err = {0};
+    err = (struct err){0};
     char *text = NULL;
 
     assert_true(asprintf(&text, "{\"version\": \"1.0\",\n%s}", rest) > 0);
@@ -328,10 +319,8 @@ static void parse(const char *rest, const char *words)
 
 static int64_t normalize(struct tokenizer *t, const char **text, int64_t bytes)
 {
-    struct err err;
-
-    assert_int_equal(
-        token_normalize(t, &t->tables->normal, t->normal, TOKEN_TEXT, text, &bytes, &err), 0);
+    assert_ok(
+        token_normalize(t, &t->tables->normal, t->normal, TOKEN_TEXT, text, &bytes, &err));
     return bytes;
 }
 
@@ -398,7 +387,6 @@ TEST(middles_of_texts)
     for (int k = 0; k < 3; k++)
         for (int middle = 0; middle < 2; middle++) {
             struct tokenizer *t = parse_small(schemes[k], NULL);
-            struct err err;
             int32_t *ids = NULL;
             int flags = middle ? TOKENIZER_MIDDLE : 0;
             int adds = k == 1 || (k == 0 && !middle);
@@ -421,7 +409,6 @@ TEST(characters_of_words)
     for (int k = 0; k < 2; k++) {
         char json[400];
         int32_t *ids = NULL;
-        struct err err;
         snprintf(json, sizeof json,
                  "\"pre_tokenizer\": %s, \"model\": {\"vocab\": {\"a\": 0, \"b\": 1, \"?\": 2, "
                  "\"a?\": 3}, \"merges\": [[\"a\", \"?\"]], \"unk_token\": \"?\", "
@@ -540,12 +527,10 @@ TEST(depth_is_bounded)
     enum { DEPTH = 100000 };
     char *text = mem_new(DEPTH + 40, 1);
     struct tokenizer *t = NULL;
-    struct err err = {0};
     int n = sprintf(text, "{\"normalizer\": ");
 
     memset(text + n, '[', DEPTH);
-    assert_int_equal(tokenizer_parse(&t, "deep", text, n + DEPTH, &err), -1);
-    assert_words(err.text, "deep depth");
+    assert_refused(tokenizer_parse(&t, "deep", text, n + DEPTH, &err), "deep depth");
     mem_free(text);
 }
 
@@ -559,7 +544,6 @@ TEST(long_runs)
     for (int k = 0; k < 3; k++) {
         struct tokenizer *t = open_named(names[k]);
         for (size_t f = 0; f < sizeof fills / sizeof *fills; f++) {
-            struct err err;
             int32_t *ids = NULL;
             for (size_t i = 0, n = strlen(fills[f]); i < BYTES; i++)
                 text[i] = fills[f][i % n];
@@ -580,15 +564,13 @@ TEST(steps_are_bounded)
                                "{\"Regex\": \"(a+)+(a+)+$|b\"}, "
                                "\"behavior\": \"Isolated\", \"invert\": false}, " MODEL "}";
     struct tokenizer *t = NULL;
-    struct err err = {0};
     char text[101];
     int32_t *ids = NULL;
 
-    assert_int_equal(tokenizer_parse(&t, "t", json, sizeof json - 1, &err), 0);
+    assert_ok(tokenizer_parse(&t, "t", json, sizeof json - 1, &err));
     memset(text, 'a', 100);
     text[100] = 'b';
-    assert_int_equal(tokenizer_encode(t, text, 101, 0, &ids, &err), -1);
-    assert_int_equal(err.code, ERR_INPUT);
+    assert_error(tokenizer_encode(t, text, 101, 0, &ids, &err), ERR_INPUT);
     assert_words(err.text, "pattern too many steps");
     tokenizer_close(t);
 }

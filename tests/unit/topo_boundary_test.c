@@ -12,10 +12,8 @@ static void assert_near(double a, double b)
     assert_float_equal(a, b, 1e-14 * b);
 }
 
-/*
- * Groups and the members of each; of each level name, latency in us, and in MB/s port, flow and
- * member; the port of group 0; how many times as long inside takes beside what goes across.
- */
+/* Groups and the members of each; of each level name, latency in us, and in MB/s port, flow and
+ * member; the port of group 0; how many times as long inside takes beside what goes across. */
 static const struct {
     const char *spec;
     int b;
@@ -28,10 +26,8 @@ static const struct {
      */
     {"2x2x2,intra=1GB/s:3us,inter=60MB/s:50us,level2=100MB/s:20us", 1,
      "2 4, inter 50 60 60 90, level2 50 100 60 25, port 100, 1.5"},
-    /*
-     * Where the inner port is wide, what is handed out in a cell counts: two shards to 7 others
-     * at 1 GB/s, 14 ns for 15; 8 by eight flows of 100 GB/s take 0.01 ns a byte.
-     */
+    /* Where the inner port is wide, what is handed out in a cell counts: two shards to 7 others
+     * at 1 GB/s, 14 ns for 15; 8 by eight flows of 100 GB/s take 0.01 ns a byte. */
     {"2x2x8,intra=1GB/s:3us,inter=100GB/s:2us,level2=1GB/s:20us", 1,
      "2 16, inter 3 1000 1000 1071.42857143, level2 20 1000 1000 62.5, port 1000, 1"},
     /* Four levels: the inmost two, and three, in a group.  2 shards through 4 GB/s for 3; and
@@ -43,10 +39,8 @@ static const struct {
        2 GB/s, where 4 halves are added. */
     {"2x2x2x2,intra=8GB/s:1us,inter=4GB/s:2us,level2=2GB/s:3us,level3=1GB/s:4us", 2,
      "2 8, level2 3 2000 2000 2333.33333333, level3 4 1000 1000 125, port 1000, 1.33333333333"},
-    /*
-     * To the two go three shards, and from them, in a reduction: 0.5 us for 4.  The port
-     * of three of five passes 3/5 of what leaves: 10 MB/s; that of two would 15.
-     */
+    /* To the two go three shards, and from them, in a reduction: 0.5 us for 4.  The port
+     * of three of five passes 3/5 of what leaves: 10 MB/s; that of two would 15. */
     {"2x[3,2],inter=6MB/s,level2=60MB/s", 1,
      "2 5, inter 12 6 6 8, level2 12 10 6 2, port 10, 1.5"},
     /* Degenerate ones are fabrics too: one group, of whose 32 shards 24 pass each port, */
@@ -129,10 +123,9 @@ TEST(test_members)
     static const int group_of[] = {0, 1, 2, 3, 0, 1, 2, 3}, block[] = {1, 0, 0, 1};
     static const int merged[] = {0, 1, 1, 0, 0, 1, 1, 0}, cell[] = {0, 0, 1, 1, 0, 0, 1, 1};
     struct topo t = read_synth("2x2x2"), u;
-    struct err err;
 
     groups_release(&t.groups);
-    assert_int_equal(groups_init_of(&t.groups, 8, group_of, &err), 0);
+    assert_ok(groups_init_of(&t.groups, 8, group_of, &err));
     memcpy(t.block, block, sizeof block);
     topo_set_host(&t, 0, "a");
     topo_set_host(&t, 3, "a");

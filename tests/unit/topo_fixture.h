@@ -2,10 +2,8 @@
 #ifndef TOPO_FIXTURE_H
 #define TOPO_FIXTURE_H
 
-/*
- * What the tests of fabrics share: synthetic ones, and those of other tools' files
- * (tests/data/topo and examples/fabrics, all written by hand).
- */
+/* What the tests of fabrics share: synthetic ones, and those of other tools' files
+ * (tests/data/topo and examples/fabrics, all written by hand). */
 #include <math.h>
 
 #include "base/io.h"
@@ -19,28 +17,25 @@
 static inline struct topo read_synth(const char *spec)
 {
     struct topo t = {0};
-    struct err err;
 
     if (topo_parse_synth(&t, spec, &err))
         fail_msg("%s: %s", spec, err.text);
     return t;
 }
 
-static inline int import(const char *file, const struct topo_ask *ask, struct topo *t,
-                         struct err *err)
+static inline int import(const char *file, const struct topo_ask *ask, struct topo *t)
 {
     *t = (struct topo){0};
-    *err = (struct err){0};
-    return topo_import(t, file, ask, err);
+    err = (struct err){0};
+    return topo_import(t, file, ask, &err);
 }
 
 static inline struct topo_ask given(const char *words)
 {
     struct topo_ask ask = {0};
-    struct err err;
 
     if (words)
-        assert_int_equal(topo_given_parse(&ask.given, words, &err), 0);
+        assert_ok(topo_given_parse(&ask.given, words, &err));
     return ask;
 }
 
@@ -61,12 +56,11 @@ static inline void check_level(const struct topo *t, int l, double port, double 
 static inline char *edited(const char *of, const char *from, const char *to, int64_t *bytes)
 {
     char *text = NULL;
-    struct err err;
 
     if (strchr(of, '\n'))
         text = mem_dup(of);
     else
-        assert_int_equal(io_read_text(of, 1 << 20, &text, bytes, &err), 0);
+        assert_ok(io_read_text(of, 1 << 20, &text, bytes, &err));
     char *at = strstr(text, from), *new = mem_new(strlen(text) + strlen(to) + 1, 1);
     if (!at)
         fail_msg("'%s' is not there", from);
@@ -87,7 +81,7 @@ static inline void check_changes(const struct change *c, size_t count,
 
     for (; count--; c++) {
         struct topo t = {0};
-        struct err err = {0};
+        err = (struct err){0};
         int64_t bytes = 0;
         char *text = edited(c->of, c->from, c->to, &bytes);
         int rc = topo_import_text(&t, "f", text, bytes, ask, &err);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * What holds for the readers of all other tools' files: marks and ends of lines, files cut
- * short, what is asked beside a file; and what a machine's links make of its ranks.
- */
+/* What holds for the readers of all other tools' files: marks and ends of lines, files cut
+ * short, what is asked beside a file; and what a machine's links make of its ranks. */
 #include "unit.h"
 
 #include "topo/topo_machine.h"
@@ -17,7 +15,6 @@ TEST(marks)
 
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         struct topo t;
-        struct err err;
         int64_t bytes = 0, n = 3;
         char *text = edited(files[i], "", "", &bytes);
         char *marked = mem_new(2 * (size_t)bytes + 4, 1);
@@ -49,12 +46,10 @@ TEST(other_marks)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo t = {0};
-        struct err err = {0};
         char *text = mem_new((size_t)cases[i].bytes + 1, 1);
         memcpy(text, cases[i].text, (size_t)cases[i].bytes);
-        assert_int_equal(topo_import_text(&t, "f", text, cases[i].bytes, NULL, &err), -1);
-        if (!has_words(err.text, cases[i].want))
-            fail_msg("case %zu: %s", i, err.text);
+        assert_refused(topo_import_text(&t, "f", text, cases[i].bytes, NULL, &err),
+                       cases[i].want);
         assert_null(t.level);
     }
 }
@@ -65,7 +60,7 @@ TEST(other_marks)
 static int read_or_refused(char *text, int64_t bytes, const struct topo_ask *ask)
 {
     struct topo t = {0};
-    struct err err = {0};
+    err = (struct err){0};
 
     if (topo_import_text(&t, "f", text, bytes, ask, &err))
         assert_true(strncmp(err.text, "f:", 2) == 0 && err.code == ERR_INPUT && !t.level &&
@@ -195,13 +190,10 @@ TEST(questions)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo_ask ask = given(cases[i].set);
         struct topo t;
-        struct err err;
         ask.nodes = cases[i].nodes;
         ask.ranks = cases[i].ranks;
         ask.hosts = cases[i].hosts;
-        assert_int_equal(import(cases[i].file, &ask, &t, &err), -1);
-        if (!has_words(err.text, cases[i].want))
-            fail_msg("%s: %s", cases[i].want, err.text);
+        assert_refused(import(cases[i].file, &ask, &t), cases[i].want);
     }
 }
 
@@ -219,19 +211,16 @@ TEST(set_words)
         {"", "'' expected NAME=VALUE"},
     };
     struct topo_given g = {0};
-    struct err err;
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo_given none = {0};
-        assert_int_equal(topo_given_parse(&none, cases[i][0], &err), -1);
-        if (!has_words(err.text, cases[i][1]))
-            fail_msg("%s: %s", cases[i][0], err.text);
+        assert_refused(topo_given_parse(&none, cases[i][0], &err), cases[i][1]);
     }
-    assert_int_equal(topo_given_parse(&g, "inter=:20us", &err), 0);
-    assert_int_equal(topo_given_parse(&g, "intra=2GB/s/rank", &err), 0);
+    assert_ok(topo_given_parse(&g, "inter=:20us", &err));
+    assert_ok(topo_given_parse(&g, "intra=2GB/s/rank", &err));
     assert_int_equal(topo_given_parse(&g, "intra=2GB/s", &err), -1); /* over two options too */
     struct topo t = read_synth("2x2,inter=1GB/s:5us");
-    assert_int_equal(topo_given_apply(&t, &g, 0, &err), 0);
+    assert_ok(topo_given_apply(&t, &g, 0, &err));
     check_level(&t, 0, 2, 2, 2, 3);
     check_level(&t, 1, 1, 1, 0.5, 20);
     topo_release(&t);

@@ -11,17 +11,16 @@ static char *print(const struct topo *t, enum topo_format format)
 {
     FILE *f = unit_stream();
 
-    struct err err;
-    assert_int_equal(topo_print(t, format, f, &err), 0);
+    assert_ok(topo_print(t, format, f, &err));
     return unit_text(f);
 }
 
-static int parse(const char *text, struct topo *t, struct err *err)
+static int parse(const char *text, struct topo *t)
 {
     struct yaml y;
 
     yaml_take(&y, "f.yaml", mem_dup(text), (int64_t)strlen(text));
-    int rc = topo_parse_yaml(t, &y, err);
+    int rc = topo_parse_yaml(t, &y, &err);
     yaml_release(&y);
     return rc;
 }
@@ -102,11 +101,10 @@ TEST(returns)
 
     for (size_t i = 0; i < sizeof specs / sizeof *specs; i++) {
         struct topo a = specs[i] ? read_synth(specs[i]) : known(), b;
-        struct err err;
         size_t count = (size_t)a.groups.count, levels = (size_t)a.levels;
         topo_set_host(&a, 0, "node \"0\": \xc3\xbc");
         char *first = print(&a, TOPO_YAML);
-        assert_int_equal(parse(first, &b, &err), 0);
+        assert_ok(parse(first, &b));
         char *second = print(&b, TOPO_YAML);
         assert_string_equal(first, second);
         assert_int_equal(topo_diff(&a, &b, 0, TOPO_YAML, stderr), 0);
@@ -215,9 +213,8 @@ static const char by_node[] = "format: paro-topology/1\n"
 TEST(by_hand)
 {
     struct topo t;
-    struct err err;
 
-    assert_int_equal(parse(by_node, &t, &err), 0);
+    assert_ok(parse(by_node, &t));
     assert_int_equal(t.groups.group_of[2], 0);
     assert_int_equal(groups_rank(&t.groups, 1, 1), 3);
     assert_string_equal(t.host[0], "");
@@ -423,10 +420,7 @@ TEST(synth_refusals)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct topo t = {0};
-        struct err err = {0};
-        assert_int_equal(topo_parse_synth(&t, cases[i][0], &err), -1);
-        if (!has_words(err.text, cases[i][1]))
-            fail_msg("%s: %s", cases[i][0], err.text);
+        assert_refused(topo_parse_synth(&t, cases[i][0], &err), cases[i][1]);
         assert_null(t.level);
     }
 }

@@ -2,9 +2,6 @@
 /* What of a run's numbers is drawn: means are means, and every log is a picture. */
 #include "unit.h"
 
-#include <math.h>
-#include <unistd.h>
-
 #include "temp_fixture.h"
 #include "train/train.h"
 #include "xml_fixture.h"
@@ -26,7 +23,7 @@ static char *plot_losses(int steps, const char *loss, const double *losses, cons
     temp_folder(dir, "paro-plot");
     snprintf(path, sizeof path, "%s/steps", dir);
     FILE *log = fopen(path, "w"), *out = open_memstream(&text, &bytes);
-    struct err err = {0};
+    err = (struct err){0};
 
     assert_non_null(log);
     for (int i = 1; i <= steps; i++) {
@@ -39,8 +36,7 @@ static char *plot_losses(int steps, const char *loss, const double *losses, cons
     const char *logs[] = {path};
     int rc = train_plot(logs, 1, out, &err);
     fclose(out);
-    if (rc || io_remove_tree(dir, &err))
-        fail_msg("%s", err.text);
+    assert_ok(rc || io_remove_tree(dir, &err));
     return text;
 }
 

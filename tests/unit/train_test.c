@@ -2,8 +2,6 @@
 /* Settings: what stands above what, what is refused; the learning rate's way. */
 #include "unit.h"
 
-#include <math.h>
-
 #include "train/train.h"
 
 static const char *given[TRAIN_SETTINGS_COUNT];
@@ -12,10 +10,8 @@ static struct train_settings settings(const char *first, const char *second)
 {
     const struct train_text files[] = {{"first", first}, {"second", second}};
     struct train_settings s;
-    struct err err = {0};
 
-    if (train_settings_init(&s, files, 2, given, &err))
-        fail_msg("%s", err.text);
+    assert_ok(train_settings_init(&s, files, 2, given, &err));
     return s;
 }
 
@@ -89,7 +85,6 @@ TEST(refused)
         {"", "f.yaml"},
     };
     struct train_settings s = {.steps = 77};
-    struct err err;
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const struct train_text file = {"f.yaml", bad[i].text};

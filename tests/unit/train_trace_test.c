@@ -3,9 +3,7 @@
 #include "unit.h"
 
 #include <jansson.h>
-#include <math.h>
 
-#include "base/mem.h"
 #include "train/train_trace.h"
 #include "xml_fixture.h"
 
@@ -20,11 +18,8 @@ struct scene {
 
 static void scene_init(struct scene *s, const char *shape)
 {
-    struct err err = {0};
-
     *s = (struct scene){0};
-    if (groups_parse(&s->plan.groups, shape, &err))
-        fail_msg("%s", err.text);
+    assert_ok(groups_parse(&s->plan.groups, shape, &err));
     s->plan.strategy = plan_strategy_at(PLAN_STRATEGIES - 1); /* GGG */
     s->plan.model.units = 3;
     s->plan.model.unit = units;
@@ -44,11 +39,9 @@ static void scene_release(struct scene *s)
     groups_release(&s->plan.groups);
 }
 
-/*
- * A step from 100 s to 100.010 s, of a clock that began elsewhere.  Kept are: a sync of the
+/* A step from 100 s to 100.010 s, of a clock that began elsewhere.  Kept are: a sync of the
  * step before, in the window from its beginning to 2 ms; what ran in it; and a sync that
- * reaches across the end.
- */
+ * reaches across the end. */
 #define AT(ms) (100 + (ms)*1e-3)
 #define RAN(...)                                                                               \
     {                                                                                          \
@@ -198,9 +191,7 @@ static int count_of(const char *text, const char *what)
 
 static void draw(const struct train_trace *t, FILE *out)
 {
-    struct err err = {0};
-
-    assert_int_equal(train_trace_draw(t, out, &err), 0);
+    assert_ok(train_trace_draw(t, out, &err));
 }
 
 TEST(picture)
@@ -279,11 +270,9 @@ TEST(very_many)
     struct scene s;
 
     for (int i = 0; i < MANY; i++) {
-        many.row[i] = (struct step_row){.lane = STEP_COMPUTE,
-                                        .kind = i % 3 ? STEP_FORWARD : STEP_BACKWARD,
-                                        .unit = 1,
-                                        .micro = i,
-                                        .after = {-1, -1}};
+        many.row[i] = (struct step_row)LIST(.lane = STEP_COMPUTE,
+                                            .kind = i % 3 ? STEP_FORWARD : STEP_BACKWARD,
+                                            .unit = 1, .micro = i, .after = {-1, -1});
         v[MANY + i] = (struct step_time)RAN(i, i, i + 1, 0, 0);
     }
     scene_init(&s, "2x1");

@@ -11,13 +11,10 @@
  *         assert_int_equal(sum(1, 2), 3);
  *     }
  */
+#include "plain_fixture.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -41,22 +38,27 @@ static inline void unit_add(int line, struct CMUnitTest test)
     unit_tests.line[i] = line;
 }
 
+/* Before each test. */
+static inline void unit_begin(void)
+{
+    err = (struct err){0};
+}
+
 /* A test with its own set-up and tear-down, functions of cmocka or NULL; `state` is theirs. */
 #define UNIT_TEST(name, before, after)                                                         \
-    static void name(void **state);                                                            \
+    static void name##_body(void **state);                                                     \
+    static void name(void **state)                                                             \
+    {                                                                                          \
+        unit_begin();                                                                          \
+        name##_body(state);                                                                    \
+    }                                                                                          \
     static __attribute__((constructor)) void name##_is_a_test(void)                            \
     {                                                                                          \
         unit_add(__LINE__, (struct CMUnitTest){#name, name, before, after, NULL});             \
     }                                                                                          \
-    static void name(void **state __attribute__((unused)))
+    static void name##_body(void **state __attribute__((unused)))
 
 #define TEST(name) UNIT_TEST(name, NULL, NULL)
-
-/* A list of short items, whose lines the formatter fills. */
-#define LIST(...)                                                                              \
-    {                                                                                          \
-        __VA_ARGS__                                                                            \
-    }
 
 /* BEFORE_TESTS { ... } runs before main. */
 #define BEFORE_TESTS static __attribute__((constructor)) void before_tests(void)
@@ -69,6 +71,26 @@ static inline void unit_add(int line, struct CMUnitTest test)
         unit_tests.after = teardown;                                                           \
     }                                                                                          \
     struct unit_group_is_one
+
+/* Calls that set err: all is well, or it is an error of that kind, or one that says so. */
+#define assert_ok(call)                                                                        \
+    do {                                                                                       \
+        if (call)                                                                              \
+            fail_msg("%s", err.text);                                                          \
+    } while (0)
+#define assert_error(call, kind)                                                               \
+    do {                                                                                       \
+        err = (struct err){0};                                                                 \
+        assert_int_equal(call, -1);                                                            \
+        assert_int_equal(err.code, kind);                                                      \
+    } while (0)
+#define assert_says(call, part)                                                                \
+    do {                                                                                       \
+        err = (struct err){0};                                                                 \
+        assert_int_equal(call, -1);                                                            \
+        if (!strstr(err.text, part))                                                           \
+            fail_msg("no '%s' in: %s", part, err.text);                                        \
+    } while (0)
 
 /* How often a text has a word. */
 static inline int unit_count(const char *text, const char *word)

@@ -9,11 +9,7 @@
  * A step: work, all-gather of 1 MiB of all; a tenth of that work, all-reduce of 8 bytes of all;
  * with `pairs`, an all-reduce of 4 MiB of each rank and its partner on the next host.
  */
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/mem.h"
+#include "plain_fixture.h"
 #include "base/rng.h"
 #include "watch/watch.h"
 
@@ -149,7 +145,6 @@ static void made_run(const struct made *m, struct watch *w)
 {
     struct made_run r = {.m = m, .w = w};
     char host[32];
-    struct err err;
 
     *w = (struct watch){0};
     r.t = mem_new((size_t)m->ranks, sizeof *r.t);

@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What other programs record: flight recorders, NCCL's inspector, traces. */
-#include "unit.h"
-
-#include <math.h>
-
-#include "base/mem.h"
 #include "watch_verdict_fixture.h"
 
-static int read_text(const char *name, const char *text, struct err *err)
+static int read_text(const char *name, const char *text)
 {
-    return watch_read_json(&w, name, text, (int64_t)strlen(text), err);
+    return watch_read_json(&w, name, text, (int64_t)strlen(text), &err);
 }
 
 static void dump_three(int64_t now_ns)
 {
     char text[1200], name[32];
-    struct err err;
 
     for (int rank = 0; rank < 3; rank++) {
         int n = snprintf(text, sizeof text,
@@ -33,7 +27,7 @@ static void dump_three(int64_t now_ns)
                 seq == 1 ? "1500" : "null");
         snprintf(text + n, sizeof text - (size_t)n, "]}");
         snprintf(name, sizeof name, "dump/trace_rank_%d.json", rank);
-        assert_int_equal(read_text(name, text, &err), 0);
+        assert_ok(read_text(name, text));
     }
     w.now_ns = now_ns;
     judge_calls();
@@ -43,7 +37,6 @@ static void dump_three(int64_t now_ns)
 TEST(a_flight_recorder_of_gloo)
 {
     char text[400], name[32];
-    struct err err;
 
     for (int rank = 0; rank < 2; rank++) {
         int n = snprintf(text, sizeof text,
@@ -56,7 +49,7 @@ TEST(a_flight_recorder_of_gloo)
                           seq ? ", " : "", seq, seq ? "false" : "true");
         snprintf(text + n, sizeof text - (size_t)n, "]}");
         snprintf(name, sizeof name, "trace_%d.json", rank);
-        assert_int_equal(read_text(name, text, &err), 0);
+        assert_ok(read_text(name, text));
     }
     w.now_ns = INT64_C(90000001000);
     judge_calls();
@@ -78,11 +71,9 @@ TEST(a_flight_recorder_shows_a_hang)
 TEST(inspector_and_traces_come_to_the_same_late_rank)
 {
     for (int trace = 0; trace < 2; trace++) {
-        char *text = NULL, name[32];
-        size_t bytes = 0;
-        struct err err;
+        char name[32];
         for (int rank = 0; rank < 4; rank++) {
-            FILE *f = mem_stream(&text, &bytes);
+            FILE *f = unit_stream();
             if (trace)
                 fprintf(f,
                         "{\"distributedInfo\": {\"rank\": %d, \"world_size\": 4}, "
@@ -109,10 +100,10 @@ TEST(inspector_and_traces_come_to_the_same_late_rank)
             }
             if (trace)
                 fputs("]}", f);
-            fclose(f);
+            char *text = unit_text(f);
             snprintf(name, sizeof name, "rank%d", rank);
-            assert_int_equal(watch_read_json(&w, name, text, (int64_t)bytes, &err), 0);
-            mem_free(text);
+            assert_ok(watch_read_json(&w, name, text, (int64_t)strlen(text), &err));
+            free(text);
         }
         judge_calls();
         assert_true(v.findings == 1 && fabs(v.finding[0].percent - 43) < 3); /* 300 of 700 us */
@@ -124,7 +115,6 @@ TEST(inspector_and_traces_come_to_the_same_late_rank)
 TEST(operations_of_inspector_are_counted_apart)
 {
     char text[400];
-    struct err err;
 
     for (int rank = 0; rank < 2; rank++)
         for (int i = 0; i < 4 - rank; i++) {
@@ -134,7 +124,7 @@ TEST(operations_of_inspector_are_counted_apart)
                      " \"pid\": %d}, \"coll_perf\": {\"coll\": \"%s\", \"coll_sn\": %d, "
                      "\"coll_msg_size_bytes\": 64, \"coll_exec_time_us\": 1}}\n",
                      rank, 100 + i, rank + 1, i % 2 ? "AllReduce" : "AllGather", i / 2);
-            assert_int_equal(read_text("a", text, &err), 0);
+            assert_ok(read_text("a", text));
         }
     judge_calls();
     assert_int_equal(v.findings, 0);
@@ -155,11 +145,9 @@ TEST(what_is_no_record_is_refused_with_its_line)
         {"a", "{\"header\": {}}\n\nx\n", "a:3: no valid JSON"},
         {"a", "[1, 2", "a:1: no valid JSON"},
     };
-    struct err err;
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        assert_int_equal(read_text(row[i].name, row[i].text, &err), -1);
-        assert_int_equal(err.code, ERR_INPUT);
+        assert_error(read_text(row[i].name, row[i].text), ERR_INPUT);
         if (!strstr(err.text, row[i].words))
             fail_msg("'%s', expected '%s'", err.text, row[i].words);
         watch_release(&w);

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * Verdicts about made-up runs, whose truth is known (watch_fixture.h); clocks.
- * tests/bench/watch.sh counts right verdicts over many runs.
- */
-#include "unit.h"
-
+/* Verdicts about made-up runs, whose truth is known (watch_fixture.h); clocks.
+ * tests/bench/watch.sh counts right verdicts over many runs. */
 #include "watch_fixture.h"
 #include "watch_verdict_fixture.h"
 
-static const struct made usual = {.ranks = 8,
-                                  .per_host = 2,
-                                  .steps = 400,
-                                  .noise = 0.03,
-                                  .transient = 0.01,
-                                  .who = 5,
-                                  .seed = 3};
+static const struct made usual = LIST(.ranks = 8, .per_host = 2, .steps = 400, .noise = 0.03,
+                                      .transient = 0.01, .who = 5, .seed = 3);
 
 static void judge(const struct made *m)
 {
@@ -123,12 +114,10 @@ TEST(a_rank_that_is_late_for_most_of_the_time_is_named_however_the_rest_varies)
     }
 }
 
-/*
- * Ranks work while their calls are under way.  A step is 1 ms of work, a call, 0.25 ms, a call,
+/* Ranks work while their calls are under way.  A step is 1 ms of work, a call, 0.25 ms, a call,
  * 0.25 ms, a call, and a wait for all three.  Calls of one communicator queue: one arrives when
  * the previous one is over.  Rank 2 works longer by `slow`, where the work is `hidden` only
- * after the first call, which then lasts for 1 ms.  With `recorded` the work is known.
- */
+ * after the first call, which then lasts for 1 ms.  With `recorded` the work is known. */
 static void overlapping_calls(int comms, double slow, int recorded, int hidden)
 {
     enum { RANKS = 4, STEPS = 400, CALLS = 3 };
@@ -141,13 +130,9 @@ static void overlapping_calls(int comms, double slow, int recorded, int hidden)
     for (int r = 0; r < RANKS; r++)
         watch_process(&w, (uint64_t)r + 1, r, "node");
     for (int r = 0; r < RANKS; r++) { /* a call at the start, on a communicator of its own */
-        struct watch_call c = {.process = r,
-                               .comm = watch_comm(&w, 9, RANKS),
-                               .member = r,
-                               .op = METER_BARRIER,
-                               .sequence = 1,
-                               .arrived_ns = 1,
-                               .completed_ns = 1000};
+        struct watch_call c =
+            LIST(.process = r, .comm = watch_comm(&w, 9, RANKS), .member = r,
+                 .op = METER_BARRIER, .sequence = 1, .arrived_ns = 1, .completed_ns = 1000);
         watch_add(&w, &c);
     }
     for (int step = 0; step < STEPS; step++) {
@@ -166,15 +151,12 @@ static void overlapping_calls(int comms, double slow, int recorded, int hidden)
             free_s[which] = last + (hidden && k == 0 ? 1e-3 : 2e-5);
             for (int r = 0; r < RANKS; r++) {
                 now[r] = fmax(now[r], free_s[which]);
-                struct watch_call c = {.process = r,
-                                       .comm = watch_comm(&w, 1 + (uint64_t)which, RANKS),
-                                       .member = r,
-                                       .op = METER_REDUCE_SCATTER,
-                                       .sequence = sequence,
-                                       .bytes = 4096 << k,
-                                       .arrived_ns = (int64_t)(1e9 * arrived[r]),
-                                       .completed_ns = (int64_t)(1e9 * free_s[which]),
-                                       .work_ns = (int64_t)(1e9 * recorded * work[r][k])};
+                struct watch_call c =
+                    LIST(.process = r, .comm = watch_comm(&w, 1 + (uint64_t)which, RANKS),
+                         .member = r, .op = METER_REDUCE_SCATTER, .sequence = sequence,
+                         .bytes = 4096 << k, .arrived_ns = (int64_t)(1e9 * arrived[r]),
+                         .completed_ns = (int64_t)(1e9 * free_s[which]),
+                         .work_ns = (int64_t)(1e9 * recorded * work[r][k]));
                 watch_add(&w, &c);
             }
         }
@@ -361,14 +343,11 @@ static void one_row(int size, int from, int op, int64_t bytes, int odd, int odd_
     w = (struct watch){0};
     for (int r = from; r < size; r++) {
         snprintf(host, sizeof host, "node%d", r);
-        struct watch_call c = {.process = watch_process(&w, (uint64_t)r + 1, r, host),
-                               .comm = watch_comm(&w, 1, size),
-                               .member = r,
-                               .op = r == odd ? odd_op : op,
-                               .sequence = 1,
-                               .bytes = r == odd ? odd_bytes : bytes,
-                               .arrived_ns = 1000,
-                               .completed_ns = 2000};
+        struct watch_call c =
+            LIST(.process = watch_process(&w, (uint64_t)r + 1, r, host),
+                 .comm = watch_comm(&w, 1, size), .member = r, .op = r == odd ? odd_op : op,
+                 .sequence = 1, .bytes = r == odd ? odd_bytes : bytes, .arrived_ns = 1000,
+                 .completed_ns = 2000);
         watch_add(&w, &c);
     }
     judge_calls();
@@ -404,15 +383,11 @@ static void four_pairs(int64_t bytes, int64_t last_bytes, double ratio)
             comm = watch_comm(&w, 1 + (uint64_t)r / 2, 2);
         for (int i = 1; i <= 100; i++) {
             int64_t at = 1000000 * (int64_t)i, took = 100000 + 10 * (i * (r / 2 + 1) % 7);
-            struct watch_call c = {.process = process,
-                                   .comm = comm,
-                                   .member = r % 2,
-                                   .op = bytes ? METER_ALL_REDUCE : METER_BARRIER,
-                                   .sequence = i,
-                                   .bytes = r / 2 == 3 ? last_bytes : bytes,
-                                   .arrived_ns = at,
-                                   .completed_ns =
-                                       at + (int64_t)((double)took * (r / 2 == 3 ? ratio : 1))};
+            struct watch_call c =
+                LIST(.process = process, .comm = comm, .member = r % 2,
+                     .op = bytes ? METER_ALL_REDUCE : METER_BARRIER, .sequence = i,
+                     .bytes = r / 2 == 3 ? last_bytes : bytes, .arrived_ns = at,
+                     .completed_ns = at + (int64_t)((double)took * (r / 2 == 3 ? ratio : 1)));
             watch_add(&w, &c);
         }
     }

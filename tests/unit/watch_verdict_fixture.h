@@ -13,10 +13,8 @@ static struct watch_verdict v;
 static void judge_calls(void)
 {
     struct watch_rules rules;
-    struct err err;
 
-    if (watch_index(&w, &err))
-        fail_msg("%s", err.text);
+    assert_ok(watch_index(&w, &err));
     watch_rules_init(&rules);
     watch_judge(&w, &rules, &v);
 }

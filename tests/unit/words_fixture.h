@@ -22,4 +22,12 @@ static inline void assert_words(const char *text, const char *words)
         fail_msg("'%s', expected one line with '%s'", text, words);
 }
 
+/* A call that sets err: it fails, and the text has the words. */
+#define assert_refused(call, words)                                                            \
+    do {                                                                                       \
+        err = (struct err){0};                                                                 \
+        assert_int_equal(call, -1);                                                            \
+        assert_words(err.text, words);                                                         \
+    } while (0)
+
 #endif

@@ -1,34 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * XML as programs write it, read and built, and what is refused: each with its file, its line
- * and its words.
- */
+/* XML as programs write it, read and built, and what is refused: each with its file, its line
+ * and its words. */
 #include "unit.h"
 
-#include "base/mem.h"
 #include "base/xml.h"
 #include "words_fixture.h"
 
-static int parse(struct xml *x, const char *text, struct err *err)
+static int parse(struct xml *x, const char *text)
 {
-    return xml_take(x, "f.xml", mem_dup(text), (int64_t)strlen(text), err);
+    return xml_take(x, "f.xml", mem_dup(text), (int64_t)strlen(text), &err);
 }
 
 TEST(elements)
 {
     struct xml x;
-    struct err err;
 
-    assert_int_equal(parse(&x,
-                           "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-                           "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
-                           "<!-- a comment\n of two lines with <b> -->\n"
-                           "<a x='1' y = \"two\n words\"\n z=\"&lt;&amp;&gt;&quot;&apos;&#65;"
-                           "&#x20ac;\">\n 10 &amp; <?skipped?><![CDATA[<20> ]]>"
-                           "<b/><c><d  k=''/></c><b>t</b ></a>\n"
-                           "<!-- behind -->\n",
-                           &err),
-                     0);
+    assert_ok(parse(&x, "\xef\xbb\xbf<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+                        "<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n"
+                        "<!-- a comment\n of two lines with <b> -->\n"
+                        "<a x='1' y = \"two\n words\"\n z=\"&lt;&amp;&gt;&quot;&apos;&#65;"
+                        "&#x20ac;\">\n 10 &amp; <?skipped?><![CDATA[<20> ]]>"
+                        "<b/><c><d  k=''/></c><b>t</b ></a>\n"
+                        "<!-- behind -->\n"));
     const struct xml_node *a = x.root, *b = a->child, *c = b->next;
     assert_string_equal(a->name, "a");
     assert_int_equal(a->line, 5);
@@ -59,51 +52,47 @@ TEST(elements)
     assert_true(xml_has(a, "x", "1") && !xml_has(a, "x", "2") && !xml_has(a, "none", "1"));
     xml_release(&x);
     /* What a comment says is no document type. */
-    assert_int_equal(parse(&x, "<!-- <!DOCTYPE a> or <!DOCTYPE -->\n<a/>", &err), 0);
+    assert_ok(parse(&x, "<!-- <!DOCTYPE a> or <!DOCTYPE -->\n<a/>"));
     xml_release(&x);
 }
 
 TEST(a_built_tree_is_printed)
 {
     struct xml x = {0};
-    char *text = NULL;
-    size_t bytes = 0;
-
     struct xml_node *a = xml_add(&x, NULL, "a"), *b = xml_add(&x, a, "b");
     xml_set(a, "n", "%d", 3);
     xml_set(b, "k", "%s", "<&>\"\n'");
     xml_add(&x, b, "c");
     xml_add(&x, a, "d");
-    FILE *out = mem_stream(&text, &bytes);
+    FILE *out = unit_stream();
     xml_print(&x, out);
-    fclose(out);
+    char *text = unit_text(out);
     assert_string_equal(text, "<a n=\"3\">\n  <b k=\"&lt;&amp;&gt;&quot;&#10;'\">\n"
                               "    <c/>\n  </b>\n  <d/>\n</a>\n");
-    mem_free(text);
+    free(text);
     xml_release(&x);
 }
 
 TEST(numbers)
 {
     struct xml x;
-    struct err err;
     int64_t i = 7;
     double d = 7;
 
-    assert_int_equal(parse(&x, "<a>\n<b i='12' d='1.5'\n junk='12abc'/></a>", &err), 0);
+    assert_ok(parse(&x, "<a>\n<b i='12' d='1.5'\n junk='12abc'/></a>"));
     const struct xml_node *b = x.root->child;
-    assert_int_equal(xml_i64(&x, b, "i", 0, 12, &i, &err), 0);
+    assert_ok(xml_i64(&x, b, "i", 0, 12, &i, &err));
     assert_int_equal(i, 12);
-    assert_int_equal(xml_f64(&x, b, "d", 0, 2, &d, &err), 0);
+    assert_ok(xml_f64(&x, b, "d", 0, 2, &d, &err));
     assert_true(d == 1.5);
-    assert_int_equal(xml_i64(&x, b, "i", 0, 11, &i, &err), -1);
-    assert_words(err.text, "f.xml:2: 'b.i' '12' expected number 0 11");
-    assert_int_equal(xml_f64(&x, b, "junk", 0, 99, &d, &err), -1);
-    assert_words(err.text, "f.xml:2: 'b.junk' '12abc' expected number 0 99");
+    assert_refused(xml_i64(&x, b, "i", 0, 11, &i, &err),
+                   "f.xml:2: 'b.i' '12' expected number 0 11");
+    assert_refused(xml_f64(&x, b, "junk", 0, 99, &d, &err),
+                   "f.xml:2: 'b.junk' '12abc' expected number 0 99");
     assert_int_equal(err.line, 2);
     assert_string_equal(err.key, "b.junk");
-    assert_int_equal(xml_i64(&x, b, "none", 0, 9, &i, &err), -1);
-    assert_words(err.text, "f.xml:2: 'b.none' missing expected number");
+    assert_refused(xml_i64(&x, b, "none", 0, 9, &i, &err),
+                   "f.xml:2: 'b.none' missing expected number");
     assert_int_equal(xml_fail(&x, x.root, NULL, &err, "holds %d", 3), -1);
     assert_words(err.text, "f.xml:1: 'a' holds 3");
     assert_true(i == 12 && d == 1.5);
@@ -159,10 +148,8 @@ TEST(refusals)
 {
     for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
         struct xml x = {0};
-        struct err err = {0};
-        assert_int_equal(parse(&x, refused[i][0], &err), -1);
+        assert_error(parse(&x, refused[i][0]), ERR_INPUT);
         assert_words(err.text, refused[i][1]);
-        assert_int_equal(err.code, ERR_INPUT);
         assert_null(x.root);
     }
 }
@@ -200,23 +187,19 @@ TEST(bounds)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct xml x = {0};
-        struct err err = {0};
         char *text = many(cases[i].head, cases[i].n, cases[i].part, cases[i].tail);
-        assert_int_equal(parse(&x, text, &err), -1);
-        assert_words(err.text, cases[i].want);
+        assert_refused(parse(&x, text), cases[i].want);
         free(text);
         /* One less is well, and the deepest, which are not closed, only end too early. */
         text = many(cases[i].head, cases[i].n - 1, cases[i].part, cases[i].tail);
-        if (parse(&x, text, &err))
+        if (parse(&x, text))
             assert_words(err.text, "f.xml:1: not XML ends <b> line 1");
         else
             xml_release(&x);
         free(text);
     }
     struct xml x = {0};
-    struct err err = {0};
     static const char with_nul[] = "<a>\0</a>";
     char *text = memcpy(mem_new(sizeof with_nul, 1), with_nul, sizeof with_nul);
-    assert_int_equal(xml_take(&x, "f.xml", text, sizeof with_nul - 1, &err), -1);
-    assert_words(err.text, "f.xml:1: not XML");
+    assert_refused(xml_take(&x, "f.xml", text, sizeof with_nul - 1, &err), "f.xml:1: not XML");
 }
