@@ -4,7 +4,7 @@
 
 /* How far a network may be off, and central differences of its reference. */
 #include "net_fixture.h"
-#include "net_ref_fixture.h"
+#include "net_noise_fixture.h"
 
 /* What the network is run with; a rig's own numbers of rows. */
 struct text {
@@ -20,17 +20,12 @@ static inline double ref(struct rig *rig, const struct text *x, double *logits, 
                         seed);
 }
 
-/*
- * Bounds are noise times rounding.  Noise: by how much a result changes, relative to
- * REF_NOISE, when all that is multiplied or added on the way to it changes.  It is the root of
- * the mean square of SAMPLES draws, and a tenth of what it should be with a probability of
- * 10^-7 (chi-squared with 8 degrees).  Rounding: the error n EPS (EPS = 2^-24) of the operands
- * of a product of the longest inner length n; 8 more for a norm or an exponential.  Such an
- * error is the worst case, of sqrt(n) EPS as a rule, and n is 10 and more: hence a slack of 3
- * and more.  A wrong formula is off by orders of magnitude more.
- */
-enum { SAMPLES = 8 };
-
+/* Bounds are noise times rounding.  Noise: by how much a result changes, relative to
+ * REF_NOISE, when all that is multiplied or added on the way to it changes.  Rounding: the
+ * error n EPS (EPS = 2^-24) of the operands of a product of the longest inner length n; 8 more
+ * for a norm or an exponential.  Such an error is the worst case, of sqrt(n) EPS as a rule,
+ * and n is 10 and more: hence a slack of 3 and more.  A wrong formula is off by orders of
+ * magnitude more. */
 static inline double rounding(const struct rig *rig)
 {
     const struct model *m = &rig->model;
@@ -55,47 +50,23 @@ static inline double loss_noise(struct rig *rig, const struct text *text, double
     double loss = ref(rig, text, logits, 0), sum = 0;
 
     memset(by_row, 0, (size_t)rows * sizeof *by_row);
-    for (uint64_t seed = 1; seed <= SAMPLES; seed++) {
+    for (uint64_t seed = 1; seed <= NET_REF_SAMPLES; seed++) {
         sum += pow(ref(rig, text, with, seed) - loss, 2);
         for (int64_t i = 0; i < n; i++)
             by_row[i / rig->model.vocab] += pow(with[i] - logits[i], 2);
     }
     for (int64_t i = 0; i < rows; i++)
-        by_row[i] = sqrt(by_row[i] / SAMPLES) / REF_NOISE;
+        by_row[i] = sqrt(by_row[i] / NET_REF_SAMPLES) / REF_NOISE;
     mem_free(logits), mem_free(with);
-    return sqrt(sum / SAMPLES) / REF_NOISE;
+    return sqrt(sum / NET_REF_SAMPLES) / REF_NOISE;
 }
 
-static inline double slope_along(struct rig *rig, const struct text *text,
-                                 const struct model_tensor *t, uint64_t seed, uint64_t noise)
-{
-    const double h = 0x1p-14;
-    double *x = rig->wide[t->unit] + t->offset, loss[2],
-           *x0 = mem_new((size_t)t->elems, sizeof *x0);
-
-    memcpy(x0, x, (size_t)t->elems * sizeof *x0);
-    for (int i = 0; i < 2; i++) {
-        for (int64_t j = 0; j < t->elems; j++)
-            x[j] = x0[j] + (rng_u64(seed, 1, (uint64_t)j) & 1 ? h : -h) * (i ? -1 : 1);
-        loss[i] = ref(rig, text, NULL, noise);
-    }
-    memcpy(x, x0, (size_t)t->elems * sizeof *x0);
-    mem_free(x0);
-    return (loss[0] - loss[1]) / (2 * h);
-}
-
-/*
- * Noise of the 2-norm of a tensor's gradient.  The mean square of a vector's products with
- * vectors of random signs is the square of its 2-norm.
- */
 static inline double slope_noise(struct rig *rig, const struct text *text,
                                  const struct model_tensor *t)
 {
-    double sum = 0;
-
-    for (uint64_t i = 1; i <= SAMPLES; i++)
-        sum += pow(slope_along(rig, text, t, i, i) - slope_along(rig, text, t, i, 0), 2);
-    return sqrt(sum / SAMPLES) / REF_NOISE;
+    return net_ref_slope_noise(&(struct net_ref_run){&rig->model, rig->wide, text->tokens,
+                                                     text->targets, text->batch, text->seq},
+                               t);
 }
 
 /* |got - want| <= bound in the 2-norm. */
@@ -119,10 +90,8 @@ static inline void assert_loss(double got, double want, double bound)
         fail_msg("loss %.9g, expected %.9g within %.3g", got, want, bound);
 }
 
-/*
- * No element is off by more than `most` of the largest: the 2-norm alone would let a single
- * logit be wrong where there are many.
- */
+/* No element is off by more than `most` of the largest: the 2-norm alone would let a single
+ * logit be wrong where there are many. */
 static inline void assert_largest(const float *got, const double *want, int64_t n, double most,
                                   const char *name)
 {
@@ -139,11 +108,9 @@ static inline void assert_largest(const float *got, const double *want, int64_t 
     }
 }
 
-/*
- * The five-point rule with h = 2^-12: its own error, h^4 / 30 = 1e-16 of the fifth derivative
+/* The five-point rule with h = 2^-12: its own error, h^4 / 30 = 1e-16 of the fifth derivative
  * (a normalised row of small numbers has large ones) and 2^-52 loss / h = 2e-11, is far below
- * the bound: EPS times noise of 1e-2 and more.
- */
+ * the bound: EPS times noise of 1e-2 and more. */
 static inline double slope(struct rig *rig, double *x)
 {
     const double h = 0x1p-12;

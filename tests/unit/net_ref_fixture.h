@@ -2,23 +2,19 @@
 #ifndef TESTS_UNIT_NET_REF_FIXTURE_H
 #define TESTS_UNIT_NET_REF_FIXTURE_H
 
-/*
- * The decoder's forward pass in double precision as a paper would write it: one tensor after
+/* The decoder's forward pass in double precision as a paper would write it: one tensor after
  * the other, found by name; a bias or an adapter exists if a tensor of that name does.  Central
- * differences of its loss are what gradients are compared with.
- */
+ * differences of its loss are what gradients are compared with. */
 #include "base/mem.h"
 #include "base/rng.h"
 #include "model/model.h"
 #include "kern_ref_fixture.h"
 
-/*
- * Noise multiplies every parameter and every operand of an operation by 1 + NOISE or 1 - NOISE.
+/* Noise multiplies every parameter and every operand of an operation by 1 + NOISE or 1 - NOISE.
  * Rounding does the same with fewer and other digits: what a product of inner length n in f32
  * returns is exact for operands that are off by n EPS at most, relative (Higham, section 3.1),
  * and operands are multiplied with adjoints in the backward, too.  So the change of a result by
- * noise has the size of what cancels in it, however small the result is.
- */
+ * noise has the size of what cancels in it, however small the result is. */
 static const double REF_NOISE = 0x1p-10;
 
 struct ref_noise {
@@ -262,10 +258,8 @@ static inline double ref_forward(const struct ref *r, const int32_t *tokens,
     return loss;
 }
 
-/*
- * params[u] (model->unit[u].elems) by unit; tokens, targets (batch, seq).  Returns the loss as
- * net_loss does; logits (batch * seq, vocab) may be NULL.  A seed above 0 is that of noise.
- */
+/* params[u] (model->unit[u].elems) by unit; tokens, targets (batch, seq).  Returns the loss as
+ * net_loss does; logits (batch * seq, vocab) may be NULL.  A seed above 0 is that of noise. */
 static inline double net_ref_loss(const struct model *model, double *const *params,
                                   const int32_t *tokens, const int32_t *targets, int64_t batch,
                                   int64_t seq, double *logits, uint64_t seed)
