@@ -139,8 +139,6 @@ static int lines_in(const char *text)
     return n;
 }
 
-/* ---- a run's folder ---- */
-
 static int is_step(const struct dirent *e)
 {
     return strncmp(e->d_name, "step-", 5) == 0;
@@ -245,8 +243,6 @@ static const char *judge_begun_anew(int killed)
         return "the next run finds neither the old run nor the new one";
     return run_hash() == tree_hash(c.old, 0) ? NULL : judge_steps();
 }
-
-/* ---- judgement ---- */
 
 static uint64_t hash_now(void)
 {
@@ -431,8 +427,6 @@ static void tally(const struct fault_end *end)
         c.refused += WEXITSTATUS(end->status) == c.failed;
     }
 }
-
-/* ---- n = 1 until a run passes untouched ---- */
 
 static void run_one(const struct fault *f, struct fault_end *end)
 {

@@ -90,8 +90,6 @@ static int is_of(const struct fault *f, uint64_t number, const uint64_t *arg)
     return is_kind(number, f->kind);
 }
 
-/* ---- files that are written and not on the disk ---- */
-
 static struct {
     dev_t dev;
     ino_t ino;
@@ -181,8 +179,6 @@ static int counts(const struct fault *f, pid_t pid, uint64_t number, const uint6
     return number == SYS_close && file_of(pid, fd, path, &st) && find_dirty(&st) >= 0;
 }
 
-/* ---- one thread at one stop ---- */
-
 static struct {
     pid_t tid;
     int late; /* its call's result is to be replaced */
@@ -256,8 +252,6 @@ static int at_call(const struct fault *f, pid_t pid, pid_t tid, struct fault_end
     *late = f->mode != FAULT_SHORT;
     return f->mode == FAULT_SHORT || f->mode == FAULT_KILL;
 }
-
-/* ---- begin and end ---- */
 
 static volatile sig_atomic_t too_long;
 

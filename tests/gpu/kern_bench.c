@@ -37,8 +37,6 @@ struct bench {
     int quick;
 };
 
-/* ---- what is measured ---- */
-
 static void copy(struct bench *b, const struct task *t, void *const *p)
 {
     device_copy(b->queue, p[0], p[1], t->n * t->c * 4);
@@ -209,8 +207,6 @@ static const struct task tasks[] = {
     {"f32 += bf16", accumulate, 1, 64 << 20, "BF", 10, 0},
     {"bf16 += bf16", add, 1, 64 << 20, "BB", 6, 0},
 };
-
-/* ---- how ---- */
 
 /* T: the table of the embedding, bf16; U: its gradient, f32; P, Q: those of 1024 positions. */
 static int64_t bytes_of(const struct task *t, char kind)

@@ -87,8 +87,6 @@ void fetch(struct check *c, void *to, const void *from, int64_t bytes)
     sync_all(c);
 }
 
-/* ---- matrices ---- */
-
 static char *element(const struct mat *m, char *raw, int64_t row, int64_t col)
 {
     return raw + m->first + (row * m->ld + col) * dtype_bytes(m->type);
@@ -249,8 +247,6 @@ struct kern_tokens tokens_of(struct check *c, const int32_t *id, const int32_t *
     c->op->tokens(c->k, &t, room(c, c->op->tokens_bytes(c->k, n) + 1), id, target, n, vocab);
     return t;
 }
-
-/* ---- all groups, in all types ---- */
 
 static const struct group {
     const char *name;

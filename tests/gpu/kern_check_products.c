@@ -3,8 +3,6 @@
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 
-/* ---- attention ---- */
-
 static void attention_case(struct check *c, const struct kern_heads *s)
 {
     int64_t D = s->head_dim, R = s->batch * s->seq, Q = (s->heads + 2 * s->kv_heads) * D;
@@ -58,8 +56,6 @@ void check_attention(struct check *c)
             attention_case(c, &(struct kern_heads){2, seq[t], h[0], h[1], dim[d], 0});
         }
 }
-
-/* ---- products ---- */
 
 /* The rows' values of a matrix as op(x) reads them are kern_ref_gemm's, rows close together. */
 struct product {

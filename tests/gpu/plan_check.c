@@ -31,8 +31,6 @@ static void ok(int good, const char *name, const char *what, int64_t taken, int6
            ++tests, name, what, taken, planned);
 }
 
-/* ---- the network ---- */
-
 struct shape {
     int batch, seq, recompute;
     enum dtype compute, there;
@@ -101,8 +99,6 @@ static void check_models(struct device *d, const char *path)
     }
     model_release(&m);
 }
-
-/* ---- a rank ---- */
 
 struct check {
     struct world *world;

@@ -73,8 +73,6 @@ static void close_all(struct check *c)
     mem_free(c->got);
 }
 
-/* ---- the same bits ---- */
-
 static void run(struct check *c, int i, struct coll_handle *h, int in_place, float *residual)
 {
     struct coll_call call =
@@ -144,8 +142,6 @@ static void check_bits(struct check *c)
         same_bits(c, &spec, of[i].in_place, of[i].what);
     }
 }
-
-/* ---- the order in time ---- */
 
 /* Pieces of in that have not come from the GPU. */
 static int missing(const struct check *c)

@@ -37,8 +37,6 @@ static struct engine *named(struct check *c, const char *name, int exact, int ap
     return opened(c, (struct engine_options){.exact = exact, .apart = apart});
 }
 
-/* ---- audit ------------------------------------------------------------------------------ */
-
 static void audit(struct check *c, struct engine *e, const char *words)
 {
     int rc = engine_audit(e, &err);
@@ -104,8 +102,6 @@ static void check_audit(struct check *c)
     }
 }
 
-/* ---- hash ------------------------------------------------------------------------------- */
-
 static void flip(void *element)
 {
     *(char *)element = (char)(*(char *)element ^ 1);
@@ -151,8 +147,6 @@ static void check_hash(struct check *c)
         engine_close(e);
     }
 }
-
-/* ---- against ---------------------------------------------------------------------------- */
 
 struct pair {
     struct check *c;
@@ -233,8 +227,6 @@ static void check_against(struct check *c)
     against(c, "NIG", "IGG", GRADIENT, "step 1: ");
     against(c, "NIG", "IGG", NOTHING, NULL);
 }
-
-/* ---- honest ----------------------------------------------------------------------------- */
 
 static void honest(struct check *c, const char *one, const char *two, int exact)
 {

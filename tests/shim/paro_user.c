@@ -13,8 +13,6 @@
 
 enum { COUNT_MAX = 700, HANDLES = 5 };
 
-/* ---- values ---- */
-
 static const int elem_bytes[] = {[PARO_F32] = 4,  [PARO_F64] = 8, [PARO_F16] = 2,
                                  [PARO_BF16] = 2, [PARO_I32] = 4, [PARO_U8] = 1};
 
@@ -67,8 +65,6 @@ static int together(enum paro_reduction reduction, int64_t i, int round, int n)
     }
     return reduction == PARO_SUM || reduction == PARO_AVG ? sum : v;
 }
-
-/* ---- one operation ---- */
 
 struct shape { /* of a spec on n ranks, for rank r */
     int64_t before, mine, all;
@@ -227,8 +223,6 @@ static void check_all(struct paro_comm *comm, int r, int n, int steps)
     free(counts);
 }
 
-/* ---- MPI's types ---- */
-
 /* What MPI makes of it; elements of 16 bytes at most. */
 static void ask_mpi(const struct paro_spec *s, const char *in, char *out, int n, int bytes)
 {
@@ -321,8 +315,6 @@ static void check_types(struct paro_comm *comm)
     check_mpi(comm, s, 6);
     MPI_Type_free(&three);
 }
-
-/* ---- several at once ---- */
 
 static void check_flight(struct paro_comm *comm)
 {

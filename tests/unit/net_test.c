@@ -12,8 +12,6 @@ TEST(test_hugging_face)
     dump_case("llama_deep", "all");
 }
 
-/* ---- the double reference ---- */
-
 /* Two layers, hidden 6, ffn 5; norms differ from 1. */
 static void rig_tiny(struct rig *rig, const char *more, int batch, int seq)
 {
@@ -47,8 +45,6 @@ TEST(test_central_differences)
     slope_case("\"num_attention_heads\":1,\"num_key_value_heads\":1,\"head_dim\":6,"
                "\"tie_word_embeddings\":false");
 }
-
-/* ---- the network against itself ---- */
 
 /* Halving the scale halves every product and every sum exactly. */
 TEST(test_scale)

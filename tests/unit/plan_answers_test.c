@@ -12,8 +12,6 @@
 #include "plan/why.h"
 #include "plan_fixture.h"
 
-/* ---- emit ---- */
-
 static const double GB = 1e9;
 
 /* The nearest to `name` under a memory of a rank. */
@@ -123,8 +121,6 @@ TEST(test_words)
         free(text);
     }
 }
-
-/* ---- why ---- */
 
 static const double FAST_BPS = 1e24; /* takes no time worth the name */
 
@@ -242,8 +238,6 @@ TEST(test_memory_and_second)
     assert_int_equal(why.second, -1);
     drop_topo(&t);
 }
-
-/* ---- what if ---- */
 
 static int winner_of(const struct plan_case *c)
 {
@@ -432,8 +426,6 @@ TEST(test_edges)
     assert_false(w.of[PLAN_DIAL_ACCUM][0].searched);
     drop_topo(&t);
 }
-
-/* ---- scale ---- */
 
 static const char rates[] = "intra=2GB/s:3us,inter=100MB/s:50us,memory=20e6,flops=50e9";
 

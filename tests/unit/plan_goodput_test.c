@@ -7,8 +7,6 @@
 #include "goodput_fixture.h"
 #include "plan_fixture.h"
 
-/* ---- which losses are for good ---- */
-
 static int is_lost(unsigned set, int nodes, int ring, int copies)
 {
     for (int i = 0; i < nodes; i++) {
@@ -54,8 +52,6 @@ TEST(losses_of_many_nodes)
     assert_true(l[2] == 0);
     assert_true(fabs(l[3] - 2048 / (2048.0 * 2047 * 2046 / 6)) < 1e-12);
 }
-
-/* ---- the expected time ---- */
 
 static const struct plan_survival one_level = {
     .mtbf_s = 400, .nodes = 5, .ring = 5, .pause_s = 2, .restart_s = 30};
@@ -159,8 +155,6 @@ TEST(the_formula_is_what_a_simulation_gives)
     expect_simulated(s, 1, 6, 6, 100000);
 }
 
-/* ---- intervals ---- */
-
 TEST(no_other_intervals_are_better)
 {
     static const double mtbf_s[] = {50, 500, 5000}, pause_s[] = {0, 0.2, 5};
@@ -188,8 +182,6 @@ TEST(no_other_intervals_are_better)
                      best.goodput);
     }
 }
-
-/* ---- what a strategy's copies cost ---- */
 
 enum { NODES = 4, EACH = 2, COPIES = 2 };
 

@@ -93,8 +93,6 @@ static void name_files(struct trial *t, struct files *f, const char *word)
     }
 }
 
-/* --- one random trial --- */
-
 static int make(void *arg, int64_t piece, int64_t first, int64_t count, void *out,
                 struct err *why)
 {
@@ -392,8 +390,6 @@ FOLDER_TEST(any_pieces)
     for (uint64_t seed = 1; seed <= 306; seed++)
         move_one(seed, seed > 300 ? 700000 : seed % 2 ? 40 : 3000);
 }
-
-/* --- what goes wrong --- */
 
 /* Two pieces of one file with two paths, into one file with two. */
 static void plain_init(struct trial *t)

@@ -74,8 +74,6 @@ static void same(double have, double want, const char *what)
         fail_msg("%s: %.17g, expected %.17g", what, have, want);
 }
 
-/* ---- closed forms ---- */
-
 /* Four ranks that send each other a block, each in a group of its own: the processor is through
  * with what it sends after 3 o; what comes in follows, o each, the last not before it was sent
  * (3 o), has come (alpha + q/B) and was taken (o). */
@@ -252,8 +250,6 @@ TEST(rings_lose_by_the_ranks_they_join)
         tear_down(&b);
     }
 }
-
-/* ---- bounds and each other ---- */
 
 /* The next of a row of random numbers, spread evenly over the powers of ten. */
 static double rate(uint64_t *next, double lo, double hi)

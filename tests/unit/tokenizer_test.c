@@ -30,8 +30,6 @@ static struct tokenizer *open_named(const char *name)
     return t;
 }
 
-/* ---- the texts of the reference ---- */
-
 struct texts {
     char piece[PIECES][200];
     unsigned lo[PIECES], hi[PIECES];
@@ -201,8 +199,6 @@ TEST(any_bytes_return)
     }
 }
 
-/* ---- parts ---- */
-
 /* Returns how many parts there were. */
 static int check_parts(struct tokenizer *t, const char *text, int64_t bytes)
 {
@@ -285,8 +281,6 @@ TEST(parts_are_the_whole)
     mem_free(text);
     mem_free(x);
 }
-
-/* ---- small files ---- */
 
 /* A tokenizer.json of few tokens with these steps; `words`: of the error, NULL: none. */
 static struct tokenizer *parse_small(const char *rest, const char *words)

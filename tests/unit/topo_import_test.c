@@ -54,8 +54,6 @@ TEST(other_marks)
     }
 }
 
-/* ---- files cut short, lines in another order, numbers of any size ---- */
-
 /* Takes text; a fabric, whose ranks are counted, or one line that names the file. */
 static int read_or_refused(char *text, int64_t bytes, const struct topo_ask *ask)
 {
@@ -225,8 +223,6 @@ TEST(set_words)
     check_level(&t, 1, 1, 1, 0.5, 20);
     topo_release(&t);
 }
-
-/* ---- machines ---- */
 
 /*
  *     processor 0 -- 30 -- processor 1
