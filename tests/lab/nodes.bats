@@ -46,7 +46,7 @@ losses() { grep -oE '"loss":[^,]*,"grad_norm":[^,]*' "$1"; }
 @test "groups of several nodes, where the plan has them so: nothing to say, the same losses" {
     # Four nodes of a rank each; level 0 of the first fabric is a node, level 1 joins two.
     paro-plan -m "$TINY" -i synth:2x2x1 --seq 32 --strategy IGG --group-level 1 > wide.yaml
-    grep -qx '    ranks: \[2, 3\]' wide.yaml
+    grep -qx '      - \[3\]' wide.yaml
     lab -g 4 -p 1 -- paro-train wide.yaml -d "$G/text" -o a --steps 3 > out
     [ -z "$(ours)" ]
     lab -g 4 -p 1 -- paro-train "$G/plan.yaml" -d "$G/text" -o b --steps 3 > out
