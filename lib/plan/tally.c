@@ -286,57 +286,32 @@ static void keep_distinct(struct plan_tally *t)
         kept += n;
     }
     t->first[PLAN_GAUGES] = kept;
-    t->kinds = distinct(t->kind, t->layout.groups.ranks, sizeof *t->kind, by_hash);
 }
 
-/* Of a rank's own segments, the pieces of the group before its. */
-static int64_t group_before(const struct layout *l, int rank, int64_t elems)
-{
-    int g = l->groups.count, k = l->groups.group_of[rank], before = (k + g - 1) % g;
-    int64_t sum = 0;
-
-    for (int e = 0; g > 1 && e < l->segments; e++)
-        if (l->holder[e * g + k] == rank)
-            sum += layout_cut(l, elems, e, before + 1, 0) - layout_cut(l, elems, e, before, 0);
-    return sum;
-}
-
-/* What a rank adds up for others of its group, as carrier of its cell. */
-static int64_t carried(const struct layout *l, int rank, int64_t elems)
-{
-    int g = l->groups.count, k = l->groups.group_of[rank], cells = groups_cells(&l->groups, k);
-    int64_t sum = 0;
-
-    for (int e = 0; cells > 1 && e < l->segments; e++)
-        for (int i = 1; i < cells; i++) {
-            struct groups_cell c = groups_cell_after(&l->groups, l->holder[e * g + k], i);
-            if (c.rank[c.carrier] == rank && (c.ranks > 1 || i + 1 < cells))
-                sum += layout_cut(l, elems, e, g, 0) - layout_cut(l, elems, e, 0, 0);
-        }
-    return sum;
-}
-
+/* A rank of each kind, span by span: what trains of it, and what does not. */
 static void set_shares(struct plan_tally *t)
 {
     const struct groups *groups = &t->layout.groups;
     int n = groups->ranks;
 
     t->share = mem_new((size_t)t->kinds * (size_t)t->spans, sizeof *t->share);
-    for (int k = 0; k < t->kinds; k++) {
-        int rank = t->kind[k].rank;
-        int place = groups->first[groups->group_of[rank]] + groups->local_of[rank];
-        for (int i = 0; i < t->spans; i++) {
-            int64_t trained = t->span[i].elems[PLAN_TRAINED];
-            struct plan_share *s = &t->share[k * t->spans + i];
-            for (enum letter x = LETTER_N; x <= LETTER_G; x++) {
-                s->trained[x] = layout_elems(&t->layout, x, rank, trained);
-                s->frozen[x] =
-                    layout_elems(&t->layout, x, rank, t->span[i].elems[PLAN_ALL] - trained);
-            }
-            s->group_before = group_before(&t->layout, rank, trained);
-            s->carried = carried(&t->layout, rank, trained);
-            s->rank_before =
-                layout_elems(&t->layout, LETTER_G, groups->rank[(place + n - 1) % n], trained);
+    for (int i = 0; i < 2 * t->spans; i++) {
+        const int64_t *elems = t->span[i / 2].elems;
+        int64_t part = i % 2 ? elems[PLAN_ALL] - elems[PLAN_TRAINED] : elems[PLAN_TRAINED];
+        count_rails(t, part);
+        for (int k = 0; k < t->kinds; k++) {
+            int rank = t->kind[k].rank;
+            int place = groups->first[groups->group_of[rank]] + groups->local_of[rank];
+            struct plan_share *s = &t->share[k * t->spans + i / 2];
+            int64_t *of = i % 2 ? s->frozen : s->trained;
+            of[LETTER_N] = part;
+            of[LETTER_I] = t->own[0][rank];
+            of[LETTER_G] = t->own[1][rank];
+            if (i % 2)
+                continue;
+            s->group_before = t->own[2][rank];
+            s->carried = t->own[3][rank];
+            s->rank_before = t->own[1][groups->rank[(place + n - 1) % n]];
         }
     }
 }
@@ -382,8 +357,9 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
             add_span(t, &t->span[i], (enum plan_set)set);
         }
     }
-    keep_distinct(t);
+    t->kinds = distinct(t->kind, n, sizeof *t->kind, by_hash);
     set_shares(t);
+    keep_distinct(t);
 }
 
 void plan_tally_release(struct plan_tally *t)
