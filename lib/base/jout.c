@@ -55,7 +55,7 @@ static void before_yaml(struct jout *j, const char *key, int is_scalar)
     int follows = j->depth == 1 || (j->depth > 1 && (j->list & bit >> 1));
 
     if (in_list && is_first && is_scalar) {
-        fputs(follows && j->depth > 1 ? "[" : " [", j->file); /* behind "- ", or a key */
+        fputs(follows && j->depth > 1 ? "[" : " [", j->file); /* after "- ", or after a key */
         j->flow |= bit;
     } else if (j->flow & bit) {
         fputs(", ", j->file);

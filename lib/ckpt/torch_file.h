@@ -30,7 +30,7 @@ struct torch_record {
 /* Reads the whole of it: ERR_INPUT where it is damaged. */
 int torch_check_record(int fd, const struct torch_record *r, struct err *err);
 /*
- * Of f, path, first and bytes (-1: to the file's end) are the caller's.  id: as io_open_same.
+ * The caller sets path, first and bytes (-1: to the file's end) of f.  id: as io_open_same.
  * `most`: bytes of the list, and of the pickle.
  */
 int torch_file_open(struct torch_file *f, struct io_id *id, int64_t most, struct err *err);

@@ -89,7 +89,6 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     to->ring_loss = fmax(to->ring_loss, also->ring_loss);
 }
 
-/* The groups of t, unit by unit at every level: [groups], owned by the caller. */
 static int by_units(const void *a, const void *b, void *of)
 {
     const struct topo *t = of;
@@ -100,6 +99,7 @@ static int by_units(const void *a, const void *b, void *of)
     return differ ? differ : x - y;
 }
 
+/* The groups of t, unit by unit at every level: [groups], owned by the caller. */
 static int *nested(const struct topo *t)
 {
     int *order = mem_new((size_t)t->groups.count, sizeof *order);

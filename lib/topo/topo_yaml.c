@@ -95,23 +95,31 @@ static int64_t count_ranks(const struct tree *t, const struct tree_node *list, s
     return ranks;
 }
 
+/* The ranks of a cell, which has number `own` in group k. */
+static int read_cell(const struct read *r, const struct tree_node *list, int k, int own,
+                     int ranks, int *of, int *cell_of)
+{
+    int before = -1;
+
+    for (const struct tree_node *one = list->child; one; one = one->next) {
+        if (read_rank(r, one, k, ranks, of, &before))
+            return -1;
+        cell_of[before] = own;
+    }
+    return 0;
+}
+
 /* The ranks of a group, or of each of its cells. */
 static int read_ranks(const struct read *r, const struct tree_node *list, int k, int ranks,
                       int *of, int *cell_of)
 {
-    int cells = list->child->kind == TREE_LIST, own = 0;
+    int own = 0, rc = 0;
 
-    for (const struct tree_node *in = cells ? list->child : list; in; in = in->next, own++) {
-        int before = -1;
-        for (const struct tree_node *one = in->child; one; one = one->next) {
-            if (read_rank(r, one, k, ranks, of, &before))
-                return -1;
-            cell_of[before] = own;
-        }
-        if (!cells)
-            break;
-    }
-    return 0;
+    if (list->child->kind != TREE_LIST)
+        return read_cell(r, list, k, 0, ranks, of, cell_of);
+    for (const struct tree_node *in = list->child; rc == 0 && in; in = in->next)
+        rc = read_cell(r, in, k, own++, ranks, of, cell_of);
+    return rc;
 }
 
 int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
