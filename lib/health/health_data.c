@@ -12,7 +12,7 @@
 #include "base/utf8.h"
 
 const char *const health_way[2] = {"out", "in"};
-const char *const health_levels[HEALTH_LEVELS] = {"quick", "normal", "deep"};
+const char *const health_levels[HEALTH_LEVELS + 1] = {"quick", "normal", "deep"};
 const char *const health_parts[HEALTH_PARTS] = {"links",        "rounds",     "latency",
                                                 "confirmation", "collective", "bisection"};
 

@@ -46,7 +46,7 @@ enum health_part {
     HEALTH_PARTS
 };
 extern const char *const health_way[2];                /* "out", "in" */
-extern const char *const health_levels[HEALTH_LEVELS]; /* "quick", ... */
+extern const char *const health_levels[HEALTH_LEVELS + 1]; /* "quick", ... */
 extern const char *const health_parts[HEALTH_PARTS];   /* "links", "rounds", ... */
 
 struct health_sample { /* one stream of a round, all ranks of both hosts together */

@@ -20,87 +20,115 @@ enum {
 
 /* ---- tables ---- */
 
+/* Names of checks in their order. */
+static int read_parts(const struct record *f, const struct tree *t, const struct tree_node *n,
+                      void *at, struct err *err)
+{
+    unsigned *parts = at;
+    int last = -1, part = 0;
+
+    (void)f;
+    if (tree_list(t, n, 0, HEALTH_PARTS, err))
+        return -1;
+    for (const struct tree_node *c = n->child; c; c = c->next, last = part) {
+        if (tree_choice(t, c, health_parts, HEALTH_PARTS, &part, err))
+            return -1;
+        if (part <= last)
+            return tree_fail(t, c, NULL, err,
+                             "is '%s', expected names of checks in their order", c->text);
+        *parts |= 1u << part;
+    }
+    return 0;
+}
+
+static void put_parts(const struct record *f, struct jout *j, const void *at)
+{
+    jout_open(j, f->key, '[');
+    for (int p = 0; p < HEALTH_PARTS; p++)
+        if (*(const unsigned *)at >> p & 1)
+            jout_text(j, NULL, health_parts[p]);
+    jout_close(j, ']');
+}
+
 #define D struct health_data
-static const struct health_field head[] = {
-    HEALTH_WHOLE(D, when_s, "when_s", 0, WHEN_MOST),
-    HEALTH_ONE(D, level, "level", HEALTH_TYPE_LEVEL),
-    HEALTH_FIELD(D, hosts, "hosts", HEALTH_TYPE_COUNT, .lo = 1, .hi = HEALTH_HOSTS_MOST),
-    HEALTH_WHOLE(D, own, "own", 0, HEALTH_HOSTS_MOST - 1),
-    HEALTH_WHOLE(D, seed, "seed", INT64_MIN, INT64_MAX),
-    HEALTH_WHOLE(D, rounds, "rounds", 0, ROUNDS_MOST),
-    HEALTH_WHOLE(D, wanted, "wanted", 0, ROUNDS_MOST),
-    HEALTH_ONE(D, asked, "asked", HEALTH_TYPE_PARTS),
-    HEALTH_ONE(D, done, "done", HEALTH_TYPE_PARTS),
-    HEALTH_REAL(D, seconds, "seconds", 0, TIME_MOST),
-    HEALTH_REAL(D, deadline_s, "deadline_s", 0, TIME_MOST),
-    HEALTH_ONE(D, capped, "capped", HEALTH_TYPE_WORD),
+static const struct record head[] = {
+    RECORD_WHOLE(D, when_s, "when_s", 0, WHEN_MOST),
+    RECORD_CHOICE(D, level, "level", health_levels),
+    RECORD_WHOLE(D, hosts, "hosts", 1, HEALTH_HOSTS_MOST),
+    RECORD_WHOLE(D, own, "own", 0, HEALTH_HOSTS_MOST - 1),
+    RECORD_WHOLE(D, seed, "seed", INT64_MIN, INT64_MAX),
+    RECORD_WHOLE(D, rounds, "rounds", 0, ROUNDS_MOST),
+    RECORD_WHOLE(D, wanted, "wanted", 0, ROUNDS_MOST),
+    RECORD_OWN(D, asked, "asked", .read = read_parts, .put = put_parts),
+    RECORD_OWN(D, done, "done", .read = read_parts, .put = put_parts),
+    RECORD_REAL(D, seconds, "seconds", 0, TIME_MOST),
+    RECORD_REAL(D, deadline_s, "deadline_s", 0, TIME_MOST),
+    RECORD_BOOL(D, capped, "capped", .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
     {0}};
 
 #define H struct health_host
-static const struct health_field host[] = {
-    HEALTH_ONE(H, name, "host", HEALTH_TYPE_NAME),
-    HEALTH_WHOLE(H, ranks, "ranks", 1, RANKS_MOST),
-    HEALTH_WHOLE(H, leaf, "leaf", -1, INT32_MAX),
-    HEALTH_WHOLE(H, pod, "pod", -1, INT32_MAX),
-    HEALTH_REAL(H, drain_Bps, "drain_Bps", -1, RATE_MOST),
-    HEALTH_ONE(H, silent, "silent", HEALTH_TYPE_BOOL),
-    HEALTH_ONE(H, why, "why", HEALTH_TYPE_TEXT),
-    {0}};
+static const struct record host[] = {HEALTH_NAME(H, name, "host"),
+                                     RECORD_WHOLE(H, ranks, "ranks", 1, RANKS_MOST),
+                                     RECORD_WHOLE(H, leaf, "leaf", -1, INT32_MAX),
+                                     RECORD_WHOLE(H, pod, "pod", -1, INT32_MAX),
+                                     RECORD_REAL(H, drain_Bps, "drain_Bps", -1, RATE_MOST),
+                                     RECORD_BOOL(H, silent, "silent"),
+                                     RECORD_TEXT(H, why, "why"),
+                                     {0}};
 
 #define L struct health_link
-static const struct health_field port[] = {
-    HEALTH_ONE(L, name, "link", HEALTH_TYPE_NAME),
-    HEALTH_WHOLE(L, host, "of", 0, HEALTH_HOSTS_MOST - 1),
-    HEALTH_ONE(L, up, "up", HEALTH_TYPE_BOOL),
-    HEALTH_ONE(L, carrier, "carrier", HEALTH_TYPE_BOOL),
-    HEALTH_ONE(L, lost, "lost", HEALTH_TYPE_BOOL),
-    HEALTH_REAL(L, Bps, "link_Bps", 0, RATE_MOST),
-    HEALTH_REAL(L, want_Bps, "want_Bps", 0, RATE_MOST),
-    HEALTH_WHOLE(L, errors, "errors", -1, INT64_MAX),
-    HEALTH_WHOLE(L, packets, "packets", -1, INT64_MAX),
-    HEALTH_WHOLE(L, flaps, "flaps", -1, INT64_MAX),
-    HEALTH_REAL(L, since_s, "since_s", 0, TIME_MOST),
-    {0}};
+static const struct record port[] = {HEALTH_NAME(L, name, "link"),
+                                     RECORD_WHOLE(L, host, "of", 0, HEALTH_HOSTS_MOST - 1),
+                                     RECORD_BOOL(L, up, "up"),
+                                     RECORD_BOOL(L, carrier, "carrier"),
+                                     RECORD_BOOL(L, lost, "lost"),
+                                     RECORD_REAL(L, Bps, "link_Bps", 0, RATE_MOST),
+                                     RECORD_REAL(L, want_Bps, "want_Bps", 0, RATE_MOST),
+                                     RECORD_WHOLE(L, errors, "errors", -1, INT64_MAX),
+                                     RECORD_WHOLE(L, packets, "packets", -1, INT64_MAX),
+                                     RECORD_WHOLE(L, flaps, "flaps", -1, INT64_MAX),
+                                     RECORD_REAL(L, since_s, "since_s", 0, TIME_MOST),
+                                     {0}};
 
 #define G struct health_gpu
-static const struct health_field gpu[] = {
-    HEALTH_WHOLE(G, index, "gpu", 0, INT32_MAX),
-    HEALTH_ONE(G, name, "name", HEALTH_TYPE_TEXT),
-    HEALTH_WHOLE(G, wrong[HEALTH_OUT], "wrong_out", 0, WORDS_MOST),
-    HEALTH_WHOLE(G, wrong[HEALTH_IN], "wrong_in", 0, WORDS_MOST),
+static const struct record gpu[] = {
+    RECORD_WHOLE(G, index, "gpu", 0, INT32_MAX),
+    RECORD_TEXT(G, name, "name"),
+    RECORD_WHOLE(G, wrong[HEALTH_OUT], "wrong_out", 0, WORDS_MOST),
+    RECORD_WHOLE(G, wrong[HEALTH_IN], "wrong_in", 0, WORDS_MOST),
     {0}};
 
 #define SRC_DST(struct_)                                                                       \
-    HEALTH_WHOLE(struct_, src, "src", 0, RANKS_MOST - 1),                                      \
-        HEALTH_WHOLE(struct_, dst, "dst", 0, RANKS_MOST - 1)
-static const struct health_field sample[] = {
+    RECORD_WHOLE(struct_, src, "src", 0, RANKS_MOST - 1),                                      \
+        RECORD_WHOLE(struct_, dst, "dst", 0, RANKS_MOST - 1)
+static const struct record sample[] = {
     SRC_DST(struct health_sample),
-    HEALTH_WHOLE(struct health_sample, round, "round", 0, ROUNDS_MOST),
-    HEALTH_ONE(struct health_sample, stage, "again", HEALTH_TYPE_BOOL),
-    HEALTH_REAL(struct health_sample, Bps, "Bps", RATE_LEAST, RATE_MOST),
+    RECORD_WHOLE(struct health_sample, round, "round", 0, ROUNDS_MOST),
+    RECORD_BOOL(struct health_sample, stage, "again"),
+    RECORD_REAL(struct health_sample, Bps, "Bps", RATE_LEAST, RATE_MOST),
     {0}};
-static const struct health_field rank_sample[] = {
+static const struct record rank_sample[] = {
     SRC_DST(struct health_rank_sample),
-    HEALTH_WHOLE(struct health_rank_sample, round, "round", 0, ROUNDS_MOST),
-    HEALTH_REAL(struct health_rank_sample, Bps, "rank_Bps", RATE_LEAST, RATE_MOST),
+    RECORD_WHOLE(struct health_rank_sample, round, "round", 0, ROUNDS_MOST),
+    RECORD_REAL(struct health_rank_sample, Bps, "rank_Bps", RATE_LEAST, RATE_MOST),
     {0}};
-static const struct health_field latency[] = {
+static const struct record latency[] = {
     SRC_DST(struct health_latency),
-    HEALTH_REAL(struct health_latency, s, "latency_s", 1e-12, TIME_MOST),
+    RECORD_REAL(struct health_latency, s, "latency_s", 1e-12, TIME_MOST),
     {0}};
-static const struct health_field wrong[] = {
+static const struct record wrong[] = {
     SRC_DST(struct health_amount),
-    HEALTH_REAL(struct health_amount, amount, "wrong_words", 1, WORDS_MOST),
+    RECORD_REAL(struct health_amount, amount, "wrong_words", 1, WORDS_MOST),
     {0}};
-static const struct health_field stall[] = {
+static const struct record stall[] = {
     SRC_DST(struct health_amount),
-    HEALTH_REAL(struct health_amount, amount, "stalled_s", 0, TIME_MOST),
+    RECORD_REAL(struct health_amount, amount, "stalled_s", 0, TIME_MOST),
     {0}};
-static const struct health_field collective[] = {
-    HEALTH_REAL(struct health_collective, s, "collective_s", 1e-12, TIME_MOST),
-    HEALTH_REAL(struct health_collective, want_s, "want_s", 1e-12, TIME_MOST),
-    HEALTH_WHOLE(struct health_collective, first, "first", 0, HEALTH_HOSTS_MOST - 1),
-    HEALTH_WHOLE(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
+static const struct record collective[] = {
+    RECORD_REAL(struct health_collective, s, "collective_s", 1e-12, TIME_MOST),
+    RECORD_REAL(struct health_collective, want_s, "want_s", 1e-12, TIME_MOST),
+    RECORD_WHOLE(struct health_collective, first, "first", 0, HEALTH_HOSTS_MOST - 1),
+    RECORD_WHOLE(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
     {0}};
 
 /* ---- checks beyond bounds ---- */
@@ -212,6 +240,7 @@ static void release(void *whole)
 const struct health_store health_record_store = {.format = "paro-health/1",
                                                  .bytes_most = 512 << 20,
                                                  .head = head,
+                                                 .counted = 1,
                                                  .kind = kinds,
                                                  .size = sizeof(D),
                                                  .check = check_whole,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how tables of fields become files, and files the structs that they describe. */
+/* Writes and reads the files of a check by their tables. */
 #include "health/health_store.h"
 
 #include <inttypes.h>
@@ -9,13 +9,10 @@
 #include <xxhash.h>
 
 #include "base/io.h"
-#include "base/jout.h"
 #include "base/mem.h"
-#include "base/tree.h"
-#include "base/utf8.h"
 #include "health/health_data.h"
 
-enum { LINE_MOST = 8192, NAME_MOST = 255, TEXT_MOST = 512, KEYS_MOST = 400 };
+enum { LINE_MOST = 8192, NAME_MOST = 255, KEYS_MOST = 400 };
 
 int health_store_tail(const struct health_store *s, const char *text, int64_t bytes,
                       char line[HEALTH_TAIL])
@@ -37,63 +34,7 @@ static void *list_of(const struct health_kind *k, const void *whole, int *count)
     return at;
 }
 
-static int int_at(const char *at)
-{
-    int v;
-
-    memcpy(&v, at, sizeof v);
-    return v;
-}
-
 /* ---- writing ---- */
-
-static void put_field(struct jout *j, const struct health_field *f, const char *item)
-{
-    const void *at = item + f->at;
-    int n = f->each ? f->each * (f->count_at ? int_at(item + f->count_at) : f->numbers) : 1;
-    const char *key = f->each ? NULL : f->key;
-    char text[TEXT_MOST];
-
-    switch (f->type) {
-    case HEALTH_TYPE_BOOL:
-        jout_bool(j, f->key, int_at(at));
-        return;
-    case HEALTH_TYPE_WORD:
-        if (int_at(at) && f->word)
-            jout_text(j, f->key, f->word);
-        else if (int_at(at))
-            jout_bool(j, f->key, 1);
-        return;
-    case HEALTH_TYPE_TEXT:
-    case HEALTH_TYPE_NAME:
-        snprintf(text, sizeof text, "%s", (const char *)at);
-        utf8_clean(text);
-        jout_text(j, f->key, text);
-        return;
-    case HEALTH_TYPE_LEVEL:
-        jout_text(j, f->key, health_levels[int_at(at)]);
-        return;
-    case HEALTH_TYPE_PARTS:
-        jout_open(j, f->key, '[');
-        for (int p = 0; p < HEALTH_PARTS; p++)
-            if ((unsigned)int_at(at) >> p & 1)
-                jout_text(j, NULL, health_parts[p]);
-        jout_close(j, ']');
-        return;
-    default:
-        if (f->each)
-            jout_open(j, f->key, '[');
-        for (int i = 0; i < n; i++)
-            if (f->type == HEALTH_TYPE_REAL)
-                jout_num(j, key, ((const double *)at)[i]);
-            else if (f->type == HEALTH_TYPE_I64)
-                jout_int(j, key, ((const int64_t *)at)[i]);
-            else
-                jout_int(j, key, ((const int *)at)[i]);
-        if (f->each)
-            jout_close(j, ']');
-    }
-}
 
 void health_store_print(const struct health_store *s, const void *whole, FILE *out)
 {
@@ -103,8 +44,7 @@ void health_store_print(const struct health_store *s, const void *whole, FILE *o
 
     jout_open(&j, NULL, '{');
     jout_text(&j, "format", s->format);
-    for (const struct health_field *f = s->head; f->key; f++)
-        put_field(&j, f, whole);
+    record_put(&j, s->head, whole);
     if (!s->yaml)
         jout_close(&j, '}');
     for (const struct health_kind *k = s->kind; k->key; k++) {
@@ -114,8 +54,7 @@ void health_store_print(const struct health_store *s, const void *whole, FILE *o
             jout_open(&j, k->list, '[');
         for (int i = 0; i < count; i++) {
             jout_open(&j, NULL, '{');
-            for (const struct health_field *f = k->field; f->key; f++)
-                put_field(&j, f, at + (size_t)i * k->size);
+            record_put(&j, k->field, at + (size_t)i * k->size);
             jout_close(&j, '}');
         }
         if (s->yaml)
@@ -141,7 +80,7 @@ int health_store_write(const struct health_store *s, const void *whole, const ch
     return health_file_commit(&out, err);
 }
 
-/* ---- reading: values ---- */
+/* ---- reading ---- */
 
 struct reader {
     const struct health_store *s;
@@ -150,7 +89,6 @@ struct reader {
     struct tree tree; /* of the line, in YAML of all */
     int line;
     int promised; /* items that follow by the head; -1: it has no count */
-    char keys[HEALTH_KINDS_MOST + 1][KEYS_MOST]; /* of items of each kind; last: of the head */
     int *line_of; /* of the items of the kind that is unique, owned */
     size_t line_room;
     struct err *err;
@@ -158,123 +96,32 @@ struct reader {
 
 #define FAIL(r, key, ...) err_at((r)->err, (r)->name, (r)->line, key, __VA_ARGS__)
 
-static int read_number(struct reader *r, const struct health_field *f,
-                       const struct tree_node *n, void *at, int i)
+int health_store_read_name(const struct record *f, const struct tree *t,
+                           const struct tree_node *n, void *at, struct err *err)
 {
-    int64_t whole = 0;
-
-    if (f->type == HEALTH_TYPE_REAL)
-        return tree_f64(&r->tree, n, f->least, f->most, (double *)at + i, r->err);
-    if (n->text && n->text[strspn(n->text, "-0123456789")]) /* without an exponent or a unit */
-        return tree_fail(&r->tree, n, NULL, r->err, "is '%.64s', expected a whole number",
-                         n->text);
-    if (tree_i64(&r->tree, n, f->lo, f->hi, &whole, r->err))
-        return -1;
-    if (f->type == HEALTH_TYPE_COUNT)
-        r->promised = (int)whole;
-    else if (f->type == HEALTH_TYPE_I64)
-        ((int64_t *)at)[i] = whole;
-    else
-        ((int *)at)[i] = (int)whole;
-    return 0;
-}
-
-static int read_numbers(struct reader *r, const struct health_field *f,
-                        const struct tree_node *n, char *item)
-{
-    int most = f->numbers * f->each, i = 0;
-
-    if (tree_list(&r->tree, n, f->count_at ? 0 : most, most, r->err))
-        return -1;
-    if (n->items % f->each)
-        return tree_fail(&r->tree, n, NULL, r->err, "has %d numbers, expected a multiple of %d",
-                         n->items, f->each);
-    for (const struct tree_node *c = n->child; c; c = c->next)
-        if (read_number(r, f, c, item + f->at, i++))
-            return -1;
-    if (f->count_at) {
-        i /= f->each;
-        memcpy(item + f->count_at, &i, sizeof i);
-    }
-    return 0;
-}
-
-static int read_text(struct reader *r, const struct health_field *f, const struct tree_node *n,
-                     char *to)
-{
-    const int is_name = f->type == HEALTH_TYPE_NAME;
     char name[NAME_MOST + 1];
 
-    if (!is_name && n->quoted && !n->text[0]) {
-        to[0] = 0;
-        return 0;
-    }
-    if (tree_word(&r->tree, n, is_name ? name : to, is_name ? sizeof name : f->room, r->err))
+    if (tree_word(t, n, name, sizeof name, err))
         return -1;
-    if (is_name)
-        health_name_clean(name, to, f->room);
+    health_name_clean(name, at, f->room);
     return 0;
 }
 
-static int read_parts(struct reader *r, const struct tree_node *n, unsigned *parts)
+/* In YAML the head is beside the lists and the checksum. */
+static int read_head(struct reader *r)
 {
-    int last = -1, part = 0;
+    char more[KEYS_MOST] = "format";
+    const struct health_kind *first = r->s->kind;
 
-    if (tree_list(&r->tree, n, 0, HEALTH_PARTS, r->err))
+    if (r->s->yaml)
+        strcat(more, " checksum");
+    for (const struct health_kind *k = first; r->s->yaml && k->key; k++)
+        strcat(strcat(more, " "), k->list);
+    if (record_read(&r->tree, r->tree.root, r->s->head, more, r->whole, r->err))
         return -1;
-    for (const struct tree_node *c = n->child; c; c = c->next, last = part) {
-        if (tree_choice(&r->tree, c, health_parts, HEALTH_PARTS, &part, r->err))
-            return -1;
-        if (part <= last)
-            return tree_fail(&r->tree, c, NULL, r->err,
-                             "is '%s', expected names of checks in their order", c->text);
-        *parts |= 1u << part;
-    }
-    return 0;
-}
-
-static int read_field(struct reader *r, const struct health_field *f, const struct tree_node *n,
-                      char *item)
-{
-    int *at = (int *)(void *)(item + f->at);
-    const char *text = "";
-
-    switch (f->type) {
-    case HEALTH_TYPE_BOOL:
-        return tree_bool(&r->tree, n, at, r->err);
-    case HEALTH_TYPE_WORD:
-        if (!f->word ? tree_bool(&r->tree, n, at, r->err)
-                     : tree_text(&r->tree, n, 0, NAME_MOST, &text, r->err))
-            return -1;
-        *at = f->word ? strcmp(text, f->word) == 0 : *at;
-        return *at ? 0
-                   : tree_fail(&r->tree, n, NULL, r->err,
-                               "is '%.40s', expected %s or no such key", n->text,
-                               f->word ? f->word : "true");
-    case HEALTH_TYPE_TEXT:
-    case HEALTH_TYPE_NAME:
-        return read_text(r, f, n, item + f->at);
-    case HEALTH_TYPE_LEVEL:
-        return tree_choice(&r->tree, n, health_levels, HEALTH_LEVELS, at, r->err);
-    case HEALTH_TYPE_PARTS:
-        return read_parts(r, n, (unsigned *)at);
-    default:
-        return f->each ? read_numbers(r, f, n, item) : read_number(r, f, n, item + f->at, 0);
-    }
-}
-
-/* ---- reading: objects ---- */
-
-/* Of `keys` all, each once; those of the table into the struct. */
-static int read_object(struct reader *r, const struct health_field *f, const char *keys,
-                       const struct tree_node *o, char *item)
-{
-    if (tree_keys(&r->tree, o, keys, r->err))
-        return -1;
-    for (; f->key; f++) {
-        const struct tree_node *n = tree_get(o, f->key);
-        if (n ? read_field(r, f, n, item) : f->type != HEALTH_TYPE_WORD)
-            return n ? -1 : tree_fail(&r->tree, o, f->key, r->err, "is null, expected a value");
+    if (r->s->counted) {
+        memcpy(&r->promised, r->whole + first->count, sizeof r->promised);
+        memset(r->whole + first->count, 0, sizeof r->promised);
     }
     return 0;
 }
@@ -284,7 +131,7 @@ static int add_item(struct reader *r, const struct health_kind *k, const struct 
     const char *key = NULL, *wrong = NULL;
     char *item = mem_new(1, k->size);
     size_t room;
-    int count, rc = read_object(r, k->field, r->keys[k - r->s->kind], o, item);
+    int count, rc = record_read(&r->tree, o, k->field, "", item, r->err);
     char *at = list_of(k, r->whole, &count);
 
     if (rc == 0 && count == k->most)
@@ -323,7 +170,7 @@ static int read_line(struct reader *r, const char *text, int64_t bytes)
     while (k->key && !tree_get(r->tree.root, k->key))
         k++;
     if (r->line == 1)
-        rc = read_object(r, r->s->head, r->keys[HEALTH_KINDS_MOST], r->tree.root, r->whole);
+        rc = read_head(r);
     else
         rc = k->key ? add_item(r, k, r->tree.root)
                     : FAIL(r, NULL, "is no item of '%s'", r->s->format);
@@ -335,7 +182,7 @@ static int read_yaml(struct reader *r, const char *text, int64_t bytes)
 {
     if (tree_parse(&r->tree, r->name, text, bytes, r->err))
         return -1;
-    int rc = read_object(r, r->s->head, r->keys[HEALTH_KINDS_MOST], r->tree.root, r->whole);
+    int rc = read_head(r);
     for (const struct health_kind *k = r->s->kind; rc == 0 && k->key; k++) {
         const struct tree_node *list = tree_get(r->tree.root, k->list);
         rc = tree_list(&r->tree, list, 0, k->most, r->err);
@@ -349,31 +196,6 @@ static int read_yaml(struct reader *r, const char *text, int64_t bytes)
 }
 
 /* ---- reading: the whole ---- */
-
-static void add_key(char keys[KEYS_MOST], const char *key, const char *mark)
-{
-    size_t used = strlen(keys);
-
-    snprintf(keys + used, KEYS_MOST - used, " %s%s", key, mark);
-}
-
-/* "format when_s device? paths ports checksum" */
-static void list_keys(struct reader *r)
-{
-    char *head = r->keys[HEALTH_KINDS_MOST];
-
-    add_key(head, "format", "");
-    for (const struct health_field *f = r->s->head; f->key; f++)
-        add_key(head, f->key, f->type == HEALTH_TYPE_WORD ? "?" : "");
-    for (const struct health_kind *k = r->s->kind; k->key; k++) {
-        for (const struct health_field *f = k->field; f->key; f++)
-            add_key(r->keys[k - r->s->kind], f->key, "");
-        if (r->s->yaml)
-            add_key(head, k->list, "");
-    }
-    if (r->s->yaml)
-        add_key(head, "checksum", "");
-}
 
 /* Before the checksum: another version is named by its name. */
 static int check_format(struct reader *r, const char *text, int64_t bytes)
@@ -450,7 +272,6 @@ int health_store_parse(const struct health_store *s, const char *name, const cha
 
     r.line = 0;
     memset(whole, 0, s->size);
-    list_keys(&r);
     if (rc == 0 && s->yaml)
         rc = read_yaml(&r, text, bytes);
     for (const char *at = text, *stop; rc == 0 && !s->yaml && at < text + end; at = stop + 1) {

@@ -7,12 +7,12 @@
 #include <stdio.h>
 
 #include "base/io.h"
+#include "base/record.h"
 
 /*
  * The files of a check: records, states, baselines.  Each is a struct with a head and lists of
- * items; tables say which member has which key and which bounds, and one writer and one reader
- * do the rest.  A file begins with its format, ends with the checksum of all before it, and is
- * replaced whole or not at all.
+ * items, by tables of base/record.h.  A file begins with its format, ends with the checksum of
+ * all before it, and is replaced whole or not at all.
  *
  *     JSON Lines                                    YAML
  *     {"format":"paro-health/1","when_s":...}       format: paro-baseline/2
@@ -22,49 +22,10 @@
  *                                                       ranks: 2
  *                                                   checksum: 0123...
  */
-enum health_type {
-    HEALTH_TYPE_INT,
-    HEALTH_TYPE_I64,
-    HEALTH_TYPE_REAL,
-    HEALTH_TYPE_BOOL,
-    HEALTH_TYPE_TEXT,  /* char[room] */
-    HEALTH_TYPE_NAME,  /* char[room], not empty, made clean (health_data.h) */
-    HEALTH_TYPE_LEVEL, /* enum health_level */
-    HEALTH_TYPE_PARTS, /* unsigned, bits of enum health_part */
-    HEALTH_TYPE_COUNT, /* of the first list's items, which follow */
-    HEALTH_TYPE_WORD /* int: 1 where the key has this word (NULL: true), 0 where it is absent */
-};
-struct health_field {
-    const char *key;
-    enum health_type type;
-    size_t at, room;
-    int64_t lo, hi;     /* of whole numbers */
-    double least, most; /* of reals */
-    /* An array of `numbers` items of `each` numbers; the int at count_at counts the items,
-     * unless it is 0: then there are as many. */
-    int numbers, each;
-    size_t count_at;
-    const char *word;
-};
-
-#define HEALTH_FIELD(struct_, member_, key_, type_, ...)                                       \
-    {                                                                                          \
-        .key = (key_), .at = offsetof(struct_, member_),                                       \
-        .room = sizeof((struct_ *)0)->member_, .type = (type_), __VA_ARGS__                    \
-    }
-#define HEALTH_WHOLE(struct_, member_, key_, lo_, hi_)                                         \
-    HEALTH_FIELD(struct_, member_, key_,                                                       \
-                 sizeof((struct_ *)0)->member_ == sizeof(int) ? HEALTH_TYPE_INT                \
-                                                              : HEALTH_TYPE_I64,               \
-                 .lo = (lo_), .hi = (hi_))
-#define HEALTH_REAL(struct_, member_, key_, least_, most_)                                     \
-    HEALTH_FIELD(struct_, member_, key_, HEALTH_TYPE_REAL, .least = (least_), .most = (most_))
-#define HEALTH_ONE(struct_, member_, key_, type_) HEALTH_FIELD(struct_, member_, key_, type_, )
-
 struct health_kind {
     const char *key;  /* the items that have it are of this kind */
     const char *list; /* the list's key in YAML */
-    const struct health_field *field;
+    const struct record *field;
     size_t size, at, count, room; /* of an item; where the list is in the whole */
     int most;
     int unique; /* the member at offset 0, a char[], differs between all items */
@@ -77,14 +38,19 @@ struct health_kind {
     .count = offsetof(struct_, count_), .room = offsetof(struct_, room_)
 #define HEALTH_LISTED(struct_, list_) HEALTH_ITEMS(struct_, list_.at, list_.count, list_.room)
 
-enum { HEALTH_KINDS_MOST = 10 };
+/* A name that is not empty, made clean (health_data.h). */
+#define HEALTH_NAME(struct_, member_, key_)                                                    \
+    RECORD_TEXT(struct_, member_, key_, .lo = 1, .read = health_store_read_name)
+int health_store_read_name(const struct record *f, const struct tree *t,
+                           const struct tree_node *n, void *at, struct err *err);
 
 struct health_store {
     const char *format; /* "paro-health/1" */
     int yaml;
     int64_t bytes_most;
-    const struct health_field *head; /* a key NULL ends all tables */
-    const struct health_kind *kind;  /* HEALTH_KINDS_MOST at most */
+    const struct record *head;
+    int counted; /* the head counts the items of the first kind, which follow */
+    const struct health_kind *kind;
     size_t size; /* of the whole, zeroed before it is read; 0: the caller has done so */
     /* What is wrong with the whole, or NULL; *key: of which member. */
     const char *(*check)(void *whole, const char **key);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a plan is written and read: paro-plan/1 (YAML, paro-plan(5)) and paro.plan/1
- * (JSON).  One table of keys does both, strictly, so that what is accepted prints back as it
- * was.
+ * Reads and writes a plan: paro-plan/1 (YAML, paro-plan(5)) and paro.plan/1 (JSON).  One table
+ * of keys does both, strictly, so that what is accepted prints back as it was.
  */
 #include "plan/plan.h"
 
@@ -10,8 +9,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/jout.h"
 #include "base/mem.h"
+#include "base/record.h"
 #include "base/yaml.h"
 #include "plan/tally.h"
 
@@ -19,125 +18,63 @@
 
 enum { WORD_MAX = 64, HOST_MAX = 255, TRAINS_MAX = 1 << 16 };
 
-enum kind {
-    END,
-    WHOLE,  /* int; below `least` it is unknown and not written */
-    COUNT,  /* int64_t */
-    NUMBER, /* double, from 0 on; 0 is unknown where it is optional, as NAN is */
-    STRATEGY,
-    ALGO,
-    TYPE,
-    SLOW,
-    KEEP,
-    YES_NO,
-    DEVICE,
-    RATES, /* text, "" is unknown */
-    DOUBT, /* the same */
-    FIELDS /* a mapping; key NULL: of the mapping that is open; optional: its first is a NUMBER,
-              without which it is unknown */
-};
+/* Bytes, seconds and the like. */
+#define NUMBER(type, member, key, ...)                                                         \
+    RECORD_REAL(struct type, member, key, 0, 1e30, __VA_ARGS__)
+#define PLAN(kind, member, ...) RECORD_##kind(struct plan, member, #member, __VA_ARGS__)
+#define UNKNOWN_0               .flags = RECORD_OPTIONAL | RECORD_ZERO
+#define OPTIONAL                .flags = RECORD_OPTIONAL
 
-struct field {
-    const char *key;
-    enum kind kind;
-    size_t at;    /* in the struct that the table is for */
-    int optional; /* may be absent: older plans lack it, or it is unknown */
-    int64_t least, most;
-    const struct field *of; /* FIELDS */
-};
+static const struct record memory_fields[] = {NUMBER(plan_memory, params, "params"),
+                                              NUMBER(plan_memory, grads, "grads"),
+                                              NUMBER(plan_memory, optimizer, "optimizer"),
+                                              NUMBER(plan_memory, activations, "activations"),
+                                              NUMBER(plan_memory, buffers, "buffers"),
+                                              NUMBER(plan_memory, total, "total"),
+                                              {0}};
 
-#define IN(type, field) .at = offsetof(struct type, field)
-
-static const struct field memory_fields[] = {
-    {"params", NUMBER, IN(plan_memory, params)},
-    {"grads", NUMBER, IN(plan_memory, grads)},
-    {"optimizer", NUMBER, IN(plan_memory, optimizer)},
-    {"activations", NUMBER, IN(plan_memory, activations)},
-    {"buffers", NUMBER, IN(plan_memory, buffers)},
-    {"total", NUMBER, IN(plan_memory, total)},
+#define SURVIVAL(member, most) RECORD_WHOLE(struct plan_survival, member, #member, 0, most)
+static const struct record survival_fields[] = {
+    NUMBER(plan_survival, mtbf_s, "mtbf_s", UNKNOWN_0),
+    SURVIVAL(nodes, GROUPS_RANKS_MAX),
+    NUMBER(plan_survival, goodput, "goodput"),
+    NUMBER(plan_survival, lost_share, "lost_share"),
+    SURVIVAL(copies, PLAN_COPIES_MAX),
+    SURVIVAL(local_every, INT32_MAX),
+    SURVIVAL(save_every, INT32_MAX),
+    NUMBER(plan_survival, local_pause_s, "local_pause_s"),
+    NUMBER(plan_survival, pause_s, "pause_s"),
+    NUMBER(plan_survival, local_restart_s, "local_restart_s"),
+    NUMBER(plan_survival, restart_s, "restart_s"),
+    NUMBER(plan_survival, copy_bytes, "copy_bytes"),
+    NUMBER(plan_survival, copy_slow_bytes, "copy_slow_bytes"),
     {0}};
 
-static const struct field survival_fields[] = {
-    {"mtbf_s", NUMBER, IN(plan_survival, mtbf_s)},
-    {"nodes", WHOLE, IN(plan_survival, nodes), 0, 0, GROUPS_RANKS_MAX},
-    {"goodput", NUMBER, IN(plan_survival, goodput)},
-    {"lost_share", NUMBER, IN(plan_survival, lost_share)},
-    {"copies", WHOLE, IN(plan_survival, copies), 0, 0, PLAN_COPIES_MAX},
-    {"local_every", WHOLE, IN(plan_survival, local_every), 0, 0, INT32_MAX},
-    {"save_every", WHOLE, IN(plan_survival, save_every), 0, 0, INT32_MAX},
-    {"local_pause_s", NUMBER, IN(plan_survival, local_pause_s)},
-    {"pause_s", NUMBER, IN(plan_survival, pause_s)},
-    {"local_restart_s", NUMBER, IN(plan_survival, local_restart_s)},
-    {"restart_s", NUMBER, IN(plan_survival, restart_s)},
-    {"copy_bytes", NUMBER, IN(plan_survival, copy_bytes)},
-    {"copy_slow_bytes", NUMBER, IN(plan_survival, copy_slow_bytes)},
+static const struct record failure_fields[] = {
+    RECORD_OBJECT(struct plan_price, survival, "failures", survival_fields,
+                  .flags = RECORD_OPTIONAL | RECORD_ABSENT),
     {0}};
 
-static const struct field failure_fields[] = {
-    {"failures", FIELDS, IN(plan_price, survival), 1, .of = survival_fields}, {0}};
-
-static const struct field price_fields[] = {
-    {"memory_bytes", FIELDS, IN(plan_price, memory), .of = memory_fields},
-    {"slow_bytes", NUMBER, IN(plan_price, slow_bytes)},
-    {"slow_bytes_per_rank", NUMBER, IN(plan_price, slow_rank_bytes)},
-    {"fast_bytes", NUMBER, IN(plan_price, fast_bytes)},
-    {"compute_s", NUMBER, IN(plan_price, compute_s), 1},
-    {"comm_s", NUMBER, IN(plan_price, comm_s)},
-    {"step_s", NUMBER, IN(plan_price, step_s)},
-    {"tokens_per_s", NUMBER, IN(plan_price, tokens_per_s), 1},
-    {NULL, FIELDS, .of = failure_fields},
+static const struct record price_fields[] = {
+    RECORD_OBJECT(struct plan_price, memory, "memory_bytes", memory_fields),
+    NUMBER(plan_price, slow_bytes, "slow_bytes"),
+    NUMBER(plan_price, slow_rank_bytes, "slow_bytes_per_rank"),
+    NUMBER(plan_price, fast_bytes, "fast_bytes"),
+    NUMBER(plan_price, compute_s, "compute_s", UNKNOWN_0),
+    NUMBER(plan_price, comm_s, "comm_s"),
+    NUMBER(plan_price, step_s, "step_s"),
+    NUMBER(plan_price, tokens_per_s, "tokens_per_s", UNKNOWN_0),
+    RECORD_PART(NULL, failure_fields),
     {0}};
 
-static const struct field checkpoint_fields[] = {
-    {"checkpoint_bytes", NUMBER, IN(plan_checkpoint, bytes), 1},
-    {"checkpoint_rank_bytes", NUMBER, IN(plan_checkpoint, rank_bytes), 1},
-    {"checkpoint_s", NUMBER, IN(plan_checkpoint, s), 1},
+static const struct record checkpoint_fields[] = {
+    NUMBER(plan_checkpoint, bytes, "checkpoint_bytes", UNKNOWN_0),
+    NUMBER(plan_checkpoint, rank_bytes, "checkpoint_rank_bytes", UNKNOWN_0),
+    NUMBER(plan_checkpoint, s, "checkpoint_s", UNKNOWN_0),
     {0}};
-
-static const struct field predicted_fields[] = {
-    {"rates_of", RATES, IN(plan, rates_of), 1},
-    {"doubt", DOUBT, IN(plan, doubt), 1},
-    {NULL, FIELDS, IN(plan, price), .of = price_fields},
-    {NULL, FIELDS, IN(plan, checkpoint), .of = checkpoint_fields},
-    {0}};
-
-static const struct field type_fields[] = {{"params", TYPE, IN(plan, param_type)},
-                                           {"wire", TYPE, IN(plan, wire_type)},
-                                           {"grads", TYPE, IN(plan, grad_type)},
-                                           {"compute", TYPE, IN(plan, compute_type), 1},
-                                           {"slow_params", SLOW, IN(plan, slow_params), 1},
-                                           {"slow_grads", SLOW, IN(plan, slow_grads), 1},
-                                           {0}};
-
-static const struct field plan_fields[] = {
-    {"strategy", STRATEGY, IN(plan, strategy)},
-    {"algo", ALGO, IN(plan, algo)},
-    {"micro_batch", WHOLE, IN(plan, micro_batch), 0, 1, PLAN_BATCH_MAX},
-    {"accum", WHOLE, IN(plan, accum), 0, 1, PLAN_BATCH_MAX},
-    {"layered", WHOLE, IN(plan, layered), 1, 1, PLAN_BATCH_MAX},
-    {"global_batch", COUNT, IN(plan, global_batch), 1, 1, INT64_MAX},
-    {"seq", WHOLE, IN(plan, seq), 0, 1, PLAN_SEQ_MAX},
-    {"trainable", COUNT, IN(plan, trainable), 0, 1, INT64_MAX},
-    {"types", FIELDS, .of = type_fields},
-    {"prefetch", WHOLE, IN(plan, prefetch), 0, 0, PLAN_PREFETCH_MAX},
-    {"buckets", WHOLE, IN(plan, buckets), 1, 1, PLAN_BUCKETS_MAX},
-    {"keep", KEEP, IN(plan, keep), 1},
-    {"recompute", YES_NO, IN(plan, recompute), 1},
-    {"chunk_bytes", COUNT, IN(plan, chunk_bytes), 0, 1, PLAN_CHUNK_MAX},
-    {"device", DEVICE, IN(plan, device), 1},
-    {"predicted", FIELDS, .of = predicted_fields},
-    {"group_level", WHOLE, IN(plan, group_level), 1, 0, TOPO_LEVELS_MAX - 2},
-    {0}};
-
-/* ---- reading ---- */
-
-struct reader {
-    const struct tree *t;
-    struct err *err;
-};
 
 /* "cpu f32" */
-static int parse_rates(const char *text, char *out, struct err *err)
+static int parse_rates(const char *text, void *out, struct err *err)
 {
     char device[PLAN_RATES_OF], type[PLAN_RATES_OF];
     enum device_kind kind;
@@ -153,104 +90,86 @@ static int parse_rates(const char *text, char *out, struct err *err)
     return 0;
 }
 
-static int parse_word(enum kind kind, const char *text, void *out, struct err *err)
+static const char *name_of_rates(const void *text)
 {
-    struct err why;
+    return *(const char *)text ? text : NULL;
+}
+
+static const struct record predicted_fields[] = {
+    PLAN(WORD, rates_of, rates, OPTIONAL),
+    PLAN(TEXT, doubt, .lo = 1, OPTIONAL),
+    RECORD_OBJECT(struct plan, price, NULL, price_fields),
+    RECORD_OBJECT(struct plan, checkpoint, NULL, checkpoint_fields),
+    {0}};
+
+RECORD_WORDS(dtype, enum dtype, dtype_parse_compute, dtype_name)
+RECORD_WORDS(slow, enum plan_slow, plan_slow_parse, plan_slow_name)
+
+static const struct record type_fields[] = {
+    RECORD_WORD(struct plan, param_type, "params", dtype),
+    RECORD_WORD(struct plan, wire_type, "wire", dtype),
+    RECORD_WORD(struct plan, grad_type, "grads", dtype),
+    RECORD_WORD(struct plan, compute_type, "compute", dtype, OPTIONAL),
+    PLAN(WORD, slow_params, slow, OPTIONAL),
+    PLAN(WORD, slow_grads, slow, OPTIONAL),
+    {0}};
+
+static int parse_ring(const char *text, enum schedule_algo *out, struct err *err)
+{
     enum schedule_algo algo;
-
-    switch (kind) {
-    case STRATEGY:
-        return plan_strategy_parse(text, out, err);
-    case ALGO:
-        if (plan_algo_parse(text, &algo, &why) || algo == SCHEDULE_AUTO)
-            return err_set(err, ERR_INPUT, "'%s', expected ring, two-level or ho-ring", text);
-        *(enum schedule_algo *)out = algo;
-        return 0;
-    case TYPE:
-        return dtype_parse_compute(text, out, err);
-    case SLOW:
-        return plan_slow_parse(text, out, err);
-    case KEEP:
-        return plan_keep_parse(text, out, err);
-    case DEVICE:
-        return plan_device_parse(text, out, err);
-    case RATES:
-        return parse_rates(text, out, err);
-    default:
-        *(int *)out = strcmp(text, "yes") == 0;
-        return strcmp(text, "yes") && strcmp(text, "no")
-                   ? err_set(err, ERR_INPUT, "'%s', expected yes or no", text)
-                   : 0;
-    }
-}
-
-static void put_keys(const struct field *f, FILE *out)
-{
-    for (; f->kind; f++)
-        if (f->key)
-            fprintf(out, "%s%s ", f->key, f->optional ? "?" : "");
-        else
-            put_keys(f->of, out);
-}
-
-/* n is a mapping of the table's keys and of `more`. */
-static int check_keys(const struct reader *r, const struct field *f, const char *more,
-                      const struct tree_node *n)
-{
-    char *keys = NULL;
-    size_t bytes = 0;
-    FILE *out = mem_stream(&keys, &bytes);
-
-    fputs(more, out);
-    put_keys(f, out);
-    fclose(out);
-    int rc = tree_keys(r->t, n, keys, r->err);
-    mem_free(keys);
-    return rc;
-}
-
-static int read_fields(const struct reader *r, const struct field *f, const struct tree_node *n,
-                       void *out);
-
-/* n: NULL for a key that is absent. */
-static int read_field(const struct reader *r, const struct field *f, const struct tree_node *n,
-                      void *out)
-{
-    const char *text = NULL;
     struct err why;
 
-    switch (f->kind) {
-    case WHOLE:
-        return tree_int(r->t, n, (int)f->least, (int)f->most, out, r->err);
-    case COUNT:
-        return tree_i64(r->t, n, f->least, f->most, out, r->err);
-    case NUMBER:
-        return tree_f64(r->t, n, 0, 1e30, out, r->err);
-    case DOUBT:
-        return tree_word(r->t, n, out, TOPO_SOURCE_BYTES, r->err);
-    case FIELDS:
-        if (!n && f->optional)
-            return 0;
-        return check_keys(r, f->of, "", n) || read_fields(r, f->of, n, out) ? -1 : 0;
-    default:
-        if (tree_text(r->t, n, 0, WORD_MAX, &text, r->err))
-            return -1;
-        return text && parse_word(f->kind, text, out, &why)
-                   ? tree_fail(r->t, n, NULL, r->err, "is %s", why.text)
-                   : 0;
-    }
-}
-
-static int read_fields(const struct reader *r, const struct field *f, const struct tree_node *n,
-                       void *out)
-{
-    for (; f->kind; f++) {
-        void *to = (char *)out + f->at;
-        if (f->key ? read_field(r, f, tree_get(n, f->key), to) : read_fields(r, f->of, n, to))
-            return -1;
-    }
+    if (plan_algo_parse(text, &algo, &why) || algo == SCHEDULE_AUTO)
+        return err_set(err, ERR_INPUT, "'%s', expected ring, two-level or ho-ring", text);
+    *out = algo;
     return 0;
 }
+
+static void put_keep(const struct record *f, struct jout *j, const void *at)
+{
+    const int *keep = at;
+
+    if (*keep >= PLAN_KEEP_ALL)
+        jout_text(j, f->key, "all");
+    else
+        jout_int(j, f->key, *keep);
+}
+
+static int parse_keep(const char *text, void *out, struct err *err)
+{
+    return plan_keep_parse(text, out, err);
+}
+
+RECORD_WORDS(strategy, struct plan_strategy, plan_strategy_parse, plan_strategy_name)
+RECORD_WORDS(algo, enum schedule_algo, parse_ring, schedule_algo_name)
+RECORD_WORDS(device, enum device_kind, plan_device_parse, plan_device_name)
+
+static const struct record plan_fields[] = {
+    PLAN(WORD, strategy, strategy),
+    PLAN(WORD, algo, algo),
+    PLAN(WHOLE, micro_batch, 1, PLAN_BATCH_MAX),
+    PLAN(WHOLE, accum, 1, PLAN_BATCH_MAX),
+    PLAN(WHOLE, layered, 1, PLAN_BATCH_MAX, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    PLAN(WHOLE, global_batch, 1, INT64_MAX, OPTIONAL),
+    PLAN(WHOLE, seq, 1, PLAN_SEQ_MAX),
+    PLAN(WHOLE, trainable, 1, INT64_MAX),
+    RECORD_PART("types", type_fields),
+    PLAN(WHOLE, prefetch, 0, PLAN_PREFETCH_MAX),
+    PLAN(WHOLE, buckets, 1, PLAN_BUCKETS_MAX, OPTIONAL),
+    PLAN(OWN, keep, .parse = parse_keep, .put = put_keep, OPTIONAL),
+    PLAN(BOOL, recompute, OPTIONAL),
+    PLAN(WHOLE, chunk_bytes, 1, PLAN_CHUNK_MAX),
+    PLAN(WORD, device, device, OPTIONAL),
+    RECORD_PART("predicted", predicted_fields),
+    PLAN(WHOLE, group_level, 0, TOPO_LEVELS_MAX - 2, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    {0}};
+
+/* ---- reading ---- */
+
+struct reader {
+    const struct tree *t;
+    struct err *err;
+};
 
 static int read_groups(const struct reader *r, const struct tree_node *list, struct plan *p)
 {
@@ -356,10 +275,9 @@ static int read_doc(struct plan *p, const struct yaml *y, struct err *err)
     const struct reader r = {&y->tree, err};
     const struct tree_node *root = y->tree.root;
 
-    if (yaml_format(y, FORMAT, err) ||
-        check_keys(&r, plan_fields, "format fabric? groups model ", root))
+    if (yaml_format(y, FORMAT, err))
         return -1;
-    if (read_fields(&r, plan_fields, root, &new) ||
+    if (record_read(r.t, root, plan_fields, "format fabric? groups model", &new, err) ||
         read_groups(&r, tree_get(root, "groups"), &new) || check_batch(&r, &new) ||
         read_fabric(&r, tree_get(root, "fabric"), &new) ||
         read_model(&r, tree_get(root, "model"), &new)) {
@@ -410,108 +328,19 @@ int plan_parse(struct plan *p, const char *name, const char *text, int64_t bytes
 
 /* ---- printing: YAML leaves out what is unknown ---- */
 
-static void put_keep(struct jout *j, int keep)
-{
-    if (keep >= PLAN_KEEP_ALL)
-        jout_text(j, "keep", "all");
-    else
-        jout_int(j, "keep", keep);
-}
-
-static const char *word_of(enum kind kind, const void *v)
-{
-    switch (kind) {
-    case STRATEGY:
-        return plan_strategy_name(*(const struct plan_strategy *)v);
-    case ALGO:
-        return schedule_algo_name(*(const enum schedule_algo *)v);
-    case TYPE:
-        return dtype_name(*(const enum dtype *)v);
-    case SLOW:
-        return plan_slow_name(*(const enum plan_slow *)v);
-    case DEVICE:
-        return plan_device_name(*(const enum device_kind *)v);
-    default:
-        return *(const char *)v ? v : NULL;
-    }
-}
-
-static void put_word(struct jout *j, const char *key, const char *word)
-{
-    if (word)
-        jout_plain(j, key, word);
-    else if (!j->yaml)
-        jout_null(j, key);
-}
-
-static void put_field(struct jout *j, const struct field *f, const void *v)
-{
-    const int *whole = v;
-    const double *number = v;
-
-    switch (f->kind) {
-    case WHOLE:
-        if (*whole >= f->least)
-            jout_int(j, f->key, *whole);
-        return;
-    case COUNT:
-        jout_int(j, f->key, *(const int64_t *)v);
-        return;
-    case NUMBER:
-        if (*number > 0 || !f->optional)
-            jout_num(j, f->key, *number);
-        else if (!j->yaml)
-            jout_null(j, f->key);
-        return;
-    case KEEP:
-        put_keep(j, *whole);
-        return;
-    case YES_NO:
-        if (j->yaml)
-            jout_plain(j, f->key, *whole ? "yes" : "no");
-        else
-            jout_bool(j, f->key, *whole);
-        return;
-    case DOUBT:
-        if (!j->yaml || *(const char *)v)
-            jout_text(j, f->key, *(const char *)v ? v : NULL);
-        return;
-    default:
-        put_word(j, f->key, word_of(f->kind, v));
-    }
-}
-
-static void put_fields(struct jout *j, const struct field *f, const void *from)
-{
-    for (; f->kind; f++) {
-        const void *v = (const char *)from + f->at;
-        if (f->kind != FIELDS) {
-            put_field(j, f, v);
-            continue;
-        }
-        if (f->optional && !(*(const double *)v > 0))
-            continue;
-        if (f->key)
-            jout_open(j, f->key, '{');
-        put_fields(j, f->of, v);
-        if (f->key)
-            jout_close(j, '}');
-    }
-}
-
 void plan_put_price(struct jout *j, const struct plan_price *p)
 {
-    put_fields(j, price_fields, p);
+    record_put(j, price_fields, p);
 }
 
 void plan_put_survival(struct jout *j, const struct plan_price *p)
 {
-    put_fields(j, failure_fields, p);
+    record_put(j, failure_fields, p);
 }
 
 void plan_put_checkpoint(struct jout *j, const struct plan_checkpoint *c)
 {
-    put_fields(j, checkpoint_fields, c);
+    record_put(j, checkpoint_fields, c);
 }
 
 void plan_put_batch(struct jout *j, const struct plan_case *at)
@@ -519,7 +348,7 @@ void plan_put_batch(struct jout *j, const struct plan_case *at)
     jout_int(j, "micro_batch", at->micro_batch);
     jout_int(j, "accum", at->accum);
     jout_int(j, "layered", plan_layered(&at->settings));
-    put_keep(j, at->keep);
+    put_keep(&(struct record){.key = "keep"}, j, &at->keep);
     jout_bool(j, "recompute", at->recompute);
     jout_text(j, "compute_type", dtype_name(at->compute_type));
     jout_text(j, "rates_of", at->rates_of[0] ? at->rates_of : NULL);
@@ -532,7 +361,7 @@ static void put_plan(struct jout *j, const struct plan *p)
         jout_text(j, "format", FORMAT);
     else
         jout_text(j, "schema", "paro.plan/1");
-    put_fields(j, plan_fields, p);
+    record_put(j, plan_fields, p);
     if (p->fabric || !j->yaml)
         jout_block(j, "fabric", p->fabric);
     jout_open(j, "groups", '[');

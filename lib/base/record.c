@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reads and writes structs by tables of their members. */
+#include "base/record.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/utf8.h"
+
+enum { KEYS_BYTES = 1024, WORD_MOST = 255, TEXT_MOST = 1024 };
+
+static int int_at(const void *at)
+{
+    int v;
+
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
+/* ---- reading ---- */
+
+/* " host ranks out_Bps?" */
+static void list_keys(const struct record *f, char keys[KEYS_BYTES])
+{
+    for (; f->type; f++) {
+        size_t used = strlen(keys);
+        if (!f->key) {
+            list_keys(f->of, keys);
+            continue;
+        }
+        int n = snprintf(keys + used, KEYS_BYTES - used, " %s%s", f->key,
+                         f->flags & RECORD_OPTIONAL ? "?" : "");
+        assert(n < KEYS_BYTES - (int)used);
+    }
+}
+
+static int read_number(const struct record *f, const struct tree *t, const struct tree_node *n,
+                       void *at, int i, struct err *err)
+{
+    int64_t whole = 0;
+
+    if (f->type == RECORD_REAL_)
+        return tree_f64(t, n, f->least, f->most, (double *)at + i, err);
+    if (tree_i64(t, n, f->lo, f->hi, &whole, err))
+        return -1;
+    if (f->type == RECORD_I64_)
+        ((int64_t *)at)[i] = whole;
+    else
+        ((int *)at)[i] = (int)whole;
+    return 0;
+}
+
+static int read_numbers(const struct record *f, const struct tree *t, const struct tree_node *n,
+                        char *from, struct err *err)
+{
+    int most = f->numbers * f->each, i = 0;
+
+    if (tree_list(t, n, f->count_at ? 0 : most, most, err))
+        return -1;
+    if (n->items % f->each)
+        return tree_fail(t, n, NULL, err, "has %d numbers, expected a multiple of %d", n->items,
+                         f->each);
+    for (const struct tree_node *c = n->child; c; c = c->next)
+        if (read_number(f, t, c, from + f->at, i++, err))
+            return -1;
+    i /= f->each;
+    if (f->count_at)
+        memcpy(from + f->count_at, &i, sizeof i);
+    return 0;
+}
+
+static int read_bool(const struct tree *t, const struct tree_node *n, int *at, struct err *err)
+{
+    const char *text = NULL;
+
+    if (t->json)
+        return tree_bool(t, n, at, err);
+    if (tree_text(t, n, 0, WORD_MOST, &text, err))
+        return -1;
+    *at = strcmp(text, "yes") == 0;
+    return *at || strcmp(text, "no") == 0
+               ? 0
+               : tree_fail(t, n, NULL, err, "is '%s', expected yes or no", text);
+}
+
+static int read_word(const struct record *f, const struct tree *t, const struct tree_node *n,
+                     void *at, struct err *err)
+{
+    const char *text = NULL;
+    struct err why;
+
+    if (tree_text(t, n, 0, WORD_MOST, &text, err))
+        return -1;
+    return f->parse(text, at, &why) ? tree_fail(t, n, NULL, err, "is %s", why.text) : 0;
+}
+
+static int read_text(const struct record *f, const struct tree *t, const struct tree_node *n,
+                     char *at, struct err *err)
+{
+    if (f->lo > 0 || !n->text || n->text[0])
+        return tree_word(t, n, at, f->room, err);
+    at[0] = 0;
+    return 0;
+}
+
+/* n is there. */
+static int read_field(const struct record *f, const struct tree *t, const struct tree_node *n,
+                      void *out, struct err *err)
+{
+    void *at = (char *)out + f->at;
+    int words = 0;
+
+    if (f->read)
+        return f->read(f, t, n, at, err);
+    if (f->parse)
+        return read_word(f, t, n, at, err);
+    switch (f->type) {
+    case RECORD_BOOL_:
+        return read_bool(t, n, at, err);
+    case RECORD_TEXT_:
+        return read_text(f, t, n, at, err);
+    case RECORD_CHOICE_:
+        while (f->words[words])
+            words++;
+        return tree_choice(t, n, f->words, words, at, err);
+    case RECORD_OBJECT_:
+        return record_read(t, n, f->of, "", at, err);
+    default:
+        return f->each ? read_numbers(f, t, n, out, err) : read_number(f, t, n, at, 0, err);
+    }
+}
+
+static int read_fields(const struct record *f, const struct tree *t, const struct tree_node *n,
+                       void *out, struct err *err)
+{
+    for (; f->type; f++) {
+        const struct tree_node *v = f->key ? tree_get(n, f->key) : NULL;
+        if (!f->key) {
+            if (read_fields(f->of, t, n, (char *)out + f->at, err))
+                return -1;
+        } else if (v) {
+            if (read_field(f, t, v, out, err))
+                return -1;
+        } else if (!(f->flags & (RECORD_OPTIONAL | RECORD_NULLABLE))) {
+            return tree_fail(t, n, f->key, err, "is null, expected a value");
+        }
+    }
+    return 0;
+}
+
+int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
+                const char *more, void *out, struct err *err)
+{
+    char keys[KEYS_BYTES];
+
+    snprintf(keys, sizeof keys, "%s", more);
+    list_keys(f, keys);
+    return tree_keys(t, n, keys, err) || read_fields(f, t, n, out, err) ? -1 : 0;
+}
+
+/* ---- writing ---- */
+
+static int is_unknown(const struct record *f, const void *from)
+{
+    const void *at = (const char *)from + f->at;
+    int64_t whole;
+
+    if (!(f->flags & (RECORD_OPTIONAL | RECORD_NULLABLE)) || f->each)
+        return 0;
+    switch (f->type) {
+    case RECORD_INT_:
+    case RECORD_I64_:
+        whole = f->type == RECORD_INT_ ? int_at(at) : *(const int64_t *)at;
+        return whole < f->lo || whole > f->hi || (f->flags & RECORD_ZERO && whole == 0);
+    case RECORD_REAL_:
+        return !(*(const double *)at >= f->least && *(const double *)at <= f->most) ||
+               (f->flags & RECORD_ZERO && *(const double *)at == 0);
+    case RECORD_BOOL_:
+    case RECORD_CHOICE_:
+        return f->flags & RECORD_ZERO && int_at(at) == 0;
+    case RECORD_TEXT_:
+        return *(const char *)at == 0;
+    case RECORD_WORD_:
+        return !f->name(at);
+    case RECORD_OBJECT_:
+        return is_unknown(f->of, at);
+    default:
+        return 0;
+    }
+}
+
+static int is_brief(const struct record *f, const struct jout *j, const void *at)
+{
+    return f->flags & RECORD_BRIEF && j->yaml &&
+           (f->type == RECORD_REAL_  ? *(const double *)at == 0
+            : f->type == RECORD_I64_ ? *(const int64_t *)at == 0
+                                     : int_at(at) == 0);
+}
+
+static void put_numbers(struct jout *j, const struct record *f, const void *from)
+{
+    const void *at = (const char *)from + f->at;
+    int items = f->count_at ? int_at((const char *)from + f->count_at) : f->numbers;
+    int n = f->each ? f->each * items : 1;
+    const char *key = f->each ? NULL : f->key;
+
+    if (f->each)
+        jout_open(j, f->key, '[');
+    for (int i = 0; i < n; i++)
+        if (f->type == RECORD_REAL_)
+            jout_num(j, key, ((const double *)at)[i]);
+        else if (f->type == RECORD_I64_)
+            jout_int(j, key, ((const int64_t *)at)[i]);
+        else
+            jout_int(j, key, ((const int *)at)[i]);
+    if (f->each)
+        jout_close(j, ']');
+}
+
+static void put_field(struct jout *j, const struct record *f, const void *from)
+{
+    const void *at = (const char *)from + f->at;
+    char text[TEXT_MOST];
+
+    if (f->put) {
+        f->put(f, j, at);
+        return;
+    }
+    switch (f->type) {
+    case RECORD_BOOL_:
+        if (j->yaml)
+            jout_plain(j, f->key, int_at(at) ? "yes" : "no");
+        else
+            jout_bool(j, f->key, int_at(at));
+        return;
+    case RECORD_TEXT_:
+        snprintf(text, sizeof text, "%s", (const char *)at);
+        utf8_clean(text);
+        jout_text(j, f->key, text);
+        return;
+    case RECORD_CHOICE_:
+        jout_text(j, f->key, f->words[int_at(at)]);
+        return;
+    case RECORD_WORD_:
+        jout_plain(j, f->key, f->name(at));
+        return;
+    case RECORD_OBJECT_:
+        if (f->key)
+            jout_open(j, f->key, '{');
+        record_put(j, f->of, at);
+        if (f->key)
+            jout_close(j, '}');
+        return;
+    default:
+        put_numbers(j, f, from);
+    }
+}
+
+void record_put(struct jout *j, const struct record *f, const void *from)
+{
+    for (; f->type; f++) {
+        if (is_brief(f, j, (const char *)from + f->at))
+            continue;
+        if (!is_unknown(f, from))
+            put_field(j, f, from);
+        else if (!j->yaml && f->key && !(f->flags & RECORD_ABSENT))
+            jout_null(j, f->key);
+    }
+}
+
+void record_put_line(FILE *out, const struct record *f, const void *from)
+{
+    struct jout j = {.file = out};
+
+    jout_open(&j, NULL, '{');
+    record_put(&j, f, from);
+    jout_close(&j, '}');
+}
+
+/* A cell; unknown values are empty. */
+static void put_cell(FILE *out, const struct record *f, const void *from)
+{
+    const void *at = (const char *)from + f->at;
+    const char *text = f->type == RECORD_TEXT_   ? at
+                       : f->type == RECORD_WORD_ ? f->name(at)
+                                                 : NULL;
+
+    if (is_unknown(f, from))
+        return;
+    if (text && strpbrk(text, ",\"\n")) {
+        putc('"', out);
+        for (const char *p = text; *p; p++)
+            fprintf(out, "%s%c", *p == '"' ? "\"" : "", *p);
+        putc('"', out);
+    } else if (text) {
+        fputs(text, out);
+    } else if (f->type == RECORD_REAL_) {
+        if (isfinite(*(const double *)at))
+            fprintf(out, "%.9g", *(const double *)at);
+    } else {
+        fprintf(out, "%" PRId64,
+                f->type == RECORD_I64_ ? *(const int64_t *)at : (int64_t)int_at(at));
+    }
+}
+
+/* The number of cells so far, this table's with them. */
+static int put_cells(FILE *out, const struct record *f, const void *from, int cells)
+{
+    for (; f->type; f++) {
+        if (f->type == RECORD_OBJECT_) {
+            cells = put_cells(out, f->of, from ? (const char *)from + f->at : NULL, cells);
+            continue;
+        }
+        if (cells++)
+            putc(',', out);
+        if (from)
+            put_cell(out, f, from);
+        else
+            fputs(f->column ? f->column : f->key, out);
+    }
+    return cells;
+}
+
+void record_put_csv(FILE *out, const struct record *f, const void *from)
+{
+    put_cells(out, f, from, 0);
+    putc('\n', out);
+}

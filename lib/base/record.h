@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef BASE_RECORD_H
+#define BASE_RECORD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/jout.h"
+#include "base/tree.h"
+
+/*
+ * One table says which member of a struct has which key, type and range.  It reads the struct
+ * from YAML or JSON and writes it as YAML, JSON or a line of CSV.
+ *
+ *     struct port { char host[64]; int ranks; double out_Bps; };
+ *
+ *     static const struct record port[] = {
+ *         RECORD_TEXT(struct port, host, "host"),
+ *         RECORD_WHOLE(struct port, ranks, "ranks", 1, INT32_MAX),
+ *         RECORD_REAL(struct port, out_Bps, "out_Bps", 1, 1e25, .flags = RECORD_OPTIONAL),
+ *         {0}};
+ *     record_read(&tree, node, port, "", &p, err);         p is initialized: an absent key
+ *     record_put(&j, port, &p);                            leaves its member as it is
+ *
+ * The value of an optional or nullable key can be unknown: a number out of its range (with
+ * RECORD_ZERO 0 too), an empty text, a word without a name, an object whose first key is
+ * unknown.  Then YAML leaves it out, and JSON has null.
+ */
+enum record_type {
+    RECORD_END,
+    RECORD_INT_, /* int */
+    RECORD_I64_, /* int64_t */
+    RECORD_REAL_,
+    RECORD_BOOL_,   /* int: true or false, in YAML also yes or no */
+    RECORD_TEXT_,   /* char[room] without control characters */
+    RECORD_CHOICE_, /* int or enum: the index of one of `words` */
+    RECORD_WORD_,   /* a text that `parse` reads and `name` writes */
+    RECORD_OWN_,    /* of its own functions */
+    RECORD_OBJECT_, /* members of `of`, in the object that is open where key is NULL */
+};
+
+enum {
+    RECORD_OPTIONAL = 1, /* may be absent or null */
+    RECORD_NULLABLE = 2, /* is there, and may be null */
+    RECORD_ABSENT = 4,   /* unknown: JSON leaves it out too */
+    RECORD_ZERO = 8,     /* 0 is unknown */
+    RECORD_BRIEF = 16,   /* YAML leaves out 0 */
+};
+
+struct record {
+    const char *key;
+    enum record_type type;
+    size_t at, room;
+    int flags;
+    int64_t lo, hi;     /* of whole numbers; of a text the least bytes are lo */
+    double least, most; /* of reals */
+    /* A list of `numbers` items of `each` numbers; the int at count_at counts the items, unless
+     * it is 0: then there are as many. */
+    int numbers, each;
+    size_t count_at;
+    const char *const *words; /* up to a NULL */
+    const struct record *of;
+    /* Each may be NULL; they go before what the type does. */
+    int (*parse)(const char *text, void *out, struct err *why); /* why: "'x', expected ..." */
+    int (*read)(const struct record *f, const struct tree *t, const struct tree_node *n,
+                void *at, struct err *err); /* fails as tree_fail */
+    void (*put)(const struct record *f, struct jout *j, const void *at);
+    const char *(*name)(const void *value); /* of a word; NULL: unknown */
+    const char *column;                     /* of CSV, where it is not the key */
+};
+
+#define RECORD_AT(struct_, member_, key_)                                                      \
+    .key = (key_), .at = offsetof(struct_, member_), .room = sizeof((struct_ *)0)->member_
+#define RECORD_WHOLE(struct_, member_, key_, lo_, hi_, ...)                                    \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_),                                                     \
+            .type = sizeof((struct_ *)0)->member_ == sizeof(int) ? RECORD_INT_ : RECORD_I64_,  \
+            .lo = (lo_), .hi = (hi_), __VA_ARGS__                                              \
+    }
+#define RECORD_REAL(struct_, member_, key_, least_, most_, ...)                                \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_REAL_, .least = (least_),            \
+                                           .most = (most_), __VA_ARGS__                        \
+    }
+#define RECORD_BOOL(struct_, member_, key_, ...)                                               \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_BOOL_, __VA_ARGS__                   \
+    }
+#define RECORD_TEXT(struct_, member_, key_, ...)                                               \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_TEXT_, __VA_ARGS__                   \
+    }
+#define RECORD_CHOICE(struct_, member_, key_, words_, ...)                                     \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_CHOICE_, .words = (words_),          \
+                                           __VA_ARGS__                                         \
+    }
+/* The functions are those of RECORD_WORDS. */
+#define RECORD_WORD(struct_, member_, key_, words_, ...)                                       \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_WORD_, .parse = parse_##words_,      \
+                                           .name = name_of_##words_, __VA_ARGS__               \
+    }
+#define RECORD_OWN(struct_, member_, key_, ...)                                                \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_OWN_, __VA_ARGS__                    \
+    }
+#define RECORD_OBJECT(struct_, member_, key_, of_, ...)                                        \
+    {                                                                                          \
+        RECORD_AT(struct_, member_, key_), .type = RECORD_OBJECT_, .of = (of_), __VA_ARGS__    \
+    }
+/* Members of the same struct, as an object. */
+#define RECORD_PART(key_, of_, ...)                                                            \
+    {                                                                                          \
+        .key = (key_), .type = RECORD_OBJECT_, .of = (of_), __VA_ARGS__                        \
+    }
+#define RECORD_WORDS(words_, type_, parser_, namer_)                                           \
+    static int parse_##words_(const char *text, void *out, struct err *why)                    \
+    {                                                                                          \
+        return parser_(text, out, why);                                                        \
+    }                                                                                          \
+    static const char *name_of_##words_(const void *value)                                     \
+    {                                                                                          \
+        return namer_(*(const type_ *)value);                                                  \
+    }
+
+/* n is a mapping of the table's keys and of `more` (as tree_keys takes them). */
+int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
+                const char *more, void *out, struct err *err);
+/* The members alone: their object is open. */
+void record_put(struct jout *j, const struct record *f, const void *from);
+/* A line of JSON, with its newline. */
+void record_put_line(FILE *out, const struct record *f, const void *from);
+/* A line of CSV (RFC 4180); from NULL: the names of the columns. */
+void record_put_csv(FILE *out, const struct record *f, const void *from);
+
+#endif
