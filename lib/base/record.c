@@ -12,12 +12,15 @@
 
 enum { KEYS_BYTES = 1024, WORD_MOST = 255, TEXT_MOST = 1024 };
 
-static int int_at(const void *at)
+/* Whether it is an int, or a list of them. */
+static int is_int(const struct record *f)
 {
-    int v;
+    return f->room == sizeof(int) * (size_t)(f->each ? f->each * f->numbers : 1);
+}
 
-    memcpy(&v, at, sizeof v);
-    return v;
+static int64_t whole_at(const struct record *f, const void *at, int i)
+{
+    return is_int(f) ? ((const int *)at)[i] : ((const int64_t *)at)[i];
 }
 
 /* ---- reading ---- */
@@ -42,14 +45,14 @@ static int read_number(const struct record *f, const struct tree *t, const struc
 {
     int64_t whole = 0;
 
-    if (f->type == RECORD_REAL_)
+    if (f->type == RECORD_REAL)
         return tree_f64(t, n, f->least, f->most, (double *)at + i, err);
     if (tree_i64(t, n, f->lo, f->hi, &whole, err))
         return -1;
-    if (f->type == RECORD_I64_)
-        ((int64_t *)at)[i] = whole;
-    else
+    if (is_int(f))
         ((int *)at)[i] = (int)whole;
+    else
+        ((int64_t *)at)[i] = whole;
     return 0;
 }
 
@@ -118,15 +121,15 @@ static int read_field(const struct record *f, const struct tree *t, const struct
     if (f->parse)
         return read_word(f, t, n, at, err);
     switch (f->type) {
-    case RECORD_BOOL_:
+    case RECORD_BOOL:
         return read_bool(t, n, at, err);
-    case RECORD_TEXT_:
+    case RECORD_TEXT:
         return read_text(f, t, n, at, err);
-    case RECORD_CHOICE_:
+    case RECORD_CHOICE:
         while (f->words[words])
             words++;
         return tree_choice(t, n, f->words, words, at, err);
-    case RECORD_OBJECT_:
+    case RECORD_OBJECT:
         return record_read(t, n, f->of, "", at, err);
     default:
         return f->each ? read_numbers(f, t, n, out, err) : read_number(f, t, n, at, 0, err);
@@ -171,51 +174,41 @@ static int is_unknown(const struct record *f, const void *from)
     if (!(f->flags & (RECORD_OPTIONAL | RECORD_NULLABLE)) || f->each)
         return 0;
     switch (f->type) {
-    case RECORD_INT_:
-    case RECORD_I64_:
-        whole = f->type == RECORD_INT_ ? int_at(at) : *(const int64_t *)at;
+    case RECORD_WHOLE:
+        whole = whole_at(f, at, 0);
         return whole < f->lo || whole > f->hi || (f->flags & RECORD_ZERO && whole == 0);
-    case RECORD_REAL_:
+    case RECORD_REAL:
         return !(*(const double *)at >= f->least && *(const double *)at <= f->most) ||
                (f->flags & RECORD_ZERO && *(const double *)at == 0);
-    case RECORD_BOOL_:
-    case RECORD_CHOICE_:
-        return f->flags & RECORD_ZERO && int_at(at) == 0;
-    case RECORD_TEXT_:
+    case RECORD_BOOL:
+    case RECORD_CHOICE:
+        return f->flags & RECORD_ZERO && *(const int *)at == 0;
+    case RECORD_TEXT:
         return *(const char *)at == 0;
-    case RECORD_WORD_:
+    case RECORD_WORD:
         return !f->name(at);
-    case RECORD_OBJECT_:
+    case RECORD_OBJECT:
         return is_unknown(f->of, at);
     default:
         return 0;
     }
 }
 
-static int is_brief(const struct record *f, const struct jout *j, const void *at)
-{
-    return f->flags & RECORD_BRIEF && j->yaml &&
-           (f->type == RECORD_REAL_  ? *(const double *)at == 0
-            : f->type == RECORD_I64_ ? *(const int64_t *)at == 0
-                                     : int_at(at) == 0);
-}
-
 static void put_numbers(struct jout *j, const struct record *f, const void *from)
 {
     const void *at = (const char *)from + f->at;
-    int items = f->count_at ? int_at((const char *)from + f->count_at) : f->numbers;
+    int items = f->count_at ? *(const int *)(const void *)((const char *)from + f->count_at)
+                            : f->numbers;
     int n = f->each ? f->each * items : 1;
     const char *key = f->each ? NULL : f->key;
 
     if (f->each)
         jout_open(j, f->key, '[');
     for (int i = 0; i < n; i++)
-        if (f->type == RECORD_REAL_)
+        if (f->type == RECORD_REAL)
             jout_num(j, key, ((const double *)at)[i]);
-        else if (f->type == RECORD_I64_)
-            jout_int(j, key, ((const int64_t *)at)[i]);
         else
-            jout_int(j, key, ((const int *)at)[i]);
+            jout_int(j, key, whole_at(f, at, i));
     if (f->each)
         jout_close(j, ']');
 }
@@ -230,24 +223,24 @@ static void put_field(struct jout *j, const struct record *f, const void *from)
         return;
     }
     switch (f->type) {
-    case RECORD_BOOL_:
+    case RECORD_BOOL:
         if (j->yaml)
-            jout_plain(j, f->key, int_at(at) ? "yes" : "no");
+            jout_plain(j, f->key, *(const int *)at ? "yes" : "no");
         else
-            jout_bool(j, f->key, int_at(at));
+            jout_bool(j, f->key, *(const int *)at);
         return;
-    case RECORD_TEXT_:
+    case RECORD_TEXT:
         snprintf(text, sizeof text, "%s", (const char *)at);
         utf8_clean(text);
         jout_text(j, f->key, text);
         return;
-    case RECORD_CHOICE_:
-        jout_text(j, f->key, f->words[int_at(at)]);
+    case RECORD_CHOICE:
+        jout_text(j, f->key, f->words[*(const int *)at]);
         return;
-    case RECORD_WORD_:
+    case RECORD_WORD:
         jout_plain(j, f->key, f->name(at));
         return;
-    case RECORD_OBJECT_:
+    case RECORD_OBJECT:
         if (f->key)
             jout_open(j, f->key, '{');
         record_put(j, f->of, at);
@@ -262,8 +255,6 @@ static void put_field(struct jout *j, const struct record *f, const void *from)
 void record_put(struct jout *j, const struct record *f, const void *from)
 {
     for (; f->type; f++) {
-        if (is_brief(f, j, (const char *)from + f->at))
-            continue;
         if (!is_unknown(f, from))
             put_field(j, f, from);
         else if (!j->yaml && f->key && !(f->flags & RECORD_ABSENT))
@@ -284,9 +275,9 @@ void record_put_line(FILE *out, const struct record *f, const void *from)
 static void put_cell(FILE *out, const struct record *f, const void *from)
 {
     const void *at = (const char *)from + f->at;
-    const char *text = f->type == RECORD_TEXT_   ? at
-                       : f->type == RECORD_WORD_ ? f->name(at)
-                                                 : NULL;
+    const char *text = f->type == RECORD_TEXT   ? at
+                       : f->type == RECORD_WORD ? f->name(at)
+                                                : NULL;
 
     if (is_unknown(f, from))
         return;
@@ -297,35 +288,35 @@ static void put_cell(FILE *out, const struct record *f, const void *from)
         putc('"', out);
     } else if (text) {
         fputs(text, out);
-    } else if (f->type == RECORD_REAL_) {
+    } else if (f->type == RECORD_REAL) {
         if (isfinite(*(const double *)at))
             fprintf(out, "%.9g", *(const double *)at);
     } else {
-        fprintf(out, "%" PRId64,
-                f->type == RECORD_I64_ ? *(const int64_t *)at : (int64_t)int_at(at));
+        fprintf(out, "%" PRId64, whole_at(f, at, 0));
     }
 }
 
-/* The number of cells so far, this table's with them. */
-static int put_cells(FILE *out, const struct record *f, const void *from, int cells)
+/* The number of cells so far, this table's with them; from NULL: empty ones. */
+static int put_cells(FILE *out, const struct record *f, int head, const char *from, int cells)
 {
     for (; f->type; f++) {
-        if (f->type == RECORD_OBJECT_) {
-            cells = put_cells(out, f->of, from ? (const char *)from + f->at : NULL, cells);
+        if (f->type == RECORD_OBJECT) {
+            const char *in = from && !is_unknown(f, from) ? from + f->at : NULL;
+            cells = put_cells(out, f->of, head, in, cells);
             continue;
         }
         if (cells++)
             putc(',', out);
-        if (from)
-            put_cell(out, f, from);
-        else
+        if (head)
             fputs(f->column ? f->column : f->key, out);
+        else if (from)
+            put_cell(out, f, from);
     }
     return cells;
 }
 
 void record_put_csv(FILE *out, const struct record *f, const void *from)
 {
-    put_cells(out, f, from, 0);
+    put_cells(out, f, !from, from, 0);
     putc('\n', out);
 }

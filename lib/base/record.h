@@ -15,9 +15,9 @@
  *     struct port { char host[64]; int ranks; double out_Bps; };
  *
  *     static const struct record port[] = {
- *         RECORD_TEXT(struct port, host, "host"),
- *         RECORD_WHOLE(struct port, ranks, "ranks", 1, INT32_MAX),
- *         RECORD_REAL(struct port, out_Bps, "out_Bps", 1, 1e25, .flags = RECORD_OPTIONAL),
+ *         RECORD(TEXT, struct port, host, "host"),
+ *         RECORD_INT(struct port, ranks, "ranks", 1, INT32_MAX),
+ *         RECORD_NUM(struct port, out_Bps, "out_Bps", 1, 1e25, .flags = RECORD_OPTIONAL),
  *         {0}};
  *     record_read(&tree, node, port, "", &p, err);         p is initialized: an absent key
  *     record_put(&j, port, &p);                            leaves its member as it is
@@ -28,15 +28,14 @@
  */
 enum record_type {
     RECORD_END,
-    RECORD_INT_, /* int */
-    RECORD_I64_, /* int64_t */
-    RECORD_REAL_,
-    RECORD_BOOL_,   /* int: true or false, in YAML also yes or no */
-    RECORD_TEXT_,   /* char[room] without control characters */
-    RECORD_CHOICE_, /* int or enum: the index of one of `words` */
-    RECORD_WORD_,   /* a text that `parse` reads and `name` writes */
-    RECORD_OWN_,    /* of its own functions */
-    RECORD_OBJECT_, /* members of `of`, in the object that is open where key is NULL */
+    RECORD_WHOLE,  /* int or int64_t, by its size */
+    RECORD_REAL,   /* double */
+    RECORD_BOOL,   /* int: true or false, in YAML yes or no */
+    RECORD_TEXT,   /* char[room] without control characters */
+    RECORD_CHOICE, /* int or enum: the index of one of `words` */
+    RECORD_WORD,   /* a text that `parse` reads and `name` writes */
+    RECORD_OWN,    /* of its own functions */
+    RECORD_OBJECT, /* members of `of`, in the object that is open where key is NULL */
 };
 
 enum {
@@ -44,7 +43,6 @@ enum {
     RECORD_NULLABLE = 2, /* is there, and may be null */
     RECORD_ABSENT = 4,   /* unknown: JSON leaves it out too */
     RECORD_ZERO = 8,     /* 0 is unknown */
-    RECORD_BRIEF = 16,   /* YAML leaves out 0 */
 };
 
 struct record {
@@ -69,51 +67,20 @@ struct record {
     const char *column;                     /* of CSV, where it is not the key */
 };
 
-#define RECORD_AT(struct_, member_, key_)                                                      \
-    .key = (key_), .at = offsetof(struct_, member_), .room = sizeof((struct_ *)0)->member_
-#define RECORD_WHOLE(struct_, member_, key_, lo_, hi_, ...)                                    \
+/* RECORD(TEXT, struct port, host, "host") */
+#define RECORD(type_, struct_, member_, key_, ...)                                             \
     {                                                                                          \
-        RECORD_AT(struct_, member_, key_),                                                     \
-            .type = sizeof((struct_ *)0)->member_ == sizeof(int) ? RECORD_INT_ : RECORD_I64_,  \
-            .lo = (lo_), .hi = (hi_), __VA_ARGS__                                              \
+        .key = (key_), .type = RECORD_##type_, .at = offsetof(struct_, member_),               \
+        .room = sizeof((struct_ *)0)->member_, __VA_ARGS__                                     \
     }
-#define RECORD_REAL(struct_, member_, key_, least_, most_, ...)                                \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_REAL_, .least = (least_),            \
-                                           .most = (most_), __VA_ARGS__                        \
-    }
-#define RECORD_BOOL(struct_, member_, key_, ...)                                               \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_BOOL_, __VA_ARGS__                   \
-    }
-#define RECORD_TEXT(struct_, member_, key_, ...)                                               \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_TEXT_, __VA_ARGS__                   \
-    }
-#define RECORD_CHOICE(struct_, member_, key_, words_, ...)                                     \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_CHOICE_, .words = (words_),          \
-                                           __VA_ARGS__                                         \
-    }
-/* The functions are those of RECORD_WORDS. */
-#define RECORD_WORD(struct_, member_, key_, words_, ...)                                       \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_WORD_, .parse = parse_##words_,      \
-                                           .name = name_of_##words_, __VA_ARGS__               \
-    }
-#define RECORD_OWN(struct_, member_, key_, ...)                                                \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_OWN_, __VA_ARGS__                    \
-    }
-#define RECORD_OBJECT(struct_, member_, key_, of_, ...)                                        \
-    {                                                                                          \
-        RECORD_AT(struct_, member_, key_), .type = RECORD_OBJECT_, .of = (of_), __VA_ARGS__    \
-    }
-/* Members of the same struct, as an object. */
-#define RECORD_PART(key_, of_, ...)                                                            \
-    {                                                                                          \
-        .key = (key_), .type = RECORD_OBJECT_, .of = (of_), __VA_ARGS__                        \
-    }
+#define RECORD_INT(struct_, member_, key_, lo_, hi_, ...)                                      \
+    RECORD(WHOLE, struct_, member_, key_, .lo = (lo_), .hi = (hi_), __VA_ARGS__)
+#define RECORD_NUM(struct_, member_, key_, least_, most_, ...)                                 \
+    RECORD(REAL, struct_, member_, key_, .least = (least_), .most = (most_), __VA_ARGS__)
+/* Of the functions that RECORD_WORDS makes. */
+#define RECORD_TERM(struct_, member_, key_, words_, ...)                                       \
+    RECORD(WORD, struct_, member_, key_, .parse = parse_##words_, .name = name_of_##words_,    \
+           __VA_ARGS__)
 #define RECORD_WORDS(words_, type_, parser_, namer_)                                           \
     static int parse_##words_(const char *text, void *out, struct err *why)                    \
     {                                                                                          \
@@ -122,6 +89,11 @@ struct record {
     static const char *name_of_##words_(const void *value)                                     \
     {                                                                                          \
         return namer_(*(const type_ *)value);                                                  \
+    }
+/* Members of the same struct as an object, or beside the others where the key is NULL. */
+#define RECORD_PART(key_, of_, ...)                                                            \
+    {                                                                                          \
+        .key = (key_), .type = RECORD_OBJECT, .of = (of_), __VA_ARGS__                         \
     }
 
 /* n is a mapping of the table's keys and of `more` (as tree_keys takes them). */

@@ -123,6 +123,7 @@ static int fail_kind(const struct tree *t, const struct tree_node *n, const char
         return tree_fail(t, n, NULL, err, "is %s, expected a %s",
                          n->kind == TREE_NULL   ? "null"
                          : n->kind == TREE_LIST ? "a list"
+                         : t->json              ? "an object"
                                                 : "a mapping",
                          expected);
     if (n->parent)
@@ -156,7 +157,7 @@ int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
     int optional;
 
     if (n->kind != TREE_MAP)
-        return fail_kind(t, n, "mapping", err);
+        return fail_kind(t, n, t->json ? "JSON object" : "mapping", err);
     for (const struct tree_node *c = n->child; c; c = c->next) {
         const char *rest = keys;
         do {

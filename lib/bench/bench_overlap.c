@@ -10,6 +10,7 @@
  *
  * inside + across is what a serial algorithm takes, max(inside, across) what full overlap does.
  */
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +21,8 @@
 enum { INSIDE, ACROSS, WHOLE, CONTESTS_MAX = WHOLE + BENCH_ALGOS_MAX };
 
 struct overlap_row {
-    const struct bench *b;
-    const char *op, *algo, *redop;
+    const char *op, *algo, *groups, *type, *redop;
+    int ranks;
     int64_t elems, bytes, wrong;
     double inside_s, across_s, both_s, load;
     double efficiency; /* NAN: there are not two things that could overlap */
@@ -83,53 +84,53 @@ static void print_text(const struct overlap_row *r, FILE *out)
     fprintf(out,
             "%12" PRId64 " %12" PRId64 " %14s %22s %5s %6s %11.1f %11.1f %11.1f %10s"
             " %6" PRId64 "\n",
-            r->bytes, r->elems, r->op, r->algo, dtype_name(r->b->o->type), r->redop,
-            r->inside_s * 1e6, r->across_s * 1e6, r->both_s * 1e6, share, r->wrong);
+            r->bytes, r->elems, r->op, r->algo, r->type, r->redop, r->inside_s * 1e6,
+            r->across_s * 1e6, r->both_s * 1e6, share, r->wrong);
 }
 
-static void put_cells(struct bench_cells *c, const struct overlap_row *r)
+static const char *as_text(const void *value)
 {
-    char shape[272];
-
-    snprintf(shape, sizeof shape, c->csv ? "\"%s\"" : "%s", r->b->shape);
-    bench_cell_text(c, "op", r->op);
-    bench_cell_text(c, "algo", r->algo);
-    bench_cell_text(c, "groups", shape);
-    bench_cell_int(c, "ranks", r->b->groups.ranks);
-    bench_cell_int(c, "bytes", r->bytes);
-    bench_cell_int(c, "count", r->elems);
-    bench_cell_text(c, "type", dtype_name(r->b->o->type));
-    bench_cell_text(c, "redop", r->redop);
-    bench_cells_group(c, "overlap", 1);
-    bench_cell_num(c, "intra_s", r->inside_s);
-    bench_cell_num(c, "inter_s", r->across_s);
-    bench_cell_num(c, "both_s", r->both_s);
-    bench_cell_num(c, "efficiency", r->efficiency);
-    bench_cells_group_end(c);
-    bench_cell_int(c, "wrong", r->wrong);
-    bench_cell_num(c, "loadavg", r->load);
+    return *(const char *const *)value;
 }
+
+#define O                struct overlap_row
+#define TEXT(member)     RECORD(WORD, O, member, #member, .name = as_text)
+#define NUM(member, key) RECORD_NUM(O, member, key, 0, DBL_MAX, .flags = RECORD_NULLABLE)
+static const struct record overlap[] = {NUM(inside_s, "intra_s"),
+                                        NUM(across_s, "inter_s"),
+                                        NUM(both_s, "both_s"),
+                                        NUM(efficiency, "efficiency"),
+                                        {0}};
+static const struct record columns[] = {
+    TEXT(op),
+    TEXT(algo),
+    TEXT(groups),
+    RECORD_INT(O, ranks, "ranks", 1, INT32_MAX),
+    RECORD_INT(O, bytes, "bytes", 0, INT64_MAX),
+    RECORD_INT(O, elems, "count", 0, INT64_MAX),
+    TEXT(type),
+    TEXT(redop),
+    RECORD_PART("overlap", overlap),
+    RECORD_INT(O, wrong, "wrong", 0, INT64_MAX, .flags = RECORD_NULLABLE),
+    NUM(load, "loadavg"),
+    {0}};
 
 static void print_row(struct bench_sink *s, const struct overlap_row *r)
 {
-    struct bench_cells c;
-
     if (s->o->format == BENCH_TEXT)
         print_text(r, s->file);
     else
-        for (int head = s->o->format == BENCH_CSV && !s->headed++; head >= 0; head--) {
-            bench_cells_open(&c, s->o->format, head, s->file);
-            put_cells(&c, r);
-            bench_cells_close(&c);
-        }
+        bench_put_line(s->o->format, columns, r, !s->headed++, s->file);
     fflush(s->file);
 }
 
 static void report(struct bench *b, unsigned op, int64_t elems, struct bench_contest *c)
 {
     int iters = b->o->iters, reduces = op & SCHEDULE_REDUCE_SCATTER;
-    struct overlap_row r = {.b = b,
-                            .op = schedule_phases_name(op),
+    struct overlap_row r = {.op = schedule_phases_name(op),
+                            .groups = b->shape,
+                            .type = dtype_name(b->o->type),
+                            .ranks = b->groups.ranks,
                             .redop = reduces ? dtype_op_name(b->o->redop) : "none",
                             .elems = elems,
                             .bytes = elems * dtype_bytes(b->o->type),

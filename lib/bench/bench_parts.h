@@ -4,7 +4,7 @@
 
 /* Inside bench/: what its files share. */
 #include "base/io.h"
-#include "base/jout.h"
+#include "base/record.h"
 #include "bench/bench.h"
 #include "coll/coll.h"
 #include "exec/exec_mpi_native.h"
@@ -166,7 +166,6 @@ int bench_read_files(const char *const *file, int files, struct bench_rows *all,
 /* What a row says of where it was measured: printable, without '"', ',' or '\\'. */
 int bench_check_fact(const char *text, struct err *err);
 
-const char *bench_mark_name(int mark); /* "min", "p10", ... */
 /* Lines that begin with '#', in text alone: the columns and their units. */
 void bench_print_columns(const struct bench_options *o, FILE *out);
 void bench_print_ports(const char *from, const struct topo *t, FILE *out);
@@ -174,24 +173,16 @@ void bench_print_ports(const char *from, const struct topo *t, FILE *out);
 void bench_print_row(const struct bench_options *o, const struct bench_row *r, int first,
                      FILE *out);
 
-/*
- * A row for programs, cell by cell: an object of JSON, or a line of CSV, or its header.  A key
- * may be "p25|ratio_mpi_p25": that of JSON, and the name of the column.  Unknown is NULL or "",
- * a number below 0, or NAN: null, or nothing.
- */
-struct bench_cells {
-    struct jout j;
-    int csv, head, cells; /* cells: so far */
-    int absent;           /* inside a group that is null */
+/* A row as programs read it: what follows from its times beside it. */
+struct bench_line {
+    struct bench_row row;
+    double algbw_Bps, busbw_Bps, limit_fraction;
 };
-void bench_cells_open(struct bench_cells *c, enum bench_format format, int head, FILE *out);
-void bench_cells_close(struct bench_cells *c);
-/* In JSON an object, or null; up to its end. */
-void bench_cells_group(struct bench_cells *c, const char *key, int known);
-void bench_cells_group_end(struct bench_cells *c);
-void bench_cell_text(struct bench_cells *c, const char *key, const char *text);
-void bench_cell_int(struct bench_cells *c, const char *key, int64_t v);
-void bench_cell_num(struct bench_cells *c, const char *key, double v);
+extern const struct record bench_line_record[];
+const char *bench_redop_name(enum dtype_op op); /* DTYPE_OPS: "none" */
+/* JSON or CSV; in CSV `first` puts the names of the columns before it. */
+void bench_put_line(enum bench_format format, const struct record *f, const void *line,
+                    int first, FILE *out);
 
 /* The size after one: past max_bytes at the end; after 0 comes one element. */
 int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how rows come back from JSON Lines, and which of several launches' rows stays.  Strict:
- * a line that bench_print would not have written is an error that names file, line and key.
+ * Reads rows back from JSON Lines, and keeps the best of several launches'.  Strict: an error
+ * names file, line and key.  The table of keys is that of the printer, too.
  */
 #include <float.h>
 #include <math.h>
@@ -9,187 +9,171 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/tree.h"
 #include "bench/bench_parts.h"
 
 /* A row has some 900 bytes: 18,000 of them, each of which is compared with all kept ones. */
 enum { FILE_BYTES_MAX = 16 << 20, LAUNCHES_MAX = 1000000 };
 
-struct reader {
-    struct tree tree; /* of a line */
-    struct bench_row *out;
-    struct err *err;
-};
-
-/* Files of a time before percentiles lack them. */
-static const char mark_keys[] = "min p10? p25? median p75? p90? p99? max";
-static const char keys[] =
-    "op algo chosen? setting? groups ranks bytes count type redop root? simulated? launches?"
-    " time_s ratio_mpi? algbw_Bps? busbw_Bps? slow_bytes limit_s limit_fraction? predicted_s?"
-    " wrong loadavg? library? host? when?";
-
-static int get_text(const struct reader *r, const char *key, const char **out)
-{
-    return tree_text(&r->tree, tree_get(r->tree.root, key), 0, SIZE_MAX, out, r->err);
-}
-
-/* A key that is unknown, null or absent is -1. */
-static int get_int(const struct reader *r, const struct tree_node *n, const char *key,
-                   int64_t most, int64_t *out)
-{
-    *out = -1;
-    return tree_i64(&r->tree, tree_get(n, key), 0, most, out, r->err);
-}
-
-/* The same, NAN. */
-static int get_num(const struct reader *r, const struct tree_node *n, const char *key,
-                   double *out)
-{
-    *out = NAN;
-    return tree_f64(&r->tree, tree_get(n, key), 0, DBL_MAX, out, r->err);
-}
-
 /* Whether the parser of a text objected: then its words follow the key. */
-static int is_wrong(const struct reader *r, int rc, const char *key)
+static int is_wrong(const struct tree *t, const struct tree_node *n, int rc, struct err *err)
 {
-    struct err why = *r->err;
+    struct err why = *err;
 
     if (rc)
-        tree_fail(&r->tree, r->tree.root, key, r->err, "is invalid: %s", why.text);
-    return rc != 0;
+        tree_fail(t, n, NULL, err, "is invalid: %s", why.text);
+    return rc ? -1 : 0;
 }
 
-static int refuse(const struct reader *r, const char *key, const char *text)
+static int read_shape(const struct record *f, const struct tree *t, const struct tree_node *n,
+                      void *at, struct err *err)
 {
-    return tree_fail(&r->tree, r->tree.root, key, r->err, "%s", text);
-}
-
-/* What auto took. */
-static int read_chosen(const struct reader *r, const struct tree_node *chosen)
-{
-    const char *algo = "";
-
-    if (!chosen)
-        return 0;
-    if (tree_keys(&r->tree, chosen, "algo chunk_bytes", r->err) ||
-        tree_text(&r->tree, tree_get(chosen, "algo"), 0, SIZE_MAX, &algo, r->err) ||
-        get_int(r, chosen, "chunk_bytes", INT64_MAX, &r->out->chosen_chunk_bytes))
-        return -1;
-    if (r->out->chosen_chunk_bytes < 0)
-        return refuse(r, "chosen.chunk_bytes", "is null, expected a number");
-    return is_wrong(r, schedule_algo_parse(algo, &r->out->chosen, r->err), "chosen") ? -1 : 0;
-}
-
-static int read_shape(const struct reader *r, const char *shape)
-{
+    const char *text = "";
     struct groups g = {0};
-    int rc = 0;
+    char *shape = at;
 
-    if (is_wrong(r, groups_parse(&g, shape, r->err), "groups"))
+    if (tree_text(t, n, 0, SIZE_MAX, &text, err) ||
+        is_wrong(t, n, groups_parse(&g, text, err), err))
         return -1;
-    if (g.ranks != r->out->ranks)
-        rc = refuse(r, "ranks", "is not the number of ranks in 'groups'");
-    groups_print(&g, r->out->shape, sizeof r->out->shape);
-    if (rc == 0 && strlen(r->out->shape) == sizeof r->out->shape - 1)
-        rc = refuse(r, "groups", "has more different group sizes than supported");
+    groups_print(&g, shape, (int)f->room);
     groups_release(&g);
-    return rc;
+    return strlen(shape) < f->room - 1
+               ? 0
+               : tree_fail(t, n, NULL, err, "has more different group sizes than supported");
 }
 
 /* A text that older files lack, or that was not known. */
-static int read_fact(const struct reader *r, const char *key, char *out)
+static int read_fact(const struct record *f, const struct tree *t, const struct tree_node *n,
+                     void *at, struct err *err)
 {
-    const char *text = NULL;
+    const char *text = "";
 
-    if (get_text(r, key, &text) || (text && is_wrong(r, bench_check_fact(text, r->err), key)))
+    if (tree_text(t, n, 0, SIZE_MAX, &text, err) ||
+        is_wrong(t, n, bench_check_fact(text, err), err))
         return -1;
-    if (text)
-        snprintf(out, BENCH_FACT_ROOM, "%s", text);
+    snprintf(at, f->room, "%s", text);
     return 0;
 }
 
-static int read_words(const struct reader *r)
+static int read_setting(const struct record *f, const struct tree *t, const struct tree_node *n,
+                        void *at, struct err *err)
 {
-    const char *op = "", *algo = "", *type = "", *redop = "", *shape = "", *setting = NULL;
-    struct bench_row *out = r->out;
+    const char *text = "";
 
-    if (get_text(r, "groups", &shape) || get_text(r, "redop", &redop) ||
-        get_text(r, "op", &op) || get_text(r, "algo", &algo) || get_text(r, "type", &type) ||
-        get_text(r, "setting", &setting))
+    if (tree_text(t, n, 0, SIZE_MAX, &text, err) ||
+        is_wrong(t, n, bench_parse_setting(text, &text, err), err))
         return -1;
-    if (is_wrong(r, schedule_phases_parse(op, &out->op, r->err), "op") ||
-        is_wrong(r, bench_algo_parse(algo, &out->algo, r->err), "algo") ||
-        is_wrong(r, dtype_parse(type, &out->type, r->err), "type"))
-        return -1;
-    if (strcmp(redop, "none") &&
-        is_wrong(r, dtype_op_parse(redop, &out->redop, r->err), "redop"))
-        return -1;
-    if (setting && is_wrong(r, bench_parse_setting(setting, &setting, r->err), "setting"))
-        return -1;
-    snprintf(out->setting, sizeof out->setting, "%s", setting ? setting : "");
-    return read_chosen(r, tree_get(r->tree.root, "chosen")) || read_shape(r, shape) ? -1 : 0;
+    snprintf(at, f->room, "%s", text);
+    return 0;
 }
 
-static int read_times(const struct reader *r)
+static const char *chosen_name(enum schedule_algo algo)
 {
-    const struct tree_node *row = r->tree.root, *t = tree_get(row, "time_s");
-    const struct tree_node *ratio = tree_get(row, "ratio_mpi");
-    struct bench_row *out = r->out;
+    return algo == SCHEDULE_AUTO ? NULL : schedule_algo_name(algo);
+}
 
-    if (!t)
-        return refuse(r, "time_s", "is missing, expected an object");
-    if (tree_keys(&r->tree, t, mark_keys, r->err) ||
-        (ratio && tree_keys(&r->tree, ratio, "p25 median p75", r->err)))
-        return -1;
+static int parse_redop_or_none(const char *text, enum dtype_op *op, struct err *err)
+{
+    *op = DTYPE_OPS;
+    return strcmp(text, "none") ? dtype_op_parse(text, op, err) : 0;
+}
+
+RECORD_WORDS(phases, unsigned, schedule_phases_parse, schedule_phases_name)
+RECORD_WORDS(algo, int, bench_algo_parse, bench_algo_name)
+RECORD_WORDS(chosen, enum schedule_algo, schedule_algo_parse, chosen_name)
+RECORD_WORDS(type, enum dtype, dtype_parse, dtype_name)
+RECORD_WORDS(redop, enum dtype_op, parse_redop_or_none, bench_redop_name)
+
+#define L                             struct bench_line
+#define TERM(member, words, ...)      RECORD_TERM(L, row.member, #member, words, __VA_ARGS__)
+#define INT(member, key, lo, hi, ...) RECORD_INT(L, row.member, key, lo, hi, __VA_ARGS__)
+#define SECONDS(member, key, ...)     RECORD_NUM(L, member, key, 0, DBL_MAX, __VA_ARGS__)
+#define TEXT(member, key, read_, ...)                                                          \
+    RECORD(TEXT, L, row.member, key, .read = (read_), __VA_ARGS__)
+#define MARK(mark, key) SECONDS(row.time_s[mark], key, .column = key "_s", NULLABLE)
+/* Files of a time before percentiles lack them. */
+#define PERCENTILE(mark, key) SECONDS(row.time_s[mark], key, .column = key "_s", OPTIONAL)
+#define RATIO(member, key)    SECONDS(row.member, key, .column = "ratio_mpi_" key, NULLABLE)
+#define OPTIONAL              .flags = RECORD_OPTIONAL
+#define NULLABLE              .flags = RECORD_NULLABLE
+
+static const struct record chosen[] = {
+    RECORD_TERM(L, row.chosen, "algo", chosen, .column = "chosen", NULLABLE),
+    INT(chosen_chunk_bytes, "chunk_bytes", 0, INT64_MAX),
+    {0}};
+
+static const struct record times[] = {
+    MARK(BENCH_MIN, "min"),
+    PERCENTILE(BENCH_P10, "p10"),
+    PERCENTILE(BENCH_P25, "p25"),
+    SECONDS(row.time_s[BENCH_MEDIAN], "median", .column = "median_s"),
+    PERCENTILE(BENCH_P75, "p75"),
+    PERCENTILE(BENCH_P90, "p90"),
+    PERCENTILE(BENCH_P99, "p99"),
+    MARK(BENCH_MAX, "max"),
+    {0}};
+
+static const struct record ratios[] = {
+    RATIO(ratio_p25, "p25"), RATIO(ratio_mid, "median"), RATIO(ratio_p75, "p75"), {0}};
+
+const struct record bench_line_record[] = {
+    TERM(op, phases),
+    TERM(algo, algo),
+    RECORD_PART("chosen", chosen, OPTIONAL),
+    TEXT(setting, "setting", read_setting, OPTIONAL),
+    TEXT(shape, "groups", read_shape),
+    INT(ranks, "ranks", 1, GROUPS_RANKS_MAX),
+    INT(bytes, "bytes", 0, INT64_C(1) << 50),
+    INT(elems, "count", 0, INT64_C(1) << 50),
+    TERM(type, type),
+    TERM(redop, redop),
+    INT(root, "root", 0, GROUPS_RANKS_MAX, OPTIONAL),
+    RECORD(BOOL, L, row.simulated, "simulated", OPTIONAL),
+    INT(launches, "launches", 1, LAUNCHES_MAX, OPTIONAL),
+    RECORD_PART("time_s", times),
+    RECORD_PART("ratio_mpi", ratios, OPTIONAL),
+    SECONDS(algbw_Bps, "algbw_Bps", OPTIONAL),
+    SECONDS(busbw_Bps, "busbw_Bps", OPTIONAL),
+    INT(slow_bytes, "slow_bytes", 0, INT64_MAX, NULLABLE),
+    SECONDS(row.limit_s, "limit_s", NULLABLE),
+    SECONDS(limit_fraction, "limit_fraction", OPTIONAL),
+    SECONDS(row.predicted_s, "predicted_s", OPTIONAL),
+    INT(wrong, "wrong", 0, INT64_MAX, NULLABLE),
+    SECONDS(row.load, "loadavg", OPTIONAL),
+    TEXT(library, "library", read_fact, OPTIONAL),
+    TEXT(host, "host", read_fact, OPTIONAL),
+    TEXT(when, "when", read_fact, OPTIONAL),
+    {0}};
+
+static int read_row(const struct tree *t, struct bench_row *out, struct err *err)
+{
+    struct bench_line line = {.row = {.chosen = SCHEDULE_AUTO,
+                                      .redop = DTYPE_OPS,
+                                      .root = -1,
+                                      .launches = 1,
+                                      .wrong = -1,
+                                      .slow_bytes = -1,
+                                      .ratio_p25 = NAN,
+                                      .ratio_mid = NAN,
+                                      .ratio_p75 = NAN,
+                                      .limit_s = NAN,
+                                      .predicted_s = NAN,
+                                      .load = NAN}};
+    struct groups g = {0};
+
     for (int m = 0; m < BENCH_MARKS; m++)
-        if (get_num(r, t, bench_mark_name(m), &out->time_s[m]))
-            return -1;
-    if (!isfinite(out->time_s[BENCH_MEDIAN]))
-        return refuse(r, "time_s.median", "is missing or null, expected a number");
-    return get_num(r, ratio, "p25", &out->ratio_p25) ||
-                   get_num(r, ratio, "median", &out->ratio_mid) ||
-                   get_num(r, ratio, "p75", &out->ratio_p75) ||
-                   get_num(r, row, "limit_s", &out->limit_s) ||
-                   get_num(r, row, "predicted_s", &out->predicted_s) ||
-                   get_num(r, row, "loadavg", &out->load)
-               ? -1
-               : 0;
-}
-
-static int read_row(const struct reader *r)
-{
-    const struct tree_node *row = r->tree.root;
-    struct bench_row *out = r->out;
-    int64_t ranks, root, launches;
-
-    *out = (struct bench_row){.chosen = SCHEDULE_AUTO, .redop = DTYPE_OPS};
-    if (row->kind != TREE_MAP)
-        return tree_fail(&r->tree, row, NULL, r->err, "is not a JSON object");
-    if (tree_get(row, "overlap"))
-        return refuse(r, "overlap", "is a row of --overlap, which --read does not support");
-    if (tree_keys(&r->tree, row, keys, r->err) ||
-        get_int(r, row, "ranks", GROUPS_RANKS_MAX, &ranks) ||
-        get_int(r, row, "root", GROUPS_RANKS_MAX, &root) ||
-        get_int(r, row, "bytes", INT64_C(1) << 50, &out->bytes) ||
-        get_int(r, row, "count", INT64_C(1) << 50, &out->elems) ||
-        get_int(r, row, "slow_bytes", INT64_MAX, &out->slow_bytes) ||
-        get_int(r, row, "wrong", INT64_MAX, &out->wrong) ||
-        get_int(r, row, "launches", LAUNCHES_MAX, &launches) ||
-        tree_bool(&r->tree, tree_get(row, "simulated"), &out->simulated, r->err))
+        line.row.time_s[m] = NAN;
+    if (tree_get(t->root, "overlap"))
+        return tree_fail(t, t->root, "overlap", err,
+                         "is a row of --overlap, which --read does not support");
+    if (record_read(t, t->root, bench_line_record, "", &line, err) ||
+        groups_parse(&g, line.row.shape, err))
         return -1;
-    out->ranks = (int)ranks;
-    out->root = (int)root;
-    out->launches = launches < 1 ? 1 : (int)launches;
-    if (out->bytes < 0 || out->elems < 0 || out->ranks < 1)
-        return refuse(r,
-                      out->ranks < 1   ? "ranks"
-                      : out->bytes < 0 ? "bytes"
-                                       : "count",
-                      "is null or 0, expected a number");
-    return read_words(r) || read_times(r) || read_fact(r, "library", out->library) ||
-                   read_fact(r, "host", out->host) || read_fact(r, "when", out->when)
-               ? -1
-               : 0;
+    int ranks = g.ranks;
+    groups_release(&g);
+    if (ranks != line.row.ranks)
+        return tree_fail(t, t->root, "ranks", err, "is not the number of ranks in 'groups'");
+    *out = line.row;
+    return 0;
 }
 
 static int same(const struct bench_row *a, const struct bench_row *b)
@@ -234,15 +218,15 @@ int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
 
     for (const char *at = text, *end = NULL; rc == 0 && *at; at = end, line++) {
         struct bench_row row;
-        struct reader r = {.out = &row, .err = err};
+        struct tree t;
         size_t n = strcspn(at, "\n");
         end = at + n + (at[n] == '\n');
-        if (tree_parse_json(&r.tree, name, line, at, (int64_t)n, err))
+        if (tree_parse_json(&t, name, line, at, (int64_t)n, err))
             return -1;
-        rc = read_row(&r);
+        rc = read_row(&t, &row, err);
         if (rc == 0)
             keep(all, &row);
-        tree_release(&r.tree);
+        tree_release(&t);
     }
     return rc;
 }

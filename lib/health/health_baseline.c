@@ -18,26 +18,26 @@
 #define B struct health_baseline
 static const char *const devices[] = {"cpu", "cuda", NULL};
 static const struct record head[] = {
-    RECORD_WHOLE(B, when_s, "when_s", 0, INT64_C(1) << 40),
-    RECORD_CHOICE(B, gpu, "device", devices,
-                  .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
+    RECORD_INT(B, when_s, "when_s", 0, INT64_C(1) << 40),
+    RECORD(CHOICE, B, gpu, "device", .words = devices,
+           .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
     {0}};
 
 #define E struct health_expected
 /* The rates of paro-topology(5); the spread of a sample that deviates by itself is 1. */
 static const struct record port_fields[] = {
     HEALTH_NAME(E, host, "host"),
-    RECORD_WHOLE(E, ranks, "ranks", 1, INT32_MAX),
-    RECORD_REAL(E, Bps[HEALTH_OUT], "out_Bps", 1, 1e25),
-    RECORD_REAL(E, spread[HEALTH_OUT], "out_spread", 0, 1),
-    RECORD_REAL(E, Bps[HEALTH_IN], "in_Bps", 1, 1e25),
-    RECORD_REAL(E, spread[HEALTH_IN], "in_spread", 0, 1),
-    RECORD_REAL(E, latency_s, "latency_s", 0, 1e9),
+    RECORD_INT(E, ranks, "ranks", 1, INT32_MAX),
+    RECORD_NUM(E, Bps[HEALTH_OUT], "out_Bps", 1, 1e25),
+    RECORD_NUM(E, spread[HEALTH_OUT], "out_spread", 0, 1),
+    RECORD_NUM(E, Bps[HEALTH_IN], "in_Bps", 1, 1e25),
+    RECORD_NUM(E, spread[HEALTH_IN], "in_spread", 0, 1),
+    RECORD_NUM(E, latency_s, "latency_s", 0, 1e9),
     {0}};
 
 static const struct record path_fields[] = {
-    RECORD_WHOLE(struct health_ratio, path, "path", 0, HEALTH_PATHS - 1),
-    RECORD_REAL(struct health_ratio, ratio, "ratio", 1 / RATIO_MOST, RATIO_MOST),
+    RECORD_INT(struct health_ratio, path, "path", 0, HEALTH_PATHS - 1),
+    RECORD_NUM(struct health_ratio, ratio, "ratio", 1 / RATIO_MOST, RATIO_MOST),
     {0}};
 
 static const char *check_path(void *whole, void *item, const char **key)

@@ -17,59 +17,59 @@
 /* ---- the file ---- */
 
 #define M struct health_memory
-static const struct record head[] = {RECORD_WHOLE(M, runs, "runs", 0, INT64_MAX - 1),
-                                     RECORD_WHOLE(M, when_s, "when_s", 0, WHEN_MOST),
-                                     RECORD_WHOLE(M, measured_s, "measured_s", 0, WHEN_MOST),
-                                     RECORD_TEXT(M, host, "host"),
-                                     RECORD_TEXT(M, boot, "boot"),
-                                     RECORD_WHOLE(M, printed, "said", 0, HEALTH_UNKNOWN),
-                                     RECORD_WHOLE(M, printed_s, "said_s", 0, WHEN_MOST),
+static const struct record head[] = {RECORD_INT(M, runs, "runs", 0, INT64_MAX - 1),
+                                     RECORD_INT(M, when_s, "when_s", 0, WHEN_MOST),
+                                     RECORD_INT(M, measured_s, "measured_s", 0, WHEN_MOST),
+                                     RECORD(TEXT, M, host, "host"),
+                                     RECORD(TEXT, M, boot, "boot"),
+                                     RECORD_INT(M, printed, "said", 0, HEALTH_UNKNOWN),
+                                     RECORD_INT(M, printed_s, "said_s", 0, WHEN_MOST),
                                      {0}};
 
 #define K struct health_known
 #define EVENTS(member_, count_)                                                                \
-    RECORD_WHOLE(K, member_, #member_, 0, HEALTH_EVENT_MOST, .each = 3,                        \
-                 .numbers = HEALTH_EVENTS, .count_at = offsetof(K, count_))
+    RECORD_INT(K, member_, #member_, 0, HEALTH_EVENT_MOST, .each = 3,                          \
+               .numbers = HEALTH_EVENTS, .count_at = offsetof(K, count_))
 static const struct record nic[] = {HEALTH_NAME(K, last.name, "nic"),
-                                    RECORD_WHOLE(K, last.ib, "ib", 0, 1),
-                                    RECORD_WHOLE(K, last.real, "real", 0, 1),
-                                    RECORD_WHOLE(K, last.up, "up", 0, 1),
-                                    RECORD_WHOLE(K, last.carrier, "carrier", 0, 1),
-                                    RECORD_WHOLE(K, last.mbit, "mbit", 0, INT32_MAX),
-                                    RECORD_WHOLE(K, last.width, "width", 0, 999),
-                                    RECORD_WHOLE(K, last.packets, "packets", -1, INT64_MAX),
-                                    RECORD_WHOLE(K, last.losses, "losses", -1, INT64_MAX),
-                                    RECORD_WHOLE(K, last.ups, "ups", -1, INT64_MAX),
-                                    RECORD_WHOLE(K, want_up, "want_up", 0, 1),
-                                    RECORD_WHOLE(K, want_mbit, "want_mbit", 0, INT32_MAX),
-                                    RECORD_WHOLE(K, want_width, "want_width", 0, 999),
-                                    RECORD_WHOLE(K, last.counter, "counter", -1, INT64_MAX,
-                                                 .each = 1, .numbers = HEALTH_COUNTERS),
+                                    RECORD_INT(K, last.ib, "ib", 0, 1),
+                                    RECORD_INT(K, last.real, "real", 0, 1),
+                                    RECORD_INT(K, last.up, "up", 0, 1),
+                                    RECORD_INT(K, last.carrier, "carrier", 0, 1),
+                                    RECORD_INT(K, last.mbit, "mbit", 0, INT32_MAX),
+                                    RECORD_INT(K, last.width, "width", 0, 999),
+                                    RECORD_INT(K, last.packets, "packets", -1, INT64_MAX),
+                                    RECORD_INT(K, last.losses, "losses", -1, INT64_MAX),
+                                    RECORD_INT(K, last.ups, "ups", -1, INT64_MAX),
+                                    RECORD_INT(K, want_up, "want_up", 0, 1),
+                                    RECORD_INT(K, want_mbit, "want_mbit", 0, INT32_MAX),
+                                    RECORD_INT(K, want_width, "want_width", 0, 999),
+                                    RECORD_INT(K, last.counter, "counter", -1, INT64_MAX,
+                                               .each = 1, .numbers = HEALTH_COUNTERS),
                                     EVENTS(loss, losses),
                                     EVENTS(recent, recents),
                                     {0}};
 
 #define P struct health_problem
-static const struct record problem[] = {RECORD_WHOLE(P, code, "problem", 1, 999),
-                                        RECORD_WHOLE(P, reported, "spoken", 0, HEALTH_UNKNOWN),
-                                        RECORD_WHOLE(P, printed, "told", 0, HEALTH_UNKNOWN),
-                                        RECORD_WHOLE(P, runs, "runs", 0, INT32_MAX - 1),
-                                        RECORD_WHOLE(P, first_s, "first_s", 0, WHEN_MOST),
-                                        RECORD_WHOLE(P, last_s, "last_s", 0, WHEN_MOST),
-                                        RECORD_WHOLE(P, printed_s, "told_s", 0, WHEN_MOST),
-                                        RECORD_WHOLE(P, way, "way", -1, 1),
-                                        RECORD_TEXT(P, host, "host"),
-                                        RECORD_TEXT(P, link, "link"),
-                                        RECORD_TEXT(P, other, "other"),
-                                        RECORD_TEXT(P, text, "text"),
+static const struct record problem[] = {RECORD_INT(P, code, "problem", 1, 999),
+                                        RECORD_INT(P, reported, "spoken", 0, HEALTH_UNKNOWN),
+                                        RECORD_INT(P, printed, "told", 0, HEALTH_UNKNOWN),
+                                        RECORD_INT(P, runs, "runs", 0, INT32_MAX - 1),
+                                        RECORD_INT(P, first_s, "first_s", 0, WHEN_MOST),
+                                        RECORD_INT(P, last_s, "last_s", 0, WHEN_MOST),
+                                        RECORD_INT(P, printed_s, "told_s", 0, WHEN_MOST),
+                                        RECORD_INT(P, way, "way", -1, 1),
+                                        RECORD(TEXT, P, host, "host"),
+                                        RECORD(TEXT, P, link, "link"),
+                                        RECORD(TEXT, P, other, "other"),
+                                        RECORD(TEXT, P, text, "text"),
                                         {0}};
 
 #define R struct health_rate
 static const struct record rate[] = {HEALTH_NAME(R, host, "rate"),
-                                     RECORD_WHOLE(R, way, "way", 0, 1),
-                                     RECORD_REAL(R, Bps, "Bps", 0, 1e25, .each = 1,
-                                                 .numbers = HEALTH_RATES,
-                                                 .count_at = offsetof(R, count)),
+                                     RECORD_INT(R, way, "way", 0, 1),
+                                     RECORD_NUM(R, Bps, "Bps", 0, 1e25, .each = 1,
+                                                .numbers = HEALTH_RATES,
+                                                .count_at = offsetof(R, count)),
                                      {0}};
 
 static const struct health_kind kinds[] = {

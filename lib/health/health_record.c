@@ -52,83 +52,83 @@ static void put_parts(const struct record *f, struct jout *j, const void *at)
 
 #define D struct health_data
 static const struct record head[] = {
-    RECORD_WHOLE(D, when_s, "when_s", 0, WHEN_MOST),
-    RECORD_CHOICE(D, level, "level", health_levels),
-    RECORD_WHOLE(D, hosts, "hosts", 1, HEALTH_HOSTS_MOST),
-    RECORD_WHOLE(D, own, "own", 0, HEALTH_HOSTS_MOST - 1),
-    RECORD_WHOLE(D, seed, "seed", INT64_MIN, INT64_MAX),
-    RECORD_WHOLE(D, rounds, "rounds", 0, ROUNDS_MOST),
-    RECORD_WHOLE(D, wanted, "wanted", 0, ROUNDS_MOST),
-    RECORD_OWN(D, asked, "asked", .read = read_parts, .put = put_parts),
-    RECORD_OWN(D, done, "done", .read = read_parts, .put = put_parts),
-    RECORD_REAL(D, seconds, "seconds", 0, TIME_MOST),
-    RECORD_REAL(D, deadline_s, "deadline_s", 0, TIME_MOST),
-    RECORD_BOOL(D, capped, "capped", .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
+    RECORD_INT(D, when_s, "when_s", 0, WHEN_MOST),
+    RECORD(CHOICE, D, level, "level", .words = health_levels),
+    RECORD_INT(D, hosts, "hosts", 1, HEALTH_HOSTS_MOST),
+    RECORD_INT(D, own, "own", 0, HEALTH_HOSTS_MOST - 1),
+    RECORD_INT(D, seed, "seed", INT64_MIN, INT64_MAX),
+    RECORD_INT(D, rounds, "rounds", 0, ROUNDS_MOST),
+    RECORD_INT(D, wanted, "wanted", 0, ROUNDS_MOST),
+    RECORD(OWN, D, asked, "asked", .read = read_parts, .put = put_parts),
+    RECORD(OWN, D, done, "done", .read = read_parts, .put = put_parts),
+    RECORD_NUM(D, seconds, "seconds", 0, TIME_MOST),
+    RECORD_NUM(D, deadline_s, "deadline_s", 0, TIME_MOST),
+    RECORD(BOOL, D, capped, "capped", .flags = RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO),
     {0}};
 
 #define H struct health_host
 static const struct record host[] = {HEALTH_NAME(H, name, "host"),
-                                     RECORD_WHOLE(H, ranks, "ranks", 1, RANKS_MOST),
-                                     RECORD_WHOLE(H, leaf, "leaf", -1, INT32_MAX),
-                                     RECORD_WHOLE(H, pod, "pod", -1, INT32_MAX),
-                                     RECORD_REAL(H, drain_Bps, "drain_Bps", -1, RATE_MOST),
-                                     RECORD_BOOL(H, silent, "silent"),
-                                     RECORD_TEXT(H, why, "why"),
+                                     RECORD_INT(H, ranks, "ranks", 1, RANKS_MOST),
+                                     RECORD_INT(H, leaf, "leaf", -1, INT32_MAX),
+                                     RECORD_INT(H, pod, "pod", -1, INT32_MAX),
+                                     RECORD_NUM(H, drain_Bps, "drain_Bps", -1, RATE_MOST),
+                                     RECORD(BOOL, H, silent, "silent"),
+                                     RECORD(TEXT, H, why, "why"),
                                      {0}};
 
 #define L struct health_link
 static const struct record port[] = {HEALTH_NAME(L, name, "link"),
-                                     RECORD_WHOLE(L, host, "of", 0, HEALTH_HOSTS_MOST - 1),
-                                     RECORD_BOOL(L, up, "up"),
-                                     RECORD_BOOL(L, carrier, "carrier"),
-                                     RECORD_BOOL(L, lost, "lost"),
-                                     RECORD_REAL(L, Bps, "link_Bps", 0, RATE_MOST),
-                                     RECORD_REAL(L, want_Bps, "want_Bps", 0, RATE_MOST),
-                                     RECORD_WHOLE(L, errors, "errors", -1, INT64_MAX),
-                                     RECORD_WHOLE(L, packets, "packets", -1, INT64_MAX),
-                                     RECORD_WHOLE(L, flaps, "flaps", -1, INT64_MAX),
-                                     RECORD_REAL(L, since_s, "since_s", 0, TIME_MOST),
+                                     RECORD_INT(L, host, "of", 0, HEALTH_HOSTS_MOST - 1),
+                                     RECORD(BOOL, L, up, "up"),
+                                     RECORD(BOOL, L, carrier, "carrier"),
+                                     RECORD(BOOL, L, lost, "lost"),
+                                     RECORD_NUM(L, Bps, "link_Bps", 0, RATE_MOST),
+                                     RECORD_NUM(L, want_Bps, "want_Bps", 0, RATE_MOST),
+                                     RECORD_INT(L, errors, "errors", -1, INT64_MAX),
+                                     RECORD_INT(L, packets, "packets", -1, INT64_MAX),
+                                     RECORD_INT(L, flaps, "flaps", -1, INT64_MAX),
+                                     RECORD_NUM(L, since_s, "since_s", 0, TIME_MOST),
                                      {0}};
 
 #define G struct health_gpu
 static const struct record gpu[] = {
-    RECORD_WHOLE(G, index, "gpu", 0, INT32_MAX),
-    RECORD_TEXT(G, name, "name"),
-    RECORD_WHOLE(G, wrong[HEALTH_OUT], "wrong_out", 0, WORDS_MOST),
-    RECORD_WHOLE(G, wrong[HEALTH_IN], "wrong_in", 0, WORDS_MOST),
+    RECORD_INT(G, index, "gpu", 0, INT32_MAX),
+    RECORD(TEXT, G, name, "name"),
+    RECORD_INT(G, wrong[HEALTH_OUT], "wrong_out", 0, WORDS_MOST),
+    RECORD_INT(G, wrong[HEALTH_IN], "wrong_in", 0, WORDS_MOST),
     {0}};
 
 #define SRC_DST(struct_)                                                                       \
-    RECORD_WHOLE(struct_, src, "src", 0, RANKS_MOST - 1),                                      \
-        RECORD_WHOLE(struct_, dst, "dst", 0, RANKS_MOST - 1)
+    RECORD_INT(struct_, src, "src", 0, RANKS_MOST - 1),                                        \
+        RECORD_INT(struct_, dst, "dst", 0, RANKS_MOST - 1)
 static const struct record sample[] = {
     SRC_DST(struct health_sample),
-    RECORD_WHOLE(struct health_sample, round, "round", 0, ROUNDS_MOST),
-    RECORD_BOOL(struct health_sample, stage, "again"),
-    RECORD_REAL(struct health_sample, Bps, "Bps", RATE_LEAST, RATE_MOST),
+    RECORD_INT(struct health_sample, round, "round", 0, ROUNDS_MOST),
+    RECORD(BOOL, struct health_sample, stage, "again"),
+    RECORD_NUM(struct health_sample, Bps, "Bps", RATE_LEAST, RATE_MOST),
     {0}};
 static const struct record rank_sample[] = {
     SRC_DST(struct health_rank_sample),
-    RECORD_WHOLE(struct health_rank_sample, round, "round", 0, ROUNDS_MOST),
-    RECORD_REAL(struct health_rank_sample, Bps, "rank_Bps", RATE_LEAST, RATE_MOST),
+    RECORD_INT(struct health_rank_sample, round, "round", 0, ROUNDS_MOST),
+    RECORD_NUM(struct health_rank_sample, Bps, "rank_Bps", RATE_LEAST, RATE_MOST),
     {0}};
 static const struct record latency[] = {
     SRC_DST(struct health_latency),
-    RECORD_REAL(struct health_latency, s, "latency_s", 1e-12, TIME_MOST),
+    RECORD_NUM(struct health_latency, s, "latency_s", 1e-12, TIME_MOST),
     {0}};
 static const struct record wrong[] = {
     SRC_DST(struct health_amount),
-    RECORD_REAL(struct health_amount, amount, "wrong_words", 1, WORDS_MOST),
+    RECORD_NUM(struct health_amount, amount, "wrong_words", 1, WORDS_MOST),
     {0}};
 static const struct record stall[] = {
     SRC_DST(struct health_amount),
-    RECORD_REAL(struct health_amount, amount, "stalled_s", 0, TIME_MOST),
+    RECORD_NUM(struct health_amount, amount, "stalled_s", 0, TIME_MOST),
     {0}};
 static const struct record collective[] = {
-    RECORD_REAL(struct health_collective, s, "collective_s", 1e-12, TIME_MOST),
-    RECORD_REAL(struct health_collective, want_s, "want_s", 1e-12, TIME_MOST),
-    RECORD_WHOLE(struct health_collective, first, "first", 0, HEALTH_HOSTS_MOST - 1),
-    RECORD_WHOLE(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
+    RECORD_NUM(struct health_collective, s, "collective_s", 1e-12, TIME_MOST),
+    RECORD_NUM(struct health_collective, want_s, "want_s", 1e-12, TIME_MOST),
+    RECORD_INT(struct health_collective, first, "first", 0, HEALTH_HOSTS_MOST - 1),
+    RECORD_INT(struct health_collective, count, "count", 1, HEALTH_HOSTS_MOST),
     {0}};
 
 /* ---- checks beyond bounds ---- */

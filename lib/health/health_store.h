@@ -40,7 +40,7 @@ struct health_kind {
 
 /* A name that is not empty, made clean (health_data.h). */
 #define HEALTH_NAME(struct_, member_, key_)                                                    \
-    RECORD_TEXT(struct_, member_, key_, .lo = 1, .read = health_store_read_name)
+    RECORD(TEXT, struct_, member_, key_, .lo = 1, .read = health_store_read_name)
 int health_store_read_name(const struct record *f, const struct tree *t,
                            const struct tree_node *n, void *at, struct err *err);
 

@@ -20,7 +20,7 @@ enum { WORD_MAX = 64, HOST_MAX = 255, TRAINS_MAX = 1 << 16 };
 
 /* Bytes, seconds and the like. */
 #define NUMBER(type, member, key, ...)                                                         \
-    RECORD_REAL(struct type, member, key, 0, 1e30, __VA_ARGS__)
+    RECORD_NUM(struct type, member, key, 0, 1e30, __VA_ARGS__)
 #define PLAN(kind, member, ...) RECORD_##kind(struct plan, member, #member, __VA_ARGS__)
 #define UNKNOWN_0               .flags = RECORD_OPTIONAL | RECORD_ZERO
 #define OPTIONAL                .flags = RECORD_OPTIONAL
@@ -33,7 +33,7 @@ static const struct record memory_fields[] = {NUMBER(plan_memory, params, "param
                                               NUMBER(plan_memory, total, "total"),
                                               {0}};
 
-#define SURVIVAL(member, most) RECORD_WHOLE(struct plan_survival, member, #member, 0, most)
+#define SURVIVAL(member, most) RECORD_INT(struct plan_survival, member, #member, 0, most)
 static const struct record survival_fields[] = {
     NUMBER(plan_survival, mtbf_s, "mtbf_s", UNKNOWN_0),
     SURVIVAL(nodes, GROUPS_RANKS_MAX),
@@ -50,13 +50,13 @@ static const struct record survival_fields[] = {
     NUMBER(plan_survival, copy_slow_bytes, "copy_slow_bytes"),
     {0}};
 
-static const struct record failure_fields[] = {
-    RECORD_OBJECT(struct plan_price, survival, "failures", survival_fields,
-                  .flags = RECORD_OPTIONAL | RECORD_ABSENT),
-    {0}};
+static const struct record failure_fields[] = {RECORD(OBJECT, struct plan_price, survival,
+                                                      "failures", .of = survival_fields,
+                                                      .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+                                               {0}};
 
 static const struct record price_fields[] = {
-    RECORD_OBJECT(struct plan_price, memory, "memory_bytes", memory_fields),
+    RECORD(OBJECT, struct plan_price, memory, "memory_bytes", .of = memory_fields),
     NUMBER(plan_price, slow_bytes, "slow_bytes"),
     NUMBER(plan_price, slow_rank_bytes, "slow_bytes_per_rank"),
     NUMBER(plan_price, fast_bytes, "fast_bytes"),
@@ -96,22 +96,22 @@ static const char *name_of_rates(const void *text)
 }
 
 static const struct record predicted_fields[] = {
-    PLAN(WORD, rates_of, rates, OPTIONAL),
-    PLAN(TEXT, doubt, .lo = 1, OPTIONAL),
-    RECORD_OBJECT(struct plan, price, NULL, price_fields),
-    RECORD_OBJECT(struct plan, checkpoint, NULL, checkpoint_fields),
+    PLAN(TERM, rates_of, rates, OPTIONAL),
+    RECORD(TEXT, struct plan, doubt, "doubt", .lo = 1, OPTIONAL),
+    RECORD(OBJECT, struct plan, price, NULL, .of = price_fields),
+    RECORD(OBJECT, struct plan, checkpoint, NULL, .of = checkpoint_fields),
     {0}};
 
 RECORD_WORDS(dtype, enum dtype, dtype_parse_compute, dtype_name)
 RECORD_WORDS(slow, enum plan_slow, plan_slow_parse, plan_slow_name)
 
 static const struct record type_fields[] = {
-    RECORD_WORD(struct plan, param_type, "params", dtype),
-    RECORD_WORD(struct plan, wire_type, "wire", dtype),
-    RECORD_WORD(struct plan, grad_type, "grads", dtype),
-    RECORD_WORD(struct plan, compute_type, "compute", dtype, OPTIONAL),
-    PLAN(WORD, slow_params, slow, OPTIONAL),
-    PLAN(WORD, slow_grads, slow, OPTIONAL),
+    RECORD_TERM(struct plan, param_type, "params", dtype),
+    RECORD_TERM(struct plan, wire_type, "wire", dtype),
+    RECORD_TERM(struct plan, grad_type, "grads", dtype),
+    RECORD_TERM(struct plan, compute_type, "compute", dtype, OPTIONAL),
+    PLAN(TERM, slow_params, slow, OPTIONAL),
+    PLAN(TERM, slow_grads, slow, OPTIONAL),
     {0}};
 
 static int parse_ring(const char *text, enum schedule_algo *out, struct err *err)
@@ -145,23 +145,23 @@ RECORD_WORDS(algo, enum schedule_algo, parse_ring, schedule_algo_name)
 RECORD_WORDS(device, enum device_kind, plan_device_parse, plan_device_name)
 
 static const struct record plan_fields[] = {
-    PLAN(WORD, strategy, strategy),
-    PLAN(WORD, algo, algo),
-    PLAN(WHOLE, micro_batch, 1, PLAN_BATCH_MAX),
-    PLAN(WHOLE, accum, 1, PLAN_BATCH_MAX),
-    PLAN(WHOLE, layered, 1, PLAN_BATCH_MAX, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
-    PLAN(WHOLE, global_batch, 1, INT64_MAX, OPTIONAL),
-    PLAN(WHOLE, seq, 1, PLAN_SEQ_MAX),
-    PLAN(WHOLE, trainable, 1, INT64_MAX),
+    PLAN(TERM, strategy, strategy),
+    PLAN(TERM, algo, algo),
+    PLAN(INT, micro_batch, 1, PLAN_BATCH_MAX),
+    PLAN(INT, accum, 1, PLAN_BATCH_MAX),
+    PLAN(INT, layered, 1, PLAN_BATCH_MAX, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    PLAN(INT, global_batch, 1, INT64_MAX, OPTIONAL),
+    PLAN(INT, seq, 1, PLAN_SEQ_MAX),
+    PLAN(INT, trainable, 1, INT64_MAX),
     RECORD_PART("types", type_fields),
-    PLAN(WHOLE, prefetch, 0, PLAN_PREFETCH_MAX),
-    PLAN(WHOLE, buckets, 1, PLAN_BUCKETS_MAX, OPTIONAL),
-    PLAN(OWN, keep, .parse = parse_keep, .put = put_keep, OPTIONAL),
-    PLAN(BOOL, recompute, OPTIONAL),
-    PLAN(WHOLE, chunk_bytes, 1, PLAN_CHUNK_MAX),
-    PLAN(WORD, device, device, OPTIONAL),
+    PLAN(INT, prefetch, 0, PLAN_PREFETCH_MAX),
+    PLAN(INT, buckets, 1, PLAN_BUCKETS_MAX, OPTIONAL),
+    RECORD(OWN, struct plan, keep, "keep", .parse = parse_keep, .put = put_keep, OPTIONAL),
+    RECORD(BOOL, struct plan, recompute, "recompute", OPTIONAL),
+    PLAN(INT, chunk_bytes, 1, PLAN_CHUNK_MAX),
+    PLAN(TERM, device, device, OPTIONAL),
     RECORD_PART("predicted", predicted_fields),
-    PLAN(WHOLE, group_level, 0, TOPO_LEVELS_MAX - 2, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
+    PLAN(INT, group_level, 0, TOPO_LEVELS_MAX - 2, .flags = RECORD_OPTIONAL | RECORD_ABSENT),
     {0}};
 
 /* ---- reading ---- */

@@ -223,7 +223,7 @@ rows() {
     refused "'time_s.median' twice" 's/"max":1/"max":1,"median":2/'
     refused "'time_s.mean' key" 's/"max":1/"max":1,"mean":2/'
     refused "'time_s.max' missing" 's/,"max":1//'
-    refused "'ratio_mpi' mapping" 's/"wrong"/"ratio_mpi":2,"wrong"/'
+    refused "'ratio_mpi' object" 's/"wrong"/"ratio_mpi":2,"wrong"/'
     refused "'ratio_mpi.p75' missing" 's/"wrong"/"ratio_mpi":{"p25":1,"median":1},"wrong"/'
     refused "'count' null" 's/"count":2/"count":null/'
     refused "'ranks' 'groups'" 's/:4,"bytes/:5,"bytes/'
