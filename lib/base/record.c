@@ -8,9 +8,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/utf8.h"
 
-enum { KEYS_BYTES = 1024, WORD_MOST = 255, TEXT_MOST = 1024 };
+enum { KEYS_BYTES = 1024, WORD_MOST = 255 };
 
 /* Whether it is an int, or a list of them. */
 static int is_int(const struct record *f)
@@ -21,6 +20,11 @@ static int is_int(const struct record *f)
 static int64_t whole_at(const struct record *f, const void *at, int i)
 {
     return is_int(f) ? ((const int *)at)[i] : ((const int64_t *)at)[i];
+}
+
+double record_real(const struct record *f, const void *from)
+{
+    return *(const double *)(const void *)((const char *)from + f->at);
 }
 
 /* ---- reading ---- */
@@ -154,14 +158,20 @@ static int read_fields(const struct record *f, const struct tree *t, const struc
     return 0;
 }
 
-int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
-                const char *more, void *out, struct err *err)
+int record_keys(const struct tree *t, const struct tree_node *n, const struct record *f,
+                const char *more, struct err *err)
 {
     char keys[KEYS_BYTES];
 
     snprintf(keys, sizeof keys, "%s", more);
     list_keys(f, keys);
-    return tree_keys(t, n, keys, err) || read_fields(f, t, n, out, err) ? -1 : 0;
+    return tree_keys(t, n, keys, err);
+}
+
+int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
+                const char *more, void *out, struct err *err)
+{
+    return record_keys(t, n, f, more, err) || read_fields(f, t, n, out, err) ? -1 : 0;
 }
 
 /* ---- writing ---- */
@@ -216,7 +226,6 @@ static void put_numbers(struct jout *j, const struct record *f, const void *from
 static void put_field(struct jout *j, const struct record *f, const void *from)
 {
     const void *at = (const char *)from + f->at;
-    char text[TEXT_MOST];
 
     if (f->put) {
         f->put(f, j, at);
@@ -230,9 +239,7 @@ static void put_field(struct jout *j, const struct record *f, const void *from)
             jout_bool(j, f->key, *(const int *)at);
         return;
     case RECORD_TEXT:
-        snprintf(text, sizeof text, "%s", (const char *)at);
-        utf8_clean(text);
-        jout_text(j, f->key, text);
+        jout_text(j, f->key, at);
         return;
     case RECORD_CHOICE:
         jout_text(j, f->key, f->words[*(const int *)at]);
@@ -255,6 +262,9 @@ static void put_field(struct jout *j, const struct record *f, const void *from)
 void record_put(struct jout *j, const struct record *f, const void *from)
 {
     for (; f->type; f++) {
+        const void *at = (const char *)from + f->at;
+        if (f->flags & RECORD_BRIEF && j->yaml && *(const int *)at == 0)
+            continue;
         if (!is_unknown(f, from))
             put_field(j, f, from);
         else if (!j->yaml && f->key && !(f->flags & RECORD_ABSENT))

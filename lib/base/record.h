@@ -43,6 +43,8 @@ enum {
     RECORD_NULLABLE = 2, /* is there, and may be null */
     RECORD_ABSENT = 4,   /* unknown: JSON leaves it out too */
     RECORD_ZERO = 8,     /* 0 is unknown */
+    RECORD_BRIEF = 16,   /* YAML leaves out the first choice */
+    RECORD_OTHER = 256,  /* from here on the table's own */
 };
 
 struct record {
@@ -96,7 +98,12 @@ struct record {
         .key = (key_), .type = RECORD_OBJECT, .of = (of_), __VA_ARGS__                         \
     }
 
+/* A member that is RECORD_REAL. */
+double record_real(const struct record *f, const void *from);
 /* n is a mapping of the table's keys and of `more` (as tree_keys takes them). */
+int record_keys(const struct tree *t, const struct tree_node *n, const struct record *f,
+                const char *more, struct err *err);
+/* The same, and the members are read. */
 int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
                 const char *more, void *out, struct err *err);
 /* The members alone: their object is open. */

@@ -173,11 +173,12 @@ struct reader {
 
 static int read_groups(const struct reader *r, const struct tree_node *list, struct plan *p)
 {
+    static const struct record none[] = {{0}};
     const char *host = "";
     int k = 0;
 
     if (tree_list(r->t, list, 1, GROUPS_RANKS_MAX, r->err) ||
-        topo_tree_groups(r->t, list, "host ranks", &p->groups, r->err))
+        topo_tree_groups(r->t, list, none, "host ranks", &p->groups, r->err))
         return -1;
     p->host = mem_new((size_t)p->groups.count, sizeof *p->host);
     for (const struct tree_node *n = list->child; n; n = n->next) {

@@ -338,11 +338,10 @@ static void round_figures(struct topo *t)
 {
     topo_name_levels(t);
     for (int l = 0; l < t->levels; l++)
-        for (int i = 0; i < TOPO_FIGURES; i++) {
-            const struct topo_figure *f = &topo_figures[i];
-            round_figure((double *)(void *)((char *)&t->level[l] + f->at),
-                         f->kind == TOPO_ERROR_BAR ? 1 : 3);
-        }
+        for (const struct record *f = topo_level_record; f->type; f++)
+            if (f->type == RECORD_REAL)
+                round_figure((double *)(void *)((char *)&t->level[l] + f->at),
+                             f->flags & TOPO_ERROR_BAR ? 1 : 3);
     for (int k = 0; k < t->groups.count; k++) {
         round_figure(&t->port[k].out_Bps, 3);
         round_figure(&t->port[k].in_Bps, 3);

@@ -107,13 +107,15 @@ int topo_read(struct topo *t, const char *what, struct err *err);
 struct yaml;
 struct tree;
 struct tree_node;
+struct record;
 int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err);
 /*
- * The groups of a list of mappings of these keys (tree_keys), of which "ranks" lists numbers
+ * The groups of a list of mappings of these keys (record_keys), of which "ranks" lists numbers
  * below that of all, or such a list for each cell: each once, ascending in its list.
  */
-int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
-                     struct groups *groups, struct err *err);
+int topo_tree_groups(const struct tree *t, const struct tree_node *list,
+                     const struct record *fields, const char *keys, struct groups *groups,
+                     struct err *err);
 struct jout;
 void topo_put_ranks(struct jout *j, const struct groups *g, int k); /* "ranks" of a group */
 /*

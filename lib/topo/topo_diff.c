@@ -92,11 +92,9 @@ static void diff_level(struct diff *d, const struct topo *old, const struct topo
     if (!a->name[0] || !b->name[0])
         return;
     PLACE(d, "%s", b->name);
-    for (int i = 0; i < TOPO_FIGURES; i++) {
-        const struct topo_figure *f = &topo_figures[i];
-        if (f->kind != TOPO_ERROR_BAR)
-            diff_number(d, f->key, topo_figure(a, f), topo_figure(b, f));
-    }
+    for (const struct record *f = topo_level_record; f->type; f++)
+        if (f->type == RECORD_REAL && !(f->flags & TOPO_ERROR_BAR))
+            diff_number(d, f->key, record_real(f, a), record_real(f, b));
 }
 
 static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)

@@ -2,8 +2,7 @@
 #ifndef TOPO_TOPO_PRINT_H
 #define TOPO_TOPO_PRINT_H
 
-#include <stddef.h>
-
+#include "base/record.h"
 #include "topo/topo.h"
 
 /* The printers behind topo_print(), one for each format. */
@@ -15,17 +14,9 @@ void topo_print_svg(const struct topo *t, FILE *out);
 void topo_print_hostfile(const struct topo *t, FILE *out);
 void topo_print_rankfile(const struct topo *t, FILE *out);
 
-/* The figures of a level, in the order printed, and their bounds in a file. */
-enum topo_figure_kind { TOPO_STATED, TOPO_KNOWN, TOPO_ERROR_BAR }; /* always; where known */
-struct topo_figure {
-    const char *key;
-    size_t at; /* a double of struct topo_level */
-    double least, most;
-    enum topo_figure_kind kind;
-};
-enum { TOPO_FIGURES = 14 };
-extern const struct topo_figure topo_figures[TOPO_FIGURES];
-double topo_figure(const struct topo_level *level, const struct topo_figure *f);
+/* A struct topo_level as it is printed; its figures are RECORD_REAL. */
+enum { TOPO_ERROR_BAR = RECORD_OTHER };
+extern const struct record topo_level_record[];
 
 /* Of other_flops, beside `flops`, which is of compute_type: "flops_bf16". */
 const char *topo_other_key(const struct topo *t);

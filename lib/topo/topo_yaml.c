@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a fabric as text: the format paro-topology/1 (paro-topology(5)), in and out, and the
- * JSON document paro.topo/1.  What is printed as YAML reads back as the same fabric and prints
+ * Reads and writes a fabric as text: the format paro-topology/1 (paro-topology(5)), and the JSON
+ * document paro.topo/1.  What is printed as YAML reads back as the same fabric and prints
  * as the same text.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/jout.h"
@@ -19,32 +20,82 @@ enum { HOST_BYTES = 256 };
 /* One of the 2^20 ranks that may share a port of the least rate has less than 1 B/s. */
 #define MEMBER_MIN_BPS 1e-7
 
-const struct topo_figure topo_figures[TOPO_FIGURES] = {
-#define FIGURE(key, least, most, kind)                                                         \
-    {                                                                                          \
-#key, offsetof(struct topo_level, key), least, most, kind                              \
-    }
-    FIGURE(latency_s, 0, TOPO_LATENCY_MAX_S, TOPO_STATED),
-    FIGURE(port_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS, TOPO_STATED),
-    FIGURE(flow_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS, TOPO_STATED),
-    FIGURE(member_Bps, MEMBER_MIN_BPS, TOPO_RATE_MAX_BPS, TOPO_STATED),
-    FIGURE(message_s, 0, TOPO_LATENCY_MAX_S, TOPO_KNOWN),
-    FIGURE(latency_err_s, 0, TOPO_LATENCY_MAX_S, TOPO_ERROR_BAR),
-    FIGURE(port_err_Bps, 0, TOPO_RATE_MAX_BPS, TOPO_ERROR_BAR),
-    FIGURE(flow_err_Bps, 0, TOPO_RATE_MAX_BPS, TOPO_ERROR_BAR),
-    FIGURE(member_err_Bps, 0, TOPO_RATE_MAX_BPS, TOPO_ERROR_BAR),
-    FIGURE(rate_left, TOPO_LEFT_MIN, 1, TOPO_KNOWN),
-    FIGURE(compute_left, TOPO_LEFT_MIN, 1, TOPO_KNOWN),
-    FIGURE(ring_loss, 0, 1, TOPO_KNOWN),
-    FIGURE(use_lost_s, 0, TOPO_LATENCY_MAX_S, TOPO_KNOWN),
-    FIGURE(latency_busy_s, 0, TOPO_LATENCY_MAX_S, TOPO_KNOWN),
-#undef FIGURE
-};
+#define KNOWN RECORD_OPTIONAL | RECORD_ABSENT | RECORD_ZERO
 
-double topo_figure(const struct topo_level *level, const struct topo_figure *f)
-{
-    return *(const double *)(const void *)((const char *)level + f->at);
-}
+#define LEVEL(member, least, most, ...)                                                        \
+    RECORD_NUM(struct topo_level, member, #member, least, most, __VA_ARGS__)
+#define ERROR_BAR(member, most) LEVEL(member, 0, most, .flags = KNOWN | TOPO_ERROR_BAR)
+#define SOURCE(member)          RECORD(TEXT, struct topo_level, member, #member, .lo = 1, .flags = KNOWN)
+const struct record topo_level_record[] = {
+    RECORD(TEXT, struct topo_level, name, "name", .lo = 1),
+    LEVEL(latency_s, 0, TOPO_LATENCY_MAX_S),
+    LEVEL(port_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS),
+    LEVEL(flow_Bps, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS),
+    LEVEL(member_Bps, MEMBER_MIN_BPS, TOPO_RATE_MAX_BPS),
+    LEVEL(message_s, 0, TOPO_LATENCY_MAX_S, .flags = KNOWN),
+    ERROR_BAR(latency_err_s, TOPO_LATENCY_MAX_S),
+    ERROR_BAR(port_err_Bps, TOPO_RATE_MAX_BPS),
+    ERROR_BAR(flow_err_Bps, TOPO_RATE_MAX_BPS),
+    ERROR_BAR(member_err_Bps, TOPO_RATE_MAX_BPS),
+    LEVEL(rate_left, TOPO_LEFT_MIN, 1, .flags = KNOWN),
+    LEVEL(compute_left, TOPO_LEFT_MIN, 1, .flags = KNOWN),
+    LEVEL(ring_loss, 0, 1, .flags = KNOWN),
+    LEVEL(use_lost_s, 0, TOPO_LATENCY_MAX_S, .flags = KNOWN),
+    LEVEL(latency_busy_s, 0, TOPO_LATENCY_MAX_S, .flags = KNOWN),
+    SOURCE(rate_source),
+    SOURCE(latency_source),
+    {0}};
+
+#define UNKNOWN_0 .flags = RECORD_OPTIONAL | RECORD_ZERO
+static const char *const devices[] = {[TOPO_CPU] = "cpu", [TOPO_CUDA] = "cuda", NULL};
+static const char *const transports[] = {
+    [TOPO_OVER_MPI] = "mpi", [TOPO_OVER_NCCL] = "nccl", NULL};
+static const char *const types[] = {[DTYPE_F32] = "f32", [DTYPE_BF16] = "bf16", NULL};
+
+static const struct record rank_fields[] = {
+    RECORD(CHOICE, struct topo, device, "device", .words = devices,
+           .flags = RECORD_OPTIONAL | RECORD_BRIEF),
+    RECORD(CHOICE, struct topo, transport, "transport", .words = transports, .flags = KNOWN),
+    RECORD_INT(struct topo, memory_bytes, "memory_bytes", 1, TOPO_MEMORY_MAX_BYTES, UNKNOWN_0),
+    RECORD_NUM(struct topo, flops, "flops", 1, TOPO_FLOPS_MAX, UNKNOWN_0),
+    RECORD(CHOICE, struct topo, compute_type, "compute_type", .words = types,
+           .flags = RECORD_OPTIONAL | RECORD_BRIEF),
+    {0}};
+static const struct record other_fields[] = {
+    RECORD_NUM(struct topo, memory_Bps, "memory_Bps", TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS,
+               UNKNOWN_0),
+    RECORD(TEXT, struct topo, doubt, "doubt", .lo = 1, .flags = KNOWN),
+    {0}};
+static const struct record topo_fields[] = {
+    RECORD_PART(NULL, rank_fields), RECORD_PART(NULL, other_fields), {0}};
+
+static const char root_keys[] = "format levels flops_f32? flops_bf16? groups";
+
+struct line { /* of a group */
+    char host[HOST_BYTES];
+    struct topo_port port;
+    struct topo_devices devices;
+};
+#define PORT(member, key)                                                                      \
+    RECORD_NUM(struct line, port.member, key, TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS,            \
+               .flags = RECORD_OPTIONAL)
+#define DEVICES(member)                                                                        \
+    RECORD_INT(struct line, devices.member, #member, 0, TOPO_DEVICES_MAX, .flags = KNOWN)
+static const struct record host_fields[] = {
+    RECORD(TEXT, struct line, host, "host", .lo = 1, .flags = RECORD_OPTIONAL), {0}};
+static const struct record port_fields[] = {
+    PORT(out_Bps, "port_out_Bps"), PORT(in_Bps, "port_in_Bps"), {0}};
+static const struct record device_fields[] = {
+    DEVICES(numa_nodes),
+    DEVICES(gpus),
+    DEVICES(nics),
+    RECORD(TEXT, struct line, devices.gpu_name, "gpu_name", .lo = 1, .flags = KNOWN),
+    {0}};
+static const char group_keys[] = "ranks blocks?";
+static const struct record group_fields[] = {RECORD_PART(NULL, host_fields),
+                                             RECORD_PART(NULL, port_fields),
+                                             RECORD_PART(NULL, device_fields),
+                                             {0}};
 
 /* ---- reading ---- */
 
@@ -122,16 +173,18 @@ static int read_ranks(const struct read *r, const struct tree_node *list, int k,
     return rc;
 }
 
-int topo_tree_groups(const struct tree *t, const struct tree_node *list, const char *keys,
-                     struct groups *groups, struct err *err)
+int topo_tree_groups(const struct tree *t, const struct tree_node *list,
+                     const struct record *fields, const char *keys, struct groups *groups,
+                     struct err *err)
 {
     const struct read r = {NULL, t, err};
     int64_t ranks = 0;
     int k = 0, rc = 0;
 
     for (const struct tree_node *n = list->child; n; n = n->next) {
-        int64_t own =
-            tree_keys(t, n, keys, err) ? -1 : count_ranks(t, tree_get(n, "ranks"), err);
+        int64_t own = record_keys(t, n, fields, keys, err)
+                          ? -1
+                          : count_ranks(t, tree_get(n, "ranks"), err);
         if (own < 0)
             return -1;
         ranks += own;
@@ -173,24 +226,12 @@ static int read_level(const struct read *r, const struct tree_node *n, int l)
     const struct tree *t = r->tree;
     struct topo_level *to = &r->t->level[l];
 
-    if (tree_keys(t, n,
-                  "name latency_s port_Bps flow_Bps member_Bps message_s? latency_err_s?"
-                  " port_err_Bps? flow_err_Bps? member_err_Bps? rate_left? compute_left?"
-                  " ring_loss?"
-                  " use_lost_s? latency_busy_s? rate_source? latency_source?",
-                  r->err) ||
-        tree_word(t, tree_get(n, "name"), to->name, sizeof to->name, r->err))
+    if (record_read(t, n, topo_level_record, "", to, r->err))
         return -1;
     for (int i = 0; i < l; i++)
         if (strcmp(r->t->level[i].name, to->name) == 0)
             return tree_fail(t, tree_get(n, "name"), NULL, r->err,
                              "is '%s' as is levels[%d]'s, expected another", to->name, i);
-    for (int i = 0; i < TOPO_FIGURES; i++) {
-        const struct topo_figure *f = &topo_figures[i];
-        double *value = (double *)(void *)((char *)to + f->at);
-        if (tree_f64(t, tree_get(n, f->key), f->least, f->most, value, r->err))
-            return -1;
-    }
     /*
      * What one of a port's members has when all send passes the port.  Beyond what one
      * measurement differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as bits
@@ -201,12 +242,7 @@ static int read_level(const struct read *r, const struct tree_node *n, int l)
         return tree_fail(t, tree_get(n, "member_Bps"), NULL, r->err,
                          "is %.6g, expected at most port_Bps, %.6g, which all members share",
                          to->member_Bps, to->port_Bps);
-    return tree_word(t, tree_get(n, "rate_source"), to->rate_source, TOPO_SOURCE_BYTES,
-                     r->err) ||
-                   tree_word(t, tree_get(n, "latency_source"), to->latency_source,
-                             TOPO_SOURCE_BYTES, r->err)
-               ? -1
-               : 0;
+    return 0;
 }
 
 static int read_blocks(const struct read *r, const struct tree_node *group, int k)
@@ -228,23 +264,14 @@ static int read_blocks(const struct read *r, const struct tree_node *group, int 
 
 static int read_group(const struct read *r, const struct tree_node *n, int k)
 {
-    const struct tree *t = r->tree;
-    struct topo_port *port = &r->t->port[k];
-    struct topo_devices *d = &r->t->devices[k];
-    char host[HOST_BYTES] = "";
+    double usual = r->t->level[1].port_Bps;
+    struct line line = {.port = {usual, usual}};
 
-    port->out_Bps = port->in_Bps = r->t->level[1].port_Bps;
-    if (tree_word(t, tree_get(n, "host"), host, sizeof host, r->err) ||
-        tree_f64(t, tree_get(n, "port_out_Bps"), TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS,
-                 &port->out_Bps, r->err) ||
-        tree_f64(t, tree_get(n, "port_in_Bps"), TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS,
-                 &port->in_Bps, r->err) ||
-        tree_int(t, tree_get(n, "numa_nodes"), 0, TOPO_DEVICES_MAX, &d->numa_nodes, r->err) ||
-        tree_int(t, tree_get(n, "gpus"), 0, TOPO_DEVICES_MAX, &d->gpus, r->err) ||
-        tree_int(t, tree_get(n, "nics"), 0, TOPO_DEVICES_MAX, &d->nics, r->err) ||
-        tree_word(t, tree_get(n, "gpu_name"), d->gpu_name, TOPO_NAME_BYTES, r->err))
+    if (record_read(r->tree, n, group_fields, group_keys, &line, r->err))
         return -1;
-    topo_set_host(r->t, k, host);
+    topo_set_host(r->t, k, line.host);
+    r->t->port[k] = line.port;
+    r->t->devices[k] = line.devices;
     return read_blocks(r, n, k);
 }
 
@@ -289,32 +316,18 @@ const char *topo_other_key(const struct topo *t)
 
 static int read_rank_words(const struct read *r, const struct tree_node *root)
 {
-    static const char *const devices[] = {[TOPO_CPU] = "cpu", [TOPO_CUDA] = "cuda"};
-    static const char *const transports[] = {
-        [TOPO_OVER_MPI] = "mpi", [TOPO_OVER_NCCL] = "nccl"};
-    static const char *const types[] = {"f32", "bf16"};
-    int device = TOPO_CPU, transport = TOPO_OVER_MPI, is_bf16 = 0;
+    struct topo *t = r->t;
 
-    if (tree_choice(r->tree, tree_get(root, "device"), devices, 2, &device, r->err) ||
-        tree_choice(r->tree, tree_get(root, "transport"), transports, 2, &transport, r->err) ||
-        tree_choice(r->tree, tree_get(root, "compute_type"), types, 2, &is_bf16, r->err) ||
-        tree_i64(r->tree, tree_get(root, "memory_bytes"), 1, TOPO_MEMORY_MAX_BYTES,
-                 &r->t->memory_bytes, r->err) ||
-        tree_f64(r->tree, tree_get(root, "flops"), 1, TOPO_FLOPS_MAX, &r->t->flops, r->err) ||
-        tree_f64(r->tree, tree_get(root, other_keys[!is_bf16]), 1, TOPO_FLOPS_MAX,
-                 &r->t->other_flops, r->err) ||
-        tree_word(r->tree, tree_get(root, "doubt"), r->t->doubt, TOPO_SOURCE_BYTES, r->err) ||
-        tree_f64(r->tree, tree_get(root, "memory_Bps"), TOPO_RATE_MIN_BPS, TOPO_RATE_MAX_BPS,
-                 &r->t->memory_Bps, r->err))
+    if (record_read(r->tree, root, topo_fields, root_keys, t, r->err))
         return -1;
-    if (tree_get(root, other_keys[is_bf16]) || (r->t->other_flops > 0 && !(r->t->flops > 0)))
-        return tree_fail(r->tree, root, "flops", r->err,
-                         "expected the rate in compute_type, %s, and %s for the other type",
-                         types[is_bf16], other_keys[!is_bf16]);
-    r->t->device = (enum topo_device)device;
-    r->t->transport = (enum topo_transport)transport;
-    r->t->compute_type = is_bf16 ? DTYPE_BF16 : DTYPE_F32;
-    return 0;
+    const char *own = other_keys[t->compute_type], *other = topo_other_key(t);
+    if (tree_f64(r->tree, tree_get(root, other), 1, TOPO_FLOPS_MAX, &t->other_flops, r->err))
+        return -1;
+    if (!tree_get(root, own) && (!(t->other_flops > 0) || t->flops > 0))
+        return 0;
+    return tree_fail(r->tree, root, "flops", r->err,
+                     "expected the rate in compute_type, %s, and %s for the other type",
+                     types[t->compute_type], other);
 }
 
 static int read_parts(const struct read *r, const struct tree_node *root)
@@ -341,16 +354,11 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
     struct read r = {&new, &y->tree, err};
 
     if (yaml_format(y, FORMAT, err) ||
-        tree_keys(&y->tree, root,
-                  "format levels device? transport? memory_bytes? flops? compute_type?"
-                  " flops_f32? flops_bf16? memory_Bps? doubt? groups",
-                  err) ||
+        record_keys(&y->tree, root, topo_fields, root_keys, err) ||
         tree_list(&y->tree, tree_get(root, "levels"), 2, TOPO_LEVELS_MAX, err) ||
         tree_list(&y->tree, tree_get(root, "groups"), 1, GROUPS_RANKS_MAX, err) ||
-        topo_tree_groups(&y->tree, tree_get(root, "groups"),
-                         "host? ranks port_out_Bps? port_in_Bps? blocks? numa_nodes? gpus?"
-                         " nics? gpu_name?",
-                         &groups, err))
+        topo_tree_groups(&y->tree, tree_get(root, "groups"), group_fields, group_keys, &groups,
+                         err))
         return -1;
     topo_init(&new, tree_get(root, "levels")->items, &groups);
     groups_release(&groups);
@@ -364,50 +372,20 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
 
 /* ---- printing: YAML leaves out what is unknown or the default ---- */
 
-static void put_known(struct jout *j, const char *key, double v)
-{
-    if (v > 0)
-        jout_num(j, key, v);
-    else if (!j->yaml)
-        jout_null(j, key);
-}
-
 static void put_rank_words(struct jout *j, const struct topo *t)
 {
-    if (!j->yaml || t->device != TOPO_CPU)
-        jout_text(j, "device", topo_device_name(t->device));
-    if (t->transport != TOPO_OVER_MPI)
-        jout_text(j, "transport", topo_transport_name(t->transport));
-    if (t->memory_bytes)
-        jout_int(j, "memory_bytes", t->memory_bytes);
-    else if (!j->yaml)
-        jout_null(j, "memory_bytes");
-    put_known(j, "flops", t->flops);
-    if (!j->yaml || t->compute_type != DTYPE_F32)
-        jout_text(j, "compute_type", dtype_name(t->compute_type));
+    record_put(j, rank_fields, t);
     if (t->other_flops > 0)
         jout_num(j, topo_other_key(t), t->other_flops);
-    put_known(j, "memory_Bps", t->memory_Bps);
-    if (t->doubt[0])
-        jout_text(j, "doubt", t->doubt);
+    record_put(j, other_fields, t);
 }
 
 static void put_levels(struct jout *j, const struct topo *t)
 {
     jout_open(j, "levels", '[');
     for (int l = 0; l < t->levels; l++) {
-        const struct topo_level *level = &t->level[l];
         jout_open(j, NULL, '{');
-        jout_text(j, "name", level->name);
-        for (int i = 0; i < TOPO_FIGURES; i++) {
-            double v = topo_figure(level, &topo_figures[i]);
-            if (v > 0 || topo_figures[i].kind == TOPO_STATED)
-                jout_num(j, topo_figures[i].key, v);
-        }
-        if (level->rate_source[0])
-            jout_text(j, "rate_source", level->rate_source);
-        if (level->latency_source[0])
-            jout_text(j, "latency_source", level->latency_source);
+        record_put(j, topo_level_record, &t->level[l]);
         jout_close(j, '}');
     }
     jout_close(j, ']');
@@ -415,32 +393,27 @@ static void put_levels(struct jout *j, const struct topo *t)
 
 static void put_group(struct jout *j, const struct topo *t, int k)
 {
-    static const char *const keys[] = {"numa_nodes", "gpus", "nics"};
-    const struct topo_devices *d = &t->devices[k];
-    const int count[] = {d->numa_nodes, d->gpus, d->nics};
+    struct line line = {.port = t->port[k], .devices = t->devices[k]};
     double usual = t->level[1].port_Bps;
 
+    snprintf(line.host, sizeof line.host, "%s", t->host[k]);
+    if (j->yaml && line.port.out_Bps == usual)
+        line.port.out_Bps = NAN;
+    if (j->yaml && line.port.in_Bps == usual)
+        line.port.in_Bps = NAN;
     jout_open(j, NULL, '{');
     if (!j->yaml)
         jout_int(j, "group", k);
-    if (!j->yaml || t->host[k][0])
-        jout_text(j, "host", t->host[k][0] ? t->host[k] : NULL);
+    record_put(j, host_fields, &line);
     topo_put_ranks(j, &t->groups, k);
-    if (!j->yaml || t->port[k].out_Bps != usual)
-        jout_num(j, "port_out_Bps", t->port[k].out_Bps);
-    if (!j->yaml || t->port[k].in_Bps != usual)
-        jout_num(j, "port_in_Bps", t->port[k].in_Bps);
+    record_put(j, port_fields, &line);
     if (!j->yaml || t->levels > 2) {
         jout_open(j, "blocks", '[');
         for (int l = 2; l < t->levels; l++)
             jout_int(j, NULL, topo_unit(t, l, k));
         jout_close(j, ']');
     }
-    for (int i = 0; i < 3; i++)
-        if (count[i] > 0)
-            jout_int(j, keys[i], count[i]);
-    if (d->gpu_name[0])
-        jout_text(j, "gpu_name", d->gpu_name);
+    record_put(j, device_fields, &line);
     jout_close(j, '}');
 }
 
