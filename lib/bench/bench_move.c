@@ -46,10 +46,9 @@ static int open_native(struct bench *b, struct bench_move *m, struct err *err)
 static int open_ours(struct bench *b, struct bench_move *m, struct err *err)
 {
     struct coll_spec spec = {
-        .moves = m->spec.moves,
+        .phases = m->spec.phases,
         .from = m->spec.from,
         .to = m->spec.to,
-        .broadcast = m->spec.op == SCHEDULE_BROADCAST,
         .root = b->o->root,
         .elems = m->spec.elems,
         .type = b->o->type,

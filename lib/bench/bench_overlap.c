@@ -33,12 +33,11 @@ static int add_part(struct bench *b, struct bench_contest *c, struct bench_move_
 {
     const struct groups *g = &b->groups;
     int rank = b->world->rank, k = g->group_of[rank];
-    struct layout_moves m = spec->moves;
 
     spec->giver = inside ? g->local_of[rank] : k;
     spec->givers = inside ? g->members[k] : g->count;
     /* A part of an average is a part of its sum. */
-    if (!m.reduce_inside && !m.reduce_across)
+    if (!(spec->phases & SCHEDULE_REDUCE_SCATTER))
         spec->redop = DTYPE_OPS;
     else
         spec->redop = b->o->redop == DTYPE_AVG ? DTYPE_SUM : b->o->redop;
@@ -53,12 +52,11 @@ static int open_parts(struct bench *b, unsigned op, int64_t elems, struct bench_
     int reduces = op & SCHEDULE_REDUCE_SCATTER, gathers = op & SCHEDULE_ALL_GATHER;
     struct bench_move_spec out = in, across = in;
 
-    in.from = LETTER_N, in.to = LETTER_I, in.moves.reduce_inside = 1;
-    out.from = LETTER_I, out.to = LETTER_N, out.moves.gather_inside = 1;
+    in.from = LETTER_N, in.to = LETTER_I, in.phases = SCHEDULE_REDUCE_INSIDE;
+    out.from = LETTER_I, out.to = LETTER_N, out.phases = SCHEDULE_GATHER_INSIDE;
     across.from = reduces ? LETTER_I : LETTER_G;
     across.to = gathers ? LETTER_I : LETTER_G;
-    across.moves.reduce_across = reduces != 0;
-    across.moves.gather_across = gathers != 0;
+    across.phases = op & (SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS);
     if ((reduces && add_part(b, &c[INSIDE], &in, 1, err)) ||
         (gathers && add_part(b, &c[INSIDE], &out, 1, err)))
         return -1;

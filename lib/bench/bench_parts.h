@@ -83,8 +83,7 @@ int bench_device_copy(struct bench *b, void *to, const void *from, int64_t bytes
 /* What is moved: a whole operation, or a part of one, with data that is known beforehand. */
 struct bench_move_spec {
     int algo;
-    unsigned op;               /* what a native one is called by */
-    struct layout_moves moves; /* as in struct coll_spec */
+    unsigned op, phases; /* the operation, and of it what is moved */
     enum letter from, to;
     enum dtype_op redop; /* DTYPE_OPS: nothing is reduced */
     int giver, givers;   /* this rank among those that give to one element */

@@ -100,7 +100,7 @@ int bench_contest_open(struct bench *b, unsigned op, int algo, int64_t elems,
     const struct bench_move_spec spec = {
         .algo = algo,
         .op = op,
-        .moves = reduces ? layout_moves_sum(from, to) : layout_moves_copy(from, to),
+        .phases = op,
         .from = from,
         .to = to,
         .redop = reduces ? b->o->redop : DTYPE_OPS,

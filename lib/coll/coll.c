@@ -36,29 +36,20 @@ int64_t coll_window_bytes(const struct groups *groups)
     return bytes;
 }
 
-unsigned coll_phases(const struct coll_spec *spec)
+static int sends(const struct coll_spec *spec, int rank)
 {
-    struct layout_moves m = spec->moves;
-
-    if (spec->broadcast)
-        return SCHEDULE_BROADCAST;
-    return (m.reduce_inside ? SCHEDULE_REDUCE_INSIDE : 0) |
-           (m.reduce_across ? SCHEDULE_REDUCE_ACROSS : 0) |
-           (m.gather_across ? SCHEDULE_GATHER_ACROSS : 0) |
-           (m.gather_inside ? SCHEDULE_GATHER_INSIDE : 0);
+    return spec->phases != SCHEDULE_BROADCAST || spec->root == rank;
 }
 
-/* Where this rank has the chunks of a schedule; a broadcast's vectors are whole. */
+/* Where this rank has the chunks of a schedule. */
 static void place_chunks(const struct layout *l, const struct coll_spec *spec, int rank,
                          int subchunks, struct exec_places *out)
 {
     struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
     struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
-    int even = pick_even_slices(coll_phases(spec), spec->algo);
-    int sends = !spec->broadcast || spec->root == rank;
-    enum letter from = spec->broadcast ? LETTER_N : spec->from;
-    int ins = sends ? layout_ranges(l, from, rank, spec->elems, in) : 0;
-    int tos = layout_ranges(l, spec->broadcast ? LETTER_N : spec->to, rank, spec->elems, to);
+    int even = pick_even_slices(spec->phases, spec->algo);
+    int ins = sends(spec, rank) ? layout_ranges(l, spec->from, rank, spec->elems, in) : 0;
+    int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
 
     exec_places_init(out, l->segments * l->groups.count * subchunks, spec->type);
     out->redop = spec->redop;
@@ -79,15 +70,15 @@ int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
               struct exec_rows *out, struct err *err)
 {
     const struct layout *l = &c->layout;
-    unsigned phases = coll_phases(spec), sums = phases & SCHEDULE_REDUCE_SCATTER;
+    unsigned sums = spec->phases & SCHEDULE_REDUCE_SCATTER;
     int64_t chunk_bytes = spec->chunk_bytes ? spec->chunk_bytes : PICK_CHUNK_USUAL;
     struct schedule_spec want = {
         .algo = spec->algo,
-        .phases = phases,
+        .phases = spec->phases,
         .groups = &l->groups,
         .segments = l->segments,
         .holder = l->holder,
-        .subchunks = pick_subchunks(l, pick_even_slices(phases, spec->algo), spec->elems,
+        .subchunks = pick_subchunks(l, pick_even_slices(spec->phases, spec->algo), spec->elems,
                                     dtype_bytes(spec->type), chunk_bytes),
         .levels = c->levels,
         .block = c->block,
@@ -215,14 +206,14 @@ static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
         return 0;
     if (!c->tuning)
         return err_set(err, ERR_INPUT, "algorithm 'auto' without a tuning table, expected one");
-    if (!coll_phases(spec)) { /* nothing goes from rank to rank, by any algorithm */
+    if (!spec->phases) { /* nothing goes from rank to rank, by any algorithm */
         spec->algo = SCHEDULE_RING;
         return 0;
     }
-    rule = pick_find(c->tuning, coll_phases(spec), bytes);
+    rule = pick_find(c->tuning, spec->phases, bytes);
     if (!rule)
         return err_set(err, ERR_INPUT, "the tuning table has no rules for %s, expected some",
-                       pick_phases_name(coll_phases(spec), &word));
+                       pick_phases_name(spec->phases, &word));
     spec->algo = rule->algo;
     spec->chunk_bytes = rule->chunk_bytes;
     return 0;
@@ -256,16 +247,14 @@ int coll_prepare(struct coll *c, const struct coll_spec *spec, struct coll_handl
     struct coll_handle h = {.spec = *spec, .coll = c};
     struct exec_rows rows = {0};
     int rank = c->world->rank, size = dtype_bytes(spec->type);
-    enum letter from = spec->broadcast ? LETTER_N : spec->from;
-    enum letter to = spec->broadcast ? LETTER_N : spec->to;
 
     /* The same table and the same spec everywhere: the same outcome. */
     if (choose(c, &h.spec, err))
         return -1;
     int rc = coll_rows(c, &h.spec, rank, &rows, err);
-    if (!spec->broadcast || spec->root == rank)
-        h.bytes[0] = layout_elems(&c->layout, from, rank, spec->elems) * size;
-    h.bytes[1] = layout_elems(&c->layout, to, rank, spec->elems) * size;
+    if (sends(spec, rank))
+        h.bytes[0] = layout_elems(&c->layout, spec->from, rank, spec->elems) * size;
+    h.bytes[1] = layout_elems(&c->layout, spec->to, rank, spec->elems) * size;
     h.scratch_bytes = rows.scratch_bytes;
     h.residual_elems = rows.residual_elems;
     h.mine = (struct coll_traffic){rows.slow_bytes, rows.slow_in_bytes, rows.fast_bytes};

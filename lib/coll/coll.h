@@ -17,7 +17,7 @@
 
 /*
  * Prepared collectives on streams.  What they move is told in layouts: from one letter to
- * another by the phases that layout_moves_* says.  All-gather: G to N; reduce-scatter: N to G;
+ * another by the phases that layout_phases_* says.  All-gather: G to N; reduce-scatter: N to G;
  * all-reduce: N to N; but any conversion of paro-method(7), TRAFFIC, is the same code.
  *
  * A buffer under letter X is the rank's packed shard: its ranges (layout_ranges) one behind the
@@ -69,13 +69,13 @@ int64_t coll_window_bytes(const struct groups *groups); /* in flight, where nobo
 int64_t coll_room(int64_t bytes); /* what coll_take uses up for bytes: rounded up */
 
 /*
- * A conversion between layouts, or, with broadcast set, the root's vector for all: moves, from
- * and to are then not looked at, and both buffers are whole vectors (in: of the root alone).
+ * A conversion between layouts by layout_phases_*; or a broadcast, the root's vector for all:
+ * from and to are N then, for both buffers are whole vectors (in: of the root alone).
  */
 struct coll_spec {
-    struct layout_moves moves;
+    unsigned phases; /* SCHEDULE_BROADCAST alone, or others */
     enum letter from, to;
-    int broadcast, root;
+    int root;      /* of a broadcast */
     int64_t elems; /* of the whole vector */
     enum dtype type;
     enum dtype_op redop;     /* of the reductions: the sum unless said otherwise */
@@ -151,7 +151,6 @@ int64_t coll_on_gpu(const struct coll *c); /* bytes of the GPU that NCCL's runs 
 /* A rank's rows, for any executor; of c its layout, levels and blocks.  Not collective. */
 int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
               struct exec_rows *out, struct err *err);
-unsigned coll_phases(const struct coll_spec *spec);
 
 /* sum += times * one. */
 void coll_traffic_add(struct coll_traffic *sum, const struct coll_traffic *one, int64_t times);

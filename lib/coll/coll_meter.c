@@ -71,11 +71,10 @@ static int observed_start(void *arg, struct err *err)
 
     atomic_fetch_add(&c->running, 1);
     if (call->sequence) {
-        unsigned phases = coll_phases(s);
-        struct meter_comm *m = comm_of(c, phases);
-        call->metered =
-            meter_arrive(c->meter, m, call->sequence, op_of(phases, m != &c->meter_comm[ALL]),
-                         s->elems * dtype_bytes(s->type));
+        struct meter_comm *m = comm_of(c, s->phases);
+        call->metered = meter_arrive(c->meter, m, call->sequence,
+                                     op_of(s->phases, m != &c->meter_comm[ALL]),
+                                     s->elems * dtype_bytes(s->type));
         if (call->work_s > 0)
             meter_work(c->meter, call->metered, call->work_s);
     }
@@ -109,7 +108,7 @@ static double work_s(struct coll *c)
 struct stream_op coll_observe(struct coll_call *call, struct stream_op op)
 {
     struct coll *c = call->handle->coll;
-    unsigned phases = c && c->meter ? coll_phases(&call->handle->spec) : 0;
+    unsigned phases = c && c->meter ? call->handle->spec.phases : 0;
 
     if (!c)
         return op;

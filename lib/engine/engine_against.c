@@ -59,7 +59,7 @@ int engine_against_open(struct engine_against **out, struct engine *first,
         return err_set(err, ERR_INPUT,
                        "the plan sends int8 blocks between groups: no bound holds against "
                        "another strategy, expected 'same'");
-    if (first->exact != second->exact || !first->space.apart || !second->space.apart)
+    if (first->exact != second->exact || !first->step.space.apart || !second->step.space.apart)
         return err_set(err, ERR_MISMATCH, "two modes of sums, expected both exact or neither");
     if (a->seq != b->seq || a->micro_batch != b->micro_batch || a->accum != b->accum ||
         a->global_batch != b->global_batch)

@@ -33,9 +33,7 @@ int engine_device_open(struct engine *e, const struct engine_options *o, struct 
     if (d->gpu && e->exact)
         return err_set(err, ERR_INPUT,
                        "fixed-point sums on a GPU, expected the device 'cpu' for exact sums");
-    /* What the network reads: on a GPU what is there, if its kernels take that. */
-    enum dtype there = e->shape.has[STEP_GATHER] ? e->seen_type : e->plan->param_type;
-    enum dtype read = kern_kind_weight(device_kind(d->at), compute, there);
+    enum dtype read = e->step.space.read;
     for (size_t i = 0; i < sizeof queue / sizeof *queue; i++)
         if (device_queue_open(d->at, queue[i], err))
             return -1;
@@ -142,10 +140,10 @@ int engine_device_events(struct engine *e, struct err *err)
 
     if (open_all(d->at, d->moved, STEP_COMPUTE, err) || open_all(d->at, &d->settled, 1, err))
         return -1;
-    for (int i = 0; i < e->space.slots; i++)
+    for (int i = 0; i < e->step.space.slots; i++)
         if (open_all(d->at, &e->slot[i].used, 1, err))
             return -1;
-    for (int i = 0; i < e->shape.buckets; i++)
+    for (int i = 0; i < e->step.shape.buckets; i++)
         if (open_all(d->at, &e->bucket[i].packed, 1, err))
             return -1;
     for (int i = 0; i < e->model->units; i++)
@@ -159,9 +157,9 @@ void engine_device_events_close(struct engine *e)
 {
     struct engine_device *d = &e->device;
 
-    for (int i = 0; e->slot && i < e->space.slots; i++)
+    for (int i = 0; e->slot && i < e->step.space.slots; i++)
         device_event_close(e->slot[i].used);
-    for (int i = 0; e->bucket && i < e->shape.buckets; i++)
+    for (int i = 0; e->bucket && i < e->step.shape.buckets; i++)
         device_event_close(e->bucket[i].packed);
     for (int i = 0; e->unit && i < e->model->units; i++) {
         device_event_close(e->unit[i].added);

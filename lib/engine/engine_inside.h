@@ -172,11 +172,7 @@ struct engine {
     struct layout layout; /* needed before the collectives are there */
     struct coll coll;
     struct net net;
-    int coded[STEP_COMPUTE]; /* whether what a lane sends across groups is coded */
-    struct step_shape shape;
-    struct step_space space; /* space.unit owned */
-    int *unit_of;            /* of the shape */
-    char *trains;
+    struct plan_step step; /* shape.trains and space.unit owned */
     struct engine_list list[ENGINE_LISTS];
     struct engine_list *running; /* that ran last, or NULL */
     int sizes;

@@ -172,7 +172,7 @@ static int load_unit(struct loader *l, int states)
             return -1;
     }
     l->state = 0;
-    if (u->trained && e->shape.has[STEP_SYNC])
+    if (u->trained && e->step.shape.has[STEP_SYNC])
         engine_move(e, STEP_SYNC, l->unit, -1, &(struct engine_issue){.time = NULL});
     else if (u->trained)
         engine_slice(e, l->unit);

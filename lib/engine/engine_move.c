@@ -98,7 +98,7 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
 {
     struct engine_unit *u = &e->unit[unit];
     const struct plan *p = e->plan;
-    int coded = e->coded[STEP_GATHER], apart = coded || p->param_type != e->seen_type;
+    int coded = e->step.lane[STEP_GATHER].coded, apart = coded || p->param_type != e->seen_type;
     struct engine_size *size = part ? u->frozen_size : u->size;
     char *from = part ? engine_frozen(e, u) : u->params, *to = e->buffers.slot[slot];
 
@@ -168,7 +168,7 @@ static struct engine_move *convert_of(struct engine *e, int unit)
                  .in = e->buffers.convert_send,
                  .out = e->buffers.convert_recv,
                  .residual = u->residual[STEP_CONVERT],
-                 .round = e->coded[STEP_CONVERT]},
+                 .round = e->step.lane[STEP_CONVERT].coded},
         .wire = e->reduce_type,
         .src = u->grads,
         .src_type = e->grad_type,
@@ -192,7 +192,7 @@ static struct engine_move *sync_of(struct engine *e, int unit)
         .call = {.handle = &u->size->handle[STEP_SYNC],
                  .in = e->buffers.sync_send,
                  .out = convert ? e->buffers.sync_recv : u->params,
-                 .round = e->coded[STEP_SYNC]},
+                 .round = e->step.lane[STEP_SYNC].coded},
         .wire = e->seen_type,
         .src = u->master,
         .src_type = DTYPE_F32,

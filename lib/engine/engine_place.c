@@ -53,7 +53,7 @@ static void place_memory(struct engine *e)
     int units = e->model->units;
     struct step_states *states = mem_new((size_t)units, sizeof *states);
 
-    step_place(&e->space, &e->shared, &e->own, states, &e->buffers);
+    step_place(&e->step.space, &e->shared, &e->own, states, &e->buffers);
     for (int i = 0; i < units; i++) {
         struct engine_unit *u = &e->unit[i];
         u->params = states[i].params;
@@ -73,22 +73,20 @@ static void place_memory(struct engine *e)
 
 static int prepare_size(struct engine *e, struct engine_size *size, struct err *err)
 {
-    const struct plan_strategy s = e->plan->strategy;
-    int64_t elems = size->elems;
-
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
+        const struct plan_lane *lane = &e->step.lane[kind];
         int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
-        struct coll_spec spec = {.elems = elems,
+        struct coll_spec spec = {.phases = lane->trimmed,
+                                 .from = lane->from,
+                                 .to = lane->to,
+                                 .elems = size->elems,
                                  .type = sums ? e->reduce_type : e->seen_type,
                                  .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
                                  .chunk_bytes = e->plan->chunk_bytes,
-                                 .coded = e->coded[kind],
+                                 .coded = lane->coded,
                                  .stage = kind};
-        if (!e->shape.has[kind] || (size->frozen && kind != STEP_GATHER))
+        if (!lane->trimmed || (size->frozen && kind != STEP_GATHER))
             continue;
-        spec.moves = step_moves(s.params, s.grads, s.optimizer, (enum step_lane)kind,
-                                &spec.from, &spec.to);
-        layout_moves_trim(&e->layout, &spec.moves);
         if (coll_prepare(&e->coll, &spec, &size->handle[kind], err))
             return -1;
     }
@@ -159,7 +157,7 @@ static int prepare_collectives(struct engine *e, struct err *err)
     if (open_residuals(e, err))
         return -1;
     /* What a parameter sync of all units sends, of each rank, for the reports. */
-    const struct step *s = &engine_list(e, ENGINE_STEPS, e->shape.micros)->step;
+    const struct step *s = &engine_list(e, ENGINE_STEPS, e->step.shape.micros)->step;
     struct coll_traffic sync = {0};
     for (int i = 0; i < s->rows; i++)
         if (s->row[i].lane == STEP_SYNC)
@@ -198,66 +196,26 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
 }
 
 /* What a step's rows are made of, and how many units lie gathered at once. */
-static void set_shape(struct engine *e)
+static void set_step(struct engine *e, enum device_kind device)
 {
     const struct plan *p = e->plan;
-    const struct plan_strategy s = p->strategy;
     const struct model *m = e->model;
+    struct plan_settings settings = p->settings;
+    char *trains = mem_new((size_t)m->units, 1);
 
-    e->unit_of = mem_new((size_t)m->visits, sizeof *e->unit_of);
-    e->trains = mem_new((size_t)m->units, 1);
-    for (int v = 0; v < m->visits; v++)
-        e->unit_of[v] = model_unit_of_visit(m, v);
+    settings.device = device;
+    e->step = plan_step_of(m, &settings, p->strategy, &e->layout);
     for (int i = 0; i < m->units; i++)
-        e->trains[i] = m->unit[i].trained > 0;
-    e->shape = (struct step_shape){.units = m->units,
-                                   .visits = m->visits,
-                                   .unit_of = e->unit_of,
-                                   .trains = e->trains,
-                                   .first_trained = m->first_trained,
-                                   .micros = plan_micro_steps(&p->settings),
-                                   .prefetch = p->prefetch,
-                                   .keep = p->keep,
-                                   .buckets = p->buckets};
-    for (int lane = 0; lane < STEP_COMPUTE; lane++) {
-        enum letter from, to;
-        struct layout_moves moves =
-            step_moves(s.params, s.grads, s.optimizer, (enum step_lane)lane, &from, &to);
-        int sums = lane == STEP_REDUCE || lane == STEP_CONVERT;
-        e->shape.has[lane] = layout_moves_trim(&e->layout, &moves);
-        e->coded[lane] = (sums ? p->slow_grads : p->slow_params) &&
-                         (moves.reduce_across || moves.gather_across);
-    }
-    e->space.slots = step_slots(&e->shape);
-    e->slot = mem_new((size_t)e->space.slots + 1, sizeof *e->slot);
-    e->bucket = mem_new((size_t)e->shape.buckets, sizeof *e->bucket);
-    e->buffers.slot = mem_new((size_t)e->space.slots + 1, sizeof *e->buffers.slot);
-    e->buffers.bucket = mem_new((size_t)e->shape.buckets, sizeof *e->buffers.bucket);
-}
-
-static void set_space(struct engine *e)
-{
-    const struct plan *p = e->plan;
-    int units = e->model->units, reduces = e->shape.has[STEP_REDUCE];
-    struct step_unit *held = mem_new((size_t)units, sizeof *held);
-
-    for (int i = 0; i < units; i++)
-        measure_unit(e, &e->unit[i], &e->model->unit[i], &held[i]);
-    e->space = (struct step_space){
-        .unit = held,
-        .units = units,
-        .tied = e->model->tied ? e->unit[0].trained : 0,
-        .param = p->param_type,
-        .wire = e->seen_type,
-        .grad = e->grad_type,
-        .reduce = e->reduce_type,
-        .read = e->device.kern.weight,
-        .coded = e->coded[STEP_GATHER],
-        .slots = e->space.slots,
-        .buckets = e->shape.buckets,
-        .apart = e->exact || e->apart ? e->layered : reduces || e->grad_type != DTYPE_F32};
-    memcpy(e->space.has, e->shape.has, sizeof e->space.has);
-    e->state_bytes = step_state_bytes(&e->space);
+        trains[i] = m->unit[i].trained > 0;
+    e->step.shape.trains = trains;
+    e->step.space.grad = e->grad_type; /* not the plan's where sums are exact */
+    e->step.space.reduce = e->reduce_type;
+    if (e->exact || e->apart)
+        e->step.space.apart = e->layered;
+    e->slot = mem_new((size_t)e->step.space.slots + 1, sizeof *e->slot);
+    e->bucket = mem_new((size_t)p->buckets, sizeof *e->bucket);
+    e->buffers.slot = mem_new((size_t)e->step.space.slots + 1, sizeof *e->buffers.slot);
+    e->buffers.bucket = mem_new((size_t)p->buckets, sizeof *e->buffers.bucket);
 }
 
 /* Everything that can be known alone; the collective part follows when all ranks agree. */
@@ -280,10 +238,11 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                        "the plan sends int8 blocks between groups, which round: expected "
                        "'same' for exact sums");
     layout_init(&e->layout, &e->plan->groups);
-    set_shape(e);
+    set_step(e, o->device ? device_kind(o->device) : DEVICE_CPU);
     /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
     options.places =
-        (p->prefetch < e->space.slots ? p->prefetch + 1 : e->space.slots) + (p->keep > 0);
+        (p->prefetch < e->step.space.slots ? p->prefetch + 1 : e->step.space.slots) +
+        (p->keep > 0);
     /* What kernels of the step's shapes want: engine_device_memory then knows of it. */
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
         e->device.kern.op->reserve(&e->device.kern, net_bytes(e->model, &options).work, err))
@@ -295,7 +254,13 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     e->traffic = mem_new((size_t)e->world->ranks, sizeof *e->traffic);
     e->sync_traffic = mem_new((size_t)e->world->ranks, sizeof *e->sync_traffic);
     e->ranges = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *e->ranges);
-    set_space(e);
+    struct step_unit *held = mem_new((size_t)e->model->units, sizeof *held);
+    for (int i = 0; i < e->model->units; i++)
+        measure_unit(e, &e->unit[i], &e->model->unit[i], &held[i]);
+    e->step.space.unit = held;
+    e->step.space.units = e->model->units;
+    e->step.space.tied = e->model->tied ? e->unit[0].trained : 0;
+    e->state_bytes = step_state_bytes(&e->step.space);
     place_memory(e); /* measures */
     return 0;
 }
@@ -303,7 +268,7 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
 /* A kind of conversion has a stream, and so a stage. */
 static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COMPUTE])
 {
-    struct step_unit l = step_largest(&e->space);
+    struct step_unit l = step_largest(&e->step.space);
     int w = dtype_bytes(e->seen_type), r = dtype_bytes(e->reduce_type);
     const struct coll_stage all[] = {
         [STEP_GATHER] = {(l.params > l.frozen ? l.params : l.frozen) * w, l.elems * w},
@@ -313,9 +278,10 @@ static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COM
     };
 
     for (int kind = 0; kind < STEP_COMPUTE; kind++)
-        stage[kind] = e->shape.has[kind] && (e->transport == COLL_MPI || e->coded[kind])
-                          ? all[kind]
-                          : (struct coll_stage){0};
+        stage[kind] =
+            e->step.shape.has[kind] && (e->transport == COLL_MPI || e->step.lane[kind].coded)
+                ? all[kind]
+                : (struct coll_stage){0};
 }
 
 static int open_arenas(struct engine *e, struct err *err)
@@ -370,7 +336,7 @@ int engine_open(struct engine **out, struct world *world, const struct plan *pla
         return -1;
     }
     /* A conversion is three operations at most. */
-    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->space.slots, e->shape.buckets,
+    const int room[STEP_COMPUTE] = {ENGINE_PARTS * e->step.space.slots, e->step.shape.buckets,
                                     e->model->units, e->model->units};
     for (int lane = 0; lane < STEP_COMPUTE; lane++)
         e->stream[lane] = stream_open(e->coll.runner, 3 * room[lane] + 3);
@@ -402,7 +368,7 @@ void engine_close(struct engine *e)
                      e->record.time, e->buffers.slot, e->buffers.bucket};
     for (size_t i = 0; i < sizeof owned / sizeof *owned; i++)
         mem_free(owned[i]);
-    mem_free((void *)(uintptr_t)e->space.unit);
+    mem_free((void *)(uintptr_t)e->step.space.unit);
     if (e->net.buffers)
         net_release(&e->net);
     arena_release(&e->own);

@@ -16,7 +16,7 @@
 struct engine_list *engine_list(struct engine *e, enum engine_lists which, int micros)
 {
     struct engine_list *l = &e->list[which];
-    struct step_shape shape = e->shape;
+    struct step_shape shape = e->step.shape;
 
     if (l->step.row && l->micros == micros)
         return l;
@@ -26,8 +26,8 @@ struct engine_list *engine_list(struct engine *e, enum engine_lists which, int m
         shape.evaluate = 1;
         shape.first_trained = shape.visits;
         /* No unit is kept for a backward: all slots but the one in use may prefetch. */
-        if (e->space.slots && shape.prefetch >= e->space.slots)
-            shape.prefetch = e->space.slots - 1;
+        if (e->step.space.slots && shape.prefetch >= e->step.space.slots)
+            shape.prefetch = e->step.space.slots - 1;
     }
     step_release(&l->step);
     mem_free(l->ticket);
@@ -43,8 +43,7 @@ void engine_lists_release(struct engine *e)
         step_release(&e->list[i].step);
         mem_free(e->list[i].ticket);
     }
-    mem_free(e->unit_of);
-    mem_free(e->trains);
+    mem_free((void *)(uintptr_t)e->step.shape.trains);
 }
 
 int engine_drain(struct engine *e, struct err *err)

@@ -11,9 +11,9 @@ static float *gradient_of(const struct engine *e, const struct engine_unit *u, i
     float *first =
         e->model->tied && u == e->unit ? e->buffers.tied_gradient : e->buffers.gradient;
 
-    if (!e->space.apart)
+    if (!e->step.space.apart)
         return u->grads;
-    return first + (micro < e->space.apart ? micro * u->trained : 0);
+    return first + (micro < e->step.space.apart ? micro * u->trained : 0);
 }
 
 /* Micro-batches of a micro-step: the step's last may have fewer, an evaluation's have one. */
@@ -63,7 +63,8 @@ int engine_accumulate(struct engine *e, struct engine_run *run, const struct ste
                       struct err *err)
 {
     struct engine_unit *u = &e->unit[r->unit];
-    int micros = micros_in(e, r), buffers = micros < e->space.apart ? micros : e->space.apart;
+    int micros = micros_in(e, r),
+        buffers = micros < e->step.space.apart ? micros : e->step.space.apart;
     struct kern *k = &e->device.kern;
 
     (void)run;
@@ -91,9 +92,9 @@ static const void *params_of(struct engine *e, const struct step_row *r)
     enum dtype type = gathered ? e->seen_type : e->plan->param_type;
     struct kern *k = &e->device.kern;
 
-    if (type == e->space.read)
+    if (type == e->step.space.read)
         return from;
-    k->op->convert(k, e->buffers.read, e->space.read, from, type, u->elems);
+    k->op->convert(k, e->buffers.read, e->step.space.read, from, type, u->elems);
     return e->buffers.read;
 }
 
@@ -217,8 +218,9 @@ int engine_step(struct engine *e, engine_batch batch, void *arg,
     e->mean = 1;
     e->word = (struct engine_word){0};
     engine_trace_begin(e);
-    int rc = engine_run(e, engine_list(e, early ? ENGINE_EARLY : ENGINE_STEPS, e->shape.micros),
-                        &run, err);
+    int rc =
+        engine_run(e, engine_list(e, early ? ENGINE_EARLY : ENGINE_STEPS, e->step.shape.micros),
+                   &run, err);
     engine_settle(e);
     engine_trace_end(e);
     report->step_s = e->record.end_s - e->record.start_s;

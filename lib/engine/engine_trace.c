@@ -16,7 +16,7 @@ enum { STEPS = 2, ROWS_MAX = 1 << 21 }; /* some 200 MB */
 int engine_trace_open(struct engine *e, struct err *err)
 {
     struct engine_record *r = &e->record;
-    int rows = engine_list(e, ENGINE_STEPS, e->shape.micros)->step.rows;
+    int rows = engine_list(e, ENGINE_STEPS, e->step.shape.micros)->step.rows;
     void *time = NULL;
 
     assert(!r->time);

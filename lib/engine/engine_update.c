@@ -196,7 +196,7 @@ int engine_update(struct engine *e, struct engine_run *run, const struct step_ro
 {
     (void)err;
     update_unit(e, r->unit, run->optim, run->update);
-    if (!e->shape.has[STEP_SYNC])
+    if (!e->step.shape.has[STEP_SYNC])
         engine_slice(e, r->unit);
     return 0;
 }

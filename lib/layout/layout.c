@@ -207,37 +207,30 @@ int64_t layout_offset(const struct range *r, int n, int64_t x)
     return -1;
 }
 
-struct layout_moves layout_moves_sum(enum letter from, enum letter to)
+unsigned layout_phases_sum(enum letter from, enum letter to)
 {
-    return (struct layout_moves){
-        .reduce_inside = from == LETTER_N,
-        .reduce_across = from != LETTER_G,
-        .gather_across = to != LETTER_G,
-        .gather_inside = to == LETTER_N,
-    };
+    return (from == LETTER_N ? SCHEDULE_REDUCE_INSIDE : 0) |
+           (from != LETTER_G ? SCHEDULE_REDUCE_ACROSS : 0) |
+           (to != LETTER_G ? SCHEDULE_GATHER_ACROSS : 0) |
+           (to == LETTER_N ? SCHEDULE_GATHER_INSIDE : 0);
 }
 
-struct layout_moves layout_moves_micro(enum letter to)
+unsigned layout_phases_micro(enum letter to)
 {
-    return (struct layout_moves){
-        .reduce_inside = to != LETTER_N,
-        .reduce_across = to == LETTER_G,
-    };
+    return (to != LETTER_N ? SCHEDULE_REDUCE_INSIDE : 0) |
+           (to == LETTER_G ? SCHEDULE_REDUCE_ACROSS : 0);
 }
 
-struct layout_moves layout_moves_copy(enum letter from, enum letter to)
+unsigned layout_phases_copy(enum letter from, enum letter to)
 {
-    return (struct layout_moves){
-        .gather_across = from == LETTER_G && to != LETTER_G,
-        .gather_inside = from != LETTER_N && to == LETTER_N,
-    };
+    return (from == LETTER_G && to != LETTER_G ? SCHEDULE_GATHER_ACROSS : 0) |
+           (from != LETTER_N && to == LETTER_N ? SCHEDULE_GATHER_INSIDE : 0);
 }
 
-int layout_moves_trim(const struct layout *l, struct layout_moves *m)
+unsigned layout_phases_trim(const struct layout *l, unsigned phases)
 {
-    if (l->groups.count == 1)
-        m->reduce_across = m->gather_across = 0;
-    if (l->largest == 1)
-        m->reduce_inside = m->gather_inside = 0;
-    return m->reduce_inside || m->reduce_across || m->gather_across || m->gather_inside;
+    const unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
+    const unsigned inside = SCHEDULE_REDUCE_INSIDE | SCHEDULE_GATHER_INSIDE;
+
+    return phases & ~(l->groups.count == 1 ? across : 0) & ~(l->largest == 1 ? inside : 0);
 }

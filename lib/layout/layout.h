@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "base/groups.h"
+#include "schedule/schedule.h"
 
 /*
  * Where each element of a vector (a unit's parameters, gradients or optimizer state) lives.
@@ -84,27 +85,19 @@ int64_t layout_unit_elems(const struct layout *l, enum letter letter, int rank, 
 int64_t layout_offset(const struct range *ranges, int n, int64_t x);
 
 /*
- * What it takes to go from one layout to another (the tables t_syncg and t_syncp of
- * paro-method(7), TRAFFIC).  A reduction goes inside first, then across; a gather across first,
- * then inside.
- */
-struct layout_moves {
-    int reduce_inside, reduce_across; /* reduce-scatter */
-    int gather_across, gather_inside; /* all-gather */
-};
-
-/*
+ * The phases that it takes to go from one layout to another (schedule/schedule.h; the tables
+ * t_syncg and t_syncp of paro-method(7), TRAFFIC).
+ *
  * A gradient: under `from` it is summed as far as from says (N: not at all, I: inside the
  * group, G: over all); under `to` it is complete, and lies as to says.
  */
-struct layout_moves layout_moves_sum(enum letter from, enum letter to);
+unsigned layout_phases_sum(enum letter from, enum letter to);
 /* A gradient of one micro-step, unsummed and whole on each rank, to an accumulator of letter
  * to. */
-struct layout_moves layout_moves_micro(enum letter to);
+unsigned layout_phases_micro(enum letter to);
 /* A copy (parameters): finer to coarser gathers, coarser to finer is local slicing. */
-struct layout_moves layout_moves_copy(enum letter from, enum letter to);
-/* Without what moves nothing: across a single group, inside groups of one.  Returns whether any
- * move is left. */
-int layout_moves_trim(const struct layout *l, struct layout_moves *moves);
+unsigned layout_phases_copy(enum letter from, enum letter to);
+/* Without those that transfer nothing: across a single group, inside groups of one. */
+unsigned layout_phases_trim(const struct layout *l, unsigned phases);
 
 #endif

@@ -76,20 +76,11 @@ static int add_op(struct pick_ask *a, unsigned phases)
     return 0;
 }
 
-static void add_moves(struct pick_ask *a, struct layout_moves m)
+/* As they are, and without what transfers nothing on these groups. */
+static void add_both(struct pick_ask *a, const struct layout *l, unsigned phases)
 {
-    add_op(a, (m.reduce_inside ? SCHEDULE_REDUCE_INSIDE : 0) |
-                  (m.reduce_across ? SCHEDULE_REDUCE_ACROSS : 0) |
-                  (m.gather_across ? SCHEDULE_GATHER_ACROSS : 0) |
-                  (m.gather_inside ? SCHEDULE_GATHER_INSIDE : 0));
-}
-
-/* As they are, and without what moves nothing on these groups. */
-static void add_both(struct pick_ask *a, const struct layout *l, struct layout_moves m)
-{
-    add_moves(a, m);
-    layout_moves_trim(l, &m);
-    add_moves(a, m);
+    add_op(a, phases);
+    add_op(a, layout_phases_trim(l, phases));
 }
 
 void pick_ask_moves(struct pick_ask *a, const struct groups *groups)
@@ -100,10 +91,10 @@ void pick_ask_moves(struct pick_ask *a, const struct groups *groups)
     for (int i = 0; i < NAMED; i++)
         add_op(a, named[i]);
     for (int to = LETTER_N; to <= LETTER_G; to++) {
-        add_both(a, &l, layout_moves_micro((enum letter)to));
+        add_both(a, &l, layout_phases_micro((enum letter)to));
         for (int from = LETTER_N; from <= LETTER_G; from++) {
-            add_both(a, &l, layout_moves_copy((enum letter)from, (enum letter)to));
-            add_both(a, &l, layout_moves_sum((enum letter)from, (enum letter)to));
+            add_both(a, &l, layout_phases_copy((enum letter)from, (enum letter)to));
+            add_both(a, &l, layout_phases_sum((enum letter)from, (enum letter)to));
         }
     }
     layout_release(&l);

@@ -113,7 +113,7 @@ struct pick_ask {
 /* The four named operations, 1 KiB to 1 GiB by 2. */
 void pick_ask_init(struct pick_ask *a);
 /*
- * All that conversions between layouts on these groups can want (layout_moves_*), and the four
+ * All that conversions between layouts on these groups can want (layout_phases_*), and the four
  * named operations: what a trainer needs a table for.
  */
 void pick_ask_moves(struct pick_ask *a, const struct groups *groups);

@@ -31,66 +31,55 @@ double plan_shard_of(const struct plan_tally *t, enum letter letter, double elem
                                 : elems / t->layout.groups.ranks;
 }
 
-/* A strategy's memory on ranks of one kind. */
-struct need {
-    const struct plan_case *c;
-    const struct plan_tally *t;
-    enum schedule_algo algo;
-    struct plan_strategy strategy;
-    const struct plan_share *share; /* [spans] */
-    struct layout_moves reduce, convert;
-    struct step_space space;
-};
-
 /* Elements of partial sums that have no place in the result, of one reduction of one unit. */
-static int64_t scratch(const struct need *n, const struct plan_share *s, enum letter to,
-                       struct layout_moves m)
+static int64_t scratch(const struct plan_bill *b, const struct plan_share *s,
+                       const struct plan_lane *lane)
 {
+    unsigned phases = lane->trimmed;
     int64_t all = s->trained[LETTER_N], group = s->trained[LETTER_I];
-    int inside = m.reduce_inside && group < all; /* a group of one adds nothing */
+    int inside =
+        phases & SCHEDULE_REDUCE_INSIDE && group < all; /* a group of one adds nothing */
     int64_t kept = 0;
 
-    if (n->algo == SCHEDULE_RING && m.reduce_inside && m.reduce_across)
+    if (b->algo == SCHEDULE_RING &&
+        (phases & SCHEDULE_REDUCE_SCATTER) == SCHEDULE_REDUCE_SCATTER)
         kept = all - s->rank_before; /* what comes first leaves as it came */
     else if (inside)
         kept = group + s->carried;
-    else if (m.reduce_across)
+    else if (phases & SCHEDULE_REDUCE_ACROSS)
         kept = group - s->group_before;
-    kept -= s->trained[to];
+    kept -= s->trained[lane->to];
     return kept > 0 ? kept : 0;
 }
 
 /* What one reduction of all units may have lost, kept by the rank that keeps most. */
-static double residual_elems(const struct plan_tally *t, enum schedule_algo algo,
-                             struct layout_moves m)
+static double residual_elems(const struct plan_bill *b, enum step_lane lane)
 {
+    const struct plan_tally *t = b->tally;
     double times[PLAN_SETS][PLAN_LEGS] = {{0}}, all = t->elems[PLAN_TRAINED];
-    int even = m.reduce_across && m.gather_across;
-    int flat = algo == SCHEDULE_RING && m.reduce_inside == m.reduce_across &&
-               m.gather_inside == m.gather_across;
+    int leg[PLAN_PHASES];
 
-    if (!layout_moves_trim(&t->layout, &m))
-        return 0;
-    if (m.reduce_across) /* parts of sums, where they leave their group */
-        times[PLAN_TRAINED][flat   ? PLAN_RING_REDUCE
-                            : even ? PLAN_EVEN_REDUCE
-                                   : PLAN_ACROSS_REDUCE] = 1;
+    plan_legs_of(b->algo, b->step.lane[lane].trimmed, leg);
+    if (leg[1] >= 0) /* parts of sums, where they leave their group */
+        times[PLAN_TRAINED][leg[1]] = 1;
     double sent = plan_tally_largest(t, PLAN_RANK_SLOW, times);
+    if (leg[2] < 0)
+        return sent;
     /* Complete sums, where they are given to the other groups. */
-    double owned = even ? plan_shard_of(t, LETTER_I, all) / t->layout.groups.count
-                        : plan_shard_of(t, LETTER_G, all);
-    return sent + (m.gather_across ? owned : 0);
+    return sent + (leg[1] >= 0 ? plan_shard_of(t, LETTER_I, all) / t->layout.groups.count
+                               : plan_shard_of(t, LETTER_G, all));
 }
 
 /*
  * Over NCCL (exec/exec_turns.h) what is to be added arrives in one of three slots of its track,
  * one for what goes inside and one for what goes across: a piece of a rank's part.
  */
-static int64_t slots_bytes(const struct need *n, int64_t elems, struct layout_moves m)
+static int64_t slots_bytes(const struct plan_bill *b, int64_t elems, unsigned phases)
 {
-    int ranks = n->t->layout.groups.ranks, tracks = m.reduce_inside + m.reduce_across;
-    int64_t part = (elems + ranks - 1) / ranks * dtype_bytes(n->c->wire_type);
-    int64_t pieces = (part + n->c->chunk_bytes - 1) / n->c->chunk_bytes;
+    int ranks = b->tally->layout.groups.ranks,
+        tracks = (phases & SCHEDULE_REDUCE_INSIDE) + ((phases & SCHEDULE_REDUCE_ACROSS) != 0);
+    int64_t part = (elems + ranks - 1) / ranks * dtype_bytes(b->at->wire_type);
+    int64_t pieces = (part + b->at->chunk_bytes - 1) / b->at->chunk_bytes;
 
     return part > 0
                ? tracks * TURN_SLOTS *
@@ -102,32 +91,30 @@ static int64_t slots_bytes(const struct need *n, int64_t elems, struct layout_mo
  * Sums that have no place in a result: of the processor each unit's reductions have theirs, of
  * a GPU, over NCCL, all take turns in one.
  */
-static int64_t sums_bytes(const struct need *n)
+static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *share)
 {
-    int64_t w = dtype_bytes(n->c->wire_type), all = 0, most = 0;
+    int64_t w = dtype_bytes(b->at->wire_type), all = 0, most = 0;
 
-    for (int i = 0; i < n->t->spans; i++) {
-        int64_t elems = n->t->span[i].elems[PLAN_TRAINED];
-        int64_t bytes[] = {w * scratch(n, &n->share[i], n->strategy.grads, n->reduce),
-                           w * scratch(n, &n->share[i], n->strategy.optimizer, n->convert)};
-        const struct layout_moves moves[] = {n->reduce, n->convert};
-        for (int k = 0; k < 2; k++) {
-            int64_t turn = (bytes[k] + TURN_ALIGN - 1) / TURN_ALIGN * TURN_ALIGN +
-                           slots_bytes(n, elems, moves[k]);
-            all += bytes[k];
+    for (int i = 0; i < b->tally->spans; i++) {
+        int64_t elems = b->tally->span[i].elems[PLAN_TRAINED];
+        for (int k = STEP_REDUCE; k <= STEP_CONVERT; k++) {
+            const struct plan_lane *lane = &b->step.lane[k];
+            int64_t bytes = w * scratch(b, &share[i], lane);
+            int64_t turn = (bytes + TURN_ALIGN - 1) / TURN_ALIGN * TURN_ALIGN +
+                           slots_bytes(b, elems, lane->trimmed);
+            all += bytes;
             most = turn > most ? turn : most;
         }
     }
-    return n->c->device == DEVICE_CPU ? all : most;
+    return b->at->device == DEVICE_CPU ? all : most;
 }
 
 /* What codings have lost so far: of the host, which codes. */
-static double lost_bytes(const struct need *n)
+static double lost_bytes(const struct plan_bill *b)
 {
-    if (!n->c->slow_grads || n->c->device != DEVICE_CPU)
+    if (!b->at->slow_grads || b->at->device != DEVICE_CPU)
         return 0;
-    return F32_BYTES * (residual_elems(n->t, n->algo, n->reduce) +
-                        residual_elems(n->t, n->algo, n->convert));
+    return F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
 }
 
 /*
@@ -180,94 +167,59 @@ struct plan_network plan_network_of(const struct plan_case *c)
     return out;
 }
 
-static void need_init(struct need *n, const struct plan_case *c, const struct plan_tally *t,
-                      enum schedule_algo algo, struct plan_strategy strategy)
-{
-    struct layout_moves gather, sync;
-    enum dtype there;
-
-    *n = (struct need){.c = c, .t = t, .algo = algo, .strategy = strategy};
-    struct step_space space = {
-        .units = t->spans,
-        .tied = c->model->tied ? t->span[t->span_of[0]].elems[PLAN_TRAINED] : 0,
-        .param = c->param_type,
-        .wire = plan_params_wire(&c->settings),
-        .grad = c->grad_type,
-        .reduce = c->wire_type,
-        .buckets = c->buckets};
-    space.has[STEP_GATHER] = plan_traffic_moves(t, strategy, STEP_GATHER, &gather);
-    space.has[STEP_REDUCE] = plan_traffic_moves(t, strategy, STEP_REDUCE, &n->reduce);
-    space.has[STEP_CONVERT] = plan_traffic_moves(t, strategy, STEP_CONVERT, &n->convert);
-    space.has[STEP_SYNC] = plan_traffic_moves(t, strategy, STEP_SYNC, &sync);
-    layout_moves_trim(&t->layout, &gather);
-    layout_moves_trim(&t->layout, &n->reduce);
-    layout_moves_trim(&t->layout, &n->convert);
-    space.coded = c->slow_params && gather.gather_across;
-    space.apart = space.has[STEP_REDUCE] || c->grad_type != DTYPE_F32;
-    space.slots = step_slots(&(struct step_shape){.visits = t->visits,
-                                                  .first_trained = c->model->first_trained,
-                                                  .micros = plan_micro_steps(&c->settings),
-                                                  .prefetch = c->prefetch,
-                                                  .keep = c->keep,
-                                                  .has[STEP_GATHER] = space.has[STEP_GATHER]});
-    there = space.has[STEP_GATHER] ? space.wire : c->param_type;
-    space.read = kern_kind_weight(c->device, c->compute_type, there);
-    n->space = space;
-}
-
 /* Of ranks of a kind. */
-static struct plan_memory memory_of(struct need *n, const struct plan_network *net, int kind)
+static struct plan_memory memory_of(const struct plan_bill *b, const struct plan_network *net,
+                                    int kind)
 {
-    const struct plan_case *c = n->c;
-    int spans = n->t->spans;
+    const struct plan_case *c = b->at;
+    struct plan_strategy letters = b->strategy;
+    int spans = b->tally->spans;
+    const struct plan_share *share = &b->tally->share[kind * spans];
+    struct step_space space = b->step.space;
     struct step_unit *unit = mem_new((size_t)spans, sizeof *unit);
     struct arena own = {0}, shared = {0};
-    struct plan_memory m = {.activations = (double)net->activations[n->space.has[STEP_GATHER]]};
+    struct plan_memory m = {.activations = (double)net->activations[space.has[STEP_GATHER]]};
 
-    n->share = &n->t->share[kind * spans];
     for (int i = 0; i < spans; i++) {
-        const struct plan_share *s = &n->share[i];
+        const struct plan_share *s = &share[i];
         unit[i] = (struct step_unit){.elems = s->trained[LETTER_N] + s->frozen[LETTER_N],
                                      .trained = s->trained[LETTER_N],
-                                     .params = s->trained[n->strategy.params],
-                                     .frozen = s->frozen[n->strategy.params],
-                                     .grads = s->trained[n->strategy.grads],
-                                     .optim = s->trained[n->strategy.optimizer],
-                                     .count = n->t->span[i].count[PLAN_TRAINED]};
+                                     .params = s->trained[letters.params],
+                                     .frozen = s->frozen[letters.params],
+                                     .grads = s->trained[letters.grads],
+                                     .optim = s->trained[letters.optimizer],
+                                     .count = b->tally->span[i].count[PLAN_TRAINED]};
         m.params += (double)(unit[i].count * (unit[i].params + unit[i].frozen)) *
                     dtype_bytes(c->param_type);
         m.grads += (double)(unit[i].count * unit[i].grads) * dtype_bytes(c->grad_type);
         m.optimizer += (double)(unit[i].count * unit[i].optim) * ADAM_BYTES;
     }
     if (c->model->unit) {
-        n->space.unit = unit;
-        step_place(&n->space, &shared, &own, NULL, NULL);
+        space.unit = unit;
+        step_place(&space, &shared, &own, NULL, NULL);
         if (c->device == DEVICE_CPU) { /* a piece of the update, tokens, targets */
             arena_take(&own, PLAN_PIECE * F32_BYTES);
             int64_t tokens = (int64_t)plan_layered(&c->settings) * c->micro_batch * c->seq;
             arena_take_each(&own, tokens * (int64_t)sizeof(int32_t), 2);
         }
-        m.buffers = (double)(shared.used + own.used + sums_bytes(n) + net->kern) - m.params -
-                    m.grads - m.optimizer + lost_bytes(n);
+        m.buffers = (double)(shared.used + own.used + sums_bytes(b, share) + net->kern) -
+                    m.params - m.grads - m.optimizer + lost_bytes(b);
     }
     m.total = m.params + m.grads + m.optimizer + m.activations + m.buffers;
     mem_free(unit);
     return m;
 }
 
-void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
-                    const struct plan_network *net, struct plan_price *p)
+void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
+                    struct plan_price *p)
 {
-    struct need n;
-
-    need_init(&n, c, t, p->algo, p->strategy);
     p->memory = (struct plan_memory){0};
-    for (int k = 0; k < t->kinds; k++) {
-        struct plan_memory m = memory_of(&n, net, k);
+    for (int k = 0; k < b->tally->kinds; k++) {
+        struct plan_memory m = memory_of(b, net, k);
         if (m.total > p->memory.total)
             p->memory = m;
     }
-    p->feasible = c->memory_bytes <= 0 || p->memory.total <= c->memory_bytes;
+    p->feasible = b->at->memory_bytes <= 0 || p->memory.total <= b->at->memory_bytes;
 }
 
 struct asked { /* a plan, as it is priced */
@@ -298,8 +250,9 @@ void plan_totals_on(const struct plan *p, enum device_kind device,
     ask(&a, p, device);
     const struct plan_network net = plan_network_of(&a.at);
     for (int i = 0; i < n; i++) {
-        struct plan_price price = {.strategy = strategy[i], .algo = p->algo};
-        plan_footprint(&a.at, &a.tally, &net, &price);
+        struct plan_bill b = plan_bill_of(&a.at, &a.tally, strategy[i], p->algo);
+        struct plan_price price;
+        plan_footprint(&b, &net, &price);
         bytes[i] = price.memory.total;
     }
     asked_release(&a);
@@ -310,14 +263,11 @@ double plan_sums_on(const struct plan *p, enum device_kind device)
     struct asked a;
 
     ask(&a, p, device);
+    struct plan_bill b = plan_bill_of(&a.at, &a.tally, p->strategy, p->algo);
     double bytes = 0;
-    struct need n;
 
-    need_init(&n, &a.at, &a.tally, p->algo, p->strategy);
-    for (int k = 0; k < a.tally.kinds; k++) {
-        n.share = &a.tally.share[k * a.tally.spans];
-        bytes = fmax(bytes, (double)sums_bytes(&n));
-    }
+    for (int k = 0; k < a.tally.kinds; k++)
+        bytes = fmax(bytes, (double)sums_bytes(&b, &a.tally.share[k * a.tally.spans]));
     asked_release(&a);
     return bytes;
 }

@@ -7,6 +7,7 @@
 
 #include "base/groups.h"
 #include "plan/price.h"
+#include "step/step_place.h"
 #include "topo/topo_boundary.h"
 
 /*
@@ -134,6 +135,22 @@ void plan_print_json(const struct plan *p, FILE *out); /* paro.plan/1, the same 
 void plan_release(struct plan *p);
 /* The fabric that the plan was priced on; ERR_ABSENT where that is unknown. */
 int plan_fabric(const struct plan *p, struct topo *out, struct err *err);
+/*
+ * A step under a strategy's letters: the conversion of each lane, the shape of its rows, but
+ * for shape.trains, and of its memory, but for space.unit, .units and .tied.
+ */
+struct plan_step {
+    struct plan_lane {
+        enum letter from, to;
+        unsigned phases;  /* of the letters, on groups of any shape */
+        unsigned trimmed; /* those that transfer anything on these groups */
+        int coded;        /* what it sends across groups is */
+    } lane[STEP_COMPUTE];
+    struct step_shape shape;
+    struct step_space space;
+};
+struct plan_step plan_step_of(const struct model *m, const struct plan_settings *s,
+                              struct plan_strategy letters, const struct layout *l);
 /* The plan's settings, to be priced on a fabric of its groups. */
 void plan_case_of(const struct plan *p, const struct topo *topo, struct plan_case *out);
 /* ERR_INPUT where a rank may have more bytes than can be counted, of its states and of the

@@ -2,7 +2,7 @@
 /*
  * Prices a strategy: memory, bytes and time of a global step (paro-method(7), TRAFFIC and
  * TIME).  All 27 go through the same lines: a letter only decides which legs run
- * (layout_moves_*).
+ * (layout_phases_*).
  *
  * The time of a step is that of a walk through it (plan/timeline.h), in which all that is under
  * way shares the links and, where ranks share them, the cores.
@@ -11,6 +11,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "kern/kern_kind.h"
 #include "plan/tally.h"
 #include "plan/timeline.h"
 
@@ -26,10 +27,18 @@ int plan_price_less(double a, double b)
 static const enum schedule_algo algos[] = {SCHEDULE_HO_RING, SCHEDULE_TWO_LEVEL, SCHEDULE_RING};
 enum { ALGOS = sizeof algos / sizeof *algos };
 
-static struct plan_bill bill_of(const struct plan_case *c, const struct plan_tally *t,
-                                const struct plan_price *p)
+struct plan_bill plan_bill_of(const struct plan_case *c, const struct plan_tally *t,
+                              struct plan_strategy strategy, enum schedule_algo algo)
 {
-    return (struct plan_bill){.at = c, .tally = t, .strategy = p->strategy, .algo = p->algo};
+    struct plan_bill b = {.at = c,
+                          .tally = t,
+                          .strategy = strategy,
+                          .algo = algo,
+                          .step = plan_step_of(c->model, &c->settings, strategy, &t->layout)};
+
+    b.step.space.units = t->spans;
+    b.step.space.tied = c->model->tied ? t->span[t->span_of[0]].elems[PLAN_TRAINED] : 0;
+    return b;
 }
 
 enum dtype plan_params_wire(const struct plan_settings *s)
@@ -57,6 +66,48 @@ int64_t plan_sequences(const struct plan_settings *s, int ranks)
     return s->global_batch ? s->global_batch : (int64_t)ranks * s->accum * s->micro_batch;
 }
 
+struct plan_step plan_step_of(const struct model *m, const struct plan_settings *s,
+                              struct plan_strategy letters, const struct layout *l)
+{
+    const unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
+    struct plan_step out = {
+        .lane = {[STEP_GATHER] = {letters.params, LETTER_N,
+                                  layout_phases_copy(letters.params, LETTER_N)},
+                 [STEP_REDUCE] = {LETTER_N, letters.grads, layout_phases_micro(letters.grads)},
+                 [STEP_CONVERT] = {letters.grads, letters.optimizer,
+                                   layout_phases_sum(letters.grads, letters.optimizer)},
+                 [STEP_SYNC] = {letters.optimizer, letters.params,
+                                layout_phases_copy(letters.optimizer, letters.params)}},
+        .shape = {.units = m->unit ? m->units : 1,
+                  .visits = m->unit ? m->visits : 1,
+                  .first_trained = m->first_trained,
+                  .micros = plan_micro_steps(s),
+                  .prefetch = s->prefetch,
+                  .keep = s->keep,
+                  .buckets = s->buckets},
+        .space = {.param = s->param_type,
+                  .wire = plan_params_wire(s),
+                  .grad = s->grad_type,
+                  .reduce = s->wire_type,
+                  .buckets = s->buckets}};
+
+    for (int k = 0; k < STEP_COMPUTE; k++) {
+        struct plan_lane *lane = &out.lane[k];
+        lane->trimmed = layout_phases_trim(l, lane->phases);
+        lane->coded =
+            (k == STEP_REDUCE || k == STEP_CONVERT ? s->slow_grads : s->slow_params) &&
+            lane->trimmed & across;
+        out.shape.has[k] = out.space.has[k] = lane->trimmed != 0;
+    }
+    int gathers = out.shape.has[STEP_GATHER];
+    out.space.coded = out.lane[STEP_GATHER].coded;
+    out.space.apart = out.shape.has[STEP_REDUCE] || s->grad_type != DTYPE_F32;
+    out.space.slots = step_slots(&out.shape);
+    out.space.read = kern_kind_weight(s->device, s->compute_type,
+                                      gathers ? out.space.wire : out.space.param);
+    return out;
+}
+
 /* By the walk; or, where it is not wanted, by what the step cannot be below. */
 static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
 {
@@ -76,7 +127,7 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
 {
     double tokens =
         (double)plan_sequences(&c->settings, t->layout.groups.ranks) * (double)c->seq;
-    struct plan_bill b = bill_of(c, t, p);
+    struct plan_bill b = plan_bill_of(c, t, p->strategy, p->algo);
     struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
     int found = 0;
 
@@ -98,7 +149,8 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
     }
     mem_free(work);
     p->tokens_per_s = c->topo->flops > 0 ? tokens / p->step_s : NAN;
-    plan_footprint(c, t, net, p);
+    b.algo = p->algo;
+    plan_footprint(&b, net, p);
 }
 
 /* max(t_comm, t_comp) as paro-method(7), TIME, has it from the paper. */
@@ -106,10 +158,9 @@ static void price_guideline(const struct plan_case *c, const struct plan_tally *
                             struct plan_price *p)
 {
     struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
-    struct plan_bill b = bill_of(c, t, p);
+    struct plan_bill b = plan_bill_of(c, t, p->strategy, SCHEDULE_RING);
     struct plan_timeline line;
 
-    b.algo = SCHEDULE_RING;
     plan_works_of(&b, work);
     b.work = work;
     plan_timeline_least(&b, &line);
@@ -121,7 +172,7 @@ void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
                       struct plan_price *p)
 {
     double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS] = {{{0}}};
-    struct plan_bill b = bill_of(c, t, p);
+    struct plan_bill b = plan_bill_of(c, t, p->strategy, p->algo);
 
     plan_traffic_bytes(&b, bytes);
     double out = plan_tally_largest(t, PLAN_PORT_OUT, bytes[PLAN_SLOW]);

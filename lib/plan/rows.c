@@ -14,45 +14,27 @@
 #include "base/tree.h"
 #include "plan/timeline.h"
 
-/* Of one strategy, with so many micro-steps; no rows. */
-static void shape_init(struct plan_rows *r, const struct plan_bill *b, int micros)
+/* No rows. */
+static void shape_init(struct plan_rows *r, const struct plan_bill *b)
 {
-    const struct plan_case *c = b->at;
-    const struct plan_tally *t = b->tally;
-    int units = c->model->unit ? c->model->units : 1;
-    struct layout_moves moves;
+    int units = b->step.shape.units;
 
-    r->unit_of = mem_new((size_t)t->visits, sizeof *r->unit_of);
-    r->trains = mem_new((size_t)units, sizeof *r->trains);
-    r->shape = (struct step_shape){
-        .units = units,
-        .visits = t->visits,
-        .unit_of = r->unit_of,
-        .trains = r->trains,
-        .first_trained = c->model->first_trained,
-        .micros = micros,
-        .prefetch = c->prefetch,
-        .keep = c->keep,
-        .buckets = c->buckets,
-    };
-    for (int v = 0; v < t->visits; v++)
-        r->unit_of[v] = c->model->unit ? model_unit_of_visit(c->model, v) : 0;
+    r->shape = b->step.shape;
+    r->shape.trains = r->trains = mem_new((size_t)units, sizeof *r->trains);
     for (int u = 0; u < units; u++)
-        r->trains[u] = t->span[t->span_of[u]].elems[PLAN_TRAINED] > 0;
-    for (int k = 0; k < STEP_COMPUTE; k++)
-        r->shape.has[k] = plan_traffic_moves(b->tally, b->strategy, (enum step_lane)k, &moves);
+        r->trains[u] = b->tally->span[b->tally->span_of[u]].elems[PLAN_TRAINED] > 0;
 }
 
 void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros)
 {
-    shape_init(r, b, micros);
+    shape_init(r, b);
+    r->shape.micros = micros;
     step_gen(&r->step, &r->shape);
 }
 
 void plan_rows_release(struct plan_rows *r)
 {
     step_release(&r->step);
-    mem_free(r->unit_of);
     mem_free(r->trains);
 }
 
@@ -150,10 +132,6 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
         2.0 * plan_micro_steps(&s->at.settings) * (s->at.model->unit ? s->at.model->visits : 1);
 
     struct plan_tally tally;
-    struct plan_bill b = {.at = &s->at,
-                          .tally = &tally,
-                          .strategy = s->list[s->best].strategy,
-                          .algo = s->list[s->best].algo};
     struct plan_rows rows;
 
     if (uses > STEP_USES_MAX)
@@ -161,7 +139,9 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
                        "--steps: %.0f uses of units in a step, expected %d at most", uses,
                        STEP_USES_MAX);
     plan_tally_init(&tally, s->at.topo, s->at.model, s->at.trainable, s->at.keep);
-    plan_rows_init(&rows, &b, plan_micro_steps(&s->at.settings));
+    struct plan_bill b =
+        plan_bill_of(&s->at, &tally, s->list[s->best].strategy, s->list[s->best].algo);
+    plan_rows_init(&rows, &b, b.step.shape.micros);
     int rc = step_verify(&rows.step, &rows.shape, err);
     if (rc == 0)
         (json ? print_json : print_text)(s, &rows.step, out);
@@ -387,7 +367,7 @@ int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, i
 {
     struct step read;
 
-    *s = (struct plan_steps){.rows = {.unit_of = NULL}};
+    *s = (struct plan_steps){.rows = {.trains = NULL}};
     if ((int64_t)strlen(text) != bytes)
         return err_at(err, name, 1, NULL, "expected text without zero bytes");
     int rc = text[strspn(text, " \t\r\n")] == '{' ? parse_json(s, name, text, bytes, err)
@@ -402,14 +382,12 @@ int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, i
     rc = rc ? rc : set_fabric(s, topo, err);
     if (rc == 0) {
         struct plan_tally tally;
-        struct plan_bill b = {.at = &s->search.at,
-                              .tally = &tally,
-                              .strategy = s->plan.strategy,
-                              .algo = s->plan.algo};
         plan_case_of(&s->plan, &s->topo, &s->search.at);
         s->search.list[0] = s->plan.price;
         plan_tally_init(&tally, &s->topo, &s->plan.model, s->plan.trainable, s->plan.keep);
-        shape_init(&s->rows, &b, plan_micro_steps(&s->plan.settings));
+        struct plan_bill b =
+            plan_bill_of(&s->search.at, &tally, s->plan.strategy, s->plan.algo);
+        shape_init(&s->rows, &b);
         plan_tally_release(&tally);
     }
     read.norm = -1;

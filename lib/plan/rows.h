@@ -9,7 +9,6 @@
 struct plan_rows {
     struct step step;
     struct step_shape shape;
-    int *unit_of; /* owned, the shape's */
     char *trains; /* owned, the shape's */
 };
 

@@ -135,9 +135,10 @@ struct plan_network {
     int64_t activations[2], kern;
 };
 struct plan_network plan_network_of(const struct plan_case *c);
-/* Memory, and whether it fits; p's strategy and algorithm are set. */
-void plan_footprint(const struct plan_case *c, const struct plan_tally *t,
-                    const struct plan_network *net, struct plan_price *p);
+/* Memory, and whether it fits. */
+struct plan_bill;
+void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
+                    struct plan_price *p);
 /*
  * Of what is priced in s->at.  Its time is that of the host with most ranks.
  */

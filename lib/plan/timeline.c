@@ -362,10 +362,9 @@ static void keep(const struct plan_case *c, const struct plan_price *price,
                  const struct step *given, struct plan_timeline *out)
 {
     struct plan_tally t;
-    struct plan_bill b = {
-        .at = c, .tally = &t, .strategy = price->strategy, .algo = price->algo};
 
     plan_tally_init(&t, c->topo, c->model, c->trainable, c->keep);
+    struct plan_bill b = plan_bill_of(c, &t, price->strategy, price->algo);
     struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
     plan_works_of(&b, work);
     b.work = work;

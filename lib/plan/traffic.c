@@ -178,42 +178,37 @@ static double flat_s(const struct plan_bill *b, const struct plan_span *span, en
     return fmax(links, way + links * (chunks - 1) / hops / chunks);
 }
 
-/* The flat ring stands for global collectives alone; what stays on the rails stays there. */
-static int is_flat(const struct plan_bill *b, struct layout_moves m)
+int plan_legs_of(enum schedule_algo algo, unsigned phases, int leg[PLAN_PHASES])
 {
-    return b->algo == SCHEDULE_RING && m.reduce_inside == m.reduce_across &&
-           m.gather_inside == m.gather_across;
+    static const int flat[] = {-1, PLAN_RING_REDUCE, PLAN_RING_GATHER, -1};
+    static const int even[] = {PLAN_INSIDE_REDUCE, PLAN_EVEN_REDUCE, PLAN_EVEN_GATHER,
+                               PLAN_INSIDE_GATHER}; /* slices of an all-reduce */
+    static const int rails[] = {PLAN_INSIDE_REDUCE, PLAN_ACROSS_REDUCE, PLAN_ACROSS_GATHER,
+                                PLAN_INSIDE_GATHER};
+    unsigned reduce = phases & SCHEDULE_REDUCE_SCATTER, gather = phases & SCHEDULE_ALL_GATHER;
+    int is_flat = algo == SCHEDULE_RING && (!reduce || reduce == SCHEDULE_REDUCE_SCATTER) &&
+                  (!gather || gather == SCHEDULE_ALL_GATHER);
+    const int *of = is_flat ? flat
+                    : phases & SCHEDULE_REDUCE_ACROSS && phases & SCHEDULE_GATHER_ACROSS
+                        ? even
+                        : rails;
+
+    for (int i = 0; i < PLAN_PHASES; i++)
+        leg[i] = phases >> i & 1 ? of[i] : -1;
+    return is_flat;
 }
 
 /* Seconds of one conversion of one unit. */
-static double moves_s(const struct plan_bill *b, const struct plan_span *span,
-                      enum plan_set set, struct layout_moves m, struct plan_traffic *f)
+static double conversion_s(const struct plan_bill *b, const struct plan_span *span,
+                           enum plan_set set, unsigned phases, struct plan_traffic *f)
 {
-    int even = m.reduce_across && m.gather_across; /* an all-reduce: equal slices */
-    int reduce = even ? PLAN_EVEN_REDUCE : PLAN_ACROSS_REDUCE;
-    int gather = even ? PLAN_EVEN_GATHER : PLAN_ACROSS_GATHER;
-    double s = 0;
+    int leg[PLAN_PHASES];
 
-    if (is_flat(b, m))
-        return (m.reduce_across ? flat_s(b, span, set, PLAN_RING_REDUCE, f) : 0) +
-               (m.gather_across ? flat_s(b, span, set, PLAN_RING_GATHER, f) : 0);
-    if (m.reduce_inside || m.reduce_across)
-        s += pair_s(b, span, set, m.reduce_inside ? PLAN_INSIDE_REDUCE : -1,
-                    m.reduce_across ? reduce : -1, f);
-    if (m.gather_inside || m.gather_across)
-        s += pair_s(b, span, set, m.gather_inside ? PLAN_INSIDE_GATHER : -1,
-                    m.gather_across ? gather : -1, f);
-    return s;
-}
-
-int plan_traffic_moves(const struct plan_tally *t, struct plan_strategy s, enum step_lane lane,
-                       struct layout_moves *moves)
-{
-    enum letter from, to;
-
-    *moves = step_moves(s.params, s.grads, s.optimizer, lane, &from, &to);
-    struct layout_moves left = *moves;
-    return layout_moves_trim(&t->layout, &left);
+    if (plan_legs_of(b->algo, phases, leg))
+        return (leg[1] >= 0 ? flat_s(b, span, set, leg[1], f) : 0) +
+               (leg[2] >= 0 ? flat_s(b, span, set, leg[2], f) : 0);
+    return (leg[0] >= 0 || leg[1] >= 0 ? pair_s(b, span, set, leg[0], leg[1], f) : 0) +
+           (leg[2] >= 0 || leg[3] >= 0 ? pair_s(b, span, set, leg[3], leg[2], f) : 0);
 }
 
 static enum plan_set set_of(enum step_lane kind)
@@ -269,14 +264,13 @@ void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
 {
     const struct plan_span *at = &b->tally->span[span];
     enum plan_set set = set_of(kind);
-    struct layout_moves moves;
 
     *out = (struct plan_traffic){.local_s = 0};
-    if (!plan_traffic_moves(b->tally, b->strategy, kind, &moves) || at->elems[set] == 0)
+    if (!b->step.shape.has[kind] || at->elems[set] == 0)
         return;
     set_elem_bytes(b, kind);
     for (b->computing = 0; b->computing < 2; b->computing++)
-        out->alone_s[b->computing] = moves_s(b, at, set, moves, out);
+        out->alone_s[b->computing] = conversion_s(b, at, set, b->step.lane[kind].phases, out);
     b->computing = 0;
     if (!plan_is_free(b, PLAN_FAST))
         out->local_s = plan_memory_s(b, local_bytes(b, kind, (double)at->elems[set]));
@@ -284,10 +278,9 @@ void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
 
 void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
 {
-    struct plan_bill b = {.at = c,
-                          .tally = t,
-                          .strategy = {LETTER_G, LETTER_G, LETTER_G},
-                          .algo = c->algo == SCHEDULE_AUTO ? SCHEDULE_HO_RING : c->algo};
+    const struct plan_strategy finest = {LETTER_G, LETTER_G, LETTER_G};
+    struct plan_bill b =
+        plan_bill_of(c, t, finest, c->algo == SCHEDULE_AUTO ? SCHEDULE_HO_RING : c->algo);
     double tried[PICK_CHUNKS];
     int largest = 0;
 
@@ -311,35 +304,22 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
     c->chunk_bytes = pick_chunk_at[best];
 }
 
-static void count_moves(const struct plan_bill *b, double bytes[PLAN_SETS][PLAN_LEGS], int tier,
-                        enum plan_set set, struct layout_moves m, int times)
-{
-    int even = m.reduce_across && m.gather_across, flat = is_flat(b, m);
-    double each = times * b->elem_bytes[tier], *of = bytes[set];
-
-    of[flat   ? PLAN_RING_REDUCE
-       : even ? PLAN_EVEN_REDUCE
-              : PLAN_ACROSS_REDUCE] += each * m.reduce_across;
-    of[flat   ? PLAN_RING_GATHER
-       : even ? PLAN_EVEN_GATHER
-              : PLAN_ACROSS_GATHER] += each * m.gather_across;
-    of[PLAN_INSIDE_REDUCE] += flat ? 0 : each * m.reduce_inside;
-    of[PLAN_INSIDE_GATHER] += flat ? 0 : each * m.gather_inside;
-}
-
 void plan_traffic_bytes(struct plan_bill *b, double bytes[PLAN_TIERS][PLAN_SETS][PLAN_LEGS])
 {
     for (int kind = 0; kind < STEP_COMPUTE; kind++) {
-        int each = kind == STEP_GATHER || kind == STEP_REDUCE;
+        int each = kind == STEP_GATHER || kind == STEP_REDUCE, leg[PLAN_PHASES];
         int times = each ? plan_micro_steps(&b->at->settings) : 1;
-        struct layout_moves moves;
-        if (!plan_traffic_moves(b->tally, b->strategy, (enum step_lane)kind, &moves))
+        if (!b->step.shape.has[kind])
             continue;
         set_elem_bytes(b, (enum step_lane)kind);
-        for (int tier = 0; tier < PLAN_TIERS; tier++) {
-            count_moves(b, bytes[tier], tier, set_of((enum step_lane)kind), moves, times);
+        plan_legs_of(b->algo, b->step.lane[kind].phases, leg);
+        for (int i = 0; i < PLAN_TIERS * PLAN_PHASES; i++) {
+            int tier = i / PLAN_PHASES, at = leg[i % PLAN_PHASES];
+            if (at < 0)
+                continue;
+            bytes[tier][set_of((enum step_lane)kind)][at] += times * b->elem_bytes[tier];
             if (kind == STEP_GATHER)
-                count_moves(b, bytes[tier], tier, PLAN_AGAIN, moves, times);
+                bytes[tier][PLAN_AGAIN][at] += times * b->elem_bytes[tier];
         }
     }
 }

@@ -3,7 +3,6 @@
 #define PLAN_TRAFFIC_H
 
 #include "plan/tally.h"
-#include "step/step_place.h"
 
 /*
  * What the conversions of a strategy and its computing ask of the fabric, one unit at a time.
@@ -15,6 +14,7 @@ struct plan_bill {                  /* of one strategy under one algorithm */
     const struct plan_tally *tally; /* borrowed */
     struct plan_strategy strategy;
     enum schedule_algo algo;
+    struct plan_step step;
     const struct plan_work *work; /* [visits], borrowed: plan_works_of */
     int computing; /* rates and latencies are those that are left while ranks compute */
     double elem_bytes[PLAN_TIERS]; /* of an element, in the conversion at hand */
@@ -28,9 +28,15 @@ struct plan_traffic {
     double local_s; /* the rank's own memory, at either end: rounding, adding */
 };
 
-/* How a lane of a strategy transfers.  Returns whether it transfers anything on this shape. */
-int plan_traffic_moves(const struct plan_tally *t, struct plan_strategy s, enum step_lane lane,
-                       struct layout_moves *moves);
+struct plan_bill plan_bill_of(const struct plan_case *c, const struct plan_tally *t,
+                              struct plan_strategy strategy, enum schedule_algo algo);
+/*
+ * The leg of each phase, by its number; -1: it is not run.  Returns whether the flat ring runs
+ * them, in one inside and across: it stands for global collectives alone, and what stays on the
+ * rails stays there.
+ */
+enum { PLAN_PHASES = 4 };
+int plan_legs_of(enum schedule_algo algo, unsigned phases, int leg[PLAN_PHASES]);
 /* All zero where nothing moves. */
 void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
                      struct plan_traffic *out);

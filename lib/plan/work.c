@@ -78,13 +78,10 @@ static double use_numbers(const struct model *m, enum use use, int back)
 /* Of a parameter whose type is another than the one that the network reads. */
 static double read_bytes(const struct plan_bill *b)
 {
-    struct layout_moves moves;
-    enum dtype there = plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves)
-                           ? plan_params_wire(&b->at->settings)
-                           : b->at->param_type;
-    enum dtype read = kern_kind_weight(b->at->device, b->at->compute_type, there);
+    const struct step_space *s = &b->step.space;
+    enum dtype there = s->has[STEP_GATHER] ? s->wire : s->param;
 
-    return there == read ? 0 : dtype_bytes(there) + dtype_bytes(read);
+    return there == s->read ? 0 : dtype_bytes(there) + dtype_bytes(s->read);
 }
 
 static double update_s(const struct plan_bill *b, int span)
@@ -94,14 +91,12 @@ static double update_s(const struct plan_bill *b, int span)
     double elems = (double)b->tally->span[span].elems[PLAN_TRAINED];
     double optim = plan_shard_of(b->tally, s.optimizer, elems), g = dtype_bytes(c->grad_type);
     double grads = plan_shard_of(b->tally, s.grads, elems), bytes;
-    struct layout_moves moves;
 
     if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_UPDATE))
         return 0;
     /* For the norm, for the update; and cleared. */
     bytes = optim * (2 * g + ADAM_STATE * 2 * F32_BYTES) + grads * g;
-    if (!plan_traffic_moves(b->tally, b->strategy, STEP_SYNC,
-                            &moves)) /* parameters are slices of the master */
+    if (!b->step.shape.has[STEP_SYNC]) /* parameters are slices of the master */
         bytes +=
             plan_shard_of(b->tally, s.params, elems) * (F32_BYTES + dtype_bytes(c->param_type));
     return flops_s(b, ADAM_FLOPS * optim) + plan_memory_s(b, bytes);
@@ -117,7 +112,6 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     /* In a micro-step: the average, for the last may have fewer. */
     double micros = (double)c->accum / plan_micro_steps(&c->settings);
     double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));
-    struct layout_moves moves;
 
     *out = (struct plan_work){.update_s = update_s(b, span)};
     if (!(c->topo->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
@@ -138,7 +132,7 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     if (c->recompute)
         out->backward_s += micros * flops_s(b, use_flops(b, use, 1));
     /* A gradient apart is read, written elsewhere or added, and cleared. */
-    if (plan_traffic_moves(b->tally, b->strategy, STEP_REDUCE, &moves))
+    if (b->step.shape.has[STEP_REDUCE])
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + w));
     else if (c->grad_type != DTYPE_F32)
         out->add_s = plan_memory_s(b, trained * (2 * F32_BYTES + 2 * g));
@@ -152,13 +146,12 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
 static double gather_lost_s(const struct plan_bill *b)
 {
     const struct topo *t = b->at->topo;
-    struct layout_moves moves;
+    unsigned phases = b->step.lane[STEP_GATHER].trimmed;
+    int across = (phases & SCHEDULE_GATHER_ACROSS) != 0;
     double lost = 0;
 
-    if (!plan_traffic_moves(b->tally, b->strategy, STEP_GATHER, &moves) || !(t->flops > 0) ||
-        plan_is_free(b, PLAN_COMPUTE))
+    if (!phases || !(t->flops > 0) || plan_is_free(b, PLAN_COMPUTE))
         return 0;
-    int across = moves.gather_across && b->tally->layout.groups.count > 1;
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
         return 0;
     for (int l = across ? 1 : 0; l < (across ? t->levels : 1); l++)

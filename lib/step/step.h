@@ -59,7 +59,6 @@ struct step_row {
 /* What a step is made of. */
 struct step_shape {
     int units, visits;
-    const int *unit_of;    /* [visits] the unit of a forward's visit; the backward goes back */
     const char *trains;    /* [units] whether anything of it is trained */
     int first_trained;     /* the visit at which the backward ends, 0 .. visits */
     int micros;            /* micro-steps, 1 or more */
@@ -78,6 +77,9 @@ struct step {
     int slots, buckets; /* buffers of gathers, of reduces */
 };
 
+/* Of a forward's visit: the last of more visits than units is unit 0 again, whose matrix the
+   head shares.  The backward goes back. */
+int step_unit_of(const struct step_shape *shape, int visit);
 /*
  * Slots of gathered units: those that gathers go round, and one for each use that is kept for
  * the backward.  Of the shape it reads visits, first_trained, micros, prefetch, keep and has.

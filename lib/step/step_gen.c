@@ -36,6 +36,11 @@ struct use {
     int visit, back, slot, kept;
 };
 
+int step_unit_of(const struct step_shape *p, int visit)
+{
+    return visit < p->units ? visit : 0;
+}
+
 static struct use use_at(const struct gen *g, int use)
 {
     int visits = g->shape->visits, at = use % g->uses, back = at >= visits;
@@ -80,7 +85,7 @@ static void issue_gathers(struct gen *g)
            g->issued - g->used <= p->prefetch) {
         int at = g->issued % each, micro = g->issued / each;
         struct use u = use_at(g, micro * g->uses + (at < p->visits ? at : at + g->keep));
-        int unit = p->unit_of[u.visit];
+        int unit = step_unit_of(p, u.visit);
         if (g->held[u.slot] >= 0)
             return;
         g->held[u.slot] =
@@ -122,7 +127,7 @@ static void write_use(struct gen *g, int micro)
 {
     const struct step_shape *p = g->shape;
     struct use u = use_at(g, g->use++);
-    int unit = p->unit_of[u.visit], gathered = p->has[STEP_GATHER];
+    int unit = step_unit_of(p, u.visit), gathered = p->has[STEP_GATHER];
 
     g->used += !(u.kept && u.back);
     add(g, STEP_COMPUTE, u.back ? STEP_BACKWARD : STEP_FORWARD,
@@ -228,7 +233,7 @@ static void gen_init(struct gen *g)
         g->ends[l] = -1;
     g->ends[STEP_COMPUTE] = LAST_BEFORE;
     for (int v = p->visits - 1; v >= 0; v--)
-        g->first[p->unit_of[v]] = v;
+        g->first[step_unit_of(p, v)] = v;
 }
 
 void step_gen(struct step *s, const struct step_shape *p)

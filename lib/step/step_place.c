@@ -2,22 +2,6 @@
 /* Knows which arrays a step has, and how large each is. */
 #include "step/step_place.h"
 
-struct layout_moves step_moves(enum letter params, enum letter grads, enum letter optimizer,
-                               enum step_lane lane, enum letter *from, enum letter *to)
-{
-    *from = lane == STEP_GATHER    ? params
-            : lane == STEP_REDUCE  ? LETTER_N
-            : lane == STEP_CONVERT ? grads
-                                   : optimizer;
-    *to = lane == STEP_GATHER    ? LETTER_N
-          : lane == STEP_REDUCE  ? grads
-          : lane == STEP_CONVERT ? optimizer
-                                 : params;
-    return lane == STEP_REDUCE    ? layout_moves_micro(*to)
-           : lane == STEP_CONVERT ? layout_moves_sum(*from, *to)
-                                  : layout_moves_copy(*from, *to);
-}
-
 static int64_t most(int64_t a, int64_t b)
 {
     return a > b ? a : b;

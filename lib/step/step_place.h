@@ -4,7 +4,6 @@
 
 #include "base/dtype.h"
 #include "base/mem.h"
-#include "layout/layout.h"
 #include "step/step.h"
 
 /*
@@ -50,13 +49,6 @@ struct step_buffers {
     void *gather_send, *sync_send, *sync_recv;       /* wire, shared */
     void *reduce_recv, *convert_send, *convert_recv; /* reduce, shared */
 };
-
-/*
- * What a lane does to a vector between two layouts, on groups of any shape, under a strategy's
- * letters.
- */
-struct layout_moves step_moves(enum letter params, enum letter grads, enum letter optimizer,
-                               enum step_lane lane, enum letter *from, enum letter *to);
 
 /*
  * Takes all memory of a step from two arenas: `shared` of what the ranks of a host read from

@@ -140,7 +140,8 @@ static int check_use(struct proof *v, int second)
     int visit = back ? 2 * visits - 1 - v->use : v->use;
 
     if (r->kind != (back ? STEP_BACKWARD : STEP_FORWARD) || r->visit != visit ||
-        r->unit != v->p->unit_of[visit] || r->micro != v->micro || v->begun != v->micro + 1)
+        r->unit != step_unit_of(v->p, visit) || r->micro != v->micro ||
+        v->begun != v->micro + 1)
         return fail(v, "not the next use");
     v->back[r->unit] += back;
     if (++v->use == v->uses) {
@@ -366,7 +367,7 @@ int step_verify(const struct step *s, const struct step_shape *p, struct err *er
         *arrays[i] = next;
     v.uses = 2 * p->visits - p->first_trained;
     for (int visit = p->first_trained; visit < p->visits; visit++)
-        v.backs[p->unit_of[visit]]++;
+        v.backs[step_unit_of(p, visit)]++;
     v.clock = mem_new(rows + 1, sizeof *v.clock);
     v.place = mem_new(rows + 1, sizeof *v.place);
     v.slot = mem_new((size_t)s->slots + 1, sizeof *v.slot);

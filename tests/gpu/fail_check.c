@@ -40,7 +40,7 @@ static int told(const struct err *why)
 static int prepare(struct check *c, enum letter to, int64_t elems, int64_t chunk_bytes,
                    struct exec_nccl_handle **out)
 {
-    struct coll_spec spec = LIST(.moves = layout_moves_sum(LETTER_N, to), .from = LETTER_N,
+    struct coll_spec spec = LIST(.phases = layout_phases_sum(LETTER_N, to), .from = LETTER_N,
                                  .to = to, .elems = elems, .type = DTYPE_F32,
                                  .algo = SCHEDULE_HO_RING, .chunk_bytes = chunk_bytes);
     struct exec_rows rows;

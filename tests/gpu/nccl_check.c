@@ -42,8 +42,7 @@ static void fill(struct check *c, const struct coll_spec *spec, int sum, int ran
 {
     struct range r[64];
     int64_t at = 0;
-    int n = spec->broadcast ? (r[0] = (struct range){0, spec->elems}, 1)
-                            : layout_ranges(&c->l, spec->from, rank, spec->elems, r);
+    int n = layout_ranges(&c->l, spec->from, rank, spec->elems, r);
 
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++)
@@ -63,8 +62,7 @@ static void run_local(struct check *c, const struct coll_spec *spec, int sum, st
 
 static int64_t out_elems(struct check *c, const struct coll_spec *spec)
 {
-    return spec->broadcast ? spec->elems
-                           : layout_elems(&c->l, spec->to, c->tap.world->rank, spec->elems);
+    return layout_elems(&c->l, spec->to, c->tap.world->rank, spec->elems);
 }
 
 /* One conversion, twice through the handle; the second time by issue.  1: differs. */
@@ -99,7 +97,7 @@ static int convert(struct check *c, const struct coll_spec *spec, int sum)
     local_close(&l);
     if (wrong)
         printf("# rank %d: %s phases %u elems %lld %s %s differs\n", me,
-               schedule_algo_name(spec->algo), coll_phases(spec), (long long)spec->elems,
+               schedule_algo_name(spec->algo), spec->phases, (long long)spec->elems,
                dtype_name(spec->type), dtype_op_name(spec->redop));
     return wrong;
 }
@@ -115,9 +113,8 @@ static int64_t moves_of(struct check *c, struct coll_spec spec)
         if (!c->quick || (spec.from != LETTER_I && spec.to != LETTER_I))
             wrong += convert(c, &spec, sum);
     }
-    spec.broadcast = 1;
     for (int end = 0; end < 2; end++) {
-        spec.root = end * (c->tap.world->ranks - 1);
+        local_broadcast(&spec, end * (c->tap.world->ranks - 1));
         wrong += convert(c, &spec, 0);
     }
     return wrong;
@@ -170,7 +167,7 @@ static void between_events(struct check *c)
     struct device_queue *q = NULL;
     struct local l;
 
-    spec.moves = layout_moves_sum(spec.from, spec.to);
+    spec.phases = layout_phases_sum(spec.from, spec.to);
     struct exec_nccl_handle *h = prepare(c, &spec);
     run_local(c, &spec, 1, &l);
     must(&c->tap, device_queue_open(c->device, &q, &err));
@@ -207,7 +204,7 @@ static void long_runs(struct check *c)
     struct local l;
     int64_t bytes = ELEMS_MAX * 4;
 
-    spec.moves = layout_moves_sum(spec.from, spec.to);
+    spec.phases = layout_phases_sum(spec.from, spec.to);
     tell(&c->tap, convert(c, &spec, 1), "a run of many turns");
     spec.chunk_bytes = 20000;
     run_local(c, &spec, 1, &l);
@@ -310,7 +307,7 @@ static void refusals(struct check *c)
     int64_t wrong = 0;
 
     if (c->l.groups.count > 1) {
-        spec.moves = layout_moves_sum(spec.from, spec.to);
+        spec.phases = layout_phases_sum(spec.from, spec.to);
         must(&c->tap,
              coll_rows(&(struct coll){.layout = c->l}, &spec, c->tap.world->rank, &rows, &err));
         wrong += exec_nccl_prepare(c->x, &rows, &h, &err) == 0 || err.code != ERR_INPUT ||

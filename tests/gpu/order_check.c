@@ -39,7 +39,7 @@ static int64_t elems_of(int i)
 static void prepare(struct check *c, int i)
 {
     struct coll_spec spec =
-        LIST(.moves = layout_moves_sum(LETTER_N, LETTER_N), .from = LETTER_N, .to = LETTER_N,
+        LIST(.phases = layout_phases_sum(LETTER_N, LETTER_N), .from = LETTER_N, .to = LETTER_N,
              .elems = elems_of(i), .type = DTYPE_F32, .algo = SCHEDULE_RING);
     void *in = NULL, *out = NULL;
 

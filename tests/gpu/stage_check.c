@@ -134,11 +134,11 @@ static void check_bits(struct check *c)
               {"broadcast", LETTER_N, LETTER_N, 0, 0, 1, 0, SCHEDULE_HO_RING}};
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        struct coll_spec spec =
-            LIST(.from = of[i].from, .to = of[i].to, .broadcast = of[i].broadcast,
-                 .coded = of[i].coded, .elems = ELEMS, .type = DTYPE_F32, .algo = of[i].algo);
-        spec.moves = of[i].sum ? layout_moves_sum(of[i].from, of[i].to)
-                               : layout_moves_copy(of[i].from, of[i].to);
+        struct coll_spec spec = LIST(.from = of[i].from, .to = of[i].to, .coded = of[i].coded,
+                                     .elems = ELEMS, .type = DTYPE_F32, .algo = of[i].algo);
+        spec.phases = of[i].broadcast ? SCHEDULE_BROADCAST
+                      : of[i].sum     ? layout_phases_sum(of[i].from, of[i].to)
+                                      : layout_phases_copy(of[i].from, of[i].to);
         same_bits(c, &spec, of[i].in_place, of[i].what);
     }
 }
@@ -168,7 +168,7 @@ static int landed(struct check *c)
 static void check_order(struct check *c)
 {
     struct coll_spec spec =
-        LIST(.from = LETTER_G, .to = LETTER_N, .moves = layout_moves_copy(LETTER_G, LETTER_N),
+        LIST(.from = LETTER_G, .to = LETTER_N, .phases = layout_phases_copy(LETTER_G, LETTER_N),
              .elems = (int64_t)c->tap.world->ranks * LONG / 4, .type = DTYPE_F32,
              .algo = SCHEDULE_RING);
     double until = tick_now_s() + patience_s;

@@ -62,8 +62,7 @@ static double expected(struct check *c, const struct coll_spec *spec, int sum, e
 static int ranges_of(struct check *c, const struct coll_spec *spec, enum letter letter,
                      struct range *r)
 {
-    return layout_ranges(&c->coll.layout, spec->broadcast ? LETTER_N : letter, c->world->rank,
-                         spec->elems, r);
+    return layout_ranges(&c->coll.layout, letter, c->world->rank, spec->elems, r);
 }
 
 static void fill(struct check *c, const struct coll_spec *spec, int sum, char *in)
@@ -75,7 +74,7 @@ static void fill(struct check *c, const struct coll_spec *spec, int sum, char *i
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++)
             put(in, spec->type, at++,
-                spec->broadcast && c->world->rank != spec->root
+                spec->phases == SCHEDULE_BROADCAST && c->world->rank != spec->root
                     ? 99
                     : expected(c, spec, sum, sum ? spec->from : LETTER_N, x));
 }
@@ -119,9 +118,9 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
     must(c, coll_prepare(&c->coll, spec, &h, &err));
     if (spec->algo == SCHEDULE_AUTO) {
         int64_t bytes = spec->elems * dtype_bytes(spec->type);
-        const struct pick_rule *rule = pick_find(c->coll.tuning, coll_phases(spec), bytes);
+        const struct pick_rule *rule = pick_find(c->coll.tuning, spec->phases, bytes);
         wrong += rule ? h.spec.algo != rule->algo || h.spec.chunk_bytes != rule->chunk_bytes
-                      : coll_phases(spec) != 0;
+                      : spec->phases != 0;
     }
     for (int again = 0; again < 2; again++) {
         fill(c, spec, sum, c->in);
@@ -135,7 +134,7 @@ static int64_t convert(struct check *c, struct coll_spec *spec, int sum, enum le
     c->runs++;
     if (wrong)
         fprintf(stderr, "rank %d: %lld wrong: %s phases %u elems %lld %s %s\n", c->world->rank,
-                (long long)wrong, schedule_algo_name(spec->algo), coll_phases(spec),
+                (long long)wrong, schedule_algo_name(spec->algo), spec->phases,
                 (long long)spec->elems, dtype_name(spec->type), dtype_op_name(spec->redop));
     return wrong;
 }
@@ -153,9 +152,8 @@ static int64_t moves_of(struct check *c, struct coll_spec spec, int others)
         if (named || others)
             wrong += convert(c, &spec, sum, done);
     }
-    spec.broadcast = 1;
     for (int end = 0; end < 2; end++) {
-        spec.root = end * (c->world->ranks - 1);
+        local_broadcast(&spec, end * (c->world->ranks - 1));
         wrong += convert(c, &spec, 0, LETTER_N);
     }
     return wrong;
@@ -201,7 +199,7 @@ static int64_t at_once(struct check *c)
                                      .elems = ELEMS,
                                      .type = i == 2 ? DTYPE_F64 : DTYPE_F32,
                                      .algo = i == 2 ? SCHEDULE_RING : SCHEDULE_HO_RING};
-        spec[i].moves = layout_moves_sum(spec[i].from, spec[i].to);
+        spec[i].phases = layout_phases_sum(spec[i].from, spec[i].to);
         spec[i].coded = exact_code(c, &spec[i]);
         must(c, coll_prepare(&c->coll, &spec[i], &h[i], &err));
         fill(c, &spec[i], 1, in);
@@ -227,8 +225,7 @@ static void fill_any(struct check *c, const struct coll_spec *spec, int sum, int
 {
     struct range r[64];
     int64_t at = 0;
-    int n = spec->broadcast ? (r[0] = (struct range){0, spec->elems}, 1)
-                            : layout_ranges(&c->coll.layout, spec->from, rank, spec->elems, r);
+    int n = layout_ranges(&c->coll.layout, spec->from, rank, spec->elems, r);
 
     for (int i = 0; i < n; i++)
         for (int64_t x = r[i].lo; x < r[i].hi; x++)
@@ -268,7 +265,7 @@ static int64_t beside_local(struct check *c, const struct coll_spec *spec, int s
     }
     if (wrong)
         fprintf(stderr, "rank %d: %s phases %u %s: not as the local executor has it\n", me,
-                schedule_algo_name(spec->algo), coll_phases(spec), dtype_name(spec->type));
+                schedule_algo_name(spec->algo), spec->phases, dtype_name(spec->type));
     mem_free(call.residual);
     coll_free(&h);
     local_close(&l);
@@ -287,14 +284,13 @@ static int64_t any_data(struct check *c)
         for (int to = 0; to < 3; to++) {
             spec.from = LETTER_N;
             spec.to = (enum letter)to;
-            spec.moves = layout_moves_sum(spec.from, spec.to);
+            spec.phases = layout_phases_sum(spec.from, spec.to);
             wrong += beside_local(c, &spec, 1);
             spec.from = LETTER_G;
-            spec.moves = layout_moves_copy(spec.from, spec.to);
+            spec.phases = layout_phases_copy(spec.from, spec.to);
             wrong += to < LETTER_G ? beside_local(c, &spec, 0) : 0;
         }
-        spec.broadcast = 1;
-        spec.root = c->world->ranks - 1;
+        local_broadcast(&spec, c->world->ranks - 1);
         wrong += beside_local(c, &spec, 0);
     }
     return wrong;
@@ -353,7 +349,7 @@ static int tune(struct check *c, const struct groups *groups, struct pick_table 
 static int refusals(struct check *c)
 {
     struct coll_spec spec =
-        LIST(.from = LETTER_N, .to = LETTER_G, .moves = layout_moves_sum(LETTER_N, LETTER_G),
+        LIST(.from = LETTER_N, .to = LETTER_G, .phases = layout_phases_sum(LETTER_N, LETTER_G),
              .elems = 7, .type = DTYPE_F32, .algo = SCHEDULE_AUTO);
     struct coll_handle h;
     struct err told = {.text = "taken"};

@@ -17,9 +17,9 @@ static inline float *spoilt_gradient(struct engine *e, int micro)
 {
     float *first = e->model->tied ? e->buffers.tied_gradient : e->buffers.gradient;
 
-    if (!e->space.apart)
+    if (!e->step.space.apart)
         return e->unit[spoilt_unit(e)].grads;
-    return first + micro % e->space.apart * e->unit[spoilt_unit(e)].trained;
+    return first + micro % e->step.space.apart * e->unit[spoilt_unit(e)].trained;
 }
 
 #endif

@@ -145,19 +145,19 @@ static void check_shared(struct check *c, const struct engine *e)
     for (int i = 0; i < e->model->units; i++)
         place(&p, "parameters", e->unit[i].params,
               elems_of(e, s.params, i) * dtype_bytes(c->plan.param_type));
-    for (int i = 0; gathers && i < e->space.slots; i++)
+    for (int i = 0; gathers && i < e->step.space.slots; i++)
         place(&p, "a gathered unit", e->buffers.slot[i], whole * w);
-    for (int i = 0; micro && i < e->shape.buckets; i++)
+    for (int i = 0; micro && i < e->step.shape.buckets; i++)
         place(&p, "a gradient on its way", e->buffers.bucket[i], whole * w);
     if (e->buffers.gather_send)
         place(&p, "parameters on their way", e->buffers.gather_send, params * w);
     if (micro)
         place(&p, "reduced gradients", e->buffers.reduce_recv, grads * w);
-    if (e->shape.has[STEP_CONVERT]) {
+    if (e->step.shape.has[STEP_CONVERT]) {
         place(&p, "accumulated gradients", e->buffers.convert_send, grads * w);
         place(&p, "converted gradients", e->buffers.convert_recv, optim * w);
     }
-    if (e->shape.has[STEP_SYNC]) {
+    if (e->step.shape.has[STEP_SYNC]) {
         place(&p, "updated parameters", e->buffers.sync_send, optim * w);
         if (e->buffers.sync_recv)
             place(&p, "new parameters", e->buffers.sync_recv, params * w);
@@ -201,7 +201,7 @@ static void check_letters(struct check *c, const struct engine *e)
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {
             const struct coll_spec *spec = &e->size[i].handle[kind].spec;
-            if (!e->shape.has[kind])
+            if (!e->step.shape.has[kind])
                 continue;
             if (spec->from != from[kind] || spec->to != to[kind])
                 complain(c, "letters of a conversion", 10 * spec->from + spec->to,

@@ -19,7 +19,7 @@ static void say_and_end(struct world *w, const char *what)
 
 static const struct coll_spec gather =
     LIST(.from = LETTER_G, .to = LETTER_N, .elems = 1000, .type = DTYPE_F32,
-         .algo = SCHEDULE_HO_RING, .moves = {.gather_across = 1, .gather_inside = 1});
+         .algo = SCHEDULE_HO_RING, .phases = SCHEDULE_ALL_GATHER);
 
 /* Every set of failing ranks: all get the error of the lowest one, with its name before it. */
 static void check_agree(struct world *w)

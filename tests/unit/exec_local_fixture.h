@@ -125,19 +125,27 @@ static inline int local_conversion(struct coll_spec *spec, int i, enum letter *d
     if (i < LOCAL_SUMS) {
         spec->from = (enum letter)(i / 3);
         spec->to = (enum letter)(i % 3);
-        spec->moves = layout_moves_sum(spec->from, spec->to);
+        spec->phases = layout_phases_sum(spec->from, spec->to);
         *done = LETTER_G;
     } else if (i < LOCAL_MICRO) {
         spec->from = copy[i - LOCAL_SUMS][0];
         spec->to = copy[i - LOCAL_SUMS][1];
-        spec->moves = layout_moves_copy(spec->from, spec->to);
+        spec->phases = layout_phases_copy(spec->from, spec->to);
         *done = LETTER_N;
     } else {
         spec->from = LETTER_N;
         spec->to = *done = (enum letter)(i - LOCAL_MICRO);
-        spec->moves = layout_moves_micro(spec->to);
+        spec->phases = layout_phases_micro(spec->to);
     }
     return i < LOCAL_SUMS || i >= LOCAL_MICRO;
+}
+
+/* The conversion becomes a broadcast. */
+static inline void local_broadcast(struct coll_spec *spec, int root)
+{
+    spec->phases = SCHEDULE_BROADCAST;
+    spec->from = spec->to = LETTER_N;
+    spec->root = root;
 }
 
 /* The i-th reduction: in every type each operation, all-reduce and reduce-scatter; the
@@ -147,7 +155,7 @@ static inline struct coll_spec local_reduction(int i)
 {
     enum letter to = i % 2 ? LETTER_G : LETTER_N;
 
-    return (struct coll_spec)LIST(.moves = layout_moves_sum(LETTER_N, to), .from = LETTER_N,
+    return (struct coll_spec)LIST(.phases = layout_phases_sum(LETTER_N, to), .from = LETTER_N,
                                   .to = to, .elems = 331,
                                   .type = (enum dtype)(i / LOCAL_OF_TYPE),
                                   .redop = (enum dtype_op)(i / 2 % DTYPE_OPS),

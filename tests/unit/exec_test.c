@@ -187,7 +187,7 @@ static void coded_gather(struct fixture *f)
             assert_true(!own || *own == v);
         }
     }
-    int crosses = f->spec.moves.gather_across && f->l.groups.count > 1;
+    int crosses = f->spec.phases & SCHEDULE_GATHER_ACROSS && f->l.groups.count > 1;
     assert_int_equal(off > f->spec.elems / 4, crosses);
     for (int r = 0; r < f->l.groups.ranks; r++) { /* what a run leaves can be had without one */
         struct range to[64];
@@ -235,11 +235,11 @@ static void coded_sum(struct fixture *f, int keep)
         most += n * largest;
     }
     double bound = RUNS * 2 * n * 0x1.1p-24 * most;
+    const unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS;
     int exchange =
         (f->spec.algo == SCHEDULE_DOUBLING || f->spec.algo == SCHEDULE_TWO_LEVEL_DOUBLING) &&
-        f->spec.moves.reduce_across && f->spec.moves.gather_across;
-    assert_int_equal(lossy, f->l.groups.count > 1 && !exchange &&
-                                (f->spec.moves.reduce_across || f->spec.moves.gather_across));
+        (f->spec.phases & across) == across;
+    assert_int_equal(lossy, f->l.groups.count > 1 && !exchange && f->spec.phases & across);
     assert_int_equal(fabs(out - in) <= bound, keep || !lossy);
     local_close(&f->on);
 }
@@ -310,7 +310,7 @@ TEST(test_no_code)
     shape(&c.layout, "2x1");
     for (int i = 0; i < 3; i++) {
         struct coll_spec spec =
-            LIST(.moves = layout_moves_sum(LETTER_N, LETTER_G), .to = LETTER_G, .elems = 64,
+            LIST(.phases = layout_phases_sum(LETTER_N, LETTER_G), .to = LETTER_G, .elems = 64,
                  .type = bad[i].type, .redop = bad[i].op, .coded = 1);
         struct exec_rows rows;
 
@@ -326,7 +326,7 @@ TEST(test_empty)
     struct coll c = {0};
     struct exec_rows rows;
     struct coll_spec spec =
-        LIST(.moves = layout_moves_sum(LETTER_N, LETTER_N), .from = LETTER_N, .to = LETTER_N,
+        LIST(.phases = layout_phases_sum(LETTER_N, LETTER_N), .from = LETTER_N, .to = LETTER_N,
              .type = DTYPE_F32, .algo = SCHEDULE_HO_RING);
 
     shape(&c.layout, "[3,2]");
@@ -353,7 +353,7 @@ TEST(test_absent_input)
     struct coll c = {0};
     struct exec_rows rows;
     struct coll_spec spec =
-        LIST(.moves = layout_moves_sum(LETTER_N, LETTER_G), .from = LETTER_G, .to = LETTER_G,
+        LIST(.phases = layout_phases_sum(LETTER_N, LETTER_G), .from = LETTER_G, .to = LETTER_G,
              .elems = 64, .type = DTYPE_F32, .algo = SCHEDULE_RING);
 
     shape(&c.layout, "2x2");

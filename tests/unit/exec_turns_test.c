@@ -187,8 +187,7 @@ static void every_move(const struct layout *l, struct coll_spec spec, struct see
         local_conversion(&spec, i, &done);
         one(l, &spec, seen);
     }
-    spec.broadcast = 1;
-    spec.root = l->groups.ranks - 1;
+    local_broadcast(&spec, l->groups.ranks - 1);
     one(l, &spec, seen);
 }
 

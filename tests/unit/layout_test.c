@@ -145,7 +145,7 @@ TEST(test_huge)
 }
 
 /* In units of a/B' (inside) and b/B (across): the t_syncg table, rows g, columns os. */
-TEST(test_moves)
+TEST(test_phases)
 {
     static const int inside_cost[3][3] = {{4, 2, 2}, {2, 0, 0}, {2, 0, 0}};
     static const int across_cost[3][3] = {{4, 4, 2}, {4, 4, 2}, {2, 2, 0}};
@@ -154,17 +154,17 @@ TEST(test_moves)
 
     for (int a = 0; a < 3; a++)
         for (int b = 0; b < 3; b++) {
-            struct layout_moves s = layout_moves_sum((enum letter)a, (enum letter)b);
-            struct layout_moves c = layout_moves_copy((enum letter)a, (enum letter)b);
-            assert_int_equal(2 * (s.reduce_inside + s.gather_inside), inside_cost[a][b]);
-            assert_int_equal(2 * (s.reduce_across + s.gather_across), across_cost[a][b]);
-            assert_int_equal(2 * c.gather_inside, copy_in[a][b]);
-            assert_int_equal(2 * c.gather_across, copy_across[a][b]);
+            unsigned s = layout_phases_sum((enum letter)a, (enum letter)b);
+            unsigned c = layout_phases_copy((enum letter)a, (enum letter)b);
+            assert_int_equal(2 * ((s & 1) + (s >> 3 & 1)), inside_cost[a][b]);
+            assert_int_equal(2 * ((s >> 1 & 1) + (s >> 2 & 1)), across_cost[a][b]);
+            assert_int_equal(c, (copy_in[a][b] ? SCHEDULE_GATHER_INSIDE : 0) |
+                                    (copy_across[a][b] ? SCHEDULE_GATHER_ACROSS : 0));
         }
 }
 
 /* One group has nothing across, groups of one rank nothing inside; the rest is as it was. */
-TEST(moves_between_nobody_go)
+TEST(phases_between_nobody_go)
 {
     static const struct {
         const char *shape;
@@ -173,18 +173,11 @@ TEST(moves_between_nobody_go)
 
     for (size_t i = 0; i < sizeof of / sizeof *of; i++)
         for (int bits = 0; bits < 16; bits++) {
-            struct layout_moves m = {bits & 1, bits >> 1 & 1, bits >> 2 & 1, bits >> 3 & 1};
-            const struct layout_moves was = m;
+            unsigned left = (of[i].inside ? 1 | 8 : 0) | (of[i].across ? 2 | 4 : 0);
             struct layout l;
 
             shape(&l, of[i].shape);
-            int any = layout_moves_trim(&l, &m);
-            assert_int_equal(m.reduce_inside, was.reduce_inside && of[i].inside);
-            assert_int_equal(m.gather_inside, was.gather_inside && of[i].inside);
-            assert_int_equal(m.reduce_across, was.reduce_across && of[i].across);
-            assert_int_equal(m.gather_across, was.gather_across && of[i].across);
-            assert_int_equal(any, m.reduce_inside || m.reduce_across || m.gather_across ||
-                                      m.gather_inside);
+            assert_int_equal(layout_phases_trim(&l, (unsigned)bits), (unsigned)bits & left);
             layout_release(&l);
         }
 }

@@ -402,8 +402,8 @@ static double planned_s(const struct plan_case *c, const struct plan_tally *tall
                         enum schedule_algo algo)
 {
     struct plan_traffic f;
-    struct plan_bill b = {
-        .at = c, .tally = tally, .strategy = {LETTER_G, LETTER_G, LETTER_G}, .algo = algo};
+    const struct plan_strategy finest = {LETTER_G, LETTER_G, LETTER_G};
+    struct plan_bill b = plan_bill_of(c, tally, finest, algo);
 
     plan_traffic_of(&b, 0, STEP_GATHER, &f);
     return f.alone_s[0];

@@ -250,15 +250,13 @@ static void check_random(const struct step *s, uint64_t seed, int late)
 
 TEST(random_steps)
 {
-    static const int unit_of[] = {0, 1, 2, 3, 0};
     static const char trains[] = {1, 1, 1, 1};
 
     for (uint64_t seed = 0; seed < 400; seed++) {
         struct step s;
-        struct step_shape shape =
-            LIST(.units = 4, .visits = 4 + seed % 2, .unit_of = unit_of, .trains = trains,
-                 .micros = 1 + seed / 16 % 3, .prefetch = seed / 48 % 3, .keep = seed / 144 % 3,
-                 .buckets = 1 + seed % 2);
+        struct step_shape shape = LIST(.units = 4, .visits = 4 + seed % 2, .trains = trains,
+                                       .micros = 1 + seed / 16 % 3, .prefetch = seed / 48 % 3,
+                                       .keep = seed / 144 % 3, .buckets = 1 + seed % 2);
         for (int l = 0; l < STEP_COMPUTE; l++)
             shape.has[l] = seed >> l & 1;
         step_gen(&s, &shape);

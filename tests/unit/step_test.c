@@ -9,7 +9,6 @@ enum { UNITS = 4, VISITS = UNITS + 1 };
 
 /* An embedding, layers and a head; tied: the last visit is the embedding again. */
 struct bed {
-    int unit_of[VISITS];
     char trains[UNITS];
     struct step_shape shape;
 };
@@ -17,15 +16,11 @@ struct bed {
 static void shape_of(struct bed *b, int tied, int first_trained, unsigned has)
 {
     *b = (struct bed){.trains = {0}};
-    for (int v = 0; v < UNITS; v++) {
-        b->unit_of[v] = v;
+    for (int v = 0; v < UNITS; v++)
         b->trains[v] = v >= first_trained;
-    }
-    b->unit_of[UNITS] = 0;
     b->shape = (struct step_shape)LIST(.units = UNITS, .visits = tied ? VISITS : UNITS,
-                                       .unit_of = b->unit_of, .trains = b->trains,
-                                       .first_trained = first_trained, .micros = 2,
-                                       .prefetch = 1, .buckets = 2);
+                                       .trains = b->trains, .first_trained = first_trained,
+                                       .micros = 2, .prefetch = 1, .buckets = 2);
     for (int l = 0; l < STEP_COMPUTE; l++)
         b->shape.has[l] = has >> l & 1;
 }
@@ -217,17 +212,12 @@ TEST(another_micro_step_is_rejected)
 TEST(a_large_step_is_proved)
 {
     enum { MANY = 4096 };
-    int *unit_of = mem_new(MANY, sizeof *unit_of);
     char *trains = mem_new(MANY, 1);
-    struct step_shape p =
-        LIST(.units = MANY, .visits = MANY, .unit_of = unit_of, .trains = trains, .micros = 64,
-             .prefetch = 2, .keep = 3, .buckets = 2, .has = {1, 1, 1, 1});
+    struct step_shape p = LIST(.units = MANY, .visits = MANY, .trains = trains, .micros = 64,
+                               .prefetch = 2, .keep = 3, .buckets = 2, .has = {1, 1, 1, 1});
 
-    for (int v = 0; v < MANY; v++)
-        unit_of[v] = v;
     memset(trains, 1, MANY);
     prove(&p);
-    mem_free(unit_of);
     mem_free(trains);
 }
 
