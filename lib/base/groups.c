@@ -303,3 +303,29 @@ void groups_print(const struct groups *g, char *text, int room)
     if (used < room)
         snprintf(text + used, (size_t)(room - used), "]");
 }
+
+struct by_block {
+    const int *block;
+    int levels, count;
+};
+
+static int by_block(const void *a, const void *b, void *of)
+{
+    const struct by_block *s = of;
+    int x = *(const int *)a, y = *(const int *)b, differ = 0;
+
+    for (int l = s->levels - 1; !differ && l >= 2; l--)
+        differ = s->block[(l - 2) * s->count + x] - s->block[(l - 2) * s->count + y];
+    return differ ? differ : x - y;
+}
+
+int *groups_by_block(const struct groups *g, int levels, const int *block)
+{
+    struct by_block s = {block, levels, g->count};
+    int *order = mem_new((size_t)g->count, sizeof *order);
+
+    for (int k = 0; k < g->count; k++)
+        order[k] = k;
+    qsort_r(order, (size_t)g->count, sizeof *order, by_block, &s);
+    return order;
+}

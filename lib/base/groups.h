@@ -58,6 +58,12 @@ int groups_most_cells(const struct groups *g); /* of a group */
  * proportion, so that the ranks of a cell share what comes into it; src's own is src.
  */
 struct groups_cell groups_cell_after(const struct groups *g, int src, int steps);
+/*
+ * The groups in an order in which each block of each level is one run, by the numbers of their
+ * blocks, the highest level first: [count], owned by the caller.  block[(l - 2) * count + k] is
+ * the block of group k at level l = 2 .. levels - 1.
+ */
+int *groups_by_block(const struct groups *g, int levels, const int *block);
 int groups_equal(const struct groups *a, const struct groups *b); /* but for cells */
 /* "4x8" when equal, else "[3,2]" (the placement is not told); `room` bytes at `text`. */
 void groups_print(const struct groups *g, char *text, int room);

@@ -81,19 +81,9 @@ static int open_fabric(struct bench *b, struct err *err)
 /* Levels above the groups, from rank 0's topology to all. */
 static int open_levels(struct bench *b, struct err *err)
 {
-    struct world *w = b->world;
-    size_t cells = 0;
-
     b->levels = b->topo.levels;
-    if (world_bcast(w, &b->levels, sizeof b->levels, 0, err))
-        return -1;
-    if (b->levels <= 2)
-        return 0;
-    cells = (size_t)(b->levels - 2) * (size_t)b->groups.count;
-    b->block = mem_new(cells, sizeof *b->block);
-    if (w->rank == 0)
-        memcpy(b->block, b->topo.block, cells * sizeof *b->block);
-    return world_bcast(w, b->block, (int64_t)(cells * sizeof *b->block), 0, err);
+    return world_bcast_blocks(b->world, b->groups.count, b->topo.block, &b->levels, &b->block,
+                              err);
 }
 
 /* What is asked for by `option` wants a fabric, and there is no -i: measured, between hosts. */

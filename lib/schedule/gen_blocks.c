@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which groups stand together at which level of a fabric: puts the groups into an order
- * in which each block of each level is one run, by the numbers of their blocks, the highest
- * level first.  Blocks of a level that lie in two blocks of the next are two.
+ * Finds which groups stand together at which level of a fabric, in the order of groups_by_block.
+ * Blocks of a level that lie in two blocks of the next are two.
  *
  *   groups 0 1 2 3 4 5, blocks 0 0 1 1 1 0 at level 2
  *     order           0 1 5 2 3 4
@@ -12,26 +11,7 @@
  */
 #include "schedule/schedule_gen.h"
 
-#include <stdlib.h>
-
 #include "base/mem.h"
-
-static int rails_of(const struct schedule_spec *spec)
-{
-    return spec->levels > 2 ? spec->levels - 1 : 1;
-}
-
-static int by_block(const void *a, const void *b, void *of)
-{
-    const struct schedule_spec *spec = of;
-    int x = *(const int *)a, y = *(const int *)b, differ = 0;
-
-    for (int l = rails_of(spec); !differ && l >= 2; l--) {
-        const int *block = spec->block + (int64_t)(l - 2) * spec->groups->count;
-        differ = block[x] - block[y];
-    }
-    return differ ? differ : x - y;
-}
 
 /* Units of level l, where those of level l + 1 are known: one ends where its upper one does. */
 static void cut_level(struct schedule_blocks *b, const struct schedule_spec *spec, int l)
@@ -59,18 +39,15 @@ static void cut_level(struct schedule_blocks *b, const struct schedule_spec *spe
 void schedule_blocks_init(struct schedule_blocks *b, const struct schedule_spec *spec,
                           int backward)
 {
-    int rails = rails_of(spec), count = spec->groups->count;
+    int rails = spec->levels > 2 ? spec->levels - 1 : 1, count = spec->groups->count;
     size_t levels = (size_t)rails + 2;
 
     b->rails = rails;
-    b->order = mem_new((size_t)count, sizeof(int));
+    b->order = groups_by_block(spec->groups, spec->levels, spec->block);
     b->at = mem_new((size_t)count, sizeof(int));
     b->unit = mem_new(levels * (size_t)count, sizeof(int));
     b->start = mem_new(levels * (size_t)(count + 1), sizeof(int));
     b->radix = mem_new(levels, sizeof(int));
-    for (int k = 0; k < count; k++)
-        b->order[k] = k;
-    qsort_r(b->order, (size_t)count, sizeof *b->order, by_block, (void *)spec);
     for (int i = 0; backward && i < count / 2; i++) {
         int k = b->order[i];
         b->order[i] = b->order[count - 1 - i];

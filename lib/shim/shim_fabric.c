@@ -152,23 +152,6 @@ static int find(const struct world *w, const struct shim_fabric_ask *ask,
     return check_members(t, ask->topology, groups, err);
 }
 
-/* What rank 0 found, to all. */
-static int tell(struct world *w, struct shim_fabric *f, struct err *err)
-{
-    int rc = world_bcast_groups(w, &f->groups, err);
-
-    f->levels = f->part.levels;
-    if (rc == 0)
-        rc = world_bcast(w, &f->levels, sizeof f->levels, 0, err);
-    if (rc || f->levels <= 2)
-        return rc;
-    size_t cells = (size_t)(f->levels - 2) * (size_t)f->groups.count;
-    f->block = mem_new(cells, sizeof *f->block);
-    if (w->rank == 0)
-        memcpy(f->block, f->part.block, cells * sizeof *f->block);
-    return world_bcast(w, f->block, (int64_t)(cells * sizeof *f->block), 0, err);
-}
-
 /* Whether there is a table is in rank 0's words, too. */
 static int read_table(struct world *w, const char *file, struct shim_fabric *f, struct err *err)
 {
@@ -196,8 +179,11 @@ int shim_fabric_open(struct shim_fabric *out, struct world *w,
         rc = w->rank == 0 ? find(w, ask, seat, &f.part, &f.groups, err) : 0;
         rc = world_agree(w, rc, err);
     }
+    f.levels = f.part.levels;
+    if (rc == 0) /* what rank 0 found */
+        rc = world_bcast_groups(w, &f.groups, err);
     if (rc == 0)
-        rc = tell(w, &f, err);
+        rc = world_bcast_blocks(w, f.groups.count, f.part.block, &f.levels, &f.block, err);
     if (rc == 0)
         rc = read_table(w, ask->tuning, &f, err);
     mem_free(seat);

@@ -27,7 +27,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -89,27 +88,6 @@ static void pass_through(struct topo_level *to, const struct topo_level *also)
     to->ring_loss = fmax(to->ring_loss, also->ring_loss);
 }
 
-static int by_units(const void *a, const void *b, void *of)
-{
-    const struct topo *t = of;
-    int x = *(const int *)a, y = *(const int *)b, differ = 0;
-
-    for (int l = t->levels - 1; !differ && l >= 2; l--)
-        differ = topo_unit(t, l, x) - topo_unit(t, l, y);
-    return differ ? differ : x - y;
-}
-
-/* The groups of t, unit by unit at every level: [groups], owned by the caller. */
-static int *nested(const struct topo *t)
-{
-    int *order = mem_new((size_t)t->groups.count, sizeof *order);
-
-    for (int k = 0; k < t->groups.count; k++)
-        order[k] = k;
-    qsort_r(order, (size_t)t->groups.count, sizeof *order, by_units, (void *)t);
-    return order;
-}
-
 /* T above, of cell k, which passes to `next`, in a group of M with `more` to send across. */
 static double inside_s(const struct topo *t, int b, int k, int next, double M, double more,
                        int *const *size)
@@ -129,7 +107,8 @@ static double inside_s(const struct topo *t, int b, int k, int next, double M, d
 /* A member's rate, of the cell that needs longest for its shards; 0 where there are none. */
 static double member_Bps(const struct topo *t, int b, double more, int *const *size)
 {
-    int *order = nested(t), count = t->groups.count;
+    int count = t->groups.count;
+    int *order = groups_by_block(&t->groups, t->levels, t->block);
     double least = INFINITY;
 
     for (int first = 0, end = 0; first < count; first = end) {
@@ -223,9 +202,11 @@ static void renumber(int *unit, int count, int bound)
    whose cells are t's. */
 static void merge_groups(const struct topo *t, int b, int *unit, struct groups *groups)
 {
-    int count = t->groups.count, n = t->groups.ranks, *order = nested(t);
+    int count = t->groups.count, n = t->groups.ranks;
+    int *order = groups_by_block(&t->groups, t->levels, t->block);
     int *group_of = mem_new((size_t)n, sizeof *group_of);
-    int *cells = mem_new((size_t)count, sizeof *cells);
+    int *cell_of = mem_new((size_t)n, sizeof *cell_of);
+    int *cells = mem_new((size_t)count, sizeof *cells); /* so far, of each merged group */
     struct err err;
 
     for (int k = 0; k < count; k++)
@@ -236,11 +217,12 @@ static void merge_groups(const struct topo *t, int b, int *unit, struct groups *
     int rc = groups_init_of(groups, n, group_of, &err);
     assert(rc == 0); /* they were groups of a fabric before */
     for (int i = 0; i < count; i++) {
-        int k = order[i], own = cells[unit[k]]++;
+        int k = order[i], cell = cells[unit[k]]++;
         for (int j = 0; j < t->groups.members[k]; j++)
-            group_of[groups_rank(&t->groups, k, j)] = own;
+            cell_of[groups_rank(&t->groups, k, j)] = cell;
     }
-    groups_set_cells(groups, b > 0 ? group_of : t->groups.cell_of);
+    groups_set_cells(groups, b > 0 ? cell_of : t->groups.cell_of);
+    mem_free(cell_of);
     mem_free(cells);
     mem_free(order);
     mem_free(group_of);

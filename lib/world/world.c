@@ -154,6 +154,20 @@ int world_bcast_groups(struct world *w, struct groups *groups, struct err *err)
     return rc;
 }
 
+int world_bcast_blocks(struct world *w, int groups, const int *from, int *levels, int **block,
+                       struct err *err)
+{
+    if (world_bcast(w, levels, sizeof *levels, 0, err))
+        return -1;
+    if (*levels <= 2)
+        return 0;
+    size_t cells = (size_t)(*levels - 2) * (size_t)groups;
+    *block = mem_new(cells, sizeof **block);
+    if (w->rank == 0)
+        memcpy(*block, from, cells * sizeof **block);
+    return world_bcast(w, *block, (int64_t)(cells * sizeof **block), 0, err);
+}
+
 int world_barrier(struct world *w, struct err *err)
 {
     MPI_Request request;
