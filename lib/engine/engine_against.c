@@ -2,7 +2,7 @@
 /*
  * Knows how one strategy's step is compared with another's.
  *
- * The second engine takes over the first one's states before the step, by a way of its own (the
+ * The second engine takes over the first one's states before the step, from whole units (the
  * ranks' G shards, exchanged by MPI): both then begin with the same parameters, and the
  * micro-batches' gradients g_i are the same bits under both.  What may differ is how they were
  * added.  With u half the distance from 1 to the next number of the coarser of the types on the
@@ -29,7 +29,7 @@
 #include <string.h>
 
 /* AdamW rounds each of its at most seven operations once, and its six factors. */
-enum { ROUNDINGS = 16, STATES = 3, FIRST_MOMENT = 1 };
+enum { ROUNDINGS = 16, STATES = ENGINE_STATES, FIRST_MOMENT = 1 };
 
 static const char *const names[] = {"master", "exp_avg", "exp_avg_sq", "params"};
 
@@ -43,8 +43,6 @@ struct engine_against {
     float *magnitude;      /* S' of this rank's G shards, unit after unit */
     int64_t *at;           /* [units] where a unit's begins */
     double magnitude_norm; /* of S', of all ranks */
-    float *piece, *pieces; /* [ENGINE_PIECE], [ranks][ENGINE_PIECE] on their way */
-    float *unit;           /* one whole unit */
     struct range *ranges;  /* [layout_ranges_max] */
 };
 
@@ -53,7 +51,7 @@ int engine_against_open(struct engine_against **out, struct engine *first,
 {
     const struct plan *a = first->plan, *b = second->plan;
     struct engine_against *g;
-    int64_t shard = 0, largest = 0;
+    int64_t shard = 0;
 
     if (a->slow_params || a->slow_grads || b->slow_params || b->slow_grads)
         return err_set(err, ERR_INPUT,
@@ -73,15 +71,11 @@ int engine_against_open(struct engine_against **out, struct engine *first,
     g->share = first->exact ? 0 : f < 1 ? 2 * f / (1 - f) : INFINITY;
     g->at = mem_new((size_t)first->model->units, sizeof *g->at);
     for (int i = 0; i < first->model->units; i++) {
-        int64_t elems = first->unit[i].trained;
         g->at[i] = shard;
-        shard += layout_elems(&first->layout, LETTER_G, first->world->rank, elems);
-        largest = elems > largest ? elems : largest;
+        shard +=
+            layout_elems(&first->layout, LETTER_G, first->world->rank, first->unit[i].trained);
     }
     g->magnitude = mem_new((size_t)shard + 1, sizeof(float));
-    g->unit = mem_new((size_t)largest, sizeof(float));
-    g->piece = mem_new(ENGINE_PIECE, sizeof(float));
-    g->pieces = mem_new((size_t)first->world->ranks * ENGINE_PIECE, sizeof(float));
     g->ranges = mem_new((size_t)layout_ranges_max(&first->layout), sizeof *g->ranges);
     *out = g;
     return 0;
@@ -93,117 +87,27 @@ void engine_against_close(struct engine_against *a)
         return;
     mem_free(a->magnitude);
     mem_free(a->at);
-    mem_free(a->unit);
-    mem_free(a->piece);
-    mem_free(a->pieces);
     mem_free(a->ranges);
     mem_free(a);
-}
-
-/* Elements [from, from + n) of a packed G shard to or from a whole unit. */
-static void copy_packed(const struct range *r, int n_ranges, int64_t from, int64_t n,
-                        float *whole, float *packed, int out)
-{
-    for (int i = 0; i < n_ranges && n > 0; i++) {
-        int64_t elems = r[i].hi - r[i].lo;
-        if (from >= elems) {
-            from -= elems;
-            continue;
-        }
-        int64_t part = elems - from < n ? elems - from : n;
-        float *at = whole + r[i].lo + from;
-        memcpy(out ? packed : at, out ? at : packed, (size_t)part * sizeof *at);
-        packed += part;
-        n -= part;
-        from = 0;
-    }
-}
-
-/*
- * A whole unit of one of the first engine's states, from the G shards of all ranks.  rc: what
- * this rank has met before, which is then everyone's.
- */
-static int collect_unit(struct engine_against *a, int unit, int state, int rc, struct err *err)
-{
-    struct engine *e = a->first;
-    int64_t elems = e->unit[unit].trained, most = 0;
-    int own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
-
-    for (int i = 0; rc == 0 && i < own; i++)
-        rc = engine_values(e, unit, state, a->ranges[i], DTYPE_F32, a->unit + a->ranges[i].lo,
-                           err);
-    if (world_agree(e->world, rc, err))
-        return -1;
-    for (int r = 0; r < e->world->ranks; r++) {
-        int64_t n = layout_elems(&e->layout, LETTER_G, r, elems);
-        most = n > most ? n : most;
-    }
-    for (int64_t from = 0; from < most; from += ENGINE_PIECE) {
-        own = layout_ranges(&e->layout, LETTER_G, e->world->rank, elems, a->ranges);
-        copy_packed(a->ranges, own, from, ENGINE_PIECE, a->unit, a->piece, 1);
-        if (world_allgather(e->world, a->piece, ENGINE_PIECE * (int64_t)sizeof(float),
-                            a->pieces, err))
-            return -1;
-        for (int r = 0; r < e->world->ranks; r++) {
-            int n = layout_ranges(&e->layout, LETTER_G, r, elems, a->ranges);
-            copy_packed(a->ranges, n, from, ENGINE_PIECE, a->unit,
-                        a->pieces + (int64_t)r * ENGINE_PIECE, 0);
-        }
-    }
-    return 0;
-}
-
-/* A shard of a state from the whole unit. */
-static int pack_shard(const struct engine_against *a, float *to, const struct engine_share *s,
-                      struct err *err)
-{
-    for (int i = 0; i < s->ranges; i++) {
-        struct range r = s->range[i];
-        if (engine_put(a->second, to, a->unit + r.lo, (r.hi - r.lo) * (int64_t)sizeof *to, err))
-            return -1;
-        to += r.hi - r.lo;
-    }
-    return 0;
-}
-
-/* What trains of the parameters: the unit holds the master. */
-static int pack_params(const struct engine_against *a, const struct engine_unit *u,
-                       struct err *err)
-{
-    const struct engine *e = a->second;
-    enum dtype type = e->plan->param_type;
-    char *to = u->params;
-
-    for (int n = 0; n < u->share[ENGINE_PARAMS].ranges; n++) {
-        struct range r = u->share[ENGINE_PARAMS].range[n];
-        for (int64_t part; r.lo < r.hi; r.lo += part, to += part * dtype_bytes(type)) {
-            part = r.hi - r.lo < ENGINE_PIECE ? r.hi - r.lo : ENGINE_PIECE;
-            if (engine_put_params(e, to, type, a->unit + r.lo, e->seen_type, part, err))
-                return -1;
-        }
-    }
-    return 0;
 }
 
 int engine_against_begin(struct engine_against *a, struct err *err)
 {
     struct engine *e = a->second;
-    int rc = 0;
+    struct engine_whole w;
+    int64_t elems = 0;
 
     if (e->exact && a->begun)
         return 0; /* they go side by side */
     a->begun = 1;
-    for (int i = 0; i < e->model->units; i++) {
-        struct engine_unit *u = &e->unit[i];
-        float *to[STATES] = {u->master, u->m, u->v};
-        for (int s = STATES - 1; s >= 0; s--) {
-            if (collect_unit(a, i, s, rc, err))
-                return -1;
-            rc = pack_shard(a, to[s], &u->share[ENGINE_OPTIM], err);
-        }
-        rc = rc ? rc : pack_params(a, u, err);
-    }
-    return world_agree(e->world, rc, err);
+    for (int i = 0; i < e->model->units; i++)
+        elems = e->unit[i].elems > elems ? e->unit[i].elems : elems;
+    int rc = world_agree(e->world, engine_whole_open(e, STATES, elems, &w, err), err);
+    for (int i = 0; rc == 0 && i < e->model->units; i++)
+        rc = engine_whole_gather(a->first, i, &w, err) || engine_whole_load(e, i, &w, err) ? -1
+                                                                                           : 0;
+    mem_free(w.memory);
+    return rc;
 }
 
 /* S' and then the gradient, of the second engine, which updates nothing. */

@@ -258,24 +258,3 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
     pthread_mutex_unlock(d->lock);
     return rc;
 }
-
-int engine_put(const struct engine *e, void *to, const void *from, int64_t bytes,
-               struct err *err)
-{
-    const struct engine_device *d = &e->device;
-    const int64_t most = ENGINE_PIECE * (int64_t)sizeof(float);
-    int rc = 0;
-
-    if (!d->gpu) {
-        memcpy(to, from, (size_t)bytes);
-        return 0;
-    }
-    pthread_mutex_lock(d->lock);
-    for (int64_t at = 0; rc == 0 && at < bytes; at += most) {
-        int64_t part = bytes - at < most ? bytes - at : most;
-        memcpy(d->io, (const char *)from + at, (size_t)part);
-        rc = copy_piece(d, (char *)to + at, d->io, part, err);
-    }
-    pthread_mutex_unlock(d->lock);
-    return rc;
-}

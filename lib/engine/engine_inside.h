@@ -216,8 +216,6 @@ void engine_settle(struct engine *e);
 /* n elements to the host, as another type; any thread.  Waits for them. */
 int engine_get(const struct engine *e, void *to, enum dtype to_type, const void *from,
                enum dtype type, int64_t n, struct err *err);
-int engine_put(const struct engine *e, void *to, const void *from, int64_t bytes,
-               struct err *err);
 /* Parameters from f32 of the host, rounded as everywhere; n at most ENGINE_PIECE. */
 int engine_put_params(const struct engine *e, void *to, enum dtype type, const float *x,
                       enum dtype seen, int64_t n, struct err *err);
@@ -227,6 +225,22 @@ int engine_put_params(const struct engine *e, void *to, enum dtype type, const f
 void engine_residuals_clear(struct engine *e);
 /* The shard of what is frozen of a unit, after that of what trains. */
 void *engine_frozen(const struct engine *e, const struct engine_unit *u);
+
+/*
+ * engine_load.c: a unit whole, on every rank: params (from the master; then what is frozen),
+ * moments, and the last step's gradient where states is more; after what trains all but the
+ * params are 0.  Gathering and loading are collective; loading takes no gradient.
+ */
+enum { ENGINE_STATES = 3 };
+struct engine_whole {
+    int states;
+    float *state[ENGINE_STATES + 1], *pieces; /* [elems], [ranks][ENGINE_PIECE] */
+    void *memory;                             /* owned (mem_free): all of these */
+};
+int engine_whole_open(const struct engine *e, int states, int64_t elems, struct engine_whole *w,
+                      struct err *err);
+int engine_whole_gather(struct engine *e, int unit, struct engine_whole *w, struct err *err);
+int engine_whole_load(struct engine *e, int unit, struct engine_whole *w, struct err *err);
 
 /* engine_run.c: the rows of a step. */
 /* Those of so many micro-steps. */

@@ -282,106 +282,94 @@ int engine_gradient(const struct engine *e, int unit, struct range at, float *ou
 
 /* ---- whole units ---- */
 
-enum { CHANGED = 4 }; /* params, moments, gradient */
-
-struct whole {                          /* of a unit, on every rank */
-    float *room;                        /* owned: of the others */
-    float *state[CHANGED], *mine, *all; /* [elems], [most], [ranks * most] */
-    int64_t most;                       /* of a rank's shard of either vector */
-    struct range *range;                /* owned: of a shard */
-};
-
-/* This rank's shard of the vector `part` of the unit. */
-static int read_shard(struct engine *e, int unit, int state, struct range part, struct whole *w,
+int engine_whole_open(const struct engine *e, int states, int64_t elems, struct engine_whole *w,
                       struct err *err)
 {
-    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, part.hi - part.lo, w->range);
-    float *to = w->mine;
+    int64_t pieces = (int64_t)e->world->ranks * ENGINE_PIECE;
+    void *memory = NULL;
 
-    for (int i = 0; i < n; i++) {
-        struct range at = {part.lo + w->range[i].lo, part.lo + w->range[i].hi};
-        if (state < 3 ? engine_values(e, unit, state, at, DTYPE_F32, to, err)
-                      : engine_gradient(e, unit, at, to, err))
-            return -1;
-        to += at.hi - at.lo;
-    }
+    *w = (struct engine_whole){.states = states};
+    if (mem_data((states * elems + pieces) * (int64_t)sizeof(float), "a whole unit", &memory,
+                 err))
+        return -1;
+    for (int i = 0; i < states; i++)
+        w->state[i] = (float *)memory + i * elems;
+    w->pieces = (float *)memory + states * elems;
+    w->memory = memory;
     return 0;
 }
 
-/* Into w->state, from the shards of all ranks. */
-static int gather_part(struct engine *e, int unit, int state, struct range part,
-                       struct whole *w, struct err *err)
+/* Elements [from, from + n) of a packed G shard to or from a whole vector. */
+static void copy_packed(const struct range *r, int ranges, int64_t from, int64_t n,
+                        float *whole, float *packed, int out)
 {
-    if (world_agree(e->world, read_shard(e, unit, state, part, w, err), err) ||
-        world_allgather(e->world, w->mine, w->most * (int64_t)sizeof(float), w->all, err))
+    for (int i = 0; i < ranges && n > 0; i++) {
+        int64_t elems = r[i].hi - r[i].lo;
+        if (from >= elems) {
+            from -= elems;
+            continue;
+        }
+        int64_t part = elems - from < n ? elems - from : n;
+        float *at = whole + r[i].lo + from;
+        memcpy(out ? packed : at, out ? at : packed, (size_t)part * sizeof *at);
+        packed += part;
+        n -= part;
+        from = 0;
+    }
+}
+
+/* One of a unit's two vectors, from the G shards of all ranks, a piece of each at a time. */
+static int gather_vector(struct engine *e, int unit, int state, struct range at,
+                         const struct engine_whole *w, struct err *err)
+{
+    int64_t elems = at.hi - at.lo, most = 0;
+    float *whole = w->state[state] + at.lo;
+    int rank = e->world->rank, rc = 0;
+    int n = layout_ranges(&e->layout, LETTER_G, rank, elems, e->ranges);
+
+    for (int i = 0; rc == 0 && i < n; i++) {
+        struct range r = {at.lo + e->ranges[i].lo, at.lo + e->ranges[i].hi};
+        float *to = w->state[state] + r.lo;
+        rc = state < ENGINE_STATES ? engine_values(e, unit, state, r, DTYPE_F32, to, err)
+                                   : engine_gradient(e, unit, r, to, err);
+    }
+    if (world_agree(e->world, rc, err))
         return -1;
-    for (int rank = 0; rank < e->world->ranks; rank++) {
-        const float *from = w->all + rank * w->most;
-        int n = layout_ranges(&e->layout, LETTER_G, rank, part.hi - part.lo, w->range);
-        for (int i = 0; i < n; i++) {
-            int64_t elems = w->range[i].hi - w->range[i].lo;
-            memcpy(w->state[state] + part.lo + w->range[i].lo, from,
-                   (size_t)elems * sizeof(float));
-            from += elems;
+    for (int r = 0; r < e->world->ranks; r++) {
+        int64_t shard = layout_elems(&e->layout, LETTER_G, r, elems);
+        most = shard > most ? shard : most;
+    }
+    for (int64_t from = 0; from < most; from += ENGINE_PIECE) {
+        n = layout_ranges(&e->layout, LETTER_G, rank, elems, e->ranges);
+        copy_packed(e->ranges, n, from, ENGINE_PIECE, whole, e->piece, 1);
+        if (world_allgather(e->world, e->piece, ENGINE_PIECE * (int64_t)sizeof(float),
+                            w->pieces, err))
+            return -1;
+        for (int r = 0; r < e->world->ranks; r++) {
+            n = layout_ranges(&e->layout, LETTER_G, r, elems, e->ranges);
+            copy_packed(e->ranges, n, from, ENGINE_PIECE, whole,
+                        w->pieces + (int64_t)r * ENGINE_PIECE, 0);
         }
     }
     return 0;
 }
 
-/* What trains of a state, and of the params what is frozen. */
-static int gather_state(struct engine *e, int unit, int state, struct whole *w, struct err *err)
+int engine_whole_gather(struct engine *e, int unit, struct engine_whole *w, struct err *err)
 {
     const struct engine_unit *u = &e->unit[unit];
 
-    memset(w->state[state], 0, (size_t)u->elems * sizeof(float));
-    if (gather_part(e, unit, state, (struct range){0, u->trained}, w, err))
-        return -1;
-    return state ? 0
-                 : gather_part(e, unit, state, (struct range){u->trained, u->elems}, w, err);
-}
-
-static int is_sparse(const struct engine *e, int unit)
-{
-    return e->unit[unit].elems > e->unit[unit].trained; /* masks are all that is frozen */
-}
-
-/* Room for the largest unit with sparse matrices. */
-static int open_whole(const struct engine *e, int states, struct whole *w, struct err *err)
-{
-    int64_t elems = 0;
-    void *room = NULL;
-
-    for (int i = 0; i < e->model->units; i++) {
-        const struct engine_unit *u = &e->unit[i];
-        int64_t vector[] = {u->trained, u->elems - u->trained};
-        for (int part = 0; is_sparse(e, i) && part < 2; part++)
-            for (int rank = 0; rank < e->world->ranks; rank++) {
-                int64_t mine = layout_elems(&e->layout, LETTER_G, rank, vector[part]);
-                w->most = mine > w->most ? mine : w->most;
-            }
-        elems = is_sparse(e, i) && u->elems > elems ? u->elems : elems;
+    for (int state = 0; state < w->states; state++) {
+        memset(w->state[state], 0, (size_t)u->elems * sizeof(float));
+        if (gather_vector(e, unit, state, (struct range){0, u->trained}, w, err))
+            return -1;
     }
-    if (w->most > INT32_MAX / (int64_t)sizeof(float)) /* what one message holds */
-        return err_set(err, ERR_INPUT,
-                       "a rank's shard of a unit has %" PRId64 " elements, expected at most %d"
-                       " of a sparse model",
-                       w->most, INT32_MAX / (int)sizeof(float));
-    int64_t all = states * elems + (1 + e->world->ranks) * w->most;
-    if (mem_data(all * (int64_t)sizeof(float), "a unit of a sparse model", &room, err))
-        return -1;
-    w->room = room;
-    w->range = mem_new((size_t)layout_ranges_max(&e->layout), sizeof *w->range);
-    for (int i = 0; i < states; i++)
-        w->state[i] = w->room + i * elems;
-    w->mine = w->room + states * elems;
-    w->all = w->mine + w->most;
-    return 0;
+    return gather_vector(e, unit, 0, (struct range){u->trained, u->elems}, w, err);
 }
 
 static int read_whole(void *whole, int unit, int state, const struct range *ranges, int n,
                       float *out, struct err *err)
 {
-    const struct whole *w = whole;
+    const struct engine_whole *w = whole;
 
     (void)unit;
     (void)err;
@@ -393,30 +381,38 @@ static int read_whole(void *whole, int unit, int state, const struct range *rang
     return 0;
 }
 
+int engine_whole_load(struct engine *e, int unit, struct engine_whole *w, struct err *err)
+{
+    const struct engine_source source = {.read = read_whole, .arg = w};
+
+    return load_units(e, &source, unit, unit + 1, 1, err);
+}
+
 int engine_change(struct engine *e, engine_change_fn change, void *arg, struct err *err)
 {
-    int states = e->model->sparse.lambda > 0 ? CHANGED : CHANGED - 1;
-    struct whole w = {0};
-    const struct engine_source source = {.read = read_whole, .arg = &w};
+    int states = ENGINE_STATES + (e->model->sparse.lambda > 0);
+    struct engine_whole w = {0};
+    int64_t elems = 0;
     int rc = engine_drain(e, err); /* the last sync */
 
     engine_settle(e);
-    rc = world_agree(e->world, rc ? rc : open_whole(e, states, &w, err), err);
+    for (int i = 0; i < e->model->units; i++) /* masks are all that is frozen */
+        if (e->unit[i].frozen_size && e->unit[i].elems > elems)
+            elems = e->unit[i].elems;
+    rc = world_agree(e->world, rc ? rc : engine_whole_open(e, states, elems, &w, err), err);
     for (int unit = 0; rc == 0 && unit < e->model->units; unit++) {
-        if (!is_sparse(e, unit))
+        if (!e->unit[unit].frozen_size)
             continue;
-        for (int state = 0; rc == 0 && state < states; state++)
-            rc = gather_state(e, unit, state, &w, err);
+        rc = engine_whole_gather(e, unit, &w, err);
         if (rc)
             break;
         change(arg, unit, w.state[0], w.state[1], w.state[2], w.state[3]);
-        rc = load_units(e, &source, unit, unit + 1, 1, err);
+        rc = engine_whole_load(e, unit, &w, err);
         for (int kind = STEP_REDUCE; kind <= STEP_CONVERT; kind++) /* of places that moved */
             if (e->unit[unit].residual[kind])
                 memset(e->unit[unit].residual[kind], 0,
                        (size_t)e->unit[unit].size->handle[kind].residual_elems * 4);
     }
-    mem_free(w.room);
-    mem_free(w.range);
+    mem_free(w.memory);
     return rc;
 }
