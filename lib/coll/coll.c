@@ -47,7 +47,7 @@ static void place_chunks(const struct layout *l, const struct coll_spec *spec, i
 {
     struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
     struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
-    int even = pick_even_slices(spec->phases, spec->algo);
+    int even = layout_even(spec->phases, spec->algo);
     int ins = sends(spec, rank) ? layout_ranges(l, spec->from, rank, spec->elems, in) : 0;
     int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
 
@@ -72,25 +72,19 @@ int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
     const struct layout *l = &c->layout;
     unsigned sums = spec->phases & SCHEDULE_REDUCE_SCATTER;
     int64_t chunk_bytes = spec->chunk_bytes ? spec->chunk_bytes : PICK_CHUNK_USUAL;
-    struct schedule_spec want = {
-        .algo = spec->algo,
-        .phases = spec->phases,
-        .groups = &l->groups,
-        .segments = l->segments,
-        .holder = l->holder,
-        .subchunks = pick_subchunks(l, pick_even_slices(spec->phases, spec->algo), spec->elems,
-                                    dtype_bytes(spec->type), chunk_bytes),
-        .levels = c->levels,
-        .block = c->block,
-        .root = spec->root};
+    int subchunks = layout_subchunks(l, spec->phases, spec->algo, spec->elems,
+                                     dtype_bytes(spec->type), chunk_bytes);
+    struct schedule_spec want =
+        layout_spec(l, c->levels, c->block, spec->phases, spec->algo, subchunks);
     struct exec_places places;
     struct schedule s;
 
     if (spec->redop == DTYPE_AVG && sums && sums != SCHEDULE_REDUCE_SCATTER)
         return err_set(err, ERR_INPUT, "an average over a part of the ranks, expected a sum");
+    want.root = spec->root;
     if (schedule_gen(&want, rank, &s, err))
         return -1;
-    place_chunks(l, spec, rank, want.subchunks, &places);
+    place_chunks(l, spec, rank, subchunks, &places);
     int rc = exec_rows_init(out, &s, rank, &places, err);
     exec_places_release(&places);
     schedule_release(&s);

@@ -48,7 +48,7 @@ static struct range piece(const struct coll_vector_spec *s, const struct layout 
                           int k)
 {
     int owner = l->holder[e * l->groups.count + k];
-    int even = pick_even_slices(s->phases, s->algo);
+    int even = layout_even(s->phases, s->algo);
 
     if (is_whole(s))
         return layout_chunk(l, s->elems, even, 1, e * l->groups.count + k);
@@ -59,7 +59,7 @@ static struct range piece(const struct coll_vector_spec *s, const struct layout 
 static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l, int bytes)
 {
     int64_t chunk = s->chunk_bytes ? s->chunk_bytes : PICK_CHUNK_USUAL, longest = 0;
-    int others = l->segments * l->groups.count - 1, most = PICK_SUBCHUNKS_MAX;
+    int others = l->segments * l->groups.count - 1, most = LAYOUT_SUBCHUNKS_MAX;
 
     for (int e = 0; e < l->segments; e++)
         for (int k = 0; k < l->groups.count; k++) {
@@ -70,7 +70,7 @@ static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l
        begins or ends with; in an all-reduce, twice as many. */
     if (s->turns_most && others)
         most = s->turns_most / (others * (s->phases == SCHEDULE_ALL_REDUCE ? 2 : 1));
-    return pick_subchunks_of(longest, bytes, chunk, most > 1 ? most : 1);
+    return layout_subchunks_of(longest, bytes, chunk, most > 1 ? most : 1);
 }
 
 static void place(const struct coll_vector_spec *s, const struct layout *l, int me,
@@ -107,15 +107,9 @@ int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *g
 
     layout_init(&l, groups);
     int subchunks = subchunks_of(spec, &l, bytes);
-    struct schedule_spec want = {.algo = spec->algo,
-                                 .phases = spec->phases,
-                                 .groups = &l.groups,
-                                 .segments = l.segments,
-                                 .holder = l.holder,
-                                 .subchunks = subchunks,
-                                 .levels = spec->levels,
-                                 .block = spec->block,
-                                 .root = spec->root};
+    struct schedule_spec want =
+        layout_spec(&l, spec->levels, spec->block, spec->phases, spec->algo, subchunks);
+    want.root = spec->root;
     int rc = schedule_gen(&want, rank, &s, err);
     if (rc == 0) {
         exec_places_init(&places, l.segments * groups->count * subchunks, spec->type);

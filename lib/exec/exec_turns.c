@@ -225,6 +225,16 @@ static void make_turns(struct turns *h)
     }
 }
 
+int64_t turns_rounded(int64_t bytes)
+{
+    return (bytes + 255) / 256 * 256;
+}
+
+int64_t turns_slots(int64_t bytes, int tracks)
+{
+    return tracks * TURN_SLOTS * turns_rounded(bytes);
+}
+
 /*
  * Where adds arrive: each track's slots behind the rows' scratch, filled in turn.  In a slot a
  * chunk lies as far off 16 bytes as where it is added, so that it is added by 16 bytes.
@@ -248,11 +258,11 @@ static void make_slots(struct turns *h)
         }
         most[t->track] = at > most[t->track] ? at : most[t->track];
     }
-    h->scratch_bytes = (h->rows->scratch_bytes + 255) / 256 * 256;
+    h->scratch_bytes = turns_rounded(h->rows->scratch_bytes);
     for (int t = 0; t < h->tracks; t++) {
-        most[t] = (most[t] + 255) / 256 * 256;
+        most[t] = turns_rounded(most[t]);
         base[t] = h->scratch_bytes;
-        h->scratch_bytes += most[t] * TURN_SLOTS;
+        h->scratch_bytes += turns_slots(most[t], 1);
     }
     for (int i = 0; i < h->turns; i++) {
         const struct turn *t = &h->turn[i];

@@ -51,6 +51,10 @@ struct turns {
     int64_t scratch_bytes;                               /* the rows' own, then the slots */
 };
 
+/* Bytes of slots of so many tracks, in which pieces of so many bytes arrive; and as sums before
+   them are rounded up. */
+int64_t turns_slots(int64_t bytes, int tracks);
+int64_t turns_rounded(int64_t bytes);
 void turns_init(struct turns *t, const struct exec_rows *rows, int tracks);
 void turns_release(struct turns *t);
 int turns_track(const struct exec_rows *r, const struct exec_row *row, int tracks);

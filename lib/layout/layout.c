@@ -234,3 +234,43 @@ unsigned layout_phases_trim(const struct layout *l, unsigned phases)
 
     return phases & ~(l->groups.count == 1 ? across : 0) & ~(l->largest == 1 ? inside : 0);
 }
+
+int layout_even(unsigned phases, enum schedule_algo algo)
+{
+    return phases & SCHEDULE_REDUCE_ACROSS && phases & SCHEDULE_GATHER_ACROSS &&
+           !schedule_algo_flat(algo);
+}
+
+int layout_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most)
+{
+    int64_t fit = chunk_bytes / elem_bytes > 1 ? chunk_bytes / elem_bytes : 1;
+    int64_t n = longest / fit + (longest % fit != 0);
+
+    return n < 1 ? 1 : n < most ? (int)n : most;
+}
+
+int layout_subchunks(const struct layout *l, unsigned phases, enum schedule_algo algo,
+                     int64_t elems, int elem_bytes, int64_t chunk_bytes)
+{
+    int even = layout_even(phases, algo);
+    int64_t longest = 0;
+
+    for (int c = 0; c < l->segments * l->groups.count; c++) {
+        struct range r = layout_chunk(l, elems, even, 1, c);
+        longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
+    }
+    return layout_subchunks_of(longest, elem_bytes, chunk_bytes, LAYOUT_SUBCHUNKS_MAX);
+}
+
+struct schedule_spec layout_spec(const struct layout *l, int levels, const int *block,
+                                 unsigned phases, enum schedule_algo algo, int subchunks)
+{
+    return (struct schedule_spec){.algo = algo,
+                                  .phases = phases,
+                                  .groups = &l->groups,
+                                  .segments = l->segments,
+                                  .holder = l->holder,
+                                  .subchunks = subchunks,
+                                  .levels = levels,
+                                  .block = block};
+}

@@ -13,32 +13,6 @@
  */
 #define LONG_VECTOR (INT64_C(1) << 42)
 
-int pick_even_slices(unsigned phases, enum schedule_algo algo)
-{
-    return (phases & SCHEDULE_REDUCE_ACROSS) && (phases & SCHEDULE_GATHER_ACROSS) &&
-           !schedule_algo_flat(algo);
-}
-
-int pick_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most)
-{
-    int64_t fit = chunk_bytes / elem_bytes > 1 ? chunk_bytes / elem_bytes : 1;
-    int64_t n = longest / fit + (longest % fit != 0);
-
-    return n < 1 ? 1 : n < most ? (int)n : most;
-}
-
-int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
-                   int64_t chunk_bytes)
-{
-    int64_t longest = 0;
-
-    for (int c = 0; c < l->segments * l->groups.count; c++) {
-        struct range r = layout_chunk(l, elems, even, 1, c);
-        longest = r.hi - r.lo > longest ? r.hi - r.lo : longest;
-    }
-    return pick_subchunks_of(longest, elem_bytes, chunk_bytes, PICK_SUBCHUNKS_MAX);
-}
-
 /*
  * About how many rows all ranks have, before they are made: each chunk goes to every rank, in a
  * reduction it comes from each too.  Recursive doubling sends all chunks in each round instead,
@@ -58,19 +32,6 @@ static double rows_about(const struct schedule_spec *spec)
     return rows;
 }
 
-struct schedule_spec pick_spec(const struct layout *l, const struct topo *t, unsigned phases,
-                               enum schedule_algo algo, int subchunks)
-{
-    return (struct schedule_spec){.algo = algo,
-                                  .phases = phases,
-                                  .groups = &l->groups,
-                                  .segments = l->segments,
-                                  .holder = l->holder,
-                                  .subchunks = subchunks,
-                                  .levels = t ? t->levels : 0,
-                                  .block = t ? t->block : NULL};
-}
-
 int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, const char *what,
                      int most, struct schedule *out, struct err *err)
 {
@@ -80,7 +41,8 @@ int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, cons
     if (pick_check_root(how->root, t->groups.ranks, err))
         return -1;
     layout_init(&l, &t->groups);
-    struct schedule_spec spec = pick_spec(&l, t, how->phases, how->algo, how->subchunks);
+    struct schedule_spec spec =
+        layout_spec(&l, t->levels, t->block, how->phases, how->algo, how->subchunks);
     spec.root = how->root;
     if (rows_about(&spec) > most)
         rc = err_set(err, ERR_INPUT,
@@ -96,7 +58,7 @@ int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, cons
 int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out)
 {
     struct layout l;
-    int even = pick_even_slices(s->phases, s->algo), pieces = s->chunks / s->subchunks;
+    int even = layout_even(s->phases, s->algo), pieces = s->chunks / s->subchunks;
 
     layout_init(&l, &s->groups);
     int ours = l.segments == s->segments &&

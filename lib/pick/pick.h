@@ -11,13 +11,6 @@
  * floor without MPI, so that a schedule can be printed and proven where no MPI is.
  */
 
-/*
- * An operation on a layout's segments; t: the fabric, for its levels; NULL: groups alone.  All
- * that it points to stays the layout's and the fabric's.
- */
-struct schedule_spec pick_spec(const struct layout *l, const struct topo *t, unsigned phases,
-                               enum schedule_algo algo, int subchunks);
-
 /* 28 bytes a row, and as much again while they are put in order: 1.75 GiB. */
 enum { PICK_ROWS_MAX = 1 << 25 };
 /*
@@ -26,23 +19,6 @@ enum { PICK_ROWS_MAX = 1 << 25 };
  */
 int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, const char *what,
                      int most, struct schedule *out, struct err *err);
-
-/*
- * The `even` of layout_cut.  1: slices of an all-reduce belong to nobody in between, and cut
- * equally they load every port alike.  0: the cuts of G shards, where one begins or ends the
- * move, or the algorithm knows no groups and wants equal shares of the ranks, which those are.
- */
-int pick_even_slices(unsigned phases, enum schedule_algo algo);
-
-/*
- * Sub-chunks of each part so that none is above chunk_bytes (as long as that takes no more than
- * PICK_SUBCHUNKS_MAX), in a vector of elems elements of elem_bytes.
- */
-enum { PICK_SUBCHUNKS_MAX = 1 << 14 };
-int pick_subchunks(const struct layout *l, int even, int64_t elems, int elem_bytes,
-                   int64_t chunk_bytes);
-/* The same from the elements of the longest part; most: of sub-chunks. */
-int pick_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most);
 
 /*
  * out[s->chunks]: elements of each chunk, of a vector of elems <= 2^42 (the rows of s are not

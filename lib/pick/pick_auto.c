@@ -55,7 +55,7 @@ static void search_init(struct search *s, const struct topo *t, unsigned phases,
 static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, int subchunks)
 {
     const struct layout *l = &s->layout;
-    int even = pick_even_slices(s->phases, algo);
+    int even = layout_even(s->phases, algo);
     int chunks = l->segments * l->groups.count * subchunks;
     int64_t *bytes = mem_new((size_t)chunks, sizeof *bytes);
 
@@ -68,8 +68,7 @@ static int64_t *chunk_bytes_of(const struct search *s, enum schedule_algo algo, 
 
 static int subchunks_of(const struct search *s, enum schedule_algo algo, int64_t chunk_bytes)
 {
-    return pick_subchunks(&s->layout, pick_even_slices(s->phases, algo), s->bytes, 1,
-                          chunk_bytes);
+    return layout_subchunks(&s->layout, s->phases, algo, s->bytes, 1, chunk_bytes);
 }
 
 /* About how many rows a simulation looks at. */
@@ -92,7 +91,8 @@ static int too_much(const struct search *s, int subchunks)
 static int simulate(const struct search *s, enum schedule_algo algo, int subchunks,
                     double times, double *time_s, struct err *err)
 {
-    struct schedule_spec spec = pick_spec(&s->layout, s->topo, s->phases, algo, subchunks);
+    struct schedule_spec spec =
+        layout_spec(&s->layout, s->topo->levels, s->topo->block, s->phases, algo, subchunks);
     int64_t *bytes = chunk_bytes_of(s, algo, subchunks);
     struct topo_level level[TOPO_LEVELS_MAX];
     struct topo topo = *s->topo;
@@ -164,7 +164,8 @@ static double ports_s(const struct search *s, const struct schedule *all, const 
 static void meet(const struct search *s, enum schedule_algo algo, struct contender *out,
                  struct err *why)
 {
-    struct schedule_spec spec = pick_spec(&s->layout, s->topo, s->phases, algo, 1);
+    struct schedule_spec spec =
+        layout_spec(&s->layout, s->topo->levels, s->topo->block, s->phases, algo, 1);
     int all = work_of(s, 1) * (s->alike ? s->layout.groups.count : 1) <= PICK_WORK;
     struct schedule rows = {0};
 
@@ -440,7 +441,7 @@ int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedul
 int pick_check(const struct layout *l, unsigned phases, enum schedule_algo algo,
                struct err *err)
 {
-    struct schedule_spec spec = pick_spec(l, NULL, phases, algo, 1);
+    struct schedule_spec spec = layout_spec(l, 0, NULL, phases, algo, 1);
 
     return schedule_check(&spec, err);
 }

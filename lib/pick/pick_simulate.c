@@ -62,7 +62,8 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
         pick_check_root(ask->root, a->topo.groups.ranks, err))
         return -1;
     layout_init(&l, &a->topo.groups);
-    struct schedule_spec spec = pick_spec(&l, &a->topo, s->phases, s->algo, ask->subchunks);
+    struct schedule_spec spec =
+        layout_spec(&l, a->topo.levels, a->topo.block, s->phases, s->algo, ask->subchunks);
     s->root = spec.root = ask->root;
     groups_copy(&s->groups, &l.groups);
     s->segments = l.segments;

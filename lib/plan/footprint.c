@@ -20,8 +20,7 @@
 
 enum {
     ADAM_BYTES = 12, /* f32 master and two moments */
-    F32_BYTES = 4,
-    TURN_ALIGN = 256 /* of a slot, and of sums before them: exec/exec_turns.c */
+    F32_BYTES = 4
 };
 
 double plan_shard_of(const struct plan_tally *t, enum letter letter, double elems)
@@ -71,37 +70,26 @@ static double residual_elems(const struct plan_bill *b, enum step_lane lane)
 }
 
 /*
- * Over NCCL (exec/exec_turns.h) what is to be added arrives in one of three slots of its track,
- * one for what goes inside and one for what goes across: a piece of a rank's part.
- */
-static int64_t slots_bytes(const struct plan_bill *b, int64_t elems, unsigned phases)
-{
-    int ranks = b->tally->layout.groups.ranks,
-        tracks = (phases & SCHEDULE_REDUCE_INSIDE) + ((phases & SCHEDULE_REDUCE_ACROSS) != 0);
-    int64_t part = (elems + ranks - 1) / ranks * dtype_bytes(b->at->wire_type);
-    int64_t pieces = (part + b->at->chunk_bytes - 1) / b->at->chunk_bytes;
-
-    return part > 0
-               ? tracks * TURN_SLOTS *
-                     (((part + pieces - 1) / pieces + TURN_ALIGN - 1) / TURN_ALIGN) * TURN_ALIGN
-               : 0;
-}
-
-/*
  * Sums that have no place in a result: of the processor each unit's reductions have theirs, of
- * a GPU, over NCCL, all take turns in one.
+ * a GPU, over NCCL, all take turns in one.  There what is to be added arrives in slots of its
+ * track (exec/exec_turns.h), one for what goes inside and one for what goes across: a piece of a
+ * rank's part.
  */
 static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *share)
 {
     int64_t w = dtype_bytes(b->at->wire_type), all = 0, most = 0;
+    int64_t ranks = b->tally->layout.groups.ranks, chunk = b->at->chunk_bytes;
 
     for (int i = 0; i < b->tally->spans; i++) {
-        int64_t elems = b->tally->span[i].elems[PLAN_TRAINED];
+        int64_t part = (b->tally->span[i].elems[PLAN_TRAINED] + ranks - 1) / ranks * w;
+        int64_t pieces = part > chunk ? (part + chunk - 1) / chunk : 1;
         for (int k = STEP_REDUCE; k <= STEP_CONVERT; k++) {
             const struct plan_lane *lane = &b->step.lane[k];
             int64_t bytes = w * scratch(b, &share[i], lane);
-            int64_t turn = (bytes + TURN_ALIGN - 1) / TURN_ALIGN * TURN_ALIGN +
-                           slots_bytes(b, elems, lane->trimmed);
+            int tracks = (lane->trimmed & SCHEDULE_REDUCE_INSIDE) +
+                         ((lane->trimmed & SCHEDULE_REDUCE_ACROSS) != 0);
+            int64_t turn =
+                turns_rounded(bytes) + turns_slots((part + pieces - 1) / pieces, tracks);
             all += bytes;
             most = turn > most ? turn : most;
         }

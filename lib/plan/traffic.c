@@ -90,9 +90,9 @@ static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
 {
     int64_t ranks = b->tally->layout.groups.ranks;
 
-    return pick_subchunks_of((span->elems[set] + ranks - 1) / ranks,
-                             (int)b->elem_bytes[PLAN_FAST], b->at->chunk_bytes,
-                             PICK_SUBCHUNKS_MAX);
+    return layout_subchunks_of((span->elems[set] + ranks - 1) / ranks,
+                               (int)b->elem_bytes[PLAN_FAST], b->at->chunk_bytes,
+                               LAYOUT_SUBCHUNKS_MAX);
 }
 
 /* Of a rank's processor, for what it sends and receives: `messages` each way. */

@@ -126,7 +126,8 @@ TEST(coarser_cuts_tell_finer_ones)
     synth(&t, "[4,4,3],inter=1GB/s:20us,intra=10GB/s:2us");
     layout_init(&l, &t.groups);
     assert_int_equal(l.segments * l.groups.count, PARTS);
-    int n = pick_subchunks(&l, 0, BYTES, 1, PICK_CHUNK_USUAL);
+    int n =
+        layout_subchunks(&l, SCHEDULE_ALL_GATHER, SCHEDULE_RING, BYTES, 1, PICK_CHUNK_USUAL);
     assert_true((double)PARTS * n * (l.groups.ranks - 1) > PICK_WORK);
     int64_t *bytes = mem_new((size_t)PARTS * (size_t)n, sizeof *bytes);
     for (int i = 0; i < PARTS; i++) {

@@ -294,9 +294,9 @@ TEST(ho_ring_reaches_the_cut_bound)
 
 TEST(slices_are_even_only_in_between)
 {
-    assert_true(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING));
-    assert_true(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_TWO_LEVEL));
-    assert_false(pick_even_slices(SCHEDULE_ALL_REDUCE, SCHEDULE_RING));
-    assert_false(pick_even_slices(SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING));
-    assert_false(pick_even_slices(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING));
+    assert_true(layout_even(SCHEDULE_ALL_REDUCE, SCHEDULE_HO_RING));
+    assert_true(layout_even(SCHEDULE_ALL_REDUCE, SCHEDULE_TWO_LEVEL));
+    assert_false(layout_even(SCHEDULE_ALL_REDUCE, SCHEDULE_RING));
+    assert_false(layout_even(SCHEDULE_REDUCE_SCATTER, SCHEDULE_HO_RING));
+    assert_false(layout_even(SCHEDULE_ALL_GATHER, SCHEDULE_HO_RING));
 }
