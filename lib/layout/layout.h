@@ -67,8 +67,8 @@ struct range layout_chunk(const struct layout *l, int64_t elems, int even, int s
  */
 int layout_even(unsigned phases, enum schedule_algo algo);
 /*
- * Sub-chunks of each piece so that none is above chunk_bytes (as long as that takes no more than
- * LAYOUT_SUBCHUNKS_MAX), in a vector of elems elements of elem_bytes.
+ * Sub-chunks of each piece so that none is above chunk_bytes (as long as that takes no more
+ * than LAYOUT_SUBCHUNKS_MAX), in a vector of elems elements of elem_bytes.
  */
 enum { LAYOUT_SUBCHUNKS_MAX = 1 << 14 };
 int layout_subchunks(const struct layout *l, unsigned phases, enum schedule_algo algo,
@@ -76,8 +76,8 @@ int layout_subchunks(const struct layout *l, unsigned phases, enum schedule_algo
 /* The same from the elements of the longest piece; most: of sub-chunks. */
 int layout_subchunks_of(int64_t longest, int elem_bytes, int64_t chunk_bytes, int most);
 /*
- * An operation on a layout's segments; levels and block of the fabric, as in schedule_spec.  All
- * that it points to stays the layout's and the caller's.
+ * An operation on a layout's segments; levels and block of the fabric, as in schedule_spec.
+ * All that it points to stays the layout's and the caller's.
  */
 struct schedule_spec layout_spec(const struct layout *l, int levels, const int *block,
                                  unsigned phases, enum schedule_algo algo, int subchunks);

@@ -72,8 +72,8 @@ static double residual_elems(const struct plan_bill *b, enum step_lane lane)
 /*
  * Sums that have no place in a result: of the processor each unit's reductions have theirs, of
  * a GPU, over NCCL, all take turns in one.  There what is to be added arrives in slots of its
- * track (exec/exec_turns.h), one for what goes inside and one for what goes across: a piece of a
- * rank's part.
+ * track (exec/exec_turns.h), one for what goes inside and one for what goes across: a piece of
+ * a rank's part.
  */
 static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *share)
 {

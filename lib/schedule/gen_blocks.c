@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Finds which groups stand together at which level of a fabric, in the order of groups_by_block.
- * Blocks of a level that lie in two blocks of the next are two.
+ * Finds which groups stand together at which level of a fabric, in the order of
+ * groups_by_block.  Blocks of a level that lie in two blocks of the next are two.
  *
  *   groups 0 1 2 3 4 5, blocks 0 0 1 1 1 0 at level 2
  *     order           0 1 5 2 3 4

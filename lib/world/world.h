@@ -81,8 +81,8 @@ int world_bcast(struct world *w, void *data, int64_t bytes, int root, struct err
 int world_bcast_text(struct world *w, char **text, struct err *err);
 /* Groups of all ranks, cells too, from rank 0 to all; owned by the caller (groups_release). */
 int world_bcast_groups(struct world *w, struct groups *groups, struct err *err);
-/* Rank 0's levels of a fabric, and its blocks of groups above them (as in groups_by_block; `from`
-   of rank 0 alone), owned by each rank; NULL where there are none. */
+/* Rank 0's levels of a fabric, and its blocks of groups above them (as in groups_by_block;
+   `from` of rank 0 alone), owned by each rank; NULL where there are none. */
 int world_bcast_blocks(struct world *w, int groups, const int *from, int *levels, int **block,
                        struct err *err);
 int world_barrier(struct world *w, struct err *err);
