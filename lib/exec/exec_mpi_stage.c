@@ -72,25 +72,6 @@ static int writes_out(const struct exec_row *row)
     return row->kind != EXEC_SEND && row->to.where == EXEC_OUT;
 }
 
-static void measure(struct exec_stage *s, const struct exec_rows *r)
-{
-    struct exec_spot spot[2];
-
-    for (int i = 0; i < r->rows; i++) {
-        const struct exec_row *row = &r->row[i];
-        for (int n = reads_of(row, spot); n-- > 0;)
-            if (spot[n].where == EXEC_IN)
-                s->in.bytes = later(s->in.bytes, spot[n].at + row->bytes);
-        if (writes_out(row))
-            s->out.bytes = later(s->out.bytes, row->to.at + row->bytes);
-    }
-    for (int i = 0; i < r->selves; i++) {
-        s->in.bytes = later(s->in.bytes, r->self[i].from + r->self[i].bytes);
-        s->out.bytes = later(s->out.bytes, r->self[i].to + r->self[i].bytes);
-    }
-    s->outs = (int)cells(s->out.bytes);
-}
-
 /* How many cells are there when those of [at, at + bytes) are: new ones are put behind. */
 static int want(struct exec_stage *s, int *place, int64_t at, int64_t bytes)
 {
@@ -110,32 +91,6 @@ static void count_writes(struct exec_stage *s, int64_t at, int64_t bytes)
 {
     for (int64_t c = at / CELL; c * CELL < at + bytes; c++)
         s->writes[c]++;
-}
-
-static void lay_out(struct exec_stage *s, const struct exec_rows *r)
-{
-    size_t ins = (size_t)cells(s->in.bytes);
-    int *place = mem_new(ins + 1, sizeof *place);
-    struct exec_spot spot[2];
-
-    s->in.cell = mem_new(ins + 1, sizeof *s->in.cell);
-    s->out.cell = mem_new((size_t)s->outs + 1, sizeof *s->out.cell);
-    s->wants = mem_new((size_t)r->rows + 1, sizeof *s->wants);
-    s->writes = mem_new((size_t)s->outs + 1, sizeof *s->writes);
-    s->left = mem_new((size_t)s->outs + 1, sizeof *s->left);
-    for (int i = 0; i < r->rows; i++) {
-        const struct exec_row *row = &r->row[i];
-        for (int n = reads_of(row, spot); n-- > 0;)
-            if (spot[n].where == EXEC_IN)
-                s->wants[i] = (int)later(s->wants[i], want(s, place, spot[n].at, row->bytes));
-        if (writes_out(row))
-            count_writes(s, row->to.at, row->bytes);
-    }
-    for (int i = 0; i < r->selves; i++) {
-        want(s, place, r->self[i].from, r->self[i].bytes);
-        count_writes(s, r->self[i].to, r->self[i].bytes);
-    }
-    mem_free(place);
 }
 
 static int open_way(struct way *w, struct device_queue *queue, struct err *err)
@@ -158,9 +113,42 @@ int exec_mpi_stage(struct exec_mpi_handle *h, struct device_queue *in, struct de
                    struct err *err)
 {
     struct exec_stage *s = h->stage = mem_new(1, sizeof *s);
+    const struct exec_rows *r = &h->rows;
+    struct exec_spot spot[2];
 
-    measure(s, &h->rows);
-    lay_out(s, &h->rows);
+    for (int i = 0; i < r->rows; i++) {
+        const struct exec_row *row = &r->row[i];
+        for (int n = reads_of(row, spot); n-- > 0;)
+            if (spot[n].where == EXEC_IN)
+                s->in.bytes = later(s->in.bytes, spot[n].at + row->bytes);
+        if (writes_out(row))
+            s->out.bytes = later(s->out.bytes, row->to.at + row->bytes);
+    }
+    for (int i = 0; i < r->selves; i++) {
+        s->in.bytes = later(s->in.bytes, r->self[i].from + r->self[i].bytes);
+        s->out.bytes = later(s->out.bytes, r->self[i].to + r->self[i].bytes);
+    }
+    s->outs = (int)cells(s->out.bytes);
+    size_t ins = (size_t)cells(s->in.bytes);
+    int *place = mem_new(ins + 1, sizeof *place);
+    s->in.cell = mem_new(ins + 1, sizeof *s->in.cell);
+    s->out.cell = mem_new((size_t)s->outs + 1, sizeof *s->out.cell);
+    s->wants = mem_new((size_t)r->rows + 1, sizeof *s->wants);
+    s->writes = mem_new((size_t)s->outs + 1, sizeof *s->writes);
+    s->left = mem_new((size_t)s->outs + 1, sizeof *s->left);
+    for (int i = 0; i < r->rows; i++) {
+        const struct exec_row *row = &r->row[i];
+        for (int n = reads_of(row, spot); n-- > 0;)
+            if (spot[n].where == EXEC_IN)
+                s->wants[i] = (int)later(s->wants[i], want(s, place, spot[n].at, row->bytes));
+        if (writes_out(row))
+            count_writes(s, row->to.at, row->bytes);
+    }
+    for (int i = 0; i < r->selves; i++) {
+        want(s, place, r->self[i].from, r->self[i].bytes);
+        count_writes(s, r->self[i].to, r->self[i].bytes);
+    }
+    mem_free(place);
     return open_way(&s->in, in, err) || open_way(&s->out, out, err) ? -1 : 0;
 }
 

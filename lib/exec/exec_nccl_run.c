@@ -120,42 +120,6 @@ static int land(struct exec_nccl_handle *h, int turn, struct err *err)
     return 0;
 }
 
-/* The queues of this run begin behind the door; what no row touches is copied there. */
-static void open_door(struct exec_nccl_handle *h)
-{
-    struct exec_nccl *x = h->x;
-
-    h->base[EXEC_IN] = (char *)(uintptr_t)h->next_in;
-    h->base[EXEC_OUT] = h->next_out;
-    h->base[EXEC_SCRATCH] = x->scratch;
-    if (h->after)
-        device_wait(x->door, h->after);
-    device_record(x->door, x->begin);
-    for (int q = 0; q < 2 * x->tracks; q++)
-        if (h->turns.first[q] >= 0)
-            device_wait(x->track[q / 2].queue[q % 2], x->begin);
-    for (int i = 0; i < h->rows.selves; i++) {
-        const struct exec_self *self = &h->rows.self[i];
-        char *from = h->base[EXEC_IN] + self->from, *to = h->base[EXEC_OUT] + self->to;
-        if (from != to)
-            device_copy(x->door, to, from, self->bytes);
-    }
-}
-
-static void close_door(struct exec_nccl_handle *h)
-{
-    struct exec_nccl *x = h->x;
-
-    for (int q = 0; q < 2 * x->tracks; q++)
-        if (h->turns.last[q] >= 0)
-            device_wait(x->door, h->done[h->turns.last[q]]);
-    device_record(x->door, h->end);
-    if (h->then)
-        device_record(x->door, h->then);
-    x->served++;
-    h->ended = 1;
-}
-
 /* The device has failed: where that was seen. */
 static int lost(struct exec_nccl_handle *h, int turn, struct err *err)
 {
@@ -185,7 +149,22 @@ static int issue(struct exec_nccl_handle *h, struct err *err)
     if (h->ended || h->ticket != x->served)
         return 0;
     if (!h->opened) {
-        open_door(h);
+        /* The queues of this run begin behind the door; what no row touches is copied there. */
+        h->base[EXEC_IN] = (char *)(uintptr_t)h->next_in;
+        h->base[EXEC_OUT] = h->next_out;
+        h->base[EXEC_SCRATCH] = x->scratch;
+        if (h->after)
+            device_wait(x->door, h->after);
+        device_record(x->door, x->begin);
+        for (int q = 0; q < 2 * x->tracks; q++)
+            if (h->turns.first[q] >= 0)
+                device_wait(x->track[q / 2].queue[q % 2], x->begin);
+        for (int i = 0; i < h->rows.selves; i++) {
+            const struct exec_self *self = &h->rows.self[i];
+            char *from = h->base[EXEC_IN] + self->from, *to = h->base[EXEC_OUT] + self->to;
+            if (from != to)
+                device_copy(x->door, to, from, self->bytes);
+        }
         h->opened = moved = 1;
     }
     for (; h->issued < h->turns.turns; h->issued++, moved = 1) {
@@ -201,7 +180,14 @@ static int issue(struct exec_nccl_handle *h, struct err *err)
             (t->point[TURN_LANDS].there && land(h, h->issued, err)))
             return -1;
     }
-    close_door(h);
+    for (int q = 0; q < 2 * x->tracks; q++)
+        if (h->turns.last[q] >= 0)
+            device_wait(x->door, h->done[h->turns.last[q]]);
+    device_record(x->door, h->end);
+    if (h->then)
+        device_record(x->door, h->then);
+    x->served++;
+    h->ended = 1;
     return 1;
 }
 

@@ -167,18 +167,6 @@ static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
     }
 }
 
-static void add_spans(struct exec_rows *r, const struct exec_places *p)
-{
-    r->span = mem_new((size_t)p->chunks, sizeof *r->span);
-    for (int c = 0; c < p->chunks; c++) {
-        if (p->elems[c] == 0 || (p->in_at[c] < 0 && p->out_at[c] < 0))
-            continue;
-        r->span[r->spans++] =
-            (struct exec_span){{p->in_at[c], p->out_at[c]}, p->elems[c], r->residual_elems};
-        r->residual_elems += p->in_at[c] >= 0 ? p->elems[c] : 0;
-    }
-}
-
 /* Whether anything crosses groups, and both ends of it end with the same. */
 static int can_code(const struct schedule *s)
 {
@@ -200,46 +188,36 @@ static int check_code(const struct exec_places *p, const struct schedule *s, str
     return 0;
 }
 
-static void add_selves(struct exec_rows *r, const struct counts *n)
-{
-    const struct exec_places *p = n->p;
-    int64_t size = r->elem_bytes;
-
-    for (int c = 0; c < p->chunks; c++)
-        if (p->elems[c] && p->in_at[c] >= 0 && p->out_at[c] >= 0 && n->writes[c] == 0)
-            r->self[r->selves++] =
-                (struct exec_self){p->in_at[c] * size, p->out_at[c] * size, p->elems[c] * size};
-}
-
 int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
-                   const struct exec_places *places, struct err *err)
+                   const struct exec_places *p, struct err *err)
 {
-    struct exec_rows new = {.rooms = places->chunks * (1 + s->planes),
+    struct exec_rows new = {.rooms = p->chunks * (1 + s->planes),
                             .ranks = s->groups.ranks,
                             .lanes = s->lanes,
-                            .type = places->type,
-                            .redop = places->redop,
-                            .elem_bytes = places->elem_bytes,
-                            .combine = places->combine,
-                            .combine_arg = places->combine_arg};
+                            .type = p->type,
+                            .redop = p->redop,
+                            .elem_bytes = p->elem_bytes,
+                            .combine = p->combine,
+                            .combine_arg = p->combine_arg};
     size_t rooms = (size_t) new.rooms;
-    struct counts n = {places,
+    int64_t size = new.elem_bytes;
+    struct counts n = {p,
                        mem_new(rooms, sizeof(int)),
                        mem_new(rooms, sizeof(int)),
                        mem_new(rooms, sizeof(int64_t)),
                        0,
                        0};
-    int rc = check_code(places, s, err);
-    int coded = places->coded && can_code(s);
+    int rc = check_code(p, s, err);
+    int coded = p->coded && can_code(s);
 
-    assert(places->chunks == s->chunks);
+    assert(p->chunks == s->chunks);
     for (int c = 0; c < new.rooms; c++) {
-        int64_t bytes = elems_of(&n, c) * new.elem_bytes;
+        int64_t bytes = elems_of(&n, c) * size;
         new.most_bytes = bytes > new.most_bytes ? bytes : new.most_bytes;
         n.scratch_at[c] = -1;
     }
     new.row = mem_new((size_t)s->rows, sizeof *new.row);
-    new.self = mem_new((size_t)places->chunks, sizeof *new.self);
+    new.self = mem_new((size_t)p->chunks, sizeof *new.self);
     for (int64_t i = 0; rc == 0 && i < s->rows; i++) {
         const struct schedule_row *row = &s->row[i];
         for (; n.barriers < s->barriers && row->step >= s->barrier[n.barriers]; n.barriers++)
@@ -250,10 +228,21 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
     mark_complete(&new, s);
     if (coded)
         mark_coded(&new, s, rank);
-    if (coded && !sums(s))
-        add_spans(&new, places);
+    if (coded && !sums(s)) {
+        new.span = mem_new((size_t)p->chunks, sizeof *new.span);
+        for (int c = 0; c < p->chunks; c++) {
+            if (p->elems[c] == 0 || (p->in_at[c] < 0 && p->out_at[c] < 0))
+                continue;
+            new.span[new.spans++] = (struct exec_span){
+                {p->in_at[c], p->out_at[c]}, p->elems[c], new.residual_elems};
+            new.residual_elems += p->in_at[c] >= 0 ? p->elems[c] : 0;
+        }
+    }
     add_traffic(&new, &s->groups, rank);
-    add_selves(&new, &n);
+    for (int c = 0; c < p->chunks; c++)
+        if (p->elems[c] && p->in_at[c] >= 0 && p->out_at[c] >= 0 && n.writes[c] == 0)
+            new.self[new.selves++] =
+                (struct exec_self){p->in_at[c] * size, p->out_at[c] * size, p->elems[c] * size};
     mem_free(n.writes);
     mem_free(n.reads);
     mem_free(n.scratch_at);

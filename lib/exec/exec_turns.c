@@ -64,34 +64,6 @@ int turn_travels(const struct exec_row *row)
     return row->kind != EXEC_LOCAL;
 }
 
-/* What the row waits for, as exec_mpi's may_go has it, in points. */
-static void needs_of(struct reach *s, const struct exec_row *row)
-{
-    int *need = s->need + (turn_lands(row) ? s->queues : 0);
-
-    for (; s->upto < row->after; s->upto++)
-        raise_to(s, s->behind, s->ends[s->upto]);
-    if (row->after)
-        raise_all(need, s->behind, s->queues);
-    raise_to(s, need, s->wrote[row->room]);
-    if (row->kind != EXEC_SEND)
-        raise_all(need, s->read + (int64_t)row->room * s->queues, s->queues);
-    if (row->kind == EXEC_LOCAL)
-        raise_to(s, need, s->wrote[row->source]);
-}
-
-static void effects_of(struct reach *s, int turn, int at)
-{
-    const struct exec_row *row = &s->t->rows->row[at];
-    int point = 2 * turn + (turn_lands(row) ? TURN_LANDS : TURN_MOVES);
-
-    s->ends[at] = point;
-    if (row->kind != EXEC_SEND)
-        s->wrote[row->room] = point;
-    if (row->kind != EXEC_RECV)
-        s->read[(int64_t)row->source * s->queues + queue_of(s->t, point)] = point;
-}
-
 /* The latest first: what it waited for itself need not be waited for again. */
 static void make_waits(struct reach *s, int point, const int *need)
 {
@@ -136,7 +108,17 @@ static void reach_turn(struct reach *s, int t)
         s->need[i] = -1;
     for (int i = 0; i < turn->count; i++) {
         const struct exec_row *row = &h->rows->row[h->order[turn->first + i]];
-        needs_of(s, row);
+        /* What the row waits for, as exec_mpi's may_go has it, in points. */
+        int *need = s->need + (turn_lands(row) ? s->queues : 0);
+        for (; s->upto < row->after; s->upto++)
+            raise_to(s, s->behind, s->ends[s->upto]);
+        if (row->after)
+            raise_all(need, s->behind, s->queues);
+        raise_to(s, need, s->wrote[row->room]);
+        if (row->kind != EXEC_SEND)
+            raise_all(need, s->read + (int64_t)row->room * s->queues, s->queues);
+        if (row->kind == EXEC_LOCAL)
+            raise_to(s, need, s->wrote[row->source]);
         adds |= turn_lands(row) && turn_travels(row);
     }
     if (adds) { /* into a slot whose last bytes have been added */
@@ -150,8 +132,16 @@ static void reach_turn(struct reach *s, int t)
         raise_to(s, s->need + s->queues, 2 * t);
     if (turn->point[TURN_LANDS].there)
         make_waits(s, 2 * t + 1, s->need + s->queues);
-    for (int i = 0; i < turn->count; i++)
-        effects_of(s, t, h->order[turn->first + i]);
+    for (int i = 0; i < turn->count; i++) {
+        int at = h->order[turn->first + i];
+        const struct exec_row *row = &h->rows->row[at];
+        int point = 2 * t + (turn_lands(row) ? TURN_LANDS : TURN_MOVES);
+        s->ends[at] = point;
+        if (row->kind != EXEC_SEND)
+            s->wrote[row->room] = point;
+        if (row->kind != EXEC_RECV)
+            s->read[(int64_t)row->source * s->queues + queue_of(h, point)] = point;
+    }
 }
 
 static int *none(int64_t n)

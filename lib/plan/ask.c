@@ -293,14 +293,6 @@ static void note_unknown(const struct plan_case *c, char note[PLAN_NOTE])
                        : "");
 }
 
-static void note_preferred(const struct plan_search *s, char note[PLAN_NOTE])
-{
-    char text[PLAN_PREFERRED];
-
-    if (plan_preferred(s, text)[0])
-        add_note(note, "%s", text);
-}
-
 /* synth: is a processor unless it says otherwise, and the memory that ranks need differs. */
 static void note_device(const struct plan_case *c, char note[PLAN_NOTE])
 {
@@ -448,6 +440,7 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
                          FILE *out, char note[PLAN_NOTE], int *found, struct err *err)
 {
     struct plan_advice advice = {.relief = {0}};
+    char text[PLAN_PREFERRED];
 
     if (plan_search(s, err) || check_measured(&s->at, ask, plan_search_whole(s), note, err))
         return -1;
@@ -456,9 +449,10 @@ static int answer_search(const struct plan_ask *ask, struct plan_search *s, stru
         plan_fit(s, &advice);
         plan_fit_refuse(s, &advice, err);
     }
-    if (ask->json || (ask->what != PLAN_ASK_LIST && ask->what != PLAN_ASK_WHY &&
-                      ask->what != PLAN_ASK_WHAT_IF)) /* whose heads have it */
-        note_preferred(s, note);
+    int in_head = !ask->json && (ask->what == PLAN_ASK_LIST || ask->what == PLAN_ASK_WHY ||
+                                 ask->what == PLAN_ASK_WHAT_IF);
+    if (!in_head && plan_preferred(s, text)[0])
+        add_note(note, "%s", text);
     return print_answer(s, &advice, model, ask, out, err);
 }
 

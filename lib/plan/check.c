@@ -197,17 +197,6 @@ static const char *value_text(int i, double v, char text[32])
     return text;
 }
 
-static void put_wrong(const struct plan_check *c, FILE *out)
-{
-    struct units u;
-
-    fprintf(out, "most wrong: %s, %s %s than predicted", measures[c->wrong].name,
-            units_time(&u, fabs(c->wrong_s)), c->wrong_s < 0 ? "less" : "more");
-    if (c->wrong_was_s > 0)
-        fprintf(out, " (%+.1f %%)", 100 * c->wrong_s / c->wrong_was_s);
-    putc('\n', out);
-}
-
 void plan_check_print(const struct plan_check *c, const char *log, const char *plan, FILE *out)
 {
     char predicted[32], measured[32];
@@ -231,8 +220,14 @@ void plan_check_print(const struct plan_check *c, const char *log, const char *p
             fprintf(out, " %9s", "-");
         fprintf(out, "%s\n", c->differs >> i & 1 ? "  differs" : "");
     }
-    if (c->wrong >= 0)
-        put_wrong(c, out);
+    if (c->wrong >= 0) {
+        struct units u;
+        fprintf(out, "most wrong: %s, %s %s than predicted", measures[c->wrong].name,
+                units_time(&u, fabs(c->wrong_s)), c->wrong_s < 0 ? "less" : "more");
+        if (c->wrong_was_s > 0)
+            fprintf(out, " (%+.1f %%)", 100 * c->wrong_s / c->wrong_was_s);
+        putc('\n', out);
+    }
     if (c->rates_of[0])
         fprintf(out, "the fabric was measured for %s: times are predicted with those rates\n",
                 c->rates_of);

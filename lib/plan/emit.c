@@ -146,38 +146,33 @@ static void remark_strategy(struct plan_emission *e, const char *title)
         units_bytes(&b, best->memory.total), e->runs->feasible ? "" : ": DOES NOT FIT");
 }
 
-static void remark_rest(struct plan_emission *e)
-{
-    const struct plan_case *c = &e->search->at;
-    const int ranks = c->topo->groups.ranks;
-
-    if (c->topo->groups.count > 1)
-        plan_emit_remark(e, "not expressed: %s collectives; NCCL chooses its own algorithms",
-                         schedule_algo_name(e->search->list[e->search->best].algo));
-    if (c->slow_params || c->slow_grads)
-        plan_emit_remark(e, "not expressed: int8 between groups");
-    if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)
-        plan_emit_remark(e, "not expressed: products with weights in f32; they are in bf16");
-    if (c->model->sparse.share > 0)
-        plan_emit_remark(e, "not expressed: sparse matrices (%s)", c->model->partial);
-    else if (c->trainable < c->model->params)
-        plan_emit_remark(e, "not expressed: which parameters are frozen (requires_grad)");
-    if (c->global_batch && c->global_batch % ((int64_t)ranks * c->accum * c->micro_batch))
-        plan_emit_remark(
-            e, "not expressed: a global batch of %" PRId64 " sequences; micro-batches are full",
-            c->global_batch);
-    if (c->buckets != PLAN_BUCKETS)
-        plan_emit_remark(e, "not expressed: buckets, %d", c->buckets);
-}
-
 static struct plan_emission begin(const struct plan_search *s, enum plan_target target)
 {
     struct plan_emission e = {.search = s};
+    const struct plan_case *c = &s->at;
+    const int ranks = c->topo->groups.ranks;
 
     assert(s->best >= 0);
     e.runs = &s->list[plan_emit_nearest(s, target)];
     remark_strategy(&e, targets[target].title);
-    remark_rest(&e);
+    if (c->topo->groups.count > 1)
+        plan_emit_remark(&e, "not expressed: %s collectives; NCCL chooses its own algorithms",
+                         schedule_algo_name(s->list[s->best].algo));
+    if (c->slow_params || c->slow_grads)
+        plan_emit_remark(&e, "not expressed: int8 between groups");
+    if (c->model->unit && c->param_type == DTYPE_BF16 && c->compute_type == DTYPE_F32)
+        plan_emit_remark(&e, "not expressed: products with weights in f32; they are in bf16");
+    if (c->model->sparse.share > 0)
+        plan_emit_remark(&e, "not expressed: sparse matrices (%s)", c->model->partial);
+    else if (c->trainable < c->model->params)
+        plan_emit_remark(&e, "not expressed: which parameters are frozen (requires_grad)");
+    if (c->global_batch && c->global_batch % ((int64_t)ranks * c->accum * c->micro_batch))
+        plan_emit_remark(&e,
+                         "not expressed: a global batch of %" PRId64
+                         " sequences; micro-batches are full",
+                         c->global_batch);
+    if (c->buckets != PLAN_BUCKETS)
+        plan_emit_remark(&e, "not expressed: buckets, %d", c->buckets);
     return e;
 }
 

@@ -58,30 +58,6 @@ void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
     qsort(order, PLAN_STRATEGIES, sizeof *order, by_merit);
 }
 
-/* Of the other boundaries the best, beside that of the chosen one. */
-static void put_others(const struct plan_search *s, FILE *out)
-{
-    const struct plan_found *chosen = &s->found[s->boundary];
-
-    for (int i = 0; s->groups && i < s->groups->count; i++) {
-        const struct plan_found *f = &s->found[i];
-        struct units need;
-        const char *name;
-        char shape[64];
-        if (i == s->boundary)
-            continue;
-        groups_print(&s->groups->topo[i].groups, shape, sizeof shape);
-        name = plan_strategy_name(plan_strategy_at(f->best >= 0 ? f->best : f->closest));
-        fprintf(out, "groups %s, level %d: ", shape, s->groups->level[i]);
-        if (f->best < 0)
-            fprintf(out, "nothing fits, %s needs %s\n", name,
-                    units_bytes(&need, f->total_bytes));
-        else
-            fprintf(out, "%s %.1f %% slower\n", name,
-                    100 * (plan_sample_s(f) / plan_sample_s(chosen) - 1));
-    }
-}
-
 /* Of the best: how it saves, and what that leaves. */
 static void put_survival(const struct plan_search *s, FILE *out)
 {
@@ -156,7 +132,23 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         fputs("the fabric has no compute rate: times are communication only\n", out);
     if (plan_preferred(s, preferred)[0])
         fprintf(out, "%s\n", preferred);
-    put_others(s, out);
+    /* Of the other boundaries the best, beside that of the chosen one. */
+    const struct plan_found *chosen = &s->found[s->boundary];
+    for (int i = 0; s->groups && i < s->groups->count; i++) {
+        const struct plan_found *f = &s->found[i];
+        int named = f->best >= 0 ? f->best : f->closest;
+        const char *name = plan_strategy_name(plan_strategy_at(named));
+        if (i == s->boundary)
+            continue;
+        groups_print(&s->groups->topo[i].groups, shape, sizeof shape);
+        fprintf(out, "groups %s, level %d: ", shape, s->groups->level[i]);
+        if (f->best < 0)
+            fprintf(out, "nothing fits, %s needs %s\n", name,
+                    units_bytes(&all, f->total_bytes));
+        else
+            fprintf(out, "%s %.1f %% slower\n", name,
+                    100 * (plan_sample_s(f) / plan_sample_s(chosen) - 1));
+    }
     if (s->storage_Bps > 0)
         fprintf(out, "checkpoint %s, %s per rank, %s at %s per host\n",
                 units_bytes(&all, s->checkpoint.bytes),
@@ -194,22 +186,6 @@ static struct columns columns_of(const struct plan_price *list)
                         scale_of(time * 1e6, 1000, seconds, 3)};
     c.time.unit /= 1e6;
     return c;
-}
-
-static void put_head(const struct columns *c, int failures, FILE *out)
-{
-    static const char *const names[] = {"params", "grads", "optim", "activ", "buffers",
-                                        "total",  "slow",  "fast",  "step",  "T"};
-
-    fprintf(out, "%15s", "");
-    for (int i = 0; i < 10; i++)
-        fprintf(out, " %8s", names[i]);
-    fprintf(out, "\n%-5s %-9s", "plan", "algo");
-    for (int i = 0; i < 6; i++)
-        fprintf(out, " %8s", c->memory.name);
-    fprintf(out, " %8s %8s %8s %8s log(1/T) %9s%s %-4s %-4s %s\n", c->slow.name, c->fast.name,
-            c->time.name, c->time.name, "tokens/s", failures ? " goodput" : "", "kept", "fits",
-            "dominated");
 }
 
 static void put_row(const struct plan_search *s, const struct plan_price *p,
@@ -252,7 +228,17 @@ void plan_search_print(const struct plan_search *s, FILE *out)
 
     plan_list_order(s->list, order);
     plan_list_title(s, out);
-    put_head(&c, s->at.failures.mtbf_s > 0, out);
+    static const char *const names[] = {"params", "grads", "optim", "activ", "buffers",
+                                        "total",  "slow",  "fast",  "step",  "T"};
+    fprintf(out, "%15s", "");
+    for (int i = 0; i < 10; i++)
+        fprintf(out, " %8s", names[i]);
+    fprintf(out, "\n%-5s %-9s", "plan", "algo");
+    for (int i = 0; i < 6; i++)
+        fprintf(out, " %8s", c.memory.name);
+    fprintf(out, " %8s %8s %8s %8s log(1/T) %9s%s %-4s %-4s %s\n", c.slow.name, c.fast.name,
+            c.time.name, c.time.name, "tokens/s", (s->at.failures.mtbf_s > 0) ? " goodput" : "",
+            "kept", "fits", "dominated");
     for (int i = 0; i < PLAN_STRATEGIES; i++)
         if (plan_search_allows(s, (int)(order[i] - s->list)))
             put_row(s, order[i], &c, out);

@@ -232,23 +232,6 @@ static void add_linear(struct svg_figure *f, const struct plan_scale *s, int eac
         svg_figure_point(f, s->point[n].ranks, one * (each ? 1 : s->point[n].ranks), NULL);
 }
 
-static void put_note(const struct plan_scale *s, char *text, size_t room)
-{
-    const struct plan_search *first = &s->point[0].search;
-    struct units params;
-    int n = snprintf(text, room, "%s of %s parameters, %d tokens per sequence, %s",
-                     first->at.model->family->name,
-                     units_count(&params, (double)first->at.model->params), first->at.seq,
-                     first->at.failures.mtbf_s > 0 ? "useful ones alone, " : "");
-
-    if (first->auto_batch || first->at.global_batch)
-        snprintf(text + n, room - (size_t)n, "batch searched; predicted, not measured");
-    else
-        snprintf(text + n, room - (size_t)n,
-                 "micro-batch %d, accum %d on every rank; predicted, not measured",
-                 first->at.micro_batch, first->at.accum);
-}
-
 void plan_scale_draw(const struct plan_scale *s, FILE *out)
 {
     /* Powers of two are known by all their digits. */
@@ -257,8 +240,20 @@ void plan_scale_draw(const struct plan_scale *s, FILE *out)
         {.name = "tokens/s, predicted", .scale = SVG_LOG10, .unit = units_count},
         {.name = "tokens/s per rank, predicted", .unit = units_count}};
     struct svg_figure f = {.title = "Throughput as the fabric grows, predicted", .columns = 2};
+    const struct plan_search *first = &s->point[0].search;
+    struct units params;
 
-    put_note(s, f.note, sizeof f.note);
+    int n = snprintf(f.note, sizeof f.note, "%s of %s parameters, %d tokens per sequence, %s",
+                     first->at.model->family->name,
+                     units_count(&params, (double)first->at.model->params), first->at.seq,
+                     first->at.failures.mtbf_s > 0 ? "useful ones alone, " : "");
+    if (first->auto_batch || first->at.global_batch)
+        snprintf(f.note + n, sizeof f.note - (size_t)n,
+                 "batch searched; predicted, not measured");
+    else
+        snprintf(f.note + n, sizeof f.note - (size_t)n,
+                 "micro-batch %d, accum %d on every rank; predicted, not measured",
+                 first->at.micro_batch, first->at.accum);
     for (int each = 0; each < 2; each++) {
         int number = 0;
         svg_figure_chart(&f, each ? "each rank" : "all ranks", ranks, rate[each], 400);

@@ -135,22 +135,6 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     }
 }
 
-static void count_ranks(struct plan_tally *t, int64_t elems)
-{
-    const struct groups *groups = &t->layout.groups;
-    int n = groups->ranks;
-
-    for (int i = 0; i < n; i++) {
-        int before = groups->rank[(i + n - 1) % n], rank = groups->rank[i];
-        if (groups->members[groups->group_of[rank]] > 1)
-            t->unit[t->first[PLAN_RANK_FAST] + rank][PLAN_INSIDE_REDUCE] +=
-                (double)(elems - t->own[0][rank]);
-        if (n > 1)
-            ring_hops(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, before, rank,
-                      groups->rank[(i + 1) % n], elems - t->own[1][rank]);
-    }
-}
-
 /* The busiest port of one leg over the unit just counted, and the busiest rank inside its
    group: seconds per byte of an element. */
 static void busiest(const struct plan_tally *t, enum plan_leg leg, double *port_s,
@@ -172,13 +156,19 @@ static void busiest(const struct plan_tally *t, enum plan_leg leg, double *port_
 
 static void count_vector(struct plan_tally *t, int64_t elems)
 {
-    int n = t->layout.groups.ranks;
+    const struct groups *groups = &t->layout.groups;
+    int n = groups->ranks;
 
     count_rails(t, elems);
-    count_ranks(t, elems);
     for (int i = 0; i < n; i++) {
-        int rank = t->layout.groups.rank[i], before = t->layout.groups.rank[(i + n - 1) % n];
+        int before = groups->rank[(i + n - 1) % n], rank = groups->rank[i];
         uint64_t *h = &t->kind[rank].hash;
+        if (groups->members[groups->group_of[rank]] > 1)
+            t->unit[t->first[PLAN_RANK_FAST] + rank][PLAN_INSIDE_REDUCE] +=
+                (double)(elems - t->own[0][rank]);
+        if (n > 1)
+            ring_hops(t, PLAN_RING_REDUCE, PLAN_RING_GATHER, before, rank,
+                      groups->rank[(i + 1) % n], elems - t->own[1][rank]);
         *h = fnv_mix(*h, (uint64_t)t->own[1][before]);
         for (int k = 0; k < PLAN_OWNS; k++)
             *h = fnv_mix(*h, (uint64_t)t->own[k][rank]);
@@ -273,21 +263,6 @@ static int distinct(void *items, int n, size_t size, int (*compare)(const void *
     return kept;
 }
 
-/* Thousands of ranks are a few kinds of ranks: what is asked of them is the largest. */
-static void keep_distinct(struct plan_tally *t)
-{
-    int kept = 0;
-
-    for (int i = 0; i < PLAN_GAUGES; i++) {
-        int from = t->first[i], n = t->first[i + 1] - from;
-        n = distinct(t->point + from, n, sizeof *t->point, by_bytes_of_point);
-        memmove(t->point + kept, t->point + from, (size_t)n * sizeof *t->point);
-        t->first[i] = kept;
-        kept += n;
-    }
-    t->first[PLAN_GAUGES] = kept;
-}
-
 /* A rank of each kind, span by span: what trains of it, and what does not. */
 static void set_shares(struct plan_tally *t)
 {
@@ -359,7 +334,16 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
     }
     t->kinds = distinct(t->kind, n, sizeof *t->kind, by_hash);
     set_shares(t);
-    keep_distinct(t);
+    /* Thousands of ranks are a few kinds of ranks: what is asked of them is the largest. */
+    int kept = 0;
+    for (int i = 0; i < PLAN_GAUGES; i++) {
+        int from = t->first[i], points = t->first[i + 1] - from;
+        points = distinct(t->point + from, points, sizeof *t->point, by_bytes_of_point);
+        memmove(t->point + kept, t->point + from, (size_t)points * sizeof *t->point);
+        t->first[i] = kept;
+        kept += points;
+    }
+    t->first[PLAN_GAUGES] = kept;
 }
 
 void plan_tally_release(struct plan_tally *t)

@@ -33,23 +33,6 @@ struct walk {
     double micro_part_s[PLAN_PARTS]; /* of the last but one */
 };
 
-/* The lanes' rows, from the norm on and round. */
-static void make_lanes(struct walk *w)
-{
-    const struct step *s = &w->rows.step;
-    int count[STEP_LANES] = {0};
-
-    for (int i = 0; i < s->rows; i++)
-        count[s->row[i].lane]++;
-    for (int k = 0; k < STEP_LANES; k++)
-        w->lane[k].row = mem_new((size_t)count[k] + 1, sizeof *w->lane[k].row);
-    for (int n = 0; n < s->rows; n++) {
-        int i = (s->norm + n) % s->rows;
-        struct lane *l = &w->lane[s->row[i].lane];
-        l->row[l->rows++] = i;
-    }
-}
-
 /* given: rows of all micro-steps, or NULL. */
 static void walk_init(struct walk *w, const struct step *given)
 {
@@ -60,7 +43,18 @@ static void walk_init(struct walk *w, const struct step *given)
         w->rows.step = *given;
     else
         plan_rows_init(&w->rows, w->bill, w->out->micros);
-    make_lanes(w);
+    /* The lanes' rows, from the norm on and round. */
+    const struct step *s = &w->rows.step;
+    int count[STEP_LANES] = {0};
+    for (int i = 0; i < s->rows; i++)
+        count[s->row[i].lane]++;
+    for (int k = 0; k < STEP_LANES; k++)
+        w->lane[k].row = mem_new((size_t)count[k] + 1, sizeof *w->lane[k].row);
+    for (int n = 0; n < s->rows; n++) {
+        int i = (s->norm + n) % s->rows;
+        struct lane *l = &w->lane[s->row[i].lane];
+        l->row[l->rows++] = i;
+    }
     w->ended = mem_new((size_t)w->rows.step.rows, sizeof *w->ended);
     w->flow = mem_new((size_t)spans * STEP_COMPUTE, sizeof *w->flow);
     for (int i = 0; i < spans; i++)
@@ -71,17 +65,6 @@ static void walk_init(struct walk *w, const struct step *given)
     w->micro_s = mem_new((size_t)w->out->micros + 1, sizeof *w->micro_s);
     for (int i = 0; i <= w->out->micros; i++)
         w->micro_s[i] = -1;
-}
-
-static void walk_release(struct walk *w, const struct step *given)
-{
-    for (int k = 0; k < STEP_LANES; k++)
-        mem_free(w->lane[k].row);
-    mem_free(w->flow);
-    mem_free(w->ended);
-    mem_free(w->micro_s);
-    if (!given)
-        plan_rows_release(&w->rows);
 }
 
 /* The row that a lane has at hand, or is to begin. */
@@ -349,7 +332,13 @@ static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
         out->step_s += more * (w.micro_s[out->micros - 1] - w.micro_s[out->micros - 2]);
     for (int i = 0; i < PLAN_PARTS && more > 0; i++)
         out->part_s[i] += more * w.micro_part_s[i];
-    walk_release(&w, given);
+    for (int k = 0; k < STEP_LANES; k++)
+        mem_free(w.lane[k].row);
+    mem_free(w.flow);
+    mem_free(w.ended);
+    mem_free(w.micro_s);
+    if (!given)
+        plan_rows_release(&w.rows);
 }
 
 void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out)

@@ -81,30 +81,6 @@ static double ring_left(const struct sim *x, const struct sim_queue *q, int lane
     return left;
 }
 
-/* Where a ring has less than the rates its messages are as much longer. */
-static void stretch_rings(struct sim *x)
-{
-    int lanes = 0;
-
-    for (int i = 0; i < x->queues; i++)
-        lanes = x->queue[i].lane >= lanes ? x->queue[i].lane + 1 : lanes;
-    int *lane = mem_new((size_t)lanes, sizeof *lane);
-    for (int i = 0; i < x->queues; i++) {
-        const struct sim_queue *q = &x->queue[i];
-        if (q->src != q->dst)
-            lane[q->lane] |= topo_pair_level(x->t, q->src, q->dst) ? ACROSS : INSIDE;
-        if (i > 0 && q[-1].src == q->src && q[-1].lane == q->lane)
-            lane[q->lane] |= NO_RING;
-    }
-    for (int i = 0; i < x->queues; i++) {
-        const struct sim_queue *q = &x->queue[i];
-        double left = ring_left(x, q, lane[q->lane]);
-        for (int m = q->first; m < q->first + q->count; m++)
-            x->message[m].bytes /= left;
-    }
-    mem_free(lane);
-}
-
 /* Messages queue by queue, in row order each. */
 static void make_messages(struct sim *x)
 {
@@ -123,7 +99,25 @@ static void make_messages(struct sim *x)
         x->message_of[order[i]] = x->messages - 1;
     }
     mem_free(order);
-    stretch_rings(x);
+    /* Where a ring has less than the rates its messages are as much longer. */
+    int lanes = 0;
+    for (int i = 0; i < x->queues; i++)
+        lanes = x->queue[i].lane >= lanes ? x->queue[i].lane + 1 : lanes;
+    int *lane = mem_new((size_t)lanes, sizeof *lane);
+    for (int i = 0; i < x->queues; i++) {
+        const struct sim_queue *q = &x->queue[i];
+        if (q->src != q->dst)
+            lane[q->lane] |= topo_pair_level(x->t, q->src, q->dst) ? ACROSS : INSIDE;
+        if (i > 0 && q[-1].src == q->src && q[-1].lane == q->lane)
+            lane[q->lane] |= NO_RING;
+    }
+    for (int i = 0; i < x->queues; i++) {
+        const struct sim_queue *q = &x->queue[i];
+        double left = ring_left(x, q, lane[q->lane]);
+        for (int m = q->first; m < q->first + q->count; m++)
+            x->message[m].bytes /= left;
+    }
+    mem_free(lane);
     for (int i = 0; i < x->queues; i++) {
         double bytes = 0;
         for (int m = 0; m < x->queue[i].count; m++)
@@ -234,29 +228,6 @@ static void wait_at_gate(struct sim *x, int rank, int phase, int to)
         add_edge(x, &gate->first, to);
 }
 
-static void make_gates(struct sim *x)
-{
-    int barriers = x->s->barriers;
-    size_t gates = (size_t)x->s->groups.ranks * (size_t)barriers;
-
-    x->gate = mem_new(gates, sizeof *x->gate);
-    x->free_s = mem_new((size_t)x->s->groups.ranks, sizeof *x->free_s);
-    for (size_t i = 0; i < gates; i++)
-        x->gate[i].first = -1;
-    for (int i = 0; barriers && i < x->messages; i++) {
-        const struct sim_queue *q = &x->queue[x->message[i].queue];
-        for (int b = x->message[i].phase; b < barriers; b++) {
-            x->gate[q->src * barriers + b].left++;
-            x->gate[q->at * barriers + b].left++;
-        }
-    }
-    for (int i = 0; barriers && i < x->messages; i++) {
-        const struct sim_queue *q = &x->queue[x->message[i].queue];
-        wait_at_gate(x, q->src, x->message[i].phase, 2 * i);
-        wait_at_gate(x, q->at, x->message[i].phase, 2 * i + 1);
-    }
-}
-
 static void take_times(const struct sim *x, int every_row, struct sim_times *out)
 {
     *out = (struct sim_times){0};
@@ -300,7 +271,24 @@ int sim_rows_run(const struct schedule *s, const struct topo *t, const double *b
     sim_share_init(&x);
     make_messages(&x);
     make_edges(&x);
-    make_gates(&x);
+    int barriers = s->barriers;
+    size_t gates = (size_t)s->groups.ranks * (size_t)barriers;
+    x.gate = mem_new(gates, sizeof *x.gate);
+    x.free_s = mem_new((size_t)s->groups.ranks, sizeof *x.free_s);
+    for (size_t i = 0; i < gates; i++)
+        x.gate[i].first = -1;
+    for (int i = 0; barriers && i < x.messages; i++) {
+        const struct sim_queue *q = &x.queue[x.message[i].queue];
+        for (int b = x.message[i].phase; b < barriers; b++) {
+            x.gate[q->src * barriers + b].left++;
+            x.gate[q->at * barriers + b].left++;
+        }
+    }
+    for (int i = 0; barriers && i < x.messages; i++) {
+        const struct sim_queue *q = &x.queue[x.message[i].queue];
+        wait_at_gate(&x, q->src, x.message[i].phase, 2 * i);
+        wait_at_gate(&x, q->at, x.message[i].phase, 2 * i + 1);
+    }
     x.near_queue = mem_new((size_t)x.queues, sizeof *x.near_queue);
     int rc = sim_run(&x, err);
     if (rc == 0)

@@ -14,6 +14,7 @@
  *     4n + g   group ports  4n + 3g   blocks of level 2, of level 3, ... (at most g each)
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "sim/sim_parts.h"
@@ -41,13 +42,18 @@ static int port_binds(double Bps, int members, double way)
     return Bps <= way || Bps < members * way;
 }
 
-static void init_groups(struct sim *x)
+void sim_share_init(struct sim *x)
 {
     const struct topo *t = x->t;
     const struct topo_level *in = &t->level[0], *out = &t->level[1];
-    int n = t->groups.ranks;
+    int n = t->groups.ranks, g = t->groups.count;
     double way = fmax(out->flow_Bps, out->member_Bps);
+    double *sum = mem_new(2 * (size_t)g, sizeof *sum);
 
+    x->resources = 4 * n + g + 2 * g * (t->levels - 1);
+    x->resource = mem_new((size_t)x->resources, sizeof *x->resource);
+    x->dirty = mem_new((size_t)x->resources, sizeof *x->dirty);
+    x->near_resource = mem_new((size_t)x->resources, sizeof *x->near_resource);
     for (int r = 0; r < n; r++) {
         const struct topo_port *port = &t->port[t->groups.group_of[r]];
         put(x, 2 * r, 0, in->port_Bps, 1);
@@ -55,7 +61,7 @@ static void init_groups(struct sim *x)
         put(x, 2 * n + 2 * r, 1, way, way < port->out_Bps);
         put(x, 2 * n + 2 * r + 1, 1, way, way < port->in_Bps);
     }
-    for (int k = 0; k < t->groups.count; k++) {
+    for (int k = 0; k < g; k++) {
         int m = t->groups.members[k];
         put(x, 4 * n + k, 0, m * in->member_Bps, in->member_Bps < in->port_Bps);
         put(x, port_at(x) + 2 * k, 1, t->port[k].out_Bps,
@@ -63,36 +69,18 @@ static void init_groups(struct sim *x)
         put(x, port_at(x) + 2 * k + 1, 1, t->port[k].in_Bps,
             port_binds(t->port[k].in_Bps, m, way));
     }
-}
-
-static void init_blocks(struct sim *x, int l)
-{
-    const struct topo *t = x->t;
-    int g = t->groups.count;
-    double *sum = mem_new(2 * (size_t)g, sizeof *sum);
-
-    for (int k = 0; k < g; k++) {
-        int b = topo_unit(t, l, k);
-        sum[2 * b] += t->port[k].out_Bps;
-        sum[2 * b + 1] += t->port[k].in_Bps;
+    for (int l = 2; l < t->levels; l++) {
+        memset(sum, 0, 2 * (size_t)g * sizeof *sum);
+        for (int k = 0; k < g; k++) {
+            int b = topo_unit(t, l, k);
+            sum[2 * b] += t->port[k].out_Bps;
+            sum[2 * b + 1] += t->port[k].in_Bps;
+        }
+        for (int i = 0; i < 2 * g; i++)
+            put(x, port_at(x) + 2 * g * (l - 1) + i, l, t->level[l].port_Bps,
+                t->level[l].port_Bps < sum[i]);
     }
-    for (int i = 0; i < 2 * g; i++)
-        put(x, port_at(x) + 2 * g * (l - 1) + i, l, t->level[l].port_Bps,
-            t->level[l].port_Bps < sum[i]);
     mem_free(sum);
-}
-
-void sim_share_init(struct sim *x)
-{
-    int n = x->t->groups.ranks, g = x->t->groups.count;
-
-    x->resources = 4 * n + g + 2 * g * (x->t->levels - 1);
-    x->resource = mem_new((size_t)x->resources, sizeof *x->resource);
-    x->dirty = mem_new((size_t)x->resources, sizeof *x->dirty);
-    x->near_resource = mem_new((size_t)x->resources, sizeof *x->near_resource);
-    init_groups(x);
-    for (int l = 2; l < x->t->levels; l++)
-        init_blocks(x, l);
 }
 
 static void pass(struct sim *x, struct sim_queue *q, int resource, double bytes)

@@ -160,28 +160,6 @@ static void add_updates(struct gen *g)
     }
 }
 
-static void add_norm(struct gen *g)
-{
-    struct step_row row = whole(-1);
-
-    row.after[0] = g->ends[STEP_REDUCE];
-    row.after[1] = g->ends[STEP_CONVERT];
-    g->s->norm = add(g, STEP_COMPUTE, STEP_NORM, row);
-    add(g, STEP_COMPUTE, STEP_AGREE, whole(-1));
-}
-
-/* Rows of the step before get their numbers. */
-static void name_before(struct gen *g)
-{
-    for (int i = 0; i < g->s->rows; i++)
-        for (int k = 0; k < STEP_AFTERS; k++) {
-            int *after = &g->s->row[i].after[k];
-            *after = *after == LAST_BEFORE   ? g->ends[STEP_COMPUTE]
-                     : *after <= SYNC_BEFORE ? g->synced[SYNC_BEFORE - *after]
-                                             : *after;
-        }
-}
-
 /* Uses of a micro-step whose unit is kept from the forward to the backward. */
 static int kept_of(const struct step_shape *p)
 {
@@ -251,11 +229,23 @@ void step_gen(struct step *s, const struct step_shape *p)
     }
     if (!p->evaluate && p->early_update)
         add_updates(&g);
-    if (!p->evaluate)
-        add_norm(&g);
+    if (!p->evaluate) {
+        struct step_row row = whole(-1);
+        row.after[0] = g.ends[STEP_REDUCE];
+        row.after[1] = g.ends[STEP_CONVERT];
+        g.s->norm = add(&g, STEP_COMPUTE, STEP_NORM, row);
+        add(&g, STEP_COMPUTE, STEP_AGREE, whole(-1));
+    }
     if (!p->evaluate && !p->early_update)
         add_updates(&g);
-    name_before(&g);
+    /* Rows of the step before get their numbers. */
+    for (int i = 0; i < g.s->rows; i++)
+        for (int k = 0; k < STEP_AFTERS; k++) {
+            int *after = &g.s->row[i].after[k];
+            *after = *after == LAST_BEFORE   ? g.ends[STEP_COMPUTE]
+                     : *after <= SYNC_BEFORE ? g.synced[SYNC_BEFORE - *after]
+                                             : *after;
+        }
     mem_free(g.held);
     mem_free(g.first);
     mem_free(g.reduced);

@@ -35,24 +35,6 @@ int64_t step_state_bytes(const struct step_space *s)
     return bytes;
 }
 
-static void place_states(const struct step_space *s, struct arena *shared, struct arena *own,
-                         struct step_states *states)
-{
-    int p = dtype_bytes(s->param), g = dtype_bytes(s->grad);
-
-    for (int i = 0; i < s->units; i++) {
-        const struct step_unit *u = &s->unit[i];
-        const struct step_states at = {
-            .params = arena_take_each(shared, (u->params + u->frozen) * p, u->count),
-            .grads = arena_take_each(own, most(u->grads, u->optim) * g, u->count),
-            .master = arena_take_each(own, u->optim * 4, u->count),
-            .m = arena_take_each(own, u->optim * 4, u->count),
-            .v = arena_take_each(own, u->optim * 4, u->count)};
-        if (states)
-            states[i] = at;
-    }
-}
-
 /* `to` is NULL while measuring. */
 static void take_each(struct arena *arena, int64_t bytes, int count, void **to)
 {
@@ -69,9 +51,20 @@ void step_place(const struct step_space *s, struct arena *shared, struct arena *
     struct step_buffers b = out ? *out : (struct step_buffers){0};
     struct step_unit l = step_largest(s);
     int w = dtype_bytes(s->wire), r = dtype_bytes(s->reduce), convert = s->param != s->wire;
+    int p = dtype_bytes(s->param), g = dtype_bytes(s->grad);
     int gathers = s->has[STEP_GATHER], reduces = s->has[STEP_REDUCE];
 
-    place_states(s, shared, own, states);
+    for (int i = 0; i < s->units; i++) {
+        const struct step_unit *u = &s->unit[i];
+        const struct step_states at = {
+            .params = arena_take_each(shared, (u->params + u->frozen) * p, u->count),
+            .grads = arena_take_each(own, most(u->grads, u->optim) * g, u->count),
+            .master = arena_take_each(own, u->optim * 4, u->count),
+            .m = arena_take_each(own, u->optim * 4, u->count),
+            .v = arena_take_each(own, u->optim * 4, u->count)};
+        if (states)
+            states[i] = at;
+    }
     if (gathers && (convert || s->coded))
         b.gather_send = arena_take(shared, most(l.params, l.frozen) * w);
     take_each(shared, l.elems * w, gathers ? s->slots : 0, b.slot);
