@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows whole reads and writes, locks and paths.  Atomic publishing is io_out.c's. */
+/* Reads and writes whole, lists folders, locks, and joins paths.  io_out.c publishes. */
 #include "base/io.h"
 
 #include <dirent.h>
@@ -313,27 +313,30 @@ char *io_parent(const char *path)
     return dir;
 }
 
-DIR *io_list(int fd, const char *whole, struct err *err)
+static int is_name(const struct dirent *e)
 {
-    int twin = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *d = twin < 0 ? NULL : fdopendir(twin);
-
-    if (!d)
-        err_sys(err, "cannot read folder '%s'", whole);
-    if (!d && twin >= 0)
-        close(twin);
-    return d;
+    return strcmp(e->d_name, ".") && strcmp(e->d_name, "..");
 }
 
-struct dirent *io_next(DIR *d)
+int io_names_read(struct io_names *n, int fd, const char *whole, struct err *err)
 {
-    struct dirent *e;
+    int found = -1;
 
-    do {
-        errno = 0;
-        e = readdir(d);
-    } while (e && (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0));
-    return e;
+    *n = (struct io_names){0};
+    found =
+        scandirat(fd < 0 ? AT_FDCWD : fd, fd < 0 ? whole : ".", &n->entry, is_name, alphasort);
+    if (found < 0)
+        return err_sys(err, "cannot read folder '%s'", whole);
+    n->count = found;
+    return 0;
+}
+
+void io_names_free(struct io_names *n)
+{
+    for (int i = 0; i < n->count; i++)
+        free(n->entry[i]);
+    free(n->entry);
+    *n = (struct io_names){0};
 }
 
 static int remove_at(int at, const char *name, const char *whole, struct err *err)
@@ -354,17 +357,14 @@ static int remove_at(int at, const char *name, const char *whole, struct err *er
 
 int io_empty_dir(int fd, const char *whole, struct err *err)
 {
-    DIR *d = io_list(fd, whole, err);
+    struct io_names all;
     struct err later; /* the first is told, and the rest goes all the same */
-    int rc = d ? 0 : -1;
+    int rc = io_names_read(&all, fd, whole, err);
 
-    for (struct dirent *e; d && (e = io_next(d));)
-        if (remove_at(fd, e->d_name, whole, rc ? &later : err))
+    for (int i = 0; i < all.count; i++)
+        if (remove_at(fd, all.entry[i]->d_name, whole, rc ? &later : err))
             rc = -1;
-    if (rc == 0 && errno)
-        rc = err_sys(err, "cannot read folder '%s'", whole);
-    if (d)
-        closedir(d);
+    io_names_free(&all);
     return rc;
 }
 
@@ -379,19 +379,13 @@ int io_check_link(const char *path, struct err *err)
 
     if (lstat(path, &st) || (!S_ISLNK(st.st_mode) && !S_ISFIFO(st.st_mode)) || !st.st_uid)
         return 0;
-    char *dir = io_parent(path);
-    int ours = io_is_ours(dir, st.st_uid);
-    mem_free(dir);
-    if (ours)
-        return 0;
-    return err_set(err, ERR_INPUT, "'%s' belongs to user %u, expected user %u", path,
-                   (unsigned)st.st_uid, (unsigned)geteuid());
+    return io_check_owner(&st, NULL, path, err);
 }
 
-int io_mkdir(const char *path, struct err *err)
+int io_mkdir(const char *path, int *made, struct err *err)
 {
     char *part = mem_dup(path);
-    int rc = 0;
+    int rc = 0, n = 0;
 
     for (char *p = part + (*part != 0); rc == 0; p++) {
         char was = *p;
@@ -400,13 +394,17 @@ int io_mkdir(const char *path, struct err *err)
         *p = 0;
         if (io_check_link(part, err))
             rc = -1;
-        else if (mkdir(part, 0777) && errno != EEXIST)
+        else if (mkdir(part, 0777) == 0)
+            n++;
+        else if (errno != EEXIST)
             rc = err_sys(err, "cannot make folder '%s'", part);
         *p = was;
         if (was == 0)
             break;
     }
     mem_free(part);
+    if (made)
+        *made = n;
     struct stat st;
     if (rc == 0 && (stat(path, &st) || !S_ISDIR(st.st_mode)))
         rc = err_set(err, ERR_INPUT, "'%s' exists and is not a folder", path);
@@ -425,19 +423,21 @@ int io_has_name(int fd, const char *path, struct err *err)
 }
 
 /* A lock that another user can open is one that he can hold. */
-static int check_lock(int fd, const char *path, struct err *err)
+static int take_lock(int fd, const char *path, struct err *err)
 {
-    char *dir = io_parent(path);
     struct stat st;
-    int rc = 0;
 
     if (fstat(fd, &st))
-        rc = err_sys(err, "cannot access '%s'", path);
-    else if (!io_is_ours(dir, st.st_uid))
-        rc = err_set(err, ERR_INPUT, "lock '%s' belongs to user %u, expected user %u", path,
-                     (unsigned)st.st_uid, (unsigned)geteuid());
-    mem_free(dir);
-    return rc;
+        return err_sys(err, "cannot access '%s'", path);
+    if (io_check_owner(&st, NULL, path, err))
+        return err_prefix(err, "lock ");
+    if ((st.st_mode & 077) && fchmod(fd, 0600))
+        return err_sys(err, "cannot set the mode of '%s'", path);
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+        return 0;
+    return errno == EWOULDBLOCK
+               ? err_set(err, ERR_MISMATCH, "'%s' is held by another process", path)
+               : err_sys(err, "cannot lock '%s'", path);
 }
 
 int io_lock(const char *path, int *fd, struct err *err)
@@ -446,18 +446,9 @@ int io_lock(const char *path, int *fd, struct err *err)
         int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (new < 0)
             return err_sys(err, "cannot open lock '%s'", path);
-        if (check_lock(new, path, err)) {
-            close(new);
-            return -1;
-        }
-        int rc = flock(new, LOCK_EX | LOCK_NB);
-        if (rc && errno == EWOULDBLOCK)
-            err_set(err, ERR_MISMATCH, "'%s' is held by another process", path);
-        else if (rc)
-            err_sys(err, "cannot lock '%s'", path);
         /* Who held it may have removed it meanwhile: a lock on what has no name holds nobody.
          */
-        int same = rc ? -1 : io_has_name(new, path, err);
+        int same = take_lock(new, path, err) ? -1 : io_has_name(new, path, err);
         if (same == 1) {
             *fd = new;
             return 0;
@@ -466,6 +457,31 @@ int io_lock(const char *path, int *fd, struct err *err)
         if (same < 0)
             return -1;
     }
+}
+
+int io_open_log(const char *path, int special, FILE **file, struct err *err)
+{
+    struct stat st;
+    int flags = O_APPEND | O_CLOEXEC, rc = 0;
+
+    special = special && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
+    if (special && io_check_link(path, err))
+        return err_prefix(err, "log ");
+    flags |= special ? O_WRONLY : O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
+    int fd = open(path, flags, 0666);
+    if (fd < 0 || fstat(fd, &st))
+        rc = err_sys(err, "cannot open log '%s'", path);
+    else if ((!S_ISREG(st.st_mode)) != special)
+        rc = err_set(err, ERR_INPUT, "log '%s' is not a regular file", path);
+    else if (!special && (st.st_nlink != 1 || io_check_owner(&st, NULL, path, err)))
+        rc = err_set(err, ERR_MISMATCH,
+                     "log '%s' belongs to user %u and has %u names, expected user %u and one",
+                     path, (unsigned)st.st_uid, (unsigned)st.st_nlink, (unsigned)geteuid());
+    else if (!(*file = fdopen(fd, special ? "a" : "a+")))
+        rc = err_sys(err, "cannot open log '%s'", path);
+    if (rc && fd >= 0)
+        close(fd);
+    return rc;
 }
 
 /* ---- files of the kernel ---- */

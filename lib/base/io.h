@@ -95,14 +95,22 @@ int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char
  * a killed one leaves no litter that stays.  A lock on it keeps two writers apart.
  */
 struct io_out {
-    int fd;
-    FILE *file;
-    int force;
-    int unsynced; /* set by who writes it again soon: a crash of the host may lose the file */
+    int fd;         /* the temporary, locked */
+    FILE *file;     /* the same file; NULL: it is a folder */
+    int how;        /* bits of what follows */
+    int unsynced;   /* set by who writes it again soon: a crash of the host may lose the file */
+    mode_t mode;    /* which it gets at the commit; 0: it has it */
+    int in_the_way; /* with IO_MAKE_WAY: path is better moved before the commit */
     char *path, *temp;
 };
 
-int io_create(struct io_out *out, const char *path, int force, struct err *err);
+enum {
+    IO_FORCE = 1,    /* an existing target is replaced */
+    IO_MAKE_WAY = 2, /* a folder is, even where two names cannot change places: io_old_name */
+    IO_CLOSED = 4    /* nobody else opens, and so locks, a file before it is whole */
+};
+
+int io_create(struct io_out *out, const char *path, int how, struct err *err);
 int io_commit(struct io_out *out, struct err *err);
 void io_abandon(struct io_out *out);
 int io_end(struct io_out *out, int rc, struct err *err); /* commits where rc is 0 */
@@ -113,36 +121,30 @@ int io_end(struct io_out *out, int rc, struct err *err); /* commits where rc is 
  * removed).  Until then nobody else may enter it; one that is there already and belongs to
  * another user is refused.
  */
-struct io_dir {
-    int fd;      /* the temporary, locked */
-    mode_t mode; /* which it gets at the commit */
-    int force;
-    int in_the_way; /* with IO_MAKE_WAY: path is to be moved before the commit */
-    char *path, *temp;
-};
-
-/* A force: where the file system cannot exchange two folders the caller moves the old one. */
-enum { IO_MAKE_WAY = 2 };
-
-int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err);
-int io_dir_commit(struct io_dir *dir, struct err *err);
-void io_dir_abandon(struct io_dir *dir);
-int io_dir_end(struct io_dir *dir, int rc, struct err *err); /* commits where rc is 0 */
-/* The temporary of `path`, made by another process of this user: until io_dir_leave. */
-int io_dir_enter(struct io_dir *dir, const char *path, struct err *err);
-void io_dir_leave(struct io_dir *dir);
+int io_dir_create(struct io_out *dir, const char *path, int how, struct err *err);
+/*
+ * io_commit but for the last of it, which is the caller's: to sync the parent, and to remove
+ * the old folder.  That is *dir then, locked, for io_abandon; dir->temp NULL: there was none.
+ */
+int io_publish(struct io_out *dir, struct err *err);
+/*
+ * The temporary of `path`, made by another process of this user: until io_dir_leave.  alone:
+ * it is locked, and was left by one that was killed; ERR_ABSENT: there is none, ERR_MISMATCH:
+ * another process has it.
+ */
+int io_dir_enter(struct io_out *dir, const char *path, int alone, struct err *err);
+void io_dir_leave(struct io_out *dir);
 /*
  * Opens dir->temp/...: from the folder's descriptor, whatever its name leads to by now, and
  * through no link.  With O_CREAT it is new, of that mode less the umask, in new folders, too.
  */
-int io_dir_open(const struct io_dir *dir, const char *path, int flags, mode_t mode, int *fd,
+int io_dir_open(const struct io_out *dir, const char *path, int flags, mode_t mode, int *fd,
                 struct err *err);
 /* Writes a whole small file dir->temp/name, synced. */
-int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int64_t bytes,
+int io_dir_put(const struct io_out *dir, const char *name, const void *data, int64_t bytes,
                struct err *err);
-
 /* The same of a text up to its 0, which it takes. */
-int io_dir_take_text(const struct io_dir *dir, const char *name, char *text, struct err *err);
+int io_dir_take_text(const struct io_out *dir, const char *name, char *text, struct err *err);
 
 /*
  * Opens a log to add lines to it, made where it is absent; a regular one is readable, too.
@@ -151,16 +153,18 @@ int io_dir_take_text(const struct io_dir *dir, const char *name, char *text, str
  */
 int io_open_log(const char *path, int special, FILE **file, struct err *err);
 /*
- * Whether `uid` is who owns what this process makes in that folder: the effective user, or
- * whom the file system gives it to (NFS with root_squash, FAT).
+ * ERR_INPUT unless the owner is who owns what this process makes in the folder `dir` (NULL:
+ * that of `path`): the effective user, or whom the file system gives it to (NFS with
+ * root_squash, FAT).
  */
-int io_is_ours(const char *dir, uid_t uid);
+int io_check_owner(const struct stat *st, const char *dir, const char *path, struct err *err);
 
-/* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
-int io_exchange(const char *a, const char *b, struct err *err);
-
+/* The path less slashes at its end; ERR_INPUT where it ends in no name of its own. */
+int io_take_name(const char *path, char **out, struct err *err);
 /* The temporary of a target, ".NAME.paro-tmp" beside it; owned by the caller. */
 char *io_temp_name(const char *path);
+/* ".NAME.old.paro-tmp": what makes way for it, until it is removed; owned by the caller. */
+char *io_old_name(const char *path);
 
 /*
  * Known not to be there.  Of what cannot be told this says no: who opens it next is told why,
@@ -172,8 +176,14 @@ int io_fsync_fd(int fd, const char *name, struct err *err); /* a file or a folde
 int io_fsync_path(const char *path, struct err *err);
 int io_remove_tree(const char *path,
                    struct err *err); /* absent is fine; links are not followed */
-/* The entries of the open folder fd, which stays open; `whole` is its name, for messages. */
-DIR *io_list(int fd, const char *whole, struct err *err);
+/* The names in a folder but "." and "..", sorted. */
+struct io_names {
+    int count;
+    struct dirent **entry; /* [count] */
+};
+/* Of the open folder fd, which stays open, or (-1) of the one called `whole`. */
+int io_names_read(struct io_names *n, int fd, const char *whole, struct err *err);
+void io_names_free(struct io_names *n);
 /*
  * The first line of a small file of a kernel's, which is not waited for; "" unless it is there.
  * The kernel refuses to report some values while a port is down, or does not know them (EINVAL,
@@ -184,9 +194,6 @@ enum io_answer { IO_THERE, IO_ABSENT, IO_BROKEN };
 enum io_answer io_line(const char *path, char *line, size_t room);
 enum io_answer io_why_not(int number); /* of errno */
 
-/* The next entry but "." and ".."; NULL at the end, with errno 0, or where it cannot be read.
- */
-struct dirent *io_next(DIR *d);
 /* Removes what is in the open folder fd; `whole` is its name, for messages. */
 int io_empty_dir(int fd, const char *whole, struct err *err);
 /*
@@ -194,8 +201,11 @@ int io_empty_dir(int fd, const char *whole, struct err *err);
  * anywhere, or waits for a reader.
  */
 int io_check_link(const char *path, struct err *err);
-/* Absent parents, too; an existing folder is fine, but not through another user's link. */
-int io_mkdir(const char *path, struct err *err);
+/*
+ * Absent parents, too; an existing folder is fine, but not through another user's link.  *made
+ * (or NULL): how many were made.
+ */
+int io_mkdir(const char *path, int *made, struct err *err);
 /* "dir/name", owned by the caller. */
 char *io_join(const char *dir, const char *name);
 char *io_parent(const char *path); /* its folder, owned by the caller */
@@ -204,8 +214,8 @@ int io_ends_with(const char *name, const char *end);
 /* Whether the open file is the one of that name (a link is not followed); -1: unknown. */
 int io_has_name(int fd, const char *path, struct err *err);
 /*
- * An exclusive lock on a file that is made if absent; ERR_MISMATCH when another process holds
- * it, ERR_INPUT when it is another user's.
+ * An exclusive lock on a file that is made if absent, and that nobody else may open;
+ * ERR_MISMATCH when another process holds it, ERR_INPUT when it is another user's.
  */
 int io_lock(const char *path, int *fd, struct err *err);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a file or a folder appears whole or not at all: written beside its target under a
- * fixed name, synced, renamed, its folder synced.  The fixed name is what keeps litter away: a
- * killed writer's leftover is the next writer's start, and a lock on it keeps two apart.
+ * Publishes a file or a folder whole or not at all: written beside its target under a fixed
+ * name, synced, renamed, its folder synced.  The fixed name is what keeps litter away: a killed
+ * writer's leftover is the next writer's start, and a lock on it keeps two apart.
  */
 #include "base/io.h"
 
@@ -20,11 +20,13 @@
 
 #include "base/mem.h"
 
+#define FOLDER (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC) /* and no link to one */
+
 /*
  * "a/b/" -> "a/b".  A path that ends in no name of its own, such as "" or "a/..", could not be
  * renamed to, which would be found out when all is written.
  */
-static int take_name(const char *path, char **out, struct err *err)
+int io_take_name(const char *path, char **out, struct err *err)
 {
     char *copy = mem_dup(path), *slash;
     size_t n = strlen(copy);
@@ -50,6 +52,16 @@ char *io_temp_name(const char *path)
     char *temp = mem_new(n, 1);
 
     sprintf(temp, "%.*s.%s.paro-tmp", (int)head, path, path + head);
+    return temp;
+}
+
+char *io_old_name(const char *path)
+{
+    char *old = mem_new(strlen(path) + sizeof ".old", 1);
+
+    strcpy(stpcpy(old, path), ".old");
+    char *temp = io_temp_name(old);
+    mem_free(old);
     return temp;
 }
 
@@ -97,15 +109,6 @@ static int lock_temp(int fd, int made, const char *temp, const char *path, struc
     return same < 0 ? -1 : 0;
 }
 
-static int sync_parent(const char *path, struct err *err)
-{
-    char *dir = io_parent(path);
-    int rc = io_fsync_path(dir, err);
-
-    mem_free(dir);
-    return rc;
-}
-
 /* Of somebody else's making, or with a name elsewhere: who else may write into it is not known.
  */
 static int is_strange(int fd)
@@ -115,73 +118,74 @@ static int is_strange(int fd)
     return fstat(fd, &st) || st.st_uid != geteuid() || st.st_nlink != 1 || (st.st_mode & 022);
 }
 
-static int open_temp(const char *temp, const char *path, int *fd, struct err *err)
+static int open_temp(struct io_out *out, struct err *err)
 {
+    const int flags = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW;
+    mode_t mode = out->how & IO_CLOSED ? 0600 : 0666;
+
     for (int again = 0;; again++) {
-        *fd = open(temp, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0666);
-        int made = *fd >= 0;
+        out->fd = open(out->temp, flags | O_EXCL, mode);
+        int made = out->fd >= 0;
         if (!made && errno == EEXIST)
-            *fd = open(temp, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-        if (*fd < 0)
-            return err_sys(err, "cannot create '%s'", temp);
-        if (lock_temp(*fd, made, temp, path, err))
+            out->fd = open(out->temp, flags, mode);
+        if (out->fd < 0)
+            return err_sys(err, "cannot create '%s'", out->temp);
+        if (lock_temp(out->fd, made, out->temp, out->path, err))
             return -1;
-        if (made || !is_strange(*fd))
+        if (made || !is_strange(out->fd))
             return 0;
         /* Nobody writes there now, and nobody's is what comes in its place. */
-        if (again || (unlink(temp) && errno != ENOENT))
+        if (again || (unlink(out->temp) && errno != ENOENT))
             return err_set(err, ERR_MISMATCH,
                            "'%s' belongs to another user or has a second link: remove it",
-                           temp);
-        close(*fd);
+                           out->temp);
+        close(out->fd);
     }
 }
 
-int io_create(struct io_out *out, const char *path, int force, struct err *err)
+static int begin(struct io_out *out, const char *path, int how, mode_t kind, struct err *err)
 {
-    struct io_out new = {.fd = -1, .force = force};
-    int ours = 0;
-
-    if (take_name(path, &new.path, err))
+    *out = (struct io_out){.fd = -1, .how = how};
+    if (io_take_name(path, &out->path, err))
         return -1;
-    new.temp = io_temp_name(new.path);
-    if (check_target(new.path, force, S_IFREG, err))
-        goto fail;
-    if (open_temp(new.temp, new.path, &new.fd, err))
-        goto fail;
-    ours = 1;
+    out->temp = io_temp_name(out->path);
+    return check_target(out->path, how & (IO_FORCE | IO_MAKE_WAY), kind, err);
+}
+
+int io_create(struct io_out *out, const char *path, int how, struct err *err)
+{
+    struct io_out new;
+
+    if (begin(&new, path, how, S_IFREG, err) || open_temp(&new, err)) {
+        io_dir_leave(&new);
+        return -1;
+    }
+    if (how & IO_CLOSED) {
+        mode_t mask = umask(077);
+        umask(mask);
+        new.mode = 0666 & ~mask;
+    }
     if (ftruncate(new.fd, 0)) {
         err_sys(err, "cannot empty '%s'", new.temp);
-        goto fail;
-    }
-    int twin = fcntl(new.fd, F_DUPFD_CLOEXEC, 0);
-    new.file = twin < 0 ? NULL : fdopen(twin, "w");
-    if (!new.file) {
+    } else if (!(new.file = fdopen(new.fd, "w"))) {
         err_sys(err, "cannot open '%s'", new.temp);
-        if (twin >= 0)
-            close(twin);
-        goto fail;
+    } else {
+        *out = new;
+        return 0;
     }
-    *out = new;
-    return 0;
-fail:
-    if (ours)
-        unlink(new.temp);
-    if (new.fd >= 0)
-        close(new.fd);
-    mem_free(new.path);
-    mem_free(new.temp);
+    io_abandon(&new);
     return -1;
 }
 
 /* Without force the target may have appeared since: the kernel refuses to replace it. */
 static int publish(const char *temp, const char *path, unsigned flags, struct err *err)
 {
+    struct stat st;
+
     if (syscall(SYS_renameat2, AT_FDCWD, temp, AT_FDCWD, path, flags) == 0)
         return 0;
     /* File systems without renameat2's flags, systems without renameat2: the check stands. */
-    if ((errno == EINVAL || errno == ENOSYS) && flags != RENAME_EXCHANGE) {
-        struct stat st;
+    if (errno == EINVAL || errno == ENOSYS) {
         if (flags == RENAME_NOREPLACE && lstat(path, &st) == 0)
             errno = EEXIST;
         else if ((flags == 0 || errno == ENOENT) && rename(temp, path) == 0)
@@ -190,6 +194,43 @@ static int publish(const char *temp, const char *path, unsigned flags, struct er
     if (errno == EEXIST)
         return err_set(err, ERR_INPUT, "'%s' exists, expected a new name (or --force)", path);
     return err_sys(err, "cannot rename '%s' to '%s'", temp, path);
+}
+
+/* Two names change places in one step; 1: this file system cannot, and nothing has changed. */
+static int exchange(const char *a, const char *b, struct err *err)
+{
+    if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
+        return 0;
+    return errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
+               ? 1
+               : err_sys(err, "cannot exchange '%s' and '%s'", a, b);
+}
+
+/*
+ * The old folder becomes out->temp, or, where two names cannot change places and the caller
+ * allows it, moves to a third one first.
+ */
+static int replace_folder(struct io_out *out, struct err *err)
+{
+    int rc = exchange(out->temp, out->path, err);
+
+    if (rc < 1)
+        return rc;
+    if (!(out->how & IO_MAKE_WAY))
+        return err_sys(err, "cannot exchange '%s' and '%s'", out->temp, out->path);
+    char *old = io_old_name(out->path), *temp = out->temp;
+    if (rename(out->path, old)) {
+        rc = err_sys(err, "cannot move '%s' to '%s'", out->path, old);
+    } else if (rename(temp, out->path)) {
+        rc = err_sys(err, "cannot move '%s' to '%s'", temp, out->path);
+        rename(old, out->path);
+    } else {
+        out->temp = old;
+        old = temp;
+        rc = 0;
+    }
+    mem_free(old);
+    return rc;
 }
 
 /*
@@ -206,40 +247,95 @@ static void find_reason(int fd)
     errno = EIO;
 }
 
+/* The folders below fd, and it: what is in the files is their writers' business. */
+static int sync_folders(int fd, const char *whole, struct err *err)
+{
+    struct io_names all;
+    int rc = io_names_read(&all, fd, whole, err);
+
+    for (int i = 0; rc == 0 && i < all.count; i++) {
+        int below = openat(fd, all.entry[i]->d_name, FOLDER);
+        if (below < 0 && errno == ENOTDIR)
+            continue;
+        rc = below < 0 ? err_sys(err, "cannot open folder '%s'", whole)
+                       : sync_folders(below, whole, err);
+        if (below >= 0)
+            close(below);
+    }
+    io_names_free(&all);
+    return rc ? rc : io_fsync_fd(fd, whole, err);
+}
+
+/* It is on the disk, with its mode. */
+static int finish(struct io_out *out, struct err *err)
+{
+    struct stat st;
+
+    if (out->file && (fflush(out->file) || ferror(out->file))) {
+        find_reason(out->fd);
+        return err_sys(err, "cannot write '%s'", out->path);
+    }
+    if (out->mode && (fstat(out->fd, &st) ||
+                      ((st.st_mode & 07777) != out->mode && fchmod(out->fd, out->mode))))
+        return err_sys(err, "cannot set the mode of '%s'", out->file ? out->path : out->temp);
+    if (!out->file)
+        return sync_folders(out->fd, out->temp, err);
+    return !out->unsynced && fsync(out->fd) ? err_sys(err, "cannot write '%s'", out->path) : 0;
+}
+
+int io_publish(struct io_out *out, struct err *err)
+{
+    int folder = !out->file, force = out->how & (IO_FORCE | IO_MAKE_WAY), is = 1, old = -1;
+    unsigned flags = folder || !force ? RENAME_NOREPLACE : 0;
+    struct stat st;
+
+    if (finish(out, err))
+        return -1;
+    int there = folder && force && lstat(out->path, &st) == 0;
+    if (there) /* what gets the temporary's name is locked, so that no writer takes it over */
+        old = open(out->path, FOLDER);
+    if (old >= 0)
+        flock(old, LOCK_EX | LOCK_NB);
+    if (there ? replace_folder(out, err) : publish(out->temp, out->path, flags, err)) {
+        if (old >= 0)
+            close(old);
+        return -1;
+    }
+    if (folder) {
+        /* Who may rename what is there may have put another one in the temporary's place. */
+        is = io_has_name(out->fd, out->path, err);
+        close(out->fd);
+        out->fd = old;
+    }
+    if (is == 0)
+        err_set(err, ERR_MISMATCH, "'%s' was replaced by another process", out->path);
+    if (!there || is == 0) { /* where another is there, the old one stays */
+        mem_free(out->temp);
+        out->temp = NULL;
+    }
+    return is == 1 ? 0 : -1;
+}
+
 int io_commit(struct io_out *out, struct err *err)
 {
-    int rc = -1;
+    int rc = io_publish(out, err);
 
-    if (fflush(out->file) || ferror(out->file)) {
-        find_reason(out->fd);
-        err_sys(err, "cannot write '%s'", out->path);
-        goto done;
+    if (rc == 0 && !out->unsynced) {
+        char *parent = io_parent(out->path);
+        rc = io_fsync_path(parent, err);
+        mem_free(parent);
     }
-    if (!out->unsynced && fsync(out->fd)) {
-        err_sys(err, "cannot write '%s'", out->path);
-        goto done;
-    }
-    if (publish(out->temp, out->path, out->force ? 0 : RENAME_NOREPLACE, err))
-        goto done;
-    rc = out->unsynced ? 0 : sync_parent(out->path, err);
-    mem_free(out->temp); /* it is the target now: io_abandon must not remove it */
-    out->temp = NULL;
-done:
     io_abandon(out);
     return rc;
 }
 
 void io_abandon(struct io_out *out)
 {
-    if (out->temp)
+    if (out->temp && out->file)
         unlink(out->temp);
-    if (out->file)
-        fclose(out->file);
-    if (out->fd >= 0)
-        close(out->fd);
-    mem_free(out->path);
-    mem_free(out->temp);
-    *out = (struct io_out){.fd = -1};
+    else if (out->temp)
+        io_remove_tree(out->temp, &(struct err){0});
+    io_dir_leave(out);
 }
 
 int io_end(struct io_out *out, int rc, struct err *err)
@@ -250,65 +346,29 @@ int io_end(struct io_out *out, int rc, struct err *err)
     return rc;
 }
 
-int io_is_ours(const char *dir, uid_t uid)
+int io_check_owner(const struct stat *st, const char *dir, const char *path, struct err *err)
 {
+    char *parent = dir ? mem_dup(dir) : io_parent(path), *probe = io_join(parent, "owner");
+    int ours = st->st_uid == geteuid();
     struct io_out out;
-    struct err ignored;
-    struct stat st;
-    int is = 0;
+    struct stat made;
 
-    if (uid == geteuid())
-        return 1;
-    char *path = io_join(dir, "owner");
-    if (io_create(&out, path, 1, &ignored) == 0) {
-        is = fstat(out.fd, &st) == 0 && st.st_uid == uid;
+    if (!ours && io_create(&out, probe, IO_FORCE, err) == 0) {
+        ours = fstat(out.fd, &made) == 0 && made.st_uid == st->st_uid;
         io_abandon(&out);
     }
-    mem_free(path);
-    return is;
-}
-
-int io_open_log(const char *path, int special, FILE **file, struct err *err)
-{
-    struct stat st;
-    int flags = O_APPEND | O_CLOEXEC, rc = 0;
-
-    special = special && stat(path, &st) == 0 && !S_ISREG(st.st_mode);
-    if (special && io_check_link(path, err))
-        return err_prefix(err, "log ");
-    char *dir = io_parent(path);
-    flags |= special ? O_WRONLY : O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK;
-    int fd = open(path, flags, 0666);
-    if (fd < 0 || fstat(fd, &st))
-        rc = err_sys(err, "cannot open log '%s'", path);
-    else if ((!S_ISREG(st.st_mode)) != special)
-        rc = err_set(err, ERR_INPUT, "log '%s' is not a regular file", path);
-    else if (!special && (st.st_nlink != 1 || !io_is_ours(dir, st.st_uid)))
-        rc = err_set(err, ERR_MISMATCH,
-                     "log '%s' belongs to user %u and has %u names, expected user %u and one",
-                     path, (unsigned)st.st_uid, (unsigned)st.st_nlink, (unsigned)geteuid());
-    else if (!(*file = fdopen(fd, special ? "a" : "a+")))
-        rc = err_sys(err, "cannot open log '%s'", path);
-    mem_free(dir);
-    if (rc && fd >= 0)
-        close(fd);
-    return rc;
-}
-
-int io_exchange(const char *a, const char *b, struct err *err)
-{
-    if (syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE) == 0)
-        return 0;
-    return errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP
-               ? 1
-               : err_sys(err, "cannot exchange '%s' and '%s'", a, b);
+    mem_free(parent);
+    mem_free(probe);
+    return ours ? 0
+                : err_set(err, ERR_INPUT, "'%s' belongs to user %u, expected user %u", path,
+                          (unsigned)st->st_uid, (unsigned)geteuid());
 }
 
 /*
  * Where two folders cannot change places at once (1), the old one would be gone before the new
  * one is there: better said before hours of writing.
  */
-static int check_exchange(const struct io_dir *dir, struct err *err)
+static int check_exchange(const struct io_out *dir, struct err *err)
 {
     char *a = io_join(dir->temp, "a"), *b = io_join(dir->temp, "b"), *in = io_join(b, "in");
     struct stat st;
@@ -319,7 +379,7 @@ static int check_exchange(const struct io_dir *dir, struct err *err)
         if (mkdir(a, 0777) || mkdir(b, 0777) || mkdir(in, 0777))
             rc = err_sys(err, "cannot make a folder in '%s'", dir->temp);
         else
-            rc = io_exchange(a, b, err);
+            rc = exchange(a, b, err);
         /*
          * overlayfs may rename no folder of a lower layer, and says so before it says that
          * nothing is renamed to a folder in which something is.
@@ -337,27 +397,11 @@ static int check_exchange(const struct io_dir *dir, struct err *err)
     return rc;
 }
 
-/* Nothing is put into another user's folder, and nothing in it is removed. */
-static int check_owner(const struct io_dir *dir, struct err *err)
-{
-    char *parent = io_parent(dir->temp);
-    struct stat st;
-    int rc = 0;
-
-    if (fstat(dir->fd, &st))
-        rc = err_sys(err, "cannot access '%s'", dir->temp);
-    else if (!io_is_ours(parent, st.st_uid))
-        rc = err_set(err, ERR_MISMATCH, "'%s' belongs to user %u, expected user %u: remove it",
-                     dir->temp, (unsigned)st.st_uid, (unsigned)geteuid());
-    mem_free(parent);
-    return rc;
-}
-
 /*
  * What a killed writer left is emptied, once nobody else may enter; the folder itself stays,
  * for the lock is on it.
  */
-static int take_over(const struct io_dir *dir, struct err *err)
+static int take_over(const struct io_out *dir, struct err *err)
 {
     struct stat st;
 
@@ -370,7 +414,7 @@ static int take_over(const struct io_dir *dir, struct err *err)
  * The mode that mkdir gives here, by umask, set-group-ID bit and default ACL: a folder in the
  * temporary has them, too.
  */
-static int find_mode(struct io_dir *dir, struct err *err)
+static int find_mode(struct io_out *dir, struct err *err)
 {
     struct stat st;
 
@@ -381,67 +425,78 @@ static int find_mode(struct io_dir *dir, struct err *err)
     return 0;
 }
 
-static int open_dir(struct io_dir *dir, struct err *err)
+static int open_dir(struct io_out *dir, struct err *err)
 {
-    dir->fd = open(dir->temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    dir->fd = open(dir->temp, FOLDER);
     return dir->fd < 0 ? err_sys(err, "cannot open folder '%s'", dir->temp) : 0;
 }
 
-int io_dir_create(struct io_dir *dir, const char *path, int force, struct err *err)
+/* Nothing is put into another user's folder, and nothing in it is removed. */
+static int hold_dir(struct io_out *dir, int made, struct err *err)
 {
-    struct io_dir new = {.fd = -1, .force = force};
-    int ours = 0;
+    struct stat st;
 
-    if (take_name(path, &new.path, err))
+    if (open_dir(dir, err))
         return -1;
-    new.temp = io_temp_name(new.path);
-    if (check_target(new.path, force, S_IFDIR, err))
-        goto fail;
+    if (fstat(dir->fd, &st))
+        return err_sys(err, "cannot access '%s'", dir->temp);
+    if (io_check_owner(&st, NULL, dir->temp, err))
+        return err_suffix(err, ": remove it");
+    return lock_temp(dir->fd, made, dir->temp, dir->path, err);
+}
+
+int io_dir_create(struct io_out *dir, const char *path, int how, struct err *err)
+{
+    struct io_out new;
+    int cannot = 0;
+
+    if (begin(&new, path, how, S_IFDIR, err))
+        goto leave;
     int made = mkdir(new.temp, 0700) == 0;
     if (!made && errno != EEXIST) {
         err_sys(err, "cannot make folder '%s'", new.temp);
-        goto fail;
+        goto leave;
     }
-    if (open_dir(&new, err) || check_owner(&new, err) ||
-        lock_temp(new.fd, made, new.temp, new.path, err) || (!made && take_over(&new, err)))
+    if (hold_dir(&new, made, err))
+        goto leave;
+    if ((!made && take_over(&new, err)) || find_mode(&new, err) ||
+        (how && (cannot = check_exchange(&new, err)) < 0))
         goto fail;
-    ours = 1;
-    if (find_mode(&new, err))
-        goto fail;
-    int cannot = force ? check_exchange(&new, err) : 0;
-    if (cannot == 1 && force != IO_MAKE_WAY)
+    if (cannot && !(how & IO_MAKE_WAY)) {
         err_set(err, ERR_SYS,
                 "'%s' exists, and this file system cannot exchange it atomically: expected a "
                 "new name, or to have it moved away first",
                 new.path);
-    if (cannot < 0 || (cannot && force != IO_MAKE_WAY))
         goto fail;
+    }
     new.in_the_way = cannot;
     *dir = new;
     return 0;
 fail:
-    if (ours)
-        io_remove_tree(new.temp, &(struct err){0});
+    io_abandon(&new);
+leave:
     io_dir_leave(&new);
     return -1;
 }
 
-int io_dir_enter(struct io_dir *dir, const char *path, struct err *err)
+int io_dir_enter(struct io_out *dir, const char *path, int alone, struct err *err)
 {
-    *dir = (struct io_dir){.fd = -1, .path = mem_dup(path), .temp = io_temp_name(path)};
-    if (open_dir(dir, err) == 0)
+    *dir = (struct io_out){.fd = -1, .path = mem_dup(path), .temp = io_temp_name(path)};
+    if ((alone ? hold_dir(dir, 0, err) : open_dir(dir, err)) == 0)
         return 0;
     io_dir_leave(dir);
     return -1;
 }
 
-void io_dir_leave(struct io_dir *dir)
+void io_dir_leave(struct io_out *dir)
 {
-    if (dir->fd >= 0)
+    if (dir->file)
+        fclose(dir->file);
+    else if (dir->fd >= 0)
         close(dir->fd);
     mem_free(dir->path);
     mem_free(dir->temp);
-    *dir = (struct io_dir){.fd = -1};
+    *dir = (struct io_out){.fd = -1};
 }
 
 /* The folder below `at` in which the last of the names lies (*name); made: where absent. */
@@ -452,8 +507,7 @@ static int walk_down(int at, char **name, int made)
     for (char *slash; fd >= 0 && (slash = strchr(*name, '/')); *name = slash + 1) {
         *slash = 0;
         int bad = made && mkdirat(fd, *name, 0777) && errno != EEXIST;
-        int below =
-            bad ? -1 : openat(fd, *name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        int below = bad ? -1 : openat(fd, *name, FOLDER);
         int why = errno;
         close(fd);
         errno = why;
@@ -463,7 +517,7 @@ static int walk_down(int at, char **name, int made)
 }
 
 /* What we make in a folder that is ours has its owner. */
-static int check_made(const struct io_dir *dir, int fd, struct err *err)
+static int check_made(const struct io_out *dir, int fd, struct err *err)
 {
     struct stat a, b;
 
@@ -475,7 +529,7 @@ static int check_made(const struct io_dir *dir, int fd, struct err *err)
     return 0;
 }
 
-int io_dir_open(const struct io_dir *dir, const char *path, int flags, mode_t mode, int *fd,
+int io_dir_open(const struct io_out *dir, const char *path, int flags, mode_t mode, int *fd,
                 struct err *err)
 {
     size_t head = strlen(dir->temp) + 1;
@@ -500,7 +554,7 @@ int io_dir_open(const struct io_dir *dir, const char *path, int flags, mode_t mo
     return rc;
 }
 
-int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int64_t bytes,
+int io_dir_put(const struct io_out *dir, const char *name, const void *data, int64_t bytes,
                struct err *err)
 {
     char *path = io_join(dir->temp, name);
@@ -516,85 +570,10 @@ int io_dir_put(const struct io_dir *dir, const char *name, const void *data, int
     return rc;
 }
 
-int io_dir_take_text(const struct io_dir *dir, const char *name, char *text, struct err *err)
+int io_dir_take_text(const struct io_out *dir, const char *name, char *text, struct err *err)
 {
     int rc = io_dir_put(dir, name, text, (int64_t)strlen(text), err);
 
     mem_free(text);
-    return rc;
-}
-
-/* The folders below fd, and it: what is in the files is their writers' business. */
-static int sync_folders(int fd, const char *whole, struct err *err)
-{
-    DIR *d = io_list(fd, whole, err);
-    int rc = d ? 0 : -1;
-
-    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
-        int below = openat(fd, e->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-        if (below < 0 && errno == ENOTDIR)
-            continue;
-        rc = below < 0 ? err_sys(err, "cannot open folder '%s'", whole)
-                       : sync_folders(below, whole, err);
-        if (below >= 0)
-            close(below);
-    }
-    if (rc == 0 && errno)
-        rc = err_sys(err, "cannot read folder '%s'", whole);
-    if (d)
-        closedir(d);
-    return rc ? rc : io_fsync_fd(fd, whole, err);
-}
-
-int io_dir_commit(struct io_dir *dir, struct err *err)
-{
-    struct stat st;
-    int there = dir->force && lstat(dir->path, &st) == 0;
-    int old = -1, rc = -1;
-
-    if (fstat(dir->fd, &st) ||
-        ((st.st_mode & 07777) != dir->mode && fchmod(dir->fd, dir->mode))) {
-        err_sys(err, "cannot set the mode of '%s'", dir->temp);
-        goto done;
-    }
-    if (sync_folders(dir->fd, dir->temp, err))
-        goto done;
-    /* The old folder gets the temporary's name: locked, so that no writer takes it over. */
-    if (there)
-        old = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (old >= 0)
-        flock(old, LOCK_EX | LOCK_NB);
-    if (publish(dir->temp, dir->path, there ? RENAME_EXCHANGE : RENAME_NOREPLACE, err))
-        goto done;
-    /* Who may rename what is there may have put another folder in the temporary's place. */
-    int is = io_has_name(dir->fd, dir->path, err);
-    if (is == 0)
-        err_set(err, ERR_MISMATCH, "'%s' was replaced by another process", dir->path);
-    rc = is == 1 ? sync_parent(dir->path, err) : -1;
-    if (!there || is == 0) { /* where another is there, the old one stays */
-        mem_free(dir->temp);
-        dir->temp = NULL;
-    }
-done:
-    io_dir_abandon(dir); /* after an exchange the temporary is the old folder: removed */
-    if (old >= 0)
-        close(old);
-    return rc;
-}
-
-void io_dir_abandon(struct io_dir *dir)
-{
-    struct err ignored;
-
-    if (dir->temp)
-        io_remove_tree(dir->temp, &ignored);
-    io_dir_leave(dir);
-}
-
-int io_dir_end(struct io_dir *dir, int rc, struct err *err)
-{
-    if (rc == 0)
-        return io_dir_commit(dir, err);
-    io_dir_abandon(dir);
     return rc;
 }

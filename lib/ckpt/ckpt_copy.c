@@ -117,7 +117,7 @@ int ckpt_find_source(struct ckpt *c, const struct ckpt_source *s, char **path, s
 }
 
 /* A good file into the folder `to`, which is in dir->temp. */
-static int put_checked(const char *from, const struct io_dir *dir, const char *to,
+static int put_checked(const char *from, const struct io_out *dir, const char *to,
                        const struct ckpt_source *s, const atomic_int *stop, struct err *err)
 {
     char *path = io_join(to, s->name);
@@ -136,7 +136,7 @@ static int put_checked(const char *from, const struct io_dir *dir, const char *t
     return rc;
 }
 
-int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_out *dir,
                      const char *to, struct err *err)
 {
     char *path = NULL, *own = io_join(dir->temp, ckpt_source_folder(s->keep));
@@ -149,7 +149,7 @@ int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct i
 }
 
 /* The small files of copy k: source/ again, config.json and, last, manifest.json. */
-static int put_copy(const struct io_dir *dir, int k, const struct ckpt_small *what,
+static int put_copy(const struct io_out *dir, int k, const struct ckpt_small *what,
                     struct err *err)
 {
     char *config = ckpt_small_path(dir->temp, k, "config.json");
@@ -176,7 +176,7 @@ static int put_copy(const struct io_dir *dir, int k, const struct ckpt_small *wh
     return rc;
 }
 
-int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small *what,
+int ckpt_put_small(const struct io_out *dir, int copies, const struct ckpt_small *what,
                    struct err *err)
 {
     int rc = 0;

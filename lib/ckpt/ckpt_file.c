@@ -92,7 +92,7 @@ int ckpt_allocate(int fd, int64_t bytes, int holes, struct err *err)
     return rc ? err_sys(err, "cannot write %" PRId64 " bytes", bytes) : 0;
 }
 
-int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
+int ckpt_create_file(const struct io_out *dir, const char *path, const void *head,
                      int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err)
 {
     int new = -1;
@@ -141,7 +141,7 @@ static int hash_stream(int fd, int to, const atomic_int *stop, int64_t *bytes, c
     return rc;
 }
 
-int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const atomic_int *stop,
+int ckpt_copy_file(int from, const struct io_out *dir, const char *to, const atomic_int *stop,
                    struct ckpt_source *is, struct err *err)
 {
     struct stat st;

@@ -98,7 +98,7 @@ static void put_source(struct jout *j, const struct ckpt_sources *source)
     jout_close(j, ']');
 }
 
-int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape,
+int ckpt_manifest_write(const struct io_out *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err)
 {

@@ -204,7 +204,7 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
     return rc;
 }
 
-int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckpt_shape *shape,
+int ckpt_write_shard(const struct io_out *dir, int rank, int k, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err)
 {
     struct ckpt_shard s;

@@ -28,7 +28,7 @@ typedef int (*ckpt_fill)(void *arg, int unit, int state, struct range at, void *
  * *entry is the file's part of the manifest, a line of JSON, owned by the caller (mem_free);
  * NULL: nobody wants it.
  */
-int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckpt_shape *shape,
+int ckpt_write_shard(const struct io_out *dir, int rank, int k, const struct ckpt_shape *shape,
                      ckpt_fill fill, void *arg, char **entry, struct err *err);
 /*
  * Writes config.json and manifest.json from the entries of all ranks, in rank order; with
@@ -36,7 +36,7 @@ int ckpt_write_shard(const struct io_dir *dir, int rank, int k, const struct ckp
  * none (split); source (NULL: there is none) lies in the folder already.  Last, before the
  * folder is committed.
  */
-int ckpt_manifest_write(const struct io_dir *dir, const struct ckpt_shape *shape,
+int ckpt_manifest_write(const struct io_out *dir, const struct ckpt_shape *shape,
                         const char *const *entry, const struct ckpt_run *run,
                         const struct ckpt_sources *source, struct err *err);
 
@@ -72,7 +72,7 @@ int ckpt_allocate(int fd, int64_t bytes, int holes, struct err *err);
  * Creates a file at a path in dir->temp, writes its header and allocates the rest.  The caller
  * closes fd.
  */
-int ckpt_create_file(const struct io_dir *dir, const char *path, const void *head,
+int ckpt_create_file(const struct io_out *dir, const char *path, const void *head,
                      int64_t head_bytes, int64_t bytes, int holes, int *fd, struct err *err);
 /* Starts writing these bytes to the disk, so that fsync has less to wait for. */
 void ckpt_flush(int fd, int64_t offset, int64_t bytes);
@@ -85,12 +85,12 @@ struct ckpt_small {
     const struct ckpt_sources *source;
 };
 /* Writes config.json and manifest.json, and both with source/ into copy-1 ... */
-int ckpt_put_small(const struct io_dir *dir, int copies, const struct ckpt_small *what,
+int ckpt_put_small(const struct io_out *dir, int copies, const struct ckpt_small *what,
                    struct err *err);
 /* The checkpoint's folder for files that are kept so: "source/files", ... */
 const char *ckpt_source_folder(enum ckpt_keep keep);
 /* Copies a kept file, from a good copy, to to/NAME, `to` in dir->temp; NULL: where it was. */
-int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_dir *dir,
+int ckpt_take_source(struct ckpt *c, const struct ckpt_source *s, const struct io_out *dir,
                      const char *to, struct err *err);
 /*
  * Whether a name may be joined to a folder: relative, without empty, "." or ".." parts, at most
@@ -119,7 +119,7 @@ int ckpt_check_file(const char *path, int64_t bytes, const char *hash, const ato
  * Copies an open file to a path in dir->temp, synced, with its permissions; is->bytes and
  * is->hash are of what was copied.
  */
-int ckpt_copy_file(int from, const struct io_dir *dir, const char *to, const atomic_int *stop,
+int ckpt_copy_file(int from, const struct io_out *dir, const char *to, const atomic_int *stop,
                    struct ckpt_source *is, struct err *err);
 
 /* -1 and err where *stop is set; stop may be NULL. */

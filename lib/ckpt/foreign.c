@@ -6,7 +6,6 @@
  */
 #include "ckpt/foreign.h"
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,15 +283,13 @@ static int add_parameter(struct folder *f, const char *name)
 static int for_each(struct folder *f, const char *path, int (*wanted)(const char *name),
                     int (*add)(struct folder *f, const char *name))
 {
-    struct dirent **entry = NULL;
-    int n = scandir(path, &entry, NULL, alphasort);
+    struct io_names all;
     int64_t seen = 0;
-    int rc = n < 0 ? err_sys(f->err, "cannot read folder '%s'", path) : 0;
+    int rc = io_names_read(&all, -1, path, f->err);
 
-    for (int i = 0; i < n; i++) {
-        const char *name = entry[i]->d_name;
-        if (rc || strcmp(name, ".") == 0 || strcmp(name, "..") == 0 ||
-            (wanted ? !wanted(name) : io_ends_with(name, ".pt")))
+    for (int i = 0; rc == 0 && i < all.count; i++) {
+        const char *name = all.entry[i]->d_name;
+        if (wanted ? !wanted(name) : io_ends_with(name, ".pt"))
             continue;
         if (seen++ == f->limits->files)
             rc = err_at(f->err, path, 0, NULL, "has more than %" PRId64 " files (--max-files)",
@@ -300,9 +297,7 @@ static int for_each(struct folder *f, const char *path, int (*wanted)(const char
         else
             rc = add(f, name);
     }
-    for (int i = 0; i < n; i++)
-        free(entry[i]);
-    free(entry);
+    io_names_free(&all);
     return rc;
 }
 
@@ -352,13 +347,14 @@ int foreign_step(const struct st *st, const struct ckpt_limits *limits, int64_t 
 
 static int has_shards(const char *dir)
 {
-    DIR *d = opendir(dir);
+    struct io_names all;
+    struct err none;
     int found = 0;
 
-    for (struct dirent *e; d && !found && (e = io_next(d));)
-        found = is_shard(e->d_name);
-    if (d)
-        closedir(d);
+    io_names_read(&all, -1, dir, &none);
+    for (int i = 0; i < all.count; i++)
+        found |= is_shard(all.entry[i]->d_name);
+    io_names_free(&all);
     return found;
 }
 

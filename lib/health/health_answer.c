@@ -72,10 +72,10 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     if (o->prom)
         rc = health_write_prom(&t, o->prom, d->when_s, err);
     if (rc == 0 && o->svg && !draws) {
-        rc = health_file_create(&file, o->svg, 1, err);
+        rc = io_create(&file, o->svg, IO_FORCE | IO_CLOSED, err);
         if (rc == 0) {
             health_draw(&t, file.file);
-            rc = health_file_commit(&file, err);
+            rc = io_commit(&file, err);
         }
     }
     /* Remembered before it is printed: a state that cannot be written were a second answer. */

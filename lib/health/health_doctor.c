@@ -7,7 +7,6 @@
 #include "health/health_doctor.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -148,12 +147,14 @@ static int is_gpu(const struct topo_pci *p)
 static void find_gpus(struct doctor *d)
 {
     char path[PATH_MAX];
+    struct io_names all;
+    struct err none;
 
     snprintf(path, sizeof path, "%s/sys/bus/pci/devices", d->root);
-    DIR *dir = opendir(path);
-    for (struct dirent *e; dir && (e = io_next(dir));) {
+    io_names_read(&all, -1, path, &none);
+    for (int i = 0; i < all.count; i++) {
         struct topo_pci p = {0};
-        snprintf(p.busid, sizeof p.busid, "%.19s", e->d_name);
+        snprintf(p.busid, sizeof p.busid, "%.19s", all.entry[i]->d_name);
         topo_sysfs_pci(d->root, &p);
         if (!is_gpu(&p))
             continue;
@@ -162,8 +163,7 @@ static void find_gpus(struct doctor *d)
         d->nvidia += p.id[0] == 0x10de;
         snprintf(v->name, sizeof v->name, "%s", p.busid);
     }
-    if (dir)
-        closedir(dir);
+    io_names_free(&all);
     d->gpus = d->count;
 }
 

@@ -174,37 +174,3 @@ int health_folder_check(const char *dir, struct err *err)
         rmdir(w.at);
     return rc;
 }
-
-/* ---- files that others may not open before they are whole ---- */
-
-int health_file_create(struct io_out *out, const char *path, int force, struct err *err)
-{
-    mode_t mask = umask(077);
-    int rc = io_create(out, path, force, err);
-
-    umask(mask);
-    return rc;
-}
-
-int health_file_commit(struct io_out *out, struct err *err)
-{
-    mode_t mask = umask(077);
-
-    umask(mask);
-    if (fchmod(out->fd, 0666 & ~mask) == 0)
-        return io_commit(out, err);
-    err_sys(err, "cannot set the mode of '%s'", out->path);
-    io_abandon(out);
-    return -1;
-}
-
-int health_file_lock(const char *path, int *fd, struct err *err)
-{
-    mode_t mask = umask(077);
-    int rc = io_lock(path, fd, err);
-
-    umask(mask);
-    if (rc == 0 && fchmod(*fd, 0600)) /* one that is there already */
-        rc = err_sys(err, "cannot set the mode of '%s'", path);
-    return rc;
-}

@@ -171,7 +171,7 @@ int health_memory_open(struct health_memory *m, const char *dir, const char *hos
     if (health_folder_check(dir, err))
         return -1;
     char *path = io_join(dir, lock);
-    int rc = health_file_lock(path, &new.lock, err);
+    int rc = io_lock(path, &new.lock, err);
     mem_free(path);
     if (rc && err->code == ERR_MISMATCH)
         err_set(err, ERR_MISMATCH, "another check is running, it holds '%s/%s'", dir, lock);

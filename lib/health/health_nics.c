@@ -219,21 +219,20 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
 static int walk(struct health_nics *all, const char *dir, const char *below,
                 void (*each)(struct health_nics *, const char *, const char *))
 {
-    DIR *d = opendir(dir);
     char path[PATH], name[2 * NAME_MAX + 2];
-    struct dirent *e;
+    struct io_names in;
+    struct err none;
+    int rc = io_names_read(&in, -1, dir, &none), why = errno;
 
-    if (!d)
-        return -1;
-    while ((e = io_next(d))) {
-        make_path(path, dir, e->d_name);
-        snprintf(name, sizeof name, "%s%s%s", below ? below : "", below ? "/" : "", e->d_name);
+    for (int i = 0; i < in.count; i++) {
+        make_path(path, dir, in.entry[i]->d_name);
+        snprintf(name, sizeof name, "%s%s%s", below ? below : "", below ? "/" : "",
+                 in.entry[i]->d_name);
         each(all, path, name);
     }
-    int failed = errno;
-    closedir(d);
-    errno = failed;
-    return failed ? -1 : 0;
+    io_names_free(&in);
+    errno = why;
+    return rc;
 }
 
 static void read_device(struct health_nics *all, const char *dir, const char *name)

@@ -111,7 +111,7 @@ int health_write_prom(const struct health_report *t, const char *path, int64_t n
 
     if (t && !t->measured && t->memory && t->memory->measured_s > success_s)
         success_s = t->memory->measured_s;
-    if (health_file_create(&out, path, 1, err))
+    if (io_create(&out, path, IO_FORCE | IO_CLOSED, err))
         return -1;
     put_value(out.file, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", 0,
               t ? t->v->state : HEALTH_UNKNOWN);
@@ -119,7 +119,7 @@ int health_write_prom(const struct health_report *t, const char *path, int64_t n
     put_value(out.file, "last_success_timestamp_seconds",
               "When a check last reached a verdict; 0: never", 0, (double)success_s);
     if (!t)
-        return health_file_commit(&out, err);
+        return io_commit(&out, err);
     put_findings(out.file, t);
     put_ports(out.file, t, "port_bytes_per_second", "Payload rate of a host's port", 0);
     put_ports(out.file, t, "port_expected_ratio",
@@ -132,5 +132,5 @@ int health_write_prom(const struct health_report *t, const char *path, int64_t n
     put_value(out.file, "wrong_words", "Received words that differ from the sent ones", 0,
               (double)health_wrong_words(t->d));
     put_value(out.file, "duration_seconds", "Time that the measurement took", 3, t->d->seconds);
-    return health_file_commit(&out, err);
+    return io_commit(&out, err);
 }

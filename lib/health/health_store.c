@@ -74,10 +74,10 @@ int health_store_write(const struct health_store *s, const void *whole, const ch
 {
     struct io_out out;
 
-    if (health_file_create(&out, path, force, err))
+    if (io_create(&out, path, force | IO_CLOSED, err))
         return -1;
     health_store_print(s, whole, out.file);
-    return health_file_commit(&out, err);
+    return io_commit(&out, err);
 }
 
 /* ---- reading ---- */

@@ -138,7 +138,7 @@ int meter_open(struct meter **out, const char *dir, const char *kind,
     if (n >= (int)sizeof path)
         return err_set(err, ERR_INPUT, "folder name of %zu bytes, expected less than %zu",
                        strlen(dir), sizeof path - METER_HOST - 32);
-    if (io_mkdir(dir, err))
+    if (io_mkdir(dir, NULL, err))
         return -1;
     if (map_file(path, &at, &h.inode, err))
         return -1;

@@ -160,7 +160,7 @@ int carry_check(const char *dir, struct err *err)
     return rc;
 }
 
-int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err)
+int carry_put(const struct carry *c, const struct io_out *dir, struct err *err)
 {
     int rc = 0;
 

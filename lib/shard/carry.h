@@ -41,7 +41,7 @@ int carry_folder(struct carry *c, const char *dir, struct err *err);
  */
 int carry_check(const char *dir, struct err *err);
 /* Writes them into source/ of a new checkpoint. */
-int carry_put(const struct carry *c, const struct io_dir *dir, struct err *err);
+int carry_put(const struct carry *c, const struct io_out *dir, struct err *err);
 /* Copies a file's bytes in place of those of that name, if there are any; NULL removes it. */
 void carry_set(struct carry *c, const char *name, const void *bytes, int64_t count);
 /* The bytes of a file, borrowed; NULL: there is none. */

@@ -9,7 +9,6 @@
  *
  * so the blobs next to a folder's snapshots belong to it.  And which folders lie apart.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -155,21 +154,19 @@ static int check_entry(const struct folder *f, const char *path, struct stat *st
 }
 
 /* Not through a link: it may lead to a folder that is listed already, or is being listed. */
-static DIR *open_folder(const char *path, int depth, struct err *err)
+static int read_names(struct io_names *all, const char *path, int depth, struct err *err)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | (depth ? O_NOFOLLOW : 0));
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
 
-    if (d)
-        return d;
-    if (depth && (errno == ENOTDIR || errno == ELOOP))
-        err_at(err, path, 0, NULL,
-               "is a symbolic link to a folder, expected a folder or a file");
-    else
-        err_sys(err, "cannot read folder '%s'", path);
-    if (fd >= 0)
-        close(fd);
-    return NULL;
+    *all = (struct io_names){0};
+    if (fd < 0 && depth && (errno == ENOTDIR || errno == ELOOP))
+        return err_at(err, path, 0, NULL,
+                      "is a symbolic link to a folder, expected a folder or a file");
+    if (fd < 0)
+        return err_sys(err, "cannot read folder '%s'", path);
+    int rc = io_names_read(all, fd, path, err);
+    close(fd);
+    return rc;
 }
 
 static int list_folder(struct listing *l, const char *under, int depth, struct err *err);
@@ -209,20 +206,18 @@ static int list_one(struct listing *l, char *name, int depth, struct err *err)
 static int list_folder(struct listing *l, const char *under, int depth, struct err *err)
 {
     char *path = *under ? io_join(l->folder->dir, under) : mem_dup(l->folder->dir);
-    DIR *d = open_folder(path, depth, err);
-    int rc = d ? 0 : -1;
+    struct io_names all;
+    int rc = read_names(&all, path, depth, err);
 
     if (rc == 0 && depth > CKPT_DEPTH_MAX)
         rc = err_set(err, ERR_INPUT, "'%s' is more than %d folders deep", path, CKPT_DEPTH_MAX);
-    for (struct dirent *e; rc == 0 && (e = io_next(d));) {
-        char *name = *under ? io_join(under, e->d_name) : mem_dup(e->d_name);
+    for (int i = 0; rc == 0 && i < all.count; i++) {
+        const char *here = all.entry[i]->d_name;
+        char *name = *under ? io_join(under, here) : mem_dup(here);
         rc = err_any(ckpt_stopped(l->hf->stop, err) || list_one(l, name, depth, err));
         mem_free(name);
     }
-    if (rc == 0 && errno)
-        rc = err_sys(err, "cannot read folder '%s'", path);
-    if (d)
-        closedir(d);
+    io_names_free(&all);
     mem_free(path);
     return rc;
 }

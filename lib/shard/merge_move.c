@@ -206,7 +206,7 @@ static int take_head(void *heads, int file, char **head, int64_t *bytes, struct 
     return 0;
 }
 
-int merge_move(const struct merge_plan *p, const struct io_dir *dir,
+int merge_move(const struct merge_plan *p, const struct io_out *dir,
                const struct shard_options *options, struct err *err)
 {
     struct merge_reader reader = {.p = p};

@@ -57,7 +57,7 @@ struct merge_place {
 };
 char *merge_index(struct merge_place *place, int count, int64_t total);
 /* Writes the files into dir->temp, synced; once, for it takes their heads. */
-int merge_move(const struct merge_plan *p, const struct io_dir *dir,
+int merge_move(const struct merge_plan *p, const struct io_out *dir,
                const struct shard_options *options, struct err *err);
 void merge_plan_release(struct merge_plan *p);
 

@@ -42,7 +42,7 @@ enum {
 /* All paths of a side; the first few stay open. */
 struct paths {
     const struct moves_files *files;
-    const struct io_dir *into; /* written in it; NULL: read */
+    const struct io_out *into; /* written in it; NULL: read */
     int fd[KEPT_PATHS];        /* -1: not open */
 };
 
@@ -474,7 +474,7 @@ static int share_buffer(struct work *w, struct err *err)
     return 0;
 }
 
-int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err)
+int move_run(struct moves *m, const struct io_out *into, int holes, struct err *err)
 {
     struct work w = {.what = m, .holes = holes, .err = err};
 

@@ -42,7 +42,7 @@ void moves_add_ckpt(struct moves *m, struct ckpt *c)
         moves_add_shard(&m->in, c->dir, &c->groups, c->copies, f, c->file[f].bytes);
 }
 
-static int create_file(const struct moves *m, const struct io_dir *dir, int file, int holes,
+static int create_file(const struct moves *m, const struct io_out *dir, int file, int holes,
                        struct err *err)
 {
     const struct move_file *f = &m->out.file[file];
@@ -98,7 +98,7 @@ static int by_at(const void *a, const void *b)
 
 /* --- all of it --- */
 
-int moves_run(struct moves *m, const struct io_dir *dir, struct err *err)
+int moves_run(struct moves *m, const struct io_out *dir, struct err *err)
 {
     int holes = 0, rc = 0;
     struct stat st;

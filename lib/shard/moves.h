@@ -101,13 +101,13 @@ void moves_add_to(struct moves *m, struct move_to to);
  * Creates the new files in dir (NULL: there are none), fills and syncs them.  Blocks read from
  * copies are counted in m->ckpt->healed.  ERR_INPUT where the pieces do not fit the buffer.
  */
-int moves_run(struct moves *m, const struct io_dir *dir, struct err *err);
+int moves_run(struct moves *m, const struct io_out *dir, struct err *err);
 void moves_release(struct moves *m);
 
 /*
  * Its second part: those of `out` are there, of their size.  holes: they are new,
  * and read as zeros: zeros need not be written.
  */
-int move_run(struct moves *m, const struct io_dir *into, int holes, struct err *err);
+int move_run(struct moves *m, const struct io_out *into, int holes, struct err *err);
 
 #endif

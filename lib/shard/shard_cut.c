@@ -13,7 +13,7 @@
 #include "shard/shard_parts.h"
 
 /* All blocks of the new shards, their checksums to be filled in there. */
-static void add_shards(struct moves *m, const struct io_dir *dir, const struct shard_cut *what,
+static void add_shards(struct moves *m, const struct io_out *dir, const struct shard_cut *what,
                        const struct ckpt_shard *shard)
 {
     const struct ckpt_shape *shape = what->shape;
@@ -45,7 +45,7 @@ static void add_shards(struct moves *m, const struct io_dir *dir, const struct s
     mem_free(place);
 }
 
-static int put_manifest(const struct io_dir *dir, const struct shard_cut *what,
+static int put_manifest(const struct io_out *dir, const struct shard_cut *what,
                         const struct ckpt_shard *shard, struct err *err)
 {
     int shards = what->shape->layout->groups.ranks;
@@ -77,7 +77,7 @@ static int shard_head(void *heads, int file, char **head, int64_t *bytes, struct
     return 0;
 }
 
-int shard_cut(const struct io_dir *dir, const struct shard_cut *what, struct moves *m,
+int shard_cut(const struct io_out *dir, const struct shard_cut *what, struct moves *m,
               struct err *err)
 {
     int shards = what->shape->layout->groups.ranks;

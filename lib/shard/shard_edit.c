@@ -277,7 +277,7 @@ static void add_item(struct moves *m, const struct edit *e, const struct item *i
     moves_add_from(m, (struct move_from){.bytes = bytes, .file = it->file, .offset = from});
 }
 
-static int move_all(struct edit *e, const struct io_dir *dir, struct err *err)
+static int move_all(struct edit *e, const struct io_out *dir, struct err *err)
 {
     struct moves m = {
         .options = &e->what->options, .stop = e->hf.stop, .head = take_head, .heads = e};
@@ -296,7 +296,7 @@ static int move_all(struct edit *e, const struct io_dir *dir, struct err *err)
     return rc;
 }
 
-static int put_index(const struct edit *e, const struct io_dir *dir, struct err *err)
+static int put_index(const struct edit *e, const struct io_out *dir, struct err *err)
 {
     struct merge_place *place = mem_new((size_t)e->left, sizeof *place);
     int64_t total = 0;
@@ -326,7 +326,7 @@ static int common_type(const struct edit *e, enum dtype *out)
     return n == 1 && e->what->list[SHARD_CAST].count && st_type_dtype(type, out) == 0;
 }
 
-static int copy_other(struct edit *e, const char *name, const struct io_dir *dir,
+static int copy_other(struct edit *e, const char *name, const struct io_out *dir,
                       struct err *err)
 {
     struct ckpt_source ignored = {0};
@@ -349,7 +349,7 @@ static int copy_other(struct edit *e, const char *name, const struct io_dir *dir
     return rc;
 }
 
-static int fill_folder(struct edit *e, const struct io_dir *dir, struct err *err)
+static int fill_folder(struct edit *e, const struct io_out *dir, struct err *err)
 {
     int rc = 0;
 
@@ -405,7 +405,7 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
                struct err *err)
 {
     struct edit e = {.what = what};
-    struct io_dir dir;
+    struct io_out dir;
 
     if (hf_open(&e.hf, from, what->options.limits, err))
         return -1;
@@ -424,7 +424,7 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
         rc = shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err)
                  ? -1
-                 : io_dir_end(&dir, fill_folder(&e, &dir, err), err);
+                 : io_end(&dir, fill_folder(&e, &dir, err), err);
     }
     edit_release(&e);
     return rc;

@@ -47,7 +47,7 @@ static int make_values(void *arg, int64_t tensor, int64_t first, int64_t count, 
     return 0;
 }
 
-static int put_weights(struct init *in, const atomic_int *stop, const struct io_dir *dir,
+static int put_weights(struct init *in, const atomic_int *stop, const struct io_out *dir,
                        struct err *err)
 {
     const struct shard_options options = {.buffer = BUFFER};
@@ -79,7 +79,7 @@ int shard_init(const struct model *m, uint64_t seed, const atomic_int *stop,
                struct shard_target to, struct err *err)
 {
     struct init in = {.m = m, .seed = seed};
-    struct io_dir dir;
+    struct io_out dir;
 
     if (!m->unit)
         return err_set(err, ERR_INPUT,
@@ -89,5 +89,5 @@ int shard_init(const struct model *m, uint64_t seed, const atomic_int *stop,
     int rc = put_weights(&in, stop, &dir, err);
     if (rc == 0)
         rc = io_dir_put(&dir, "config.json", m->config, (int64_t)strlen(m->config), err);
-    return io_dir_end(&dir, rc, err);
+    return io_end(&dir, rc, err);
 }

@@ -16,7 +16,7 @@
 #include "shard/peft.h"
 
 /* What else was in the folder; anew: without what the new weights make another. */
-static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, struct err *err)
+static int restore_others(struct ckpt *c, int anew, const struct io_out *to, struct err *err)
 {
     for (int i = 0; i < c->source.count; i++) {
         const struct ckpt_source *s = &c->source.item[i];
@@ -31,7 +31,7 @@ static int restore_others(struct ckpt *c, int anew, const struct io_dir *to, str
 }
 
 /* The settings of adapters name what they adapt, where the checkpoint knows it. */
-static int put_adapters(struct ckpt *c, const struct io_dir *to, struct err *err)
+static int put_adapters(struct ckpt *c, const struct io_out *to, struct err *err)
 {
     char *path = NULL, *base = NULL;
     int64_t bytes = 0;
@@ -48,7 +48,7 @@ static int put_adapters(struct ckpt *c, const struct io_dir *to, struct err *err
 }
 
 /* What stands beside new weights. */
-static int put_beside(const struct merge_plan *p, int adapters, const struct io_dir *to,
+static int put_beside(const struct merge_plan *p, int adapters, const struct io_out *to,
                       struct err *err)
 {
     const struct model *m = &p->c->model;
@@ -67,7 +67,7 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
 
 /* Everything of the folder but its name; the weights, which take long, last. */
 static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
-                       const struct io_dir *to, struct err *err)
+                       const struct io_out *to, struct err *err)
 {
     const struct ckpt_limits *limits =
         what->options.limits ? what->options.limits : &ckpt_limits_usual;
@@ -111,7 +111,7 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
 {
     struct ckpt c;
     struct merge_plan plan;
-    struct io_dir dir;
+    struct io_out dir;
 
     if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
@@ -120,7 +120,7 @@ int shard_merge(const char *from, const struct shard_merging *what, struct shard
                      io_dir_create(&dir, to.dir, to.force, err));
     if (rc == 0) {
         int bad = fill_folder(&plan, what, &dir, err);
-        rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
+        rc = io_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->options.healed)
         *what->options.healed = c.healed;

@@ -28,7 +28,7 @@ struct shard_cut {
  * Writes its shards and their copies into dir->temp from the pieces that m reads (where they go
  * is filled in here), then the manifest.
  */
-int shard_cut(const struct io_dir *dir, const struct shard_cut *what, struct moves *m,
+int shard_cut(const struct io_out *dir, const struct shard_cut *what, struct moves *m,
               struct err *err);
 /*
  * Whether source/ keeps this file for merge: where the params are converted, not the headers,

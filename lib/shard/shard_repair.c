@@ -176,7 +176,7 @@ static int take_header(void *arg, int file, char **out, int64_t *out_bytes, stru
 }
 
 /* Every block to where it was, in every copy of its file. */
-static int move_blocks(struct repair *r, const struct io_dir *dir, struct err *err)
+static int move_blocks(struct repair *r, const struct io_out *dir, struct err *err)
 {
     struct ckpt *c = r->c;
     struct moves m = {.options = r->options, .head = take_header, .heads = r};
@@ -194,7 +194,7 @@ static int move_blocks(struct repair *r, const struct io_dir *dir, struct err *e
     return rc;
 }
 
-static int put_small(const struct repair *r, const struct io_dir *dir, struct err *err)
+static int put_small(const struct repair *r, const struct io_out *dir, struct err *err)
 {
     struct ckpt *c = r->c;
     const struct ckpt_limits *limits =
@@ -213,7 +213,7 @@ static int put_small(const struct repair *r, const struct io_dir *dir, struct er
     return rc;
 }
 
-static int repair_files(struct repair *r, struct io_dir *dir, struct err *err)
+static int repair_files(struct repair *r, struct io_out *dir, struct err *err)
 {
     char *text = NULL;
     size_t used = 0;
@@ -227,8 +227,7 @@ static int repair_files(struct repair *r, struct io_dir *dir, struct err *err)
     }
     report_all_lost(r);
     if (!r->lost)
-        rc = err_any(move_blocks(r, dir, err) || put_small(r, dir, err) ||
-                     io_dir_commit(dir, err));
+        rc = err_any(move_blocks(r, dir, err) || put_small(r, dir, err) || io_commit(dir, err));
     if (json) {
         jout_close(&r->j, ']');
         jout_open(&r->j, "rebuilt", '[');
@@ -258,14 +257,14 @@ int shard_repair(const char *from, const struct shard_options *options, int json
         return -1;
     if (ckpt_open_any(&c, from, options->limits ? options->limits : &ckpt_limits_usual, 1, err))
         return -1;
-    struct io_dir dir = {.fd = -1};
+    struct io_out dir = {.fd = -1};
     /* The target is taken first: one that is refused is so before all is read. */
     int rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
                      checkup_run(&x, &c, 0, options, err) || check_refused(&r, err) ||
                      repair_files(&r, &dir, err));
     if (dir.path) /* not committed */
-        io_dir_abandon(&dir);
+        io_abandon(&dir);
     checkup_release(&x);
     ckpt_close(&c);
     if (rc == 0)

@@ -23,7 +23,7 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
 }
 
 /* What merge needs, checked on the way; *list is what the new one has of it. */
-static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
+static int copy_source(struct ckpt *c, const struct io_out *dir, int converted,
                        struct ckpt_sources *list, struct err *err)
 {
     int rc = 0;
@@ -41,7 +41,7 @@ static int copy_source(struct ckpt *c, const struct io_dir *dir, int converted,
 
 /* Everything of the new checkpoint but its name. */
 static int fill_folder(struct ckpt *c, const struct shard_request *what,
-                       const struct io_dir *dir, struct err *err)
+                       const struct io_out *dir, struct err *err)
 {
     struct moves m = {.options = &what->options};
     struct layout layout;
@@ -74,7 +74,7 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
                   struct err *err)
 {
     struct ckpt c;
-    struct io_dir dir;
+    struct io_out dir;
 
     if (ckpt_open(&c, from, what->options.limits, err))
         return -1;
@@ -84,7 +84,7 @@ int shard_reshard(const char *from, const struct shard_request *what, struct sha
                      io_dir_create(&dir, to.dir, to.force, err));
     if (rc == 0) {
         int bad = fill_folder(&c, what, &dir, err);
-        rc = io_dir_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
+        rc = io_end(&dir, bad ? ckpt_blame(&c, err) : 0, err);
     }
     if (what->options.healed)
         *what->options.healed = c.healed;

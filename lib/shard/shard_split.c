@@ -171,7 +171,7 @@ static int keep_bytes(const struct hf *hf, int from, int64_t first, int64_t last
 }
 
 /* A weights file's header, or the data of its buffers one after the other. */
-static int keep_part(const struct io_dir *dir, const struct hf *hf, int file,
+static int keep_part(const struct io_out *dir, const struct hf *hf, int file,
                      enum ckpt_keep keep, struct ckpt_source *s, struct err *err)
 {
     const struct st *st = &hf->file[file];
@@ -216,7 +216,7 @@ static int has_buffers(const struct hf *hf, const struct st *st)
     return 0;
 }
 
-static int keep_weights(const struct io_dir *dir, const struct hf *hf,
+static int keep_weights(const struct io_out *dir, const struct hf *hf,
                         struct ckpt_sources *list, struct err *err)
 {
     int rc = 0;
@@ -229,7 +229,7 @@ static int keep_weights(const struct io_dir *dir, const struct hf *hf,
     return rc;
 }
 
-static int put_base(const struct io_dir *dir, const struct hf *hf, struct ckpt_sources *list,
+static int put_base(const struct io_out *dir, const struct hf *hf, struct ckpt_sources *list,
                     struct err *err)
 {
     struct carry base = {0};
@@ -245,7 +245,7 @@ static int put_base(const struct io_dir *dir, const struct hf *hf, struct ckpt_s
 }
 
 /* Puts all that merge needs into dir/source and lists it; the list is what got there. */
-static int put_source(const struct io_dir *dir, struct filling *f, int converted,
+static int put_source(const struct io_out *dir, struct filling *f, int converted,
                       struct ckpt_sources *list, struct err *err)
 {
     const struct hf *hf = f->hf;
@@ -283,7 +283,7 @@ static int put_source(const struct io_dir *dir, struct filling *f, int converted
  * The states, one after the other; of each the model's tensors, unit by unit.  The files are
  * read by their names: what is there is what was opened.
  */
-static int move_weights(const struct io_dir *dir, struct filling *f,
+static int move_weights(const struct io_out *dir, struct filling *f,
                         const struct shard_cut *cut, struct err *err)
 {
     struct moves m = {
@@ -302,7 +302,7 @@ static int move_weights(const struct io_dir *dir, struct filling *f,
 }
 
 /* Everything of the checkpoint but its name. */
-static int fill_folder(const struct io_dir *dir, struct filling *f,
+static int fill_folder(const struct io_out *dir, struct filling *f,
                        const struct ckpt_shape *shape, struct err *err)
 {
     struct ckpt_sources list = {.stop = f->hf->stop};
@@ -413,7 +413,7 @@ int shard_split(const char *from, const struct shard_request *what, struct shard
     struct ckpt_shape shape = {
         .layout = &layout, .strategy = what->strategy, .copies = what->copies};
     struct filling f = {.hf = &hf, .what = what};
-    struct io_dir dir;
+    struct io_out dir;
     int rc = -1;
 
     if (!what->model->unit)
@@ -439,7 +439,7 @@ int shard_split(const char *from, const struct shard_request *what, struct shard
     if (io_dir_create(&dir, to.dir, to.force, err))
         goto done;
     rc = fill_folder(&dir, &f, &shape, err);
-    rc = io_dir_end(&dir, rc, err);
+    rc = io_end(&dir, rc, err);
 done:
     mem_free(f.first);
     optim_release(&f.optim);

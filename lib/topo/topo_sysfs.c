@@ -10,7 +10,6 @@
  *     /sys/devices/pci0000:00/0000:00:01.0/0000:01:00.0/0000:02:04.0/0000:05:00.0
  *                             root port    switch: up   switch: down  device
  */
-#include <dirent.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -273,24 +272,24 @@ int topo_sysfs_ports(const char *root, struct topo_sysfs_port **ports)
 {
     enum { PORTS_OF_ONE = 4, MOST = 1024 };
     char path[PATH_MAX];
+    struct io_names all;
+    struct err none;
     size_t room = 0;
     int count = 0;
 
     *ports = NULL;
     snprintf(path, sizeof path, "%s/sys/class/infiniband", root);
-    DIR *dir = opendir(path);
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        for (int port = 1; e->d_name[0] != '.' && port <= PORTS_OF_ONE; port++) {
-            struct topo_sysfs_port p = {.port = port};
-            snprintf(p.name, sizeof p.name, "%.63s", e->d_name);
-            if (count == MOST || !read_port(root, &p))
-                continue;
-            *ports = mem_grow(*ports, &room, (size_t)count + 1, sizeof **ports);
-            (*ports)[count++] = p;
-        }
+    io_names_read(&all, -1, path, &none);
+    for (int i = 0; i < all.count * PORTS_OF_ONE; i++) {
+        const char *name = all.entry[i / PORTS_OF_ONE]->d_name;
+        struct topo_sysfs_port p = {.port = 1 + i % PORTS_OF_ONE};
+        snprintf(p.name, sizeof p.name, "%.63s", name);
+        if (name[0] == '.' || count == MOST || !read_port(root, &p))
+            continue;
+        *ports = mem_grow(*ports, &room, (size_t)count + 1, sizeof **ports);
+        (*ports)[count++] = p;
     }
-    if (dir)
-        closedir(dir);
+    io_names_free(&all);
     if (count)
         qsort(*ports, (size_t)count, sizeof **ports, by_name);
     return count;

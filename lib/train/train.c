@@ -465,7 +465,7 @@ int train_run(struct world *world, const struct train_run *run, struct err *err)
                       .home = run->out,
                       .lock = -1,
                       .anew = {.fd = -1},
-                      .anew_lock = -1,
+                      .old_lock = -1,
                       .available = world_available_bytes(),
                       .split_before = -1,
                       .saved = -1,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a run is begun anew in the folder of another (--force): in a new folder beside it,
- * which takes the old one's name with its first checkpoint, so that nothing of the old run is
- * touched before.  Rank 0's business, under the folder's lock.
+ * Begins a run anew in the folder of another (--force): in a new folder beside it, which takes
+ * the old one's name with its first checkpoint, so that nothing of the old run is touched
+ * before.  Rank 0's business, under the folder's lock.
  *
  *     DIR            .DIR.paro-tmp     .DIR.old.paro-tmp
  *     the old run    the new one fills
@@ -14,33 +14,15 @@
  * In whichever line a run is killed, what is beside DIR says what the next one has to do.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
 #include "base/mem.h"
 #include "train/train_inside.h"
-
-/* The folder by a name that it can be exchanged by: no link, no "."; mem_free. */
-static char *find_name(const char *out)
-{
-    char *name = mem_dup(out);
-    size_t n = strlen(name);
-    struct stat st;
-
-    while (n > 1 && name[n - 1] == '/')
-        name[--n] = 0;
-    const char *slash = strrchr(name, '/'), *last = slash ? slash + 1 : name;
-    if (strcmp(last, ".") && strcmp(last, "..") && (lstat(name, &st) || !S_ISLNK(st.st_mode)))
-        return name;
-    char *real = realpath(out, NULL), *copy = mem_dup(real ? real : name);
-    free(real);
-    mem_free(name);
-    return copy;
-}
 
 enum { LOGS_MAX = 1000000 };
 
@@ -75,25 +57,6 @@ static int keep_log(struct train *t, const char *temp, struct err *err)
     return rc;
 }
 
-/* Whose it is, and that nobody writes there; *fd -1: it is absent. */
-static int take_temp(const char *out, const char *temp, int *fd, struct err *err)
-{
-    struct stat st;
-
-    *fd = open(temp, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (*fd < 0)
-        return errno == ENOENT ? 0 : err_sys(err, "cannot open folder '%s'", temp);
-    if (fstat(*fd, &st))
-        return err_sys(err, "cannot access '%s'", temp);
-    if (st.st_uid != geteuid() && !io_is_ours(out, st.st_uid))
-        return err_set(err, ERR_MISMATCH,
-                       "'%s' belongs to user %u, expected user %u: remove it", temp,
-                       (unsigned)st.st_uid, (unsigned)geteuid());
-    if (flock(*fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
-        return err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
-    return 0;
-}
-
 /*
  * What cannot be removed is reported when the run ends, and the next one tries again.  Its
  * settings go first: without them it is no run that came to nothing, whatever else is still
@@ -114,34 +77,37 @@ static void discard_folder(struct train *t, const char *dir)
  */
 static int move_others(const char *from, const char *to)
 {
-    DIR *d = opendir(from);
-    int rc = d || errno == ENOENT ? 0 : -1;
+    struct io_names all;
+    struct err none;
+    int rc = io_names_read(&all, -1, from, &none);
 
-    for (struct dirent *e; d && (e = io_next(d));) {
-        int asks = strcmp(e->d_name, "STOP") == 0 || strcmp(e->d_name, "SAVE") == 0;
-        char *at = io_join(from, e->d_name), *there = io_join(to, e->d_name);
-        if (!asks && train_folder_owns(e->d_name))
+    for (int i = 0; i < all.count; i++) {
+        const char *name = all.entry[i]->d_name;
+        int asks = strcmp(name, "STOP") == 0 || strcmp(name, "SAVE") == 0;
+        char *at = io_join(from, name), *there = io_join(to, name);
+        if (!asks && train_folder_owns(name))
             ;
-        else if (train_folder_has(to, e->d_name) || rename(at, there))
+        else if (train_folder_has(to, name) || rename(at, there))
             rc = asks ? rc : -1;
         mem_free(at);
         mem_free(there);
     }
-    if (d)
-        closedir(d);
+    io_names_free(&all);
     return rc;
 }
 
 /* The same name is the temporary of "NAME.old": what somebody writes there is none of ours. */
-static void discard_old(struct train *t, const char *old, const char *name)
+static void discard_old(struct train *t, const char *name)
 {
-    int fd = open(old, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    char *path = mem_new(strlen(name) + sizeof ".old", 1);
+    struct io_out old;
+    struct err none;
 
-    if (fd >= 0 && (flock(fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK) &&
-        move_others(old, name) == 0)
-        discard_folder(t, old);
-    if (fd >= 0)
-        close(fd);
+    strcpy(stpcpy(path, name), ".old");
+    if (io_dir_enter(&old, path, 1, &none) == 0 && move_others(old.temp, name) == 0)
+        discard_folder(t, old.temp);
+    io_dir_leave(&old);
+    mem_free(path);
 }
 
 /*
@@ -161,8 +127,7 @@ static int finish_exchange(const char *name, const char *temp, struct err *err)
     return err_sys(err, "cannot move '%s' to '%s'", temp, name);
 }
 
-static int settle_folders(struct train *t, const char *name, const char *temp, const char *old,
-                          struct err *err)
+static int settle_folder(struct train *t, const char *name, const char *temp, struct err *err)
 {
     int settings = train_folder_has(temp, "settings.yaml"),
         latest = train_folder_has(temp, "latest");
@@ -174,7 +139,6 @@ static int settle_folders(struct train *t, const char *name, const char *temp, c
         return -1;
     if (begun || move_others(temp, name) == 0)
         discard_folder(t, temp);
-    discard_old(t, old, name);
     if (begun)
         train_print(t,
                     "'%s': the run begun anew there ended before its first checkpoint, and is "
@@ -188,17 +152,20 @@ static int settle_folders(struct train *t, const char *name, const char *temp, c
 
 int train_anew_settle(struct train *t, struct err *err)
 {
-    char *name = find_name(t->run->out), *temp = io_temp_name(name),
-         *old = train_folder_old(name);
-    int fd = -1, rc = take_temp(t->run->out, temp, &fd, err);
+    char *name = train_folder_real(t->run->out);
+    struct io_out left;
+    int rc = io_dir_enter(&left, name, 1, err);
 
-    if (rc == 0 && (fd >= 0 || !io_absent(old)))
-        rc = settle_folders(t, name, temp, old, err);
-    if (fd >= 0)
-        close(fd);
+    if (rc == 0)
+        rc = settle_folder(t, name, left.temp, err);
+    else if (err->code == ERR_MISMATCH)
+        err_set(err, ERR_MISMATCH, "'%s' is being written by another run", t->run->out);
+    else if (err->code == ERR_ABSENT)
+        rc = 0;
+    if (rc == 0)
+        discard_old(t, name);
+    io_dir_leave(&left);
     mem_free(name);
-    mem_free(temp);
-    mem_free(old);
     return rc;
 }
 
@@ -246,25 +213,30 @@ static int check_mount(const char *name, struct err *err)
                : 0;
 }
 
-static int begin_folder(struct train *t, const char *name, struct err *err)
+static int begin_folder(struct train *t, struct err *err)
 {
+    char *name = train_folder_real(t->run->out), *lock = NULL, *old = io_old_name(name);
+    int new = -1, rc = -1;
+
     if (check_outputs(t, err) || check_mount(name, err) ||
         io_dir_create(&t->anew, name, IO_MAKE_WAY, err))
-        return -1;
-    char *lock = io_join(t->anew.temp, ".lock"), *old = train_folder_old(name);
-    int rc = io_lock(lock, &t->anew_lock, err);
+        goto done;
+    lock = io_join(t->anew.temp, ".lock");
+    rc = io_lock(lock, &new, err);
+    if (rc == 0) {
+        t->old_lock = t->lock;
+        t->lock = new;
+    }
     /* What could not be removed, or is another's. */
     if (rc == 0 && t->anew.in_the_way && !io_absent(old))
         rc = err_set(err, ERR_MISMATCH,
                      "'%s' is in the way of the old run, which has to move there on this file "
                      "system: expected it absent",
                      old);
+done:
+    mem_free(name);
     mem_free(lock);
     mem_free(old);
-    mem_free(t->stop);
-    mem_free(t->save);
-    t->stop = io_join(name, "STOP");
-    t->save = io_join(name, "SAVE");
     return rc;
 }
 
@@ -272,83 +244,52 @@ int train_anew_begin(struct train *t, struct err *err)
 {
     int32_t there =
         t->world->rank == 0 && !t->run->resume && train_folder_has(t->run->out, "latest");
-    char *name = find_name(t->run->out);
-    int rc = world_agree(t->world, there ? begin_folder(t, name, err) : 0, err);
+    int rc = world_agree(t->world, there ? begin_folder(t, err) : 0, err);
 
     if (rc == 0)
         rc = world_bcast(t->world, &there, sizeof there, 0, err);
-    if (rc || !there) {
-        mem_free(name);
+    if (rc || !there)
         return rc;
+    if (t->world->rank) {
+        t->anew.path = train_folder_real(t->run->out);
+        t->anew.temp = io_temp_name(t->anew.path);
     }
-    t->home = t->temp = io_temp_name(name);
-    t->place = name;
+    t->home = t->anew.temp;
     return 0;
-}
-
-/* Two names change places, or, where they cannot, the old run's moves away first. */
-static int exchange_folders(struct io_dir *dir, const char *old, struct err *err)
-{
-    int rc = io_exchange(dir->temp, dir->path, err);
-
-    if (rc == 1 && rename(dir->path, old))
-        return err_sys(err, "cannot move '%s' to '%s'", dir->path, old);
-    if (rc == 1 && rename(dir->temp, dir->path)) {
-        err_sys(err, "cannot move '%s' to '%s'", dir->temp, dir->path);
-        rename(old, dir->path);
-        return -1;
-    }
-    return rc < 0 ? -1 : 0;
 }
 
 int train_anew_end(struct train *t, const char *step, struct err *err)
 {
-    struct io_dir *dir = &t->anew;
-    char *old = train_folder_old(dir->path), *parent = io_parent(dir->path);
-    int rc = train_folder_point(t, step, err);
-    /* What gets the temporary's name is locked, so that no other run settles it. */
-    int was = open(dir->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct io_out *dir = &t->anew;
 
-    if (was >= 0)
-        flock(was, LOCK_EX | LOCK_NB);
-    if (rc == 0 && fchmod(dir->fd, dir->mode))
-        rc = err_sys(err, "cannot set the mode of '%s'", dir->temp);
-    if (rc == 0)
-        rc = io_fsync_fd(dir->fd, dir->temp, err) || exchange_folders(dir, old, err) ? -1 : 0;
-    if (rc == 0) {
-        rc = io_fsync_path(parent, err); /* whatever it says, the temporary is the old run */
-        const char *before = io_absent(dir->temp) ? old : dir->temp;
-        if (move_others(before, dir->path) == 0)
-            discard_folder(t, before);
-        close(t->lock);
-        t->lock = t->anew_lock;
-        t->anew_lock = -1;
-        t->home = t->place;
-        io_dir_leave(dir);
-    }
-    if (was >= 0)
-        close(was);
-    mem_free(old);
+    if (train_folder_point(t, step, err) || io_publish(dir, err))
+        return -1;
+    t->home = dir->path;
+    char *parent = io_parent(dir->path);
+    int rc = io_fsync_path(parent, err); /* whatever it says, the new run is there */
     mem_free(parent);
+    if (dir->temp && move_others(dir->temp, dir->path) == 0)
+        discard_folder(t, dir->temp);
+    close(t->old_lock);
+    t->old_lock = -1;
     return rc;
 }
 
 void train_anew_close(struct train *t, struct err *why)
 {
+    struct io_out *dir = &t->anew;
     struct err ignored;
 
-    if (t->anew.path) {
-        int kept = keep_log(t, t->anew.temp, &ignored) == 0;
+    /* It has come to no checkpoint. */
+    if (t->world->rank == 0 && dir->path && t->home != dir->path && dir->temp) {
+        int kept = keep_log(t, dir->temp, &ignored) == 0;
         if (why && t->kept)
             err_suffix(why, "; the log of this run is '%s', the one before it stands", t->kept);
         if (kept)
-            io_dir_abandon(&t->anew);
-        else
-            io_dir_leave(&t->anew);
+            io_abandon(dir);
     }
-    if (t->anew_lock >= 0)
-        close(t->anew_lock);
-    mem_free(t->temp);
-    mem_free(t->place);
+    io_dir_leave(dir);
+    if (t->old_lock >= 0)
+        close(t->old_lock);
     mem_free(t->kept);
 }

@@ -44,7 +44,7 @@ static char *find_own(struct train *t)
     step = step < 0 ? INT64_MAX : step;
     while (!ckpt_is(dir) || carry_check(dir, &ignored)) {
         mem_free(dir);
-        if (train_folder_older(t, &step, &ignored) || step < 0)
+        if (train_folder_older(t->run->out, &step, &ignored) || step < 0)
             return NULL;
         train_folder_name(step, name);
         dir = io_join(t->run->out, name);

@@ -51,17 +51,19 @@ static int read_sum(const char *dir, char sum[33])
 
 static void list_host(const struct train *t, struct train_candidate have[EACH])
 {
-    DIR *d = t->local->base && t->world->node_rank == 0 ? opendir(t->local->base) : NULL;
+    struct io_names all = {0};
+    struct err none;
     int n = 0;
 
-    for (struct dirent *e; d && n < EACH && (e = io_next(d));) {
-        char *dir = io_join(t->local->base, e->d_name);
-        have[n].step = train_folder_step(e->d_name);
+    if (t->local->base && t->world->node_rank == 0)
+        io_names_read(&all, -1, t->local->base, &none);
+    for (int i = all.count - 1; n < EACH && i >= 0; i--) {
+        char *dir = io_join(t->local->base, all.entry[i]->d_name);
+        have[n].step = train_folder_step(all.entry[i]->d_name);
         n += have[n].step > 0 && read_sum(dir, have[n].sum) == 0;
         mem_free(dir);
     }
-    if (d)
-        closedir(d);
+    io_names_free(&all);
     for (; n < EACH; n++)
         have[n] = (struct train_candidate){.step = -1};
 }

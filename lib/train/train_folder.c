@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a run's folder: who may write in it, what belongs to it, what goes when.  Does not know
- * what is in a checkpoint.  Rank 0's business alone.
+ * Opens, checks and prunes a run's folder: who may write in it, what belongs to it, what goes
+ * when.  Leaves to others what is in a checkpoint.  Rank 0's business alone.
  */
 #include "train/train_inside.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <libgen.h>
@@ -36,36 +35,26 @@ static void remove_file(const char *dir, const char *name)
     mem_free(path);
 }
 
-/* The first name in it, or NULL; owned by the caller. */
-static char *any_name(const char *dir)
-{
-    DIR *d = opendir(dir);
-    struct dirent *e = d ? io_next(d) : NULL;
-    char *name = e ? mem_dup(e->d_name) : NULL;
-
-    if (d)
-        closedir(d);
-    return name;
-}
-
 /* Absent or empty: new.  With a run: resumed, or begun anew, only on request. */
 static int check_folder(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
-    char *name = any_name(out);
+    struct io_names all;
+    struct err none;
     int rc = 0;
 
-    t->new = !name;
+    io_names_read(&all, -1, out, &none);
+    t->new = !all.count;
     if (train_folder_has(out, "latest") && !t->run->resume && !t->run->force)
         rc = err_set(err, ERR_INPUT,
                      "'%s' has a run in it, expected a new folder, --resume=auto or --force",
                      out);
-    else if (name && !train_folder_has(out, ".lock"))
+    else if (all.count && !train_folder_has(out, ".lock"))
         rc =
             err_set(err, ERR_INPUT,
                     "'%s' is not a run's folder (it has '%s' but no .lock), expected a new one",
-                    out, name);
-    mem_free(name);
+                    out, all.entry[0]->d_name);
+    io_names_free(&all);
     return rc;
 }
 
@@ -79,29 +68,29 @@ static int check_owner(const char *out, struct err *err)
     if (lstat(out, &st[0]) || stat(out, &st[1]))
         return errno == ENOENT ? 0 : err_sys(err, "cannot access '%s'", out);
     for (int i = 0; i < 2; i++)
-        if (st[i].st_uid && !io_is_ours(out, st[i].st_uid))
-            return err_set(err, ERR_INPUT, "'%s' belongs to user %u, expected user %u", out,
-                           (unsigned)st[i].st_uid, (unsigned)geteuid());
+        if (st[i].st_uid && io_check_owner(&st[i], out, out, err))
+            return -1;
     return 0;
+}
+
+char *train_folder_real(const char *out)
+{
+    char *name = NULL, *real;
+    struct err none;
+    struct stat st;
+
+    if (io_take_name(out, &name, &none) == 0 && (lstat(name, &st) || !S_ISLNK(st.st_mode)))
+        return name;
+    mem_free(name);
+    real = realpath(out, NULL);
+    name = mem_dup(real ? real : out);
+    free(real);
+    return name;
 }
 
 int train_folder_settle(struct train *t, struct err *err)
 {
     return check_owner(t->run->out, err) || train_anew_settle(t, err) ? -1 : 0;
-}
-
-/* Of the path's folders, how many have to be made. */
-static int count_absent(const char *path)
-{
-    char *part = mem_dup(path), *at = part;
-    int n = 0;
-
-    while (io_absent(at)) {
-        n++;
-        at = dirname(at);
-    }
-    mem_free(part);
-    return n;
 }
 
 static void remove_made(const char *path, int n)
@@ -121,24 +110,20 @@ int train_folder_check(struct train *t, struct err *err)
 int train_folder_open(struct train *t, struct err *err)
 {
     const char *out = t->run->out;
-    struct err why = {0};
 
-    t->made = count_absent(out);
-    if (io_mkdir(out, err) || check_owner(out, err) || check_folder(t, err))
+    if (io_mkdir(out, &t->made, err) || check_owner(out, err) || check_folder(t, err))
         return -1;
-    t->stop = io_join(out, "STOP");
-    t->save = io_join(out, "SAVE");
+    char *name = train_folder_real(out);
+    t->stop = io_join(name, "STOP");
+    t->save = io_join(name, "SAVE");
+    mem_free(name);
     char *lock = io_join(out, ".lock");
-    int rc = io_lock(lock, &t->lock, &why);
+    int rc = io_lock(lock, &t->lock, err);
     mem_free(lock);
-    if (rc && why.code == ERR_MISMATCH)
-        return err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
-    if (rc)
-        *err = why;
-    else if (train_folder_has(
-                 out, "latest")) /* between the look and the lock another run ended here */
-        rc = check_folder(t, err);
-    return rc;
+    if (rc && err->code == ERR_MISMATCH)
+        err_set(err, ERR_MISMATCH, "'%s' is being written by another run", out);
+    /* Between the look and the lock another run may have ended here. */
+    return rc == 0 && train_folder_has(out, "latest") ? check_folder(t, err) : rc;
 }
 
 /* The plan and the settings; with algo auto, the tuning table. */
@@ -201,16 +186,6 @@ int64_t train_folder_step(const char *name)
     return step_of(name, &checkpoints);
 }
 
-char *train_folder_old(const char *path)
-{
-    char *old = mem_new(strlen(path) + sizeof ".old", 1);
-
-    strcpy(stpcpy(old, path), ".old");
-    char *temp = io_temp_name(old);
-    mem_free(old);
-    return temp;
-}
-
 int train_folder_owns(const char *name)
 {
     static const char *const single[] = {"latest",    "log.jsonl",     TRAIN_LOG_FAILED,
@@ -229,14 +204,6 @@ int train_folder_owns(const char *name)
            (name[0] == '.' && n > tail && strcmp(name + n - tail, temp) == 0);
 }
 
-static int newest_first(const void *a, const void *b)
-{
-    int64_t x = step_of(*(char *const *)a, &checkpoints),
-            y = step_of(*(char *const *)b, &checkpoints);
-
-    return x < y ? 1 : x > y ? -1 : 0;
-}
-
 /* What could not be removed: an error now, or reported when the run ends. */
 static int keep_stuck(struct train *t, int now, const struct err *why, struct err *err)
 {
@@ -252,7 +219,7 @@ static int keep_stuck(struct train *t, int now, const struct err *why, struct er
  */
 static int remove_entry(struct train *t, const char *name, int needed, struct err *err)
 {
-    char *path = io_join(t->home, name), *old = train_folder_old(path);
+    char *path = io_join(t->home, name), *old = io_old_name(path);
     struct err why = {0};
     int rc = 0, half = name[0] == '.';
 
@@ -275,33 +242,17 @@ static int remove_entry(struct train *t, const char *name, int needed, struct er
     return rc;
 }
 
-/* The names of a kind; all owned. */
-static int find_steps(struct train *t, const struct name_kind *kind, char ***names, int *count,
-                      struct err *err)
+/* The newest step before another one; -1: there is none. */
+static int64_t step_before(const struct io_names *all, const struct name_kind *kind,
+                           int64_t step)
 {
-    DIR *d = opendir(t->home);
-    char **name = NULL;
-    size_t room = 0, n = 0;
+    int64_t best = -1;
 
-    if (!d)
-        return err_sys(err, "cannot read folder '%s'", t->home);
-    for (struct dirent *e; (e = io_next(d));)
-        if (step_of(e->d_name, kind) >= 0) {
-            name = mem_grow(name, &room, n + 1, sizeof *name);
-            name[n++] = mem_dup(e->d_name);
-        }
-    int rc = errno ? err_sys(err, "cannot read folder '%s'", t->home) : 0;
-    closedir(d);
-    *names = name;
-    *count = (int)n;
-    return rc;
-}
-
-static void free_names(char **name, int count)
-{
-    for (int i = 0; i < count; i++)
-        mem_free(name[i]);
-    mem_free(name);
+    for (int i = 0; i < all->count; i++) {
+        int64_t at = step_of(all->entry[i]->d_name, kind);
+        best = at < step && at > best ? at : best;
+    }
+    return best;
 }
 
 int64_t train_folder_latest(const struct train *t)
@@ -316,59 +267,49 @@ int64_t train_folder_latest(const struct train *t)
     return step_of(basename(to), &checkpoints);
 }
 
-int train_folder_older(struct train *t, int64_t *step, struct err *err)
+int train_folder_older(const char *dir, int64_t *step, struct err *err)
 {
-    char **name = NULL;
-    int64_t best = -1;
-    int n = 0, rc = find_steps(t, &checkpoints, &name, &n, err);
+    struct io_names all;
+    int rc = io_names_read(&all, -1, dir, err);
 
-    for (int i = 0; i < n; i++) {
-        int64_t at = step_of(name[i], &checkpoints);
-        best = at < *step && at > best ? at : best;
+    *step = step_before(&all, &checkpoints, *step);
+    io_names_free(&all);
+    return rc;
+}
+
+/* Those of steps after `step`, and up to it all but the newest `keep`. */
+static int remove_steps(struct train *t, const struct name_kind *kind, int64_t keep,
+                        int64_t step, struct err *err)
+{
+    struct io_names all;
+    int rc = io_names_read(&all, -1, t->home, err);
+    int64_t first = step + 1;
+
+    for (; keep > 0 && first > 0; keep--)
+        first = step_before(&all, kind, first);
+    for (int i = 0; rc == 0 && i < all.count; i++) {
+        int64_t at = step_of(all.entry[i]->d_name, kind);
+        if (at > step || (at >= 0 && at < first))
+            rc = remove_entry(t, all.entry[i]->d_name, 0, err);
     }
-    free_names(name, n);
-    *step = best;
+    io_names_free(&all);
     return rc;
 }
 
 int train_folder_prune(struct train *t, int64_t keep, int64_t step, struct err *err)
 {
-    char **name = NULL;
-    int n = 0, rc = find_steps(t, &checkpoints, &name, &n, err);
-    int64_t kept = 0;
-
-    if (n)
-        qsort(name, (size_t)n, sizeof *name, newest_first);
-    for (int i = 0; rc == 0 && i < n; i++)
-        if (step_of(name[i], &checkpoints) > step || kept++ >= keep)
-            rc = remove_entry(t, name[i], 0, err);
-    free_names(name, n);
-    return rc;
-}
-
-/* Those of steps after `step`; -1: all. */
-static int remove_steps(struct train *t, const struct name_kind *kind, int64_t step,
-                        struct err *err)
-{
-    char **name = NULL;
-    int n = 0, rc = find_steps(t, kind, &name, &n, err);
-
-    for (int i = 0; rc == 0 && i < n; i++)
-        if (step_of(name[i], kind) > step)
-            rc = remove_entry(t, name[i], 0, err);
-    free_names(name, n);
-    return rc;
+    return remove_steps(t, &checkpoints, keep, step, err);
 }
 
 int train_folder_begin(struct train *t, struct err *err)
 {
     remove_file(t->home, ".latest.paro-tmp");
     for (size_t i = 0; i < sizeof halves / sizeof *halves; i++)
-        if (remove_steps(t, &halves[i], -1, err))
+        if (remove_steps(t, &halves[i], 0, -1, err))
             return -1;
     /* Steps that are not done yet are another run's by now. */
     for (size_t i = 0; i < sizeof traces / sizeof *traces; i++)
-        if (remove_steps(t, &traces[i], t->step, err))
+        if (remove_steps(t, &traces[i], INT64_MAX, t->step, err))
             return -1;
     if (write_texts(t, err))
         return -1;

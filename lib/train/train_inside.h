@@ -46,12 +46,10 @@ struct train {
     struct train_metrics *metrics; /* rank 0: NULL: neither asked for */
     FILE *log;                     /* rank 0: the file, or NULL where `lines` is the log */
     int lines;                     /* printed so far */
-    int lock;                      /* rank 0: of the folder; -1: none */
-    const char *home;   /* the folder that this run writes to: run->out, or temp, then place */
-    char *temp;         /* owned; with force, until the first checkpoint is there */
-    char *place;        /* owned; with force, run->out by a name: "." stays the old folder */
-    struct io_dir anew; /* rank 0: the folder that takes the place of run->out, ... */
-    int anew_lock;      /* ... and what `lock` will be; -1: none */
+    int lock;                      /* rank 0: of the folder that is written; -1: none */
+    int old_lock;       /* rank 0: with force, of run->out until the new one is there; -1 */
+    const char *home;   /* the folder that this run writes to: run->out, anew.temp, anew.path */
+    struct io_out anew; /* with force: the folder that takes the place of run->out */
     int new, made;      /* rank 0: the folder was empty; folders of its path that were absent */
     char *kept;         /* rank 0, owned: the log of a failed run that was begun anew */
     struct err stuck;   /* rank 0: what could not be removed; ERR_NONE: nothing */
@@ -105,12 +103,10 @@ void train_folder_name(int64_t step, char name[40]);
 int64_t train_folder_step(const char *name); /* -1: it is none */
 /* The step of the checkpoint that `latest` leads to, or is to lead to; -1: not known. */
 int64_t train_folder_latest(const struct train *t);
-/* *step becomes that of the newest checkpoint before it, -1 where there is none. */
-int train_folder_older(struct train *t, int64_t *step, struct err *err);
-/*
- * ".NAME.old.paro-tmp", where what is in path goes to make way, until it is removed; mem_free.
- */
-char *train_folder_old(const char *path);
+/* *step becomes that of the newest checkpoint in `dir` before it, -1 where there is none. */
+int train_folder_older(const char *dir, int64_t *step, struct err *err);
+/* The folder by a name that it can be exchanged by: no link, no "."; mem_free. */
+char *train_folder_real(const char *out);
 /* Whether the folder has an entry of that name; 1, too, where that cannot be found out. */
 int train_folder_has(const char *dir, const char *name);
 /* Whether a run makes files of that name there, or temporaries of them. */

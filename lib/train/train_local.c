@@ -4,7 +4,6 @@
  * folder has the host's name, so that hosts that see the same DIR do not meet, and the run's:
  * what another run left there is not taken for this one's.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +51,7 @@ static int check_options(const struct train *t, struct err *err)
 /* Where others may write, too, what they made under its name is neither read nor cleared. */
 static int check_owner(const struct train *t, struct err *err)
 {
-    const char *dir = t->run->local_save, *base = t->local->base;
+    const char *base = t->local->base;
     struct stat st;
 
     if (!base)
@@ -60,7 +59,7 @@ static int check_owner(const struct train *t, struct err *err)
     if (lstat(base, &st))
         return errno == ENOENT || errno == ENOTDIR ? 0
                                                    : err_sys(err, "cannot access '%s'", base);
-    if (S_ISDIR(st.st_mode) && io_is_ours(dir, st.st_uid))
+    if (S_ISDIR(st.st_mode) && io_check_owner(&st, NULL, base, err) == 0)
         return 0;
     return err_set(err, ERR_INPUT,
                    "'%s' is a link, a file or another user's, expected a folder", base);
@@ -92,42 +91,44 @@ int train_local_open(struct train *t, struct err *err)
  */
 static int find_id(struct train *t, struct err *err)
 {
-    int fd = t->anew_lock >= 0 ? t->anew_lock : t->lock;
     int resumes = t->run->resume && strcmp(t->run->resume, "auto") == 0;
     struct train_local *l = t->local;
     uint64_t number;
 
     memset(l->id, 0, sizeof l->id);
-    if (resumes && pread(fd, l->id, ID, 0) == ID && is_id(l->id))
+    if (resumes && pread(t->lock, l->id, ID, 0) == ID && is_id(l->id))
         return 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return err_sys(err, "cannot get a random number");
     snprintf(l->id, sizeof l->id, "%016llx", (unsigned long long)number);
-    return io_pwrite_all(fd, l->id, ID, 0, err) || io_fsync_fd(fd, ".lock", err) ? -1 : 0;
+    return io_pwrite_all(t->lock, l->id, ID, 0, err) || io_fsync_fd(t->lock, ".lock", err) ? -1
+                                                                                           : 0;
 }
 
-typedef int stays(const struct train *t, const char *dir, const char *name);
-
-/* Removes all else of a folder.  What cannot be removed is the next one's business. */
-static int clear_folder(const struct train *t, const char *dir, stays *stay, struct err *err)
+/*
+ * Removes all of a host's folder but steps from `least` to `most`, and the lock.  What cannot
+ * be removed is the next one's business.
+ */
+static int clear_steps(const char *dir, int64_t least, int64_t most, struct err *err)
 {
-    DIR *d = opendir(dir);
     struct err ignored;
+    struct io_names all;
+    int rc = io_names_read(&all, -1, dir, err);
 
-    if (!d)
-        return err_sys(err, "cannot read folder '%s'", dir);
-    for (struct dirent *e; (e = io_next(d));) {
-        char *path = io_join(dir, e->d_name);
-        if (!stay(t, dir, e->d_name))
+    for (int i = 0; i < all.count; i++) {
+        const char *name = all.entry[i]->d_name;
+        int64_t step = train_folder_step(name);
+        char *path = io_join(dir, name);
+        if (strcmp(name, ".lock") && (step < least || step > most))
             io_remove_tree(path, &ignored);
         mem_free(path);
     }
-    closedir(d);
-    return 0;
+    io_names_free(&all);
+    return rc;
 }
 
-/* What is no folder of this host's, this run's own, and that of a run that is or begins. */
-static int stays_beside(const struct train *t, const char *dir, const char *name)
+/* Whether another run of this host is, or begins, in its folder; or it is no such folder. */
+static int stays_beside(const struct train *t, const char *name)
 {
     const char *own = strrchr(t->local->base, '/') + 1;
     size_t host = strlen(own) - ID;
@@ -137,7 +138,7 @@ static int stays_beside(const struct train *t, const char *dir, const char *name
     if (strlen(name) != host + ID || strncmp(name, own, host) || !is_id(name + host) ||
         strcmp(name, own) == 0)
         return 1;
-    char *folder = io_join(dir, name), *lock = io_join(folder, ".lock");
+    char *folder = io_join(t->run->local_save, name), *lock = io_join(folder, ".lock");
     int held = io_absent(lock) || io_lock(lock, &fd, &ignored);
     if (fd >= 0)
         close(fd);
@@ -146,34 +147,21 @@ static int stays_beside(const struct train *t, const char *dir, const char *name
     return held;
 }
 
-/* Steps that this run has done. */
-static int stays_inside(const struct train *t, const char *dir, const char *name)
+/* What runs left here that have ended. */
+static int clear_ended(const struct train *t, struct err *err)
 {
-    int64_t step = train_folder_step(name);
+    struct err ignored;
+    struct io_names all;
+    int rc = io_names_read(&all, -1, t->run->local_save, err);
 
-    (void)dir;
-    return strcmp(name, ".lock") == 0 || (step >= 0 && step <= t->step);
-}
-
-static int stays_newest(const struct train *t, const char *dir, const char *name)
-{
-    DIR *d = opendir(dir);
-    int64_t newest = -1;
-
-    (void)t;
-    for (struct dirent *e; d && (e = io_next(d));) {
-        int64_t step = train_folder_step(e->d_name);
-        newest = step > newest ? step : newest;
+    for (int i = 0; i < all.count; i++) {
+        char *path = io_join(t->run->local_save, all.entry[i]->d_name);
+        if (!stays_beside(t, all.entry[i]->d_name))
+            io_remove_tree(path, &ignored);
+        mem_free(path);
     }
-    if (d)
-        closedir(d);
-    return strcmp(name, ".lock") == 0 || (newest >= 0 && train_folder_step(name) == newest);
-}
-
-static int stays_locked(const struct train *t, const char *dir, const char *name)
-{
-    (void)t, (void)dir;
-    return strcmp(name, ".lock") == 0;
+    io_names_free(&all);
+    return rc;
 }
 
 /* Made, and locked: both may be gone with the disk that they were on. */
@@ -182,7 +170,7 @@ static int hold_folder(struct train *t, struct err *err)
     struct train_local *l = t->local;
     int fd = -1, rc = 0;
 
-    if (io_mkdir(l->base, err) || check_owner(t, err))
+    if (io_mkdir(l->base, NULL, err) || check_owner(t, err))
         return -1;
     char *lock = io_join(l->base, ".lock");
     if (l->lock < 0 || io_has_name(l->lock, lock, err) != 1) {
@@ -197,8 +185,9 @@ static int hold_folder(struct train *t, struct err *err)
 
 static int make_folder(struct train *t, struct err *err)
 {
-    return hold_folder(t, err) || clear_folder(t, t->local->base, stays_inside, err) ||
-                   clear_folder(t, t->run->local_save, stays_beside, err)
+    /* Of this run's own the steps that it has done. */
+    return hold_folder(t, err) || clear_steps(t->local->base, 0, t->step, err) ||
+                   clear_ended(t, err)
                ? -1
                : 0;
 }
@@ -208,7 +197,7 @@ int train_local_begin(struct train *t, struct err *err)
     struct world *w = t->world;
 
     if (!t->local) { /* what hosts keep is of no later run */
-        int forgot = w->rank || ftruncate(t->anew_lock >= 0 ? t->anew_lock : t->lock, 0) == 0;
+        int forgot = w->rank || ftruncate(t->lock, 0) == 0;
         return world_agree(w, forgot ? 0 : err_sys(err, "cannot write '.lock'"), err);
     }
     if (world_agree(w, w->rank == 0 ? find_id(t, err) : 0, err) || share_id(t, err))
@@ -218,7 +207,12 @@ int train_local_begin(struct train *t, struct err *err)
 
 int train_local_prune(struct train *t, struct err *err)
 {
-    return hold_folder(t, err) || clear_folder(t, t->local->base, stays_newest, err) ? -1 : 0;
+    int64_t newest = INT64_MAX;
+
+    return hold_folder(t, err) || train_folder_older(t->local->base, &newest, err) ||
+                   clear_steps(t->local->base, newest < 0 ? 0 : newest, INT64_MAX, err)
+               ? -1
+               : 0;
 }
 
 void train_local_remove(struct train *t)
@@ -226,7 +220,7 @@ void train_local_remove(struct train *t)
     struct err ignored;
 
     if (t->local && t->local->lock >= 0) {
-        clear_folder(t, t->local->base, stays_locked, &ignored); /* should this end here */
+        clear_steps(t->local->base, INT64_MAX, 0, &ignored); /* should this end here */
         io_remove_tree(t->local->base, &ignored);
     }
 }

@@ -149,7 +149,7 @@ static int open_events(struct train *t, struct err *err)
     gethostname(host, sizeof host - 1);
     snprintf(name, sizeof name, "events.out.tfevents.%010lld.%s.%d", (long long)now, host,
              (int)getpid());
-    if (io_mkdir(dir, err))
+    if (io_mkdir(dir, NULL, err))
         return -1;
     char *path = io_join(dir, name);
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);

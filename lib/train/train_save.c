@@ -49,7 +49,7 @@ struct train_saver {
     struct ckpt_run run;
     char name[40], strategy[4];
     char *path;                /* owned; where the checkpoint will be, on every rank */
-    struct io_dir dir;         /* rank 0's */
+    struct io_out dir;         /* rank 0's */
     struct train_images files; /* this rank's own, then the copies that it holds */
     struct train_local *local; /* borrowed; NULL: of the run's folder */
     int64_t *entry_at; /* [ranks + 1], owned; in the entries: of the ranks of host after host */
@@ -80,9 +80,9 @@ static void entry_name(int rank, char name[32])
 static int write_shard(struct train_saver *s, char **entry, struct err *err)
 {
     int rank = s->train->world->rank, rc = 0;
-    struct io_dir dir;
+    struct io_out dir;
 
-    if (io_dir_enter(&dir, s->path, err))
+    if (io_dir_enter(&dir, s->path, 0, err))
         return -1;
     for (int i = 0; rc == 0 && i < s->files.images; i++) {
         struct train_image *image = &s->files.image[i];
@@ -163,12 +163,12 @@ static int publish_checkpoint(struct train_saver *s, struct err *err)
     if (rc == 0 && s->dir.in_the_way)
         rc = train_folder_make_way(t, s->name, err);
     if (rc == 0)
-        rc = io_dir_commit(&s->dir, err);
+        rc = io_commit(&s->dir, err);
     else
-        io_dir_abandon(&s->dir);
+        io_abandon(&s->dir);
     if (rc == 0)
-        rc = t->home == t->temp ? train_anew_end(t, s->name, err)
-                                : train_folder_point(t, s->name, err);
+        rc = t->home == t->anew.temp ? train_anew_end(t, s->name, err)
+                                     : train_folder_point(t, s->name, err);
     if (rc == 0)
         rc = train_folder_prune(t, (int64_t)t->settings.keep, s->run.step, err);
     return rc;
@@ -222,7 +222,7 @@ static int publish_local(struct train_saver *s, struct err *err)
     for (int r = 0; r < s->train->world->ranks; r++)
         if (!entry_of(s, r)[0])
             return 0;
-    return io_dir_end(&s->dir, write_manifest(s, err), err);
+    return io_end(&s->dir, write_manifest(s, err), err);
 }
 
 /* rc: this rank's copy.  A rank that has failed takes part all the same. */
@@ -339,7 +339,7 @@ static void next_phase(struct train_saver *s)
         s->phase = NONE;
     } else if (s->phase == PUBLISHING) {
         t->saved = s->run.step;
-        t->home = t->place ? t->place : t->run->out;
+        t->home = t->anew.path ? t->anew.path : t->run->out;
         s->phase = NONE;
     } else if (++s->phase == WRITING || t->world->rank == 0) {
         start_thread(s);
@@ -363,7 +363,7 @@ static int give_up_local(struct train_saver *s, struct err *err)
         train_print(t, "no local checkpoint of step %" PRId64 ": %s", s->run.step, s->err.text);
     s->failing = 1;
     if (s->dir.path)
-        io_dir_abandon(&s->dir);
+        io_abandon(&s->dir);
     if (t->world->node_rank == 0)
         io_remove_tree(s->path, &why);
     s->phase = NONE;
@@ -582,7 +582,7 @@ static void close_saver(struct train_saver *s)
     if (s->phase != NONE)
         world_barrier(s->train->world, &none);
     if (s->dir.path)
-        io_dir_abandon(&s->dir);
+        io_abandon(&s->dir);
     train_images_release(&s->files);
     mem_free(s->entry_at);
     mem_free(s->entries);

@@ -184,7 +184,7 @@ static int carry_local(struct train *t, struct err *err)
 
     while (rc && step >= 0 && is_damage(err)) {
         struct err none;
-        if (train_folder_older(t, &step, &none) || step < 0)
+        if (train_folder_older(t->run->out, &step, &none) || step < 0)
             break; /* none is whole: they are worth less than the states */
         mem_free(path);
         train_folder_name(step, name);
@@ -295,7 +295,7 @@ static int load_newest(struct train *t, struct ckpt_healed *healed, struct err *
         if (skipped++ == 0)
             first = *err;
         /* Rank 0's eyes see the folder. */
-        rc = t->world->rank == 0 ? train_folder_older(t, &step, err) : 0;
+        rc = t->world->rank == 0 ? train_folder_older(t->run->out, &step, err) : 0;
         if (world_agree(t->world, rc, err) || world_bcast(t->world, &step, sizeof step, 0, err))
             return -1;
         if (step < 0) {

@@ -251,7 +251,7 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
     const struct watch *w = r->w;
     struct io_out out;
 
-    if (health_file_create(&out, path, 1, err))
+    if (io_create(&out, path, IO_FORCE | IO_CLOSED, err))
         return -1;
     FILE *f = out.file;
     put_value(f, "state", "Verdict: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN", r->v->state);
@@ -272,5 +272,5 @@ int watch_write_prom(const struct watch_report *r, const char *path, struct err 
         prom_value(f, 1);
     }
     put_late(f, r);
-    return health_file_commit(&out, err);
+    return io_commit(&out, err);
 }

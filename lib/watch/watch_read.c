@@ -38,24 +38,23 @@ static void add_path(struct files *f, char *path)
 
 static int list_folder(struct files *f, const char *path, struct err *err)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC), from = f->count;
-    DIR *dir = fd < 0 ? NULL : io_list(fd, path, err);
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    struct io_names all;
     struct stat st;
 
     if (fd < 0)
         return err_sys(err, "cannot open '%s'", path);
-    for (struct dirent *e; dir && f->count < FILES_MAX && (e = io_next(dir));)
-        if (e->d_name[0] != '.' && fstatat(fd, e->d_name, &st, 0) == 0 && S_ISREG(st.st_mode))
-            add_path(f, io_join(path, e->d_name));
+    int rc = io_names_read(&all, fd, path, err);
+    for (int i = 0; i < all.count && f->count < FILES_MAX; i++) {
+        const char *name = all.entry[i]->d_name;
+        if (name[0] != '.' && fstatat(fd, name, &st, 0) == 0 && S_ISREG(st.st_mode))
+            add_path(f, io_join(path, name));
+    }
+    io_names_free(&all);
     close(fd);
-    if (!dir)
-        return -1;
-    closedir(dir);
     if (f->count >= FILES_MAX)
-        return err_at(err, path, 0, NULL, "%d files, expected fewer", FILES_MAX);
-    if (f->count > from)
-        qsort(f->path + from, (size_t)(f->count - from), sizeof *f->path, mem_by_text);
-    return 0;
+        rc = err_at(err, path, 0, NULL, "%d files, expected fewer", FILES_MAX);
+    return rc;
 }
 
 /* ---- meters ---- */

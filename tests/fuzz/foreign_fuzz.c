@@ -42,7 +42,7 @@ static void prepare(void)
     torch_dir = io_join(folder, "torch");
     zero_dir = io_join(folder, "zero-dir");
     char *inner = io_join(zero_dir, "zero/w");
-    assert(io_mkdir(torch_dir, &err) == 0 && io_mkdir(inner, &err) == 0);
+    assert(io_mkdir(torch_dir, NULL, &err) == 0 && io_mkdir(inner, NULL, &err) == 0);
     assert(io_read_file("tests/fuzz/corpus/foreign/distcp", WHOLE, NULL, &text, &bytes, &err) ==
            0);
     int fd = create(torch_dir, "__0_0.distcp");

@@ -6,7 +6,7 @@
 
 #include "io_fixture.h"
 
-static void fill_dir(struct io_dir *dir, const char *text)
+static void fill_dir(struct io_out *dir, const char *text)
 {
     char *path = io_join(dir->temp, "part");
 
@@ -16,13 +16,13 @@ static void fill_dir(struct io_dir *dir, const char *text)
 
 FOLDER_TEST(a_folder_appears_whole)
 {
-    struct io_dir dir;
+    struct io_out dir;
     struct stat st;
 
     assert_ok(io_dir_create(&dir, "d/", 0, &err));
     fill_dir(&dir, "one");
     assert_int_equal(stat("d", &st), -1);
-    assert_ok(io_dir_commit(&dir, &err));
+    assert_ok(io_commit(&dir, &err));
     expect("d/part", "one");
     assert_int_equal(io_dir_create(&dir, "d", 0, &err), -1);
     /* With force: exchanged whole, what only the old one had is gone. */
@@ -30,31 +30,31 @@ FOLDER_TEST(a_folder_appears_whole)
     assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "two");
     expect("d/part", "one");
-    assert_ok(io_dir_commit(&dir, &err));
+    assert_ok(io_commit(&dir, &err));
     expect("d/part", "two");
     assert_int_equal(names("d"), 1);
     assert_int_equal(names("."), 1);
     assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "three");
-    io_dir_abandon(&dir);
+    io_abandon(&dir);
     expect("d/part", "two");
     assert_int_equal(names("."), 1);
     /* By what has come of it. */
     assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "four");
-    assert_int_equal(io_dir_end(&dir, -1, &err), -1);
+    assert_int_equal(io_end(&dir, -1, &err), -1);
     expect("d/part", "two");
     assert_int_equal(names("."), 1);
     assert_ok(io_dir_create(&dir, "d", 1, &err));
     fill_dir(&dir, "five");
-    assert_ok(io_dir_end(&dir, 0, &err));
+    assert_ok(io_end(&dir, 0, &err));
     expect("d/part", "five");
     assert_int_equal(names("."), 1);
 }
 
 static void write_half_a_folder(void)
 {
-    struct io_dir dir;
+    struct io_out dir;
 
     if (io_dir_create(&dir, "d", 1, &err))
         _exit(1);
@@ -66,12 +66,12 @@ static void write_half_a_folder(void)
 
 FOLDER_TEST(a_killed_writers_folder_is_emptied)
 {
-    struct io_dir dir;
+    struct io_out dir;
 
     killed(write_half_a_folder);
     assert_ok(io_dir_create(&dir, "d", 0, &err));
     assert_int_equal(names(dir.temp), 0);
-    assert_ok(io_dir_commit(&dir, &err));
+    assert_ok(io_commit(&dir, &err));
     assert_int_equal(names("d"), 0);
     assert_int_equal(names("."), 1);
 }
@@ -91,7 +91,7 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
     } cases[] = {{022, 0755, 0}, {002, 02775, 0}, {0, 0777, 0777}, {077, 0700, 0755}};
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        struct io_dir dir;
+        struct io_out dir;
         mode_t was = umask(cases[i].mask);
         assert_int_equal(mkdir("in", 0700), 0);
         assert_int_equal(chmod("in", cases[i].above), 0);
@@ -104,7 +104,7 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
         assert_ok(io_dir_create(&dir, "in/d", 0, &err));
         assert_int_equal(mode_of(dir.temp) & 0777, 0700);
         assert_ok(io_dir_put(&dir, "a/b/part", "text", 4, &err));
-        assert_ok(io_dir_commit(&dir, &err));
+        assert_ok(io_commit(&dir, &err));
         umask(was);
         expect("in/d/a/b/part", "text");
         assert_int_equal(names("in/d"), 1);
@@ -116,7 +116,7 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
 /* What lies in the temporary, or under its name by now, leads nobody elsewhere. */
 FOLDER_TEST(a_folder_is_filled_through_its_descriptor)
 {
-    struct io_dir dir;
+    struct io_out dir;
     int fd = -1;
 
     put("victim", "old");
@@ -135,6 +135,6 @@ FOLDER_TEST(a_folder_is_filled_through_its_descriptor)
     expect("victim", "old");
     assert_int_equal(names("elsewhere"), 0);
     /* And what is published is what was written, or is not called so. */
-    assert_error(io_dir_commit(&dir, &err), ERR_MISMATCH);
+    assert_error(io_commit(&dir, &err), ERR_MISMATCH);
     assert_non_null(strstr(err.text, "'d' was replaced"));
 }

@@ -203,7 +203,7 @@ FOLDER_TEST(abandoned_leaves_nothing)
 FOLDER_TEST(force_replaces_like_by_like)
 {
     struct io_out out;
-    struct io_dir dir;
+    struct io_out dir;
 
     assert_int_equal(mkdir("d", 0777), 0);
     put("f", "old");
@@ -242,7 +242,7 @@ FOLDER_TEST(a_killed_writers_rest_is_taken_over)
 FOLDER_TEST(two_writers_are_kept_apart)
 {
     struct io_out a, b;
-    struct io_dir c, d;
+    struct io_out c, d;
 
     assert_ok(io_create(&a, "f", 0, &err));
     assert_error(io_create(&b, "f", 0, &err), ERR_MISMATCH);
@@ -252,7 +252,7 @@ FOLDER_TEST(two_writers_are_kept_apart)
     expect("f", "a");
     assert_ok(io_dir_create(&c, "d", 0, &err));
     assert_error(io_dir_create(&d, "d", 0, &err), ERR_MISMATCH);
-    assert_ok(io_dir_commit(&c, &err));
+    assert_ok(io_commit(&c, &err));
 }
 
 /* Many processes publish the same name: every reader sees one of them whole. */
@@ -314,9 +314,9 @@ FOLDER_TEST(a_full_disk_keeps_the_old_file)
 
 FOLDER_TEST(removal_follows_no_link)
 {
-    assert_ok(io_mkdir("keep/a", &err));
+    assert_ok(io_mkdir("keep/a", NULL, &err));
     put("keep/a/f", "stays");
-    assert_ok(io_mkdir("gone/b/c", &err));
+    assert_ok(io_mkdir("gone/b/c", NULL, &err));
     assert_int_equal(symlink("../../keep", "gone/b/link"), 0);
     put("gone/b/c/f", "x");
     assert_ok(io_remove_tree("gone", &err));
@@ -327,12 +327,12 @@ FOLDER_TEST(removal_follows_no_link)
 
 FOLDER_TEST(folders_with_their_parents)
 {
-    assert_ok(io_mkdir("a/b/c/", &err));
-    assert_ok(io_mkdir("a/b/c", &err));
+    assert_ok(io_mkdir("a/b/c/", NULL, &err));
+    assert_ok(io_mkdir("a/b/c", NULL, &err));
     put("f", "x");
-    assert_says(io_mkdir("f", &err), "'f' exists and is not a folder");
-    assert_int_equal(io_mkdir("f/g", &err), -1);
-    assert_int_equal(io_mkdir("", &err), -1);
+    assert_says(io_mkdir("f", NULL, &err), "'f' exists and is not a folder");
+    assert_int_equal(io_mkdir("f/g", NULL, &err), -1);
+    assert_int_equal(io_mkdir("", NULL, &err), -1);
 }
 
 FOLDER_TEST(joins)

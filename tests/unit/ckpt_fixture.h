@@ -60,7 +60,7 @@ static void write_ckpt(struct fixture *f, const char *groups_text, const char *w
         0};
     int n = f->layout.groups.ranks;
     char **entry = mem_new((size_t)n, sizeof *entry);
-    struct io_dir dir = temp_open(f->dir);
+    struct io_out dir = temp_open(f->dir);
     for (int r = 0; r < n; r++)
         assert_ok(ckpt_write_shard(&dir, r, 0, &f->shape, fill, &f->shape, &entry[r], &err));
     assert_ok(

@@ -362,7 +362,7 @@ TEST(test_write_fails)
     char *entry = NULL;
 
     write_all(&f, "2x1");
-    struct io_dir dir = temp_open(f.dir);
+    struct io_out dir = temp_open(f.dir);
     /* Whatever is there under that name was not put there by this command. */
     assert_says(ckpt_write_shard(&dir, 1, 0, &f.shape, fill, NULL, &entry, &err),
                 "shard-00001.safetensors': File exists");

@@ -300,10 +300,10 @@ TEST(a_temporary_is_its_writers_alone)
     temp_folder(dir, "health");
     path = io_join(dir, "file");
     mode_t mask = umask(022);
-    assert_ok(health_file_create(&out, path, 1, &err));
+    assert_ok(io_create(&out, path, IO_FORCE | IO_CLOSED, &err));
     assert_int_equal(fstat(out.fd, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
-    assert_ok(health_file_commit(&out, &err));
+    assert_ok(io_commit(&out, &err));
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0644);
     umask(mask);

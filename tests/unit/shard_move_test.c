@@ -24,7 +24,7 @@ struct files {
 
 /* The test's own, which is there. */
 static char dot[] = ".";
-static const struct io_dir here = {.fd = AT_FDCWD, .temp = dot};
+static const struct io_out here = {.fd = AT_FDCWD, .temp = dot};
 
 struct trial {
     uint64_t seed, drawn;

@@ -33,9 +33,9 @@ static inline void temp_folder(char path[TEMP_PATH], const char *stem)
 }
 
 /* A folder that is there, as one that is being filled; io_dir_leave. */
-static inline struct io_dir temp_open(const char *path)
+static inline struct io_out temp_open(const char *path)
 {
-    return (struct io_dir){.fd = open(path, O_RDONLY | O_DIRECTORY), .temp = mem_dup(path)};
+    return (struct io_out){.fd = open(path, O_RDONLY | O_DIRECTORY), .temp = mem_dup(path)};
 }
 
 /* Open for reading and writing. */
