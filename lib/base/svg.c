@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/utf8.h"
 
@@ -350,6 +351,48 @@ struct svg_rgb svg_ramp(double t)
 struct svg_rgb svg_tint(const char *colour, double share)
 {
     return mix_colours("#ffffff", colour, share);
+}
+
+double svg_head(struct svg *s, const char *title, const char *note)
+{
+    double y = 28;
+
+    if (s)
+        svg_text(s, SVG_MARGIN, y, &(struct svg_font){.size = 17, .bold = 1}, title);
+    for (size_t n; *note; note += n + (note[n] != 0)) {
+        char line[512];
+        n = strcspn(note, "\n");
+        y += SVG_LINE;
+        snprintf(line, sizeof line, "%.*s", (int)n, note);
+        if (s)
+            svg_text(s, SVG_MARGIN, y, &(struct svg_font){.size = 12, .colour = "#444444"},
+                     line);
+    }
+    return y;
+}
+
+double svg_key(struct svg *s, double y, double width, const struct svg_look *look, int looks)
+{
+    double x = SVG_MARGIN;
+
+    for (int i = 0; i < looks; i++) {
+        const char *fill = look[i].fill.text[0] ? look[i].fill.text : NULL;
+        double box = fill || look[i].outlined ? 20 : 0;
+        double wide = look[i].name ? box + svg_text_width(look[i].name, 0) + 12 : 0;
+        if (x > SVG_MARGIN && x + wide > width) {
+            x = SVG_MARGIN;
+            y += SVG_LINE;
+        }
+        if (s && wide > 0) {
+            struct svg_pen pen = {.fill = fill, .stroke = "#000000", .width = 0.5};
+            pen.width = look[i].outlined ? 1.8 : pen.width;
+            if (box > 0)
+                svg_rect(s, (struct svg_box){x, y - 9, 16, 11}, &pen, NULL);
+            svg_text(s, x + box, y, &(struct svg_font){0}, look[i].name);
+        }
+        x += wide;
+    }
+    return y;
 }
 
 void svg_marker(struct svg *s, double x, double y, int i, const char *colour, const char *tip)

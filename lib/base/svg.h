@@ -95,6 +95,22 @@ struct svg_rgb svg_ramp(double t);
 /* The colour mixed with white; share of 0 (white) to 1 (the colour). */
 struct svg_rgb svg_tint(const char *colour, double share);
 
+/* What a page has in common with others, within this margin. */
+enum { SVG_MARGIN = 20, SVG_LINE = 18 };
+/* The title, and below it the lines of `note` ('\n' between them).  Returns the last base line;
+ * s NULL: only measures. */
+double svg_head(struct svg *s, const char *title, const char *note);
+
+struct svg_look {        /* of boxes, and an entry of the legend */
+    const char *name;    /* NULL: not in the legend */
+    struct svg_rgb fill; /* "": none */
+    int outlined;        /* black */
+    int kind;            /* of a timeline: bars of different kinds are never joined */
+};
+/* The legend of boxes on a page of that width, its first base line y.  Returns the last one; s
+ * NULL: only measures. */
+double svg_key(struct svg *s, double y, double width, const struct svg_look *look, int looks);
+
 /* The i-th marker, in shapes that differ without colour too. */
 void svg_marker(struct svg *s, double x, double y, int i, const char *colour, const char *tip);
 

@@ -4,6 +4,7 @@
 #include "base/svg_timeline.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,22 +18,77 @@ enum {
     TRACKS_MAX = 16
 };
 
-static const double WIDTH = 1280, MARGIN = 20, LEFT = 186, RIGHT = 34, FOOT = 44, TICK_X = 90;
-static const double NOTE_HIGH = 18, GROUP_SIZE = 12, NAME_X = 52;
+static const double WIDTH = 1280, LEFT = 186, RIGHT = 34, FOOT = 44, TICK_X = 90;
+static const double GROUP_SIZE = 12, NAME_X = 52;
 static const char *const GRID = "#d8d8d8", *const INK = "#444444", *const BAND = "#f3f3f3";
 static const char *const BLACK = "#000000";
+
+struct place { /* a lane of a row */
+    int row, lane;
+    double y, h;
+};
 
 struct picture {
     struct svg svg;
     struct svg_timeline *t;
-    double *lane_y, *lane_h; /* [lanes], owned */
-    double *row_y;           /* [rows + 1], owned */
+    struct place *place; /* [places], by rows and lanes, owned */
+    int places;
+    size_t place_room;
+    double *row_y; /* [rows + 1], owned */
     double top, bottom, pixel_s;
 };
+
+void svg_timeline_bar(struct svg_timeline *t, struct svg_bar bar)
+{
+    t->bar = mem_grow(t->bar, &t->bar_room, (size_t)t->bars + 1, sizeof *t->bar);
+    t->bar[t->bars++] = bar;
+}
+
+void svg_timeline_span(struct svg_timeline *t, struct svg_span span)
+{
+    t->path = mem_grow(t->path, &t->path_room, (size_t)t->spans + 1, sizeof *t->path);
+    t->path[t->spans++] = span;
+}
 
 static double x_of(const struct picture *p, double seconds)
 {
     return LEFT + seconds / p->pixel_s;
+}
+
+static int by_lane(const void *a, const void *b)
+{
+    const struct svg_bar *x = a, *y = b;
+
+    if (x->row != y->row)
+        return x->row - y->row;
+    if (x->lane != y->lane)
+        return x->lane - y->lane;
+    if (x->start_s != y->start_s)
+        return x->start_s < y->start_s ? -1 : 1;
+    if (x->end_s != y->end_s)
+        return x->end_s < y->end_s ? -1 : 1;
+    return x->item < y->item ? -1 : x->item > y->item;
+}
+
+/* A lane and those that belong to it are there when one of them has a bar. */
+static void find_places(struct picture *p)
+{
+    const struct svg_timeline *t = p->t;
+
+    for (int64_t i = 0; i < t->bars; i++) {
+        struct svg_bar *b = &t->bar[i];
+        struct place *last = p->place + p->places - 1;
+        int lane = b->lane;
+        while (!t->lane[lane].name)
+            lane--;
+        if (p->places == 0 || last->row != b->row || last->lane < b->lane)
+            do {
+                p->place =
+                    mem_grow(p->place, &p->place_room, (size_t)p->places + 1, sizeof *p->place);
+                p->place[p->places++] = (struct place){.row = b->row, .lane = lane++};
+            } while (lane < t->lanes && !t->lane[lane].name);
+        b->place = p->places - 1 - p->place[p->places - 1].lane + b->lane;
+    }
 }
 
 /* The more lanes there are, the lower they are. */
@@ -44,40 +100,29 @@ static void lay_rows(struct picture *p)
     } sizes[] = {{24, 22, 10}, {64, 17, 8}, {160, 13, 6}, {480, 9, 4}, {1200, 7, 3}, {0, 5, 2}};
     const struct svg_timeline *t = p->t;
     double shares = 0, y = p->top;
-    int i = 0, lane = 0;
+    int i = 0, k = 0;
 
-    for (int k = 0; k < t->lanes; k++)
-        shares += t->lane[k].share;
+    for (; k < p->places; k++)
+        shares += t->lane[p->place[k].lane].share;
     while (sizes[i].lanes && shares > sizes[i].lanes)
         i++;
+    k = 0;
     for (int r = 0; r < t->rows; r++) {
         int notes = (t->row[r].note[0][0] != 0) + (t->row[r].note[1][0] != 0);
         p->row_y[r] = y;
         y += sizes[i].gap / 2;
-        for (; lane < t->lanes && t->lane[lane].row == r; lane++) {
-            double high = sizes[i].high * t->lane[lane].share;
-            int more = lane + 1 < t->lanes && !t->lane[lane + 1].name;
-            p->lane_y[lane] = y;
-            p->lane_h[lane] = high - (sizes[i].high < 9 ? 0.5 : more ? 1 : 1.5);
+        for (; k < p->places && p->place[k].row == r; k++) {
+            struct place *at = &p->place[k];
+            double high = sizes[i].high * t->lane[at->lane].share;
+            int more = k + 1 < p->places && !t->lane[at[1].lane].name;
+            at->y = y;
+            at->h = high - (sizes[i].high < 9 ? 0.5 : more ? 1 : 1.5);
             y += high;
         }
         double least = notes ? 24 + 15 * notes : sizes[i].high + sizes[i].gap;
         y = fmax(y + sizes[i].gap / 2, p->row_y[r] + least);
     }
     p->row_y[t->rows] = p->bottom = y;
-}
-
-static int by_lane(const void *a, const void *b)
-{
-    const struct svg_bar *x = a, *y = b;
-
-    if (x->lane != y->lane)
-        return x->lane - y->lane;
-    if (x->start_s != y->start_s)
-        return x->start_s < y->start_s ? -1 : 1;
-    if (x->end_s != y->end_s)
-        return x->end_s < y->end_s ? -1 : 1;
-    return x->item < y->item ? -1 : x->item > y->item;
 }
 
 /* The first track that is free at `start`; else a new one; else the one that is free first. */
@@ -104,7 +149,7 @@ static int track_of(const double *free_s, int *tracks, int most, double start)
 static void lay_tracks(const struct picture *p, struct svg_bar *bar, int64_t n)
 {
     double free_s[TRACKS_MAX], till = 0;
-    int most = (int)fmin(TRACKS_MAX, fmax(1, p->lane_h[bar->lane] / 1.2)), tracks = 0;
+    int most = (int)fmin(TRACKS_MAX, fmax(1, p->place[bar->place].h / 1.2)), tracks = 0;
     int64_t first = 0;
 
     for (int64_t i = 0; i <= n; i++) {
@@ -148,9 +193,8 @@ static void lay_bars(struct picture *p)
     struct svg_timeline *t = p->t;
     int64_t to = 0, last[TRACKS_MAX];
 
-    qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_lane);
     for (int64_t i = 0, end; i < t->bars; i = end) {
-        for (end = i; end < t->bars && t->bar[end].lane == t->bar[i].lane;)
+        for (end = i; end < t->bars && t->bar[end].place == t->bar[i].place;)
             end++;
         lay_tracks(p, t->bar + i, end - i);
         for (int k = 0; k < TRACKS_MAX; k++)
@@ -168,8 +212,9 @@ static void lay_bars(struct picture *p)
 
 static struct svg_box box_of(const struct picture *p, const struct svg_bar *b)
 {
+    const struct place *at = &p->place[b->place];
     double x = x_of(p, b->start_s), w = x_of(p, b->end_s) - x;
-    double h = p->lane_h[b->lane] / b->tracks, y = p->lane_y[b->lane] + h * b->track;
+    double h = at->h / b->tracks, y = at->y + h * b->track;
 
     /* A hair of white between bars that are wide enough to be seen apart. */
     w = w > 3 ? w - 0.5 : fmax(w, 0.5);
@@ -206,8 +251,8 @@ static void draw_bars(struct picture *p)
     for (int64_t i = 0; i < t->bars; i++) {
         const struct svg_bar *b = &t->bar[i];
         struct svg_pen pen = {.fill = t->look[b->look].fill.text};
-        int first = i == 0 || (many ? b[-1].look != b->look : b[-1].lane != b->lane);
-        int last = i + 1 == t->bars || (many ? b[1].look != b->look : b[1].lane != b->lane);
+        int first = i == 0 || (many ? b[-1].look != b->look : b[-1].place != b->place);
+        int last = i + 1 == t->bars || (many ? b[1].look != b->look : b[1].place != b->place);
         char tip[400];
         if (first)
             many ? svg_boxes_open(&p->svg, &pen) : svg_group_open(&p->svg, "lane", NULL);
@@ -227,18 +272,21 @@ static void draw_bars(struct picture *p)
 /* A frame around each run of spans in one lane, and a line from there to the next lane's. */
 static void draw_path(struct picture *p)
 {
-    const struct svg_timeline *t = p->t;
+    const struct svg_span *path = p->t->path;
     double last_x = 0, last_y = 0;
 
     svg_group_open(&p->svg, "path", "the critical path");
-    for (int i = 0; i < t->spans; i++) {
-        int lane = t->path[i].lane;
-        double from = t->path[i].start_s, to = t->path[i].end_s;
-        while (i + 1 < t->spans && t->path[i + 1].lane == lane &&
-               t->path[i + 1].start_s - to <= 2 * p->pixel_s)
-            to = t->path[++i].end_s;
-        struct svg_box box = {x_of(p, from), p->lane_y[lane], x_of(p, to) - x_of(p, from),
-                              p->lane_h[lane]};
+    for (int i = 0; i < p->t->spans; i++) {
+        int row = path[i].row, lane = path[i].lane, k = 0;
+        double from = x_of(p, path[i].start_s), to = path[i].end_s;
+        while (i + 1 < p->t->spans && path[i + 1].lane == lane && path[i + 1].row == row &&
+               path[i + 1].start_s - to <= 2 * p->pixel_s)
+            to = path[++i].end_s;
+        while (k < p->places && (p->place[k].row != row || p->place[k].lane != lane))
+            k++;
+        if (k == p->places)
+            continue;
+        struct svg_box box = {from, p->place[k].y, x_of(p, to) - from, p->place[k].h};
         double y = box.y + box.h / 2;
         if (last_y > 0)
             svg_line(&p->svg, last_x, last_y, box.x, y, &(struct svg_pen){.stroke = BLACK});
@@ -288,21 +336,20 @@ static void draw_group(struct picture *p, int first, int end)
 {
     int k = p->t->row[first].group;
     double y = p->row_y[first], high = p->row_y[end] - y;
-    const char *name = p->t->group_name ? p->t->group_name[k] : "";
-    char number[16];
+    char name[300];
 
     if (k % 2 == 0)
-        svg_rect(&p->svg, (struct svg_box){MARGIN / 2, y, WIDTH - MARGIN, high},
+        svg_rect(&p->svg, (struct svg_box){SVG_MARGIN / 2, y, WIDTH - SVG_MARGIN, high},
                  &(struct svg_pen){.fill = BAND}, NULL);
-    if (!name[0])
+    if (!p->t->host)
         return;
-    if (svg_text_width(name, GROUP_SIZE) > high && strchr(name, ','))
-        name = strchr(name, ',') + 2; /* "group 3, node3" */
-    if (svg_text_width(name, GROUP_SIZE) > high) {
-        snprintf(number, sizeof number, "%d", k);
-        name = number;
-    }
-    svg_text(&p->svg, MARGIN + 8, y + high / 2,
+    const char *host = p->t->host[k];
+    snprintf(name, sizeof name, "group %d%s%.250s", k, host[0] ? ", " : "", host);
+    if (svg_text_width(name, GROUP_SIZE) > high && host[0])
+        snprintf(name, sizeof name, "%.250s", host);
+    if (svg_text_width(name, GROUP_SIZE) > high)
+        snprintf(name, sizeof name, "%d", k);
+    svg_text(&p->svg, SVG_MARGIN + 8, y + high / 2,
              &(struct svg_font){.size = fmin(GROUP_SIZE, fmax(high - 1, 4)),
                                 .bold = 1,
                                 .turned = strlen(name) > 3,
@@ -314,7 +361,7 @@ static void draw_group(struct picture *p, int first, int end)
 static void draw_names(struct picture *p)
 {
     const struct svg_timeline *t = p->t;
-    double free_from = 0, name_x = t->group_name ? NAME_X : MARGIN;
+    double free_from = 0, name_x = t->host ? NAME_X : SVG_MARGIN;
 
     for (int r = 0, first = 0; r < t->rows; r++)
         if (r + 1 == t->rows || t->row[r + 1].group != t->row[r].group) {
@@ -336,39 +383,12 @@ static void draw_names(struct picture *p)
                      &(struct svg_font){.size = 10, .colour = INK}, row->note[k]);
         free_from = base;
     }
-    for (int k = 0; k < t->lanes; k++) {
-        double size = p->lane_h[k] > 9 ? 10 : 8;
-        if (t->lane[k].name && p->lane_h[k] >= 5)
-            svg_text(&p->svg, LEFT - 8, p->lane_y[k] + p->lane_h[k] / 2 + size * 0.36,
+    for (const struct place *at = p->place; at < p->place + p->places; at++) {
+        double size = at->h > 9 ? 10 : 8;
+        if (t->lane[at->lane].name && at->h >= 5)
+            svg_text(&p->svg, LEFT - 8, at->y + at->h / 2 + size * 0.36,
                      &(struct svg_font){.size = size, .colour = INK, .anchor = SVG_END},
-                     t->lane[k].name);
-    }
-}
-
-static void draw_head(struct picture *p)
-{
-    const struct svg_timeline *t = p->t;
-    double x = MARGIN, y = 28;
-
-    svg_text(&p->svg, x, y, &(struct svg_font){.size = 17, .bold = 1}, t->title);
-    for (int i = 0; i < t->notes; i++)
-        svg_text(&p->svg, x, y += NOTE_HIGH, &(struct svg_font){.size = 12, .colour = INK},
-                 t->note[i]);
-    y += 24;
-    for (int i = 0; i < t->looks; i++) {
-        const struct svg_look *look = &t->look[i];
-        if (!look->name)
-            continue;
-        int box = look->fill.text[0] || look->outlined;
-        if (box)
-            svg_rect(&p->svg, (struct svg_box){x, y - 9, 16, 11},
-                     &(struct svg_pen){.fill = look->fill.text[0] ? look->fill.text : NULL,
-                                       .stroke = look->outlined ? BLACK : NULL,
-                                       .width = 1.8},
-                     NULL);
-        x += box ? 20 : 0;
-        svg_text(&p->svg, x, y, &(struct svg_font){0}, look->name);
-        x += svg_text_width(look->name, 11) + 12;
+                     t->lane[at->lane].name);
     }
 }
 
@@ -377,7 +397,7 @@ static void draw_picture(struct picture *p, FILE *out)
     const struct svg_timeline *t = p->t;
 
     svg_open(&p->svg, out, WIDTH, p->bottom + FOOT, t->title);
-    draw_head(p);
+    svg_key(&p->svg, svg_head(&p->svg, t->title, t->note) + 24, WIDTH, t->look, t->looks);
     draw_names(p);
     draw_axis(p);
     draw_bars(p);
@@ -386,21 +406,23 @@ static void draw_picture(struct picture *p, FILE *out)
     if (has_mark(p))
         draw_mark(p);
     if (t->foot)
-        svg_text(&p->svg, MARGIN, p->bottom + 34, &(struct svg_font){.size = 10, .colour = INK},
-                 t->foot);
+        svg_text(&p->svg, SVG_MARGIN, p->bottom + 34,
+                 &(struct svg_font){.size = 10, .colour = INK}, t->foot);
     svg_close(&p->svg);
 }
 
-int svg_timeline(struct svg_timeline *t, FILE *out, struct err *err)
+int svg_timeline_draw(struct svg_timeline *t, FILE *out, struct err *err)
 {
-    struct picture p = {.t = t, .top = 28 + NOTE_HIGH * t->notes + 24 + 30};
+    double head = svg_head(NULL, t->title, t->note) + 24;
+    struct picture p = {.t = t, .top = svg_key(NULL, head, WIDTH, t->look, t->looks) + 30};
     int rc = 0;
 
     t->end_s = t->end_s > 0 ? t->end_s : 1e-6; /* nothing happens: an axis all the same */
     p.pixel_s = t->end_s / (WIDTH - LEFT - RIGHT);
-    p.lane_y = mem_new((size_t)t->lanes + 1, sizeof *p.lane_y);
-    p.lane_h = mem_new((size_t)t->lanes + 1, sizeof *p.lane_h);
     p.row_y = mem_new((size_t)t->rows + 1, sizeof *p.row_y);
+    if (t->bars)
+        qsort(t->bar, (size_t)t->bars, sizeof *t->bar, by_lane);
+    find_places(&p);
     lay_rows(&p);
     lay_bars(&p);
     if (p.bottom + FOOT > PIXELS_MAX)
@@ -412,8 +434,14 @@ int svg_timeline(struct svg_timeline *t, FILE *out, struct err *err)
                      t->bars, BARS_MAX);
     else
         draw_picture(&p, out);
-    mem_free(p.lane_y);
-    mem_free(p.lane_h);
+    mem_free(p.place);
     mem_free(p.row_y);
     return rc;
+}
+
+void svg_timeline_release(struct svg_timeline *t)
+{
+    mem_free(t->bar);
+    mem_free(t->path);
+    *t = (struct svg_timeline){.rows = 0};
 }

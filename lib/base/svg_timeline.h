@@ -2,7 +2,7 @@
 #ifndef BASE_SVG_TIMELINE_H
 #define BASE_SVG_TIMELINE_H
 
-#include <math.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -21,27 +21,19 @@
  *                               0      1 ms     2 ms
  *
  * Bars of a lane that overlap lie in tracks, one below the other.  Bars thinner than half a
- * pixel are joined with their neighbour on the track.  All pointers are borrowed.
+ * pixel are joined with their neighbour on the track.
  */
-struct svg_look {        /* of bars, and an entry of the legend */
-    const char *name;    /* NULL: not in the legend */
-    struct svg_rgb fill; /* "": none */
-    int outlined;        /* black */
-    int kind;            /* bars of different kinds are never joined */
-};
-
 struct svg_bar {
-    int lane, look;
+    int row, lane, look;
     double start_s, end_s;
-    const char *label; /* NULL: none; of "a.b" the "b" where there is no room */
+    const char *label; /* borrowed; NULL: none; of "a.b" the "b" where there is no room */
     int64_t item;      /* for the caller's tooltip; of joined bars the first's */
     int count;         /* of joined bars; 1 */
     int64_t bytes;     /* their sum */
-    int track, tracks; /* set by the drawer */
+    int place, track, tracks; /* set by the drawer */
 };
 
 struct svg_lane {
-    int row;
     const char *name; /* NULL: it belongs to the lane above */
     double share;     /* of the usual height */
 };
@@ -53,25 +45,25 @@ struct svg_row {
 };
 
 struct svg_span { /* a part of a path */
-    int lane;
+    int row, lane;
     double start_s, end_s;
 };
 
-struct svg_timeline {
-    const char *title, *foot; /* foot: NULL: none */
-    const char *const *note;  /* [notes] */
-    int notes;
+struct svg_timeline { /* pointers are borrowed where they are not owned */
+    char title[512], note[2048];
+    const char *foot;            /* NULL: none */
     const struct svg_look *look; /* [looks] */
     int looks;
-    const char *const *group_name; /* [groups], read upwards; NULL: groups are bands alone */
-    const struct svg_row *row;     /* [rows] */
+    char *const *host;         /* [groups], "": unknown; NULL: groups are bands alone */
+    const struct svg_row *row; /* [rows] */
     int rows;
-    const struct svg_lane *lane; /* [lanes], by rows */
+    const struct svg_lane *lane; /* [lanes]; a row has those that its bars use */
     int lanes;
-    struct svg_bar *bar; /* [bars]; the drawer sorts and joins them */
+    struct svg_bar *bar; /* [bars], owned; the drawer sorts and joins them */
     int64_t bars;
-    const struct svg_span *path; /* [spans], by time: framed in black */
+    struct svg_span *path; /* [spans], by time, owned: framed in black */
     int spans;
+    size_t bar_room, path_room;
     double end_s;     /* of the axis, from 0 */
     double mark_s;    /* a dashed line; not above 0: none */
     const char *mark; /* its name */
@@ -82,7 +74,10 @@ struct svg_timeline {
 
 enum { SVG_TIPS_MAX = 20000 }; /* viewers slow down above */
 
+void svg_timeline_bar(struct svg_timeline *t, struct svg_bar bar);
+void svg_timeline_span(struct svg_timeline *t, struct svg_span span);
 /* ERR_INPUT, and nothing is written, when it would be too large. */
-int svg_timeline(struct svg_timeline *t, FILE *out, struct err *err);
+int svg_timeline_draw(struct svg_timeline *t, FILE *out, struct err *err);
+void svg_timeline_release(struct svg_timeline *t);
 
 #endif

@@ -78,7 +78,7 @@ void plan_timeline_print_json(const struct plan_search *s, const struct plan_tim
                               FILE *out);
 /* The bars of a row of a picture, and their tooltips. */
 void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
-                       struct step_picture *picture, int rank);
+                       struct svg_timeline *picture, int rank);
 void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
                        const struct svg_bar *bar, char *text, size_t room);
 /*

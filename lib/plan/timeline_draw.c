@@ -46,17 +46,17 @@ static const char *compute_text(const struct plan_search *s, const struct plan_t
 }
 
 void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
-                       struct step_picture *picture, int rank)
+                       struct svg_timeline *picture, int rank)
 {
     for (int i = 0; i < t->pieces; i++) {
         const struct plan_piece *p = &t->piece[i];
         struct step_row row = {.lane = p->lane, .kind = (int)p->kind};
-        step_picture_add(picture, (struct step_bar){.rank = rank,
-                                                    .row = &row,
-                                                    .start_s = p->start_s,
-                                                    .end_s = p->end_s,
-                                                    .unit = unit_name(m, p->unit),
-                                                    .item = i});
+        step_draw_bar(picture, (struct step_bar){.rank = rank,
+                                                 .row = &row,
+                                                 .start_s = p->start_s,
+                                                 .end_s = p->end_s,
+                                                 .unit = unit_name(m, p->unit),
+                                                 .item = i});
     }
 }
 
@@ -93,31 +93,24 @@ int plan_timeline_draw(const struct plan_search *s, const struct plan_timeline *
     const struct svg_row row = {.name = "every rank"};
     struct tips tips = {t, c->model};
     struct units step, compute, waited, u;
-    char title[64], note[2][200];
-    const char *const notes[] = {note[0], note[1]};
-    struct step_picture p = {.timeline = {.title = title,
-                                          .note = notes,
-                                          .notes = t->left_out ? 2 : 1,
-                                          .row = &row,
-                                          .rows = 1,
-                                          .end_s = t->walked_s,
-                                          .tip = tip_of,
-                                          .tip_of = &tips}};
+    struct svg_timeline p = {
+        .row = &row, .rows = 1, .end_s = t->walked_s, .tip = tip_of, .tip_of = &tips};
 
-    snprintf(title, sizeof title, "%s: predicted step, from update to update",
+    snprintf(p.title, sizeof p.title, "%s: predicted step, from update to update",
              plan_strategy_name(s->list[s->best].strategy));
-    snprintf(
-        note[0], sizeof note[0],
+    int n = snprintf(
+        p.note, sizeof p.note,
         "%s parameters, %d ranks, micro-batch %d x %d, accum %d: step %s, compute only %s, "
         "waiting %s",
         units_count(&u, (double)c->model->params), c->topo->groups.ranks, c->micro_batch,
         c->seq, c->accum, units_time(&step, t->step_s), compute_text(s, t, &compute),
         units_time(&waited, t->waited_s));
-    snprintf(note[1], sizeof note[1], "%d micro-steps like the second to last are omitted",
-             t->left_out);
+    if (t->left_out)
+        snprintf(p.note + n, sizeof p.note - (size_t)n,
+                 "\n%d micro-steps like the second to last are omitted", t->left_out);
     plan_timeline_add(t, c->model, &p, 0);
-    int rc = step_picture_draw(&p, out, err);
-    step_picture_release(&p);
+    int rc = step_draw(&p, out, err);
+    svg_timeline_release(&p);
     return rc;
 }
 

@@ -28,9 +28,7 @@ struct scene {
     const struct sim_picture *p;
     struct message *message; /* [messages], owned */
     int64_t messages;
-    char *kind;    /* [schedule's lanes], owned: INSIDE, ACROSS or both */
-    int64_t *used; /* [uses] of ranks and lanes, ascending, owned: place * lanes + lane */
-    int64_t uses;
+    char *kind; /* [schedule's lanes], owned: INSIDE, ACROSS or both */
 };
 
 static int by_message(const void *a, const void *b)
@@ -52,13 +50,6 @@ static int by_time(const void *a, const void *b)
     int c = (x->start_s > y->start_s) - (x->start_s < y->start_s);
     c = c ? c : (x->end_s > y->end_s) - (x->end_s < y->end_s);
     return c ? c : by_message(a, b);
-}
-
-static int by_number(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-    return x < y ? -1 : x > y;
 }
 
 /* Where a rank stands in the picture: group after group. */
@@ -130,38 +121,6 @@ static void scene_release(struct scene *c)
 {
     mem_free(c->message);
     mem_free(c->kind);
-    mem_free(c->used);
-}
-
-static int64_t key_of(const struct scene *c, int rank, int lane)
-{
-    return (int64_t)place_of(&c->p->schedule->groups, rank) * c->p->schedule->lanes + lane;
-}
-
-/* A pair of lanes, sent and received, for each lane that a rank uses. */
-static struct svg_lane *find_lanes(struct scene *c, char (*name)[32])
-{
-    static const char *const kinds[] = {"lane", "intra", "inter", "mixed"};
-    int lanes = c->p->schedule->lanes;
-    int64_t n = 0;
-
-    c->used = mem_new(2 * (size_t)c->messages + 1, sizeof *c->used);
-    for (int64_t i = 0; i < c->messages; i++) {
-        c->used[n++] = key_of(c, c->message[i].src, c->message[i].lane);
-        c->used[n++] = key_of(c, c->message[i].dst, c->message[i].lane);
-    }
-    qsort(c->used, (size_t)n, sizeof *c->used, by_number);
-    for (int64_t i = 0; i < n; i++)
-        if (c->uses == 0 || c->used[c->uses - 1] != c->used[i])
-            c->used[c->uses++] = c->used[i];
-    struct svg_lane *lane = mem_new(2 * (size_t)c->uses + 1, sizeof *lane);
-    for (int64_t i = 0; i < c->uses; i++) {
-        int row = (int)(c->used[i] / lanes), k = (int)(c->used[i] % lanes);
-        snprintf(name[k], sizeof name[k], "%s %d", kinds[(int)c->kind[k]], k);
-        lane[2 * i] = (struct svg_lane){row, name[k], SENT};
-        lane[2 * i + 1] = (struct svg_lane){row, NULL, 1 - SENT};
-    }
-    return lane;
 }
 
 /* Each message at both its ends; one within a rank has no receiver. */
@@ -169,17 +128,17 @@ static void add_bars(const struct scene *c, struct svg_timeline *t)
 {
     for (int64_t i = 0; i < c->messages; i++) {
         const struct message *m = &c->message[i];
-        for (int received = 0; received <= (m->src != m->dst); received++) {
-            int64_t key = key_of(c, received ? m->dst : m->src, m->lane);
-            const int64_t *at = bsearch(&key, c->used, (size_t)c->uses, sizeof key, by_number);
-            t->bar[t->bars++] = (struct svg_bar){.lane = 2 * (int)(at - c->used) + received,
-                                                 .look = 2 * m->part + m->across,
-                                                 .start_s = m->start_s,
-                                                 .end_s = m->end_s,
-                                                 .item = i,
-                                                 .count = 1,
-                                                 .bytes = m->bytes};
-        }
+        for (int received = 0; received <= (m->src != m->dst); received++)
+            svg_timeline_bar(
+                t, (struct svg_bar){.row = received ? place_of(&c->p->schedule->groups, m->dst)
+                                                    : m->at,
+                                    .lane = 2 * m->lane + received,
+                                    .look = 2 * m->part + m->across,
+                                    .start_s = m->start_s,
+                                    .end_s = m->end_s,
+                                    .item = i,
+                                    .count = 1,
+                                    .bytes = m->bytes});
     }
 }
 
@@ -244,7 +203,7 @@ static int64_t whole_bytes(const struct sim_picture *p)
     return bytes;
 }
 
-static void put_words(const struct scene *c, char title[512], char note[512])
+static void put_words(const struct scene *c, struct svg_timeline *t)
 {
     const struct sim_picture *p = c->p;
     const struct schedule *s = p->schedule;
@@ -256,10 +215,10 @@ static void put_words(const struct scene *c, char title[512], char note[512])
     groups_print(g, shape, sizeof shape);
     if (p->bound_s > 0 && isfinite(p->bound_s) && p->times->time_s > 0)
         snprintf(bound, sizeof bound, ", %.3f of the cut bound", p->bound_s / p->times->time_s);
-    snprintf(title, 512, "%s, %s, %s, %s: %s%s", op ? op : "partial collective",
+    snprintf(t->title, sizeof t->title, "%s, %s, %s, %s: %s%s", op ? op : "partial collective",
              schedule_algo_name(s->algo), shape, units_bytes(&port, (double)whole_bytes(p)),
              units_time(&latency, p->times->time_s), bound);
-    snprintf(note, 512,
+    snprintf(t->note, sizeof t->note,
              "%d rank%s in %d group%s, %d sub-chunk%s, %d steps, %" PRId64
              " messages; intra-group %s and %s, slowest port %s and %s",
              g->ranks, g->ranks == 1 ? "" : "s", g->count, g->count == 1 ? "" : "s",
@@ -270,68 +229,53 @@ static void put_words(const struct scene *c, char title[512], char note[512])
              units_time(&latency, p->topo->level[1].latency_s));
 }
 
-static void name_rows(const struct sim_picture *p, struct svg_row *row, char **group)
-{
-    const struct groups *g = &p->schedule->groups;
-
-    for (int at = 0; at < g->ranks; at++) {
-        row[at].group = g->group_of[g->rank[at]];
-        snprintf(row[at].name, sizeof row[at].name, "%d", g->rank[at]);
-    }
-    for (int k = 0; k < g->count; k++) {
-        const char *host = p->topo->host[k];
-        char name[300];
-        snprintf(name, sizeof name, "group %d%s%.250s", k, host[0] ? ", " : "", host);
-        group[k] = mem_dup(name);
-    }
-}
-
 int sim_draw(const struct sim_picture *p, FILE *out, struct err *err)
 {
+    static const char *const kinds[] = {"lane", "intra", "inter", "mixed"};
     const struct schedule *s = p->schedule;
+    const struct groups *g = &s->groups;
     struct scene c;
 
     if (find_messages(&c, p, err))
         return -1;
     double bound_s = isfinite(p->bound_s) ? p->bound_s : 0;
-    char title[512], note[512], mark[64], part[SVG_COLOURS][32], (*name)[32];
-    struct svg_lane *lane;
-    const char *const notes[] = {note};
+    char mark[64], part[SVG_COLOURS][32];
+    char(*name)[32] = mem_new((size_t)s->lanes + 1, sizeof *name);
     struct units u;
-    struct svg_look *look = mem_new(2 * (size_t)s->groups.count + 3, sizeof *look);
-    struct svg_row *row = mem_new((size_t)s->groups.ranks, sizeof *row);
-    char **group = mem_new((size_t)s->groups.count, sizeof *group);
-    struct svg_timeline t = {.title = title,
-                             .note = notes,
-                             .notes = 1,
-                             .look = look,
+    struct svg_lane *lane = mem_new(2 * (size_t)s->lanes + 1, sizeof *lane);
+    struct svg_look *look = mem_new(2 * (size_t)g->count + 3, sizeof *look);
+    struct svg_row *row = mem_new((size_t)g->ranks, sizeof *row);
+    struct svg_timeline t = {.look = look,
                              .looks = find_looks(&c, look, part),
-                             .group_name = (const char *const *)group,
+                             .host = p->topo->host,
                              .row = row,
-                             .rows = s->groups.ranks,
-                             .bar = mem_new(2 * (size_t)c.messages + 1, sizeof *t.bar),
+                             .rows = g->ranks,
+                             .lane = lane,
+                             .lanes = 2 * s->lanes,
                              .end_s = fmax(p->times->time_s, bound_s),
                              .mark_s = bound_s,
                              .mark = mark,
                              .tip = tip_of,
                              .tip_of = &c};
 
-    name = mem_new((size_t)s->lanes + 1, sizeof *name);
-    put_words(&c, title, note);
+    put_words(&c, &t);
     snprintf(mark, sizeof mark, "cut bound %s", units_time(&u, bound_s));
-    name_rows(p, row, group);
-    t.lane = lane = find_lanes(&c, name);
-    t.lanes = (int)(2 * c.uses);
+    for (int at = 0; at < g->ranks; at++) {
+        row[at].group = g->group_of[g->rank[at]];
+        snprintf(row[at].name, sizeof row[at].name, "%d", g->rank[at]);
+    }
+    for (int k = 0; k < s->lanes; k++) {
+        snprintf(name[k], sizeof name[k], "%s %d", kinds[(int)c.kind[k]], k);
+        lane[2 * k] = (struct svg_lane){name[k], SENT};
+        lane[2 * k + 1] = (struct svg_lane){NULL, 1 - SENT};
+    }
     add_bars(&c, &t);
-    int rc = svg_timeline(&t, out, err);
-    for (int k = 0; k < s->groups.count; k++)
-        mem_free(group[k]);
-    mem_free(group);
+    int rc = svg_timeline_draw(&t, out, err);
+    svg_timeline_release(&t);
     mem_free(look);
     mem_free(row);
     mem_free(lane);
     mem_free(name);
-    mem_free(t.bar);
     scene_release(&c);
     return rc;
 }

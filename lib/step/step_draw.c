@@ -2,8 +2,6 @@
 /* Knows the lanes and colours of a step's picture. */
 #include "step/step_draw.h"
 
-#include "base/mem.h"
-
 /* Looks by what a row does, in the order of the legend; those of waits follow, paler. */
 enum look {
     FORWARD,
@@ -36,39 +34,33 @@ static enum look look_of(const struct step_row *r)
     return r->kind == STEP_TRANSFER ? of_lane[r->lane] : of_kind[r->kind];
 }
 
-/* Until it is known which lanes are used each rank has all of them, the compute lane first. */
-static int lane_of(int rank, const struct step_row *row)
+static int lane_of(const struct step_row *row)
 {
-    return rank * STEP_LANES + (row->lane + 1) % STEP_LANES;
+    return (row->lane + 1) % STEP_LANES; /* the compute lane is the last one of a step */
 }
 
-void step_picture_add(struct step_picture *p, struct step_bar b)
+void step_draw_bar(struct svg_timeline *t, struct step_bar b)
 {
-    int64_t n = p->timeline.bars++;
     int look = !b.waits ? (int)look_of(b.row)
                         : LOOKS + (int)(b.waits_for ? look_of(b.waits_for) : AGREE);
 
-    p->bar = mem_grow(p->bar, &p->bar_room, (size_t)n + 1, sizeof *p->bar);
-    p->bar[n] = (struct svg_bar){.lane = lane_of(b.rank, b.row),
-                                 .look = look,
-                                 .start_s = b.start_s,
-                                 .end_s = b.end_s,
-                                 .label = b.waits ? NULL : b.unit,
-                                 .item = b.item,
-                                 .count = 1};
+    svg_timeline_bar(t, (struct svg_bar){.row = b.rank,
+                                         .lane = lane_of(b.row),
+                                         .look = look,
+                                         .start_s = b.start_s,
+                                         .end_s = b.end_s,
+                                         .label = b.waits ? NULL : b.unit,
+                                         .item = b.item,
+                                         .count = 1});
 }
 
-void step_picture_add_path(struct step_picture *p, int rank, const struct step_row *row,
-                           double start_s, double end_s)
+void step_draw_span(struct svg_timeline *t, int rank, const struct step_row *row,
+                    double start_s, double end_s)
 {
-    int n = p->timeline.spans++;
-
-    p->span = mem_grow(p->span, &p->span_room, (size_t)n + 1, sizeof *p->span);
-    p->span[n] = (struct svg_span){lane_of(rank, row), start_s, end_s};
+    svg_timeline_span(t, (struct svg_span){rank, lane_of(row), start_s, end_s});
 }
 
-/* Of each look that some bar has, the name. */
-static void find_looks(const struct step_picture *p, struct svg_look look[ALL_LOOKS])
+int step_draw(struct svg_timeline *t, FILE *out, struct err *err)
 {
     static const struct {
         const char *name;
@@ -76,7 +68,12 @@ static void find_looks(const struct step_picture *p, struct svg_look look[ALL_LO
     } looks[LOOKS] = {{"forward", 0}, {"backward", 1}, {"accumulate", 7}, {"update", 2},
                       {"other", -1},  {"gather", 3},   {"reduce", 5},     {"convert", 6},
                       {"sync", 4},    {"agree", -2}};
+    struct svg_lane lane[STEP_LANES];
+    struct svg_look look[ALL_LOOKS] = {{0}};
 
+    for (int i = 0; i < STEP_LANES; i++)
+        lane[lane_of(&(struct step_row){.lane = i})] =
+            (struct svg_lane){step_lane_name((enum step_lane)i), i == STEP_COMPUTE ? 1.4 : 1};
     for (int i = 0; i < 2 * LOOKS; i++) {
         int c = looks[i % LOOKS].colour;
         look[i].fill = svg_tint(c == -1   ? "#777777"
@@ -85,55 +82,18 @@ static void find_looks(const struct step_picture *p, struct svg_look look[ALL_LO
                                 i < LOOKS ? 1 : PALE);
         look[i].kind = i >= LOOKS;
     }
-    for (int64_t i = 0; i < p->timeline.bars; i++) {
-        int at = p->bar[i].look;
+    /* Named are those that some bar has. */
+    for (int64_t i = 0; i < t->bars; i++) {
+        int at = t->bar[i].look;
         look[at].name = at < LOOKS ? looks[at].name : NULL;
         if (at >= LOOKS)
             look[LOOKS + GATHER].name = "paler: waiting for it";
     }
-    if (p->timeline.spans)
+    if (t->spans)
         look[CRITICAL] = (struct svg_look){.name = "critical path", .outlined = 1};
-}
-
-int step_picture_draw(struct step_picture *p, FILE *out, struct err *err)
-{
-    struct svg_timeline *t = &p->timeline;
-    struct svg_lane *lane = mem_new((size_t)t->rows * STEP_LANES + 1, sizeof *lane);
-    struct svg_look look[ALL_LOOKS] = {{0}};
-    int used[STEP_LANES] = {0}, number[STEP_LANES], lanes = 0;
-
-    for (int64_t i = 0; i < t->bars; i++)
-        used[p->bar[i].lane % STEP_LANES] = 1;
-    for (int k = 0; k < STEP_LANES; k++) {
-        number[k] = lanes;
-        lanes += used[k];
-    }
-    for (int i = 0; i < t->rows * STEP_LANES; i++) {
-        int k = i % STEP_LANES, of = (k + STEP_LANES - 1) % STEP_LANES;
-        if (used[k])
-            lane[t->lanes++] = (struct svg_lane){
-                i / STEP_LANES, step_lane_name((enum step_lane)of), k ? 1 : 1.4};
-    }
-    for (int64_t i = 0; i < t->bars; i++)
-        p->bar[i].lane =
-            p->bar[i].lane / STEP_LANES * lanes + number[p->bar[i].lane % STEP_LANES];
-    for (int i = 0; i < t->spans; i++)
-        p->span[i].lane =
-            p->span[i].lane / STEP_LANES * lanes + number[p->span[i].lane % STEP_LANES];
-    find_looks(p, look);
     t->lane = lane;
+    t->lanes = STEP_LANES;
     t->look = look;
     t->looks = ALL_LOOKS;
-    t->bar = p->bar;
-    t->path = p->span;
-    int rc = svg_timeline(t, out, err);
-    mem_free(lane);
-    return rc;
-}
-
-void step_picture_release(struct step_picture *p)
-{
-    mem_free(p->bar);
-    mem_free(p->span);
-    *p = (struct step_picture){0};
+    return svg_timeline_draw(t, out, err);
 }

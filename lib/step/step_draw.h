@@ -2,25 +2,16 @@
 #ifndef STEP_STEP_DRAW_H
 #define STEP_STEP_DRAW_H
 
-#include <stddef.h>
-
 #include "base/svg_timeline.h"
 #include "step/step.h"
 
 /*
- * A step as a timeline, predicted or measured: a row per rank, in it the lanes that some rank
- * uses, the compute lane first.  The caller sets the timeline's title, notes, rows, end and
+ * A step as a timeline, predicted or measured: a row per rank, in it the lanes that the rank
+ * uses, the compute lane first.  The caller sets the timeline's title, note, rows, end and
  * tooltips, adds bars and path, draws and releases it.
  */
-struct step_picture {
-    struct svg_timeline timeline;
-    struct svg_bar *bar; /* [timeline.bars], owned */
-    size_t bar_room;
-    struct svg_span *span; /* [timeline.spans], owned */
-    size_t span_room;
-};
 
-/* What a bar of the timeline shows: a row, or a wait for a row. */
+/* A bar of the timeline: a row of the step, or a wait for a row. */
 struct step_bar {
     int rank; /* a row of the timeline */
     const struct step_row *row;
@@ -31,11 +22,10 @@ struct step_bar {
     int64_t item;     /* for the tooltip */
 };
 
-void step_picture_add(struct step_picture *p, struct step_bar bar);
+void step_draw_bar(struct svg_timeline *t, struct step_bar bar);
 /* A part of the critical path; by time. */
-void step_picture_add_path(struct step_picture *p, int rank, const struct step_row *row,
-                           double start_s, double end_s);
-int step_picture_draw(struct step_picture *p, FILE *out, struct err *err);
-void step_picture_release(struct step_picture *p);
+void step_draw_span(struct svg_timeline *t, int rank, const struct step_row *row,
+                    double start_s, double end_s);
+int step_draw(struct svg_timeline *t, FILE *out, struct err *err);
 
 #endif

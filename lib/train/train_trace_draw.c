@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "base/mem.h"
 #include "base/units.h"
 #include "step/step_draw.h"
 
@@ -35,7 +36,7 @@ struct picture {
     int bars; /* of the largest rank: a bar's item is row * bars + bar */
 };
 
-static void add_rank(struct step_picture *pic, const struct picture *p, int rank, int at)
+static void add_rank(struct svg_timeline *pic, const struct picture *p, int rank, int at)
 {
     const struct train_trace *t = p->trace;
     const struct train_trace_rank *r = &t->rank[rank];
@@ -43,22 +44,21 @@ static void add_rank(struct step_picture *pic, const struct picture *p, int rank
     for (int i = 0; i < r->bars; i++) {
         const struct train_trace_bar *b = &r->bar[i];
         const struct step_row *row = train_trace_row(t, b->node);
-        step_picture_add(pic,
-                         (struct step_bar){
-                             .rank = at,
-                             .row = row,
-                             .waits = b->waits,
-                             .waits_for = b->wait < 0 ? NULL : train_trace_row(t, b->wait),
-                             .start_s = b->start_s,
-                             .end_s = b->end_s,
-                             .unit = row->unit < 0 ? NULL : t->plan->model.unit[row->unit].name,
-                             .item = (int64_t)at * p->bars + i});
+        step_draw_bar(pic,
+                      (struct step_bar){
+                          .rank = at,
+                          .row = row,
+                          .waits = b->waits,
+                          .waits_for = b->wait < 0 ? NULL : train_trace_row(t, b->wait),
+                          .start_s = b->start_s,
+                          .end_s = b->end_s,
+                          .unit = row->unit < 0 ? NULL : t->plan->model.unit[row->unit].name,
+                          .item = (int64_t)at * p->bars + i});
     }
     for (int i = 0; i < r->path.parts && rank == t->slowest; i++) {
         const struct step_part *part = &r->path.part[i];
         if (part->node >= 0)
-            step_picture_add_path(pic, at, train_trace_row(t, part->node), part->start_s,
-                                  part->end_s);
+            step_draw_span(pic, at, train_trace_row(t, part->node), part->start_s, part->end_s);
     }
 }
 
@@ -95,84 +95,66 @@ static void tip_of(const void *of, const struct svg_bar *bar, char *text, size_t
              units_time(&took, bar->end_s - bar->start_s), units_time(&from, bar->start_s));
 }
 
-static void parts_of(const struct train_trace *t, char *text, size_t room)
+/* On the step, its path, the predicted step, and the ranks that are drawn. */
+static void put_note(const struct train_trace *t, int drawn, char *text, size_t room)
 {
     const struct train_trace_rank *r = &t->rank[t->slowest];
-    struct units path;
-    int used = snprintf(text, room, "critical path %s, the step is %.2f times that; on it:",
-                        units_time(&path, r->path.longest_s), r->step_s / r->path.longest_s);
-
-    for (int s = 0; s < STEP_PATH_SUMS; s++)
-        used +=
-            snprintf(text + used, room - (size_t)used, "%s %s %.0f %%", s ? "," : "",
-                     step_path_name((enum step_path_sum)s), 100 * r->path.sum_s[s] / r->step_s);
-}
-
-/* The caption on the predicted step. */
-static void predicted_of(const struct train_trace *t, char *text, size_t room)
-{
     const struct plan_timeline *p = t->predicted;
-    struct units step, compute, waited;
+    FILE *f = fmemopen(text, room, "w");
+    struct units u[4];
 
-    if (!p) {
-        snprintf(text, room, "no prediction: the plan carries no fabric with compute rates");
-        return;
-    }
-    int n = snprintf(text, room, "predicted: step %s, compute only %s, waiting %s",
-                     units_time(&step, p->step_s), units_time(&compute, p->compute_s),
-                     units_time(&waited, p->waited_s));
-    if (p->left_out)
-        snprintf(text + n, room - (size_t)n, "; micro-steps %d to %d are not drawn there",
-                 p->micros - 1, p->micros + p->left_out - 2);
-}
-
-static void add_predicted(struct step_picture *pic, struct picture *p, struct svg_row *row)
-{
-    const struct plan_timeline *line = p->trace->predicted;
-    struct units u;
-
-    *row = (struct svg_row){.name = "predicted", .note = {"every rank"}};
-    snprintf(row->note[1], sizeof row->note[1], "%s", units_time(&u, line->step_s));
-    plan_timeline_add(line, &p->trace->plan->model, pic, 0);
-    pic->timeline.end_s = line->step_s;
-    p->bars = line->pieces + 1;
+    mem_have(f, "a note");
+    fprintf(f, "rank %d (%.100s)%s: step %s = compute %s + exposed %s + idle %s", t->slowest,
+            r->host, t->ranks > 1 ? ", the slowest" : "", units_time(&u[0], r->step_s),
+            units_time(&u[1], r->compute_s), units_time(&u[2], r->exposed_s),
+            units_time(&u[3], r->idle_s));
+    fprintf(f, "\ncritical path %s, the step is %.2f times that; on it:",
+            units_time(&u[0], r->path.longest_s), r->step_s / r->path.longest_s);
+    for (int s = 0; s < STEP_PATH_SUMS; s++)
+        fprintf(f, "%s %s %.0f %%", s ? "," : "", step_path_name((enum step_path_sum)s),
+                100 * r->path.sum_s[s] / r->step_s);
+    if (p)
+        fprintf(f, "\npredicted: step %s, compute only %s, waiting %s",
+                units_time(&u[0], p->step_s), units_time(&u[1], p->compute_s),
+                units_time(&u[2], p->waited_s));
+    else
+        fputs("\nno prediction: the plan carries no fabric with compute rates", f);
+    if (p && p->left_out)
+        fprintf(f, "; micro-steps %d to %d are not drawn there", p->micros - 1,
+                p->micros + p->left_out - 2);
+    if (drawn < t->ranks)
+        fprintf(f, "\n%d of %d ranks are drawn: the first of each group and the slowest", drawn,
+                t->ranks);
+    fclose(f);
 }
 
 int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
 {
     struct picture p = {.trace = t, .top = t->predicted != NULL, .bars = 1};
     struct svg_row row[1 + TRAIN_TRACE_DRAWN] = {{0}};
-    const struct train_trace_rank *slowest = &t->rank[t->slowest];
-    char title[512], note[4][512], shape[256], strategy[4];
-    struct units u[4];
-    const char *const notes[] = {note[0], note[1], note[2], note[3]};
+    char shape[256];
+    struct units u;
     int count = train_trace_drawn(t, p.drawn);
-    struct step_picture pic = {
-        .timeline = {.title = title,
-                     .foot = "the time of each rank is 0 at the start of its own step",
-                     .note = notes,
-                     .notes = count < t->ranks ? 4 : 3,
-                     .row = row,
-                     .rows = p.top + count,
-                     .tip = tip_of,
-                     .tip_of = &p}};
+    struct svg_timeline pic = {.foot =
+                                   "the time of each rank is 0 at the start of its own step",
+                               .row = row,
+                               .rows = p.top + count,
+                               .tip = tip_of,
+                               .tip_of = &p};
 
     groups_print(&t->plan->groups, shape, sizeof shape);
-    strcpy(strategy, plan_strategy_name(t->plan->strategy));
-    snprintf(title, sizeof title, "step %" PRId64 ", %s on %s: %s", t->step, strategy, shape,
-             units_time(&u[0], slowest->step_s));
-    snprintf(note[0], sizeof note[0],
-             "rank %d (%.100s)%s: step %s = compute %s + exposed %s + idle %s", t->slowest,
-             slowest->host, t->ranks > 1 ? ", the slowest" : "", u[0].text,
-             units_time(&u[1], slowest->compute_s), units_time(&u[2], slowest->exposed_s),
-             units_time(&u[3], slowest->idle_s));
-    parts_of(t, note[1], sizeof note[1]);
-    predicted_of(t, note[2], sizeof note[2]);
-    snprintf(note[3], sizeof note[3],
-             "%d of %d ranks are drawn: the first of each group and the slowest", count,
-             t->ranks);
-    if (t->predicted)
-        add_predicted(&pic, &p, &row[0]);
+    snprintf(pic.title, sizeof pic.title, "step %" PRId64 ", %s on %s: %s", t->step,
+             plan_strategy_name(t->plan->strategy), shape,
+             units_time(&u, t->rank[t->slowest].step_s));
+    put_note(t, count, pic.note, sizeof pic.note);
+    if (t->predicted) {
+        row[0] = (struct svg_row){.name = "predicted", .note = {"every rank"}};
+        snprintf(row[0].note[1], sizeof row[0].note[1], "%s",
+                 units_time(&u, t->predicted->step_s));
+        plan_timeline_add(t->predicted, &t->plan->model, &pic, 0);
+        pic.end_s = t->predicted->step_s;
+        p.bars = t->predicted->pieces + 1;
+    }
     for (int i = 0; i < count; i++)
         p.bars = t->rank[p.drawn[i]].bars > p.bars ? t->rank[p.drawn[i]].bars : p.bars;
     for (int i = 0; i < count; i++) {
@@ -181,12 +163,12 @@ int train_trace_draw(const struct train_trace *t, FILE *out, struct err *err)
         at->group = p.top + i;
         snprintf(at->name, sizeof at->name, "rank %d", p.drawn[i]);
         snprintf(at->note[0], sizeof at->note[0], "%.15s", r->host);
-        snprintf(at->note[1], sizeof at->note[1], "%s%s", units_time(&u[0], r->step_s),
+        snprintf(at->note[1], sizeof at->note[1], "%s%s", units_time(&u, r->step_s),
                  p.drawn[i] == t->slowest && count > 1 ? ", slowest" : "");
-        pic.timeline.end_s = fmax(pic.timeline.end_s, r->step_s);
+        pic.end_s = fmax(pic.end_s, r->step_s);
         add_rank(&pic, &p, p.drawn[i], p.top + i);
     }
-    int rc = step_picture_draw(&pic, out, err);
-    step_picture_release(&pic);
+    int rc = step_draw(&pic, out, err);
+    svg_timeline_release(&pic);
     return rc;
 }
