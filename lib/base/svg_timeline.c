@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/svg_chart.h"
+#include "base/svg_figure.h"
 #include "base/units.h"
 
 enum {

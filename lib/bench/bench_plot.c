@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which rows of a benchmark make a line of which chart.  Two charts an operation (and
+ * Draws the rows of a benchmark.  Two charts an operation (and
  * shape and type, where rows of several are given): its time and its busbw over the size.
  */
 #include "bench/bench.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -14,67 +13,15 @@
 #include "schedule/schedule.h"
 
 struct plot {
-    const struct bench_row **row; /* [rows], those with a time, by size; owned */
+    const struct bench_row **row; /* [rows], those with a time; owned */
     int rows;
-    const struct bench_row **panel; /* [panels], the first row of each; owned */
-    int panels;
-    const struct bench_row **line; /* [lines], the first row of each; owned */
-    int lines;
+    const struct bench_row **library; /* [libraries], the first row of each; owned */
+    int libraries;
 };
-
-static int by_size(const void *a, const void *b)
-{
-    const struct bench_row *const *x = a, *const *y = b;
-
-    if ((*x)->bytes != (*y)->bytes)
-        return (*x)->bytes < (*y)->bytes ? -1 : 1;
-    return *x < *y ? -1 : *x > *y; /* as given: the same picture each time */
-}
 
 static int has_limit(const struct bench_row *r)
 {
     return isfinite(r->limit_s) && r->limit_s > 0;
-}
-
-static int same_panel(const struct bench_row *a, const struct bench_row *b)
-{
-    return a->op == b->op && a->type == b->type && a->redop == b->redop &&
-           strcmp(a->shape, b->shape) == 0;
-}
-
-/* What auto chose may differ from size to size: its line is one. */
-static int same_line(const struct bench_row *a, const struct bench_row *b)
-{
-    return a->algo == b->algo && strcmp(a->setting, b->setting) == 0;
-}
-
-/* In the order of first sight, so that lines and panels come as the rows did. */
-static int add_new(const struct bench_row **list, int n, const struct bench_row *r,
-                   int (*same)(const struct bench_row *, const struct bench_row *))
-{
-    int i = 0;
-
-    while (i < n && !same(list[i], r))
-        i++;
-    if (i == n)
-        list[n++] = r;
-    return n;
-}
-
-static void plot_init(struct plot *p, const struct bench_row *rows, int n)
-{
-    size_t room = (size_t)n + 1;
-
-    *p = (struct plot){.row = mem_new(room, sizeof *p->row),
-                       .panel = mem_new(room, sizeof *p->panel),
-                       .line = mem_new(room, sizeof *p->line)};
-    for (int i = 0; i < n; i++)
-        if (isfinite(rows[i].time_s[BENCH_MEDIAN]) && rows[i].time_s[BENCH_MEDIAN] > 0) {
-            p->panels = add_new(p->panel, p->panels, &rows[i], same_panel);
-            p->lines = add_new(p->line, p->lines, &rows[i], same_line);
-            p->row[p->rows++] = &rows[i];
-        }
-    qsort(p->row, (size_t)p->rows, sizeof *p->row, by_size);
 }
 
 static void tip_of(const struct bench_row *r, char *text, size_t room)
@@ -95,47 +42,18 @@ static void tip_of(const struct bench_row *r, char *text, size_t room)
  * Coloured by the algorithm, not by its turn: it has the same colour in every picture.  The MPI
  * library comes after ours, once for each way that it was set.
  */
-static void add_line(const struct plot *p, struct svg_figure *f, const struct bench_row *panel,
-                     int line, int rate)
+static int style_of(struct plot *p, const struct bench_row *r)
 {
-    const struct bench_row *first = p->line[line];
-    int style = first->algo;
-    char name[96], tip[256];
+    int i = 0;
 
-    if (first->algo < 0) {
-        style = SCHEDULE_AUTO + 1;
-        for (int i = 0; i < line; i++)
-            style += p->line[i]->algo < 0;
-    }
-    snprintf(name, sizeof name, "%s%s%s", bench_algo_name(first->algo),
-             first->setting[0] ? ":" : "", first->setting);
-    svg_figure_line(f, name, (struct svg_series){.colour = style, .marker = style});
-    for (int i = 0; i < p->rows; i++) {
-        const struct bench_row *r = p->row[i];
-        if (!same_panel(r, panel) || !same_line(r, first))
-            continue;
-        tip_of(r, tip, sizeof tip);
-        svg_figure_point(f, (double)r->bytes,
-                         rate ? bench_busbw_Bps(r) : r->time_s[BENCH_MEDIAN], tip);
-    }
-}
-
-/* The cut bound of each size. */
-static void add_bound(const struct plot *p, struct svg_figure *f, const struct bench_row *panel,
-                      int rate)
-{
-    int64_t last = -1;
-
-    for (int i = 0; i < p->rows; i++) {
-        struct bench_row r = *p->row[i];
-        if (!same_panel(&r, panel) || !has_limit(&r) || r.bytes == last)
-            continue;
-        if (last < 0)
-            svg_figure_line(f, "cut bound", (struct svg_series){.marker = -1, .dashed = 1});
-        last = r.bytes;
-        r.time_s[BENCH_MEDIAN] = r.limit_s;
-        svg_figure_point(f, (double)r.bytes, rate ? bench_busbw_Bps(&r) : r.limit_s, NULL);
-    }
+    if (r->algo >= 0)
+        return r->algo;
+    while (i < p->libraries &&
+           (p->library[i]->algo != r->algo || strcmp(p->library[i]->setting, r->setting) != 0))
+        i++;
+    if (i == p->libraries)
+        p->library[p->libraries++] = r;
+    return SCHEDULE_AUTO + 1 + i;
 }
 
 /* "all-gather", and what else tells this panel from the others. */
@@ -143,10 +61,10 @@ static void panel_name(const struct plot *p, const struct bench_row *r, char *te
 {
     int shapes = 0, types = 0;
 
-    for (int i = 0; i < p->panels; i++) {
-        shapes += strcmp(p->panel[i]->shape, r->shape) != 0;
-        types += p->panel[i]->type != r->type ||
-                 (p->panel[i]->op == r->op && p->panel[i]->redop != r->redop);
+    for (int i = 0; i < p->rows; i++) {
+        shapes |= strcmp(p->row[i]->shape, r->shape) != 0;
+        types |= p->row[i]->type != r->type ||
+                 (p->row[i]->op == r->op && p->row[i]->redop != r->redop);
     }
     int at = snprintf(text, (size_t)room, "%s", schedule_phases_name(r->op));
     if (shapes)
@@ -155,6 +73,38 @@ static void panel_name(const struct plot *p, const struct bench_row *r, char *te
         snprintf(text + at, (size_t)(room - at), " %s%s%s", dtype_name(r->type),
                  r->redop == DTYPE_OPS ? "" : " ",
                  r->redop == DTYPE_OPS ? "" : dtype_op_name(r->redop));
+}
+
+/* A row in the charts of its time and its rate; or the cut bound of its size. */
+static void add_row(struct plot *p, struct svg_figure *f, const struct bench_row *from,
+                    int bound)
+{
+    static const struct svg_axis size = {
+        .name = "size of the whole vector", .scale = SVG_LOG2, .unit = units_bytes};
+    static const struct svg_axis axis[2] = {
+        {.name = "time (median)", .scale = SVG_LOG10, .unit = units_time},
+        {.name = "busbw", .unit = units_rate}};
+    struct svg_series style = {.marker = -1, .dashed = 1};
+    struct bench_row r = *from;
+    char panel[320], chart[352], name[96] = "cut bound", tip[256];
+
+    if (bound) {
+        r.time_s[BENCH_MEDIAN] = r.limit_s;
+    } else {
+        style = (struct svg_series){.colour = style_of(p, from), .marker = style_of(p, from)};
+        tip_of(&r, tip, sizeof tip);
+        snprintf(name, sizeof name, "%s%s%s", bench_algo_name(r.algo), r.setting[0] ? ":" : "",
+                 r.setting);
+    }
+    panel_name(p, &r, panel, sizeof panel);
+    for (int rate = 0; rate < 2; rate++) {
+        snprintf(chart, sizeof chart, rate ? "%s: bus bandwidth" : "%s: time", panel);
+        svg_figure_chart(f, chart, size, axis[rate], 300);
+        svg_figure_line(f, name, style);
+        svg_figure_point(f, (double)r.bytes,
+                         rate ? bench_busbw_Bps(&r) : r.time_s[BENCH_MEDIAN],
+                         bound ? NULL : tip);
+    }
 }
 
 /* "4x2: 8 ranks, f32; load average 0.8 to 2.1" */
@@ -189,30 +139,21 @@ static void describe(const struct plot *p, char *text, size_t room)
 
 void bench_plot(const struct bench_row *rows, int n, const char *title, FILE *out)
 {
-    const struct svg_axis size = {
-        .name = "size of the whole vector", .scale = SVG_LOG2, .unit = units_bytes};
-    const struct svg_axis axis[2] = {
-        {.name = "time (median)", .scale = SVG_LOG10, .unit = units_time},
-        {.name = "busbw", .unit = units_rate}};
     struct svg_figure f = {.columns = 2};
-    struct plot p;
-    char name[320], chart[352];
+    struct plot p = {.row = mem_new((size_t)n + 1, sizeof *p.row),
+                     .library = mem_new((size_t)n + 1, sizeof *p.library)};
 
-    plot_init(&p, rows, n);
+    for (int i = 0; i < n; i++)
+        if (isfinite(rows[i].time_s[BENCH_MEDIAN]) && rows[i].time_s[BENCH_MEDIAN] > 0)
+            p.row[p.rows++] = &rows[i];
     snprintf(f.title, sizeof f.title, "%s", title);
     describe(&p, f.note, sizeof f.note);
-    for (int i = 0; i < p.panels; i++)
-        for (int rate = 0; rate < 2; rate++) {
-            panel_name(&p, p.panel[i], name, sizeof name);
-            snprintf(chart, sizeof chart, rate ? "%s: bus bandwidth" : "%s: time", name);
-            svg_figure_chart(&f, chart, size, axis[rate], 300);
-            for (int line = 0; line < p.lines; line++)
-                add_line(&p, &f, p.panel[i], line, rate);
-            add_bound(&p, &f, p.panel[i], rate);
-        }
+    for (int bound = 0; bound < 2; bound++)
+        for (int i = 0; i < p.rows; i++)
+            if (!bound || has_limit(p.row[i]))
+                add_row(&p, &f, p.row[i], bound);
     svg_figure_draw(&f, out);
     svg_figure_release(&f);
     mem_free(p.row);
-    mem_free(p.panel);
-    mem_free(p.line);
+    mem_free(p.library);
 }

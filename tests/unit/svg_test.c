@@ -5,7 +5,7 @@
 
 #include <float.h>
 
-#include "base/svg_chart.h"
+#include "base/svg_figure.h"
 #include "xml_fixture.h"
 
 struct page {
@@ -323,34 +323,78 @@ TEST(tick_texts)
     assert_string_equal(svg_tick_text(units_rate, 10e9, &u), "10 GB/s");
 }
 
-static struct svg_chart chart_of(const struct svg_series *series, int n, enum svg_scale x,
-                                 enum svg_scale y)
+/* A figure of one chart, to be filled; its plot is from x 94 to 1004, 94 high. */
+static struct svg_figure figure_of(enum svg_scale x, enum svg_scale y)
 {
-    return (struct svg_chart)LIST(.box = {0, 0, 200, 160}, .title = "c",
-                                  .x = {"x", x, units_bytes}, .y = {"y", y, units_time},
-                                  .count = n, .series = series);
+    struct svg_figure f = {.title = "t"};
+
+    svg_figure_chart(&f, "c", (struct svg_axis){"x", x, .unit = units_bytes},
+                     (struct svg_axis){"y", y, .unit = units_time}, 160);
+    return f;
+}
+
+static void add_line(struct svg_figure *f, const char *name, struct svg_series style,
+                     int points, const double *x, const double *y, const char *const *tip)
+{
+    svg_figure_line(f, name, style);
+    for (int i = 0; i < points; i++)
+        svg_figure_point(f, x[i], y[i], tip ? tip[i] : NULL);
+}
+
+/* The figure's text, well-formed; *chart, where it is wanted: where the chart begins. */
+static char *draw(struct svg_figure *f, const char **chart)
+{
+    FILE *file = unit_stream();
+
+    svg_figure_draw(f, file);
+    svg_figure_release(f);
+    char *text = unit_text(file);
+    xml_elements(text);
+    *chart = strstr(text, "class=\"chart\"");
+    return text;
 }
 
 TEST(a_chart_has_lines_markers_and_ticks)
 {
     static const double x[] = {1024, 2048, 4096}, y[] = {1e-3, 2e-3, 4e-3};
     static const char *const tip[] = {"one", "two", "three"};
-    const struct svg_series series[] = {
-        {.name = "a", .points = 3, .x = x, .y = y, .tip = tip, .marker = 1},
-        {.name = "bound", .points = 3, .x = x, .y = y, .dashed = 1, .marker = -1}};
-    struct svg_chart c = chart_of(series, 2, SVG_LOG2, SVG_LINEAR);
-    struct page p;
+    struct svg_figure f = figure_of(SVG_LOG2, SVG_LINEAR);
+    const char *chart;
 
-    begin(&p);
-    svg_chart(&p.svg, &c);
-    end(&p);
-    assert_int_equal(unit_count(p.text, "<polyline"), 2);
-    assert_int_equal(unit_count(p.text, "stroke-dasharray"), 1);
-    assert_int_equal(unit_count(p.text, "<polygon"), 3);
-    assert_non_null(strstr(p.text, "<title>two</title>"));
-    assert_non_null(strstr(p.text, ">2 KiB<"));
-    assert_non_null(strstr(p.text, ">2 ms<"));
-    free(p.text);
+    add_line(&f, "a", (struct svg_series){.marker = 1}, 3, x, y, tip);
+    add_line(&f, "bound", (struct svg_series){.dashed = 1, .marker = -1}, 3, x, y, NULL);
+    char *text = draw(&f, &chart);
+    assert_int_equal(unit_count(chart, "<polyline"), 2);
+    assert_int_equal(unit_count(chart, "stroke-dasharray"), 1);
+    assert_int_equal(unit_count(chart, "<polygon"), 3);
+    assert_non_null(strstr(chart, "<title>two</title>"));
+    assert_non_null(strstr(chart, ">2 KiB<"));
+    assert_non_null(strstr(chart, ">2 ms<"));
+    free(text);
+}
+
+/* Rows in any order: a chart, a line and a point are there once, points by x. */
+TEST(a_figure_is_filled_in_any_order)
+{
+    const struct svg_series style = {.marker = -1};
+    const char *chart;
+    struct svg_figure f = figure_of(SVG_LINEAR, SVG_LINEAR);
+
+    for (int i = 3; i > 0; i--)
+        for (int k = 0; k < 4; k++) {
+            svg_figure_chart(&f, k % 2 ? "c" : "d", (struct svg_axis){"x", .unit = units_count},
+                             (struct svg_axis){"y", .unit = units_count}, 160);
+            svg_figure_line(&f, "a", style);
+            svg_figure_point(&f, i, i, NULL);
+        }
+    assert_int_equal(f.charts, 2);
+    assert_int_equal(f.lines, 2);
+    assert_int_equal(f.series[0].points, 3);
+    for (int i = 0; i < 3; i++)
+        assert_true(f.series[0].point[i].x == i + 1);
+    char *text = draw(&f, &chart);
+    assert_int_equal(unit_count(text, ">a<"), 3); /* twice a tooltip, once the legend */
+    free(text);
 }
 
 /* Every pair of hostile numbers as the two points of a line, on every pair of scales. */
@@ -361,21 +405,20 @@ TEST(no_numbers_break_a_chart)
     enum { BAD = sizeof bad / sizeof *bad };
 
     for (int at = 0; at < BAD * BAD * 18; at++) {
-        struct page p;
         double x[] = {bad[at % BAD], 3}, y[] = {bad[at / BAD % BAD], 5};
-        const struct svg_series series[] = {{.name = "a", .points = 2, .x = x, .y = y},
-                                            {.name = "b", .dashed = 1, .marker = -1}};
-        struct svg_chart c =
-            chart_of(series, 2, at / (BAD * BAD) % 3, at / (BAD * BAD) / 3 % 3);
-        c.x.tight = c.y.tight = at >= BAD * BAD * 9;
-        begin(&p);
-        svg_chart(&p.svg, &c);
-        end(&p);
-        char *plot = strstr(p.text, "class=\"chart\"");
-        assert_null(strstr(plot, "nan"));
-        assert_null(strstr(plot, "inf"));
-        assert_in_range(unit_count(plot, "<circle"), 1, 2); /* the good point is there */
-        free(p.text);
+        struct svg_figure f = {.title = "t"};
+        int tight = at >= BAD * BAD * 9;
+        const char *chart;
+        svg_figure_chart(
+            &f, "c", (struct svg_axis){"x", at / (BAD * BAD) % 3, units_bytes, .tight = tight},
+            (struct svg_axis){"y", at / (BAD * BAD) / 3 % 3, units_time, .tight = tight}, 160);
+        add_line(&f, "a", (struct svg_series){0}, 2, x, y, NULL);
+        svg_figure_line(&f, "b", (struct svg_series){.dashed = 1, .marker = -1});
+        char *text = draw(&f, &chart);
+        assert_null(strstr(chart, "nan"));
+        assert_null(strstr(chart, "inf"));
+        assert_in_range(unit_count(chart, "<circle"), 1, 2); /* the good point is there */
+        free(text);
     }
 }
 
@@ -383,22 +426,20 @@ TEST(no_numbers_break_a_chart)
 TEST(an_axis_can_be_given_bare_and_tight)
 {
     static const double x[] = {10, 20}, y[] = {1000, 1001};
-    const struct svg_series series = {.name = "a", .points = 2, .x = x, .y = y, .faint = 1};
-    struct svg_chart c = chart_of(&series, 1, SVG_LINEAR, SVG_LINEAR);
-    struct page p;
+    struct svg_figure f = {.title = "t"};
+    const char *chart;
 
-    c.x = (struct svg_axis){.unit = units_count, .lo = 0, .hi = 40};
-    c.y.tight = 1;
-    begin(&p);
-    svg_chart(&p.svg, &c);
-    end(&p);
-    /* The plot is from 74 to 184: a quarter and a half of it. */
-    assert_non_null(strstr(p.text, "cx=\"101.5\""));
-    assert_non_null(strstr(p.text, "cx=\"129\""));
-    assert_null(strstr(p.text, ">20<"));
-    assert_null(strstr(p.text, ">0<")); /* y is about 1000 */
-    assert_non_null(strstr(p.text, svg_tint(svg_colour(0), 0.4).text));
-    free(p.text);
+    svg_figure_chart(&f, "c", (struct svg_axis){.unit = units_count, .lo = 0, .hi = 40},
+                     (struct svg_axis){"y", .unit = units_time, .tight = 1}, 160);
+    add_line(&f, "a", (struct svg_series){.faint = 1}, 2, x, y, NULL);
+    char *text = draw(&f, &chart);
+    /* A quarter and a half of the plot. */
+    assert_non_null(strstr(chart, "cx=\"321.5\""));
+    assert_non_null(strstr(chart, "cx=\"549\""));
+    assert_null(strstr(chart, ">20<"));
+    assert_null(strstr(chart, ">0<")); /* y is about 1000 */
+    assert_non_null(strstr(chart, svg_tint(svg_colour(0), 0.4).text));
+    free(text);
 }
 
 TEST(points_stay_in_their_chart)
@@ -406,43 +447,39 @@ TEST(points_stay_in_their_chart)
     static const double x[] = {1, 70, 1e9}, y[] = {1e-9, 3, 1e5};
 
     for (int at = 0; at < 9; at++) {
-        const struct svg_series series = {.name = "a", .points = 3, .x = x, .y = y};
-        struct svg_chart c = chart_of(&series, 1, at % 3, at / 3);
-        struct page p;
-        begin(&p);
-        svg_chart(&p.svg, &c);
-        end(&p);
-        assert_int_equal(unit_count(p.text, "<circle"), 3);
-        for (const char *q = p.text; (q = strstr(q, "<circle cx=\"")); q++) {
+        struct svg_figure f = figure_of(at % 3, at / 3);
+        const char *chart;
+        add_line(&f, "a", (struct svg_series){0}, 3, x, y, NULL);
+        char *text = draw(&f, &chart);
+        assert_int_equal(unit_count(chart, "<circle"), 3);
+        for (const char *q = chart; (q = strstr(q, "<circle cx=\"")); q++) {
             double cx = strtod(q + 12, NULL), cy = strtod(strstr(q, "cy=\"") + 4, NULL);
-            assert_true(cx >= 0 && cx <= 200 && cy >= 0 && cy <= 160);
+            assert_true(cx >= 94 && cx <= 1004 && cy >= 0 && cy <= 260);
         }
-        free(p.text);
+        free(text);
     }
 }
 
 /* Of a long line every extreme and gap is drawn, with at most five points a pixel. */
 TEST(a_long_line_is_thinned)
 {
-    enum { N = 20000, WIDE = 110, GAPS = 7 };
-    static double x[N], y[N];
-    const struct svg_series series = {.name = "a", .points = N, .x = x, .y = y, .marker = -1};
-    struct svg_chart c = chart_of(&series, 1, SVG_LINEAR, SVG_LINEAR);
+    enum { N = 20000, WIDE = 910, GAPS = 7 };
+    struct svg_figure f = {.title = "t"};
     double least = INFINITY, greatest = -INFINITY;
     int points = 0, lines = 0;
-    struct page p;
+    const char *chart;
 
+    svg_figure_chart(&f, "c", (struct svg_axis){"x", .unit = units_bytes},
+                     (struct svg_axis){"y", .unit = units_time, .tight = 1}, 160);
+    svg_figure_line(&f, "a", (struct svg_series){.marker = -1});
     for (int i = 0; i < N; i++) {
-        x[i] = i + 1;
-        y[i] = i % (N / GAPS) == 3 ? NAN : sin(i * 0.01) + 0.2 * sin(i * 1.7);
+        double y = i % (N / GAPS) == 3 ? NAN : sin(i * 0.01) + 0.2 * sin(i * 1.7);
+        svg_figure_point(&f, i + 1, i == 12344 ? 9 : i == 5 ? -9 : y, NULL);
     }
-    y[12344] = 9;
-    y[5] = -9;
-    c.y.tight = 1;
-    begin(&p);
-    svg_chart(&p.svg, &c);
-    end(&p);
-    for (const char *at = p.text; (at = strstr(at, "<polyline points=\"")); lines++)
+    char *text = draw(&f, &chart);
+    double top =
+        strtod(strstr(strstr(text, "fill=\"none\" stroke=\"#888888\"") - 60, "y=\"") + 3, NULL);
+    for (const char *at = chart; (at = strstr(at, "<polyline points=\"")); lines++)
         for (at += strlen("<polyline points=\""); *at != '"'; points++) {
             char *end;
             strtod(at, &end);
@@ -453,36 +490,45 @@ TEST(a_long_line_is_thinned)
         }
     assert_in_range(lines, GAPS, GAPS + 1);
     assert_in_range(points, 2 * WIDE, 5 * (WIDE + 1));
-    /* The plot is from 24 to 118; 0.06 of the values' range is left on either side. */
-    assert_true(fabs(least - (24 + 94 * 0.06 / 1.12)) < 0.02);
-    assert_true(fabs(greatest - (118 - 94 * 0.06 / 1.12)) < 0.02);
-    free(p.text);
+    /* The plot is 94 high; 0.06 of the values' range is left on either side. */
+    assert_true(fabs(least - (top + 94 * 0.06 / 1.12)) < 0.02);
+    assert_true(fabs(greatest - (top + 94 - 94 * 0.06 / 1.12)) < 0.02);
+    free(text);
 }
 
 TEST(nothing_to_show)
 {
-    struct svg_chart c = chart_of(NULL, 0, SVG_LOG2, SVG_LOG10);
-    struct page p;
+    struct svg_figure f = figure_of(SVG_LOG2, SVG_LOG10);
+    const char *chart;
+    char *text = draw(&f, &chart);
 
-    begin(&p);
-    svg_chart(&p.svg, &c);
-    end(&p);
-    assert_non_null(strstr(p.text, ">nothing to show<"));
-    free(p.text);
+    assert_non_null(strstr(chart, ">nothing to show<"));
+    free(text);
 }
 
+/* Names that do not fit one row; one of each colour and name, none of pale lines. */
 TEST(a_legend_folds)
 {
-    const struct svg_series series[] = {{.name = "first"}, {.name = "second", .dashed = 1}};
-    struct page p;
+    char name[128], *text;
+    const char *chart;
+    double y[3];
 
-    assert_true(svg_legend(NULL, 0, 0, 1000, series, 0) == 0);
-    double one = svg_legend(NULL, 0, 0, 1000, series, 2);
-    assert_true(one > 0 && svg_legend(NULL, 0, 0, 100, series, 2) == 2 * one);
-    begin(&p);
-    svg_legend(&p.svg, 0, 0, 100, series, 2);
-    end(&p);
-    assert_int_equal(unit_count(p.text, "<circle"), 1);
-    assert_non_null(strstr(p.text, ">second<"));
-    free(p.text);
+    for (int lines = 2; lines <= 40; lines += 19) {
+        struct svg_figure f = figure_of(SVG_LINEAR, SVG_LINEAR);
+        svg_figure_line(&f, "pale", (struct svg_series){.faint = 1});
+        svg_figure_line(&f, "twice", (struct svg_series){.dashed = 1});
+        for (int i = 0; i < lines; i++) {
+            snprintf(name, sizeof name, "line %d of some words", i);
+            svg_figure_line(&f, name, (struct svg_series){.colour = i});
+        }
+        svg_figure_line(&f, "twice", (struct svg_series){.marker = 2});
+        text = draw(&f, &chart);
+        *strstr(text, "class=\"chart\"") = '\0';
+        assert_int_equal(unit_count(text, "<circle"), lines);
+        assert_int_equal(unit_count(text, ">twice<"), 1);
+        assert_null(strstr(text, ">pale<"));
+        y[lines / 19] = strtod(strstr(text, "height=\"") + 8, NULL);
+        free(text);
+    }
+    assert_true(y[1] > y[0] && y[2] > y[1] && fmod(y[2] - y[0], 20) == 0);
 }
