@@ -6,6 +6,7 @@
 #include <float.h>
 
 #include "base/svg_figure.h"
+#include "base/svg_matrix.h"
 #include "xml_fixture.h"
 
 struct page {
@@ -531,4 +532,63 @@ TEST(a_legend_folds)
         free(text);
     }
     assert_true(y[1] > y[0] && y[2] > y[1] && fmod(y[2] - y[0], 20) == 0);
+}
+
+static const char *matrix_name(const void *of, int from, int to, char *text, size_t room)
+{
+    snprintf(text, room, "%s%d to %d", (const char *)of, from, to);
+    return text;
+}
+
+static void matrix_tip(const void *of, const struct svg_cell *c, char *text, size_t room)
+{
+    (void)of;
+    snprintf(text, room, "item %d of %d", (int)c->item, c->count);
+}
+
+/* Two rows and columns a cell: the lowest percent, in its class; what is no number is no cell. */
+TEST(a_matrix_shows_the_worst_of_each_cell)
+{
+    static const char *const legend[] = {"best", "1", "2", "3", "4", "worst", "words", NULL};
+    struct svg_matrix m = {.title = "t<",
+                           .note = "one\ntwo",
+                           .wide = 30,
+                           .high = 30,
+                           .square = 1,
+                           .legend = legend,
+                           .name = matrix_name,
+                           .tip = matrix_tip,
+                           .of = "a name of a row that is too long to have room: "};
+    static const double percents[] = {98, 97.9, 95, 90, 75, 50, 49.9, NAN};
+    FILE *f = unit_stream();
+
+    svg_matrix_init(&m, 15, 15, 8);
+    for (int i = 0; i < 8; i++)
+        for (int k = 0; k < 2; k++)
+            svg_matrix_enter(&m, 2 * i, 2 * i + k, percents[i] + k, 2 * i + k);
+    svg_matrix_enter(&m, -1, 14, 100, 77);
+    svg_matrix_cell(&m, 0, 0)->framed = 1;
+    m.sign[7] = "!";
+    svg_matrix_draw(&m, f);
+    char *text = unit_text(f);
+    xml_elements(text);
+    assert_int_equal(unit_count(text, "<title>item "), 7 + 1 + 1); /* a frame has one, too */
+    for (int i = 0; i < 7; i++) {
+        char tip[32];
+        snprintf(tip, sizeof tip, "<title>item %d of 2<", 2 * i);
+        assert_int_equal(unit_count(text, tip), i ? 1 : 2);
+    }
+    assert_non_null(strstr(text, "<title>item 77 of 1<"));
+    /* Each class in the legend, and the cells of it. */
+    static const int cells[] = {2, 2, 1, 1, 1, 1};
+    const char *const hue[] = {"#0072b2", "#5b1a4a"};
+    static const double share[] = {0.14, 0.3, 0.45, 0.62, 0.82, 1};
+    for (int i = 0; i < 6; i++)
+        assert_int_equal(unit_count(text, svg_tint(hue[i > 0], share[i]).text), 1 + cells[i]);
+    assert_int_equal(unit_count(text, ">50<"), 2); /* 49.9, too */
+    assert_int_equal(unit_count(text, ">a name of.. have room: 14 to 16<"), 2);
+    assert_int_equal(unit_count(text, ">a name of"), 2 * 8);
+    assert_int_equal(unit_count(text, ">!<"), 1);
+    assert_int_equal(unit_count(text, ">words<"), 1);
+    free(text);
 }
