@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a fabric as a picture: boxes in boxes, a rail in each that joins what is inside, and
+ * Draws a fabric: boxes in boxes, a rail in each that joins what is inside, and
  * ports as wide as what they pass.
  *
  *     title                     figures of each level
@@ -36,16 +36,18 @@ enum {
 /* Of the page; more groups than fit three rows may make it wider. */
 static const double WIDTH = 1000, WIDE = 1460;
 enum { WIDE_FROM = 16 };
-static const double MARGIN = 24, GAP = 14, PAD = 12, HEAD = 24, STUB = 16;
+static const double GAP = 14, PAD = 12, HEAD = 24, STUB = 16;
 static const double CARD_W = 180, TILE = 14, TILE_GAP = 3, SQUARE = 18, RAIL = 4, LINE = 15;
 static const char *const SLOW = "#d55e00", *const INK = "#444444", *const PALE = "#e4e4e4";
+static const struct svg_font BOLD = {.size = 11, .bold = 1},
+                             SMALL = {.size = 9.5, .colour = "#444444"};
 
 struct draw {
     struct svg s;
     const struct topo *t;
     int *order; /* [groups], owned: groups of one block side by side */
     int tiles;  /* groups are tiles, not cards */
-    double most_Bps, usual_Bps, card_h, width;
+    double most_Bps, usual_Bps, card_h;
 };
 
 struct size {
@@ -76,20 +78,6 @@ static const char *colour_of(int l)
 static void paint_box(struct draw *d, double x, double y, double w, double h, const char *fill)
 {
     svg_rect(&d->s, (struct svg_box){x, y, w, h}, &(struct svg_pen){.fill = fill}, NULL);
-}
-
-static void paint_text(struct draw *d, double x, double y, double size, const char *text)
-{
-    svg_text(&d->s, x, y, &(struct svg_font){.size = size, .colour = INK}, text);
-}
-
-/* In black, from x on or (end) up to x. */
-static void paint_word(struct draw *d, double x, double y, double size, int end,
-                       const char *text)
-{
-    struct svg_font font = {.size = size, .bold = !end, .anchor = end ? SVG_END : SVG_START};
-
-    svg_text(&d->s, x, y, &font, text);
 }
 
 /* What is slow, else in grey. */
@@ -138,7 +126,7 @@ static void paint_port(struct draw *d, int k, double x, double y, const char *wa
     double room = 76, long_ = room * Bps / d->most_Bps;
     struct units u;
 
-    paint_text(d, x, y + 8, 9.5, way);
+    svg_text(&d->s, x, y + 8, &SMALL, way);
     paint_box(d, x + 22, y, room, 9, PALE);
     paint_box(d, x + 22, y, long_, 9, slow ? SLOW : colour_of(1));
     paint_rate(d, x + CARD_W - 2 * 8, y + 8, SVG_END, slow, units_rate(&u, Bps));
@@ -167,7 +155,7 @@ static void paint_card(struct draw *d, int k, double x, double y)
                  .fill = "#ffffff", .stroke = slow ? SLOW : "#9a9a9a", .width = slow ? 2 : 1},
              NULL);
     snprintf(text, sizeof text, "group %d", k);
-    paint_word(d, x + 8, y + 15, 11, 0, text);
+    svg_text(&d->s, x + 8, y + 15, &BOLD, text);
     snprintf(text, sizeof text, "%.*s%s", strlen(host) > 18 ? 15 : 18, host,
              strlen(host) > 18 ? "..." : "");
     svg_text(&d->s, x + CARD_W - 8, y + 15,
@@ -273,90 +261,45 @@ static struct size lay_unit(struct draw *d, int l, int from, int to, double x, d
 
 /* ---- the figures ---- */
 
-static double paint_source(struct draw *d, double y, const char *what, const char *source)
+/*
+ * A row for the names of columns and one for each level, below it the sources of its rates.
+ * Returns the last base line; paint 0: only measures.
+ */
+static double lay_levels(struct draw *d, double y, int paint)
 {
+    static const double column[] = {18, 130, 376, 496, 616, 736};
+    static const char *const names[] = {"level", "joins",    "latency",
+                                        "port",  "one flow", "member, all send"};
     char text[TOPO_SOURCE_BYTES + 40];
 
-    if (!source[0])
-        return y;
-    snprintf(text, sizeof text, "%s: %s", what, source);
-    svg_text(&d->s, MARGIN + 18, y, &(struct svg_font){.size = 9.5, .colour = "#666666"}, text);
-    return y + LINE;
-}
-
-static const double column[] = {400, 520, 640, 760};
-
-static double paint_level(struct draw *d, int l, double y)
-{
-    const struct topo_level *v = &d->t->level[l];
-    const char *joined = l == 0   ? "the ranks of a group"
-                         : l == 1 ? "groups"
-                                  : "blocks of groups";
-    struct units u[4];
-    const char *text[4] = {units_time(&u[0], v->latency_s), units_rate(&u[1], v->port_Bps),
-                           units_rate(&u[2], v->flow_Bps), units_rate(&u[3], v->member_Bps)};
-
-    paint_box(d, MARGIN, y - 9, 11, 11, colour_of(l));
-    paint_word(d, MARGIN + 18, y, 11, 0, v->name);
-    paint_text(d, MARGIN + 130, y, 11, joined);
-    for (int i = 0; i < 4; i++)
-        paint_word(d, column[i], y, 11, 1, text[i]);
-    y = paint_source(d, y + LINE, "rates", v->rate_source);
-    return paint_source(d, y, "latency", v->latency_source) + 0.3 * LINE;
-}
-
-/* Lines above the groups: title, ranks, names of columns, and each level's. */
-static double head_high(const struct topo *t)
-{
-    double lines = 3.3;
-
-    for (int l = 0; l < t->levels; l++)
-        lines += 1.3 + (t->level[l].rate_source[0] != 0) + (t->level[l].latency_source[0] != 0);
-    return MARGIN + 14 + lines * LINE + 12;
-}
-
-static void paint_head(struct draw *d, const char *shape)
-{
-    static const char *const names[] = {"latency", "port", "one flow", "member, all send"};
-    const struct topo *t = d->t;
-    struct units a, b;
-    char text[160];
-    double y = MARGIN + 14;
-
-    paint_word(d, MARGIN, y, 17, 0, shape);
-    snprintf(text, sizeof text, "each rank: memory %s, compute %s%s",
-             t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
-             t->flops > 0 ? units_count(&b, t->flops) : "unknown",
-             t->flops > 0 ? "FLOP/s" : "");
-    paint_text(d, MARGIN, y += 1.3 * LINE, 11, text);
-    y += 1.4 * LINE;
-    paint_text(d, MARGIN + 18, y, 9.5, "level");
-    paint_text(d, MARGIN + 130, y, 9.5, "joins");
-    for (int i = 0; i < 4; i++)
-        paint_rate(d, column[i], y, SVG_END, 0, names[i]);
-    y += 1.3 * LINE;
-    for (int l = 0; l < t->levels; l++)
-        y = paint_level(d, l, y);
-}
-
-static void paint_foot(struct draw *d, double y)
-{
-    struct units u;
-    char text[200], ports[40];
-    int slow = 0;
-
-    for (int k = 0; k < d->t->groups.count; k++)
-        slow += is_slow(d, k);
-    snprintf(ports, sizeof ports, "%d slow port%s:", slow, slow == 1 ? "" : "s");
-    snprintf(text, sizeof text, "%s 5 %% and more below the median of all ports, %s%s",
-             slow ? ports : "no port is", units_rate(&u, d->usual_Bps),
-             slow ? ", out or in" : "");
-    paint_box(d, MARGIN, y - 9, 11, 11, SLOW);
-    svg_text(&d->s, MARGIN + 18, y,
-             &(struct svg_font){.size = 10.5, .bold = slow > 0, .colour = INK}, text);
-    svg_text(&d->s, d->width - MARGIN, y,
-             &(struct svg_font){.size = 10.5, .anchor = SVG_END, .colour = INK},
-             "rates are payload, each way; 1 GB/s is 1e9 bytes per second");
+    for (int l = -1; l < d->t->levels; l++) {
+        const struct topo_level *v = &d->t->level[l < 0 ? 0 : l];
+        const char *joined = l == 0 ? "the ranks of a group" : "blocks of groups";
+        struct units u[4];
+        const char *const row[] = {v->name,
+                                   l == 1 ? "groups" : joined,
+                                   units_time(&u[0], v->latency_s),
+                                   units_rate(&u[1], v->port_Bps),
+                                   units_rate(&u[2], v->flow_Bps),
+                                   units_rate(&u[3], v->member_Bps)};
+        y += 1.3 * LINE;
+        for (int i = 0; i < 6 && paint; i++) {
+            struct svg_font font = l < 0 ? SMALL : BOLD;
+            font.bold = l >= 0 && i == 0;
+            font.anchor = i < 2 ? SVG_START : SVG_END;
+            svg_text(&d->s, SVG_MARGIN + column[i], y, &font, (l < 0 ? names : row)[i]);
+        }
+        if (paint && l >= 0)
+            paint_box(d, SVG_MARGIN, y - 9, 11, 11, colour_of(l));
+        for (int i = 0; i < 2 && l >= 0; i++) {
+            const char *source = i ? v->latency_source : v->rate_source;
+            y += source[0] ? LINE : 0;
+            snprintf(text, sizeof text, "%s: %s", i ? "latency" : "rates", source);
+            if (paint && source[0])
+                svg_text(&d->s, SVG_MARGIN + 18, y, &SMALL, text);
+        }
+    }
+    return y;
 }
 
 /* ---- all ---- */
@@ -374,8 +317,9 @@ static int by_block(const void *a, const void *b, void *topo)
 void topo_print_svg(const struct topo *t, FILE *out)
 {
     struct draw d = {.t = t, .usual_Bps = topo_usual_port_Bps(t)};
-    int count = t->groups.count, top = t->levels - 1;
-    char *shape = topo_shape_text(t);
+    int count = t->groups.count, top = t->levels - 1, slow = 0;
+    char *shape = topo_shape_text(t), note[96], foot[160], ports[40];
+    struct units a, b;
 
     d.tiles = count > CARDS_MOST;
     int most = groups_largest(&t->groups);
@@ -385,23 +329,36 @@ void topo_print_svg(const struct topo *t, FILE *out)
     for (int k = 0; k < count; k++) {
         d.most_Bps = fmax(d.most_Bps, fmax(t->port[k].out_Bps, t->port[k].in_Bps));
         d.order[k] = k;
+        slow += is_slow(&d, k);
     }
     qsort_r(d.order, (size_t)count, sizeof *d.order, by_block, (void *)t);
-    double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * MARGIN;
+    snprintf(note, sizeof note, "each rank: memory %s, compute %s%s",
+             t->memory_bytes ? units_bytes(&a, (double)t->memory_bytes) : "unknown",
+             t->flops > 0 ? units_count(&b, t->flops) : "unknown",
+             t->flops > 0 ? "FLOP/s" : "");
+    snprintf(ports, sizeof ports, "%d slow port%s:", slow, slow == 1 ? "" : "s");
+    snprintf(foot, sizeof foot, "%s 5 %% and more below the median of all ports, %s%s",
+             slow ? ports : "no port is", units_rate(&a, d.usual_Bps),
+             slow ? ", out or in" : "");
+    const struct svg_look look[] = {
+        {.name = foot, .fill = svg_tint(SLOW, 1)},
+        {.name = "rates are payload, each way; 1 GB/s is 1e9 bytes per second"}};
+    double room = (count < WIDE_FROM ? WIDTH : WIDE) - 2 * SVG_MARGIN;
+    double head = svg_head(NULL, shape, note), y = lay_levels(&d, head, 0) + LINE;
     struct size all = lay_unit(&d, top, 0, count, 0, 0, room, 0);
     int drawn = all.h < HIGH_MOST;
     if (!drawn)
         all = (struct size){0, LINE};
-    d.width = fmax(WIDTH, all.w + 2 * MARGIN);
-    double y = head_high(t);
-    svg_open(&d.s, out, d.width, y + all.h + 16 + LINE + MARGIN, shape);
-    paint_head(&d, shape);
+    double width = fmax(WIDTH, all.w + 2 * SVG_MARGIN), end = y + all.h + 2 * LINE;
+    svg_open(&d.s, out, width, end + SVG_MARGIN, shape);
+    svg_head(&d.s, shape, note);
+    lay_levels(&d, head, 1);
     if (drawn)
-        lay_unit(&d, top, 0, count, MARGIN, y, room, 1);
+        lay_unit(&d, top, 0, count, SVG_MARGIN, y, room, 1);
     else
-        svg_text(&d.s, MARGIN, y, &(struct svg_font){.size = 11},
+        svg_text(&d.s, SVG_MARGIN, y, &(struct svg_font){.size = 11},
                  "the groups are too many to be drawn");
-    paint_foot(&d, y + all.h + 16 + LINE);
+    svg_key(&d.s, end, width, look, 2);
     svg_close(&d.s);
     mem_free(d.order);
     mem_free(shape);
