@@ -34,18 +34,22 @@ int rank_names_find(const struct rank_name *names, int n, const char *name)
     return at ? at->at : -1;
 }
 
-/* At most RANK_RUNS_MAX of them, none twice. */
-static int check_names(const char *const *name, int n, struct err *err)
+/* At most RANK_RUNS_MAX of them, none twice; what is read once is not there for the second. */
+static int check_logs(const struct rank_options *o, struct err *err)
 {
-    int rc = 0;
+    int rc = 0, std = o->finals && strcmp(o->finals, "-") == 0;
 
-    if (n > RANK_RUNS_MAX)
-        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", n, (int)RANK_RUNS_MAX);
-    struct rank_name *names = rank_names_new(name, n);
-    for (int i = 1; i < n && rc == 0; i++)
+    if (o->logs > RANK_RUNS_MAX)
+        return err_set(err, ERR_INPUT, "%d logs, expected at most %d", o->logs,
+                       (int)RANK_RUNS_MAX);
+    struct rank_name *names = rank_names_new(o->log, o->logs);
+    for (int i = 1; i < o->logs && rc == 0; i++)
         if (strcmp(names[i - 1].name, names[i].name) == 0)
             rc = err_set(err, ERR_INPUT, "log '%s' is given twice, expected each once",
                          names[i].name);
+    if (rc == 0 && std && rank_names_find(names, o->logs, "-") >= 0)
+        rc = err_set(err, ERR_INPUT,
+                     "a log and --finals are both '-', expected one from a file");
     mem_free(names);
     return rc;
 }
@@ -71,16 +75,6 @@ static int check_plot(const struct rank_options *o, struct err *err)
         if (is_file(o->log[i], &plot))
             return err_set(err, ERR_INPUT, "--svg: '%s' is a log, expected another file",
                            o->plot);
-    return 0;
-}
-
-/* What is read once is not there for the second. */
-static int check_stdin(const struct rank_options *o, struct err *err)
-{
-    for (int i = 0; i < o->logs && o->finals && strcmp(o->finals, "-") == 0; i++)
-        if (strcmp(o->log[i], "-") == 0)
-            return err_set(err, ERR_INPUT,
-                           "a log and --finals are both '-', expected one from a file");
     return 0;
 }
 
@@ -134,7 +128,7 @@ int rank_report(const struct rank_options *o, FILE *out, int *stop, struct err *
     struct rank_result r = {.o = o};
     struct io_out plot = {0};
 
-    if (check_names(o->log, o->logs, err) || check_stdin(o, err))
+    if (check_logs(o, err))
         return -1;
     /* Before what takes long: a picture that cannot be. */
     int apart = o->plot && strcmp(o->plot, "-");

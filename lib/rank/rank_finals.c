@@ -46,65 +46,41 @@ static int cut(char *line, char *end, char **name, char **value)
     return 1;
 }
 
-/* What a file of results is held against. */
-struct finals {
-    const struct rank_options *o;
-    struct rank_name *names; /* [o->logs], owned */
-    double *value;           /* [o->logs], NAN: none yet */
-};
-
-static int take_line(const struct finals *f, int line, const char *name, const char *text,
-                     struct err *err)
-{
-    struct err why;
-    double v = 0;
-
-    if (num_f64(text, -1e300, 1e300, &v, &why)) {
-        if (line == 1)
-            return 0; /* the names of the columns */
-        return err_at(err, f->o->finals, line, name, "%s", why.text);
-    }
-    int at = rank_names_find(f->names, f->o->logs, name);
-    if (at < 0)
-        return 0;
-    if (!isnan(f->value[at]))
-        return err_at(err, f->o->finals, line, name, "again, expected each run once");
-    f->value[at] = v;
-    return 0;
-}
-
-static int take_lines(const struct finals *f, char *text, struct err *err)
-{
-    int line = 0;
-
-    for (char *p = text, *next; p; p = next) {
-        char *end = strchr(p, '\n'), *name = NULL, *v = NULL;
-        next = end ? end + 1 : NULL;
-        line++;
-        int got = cut(p, end ? end : p + strlen(p), &name, &v);
-        if (got < 0)
-            return err_at(err, f->o->finals, line, NULL,
-                          "has one word, expected the name of a run and its value");
-        if (got > 0 && take_line(f, line, name, v, err))
-            return -1;
-    }
-    return 0;
-}
-
 int rank_finals_read(const struct rank_options *o, double *value, struct err *err)
 {
-    struct finals f = {.o = o, .value = value};
     char *text = NULL;
     int64_t bytes = 0;
+    int line = 1;
 
     for (int i = 0; i < o->logs; i++)
         value[i] = NAN;
     if (io_read_text(o->finals, FILE_MAX, &text, &bytes, err))
         return -1;
-    f.names = rank_names_new(o->log, o->logs);
-    int mark = rank_line_mark(text, bytes, o->finals, err);
-    int rc = mark < 0 ? -1 : take_lines(&f, text + mark, err);
-    mem_free(f.names);
+    struct rank_name *names = rank_names_new(o->log, o->logs);
+    int mark = rank_line_mark(text, bytes, o->finals, err), rc = mark < 0 ? -1 : 0;
+    for (char *p = text + mark, *next; rc == 0 && p; p = next, line++) {
+        char *end = strchr(p, '\n'), *name = NULL, *number = NULL;
+        struct err why;
+        double v = 0;
+        next = end ? end + 1 : NULL;
+        int got = cut(p, end ? end : p + strlen(p), &name, &number);
+        if (got < 0)
+            rc = err_at(err, o->finals, line, NULL,
+                        "has one word, expected the name of a run and its value");
+        if (got <= 0)
+            continue;
+        if (num_f64(number, -1e300, 1e300, &v, &why)) {
+            if (line > 1) /* the first may name the columns */
+                rc = err_at(err, o->finals, line, name, "%s", why.text);
+            continue;
+        }
+        int at = rank_names_find(names, o->logs, name);
+        if (at >= 0 && !isnan(value[at]))
+            rc = err_at(err, o->finals, line, name, "again, expected each run once");
+        else if (at >= 0)
+            value[at] = v;
+    }
+    mem_free(names);
     mem_free(text);
     for (int i = 0; i < o->logs && rc == 0; i++)
         if (isnan(value[i]))

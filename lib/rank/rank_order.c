@@ -143,36 +143,6 @@ static int alike(const struct rank_place *a, const struct rank_place *b, double 
     return b->score == a->score || b->score - a->score < 2 * noise;
 }
 
-/*
- * Runs share a rank with their neighbours, and so on: of no two that are closer than twice the
- * noise is one said to be better.
- */
-static void share_ranks(struct rank_result *r)
-{
-    for (int i = 0, to; i < r->ranked; i = to) {
-        for (to = i + 1;
-             to < r->ranked && alike(&r->place[to - 1], &r->place[to], r->o->noise);)
-            to++;
-        for (int k = i; k < to; k++) {
-            r->place[k].best = i + 1;
-            r->place[k].worst = to;
-        }
-    }
-}
-
-/* Whether run 0 is to stop: its best possible rank is beyond the number of runs to keep. */
-static void judge_first(struct rank_result *r)
-{
-    const struct rank_place *p = r->place;
-
-    while (p->run != &r->run[0])
-        p++;
-    r->share = r->o->stop_share > 0           ? (int)share_of(r->o->stop_share, r->ranked)
-               : r->o->stop_below < r->ranked ? (int)r->o->stop_below
-                                              : r->ranked;
-    r->stop = p->best > r->share || !isfinite(p->score);
-}
-
 int rank_order(struct rank_result *r, struct err *err)
 {
     if (!r->o->force && check_alike(r, err))
@@ -188,8 +158,26 @@ int rank_order(struct rank_result *r, struct err *err)
         r->ranked++;
     }
     qsort(r->place, (size_t)r->o->logs, sizeof *r->place, by_score);
-    share_ranks(r);
-    if (stops(r->o))
-        judge_first(r);
+    /* Runs share a rank with their neighbours, and so on: of no two that are closer than twice
+     * the noise is one said to be better. */
+    for (int i = 0, to; i < r->ranked; i = to) {
+        for (to = i + 1;
+             to < r->ranked && alike(&r->place[to - 1], &r->place[to], r->o->noise);)
+            to++;
+        for (int k = i; k < to; k++) {
+            r->place[k].best = i + 1;
+            r->place[k].worst = to;
+        }
+    }
+    if (!stops(r->o))
+        return 0;
+    /* Run 0 is to stop when its best possible rank is beyond the number of runs to keep. */
+    const struct rank_place *p = r->place;
+    while (p->run != &r->run[0])
+        p++;
+    r->share = r->o->stop_share > 0           ? (int)share_of(r->o->stop_share, r->ranked)
+               : r->o->stop_below < r->ranked ? (int)r->o->stop_below
+                                              : r->ranked;
+    r->stop = p->best > r->share || !isfinite(p->score);
     return 0;
 }

@@ -63,25 +63,17 @@ static int take_lines(struct reader *r, const char *p, const char *end)
     return rc;
 }
 
-/* The mark before a text is none of its first line. */
-static int take_mark(struct reader *r, char *text, int64_t *used)
-{
-    int mark = rank_line_mark(text, *used, r->run->name, r->err);
-
-    if (mark < 0)
-        return -1;
-    r->begun = 1;
-    *used -= mark;
-    if (mark)
-        memmove(text, text + mark, (size_t)*used);
-    return 0;
-}
-
 /* Up to the last line feed of text[used]; what follows it moves to the front. */
 static int take_block(struct reader *r, char *text, int64_t *used)
 {
-    if (!r->begun && *used >= 3 && take_mark(r, text, used))
-        return -1;
+    if (!r->begun && *used >= 3) { /* the mark before a text is none of its first line */
+        int mark = rank_line_mark(text, *used, r->run->name, r->err);
+        if (mark < 0)
+            return -1;
+        r->begun = 1;
+        *used -= mark;
+        memmove(text, text + mark, (size_t)*used);
+    }
     const char *first = memchr(text, '\n', (size_t)*used);
     const char *last = first ? memrchr(text, '\n', (size_t)*used) : NULL;
     int64_t whole = last ? last + 1 - text : 0;
@@ -95,22 +87,6 @@ static int take_block(struct reader *r, char *text, int64_t *used)
     *used -= whole;
     memmove(text, text + whole, (size_t)*used);
     return 0;
-}
-
-/*
- * What no line feed ends is still being written, and a number of it may lack digits: only an
- * object of JSON says that it is whole.
- */
-static int take_rest(struct reader *r, char *text, int64_t used)
-{
-    int64_t broken = r->run->broken;
-
-    if (used == 0)
-        return 0;
-    text[used] = '\n';
-    int rc = *text == '{' && !r->regex ? take_lines(r, text, text + used + 1) : 0;
-    r->run->broken = broken;
-    return rc;
 }
 
 static int read_fd(struct reader *r, int fd)
@@ -133,43 +109,16 @@ static int read_fd(struct reader *r, int fd)
         r->bytes += n;
         rc = take_block(r, text, &used);
     }
-    if (rc == 0)
-        rc = take_rest(r, text, used);
+    /*
+     * What no line feed ends is still being written, and a number of it may lack digits: only
+     * an object of JSON says that it is whole.
+     */
+    int64_t broken = r->run->broken;
+    text[used] = '\n';
+    if (rc == 0 && used && *text == '{' && !r->regex)
+        rc = take_lines(r, text, text + used + 1);
+    r->run->broken = broken;
     mem_free(text);
-    return rc;
-}
-
-static int begin(struct reader *r, struct rank_run *run, const struct rank_reading *how,
-                 struct err *err)
-{
-    const char *name = run->name;
-
-    *r = (struct reader){.run = run, .err = err};
-    if (how->regex && rank_regex_new(how->regex, &r->regex, err))
-        return err_prefix(err, "--regex: ");
-    *run = (struct rank_run){.name = name};
-    rank_curve_init(&run->curve, how->per_epoch, how->last_step, how->ask);
-    return 0;
-}
-
-static int finish(struct reader *r, int rc)
-{
-    struct rank_run *run = r->run;
-
-    rank_regex_free(r->regex);
-    if (rc == 0 && r->bytes == 0)
-        rc = err_set(r->err, ERR_INPUT, "log '%s' is empty", run->name);
-    if (rc == 0 && run->losses == 0)
-        rc = err_set(r->err, ERR_INPUT,
-                     r->regex ? "log '%s' has no line that --regex finds a number in,"
-                                " of %" PRId64
-                              : "log '%s' has no line with a step and a training loss,"
-                                " of %" PRId64 " (--regex finds others)",
-                     run->name, run->lines);
-    if (rc == 0 && rank_curve_end(&run->curve, r->err))
-        rc = err_prefix(r->err, "log '%s': ", run->name);
-    if (rc)
-        rank_run_release(run);
     return rc;
 }
 
@@ -177,25 +126,40 @@ static int finish(struct reader *r, int rc)
 int rank_read_fd(struct rank_run *run, int fd, const struct rank_reading *how, struct err *err)
 {
     struct rank_reading all = *how;
-    struct reader r;
+    struct reader r = {.run = run, .err = err};
     struct stat st;
     off_t from = lseek(fd, 0, SEEK_CUR);
 
     all.ask = NULL;
     if (how->ask && (from < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)))
         how = &all;
-    if (begin(&r, run, how, err))
-        return -1;
+    if (how->regex && rank_regex_new(how->regex, &r.regex, err))
+        return err_prefix(err, "--regex: ");
+    *run = (struct rank_run){.name = run->name};
+    rank_curve_init(&run->curve, how->per_epoch, how->last_step, how->ask);
     posix_fadvise(fd, 0, 0, POSIX_FADV_SEQUENTIAL);
     int rc = read_fd(&r, fd);
+    rank_regex_free(r.regex);
     if (rc == 0 && run->curve.lost) {
-        rank_regex_free(r.regex);
         rank_run_release(run);
         if (lseek(fd, from, SEEK_SET) < 0)
             return err_sys(err, "cannot read log '%s' again", run->name);
         return rank_read_fd(run, fd, &all, err);
     }
-    return finish(&r, rc);
+    if (rc == 0 && r.bytes == 0)
+        rc = err_set(err, ERR_INPUT, "log '%s' is empty", run->name);
+    if (rc == 0 && run->losses == 0)
+        rc = err_set(err, ERR_INPUT,
+                     how->regex ? "log '%s' has no line that --regex finds a number in,"
+                                  " of %" PRId64
+                                : "log '%s' has no line with a step and a training loss,"
+                                  " of %" PRId64 " (--regex finds others)",
+                     run->name, run->lines);
+    if (rc == 0 && rank_curve_end(&run->curve, err))
+        rc = err_prefix(err, "log '%s': ", run->name);
+    if (rc)
+        rank_run_release(run);
+    return rc;
 }
 
 int rank_read(struct rank_run *run, const struct rank_reading *how, struct err *err)
