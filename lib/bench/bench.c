@@ -146,21 +146,6 @@ static int open_buffers(struct bench *b, struct err *err)
     return bench_device_buffers(b, room, err);
 }
 
-static void print_head(const struct bench *b)
-{
-    FILE *out = b->sink.file;
-    double load = NAN;
-
-    getloadavg(&load, 1);
-    fprintf(out, "# %s: %d ranks in %d groups; %d iterations after %d; load average %.2f\n",
-            b->shape, b->groups.ranks, b->groups.count, b->o->iters, b->o->warmup, load);
-    if (b->device)
-        fprintf(out, "# on cuda:%d, %s, over %s\n", device_index(b->device),
-                device_name(b->device), b->transport == COLL_NCCL ? "NCCL" : "MPI");
-    if (b->groups.count > 1)
-        bench_print_ports(b->o->topo, b->o->topo ? &b->topo : &b->ports, out);
-}
-
 int64_t bench_next_bytes(const struct bench_options *o, int64_t bytes)
 {
     if (bytes == 0)
@@ -201,28 +186,23 @@ static int run(struct bench *b, case_fn one, struct err *err)
         (!b->o->topo && bench_port_measure(b->world, &b->ports, err)) || open_buffers(b, err))
         return -1;
     if (b->world->rank == 0 && b->o->format == BENCH_TEXT) {
-        print_head(b);
+        FILE *out = b->sink.file;
+        double load = NAN;
+        getloadavg(&load, 1);
+        fprintf(out, "# %s: %d ranks in %d groups; %d iterations after %d; load average %.2f\n",
+                b->shape, b->groups.ranks, b->groups.count, b->o->iters, b->o->warmup, load);
+        if (b->device)
+            fprintf(out, "# on cuda:%d, %s, over %s\n", device_index(b->device),
+                    device_name(b->device), b->transport == COLL_NCCL ? "NCCL" : "MPI");
+        if (b->groups.count > 1)
+            bench_print_ports(b->o->topo, b->o->topo ? &b->topo : &b->ports, out);
         if (one == bench_overlap_case)
-            bench_overlap_head(b->sink.file);
+            bench_overlap_head(out);
         else
-            bench_print_columns(b->o, b->sink.file);
-        fflush(b->sink.file);
+            bench_print_columns(b->o, out);
+        fflush(out);
     }
     return run_cases(b, one, err);
-}
-
-/* Measured contests on a fabric that the simulator knows. */
-static int run_tune(struct bench *b, struct err *err)
-{
-    int rc = 0;
-
-    if (bench_device_open(b, err) || open_fabric(b, err) ||
-        (!b->o->topo && measure_fabric(b, "--table", "-i TOPO", &b->topo, err)) ||
-        open_levels(b, err) || open_buffers(b, err) || run_cases(b, bench_tune_case, err))
-        return -1;
-    if (b->world->rank == 0)
-        rc = bench_tune_print(b, err);
-    return tell(b->world, rc, err);
 }
 
 /* rc of what was done. */
@@ -281,11 +261,17 @@ int bench_tune(struct world *world, const struct bench_options *o, int moves,
 {
     struct bench_tune tune = {.o = *o, .iters = o->iters, .moves = moves, .talk = *talk};
     struct bench b = {.world = world, .o = &tune.o, .tune = &tune, .sink = {.file = out}};
-    int rc = run_tune(&b, err);
+    int rc = 0;
 
+    /* Measured contests on a fabric that the simulator knows. */
+    if (bench_device_open(&b, err) || open_fabric(&b, err) ||
+        (!o->topo && measure_fabric(&b, "--table", "-i TOPO", &b.topo, err)) ||
+        open_levels(&b, err) || open_buffers(&b, err) || run_cases(&b, bench_tune_case, err))
+        rc = -1;
+    else
+        rc = tell(world, world->rank == 0 ? bench_tune_print(&b, err) : 0, err);
     strcpy(doubt, b.topo.doubt);
     rc = close_all(&b, rc, err);
-
     mem_free(tune.answer);
     return rc;
 }

@@ -35,44 +35,33 @@ static double predicted_s(const struct bench *b, const struct bench_move *m, int
     return bench_predict(&b->topo, m->spec.op, bytes, &c, &ignored) ? NAN : c.time_s;
 }
 
-/* Where and when: what reads rows later cannot know it otherwise. */
-static void add_facts(const struct bench *b, struct bench_row *row)
-{
-    char host[BENCH_FACT_ROOM];
-    time_t now = time(NULL);
-    struct err ignored;
-    struct tm utc;
-
-    snprintf(host, sizeof host, "%s", b->world->host[0]);
-    if (bench_check_fact(host, &ignored) == 0)
-        memcpy(row->host, host, sizeof host);
-    if (gmtime_r(&now, &utc))
-        strftime(row->when, sizeof row->when, "%Y-%m-%dT%H:%M:%SZ", &utc);
-    if (row->algo == BENCH_MPI)
-        exec_native_library(row->library, sizeof row->library);
-}
+const struct bench_row bench_unknown_row = {.chosen = SCHEDULE_AUTO,
+                                            .redop = DTYPE_OPS,
+                                            .root = -1,
+                                            .launches = 1,
+                                            .wrong = -1,
+                                            .time_s = {NAN, NAN, NAN, NAN, NAN, NAN, NAN, NAN},
+                                            .ratio_p25 = NAN,
+                                            .ratio_mid = NAN,
+                                            .ratio_p75 = NAN,
+                                            .slow_bytes = -1,
+                                            .limit_s = NAN,
+                                            .predicted_s = NAN,
+                                            .load = NAN};
+_Static_assert(BENCH_MARKS == 8, "each mark is unknown");
 
 struct bench_row bench_row_of(const struct bench_options *o, const struct topo *t, unsigned op,
                               int algo, int64_t elems)
 {
-    struct bench_row row = {.op = op,
-                            .algo = algo,
-                            .chosen = SCHEDULE_AUTO,
-                            .ranks = t->groups.ranks,
-                            .root = op == SCHEDULE_BROADCAST ? o->root : -1,
-                            .type = o->type,
-                            .launches = 1,
-                            .elems = elems,
-                            .bytes = elems * dtype_bytes(o->type),
-                            .wrong = -1,
-                            .ratio_p25 = NAN,
-                            .ratio_mid = NAN,
-                            .ratio_p75 = NAN,
-                            .slow_bytes = -1,
-                            .limit_s = NAN,
-                            .predicted_s = NAN,
-                            .load = NAN};
+    struct bench_row row = bench_unknown_row;
 
+    row.op = op;
+    row.algo = algo;
+    row.ranks = t->groups.ranks;
+    row.root = op == SCHEDULE_BROADCAST ? o->root : -1;
+    row.type = o->type;
+    row.elems = elems;
+    row.bytes = elems * dtype_bytes(o->type);
     groups_print(&t->groups, row.shape, sizeof row.shape);
     if (t->groups.count > 1)
         row.limit_s = sim_cut_bound_s(t, op, row.root < 0 ? 0 : row.root, (double)row.bytes);
@@ -86,6 +75,10 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
     const struct bench_move *m = &c->move[0];
     const struct bench_move_spec *spec = &m->spec;
     int ours = spec->algo >= 0;
+    char host[BENCH_FACT_ROOM];
+    time_t now = time(NULL);
+    struct err ignored;
+    struct tm utc;
 
     *row = bench_row_of(b->o, b->o->topo ? &b->topo : &b->ports, spec->op, spec->algo,
                         spec->elems);
@@ -103,7 +96,14 @@ static void make_row(const struct bench *b, const struct bench_contest *c,
     if (b->topo.levels && ours)
         row->predicted_s = predicted_s(b, m, row->bytes);
     getloadavg(&row->load, 1);
-    add_facts(b, row);
+    /* Where and when: what reads rows later cannot know it otherwise. */
+    snprintf(host, sizeof host, "%s", b->world->host[0]);
+    if (bench_check_fact(host, &ignored) == 0)
+        memcpy(row->host, host, sizeof host);
+    if (gmtime_r(&now, &utc))
+        strftime(row->when, sizeof row->when, "%Y-%m-%dT%H:%M:%SZ", &utc);
+    if (row->algo == BENCH_MPI)
+        exec_native_library(row->library, sizeof row->library);
 }
 
 static void report(struct bench *b, struct bench_contest *c)

@@ -158,16 +158,6 @@ static int check_alike(const struct entry *a, const struct entry *b, struct err 
 
 /* ---- choices ---- */
 
-static void note_facts(struct emit_part *p, const struct bench_row *r)
-{
-    if (!p->library[0])
-        snprintf(p->library, sizeof p->library, "%s", r->library);
-    if (r->when[0] && (!p->since[0] || strcmp(r->when, p->since) < 0))
-        snprintf(p->since, sizeof p->since, "%s", r->when);
-    if (strcmp(r->when, p->until) > 0)
-        snprintf(p->until, sizeof p->until, "%s", r->when);
-}
-
 /* The entries [0, n) are of one size, the fastest first. */
 static void choose(const struct entry *e, int n, struct emit_point *p)
 {
@@ -200,7 +190,13 @@ static int make_points(const struct emit_target *t, const struct entry *e, int n
         for (end = at; end < n && e[end].row->bytes == e[at].row->bytes; end++) {
             if (check_alike(&e[0], &e[end], err))
                 return -1;
-            note_facts(p, e[end].row);
+            const struct bench_row *r = e[end].row;
+            if (!p->library[0])
+                snprintf(p->library, sizeof p->library, "%s", r->library);
+            if (r->when[0] && (!p->since[0] || strcmp(r->when, p->since) < 0))
+                snprintf(p->since, sizeof p->since, "%s", r->when);
+            if (strcmp(r->when, p->until) > 0)
+                snprintf(p->until, sizeof p->until, "%s", r->when);
         }
         choose(&e[at], end - at, &point);
         /* Sizes that are one to the library, which divides by the ranks: the larger stands. */
@@ -284,20 +280,6 @@ static void say(const struct emit *e, const struct bench_talk *talk)
     }
 }
 
-static int check_any(const struct emit_target *t, const struct emit *e, struct err *err)
-{
-    int any = 0;
-
-    for (int i = 0; i < e->parts; i++)
-        any += compared(&e->part[i]);
-    if (any)
-        return 0;
-    return err_set(
-        err, ERR_INPUT,
-        "nothing to compare for %s, expected rows of two or more of %s at one size (%s)",
-        t->name, t->wants, t->how);
-}
-
 void emit_comment(FILE *out, const char *format, ...)
 {
     char line[201];
@@ -307,15 +289,6 @@ void emit_comment(FILE *out, const char *format, ...)
     vsnprintf(line, sizeof line - 2, format, args);
     va_end(args);
     fprintf(out, "# %s\n", line);
-}
-
-static void emit_release(struct emit *e)
-{
-    for (int i = 0; i < e->parts; i++) {
-        mem_free(e->part[i].point);
-        mem_free(e->part[i].range);
-    }
-    mem_free(e->part);
 }
 
 int bench_emit(enum bench_emit target, const char *const *file, int files,
@@ -332,13 +305,23 @@ int bench_emit(enum bench_emit target, const char *const *file, int files,
         n = collect(t, &all, &e, entry, err);
         rc = n < 0 ? -1 : make_parts(t, entry, n, &e, err);
     }
-    if (rc == 0)
-        rc = check_any(t, &e, err);
+    int any = 0;
+    for (int i = 0; i < e.parts && rc == 0; i++)
+        any += compared(&e.part[i]);
+    if (rc == 0 && !any)
+        rc = err_set(
+            err, ERR_INPUT,
+            "nothing to compare for %s, expected rows of two or more of %s at one size (%s)",
+            t->name, t->wants, t->how);
     if (rc == 0) {
         say(&e, talk);
         t->print(&e, out);
     }
-    emit_release(&e);
+    for (int i = 0; i < e.parts; i++) {
+        mem_free(e.part[i].point);
+        mem_free(e.part[i].range);
+    }
+    mem_free(e.part);
     mem_free(entry);
     mem_free(all.row);
     return rc;

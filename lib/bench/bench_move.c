@@ -23,49 +23,13 @@ static int ranges_of(const struct bench *b, const struct bench_move *m, enum let
     return out->hi > out->lo;
 }
 
-static int open_native(struct bench *b, struct bench_move *m, struct err *err)
-{
-    unsigned op = m->spec.op;
-    struct exec_native_spec spec = {
-        .op = op == SCHEDULE_ALL_GATHER       ? EXEC_NATIVE_ALL_GATHER
-              : op == SCHEDULE_REDUCE_SCATTER ? EXEC_NATIVE_REDUCE_SCATTER
-              : op == SCHEDULE_BROADCAST      ? EXEC_NATIVE_BROADCAST
-                                              : EXEC_NATIVE_ALL_REDUCE,
-        .elems = m->spec.elems,
-        .type = b->o->type,
-        .redop = m->spec.redop == DTYPE_OPS ? DTYPE_SUM : m->spec.redop,
-        .root = b->o->root,
-    };
-
-    int rc = m->spec.algo == BENCH_NCCL
-                 ? exec_nccl_native_open(&m->nccl, b->coll.nccl, &spec, NULL, err)
-                 : exec_native_open(&m->native, b->world, &spec, err);
-    return world_agree(b->world, rc, err);
-}
-
-static int open_ours(struct bench *b, struct bench_move *m, struct err *err)
-{
-    struct coll_spec spec = {
-        .phases = m->spec.phases,
-        .from = m->spec.from,
-        .to = m->spec.to,
-        .root = b->o->root,
-        .elems = m->spec.elems,
-        .type = b->o->type,
-        .redop = m->spec.redop == DTYPE_OPS ? DTYPE_SUM : m->spec.redop,
-        .algo = (enum schedule_algo)m->spec.algo,
-        .chunk_bytes = m->spec.chunk_bytes,
-    };
-
-    return coll_prepare(&b->coll, &spec, &m->ours, err);
-}
-
 int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct bench_move *m,
                     struct err *err)
 {
     size_t room = (size_t)layout_ranges_max(&b->coll.layout);
     int cast = spec->op == SCHEDULE_BROADCAST, root = b->o->root == b->world->rank;
-    int native = spec->algo < 0, mpi = spec->algo == BENCH_MPI;
+    int mpi = spec->algo == BENCH_MPI, rc;
+    enum dtype_op redop = spec->redop == DTYPE_OPS ? DTYPE_SUM : spec->redop;
 
     *m = (struct bench_move){.spec = *spec, .in = b->in};
     m->gives = mem_new(room, sizeof *m->gives);
@@ -77,7 +41,34 @@ int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct 
     if (mpi && spec->op == SCHEDULE_ALL_GATHER)
         m->in = b->native_in;
     bench_data_init(&m->data, spec->redop, b->o->type, spec->giver, spec->givers);
-    return native ? open_native(b, m, err) : open_ours(b, m, err);
+    if (spec->algo >= 0) {
+        struct coll_spec ours = {
+            .phases = spec->phases,
+            .from = spec->from,
+            .to = spec->to,
+            .root = b->o->root,
+            .elems = spec->elems,
+            .type = b->o->type,
+            .redop = redop,
+            .algo = (enum schedule_algo)spec->algo,
+            .chunk_bytes = spec->chunk_bytes,
+        };
+        return coll_prepare(&b->coll, &ours, &m->ours, err);
+    }
+    struct exec_native_spec native = {
+        .op = cast                                  ? EXEC_NATIVE_BROADCAST
+              : spec->op == SCHEDULE_ALL_GATHER     ? EXEC_NATIVE_ALL_GATHER
+              : spec->op == SCHEDULE_REDUCE_SCATTER ? EXEC_NATIVE_REDUCE_SCATTER
+                                                    : EXEC_NATIVE_ALL_REDUCE,
+        .elems = spec->elems,
+        .type = b->o->type,
+        .redop = redop,
+        .root = b->o->root,
+    };
+    rc = spec->algo == BENCH_NCCL
+             ? exec_nccl_native_open(&m->nccl, b->coll.nccl, &native, NULL, err)
+             : exec_native_open(&m->native, b->world, &native, err);
+    return world_agree(b->world, rc, err);
 }
 
 void bench_move_close(struct bench_move *m, int in_order)

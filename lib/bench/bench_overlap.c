@@ -73,19 +73,6 @@ void bench_overlap_head(FILE *out)
             "(1)", "");
 }
 
-static void print_text(const struct overlap_row *r, FILE *out)
-{
-    char share[16] = "-";
-
-    if (isfinite(r->efficiency))
-        snprintf(share, sizeof share, "%.3f", r->efficiency);
-    fprintf(out,
-            "%12" PRId64 " %12" PRId64 " %14s %22s %5s %6s %11.1f %11.1f %11.1f %10s"
-            " %6" PRId64 "\n",
-            r->bytes, r->elems, r->op, r->algo, r->type, r->redop, r->inside_s * 1e6,
-            r->across_s * 1e6, r->both_s * 1e6, share, r->wrong);
-}
-
 static const char *as_text(const void *value)
 {
     return *(const char *const *)value;
@@ -115,8 +102,16 @@ static const struct record columns[] = {
 
 static void print_row(struct bench_sink *s, const struct overlap_row *r)
 {
+    char share[16] = "-";
+
+    if (isfinite(r->efficiency))
+        snprintf(share, sizeof share, "%.3f", r->efficiency);
     if (s->o->format == BENCH_TEXT)
-        print_text(r, s->file);
+        fprintf(s->file,
+                "%12" PRId64 " %12" PRId64 " %14s %22s %5s %6s %11.1f %11.1f %11.1f %10s"
+                " %6" PRId64 "\n",
+                r->bytes, r->elems, r->op, r->algo, r->type, r->redop, r->inside_s * 1e6,
+                r->across_s * 1e6, r->both_s * 1e6, share, r->wrong);
     else
         bench_put_line(s->o->format, columns, r, !s->headed++, s->file);
     fflush(s->file);

@@ -126,6 +126,7 @@ int bench_turns(struct bench *b, struct bench_contest *c, int contests, struct e
 /* A contest of one move, a whole vector.  Collective, as coll_prepare. */
 int bench_contest_open(struct bench *b, unsigned op, int algo, int64_t elems,
                        int64_t chunk_bytes, struct bench_contest *c, struct err *err);
+extern const struct bench_row bench_unknown_row;
 /* A row of a whole vector on groups with these ports: no times yet, and its cut bound. */
 struct bench_row bench_row_of(const struct bench_options *o, const struct topo *t, unsigned op,
                               int algo, int64_t elems);

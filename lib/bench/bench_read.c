@@ -146,22 +146,9 @@ const struct record bench_line_record[] = {
 
 static int read_row(const struct tree *t, struct bench_row *out, struct err *err)
 {
-    struct bench_line line = {.row = {.chosen = SCHEDULE_AUTO,
-                                      .redop = DTYPE_OPS,
-                                      .root = -1,
-                                      .launches = 1,
-                                      .wrong = -1,
-                                      .slow_bytes = -1,
-                                      .ratio_p25 = NAN,
-                                      .ratio_mid = NAN,
-                                      .ratio_p75 = NAN,
-                                      .limit_s = NAN,
-                                      .predicted_s = NAN,
-                                      .load = NAN}};
+    struct bench_line line = {.row = bench_unknown_row};
     struct groups g = {0};
 
-    for (int m = 0; m < BENCH_MARKS; m++)
-        line.row.time_s[m] = NAN;
     if (tree_get(t->root, "overlap"))
         return tree_fail(t, t->root, "overlap", err,
                          "is a row of --overlap, which --read does not support");

@@ -10,8 +10,6 @@
 #include "base/mem.h"
 #include "bench/bench_parts.h"
 
-static const char TITLE[] = "Collectives over groups of ranks";
-
 double bench_algbw_Bps(const struct bench_row *r)
 {
     return r->bytes ? (double)r->bytes / r->time_s[BENCH_MEDIAN] : 0;
@@ -90,14 +88,12 @@ int bench_sink_close(struct bench_sink *s, int rc, struct err *err)
 {
     if (rc == 0 && s->o->floor >= 0)
         rc = judge(s, err);
-    if (s->o->format == BENCH_SVG && rc == 0 && s->file)
-        bench_plot(s->result->row, s->result->rows, TITLE, s->file);
-    if (!s->o->plot || !s->plot.path)
-        return rc;
-    if (rc == 0) {
-        bench_plot(s->result->row, s->result->rows, TITLE, s->plot.file);
+    FILE *to = s->plot.path ? s->plot.file : s->o->format == BENCH_SVG ? s->file : NULL;
+    if (rc == 0 && to)
+        bench_plot(s->result->row, s->result->rows, "Collectives over groups of ranks", to);
+    if (rc == 0 && s->plot.path)
         return io_commit(&s->plot, err);
-    }
-    io_abandon(&s->plot);
+    if (s->plot.path)
+        io_abandon(&s->plot);
     return rc;
 }
