@@ -87,20 +87,6 @@ int watch_op_of(const char *name)
     return METER_UNKNOWN;
 }
 
-static int elem_bytes(const char *type)
-{
-    static const struct {
-        const char *name;
-        int bytes;
-    } types[] = {{"Float", 4}, {"Half", 2},  {"BFloat16", 2}, {"Double", 8}, {"Long", 8},
-                 {"Int", 4},   {"Short", 2}, {"Byte", 1},     {"Char", 1},   {"Bool", 1}};
-
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (strcmp(type, types[i].name) == 0)
-            return types[i].bytes;
-    return 0; /* sizes are not compared then */
-}
-
 /* "[0, 4, 8]": how many, and the place of `rank`, -1: it is not among them, or "..." is.
  * list [as many]: all of them; NULL. */
 static int place_of(const char *ranks, int rank, int *count, int *list)
@@ -135,11 +121,19 @@ static int comm_of(struct watch *w, const char *ranks, const char *group, int si
     return comm;
 }
 
-/* Of the longer of two vectors. */
+/* Of the longer of two vectors; 0: of an unknown type, and sizes are not compared. */
 static int64_t bytes_of(double in, double out, const char *type)
 {
-    double bytes = fmax(in, out) * elem_bytes(type);
+    static const struct {
+        const char *name;
+        int bytes;
+    } types[] = {{"Float", 4}, {"Half", 2},  {"BFloat16", 2}, {"Double", 8}, {"Long", 8},
+                 {"Int", 4},   {"Short", 2}, {"Byte", 1},     {"Char", 1},   {"Bool", 1}};
+    double bytes = 0;
 
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(type, types[i].name) == 0)
+            bytes = fmax(in, out) * types[i].bytes;
     return bytes < 1e18 ? (int64_t)bytes : 0;
 }
 

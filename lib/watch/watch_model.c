@@ -32,27 +32,22 @@ int *watch_place(struct watch *w, enum watch_what what, uint64_t key)
     return &w->place[at].index;
 }
 
-/* Others wrote it, and it comes into lines, tables and labels: a name has letters. */
-static void set_host_name(struct watch_host *h, const char *name)
-{
-    snprintf(h->name, sizeof h->name, "%s", name);
-    for (char *c = h->name; *c; c++)
-        if (!isalnum((unsigned char)*c) && !strchr("-._:", *c) &&
-            !(c == h->name && *c == WATCH_NO_HOST))
-            *c = '_';
-}
-
 static int host_of(struct watch *w, const char *name)
 {
     int *index = watch_place(w, WATCH_HOST, fnv_bytes(name, strnlen(name, METER_HOST - 1)));
 
-    if (!*index) {
-        w->host = mem_grow(w->host, &w->host_room, (size_t)w->hosts + 1, sizeof *w->host);
-        w->host[w->hosts] = (struct watch_host){.error_s = -1};
-        set_host_name(&w->host[w->hosts], name);
-        *index = ++w->hosts;
-    }
-    return *index - 1;
+    if (*index)
+        return *index - 1;
+    w->host = mem_grow(w->host, &w->host_room, (size_t)w->hosts + 1, sizeof *w->host);
+    struct watch_host *h = &w->host[w->hosts];
+    *h = (struct watch_host){.error_s = -1};
+    snprintf(h->name, sizeof h->name, "%s", name);
+    /* Others wrote it, and it comes into lines, tables and labels: a name has letters. */
+    for (char *c = h->name; *c; c++)
+        if (!isalnum((unsigned char)*c) && !strchr("-._:", *c) &&
+            !(c == h->name && *c == WATCH_NO_HOST))
+            *c = '_';
+    return (*index = ++w->hosts) - 1;
 }
 
 int watch_process(struct watch *w, uint64_t key, int rank, const char *host)

@@ -10,53 +10,43 @@
 #include "base/mem.h"
 #include "watch/watch_parts.h"
 
-struct ranks { /* of a list, for people: "ranks 0-6, 9 and 3 more", "rank 5 (node2)" */
-    char text[160];
-};
+/* Of a list of ranks, for people: "ranks 0-6, 9 and 3 more", "rank 5 (node2)". */
+enum { RANKS_TEXT = 160 };
 
 static int by_number(const void *a, const void *b)
 {
     return *(const int *)a - *(const int *)b;
 }
 
-static void list_ranks(int *rank, int n, struct ranks *out)
+static void list_ranks(int *rank, int n, char *text, size_t room)
 {
-    const int room = sizeof out->text;
     int parts = 0;
 
     qsort(rank, (size_t)n, sizeof *rank, by_number);
-    int at = snprintf(out->text, (size_t)room, n == 1 ? "rank" : "ranks");
+    int at = snprintf(text, room, n == 1 ? "rank" : "ranks");
     for (int i = 0, j; i < n; i = j) {
         for (j = i + 1; j < n && rank[j] == rank[j - 1] + 1; j++)
             ;
         if (parts++ == 6) {
-            snprintf(out->text + at, (size_t)(room - at), " and %d more", n - i);
+            snprintf(text + at, room - (size_t)at, " and %d more", n - i);
             break;
         }
-        at += snprintf(out->text + at, (size_t)(room - at), "%s %d", i ? "," : "", rank[i]);
+        at += snprintf(text + at, room - (size_t)at, "%s %d", i ? "," : "", rank[i]);
         if (j - i > 1)
-            at += snprintf(out->text + at, (size_t)(room - at), "-%d", rank[j - 1]);
+            at += snprintf(text + at, room - (size_t)at, "-%d", rank[j - 1]);
     }
 }
 
-static void name_ranks(const struct watch *w, const int *process, int n, struct ranks *out)
+void watch_name_ranks(const struct watch *w, const int *process, int n, char *text, size_t room)
 {
     int *rank = mem_new((size_t)n + 1, sizeof *rank);
 
     for (int i = 0; i < n; i++)
         rank[i] = w->process[process[i]].rank;
-    list_ranks(rank, n, out);
+    list_ranks(rank, n, text, room);
     if (n == 1)
-        watch_name(w, process[0], out->text, sizeof out->text);
+        watch_name(w, process[0], text, room);
     mem_free(rank);
-}
-
-void watch_name_ranks(const struct watch *w, const int *process, int n, char *text, size_t room)
-{
-    struct ranks names;
-
-    name_ranks(w, process, n, &names);
-    snprintf(text, room, "%s", names.text);
 }
 
 /* ---- ranks without records ---- */
@@ -97,13 +87,13 @@ int watch_absent_text(const struct watch *w, const struct watch_comm *only, char
                       size_t room, int *one)
 {
     int *rank = NULL, n = watch_absent(w, only, &rank);
-    struct ranks names;
+    char names[RANKS_TEXT];
 
     *text = 0;
     *one = n == 1 ? *rank : -1;
     if (n) {
-        list_ranks(rank, n, &names);
-        snprintf(text, room, "%.90s ha%s no records", names.text, n == 1 ? "s" : "ve");
+        list_ranks(rank, n, names, sizeof names);
+        snprintf(text, room, "%.90s ha%s no records", names, n == 1 ? "s" : "ve");
     }
     mem_free(rank);
     return n;
@@ -111,16 +101,15 @@ int watch_absent_text(const struct watch *w, const struct watch_comm *only, char
 
 /* ---- who called what ---- */
 
-/* Of other operations each rank has a size of its own: the root, or an uneven all-to-all. */
-static int has_one_size(int op)
-{
-    return op == METER_ALL_GATHER || op == METER_REDUCE_SCATTER || op == METER_ALL_REDUCE ||
-           op == METER_BROADCAST || op == METER_REDUCE;
-}
-
+/* Of these operations all ranks have one size; of others each has its own: the root, or an
+ * uneven all-to-all. */
 static int same_call(const struct watch_cell *a, const struct watch_cell *b)
 {
-    return a->op == b->op && (a->bytes == b->bytes || !has_one_size(a->op));
+    int one_size = a->op == METER_ALL_GATHER || a->op == METER_REDUCE_SCATTER ||
+                   a->op == METER_ALL_REDUCE || a->op == METER_BROADCAST ||
+                   a->op == METER_REDUCE;
+
+    return a->op == b->op && (a->bytes == b->bytes || !one_size);
 }
 
 /* The first row of a communicator in which calls differ; -1: none. */
@@ -143,8 +132,7 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
 {
     const struct watch_cell *cell = watch_row(c, row), *right = NULL, *wrong = NULL;
     int *who = mem_new((size_t)c->size, sizeof *who), more = 0, n = 0;
-    char call[2][64], number[40] = "";
-    struct ranks name;
+    char call[2][64], number[40] = "", name[RANKS_TEXT];
 
     for (int m = 0; m < c->size; m++) /* Boyer and Moore's vote */
         if (cell[m].there) {
@@ -156,11 +144,11 @@ static void name_mismatch(const struct watch *w, const struct watch_comm *c, int
             wrong = wrong ? wrong : &cell[m];
             who[n++] = c->process[m];
         }
-    name_ranks(w, who, n, &name);
+    watch_name_ranks(w, who, n, name, sizeof name);
     if (!w->counted) /* of RAS it is a sum that nobody else shows */
         snprintf(number, sizeof number, "call %lld: ", (long long)(c->first + row));
     watch_find(w, v, WATCH_MISMATCH, HEALTH_CRITICAL, n == 1 ? who[0] : -1,
-               "mismatch: %s%s called %s, the others %s", number, name.text,
+               "mismatch: %s%s called %s, the others %s", number, name,
                watch_call_name(wrong->op, wrong->bytes, call[0], sizeof call[0]),
                watch_call_name(right->op, right->bytes, call[1], sizeof call[1]));
     mem_free(who);
@@ -262,8 +250,8 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
     int *in = mem_new(2 * (size_t)c->size, sizeof *in), *out = in + c->size, ins = 0, outs = 0,
         idle = idle_members(c, h->row, waits), certain = h->waited_s > r->hang_s, records = 0,
         absent, same = 1;
-    char call[64], last[96], other[96], why[400], none[128], lasted[40] = "";
-    struct ranks here, gone;
+    char call[64], last[96], other[96], why[400], none[128], lasted[40] = "", here[RANKS_TEXT],
+                                                             gone[RANKS_TEXT];
     struct units u;
 
     for (int m = 0; m < c->size; m++) {
@@ -285,25 +273,25 @@ static void name_hang(const struct watch *w, const struct watch_rules *r, const 
              : process >= 0     ? "which the others have completed: it is stopped or gone"
                             : "to which all have come: the network, or one is stopped or gone");
     if (outs) {
-        name_ranks(w, out, outs, &gone);
+        watch_name_ranks(w, out, outs, gone, sizeof gone);
         last_call(w, out[0], one->op, outs > 1, last, sizeof last);
         for (int i = 1; i < outs; i++) {
             last_call(w, out[i], one->op, 1, other, sizeof other);
             same &= strcmp(last, other) == 0;
         }
-        snprintf(why, sizeof why, "%.90s never arrived%s%s%s%s%s", gone.text,
+        snprintf(why, sizeof why, "%.90s never arrived%s%s%s%s%s", gone,
                  idle        ? ""
                  : outs == 1 ? " but waits elsewhere"
                              : " but wait elsewhere",
                  same ? ", " : "", same ? last : "", *none ? "; " : "", none);
     }
-    name_ranks(w, in, ins, &here);
+    watch_name_ranks(w, in, ins, here, sizeof here);
     if (h->waited_s > 0)
         snprintf(lasted, sizeof lasted, " (for %s)", units_time(&u, h->waited_s));
     struct watch_finding *f =
         watch_find(w, v, kind, certain ? HEALTH_CRITICAL : HEALTH_WARNING, process,
                    "%s%s: %.90s wait%s in %s %lld%s, %s", watch_kind_names[kind],
-                   certain ? "" : ", or dumped while it ran", here.text, ins == 1 ? "s" : "",
+                   certain ? "" : ", or dumped while it ran", here, ins == 1 ? "s" : "",
                    watch_call_name(one->op, one->bytes, call, sizeof call),
                    (long long)(c->first + h->row), lasted, why);
     if (outs == 0)
@@ -319,7 +307,7 @@ static void name_lost(const struct watch *w, struct watch_verdict *v)
 {
     int *who = mem_new((size_t)w->processes + 1, sizeof *who);
     enum watch_loss worst = WATCH_ALIVE;
-    struct ranks name;
+    char name[RANKS_TEXT];
 
     for (int p = 0; p < w->processes; p++)
         worst = w->process[p].loss > worst ? w->process[p].loss : worst;
@@ -333,18 +321,12 @@ static void name_lost(const struct watch *w, struct watch_verdict *v)
                 who[n++] = k;
         if (again)
             continue;
-        name_ranks(w, who, n, &name);
-        watch_find(w, v, WATCH_FAILED, HEALTH_CRITICAL, n == 1 ? p : -1, "failed: %s: %s",
-                   name.text, why)
+        watch_name_ranks(w, who, n, name, sizeof name);
+        watch_find(w, v, WATCH_FAILED, HEALTH_CRITICAL, n == 1 ? p : -1, "failed: %s: %s", name,
+                   why)
             ->why = why;
     }
     mem_free(who);
-}
-
-/* Whether a hang is explained by a rank that waits nowhere itself. */
-static int is_explained(const struct watch *w, const struct hang *h, const char *waits)
-{
-    return idle_members(&w->comm[h->comm], h->row, waits) > 0;
 }
 
 /* Of a hang that spreads over communicators the one that explains most is reported, of those
@@ -366,7 +348,8 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     if (v->findings == 0)
         n = find_hangs(w, r, waits, hang);
     for (int i = 0; i < n; i++) {
-        int x = is_explained(w, &hang[i], waits);
+        /* explained by a rank that waits nowhere itself */
+        int x = idle_members(&w->comm[hang[i].comm], hang[i].row, waits) > 0;
         if (x > heaviest || (x == heaviest && x && hang[i].waited_s > most->waited_s)) {
             heaviest = x;
             most = &hang[i];

@@ -29,24 +29,18 @@ struct ras_comm {
     struct ras_rank *rank; /* [size] */
 };
 
-/* Values of ncclResult_t; 7 is no error: a call is in progress. */
-static const char *error_name(int64_t error)
-{
-    static const char *const names[] = {
-        [1] = "NCCL reports an error of CUDA there",
-        [2] = "NCCL reports an error of the system there",
-        [3] = "NCCL reports an internal error there",
-        [4] = "NCCL reports an invalid argument there",
-        [5] = "NCCL reports invalid usage there",
-        [6] = "NCCL reports a remote error there: the network, or another rank"};
-
-    return error >= 1 && error <= 6 ? names[error] : "NCCL reports an error there";
-}
-
 /* Why a rank comes to no call any more; NULL: it does.  An error that may be another rank's,
  * and the end that a program makes of itself, may follow from what else is wrong. */
 static const char *why_lost(const json_t *status, enum watch_loss *loss)
 {
+    static const char *const errors[] = {/* of ncclResult_t; 7: a call is in progress */
+                                         [1] = "NCCL reports an error of CUDA there",
+                                         [2] = "NCCL reports an error of the system there",
+                                         [3] = "NCCL reports an internal error there",
+                                         [4] = "NCCL reports an invalid argument there",
+                                         [5] = "NCCL reports invalid usage there",
+                                         [6] = "NCCL reports a remote error there: the network,"
+                                               " or another rank"};
     int64_t error = watch_whole(status, "async_error", 0);
 
     *loss = WATCH_LOST;
@@ -56,7 +50,7 @@ static const char *why_lost(const json_t *status, enum watch_loss *loss)
         return "it does not answer NCCL";
     *loss = error == 0 || error == 6 || error == 7 ? WATCH_FOLLOWS : WATCH_LOST;
     if (error != 0 && error != 7)
-        return error_name(error);
+        return error >= 1 && error <= 6 ? errors[error] : "NCCL reports an error there";
     return json_is_true(json_object_get(status, "abort_flag")) ? "its communicator is aborted"
                                                                : NULL;
 }

@@ -118,13 +118,6 @@ static void set_now(struct watch *w, int64_t ns)
     w->now_ns = ns > w->now_ns ? ns : w->now_ns;
 }
 
-/* Of a process, whatever its rank: before it has a communicator of all ranks it does not know
- * its own. */
-static uint64_t key_of(const struct meter_header *h)
-{
-    return fnv_mix(fnv_bytes(h->host, strnlen(h->host, METER_HOST)), (uint64_t)h->process);
-}
-
 /*
  * What a process writes is read now; of a copy its file says when it was made.  Nobody waits in
  * a call that a process left open when it ended.
@@ -138,7 +131,9 @@ static void add_meter(struct watch *w, const struct meter_file *f, struct reader
         w->other_runs++;
         return;
     }
-    int process = watch_process(w, key_of(h), h->rank, h->host);
+    /* Whatever its rank: before it has a communicator of all ranks it does not know its own. */
+    uint64_t host = fnv_bytes(h->host, strnlen(h->host, METER_HOST));
+    int process = watch_process(w, fnv_mix(host, (uint64_t)h->process), h->rank, h->host);
     if (process < 0)
         return;
     watch_rank(w, process, h->rank, h->ranks);
