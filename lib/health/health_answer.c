@@ -42,16 +42,6 @@ int health_parse_notify(struct health_options *o, const char *text, struct err *
     return 0;
 }
 
-static void add_all_disabled(const struct health_data *d, struct health_verdict *v,
-                             const struct health_config *config)
-{
-    for (const struct health_check *c = health_checks; c->code; c++)
-        if ((c->levels >> d->level & 1) && !health_config_is_disabled(config, c->code))
-            return;
-    health_verdict_addf(v, HEALTH_UNKNOWN, HC_NO_CHECK, -1,
-                        "every check of level %s is disabled", health_levels[d->level]);
-}
-
 int health_report(const struct health_data *d, struct health_verdict *v,
                   const struct health_options *o, FILE *out, enum health_state *state,
                   struct err *err)
@@ -59,12 +49,17 @@ int health_report(const struct health_data *d, struct health_verdict *v,
     struct health_memory *m = o->memory && o->memory->path ? o->memory : NULL;
     struct health_report t = {.d = d, .v = v, .o = o, .memory = m, .measured = 1};
     struct io_out file;
-    int rc = 0;
+    int rc = 0, enabled = 0;
 
     for (int i = 0; i < v->findings; i++) /* a code without a name: it could not measure */
         t.measured &= health_check_find(v->finding[i].code)->name != NULL;
     t.ignored = health_filter(d, v, &o->config);
-    add_all_disabled(d, v, &o->config);
+    for (const struct health_check *c = health_checks; c->code; c++)
+        enabled |=
+            (c->levels >> d->level & 1) && !health_config_is_disabled(&o->config, c->code);
+    if (!enabled)
+        health_verdict_addf(v, HEALTH_UNKNOWN, HC_NO_CHECK, -1,
+                            "every check of level %s is disabled", health_levels[d->level]);
     if (m)
         health_settle(m, d, v, o, t.measured, &t.news);
     const int speaks = !m || !o->notify || t.news.changed || t.news.due;

@@ -135,15 +135,6 @@ static struct device *add_device(struct doctor *d, const char *busid)
     return v;
 }
 
-/* By class: 3D controllers, displays that are none, accelerators; of two makers also VGA. */
-static int is_gpu(const struct topo_pci *p)
-{
-    unsigned kind = p->class >> 8, maker = p->id[0];
-
-    return kind == 0x0302 || kind == 0x0380 || kind == 0x1200 ||
-           (kind == 0x0300 && (maker == 0x10de || maker == 0x1002));
-}
-
 static void find_gpus(struct doctor *d)
 {
     char path[PATH_MAX];
@@ -156,11 +147,14 @@ static void find_gpus(struct doctor *d)
         struct topo_pci p = {0};
         snprintf(p.busid, sizeof p.busid, "%.19s", all.entry[i]->d_name);
         topo_sysfs_pci(d->root, &p);
-        if (!is_gpu(&p))
+        /* 3D controllers, displays that are none, accelerators; of two makers also VGA */
+        unsigned kind = p.class >> 8, maker = p.id[0];
+        if (kind != 0x0302 && kind != 0x0380 && kind != 0x1200 &&
+            (kind != 0x0300 || (maker != 0x10de && maker != 0x1002)))
             continue;
         struct device *v = add_device(d, p.busid);
         v->gpu = 1;
-        d->nvidia += p.id[0] == 0x10de;
+        d->nvidia += maker == 0x10de;
         snprintf(v->name, sizeof v->name, "%s", p.busid);
     }
     io_names_free(&all);

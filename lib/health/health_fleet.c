@@ -124,36 +124,30 @@ static int parse_value(const char *key, char *value, struct health_fleet *f, str
                    key);
 }
 
-static int parse(char *text, struct health_fleet *f, struct err *err)
-{
-    char *save = NULL, *shape = strtok_r(text, ",", &save);
-
-    if (!shape)
-        return err_set(err, ERR_INPUT, "is empty, expected HOSTS[xRANKS][,KEY=VALUE...]");
-    char *ranks = cut(shape, 'x');
-    if (parse_int(shape, 2, HEALTH_HOSTS_MOST, &f->hosts, err) ||
-        (ranks && parse_int(ranks, 1, RANKS_MOST, &f->ranks, err)))
-        return -1;
-    for (char *key; (key = strtok_r(NULL, ",", &save));) {
-        char *value = strchr(key, '=');
-        if (!value)
-            return err_set(err, ERR_INPUT, "'%.40s', expected KEY=VALUE", key);
-        *value++ = 0;
-        if (parse_value(key, value, f, err))
-            return err_prefix(err, "%s: ", key);
-    }
-    return 0;
-}
-
 int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *err)
 {
     struct health_fleet f;
+    int rc = 0;
 
     if (strlen(spec) > SPEC_MOST)
         return err_set(err, ERR_INPUT, "a fleet of more than %d bytes", SPEC_MOST);
-    char *copy = mem_dup(spec);
     health_fleet_init(&f);
-    int rc = parse(copy, &f, err);
+    char *copy = mem_dup(spec), *save = NULL, *shape = strtok_r(copy, ",", &save);
+    char *ranks = shape ? cut(shape, 'x') : NULL;
+    if (!shape)
+        rc = err_set(err, ERR_INPUT, "is empty, expected HOSTS[xRANKS][,KEY=VALUE...]");
+    else if (parse_int(shape, 2, HEALTH_HOSTS_MOST, &f.hosts, err) ||
+             (ranks && parse_int(ranks, 1, RANKS_MOST, &f.ranks, err)))
+        rc = -1;
+    for (char *key; rc == 0 && (key = strtok_r(NULL, ",", &save));) {
+        char *value = strchr(key, '=');
+        if (value)
+            *value++ = 0;
+        if (!value)
+            rc = err_set(err, ERR_INPUT, "'%.40s', expected KEY=VALUE", key);
+        else if (parse_value(key, value, &f, err))
+            rc = err_prefix(err, "%s: ", key);
+    }
     mem_free(copy);
     if (rc)
         return err_prefix(err, "fleet '%.200s': ", spec);

@@ -182,42 +182,35 @@ static void fill(const struct health_data *d, int s, int *dst, unsigned char *ta
     }
 }
 
-static void plan_again(struct again *a, struct health_plan *p)
-{
-    const struct health_data *d = a->look->d;
-    size_t room = 0, n = (size_t)d->hosts;
-    unsigned char *taken = mem_new(n, 1);
-
-    p->stage = HEALTH_CONFIRM;
-    while (a->turns + p->turns < AGAIN_TURNS_MOST) {
-        p->dst = mem_grow(p->dst, &room, n * (size_t)(p->turns + 1), sizeof *p->dst);
-        int *dst = p->dst + n * (size_t)p->turns;
-        memset(taken, 0, n);
-        for (size_t k = 0; k < n; k++)
-            dst[k] = -1;
-        if (put_pairs(a, dst, taken) == 0 && p->turns >= a->ports)
-            break;
-        int s = next_shift(a);
-        a->met[s] += d->hosts;
-        fill(d, s, dst, taken);
-        p->turns++;
-    }
-    mem_free(taken);
-}
-
 static int plan_suspicions(const struct health_data *d, const struct health_rules *rules,
                            struct health_plan *p, struct err *err)
 {
     struct health_analysis look;
     struct again a = {.look = &look};
+    size_t room = 0, n = (size_t)d->hosts;
 
     if (health_analyse(&look, d, rules, err))
         return -1;
-    a.met = mem_new((size_t)d->hosts + 1, sizeof *a.met);
+    unsigned char *taken = mem_new(n, 1);
+    a.met = mem_new(n + 1, sizeof *a.met);
     a.pair = mem_new((size_t)look.pairs + 1, sizeof *a.pair);
     a.left = mem_new((size_t)look.pairs + 1, sizeof *a.left);
     look_back(&a);
-    plan_again(&a, p);
+    p->stage = HEALTH_CONFIRM;
+    while (a.turns + p->turns < AGAIN_TURNS_MOST) {
+        p->dst = mem_grow(p->dst, &room, n * (size_t)(p->turns + 1), sizeof *p->dst);
+        int *dst = p->dst + n * (size_t)p->turns;
+        memset(taken, 0, n);
+        for (size_t k = 0; k < n; k++)
+            dst[k] = -1;
+        if (put_pairs(&a, dst, taken) == 0 && p->turns >= a.ports)
+            break;
+        int s = next_shift(&a);
+        a.met[s] += d->hosts;
+        fill(d, s, dst, taken);
+        p->turns++;
+    }
+    mem_free(taken);
     mem_free(a.met);
     mem_free(a.pair);
     mem_free(a.left);

@@ -89,21 +89,6 @@ static void put_findings(const struct health_verdict *v, FILE *out)
         fprintf(out, "; %d more", v->findings - put);
 }
 
-/* What was not looked at is no OK. */
-static void put_left_out(const struct health_report *t, FILE *out)
-{
-    const struct health_config *c = &t->o->config;
-
-    for (int i = 0; i < c->disables; i++)
-        fprintf(out, "%s%s", i ? "," : "; disabled: ", c->disable[i]);
-    if (t->ignored)
-        fprintf(out, "; %d known", t->ignored);
-    if (t->memory && t->memory->fresh && t->memory->old[0])
-        fprintf(out, "; begins afresh, the old state is '%s'", t->memory->old);
-    else if (t->memory && t->memory->fresh && t->d->level == HEALTH_QUICK)
-        fputs("; first run: errors count from now", out);
-}
-
 /* ---- labels ---- */
 
 /* Of LABEL bytes at most, and no two alike; or where that does not do, numbers. */
@@ -254,21 +239,6 @@ static void put_count(const char *name, int64_t count, FILE *out)
         fprintf(out, ", %s %" PRId64, name, count);
 }
 
-static void put_link(const struct health_data *d, const struct health_link *l, FILE *out)
-{
-    fprintf(out, "  %.64s %s: %s, ", d->host[l->host].name, l->name,
-            !l->up       ? "down"
-            : l->carrier ? "up"
-                         : "no carrier");
-    if (l->Bps > 0)
-        fprintf(out, "%.4g Gbit/s", l->Bps * 8 / 1e9);
-    else
-        fputs("speed unknown", out);
-    put_count("errors", l->errors, out);
-    put_count("packets", l->packets, out);
-    putc('\n', out);
-}
-
 static void put_verbose(const struct health_report *t, FILE *out)
 {
     const struct health_data *d = t->d;
@@ -283,8 +253,20 @@ static void put_verbose(const struct health_report *t, FILE *out)
             fprintf(out, "  %d of %d partners see it, %d samples, z %.1f\n", f->saw,
                     f->partners, f->samples, f->z);
     }
-    for (int i = 0; t->o->verbose > 1 && i < d->links.count; i++)
-        put_link(d, &d->links.at[i], out);
+    for (int i = 0; t->o->verbose > 1 && i < d->links.count; i++) {
+        const struct health_link *l = &d->links.at[i];
+        fprintf(out, "  %.64s %s: %s, ", d->host[l->host].name, l->name,
+                !l->up       ? "down"
+                : l->carrier ? "up"
+                             : "no carrier");
+        if (l->Bps > 0)
+            fprintf(out, "%.4g Gbit/s", l->Bps * 8 / 1e9);
+        else
+            fputs("speed unknown", out);
+        put_count("errors", l->errors, out);
+        put_count("packets", l->packets, out);
+        putc('\n', out);
+    }
     for (int k = 0; t->o->verbose > 2 && t->v->port && k < d->hosts; k++)
         for (int w = 0; w < 2; w++) {
             const struct health_port *p = &t->v->port[k][w];
@@ -308,6 +290,7 @@ static void put_words(const char *word, const struct health_words *w, FILE *out)
 
 void health_print_line(const struct health_report *t, FILE *out)
 {
+    const struct health_config *c = &t->o->config;
     char line[700];
 
     fprintf(out, "HORING %s - ", health_state_name(t->v->state));
@@ -315,7 +298,15 @@ void health_print_line(const struct health_report *t, FILE *out)
         put_findings(t->v, out);
     else
         put_good(t, out);
-    put_left_out(t, out);
+    /* What was not looked at is no OK. */
+    for (int i = 0; i < c->disables; i++)
+        fprintf(out, "%s%s", i ? "," : "; disabled: ", c->disable[i]);
+    if (t->ignored)
+        fprintf(out, "; %d known", t->ignored);
+    if (t->memory && t->memory->fresh && t->memory->old[0])
+        fprintf(out, "; begins afresh, the old state is '%s'", t->memory->old);
+    else if (t->memory && t->memory->fresh && t->d->level == HEALTH_QUICK)
+        fputs("; first run: errors count from now", out);
     put_perfdata(t, out);
     putc('\n', out);
     if (t->o->verbose)
