@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the picture of runs: three panels over one axis of steps, a colour a run.
+ * Draws runs: three panels over one axis of steps, a colour a run.
  *
  *     loss        pale: every step; over it the mean of some steps; o validation; v skipped
  *     tokens/s
@@ -35,8 +35,10 @@ struct run {
 
 struct picture {
     struct run run[TRAIN_PLOT_RUNS];
-    int runs, half;       /* half: of the steps in a mean; 0: no means */
-    double lo, hi, pixel; /* of the axis of steps */
+    const char *name[TRAIN_PLOT_RUNS]; /* two of one name: as they were given */
+    int runs, half;                    /* half: of the steps in a mean; 0: no means */
+    double lo, hi, pixel;              /* of the axis of steps */
+    struct svg_figure figure;
 };
 
 /* The folder's name where the log is called log.jsonl, else the file's own. */
@@ -72,21 +74,6 @@ static int read_run(struct run *r, const char *log, struct err *err)
     return rc;
 }
 
-/* Two runs of one name: as they were given. */
-static void tell_apart(struct picture *p, const char *const *logs)
-{
-    int alike[TRAIN_PLOT_RUNS] = {0};
-
-    for (int i = 0; i < p->runs; i++)
-        for (int k = 0; k < p->runs; k++)
-            alike[i] |= k != i && strcmp(p->run[i].name, p->run[k].name) == 0;
-    for (int i = 0; i < p->runs; i++)
-        if (alike[i]) {
-            mem_free(p->run[i].name);
-            p->run[i].name = mem_dup(logs[i]);
-        }
-}
-
 static const char *percent(struct units *u, double v)
 {
     snprintf(u->text, sizeof u->text, "%.4g %%", 100 * v);
@@ -95,10 +82,10 @@ static const char *percent(struct units *u, double v)
 
 static void measure_axis(struct picture *p)
 {
-    const double *first = p->run[0].log.v[PLAN_STEP];
     int most = 0;
 
-    p->lo = p->hi = first[0];
+    p->lo = INFINITY;
+    p->hi = -INFINITY;
     for (int i = 0; i < p->runs; i++) {
         struct run *r = &p->run[i];
         const struct plan_log *l = &r->log;
@@ -140,51 +127,52 @@ static double mean_of(const struct plan_log *l, int panel, int i, int half)
 }
 
 /* Every step, and one mean a pixel, at the middle of its steps. */
-static void add_lines(const struct picture *p, struct svg_figure *f, int run, int panel,
-                      const char *name)
+static void add_lines(struct picture *p, int run, int panel, const char *name)
 {
     const struct plan_log *l = &p->run[run].log;
     const double *x = l->v[PLAN_STEP];
     struct svg_series style = {.colour = run, .marker = -1, .faint = p->half > 0};
 
-    svg_figure_line(f, name, style);
+    svg_figure_line(&p->figure, name, style);
     for (int i = 0; i < l->steps; i++)
-        svg_figure_point(f, x[i], value_of(l, panel, i), NULL);
+        svg_figure_point(&p->figure, x[i], value_of(l, panel, i), NULL);
     if (!p->half)
         return;
     style.faint = 0;
-    svg_figure_line(f, name, style);
+    svg_figure_line(&p->figure, name, style);
     for (int lo = 0, hi; lo < l->steps; lo = hi) {
         for (hi = lo + 1; hi < l->steps && x[hi] - x[lo] < p->pixel;)
             hi++;
         int at = lo + (hi - lo) / 2;
-        svg_figure_point(f, x[at], mean_of(l, panel, at, p->half), NULL);
+        svg_figure_point(&p->figure, x[at], mean_of(l, panel, at, p->half), NULL);
     }
 }
 
 /* Skipped steps lie on the last loss that was a number, some pixels apart. */
-static void add_marks(struct svg_figure *f, const struct picture *p, int run, const char *name)
+static void add_marks(struct picture *p, int run, const char *name)
 {
-    const struct run *r = &p->run[run];
-    const double *x = r->log.v[PLAN_STEP];
+    const struct plan_log *l = &p->run[run].log;
+    const double *x = l->v[PLAN_STEP], *loss = l->v[PLAN_LOSS], *eval = l->v[PLAN_EVAL_LOSS];
+    struct svg_series style = {.colour = run, .marker = VALIDATION_MARKER};
     double last = NAN, marked = -INFINITY;
 
-    svg_figure_line(f, name, (struct svg_series){.colour = run, .marker = VALIDATION_MARKER});
-    for (int i = 0; i < r->log.steps; i++)
-        if (isfinite(r->log.v[PLAN_EVAL_LOSS][i]))
-            svg_figure_point(f, x[i], r->log.v[PLAN_EVAL_LOSS][i], NULL);
-    svg_figure_line(f, name, (struct svg_series){.colour = run, .marker = SKIPPED_MARKER});
-    for (int i = 0; i < r->log.steps; i++) {
-        last = isfinite(r->log.v[PLAN_LOSS][i]) ? r->log.v[PLAN_LOSS][i] : last;
-        if (!r->log.skipped[i] || x[i] - marked < MARK_PIXELS * p->pixel)
+    svg_figure_line(&p->figure, name, style);
+    for (int i = 0; i < l->steps; i++)
+        if (isfinite(eval[i]))
+            svg_figure_point(&p->figure, x[i], eval[i], NULL);
+    style.marker = SKIPPED_MARKER;
+    svg_figure_line(&p->figure, name, style);
+    for (int i = 0; i < l->steps; i++) {
+        last = isfinite(loss[i]) ? loss[i] : last;
+        if (!l->skipped[i] || x[i] - marked < MARK_PIXELS * p->pixel)
             continue;
         marked = x[i];
-        svg_figure_point(f, x[i], last, NULL);
-        svg_figure_point(f, x[i], NAN, NULL); /* marks, no line between them */
+        svg_figure_point(&p->figure, x[i], last, NULL);
+        svg_figure_point(&p->figure, x[i], NAN, NULL); /* marks, no line between them */
     }
 }
 
-static void add_panel(const struct picture *p, struct svg_figure *f, int panel)
+static void add_panel(struct picture *p, int panel)
 {
     static const char *const titles[PANELS] = {"loss", "tokens/s",
                                                "exposed communication, of the step"};
@@ -196,44 +184,28 @@ static void add_panel(const struct picture *p, struct svg_figure *f, int panel)
         {.name = "nats a token", .unit = units_plain, .tight = 1, .choose = 1},
         {.name = "all ranks", .unit = units_count},
         {.name = "of rank 0", .unit = percent}};
+    struct svg_series grey = {.colour = -1, .marker = VALIDATION_MARKER};
     int skipped = 0, validated = 0;
 
-    svg_figure_chart(f, titles[panel], x, y[panel], panel == 0 ? 330 : 210);
+    svg_figure_chart(&p->figure, titles[panel], x, y[panel], panel == 0 ? 330 : 210);
     for (int i = 0; i < p->runs; i++) {
         const struct run *r = &p->run[i];
         char name[320];
-        int n = snprintf(name, sizeof name, "%.200s, %d step%s", r->name, r->log.steps,
+        int n = snprintf(name, sizeof name, "%.200s, %d step%s", p->name[i], r->log.steps,
                          r->log.steps == 1 ? "" : "s");
         if (r->skipped)
             snprintf(name + n, sizeof name - (size_t)n, ", %d skipped", r->skipped);
         skipped |= r->skipped;
         validated |= r->validated;
-        add_lines(p, f, i, panel, name);
+        add_lines(p, i, panel, name);
         if (panel == 0)
-            add_marks(f, p, i, name);
+            add_marks(p, i, name);
     }
     if (validated)
-        svg_figure_line(f, "validation loss",
-                        (struct svg_series){.colour = -1, .marker = VALIDATION_MARKER});
+        svg_figure_line(&p->figure, "validation loss", grey);
+    grey.marker = SKIPPED_MARKER;
     if (skipped)
-        svg_figure_line(f, "skipped: the gradient was not finite",
-                        (struct svg_series){.colour = -1, .marker = SKIPPED_MARKER});
-}
-
-static void draw_panels(const struct picture *p, FILE *out)
-{
-    struct svg_figure f = {.title = "Training", .note = "lines: every step"};
-
-    if (p->runs == 1)
-        snprintf(f.title, sizeof f.title, "Training: %.250s", p->run[0].name);
-    if (p->half)
-        snprintf(f.note, sizeof f.note,
-                 "lines: the mean of the %d steps around each; pale: every step",
-                 2 * p->half + 1);
-    for (int panel = 0; panel < PANELS; panel++)
-        add_panel(p, &f, panel);
-    svg_figure_draw(&f, out);
-    svg_figure_release(&f);
+        svg_figure_line(&p->figure, "skipped: the gradient was not finite", grey);
 }
 
 int train_plot(const char *const *logs, int count, FILE *out, struct err *err)
@@ -244,12 +216,27 @@ int train_plot(const char *const *logs, int count, FILE *out, struct err *err)
     if (count > TRAIN_PLOT_RUNS)
         return err_set(err, ERR_INPUT, "%d logs, expected at most %d", count, TRAIN_PLOT_RUNS);
     struct picture *p = mem_new(1, sizeof *p);
+    struct svg_figure *f = &p->figure;
     for (; rc == 0 && p->runs < count; p->runs++)
         rc = read_run(&p->run[p->runs], logs[p->runs], err);
     if (rc == 0) {
-        tell_apart(p, logs);
+        for (int i = 0; i < count; i++) {
+            p->name[i] = p->run[i].name;
+            for (int k = 0; k < count; k++)
+                if (k != i && strcmp(p->run[i].name, p->run[k].name) == 0)
+                    p->name[i] = logs[i];
+        }
         measure_axis(p);
-        draw_panels(p, out);
+        snprintf(f->title, sizeof f->title, count == 1 ? "Training: %.250s" : "Training",
+                 p->name[0]);
+        snprintf(f->note, sizeof f->note,
+                 p->half ? "lines: the mean of the %d steps around each; pale: every step"
+                         : "lines: every step",
+                 2 * p->half + 1);
+        for (int panel = 0; panel < PANELS; panel++)
+            add_panel(p, panel);
+        svg_figure_draw(f, out);
+        svg_figure_release(f);
     }
     for (int i = 0; i < p->runs; i++) {
         mem_free(p->run[i].name);
