@@ -46,10 +46,8 @@ struct svg_cell *svg_matrix_cell(const struct svg_matrix *m, int row, int column
     return &m->cell[i * (m->columns + 1) + k];
 }
 
-void svg_matrix_enter(struct svg_matrix *m, int row, int column, double percent, int64_t item)
+void svg_matrix_enter(struct svg_cell *c, double percent, int64_t item)
 {
-    struct svg_cell *c = svg_matrix_cell(m, row, column);
-
     if (isnan(percent) || (c->count++ && percent >= c->percent))
         return;
     c->percent = percent;

@@ -20,7 +20,7 @@
  *     legend
  *
  *     svg_matrix_init(&m, rows, columns, most);
- *     svg_matrix_enter(&m, row, column, percent, item);
+ *     svg_matrix_enter(svg_matrix_cell(&m, row, column), percent, item);
  *     svg_matrix_draw(&m, out);
  *
  * Of more than `most` rows or columns, each that is drawn stands for several: the lowest
@@ -55,7 +55,7 @@ void svg_matrix_init(struct svg_matrix *m, int rows, int columns, int most);
 /* Where that of the caller's is drawn; row and column from -1. */
 struct svg_cell *svg_matrix_cell(const struct svg_matrix *m, int row, int column);
 /* NAN is not entered. */
-void svg_matrix_enter(struct svg_matrix *m, int row, int column, double percent, int64_t item);
+void svg_matrix_enter(struct svg_cell *c, double percent, int64_t item);
 void svg_matrix_draw(struct svg_matrix *m, FILE *out);
 
 #endif

@@ -26,26 +26,21 @@ int bench_tune_rounds(double round_s)
                                    : BENCH_TUNE_MOST;
 }
 
-/* How often a fair coin, thrown n times, shows heads k times at most. */
-static double coin(int n, int k)
-{
-    double sum = 0;
-
-    for (int i = 0; i <= k; i++)
-        sum += exp(lgamma(n + 1.0) - lgamma(i + 1.0) - lgamma(n - i + 1.0) - n * log(2));
-    return sum;
-}
-
 static int slower(const struct bench_entry *e, const struct bench_entry *best, int rounds)
 {
     int no_slower = 0;
+    double sum = 0;
 
     if (e->median_s <= best->median_s * (1 + BENCH_TUNE_SAME))
         return 0;
     for (int i = 0; i < rounds; i++)
         no_slower += e->seconds[i] <= best->seconds[i];
+    /* How often a fair coin, thrown so many times, shows heads no_slower times at most. */
+    for (int i = 0; i <= no_slower; i++)
+        sum += exp(lgamma(rounds + 1.0) - lgamma(i + 1.0) - lgamma(rounds - i + 1.0) -
+                   rounds * log(2));
     /* of five rounds the sum is 1/32 but for its rounding */
-    return coin(rounds, no_slower) <= 1.0 / 32 * (1 + 1e-9);
+    return sum <= 1.0 / 32 * (1 + 1e-9);
 }
 
 int bench_tune_choose(struct bench_entry *e, int entries, int rounds)

@@ -67,18 +67,9 @@ static void put_note(const struct draw *w, const struct svg_matrix *m, char *tex
                  m->per_row, m->per_row);
 }
 
-static void enter_finding(struct svg_matrix *m, const struct health_finding *f)
+static struct svg_cell *port_of(const struct svg_matrix *m, int host, int way)
 {
-    if (f->host < 0)
-        return;
-    if (f->other >= 0) {
-        svg_matrix_cell(m, f->host, f->other)->framed = 1;
-        return;
-    }
-    if (f->way != HEALTH_IN)
-        svg_matrix_cell(m, f->host, -1)->framed = 1;
-    if (f->way != HEALTH_OUT)
-        svg_matrix_cell(m, -1, f->host)->framed = 1;
+    return way == HEALTH_OUT ? svg_matrix_cell(m, host, -1) : svg_matrix_cell(m, -1, host);
 }
 
 void health_draw(const struct health_report *t, FILE *out)
@@ -109,17 +100,21 @@ void health_draw(const struct health_report *t, FILE *out)
     for (int k = 0; t->v->port && k < t->d->hosts; k++)
         for (int way = 0; way < 2; way++)
             if (t->v->port[k][way].samples)
-                svg_matrix_enter(&m, way == HEALTH_OUT ? k : -1, way == HEALTH_OUT ? -1 : k,
-                                 t->v->port[k][way].percent, -1 - 2 * k - way);
+                svg_matrix_enter(port_of(&m, k, way), t->v->port[k][way].percent,
+                                 -1 - 2 * k - way);
     int streams = health_streams_of(t->d, t->v, &w.stream);
     for (int i = 0; i < streams; i++)
-        svg_matrix_enter(&m, w.stream[i].src, w.stream[i].dst, w.stream[i].percent, i);
+        svg_matrix_enter(svg_matrix_cell(&m, w.stream[i].src, w.stream[i].dst),
+                         w.stream[i].percent, i);
     for (int i = 0; i < t->v->findings; i++) {
         const struct health_finding *f = &t->v->finding[i];
         int row = f->host / m.per_row;
-        enter_finding(&m, f);
+        if (f->host >= 0 && f->other >= 0)
+            svg_matrix_cell(&m, f->host, f->other)->framed = 1;
         if (f->host < 0 || f->other >= 0)
             continue; /* those about pairs are in the matrix */
+        for (int way = 0; way < 2; way++)
+            port_of(&m, f->host, way)->framed |= f->way < 0 || f->way == way;
         state[row] = health_worse(state[row], f->state);
         m.sign[row] = sign[state[row]];
     }

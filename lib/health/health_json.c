@@ -110,15 +110,6 @@ static int same_pair(const struct value *a, const struct value *b)
     return a->src == b->src && a->dst == b->dst;
 }
 
-static double want_of(const struct health_verdict *v, int src, int dst)
-{
-    if (!v->port)
-        return NAN;
-    double out = v->port[src][HEALTH_OUT].want_Bps, in = v->port[dst][HEALTH_IN].want_Bps;
-
-    return out > 0 && in > 0 ? fmin(out, in) : NAN;
-}
-
 int health_streams_of(const struct health_data *d, const struct health_verdict *v,
                       struct health_stream **out)
 {
@@ -145,12 +136,15 @@ int health_streams_of(const struct health_data *d, const struct health_verdict *
         if (late == at)
             continue;
         double Bps = (x[(at + late - 1) / 2].v + x[(at + late) / 2].v) / 2;
+        double out_Bps = v->port ? v->port[first->src][HEALTH_OUT].want_Bps : 0;
+        double in_Bps = v->port ? v->port[first->dst][HEALTH_IN].want_Bps : 0;
+        double want_Bps = out_Bps > 0 && in_Bps > 0 ? fmin(out_Bps, in_Bps) : NAN;
         (*out)[count++] =
             (struct health_stream){.src = first->src,
                                    .dst = first->dst,
                                    .samples = late - at,
                                    .Bps = Bps,
-                                   .percent = 100 * Bps / want_of(v, first->src, first->dst),
+                                   .percent = 100 * Bps / want_Bps,
                                    .latency_s = end > late ? x[(late + end) / 2].v : NAN};
     }
     mem_free(x);

@@ -15,22 +15,7 @@ static int stops(const struct rank_options *o)
     return o->stop_below > 0 || o->stop_share > 0;
 }
 
-/* Two runs by what their logs say of themselves, 0 where they do not say it. */
-static int check_two(const struct rank_run *a, const struct rank_run *b, struct err *err)
-{
-    if (a->tokens != b->tokens && a->tokens && b->tokens)
-        return err_set(err, ERR_MISMATCH,
-                       "a step of '%s' has %" PRId64 " tokens and one of '%s' %" PRId64
-                       ", expected the same (or --force)",
-                       a->name, a->tokens, b->name, b->tokens);
-    if (a->planned != b->planned && a->planned && b->planned)
-        return err_set(err, ERR_MISMATCH,
-                       "'%s' is a run of %" PRId64 " steps and '%s' of %" PRId64
-                       ", expected the same (or --force)",
-                       a->name, a->planned, b->name, b->planned);
-    return 0;
-}
-
+/* By what logs say of themselves, 0 where they do not say it. */
 static int check_alike(const struct rank_result *r, struct err *err)
 {
     const struct rank_run *a = &r->run[0], *tokens = a, *planned = a; /* the first to say it */
@@ -45,8 +30,16 @@ static int check_alike(const struct rank_result *r, struct err *err)
                            "log '%s' begins with step %" PRId64 " and '%s' with %" PRId64
                            ", expected logs from their first step on (or --force)",
                            a->name, a->curve.first, b->name, b->curve.first);
-        if (check_two(tokens, b, err) || check_two(planned, b, err))
-            return -1;
+        if (tokens->tokens != b->tokens && tokens->tokens && b->tokens)
+            return err_set(err, ERR_MISMATCH,
+                           "a step of '%s' has %" PRId64 " tokens and one of '%s' %" PRId64
+                           ", expected the same (or --force)",
+                           tokens->name, tokens->tokens, b->name, b->tokens);
+        if (planned->planned != b->planned && planned->planned && b->planned)
+            return err_set(err, ERR_MISMATCH,
+                           "'%s' is a run of %" PRId64 " steps and '%s' of %" PRId64
+                           ", expected the same (or --force)",
+                           planned->name, planned->planned, b->name, b->planned);
         tokens = tokens->tokens ? tokens : b;
         planned = planned->planned ? planned : b;
     }

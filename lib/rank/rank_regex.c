@@ -14,14 +14,6 @@ struct rank_regex {
     uint32_t step, loss; /* groups; step 0: none */
 };
 
-static int bad(struct err *err, const char *text, int code, size_t at)
-{
-    PCRE2_UCHAR words[160] = "";
-
-    pcre2_get_error_message(code, words, sizeof words);
-    return err_set(err, ERR_INPUT, "'%s' at byte %zu: %s", text, at, (const char *)words);
-}
-
 /* Which groups; both by name, or both by number. */
 static int find_groups(struct rank_regex *r, const char *text, struct err *err)
 {
@@ -51,11 +43,17 @@ static int find_groups(struct rank_regex *r, const char *text, struct err *err)
 int rank_regex_new(const char *text, struct rank_regex **out, struct err *err)
 {
     struct rank_regex *r = mem_new(1, sizeof *r);
+    PCRE2_UCHAR words[160] = "";
     PCRE2_SIZE at = 0;
-    int code = 0;
+    int code = 0, rc = 0;
 
     r->code = pcre2_compile((PCRE2_SPTR)text, PCRE2_ZERO_TERMINATED, 0, &code, &at, NULL);
-    int rc = r->code ? find_groups(r, text, err) : bad(err, text, code, at);
+    if (r->code) {
+        rc = find_groups(r, text, err);
+    } else {
+        pcre2_get_error_message(code, words, sizeof words);
+        rc = err_set(err, ERR_INPUT, "'%s' at byte %zu: %s", text, at, (const char *)words);
+    }
     if (rc) {
         rank_regex_free(r);
         return rc;

@@ -49,7 +49,8 @@ void watch_draw(const struct watch_report *r, FILE *out)
     svg_matrix_init(&m, last + 1, WATCH_BLOCKS, ROWS);
     for (int p = 0; p < w->processes; p++)
         for (int b = 0; b < WATCH_BLOCKS; b++)
-            svg_matrix_enter(&m, w->process[p].rank, b, 100 - r->v->late[p].block[b], p);
+            svg_matrix_enter(svg_matrix_cell(&m, w->process[p].rank, b),
+                             100 - r->v->late[p].block[b], p);
     snprintf(m.title, sizeof m.title, "WATCH %s: %d ranks, %s in %d blocks",
              health_state_name(r->v->state), w->processes,
              units_time(&u, fmax(w->end_s - w->start_s, 0)), WATCH_BLOCKS);

@@ -51,16 +51,6 @@ void watch_name_ranks(const struct watch *w, const int *process, int n, char *te
 
 /* ---- ranks without records ---- */
 
-/* A member's rank in the run; -1: unknown.  Without records, a list or a communicator of all
- * ranks has it. */
-static int rank_of_member(const struct watch *w, const struct watch_comm *c, int m)
-{
-    return c->process[m] >= 0    ? w->process[c->process[m]].rank
-           : c->rank             ? c->rank[m]
-           : c->size == w->ranks ? m
-                                 : -1;
-}
-
 int watch_absent(const struct watch *w, const struct watch_comm *only, int **out)
 {
     unsigned char *seen = mem_new(WATCH_RANKS_MAX, 1);
@@ -68,7 +58,12 @@ int watch_absent(const struct watch *w, const struct watch_comm *only, int **out
 
     for (int i = 0; i < w->comms && !w->counted; i++) /* to RAS a rank may have left */
         for (int m = 0; m < w->comm[i].size && (!only || only == &w->comm[i]); m++) {
-            int rank = w->comm[i].process[m] < 0 ? rank_of_member(w, &w->comm[i], m) : -1;
+            /* A list, or a communicator of all ranks, has that of a member without records. */
+            const struct watch_comm *c = &w->comm[i];
+            int rank = c->process[m] >= 0    ? -1
+                       : c->rank             ? c->rank[m]
+                       : c->size == w->ranks ? m
+                                             : -1;
             if (rank >= 0 && rank < WATCH_RANKS_MAX)
                 seen[rank] = 1;
         }

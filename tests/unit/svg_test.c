@@ -565,8 +565,8 @@ TEST(a_matrix_shows_the_worst_of_each_cell)
     svg_matrix_init(&m, 15, 15, 8);
     for (int i = 0; i < 8; i++)
         for (int k = 0; k < 2; k++)
-            svg_matrix_enter(&m, 2 * i, 2 * i + k, percents[i] + k, 2 * i + k);
-    svg_matrix_enter(&m, -1, 14, 100, 77);
+            svg_matrix_enter(svg_matrix_cell(&m, 2 * i, 2 * i + k), percents[i] + k, 2 * i + k);
+    svg_matrix_enter(svg_matrix_cell(&m, -1, 14), 100, 77);
     svg_matrix_cell(&m, 0, 0)->framed = 1;
     m.sign[7] = "!";
     svg_matrix_draw(&m, f);
