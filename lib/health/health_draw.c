@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Draws a verdict: a matrix of the rates between all hosts, with the rates of their ports as its
- * margins, a sign at hosts and a frame around cells that are named in findings.
+ * Draws a verdict: a matrix of the rates between all hosts, with the rates of their ports as
+ * its margins, a sign at hosts and a frame around cells that are named in findings.
  */
 #include <math.h>
 #include <string.h>

@@ -546,7 +546,7 @@ static void matrix_tip(const void *of, const struct svg_cell *c, char *text, siz
     snprintf(text, room, "item %d of %d", (int)c->item, c->count);
 }
 
-/* Two rows and columns a cell: the lowest percent, in its class; what is no number is no cell. */
+/* Two rows and columns a cell: the lowest percent, in its class; no number is no cell. */
 TEST(a_matrix_shows_the_worst_of_each_cell)
 {
     static const char *const legend[] = {"best", "1", "2", "3", "4", "worst", "words", NULL};
