@@ -41,31 +41,6 @@ static int sends(const struct coll_spec *spec, int rank)
     return spec->phases != SCHEDULE_BROADCAST || spec->root == rank;
 }
 
-/* Where this rank has the chunks of a schedule. */
-static void place_chunks(const struct layout *l, const struct coll_spec *spec, int rank,
-                         int subchunks, struct exec_places *out)
-{
-    struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
-    struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
-    int even = layout_even(spec->phases, spec->algo);
-    int ins = sends(spec, rank) ? layout_ranges(l, spec->from, rank, spec->elems, in) : 0;
-    int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
-
-    exec_places_init(out, l->segments * l->groups.count * subchunks, spec->type);
-    out->redop = spec->redop;
-    out->coded = spec->coded;
-    for (int c = 0; c < out->chunks; c++) {
-        struct range r = layout_chunk(l, spec->elems, even, subchunks, c);
-        out->elems[c] = r.hi - r.lo;
-        if (out->elems[c]) {
-            out->in_at[c] = layout_offset(in, ins, r.lo);
-            out->out_at[c] = layout_offset(to, tos, r.lo);
-        }
-    }
-    mem_free(in);
-    mem_free(to);
-}
-
 int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
               struct exec_rows *out, struct err *err)
 {
@@ -84,7 +59,24 @@ int coll_rows(const struct coll *c, const struct coll_spec *spec, int rank,
     want.root = spec->root;
     if (schedule_gen(&want, rank, &s, err))
         return -1;
-    place_chunks(l, spec, rank, subchunks, &places);
+    struct range *in = mem_new((size_t)layout_ranges_max(l), sizeof *in);
+    struct range *to = mem_new((size_t)layout_ranges_max(l), sizeof *to);
+    int even = layout_even(spec->phases, spec->algo);
+    int ins = sends(spec, rank) ? layout_ranges(l, spec->from, rank, spec->elems, in) : 0;
+    int tos = layout_ranges(l, spec->to, rank, spec->elems, to);
+    exec_places_init(&places, l->segments * l->groups.count * subchunks, spec->type);
+    places.redop = spec->redop;
+    places.coded = spec->coded;
+    for (int i = 0; i < places.chunks; i++) {
+        struct range r = layout_chunk(l, spec->elems, even, subchunks, i);
+        places.elems[i] = r.hi - r.lo;
+        if (places.elems[i]) {
+            places.in_at[i] = layout_offset(in, ins, r.lo);
+            places.out_at[i] = layout_offset(to, tos, r.lo);
+        }
+    }
+    mem_free(in);
+    mem_free(to);
     int rc = exec_rows_init(out, &s, rank, &places, err);
     exec_places_release(&places);
     schedule_release(&s);

@@ -73,30 +73,6 @@ static int subchunks_of(const struct coll_vector_spec *s, const struct layout *l
     return layout_subchunks_of(longest, bytes, chunk, most > 1 ? most : 1);
 }
 
-static void place(const struct coll_vector_spec *s, const struct layout *l, int me,
-                  int subchunks, struct exec_places *out)
-{
-    int g = l->groups.count, sends = s->phases != SCHEDULE_BROADCAST || s->root == me;
-    int64_t *at = mem_new((size_t)l->groups.ranks + 1, sizeof *at);
-
-    for (int r = 0; r < l->groups.ranks && !is_whole(s); r++)
-        at[r + 1] = at[r] + s->count[r];
-    for (int c = 0; c < out->chunks; c++) {
-        int e = c / subchunks / g, k = c / subchunks % g, i = c % subchunks;
-        int owner = l->holder[e * g + k];
-        struct range r = range_part(piece(s, l, e, k), i, subchunks);
-        int64_t first = r.lo, block = owner == me ? first : -1, vector = at[owner] + first;
-        out->elems[c] = r.hi - r.lo;
-        out->in_at[c] = is_whole(s)                        ? (sends ? first : -1)
-                        : s->phases == SCHEDULE_ALL_GATHER ? block
-                                                           : vector;
-        out->out_at[c] = is_whole(s)                        ? first
-                         : s->phases == SCHEDULE_ALL_GATHER ? vector
-                                                            : block;
-    }
-    mem_free(at);
-}
-
 int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *groups, int rank,
                      struct exec_rows *out, struct err *err)
 {
@@ -117,7 +93,26 @@ int coll_vector_rows(const struct coll_vector_spec *spec, const struct groups *g
         places.elem_bytes = bytes;
         places.combine = spec->combine;
         places.combine_arg = spec->combine_arg;
-        place(spec, &l, rank, subchunks, &places);
+        int g = l.groups.count,
+            sends = spec->phases != SCHEDULE_BROADCAST || spec->root == rank;
+        int64_t *at = mem_new((size_t)l.groups.ranks + 1, sizeof *at);
+        for (int r = 0; r < l.groups.ranks && !is_whole(spec); r++)
+            at[r + 1] = at[r] + spec->count[r];
+        for (int c = 0; c < places.chunks; c++) {
+            int e = c / subchunks / g, k = c / subchunks % g, i = c % subchunks;
+            int owner = l.holder[e * g + k];
+            struct range r = range_part(piece(spec, &l, e, k), i, subchunks);
+            int64_t first = r.lo, block = owner == rank ? first : -1,
+                    vector = at[owner] + first;
+            places.elems[c] = r.hi - r.lo;
+            places.in_at[c] = is_whole(spec)                        ? (sends ? first : -1)
+                              : spec->phases == SCHEDULE_ALL_GATHER ? block
+                                                                    : vector;
+            places.out_at[c] = is_whole(spec)                        ? first
+                               : spec->phases == SCHEDULE_ALL_GATHER ? vector
+                                                                     : block;
+        }
+        mem_free(at);
         rc = exec_rows_init(out, &s, rank, &places, err);
     }
     exec_places_release(&places);

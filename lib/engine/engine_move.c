@@ -120,24 +120,6 @@ static struct engine_move *gather_part(struct engine *e, int unit, int slot, int
     return &e->slot[slot].move[part];
 }
 
-/* What is frozen needs no sync: it goes first. */
-static int64_t gather_unit(struct engine *e, int unit, int slot,
-                           const struct engine_issue *issue)
-{
-    struct engine_move *last = gather_part(e, unit, slot, 0),
-                       *first = gather_part(e, unit, slot, 1);
-    const struct engine_issue at_once = {.time = issue->time};
-    int64_t ticket = 0;
-
-    if (issue->time) {
-        (first ? first : last)->start_s = &issue->time->start_s;
-        (last ? last : first)->end_s = &issue->time->end_s;
-    }
-    if (first)
-        ticket = push_move(e, STEP_GATHER, first, &at_once);
-    return last ? push_move(e, STEP_GATHER, last, issue) : ticket;
-}
-
 static struct engine_move *reduce_of(struct engine *e, int unit, int bucket)
 {
     struct engine_unit *u = &e->unit[unit];
@@ -217,8 +199,20 @@ int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
     device_record(e->device.compute, asked);
     if (t)
         *t = (struct step_time){.ran = 1, .issued_s = tick_now_s()};
-    if (lane == STEP_GATHER)
-        return gather_unit(e, unit, buffer, issue);
+    if (lane == STEP_GATHER) {
+        /* What is frozen needs no sync: it goes first. */
+        struct engine_move *last = gather_part(e, unit, buffer, 0),
+                           *first = gather_part(e, unit, buffer, 1);
+        const struct engine_issue at_once = {.time = issue->time};
+        int64_t ticket = 0;
+        if (issue->time) {
+            (first ? first : last)->start_s = &issue->time->start_s;
+            (last ? last : first)->end_s = &issue->time->end_s;
+        }
+        if (first)
+            ticket = push_move(e, STEP_GATHER, first, &at_once);
+        return last ? push_move(e, STEP_GATHER, last, issue) : ticket;
+    }
     struct engine_move *m = lane == STEP_REDUCE    ? reduce_of(e, unit, buffer)
                             : lane == STEP_CONVERT ? convert_of(e, unit)
                                                    : sync_of(e, unit);

@@ -71,28 +71,6 @@ static void place_memory(struct engine *e)
         e->device.io = arena_take(host, ENGINE_PIECE * 4);
 }
 
-static int prepare_size(struct engine *e, struct engine_size *size, struct err *err)
-{
-    for (int kind = 0; kind < STEP_COMPUTE; kind++) {
-        const struct plan_lane *lane = &e->step.lane[kind];
-        int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
-        struct coll_spec spec = {.phases = lane->trimmed,
-                                 .from = lane->from,
-                                 .to = lane->to,
-                                 .elems = size->elems,
-                                 .type = sums ? e->reduce_type : e->seen_type,
-                                 .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
-                                 .chunk_bytes = e->plan->chunk_bytes,
-                                 .coded = lane->coded,
-                                 .stage = kind};
-        if (!lane->trimmed || (size->frozen && kind != STEP_GATHER))
-            continue;
-        if (coll_prepare(&e->coll, &spec, &size->handle[kind], err))
-            return -1;
-    }
-    return 0;
-}
-
 /* A unit's own, for handles are shared by units of one size. */
 static void place_residuals(struct engine *e)
 {
@@ -142,7 +120,24 @@ static int find_size(struct engine *e, int64_t elems, int frozen, struct engine_
         return 0;
     e->sizes++;
     **out = (struct engine_size){.elems = elems, .frozen = frozen};
-    return prepare_size(e, *out, err);
+    for (int kind = 0; kind < STEP_COMPUTE; kind++) {
+        const struct plan_lane *lane = &e->step.lane[kind];
+        int sums = kind == STEP_REDUCE || kind == STEP_CONVERT;
+        struct coll_spec spec = {.phases = lane->trimmed,
+                                 .from = lane->from,
+                                 .to = lane->to,
+                                 .elems = elems,
+                                 .type = sums ? e->reduce_type : e->seen_type,
+                                 .algo = e->tuning ? SCHEDULE_AUTO : e->plan->algo,
+                                 .chunk_bytes = e->plan->chunk_bytes,
+                                 .coded = lane->coded,
+                                 .stage = kind};
+        if (!lane->trimmed || (frozen && kind != STEP_GATHER))
+            continue;
+        if (coll_prepare(&e->coll, &spec, &(*out)->handle[kind], err))
+            return -1;
+    }
+    return 0;
 }
 
 static int prepare_collectives(struct engine *e, struct err *err)
@@ -265,9 +260,19 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
     return 0;
 }
 
-/* A kind of conversion has a stream, and so a stage. */
-static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COMPUTE])
+static int open_arenas(struct engine *e, struct err *err)
 {
+    int64_t shared = e->shared.used;
+    int gpu = e->device.gpu;
+    struct coll_stage stage[STEP_COMPUTE];
+    struct coll_options options = {.shared_bytes = gpu ? 0 : shared,
+                                   .tuning = e->tuning,
+                                   .device = e->device.at,
+                                   .transport = e->transport,
+                                   .stage = stage,
+                                   .stages = STEP_COMPUTE,
+                                   .meter = e->meter,
+                                   .meter_run = e->meter_run};
     struct step_unit l = step_largest(&e->step.space);
     int w = dtype_bytes(e->seen_type), r = dtype_bytes(e->reduce_type);
     const struct coll_stage all[] = {
@@ -282,23 +287,6 @@ static void size_stages(const struct engine *e, struct coll_stage stage[STEP_COM
             e->step.shape.has[kind] && (e->transport == COLL_MPI || e->step.lane[kind].coded)
                 ? all[kind]
                 : (struct coll_stage){0};
-}
-
-static int open_arenas(struct engine *e, struct err *err)
-{
-    int64_t shared = e->shared.used;
-    int gpu = e->device.gpu;
-    struct coll_stage stage[STEP_COMPUTE];
-    struct coll_options options = {.shared_bytes = gpu ? 0 : shared,
-                                   .tuning = e->tuning,
-                                   .device = e->device.at,
-                                   .transport = e->transport,
-                                   .stage = stage,
-                                   .stages = STEP_COMPUTE,
-                                   .meter = e->meter,
-                                   .meter_run = e->meter_run};
-
-    size_stages(e, stage);
     int rc = engine_device_memory(e, e->own.used, shared, err);
     if (world_agree(e->world, rc, err))
         return -1;

@@ -33,23 +33,6 @@ static void add_fixed(struct engine *e, const void *grads, int64_t n)
     }
 }
 
-/* Adds the squares of the unit's G shard. */
-static void add_squares(struct engine *e, const struct engine_unit *u)
-{
-    int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->trained, e->ranges);
-    const struct engine_share *s = &u->share[ENGINE_OPTIM];
-    struct kern *k = &e->device.kern;
-
-    for (int i = 0; i < n; i++) {
-        int64_t at = layout_offset(s->range, s->ranges, e->ranges[i].lo);
-        int64_t elems = e->ranges[i].hi - e->ranges[i].lo;
-        assert(at >= 0);
-        k->op->sumsq(k, gradient_at(e, u, at), e->grad_type, elems);
-        if (e->exact)
-            add_fixed(e, gradient_at(e, u, at), elems);
-    }
-}
-
 /* What all ranks said, added up in the order of the ranks. */
 static struct engine_word total_of(struct engine *e)
 {
@@ -74,7 +57,7 @@ static struct engine_word total_of(struct engine *e)
     return all;
 }
 
-/* This rank's own word. */
+/* This rank's own word: of the norm its G shards. */
 int engine_norm(struct engine *e, struct engine_run *run, const struct step_row *r,
                 struct err *err)
 {
@@ -84,8 +67,19 @@ int engine_norm(struct engine *e, struct engine_run *run, const struct step_row 
     (void)err;
     engine_end_micro(e, run);
     e->word.loss = run->loss;
-    for (int i = 0; i < e->model->units; i++)
-        add_squares(e, &e->unit[i]);
+    for (int i = 0; i < e->model->units; i++) {
+        const struct engine_unit *u = &e->unit[i];
+        const struct engine_share *s = &u->share[ENGINE_OPTIM];
+        int n = layout_ranges(&e->layout, LETTER_G, e->world->rank, u->trained, e->ranges);
+        for (int g = 0; g < n; g++) {
+            int64_t at = layout_offset(s->range, s->ranges, e->ranges[g].lo);
+            int64_t elems = e->ranges[g].hi - e->ranges[g].lo;
+            assert(at >= 0);
+            k->op->sumsq(k, gradient_at(e, u, at), e->grad_type, elems);
+            if (e->exact)
+                add_fixed(e, gradient_at(e, u, at), elems);
+        }
+    }
     e->word.flags = run->optim && run->optim->flags ? *run->optim->flags : 0;
     int rc = k->op->sumsq_take(k, &e->word.sumsq, &run->why);
     if (rc == 0) /* what other threads asked for */

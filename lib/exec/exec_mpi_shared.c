@@ -52,34 +52,6 @@ static struct exec_entry *entries_of(char *part)
     return (struct exec_entry *)(void *)(part + sizeof(struct exec_head));
 }
 
-/* Fills this rank's part: the sending pairs and what each row of theirs reads. */
-static void fill_part(struct exec_mpi_handle *h, char *part, int entries)
-{
-    struct exec_head *head = (struct exec_head *)(void *)part;
-    int64_t at = head_bytes(entries);
-
-    for (int i = 0; i < h->queues; i++) {
-        struct exec_queue *q = &h->queue[i];
-        if (q->kind != EXEC_SEND || !is_shared(h, q))
-            continue;
-        entries_of(part)[head->entries++] = (struct exec_entry){q->lane, q->peer, q->count, at};
-        q->pair = (struct exec_pair *)(void *)(part + at);
-        at += pair_bytes(q->count);
-        q->pair->eager_bytes = eager_bytes(h, q);
-        int64_t room = at;
-        for (int n = 0; n < q->count; n++) {
-            const struct exec_row *row = exec_queue_row(h, q, n);
-            q->pair->from[n] = row->from;
-            if (q->pair->eager_bytes)
-                q->pair->from[n] = (struct exec_spot){(enum exec_where)EXEC_EAGER, room};
-            room += up(row->bytes);
-        }
-        at += 2 * q->pair->eager_bytes;
-    }
-    head->base[EXEC_SCRATCH] = at;
-    h->base[EXEC_SCRATCH] = part + at;
-}
-
 int exec_shared_find(struct exec_mpi_handle *h, struct err *err)
 {
     const struct world *w = h->x->world;
@@ -146,7 +118,30 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
     bytes += head_bytes(entries) + up(h->rows.scratch_bytes);
     if (world_share_open(w, bytes, &h->share, err))
         return -1;
-    fill_part(h, h->share.base[w->node_rank], entries);
+    /* This rank's part: the sending pairs and what each row of theirs reads. */
+    char *part = h->share.base[w->node_rank];
+    struct exec_head *head = (struct exec_head *)(void *)part;
+    int64_t at = head_bytes(entries);
+    for (int i = 0; i < h->queues; i++) {
+        struct exec_queue *q = &h->queue[i];
+        if (q->kind != EXEC_SEND || !is_shared(h, q))
+            continue;
+        entries_of(part)[head->entries++] = (struct exec_entry){q->lane, q->peer, q->count, at};
+        q->pair = (struct exec_pair *)(void *)(part + at);
+        at += pair_bytes(q->count);
+        q->pair->eager_bytes = eager_bytes(h, q);
+        int64_t room = at;
+        for (int n = 0; n < q->count; n++) {
+            const struct exec_row *row = exec_queue_row(h, q, n);
+            q->pair->from[n] = row->from;
+            if (q->pair->eager_bytes)
+                q->pair->from[n] = (struct exec_spot){(enum exec_where)EXEC_EAGER, room};
+            room += up(row->bytes);
+        }
+        at += 2 * q->pair->eager_bytes;
+    }
+    head->base[EXEC_SCRATCH] = at;
+    h->base[EXEC_SCRATCH] = part + at;
     /* The exchange is also the barrier behind which every part is filled. */
     return take_tags(h, lanes, err);
 }

@@ -200,23 +200,18 @@ void exec_nccl_set(struct exec_nccl_handle *h, const void *in, void *out,
     h->then = then;
 }
 
-static void begin(struct exec_nccl_handle *h)
-{
-    h->ticket = h->x->tickets++;
-    h->started = 1;
-    h->opened = h->issued = h->ended = 0;
-    h->arrived_bytes = 0;
-    memcpy(h->watch, h->turns.first, sizeof h->watch);
-    h->moved_s = tick_now_s();
-}
-
 int exec_nccl_start(void *handle, struct err *err)
 {
     struct exec_nccl_handle *h = handle;
 
     if (exec_nccl_check(h->x, err))
         return -1;
-    begin(h);
+    h->ticket = h->x->tickets++;
+    h->started = 1;
+    h->opened = h->issued = h->ended = 0;
+    h->arrived_bytes = 0;
+    memcpy(h->watch, h->turns.first, sizeof h->watch);
+    h->moved_s = tick_now_s();
     return issue(h, err) < 0 ? -1 : 0;
 }
 

@@ -153,33 +153,6 @@ static int *none(int64_t n)
     return p;
 }
 
-static void reach_all(struct turns *h)
-{
-    int q = 2 * h->tracks;
-    struct reach s = {.t = h,
-                      .queues = q,
-                      .seen = none((int64_t)h->turns * 2 * q),
-                      .ends = none(h->rows->rows),
-                      .wrote = none(h->rows->rooms),
-                      .read = none((int64_t)h->rows->rooms * q),
-                      .need = none(2 * q),
-                      .behind = none(q)};
-
-    for (int t = 0; t < TURN_TRACKS_MOST; t++)
-        for (int i = 0; i < TURN_SLOTS; i++)
-            s.slot_user[t][i] = -1;
-    for (int i = 0; i < TURN_QUEUES_MOST; i++)
-        h->first[i] = h->last[i] = -1;
-    for (int t = 0; t < h->turns; t++)
-        reach_turn(&s, t);
-    mem_free(s.seen);
-    mem_free(s.ends);
-    mem_free(s.wrote);
-    mem_free(s.read);
-    mem_free(s.need);
-    mem_free(s.behind);
-}
-
 /* Rows by step and track, in row order within; a turn where there are any. */
 static void make_turns(struct turns *h)
 {
@@ -274,7 +247,27 @@ void turns_init(struct turns *t, const struct exec_rows *rows, int tracks)
     *t = (struct turns){.rows = rows, .tracks = tracks};
     make_turns(t);
     make_slots(t);
-    reach_all(t);
+    int q = 2 * tracks;
+    struct reach s = {.t = t,
+                      .queues = q,
+                      .seen = none((int64_t)t->turns * 2 * q),
+                      .ends = none(rows->rows),
+                      .wrote = none(rows->rooms),
+                      .read = none((int64_t)rows->rooms * q),
+                      .need = none(2 * q),
+                      .behind = none(q)};
+    for (int i = 0; i < TURN_TRACKS_MOST * TURN_SLOTS; i++)
+        s.slot_user[i / TURN_SLOTS][i % TURN_SLOTS] = -1;
+    for (int i = 0; i < TURN_QUEUES_MOST; i++)
+        t->first[i] = t->last[i] = -1;
+    for (int i = 0; i < t->turns; i++)
+        reach_turn(&s, i);
+    mem_free(s.seen);
+    mem_free(s.ends);
+    mem_free(s.wrote);
+    mem_free(s.read);
+    mem_free(s.need);
+    mem_free(s.behind);
 }
 
 void turns_release(struct turns *t)

@@ -267,24 +267,6 @@ static void put_rule(struct jout *j, const struct pick_rule *r)
     jout_close(j, '}');
 }
 
-static void put_table(struct jout *j, const struct pick_table *t)
-{
-    jout_open(j, NULL, '{');
-    if (j->yaml)
-        jout_text(j, "format", FORMAT);
-    else
-        jout_text(j, "schema", "paro.tuning/1");
-    jout_open(j, "members", '[');
-    for (int k = 0; k < t->groups.count; k++)
-        jout_int(j, NULL, t->groups.members[k]);
-    jout_close(j, ']');
-    jout_open(j, "rules", '[');
-    for (int i = 0; i < t->rules; i++)
-        put_rule(j, &t->rule[i]);
-    jout_close(j, ']');
-    jout_close(j, '}');
-}
-
 static void print_text(const struct pick_table *t, FILE *out)
 {
     struct units a, b, c, d;
@@ -317,10 +299,24 @@ void pick_table_print(const struct pick_table *t, enum pick_format format, FILE 
 {
     struct jout j = {.file = out, .pretty = 1, .yaml = format == PICK_YAML};
 
-    if (format == PICK_TEXT)
+    if (format == PICK_TEXT) {
         print_text(t, out);
+        return;
+    }
+    jout_open(&j, NULL, '{');
+    if (j.yaml)
+        jout_text(&j, "format", FORMAT);
     else
-        put_table(&j, t);
+        jout_text(&j, "schema", "paro.tuning/1");
+    jout_open(&j, "members", '[');
+    for (int k = 0; k < t->groups.count; k++)
+        jout_int(&j, NULL, t->groups.members[k]);
+    jout_close(&j, ']');
+    jout_open(&j, "rules", '[');
+    for (int i = 0; i < t->rules; i++)
+        put_rule(&j, &t->rule[i]);
+    jout_close(&j, ']');
+    jout_close(&j, '}');
 }
 
 int pick_report(const struct pick_request *r, FILE *out, struct err *err)

@@ -385,22 +385,6 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
     }
 }
 
-static int answer_check(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
-{
-    struct plan_check check;
-
-    if (plan_check(ask->log, ask->plan[0], &check, err))
-        return -1;
-    if (ask->json)
-        plan_check_print_json(&check, out);
-    else
-        plan_check_print(&check, ask->log, ask->plan[0], out);
-    *found = !check.differs;
-    if (!*found)
-        plan_check_refuse(&check, err);
-    return 0;
-}
-
 static int answer_compare(const struct plan_ask *ask, FILE *out, int *found, struct err *err)
 {
     struct plan p[2] = {0};
@@ -491,8 +475,19 @@ int plan_ask_answer(const struct plan_ask *ask, FILE *out, char note[PLAN_NOTE],
     struct topo topo = {0};
 
     note[0] = 0;
-    if (ask->what == PLAN_ASK_CHECK)
-        return answer_check(ask, out, found, err);
+    if (ask->what == PLAN_ASK_CHECK) {
+        struct plan_check check;
+        if (plan_check(ask->log, ask->plan[0], &check, err))
+            return -1;
+        if (ask->json)
+            plan_check_print_json(&check, out);
+        else
+            plan_check_print(&check, ask->log, ask->plan[0], out);
+        *found = !check.differs;
+        if (!*found)
+            plan_check_refuse(&check, err);
+        return 0;
+    }
     if (ask->what == PLAN_ASK_COMPARE)
         return answer_compare(ask, out, found, err);
     if (strcmp(ask->model, "-") == 0 && strcmp(ask->topo, "-") == 0)

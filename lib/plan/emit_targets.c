@@ -97,27 +97,6 @@ static const char *torch_type(enum dtype type)
     return type == DTYPE_BF16 ? "torch.bfloat16" : "torch.float32";
 }
 
-static void remark_fsdp(struct plan_emission *e)
-{
-    const struct plan_case *c = &e->search->at;
-
-    remark_layered(e);
-    if (c->param_type == DTYPE_BF16)
-        plan_emit_remark(e, "parameters at rest are the optimizer's f32 master: load the "
-                            "model in f32");
-    if (c->grad_type == DTYPE_BF16)
-        plan_emit_remark(e, "not expressed: gradients summed in bf16; they are f32 as the "
-                            "parameters");
-    if (c->keep && c->keep < c->model->visits)
-        plan_emit_remark(e, "not expressed: the last %d uses kept; all or none are", c->keep);
-    if (c->recompute)
-        plan_emit_remark(e,
-                         "recompute: wrap the layers with checkpoint_wrapper before shard()");
-    if (c->prefetch != 1)
-        plan_emit_remark(e, "not expressed: prefetch %d; see set_modules_to_forward_prefetch",
-                         c->prefetch);
-}
-
 static void put_ddp(const struct plan_emission *e, FILE *out)
 {
     put_comments(e, out);
@@ -178,7 +157,21 @@ void plan_emit_fsdp(struct plan_emission *e, FILE *out)
     const struct plan_case *c = &e->search->at;
     int stays = plan_emit_is(e, "N??") || c->keep >= c->model->visits;
 
-    remark_fsdp(e);
+    remark_layered(e);
+    if (c->param_type == DTYPE_BF16)
+        plan_emit_remark(e, "parameters at rest are the optimizer's f32 master: load the "
+                            "model in f32");
+    if (c->grad_type == DTYPE_BF16)
+        plan_emit_remark(e, "not expressed: gradients summed in bf16; they are f32 as the "
+                            "parameters");
+    if (c->keep && c->keep < c->model->visits)
+        plan_emit_remark(e, "not expressed: the last %d uses kept; all or none are", c->keep);
+    if (c->recompute)
+        plan_emit_remark(e,
+                         "recompute: wrap the layers with checkpoint_wrapper before shard()");
+    if (c->prefetch != 1)
+        plan_emit_remark(e, "not expressed: prefetch %d; see set_modules_to_forward_prefetch",
+                         c->prefetch);
     if (plan_emit_is(e, "NNN")) {
         put_ddp(e, out);
         return;

@@ -86,18 +86,6 @@ static double groups_seen(const struct plan_search *least, const struct trial *a
     return fewest;
 }
 
-/* Between `lo` groups, too few, and those of *hi: which are most often the least that do. */
-static void halve(const struct plan_search *least, int level, int lo, struct plan_fit *hi)
-{
-    for (int next = hi->groups - 1; hi->groups - lo > 1; next = lo + (hi->groups - lo) / 2) {
-        struct trial t = search_on(least, level, next);
-        if (t.fit.fits)
-            *hi = t.fit;
-        else
-            lo = next;
-    }
-}
-
 static struct plan_fit fit_at(const struct plan_search *least, int level)
 {
     const struct groups *g = &plan_search_whole(least)->groups;
@@ -118,8 +106,15 @@ static struct plan_fit fit_at(const struct plan_search *least, int level)
         before = now;
         now = search_on(least, level, next < most ? (int)next : most);
     }
-    if (now.fit.fits)
-        halve(least, level, before.fit.groups, &now.fit);
+    /* Between too few groups and enough, which most often are the least that do. */
+    for (int lo = before.fit.groups, next = now.fit.groups - 1;
+         now.fit.fits && now.fit.groups - lo > 1; next = lo + (now.fit.groups - lo) / 2) {
+        struct trial t = search_on(least, level, next);
+        if (t.fit.fits)
+            now = t;
+        else
+            lo = next;
+    }
     return now.fit;
 }
 

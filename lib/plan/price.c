@@ -153,21 +153,6 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
     plan_footprint(&b, net, p);
 }
 
-/* max(t_comm, t_comp) as paro-method(7), TIME, has it from the paper. */
-static void price_guideline(const struct plan_case *c, const struct plan_tally *t,
-                            struct plan_price *p)
-{
-    struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
-    struct plan_bill b = plan_bill_of(c, t, p->strategy, SCHEDULE_RING);
-    struct plan_timeline line;
-
-    plan_works_of(&b, work);
-    b.work = work;
-    plan_timeline_least(&b, &line);
-    p->guideline_s = fmax(line.link_s, line.pass_s);
-    mem_free(work);
-}
-
 void plan_price_bytes(const struct plan_case *c, const struct plan_tally *t,
                       struct plan_price *p)
 {
@@ -234,14 +219,22 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES])
 {
     const struct plan_network net = plan_network_of(c);
+    struct plan_work *work = mem_new((size_t)t->visits, sizeof *work);
 
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         out[i] = (struct plan_price){.strategy = plan_strategy_at(i)};
         price_one(c, t, &net, 1, &out[i]);
         plan_survive(c, t, &out[i]);
-        price_guideline(c, t, &out[i]);
+        /* max(t_comm, t_comp) as paro-method(7), TIME, has it from the paper. */
+        struct plan_bill b = plan_bill_of(c, t, out[i].strategy, SCHEDULE_RING);
+        struct plan_timeline line;
+        plan_works_of(&b, work);
+        b.work = work;
+        plan_timeline_least(&b, &line);
+        out[i].guideline_s = fmax(line.link_s, line.pass_s);
         plan_price_bytes(c, t, &out[i]);
     }
+    mem_free(work);
     for (int i = 0; i < PLAN_STRATEGIES; i++) {
         int by = 0; /* the first that does */
         while (by < PLAN_STRATEGIES && !dominates(&out[by], &out[i]))

@@ -144,26 +144,6 @@ static void happen(struct sim *x, struct sim_event event)
     look_at(x, event.id);
 }
 
-static int check_done(const struct sim *x, struct err *err)
-{
-    int left = 0, first = -1;
-
-    for (int i = 0; i < x->queues; i++) {
-        const struct sim_queue *q = &x->queue[i];
-        left += q->count - q->landed;
-        if (q->landed < q->count && first < 0)
-            first = q->first + q->landed;
-    }
-    if (left == 0)
-        return 0;
-    const struct sim_message *m = &x->message[first];
-    return err_set(err, ERR_MISMATCH,
-                   "%d messages wait for each other, among them lane %d, step %d from "
-                   "rank %d to rank %d",
-                   left, x->queue[m->queue].lane, m->step, x->queue[m->queue].src,
-                   x->queue[m->queue].dst);
-}
-
 int sim_run(struct sim *x, struct err *err)
 {
     /* The executor looks at its queues in the order of their first rows. */
@@ -186,5 +166,19 @@ int sim_run(struct sim *x, struct err *err)
             happen(x, pop(x));
         }
     } while (x->events || x->todos || x->dirties);
-    return check_done(x, err);
+    int left = 0, first = -1;
+    for (int i = 0; i < x->queues; i++) {
+        const struct sim_queue *q = &x->queue[i];
+        left += q->count - q->landed;
+        if (q->landed < q->count && first < 0)
+            first = q->first + q->landed;
+    }
+    if (left == 0)
+        return 0;
+    const struct sim_message *m = &x->message[first];
+    return err_set(err, ERR_MISMATCH,
+                   "%d messages wait for each other, among them lane %d, step %d from "
+                   "rank %d to rank %d",
+                   left, x->queue[m->queue].lane, m->step, x->queue[m->queue].src,
+                   x->queue[m->queue].dst);
 }

@@ -115,30 +115,6 @@ static int turn_chunk(const struct turn *t, int chunk, int by)
     return chunk + (turn_group(t, part, by) - part) * c;
 }
 
-static void keep(struct turn *t, const struct schedule_row *r, int rank)
-{
-    int home = way_home(t, r->dst), from = way_home(t, r->src);
-    struct sim_row row = {.lane = r->lane,
-                          .step = r->step,
-                          .src = r->src,
-                          .dst = r->dst,
-                          .chunk = r->chunk,
-                          .at = turn_rank(t, r->dst, home),
-                          .into = turn_chunk(t, r->into, home)};
-
-    if (r->src == rank) {
-        t->row = mem_grow(t->row, &t->row_room, (size_t)t->rows + 1, sizeof row);
-        t->row[t->rows++] = row;
-    } else if (from) {
-        /* As its image would be sent from within the run. */
-        row.src = turn_rank(t, r->src, from);
-        row.dst = turn_rank(t, r->dst, from);
-        row.chunk = turn_chunk(t, r->chunk, from);
-        t->come = mem_grow(t->come, &t->come_room, (size_t)t->comes + 1, sizeof row);
-        t->come[t->comes++] = row;
-    }
-}
-
 static int by_step(const void *a, const void *b)
 {
     const struct sim_row *x = a, *y = b;
@@ -227,8 +203,27 @@ static int gather(struct turn *t, struct err *err)
         struct schedule s = {0};
         if (schedule_gen(t->spec, rank, &s, err))
             return -1;
-        for (int64_t r = 0; r < s.rows; r++)
-            keep(t, &s.row[r], rank);
+        for (const struct schedule_row *r = s.row; r < s.row + s.rows; r++) {
+            int home = way_home(t, r->dst), from = way_home(t, r->src);
+            struct sim_row row = {.lane = r->lane,
+                                  .step = r->step,
+                                  .src = r->src,
+                                  .dst = r->dst,
+                                  .chunk = r->chunk,
+                                  .at = turn_rank(t, r->dst, home),
+                                  .into = turn_chunk(t, r->into, home)};
+            if (r->src == rank) {
+                t->row = mem_grow(t->row, &t->row_room, (size_t)t->rows + 1, sizeof row);
+                t->row[t->rows++] = row;
+            } else if (from) {
+                /* As its image would be sent from within the run. */
+                row.src = turn_rank(t, r->src, from);
+                row.dst = turn_rank(t, r->dst, from);
+                row.chunk = turn_chunk(t, r->chunk, from);
+                t->come = mem_grow(t->come, &t->come_room, (size_t)t->comes + 1, sizeof row);
+                t->come[t->comes++] = row;
+            }
+        }
         mem_free(s.row);
         s.row = NULL;
         s.rows = 0;

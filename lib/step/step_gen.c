@@ -182,43 +182,37 @@ int step_slots(const struct step_shape *p)
     return p->has[STEP_GATHER] ? ring_of(p) + kept_of(p) : 0;
 }
 
-static void gen_init(struct gen *g)
-{
-    const struct step_shape *p = g->shape;
-
-    g->uses = 2 * p->visits - p->first_trained;
-    g->keep = kept_of(p);
-    g->ring = ring_of(p);
-    int slots = g->ring + g->keep;
-    *g->s = (struct step){
-        .slots = step_slots(p), .buckets = p->has[STEP_REDUCE] ? p->buckets : 0, .norm = -1};
-    /* Each use has a gather, each gradient an accumulate and a reduce, each unit three rows. */
-    g->s->row = mem_new((size_t)p->micros * (2 * (size_t)g->uses + 2 * (size_t)p->units + 1) +
-                            3 * (size_t)p->units + 2,
-                        sizeof *g->s->row);
-    g->held = mem_new((size_t)slots + 1, sizeof *g->held);
-    g->first = mem_new((size_t)p->units, sizeof *g->first);
-    g->reduced = mem_new((size_t)p->units, sizeof *g->reduced);
-    g->synced = mem_new((size_t)p->units, sizeof *g->synced);
-    g->sent = mem_new((size_t)p->buckets, sizeof *g->sent);
-    for (int i = 0; i < slots; i++)
-        g->held[i] = -1;
-    for (int i = 0; i < p->buckets; i++)
-        g->sent[i] = -1;
-    for (int u = 0; u < p->units; u++)
-        g->reduced[u] = g->synced[u] = -1;
-    for (int l = 0; l < STEP_LANES; l++)
-        g->ends[l] = -1;
-    g->ends[STEP_COMPUTE] = LAST_BEFORE;
-    for (int v = p->visits - 1; v >= 0; v--)
-        g->first[step_unit_of(p, v)] = v;
-}
-
 void step_gen(struct step *s, const struct step_shape *p)
 {
-    struct gen g = {.shape = p, .s = s};
+    struct gen g = {.shape = p,
+                    .s = s,
+                    .uses = 2 * p->visits - p->first_trained,
+                    .keep = kept_of(p),
+                    .ring = ring_of(p)};
+    int slots = g.ring + g.keep;
 
-    gen_init(&g);
+    *s = (struct step){
+        .slots = step_slots(p), .buckets = p->has[STEP_REDUCE] ? p->buckets : 0, .norm = -1};
+    /* Each use has a gather, each gradient an accumulate and a reduce, each unit three rows. */
+    s->row = mem_new((size_t)p->micros * (2 * (size_t)g.uses + 2 * (size_t)p->units + 1) +
+                         3 * (size_t)p->units + 2,
+                     sizeof *s->row);
+    g.held = mem_new((size_t)slots + 1, sizeof *g.held);
+    g.first = mem_new((size_t)p->units, sizeof *g.first);
+    g.reduced = mem_new((size_t)p->units, sizeof *g.reduced);
+    g.synced = mem_new((size_t)p->units, sizeof *g.synced);
+    g.sent = mem_new((size_t)p->buckets, sizeof *g.sent);
+    for (int i = 0; i < slots; i++)
+        g.held[i] = -1;
+    for (int i = 0; i < p->buckets; i++)
+        g.sent[i] = -1;
+    for (int u = 0; u < p->units; u++)
+        g.reduced[u] = g.synced[u] = -1;
+    for (int l = 0; l < STEP_LANES; l++)
+        g.ends[l] = -1;
+    g.ends[STEP_COMPUTE] = LAST_BEFORE;
+    for (int v = p->visits - 1; v >= 0; v--)
+        g.first[step_unit_of(p, v)] = v;
     issue_gathers(&g);
     for (int micro = 0; micro < p->micros; micro++) {
         struct step_row begin = whole(-1);
@@ -233,15 +227,15 @@ void step_gen(struct step *s, const struct step_shape *p)
         struct step_row row = whole(-1);
         row.after[0] = g.ends[STEP_REDUCE];
         row.after[1] = g.ends[STEP_CONVERT];
-        g.s->norm = add(&g, STEP_COMPUTE, STEP_NORM, row);
+        s->norm = add(&g, STEP_COMPUTE, STEP_NORM, row);
         add(&g, STEP_COMPUTE, STEP_AGREE, whole(-1));
     }
     if (!p->evaluate && !p->early_update)
         add_updates(&g);
     /* Rows of the step before get their numbers. */
-    for (int i = 0; i < g.s->rows; i++)
+    for (int i = 0; i < s->rows; i++)
         for (int k = 0; k < STEP_AFTERS; k++) {
-            int *after = &g.s->row[i].after[k];
+            int *after = &s->row[i].after[k];
             *after = *after == LAST_BEFORE   ? g.ends[STEP_COMPUTE]
                      : *after <= SYNC_BEFORE ? g.synced[SYNC_BEFORE - *after]
                                              : *after;

@@ -212,15 +212,6 @@ static int check_convert(struct proof *v, int second)
     return 0;
 }
 
-static int check_begin(struct proof *v)
-{
-    const struct step_row *r = &v->s->row[v->row];
-
-    if (r->unit != -1 || v->use || r->micro != v->begun || v->begun++ != v->micro)
-        return fail(v, "not the next micro-step");
-    return 0;
-}
-
 static int check_norm(struct proof *v, int second)
 {
     if (v->normed++ || v->micro != v->p->micros || v->row != v->s->norm)
@@ -268,8 +259,11 @@ static int check_row(struct proof *v, int second)
     int sums = r->kind == STEP_ACCUMULATE || lane == STEP_REDUCE;
     if (!parts && !sums && (r->buffer != -1 || (r->micro != -1 && r->kind != STEP_BEGIN)))
         return fail(v, "a micro-step or a buffer, expected none");
-    if (r->kind == STEP_BEGIN)
-        return check_begin(v);
+    if (r->kind == STEP_BEGIN) {
+        if (r->unit != -1 || v->use || r->micro != v->begun || v->begun++ != v->micro)
+            return fail(v, "not the next micro-step");
+        return 0;
+    }
     if (v->p->evaluate && !parts)
         return fail(v, "not of a forward");
     if (r->kind == STEP_NORM)
@@ -298,24 +292,6 @@ static int check_row(struct proof *v, int second)
     return ++v->syncs[unit] == 1 ? 0 : fail(v, "again");
 }
 
-static int check_end(struct proof *v)
-{
-    v->row = v->s->rows - 1;
-    if (v->micro != v->p->micros || v->normed != (v->p->evaluate ? 0 : 2))
-        return fail(v, "the last one, but a micro-step is missing, or the norm");
-    if (v->begun != v->p->micros || v->use)
-        return fail(v, "the last one, but one more micro-step has begun");
-    for (int u = 0; u < v->p->units; u++) {
-        int trains = v->p->trains[u] && !v->p->evaluate;
-        if (v->updates[u] != trains || v->syncs[u] != (trains && v->p->has[STEP_SYNC]))
-            return fail(v, "the last one, but a unit is not updated, or not synced");
-    }
-    for (int i = 0; i < v->s->slots; i++)
-        if (!v->slot[i].read)
-            return fail(v, "the last one, but a slot has not been used");
-    return 0;
-}
-
 static int walk(struct proof *v, int second)
 {
     size_t units = (size_t)v->p->units * sizeof(int);
@@ -330,7 +306,20 @@ static int walk(struct proof *v, int second)
     for (v->row = 0; v->row < v->s->rows; v->row++)
         if (set_clock(v, second) || check_row(v, second))
             return -1;
-    return check_end(v);
+    v->row = v->s->rows - 1;
+    if (v->micro != v->p->micros || v->normed != (v->p->evaluate ? 0 : 2))
+        return fail(v, "the last one, but a micro-step is missing, or the norm");
+    if (v->begun != v->p->micros || v->use)
+        return fail(v, "the last one, but one more micro-step has begun");
+    for (int u = 0; u < v->p->units; u++) {
+        int trains = v->p->trains[u] && !v->p->evaluate;
+        if (v->updates[u] != trains || v->syncs[u] != (trains && v->p->has[STEP_SYNC]))
+            return fail(v, "the last one, but a unit is not updated, or not synced");
+    }
+    for (int i = 0; i < v->s->slots; i++)
+        if (!v->slot[i].read)
+            return fail(v, "the last one, but a slot has not been used");
+    return 0;
 }
 
 /*
