@@ -100,13 +100,16 @@ static int check_fit(const struct engine *e, int64_t bytes, struct err *err)
                    bytes - left, fitting);
 }
 
-static int on_gpu(struct engine *e, int64_t own, int64_t shared, struct err *err)
+int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err)
 {
     struct engine_device *d = &e->device;
 
-    if (check_fit(e, own + shared, err))
-        return -1;
-    if (device_alloc(d->at, own, "states and buffers", &d->memory[0], err) ||
+    d->host_bytes = e->host.used;
+    e->shared = e->own = e->host = (struct arena){0};
+    if (!d->gpu)
+        return arena_init(&e->own, own, "states and buffers", err);
+    if (check_fit(e, own + shared, err) ||
+        device_alloc(d->at, own, "states and buffers", &d->memory[0], err) ||
         device_alloc(d->at, shared, "payloads", &d->memory[1], err) ||
         device_host_alloc(d->at, d->host_bytes, "host buffers", &d->host_memory, err))
         return -1;
@@ -114,16 +117,6 @@ static int on_gpu(struct engine *e, int64_t own, int64_t shared, struct err *err
     arena_borrow(&e->shared, d->memory[1], shared);
     arena_borrow(&e->host, d->host_memory, d->host_bytes);
     return 0;
-}
-
-int engine_device_memory(struct engine *e, int64_t own, int64_t shared, struct err *err)
-{
-    struct engine_device *d = &e->device;
-
-    d->host_bytes = e->host.used;
-    e->shared = e->own = e->host = (struct arena){0};
-    return d->gpu ? on_gpu(e, own, shared, err)
-                  : arena_init(&e->own, own, "states and buffers", err);
 }
 
 static int open_all(struct device *at, struct device_event **event, int n, struct err *err)

@@ -83,22 +83,6 @@ static void place_residuals(struct engine *e)
         }
 }
 
-/* How much it is, the prepared collectives know. */
-static int open_residuals(struct engine *e, struct err *err)
-{
-    int rc = 0;
-
-    place_residuals(e); /* measures */
-    int64_t bytes = e->residuals.used;
-    if (bytes)
-        rc = arena_init(&e->residuals, bytes, "residuals of coded gradients", err);
-    if (world_agree(e->world, rc, err))
-        return -1;
-    if (bytes)
-        place_residuals(e);
-    return 0;
-}
-
 void engine_residuals_clear(struct engine *e)
 {
     if (e->residuals.base)
@@ -149,8 +133,13 @@ static int prepare_collectives(struct engine *e, struct err *err)
             find_size(e, u->elems - u->trained, 1, &u->frozen_size, err))
             return -1;
     }
-    if (open_residuals(e, err))
+    place_residuals(e); /* measures: how much it is, the prepared collectives know */
+    int64_t bytes = e->residuals.used;
+    int rc = bytes ? arena_init(&e->residuals, bytes, "residuals of coded gradients", err) : 0;
+    if (world_agree(e->world, rc, err))
         return -1;
+    if (bytes)
+        place_residuals(e);
     /* What a parameter sync of all units sends, of each rank, for the reports. */
     const struct step *s = &engine_list(e, ENGINE_STEPS, e->step.shape.micros)->step;
     struct coll_traffic sync = {0};

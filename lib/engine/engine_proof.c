@@ -84,26 +84,12 @@ static int audit_state(const struct engine *e, int unit, int state, enum letter 
     return 0;
 }
 
-/* That a unit lies as the one of its size that is looked at: one word for all of them. */
-static int audit_alike(const struct engine *e, int unit, int first, struct err *err)
+/* That a shard's memory has room for what its ranges say, which are one after the other; and
+   that a unit lies as the one of its size that is looked at: one word for all of them. */
+static int audit_shares(const struct engine *e, int unit, int first, struct err *err)
 {
     for (int i = 0; i < ENGINE_SHARES; i++) {
         const struct engine_share *s = &e->unit[unit].share[i], *f = &e->unit[first].share[i];
-        if (s->ranges != f->ranges ||
-            memcmp(s->range, f->range, (size_t)s->ranges * sizeof *s->range))
-            return err_set(
-                err, ERR_MISMATCH,
-                "%s of unit '%s' are placed differently from those of '%s' of the same size",
-                state_names[i], e->model->unit[unit].name, e->model->unit[first].name);
-    }
-    return 0;
-}
-
-/* That a shard's memory has room for what its ranges say: they are one after the other. */
-static int audit_room(const struct engine *e, int unit, struct err *err)
-{
-    for (int i = 0; i < ENGINE_SHARES; i++) {
-        const struct engine_share *s = &e->unit[unit].share[i];
         int64_t sum = 0;
         for (int k = 0; k < s->ranges; k++)
             sum += s->range[k].hi - s->range[k].lo;
@@ -112,6 +98,12 @@ static int audit_room(const struct engine *e, int unit, struct err *err)
                            "%s of unit '%s': a buffer of %" PRId64
                            " elements, expected %" PRId64,
                            state_names[i], e->model->unit[unit].name, s->elems, sum);
+        if (s->ranges != f->ranges ||
+            memcmp(s->range, f->range, (size_t)s->ranges * sizeof *s->range))
+            return err_set(
+                err, ERR_MISMATCH,
+                "%s of unit '%s' are placed differently from those of '%s' of the same size",
+                state_names[i], e->model->unit[unit].name, e->model->unit[first].name);
     }
     return 0;
 }
@@ -137,8 +129,7 @@ int engine_audit(struct engine *e, struct err *err)
         while (e->unit[first].size != e->unit[i].size ||
                e->unit[first].frozen_size != e->unit[i].frozen_size)
             first++;
-        rc = audit_room(e, i, err) || audit_alike(e, i, first, err) ? -1 : 0;
-        rc = world_agree(e->world, rc, err);
+        rc = world_agree(e->world, audit_shares(e, i, first, err), err);
         for (int state = 0; rc == 0 && first == i && state < ENGINE_SHARES; state++) {
             const struct engine_share *h = &e->unit[i].share[state];
             mine->ranges = h->ranges;

@@ -37,31 +37,14 @@ OWN_OP(sum_f16, DTYPE_F16, DTYPE_SUM)
 OWN_OP(max_f16, DTYPE_F16, DTYPE_MAX)
 OWN_OP(min_f16, DTYPE_F16, DTYPE_MIN)
 
-/* An average is a sum so far. */
-static void choose_type(struct exec_native *n)
-{
-    static MPI_User_function *const of[2][DTYPE_OPS] = {
-        {sum_bf16, max_bf16, min_bf16, sum_bf16}, {sum_f16, max_f16, min_f16, sum_f16}};
-    const MPI_Op ops[DTYPE_OPS] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_SUM};
-    enum dtype type = n->spec.type;
-
-    n->own = type == DTYPE_BF16 || type == DTYPE_F16;
-    if (n->own) {
-        MPI_Type_contiguous(2, MPI_BYTE, &n->type);
-        MPI_Type_commit(&n->type);
-        MPI_Op_create(of[type == DTYPE_F16][n->spec.redop], 1, &n->op);
-        return;
-    }
-    n->op = ops[n->spec.redop];
-    n->type = type == DTYPE_F32   ? MPI_FLOAT
-              : type == DTYPE_F64 ? MPI_DOUBLE
-              : type == DTYPE_I32 ? MPI_INT32_T
-                                  : MPI_UINT8_T;
-}
-
 int exec_native_open(struct exec_native **out, struct world *world,
                      const struct exec_native_spec *spec, struct err *err)
 {
+    static MPI_User_function *const of[2][DTYPE_OPS] = {
+        {sum_bf16, max_bf16, min_bf16, sum_bf16}, {sum_f16, max_f16, min_f16, sum_f16}};
+    /* An average is a sum so far. */
+    const MPI_Op ops[DTYPE_OPS] = {MPI_SUM, MPI_MAX, MPI_MIN, MPI_SUM};
+    enum dtype type = spec->type;
     int64_t elems = spec->elems;
 
     if (elems > INT32_MAX)
@@ -82,8 +65,18 @@ int exec_native_open(struct exec_native **out, struct world *world,
         n->at[r] = (int)lo;
         n->count[r] = (int)(hi - lo);
     }
+    n->own = type == DTYPE_BF16 || type == DTYPE_F16;
+    n->op = ops[spec->redop];
+    n->type = type == DTYPE_F32   ? MPI_FLOAT
+              : type == DTYPE_F64 ? MPI_DOUBLE
+              : type == DTYPE_I32 ? MPI_INT32_T
+                                  : MPI_UINT8_T;
     world_enter(world);
-    choose_type(n);
+    if (n->own) {
+        MPI_Type_contiguous(2, MPI_BYTE, &n->type);
+        MPI_Type_commit(&n->type);
+        MPI_Op_create(of[type == DTYPE_F16][spec->redop], 1, &n->op);
+    }
     world_leave(world);
     *out = n;
     return 0;

@@ -235,28 +235,21 @@ static int watch(struct exec_nccl_handle *h, struct err *err)
     return moved;
 }
 
-/* The step that the first queue which is not done waits in. */
-static int stuck_step(const struct exec_nccl_handle *h)
-{
-    int least = -1;
-
-    for (int q = 0; q < 2 * h->x->tracks; q++)
-        if (h->watch[q] >= 0 && (least < 0 || h->watch[q] < least))
-            least = h->watch[q];
-    return least < 0 ? -1 : h->turns.turn[least / 2].step;
-}
-
 /* Past the deadline without anything that came: says where it waits. */
 static int overdue(struct exec_nccl_handle *h, int moved, struct err *err)
 {
     double now = tick_now_s();
+    int least = -1; /* the first point of a queue that is not done */
 
     if (moved)
         h->moved_s = now;
     if (now - h->moved_s <= h->x->deadline_s)
         return 0;
+    for (int q = 0; q < 2 * h->x->tracks; q++)
+        if (h->watch[q] >= 0 && (least < 0 || h->watch[q] < least))
+            least = h->watch[q];
     err_set(err, ERR_PEER, "ncclGroupEnd in step %d: no data from other ranks for %g s",
-            stuck_step(h), h->x->deadline_s);
+            least < 0 ? -1 : h->turns.turn[least / 2].step, h->x->deadline_s);
     return exec_nccl_fail(h->x, err);
 }
 

@@ -167,14 +167,6 @@ static void mark_coded(struct exec_rows *r, const struct schedule *s, int rank)
     }
 }
 
-/* Whether anything crosses groups, and both ends of it end with the same. */
-static int can_code(const struct schedule *s)
-{
-    unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS | SCHEDULE_BROADCAST;
-
-    return s->groups.count > 1 && (s->phases & across) && s->planes == 0;
-}
-
 static int check_code(const struct exec_places *p, const struct schedule *s, struct err *err)
 {
     if (!p->coded)
@@ -208,7 +200,9 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
                        0,
                        0};
     int rc = check_code(p, s, err);
-    int coded = p->coded && can_code(s);
+    /* Where anything crosses groups, and both ends of it end with the same. */
+    unsigned across = SCHEDULE_REDUCE_ACROSS | SCHEDULE_GATHER_ACROSS | SCHEDULE_BROADCAST;
+    int coded = p->coded && s->groups.count > 1 && s->phases & across && s->planes == 0;
 
     assert(p->chunks == s->chunks);
     for (int c = 0; c < new.rooms; c++) {

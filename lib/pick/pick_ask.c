@@ -168,11 +168,6 @@ int pick_list(const struct topo *t, const struct pick_ask *a, struct pick_answer
     return 0;
 }
 
-static const char *chunk_text(struct units *u, int64_t chunk_bytes)
-{
-    return chunk_bytes == PICK_CHUNK_WHOLE ? "whole" : units_bytes(u, (double)chunk_bytes);
-}
-
 void pick_list_print(const struct topo *t, const struct pick_answer *list, int answers,
                      FILE *out)
 {
@@ -187,7 +182,10 @@ void pick_list_print(const struct topo *t, const struct pick_answer *list, int a
         const struct pick_answer *p = &list[i];
         fprintf(out, "%-14s %10s  %-22s %10s %10s", pick_phases_name(p->phases, &word),
                 units_bytes(&a, (double)p->bytes), schedule_algo_name(p->best.algo),
-                chunk_text(&b, p->best.chunk_bytes), units_time(&c, p->best.time_s));
+                p->best.chunk_bytes == PICK_CHUNK_WHOLE
+                    ? "whole"
+                    : units_bytes(&b, (double)p->best.chunk_bytes),
+                units_time(&c, p->best.time_s));
         if (p->second.algo == SCHEDULE_AUTO)
             fprintf(out, "  -\n");
         else if (p->best.time_s > 0)

@@ -277,41 +277,34 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
     return 0;
 }
 
-/* What the fabric or the model does not state, and the answer needs. */
-static void note_unknown(const struct plan_case *c, char note[PLAN_NOTE])
-{
-    const char *memory = c->memory_bytes <= 0 ? "memory per rank (--mem)"
-                         : !c->model->unit    ? "activations (a bare number of parameters)"
-                                              : NULL;
-    int flops = !(c->topo->flops > 0);
-
-    if (memory || flops)
-        add_note(note, "unknown: %s%s%s%s", memory ? memory : "",
-                 memory ? ", so nothing is known to fit" : "", memory && flops ? "; " : "",
-                 flops ? "compute rate (paro-topo -m MODEL, or synth:...,flops=), so times are "
-                         "of communication alone"
-                       : "");
-}
-
-/* synth: is a processor unless it says otherwise, and the memory that ranks need differs. */
-static void note_device(const struct plan_case *c, char note[PLAN_NOTE])
+/*
+ * What the fabric or the model does not state, and the answer needs; a device in doubt, for
+ * synth: is a processor unless it says otherwise, and the memory that ranks need differs; and,
+ * where failures are priced, storage, which decides between strategies and copies.
+ */
+static void note_unknown(const struct plan_case *c, const struct plan_ask *ask,
+                         char note[PLAN_NOTE])
 {
     const double most = 1e13; /* two sockets of present-day cores with matrix units in bf16 */
     double flops = topo_flops_in(c->topo, c->compute_type);
+    const char *memory = c->memory_bytes <= 0 ? "memory per rank (--mem)"
+                         : !c->model->unit    ? "activations (a bare number of parameters)"
+                                              : NULL;
+    int rateless = !(c->topo->flops > 0), hosts = plan_hosts_of(c->topo).count;
+    struct units host, all;
 
+    if (memory || rateless)
+        add_note(note, "unknown: %s%s%s%s", memory ? memory : "",
+                 memory ? ", so nothing is known to fit" : "", memory && rateless ? "; " : "",
+                 rateless
+                     ? "compute rate (paro-topo -m MODEL, or synth:...,flops=), so times are "
+                       "of communication alone"
+                     : "");
     if (c->device == DEVICE_CPU && flops > most)
         add_note(note,
                  "doubt: a cpu of %.4g TFLOP/s in %s, expected --device cuda, or device=cuda"
                  " in the fabric, for a GPU",
                  flops / 1e12, dtype_name(c->compute_type));
-}
-
-/* Storage decides between strategies and copies where failures are priced. */
-static void note_storage(const struct plan_ask *ask, const struct topo *t, char note[PLAN_NOTE])
-{
-    struct units host, all;
-    int hosts = plan_hosts_of(t).count;
-
     if (ask->mtbf_h > 0 && !(ask->storage_Bps > 0))
         add_note(note,
                  "assumed: shared storage takes %s from each host, %s from all %d (--storage)",
@@ -373,7 +366,7 @@ static int print_answer(const struct plan_search *s, const struct plan_advice *a
     case PLAN_ASK_STEPS:
         return plan_rows_print(s, ask->json, out, err);
     case PLAN_ASK_TIMELINE:
-        plan_timeline_of(s, NULL, &t);
+        plan_timeline_of(&s->at, &s->list[s->best], NULL, &t);
         if (ask->svg)
             rc = plan_timeline_draw(s, &t, out, err);
         else
@@ -450,9 +443,7 @@ static int answer_fabric(const struct plan_ask *ask, const struct topo *topo,
     if (plan_boundaries_init(&groups, topo, ask->group_level, err))
         return -1;
     int rc = set_search(&s, ask, &groups, model, err);
-    note_unknown(&s.at, note);
-    note_device(&s.at, note);
-    note_storage(ask, topo, note);
+    note_unknown(&s.at, ask, note);
     if (rc == 0 && ask->what == PLAN_ASK_SCALE)
         rc = check_measured(&s.at, ask, topo, note, err) ||
                      answer_scale(ask, &s, out, found, err)

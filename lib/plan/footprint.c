@@ -97,14 +97,6 @@ static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *sh
     return b->at->device == DEVICE_CPU ? all : most;
 }
 
-/* What codings have lost so far: of the host, which codes. */
-static double lost_bytes(const struct plan_bill *b)
-{
-    if (!b->at->slow_grads || b->at->device != DEVICE_CPU)
-        return 0;
-    return F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
-}
-
 /*
  * Upper bounds, so that no sum of bytes overflows: of activations a row of each array of a
  * layer, doubled, for each layer and what there is once (net/net_place.c), and of the logits
@@ -191,7 +183,10 @@ static struct plan_memory memory_of(const struct plan_bill *b, const struct plan
             arena_take_each(&own, tokens * (int64_t)sizeof(int32_t), 2);
         }
         m.buffers = (double)(shared.used + own.used + sums_bytes(b, share) + net->kern) -
-                    m.params - m.grads - m.optimizer + lost_bytes(b);
+                    m.params - m.grads - m.optimizer;
+        if (c->slow_grads && c->device == DEVICE_CPU) /* what codings have lost: of the host */
+            m.buffers +=
+                F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
     }
     m.total = m.params + m.grads + m.optimizer + m.activations + m.buffers;
     mem_free(unit);

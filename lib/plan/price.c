@@ -114,7 +114,10 @@ static void price_step(struct plan_bill *b, int walk, struct plan_price *p)
     struct plan_timeline line;
 
     b->algo = p->algo;
-    (walk ? plan_timeline_walk : plan_timeline_least)(b, &line);
+    if (walk)
+        plan_timeline_walk(b, 0, NULL, &line);
+    else
+        plan_timeline_least(b, &line);
     p->compute_s = line.compute_s;
     p->comm_s = line.comm_s;
     p->slow_s = line.slow_s;

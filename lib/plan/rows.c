@@ -449,7 +449,7 @@ int plan_steps_draw(const char *name, const char *text, int64_t bytes, const cha
         return -1;
     int rc = step_verify(&s.rows.step, &s.rows.shape, err);
     if (rc == 0) {
-        plan_timeline_of(&s.search, &s.rows.step, &line);
+        plan_timeline_of(&s.search.at, &s.search.list[0], &s.rows.step, &line);
         if (json)
             plan_timeline_print_json(&s.search, &line, out);
         else

@@ -135,25 +135,6 @@ static void count_rails(struct plan_tally *t, int64_t elems)
     }
 }
 
-/* The busiest port of one leg over the unit just counted, and the busiest rank inside its
-   group: seconds per byte of an element. */
-static void busiest(const struct plan_tally *t, enum plan_leg leg, double *port_s,
-                    double *rank_s)
-{
-    const struct groups *groups = &t->layout.groups;
-    int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
-
-    *port_s = *rank_s = 0;
-    for (int k = 0; k < groups->count; k++) {
-        double out = ring ? t->flow_Bps[k] : t->out_Bps[k];
-        double in = ring ? t->flow_Bps[k] : t->in_Bps[k];
-        *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
-        *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
-    }
-    for (int r = 0; r < groups->ranks; r++)
-        *rank_s = most(*rank_s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
-}
-
 static void count_vector(struct plan_tally *t, int64_t elems)
 {
     const struct groups *groups = &t->layout.groups;
@@ -178,12 +159,24 @@ static void count_vector(struct plan_tally *t, int64_t elems)
 /* A unit of the span, just counted, enters the sums of a set. */
 static void add_span(struct plan_tally *t, struct plan_span *span, enum plan_set set)
 {
+    const struct groups *groups = &t->layout.groups;
     int64_t elems = span->elems[set];
     int points = t->first[PLAN_GAUGES];
 
-    for (int leg = 0; leg < PLAN_LEGS; leg++)
-        busiest(t, (enum plan_leg)leg, &span->slope[PLAN_SLOW][set][leg],
-                &span->slope[PLAN_FAST][set][leg]);
+    /* The busiest port of each leg, and the busiest rank inside its group. */
+    for (int leg = 0; leg < PLAN_LEGS; leg++) {
+        double *port_s = &span->slope[PLAN_SLOW][set][leg];
+        double *rank_s = &span->slope[PLAN_FAST][set][leg];
+        int ring = leg == PLAN_RING_REDUCE || leg == PLAN_RING_GATHER;
+        for (int k = 0; k < groups->count; k++) {
+            double out = ring ? t->flow_Bps[k] : t->out_Bps[k];
+            double in = ring ? t->flow_Bps[k] : t->in_Bps[k];
+            *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_OUT] + k][leg] / out);
+            *port_s = most(*port_s, t->unit[t->first[PLAN_PORT_IN] + k][leg] / in);
+        }
+        for (int r = 0; r < groups->ranks; r++)
+            *rank_s = most(*rank_s, t->unit[t->first[PLAN_RANK_FAST] + r][leg] / t->inside_Bps);
+    }
     for (int i = 0; i < points; i++)
         for (int leg = 0; leg < PLAN_LEGS; leg++)
             t->point[i][set][leg] += t->unit[i][leg] * span->count[set];

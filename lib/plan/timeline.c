@@ -247,17 +247,6 @@ static int advance(struct walk *w)
     return 1;
 }
 
-/* What the computing loses at a tier's full rate: measured at what the computing leaves of it.
- */
-static double lost_of(const struct plan_bill *b, int tier)
-{
-    const struct topo_level *v = &b->at->topo->level[tier == PLAN_FAST ? 0 : 1];
-    double left = v->rate_left > 0 ? v->rate_left : 1;
-    double lost = v->compute_left > 0 ? (1 - v->compute_left) / left : 0;
-
-    return fmin(lost, 0.95);
-}
-
 /* The norm: a word of each rank to all, in as many rounds as doubling takes. */
 static double agree_s(const struct plan_bill *b)
 {
@@ -311,15 +300,19 @@ void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out)
     out->step_s = fmax(out->compute_s, fmax(link_s[PLAN_SLOW], link_s[PLAN_FAST])) + agree_s(b);
 }
 
-static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
-                struct plan_timeline *out)
+void plan_timeline_walk(struct plan_bill *b, int keep_pieces, const struct step *given,
+                        struct plan_timeline *out)
 {
     struct walk w = {.bill = b, .out = out, .keep_pieces = keep_pieces, .agree_s = agree_s(b)};
 
     plan_timeline_least(b, out);
     walk_init(&w, given);
-    for (int tier = 0; tier < PLAN_TIERS; tier++)
-        w.lost[tier] = lost_of(b, tier);
+    for (int tier = 0; tier < PLAN_TIERS; tier++) {
+        /* Measured at what the computing leaves of the rate. */
+        const struct topo_level *v = &b->at->topo->level[tier == PLAN_FAST ? 0 : 1];
+        double left = v->rate_left > 0 ? v->rate_left : 1;
+        w.lost[tier] = fmin(v->compute_left > 0 ? (1 - v->compute_left) / left : 0, 0.95);
+    }
     do
         begin(&w);
     while (advance(&w));
@@ -341,14 +334,8 @@ static void run(struct plan_bill *b, int keep_pieces, const struct step *given,
         plan_rows_release(&w.rows);
 }
 
-void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out)
-{
-    run(b, 0, NULL, out);
-}
-
-/* With each piece, of a case whose price is known. */
-static void keep(const struct plan_case *c, const struct plan_price *price,
-                 const struct step *given, struct plan_timeline *out)
+void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
+                      const struct step *given, struct plan_timeline *out)
 {
     struct plan_tally t;
 
@@ -357,15 +344,9 @@ static void keep(const struct plan_case *c, const struct plan_price *price,
     struct plan_work *work = mem_new((size_t)t.visits, sizeof *work);
     plan_works_of(&b, work);
     b.work = work;
-    run(&b, 1, given, out);
+    plan_timeline_walk(&b, 1, given, out);
     mem_free(work);
     plan_tally_release(&t);
-}
-
-void plan_timeline_of(const struct plan_search *s, const struct step *rows,
-                      struct plan_timeline *out)
-{
-    keep(&s->at, &s->list[s->best], rows, out);
 }
 
 /*
@@ -409,7 +390,7 @@ void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
     struct plan_case c;
 
     plan_case_of(p, fabric, &c);
-    keep(&c, &price, NULL, out);
+    plan_timeline_of(&c, &price, NULL, out);
     turn(out);
 }
 

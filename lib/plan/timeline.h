@@ -57,12 +57,13 @@ struct plan_timeline {
 
 enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the last */
 
-/* Times alone. */
-void plan_timeline_walk(struct plan_bill *b, struct plan_timeline *out);
+/* given: rows of all micro-steps, verified, or NULL.  Without keep_pieces times alone. */
+void plan_timeline_walk(struct plan_bill *b, int keep_pieces, const struct step *given,
+                        struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
-/* Of the best of a search, which there is; rows: of all micro-steps, verified, or NULL. */
-void plan_timeline_of(const struct plan_search *s, const struct step *rows,
-                      struct plan_timeline *out);
+/* With each piece, of what is priced. */
+void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
+                      const struct step *given, struct plan_timeline *out);
 /*
  * Of a plan on a fabric of its groups, with compute rates: turned so that it begins with the
  * first forward, as the engine's step does, and ends with the update.  Micro-steps that are not

@@ -198,19 +198,6 @@ int plan_legs_of(enum schedule_algo algo, unsigned phases, int leg[PLAN_PHASES])
     return is_flat;
 }
 
-/* Seconds of one conversion of one unit. */
-static double conversion_s(const struct plan_bill *b, const struct plan_span *span,
-                           enum plan_set set, unsigned phases, struct plan_traffic *f)
-{
-    int leg[PLAN_PHASES];
-
-    if (plan_legs_of(b->algo, phases, leg))
-        return (leg[1] >= 0 ? flat_s(b, span, set, leg[1], f) : 0) +
-               (leg[2] >= 0 ? flat_s(b, span, set, leg[2], f) : 0);
-    return (leg[0] >= 0 || leg[1] >= 0 ? pair_s(b, span, set, leg[0], leg[1], f) : 0) +
-           (leg[2] >= 0 || leg[3] >= 0 ? pair_s(b, span, set, leg[3], leg[2], f) : 0);
-}
-
 static enum plan_set set_of(enum step_lane kind)
 {
     return kind == STEP_GATHER ? PLAN_ALL : PLAN_TRAINED;
@@ -269,8 +256,16 @@ void plan_traffic_of(struct plan_bill *b, int span, enum step_lane kind,
     if (!b->step.shape.has[kind] || at->elems[set] == 0)
         return;
     set_elem_bytes(b, kind);
-    for (b->computing = 0; b->computing < 2; b->computing++)
-        out->alone_s[b->computing] = conversion_s(b, at, set, b->step.lane[kind].phases, out);
+    int leg[PLAN_PHASES], flat = plan_legs_of(b->algo, b->step.lane[kind].phases, leg);
+    for (b->computing = 0; b->computing < 2; b->computing++) {
+        double *s = &out->alone_s[b->computing];
+        for (int i = 1; flat && i <= 2; i++)
+            *s += leg[i] >= 0 ? flat_s(b, at, set, leg[i], out) : 0;
+        if (!flat && (leg[0] >= 0 || leg[1] >= 0))
+            *s += pair_s(b, at, set, leg[0], leg[1], out);
+        if (!flat && (leg[2] >= 0 || leg[3] >= 0))
+            *s += pair_s(b, at, set, leg[3], leg[2], out);
+    }
     b->computing = 0;
     if (!plan_is_free(b, PLAN_FAST))
         out->local_s = plan_memory_s(b, local_bytes(b, kind, (double)at->elems[set]));

@@ -85,26 +85,6 @@ static int is_old(const struct probe *p, struct winner w)
     return is_same(w, (struct winner){p->asked->best, plan_search_level(p->asked)});
 }
 
-/* Half way between two values; whole where the dial has whole numbers. */
-static double between(enum plan_dial dial, double a, double b)
-{
-    return dial == PLAN_DIAL_SLOW ? sqrt(a * b) : floor((a + b) / 2);
-}
-
-static int is_near(enum plan_dial dial, double a, double b)
-{
-    return dial == PLAN_DIAL_SLOW ? fabs(a - b) <= 1e-9 * a : fabs(a - b) <= 1;
-}
-
-static double outwards(enum plan_dial dial, double v, int more)
-{
-    double next = more ? v * STEP : v / STEP;
-
-    if (dial == PLAN_DIAL_SLOW)
-        return next;
-    return more ? fmax(v + 1, floor(next)) : fmin(v - 1, ceil(next));
-}
-
 /*
  * Halves what lies between a value and *other, up to where `want` begins to win, or if that is
  * NULL, where the old one ceases to.  Returns the winner at the value found.
@@ -112,8 +92,10 @@ static double outwards(enum plan_dial dial, double v, int more)
 static struct winner bisect(const struct probe *p, double same, struct winner now,
                             const struct winner *want, double *other)
 {
-    while (!is_near(p->dial, same, *other)) {
-        double half = between(p->dial, same, *other);
+    int slow = p->dial == PLAN_DIAL_SLOW; /* the others have whole numbers */
+
+    while (fabs(same - *other) > (slow ? 1e-9 * same : 1)) {
+        double half = slow ? sqrt(same * *other) : floor((same + *other) / 2);
         struct winner there = winner_at(p, half);
         if (want ? !is_same(there, *want) : is_old(p, there)) {
             same = half;
@@ -135,7 +117,9 @@ static void turn(const struct probe *p, int more, double start, struct plan_chan
     c->winner = c->level = c->then_winner = c->then_level = -1;
     while (!c->found && (more ? other < c->bound : other > c->bound)) {
         same = other;
-        other = outwards(p->dial, other, more);
+        other = more ? other * STEP : other / STEP;
+        if (p->dial != PLAN_DIAL_SLOW)
+            other = more ? fmax(same + 1, floor(other)) : fmin(same - 1, ceil(other));
         if (more ? other > c->bound : other < c->bound)
             other = c->bound;
         last = winner_at(p, other);
@@ -155,21 +139,14 @@ static void turn(const struct probe *p, int more, double start, struct plan_chan
     c->then_level = last.level;
 }
 
-static double largest_total(const struct plan_search *s)
-{
-    double top = 0;
-
-    for (int i = 0; i < PLAN_STRATEGIES; i++)
-        top = fmax(top, s->list[i].memory.total);
-    return ceil(top);
-}
-
 void plan_what_if(const struct plan_search *s, struct plan_changes *out)
 {
     int known = s->at.memory_bytes > 0;
-    double memory = known ? s->at.memory_bytes : largest_total(s);
+    double memory = known ? s->at.memory_bytes : 0;
     struct plan_tally *tally = plan_search_tallies(s);
 
+    for (int i = 0; !known && i < PLAN_STRATEGIES; i++)
+        memory = fmax(memory, ceil(s->list[i].memory.total));
     *out = (struct plan_changes){.now = {
                                      topo_slowest_port_Bps(s->at.topo) * s->at.slow_rate,
                                      s->at.accum,

@@ -21,33 +21,27 @@ static const char *const terms[PLAN_TERMS] = {"slow tier", "fast tier", "compute
 static const char *const keys[PLAN_BINDINGS] = {
     "slow", "fast", "compute", "update", "memory", "together", "tie", "choice", NULL};
 
-static enum plan_binding slower(const struct plan_reason *r, double step_s)
-{
-    int top = -1;
-    double least = r->behind_s;
-
-    for (int term = 0; term < PLAN_TERMS; term++) {
-        /* Nearer by more than the rounding of sums of whole steps. */
-        if (!plan_price_less(step_s + r->behind_without_s[term], step_s + least))
-            continue;
-        least = r->behind_without_s[term];
-        top = term;
-    }
-    return top < 0 ? PLAN_BINDS_TOGETHER : (enum plan_binding)top;
-}
-
 static enum plan_binding binding_of(const struct plan_search *s, int i,
                                     const struct plan_reason *r)
 {
     const struct plan_price *p = &s->list[i], *best = &s->list[s->best];
+    double step_s = plan_price_gross_s(best), least = r->behind_s;
+    enum plan_binding top = PLAN_BINDS_TOGETHER;
 
     if (i == s->best)
         return PLAN_BINDS_NOTHING;
     if (!p->feasible)
         return PLAN_BINDS_MEMORY;
-    if (plan_price_less(plan_price_gross_s(best), plan_price_gross_s(p)))
-        return slower(r, plan_price_gross_s(best));
-    return s->fixed && plan_price_better(p, best) ? PLAN_BINDS_CHOICE : PLAN_BINDS_TIE;
+    if (!plan_price_less(step_s, plan_price_gross_s(p)))
+        return s->fixed && plan_price_better(p, best) ? PLAN_BINDS_CHOICE : PLAN_BINDS_TIE;
+    for (int term = 0; term < PLAN_TERMS; term++) {
+        /* Nearer by more than the rounding of sums of whole steps. */
+        if (!plan_price_less(step_s + r->behind_without_s[term], step_s + least))
+            continue;
+        least = r->behind_without_s[term];
+        top = (enum plan_binding)term;
+    }
+    return top;
 }
 
 void plan_why(const struct plan_search *s, struct plan_why *out)

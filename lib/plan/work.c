@@ -75,15 +75,6 @@ static double use_numbers(const struct model *m, enum use use, int back)
     return back ? 12 * c + 2 * qk + 5 * f : 10 * c + 2 * qk + 3 * f;
 }
 
-/* Of a parameter whose type is another than the one that the network reads. */
-static double read_bytes(const struct plan_bill *b)
-{
-    const struct step_space *s = &b->step.space;
-    enum dtype there = s->has[STEP_GATHER] ? s->wire : s->param;
-
-    return there == s->read ? 0 : dtype_bytes(there) + dtype_bytes(s->read);
-}
-
 static double update_s(const struct plan_bill *b, int span)
 {
     const struct plan_case *c = b->at;
@@ -108,7 +99,11 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     const struct plan_span *at = &b->tally->span[span];
     double rows = (double)c->micro_batch * c->seq, elems = (double)at->elems[PLAN_ALL];
     double trained = (double)at->elems[PLAN_TRAINED], w = dtype_bytes(c->wire_type);
-    double g = dtype_bytes(c->grad_type), read = elems * read_bytes(b);
+    const struct step_space *s = &b->step.space;
+    /* A parameter whose type is another than the one that the network reads. */
+    enum dtype type = s->has[STEP_GATHER] ? s->wire : s->param;
+    double g = dtype_bytes(c->grad_type);
+    double read = type == s->read ? 0 : elems * (dtype_bytes(type) + dtype_bytes(s->read));
     /* In a micro-step: the average, for the last may have fewer. */
     double micros = (double)c->accum / plan_micro_steps(&c->settings);
     double act = dtype_bytes(kern_kind_act(c->device, c->compute_type));

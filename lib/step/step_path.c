@@ -41,17 +41,6 @@ int step_after(const struct step *s, int node, int k)
     return after < 0 ? -1 : after < row ? node - row + after : node - row - s->rows + after;
 }
 
-static enum step_path_sum sum_of(const struct step_row *r)
-{
-    static const enum step_path_sum of[STEP_LANES] = {[STEP_GATHER] = STEP_PATH_GATHER,
-                                                      [STEP_REDUCE] = STEP_PATH_REDUCE,
-                                                      [STEP_CONVERT] = STEP_PATH_REDUCE,
-                                                      [STEP_SYNC] = STEP_PATH_SYNC,
-                                                      [STEP_COMPUTE] = STEP_PATH_COMPUTE};
-
-    return r->kind == STEP_AGREE ? STEP_PATH_AGREE : of[r->lane];
-}
-
 static const struct step_row *row_of(const struct walk *w, int node)
 {
     return &w->s->row[node % w->s->rows];
@@ -60,8 +49,16 @@ static const struct step_row *row_of(const struct walk *w, int node)
 /* The path goes on back to `to_s` through a node, or through nothing. */
 static void part(struct walk *w, int node, double to_s)
 {
+    static const enum step_path_sum of[STEP_LANES] = {[STEP_GATHER] = STEP_PATH_GATHER,
+                                                      [STEP_REDUCE] = STEP_PATH_REDUCE,
+                                                      [STEP_CONVERT] = STEP_PATH_REDUCE,
+                                                      [STEP_SYNC] = STEP_PATH_SYNC,
+                                                      [STEP_COMPUTE] = STEP_PATH_COMPUTE};
     struct step_path *p = w->path;
-    enum step_path_sum sum = node < 0 ? STEP_PATH_GAP : sum_of(row_of(w, node));
+    const struct step_row *r = node < 0 ? NULL : row_of(w, node);
+    enum step_path_sum sum = !r                      ? STEP_PATH_GAP
+                             : r->kind == STEP_AGREE ? STEP_PATH_AGREE
+                                                     : of[r->lane];
 
     to_s = fmax(to_s, w->start_s);
     if (to_s >= w->at_s)

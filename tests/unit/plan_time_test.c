@@ -366,7 +366,7 @@ TEST(test_turned)
         plan_case_init(&s.at, &t, &m);
         s.at.accum = i % 2 ? 7 : 3;
         assert_ok(plan_search(&s, &err));
-        plan_timeline_of(&s, NULL, &a);
+        plan_timeline_of(&s.at, &s.list[s.best], NULL, &a);
         plan_init(&p, &s, &m);
         plan_timeline_of_plan(&p, &t, &b);
         same(b.step_s, a.step_s);
