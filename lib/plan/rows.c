@@ -152,6 +152,13 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
 
 /* ---- reading ---- */
 
+struct plan_steps { /* what plan_rows_print wrote */
+    struct plan plan;
+    struct topo topo; /* what says how long things take: the fabric given, or no rates */
+    struct plan_search search;
+    struct plan_rows rows; /* the shape is the plan's; the rows are read, and may be wrong */
+};
+
 enum { WORD = 15, UNIT_NAME = 255, SLOTS_MAX = 1 << 20, NUMBER_MAX = 1 << 28 };
 static const char PLAN[] = "\nformat: paro-plan/";
 
@@ -332,18 +339,6 @@ static int read_rows(struct plan_steps *s, const struct tree *t, struct err *err
     return 0;
 }
 
-static int parse_json(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
-                      struct err *err)
-{
-    struct tree t;
-
-    if (tree_parse_json(&t, name, 1, text, bytes, err))
-        return -1;
-    int rc = read_rows(s, &t, err);
-    tree_release(&t);
-    return rc;
-}
-
 static int set_fabric(struct plan_steps *s, const char *topo, struct err *err)
 {
     char is[128], expected[128];
@@ -362,16 +357,32 @@ static int set_fabric(struct plan_steps *s, const char *topo, struct err *err)
                    expected);
 }
 
-int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
-                     const char *topo, struct err *err)
+static void steps_release(struct plan_steps *s)
 {
+    plan_rows_release(&s->rows);
+    topo_release(&s->topo);
+    plan_release(&s->plan);
+}
+
+/* topo: as topo_read takes it, a fabric of the plan's groups; NULL: none. */
+static int steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
+                       const char *topo, struct err *err)
+{
+    struct tree t;
     struct step read;
 
     *s = (struct plan_steps){.rows = {.trains = NULL}};
     if ((int64_t)strlen(text) != bytes)
         return err_at(err, name, 1, NULL, "expected text without zero bytes");
-    int rc = text[strspn(text, " \t\r\n")] == '{' ? parse_json(s, name, text, bytes, err)
-                                                  : parse_text(s, name, text, err);
+    int rc = 0;
+    if (text[strspn(text, " \t\r\n")] != '{') {
+        rc = parse_text(s, name, text, err);
+    } else if (tree_parse_json(&t, name, 1, text, bytes, err)) {
+        rc = -1;
+    } else {
+        rc = read_rows(s, &t, err);
+        tree_release(&t);
+    }
     read = s->rows.step;
     s->rows.step = (struct step){.row = NULL};
     if (rc == 0 && (read.slots < 0 || read.slots > SLOTS_MAX || read.buckets < 0 ||
@@ -395,15 +406,8 @@ int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, i
         read.norm = read.row[i].kind == STEP_NORM ? i : -1;
     s->rows.step = read;
     if (rc)
-        plan_steps_release(s);
+        steps_release(s);
     return rc;
-}
-
-void plan_steps_release(struct plan_steps *s)
-{
-    plan_rows_release(&s->rows);
-    topo_release(&s->topo);
-    plan_release(&s->plan);
 }
 
 int plan_steps_verify(const char *name, const char *text, int64_t bytes, int json, FILE *out,
@@ -412,7 +416,7 @@ int plan_steps_verify(const char *name, const char *text, int64_t bytes, int jso
     struct jout j = {.file = out, .pretty = 1};
     struct plan_steps s;
 
-    if (plan_steps_parse(&s, name, text, bytes, NULL, err))
+    if (steps_parse(&s, name, text, bytes, NULL, err))
         return -1;
     const char *strategy = plan_strategy_name(s.plan.strategy);
     const struct step *step = &s.rows.step;
@@ -435,7 +439,7 @@ int plan_steps_verify(const char *name, const char *text, int64_t bytes, int jso
         jout_int(&j, "buckets", step->buckets);
         jout_close(&j, '}');
     }
-    plan_steps_release(&s);
+    steps_release(&s);
     return wrong;
 }
 
@@ -445,7 +449,7 @@ int plan_steps_draw(const char *name, const char *text, int64_t bytes, const cha
     struct plan_timeline line;
     struct plan_steps s;
 
-    if (plan_steps_parse(&s, name, text, bytes, topo, err))
+    if (steps_parse(&s, name, text, bytes, topo, err))
         return -1;
     int rc = step_verify(&s.rows.step, &s.rows.shape, err);
     if (rc == 0) {
@@ -458,6 +462,6 @@ int plan_steps_draw(const char *name, const char *text, int64_t bytes, const cha
     } else {
         err_prefix(err, "'%s': ", name);
     }
-    plan_steps_release(&s);
+    steps_release(&s);
     return rc;
 }

@@ -21,16 +21,6 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
 
 /* What plan_rows_print wrote, as text or JSON. */
 int plan_rows_are(const char *text); /* rather than a schedule's */
-struct plan_steps {
-    struct plan plan;
-    struct topo topo; /* what says how long things take: the fabric given, or no rates */
-    struct plan_search search;
-    struct plan_rows rows; /* the shape is the plan's; the rows are read, and may be wrong */
-};
-/* topo: as topo_read takes it, a fabric of the plan's groups; NULL: none. */
-int plan_steps_parse(struct plan_steps *s, const char *name, const char *text, int64_t bytes,
-                     const char *topo, struct err *err);
-void plan_steps_release(struct plan_steps *s);
 /* Prints "proven: ..." or "wrong: ...", or paro.sched.verify/1.  1: wrong. */
 int plan_steps_verify(const char *name, const char *text, int64_t bytes, int json, FILE *out,
                       struct err *err);
