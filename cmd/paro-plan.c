@@ -56,9 +56,9 @@ static const struct cli_option options[] = {
      CLI_PARSED(plan_ask_headroom, ask.headroom)},
     {"micro-batch", 0, "B", CLI_EVERYDAY,
      "Train on B sequences per rank and micro-step; auto: the fastest that fits (default: 1)",
-     CLI_WHOLE(ask.micro_batch, 1, PLAN_BATCH_MAX), .word = "auto"},
+     CLI_INT(ask.micro_batch, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"accum", 0, "S", 0, "Accumulate gradients over S micro-steps per step (default: 1)",
-     CLI_WHOLE(ask.accum, 1, PLAN_BATCH_MAX), .word = "auto"},
+     CLI_INT(ask.accum, 1, PLAN_BATCH_MAX), .word = "auto"},
     {"layered", 0, "L", 0,
      "Run L micro-batches through a layer before the next layer, for less traffic that overlaps"
      " more; each keeps its activations; a number or auto (default: 1)",
@@ -69,7 +69,7 @@ static const struct cli_option options[] = {
      CLI_PARSED(plan_ask_global, ask)},
     {"seq", 0, "T", CLI_EVERYDAY,
      "Train on sequences of T tokens (default: 256, or the model's maximum if that is less)",
-     CLI_WHOLE(ask.seq, 1, PLAN_SEQ_MAX)},
+     CLI_INT(ask.seq, 1, PLAN_SEQ_MAX)},
     {"trainable", 0, "WHAT", 0,
      "Train a part of the model, for example to plan fine-tuning: all, train=PATTERN,"
      " freeze=PATTERN, lora=RANK, sparse=S, a fraction, or params=COUNT (default: all)",
@@ -147,11 +147,11 @@ static const struct cli_option options[] = {
     {"prefetch", 0, "UNITS", 0,
      "Gather parameters this many units (layers) ahead; more hide latency and need memory"
      " (default: 1)",
-     CLI_WHOLE(ask.prefetch, 0, PLAN_PREFETCH_MAX)},
+     CLI_INT(ask.prefetch, 0, PLAN_PREFETCH_MAX)},
     {"buckets", 0, "COUNT", 0,
      "Keep up to COUNT gradient buckets in flight, one per unit; the backward pass waits when"
      " all are in use (default: 2)",
-     CLI_WHOLE(ask.buckets, 1, PLAN_BUCKETS_MAX)},
+     CLI_INT(ask.buckets, 1, PLAN_BUCKETS_MAX)},
     {"keep", 0, "USES", 0,
      "Keep the last USES gathered units of the forward pass for the backward pass, for less"
      " traffic; a number, all or auto (default: 0)",

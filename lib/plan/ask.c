@@ -57,7 +57,7 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
 {
     static const char *const words[] = {"train=", "freeze=", "lora=", "sparse="};
 
-    ask->trained = 0;
+    ask->trainable = 0;
     ask->trained_part = 1;
     ask->trains = NULL;
     if (strcmp(text, "all") == 0)
@@ -68,7 +68,7 @@ int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err)
     if (ask->trains) /* the model will tell */
         return 0;
     if (strncmp(text, "params=", 7) == 0)
-        return num_count(text + 7, 1, INT64_MAX, &ask->trained, err);
+        return num_count(text + 7, 1, INT64_MAX, &ask->trainable, err);
     if (num_f64(text, 0, 1, &ask->trained_part, err) || !(ask->trained_part > 0))
         return err_set(
             err, ERR_INPUT,
@@ -119,21 +119,17 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
 {
     const struct model *m = c->model;
 
-    if (ask->seq)
-        c->seq = (int)ask->seq;
     if (m->unit && c->seq > m->max_seq)
         return err_set(err, ERR_MISMATCH,
                        "--seq: %d, expected at most %" PRId64
                        ", the maximum of model '%s' (%s)",
                        c->seq, m->max_seq, ask->model, model_max_seq_key(m));
-    if (ask->trained > m->params)
+    if (ask->trainable > m->params)
         return err_set(err, ERR_MISMATCH,
                        "--trainable: %" PRId64 " parameters, expected at most the %" PRId64
                        " of model '%s'",
-                       ask->trained, m->params, ask->model);
-    if (ask->trained)
-        c->trainable = ask->trained;
-    else if (ask->trained_part < 1)
+                       ask->trainable, m->params, ask->model);
+    if (!ask->trainable && ask->trained_part < 1)
         c->trainable = llround(ask->trained_part * (double)m->params);
     if (!m->unit && (ask->keep || ask->recompute || ask->layered != 1))
         return err_set(err, ERR_INPUT,
@@ -154,8 +150,8 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
 
     s->auto_batch = ask->micro_batch == 0 || (ask->micro_batch < 0 && global && layers);
     s->auto_accum = ask->accum <= 0 && global;
-    s->at.micro_batch = ask->micro_batch > 0 ? (int)ask->micro_batch : 1;
-    s->at.accum = ask->accum > 0 ? (int)ask->accum : 1;
+    s->at.micro_batch = ask->micro_batch > 0 ? ask->micro_batch : 1;
+    s->at.accum = ask->accum > 0 ? ask->accum : 1;
     int64_t sequences = ask->global_tokens ? ask->global_batch / s->at.seq : ask->global_batch;
     if (global && (sequences < 1 || sequences > PLAN_BATCH_MAX))
         return err_set(err, ERR_INPUT,
@@ -170,10 +166,10 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
  * What is frozen has no master: the values at rest are all there is of it, and those of f32 and
  * f16 do not fit bf16.  Masks do.
  */
-static enum dtype param_type(int asked, const struct model *m)
+static enum dtype param_type(enum dtype asked, const struct model *m)
 {
-    if (asked != PLAN_ASK_AUTO)
-        return (enum dtype)asked;
+    if ((int)asked != PLAN_ASK_AUTO)
+        return asked;
     return m->partial && !(m->sparse.share > 0) && strcmp(m->dtype, "bf16") ? DTYPE_F32
                                                                             : DTYPE_BF16;
 }
@@ -189,27 +185,27 @@ static int set_search(struct plan_search *s, const struct plan_ask *ask,
         .auto_keep = ask->keep == PLAN_ASK_AUTO,
         .auto_recompute = ask->recompute == PLAN_ASK_AUTO,
         .auto_layered = ask->layered == PLAN_ASK_AUTO,
-        .auto_type = ask->compute_type == PLAN_ASK_AUTO,
+        .auto_type = (int)ask->compute_type == PLAN_ASK_AUTO,
         .fixed = ask->fixed,
         .strategy = ask->strategy,
     };
-    plan_case_init(&s->at, groups->whole, model);
-    s->at.algo = ask->algo;
-    s->at.param_type = param_type(ask->param_type, model);
-    s->at.wire_type = param_type(ask->wire_type, model);
-    s->at.grad_type = ask->grad_type;
-    s->at.compute_type =
-        ask->compute_type < 0 ? groups->whole->compute_type : (enum dtype)ask->compute_type;
-    s->at.device = ask->device != PLAN_ASK_FABRIC       ? (enum device_kind)ask->device
-                   : groups->whole->device == TOPO_CUDA ? DEVICE_CUDA
-                                                        : DEVICE_CPU;
-    s->at.slow_params = ask->slow_params;
-    s->at.slow_grads = ask->slow_grads;
-    s->at.prefetch = (int)ask->prefetch;
-    s->at.buckets = (int)ask->buckets;
-    s->at.keep = ask->keep > 0 ? ask->keep : 0;
-    s->at.recompute = ask->recompute > 0;
-    s->at.layered = ask->layered > 0 ? ask->layered : 1;
+    struct plan_case *c = &s->at;
+    plan_case_init(c, groups->whole, model);
+    int64_t trainable = ask->trainable ? ask->trainable : c->trainable;
+    int seq = ask->seq ? ask->seq : c->seq;
+    c->settings = ask->settings;
+    c->algo = ask->algo;
+    c->trainable = trainable;
+    c->seq = seq;
+    c->param_type = param_type(ask->param_type, model);
+    c->wire_type = param_type(ask->wire_type, model);
+    if ((int)ask->compute_type < 0)
+        c->compute_type = groups->whole->compute_type;
+    if ((int)ask->device == PLAN_ASK_FABRIC)
+        c->device = groups->whole->device == TOPO_CUDA ? DEVICE_CUDA : DEVICE_CPU;
+    c->keep = ask->keep > 0 ? ask->keep : 0;
+    c->recompute = ask->recompute > 0;
+    c->layered = ask->layered > 0 ? ask->layered : 1;
     if (ask->mtbf_h > 0)
         s->at.failures = (struct plan_failures){
             .mtbf_s = 3600 * ask->mtbf_h,
@@ -253,7 +249,7 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
     enum dtype type = topo_flops_in(t, c->compute_type) > 0 ? c->compute_type : t->compute_type;
     int other = strcmp(of, is) != 0;
 
-    if (ask->compute_type == PLAN_ASK_AUTO && ask->what != PLAN_ASK_SCALE)
+    if ((int)ask->compute_type == PLAN_ASK_AUTO && ask->what != PLAN_ASK_SCALE)
         add_note(note, "compute type %s: %s", dtype_name(c->compute_type),
                  !(t->other_flops > 0) ? "the fabric has no rate of another type"
                  : c->compute_type == DTYPE_BF16

@@ -32,24 +32,24 @@ struct plan_ask {
     int fixed;               /* strategy was given */
     struct plan_strategy strategy;
     enum schedule_algo algo;
-    int64_t memory_bytes;       /* 0: the fabric's but for headroom */
-    double headroom;            /* fraction of it to leave free; NAN: PLAN_ASK_HEADROOM */
-    int64_t micro_batch, accum; /* 0: auto; PLAN_ASK_OPEN: 1, or by the global batch */
-    int64_t global_batch;       /* sequences, or tokens if global_tokens; 0: not given */
-    int global_tokens;
-    int64_t seq;               /* 0: PLAN_SEQ, or the model's maximum if that is less */
-    const char *trains;        /* what trains, as model_train takes it; borrowed; or, NULL: */
-    double trained_part;       /* fraction of the parameters, above 0; or */
-    int64_t trained;           /* their number, above 0: priced, not to be run */
-    int param_type, wire_type; /* enum dtype; PLAN_ASK_AUTO: of what is frozen one that keeps
-                                  the model's values, else bf16 */
-    enum dtype grad_type;
-    enum plan_slow slow_params, slow_grads;
-    int64_t prefetch, buckets;
-    int compute_type;    /* enum dtype, PLAN_ASK_FABRIC, PLAN_ASK_AUTO */
-    int device;          /* enum device_kind, PLAN_ASK_FABRIC */
-    int keep, recompute; /* as in struct plan; PLAN_ASK_AUTO */
-    int layered;         /* the same */
+    int64_t memory_bytes; /* 0: the fabric's but for headroom */
+    double headroom;      /* fraction of it to leave free; NAN: PLAN_ASK_HEADROOM */
+    /*
+     * As in plans, or as ints: of micro_batch and accum 0, auto, or PLAN_ASK_OPEN, 1 or by the
+     * global batch; of seq 0, PLAN_SEQ or the model's maximum if that is less; of keep, layered,
+     * recompute and compute_type PLAN_ASK_AUTO; of that and of the device PLAN_ASK_FABRIC; of
+     * param_type and wire_type PLAN_ASK_AUTO, of what is frozen one that keeps the model's
+     * values, else bf16.  trainable above 0: priced, not to be run.
+     */
+    union {
+        struct plan_settings settings;
+        struct {
+            PLAN_SETTINGS
+        };
+    };
+    int global_tokens;   /* global_batch is in tokens; 0: in sequences */
+    const char *trains;  /* what trains, as model_train takes it; borrowed; or, NULL: */
+    double trained_part; /* fraction of the parameters, above 0; or */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
     double storage_Bps;  /* 0: unknown */
     int storage_all;     /* storage_Bps is that of all hosts together */
@@ -61,11 +61,13 @@ struct plan_ask {
 #define PLAN_ASK_INIT                                                                          \
     {                                                                                          \
         .topo = "-", .algo = SCHEDULE_AUTO, .headroom = NAN, .micro_batch = PLAN_ASK_OPEN,     \
-        .accum = PLAN_ASK_OPEN, .trained_part = 1, .param_type = PLAN_ASK_AUTO,                \
-        .wire_type = PLAN_ASK_AUTO, .grad_type = DTYPE_F32, .prefetch = PLAN_PREFETCH,         \
-        .buckets = PLAN_BUCKETS, .layered = 1, .group_level = PLAN_ASK_AUTO,                   \
-        .compute_type = PLAN_ASK_FABRIC, .device = PLAN_ASK_FABRIC,                            \
-        .restart_s = PLAN_RESTART_S, .local_Bps = PLAN_LOCAL_BPS, .copies = PLAN_ASK_AUTO      \
+        .accum = PLAN_ASK_OPEN, .trained_part = 1, .param_type = (enum dtype)PLAN_ASK_AUTO,    \
+        .wire_type = (enum dtype)PLAN_ASK_AUTO, .grad_type = DTYPE_F32,                        \
+        .prefetch = PLAN_PREFETCH, .buckets = PLAN_BUCKETS, .layered = 1,                      \
+        .compute_type = (enum dtype)PLAN_ASK_FABRIC,                                           \
+        .device = (enum device_kind)PLAN_ASK_FABRIC, .chunk_bytes = PLAN_CHUNK_BYTES,          \
+        .group_level = PLAN_ASK_AUTO, .restart_s = PLAN_RESTART_S,                             \
+        .local_Bps = PLAN_LOCAL_BPS, .copies = PLAN_ASK_AUTO                                   \
     }
 
 #define PLAN_ASK_MEMORY_MIN INT64_C(1000000)             /* less is a number without its unit */
