@@ -116,26 +116,23 @@ static int64_t block_at(const struct ckpt *c, int unit, int state, int64_t at)
     return lo;
 }
 
-int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
-                     enum dtype type, void *out, struct err *err)
+int ckpt_read_range(struct ckpt *c, int unit, int state, struct range at, enum dtype type,
+                    void *out, struct err *err)
 {
     char *to = out;
 
     assert(unit >= 0 && unit < c->model.units && state >= 0 && state < c->states);
+    assert(at.lo >= 0 && at.hi <= ckpt_state_elems(&c->model, unit, &c->state[state]));
     enum dtype from = c->state[state].type;
-    for (int i = 0; i < n; i++) {
-        assert(ranges[i].lo >= 0 &&
-               ranges[i].hi <= ckpt_state_elems(&c->model, unit, &c->state[state]));
-        for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
-            int64_t number = block_at(c, unit, state, at);
-            const struct ckpt_block *b = &c->block[number];
-            if (load_block(c, number, err))
-                return -1;
-            end = b->hi < ranges[i].hi ? b->hi : ranges[i].hi;
-            dtype_convert(to, type, (char *)c->buffer + (at - b->lo) * dtype_bytes(from), from,
-                          end - at);
-            to += (end - at) * dtype_bytes(type);
-        }
+    for (int64_t end; at.lo < at.hi; at.lo = end) {
+        int64_t number = block_at(c, unit, state, at.lo);
+        const struct ckpt_block *b = &c->block[number];
+        if (load_block(c, number, err))
+            return -1;
+        end = b->hi < at.hi ? b->hi : at.hi;
+        dtype_convert(to, type, (char *)c->buffer + (at.lo - b->lo) * dtype_bytes(from), from,
+                      end - at.lo);
+        to += (end - at.lo) * dtype_bytes(type);
     }
     return 0;
 }

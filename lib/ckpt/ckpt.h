@@ -151,12 +151,12 @@ int ckpt_expect(const char *dir, struct err *err); /* an error unless it is */
 /* The state's number, or -1. */
 int ckpt_find_state(const struct ckpt *c, const char *name);
 /*
- * The wanted ranges of a unit's state, one after the other, converted to `type`.  Any ranges:
- * who wrote them does not matter.  Every block touched is checked; where all copies
- * of one are damaged, ERR_MISMATCH names file, tensor and elements.
+ * Elements of a unit's state, converted to `type`.  Any range: who wrote them does not matter.
+ * Every block touched is checked; where all copies of one are damaged, ERR_MISMATCH names file,
+ * tensor and elements.
  */
-int ckpt_read_ranges(struct ckpt *c, int unit, int state, const struct range *ranges, int n,
-                     enum dtype type, void *out, struct err *err);
+int ckpt_read_range(struct ckpt *c, int unit, int state, struct range at, enum dtype type,
+                    void *out, struct err *err);
 /* XXH3 over all blocks, what they are and hold: whether two ranks have opened the same. */
 void ckpt_identity(const struct ckpt *c, char hash[33]);
 

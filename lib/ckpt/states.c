@@ -138,7 +138,7 @@ static int read_part(const struct states *s, const struct model_tensor *t, int s
         const struct model_tensor *twin = find_there(&w->ckpt, t, number);
         if (twin) {
             struct range at = {twin->offset + first, twin->offset + first + count};
-            return ckpt_read_ranges(&w->ckpt, t->unit, number, &at, 1, DTYPE_F32, out, err);
+            return ckpt_read_range(&w->ckpt, t->unit, number, at, DTYPE_F32, out, err);
         }
     }
     if (state > 0) {
@@ -204,23 +204,21 @@ static int read_sparse(struct states *s, const struct model_tensor *t, int state
     return 0;
 }
 
-int states_read(void *states, int unit, int state, const struct range *ranges, int n,
-                float *out, struct err *err)
+int states_read(void *states, int unit, int state, struct range at, float *out, struct err *err)
 {
     struct states *s = states;
     const struct model *m = s->model;
 
-    for (int i = 0; i < n; i++) {
-        for (int64_t at = ranges[i].lo, end; at < ranges[i].hi; at = end) {
-            const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at)];
-            end = t->offset + t->elems < ranges[i].hi ? t->offset + t->elems : ranges[i].hi;
-            if (becomes_sparse(s, t)
-                    ? read_sparse(s, t, state, at - t->offset, end - at, out, err)
-                    : read_part(s, t, state, s->state[state], at - t->offset, end - at, out,
-                                err))
-                return -1;
-            out += end - at;
-        }
+    for (int64_t end; at.lo < at.hi; at.lo = end) {
+        const struct model_tensor *t = &m->tensor[ckpt_tensor_at(m, unit, at.lo)];
+        int64_t first = at.lo - t->offset, last = at.hi - t->offset;
+        int64_t count = (last < t->elems ? last : t->elems) - first;
+        if (becomes_sparse(s, t)
+                ? read_sparse(s, t, state, first, count, out, err)
+                : read_part(s, t, state, s->state[state], first, count, out, err))
+            return -1;
+        end = at.lo + count;
+        out += count;
     }
     return 0;
 }

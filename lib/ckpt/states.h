@@ -44,14 +44,14 @@ int states_check_trains(const char *folder, const struct model *own, const struc
  */
 int states_check_model(struct weights *w, const struct model *m, struct err *err);
 /*
- * Elements in ranges of the model's unit, one after the other, as f32; state 0 parameters, 1
- * exp_avg, 2 exp_avg_sq.  Only they are read, and of a checkpoint the blocks in which they lie;
- * of whole weights that become sparse the matrix, whose largest values are active then.
- * What the state lacks: a master is the parameters, a moment 0, and what is in no state (an
- * adapter) has its first values.  states is a struct states.
+ * Elements of the model's unit as f32; state 0 parameters, 1 exp_avg, 2 exp_avg_sq.  Only they
+ * are read, and of a checkpoint the blocks in which they lie; of whole weights that become
+ * sparse the matrix, whose largest values are active then.  What the state lacks: a master is
+ * the parameters, a moment 0, and what is in no state (an adapter) has its first values.
+ * states is a struct states.
  */
-int states_read(void *states, int unit, int state, const struct range *ranges, int n,
-                float *out, struct err *err);
+int states_read(void *states, int unit, int state, struct range at, float *out,
+                struct err *err);
 /* Where what is read at once with element `at` ends: a block's end, or the tensor's. */
 int64_t states_end(void *states, int unit, int state, int64_t at);
 

@@ -145,8 +145,8 @@ int weights_read(struct weights *w, const struct weights_item *item, int64_t fir
         return st_read(&w->hf.file[item->file], item->t, first * size, count * size, out, err);
     const struct model_tensor *t = &w->ckpt.model.tensor[item->tensor];
     struct range at = {t->offset + first, t->offset + first + count};
-    return ckpt_read_ranges(&w->ckpt, t->unit, item->state, &at, 1,
-                            w->ckpt.state[item->state].type, out, err);
+    return ckpt_read_range(&w->ckpt, t->unit, item->state, at, w->ckpt.state[item->state].type,
+                           out, err);
 }
 
 enum dtype weights_type(const struct weights *w)

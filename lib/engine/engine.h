@@ -112,14 +112,13 @@ const char *engine_attention_by(const struct engine *e); /* whose kernels do it,
 struct net_graphs_report engine_graphs(const struct engine *e);
 
 /*
- * Where states come from.  read: the values of a unit's ranges, packed, as f32; state 0
- * parameters, 1 exp_avg, 2 exp_avg_sq.  end: reading is worth being shared: where what is read
+ * Where states come from.  read: the values of a unit's range as f32; state 0 parameters, 1
+ * exp_avg, 2 exp_avg_sq.  end: reading is worth being shared: where what is read
  * at once with element `at` ends (a block of a file); the same answers on every rank.  NULL: a
  * rank that wants values asks for them.
  */
 struct engine_source {
-    int (*read)(void *arg, int unit, int state, const struct range *ranges, int n, float *out,
-                struct err *err);
+    int (*read)(void *arg, int unit, int state, struct range at, float *out, struct err *err);
     int64_t (*end)(void *arg, int unit, int state, int64_t at);
     void *arg; /* borrowed */
 };

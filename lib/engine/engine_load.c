@@ -78,7 +78,7 @@ static void read_piece(struct loader *l, struct range piece, float *out)
     const struct engine_source *s = l->source;
 
     if (l->rc == 0)
-        l->rc = s->read(s->arg, l->unit, l->state, &piece, 1, out, &l->err);
+        l->rc = s->read(s->arg, l->unit, l->state, piece, out, &l->err);
 }
 
 /* Who reads the next stretch: the first of those who have least in `load`; -1: all is read. */
@@ -366,18 +366,14 @@ int engine_whole_gather(struct engine *e, int unit, struct engine_whole *w, stru
     return gather_vector(e, unit, 0, (struct range){u->trained, u->elems}, w, err);
 }
 
-static int read_whole(void *whole, int unit, int state, const struct range *ranges, int n,
-                      float *out, struct err *err)
+static int read_whole(void *whole, int unit, int state, struct range at, float *out,
+                      struct err *err)
 {
     const struct engine_whole *w = whole;
 
     (void)unit;
     (void)err;
-    for (int i = 0; i < n; i++) {
-        int64_t elems = ranges[i].hi - ranges[i].lo;
-        memcpy(out, w->state[state] + ranges[i].lo, (size_t)elems * sizeof *out);
-        out += elems;
-    }
+    memcpy(out, w->state[state] + at.lo, (size_t)(at.hi - at.lo) * sizeof *out);
     return 0;
 }
 

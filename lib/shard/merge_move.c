@@ -37,7 +37,7 @@ static int load_tensor(const struct merge_plan *p, const struct model_tensor *t,
 
     if (mem_data(t->elems * dtype_bytes(type), "a tensor", out, err))
         return -1;
-    return ckpt_read_ranges(p->c, t->unit, p->params, &at, 1, type, *out, err);
+    return ckpt_read_range(p->c, t->unit, p->params, at, type, *out, err);
 }
 
 static int load_adapter(const struct merge_plan *p, const struct model_tensor *t, double **out,
@@ -108,8 +108,7 @@ int merge_read(struct merge_reader *f, int64_t tensor, int64_t first, int64_t co
     int64_t cols = t->shape[1];
 
     if (!merge_makes(f->p, t))
-        return ckpt_read_ranges(f->p->c, t->unit, f->p->params, &range, 1, f->p->want, out,
-                                err);
+        return ckpt_read_range(f->p->c, t->unit, f->p->params, range, f->p->want, out, err);
     if (f->t != t) {
         merge_reader_release(f);
         if (t->block ? load_whole(f, t, err)
@@ -123,7 +122,7 @@ int merge_read(struct merge_reader *f, int64_t tensor, int64_t first, int64_t co
         return 0;
     }
     double *w = mem_new((size_t)count, sizeof *w);
-    int rc = ckpt_read_ranges(f->p->c, t->unit, f->p->params, &range, 1, DTYPE_F64, w, err);
+    int rc = ckpt_read_range(f->p->c, t->unit, f->p->params, range, DTYPE_F64, w, err);
     for (int64_t at = 0, n; rc == 0 && at < count; at += n) {
         int64_t row = (first + at) / cols, col = (first + at) % cols;
         n = cols - col < count - at ? cols - col : count - at;

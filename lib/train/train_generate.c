@@ -93,7 +93,7 @@ static int read_weights(struct writer *w, const char *from, FILE *talk, struct e
         rc = mem_data(all.hi * (int64_t)sizeof(float), "the model's weights", &room, err);
         w->unit[u] = room;
         if (rc == 0)
-            rc = states_read(&states, u, 0, &all, 1, w->unit[u], err);
+            rc = states_read(&states, u, 0, all, w->unit[u], err);
     }
     if (rc == 0 && talk && ckpt_healed_print(&w->weights.ckpt.healed, from, text, sizeof text))
         fprintf(talk, "paro-train: %s\n", text);

@@ -118,13 +118,11 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
     }
 }
 
-static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                  struct err *why)
+static int values(void *arg, int unit, int state, struct range r, float *out, struct err *why)
 {
     (void)arg, (void)unit, (void)state, (void)why;
-    for (int i = 0; i < n; i++)
-        for (int64_t at = r[i].lo; at < r[i].hi; at++)
-            *out++ = (float)(rng_u64(3, (uint64_t)unit, (uint64_t)at) % 17) / 128;
+    for (int64_t at = r.lo; at < r.hi; at++)
+        *out++ = (float)(rng_u64(3, (uint64_t)unit, (uint64_t)at) % 17) / 128;
     return 0;
 }
 

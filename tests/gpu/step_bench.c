@@ -38,24 +38,21 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 }
 
 /* Of the model's spread, uniform: made faster than its own. */
-static int values(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                  struct err *why)
+static int values(void *arg, int unit, int state, struct range r, float *out, struct err *why)
 {
     const struct model *m = &((const struct bench *)arg)->plan.model;
     uint64_t x = 0x9e3779b97f4a7c15u * (uint64_t)(unit + 1);
+    int t = m->unit[unit].first;
 
     (void)state, (void)why;
-    for (int i = 0; i < n; i++) {
-        int t = m->unit[unit].first;
-        for (int64_t at = r[i].lo; at < r[i].hi; at++) {
-            while (at >= m->tensor[t].offset + m->tensor[t].elems)
-                t++;
-            const struct model_tensor *tensor = &m->tensor[t];
-            uint64_t z = (x + (uint64_t)at) * 0xbf58476d1ce4e5b9u;
-            z = (z ^ z >> 29) * 0x94d049bb133111ebu;
-            double u = (double)(z >> 40) * 0x1p-24 - 0.5; /* variance 1/12 */
-            *out++ = (float)(tensor->init_mean + tensor->init_std * 3.4641016 * u);
-        }
+    for (int64_t at = r.lo; at < r.hi; at++) {
+        while (at >= m->tensor[t].offset + m->tensor[t].elems)
+            t++;
+        const struct model_tensor *tensor = &m->tensor[t];
+        uint64_t z = (x + (uint64_t)at) * 0xbf58476d1ce4e5b9u;
+        z = (z ^ z >> 29) * 0x94d049bb133111ebu;
+        double u = (double)(z >> 40) * 0x1p-24 - 0.5; /* variance 1/12 */
+        *out++ = (float)(tensor->init_mean + tensor->init_std * 3.4641016 * u);
     }
     return 0;
 }

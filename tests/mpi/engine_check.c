@@ -109,7 +109,7 @@ static void plain_begin(struct check *c, struct plain *p)
     }
     for (int u = 0; u < m->units; u++) {
         struct range r = {0, m->unit[u].elems};
-        values(c, u, 0, &r, 1, p->w + c->first[u], &err);
+        values(c, u, 0, r, p->w + c->first[u], &err);
     }
     round_to(c->plan.param_type, p->used, p->w, m->params);
 }
@@ -362,7 +362,7 @@ static void check_frozen(struct check *c, struct engine *e, const char *name)
         for (int i = 0; i < n; i++)
             for (int64_t x = first + r[i].lo; x < first + r[i].hi; x++) {
                 float was, is;
-                values(c, u, 0, &(struct range){x, x + 1}, 1, &was, &err);
+                values(c, u, 0, (struct range){x, x + 1}, &was, &err);
                 round_to(c->plan.param_type, &was, &was, 1);
                 if (engine_values(e, u, 0, (struct range){x, x + 1}, DTYPE_F32, &is, &err))
                     die(c, &err);

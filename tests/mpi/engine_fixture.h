@@ -62,24 +62,23 @@ static inline float fresh_mask(int64_t eighth, int64_t active, int64_t places)
 }
 
 /* Fresh weights; the moments are zero. */
-static inline int values(void *arg, int unit, int state, const struct range *r, int n,
-                         float *out, struct err *why)
+static inline int values(void *arg, int unit, int state, struct range r, float *out,
+                         struct err *why)
 {
     const struct model *m = &((const struct check *)arg)->plan.model;
+    int t = m->unit[unit].first;
 
     (void)state, (void)why;
-    for (int i = 0; i < n; i++)
-        for (int64_t x = r[i].lo; x < r[i].hi; x++) {
-            int t = m->unit[unit].first;
-            while (x >= m->tensor[t].offset + m->tensor[t].elems)
-                t++;
-            const struct model_tensor *of = &m->tensor[t], *matrix = model_mask_of(m, of);
-            if (of->kind == MODEL_MASK)
-                *out++ = fresh_mask(x - of->offset, matrix->elems / matrix->block,
-                                    model_places(matrix));
-            else
-                model_init_values(of, 3, x - of->offset, 1, out++);
-        }
+    for (int64_t x = r.lo; x < r.hi; x++) {
+        while (x >= m->tensor[t].offset + m->tensor[t].elems)
+            t++;
+        const struct model_tensor *of = &m->tensor[t], *matrix = model_mask_of(m, of);
+        if (of->kind == MODEL_MASK)
+            *out++ =
+                fresh_mask(x - of->offset, matrix->elems / matrix->block, model_places(matrix));
+        else
+            model_init_values(of, 3, x - of->offset, 1, out++);
+    }
     return 0;
 }
 

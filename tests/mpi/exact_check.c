@@ -46,20 +46,19 @@ static void choose(struct plan *p, int i, int shift)
     p->chunk_bytes = (i + shift) % 2 ? 1024 : PLAN_CHUNK_BYTES; /* several, or one */
 }
 
-static int loud_values(void *arg, int unit, int state, const struct range *r, int n, float *out,
+static int loud_values(void *arg, int unit, int state, struct range r, float *out,
                        struct err *why)
 {
     const struct model *m = &((const struct check *)arg)->plan.model;
+    int t = m->unit[unit].first;
 
-    values(arg, unit, state, r, n, out, why);
-    for (int i = 0; i < n; i++)
-        for (int64_t x = r[i].lo; x < r[i].hi; x++, out++) {
-            int t = m->unit[unit].first;
-            while (x >= m->tensor[t].offset + m->tensor[t].elems)
-                t++;
-            if (unit == (m->tied ? 0 : m->units - 1) && m->tensor[t].dims == 2)
-                *out *= m->tied ? LOUD_TIED : LOUD;
-        }
+    values(arg, unit, state, r, out, why);
+    for (int64_t x = r.lo; x < r.hi; x++, out++) {
+        while (x >= m->tensor[t].offset + m->tensor[t].elems)
+            t++;
+        if (unit == (m->tied ? 0 : m->units - 1) && m->tensor[t].dims == 2)
+            *out *= m->tied ? LOUD_TIED : LOUD;
+    }
     return 0;
 }
 

@@ -117,7 +117,7 @@ static void plain_sums(struct check *c, struct sums *s)
     s->g = mem_new((size_t)all, sizeof(double));
     s->abs = mem_new((size_t)all, sizeof(double));
     for (int u = 0; u < m->units; u++)
-        values(c, u, 0, &(struct range){0, m->unit[u].elems}, 1, s->used + c->first[u], &err);
+        values(c, u, 0, (struct range){0, m->unit[u].elems}, s->used + c->first[u], &err);
     for (int i = 0; i < n * accum; i++) {
         memset(s->one, 0, (size_t)all * sizeof(float));
         for (int x = 0; i < n && x < SPOILT; x++)

@@ -27,21 +27,19 @@ struct asked {
 };
 
 /* Any number, a function of its place. */
-static int read_any(void *arg, int unit, int state, const struct range *r, int n, float *out,
-                    struct err *why)
+static int read_any(void *arg, int unit, int state, struct range r, float *out, struct err *why)
 {
     struct asked *a = arg;
     struct check *c = a->c;
 
     if (a->fails && ++a->reads >= a->fails)
         return err_set(why, ERR_MISMATCH, "block of unit %d is damaged", unit);
-    for (int i = 0; i < n; i++)
-        for (int64_t x = r[i].lo; x < r[i].hi; x++) {
-            int64_t at = c->first[unit] + x;
-            *out++ = (float)(rng_u64(5, (uint64_t)state, (uint64_t)at) >> 40) * 0x1p-24f;
-            a->times[state * c->plan.model.params + at]++;
-            a->elems[state]++;
-        }
+    for (int64_t x = r.lo; x < r.hi; x++) {
+        int64_t at = c->first[unit] + x;
+        *out++ = (float)(rng_u64(5, (uint64_t)state, (uint64_t)at) >> 40) * 0x1p-24f;
+        a->times[state * c->plan.model.params + at]++;
+        a->elems[state]++;
+    }
     return 0;
 }
 

@@ -38,11 +38,11 @@ static void read_as(struct ckpt *c, const char *groups_text)
                 int n =
                     layout_unit_ranges(&l, (enum letter)letter, r, c->model.unit[u].trained,
                                        ckpt_state_elems(&c->model, u, &c->state[s]), ranges);
-                assert_ok(ckpt_read_ranges(c, u, s, ranges, n, DTYPE_F32, out, &err));
-                float *p = out;
-                for (int i = 0; i < n; i++)
+                for (int i = 0; i < n; i++) {
+                    assert_ok(ckpt_read_range(c, u, s, ranges[i], DTYPE_F32, out, &err));
                     for (int64_t e = ranges[i].lo; e < ranges[i].hi; e++)
-                        assert_true(*p++ == value(u, s, e));
+                        assert_true(out[e - ranges[i].lo] == value(u, s, e));
+                }
             }
         }
     }
@@ -124,7 +124,8 @@ static int read_other(struct weights *w, const char *what, int state)
         /* in three parts, of which one is empty */
         int64_t e = ckpt_state_elems(&m, u, &c->state[state]), k = e / 3;
         struct range part[] = {{0, k}, {k, k}, {k, e}};
-        assert_ok(states_read(&s, u, 0, part, 3, out, &err));
+        for (int i = 0; i < 3; i++)
+            assert_ok(states_read(&s, u, 0, part[i], out + part[i].lo, &err));
         for (int64_t x = 0; x < e; x++) {
             const struct model_tensor *t = &m.tensor[ckpt_tensor_at(&m, u, x)];
             const struct model_tensor *from = model_find(&c->model, t->name);
@@ -140,7 +141,7 @@ static int read_other(struct weights *w, const char *what, int state)
         if (!c->model.lora.rank && m.lora.rank && m.unit[u].trained) {
             struct range all = {0, m.unit[u].trained};
             s.state[1] = 2;
-            assert_ok(states_read(&s, u, 1, &all, 1, out, &err));
+            assert_ok(states_read(&s, u, 1, all, out, &err));
             for (int64_t x = 0; x < all.hi; x++)
                 assert_true(out[x] == 0);
         }
@@ -187,7 +188,7 @@ TEST(test_to_bf16)
 
     write_all(&f, "[3,2]");
     assert_ok(ckpt_open(&c, f.dir, NULL, &err));
-    assert_ok(ckpt_read_ranges(&c, 1, 1, &at, 1, DTYPE_BF16, half, &err));
+    assert_ok(ckpt_read_range(&c, 1, 1, at, DTYPE_BF16, half, &err));
     for (int i = 0; i < 37; i++)
         assert_int_equal(half[i], dtype_bf16_of_f32(value(1, 1, 3 + i)));
     ckpt_close(&c);
@@ -219,8 +220,8 @@ TEST(test_damage)
     const struct ckpt_block *b = &c.block[c.first[1 * c.model.units + 1] + 2];
     struct range there = {b->lo, b->hi}, before = {0, b->lo};
     flip(f.dir, c.file[b->file].name, b->offset + b->bytes - 1);
-    assert_ok(ckpt_read_ranges(&c, 1, 1, &before, 1, DTYPE_F32, out, &err));
-    assert_error(ckpt_read_ranges(&c, 1, 1, &there, 1, DTYPE_F32, out, &err), ERR_MISMATCH);
+    assert_ok(ckpt_read_range(&c, 1, 1, before, DTYPE_F32, out, &err));
+    assert_error(ckpt_read_range(&c, 1, 1, there, DTYPE_F32, out, &err), ERR_MISMATCH);
     assert_string_equal(err.key, c.model.tensor[b->tensor].name);
     char *path = io_join(f.dir, c.file[b->file].name);
     assert_string_equal(err.file, path);
@@ -288,7 +289,7 @@ static void hostile(const char *what)
         for (int u = 0; u < c.model.units; u++) {
             for (int s = 0; s < c.states; s++) {
                 struct range all = {0, ckpt_state_elems(&c.model, u, &c.state[s])};
-                if (ckpt_read_ranges(&c, u, s, &all, 1, DTYPE_F32, out, &err) == 0)
+                if (ckpt_read_range(&c, u, s, all, DTYPE_F32, out, &err) == 0)
                     continue;
                 assert_true(err.code == ERR_MISMATCH || err.code == ERR_INPUT);
             }
@@ -336,7 +337,7 @@ TEST(test_merge_of_a_run)
     for (int u = 0; u < f.model.units; u++) {
         struct range all = {0, f.model.unit[u].elems};
         assert_true(all.hi <= 1024);
-        assert_ok(states_read(&s, u, 0, &all, 1, out, &err));
+        assert_ok(states_read(&s, u, 0, all, out, &err));
         for (int64_t i = 0; i < all.hi; i++)
             assert_true(out[i] == value(u, 0, i));
     }
