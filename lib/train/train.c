@@ -48,7 +48,7 @@ static int share_file(struct world *w, const char *path, char **text, struct err
  */
 static char *own_settings(const struct train_run *run)
 {
-    int own = run->resume && strcmp(run->resume, "auto") == 0;
+    int own = train_is_auto(run);
     struct stat st;
 
     if (!run->resume || (own && !run->out))

@@ -37,19 +37,17 @@ int train_data_is_bytes(const struct train *t)
 /* The newest checkpoint in the run's folder whose tokenizer is whole; mem_free, NULL: none. */
 static char *find_own(struct train *t)
 {
-    int64_t step = train_folder_latest(t);
-    char *dir = io_join(t->run->out, "latest"), name[40];
+    struct train_steps own;
     struct err ignored;
 
-    step = step < 0 ? INT64_MAX : step;
-    while (!ckpt_is(dir) || carry_check(dir, &ignored)) {
+    train_folder_steps(t, &own);
+    for (int i = 0; i < own.count; i++) {
+        char *dir = train_folder_path(t, own.step[i]);
+        if (ckpt_is(dir) && carry_check(dir, &ignored) == 0)
+            return dir;
         mem_free(dir);
-        if (train_folder_older(t->run->out, &step, &ignored) || step < 0)
-            return NULL;
-        train_folder_name(step, name);
-        dir = io_join(t->run->out, name);
     }
-    return dir;
+    return NULL;
 }
 
 /*
@@ -59,9 +57,8 @@ static char *find_own(struct train *t)
 static char *tokenizer_folder(struct train *t)
 {
     const struct train_run *run = t->run;
-    int own = run->resume && strcmp(run->resume, "auto") == 0;
-    const char *given = run->resume && !own ? run->resume : run->init;
-    char *dir = own && run->out ? find_own(t) : NULL;
+    const char *given = train_given(run);
+    char *dir = train_is_auto(run) && run->out ? find_own(t) : NULL;
 
     if (!dir && given)
         dir = run_folder_checkpoint(given);

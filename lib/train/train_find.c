@@ -81,14 +81,15 @@ static int newest_first(const void *one, const void *other)
                               : strcmp(a->sum, b->sum);
 }
 
-/* Of all hosts. */
-static int list_all(struct train *t, struct err *err)
+int train_find_list(struct train *t, struct err *err)
 {
     int ranks = t->world->ranks;
     struct train_candidate mine[EACH] = {0};
     struct train_local *l = t->local;
-    struct train_candidate *all = l->all = mem_new((size_t)ranks * EACH, sizeof *all);
 
+    if (!l || !l->base)
+        return 0;
+    struct train_candidate *all = l->all = mem_new((size_t)ranks * EACH, sizeof *all);
     list_host(t, mine);
     if (world_allgather(t->world, mine, sizeof mine, all, err))
         return -1;
@@ -204,15 +205,17 @@ static int count_lost(const struct train_source *s, int *copied)
 }
 
 /* For what no host has, if the run's folder has the same checkpoint. */
-static int open_shared(struct train *t, const char *shared, struct err *err)
+static int open_shared(struct train *t, int64_t step, struct err *err)
 {
     struct train_source *s = t->local->source;
+    char *shared = train_folder_path(t, step);
     struct err why = {0};
     int rc = ckpt_open(&s->shared, shared, NULL, &why);
 
     s->has_shared = rc == 0;
     if (rc == 0 && (s->shared.run.step != s->c->run.step || s->shared.blocks != s->c->blocks))
         rc = err_set(&why, ERR_MISMATCH, "'%s' is of other ranks", shared);
+    mem_free(shared);
     rc = world_agree(t->world, rc, &why);
     if (rc && why.code == ERR_PEER)
         *err = why;
@@ -289,17 +292,6 @@ static int fetch(void *arg, const struct ckpt_block *b, int attempt, void *out, 
                    s->c->file[b->file].name);
 }
 
-int train_find_begin(struct train *t, struct err *err)
-{
-    struct train_source *s = t->local->source;
-
-    if (t->run->dry)
-        return 0;
-    const struct world_answers answers = {answer, s, s->c->block_bytes};
-    return world_agree(t->world,
-                       world_service_open(&s->service, &t->local->peers, &answers, err), err);
-}
-
 void train_find_end(struct train *t)
 {
     struct train_source *s = t->local ? t->local->source : NULL;
@@ -317,15 +309,12 @@ void train_find_end(struct train *t)
     t->local->source = NULL;
 }
 
-/* ---- one after the other ---- */
-
-/* 1: it is not to be used, which is reported. */
-static int open_candidate(struct train *t, const struct train_candidate *want,
-                          const char *shared, struct ckpt *c, struct err *err)
+int train_find_open(struct train *t, const struct train_candidate *want, int64_t newest,
+                    struct ckpt *c, struct err *err)
 {
     struct train_source *s = t->local->source = mem_new(1, sizeof *s);
+    int shared = want->step == newest, copied = 0;
     char name[40];
-    int copied = 0;
 
     train_folder_name(want->step, name);
     s->train = t;
@@ -340,7 +329,7 @@ static int open_candidate(struct train *t, const struct train_candidate *want,
     if (rc || find_files(t, want, err))
         return -1;
     int lost = count_lost(s, &copied), files = c->files;
-    if (lost && shared && (rc = open_shared(t, shared, err)) < 0)
+    if (lost && shared && (rc = open_shared(t, newest, err)) < 0)
         return -1;
     if (lost && (!shared || rc)) {
         train_print(t,
@@ -355,29 +344,10 @@ static int open_candidate(struct train *t, const struct train_candidate *want,
              lost ? " from the run's folder" : "");
     c->fetch = fetch;
     c->fetch_arg = s;
-    return 0;
-}
-
-int train_find_next(struct train *t, int64_t least, const char *shared, struct ckpt *c,
-                    struct err *err)
-{
-    struct train_local *l = t->local;
-    int rc = 1;
-
-    if (!l || !l->base)
-        return 1;
-    if (!l->all && list_all(t, err))
-        return -1;
-    while (rc == 1 && l->tried < l->candidates && l->candidate[l->tried].step >= least) {
-        const struct train_candidate *want = &l->candidate[l->tried++];
-        *c = (struct ckpt){0};
-        rc = open_candidate(t, want, want->step == least ? shared : NULL, c, err);
-        if (rc) {
-            ckpt_close(c);
-            train_find_end(t);
-        }
-    }
-    if (rc)
-        l->from[0] = 0;
-    return rc;
+    const struct world_answers answers = {answer, s, c->block_bytes};
+    return t->run->dry
+               ? 0
+               : world_agree(t->world,
+                             world_service_open(&s->service, &t->local->peers, &answers, err),
+                             err);
 }

@@ -255,26 +255,34 @@ static int64_t step_before(const struct io_names *all, const struct name_kind *k
     return best;
 }
 
-int64_t train_folder_latest(const struct train *t)
+void train_folder_steps(const struct train *t, struct train_steps *s)
 {
     char *link = io_join(t->run->out, "latest"), to[PATH_MAX];
     ssize_t n = readlink(link, to, sizeof to - 1);
+    struct io_names all;
+    struct err none;
 
+    *s = (struct train_steps){.newest = -1};
     mem_free(link);
-    if (n < 0)
-        return -1;
-    to[n] = 0;
-    return step_of(basename(to), &checkpoints);
+    if (!train_folder_has(t->run->out, "latest"))
+        return;
+    to[n > 0 ? n : 0] = 0;
+    s->newest = step_of(basename(to), &checkpoints);
+    s->step[s->count++] = -1;
+    io_names_read(&all, -1, t->run->out, &none);
+    int64_t at = s->newest < 0 ? INT64_MAX : s->newest;
+    while (s->count < TRAIN_STEPS_MAX && (at = step_before(&all, &checkpoints, at)) >= 0)
+        s->step[s->count++] = at;
+    io_names_free(&all);
 }
 
-int train_folder_older(const char *dir, int64_t *step, struct err *err)
+char *train_folder_path(const struct train *t, int64_t step)
 {
-    struct io_names all;
-    int rc = io_names_read(&all, -1, dir, err);
+    char name[40] = "latest";
 
-    *step = step_before(&all, &checkpoints, *step);
-    io_names_free(&all);
-    return rc;
+    if (step >= 0)
+        train_folder_name(step, name);
+    return io_join(t->run->out, name);
 }
 
 /* Those of steps after `step`, and up to it all but the newest `keep`. */

@@ -101,10 +101,15 @@ int train_folder_check(struct train *t, struct err *err);
 /* "step-00000100": a checkpoint's folder. */
 void train_folder_name(int64_t step, char name[40]);
 int64_t train_folder_step(const char *name); /* -1: it is none */
-/* The step of the checkpoint that `latest` leads to, or is to lead to; -1: not known. */
-int64_t train_folder_latest(const struct train *t);
-/* *step becomes that of the newest checkpoint in `dir` before it, -1 where there is none. */
-int train_folder_older(const char *dir, int64_t *step, struct err *err);
+/* Its checkpoints from `latest` on, the newest first. */
+enum { TRAIN_STEPS_MAX = 1000 };
+struct train_steps {
+    int64_t newest; /* where `latest` leads to, or is to lead to; -1: not known */
+    int64_t count;  /* 0: there is no `latest` */
+    int64_t step[TRAIN_STEPS_MAX]; /* [0] is -1, which stands for `latest` */
+};
+void train_folder_steps(const struct train *t, struct train_steps *s);
+char *train_folder_path(const struct train *t, int64_t step); /* -1: of `latest`; mem_free */
 /* The folder by a name that it can be exchanged by: no link, no "."; mem_free. */
 char *train_folder_real(const char *out);
 /* Whether the folder has an entry of that name; 1, too, where that cannot be found out. */
@@ -206,6 +211,8 @@ double train_flops_per_s(const struct train *t, const struct engine_report *r);
  * ERR_INPUT where adapters would be trained beside fresh values; given: there are others.
  */
 int train_check_start(const struct train *t, int given, struct err *err);
+int train_is_auto(const struct train_run *run);       /* --resume=auto */
+const char *train_given(const struct train_run *run); /* the folder of --resume, else --init */
 int train_start_weights(struct train *t, struct err *err);
 /*
  * Of an error of the data: where the given weights cannot be had or are another model's, err is

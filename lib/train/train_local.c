@@ -91,12 +91,11 @@ int train_local_open(struct train *t, struct err *err)
  */
 static int find_id(struct train *t, struct err *err)
 {
-    int resumes = t->run->resume && strcmp(t->run->resume, "auto") == 0;
     struct train_local *l = t->local;
     uint64_t number;
 
     memset(l->id, 0, sizeof l->id);
-    if (resumes && pread(t->lock, l->id, ID, 0) == ID && is_id(l->id))
+    if (train_is_auto(t->run) && pread(t->lock, l->id, ID, 0) == ID && is_id(l->id))
         return 0;
     if (getrandom(&number, sizeof number, 0) != sizeof number)
         return err_sys(err, "cannot get a random number");
@@ -106,15 +105,20 @@ static int find_id(struct train *t, struct err *err)
 }
 
 /*
- * Removes all of a host's folder but steps from `least` to `most`, and the lock.  What cannot
- * be removed is the next one's business.
+ * Removes all of a host's folder but steps from `least` (-1: the newest) to `most`, and the
+ * lock.  What cannot be removed is the next one's business.
  */
 static int clear_steps(const char *dir, int64_t least, int64_t most, struct err *err)
 {
     struct err ignored;
     struct io_names all;
     int rc = io_names_read(&all, -1, dir, err);
+    int64_t newest = 0;
 
+    for (int i = 0; i < all.count; i++)
+        if (train_folder_step(all.entry[i]->d_name) > newest)
+            newest = train_folder_step(all.entry[i]->d_name);
+    least = least < 0 ? newest : least;
     for (int i = 0; i < all.count; i++) {
         const char *name = all.entry[i]->d_name;
         int64_t step = train_folder_step(name);
@@ -207,12 +211,7 @@ int train_local_begin(struct train *t, struct err *err)
 
 int train_local_prune(struct train *t, struct err *err)
 {
-    int64_t newest = INT64_MAX;
-
-    return hold_folder(t, err) || train_folder_older(t->local->base, &newest, err) ||
-                   clear_steps(t->local->base, newest < 0 ? 0 : newest, INT64_MAX, err)
-               ? -1
-               : 0;
+    return hold_folder(t, err) || clear_steps(t->local->base, -1, INT64_MAX, err) ? -1 : 0;
 }
 
 void train_local_remove(struct train *t)

@@ -31,7 +31,7 @@ struct train_local {
     struct world_peers peers; /* all ranks, for copies */
     struct train_candidate *all;       /* owned: as each rank has listed them */
     struct train_candidate *candidate; /* [candidates], owned, newest first */
-    int candidates, tried;
+    int candidates;
     struct train_source *source; /* owned: of the one that is read; NULL: none */
     char from[160];              /* that was resumed from, for people; "": none */
 };
@@ -50,15 +50,14 @@ void train_local_remove(struct train *t);
 void train_local_close(struct train *t);
 
 /*
- * train_find.c: collective.  The newest local checkpoint from step `least` on that has not been
- * handed out and of which every shard is on a host that is here, or, of step `least`, in the
- * run's folder `shared`: *c reads it, from where it is, until train_find_end.  1: there is none
- * (any more).  What is left out is reported.
+ * train_find.c: collective.  list: what all hosts have; nothing without --local-save.  open: *c
+ * reads one of them, from where it is, until train_find_end.  Every shard is on a host that is
+ * here, or, of step `newest`, in the run's folder; 1: not so, or the manifest is damaged, which
+ * is reported.
  */
-int train_find_next(struct train *t, int64_t least, const char *shared, struct ckpt *c,
-                    struct err *err);
-/* Its blocks are read from here on; nothing for a dry run. */
-int train_find_begin(struct train *t, struct err *err);
+int train_find_list(struct train *t, struct err *err);
+int train_find_open(struct train *t, const struct train_candidate *want, int64_t newest,
+                    struct ckpt *c, struct err *err);
 void train_find_end(struct train *t);
 
 #endif

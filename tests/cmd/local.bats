@@ -104,6 +104,16 @@ hurt() { printf xxxxxxxxxxxxxxxx | dd of="$1" bs=1 seek=$(($(stat -c %s "$1") / 
     one_warning "local checkpoint '$newest' damaged, skipped: rank safetensors checksum"
 }
 
+@test "a shard and its copy are damaged, and the run's folder has no checkpoint: a new run from step 1" {
+    killed
+    find local -name 'shard-00001.safetensors' | while read -r shard; do hurt "$shard"; done
+    find local -name 'shard-*.copy-00001.safetensors' | while read -r shard; do hurt "$shard"; done
+    train 4 "$G/four.yaml" --resume=auto > out 2> said
+    grep -q "starts a new run" said
+    grep -q "^paro-train: local checkpoint 'step-[0-9]*' is damaged, skipped: rank" said
+    cmp "$G/want" <(hashes run)
+}
+
 @test "a full disk, or one that is gone: the run continues without local checkpoints" {
     # shellcheck disable=SC2016 # the other shell's
     small_disk 'mpirun -np 4 paro-train "$1/four.yaml" -d "$1/text" -o run --exact --steps 100 --schedule constant --local-save full --local-every 5' ':'
