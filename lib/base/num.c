@@ -24,9 +24,8 @@ static int parse_decimal(const char *text, double *out, char **end)
     /* "0x10", and "010" that another tool may take for 8 */
     if (p[0] == '0' && (p[1] == 'x' || p[1] == 'X' || (p[1] >= '0' && p[1] <= '9')))
         return -1;
-    errno = 0;
-    *out = strtod(text, end);
-    return *end == text || errno == ERANGE || !isfinite(*out) ? -1 : 0;
+    *out = strtod(text, end); /* too large: infinite; too small: the nearest double */
+    return *end == text || !isfinite(*out) ? -1 : 0;
 }
 
 int num_i64(const char *text, int64_t lo, int64_t hi, int64_t *out, struct err *err)

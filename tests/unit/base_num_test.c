@@ -98,6 +98,8 @@ TEST(f64_is_bounded)
 
     assert_ok(num_f64("3e-4", 0, 1, &v, &err));
     assert_true(v == 3e-4);
+    assert_ok(num_f64("5e-324", 0, 1, &v, &err)); /* what a table has written */
+    assert_true(v > 0);
     assert_ok(num_f64(".5", 0, 1, &v, &err));
     assert_true(v == 0.5);
     assert_int_equal(num_f64("0.5", 0, 0.25, &v, &err), -1);
