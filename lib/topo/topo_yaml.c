@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads and writes a fabric as text: the format paro-topology/1 (paro-topology(5)), and the JSON
- * document paro.topo/1.  What is printed as YAML reads back as the same fabric and prints
+ * Reads and writes a fabric as text: the format paro-topology/1 (paro-topology(5)), and the
+ * JSON document paro.topo/1.  What is printed as YAML reads back as the same fabric and prints
  * as the same text.
  */
 #include <inttypes.h>
@@ -25,7 +25,8 @@ enum { HOST_BYTES = 256 };
 #define LEVEL(member, least, most, ...)                                                        \
     RECORD_NUM(struct topo_level, member, #member, least, most, __VA_ARGS__)
 #define ERROR_BAR(member, most) LEVEL(member, 0, most, .flags = KNOWN | TOPO_ERROR_BAR)
-#define SOURCE(member)          RECORD(TEXT, struct topo_level, member, #member, .lo = 1, .flags = KNOWN)
+#define SOURCE(member)                                                                         \
+    RECORD(TEXT, struct topo_level, member, #member, .lo = 1, .flags = KNOWN)
 const struct record topo_level_record[] = {
     RECORD(TEXT, struct topo_level, name, "name", .lo = 1),
     LEVEL(latency_s, 0, TOPO_LATENCY_MAX_S),
