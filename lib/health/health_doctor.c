@@ -207,7 +207,7 @@ static void check_word(struct doctor *d, int code, const struct device *v, const
 {
     unsigned word;
     int at;
-    enum io_answer why = topo_config_word(d->root, busid, capability, offset, &at, &word);
+    enum io_answer why = topo_sysfs_word(d->root, busid, capability, offset, &at, &word);
 
     point_at(d, "sys/bus/pci/devices/%s/config", busid);
     if (why == IO_BROKEN)

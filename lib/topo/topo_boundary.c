@@ -171,18 +171,6 @@ static void set_ports(const struct topo *t, int b, int *const *size, const int *
     out->level[1].port_Bps = fmin(out->level[1].port_Bps, most);
 }
 
-static void join_across(const struct topo *t, int b, struct topo_level *to)
-{
-    *to = t->level[b + 1];
-    for (int l = 1; l <= b; l++) {
-        pass_through(to, &t->level[l]);
-        if (t->level[l].member_Bps < to->member_Bps) {
-            to->member_Bps = t->level[l].member_Bps;
-            to->member_err_Bps = t->level[l].member_err_Bps;
-        }
-    }
-}
-
 /* ---- groups ---- */
 
 /* Units below `bound` are counted anew, by first group. */
@@ -270,7 +258,15 @@ void topo_at_boundary(const struct topo *t, int b, struct topo *out)
     topo_init(out, t->levels - b, &groups);
     groups_release(&groups);
     join_inside(t, b, size, out);
-    join_across(t, b, &out->level[1]);
+    struct topo_level *to = &out->level[1];
+    *to = t->level[b + 1];
+    for (int l = 1; l <= b; l++) {
+        pass_through(to, &t->level[l]);
+        if (t->level[l].member_Bps < to->member_Bps) {
+            to->member_Bps = t->level[l].member_Bps;
+            to->member_err_Bps = t->level[l].member_err_Bps;
+        }
+    }
     for (int l = 2; l < out->levels; l++) {
         out->level[l] = t->level[l + b];
         for (int k = 0; k < t->groups.count; k++)

@@ -81,52 +81,25 @@ static void diff_words(struct diff *d, const char *key, const char *old, const c
     putc('\n', d->out);
 }
 
-static void diff_level(struct diff *d, const struct topo *old, const struct topo *t, int l)
-{
-    static const struct topo_level none = {.name = ""};
-    const struct topo_level *a = l < old->levels ? &old->level[l] : &none;
-    const struct topo_level *b = l < t->levels ? &t->level[l] : &none;
-
-    PLACE(d, "levels[%d]", l);
-    diff_words(d, "name", a->name[0] ? a->name : NULL, b->name[0] ? b->name : NULL);
-    if (!a->name[0] || !b->name[0])
-        return;
-    PLACE(d, "%s", b->name);
-    for (const struct record *f = topo_level_record; f->type; f++)
-        if (f->type == RECORD_REAL && !(f->flags & TOPO_ERROR_BAR))
-            diff_number(d, f->key, record_real(f, a), record_real(f, b));
-}
-
-static void diff_group(struct diff *d, const struct topo *old, const struct topo *t, int k)
-{
-    char *a = k < old->groups.count ? topo_ranks_text(old, k) : NULL;
-    char *b = k < t->groups.count ? topo_ranks_text(t, k) : NULL;
-
-    PLACE(d, "groups[%d]", k);
-    diff_words(d, "ranks", a, b);
-    if (a && b) {
-        diff_words(d, "host", old->host[k], t->host[k]);
-        diff_number(d, "port_out_Bps", old->port[k].out_Bps, t->port[k].out_Bps);
-        diff_number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
-    }
-    for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
-        PLACE(d, "groups[%d].blocks[%d]", k, l - 2);
-        char was[16], is[16];
-        snprintf(was, sizeof was, "%d", topo_unit(old, l, k));
-        snprintf(is, sizeof is, "%d", topo_unit(t, l, k));
-        diff_words(d, "block", was, is);
-    }
-    mem_free(a);
-    mem_free(b);
-}
-
 static void diff_all(struct diff *d, const struct topo *old, const struct topo *t)
 {
+    static const struct topo_level none = {.name = ""};
     int levels = old->levels > t->levels ? old->levels : t->levels;
     int groups = old->groups.count > t->groups.count ? old->groups.count : t->groups.count;
 
-    for (int l = 0; l < levels; l++)
-        diff_level(d, old, t, l);
+    for (int l = 0; l < levels; l++) {
+        const struct topo_level *a = l < old->levels ? &old->level[l] : &none;
+        const struct topo_level *b = l < t->levels ? &t->level[l] : &none;
+
+        PLACE(d, "levels[%d]", l);
+        diff_words(d, "name", a->name[0] ? a->name : NULL, b->name[0] ? b->name : NULL);
+        if (!a->name[0] || !b->name[0])
+            continue;
+        PLACE(d, "%s", b->name);
+        for (const struct record *f = topo_level_record; f->type; f++)
+            if (f->type == RECORD_REAL && !(f->flags & TOPO_ERROR_BAR))
+                diff_number(d, f->key, record_real(f, a), record_real(f, b));
+    }
     d->where[0] = 0;
     diff_words(d, "device", topo_device_name(old->device), topo_device_name(t->device));
     diff_words(d, "transport", topo_transport_name(old->transport),
@@ -137,8 +110,27 @@ static void diff_all(struct diff *d, const struct topo *old, const struct topo *
     if (old->compute_type == t->compute_type && old->other_flops > 0 && t->other_flops > 0)
         diff_number(d, topo_other_key(t), old->other_flops, t->other_flops);
     diff_number(d, "memory_Bps", old->memory_Bps, t->memory_Bps);
-    for (int k = 0; k < groups; k++)
-        diff_group(d, old, t, k);
+    for (int k = 0; k < groups; k++) {
+        char *a = k < old->groups.count ? topo_ranks_text(old, k) : NULL;
+        char *b = k < t->groups.count ? topo_ranks_text(t, k) : NULL;
+
+        PLACE(d, "groups[%d]", k);
+        diff_words(d, "ranks", a, b);
+        if (a && b) {
+            diff_words(d, "host", old->host[k], t->host[k]);
+            diff_number(d, "port_out_Bps", old->port[k].out_Bps, t->port[k].out_Bps);
+            diff_number(d, "port_in_Bps", old->port[k].in_Bps, t->port[k].in_Bps);
+        }
+        for (int l = 2; a && b && l < old->levels && l < t->levels; l++) {
+            PLACE(d, "groups[%d].blocks[%d]", k, l - 2);
+            char was[16], is[16];
+            snprintf(was, sizeof was, "%d", topo_unit(old, l, k));
+            snprintf(is, sizeof is, "%d", topo_unit(t, l, k));
+            diff_words(d, "block", was, is);
+        }
+        mem_free(a);
+        mem_free(b);
+    }
 }
 
 int topo_diff(const struct topo *old, const struct topo *t, double tolerance,

@@ -79,20 +79,6 @@ static int check_unit(const char *text, double v, const char *as, struct err *er
     return err_set(err, ERR_INPUT, "'%s', expected a number with its unit, as %s", text, as);
 }
 
-static int fail_word(const char *word, int levels, int links, struct err *err)
-{
-    char further[40] = "";
-
-    if (levels > 2)
-        snprintf(further, sizeof further, levels == 3 ? "level2, " : "level2 to level%d, ",
-                 levels - 1);
-    return err_set(
-        err, ERR_INPUT,
-        "'%s', expected intra, inter, %s%sring_loss, memory, flops, flops_f32, flops_bf16,"
-        " device or compute_type",
-        word, further, links ? "nvlink, nic, " : "");
-}
-
 int topo_given_word(struct topo_given *g, int levels, int links, char *word, struct err *err)
 {
     char *value = strchr(word, '=');
@@ -133,7 +119,16 @@ int topo_given_word(struct topo_given *g, int levels, int links, char *word, str
         twice = *Bps > 0;
         rc = twice ? -1 : parse_rate(value, Bps, err);
     } else {
-        return fail_word(word, levels, links, err);
+        char further[40] = "";
+
+        if (levels > 2)
+            snprintf(further, sizeof further, levels == 3 ? "level2, " : "level2 to level%d, ",
+                     levels - 1);
+        return err_set(
+            err, ERR_INPUT,
+            "'%s', expected intra, inter, %s%sring_loss, memory, flops, flops_f32, flops_bf16,"
+            " device or compute_type",
+            word, further, links ? "nvlink, nic, " : "");
     }
     if (twice)
         err_set(err, ERR_INPUT, "is given twice, expected once");

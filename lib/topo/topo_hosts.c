@@ -79,22 +79,6 @@ static int add_word(struct names *names, char *word, struct err *err)
     return 0;
 }
 
-static int check_once(const struct names *names, struct err *err)
-{
-    size_t count = (size_t)names->count;
-    char **sorted = mem_new(count, sizeof *sorted);
-    int rc = 0;
-
-    memcpy(sorted, names->host, count * sizeof *sorted);
-    qsort(sorted, count, sizeof *sorted, mem_by_text);
-    for (size_t i = 1; rc == 0 && i < count; i++)
-        if (strcmp(sorted[i], sorted[i - 1]) == 0)
-            rc = err_set(err, ERR_INPUT, "'%.64s' is named twice, expected each host once",
-                         sorted[i]);
-    mem_free(sorted);
-    return rc;
-}
-
 int topo_hosts_parse(const char *text, char ***host, int *count, struct err *err)
 {
     struct names names = {0};
@@ -104,7 +88,16 @@ int topo_hosts_parse(const char *text, char ***host, int *count, struct err *err
     for (char *word; rc == 0 && (word = topo_given_next(&at));)
         rc = add_word(&names, word, err);
     mem_free(copy);
-    rc = rc ? rc : check_once(&names, err);
+    size_t many = (size_t)names.count;
+    char **sorted = mem_new(many, sizeof *sorted);
+    for (size_t i = 0; i < many; i++)
+        sorted[i] = names.host[i];
+    qsort(sorted, many, sizeof *sorted, mem_by_text);
+    for (size_t i = 1; rc == 0 && i < many; i++)
+        if (strcmp(sorted[i], sorted[i - 1]) == 0)
+            rc = err_set(err, ERR_INPUT, "'%.64s' is named twice, expected each host once",
+                         sorted[i]);
+    mem_free(sorted);
     if (rc) {
         topo_hosts_free(names.host, names.count);
         return -1;

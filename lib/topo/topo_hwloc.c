@@ -130,24 +130,6 @@ static int read_size(const struct hwloc *h, const struct xml_node *info, int64_t
                : 0;
 }
 
-/* By the library that knows the GPU best; the least of all GPUs, 0 when one does not tell. */
-static int read_memory(struct hwloc *h, const struct xml_node *gpu)
-{
-    static const char *const names[] = {"CUDAGlobalMemorySize", "RSMIVRAMSize",
-                                        "OpenCLGlobalMemorySize"};
-    const struct xml_node *info = NULL;
-    int64_t bytes = 0;
-
-    for (size_t i = 0; !info && i < sizeof names / sizeof *names; i++)
-        for (const struct xml_node *o = gpu->child; o && !info; o = o->next)
-            info = find_info(o, names[i]);
-    if (info && read_size(h, info, &bytes))
-        return -1;
-    if (h->gpus == 1 || bytes < h->m->memory_bytes)
-        h->m->memory_bytes = bytes;
-    return 0;
-}
-
 static int add_gpu(struct hwloc *h, const struct xml_node *n)
 {
     if (h->gpus == TOPO_MACHINE_RANKS)
@@ -167,7 +149,19 @@ static int add_gpu(struct hwloc *h, const struct xml_node *n)
         if (add_place(h, o, h->gpus - 1))
             return -1;
     }
-    return read_memory(h, n);
+    /* Memory by the library that knows the GPU best; the least of all, 0 if one is unknown. */
+    static const char *const names[] = {"CUDAGlobalMemorySize", "RSMIVRAMSize",
+                                        "OpenCLGlobalMemorySize"};
+    const struct xml_node *info = NULL;
+    int64_t bytes = 0;
+    for (size_t i = 0; !info && i < sizeof names / sizeof *names; i++)
+        for (const struct xml_node *o = n->child; o && !info; o = o->next)
+            info = find_info(o, names[i]);
+    if (info && read_size(h, info, &bytes))
+        return -1;
+    if (h->gpus == 1 || bytes < h->m->memory_bytes)
+        h->m->memory_bytes = bytes;
+    return 0;
 }
 
 /* A server has Ethernet ports by the half dozen; what it computes over is the fabric. */
@@ -192,22 +186,6 @@ void topo_hwloc_count(const struct xml *x, struct topo_devices *d)
     int *count[] = {&d->numa_nodes, &d->gpus, &d->nics};
     for (int i = 0; i < 3; i++)
         *count[i] = *count[i] < TOPO_DEVICES_MAX ? *count[i] : TOPO_DEVICES_MAX;
-}
-
-static int find_devices(struct hwloc *h)
-{
-    struct topo_devices d;
-
-    for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
-        if (topo_hwloc_is_gpu(h->x, n) && add_gpu(h, n))
-            return -1;
-        if (topo_hwloc_is_object(n, "PCIDev") && xml_has(n, "subtype", "NVSwitch") &&
-            add_place(h, n, -1))
-            return -1;
-    }
-    topo_hwloc_count(h->x, &d);
-    h->m->nics = d.nics;
-    return 0;
 }
 
 /* An object has memory of its own; a GPU is in it; it is the smallest such around a GPU. */
@@ -446,8 +424,16 @@ static int read_topology(struct hwloc *h, int ranks)
         p++;
     if (*p == 0 && p - host < (int)sizeof h->m->host)
         snprintf(h->m->host, sizeof h->m->host, "%s", host);
-    if (find_devices(h))
-        return -1;
+    struct topo_devices d;
+    for (const struct xml_node *n = h->x->root; n; n = xml_after(n)) {
+        if (topo_hwloc_is_gpu(h->x, n) && add_gpu(h, n))
+            return -1;
+        if (topo_hwloc_is_object(n, "PCIDev") && xml_has(n, "subtype", "NVSwitch") &&
+            add_place(h, n, -1))
+            return -1;
+    }
+    topo_hwloc_count(h->x, &d);
+    h->m->nics = d.nics;
     if (h->gpus == 0)
         return read_numa(h, ranks);
     topo_machine_gpus(h->m, h->gpus, h->nvidia == h->gpus ? TOPO_CUDA : TOPO_CPU);

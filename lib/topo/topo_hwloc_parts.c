@@ -54,25 +54,6 @@ static int small_number(const char *text)
     return num_i64(text, 0, 4095, &v, &ignored) ? -1 : (int)v;
 }
 
-static void set_make(const struct build *b, const struct xml_node *n, struct topo_cpu *cpu)
-{
-    const char *arch = topo_hwloc_info(b->x->root, "Architecture");
-
-    if (!arch[0])
-        arch = topo_hwloc_info(b->x->root->child, "Architecture");
-    arch = strcmp(arch, "aarch64") == 0 ? "arm64" : strncmp(arch, "ppc64", 5) ? arch : "ppc64";
-    snprintf(cpu->arch, sizeof cpu->arch, "%s", arch);
-    while (n && !topo_hwloc_is_object(n, "Package"))
-        n = n->parent;
-    for (const struct xml_node *at = b->x->root; !n && at; at = xml_after(at))
-        if (topo_hwloc_is_object(at, "Package"))
-            n = at;
-    int family = small_number(topo_hwloc_info(n, "CPUFamilyNumber"));
-    snprintf(cpu->vendor, sizeof cpu->vendor, "%s", topo_hwloc_info(n, "CPUVendor"));
-    cpu->model = small_number(topo_hwloc_info(n, "CPUModelNumber"));
-    cpu->family = family < 0 ? -1 : topo_nccl_family(family);
-}
-
 /* What a device hangs below: the nearest object with memory of its own, else the machine. */
 static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
 {
@@ -93,7 +74,21 @@ static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
     if (nodes != 1)
         cpu.numa = -1;
     put_affinity(cpu.affinity, xml_word(at, "cpuset"));
-    set_make(b, at, &cpu);
+    const char *arch = topo_hwloc_info(b->x->root, "Architecture");
+    if (!arch[0])
+        arch = topo_hwloc_info(b->x->root->child, "Architecture");
+    arch = strcmp(arch, "aarch64") == 0 ? "arm64" : strncmp(arch, "ppc64", 5) ? arch : "ppc64";
+    snprintf(cpu.arch, sizeof cpu.arch, "%s", arch);
+    const struct xml_node *package = at;
+    while (package && !topo_hwloc_is_object(package, "Package"))
+        package = package->parent;
+    for (const struct xml_node *o = b->x->root; !package && o; o = xml_after(o))
+        if (topo_hwloc_is_object(o, "Package"))
+            package = o;
+    int family = small_number(topo_hwloc_info(package, "CPUFamilyNumber"));
+    snprintf(cpu.vendor, sizeof cpu.vendor, "%s", topo_hwloc_info(package, "CPUVendor"));
+    cpu.model = small_number(topo_hwloc_info(package, "CPUModelNumber"));
+    cpu.family = family < 0 ? -1 : topo_nccl_family(family);
     snprintf(numa, sizeof numa, "%d", cpu.numa);
     for (struct xml_node *old = b->parts->root->child; old; old = old->next)
         if (xml_has(old, "numaid", numa) &&
@@ -171,16 +166,6 @@ static struct xml_node *add_pci(struct build *b, const struct xml_node *n)
 
 /* ---- all ---- */
 
-/* A GPU, or a device with a port of the network. */
-static int is_part(const struct build *b, const struct xml_node *n)
-{
-    int is_network = 0;
-
-    for (const struct xml_node *o = n->child; o; o = o->next)
-        is_network |= topo_hwloc_is_osdev(b->x, o, b->nets);
-    return topo_hwloc_is_object(n, "PCIDev") && (is_network || topo_hwloc_is_gpu(b->x, n));
-}
-
 int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
 {
     struct build b = {.parts = x, .x = hwloc, .nets = topo_hwloc_nets(hwloc)};
@@ -199,8 +184,13 @@ int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err)
                       " expected nvml:, or XML of NCCL");
     *x = (struct xml){.name = mem_dup(hwloc->name)};
     xml_set(xml_add(x, NULL, "system"), "version", "1");
-    for (const struct xml_node *n = hwloc->root; n; n = xml_after(n))
-        if (is_part(&b, n))
+    /* GPUs, and devices with a port of the network. */
+    for (const struct xml_node *n = hwloc->root; n; n = xml_after(n)) {
+        int is_network = 0;
+        for (const struct xml_node *o = n->child; o; o = o->next)
+            is_network |= topo_hwloc_is_osdev(hwloc, o, b.nets);
+        if (topo_hwloc_is_object(n, "PCIDev") && (is_network || topo_hwloc_is_gpu(hwloc, n)))
             add_pci(&b, n);
+    }
     return 0;
 }

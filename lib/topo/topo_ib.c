@@ -252,21 +252,15 @@ static int find_steps(struct fabric *f)
         if (tier < tiers && add_step(f))
             return -1;
     }
-    return 0;
-}
-
-/* Two subnets are no fabric. */
-static int check_joined(struct fabric *f)
-{
-    int first = root_of(f, f->host[0].node);
-
+    /* Two subnets are no fabric. */
+    int first = f->host[0].node;
     for (int h = 1; h < f->hosts; h++) {
-        const struct ib_node *n = &f->ib->node[f->host[h].node];
-        if (root_of(f, f->host[h].node) != first)
-            return err_at(f->err, f->ib->file, n->line, NULL,
+        const struct ib_node *n = &ib->node[f->host[h].node];
+        if (root_of(f, f->host[h].node) != root_of(f, first))
+            return err_at(f->err, ib->file, n->line, NULL,
                           "is '%s', which no link joins to the adapter on line %d, expected"
                           " one fabric",
-                          n->id, f->ib->node[f->host[0].node].line);
+                          n->id, ib->node[first].line);
     }
     return 0;
 }
@@ -324,35 +318,29 @@ static void build_groups(struct fabric *f)
                  f->ib->file, unnamed, unnamed == 1 ? " names" : "s name");
 }
 
-static void build_hosts_level(struct fabric *f)
+static void build_levels(struct fabric *f)
 {
-    struct topo_level *level = &f->t->level[1];
+    struct topo *t = f->t;
+    struct topo_level *hosts = &t->level[1];
     double *Bps = mem_new((size_t)f->hosts, sizeof *Bps), least = INFINITY;
     int stated = 1;
 
+    t->level[0].latency_s = -1;
+    topo_name_levels(t);
     for (int k = 0; k < f->hosts; k++) {
         Bps[k] = f->host[k].Bps;
         least = fmin(least, f->host[k].least_Bps);
         stated &= f->host[k].stated;
     }
-    topo_model_latency(level, TOPO_NET_S, "network");
+    topo_model_latency(hosts, TOPO_NET_S, "network");
     if (stated) {
-        level->port_Bps = stats_median(Bps, f->hosts);
-        level->member_Bps = level->port_Bps / f->ranks;
-        level->flow_Bps = least;
-        snprintf(level->rate_source, sizeof level->rate_source,
+        hosts->port_Bps = stats_median(Bps, f->hosts);
+        hosts->member_Bps = hosts->port_Bps / f->ranks;
+        hosts->flow_Bps = least;
+        snprintf(hosts->rate_source, sizeof hosts->rate_source,
                  "data rate of the hosts' links, as the file states it");
     }
     mem_free(Bps);
-}
-
-static void build_levels(struct fabric *f)
-{
-    struct topo *t = f->t;
-
-    t->level[0].latency_s = -1;
-    topo_name_levels(t);
-    build_hosts_level(f);
     for (int s = 0; s < f->steps; s++) {
         struct topo_level *level = &t->level[2 + s];
         topo_model_latency(level, TOPO_NET_S, "network");
@@ -376,7 +364,7 @@ static int build_fabric(struct fabric *f)
     if (!ask->fill && (ask->nodes || ask->given.nvlink_Bps > 0 || ask->given.nic_Bps > 0))
         return err_at(f->err, f->ib->file, 0, NULL,
                       "describes all hosts, expected neither --nodes nor nvlink= nor nic=");
-    if (find_hosts(f) || find_steps(f) || check_joined(f))
+    if (find_hosts(f) || find_steps(f))
         return -1;
     qsort(f->host, (size_t)f->hosts, sizeof *f->host, by_unit);
     build_groups(f);

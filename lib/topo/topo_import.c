@@ -174,29 +174,6 @@ int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes
     return rc ? -1 : 0;
 }
 
-static int import_all(struct topo *t, const char *what, const struct topo_ask *ask,
-                      struct err *err)
-{
-    struct topo new = {0};
-    char *text = NULL;
-    int64_t bytes = 0;
-
-    if (topo_is_local(what))
-        return topo_local_read(t, what, ask, err);
-    if (strncmp(what, "synth:", 6) == 0) {
-        int rc = topo_parse_synth(&new, what + 6, err);
-        rc = rc ? rc : apply_ask(&new, what, ask, err);
-        if (rc == 0)
-            *t = new;
-        else
-            topo_release(&new);
-        return rc;
-    }
-    if (io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err))
-        return -1;
-    return topo_import_text(t, strcmp(what, "-") ? what : "stdin", text, bytes, ask, err);
-}
-
 /* The groups of these hosts stay, in the fabric's order. */
 static int keep_hosts(struct topo *t, const char *only, struct err *err)
 {
@@ -234,14 +211,29 @@ static int keep_hosts(struct topo *t, const char *only, struct err *err)
 int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, struct err *err)
 {
     static const struct topo_ask none;
+    struct topo new = {0};
+    char *text = NULL;
+    int64_t bytes = 0;
+    int rc;
 
     ask = ask ? ask : &none;
-    if (import_all(t, what, ask, err))
-        return -1;
-    if (!ask->only || keep_hosts(t, ask->only, err) == 0)
-        return 0;
-    topo_release(t);
-    return -1;
+    if (topo_is_local(what)) {
+        rc = topo_local_read(&new, what, ask, err);
+    } else if (strncmp(what, "synth:", 6) == 0) {
+        rc = topo_parse_synth(&new, what + 6, err);
+        rc = rc ? rc : apply_ask(&new, what, ask, err);
+    } else {
+        rc = io_read_text(what, YAML_BYTES_MAX, &text, &bytes, err);
+        const char *name = strcmp(what, "-") ? what : "stdin";
+        rc = rc ? rc : topo_import_text(&new, name, text, bytes, ask, err);
+    }
+    if (rc == 0 && ask->only)
+        rc = keep_hosts(&new, ask->only, err);
+    if (rc)
+        topo_release(&new);
+    else
+        *t = new;
+    return rc;
 }
 
 /* Nobody is told here of what a file leaves open: better no fabric than a wrong one. */

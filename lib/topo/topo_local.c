@@ -120,25 +120,6 @@ int topo_local_read(struct topo *t, const char *what, const struct topo_ask *ask
 
 /* ---- a machine as NCCL's XML ---- */
 
-static int export_local(const char *what, FILE *out, struct err *err)
-{
-    struct topo_nvml n = {0};
-    const char *root = NULL;
-    struct xml x;
-    int rc = 0;
-
-    if (read_local(what, &root, &n, &x, err))
-        return -1;
-    if (n.links_unknown && n.gpus > 1)
-        rc = err_set(err, ERR_ABSENT,
-                     "nvml: the driver does not report NVLink, expected it for NCCL's XML");
-    else
-        xml_print(&x, out);
-    xml_release(&x);
-    topo_nvml_release(&n);
-    return rc;
-}
-
 static int fail_parts(const char *name, struct err *err)
 {
     return err_set(err, ERR_ABSENT,
@@ -174,8 +155,22 @@ int topo_export_nccl(const char *what, FILE *out, struct err *err)
     int64_t bytes = 0;
     struct xml x;
 
-    if (topo_is_local(what))
-        return export_local(what, out, err);
+    if (topo_is_local(what)) {
+        struct topo_nvml n = {0};
+        const char *root = NULL;
+        int rc = 0;
+
+        if (read_local(what, &root, &n, &x, err))
+            return -1;
+        if (n.links_unknown && n.gpus > 1)
+            rc = err_set(err, ERR_ABSENT,
+                         "nvml: the driver does not report NVLink, expected it for NCCL's XML");
+        else
+            xml_print(&x, out);
+        xml_release(&x);
+        topo_nvml_release(&n);
+        return rc;
+    }
     if (strncmp(what, "synth:", 6) == 0)
         return fail_parts(name, err);
     if (io_read_text(what, XML_BYTES_MAX, &text, &bytes, err))

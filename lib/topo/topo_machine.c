@@ -224,33 +224,6 @@ struct build {
     struct err *err;
 };
 
-/* What is given of one link. */
-static int give_links(struct build *b)
-{
-    struct topo_machine *m = b->m;
-    const struct topo_given *g = &b->ask->given;
-    int fill = b->ask->fill;
-
-    if (g->nvlink_Bps > 0 && !(fill && m->inside.port_Bps > 0)) {
-        if (!m->near || !m->counts_links)
-            return err_at(b->err, m->file, 0, NULL,
-                          "counts no NVLinks, expected intra=RATE in the place of nvlink=RATE");
-        topo_machine_links(m, g->nvlink_Bps);
-        m->inside.rate_source[0] = 0;
-    }
-    if (g->nic_Bps > 0 && !(fill && m->net.port_Bps > 0)) {
-        if (m->nics == 0)
-            return err_at(b->err, m->file, 0, NULL,
-                          "counts no network devices, expected inter=RATE in the place of"
-                          " nic=RATE");
-        m->net.port_Bps = m->nics * g->nic_Bps;
-        m->net.flow_Bps = g->nic_Bps;
-        m->net.member_Bps = m->net.port_Bps / m->ranks;
-        m->net.rate_source[0] = 0;
-    }
-    return 0;
-}
-
 static int count_nodes(struct build *b)
 {
     const struct topo_machine *m = b->m;
@@ -410,9 +383,29 @@ static void note_links(const struct topo_machine *m, struct topo *t)
 
 static int build_fabric(struct build *b)
 {
-    int levels = b->m->domains > 1 && b->nodes > 1 ? 3 : 2;
+    struct topo_machine *m = b->m;
+    const struct topo_given *g = &b->ask->given;
+    int levels = m->domains > 1 && b->nodes > 1 ? 3 : 2, fill = b->ask->fill;
 
-    if (give_links(b) || build_groups(b, levels))
+    /* Rates that are given for one link. */
+    if (g->nvlink_Bps > 0 && !(fill && m->inside.port_Bps > 0)) {
+        if (!m->near || !m->counts_links)
+            return err_at(b->err, m->file, 0, NULL,
+                          "counts no NVLinks, expected intra=RATE in the place of nvlink=RATE");
+        topo_machine_links(m, g->nvlink_Bps);
+        m->inside.rate_source[0] = 0;
+    }
+    if (g->nic_Bps > 0 && !(fill && m->net.port_Bps > 0)) {
+        if (m->nics == 0)
+            return err_at(b->err, m->file, 0, NULL,
+                          "counts no network devices, expected inter=RATE in the place of"
+                          " nic=RATE");
+        m->net.port_Bps = m->nics * g->nic_Bps;
+        m->net.flow_Bps = g->nic_Bps;
+        m->net.member_Bps = m->net.port_Bps / m->ranks;
+        m->net.rate_source[0] = 0;
+    }
+    if (build_groups(b, levels))
         return -1;
     build_levels(b);
     b->t->device = b->m->device;

@@ -243,20 +243,6 @@ static double between_Bps(const struct xml_node *cpu)
     return model >= 0x8f ? 22e9 : model >= 0x55 ? 10e9 : 6e9;
 }
 
-static int read_pcie(struct nccl *c)
-{
-    double between = INFINITY;
-
-    for (int i = 0; i < c->gpus; i++) {
-        if (topo_machine_hang(c->m, c->gpu[i].pci, link_above, c))
-            return -1;
-        between = fmin(between, between_Bps(ancestor(c->gpu[i].pci, "cpu")));
-    }
-    c->m->pcie.between_Bps = isfinite(between) ? between : 0;
-    topo_machine_pcie(c->m, "PCIe generation and lanes as NCCL counts them (topo.cc)");
-    return 0;
-}
-
 /* ---- NVLink ---- */
 
 static int is_target(const struct nccl *c, int from, int to, const char *busid)
@@ -291,25 +277,6 @@ static int read_nvlink(const struct nccl *c, int i, const struct xml_node *n)
     return 0;
 }
 
-/* A link has two ends. */
-static int check_near(const struct nccl *c)
-{
-    const double *direct = c->m->direct;
-
-    for (int i = 0; i < c->gpus; i++) {
-        for (int j = 0; j < i; j++) {
-            double out = direct[i * c->gpus + j], back = direct[j * c->gpus + i];
-            if (out == back)
-                continue;
-            return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
-                            "has %g NVLinks to the GPU '%.40s', which has %g back, expected as"
-                            " many",
-                            out, xml_word(c->gpu[j].pci, "busid"), back);
-        }
-    }
-    return 0;
-}
-
 static int read_near(struct nccl *c)
 {
     struct topo_machine *m = c->m;
@@ -324,8 +291,19 @@ static int read_near(struct nccl *c)
                 m->c2c = (int)number_of(n, "count");
         }
     }
-    if (check_near(c))
-        return -1;
+    /* A link has two ends. */
+    const double *direct = c->m->direct;
+    for (int i = 0; i < c->gpus; i++) {
+        for (int j = 0; j < i; j++) {
+            double out = direct[i * c->gpus + j], back = direct[j * c->gpus + i];
+            if (out == back)
+                continue;
+            return xml_fail(c->x, c->gpu[i].node, NULL, c->err,
+                            "has %g NVLinks to the GPU '%.40s', which has %g back, expected as"
+                            " many",
+                            out, xml_word(c->gpu[j].pci, "busid"), back);
+        }
+    }
     topo_machine_near(m);
     /* Machines of one file share one NVLink domain (NVL72), or it says nothing of them. */
     for (int i = 1; i < c->gpus; i++)
@@ -352,18 +330,6 @@ static int read_near(struct nccl *c)
 }
 
 /* ---- network ---- */
-
-/* One with a GPU, or which they are is not known of one of the two. */
-static int may_be_near(const struct nccl *c, const struct xml_node *cpu)
-{
-    int near = strcmp(xml_word(cpu, "numaid"), "-1") == 0;
-
-    for (int i = 0; i < c->gpus; i++) {
-        const struct xml_node *its = ancestor(c->gpu[i].pci, "cpu");
-        near |= its == cpu || xml_has(its, "numaid", "-1");
-    }
-    return near;
-}
 
 /* A network device that several processors reach is listed below each: the same again. */
 static int is_again(struct nccl *c, const struct net *net, int *again)
@@ -401,7 +367,12 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     if (xml_find(n, "latency") &&
         xml_f64(c->x, n, "latency", 0, LATENCY_MAX_US, &net.latency_s, c->err))
         return -1;
-    net.near = may_be_near(c, cpu);
+    /* With a GPU, or which they are is not known of one of the two. */
+    net.near = strcmp(xml_word(cpu, "numaid"), "-1") == 0;
+    for (int i = 0; i < c->gpus; i++) {
+        const struct xml_node *its = ancestor(c->gpu[i].pci, "cpu");
+        net.near |= its == cpu || xml_has(its, "numaid", "-1");
+    }
     net.latency_s /= 1e6;
     net.Bps = mbit > 0 ? (double)mbit * 1e6 / 8 : 0;
     if (is_again(c, &net, &again))
@@ -487,29 +458,32 @@ static int read_nets(struct nccl *c)
 
 /* ---- all ---- */
 
-/* RCCL's has GPUs of AMD and links of XGMI, in elements and a version of its own. */
-static int check_writer(const struct xml *x, struct err *err)
+int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
 {
+    struct nccl c = {.x = x, .m = m, .err = err};
+    int64_t version = 0;
+
+    /* RCCL's has GPUs of AMD and links of XGMI, in elements and a version of its own. */
     for (const struct xml_node *n = x->root; n; n = xml_after(n))
         if (xml_is(n, "xgmi") || (xml_is(n, "gpu") && xml_find(n, "gcn")))
             return xml_fail(x, n, NULL, err,
                             "was written by RCCL, expected XML of NCCL or hwloc (lstopo"
                             " FILE.xml)");
-    return 0;
-}
-
-int topo_nccl_read(struct topo_machine *m, const struct xml *x, struct err *err)
-{
-    struct nccl c = {.x = x, .m = m, .err = err};
-    int64_t version = 0;
-    int rc = check_writer(x, err) || xml_i64(x, x->root, "version", 1, 1, &version, err) ||
-                     find_gpus(&c) || sort_gpus(&c)
-                 ? -1
-                 : 0;
-
+    int rc = err_any(xml_i64(x, x->root, "version", 1, 1, &version, err) || find_gpus(&c) ||
+                     sort_gpus(&c));
     if (rc == 0) {
         topo_machine_gpus(m, c.gpus, TOPO_CUDA);
-        rc = read_near(&c) || read_pcie(&c) || read_nets(&c) ? -1 : 0;
+        rc = read_near(&c);
+        double between = INFINITY;
+        for (int i = 0; rc == 0 && i < c.gpus; i++) {
+            rc = topo_machine_hang(m, c.gpu[i].pci, link_above, &c);
+            between = fmin(between, between_Bps(ancestor(c.gpu[i].pci, "cpu")));
+        }
+        m->pcie.between_Bps = isfinite(between) ? between : 0;
+        if (rc == 0) {
+            topo_machine_pcie(m, "PCIe generation and lanes as NCCL counts them (topo.cc)");
+            rc = read_nets(&c);
+        }
     }
     mem_free(c.gpu);
     mem_free(c.net);

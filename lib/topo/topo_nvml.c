@@ -76,30 +76,11 @@ static int fail_call(const struct api *api, const char *what, int code, struct e
                    code);
 }
 
-static int bind_all(struct api *api, struct err *err)
+static int load_library(struct api *api, struct err *err)
 {
     char version[80] = "unknown";
     const char *absent = NULL;
 
-    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
-        void *found = dlsym(api->library, symbols[i].name);
-        memcpy((char *)api + symbols[i].at, &found, sizeof found);
-        if (!found && symbols[i].needed && !absent)
-            absent = symbols[i].name;
-    }
-    if (!absent)
-        return 0;
-    if (api->init && api->shutdown && api->version && api->init() == OK) {
-        api->version(version, sizeof version);
-        api->shutdown();
-    }
-    return err_set(err, ERR_ABSENT,
-                   "nvml: '%s' of driver %s has no %s, expected a newer driver", LIBRARY,
-                   version, absent);
-}
-
-static int load_library(struct api *api, struct err *err)
-{
     *api = (struct api){.library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL)};
     if (!api->library) {
         const char *why = dlerror();
@@ -111,13 +92,24 @@ static int load_library(struct api *api, struct err *err)
                        "nvml: cannot load '%s', a library of NVIDIA's driver: %s", LIBRARY,
                        why);
     }
-    if (bind_all(api, err))
-        goto fail;
-    int rc = api->init();
-    if (rc == OK)
+    for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
+        void *found = dlsym(api->library, symbols[i].name);
+        memcpy((char *)api + symbols[i].at, &found, sizeof found);
+        if (!found && symbols[i].needed && !absent)
+            absent = symbols[i].name;
+    }
+    int rc = absent ? OK : api->init();
+    if (!absent && rc == OK)
         return 0;
-    fail_call(api, "the driver does not answer", rc, err);
-fail:
+    if (absent && api->init && api->shutdown && api->version && api->init() == OK) {
+        api->version(version, sizeof version);
+        api->shutdown();
+    }
+    if (absent)
+        err_set(err, ERR_ABSENT, "nvml: '%s' of driver %s has no %s, expected a newer driver",
+                LIBRARY, version, absent);
+    else
+        fail_call(api, "the driver does not answer", rc, err);
     dlclose(api->library);
     return -1;
 }
@@ -223,42 +215,11 @@ static int read_links(const struct api *api, int i, struct nvml_device *d,
 
 /* ---- all ---- */
 
-static int read_gpus(const struct api *api, struct topo_nvml *n, struct nvml_device **all,
-                     int whole, struct err *err)
-{
-    char what[64];
-
-    for (int i = 0; i < n->gpus; i++) {
-        struct topo_nvml_gpu *g = &n->gpu[i];
-        snprintf(what, sizeof what, "GPU %d", i);
-        int rc = api->at((unsigned)i, &all[i]);
-        if (rc)
-            return fail_call(api, what, rc, err);
-        if (read_name(api, i, all[i], g, err))
-            return -1;
-        if (!whole)
-            continue;
-        g->gen_now = ask_number(api->gen_now, all[i]);
-        g->gen_most = ask_number(api->gen_most, all[i]);
-        g->lanes_now = ask_number(api->lanes_now, all[i]);
-        g->lanes_most = ask_number(api->lanes_most, all[i]);
-        read_near(api, all[i], g);
-        if (read_links(api, i, all[i], g, &n->links_unknown, err))
-            return -1;
-    }
-    for (int i = 0; whole && i < n->gpus; i++)
-        for (int j = 0; j < n->gpus; j++) {
-            unsigned level = 0;
-            int told = i != j && api->meet && api->meet(all[i], all[j], &level) == OK;
-            n->meet[i * n->gpus + j] = told && level <= 1000 ? (int)level : -1;
-        }
-    return 0;
-}
-
 static int read_all(const struct api *api, struct topo_nvml *n, int whole, struct err *err)
 {
     unsigned count = 0;
     int rc = api->count(&count);
+    char what[64];
 
     if (rc)
         return fail_call(api, "the number of GPUs", rc, err);
@@ -271,7 +232,26 @@ static int read_all(const struct api *api, struct topo_nvml *n, int whole, struc
     n->gpu = mem_new(count, sizeof *n->gpu);
     n->meet = mem_new((size_t)count * count, sizeof *n->meet);
     struct nvml_device **all = mem_new(count, sizeof *all);
-    rc = read_gpus(api, n, all, whole, err);
+    for (int i = 0; rc == 0 && i < n->gpus; i++) {
+        struct topo_nvml_gpu *g = &n->gpu[i];
+        snprintf(what, sizeof what, "GPU %d", i);
+        rc = api->at((unsigned)i, &all[i]);
+        rc = rc ? fail_call(api, what, rc, err) : read_name(api, i, all[i], g, err);
+        if (rc || !whole)
+            continue;
+        g->gen_now = ask_number(api->gen_now, all[i]);
+        g->gen_most = ask_number(api->gen_most, all[i]);
+        g->lanes_now = ask_number(api->lanes_now, all[i]);
+        g->lanes_most = ask_number(api->lanes_most, all[i]);
+        read_near(api, all[i], g);
+        rc = read_links(api, i, all[i], g, &n->links_unknown, err);
+    }
+    for (int i = 0; rc == 0 && whole && i < n->gpus; i++)
+        for (int j = 0; j < n->gpus; j++) {
+            unsigned level = 0;
+            int told = i != j && api->meet && api->meet(all[i], all[j], &level) == OK;
+            n->meet[i * n->gpus + j] = told && level <= 1000 ? (int)level : -1;
+        }
     mem_free(all);
     return rc;
 }

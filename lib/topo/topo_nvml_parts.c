@@ -134,20 +134,6 @@ static int count_near(const struct build *b, int first, int level, int *further)
     return count;
 }
 
-static struct xml_node *find_hidden(struct build *b, int i)
-{
-    int first = first_of(b, i, TOPO_NVML_SWITCHES), near = first_of(b, i, TOPO_NVML_ONE_SWITCH);
-    struct gpu *upper = &b->gpu[first], *lower = &b->gpu[near];
-    int further = 0, ignored = 0;
-
-    count_near(b, first, TOPO_NVML_SWITCHES, &further);
-    if (further && !upper->upper)
-        upper->upper = add_hidden(b, upper->cpu);
-    if (count_near(b, near, TOPO_NVML_ONE_SWITCH, &ignored) > 1 && !lower->lower)
-        lower->lower = add_hidden(b, upper->upper ? upper->upper : lower->cpu);
-    return lower->lower ? lower->lower : upper->upper ? upper->upper : b->gpu[i].cpu;
-}
-
 static void add_gpu(struct build *b, int i)
 {
     static const double GTps[] = {0, 2.5, 5, 8, 16, 32, 64}; /* by generation */
@@ -157,8 +143,19 @@ static void add_gpu(struct build *b, int i)
 
     memcpy(pci.busid, g->busid, sizeof pci.busid);
     struct xml_node *parent = add_above(b, g->busid, b->gpu[i].cpu, &known);
-    if (!known)
-        parent = find_hidden(b, i);
+    if (!known) {
+        int first = first_of(b, i, TOPO_NVML_SWITCHES),
+            near = first_of(b, i, TOPO_NVML_ONE_SWITCH);
+        struct gpu *upper = &b->gpu[first], *lower = &b->gpu[near];
+        int further = 0, ignored = 0;
+
+        count_near(b, first, TOPO_NVML_SWITCHES, &further);
+        if (further && !upper->upper)
+            upper->upper = add_hidden(b, upper->cpu);
+        if (count_near(b, near, TOPO_NVML_ONE_SWITCH, &ignored) > 1 && !lower->lower)
+            lower->lower = add_hidden(b, upper->upper ? upper->upper : lower->cpu);
+        parent = lower->lower ? lower->lower : upper->upper ? upper->upper : b->gpu[i].cpu;
+    }
     pci.id[0] = g->device & 0xffff;
     pci.id[1] = g->device >> 16;
     pci.id[2] = g->subsystem & 0xffff;
@@ -243,31 +240,6 @@ static struct xml_node *cpu_of(const struct build *b, const char *busid)
     return topo_parts_cpu(b->x, &other);
 }
 
-static void add_ports(struct build *b)
-{
-    struct topo_sysfs_port *port = NULL;
-    int count = topo_sysfs_ports(b->root, &port), known = 0;
-
-    for (int i = 0; i < count; i++) {
-        struct xml_node *pci = topo_parts_find(b->x, port[i].busid), *nic;
-        if (!pci) {
-            struct topo_pci new = {.class = CLASS_NETWORK};
-            memcpy(new.busid, port[i].busid, sizeof new.busid);
-            struct xml_node *cpu = cpu_of(b, port[i].busid);
-            struct xml_node *parent = add_above(b, new.busid, cpu, &known);
-            topo_sysfs_pci(b->root, &new);
-            pci = topo_parts_pci(b->x, parent, &new);
-        }
-        nic = xml_is(pci->last, "nic") ? pci->last : xml_add(b->x, pci, "nic");
-        struct xml_node *net = xml_add(b->x, nic, "net");
-        xml_set(net, "name", "%s", port[i].name);
-        xml_set(net, "dev", "%d", i);
-        xml_set(net, "speed", "%lld", (long long)port[i].mbit);
-        xml_set(net, "port", "%d", port[i].port);
-    }
-    mem_free(port);
-}
-
 void topo_nvml_parts(struct xml *x, const struct topo_nvml *n, const char *root)
 {
     struct build b = {.x = x, .n = n, .root = root};
@@ -281,6 +253,25 @@ void topo_nvml_parts(struct xml *x, const struct topo_nvml *n, const char *root)
         add_gpu(&b, i);
     for (int i = 0; i < n->gpus; i++)
         add_links(&b, i);
-    add_ports(&b);
+    struct topo_sysfs_port *port = NULL;
+    int count = topo_sysfs_ports(b.root, &port), known = 0;
+    for (int i = 0; i < count; i++) {
+        struct xml_node *pci = topo_parts_find(b.x, port[i].busid), *nic;
+        if (!pci) {
+            struct topo_pci new = {.class = CLASS_NETWORK};
+            memcpy(new.busid, port[i].busid, sizeof new.busid);
+            struct xml_node *cpu = cpu_of(&b, port[i].busid);
+            struct xml_node *parent = add_above(&b, new.busid, cpu, &known);
+            topo_sysfs_pci(b.root, &new);
+            pci = topo_parts_pci(b.x, parent, &new);
+        }
+        nic = xml_is(pci->last, "nic") ? pci->last : xml_add(b.x, pci, "nic");
+        struct xml_node *net = xml_add(b.x, nic, "net");
+        xml_set(net, "name", "%s", port[i].name);
+        xml_set(net, "dev", "%d", i);
+        xml_set(net, "speed", "%lld", (long long)port[i].mbit);
+        xml_set(net, "port", "%d", port[i].port);
+    }
+    mem_free(port);
     mem_free(b.gpu);
 }

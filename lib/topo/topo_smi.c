@@ -43,18 +43,6 @@ struct smi {
 
 #define FAIL(s, ...) err_at((s)->err, (s)->m->file, (s)->line, NULL, __VA_ARGS__)
 
-/* The head is underlined by escapes "\33[4m" and "\33[0m": they become blanks. */
-static void blank_escapes(char *line)
-{
-    for (char *p = line; (p = strchr(p, '\33'));) {
-        size_t n = p[1] == '[' ? 2 + strspn(p + 2, "0123456789;") : 0;
-        if (n && p[n] == 'm')
-            memset(p, ' ', n + 1);
-        else
-            p++;
-    }
-}
-
 /* The next word of the line, cut; NULL behind the last. */
 static char *next_word(char **at)
 {
@@ -147,7 +135,14 @@ static int read_row(struct smi *s, char *line)
 static int read_matrix(struct smi *s, char *text)
 {
     for (char *line; (line = topo_next_line(&text, &s->line));) {
-        blank_escapes(line);
+        /* The head is underlined by escapes "\33[4m" and "\33[0m": they become blanks. */
+        for (char *p = line; (p = strchr(p, '\33'));) {
+            size_t n = p[1] == '[' ? 2 + strspn(p + 2, "0123456789;") : 0;
+            if (n && p[n] == 'm')
+                memset(p, ' ', n + 1);
+            else
+                p++;
+        }
         char *first = line + strspn(line, " \t");
         if (s->columns == 0 && strncmp(first, "GPU", 3) == 0 && strcspn(first, " \t") > 3) {
             /* Up to "CPU Affinity": what stands after it is of the machine's processors. */

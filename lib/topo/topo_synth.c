@@ -39,8 +39,7 @@ static int parse_shape(struct synth *s, const char *shape, int alone, struct err
         fits = fits && groups <= GROUPS_RANKS_MAX;
         s->factor[s->factors++] = (int)factor;
     }
-    fits = fits && groups_parse(&s->block, at, &why) == 0 &&
-           groups_most_cells(&s->block) == 1;
+    fits = fits && groups_parse(&s->block, at, &why) == 0 && groups_most_cells(&s->block) == 1;
     int is_list = *at == '[';
     if (alone && s->factors == 0 && !is_list)
         s->factor[s->factors++] = 1;
@@ -57,22 +56,6 @@ static int parse_shape(struct synth *s, const char *shape, int alone, struct err
 }
 
 /* ---- building ---- */
-
-/* What is given, else the defaults; a further level passes what its groups' ports do. */
-static void build_level(struct topo *t, int l, const struct topo_given_level *given)
-{
-    struct topo_level *level = &t->level[l];
-    struct topo_given_level g = *given;
-
-    if (!g.has_latency)
-        g.latency_s = l == 0 ? INTRA_S : l == 1 ? INTER_S : level[-1].latency_s;
-    if (!g.has_rate)
-        g.rate_Bps = l == 0 ? INTRA_BPS : l == 1 ? INTER_BPS : topo_largest_unit(t, l).port_Bps;
-    g.has_rate = g.has_latency = 1;
-    topo_given_level(t, l, &g);
-    if (l >= 2 && !given->has_rate)
-        level->flow_Bps = level[-1].flow_Bps;
-}
 
 static int build_fabric(struct topo *t, const struct synth *s, struct err *err)
 {
@@ -95,8 +78,21 @@ static int build_fabric(struct topo *t, const struct synth *s, struct err *err)
         for (int k = 0; k < count; k++)
             t->block[(l - 2) * count + k] = k / unit;
     topo_name_levels(t);
-    for (int l = 0; l < s->levels; l++)
-        build_level(t, l, &s->given.level[l]);
+    /* Levels as given, else the defaults; a further one passes what its groups' ports do. */
+    for (int l = 0; l < s->levels; l++) {
+        struct topo_given_level g = s->given.level[l];
+        int has_rate = g.has_rate;
+        if (!g.has_latency)
+            g.latency_s = l == 0 ? INTRA_S : l == 1 ? INTER_S : t->level[l - 1].latency_s;
+        if (!has_rate)
+            g.rate_Bps = l == 0   ? INTRA_BPS
+                         : l == 1 ? INTER_BPS
+                                  : topo_largest_unit(t, l).port_Bps;
+        g.has_rate = g.has_latency = 1;
+        topo_given_level(t, l, &g);
+        if (l >= 2 && !has_rate)
+            t->level[l].flow_Bps = t->level[l - 1].flow_Bps;
+    }
     int rc = topo_given_rank(t, &s->given, 0, err);
     if (rc)
         topo_release(t);

@@ -222,30 +222,6 @@ void topo_put_ranks(struct jout *j, const struct groups *g, int k)
     jout_close(j, ']');
 }
 
-static int read_level(const struct read *r, const struct tree_node *n, int l)
-{
-    const struct tree *t = r->tree;
-    struct topo_level *to = &r->t->level[l];
-
-    if (record_read(t, n, topo_level_record, "", to, r->err))
-        return -1;
-    for (int i = 0; i < l; i++)
-        if (strcmp(r->t->level[i].name, to->name) == 0)
-            return tree_fail(t, tree_get(n, "name"), NULL, r->err,
-                             "is '%s' as is levels[%d]'s, expected another", to->name, i);
-    /*
-     * What one of a port's members has when all send passes the port.  Beyond what one
-     * measurement differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as bits
-     * for bytes.  At level 0, and at level 1 of one group, which repeats it, the two are a
-     * rank's own rate alone and in company, measured apart: no port is shared.
-     */
-    if (l > 0 && r->t->groups.count > 1 && to->member_Bps * TOPO_SLOW_SHARE > to->port_Bps)
-        return tree_fail(t, tree_get(n, "member_Bps"), NULL, r->err,
-                         "is %.6g, expected at most port_Bps, %.6g, which all members share",
-                         to->member_Bps, to->port_Bps);
-    return 0;
-}
-
 static int read_blocks(const struct read *r, const struct tree_node *group, int k)
 {
     const struct tree_node *list = tree_get(group, "blocks"), *n = list ? list->child : NULL;
@@ -261,19 +237,6 @@ static int read_blocks(const struct read *r, const struct tree_node *group, int 
         if (tree_int(r->tree, n, 0, groups - 1, &r->t->block[l * groups + k], r->err))
             return -1;
     return 0;
-}
-
-static int read_group(const struct read *r, const struct tree_node *n, int k)
-{
-    double usual = r->t->level[1].port_Bps;
-    struct line line = {.port = {usual, usual}};
-
-    if (record_read(r->tree, n, group_fields, group_keys, &line, r->err))
-        return -1;
-    topo_set_host(r->t, k, line.host);
-    r->t->port[k] = line.port;
-    r->t->devices[k] = line.devices;
-    return read_blocks(r, n, k);
 }
 
 /* Groups that share a block share every block further out. */
@@ -338,12 +301,40 @@ static int read_parts(const struct read *r, const struct tree_node *root)
 
     if (read_rank_words(r, root))
         return -1;
-    for (int l = 0; level; l++, level = level->next)
-        if (read_level(r, level, l))
+    for (int l = 0; level; l++, level = level->next) {
+        const struct tree *t = r->tree;
+        struct topo_level *to = &r->t->level[l];
+
+        if (record_read(t, level, topo_level_record, "", to, r->err))
             return -1;
-    for (int k = 0; group; k++, group = group->next)
-        if (read_group(r, group, k))
+        for (int i = 0; i < l; i++)
+            if (strcmp(r->t->level[i].name, to->name) == 0)
+                return tree_fail(t, tree_get(level, "name"), NULL, r->err,
+                                 "is '%s' as is levels[%d]'s, expected another", to->name, i);
+        /*
+         * What one of a port's members has when all send passes the port.  Beyond what one
+         * measurement differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as
+         * bits for bytes.  At level 0, and at level 1 of one group, which repeats it, the two
+         * are a rank's own rate alone and in company, measured apart: no port is shared.
+         */
+        if (l > 0 && r->t->groups.count > 1 && to->member_Bps * TOPO_SLOW_SHARE > to->port_Bps)
+            return tree_fail(
+                t, tree_get(level, "member_Bps"), NULL, r->err,
+                "is %.6g, expected at most port_Bps, %.6g, which all members share",
+                to->member_Bps, to->port_Bps);
+    }
+    for (int k = 0; group; k++, group = group->next) {
+        double usual = r->t->level[1].port_Bps;
+        struct line line = {.port = {usual, usual}};
+
+        if (record_read(r->tree, group, group_fields, group_keys, &line, r->err))
             return -1;
+        topo_set_host(r->t, k, line.host);
+        r->t->port[k] = line.port;
+        r->t->devices[k] = line.devices;
+        if (read_blocks(r, group, k))
+            return -1;
+    }
     return check_nesting(r, groups);
 }
 
@@ -372,14 +363,6 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
 }
 
 /* ---- printing: YAML leaves out what is unknown or the default ---- */
-
-static void put_rank_words(struct jout *j, const struct topo *t)
-{
-    record_put(j, rank_fields, t);
-    if (t->other_flops > 0)
-        jout_num(j, topo_other_key(t), t->other_flops);
-    record_put(j, other_fields, t);
-}
 
 static void put_levels(struct jout *j, const struct topo *t)
 {
@@ -426,7 +409,10 @@ static void print(const struct topo *t, struct jout *j)
         put_levels(j, t);
     else
         jout_int(j, "ranks", t->groups.ranks);
-    put_rank_words(j, t);
+    record_put(j, rank_fields, t);
+    if (t->other_flops > 0)
+        jout_num(j, topo_other_key(t), t->other_flops);
+    record_put(j, other_fields, t);
     if (!j->yaml)
         put_levels(j, t);
     jout_open(j, "groups", '[');
