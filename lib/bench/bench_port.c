@@ -87,7 +87,7 @@ int bench_port_measure(struct world *world, struct topo *t, struct err *err)
     p.view = (struct probe_view){.groups = g, .hosts = groups_equal(g, &world->groups)};
     flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
     seconds = mem_new((size_t)g->count * RUNS, sizeof *seconds);
-    int rc = probe_prepare(&p, flow, probe_shift(&p.view, 1, LAP, flow), &r, err);
+    int rc = probe_prepare(&p, flow, probe_shift(&p.view, 1, -1, LAP, flow), &r, err);
     rc = rc ? rc : run(&p, &r, seconds, &longest_s, err); /* opens the connections */
     while (rc == 0 && (r.laps < LAPS_MIN || (longest_s < run_s && r.laps < LAPS_MAX))) {
         r.laps = r.laps < LAPS_MIN ? LAPS_MIN : 2 * r.laps;

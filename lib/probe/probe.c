@@ -126,25 +126,6 @@ int probe_rows_agree(struct probe *p, struct probe_rows *r, struct probe_round *
     return rc;
 }
 
-/* Where the chunks of this rank's flows lie: sends from the start of `in`, each, receives one
- * behind the other in `out`. */
-static void place_flow(struct probe *p, struct probe_rows *r, const struct probe_flow *f,
-                       int first)
-{
-    int count = probe_chunks(p, f->bytes), here = f->dst == p->world->rank;
-    int64_t *at = here ? r->places.out_at : r->places.in_at;
-
-    for (int c = 0; c < count; c++) {
-        int64_t from = probe_chunk_at(f->bytes, count, c);
-        r->places.elems[first + c] = probe_chunk_at(f->bytes, count, c + 1) - from;
-        at[first + c] = (here ? r->round.in_bytes : 0) + from;
-    }
-    if (here)
-        r->round.in_bytes += probe_aligned(f->bytes);
-    assert(r->round.in_bytes <= p->room && f->bytes <= p->room);
-    r->round.mine[r->round.mines++] = *f;
-}
-
 int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
                   struct probe_round *out, struct err *err)
 {
@@ -160,8 +141,23 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
     probe_rows_init(&r, p, chunks, mine, flows);
     for (int i = 0, chunk = 0; i < flows; i++) {
         first[r.round.mines] = chunk;
-        if (flow[i].src == me || flow[i].dst == me)
-            place_flow(p, &r, &flow[i], chunk);
+        if (flow[i].src == me || flow[i].dst == me) {
+            /* Chunks of sends lie from the start of `in`, each, receives one after the other
+               in `out`. */
+            const struct probe_flow *f = &flow[i];
+            int count = probe_chunks(p, f->bytes), here = f->dst == me;
+            int64_t *at = here ? r.places.out_at : r.places.in_at;
+
+            for (int c = 0; c < count; c++) {
+                int64_t from = probe_chunk_at(f->bytes, count, c);
+                r.places.elems[chunk + c] = probe_chunk_at(f->bytes, count, c + 1) - from;
+                at[chunk + c] = (here ? r.round.in_bytes : 0) + from;
+            }
+            if (here)
+                r.round.in_bytes += probe_aligned(f->bytes);
+            assert(r.round.in_bytes <= p->room && f->bytes <= p->room);
+            r.round.mine[r.round.mines++] = *f;
+        }
         chunk += probe_chunks(p, flow[i].bytes);
     }
     /* A chunk of each flow is a step: over NCCL those of a step travel at once. */
@@ -250,31 +246,6 @@ static void take_note(struct watch *w, int at_end)
     }
 }
 
-/* The rows once, in this thread. */
-static int run_lap(struct watch *w, int last, struct err *err)
-{
-    int idle = 0, yields = w->round->nccl ? GPU_YIELDS : YIELDS;
-
-    if (probe_start(w->probe, w->round, w->here, err))
-        return -1;
-    for (;;) {
-        enum stream_state now = probe_poll(w->round, err);
-        if (now == STREAM_FAILED)
-            return -1;
-        if (w->curve)
-            take_note(w, last && now == STREAM_DONE);
-        if (now == STREAM_DONE)
-            break;
-        idle = now == STREAM_MOVED ? 0 : idle + 1;
-        if (idle > yields)
-            tick_sleep_s(nap_s);
-        else if (idle)
-            sched_yield();
-    }
-    w->before += probe_arrived(w->round);
-    return 0;
-}
-
 static int run_laps(struct watch *w, struct err *err)
 {
     int laps = w->round->laps;
@@ -282,9 +253,28 @@ static int run_laps(struct watch *w, struct err *err)
     w->looked_s = tick_now_s();
     if (w->curve)
         w->curve->note[w->curve->notes++] = (struct note){w->looked_s, 0};
-    for (int lap = 0; lap < laps; lap++)
-        if (run_lap(w, lap + 1 == laps, err))
+    for (int lap = 0; lap < laps; lap++) {
+        /* The rows once, in this thread. */
+        int idle = 0, yields = w->round->nccl ? GPU_YIELDS : YIELDS;
+
+        if (probe_start(w->probe, w->round, w->here, err))
             return -1;
+        for (;;) {
+            enum stream_state now = probe_poll(w->round, err);
+            if (now == STREAM_FAILED)
+                return -1;
+            if (w->curve)
+                take_note(w, lap + 1 == laps && now == STREAM_DONE);
+            if (now == STREAM_DONE)
+                break;
+            idle = now == STREAM_MOVED ? 0 : idle + 1;
+            if (idle > yields)
+                tick_sleep_s(nap_s);
+            else if (idle)
+                sched_yield();
+        }
+        w->before += probe_arrived(w->round);
+    }
     return 0;
 }
 
@@ -483,34 +473,15 @@ static void add_trip(const struct probe *p, struct probe_rows *r, const struct p
     }
 }
 
-/* The first of a pair says with each trip whether another follows. */
-static int make_trips(struct probe *p, struct probe_round *r, int first, double budget_s,
-                      double *least_s, struct err *err)
-{
-    uint64_t *say = (uint64_t *)(void *)p->in;
-    const uint64_t *told = (const uint64_t *)(const void *)p->out;
-    double begin = tick_now_s(), last = 0;
-    int more = 1;
-
-    for (int i = 1; more; i++) {
-        double start = tick_now_s();
-        *say = more = i < TRIPS && start - begin + last < budget_s;
-        if (run_laps(&(struct watch){.probe = p, .round = r, .here = 1}, err))
-            return -1;
-        last = tick_now_s() - start;
-        if (first)
-            *least_s = *least_s > 0 && *least_s < last ? *least_s : last;
-        else
-            more = *told != 0;
-    }
-    return 0;
-}
-
 int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn, int pairs,
                 double budget_s, double *least_s, struct err *err)
 {
+    /* The first of a pair says with each trip whether another follows. */
+    uint64_t *say = (uint64_t *)(void *)p->in;
+    const uint64_t *told = (const uint64_t *)(const void *)p->out;
     struct probe_round r = {0};
-    int me = p->world->rank, mine = 0, last = 0;
+    double begun, took = 0;
+    int me = p->world->rank, mine = 0, last = 0, more = 1;
     int rc = prepare_pairs(p, pair, pairs, pair[0].bytes, add_trip, &r, err);
 
     for (int i = 0; i < pairs; i++) {
@@ -523,7 +494,17 @@ int probe_trips(struct probe *p, const struct probe_flow *pair, const int *turn,
     *least_s = 0;
     if (rc == 0 && r.mines) {
         tick_sleep_s(mine * budget_s);
-        rc = make_trips(p, &r, r.mine[0].src == me, budget_s, least_s, err);
+        begun = tick_now_s();
+        for (int i = 1; rc == 0 && more; i++) {
+            double start = tick_now_s();
+            *say = more = i < TRIPS && start - begun + took < budget_s;
+            rc = run_laps(&(struct watch){.probe = p, .round = &r, .here = 1}, err);
+            took = tick_now_s() - start;
+            if (r.mine[0].src == me)
+                *least_s = *least_s > 0 && *least_s < took ? *least_s : took;
+            else
+                more = *told != 0;
+        }
     }
     double left = begin + (last + 1) * budget_s - tick_now_s();
     if (rc == 0 && left > 0)

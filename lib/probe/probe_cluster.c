@@ -220,15 +220,20 @@ static double find_cut(struct finder *f)
     return cut;
 }
 
-/*
- * The edges from `reflected` on are reflections.  Differences that join what the shifts before
- * them have not are measured as shifts, the smallest first, at most log2 n of them.
- */
-static int follow_differences(struct finder *f, size_t reflected, struct err *err)
+static int run_first(struct finder *f, struct err *err)
 {
+    for (int s = 1; s < f->ranks; s *= 2)
+        if (run_shift(f, s, err))
+            return -1;
+    size_t reflected = f->edges;
+    if (run_reflection(f, f->ranks - 1, err) || run_reflection(f, f->ranks - 2, err))
+        return -1;
+    /*
+     * The edges from `reflected` on are reflections.  Differences that join what the shifts
+     * before them have not are measured as shifts, the smallest first, at most log2 n of them.
+     */
     int *seen = mem_new((size_t)f->ranks, sizeof *seen), rc = 0;
     double near = find_cut(f);
-
     if (isinf(near))
         near = 0; /* one level so far: nothing is nearer than the rest */
     join_near(f, 0, reflected, near);
@@ -251,40 +256,7 @@ static int follow_differences(struct finder *f, size_t reflected, struct err *er
     return rc;
 }
 
-static int run_first(struct finder *f, struct err *err)
-{
-    for (int s = 1; s < f->ranks; s *= 2)
-        if (run_shift(f, s, err))
-            return -1;
-    size_t reflected = f->edges;
-    if (run_reflection(f, f->ranks - 1, err) || run_reflection(f, f->ranks - 2, err))
-        return -1;
-    return follow_differences(f, reflected, err);
-}
-
 /* ---- levels ---- */
-
-/*
- * Parts as near as the level wants them, confirmed: until so many tournaments after each other,
- * or as many as there are pairs for, join none.
- */
-static int confirm_level(struct finder *f, double near, struct err *err)
-{
-    int64_t left = enough_pairs(f);
-    int parts = list_parts(f, 0);
-
-    for (int calm = 0; parts > 1 && calm < CONFIRMATIONS && left > 0; calm++) {
-        int before = parts;
-        if (run_tournament(f, near, calm, &left, err))
-            return -1;
-        parts = list_parts(f, 0);
-        if (parts < before) {
-            calm = -1;
-            left = enough_pairs(f);
-        }
-    }
-    return 0;
-}
 
 static int find_levels(struct finder *f, struct err *err)
 {
@@ -302,8 +274,19 @@ static int find_levels(struct finder *f, struct err *err)
         if (isinf(near))
             return 0;
         join_near(f, 0, f->edges, near);
-        if (confirm_level(f, near, err))
-            return -1;
+        /* Parts as near as the level wants them, confirmed: until so many tournaments after
+           each other, or as many as there are pairs for, join none. */
+        int parts = list_parts(f, 0);
+        for (int calm = 0; parts > 1 && calm < CONFIRMATIONS && left > 0; calm++) {
+            int before = parts;
+            if (run_tournament(f, near, calm, &left, err))
+                return -1;
+            parts = list_parts(f, 0);
+            if (parts < before) {
+                calm = -1;
+                left = enough_pairs(f);
+            }
+        }
         if (list_parts(f, 0) == 1)
             return 0;
         int *part = f->out.part + (int64_t)f->out.partitions++ * f->ranks, n = 0;

@@ -118,27 +118,6 @@ static double memory_rate(void *arg)
     return 3 * sizeof(float) * (double)a->elems * t.times / t.took_s;
 }
 
-/*
- * The least of the hosts' means: ranks wait for each other at the end of a step, and whoever is
- * late has the processors then that the others leave.
- */
-static int of_hosts(struct world *world, double mine, double *out, struct err *err)
-{
-    const struct groups *hosts = &world->groups;
-    double *all = mem_new((size_t)world->ranks, sizeof *all);
-    int rc = world_allgather(world, &mine, sizeof mine, all, err);
-
-    *out = INFINITY;
-    for (int k = 0; rc == 0 && k < hosts->count; k++) {
-        double sum = 0;
-        for (int i = 0; i < hosts->members[k]; i++)
-            sum += all[groups_rank(hosts, k, i)];
-        *out = fmin(*out, sum / hosts->members[k]);
-    }
-    mem_free(all);
-    return rc;
-}
-
 /* Turns of all ranks at once. */
 static int take_turns(struct world *world, double (*rate)(void *arg), void *arg, double *out,
                       struct err *err)
@@ -153,7 +132,23 @@ static int take_turns(struct world *world, double (*rate)(void *arg), void *arg,
         if (probe_late(world, start, turns, figure_s, &late, err))
             return -1;
     }
-    return of_hosts(world, stats_median(mine, turns), out, err);
+    /*
+     * The least of the hosts' means: ranks wait for each other at the end of a step, and
+     * whoever is late has the processors then that the others leave.
+     */
+    const struct groups *hosts = &world->groups;
+    double median = stats_median(mine, turns),
+           *all = mem_new((size_t)world->ranks, sizeof *all);
+    int rc = world_allgather(world, &median, sizeof median, all, err);
+    *out = INFINITY;
+    for (int k = 0; rc == 0 && k < hosts->count; k++) {
+        double sum = 0;
+        for (int i = 0; i < hosts->members[k]; i++)
+            sum += all[groups_rank(hosts, k, i)];
+        *out = fmin(*out, sum / hosts->members[k]);
+    }
+    mem_free(all);
+    return rc;
 }
 
 int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
@@ -169,21 +164,6 @@ int probe_flops(struct world *world, const struct probe_ask *ask, double *flops,
     return rc;
 }
 
-static int open_arrays(struct arrays *a, struct device *device, struct err *err)
-{
-    int64_t bytes = a->elems * (int64_t)sizeof(float);
-
-    if (device_queue_open(device, &a->queue, err) ||
-        kern_open(&a->kern, device, a->queue, DTYPE_F32, DTYPE_F32, err) ||
-        device_alloc(device, bytes, "an array of numbers", &a->from, err) ||
-        device_alloc(device, bytes, "an array of numbers", &a->to, err))
-        return -1;
-    /* Each page is there, and none is the one of zeros that a kernel may show in its place. */
-    device_zero(a->queue, a->from, bytes);
-    device_zero(a->queue, a->to, bytes);
-    return device_sync(a->queue, err);
-}
-
 int probe_memory_rate(struct world *world, struct device *device, int64_t memory_bytes,
                       double *Bps, struct err *err)
 {
@@ -192,7 +172,18 @@ int probe_memory_rate(struct world *world, struct device *device, int64_t memory
 
     bytes = bytes < ARRAY_LEAST ? ARRAY_LEAST : bytes < most ? bytes : most;
     a.elems = bytes / (int64_t)sizeof(float);
-    int rc = world_agree(world, open_arrays(&a, device, err), err);
+    bytes = a.elems * (int64_t)sizeof(float);
+    int rc = device_queue_open(device, &a.queue, err);
+    rc = rc ? rc : kern_open(&a.kern, device, a.queue, DTYPE_F32, DTYPE_F32, err);
+    rc = rc ? rc : device_alloc(device, bytes, "an array of numbers", &a.from, err);
+    rc = rc ? rc : device_alloc(device, bytes, "an array of numbers", &a.to, err);
+    if (rc == 0) {
+        /* Each page is there, and none is the one of zeros that a kernel may show instead. */
+        device_zero(a.queue, a.from, bytes);
+        device_zero(a.queue, a.to, bytes);
+        rc = device_sync(a.queue, err);
+    }
+    rc = world_agree(world, rc, err);
     rc = rc ? rc : take_turns(world, memory_rate, &a, Bps, err);
     rc = rc ? rc : world_agree(world, device_sync(a.queue, err), err);
     device_free(device, a.to);

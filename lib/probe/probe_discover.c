@@ -61,22 +61,6 @@ static int nth_processor(const cpu_set_t *set, int nth)
 }
 
 /*
- * Two ranks of one machine that run on the same processor take turns and look far, and on a
- * busy machine they stay there.  So each has a processor of its own in its turn, of those that
- * it may use.
- */
-static void take_processor(const struct discovery *d)
-{
-    cpu_set_t one;
-
-    if (CPU_COUNT(&d->usual) == 0)
-        return;
-    CPU_ZERO(&one);
-    CPU_SET(nth_processor(&d->usual, d->place[d->probe.world->rank]), &one);
-    sched_setaffinity(0, sizeof one, &one);
-}
-
-/*
  * Machines by the kernel's boot id; where it is unknown each rank has one of its own.  Ranks of
  * one machine that mpirun bound to different sockets differ in their first processors.
  */
@@ -106,14 +90,20 @@ static int find_machines(struct world *world, struct discovery *d, struct err *e
     return rc;
 }
 
-/*
- * The first turn in which both ranks of a pair find a processor, or have the machine for
- * themselves.  (Two ranks of one machine need two.)
- */
-static void give_turns(struct discovery *d, const struct probe_pair *pair, int pairs)
+static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, double *distance,
+                         struct err *err)
 {
-    int left = pairs, ranks = d->probe.world->ranks;
+    struct discovery *d = arg;
+    double mine = 0;
+    cpu_set_t one;
 
+    for (int i = 0; i < pairs; i++)
+        d->flow[i] = (struct probe_flow){pair[i].a, pair[i].b, TRIP_BYTES};
+    /*
+     * The first turn in which both ranks of a pair find a processor, or have the machine for
+     * themselves.  (Two ranks of one machine need two.)
+     */
+    int left = pairs, ranks = d->probe.world->ranks;
     for (int i = 0; i < pairs; i++)
         d->turn[i] = -1;
     for (int now = 0; left > 0; now++) {
@@ -132,20 +122,19 @@ static void give_turns(struct discovery *d, const struct probe_pair *pair, int p
             left--;
         }
     }
-}
-
-static int measure_pairs(void *arg, const struct probe_pair *pair, int pairs, double *distance,
-                         struct err *err)
-{
-    struct discovery *d = arg;
-    double mine = 0;
-
-    for (int i = 0; i < pairs; i++)
-        d->flow[i] = (struct probe_flow){pair[i].a, pair[i].b, TRIP_BYTES};
-    give_turns(d, pair, pairs);
-    take_processor(d);
+    /*
+     * Two ranks of one machine that run on the same processor take turns and look far, and on a
+     * busy machine they stay there.  So each has a processor of its own in its turn, of those
+     * that it may use.
+     */
+    int moves = CPU_COUNT(&d->usual);
+    CPU_ZERO(&one);
+    if (moves) {
+        CPU_SET(nth_processor(&d->usual, d->place[d->probe.world->rank]), &one);
+        sched_setaffinity(0, sizeof one, &one);
+    }
     int rc = probe_trips(&d->probe, d->flow, d->turn, pairs, turn_s, &mine, err);
-    if (CPU_COUNT(&d->usual))
+    if (moves)
         sched_setaffinity(0, sizeof d->usual, &d->usual);
     if (rc || world_allgather(d->probe.world, &mine, sizeof mine, d->least_s, err))
         return -1;
@@ -176,25 +165,6 @@ static int compare_clocks(struct world *world, const struct discovery *d, double
     return 0;
 }
 
-static int discover_groups(struct world *world, struct discovery *d, struct probe_views *out,
-                           struct err *err)
-{
-    struct probe_clusters c;
-    double ahead_s = 0;
-
-    if (find_machines(world, d, err) || compare_clocks(world, d, &ahead_s, err))
-        return -1;
-    if (probe_open(&d->probe, world, TRIP_BYTES, err))
-        return -1;
-    int rc = probe_cluster(world->ranks, measure_pairs, d, &c, err);
-    probe_close(&d->probe);
-    if (rc)
-        return -1;
-    probe_views_init(out, world, &c, ahead_s);
-    probe_clusters_release(&c);
-    return 0;
-}
-
 int probe_discover(struct world *world, struct probe_views *out, struct err *err)
 {
     size_t n = (size_t)world->ranks;
@@ -208,8 +178,20 @@ int probe_discover(struct world *world, struct probe_views *out, struct err *err
                           .placed = room + 6 * n,
                           .flow = mem_new(n, sizeof *d.flow),
                           .least_s = mem_new(n, sizeof *d.least_s)};
-    int rc = discover_groups(world, &d, out, err);
+    struct probe_clusters c;
+    double ahead_s = 0;
+    int rc = find_machines(world, &d, err);
 
+    rc = rc ? rc : compare_clocks(world, &d, &ahead_s, err);
+    rc = rc ? rc : probe_open(&d.probe, world, TRIP_BYTES, err);
+    if (rc == 0) {
+        rc = probe_cluster(world->ranks, measure_pairs, &d, &c, err);
+        probe_close(&d.probe);
+    }
+    if (rc == 0) {
+        probe_views_init(out, world, &c, ahead_s);
+        probe_clusters_release(&c);
+    }
     mem_free(room);
     mem_free(d.flow);
     mem_free(d.least_s);

@@ -129,30 +129,6 @@ struct turn {
     double flops, Bps, beside_flops, beside_Bps;
 };
 
-static int take_turn(struct contest *c, struct turn *out, struct err *err)
-{
-    struct world *w = c->probe->world;
-    struct turn mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
-    int rc = probe_rest(w, err);
-
-    if (rc == 0 && c->round.in_bytes)
-        mine.flops = compute_rate(c->work, NULL);
-    rc = rc ? rc : probe_rest(w, err);
-    rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
-    rc = rc ? rc : probe_rest(w, err);
-    rc = rc ? rc : run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
-    rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
-    *out = (struct turn){0};
-    for (int r = 0; rc == 0 && r < w->ranks; r++) {
-        out->flops += all[r].flops;
-        out->Bps += all[r].Bps;
-        out->beside_flops += all[r].beside_flops;
-        out->beside_Bps += all[r].beside_Bps;
-    }
-    mem_free(all);
-    return rc;
-}
-
 /* A part of 1: more than all is chance, and of nothing known, 0. */
 static double part_of_one(double some, double all)
 {
@@ -167,12 +143,28 @@ static int take_turns(struct contest *c, struct topo_level *level, struct err *e
     int turns = 0, late = 0;
 
     while (turns < TURNS && !late) { /* connections are open: the rates are known */
-        struct turn turn;
-        if (take_turn(c, &turn, err))
+        struct world *w = c->probe->world;
+        struct turn turn = {0}, mine = {0}, *all = mem_new((size_t)w->ranks, sizeof *all);
+        int rc = probe_rest(w, err);
+        if (rc == 0 && c->round.in_bytes)
+            mine.flops = compute_rate(c->work, NULL);
+        rc = rc ? rc : probe_rest(w, err);
+        rc = rc ? rc : run_laps(c, 0, &mine.Bps, NULL, err);
+        rc = rc ? rc : probe_rest(w, err);
+        rc = rc ? rc : run_laps(c, 1, &mine.beside_Bps, &mine.beside_flops, err);
+        rc = rc ? rc : world_allgather(w, &mine, sizeof mine, all, err);
+        for (int r = 0; rc == 0 && r < w->ranks; r++) {
+            turn.flops += all[r].flops;
+            turn.Bps += all[r].Bps;
+            turn.beside_flops += all[r].beside_flops;
+            turn.beside_Bps += all[r].beside_Bps;
+        }
+        mem_free(all);
+        if (rc)
             return -1;
         rate[turns] = part_of_one(turn.beside_Bps, turn.Bps);
         compute[turns++] = part_of_one(turn.beside_flops, turn.flops);
-        if (probe_late(c->probe->world, start, turns, level_s, &late, err))
+        if (probe_late(w, start, turns, level_s, &late, err))
             return -1;
     }
     level->rate_left = stats_median(rate, turns);
@@ -225,39 +217,35 @@ static int prepare_rows(struct contest *c, const struct probe_views *views, int 
     return rc;
 }
 
-static int measure_level(struct probe *p, const struct probe_views *views, int l,
-                         struct probe_work *work, struct topo *t, struct err *err)
-{
-    struct topo_level *level = &t->level[l];
-    double Bps = l == 0   ? level->member_Bps
-                 : l == 1 ? topo_slowest_port_Bps(t)
-                          : level->port_Bps;
-    int64_t bytes = lap_bytes(p, views->view[l ? l : 1].groups, Bps);
-    double laps = Bps * turn_s / (double)bytes;
-    struct contest c = {.probe = p, .work = work};
-    int rc = prepare_rows(&c, views, l, bytes, err);
-
-    c.round.laps = laps < LAPS_LEAST ? LAPS_LEAST : laps > LAPS_MOST ? LAPS_MOST : (int)laps;
-    rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
-    if (rc == 0) {
-        c.stream = stream_open(c.runner, 1);
-        rc = take_turns(&c, level, err);
-    }
-    rc = rc ? rc : probe_work_check(work, p->world, err);
-    runner_close(c.runner);
-    probe_free(&c.round);
-    for (int end = 0; end < ENDS; end++)
-        probe_free(&c.end[end]);
-    return rc;
-}
-
 int probe_left(struct probe *p, const struct probe_views *views, struct probe_work *work,
                struct topo *t, struct err *err)
 {
     int rc = 0;
 
-    for (int l = 0; rc == 0 && l < views->levels; l++)
-        if (probe_passes(views, l))
-            rc = measure_level(p, views, l, work, t, err);
+    for (int l = 0; rc == 0 && l < views->levels; l++) {
+        if (!probe_passes(views, l))
+            continue;
+        struct topo_level *level = &t->level[l];
+        double Bps = l == 0   ? level->member_Bps
+                     : l == 1 ? topo_slowest_port_Bps(t)
+                              : level->port_Bps;
+        int64_t bytes = lap_bytes(p, views->view[l ? l : 1].groups, Bps);
+        double laps = Bps * turn_s / (double)bytes;
+        struct contest c = {.probe = p, .work = work};
+        rc = prepare_rows(&c, views, l, bytes, err);
+        c.round.laps = laps < LAPS_LEAST  ? LAPS_LEAST
+                       : laps > LAPS_MOST ? LAPS_MOST
+                                          : (int)laps;
+        rc = rc ? rc : world_agree(p->world, runner_open(&c.runner, err), err);
+        if (rc == 0) {
+            c.stream = stream_open(c.runner, 1);
+            rc = take_turns(&c, level, err);
+        }
+        rc = rc ? rc : probe_work_check(work, p->world, err);
+        runner_close(c.runner);
+        probe_free(&c.round);
+        for (int end = 0; end < ENDS; end++)
+            probe_free(&c.end[end]);
+    }
     return rc;
 }

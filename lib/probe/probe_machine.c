@@ -34,25 +34,21 @@ struct owner { /* of memory: a machine, or one of its GPUs */
     int64_t bytes;
 };
 
-static int find_owner(const struct device *device, struct owner *mine, struct err *err)
-{
-    int64_t left;
-
-    memset(mine, 0, sizeof *mine);
-    probe_boot_id(mine->id);
-    mine->index = device ? device_index(device) : -1;
-    mine->bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
-    return mine->index < 0 ? 0 : device_memory(device, &left, &mine->bytes, err);
-}
-
 int probe_memory(struct world *world, const struct device *device, int64_t *bytes,
                  struct err *err)
 {
     struct owner mine, *all = mem_new((size_t)world->ranks, sizeof *all);
     const int *host = world->groups.group_of;
-    int64_t least = INT64_MAX;
-    int rc = world_agree(world, find_owner(device, &mine, err), err);
+    int64_t least = INT64_MAX, left;
+    int rc = 0;
 
+    memset(&mine, 0, sizeof mine);
+    probe_boot_id(mine.id);
+    mine.index = device ? device_index(device) : -1;
+    mine.bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);
+    if (mine.index >= 0)
+        rc = device_memory(device, &left, &mine.bytes, err);
+    rc = world_agree(world, rc, err);
     rc = rc ? rc : world_allgather(world, &mine, sizeof mine, all, err);
     for (int r = 0; rc == 0 && r < world->ranks; r++) {
         int sharers = 0;

@@ -21,13 +21,6 @@ int probe_ready(struct probe *p, struct exec_rows *rows, struct probe_round *r,
 /* Collective: a lap of the rings of a level that bytes pass, which p->view is set to. */
 int probe_lap(struct probe *p, const struct probe_views *views, int level, int64_t bytes,
               struct probe_round *out, struct err *err);
-/*
- * The flows of probe_shift in so many parts, in each of which a group sends, or receives, or
- * neither: the last has one flow of each circle of an odd number of groups, else none.
- */
-enum { PROBE_PARTS = 3 };
-int probe_shift_part(const struct probe_view *v, int s, int part, int64_t bytes,
-                     struct probe_flow *flow);
 /* A pair of ranks for each two neighbouring groups; returns their number. */
 int probe_partners_across(const struct probe_view *v, struct probe_flow *pair);
 

@@ -35,47 +35,29 @@ int probe_turn(const struct groups *g, const int *to, int64_t bytes, struct prob
     return flows;
 }
 
-int probe_shift(const struct probe_view *v, int s, int64_t bytes, struct probe_flow *flow)
-{
-    int count = v->groups->count, *to = mem_new((size_t)count, sizeof *to);
-
-    assert(s >= 1 && s < count);
-    for (int k = 0; k < count; k++)
-        to[k] = probe_next(v, k, s);
-    int flows = probe_turn(v->groups, to, bytes, flow);
-    mem_free(to);
-    return flows;
-}
-
-/* Which part of shift s the flows from each group are in; -1 where there are none. */
-static void find_parts(const struct probe_view *v, int s, int *part)
-{
-    int count = v->groups->count;
-
-    for (int k = 0; k < count; k++)
-        part[k] = PROBE_PARTS;
-    for (int k = 0; k < count; k++) {
-        int at = k, places = 0, last = k;
-        for (; part[at] == PROBE_PARTS; at = probe_next(v, at, s)) {
-            part[at] = places++ % 2;
-            last = at;
-        }
-        if (places == 1)
-            part[last] = -1;
-        else if (places % 2)
-            part[last] = PROBE_PARTS - 1;
-    }
-}
-
-int probe_shift_part(const struct probe_view *v, int s, int part, int64_t bytes,
-                     struct probe_flow *flow)
+int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
+                struct probe_flow *flow)
 {
     int count = v->groups->count;
     int *to = mem_new((size_t)count, sizeof *to), *of = mem_new((size_t)count, sizeof *of);
 
-    find_parts(v, s, of);
+    assert(s >= 1 && s < count);
+    /* Which part of shift s the flows from each group are in; -1 where there are none. */
     for (int k = 0; k < count; k++)
-        to[k] = of[k] == part ? probe_next(v, k, s) : -1;
+        of[k] = PROBE_PARTS;
+    for (int k = 0; k < count; k++) {
+        int at = k, places = 0, last = k;
+        for (; of[at] == PROBE_PARTS; at = probe_next(v, at, s)) {
+            of[at] = places++ % 2;
+            last = at;
+        }
+        if (places == 1)
+            of[last] = -1;
+        else if (places % 2)
+            of[last] = PROBE_PARTS - 1;
+    }
+    for (int k = 0; k < count; k++)
+        to[k] = part < 0 || of[k] == part ? probe_next(v, k, s) : -1;
     int flows = probe_turn(v->groups, to, bytes, flow);
     mem_free(to);
     mem_free(of);
@@ -110,7 +92,7 @@ int probe_lap(struct probe *p, const struct probe_views *views, int l, int64_t b
     p->view = views->view[l ? l : 1];
     const struct groups *g = p->view.groups;
     struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    int flows = l ? probe_shift(&p->view, 1, bytes, flow) : probe_inside(g, bytes, flow);
+    int flows = l ? probe_shift(&p->view, 1, -1, bytes, flow) : probe_inside(g, bytes, flow);
     int rc = probe_prepare(p, flow, flows, out, err);
 
     mem_free(flow);
@@ -133,25 +115,6 @@ int probe_partners_across(const struct probe_view *v, struct probe_flow *pair)
     return pairs;
 }
 
-/* The median over the groups of the rate into each, in one run of shift 1. */
-static int first_look(struct probe *p, int64_t bytes, double *Bps, struct err *err)
-{
-    const struct groups *g = p->view.groups;
-    struct probe_flow *flow = mem_new((size_t)g->ranks * 2, sizeof *flow);
-    struct probe_round r = {0};
-    struct probe_result got = {0};
-    struct probe_summary all = {0}; /* a group alone in its circle has nothing */
-    int rc = probe_prepare(p, flow, probe_shift(&p->view, 1, bytes, flow), &r, err);
-
-    for (int i = 0; rc == 0 && i < 2; i++) /* the first opens the connections */
-        rc = probe_run(p, &r, &got, err);
-    rc = rc ? rc : probe_summarize(p->world, got.group_Bps, 0, &all, err);
-    *Bps = all.median;
-    probe_free(&r);
-    mem_free(flow);
-    return rc;
-}
-
 static int64_t bytes_of(double Bps, double seconds, int64_t most)
 {
     double want = Bps * seconds + PROBE_SKIP;
@@ -165,16 +128,27 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
                struct err *err)
 {
     const int64_t look = PROBE_LOOK_BYTES;
+    struct probe_flow *flow = mem_new((size_t)v->groups->ranks * 2, sizeof *flow);
+    struct probe_round r = {0};
+    struct probe_result got = {0};
+    struct probe_summary all = {0}; /* a group alone in its circle has nothing */
     struct probe p;
-    double Bps = 0;
 
-    if (probe_open(&p, world, probe_shift_room(v->groups, look), err))
+    if (probe_open(&p, world, probe_shift_room(v->groups, look), err)) {
+        mem_free(flow);
         return -1;
+    }
     p.view = *v;
-    int rc = first_look(&p, look, &Bps, err);
+    /* The median over the groups of the rate into each, in one run of shift 1. */
+    int rc = probe_prepare(&p, flow, probe_shift(v, 1, -1, look, flow), &r, err);
+    for (int i = 0; rc == 0 && i < 2; i++) /* the first opens the connections */
+        rc = probe_run(&p, &r, &got, err);
+    rc = rc ? rc : probe_summarize(world, got.group_Bps, 0, &all, err);
+    probe_free(&r);
+    mem_free(flow);
     probe_close(&p);
     if (rc == 0)
-        *bytes = bytes_of(Bps, seconds, PROBE_BYTES_MOST);
+        *bytes = bytes_of(all.median, seconds, PROBE_BYTES_MOST);
     return rc;
 }
 

@@ -42,20 +42,6 @@ static const double round_s = 0.1; /* a stream's time, beside what is skipped */
 static const double inside_line_s = 0.2, across_line_s = 1; /* of messages of all sizes */
 static const double shifts_s = 3; /* no new shift is begun after so long */
 
-/* Laps of INSIDE_BYTES that take about round_s at the best rate that a rank had
- * in the first. */
-static int inside_laps(const double *value, int ranks)
-{
-    double best = 0;
-
-    for (int r = 0; r < ranks; r++)
-        best = fmax(best, value[r]);
-    double laps = best * round_s / INSIDE_BYTES;
-    return laps < INSIDE_LAPS_LEAST ? INSIDE_LAPS_LEAST
-           : laps > INSIDE_LAPS     ? INSIDE_LAPS
-                                    : (int)laps;
-}
-
 /*
  * What arrived is what was sent.  A GPU first: of one that has failed, or that gives other
  * words than it has, what the wire brought tells nothing.
@@ -93,8 +79,14 @@ static int repeat_round(struct probe *p, const struct probe_flow *flow, int flow
         if (rc == 0)
             rc = world_allgather(p->world, &mine, sizeof mine, &value[(i < 0 ? 0 : i) * ranks],
                                  err);
-        if (rc == 0 && i < 0 && inside && !p->nccl)
-            r.laps = inside_laps(value, ranks);
+        if (rc == 0 && i < 0 && inside && !p->nccl) {
+            /* Laps that take about round_s at the best rate that a rank had in the first. */
+            double best = 0;
+            for (int q = 0; q < ranks; q++)
+                best = fmax(best, value[q]);
+            double laps = best * round_s / INSIDE_BYTES;
+            r.laps = (int)fmin(fmax(laps, INSIDE_LAPS_LEAST), INSIDE_LAPS);
+        }
     }
     probe_free(&r);
     return rc;
@@ -185,8 +177,7 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
                          struct topo_port *port, struct err *err)
 {
     const struct groups *g = p->view.groups;
-    int flows = part < 0 ? probe_shift(&p->view, s, bytes, w->flow)
-                         : probe_shift_part(&p->view, s, part, bytes, w->flow);
+    int flows = probe_shift(&p->view, s, part, bytes, w->flow);
 
     if (flows == 0)
         return 0;
@@ -206,17 +197,26 @@ static int measure_shift(struct probe *p, struct work *w, int s, int part, int64
     return 0;
 }
 
-/*
- * Over NCCL what a rank sends and receives at once is one launch, which ends with the slower of
- * both; and so on around the ring, until all ports look like the slowest: one way at a time.
- */
-static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct topo_port *port,
-                         struct err *err)
+/* The level at which the groups of the view meet, and their ports, 0 where nothing passed. */
+static int measure_across(struct probe *p, struct work *w, int64_t bytes,
+                          struct topo_level *level, struct topo_port *port, struct err *err)
 {
+    const struct groups *g = p->view.groups;
+    int pairs = probe_partners_across(&p->view, w->flow), ports = 0;
+    int64_t most = bytes / 3 * 2 > PROBE_BYTES_LEAST ? bytes / 3 * 2 : PROBE_BYTES_LEAST;
+
+    memset(w->error, 0, (size_t)g->count * 2 * sizeof *w->error);
+    if (probe_line_latency(p, w->flow, pairs, level, err) ||
+        probe_line_rate(p, w->flow, pairs, most, across_line_s, level, err))
+        return -1;
+    /*
+     * Over NCCL what a rank sends and receives at once is one launch, which ends with the
+     * slower of both; and so on around the ring, until all ports look like the slowest: one way
+     * at a time.
+     */
     int widest = probe_widest(&p->view), late = 0;
     int shifts = widest - 1 < SHIFTS_MOST ? widest - 1 : SHIFTS_MOST;
     double start = tick_now_s();
-
     for (int i = 0; i < shifts; i++) {
         late = tick_now_s() - start > shifts_s;
         if (i >= SHIFTS_LEAST && world_bcast(p->world, &late, sizeof late, 0, err))
@@ -228,24 +228,6 @@ static int measure_ports(struct probe *p, struct work *w, int64_t bytes, struct 
             if (measure_shift(p, w, s, part, bytes, port, err))
                 return -1;
     }
-    return 0;
-}
-
-/* The level at which the groups of the view meet, and their ports, 0 where nothing passed. */
-static int measure_across(struct probe *p, struct work *w, int64_t bytes,
-                          struct topo_level *level, struct topo_port *port, struct err *err)
-{
-    const struct groups *g = p->view.groups;
-    int pairs = probe_partners_across(&p->view, w->flow), ports = 0;
-
-    int64_t most = bytes / 3 * 2 > PROBE_BYTES_LEAST ? bytes / 3 * 2 : PROBE_BYTES_LEAST;
-
-    memset(w->error, 0, (size_t)g->count * 2 * sizeof *w->error);
-    if (probe_line_latency(p, w->flow, pairs, level, err) ||
-        probe_line_rate(p, w->flow, pairs, most, across_line_s, level, err))
-        return -1;
-    if (measure_ports(p, w, bytes, port, err))
-        return -1;
     double *both = mem_new((size_t)g->count * 2, sizeof *both);
     for (int k = 0; k < g->count; k++) {
         if (probe_next(&p->view, k, 1) == k)
@@ -331,24 +313,6 @@ static void round_figure(double *v, int decimals)
 
     snprintf(text, sizeof text, "%.*e", decimals, *v);
     *v = strtod(text, NULL);
-}
-
-/* Four digits, of errors two: no measurement here knows more. */
-static void round_figures(struct topo *t)
-{
-    topo_name_levels(t);
-    for (int l = 0; l < t->levels; l++)
-        for (const struct record *f = topo_level_record; f->type; f++)
-            if (f->type == RECORD_REAL)
-                round_figure((double *)(void *)((char *)&t->level[l] + f->at),
-                             f->flags & TOPO_ERROR_BAR ? 1 : 3);
-    for (int k = 0; k < t->groups.count; k++) {
-        round_figure(&t->port[k].out_Bps, 3);
-        round_figure(&t->port[k].in_Bps, 3);
-    }
-    round_figure(&t->flops, 3);
-    round_figure(&t->other_flops, 3);
-    round_figure(&t->memory_Bps, 3);
 }
 
 /* A rate of 0 is a round so short that no two of its bytes could be told apart.
@@ -445,23 +409,12 @@ static int measure_beside(struct probe *p, const struct probe_views *views,
     return rc;
 }
 
-/* In the other type, if it is f32 or the processors of all ranks have instructions for it. */
-static int measure_other(struct world *world, struct probe_ask other, struct topo *t,
-                         struct err *err)
-{
-    struct probe_summary has;
-
-    other.type = topo_other_type(t);
-    if (probe_summarize(world, other.type == DTYPE_F32 || probe_has_bf16(), 0, &has, err))
-        return -1;
-    return has.count < world->ranks ? 0 : probe_flops(world, &other, &t->other_flops, err);
-}
-
 /* What ranks have of their own machines, and of what they compute on. */
 static int measure_own(struct world *world, const struct probe_ask *ask, struct topo *t,
                        struct err *err)
 {
     struct device *device = ask ? ask->device : NULL;
+    struct probe_summary has = {0};
 
     t->device = device && device_kind(device) == DEVICE_CUDA ? TOPO_CUDA : TOPO_CPU;
     t->transport = ask ? ask->transport : TOPO_OVER_MPI;
@@ -469,23 +422,16 @@ static int measure_own(struct world *world, const struct probe_ask *ask, struct 
     rc = rc || !ask ? rc : probe_devices(world, t, err);
     rc = rc || !ask ? rc : probe_flops(world, ask, &t->flops, err);
     t->compute_type = ask ? ask->type : DTYPE_F32;
-    rc = rc || !ask || !ask->all_types ? rc : measure_other(world, *ask, t, err);
+    if (rc == 0 && ask && ask->all_types) {
+        /* The other type is f32, or the processors of all ranks have instructions for it. */
+        struct probe_ask other = *ask;
+        other.type = topo_other_type(t);
+        rc = probe_summarize(world, other.type == DTYPE_F32 || probe_has_bf16(), 0, &has, err);
+        if (has.count == world->ranks)
+            rc = probe_flops(world, &other, &t->other_flops, err);
+    }
     return rc || !ask ? rc
                       : probe_memory_rate(world, device, t->memory_bytes, &t->memory_Bps, err);
-}
-
-/* Copies that no driver pinned memory for are slower, and so is what is measured of them. */
-static int doubt_copies(const struct probe *p, struct topo *t, struct err *err)
-{
-    struct probe_summary all;
-
-    if (probe_summarize(p->world, p->gpu && !p->gpu->pinned, 0, &all, err))
-        return -1;
-    if (all.count)
-        snprintf(t->doubt, sizeof t->doubt,
-                 "the driver cannot pin host memory for %d of %d ranks: copies are slower",
-                 all.count, p->world->ranks);
-    return 0;
 }
 
 static int measure_all(struct world *world, const struct probe_views *views,
@@ -503,12 +449,35 @@ static int measure_all(struct world *world, const struct probe_views *views,
     probe_views_topo(views, world, &t);
     rc = measure_levels(&p, views, bytes, &t, err);
     rc = rc ? rc : check_rates(&t, err);
-    rc = rc || nccl || !is_gpu(ask) ? rc : doubt_copies(&p, &t, err);
+    if (rc == 0 && !nccl && is_gpu(ask)) {
+        /*
+         * Copies that no driver pinned memory for are slower, as is what is measured of them.
+         */
+        struct probe_summary all = {0};
+        rc = probe_summarize(world, p.gpu && !p.gpu->pinned, 0, &all, err);
+        if (all.count)
+            snprintf(t.doubt, sizeof t.doubt,
+                     "the driver cannot pin host memory for %d of %d ranks: copies are slower",
+                     all.count, world->ranks);
+    }
     rc = rc || !ask ? rc : measure_beside(&p, views, ask, &t, err);
     probe_close(&p);
     rc = rc ? rc : measure_own(world, ask, &t, err);
     rc = rc ? rc : probe_load_end(&load, world, t.doubt, err);
-    round_figures(&t);
+    topo_name_levels(&t);
+    /* Four digits, of errors two: no measurement here knows more. */
+    for (int l = 0; l < t.levels; l++)
+        for (const struct record *f = topo_level_record; f->type; f++)
+            if (f->type == RECORD_REAL)
+                round_figure((double *)(void *)((char *)&t.level[l] + f->at),
+                             f->flags & TOPO_ERROR_BAR ? 1 : 3);
+    for (int k = 0; k < t.groups.count; k++) {
+        round_figure(&t.port[k].out_Bps, 3);
+        round_figure(&t.port[k].in_Bps, 3);
+    }
+    round_figure(&t.flops, 3);
+    round_figure(&t.other_flops, 3);
+    round_figure(&t.memory_Bps, 3);
     if (rc == 0)
         *out = t;
     else

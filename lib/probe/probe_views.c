@@ -10,7 +10,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
-#include "probe/probe_view.h"
+#include "probe/probe.h"
 
 struct probe_view probe_view_hosts(const struct world *world)
 {

@@ -133,28 +133,6 @@ static int list_products(const struct kern *k, const struct probe_ask *ask, int6
     return LINES * WAYS;
 }
 
-/* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits change.
- */
-static int fill_operands(struct probe_work *w, struct err *err)
-{
-    int64_t elems = w->most * w->sets;
-    void *room = NULL;
-
-    if (mem_data(FILL * (int64_t)sizeof(float), "random numbers", &room, err))
-        return -1;
-    float *number = room;
-    for (int64_t i = 0; i < FILL; i++)
-        number[i] = (float)(2 * rng_uniform(1, 0, (uint64_t)i) - 1);
-    for (int64_t at = 0; at < elems; at += FILL)
-        device_copy(w->queue, w->c + at, number,
-                    at_most(elems - at, FILL) * (int64_t)sizeof(float));
-    w->kern.op->convert(&w->kern, w->a, w->type, w->c, DTYPE_F32, w->most);
-    w->kern.op->convert(&w->kern, w->b, w->type, w->c, DTYPE_F32, elems);
-    int rc = device_sync(w->queue, err);
-    mem_free(room);
-    return rc;
-}
-
 static void drop_products(struct probe_work *w)
 {
     struct device *d = w->kern.device;
@@ -192,7 +170,23 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
         device_alloc(d, most * w->sets * (int64_t)sizeof(float), "the matrix product", &c, err))
         return -1;
     w->c = c;
-    if (fill_operands(w, err))
+    /* Numbers of all kinds: how long a product of a GPU takes can depend on how many bits
+       change. */
+    int64_t elems = w->most * w->sets;
+    void *room = NULL;
+    if (mem_data(FILL * (int64_t)sizeof(float), "random numbers", &room, err))
+        return -1;
+    float *number = room;
+    for (int64_t i = 0; i < FILL; i++)
+        number[i] = (float)(2 * rng_uniform(1, 0, (uint64_t)i) - 1);
+    for (int64_t at = 0; at < elems; at += FILL)
+        device_copy(w->queue, w->c + at, number,
+                    at_most(elems - at, FILL) * (int64_t)sizeof(float));
+    w->kern.op->convert(&w->kern, w->a, w->type, w->c, DTYPE_F32, w->most);
+    w->kern.op->convert(&w->kern, w->b, w->type, w->c, DTYPE_F32, elems);
+    int rc = device_sync(w->queue, err);
+    mem_free(room);
+    if (rc)
         return -1;
     for (int i = 0; i < w->products; i++)
         if (w->kern.op->product_new(&w->kern, &w->product[i].run, &shape[i], err))

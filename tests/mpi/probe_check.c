@@ -95,10 +95,10 @@ static void check_parts(struct probe *p, int s, int64_t bytes)
     struct probe_flow *all = mem_new(most, sizeof *all), *some = mem_new(most, sizeof *some);
     const int *group = p->view.groups->group_of;
     struct probe_round r;
-    int flows = probe_shift(&p->view, s, bytes, all), seen = 0;
+    int flows = probe_shift(&p->view, s, -1, bytes, all), seen = 0;
 
     for (int part = 0; part < PROBE_PARTS; part++) {
-        int n = probe_shift_part(&p->view, s, part, bytes, some);
+        int n = probe_shift(&p->view, s, part, bytes, some);
         int64_t in = 0;
         for (int i = 0; i < n; i++) {
             expect(world, has(all, flows, &some[i]), "a flow of the shift");
