@@ -114,23 +114,6 @@ static int choose_groups(const struct world *w, const char *text, const struct t
     return -1;
 }
 
-static int check_members(const struct topo *t, const char *name, const struct groups *g,
-                         struct err *err)
-{
-    char ours[64], theirs[64];
-
-    if (!t->levels ||
-        (t->groups.count == g->count &&
-         memcmp(t->groups.members, g->members, (size_t)g->count * sizeof *g->members) == 0))
-        return 0;
-    groups_print(g, ours, sizeof ours);
-    groups_print(&t->groups, theirs, sizeof theirs);
-    return err_set(err, ERR_MISMATCH,
-                   "of the topology '%s' these ranks have groups %s, but groups %s were asked "
-                   "for",
-                   name, theirs, ours);
-}
-
 /* Rank 0: the part of the topology that takes part (no levels without one), and the groups. */
 static int find(const struct world *w, const struct shim_fabric_ask *ask,
                 const struct seat *seat, struct topo *t, struct groups *groups, struct err *err)
@@ -149,7 +132,17 @@ static int find(const struct world *w, const struct shim_fabric_ask *ask,
     mem_free(group_of);
     if (rc || choose_groups(w, ask->groups, t, groups, err))
         return -1;
-    return check_members(t, ask->topology, groups, err);
+    char ours[64], theirs[64];
+    if (!t->levels || (t->groups.count == groups->count &&
+                       memcmp(t->groups.members, groups->members,
+                              (size_t)groups->count * sizeof *groups->members) == 0))
+        return 0;
+    groups_print(groups, ours, sizeof ours);
+    groups_print(&t->groups, theirs, sizeof theirs);
+    return err_set(err, ERR_MISMATCH,
+                   "of the topology '%s' these ranks have groups %s, but groups %s were asked "
+                   "for",
+                   ask->topology, theirs, ours);
 }
 
 /* Whether there is a table is in rank 0's words, too. */

@@ -46,29 +46,26 @@ int shim_mpi_pass(const struct shim_mpi_call *c)
     }
 }
 
-static int64_t arrive(const struct shim_mpi_call *c, int64_t bytes)
-{
-    static const enum meter_op op[SHIM_FORMS] = {[SHIM_ALLGATHER] = METER_ALL_GATHER,
-                                                 [SHIM_ALLGATHERV] = METER_ALL_GATHER,
-                                                 [SHIM_REDUCE_SCATTER] = METER_REDUCE_SCATTER,
-                                                 [SHIM_REDUCE_SCATTER_BLOCK] =
-                                                     METER_REDUCE_SCATTER,
-                                                 [SHIM_ALLREDUCE] = METER_ALL_REDUCE,
-                                                 [SHIM_BCAST] = METER_BROADCAST};
-
-    return shim_mpi_meter_arrive(c->comm, op[c->form], bytes);
-}
-
 static int ask(const struct shim_mpi_call *c)
 {
+    static const enum meter_op op[SHIM_FORMS] = {
+        [SHIM_ALLGATHER] = METER_ALL_GATHER,
+        [SHIM_ALLGATHERV] = METER_ALL_GATHER,
+        [SHIM_REDUCE_SCATTER] = METER_REDUCE_SCATTER,
+        [SHIM_REDUCE_SCATTER_BLOCK] = METER_REDUCE_SCATTER,
+        [SHIM_ALLREDUCE] = METER_ALL_REDUCE,
+        [SHIM_BCAST] = METER_BROADCAST,
+    };
     struct shim_mpi_told told = {0};
+    int64_t number = 0;
     int ranks = 0;
 
     if (!shim.ready)
         return shim_mpi_pass(c);
     double begun_s = shim.trace ? tick_now_s() : 0;
     told.bytes = shim_mpi_size(c, &ranks, &told.why);
-    int64_t number = shim.meters ? arrive(c, told.bytes) : 0;
+    if (shim.meters)
+        number = shim_mpi_meter_arrive(c->comm, op[c->form], told.bytes);
     if (shim.settings.off)
         told.why = SHIM_OFF;
     else if (told.why == SHIM_OURS && told.bytes < shim.settings.min_bytes)
@@ -213,24 +210,18 @@ static int end(MPI_Comm comm, int key, void *value, void *extra)
     return MPI_SUCCESS;
 }
 
-/* Handles are addresses here and numbers elsewhere: this is built for one MPI. */
-static int is_built_for(void)
-{
-    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", built[64];
-    int length = 0;
-
-    snprintf(built, sizeof built, "Open MPI v%d.", OMPI_MAJOR_VERSION);
-    return PMPI_Get_library_version(version, &length) == MPI_SUCCESS &&
-           strncmp(version, built, strlen(built)) == 0;
-}
-
 /* Collective over MPI_COMM_WORLD: all ranks take rank 0's settings. */
 static void begin(void)
 {
     int rank = 0, ranks = 1, off = 0, key = MPI_KEYVAL_INVALID;
+    char version[MPI_MAX_LIBRARY_VERSION_STRING] = "", built[64];
+    int length = 0;
     struct err err;
 
-    if (!is_built_for())
+    /* Handles are addresses here and numbers elsewhere: this is built for one MPI. */
+    snprintf(built, sizeof built, "Open MPI v%d.", OMPI_MAJOR_VERSION);
+    if (PMPI_Get_library_version(version, &length) != MPI_SUCCESS ||
+        strncmp(version, built, strlen(built)))
         return;
     shim_mpi_settings_read(&shim.settings);
     off = shim.settings.off;

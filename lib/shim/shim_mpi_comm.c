@@ -149,17 +149,6 @@ int *shim_mpi_comm_ranks(MPI_Comm comm, int ranks)
     return there;
 }
 
-/* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
-static int has_strangers(MPI_Comm comm, int ranks)
-{
-    int *there = shim_mpi_comm_ranks(comm, ranks), found = 0;
-
-    for (int r = 0; r < ranks; r++)
-        found |= there[r] == MPI_UNDEFINED;
-    mem_free(there);
-    return found;
-}
-
 /* A duplicate would call what the program attached to its communicator. */
 static int open_world(struct shim_mpi_comm *m, MPI_Comm comm, struct err *err)
 {
@@ -185,7 +174,12 @@ static enum shim_mpi_why open_fabric(struct shim_mpi_comm *m, MPI_Comm comm)
     int bytes = 0;
 
     m->opened = 1;
-    if (has_strangers(comm, m->ranks))
+    /* Ranks of another MPI_COMM_WORLD have agreed on settings of their own, or on none. */
+    int *there = shim_mpi_comm_ranks(comm, m->ranks), strangers = 0;
+    for (int r = 0; r < m->ranks; r++)
+        strangers |= there[r] == MPI_UNDEFINED;
+    mem_free(there);
+    if (strangers)
         return SHIM_STRANGERS;
     PMPI_Pack_size(1, MPI_DOUBLE, comm, &bytes);
     if (bytes != sizeof(double))

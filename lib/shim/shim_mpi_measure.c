@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Knows how a class of calls comes to its verdict, and for how long.  Does not know MPI's
  * ranks. */
+#include <math.h>
+
 #include "base/stats.h"
 #include "shim/shim_mpi_plan.h"
 
@@ -53,16 +55,6 @@ int shim_mpi_class_note(struct shim_mpi_class *c, double seconds)
     return c->runs == 2 * SHIM_TRIALS;
 }
 
-/* Calls until a trial that costs as much as this one has cost its share, and no more. */
-static int64_t lasts(double spent_s, double call_s)
-{
-    double calls = call_s > 0 ? spent_s / call_s : 0;
-
-    if (calls < 2 * SHIM_TRIALS)
-        calls = 2 * SHIM_TRIALS;
-    return calls < (double)INT32_MAX ? (int64_t)(SHARE * calls) : (int64_t)SHARE * INT32_MAX;
-}
-
 void shim_mpi_class_settle(struct shim_mpi_class *c)
 {
     for (int side = 0; side < 2; side++) {
@@ -76,7 +68,10 @@ void shim_mpi_class_settle(struct shim_mpi_class *c)
     double other_s = c->median_s[ours ? SHIM_THEIRS : SHIM_OURS_SIDE];
     double *prepared_s = &c->time_s[SHIM_PREPARED];
     c->verdict = ours ? SHIM_IS_OURS : SHIM_IS_THEIRS;
-    c->left = lasts(SHIM_TRIALS * (other_s - best_s) + *prepared_s, best_s);
+    /* Calls until a trial that costs as much as this one has cost its share, and no more. */
+    double spent_s = SHIM_TRIALS * (other_s - best_s) + *prepared_s;
+    double calls = fmax(best_s > 0 ? spent_s / best_s : 0, 2 * SHIM_TRIALS);
+    c->left = calls < (double)INT32_MAX ? (int64_t)(SHARE * calls) : (int64_t)SHARE * INT32_MAX;
     c->chosen = 0;
     *prepared_s = 0;
 }

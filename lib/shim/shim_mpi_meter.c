@@ -36,18 +36,6 @@ void shim_mpi_meter_close(void)
     all.seen = (struct meter_seen){0};
 }
 
-static uint64_t identity(MPI_Comm comm, int ranks)
-{
-    int *there = shim_mpi_comm_ranks(comm, ranks);
-    uint64_t id = meter_id(there, ranks * (int64_t)sizeof *there, all.run);
-
-    mem_free(there);
-    pthread_mutex_lock(&all.lock);
-    id = meter_next_id(&all.seen, id);
-    pthread_mutex_unlock(&all.lock);
-    return id;
-}
-
 static struct meter_comm *comm_of(MPI_Comm comm)
 {
     struct meter_comm *c = NULL;
@@ -61,7 +49,12 @@ static struct meter_comm *comm_of(MPI_Comm comm)
     c = mem_new(1, sizeof *c);
     PMPI_Comm_size(comm, &c->ranks);
     PMPI_Comm_rank(comm, &c->rank);
-    c->id = identity(comm, c->ranks);
+    int *ranks = shim_mpi_comm_ranks(comm, c->ranks);
+    uint64_t id = meter_id(ranks, c->ranks * (int64_t)sizeof *ranks, all.run);
+    mem_free(ranks);
+    pthread_mutex_lock(&all.lock);
+    c->id = meter_next_id(&all.seen, id);
+    pthread_mutex_unlock(&all.lock);
     PMPI_Comm_set_attr(comm, all.key, c);
     return c;
 }

@@ -17,19 +17,13 @@ int shim_mpi_plan_is(const struct shim_mpi_plan *p, const struct shim_mpi_shape 
             memcmp(a->each, s->each, (size_t)p->vector.world->ranks * sizeof *a->each) == 0);
 }
 
-/* The largest block, or the whole where there are none. */
-static int64_t most_elems(const struct shim_mpi_shape *s, int ranks)
+int64_t shim_mpi_plan_bytes(const struct shim_mpi_shape *s, int ranks)
 {
-    int64_t most = s->elems;
+    int64_t most = s->elems; /* of the largest block, or the whole where there are none */
 
     for (int r = 0; s->each && r < ranks; r++)
         most = s->each[r] > most ? s->each[r] : most;
-    return most;
-}
-
-int64_t shim_mpi_plan_bytes(const struct shim_mpi_shape *s, int ranks)
-{
-    return s->bytes + most_elems(s, ranks) * s->elem_bytes;
+    return s->bytes + most * s->elem_bytes;
 }
 
 static int open_vector(struct shim_mpi_plan *p, struct world *world,

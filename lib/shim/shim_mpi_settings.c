@@ -52,25 +52,18 @@ static void read_text(struct shim_mpi_settings *s, const char *name, char *to, s
 
 const char *const shim_mpi_modes[SHIM_MODES] = {"measure", "always", "never"};
 
-static void read_mode(struct shim_mpi_settings *s)
+void shim_mpi_settings_read(struct shim_mpi_settings *s)
 {
+    *s = (struct shim_mpi_settings){
+        .min_bytes = MIN_BYTES, .memory_bytes = MEMORY_BYTES, .run = meter_new_run()};
     const char *v = word("PARO_MPI_MODE");
     int i = 0;
-
     while (*v && i < SHIM_MODES && strcmp(v, shim_mpi_modes[i]) != 0)
         i++;
     if (i == SHIM_MODES)
         refuse(s, "PARO_MPI_MODE", "expected measure, always or never");
     else
         s->mode = i;
-}
-
-void shim_mpi_settings_read(struct shim_mpi_settings *s)
-{
-    *s = (struct shim_mpi_settings){.min_bytes = MIN_BYTES,
-                                    .memory_bytes = MEMORY_BYTES,
-                                    .run = meter_new_run()};
-    read_mode(s);
     read_bytes(s, "PARO_MPI_MIN_BYTES", &s->min_bytes);
     read_bytes(s, "PARO_MPI_MEMORY", &s->memory_bytes);
     read_text(s, "PARO_TOPO", s->topo, sizeof s->topo);

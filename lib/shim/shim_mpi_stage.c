@@ -206,54 +206,46 @@ static char *block_of(const struct shim_mpi_call *c, int rank)
     return (char *)c->out + block_at(c, rank) * extent;
 }
 
-/* A block that is longer than the others expect would be cut off without a word. */
-static int own_block(const struct shim_mpi_call *c, const struct shim_mpi_ends *e)
-{
-    MPI_Count given = 0, size = 0;
-
-    if (c->in == MPI_IN_PLACE)
-        return copy(e, 0, block_of(c, e->rank), e->in, block_count(c, e->rank), c->type);
-    PMPI_Type_size_x(c->in_type, &given);
-    PMPI_Type_size_x(c->type, &size);
-    if (c->in_count * given > block_count(c, e->rank) * size)
-        return MPI_ERR_TRUNCATE;
-    return copy(e, 0, (char *)(uintptr_t)c->in, e->in, c->in_count, c->in_type);
-}
-
 int shim_mpi_stage_in(const struct shim_mpi_call *c, const struct shim_mpi_ends *e)
 {
     const void *from = c->in == MPI_IN_PLACE ? c->out : c->in;
 
-    if (gathers(c))
-        return own_block(c, e);
+    if (gathers(c)) {
+        /* A block that is longer than the others expect would be cut off without a word. */
+        MPI_Count given = 0, size = 0;
+
+        if (c->in == MPI_IN_PLACE)
+            return copy(e, 0, block_of(c, e->rank), e->in, block_count(c, e->rank), c->type);
+        PMPI_Type_size_x(c->in_type, &given);
+        PMPI_Type_size_x(c->type, &size);
+        if (c->in_count * given > block_count(c, e->rank) * size)
+            return MPI_ERR_TRUNCATE;
+        return copy(e, 0, (char *)(uintptr_t)c->in, e->in, c->in_count, c->in_type);
+    }
     if (c->form == SHIM_BCAST)
         return e->rank == c->root ? copy(e, 0, c->out, e->in, c->count, c->type) : MPI_SUCCESS;
     return copy(e, 0, (char *)(uintptr_t)from, e->in, count_of(c, e->ranks), c->type);
 }
 
-/* Blocks that lie one behind the other are one. */
-static int all_blocks(const struct shim_mpi_call *c, const struct shim_mpi_ends *e)
-{
-    MPI_Count size = 0;
-    char *at = e->out;
-    int rc = MPI_SUCCESS;
-
-    PMPI_Type_size_x(c->type, &size);
-    for (int r = 0, next; r < e->ranks && rc == MPI_SUCCESS; r = next) {
-        int64_t count = block_count(c, r);
-        for (next = r + 1; next < e->ranks && block_at(c, next) == block_at(c, r) + count;
-             next++)
-            count += block_count(c, next);
-        rc = copy(e, 1, block_of(c, r), at, count, c->type);
-        at += count * size;
-    }
-    return rc;
-}
-
 int shim_mpi_stage_out(const struct shim_mpi_call *c, const struct shim_mpi_ends *e)
 {
-    if (gathers(c))
-        return all_blocks(c, e);
+    if (gathers(c)) {
+        /* Blocks that lie one behind the other are one. */
+        MPI_Count size = 0;
+        char *at = e->out;
+        int rc = MPI_SUCCESS;
+
+        PMPI_Type_size_x(c->type, &size);
+        for (int r = 0, next; r < e->ranks && rc == MPI_SUCCESS; r = next) {
+            int64_t count = block_count(c, r);
+            for (next = r + 1; next < e->ranks && block_at(c, next) == block_at(c, r) + count;
+                 next++)
+                count += block_count(c, next);
+            rc = copy(e, 1, block_of(c, r), at, count, c->type);
+            at += count * size;
+        }
+        return rc;
+    }
     if (c->form == SHIM_BCAST && e->rank == c->root)
         return MPI_SUCCESS;
     return copy(e, 1, c->out, e->out, has_counts(c) ? c->counts[e->rank] : c->count, c->type);
@@ -279,29 +271,23 @@ static int lies_dense(const struct shim_mpi_call *c, int ranks)
     return r == ranks;
 }
 
-static void place_gather(const struct shim_mpi_call *c, struct shim_mpi_ends *e)
-{
-    int in_place = c->in == MPI_IN_PLACE;
-    MPI_Count given = 0, size = 0;
-
-    if (in_place && lies_plain(c->type)) {
-        e->in = block_of(c, e->rank);
-    } else if (!in_place && lies_plain(c->in_type)) {
-        PMPI_Type_size_x(c->in_type, &given);
-        PMPI_Type_size_x(c->type, &size);
-        if (c->in_count * given == block_count(c, e->rank) * size)
-            e->in = (void *)(uintptr_t)c->in;
-    }
-    if (lies_plain(c->type) && lies_dense(c, e->ranks))
-        e->out = block_of(c, 0);
-}
-
 void shim_mpi_stage_place(const struct shim_mpi_call *c, struct shim_mpi_ends *e)
 {
     int in_place = c->in == MPI_IN_PLACE;
 
     if (gathers(c)) {
-        place_gather(c, e);
+        MPI_Count given = 0, size = 0;
+
+        if (in_place && lies_plain(c->type)) {
+            e->in = block_of(c, e->rank);
+        } else if (!in_place && lies_plain(c->in_type)) {
+            PMPI_Type_size_x(c->in_type, &given);
+            PMPI_Type_size_x(c->type, &size);
+            if (c->in_count * given == block_count(c, e->rank) * size)
+                e->in = (void *)(uintptr_t)c->in;
+        }
+        if (lies_plain(c->type) && lies_dense(c, e->ranks))
+            e->out = block_of(c, 0);
         return;
     }
     if (!lies_plain(c->type))

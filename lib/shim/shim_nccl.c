@@ -110,15 +110,6 @@ static struct shim_comm *enter(ncclComm_t comm)
     return c;
 }
 
-static int is_known(ncclComm_t comm)
-{
-    struct shim_comm *c = enter(comm);
-
-    if (c)
-        shim_comm_leave(c);
-    return c != NULL;
-}
-
 static void keep(ncclComm_t comm, struct shim_comm *ours)
 {
     struct entry *e = mem_new(1, sizeof *e);
@@ -362,7 +353,11 @@ EXPORT ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key, ncclComm_
     ncclResult_t rc = real()->split(comm, color, key, child, config);
 
     shim_own(was);
-    return rc == ncclSuccess && !was && is_known(comm) ? made(child, config) : rc;
+    struct shim_comm *parent = rc == ncclSuccess && !was ? enter(comm) : NULL;
+    if (!parent)
+        return rc;
+    shim_comm_leave(parent);
+    return made(child, config);
 }
 
 /* In good order: ours first, unless the group would take it together with NCCL's. */
@@ -406,4 +401,67 @@ EXPORT ncclResult_t ncclCommAbort(ncclComm_t comm)
 ncclResult_t shim_revoke(ncclComm_t comm, int flags)
 {
     return real()->revoke ? cut_short(comm, 1, flags) : ncclInvalidUsage;
+}
+
+/* ---- threads ---- */
+
+/*
+ * A thread keeps what is the program's of it, and threads which NCCL starts at our request are
+ * ours: while the program captures a stream for all threads, CUDA refuses what a communicator
+ * is made of to every thread that has not said that it is apart from that.
+ */
+struct start {
+    void *(*run)(void *arg);
+    void *arg;
+    int gpu; /* of the thread that asked: CUDA takes GPU 0 for a new one */
+};
+
+struct shim_manners shim_be_ours(void)
+{
+    struct shim_manners was = {.gpu = -1, .mode = cudaStreamCaptureModeRelaxed};
+
+    if (cudaGetDevice(&was.gpu) != cudaSuccess)
+        was.gpu = -1;
+    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
+    return was;
+}
+
+void shim_be_again(struct shim_manners was)
+{
+    (void)cudaThreadExchangeStreamCaptureMode(&was.mode);
+    if (was.gpu >= 0)
+        (void)cudaSetDevice(was.gpu);
+}
+
+static void *run_ours(void *arg)
+{
+    struct start s = *(struct start *)arg;
+
+    mem_free(arg);
+    shim_own(1);
+    if (s.gpu >= 0)
+        (void)cudaSetDevice(s.gpu);
+    (void)shim_be_ours();
+    return s.run(s.arg);
+}
+
+__attribute__((visibility("default"))) int
+pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*code)(void *), void *arg)
+{
+    int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    void *next = dlsym(RTLD_NEXT, "pthread_create");
+    int own = shim_own(0);
+
+    memcpy(&create, &next, sizeof next);
+    shim_own(own);
+    if (!own)
+        return create(out, attr, code, arg);
+    struct start *s = mem_new(1, sizeof *s);
+    *s = (struct start){code, arg, -1};
+    if (cudaGetDevice(&s->gpu) != cudaSuccess)
+        s->gpu = -1;
+    int rc = create(out, attr, run_ours, s);
+    if (rc)
+        mem_free(s);
+    return rc;
 }

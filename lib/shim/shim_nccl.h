@@ -51,8 +51,8 @@ struct shim_comm;
 /*
  * Collective over new communicators, several where ranks of one process have been made at once:
  * learns who stands where and whether all ranks read the same table.  out[i] NULL: nothing can
- * be said about it, its calls are passed on.  On an error, also past shim_deadline_s, nothing
- * can be done with any of them: they are to be given up, and what is in out, too.
+ * be said about it, its calls are passed on.  On an error, also past PARO_NCCL_DEADLINE,
+ * nothing can be done with any of them: they are to be given up, and what is in out, too.
  */
 ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real,
                            struct shim_comm **out);
@@ -88,12 +88,6 @@ int64_t shim_plan_bytes(const struct shim_call *call, int ranks);
 /* Whether type and operation are ours; the type of an all-gather may be anything. */
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
                    int64_t *elems);
-
-/* PARO_NCCL_DEADLINE: of a wait for other ranks. */
-double shim_deadline_s(void);
-/* The GPU of that number, the same every time; never closed, which would wait for all that goes
-   on there.  NULL: err. */
-struct device *shim_device(int gpu, struct err *err);
 
 /* What this thread asks of NCCL from here on is the shim's own; returns what it was. */
 int shim_own(int own);

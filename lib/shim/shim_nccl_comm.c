@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -16,6 +17,7 @@
 
 #include "base/fnv.h"
 #include "base/mem.h"
+#include "base/num.h"
 #include "base/tick.h"
 #include "shim/shim_nccl.h"
 
@@ -155,10 +157,22 @@ static int hear(void *arg, struct err *err)
     return c->gone ? err_set(err, ERR_PEER, "the program aborts the communicator") : 0;
 }
 
+/* PARO_NCCL_DEADLINE: of a wait for other ranks. */
+static double deadline_of(void)
+{
+    const char *text = getenv("PARO_NCCL_DEADLINE");
+    double s = 600; /* as the library's own wait for other ranks */
+    struct err err;
+
+    if (text && *text && num_time(text, &s, &err))
+        shim_debug("PARO_NCCL_DEADLINE: %s", err.text);
+    return s;
+}
+
 /* A rank that does not know of us says nothing. */
 static int nothing_yet(struct shim_comm *c, double since, struct err *err)
 {
-    double deadline_s = shim_deadline_s();
+    double deadline_s = deadline_of();
 
     if (hear(c, err))
         return -1;
@@ -237,22 +251,6 @@ static int share(void *arg, void *bytes, int n, int root, struct err *err)
     return rc;
 }
 
-/* Hosts in the order of their first rank. */
-static int group_ranks(struct groups *g, const struct told *all, int ranks, struct err *err)
-{
-    int *group_of = mem_new((size_t)ranks, sizeof *group_of), groups = 0;
-
-    for (int r = 0; r < ranks; r++) {
-        int first = 0;
-        while (all[first].host != all[r].host)
-            first++;
-        group_of[r] = first == r ? groups++ : group_of[first];
-    }
-    int rc = groups_init_of(g, ranks, group_of, err);
-    mem_free(group_of);
-    return rc;
-}
-
 /* Why nothing on these ranks is ours, or NULL. */
 static const char *why_not(struct shim_comm *c, const struct told *all)
 {
@@ -268,7 +266,17 @@ static const char *why_not(struct shim_comm *c, const struct told *all)
             if (all[s].process == all[r].process)
                 return "several ranks in one process";
     }
-    if (group_ranks(&c->groups, all, c->ranks, &err))
+    /* Hosts in the order of their first rank. */
+    int *group_of = mem_new((size_t)c->ranks, sizeof *group_of), groups = 0;
+    for (int r = 0; r < c->ranks; r++) {
+        int first = 0;
+        while (all[first].host != all[r].host)
+            first++;
+        group_of[r] = first == r ? groups++ : group_of[first];
+    }
+    int rc = groups_init_of(&c->groups, c->ranks, group_of, &err);
+    mem_free(group_of);
+    if (rc)
         return "hosts";
     if (c->groups.count < 2)
         return "one host";
@@ -396,31 +404,6 @@ static int hear_all(struct shim_comm *c, struct err *err)
     return rc;
 }
 
-/* To known[n], which are one in a process or are made at once. */
-static int introduce(struct shim_comm *const *known, int n, struct err *err)
-{
-    struct told mine = {0};
-    int rc = 0;
-
-    tell(&mine);
-    for (int i = 0; i < n && rc == 0; i++) {
-        struct talk *t = &known[i]->talk;
-        if (cudaSetDevice(known[i]->gpu) ||
-            cudaMalloc((void **)&t->memory, (size_t)(known[i]->ranks + 1) * TALK_BYTES) ||
-            cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) ||
-            cudaEventCreateWithFlags(&t->done, cudaEventDisableTiming))
-            rc = err_set(err, ERR_DEVICE,
-                         "no memory, stream or event for messages between ranks");
-    }
-    if (rc == 0 && n)
-        rc = talk_ask(known, n, &mine, sizeof mine, err);
-    for (int i = 0; i < n && rc == 0; i++)
-        rc = hear_all(known[i], err);
-    if (rc && err->code == ERR_PEER)
-        err_prefix(err, "libparo-nccl.so, which all ranks must preload: ");
-    return rc;
-}
-
 ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real,
                            struct shim_comm **out)
 {
@@ -432,7 +415,24 @@ ncclResult_t shim_comm_new(ncclComm_t *comm, int n, const struct shim_real *real
     for (int i = 0; i < n; i++)
         if ((out[i] = comm_new(comm[i], real)))
             known[knows++] = out[i];
-    int rc = introduce(known, knows, &err);
+    int rc = 0;
+    struct told mine = {0};
+    tell(&mine);
+    for (int i = 0; i < knows && rc == 0; i++) {
+        struct talk *t = &known[i]->talk;
+        if (cudaSetDevice(known[i]->gpu) ||
+            cudaMalloc((void **)&t->memory, (size_t)(known[i]->ranks + 1) * TALK_BYTES) ||
+            cudaStreamCreateWithFlags(&t->stream, cudaStreamNonBlocking) ||
+            cudaEventCreateWithFlags(&t->done, cudaEventDisableTiming))
+            rc = err_set(&err, ERR_DEVICE,
+                         "no memory, stream or event for messages between ranks");
+    }
+    if (rc == 0 && knows)
+        rc = talk_ask(known, knows, &mine, sizeof mine, &err);
+    for (int i = 0; i < knows && rc == 0; i++)
+        rc = hear_all(known[i], &err);
+    if (rc && err.code == ERR_PEER)
+        err_prefix(&err, "libparo-nccl.so, which all ranks must preload: ");
     if (rc)
         shim_debug("%s", err.text);
     shim_be_again(program);
@@ -491,17 +491,39 @@ const char *shim_comm_passes(struct shim_comm *c, const struct shim_call *call)
     return NULL;
 }
 
+/* The GPU of that number, the same every time; never closed, which would wait for all that goes
+   on there.  NULL: err. */
+static struct device *open_gpu(int gpu, struct err *err)
+{
+    enum { GPUS_MOST = 64 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static struct device *open[GPUS_MOST];
+    char name[32];
+
+    if (gpu < 0 || gpu >= GPUS_MOST) {
+        err_set(err, ERR_INPUT, "cuda:%d, expected a number below %d", gpu, GPUS_MOST);
+        return NULL;
+    }
+    snprintf(name, sizeof name, "cuda:%d", gpu);
+    pthread_mutex_lock(&lock);
+    if (!open[gpu] && device_open(&open[gpu], name, 0, err))
+        open[gpu] = NULL;
+    struct device *d = open[gpu];
+    pthread_mutex_unlock(&lock);
+    return d;
+}
+
 /* Once: ranks that did it stand where others who failed never come. */
 static int open_exec(struct shim_comm *c, struct err *err)
 {
     struct exec_nccl_options o = {.rank = c->rank,
                                   .ranks = c->ranks,
-                                  .deadline_s = shim_deadline_s(),
+                                  .deadline_s = deadline_of(),
                                   .share = share,
                                   .hear = hear,
                                   .arg = c};
 
-    o.device = shim_device(c->gpu, err);
+    o.device = open_gpu(c->gpu, err);
     if (!o.device)
         return -1;
     if (cudaSetDevice(c->gpu) != cudaSuccess ||

@@ -168,20 +168,6 @@ static int64_t begin_call(struct plugin_comm *of, const struct plugin_event *e)
     return number;
 }
 
-static int64_t ahead_of(int64_t gpu_ns)
-{
-    int64_t now_ns = meter_now_ns(), ahead = now_ns - gpu_ns, age = now_ns - all.since_ns;
-
-    if (age > window_ns) {
-        all.ahead_ns[1] = age > 2 * window_ns ? ahead : all.ahead_ns[0];
-        all.ahead_ns[0] = ahead;
-        all.since_ns = now_ns;
-    }
-    if (ahead < all.ahead_ns[0])
-        all.ahead_ns[0] = ahead;
-    return all.ahead_ns[all.ahead_ns[1] < all.ahead_ns[0]];
-}
-
 static void note_channel(int64_t number, uint64_t gpu_ns, int ended)
 {
     int64_t ns = (int64_t)(gpu_ns & (UINT64_MAX >> 2)); /* no sum overflows */
@@ -189,7 +175,15 @@ static void note_channel(int64_t number, uint64_t gpu_ns, int ended)
     pthread_mutex_lock(&all.lock);
     struct plugin_call *c = &all.call[number > 0 ? number % METER_RECORDS : 0];
     if (all.meter && number > 0 && c->number == number) {
-        int64_t ahead = ahead_of(ns);
+        int64_t now_ns = meter_now_ns(), ahead = now_ns - ns, age = now_ns - all.since_ns;
+        if (age > window_ns) {
+            all.ahead_ns[1] = age > 2 * window_ns ? ahead : all.ahead_ns[0];
+            all.ahead_ns[0] = ahead;
+            all.since_ns = now_ns;
+        }
+        if (ahead < all.ahead_ns[0])
+            all.ahead_ns[0] = ahead;
+        ahead = all.ahead_ns[all.ahead_ns[1] < all.ahead_ns[0]];
         c->begun += !ended;
         c->ended += ended;
         if (!c->begun_ns || ns < c->begun_ns)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/fnv.h"
+#include "base/mem.h"
 
 /* A library that is preloaded is called by nobody who could keep this for it. */
 static struct {
@@ -36,26 +37,16 @@ void shim_debug(const char *fmt, ...)
     fprintf(stderr, "paro-nccl: %s\n", line); /* one call, one line: ranks share it */
 }
 
-static int make_table(const char *topo, struct pick_table *out, struct err *err)
+static void read_all(void)
 {
-    struct pick_ask ask = {
+    const char *tuning = getenv("PARO_TUNING"), *topo = getenv("PARO_TOPO");
+    const struct pick_ask ask = {
         .ops = 3,
         .op = {SCHEDULE_ALL_GATHER, SCHEDULE_REDUCE_SCATTER, SCHEDULE_ALL_REDUCE},
         .min_bytes = 64 << 10,
         .max_bytes = 1 << 30,
         .factor = 4};
-    struct topo t;
-
-    if (topo_read(&t, topo, err))
-        return -1;
-    int rc = pick_table_make(&t, &ask, out, err);
-    topo_release(&t);
-    return rc;
-}
-
-static void read_all(void)
-{
-    const char *tuning = getenv("PARO_TUNING"), *topo = getenv("PARO_TOPO");
+    struct topo t = {0};
     struct err err = {0};
     size_t bytes = 0;
     char *text = NULL;
@@ -64,20 +55,23 @@ static void read_all(void)
     if (tuning && *tuning)
         rc = pick_table_read(&known.table, tuning, &err);
     else if (topo && *topo)
-        rc = make_table(topo, &known.table, &err);
+        rc = topo_read(&t, topo, &err);
     else
         rc = err_set(&err, ERR_ABSENT, "neither PARO_TUNING nor PARO_TOPO is set");
+    if (rc == 0 && t.levels) {
+        rc = pick_table_make(&t, &ask, &known.table, &err);
+        topo_release(&t);
+    }
     if (rc) {
         snprintf(known.why, sizeof known.why, "%s", err.text);
         return;
     }
-    FILE *f = open_memstream(&text, &bytes);
-    if (!f)
-        return;
+    FILE *f = mem_stream(&text, &bytes);
     pick_table_print(&known.table, PICK_YAML, f);
-    known.there = fclose(f) == 0;
-    known.hash = known.there ? fnv_bytes(text, bytes) : 0;
-    free(text);
+    fclose(f);
+    known.there = 1;
+    known.hash = fnv_bytes(text, bytes);
+    mem_free(text);
 }
 
 const struct pick_table *shim_table(const char **why)
