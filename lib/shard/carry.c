@@ -128,23 +128,6 @@ int carry_folder(struct carry *c, const char *dir, struct err *err)
     return carry_named(c, dir, 0, GENERATION, err);
 }
 
-/* A file that is read by its name, and that the manifest does not have, is another's. */
-static int check_others(const struct carry *c, const char *dir, struct err *err)
-{
-    char *folder = carry_path(dir);
-    int rc = 0;
-
-    for (int i = 0; rc == 0 && i < NAMES; i++) {
-        int listed = ckpt_source_number(&c->list, names[i]) < c->list.count;
-        if (!listed && io_has(folder, names[i]))
-            rc = err_set(err, ERR_MISMATCH,
-                         "'%s/%s' is not in the manifest, expected the files of the split",
-                         folder, names[i]);
-    }
-    mem_free(folder);
-    return rc;
-}
-
 int carry_check(const char *dir, struct err *err)
 {
     struct carry all = {0};
@@ -154,7 +137,17 @@ int carry_check(const char *dir, struct err *err)
         return 0;
     if (ckpt_open(&c, dir, NULL, err))
         return -1;
-    int rc = carry_ckpt(&all, &c, 1, err) || check_others(&all, dir, err) ? -1 : 0;
+    int rc = carry_ckpt(&all, &c, 1, err);
+    /* A file that is read by its name, and that the manifest does not have, is another's. */
+    char *folder = carry_path(dir);
+    for (int i = 0; rc == 0 && i < NAMES; i++) {
+        int listed = ckpt_source_number(&all.list, names[i]) < all.list.count;
+        if (!listed && io_has(folder, names[i]))
+            rc = err_set(err, ERR_MISMATCH,
+                         "'%s/%s' is not in the manifest, expected the files of the split",
+                         folder, names[i]);
+    }
+    mem_free(folder);
     carry_release(&all);
     ckpt_close(&c);
     return rc;

@@ -187,29 +187,6 @@ static int check_small(struct checkup *x, int small, int64_t bytes, const char *
     return rc;
 }
 
-/* Without copies the manifest and the config are what they are: they have been read. */
-static int check_all_small(struct checkup *x, struct err *err)
-{
-    const struct ckpt *c = x->c;
-    char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json"), hash[33];
-    int64_t bytes = 0;
-    int rc = 0;
-
-    if (c->copies) {
-        rc = err_any(ckpt_hash_file(path, c->stop, &bytes, hash, err) ||
-                     check_small(x, CHECKUP_MANIFEST, bytes, hash, err));
-        bytes = (int64_t)strlen(c->model.config);
-        ckpt_hash(c->model.config, bytes, hash);
-        if (rc == 0)
-            rc = check_small(x, CHECKUP_CONFIG, bytes, hash, err);
-    }
-    for (int i = 0; rc == 0 && i < c->source.count; i++)
-        rc = check_small(x, CHECKUP_SOURCES + i, c->source.item[i].bytes,
-                         c->source.item[i].hash, err);
-    mem_free(path);
-    return rc;
-}
-
 /* --- all of it --- */
 
 static int by_place(const void *a, const void *b, void *checkup)
@@ -233,6 +210,8 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick,
 {
     struct checkup new = {
         .c = c, .quick = quick, .parts = c->files + CHECKUP_SOURCES + c->source.count};
+    char hash[33];
+    int64_t bytes = 0;
     int rc = 0;
 
     new.state = mem_new((size_t) new.parts *(1 + (size_t)c->copies), 1);
@@ -241,8 +220,19 @@ int checkup_run(struct checkup *x, struct ckpt *c, int quick,
             rc = err_any(ckpt_stopped(c->stop, err) || check_shard(&new, f, k, err));
     if (rc == 0 && !quick)
         rc = check_blocks(&new, options, err);
-    if (rc == 0)
-        rc = check_all_small(&new, err);
+    /* Without copies the manifest and the config are what they are: they have been read. */
+    if (rc == 0 && c->copies) {
+        char *path = ckpt_small_path(c->dir, c->manifest, "manifest.json");
+        rc = err_any(ckpt_hash_file(path, c->stop, &bytes, hash, err) ||
+                     check_small(&new, CHECKUP_MANIFEST, bytes, hash, err));
+        mem_free(path);
+        bytes = (int64_t)strlen(c->model.config);
+        ckpt_hash(c->model.config, bytes, hash);
+        rc = rc ? rc : check_small(&new, CHECKUP_CONFIG, bytes, hash, err);
+    }
+    for (int i = 0; rc == 0 && i < c->source.count; i++)
+        rc = check_small(&new, CHECKUP_SOURCES + i, c->source.item[i].bytes,
+                         c->source.item[i].hash, err);
     if (new.damages)
         qsort_r(new.damage, (size_t) new.damages, sizeof *new.damage, by_place, &new);
     if (rc)

@@ -238,6 +238,15 @@ int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits 
     return 0;
 }
 
+int folder_check(const struct hf *hf, const struct ckpt_limits *limits, struct err *err)
+{
+    struct folder f = {0};
+    int rc = folder_list(&f, hf, limits, err);
+
+    folder_release(&f);
+    return rc;
+}
+
 void folder_release(struct folder *f)
 {
     for (int i = 0; i < f->others; i++)

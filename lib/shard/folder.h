@@ -19,6 +19,8 @@ struct folder {
  */
 int folder_list(struct folder *f, const struct hf *hf, const struct ckpt_limits *limits,
                 struct err *err);
+/* The same errors alone. */
+int folder_check(const struct hf *hf, const struct ckpt_limits *limits, struct err *err);
 /* Opens a file of f->dir; ERR_INPUT for a link out of it. */
 int folder_open(struct folder *f, const char *name, int *fd, struct err *err);
 void folder_release(struct folder *f);

@@ -168,32 +168,6 @@ static void add_block(struct moves *m, const struct merge_plan *p, int64_t block
                                          .want = p->want});
 }
 
-static void add_all(struct moves *m, const struct merge_plan *p)
-{
-    const struct ckpt *c = p->c;
-    int units = c->model.units;
-    int *first = mem_new((size_t)c->model.tensors + 1, sizeof *first);
-
-    for (int i = 0, t = 0; t <= c->model.tensors; t++) {
-        while (i < p->tensors && p->tensor[i].tensor >= 0 && p->tensor[i].tensor < t)
-            i++;
-        first[t] = i;
-    }
-    for (int64_t b = c->first[p->params * units]; b < c->first[(p->params + 1) * units]; b++) {
-        int t = c->block[b].tensor;
-        if (first[t] < first[t + 1])
-            add_block(m, p, b, &p->tensor[first[t]], &p->tensor[first[t + 1]]);
-    }
-    for (int i = first[c->model.tensors]; i < p->tensors; i++) {
-        const struct merge_tensor *t = &p->tensor[i];
-        moves_add_to(
-            m, (struct move_to){m->at, t->bytes, t->file, t->offset, DTYPE_U8, DTYPE_U8, NULL});
-        moves_add_from(m, (struct move_from){
-                              .bytes = t->bytes, .file = c->files + t->rest, .offset = t->at});
-    }
-    mem_free(first);
-}
-
 static int take_head(void *heads, int file, char **head, int64_t *bytes, struct err *err)
 {
     struct merge_file *f = &((const struct merge_plan *)heads)->file[file];
@@ -214,13 +188,33 @@ int merge_move(const struct merge_plan *p, const struct io_out *dir,
                       .arg = &reader,
                       .head = take_head,
                       .heads = (void *)p};
+    struct ckpt *c = p->c;
+    int units = c->model.units;
+    int *first = mem_new((size_t)c->model.tensors + 1, sizeof *first);
 
-    moves_add_ckpt(&m, p->c);
+    moves_add_ckpt(&m, c);
     for (int i = 0; i < p->rests; i++)
         moves_add_file(&m.in, p->rest[i].bytes, mem_dup(p->rest[i].path));
     for (int f = 0; f < p->files; f++)
         moves_add_file(&m.out, p->file[f].bytes, io_join(dir->temp, p->file[f].name));
-    add_all(&m, p);
+    for (int i = 0, t = 0; t <= c->model.tensors; t++) {
+        while (i < p->tensors && p->tensor[i].tensor >= 0 && p->tensor[i].tensor < t)
+            i++;
+        first[t] = i;
+    }
+    for (int64_t b = c->first[p->params * units]; b < c->first[(p->params + 1) * units]; b++) {
+        int t = c->block[b].tensor;
+        if (first[t] < first[t + 1])
+            add_block(&m, p, b, &p->tensor[first[t]], &p->tensor[first[t + 1]]);
+    }
+    for (int i = first[c->model.tensors]; i < p->tensors; i++) {
+        const struct merge_tensor *t = &p->tensor[i];
+        moves_add_to(
+            &m, (struct move_to){m.at, t->bytes, t->file, t->offset, DTYPE_U8, DTYPE_U8, NULL});
+        moves_add_from(&m, (struct move_from){
+                               .bytes = t->bytes, .file = c->files + t->rest, .offset = t->at});
+    }
+    mem_free(first);
     int rc = moves_run(&m, dir, err);
     moves_release(&m);
     merge_reader_release(&reader);

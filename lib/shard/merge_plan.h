@@ -41,25 +41,14 @@ struct merge_plan {
 /* What there is to merge, and as what; no files yet. */
 int merge_plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
                     struct err *err);
-/* The files that were split: with the headers kept in source/, checked. */
-int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits, struct err *err);
-/*
- * New files: the model's tensors, or its adapters alone.  max_shard (0: any size)
- * cuts as transformers does: in the order of the tensors, a file gets no tensor that would take
- * its data above that, and a larger tensor has a file of its own.
- */
-int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard, struct err *err);
-/* The text of model.safetensors.index.json, for mem_free; as transformers writes it. */
-char *merge_plan_index(const struct merge_plan *p);
-/* The same of these; sorts them. */
 struct merge_place {
     const char *tensor, *file;
 };
+/* The text of model.safetensors.index.json, for mem_free; as transformers writes it; sorts. */
 char *merge_index(struct merge_place *place, int count, int64_t total);
 /* Writes the files into dir->temp, synced; once, for it takes their heads. */
 int merge_move(const struct merge_plan *p, const struct io_out *dir,
                const struct shard_options *options, struct err *err);
-void merge_plan_release(struct merge_plan *p);
 
 /* Reads weights as they are merged: adapters added to their matrices, sparse ones whole. */
 struct merge_reader {

@@ -42,23 +42,6 @@ void moves_add_ckpt(struct moves *m, struct ckpt *c)
         moves_add_shard(&m->in, c->dir, &c->groups, c->copies, f, c->file[f].bytes);
 }
 
-static int create_file(const struct moves *m, const struct io_out *dir, int file, int holes,
-                       struct err *err)
-{
-    const struct move_file *f = &m->out.file[file];
-    char *const *path = m->out.path + f->first;
-    char *head = NULL;
-    int64_t bytes = 0;
-    int fd = -1, rc = m->head(m->heads, file, &head, &bytes, err);
-
-    for (int k = 0; rc == 0 && k < f->paths; k++)
-        rc = err_any(ckpt_stopped(m->stop, err) ||
-                     ckpt_create_file(dir, path[k], head, bytes, f->bytes, holes, &fd, err) ||
-                     io_close(fd, path[k], err));
-    mem_free(head);
-    return rc;
-}
-
 /* --- pieces --- */
 
 void moves_add_from(struct moves *m, struct move_from from)
@@ -109,8 +92,19 @@ int moves_run(struct moves *m, const struct io_out *dir, struct err *err)
                 st.st_blocks * INT64_C(512) < st.st_size;
     if (m->tos)
         qsort(m->to, (size_t)m->tos, sizeof *m->to, by_at);
-    for (int f = 0; rc == 0 && f < m->out.files; f++)
-        rc = create_file(m, dir, f, holes, err);
+    for (int f = 0; rc == 0 && f < m->out.files; f++) {
+        const struct move_file *to = &m->out.file[f];
+        char *const *path = m->out.path + to->first, *head = NULL;
+        int64_t bytes = 0;
+        int fd = -1;
+        rc = m->head(m->heads, f, &head, &bytes, err);
+        for (int k = 0; rc == 0 && k < to->paths; k++)
+            rc = err_any(
+                ckpt_stopped(m->stop, err) ||
+                ckpt_create_file(dir, path[k], head, bytes, to->bytes, holes, &fd, err) ||
+                io_close(fd, path[k], err));
+        mem_free(head);
+    }
     if (rc == 0)
         rc = move_run(m, dir, holes, err);
     if (rc == 0 && m->ckpt)

@@ -46,7 +46,7 @@ struct shard_request {
     /* Of split alone. */
     const char *adapter;   /* a PEFT folder with the model's adapters; NULL: first values ... */
     uint64_t seed;         /* ... drawn from this */
-    const char *optimizer; /* a file or folder with its state (shard/optim.h), from which a run
+    const char *optimizer; /* a file or folder with its state (shard_split.c), from which a run
                               resumes; NULL: none */
     struct shard_options options;
 };

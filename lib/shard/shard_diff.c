@@ -87,21 +87,17 @@ static void values_of(struct diff *d, int type, const char *from, int64_t n, lon
                            : whole_number(from + i * bytes, bytes, kind == 1);
 }
 
-/* What lies between a and b in proportion to the larger: 0 to 2, opposite infinities too. */
-static double relative_gap(double a, double b)
-{
-    double most = fmax(fabs(a), fabs(b));
-
-    if (isnan(a) || isnan(b))
-        return NAN;
-    if (a == b) /* -0 and 0, too */
-        return 0;
-    return isinf(most) ? (isinf(a) && isinf(b) ? 2 : 1) : fabs(a - b) / most;
-}
-
 /* Element `at` differs. */
-static void count_gap(struct gap *gap, int64_t at, double by, double rel)
+static void count_gap(struct gap *gap, int64_t at, long double x, long double y)
 {
+    double a = (double)x, b = (double)y, by = (double)fabsl(x - y);
+    double most = fmax(fabs(a), fabs(b));
+    /* In proportion to the larger: 0 to 2, opposite infinities too; -0 is 0. */
+    double rel = isnan(a) || isnan(b) ? NAN
+                 : a == b             ? 0
+                 : isinf(most)        ? (isinf(a) && isinf(b) ? 2 : 1)
+                                      : fabs(a - b) / most;
+
     if (gap->elems++ == 0)
         gap->first = at;
     if (isnan(gap->most)) /* once NaN, always NaN */
@@ -132,7 +128,7 @@ static void compare_chunk(struct diff *d, int type_a, int type_b, int64_t at, in
         int same = size ? memcmp(d->a + i * size, d->b + i * size, (size_t)size) == 0
                         : x == y || (isnan(x) && isnan(y));
         if (!same)
-            count_gap(gap, at + i, (double)fabsl(x - y), relative_gap((double)x, (double)y));
+            count_gap(gap, at + i, x, y);
     }
 }
 
@@ -142,14 +138,6 @@ static int same_shape(const struct st_tensor *a, const struct st_tensor *b)
 {
     return a->dims == b->dims &&
            memcmp(a->shape, b->shape, (size_t)a->dims * sizeof *a->shape) == 0;
-}
-
-static int can_compare(const struct st_tensor *a, const struct st_tensor *b)
-{
-    enum dtype any;
-
-    return same_shape(a, b) &&
-           (a->type == b->type || (kind_of(a->type, &any) >= 0 && kind_of(b->type, &any) >= 0));
 }
 
 /* "7 of 9 elements differ, first at 2, largest difference 0.5 at 4 [1, 1], relative 0.25" */
@@ -179,11 +167,13 @@ static int compare_tensor(struct diff *d, struct weights *a, const struct weight
     const struct st_tensor *ta = &ia->shape, *tb = &ib->shape;
     char one[256], two[256], found[512] = "the values are the same", text[1100];
     struct gap gap = {.first = -1, .most_at = -1};
+    enum dtype any;
 
     st_print_shape(ta, one, sizeof one);
     st_print_shape(tb, two, sizeof two);
     snprintf(text, sizeof text, "is %s in the first, %s in the second", one, two);
-    if (!can_compare(ta, tb)) {
+    if (!same_shape(ta, tb) || (ta->type != tb->type &&
+                                (kind_of(ta->type, &any) < 0 || kind_of(tb->type, &any) < 0))) {
         report_difference(d, ia->name, same_shape(ta, tb) ? "type" : "shape", text, NULL);
         return 0;
     }
@@ -228,46 +218,41 @@ static int compare_all(struct diff *d, struct weights *a, struct weights *b, str
     return rc;
 }
 
-/* --- both --- */
-
-static int diff_json(struct diff *d, struct weights *a, struct weights *b, struct err *err)
-{
-    char *text = NULL;
-    size_t used = 0;
-
-    d->j.file = mem_stream(&text, &used);
-    jout_open(&d->j, NULL, '{');
-    jout_text(&d->j, "schema", "paro.shard.diff/1");
-    jout_open(&d->j, "differences", '[');
-    int rc = compare_all(d, a, b, err);
-    jout_close(&d->j, ']');
-    jout_bool(&d->j, "same", d->count == 0);
-    jout_close(&d->j, '}');
-    fclose(d->j.file);
-    if (rc == 0) /* one document or none */
-        fputs(text, d->out);
-    mem_free(text);
-    return rc;
-}
-
 int shard_diff(const char *path_a, const char *path_b, const struct shard_options *options,
                int json, FILE *out, int *differ, struct err *err)
 {
     struct weights a = {0}, b = {0};
     struct diff *d = mem_new(1, sizeof *d);
+    char *text = NULL;
+    size_t used = 0;
     int rc = weights_open(&a, path_a, options->limits, err);
 
     d->out = out;
     d->json = json;
+    if (json) {
+        d->j.file = mem_stream(&text, &used);
+        jout_open(&d->j, NULL, '{');
+        jout_text(&d->j, "schema", "paro.shard.diff/1");
+        jout_open(&d->j, "differences", '[');
+    }
     if (rc == 0)
         rc = weights_open(&b, path_b, options->limits, err);
     if (rc == 0 && a.is_ckpt != b.is_ckpt)
         rc = a.is_ckpt ? weights_rename(&b, &a.ckpt.model, err)
                        : weights_rename(&a, &b.ckpt.model, err);
     if (rc == 0)
-        rc = json ? diff_json(d, &a, &b, err) : compare_all(d, &a, &b, err);
+        rc = compare_all(d, &a, &b, err);
     if (rc == 0)
         *differ = d->count;
+    if (json) {
+        jout_close(&d->j, ']');
+        jout_bool(&d->j, "same", d->count == 0);
+        jout_close(&d->j, '}');
+        fclose(d->j.file);
+    }
+    if (rc == 0 && json) /* one document or none */
+        fputs(text, out);
+    mem_free(text);
     mem_free(d);
     if (options->healed) {
         options->healed[0] = a.ckpt.healed;

@@ -65,24 +65,6 @@ static int pattern_failed(const char *text, int code, struct err *err)
     return err_set(err, ERR_INPUT, "pattern '%.200s': %s", text, (const char *)words);
 }
 
-static int compile_rule(struct rule *r, enum shard_edit_kind kind, struct err *err)
-{
-    const char *equals = kind == SHARD_DROP ? NULL : strrchr(r->text, '=');
-    PCRE2_SIZE length = equals ? (PCRE2_SIZE)(equals - r->text) : strlen(r->text), at;
-    int code;
-
-    if (kind != SHARD_DROP && !equals)
-        return err_set(err, ERR_INPUT, "'%.200s' has no '=', expected PATTERN=%s", r->text,
-                       kind == SHARD_CAST ? "TYPE" : "REPLACEMENT");
-    r->right = equals ? mem_dup(equals + 1) : NULL;
-    if (kind == SHARD_CAST &&
-        (dtype_parse(r->right, &r->type, err) || r->type == DTYPE_I32 || r->type == DTYPE_U8))
-        return err_set(err, ERR_INPUT, "type '%.60s', expected f32, bf16, f16 or f64",
-                       r->right);
-    r->code = pcre2_compile((PCRE2_SPTR)r->text, length, PCRE2_UTF, &code, &at, NULL);
-    return r->code ? 0 : pattern_failed(r->text, code, err);
-}
-
 static int compile_all(struct edit *e, struct err *err)
 {
     e->context = mem_have(pcre2_match_context_create(NULL), "a match");
@@ -91,9 +73,22 @@ static int compile_all(struct edit *e, struct err *err)
     for (int kind = 0; kind < SHARD_EDITS; kind++) {
         e->rule[kind] = mem_new((size_t)e->what->list[kind].count, sizeof **e->rule);
         for (int i = 0; i < e->what->list[kind].count; i++) {
-            e->rule[kind][i].text = e->what->list[kind].item[i];
-            if (compile_rule(&e->rule[kind][i], (enum shard_edit_kind)kind, err))
-                return -1;
+            struct rule *r = &e->rule[kind][i];
+            const char *text = r->text = e->what->list[kind].item[i];
+            const char *equals = kind == SHARD_DROP ? NULL : strrchr(text, '=');
+            PCRE2_SIZE length = equals ? (PCRE2_SIZE)(equals - text) : strlen(text), at;
+            int code;
+            if (kind != SHARD_DROP && !equals)
+                return err_set(err, ERR_INPUT, "'%.200s' has no '=', expected PATTERN=%s", text,
+                               kind == SHARD_CAST ? "TYPE" : "REPLACEMENT");
+            r->right = equals ? mem_dup(equals + 1) : NULL;
+            if (kind == SHARD_CAST && (dtype_parse(r->right, &r->type, err) ||
+                                       r->type == DTYPE_I32 || r->type == DTYPE_U8))
+                return err_set(err, ERR_INPUT, "type '%.60s', expected f32, bf16, f16 or f64",
+                               r->right);
+            r->code = pcre2_compile((PCRE2_SPTR)text, length, PCRE2_UTF, &code, &at, NULL);
+            if (!r->code)
+                return pattern_failed(text, code, err);
         }
     }
     return 0;
@@ -178,12 +173,22 @@ static int by_name(const void *a, const void *b)
     return x->dropped != y->dropped ? x->dropped - y->dropped : strcmp(x->name, y->name);
 }
 
-/* Every rule did something, and no two tensors have one name. */
-static int check_items(const struct edit *e, struct err *err)
+static int edit_items(struct edit *e, struct err *err)
 {
+    for (int f = 0; f < e->hf.files; f++)
+        e->count += e->hf.file[f].count;
+    e->item = mem_new((size_t)e->count, sizeof *e->item);
+    for (int f = 0, i = 0; f < e->hf.files; f++)
+        for (int k = 0; k < e->hf.file[f].count; k++, i++) {
+            const struct st_tensor *t = &e->hf.file[f].tensor[k];
+            e->item[i] = (struct item){t, f, .name = mem_dup(t->name), .type = t->type};
+            if (ckpt_stopped(e->hf.stop, err) || apply_rules(e, &e->item[i], err))
+                return -1;
+            e->left += !e->item[i].dropped;
+        }
+    /* Every rule did something, and no two tensors have one name. */
     struct item **sorted = mem_new((size_t)e->count, sizeof *sorted);
     int rc = 0;
-
     for (int kind = 0; rc == 0 && kind < SHARD_EDITS; kind++)
         for (int i = 0; rc == 0 && i < e->what->list[kind].count; i++)
             if (!e->rule[kind][i].used)
@@ -200,22 +205,6 @@ static int check_items(const struct edit *e, struct err *err)
     if (rc == 0 && e->left == 0)
         rc = err_set(err, ERR_INPUT, "no tensor of '%s' is left", e->hf.dir);
     return rc;
-}
-
-static int edit_items(struct edit *e, struct err *err)
-{
-    for (int f = 0; f < e->hf.files; f++)
-        e->count += e->hf.file[f].count;
-    e->item = mem_new((size_t)e->count, sizeof *e->item);
-    for (int f = 0, i = 0; f < e->hf.files; f++)
-        for (int k = 0; k < e->hf.file[f].count; k++, i++) {
-            const struct st_tensor *t = &e->hf.file[f].tensor[k];
-            e->item[i] = (struct item){t, f, .name = mem_dup(t->name), .type = t->type};
-            if (ckpt_stopped(e->hf.stop, err) || apply_rules(e, &e->item[i], err))
-                return -1;
-            e->left += !e->item[i].dropped;
-        }
-    return check_items(e, err);
 }
 
 /* --- files --- */
@@ -349,17 +338,6 @@ static int copy_other(struct edit *e, const char *name, const struct io_out *dir
     return rc;
 }
 
-static int fill_folder(struct edit *e, const struct io_out *dir, struct err *err)
-{
-    int rc = 0;
-
-    for (int i = 0; rc == 0 && i < e->folder.others; i++)
-        rc = strcmp(e->folder.other[i], HF_INDEX_NAME)
-                 ? copy_other(e, e->folder.other[i], dir, err)
-                 : put_index(e, dir, err);
-    return rc ? rc : move_all(e, dir, err);
-}
-
 /* --- all of it --- */
 
 static void print_edits(const struct edit *e, FILE *out)
@@ -421,10 +399,15 @@ int shard_edit(const char *from, const struct shard_editing *what, struct shard_
         print_edits(&e, what->dry);
     } else if (rc == 0) {
         make_heads(&e);
-        rc = shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
-                     io_dir_create(&dir, to.dir, to.force, err)
-                 ? -1
-                 : io_end(&dir, fill_folder(&e, &dir, err), err);
+        rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
+                     io_dir_create(&dir, to.dir, to.force, err));
+        if (rc == 0) {
+            for (int i = 0; rc == 0 && i < e.folder.others; i++)
+                rc = strcmp(e.folder.other[i], HF_INDEX_NAME)
+                         ? copy_other(&e, e.folder.other[i], &dir, err)
+                         : put_index(&e, &dir, err);
+            rc = io_end(&dir, rc ? rc : move_all(&e, &dir, err), err);
+        }
     }
     edit_release(&e);
     return rc;

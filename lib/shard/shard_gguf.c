@@ -49,16 +49,6 @@ struct job {
 
 /* --- what is read --- */
 
-/* No file of the folder is a link out of it. */
-static int check_links(const struct hf *hf, const struct ckpt_limits *limits, struct err *err)
-{
-    struct folder f = {0};
-    int rc = folder_list(&f, hf, limits, err);
-
-    folder_release(&f);
-    return rc;
-}
-
 static int open_folder(struct job *j, struct err *err)
 {
     struct hf *hf = &j->w.hf;
@@ -66,7 +56,7 @@ static int open_folder(struct job *j, struct err *err)
     j->m = &j->own;
     if (j->what->fuse)
         return err_set(err, ERR_INPUT, "'%s' has no adapters to fuse", hf->dir);
-    return err_any(check_links(hf, j->what->options.limits, err) ||
+    return err_any(folder_check(hf, j->what->options.limits, err) ||
                    model_read_folder(&j->own, hf->dir, err) || hf_match(hf, j->m, err) ||
                    hf_check_tied(hf, err));
 }
@@ -152,23 +142,6 @@ static int check_rope(const struct model *m, struct err *err)
     return 0;
 }
 
-/* What llama.cpp finds in tensors of their own: of longrope the short and the long factors, of
-   llama3 the one list. */
-static void list_factors(struct job *j, const double *turns)
-{
-    const struct model *m = j->m;
-    const struct model_rope *r = &m->rope;
-    int lists = r->type == MODEL_ROPE_LONG ? ROPE_LISTS : r->type == MODEL_ROPE_LLAMA3;
-
-    for (int l = 0; l < lists; l++) {
-        j->rope[l] = mem_new((size_t)m->rotary / 2, sizeof **j->rope);
-        for (int64_t i = 0; i < m->rotary / 2; i++) {
-            double plain = pow(r->theta, -2.0 * (double)i / (double)m->rotary);
-            j->rope[l][i] = (float)(lists > 1 ? r->pair_factor[l][i] : plain / turns[i]);
-        }
-    }
-}
-
 static int put_scaling(struct gguf_keys *k, const struct model *m, double scale,
                        struct err *err)
 {
@@ -211,7 +184,17 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
     if (m->local_theta > 0)
         put_real(k, m, "rope.freq_base_swa", m->local_theta);
     model_rope_frequencies(m, MODEL_ROPE, m->max_seq, turns, &scale);
-    list_factors(j, turns);
+    /* What llama.cpp finds in tensors of their own: of longrope the short and the long factors,
+       of llama3 the one list. */
+    const struct model_rope *r = &m->rope;
+    int lists = r->type == MODEL_ROPE_LONG ? ROPE_LISTS : r->type == MODEL_ROPE_LLAMA3;
+    for (int l = 0; l < lists; l++) {
+        j->rope[l] = mem_new((size_t)m->rotary / 2, sizeof **j->rope);
+        for (int64_t i = 0; i < m->rotary / 2; i++) {
+            double plain = pow(r->theta, -2.0 * (double)i / (double)m->rotary);
+            j->rope[l][i] = (float)(lists > 1 ? r->pair_factor[l][i] : plain / turns[i]);
+        }
+    }
     mem_free(turns);
     return rc || put_scaling(k, m, scale, err) ? -1 : 0;
 }
@@ -286,18 +269,6 @@ static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 
 /* --- tensors --- */
 
-/* The name with the number that `name`, made from `pattern`, has in place of "%". */
-static int name_tensor(char out[64], const char *gguf, const char *pattern, const char *name,
-                       int bias, struct err *err)
-{
-    size_t before = strcspn(pattern, "%"), mine = strcspn(gguf, "%");
-    int digits = pattern[before] ? (int)strspn(name + before, "0123456789") : 0;
-    int n = snprintf(out, 64, "%.*s%.*s%s.%s", (int)mine, gguf, digits, name + before,
-                     gguf + mine + (gguf[mine] == '%'), bias ? "bias" : "weight");
-
-    return n < 64 ? 0 : err_set(err, ERR_INPUT, "the name of '%s' is too long for gguf", name);
-}
-
 static int add_tensor(struct job *j, int number, struct err *err)
 {
     const struct model_tensor *t = &j->m->tensor[number];
@@ -309,8 +280,14 @@ static int add_tensor(struct job *j, int number, struct err *err)
         g->shape[d] = t->shape[t->transposed ? 1 - d : d];
     /* ggml's operators take vectors, and a table of positions, as f32 alone. */
     g->type = t->dims < 2 || module->role == MODEL_POSITIONS ? GGUF_F32 : j->type;
-    if (name_tensor(g->name, module->gguf, module->name, t->name, t->bias, err))
-        return -1;
+    /* The number that the name has in place of "%" in the pattern. */
+    const char *pattern = module->name, *gguf = module->gguf;
+    size_t before = strcspn(pattern, "%"), own = strcspn(gguf, "%"), room = sizeof g->name;
+    int digits = pattern[before] ? (int)strspn(t->name + before, "0123456789") : 0;
+    int n = snprintf(g->name, room, "%.*s%.*s%s.%s", (int)own, gguf, digits, t->name + before,
+                     gguf + own + (gguf[own] == '%'), t->bias ? "bias" : "weight");
+    if (n >= (int)room)
+        return err_set(err, ERR_INPUT, "the name of '%s' is too long for gguf", t->name);
     if (g->type == GGUF_Q8_0 && g->shape[1] % GGUF_BLOCK) {
         if (j->what->gguf_notes->ragged++ == 0)
             memcpy(j->what->gguf_notes->first, g->name, sizeof g->name);
@@ -418,37 +395,30 @@ static int write_tensor(struct job *j, int i, int fd, int64_t data, struct err *
     return rc;
 }
 
-static int write_file(struct job *j, struct gguf_keys *k, int fd, struct err *err)
-{
-    const struct gguf_tensor *last = &j->tensor[j->count - 1];
-    char *head = NULL;
-    int64_t data = 0;
-
-    gguf_header(k, j->tensor, j->count, &head, &data);
-    int64_t end =
-        data + last->offset +
-        gguf_bytes(last->type, last->shape[0] * (last->dims < 2 ? 1 : last->shape[1]));
-    end += (GGUF_ALIGN - end % GGUF_ALIGN) % GGUF_ALIGN;
-    int rc = err_any(ckpt_allocate(fd, end, 0, err) || io_pwrite_all(fd, head, data, 0, err));
-    for (int i = 0; rc == 0 && i < j->count; i++)
-        rc = write_tensor(j, i, fd, data, err);
-    mem_free(head);
-    return rc;
-}
-
 static int write_all(struct job *j, struct shard_target to, struct err *err)
 {
     struct gguf_keys keys;
     struct io_out out;
-    int rc = -1;
+    char *head = NULL;
+    int64_t data = 0;
 
     gguf_keys_init(&keys);
-    if (put_keys(&keys, j, err) || put_tokens(&keys, j, err) || list_tensors(j, err) ||
-        io_create(&out, to.dir, to.force, err)) {
-        gguf_keys_release(&keys);
-        return -1;
+    int rc = err_any(put_keys(&keys, j, err) || put_tokens(&keys, j, err) ||
+                     list_tensors(j, err) || io_create(&out, to.dir, to.force, err));
+    if (rc == 0) {
+        const struct gguf_tensor *last = &j->tensor[j->count - 1];
+        gguf_header(&keys, j->tensor, j->count, &head, &data);
+        int64_t end =
+            data + last->offset +
+            gguf_bytes(last->type, last->shape[0] * (last->dims < 2 ? 1 : last->shape[1]));
+        end += (GGUF_ALIGN - end % GGUF_ALIGN) % GGUF_ALIGN;
+        rc = err_any(ckpt_allocate(out.fd, end, 0, err) ||
+                     io_pwrite_all(out.fd, head, data, 0, err));
+        for (int i = 0; rc == 0 && i < j->count; i++)
+            rc = write_tensor(j, i, out.fd, data, err);
+        rc = io_end(&out, rc, err);
     }
-    rc = io_end(&out, write_file(j, &keys, out.fd, err), err);
+    mem_free(head);
     gguf_keys_release(&keys);
     return rc;
 }

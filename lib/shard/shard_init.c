@@ -47,46 +47,38 @@ static int make_values(void *arg, int64_t tensor, int64_t first, int64_t count, 
     return 0;
 }
 
-static int put_weights(struct init *in, const atomic_int *stop, const struct io_out *dir,
-                       struct err *err)
-{
-    const struct shard_options options = {.buffer = BUFFER};
-    struct moves m = {.options = &options,
-                      .stop = stop,
-                      .make = make_values,
-                      .arg = in,
-                      .head = put_header,
-                      .heads = in};
-    char *head = NULL;
-    int64_t at = 0;
-    int width = dtype_bytes(in->type);
-
-    put_header(in, 0, &head, &at, err);
-    mem_free(head);
-    moves_add_file(&m.out, at + in->m->params * width, io_join(dir->temp, "model.safetensors"));
-    for (int i = 0; i < in->m->tensors; i++) {
-        const struct model_tensor *t = &in->m->tensor[i];
-        int64_t bytes = t->elems * width;
-        moves_add_to(&m, (struct move_to){m.at, bytes, 0, at + m.at, in->type, in->type, NULL});
-        moves_add_made(&m, i, 0, t->elems, width);
-    }
-    int rc = moves_run(&m, dir, err);
-    moves_release(&m);
-    return rc;
-}
-
 int shard_init(const struct model *m, uint64_t seed, const atomic_int *stop,
                struct shard_target to, struct err *err)
 {
+    const struct shard_options options = {.buffer = BUFFER};
     struct init in = {.m = m, .seed = seed};
+    struct moves moves = {.options = &options,
+                          .stop = stop,
+                          .make = make_values,
+                          .arg = &in,
+                          .head = put_header,
+                          .heads = &in};
     struct io_out dir;
+    char *head = NULL;
+    int64_t at = 0;
 
     if (!m->unit)
         return err_set(err, ERR_INPUT,
                        "the model is a number of parameters, expected a config.json");
     if (dtype_parse(m->dtype, &in.type, err) || io_dir_create(&dir, to.dir, to.force, err))
         return -1;
-    int rc = put_weights(&in, stop, &dir, err);
+    int width = dtype_bytes(in.type);
+    put_header(&in, 0, &head, &at, err);
+    mem_free(head);
+    moves_add_file(&moves.out, at + m->params * width, io_join(dir.temp, "model.safetensors"));
+    for (int i = 0; i < m->tensors; i++) {
+        int64_t elems = m->tensor[i].elems;
+        moves_add_to(&moves, (struct move_to){moves.at, elems * width, 0, at + moves.at,
+                                              in.type, in.type, NULL});
+        moves_add_made(&moves, i, 0, elems, width);
+    }
+    int rc = moves_run(&moves, &dir, err);
+    moves_release(&moves);
     if (rc == 0)
         rc = io_dir_put(&dir, "config.json", m->config, (int64_t)strlen(m->config), err);
     return io_end(&dir, rc, err);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a checkpoint becomes a folder: the one that was split, byte for byte; or of a run
- * what transformers loads, or PEFT where adapters train.  Which tensor lies where in the files
- * of weights is merge_plan.c's.
+ * Writes a checkpoint as a folder: the one that was split, byte for byte; or of a run what
+ * transformers loads, or PEFT where adapters train.  Which tensor goes into which weights
+ * file and where: as the headers have it that were kept, or under headers of our own.  How the
+ * bytes get there is merge_move.c's.
  */
+#include <inttypes.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
+#include "base/jout.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
 #include "shard/carry.h"
@@ -15,37 +19,283 @@
 #include "shard/shard_parts.h"
 #include "shard/peft.h"
 
-/* What else was in the folder; anew: without what the new weights make another. */
-static int restore_others(struct ckpt *c, int anew, const struct io_out *to, struct err *err)
+/* --- the plan --- */
+
+static int by_tensor(const void *a, const void *b)
 {
-    for (int i = 0; i < c->source.count; i++) {
-        const struct ckpt_source *s = &c->source.item[i];
-        if (s->keep != CKPT_KEEP_FILE || carry_is_inner(s->name) ||
-            (anew &&
-             (strcmp(s->name, HF_INDEX_NAME) == 0 || strcmp(s->name, "config.json") == 0)))
-            continue;
-        if (ckpt_take_source(c, s, to, to->temp, err))
+    const struct merge_tensor *x = a, *y = b;
+    unsigned kx = (unsigned)x->tensor, ky = (unsigned)y->tensor; /* -1 last */
+
+    if (kx != ky)
+        return kx < ky ? -1 : 1;
+    if (x->file != y->file)
+        return x->file - y->file;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+static void merge_plan_release(struct merge_plan *p)
+{
+    for (int i = 0; i < p->files; i++) {
+        mem_free(p->file[i].name);
+        mem_free(p->file[i].head);
+    }
+    for (int i = 0; i < p->rests; i++)
+        mem_free(p->rest[i].path);
+    mem_free(p->file);
+    mem_free(p->rest);
+    mem_free(p->tensor);
+    p->files = p->rests = p->tensors = 0;
+}
+
+/* --- as it was --- */
+
+/* What was kept of the file's buffers, checked; *rest -1: there were none. */
+static int find_rest(struct merge_plan *p, const char *name, int *rest, struct err *err)
+{
+    const struct ckpt_source *s = p->c->source.item, *end = s + p->c->source.count;
+    char *path = NULL;
+
+    *rest = -1;
+    while (s < end && (s->keep != CKPT_KEEP_REST || strcmp(s->name, name)))
+        s++;
+    if (s == end)
+        return 0;
+    if (ckpt_find_source(p->c, s, &path, err))
+        return -1;
+    p->rest[p->rests] = (struct merge_rest){path, s->bytes};
+    *rest = p->rests++;
+    return 0;
+}
+
+/* What the kept header lists, where it lists it. */
+static int add_listed(struct merge_plan *p, const struct st *st, int rest, struct err *err)
+{
+    int64_t at = 0;
+
+    for (int i = 0; i < st->count; i++) {
+        if (ckpt_stopped(p->c->stop, err))
             return -1;
+        const struct st_tensor *to = &st->tensor[i];
+        const struct model_tensor *t = NULL;
+        int buffer = hf_role(&p->c->model, to->name, &t) == HF_BUFFER && rest >= 0;
+        struct merge_tensor *m = &p->tensor[p->tensors];
+        *m = (struct merge_tensor){.tensor = -1,
+                                   .file = p->files,
+                                   .offset = st->data + to->first,
+                                   .bytes = to->last - to->first,
+                                   .rest = rest,
+                                   .at = at};
+        if (buffer)
+            at += m->bytes;
+        if (buffer && at > p->rest[rest].bytes)
+            return err_at(err, p->rest[rest].path, 0, to->name, "is missing");
+        if (!buffer && (!t || model_whole(t) != to->elems || st_type_of(p->is) != to->type))
+            return err_at(err, st->path, 0, to->name,
+                          "differs from config.json and the manifest");
+        if (!buffer)
+            m->tensor = (int)(t - p->c->model.tensor);
+        p->tensors++;
     }
     return 0;
 }
 
-/* The settings of adapters name what they adapt, where the checkpoint knows it. */
-static int put_adapters(struct ckpt *c, const struct io_out *to, struct err *err)
+static int restore_file(struct merge_plan *p, const struct ckpt_source *s, size_t *room,
+                        const struct ckpt_limits *limits, struct err *err)
 {
-    char *path = NULL, *base = NULL;
+    char *path = NULL, *head = NULL, hash[33];
+    struct st st = {.fd = -1};
     int64_t bytes = 0;
-    int rc = 0, i = ckpt_source_number(&c->source, CARRY_BASE);
+    int rest = -1;
 
-    if (i < c->source.count)
-        rc = err_any(ckpt_find_source(c, &c->source.item[i], &path, err) ||
-                     io_read_file(path, PATH_MAX, NULL, &base, &bytes, err));
+    if (ckpt_find_source(p->c, s, &path, err))
+        return -1;
+    int rc = io_read_file(path, limits->header_bytes + 8, "--max-header", &head, &bytes, err);
+    if (rc == 0) {
+        ckpt_hash(head, bytes, hash);
+        if (strcmp(hash, s->hash))
+            rc = err_at(err, path, 0, NULL, "is damaged: checksum %s, expected %s", hash,
+                        s->hash);
+    }
     if (rc == 0)
-        rc = io_dir_take_text(to, "adapter_config.json", peft_config(&c->model, base), err);
+        rc = st_parse(&st, path, head, bytes, s->whole, limits, err);
+    if (rc == 0 && st.data != bytes)
+        rc = err_at(err, path, 0, NULL,
+                    "has %" PRId64 " bytes, expected %" PRId64 " for its header", bytes,
+                    st.data);
+    if (rc == 0)
+        rc = find_rest(p, s->name, &rest, err);
+    if (rc == 0) {
+        p->tensor =
+            mem_grow(p->tensor, room, (size_t)(p->tensors + st.count), sizeof *p->tensor);
+        rc = add_listed(p, &st, rest, err);
+    }
+    if (rc == 0) {
+        p->file[p->files++] = (struct merge_file){mem_dup(s->name), head, bytes, s->whole};
+        head = NULL;
+    }
+    st_release(&st);
+    mem_free(head);
     mem_free(path);
-    mem_free(base);
     return rc;
 }
+
+/* The files that were split: with the headers kept in source/, checked. */
+static int merge_plan_restore(struct merge_plan *p, const struct ckpt_limits *limits,
+                              struct err *err)
+{
+    const struct ckpt *c = p->c;
+    size_t room = 0;
+
+    p->file = mem_new((size_t)c->source.count, sizeof *p->file);
+    p->rest = mem_new((size_t)c->source.count, sizeof *p->rest);
+    for (int i = 0; i < c->source.count; i++)
+        if (c->source.item[i].keep == CKPT_KEEP_HEADER &&
+            restore_file(p, &c->source.item[i], &room, limits, err))
+            return -1;
+    if (p->tensors)
+        qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_tensor);
+    return 0;
+}
+
+/* --- anew --- */
+
+/*
+ * A larger tensor has a file of its own, while the file begun before it continues after it.
+ * Files have numbers in the order in which they are full.
+ */
+static void deal_out(struct merge_plan *p, int64_t max_shard)
+{
+    int *number = mem_new((size_t)p->tensors + 1, sizeof *number);
+    int64_t filled = 0;
+    int open = -1, begun = 0, full = 0;
+
+    for (int i = 0; i < p->tensors; i++) {
+        struct merge_tensor *t = &p->tensor[i];
+        if (max_shard && t->bytes > max_shard) {
+            number[begun] = full++;
+            t->file = begun++;
+            continue;
+        }
+        if (open >= 0 && max_shard && filled + t->bytes > max_shard) {
+            number[open] = full++;
+            open = -1;
+        }
+        if (open < 0) {
+            open = begun++;
+            filled = 0;
+        }
+        t->file = open;
+        filled += t->bytes;
+    }
+    if (open >= 0)
+        number[open] = full;
+    for (int i = 0; i < p->tensors; i++)
+        p->tensor[i].file = number[p->tensor[i].file];
+    mem_free(number);
+}
+
+static int by_file(const void *a, const void *b)
+{
+    const struct merge_tensor *x = a, *y = b;
+
+    return x->file != y->file ? x->file - y->file : x->tensor - y->tensor;
+}
+
+/*
+ * New files: the model's tensors, or its adapters alone.  max_shard (0: any size)
+ * cuts as transformers does: in the order of the tensors, a file gets no tensor that would take
+ * its data above that, and a larger tensor has a file of its own.
+ */
+static int merge_plan_make(struct merge_plan *p, int adapters, int64_t max_shard,
+                           struct err *err)
+{
+    const struct model *m = &p->c->model;
+
+    if (adapters && max_shard)
+        return err_set(err, ERR_INPUT,
+                       "adapters are written as one file, expected --fuse or no --max-shard");
+    p->tensor = mem_new((size_t)m->tensors, sizeof *p->tensor);
+    p->file = mem_new((size_t)m->tensors, sizeof *p->file);
+    for (int i = 0; i < m->tensors; i++)
+        if (m->tensor[i].kind != MODEL_MASK && model_is_adapter(&m->tensor[i]) == adapters)
+            p->tensor[p->tensors++] = (struct merge_tensor){
+                .tensor = i,
+                .bytes = model_whole(&m->tensor[i]) * dtype_bytes(p->want),
+                .rest = -1};
+    deal_out(p, max_shard);
+    qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_file);
+    for (int i = 0, n; i < p->tensors; i += n) {
+        for (n = 1; i + n < p->tensors && p->tensor[i + n].file == p->tensor[i].file;)
+            n++;
+        struct st_tensor *tensor = mem_new((size_t)n, sizeof *tensor);
+        struct merge_file *file = &p->file[p->files];
+        for (int k = 0; k < n; k++)
+            tensor[k] = hf_tensor(&m->tensor[p->tensor[i + k].tensor], st_type_of(p->want));
+        st_header(tensor, n, &file->head, &file->head_bytes);
+        file->bytes = file->head_bytes + tensor[n - 1].last;
+        for (int k = 0; k < n; k++) {
+            p->tensor[i + k].file = p->files;
+            p->tensor[i + k].offset = file->head_bytes + tensor[k].first;
+        }
+        p->files++;
+        mem_free(tensor);
+    }
+    for (int f = 0; f < p->files; f++) {
+        char name[64];
+        snprintf(name, sizeof name, "model-%05d-of-%05d.safetensors", f + 1, p->files);
+        p->file[f].name = mem_dup(p->files > 1 ? name
+                                  : adapters   ? "adapter_model.safetensors"
+                                               : "model.safetensors");
+    }
+    qsort(p->tensor, (size_t)p->tensors, sizeof *p->tensor, by_tensor);
+    return 0;
+}
+
+/* --- the index --- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct merge_place *)a)->tensor,
+                  ((const struct merge_place *)b)->tensor);
+}
+
+char *merge_index(struct merge_place *place, int count, int64_t total)
+{
+    char *text = NULL;
+    size_t used;
+    struct jout j = {.file = mem_stream(&text, &used), .pretty = 1};
+
+    qsort(place, (size_t)count, sizeof *place, by_name);
+    jout_open(&j, NULL, '{');
+    jout_open(&j, "metadata", '{');
+    jout_int(&j, "total_size", total);
+    jout_close(&j, '}');
+    jout_open(&j, "weight_map", '{');
+    for (int i = 0; i < count; i++)
+        jout_text(&j, place[i].tensor, place[i].file);
+    jout_close(&j, '}');
+    jout_close(&j, '}');
+    fclose(j.file);
+    return text;
+}
+
+static char *merge_plan_index(const struct merge_plan *p)
+{
+    struct merge_place *place = mem_new((size_t)p->tensors, sizeof *place);
+    int64_t total = 0;
+
+    for (int i = 0; i < p->tensors; i++) {
+        const struct merge_tensor *t = &p->tensor[i];
+        place[i] =
+            (struct merge_place){p->c->model.tensor[t->tensor].name, p->file[t->file].name};
+        total += t->bytes;
+    }
+    char *text = merge_index(place, p->tensors, total);
+    mem_free(place);
+    return text;
+}
+
+/* --- all of it --- */
 
 /* What stands beside new weights. */
 static int put_beside(const struct merge_plan *p, int adapters, const struct io_out *to,
@@ -54,8 +304,22 @@ static int put_beside(const struct merge_plan *p, int adapters, const struct io_
     const struct model *m = &p->c->model;
     enum dtype said = DTYPE_F32;
 
-    if (adapters)
-        return put_adapters(p->c, to, err);
+    if (adapters) {
+        /* The settings of adapters name what they adapt, where the checkpoint knows it. */
+        struct ckpt *c = p->c;
+        char *path = NULL, *base = NULL;
+        int64_t bytes = 0;
+        int rc = 0, i = ckpt_source_number(&c->source, CARRY_BASE);
+
+        if (i < c->source.count)
+            rc = err_any(ckpt_find_source(c, &c->source.item[i], &path, err) ||
+                         io_read_file(path, PATH_MAX, NULL, &base, &bytes, err));
+        if (rc == 0)
+            rc = io_dir_take_text(to, "adapter_config.json", peft_config(&c->model, base), err);
+        mem_free(path);
+        mem_free(base);
+        return rc;
+    }
     if (p->files > 1 && io_dir_take_text(to, HF_INDEX_NAME, merge_plan_index(p), err))
         return -1;
     if (dtype_parse(m->dtype, &said, err))
@@ -82,8 +346,14 @@ static int fill_folder(struct merge_plan *p, const struct shard_merging *what,
     int rc = anew ? merge_plan_make(p, adapters, what->max_shard, err)
                   : merge_plan_restore(p, limits, err);
 
-    if (rc == 0)
-        rc = restore_others(c, anew, to, err);
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        int other = s->keep == CKPT_KEEP_FILE && !carry_is_inner(s->name);
+        /* New weights make another index and config. */
+        if (other &&
+            (!anew || (strcmp(s->name, HF_INDEX_NAME) && strcmp(s->name, "config.json"))))
+            rc = ckpt_take_source(c, s, to, to->temp, err);
+    }
     if (rc == 0 && anew)
         rc = put_beside(p, adapters, to, err);
     if (rc == 0)

@@ -76,13 +76,18 @@ static void report_lost(struct repair *r, const struct span *s)
     r->lost++;
 }
 
-/* Of what no copy is good: neighbours in one tensor are one line. */
-static void report_lost_blocks(struct repair *r)
+static void report_all_lost(struct repair *r)
 {
     const struct ckpt *c = r->c;
+
+    for (int f = 0; f < c->files; f++)
+        if (checkup_find(r->x, f, CHECKUP_GOOD) < 0 && !checkup_make_header(c, f, NULL, NULL)) {
+            report_part(r, c->file[f].name, " header", NULL, NULL);
+            r->lost++;
+        }
+    /* Of what no copy is good: neighbours in one tensor are one line. */
     int64_t *order = checkup_order(c);
     struct span s = {0};
-
     for (int64_t i = 0; i < c->blocks; i++) {
         const struct ckpt_block *b = &c->block[order[i]];
         if (checkup_find_block(r->x, order[i]) >= 0)
@@ -96,18 +101,6 @@ static void report_lost_blocks(struct repair *r)
     }
     report_lost(r, &s);
     mem_free(order);
-}
-
-static void report_all_lost(struct repair *r)
-{
-    const struct ckpt *c = r->c;
-
-    for (int f = 0; f < c->files; f++)
-        if (checkup_find(r->x, f, CHECKUP_GOOD) < 0 && !checkup_make_header(c, f, NULL, NULL)) {
-            report_part(r, c->file[f].name, " header", NULL, NULL);
-            r->lost++;
-        }
-    report_lost_blocks(r);
     /* Without copies manifest and config are good: they have been read. */
     for (int i = c->files + (c->copies ? 0 : CHECKUP_SOURCES); i < r->x->parts; i++)
         if (checkup_find(r->x, i, CHECKUP_GOOD) < 0) {
@@ -116,38 +109,6 @@ static void report_all_lost(struct repair *r)
             mem_free(name);
             r->lost++;
         }
-}
-
-/* What cannot be looked at and is nowhere else may be good: it is not called lost. */
-static int check_refused(const struct repair *r, struct err *err)
-{
-    for (int64_t i = 0; i < r->x->damages; i++) {
-        if (!r->x->damage[i].refused)
-            continue;
-        damage_report(r->x, &r->x->damage[i], err);
-        if (err->code == ERR_SYS)
-            return -1;
-    }
-    return 0;
-}
-
-static void report_rebuilt(struct repair *r)
-{
-    for (int64_t i = 0; i < r->x->damages; i++) {
-        const struct damage *w = &r->x->damage[i];
-        char *name = checkup_name(r->x, w->file, w->copy), *copy = damage_find_copy(r->x, w);
-        struct span s = {0};
-        if (w->kind == DAMAGE_BLOCK) {
-            const struct ckpt_block *b = &r->c->block[w->block];
-            s = (struct span){b->file, b->tensor, b->state, b->lo, b->hi};
-        }
-        report_part(r, name, w->kind == DAMAGE_HEADER ? " header" : "",
-                    w->kind == DAMAGE_BLOCK ? &s : NULL, copy ? copy : "");
-        mem_free(name);
-        mem_free(copy);
-    }
-    if (r->x->damages == 0 && !r->json)
-        fputs("nothing is damaged: wrote an exact copy\n", r->out);
 }
 
 /* --- what is written --- */
@@ -232,8 +193,24 @@ static int repair_files(struct repair *r, struct io_out *dir, struct err *err)
         jout_close(&r->j, ']');
         jout_open(&r->j, "rebuilt", '[');
     }
-    if (rc == 0 && !r->lost)
-        report_rebuilt(r);
+    if (rc == 0 && !r->lost) {
+        for (int64_t i = 0; i < r->x->damages; i++) {
+            const struct damage *w = &r->x->damage[i];
+            char *name = checkup_name(r->x, w->file, w->copy),
+                 *copy = damage_find_copy(r->x, w);
+            struct span s = {0};
+            if (w->kind == DAMAGE_BLOCK) {
+                const struct ckpt_block *b = &r->c->block[w->block];
+                s = (struct span){b->file, b->tensor, b->state, b->lo, b->hi};
+            }
+            report_part(r, name, w->kind == DAMAGE_HEADER ? " header" : "",
+                        w->kind == DAMAGE_BLOCK ? &s : NULL, copy ? copy : "");
+            mem_free(name);
+            mem_free(copy);
+        }
+        if (r->x->damages == 0 && !r->json)
+            fputs("nothing is damaged: wrote an exact copy\n", r->out);
+    }
     if (json) {
         jout_close(&r->j, ']');
         jout_bool(&r->j, "ok", r->lost == 0);
@@ -261,8 +238,16 @@ int shard_repair(const char *from, const struct shard_options *options, int json
     /* The target is taken first: one that is refused is so before all is read. */
     int rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
-                     checkup_run(&x, &c, 0, options, err) || check_refused(&r, err) ||
-                     repair_files(&r, &dir, err));
+                     checkup_run(&x, &c, 0, options, err));
+    /* What cannot be looked at and is nowhere else may be good: it is not called lost. */
+    for (int64_t i = 0; rc == 0 && i < x.damages; i++) {
+        if (!x.damage[i].refused)
+            continue;
+        damage_report(&x, &x.damage[i], err);
+        rc = err_any(err->code == ERR_SYS);
+    }
+    if (rc == 0)
+        rc = repair_files(&r, &dir, err);
     if (dir.path) /* not committed */
         io_abandon(&dir);
     checkup_release(&x);

@@ -22,23 +22,6 @@ static int check_plan(const struct ckpt *c, const struct model *plan, struct err
                    states_check_trains(c->dir, &c->model, plan, err));
 }
 
-/* What merge needs, checked on the way; *list is what the new one has of it. */
-static int copy_source(struct ckpt *c, const struct io_out *dir, int converted,
-                       struct ckpt_sources *list, struct err *err)
-{
-    int rc = 0;
-
-    list->item = mem_new((size_t)c->source.count, sizeof *list->item);
-    for (int i = 0; rc == 0 && i < c->source.count; i++) {
-        const struct ckpt_source *s = &c->source.item[i];
-        if (!shard_keeps(s->keep, s->name, converted))
-            continue;
-        list->item[list->count++] = *s;
-        rc = ckpt_take_source(c, s, dir, NULL, err);
-    }
-    return rc;
-}
-
 /* Everything of the new checkpoint but its name. */
 static int fill_folder(struct ckpt *c, const struct shard_request *what,
                        const struct io_out *dir, struct err *err)
@@ -61,7 +44,15 @@ static int fill_folder(struct ckpt *c, const struct shard_request *what,
     moves_add_ckpt(&m, c);
     for (int64_t b = 0; b < c->blocks; b++)
         moves_add_block(&m, b);
-    int rc = copy_source(c, dir, cut.converted, &source, err);
+    int rc = 0;
+    source.item = mem_new((size_t)c->source.count, sizeof *source.item);
+    for (int i = 0; rc == 0 && i < c->source.count; i++) {
+        const struct ckpt_source *s = &c->source.item[i];
+        if (!shard_keeps(s->keep, s->name, cut.converted))
+            continue;
+        source.item[source.count++] = *s;
+        rc = ckpt_take_source(c, s, dir, NULL, err);
+    }
     if (rc == 0)
         rc = shard_cut(dir, &cut, &m, err);
     moves_release(&m);

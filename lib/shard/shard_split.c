@@ -24,9 +24,153 @@
 #include "ckpt/foreign.h"
 #include "ckpt/hf.h"
 #include "ckpt/states.h"
-#include "shard/optim.h"
+#include "ckpt/pieces.h"
 #include "shard/peft.h"
 #include "shard/shard_parts.h"
+
+/* --- the optimizer's state --- */
+
+/*
+ * An optimizer's state in one .safetensors file, for programs that have no other format:
+ *
+ *     NAME/master, NAME/exp_avg, NAME/exp_avg_sq   floats of the shape of NAME, which trains
+ *     step, tokens                                 I64, one number each: where the run stood
+ *
+ * or in a checkpoint of another trainer (ckpt/foreign.h), whose parameters, if it has them, are
+ * the master.
+ */
+enum { OPTIM_STATES = 3 };
+
+struct optim {
+    struct st st;              /* path NULL: not open */
+    const struct model *model; /* borrowed */
+    const struct st_tensor *
+        *place; /* [tensors * OPTIM_STATES], owned; NULL: of what does not train */
+    int64_t step, tokens;
+};
+
+static const char *const optim_states[OPTIM_STATES] = {"master", "exp_avg", "exp_avg_sq"};
+
+/* The model's tensor whose master copy a folder's weights of that name are, or NULL. */
+static const struct model_tensor *find_master(const struct optim *o, const char *name)
+{
+    const struct model_tensor *t = NULL;
+    enum hf_role role = hf_role(o->model, name, &t);
+
+    return role == HF_OURS || (role == HF_TIED && !hf_has_embedding(o->model, &o->st)) ? t
+                                                                                       : NULL;
+}
+
+/* The model's tensor and the state that "NAME/STATE" names, or NULL. */
+static const struct model_tensor *find_tensor(const struct optim *o, const char *name,
+                                              int *state)
+{
+    const struct model *m = o->model;
+    const char *slash = strrchr(name, '/');
+    char own[sizeof m->tensor->name];
+
+    if (!slash || slash - name >= (int)sizeof own)
+        return NULL;
+    for (*state = 0; *state < OPTIM_STATES; ++*state)
+        if (strcmp(slash + 1, optim_states[*state]) == 0)
+            break;
+    snprintf(own, sizeof own, "%.*s", (int)(slash - name), name);
+    return *state < OPTIM_STATES ? find_master(o, own) : NULL;
+}
+
+static int read_number(const struct st *st, const char *name, int64_t *out, struct err *err)
+{
+    const struct st_tensor *t = st_find(st, name);
+    unsigned char bytes[8];
+
+    if (!t)
+        return err_at(err, st->path, 0, name, "is missing, expected one number of type I64");
+    if (strcmp(st_type_name(t->type), "I64") || t->elems != 1) {
+        char have[256];
+        st_print_shape(t, have, sizeof have);
+        return err_at(err, st->path, 0, name, "is %s, expected one number of type I64", have);
+    }
+    if (st_read(st, t, 0, sizeof bytes, bytes, err))
+        return -1;
+    int64_t value = (int64_t)io_le64(bytes);
+    if (value < 0 || value > CKPT_RUN_MAX)
+        return err_at(err, st->path, 0, name, "is %" PRId64 ", expected 0 to 1e18", value);
+    *out = value;
+    return 0;
+}
+
+/* Each tensor of the file its place, and each place a tensor. */
+static int match_tensors(struct optim *o, const struct ckpt_limits *limits, struct err *err)
+{
+    const struct model *m = o->model;
+    const struct model_tensor *t;
+
+    for (int i = 0; i < o->st.count; i++) {
+        const struct st_tensor *have = &o->st.tensor[i];
+        int state = 0, weights = o->st.pieces && !pieces_state(have->name);
+        if (!o->st.pieces && (!strcmp(have->name, "step") || !strcmp(have->name, "tokens")))
+            continue;
+        t = weights ? find_master(o, have->name) : find_tensor(o, have->name, &state);
+        if (weights && !t)
+            continue;
+        if (!t)
+            return err_at(err, o->st.path, 0, have->name,
+                          "is not a state of the model, expected NAME/master, NAME/exp_avg or "
+                          "NAME/exp_avg_sq");
+        hf_unflatten(&o->st, have, t);
+        if (hf_check_shape(&o->st, have, t, err))
+            return -1;
+        const struct st_tensor **at = &o->place[(t - m->tensor) * OPTIM_STATES + state];
+        if (*at)
+            return err_at(err, o->st.path, 0, have->name, "appears twice, also as '%s'",
+                          (*at)->name);
+        *at = have;
+    }
+    for (int i = 0; i < m->tensors * OPTIM_STATES; i++) {
+        t = &m->tensor[i / OPTIM_STATES];
+        if (!o->place[i] && model_trains(m, t) && !(o->st.pieces && i % OPTIM_STATES == 0))
+            return err_set(err, ERR_MISMATCH, "%s: '%s/%s' is missing, but '%s' trains",
+                           o->st.path, t->name, optim_states[i % OPTIM_STATES], t->name);
+    }
+    if (o->st.pieces)
+        return foreign_step(&o->st, limits, &o->step, err);
+    return err_any(read_number(&o->st, "step", &o->step, err) ||
+                   read_number(&o->st, "tokens", &o->tokens, err));
+}
+
+static void optim_release(struct optim *o)
+{
+    st_release(&o->st);
+    mem_free(o->place);
+    *o = (struct optim){0};
+}
+
+/*
+ * The file, or folder, must have all states of all tensors that train, and no other keys but
+ * states of tensors that do not.  The model must live as long.
+ */
+static int optim_open(struct optim *o, const char *path, const struct ckpt_limits *limits,
+                      const struct model *m, struct err *err)
+{
+    *o = (struct optim){.model = m};
+    if (foreign_is(path) ? foreign_open(&o->st, path, limits, err)
+                         : st_open(&o->st, path, limits, err))
+        return -1;
+    o->place = mem_new((size_t)m->tensors * OPTIM_STATES, sizeof *o->place);
+    if (match_tensors(o, limits, err) == 0)
+        return 0;
+    optim_release(o);
+    return -1;
+}
+
+/* The file's tensor of that state; NULL: there is none. */
+static const struct st_tensor *optim_find(const struct optim *o, const struct model_tensor *t,
+                                          int state)
+{
+    return o->place[(t - o->model->tensor) * OPTIM_STATES + state];
+}
+
+/* --- the checkpoint --- */
 
 struct filling {
     struct hf *hf;
@@ -40,23 +184,6 @@ struct filling {
 
 enum { CHUNK = 1 << 16, REST_BYTES = 1 << 20 };
 
-/* Elements of an adapter: from its folder, or its first values. */
-static int fill_adapter(struct filling *f, const struct model_tensor *t, int64_t first,
-                        int64_t count, void *out, struct err *err)
-{
-    enum dtype type = f->hf->type;
-    char *to = out;
-
-    if (f->what->adapter)
-        return peft_read(&f->peft, t, first, count, type, out, err);
-    for (int64_t at = 0, n; at < count; at += n) {
-        n = count - at < CHUNK ? count - at : CHUNK;
-        model_init_values(t, f->what->seed, first + at, n, f->first);
-        dtype_convert(to + at * dtype_bytes(type), type, f->first, DTYPE_F32, n);
-    }
-    return 0;
-}
-
 /* A piece that is made is of a tensor's state: tensor * (1 + OPTIM_STATES) + state. */
 static int make_elements(void *arg, int64_t id, int64_t first, int64_t count, void *out,
                          struct err *err)
@@ -67,11 +194,22 @@ static int make_elements(void *arg, int64_t id, int64_t first, int64_t count, vo
     const struct hf_place *p = &f->hf->place[t - f->model->tensor];
 
     if (state && optim_find(&f->optim, t, state - 1))
-        return optim_read(&f->optim, t, state - 1, first, count, out, err);
+        return st_read_as(&f->optim.st, optim_find(&f->optim, t, state - 1), first, count,
+                          DTYPE_F32, out, err);
     if (p->t)
         return st_read_as(&f->hf->file[p->file], p->t, first, count,
                           state ? DTYPE_F32 : f->hf->type, out, err);
-    return fill_adapter(f, t, first, count, out, err);
+    /* Elements of an adapter: from its folder, or its first values. */
+    enum dtype type = f->hf->type;
+    char *to = out;
+    if (f->what->adapter)
+        return peft_read(&f->peft, t, first, count, type, out, err);
+    for (int64_t at = 0, n; at < count; at += n) {
+        n = count - at < CHUNK ? count - at : CHUNK;
+        model_init_values(t, f->what->seed, first + at, n, f->first);
+        dtype_convert(to + at * dtype_bytes(type), type, f->first, DTYPE_F32, n);
+    }
+    return 0;
 }
 
 /* A tensor's state as the stream has it; of the file that lies behind the folder's, too. */
@@ -134,22 +272,6 @@ static int stat_files(const struct filling *f, struct stat **out, struct err *er
             return err_sys(err, "cannot read '%s'", path);
     }
     return 0;
-}
-
-/* What was read has no checksums: all of it must be of one moment. */
-static int check_files(const struct filling *f, const struct stat *was, struct err *err)
-{
-    struct stat *is = NULL;
-    const char *path;
-    int rc = stat_files(f, &is, err);
-
-    for (int i = 0; rc == 0 && (path = read_path(f, i)); i++)
-        if (was[i].st_dev != is[i].st_dev || was[i].st_ino != is[i].st_ino ||
-            was[i].st_size != is[i].st_size || was[i].st_mtim.tv_sec != is[i].st_mtim.tv_sec ||
-            was[i].st_mtim.tv_nsec != is[i].st_mtim.tv_nsec)
-            rc = err_at(err, path, 0, NULL, "was changed while it was read");
-    mem_free(is);
-    return rc;
 }
 
 /* Bytes [first, last) of a weights file behind what is kept of it: at the end of fd. */
@@ -314,7 +436,7 @@ static int fill_folder(const struct io_out *dir, struct filling *f,
                            .seed = f->what->seed};
     struct shard_cut cut = {
         .shape = shape, .is = is, .run = f->optim.st.path ? &run : NULL, .source = &list};
-    struct stat *was = NULL;
+    struct stat *was = NULL, *is_now = NULL;
 
     memcpy(is, shape->state, sizeof is);
     is[0].type = f->hf->type;
@@ -326,11 +448,20 @@ static int fill_folder(const struct io_out *dir, struct filling *f,
                         cut.converted || shape->model->lora.rank || f->hf->file[0].pieces,
                         &list, err);
     if (rc == 0)
-        rc = err_any(move_weights(dir, f, &cut, err) || check_files(f, was, err));
+        rc = err_any(move_weights(dir, f, &cut, err) || stat_files(f, &is_now, err));
+    /* What was read has no checksums: all of it must be of one moment. */
+    const char *path;
+    for (int i = 0; rc == 0 && (path = read_path(f, i)); i++)
+        if (was[i].st_dev != is_now[i].st_dev || was[i].st_ino != is_now[i].st_ino ||
+            was[i].st_size != is_now[i].st_size ||
+            was[i].st_mtim.tv_sec != is_now[i].st_mtim.tv_sec ||
+            was[i].st_mtim.tv_nsec != is_now[i].st_mtim.tv_nsec)
+            rc = err_at(err, path, 0, NULL, "was changed while it was read");
     for (int i = 0; i < list.count; i++)
         mem_free(list.item[i].name);
     mem_free(list.item);
     mem_free(was);
+    mem_free(is_now);
     return rc;
 }
 
@@ -366,18 +497,6 @@ static int open_adapter(struct filling *f, const struct model *m, struct err *er
     return peft_open(&f->peft, f->what->adapter, m, err);
 }
 
-/* Of a folder of another program: no file is a link out of it. */
-static int check_optimizer_links(const struct shard_request *what, struct err *err)
-{
-    const struct ckpt_limits *limits = what->options.limits;
-    struct hf all = {.dir = (char *)what->optimizer, .stop = limits ? limits->stop : NULL};
-    struct folder folder = {0};
-    int rc = foreign_is(all.dir) ? folder_list(&folder, &all, limits, err) : 0;
-
-    folder_release(&folder);
-    return rc;
-}
-
 /* The states: the weights, and what the optimizer's file has. */
 static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct err *err)
 {
@@ -393,12 +512,14 @@ static int open_optimizer(struct filling *f, struct ckpt_shape *shape, struct er
                        "the plan trains adapters, expected all or a part of the model for the "
                        "optimizer state in '%s'",
                        what->optimizer);
-    if (check_optimizer_links(what, err) ||
-        optim_open(&f->optim, what->optimizer, what->options.limits, shape->model, err))
+    const struct ckpt_limits *limits = what->options.limits;
+    struct hf all = {.dir = (char *)what->optimizer, .stop = limits ? limits->stop : NULL};
+    if ((foreign_is(all.dir) && folder_check(&all, limits, err)) ||
+        optim_open(&f->optim, what->optimizer, limits, shape->model, err))
         return -1;
     for (int s = 0; s < OPTIM_STATES; s++) {
         struct ckpt_state *state = &shape->state[shape->states++];
-        snprintf(state->name, sizeof state->name, "%s", optim_state_name(s));
+        snprintf(state->name, sizeof state->name, "%s", optim_states[s]);
         state->type = DTYPE_F32;
     }
     return 0;
