@@ -319,18 +319,6 @@ static int put_piece(struct sink *s, const char *piece, const char *to, int trai
     return 0;
 }
 
-/* The text after the last special token of a text. */
-static const char *tail_of(const char *text)
-{
-    const char *tail = text;
-
-    for (const char *at = text, *end; *at; at = end ? end : at + 1) {
-        end = special_end(at);
-        tail = end ? end : tail;
-    }
-    return tail;
-}
-
 /*
  * The text before a message is one with it, so that words are cut as in a whole conversation;
  * but before an answer, where it is given when the answer begins, unless it is a space, which
@@ -338,8 +326,12 @@ static const char *tail_of(const char *text)
  */
 static const char *joint_of(const struct form *form, enum role role)
 {
-    const char *tail = tail_of(form->before);
+    const char *tail = form->before; /* after the last special token */
 
+    for (const char *at = tail, *end; *at; at = end ? end : at + 1) {
+        end = special_end(at);
+        tail = end ? end : tail;
+    }
     return role == ASSISTANT && strcmp(tail, " ") ? strchr(form->before, 0) : tail;
 }
 

@@ -68,23 +68,6 @@ static int split_part(struct data_part *p, const struct data_options *o, int alo
     return 0;
 }
 
-/* A text without a tokenizer that was named: the folder's, or its bytes if these are tokens. */
-static int find_tokenizer(const struct data_options *o, const char *path, struct tokenizer **t,
-                          struct err *err)
-{
-    int found = o->folder ? tokenizer_find(o->folder, err) : 0;
-
-    if (found)
-        return found < 0 ? -1 : tokenizer_open(t, o->folder, err);
-    if (o->vocab <= 256)
-        return 0;
-    return err_set(
-        err, ERR_INPUT,
-        "data '%s' is a text and the model has %" PRId64
-        " tokens, expected --tokenizer DIR, or --tokenizer bytes to train on its bytes",
-        path, o->vocab);
-}
-
 static int open_source(struct source *s, const char *path, const struct data_options *o,
                        struct tokenizer **t, struct err *err)
 {
@@ -93,8 +76,19 @@ static int open_source(struct source *s, const char *path, const struct data_opt
     int text = s->format == SOURCE_TEXT, lines = s->format == SOURCE_JSONL;
     if (!text && !lines)
         return 0;
-    if (!o->bytes && !*t && find_tokenizer(o, path, t, err))
-        return -1;
+    if (!o->bytes && !*t) {
+        /* No tokenizer was named: the folder's, or the text's bytes if these are tokens. */
+        int found = o->folder ? tokenizer_find(o->folder, err) : 0;
+        if (found < 0 || (found && tokenizer_open(t, o->folder, err)))
+            return -1;
+        if (!found && o->vocab > 256)
+            return err_set(
+                err, ERR_INPUT,
+                "data '%s' is a text and the model has %" PRId64
+                " tokens, expected --tokenizer DIR, or --tokenizer bytes to train on "
+                "its bytes",
+                path, o->vocab);
+    }
     if (text && (o->bytes || !*t))
         return 0;
     return source_encode(s, o->bytes ? NULL : *t, o->template, err);

@@ -112,19 +112,6 @@ static int hold_tokens(void *arg, const int32_t *ids, int64_t count, int trained
     return 0;
 }
 
-static int hold_text(struct worker *w, struct document *d, const char *text, int64_t bytes,
-                     int flags, struct err *err)
-{
-    int32_t *ids = NULL;
-    int64_t count = tokenizer_encode(w->tokenizer, text, bytes, flags, &ids, err);
-
-    if (count < 0)
-        return -1;
-    hold_tokens(d, ids, count, 1, err);
-    mem_free(ids);
-    return 0;
-}
-
 /* Bytes are their own tokens: the texts are all the memory they need. */
 static int put_bytes(struct encoder *e, const struct document *d, struct err *err)
 {
@@ -175,8 +162,17 @@ static int encode_document(struct worker *w, struct document *d, const char *tem
 {
     const struct jsonl_message *m = d->message;
 
-    if (!m)
-        return hold_text(w, d, d->text, d->bytes, d->continued ? TOKENIZER_CONTINUED : 0, err);
+    if (!m) {
+        int32_t *ids = NULL;
+        int64_t count = tokenizer_encode(w->tokenizer, d->text, d->bytes,
+                                         d->continued ? TOKENIZER_CONTINUED : 0, &ids, err);
+
+        if (count < 0)
+            return -1;
+        hold_tokens(d, ids, count, 1, err);
+        mem_free(ids);
+        return 0;
+    }
     if (!w->tokenizer)
         return !is_plain(d)
                    ? err_set(err, ERR_INPUT,
@@ -207,30 +203,6 @@ static int read_batch(struct jsonl *lines, int64_t bytes, struct document *d, in
     return rc;
 }
 
-/* In their order; the first error is that of the first line that has one. */
-static int put_batch(struct encoder *e, struct document *d, int count, struct err *err)
-{
-    int rc = 0;
-
-    for (int i = 0; i < count; i++) {
-        if (rc == 0 && d[i].rc) {
-            *err = d[i].err;
-            if (err->code == ERR_INPUT && d[i].message)
-                err_prefix(err, "%s:%" PRId64 ": ", e->path, d[i].line);
-            rc = -1;
-        }
-        e->kind = d[i].message ? -1 : 0;
-        if (rc == 0 && !e->tokenizer)
-            rc = put_bytes(e, &d[i], err);
-        for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
-            rc = put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
-        jsonl_free(d[i].message, d[i].messages);
-        mem_free(d[i].ids);
-        d[i] = (struct document){0};
-    }
-    return rc;
-}
-
 struct crew {
     struct worker *worker; /* [threads] */
     struct document *document;
@@ -254,7 +226,25 @@ static int encode_batch(struct encoder *e, struct crew *c, int count, const char
 #pragma omp parallel for num_threads(e->threads) schedule(dynamic, 1) if (count > 1)
     for (int i = 0; i < count; i++)
         d[i].rc = encode_document(&c->worker[omp_get_thread_num()], &d[i], template, &d[i].err);
-    return put_batch(e, d, count, err);
+    /* In their order; the first error is that of the first line that has one. */
+    int rc = 0;
+    for (int i = 0; i < count; i++) {
+        if (rc == 0 && d[i].rc) {
+            *err = d[i].err;
+            if (err->code == ERR_INPUT && d[i].message)
+                err_prefix(err, "%s:%" PRId64 ": ", e->path, d[i].line);
+            rc = -1;
+        }
+        e->kind = d[i].message ? -1 : 0;
+        if (rc == 0 && !e->tokenizer)
+            rc = put_bytes(e, &d[i], err);
+        for (int64_t at = 0; rc == 0 && at < d[i].held; at += 2 + d[i].ids[at + 1])
+            rc = put_tokens(e, d[i].ids + at + 2, d[i].ids[at + 1], d[i].ids[at], err);
+        jsonl_free(d[i].message, d[i].messages);
+        mem_free(d[i].ids);
+        d[i] = (struct document){0};
+    }
+    return rc;
 }
 
 static void end_crew(const struct encoder *e, struct crew *c)

@@ -388,23 +388,6 @@ static int parse_message(struct jsonl *j, struct err *err)
                : fail_line(j, err, "a message without 'role' or 'content', expected both");
 }
 
-static int parse_messages(struct jsonl *j, struct err *err)
-{
-    int items = 0, more;
-
-    if (jin_take(&j->jin, '['))
-        return fail(j, err);
-    while ((more = jin_item(&j->jin, ']', &items)) > 0) {
-        if (items > JSONL_MESSAGES_MAX)
-            return fail_line(j, err, "more than 1048576 messages, expected at most that");
-        if (parse_message(j, err))
-            return -1;
-    }
-    if (more < 0)
-        return fail(j, err);
-    return items ? 0 : fail_line(j, err, "no messages, expected one at least");
-}
-
 /* One part of a line, at its value. */
 static int parse_part(struct jsonl *j, const struct part *p, struct err *err)
 {
@@ -412,8 +395,21 @@ static int parse_part(struct jsonl *j, const struct part *p, struct err *err)
 
     if (p->flags & OPTIONAL && next == 'n') /* null */
         return 0;
-    if (p->value == VALUE_LIST || (p->value == VALUE_EITHER && next == '['))
-        return parse_messages(j, err);
+    if (p->value == VALUE_LIST || (p->value == VALUE_EITHER && next == '[')) {
+        int items = 0, more;
+
+        if (jin_take(&j->jin, '['))
+            return fail(j, err);
+        while ((more = jin_item(&j->jin, ']', &items)) > 0) {
+            if (items > JSONL_MESSAGES_MAX)
+                return fail_line(j, err, "more than 1048576 messages, expected at most that");
+            if (parse_message(j, err))
+                return -1;
+        }
+        if (more < 0)
+            return fail(j, err);
+        return items ? 0 : fail_line(j, err, "no messages, expected one at least");
+    }
     if (!(p->flags & JOINED)) {
         struct jsonl_message *m = add_message(j);
         m->role = p->role ? mem_dup(p->role) : NULL;

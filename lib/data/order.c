@@ -105,21 +105,6 @@ static void rounded_shares(struct order_mix *m, const double *weights)
     m->period = ORDER_PERIOD_MAX;
 }
 
-static void reduce_shares(struct order_mix *m)
-{
-    int64_t common = 0;
-
-    for (int s = 0; s < m->sources; s++)
-        for (int64_t a = m->share[s]; a;) {
-            int64_t rest = common % a;
-            common = a;
-            a = rest;
-        }
-    for (int s = 0; s < m->sources; s++)
-        m->share[s] /= common;
-    m->period /= common;
-}
-
 /* The samples among which a source's next turn has to be. */
 struct span {
     int64_t from, to;
@@ -135,11 +120,32 @@ static void next_span(const struct order_mix *m, int s, struct span *span)
     span->to = ((j + 1) * m->period + share - 1) / share;
 }
 
-/* Inside its spans a source's count is its due, rounded up or down.  Who has to first goes. */
-static void fill_turns(struct order_mix *m)
+void order_mix_init(struct order_mix *m, const double *weights, int sources)
 {
+    assert(sources > 0 && sources <= ORDER_SOURCES_MAX);
+    *m = (struct order_mix){.sources = sources};
+    if (sources == 1)
+        return;
+    m->share = mem_new((size_t)sources, sizeof *m->share);
+    double scale = 1;
+    while (scale <= 1e6 && !exact_shares(m, weights, scale))
+        scale *= 10;
+    if (scale > 1e6)
+        rounded_shares(m, weights);
+    int64_t common = 0;
+    for (int s = 0; s < m->sources; s++)
+        for (int64_t a = m->share[s]; a;) {
+            int64_t rest = common % a;
+            common = a;
+            a = rest;
+        }
+    for (int s = 0; s < m->sources; s++)
+        m->share[s] /= common;
+    m->period /= common;
+    /*
+     * Inside its spans a source's count is its due, rounded up or down.  Who has to first goes.
+     */
     struct span *span = mem_new((size_t)m->sources, sizeof *span);
-
     m->turn = mem_new((size_t)m->period, sizeof *m->turn);
     for (int s = 0; s < m->sources; s++)
         next_span(m, s, &span[s]);
@@ -153,22 +159,6 @@ static void fill_turns(struct order_mix *m)
         next_span(m, next, &span[next]);
     }
     mem_free(span);
-}
-
-void order_mix_init(struct order_mix *m, const double *weights, int sources)
-{
-    assert(sources > 0 && sources <= ORDER_SOURCES_MAX);
-    *m = (struct order_mix){.sources = sources};
-    if (sources == 1)
-        return;
-    m->share = mem_new((size_t)sources, sizeof *m->share);
-    double scale = 1;
-    while (scale <= 1e6 && !exact_shares(m, weights, scale))
-        scale *= 10;
-    if (scale > 1e6)
-        rounded_shares(m, weights);
-    reduce_shares(m);
-    fill_turns(m);
 }
 
 void order_mix_release(struct order_mix *m)

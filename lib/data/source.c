@@ -244,26 +244,17 @@ static const unsigned char *read_block(const struct source *s, int64_t at, int64
     return NULL;
 }
 
+static int has_sign(enum source_type type)
+{
+    return type == SOURCE_I8 || type == SOURCE_I16 || type == SOURCE_I32;
+}
+
 static int64_t token_at(enum source_type type, const unsigned char *first, int64_t i)
 {
-    const unsigned char *p = first + i * source_type_bytes(type);
+    int size = source_type_bytes(type), spare = 64 - 8 * size;
+    uint64_t v = io_le(first + i * size, size) << spare;
 
-    switch (type) {
-    case SOURCE_U8:
-        return p[0];
-    case SOURCE_I8:
-        return (int8_t)p[0];
-    case SOURCE_U16:
-        return (uint16_t)io_le(p, 2);
-    case SOURCE_I16:
-        return (int16_t)io_le(p, 2);
-    case SOURCE_U32:
-        return (uint32_t)io_le(p, 4);
-    case SOURCE_I32:
-        return (int32_t)io_le(p, 4);
-    default:
-        return (int64_t)io_le(p, 8);
-    }
+    return has_sign(type) ? (int64_t)v >> spare : (int64_t)(v >> spare);
 }
 
 /*
@@ -290,8 +281,7 @@ BLOCK_ABOVE(block_above_64, uint64_t, le64toh)
 static int block_above(const struct source *s, const unsigned char *p, int64_t n, int64_t limit)
 {
     int size = source_type_bytes(s->type);
-    int with_sign = s->type == SOURCE_I8 || s->type == SOURCE_I16 || s->type == SOURCE_I32;
-    int64_t most = size == 8 ? INT64_MAX : (INT64_C(1) << (8 * size - with_sign)) - 1;
+    int64_t most = size == 8 ? INT64_MAX : (INT64_C(1) << (8 * size - has_sign(s->type))) - 1;
 
     limit = limit < most ? limit : most;
     switch (size) {

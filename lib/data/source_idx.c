@@ -42,53 +42,6 @@ struct idx {
     int64_t sequences, bounds, bin_bytes, token_bytes;
 };
 
-static int head_check(const char *name, const unsigned char *p, int64_t bytes, struct err *err)
-{
-    if (bytes < (int64_t)sizeof magic || memcmp(p, magic, sizeof magic) != 0)
-        return err_set(err, ERR_INPUT,
-                       "'%s' does not begin with MMIDIDX, expected a Megatron index", name);
-    if (bytes < HEAD)
-        return err_set(err, ERR_INPUT,
-                       "'%s' has %" PRId64 " bytes, expected a Megatron index's header of %d",
-                       name, bytes, HEAD);
-    if (io_le64(p + 9) != 1)
-        return err_set(err, ERR_INPUT, "'%s' is of version %" PRIu64 ", expected 1", name,
-                       io_le64(p + 9));
-    unsigned code = p[17];
-    if (code >= sizeof types / sizeof *types || types[code].type < 0)
-        return err_set(err, ERR_INPUT,
-                       "'%s' has tokens of type %u (%s), expected an integer type, 1 to 5 or 8",
-                       name, code,
-                       code < sizeof types / sizeof *types ? types[code].name : "?");
-    return 0;
-}
-
-/* The counts are the file's own claim: bounded before anything is multiplied by them. */
-static int size_check(struct idx *x, const unsigned char *p, int64_t bytes, struct err *err)
-{
-    uint64_t n = io_le64(p + 18), d = io_le64(p + 26);
-    uint64_t rest = (uint64_t)(bytes - HEAD);
-
-    if (n > rest / (LENGTH + POINTER) || d > (rest - n * (LENGTH + POINTER)) / POINTER)
-        return err_set(err, ERR_INPUT,
-                       "'%s' has %" PRId64 " bytes, too few for its %" PRIu64 " sequences and "
-                       "%" PRIu64 " document bounds",
-                       x->name, bytes, n, d);
-    uint64_t need = n * (LENGTH + POINTER) + d * POINTER;
-    if (rest != need && rest != need + n)
-        return err_set(err, ERR_INPUT,
-                       "'%s' has %" PRId64 " bytes, expected %" PRIu64 " for %" PRIu64
-                       " sequences and %" PRIu64 " document bounds",
-                       x->name, bytes, need + HEAD, n, d);
-    x->sequences = (int64_t)n;
-    x->bounds = (int64_t)d;
-    x->lengths = p + HEAD;
-    x->pointers = x->lengths + n * LENGTH;
-    x->documents = x->pointers + n * POINTER;
-    x->modes = rest == need ? NULL : x->documents + d * POINTER;
-    return 0;
-}
-
 static int sequences_check(const struct idx *x, struct err *err)
 {
     uint64_t end = 0; /* of the sequences before, bytes; never above bin_bytes */
@@ -165,11 +118,45 @@ int source_idx_parse(const char *name, const unsigned char *idx, int64_t bytes,
 {
     struct idx x = {.name = name, .bin_name = bin_name, .bin_bytes = bin_bytes};
 
-    if (head_check(name, idx, bytes, err))
-        return -1;
+    if (bytes < (int64_t)sizeof magic || memcmp(idx, magic, sizeof magic) != 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' does not begin with MMIDIDX, expected a Megatron index", name);
+    if (bytes < HEAD)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64 " bytes, expected a Megatron index's header of %d",
+                       name, bytes, HEAD);
+    if (io_le64(idx + 9) != 1)
+        return err_set(err, ERR_INPUT, "'%s' is of version %" PRIu64 ", expected 1", name,
+                       io_le64(idx + 9));
+    unsigned code = idx[17];
+    if (code >= sizeof types / sizeof *types || types[code].type < 0)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has tokens of type %u (%s), expected an integer type, 1 to 5 or 8",
+                       name, code,
+                       code < sizeof types / sizeof *types ? types[code].name : "?");
     enum source_type type = (enum source_type)types[idx[17]].type;
     x.token_bytes = source_type_bytes(type);
-    if (size_check(&x, idx, bytes, err) || sequences_check(&x, err) || documents_check(&x, err))
+    /* The counts are the file's own claim: bounded before anything is multiplied by them. */
+    uint64_t n = io_le64(idx + 18), d = io_le64(idx + 26);
+    uint64_t rest = (uint64_t)(bytes - HEAD);
+    if (n > rest / (LENGTH + POINTER) || d > (rest - n * (LENGTH + POINTER)) / POINTER)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64 " bytes, too few for its %" PRIu64 " sequences and "
+                       "%" PRIu64 " document bounds",
+                       x.name, bytes, n, d);
+    uint64_t need = n * (LENGTH + POINTER) + d * POINTER;
+    if (rest != need && rest != need + n)
+        return err_set(err, ERR_INPUT,
+                       "'%s' has %" PRId64 " bytes, expected %" PRIu64 " for %" PRIu64
+                       " sequences and %" PRIu64 " document bounds",
+                       x.name, bytes, need + HEAD, n, d);
+    x.sequences = (int64_t)n;
+    x.bounds = (int64_t)d;
+    x.lengths = idx + HEAD;
+    x.pointers = x.lengths + n * LENGTH;
+    x.documents = x.pointers + n * POINTER;
+    x.modes = rest == need ? NULL : x.documents + d * POINTER;
+    if (sequences_check(&x, err) || documents_check(&x, err))
         return -1;
     *place = (struct source_place){.type = type, .tokens = bin_bytes / x.token_bytes};
     return fill_spans(&x, spans, err);
