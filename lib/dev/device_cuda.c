@@ -303,29 +303,26 @@ static const struct device_kind_ops cuda = {
     .here = here,
 };
 
-/* Without a GPU the runtime says no more than that its driver is too old. */
-static int no_driver(struct err *err)
-{
-    int driver = 0, runtime = 0;
-
-    cudaDriverGetVersion(&driver);
-    cudaRuntimeGetVersion(&runtime);
-    if (driver == 0)
-        return err_set(err, ERR_ABSENT,
-                       "device cuda: this machine has no driver of NVIDIA's, expected one for "
-                       "CUDA %d.%d or newer",
-                       runtime / 1000, runtime % 1000 / 10);
-    return err_set(err, ERR_ABSENT,
-                   "device cuda: the driver is for CUDA %d.%d, expected %d.%d or newer",
-                   driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
-}
-
 static int count_gpus(int *count, struct err *err)
 {
     cudaError_t rc = cudaGetDeviceCount(count);
 
-    if (rc == cudaErrorInsufficientDriver)
-        return no_driver(err);
+    if (rc == cudaErrorInsufficientDriver) {
+        /* Without a GPU the runtime says no more than that its driver is too old. */
+        int driver = 0, runtime = 0;
+
+        cudaDriverGetVersion(&driver);
+        cudaRuntimeGetVersion(&runtime);
+        if (driver == 0)
+            return err_set(
+                err, ERR_ABSENT,
+                "device cuda: this machine has no driver of NVIDIA's, expected one for "
+                "CUDA %d.%d or newer",
+                runtime / 1000, runtime % 1000 / 10);
+        return err_set(err, ERR_ABSENT,
+                       "device cuda: the driver is for CUDA %d.%d, expected %d.%d or newer",
+                       driver / 1000, driver % 1000 / 10, runtime / 1000, runtime % 1000 / 10);
+    }
     if (rc == cudaErrorNoDevice || (rc == cudaSuccess && *count == 0))
         return err_set(err, ERR_ABSENT, "device cuda: this machine has no GPU");
     if (rc != cudaSuccess)

@@ -156,49 +156,41 @@ static const struct kern_ops cuda_ops = {
     .adamw = kern_cuda_adamw,
 };
 
-/*
- * Before anything is asked of it: types that it has kernels for, a GPU that can run them.
- * *product_bytes: what cuBLASLt's work is to be.
- */
-static int check_can(const struct kern *k, int64_t *product_bytes, struct err *err)
+int kern_open_cuda(struct kern *out, struct err *err)
 {
-    int major = 0, minor = 0, index = device_index(k->device);
+    struct kern_cuda *own = NULL;
+    int64_t bytes = kern_kind_own_bytes(DEVICE_CUDA);
+    int major = 0, minor = 0, index = device_index(out->device);
 
+    /*
+     * Before anything is asked of it: types that it has kernels for, a GPU that can run them.
+     */
     for (int i = 0; i < 2; i++) {
-        enum dtype type = i ? k->weight : k->act;
+        enum dtype type = i ? out->weight : out->act;
         if (type != DTYPE_F32 && type != DTYPE_BF16)
             return err_set(err, ERR_ABSENT,
                            "no kernels on a GPU compute %s, expected f32 or "
                            "bf16",
                            dtype_name(type));
     }
-    device_stream(k->queue);
+    device_stream(out->queue);
     cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, index);
     cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, index);
     if (major * 10 + minor < CAPABLE)
         return err_set(err, ERR_ABSENT,
                        "device cuda:%d (%s) has compute capability %d.%d, expected %d.%d or "
                        "newer",
-                       index, device_name(k->device), major, minor, CAPABLE / 10, CAPABLE % 10);
-    *product_bytes = major >= 9 ? KERN_KIND_PRODUCT_BYTES : KERN_KIND_OLDER_BYTES;
-    return 0;
-}
-
-int kern_open_cuda(struct kern *out, struct err *err)
-{
-    struct kern_cuda *own = NULL;
-    int64_t bytes = kern_kind_own_bytes(DEVICE_CUDA), product_bytes = 0;
-
-    if (check_can(out, &product_bytes, err))
-        return -1;
+                       index, device_name(out->device), major, minor, CAPABLE / 10,
+                       CAPABLE % 10);
     out->own = own = mem_new(1, sizeof *own);
     cublasStatus_t bad = cublasLtCreate(&own->lt);
     if (bad) {
-        err_set(err, ERR_DEVICE, "cannot open cuBLASLt on cuda:%d: %s",
-                device_index(out->device), cublasLtGetStatusString(bad));
+        err_set(err, ERR_DEVICE, "cannot open cuBLASLt on cuda:%d: %s", index,
+                cublasLtGetStatusString(bad));
         goto fail;
     }
-    own->product_bytes = product_bytes;
+    /* What cuBLASLt's work is to be. */
+    own->product_bytes = major >= 9 ? KERN_KIND_PRODUCT_BYTES : KERN_KIND_OLDER_BYTES;
     if (device_alloc(out->device, bytes, "sums", (void **)&own->sums, err) ||
         device_host_alloc(out->device, bytes, "sums", (void **)&own->host_sums, err) ||
         device_event_open(out->device, &own->loss_ready, err) ||

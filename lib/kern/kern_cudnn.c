@@ -176,11 +176,14 @@ fail:
     return err_prefix(err, "attention, %s: ", pass);
 }
 
-/* What every engine needs, so that what is refused is refused in our words. */
-static int check_shape(const struct kern_heads *s, enum kern_cudnn_what what, struct err *err)
+int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
+                   enum kern_cudnn_what what, struct err *err)
 {
-    size_t version = cudnnGetVersion();
+    struct kern_cudnn *p;
+    cudnnStatus_t status;
 
+    /* What every engine needs, so that what is refused is refused in our words. */
+    size_t version = cudnnGetVersion();
     if (version < VERSION_LEAST)
         return err_set(err, ERR_ABSENT, "cuDNN is %zu, expected %d or later", version,
                        VERSION_LEAST);
@@ -193,17 +196,6 @@ static int check_shape(const struct kern_heads *s, enum kern_cudnn_what what, st
         return err_set(err, ERR_ABSENT,
                        "cuDNN %zu: %" PRId64 " tokens, expected a multiple of %d", version,
                        s->seq, RAGGED);
-    return 0;
-}
-
-int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
-                   enum kern_cudnn_what what, struct err *err)
-{
-    struct kern_cudnn *p;
-    cudnnStatus_t status;
-
-    if (check_shape(s, what, err))
-        return -1;
     p = mem_new(1, sizeof *p);
     p->heads = *s;
     p->scale = (float)(1 / sqrt((double)s->head_dim));

@@ -59,32 +59,25 @@ void net_release(struct net *net)
     }
 }
 
-/* A table of the device, made on the host. */
-static void fill_rope(struct net *net, int which)
-{
-    const struct model *m = net->model;
-    struct net_buffers *n = net->buffers;
-    int64_t seq = net->options.seq, elems = seq * m->rotary;
-    double *inv_freq, scale;
-    float *table;
-
-    if (!n->rope[which])
-        return;
-    inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq);
-    table = mem_new((size_t)elems, sizeof *table);
-    model_rope_frequencies(m, which, seq, inv_freq, &scale);
-    kern_rope_table(table, seq, m->rotary, inv_freq, scale);
-    device_copy(net->options.kern->queue, n->rope[which], table,
-                elems * (int64_t)sizeof *table);
-    mem_free(table);
-    mem_free(inv_freq);
-}
-
 void net_place(struct net *net, struct arena *arena)
 {
+    const struct model *m = net->model;
+    int64_t seq = net->options.seq, elems = seq * m->rotary;
+
     net_place_arrays(net, arena);
-    for (int i = 0; i < MODEL_ROPES; i++)
-        fill_rope(net, i);
+    /* Tables of the device, made on the host. */
+    for (int i = 0; i < MODEL_ROPES; i++) {
+        if (!net->buffers->rope[i])
+            continue;
+        double *inv_freq = mem_new((size_t)m->head_dim, sizeof *inv_freq), scale;
+        float *table = mem_new((size_t)elems, sizeof *table);
+        model_rope_frequencies(m, i, seq, inv_freq, &scale);
+        kern_rope_table(table, seq, m->rotary, inv_freq, scale);
+        device_copy(net->options.kern->queue, net->buffers->rope[i], table,
+                    elems * (int64_t)sizeof *table);
+        mem_free(table);
+        mem_free(inv_freq);
+    }
 }
 
 static void take_tokens(struct net *net, const int32_t *tokens, const int32_t *targets)

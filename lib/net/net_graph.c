@@ -68,37 +68,30 @@ static void ask(struct net *net, int64_t layer, const void *params, float *grads
                           layer + 1 < net->model->layers ? n->kept[layer + 1].x : n->x_last);
 }
 
-static void write_down(struct net *net, struct net_graph *g, int64_t layer, int back)
+/* Whether the graph is there, and means what is wanted now. */
+static int is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
 {
     struct net_graph_table *t = &net->buffers->graphs;
     struct kern *k = net->options.kern;
     struct err err;
 
+    if (g->asked && g->kern_bytes != k->bytes) {
+        device_graph_free(g->graph); /* getting memory has waited for all its runs */
+        g->graph = NULL;
+        g->asked = 0;
+    }
+    if (g->graph || !g->asked)
+        return g->graph != NULL;
     int rc = device_graph_begin(k->queue, &err);
     if (rc == 0) {
         ask(net, layer, g->params, g->grads, back);
         rc = device_graph_end(k->queue, &g->graph, &err);
     }
     t->written += rc == 0;
-    if (rc == 0)
-        return;
-    t->on = 0; /* those there are are asked for directly, too: one way */
-    if (err.code == ERR_ABSENT)
+    if (rc)
+        t->on = 0; /* those there are are asked for directly, too: one way */
+    if (rc && err.code == ERR_ABSENT)
         t->refused = err;
-}
-
-/* Whether the graph is there, and means what is wanted now. */
-static int is_there(struct net *net, struct net_graph *g, int64_t layer, int back)
-{
-    int64_t kern_bytes = net->options.kern->bytes;
-
-    if (g->asked && g->kern_bytes != kern_bytes) {
-        device_graph_free(g->graph); /* getting memory has waited for all its runs */
-        g->graph = NULL;
-        g->asked = 0;
-    }
-    if (!g->graph && g->asked)
-        write_down(net, g, layer, back);
     return g->graph != NULL;
 }
 

@@ -179,35 +179,28 @@ static const void *low_of(const struct net *net, int line, const struct net_hand
     return scaled(net, n->low, net_rows(net, n->shape.line[line].stage), n->low_room);
 }
 
-static void line_forward(const struct net *net, int line, const struct net_hand *hand,
-                         const void *x, const void *from, void *y)
-{
-    const struct net_line_at *at = &hand->at->line[line];
-    struct kern *k = net->options.kern;
-    const void *bias = at->bias >= 0 ? net_w(net, hand, at->bias) : NULL;
-
-    if (!net_sparse_y(net, hand, line, x, from, bias, y))
-        k->op->product(k, net->buffers->shape.line[line].product[NET_Y], x,
-                       line_weight(net, hand, line), from, bias, y);
-    if (at->a >= 0) {
-        const void *low = low_of(net, line, hand, x);
-
-        run(net, line, NET_RISE, low, adapter_b(net, hand, line), y);
-    }
-}
-
 void net_stage_forward(const struct net *net, enum net_stage_name stage,
                        const struct net_hand *hand, const void *x, const void *from, void *y)
 {
     const struct net_buffers *n = net->buffers;
     const struct net_stage *s = &n->shape.stage[stage];
     const void *operand = net_operand(net, x, net_rows(net, stage), s->in, n->x_room);
+    struct kern *k = net->options.kern;
 
     for (int i = s->first; i < s->first + s->count; i++) {
-        int64_t at = net_act_bytes(net, n->shape.line[i].column);
+        const struct net_line_at *at = &hand->at->line[i];
+        int64_t column = net_act_bytes(net, n->shape.line[i].column);
+        const void *bias = at->bias >= 0 ? net_w(net, hand, at->bias) : NULL;
+        const void *own_from = from ? (const char *)from + column : NULL;
+        void *own_y = (char *)y + column;
 
-        line_forward(net, i, hand, operand, from ? (const char *)from + at : NULL,
-                     (char *)y + at);
+        if (!net_sparse_y(net, hand, i, operand, own_from, bias, own_y))
+            k->op->product(k, n->shape.line[i].product[NET_Y], operand,
+                           line_weight(net, hand, i), own_from, bias, own_y);
+        if (at->a >= 0) {
+            const void *low = low_of(net, i, hand, operand);
+            run(net, i, NET_RISE, low, adapter_b(net, hand, i), own_y);
+        }
     }
 }
 

@@ -131,29 +131,6 @@ static struct net_layer_kept take_layer(const struct net *net, struct arena *are
     return k;
 }
 
-/*
- * A layer that the backward does not reach keeps nothing: what it gives out takes the place of
- * its x, which is done with by then, and the rest is the last layer's, whose forward comes
- * after all others.  With recompute that is one for all micro-batches.
- */
-static void place_kept(struct net *net, struct arena *arena, int micro)
-{
-    const struct model *m = net->model;
-    struct net_layer_kept *kept = net->buffers->micro[micro].kept;
-    int64_t last = m->layers - 1;
-    int64_t from = net->options.forward_only ? m->layers : m->first_trained - 1;
-
-    for (int64_t l = last; l >= 0; l--)
-        kept[l] = micro > 0 && net->options.recompute ? net->buffers->micro[0].kept[last]
-                  : l == last || (l >= from && !net->options.recompute) ? take_layer(net, arena)
-                                                                        : kept[last];
-    for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
-        kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
-    for (int64_t l = 0; l <= last; l++)
-        kept[l].x =
-            l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
-}
-
 void net_use(struct net *net, int micro)
 {
     struct net_buffers *n = net->buffers;
@@ -196,22 +173,6 @@ static void x_rooms_place(struct net *net, struct arena *arena)
         n->dlow_room = arena_take(arena, bytes * low);
 }
 
-static void w_room_place(struct net *net, struct arena *arena)
-{
-    struct net_buffers *n = net->buffers;
-    int64_t r = net->model->lora.rank, w = 0;
-
-    for (int i = 0; i < n->shape.lines; i++) {
-        const struct net_line *l = &n->shape.line[i];
-        int64_t in = n->shape.stage[l->stage].in, across = net_stored(net, l);
-
-        w = larger(w, in * l->out / across * net_weight_ld(net, across));
-        if (l->adapted) /* A, B */
-            w = larger(w, larger(r * net_weight_ld(net, in), l->out * net_weight_ld(net, r)));
-    }
-    n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
-}
-
 static void sparse_place(struct net *net, struct arena *arena)
 {
     struct net_buffers *n = net->buffers;
@@ -247,8 +208,20 @@ static void place_products(struct net *net, struct arena *arena)
         n->dlow = arena_take(arena, low);
     if (k->act != net->options.compute)
         x_rooms_place(net, arena);
-    if (k->weight != net->options.compute)
-        w_room_place(net, arena);
+    if (k->weight != net->options.compute) {
+        int64_t r = net->model->lora.rank, w = 0;
+
+        for (int i = 0; i < n->shape.lines; i++) {
+            const struct net_line *l = &n->shape.line[i];
+            int64_t in = n->shape.stage[l->stage].in, across = net_stored(net, l);
+
+            w = larger(w, in * l->out / across * net_weight_ld(net, across));
+            if (l->adapted) /* A, B */
+                w = larger(w,
+                           larger(r * net_weight_ld(net, in), l->out * net_weight_ld(net, r)));
+        }
+        n->w_room = arena_take(arena, dtype_bytes(net->options.compute) * w);
+    }
     if (net->model->sparse.share > 0)
         sparse_place(net, arena);
 }
@@ -263,7 +236,24 @@ void net_place_arrays(struct net *net, struct arena *arena)
 
     for (int i = 0; i < net_together(net); i++) {
         struct net_micro *own = &n->micro[i];
-        place_kept(net, arena, i);
+        /*
+         * A layer that the backward does not reach keeps nothing: what it gives out takes the
+         * place of its x, which is done with by then, and the rest is the last layer's, whose
+         * forward comes after all others.  With recompute that is one for all micro-batches.
+         */
+        struct net_layer_kept *kept = own->kept;
+        int64_t last = m->layers - 1;
+        int64_t from = net->options.forward_only ? m->layers : m->first_trained - 1;
+        for (int64_t l = last; l >= 0; l--)
+            kept[l] = i > 0 && net->options.recompute ? n->micro[0].kept[last]
+                      : l == last || (l >= from && !net->options.recompute)
+                          ? take_layer(net, arena)
+                          : kept[last];
+        for (int64_t l = 0; l < last && net->rows < net->options.seq; l++)
+            kept[l].qkv = take_qkv(net, arena); /* keys and values of the windows before */
+        for (int64_t l = 0; l <= last; l++)
+            kept[l].x =
+                l >= from || l == 0 ? take(net, arena, net->rows, m->hidden) : kept[l - 1].x;
         own->tokens_room = arena_take(arena, k->op->tokens_bytes(k, R));
         own->x_last = take(net, arena, R, C);
         own->dx = net->options.forward_only ? NULL : take(net, arena, R, C);

@@ -24,34 +24,25 @@ struct world_service {
     atomic_int stop;
 };
 
-/* Whether another rank asks. */
-static int take_question(struct world_service *s, int64_t what[WORLD_ASK], int *peer)
-{
-    MPI_Comm comm = s->peers->inner->comm;
-    MPI_Status from;
-    int there = 0;
-
-    world_enter(s->peers->world);
-    if (MPI_Iprobe(MPI_ANY_SOURCE, QUESTION, comm, &there, &from) == MPI_SUCCESS && there) {
-        *peer = from.MPI_SOURCE;
-        MPI_Recv(what, WORLD_ASK, MPI_INT64_T, *peer, QUESTION, comm, MPI_STATUS_IGNORE);
-    }
-    world_leave(s->peers->world);
-    return there;
-}
-
 /* Naps grow while nobody asks. */
 static void *serve(void *arg)
 {
     const double nap_least_s = 100e-6, nap_most_s = 5e-3;
     struct world_service *s = arg;
+    MPI_Comm comm = s->peers->inner->comm;
+    MPI_Status from;
     int64_t what[WORLD_ASK], bytes = 0;
     double nap_s = nap_least_s;
     struct err ignored; /* the asker says what it lacks */
-    int peer = 0;
 
     while (!atomic_load(&s->stop)) {
-        if (!take_question(s, what, &peer)) {
+        int there = 0;
+        world_enter(s->peers->world);
+        if (MPI_Iprobe(MPI_ANY_SOURCE, QUESTION, comm, &there, &from) == MPI_SUCCESS && there)
+            MPI_Recv(what, WORLD_ASK, MPI_INT64_T, from.MPI_SOURCE, QUESTION, comm,
+                     MPI_STATUS_IGNORE);
+        world_leave(s->peers->world);
+        if (!there) {
             tick_sleep_s(nap_s);
             nap_s = 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;
             continue;
@@ -59,8 +50,9 @@ static void *serve(void *arg)
         nap_s = nap_least_s;
         if (s->answers.answer(s->answers.arg, what, s->buffer, &bytes, &ignored))
             bytes = -1;
-        const struct world_parcel p[] = {{peer, 0, HEAD, &bytes, sizeof bytes},
-                                         {peer, 0, DATA, s->buffer, bytes < 0 ? 0 : bytes}};
+        const struct world_parcel p[] = {
+            {from.MPI_SOURCE, 0, HEAD, &bytes, sizeof bytes},
+            {from.MPI_SOURCE, 0, DATA, s->buffer, bytes < 0 ? 0 : bytes}};
         world_transfer(s->peers, p, 2, NULL, NULL, &ignored);
     }
     return NULL;

@@ -38,28 +38,6 @@ int64_t world_available_bytes(void)
     return kib < 0 ? INT64_MAX : kib * 1024;
 }
 
-/*
- * The parts of all ranks of the host must fit together: the system promises pages of a file in
- * memory one by one, until it kills somebody.  sizes[r] is each rank's.
- */
-static int check_room(struct world *w, int64_t bytes, int64_t *sizes, struct err *err)
-{
-    int64_t have = world_available_bytes(); /* before the exchange: nobody has begun to take */
-    double sum = 0;
-
-    if (world_node_allgather(w, &bytes, sizeof bytes, sizes, err))
-        return -1;
-    for (int r = 0; r < w->node_ranks; r++)
-        sum += (double)sizes[r];
-    if (sum > (double)have)
-        return err_set(err, ERR_SYS,
-                       "cannot have %" PRId64
-                       " bytes of shared memory: the ranks of this host need"
-                       " %.0f together, expected at most %" PRId64 ", as are available",
-                       bytes, sum, have);
-    return 0;
-}
-
 static int make_part(int64_t bytes, struct card *card, struct err *err)
 {
     struct stat st;
@@ -126,7 +104,21 @@ int world_share_open(struct world *w, int64_t bytes, struct world_share *out, st
 
     s.base = mem_new((size_t)s.ranks, sizeof *s.base);
     s.bytes = mem_new((size_t)s.ranks, sizeof *s.bytes);
-    int rc = check_room(w, bytes, s.bytes, err);
+    /*
+     * The parts of all ranks of the host must fit together: the system promises pages of a file
+     * in memory one by one, until it kills somebody.
+     */
+    double sum = 0;
+    int64_t have = world_available_bytes(); /* before the exchange: nobody has begun to take */
+    int rc = world_node_allgather(w, &bytes, sizeof bytes, s.bytes, err);
+    for (int r = 0; r < s.ranks; r++)
+        sum += (double)s.bytes[r];
+    if (rc == 0 && sum > (double)have)
+        rc = err_set(err, ERR_SYS,
+                     "cannot have %" PRId64
+                     " bytes of shared memory: the ranks of this host need"
+                     " %.0f together, expected at most %" PRId64 ", as are available",
+                     bytes, sum, have);
     if (rc == 0)
         rc = make_part(bytes, &mine, err);
     rc = world_agree(w, rc, err);
