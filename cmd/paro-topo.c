@@ -123,14 +123,16 @@ static const struct cli_command command = {
     options, modes, "Measure the fabric that this runs on, or read one (-i), and print it.",
     check};
 
-/* Collective.  What a rank lacks comes before what is asked of all. */
-static int open_device(const struct args *a, struct world *w, struct probe_ask *ask,
-                       struct err *err)
+/* As it is asked for: with the hosts for groups, or with those that are found. */
+static int measure_fabric(const struct args *a, struct world *w, struct probe_ask *ask,
+                          struct topo *t, struct err *err)
 {
     const char *name = a->device ? a->device : "cpu";
     enum coll_transport transport = COLL_MPI;
+    struct probe_views found;
     int rc = 0;
 
+    /* What a rank lacks comes before what is asked of all. */
     if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
         return -1;
     ask->all_types = !a->type && device_kind(ask->device) == DEVICE_CPU;
@@ -140,16 +142,7 @@ static int open_device(const struct args *a, struct world *w, struct probe_ask *
     rc = rc ? rc
             : coll_transport_choose(&transport, a->transport, name, ask->device, w->ranks, err);
     ask->transport = transport == COLL_NCCL ? TOPO_OVER_NCCL : TOPO_OVER_MPI;
-    return world_agree(w, rc, err);
-}
-
-/* As it is asked for: with the hosts for groups, or with those that are found. */
-static int measure_fabric(const struct args *a, struct world *w, struct probe_ask *ask,
-                          struct topo *t, struct err *err)
-{
-    struct probe_views found;
-
-    if (open_device(a, w, ask, err))
+    if (world_agree(w, rc, err))
         return -1;
     if (a->model && probe_ask_model(w, a->model, a->seq, a->micro_batch ? a->micro_batch : 1,
                                     &ask->matrices, err))
@@ -162,7 +155,7 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
                 " are measured over NCCL");
     if (probe_discover(w, &found, err))
         return -1;
-    int rc = probe_topo(w, &found, ask, t, err);
+    rc = probe_topo(w, &found, ask, t, err);
     probe_views_release(&found);
     return rc;
 }
@@ -216,13 +209,6 @@ static int export(const struct args *a, struct err *err)
     return a->cli.silent ? 0 : topo_export_nccl(a->input ? a->input : "-", stdout, err);
 }
 
-static int diagnose(const struct args *a, int *found, struct err *err)
-{
-    return a->cli.silent
-               ? 0
-               : health_doctor(a->input ? a->input : "", a->cli.json, stdout, found, err);
-}
-
 static int print(const struct args *a, const struct topo *t, int *differs, struct err *err)
 {
     struct topo old = {0};
@@ -255,9 +241,11 @@ int main(int argc, char **argv)
     int differs = 0;
 
     cli_parse(&a.cli, &command, argc, argv);
-    if (a.doctor)
-        return diagnose(&a, &differs, &err) ? cli_fail(&a.cli, &err)
-                                            : cli_finish(&a.cli, differs > 0);
+    if (a.doctor) {
+        const char *of = a.input ? a.input : "";
+        int rc = a.cli.silent ? 0 : health_doctor(of, a.cli.json, stdout, &differs, &err);
+        return rc ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, differs > 0);
+    }
     if (a.format == TOPO_NCCL)
         return export(&a, &err) ? cli_fail(&a.cli, &err) : cli_finish(&a.cli, 0);
     if (load(&a, &w, &t, &err))

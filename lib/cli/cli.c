@@ -37,28 +37,6 @@ int cli_launched(void)
     return launched_as() != NULL;
 }
 
-/*
- * Open MPI 5 reports each pair of local ranks for which btl/tcp finds no common address family,
- * as on any machine with IPv6, though shared memory serves them.  Between the ranks of one host
- * IPv4 is as good; the user's own setting rules.
- */
-static void quiet_local_ranks(void)
-{
-    const char *all = getenv("OMPI_COMM_WORLD_SIZE"),
-               *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
-
-    if (all && local && strcmp(all, local) == 0)
-        setenv("OMPI_MCA_btl_tcp_disable_family", "6", 0);
-}
-
-static int has_word(int argc, char **argv, const char *word)
-{
-    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
-        if (strcmp(argv[i], word) == 0)
-            return 1;
-    return 0;
-}
-
 /* --help and --version exit inside argp: stdout is checked all the same. */
 static void check_stdout(void)
 {
@@ -69,22 +47,26 @@ static void check_stdout(void)
     _Exit(argp_err_exit_status);
 }
 
-/* A closed 0, 1 or 2 would become some file's number: one that refuses all use takes it. */
-static void keep_std(void)
+void cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
 {
+    argp_err_exit_status = cli->status;
+    /* A closed 0, 1 or 2 would become some file's number: one that refuses all use takes it. */
     for (int fd = 0; fd <= 2; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF &&
             open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
             _Exit(argp_err_exit_status);
-}
-
-void cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
-{
-    argp_err_exit_status = cli->status;
-    keep_std();
-    quiet_local_ranks();
+    /*
+     * Open MPI 5 reports each pair of local ranks for which btl/tcp finds no common address
+     * family, as on any machine with IPv6, though shared memory serves them.  Between the ranks
+     * of one host IPv4 is as good; the user's own setting rules.
+     */
+    const char *all = getenv("OMPI_COMM_WORLD_SIZE"),
+               *local = getenv("OMPI_COMM_WORLD_LOCAL_SIZE");
+    if (all && local && strcmp(all, local) == 0)
+        setenv("OMPI_MCA_btl_tcp_disable_family", "6", 0);
     cli->silent = launched_as() && atoi(launched_as()) != 0;
-    cli->json = has_word(argc, argv, "--json");
+    for (int i = 1; i < argc && strcmp(argv[i], "--"); i++)
+        cli->json |= strcmp(argv[i], "--json") == 0;
     if (!cli->silent)
         atexit(check_stdout);
     else if (!freopen("/dev/null", "w", stdout))
@@ -126,24 +108,6 @@ int cli_usage(struct cli *cli, const char *fmt, ...)
     return err_set(&cli->err, ERR_INPUT, "%s", text);
 }
 
-static void fail_json(const struct err *err)
-{
-    struct jout j = {.file = stderr};
-
-    jout_open(&j, NULL, '{');
-    jout_open(&j, "error", '{');
-    jout_text(&j, "code", err_code_name(err->code));
-    jout_text(&j, "text", err->text);
-    jout_text(&j, "file", err->file[0] ? err->file : NULL);
-    if (err->line)
-        jout_int(&j, "line", err->line);
-    else
-        jout_null(&j, "line");
-    jout_text(&j, "key", err->key[0] ? err->key : NULL);
-    jout_close(&j, '}');
-    jout_close(&j, '}');
-}
-
 int cli_fail(struct cli *cli, const struct err *err)
 {
     if (cli->silent)
@@ -154,7 +118,20 @@ int cli_fail(struct cli *cli, const struct err *err)
         clearerr(stdout);
     }
     if (cli->json) {
-        fail_json(err);
+        struct jout j = {.file = stderr};
+
+        jout_open(&j, NULL, '{');
+        jout_open(&j, "error", '{');
+        jout_text(&j, "code", err_code_name(err->code));
+        jout_text(&j, "text", err->text);
+        jout_text(&j, "file", err->file[0] ? err->file : NULL);
+        if (err->line)
+            jout_int(&j, "line", err->line);
+        else
+            jout_null(&j, "line");
+        jout_text(&j, "key", err->key[0] ? err->key : NULL);
+        jout_close(&j, '}');
+        jout_close(&j, '}');
     } else if (
         cli->plugin) { /* whoever runs plugins reads nothing else; after a bar is perfdata */
         printf("%s UNKNOWN - ", cli->plugin);

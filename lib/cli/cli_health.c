@@ -162,20 +162,6 @@ static void choose_state(struct cli_health *a)
     a->o.state = a->folder[0] ? a->folder : NULL;
 }
 
-static void choose_host(struct health_options *o)
-{
-    char path[512], name[512] = "";
-
-    snprintf(path, sizeof path, "%s/sys/kernel/hostname", o->proc);
-    FILE *f = fopen(path, "re");
-    if (!f || !fgets(name, sizeof name, f))
-        gethostname(name, sizeof name - 1);
-    if (f)
-        fclose(f);
-    name[strcspn(name, "\n")] = 0;
-    health_name_make(name, o->host, sizeof o->host);
-}
-
 /* ---- words ---- */
 
 /* What no row can express: it depends on the environment, or on what follows "--". */
@@ -267,7 +253,15 @@ static int check(void *args)
     a->o.now_s = (int64_t)time(NULL);
     if (rc == 0 && now && num_i64(now, 0, (int64_t)1 << 38, &a->o.now_s, &a->cli.err))
         rc = err_prefix(&a->cli.err, "SOURCE_DATE_EPOCH: ");
-    choose_host(&a->o);
+    char path[512], name[512] = "";
+    snprintf(path, sizeof path, "%s/sys/kernel/hostname", a->o.proc);
+    FILE *f = fopen(path, "re");
+    if (!f || !fgets(name, sizeof name, f))
+        gethostname(name, sizeof name - 1);
+    if (f)
+        fclose(f);
+    name[strcspn(name, "\n")] = 0;
+    health_name_make(name, a->o.host, sizeof a->o.host);
     /* What a job of Slurm's knows itself by: it is none that it disturbs. */
     a->o.jobs = getenv("SLURM_JOB_ID");
     a->o.json = a->cli.json;

@@ -34,26 +34,21 @@ static int fits(int printed)
     return printed > 0 && printed < CLI_HUB_PATH;
 }
 
-/* Whether the last part of the path is models--... */
-static int is_cache_folder(const char *path)
-{
-    size_t n = strlen(path);
-
-    while (n && path[n - 1] == '/')
-        n--;
-    while (n && path[n - 1] != '/')
-        n--;
-    return strncmp(path + n, "models--", 8) == 0;
-}
-
-/* 0, and the snapshot of the cache's folder in path. */
+/*
+ * 0, and the snapshot in path, where the folder is one of the cache's: .../models--ORG--NAME.
+ */
 static int find_snapshot(const char *folder, char path[CLI_HUB_PATH])
 {
     struct err ignored; /* the folder is then taken as it is */
     char *revision = NULL;
     int64_t bytes = 0;
+    size_t n = strlen(folder);
 
-    if (!is_cache_folder(folder) ||
+    while (n && folder[n - 1] == '/')
+        n--;
+    while (n && folder[n - 1] != '/')
+        n--;
+    if (strncmp(folder + n, "models--", 8) ||
         !fits(snprintf(path, CLI_HUB_PATH, "%s/refs/main", folder)) ||
         io_read_file(path, REVISION_MAX, NULL, &revision, &bytes, &ignored))
         return -1;

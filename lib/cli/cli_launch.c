@@ -132,21 +132,6 @@ static void stop_launcher(struct launch *l, int answered)
 
 /* ---- what it says ---- */
 
-/* In what came since; the last byte may be half of one. */
-static void find_marks(struct launch *l)
-{
-    const char *at = l->text + l->seen, *stop = l->text + l->bytes;
-
-    while (!l->answered && (at = memchr(at, CLI_LAUNCH_MARK, (size_t)(stop - at))) &&
-           at + 1 < stop) {
-        l->answered = l->begin && at[1] >= '0' && at[1] <= '3';
-        l->end = (size_t)(at++ - l->text);
-        if (*at == CLI_LAUNCH_BEGIN)
-            l->begin = l->end + 2;
-    }
-    l->seen = at ? (size_t)(at - l->text) : l->bytes;
-}
-
 /* A launcher may say much, for days, and any byte: a mark that no answer follows is a word. */
 static void drop_words(struct launch *l)
 {
@@ -172,7 +157,16 @@ static int read_output(struct launch *l, struct err *err)
     if (n < 0)
         return errno == EINTR ? 1 : err_sys(err, "cannot read the output of '%s'", l->name);
     l->bytes += (size_t)n;
-    find_marks(l);
+    /* In what came since; the last byte may be half of one. */
+    const char *at = l->text + l->seen, *stop = l->text + l->bytes;
+    while (!l->answered && (at = memchr(at, CLI_LAUNCH_MARK, (size_t)(stop - at))) &&
+           at + 1 < stop) {
+        l->answered = l->begin && at[1] >= '0' && at[1] <= '3';
+        l->end = (size_t)(at++ - l->text);
+        if (*at == CLI_LAUNCH_BEGIN)
+            l->begin = l->end + 2;
+    }
+    l->seen = at ? (size_t)(at - l->text) : l->bytes;
     drop_words(l);
     return n > 0;
 }

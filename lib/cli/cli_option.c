@@ -296,28 +296,11 @@ static int fill_whole(const struct cli_option *o, const char *text, int64_t *out
                    o->word ? o->word : "");
 }
 
-static int fill_rate(const struct cli_option *o, const char *text, double *out, struct err *err)
-{
-    if (num_rate(text, out, err))
-        return -1;
-    if (*out >= o->from && *out <= o->to)
-        return 0;
-    return err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text, o->from,
-                   o->to);
-}
-
-static int add_to_list(struct cli_list *list, const char *text, struct err *err)
-{
-    if (list->count == list->most)
-        return err_set(err, ERR_INPUT, "'%s' is one too many, expected at most %d", text,
-                       list->most);
-    list->item[list->count++] = text;
-    return 0;
-}
-
 static int fill_field(const struct cli_option *o, const char *text, void *field,
                       struct err *err)
 {
+    struct cli_list *list = field; /* by the type */
+    double *rate = field;
     int64_t whole = 0;
 
     switch (o->type) {
@@ -333,7 +316,11 @@ static int fill_field(const struct cli_option *o, const char *text, void *field,
         *(const char **)field = text;
         return 0;
     case CLI_TYPE_LIST:
-        return add_to_list(field, text, err);
+        if (list->count == list->most)
+            return err_set(err, ERR_INPUT, "'%s' is one too many, expected at most %d", text,
+                           list->most);
+        list->item[list->count++] = text;
+        return 0;
     case CLI_TYPE_CHOICE:
         return find_choice(o, text, field, err);
     case CLI_TYPE_INT:
@@ -352,7 +339,12 @@ static int fill_field(const struct cli_option *o, const char *text, void *field,
     case CLI_TYPE_PER_S:
         return num_per_s(text, o->from, o->to, field, err);
     case CLI_TYPE_RATE:
-        return fill_rate(o, text, field, err);
+        if (num_rate(text, rate, err))
+            return -1;
+        return *rate >= o->from && *rate <= o->to
+                   ? 0
+                   : err_set(err, ERR_INPUT, "'%s', expected a rate from %g to %g B/s", text,
+                             o->from, o->to);
     case CLI_TYPE_PARSED:
         return o->parse(text, field, err);
     }
@@ -409,20 +401,6 @@ static int find_culprit(const struct parser *p, int argc, char **argv)
     return cli_usage(p->cli, "an option is unknown or ambiguous (see --help)");
 }
 
-/* argp sorts by group: without groups, and their headers, the everyday options are one list. */
-static void keep_everyday(struct parser *p)
-{
-    int n = 0;
-
-    for (int i = 0; i < p->rows; i++)
-        if (p->shown[i].flags & CLI_EVERYDAY) {
-            p->shown[n] = p->shown[i];
-            p->shown[n++].group = 0;
-        }
-    assert(n <= EVERYDAY_MAX);
-    p->shown[n] = (struct argp_option){0};
-}
-
 static int print_help(struct parser *p, const char *which)
 {
     const char *name = p->cli->name, *doc = p->command->doc;
@@ -440,7 +418,17 @@ static int print_help(struct parser *p, const char *which)
     /* Else argp adds three lines: a short option takes the value of its long one. */
     setenv("ARGP_HELP_FMT", "no-dup-args-note", 0);
     if (!which) {
-        keep_everyday(p);
+        /* argp sorts by group: without groups, and their headers, the everyday options are one
+           list. */
+        int n = 0;
+
+        for (int i = 0; i < p->rows; i++)
+            if (p->shown[i].flags & CLI_EVERYDAY) {
+                p->shown[n] = p->shown[i];
+                p->shown[n++].group = 0;
+            }
+        assert(n <= EVERYDAY_MAX);
+        p->shown[n] = (struct argp_option){0};
         snprintf(text, sizeof text,
                  "%s%s%s --help=all lists every option; man %s explains them.", doc,
                  strchr(doc, '\v') ? "\n" : "\v", name, name);

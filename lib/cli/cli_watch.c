@@ -118,28 +118,6 @@ static void report_late(struct cli_watch *w, int pipe)
     _exit(w->fail(w->arg, &err));
 }
 
-/* The command alone holds the writing end, until it ends. */
-static int start_reporter(struct cli_watch *w, struct err *err)
-{
-    int fd[2];
-
-    if (pipe2(fd, O_CLOEXEC))
-        return err_sys(err, "cannot make a pipe");
-    signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's number is soon another's */
-    pid_t pid = fork();
-    if (pid == 0) {
-        close(fd[1]);
-        report_late(w, fd[0]);
-    }
-    close(fd[0]);
-    w->reporter = pid;
-    if (pid < 0) {
-        err_sys(err, "cannot start a process");
-        close(fd[1]);
-    }
-    return pid < 0 ? -1 : 0;
-}
-
 /* ---- what the command does ---- */
 
 int cli_watch_start(struct cli_watch **out, struct cli *cli, double seconds,
@@ -159,8 +137,26 @@ int cli_watch_start(struct cli_watch **out, struct cli *cli, double seconds,
     w->where = "starting";
     atomic_init(&w->claimed, 0);
     atomic_init(&w->status, -1);
-    if (!cli->silent && start_reporter(w, err))
-        return -1;
+    if (!cli->silent) {
+        /* The command alone holds the writing end, until it ends. */
+        int fd[2];
+
+        if (pipe2(fd, O_CLOEXEC))
+            return err_sys(err, "cannot make a pipe");
+        signal(SIGCHLD, SIG_DFL); /* where it is ignored a child's number is soon another's */
+        pid_t pid = fork();
+        if (pid == 0) {
+            close(fd[1]);
+            report_late(w, fd[0]);
+        }
+        close(fd[0]);
+        w->reporter = pid;
+        if (pid < 0) {
+            err_sys(err, "cannot start a process");
+            close(fd[1]);
+            return -1;
+        }
+    }
     errno = pthread_create(&thread, NULL, end_in_time, w);
     if (errno)
         return err_sys(err, "cannot start a thread");
