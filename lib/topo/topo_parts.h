@@ -72,7 +72,7 @@ int topo_sysfs_device(const char *root, const char *of, char busid[20]);
  */
 enum { TOPO_EXTENDED = 1 << 16, TOPO_CAP_EXPRESS = 0x10, TOPO_CAP_ACS = TOPO_EXTENDED | 0x0d };
 enum io_answer topo_sysfs_word(const char *root, const char *busid, unsigned capability,
-                                int offset, int *at, unsigned *word);
+                               int offset, int *at, unsigned *word);
 /* The "current" or the "max" link of a device, 0 where unknown. */
 void topo_sysfs_link(const char *root, const char *busid, const char *which, double *GTps,
                      int *lanes);
