@@ -122,7 +122,7 @@ FILE *mem_stream(char **text, size_t *bytes)
     return mem_have(fopencookie(g, "w", does), "a text");
 }
 
-static int64_t align_up(int64_t bytes)
+int64_t arena_room(int64_t bytes)
 {
     return (bytes + MEM_ALIGN - 1) / MEM_ALIGN * MEM_ALIGN;
 }
@@ -135,7 +135,7 @@ static int allocate_data(int64_t bytes, size_t align, const char *what, void **o
     assert(bytes >= 0);
     errno = bytes > PTRDIFF_MAX - MEM_ALIGN
                 ? ENOMEM
-                : posix_memalign(&p, align, (size_t)align_up(bytes ? bytes : 1));
+                : posix_memalign(&p, align, (size_t)arena_room(bytes ? bytes : 1));
     if (errno)
         return err_sys(err, "cannot allocate %" PRId64 " bytes for %s", bytes, what);
     *out = p;
@@ -161,7 +161,7 @@ int mem_data(int64_t bytes, const char *what, void **out, struct err *err)
 {
     if (allocate_data(bytes, MEM_ALIGN, what, out, err))
         return -1;
-    memset(*out, 0, (size_t)align_up(bytes ? bytes : 1));
+    memset(*out, 0, (size_t)arena_room(bytes ? bytes : 1));
     return 0;
 }
 
@@ -197,7 +197,7 @@ void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count)
 
     assert(bytes >= 0 && count >= 0 &&
            (count == 0 || bytes <= (INT64_MAX - at) / count - MEM_ALIGN));
-    arena->used = at + count * align_up(bytes);
+    arena->used = at + count * arena_room(bytes);
     if (!arena->base)
         return NULL;
     assert(arena->used <= arena->bytes);

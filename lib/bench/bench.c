@@ -138,7 +138,7 @@ static int open_buffers(struct bench *b, struct err *err)
     options.levels = b->levels;
     options.block = b->block;
     options.tuning = b->table.rules ? &b->table : NULL;
-    options.shared_bytes = 2 * coll_room(room) + coll_room(block);
+    options.shared_bytes = 2 * arena_room(room) + arena_room(block);
     if (coll_open(&b->coll, b->world, &b->groups, &options, err))
         return -1;
     b->stream = stream_open(b->coll.runner, 1);

@@ -140,11 +140,6 @@ void *coll_take(struct coll *c, int64_t bytes)
     return exec_mpi_take(c->exec, bytes);
 }
 
-int64_t coll_room(int64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 void coll_traffic_add(struct coll_traffic *sum, const struct coll_traffic *one, int64_t times)
 {
     sum->slow_out += times * one->slow_out;

@@ -66,7 +66,6 @@ int coll_open(struct coll *c, struct world *world, const struct groups *groups,
 void coll_close(struct coll *c);
 void *coll_take(struct coll *c, int64_t bytes);
 int64_t coll_window_bytes(const struct groups *groups); /* in flight, where nobody says */
-int64_t coll_room(int64_t bytes); /* what coll_take uses up for bytes: rounded up */
 
 /*
  * A conversion between layouts by layout_phases_*; or a broadcast, the root's vector for all:

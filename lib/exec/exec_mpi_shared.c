@@ -7,11 +7,6 @@
  */
 #include "exec/exec_mpi_inside.h"
 
-static int64_t up(int64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
-}
-
 static int is_shared(const struct exec_mpi_handle *h, const struct exec_queue *q)
 {
     const struct groups *g = &h->x->world->groups;
@@ -33,18 +28,20 @@ static int64_t eager_bytes(const struct exec_mpi_handle *h, const struct exec_qu
     int64_t sum = 0;
 
     for (int i = 0; i < q->count && sum <= EAGER_BYTES_MAX; i++)
-        sum += up(exec_queue_row(h, q, i)->bytes);
+        sum += arena_room(exec_queue_row(h, q, i)->bytes);
     return sum <= EAGER_BYTES_MAX ? sum : 0;
 }
 
 static int64_t pair_bytes(int count)
 {
-    return up((int64_t)sizeof(struct exec_pair) + count * (int64_t)sizeof(struct exec_spot));
+    return arena_room((int64_t)sizeof(struct exec_pair) +
+                      count * (int64_t)sizeof(struct exec_spot));
 }
 
 static int64_t head_bytes(int entries)
 {
-    return up((int64_t)sizeof(struct exec_head) + entries * (int64_t)sizeof(struct exec_entry));
+    return arena_room((int64_t)sizeof(struct exec_head) +
+                      entries * (int64_t)sizeof(struct exec_entry));
 }
 
 static struct exec_entry *entries_of(char *part)
@@ -115,7 +112,7 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
         if (q->lane >= lanes)
             lanes = q->lane + 1;
     }
-    bytes += head_bytes(entries) + up(h->rows.scratch_bytes);
+    bytes += head_bytes(entries) + arena_room(h->rows.scratch_bytes);
     if (world_share_open(w, bytes, &h->share, err))
         return -1;
     /* This rank's part: the sending pairs and what each row of theirs reads. */
@@ -136,7 +133,7 @@ int exec_shared_open(struct exec_mpi_handle *h, struct err *err)
             q->pair->from[n] = row->from;
             if (q->pair->eager_bytes)
                 q->pair->from[n] = (struct exec_spot){(enum exec_where)EXEC_EAGER, room};
-            room += up(row->bytes);
+            room += arena_room(row->bytes);
         }
         at += 2 * q->pair->eager_bytes;
     }

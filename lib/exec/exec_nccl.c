@@ -231,33 +231,26 @@ struct named {
     int rc;
 };
 
-static int first_comm(struct exec_nccl *x, const struct exec_nccl_options *o,
-                      ncclConfig_t *config, struct err *err)
+static int make_comms(struct exec_nccl *x, const struct exec_nccl_options *o, struct err *err)
 {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
     ncclComm_t *comm = &x->track[0].comm;
     struct named name = {.rc = ncclSuccess};
 
+    config.blocking = 0;
+    config.maxCTAs = BLOCKS / x->tracks;
     if (x->rank == 0)
         name.rc = (int)ncclGetUniqueId(&name.id);
     if (o->share(o->arg, &name, (int)sizeof name, 0, err))
         return exec_nccl_fail(x, err);
     if (name.rc != ncclSuccess)
         return refused(x, NULL, (ncclResult_t)name.rc, "ncclGetUniqueId", "at rank 0", err);
-    ncclResult_t rc = ncclCommInitRankConfig(comm, x->ranks, name.id, x->rank, config);
-    return exec_nccl_settle(x, *comm, rc, "ncclCommInitRankConfig", err, "for track 0");
-}
-
-static int make_comms(struct exec_nccl *x, const struct exec_nccl_options *o, struct err *err)
-{
-    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-
-    config.blocking = 0;
-    config.maxCTAs = BLOCKS / x->tracks;
-    if (first_comm(x, o, &config, err))
+    ncclResult_t rc = ncclCommInitRankConfig(comm, x->ranks, name.id, x->rank, &config);
+    if (exec_nccl_settle(x, *comm, rc, "ncclCommInitRankConfig", err, "for track 0"))
         return -1;
     for (int t = 1; t < x->tracks; t++) {
         ncclComm_t parent = x->track[0].comm, *child = &x->track[t].comm;
-        ncclResult_t rc = ncclCommSplit(parent, 0, x->rank, child, &config);
+        rc = ncclCommSplit(parent, 0, x->rank, child, &config);
         if (exec_nccl_settle(x, parent, rc, "ncclCommSplit", err, "for track %d", t) ||
             exec_nccl_settle(x, *child, ncclSuccess, "ncclCommSplit", err, "for track %d", t))
             return -1;

@@ -63,7 +63,7 @@ static uint64_t word_of(int src, uint64_t turn, int64_t at)
 
 int probe_open(struct probe *p, struct world *world, int64_t room, struct err *err)
 {
-    room = (room + 63) / 64 * 64;
+    room = arena_room(room);
     struct exec_mpi_options options = {.shared_bytes = 2 * room};
 
     *p = (struct probe){.world = world, .room = room, .view = probe_view_hosts(world)};
@@ -79,11 +79,6 @@ void probe_close(struct probe *p)
     probe_gpu_close(p);
     exec_mpi_close(p->exec);
     *p = (struct probe){0};
-}
-
-int64_t probe_aligned(int64_t bytes)
-{
-    return (bytes + 63) / 64 * 64;
 }
 
 int64_t probe_chunk_at(int64_t bytes, int count, int c)
@@ -154,7 +149,7 @@ int probe_prepare(struct probe *p, const struct probe_flow *flow, int flows,
                 at[chunk + c] = (here ? r.round.in_bytes : 0) + from;
             }
             if (here)
-                r.round.in_bytes += probe_aligned(f->bytes);
+                r.round.in_bytes += arena_room(f->bytes);
             assert(r.round.in_bytes <= p->room && f->bytes <= p->room);
             r.round.mine[r.round.mines++] = *f;
         }
@@ -216,7 +211,7 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
             int64_t left = f->bytes - at;
             wrong += memcmp(there + at, &want, (size_t)(left < 8 ? left : 8)) != 0;
         }
-        base += probe_aligned(f->bytes);
+        base += arena_room(f->bytes);
     }
     return wrong;
 }
@@ -392,16 +387,16 @@ static void add_message(const struct probe *p, struct probe_rows *r, const struc
     int forth = p->nccl && count ? count : count + 1;
     struct exec_places *at = &r->places;
 
-    assert(probe_aligned(bytes) + PING_BYTES <= p->room);
+    assert(arena_room(bytes) + PING_BYTES <= p->room);
     for (int c = 0; c < forth; c++) {
-        int64_t from = c < count ? probe_chunk_at(bytes, count, c) : probe_aligned(bytes);
+        int64_t from = c < count ? probe_chunk_at(bytes, count, c) : arena_room(bytes);
         at->elems[first + c] =
             c < count ? probe_chunk_at(bytes, count, c + 1) - from : PING_BYTES;
         (sends ? at->in_at : at->out_at)[first + c] = from;
         probe_rows_add(r, c, f->src, f->dst, first + c);
     }
     at->elems[word] = PING_BYTES;
-    (sends || forth > count ? at->out_at : at->in_at)[word] = probe_aligned(bytes);
+    (sends || forth > count ? at->out_at : at->in_at)[word] = arena_room(bytes);
     probe_rows_add(r, count + 1, f->dst, f->src, word);
 }
 

@@ -146,7 +146,7 @@ int64_t probe_gpu_differing(struct probe *p, const struct probe_round *r)
             int64_t left = base + bytes - at;
             wrong += memcmp(p->in + at, p->out + at, (size_t)(left < 8 ? left : 8)) != 0;
         }
-        base += probe_aligned(bytes);
+        base += arena_room(bytes);
     }
     return wrong;
 }

@@ -6,7 +6,6 @@
 
 /* Between the files of this folder: which flows make a round, and how bytes become rows. */
 int probe_chunks(const struct probe *p, int64_t bytes);
-int64_t probe_aligned(int64_t bytes); /* to 64: where the next flow's begin */
 
 /*
  * By what a round goes (probe_gpu.c).  One lap of it begins, of the GPU's memory where there

@@ -198,7 +198,7 @@ static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, 
         }
         if (o != i) {
             r->mine[r->mines++] = (struct probe_flow){ring[o], p->world->rank, bytes};
-            r->in_bytes += probe_aligned(bytes);
+            r->in_bytes += arena_room(bytes);
         }
     }
     for (int step = 0; step < n - 1; step++)
@@ -213,7 +213,7 @@ static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, 
 
 int64_t probe_ring_room(int count, int64_t bytes)
 {
-    return (int64_t)count * probe_aligned(bytes);
+    return (int64_t)count * arena_room(bytes);
 }
 
 int probe_ring(struct probe *p, int first, int count, int64_t bytes, struct probe_round *out,
