@@ -36,7 +36,7 @@ O   := build$(if $(SAN),-$(subst $(comma),-,$(SAN)))
 B   := $(if $(CUDA),$(O:build%=build-$(CUDA:1=cuda)%),$(O))
 BIN := $(if $(filter build,$(B)),bin,$(B)/bin)
 
-PKGS     := ompi-c libcyaml yaml-0.1 jansson expat libxxhash libpcre2-8 zlib libzstd libutf8proc hwloc
+PKGS     := ompi-c libcyaml yaml-0.1 expat libxxhash libpcre2-8 zlib libzstd libutf8proc hwloc
 PKGFLAGS := $(shell pkg-config --cflags $(PKGS) 2>/dev/null)
 LDLIBS   := -Wl,--as-needed $(shell pkg-config --libs $(PKGS) 2>/dev/null) -ldnnl -lgomp -lpthread -lm
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer -DKERN_CLONES=)

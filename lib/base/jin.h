@@ -5,12 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Lists and objects within each other, where the reader does not say less: as jansson's. */
+/* Lists and objects within each other, where the reader does not say less. */
 enum { JIN_DEPTH_MAX = 2048 };
 
 /*
  * Reads JSON token by token, without a tree: what is sized by the text is the longest string
- * alone. For texts of a known small grammar; base/jtree.h and base/tree.h make trees of it.
+ * alone. For texts of a known small grammar; base/tree.h makes trees of it.
  *
  *     struct jin j = {.text = text, .bytes = bytes};      {"a": [1, 2], "b": [3]}
  *     int n = 0, k, more;

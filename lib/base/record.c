@@ -249,10 +249,9 @@ static void put_field(struct jout *j, const struct record *f, const void *from)
         return;
     case RECORD_OBJECT:
         if (f->key)
-            jout_open(j, f->key, '{');
-        record_put(j, f->of, at);
-        if (f->key)
-            jout_close(j, '}');
+            record_put_object(j, f->key, f->of, at);
+        else
+            record_put(j, f->of, at);
         return;
     default:
         put_numbers(j, f, from);
@@ -272,13 +271,28 @@ void record_put(struct jout *j, const struct record *f, const void *from)
     }
 }
 
+void record_put_object(struct jout *j, const char *key, const struct record *f,
+                       const void *from)
+{
+    jout_open(j, key, '{');
+    record_put(j, f, from);
+    jout_close(j, '}');
+}
+
+void record_put_list(struct jout *j, const char *key, const struct record *f, const void *from,
+                     int count, size_t size)
+{
+    jout_open(j, key, '[');
+    for (int i = 0; i < count; i++)
+        record_put_object(j, NULL, f, (const char *)from + (size_t)i * size);
+    jout_close(j, ']');
+}
+
 void record_put_line(FILE *out, const struct record *f, const void *from)
 {
     struct jout j = {.file = out};
 
-    jout_open(&j, NULL, '{');
-    record_put(&j, f, from);
-    jout_close(&j, '}');
+    record_put_object(&j, NULL, f, from);
 }
 
 /* A cell; unknown values are empty. */

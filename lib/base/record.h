@@ -108,6 +108,11 @@ int record_read(const struct tree *t, const struct tree_node *n, const struct re
                 const char *more, void *out, struct err *err);
 /* The members alone: their object is open. */
 void record_put(struct jout *j, const struct record *f, const void *from);
+/* An object of the members, and a list of `count` such objects of `size` bytes each. */
+void record_put_object(struct jout *j, const char *key, const struct record *f,
+                       const void *from);
+void record_put_list(struct jout *j, const char *key, const struct record *f, const void *from,
+                     int count, size_t size);
 /* A line of JSON, with its newline. */
 void record_put_line(FILE *out, const struct record *f, const void *from);
 /* A line of CSV (RFC 4180); from NULL: the names of the columns. */

@@ -2,8 +2,10 @@
 /* Knows how the values of a tree are read, and how an error names its place. */
 #include "base/tree.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -33,6 +35,7 @@ int tree_fail(const struct tree *t, const struct tree_node *n, const char *key, 
     char text[sizeof err->text], *path = NULL;
     size_t bytes = 0;
     FILE *out = mem_stream(&path, &bytes);
+    const struct tree_node *at = key ? tree_find(n, key) : NULL;
     va_list ap;
 
     va_start(ap, fmt);
@@ -42,17 +45,37 @@ int tree_fail(const struct tree *t, const struct tree_node *n, const char *key, 
     if (key)
         fprintf(out, "%s%s", n->parent ? "." : "", key);
     fclose(out);
-    err_at(err, t->name, n->line, path[0] ? path : NULL, "%s", text);
+    err_at(err, t->name, (at ? at : n)->line, path[0] ? path : NULL, "%s", text);
     mem_free(path);
     return -1;
 }
 
 /* ---- keys ---- */
 
-static const struct tree_node *find_key(const struct tree_node *n, const char *key)
+const struct tree_node *tree_first(const struct tree_node *n, enum tree_kind kind)
 {
-    const struct tree_node *c = n && n->kind == TREE_MAP ? n->child : NULL;
+    return n && n->kind == kind ? n->child : NULL;
+}
 
+int tree_count(const struct tree_node *n, enum tree_kind kind)
+{
+    return n && n->kind == kind ? n->items : 0;
+}
+
+static int by_key(const void *key, const void *member)
+{
+    return strcmp(key, (*(struct tree_node *const *)member)->key);
+}
+
+const struct tree_node *tree_find(const struct tree_node *n, const char *key)
+{
+    const struct tree_node *c = tree_first(n, TREE_MAP);
+
+    if (c && n->sorted) {
+        struct tree_node **found =
+            bsearch(key, n->sorted, (size_t)n->items, sizeof *n->sorted, by_key);
+        return found ? *found : NULL;
+    }
     while (c && strcmp(c->key, key))
         c = c->next;
     return c;
@@ -60,7 +83,7 @@ static const struct tree_node *find_key(const struct tree_node *n, const char *k
 
 const struct tree_node *tree_get(const struct tree_node *n, const char *key)
 {
-    const struct tree_node *c = find_key(n, key);
+    const struct tree_node *c = tree_find(n, key);
 
     return c && c->kind != TREE_NULL ? c : NULL;
 }
@@ -120,12 +143,7 @@ static int fail_kind(const struct tree *t, const struct tree_node *n, const char
                      struct err *err)
 {
     if (n->kind != TREE_SCALAR)
-        return tree_fail(t, n, NULL, err, "is %s, expected a %s",
-                         n->kind == TREE_NULL   ? "null"
-                         : n->kind == TREE_LIST ? "a list"
-                         : t->json              ? "an object"
-                                                : "a mapping",
-                         expected);
+        return tree_fail(t, n, NULL, err, "is %s, expected a %s", tree_shown(t, n), expected);
     if (n->parent)
         return tree_fail(t, n, NULL, err, "is '%.40s', expected a %s", n->text, expected);
     return n->text[0] ? tree_fail(t, n, NULL, err,
@@ -142,7 +160,7 @@ static int fail_twice(const struct tree *t, const struct tree_node *n,
 
 int tree_once(const struct tree *t, const struct tree_node *n, const char *key, struct err *err)
 {
-    const struct tree_node *first = find_key(n, key);
+    const struct tree_node *first = tree_find(n, key);
 
     for (const struct tree_node *c = first ? first->next : NULL; c; c = c->next)
         if (strcmp(c->key, key) == 0)
@@ -165,17 +183,114 @@ int tree_keys(const struct tree *t, const struct tree_node *n, const char *keys,
                 return fail_unknown(t, c, keys, err);
         } while (strcmp(key, c->key));
         /* Every key before this one is known: there are few of them. */
-        const struct tree_node *first = find_key(n, key);
+        const struct tree_node *first = tree_find(n, key);
         if (first != c)
             return fail_twice(t, c, first, err);
     }
     while (next_key(&keys, key, &optional))
-        if (!optional && !find_key(n, key))
+        if (!optional && !tree_find(n, key))
             return tree_fail(t, n, key, err, "is missing");
     return 0;
 }
 
+int tree_equal(const struct tree_node *a, const struct tree_node *b)
+{
+    const struct tree_node *c = a->child, *d = b->child;
+    double x, y;
+
+    if (tree_is_number(a, &x) && tree_is_number(b, &y))
+        return x == y;
+    if (a->kind != b->kind || a->items != b->items || a->quoted != b->quoted ||
+        strcmp(a->text ? a->text : "", b->text ? b->text : ""))
+        return 0;
+    for (; c && d; c = c->next, d = d->next) {
+        const struct tree_node *other = c->key ? tree_find(b, c->key) : d;
+        if (!other || !tree_equal(c, other))
+            return 0;
+    }
+    return 1;
+}
+
+int tree_no_real(const struct tree *t, const char *keys, struct err *err)
+{
+    char key[64];
+    int optional;
+
+    while (next_key(&keys, key, &optional)) {
+        const struct tree_node *v = tree_get(t->root, key);
+        double d;
+        int64_t whole;
+        if (v && (v->kind == TREE_ODD || (tree_is_number(v, &d) && !tree_is_whole(v, &whole))))
+            return tree_fail(t, v, NULL, err, "is %.40s, expected a text or a whole number",
+                             tree_shown(t, v));
+    }
+    return 0;
+}
+
 /* ---- values ---- */
+
+const char *tree_string(const struct tree_node *n)
+{
+    return n && n->kind == TREE_SCALAR && n->quoted ? n->text : NULL;
+}
+
+/* The text of a scalar of JSON that is none; "": it is not such a one. */
+static const char *bare(const struct tree_node *n)
+{
+    return n && n->kind == TREE_SCALAR && !n->quoted ? n->text : "";
+}
+
+int tree_is(const struct tree_node *n, const char *word)
+{
+    return strcmp(bare(n), word) == 0;
+}
+
+int tree_is_bool(const struct tree_node *n)
+{
+    return tree_is(n, "true") || tree_is(n, "false");
+}
+
+int tree_is_whole(const struct tree_node *n, int64_t *out)
+{
+    const char *text = bare(n);
+    char *end = NULL;
+
+    errno = 0;
+    long long v = strtoll(text, &end, 10);
+    if (end == text || *end || errno)
+        return 0;
+    *out = v;
+    return 1;
+}
+
+int tree_is_number(const struct tree_node *n, double *out)
+{
+    const char *text = bare(n);
+
+    if (*text != '-' && (*text < '0' || *text > '9'))
+        return 0;
+    *out = strtod(text, NULL); /* of any locale: commands keep the one of C */
+    return 1;
+}
+
+const char *tree_shown(const struct tree *t, const struct tree_node *n)
+{
+    switch (n->kind) {
+    case TREE_LIST:
+        return "a list";
+    case TREE_MAP:
+        return t->json ? "an object" : "a mapping";
+    case TREE_NULL:
+        return "null";
+    case TREE_ODD:
+        return !n->text            ? "given twice"
+               : n->quoted         ? "a text with a 0 byte"
+               : n->text[0] == 'N' ? "NaN"
+                                   : "beyond 1e308";
+    default:
+        return n->quoted ? "a text" : n->text;
+    }
+}
 
 int tree_list(const struct tree *t, const struct tree_node *n, int64_t least, int64_t most,
               struct err *err)
@@ -214,6 +329,16 @@ int tree_text(const struct tree *t, const struct tree_node *n, size_t least, siz
     if (bytes < least)
         return tree_fail(t, n, NULL, err, "has %zu bytes, expected %zu at least", bytes, least);
     *out = n->text;
+    return 0;
+}
+
+int tree_bytes(const struct tree *t, const struct tree_node *n, const char **out,
+               int64_t *bytes, struct err *err)
+{
+    if (!n->quoted)
+        return tree_fail(t, n, NULL, err, "is %.40s, expected a text", tree_shown(t, n));
+    *out = n->text;
+    *bytes = n->items;
     return 0;
 }
 
@@ -281,14 +406,11 @@ int tree_f64(const struct tree *t, const struct tree_node *n, double lo, double 
 
 int tree_bool(const struct tree *t, const struct tree_node *n, int *out, struct err *err)
 {
-    int is_true = n && n->kind == TREE_SCALAR && strcmp(n->text, "true") == 0;
-
     if (!n)
         return 0;
-    if (n->kind != TREE_SCALAR || n->quoted || (!is_true && strcmp(n->text, "false")))
-        return tree_fail(t, n, NULL, err, "is '%.40s', expected true or false",
-                         n->kind == TREE_SCALAR ? n->text : "...");
-    *out = is_true;
+    if (!tree_is_bool(n))
+        return tree_fail(t, n, NULL, err, "is %.40s, expected true or false", tree_shown(t, n));
+    *out = tree_is(n, "true");
     return 0;
 }
 

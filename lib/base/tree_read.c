@@ -1,16 +1,60 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how libyaml's events and the tokens of JSON become a tree.  Duplicate keys are found by
- * tree_keys: in a mapping of any keys nobody looks for them.
+ * Makes trees of libyaml's events and of the tokens of JSON.  In a strict tree duplicate keys
+ * are found by tree_keys: in a mapping of any keys nobody looks for them.
  */
 #include "base/tree.h"
 
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <yaml.h>
 
 #include "base/jin.h"
 #include "base/mem.h"
+
+/* ---- memory ---- */
+
+struct tree_part {
+    struct tree_part *next;
+    size_t used, room;
+    char bytes[];
+};
+
+/* Zeroed, for `align` bytes; each part of the memory is twice as large as the one before. */
+static void *take(struct tree *t, size_t bytes, size_t align)
+{
+    struct tree_part *p = t->parts;
+    size_t at = p ? (p->used + align - 1) / align * align : 0;
+
+    if (!p || at + bytes > p->room) {
+        size_t room = !p ? 1 << 10 : p->room < 1 << 20 ? 2 * p->room : p->room;
+        room = room < bytes ? bytes : room;
+        t->parts = mem_new(1, sizeof *p + room);
+        *t->parts = (struct tree_part){.next = p, .room = room};
+        p = t->parts;
+        at = 0;
+    }
+    p->used = at + bytes;
+    return p->bytes + at;
+}
+
+static const char *keep_text(struct tree *t, const char *text, size_t bytes)
+{
+    return memcpy(take(t, bytes + 1, 1), text, bytes);
+}
+
+void tree_release(struct tree *t)
+{
+    for (struct tree_part *p = t->parts, *next; p; p = next) {
+        next = p->next;
+        mem_free(p);
+    }
+    mem_free(t->name);
+    *t = (struct tree){0};
+}
 
 /* ---- reading ---- */
 
@@ -20,14 +64,14 @@ struct parse {
     size_t bytes;
     yaml_parser_t parser;
     struct tree_node *open; /* the innermost mapping or list that is open */
-    char *key;              /* owned: of the mapping that is open, its value follows */
+    const char *key;        /* of the mapping that is open: its value follows */
     int key_line, depth, documents;
     struct err *err;
 };
 
 static struct tree_node *add_node(struct parse *p, enum tree_kind kind, int line)
 {
-    struct tree_node *n = mem_new(1, sizeof *n), *up = p->open;
+    struct tree_node *n = take(p->t, sizeof *n, _Alignof(struct tree_node)), *up = p->open;
 
     *n = (struct tree_node){
         .kind = kind, .line = p->key ? p->key_line : line, .key = p->key, .parent = up};
@@ -45,9 +89,9 @@ static struct tree_node *add_node(struct parse *p, enum tree_kind kind, int line
     return n;
 }
 
-static char *copy_text(const yaml_event_t *e)
+static const char *copy_text(struct parse *p, const yaml_event_t *e)
 {
-    return mem_dup((const char *)e->data.scalar.value);
+    return keep_text(p->t, (const char *)e->data.scalar.value, e->data.scalar.length);
 }
 
 /* At the value that follows, which has no node yet. */
@@ -70,11 +114,11 @@ static int on_scalar(struct parse *p, const yaml_event_t *e, int line)
         return fail_next(p, line, "has a 0 byte in it, expected text");
     }
     if (is_key) {
-        p->key = copy_text(e);
+        p->key = copy_text(p, e);
         p->key_line = line;
         return 0;
     }
-    add_node(p, TREE_SCALAR, line)->text = copy_text(e);
+    add_node(p, TREE_SCALAR, line)->text = copy_text(p, e);
     return 0;
 }
 
@@ -184,7 +228,6 @@ int tree_parse(struct tree *t, const char *name, const char *text, int64_t bytes
         yaml_event_delete(&e);
     }
     yaml_parser_delete(&p.parser);
-    mem_free(p.key);
     if (rc)
         tree_release(&new);
     else
@@ -199,23 +242,47 @@ struct json {
     struct jin in;
     int64_t counted; /* bytes whose lines are counted in `line` */
     int line;
+    int loose;
 };
 
 static int line_at(struct json *j)
 {
-    for (; j->counted < j->in.at; j->counted++)
+    for (; j->line && j->counted < j->in.at; j->counted++)
         j->line += j->in.text[j->counted] == '\n';
     return j->line;
 }
 
-static int read_word(struct json *j)
+static int fail_expected(struct json *j, const char *expected)
+{
+    j->in.wrong = expected;
+    return -1;
+}
+
+static const char *keep_word(struct json *j)
+{
+    return keep_text(j->p.t, j->in.word, (size_t)j->in.word_bytes);
+}
+
+/* *zero: it has a 0 byte. */
+static int read_word(struct json *j, int *zero)
 {
     if (jin_text(&j->in))
         return -1;
-    if ((int64_t)strlen(j->in.word) == j->in.word_bytes)
-        return 0;
-    j->in.wrong = "a text without a 0 byte";
-    return -1;
+    *zero = (int64_t)strlen(j->in.word) != j->in.word_bytes;
+    return *zero && !j->loose ? fail_expected(j, "a text without a 0 byte") : 0;
+}
+
+static int read_text(struct json *j, int line)
+{
+    int zero = 0;
+
+    if (read_word(j, &zero))
+        return -1;
+    struct tree_node *v = add_node(&j->p, zero ? TREE_ODD : TREE_SCALAR, line);
+    v->quoted = 1;
+    v->text = keep_word(j);
+    v->items = (int)j->in.word_bytes;
+    return 0;
 }
 
 /* A number, true, false or null. */
@@ -225,18 +292,69 @@ static int read_bare(struct json *j, int line)
 
     if (jin_skip(&j->in))
         return -1;
-    size_t n = (size_t)(j->in.at - from);
     struct tree_node *v = add_node(&j->p, TREE_SCALAR, line);
-    v->text = mem_new(n + 1, 1);
-    memcpy(v->text, j->in.text + from, n);
-    if (strcmp(v->text, "null") == 0)
+    v->text = keep_text(j->p.t, j->in.text + from, (size_t)(j->in.at - from));
+    int named = strchr("NI", *v->text) || v->text[1] == 'I'; /* NaN, Infinity, -Infinity */
+    if (strcmp(v->text, "null") == 0) {
         v->kind = TREE_NULL;
-    else if (strchr("NI", *v->text) || v->text[1] == 'I') { /* NaN, Infinity, -Infinity */
+    } else if (j->loose) {
+        v->kind = named || isinf(strtod(v->text, NULL)) ? TREE_ODD : TREE_SCALAR;
+    } else if (named) {
         j->in.at = from;
-        j->in.wrong = "a value";
-        return -1;
+        return fail_expected(j, "a value");
     }
     return 0;
+}
+
+static void set_twice(struct tree_node *n)
+{
+    n->kind = TREE_ODD;
+    n->text = NULL;
+    n->child = n->last = NULL;
+    n->items = n->quoted = 0;
+}
+
+static int by_key(const void *a, const void *b)
+{
+    const struct tree_node *x = *(struct tree_node *const *)a;
+    const struct tree_node *y = *(struct tree_node *const *)b;
+    int order = strcmp(x->key, y->key);
+
+    return order ? order : x->line - y->line;
+}
+
+/* The members of a loose tree's mapping: those that are given twice are odd. */
+static void sort_members(struct tree *t, struct tree_node *n)
+{
+    size_t items = (size_t)n->items, i = 0;
+    struct tree_node **member = take(t, items * sizeof *member, sizeof *member);
+
+    for (struct tree_node *c = n->child; c; c = c->next)
+        member[i++] = c;
+    qsort(member, items, sizeof *member, by_key);
+    for (i = 1; i < items; i++)
+        if (strcmp(member[i - 1]->key, member[i]->key) == 0) {
+            set_twice(member[i - 1]);
+            set_twice(member[i]);
+            member[i]->line = member[i - 1]->line;
+        }
+    n->sorted = member;
+}
+
+static int read_json(struct json *j);
+
+static int read_member(struct json *j)
+{
+    int zero = 0;
+
+    jin_next(&j->in);
+    j->p.key_line = line_at(j);
+    if (read_word(j, &zero))
+        return -1;
+    j->p.key = zero ? NULL : keep_word(j);
+    if (jin_take(&j->in, ':'))
+        return -1;
+    return zero ? jin_skip(&j->in) : read_json(j);
 }
 
 static int read_json(struct json *j)
@@ -244,77 +362,56 @@ static int read_json(struct json *j)
     char open = jin_next(&j->in), close = open == '{' ? '}' : ']';
     int line = line_at(j), count = 0, more = 0;
 
-    if (open == '"') {
-        if (read_word(j))
-            return -1;
-        struct tree_node *v = add_node(&j->p, TREE_SCALAR, line);
-        v->text = mem_dup(j->in.word);
-        v->quoted = 1;
-        return 0;
-    }
+    if (open == '"')
+        return read_text(j, line);
     if (open != '{' && open != '[')
         return read_bare(j, line);
-    if (j->p.depth == TREE_DEPTH_MAX) {
-        j->in.wrong = "less depth";
-        return -1;
-    }
+    if (j->p.depth == (j->loose ? JIN_DEPTH_MAX : TREE_DEPTH_MAX))
+        return fail_expected(j, "less depth");
     j->in.at++;
     j->p.depth++;
     struct tree_node *n = add_node(&j->p, open == '{' ? TREE_MAP : TREE_LIST, line);
     while ((more = jin_item(&j->in, close, &count)) > 0) {
         j->p.open = n;
-        if (open == '{') {
-            jin_next(&j->in);
-            j->p.key_line = line_at(j);
-            if (read_word(j))
-                return -1;
-            j->p.key = mem_dup(j->in.word);
-            if (jin_take(&j->in, ':'))
-                return -1;
-        }
-        if (read_json(j))
+        if (open == '{' ? read_member(j) : read_json(j))
             return -1;
     }
+    if (j->loose && n->kind == TREE_MAP && n->child)
+        sort_members(j->p.t, n);
     j->p.open = n->parent;
     j->p.depth--;
     return more;
 }
 
-int tree_parse_json(struct tree *t, const char *name, int line, const char *text, int64_t bytes,
-                    struct err *err)
+static int parse_json(struct tree *t, const char *name, struct json j, struct err *err)
 {
     struct tree new = {.name = mem_dup(name), .json = 1};
-    struct json j = {
-        .p = {.t = &new, .err = err}, .in = {.text = text, .bytes = bytes}, .line = line};
-    int rc = read_json(&j);
 
+    j.p = (struct parse){.t = &new, .err = err};
+    int rc = read_json(&j);
     rc = rc ? rc : jin_end(&j.in);
     if (rc) {
-        err_at(err, name, line_at(&j), NULL, "is not JSON: expected %s", j.in.wrong);
+        err_at(err, name, line_at(&j), NULL, "is not JSON: expected %s at byte %" PRId64,
+               j.in.wrong, j.in.at);
         tree_release(&new);
     } else {
         *t = new;
     }
-    mem_free(j.p.key);
     jin_release(&j.in);
     return rc;
 }
 
-static void free_node(struct tree_node *n)
+int tree_parse_json(struct tree *t, const char *name, int line, const char *text, int64_t bytes,
+                    struct err *err)
 {
-    for (struct tree_node *c = n->child, *next; c; c = next) {
-        next = c->next;
-        free_node(c);
-    }
-    mem_free(n->key);
-    mem_free(n->text);
-    mem_free(n);
+    return parse_json(t, name,
+                      (struct json){.in = {.text = text, .bytes = bytes}, .line = line}, err);
 }
 
-void tree_release(struct tree *t)
+int tree_parse_loose(struct tree *t, const char *name, int line, const char *text,
+                     int64_t bytes, struct err *err)
 {
-    if (t->root)
-        free_node(t->root);
-    mem_free(t->name);
-    *t = (struct tree){0};
+    return parse_json(
+        t, name, (struct json){.in = {.text = text, .bytes = bytes}, .line = line, .loose = 1},
+        err);
 }

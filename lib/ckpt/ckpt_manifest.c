@@ -4,13 +4,10 @@
  * of everything before that key's line, so that a flipped bit in it is seen too.
  */
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jout.h"
-#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
 
@@ -20,6 +17,108 @@
 static const char format[] = "paro-checkpoint/1";
 static const char tail[] = ",\n\"checksum\": \"";
 
+/* --- what it has of each thing --- */
+
+static int is_hex(const char *text, size_t digits)
+{
+    return strlen(text) == digits && strspn(text, "0123456789abcdef") == digits;
+}
+
+static int parse_hash(const char *text, void *out, struct err *why)
+{
+    if (!is_hex(text, 32))
+        return err_set(why, ERR_INPUT, "'%.40s', expected a checksum of 32 digits in hex",
+                       text);
+    memcpy(out, text, 33);
+    return 0;
+}
+
+static int parse_sum(const char *text, void *out, struct err *why)
+{
+    if (!is_hex(text, 16))
+        return err_set(why, ERR_INPUT, "'%.40s', expected a checksum of 16 digits in hex",
+                       text);
+    *(uint64_t *)out = strtoull(text, NULL, 16);
+    return 0;
+}
+
+static void put_sum(const struct record *f, struct jout *j, const void *at)
+{
+    char sum[17];
+
+    snprintf(sum, sizeof sum, "%016" PRIx64, *(const uint64_t *)at);
+    jout_text(j, f->key, sum);
+}
+
+static const struct record data_record[] = {
+    RECORD_INT(struct ckpt_run, data_tokens, "tokens", 0, CKPT_RUN_MAX),
+    RECORD_INT(struct ckpt_run, data_seq, "seq", 1, CKPT_RUN_MAX),
+    RECORD(OWN, struct ckpt_run, data_sum, "xxh3", .parse = parse_sum, .put = put_sum),
+    {0},
+};
+
+/* Absent from an older run's, and from one that another program began. */
+static void put_data(const struct record *f, struct jout *j, const void *at)
+{
+    const struct ckpt_run *run = at;
+
+    if (run->data_seq)
+        record_put_object(j, f->key, f->of, run);
+}
+
+static const struct record run_record[] = {
+    RECORD_INT(struct ckpt_run, step, "step", 0, CKPT_RUN_MAX),
+    RECORD_INT(struct ckpt_run, tokens, "tokens", 0, CKPT_RUN_MAX),
+    RECORD_INT(struct ckpt_run, position, "position", 0, CKPT_RUN_MAX),
+    RECORD_INT(struct ckpt_run, seed, "seed", INT64_MIN, INT64_MAX),
+    RECORD_PART("data", data_record, .flags = RECORD_OPTIONAL, .put = put_data),
+    {0},
+};
+
+/* No state is whole numbers, none is converted. */
+static int parse_type(const char *text, void *out, struct err *why)
+{
+    enum dtype type;
+
+    if (dtype_parse(text, &type, why) || type == DTYPE_I32 || type == DTYPE_U8)
+        return err_set(why, ERR_INPUT, "'%.40s', expected f32, bf16, f16 or f64", text);
+    *(enum dtype *)out = type;
+    return 0;
+}
+
+static const char *name_of_type(const void *type)
+{
+    return dtype_name(*(const enum dtype *)type);
+}
+
+static const struct record state_record[] = {
+    RECORD(TEXT, struct ckpt_state, name, "name", .lo = 1),
+    RECORD(WORD, struct ckpt_state, type, "type", .parse = parse_type, .name = name_of_type),
+    {0},
+};
+
+static const struct record unit_record[] = {
+    RECORD(TEXT, struct model_unit, name, "name"),
+    RECORD_INT(struct model_unit, elems, "elems", 0, INT64_MAX),
+    {0},
+};
+
+/* The bytes of a source, behind its name and its kind. */
+static const struct record source_record[] = {
+    RECORD_INT(struct ckpt_source, bytes, "bytes", 0, INT64_MAX),
+    RECORD_INT(struct ckpt_source, whole, "whole", 0, INT64_MAX),
+    RECORD(TEXT, struct ckpt_source, hash, "xxh3", .parse = parse_hash),
+    {0},
+};
+
+const struct record ckpt_file_record[] = {
+    RECORD(TEXT, struct ckpt_file, name, "name"),
+    RECORD_INT(struct ckpt_file, bytes, "bytes", 8, FILE_BYTES_MAX),
+    RECORD_INT(struct ckpt_file, header_bytes, "header_bytes", 8, FILE_BYTES_MAX),
+    RECORD(TEXT, struct ckpt_file, header_hash, "header_xxh3", .parse = parse_hash),
+    {0},
+};
+
 /* --- writing --- */
 
 /* Each key of the outermost object begins a line; j stays at depth 1, inside that object. */
@@ -27,56 +126,6 @@ static void begin_line(struct jout *j)
 {
     fputs(",\n", j->file);
     j->filled = 0;
-}
-
-/* Null where there was none. */
-static void put_run(struct jout *j, const struct ckpt_run *run)
-{
-    if (!run) {
-        jout_null(j, "run");
-        return;
-    }
-    jout_open(j, "run", '{');
-    jout_int(j, "step", run->step);
-    jout_int(j, "tokens", run->tokens);
-    jout_int(j, "position", run->position);
-    jout_int(j, "seed", (int64_t)run->seed);
-    if (run->data_seq) {
-        char sum[17];
-        snprintf(sum, sizeof sum, "%016" PRIx64, run->data_sum);
-        jout_open(j, "data", '{');
-        jout_int(j, "tokens", run->data_tokens);
-        jout_int(j, "seq", run->data_seq);
-        jout_text(j, "xxh3", sum);
-        jout_close(j, '}');
-    }
-    jout_close(j, '}');
-}
-
-static void put_states(struct jout *j, const struct ckpt_shape *shape)
-{
-    begin_line(j);
-    jout_open(j, "states", '[');
-    for (int s = 0; s < shape->states; s++) {
-        jout_open(j, NULL, '{');
-        jout_text(j, "name", shape->state[s].name);
-        jout_text(j, "type", dtype_name(shape->state[s].type));
-        jout_close(j, '}');
-    }
-    jout_close(j, ']');
-}
-
-static void put_units(struct jout *j, const struct model *m)
-{
-    begin_line(j);
-    jout_open(j, "units", '[');
-    for (int u = 0; u < m->units; u++) {
-        jout_open(j, NULL, '{');
-        jout_text(j, "name", m->unit[u].name);
-        jout_int(j, "elems", m->unit[u].elems);
-        jout_close(j, '}');
-    }
-    jout_close(j, ']');
 }
 
 static void put_source(struct jout *j, const struct ckpt_sources *source)
@@ -90,9 +139,7 @@ static void put_source(struct jout *j, const struct ckpt_sources *source)
         jout_bool(j, "header", s->keep == CKPT_KEEP_HEADER);
         if (s->keep == CKPT_KEEP_REST) /* a key that older manifests do not have */
             jout_bool(j, "rest", 1);
-        jout_int(j, "bytes", s->bytes);
-        jout_int(j, "whole", s->whole);
-        jout_text(j, "xxh3", s->hash);
+        record_put(j, source_record, s);
         jout_close(j, '}');
     }
     jout_close(j, ']');
@@ -127,9 +174,16 @@ int ckpt_manifest_write(const struct io_out *dir, const struct ckpt_shape *shape
     ckpt_hash(shape->model->config, (int64_t)strlen(shape->model->config), hash);
     jout_text(&j, "config_xxh3", hash);
     begin_line(&j);
-    put_run(&j, run);
-    put_states(&j, shape);
-    put_units(&j, shape->model);
+    if (run)
+        record_put_object(&j, "run", run_record, run);
+    else
+        jout_null(&j, "run");
+    begin_line(&j);
+    record_put_list(&j, "states", state_record, shape->state, shape->states,
+                    sizeof *shape->state);
+    begin_line(&j);
+    record_put_list(&j, "units", unit_record, shape->model->unit, shape->model->units,
+                    sizeof *shape->model->unit);
     put_source(&j, source);
     fputs(",\"files\": [\n", f);
     for (int r = 0; r < groups->ranks; r++)
@@ -153,147 +207,70 @@ struct reader {
     const char *config; /* of the config */
     const struct ckpt_limits *limits;
     struct err *err;
+    struct tree t;
     size_t room; /* of c->block */
 };
 
-#define FAIL(r, ...) err_at((r)->err, (r)->path, 0, NULL, __VA_ARGS__)
+#define FAIL(r, ...)            err_at((r)->err, (r)->path, 0, NULL, __VA_ARGS__)
+#define FAIL_AT(r, n, key, ...) tree_fail(&(r)->t, n, key, (r)->err, __VA_ARGS__)
 
-static int is_hash(const char *text)
+static int read_states(struct reader *r, const struct tree_node *list)
 {
-    return strlen(text) == 32 && strspn(text, "0123456789abcdef") == 32;
-}
-
-static int is_count(json_int_t n)
-{
-    return n >= 0 && n <= CKPT_RUN_MAX;
-}
-
-/* Absent from an older run's, and from one that another program began. */
-static int read_data(struct reader *r, json_t *data)
-{
-    const char *sum;
-    json_int_t tokens, seq;
-    json_error_t e;
-
-    if (!data)
-        return 0;
-    if (json_unpack_ex(data, &e, JSON_STRICT, "{s:I,s:I,s:s}", "tokens", &tokens, "seq", &seq,
-                       "xxh3", &sum))
-        return FAIL(r, "run: data: %.200s", e.text);
-    if (!is_count(tokens) || !is_count(seq) || seq == 0 || strlen(sum) != 16 ||
-        strspn(sum, "0123456789abcdef") != 16)
-        return FAIL(r,
-                    "run: data has %" PRId64 " tokens in sequences of %" PRId64
-                    " and sum '%.40s', expected 0 to 1e18, 1 to 1e18 and 16 digits in hex",
-                    (int64_t)tokens, (int64_t)seq, sum);
-    r->c->run.data_tokens = tokens;
-    r->c->run.data_seq = seq;
-    r->c->run.data_sum = strtoull(sum, NULL, 16);
-    return 0;
-}
-
-static int read_run(struct reader *r, json_t *run)
-{
-    json_int_t step, tokens, position, seed;
-    json_t *data = NULL;
-    json_error_t e;
-
-    if (json_is_null(run))
-        return 0;
-    if (json_unpack_ex(run, &e, JSON_STRICT, "{s:I,s:I,s:I,s:I,s?o}", "step", &step, "tokens",
-                       &tokens, "position", &position, "seed", &seed, "data", &data))
-        return FAIL(r, "run: %.200s", e.text);
-    if (!is_count(step) || !is_count(tokens) || !is_count(position))
-        return FAIL(r,
-                    "run is at step %" PRId64 ", token %" PRId64 " and position %" PRId64
-                    ", expected 0 to 1e18 of each",
-                    (int64_t)step, (int64_t)tokens, (int64_t)position);
-    r->c->has_run = 1;
-    r->c->run = (struct ckpt_run){
-        .step = step, .tokens = tokens, .position = position, .seed = (uint64_t)seed};
-    return read_data(r, data);
-}
-
-static int read_states(struct reader *r, json_t *states)
-{
-    const char *name, *type;
-    json_error_t e;
-    json_t *v;
-    size_t i;
-
-    if (json_array_size(states) < 1 || json_array_size(states) > CKPT_STATES_MAX)
-        return FAIL(r, "has %zu states, expected 1 to %d", json_array_size(states),
-                    CKPT_STATES_MAX);
-    json_array_foreach(states, i, v)
-    {
-        struct ckpt_state *s = &r->c->state[i];
-        if (json_unpack_ex(v, &e, JSON_STRICT, "{s:s,s:s}", "name", &name, "type", &type))
-            return FAIL(r, "states: %.200s", e.text);
-        if (strlen(name) == 0 || strlen(name) >= sizeof s->name ||
-            ckpt_find_state(r->c, name) >= 0)
-            return FAIL(r, "state '%.40s', expected a short name of its own", name);
-        if (dtype_parse(type, &s->type, r->err))
-            return err_prefix(r->err, "%s: state '%s': ", r->path, name);
-        if (s->type == DTYPE_I32 || s->type == DTYPE_U8) /* no state is, none is converted */
-            return FAIL(r, "state '%s' is %s, expected f32, bf16, f16 or f64", name, type);
-        strcpy(s->name, name);
+    if (tree_list(&r->t, list, 1, CKPT_STATES_MAX, r->err))
+        return -1;
+    for (const struct tree_node *n = list->child; n; n = n->next) {
+        struct ckpt_state *s = &r->c->state[r->c->states];
+        if (record_read(&r->t, n, state_record, "", s, r->err))
+            return -1;
+        if (ckpt_find_state(r->c, s->name) >= 0)
+            return FAIL_AT(r, n, "name", "is '%s' again, expected a name of its own", s->name);
         r->c->states++;
     }
     return 0;
 }
 
-static int read_units(struct reader *r, json_t *units)
+static int read_units(struct reader *r, const struct tree_node *list)
 {
-    const struct model *m = &r->c->model;
-    const char *name;
-    json_int_t elems;
-    json_error_t e;
-    json_t *v;
-    size_t i;
+    const struct model_unit *u = r->c->model.unit;
 
-    if (json_array_size(units) != (size_t)m->units)
-        return FAIL(r, "has %zu units, config.json says %d", json_array_size(units), m->units);
-    json_array_foreach(units, i, v)
-    {
-        if (json_unpack_ex(v, &e, JSON_STRICT, "{s:s,s:I}", "name", &name, "elems", &elems))
-            return FAIL(r, "units: %.200s", e.text);
-        if (strcmp(name, m->unit[i].name) || elems != m->unit[i].elems)
-            return FAIL(r,
-                        "unit %zu is '%.60s' of %" PRId64 " elements, config.json says '%s' of "
-                        "%" PRId64,
-                        i, name, (int64_t)elems, m->unit[i].name, m->unit[i].elems);
+    if (tree_list(&r->t, list, 0, INT32_MAX, r->err))
+        return -1;
+    if (list->items != r->c->model.units)
+        return FAIL(r, "has %d units, config.json says %d", list->items, r->c->model.units);
+    for (const struct tree_node *n = list->child; n; n = n->next, u++) {
+        struct model_unit have = {0};
+        if (record_read(&r->t, n, unit_record, "", &have, r->err))
+            return -1;
+        if (strcmp(have.name, u->name) || have.elems != u->elems)
+            return FAIL_AT(r, n, NULL,
+                           "is '%s' of %" PRId64 " elements, config.json says '%s' of %" PRId64,
+                           have.name, have.elems, u->name, u->elems);
     }
     return 0;
 }
 
-static int read_groups(struct reader *r, json_t *list)
+static int read_groups(struct reader *r, const struct tree_node *list)
 {
-    size_t n = json_array_size(list), i;
-    int *group_of = mem_new(n, sizeof *group_of);
-    json_t *v;
-    int rc = 0;
+    int rc = tree_list(&r->t, list, 0, GROUPS_RANKS_MAX, r->err), i = 0;
+    int *group_of = mem_new(rc ? 0 : (size_t)list->items, sizeof *group_of);
 
-    json_array_foreach(list, i, v)
-    {
-        json_int_t k = json_is_integer(v) ? json_integer_value(v) : -1;
-        group_of[i] = k < 0 || k > GROUPS_RANKS_MAX ? -1 : (int)k;
-    }
-    if (n > GROUPS_RANKS_MAX)
-        rc = FAIL(r, "group_of has %zu ranks, expected at most %d", n, GROUPS_RANKS_MAX);
-    else if (groups_init_of(&r->c->groups, (int)n, group_of, r->err))
+    for (const struct tree_node *n = rc ? NULL : list->child; n && rc == 0; n = n->next)
+        rc = tree_int(&r->t, n, 0, GROUPS_RANKS_MAX, &group_of[i++], r->err);
+    if (rc == 0 && groups_init_of(&r->c->groups, i, group_of, r->err))
         rc = err_prefix(r->err, "%s: group_of: ", r->path);
     mem_free(group_of);
     return rc;
 }
 
-static int read_copies(struct reader *r, int64_t copies)
+static int read_copies(struct reader *r, const struct tree_node *n)
 {
-    if (copies < 0 || copies > CKPT_COPIES_MAX || copies >= r->c->groups.ranks)
-        return err_at(r->err, r->path, 0, "copies",
-                      "is %" PRId64 ", expected 0 to %d, and fewer than %d ranks", copies,
-                      CKPT_COPIES_MAX, r->c->groups.ranks);
-    r->c->copies = (int)copies;
-    return 0;
+    int ranks = r->c->groups.ranks;
+
+    if (tree_int(&r->t, n, 0, CKPT_COPIES_MAX, &r->c->copies, r->err))
+        return -1;
+    return r->c->copies < ranks ? 0
+                                : FAIL_AT(r, n, NULL, "is %d, expected fewer than %d ranks",
+                                          r->c->copies, ranks);
 }
 
 /* Keys that place no tensor can be damaged too. */
@@ -336,35 +313,28 @@ static int no_source_twice(struct reader *r)
     return rc;
 }
 
-static int read_source(struct reader *r, json_t *list)
+static int read_source(struct reader *r, const struct tree_node *list)
 {
     struct ckpt *c = r->c;
-    const char *name, *hash;
-    json_int_t bytes, whole;
-    json_error_t e;
-    json_t *v;
-    size_t i;
-    int header, rest;
 
-    c->source.item = mem_new(json_array_size(list), sizeof *c->source.item);
-    json_array_foreach(list, i, v)
-    {
-        rest = 0;
-        if (json_unpack_ex(v, &e, JSON_STRICT, "{s:s,s:b,s?:b,s:I,s:I,s:s}", "name", &name,
-                           "header", &header, "rest", &rest, "bytes", &bytes, "whole", &whole,
-                           "xxh3", &hash))
-            return FAIL(r, "source: %.200s", e.text);
-        enum ckpt_keep keep = header ? CKPT_KEEP_HEADER
-                              : rest ? CKPT_KEEP_REST
-                                     : CKPT_KEEP_FILE;
-        if ((header && rest) || !ckpt_name_ok(name) || !is_hash(hash) || bytes < 0 ||
-            whole < bytes)
-            return FAIL(r,
-                        "source '%.200s', expected a relative name with a size and a checksum",
-                        name);
-        struct ckpt_source *s = &c->source.item[c->source.count++];
-        *s = (struct ckpt_source){mem_dup(name), keep, bytes, whole, {0}};
-        strcpy(s->hash, hash);
+    if (tree_list(&r->t, list, 0, INT32_MAX, r->err))
+        return -1;
+    c->source.item = mem_new((size_t)list->items, sizeof *c->source.item);
+    for (const struct tree_node *n = list->child; n; n = n->next) {
+        struct ckpt_source *s = &c->source.item[c->source.count];
+        const char *name = "";
+        int header = 0, rest = 0;
+        if (record_read(&r->t, n, source_record, "name header rest?", s, r->err) ||
+            tree_text(&r->t, tree_get(n, "name"), 0, SIZE_MAX, &name, r->err) ||
+            tree_bool(&r->t, tree_get(n, "header"), &header, r->err) ||
+            tree_bool(&r->t, tree_get(n, "rest"), &rest, r->err))
+            return -1;
+        s->keep = header ? CKPT_KEEP_HEADER : rest ? CKPT_KEEP_REST : CKPT_KEEP_FILE;
+        if ((header && rest) || !ckpt_name_ok(name) || s->whole < s->bytes)
+            return FAIL_AT(r, n, NULL, "is '%.200s', expected a relative name with a size",
+                           name);
+        s->name = mem_dup(name);
+        c->source.count++;
     }
     return no_source_twice(r);
 }
@@ -377,90 +347,89 @@ static int find_unit(const struct model *m, const char *name)
     return -1;
 }
 
-static int read_block(struct reader *r, json_t *v, struct ckpt_block *b)
+static int read_block(struct reader *r, const struct tree_node *n, struct ckpt_block *b)
 {
-    const struct model_unit *u = &r->c->model.unit[b->unit];
-    json_int_t lo, hi;
-    const char *hash;
-    json_error_t e;
+    const struct ckpt_state *s = &r->c->state[b->state];
+    const struct tree_node *lo = n->child, *hash;
+    int64_t elems = ckpt_state_elems(&r->c->model, b->unit, s);
+    const char *text = "";
+    struct err why;
 
-    if (json_unpack_ex(v, &e, JSON_STRICT, "[I,I,s]", &lo, &hi, &hash))
-        return FAIL(r, "blocks of '%s': %.200s", u->name, e.text);
-    int64_t elems = ckpt_state_elems(&r->c->model, b->unit, &r->c->state[b->state]);
-    if (lo < 0 || hi <= lo || hi > elems || hi - lo > CKPT_BLOCK_ELEMS || !is_hash(hash))
-        return FAIL(r,
-                    "block [%" PRId64 ", %" PRId64 ") of '%s', expected within its %" PRId64
-                    " elements and at most %d of them",
-                    (int64_t)lo, (int64_t)hi, u->name, elems, CKPT_BLOCK_ELEMS);
-    b->lo = lo;
-    b->hi = hi;
-    b->tensor = ckpt_tensor_at(&r->c->model, b->unit, lo);
-    if (ckpt_block_end(&r->c->model, b->unit, lo, hi) != hi)
-        return FAIL(r, "block [%" PRId64 ", %" PRId64 ") of '%s' is in more than one tensor",
-                    (int64_t)lo, (int64_t)hi, u->name);
-    b->bytes = (hi - lo) * dtype_bytes(r->c->state[b->state].type);
-    strcpy(b->hash, hash);
+    if (tree_list(&r->t, n, 3, 3, r->err) ||
+        tree_i64(&r->t, lo, 0, elems - 1, &b->lo, r->err) ||
+        tree_i64(&r->t, lo->next, b->lo + 1, elems, &b->hi, r->err) ||
+        tree_text(&r->t, hash = lo->next->next, 0, 255, &text, r->err))
+        return -1;
+    if (parse_hash(text, b->hash, &why))
+        return FAIL_AT(r, hash, NULL, "is %s", why.text);
+    if (b->hi - b->lo > CKPT_BLOCK_ELEMS)
+        return FAIL_AT(r, n, NULL, "has %" PRId64 " elements, expected at most %d",
+                       b->hi - b->lo, CKPT_BLOCK_ELEMS);
+    b->tensor = ckpt_tensor_at(&r->c->model, b->unit, b->lo);
+    if (ckpt_block_end(&r->c->model, b->unit, b->lo, b->hi) != b->hi)
+        return FAIL_AT(r, n, NULL, "is in more than one tensor of '%s'",
+                       r->c->model.unit[b->unit].name);
+    b->bytes = (b->hi - b->lo) * dtype_bytes(s->type);
+    return 0;
+}
+
+/* Those of a unit's state, from *at in the file on. */
+static int read_blocks(struct reader *r, const struct tree_node *n, int number, int64_t *at)
+{
+    struct ckpt *c = r->c;
+    const char *unit = "", *state = "";
+    const struct tree_node *list = tree_get(n, "blocks");
+
+    if (ckpt_stopped(c->stop, r->err) || tree_keys(&r->t, n, "unit state blocks", r->err) ||
+        tree_text(&r->t, tree_get(n, "unit"), 0, SIZE_MAX, &unit, r->err) ||
+        tree_text(&r->t, tree_get(n, "state"), 0, SIZE_MAX, &state, r->err) ||
+        tree_list(&r->t, list, 0, INT32_MAX, r->err))
+        return -1;
+    struct ckpt_block one = {
+        .unit = find_unit(&c->model, unit), .state = ckpt_find_state(c, state), .file = number};
+    if (one.unit < 0 || one.state < 0)
+        return FAIL_AT(r, n, NULL, "is '%.60s/%.20s', expected UNIT/STATE of the model", unit,
+                       state);
+    for (n = list ? list->child : NULL; n; n = n->next) {
+        one.offset = *at;
+        if (read_block(r, n, &one))
+            return -1;
+        *at += one.bytes;
+        if (*at > c->file[number].bytes)
+            return FAIL_AT(r, n, NULL, "ends behind the %" PRId64 " bytes of '%s'",
+                           c->file[number].bytes, c->file[number].name);
+        c->block = mem_grow(c->block, &r->room, (size_t)c->blocks + 1, sizeof one);
+        c->block[c->blocks++] = one;
+    }
     return 0;
 }
 
 /* The blocks of one file lie one after the other behind its header. */
-static int read_file(struct reader *r, json_t *v, int number)
+static int read_file(struct reader *r, const struct tree_node *n, int number)
 {
-    struct ckpt *c = r->c;
-    struct ckpt_file *f = &c->file[number];
-    const char *name, *hash, *unit, *state;
-    json_int_t bytes, head;
-    json_error_t e;
-    json_t *tensors, *t, *blocks, *b;
-    size_t i, k;
+    struct ckpt_file *f = &r->c->file[number];
+    const struct tree_node *list = tree_get(n, "tensors");
+    char name[CKPT_FILE_NAME];
 
-    if (json_unpack_ex(v, &e, JSON_STRICT, "{s:s,s:I,s:I,s:s,s:o}", "name", &name, "bytes",
-                       &bytes, "header_bytes", &head, "header_xxh3", &hash, "tensors",
-                       &tensors))
-        return FAIL(r, "files: %.200s", e.text);
-    ckpt_shard_name(number, f->name);
-    if (strcmp(name, f->name) || !is_hash(hash) || head < 8 || bytes < head ||
-        bytes > FILE_BYTES_MAX)
-        return FAIL(r, "file %d is '%.60s' of %" PRId64 " bytes, expected '%s' with its sizes",
-                    number, name, (int64_t)bytes, f->name);
-    if (head - 8 > r->limits->header_bytes)
+    if (record_read(&r->t, n, ckpt_file_record, "tensors", f, r->err) ||
+        tree_list(&r->t, list, 0, INT32_MAX, r->err))
+        return -1;
+    ckpt_shard_name(number, name);
+    if (strcmp(name, f->name) || f->bytes < f->header_bytes)
+        return FAIL_AT(r, n, NULL, "is '%s' of %" PRId64 " bytes, expected '%s' with its sizes",
+                       f->name, f->bytes, name);
+    if (f->header_bytes - 8 > r->limits->header_bytes)
         return FAIL(r,
                     "'%s' has a header of %" PRId64 " bytes, expected at most %" PRId64
                     " (--max-header)",
-                    name, (int64_t)head - 8, r->limits->header_bytes);
-    f->bytes = bytes;
-    f->header_bytes = head;
-    strcpy(f->header_hash, hash);
-    int64_t at = head;
-    json_array_foreach(tensors, i, t)
-    {
-        if (ckpt_stopped(c->stop, r->err))
+                    name, f->header_bytes - 8, r->limits->header_bytes);
+    int64_t at = f->header_bytes;
+    for (const struct tree_node *t = list ? list->child : NULL; t; t = t->next)
+        if (read_blocks(r, t, number, &at))
             return -1;
-        if (json_unpack_ex(t, &e, JSON_STRICT, "{s:s,s:s,s:o}", "unit", &unit, "state", &state,
-                           "blocks", &blocks))
-            return FAIL(r, "tensors of '%s': %.200s", name, e.text);
-        struct ckpt_block one = {.unit = find_unit(&c->model, unit),
-                                 .state = ckpt_find_state(c, state),
-                                 .file = number};
-        if (one.unit < 0 || one.state < 0)
-            return FAIL(r, "'%s' has '%.60s/%.20s', expected UNIT/STATE of the model", name,
-                        unit, state);
-        json_array_foreach(blocks, k, b)
-        {
-            one.offset = at;
-            if (read_block(r, b, &one))
-                return -1;
-            at += one.bytes;
-            if (at > bytes)
-                return FAIL(r, "'%s' has %" PRId64 " bytes, fewer than its blocks", name,
-                            (int64_t)bytes);
-            c->block = mem_grow(c->block, &r->room, (size_t)c->blocks + 1, sizeof one);
-            c->block[c->blocks++] = one;
-        }
-    }
-    if (at != bytes)
+    if (at != f->bytes)
         return FAIL(r, "'%s' has %" PRId64 " bytes, expected %" PRId64 " for its blocks", name,
-                    (int64_t)bytes, at);
+                    f->bytes, at);
     return 0;
 }
 
@@ -507,44 +476,47 @@ static int arrange_blocks(struct reader *r)
     return 0;
 }
 
-static int read_root(struct reader *r, json_t *root)
+static int read_root(struct reader *r)
 {
-    const char *version, *strategy, *checksum, *trainable = NULL, *config = NULL;
-    json_t *groups, *run, *states, *units, *source, *files, *v;
-    json_int_t copies = 0;
-    json_error_t e;
-    size_t i;
+    const struct tree *t = &r->t;
+    const struct tree_node *root = t->root, *trainable = tree_get(root, "trainable"),
+                           *files = tree_get(root, "files"), *run = tree_get(root, "run"), *n;
+    const char *version = tree_string(tree_get(root, "format")), *text = NULL, *config = NULL;
+    struct ckpt *c = r->c;
+    int i = 0;
 
-    v = json_object_get(root, "format");
-    version = json_is_string(v) ? json_string_value(v) : "";
-    if (strcmp(version, format))
-        return err_at(r->err, r->path, 0, "format", "is '%.60s', expected '%s'", version,
-                      format);
-    if (json_unpack_ex(
-            root, &e, JSON_STRICT, "{s:s,s:s,s?:s,s:o,s?:I,s?:s,s:o,s:o,s:o,s:o,s:o,s:s}",
-            "format", &version, "strategy", &strategy, "trainable", &trainable, "group_of",
-            &groups, "copies", &copies, "config_xxh3", &config, "run", &run, "states", &states,
-            "units", &units, "source", &source, "files", &files, "checksum", &checksum))
-        return FAIL(r, "%.200s", e.text);
-    snprintf(r->c->strategy, sizeof r->c->strategy, "%s", strategy);
-    if (check_config(r, config))
+    c->has_run = run != NULL;
+    if (!version || strcmp(version, format))
+        return FAIL_AT(r, root, "format", "is '%.60s', expected '%s'", version ? version : "",
+                       format);
+    if (tree_keys(t, root,
+                  "format strategy trainable? group_of copies? config_xxh3? run states units "
+                  "source files checksum",
+                  r->err) ||
+        tree_word(t, tree_get(root, "strategy"), c->strategy, sizeof c->strategy, r->err) ||
+        tree_text(t, tree_get(root, "config_xxh3"), 0, SIZE_MAX, &config, r->err) ||
+        tree_text(t, trainable, 0, SIZE_MAX, &text, r->err) || check_config(r, config))
         return -1;
     /* What trains orders a unit's tensors, so it comes before all else of the model. */
-    if (trainable && model_train(&r->c->model, trainable, r->err))
+    if (trainable && model_train(&c->model, text, r->err))
         return err_prefix(r->err, "%s: 'trainable': ", r->path);
-    if (read_groups(r, groups) || read_copies(r, copies) || read_run(r, run) ||
-        read_states(r, states) || read_units(r, units) || read_source(r, source))
+    for (n = root->child; n; n = n->next)
+        if (n->kind == TREE_NULL && strcmp(n->key, "run"))
+            return FAIL_AT(r, n, NULL, "is null, expected a value");
+    if (read_groups(r, tree_get(root, "group_of")) ||
+        read_copies(r, tree_get(root, "copies")) ||
+        (run && record_read(t, run, run_record, "", &c->run, r->err)) ||
+        read_states(r, tree_get(root, "states")) || read_units(r, tree_get(root, "units")) ||
+        read_source(r, tree_get(root, "source")) || tree_list(t, files, 0, INT32_MAX, r->err))
         return -1;
-    if (json_array_size(files) != (size_t)r->c->groups.ranks)
-        return FAIL(r, "has %zu files, expected one for each of %d ranks",
-                    json_array_size(files), r->c->groups.ranks);
-    r->c->files = r->c->groups.ranks;
-    r->c->file = mem_new((size_t)r->c->files, sizeof *r->c->file);
-    json_array_foreach(files, i, v)
-    {
-        if (read_file(r, v, (int)i))
+    if (files->items != c->groups.ranks)
+        return FAIL(r, "has %d files, expected one for each of %d ranks", files->items,
+                    c->groups.ranks);
+    c->files = c->groups.ranks;
+    c->file = mem_new((size_t)c->files, sizeof *c->file);
+    for (n = files->child; n; n = n->next)
+        if (read_file(r, n, i++))
             return -1;
-    }
     return arrange_blocks(r);
 }
 
@@ -570,11 +542,9 @@ int ckpt_manifest_parse(struct ckpt *c, const char *path, const char *config,
                         struct err *err)
 {
     struct reader r = {.c = c, .path = path, .config = config, .limits = limits, .err = err};
-    json_t *root = NULL;
-    int rc = check_sum(&r, text, bytes) || jtree_read_own(path, text, bytes, &root, err)
-                 ? -1
-                 : read_root(&r, root);
+    int rc = err_any(check_sum(&r, text, bytes) ||
+                     tree_parse_json(&r.t, path, 1, text, bytes, err) || read_root(&r));
 
-    json_decref(root);
+    tree_release(&r.t);
     return rc;
 }

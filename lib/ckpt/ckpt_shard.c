@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/jout.h"
 #include "base/mem.h"
 #include "ckpt/ckpt_write.h"
 #include "ckpt/st.h"
@@ -162,10 +161,7 @@ char *ckpt_shard_entry(const struct ckpt_shard *s)
     struct jout j = {.file = mem_stream(&text, &used)};
 
     jout_open(&j, NULL, '{');
-    jout_text(&j, "name", s->file.name);
-    jout_int(&j, "bytes", s->file.bytes);
-    jout_int(&j, "header_bytes", s->file.header_bytes);
-    jout_text(&j, "header_xxh3", s->file.header_hash);
+    record_put(&j, ckpt_file_record, &s->file);
     jout_open(&j, "tensors", '[');
     for (int place = 0; place < s->shape->states; place++)
         for (int u = 0; u < s->shape->model->units; u++)

@@ -3,6 +3,7 @@
 #define CKPT_CKPT_WRITE_H
 
 #include "base/io.h"
+#include "base/record.h"
 #include "ckpt/ckpt.h"
 
 /* What all ranks that write one checkpoint agree on; all borrowed. */
@@ -60,6 +61,7 @@ void ckpt_shard_release(struct ckpt_shard *s);
 void ckpt_shard_header(const struct ckpt_shard *s, char **text, int64_t *bytes);
 /* Its part of the manifest, a line of JSON, when all checksums are there; mem_free. */
 char *ckpt_shard_entry(const struct ckpt_shard *s);
+extern const struct record ckpt_file_record[]; /* of struct ckpt_file, without its blocks */
 /* "shard-00007.safetensors" */
 void ckpt_shard_name(int rank, char name[CKPT_FILE_NAME]);
 

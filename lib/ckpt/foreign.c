@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/jtree.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "ckpt/ckpt_write.h"
 #include "ckpt/pieces.h"
 #include "ckpt/torch_file.h"
@@ -124,7 +124,7 @@ static int add_stored(struct folder *f, const char *key, const struct stored *s,
     else if (how && how->kind != PICKLE_NONE && how->n)
         rc = REFUSE(f, key, "is compressed, expected uncompressed tensors");
     else
-        rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, name), first->n,
+        rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, name, 1), first->n,
                        bytes->n, from, want, whole, dims);
     mem_free(name);
     return rc;
@@ -185,7 +185,7 @@ static int add_metadata(struct folder *f, const struct pickle *root)
 
 static int open_distcp(struct folder *f)
 {
-    const int number = pieces_file(f->st->pieces, f->st->path, METADATA);
+    const int number = pieces_file(f->st->pieces, f->st->path, METADATA, 1);
     const char *path = f->st->pieces->file[number];
     struct pickle_file file = {0};
     char *text = NULL;
@@ -209,45 +209,46 @@ static int is_shard(const char *name)
 }
 
 /* {"NAME": {"saved_offsets": [0, 4]}} */
-static int read_offsets(const struct st *st, const struct st_tensor *t, const json_t *all,
-                        int64_t from[ST_DIMS_MAX], struct err *err)
+static int read_offsets(const struct st *st, const struct st_tensor *t,
+                        const struct tree_node *all, int64_t from[ST_DIMS_MAX], struct err *err)
 {
-    const json_t *v = json_object_get(json_object_get(all, t->name), "saved_offsets");
+    const struct tree_node *list = tree_find(tree_find(all, t->name), "saved_offsets");
+    const struct tree_node *at = tree_first(list, TREE_LIST);
+    int d = 0;
 
-    for (int d = 0; d < t->dims; d++) {
-        const json_t *at = json_array_get(v, (size_t)d);
-        from[d] = json_integer_value(at);
-        if ((int)json_array_size(v) != t->dims || !json_is_integer(at) || from[d] < 0)
-            return err_at(err, st->path, 0, t->name,
-                          "has no saved_offsets of %d whole numbers in DCP_SHARDING_INFO",
-                          t->dims);
-    }
-    return 0;
+    for (; at && d < t->dims && tree_is_whole(at, &from[d]) && from[d] >= 0; at = at->next)
+        d++;
+    return d == t->dims && !at
+               ? 0
+               : err_at(err, st->path, 0, t->name,
+                        "has no saved_offsets of %d whole numbers in DCP_SHARDING_INFO",
+                        t->dims);
 }
 
 static int add_shard(struct folder *f, const char *name)
 {
-    int number = pieces_file(f->st->pieces, f->st->path, name);
+    int number = pieces_file(f->st->pieces, f->st->path, name, 1);
     const char *path = f->st->pieces->file[number];
     int64_t from[ST_DIMS_MAX];
-    json_t *offsets = NULL;
+    struct tree offsets = {0};
     struct st st;
 
     if (st_open(&st, path, f->limits, f->err))
         return -1;
     int rc = st.sharding
-                 ? jtree_read(path, st.sharding, (int64_t)strlen(st.sharding), &offsets, f->err)
+                 ? tree_parse_loose(&offsets, path, 1, st.sharding,
+                                    (int64_t)strlen(st.sharding), f->err)
                  : err_at(f->err, path, 0, NULL, "has no DCP_SHARDING_INFO in its metadata");
     for (int i = 0; rc == 0 && i < st.count; i++) {
         struct st_tensor t = st.tensor[i];
         rc = err_any(ckpt_stopped(f->limits->stop, f->err) ||
-                     read_offsets(&st, &t, offsets, from, f->err));
+                     read_offsets(&st, &t, offsets.root, from, f->err));
         t.first += st.data;
         if (rc == 0)
             pieces_add(f->st->pieces, t.name, &t, from, NULL, number, NULL);
     }
     f->st->pieces->id[number] = st.id;
-    json_decref(offsets);
+    tree_release(&offsets);
     st_release(&st);
     return rc;
 }
@@ -267,7 +268,7 @@ static int add_parameter(struct folder *f, const char *name)
         if (i) /* without ".pt" */
             sprintf(key + strlen(key), ".%.*s", (int)strlen(file[i]) - 3, file[i]);
         if (!io_absent(path))
-            rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, at), 0, -1, NULL,
+            rc = add_saved(f, key, pieces_file(f->st->pieces, f->st->path, at, 1), 0, -1, NULL,
                            NULL, NULL, 0);
         mem_free(key);
         mem_free(path);

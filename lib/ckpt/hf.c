@@ -7,14 +7,13 @@
 #include "ckpt/hf.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/io.h"
-#include "base/jtree.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "base/utf8.h"
 #include "ckpt/ckpt_write.h"
 #include "ckpt/foreign.h"
@@ -58,9 +57,9 @@ static int add_file(struct hf *hf, const char *path, const char *name,
 }
 
 /* A file beside the index, with a name that can be shown. */
-static int file_name_ok(const json_t *v)
+static int file_name_ok(const struct tree_node *v)
 {
-    const char *name = json_string_value(v);
+    const char *name = tree_string(v);
 
     return name && ckpt_name_ok(name) && !strchr(name, '/') &&
            !utf8_controls(name, (int64_t)strlen(name));
@@ -70,37 +69,34 @@ static int file_name_ok(const json_t *v)
  * The index must have each tensor of a file, and there.  Asked after each file is read, since
  * an index may name one file under many links, whose header would be held as often.
  */
-static int check_file_in_index(const struct hf *hf, int file, const char *path, json_t *map,
-                               struct err *err)
+static int check_file_in_index(const struct hf *hf, int file, const char *path,
+                               const struct tree_node *map, struct err *err)
 {
     for (int t = 0; t < hf->file[file].count; t++) {
         const char *name = hf->file[file].tensor[t].name;
-        json_t *v = json_object_get(map, name);
-        if (!v || strcmp(json_string_value(v), hf->name[file]))
-            return err_at(err, path, 0, name, "is in '%s', but the index %s%s", hf->name[file],
-                          v ? "has it in " : "lacks it", v ? json_string_value(v) : "");
+        const struct tree_node *v = tree_find(map, name);
+        if (!v || strcmp(v->text, hf->name[file]))
+            return err_at(err, path, v ? v->line : 0, name, "is in '%s', but the index %s%s",
+                          hf->name[file], v ? "has it in " : "lacks it", v ? v->text : "");
     }
     return 0;
 }
 
 /* Opens the files that the index names, in the order of their names. */
-static int open_indexed(struct hf *hf, const char *path, json_t *map,
+static int open_indexed(struct hf *hf, const struct tree *index, const struct tree_node *map,
                         const struct ckpt_limits *limits, struct err *err)
 {
-    size_t n = json_object_size(map), i = 0;
-    char **names = mem_new(n, sizeof *names);
-    const char *key;
-    json_t *v;
+    size_t n = (size_t)map->items, i = 0;
+    const char **names = mem_new(n, sizeof *names), *path = index->name;
     int64_t all = 0;
     int rc = 0;
 
-    json_object_foreach(map, key, v)
-    {
+    for (const struct tree_node *v = map->child; v; v = v->next) {
         if (!file_name_ok(v))
-            rc = err_at(err, path, 0, key,
+            rc = err_at(err, path, v->line, v->key,
                         "is in '%.96s', expected the name of a file of this folder",
-                        json_is_string(v) ? json_string_value(v) : jtree_kind(v));
-        names[i++] = (char *)json_string_value(v);
+                        tree_string(v) ? v->text : tree_shown(index, v));
+        names[i++] = v->text;
     }
     if (rc == 0)
         qsort(names, n, sizeof *names, mem_by_text);
@@ -126,18 +122,14 @@ static int open_indexed(struct hf *hf, const char *path, json_t *map,
 }
 
 /* Each tensor that the index has must be in its file. */
-static int check_index_in_files(const struct hf *hf, const char *path, json_t *map,
-                                struct err *err)
+static int check_index_in_files(const struct hf *hf, const char *path,
+                                const struct tree_node *map, struct err *err)
 {
-    const char *key;
-    json_t *v;
-
-    json_object_foreach(map, key, v)
-    {
-        int i = hf_find_file(hf, json_string_value(v));
-        if (!st_find(&hf->file[i], key))
-            return err_at(err, path, 0, key, "is missing from '%s', where the index says it is",
-                          hf->name[i]);
+    for (const struct tree_node *v = map->child; v; v = v->next) {
+        int i = hf_find_file(hf, v->text);
+        if (!st_find(&hf->file[i], v->key))
+            return err_at(err, path, v->line, v->key,
+                          "is missing from '%s', where the index says it is", hf->name[i]);
     }
     return 0;
 }
@@ -147,26 +139,26 @@ static int read_index(struct hf *hf, const char *path, const struct ckpt_limits 
 {
     char *text = NULL;
     int64_t bytes = 0;
-    json_t *root = NULL;
+    struct tree t = {0};
     int rc = -1;
 
     if (io_read_file(path, limits->header_bytes, "--max-header", &text, &bytes, err))
         return -1;
-    if (jtree_read(path, text, bytes, &root, err))
+    if (tree_parse_loose(&t, path, 1, text, bytes, err))
         goto done;
-    json_t *map = json_object_get(root, "weight_map");
-    if (json_object_size(map) == 0)
-        err_at(err, path, 0, "weight_map",
-               "is empty or not an object, expected tensors and their files");
-    else if ((int64_t)json_object_size(map) > limits->tensors)
-        err_at(err, path, 0, "weight_map",
-               "has %zu tensors, expected at most %" PRId64 " (--max-tensors)",
-               json_object_size(map), limits->tensors);
+    const struct tree_node *map = tree_find(t.root, "weight_map");
+    if (tree_count(map, TREE_MAP) == 0)
+        tree_fail(&t, t.root, "weight_map", err,
+                  "is empty or not an object, expected tensors and their files");
+    else if (map->items > limits->tensors)
+        tree_fail(&t, map, NULL, err,
+                  "has %d tensors, expected at most %" PRId64 " (--max-tensors)", map->items,
+                  limits->tensors);
     else
-        rc = err_any(open_indexed(hf, path, map, limits, err) ||
+        rc = err_any(open_indexed(hf, &t, map, limits, err) ||
                      check_index_in_files(hf, path, map, err));
 done:
-    json_decref(root);
+    tree_release(&t);
     mem_free(text);
     return rc;
 }

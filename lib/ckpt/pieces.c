@@ -85,20 +85,31 @@ int pieces_step(struct pieces *p, const char *key, int64_t step, const char *pat
 
 /* --- collecting --- */
 
-int pieces_file(struct pieces *p, const char *dir, const char *name)
+int pieces_file(struct pieces *p, const char *dir, const char *name, int add)
 {
-    const json_t *known = json_object_get(p->numbers, name);
+    char *path = io_join(dir, name);
+    int at = 0, end = p->files;
 
-    if (known)
-        return (int)json_integer_value(known);
-    if (!p->numbers)
-        p->numbers = mem_have(json_object(), "a list of files");
-    /* Any bytes are a name; one that could not be noted would only get a second number. */
-    json_object_set_new_nocheck(p->numbers, name, json_integer(p->files));
-    p->file = mem_grow(p->file, &p->file_room, (size_t)p->files + 1, sizeof *p->file);
-    p->id = mem_grow(p->id, &p->id_room, (size_t)p->files + 1, sizeof *p->id);
+    while (at < end) {
+        int middle = at + (end - at) / 2;
+        if (strcmp(p->file[p->sorted[middle]], path) < 0)
+            at = middle + 1;
+        else
+            end = middle;
+    }
+    int known = at < p->files && strcmp(p->file[p->sorted[at]], path) == 0;
+    if (known || !add) {
+        mem_free(path);
+        return known ? p->sorted[at] : -1;
+    }
+    size_t need = (size_t)p->files + 1;
+    p->file = mem_grow(p->file, &p->file_room, need, sizeof *p->file);
+    p->id = mem_grow(p->id, &p->id_room, need, sizeof *p->id);
+    p->sorted = mem_grow(p->sorted, &p->sorted_room, need, sizeof *p->sorted);
+    memmove(p->sorted + at + 1, p->sorted + at, (size_t)(p->files - at) * sizeof *p->sorted);
+    p->sorted[at] = p->files;
     p->id[p->files] = (struct io_id){0};
-    p->file[p->files] = io_join(dir, name);
+    p->file[p->files] = path;
     return p->files++;
 }
 
@@ -142,7 +153,7 @@ void pieces_free(struct pieces *p)
         mem_free(p->piece[i].name);
         mem_free(p->piece[i].box);
     }
-    json_decref(p->numbers);
+    mem_free(p->sorted);
     io_kept_close(&p->open);
     mem_free(p->file);
     mem_free(p->id);

@@ -2,8 +2,6 @@
 #ifndef CKPT_PIECES_H
 #define CKPT_PIECES_H
 
-#include <jansson.h>
-
 #include "base/io.h"
 #include "ckpt/st.h"
 #include "ckpt/torch_file.h"
@@ -30,17 +28,17 @@ struct pieces {
     int files;
     char **file;         /* [files] paths, owned; those without pieces, too, that were read */
     struct io_id *id;    /* [files], owned: which files those were */
-    json_t *numbers;     /* of the files, by their names; NULL: none so far */
+    int *sorted;         /* [files] their numbers, in the order of their paths, owned */
     struct io_kept open; /* those that pieces_read has opened */
     int64_t count;
     struct piece *piece; /* [count]: by name, then by their first elements */
     int64_t *first;      /* [tensors + 1]: where those of a tensor begin; from pieces_end on */
     int64_t step;        /* of the optimizer; -1: not known */
-    size_t file_room, id_room, piece_room;
+    size_t file_room, id_room, sorted_room, piece_room;
 };
 
-/* The number of the file dir/name. */
-int pieces_file(struct pieces *p, const char *dir, const char *name);
+/* The number of the file dir/name; a file without one gets one (add), or has -1. */
+int pieces_file(struct pieces *p, const char *dir, const char *name, int add);
 /*
  * A part of a tensor: type, dims, shape and `first`, its place in the file.  from: its first
  * element in each dimension; whole: the tensor's shape.  NULL: 0; as the parts have it.

@@ -164,9 +164,9 @@ const char *st_path(const struct st *st, int i)
 
 const struct io_id *st_piece_id(const struct st *st, const char *name)
 {
-    const json_t *number = st->pieces ? json_object_get(st->pieces->numbers, name) : NULL;
+    int number = st->pieces ? pieces_file(st->pieces, st->path, name, 0) : -1;
 
-    return number ? &st->pieces->id[json_integer_value(number)] : NULL;
+    return number < 0 ? NULL : &st->pieces->id[number];
 }
 
 void st_close_file(struct st *st)

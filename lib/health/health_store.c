@@ -52,11 +52,8 @@ void health_store_print(const struct health_store *s, const void *whole, FILE *o
         const char *at = list_of(k, whole, &count);
         if (s->yaml)
             jout_open(&j, k->list, '[');
-        for (int i = 0; i < count; i++) {
-            jout_open(&j, NULL, '{');
-            record_put(&j, k->field, at + (size_t)i * k->size);
-            jout_close(&j, '}');
-        }
+        for (int i = 0; i < count; i++)
+            record_put_object(&j, NULL, k->field, at + (size_t)i * k->size);
         if (s->yaml)
             jout_close(&j, ']');
     }

@@ -9,7 +9,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include "base/jtree.h"
 #include "base/mem.h"
 #include "model/model_keys.h"
 #include "model/model_parts.h"
@@ -94,11 +93,11 @@ static const char *print_families(int architecture, char text[512])
 }
 
 /* The family of a name: its own, or its architecture's; the value may be of any kind. */
-static const struct model_family *find_family(const json_t *v, int architecture)
+static const struct model_family *find_family(const struct tree_node *v, int architecture)
 {
     for (int i = 0; i < FAMILIES; i++) {
         const char *name = architecture ? families[i]->architecture : families[i]->name;
-        if (json_is_string(v) && strcmp(json_string_value(v), name) == 0)
+        if (tree_string(v) && strcmp(tree_string(v), name) == 0)
             return families[i];
     }
     return NULL;
@@ -106,37 +105,38 @@ static const struct model_family *find_family(const json_t *v, int architecture)
 
 static int read_architecture(const struct config *c, const struct model_family **out)
 {
-    json_t *list = json_object_get(c->root, "architectures"), *first = json_array_get(list, 0);
-    const struct model_family *want = *out, *have = find_family(first, 1);
+    const struct tree_node *list = tree_get(c->tree->root, "architectures");
+    const char *first = tree_string(tree_first(list, TREE_LIST));
+    const struct model_family *want = *out, *have = find_family(list ? list->child : NULL, 1);
     char all[512];
 
-    if (!list || json_is_null(list))
+    if (!list)
         return want ? 0
                     : KEY_FAIL(c, "model_type", "is missing, expected %s",
                                print_families(0, all));
-    if (json_array_size(list) != 1 || !json_is_string(first))
+    if (list->items != 1 || !first)
         return KEY_FAIL(c, "architectures", "is not a list of one name, expected [\"%s\"]",
                         want ? want->architecture : families[0]->architecture);
     if (want && have != want)
-        return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected [\"%s\"]",
-                        json_string_value(first), want->architecture);
+        return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected [\"%s\"]", first,
+                        want->architecture);
     if (!have)
-        return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected %s",
-                        json_string_value(first), print_families(1, all));
+        return KEY_FAIL(c, "architectures", "is [\"%.60s\"], expected %s", first,
+                        print_families(1, all));
     *out = have;
     return 0;
 }
 
 static int read_family(const struct config *c, const struct model_family **out)
 {
-    json_t *type = json_object_get(c->root, "model_type");
-    int text = json_is_string(type);
+    const struct tree_node *type = keys_find(c, "model_type");
+    const char *text = tree_string(type);
     char all[512];
 
     *out = find_family(type, 0);
     if (type && !*out)
         return KEY_FAIL(c, "model_type", "is %s%.60s%s, expected %s", text ? "\"" : "",
-                        text ? json_string_value(type) : jtree_kind(type), text ? "\"" : "",
+                        text ? text : tree_shown(c->tree, type), text ? "\"" : "",
                         print_families(0, all));
     return read_architecture(c, out);
 }
@@ -170,13 +170,13 @@ static const struct model_key *key_of(const struct model_family *f, size_t at)
 
 static int check_fixed(const struct config *c, const struct model_key *k)
 {
-    const json_t *v = json_object_get(c->root, k->name);
-    double d = json_is_true(v) ? 1 : json_is_number(v) ? json_number_value(v) : 0;
+    const struct tree_node *v = tree_get(c->tree->root, k->name);
+    double d = tree_is(v, "true");
 
-    if (!v || json_is_null(v))
+    if (!v)
         return 0;
-    if (!json_is_boolean(v) && !jtree_is_number(v))
-        return KEY_FAIL(c, k->name, "is %s, expected %g", jtree_kind(v), k->value);
+    if (!tree_is_bool(v) && !tree_is_number(v, &d))
+        return KEY_FAIL(c, k->name, "is %s, expected %g", tree_shown(c->tree, v), k->value);
     if (d != k->value)
         return KEY_FAIL(c, k->name, "is %g, expected %g: another value is not supported", d,
                         k->value);
@@ -185,19 +185,13 @@ static int check_fixed(const struct config *c, const struct model_key *k)
 
 static int check_keys(const struct config *c, const struct model_family *family)
 {
-    const char *key;
-    json_t *v;
-
-    json_object_foreach(c->root, key, v)
-    {
-        if (!find_key(common, key) && !find_key(family->keys, key) && !is_word(harmless, key) &&
-            !(family->rope_theta > 0 && is_word(rotary, key)))
-            return KEY_FAIL(c, key,
+    for (const struct tree_node *n = c->tree->root->child; n; n = n->next)
+        if (!find_key(common, n->key) && !find_key(family->keys, n->key) &&
+            !is_word(harmless, n->key) && !(family->rope_theta > 0 && is_word(rotary, n->key)))
+            return KEY_FAIL(c, n->key,
                             "is not a key known for the %s family: it may change the network",
                             family->name);
-    }
-    v = json_object_get(c->root, "quantization_config");
-    if (v && !json_is_null(v))
+    if (tree_get(c->tree->root, "quantization_config"))
         return KEY_FAIL(c, "quantization_config",
                         "is present: quantized weights are not supported");
     return 0;
@@ -211,7 +205,7 @@ static int read_int(const struct config *c, const struct model_key *k, int64_t *
     while (i < sizeof bounds / sizeof *bounds && bounds[i].at != k->at)
         i++;
     assert(i < sizeof bounds / sizeof *bounds); /* of the tables: each size has a bound */
-    if (nullable && json_is_null(json_object_get(c->root, k->name)))
+    if (nullable && keys_find(c, k->name) && !tree_get(c->tree->root, k->name))
         *out = 0;
     return keys_int(c, k->name, bounds[i].most, nullable, out);
 }
@@ -260,30 +254,27 @@ static int read_activation(const struct config *c, const struct model_key *k, st
 /* *list: an entry for each layer, those that follow count nothing; or NULL where the config has
    none. */
 static int read_list(const struct config *c, const struct model_key *k, const struct model *m,
-                     json_t **list)
+                     const struct tree_node **list)
 {
-    *list = json_object_get(c->root, k->name);
-    if (json_is_null(*list))
-        *list = NULL;
-    if (*list && !json_is_array(*list))
-        return KEY_FAIL(c, k->name, "is %s, expected a list", jtree_kind(*list));
-    if (*list && (int64_t)json_array_size(*list) < m->layers)
+    const struct tree_node *n = *list = tree_get(c->tree->root, k->name);
+
+    if (n && n->kind != TREE_LIST)
+        return KEY_FAIL(c, k->name, "is %s, expected a list", tree_shown(c->tree, n));
+    if (n && n->items < m->layers)
         return KEY_FAIL(c, k->name,
-                        "has %zu entries, expected one for each of %" PRId64 " layers",
-                        json_array_size(*list), m->layers);
+                        "has %d entries, expected one for each of %" PRId64 " layers", n->items,
+                        m->layers);
     return 0;
 }
 
 static int read_full(const struct config *c, const struct model_key *k, const struct model *m)
 {
-    json_t *list, *v;
-    size_t i;
+    const struct tree_node *list;
 
     if (read_list(c, k, m, &list))
         return -1;
-    json_array_foreach(list, i, v)
-    {
-        const char *word = json_is_string(v) ? json_string_value(v) : jtree_kind(v);
+    for (const struct tree_node *v = list ? list->child : NULL; v; v = v->next) {
+        const char *text = tree_string(v), *word = text ? text : tree_shown(c->tree, v);
 
         if (strcmp(word, "full_attention"))
             return KEY_FAIL(c, k->name, "has %.60s, expected full_attention in each layer",
@@ -293,14 +284,10 @@ static int read_full(const struct config *c, const struct model_key *k, const st
 }
 
 /* The kind of that word, or number; -1: none. */
-static int find_kind(const struct model_layer_kind *kind, const json_t *v)
+static int find_kind(const struct model_layer_kind *kind, const struct tree_node *v)
 {
-    char number[24] = "";
-
-    if (json_is_integer(v))
-        snprintf(number, sizeof number, "%" JSON_INTEGER_FORMAT, json_integer_value(v));
-    for (int i = 0; kind[i].word; i++)
-        if (strcmp(kind[i].word, json_is_string(v) ? json_string_value(v) : number) == 0)
+    for (int i = 0; v->text && kind[i].word; i++)
+        if (strcmp(kind[i].word, v->text) == 0)
             return i;
     return -1;
 }
@@ -308,14 +295,14 @@ static int find_kind(const struct model_layer_kind *kind, const json_t *v)
 static int read_layers(const struct config *c, const struct model_key *k, struct model *m)
 {
     const struct model_layer_kind *kind = m->family->layer_kinds;
-    json_t *list;
+    const struct tree_node *list;
 
     if (read_list(c, k, m, &list))
         return -1;
     m->layer_kind = mem_new((size_t)m->layers, 1);
-    for (int64_t i = 0; i < m->layers; i++) {
-        int which = list ? find_kind(kind, json_array_get(list, (size_t)i))
-                         : (i + 1) % m->layer_period == 0;
+    const struct tree_node *v = list ? list->child : NULL;
+    for (int64_t i = 0; i < m->layers; i++, v = v ? v->next : NULL) {
+        int which = v ? find_kind(kind, v) : (i + 1) % m->layer_period == 0;
         if (which < 0)
             return KEY_FAIL(c, k->name,
                             "has an unknown entry for layer %" PRId64 ", expected %s or %s", i,
@@ -350,7 +337,7 @@ static int read_key(const struct config *c, const struct model_key *k, struct mo
         return keys_num(c, k->name, k->type == KEY_NUMBER, (double *)(void *)at);
     case KEY_BOOL:
         *(int *)(void *)at = k->value != 0;
-        return keys_bool(c, k->name, (int *)(void *)at);
+        return tree_bool(c->tree, keys_find(c, k->name), (int *)(void *)at, c->err);
     case KEY_ACTIVATION:
         return read_activation(c, k, m);
     case KEY_DROPOUT:
@@ -401,12 +388,10 @@ static int read_dtype(const struct config *c, struct model *m)
     strcpy(m->dtype, "f32");
     for (size_t k = 0; k < 2; k++) {
         int i = -1;
-        if (json_is_null(json_object_get(c->root, keys[k])))
+        if (!tree_get(c->tree->root, keys[k]))
             continue;
         if (keys_word(c, keys[k], words, &i))
             return -1;
-        if (i < 0)
-            continue;
         if (seen >= 0 && seen != i)
             return KEY_FAIL(c, keys[k], "is %s, but 'torch_dtype' is %s", words[i],
                             words[seen]);
@@ -426,9 +411,9 @@ static int read_keys(const struct config *c, const struct model_key *k, struct m
 
 static int read_config(const struct config *c, struct model *m)
 {
-    if (!json_is_object(c->root))
-        return err_at(c->err, c->name, 0, NULL, "is %s, expected an object",
-                      jtree_kind(c->root));
+    if (c->tree->root->kind != TREE_MAP)
+        return KEY_FAIL(c, NULL, "is %s, expected an object",
+                        tree_shown(c->tree, c->tree->root));
     if (read_family(c, &m->family) || check_keys(c, m->family))
         return -1;
     m->norm = m->family->norm;
@@ -446,12 +431,11 @@ static int read_config(const struct config *c, struct model *m)
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
                       struct err *err)
 {
-    struct config c = {.name = name, .text = text, .err = err};
+    struct tree t = {0};
+    int rc = err_any(tree_parse_loose(&t, name, 1, text, bytes, err) ||
+                     read_config(&(struct config){&t, err}, m));
 
-    if (jtree_read(name, text, bytes, &c.root, err))
-        return -1;
-    int rc = read_config(&c, m);
-    json_decref(c.root);
+    tree_release(&t);
     return rc;
 }
 

@@ -4,104 +4,44 @@
 
 #include <string.h>
 
-int keys_line(const char *text, const char *key)
+const struct tree_node *keys_find(const struct config *c, const char *key)
 {
-    size_t n = strlen(key);
-    int line = 1, depth = 0;
-
-    for (const char *p = text; *p; p++) {
-        if (*p == '\n')
-            line++;
-        depth += (*p == '{' || *p == '[') - (*p == '}' || *p == ']');
-        if (*p != '"')
-            continue;
-        const char *start = p + 1;
-        for (p++; *p && *p != '"'; p++)
-            p += *p == '\\' && p[1];
-        if (!*p)
-            break;
-        size_t after = 1 + strspn(p + 1, " \t\r\n");
-        if (depth == 1 && (size_t)(p - start) == n && memcmp(start, key, n) == 0 &&
-            p[after] == ':')
-            return line;
-    }
-    return 0;
+    return tree_find(c->tree->root, key);
 }
 
 int keys_int(const struct config *c, const char *key, int64_t hi, int null_ok, int64_t *out)
 {
-    json_t *v = json_object_get(c->root, key);
+    const struct tree_node *v = keys_find(c, key);
+    int64_t n = 0;
 
-    if (!v || (null_ok && json_is_null(v)))
+    if (!v || (null_ok && v->kind == TREE_NULL))
         return 0;
-    if (json_is_real(v) && !jtree_odd(v))
-        return KEY_FAIL(c, key, "is %.17g, expected a whole number from 1 to %" PRId64,
-                        json_real_value(v), hi);
-    if (!json_is_integer(v))
-        return KEY_FAIL(c, key, "is %s, expected a whole number from 1 to %" PRId64,
-                        jtree_kind(v), hi);
-    int64_t n = json_integer_value(v);
-    if (n < 1 || n > hi)
-        return KEY_FAIL(c, key, "is %" PRId64 ", expected a whole number from 1 to %" PRId64, n,
-                        hi);
+    if (!tree_is_whole(v, &n) || n < 1 || n > hi)
+        return KEY_FAIL(c, key, "is %.60s, expected a whole number from 1 to %" PRId64,
+                        tree_shown(c->tree, v), hi);
     *out = n;
     return 0;
 }
 
 int keys_num(const struct config *c, const char *key, int zero_ok, double *out)
 {
-    json_t *v = json_object_get(c->root, key);
+    const struct tree_node *v = keys_find(c, key);
+    double d = -1;
 
     if (!v)
         return 0;
-    const char *want = zero_ok ? "a number, 0 or above" : "a number above 0";
-    if (!jtree_is_number(v))
-        return KEY_FAIL(c, key, "is %s, expected %s", jtree_kind(v), want);
-    double d = json_number_value(v);
-    if (d < 0 || (d == 0 && !zero_ok) || d > 1e30)
-        return KEY_FAIL(c, key, "is %g, expected %s", d, want);
+    if (!tree_is_number(v, &d) || d < 0 || (d == 0 && !zero_ok) || d > 1e30)
+        return KEY_FAIL(c, key, "is %.60s, expected %s", tree_shown(c->tree, v),
+                        zero_ok ? "a number, 0 or above" : "a number above 0");
     *out = d;
     return 0;
 }
 
-int keys_bool(const struct config *c, const char *key, int *out)
-{
-    json_t *v = json_object_get(c->root, key);
-
-    if (!v)
-        return 0;
-    if (!json_is_boolean(v))
-        return KEY_FAIL(c, key, "is %s, expected true or false", jtree_kind(v));
-    *out = json_is_true(v);
-    return 0;
-}
-
-/* "a, b or c" */
-static void print_words(const char *const *words, char *text, size_t room)
-{
-    size_t used = 0;
-
-    for (int i = 0; words[i] && used < room; i++)
-        used += (size_t)snprintf(text + used, room - used, "%s%s",
-                                 i == 0         ? ""
-                                 : words[i + 1] ? ", "
-                                                : " or ",
-                                 words[i]);
-}
-
 int keys_word(const struct config *c, const char *key, const char *const *words, int *out)
 {
-    json_t *v = json_object_get(c->root, key);
-    char want[128];
+    int count = 0;
 
-    if (!v)
-        return 0;
-    for (int i = 0; json_is_string(v) && words[i]; i++)
-        if (strcmp(words[i], json_string_value(v)) == 0) {
-            *out = i;
-            return 0;
-        }
-    print_words(words, want, sizeof want);
-    return KEY_FAIL(c, key, "is %.60s, expected %s",
-                    json_is_string(v) ? json_string_value(v) : jtree_kind(v), want);
+    while (words[count])
+        count++;
+    return tree_choice(c->tree, keys_find(c, key), words, count, out, c->err);
 }

@@ -4,29 +4,24 @@
 
 #include <inttypes.h>
 
-#include "base/jtree.h"
+#include "base/tree.h"
 #include "model/model.h"
 
 /* How the keys of a config.json are read; for the files that know keys. */
 
 struct config {
-    const char *name, *text;
-    json_t *root;
+    const struct tree *tree;
     struct err *err;
 };
 
-/* The line of a key of the outermost object: the parser keeps none.  0 if not seen. */
-int keys_line(const char *text, const char *key);
+#define KEY_FAIL(c, key, ...) tree_fail((c)->tree, (c)->tree->root, key, (c)->err, __VA_ARGS__)
 
-#define KEY_FAIL(c, key, ...)                                                                  \
-    err_at((c)->err, (c)->name, keys_line((c)->text, key), key, __VA_ARGS__)
-
+/* The value of a key; NULL where it is absent. */
+const struct tree_node *keys_find(const struct config *c, const char *key);
 /* A whole number from 1 to hi; absent: *out stays.  null_ok: null counts as absent. */
 int keys_int(const struct config *c, const char *key, int64_t hi, int null_ok, int64_t *out);
 /* A number above 0, or 0 where zero_ok; absent: *out stays. */
 int keys_num(const struct config *c, const char *key, int zero_ok, double *out);
-/* true or false; absent: *out stays. */
-int keys_bool(const struct config *c, const char *key, int *out);
 /* *out: the place of the value in words, which a NULL ends; absent: *out stays. */
 int keys_word(const struct config *c, const char *key, const char *const *words, int *out);
 /* rope_theta, rope_scaling and rope_parameters; after the sizes. */

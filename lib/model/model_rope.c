@@ -65,18 +65,18 @@ static const struct rope_key *find_key(const char *name)
     return NULL;
 }
 
-static int read_type(const struct config *c, const char *key, json_t *rope,
+static int read_type(const struct config *c, const char *key, const struct tree_node *rope,
                      enum model_rope_type *out)
 {
     static const char *const names[] = {"type", "rope_type"};
     const char *seen = NULL;
 
     for (int k = 0; k < 2; k++) {
-        json_t *v = json_object_get(rope, names[k]);
+        const struct tree_node *v = tree_find(rope, names[k]);
         int i = 0;
         if (!v)
             continue;
-        const char *word = json_is_string(v) ? json_string_value(v) : jtree_kind(v);
+        const char *text = tree_string(v), *word = text ? text : tree_shown(c->tree, v);
         while (types[i] && strcmp(types[i], word))
             i++;
         if (!types[i])
@@ -94,73 +94,70 @@ static int read_type(const struct config *c, const char *key, json_t *rope,
 
 static const char *const factor_lists[MODEL_ROPE_LENGTHS] = {"short_factor", "long_factor"};
 
-static int read_factors(const struct config *c, const char *key, const json_t *list,
+static int read_factors(const struct config *c, const char *key, const struct tree_node *list,
                         struct model_rope *r, int which)
 {
-    size_t n = json_array_size(list);
+    double *to = mem_new((size_t)tree_count(list, TREE_LIST) + 1, sizeof *to);
 
-    r->pair_factor[which] = mem_new(n + 1, sizeof **r->pair_factor);
-    for (size_t i = 0; i < n; i++) {
-        double d = json_number_value(json_array_get(list, i));
+    r->pair_factor[which] = to;
+    for (const struct tree_node *v = tree_first(list, TREE_LIST); v; v = v->next) {
+        double d = 0;
 
+        tree_is_number(v, &d);
         if (d < NUMBER_MIN || d > NUMBER_MAX)
             return KEY_FAIL(c, key, "has %s with %g, expected numbers from %g to %g",
                             factor_lists[which], d, NUMBER_MIN, NUMBER_MAX);
-        r->pair_factor[which][i] = d;
+        to[r->pair_factors[which]++] = d;
     }
-    r->pair_factors[which] = (int64_t)n;
     return 0;
 }
 
 /* One key of the object, which is not its type. */
-static int read_part(const struct config *c, const char *key, const char *part, const json_t *v,
+static int read_part(const struct config *c, const char *key, const struct tree_node *v,
                      struct model_rope *r)
 {
-    const struct rope_key *k = find_key(part);
+    const struct rope_key *k = find_key(v->key);
     unsigned bit = 1U << r->type;
-    double d = json_number_value(v);
+    double d = 0;
+    int number = tree_is_number(v, &d);
 
     for (int i = 0; r->type == MODEL_ROPE_LONG && i < MODEL_ROPE_LENGTHS; i++)
-        if (strcmp(part, factor_lists[i]) == 0)
+        if (strcmp(v->key, factor_lists[i]) == 0)
             return read_factors(c, key, v, r, i);
-    if (strcmp(part, "truncate") == 0 && r->type == MODEL_ROPE_YARN) {
-        r->no_truncate = json_is_false(v);
-        return json_is_boolean(v)
-                   ? 0
-                   : KEY_FAIL(c, key, "has truncate %s, expected true or false", jtree_kind(v));
+    if (strcmp(v->key, "truncate") == 0 && r->type == MODEL_ROPE_YARN) {
+        r->no_truncate = tree_is(v, "false");
+        return tree_is_bool(v) ? 0
+                               : KEY_FAIL(c, key, "has truncate %.60s, expected true or false",
+                                          tree_shown(c->tree, v));
     }
     if (!k || !((k->needs | k->may) & bit))
-        return KEY_FAIL(c, key, "has '%.60s', which type \"%s\" does not have", part,
+        return KEY_FAIL(c, key, "has '%.60s', which type \"%s\" does not have", v->key,
                         types[r->type]);
-    if (json_is_null(v) && (k->none & NULL_NONE) &&
+    if (v->kind == TREE_NULL && (k->none & NULL_NONE) &&
         (r->type == MODEL_ROPE_YARN || r->type == MODEL_ROPE_LONG || k->may == ALL))
         return 0;
-    if (json_is_number(v) && d == 0 && (k->none & ZERO_NONE))
+    if (number && d == 0 && (k->none & ZERO_NONE))
         return 0;
-    if (!jtree_is_number(v))
-        return KEY_FAIL(c, key, "has %s, which is %s, expected a number", part, jtree_kind(v));
+    if (!number)
+        return KEY_FAIL(c, key, "has %s, which is %s, expected a number", v->key,
+                        tree_shown(c->tree, v));
     if (d < NUMBER_MIN || d > NUMBER_MAX)
-        return KEY_FAIL(c, key, "has %s %g, expected a number from %g to %g", part, d,
+        return KEY_FAIL(c, key, "has %s %g, expected a number from %g to %g", v->key, d,
                         NUMBER_MIN, NUMBER_MAX);
     memcpy((char *)r + k->at, &d, sizeof d);
     return 0;
 }
 
-static int read_object(const struct config *c, const char *key, json_t *rope,
+static int read_object(const struct config *c, const char *key, const struct tree_node *rope,
                        struct model_rope *r)
 {
-    const char *part;
-    json_t *v;
-
     if (read_type(c, key, rope, &r->type))
         return -1;
-    json_object_foreach(rope, part, v)
-    {
-        if (strcmp(part, "type") && strcmp(part, "rope_type") && read_part(c, key, part, v, r))
+    for (const struct tree_node *v = tree_first(rope, TREE_MAP); v; v = v->next)
+        if (strcmp(v->key, "type") && strcmp(v->key, "rope_type") && read_part(c, key, v, r))
             return -1;
-    }
     for (int i = 0; i < ROPE_KEYS; i++)
-        if ((rope_keys[i].needs & 1U << r->type) && !json_object_get(rope, rope_keys[i].name))
+        if ((rope_keys[i].needs & 1U << r->type) && !tree_find(rope, rope_keys[i].name))
             return KEY_FAIL(c, key, "has no '%s', which type \"%s\" needs", rope_keys[i].name,
                             types[r->type]);
     return 0;
@@ -217,23 +214,21 @@ static int derive_rotary(const struct config *c, const char *key, struct model *
 
 /* Of a model with two kinds of layers transformers 5 has an object for each: *rope becomes that
    of the model's rope, and the other one gives local_theta. */
-static int read_local(const struct config *c, const char *key, json_t **rope, struct model *m)
+static int read_local(const struct config *c, const char *key, const struct tree_node **rope,
+                      struct model *m)
 {
-    json_t *full = json_object_get(*rope, "full_attention"), *v;
+    const struct tree_node *full = tree_find(*rope, "full_attention"), *v;
     struct model_rope local = {.theta = m->local_theta, .partial = 1};
-    const char *part;
 
     if (!m->local_theta || !full)
         return 0;
-    json_object_foreach(*rope, part, v)
-    {
-        if (!json_is_object(v) || (v != full && strcmp(part, "sliding_attention")))
+    for (v = (*rope)->child; v; v = v->next)
+        if (v->kind != TREE_MAP || (v != full && strcmp(v->key, "sliding_attention")))
             return KEY_FAIL(c, key,
                             "has '%.60s', which is %s, expected objects full_attention and "
                             "sliding_attention alone",
-                            part, jtree_kind(v));
-    }
-    int rc = read_object(c, key, json_object_get(*rope, "sliding_attention"), &local);
+                            v->key, tree_shown(c->tree, v));
+    int rc = read_object(c, key, tree_find(*rope, "sliding_attention"), &local);
     if (rc == 0 && (local.type != MODEL_ROPE_DEFAULT || local.partial != 1 || local.theta < 1))
         rc = KEY_FAIL(c, key,
                       "has sliding_attention of type \"%s\" with rope_theta %g, expected "
@@ -249,8 +244,8 @@ static int read_local(const struct config *c, const char *key, json_t **rope, st
 int keys_rope(const struct config *c, struct model *m)
 {
     const char *key = "rope_scaling";
-    json_t *rope = json_object_get(c->root, key);
-    json_t *other = json_object_get(c->root, "rope_parameters");
+    const struct tree_node *rope = tree_get(c->tree->root, key);
+    const struct tree_node *other = tree_get(c->tree->root, "rope_parameters");
     int64_t original = 0;
 
     m->rope = (struct model_rope){
@@ -260,10 +255,9 @@ int keys_rope(const struct config *c, struct model *m)
          keys_num(c, "partial_rotary_factor", 0, &m->rope.partial)) ||
         keys_int(c, "original_max_position_embeddings", INT64_C(1) << 31, 1, &original))
         return -1;
-    if (json_is_object(rope) && json_is_object(other) && json_object_size(rope) &&
-        json_object_size(other) && !json_equal(rope, other))
+    if (tree_count(rope, TREE_MAP) && tree_count(other, TREE_MAP) && !tree_equal(rope, other))
         return KEY_FAIL(c, key, "differs from rope_parameters");
-    if (!rope || json_is_null(rope) || (json_is_object(rope) && !json_object_size(rope))) {
+    if (!rope || (rope->kind == TREE_MAP && !rope->items)) {
         key = "rope_parameters";
         rope = other;
     }
@@ -272,10 +266,10 @@ int keys_rope(const struct config *c, struct model *m)
                         m->local_theta);
     if (m->rope.theta < 1)
         return KEY_FAIL(c, "rope_theta", "is %g, expected 1 or above", m->rope.theta);
-    if (!rope || json_is_null(rope))
+    if (!rope)
         return derive_rotary(c, "partial_rotary_factor", m);
-    if (!json_is_object(rope))
-        return KEY_FAIL(c, key, "is %s, expected null or an object", jtree_kind(rope));
+    if (rope->kind != TREE_MAP)
+        return KEY_FAIL(c, key, "is %s, expected null or an object", tree_shown(c->tree, rope));
     if (read_local(c, key, &rope, m) || read_object(c, key, rope, &m->rope))
         return -1;
     if (derive_rotary(c, key, m))

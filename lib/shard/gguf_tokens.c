@@ -6,12 +6,11 @@
 #include "shard/gguf_tokens.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jtree.h"
 #include "base/mem.h"
+#include "base/tree.h"
 #include "token/tokenizer.h"
 
 /* llama.cpp's name of the cut; "llama" tokens are SentencePiece's, with scores. */
@@ -123,15 +122,17 @@ static int has_id(const int32_t *ids, int count, int32_t id)
 }
 
 /* A token of tokenizer_config.json: its text, or an object with it. */
-static int32_t named_token(const struct tokenizer *t, json_t *config, const char *key)
+static int32_t named_token(const struct tokenizer *t, const struct tree_node *config,
+                           const char *key)
 {
-    json_t *v = json_object_get(config, key);
-    const char *text = json_string_value(json_is_object(v) ? json_object_get(v, "content") : v);
+    const struct tree_node *v = tree_get(config, key), *content = tree_get(v, "content");
+    const char *text = tree_string(content ? content : v);
 
     return text ? tokenizer_id(t, text) : -1;
 }
 
-static void put_special(struct gguf_keys *k, const struct tokenizer *t, json_t *config)
+static void put_special(struct gguf_keys *k, const struct tokenizer *t,
+                        const struct tree_node *config)
 {
     int32_t begin = tokenizer_begin(t), end = tokenizer_end(t);
     int before, after;
@@ -146,16 +147,15 @@ static void put_special(struct gguf_keys *k, const struct tokenizer *t, json_t *
     gguf_put_bool(k, "tokenizer.ggml.add_eos_token", end >= 0 && has_id(suffix, after, end));
 }
 
-/* tokenizer_config.json; *root NULL: there is none. */
-static int read_config(const struct gguf_source *from, json_t **root, struct err *err)
+/* tokenizer_config.json; the root is NULL where there is none. */
+static int read_config(const struct gguf_source *from, struct tree *config, struct err *err)
 {
     static const char name[] = "tokenizer_config.json";
-    static const char *const used[] = {"unk_token", "pad_token", NULL};
     int64_t bytes = 0;
     const char *text = from->text(from->arg, name, &bytes);
 
-    return err_any(text && (jtree_read(name, text, bytes, root, err) ||
-                            jtree_no_real(name, *root, used, err)));
+    return err_any(text && (tree_parse_loose(config, name, 1, text, bytes, err) ||
+                            tree_no_real(config, "unk_token pad_token", err)));
 }
 
 static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t,
@@ -163,7 +163,7 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t,
 {
     const struct cut *cut = &cuts[tokenizer_words(t)];
     const char *template = tokenizer_template(t);
-    json_t *config = NULL;
+    struct tree config = {0};
 
     if (!cut->model)
         return err_set(
@@ -175,7 +175,7 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t,
                        "the tokenizer of '%s' has %" PRId32 " tokens, the model %" PRId64,
                        from->dir, tokenizer_count(t), vocab);
     if (read_config(from, &config, err)) {
-        json_decref(config);
+        tree_release(&config);
         return -1;
     }
     gguf_put_words(k, "tokenizer.ggml.model", cut->model);
@@ -187,10 +187,10 @@ static int put_tokenizer(struct gguf_keys *k, const struct tokenizer *t,
     } else {
         put_merges(k, t);
     }
-    put_special(k, t, config);
+    put_special(k, t, config.root);
     if (template)
         gguf_put_text(k, "tokenizer.chat_template", template, (int64_t)strlen(template));
-    json_decref(config);
+    tree_release(&config);
     return 0;
 }
 

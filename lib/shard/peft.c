@@ -7,14 +7,12 @@
 #include "shard/peft.h"
 
 #include <inttypes.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/io.h"
 #include "base/jout.h"
-#include "base/jtree.h"
 #include "base/mem.h"
 #include "ckpt/hf.h"
 #include "model/model_keys.h"
@@ -45,26 +43,21 @@ static const char *const harmless[] = {
     "task_type",
 };
 
-static int is_off(const json_t *v)
+static int is_off(const struct tree_node *v)
 {
-    return json_is_null(v) || json_is_false(v) ||
-           (json_is_array(v) && json_array_size(v) == 0) ||
-           (json_is_object(v) && json_object_size(v) == 0);
+    return v->kind == TREE_NULL || tree_is(v, "false") ||
+           ((v->kind == TREE_LIST || v->kind == TREE_MAP) && v->items == 0);
 }
 
 static int check_keys(const struct config *c)
 {
-    const char *key;
-    json_t *v;
-
-    json_object_foreach(c->root, key, v)
-    {
+    for (const struct tree_node *v = c->tree->root->child; v; v = v->next) {
         size_t i = 0, n = sizeof harmless / sizeof *harmless;
-        while (i < n && strcmp(harmless[i], key))
+        while (i < n && strcmp(harmless[i], v->key))
             i++;
         if (i == n && !is_off(v))
-            return KEY_FAIL(c, key, "is %s, expected null or false: it is not supported",
-                            jtree_kind(v));
+            return KEY_FAIL(c, v->key, "is %.60s, expected null or false: it is not supported",
+                            tree_shown(c->tree, v));
     }
     return 0;
 }
@@ -80,22 +73,20 @@ static int read_keys(const struct config *c, const struct model *m)
 {
     static const char *const type[] = {"LORA", NULL}, *const none[] = {"none", NULL};
     static const char *const task[] = {"CAUSAL_LM", NULL}, *const init[] = {"gaussian", NULL};
-    json_t *weights = json_object_get(c->root, "init_lora_weights");
+    const struct tree_node *root = c->tree->root,
+                           *weights = tree_get(root, "init_lora_weights");
     double rank = 8, alpha = 8; /* LoraConfig's */
     int any;
 
-    if (!json_is_object(c->root))
-        return err_at(c->err, c->name, 0, NULL, "is %s, expected an object",
-                      jtree_kind(c->root));
-    if (!json_object_get(c->root, "peft_type"))
-        return err_at(c->err, c->name, 0, NULL, "'peft_type' is missing, expected LORA");
+    if (root->kind != TREE_MAP)
+        return KEY_FAIL(c, NULL, "is %s, expected an object", tree_shown(c->tree, root));
+    if (!tree_find(root, "peft_type"))
+        return KEY_FAIL(c, "peft_type", "is missing, expected LORA");
     if (keys_word(c, "peft_type", type, &any) || keys_word(c, "bias", none, &any) ||
-        (!json_is_null(json_object_get(c->root, "task_type")) &&
-         keys_word(c, "task_type", task, &any)))
+        (tree_get(root, "task_type") && keys_word(c, "task_type", task, &any)))
         return -1;
     /* Others begin by changing the matrices that the adapters are added to. */
-    if (weights && !json_is_boolean(weights) && !json_is_null(weights) &&
-        keys_word(c, "init_lora_weights", init, &any))
+    if (weights && !tree_is_bool(weights) && keys_word(c, "init_lora_weights", init, &any))
         return -1;
     if (check_keys(c) || keys_num(c, "r", 0, &rank) || keys_num(c, "lora_alpha", 0, &alpha))
         return -1;
@@ -107,12 +98,11 @@ static int read_keys(const struct config *c, const struct model *m)
 int peft_check(const struct model *m, const char *name, const char *text, int64_t bytes,
                struct err *err)
 {
-    struct config c = {.name = name, .text = text, .err = err};
+    struct tree t = {0};
+    int rc = err_any(tree_parse_loose(&t, name, 1, text, bytes, err) ||
+                     read_keys(&(struct config){&t, err}, m));
 
-    if (jtree_read(name, text, bytes, &c.root, err))
-        return -1;
-    int rc = read_keys(&c, m);
-    json_decref(c.root);
+    tree_release(&t);
     return rc;
 }
 

@@ -4,7 +4,6 @@
 
 /* Inside token: the tables of a tokenizer, and what a thread needs besides them. */
 #define PCRE2_CODE_UNIT_WIDTH 8
-#include <jansson.h>
 #include <pcre2.h>
 
 #include "base/tree.h"
@@ -185,7 +184,7 @@ int token_json_read(struct token_tables *t, const char *name, const char *text, 
  * spaces are as of `legacy`, and whether a text gets one (add_prefix_space).
  */
 int token_spm_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
-                   const json_t *config, struct err *err);
+                   const struct tree_node *config, struct err *err);
 void token_steps_release(struct token_steps *s);
 
 /* A byte as byte-level vocabularies spell it: 1 or 2 bytes of UTF-8. */

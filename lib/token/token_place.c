@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/io.h"
-#include "base/jtree.h"
 #include "base/mem.h"
 
 /* The largest in use, of 256,000 tokens, have 35 MB; one in lines of its own twice as much. */
@@ -66,17 +65,18 @@ char *token_find_merges(const char *dir)
     return find_file(dir, merges);
 }
 
-int token_read_json(const struct token_place *p, const char *name, char **path, json_t **root,
-                    struct err *err)
+int token_read_json(const struct token_place *p, const char *name, const char *used,
+                    struct tree *out, struct err *err)
 {
-    char *text = NULL;
+    char *path = io_join(p->dir, name), *text = NULL;
     int64_t bytes = 0;
 
-    *path = io_join(p->dir, name);
-    *root = NULL;
-    int rc = token_read_text(p, *path, &text, &bytes, err) ||
-             (text && jtree_read(*path, text, bytes, root, err));
+    *out = (struct tree){0};
+    int rc = token_read_text(p, path, &text, &bytes, err) ||
+             (text && (tree_parse_loose(out, path, 1, text, bytes, err) ||
+                       tree_no_real(out, used, err)));
     mem_free(text);
+    mem_free(path);
     return rc ? -1 : 0;
 }
 
@@ -86,20 +86,16 @@ int token_read_json(const struct token_place *p, const char *name, char **path, 
  */
 static int check_class(const struct token_place *p, struct err *err)
 {
-    static const char *const used[] = {"tokenizer_class", NULL};
-    char *path = NULL;
-    json_t *root = NULL;
-    int rc = token_read_json(p, "tokenizer_config.json", &path, &root, err);
-    const char *class = json_string_value(json_object_get(root, "tokenizer_class"));
+    struct tree t;
+    int rc = token_read_json(p, "tokenizer_config.json", "tokenizer_class", &t, err);
+    const char *class = tree_string(tree_get(t.root, "tokenizer_class"));
 
-    rc = err_any(rc || jtree_no_real(path, root, used, err));
     if (rc == 0 && class && strncmp(class, "GPT2", 4))
-        rc = err_at(err, path, 0, "tokenizer_class",
-                    "is '%.60s' and there is no tokenizer.json, expected GPT2Tokenizer; "
-                    "--tokenizer DIR splits words as GPT-2 does all the same",
-                    class);
-    json_decref(root);
-    mem_free(path);
+        rc = tree_fail(&t, t.root, "tokenizer_class", err,
+                       "is '%.60s' and there is no tokenizer.json, expected GPT2Tokenizer; "
+                       "--tokenizer DIR splits words as GPT-2 does all the same",
+                       class);
+    tree_release(&t);
     return rc;
 }
 

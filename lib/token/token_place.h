@@ -2,8 +2,7 @@
 #ifndef TOKEN_TOKEN_PLACE_H
 #define TOKEN_TOKEN_PLACE_H
 
-#include <jansson.h>
-
+#include "base/tree.h"
 #include "token/tokenizer.h"
 
 /* Where files are read from. */
@@ -24,8 +23,9 @@ int token_read_text(const struct token_place *p, const char *path, char **text, 
 /* One that was found: by now another may have its name. */
 int token_read_found(const struct token_place *p, const char *path, char **text, int64_t *bytes,
                      struct err *err);
-/* A file of the folder as a tree; *root NULL: it is not there.  *path: its own, mem_free. */
-int token_read_json(const struct token_place *p, const char *name, char **path, json_t **root,
-                    struct err *err);
+/* A file of the folder as a tree, which has no root where there is none.  `used`: keys that
+ * must be no real numbers. */
+int token_read_json(const struct token_place *p, const char *name, const char *used,
+                    struct tree *out, struct err *err);
 
 #endif

@@ -307,7 +307,7 @@ static int read_rest(const struct reading *r, int legacy)
 }
 
 int token_spm_read(struct token_tables *t, const char *name, const char *text, int64_t bytes,
-                   const json_t *config, struct err *err)
+                   const struct tree_node *config, struct err *err)
 {
     /* The defaults are those of sentencepiece_model.proto. */
     struct reading r = {.t = t,
@@ -323,11 +323,11 @@ int token_spm_read(struct token_tables *t, const char *name, const char *text, i
     const unsigned char *at = (const unsigned char *)text;
     int rc = read_message(&r, 0, (struct message){at, at + bytes});
 
-    json_t *prefix = json_object_get(config, "add_prefix_space");
-    if (json_is_boolean(prefix))
-        r.prefix = json_is_true(prefix);
+    const struct tree_node *prefix = tree_get(config, "add_prefix_space");
+    if (tree_is_bool(prefix))
+        r.prefix = tree_is(prefix, "true");
     rc = rc || check_model(&r) || check_bytes(&r) || add_merges(&r) ||
-         read_rest(&r, !json_is_false(json_object_get(config, "legacy")));
+         read_rest(&r, !tree_is(tree_get(config, "legacy"), "false"));
     mem_free(r.scored);
     if (rc)
         return -1;

@@ -8,14 +8,12 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/io.h"
-#include "base/jtree.h"
 #include "base/mem.h"
 #include "token/token_parts.h"
 #include "token/token_place.h"
@@ -71,43 +69,41 @@ int64_t token_bytes_of(const struct token_tables *t, const char *text, int64_t b
 /* ---- what files of the folder say ---- */
 
 /* The number that a file of the folder gives a token: its text, or an integer, or the first. */
-static int32_t named_token(const struct token_tables *t, json_t *root, const char *key)
+static int32_t named_token(const struct token_tables *t, const struct tree_node *root,
+                           const char *key)
 {
-    json_t *value = json_object_get(root, key);
+    const struct tree_node *v = tree_get(root, key);
+    int64_t id = -1;
 
-    if (json_is_array(value))
-        value = json_array_get(value, 0);
-    if (json_is_object(value))
-        value = json_object_get(value, "content");
-    if (json_is_integer(value)) {
-        json_int_t id = json_integer_value(value);
+    if (v && v->kind == TREE_LIST)
+        v = v->child;
+    if (v && v->kind == TREE_MAP)
+        v = tree_get(v, "content");
+    if (tree_is_whole(v, &id))
         return id >= 0 && id < t->vocab.count ? (int32_t)id : -1;
-    }
-    return json_is_string(value) ? token_vocab_find(&t->vocab, json_string_value(value),
-                                                    (int64_t)json_string_length(value))
-                                 : -1;
+    return tree_string(v) ? token_vocab_find(&t->vocab, v->text, (int64_t)strlen(v->text)) : -1;
 }
 
 static int read_ends(struct token_tables *t, const struct token_place *p, struct err *err)
 {
-    static const char *const files[] = {"tokenizer_config.json", "generation_config.json",
-                                        "config.json"};
-    static const char *const keys[3][3] = {{"eos_token", "bos_token"},
-                                           {"eos_token_id", "bos_token_id"},
-                                           {"eos_token_id", "bos_token_id"}};
+    static const struct {
+        const char *name, *used, *key[2];
+    } files[] = {
+        {"tokenizer_config.json", "eos_token bos_token", {"eos_token", "bos_token"}},
+        {"generation_config.json",
+         "eos_token_id bos_token_id",
+         {"eos_token_id", "bos_token_id"}},
+        {"config.json", "eos_token_id bos_token_id", {"eos_token_id", "bos_token_id"}}};
     int32_t *to[] = {&t->end, &t->begin}, named[2] = {-1, -1};
     int rc = 0;
 
     for (int i = 0; rc == 0 && i < 3; i++) {
-        char *path;
-        json_t *root;
-        rc = err_any(token_read_json(p, files[i], &path, &root, err) ||
-                     jtree_no_real(path, root, keys[i], err));
+        struct tree file;
+        rc = token_read_json(p, files[i].name, files[i].used, &file, err);
         for (int k = 0; rc == 0 && k < 2; k++)
             if (named[k] < 0)
-                named[k] = named_token(t, root, keys[i][k]);
-        json_decref(root);
-        mem_free(path);
+                named[k] = named_token(t, file.root, files[i].key[k]);
+        tree_release(&file);
     }
     for (int k = 0; k < 2; k++)
         if (named[k] >= 0)
@@ -125,20 +121,18 @@ static int read_template(struct token_tables *t, const struct token_place *p, st
 
     mem_free(path);
     for (int i = 0; rc == 0 && !t->template && i < 2; i++) {
-        json_t *root, *one;
-        size_t k;
-        rc = token_read_json(p, files[i], &path, &root, err);
-        json_t *v = json_object_get(root, "chat_template");
-        json_array_foreach(v, k, one)
-        {
-            const char *name = json_string_value(json_object_get(one, "name"));
+        struct tree file;
+        rc = token_read_json(p, files[i], "", &file, err);
+        const struct tree_node *v = tree_get(file.root, "chat_template");
+        const struct tree_node *one = tree_first(v, TREE_LIST);
+        for (; one; one = one->next) {
+            const char *name = tree_string(tree_get(one, "name"));
             if (name && strcmp(name, "default") == 0)
-                v = json_object_get(one, "template");
+                v = tree_get(one, "template");
         }
-        if (json_is_string(v))
-            t->template = mem_dup(json_string_value(v));
-        json_decref(root);
-        mem_free(path);
+        if (tree_string(v))
+            t->template = mem_dup(v->text);
+        tree_release(&file);
     }
     return rc;
 }
@@ -179,37 +173,30 @@ static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
  * of a value (a text, or an object with its content), those in a list or an object, or `name`
  * with a number (key NULL).
  */
-static int check_added(const struct token_tables *t, const char *path, const char *key,
-                       const char *name, json_t *value, struct err *err)
+static int check_added(const struct token_tables *t, const struct tree *tree, const char *key,
+                       const struct tree_node *v, struct err *err)
 {
     static const char *const flags[] = {"lstrip", "rstrip", "single_word", "normalized"};
-    json_t *content = json_object_get(value, "content"), *one;
-    const char *text = key ? json_string_value(content ? content : value) : name;
+    const struct tree_node *content = tree_find(v, "content");
+    const char *text = key ? tree_string(content ? content : v) : v->key;
     int by_number = !key || strcmp(key, "added_tokens_decoder") == 0, same;
-    size_t i;
+    int64_t number = key && v->key ? strtoll(v->key, NULL, 10) : 0;
 
-    json_array_foreach(value, i, one)
-    {
-        if (check_added(t, path, key, name, one, err))
+    for (const struct tree_node *c = content ? NULL : v->child; c; c = c->next)
+        if (check_added(t, tree, key, c, err))
             return -1;
-    }
-    if (json_is_object(value) && !content)
-        json_object_foreach(value, name, one)
-        {
-            if (check_added(t, path, key, name, one, err))
-                return -1;
-        }
     if (!text || !*text)
         return 0;
     int32_t id = token_vocab_find(&t->vocab, text, (int64_t)strlen(text));
     enum tokenizer_kind kind = id < 0 ? TOKENIZER_UNUSED : t->vocab.piece[id].kind;
     same = kind == TOKENIZER_CONTROL || kind == TOKENIZER_USER || kind == TOKENIZER_UNKNOWN;
-    if (by_number)
-        same &= (key ? strtoll(name, NULL, 10) : json_integer_value(value)) == id;
-    for (i = 0; i < 3u + by_number; i++) /* transformers skips the last one elsewhere */
-        same &= !json_is_true(json_object_get(value, flags[i]));
+    if (!key)
+        tree_is_whole(v, &number);
+    same &= !by_number || number == id;
+    for (int i = 0; i < 3 + by_number; i++) /* transformers skips the last one elsewhere */
+        same &= !tree_is(tree_get(v, flags[i]), "true");
     return same ? 0
-                : err_at(err, path, 0, key,
+                : err_at(err, tree->name, v->line, key,
                          "adds '%.60s' to tokenizer.model, expected one of its control or "
                          "user-defined pieces, or a tokenizer.json that has it",
                          text);
@@ -217,8 +204,8 @@ static int check_added(const struct token_tables *t, const char *path, const cha
 
 /* The tokens around a text: by default that of the beginning alone.  special is what
    special_tokens_map.json has, which may name them, too. */
-static int read_wrap(struct token_tables *t, const char *path, json_t *config, json_t *special,
-                     struct err *err)
+static int read_wrap(struct token_tables *t, const struct tree *config,
+                     const struct tree_node *special, struct err *err)
 {
     static const char *const adds[] = {"add_bos_token", "add_eos_token"};
     static const char *const names[] = {"bos_token", "eos_token"};
@@ -226,13 +213,12 @@ static int read_wrap(struct token_tables *t, const char *path, json_t *config, j
     int *const count[] = {&t->prefix_count, &t->suffix_count};
 
     for (int k = 0; k < 2; k++) {
-        json_t *add = json_object_get(config, adds[k]);
-        json_t *from = json_object_get(config, names[k]) ? config : special;
-        int32_t named = named_token(t, from, names[k]);
-        if (add && !json_is_boolean(add))
-            return err_at(err, path, 0, adds[k], "is no boolean, expected true or false");
+        int adds_it = k == 0, own = tree_find(config->root, names[k]) != NULL;
+        int32_t named = named_token(t, own ? config->root : special, names[k]);
+        if (tree_bool(config, tree_find(config->root, adds[k]), &adds_it, err))
+            return -1;
         *ids[k] = named >= 0 ? named : *ids[k];
-        if (*ids[k] < 0 || !(add ? json_is_true(add) : k == 0))
+        if (*ids[k] < 0 || !adds_it)
             continue;
         *to[k] = mem_new(1, sizeof **to[k]);
         (*to[k])[(*count[k])++] = *ids[k];
@@ -246,34 +232,23 @@ static int read_spm(struct token_tables *t, const char *name, const char *text, 
 {
     static const char *const files[] = {"tokenizer_config.json", "special_tokens_map.json",
                                         "added_tokens.json"};
-    static const char *const used[] = {"add_prefix_space",
-                                       "added_tokens_decoder",
-                                       "additional_special_tokens",
-                                       "bos_token",
-                                       "eos_token",
-                                       "legacy",
-                                       NULL};
-    char *path[3] = {0};
-    json_t *root[3] = {0}, *value;
-    const char *key;
+    static const char used[] = "add_prefix_space added_tokens_decoder "
+                               "additional_special_tokens bos_token eos_token legacy";
+    struct tree file[3] = {0};
     int rc = 0;
 
     for (int i = 0; p && rc == 0 && i < 3; i++)
-        rc = err_any(token_read_json(p, files[i], &path[i], &root[i], err) ||
-                     jtree_no_real(path[i], root[i], used, err));
-    rc = rc || token_spm_read(t, name, text, bytes, root[0], err) ||
-         read_wrap(t, path[0], root[0], root[1], err);
+        rc = token_read_json(p, files[i], used, &file[i], err);
+    rc = err_any(rc || token_spm_read(t, name, text, bytes, file[0].root, err) ||
+                 read_wrap(t, &file[0], file[1].root, err));
     for (int i = 0; rc == 0 && i < 3; i++)
-        json_object_foreach(root[i], key, value)
-        {
-            if (rc == 0 && (i == 2 || strstr(key, "_token")))
-                rc = check_added(t, path[i], i == 2 ? NULL : key, key, value, err);
-        }
-    for (int i = 0; i < 3; i++) {
-        json_decref(root[i]);
-        mem_free(path[i]);
-    }
-    return rc ? -1 : 0;
+        for (const struct tree_node *v = tree_first(file[i].root, TREE_MAP); v && rc == 0;
+             v = v->next)
+            if (i == 2 || strstr(v->key, "_token"))
+                rc = check_added(t, &file[i], i == 2 ? NULL : v->key, v, err);
+    for (int i = 0; i < 3; i++)
+        tree_release(&file[i]);
+    return rc;
 }
 
 static int parse_whole(struct tokenizer **out, const char *name, const char *text,

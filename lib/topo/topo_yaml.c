@@ -364,17 +364,6 @@ int topo_parse_yaml(struct topo *t, const struct yaml *y, struct err *err)
 
 /* ---- printing: YAML leaves out what is unknown or the default ---- */
 
-static void put_levels(struct jout *j, const struct topo *t)
-{
-    jout_open(j, "levels", '[');
-    for (int l = 0; l < t->levels; l++) {
-        jout_open(j, NULL, '{');
-        record_put(j, topo_level_record, &t->level[l]);
-        jout_close(j, '}');
-    }
-    jout_close(j, ']');
-}
-
 static void put_group(struct jout *j, const struct topo *t, int k)
 {
     struct line line = {.port = t->port[k], .devices = t->devices[k]};
@@ -406,7 +395,7 @@ static void print(const struct topo *t, struct jout *j)
     jout_open(j, NULL, '{');
     jout_text(j, j->yaml ? "format" : "schema", j->yaml ? FORMAT : "paro.topo/1");
     if (j->yaml)
-        put_levels(j, t);
+        record_put_list(j, "levels", topo_level_record, t->level, t->levels, sizeof *t->level);
     else
         jout_int(j, "ranks", t->groups.ranks);
     record_put(j, rank_fields, t);
@@ -414,7 +403,7 @@ static void print(const struct topo *t, struct jout *j)
         jout_num(j, topo_other_key(t), t->other_flops);
     record_put(j, other_fields, t);
     if (!j->yaml)
-        put_levels(j, t);
+        record_put_list(j, "levels", topo_level_record, t->level, t->levels, sizeof *t->level);
     jout_open(j, "groups", '[');
     for (int k = 0; k < t->groups.count; k++)
         put_group(j, t, k);

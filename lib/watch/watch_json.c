@@ -23,40 +23,44 @@
 #include <string.h>
 
 #include "base/fnv.h"
-#include "base/jtree.h"
+#include "base/jout.h"
 #include "base/mem.h"
 #include "ckpt/pickle.h"
 #include "watch/watch_parts.h"
 
-int64_t watch_whole(const json_t *object, const char *key, int64_t absent)
+int64_t watch_whole(const struct tree_node *object, const char *key, int64_t absent)
 {
-    const json_t *v = json_object_get(object, key);
-    int64_t n = json_is_integer(v) ? json_integer_value(v) : absent;
+    int64_t n;
 
-    return json_is_integer(v) && (n < 0 || n > WATCH_NUMBER_MAX) ? absent : n;
+    return tree_is_whole(tree_get(object, key), &n) && n >= 0 && n <= WATCH_NUMBER_MAX ? n
+                                                                                       : absent;
 }
 
 /* Of a number in units of unit_ns; NAN: it is none, or more than a century. */
-static double nanoseconds(const json_t *object, const char *key, double unit_ns)
+static double nanoseconds(const struct tree_node *object, const char *key, double unit_ns)
 {
-    const json_t *v = json_object_get(object, key);
-    double ns = json_is_number(v) ? unit_ns * json_number_value(v) : NAN;
+    double v, ns = tree_is_number(tree_get(object, key), &v) ? unit_ns * v : NAN;
 
     return ns >= 0 && ns < 4e18 ? ns : NAN;
 }
 
-const char *watch_word(const json_t *object, const char *key)
+/* "": it is none. */
+static const char *word_of(const struct tree_node *n)
 {
-    const char *text = json_string_value(json_object_get(object, key));
+    const char *text = tree_string(n);
 
     return text ? text : "";
 }
 
-static int is_true(const json_t *object, const char *key)
+const char *watch_word(const struct tree_node *object, const char *key)
 {
-    const json_t *v = json_object_get(object, key);
+    return word_of(tree_get(object, key));
+}
 
-    return json_is_true(v) || json_integer_value(v) == 1; /* of a pickle */
+static int is_true(const struct tree_node *object, const char *key)
+{
+    return tree_is(tree_get(object, key), "true") ||
+           watch_whole(object, key, 0) == 1; /* of a pickle */
 }
 
 /* Its letters alone, small ones, after the last colon: "allgatherbase" of
@@ -165,11 +169,11 @@ static int unnamed_process(struct watch *w, int rank)
  * NCCL counts the calls of each operation apart: each is a communicator of its own here.
  */
 
-static int inspector_line(struct watch *w, const char *name, int line, const json_t *o,
-                          struct err *err)
+static int inspector_line(struct watch *w, const char *name, int line,
+                          const struct tree_node *o, struct err *err)
 {
-    const json_t *head = json_object_get(o, "header"), *meta = json_object_get(o, "metadata"),
-                 *perf = json_object_get(o, "coll_perf");
+    const struct tree_node *head = tree_get(o, "header"), *meta = tree_get(o, "metadata"),
+                           *perf = tree_get(o, "coll_perf");
     const char *host = watch_word(meta, "hostname"), *id = watch_word(head, "id"),
                *coll = watch_word(perf, "coll");
     int64_t rank = watch_whole(head, "rank", -1), ranks = watch_whole(head, "n_ranks", 0),
@@ -209,17 +213,16 @@ static int read_lines(struct watch *w, const char *name, const char *text, int64
     int line = 0, rc = 0;
 
     for (const char *at = text, *end; at < text + bytes && rc == 0; at = end + 1) {
-        json_error_t why;
+        struct tree t = {0};
         end = memchr(at, '\n', (size_t)(text + bytes - at));
         if (!end)
             break; /* it is being written */
         line++;
         if (end == at)
             continue;
-        json_t *o = jtree_load(at, end - at, &why);
-        rc = o ? inspector_line(w, name, line, o, err)
-               : err_at(err, name, line, NULL, "no valid JSON: %.200s", why.text);
-        json_decref(o);
+        rc = err_any(tree_parse_loose(&t, name, line, at, end - at, err) ||
+                     inspector_line(w, name, line, t.root, err));
+        tree_release(&t);
     }
     return rc;
 }
@@ -227,64 +230,61 @@ static int read_lines(struct watch *w, const char *name, const char *text, int64
 /* ---- PyTorch's flight recorder ---- */
 
 /* Of a list of shapes: the elements of all. */
-static double shapes_elems(const json_t *shapes)
+static double shapes_elems(const struct tree_node *shapes)
 {
-    const json_t *shape, *side;
     double sum = 0;
-    size_t i, k;
+    int64_t side;
 
-    json_array_foreach(shapes, i, shape)
-    {
+    for (const struct tree_node *s = tree_first(shapes, TREE_LIST); s; s = s->next) {
         double n = 1;
-        json_array_foreach(shape, k, side) n *= (double)json_integer_value(side);
+        for (const struct tree_node *c = tree_first(s, TREE_LIST); c; c = c->next)
+            n *= tree_is_whole(c, &side) ? (double)side : 0;
         sum += fmax(n, 0);
     }
     return sum;
 }
 
 /* The first of a list of words. */
-static const char *first_word(const json_t *object, const char *key)
+static const char *first_word(const struct tree_node *object, const char *key)
 {
-    const char *text = json_string_value(json_array_get(json_object_get(object, key), 0));
-
-    return text ? text : "";
+    return word_of(tree_first(tree_get(object, key), TREE_LIST));
 }
 
 struct recorder {
     struct watch *w;
     int process, rank;
-    const json_t *groups;
-    json_t *known; /* by a group's name: its communicator and the rank's place there */
+    const struct tree_node *groups;
+    struct recorder_group {
+        const char *name;
+        int comm, member; /* the rank's place there; -1: it is not in the group */
+    } * known;
+    int count;
+    size_t room;
 };
 
-/* -1: the rank is not in the group.  Of many ranks the list is long: it is read once. */
-static int recorder_group(const struct recorder *r, const char *pg, int *member)
+/* Of many ranks the list is long: it is read once. */
+static struct recorder_group recorder_group(struct recorder *r, const char *name)
 {
-    const json_t *known = json_object_get(r->known, pg),
-                 *named = json_object_get(r->groups, pg);
+    const struct tree_node *named = tree_get(r->groups, name);
     const char *ranks = /* gloo has one, without a name */
-        watch_word(named ? named : json_object_get(r->groups, ""), "ranks");
-    int count, comm = -1;
+        watch_word(named ? named : tree_get(r->groups, ""), "ranks");
+    int size, i = 0;
 
-    if (!known) {
-        json_t *both = json_array();
-        *member = place_of(ranks, r->rank, &count, NULL);
-        if (*member >= 0)
-            comm = comm_of(r->w, ranks, pg, count, 1);
-        json_array_append_new(both, json_integer(comm));
-        json_array_append_new(both, json_integer(*member));
-        json_object_set_new(r->known, pg, both);
-        known = both;
+    while (i < r->count && strcmp(r->known[i].name, name))
+        i++;
+    if (i == r->count) {
+        int member = place_of(ranks, r->rank, &size, NULL);
+        r->known = mem_grow(r->known, &r->room, (size_t)i + 1, sizeof *r->known);
+        r->known[r->count++] = (struct recorder_group){
+            name, member < 0 ? -1 : comm_of(r->w, ranks, name, size, 1), member};
     }
-    *member = (int)json_integer_value(json_array_get(known, 1));
-    return (int)json_integer_value(json_array_get(known, 0));
+    return r->known[i];
 }
 
-static void recorder_entry(const struct recorder *r, const json_t *e)
+static void recorder_entry(struct recorder *r, const struct tree_node *e)
 {
-    int member,
-        comm = recorder_group(r, first_word(e, "process_group"), &member),
-        op = watch_op_of(watch_word(e, "profiling_name")),
+    const struct recorder_group g = recorder_group(r, first_word(e, "process_group"));
+    int comm = g.comm, op = watch_op_of(watch_word(e, "profiling_name")),
         completed = strcmp(watch_word(e, "state"), "completed") == 0 || is_true(e, "retired");
     int64_t sequence = watch_whole(e, "collective_seq_id", -1),
             created = watch_whole(e, "time_created_ns", 1),
@@ -298,11 +298,14 @@ static void recorder_entry(const struct recorder *r, const json_t *e)
                                  : "no number in 'collective_seq_id'";
     if (is_true(e, "is_p2p") || comm < 0 || op < 0 || sequence < 0)
         return;
-    struct watch_call c = {
-        .process = r->process, .comm = comm, .member = member, .op = op, .sequence = sequence};
-    c.bytes = bytes_of(shapes_elems(json_object_get(e, "input_sizes")),
-                       shapes_elems(json_object_get(e, "output_sizes")),
-                       first_word(e, "input_dtypes"));
+    struct watch_call c = {.process = r->process,
+                           .comm = comm,
+                           .member = g.member,
+                           .op = op,
+                           .sequence = sequence};
+    c.bytes =
+        bytes_of(shapes_elems(tree_get(e, "input_sizes")),
+                 shapes_elems(tree_get(e, "output_sizes")), first_word(e, "input_dtypes"));
     done = done > took ? done : created + took;
     c.arrived_ns = completed && took ? done - took : created;
     c.completed_ns = completed ? done : 0;
@@ -311,20 +314,21 @@ static void recorder_entry(const struct recorder *r, const json_t *e)
         watch_raise_times(r->w, took ? WATCH_DURATIONS : WATCH_ORDER);
 }
 
-static int read_recorder(struct watch *w, const char *name, const json_t *root, struct err *err)
+static int read_recorder(struct watch *w, const char *name, const struct tree_node *root,
+                         struct err *err)
 {
-    const json_t *e, *groups = json_object_get(root, "pg_config");
+    const struct tree_node *groups = tree_get(root, "pg_config"), *e;
     int rank = rank_of(name), process = rank < 0 ? -1 : unnamed_process(w, rank);
-    size_t i;
 
     if (process < 0)
         return err_at(err, name, 0, NULL,
                       "a flight recorder's dump, expected the rank at the end of its name");
-    if (!json_is_object(groups))
+    if (!groups || groups->kind != TREE_MAP)
         return err_at(err, name, 0, "pg_config", "is absent, expected the ranks of each group");
-    struct recorder r = {w, process, rank, groups, json_object()};
-    json_array_foreach(json_object_get(root, "entries"), i, e) recorder_entry(&r, e);
-    json_decref(r.known);
+    struct recorder r = {.w = w, .process = process, .rank = rank, .groups = groups};
+    for (e = tree_first(tree_get(root, "entries"), TREE_LIST); e; e = e->next)
+        recorder_entry(&r, e);
+    mem_free(r.known);
     w->dumped = 1;
     return 0;
 }
@@ -332,7 +336,7 @@ static int read_recorder(struct watch *w, const char *name, const json_t *root, 
 /* ---- Chrome traces ---- */
 
 struct event {
-    const json_t *of;
+    const struct tree_node *of;
     double begins_ns;
 };
 
@@ -347,7 +351,7 @@ static int by_time(const void *a, const void *b)
 static void trace_event(struct watch *w, int process, const struct event *e, int64_t base_ns,
                         int64_t world)
 {
-    const json_t *args = json_object_get(e->of, "args");
+    const struct tree_node *args = tree_get(e->of, "args");
     const char *ranks = watch_word(args, "Process Group Ranks");
     int rank = w->process[process].rank, count = 0,
         member = place_of(ranks, rank, &count, NULL), listed = member >= 0,
@@ -376,25 +380,25 @@ static void trace_event(struct watch *w, int process, const struct event *e, int
     watch_add(w, &c);
 }
 
-static int read_trace(struct watch *w, const char *name, const json_t *root, struct err *err)
+static int read_trace(struct watch *w, const char *name, const struct tree_node *root,
+                      struct err *err)
 {
-    const json_t *list = json_object_get(root, "traceEvents"), *e,
-                 *info = json_object_get(root, "distributedInfo");
+    const struct tree_node *list = tree_get(root, "traceEvents"), *e,
+                           *info = tree_get(root, "distributedInfo");
     int64_t rank = watch_whole(info, "rank", -1), world = watch_whole(info, "world_size", 0),
             base_ns = watch_whole(root, "baseTimeNanoseconds", 0);
-    struct event *event = mem_new(json_array_size(list) + 1, sizeof *event);
+    struct event *event = mem_new((size_t)list->items + 1, sizeof *event);
     size_t n = 0, i;
 
     if (rank < 0)
         rank = rank_of(name);
     int process = rank < 0 || rank >= WATCH_RANKS_MAX ? -1 : unnamed_process(w, (int)rank);
-    json_array_foreach(list, i, e)
-    {
+    for (e = list->child; e; e = e->next) {
         double ns = nanoseconds(e, "ts", 1e3);
         if (strcmp(watch_word(e, "ph"), "X") == 0 &&
             strcmp(watch_word(e, "cat"), "kernel") == 0 && !isnan(ns) &&
             ns + (double)base_ns < (double)WATCH_NUMBER_MAX &&
-            *watch_word(json_object_get(e, "args"), "Collective name"))
+            *watch_word(tree_get(e, "args"), "Collective name"))
             event[n++] = (struct event){e, ns};
     }
     if (n == 0)
@@ -413,46 +417,59 @@ static int read_trace(struct watch *w, const char *name, const json_t *root, str
 
 enum { PICKLE_DEEP = 16 }; /* a dump has six levels */
 
-/* The same in JSON; 1: true.  *most: values that it may have, since they may contain each
+/* The same as JSON; 1: true.  *most: values that it may have, since they may contain each
  * other. */
-static json_t *json_of(const struct pickle *v, int depth, int64_t *most)
+static void put_pickle(struct jout *j, const char *key, const struct pickle *v, int64_t *most)
 {
-    json_t *out = NULL;
+    int dict = v->kind == PICKLE_DICT;
 
-    if (--*most < 0 || depth == PICKLE_DEEP)
-        return json_null();
-    if (v->kind == PICKLE_INT)
-        out = json_integer(v->n);
-    else if (v->kind == PICKLE_TEXT)
-        out = json_stringn(v->text, (size_t)v->n); /* NULL: no UTF-8 */
-    else if (v->kind == PICKLE_LIST)
-        out = json_array();
-    else if (v->kind == PICKLE_DICT)
-        out = json_object();
-    else if (v->kind == PICKLE_NONE)
-        out = json_real(pickle_real(v)); /* NULL: it is none */
-    for (int64_t i = 0; v->kind == PICKLE_LIST && i < v->n; i++)
-        json_array_append_new(out, json_of(v->item[i], depth + 1, most));
-    for (int64_t i = 0; v->kind == PICKLE_DICT && i < v->n; i += 2) {
-        char *key = pickle_text(v->item[i]);
-        if (key)
-            json_object_set_new(out, key, json_of(v->item[i + 1], depth + 1, most));
-        mem_free(key);
+    if (--*most < 0 || j->depth == PICKLE_DEEP) {
+        jout_null(j, key);
+    } else if (v->kind == PICKLE_LIST || dict) {
+        jout_open(j, key, dict ? '{' : '[');
+        for (int64_t i = 0; i < v->n; i += 1 + dict) {
+            char *name = dict ? pickle_text(v->item[i]) : NULL;
+            if (!dict || name)
+                put_pickle(j, name, v->item[i + dict], most);
+            mem_free(name);
+        }
+        jout_close(j, dict ? '}' : ']');
+    } else if (v->kind == PICKLE_INT) {
+        jout_int(j, key, v->n);
+    } else if (v->kind == PICKLE_TEXT) {
+        char *text = pickle_text(v);
+        jout_text(j, key, text);
+        mem_free(text);
+    } else {
+        jout_num(j, key, pickle_real(v)); /* null where it is none */
     }
-    return out ? out : json_null();
 }
 
-static int read_pickle(const char *name, const char *text, int64_t bytes, json_t **root,
+static int read_pickle(struct tree *t, const char *name, const char *text, int64_t bytes,
                        struct err *err)
 {
     struct pickle_file f;
+    struct jout j = {0};
     int64_t most = bytes;
+    char *json = NULL;
+    size_t used = 0;
 
     if (pickle_read(&f, name, text, bytes, err))
         return -1;
-    *root = json_of(f.root, 0, &most);
+    j.file = mem_stream(&json, &used);
+    put_pickle(&j, NULL, f.root, &most);
+    fclose(j.file);
     pickle_release(&f);
-    return 0;
+    int rc = tree_parse_loose(t, name, 1, json, (int64_t)used, err);
+    mem_free(json);
+    return rc;
+}
+
+static int is_list(const struct tree_node *root, const char *key)
+{
+    const struct tree_node *n = tree_get(root, key);
+
+    return n && n->kind == TREE_LIST;
 }
 
 int watch_read_json(struct watch *w, const char *name, const char *text, int64_t bytes,
@@ -460,25 +477,27 @@ int watch_read_json(struct watch *w, const char *name, const char *text, int64_t
 {
     const int pickled = bytes > 1 && text[0] == '\x80';
     const char *end = pickled ? NULL : memchr(text, '\n', (size_t)bytes);
-    json_error_t why;
-    json_t *root = end ? jtree_load(text, end - text, &why) : NULL;
-    int lines = json_object_get(root, "header") != NULL, rc = -1;
+    struct tree t = {0};
+    int lines = end && tree_parse_loose(&t, name, 1, text, end - text, err) == 0 &&
+                tree_find(t.root, "header"),
+        rc = -1;
 
-    json_decref(root);
+    tree_release(&t);
     if (lines)
         return read_lines(w, name, text, bytes, err);
-    if ((pickled ? read_pickle : jtree_read)(name, text, bytes, &root, err))
+    if (pickled ? read_pickle(&t, name, text, bytes, err)
+                : tree_parse_loose(&t, name, 1, text, bytes, err))
         return -1;
-    if (json_is_array(json_object_get(root, "entries")))
-        rc = read_recorder(w, name, root, err);
-    else if (json_is_array(json_object_get(root, "traceEvents")))
-        rc = read_trace(w, name, root, err);
-    else if (json_is_array(json_object_get(root, "communicators")))
-        rc = watch_read_ras(w, name, json_object_get(root, "communicators"), err);
+    if (is_list(t.root, "entries"))
+        rc = read_recorder(w, name, t.root, err);
+    else if (is_list(t.root, "traceEvents"))
+        rc = read_trace(w, name, t.root, err);
+    else if (is_list(t.root, "communicators"))
+        rc = watch_read_ras(w, name, tree_get(t.root, "communicators"), err);
     else
         err_at(err, name, 0, NULL,
                "no known records, expected a meter's, NCCL Inspector's or RAS', a flight"
                " recorder's, or a Chrome trace");
-    json_decref(root);
+    tree_release(&t);
     return rc;
 }

@@ -3,20 +3,20 @@
 #define WATCH_WATCH_PARTS_H
 
 /* Inside watch/. */
-#include <jansson.h>
-
+#include "base/tree.h"
 #include "watch/watch.h"
 
 /* ---- reading others' JSON (watch_json.c) ---- */
 
 #define WATCH_NUMBER_MAX (INT64_C(1) << 61) /* so that sums of two fit */
 /* From 0 to that; else `absent`. */
-int64_t watch_whole(const json_t *object, const char *key, int64_t absent);
-const char *watch_word(const json_t *object, const char *key); /* "": it is none */
-int watch_op_of(const char *name);                             /* -1: no collective */
+int64_t watch_whole(const struct tree_node *object, const char *key, int64_t absent);
+const char *watch_word(const struct tree_node *object, const char *key); /* "": it is none */
+int watch_op_of(const char *name);                                       /* -1: no collective */
 void watch_raise_times(struct watch *w, enum watch_times times);
 /* watch_ras.c: "communicators" of a report of NCCL RAS. */
-int watch_read_ras(struct watch *w, const char *name, const json_t *list, struct err *err);
+int watch_read_ras(struct watch *w, const char *name, const struct tree_node *list,
+                   struct err *err);
 
 /*
  * Places of a table for each kind of thing: *index + 1 of the one with that key, 0: there is

@@ -31,7 +31,7 @@ struct ras_comm {
 
 /* Why a rank comes to no call any more; NULL: it does.  An error that may be another rank's,
  * and the end that a program makes of itself, may follow from what else is wrong. */
-static const char *why_lost(const json_t *status, enum watch_loss *loss)
+static const char *why_lost(const struct tree_node *status, enum watch_loss *loss)
 {
     static const char *const errors[] = {/* of ncclResult_t; 7: a call is in progress */
                                          [1] = "NCCL reports an error of CUDA there",
@@ -44,29 +44,28 @@ static const char *why_lost(const json_t *status, enum watch_loss *loss)
     int64_t error = watch_whole(status, "async_error", 0);
 
     *loss = WATCH_LOST;
-    if (json_is_true(json_object_get(status, "considered_dead")))
+    if (tree_is(tree_get(status, "considered_dead"), "true"))
         return "NCCL considers it dead";
-    if (json_is_true(json_object_get(status, "unresponsive")))
+    if (tree_is(tree_get(status, "unresponsive"), "true"))
         return "it does not answer NCCL";
     *loss = error == 0 || error == 6 || error == 7 ? WATCH_FOLLOWS : WATCH_LOST;
     if (error != 0 && error != 7)
         return error >= 1 && error <= 6 ? errors[error] : "NCCL reports an error there";
-    return json_is_true(json_object_get(status, "abort_flag")) ? "its communicator is aborted"
-                                                               : NULL;
+    return tree_is(tree_get(status, "abort_flag"), "true") ? "its communicator is aborted"
+                                                           : NULL;
 }
 
 /* A rank of the report; -1: it is none.  Where RAS does not know the process, its number is
  * -1. */
-static int read_rank(struct watch *w, struct ras_comm *c, const json_t *r)
+static int read_rank(struct watch *w, struct ras_comm *c, const struct tree_node *r)
 {
-    const json_t *counts = json_object_get(r, "collective_counts");
-    const char *host = watch_word(r, "host"), *name;
+    const struct tree_node *counts = tree_get(r, "collective_counts"), *n;
+    const char *host = watch_word(r, "host");
     int64_t rank = watch_whole(r, "rank", -1), pid = watch_whole(r, "pid", 0);
     uint64_t key = pid ? fnv_mix(fnv_bytes(host, strlen(host)), (uint64_t)pid)
                        : fnv_mix(c->id, (uint64_t)rank);
     enum watch_loss loss;
-    const char *why = why_lost(json_object_get(r, "status"), &loss);
-    json_t *n;
+    const char *why = why_lost(tree_get(r, "status"), &loss);
 
     if (!counts && !why)
         return 0; /* it answers, but has left this communicator */
@@ -84,10 +83,9 @@ static int read_rank(struct watch *w, struct ras_comm *c, const json_t *r)
     }
     struct ras_rank *x = &c->rank[rank];
     *x = (struct ras_rank){.there = counts != NULL, .process = process};
-    json_object_foreach((json_t *)counts, name, n)
-    {
-        int64_t calls = watch_whole(counts, name, -1);
-        int op = watch_op_of(name);
+    for (n = tree_first(counts, TREE_MAP); n; n = n->next) {
+        int64_t calls = watch_whole(counts, n->key, -1);
+        int op = watch_op_of(n->key);
         if (calls < 0 || calls > WATCH_NUMBER_MAX - x->calls)
             return -1;
         x->of[op < 0 ? 0 : op] += op < 0 ? 0 : calls;
@@ -147,44 +145,39 @@ static int add_calls(struct watch *w, const struct ras_comm *c)
     return comm;
 }
 
-static int read_comm(struct watch *w, const json_t *o, size_t place)
+static int read_comm(struct watch *w, const struct tree_node *o, int place)
 {
     static const char *const lists[] = {"ranks", "missing_ranks"};
     const char *id = watch_word(o, "hash");
     int64_t size = watch_whole(o, "size", 0);
-    struct ras_comm c = {.id = fnv_mix(fnv_bytes(id, strlen(id)), place), .size = (int)size};
-    const json_t *r;
-    size_t i;
+    struct ras_comm c = {.id = fnv_mix(fnv_bytes(id, strlen(id)), (uint64_t)place),
+                         .size = (int)size};
+    const struct tree_node *r;
     int rc = 0;
 
     if (size < 1 || size > WATCH_RANKS_MAX)
         return -1;
     c.rank = mem_new((size_t)size, sizeof *c.rank);
     for (int list = 0; list < 2; list++)
-        json_array_foreach(json_object_get(o, lists[list]), i, r)
-        {
-            rc = rc ? rc : read_rank(w, &c, r);
-        }
+        for (r = tree_first(tree_get(o, lists[list]), TREE_LIST); r && rc == 0; r = r->next)
+            rc = read_rank(w, &c, r);
     if (rc == 0 && !c.lost)
         rc = add_calls(w, &c);
     mem_free(c.rank);
     return rc < 0 ? -1 : 0;
 }
 
-int watch_read_ras(struct watch *w, const char *name, const json_t *list, struct err *err)
+int watch_read_ras(struct watch *w, const char *name, const struct tree_node *list,
+                   struct err *err)
 {
-    const json_t *o;
-    size_t i;
+    int i = 0;
 
     if (w->processes)
         return err_at(err, name, 0, NULL, "a report of NCCL RAS, expected it alone");
-    json_array_foreach(list, i, o)
-    {
+    for (const struct tree_node *o = list->child; o; o = o->next, i++)
         if (read_comm(w, o, i))
-            return err_at(err, name, 0, "communicators",
-                          "[%zu] is none of NCCL RAS, expected size, ranks and their counts",
-                          i);
-    }
+            return err_at(err, name, o->line, "communicators",
+                          "[%d] is none of NCCL RAS, expected size, ranks and their counts", i);
     w->dumped = w->counted = 1;
     watch_raise_times(w, WATCH_ORDER);
     return 0;

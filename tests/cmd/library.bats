@@ -57,7 +57,7 @@ right() {
     run bash -c "objdump -p '$D/lib/libparo.so' | awk '/NEEDED/ {print \$2}' | paste -sd' '"
     [[ "$output" == *libmpi.so* ]]
     [[ "$output" == *libcyaml.so* ]]
-    [[ ! "$output" =~ dnnl|gomp|jansson|hwloc|cuda|nccl ]]
+    [[ ! "$output" =~ dnnl|gomp|hwloc|cuda|nccl ]]
 }
 
 @test "a program with the static library does not load the shared one" {

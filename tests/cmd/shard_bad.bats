@@ -132,7 +132,7 @@ seal() {
     cp -r "$G/ckpt" c
     sed -i '/^"states"/s/f32/i32/' c/manifest.json
     seal c
-    refuses 2 "c/manifest.json: state 'params' i32, f32, bf16, f16 f64" paro-shard merge c --type bf16 -o no
+    refuses 2 "c/manifest.json: 'states[0].type' 'i32', f32, bf16, f16 f64" paro-shard merge c --type bf16 -o no
     refuses 2 "'shard-00000.safetensors' header bytes, 100 (--max-header)" \
         paro-shard merge --max-header 100 "$G/ckpt" -o no
     rm -r c

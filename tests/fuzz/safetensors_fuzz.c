@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Feeds bytes to the reader of safetensors headers: as the beginning of a file, and as the JSON
  * of a header whose length is right and whose data end where it says.  The second opinion has
- * jansson's tree of it, and the rules one by one. */
+ * a tree of it, and the rules one by one. */
 #include "reader_fuzz.h"
 
-#include <jansson.h>
-
 #include "base/io.h"
+#include "base/tree.h"
 #include "ckpt/st.h"
 
 static int parse(struct st *st, const char *head, size_t bytes, int64_t file_bytes,
@@ -22,22 +21,40 @@ static int parse(struct st *st, const char *head, size_t bytes, int64_t file_byt
 }
 
 /* A whole number from 0 on; any other is -1. */
-static int64_t number(const json_t *v)
+static int64_t number(const struct tree_node *v)
 {
-    return json_is_integer(v) && json_integer_value(v) >= 0 ? json_integer_value(v) : -1;
+    int64_t n = -1;
+
+    return tree_is_whole(v, &n) && n >= 0 ? n : -1;
+}
+
+/* The ends of a tensor's data. */
+static int64_t end_of(const struct tree_node *v, int which)
+{
+    const struct tree_node *first = tree_first(tree_get(v, "data_offsets"), TREE_LIST);
+
+    return number(which && first ? first->next : first);
+}
+
+/* Each key once. */
+static int is_object(const struct tree_node *v)
+{
+    struct tree t = {.name = (char *)FUZZ_NAME};
+    struct err err;
+    int once = v->kind == TREE_MAP;
+
+    for (const struct tree_node *c = once ? v->child : NULL; c && once; c = c->next)
+        once = tree_once(&t, v, c->key, &err) == 0;
+    return once;
 }
 
 /* Texts by name. */
-static int is_metadata(json_t *v)
+static int is_metadata(const struct tree_node *v)
 {
-    const char *key;
-    json_t *text;
-    int texts = json_is_object(v);
+    int texts = is_object(v);
 
-    json_object_foreach(v, key, text)
-    {
-        texts = texts && json_is_string(text);
-    }
+    for (const struct tree_node *c = texts ? v->child : NULL; c; c = c->next)
+        texts = texts && tree_string(c);
     return texts;
 }
 
@@ -55,23 +72,24 @@ static int is_name(const char *name)
 }
 
 /* An entry as the format has it, its bytes as many as its shape's. */
-static int is_tensor(const char *name, json_t *v)
+static int is_tensor(const struct tree_node *v)
 {
-    json_t *shape = json_object_get(v, "shape"), *ends = json_object_get(v, "data_offsets");
-    const char *type = json_string_value(json_object_get(v, "dtype"));
-    int64_t first = number(json_array_get(ends, 0)), last = number(json_array_get(ends, 1));
+    const struct tree_node *shape = tree_get(v, "shape");
+    const char *type = tree_string(tree_get(v, "dtype"));
+    int64_t first = end_of(v, 0), last = end_of(v, 1);
     int of = 0, zero = 0, large = 0;
     unsigned __int128 bytes = 1;
 
-    if (!is_name(name) || json_object_size(v) != 3 || !json_is_array(shape) ||
-        json_array_size(shape) > ST_DIMS_MAX || json_array_size(ends) != 2 || !type)
+    if (!is_name(v->key) || tree_count(v, TREE_MAP) != 3 || !shape ||
+        shape->kind != TREE_LIST || shape->items > ST_DIMS_MAX ||
+        tree_count(tree_get(v, "data_offsets"), TREE_LIST) != 2 || !type)
         return 0;
     while (of < 17 && strcmp(st_type_name(of), type))
         of++;
     if (of == 17 || first < 0 || last < first)
         return 0;
-    for (size_t d = 0; d < json_array_size(shape); d++) {
-        int64_t n = number(json_array_get(shape, d));
+    for (const struct tree_node *d = shape->child; d; d = d->next) {
+        int64_t n = number(d);
         if (n < 0)
             return 0;
         bytes *= (unsigned __int128)n;
@@ -84,42 +102,31 @@ static int is_tensor(const char *name, json_t *v)
 }
 
 /* Whether a tensor that has bytes begins at `at`; *next is its end. */
-static int follows(json_t *root, int64_t at, int64_t *next)
+static int follows(const struct tree_node *root, int64_t at, int64_t *next)
 {
-    const char *key;
-    json_t *v;
-
-    json_object_foreach(root, key, v)
-    {
-        json_t *ends = json_object_get(v, "data_offsets");
-        *next = number(json_array_get(ends, 1));
-        if (strcmp(key, "__metadata__") && number(json_array_get(ends, 0)) == at && *next > at)
+    for (const struct tree_node *v = root->child; v; v = v->next) {
+        *next = end_of(v, 1);
+        if (strcmp(v->key, "__metadata__") && end_of(v, 0) == at && *next > at)
             return 1;
     }
     return 0;
 }
 
 /* Every tensor lies at the end of those before it, and the last at the end of the data. */
-static int is_tiled(json_t *root, int64_t data_bytes)
+static int is_tiled(const struct tree_node *root, int64_t data_bytes)
 {
-    size_t links = 1, filled = 0;
-    int64_t at = 0, next = 0, first, last;
-    const char *key;
-    json_t *v;
-    int64_t *link = mem_new(json_object_size(root) + 1, sizeof *link);
-    int fits = 1;
+    int links = 1, filled = 0, fits = 1;
+    int64_t at = 0, next = 0;
+    int64_t *link = mem_new((size_t)root->items + 1, sizeof *link);
 
-    for (; links <= json_object_size(root) && follows(root, at, &next); at = next)
+    for (; links <= root->items && follows(root, at, &next); at = next)
         link[links++] = next;
-    json_object_foreach(root, key, v)
-    {
-        size_t k = 0;
-        if (strcmp(key, "__metadata__") == 0)
+    for (const struct tree_node *v = root->child; v; v = v->next) {
+        int k = 0;
+        if (strcmp(v->key, "__metadata__") == 0)
             continue;
-        first = number(json_array_get(json_object_get(v, "data_offsets"), 0));
-        last = number(json_array_get(json_object_get(v, "data_offsets"), 1));
-        filled += last > first;
-        while (k < links && link[k] != first)
+        filled += end_of(v, 1) > end_of(v, 0);
+        while (k < links && link[k] != end_of(v, 0))
             k++;
         fits = fits && k < links;
     }
@@ -127,16 +134,12 @@ static int is_tiled(json_t *root, int64_t data_bytes)
     return fits && filled == links - 1 && at == data_bytes;
 }
 
-static int is_header(json_t *root, int64_t data_bytes)
+static int is_header(const struct tree_node *root, int64_t data_bytes)
 {
-    const char *key;
-    json_t *v;
-    int good = json_is_object(root);
+    int good = is_object(root);
 
-    json_object_foreach(root, key, v)
-    {
-        good = good && (strcmp(key, "__metadata__") ? is_tensor(key, v) : is_metadata(v));
-    }
+    for (const struct tree_node *v = good ? root->child : NULL; v; v = v->next)
+        good = good && (strcmp(v->key, "__metadata__") ? is_tensor(v) : is_metadata(v));
     return good && is_tiled(root, data_bytes);
 }
 
@@ -144,31 +147,31 @@ static int is_header(json_t *root, int64_t data_bytes)
 static void compare(const char *json, size_t bytes, int64_t data_bytes, const struct st *st,
                     const struct err *err)
 {
-    json_t *root = json_loadb(json, bytes, JSON_REJECT_DUPLICATES, NULL), *v;
-    const char *key;
+    struct tree t = {0};
+    struct err why;
+    int is_json = tree_parse_json(&t, FUZZ_NAME, 1, json, (int64_t)bytes, &why) == 0;
     int tensors = 0;
 
-    /* "-0" is a whole number to jansson. */
+    /* "-0" is a whole number to a tree. */
     if (bytes && json[0] == '{' && !memmem(json, bytes, "-0", 2))
-        assert((st != NULL) == (root && is_header(root, data_bytes)) &&
-               (st || !root ||
+        assert((st != NULL) == (is_json && is_header(t.root, data_bytes)) &&
+               (st || !is_json || !is_object(t.root) ||
                 strstr(err->text, FUZZ_NAME ": header is not valid JSON") != err->text));
-    json_object_foreach(st ? root : NULL, key, v)
-    {
-        const struct st_tensor *t = st_find(st, key);
-        if (strcmp(key, "__metadata__") == 0)
+    for (const struct tree_node *v = st ? t.root->child : NULL; v; v = v->next) {
+        const struct st_tensor *s = st_find(st, v->key);
+        int d = 0;
+        if (strcmp(v->key, "__metadata__") == 0)
             continue;
         tensors++;
-        assert(t && strcmp(st_type_name(t->type),
-                           json_string_value(json_object_get(v, "dtype"))) == 0);
-        assert(t->first == number(json_array_get(json_object_get(v, "data_offsets"), 0)));
-        assert(t->dims == (int)json_array_size(json_object_get(v, "shape")));
-        for (int d = 0; d < t->dims; d++)
-            assert(t->shape[d] ==
-                   number(json_array_get(json_object_get(v, "shape"), (size_t)d)));
+        assert(s && strcmp(st_type_name(s->type), tree_string(tree_get(v, "dtype"))) == 0);
+        assert(s->first == end_of(v, 0));
+        const struct tree_node *n = tree_first(tree_get(v, "shape"), TREE_LIST);
+        for (; n; n = n->next, d++)
+            assert(s->shape[d] == number(n));
+        assert(s->dims == d);
     }
     assert(!st || st->count == tensors);
-    json_decref(root);
+    tree_release(&t);
 }
 
 /* The largest number that ends a list: where the data of the last tensor end. */

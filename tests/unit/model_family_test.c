@@ -181,7 +181,7 @@ TEST(test_refused_qwen2)
            "c.json:4: 'layer_types' sliding_attention expected full_attention");
     refuse(QWEN2 "'layer_types': ['full_attention']}",
            "c.json:3: 'layer_types' 1 expected 32 layers");
-    refuse(QWEN2 "'layer_types': 1}", "c.json:3: 'layer_types' number expected list");
+    refuse(QWEN2 "'layer_types': 1}", "c.json:3: 'layer_types' 1 expected list");
     refuse(QWEN2 "'attention_bias': true}", "c.json:3: 'attention_bias' key qwen2 family");
 }
 
@@ -214,7 +214,7 @@ TEST(test_layers)
            "c.json:4: 'no_rope_layers' 3 expected 5 layers");
     refuse(SMOLLM3 "'no_rope_layers': [1, 1, 2, 1, 1]}",
            "c.json:4: 'no_rope_layers' layer 2 expected 1 or 0");
-    refuse(SMOLLM3 "'no_rope_layers': 4}", "c.json:4: 'no_rope_layers' number expected list");
+    refuse(SMOLLM3 "'no_rope_layers': 4}", "c.json:4: 'no_rope_layers' 4 expected list");
     refuse(SMOLLM3 "'no_rope_layer_interval': 0}", "c.json:4: 'no_rope_layer_interval' 0");
     refuse(SMOLLM3 "'use_sliding_window': true}",
            "c.json:4: 'use_sliding_window' 1 expected 0");
@@ -252,9 +252,9 @@ TEST(test_gemma3)
            "c.json:4: 'rope_parameters' 'chunked_attention' object expected full_attention "
            "sliding_attention");
     refuse(GEMMA3 "'rope_scaling': {'full_attention': {}, 'factor': 8.0}}",
-           "c.json:4: 'rope_scaling' 'factor' number expected full_attention");
+           "c.json:4: 'rope_scaling' 'factor' 8.0 expected full_attention");
     refuse(GEMMA3 "'rope_parameters': {'full_attention': {}, 'sliding_attention': 1e4}}",
-           "c.json:4: 'rope_parameters' 'sliding_attention' number expected object");
+           "c.json:4: 'rope_parameters' 'sliding_attention' 1e4 expected object");
     refuse(GEMMA3 "'rope_parameters': {'full_attention': null}}",
            "c.json:4: 'rope_parameters' 'full_attention' null expected object");
     refuse("{'model_type': 'gemma2'}", "c.json:1: 'model_type' \"gemma2\" expected");

@@ -228,7 +228,7 @@ TEST(test_refused_values)
     refuse(LLAMA "'head_dim': 3}", "c.json:3: 'head_dim' 3 expected even number");
     refuse(LLAMA "'rms_norm_eps': 0}", "c.json:3: 'rms_norm_eps' 0 expected number above 0");
     refuse(LLAMA "'tie_word_embeddings': 1}",
-           "c.json:3: 'tie_word_embeddings' number expected true false");
+           "c.json:3: 'tie_word_embeddings' 1 expected true false");
     refuse(LLAMA "'hidden_act': 'gelu'}", "c.json:3: 'hidden_act' gelu expected silu swish");
     refuse(LLAMA "'torch_dtype': 'int8'}",
            "c.json:3: 'torch_dtype' int8 expected float32 bfloat16 float16 float64");
@@ -260,7 +260,7 @@ TEST(test_refused_rope)
     refuse(ROPE("'type': 'su'"),
            WRONG "type \"su\" expected default linear dynamic llama3 yarn longrope");
     refuse(LLAMA "'rope_parameters': {'rope_type': 3}}",
-           "c.json:3: 'rope_parameters' rope_type number expected default linear yarn");
+           "c.json:3: 'rope_parameters' rope_type \"3\" expected default linear yarn");
     refuse(ROPE("'type': 'linear', 'rope_type': 'yarn', 'factor': 2"),
            WRONG "rope_type \"yarn\" type \"linear\"");
     refuse(ROPE("'type': 'linear'"), WRONG "'factor' type \"linear\"");
@@ -278,7 +278,7 @@ TEST(test_refused_rope)
                 "'high_freq_factor': 4"),
            WRONG "high_freq_factor 4 expected above low_freq_factor 4");
     refuse(ROPE("'type': 'yarn', 'factor': 2, 'truncate': 1"),
-           WRONG "truncate number expected true false");
+           WRONG "truncate 1 expected true false");
     refuse(ROPE("'type': 'yarn', 'factor': 2, 'attention_factor': 0"),
            WRONG "attention_factor 0 expected number 1e-06 1e+30");
     refuse(ROPE("'type': 'yarn', 'factor': 2, 'rope_theta': 1"),

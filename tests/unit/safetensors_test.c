@@ -2,7 +2,7 @@
 /*
  * safetensors: files written by the Python library read as they are, files that we write read
  * back, and a folder of broken headers, each with its message (tests/data/safetensors, made by
- * tests/reference/make_safetensors.py).  What jansson reads is compared in safetensors_fuzz.c.
+ * tests/reference/make_safetensors.py).  What a tree has is compared in safetensors_fuzz.c.
  */
 #include "unit.h"
 

@@ -2,8 +2,7 @@
 /* A step as it is told: from a rank's text back to its times, as JSON, as a picture. */
 #include "unit.h"
 
-#include <jansson.h>
-
+#include "base/tree.h"
 #include "train/train_trace.h"
 #include "xml_fixture.h"
 
@@ -122,16 +121,19 @@ TEST(line)
     scene_release(&s);
 }
 
-static const char *text_of(const json_t *v, const char *key)
+static const char *text_of(const struct tree_node *v, const char *key)
 {
-    const char *text = json_string_value(json_object_get(v, key));
+    const char *text = tree_string(tree_get(v, key));
 
     return text ? text : "";
 }
 
-static double num_of(const json_t *v, const char *key)
+static double num_of(const struct tree_node *v, const char *key)
 {
-    return json_number_value(json_object_get(v, key));
+    double d = 0;
+
+    tree_is_number(tree_get(v, key), &d);
+    return d;
 }
 
 TEST(json)
@@ -142,21 +144,19 @@ TEST(json)
                         dur[] = {2000, 1000, 2000, 4000, 2000, 3000, 1000};
     enum { NAMES = 1 + STEP_LANES }; /* of the process and its threads */
     struct scene s;
-    size_t i;
-    json_t *v;
+    struct tree doc;
+    size_t i = 0;
 
     one_rank(&s);
     char *text = told(&s.trace, train_trace_json);
     /* What readers look for at the very beginning. */
     assert_memory_equal(text, "{\"traceEvents\":[", 16);
-    json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
-    json_t *events = json_object_get(doc, "traceEvents");
-    assert_int_equal(json_array_size(events), NAMES + 7);
-    assert_string_equal(text_of(json_object_get(json_array_get(events, 0), "args"), "name"),
-                        "rank 0 (node<&\">)");
-    json_array_foreach(events, i, v)
-    {
-        json_t *args = json_object_get(v, "args");
+    assert_ok(tree_parse_json(&doc, "t", 1, text, (int64_t)strlen(text), &err));
+    const struct tree_node *events = tree_get(doc.root, "traceEvents"), *v = events->child;
+    assert_int_equal(tree_count(events, TREE_LIST), NAMES + 7);
+    assert_string_equal(text_of(tree_get(v, "args"), "name"), "rank 0 (node<&\">)");
+    for (; v; v = v->next, i++) {
+        const struct tree_node *args = tree_get(v, "args");
         assert_string_equal(text_of(v, "ph"), i < NAMES ? "M" : "X");
         if (i < NAMES)
             continue;
@@ -164,7 +164,7 @@ TEST(json)
         assert_string_equal(text_of(v, "name"), names[k]);
         assert_true(num_of(v, "ts") == ts[k] && num_of(v, "dur") == dur[k]);
         int clipped = k == 0 || k == 6;
-        assert_int_equal(json_is_true(json_object_get(args, "clipped")), clipped);
+        assert_int_equal(tree_is(tree_get(args, "clipped"), "true"), clipped);
         if (k == 3)
             assert_string_equal(text_of(args, "cause"), "gather layers.0, micro-step 0");
         if (k == 2)
@@ -173,9 +173,9 @@ TEST(json)
             assert_true(num_of(args, "slow_bytes") == 9 && num_of(args, "fast_bytes") == 10 &&
                         num_of(args, "critical_us") == 2000 && num_of(v, "tid") == 1);
     }
-    v = json_array_get(json_object_get(json_object_get(doc, "otherData"), "ranks"), 0);
+    v = tree_get(tree_get(doc.root, "otherData"), "ranks")->child;
     assert_true(fabs(num_of(v, "critical_path_s") - 0.009) < 1e-8);
-    json_decref(doc);
+    tree_release(&doc);
     mem_free(text);
     scene_release(&s);
 }

@@ -142,8 +142,8 @@ TEST(what_is_no_record_is_refused_with_its_line)
         {"a1", "{\"entries\": []}", "'pg_config' is absent"},
         {"a", "{\"traceEvents\": []}", "'distributedInfo' has no rank"},
         {"a", "{\"header\": {}, \"coll_perf\": {}}\n", "a:1: 'coll_perf' is no call"},
-        {"a", "{\"header\": {}}\n\nx\n", "a:3: no valid JSON"},
-        {"a", "[1, 2", "a:1: no valid JSON"},
+        {"a", "{\"header\": {}}\n\nx\n", "a:3: is not JSON"},
+        {"a", "[1, 2", "a:1: is not JSON"},
     };
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

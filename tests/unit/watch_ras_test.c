@@ -231,7 +231,7 @@ TEST(what_is_no_report_is_refused)
 
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_says(watch_read_json(&w, "r", wrong[i], (int64_t)strlen(wrong[i]), &err),
-                    "r: 'communicators' [0] is none of NCCL RAS, expected size");
+                    "r:1: 'communicators' [0] is none of NCCL RAS, expected size");
         watch_release(&w);
     }
     judge_comm(1, c);
