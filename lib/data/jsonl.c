@@ -10,6 +10,7 @@
 
 #include "base/io.h"
 #include "base/mem.h"
+#include "base/tree.h"
 
 enum { BLOCK = 1 << 16 };
 
@@ -91,8 +92,6 @@ void jsonl_close(struct jsonl *j)
 {
     drop_messages(j);
     mem_free(j->text);
-    mem_free(j->parts);
-    jin_release(&j->jin);
     unpack_close(j->file);
     *j = (struct jsonl){0};
 }
@@ -194,12 +193,6 @@ static int next_object(struct jsonl *j, const char **text, int64_t *bytes, struc
     }
 }
 
-static int fail(const struct jsonl *j, struct err *err)
-{
-    return err_set(err, ERR_INPUT, "%s:%" PRId64 ": byte %" PRId64 ": expected %s", j->path,
-                   j->line, j->jin.at, j->jin.wrong);
-}
-
 static int fail_line(const struct jsonl *j, struct err *err, const char *what)
 {
     return err_set(err, ERR_INPUT, "%s:%" PRId64 ": %s", j->path, j->line, what);
@@ -249,83 +242,44 @@ static int is_one_of(const char *const *names, const char *name)
     return *names != NULL;
 }
 
-static int fail_second(const struct jsonl *j, const char *key, struct err *err)
+/* A text of any bytes, a copy. */
+static int take_text(const struct tree *t, const struct tree_node *n, const char **out,
+                     int64_t *bytes, struct err *err)
 {
-    char what[64];
+    const char *text;
 
-    snprintf(what, sizeof what, "a second '%s', expected one", key);
-    return fail_line(j, err, what);
-}
-
-/* A copy that a 0 follows. */
-static char *copy_text(const char *text, int64_t bytes)
-{
-    char *copy = mem_new((size_t)bytes + 1, 1);
-
-    if (bytes)
-        memcpy(copy, text, (size_t)bytes);
-    return copy;
-}
-
-/* A key and its ':'; the key is then in the reader's word. */
-static int take_key(struct jsonl *j, struct err *err)
-{
-    return jin_text(&j->jin) || jin_take(&j->jin, ':') ? fail(j, err) : 0;
-}
-
-/* The text of one of OpenAI's content parts. */
-static int take_part(struct jsonl *j, struct err *err)
-{
-    int keys = 0, more, texts = 0;
-
-    if (jin_take(&j->jin, '{'))
-        return fail(j, err);
-    while ((more = jin_item(&j->jin, '}', &keys)) > 0) {
-        if (take_key(j, err))
-            return -1;
-        int text = strcmp(j->jin.word, "text") == 0;
-        if (text ? jin_text(&j->jin) : jin_skip(&j->jin))
-            return fail(j, err);
-        texts += text;
-        if (!text || !j->jin.word_bytes)
-            continue;
-        size_t n = (size_t)j->jin.word_bytes;
-        j->parts = mem_grow(j->parts, &j->parts_room, j->parts_bytes + n, 1);
-        memcpy(j->parts + j->parts_bytes, j->jin.word, n);
-        j->parts_bytes += n;
-    }
-    if (more < 0)
-        return fail(j, err);
-    return texts == 1
-               ? 0
-               : fail_line(j, err, "a part of a content that is no text, expected 'text'");
-}
-
-/* A text, or as a content (parts) a list of parts that are texts: *out, not there before. */
-static int take_text(struct jsonl *j, const char **out, int64_t *bytes, int parts,
-                     const char *key, struct err *err)
-{
-    int items = 0, more;
-
-    if (*out)
-        return fail_second(j, key, err);
-    if (!parts || jin_next(&j->jin) != '[') {
-        if (jin_text(&j->jin))
-            return fail(j, err);
-        *bytes = j->jin.word_bytes;
-        *out = copy_text(j->jin.word, *bytes);
-        return 0;
-    }
-    jin_take(&j->jin, '[');
-    j->parts_bytes = 0;
-    while ((more = jin_item(&j->jin, ']', &items)) > 0)
-        if (take_part(j, err))
-            return -1;
-    if (more < 0)
-        return fail(j, err);
-    *bytes = (int64_t)j->parts_bytes;
-    *out = copy_text(j->parts, *bytes);
+    if (tree_bytes(t, n, &text, bytes, err))
+        return -1;
+    char *copy = mem_new((size_t)*bytes + 1, 1);
+    *out = memcpy(copy, text, (size_t)*bytes);
     return 0;
+}
+
+/* A text, or a list of OpenAI's content parts that are texts. */
+static int take_content(const struct tree *t, const struct tree_node *n,
+                        struct jsonl_message *m, struct err *err)
+{
+    char *both = NULL;
+    size_t used = 0;
+    int rc = 0;
+
+    if (n->kind != TREE_LIST)
+        return take_text(t, n, &m->text, &m->bytes, err);
+    FILE *f = mem_stream(&both, &used);
+    for (const struct tree_node *c = n->child; c && rc == 0; c = c->next) {
+        const struct tree_node *part = tree_find(c, "text");
+        const char *text = NULL;
+        int64_t bytes = 0;
+        rc = part ? tree_bytes(t, part, &text, &bytes, err)
+                  : tree_fail(t, c, NULL, err,
+                              "is a part of a content that is no text, expected 'text'");
+        if (bytes)
+            fwrite(text, 1, (size_t)bytes, f);
+    }
+    fclose(f);
+    m->text = both;
+    m->bytes = (int64_t)used;
+    return rc;
 }
 
 static struct jsonl_message *add_message(struct jsonl *j)
@@ -340,122 +294,83 @@ static struct jsonl_message *add_message(struct jsonl *j)
 /* Calls of tools, OpenAI's and its older ones. */
 static const char *const call_keys[] = {"tool_calls", "function_call", NULL};
 
-/* They are not rendered, and without them the answer would be another. */
-static int skip_calls(struct jsonl *j, struct err *err)
-{
-    const char *key = call_keys[strcmp(j->jin.word, call_keys[0]) != 0];
-    int64_t from = j->jin.at;
-
-    if (jin_skip(&j->jin))
-        return fail(j, err);
-    const char *p = j->jin.text + from, *end = j->jin.text + j->jin.at;
-    while (p < end && strchr(" \t\r[]", *p))
-        p++;
-    return p == end || *p == 'n'
-               ? 0
-               : err_set(err, ERR_INPUT,
-                         "%s:%" PRId64 ": a message with '%s', expected the calls as text in "
-                         "'content'",
-                         j->path, j->line, key);
-}
-
-static int parse_message(struct jsonl *j, struct err *err)
+static int parse_message(struct jsonl *j, const struct tree *t, const struct tree_node *n,
+                         struct err *err)
 {
     struct jsonl_message *m = add_message(j);
+    const struct tree_node *role = NULL, *content = NULL;
     int64_t role_bytes;
-    int keys = 0, more;
 
-    if (jin_take(&j->jin, '{'))
-        return fail(j, err);
-    while ((more = jin_item(&j->jin, '}', &keys)) > 0) {
-        if (take_key(j, err))
-            return -1;
-        const char *key = j->jin.word;
+    if (n->kind != TREE_MAP)
+        return tree_fail(t, n, NULL, err, "is %.40s, expected an object", tree_shown(t, n));
+    for (const struct tree_node *v = n->child; v; v = v->next) {
+        /* They are not rendered, and without them the answer would be another. */
+        if (is_one_of(call_keys, v->key) && v->kind != TREE_NULL &&
+            (v->kind != TREE_LIST || v->items))
+            return tree_fail(t, n, NULL, err,
+                             "is a message with '%s', expected the calls as text in 'content'",
+                             v->key);
+        int is_role = is_one_of(role_keys, v->key);
+        const struct tree_node **to = is_role ? &role : &content;
         /* a content of null is none: a message of calls has it */
-        int content = is_one_of(content_keys, key) && jin_next(&j->jin) != 'n';
-        int rc = is_one_of(role_keys, key) ? take_text(j, &m->role, &role_bytes, 0, "role", err)
-                 : content ? take_text(j, &m->text, &m->bytes, 1, "content", err)
-                 : is_one_of(call_keys, key) ? skip_calls(j, err)
-                 : jin_skip(&j->jin)         ? fail(j, err)
-                                             : 0;
-        if (rc)
-            return -1;
+        if (!is_role && (!is_one_of(content_keys, v->key) || v->kind == TREE_NULL))
+            continue;
+        if (*to)
+            return tree_fail(t, n, NULL, err, "has a second '%s', expected one",
+                             is_role ? "role" : "content");
+        *to = v;
     }
-    if (more < 0)
-        return fail(j, err);
-    return m->role && m->text
-               ? 0
-               : fail_line(j, err, "a message without 'role' or 'content', expected both");
+    if (!role || !content)
+        return tree_fail(t, n, NULL, err,
+                         "is a message without 'role' or 'content', expected both");
+    return err_any(take_text(t, role, &m->role, &role_bytes, err) ||
+                   take_content(t, content, m, err));
 }
 
-/* One part of a line, at its value. */
-static int parse_part(struct jsonl *j, const struct part *p, struct err *err)
+/* One part of a line. */
+static int parse_part(struct jsonl *j, const struct tree *t, const struct tree_node *n,
+                      const struct part *p, struct err *err)
 {
-    char next = jin_next(&j->jin);
-
-    if (p->flags & OPTIONAL && next == 'n') /* null */
+    if (p->flags & OPTIONAL && n->kind == TREE_NULL)
         return 0;
-    if (p->value == VALUE_LIST || (p->value == VALUE_EITHER && next == '[')) {
-        int items = 0, more;
-
-        if (jin_take(&j->jin, '['))
-            return fail(j, err);
-        while ((more = jin_item(&j->jin, ']', &items)) > 0) {
-            if (items > JSONL_MESSAGES_MAX)
-                return fail_line(j, err, "more than 1048576 messages, expected at most that");
-            if (parse_message(j, err))
-                return -1;
-        }
-        if (more < 0)
-            return fail(j, err);
-        return items ? 0 : fail_line(j, err, "no messages, expected one at least");
+    if (p->value == VALUE_LIST || (p->value == VALUE_EITHER && n->kind == TREE_LIST)) {
+        int rc = tree_list(t, n, 1, JSONL_MESSAGES_MAX, err);
+        for (n = rc ? NULL : n->child; n && rc == 0; n = n->next)
+            rc = parse_message(j, t, n, err);
+        return rc;
     }
     if (!(p->flags & JOINED)) {
         struct jsonl_message *m = add_message(j);
         m->role = p->role ? mem_dup(p->role) : NULL;
-        return take_text(j, &m->text, &m->bytes, 0, p->key, err);
+        return take_text(t, n, &m->text, &m->bytes, err);
     }
     struct jsonl_message *m = &j->message[j->messages - 1];
-    if (jin_text(&j->jin))
-        return fail(j, err);
-    if (j->jin.word_bytes) {
-        char *both = mem_new((size_t)(m->bytes + 1 + j->jin.word_bytes) + 1, 1);
+    const char *text;
+    int64_t bytes;
+    if (tree_bytes(t, n, &text, &bytes, err))
+        return -1;
+    if (bytes) {
+        char *both = mem_new((size_t)(m->bytes + 1 + bytes) + 1, 1);
         memcpy(both, m->text, (size_t)m->bytes);
         both[m->bytes] = '\n';
-        memcpy(both + m->bytes + 1, j->jin.word, (size_t)j->jin.word_bytes);
+        memcpy(both + m->bytes + 1, text, (size_t)bytes);
         mem_free((char *)m->text);
         m->text = both;
-        m->bytes += 1 + j->jin.word_bytes;
+        m->bytes += 1 + bytes;
     }
     return 0;
 }
 
-/* Where the value of each part of each format begins in a line; 0: it has none; -1: several. */
-struct found {
-    int64_t at[FORMATS][PARTS];
-};
-
-/* Notes the key in the reader's word, and skips its value. */
-static int find_value(struct jsonl *j, struct found *found, struct err *err)
-{
-    int64_t at = j->jin.at;
-
-    for (int f = 0; f < FORMATS; f++)
-        for (int p = 0; p < PARTS && formats[f].part[p].key; p++)
-            if (strcmp(formats[f].part[p].key, j->jin.word) == 0)
-                found->at[f][p] = found->at[f][p] ? -1 : at;
-    return jin_skip(&j->jin) ? fail(j, err) : 0;
-}
-
 /* The line's format, or -1. */
-static int choose_format(struct jsonl *j, const struct found *found, struct err *err)
+static int choose_format(struct jsonl *j, const struct tree_node *root, struct err *err)
 {
     int first = -1, alone = 0;
 
     for (int f = 0; f < FORMATS; f++) {
         int whole = 1, own = 0;
         for (int p = 0; p < PARTS && formats[f].part[p].key; p++) {
-            whole &= found->at[f][p] || formats[f].part[p].flags & OPTIONAL;
+            whole &=
+                tree_find(root, formats[f].part[p].key) || formats[f].part[p].flags & OPTIONAL;
             own |= formats[f].part[p].flags & ALONE;
         }
         alone += whole && own;
@@ -470,29 +385,23 @@ static int choose_format(struct jsonl *j, const struct found *found, struct err 
 
 static int parse_line(struct jsonl *j, const char *text, int64_t bytes, struct err *err)
 {
-    struct found found = {0};
-    int keys = 0, more;
+    char name[sizeof err->file];
+    struct tree t = {0};
+    int rc = 0;
 
-    j->jin.text = text;
-    j->jin.bytes = bytes;
-    j->jin.at = 0;
-    if (jin_take(&j->jin, '{'))
-        return fail(j, err);
-    while ((more = jin_item(&j->jin, '}', &keys)) > 0)
-        if (take_key(j, err) || find_value(j, &found, err))
-            return -1;
-    if (more < 0 || jin_end(&j->jin))
-        return fail(j, err);
-    int f = choose_format(j, &found, err);
-    for (int p = 0; f >= 0 && p < PARTS && formats[f].part[p].key; p++) {
-        const struct part *part = &formats[f].part[p];
-        if (found.at[f][p] < 0)
-            return fail_second(j, part->key, err);
-        j->jin.at = found.at[f][p];
-        if (j->jin.at && parse_part(j, part, err))
-            return -1;
+    snprintf(name, sizeof name, "%s:%" PRId64, j->path, j->line);
+    if (tree_parse_loose(&t, name, 0, text, bytes, err))
+        return -1;
+    int f = t.root->kind == TREE_MAP
+                ? choose_format(j, t.root, err)
+                : tree_fail(&t, t.root, NULL, err, "is %.40s, expected an object",
+                            tree_shown(&t, t.root));
+    for (int p = 0; f >= 0 && rc == 0 && p < PARTS && formats[f].part[p].key; p++) {
+        const struct tree_node *n = tree_find(t.root, formats[f].part[p].key);
+        rc = n ? parse_part(j, &t, n, &formats[f].part[p], err) : 0;
     }
-    return f < 0 ? -1 : 0;
+    tree_release(&t);
+    return f < 0 ? -1 : rc;
 }
 
 int jsonl_next(struct jsonl *j, struct err *err)

@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/jin.h"
 #include "data/unpack.h"
 
 /*
@@ -45,9 +44,6 @@ struct jsonl {
     struct unpack *file;
     char *text; /* [room], of which begin .. end has been read and not used */
     size_t room, begin, end;
-    char *parts; /* [parts_room], of which parts_bytes are of the content that is read */
-    size_t parts_room, parts_bytes;
-    struct jin jin;
 };
 
 /*

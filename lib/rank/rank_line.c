@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/jin.h"
+#include "base/tree.h"
 
 static int is_digit(char c)
 {
@@ -127,66 +127,39 @@ static int parse_json_head(const char *p, const char *end, struct rank_point *ou
     return end[-1] == '}' && !memchr(q, '{', (size_t)(end - q));
 }
 
-/* null, NaN and Infinity are no numbers, and Python writes the latter two. */
-static int json_number(struct jin *j, double *out)
+/* From 0 to RANK_STEP_MAX. */
+static int json_step(const struct tree_node *n, int64_t *out)
 {
-    char c = jin_next(j);
-    const char *p = j->text + j->at, *end;
+    int64_t v;
 
-    if (c == 'n' && j->bytes - j->at >= 4 && memcmp(p, "null", 4) == 0) {
-        *out = NAN;
-        j->at += 4;
+    if (!tree_is_whole(n, &v) || v < 0 || v > RANK_STEP_MAX)
         return 0;
-    }
-    if (c == 0 || c == '\n' || !(end = rank_line_number(p, out)))
-        return -1;
-    j->at += end - p;
-    return 0;
+    *out = v;
+    return 1;
 }
 
-/* The value of a key; what is no number where one is wanted is another program's key. */
-static int json_value(struct jin *j, struct rank_point *out, int *has_step, int *has_loss)
+/* null is no number, nor are NaN and Infinity, which Python writes. */
+static int json_loss(const struct tree_node *n, double *out)
 {
-    struct jin value = {.text = j->text, .bytes = j->bytes};
-    int step = strcmp(j->word, "step") == 0, loss_here = strcmp(j->word, "loss") == 0;
-    int tokens = strcmp(j->word, "tokens") == 0;
-    int64_t v = 0;
-
-    if (jin_take(j, ':'))
-        return -1;
-    value.at = j->at;
-    if (step || tokens) {
-        int got = jin_whole(&value, &v) == 0 && v <= RANK_STEP_MAX;
-        if (step) {
-            *has_step = got;
-            out->step = v;
-        } else {
-            out->tokens = got ? v : 0;
-        }
-    } else if (loss_here) {
-        *has_loss = json_number(&value, &out->loss) == 0;
-    }
-    return jin_skip(j);
+    *out = NAN;
+    return n &&
+           (n->kind == TREE_NULL || (n->text && !n->quoted && rank_line_number(n->text, out)));
 }
 
-/* Any object of JSON. */
+/* Any object of JSON; what is no number where one is wanted is another program's key. */
 static enum rank_said parse_json(const char *p, int64_t bytes, struct rank_point *out)
 {
-    struct jin j = {.text = p, .bytes = bytes};
-    int n = 0, more = -1, has_step = 0, has_loss = 0;
+    struct tree t = {0};
+    struct err err;
 
     *out = (struct rank_point){0};
-    if (jin_take(&j, '{') == 0)
-        while ((more = jin_item(&j, '}', &n)) > 0)
-            if (jin_text(&j) || json_value(&j, out, &has_step, &has_loss)) {
-                more = -1;
-                break;
-            }
-    int whole_line = more == 0 && jin_end(&j) == 0;
-    jin_release(&j);
-    if (!whole_line)
+    if (tree_parse_loose(&t, "", 0, p, bytes, &err))
         return RANK_BROKEN;
-    return has_step && has_loss ? RANK_LOSS : RANK_NOTHING;
+    json_step(tree_get(t.root, "tokens"), &out->tokens);
+    int both = json_step(tree_get(t.root, "step"), &out->step) &&
+               json_loss(tree_find(t.root, "loss"), &out->loss);
+    tree_release(&t);
+    return both ? RANK_LOSS : RANK_NOTHING;
 }
 
 enum rank_said rank_line(const char *p, int64_t bytes, int tokens, struct rank_point *out)

@@ -237,7 +237,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)' \
 @test "what cannot be trained on" {
     local run_it=(paro-train "$G/1x1.yaml" -o out --steps 1)
     echo '{"text": 1}' > bad.jsonl
-    refuses 2 "bad.jsonl:1: byte 9: expected a text" \
+    refuses 2 "bad.jsonl:1: 'text' 1, expected a text" \
         "${run_it[@]}" -d bad.jsonl --tokenizer "$G/tok"
     refuses 2 "text', encoded text data, expected documents: JSON Lines" \
         "${run_it[@]}" -d "$TEXT" --tokenizer "$G/tok" --documents isolate

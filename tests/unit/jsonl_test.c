@@ -99,7 +99,7 @@ TEST(a_list_of_objects)
                {"[{\"text\": \"a\"}", ":2: the list has no end"},
                {"[{\"text\": \"a\"},]", ":2: no object"},
                {"[{\"text\": \"a\"}, 5]", ":2: no object"},
-               {"[{\"text\": \"a\"}, {\"text\"}]", ":2: byte 7: expected ':'"}};
+               {"[{\"text\": \"a\"}, {\"text\"}]", ":2: is not JSON: expected ':' at byte 7"}};
     const char *paths[] = {put("a.json", list, sizeof list - 1),
                            put_gzip("a.json.gz", list, sizeof list - 1, "wb")};
     struct jsonl j;
@@ -209,21 +209,22 @@ TEST(what_is_wrong_with_a_line)
     static const struct {
         const char *line, *said;
     } bad[] = {
-        {"[]", ":2: byte 0: expected '{'"},
-        {"{\"text\": 5}", ":2: byte 9: expected a text"},
+        {"[]", ":2: is a list, expected an object"},
+        {"{\"text\": 5}", ":2: 'text' is 5, expected a text"},
         {"{\"text\": \"a\"", "expected ',' or '}'"},
         {"{\"text\": \"a\"} x", "expected nothing"},
         {"{\"text\": \"\\ud800\"}", "expected"},
         {"{\"prompt\": \"a\"}", ":2: no document, expected the keys text, messages"},
         {"{\"instruction\": \"a\", \"input\": \"b\"}", ":2: no document"},
-        {"{\"text\": \"a\", \"text\": \"b\"}", "expected one"},
+        {"{\"text\": \"a\", \"text\": \"b\"}", "'text' is given twice"},
         {"{\"text\": \"a\", \"messages\": []}", "expected one"},
-        {"{\"messages\": []}", "no messages"},
+        {"{\"messages\": []}", "has 0 items, expected 1 at least"},
         {"{\"messages\": [{\"role\": \"user\"}]}", "without 'role' or 'content'"},
         {"{\"messages\": [{\"content\": \"a\"}]}", "without 'role' or 'content'"},
         {"{\"messages\": [{\"role\": \"user\", \"role\": \"user\", \"content\": \"a\"}]}",
          "a second 'role'"},
-        {"{\"messages\": [{\"role\": \"user\", \"content\": [\"a\"]}]}", "expected '{'"},
+        {"{\"messages\": [{\"role\": \"user\", \"content\": [\"a\"]}]}",
+         "'messages[0].content[0]' is a part of a content that is no text"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"image_url\"}]}]}",
          "a part of a content that is no text"},
         {"{\"messages\": [{\"role\": \"user\", \"content\": [{\"text\": \"a\"}",
@@ -241,7 +242,7 @@ TEST(what_is_wrong_with_a_line)
          "without 'role' or 'content'"},
         {"{\"messages\": [{\"role\": \"a\", \"content\": \"\"}], \"conversations\": []}",
          "expected one"},
-        {"{\"messages\": \"a\"}", "expected '['"},
+        {"{\"messages\": \"a\"}", "'messages' is 'a', expected a list"},
     };
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
