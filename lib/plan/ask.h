@@ -36,10 +36,10 @@ struct plan_ask {
     double headroom;      /* fraction of it to leave free; NAN: PLAN_ASK_HEADROOM */
     /*
      * As in plans, or as ints: of micro_batch and accum 0, auto, or PLAN_ASK_OPEN, 1 or by the
-     * global batch; of seq 0, PLAN_SEQ or the model's maximum if that is less; of keep, layered,
-     * recompute and compute_type PLAN_ASK_AUTO; of that and of the device PLAN_ASK_FABRIC; of
-     * param_type and wire_type PLAN_ASK_AUTO, of what is frozen one that keeps the model's
-     * values, else bf16.  trainable above 0: priced, not to be run.
+     * global batch; of seq 0, PLAN_SEQ or the model's maximum if that is less; of keep,
+     * layered, recompute and compute_type PLAN_ASK_AUTO; of that and of the device
+     * PLAN_ASK_FABRIC; of param_type and wire_type PLAN_ASK_AUTO, of what is frozen one that
+     * keeps the model's values, else bf16.  trainable above 0: priced, not to be run.
      */
     union {
         struct plan_settings settings;
