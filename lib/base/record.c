@@ -299,9 +299,10 @@ void record_put_line(FILE *out, const struct record *f, const void *from)
 static void put_cell(FILE *out, const struct record *f, const void *from)
 {
     const void *at = (const char *)from + f->at;
-    const char *text = f->type == RECORD_TEXT   ? at
-                       : f->type == RECORD_WORD ? f->name(at)
-                                                : NULL;
+    const char *text = f->type == RECORD_TEXT     ? at
+                       : f->type == RECORD_WORD   ? f->name(at)
+                       : f->type == RECORD_CHOICE ? f->words[*(const int *)at]
+                                                  : NULL;
 
     if (is_unknown(f, from))
         return;
