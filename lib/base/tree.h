@@ -53,8 +53,8 @@ int tree_parse_json(struct tree *t, const char *name, int line, const char *text
 /*
  * A text of another program's: a key that is not used never decides.  Depth is JIN_DEPTH_MAX at
  * most.  Members with a 0 byte in their key are left out.  Values that no key may have are
- * TREE_ODD, for which every getter fails: NaN, numbers beyond 1e308 (1e400, Infinity), a text
- * with a 0 byte, and a key that is given twice.
+ * TREE_ODD, for which every getter but tree_bytes fails: NaN, numbers beyond 1e308 (1e400,
+ * Infinity), a text with a 0 byte, and a key that is given twice.
  */
 int tree_parse_loose(struct tree *t, const char *name, int line, const char *text,
                      int64_t bytes, struct err *err);

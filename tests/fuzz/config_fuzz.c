@@ -77,9 +77,9 @@ static void check_parts(const char *text, size_t bytes)
 static int same_as_yaml(const struct tree_node *j, const struct tree_node *y)
 {
     const struct tree_node *a = j->child, *b = y->child;
-    int same = j->kind == TREE_NULL ? strcmp(y->text, "null") == 0
-                                    : j->kind == y->kind && j->items == y->items &&
-                                          (!j->text || strcmp(j->text, y->text) == 0);
+    int same = j->kind == TREE_NULL     ? strcmp(y->text, "null") == 0
+               : j->kind == TREE_SCALAR ? y->text && strcmp(j->text, y->text) == 0
+                                        : j->kind == y->kind && j->items == y->items;
 
     for (; same && a; a = a->next, b = b->next)
         same = (!a->key || strcmp(a->key, b->key) == 0) && same_as_yaml(a, b);
