@@ -39,7 +39,7 @@ setup_file() {
     [ "$(wc -l < want)" -gt 10 ]
     diff is want
     sed 's/"hidden_size": [0-9]*/"hidden_size": 1000000000000000019884624838656/' "$G/large.json" > c.json
-    refuses 2 "c.json: 'hidden_size' 1e+30 whole number from 1" paro-plan -m c.json -i synth:1x1
+    refuses 2 "c.json:5: 'hidden_size' 1000000000000000019884624838656 whole number from 1" paro-plan -m c.json -i synth:1x1
     sed 's/"rms_norm_eps": [^,]*/"rms_norm_eps": NaN/' "$G/large.json" > c.json
     refuses 2 "c.json: 'rms_norm_eps' NaN number" paro-plan -m c.json -i synth:1x1
 }
@@ -54,7 +54,7 @@ setup_file() {
     cmp model.out odd.out
     cp -r "$G/model" m
     echo '{"eos_token_id": 18446744073709551616}' > m/generation_config.json
-    refuses 2 "m/generation_config.json 'eos_token_id' number whole" paro-train --tokenize no -d "$G/text" --tokenizer m
+    refuses 2 "m/generation_config.json:1: 'eos_token_id' 18446744073709551616 whole" paro-train --tokenize no -d "$G/text" --tokenizer m
     echo '{"tokenizer_class": "GPT2Tokenizer", "tokenizer_class": "Other"}' > m/tokenizer_config.json
     refuses 2 "m/tokenizer_config.json 'tokenizer_class' given twice" \
         paro-train "$G/model.yaml" -d "$G/text" -o no --init m --steps 1

@@ -98,7 +98,7 @@ EOF
     paro-topo -i both.yaml --diff <(sed '/^flops_bf16/d' both.yaml) 2> said # not measured then
     for f in 's/flops_bf16/flops_f32/' '/^flops:/d'; do
         sed "$f" both.yaml > bad.yaml
-        refuses 2 "bad.yaml:1: 'flops' rate compute_type f32 flops_bf16" paro-topo -i bad.yaml
+        refuses 2 "bad.yaml 'flops' rate compute_type f32 flops_bf16" paro-topo -i bad.yaml
     done
     sed 's/^flops_bf16.*/flops_bf16: fast/' both.yaml > bad.yaml
     refuses 2 "bad.yaml:15: 'flops_bf16'" paro-topo -i bad.yaml
