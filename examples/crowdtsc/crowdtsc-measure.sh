@@ -22,7 +22,8 @@ name=vaderSentiment-3.3.2
     }' hutto_ICWSM_2014/movieReviewSnippets_GroundTruth.txt
     mv texts texts.tsv
 }
-for seed in 1 2 3 4 5; do for what in 50 100 200 400 '200 --random'; do
+for seed in 1 2 3 4 5; do for what in 50 100 200 400 '100 --random' '200 --random' '250 --random' \
+    '300 --random' '400 --random'; do
     $program ask --seed=$seed --budget=$what texts.tsv >questions.tsv
     $program simulate --seed=$seed $name/vaderSentiment/vader_lexicon.txt questions.tsv >votes.tsv
     $program merge questions.tsv votes.tsv >keywords.tsv
