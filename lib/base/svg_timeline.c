@@ -77,11 +77,11 @@ static void find_places(struct picture *p)
 
     for (int64_t i = 0; i < t->bars; i++) {
         struct svg_bar *b = &t->bar[i];
-        struct place *last = p->place + p->places - 1;
+        const struct place *last = p->places ? &p->place[p->places - 1] : NULL;
         int lane = b->lane;
         while (!t->lane[lane].name)
             lane--;
-        if (p->places == 0 || last->row != b->row || last->lane < b->lane)
+        if (!last || last->row != b->row || last->lane < b->lane)
             do {
                 p->place =
                     mem_grow(p->place, &p->place_room, (size_t)p->places + 1, sizeof *p->place);
