@@ -118,9 +118,9 @@ void health_draw(const struct health_report *t, FILE *out)
         state[row] = health_worse(state[row], f->state);
         m.sign[row] = sign[state[row]];
     }
-    snprintf(m.title, sizeof m.title, "HORING %s: %d hosts, %d findings, compared with %s",
+    snprintf(m.title, sizeof m.title, "HORING %s: %d hosts, %d finding%s, compared with %s",
              health_state_name(t->v->state), t->d->hosts, t->v->findings,
-             t->v->by_baseline ? "a baseline" : "each other");
+             t->v->findings == 1 ? "" : "s", t->v->by_baseline ? "a baseline" : "each other");
     put_note(&w, &m, m.note, sizeof m.note);
     svg_matrix_draw(&m, out);
     mem_free(w.stream);
