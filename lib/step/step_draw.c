@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the lanes and colours of a step's picture. */
+/* Draws a step as a timeline: assigns lanes, colours and legend to its rows. */
 #include "step/step_draw.h"
 
 /* Looks by what a row does, in the order of the legend; those of waits follow, paler. */
@@ -18,7 +18,7 @@ enum look {
     CRITICAL = 2 * LOOKS,
     ALL_LOOKS
 };
-static const double PALE = 0.28; /* of the colour of what is waited for */
+static const double PALE = 0.28; /* share of the colour of the row that is waited for */
 
 static enum look look_of(const struct step_row *r)
 {
@@ -82,7 +82,7 @@ int step_draw(struct svg_timeline *t, FILE *out, struct err *err)
                                 i < LOOKS ? 1 : PALE);
         look[i].kind = i >= LOOKS;
     }
-    /* Named are those that some bar has. */
+    /* Names only the looks that some bar has. */
     for (int64_t i = 0; i < t->bars; i++) {
         int at = t->bar[i].look;
         look[at].name = at < LOOKS ? looks[at].name : NULL;

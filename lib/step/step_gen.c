@@ -60,7 +60,7 @@ static int add(struct gen *g, enum step_lane lane, enum step_kind kind, struct s
     return g->ends[lane] = g->s->rows++;
 }
 
-/* Of the whole step and, -1: of no unit. */
+/* A row for the whole step; unit -1: for no unit. */
 static struct step_row whole(int unit)
 {
     return (struct step_row){
@@ -143,7 +143,7 @@ static void write_use(struct gen *g, int micro)
         write_gradient(g, unit, micro);
 }
 
-/* Of what was written so far, or of the step before. */
+/* Adds the updates of trained units, each with its sync. */
 static void add_updates(struct gen *g)
 {
     const struct step_shape *p = g->shape;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Finds what a step's end waited for.  A transfer that waits for another rank is as long as it
- * was: of other ranks nothing is known.
+ * was: this rank's trace tells nothing about other ranks.
  *
  *     gather   [  g0  ][  g1  ]            the step's end <- F1 <- g1 <- g0 <- b
  *     compute  bwwwwwwww.F0wwww.F1

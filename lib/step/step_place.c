@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which arrays a step has, and how large each is. */
+/* Sizes and places the arrays of a step. */
 #include "step/step_place.h"
 
 static int64_t most(int64_t a, int64_t b)

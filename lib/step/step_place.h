@@ -13,8 +13,8 @@
  */
 struct step_unit {
     int64_t elems, trained; /* of the whole unit; trained ones are followed by frozen ones */
-    /* Of this rank's shards: of the trained part under each letter, of the frozen part under
-       that of the parameters. */
+    /* This rank's shards: of the trained part under each letter, of the frozen part under that
+       of the parameters. */
     int64_t params, grads, optim, frozen;
     int count; /* of such units */
 };
@@ -57,7 +57,7 @@ struct step_buffers {
  */
 void step_place(const struct step_space *s, struct arena *shared, struct arena *own,
                 struct step_states *states, struct step_buffers *out);
-/* Of the states alone, without what aligns them. */
+/* Bytes of the states alone, without alignment. */
 int64_t step_state_bytes(const struct step_space *s);
 /* The largest of each, over the units. */
 struct step_unit step_largest(const struct step_space *s);

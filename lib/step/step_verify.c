@@ -93,7 +93,7 @@ static int set_clock(struct proof *v, int second)
     return 0;
 }
 
-/* What the unit's parameters have to be before they are read or gathered. */
+/* The unit's parameters must be updated and synced before they are read or gathered. */
 static int check_fresh(struct proof *v, int second, int unit)
 {
     if (!ended(v, second, STEP_COMPUTE, v->updated[unit]))
