@@ -60,7 +60,8 @@ struct ho {
     int across, inside, cast;
 };
 
-/* What moves at once: a part's chunks of segment e, or all chunks of it from the root. */
+/* The chunks that move at once: a part's chunks of segment e, or all chunks of it from the
+   root. */
 struct ho_load {
     int segment, chunk, chunks;
 };

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how items get from everyone to everyone in few rounds; not what the items are, nor who
- * the participants.  Round r of sub-chunk c is at step r C + c, all chunks of an item at once:
- * what goes from one to another in a round is one message for each sub-chunk.
+ * Brings the items of each participant to all others in few rounds.  Leaves the meaning of
+ * items and participants to gen_few.c.  Round r of sub-chunk c is at step r C + c, all chunks
+ * of an item at once: what goes from one to another in a round is one message for each
+ * sub-chunk.
  *
  * Bruck (Bruck et al. 1997), n = 5: round r brings 2^r items, the last what is still missing.
  *     round 0   i receives item i+1             from i+1
@@ -81,7 +82,7 @@ static void direct(struct schedule_team *t)
     int n = t->count;
 
     for (int i = 0; i < n; i++) {
-        /* Of the others' rounds the wanted one is that which reaches `me`. */
+        /* Among the others' rounds only the one that reaches `me` is wanted. */
         int only = t->me >= 0 && i != t->me;
         int u = only ? (t->me - i - 1 + n) % n : 0, end = only ? u + 1 : n - 1;
         for (; u < end; u++)

@@ -83,7 +83,7 @@ static void cast(struct schedule_gen *g)
     mem_free(chain);
 }
 
-/* Of a part of the phases there is no ring over all ranks. */
+/* A ring over all ranks does not exist for a part of the phases. */
 static void half(struct schedule_gen *g, int across, int inside)
 {
     if (across && inside)

@@ -32,10 +32,10 @@ struct schedule_row {
 };
 
 /*
- * What is to happen, in the words of the layouts: a reduce-scatter inside the groups, one
- * across them, a gather across, a gather inside.  All four are an all-reduce, the last two an
- * all-gather; the others are conversions between layouts (layout/layout.h).  A broadcast stands
- * alone: what the root has, all have.
+ * The phases of a collective, in the words of the layouts: a reduce-scatter inside the groups,
+ * one across them, a gather across, a gather inside.  All four are an all-reduce, the last two
+ * an all-gather; the others are conversions between layouts (layout/layout.h).  A broadcast
+ * stands alone: what the root has, all have.
  */
 enum {
     SCHEDULE_REDUCE_INSIDE = 1,
@@ -97,7 +97,7 @@ struct schedule {
  */
 int schedule_gen(const struct schedule_spec *spec, int rank, struct schedule *out,
                  struct err *err);
-/* What schedule_gen would say, without the rows, which may be many. */
+/* Returns what schedule_gen would return, without making the rows, which may be many. */
 int schedule_check(const struct schedule_spec *spec, struct err *err);
 void schedule_release(struct schedule *s);
 
@@ -126,7 +126,7 @@ int schedule_read(struct schedule *s, const char *path, struct err *err); /* "-"
 int schedule_parse(struct schedule *s, char *text, int64_t bytes, const char *name,
                    struct err *err);
 
-/* Of phase 1 << i: "reduce-inside", "reduce-across", ... "broadcast". */
+/* Name of phase 1 << i: "reduce-inside", "reduce-across", ... "broadcast". */
 enum { SCHEDULE_PHASES = 5 };
 extern const char *const schedule_phase_names[SCHEDULE_PHASES];
 const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the words for operations and algorithms: the one list of each. */
+/* Lists the words for operations and algorithms, and parses them. */
 #include <string.h>
 
 #include "schedule/schedule_gen.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a schedule is put together from its phases: what is shared by all generators, the
- * order of rows, one rank's part of them.  The shapes themselves are in gen_*.c.  A
- * reduce-scatter is the time reversal of the all-gather: same rows, ends swapped, copy -> add.
+ * Assembles a schedule from its phases: the code shared by all generators, the order of rows,
+ * one rank's part of them.  The shapes themselves are in gen_*.c.  A reduce-scatter is the time
+ * reversal of the all-gather: same rows, ends swapped, copy -> add.
  */
 #include "schedule/schedule_gen.h"
 

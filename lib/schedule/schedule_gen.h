@@ -84,7 +84,7 @@ struct schedule_team {
 };
 
 /*
- * What an algorithm is made of: stages of its own (half and cast), or, in few rounds, a way to
+ * The parts of an algorithm: stages of its own (half and cast), or, in few rounds, a way to
  * move items among participants (rounds and run), which gen_few.c applies to ranks or groups.
  */
 struct schedule_generator {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows paro-schedule(5): a schedule as lines of text, for grep, diff and pipes.
+ * Reads and prints paro-schedule(5): a schedule as lines of text, for grep, diff and pipes.
  *
  *   paro-schedule/1
  *   algo ho-ring
@@ -295,7 +295,7 @@ static int read_rows(struct reader *r, struct schedule *s)
     return *r->next ? bad(r, NULL, "nothing after 'end'") : 0;
 }
 
-/* What stands between the sub-chunks and the rows: planes, root, barriers. */
+/* Reads the lines between the sub-chunks and the rows: planes, root, barriers. */
 static int read_extras(struct reader *r, struct schedule *s)
 {
     if (word_is(r, "planes") && (only_number(r, 1, PLANES_MAX, &s->planes) || next_line(r)))

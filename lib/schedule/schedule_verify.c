@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a collective must achieve, and proves that rows achieve it.  Every rank's copy of
- * a chunk, and of each of its scratch chunks, is the SET of ranks whose contribution it holds;
- * a copy replaces the set, an add unites two disjoint sets.  It knows nothing of rings, rails
- * or how the rows came about.
+ * Proves that rows achieve what a collective must achieve.  Every rank's copy of a chunk, and
+ * of each of its scratch chunks, is the SET of ranks whose contribution it holds; a copy
+ * replaces the set, an add unites two disjoint sets.  The proof is independent of rings, rails
+ * and how the rows were made.
  *
  * Rejected: a send of what is not there, an add of a contribution that is there already or onto
  * an empty place, two rows of one step on one place where one writes (the rule of execution has
@@ -31,8 +31,8 @@ struct proof {
     int64_t *order; /* row numbers, chunk by chunk, in row order */
     int64_t *first; /* [chunks+1] into order */
     /*
-     * Of the chunk under proof.  Only what its rows name is kept, however many ranks and
-     * planes there are: plane * ranks + rank, rising; plane 0 is the chunk itself.
+     * Places of the chunk under proof.  Only those that its rows name are kept, however many
+     * ranks and planes there are: plane * ranks + rank, rising; plane 0 is the chunk itself.
      */
     int places;
     int *place;
@@ -42,7 +42,8 @@ struct proof {
     int64_t set_words;
 };
 
-/* What a rank holds or must hold of a chunk: each is a part of the next one. */
+/* The contributions to a chunk that a rank holds or must hold: each is a part of the next
+   one. */
 enum share { NOTHING, OWN, GROUP, ALL };
 
 static uint64_t *set_of(struct proof *p, int at)
@@ -125,7 +126,7 @@ static int owns(const struct schedule *s, int chunk, int rank)
            chunk / s->subchunks % s->groups.count == s->groups.group_of[rank];
 }
 
-/* What a rank holds of the chunk before the first row. */
+/* The share of the chunk that a rank holds before the first row. */
 static enum share initial(const struct schedule *s, int chunk, int rank)
 {
     if (s->phases & SCHEDULE_BROADCAST)
@@ -139,7 +140,7 @@ static enum share initial(const struct schedule *s, int chunk, int rank)
     return holds(s, chunk, rank) ? ALL : NOTHING;
 }
 
-/* What a rank must hold at the end; NOTHING: it may hold anything. */
+/* The share that a rank must hold at the end; NOTHING: it may hold anything. */
 static enum share due(const struct schedule *s, int chunk, int rank)
 {
     if (s->phases & (SCHEDULE_GATHER_INSIDE | SCHEDULE_BROADCAST))
