@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which rank holds which elements, as exact integers.  Does not know transports, files or
- * what the elements mean.  The cuts are fractions i/m_k kept as numerator and denominator, so
- * that no least common multiple of the group sizes is ever formed.
- * Source: paro-method(7), PLACEMENT (nested placement and its ragged generalisation).
+ * Computes which rank holds which elements, as exact integers.  Leaves transports, files and
+ * the meaning of elements to others.  The cuts are fractions i/m_k kept as numerator and
+ * denominator, so that no least common multiple of the group sizes is ever formed.  Source:
+ * paro-method(7), PLACEMENT (nested placement and its ragged generalisation).
  */
 #include "layout/layout.h"
 
