@@ -19,8 +19,8 @@
  *     sends          in before the first write, acc after it
  *
  * A chunk that is in both `in` and `out` and that no row writes is copied from one to the
- * other.  The scratch chunks of a schedule are scratch here too: a rank's ROOMS are its chunks
- * and those.
+ * other.  The scratch chunks of a schedule are scratch here too: a rank's slots (`rooms`) are
+ * its chunks and its scratch chunks.
  *
  * CODED places: a row that crosses groups carries the code of its chunk (base/block8.h), which
  * is decoded, or decoded and added, where it arrives; rows inside groups stay as they are.

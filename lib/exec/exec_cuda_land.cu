@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how what arrived is added to what was there: base/dtype_reduce.c, on a GPU.  A thread
- * takes 16 bytes at a time; where the three places do not lie alike, one element at a time.
+ * Adds arrived elements to those in place: base/dtype_reduce.c, on a GPU.  A thread takes 16
+ * bytes at a time; where the three places are not aligned alike, one element at a time.
  */
 #include "kern/kern_launch.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how prepared rows travel.  Each (lane, peer, direction) is a queue in row order:
+ * Executes prepared rows over MPI and shared memory.  Each (lane, peer, direction) is a queue
+ * in row order:
  *
  *   message, send   the head goes out once the rule of execution lets it be read; up to
  *                   `window` of them in flight
@@ -34,7 +35,7 @@ static char *spot(const struct exec_mpi_handle *h, struct exec_spot s)
     return h->base[s.where] + s.at;
 }
 
-/* The rule of execution: what must have happened before a row may touch its rooms. */
+/* The rule of execution: what must have happened before a row may touch its slots. */
 static int may_go(const struct exec_mpi_handle *h, const struct exec_row *row)
 {
     if (h->finished < row->after || h->writes[row->room] != row->wrote ||
@@ -108,7 +109,7 @@ static void scatter(struct exec_mpi_handle *h, struct exec_queue *q,
     }
 }
 
-/* What may begin: sends that the rule allows, receives ahead of time.  1: something did. */
+/* Begins sends that the rule allows, and receives ahead of time.  1: something began. */
 static int post(struct exec_mpi_handle *h, struct exec_queue *q, struct err *err)
 {
     int moved = 0, rc;
@@ -194,7 +195,8 @@ static int poll_messages(struct exec_mpi_handle *h, struct err *err)
     return moved;
 }
 
-/* Into rooms of the pair's own, free again when the start before the last was taken. */
+/* Copies into the pair's own slots, which are free again when the start before the last was
+   taken. */
 static int poll_eager_send(struct exec_mpi_handle *h, struct exec_queue *q)
 {
     struct exec_pair *pair = q->pair;

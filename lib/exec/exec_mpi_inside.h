@@ -88,7 +88,7 @@ struct exec_mpi_handle {
     int turn; /* the queue of this host that comes first next time */
     int *writes, *reads;
     int finished, selves_left;
-    unsigned polls; /* that moved nothing */
+    unsigned polls;        /* that moved nothing */
     int64_t arrived_bytes; /* of this run */
     int64_t starts;        /* finished runs */
     char *base[3];
@@ -119,10 +119,10 @@ int exec_shared_publish(struct exec_mpi_handle *h, struct err *err);
 /* Where row `at` of a receiving queue is to be read. */
 const char *exec_shared_source(const struct exec_mpi_handle *h, const struct exec_queue *q,
                                int at);
-/* Where row `at` of a sending queue with room of its own is put for the receiver. */
+/* Where row `at` of a sending queue with slots of its own is put for the receiver. */
 char *exec_shared_room(const struct exec_mpi_handle *h, const struct exec_queue *q, int at);
 
-/* Of a handle without a stage all is there, and nothing moves. */
+/* The stage functions do nothing for a handle without a stage, whose data is always present. */
 void exec_stage_start(struct exec_mpi_handle *h);
 int exec_stage_poll(struct exec_mpi_handle *h); /* 1: more has come, here or there */
 /* Whether what the row reads of in, or all that anything does, has come. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how the MPI library's own collectives are called, and nothing of schedules. */
+/* Calls the MPI library's own collectives.  Independent of schedules. */
 #include "exec/exec_mpi_native.h"
 
 #include <inttypes.h>

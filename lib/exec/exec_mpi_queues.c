@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one rank's rows become queues, and the rows of a queue messages.  Both ends make
- * the same messages of the same rows: by step, and by size.
+ * Makes queues of one rank's rows, and messages of the rows of a queue.  Both ends make the
+ * same messages of the same rows: by step, and by size.
  *
  *   rows of queue (lane 0, to 3)    step 0: c0 c1    step 1: c4    step 2: c0 c1 c2 c3
  *   messages                        [c0 c1]          [c4]          [c0 c1 c2 c3]

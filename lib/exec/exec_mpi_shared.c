@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a handle shows to the ranks of its host and how they find it.  The bases of a
- * start are written before the first `ready` of that start, and the next start begins only
- * after every receiver has raised `done` to the end: a receiver never reads a base that is
- * being changed.
+ * Shares a handle's buffers and counters with the ranks of its host, and finds theirs.  The
+ * bases of a start are written before the first `ready` of that start, and the next start
+ * begins only after every receiver has raised `done` to the end: a receiver never reads a base
+ * that is being changed.
  */
 #include "exec/exec_mpi_inside.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how the buffers of a GPU pass through the host's while rows go on.  Both are cut into
- * cells; those of `in` come in the order in which rows want them, those of `out` go when the
- * last row has written there:
+ * Copies the buffers of a GPU through the host's while rows run.  Both are cut into cells;
+ * those of `in` come in the order in which rows want them, those of `out` go when the last row
+ * has written there:
  *
  *     GPU to host    0 1 2 3        cells of in, a few asked for ahead
  *     ranks            0 1 2 3      rows that read cell 0 go while 1 and 2 are copied

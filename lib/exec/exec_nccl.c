@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how communicators are made and given up, and how nothing is waited for without an end.
- * Communicators do not block: a call that NCCL goes on with in the background is asked after
- * until the deadline.  How runs go is exec_nccl_run.c's.
- * Reference: NCCL's user guide, 2.28; nothing here is newer than 2.19.
+ * Makes and aborts communicators, and bounds every wait by a deadline.  Communicators do not
+ * block: a call that NCCL continues in the background is polled until the deadline.  Leaves
+ * runs to exec_nccl_run.c.  Reference: NCCL's user guide, 2.28; nothing here is newer than
+ * 2.19.
  */
 #include "exec/exec_nccl_inside.h"
 
@@ -113,7 +113,7 @@ int exec_nccl_fail(struct exec_nccl *x, struct err *err)
     return -1;
 }
 
-/* What other ranks have said: -1. */
+/* Polls for failures that other ranks reported: -1. */
 static int hears(struct exec_nccl *x, struct err *err)
 {
     const double every_s = 1e-3; /* a look costs less than 1 us of it */
@@ -225,7 +225,7 @@ int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char
     return done < 0 ? exec_nccl_fail(x, err) : 0;
 }
 
-/* What rank 0 shares: the communicator's name, and whether there is one. */
+/* Rank 0 shares this: the communicator's name, and whether there is one. */
 struct named {
     ncclUniqueId id;
     int rc;
@@ -420,7 +420,7 @@ int exec_nccl_open_world(struct exec_nccl **out, struct world *world, struct dev
                                   .arg = world};
     struct exec_nccl *x = NULL;
 
-    /* Nobody goes where not all can go. */
+    /* No rank opens NCCL unless all can. */
     if (world_agree(world, supported(device, err), err))
         return -1;
     world_listen(world);

@@ -78,7 +78,7 @@ int exec_nccl_healthy(struct exec_nccl *x, struct err *err);
 /* Until the event has happened. */
 int exec_nccl_wait(struct exec_nccl *x, const struct device_event *e, const char *what,
                    struct err *err);
-/* What is wrong now stays: aborts the communicators; returns -1. */
+/* Keeps the first error, for good: aborts the communicators; returns -1. */
 int exec_nccl_fail(struct exec_nccl *x, struct err *err);
 int exec_nccl_check(const struct exec_nccl *x, struct err *err); /* -1 when it has failed */
 /* Puts what is left of the run that goes on into the queues. */

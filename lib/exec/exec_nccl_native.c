@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how NCCL's own collectives are called, and nothing of schedules. */
+/* Calls NCCL's own collectives.  Independent of schedules. */
 #include "exec/exec_nccl_native.h"
 
 #include "exec/exec_nccl_inside.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without NCCL: nothing can be opened, so that nothing else is ever asked. */
+/* Stands in for NCCL in a build without it: open fails, so that nothing else is ever called. */
 #include "exec/exec_nccl.h"
 #include "exec/exec_nccl_native.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is done once for a handle: turns, scratch, and that ranks which will talk have
- * met, so that no connection is made within a run.
+ * Prepares a handle once: makes turns and scratch, and connects the ranks that will exchange
+ * data, so that no connection is made within a run.
  */
 #include "exec/exec_nccl_inside.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how turns go into the queues of a GPU, and how their end is seen:
+ * Puts turns into the queues of a GPU, and detects their end:
  *
  *     moves   waits   ncclGroupStart  ncclSend, ncclRecv ...  ncclGroupEnd   event
  *     lands   waits   a kernel or a copy for each row                        event
@@ -215,7 +215,7 @@ int exec_nccl_start(void *handle, struct err *err)
     return issue(h, err) < 0 ? -1 : 0;
 }
 
-/* What has come through since the last look.  1: something; -1: failed. */
+/* Checks for work that has finished since the last call.  1: some has; -1: failed. */
 static int watch(struct exec_nccl_handle *h, struct err *err)
 {
     int moved = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one rank's rows become work: what each row waits for, as two counts, and where it
- * reads and writes.  Does not know how bytes travel.
+ * Prepares one rank's rows: finds what each row waits for, as two counts, and where it reads
+ * and writes.  Leaves the transfer of bytes to exec_mpi and exec_nccl.
  */
 #include "exec/exec.h"
 
@@ -55,7 +55,7 @@ static struct exec_spot accumulator(struct exec_rows *r, struct counts *n, int r
     return (struct exec_spot){EXEC_SCRATCH, n->scratch_at[room]};
 }
 
-/* What a send or a first add reads: `in` while nothing was written there. */
+/* Finds the spot that a send or a first add reads: `in` while nothing was written there. */
 static int current(struct exec_rows *r, struct counts *n, int room, struct exec_spot *out,
                    struct err *err)
 {

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one rank's rows become turns, and which events keep the rule of execution between
- * them.  Knows nothing of who runs them.  Rows of one step never touch what another of them
- * writes, so that what a turn waits for is all of lower steps.
+ * Makes turns of one rank's rows, and chooses the events that keep the rule of execution
+ * between them.  Leaves running them to exec_nccl_run.c.  Rows of one step never touch what
+ * another of them writes, so that a turn waits for rows of lower steps only.
  *
- * An event is waited for only where nothing else says the same: each point knows how far it is
- * behind every queue (seen), its own waits and those of what it waited for included.
+ * An event is waited for only where nothing else says the same: each point records how far
+ * every queue had come when it was reached (seen), by its own waits and by those of the points
+ * it waited for.
  */
 #include "exec/exec_turns.h"
 
@@ -108,7 +109,7 @@ static void reach_turn(struct reach *s, int t)
         s->need[i] = -1;
     for (int i = 0; i < turn->count; i++) {
         const struct exec_row *row = &h->rows->row[h->order[turn->first + i]];
-        /* What the row waits for, as exec_mpi's may_go has it, in points. */
+        /* Finds the points that the row waits for, by the rule of exec_mpi's may_go. */
         int *need = s->need + (turn_lands(row) ? s->queues : 0);
         for (; s->upto < row->after; s->upto++)
             raise_to(s, s->behind, s->ends[s->upto]);
