@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a conversion between two layouts becomes a schedule over places.  Does not know why
- * it is wanted (engine, bench), nor how rows travel (exec).
+ * Turns a conversion between two layouts into a schedule over places.  Leaves its purpose to
+ * engine and bench, and the execution of rows to exec.
  */
 #include "coll/coll_inside.h"
 
@@ -176,7 +176,7 @@ int coll_traffic_most(struct coll *c, const struct coll_traffic *mine, int64_t *
     return rc;
 }
 
-/* What auto stands for. */
+/* Chooses the algorithm and the chunk for auto. */
 static int choose(const struct coll *c, struct coll_spec *spec, struct err *err)
 {
     int64_t bytes = spec->elems * dtype_bytes(spec->type);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a run goes through its stream: by the executor, and nothing else, which takes what
- * is on a GPU through a stage (exec_mpi_stage).  Alone what is rounded first is copied before.
+ * Runs a collective through its stream: by the executor alone, which passes GPU buffers through
+ * a stage (exec_mpi_stage).  Only data that is rounded first is copied before.
  */
 #include "coll/coll_inside.h"
 
@@ -189,7 +189,7 @@ static enum stream_state device_poll(void *arg, struct err *err)
  * have no number: they wait for nothing but what was pushed before them.
  */
 
-/* Of this rank alone, so far: its way is that of a peer that is gone (world.h). */
+/* Reports a failure of this rank alone, so far, as that of a lost peer (world.h). */
 static enum stream_state failed(struct err *err)
 {
     err->code = ERR_PEER;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what collectives are opened with: what a GPU's memory travels by, where nobody or
- * somebody says, and how all ranks come to the same tuning table.
+ * Reads the options that collectives are opened with: chooses the transport for GPU memory,
+ * given or not, and brings the same tuning table to all ranks.
  */
 #include <stdio.h>
 #include <string.h>

@@ -10,7 +10,7 @@
 #include "pick/pick_table.h"
 #include "world/world.h"
 
-/* What collectives are opened with (coll_open). */
+/* Options that collectives are opened with (coll_open). */
 enum coll_transport { COLL_MPI, COLL_NCCL };
 
 /*
@@ -32,7 +32,7 @@ struct coll_options {
     int no_shared;        /* no shared memory inside a host */
     int levels;           /* of the fabric; 0 to 2: nothing above the groups */
     const int *block;     /* [levels-2][groups] as in schedule_spec; copied */
-    /* What SCHEDULE_AUTO takes, NULL where nobody asks for it; the same on every rank (as
+    /* Table for SCHEDULE_AUTO, NULL where it is not used; the same on every rank (as
        coll_tuning gives it), and kept by the caller as long as the coll is open. */
     const struct pick_table *tuning;
     struct device *device; /* of the buffers; borrowed; NULL or a CPU: the host's memory */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a collective over blocks is prepared over MPI, and where its buffers are. */
+/* Prepares a collective over blocks for MPI, and places its buffers. */
 #include "coll/coll_vector.h"
 
 #include "base/mem.h"

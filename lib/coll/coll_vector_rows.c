@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how blocks in rank order lie in the chunks of a schedule.  Does not know who runs it.
- */
+/* Maps blocks in rank order to the chunks of a schedule.  Leaves running it to
+   coll_vector.c. */
 #include "coll/coll_vector.h"
 
 #include "base/mem.h"
