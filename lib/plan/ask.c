@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what paro-plan is asked, in words, and what an answer takes. */
+/* Parses the words that paro-plan takes, and sets up the search that answers them. */
 #include "plan/ask.h"
 
 #include <inttypes.h>
@@ -113,8 +113,8 @@ int plan_ask_keep(const char *text, int *out, struct err *err)
     return 0;
 }
 
-/* What the model bounds: the length of a sequence, the number of trainable parameters; and what
-   only layers give a meaning. */
+/* Checks the settings that the model bounds (the length of a sequence, the number of trainable
+   parameters), and those that only layers give a meaning. */
 static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct err *err)
 {
     const struct model *m = c->model;
@@ -143,7 +143,8 @@ static int set_by_model(struct plan_case *c, const struct plan_ask *ask, struct 
     return 0;
 }
 
-/* Of a global batch both follow that are not given; without one they are 1. */
+/* Sets micro-batch and accumulation: with a global batch those not given follow from it;
+   without one they are 1. */
 static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct err *err)
 {
     int global = ask->global_batch > 0, layers = s->at.model->unit != NULL;
@@ -163,8 +164,8 @@ static int set_batch(struct plan_search *s, const struct plan_ask *ask, struct e
 }
 
 /*
- * What is frozen has no master: the values at rest are all there is of it, and those of f32 and
- * f16 do not fit bf16.  Masks do.
+ * Frozen parameters have no f32 master copy: their values at rest are the only ones, and f32
+ * and f16 values do not fit bf16.  Masks do.
  */
 static enum dtype param_type(enum dtype asked, const struct model *m)
 {
@@ -274,9 +275,9 @@ static int check_measured(struct plan_case *c, const struct plan_ask *ask, const
 }
 
 /*
- * What the fabric or the model does not state, and the answer needs; a device in doubt, for
- * synth: is a processor unless it says otherwise, and the memory that ranks need differs; and,
- * where failures are priced, storage, which decides between strategies and copies.
+ * Figures that the fabric or the model does not state, and the answer needs; a device in doubt,
+ * for synth: is a processor unless it says otherwise, and the memory that ranks need differs;
+ * and, where failures are priced, storage, which decides between strategies and copies.
  */
 static void note_unknown(const struct plan_case *c, const struct plan_ask *ask,
                          char note[PLAN_NOTE])

@@ -86,11 +86,11 @@ enum {
 int plan_ask_global(const char *text, struct plan_ask *ask, struct err *err);
 /* 10 or 10%: a fraction. */
 int plan_ask_headroom(const char *text, double *out, struct err *err);
-/* What model_train takes, a fraction, or "params=COUNT". */
+/* A text for model_train, a fraction, or "params=COUNT". */
 int plan_ask_trainable(const char *text, struct plan_ask *ask, struct err *err);
 /* 2GB/s for each host, 100GB/s/all for all of them together. */
 int plan_ask_storage(const char *text, struct plan_ask *ask, struct err *err);
-/* What plan_keep_parse takes, or auto. */
+/* A text for plan_keep_parse, or auto. */
 int plan_ask_keep(const char *text, int *out, struct err *err);
 
 enum { PLAN_NOTE = 1000 };

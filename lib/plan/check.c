@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a run has measured of what its plan has predicted.  Bytes are what the plan says
- * or they are wrong; times are shown beside each other, and no judgement is passed on them.
+ * Compares a run's measurements with its plan's predictions.  Bytes must be those of the plan;
+ * times are shown next to each other, without a verdict.
  */
 #include "plan/check.h"
 

@@ -6,15 +6,15 @@
 #include "plan/plan.h"
 #include "plan/timeline.h"
 
-/* What a run's log tells, beside what its plan has promised. */
+/* Measurements in a run's log next to the predictions of its plan. */
 struct plan_check {
     struct plan_strategy strategy;
     int64_t steps; /* compared: all but the first and those that were skipped */
     int exact;     /* exact sums: the payload is f64 and not as planned */
     double predicted[PLAN_LOSS], measured[PLAN_LOSS]; /* medians; NAN: unknown */
     unsigned differs; /* bit i: measure i, one of bytes, differs by more than PLAN_CHECK_PART */
-    /* What computing, updating, a wait takes more than in the timeline of the plan's fabric, of
-       that which differs most; -1: unknown from the log, or without a fabric. */
+    /* The part (computing, updating or a wait) whose time differs most from that in the
+       timeline of the plan's fabric; -1: unknown from the log, or without a fabric. */
     int wrong;
     double wrong_s, wrong_was_s;
     char rates_of[PLAN_RATES_OF], doubt[TOPO_SOURCE_BYTES]; /* the plan's */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which strategies other tools can run, which of them stands for the planned one, and
- * what is lost on the way.  What their options are called is in emit_targets.c.
+ * Finds which strategies other tools can run, which of them replaces the planned one, and what
+ * is lost thereby.  Leaves the names of their options to emit_targets.c.
  *
  * DeepSpeed: ZeRO stages 0 to 3, and MiCS: stage 3 inside groups, gradients summed across them
  * at the boundary.

@@ -13,13 +13,14 @@ enum plan_target {
 };
 
 /*
- * What the target shall run in place of the best: the best itself where it can; else, of those
- * that it can run and that fit, the one with the fewest steps from N to I to G between them,
- * and of these the best; else (nothing of it fits) the one that needs least memory.
+ * Returns the strategy that the target shall run in place of the best: the best itself where it
+ * can; else, of those that it can run and that fit, the one with the fewest steps from N to I
+ * to G between them, and of these the best; else (nothing of it fits) the one that needs least
+ * memory.
  */
 int plan_emit_nearest(const struct plan_search *s, enum plan_target target);
 
-/* Of a search with a best. */
+/* Prints the target's settings for a search that has a best. */
 void plan_emit(const struct plan_search *s, enum plan_target target, FILE *out);
 /* The same text in paro.plan.emit/1, with what was planned and what runs. */
 void plan_emit_json(const struct plan_search *s, enum plan_target target, FILE *out);

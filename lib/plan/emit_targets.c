@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what the options of other tools are called: DeepSpeed's JSON (deepspeed/runtime/zero/
- * config.py), PyTorch's fully_shard, Megatron-LM's command line.
+ * Prints the options of other tools: DeepSpeed's JSON (deepspeed/runtime/zero/ config.py),
+ * PyTorch's fully_shard, Megatron-LM's command line.
  */
 #include <inttypes.h>
 

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what to say where nothing fits.  More groups shrink what is partitioned globally, and
- * nothing else: of g groups a strategy needs f(g) = A + B / g bytes, but for rounding and for
- * what the choice of an algorithm changes.  So two sizes tell its A and B, and these how many
- * groups to look at next, or that no number of them will do: a million ranks take seconds to
- * count.
+ * Advises where nothing fits.  More groups shrink what is partitioned globally, and nothing
+ * else: on g groups a strategy needs f(g) = A + B / g bytes, but for rounding and for what the
+ * choice of an algorithm changes.  So two sizes give its A and B, and these give the number of
+ * groups to try next, or show that no number suffices: a million ranks take seconds to count.
  */
 #include "plan/fit.h"
 
@@ -19,7 +18,7 @@
  * scratch. */
 static const double NEAR = 0.02;
 
-/* What needs least memory of all that may be chosen. */
+/* The search reduced to the choices that need least memory. */
 static struct plan_search least_of(const struct plan_search *s)
 {
     struct plan_search least = *s;
@@ -193,7 +192,7 @@ static const char *relief_text(const struct plan_relief *r, char text[64])
     return text;
 }
 
-/* What more groups do for it, and what else would help. */
+/* Writes what more groups would do, and what else would help. */
 static void say_fit(const struct plan_search *s, const struct plan_advice *a, char text[320])
 {
     const struct plan_fit *fit = a->as_asked.fits ? &a->as_asked : &a->relieved;

@@ -12,7 +12,7 @@ struct plan_fit {
     struct plan_memory memory;     /* of it */
 };
 
-/* What would need less and was not asked for. */
+/* Settings that would need less memory and were not given. */
 struct plan_relief {
     int recompute, batch, keep; /* run layers again; one sequence; none kept */
     int layered;                /* one micro-batch at a time */
@@ -25,9 +25,9 @@ struct plan_advice {
 };
 
 /*
- * Of a search that found nothing that fits: with what is `auto` at its least, the least number
- * of groups at which something does, by doubling and then halving; up to GROUPS_RANKS_MAX
- * ranks, or to where more groups are seen to be of no use.
+ * Takes a search that found nothing that fits: finds, with each `auto` at its least, the least
+ * number of groups at which something fits, by doubling and then halving; up to
+ * GROUPS_RANKS_MAX ranks, or to where more groups are seen to be of no use.
  */
 void plan_fit(const struct plan_search *s, struct plan_advice *out);
 /* Sets err to one line that says what binds, where it would fit, what would help; returns -1.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a strategy keeps in memory: states and buffers as step/step_place.h places them,
- * activations as net/net_place.c does, and what collectives need beside them.  And how much a
- * run writes when it saves.
+ * Computes the memory of a strategy: states and buffers as step/step_place.h places them,
+ * activations as net/net_place.c does, and the buffers of collectives.  Also computes how much
+ * a run writes when it saves.
  */
 #include "plan/plan.h"
 
@@ -51,7 +51,7 @@ static int64_t scratch(const struct plan_bill *b, const struct plan_share *s,
     return kept > 0 ? kept : 0;
 }
 
-/* What one reduction of all units may have lost, kept by the rank that keeps most. */
+/* Elements of the residuals of one reduction of all units, on the rank that keeps most. */
 static double residual_elems(const struct plan_bill *b, enum step_lane lane)
 {
     const struct plan_tally *t = b->tally;
@@ -70,10 +70,9 @@ static double residual_elems(const struct plan_bill *b, enum step_lane lane)
 }
 
 /*
- * Sums that have no place in a result: of the processor each unit's reductions have theirs, of
- * a GPU, over NCCL, all take turns in one.  There what is to be added arrives in slots of its
- * track (exec/exec_turns.h), one for what goes inside and one for what goes across: a piece of
- * a rank's part.
+ * Accumulators.  On the CPU every unit has its own; on a GPU with NCCL all units share one.
+ * There the terms arrive in slots of their track (exec/exec_turns.h), one track inside groups
+ * and one across: a piece of a rank's part.
  */
 static int64_t sums_bytes(const struct plan_bill *b, const struct plan_share *share)
 {
@@ -147,7 +146,7 @@ struct plan_network plan_network_of(const struct plan_case *c)
     return out;
 }
 
-/* Of ranks of a kind. */
+/* The memory of ranks of one kind. */
 static struct plan_memory memory_of(const struct plan_bill *b, const struct plan_network *net,
                                     int kind)
 {
@@ -286,7 +285,7 @@ struct plan_hosts plan_hosts_of(const struct topo *t)
     return h;
 }
 
-/* Of a parameter, in a checkpoint. */
+/* Bytes of a parameter in a checkpoint. */
 static int saved_bytes(const struct plan_case *c)
 {
     enum dtype type = c->param_type; /* without a file, the plan's; else the model's own */

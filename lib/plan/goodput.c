@@ -134,9 +134,9 @@ static struct segments segments_of(const struct plan_survival *s, const double *
 }
 
 /*
- * Of a period of so many segments.  Until the first one after a restart from the shared folder
- * has ended there is no local save: both are tried until they pass (Daly's formula), then the
- * rest.
+ * Prices a period of so many segments.  Until the first one after a restart from the shared
+ * folder has ended there is no local save: both are tried until they pass (Daly's formula),
+ * then the rest.
  */
 static double goodput_of(const struct plan_survival *s, const struct segments *g, int64_t saves,
                          double *lost_share)
@@ -245,10 +245,10 @@ static double port_s(const struct plan_case *c, const struct plan_tally *t, doub
 }
 
 /*
- * What one number of copies costs; -1 where they cannot be made.  States that each group has
- * (N, I) are copied where they are; of the others C pieces, as they are in memory (parameters
- * that train are not sent next to their masters), cross the ports, while the steps' own
- * transfers do not.  A save counts from when all of it is stored.
+ * Prices one number of copies; -1 where they cannot be made.  States that each group has (N, I)
+ * are copied where they are; C pieces of the others, as they are in memory (parameters that
+ * train are not sent next to their masters), cross the ports, while the steps' own transfers do
+ * not.  A save counts from when all of it is stored.
  */
 static int survive_with(const struct plan_case *c, const struct plan_tally *t,
                         const struct plan_price *p, int copies, struct plan_survival *s)

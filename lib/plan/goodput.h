@@ -5,11 +5,11 @@
 #include <stdint.h>
 
 /*
- * What saves and failures leave of a run's time (paro-method(7), FAILURES).  Any of the nodes
- * fails at any moment, independently of the others and of how long it has run; what it stored
- * is lost, a spare replaces it, and all ranks restart: from the newest local save that is
- * complete on the nodes that remain, or where a piece and all of its copies are lost, from the
- * newest save in the shared folder.
+ * The share of a run's time that saves and failures leave (paro-method(7), FAILURES).  Any of
+ * the nodes fails at any moment, independently of the others and of how long it has run; what
+ * it stored is lost, a spare replaces it, and all ranks restart: from the newest local save
+ * that is complete on the nodes that remain, or where a piece and all of its copies are lost,
+ * from the newest save in the shared folder.
  */
 struct plan_failures {             /* as asked */
     double mtbf_s;                 /* mean time between failures of a node; 0: not priced */

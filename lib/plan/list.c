@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how the 27 prices are shown: a table for people, paro.plan.list/1 for programs. */
+/* Prints the 27 prices: a table for people, paro.plan.list/1 for programs. */
 #include "plan/plan.h"
 
 #include <math.h>
@@ -58,7 +58,7 @@ void plan_list_order(const struct plan_price list[PLAN_STRATEGIES],
     qsort(order, PLAN_STRATEGIES, sizeof *order, by_merit);
 }
 
-/* Of the best: how it saves, and what that leaves. */
+/* Prints how the best saves, and its goodput. */
 static void put_survival(const struct plan_search *s, FILE *out)
 {
     const struct plan_survival *v = &s->list[s->best].survival;
@@ -132,7 +132,7 @@ void plan_list_title(const struct plan_search *s, FILE *out)
         fputs("the fabric has no compute rate: times are communication only\n", out);
     if (plan_preferred(s, preferred)[0])
         fprintf(out, "%s\n", preferred);
-    /* Of the other boundaries the best, beside that of the chosen one. */
+    /* The best of each other boundary, next to that of the chosen one. */
     const struct plan_found *chosen = &s->found[s->boundary];
     for (int i = 0; s->groups && i < s->groups->count; i++) {
         const struct plan_found *f = &s->found[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a run's log is read (JSON Lines of paro-train(1)): line by line, since a log has as
- * many as the run had steps, and none longer than a step can be.
+ * Reads a run's log (JSON Lines of paro-train(1)) line by line, since a log has as many as the
+ * run had steps, and none longer than a step can be.
  */
 #include <float.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows a plan as a value: names of strategies, making one, letting go.  Text is elsewhere. */
+/* Makes and releases plans, and names strategies.  Leaves text to plan_text.c. */
 #include "plan/plan.h"
 
 #include <assert.h>

@@ -33,11 +33,11 @@ int plan_boundaries_init(struct plan_boundaries *b, const struct topo *whole, in
 void plan_boundaries_release(struct plan_boundaries *b);
 
 /*
- * What a run writes when it saves (paro-checkpoint(5)): of each element the parameter, in the
- * type of the model's own files, and 12 bytes of optimizer state where it is trained.  Each
- * block is written once, by the rank that has it when all hold one copy together, so that this
- * is the same under every strategy.  Headers and the manifest are not counted: some hundred
- * bytes for each unit of each rank.
+ * Bytes that a run writes when it saves (paro-checkpoint(5)): for each element the parameter,
+ * in the type of the model's own files, and 12 bytes of optimizer state where it is trained.
+ * Each block is written once, by the rank that has it when all hold one copy together, so that
+ * this is the same under every strategy.  Headers and the manifest are not counted: some
+ * hundred bytes for each unit of each rank.
  */
 struct plan_checkpoint {
     double bytes, rank_bytes; /* of all ranks; of the rank that writes most */
@@ -160,7 +160,7 @@ int plan_check_bytes(const struct model *m, int64_t micro_batch, int seq, struct
    plan's. */
 void plan_totals_on(const struct plan *p, enum device_kind device,
                     const struct plan_strategy *strategy, int n, double *bytes);
-/* Of its buffers what collectives have for sums; of a GPU over NCCL. */
+/* Bytes of its buffers that are accumulators of collectives; those of a GPU are over NCCL. */
 double plan_sums_on(const struct plan *p, enum device_kind device);
 
 #endif

@@ -141,7 +141,7 @@ static void price_one(const struct plan_case *c, const struct plan_tally *t,
         if (c->algo != SCHEDULE_AUTO && c->algo != algos[i])
             continue;
         price_step(&b, 0, &now);
-        /* What cannot be faster need not be walked. */
+        /* An algorithm that cannot be faster need not be walked. */
         if (found && !plan_price_less(now.step_s, p->step_s))
             continue;
         if (walk)

@@ -88,7 +88,7 @@ enum {
     PLAN_KEEP_ALL = 1 << 20 /* more than any model has uses of units */
 };
 
-/* What a step's time is made of. */
+/* The parts of a step's time. */
 enum plan_term {
     PLAN_SLOW,    /* the ports of the groups */
     PLAN_FAST,    /* inside the groups */
@@ -134,7 +134,7 @@ struct plan_settings {
     PLAN_SETTINGS
 };
 
-/* Of parameters on the network, and what every strategy rounds them to. */
+/* Type of parameters on the network, to which every strategy rounds them. */
 enum dtype plan_params_wire(const struct plan_settings *s);
 /* Micro-batches of a micro-step, and micro-steps of a step: the last may have fewer. */
 int plan_layered(const struct plan_settings *s);
@@ -142,7 +142,7 @@ int plan_micro_steps(const struct plan_settings *s);
 /* Sequences of a step: of the last micro-steps some ranks may have none. */
 int64_t plan_sequences(const struct plan_settings *s, int ranks);
 
-/* What is priced: a model on a fabric. */
+/* The case that is priced: a model on a fabric. */
 struct plan_case {
     const struct topo *topo;   /* borrowed */
     const struct model *model; /* borrowed */

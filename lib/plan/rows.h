@@ -12,14 +12,15 @@ struct plan_rows {
     char *trains; /* owned, the shape's */
 };
 
-/* Of one strategy, with so many micro-steps. */
+/* Makes the rows of one strategy, with so many micro-steps. */
 void plan_rows_init(struct plan_rows *r, const struct plan_bill *b, int micros);
 void plan_rows_release(struct plan_rows *r);
-/* Of the best of a search, which there is, verified: as a table, or as paro.plan.steps/1; and
-   the plan, so that nothing else is needed to verify the rows or to draw them. */
+/* Prints the verified rows of the best of a search, which must have one, as a table or as
+   paro.plan.steps/1; and the plan, so that nothing else is needed to verify the rows or to draw
+   them. */
 int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err *err);
 
-/* What plan_rows_print wrote, as text or JSON. */
+/* For text or JSON that plan_rows_print wrote. */
 int plan_rows_are(const char *text); /* rather than a schedule's */
 /* Prints "proven: ..." or "wrong: ...", or paro.sched.verify/1.  1: wrong. */
 int plan_steps_verify(const char *name, const char *text, int64_t bytes, int json, FILE *out,

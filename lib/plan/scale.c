@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a fabric grows, and how the strategies fare on it. */
+/* Extends a fabric, and prices the strategies at each size. */
 #include "plan/scale.h"
 
 #include <inttypes.h>

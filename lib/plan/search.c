@@ -256,7 +256,7 @@ void plan_search_drop(const struct plan_search *s, struct plan_tally *t)
     drop(t, boundaries_of(s) * keeps_of(s, keep));
 }
 
-/* What a step of `now` may take and still be ahead of `kept`. */
+/* Longest step of `now` that still beats `kept`, in seconds. */
 static double limit_s(const struct plan_search *now, const struct plan_search *kept, int found)
 {
     if (!found || kept->best < 0)
@@ -267,7 +267,7 @@ static double limit_s(const struct plan_search *now, const struct plan_search *k
             (double)plan_sequences(&kept->at.settings, ranks));
 }
 
-/* Of the global batch, the largest of all ranks. */
+/* The largest part of the global batch that a rank has. */
 static int part_of(const struct plan_search *s, int ranks)
 {
     return (int)((s->at.global_batch + ranks - 1) / ranks);
@@ -341,8 +341,8 @@ double plan_search_storage(const struct plan_search *s)
                           : s->storage_Bps;
 }
 
-/* Of equal ones the first: the fabric's type, without recomputing, few kept, small batches,
-   few layered. */
+/* Ties go to the first: the fabric's type, without recomputing, few kept, small batches, few
+   layered. */
 static void search_at(struct plan_search *s, int boundary, const struct plan_tally *t)
 {
     struct plan_search now = *s;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows who sends how much to whom in each leg of a collective, for equal and ragged groups,
- * and what the links of the fabric make of it.  It does not know strategies, types or overlap.
+ * Counts how much each rank sends to which in each leg of a collective, for equal and ragged
+ * groups, and how long the links of the fabric need for it.  Independent of strategies, types
+ * and overlap.
  *
  * Equal groups give the terms of paro-method(7), TRAFFIC: a = (m-1)/m inside, b = (g-1)/(g m)
  * across for one rank, m b = (g-1)/g through a port, (n-1)/n through a port for the flat ring.
@@ -317,7 +318,7 @@ void plan_tally_init(struct plan_tally *t, const struct topo *topo, const struct
             int64_t trained = elems[PLAN_TRAINED];
             if (set == 0 || elems[set] != elems[set - 1]) {
                 memset(t->unit, 0, (size_t)t->first[PLAN_GAUGES] * sizeof *t->unit);
-                /* What trains and what is frozen are sharded each by itself. */
+                /* The trained and the frozen part are sharded separately. */
                 count_vector(t, trained);
                 if (elems[set] > trained)
                     count_vector(t, elems[set] - trained);

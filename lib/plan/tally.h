@@ -8,7 +8,7 @@
 #include "topo/topo.h"
 
 /*
- * What each leg of a collective moves on a fabric, counted once for all 27 strategies: which
+ * Traffic of each leg of a collective on a fabric, counted once for all 27 strategies: which
  * rank sends how many elements to which, and how long the busiest link needs.  A strategy is
  * then a number of times each leg runs (price.c).  Inside this floor only.
  *
@@ -46,9 +46,9 @@ struct plan_span {
 };
 
 /*
- * What a rank holds of one unit, in elements, by letter: of the part that trains and of the
- * part that does not.  And of the former's pieces in its own segments that of the group before,
- * and the G shard of the rank before in the flat ring: in reductions they leave as they came.
+ * A rank's share of one unit, in elements, by letter: of the part that trains and of the part
+ * that does not.  And of the former's pieces in its own segments that of the group before, and
+ * the G shard of the rank before in the flat ring: in reductions they leave as they came.
  * carried: segments of others of its group that it adds up as carrier of its cell.
  */
 struct plan_share {
@@ -111,8 +111,8 @@ void plan_price_with(const struct plan_case *c, const struct plan_tally *t,
                      struct plan_price out[PLAN_STRATEGIES]);
 /*
  * Times and memory of the fastest that fits, of the strategies whose bit is set in `of`, and of
- * those that are as fast: the others, and all that take longer than limit_s, are told with less
- * than they take, and more than the fastest or the limit.  Without bytes, which are dear.
+ * those that are as fast.  For the others, and all that take longer than limit_s, the result is
+ * a lower bound that exceeds the fastest or the limit.  Without bytes, which are dear.
  */
 void plan_price_fastest(const struct plan_case *c, const struct plan_tally *t, unsigned of,
                         double limit_s, struct plan_price out[PLAN_STRATEGIES]);
@@ -139,14 +139,12 @@ struct plan_network plan_network_of(const struct plan_case *c);
 struct plan_bill;
 void plan_footprint(const struct plan_bill *b, const struct plan_network *net,
                     struct plan_price *p);
-/*
- * Of what is priced in s->at.  Its time is that of the host with most ranks.
- */
+/* The checkpoint of the case in s->at.  Its time is that of the host with most ranks. */
 struct plan_checkpoint plan_checkpoint(const struct plan_search *s, const struct plan_tally *t);
 /* The keys of a price, in the object that is open: one list for the plan and the listing. */
 struct jout;
 void plan_put_price(struct jout *j, const struct plan_price *p);
-/* Of them "failures", nothing where they are not priced. */
+/* The key "failures" of a price; nothing where failures are not priced. */
 void plan_put_survival(struct jout *j, const struct plan_price *p);
 /* "micro_batch", "accum", "keep", "recompute". */
 void plan_put_batch(struct jout *j, const struct plan_case *at);
@@ -168,8 +166,8 @@ struct plan_hosts {
 };
 struct plan_hosts plan_hosts_of(const struct topo *t);
 /*
- * Of what a run saves that of the rank which writes most, its G shard: bytes.  frozen: of what
- * does not train of it, in f32, as local saves have it in memory.
+ * Bytes that a save writes on the rank that writes most, its G shard.  frozen: its frozen part,
+ * in f32, as local saves have it in memory.
  */
 struct plan_saved {
     double params, optimizer, frozen;

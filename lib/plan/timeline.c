@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Walks the rows of a step (step/step.h) event by event: what each costs alone is told by
+ * Walks the rows of a step (step/step.h) event by event: what each costs alone comes from
  * traffic.c and work.c.  The walk begins at the norm, when all is quiet: the update of the step
  * before, then the micro-steps.
  */
@@ -238,7 +238,7 @@ static int advance(struct walk *w)
         struct lane *l = &w->lane[k];
         if (!l->running)
             continue;
-        /* What ends is what needed least: compared as it was computed, so that it does end. */
+        /* The row that needed least ends: compared as it was computed, so that it does end. */
         int ended = needs(l->left, speed[k]) <= dt;
         l->left -= isfinite(speed[k]) ? dt * speed[k] : 0;
         if (ended)

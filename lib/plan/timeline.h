@@ -30,7 +30,7 @@ struct plan_piece { /* something that was done */
     double start_s, end_s;
 };
 
-/* What the computing thread does at any moment of a step; lanes are what it waits for. */
+/* The state of the computing thread at any moment of a step; a lane: it waits for that lane. */
 enum plan_part {
     PLAN_PART_GATHER,
     PLAN_PART_GRADS, /* reductions, and the conversion of accumulated gradients */
@@ -61,13 +61,13 @@ enum { PLAN_MICROS = 4 }; /* walked at most: the first, two like all others, the
 void plan_timeline_walk(struct plan_bill *b, int keep_pieces, const struct step *given,
                         struct plan_timeline *out);
 void plan_timeline_release(struct plan_timeline *t);
-/* With each piece, of what is priced. */
+/* Walks a priced strategy and keeps each piece. */
 void plan_timeline_of(const struct plan_case *c, const struct plan_price *price,
                       const struct step *given, struct plan_timeline *out);
 /*
- * Of a plan on a fabric of its groups, with compute rates: turned so that it begins with the
- * first forward, as the engine's step does, and ends with the update.  Micro-steps that are not
- * walked are a hole.
+ * Walks a plan on a fabric of its groups, with compute rates: rotated so that it begins with
+ * the first forward, as the engine's step does, and ends with the update.  Micro-steps that are
+ * not walked are a hole.
  */
 void plan_timeline_of_plan(const struct plan *p, const struct topo *fabric,
                            struct plan_timeline *out);
@@ -83,8 +83,8 @@ void plan_timeline_add(const struct plan_timeline *t, const struct model *m,
 void plan_timeline_tip(const struct plan_timeline *t, const struct model *m,
                        const struct svg_bar *bar, char *text, size_t room);
 /*
- * What no overlap gets below: all computing, or all that one tier carries; at a small part of
- * the cost.  compute_s and comm_s as above, step_s the bound.
+ * A bound that no overlap can undercut: all computing, or all that one tier carries; at a small
+ * part of the cost.  compute_s and comm_s as above, step_s the bound.
  */
 void plan_timeline_least(struct plan_bill *b, struct plan_timeline *out);
 

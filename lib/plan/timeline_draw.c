@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a predicted step looks, in a table, as JSON and drawn: all ranks are alike. */
+/* Shows a predicted step as a table, as JSON and as a drawing: all ranks are alike. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "plan/timeline.h"
 
-/* Of a lane and of what it transfers, in JSON; and what it does, for people. */
+/* Names of a lane and of its transfers, in JSON; and of its work, for people. */
 static const struct {
     const char *lane_id, *what_id, *name;
 } lanes[STEP_LANES] = {[STEP_GATHER] = {"gathers", "gather", "gather"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what one conversion of one unit, or one use of it, costs when nothing runs beside it:
+ * Computes the cost of one conversion of one unit, or of one use of it, when nothing else runs:
  * legs from the tally, algorithms by their closed forms, memory by the bytes that pass through
  * it.
  *
@@ -21,7 +21,7 @@ int plan_is_free(const struct plan_bill *b, enum plan_term term)
     return b->at->free >> term & 1;
 }
 
-/* What a tier's links have left of their rates. */
+/* The share of their rates that a tier's links have left. */
 static double rate_left(const struct plan_bill *b, int tier)
 {
     const struct topo *t = b->at->topo;
@@ -35,8 +35,8 @@ static double rate_left(const struct plan_bill *b, int tier)
     return left;
 }
 
-/* What a leg's ring has of a tier's rates: rails join a rank of each group, the flat ring all;
-   inside, only the flat ring is one. */
+/* The share of a tier's rates that a leg's ring has: rails join a rank of each group, the flat
+   ring all; inside, only the flat ring is one. */
 static double ring_left(const struct plan_bill *b, int tier, int leg)
 {
     const struct topo *t = b->at->topo;
@@ -95,7 +95,7 @@ static double chunks_of(const struct plan_bill *b, const struct plan_span *span,
                                LAYOUT_SUBCHUNKS_MAX);
 }
 
-/* Of a rank's processor, for what it sends and receives: `messages` each way. */
+/* Seconds of a rank's processor for sending and receiving `messages` each way. */
 static double busy_s(const struct plan_bill *b, int across, double messages)
 {
     if (plan_is_free(b, across ? PLAN_SLOW : PLAN_FAST))
@@ -220,8 +220,8 @@ double plan_memory_s(const struct plan_bill *b, double bytes)
 }
 
 /*
- * Of an element, bytes read and written: what is sent is made ready in the wire's type, what
- * has come is stored in its own (engine/engine_move.c).
+ * Bytes read and written for `elems` elements: those sent are converted to the wire's type,
+ * those received are stored in their own (engine/engine_move.c).
  */
 static double local_bytes(const struct plan_bill *b, enum step_lane kind, double elems)
 {
@@ -291,7 +291,7 @@ void plan_choose_chunk(struct plan_case *c, const struct plan_tally *t)
         tried[i] = f.alone_s[0];
     }
     int best = pick_best_chunk(tried, pick_messages_cost(c->topo));
-    /* Of those that cut nothing the smallest, from the usual one on. */
+    /* Takes the smallest chunk that cuts nothing, from the usual one on. */
     double block = (double)t->span[largest].elems[PLAN_ALL] *
                    dtype_bytes(plan_params_wire(&c->settings)) / t->layout.groups.ranks;
     while (pick_chunk_at[best] > PICK_CHUNK_USUAL && (double)pick_chunk_at[best - 1] >= block)

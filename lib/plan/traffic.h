@@ -5,9 +5,9 @@
 #include "plan/tally.h"
 
 /*
- * What the conversions of a strategy and its computing ask of the fabric, one unit at a time.
- * What comes of it when they run side by side is the timeline's (plan/timeline.h).  Inside this
- * floor only.
+ * The load that the conversions of a strategy and its computing put on the fabric, one unit at
+ * a time.  Leaves the times when they run at once to the timeline (plan/timeline.h).  Inside
+ * this floor only.
  */
 struct plan_bill {                  /* of one strategy under one algorithm */
     const struct plan_case *at;     /* borrowed */
@@ -60,10 +60,10 @@ double plan_message_s(const struct plan_bill *b, int across);
 /* Seconds of computing, one rank's, all ranks busy. */
 struct plan_work {
     double forward_s, backward_s; /* of one visit */
-    double add_s;    /* what becomes of its gradient: added up, or made ready to leave */
-    double update_s; /* of its unit, once a step: AdamW on the largest shard */
+    double add_s;                 /* its gradient is added up, or made ready to leave */
+    double update_s;              /* of its unit, once a step: AdamW on the largest shard */
 };
-/* Of each visit, [visits]; whatever the algorithm. */
+/* The work of each visit, [visits]; whatever the algorithm. */
 void plan_works_of(const struct plan_bill *b, struct plan_work *out);
 
 #endif

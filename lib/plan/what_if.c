@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what would turn the choice.  The winner need not change once and for all as a dial is
- * turned, so the dial goes outwards in steps until another wins, and what lies between the last
- * two steps is halved: the whole search is run at each.
+ * Finds the figures at which another strategy would win.  The winner need not change once and
+ * for all as a dial is turned, so the dial goes outwards in steps until another wins, and the
+ * interval between the last two steps is halved: the whole search is run at each.
  */
 #include "plan/what_if.h"
 

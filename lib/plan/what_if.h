@@ -4,7 +4,7 @@
 
 #include "plan/plan.h"
 
-/* What may turn out otherwise. */
+/* The figures that may turn out otherwise. */
 enum plan_dial {
     PLAN_DIAL_SLOW,   /* rate of the slow tier, by its slowest port, bytes per s */
     PLAN_DIAL_ACCUM,  /* micro-steps of a global step */
@@ -37,10 +37,10 @@ enum {
 };
 
 /*
- * Of a search that is done, over all strategies and everything else that it searched; the same
- * strategy with its groups elsewhere is another winner.  The slow tier is all levels above the
- * groups chosen, in the whole fabric, whatever becomes of the groups.  A range
- * in which another wins is missed where it is narrower than a step of 9 % (accum: of one).
+ * Takes a search that is done, over all strategies and everything else that it searched; the
+ * same strategy with its groups elsewhere is another winner.  The slow tier is all levels above
+ * the groups chosen, in the whole fabric, whatever becomes of the groups.  A range in which
+ * another wins is missed where it is narrower than a step of 9 % (accum: of one).
  */
 void plan_what_if(const struct plan_search *s, struct plan_changes *out);
 void plan_what_if_print(const struct plan_search *s, const struct plan_changes *w, FILE *out);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows why the other strategies lose.  A term is weighed by taking it away: all are priced
+ * Explains why the other strategies lose.  A term is weighed by taking it away: all are priced
  * again as if it took no time (each with the algorithm that is then fastest), and the one
  * without which a strategy is least behind is what binds it.  Time that is hidden behind
  * something longer is thereby worth nothing, as it should be; shares of a sum would not show
@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "plan/tally.h"
 
-/* What a faster network, more compute or a more sharded optimizer would shorten. */
+/* Terms that a faster network, more compute or a more sharded optimizer would shorten. */
 static const char *const terms[PLAN_TERMS] = {"slow tier", "fast tier", "compute",
                                               "optimizer step"};
 static const char *const keys[PLAN_BINDINGS] = {
@@ -78,7 +78,7 @@ void plan_why(const struct plan_search *s, struct plan_why *out)
         out->of[i].binding = binding_of(s, i, &out->of[i]);
 }
 
-/* What it is ahead by, of its own time. */
+/* The lead of the best, as a part of its own time. */
 static double margin(const struct plan_search *s, const struct plan_why *w)
 {
     double step_s = plan_price_gross_s(&s->list[s->best]);

@@ -30,7 +30,7 @@ struct plan_why {
     int second;                             /* the best feasible one but the chosen, or -1 */
 };
 
-/* Of a search that is done. */
+/* Takes a search that is done. */
 void plan_why(const struct plan_search *s, struct plan_why *out);
 void plan_why_print(const struct plan_search *s, const struct plan_why *w, FILE *out);
 void plan_why_print_json(const struct plan_search *s, const struct plan_why *w, FILE *out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what computing costs: matrix products by the rate of products, all else by the bytes
- * that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
+ * Computes the time of computing: matrix products by the rate of products, all else by the
+ * bytes that pass through memory (net/, engine/engine_step.c, engine/engine_update.c).
  */
 #include "plan/traffic.h"
 
@@ -10,7 +10,7 @@
 #include "kern/kern_kind.h"
 
 enum {
-    /* Of one element of AdamW: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
+    /* AdamW on one element: the moments 3 + 4, their corrections 2, root, eps, quotient 3,
        decay and step 4. */
     ADAM_FLOPS = 16,
     ADAM_STATE = 3, /* f32 numbers an element, each read and written */
@@ -116,7 +116,7 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
     double flops = layers ? use_flops(b, use, 0) : 2 * rows * elems;
     double there = layers ? use_numbers(c->model, use, 0) : 0;
     double back = layers ? use_numbers(c->model, use, 1) : 0;
-    /* Of a sparse model all that is no mask trains. */
+    /* In a sparse model everything but masks trains. */
     double part = c->model->sparse.share > 0 ? 1 : elems > 0 ? trained / elems : 0;
     rows *= micros;
     flops *= micros;
@@ -134,9 +134,9 @@ static void work_of(const struct plan_bill *b, int visit, int span, struct plan_
 }
 
 /*
- * What the computing loses to the gather that a use needs.  One that goes across is under way
- * for as long as ports take, and is priced by what was measured there; inside it is one of its
- * legs.
+ * Seconds that computing loses to the gather that a use needs.  One that goes across is under
+ * way for as long as ports take, and is priced by what was measured there; inside it is one of
+ * its legs.
  */
 static double gather_lost_s(const struct plan_bill *b)
 {
