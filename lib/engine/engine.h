@@ -28,8 +28,8 @@ struct engine_optim {
     int take_all; /* update by a gradient that is not finite too; with clip 0 as well, no unit
                      waits for the norm of the others */
     int64_t step; /* 1, 2, ... */
-    /* What this rank has to say beside: read when the ranks agree on the norm, the one exchange
-       of a step, which is made while nothing else travels.  Borrowed; NULL: 0. */
+    /* This rank's flags for the others: read when the ranks agree on the norm, the one exchange
+       of a step, made while no other transfer runs.  Borrowed; NULL: 0. */
     const int64_t *flags;
 };
 
@@ -179,8 +179,9 @@ int engine_trace_open(struct engine *e, struct err *err);
 /* On: times are kept from the next step on; there is room for two steps, then off and on again.
    Off: what was kept stays until then. */
 void engine_trace(struct engine *e, int on);
-/* Of the last step and the one before it, [2 * rows] as step_path.h counts them; ran is 0 where
-   that one was not traced.  Borrowed until the next step.  Waits for what is under way. */
+/* Returns the times of the last step and the one before it, [2 * rows] as step_path.h counts
+   them; ran is 0 where that one was not traced.  Borrowed until the next step.  Waits for what
+   is under way. */
 int engine_trace_times(struct engine *e, const struct step **step,
                        const struct step_time **time, struct err *err);
 /* When the last step began and ended, as tick_now_s. */

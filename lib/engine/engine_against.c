@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one strategy's step is compared with another's.
+ * Compares one strategy's step with another's.
  *
  * The second engine takes over the first one's states before the step, from whole units (the
  * ranks' G shards, exchanged by MPI): both then begin with the same parameters, and the
@@ -19,8 +19,8 @@
  * AdamW must have put moments and master (the moments are taken for independent: the true
  * interval is narrower), widened by the rounding of f32: ROUNDINGS of 2^-24 of the terms' sum.
  *
- * Where sums are exact, D is 0 and so is everything else: both go all the way, bit for bit.  Of
- * a step that takes a gradient that is not finite, only that both have it is compared.
+ * Where sums are exact, D is 0 and so is everything else: both agree bit for bit.  If a step
+ * takes a gradient that is not finite, the only comparison is that both have it.
  */
 #include "engine/engine_inside.h"
 
@@ -205,7 +205,7 @@ struct where { /* what is compared: a part of one tensor, inside one range of a 
 
 enum { PART = 256 };
 
-/* What the first has now, and where that came from. */
+/* The first engine's values now and before the step, and the gradient. */
 struct values {
     float now[STATES + 1][PART], before[STATES][PART], gradient[PART];
 };
@@ -374,7 +374,8 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
     rc = compare_reports(a, optim, first, &second, err);
     a->steps++;
     a->compared += is_finite(first);
-    /* What is not finite has no bounds; where no step is skipped, it goes into the states. */
+    /* A gradient that is not finite has no bounds; where no step is skipped, it goes into the
+       states. */
     if (rc == 0 && (!updated || is_finite(first)))
         rc = compare_states(a, optim, engine_clip(optim, first->grad_norm), updated, err);
     return world_agree(e->world, rc, err);

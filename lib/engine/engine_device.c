@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the device of an engine: its memory, and three queues that order what is asked for.
+ * Opens the device of an engine: its memory, and three queues that order its work.
  *
  *     compute   forward, backward, zeros, the update      the thread that calls engine_step
  *     move      what is packed and stored to travel       the communication thread

@@ -49,7 +49,7 @@ struct engine_size { /* prepared once for all vectors of a size */
 
 enum { ENGINE_PARAMS, ENGINE_GRADS, ENGINE_OPTIM, ENGINE_FROZEN, ENGINE_SHARES };
 
-/* What this rank holds of a unit's state: ranges of the unit, packed one after the other. */
+/* This rank's share of a unit's state: ranges of the unit, packed one after the other. */
 struct engine_share {
     int64_t elems;
     struct range *range; /* [ranges], owned */
@@ -90,13 +90,13 @@ struct engine_bucket { /* a unit's gradient on its way out */
 
 enum { ENGINE_PIECE = PLAN_PIECE };
 
-/* Who computes, and where. */
+/* The devices that compute, with their queues, kernels and memory. */
 struct engine_device {
     struct device *at;  /* borrowed */
     struct device *own; /* owned: the processor */
     int gpu;
-    /* Of the compute thread; of the communication thread; of who reads and writes from the
-       host, one at a time. */
+    /* For the compute thread; for the communication thread; for threads that read and write
+       from the host, one at a time. */
     struct device_queue *compute, *move, *host;
     struct kern kern, mover;
     struct kern near;                         /* the processor's, with a GPU too */
@@ -109,7 +109,7 @@ struct engine_device {
     int64_t host_bytes;
 };
 
-/* What a rank sends to the others at the end of a step. */
+/* The word that a rank sends to the others at the end of a step. */
 struct engine_word {
     double loss, sumsq;
     struct fixed fixed_loss, fixed_sumsq; /* with exact */
@@ -191,7 +191,7 @@ struct engine {
     struct stream *stream[STEP_COMPUTE];       /* of each lane */
     struct arena shared, own, residuals, host; /* host: beside a GPU */
     int64_t state_bytes;
-    /* Of the step that runs. */
+    /* Times of the current step, and its mean. */
     double wait_s[STEP_COMPUTE], update_s, idle_s;
     double
         mean; /* its tokens over its targets that count: the gradient is yet to be times it */
@@ -281,7 +281,7 @@ int engine_copy(const struct engine *e, void *out, enum dtype to_type, struct en
                 struct range at, struct err *err);
 
 /* engine_update.c */
-/* What the gradient is multiplied by so that its norm is optim->clip at most. */
+/* Returns the factor that brings the gradient's norm to optim->clip at most. */
 double engine_clip(const struct engine_optim *optim, double grad_norm);
 /* New parameters of the unit from its master, where they lie here. */
 void engine_slice(struct engine *e, int unit);
@@ -292,7 +292,7 @@ int engine_device_state(const struct engine *e, struct err *err);
 void engine_trace_begin(struct engine *e); /* of a step */
 void engine_trace_end(struct engine *e);
 struct step_time *engine_trace_row(const struct engine *e, int row);
-/* Of the compute lane: it has ended. */
+/* Ends a row of the compute lane. */
 void engine_trace_ended(struct engine *e, struct step_time *t);
 
 #endif

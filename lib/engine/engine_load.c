@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how states come in and go out: checkpoints, fresh weights, the gradient of a step.  A
- * few elements at a time, for what is on a device goes through a piece of the host's memory.
+ * Loads and saves states: checkpoints, fresh weights, the gradient of a step.  A few elements
+ * at a time, since data on a device passes through a piece of the host's memory.
  *
  * Ranks that keep the very same elements of a vector are PEERS, and read them together: what
  * the source reads at once, a STRETCH, is read by the peer that has read least so far, which
@@ -39,7 +39,7 @@ struct loader {
     struct err err;
 };
 
-/* What is still to be read of a shard. */
+/* The rest of a shard, not read yet. */
 struct rest {
     const struct range *range; /* borrowed */
     int ranges;
@@ -51,7 +51,7 @@ struct place { /* of what is read */
     enum dtype type, seen;
 };
 
-/* What is read at once, from there on; 0: no more is. */
+/* Finds the next stretch, read at once; 0: there is none. */
 static int next_stretch(const struct loader *l, struct rest *r, struct range *out)
 {
     const struct engine_source *s = l->source;
@@ -81,7 +81,8 @@ static void read_piece(struct loader *l, struct range piece, float *out)
         l->rc = s->read(s->arg, l->unit, l->state, piece, out, &l->err);
 }
 
-/* Who reads the next stretch: the first of those who have least in `load`; -1: all is read. */
+/* Finds the reader of the next stretch: the first of those with least in `load`; -1: all is
+   read. */
 static int next_reader(const struct loader *l, const struct readers *c, int64_t *load,
                        struct rest *r, struct range *out)
 {
@@ -234,7 +235,7 @@ static int load_units(struct engine *e, const struct engine_source *source, int 
         rc = -1;
         l.err = late;
     }
-    /* What is sent to one that is gone stays on its way, and keeps its memory. */
+    /* A message to a lost peer stays in flight, and keeps its memory. */
     if (l.err.code != ERR_PEER) {
         close_readers(&l.optim);
         close_readers(&l.params);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a transfer goes through a stream, and how a piece of a shard changes type. */
+/* Runs a transfer through a stream, and converts the type of a piece of a shard. */
 #include "engine/engine_inside.h"
 
 #include <assert.h>
@@ -33,7 +33,7 @@ static enum stream_state pack_source(void *arg, struct err *err)
 
     (void)err;
     if (!m->asks) {
-        /* What it needs may still be on its way in another stream, or be computed. */
+        /* Its input may still be in flight in another stream, or being computed. */
         if ((m->after && !stream_done(m->after, m->after_ticket)) ||
             !device_done(m->asked, &kept))
             return STREAM_IDLE;
@@ -200,7 +200,7 @@ int64_t engine_move(struct engine *e, enum step_lane lane, int unit, int buffer,
     if (t)
         *t = (struct step_time){.ran = 1, .issued_s = tick_now_s()};
     if (lane == STEP_GATHER) {
-        /* What is frozen needs no sync: it goes first. */
+        /* The frozen part needs no sync: it goes first. */
         struct engine_move *last = gather_part(e, unit, buffer, 0),
                            *first = gather_part(e, unit, buffer, 1);
         const struct engine_issue at_once = {.time = issue->time};

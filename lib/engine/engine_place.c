@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a rank holds under a strategy: shards from the layout, memory in two arenas (one
- * that the ranks of the host share, for payloads) as step/step_place.h lays it out, and the
- * prepared conversions.  Nothing here depends on which letters they are.
+ * Places a rank's data under a strategy: shards from the layout, memory in two arenas (one that
+ * the ranks of the host share, for payloads) as step/step_place.h lays it out, and the prepared
+ * conversions.  Nothing here depends on which letters they are.
  */
 #include "engine/engine_inside.h"
 
@@ -133,14 +133,14 @@ static int prepare_collectives(struct engine *e, struct err *err)
             find_size(e, u->elems - u->trained, 1, &u->frozen_size, err))
             return -1;
     }
-    place_residuals(e); /* measures: how much it is, the prepared collectives know */
+    place_residuals(e); /* measures: sized by the prepared collectives */
     int64_t bytes = e->residuals.used;
     int rc = bytes ? arena_init(&e->residuals, bytes, "residuals of coded gradients", err) : 0;
     if (world_agree(e->world, rc, err))
         return -1;
     if (bytes)
         place_residuals(e);
-    /* What a parameter sync of all units sends, of each rank, for the reports. */
+    /* Bytes that a parameter sync of all units sends, by each rank, for the reports. */
     const struct step *s = &engine_list(e, ENGINE_STEPS, e->step.shape.micros)->step;
     struct coll_traffic sync = {0};
     for (int i = 0; i < s->rows; i++)
@@ -179,7 +179,7 @@ int engine_check(const struct plan *p, int ranks, struct err *err)
     return 0;
 }
 
-/* What a step's rows are made of, and how many units lie gathered at once. */
+/* Sets the shape of a step's rows, and how many units are gathered at once. */
 static void set_step(struct engine *e, enum device_kind device)
 {
     const struct plan *p = e->plan;
@@ -223,11 +223,13 @@ static int set_up(struct engine *e, const struct engine_options *o, struct err *
                        "'same' for exact sums");
     layout_init(&e->layout, &e->plan->groups);
     set_step(e, o->device ? device_kind(o->device) : DEVICE_CPU);
-    /* Of a slot that goes round, in a step or an evaluation, or of one of its own. */
+    /* Places of parameters: a slot used in rotation, in a step or an evaluation, or a kept
+       one. */
     options.places =
         (p->prefetch < e->step.space.slots ? p->prefetch + 1 : e->step.space.slots) +
         (p->keep > 0);
-    /* What kernels of the step's shapes want: engine_device_memory then knows of it. */
+    /* Reserves the memory that kernels of the step's shapes need, so that engine_device_memory
+       counts it. */
     if (engine_device_open(e, o, err) || net_init(&e->net, e->model, &options, err) ||
         e->device.kern.op->reserve(&e->device.kern, net_bytes(e->model, &options).work, err))
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how it is shown that states are where their letters say and that copies agree.  It
- * looks at the ranges the engine works with, and counts for itself.
+ * Proves that states are where their letters say and that copies agree.  Reads the ranges that
+ * the engine works with, and counts for itself.
  */
 #include "engine/engine_inside.h"
 

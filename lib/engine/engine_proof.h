@@ -36,7 +36,7 @@ int engine_against_end(struct engine_against *a, engine_batch batch, void *arg,
                        struct err *err);
 
 /*
- * What the steps so far have shown, on all ranks.  compared: those whose gradient was finite.
+ * Result of the steps so far, on all ranks.  compared: those whose gradient was finite.
  * largest: of exp_avg, which is linear in the gradient, the distance of a value from the middle
  * of its tolerance over half of its width; 1 is the most that is allowed, 0 where sums are
  * exact.

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Executes the rows of a step (step/step.h).  The compute lane's run here, one after the other,
- * each when what it names has ended.  A transfer is issued where it stands in the list: its
- * stream takes it up after those before it, when the compute queue has come so far and the
- * transfer that it names has ended.  No strategy has code of its own.
+ * Executes the rows of a step (step/step.h).  The compute lane's rows run here, one after the
+ * other, each when the rows it names have ended.  A transfer is issued where it stands in the
+ * list: its stream takes it up after those before it, when the compute queue has come so far
+ * and the transfer that it names has ended.  No strategy has code of its own.
  */
 #include "engine/engine_inside.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the compute lane does in a micro-step, and the step and the evaluation that run it. */
+/* Computes a micro-step (the compute lane), and runs it in a step and in an evaluation. */
 #include "engine/engine_inside.h"
 
 #include "kern/kern_cpu.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the end of a step: one norm and one decision for all ranks, AdamW on this rank's shard,
- * and the way of the new parameters back to their layout.
+ * Ends a step: agrees on one norm and one decision for all ranks, applies AdamW to this rank's
+ * shard, and brings the new parameters back to their layout.
  *
  * The norm counts each element once: a rank sums its G shard, which lies inside its optimizer
  * shard whatever the letter.  All ranks add the same numbers in the same order, so that no two
@@ -33,7 +33,7 @@ static void add_fixed(struct engine *e, const void *grads, int64_t n)
     }
 }
 
-/* What all ranks said, added up in the order of the ranks. */
+/* Adds up the words of all ranks in the order of the ranks. */
 static struct engine_word total_of(struct engine *e)
 {
     struct engine_word all = {0};
