@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what no schedule can undercut: the bytes that must pass the ports of a level, over
- * their rates (paro-method(7), CUT BOUND).  Units are groups at level 1, blocks at the levels
- * above; m_u of n ranks are in unit u, M is the vector:
+ * Bounds the time of any schedule from below: the bytes that must pass the ports of a level,
+ * over their rates (paro-method(7), CUT BOUND).  Units are groups at level 1, blocks at the
+ * levels above; m_u of n ranks are in unit u, M is the vector:
  *
  *   all-gather      in M (1 - m_u/n)   out M m_u/n: its own part, once
  *   reduce-scatter  out M (1 - m_u/n)  in M m_u/n: the rest of its own part's sums, once
@@ -10,7 +10,7 @@
  *                   share comes in
  *   broadcast       the root's unit out M, each other in M
  *
- * and over all units together, out as in: (units - 1) M, of an all-reduce 2 (units - 1) M.
+ * and over all units together, out as in: (units - 1) M, for an all-reduce 2 (units - 1) M.
  */
 #include <assert.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a schedule and its times become messages, and those a timeline's bars or JSON. */
+/* Makes messages of a schedule and its times, and a timeline's bars or JSON of the messages. */
 #include "sim/sim_draw.h"
 
 #include <assert.h>

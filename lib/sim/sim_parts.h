@@ -55,7 +55,7 @@ struct sim_gate {
     int left, first; /* halves of messages unfinished; edges that wait */
 };
 
-/* What happens to id: to a queue, of its rate's version; or to a queue or a message. */
+/* The event of id: of a queue, at its rate's version; or of a queue or a message. */
 enum { SIM_ARRIVES = -1, SIM_IS_TAKEN = -2, SIM_GOES = -3 };
 struct sim_event {
     double t;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how rows become messages in queues, and what each waits for: the rule of execution as
+ * Makes messages in queues of the rows, and finds what each waits for: the rule of execution as
  * edges.  A half of a row, reading at src or writing at dst, waits for the last write of its
  * place, and a writing one for the reads since that; earlier ones are waited for already.
  *
@@ -60,7 +60,7 @@ static void add_message(struct sim *x, const struct sim_row *row)
     q->count++;
 }
 
-/* Of a lane: where its rows go; NO_RING: a rank sends to more than one. */
+/* Where a lane's rows go; NO_RING: a rank sends to more than one. */
 enum { INSIDE = 1, ACROSS = 2, NO_RING = 4 };
 
 /* A ring with rows inside groups and across joins all ranks, one across alone a rank of each

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how time moves on: a heap of events, a message sent or one arriving; all of one instant
- * first, then the rates that they change.  Does not know what messages wait for, but as counts
- * and lists of what waits for them.
+ * Advances the time: takes events from a heap, a message sent or one arriving; all of one
+ * instant first, then the rates that they change.  Sees dependencies only as counts and lists
+ * of waiting messages.
  */
 #include "base/mem.h"
 #include "sim/sim_parts.h"

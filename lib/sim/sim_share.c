@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what messages share on a fabric, and how: max-min by filling.  All rates rise together
+ * Shares the resources of a fabric among messages: max-min by filling.  All rates rise together
  * until a resource is full or a message is at its own limit; what it holds is then fixed, and
  * the others rise on.  Source: Bertsekas and Gallager, Data Networks, 2nd ed., section 6.5.2.
  *
- * A change reaches only what is joined to it by shared resources; what can never be the
- * narrowest is left out of the ways, so that little is joined.
+ * A change reaches only messages that are joined to it by shared resources; a resource that can
+ * never be the narrowest is left out of the paths, so that little is joined.
  *
  * Resources, n ranks, g groups, then blocks of each level; out and in of one thing side by
  * side:
@@ -179,7 +179,8 @@ void sim_share_leave(struct sim *x, int queue)
     q->busy = 0;
 }
 
-/* What a resource reaches through the queues that send: how many of near_*. */
+/* Counts of the queues and resources (near_*) that a resource reaches through the queues that
+   send. */
 struct near {
     int queues, resources;
 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how few ranks can stand for all.  Where a fabric looks the same after a turn by p
+ * Finds how few ranks can represent all.  Where a fabric looks the same after a turn by p
  * groups, and the rows do, everything that happens at group k happens at group k + p at the
  * same time.  So only what the first p groups, a run, send is gone through; what leaves the run
  * lands, in their place, where its image arrives.  Partners at distances 1, 2, 4, ... look the
@@ -20,8 +20,7 @@
 #include "sim/sim_parts.h"
 
 enum {
-    /* What a row costs here, with its share of messages, edges and events: keeps within 2 GiB.
-     */
+    /* Cost of a row here, with its share of messages, edges and events: keeps within 2 GiB. */
     ROW_BYTES = 250,
     ROWS_MAX = INT32_MAX / ROW_BYTES,
     /*
@@ -133,7 +132,7 @@ static void sort(struct sim_row *row, int64_t rows)
         qsort(row, (size_t)rows, sizeof *row, by_step);
 }
 
-/* What comes in is what goes out, turned. */
+/* Whether the rows that come in are those that go out, turned. */
 static int comes_as_it_goes(struct turn *t)
 {
     int64_t at = 0;
