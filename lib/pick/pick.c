@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a schedule's chunks get their places from the layouts; no transport, no time. */
+/* Places a schedule's chunks by the layouts.  Independent of transport and time. */
 #include "pick/pick.h"
 
 #include <math.h>

@@ -27,7 +27,7 @@ int pick_schedule_on(const struct schedule_spec *how, const struct topo *t, cons
  */
 int pick_chunk_elems(const struct schedule *s, int64_t elems, int64_t *out);
 
-/* What a schedule puts through ports and inside groups, as fractions of the whole vector M. */
+/* Traffic of a schedule through ports and inside groups, as fractions of the whole vector M. */
 struct pick_traffic {
     double slow_out, slow_in; /* the busiest port, each way */
     double fast_rank;         /* sent inside its group, by the rank that sends most */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what is asked: operations by name, sizes by factor; and prints what was answered. */
+/* Parses a query (operations by name, sizes by factor), and prints the answers. */
 #include "pick/pick_auto.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a choice is searched for: bounds first, then simulated time.  Does not know how
- * time is simulated (sim), nor what a choice is kept in (pick_table).
+ * Searches for a choice: bounds first, then simulated time.  Leaves the simulation to sim, and
+ * storing the choice to pick_table.
  */
 #include "pick/pick_auto.h"
 

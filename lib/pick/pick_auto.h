@@ -57,7 +57,7 @@ struct pick_answer {
 int pick_auto(const struct topo *t, unsigned phases, int64_t bytes, struct pick_answer *out,
               struct err *err);
 /*
- * What is worth measuring where the choice is to be measured: of every algorithm its best chunk
+ * Lists the candidates where the choice is to be measured: for every algorithm its best chunk
  * and, where that cuts otherwise, PICK_CHUNK_USUAL, as far as the weighed time is within
  * PICK_TRUST times the best, PICK_SHORT_MAX at most, the fastest first, which is what pick_auto
  * takes; ho-ring's faster one always.  PICK_TRUST is what the simulator may be wrong by between
@@ -80,11 +80,11 @@ int pick_messages_cost(const struct topo *t);
 int pick_time(const struct topo *t, unsigned phases, int64_t bytes, enum schedule_algo algo,
               int64_t chunk_bytes, double *time_s, struct err *err);
 /*
- * What a simulated time counts in a comparison of algorithms.  The rings are as fast as
- * simulated (within 5 % on emulated fabrics, tests/bench/simulate.sh).  Where several ranks
- * send into one port at once, as all others have it, their queues collide: 1.05 of the time,
- * the least by which those were slower than simulated; and 1.1 where those are ranks of several
- * groups: a port that receives from two has 0.90 to 0.93 of its rate left.
+ * Weight of a simulated time in a comparison of algorithms.  The rings are as fast as simulated
+ * (within 5 % on emulated fabrics, tests/bench/simulate.sh).  Where several ranks send into one
+ * port at once, as all others have it, their queues collide: 1.05 of the time, the least by
+ * which those were slower than simulated; and 1.1 where those are ranks of several groups: a
+ * port that receives from two has 0.90 to 0.93 of its rate left.
  */
 double pick_weigh(enum schedule_algo algo, double time_s);
 /* Whether the algorithm can do it on these groups; ERR_INPUT says why not. */
@@ -101,7 +101,7 @@ struct pick_word {
 const char *pick_phases_name(unsigned phases, struct pick_word *room);
 int pick_phases_parse(const char *text, unsigned *out, struct err *err);
 
-/* What to ask for: operations, and sizes min_bytes, min_bytes * factor, ... max_bytes. */
+/* The query: operations, and sizes min_bytes, min_bytes * factor, ... max_bytes. */
 enum { PICK_OPS_MAX = 32 };
 #define PICK_BYTES_MAX (INT64_C(1) << 50)
 struct pick_ask {

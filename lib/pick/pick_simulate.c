@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what paro-sched simulate and draw ask and answer; simulator and drawer are sim/. */
+/* Parses the settings of paro-sched simulate and draw, and prints the answers.  Leaves
+   simulating and drawing to sim. */
 #include "pick/pick_simulate.h"
 
 #include <math.h>
@@ -78,8 +79,7 @@ static int simulate_spec(const struct pick_simulate *ask, struct answer *a, stru
     return rc;
 }
 
-/* What the wires carry is (n-1)/n of the vector, in an all-reduce twice; of a broadcast, all.
- */
+/* Each wire carries (n-1)/n of the vector, in an all-reduce twice; in a broadcast, all. */
 static double busbw_factor(const struct schedule *s)
 {
     double n = s->groups.ranks;

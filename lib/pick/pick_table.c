@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how answers become rules, and how a rule is found.  Not how rules are written down. */
+/* Makes rules of answers, and finds a rule.  Leaves their text to pick_table_file.c. */
 #include "pick/pick_table.h"
 
 #include <math.h>

@@ -57,7 +57,7 @@ void pick_table_release(struct pick_table *t);
 /* Strict YAML.  A rule whose algorithm cannot do its operation on the groups is refused. */
 int pick_table_read(struct pick_table *t, const char *path, struct err *err); /* "-": stdin */
 int pick_table_parse(struct pick_table *t, const char *name, const char *text, struct err *err);
-/* What is printed as YAML reads back as the same table and prints as the same text. */
+/* A table printed as YAML reads back as the same table and prints as the same text. */
 enum pick_format { PICK_YAML, PICK_JSON, PICK_TEXT };
 void pick_table_print(const struct pick_table *t, enum pick_format format, FILE *out);
 
@@ -67,8 +67,8 @@ const struct pick_rule *pick_find(const struct pick_table *t, unsigned phases, i
 int pick_table_check(const struct pick_table *t, const struct groups *g, struct err *err);
 
 /*
- * What `paro-sched pick` does: prints the choices on a fabric as a list, or as a table with all
- * that a trainer needs; or reads a table and prints it.
+ * Runs `paro-sched pick`: prints the choices on a fabric as a list, or as a table with all that
+ * a trainer needs; or reads a table and prints it.
  */
 struct pick_request {
     const char *topo;                     /* as topo_read takes it */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the format paro-tuning/1 (paro-tuning(5)), in and out: what is printed reads back as
- * the same table and prints as the same text.  And what paro-sched pick prints.
+ * Reads and prints paro-tuning/1 (paro-tuning(5)): a printed table reads back as the same table
+ * and prints as the same text.  Also prints the answers of paro-sched pick.
  */
 #include "pick/pick_table.h"
 
