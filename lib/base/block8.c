@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the code of block8.h.  Every loop runs over a whole block without a branch, so that the
- * compiler makes vector code of it; what is left behind the last whole block goes through one
- * that is filled up with zeros.
+ * Encodes and decodes the blocks of block8.h.  Every loop runs over a whole block without a
+ * branch, so that the compiler makes vector code of it; the elements after the last whole block
+ * go through one that is padded with zeros.
  */
 #include "base/block8.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the element types: their size, name and rounding.  dtype_reduce.c adds them. */
+/* Defines the element types: their size, name and rounding.  Leaves adding them to
+   dtype_reduce.c. */
 #include "base/dtype.h"
 
 #include <assert.h>

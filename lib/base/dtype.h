@@ -100,9 +100,9 @@ void dtype_reduce(void *to, const void *a, const void *b, enum dtype type, enum 
                   int64_t n);
 
 /*
- * What DTYPE_AVG still needs: p[i] = p[i] / ranks, 1 <= ranks <= 2^24 (exact in f32).  f32 and
- * f64 are divided, rounded once; bf16 and f16 in f32, then rounded to nearest even; i32 and u8
- * are truncated toward zero, as ncclAvg does it.
+ * Completes DTYPE_AVG: p[i] = p[i] / ranks, 1 <= ranks <= 2^24 (exact in f32).  f32 and f64 are
+ * divided, rounded once; bf16 and f16 in f32, then rounded to nearest even; i32 and u8 are
+ * truncated toward zero, as ncclAvg does it.
  */
 void dtype_scale(void *p, enum dtype type, int ranks, int64_t n);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows F16C: eight halves become floats, and floats halves rounded to nearest even. */
+/* Computes with F16C: converts eight halves to floats, and floats to halves rounded to nearest
+   even. */
 #include "base/dtype_f16.h"
 
 #include <immintrin.h>

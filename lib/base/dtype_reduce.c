@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how two vectors of one type become one, and how a sum becomes an average.  Every loop
- * is one expression without a branch, which the compiler makes vector code of; nothing here
- * depends on the processor but the speed.
+ * Reduces two vectors of one type to one, and divides a sum to an average.  Every loop is one
+ * expression without a branch, which the compiler makes vector code of; nothing here depends on
+ * the processor but the speed.
  */
 #include "base/dtype.h"
 

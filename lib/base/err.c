@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how an error is worded: one line that any terminal shows as it is, whatever a hostile
- * file has in it.  Does not know where it is printed: that is cli's.
+ * Words an error: one line that any terminal shows as it is, whatever a hostile file has in it.
+ * Leaves printing it to cli.
  */
 #include "base/err.h"
 

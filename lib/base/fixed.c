@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a double enters a fixed-point sum, and how the sum leaves it. */
+/* Adds doubles to a fixed-point sum, and converts the sum back to a double. */
 #include "base/fixed.h"
 
 #include <math.h>

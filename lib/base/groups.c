@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows membership.  Does not know links, hosts or rates. */
+/* Makes, parses and prints groups of ranks.  Leaves links, hosts and rates to topo. */
 #include "base/groups.h"
 
 #include <assert.h>

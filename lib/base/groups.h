@@ -5,9 +5,9 @@
 #include "base/err.h"
 
 /*
- * Who belongs to which group: plain arrays.  A group is what is fast inside (a node, or
- * the nodes under one switch).  Groups may differ in size, and a rank's group is looked
- * up, never computed as rank / m: ranks may be placed by node or by slot.
+ * The membership of ranks in groups: plain arrays.  A group is what is fast inside (a node, or
+ * the nodes under one switch).  Groups may differ in size, and a rank's group is looked up,
+ * never computed as rank / m: ranks may be placed by node or by slot.
  *
  *   [3,2] placed by slot:     group 0: ranks 0 1 2     group 1: ranks 3 4
  *   [3,2] placed by node:     group 0: ranks 0 2 4     group 1: ranks 1 3

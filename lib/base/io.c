@@ -446,8 +446,8 @@ int io_lock(const char *path, int *fd, struct err *err)
         int new = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
         if (new < 0)
             return err_sys(err, "cannot open lock '%s'", path);
-        /* Who held it may have removed it meanwhile: a lock on what has no name holds nobody.
-         */
+        /* The previous holder may have removed the file meanwhile: a lock on a file without a
+           name locks nobody out. */
         int same = take_lock(new, path, err) ? -1 : io_has_name(new, path, err);
         if (same == 1) {
             *fd = new;

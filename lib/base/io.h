@@ -181,7 +181,8 @@ struct io_names {
     int count;
     struct dirent **entry; /* [count] */
 };
-/* Of the open folder fd, which stays open, or (-1) of the one called `whole`. */
+/* Reads the names in the open folder fd, which stays open, or (-1) in the one called
+   `whole`. */
 int io_names_read(struct io_names *n, int fd, const char *whole, struct err *err);
 void io_names_free(struct io_names *n);
 /*

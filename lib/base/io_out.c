@@ -109,8 +109,7 @@ static int lock_temp(int fd, int made, const char *temp, const char *path, struc
     return same < 0 ? -1 : 0;
 }
 
-/* Of somebody else's making, or with a name elsewhere: who else may write into it is not known.
- */
+/* Made by another user, or linked elsewhere: others may be able to write into it. */
 static int is_strange(int fd)
 {
     struct stat st;
@@ -134,7 +133,7 @@ static int open_temp(struct io_out *out, struct err *err)
             return -1;
         if (made || !is_strange(out->fd))
             return 0;
-        /* Nobody writes there now, and nobody's is what comes in its place. */
+        /* No process writes there now, and the file that replaces it is this process's own. */
         if (again || (unlink(out->temp) && errno != ENOENT))
             return err_set(err, ERR_MISMATCH,
                            "'%s' belongs to another user or has a second link: remove it",
@@ -302,7 +301,8 @@ int io_publish(struct io_out *out, struct err *err)
         return -1;
     }
     if (folder) {
-        /* Who may rename what is there may have put another one in the temporary's place. */
+        /* A user who may rename the entries may have put another folder in the temporary's
+           place. */
         is = io_has_name(out->fd, out->path, err);
         close(out->fd);
         out->fd = old;
@@ -387,7 +387,7 @@ static int check_exchange(const struct io_out *dir, struct err *err)
         if (rc == 0 && statfs(dir->path, &fs) == 0 && fs.f_type == OVERLAYFS_SUPER_MAGIC &&
             rename(dir->path, a) && errno == EXDEV)
             rc = 1;
-        /* What stayed would be in the new folder. */
+        /* Entries that stayed would be in the new folder. */
         if (rc >= 0 && io_empty_dir(dir->fd, dir->temp, err))
             rc = -1;
     }
@@ -398,8 +398,8 @@ static int check_exchange(const struct io_out *dir, struct err *err)
 }
 
 /*
- * What a killed writer left is emptied, once nobody else may enter; the folder itself stays,
- * for the lock is on it.
+ * Empties a killed writer's folder, once no other user may enter; the folder itself stays, for
+ * the lock is on it.
  */
 static int take_over(const struct io_out *dir, struct err *err)
 {
@@ -516,7 +516,7 @@ static int walk_down(int at, char **name, int made)
     return fd;
 }
 
-/* What we make in a folder that is ours has its owner. */
+/* A file that we make in our own folder has the folder's owner. */
 static int check_made(const struct io_out *dir, int fd, struct err *err)
 {
     struct stat a, b;

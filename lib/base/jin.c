@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the tokens of JSON (RFC 8259), strictly.  What they mean is the caller's. */
+/* Reads the tokens of JSON (RFC 8259), strictly.  Leaves their meaning to the caller. */
 #include "base/jin.h"
 
 #include <string.h>
@@ -92,7 +92,7 @@ static void put_code(struct jin *j, uint32_t v)
     append(j, b, n);
 }
 
-/* What follows "\u": a code point, or the two halves of one. */
+/* Reads the digits after "\u": a code point, or the two halves of one. */
 static int escaped_code(struct jin *j)
 {
     uint32_t v, low;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how JSON and YAML are written.  Does not know what a document says. */
+/* Writes JSON and YAML.  Independent of the document's meaning. */
 #include "base/jout.h"
 
 #include <assert.h>
@@ -68,7 +68,7 @@ static void before_yaml(struct jout *j, const char *key, int is_scalar)
         fprintf(j->file, "%s:%s", key, is_scalar ? " " : "");
 }
 
-/* What stands before a value, its key included. */
+/* Writes the text before a value, its key included. */
 static void before(struct jout *j, const char *key, int is_scalar)
 {
     uint64_t bit = (uint64_t)1 << j->depth;

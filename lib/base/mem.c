@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how memory is asked for and refused.  Does not know what lies in it. */
+/* Allocates memory, and words refusals.  Independent of its contents. */
 #include "base/mem.h"
 
 #include <assert.h>

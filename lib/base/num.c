@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a number is written.  Does not know what it counts. */
+/* Parses numbers and their units, strictly. */
 #include "base/num.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* Prints metrics in the text format of Prometheus. */
 #include "base/prom.h"
 
 #include <math.h>

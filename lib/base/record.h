@@ -79,7 +79,7 @@ struct record {
     RECORD(WHOLE, struct_, member_, key_, .lo = (lo_), .hi = (hi_), __VA_ARGS__)
 #define RECORD_NUM(struct_, member_, key_, least_, most_, ...)                                 \
     RECORD(REAL, struct_, member_, key_, .least = (least_), .most = (most_), __VA_ARGS__)
-/* Of the functions that RECORD_WORDS makes. */
+/* Uses the functions that RECORD_WORDS makes. */
 #define RECORD_TERM(struct_, member_, key_, words_, ...)                                       \
     RECORD(WORD, struct_, member_, key_, .parse = parse_##words_, .name = name_of_##words_,    \
            __VA_ARGS__)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows by which names a run's folder has its log and its newest checkpoint. */
+/* Finds the log and the newest checkpoint in a run's folder. */
 #include "base/run_folder.h"
 
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows robust summaries of a sample. */
+/* Computes robust summaries of a sample. */
 #include "base/stats.h"
 
 #include <math.h>

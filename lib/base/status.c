@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a line is written over itself with plain characters, for any terminal. */
+/* Overwrites a status line with plain characters, for any terminal. */
 #include "base/status.h"
 
 #include <limits.h>

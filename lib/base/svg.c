@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the grammar of SVG 1.1 and of XML 1.0.  Does not know what is drawn. */
+/* Writes SVG 1.1 in the grammar of XML 1.0.  Leaves the drawing to its callers. */
 #include "base/svg.h"
 
 #include <assert.h>

@@ -95,7 +95,7 @@ struct svg_rgb svg_ramp(double t);
 /* The colour mixed with white; share of 0 (white) to 1 (the colour). */
 struct svg_rgb svg_tint(const char *colour, double share);
 
-/* What a page has in common with others, within this margin. */
+/* The head and key that all pages share, within this margin. */
 enum { SVG_MARGIN = 20, SVG_LINE = 18 };
 /* The title, and below it the lines of `note` ('\n' between them).  Returns the last base line;
  * s NULL: only measures. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws a page of charts: axes, ticks, lines, legend.  Does not know what the numbers mean. */
+/* Draws a page of charts: axes, ticks, lines, legend.  Independent of the numbers' meaning. */
 #include "base/svg_figure.h"
 
 #include <assert.h>
@@ -278,8 +278,8 @@ static int is_seen(const double *xy, int p)
 }
 
 /*
- * Of each pixel of a line the first and the last point, the highest and the lowest, and the
- * first that is no number, for the line's gap.  Returns how many are kept.
+ * Keeps, for each pixel of a line, the first and the last point, the highest and the lowest,
+ * and the first that is no number, for the line's gap.  Returns how many are kept.
  */
 static int thin_points(double *xy, int points)
 {

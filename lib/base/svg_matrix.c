@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Draws a matrix of percents: cells, names, legend.  Does not know what is expected. */
+/* Draws a matrix of percents: cells, names, legend.  Leaves the expected values to its
+   caller. */
 #include "base/svg_matrix.h"
 
 #include <assert.h>

@@ -41,7 +41,7 @@ struct svg_matrix {
     int square;
     /* 98 % and more, 95, 90, 75, 50, less; then plain words; NULL ends it. */
     const char *const *legend;
-    /* Of the rows from `from` to before `to`; "": none. */
+    /* Name of the rows from `from` to before `to`; "": none. */
     const char *(*name)(const void *of, int from, int to, char *text, size_t room);
     void (*tip)(const void *of, const struct svg_cell *cell, char *text, size_t room);
     const void *of; /* of name and tip; borrowed */

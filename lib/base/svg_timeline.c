@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how bars become a picture: heights, tracks, joined bars.  Does not know what they mean.
- */
+/* Draws bars over time: heights, tracks, joined bars.  Independent of their meaning. */
 #include "base/svg_timeline.h"
 
 #include <inttypes.h>

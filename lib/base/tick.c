@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the clocks.  Nothing else in the library asks the system for the time. */
+/* Reads the clocks.  No other file of the library asks the system for the time. */
 #include "base/tick.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how the values of a tree are read, and how an error names its place. */
+/* Reads the values of a tree, and names their places in errors. */
 #include "base/tree.h"
 
 #include <errno.h>

@@ -80,7 +80,7 @@ int tree_is(const struct tree_node *n, const char *word); /* "true", "false" */
 int tree_is_bool(const struct tree_node *n);
 int tree_is_whole(const struct tree_node *n, int64_t *out); /* of 64 bits */
 int tree_is_number(const struct tree_node *n, double *out);
-/* Of JSON: the same values, in mappings in any order; 1 is 1.0. */
+/* For JSON: the same values, in mappings in any order; 1 is 1.0. */
 int tree_equal(const struct tree_node *a, const struct tree_node *b);
 /* For a message: a number, true and false as they stand, else "a list", "a text", "NaN", ... */
 const char *tree_shown(const struct tree *t, const struct tree_node *n);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how people read a number.  Machine output never comes through here. */
+/* Prints numbers with units, for people.  Machine output never comes through here. */
 #include "base/units.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which bytes are UTF-8 (RFC 3629), and which of them a terminal obeys. */
+/* Decodes UTF-8 (RFC 3629), and finds the characters that a terminal obeys. */
 #include "base/utf8.h"
 
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how expat's events become a tree, its bounds, and how a tree is printed.  Does not know
- * what a document means.
+ * Makes a bounded tree of expat's events, and prints a tree.  Independent of the document's
+ * meaning.
  */
 #include "base/xml.h"
 
@@ -141,7 +141,7 @@ static void on_doctype(void *ctx, const char *name, const char *system, const ch
         fail(ctx, "declares entities or elements of its own, expected none");
 }
 
-/* What stands in front of a document type or the first element: a declaration, comments. */
+/* Skips the text before a document type or the first element: a declaration, comments. */
 static char *skip_prolog(char *at)
 {
     at += strncmp(at, "\xef\xbb\xbf", 3) ? 0 : 3;

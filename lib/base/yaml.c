@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a YAML text becomes structs and how scalars are written.  libcyaml stores; the
- * schema is checked first, because libcyaml 1.3.1 keeps no positions, names the mapping and not
- * the key, takes an empty document for success and expands aliases without bound.
+ * Reads a YAML text into structs, and writes scalars.  libcyaml stores; the schema is checked
+ * first, because libcyaml 1.3.1 keeps no positions, names the mapping and not the key, takes an
+ * empty document for success and expands aliases without bound.
  */
 #include "base/yaml.h"
 
