@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a fabric is: room for it, its ports, which printer a name asks for.  Does not know
- * how any text is written or read: topo_import.c knows who reads.
+ * Makes and releases fabrics, derives their ports, and calls the printer that a name asks for.
+ * Leaves the text to the printers, and choosing a reader to topo_import.c.
  */
 #include "topo/topo.h"
 

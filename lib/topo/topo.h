@@ -40,8 +40,8 @@ struct topo_level {
     /* The time of a ring's bytes grows by this part for each rank that it joins beyond two; 0:
        it does not. */
     double ring_loss;
-    /* What the computing loses to each exchange at this level that goes on beside it and whose
-       end it needs, however few the bytes; 0 where unknown, or nothing. */
+    /* Seconds that computing loses to each exchange at this level that runs at the same time
+       and whose end it needs, however few the bytes; 0 where unknown, or nothing. */
     double use_lost_s;
     double latency_busy_s; /* of one message while all ranks compute; 0: unknown */
     /* Where they come from that were neither measured nor given; else "". */
@@ -72,8 +72,8 @@ struct topo {
     enum dtype compute_type;       /* of the products that these are of: f32, bf16 */
     double other_flops;            /* of products in the other of both types, 0 where unknown */
     double memory_Bps; /* per rank, all copying: bytes read plus bytes written; or 0 */
-    /* What goes across passes ports inside too, where groups end above level 0: a collective
-       that works inside and across at once takes so much longer inside, in parts of 1. */
+    /* Traffic across passes ports inside too, where groups end above level 0: a collective that
+       works inside and across at once takes so much longer inside, in parts of 1. */
     double inside_extra;
     char open[TOPO_SOURCE_BYTES];  /* what another tool's file leaves open; "" */
     char doubt[TOPO_SOURCE_BYTES]; /* why what was measured or read may be wrong */
@@ -97,11 +97,11 @@ void topo_release(struct topo *t);
 void topo_name_levels(struct topo *t); /* "intra", "inter", "level2", ... */
 void topo_set_host(struct topo *t, int k, const char *host); /* copies */
 /*
- * What -i takes: a file, "-" (stdin), "nvml:" (this machine's GPUs), or "synth:SPEC" as
- * "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A file is YAML
- * (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes words about
- * what that tool does not state, and is asked here without any.  A file that leaves open what
- * `open` tells is refused.
+ * Reads a fabric as -i names it: a file, "-" (stdin), "nvml:" (this machine's GPUs), or
+ * "synth:SPEC" as "synth:16x8,intra=200GB/s:3us,inter=25GB/s:12us,memory=80e9,flops=100e12".  A
+ * file is YAML (paro-topology(5)) or what another tool writes: topo/topo_import.h, which takes
+ * words about what that tool does not state, and is asked here without any.  A file that leaves
+ * open what `open` tells is refused.
  */
 int topo_read(struct topo *t, const char *what, struct err *err);
 struct yaml;

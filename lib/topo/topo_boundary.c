@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what becomes of a fabric's levels when several of them lie inside a group; and a fabric
- * of fewer ranks, or of more groups, than one that was measured or given.
+ * Joins the levels of a fabric that lie inside a group; and makes a fabric of fewer ranks, or
+ * of more groups, than one that was measured or given.
  *
  * A group that ends above level 0 has the groups of level 0 as its cells (base/groups.h).  Each
  * of its M shards goes round the cells, in an order in which those of one unit follow each
@@ -20,8 +20,9 @@
  * (B - 1) / B of one more shard, of B groups.  Where both are under way at once T grows by
  * that, u_l of them at the port of u_l ranks, which inside_extra tells.
  *
- * Across, each rank sends alike.  So what leaves a group of M ranks is held up by a port below,
- * that of u_l ranks, as if it were M / u_l times as wide; and by the group's own port.
+ * Across, each rank sends alike.  So the port of a group of M ranks has the rate min over
+ * levels l of R_l M / u_l, where the port at level l is that of u_l ranks; u_l = M for the
+ * group's own port.
  */
 #include "topo/topo_boundary.h"
 
@@ -61,7 +62,7 @@ int topo_boundary_is_new(const struct topo *t, int b)
 
 /* ---- one level of several ---- */
 
-/* Of two parts of one, 0 where unknown, the one of which less is left. */
+/* Returns the smaller of two parts of 1; 0 means unknown. */
 static double less_left(double a, double b)
 {
     return a > 0 && (b <= 0 || a < b) ? a : b;
@@ -147,7 +148,7 @@ static void join_inside(const struct topo *t, int b, int *const *size, struct to
 
 /* ---- across ---- */
 
-/* What leaves the new groups: their ports, narrowed by those below. */
+/* Sets the ports of the new groups, narrowed by those below. */
 static void set_ports(const struct topo *t, int b, int *const *size, const int *unit,
                       struct topo *out)
 {
@@ -232,7 +233,7 @@ static void set_hosts(const struct topo *t, const int *unit, struct topo *out)
     mem_free(seen);
 }
 
-/* What a fabric states of each rank. */
+/* Copies the figures that a fabric states for each rank. */
 static void copy_rank(const struct topo *t, struct topo *out)
 {
     out->device = t->device;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows when two fabrics are the same and where they are not.  Error bars are left out: they
- * say how well a figure is known, not what it is.
+ * Compares two fabrics, and names where they differ.  Error bars are left out: they say how
+ * well a figure is known, not what it is.
  */
 #include "topo/topo_print.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the words that give a fabric's figures, in synth: and behind --set, and what becomes of
- * levels and ports when a figure is given.
+ * Parses the words that give a fabric's figures, in synth: and after --set, and sets levels and
+ * ports from the figures given.
  */
 #include "topo/topo_given.h"
 

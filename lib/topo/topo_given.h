@@ -4,7 +4,7 @@
 
 #include "topo/topo.h"
 
-/* What words as "inter=25GB/s/rank:12us,memory=80e9" say of a fabric. */
+/* The figures of a fabric given by words as "inter=25GB/s/rank:12us,memory=80e9". */
 struct topo_given_level {
     int has_rate, has_latency; /* given or not */
     int per_rank;              /* every rank has a port of its own of that rate */
@@ -33,7 +33,7 @@ int topo_given_parse(struct topo_given *g, const char *words, struct err *err);
 /* The next word of a list, cut at a comma outside brackets; NULL behind the last. */
 char *topo_given_next(char **at);
 
-/* What is given of level l replaces what is there: the level's rates, at level 1 all ports. */
+/* Replaces the figures of level l by those given: the level's rates, at level 1 all ports. */
 void topo_given_level(struct topo *t, int l, const struct topo_given_level *g);
 /*
  * The same for all of a fabric; with `fill` only where it states nothing (a rate of 0, a
@@ -43,7 +43,7 @@ void topo_given_level(struct topo *t, int l, const struct topo_given_level *g);
 int topo_given_rank(struct topo *t, const struct topo_given *g, int fill, struct err *err);
 int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struct err *err);
 
-/* What lies behind the largest port of level l: a rank, a group, a block. */
+/* The unit behind the largest port of level l: a rank, a group, a block. */
 struct topo_unit {
     int ranks;
     double port_Bps; /* what the ports of its groups pass together; 0 below level 2 */

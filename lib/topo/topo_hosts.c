@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows lists of host names, as Slurm and people write them: "node[00-15],login". */
+/* Parses lists of host names, as Slurm and people write them: "node[00-15],login". */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows hwloc's XML, versions 2 and 3: what `lstopo FILE.xml` writes.
+ * Reads hwloc's XML, versions 2 and 3, as `lstopo FILE.xml` writes it.
  *
  *     topology > object Machine > object Package > object Bridge > object PCIDev > object OSDev
  *                                 object NUMANode

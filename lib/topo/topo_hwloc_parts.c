@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what of hwloc's XML goes into NCCL's: processors, GPUs, network devices and the
- * switches above them, as a template has it.  hwloc states neither the compute capability nor
- * the speed of a port, and what NVLinks carry but not how many there are: none of that is made
- * up; NCCL finds out where it runs.
+ * Converts hwloc's XML to NCCL's: processors, GPUs, network devices and the switches above
+ * them, as a template has it.  hwloc states neither the compute capability nor the speed of a
+ * port, and what NVLinks carry but not how many there are: none of that is made up; NCCL finds
+ * out where it runs.
  *
  * A switch is two ports, an upper and some lower ones, each a bridge to hwloc; where a file has
  * left out the lower ones, several devices are below one bridge.
@@ -54,7 +54,7 @@ static int small_number(const char *text)
     return num_i64(text, 0, 4095, &v, &ignored) ? -1 : (int)v;
 }
 
-/* What a device hangs below: the nearest object with memory of its own, else the machine. */
+/* Finds the parent of a device: the nearest object with memory of its own, else the machine. */
 static struct xml_node *cpu_of(struct build *b, const struct xml_node *device)
 {
     struct topo_cpu cpu = {.numa = -1};

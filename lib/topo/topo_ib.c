@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what fabric an InfiniBand subnet is: hosts are groups, and the switches that stand
+ * Makes a fabric of an InfiniBand subnet: hosts are groups, and the switches that stand
  * together below the next tier are blocks.
  *
  *     tier 3             core                      level 3: a pod's links to the core
@@ -169,7 +169,8 @@ static int find_tiers(struct fabric *f)
     return tiers;
 }
 
-/* What the units pass to others, and whether it is another step than the one before it. */
+/* Measures the rates that the units pass to others, and whether the step differs from the one
+   before it. */
 static void measure_step(struct fabric *f, struct step *s)
 {
     const struct ib *ib = f->ib;

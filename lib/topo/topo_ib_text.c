@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the text of ibnetdiscover (infiniband-diags):
+ * Parses the text of ibnetdiscover (infiniband-diags):
  *
  *     Switch  36 "S-0008f10500200134"  # "leaf1" enhanced port 0 lid 1 lmc 0
  *     [1]  "H-00117500007ea9b2"[1](117500007ea9b2)  # "node1 HCA-1" lid 2 4xQDR
@@ -9,7 +9,7 @@
  *     Ca  1 "H-00117500007ea9b2"  # "node1 HCA-1"
  *     [1](117500007ea9b2)  "S-0008f10500200134"[1]  # lid 2 lmc 0 "leaf1" lid 1 4xQDR
  *
- * Does not know what a fabric makes of it: topo_ib.c does.
+ * Leaves making a fabric of it to topo_ib.c.
  */
 #include "topo/topo_ib.h"
 
@@ -27,7 +27,7 @@ static void skip_blanks(char **at)
     *at += strspn(*at, " \t");
 }
 
-/* What stands between two quotes, cut; NULL where it does not. */
+/* Cuts out the text between two quotes; NULL without quotes. */
 static char *cut_quoted(char **at)
 {
     char *text, *end;
@@ -125,7 +125,7 @@ static int read_comment(const struct ib *ib, int line, char *at, const char **wo
 
 /* ---- lines ---- */
 
-/* What SHARP shows of a switch as if it were a host. */
+/* The name by which SHARP shows a switch as if it were a host. */
 static const char aggregation[] = "Aggregation Node";
 
 static int read_node(struct ib *ib, int line, char *at)

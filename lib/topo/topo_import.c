@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which tool wrote a text, by its content, and who reads it.  Does not know any of the
- * formats further than that.
+ * Detects which tool wrote a text, by its content, and calls its reader.  Leaves the formats
+ * themselves to the readers.
  */
 #include "topo/topo_import.h"
 
@@ -236,7 +236,8 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
     return rc;
 }
 
-/* Nobody is told here of what a file leaves open: better no fabric than a wrong one. */
+/* The caller could not be told of figures that a file leaves open: better no fabric than a
+   wrong one. */
 int topo_read(struct topo *t, const char *what, struct err *err)
 {
     const char *name = strcmp(what, "-") ? what : "stdin";

@@ -31,7 +31,7 @@ int topo_import(struct topo *t, const char *what, const struct topo_ask *ask, st
  * does not tell what that is made of.
  */
 int topo_export_nccl(const char *what, FILE *out, struct err *err);
-/* Of a text with one 0 behind it; takes it (mem_free). */
+/* Imports a text that a 0 byte ends; takes it (mem_free). */
 int topo_import_text(struct topo *t, const char *name, char *text, int64_t bytes,
                      const struct topo_ask *ask, struct err *err);
 

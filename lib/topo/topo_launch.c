@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the files by which Open MPI places ranks: a host file ("node0 slots=2"), which fills
+ * Prints the files by which Open MPI places ranks: a host file ("node0 slots=2"), which fills
  * hosts in their order, and a rank file ("rank 0=node0 slot=0"), which places each rank.
  */
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how this machine becomes a fabric, and how a machine is written as NCCL's XML.  What
- * NVML and the kernel tell is put into NCCL's words first, and the reader of NCCL's files makes
- * the fabric of it: one list of rates, and the same fabric from nvml: as from what NCCL dumps
- * on this machine, or from what --format nccl prints.
+ * Makes a fabric of this machine, and writes a machine as NCCL's XML.  The answers of NVML and
+ * the kernel become NCCL's XML first, and the reader of NCCL's files makes the fabric of it:
+ * one list of rates, and the same fabric from nvml: as from NCCL's dump on this machine, or
+ * from the output of --format nccl.
  */
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how one machine, as another tool describes it, becomes a fabric of several, and what
- * its links make of its ranks.  Does not know any file's format.
+ * Makes a fabric of several machines from one, as another tool describes it, and the rates of
+ * its ranks from its links.  Leaves file formats to the readers.
  *
  *     one domain:         intra (NVLink, or PCIe)                   inter (network)
  *     several domains:    intra (NVLink)       inter (PCIe)         level2 (network)
@@ -41,7 +41,7 @@ static void spread_domain(struct topo_machine *m, int first, int d)
 void topo_machine_near(struct topo_machine *m)
 {
     for (int r = 0; r < m->ranks; r++) {
-        /* What a rank has of links in all, and to the one other that it has most to. */
+        /* The rates of a rank's links in all, and to the other rank that it has most to. */
         double all = m->to_switch[r], most = all;
         for (int other = 0; other < m->ranks; other++) {
             all += m->direct[r * m->ranks + other];

@@ -6,8 +6,8 @@
 #include "topo/topo_import.h"
 
 /*
- * What the readers of other tools' files share.  NCCL's own constants stand for what these
- * files do not state: they are what NCCL plans its rings with on the same machine.
+ * Shared by the readers of other tools' files.  NCCL's own constants stand for what these files
+ * do not state: they are what NCCL plans its rings with on the same machine.
  */
 
 /*
@@ -45,8 +45,8 @@ int topo_pcie_add(struct topo_pcie *p, int parent, double Bps);
 void topo_pcie_rank(struct topo_pcie *p, int link); /* a rank sits at its end */
 void topo_pcie_release(struct topo_pcie *p);
 /*
- * What each of `rails` ranks of a group passes on to the next group, when all groups do so
- * around a ring in the order of the tree: a link is then crossed once for each rail that
+ * The rate at which each of `rails` ranks of a group sends to the next group, when all groups
+ * do so around a ring in the order of the tree: a link is then crossed once for each rail that
  * begins below it.  0 where a rank's own link is unknown.
  */
 double topo_pcie_ring_Bps(const struct topo_pcie *p, int rails);
@@ -106,7 +106,7 @@ int topo_machine_hang(struct topo_machine *m, const struct xml_node *n, topo_mac
                       void *reader);
 /* Rates of what joins the ranks by PCIe: of inside, or with several domains of across. */
 void topo_machine_pcie(struct topo_machine *m, const char *source);
-/* What is given of one link is set in m. */
+/* Builds the fabric; figures given for one link are set in m. */
 int topo_machine_build(struct topo *t, struct topo_machine *m, const struct topo_ask *ask,
                        struct err *err);
 

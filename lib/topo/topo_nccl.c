@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows NCCL's topology XML, version 1: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE
+ * Reads NCCL's topology XML, version 1, which NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE
  * names.
  *
  *     system > cpu > pci (a switch) > pci > gpu > nvlink, c2c
  *                                     pci > nic > net
  *
- * A template that clouds ship has neither gpu nor net, only the classes of PCI devices.  What a
- * link carries is not stated but follows: the tables are those of NCCL 2.27, src/graph/topo.h
+ * A template that clouds ship has neither gpu nor net, only the classes of PCI devices.  The
+ * rate of a link is not stated but follows: the tables are those of NCCL 2.27, src/graph/topo.h
  * and topo.cc, less than a link's raw rate since they count payload.
  */
 #include <math.h>
@@ -197,7 +197,7 @@ static int link_Bps(const struct nccl *c, const struct xml_node *pci, double *Bp
     return 0;
 }
 
-/* Of a pci; a cpu is a root. */
+/* The link above a pci; a cpu is a root. */
 static int link_above(void *reader, const struct xml_node *n, const struct xml_node **above,
                       double *Bps)
 {
@@ -387,7 +387,8 @@ static int add_net(struct nccl *c, const struct xml_node *n)
     return 0;
 }
 
-/* What all ports of the PCI device of device i pass; 0 when an earlier one has counted them. */
+/* The rate of all ports of the PCI device of device i; 0 when an earlier one has counted
+   them. */
 static int device_Bps(struct nccl *c, int i, double *Bps, int *cut)
 {
     const struct net *net = &c->net[i];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows NVML, NVIDIA's management library: what is used of it is declared here, after its
- * manual (NVML API Reference Guide) and as the library's ABI has it since driver 418.  Does not
- * know what becomes of the answers: topo_nvml_parts.c.
+ * Queries NVML, NVIDIA's management library: the part used is declared here, after its manual
+ * (NVML API Reference Guide) and as the library's ABI has it since driver 418.  Leaves the use
+ * of the answers to topo_nvml_parts.c.
  */
 #include "topo/topo_nvml.h"
 

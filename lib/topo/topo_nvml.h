@@ -48,7 +48,7 @@ struct topo_nvml {
     int links_unknown;         /* a GPU whose links the driver does not tell, as a sandbox's */
 };
 
-/* Of each GPU all, or only name, bus id, memory and sm. */
+/* All facts of each GPU, or only name, bus id, memory and sm. */
 enum topo_nvml_part { TOPO_NVML_ALL, TOPO_NVML_NAMES };
 /*
  * ERR_ABSENT where there is no NVML, or no GPU; ERR_DEVICE with NVML's own words where it

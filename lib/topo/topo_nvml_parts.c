@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what NVML's answers and the kernel's files make of a machine: which processor a GPU is
- * near, which switches are above it, where its NVLinks end.
+ * Describes a machine by NVML's answers and the kernel's files: which processor a GPU is near,
+ * which switches are above it, where its NVLinks end.
  *
- * The kernel's tree of PCI devices is exact.  Where it is not to be seen, NVML tells of two
- * GPUs how far up they meet: through one switch, through several, or further up.  Then there is
- * a switch for those that meet at one, and one above for those that meet through several; their
- * bus ids are those that Azure's templates give to what a virtual machine hides, ffff:ff:..,
- * and the rates of the links above them are not known.
+ * The kernel's tree of PCI devices is exact.  Where it is not visible, NVML reports how far up
+ * two GPUs meet: through one switch, through several, or further up.  Then there is a switch
+ * for those that meet at one, and one above for those that meet through several; their bus ids
+ * are those that Azure's templates give to what a virtual machine hides, ffff:ff:.., and the
+ * rates of the links above them are not known.
  */
 #include <string.h>
 
@@ -78,7 +78,8 @@ static void find_cpu(struct build *b, int i)
 
 /* ---- PCIe ---- */
 
-/* What a device hangs below: the last switch that the kernel shows above it, or the cpu. */
+/* Adds the parents of a device: returns the last switch that the kernel shows above it, or the
+   cpu. */
 static struct xml_node *add_above(struct build *b, const char *busid, struct xml_node *cpu,
                                   int *known)
 {

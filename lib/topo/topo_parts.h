@@ -46,7 +46,7 @@ void topo_nvml_parts(struct xml *x, const struct topo_nvml *n, const char *root)
  */
 int topo_hwloc_parts(struct xml *x, const struct xml *hwloc, struct err *err);
 
-/* What hwloc's XML has: an object of a type; the value of an <info>, "" where it is absent. */
+/* Parts of hwloc's XML: an object of a type; the value of an <info>, "" where it is absent. */
 int topo_hwloc_is_object(const struct xml_node *n, const char *type);
 const char *topo_hwloc_info(const struct xml_node *n, const char *name);
 int topo_hwloc_is_gpu(const struct xml *x, const struct xml_node *n);
@@ -81,7 +81,7 @@ enum { TOPO_SYSFS_CPUS = 8192 };
 int topo_sysfs_list(const char *line, unsigned char in[TOPO_SYSFS_CPUS]);
 /* The list of processors that this process may run on, "" where unknown. */
 void topo_sysfs_allowed(const char *root, char *list, size_t room);
-/* What the kernel knows of a PCI device: class, ids, link; what it has not stays. */
+/* Sets the kernel's facts of a PCI device: class, ids, link; facts that it lacks stay. */
 void topo_sysfs_pci(const char *root, struct topo_pci *pci);
 int topo_sysfs_numa(const char *root, const char *busid);    /* -1 unknown */
 void topo_sysfs_cpu(const char *root, struct topo_cpu *cpu); /* arch, vendor, family, model */

@@ -10,7 +10,7 @@ void topo_print_yaml(const struct topo *t, FILE *out);
 void topo_print_json(const struct topo *t, FILE *out);
 void topo_print_table(const struct topo *t, FILE *out);
 void topo_print_svg(const struct topo *t, FILE *out);
-/* Of a fabric whose groups all have a host. */
+/* For a fabric whose groups all have a host. */
 void topo_print_hostfile(const struct topo *t, FILE *out);
 void topo_print_rankfile(const struct topo *t, FILE *out);
 
@@ -18,7 +18,7 @@ void topo_print_rankfile(const struct topo *t, FILE *out);
 enum { TOPO_ERROR_BAR = RECORD_OTHER };
 extern const struct record topo_level_record[];
 
-/* Of other_flops, beside `flops`, which is of compute_type: "flops_bf16". */
+/* Key of other_flops, next to `flops`, which is of compute_type: "flops_bf16". */
 const char *topo_other_key(const struct topo *t);
 
 /* "4 ranks in 2 groups of 2, 2 levels": owned by the caller. */

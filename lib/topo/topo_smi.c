@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the matrix that `nvidia-smi topo -m` prints:
+ * Reads the matrix that `nvidia-smi topo -m` prints:
  *
  *             GPU0    GPU1    mlx5_0  CPU Affinity    NUMA Affinity
  *     GPU0     X      NV12    PXB     0-31            0

@@ -33,7 +33,7 @@ enum {
     SQUARES_ROW = 8
 };
 
-/* Of the page; more groups than fit three rows may make it wider. */
+/* Widths of the page; more groups than fit three rows may make it wider. */
 static const double WIDTH = 1000, WIDE = 1460;
 enum { WIDE_FROM = 16 };
 static const double GAP = 14, PAD = 12, HEAD = 24, STUB = 16;
@@ -80,7 +80,7 @@ static void paint_box(struct draw *d, double x, double y, double w, double h, co
     svg_rect(&d->s, (struct svg_box){x, y, w, h}, &(struct svg_pen){.fill = fill}, NULL);
 }
 
-/* What is slow, else in grey. */
+/* Paints a rate: slow ones stand out, others are grey. */
 static void paint_rate(struct draw *d, double x, double y, enum svg_anchor anchor, int slow,
                        const char *text)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the one-line description of a fabric that does not exist: "16x8,inter=25GB/s:12us".
+ * Parses the one-line description of a fabric that does not exist: "16x8,inter=25GB/s:12us".
  *
  *     4x16x8     8 ranks in a group, 16 groups in a block, 4 blocks: three levels
  *     [8,8,7]    three ragged groups, two levels;  4x[8,8,7] is four blocks of them

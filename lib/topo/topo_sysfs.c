@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what the kernel tells of PCI devices, processors and RDMA ports in the files of sysfs
- * and proc, of Documentation/ABI.  A file that is not there, as in a container, tells nothing;
- * there are no errors here.
+ * Reads PCI devices, processors and RDMA ports from the kernel's files in sysfs and proc, as in
+ * Documentation/ABI.  A file that is not there, as in a container, tells nothing; there are no
+ * errors here.
  *
  * NCCL's tree has one node for a switch, which is two ports to the kernel: going up from a
  * device, every second one counts, and what is left is the root port.

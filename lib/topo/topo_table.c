@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows a fabric as tables for people: its levels, its groups, and of few ranks each pair. */
+/* Prints a fabric as tables for people: its levels, its groups, and of few ranks each pair. */
 #include <math.h>
 #include <string.h>
 
@@ -114,7 +114,7 @@ static const char *print_whole(struct cell *c, double v, double unit)
     return c->text;
 }
 
-/* What ranks keep that move bytes and compute at once. */
+/* Prints the shares of rates that ranks keep when they transfer and compute at once. */
 static void put_left(const struct topo *t, FILE *out)
 {
     fprintf(out, "\n%-16s %12s %14s %12s %16s\n", "LEVEL", "RATE LEFT %", "COMPUTE LEFT %",
@@ -165,7 +165,8 @@ static void put_groups(const struct topo *t, struct seen *seen, FILE *out)
     }
 }
 
-/* Who meets whom at which level, as `nvidia-smi topo -m` shows its pairs. */
+/* Prints the level at which each pair of ranks meets, as `nvidia-smi topo -m` shows its
+   pairs. */
 static void put_matrix(const struct topo *t, FILE *out)
 {
     int ranks = t->groups.ranks;

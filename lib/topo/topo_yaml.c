@@ -312,7 +312,7 @@ static int read_parts(const struct read *r, const struct tree_node *root)
                 return tree_fail(t, tree_get(level, "name"), NULL, r->err,
                                  "is '%s' as is levels[%d]'s, expected another", to->name, i);
         /*
-         * What one of a port's members has when all send passes the port.  Beyond what one
+         * The rate of one of a port's members when all send passes the port.  Beyond what one
          * measurement differs from the next (TOPO_SLOW_SHARE) more is no fabric but a slip, as
          * bits for bytes.  At level 0, and at level 1 of one group, which repeats it, the two
          * are a rank's own rate alone and in company, measured apart: no port is shared.
