@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The decoder by visits: embedding, layers, head.  A layer's arithmetic is in net_layer.c;
+ * Runs the decoder by visits: embedding, layers, head.  A layer's arithmetic is in net_layer.c;
  * where activations lie is in net_place.c, how families differ in net_shape.c.
  */
 #include "net/net.h"
@@ -277,7 +277,7 @@ const char *net_attention_by(const struct net *net)
 
 /* ---- the products that a step cannot do without ---- */
 
-/* Of one line: what it gives forward, what it gives back, what it learns. */
+/* FLOPs of one line: of its output, of its input's gradient, of its weights' gradients. */
 static double line_flops(const struct net *net, const struct net_at *at, int line, int back)
 {
     const struct net_buffers *n = net->buffers;

@@ -102,7 +102,8 @@ int net_init(struct net *net, const struct model *model, const struct net_option
              struct err *err);
 void net_place(struct net *net, struct arena *arena);
 void net_release(struct net *net);
-/* What follows is about that micro-batch, 0 .. together - 1; after net_place the first. */
+/* Selects the micro-batch of the following calls, 0 .. together - 1; after net_place the
+   first. */
 void net_use(struct net *net, int micro);
 /* tokens, targets (B,T) of the host, there until net_loss has returned or the backward is done;
    scale 0: no backward will follow. */
@@ -117,7 +118,7 @@ void net_forward(struct net *net, int visit, const void *params);
 void net_backward(struct net *net, int visit, const void *params, float *grads);
 /* Any time after the head's forward: waits for that, not for what was asked for after it. */
 int net_loss(struct net *net, double *loss, struct err *err);
-/* What net_place takes, under options that net_init accepts; a kern of kern_kind_open
+/* Bytes that net_place takes, under options that net_init accepts; a kern of kern_kind_open
    suffices. */
 struct net_bytes {
     int64_t arrays;
@@ -142,8 +143,8 @@ int64_t net_logits_ld(const struct net *net);
 
 /* Whose kernels do attention, in words. */
 const char *net_attention_by(const struct net *net);
-/* Of the entries of a sparse weight: while no more are active products go by their places, else
-   they are dense ones, of weights made whole; 0: always. */
+/* Share of the entries of a sparse weight: while no more are active, products go by their
+   places, else they are dense ones, of weights made whole; 0: always. */
 double net_sparse_share(const struct model *m, enum dtype compute);
 struct net_graphs_report net_graphs_said(const struct net *net);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which layers are graphs of a GPU, and when one becomes one.  A graph names the memory
- * that its kernels use: all of it is the net's, and stays, but for parameters and gradients,
- * which come from a few places in turn, and the kernels' own, which may be another once a
- * larger one was needed.
+ * Records layers as graphs of a GPU, and decides when a layer becomes one.  A graph names the
+ * memory that its kernels use: all of it is the net's, and stays, but for parameters and
+ * gradients, which come from a few places in turn, and the kernels' own, which may be another
+ * once a larger one was needed.
  *
  *     layer 0   forward    params a   params b         each direct at first, then a graph
  *               backward   params a, grads   params b, grads

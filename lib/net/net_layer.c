@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One decoder layer, forward and backward, of any family:
+ * Computes one decoder layer, forward and backward, of any family:
  *
  *     x_mid = x + [norm] attention(rope(norm(x) Wqkv^T)) Wo^T
  *     out   = x_mid + [norm] f(norm(x_mid) Win^T) Wdown^T
@@ -157,7 +157,7 @@ struct attention { /* of a layer */
     int back;
 };
 
-/* What is kept lies where its rows are. */
+/* The kept arrays lie where their rows are. */
 static void attend(const struct net *net, int64_t first, int64_t seq, void *arg)
 {
     const struct attention *a = arg;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The products with weights.  Of a weight W (out, in): forward y = x W^T, backward dx = dy W
- * and dW += dy^T x; of one stored as (in, out) the same with W^T for W, nothing is copied.
- * With an adapter, low = s x A^T (s = alpha / rank; (R,rank)):
+ * Computes the products with weights.  For a weight W (out, in): forward y = x W^T, backward dx
+ * = dy W and dW += dy^T x; of one stored as (in, out) the same with W^T for W, nothing is
+ * copied.  With an adapter, low = s x A^T (s = alpha / rank; (R,rank)):
  *
  *     y += low B^T      dlow = s dy B      dx += dlow A      dA += dlow^T x      dB += dy^T low
  *
@@ -26,7 +26,7 @@ const void *net_w(const struct net *net, const struct net_hand *hand, int64_t of
     return (const char *)hand->w + offset * dtype_bytes(net->options.kern->weight);
 }
 
-/* Of a product that the network will not run nothing is prepared. */
+/* Products that the network will not run are not prepared. */
 static int wanted(const struct net *net, const struct net_line *l, enum net_product p)
 {
     int forward = p == NET_Y || p == NET_LOW || p == NET_RISE;

@@ -4,19 +4,19 @@
 
 #include "net/net_shape.h"
 
-/* What the files of net/ share: what a step needs beside the description in net_shape.h.
-   void *: of the type of activations (k->act), or, of parameters, of weights (k->weight). */
+/* State shared by the files of net/: a step's, besides the description in net_shape.h.  void *:
+   of the type of activations (k->act), or, of parameters, of weights (k->weight). */
 
 struct net_norm_kept {
     float *mean, *rstd; /* (R); mean NULL for RMS */
 };
 
-/* What the forward of a layer leaves for its backward.  Normalised rows and what enters DOWN
-   are computed again.  With recompute all but x is one layer's at a time. */
+/* Arrays that the forward of a layer leaves for its backward.  Normalised rows and the input of
+   DOWN are computed again.  With recompute all but x is one layer's at a time. */
 struct net_layer_kept {
     void *x, *x_mid; /* (R,C) before attention, before the feed-forward */
     struct net_norm_kept norm[NET_NORMS];
-    /* What norms from NET_Q on read: (R, heads D), (R, kv_heads D), (R,C), (R,C). */
+    /* Inputs of norms from NET_Q on: (R, heads D), (R, kv_heads D), (R,C), (R,C). */
     void *raw[NET_NORMS];
     void *qkv;  /* (R,Q) queries and keys turned; (T,Q) where there is a window */
     void *att;  /* (R, heads D); scratch of the norms before and after its use */
@@ -40,7 +40,7 @@ struct net_graph_table {
     struct err refused;
 };
 
-/* Of a micro-batch that is under way. */
+/* The state of a micro-batch under way. */
 struct net_micro {
     struct net_layer_kept *kept; /* [layers]; what they point at lies in the arena */
     struct kern_tokens tokens;
@@ -72,7 +72,7 @@ struct net_buffers {
     /* Operands rounded to the type of products where they are of another; as large as any. */
     void *x_room, *dy_room, *w_room, *low_room, *dlow_room;
     float *whole; /* a sparse weight, or the gradient of one, as a dense one: the largest */
-    /* Of a sparse weight, where products go by its places; else NULL. */
+    /* Places of a sparse weight, where products go by them; else NULL. */
     int32_t *place_start, *place_column;
     float *places_room;
     struct net_graph_table graphs;
@@ -84,7 +84,7 @@ void net_place_arrays(struct net *net, struct arena *arena);
 void net_release_arrays(struct net *net);
 int net_together(const struct net *net);
 int64_t net_rows(const struct net *net, enum net_stage_name stage);
-/* Of n elements of activations. */
+/* Bytes of n elements of activations. */
 int64_t net_act_bytes(const struct net *net, int64_t n);
 /* Elements between rows of an operand, of a weight, as products find it; columns of the weight
    as it is stored. */

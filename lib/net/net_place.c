@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which arrays the network has, and how large each is: what is planned for a device that
- * is not here is what is placed there.  No kernel is run.
+ * Sizes and places the arrays of the network: a plan for a device that is absent here counts
+ * the same arrays that are placed there.  No kernel is run.
  */
 #include "net/net_parts.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows nothing of arithmetic: which lines a stage has, where their tensors lie within the
- * units, and where in each visit the backward may end.
+ * Describes the network without its arithmetic: which lines a stage has, where their tensors
+ * lie within the units, and where in each visit the backward may end.
  */
 #include <assert.h>
 #include <string.h>
@@ -63,7 +63,7 @@ static void norm_at(struct net_at *at, int which, const struct model *m, int64_t
                                   : which >= NET_Q);
 }
 
-/* Of layer `layer`, or of the head: layer = layers. */
+/* Finds the tensors of layer `layer`, or of the head: layer = layers. */
 static void tensors(struct net_shape *n, const struct model *m, int64_t layer)
 {
     struct net_at *at = &n->at[layer];
@@ -139,7 +139,7 @@ static int first_part(const struct net_shape *n, const struct net_at *at, int he
     return NET_PARTS;
 }
 
-/* Of a layer: whether line i + 1 is nothing but more columns of line i. */
+/* Whether line i + 1 of a layer is nothing but more columns of line i. */
 static int goes_on(const struct net_shape *n, const struct net_at *at, int i)
 {
     const struct net_line_at *a = &at->line[i], *b = &at->line[i + 1];

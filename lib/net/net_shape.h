@@ -70,7 +70,8 @@ struct net_line_at {
 /* Norms of a layer: before QKV (and the head's), before FFN, of queries, of keys, of what OUT
    and what DOWN give; from NET_Q on each may be absent. */
 enum { NET_Q = 2, NET_K, NET_AFTER_OUT, NET_AFTER_DOWN, NET_NORMS };
-/* What of a layer can train, in the order of its forward; a head has a norm and one line. */
+/* Parts of a layer that can train, in the order of its forward; a head has a norm and one
+   line. */
 enum net_part {
     NET_NORM_1,
     NET_P_QKV,

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The products with sparse weights.  A line's W is one sparse matrix, or several that follow
- * each other, each the next columns of y.  Where few places are active products go by these;
- * else W is made whole, and of its gradient that of the active entries is kept.
+ * Computes the products with sparse weights.  A line's W is one sparse matrix, or several that
+ * follow each other, each the next columns of y.  Where few places are active products go by
+ * these; else W is made whole, and of its gradient that of the active entries is kept.
  */
 #include "kern/kern_sparse.h"
 #include "net/net_parts.h"
@@ -20,7 +20,7 @@ static const float *mask_of(const struct walk *k)
     return net_w(k->net, k->hand, model_mask_of(k->net->model, k->at)->offset);
 }
 
-/* Of the matrix at hand; 0: too many places are active. */
+/* Finds the places of the matrix at hand; 0: too many are active. */
 static int find_places(struct walk *k)
 {
     const struct net_buffers *n = k->net->buffers;
