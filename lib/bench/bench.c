@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is measured on which fabric: groups, ports, buffers, the list of cases.  One case,
- * that is one operation at one size, is bench_case.c's.
+ * Runs a benchmark: sets up groups, ports, buffers and the list of cases.  Leaves one case,
+ * that is one operation at one size, to bench_case.c.
  */
 #include "bench/bench.h"
 
@@ -44,8 +44,7 @@ static int choose_groups(const struct bench *b, struct groups *out, struct err *
                    theirs, ours);
 }
 
-/* What rank 0 found, told to all: an error of the user's is no rank's, and has no rank's name.
- */
+/* Broadcasts rank 0's result: a user's error is no rank's, and has no rank's name. */
 static int tell(struct world *w, int rc, struct err *err)
 {
     if (world_bcast(w, &rc, sizeof rc, 0, err))
@@ -86,7 +85,7 @@ static int open_levels(struct bench *b, struct err *err)
                               err);
 }
 
-/* What is asked for by `option` wants a fabric, and there is no -i: measured, between hosts. */
+/* Measures the fabric between hosts that `option` needs where -i is absent. */
 static int measure_fabric(const struct bench *b, const char *option, const char *expected,
                           struct topo *out, struct err *err)
 {

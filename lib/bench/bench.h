@@ -102,7 +102,7 @@ double bench_limit_fraction(const struct bench_row *r);
 /* "ho-ring", "auto:bruck", "mpi:han" into text (of `room` bytes), which is returned. */
 const char *bench_label(const struct bench_row *r, char *text, int room);
 
-/* What came of it, for rank 0 (the others have no rows); released by the caller. */
+/* The result, for rank 0 (the others have no rows); released by the caller. */
 struct bench_result {
     struct bench_row *row; /* [rows], owned */
     int rows;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows one operation at one size by several algorithms, and what a row says of each. */
+/* Measures one operation at one size by several algorithms, and fills the row of each. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows data whose collective is known beforehand, bit for bit.
+ * Makes and checks data whose collective is known beforehand, bit for bit.
  *
  * Sums must be exact in any order: values are whole numbers whose sum over all givers stays
  * within the integers that the type has without gaps (2^8 in bf16, 2^8 - 2 in u8, where all
@@ -19,7 +19,7 @@
 
 #include "bench/bench_parts.h"
 
-/* Of a gather: a prime under 2^8, so that no power of two is a period. */
+/* Values of a gather: a prime under 2^8, so that no power of two is a period. */
 enum { GATHER_VALUES = 251, STEP = 97, SUM_VALUES_MOST = 16 };
 /* Below 0 and off -1, all of whose bits are set. */
 enum { MAX_FROM = -253, MIN_FROM = 1 };

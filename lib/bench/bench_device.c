@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows where the buffers of a benchmark lie, and how what is in them gets there. */
+/* Places the buffers of a benchmark, and copies their contents to and from a device. */
 
 #include "bench/bench_parts.h"
 

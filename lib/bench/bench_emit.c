@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how rows become choices: what was called, at which sizes there is something to compare,
- * what was the fastest there, and how far that reaches.  Does not know how a library wants to
- * be told (bench_emit_target.c).
+ * Makes choices of rows: finds the collectives called, the sizes at which there is something to
+ * compare, the fastest there, and how far that choice reaches.  Leaves each library's format to
+ * bench_emit_target.c.
  */
 #include "bench/bench_emit.h"
 

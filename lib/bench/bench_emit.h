@@ -7,8 +7,8 @@
 #include "bench/bench.h"
 
 /*
- * What was measured, in the words of the library that was measured: which of its algorithms
- * was the fastest at each size, as the file or the text by which it is told so.
+ * Measurements in the words of the library that was measured: the fastest of its algorithms at
+ * each size, as the file or the text that configures it.
  */
 enum bench_emit {
     BENCH_EMIT_NCCL_TUNER, /* CSV for the tuner plugin of NCCL's own examples */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how libraries are told: the names of their algorithms, what each takes for the size of
- * a message, and the text.  Does not know how a choice is made (bench_emit.c).
+ * Writes choices in the format of each library: the names of its algorithms, its definition of
+ * a message's size, and the text.  Leaves the choice to bench_emit.c.
  *
  * Sources.  Open MPI: ompi/mca/coll/tuned (coll_tuned_dynamic_file.c, the decisions' size of a
  * message, docs/tuning-apps), held against 4.1.4 by tests/cmd/emit.bats.  NCCL:
@@ -136,7 +136,7 @@ static int64_t ompi_size(enum emit_coll coll, const struct bench_row *r)
     return coll == EMIT_ALLGATHERV ? r->bytes / r->ranks : r->bytes;
 }
 
-/* What a forced algorithm has without other settings: four chains. */
+/* The fan-out of a forced algorithm without other settings: four chains. */
 static int ompi_fan(const struct emit_part *p, const struct emit_way *way)
 {
     return p->coll == EMIT_BCAST && way->id == 2 ? 4 : 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows one move by one algorithm, ours or the MPI library's: its buffers, its run, and whether
- * its data is right.  Does not time it.
+ * Runs one move by one algorithm, ours or the MPI library's: its buffers, its run, and the
+ * check of its data.  Leaves the timing to bench_turns.c.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the words in which a measurement is asked for. */
+/* Parses the options of a measurement. */
 #include <stdio.h>
 #include <string.h>
 

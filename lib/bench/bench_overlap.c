@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how much of what goes on inside the groups hides behind what goes on across them.  The
- * parts of an operation are conversions of their own (paro-method(7), TRAFFIC) with just its
- * rows inside or across, and their data can be checked:
+ * Measures how much of the work inside the groups hides behind the work across them.  The parts
+ * of an operation are conversions of their own (paro-method(7), TRAFFIC) with just its rows
+ * inside or across, and their data can be checked:
  *
  *     all-gather        across G -> I                    inside I -> N
  *     reduce-scatter    inside N -> I, of its group      across I -> G
  *     all-reduce        inside N -> I and then I -> N    across I -> I
  *
- * inside + across is what a serial algorithm takes, max(inside, across) what full overlap does.
+ * inside + across is the time of a serial algorithm, max(inside, across) that of full overlap.
  */
 #include <float.h>
 #include <inttypes.h>

@@ -80,7 +80,8 @@ void bench_device_close(struct bench *b); /* before the coll is closed */
 int bench_device_copy(struct bench *b, void *to, const void *from, int64_t bytes,
                       struct err *err);
 
-/* What is moved: a whole operation, or a part of one, with data that is known beforehand. */
+/* The operation that is run: a whole one, or a part of one, with data that is known
+   beforehand. */
 struct bench_move_spec {
     int algo;
     unsigned op, phases; /* the operation, and of it what is moved */
@@ -109,8 +110,8 @@ int bench_move_run(struct bench *b, struct bench_move *m, struct err *err);
 int bench_move_check(struct bench *b, struct bench_move *m, struct err *err);
 
 /*
- * What takes part in a case: one move, or two that are timed as one.  The moves are opened by
- * the caller; a contest that is all zero is closed for nothing.
+ * A contestant in a case: one move, or two that are timed as one.  The moves are opened by the
+ * caller; a contest that is all zero is closed for nothing.
  */
 struct bench_contest {
     struct bench_move move[2];
@@ -148,7 +149,7 @@ double bench_port_lap_s(const struct probe_result *got, double bytes, int laps);
  */
 int bench_predict(const struct topo *t, unsigned op, int64_t bytes, struct pick_choice *c,
                   struct err *err);
-/* What a coll_spec's chunk_bytes means, no longer than the vector. */
+/* Returns the chunk size that a coll_spec's chunk_bytes means, at most the vector's. */
 int64_t bench_chunk_bytes(int64_t chunk_bytes, int64_t bytes);
 
 /* bench_read.c: rows of JSON Lines. */
@@ -163,7 +164,7 @@ int bench_read_lines(const char *file, const char *text, struct bench_rows *all,
 /* The rows of files, "-" being standard input; one at least. */
 int bench_read_files(const char *const *file, int files, struct bench_rows *all,
                      struct err *err);
-/* What a row says of where it was measured: printable, without '"', ',' or '\\'. */
+/* Checks a row's text about where it was measured: printable, without '"', ',' or '\\'. */
 int bench_check_fact(const char *text, struct err *err);
 
 /* Lines that begin with '#', in text alone: the columns and their units. */

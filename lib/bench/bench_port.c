@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how fast the groups' ports are, as far as a cut bound needs it: in a ring over the
+ * Measures the rates of the groups' ports, as far as a cut bound needs them: in a ring over the
  * groups every member sends to the next group, all at once (probe_shift), so that each port
  * carries one full flow out and one in.
  *

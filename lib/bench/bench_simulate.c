@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a row should take on a fabric, by simulation (sim/ through pick/), and rows that
- * are nothing but that.  Measures nothing and needs no ranks.
+ * Simulates the time of a row on a fabric (sim/ through pick/), and makes rows of simulated
+ * times alone.  Measures nothing and needs no ranks.
  */
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where rows go: printed at once, kept for the picture and for the floor.  Does not know
- * where they come from: a measurement, a simulation, files.
+ * Takes rows: prints them at once, keeps them for the picture and for the floor.  Independent
+ * of their source: a measurement, a simulation, files.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a tuning table is made by measurement: the simulator says what is worth a look
- * (pick_shortlist), a contest in turns says what is fastest.  What the simulator cannot know is
- * what ranks cost each other that share processors.
+ * Makes a tuning table by measurement: the simulator names the candidates (pick_shortlist), a
+ * contest in turns finds the fastest.  The simulator leaves out what ranks that share
+ * processors cost each other.
  */
 #include "bench/bench_parts.h"
 

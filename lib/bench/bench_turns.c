@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how times are taken: what is compared takes turns within each iteration.
+ * Measures times: the contests that are compared take turns within each iteration.
  *
  *   for each contest: run into poisoned memory and check
  *   the other warm-ups, in turn
