@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how flows become rows, how a round is timed where its bytes arrive, and whether they
- * are the right ones.  Does not know what is worth measuring (probe_topo.c, health).
+ * Makes rows of flows, times a round where its bytes arrive, and checks the bytes.  Leaves the
+ * choice of measurements to probe_topo.c and health.
  *
  * The curve of a group: every rank notes (time, bytes so far) now and then; the notes of the
  * ranks of one group, merged, are how its port filled, by one clock:
@@ -32,7 +32,7 @@ enum {
     NOTES = 64,             /* of a rank's curve, */
     NOTES_ROOM = NOTES + 2, /* and its begin and end */
     YIELDS = 200,           /* before a nap: some 100 us, less than a message takes to cross */
-    /* Of a GPU's, some 10 ms: it has a processor for itself, and a nap is a tenth of what the
+    /* For a GPU's, some 10 ms: it has a processor for itself, and a nap is a tenth of what the
        least of its rounds take. */
     GPU_YIELDS = 5000,
     PING_BYTES = 8,
@@ -194,8 +194,9 @@ int probe_summarize(struct world *world, double mine, double error, struct probe
 /* ---- one run ---- */
 
 /*
- * What has come; or, with a GPU, what has gone: of each flow from the start of in.  The last
- * bytes of a flow that is no multiple of 8 are compared as part of a word.
+ * Counts wrong words in the bytes received; or, with a GPU, in the bytes sent: of each flow
+ * from the start of in.  The last bytes of a flow that is no multiple of 8 are compared as part
+ * of a word.
  */
 static int64_t wrong_words(const struct probe *p, const struct probe_round *r, int gone)
 {
@@ -273,7 +274,7 @@ static int run_laps(struct watch *w, struct err *err)
     return 0;
 }
 
-/* What had come at a time: on the way between two notes in proportion. */
+/* Bytes that had come at a time: between two notes in proportion. */
 static double bytes_at(const struct curve *c, double at_s)
 {
     int64_t i = 0;

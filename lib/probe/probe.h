@@ -33,14 +33,16 @@ int probe_next(const struct probe_view *v, int k, int s);
 /* The most groups of one number. */
 int probe_widest(const struct probe_view *v);
 
-/* What is behind the ports of each level from 1 on: view[1] the groups, view[2] blocks, ... */
+/* The units behind the ports of each level from 1 on: view[1] the groups, view[2] blocks,
+   ... */
 struct probe_views {
     int levels;
     struct probe_view view[TOPO_LEVELS_MAX];
     struct groups groups[TOPO_LEVELS_MAX]; /* owned, as is the next; views point to them */
     int *within[TOPO_LEVELS_MAX];
 };
-/* Of the world's hosts, borrowed; or with `found` of those clusters.  ahead_s: as of a view. */
+/* Views of the world's hosts, borrowed; or with `found` of those clusters.  ahead_s: as of a
+   view. */
 void probe_views_init(struct probe_views *v, const struct world *world,
                       const struct probe_clusters *found, double ahead_s);
 void probe_views_release(struct probe_views *v);
@@ -148,7 +150,8 @@ int probe_shift(const struct probe_view *v, int s, int part, int64_t bytes,
                 struct probe_flow *flow);
 /* A ring inside each group. */
 int probe_inside(const struct groups *g, int64_t bytes, struct probe_flow *flow);
-/* What probe_shift may ask of one rank with these bytes: room for probe_open. */
+/* The most bytes that probe_shift may need on one rank with these bytes: room for
+   probe_open. */
 int64_t probe_shift_room(const struct groups *g, int64_t bytes);
 
 /*
@@ -169,7 +172,8 @@ int probe_size(struct world *world, const struct probe_view *v, double seconds, 
                struct err *err);
 
 enum {
-    /* Of a round, not timed: two token buckets of 128 kB and what a socket holds. */
+    /* Bytes of a round that are not timed: two token buckets of 128 kB and the contents of a
+       socket. */
     PROBE_SKIP = 512 << 10,
     PROBE_BYTES_LEAST = 2 << 20,
     PROBE_BYTES_MOST = 64 << 20

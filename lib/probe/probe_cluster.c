@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which pairs to measure and where to cut.  A level at a time, from the inside out:
+ * Chooses the pairs to measure, and cuts the links between groups.  A level at a time, from the
+ * inside out:
  *
  *   measure   pairs of ranks, then of one rank for each part that is joined already
  *   link      the shortest pairs first, as in a minimum spanning tree: n - 1 links.  A pair

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how fast a rank computes and goes through its memory while all ranks do the same.
+ * Measures how fast a rank computes and goes through its memory while all ranks do the same.
  * Every figure is that of the slowest host, for a step waits for it; of a host the median of
  * its ranks, for what one has more of a shared processor another one has less, and not for
  * long; of each rank the median of some turns, so that a neighbour's moment does not count.
@@ -24,7 +24,7 @@ enum {
 };
 
 /*
- * Of a GPU, whose cache may have 126 MB, an array is larger, and many sums go into a queue at
+ * On a GPU, whose cache may have 126 MB, an array is larger, and many sums go into a queue at
  * once: a wait for it takes some 10 us, 16 sums of 256 MiB and 256 MiB at 4 TB/s 3 ms.
  */
 static const struct adding {

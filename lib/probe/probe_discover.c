@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how far two ranks are from each other: the time of a message forth and back, the least
- * of some.  What becomes of the distances is probe_cluster.c's.  Host names are not looked at;
- * what is looked at is which ranks share a machine's processors, to give them turns: ranks that
- * wait for a processor look far.
+ * Measures how far two ranks are from each other: the time of a message forth and back, the
+ * least of some.  Leaves clustering to probe_cluster.c.  Ignores host names, but finds which
+ * ranks share a machine's processors, to give them turns: ranks that wait for a processor look
+ * far.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -17,9 +17,9 @@
 
 enum {
     /*
-     * Of a middle size: what a link's rate does to it weighs more than a wake-up.  Twice what a
-     * shaper lets through at once (128 kB with paro-lab): a bucket that is full makes a slow
-     * port look twice as fast at most.
+     * A middle size: a link's rate weighs more in its time than a wake-up.  Twice what a shaper
+     * lets through at once (128 kB with paro-lab): a bucket that is full makes a slow port look
+     * twice as fast at most.
      */
     TRIP_BYTES = 256 << 10,
     CLOCK_LOOKS = 15

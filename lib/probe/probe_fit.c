@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a line is laid through times and how far it may be off: arithmetic alone.
+ * Fits a line to times, with its error bars: arithmetic alone.
  *
  * Weighted least squares (Press et al., Numerical Recipes, 15.2).  A time that is measured on a
  * shared machine is off by a part of itself, so a point weighs w = 1/t^2; with the sums

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows by what a round goes: the MPI executor, from the host's memory or through it, or
- * NCCL's, from GPU to GPU; and what of it is a GPU's: its buffers, and how they are looked at.
+ * Chooses the executor of a round: MPI's, from the host's memory or through it, or NCCL's, from
+ * GPU to GPU; and handles the GPU's side of it: its buffers, and reading them.
  */
 #include "probe/probe_gpu.h"
 

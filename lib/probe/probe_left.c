@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what ranks keep when they move bytes and compute at the same time: they share cores,
- * and the way to memory.  Measured as a training does it: the process's communication thread
- * (dev/stream.h) makes all MPI calls and moves the bytes, the main thread multiplies matrices.
+ * Measures the share of their rates that ranks keep when they transfer and compute at the same
+ * time: they share cores, and the way to memory.  Measured as a training does it: the process's
+ * communication thread (dev/stream.h) makes all MPI calls and moves the bytes, the main thread
+ * multiplies matrices.
  *
  *     main        products alone   waits           products
  *     runner      sleeps           traffic alone   traffic      all ranks, TURNS times in turn
@@ -10,10 +11,9 @@
  *     rate_left = traffic beside products / traffic alone,  compute_left likewise
  *
  * Traffic is laps of a ring inside the groups (level 0), or of shift 1 between them (level 1),
- * or between blocks of them (further out).
- * What is timed of a rank is from the end of its first lap to the end of its last one: by then
- * all are at it.  Neighbours wait for each other, so no rank is far ahead; one that is done
- * goes on computing for a while, since others are not.
+ * or between blocks of them (further out).  A rank's time runs from the end of its first lap to
+ * the end of its last one: by then all are at it.  Neighbours wait for each other, so no rank
+ * is far ahead; one that is done goes on computing for a while, since others are not.
  */
 #include <math.h>
 #include <stdatomic.h>
@@ -124,7 +124,7 @@ static int run_laps(struct contest *c, int beside, double *Bps, double *flops, s
     return 0;
 }
 
-/* Of all ranks together in one turn. */
+/* Sums over all ranks in one turn. */
 struct turn {
     double flops, Bps, beside_flops, beside_Bps;
 };

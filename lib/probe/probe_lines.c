@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a level's latency and the rate of one flow: the lines through the times of messages of
+ * Measures a level's latency and the rate of one flow: fits lines to the times of messages of
  * several sizes.  A message goes one way, of which its last word comes back (probe_message), so
  * that its time is twice the latency and the time of its bytes:
  *

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a processor can multiply, and who else had it during a measurement.  The kernel
- * counts the time of all processes, from which that of the ranks is subtracted.  How much
- * rounds differ would not do: where ranks share processors they differ on a quiet machine too.
- * The load average counts the ranks, and processes that wait for disks.
+ * Finds the types that a processor can multiply, and the load of other processes during a
+ * measurement.  The kernel counts the time of all processes, from which that of the ranks is
+ * subtracted.  How much rounds differ would not do: where ranks share processors they differ on
+ * a quiet machine too.  The load average counts the ranks, and processes that wait for disks.
  */
 #include <ctype.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a rank has of its machine: memory, and devices beside processors.
+ * Finds a rank's share of its machine: memory, and devices besides processors.
  *
  * hwloc is asked on one rank of each host, and devices are counted in its XML as paro-topo does
  * in a file of it.  Where NVIDIA's driver answers, the GPUs are those that it shows, with their

@@ -9,7 +9,7 @@
 #include "topo/topo.h"
 #include "world/world.h"
 
-/* What ranks have on their machine. */
+/* Resources of ranks on their machine. */
 
 /*
  * The matrices that ranks multiply where their FLOP/s are measured: a model's, of the decoder
@@ -19,7 +19,7 @@ struct probe_matrices {
     int64_t rows, hidden, queries, keys, ffn, vocab, layers;
 };
 
-/* What ranks compute on, and what is to be known of it. */
+/* The device that ranks compute on, and the figures to measure on it. */
 struct probe_ask {
     struct device *device;         /* each rank's own; borrowed */
     enum dtype type;               /* of products: f32 or bf16 */
@@ -53,7 +53,7 @@ struct probe_load {
 struct probe_load probe_load_begin(void);
 int probe_load_end(const struct probe_load *load, struct world *world,
                    char doubt[TOPO_SOURCE_BYTES], struct err *err);
-/* Of /proc/stat's first line the seconds that processes, and other virtual machines, had. */
+/* Seconds that processes, and other virtual machines, had: from /proc/stat's first line. */
 double probe_busy_s(const char *line);
 /*
  * Memory shared out among the ranks that have it, the least share; collective.  device NULL or

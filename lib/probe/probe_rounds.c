@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which flows run at the same time so that no port is shared, and how long they are; and
+ * Chooses flows that run at the same time so that no port is shared, and their length; and
  * rings through some groups, side by side, one for each rank that all of them have:
  *
  *     groups 1 and 2 of 2x(0 1) (2 3) (4 5):    2 > 4 > 2      3 > 5 > 3

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what to measure of a fabric, in which order, and what becomes of it.
- * All ports send and receive at once in every round of level 1, as they do in a
- * ring.
+ * Measures a fabric: decides the figures and their order, and stores the results in it.  All
+ * ports send and receive at once in every round of level 1, as they do in a ring.
  *
  * A stream from k to j is as fast as the slower of k's way out and j's way in.
  * With three groups or more each port meets several partners, and its rate is
@@ -43,8 +42,8 @@ static const double inside_line_s = 0.2, across_line_s = 1; /* of messages of al
 static const double shifts_s = 3; /* no new shift is begun after so long */
 
 /*
- * What arrived is what was sent.  A GPU first: of one that has failed, or that gives other
- * words than it has, what the wire brought tells nothing.
+ * Checks that the words received are those sent.  A GPU first: where it has failed, or returns
+ * other words than it has, the received words prove nothing.
  */
 static int check_words(struct probe *p, int rc, const struct probe_result *got, struct err *err)
 {
@@ -120,10 +119,10 @@ struct work { /* room for all steps */
 };
 
 /*
- * What a message costs the two ranks at its ends while all ranks send and receive, as they do
- * in each step of a ring: half of what such a step takes longer than a message alone.  (A ping
- * of every rank keeps half of them waiting, and where ranks share cores says a third of it.)
- * What the latency's error hides may be there: 0 would mean that nobody knows.
+ * Measures what a message costs the two ranks at its ends while all ranks send and receive, as
+ * they do in each step of a ring: half of what such a step takes longer than a message alone.
+ * (A ping of every rank keeps half of them waiting, and where ranks share cores says a third of
+ * it.) The cost may be as large as the latency's error hides: 0 would mean unknown.
  */
 static int message_cost(struct probe *p, const struct probe_views *views, int l,
                         struct topo_level *level, struct err *err)
@@ -172,7 +171,7 @@ static int measure_inside(struct probe *p, struct work *w, int64_t bytes,
     return 0;
 }
 
-/* What the flows of shift s bring, a part of them or (-1) all. */
+/* Measures the rates of the flows of shift s, a part of them or (-1) all. */
 static int measure_shift(struct probe *p, struct work *w, int s, int part, int64_t bytes,
                          struct topo_port *port, struct err *err)
 {
@@ -394,7 +393,7 @@ static int64_t room_of(const struct probe_views *views, const struct probe_ask *
     return room;
 }
 
-/* What links and computing leave each other: needs the rates. */
+/* Measures what links and computing leave each other: needs the rates. */
 static int measure_beside(struct probe *p, const struct probe_views *views,
                           const struct probe_ask *ask, struct topo *t, struct err *err)
 {
@@ -409,7 +408,7 @@ static int measure_beside(struct probe *p, const struct probe_views *views,
     return rc;
 }
 
-/* What ranks have of their own machines, and of what they compute on. */
+/* Measures each rank's share of its machine, and its computing device. */
 static int measure_own(struct world *world, const struct probe_ask *ask, struct topo *t,
                        struct err *err)
 {

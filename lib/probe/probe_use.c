@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a rank's computing loses to an exchange that goes on beside it, however few its
- * bytes: the thread that waits for the others wakes again and again to look, and where ranks
- * share processors it does so at the cost of those that compute, for as long as the others are
- * not on a processor themselves.  Measured as a training gathers parameters:
+ * Measures what a rank's computing loses to an exchange that runs at the same time, however few
+ * its bytes: the thread that waits for the others wakes again and again to look, and where
+ * ranks share processors it does so at the cost of those that compute, for as long as the
+ * others are not on a processor themselves.  Measured as a training gathers parameters:
  *
  *     main      piece 0   wait 0   piece 1   wait 1   piece 2 ...     beside pieces alone
  *     runner    exchange 0         1         2                         the next is always begun
@@ -91,7 +91,7 @@ static int compute_pieces(struct uses *u, struct exchange *x, double *took_s, st
     return 0;
 }
 
-/* What the last rank took. */
+/* Finds the time of the last rank. */
 static int last_s(struct uses *u, struct exchange *x, double *out, struct err *err)
 {
     struct probe_summary all;

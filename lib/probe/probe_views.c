@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is behind the ports of each level, from groups and blocks, and who is whose
- * neighbour there.
+ * Finds the units behind the ports of each level, from groups and blocks, and their neighbours
+ * there.
  *
  *   groups 0 1 2 3, blocks 0 0 1 1 at level 2:
  *     view 1   the groups; streams stay inside a block: 0 <-> 1, 2 <-> 3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which matrix products a step of a model is made of: for each weight (out, in) of the
- * decoder (net/net_linear.c) y = x W^T, dx = dy W and dw += dy^T x, with R rows of tokens:
+ * Lists the matrix products of a model's step: for each weight (out, in) of the decoder
+ * (net/net_linear.c) y = x W^T, dx = dy W and dw += dy^T x, with R rows of tokens:
  *
  *                 out       in        in a step
  *     queries     q         hidden    layers            q = heads * head_dim
@@ -30,7 +30,7 @@ enum {
 };
 
 /*
- * What shows the full rate.
+ * Sizes that show the full rate.
  *
  * On a processor: three matrices of 384 by 384 fit a second-level cache, and oneDNN is at its
  * full rate.  Larger products are timed as the part of them that has so many rows or columns:
