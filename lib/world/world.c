@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the ranks, their hosts and how all of them come to one opinion.  Does not know
- * schedules or data.  Collectives here are small and nonblocking underneath, so that each has a
- * deadline.
+ * Finds the ranks and their hosts, and brings all ranks to one result.  Independent of
+ * schedules and data.  Collectives here are small and nonblocking underneath, so that each has
+ * a deadline.
  */
 #include "world/world_mpi.h"
 
@@ -267,7 +267,7 @@ int world_agree(struct world *w, int rc, struct err *err)
     MPI_Request request;
     struct err said = {0};
 
-    /* Who knows that a peer is gone does not wait for it a second time. */
+    /* A rank that knows that a peer is lost does not wait for it a second time. */
     if (rc && err->code == ERR_PEER)
         return -1;
     world_enter(w);

@@ -29,7 +29,7 @@ struct world {
  */
 #define WORLD_DEADLINE_S    60
 #define WORLD_DEADLINE_TEXT "60"
-/* What --help says of it, the same of all commands. */
+/* Text for --help, the same in all commands. */
 #define WORLD_DEADLINE_HELP "Give up on ranks that do not answer for this many seconds"
 /*
  * While ranks read and write files, or NCCL looks at machines, one may take minutes longer than

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a rank that fails where the others cannot see it says so beside what they wait for:
- * a message to each, which they look for while they wait.
+ * Reports the failure of a rank where the others cannot see it: sends a message to each, for
+ * which they poll during other waits.
  */
 #include "base/mem.h"
 #include "base/tick.h"

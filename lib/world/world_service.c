@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how ranks ask each other for bytes: the question, then the number of bytes that follow
- * (-1: no answer), then these.
+ * Answers ranks' queries to each other for bytes: the query, then the number of bytes that
+ * follow (-1: no answer), then these.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how ranks of one host see each other's memory: each makes an anonymous file in memory
- * (memfd) and maps the others' through /proc/PID/fd.  There is no name that could remain and no
- * limit of /dev/shm; the pages are taken at once, so that a machine without memory says so here
- * and not by a signal later.
+ * Shares memory among the ranks of one host: each makes an anonymous file in memory (memfd) and
+ * maps the others' through /proc/PID/fd.  There is no name that could remain and no limit of
+ * /dev/shm; the pages are taken at once, so that a machine without memory says so here and not
+ * by a signal later.
  */
 #include "world/world_mpi.h"
 
@@ -130,7 +130,7 @@ int world_share_open(struct world *w, int64_t bytes, struct world_share *out, st
         mapped = r == w->node_rank ? map_part(card[r].fd, card[r].bytes, &s.base[r], err)
                                    : map_peer(&card[r], &s.base[r], err);
     }
-    /* Nobody closes its file before all have opened it: hence the second agreement. */
+    /* No rank closes its file before all have opened it: hence the second agreement. */
     if (rc == 0)
         rc = world_agree(w, mapped, err);
     if (mine.fd >= 0)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a call of MPI's own that never returns (a barrier, a collective that is measured,
- * the end) comes to a deadline: a thread looks at the clock beside it.  A call costs two
- * stores; nobody is woken for it.
+ * Gives a deadline to a call of MPI's own that may never return (a barrier, a collective that
+ * is measured, the end): a thread watches the clock meanwhile.  A call costs two stores; no
+ * thread is woken for it.
  */
 #include <errno.h>
 #include <math.h>
