@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Devices by name, and what all kinds have in common: an error that stays.  How memory is had
- * and work begun is the kind's: device_cpu.c, device_cuda.c.
+ * Opens devices by name, and does what all kinds have in common: an error that stays.  Leaves
+ * memory and launching work to the kinds: device_cpu.c, device_cuda.c.
  */
 #include "dev/device.h"
 

@@ -38,7 +38,7 @@ enum device_kind device_kind(const struct device *d);
 const char *device_name(const struct device *d); /* "cpu", or the model's name */
 int device_index(const struct device *d);        /* of a GPU; -1 */
 
-/* Of the device: free now, and in all; of a CPU both are -1: not asked. */
+/* Memory of the device: free now, and in all; of a CPU both are -1: not queried. */
 int device_memory(const struct device *d, int64_t *free_bytes, int64_t *bytes, struct err *err);
 /*
  * Zeroed, 256-byte aligned (CPU: 64).  ERR_SYS naming `what`, the bytes asked for and, of a

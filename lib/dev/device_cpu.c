@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* This processor as a device: what is asked for is done before the call returns. */
+/* Serves this processor as a device: work is done before the call that begins it returns. */
 #include <stdio.h>
 #include <string.h>
 

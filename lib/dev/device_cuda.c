@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GPUs by the CUDA runtime.  Streams do not wait for the default one, events keep no time.  The
- * default stream is a program's that loads us: nothing is put there, where it would wait for
- * all of that program's work, and could not while one of its streams is captured.
+ * Serves GPUs by the CUDA runtime.  Streams do not wait for the default one, events keep no
+ * time.  The default stream is a program's that loads us: nothing is put there, where it would
+ * wait for all of that program's work, and could not while one of its streams is captured.
  * Every call first makes the device the calling thread's: a thread begins with device 0, and
- * the first thing it asked for would make a context there.
- * Reference: the CUDA runtime's manual, 13.0; nothing here is newer than 12.0.
+ * the first thing it asked for would make a context there.  Reference: the CUDA runtime's
+ * manual, 13.0; nothing here is newer than 12.0.
  */
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
@@ -156,7 +156,7 @@ static int stream_open(struct device *d, void **stream, struct err *err)
 static void stream_close(struct device *d, void *stream)
 {
     here(d);
-    /* What it works on may be freed next. */
+    /* The memory that its work uses may be freed next. */
     asked(d, "cudaStreamSynchronize", cudaStreamSynchronize(stream));
     cudaStreamDestroy(stream);
 }

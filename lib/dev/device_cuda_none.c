@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The twin of device_cuda.c in a build without CUDA. */
+/* Stands in for device_cuda.c in a build without CUDA. */
 #include "dev/device_inside.h"
 
 int device_open_cuda(struct device *d, int index, int local_rank, struct err *err)

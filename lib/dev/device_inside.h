@@ -8,9 +8,9 @@
 #include "dev/device.h"
 
 /*
- * What device.c shares with the kinds of devices and with the kernels on them: a kind says how
- * each thing is done, device.c when.  A stream and an event are the vendor's handles.  What
- * begins work and fails calls device_fail.
+ * Interface between device.c, the kinds of devices and the kernels on them: a kind says how
+ * each thing is done, device.c when.  A stream and an event are the vendor's handles.  A
+ * function that begins work and fails calls device_fail.
  */
 struct device_kind_ops {
     void (*close)(struct device *d);

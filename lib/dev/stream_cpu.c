@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams on a CPU: one thread for all of them.  With more ranks than cores a thread that waits
- * by spinning starves those that compute: it yields while the youngest operation may be a small
- * one, where latency is all (a sleep there tripled 4 KiB), and then sleeps a 256th of that
- * operation's age: 0.4 % of the run at the most (fixed naps of 20 to 200 us took a fifth more
- * processor time at 64 MiB on 4x2 ranks and two cores, and the rate fell by some per cent).
- * While nothing is queued it waits for a condition.
+ * Runs streams on a CPU: one thread for all of them.  With more ranks than cores a thread that
+ * waits by spinning starves those that compute: it yields while the youngest operation may be a
+ * small one, where latency is all (a sleep there tripled 4 KiB), and then sleeps a 256th of
+ * that operation's age: 0.4 % of the run at the most (fixed naps of 20 to 200 us took a fifth
+ * more processor time at 64 MiB on 4x2 ranks and two cores, and the rate fell by some per
+ * cent).  While nothing is queued it waits for a condition.
  *
  * A thread that has nothing to do but wait takes the turns itself (stream_run): a message then
  * costs no switch to the runner's thread and back.
@@ -112,10 +112,10 @@ static int queued(const struct runner *r)
 }
 
 /*
- * What the thread that takes the turns does when nothing moved: alone with a young operation it
- * yields, or polls again at once where the poll wants that.
- * Else (this process may be computing meanwhile) it sleeps a small part of the operation's age,
- * so that a wait lengthens it little and takes few turns from those with work.
+ * Pauses the thread that takes the turns when nothing moved: alone with a young operation it
+ * yields, or polls again at once where the poll wants that.  Else (this process may be
+ * computing meanwhile) it sleeps a small part of the operation's age, so that a wait lengthens
+ * it little and takes few turns from those with work.
  */
 static void pause_after(enum stream_state last, double started_s, int alone)
 {
