@@ -7,9 +7,9 @@
 #include "step/step.h"
 
 /*
- * What a step holds in memory on one rank: the states of each unit, and the buffers that its
- * rows read and write, each as large as the largest unit needs (paro-method(7), MEMORY).  The
- * same code measures for a plan and places for a run.  Elements, of one unit:
+ * Memory of a step on one rank: the states of each unit, and the buffers that its rows read and
+ * write, each as large as the largest unit needs (paro-method(7), MEMORY).  The same code
+ * measures for a plan and places for a run.  Elements, of one unit:
  */
 struct step_unit {
     int64_t elems, trained; /* of the whole unit; trained ones are followed by frozen ones */

@@ -16,7 +16,7 @@ struct clock {
 
 /* A row of one of the two steps, by its place in its lane; 0: none. */
 struct slot {
-    int unit, visit, micro; /* what is in it */
+    int unit, visit, micro; /* its contents */
     int gathered;           /* place of the gather */
     int read;               /* place of the last use */
     int from, to;           /* rows of the two steps: of the gather, of the last use */
