@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The Hierarchical Overlapping Ring (paro-method(7), HO-RING, after arXiv 2310.06003):
- * all-gather.  One inter-group ring, a rail, per segment over the rank that holds it in each
- * group; inside a group the holder of a segment hands each part to the other members, while the
- * next part is in flight on the rail.  In a group of several cells (base/groups.h) a part goes
- * round the cells, so that each cell's port passes it once, and each cell's carrier hands it to
- * the others there.
+ * Generates the Hierarchical Overlapping Ring (paro-method(7), HO-RING, after arXiv
+ * 2310.06003): all-gather.  One inter-group ring, a rail, per segment over the rank that holds
+ * it in each group; inside a group the holder of a segment hands each part to the other
+ * members, while the next part is in flight on the rail.  In a group of several cells
+ * (base/groups.h) a part goes round the cells, so that each cell's port passes it once, and
+ * each cell's carrier hands it to the others there.
  *
  *   2 groups of 2; rank (k,j) is member j of group k and holds segment ej; part a is that of
  *   group 0, b that of group 1; one sub-chunk, H = 2:

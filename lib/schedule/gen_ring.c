@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All-gather around one flat ring, the ranks group after group so that one flow crosses each
- * port.  At step t position i sends the chunks of the rank t positions before it.
+ * Generates the all-gather around one flat ring, the ranks group after group so that one flow
+ * crosses each port.  At step t position i sends the chunks of the rank t positions before it.
  *
  *   n = 4, one chunk a rank; each cell is "whose chunk i sends to i+1":
  *     t       i=0  i=1  i=2  i=3

@@ -132,8 +132,8 @@ extern const char *const schedule_phase_names[SCHEDULE_PHASES];
 const char *schedule_phases_name(unsigned phases); /* "all-gather", ...; NULL when partial */
 int schedule_phases_parse(const char *text, unsigned *out, struct err *err); /* allgather too */
 const char *schedule_algo_name(enum schedule_algo algo); /* "ring", "two-level", ... */
-const char *schedule_algo_text(enum schedule_algo algo); /* what it does, one line */
-int schedule_algo_flat(enum schedule_algo algo);         /* knows ranks only, no groups */
+const char *schedule_algo_text(enum schedule_algo algo); /* its description, one line */
+int schedule_algo_flat(enum schedule_algo algo);         /* uses ranks only, no groups */
 int schedule_algo_parse(const char *text, enum schedule_algo *out, struct err *err);
 
 #endif

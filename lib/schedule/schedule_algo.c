@@ -22,7 +22,7 @@ static const struct {
 
 static const struct {
     const char *name, *text;
-    int flat; /* knows ranks alone */
+    int flat; /* uses ranks alone */
     const struct schedule_generator *generator;
 } algos[] = {
     SCHEDULE_ALGO_LIST(ROW) /* and the choice among them: */

@@ -80,7 +80,7 @@ struct schedule_team {
     int *first;  /* [count+1] */
     int *place;  /* [first[count]] */
     int me;      /* the participant whose rows are wanted; -1: all */
-    int scatter; /* what the scatter brought is not sent again */
+    int scatter; /* items that the scatter brought are not sent again */
 };
 
 /*
