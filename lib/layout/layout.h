@@ -62,7 +62,7 @@ struct range layout_chunk(const struct layout *l, int64_t elems, int even, int s
 /*
  * The `even` of a schedule.  1: slices of an all-reduce belong to nobody in between, and cut
  * equally they load every port alike.  0: the cuts of G shards, where one begins or ends the
- * conversion, or the algorithm knows no groups and wants equal shares of the ranks, which those
+ * conversion, or the algorithm uses no groups and needs equal shares of the ranks, which those
  * are.
  */
 int layout_even(unsigned phases, enum schedule_algo algo);
