@@ -70,14 +70,14 @@ enum exec_kind { EXEC_SEND, EXEC_RECV, EXEC_LOCAL };
 struct exec_row {
     enum exec_kind kind;
     int lane, peer, step;
-    int room;   /* what is sent, or written */
-    int source; /* local: the room that is read; else the sender's room */
+    int room;   /* the slot sent, or written */
+    int source; /* local: the slot that is read; else the sender's slot */
     enum schedule_op op;
-    int wrote, read;  /* own rows before that write, read the room */
+    int wrote, read;  /* own rows before that write, read the slot */
     int source_wrote; /* local: own rows before that write the source */
     int after;        /* own rows that must be done before any of this one (barrier) */
     int complete;     /* the sum is complete behind this row */
-    int coded;        /* what travels is the code */
+    int coded;        /* the wire carries the code */
     int rounded;      /* the complete sum is rounded to what its code says */
     int64_t bytes, wire_bytes;
     int64_t residual; /* coded adds at the sender, rounded sums: its first float; else -1 */
@@ -121,8 +121,9 @@ int exec_rows_init(struct exec_rows *r, const struct schedule *s, int rank,
 void exec_rows_release(struct exec_rows *r);
 /*
  * Rounds the chunks of `buffer`, which is this rank's `in` or `out`, to what their codes say;
- * nothing unless the rows are a coded gather.  Of `in` before a run, if copies are to be equal;
- * of `out` to have what a run would leave there.  residual: of `in`; or NULL: none is kept.
+ * nothing unless the rows are a coded gather.  Round `in` before a run, if copies are to be
+ * equal; round `out` to have what a run would leave there.  residual: of `in`; or NULL: none is
+ * kept.
  */
 void exec_rows_round(const struct exec_rows *r, enum exec_where where, void *buffer,
                      float *residual);

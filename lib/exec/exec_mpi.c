@@ -63,7 +63,7 @@ static void finish(struct exec_mpi_handle *h, const struct exec_row *row)
         h->arrived_bytes += row->wire_bytes;
     }
     if (row->kind != EXEC_RECV)
-        h->reads[row->source]++; /* what a send reads is its room and its source */
+        h->reads[row->source]++; /* a send's slot is also its source */
     h->finished++;
 }
 

@@ -12,7 +12,7 @@
  * raises a counter, the receiver copies or adds straight from the sender's buffer.  Other ranks
  * are reached by messages, in order within a lane, with a bounded window in flight.
  *
- * What a peer on this host may read must lie in memory that it sees: buffers given to
+ * Data that a peer on this host may read must lie in memory that it sees: buffers given to
  * exec_mpi_start come from exec_mpi_take (in and out may be NULL where nothing is read or
  * written).  Coded rows go by message, whoever the peer is.
  */

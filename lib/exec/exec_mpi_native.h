@@ -8,10 +8,10 @@
 #include "world/world.h"
 
 /*
- * The MPI library's own collectives, for comparison with ours: what a program would call that
- * knows nothing of paro.  The vector of `elems` is cut into one block per rank, in rank order:
- * rank r owns elements [elems r / n, elems (r+1) / n).  Where the blocks are equal the plain
- * call is used (MPI_Allgather, MPI_Reduce_scatter_block), else the form with counts.
+ * The MPI library's own collectives, for comparison with ours: the calls of a program without
+ * paro.  The vector of `elems` is cut into one block per rank, in rank order: rank r owns
+ * elements [elems r / n, elems (r+1) / n).  Where the blocks are equal the plain call is used
+ * (MPI_Allgather, MPI_Reduce_scatter_block), else the form with counts.
  */
 enum exec_native_op {
     EXEC_NATIVE_ALL_GATHER,

@@ -102,14 +102,14 @@ int exec_nccl_fail(struct exec_nccl *x, struct err *err)
     if (own)
         err_prefix(err, "rank %d: ", x->rank);
     err->told = 1;
-    if (x->tell) /* who is told leaves, and does not come to where ranks agree */
+    if (x->tell) /* a rank that is told leaves, and does not come to the agreement */
         err->code = ERR_PEER;
     x->failed = 1;
     x->failure = *err;
     /* Before what the others may see of it without words. */
     if (own && x->tell)
         x->tell(x->arg, err);
-    abort_tracks(x); /* what waits on the GPU, too */
+    abort_tracks(x); /* also ends the waits on the GPU */
     return -1;
 }
 

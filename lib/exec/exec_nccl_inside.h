@@ -21,7 +21,7 @@ enum {
 struct exec_track {
     ncclComm_t comm;
     struct device_queue *queue[2]; /* owned */
-    void *registered;              /* what NCCL calls the taken memory, or NULL */
+    void *registered;              /* NCCL's handle of the taken memory, or NULL */
     char *met;                     /* [2][ranks] has sent to, received from */
 };
 
@@ -36,7 +36,7 @@ struct exec_nccl {
     void *taken;
     char *scratch; /* of the run that goes on: runs follow each other */
     int64_t scratch_bytes;
-    char *touch;             /* what ranks exchange when they meet */
+    char *touch;             /* exchanged by ranks when they connect */
     int64_t tickets, served; /* starts; those that have gone into the queues whole */
     void (*tell)(void *arg, const struct err *err);
     int (*hear)(void *arg, struct err *err);

@@ -23,7 +23,7 @@ int exec_nccl_native_open(struct exec_nccl_native **out, struct exec_nccl *x,
                           const struct exec_native_spec *spec, const struct groups *groups,
                           struct err *err);
 void exec_nccl_native_close(struct exec_nccl_native *n); /* collective; NULL is fine */
-/* Waits until it is done.  Of a broadcast the root has `in` and `out`, which may be one. */
+/* Waits until it is done.  In a broadcast the root has `in` and `out`, which may be one. */
 int exec_nccl_native_run(struct exec_nccl_native *n, const void *in, void *out,
                          struct err *err);
 
