@@ -279,7 +279,7 @@ int coll_run(struct stream *s, struct coll_handle *h, const void *in, void *out,
 void coll_round(const struct coll_handle *h, enum exec_where where, void *buffer,
                 float *residual)
 {
-    if (h->exec) /* what goes over NCCL is not coded */
+    if (h->exec) /* data over NCCL is not coded */
         exec_rows_round(exec_mpi_rows(h->exec), where, buffer, residual);
 }
 

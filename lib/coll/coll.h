@@ -16,7 +16,7 @@
 #include "world/world.h"
 
 /*
- * Prepared collectives on streams.  What they move is told in layouts: from one letter to
+ * Prepared collectives on streams.  Their transfer is described in layouts: from one letter to
  * another by the phases that layout_phases_* says.  All-gather: G to N; reduce-scatter: N to G;
  * all-reduce: N to N; but any conversion of paro-method(7), TRAFFIC, is the same code.
  *

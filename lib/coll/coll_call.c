@@ -180,13 +180,13 @@ static enum stream_state device_poll(void *arg, struct err *err)
  *     stream b     2 ....... 5         4 waits for 3, even if 3 is not ready and 4 is
  *     stream c       3 ...
  *
- * That cannot wait in a circle.  What a call waits for was pushed, or asked of the GPU, before
- * it: the operations before it in its stream, what the caller's operation before it looks for
- * (an event recorded, a ticket given out before the push), and the calls with smaller numbers.
- * Of all calls that have not begun on some rank the one with the smallest number has behind it
- * only what has begun on every rank; and what has begun on every rank ends, for the executor
- * puts runs into the GPU in the order in which they began.  Coded calls, which go over MPI,
- * have no number: they wait for nothing but what was pushed before them.
+ * That cannot wait in a circle.  A call waits only for work that was pushed, or asked of the
+ * GPU, before it: the operations before it in its stream, the condition of the caller's
+ * operation before it (an event recorded, a ticket given out before the push), and the calls
+ * with smaller numbers.  Among all calls that have not begun on some rank the one with the
+ * smallest number waits only for calls that have begun on every rank; and those end, for the
+ * executor puts runs into the GPU in the order in which they began.  Coded calls, which go over
+ * MPI, have no number: they wait for nothing but work that was pushed before them.
  */
 
 /* Reports a failure of this rank alone, so far, as that of a lost peer (world.h). */
