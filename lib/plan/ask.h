@@ -48,7 +48,7 @@ struct plan_ask {
         };
     };
     int global_tokens;   /* global_batch is in tokens; 0: in sequences */
-    const char *trains;  /* what trains, as model_train takes it; borrowed; or, NULL: */
+    const char *trains;  /* the trained part, as model_train takes it; borrowed; or, NULL: */
     double trained_part; /* fraction of the parameters, above 0; or */
     int group_level;     /* a boundary (topo_boundary.h), or PLAN_ASK_AUTO */
     double storage_Bps;  /* 0: unknown */

@@ -31,7 +31,7 @@ enum { PLAN_REMARKS = 16 };
 
 struct plan_emission {
     const struct plan_search *search; /* borrowed */
-    const struct plan_price *runs;    /* what the target runs */
+    const struct plan_price *runs;    /* the strategy that the target runs */
     char remark[PLAN_REMARKS][200];   /* comments, a line each */
     int remarks;
 };

@@ -42,7 +42,7 @@ static int64_t scratch(const struct plan_bill *b, const struct plan_share *s,
 
     if (b->algo == SCHEDULE_RING &&
         (phases & SCHEDULE_REDUCE_SCATTER) == SCHEDULE_REDUCE_SCATTER)
-        kept = all - s->rank_before; /* what comes first leaves as it came */
+        kept = all - s->rank_before; /* the first piece leaves as it came */
     else if (inside)
         kept = group + s->carried;
     else if (phases & SCHEDULE_REDUCE_ACROSS)
@@ -183,7 +183,8 @@ static struct plan_memory memory_of(const struct plan_bill *b, const struct plan
         }
         m.buffers = (double)(shared.used + own.used + sums_bytes(b, share) + net->kern) -
                     m.params - m.grads - m.optimizer;
-        if (c->slow_grads && c->device == DEVICE_CPU) /* what codings have lost: of the host */
+        if (c->slow_grads && c->device == DEVICE_CPU) /* residuals of codings: in the host's
+                                                         memory */
             m.buffers +=
                 F32_BYTES * (residual_elems(b, STEP_REDUCE) + residual_elems(b, STEP_CONVERT));
     }

@@ -37,7 +37,7 @@ struct plan_survival { /* of one strategy; all 0 where failures are not priced *
     double goodput;    /* the share of time in which steps are made that stay; 0: none */
     double lost_share; /* of failures, those that need the shared folder */
     int copies, local_every, save_every; /* steps; local_every 0: nothing is saved locally */
-    double local_pause_s, pause_s;       /* what a save costs the run */
+    double local_pause_s, pause_s;       /* time that a save costs the run */
     /* From a failure to where the newest save, local or shared, was complete. */
     double local_restart_s, restart_s;
     double copy_bytes, copy_slow_bytes; /* stored by a rank; through the busiest port, a save */

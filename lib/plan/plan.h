@@ -56,7 +56,7 @@ struct plan_found {
 
 /*
  * The best feasible one: the least step time per sample, over goodput where failures are
- * priced; ties: less memory, fewer slow bytes, the order of the list.  Of equal ones under
+ * priced; ties: less memory, fewer slow bytes, the order of the list.  Among equal ones under
  * several boundaries the inmost.
  */
 struct plan_search {

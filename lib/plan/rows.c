@@ -152,9 +152,9 @@ int plan_rows_print(const struct plan_search *s, int json, FILE *out, struct err
 
 /* ---- reading ---- */
 
-struct plan_steps { /* what plan_rows_print wrote */
+struct plan_steps { /* the text that plan_rows_print wrote */
     struct plan plan;
-    struct topo topo; /* what says how long things take: the fabric given, or no rates */
+    struct topo topo; /* source of the times: the fabric given, or no rates */
     struct plan_search search;
     struct plan_rows rows; /* the shape is the plan's; the rows are read, and may be wrong */
 };

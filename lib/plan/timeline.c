@@ -106,8 +106,8 @@ static int place_of(const struct step *s, int row)
     return row < s->norm ? row + s->rows - s->norm : row - s->norm;
 }
 
-/* The first row that a row waits for, or -1.  What it names and the walk has later is of a step
-   before the walk. */
+/* The first row that a row waits for, or -1.  A named row that comes later in the walk is of a
+   step before the walk. */
 static int awaited(const struct walk *w, const struct step_row *r)
 {
     const struct step *s = &w->rows.step;

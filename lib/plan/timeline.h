@@ -18,10 +18,10 @@
  * It begins with the update of the step before, when all gradients are known, and ends where
  * the next update would begin: all is quiet at either end, so such steps lie end to end.
  *
- * What is under way shares the links: a tier's load is the sum of what each conversion on it
- * would take alone, and where that is more than 1 all of them are slower in proportion.  Ranks
- * that compute leave the links, and the links leave the computing, what the topology says
- * (rate_left, compute_left).
+ * Conversions under way share the links: a tier's load is the sum of the shares that each
+ * conversion on it would take alone, and where that is more than 1 all of them are slower in
+ * proportion.  Ranks that compute leave the links, and the links leave the computing, what the
+ * topology says (rate_left, compute_left).
  */
 struct plan_piece { /* something that was done */
     int lane;       /* enum step_lane */
