@@ -76,7 +76,7 @@ struct engine_options {
     float *losses; /* on a processor: the loss of each token of a micro-step is put here, its
                       micro-batches one after the other, and stays until the next one's, -1
                       where the target counts nothing; NULL: nowhere; borrowed */
-    enum coll_transport transport; /* what is coded goes over MPI with either */
+    enum coll_transport transport; /* coded data goes over MPI with either */
     struct meter *meter;           /* as in coll_options, and */
     uint64_t meter_run;
 };
@@ -124,9 +124,9 @@ struct engine_source {
 };
 /*
  * Collective, the same error on every rank: fills the shards; moments too when `moments`, else
- * they are zero.  What coded gradients have lost before is nothing again.  With end, ranks that
- * keep the very same elements (all of them under N; under I those with the same place in groups
- * of one size) take turns: each element is read by one of them, which sends it to the others.
+ * they are zero.  The residuals of coded gradients become zero.  With end, ranks that keep the
+ * very same elements (all of them under N; under I those with the same place in groups of one
+ * size) take turns: each element is read by one of them, which sends it to the others.
  */
 int engine_load(struct engine *e, const struct engine_source *source, int moments,
                 struct err *err);
@@ -134,7 +134,7 @@ int engine_load(struct engine *e, const struct engine_source *source, int moment
  * Collective, between two steps; the same error on every rank.  Each unit with sparse matrices
  * is handed to `change`, whole, on every rank: params (from the master; then the masks),
  * exp_avg and exp_avg_sq, and, where its importance counts (lambda), the last step's gradient,
- * else NULL; all [elems], after what trains 0 but for the masks.  What that makes of them, the
+ * else NULL; all [elems], after what trains 0 but for the masks.  The result of `change`, the
  * same on every rank, becomes the unit's.
  */
 typedef void (*engine_change_fn)(void *arg, int unit, float *params, float *exp_avg,

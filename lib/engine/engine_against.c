@@ -4,10 +4,10 @@
  *
  * The second engine takes over the first one's states before the step, from whole units (the
  * ranks' G shards, exchanged by MPI): both then begin with the same parameters, and the
- * micro-batches' gradients g_i are the same bits under both.  What may differ is how they were
- * added.  With u half the distance from 1 to the next number of the coarser of the types on the
+ * micro-batches' gradients g_i are the same bits under both.  Only the way of adding them can
+ * vary.  With u half the distance from 1 to the next number of the coarser of the types on the
  * wire and of accumulation, every way from the g_i to the sum has at most n + s additions and
- * two casts, each wrong by at most u of what it gives, which is at most S = sum |g_i| but for
+ * two casts, each wrong by at most u of its result, which is at most S = sum |g_i| but for
  * (1 + u)^k.  Hence under either strategy
  *
  *     |g - sum g_i| <= f S,   f = 1.1 (n + s + 2) u      (1.1 > (1 + u)^k for k u < 0.09)
@@ -196,7 +196,7 @@ static void note_difference(struct finding *f, int state, int unit, int64_t x, d
         f->at.hi++;
 }
 
-struct where { /* what is compared: a part of one tensor, inside one range of a G shard */
+struct where { /* the compared part: of one tensor, inside one range of a G shard */
     int unit;
     struct range at;
     double decay;

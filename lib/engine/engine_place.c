@@ -48,7 +48,8 @@ static void measure_unit(struct engine *e, struct engine_unit *u, const struct m
 /* Measures, or places where the arenas have memory. */
 static void place_memory(struct engine *e)
 {
-    struct arena *host = e->device.gpu ? &e->host : &e->own; /* what the processor uses */
+    struct arena *host = e->device.gpu ? &e->host : &e->own; /* the memory that the processor
+                                                                uses */
     int64_t tokens = (int64_t)e->plan->micro_batch * e->plan->seq * 4;
     int units = e->model->units;
     struct step_states *states = mem_new((size_t)units, sizeof *states);
@@ -327,7 +328,7 @@ void engine_close(struct engine *e)
 {
     if (!e)
         return;
-    runner_close(e->coll.runner); /* what is queued ends before its buffers go */
+    runner_close(e->coll.runner); /* queued work ends before its buffers go */
     e->coll.runner = NULL;
     for (int i = 0; i < e->sizes; i++)
         for (int kind = 0; kind < STEP_COMPUTE; kind++) {

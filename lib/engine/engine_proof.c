@@ -36,7 +36,7 @@ static int cover_once(struct range *r, int n, struct range all, struct range *ba
     return 1;
 }
 
-struct holding { /* what one rank holds of one state of one unit, as it is exchanged */
+struct holding { /* one rank's part of one state of one unit, as it is exchanged */
     int64_t ranges;
     struct range range[]; /* [layout_ranges_max] */
 };

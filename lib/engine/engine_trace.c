@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Records when rows run: the compute thread those of its lane, the communication thread those
- * of transfers.  Of two steps in a row; the first half of the array is the older's.
+ * of transfers.  Keeps two steps in a row; the first half of the array is the older's.
  */
 #include "engine/engine_inside.h"
 

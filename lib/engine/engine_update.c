@@ -82,7 +82,7 @@ int engine_norm(struct engine *e, struct engine_run *run, const struct step_row 
     }
     e->word.flags = run->optim && run->optim->flags ? *run->optim->flags : 0;
     int rc = k->op->sumsq_take(k, &e->word.sumsq, &run->why);
-    if (rc == 0) /* what other threads asked for */
+    if (rc == 0) /* the work that other threads asked for */
         rc = engine_device_state(e, &run->why);
     e->word.failed = rc != 0;
     return 0;
@@ -122,7 +122,7 @@ int engine_agree(struct engine *e, struct engine_run *run, const struct step_row
             coll_traffic_add(&e->traffic[i], &e->sync_traffic[i], 1);
     coll_traffic_busiest(&p->groups, e->traffic, &report->slow_bytes, &report->fast_bytes);
     if (report->skipped)
-        engine_residuals_clear(e); /* what such a gradient lost is as useless as itself */
+        engine_residuals_clear(e); /* the residual of such a gradient is as useless as itself */
     run->ends = !updates;
     if (updates)
         run->update = engine_clip(optim, report->grad_norm) * e->mean;
