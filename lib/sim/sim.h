@@ -20,7 +20,7 @@
  * the executor, without its bound.  Barriers hold.  Rows inside one rank follow the rule and
  * take no time: a fabric says nothing of memory.  Rows of empty chunks are dropped.
  *
- * What messages share (topo/topo.h), each way apart:
+ * Messages share these resources (topo/topo.h), each way apart:
  *   level 0       a rank's link, port_Bps, and what all members of a group move together,
  *                 member_Bps each
  *   level 1       the group's own port, and a rank's way to it: flow_Bps, or member_Bps if more

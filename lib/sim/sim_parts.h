@@ -31,7 +31,7 @@ struct sim_queue {
     int first, count;       /* its messages */
     int sent, landed;       /* of them, so far */
     double alpha_s, message_s, flow_Bps;
-    int slot, slots; /* what binds it */
+    int slot, slots; /* the resources that bind it */
     /* the message being sent */
     int busy, version, stamp, set; /* version: of its rate, so that old events are known */
     double left, Bps, since_s;

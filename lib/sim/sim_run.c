@@ -153,7 +153,7 @@ int sim_run(struct sim *x, struct err *err)
             look_at(x, x->message[m].queue);
     }
     do {
-        for (int i = 0; i < x->todos; i++) /* who comes first has the processor first */
+        for (int i = 0; i < x->todos; i++) /* the first to come has the processor first */
             work_queue(x, x->todo[i]);
         x->todos = 0;
         if (x->events && x->event[0].t == x->now) {

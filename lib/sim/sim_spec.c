@@ -74,10 +74,10 @@ struct turn {
     const struct schedule_spec *spec;
     int period, runs, chunks;
     int swap;            /* runs change places by bits */
-    struct sim_row *row; /* what the run sends; at, into: turned back into the run */
+    struct sim_row *row; /* rows that the run sends; at, into: turned back into the run */
     size_t row_room;
     int64_t rows;
-    struct sim_row *come; /* what comes into the run, likewise turned: src into the run */
+    struct sim_row *come; /* rows that come into the run, likewise turned: src into the run */
     size_t come_room;
     int64_t comes;
     struct schedule meta; /* without rows; owned */
@@ -267,8 +267,8 @@ static enum alike mean_bytes(const struct turn *t, const int64_t *bytes, double 
 }
 
 /*
- * About how many rows all ranks have, from a few of them; -1: error.  Of a broadcast these tell
- * little (the root may send all rows there are), but each rank gets each chunk just once.
+ * About how many rows all ranks have, from a few of them; -1: error.  For a broadcast these
+ * tell little (the root may send all rows there are), but each rank gets each chunk just once.
  */
 static double guess_rows(const struct schedule_spec *spec, struct err *err)
 {
