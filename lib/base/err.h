@@ -9,7 +9,7 @@
  */
 enum err_code {
     ERR_NONE,
-    ERR_INPUT,    /* what the user gave is wrong: mend the file or the option */
+    ERR_INPUT,    /* the user's input is wrong: mend the file or the option */
     ERR_SYS,      /* the system refused: disk, memory, permission */
     ERR_MISMATCH, /* two things that must agree do not */
     ERR_ABSENT,   /* something asked for is not there */

@@ -107,7 +107,7 @@ struct io_out {
 enum {
     IO_FORCE = 1,    /* an existing target is replaced */
     IO_MAKE_WAY = 2, /* a folder is, even where two names cannot change places: io_old_name */
-    IO_CLOSED = 4    /* nobody else opens, and so locks, a file before it is whole */
+    IO_CLOSED = 4    /* no other process opens, and so locks, a file before it is whole */
 };
 
 int io_create(struct io_out *out, const char *path, int how, struct err *err);
@@ -167,8 +167,8 @@ char *io_temp_name(const char *path);
 char *io_old_name(const char *path);
 
 /*
- * Known not to be there.  Of what cannot be told this says no: who opens it next is told why,
- * instead of doing without it.
+ * Whether the file is known to be absent.  Returns 0 if unsure, so that the following open
+ * reports the error.
  */
 int io_absent(const char *path);
 int io_has(const char *dir, const char *name);              /* not io_absent("dir/name") */
@@ -188,8 +188,8 @@ void io_names_free(struct io_names *n);
 /*
  * The first line of a small file of a kernel's, which is not waited for; "" unless it is there.
  * The kernel refuses to report some values while a port is down, or does not know them (EINVAL,
- * EOPNOTSUPP): that is as good as no file.  Of one that is there and cannot be read, or is
- * empty, nothing is known.
+ * EOPNOTSUPP): that is as good as no file.  A file that is there and cannot be read, or is
+ * empty, tells nothing.
  */
 enum io_answer { IO_THERE, IO_ABSENT, IO_BROKEN };
 enum io_answer io_line(const char *path, char *line, size_t room);

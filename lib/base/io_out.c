@@ -291,7 +291,8 @@ int io_publish(struct io_out *out, struct err *err)
     if (finish(out, err))
         return -1;
     int there = folder && force && lstat(out->path, &st) == 0;
-    if (there) /* what gets the temporary's name is locked, so that no writer takes it over */
+    if (there) /* the folder that gets the temporary's name is locked, so that no writer takes
+                  it over */
         old = open(out->path, FOLDER);
     if (old >= 0)
         flock(old, LOCK_EX | LOCK_NB);

@@ -59,7 +59,7 @@ struct arena {
 
 int arena_init(struct arena *arena, int64_t bytes, const char *what, struct err *err);
 void arena_borrow(struct arena *arena, void *base, int64_t bytes);
-int64_t arena_room(int64_t bytes); /* what taking bytes uses up: rounded up */
+int64_t arena_room(int64_t bytes); /* the bytes that taking uses up: rounded up */
 /* 64-byte aligned; NULL while measuring.  Taking more than was measured is a bug. */
 void *arena_take(struct arena *arena, int64_t bytes);
 void *arena_take_each(struct arena *arena, int64_t bytes, int64_t count); /* the first */

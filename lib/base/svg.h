@@ -54,7 +54,7 @@ struct svg_font {
 
 /* The document: its size, its title (a viewer's tooltip, and what a screen reader says). */
 void svg_open(struct svg *s, FILE *file, double width, double height, const char *title);
-void svg_close(struct svg *s); /* what groups are open, too */
+void svg_close(struct svg *s); /* the open groups, too */
 
 /* A group is named for who reads the file; NULL: nameless.  `tip` as below. */
 void svg_group_open(struct svg *s, const char *name, const char *tip);

@@ -23,7 +23,7 @@
  *     svg_matrix_enter(svg_matrix_cell(&m, row, column), percent, item);
  *     svg_matrix_draw(&m, out);
  *
- * Of more than `most` rows or columns, each that is drawn stands for several: the lowest
+ * With more than `most` rows or columns, each that is drawn stands for several: the lowest
  * percent of each cell is shown.
  */
 enum { SVG_MATRIX_MOST = 128, SVG_MATRIX_CLASSES = 6 };
