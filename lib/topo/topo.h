@@ -22,7 +22,7 @@ enum topo_transport { TOPO_OVER_MPI, TOPO_OVER_NCCL };
 struct topo_level {
     char name[32];     /* "intra", "inter", or the user's word */
     double latency_s;  /* of one small message */
-    double port_Bps;   /* what passes a unit's port, all members together (0: one rank's) */
+    double port_Bps;   /* rate of a unit's port, all members together (0: one rank's) */
     double flow_Bps;   /* one flow alone */
     double member_Bps; /* one rank's share when all behind the (largest) port send at once */
     double message_s;  /* of a rank's time at either end, when all send; 0: unknown */
@@ -75,7 +75,7 @@ struct topo {
     /* Traffic across passes ports inside too, where groups end above level 0: a collective that
        works inside and across at once takes so much longer inside, in parts of 1. */
     double inside_extra;
-    char open[TOPO_SOURCE_BYTES];  /* what another tool's file leaves open; "" */
+    char open[TOPO_SOURCE_BYTES];  /* figures that another tool's file leaves open; "" */
     char doubt[TOPO_SOURCE_BYTES]; /* why what was measured or read may be wrong */
 };
 

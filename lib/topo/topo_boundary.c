@@ -16,7 +16,7 @@
  *
  * for the M - 1 shards that it sends: the joined level's rate of a member is (M - 1) / T of the
  * cell that needs longest.  Its latency is the largest on the way, its rate of one flow the
- * least.  What a rank sends across goes through the same ports: in a collective over all ranks
+ * least.  A rank's traffic across goes through the same ports: in a collective over all ranks
  * (B - 1) / B of one more shard, of B groups.  Where both are under way at once T grows by
  * that, u_l of them at the port of u_l ranks, which inside_extra tells.
  *

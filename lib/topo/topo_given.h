@@ -46,7 +46,7 @@ int topo_given_apply(struct topo *t, const struct topo_given *g, int fill, struc
 /* The unit behind the largest port of level l: a rank, a group, a block. */
 struct topo_unit {
     int ranks;
-    double port_Bps; /* what the ports of its groups pass together; 0 below level 2 */
+    double port_Bps; /* rate of the ports of its groups together; 0 below level 2 */
 };
 struct topo_unit topo_largest_unit(const struct topo *t, int l);
 

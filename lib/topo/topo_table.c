@@ -59,7 +59,7 @@ static const char *print_cell(struct cell *c, double v, double err, double unit)
     return c->text;
 }
 
-struct seen { /* what the table shows, and the legend explains */
+struct seen { /* shown by the table, and explained by the legend */
     int slow, left, errors, devices;
 };
 

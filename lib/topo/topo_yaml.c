@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads and writes a fabric as text: the format paro-topology/1 (paro-topology(5)), and the
- * JSON document paro.topo/1.  What is printed as YAML reads back as the same fabric and prints
+ * JSON document paro.topo/1.  A fabric printed as YAML reads back as the same fabric and prints
  * as the same text.
  */
 #include <inttypes.h>
