@@ -27,7 +27,7 @@
  *     net_loss(&net, &loss);            sum over the batch*seq tokens, nats, not scaled
  *
  * grads (f32, flat as the unit's trained part, unit.trained elements) is ADDED to:
- * d(scale * net_loss) / d params.  What is frozen has no gradient and costs none; grads of a
+ * d(scale * net_loss) / d params.  Frozen parts have no gradient and cost none; grads of a
  * unit in which nothing trains is never written and may be NULL.  The backward ends at the
  * first tensor that trains: earlier visits may be left out, or do nothing.  A target below 0
  * counts nothing.  Tokens and targets are below the vocabulary: to see to that is the caller's.
@@ -38,9 +38,9 @@
  * forward again (Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016): the same
  * bits for less memory and up to a third more time.
  *
- * Of `together` micro-batches each has what it keeps, its tokens and the gradient that comes
- * back; all else is shared.  net_use says whose visits follow; a layer may be visited for one
- * after the other.  The logits are shared, too: the head's backward follows its forward.
+ * Each of `together` micro-batches has its own kept arrays, its tokens and the gradient that
+ * comes back; all else is shared.  net_use says whose visits follow; a layer may be visited for
+ * one after the other.  The logits are shared, too: the head's backward follows its forward.
  *
  * compute is the type of products: k->act, or, on a processor, bf16 beside activations in f32.
  * Then a weight and what it is multiplied with are rounded before the product; all else is f32:
@@ -48,16 +48,16 @@
  * like the others.
  *
  * With forward_only there is no backward and no loss, no memory for either, and the head sees
- * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  What a token gives
- * does not depend on those after it, so that a text grows within one net: those not yet known
- * may be any, below the vocabulary.  With a window smaller than seq so many positions are
+ * one token of each sequence alone (net_prompt): net_logits is (B, vocab).  The output of a
+ * token does not depend on those after it, so that a text grows within one net: those not yet
+ * known may be any, below the vocabulary.  With a window smaller than seq so many positions are
  * computed at once, and all layers keep the keys and values of those computed before.
  *
  * A layer's kernels can be written down as a graph (device.h) and be asked for in one call: the
  * same kernels, the same bits, less time for the thread that asks, and less of the GPU's
  * between two kernels (tests/gpu/FIGURES.md).  The first time a layer is asked for directly,
  * for there memory is had and kernels are loaded.  Embedding and head are no graphs: they
- * depend on the tokens.  What cannot be written down is asked for directly from then on
+ * depend on the tokens.  A layer that cannot be written down is asked for directly from then on
  * (net_graphs_report).
  */
 struct net_options {
@@ -128,9 +128,9 @@ struct net_bytes net_bytes(const struct model *model, const struct net_options *
 /*
  * Operations of one forward and backward, matrix products alone, as model_flops_per_token
  * counts: of causal attention the whole square, although blocks above the diagonal are skipped.
- * What is useful counts: a forward that is run again is no progress and adds nothing.  Of a
- * line of R rows 2 R in out each for y, for dx where something before it trains, and for dW
- * where it trains itself; where all of a model trains, three times the forward.
+ * Only useful operations count: a forward that is run again is no progress and adds nothing.  A
+ * line of R rows counts 2 R in out each for y, for dx where something before it trains, and for
+ * dW where it trains itself; where all of a model trains, three times the forward.
  */
 double net_flops(const struct net *net);
 /*

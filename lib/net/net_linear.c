@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Computes the products with weights.  For a weight W (out, in): forward y = x W^T, backward dx
- * = dy W and dW += dy^T x; of one stored as (in, out) the same with W^T for W, nothing is
- * copied.  With an adapter, low = s x A^T (s = alpha / rank; (R,rank)):
+ * Computes the products with weights.  For W (out, in): forward y = x W^T, backward dx = dy W
+ * and dW += dy^T x; of one stored as (in, out) the same with W^T for W, nothing is copied.
+ * With an adapter, low = s x A^T (s = alpha / rank; (R,rank)):
  *
  *     y += low B^T      dlow = s dy B      dx += dlow A      dA += dlow^T x      dB += dy^T low
  *
@@ -11,11 +11,11 @@
  * low is computed again in the backward: of the adapter's seven products it is one, and x,
  * which dA needs as well, is there; kept it would take a place per line and layer.
  *
- * What is of another type than products take (on a processor all, computed in bf16) is rounded
- * first, into a room whose rows are PAD elements wider than they need be: where rows are 2 KiB
- * apart or a multiple of it, what a product reads of a column falls into few sets of the cache
- * (measured on llama-10m: 7 % of a step).  Not on a GPU, where a row would be a launch of its
- * own: there a weight is rounded in one.
+ * An operand of another type than products take (on a processor all, computed in bf16) is
+ * rounded first, into a buffer whose rows are PAD elements wider than they need be: where rows
+ * are 2 KiB apart or a multiple of it, what a product reads of a column falls into few sets of
+ * the cache (measured on llama-10m: 7 % of a step).  Not on a GPU, where a row would be a
+ * launch of its own: there a weight is rounded in one.
  */
 #include <string.h>
 
@@ -245,7 +245,7 @@ void net_line_dw(const struct net *net, int line, const struct net_hand *hand,
         k->op->bias_backward(k, bias, dy->act, n->shape.stage[l->stage].ld, net->rows, l->out);
     if (b)
         run(net, line, NET_DB, dy->operand, low_of(net, line, hand, x), b);
-    if (a) /* what net_line_dx left */
+    if (a) /* dlow, which net_line_dx left */
         run(net, line, NET_DA, n->dlow_room ? n->dlow_room : n->dlow, x, a);
 }
 

@@ -88,7 +88,7 @@ struct net_at {
     int64_t norm_w[NET_NORMS], norm_b[NET_NORMS];
     struct net_line_at line[NET_LINES_MAX];
     int64_t trained; /* elements in front of the unit that train */
-    int rope;        /* what turns queries and keys: model_layer_rope */
+    int rope;        /* how queries and keys are turned: model_layer_rope */
     int stop; /* the net_part where the backward ends; -1: it gives its input's gradient */
 };
 
