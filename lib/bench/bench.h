@@ -35,7 +35,7 @@ struct bench_options {
     enum dtype_op redop;
     int root;                           /* of a broadcast */
     int64_t chunk_bytes, window_bytes;  /* 0: the library's own choice */
-    const char *topo;                   /* what -i says, or NULL: ports are measured */
+    const char *topo;                   /* the fabric of -i, or NULL: ports are measured */
     const char *device;                 /* of the buffers, as device_open; NULL: cpu */
     const char *transport;              /* of a GPU's; NULL: auto */
     const char *tuning;                 /* a table for auto to read, or NULL: simulated */
@@ -75,7 +75,7 @@ enum bench_mark { /* of the iterations' times, that of the slowest rank in each 
 struct bench_row { /* one line of output; NAN: not known */
     unsigned op;
     int algo;
-    enum schedule_algo chosen; /* what auto took; SCHEDULE_AUTO where there was no choice */
+    enum schedule_algo chosen; /* the choice of auto; SCHEDULE_AUTO where there was none */
     int64_t chosen_chunk_bytes;
     char setting[BENCH_SETTING_ROOM]; /* of mpi and nccl: "" or how it was set */
     /* "Open MPI v4.1.4" (of mpi); the first rank's; "2026-01-31T12:00:00Z"; "": not known */
@@ -144,7 +144,7 @@ int bench_tune(struct world *world, const struct bench_options *o, int moves,
 int bench_simulate(const struct bench_options *o, FILE *out, struct bench_result *result,
                    struct err *err);
 /*
- * No world: rows of JSON Lines that bench_run wrote, files or "-".  Of several rows of one
+ * No world: rows of JSON Lines that bench_run wrote, files or "-".  Among several rows of one
  * operation, algorithm, setting, size, type, root and shape the one with the least median
  * stays, with all's wrong elements and launches.  ERR_INPUT names file and line.
  */

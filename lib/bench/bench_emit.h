@@ -31,7 +31,7 @@ int bench_emit(enum bench_emit target, const char *const *file, int files,
 
 /* ---- inside: what its files share ---- */
 
-enum emit_coll { /* what was called, in the order of Open MPI's numbers */
+enum emit_coll { /* the collectives called, in the order of Open MPI's numbers */
                  EMIT_ALLGATHER,
                  EMIT_ALLGATHERV,
                  EMIT_ALLREDUCE,
@@ -80,7 +80,7 @@ struct emit_target {
     const char *name;
     int algo;            /* whose rows */
     int by_groups;       /* the format tells shapes apart by groups too, not by ranks alone */
-    const char *library; /* what rows' library begins with, where they say; or NULL */
+    const char *library; /* prefix of the rows' library, where rows name it; or NULL */
     const char *wants, *how;
     /* 1 and *way when the row is of an algorithm that the format can name, else 0. */
     int (*way)(enum emit_coll coll, const struct bench_row *r, struct emit_way *way);

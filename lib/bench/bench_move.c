@@ -73,7 +73,7 @@ int bench_move_open(struct bench *b, const struct bench_move_spec *spec, struct 
 
 void bench_move_close(struct bench_move *m, int in_order)
 {
-    /* what a peer that is gone still has in flight is left alone: the caller aborts */
+    /* messages that a lost peer has in flight are left alone: the caller aborts */
     if (in_order) {
         coll_free(&m->ours);
         exec_native_close(m->native);

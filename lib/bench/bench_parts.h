@@ -37,7 +37,7 @@ struct bench {           /* one call of bench_run */
     struct groups groups;
     char shape[256];         /* of the groups */
     int levels, *block;      /* of the topology, on every rank; block owned */
-    struct pick_table table; /* what auto takes; rules 0: not asked for */
+    struct pick_table table; /* the table of auto; rules 0: not used */
     struct coll coll;
     struct stream *stream;
     struct topo ports; /* where no topology was given: those that were measured */
@@ -216,11 +216,11 @@ struct bench_entry { /* of a contest */
  */
 #define BENCH_TUNE_SAME 0.02
 /*
- * Which entry is taken: that with the least predicted time among the fastest and those that
- * do not differ from it; ties go to what stands first.  The fastest is that with the least
- * median.  Another one differs from it if its median is more than BENCH_TUNE_SAME above, and
- * it was no slower in so few of the rounds that a fair coin falls so seldom, once in 32 times
- * (five of five) or less: the sign test, which knows nothing of how times are distributed.
+ * Which entry is taken: that with the least predicted time among the fastest and those that do
+ * not differ from it; ties go to what stands first.  The fastest is that with the least median.
+ * Another one differs from it if its median is more than BENCH_TUNE_SAME above, and it was no
+ * slower in so few of the rounds that a fair coin falls so seldom, once in 32 times (five of
+ * five) or less: the sign test, which is independent of the distribution of times.
  */
 int bench_tune_choose(struct bench_entry *e, int entries, int rounds);
 /* The least median of another algorithm than that of entry `won`; -1: there is none. */

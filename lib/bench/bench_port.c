@@ -6,7 +6,7 @@
  *
  * A flow is as slow as the slower of two ports: a port is given the rate of the faster of its
  * two flows, so that a slow neighbour is not its fault.  A port that is slow one way only is
- * taken for fast; the bound stays a bound.  Of several runs the median counts.
+ * taken for fast; the bound stays a bound.  The median of several runs counts.
  */
 #include <math.h>
 #include <string.h>
