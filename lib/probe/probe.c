@@ -217,7 +217,7 @@ static int64_t wrong_words(const struct probe *p, const struct probe_round *r, i
     return wrong;
 }
 
-struct watch { /* what one run notes while it goes on */
+struct watch { /* notes of one run */
     struct probe *probe;
     struct probe_round *round;
     int here;            /* in the host's memory, though there is a GPU */

@@ -55,8 +55,8 @@ void probe_views_topo(const struct probe_views *v, const struct world *world, st
 
 /*
  * Measures a fabric by schedules of its own.  A flow is rows of one sender and one receiver; a
- * round is flows that run at once; a ping is a schedule of two rows.  What is timed is what the
- * executor does with them, on the transport that training will use.
+ * round is flows that run at once; a ping is a schedule of two rows.  The times are those of
+ * the executor's work on them, on the transport that training will use.
  *
  * Rates are payload, taken where the bytes arrive, by one clock (that of the receiving group):
  * from the moment when a part of them has come (PROBE_SKIP: connections opened, token buckets
@@ -68,7 +68,7 @@ struct probe {
     struct probe_view view;  /* the hosts, unless the caller sets another after probe_open */
     struct exec_mpi *exec;   /* owned */
     char *in, *out;          /* [room] */
-    int64_t room;            /* what one rank may send, and what it may receive, in a round */
+    int64_t room;            /* bytes that one rank may send, and may receive, in a round */
     uint64_t turn;           /* rounds run: makes the words of each different */
     void (*look)(void *arg); /* called about every millisecond of a round; NULL: nobody looks */
     void *look_arg;

@@ -8,7 +8,7 @@
 
 /*
  * Groups from distances alone: which ranks are near each other, which groups of them, and so on
- * outwards.  Knows no MPI: who measures is told which pairs to measure next.
+ * outwards.  Independent of MPI: returns the pairs to measure next to the caller, who measures.
  */
 struct probe_pair {
     int a, b; /* ranks, different */
@@ -42,13 +42,13 @@ struct probe_clusters {
  * The same rounds give the same clusters on every rank.  Ranks that are all equally far apart
  * are in no partition: one group.
  *
- * Of n ranks in c groups, n log2 n pairs and some are measured to find what is near, as long as
- * the ranks of a group are a power of two apart, or all as far as some of them are (placed by
- * slot, by node, equal or not, are): probe_cluster.c.  Then one rank of each group meets one of
- * each other group, to find groups that belong together: c (c - 1) / 2 pairs, but no more than
- * n log2 n at a time, and again while any are found.  Ranks in no order at all need more, up to
- * n (n - 1) / 2: of c groups in any order no method can do with less than n c / 4 or so.  Where
- * c (c - 1) / 2 is above n log2 n, groups in no order can be left in two parts.
+ * For n ranks in c groups, n log2 n pairs and some are measured to find what is near, as long
+ * as the ranks of a group are a power of two apart, or all as far as some of them are (placed
+ * by slot, by node, equal or not, are): probe_cluster.c.  Then one rank of each group meets one
+ * of each other group, to find groups that belong together: c (c - 1) / 2 pairs, but no more
+ * than n log2 n at a time, and again while any are found.  Ranks in no order at all need more,
+ * up to n (n - 1) / 2: of c groups in any order no method can do with less than n c / 4 or so.
+ * Where c (c - 1) / 2 is above n log2 n, groups in no order can be left in two parts.
  */
 int probe_cluster(int ranks, probe_measure measure, void *arg, struct probe_clusters *out,
                   struct err *err);

@@ -202,7 +202,7 @@ static void add_ring(struct probe *p, struct probe_rows *rows, const int *ring, 
         }
     }
     for (int step = 0; step < n - 1; step++)
-        for (int way = 0; way < 2; way++) { /* what is sent on, then what comes */
+        for (int way = 0; way < 2; way++) { /* the bytes sent on, then those that come */
             int o = (i - step - way + 2 * n) % n;
             int src = way ? ring[(i - 1 + n) % n] : p->world->rank;
             for (int c = 0; c < pieces; c++)

@@ -495,7 +495,8 @@ int probe_topo(struct world *world, const struct probe_views *found,
         return -1;
     probe_views_init(&hosts, world, NULL, 0);
     int rc = measure_all(world, found ? found : &hosts, ask, nccl, out, err);
-    if (rc && nccl && err->code == ERR_PEER) /* nobody comes to where communicators end */
+    if (rc && nccl && err->code == ERR_PEER) /* other ranks do not come to close
+                                                communicators */
         exec_nccl_abort(nccl);
     exec_nccl_close(nccl);
     return rc;

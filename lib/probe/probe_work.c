@@ -192,7 +192,7 @@ static int make_products(struct probe_work *w, const struct probe_ask *ask, int6
         if (w->kern.op->product_new(&w->kern, &w->product[i].run, &shape[i], err))
             return -1;
     for (int i = 0; i < w->products; i++)
-        probe_work_run(w, i, 1); /* what a first run does beside computing is done */
+        probe_work_run(w, i, 1); /* a first run's work besides computing is done */
     return device_sync(w->queue, err);
 }
 
