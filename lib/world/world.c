@@ -530,7 +530,7 @@ int world_transfer(struct world_peers *p, const struct world_parcel *parcel, int
         if (rc != MPI_SUCCESS)
             return err_set(err, ERR_PEER, "MPI reports error %d in a transfer", rc);
         if (left && world_forsaken(p->world, err))
-            return -1; /* what is under way keeps its memory */
+            return -1; /* messages under way keep their memory */
         if (left && tick_now_s() - moved_s > wait_s)
             return err_set(err, ERR_PEER, "no bytes from other ranks for %g s", wait_s);
         nap_s = moved ? nap_least_s : 1.5 * nap_s < nap_most_s ? 1.5 * nap_s : nap_most_s;

@@ -89,8 +89,8 @@ int world_barrier(struct world *w, struct err *err);
 
 /*
  * For the moment after a wait has failed: what can still be had from whom.  Every rank hands in
- * its bytes; on rank 0, all[rank * bytes] and got[rank] for those that came within wait_s.
- * Nobody waits for a rank that is gone; nothing but world_abort comes after it.
+ * its bytes; on rank 0, all[rank * bytes] and got[rank] for those that came within wait_s.  No
+ * rank waits for a lost one; nothing but world_abort comes after it.
  */
 void world_collect(struct world *w, const void *mine, int64_t bytes, double wait_s, void *all,
                    int *got);

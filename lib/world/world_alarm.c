@@ -117,7 +117,7 @@ void world_alarm_release(struct world *w)
     if (!a->said)
         return;
     MPI_Testall(w->ranks, a->telling, &sent, MPI_STATUSES_IGNORE);
-    if (!sent) /* nobody will take it; its memory stays with it */
+    if (!sent) /* no rank will take it; its memory stays with it */
         return;
     mem_free(a->telling);
     mem_free(a->said);

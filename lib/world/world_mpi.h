@@ -44,7 +44,7 @@ void world_watch_release(struct world *w);
 
 /*
  * The ranks of a communicator of somebody else's, who has MPI initialised; collective over it.
- * Of it only duplicates are used, which world_close frees (collective, too); comm may be freed
+ * Only duplicates of it are used, which world_close frees (collective, too); comm may be freed
  * before.  wait_s: the world's deadline_s, HUGE_VAL: none, as MPI's own waits.  With a thread
  * level below MPI_THREAD_SERIALIZED the world is for the thread that may call MPI, alone.
  */

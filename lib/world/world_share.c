@@ -18,7 +18,7 @@
 
 #include "base/mem.h"
 
-struct card { /* what a rank tells the others of its part */
+struct card { /* a rank's description of its part, for the others */
     int64_t bytes;
     uint64_t inode;
     int32_t pid, fd;
