@@ -76,12 +76,12 @@ int device_done(const struct device_event *e, struct err *err);
 int device_event_sync(const struct device_event *e, struct err *err); /* blocks */
 int device_sync(struct device_queue *q, struct err *err);             /* blocks: all of it */
 /*
- * A GRAPH is work written down once and asked for again in one call.  What this thread asks of
- * the queue between begin and end is not done but becomes the graph, with the memory that it
- * names; events, waits and memory of the host that is not pinned have no place there, and
- * nothing is allocated.  One at a time of a device.  begin: ERR_ABSENT on a CPU, where asking
- * is doing.  end: ERR_ABSENT where something cannot be written down, in the vendor's words;
- * device and queue are as before then, and nothing was done.
+ * A GRAPH is work written down once and asked for again in one call.  Work that this thread
+ * asks of the queue between begin and end is not done but becomes the graph, with the memory
+ * that it names; events, waits and memory of the host that is not pinned have no place there,
+ * and nothing is allocated.  One at a time of a device.  begin: ERR_ABSENT on a CPU, where
+ * asking is doing.  end: ERR_ABSENT where something cannot be written down, in the vendor's
+ * words; device and queue are as before then, and nothing was done.
  */
 int device_graph_begin(struct device_queue *q, struct err *err);
 int device_graph_end(struct device_queue *q, struct device_graph **out, struct err *err);

@@ -38,7 +38,7 @@ static int told(struct device *d, const char *call, cudaError_t rc, struct err *
 static void close_device(struct device *d)
 {
     here(d);
-    cudaDeviceSynchronize(); /* what failed was told, or nobody asked */
+    cudaDeviceSynchronize(); /* failures were reported, or no call asked for them */
     cudaStreamDestroy(d->aside);
 }
 

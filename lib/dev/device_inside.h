@@ -43,7 +43,7 @@ struct device_kind_ops {
     void *(*graph_end)(struct device *d, void *stream, const char **words);
     void (*graph_run)(struct device *d, void *stream, void *graph);
     void (*graph_free)(struct device *d, void *graph);
-    void (*here)(struct device *d); /* what this thread asks for next is this device's */
+    void (*here)(struct device *d); /* this thread's next calls are for this device */
 };
 
 struct device {

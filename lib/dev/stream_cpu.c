@@ -23,7 +23,8 @@
 enum { STREAMS_MAX = 32, NAP_PART = 256 };
 
 static const double nap_least_s = 20e-6, nap_most_s = 400e-6;
-static const double young_s = 1e-3; /* what a small message takes on the slowest fabrics here */
+static const double young_s = 1e-3; /* the time of a small message on the slowest fabrics
+                                       here */
 
 struct stream {
     struct runner *runner;
