@@ -4,9 +4,9 @@
  * between them.  Leaves running them to exec_nccl_run.c.  Rows of one step never touch what
  * another of them writes, so that a turn waits for rows of lower steps only.
  *
- * An event is waited for only where nothing else says the same: each point records how far
- * every queue had come when it was reached (seen), by its own waits and by those of the points
- * it waited for.
+ * An event is waited for only where nothing else says the same: each point records the last
+ * point of every queue that is surely done by then (seen), by its own waits and by those of the
+ * points it waited for.
  */
 #include "exec/exec_turns.h"
 

@@ -20,7 +20,7 @@
 #include "sim/sim_parts.h"
 
 enum {
-    /* Cost of a row here, with its share of messages, edges and events: keeps within 2 GiB. */
+    /* Bytes of a row here, with its share of messages, edges and events: keeps within 2 GiB. */
     ROW_BYTES = 250,
     ROWS_MAX = INT32_MAX / ROW_BYTES,
     /*
