@@ -83,7 +83,7 @@ struct coll_spec {
     /* Sends data between groups as int8 blocks (base/block8.h), f32 and bf16 alone; exec.h says
        what is rounded.  Copies need coll_call.round, or coll_round of `in` before. */
     int coded;
-    int stage; /* what goes through stages: which; its handles run one after another */
+    int stage; /* index of the stage, where stages are used; its handles run one by one */
 };
 
 /* Bytes of one rank, as they travel: to and from other groups, and sent inside its own. */

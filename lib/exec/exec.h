@@ -44,8 +44,8 @@ struct exec_places {
     int coded;
     enum dtype type;
     enum dtype_op
-        redop;      /* what an add does; DTYPE_AVG: complete sums are divided by the ranks */
-    int elem_bytes; /* the type's, or another's that `combine` knows; copies know no type */
+        redop;      /* the operation of adds; DTYPE_AVG divides complete sums by the ranks */
+    int elem_bytes; /* the type's, or another's that `combine` takes; copies need no type */
     exec_combine combine; /* NULL: an add is redop's; never NULL if elem_bytes is not type's */
     void *combine_arg;
     int64_t *elems;  /* [chunks] length; 0: nothing to move, all its rows are dropped */

@@ -12,7 +12,7 @@ struct exec_nccl_native {
     ncclDataType_t type;
     ncclRedOp_t op;
     struct device_event *end;
-    int is_two_level; /* what follows is set */
+    int is_two_level; /* the following members are set */
     struct layout layout;
     ncclComm_t inside; /* the ranks of this group */
     ncclComm_t *rail;  /* [segments] its holders, one a group; NULL where this rank is none */

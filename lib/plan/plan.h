@@ -144,7 +144,7 @@ struct plan_step {
         enum letter from, to;
         unsigned phases;  /* of the letters, on groups of any shape */
         unsigned trimmed; /* those that transfer anything on these groups */
-        int coded;        /* what it sends across groups is */
+        int coded;        /* its traffic between groups is coded */
     } lane[STEP_COMPUTE];
     struct step_shape shape;
     struct step_space space;

@@ -40,7 +40,7 @@ struct sim_queue {
 struct sim_message {
     double bytes, start_s, end_s;
     int queue, step, phase;    /* phase: barriers before it */
-    int start_wait, land_wait; /* what must be before it starts, lands */
+    int start_wait, land_wait; /* edges that must end before it starts, lands */
     int on_sent, on_landed;    /* edges: what waits for it; -1: none */
     int arrived;
 };

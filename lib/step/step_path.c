@@ -68,7 +68,7 @@ static void part(struct walk *w, int node, double to_s)
     w->at_s = to_s;
 }
 
-/* What a node may have waited for: -1, or one that ran. */
+/* The node that a node may have waited for: -1, or one that ran. */
 enum { HOLDERS = STEP_AFTERS + 1 };
 static int holder_of(const struct walk *w, int node, int k)
 {
