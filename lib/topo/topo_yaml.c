@@ -25,8 +25,7 @@ enum { HOST_BYTES = 256 };
 #define LEVEL(member, least, most, ...)                                                        \
     RECORD_NUM(struct topo_level, member, #member, least, most, __VA_ARGS__)
 #define ERROR_BAR(member, most) LEVEL(member, 0, most, .flags = KNOWN | TOPO_ERROR_BAR)
-#define SOURCE(member)                                                                         \
-    RECORD(TEXT, struct topo_level, member, #member, .lo = 1, .flags = KNOWN)
+#define SOURCE(member)          RECORD(TEXT, struct topo_level, member, #member, .lo = 1, .flags = KNOWN)
 const struct record topo_level_record[] = {
     RECORD(TEXT, struct topo_level, name, "name", .lo = 1),
     LEVEL(latency_s, 0, TOPO_LATENCY_MAX_S),
