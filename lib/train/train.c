@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A run from its plan to its last checkpoint.  Rank 0 reads the small files and hands their
- * text to the others, so that all run by the same words; every error before the first step is
- * one that all ranks know.
+ * Carries a run from its plan to its last checkpoint.  Rank 0 reads the small files and sends
+ * their text to the others, so that all ranks use the same text; every error before the first
+ * step is one that all ranks know.
  */
 #include "train/train_inside.h"
 
@@ -171,8 +171,8 @@ static void read_batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
 
     if (micro > 0 && micro % plan_layered(&p->settings) == 0)
         train_easy_micro_step(t, micro - 1);
-    /* What cannot be read is reported in the exchange, in which all take part: until then
-       any tokens do. */
+    /* A read error is reported in the exchange, in which all take part: until then any tokens
+       do. */
     if ((t->flags & TRAIN_FAILED) ||
         data_batch(&t->data, step + first, count, tokens, targets, t->begins, &t->failure)) {
         t->flags |= TRAIN_FAILED;
@@ -277,7 +277,7 @@ static int run_step(struct train *t, int *stopped, struct err *err)
         return agree_failure(t, err);
     if ((t->against && engine_against_end(t->against, read_batch, t, &o, &report, err)) ||
         (t->run->exact && engine_hash(t->engine, &t->hash, err))) {
-        /* What the second could not read makes it another's: all ranks are here. */
+        /* A read error of the second engine becomes another's: all ranks are here. */
         t->differs = err->code == ERR_MISMATCH && agree_failure(t, err) == 0;
         return -1;
     }

@@ -10,7 +10,7 @@
 #include "world/world.h"
 
 /*
- * A run: a plan, data, settings, a folder.
+ * Runs a training: a plan, data, settings, a folder.
  *
  *   DIR/plan.yaml, settings.yaml   as the run began, or was last resumed
  *   DIR/tuning.yaml                with algo auto: the tuning table

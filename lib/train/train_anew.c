@@ -40,7 +40,7 @@ static char *free_log(const char *out)
     return path;
 }
 
-/* What it said of its steps is all that stays of a run that came to no checkpoint. */
+/* Keeps the log of its steps, which is all that stays of a run that came to no checkpoint. */
 static int keep_log(struct train *t, const char *temp, struct err *err)
 {
     char *from = io_join(temp, "log.jsonl"), *to = free_log(t->run->out);
@@ -169,7 +169,8 @@ int train_anew_settle(struct train *t, struct err *err)
     return rc;
 }
 
-/* What lies in the folder is removed with it, a log with all its lines. */
+/* Refuses an output inside the folder: it would be removed with it, a log with all its
+   lines. */
 static int check_beside(const struct train *t, const char *what, const char *path,
                         const char *option, struct err *err)
 {
@@ -227,7 +228,7 @@ static int begin_folder(struct train *t, struct err *err)
         t->old_lock = t->lock;
         t->lock = new;
     }
-    /* What could not be removed, or is another's. */
+    /* In the way: an old folder that could not be removed, or another's. */
     if (rc == 0 && t->anew.in_the_way && !io_absent(old))
         rc = err_set(err, ERR_MISMATCH,
                      "'%s' is in the way of the old run, which has to move there on this file "

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a run is trained on: the same on all ranks, and the same that a checkpoint was
- * trained on.  The order of samples continues only over the same tokens, cut the
- * same way: what is kept from training moves every window.
+ * Opens and checks the data that a run is trained on: the same on all ranks, and the same that
+ * a checkpoint was trained on.  The order of samples continues only over the same tokens, cut
+ * the same way: a held-out part moves every window.
  */
 #include <inttypes.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a run computes on, and how that moves what it has: opens it on every rank, and
- * says what it has taken.
+ * Opens the device that a run computes on and that moves its data, on every rank, and prints
+ * what it has taken.
  */
 #include "train/train_inside.h"
 

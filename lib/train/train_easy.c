@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the losses of a run's sequences (--drop-easy): kept by the rank that computed them,
+ * Keeps the losses of a run's sequences (--drop-easy): stored by the rank that computed them,
  * gathered when a checkpoint is made and when easy sequences are dropped, and kept in
  * checkpoints, so that a run that is resumed drops the same ones.
  */
@@ -202,7 +202,7 @@ int train_easy_step(struct train *t, struct err *err)
 {
     if (!t->easy || t->step != t->easy->at)
         return 0;
-    /* What is being written has the losses that are replaced. */
+    /* Finishes the save in progress first: it has the losses that are replaced. */
     if (train_save_settle(t, err) || train_easy_save(t, err))
         return -1;
     drop(t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how the loss on what is kept from training is found: all ranks take micro-batches of it
- * in turn, forward alone, and add up what they found in the order of the ranks.
+ * Computes the loss on the held-out data: all ranks take micro-batches of it in turn, forward
+ * alone, and add up what they found in the order of the ranks.
  */
 #include <math.h>
 

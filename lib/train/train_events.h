@@ -6,7 +6,8 @@
 #include <stdio.h>
 
 /*
- * TensorBoard's event files: TFRecords of protobuf messages (tensorflow/core/util/event.proto).
+ * Writes TensorBoard's event files: TFRecords of protobuf messages
+ * (tensorflow/core/util/event.proto).
  *
  *     record   u64 length | masked CRC32C of the length | the message | masked CRC32C of it
  *     Event    1: wall_time (double)   2: step   3: file_version (text)   5: summary

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a local checkpoint is found and read again, by any number of ranks on the hosts
- * that are left.  The first rank of each host says what its folder has; all ranks open the
- * checkpoint by the manifest of one of them, and know from the sizes of its files which host
- * has which shard.  A block is read on this host if it is here, else asked of a rank that is
- * where it is, one block at a time.
+ * Finds and reads a local checkpoint, by any number of ranks on the remaining hosts.  The first
+ * rank of each host reports what its folder has; all ranks open the checkpoint by the manifest
+ * of one of them, and know from the sizes of its files which host has which shard.  A block is
+ * read on this host if it is here, else requested from a rank on the host that has it, one
+ * block at a time.
  */
 #include <inttypes.h>
 #include <stdio.h>

@@ -151,7 +151,8 @@ static int write_texts(struct train *t, struct err *err)
     return 0;
 }
 
-/* What there is one of for a step: a checkpoint, files of a trace, what killed writers left. */
+/* The files that a step has one of: a checkpoint, files of a trace, what killed writers
+   left. */
 struct name_kind {
     const char *before, *behind; /* the eight digits or more */
 };
@@ -204,7 +205,7 @@ int train_folder_owns(const char *name)
            (name[0] == '.' && n > tail && strcmp(name + n - tail, temp) == 0);
 }
 
-/* What could not be removed: an error now, or reported when the run ends. */
+/* Keeps why a file could not be removed: an error now, or reported when the run ends. */
 static int keep_stuck(struct train *t, int now, const struct err *why, struct err *err)
 {
     *(now ? err : &t->stuck) = *why;
@@ -327,8 +328,8 @@ int train_folder_begin(struct train *t, struct err *err)
     }
     unlink(t->stop);
     unlink(t->save);
-    /* What led to a damaged checkpoint leads to the one before it, even if this run is killed.
-     */
+    /* The failure that led to a damaged checkpoint leads to the one before it, even if this run
+       is killed. */
     if (t->fell_back) {
         char name[40];
         train_folder_name(t->resumed, name);

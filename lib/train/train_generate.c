@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a model continues a text: a token at a time, the likeliest one, or one drawn by
+ * Continues a text with a model: a token at a time, the likeliest one, or one drawn by
  * temperature from the smallest set that has `top_p` of the probability (Holtzman et al., "The
  * Curious Case of Neural Text Degeneration", 2020).  On one processor, in a net of the next
  * power of two positions, a few at a time; where the text outgrows it all is computed once

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where the values of a shard file come from: this rank's states, now or as they were
- * when they were copied, or the rank that owns the shard.
+ * Fills shard files with values: from this rank's states, now or as they were when they were
+ * copied, or from the rank that owns the shard.
  */
 #include <stdlib.h>
 
@@ -25,7 +25,7 @@ static int64_t part_elems(const struct train_images *s, enum train_part part, in
     return r.hi - r.lo;
 }
 
-/* Of the G shard of `rank`, of a part of the unit; owned by the caller. */
+/* Ranges of the G shard of `rank` in a part of the unit; owned by the caller. */
 static struct range *g_ranges(const struct train_images *s, int rank, enum train_part part,
                               int unit, int *n)
 {
@@ -95,7 +95,8 @@ void train_images_add(struct train_images *s, int rank, int k)
     s->image[s->images++] = (struct train_image){.set = s, .rank = rank, .k = k};
 }
 
-/* What this rank is sent of the copies that it holds, and what it sends to its holders. */
+/* Lists the parts that this rank receives for the copies it holds, and those it sends to its
+   holders. */
 static void list_parcels(struct train_images *s)
 {
     const struct groups *g = &s->shape->layout->groups;

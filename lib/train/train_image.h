@@ -7,9 +7,9 @@
 #include "world/world.h"
 
 /*
- * Inside train/: the values of the shard files that a rank writes: its own, and copies of other
- * ranks'.  They are copied at once, so that training continues while they are written; of a
- * copy of which this rank's states have not all, its owner sends them.
+ * Inside train/: provides the values of the shard files that a rank writes: its own, and copies
+ * of other ranks'.  They are copied at once, so that training continues while they are written;
+ * if this rank's states lack some of a copy, its owner sends them.
  *
  *                     PART_TRAINED               PART_FROZEN
  *     own shard       | unit 0 | unit 1 | ...    where it lies; copied if a holder lacks it

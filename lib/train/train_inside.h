@@ -2,7 +2,7 @@
 #ifndef TRAIN_TRAIN_INSIDE_H
 #define TRAIN_TRAIN_INSIDE_H
 
-/* Inside train/: a run while it runs. */
+/* Inside train/: describes a run while it runs. */
 #include "shard/carry.h"
 #include "ckpt/ckpt_write.h"
 #include "data/data.h"
@@ -180,7 +180,8 @@ int train_data_agree(struct train *t, struct err *err);
 int train_data_check(struct train *t, const char *dir, const struct ckpt_run *was,
                      struct err *err);
 
-/* Of a step's sequences those of one rank's micro-batch: how many, from the first on. */
+/* The sequences of a step that belong to one rank's micro-batch: how many, from the first
+   on. */
 int train_part(const struct plan *p, int micro, int rank, int64_t *first);
 
 /*
@@ -202,8 +203,8 @@ int train_device_open(struct train *t, struct err *err); /* collective */
 int train_on_gpu(const struct train *t);
 void train_device_print(const struct train *t);        /* what has been taken of a GPU */
 void train_device_print_graphs(const struct train *t); /* of its graphs, when steps are over */
-/* What the products of a step come to on rank 0: of a GPU over the whole step, for when it
-   computes the host does not know. */
+/* The rate of the products of a step on rank 0: on a GPU over the whole step, since the host
+   does not know when it computes. */
 double train_flops_per_s(const struct train *t, const struct engine_report *r);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the folders in which hosts keep checkpoints of a run, and who may write there.  A
- * folder has the host's name, so that hosts that see the same DIR do not meet, and the run's:
- * what another run left there is not taken for this one's.
+ * Makes and prunes the folders in which hosts keep checkpoints of a run, and checks who may
+ * write there.  A folder has the host's name, so that hosts that see the same DIR do not
+ * collide, and the run's: another run's remains are not taken for this one's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -151,7 +151,7 @@ static int stays_beside(const struct train *t, const char *name)
     return held;
 }
 
-/* What runs left here that have ended. */
+/* Removes the folders of runs on this host that have ended. */
 static int clear_ended(const struct train *t, struct err *err)
 {
     struct err ignored;
@@ -189,7 +189,7 @@ static int hold_folder(struct train *t, struct err *err)
 
 static int make_folder(struct train *t, struct err *err)
 {
-    /* Of this run's own the steps that it has done. */
+    /* Keeps of this run's own the steps that it has done. */
     return hold_folder(t, err) || clear_steps(t->local->base, 0, t->step, err) ||
                    clear_ended(t, err)
                ? -1

@@ -6,7 +6,7 @@
 #include "world/world_service.h"
 
 /*
- * Inside train/: checkpoints in a folder of each host (--local-save).
+ * Inside train/: keeps checkpoints in a folder of each host (--local-save).
  *
  *     DIR/HOST.ID/.lock                  HOST is this host's name, ID the run's, which is the
  *     DIR/HOST.ID/step-00000040/           first line of the .lock in the run's folder

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is said of a step: a record, which becomes JSON Lines in the run's folder, metrics
+ * Logs a step: a record, which becomes JSON Lines in the run's folder, metrics
  * (train_metrics.c), and a line for people.  The log of a run that is resumed keeps one line a
  * step: what was logged after the checkpoint, or was cut short when a run was killed, goes.
  */
@@ -101,7 +101,7 @@ static void set(struct train_record *m, enum train_metric i, double value)
 
 #define SET(key, value) set(m, TRAIN_METRIC_##key, value)
 
-/* What the log, the metrics and the event file have of the step that is done. */
+/* Fills the record of the finished step for the log, the metrics and the event file. */
 static void fill_record(struct train *t, const struct engine_report *r, double lr)
 {
     struct train_record *m = &t->record;

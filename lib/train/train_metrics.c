@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how the record of a step looks to what watches runs: a file for Prometheus that is
- * replaced after each step (base/prom.h), and events for TensorBoard (train_events.h), a new
- * file each time that the run starts.
+ * Publishes the record of a step to monitoring: a file for Prometheus that is replaced after
+ * each step (base/prom.h), and events for TensorBoard (train_events.h), a new file each time
+ * that the run starts.
  */
 #include <fcntl.h>
 #include <inttypes.h>
@@ -22,7 +22,7 @@
 
 #define PREFIX "paro_train_"
 
-/* What is added up over the steps of this process. */
+/* Sums over the steps of this process. */
 static const struct total {
     enum train_metric metric;
     const char *name, *help;

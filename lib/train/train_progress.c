@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what the status line of a run says.  Rank 0 alone shows one.
+ * Writes the status line of a run.  Rank 0 alone shows one.
  *
  *     step 120/400  loss 2.4131  24.3 k tokens/s  38.1 GFLOP/s, 31 % of peak  ~0:01:12 left
  */

@@ -5,9 +5,9 @@
 #include <stdint.h>
 
 /*
- * What is logged of a step, once: key, kind (I a whole number, F a real one, B yes or no), the
- * group of TensorBoard's tag, the name in Prometheus after "paro_train_", the factor to its
- * base unit, meaning.  The keys are those of log.jsonl (paro-train(1)).
+ * Lists the values logged of a step, once: key, kind (I a whole number, F a real one, B yes or
+ * no), the group of TensorBoard's tag, the name in Prometheus after "paro_train_", the factor
+ * to its base unit, meaning.  The keys are those of log.jsonl (paro-train(1)).
  */
 #define TRAIN_METRICS(X)                                                                       \
     X(step, I, "run", "step", 1, "Last step that is done")                                     \

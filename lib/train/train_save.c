@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a run's states are saved while it continues.  A checkpoint is written by all ranks
- * beside its place and appears whole; `latest` is moved onto it afterwards, so that it always
- * names a complete one.
+ * Saves a run's states while it continues.  A checkpoint is written by all ranks beside its
+ * place and appears whole; `latest` is moved onto it afterwards, so that it always names a
+ * complete one.
  *
  *     step k        what trains is copied; rank 0 makes the folder
  *     step k + 1    the folder is there: each rank's thread writes its shard from the copy
  *     step ...      none writes any more: rank 0's thread writes the manifest, renames, prunes
  *     step ...      nothing is left to do
  *
- * The ranks learn of each other what they say in the step's own exchange (TRAIN_BUSY), never a
- * word beside it: a word would wait behind the new parameters, which are on their way then.  So
- * what the manifest needs of a rank lies in a file beside its shard.  What is frozen is read
- * where it lies: it does not change, and masks only when nothing is being written.
+ * Ranks exchange their save state inside the step's own all-reduce (TRAIN_BUSY); a separate
+ * message would queue after the new parameters.  So what the manifest needs of a rank lies in a
+ * file beside its shard.  What is frozen is read where it lies: it does not change, and masks
+ * only when nothing is being written.
  *
  * A LOCAL saver writes into the folder of each host (train_local.c), all in one phase, in which
  * the threads of the ranks wait for each other and not for steps:
@@ -125,13 +125,14 @@ static int place_of(const struct train_saver *s, int rank)
     return g->first[g->group_of[rank]] + g->local_of[rank];
 }
 
-/* Of a local checkpoint; "": that rank has failed. */
+/* The entry of a rank in a local checkpoint; "": that rank has failed. */
 static char *entry_of(const struct train_saver *s, int rank)
 {
     return s->entries + s->entry_at[place_of(s, rank)];
 }
 
-/* Of all ranks' parts, and with what a checkpoint in the run's folder carries. */
+/* Writes the manifest of all ranks' parts, and with what a checkpoint in the run's folder
+   carries. */
 static int write_manifest(struct train_saver *s, struct err *err)
 {
     struct train *t = s->train;
@@ -578,7 +579,7 @@ static void close_saver(struct train_saver *s)
     struct err none;
 
     join_thread(s, &none);
-    /* Nobody writes into the folder any more when it is removed. */
+    /* Waits until no rank writes into the folder, before it is removed. */
     if (s->phase != NONE)
         world_barrier(s->train->world, &none);
     if (s->dir.path)

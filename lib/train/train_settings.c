@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what can be set, from a YAML file and from options: one list for both. */
+/*
+ * Lists the settings that a YAML file and options can set, and reads both: one list for both.
+ */
 #include "train/train.h"
 
 #include <math.h>
@@ -63,7 +65,7 @@ static const cyaml_schema_value_t schema = {
     CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct texts, fields),
 };
 
-/* What num.h says of a text that is none. */
+/* Parses a number; the error names the setting. */
 static int parse_setting(double *to, const struct setting *s, const char *text, struct err *err)
 {
     int64_t whole = 0;

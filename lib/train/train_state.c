@@ -88,7 +88,7 @@ static int find_numbers(struct start *s, struct err *err)
     return 0;
 }
 
-/* What a rank finds alone; a local checkpoint is open. */
+/* Opens the weights as one rank alone can; a local checkpoint is open. */
 static int open_weights(struct start *s, struct err *err)
 {
     const char *dir = s->train->start;
@@ -159,7 +159,7 @@ static int check_same(struct start *s, struct err *err)
     return 0;
 }
 
-/* What is frozen has no master: what its type does not hold of it is lost. */
+/* Frozen parameters have no master copy: the digits that their type does not hold are lost. */
 static void note_rounded(const struct train *t)
 {
     const struct plan *p = &t->plan;
@@ -217,7 +217,7 @@ static int carry_local(struct train *t, struct err *err)
     return 0;
 }
 
-/* Of rank 0.  A tokenizer that is named replaces the folder's own. */
+/* Rank 0 alone has one.  A tokenizer that is named replaces the folder's own. */
 static int take_carry(struct start *s, struct err *err)
 {
     struct train *t = s->train;
@@ -345,7 +345,7 @@ static int load_own(struct start *s, struct err *err)
     char older[40] = "";
     int rc, tried = 0;
 
-    if (t->world->rank == 0) /* its eyes see the folder */
+    if (t->world->rank == 0) /* only rank 0 lists the folder */
         train_folder_steps(t, &own);
     if (world_bcast(t->world, &own, sizeof own, 0, err))
         return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Prints one line about a run on standard error, also without a terminal: where it resumes,
- * what it did and where its checkpoint is.  And what a dry run would do.
+ * what it did and where its checkpoint is.  Prints what a dry run would do, too.
  */
 #include <inttypes.h>
 #include <stdarg.h>
@@ -75,7 +75,7 @@ void train_summary_resumed(const struct train *t)
                     t->step + 1, t->settings.steps, change, lost);
 }
 
-/* What --against has shown. */
+/* Prints the result of --against. */
 static int print_proof(struct train *t, struct err *err)
 {
     struct engine_against_report r;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a trace of a step shows: how the ranks' events come to rank 0, and what
- * is said of them in a line and as JSON.  Does not know how they are drawn
- * (train_trace_draw.c).
+ * Traces a step: gathers the ranks' events on rank 0 and prints them as a line and as JSON.
+ * Leaves the drawing to train_trace_draw.c.
  *
  * There is no clock that all hosts share: each rank counts from its own beginning of the step.
  */
@@ -19,7 +18,7 @@
 #include "base/mem.h"
 #include "train/train_inside.h"
 
-/* What a line of the text has, in this order; times are ns. */
+/* The fields of a line of the text, in this order; times are ns. */
 enum { NODE, ISSUED, START, END, SLOW, FAST, FIELDS };
 
 static int64_t ns_of(double seconds)

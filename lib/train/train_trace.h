@@ -2,7 +2,7 @@
 #ifndef TRAIN_TRAIN_TRACE_H
 #define TRAIN_TRAIN_TRACE_H
 
-/* Inside train/: what all ranks did in a step, as rank 0 knows and shows it. */
+/* Inside train/: traces a step: what all ranks did in it, as rank 0 collects and shows it. */
 #include <stdio.h>
 
 #include "engine/engine.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what of a traced step is drawn: the predicted step, some ranks with what they wait for,
- * and the slowest one's critical path.
+ * Draws a traced step: the predicted step, some ranks with what they wait for, and the slowest
+ * one's critical path.
  */
 #include "train/train_trace.h"
 
