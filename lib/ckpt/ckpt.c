@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a checkpoint is opened and read.
+ * Opens and reads a checkpoint.
  *
  * Opening is by its own manifest.json and config.json, or by those of copy-1/ ... where they
  * are damaged or gone.  A manifest that is not the checkpoint's own may be another run's: it is

@@ -13,7 +13,7 @@
 #include "model/model.h"
 
 /*
- * A checkpoint: a folder written by n ranks and readable by any other number of them
+ * Reads a checkpoint: a folder written by n ranks and readable by any other number of them
  * (paro-checkpoint(5)).
  *
  *     manifest.json             written last: what is where, and the checksum of each block
@@ -65,7 +65,7 @@ struct ckpt_file {
     char header_hash[33];
 };
 
-/* What source/ keeps for merge. */
+/* The kinds of entries that source/ keeps for merge. */
 enum ckpt_keep {
     CKPT_KEEP_FILE,   /* a file as it was */
     CKPT_KEEP_HEADER, /* a weights file up to its data, which lies in the shards */
@@ -86,7 +86,7 @@ struct ckpt_sources {
     const atomic_int *stop;   /* borrowed: asked while they are copied */
 };
 
-/* What was read from another copy because the one that is read first is damaged or gone. */
+/* The blocks and files read from another copy because the first one is damaged or gone. */
 struct ckpt_healed {
     int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
     struct err first;      /* what was wrong with the first of them */

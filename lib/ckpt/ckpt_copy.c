@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where the copies of a checkpoint's files lie.  Rank R's shard lies with R itself and
- * with K others, one place of this list after the other; 3 groups, K = 4, R = 0:
+ * Places the copies of a checkpoint's files.  Rank R's shard lies with R itself and with K
+ * others, one place of this list after the other; 3 groups, K = 4, R = 0:
  *
  *     group    0      1      2          place within the group
  *     k        0      1      2          R's own

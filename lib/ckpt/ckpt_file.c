@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows checksums, and how small files and copies get into a checkpoint. */
+/* Computes checksums, and puts small files and copies into a checkpoint. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -149,7 +149,8 @@ int ckpt_copy_file(int from, const struct io_out *dir, const char *to, const ato
 
     if (fstat(from, &st))
         return err_sys(err, "cannot read its status");
-    /* Who may not read the file may not read its copy; we must, for the copies after it. */
+    /* A user who may not read the file may not read its copy; we must, for the copies after
+       it. */
     if (io_dir_open(dir, to, O_WRONLY | O_CREAT, (st.st_mode & 0777) | S_IRUSR, &out, err))
         return -1;
     int rc = hash_stream(from, out, stop, &is->bytes, is->hash, err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows manifest.json, writing and reading (paro-checkpoint(5)).  Its last key is the checksum
- * of everything before that key's line, so that a flipped bit in it is seen too.
+ * Writes and reads manifest.json (paro-checkpoint(5)).  Its last key is the checksum of
+ * everything before that key's line, so that a flipped bit in it is seen too.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -286,7 +286,7 @@ static int check_config(struct reader *r, const char *hash)
                         hash);
 }
 
-/* Of one name there are a header and its rest, or a file, in the folder that merge makes. */
+/* In the folder that merge makes, one name has a header and its rest, or a file. */
 static int by_target(const void *a, const void *b)
 {
     const struct ckpt_source *x = *(struct ckpt_source *const *)a;
@@ -497,7 +497,8 @@ static int read_root(struct reader *r)
         tree_text(t, tree_get(root, "config_xxh3"), 0, SIZE_MAX, &config, r->err) ||
         tree_text(t, trainable, 0, SIZE_MAX, &text, r->err) || check_config(r, config))
         return -1;
-    /* What trains orders a unit's tensors, so it comes before all else of the model. */
+    /* The entry of what trains orders a unit's tensors, so it comes before all else of the
+       model. */
     if (trainable && model_train(&c->model, text, r->err))
         return err_prefix(r->err, "%s: 'trainable': ", r->path);
     for (n = root->child; n; n = n->next)

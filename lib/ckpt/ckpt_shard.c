@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a shard file is made of, before a byte of it is there.  The states of wider types
+ * Lays out a shard file before a byte of it is there, then fills it.  The states of wider types
  * come first, so that every tensor is aligned to its type; within a state, the units in order.
  * A tensor "UNIT/STATE" is the rank's G shard of the unit, of what trains and then of what is
  * frozen, its ranges one after the other; its blocks lie in the file as the manifest lists
@@ -179,7 +179,7 @@ static int write_blocks(struct ckpt_shard *s, int fd, ckpt_fill fill, void *arg,
                         struct err *err)
 {
     void *buffer = NULL;
-    /* Of small shards the blocks are, too: what they do not fill is not to cost a moment. */
+    /* Small shards have small blocks: the unused part of the buffer must cost no time. */
     int rc = mem_buffer((int64_t)CKPT_BLOCK_ELEMS * 8, "a checkpoint's block", &buffer, err);
 
     for (int64_t i = 0; rc == 0 && i < s->blocks; i++) {

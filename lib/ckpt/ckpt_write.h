@@ -6,7 +6,7 @@
 #include "base/record.h"
 #include "ckpt/ckpt.h"
 
-/* What all ranks that write one checkpoint agree on; all borrowed. */
+/* The settings that all ranks writing one checkpoint agree on; all borrowed. */
 struct ckpt_shape {
     const struct model *model; /* with units and its config */
     const struct layout *layout;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how PyTorch and DeepSpeed lay out the folders of a sharded checkpoint.  References:
+ * Opens the folders of sharded checkpoints that PyTorch and DeepSpeed write.  References:
  * torch/distributed/checkpoint/metadata.py, filesystem.py, hf_storage.py; deepspeed/checkpoint/
  * ds_to_universal.py.
  */
@@ -18,7 +18,8 @@
 #include "ckpt/pieces.h"
 #include "ckpt/torch_file.h"
 
-/* Of an archive of one tensor: its list of records and its pickle, each less than 1 KiB. */
+/* Most bytes that an archive of one tensor has besides it: its list of records and its pickle,
+   each less than 1 KiB. */
 enum { ONE_TENSOR = 1 << 16 };
 
 #define METADATA ".metadata"
@@ -105,7 +106,7 @@ static int list_stored(struct folder *f, const struct pickle *data, struct store
     return 0;
 }
 
-/* What .metadata says where it is. */
+/* Adds a piece that .metadata locates. */
 static int add_stored(struct folder *f, const char *key, const struct stored *s,
                       const int64_t *from, const int64_t *want, const int64_t *whole, int dims)
 {

@@ -5,7 +5,7 @@
 #include "ckpt/st.h"
 
 /*
- * Checkpoints of other trainers: folders of tensors in pieces.
+ * Opens checkpoints of other trainers: folders of tensors in pieces.
  *
  *     .metadata, __0_0.distcp, ...                     torch.distributed.checkpoint
  *     shard-00001-model-00001-of-00001.safetensors     the same, its HuggingFaceStorageWriter

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the bytes of a GGUF file, and of its type q8_0: as ggml's docs/gguf.md and its
+ * Writes the bytes of a GGUF file, and of its type q8_0, as ggml's docs/gguf.md and its
  * reference quantization have them.
  */
 #include "ckpt/gguf.h"

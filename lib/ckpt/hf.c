@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a Hugging Face folder: which files hold the weights, which tensor lies in which, and
- * under which names: with or without the family's base, a tied head written once more, and
- * buffers of old versions that are no parameters.
+ * Opens a Hugging Face folder and finds its tensors: which files hold the weights, which tensor
+ * lies in which, and under which names: with or without the family's base, a tied head written
+ * once more, and buffers of old versions that are no parameters.
  */
 #include "ckpt/hf.h"
 

@@ -6,10 +6,11 @@
 #include "model/model.h"
 
 /*
- * A Hugging Face folder: model.safetensors, or the files that model.safetensors.index.json
- * names; what else is in it is shard/folder.h's.  A single .safetensors file is a
- * folder of that file alone, and a checkpoint of another trainer (ckpt/foreign.h) one file of
- * tensors in pieces, in which states of an optimizer are not matched.
+ * Reads a Hugging Face folder: model.safetensors, or the files that
+ * model.safetensors.index.json names; what else is in it is shard/folder.h's.  A single
+ * .safetensors file is a folder of that file alone, and a checkpoint of another trainer
+ * (ckpt/foreign.h) one file of tensors in pieces, in which states of an optimizer are not
+ * matched.
  */
 #define HF_INDEX_NAME "model.safetensors.index.json"
 
@@ -35,7 +36,7 @@ int hf_open(struct hf *hf, const char *path, const struct ckpt_limits *limits,
             struct err *err); /* NULL: the usual ones */
 /* The number of a file of weights, or -1. */
 int hf_find_file(const struct hf *hf, const char *name);
-/* What a tensor of a folder is to the model. */
+/* The role of a folder's tensor in the model. */
 enum hf_role {
     HF_UNKNOWN, /* nothing: the folder is another model's */
     HF_OURS,    /* *t, under its own name or, of GPT-2's, without "transformer." */

@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * Bounds of what a file may claim.  The error of an exceeded limit names the option that raises
- * it.
+ * Bounds the sizes that a file may claim.  The error of an exceeded limit names the option that
+ * raises it.
  */
 struct ckpt_limits {
     int64_t header_bytes;   /* of a safetensors header, and of an index: --max-header */

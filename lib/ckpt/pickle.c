@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the operations of a pickle: a program for a machine with one stack and a memo of
+ * Runs the operations of a pickle: a program for a machine with one stack and a memo of
  * numbered values.
  *
  *     PROTO 2  EMPTY_DICT  BINPUT 0  BINUNICODE "step"  BININT1 20  SETITEM  STOP
@@ -161,7 +161,7 @@ static int op_real(struct vm *vm, int bytes)
     return p ? 0 : -1;
 }
 
-/* Of so many bytes, with a sign where that is below 0; 0: their number comes first. */
+/* An integer of |bytes| bytes, signed unless bytes > 0; 0: their number comes first. */
 static int op_int(struct vm *vm, int bytes)
 {
     uint64_t n = (uint64_t)(bytes < 0 ? -bytes : bytes), bits = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how tensors are put together from parts, and that the parts are all of them. */
+/* Puts tensors together from parts, and checks that the parts are all of them. */
 #include "ckpt/pieces.h"
 
 #include <inttypes.h>
@@ -20,7 +20,7 @@ enum {
 
 /* --- names --- */
 
-/* What programs and wrappers put before a parameter's name, and among its parts. */
+/* Prefixes that programs and wrappers put before a parameter's name, and among its parts. */
 static const char *const before[] = {"model",           "module", "_orig_mod", "optim",
                                      "optimizer",       "state",  "app",       "state_dict",
                                      "_forward_module", NULL};

@@ -7,8 +7,8 @@
 #include "ckpt/torch_file.h"
 
 /*
- * Tensors of which each rank of a run wrote a part, a box of their elements, into a file of its
- * own.  Those of a struct st that has `pieces` lie so, and st_read puts them together:
+ * Joins tensors of which each rank of a run wrote a part, a box of their elements, into a file
+ * of its own.  Those of a struct st that has `pieces` lie so, and st_read puts them together:
  *
  *     W [4, 3]    . . | .     rank 0 [0, 0] of [4, 2] in file 0
  *                 . . | .     rank 1 [0, 2] of [4, 1] in file 1

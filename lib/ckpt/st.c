@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the types of the safetensors format, how a file's tensors are read and how its header
- * is written; st_parse.c reads one.  Reference: the format section of the library's README.
+ * Lists the types of the safetensors format, reads a file's tensors and writes its header;
+ * st_parse.c reads one.  Reference: the format section of the library's README.
  */
 #include "ckpt/st.h"
 

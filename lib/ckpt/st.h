@@ -11,7 +11,7 @@
 #include "ckpt/limits.h"
 
 /*
- * One .safetensors file: 8 bytes N (little endian), N bytes of JSON, the data.
+ * Reads and writes one .safetensors file: 8 bytes N (little endian), N bytes of JSON, the data.
  *
  *     | N | {"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}, ...} | a | b | ... |
  *     0   8                                                        8 + N = `data`

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the grammar of a safetensors header, which is small: one object of objects of three
- * keys.  It is read in one pass, without a tree; what is wrong is met before anything is sized
- * by it.  Of __metadata__ only what PyTorch says of shards is kept.
+ * Parses a safetensors header, whose grammar is small: one object of objects of three keys.  It
+ * is read in one pass, without a tree; errors are found before anything is sized by it.  Of
+ * __metadata__ only PyTorch's entry about shards is kept.
  */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows when two configs are of one network, and how weights are read into a model of which
- * another part trains: by the names of tensors, within one unit, for a tensor's unit is the
- * same whatever trains.
+ * Checks that two configs are of one network, and reads weights into a model of which another
+ * part trains: by the names of tensors, within one unit, for a tensor's unit is the same
+ * whatever trains.
  */
 #include "ckpt/states.h"
 
@@ -189,7 +189,7 @@ static int make_sparse(struct states *s, const struct model_tensor *t, struct er
     return rc;
 }
 
-/* Of a sparse matrix, or of its mask. */
+/* Reads a sparse matrix, or its mask. */
 static int read_sparse(struct states *s, const struct model_tensor *t, int state, int64_t first,
                        int64_t count, float *out, struct err *err)
 {

@@ -5,9 +5,9 @@
 #include "ckpt/weights.h"
 
 /*
- * Where the states of a run come from, as the engine reads them: weights of the model's
- * network, of which another part may have been trained, or first values.  Units of a
- * checkpoint hold the same tensors in another order.
+ * Reads the states that a run begins with, for the engine: weights of the model's network, of
+ * which another part may have been trained, or first values.  Units of a checkpoint hold the
+ * same tensors in another order.
  *
  *     checkpoint's unit   | a b c d |                all trains
  *     model's unit        | c A B | a b d |          adapters A B beside a, or c alone trains

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows zip archives as far as torch.save writes them, and how it describes a tensor.
+ * Reads zip archives as far as torch.save writes them, and its descriptions of tensors.
  * References: APPNOTE.TXT of PKWARE, 4.3 and 4.5.3; torch/_utils.py and torch/serialization.py.
  */
 #include "ckpt/torch_file.h"

@@ -6,7 +6,7 @@
 #include "ckpt/st.h"
 
 /*
- * What torch.save wrote: a zip archive of stored records, as a file or within one.
+ * Reads files of torch.save: a zip archive of stored records, as a file or within one.
  *
  *     | NAME/data.pkl | NAME/byteorder | NAME/data/0 | NAME/data/1 | ... | their list |
  *

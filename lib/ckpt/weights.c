@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how to look at a checkpoint, a folder and a file in one way. */
+/* Opens a checkpoint, a folder or a file, and reads them in one way. */
 #include "ckpt/weights.h"
 
 #include <stdlib.h>

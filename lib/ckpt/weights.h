@@ -5,7 +5,7 @@
 #include "ckpt/ckpt.h"
 #include "ckpt/hf.h"
 
-/* The named tensors of a checkpoint, a Hugging Face folder or a .safetensors file. */
+/* Reads the named tensors of a checkpoint, a Hugging Face folder or a .safetensors file. */
 struct weights_item {
     char *name;             /* owned; of a state other than params: "NAME/master" */
     struct st_tensor shape; /* type, dims, shape, elems (its name is not set) */
