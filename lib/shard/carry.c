@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which files of a model's folder a run carries from its start to its checkpoints. */
+/*
+ * Chooses, reads and writes the files of a model's folder that a run carries from its start to
+ * its checkpoints.
+ */
 #include "shard/carry.h"
 
 #include <assert.h>

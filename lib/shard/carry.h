@@ -6,8 +6,8 @@
 #include "ckpt/weights.h"
 
 /*
- * The tokenizer and generation files of a model's folder, in memory: each checkpoint of a run
- * gets a copy of them, even if the folder is gone by then.
+ * Carries the tokenizer and generation files of a model's folder, in memory: each checkpoint of
+ * a run gets a copy of them, even if the folder is gone by then.
  */
 struct carry {
     struct ckpt_sources list; /* list.item[i] is text[i] */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how to find out what is wrong with a checkpoint: all of it, not the first alone.  The
- * data goes through a plan of moves, of which nothing is wanted but what it misses.
+ * Finds all damage of a checkpoint, not the first alone.  The data goes through a plan of
+ * moves, of which only the failures are used.
  */
 #include "shard/checkup.h"
 

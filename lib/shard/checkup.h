@@ -6,8 +6,9 @@
 #include "shard/shard.h"
 
 /*
- * All damage of an open checkpoint, copy by copy.  Its files by number: the shards, then the
- * small ones: manifest.json, config.json, and those of source/ as the manifest lists them.
+ * Reports all damage of an open checkpoint, copy by copy.  Its files by number: the shards,
+ * then the small ones: manifest.json, config.json, and those of source/ as the manifest lists
+ * them.
  */
 enum { CHECKUP_MANIFEST, CHECKUP_CONFIG, CHECKUP_SOURCES };
 

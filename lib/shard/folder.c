@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what lies beside the weights of a folder, and that nothing in it is a link to a place
- * elsewhere: who made the folder could have the reader copy files that are the reader's alone.
+ * Lists and opens the files beside the weights of a folder, and refuses links to a place
+ * elsewhere: the folder's maker could have the reader copy files that are the reader's alone.
  * Where the Hugging Face hub keeps what it downloads, a snapshot is made of links:
  *
  *     models--ORG--NAME/blobs/HASH                the files
  *     models--ORG--NAME/snapshots/REVISION/FILE   links to ../../blobs/HASH
  *
- * so the blobs next to a folder's snapshots belong to it.  And which folders lie apart.
+ * so the blobs next to a folder's snapshots belong to it.  Tells, too, which folders lie apart.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -93,7 +93,7 @@ static int find_root(struct folder *f, struct err *err)
     return 0;
 }
 
-/* Of the open file: its name may lead to another one by now. */
+/* Checks the open file: its name may lead to another one by now. */
 static int check_place(const struct folder *f, int fd, const char *path, struct err *err)
 {
     char link[64], place[PATH_MAX];
@@ -136,7 +136,7 @@ static int is_utf8(const char *text)
     return n > 0;
 }
 
-/* What `path` leads to, without opening it: a pipe would wait. */
+/* Checks the target of `path`, without opening it: a pipe would wait. */
 static int check_entry(const struct folder *f, const char *path, struct stat *st,
                        struct err *err)
 {

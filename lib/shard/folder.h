@@ -4,7 +4,7 @@
 
 #include "ckpt/hf.h"
 
-/* The files next to the weights of a Hugging Face folder, which are copied unread. */
+/* Lists the files next to the weights of a Hugging Face folder, which are copied unread. */
 struct folder {
     const char *dir;    /* borrowed */
     char *root, *blobs; /* its files must be below these real paths; blobs NULL: root alone */

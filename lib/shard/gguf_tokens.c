@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how llama.cpp wants a tokenizer in a GGUF file: the tokens with their kinds, the merges
- * or what stands for them, the name of the way in which words are cut, and the chat template.
+ * Writes a tokenizer into a GGUF file as llama.cpp reads it: the tokens with their kinds, the
+ * merges or what stands for them, the name of the way in which words are cut, and the chat
+ * template.
  */
 #include "shard/gguf_tokens.h"
 

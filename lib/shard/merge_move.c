@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how the params get into the weights files of a merge_plan.  The stream is the blocks of
- * the tensors that are wanted, in the checkpoint's order, and then what source/rest has: a
- * block lies inside one tensor, so each is one piece, and is written as it is or converted once
- * for each tensor that is it (a tied head is a second one).
+ * Moves the params into the weights files of a merge_plan.  The stream is the blocks of the
+ * tensors that are wanted, in the checkpoint's order, and then what source/rest has: a block
+ * lies inside one tensor, so each is one piece, and is written as it is or converted once for
+ * each tensor that is it (a tied head is a second one).
  */
 #include <stdlib.h>
 #include <string.h>
@@ -68,7 +68,7 @@ static int load_whole(struct merge_reader *f, const struct model_tensor *t, stru
     return rc;
 }
 
-/* What nothing is added to stays as it is, bit for bit: -0 + 0 would be 0. */
+/* A value to which nothing is added stays as it is, bit for bit: -0 + 0 would be 0. */
 static double plus(double w, double x)
 {
     return x != 0 ? w + x : w;
@@ -148,7 +148,7 @@ static void add_block(struct moves *m, const struct merge_plan *p, int64_t block
 {
     const struct ckpt_block *b = &p->c->block[block];
     const struct model_tensor *t = &p->c->model.tensor[b->tensor];
-    /* What is made is rounded once, to the type that is wanted. */
+    /* A computed value is rounded once, to the type that is wanted. */
     int64_t first = b->lo - t->offset, at = m->at;
     int makes = merge_makes(p, t);
 

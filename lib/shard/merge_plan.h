@@ -5,7 +5,7 @@
 #include "ckpt/ckpt_write.h"
 #include "shard/shard.h"
 
-/* The weights files that merge will write, planned before any byte is written. */
+/* Plans the weights files that merge will write, before any byte is written. */
 
 /* A tensor of a file: the model's, or a buffer whose bytes source/rest has. */
 struct merge_tensor {
@@ -38,7 +38,7 @@ struct merge_plan {
     struct merge_rest *rest;
 };
 
-/* What there is to merge, and as what; no files yet. */
+/* Plans the tensors to merge, and their types; no files yet. */
 int merge_plan_init(struct merge_plan *p, struct ckpt *c, const struct shard_merging *what,
                     struct err *err);
 struct merge_place {

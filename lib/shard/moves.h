@@ -6,10 +6,10 @@
 #include "shard/shard.h"
 
 /*
- * The one plan of moves that init, split, merge, reshard, repair and verify make: files that
- * are read, files that are new, and pieces of a STREAM of bytes between them.  The pieces of
- * the `from` side tile it, one after the other; those of the `to` side lie anywhere in it, of
- * two that overlap each in the same bytes (a tied head's second tensor):
+ * Describes the one plan of moves that init, split, merge, reshard, repair and verify make:
+ * files that are read, files that are new, and pieces of a STREAM of bytes between them.  The
+ * pieces of the `from` side tile it, one after the other; those of the `to` side lie anywhere
+ * in it, of two that overlap each in the same bytes (a tied head's second tensor):
  *
  *     from   |    0     |    1     |  2  |   3   |
  *     to     |  0  |    1    |     2     |   3   |

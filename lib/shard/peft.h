@@ -6,7 +6,7 @@
 #include "model/model.h"
 
 /*
- * A folder of low-rank adapters as the PEFT library writes and reads it: adapter_config.json,
+ * Reads and writes a folder of low-rank adapters as the PEFT library does: adapter_config.json,
  * adapter_model.safetensors.
  */
 struct peft {

@@ -7,9 +7,9 @@
 #include "ckpt/ckpt.h"
 
 /*
- * What paro-shard does, a door a verb.  Folders are written beside their target and renamed;
- * an existing target is refused without force.  Memory is bounded by the buffer where
- * there is one, else by two blocks (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB
+ * Provides the verbs of paro-shard, a function each.  Folders are written beside their target
+ * and renamed; an existing target is refused without force.  Memory is bounded by the buffer
+ * where there is one, else by two blocks (CKPT_BLOCK_ELEMS elements of at most 8 bytes: 64 MiB
  * together), and 20 times the headers.
  */
 
@@ -43,7 +43,7 @@ struct shard_request {
     const char *strategy;
     const enum dtype *type; /* of the params; NULL: the source's */
     int copies; /* of each file, beside it; those of the source are not carried on */
-    /* Of split alone. */
+    /* For split alone. */
     const char *adapter;   /* a PEFT folder with the model's adapters; NULL: first values ... */
     uint64_t seed;         /* ... drawn from this */
     const char *optimizer; /* a file or folder with its state (shard_split.c), from which a run
@@ -65,7 +65,7 @@ struct shard_merging {
     const enum dtype *type; /* of the weights; NULL: theirs */
     int64_t max_shard;      /* bytes of data in a file; 0: one file */
     struct shard_options options;
-    /* Of shard_gguf alone. */
+    /* For shard_gguf alone. */
     int q8_0; /* instead of type: blocks of 32 bytes with a scale */
     struct shard_gguf_notes *gguf_notes;
 };
@@ -79,7 +79,7 @@ struct shard_merging {
 int shard_merge(const char *from, const struct shard_merging *what, struct shard_target to,
                 struct err *err);
 
-/* What shard_gguf did otherwise than it was asked; filled in. */
+/* The deviations of shard_gguf from the request; filled in. */
 struct shard_gguf_notes {
     int ragged; /* matrices that are f16 and not q8_0, since 32 does not divide their rows */
     char first[64];   /* the first of them */
@@ -93,7 +93,7 @@ struct shard_gguf_notes {
 int shard_gguf(const char *from, const struct shard_merging *what, struct shard_target to,
                struct err *err);
 
-/* What edit does to tensors; patterns are PCRE2's, found anywhere in a name. */
+/* The kinds of edits of tensors; patterns are PCRE2's, found anywhere in a name. */
 enum shard_edit_kind {
     SHARD_DROP,   /* "PATTERN" */
     SHARD_CAST,   /* "PATTERN=TYPE", the last that matches; by the names that are there */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what split and reshard share: the shards of a checkpoint to come, with their copies,
- * are planned, filled, and listed in its manifest.  And where a config.json says of which type
- * the weights are.
+ * Plans the shards of a checkpoint to come, with their copies, for split and reshard, fills
+ * them, and lists them in its manifest.  Finds, too, where a config.json says of which type the
+ * weights are.
  */
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how two sets of tensors are compared, whatever holds them. */
+/* Compares two sets of tensors, whatever holds them. */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>

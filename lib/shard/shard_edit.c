@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how tensors of a folder or file are dropped, renamed and converted by patterns.  Each
- * weights file becomes one with the tensors that are left of it, in their order; the index is
- * made anew, and all other files are copied.
+ * Drops, renames and converts tensors of a folder or file by patterns.  Each weights file
+ * becomes one with its remaining tensors, in their order; the index is rebuilt, and all other
+ * files are copied.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <inttypes.h>
@@ -235,7 +235,7 @@ static void make_heads(struct edit *e)
     e->first[files] = n;
 }
 
-/* Of the new file of that number. */
+/* Hands over the header of the new file of that number. */
 static int take_head(void *edit, int number, char **head, int64_t *bytes, struct err *err)
 {
     struct edit *e = edit;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a model becomes one GGUF file: the keys that llama.cpp reads, the names and types
- * of its tensors, and the two ways in which ggml's tensors are not Hugging Face's.  Matrices
- * are all (out, in).  In families with gguf_pairs the rows of queries and keys lie as Llama's
- * first release had them, the two of a rotary pair one after the other:
+ * Writes a model as one GGUF file: the keys that llama.cpp reads, the names and types of its
+ * tensors, and the two ways in which ggml's tensors are not Hugging Face's.  Matrices are all
+ * (out, in).  In families with gguf_pairs the rows of queries and keys lie as Llama's first
+ * release had them, the two of a rotary pair one after the other:
  *
  *     a head here     | 0 1 2 3 | 4 5 6 7 |      rows i and i + half turn together
  *     in the file     | 0 4 1 5 | 2 6 3 7 |      rows 2i and 2i + 1
@@ -162,7 +162,7 @@ static int put_scaling(struct gguf_keys *k, const struct model *m, double scale,
     }
     if (yarn || r->type == MODEL_ROPE_LONG) {
         put_whole(k, m, "rope.scaling.original_context_length", (int64_t)r->original_max);
-        /* Of yarn on top of the usual scale, which llama.cpp applies itself. */
+        /* With yarn the factor is on top of the usual scale, which llama.cpp applies itself. */
         put_real(k, m, "rope.scaling.attn_factor",
                  yarn ? scale / (0.1 * log(r->factor) + 1) : scale);
     }
@@ -184,8 +184,8 @@ static int put_rope(struct gguf_keys *k, struct job *j, struct err *err)
     if (m->local_theta > 0)
         put_real(k, m, "rope.freq_base_swa", m->local_theta);
     model_rope_frequencies(m, MODEL_ROPE, m->max_seq, turns, &scale);
-    /* What llama.cpp finds in tensors of their own: of longrope the short and the long factors,
-       of llama3 the one list. */
+    /* Tensors of their own, where llama.cpp finds them: for longrope the short and the long
+       factors, for llama3 the one list. */
     const struct model_rope *r = &m->rope;
     int lists = r->type == MODEL_ROPE_LONG ? ROPE_LISTS : r->type == MODEL_ROPE_LLAMA3;
     for (int l = 0; l < lists; l++) {
@@ -250,7 +250,7 @@ static const char *text_of(const void *arg, const char *name, int64_t *bytes)
     return x->config;
 }
 
-/* What was read and checked is what is used: by now others may have the names. */
+/* Uses the bytes that were read and checked: by now others may have the names. */
 static int put_tokens(struct gguf_keys *k, struct job *j, struct err *err)
 {
     const char *from = j->w.is_ckpt ? j->w.ckpt.dir : j->w.hf.dir;

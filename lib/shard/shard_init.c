@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a Hugging Face folder with a model's first values is written. */
+/* Writes a Hugging Face folder with a model's first values. */
 #include <stdlib.h>
 #include <string.h>
 

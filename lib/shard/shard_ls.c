@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how tensors are listed. */
+/* Lists tensors. */
 #include <inttypes.h>
 #include <string.h>
 

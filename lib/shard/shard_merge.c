@@ -49,7 +49,7 @@ static void merge_plan_release(struct merge_plan *p)
 
 /* --- as it was --- */
 
-/* What was kept of the file's buffers, checked; *rest -1: there were none. */
+/* Finds the file's buffers that were kept, checked; *rest -1: there were none. */
 static int find_rest(struct merge_plan *p, const char *name, int *rest, struct err *err)
 {
     const struct ckpt_source *s = p->c->source.item, *end = s + p->c->source.count;
@@ -67,7 +67,7 @@ static int find_rest(struct merge_plan *p, const char *name, int *rest, struct e
     return 0;
 }
 
-/* What the kept header lists, where it lists it. */
+/* Adds the tensors that the kept header lists, where it lists them. */
 static int add_listed(struct merge_plan *p, const struct st *st, int rest, struct err *err)
 {
     int64_t at = 0;
@@ -297,7 +297,7 @@ static char *merge_plan_index(const struct merge_plan *p)
 
 /* --- all of it --- */
 
-/* What stands beside new weights. */
+/* Writes the files beside new weights. */
 static int put_beside(const struct merge_plan *p, int adapters, const struct io_out *to,
                       struct err *err)
 {

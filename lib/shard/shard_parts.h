@@ -6,7 +6,7 @@
 #include "shard/moves.h"
 #include "shard/shard.h"
 
-/* Between the verbs of paro-shard. */
+/* Declares what the verbs of paro-shard share. */
 
 /*
  * ERR_INPUT where the source is inside the target, which may be replaced, or, unless it `may`,

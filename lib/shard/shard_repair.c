@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a checkpoint becomes whole again, beside the damaged one: first all copies are
- * looked at, so that it is known what was wrong and what is lost; where nothing is, every file
- * is written anew, from whichever copies are good.
+ * Makes a checkpoint whole again, beside the damaged one: first all copies are examined, so
+ * that all damage and losses are known; where nothing is lost, every file is written again,
+ * from whichever copies are good.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -85,7 +85,7 @@ static void report_all_lost(struct repair *r)
             report_part(r, c->file[f].name, " header", NULL, NULL);
             r->lost++;
         }
-    /* Of what no copy is good: neighbours in one tensor are one line. */
+    /* Blocks without a good copy: neighbours in one tensor are one line. */
     int64_t *order = checkup_order(c);
     struct span s = {0};
     for (int64_t i = 0; i < c->blocks; i++) {
@@ -239,7 +239,7 @@ int shard_repair(const char *from, const struct shard_options *options, int json
     int rc = err_any(shard_check_apart(from, to.dir, SHARD_BE_SOURCE, err) ||
                      io_dir_create(&dir, to.dir, to.force, err) ||
                      checkup_run(&x, &c, 0, options, err));
-    /* What cannot be looked at and is nowhere else may be good: it is not called lost. */
+    /* A block that cannot be read and has no other copy may be good: it is not called lost. */
     for (int64_t i = 0; rc == 0 && i < x.damages; i++) {
         if (!x.damage[i].refused)
             continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a checkpoint of one plan becomes one of another: the shards are cut anew, the run's
- * entry, what trains, config.json and source/ stay as they are.
+ * Converts a checkpoint of one plan to another: the shards are cut again, the run's entry, what
+ * trains, config.json and source/ stay as they are.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a folder of weights becomes a checkpoint.  In source/:
+ * Splits a folder of weights into a checkpoint.  In source/:
  *
  *     headers/NAME   the first bytes of each weights file, up to its data, verbatim
  *     rest/NAME      the data of its tensors that are no parameters, one after the other
@@ -236,7 +236,8 @@ static void add_tensor(struct moves *m, const struct filling *f, int number, int
         moves_add_from(m, (struct move_from){t->elems * width, file, offset, NULL, 0, 0, 0});
 }
 
-/* What is read: the folder's weights and, last, the optimizer's state or the adapters. */
+/* The number of files read: the folder's weights and, last, the optimizer's state or the
+   adapters. */
 static int read_files(const struct filling *f)
 {
     return f->hf->files + (f->optim.st.path || f->peft.st.path);
@@ -449,7 +450,7 @@ static int fill_folder(const struct io_out *dir, struct filling *f,
                         &list, err);
     if (rc == 0)
         rc = err_any(move_weights(dir, f, &cut, err) || stat_files(f, &is_now, err));
-    /* What was read has no checksums: all of it must be of one moment. */
+    /* The files read have no checksums: all of them must be of one moment. */
     const char *path;
     for (int i = 0; rc == 0 && (path = read_path(f, i)); i++)
         if (was[i].st_dev != is_now[i].st_dev || was[i].st_ino != is_now[i].st_ino ||

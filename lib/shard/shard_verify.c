@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what can be wrong with a checkpoint, a folder or a file, and says all of it, not the
- * first alone.  What the content gets wrong is an answer, and what the system refuses, if a
- * copy has it; else that is an error.
+ * Checks a checkpoint, a folder or a file, and reports all faults, not the first alone.  A
+ * fault of the content is an answer, and so is a read that the system refuses, if a copy has
+ * it; else that is an error.
  */
 #include <sys/stat.h>
 #include <unistd.h>
