@@ -13,11 +13,11 @@
 #include "world/world.h"
 
 /*
- * Is the network of these hosts as it should be?  What is measured is in health_data.h, what is
- * expected in health_baseline.h, what is concluded in health_verdict.h, what is remembered in
- * health_memory.h; here are the functions that a command calls: measure (health_check), look at
- * the links of one host (health_quick), or conclude again from a record (health_replay); all
- * three end in health_answer.
+ * Checks whether the network of these hosts is as it should be.  Measurements are in
+ * health_data.h, expectations in health_baseline.h, conclusions in health_verdict.h, the memory
+ * between runs in health_memory.h; here are the functions that a command calls: measure
+ * (health_check), inspect the links of one host (health_quick), or conclude again from a record
+ * (health_replay); all three end in health_answer.
  */
 struct health_options {
     struct health_rules rules; /* its baseline is read from `baseline`, unless it is there */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is expected of a stream, and which pairs are slow while both their ends are well.
+ * Computes the rate expected of a stream, and finds pairs that are slow while both their ends
+ * are well.
  *
- * Expected is what the baseline says of the slower of the two ports, or what hosts have on
+ * The expected rate is the baseline's for the slower of the two ports, or that of hosts on
  * paths of the same class: the median over all ports of their own medians there.
  *
  * A pair's samples are few (one, where hosts are many) and a transient loss makes any of them

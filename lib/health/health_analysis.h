@@ -168,7 +168,7 @@ int health_path_rates(const struct health_data *d, const unsigned char *skip,
  * others.  Owned by the caller (mem_free), [hosts]; nobody is where there are but two.
  */
 unsigned char *health_excused(const struct health_data *d);
-/* What else is in the data (health_facts.c): links, silence, wrong words, time. */
+/* Judges the other data (health_facts.c): links, silence, wrong words, time. */
 void health_judge_facts(const struct health_data *d, const struct health_rules *rules,
                         struct health_verdict *v);
 /* Ranks and those of their host; latencies; all hosts at once (health_other.c). */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From a run's data, whether it was just measured or comes from a record, to an answer:
- * verdict, baseline; what is disabled or known is left out, earlier runs count, files are
- * written, the line is printed, what was printed is remembered.
+ * Turns a run's data, whether just measured or from a record, into an answer: verdict,
+ * baseline; disabled checks and known findings are left out, earlier runs count, files are
+ * written, the line is printed, and its findings are remembered.
  */
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Baselines, paro-baseline/2 (paro-baseline(5)): the file, and how samples make one. */
+/* Reads and writes baselines, paro-baseline/2 (paro-baseline(5)), and makes one of samples. */
 #include "health/health_baseline.h"
 
 #include <errno.h>

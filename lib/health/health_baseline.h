@@ -5,7 +5,7 @@
 #include "health/health_data.h"
 #include "health/health_store.h"
 
-/* What is expected of a fabric: paro-baseline(5). */
+/* Describes the rates expected of a fabric: paro-baseline(5). */
 struct health_ratio { /* of the rates on paths of a class to those on the most common class */
     int path;         /* health_path */
     double ratio;
@@ -29,7 +29,7 @@ struct health_baseline {
 extern const struct health_store health_baseline_store; /* its file */
 
 void health_baseline_release(struct health_baseline *b);
-/* Of all hosts of the data: the place in b->port, or -1; owned by the caller. */
+/* For each host of the data its place in b->port, or -1; owned by the caller. */
 int *health_baseline_places(const struct health_baseline *b, const struct health_data *d);
 /*
  * ERR_MISMATCH: it is of GPUs and the data are not, or the other way round; not all hosts of

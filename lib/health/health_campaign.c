@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * How samples are taken, within a time, and what is reported when a host no longer answers.
- */
+/* Takes samples within a time limit, and reports a host that no longer answers. */
 #include "health/health_campaign.h"
 
 #include <inttypes.h>
@@ -88,7 +86,7 @@ static int least_members(const struct groups *g, int first, int count)
     return least;
 }
 
-/* What a rank gives so that the ports carry about so many bytes. */
+/* The bytes that a rank contributes so that the ports carry about so many. */
 static int64_t gather_bytes(const struct health_campaign *t, int first, int count,
                             int64_t bytes)
 {
@@ -186,7 +184,7 @@ static int ready_turn(struct health_campaign *t, const int *dst, int *number, st
     return 0;
 }
 
-/* What a GPU made wrong is its own, and not of the stream that carried it. */
+/* A GPU's wrong words count for itself, not for the stream that carried them. */
 static void enter_gpus(struct health_campaign *t, const struct tally *all)
 {
     for (int i = 0; i < t->data->gpus.count; i++)
@@ -312,7 +310,7 @@ int health_campaign_turns(struct health_campaign *t, const struct health_plan *p
 int health_campaign_latency(struct health_campaign *t, int most, struct err *err)
 {
     const struct groups *g = hosts_of(t);
-    /* Of an odd number of hosts one rests in each round: its partner is not there. */
+    /* With an odd number of hosts one rests in each round: its partner is not there. */
     int even = g->count + g->count % 2, rounds = even - 1, met = 0, rc = 0;
     /* Whole cycles, so that every pair is met as often; with many hosts a part of one. */
     int turns = rounds > most ? most : (most + rounds - 1) / rounds * rounds;

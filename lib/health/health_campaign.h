@@ -40,7 +40,8 @@ void health_kernel_forget(struct health_kernel *k); /* what was looked at so far
  */
 double health_kernel_drain(const struct health_kernel *k);
 
-/* Of the links that had a carrier at the start, the one with which most has happened since. */
+/* The change of the link to which most has happened, among those with a carrier at the
+   start. */
 struct health_change {
     char name[16]; /* "": nothing has */
     int lost;      /* it has no carrier now */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The order of a check: rounds, latency, confirmation of what is suspected, all hosts at once
- * where nobody is, reports.  What to measure next follows from the data so far; rank 0 decides,
- * for it alone has the baseline, and tells the others.
+ * Runs a check in order: rounds, latency, confirmation of suspected ends and pairs, all hosts
+ * at once where there are none, reports.  The next measurement follows from the data so far;
+ * rank 0 decides, for it alone has the baseline, and sends its decision to the others.
  */
 #include <glob.h>
 #include <stdlib.h>
@@ -201,7 +201,7 @@ static int read_files(struct check *c, struct err *err)
     return 0;
 }
 
-/* What all ranks see alike, then the files. */
+/* Checks the conditions that all ranks see alike, then the files. */
 static int prepare(struct check *c, struct err *err)
 {
     int hosts = c->data->hosts;

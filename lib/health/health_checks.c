@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All checks, and the configuration of a site (paro-health-config/1), which disables some,
- * knows the noise of others, and expects links.
+ * Lists all checks, and reads the configuration of a site (paro-health-config/1), which
+ * disables some, lists the known noise of others, and expects links.
  */
 #include "health/health_checks.h"
 

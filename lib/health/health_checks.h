@@ -8,11 +8,11 @@
 #include "health/health_data.h"
 #include "health/health_nics.h"
 
-/* What to do about a finding, the mildest first. */
+/* Lists what to do about a finding, the mildest first. */
 enum health_action { HEALTH_MONITOR, HEALTH_RETEST, HEALTH_OPERATOR, HEALTH_ISOLATE };
 const char *health_action_name(enum health_action a);
 
-/* What the quick level knows of a port that is to have a link. */
+/* The state of a port that is to have a link, as the quick level sees it. */
 struct health_seen {
     const struct health_nic *nic;
     int64_t losses_in_day; /* of the link; -1: nothing is remembered of the port */

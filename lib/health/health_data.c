@@ -108,7 +108,8 @@ static int plain(const char *at)
     uint32_t code = 0;
     int n = utf8_next(at, &code);
 
-    /* What a terminal obeys would be '?' in some outputs, and YAML escapes the last three. */
+    /* Characters that a terminal obeys would be '?' in some outputs, and YAML escapes the last
+       three. */
     if (n == 0 || code <= ' ' || code == 0xa0 || utf8_steers(code) || code == 0xfeff ||
         code == 0xfffe || code == 0xffff)
         return 0;
@@ -142,7 +143,8 @@ static void make(const char *raw, int made, char *to, size_t room)
     size_t n = 0;
 
     for (const char *at = raw; *at;) {
-        /* What would be taken for the work of this function; and "-" alone is no name. */
+        /* An escape that would be taken for the work of this function; and "-" alone is no
+           name. */
         int escape =
             *at == '%' && at[1] && strchr(digits, at[1]) && at[2] && strchr(digits, at[2]);
         int stays = strcmp(raw, "-") == 0 || (!made && escape) ? 0 : plain(at);

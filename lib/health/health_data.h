@@ -18,10 +18,11 @@
  */
 enum { HEALTH_NAME = 65 /* Linux' own limit for a host, and a 0 */ };
 
-/* Of what a kernel says: different names stay so, a%7C that it says becomes a%257C.  room >=
- * 33, the 0 with it. */
+/* From a kernel's name: different names stay so, a%7C in it becomes a%257C. room >= 33, the 0
+   with it. */
 void health_name_make(const char *raw, char *to, size_t room);
-/* Of what may be made already (a record, a person who copies it), which stays as it is. */
+/* From a name that may be made already (in a record, or copied by a person), which stays as it
+   is. */
 void health_name_clean(const char *raw, char *to, size_t room);
 
 /*
@@ -152,7 +153,7 @@ void health_data_add_wrong(struct health_data *d, int src, int dst, int64_t word
 int64_t health_wrong_words(const struct health_data *d); /* of all pairs */
 void health_data_add_stall(struct health_data *d, int src, int dst,
                            double waited_s); /* as many */
-/* Of these bits of enum health_part, those that were asked for and not done. */
+/* The parts among these bits of enum health_part that were asked for and not done. */
 unsigned health_missing(const struct health_data *d, unsigned parts);
 /* "" for a number that is no host's, such as -1. */
 const char *health_host_name(const struct health_data *d, int host);

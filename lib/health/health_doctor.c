@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which settings of a machine make fabrics slow, and in which files of the kernel they
- * are (Documentation/ABI, and the PCI Express Base Specification for configuration space).
- * What is wrong with a port itself is a matter of the quick level.
+ * Finds settings of a machine that make fabrics slow, in files of the kernel
+ * (Documentation/ABI, and the PCI Express Base Specification for configuration space).  Leaves
+ * faults of a port itself to the quick level.
  */
 #include "health/health_doctor.h"
 

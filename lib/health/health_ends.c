@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ends of streams are slow, whatever the streams are.
+ * Finds which ends of streams are slow, whatever the streams are.
  *
  * Ends are judged worst first; the streams of an end that was found slow no longer count for
  * their other ends:
@@ -9,8 +9,8 @@
  *     1 out: 50 50   1 in: 50 50         slow, all partners see it
  *     0 out: (50) 100                    the 50 is host 1's: 100 is left
  *
- * Nor do those of an end that is excused: whoever has it for a partner is not to blame.
- * An end is slow when all of this is so:
+ * Nor do those of an end that is excused: its partners are not to blame.  An end is slow when
+ * all of this is so:
  *
  *     practical    the median m of its n samples is outside the range that was asked for.
  *
@@ -29,10 +29,10 @@
  *     again        the confirmation, where there was one, sees half of it too, 3 standard
  *                  errors off by itself.
  *
- * What power this has: 15 samples of 2 % have a median of 0.65 %, 27 of 0.48 %; an end slowed
- * by 5 % is then outside 96: with probability 0.94 and 0.98.  Hence a suspicion is looser than
- * a verdict (2 standard errors outside the range, z of 3), and the verdict is over all samples
- * together.
+ * The power of this test: 15 samples of 2 % have a median of 0.65 %, 27 of 0.48 %; an end
+ * slowed by 5 % is then outside 96: with probability 0.94 and 0.98.  Hence a suspicion is
+ * looser than a verdict (2 standard errors outside the range, z of 3), and the verdict is over
+ * all samples together.
  */
 #include "health/health_analysis.h"
 
@@ -188,7 +188,7 @@ static int collect(struct health_ends *e, int k, int way, enum which which)
     return n;
 }
 
-/* Of what was collected; the values are then in e->room. */
+/* The median of the collected values, which are then in e->room. */
 static double median_of(struct health_ends *e, int n)
 {
     for (int i = 0; i < n; i++)
@@ -504,8 +504,8 @@ static int worst(const struct health_ends *e, const unsigned char *passed, int *
     return most >= 0;
 }
 
-/* Of an end that is not slow: whether it may turn out so, and why it is not if it is outside.
- */
+/* For an end that is not slow: whether it may turn out so, and why it is not if it is
+   outside. */
 static void explain(struct health_ends *e, int k, int way)
 {
     struct health_end *end = &e->end[k][way];

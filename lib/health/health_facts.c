@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Findings that need no statistics: links without a carrier, hosts that are silent, words that
- * are wrong, checks that were not done.
+ * Makes findings that need no statistics: links without a carrier, hosts that are silent, words
+ * that are wrong, checks that were not done.
  */
 #include <inttypes.h>
 #include <math.h>
@@ -166,7 +166,7 @@ static void blame_stream(struct blame *b, const struct health_amount *s)
     f->measured = s->amount;
 }
 
-/* Whoever is an end of most of it, then of most of the rest, ... */
+/* Blames the host that is an end of most of it, then of most of the rest, ... */
 static void blame_all(const struct health_data *d, struct health_verdict *v, int code,
                       const struct health_amount *at, int count)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Synthetic fabrics: a stream is as fast as the slower of its two ends, with noise, and now and
+ * Simulates fabrics: a stream is as fast as the slower of its two ends, with noise, and now and
  * then a transient loss.
  */
 #include "health/health_fleet.h"
@@ -57,7 +57,7 @@ static int parse_int(const char *text, int lo, int hi, int *out, struct err *err
     return 0;
 }
 
-/* What follows the last `mark`, which is cut off; NULL: there is none. */
+/* Cuts the text at the last `mark` and returns what follows it; NULL: there is none. */
 static char *cut(char *text, char mark)
 {
     char *at = strrchr(text, mark);
@@ -206,7 +206,7 @@ static double rate(struct run *r, int src, int dst)
             most = fmin(most, 50);
     }
     double percent = fmin(most, fmin(out, in));
-    /* What else the hosts do slows all of a turn alike. */
+    /* Other work of the hosts slows all of a turn alike. */
     double common = 1 + f->common * rng_normal(f->seed, COMMON, (uint64_t)r->turns);
     double far = path < 2 ? 1 : path == 2 ? f->far : f->far * f->far;
     return f->Bps * far * percent / 100 * fmax(common, 0.01) * chance(r, f->noise);
@@ -248,7 +248,7 @@ static int run_turns(struct run *r, const struct health_plan *p)
                 add_stream(r, src, p->dst[t * p->hosts + src], p->stage);
         r->d->rounds += p->stage == HEALTH_ROUNDS;
     }
-    /* Who asks hears nobody when it is the asking host that is cut. */
+    /* The asking host hears nobody when it is itself cut off. */
     for (int k = 0; t < p->turns && k < r->f->hosts; k++)
         r->d->host[k].silent = cut->host == r->d->own
                                    ? k != cut->host

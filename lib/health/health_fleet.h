@@ -5,7 +5,7 @@
 #include "health/health_verdict.h"
 
 /*
- * A synthetic fabric with known faults (--replay synth:SPEC): what a run would have measured on
+ * Simulates a fabric with known faults (--replay synth:SPEC): what a run would have measured on
  * it, plans and confirmation included.
  */
 enum health_fault_kind {
@@ -46,7 +46,7 @@ struct health_fleet {
 void health_fleet_init(struct health_fleet *f);
 /* "64x2,leaf=16,in=3:90", as horing-check(1) describes SPEC.  Hosts are called node0, ... */
 int health_fleet_parse(const char *spec, struct health_fleet *out, struct err *err);
-/* What a run sees; the rules are those that its plans are made by. */
+/* The data that a run measures; the rules are those that its plans are made by. */
 int health_fleet_run(const struct health_fleet *f, const struct health_rules *rules,
                      struct health_data *out, struct err *err);
 

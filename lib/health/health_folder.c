@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * In which folders nobody else can put something in our way.
+ * Opens folders in which nobody else can put something in our way.
  *
  * The path is walked from the root, a name at a time.  A folder in which others may rename
  * could have anything under the next name: it is refused, and nothing is made in it.  In a
- * sticky folder (/tmp) names are their owners': there the next one has to be ours.  What passed
- * the check cannot be changed by others afterwards, so that its path leads there for good.
+ * sticky folder (/tmp) names are their owners': there the next one has to be ours.  A folder
+ * that passed the check cannot be changed by others afterwards, so that its path leads there
+ * for good.
  *
  *     /  tmp      x          state
  *        sticky   ours       ours, 0700
@@ -51,7 +52,7 @@ static int is_trusted_user(uid_t uid)
     return is_trusted(uid, geteuid(), "/proc/self/uid_map");
 }
 
-/* Whoever owns it, or may write to it, can put anything under a name in it. */
+/* Refuses parent directories that others may write. */
 static int check_above(const struct walk *w, struct err *err)
 {
     const char *at = w->at[0] ? w->at : "/";
@@ -93,7 +94,7 @@ static int check_itself(const struct walk *w, struct err *err)
     return 0;
 }
 
-/* What the link at w->at (its folder: n bytes) leads to comes before the rest of the path. */
+/* Puts the target of the link at w->at (its folder: n bytes) before the rest of the path. */
 static int follow(struct walk *w, size_t n, uid_t owner, struct err *err)
 {
     char target[PATH_MAX + 1], rest[PATH_MAX + 1];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The document paro.health/1.  Numbers that are not known are null. */
+/* Prints the document paro.health/1.  Numbers that are not known are null. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

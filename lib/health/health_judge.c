@@ -123,7 +123,7 @@ static void add_evidence(const struct judge *j, int k, int way, struct health_fi
     f->saw = e->saw;
 }
 
-/* Of three digits. */
+/* For three digits. */
 static int decimals(double v)
 {
     return v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2;
@@ -302,7 +302,7 @@ static int judge_rates(struct judge *j, struct err *err)
     return 0;
 }
 
-/* What needs no rates of ports.  The last depends on what the others have found. */
+/* The judges that need no rates of ports.  The last depends on what the others have found. */
 static void (*const judges[])(const struct health_data *d, const struct health_rules *rules,
                               struct health_verdict *v) = {
     health_judge_ranks, health_judge_latency, health_judge_facts, health_judge_collective};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* rtnetlink: the links, and how much waits in their queues. */
+/* Reads the links, and how much waits in their queues, by rtnetlink. */
 #include "health/health_campaign.h"
 
 #include <linux/gen_stats.h>

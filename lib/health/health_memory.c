@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The file of what is remembered: its folder, its lock, what is in it. */
+/* Keeps the file of what a check remembers: its folder, its lock, its content. */
 #include "health/health_memory.h"
 
 #include <errno.h>

@@ -7,11 +7,11 @@
 #include "health/health_verdict.h"
 
 /*
- * What a check remembers from run to run, JSON Lines (health_store.h): a head with the last
- * run, then the host's network ports as they were read last, the problems that were reported,
- * and the last rates of ports.
+ * Keeps what a check remembers from run to run, JSON Lines (health_store.h): a head with the
+ * last run, then the host's network ports as they were read last, the problems that were
+ * reported, and the last rates of ports.
  */
-/* Of an event: HEALTH_EVENTS of them and what is new can be added up. */
+/* The most that an event may count: HEALTH_EVENTS of them and a new one can be added up. */
 #define HEALTH_EVENT_MOST (INT64_MAX / HEALTH_EVENTS / 2)
 enum { HEALTH_EVENTS = 16, HEALTH_RATES = 8, HEALTH_HOST_NAME = HEALTH_NAME };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a kernel writes of its network ports into sysfs (Linux'
+ * Reads what a kernel writes of its network ports into sysfs (Linux'
  * Documentation/ABI/testing/sysfs-class-net, -net-statistics, stable/sysfs-class-infiniband).
  */
 #include "health/health_nics.h"
@@ -215,7 +215,7 @@ static void read_port(struct health_nics *all, const char *dir, const char *name
     add_counted(all, dir, &n);
 }
 
-/* What `each` makes of every entry of dir; -1 when it cannot be read to its end. */
+/* Calls `each` for every entry of dir; -1 when it cannot be read to its end. */
 static int walk(struct health_nics *all, const char *dir, const char *below,
                 void (*each)(struct health_nics *, const char *, const char *))
 {

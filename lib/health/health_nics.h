@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 /*
- * The ports of this host as its kernel shows them: interfaces under SYS/class/net, InfiniBand
- * ports under SYS/class/infiniband.  Reads a few small files each; starts nothing.
+ * Reads the ports of this host as its kernel shows them: interfaces under SYS/class/net,
+ * InfiniBand ports under SYS/class/infiniband.  A few small files each; starts nothing.
  */
 enum {
     HEALTH_NIC_NAME = 64,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is compared apart from the rates of ports: a rank with the others of its host, the
- * latency to a host with those to the others, all hosts at once with what their pairs reach.
+ * Compares more than the rates of ports: a rank with the others of its host, the latency to a
+ * host with those to the others, all hosts at once with what their pairs reach.
  */
 #include <math.h>
 
@@ -99,7 +99,8 @@ static int late(const void *rules, double speed)
     return health_range_alerts(&((const struct health_rules *)rules)->late_warn, 1e4 / speed);
 }
 
-/* What a baseline has of two hosts; with others, that all are later alike is no host's. */
+/* By a baseline an expectation for two hosts; with others, a latency that all have is no
+   host's. */
 static void expect_by_baseline(const struct health_data *d, const struct health_baseline *b,
                                double *want, double *v)
 {

@@ -2,7 +2,7 @@
 #ifndef HEALTH_HEALTH_PARTS_H
 #define HEALTH_HEALTH_PARTS_H
 
-/* Inside health/ and its tests: what a verdict becomes. */
+/* Inside health/ and its tests: declares what a verdict becomes. */
 #include "health/health.h"
 #include "health/health_analysis.h"
 
@@ -16,7 +16,7 @@ struct health_words {
     size_t room;
 };
 
-/* What is new since the last time that something was printed. */
+/* The news since the last time that something was printed. */
 struct health_news {
     int changed, due;          /* something is; nothing is, and it is time for a reminder */
     struct health_words fresh; /* "WARNING HC-204 ...", new or changed */
@@ -45,7 +45,7 @@ int health_filter(const struct health_data *d, struct health_verdict *v,
 
 /* ---- the report ---- */
 
-/* What there is to report; borrowed but for the news. */
+/* The material of a report; borrowed but for the news. */
 struct health_report {
     const struct health_data *d;
     const struct health_verdict *v;
@@ -71,7 +71,7 @@ void health_print_line(const struct health_report *t, FILE *out);
 void health_print_json(const struct health_report *t, FILE *out);
 void health_draw(const struct health_report *t, FILE *out);
 
-/* What the streams of each measured pair came to, from src to dst; by src, then dst. */
+/* The streams of each measured pair, from src to dst; by src, then dst. */
 struct health_stream {
     int src, dst; /* hosts */
     int samples;

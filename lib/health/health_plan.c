@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whom a host sends to in each turn.
+ * Plans which host sends to which in each turn.
  *
- * The rounds take turns of two kinds, in each of which every port carries one stream out
- * and one in: shifts, k to k + s, and rounds of the circle method, pairs that send to each
- * other.  With few hosts these are whole cycles, so that every pair is met as often; with many
+ * The rounds take turns of two kinds, in each of which every port carries one stream out and
+ * one in: shifts, k to k + s, and rounds of the circle method, pairs that send to each other.
+ * With few hosts these are whole cycles, so that every pair is measured as often; with many
  * they are spread over all, from a place that the seed gives.
  *
  *     5 hosts, shift 2                     6 hosts, circle round 0: i + j = 0 mod 5, 5 with 0
@@ -96,7 +96,7 @@ static int port_needs(const struct health_analysis *l, const struct health_end *
     return !e->slow && low != high && e->again < AGAIN_SAMPLES_MOST ? HEALTH_AGAIN : 0;
 }
 
-/* What was done, and what ports and pairs still need. */
+/* Looks at the turns done, and at the needs of ports and pairs. */
 static void look_back(struct again *a)
 {
     const struct health_analysis *l = a->look;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The monitoring plugins' line, and the lines that may follow it. */
+/* Prints the monitoring plugins' line, and the lines that may follow it. */
 #include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
@@ -91,7 +91,7 @@ static void put_findings(const struct health_verdict *v, FILE *out)
 
 /* ---- labels ---- */
 
-/* Of LABEL bytes at most, and no two alike; or where that does not do, numbers. */
+/* Labels of LABEL bytes at most, no two alike; or where that is too short, numbers. */
 struct labels {
     const char **at;  /* owned; ends of names */
     const char *kind; /* what is numbered, if `number` */
@@ -189,7 +189,7 @@ static void put_range(const struct health_range *r, double unit, int decimals, F
 static void put_rate(const struct health_port *p, const struct health_rules *r, FILE *out)
 {
     double MBps = p->Bps / 1e6, unit = p->want_Bps / 1e8; /* MB/s of one percent */
-    /* Of four digits; the thresholds have as many decimals as the value. */
+    /* For four digits; the thresholds have as many decimals as the value. */
     int decimals = MBps >= 999.95 ? 0 : MBps >= 99.995 ? 1 : MBps >= 9.9995 ? 2 : 3;
 
     if (p->samples == 0) {
@@ -298,7 +298,7 @@ void health_print_line(const struct health_report *t, FILE *out)
         put_findings(t->v, out);
     else
         put_good(t, out);
-    /* What was not looked at is no OK. */
+    /* A disabled check is no OK. */
     for (int i = 0; i < c->disables; i++)
         fprintf(out, "%s%s", i ? "," : "; disabled: ", c->disable[i]);
     if (t->ignored)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The text that node_exporter's textfile collector reads: base units, no timestamps after
- * values; when it was written is a value of its own, and so is when a run last reached a
+ * Writes the text that node_exporter's textfile collector reads: base units, no timestamps
+ * after values; when it was written is a value of its own, and so is when a run last reached a
  * verdict.
  */
 #include <fcntl.h>

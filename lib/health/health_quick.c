@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The quick level: the ports of one host (health_nics.h) compared with what they were at the
- * last run (health_memory.h) and with what they should be (health_checks.h).
+ * Checks at the quick level: compares the ports of one host (health_nics.h) with what they were
+ * at the last run (health_memory.h) and with what they should be (health_checks.h).
  *
  * Counters are judged by what they grew since the last run.  After a boot, or when one of them
  * went down (a driver was loaded anew), they begin again: that run counts nothing.
@@ -59,7 +59,7 @@ report(struct quick *q, enum health_state state, int code, const char *link, con
 
 /* ---- what a port grew by ---- */
 
-/* What an event may have: 0 to HEALTH_EVENT_MOST. */
+/* The numbers that an event may have: 0 to HEALTH_EVENT_MOST. */
 static int64_t clamp_event(int64_t v)
 {
     return v < 0 ? 0 : v > HEALTH_EVENT_MOST ? HEALTH_EVENT_MOST : v;
@@ -109,7 +109,7 @@ static struct growth growth_of(const struct quick *q, const struct health_nic *n
 
 /* ---- errors ---- */
 
-/* Of what came after `oldest_s`. */
+/* The sum of the events after `oldest_s`. */
 static struct health_event sum(const struct health_event *e, int count, int64_t oldest_s)
 {
     struct health_event all = {0};
@@ -303,7 +303,7 @@ static int is_there(const struct health_nics *all, const char *name)
     return 0;
 }
 
-/* What was there, or is expected (by a name without patterns), and is not. */
+/* Finds ports that were there, or are expected (by a name without patterns), and are not. */
 static void judge_absent(struct quick *q)
 {
     const struct health_config *c = &q->o->config;
@@ -388,7 +388,7 @@ static void remember_nic(struct quick *q, const struct health_nic *n)
     }
     const struct health_nic before = k->last;
     k->last = *n;
-    /* What could not be read this time has grown from what it was. */
+    /* A counter that cannot be read this time grows later from its last value. */
     for (int i = 0; n->broken && q->same_boot && i < HEALTH_COUNTERS; i++)
         if (n->counter[i] < 0)
             k->last.counter[i] = before.counter[i];
@@ -413,7 +413,7 @@ static void remember_all(struct quick *q)
         if (!q->now->nic[i].unread &&
             (m->nics.count < HEALTH_NICS_MOST || health_memory_nic(m, q->now->nic[i].name)))
             remember_nic(q, &q->now->nic[i]);
-    /* What went and had not been in use is forgotten. */
+    /* A port that went and had not been in use is forgotten. */
     for (int i = 0; i < m->nics.count; i++) {
         struct health_known k = m->nics.at[i];
         int found = k.want_up;

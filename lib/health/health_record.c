@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of a record: paro-health/1, paro-health-record(5). */
+/* Lists the tables of a record: paro-health/1, paro-health-record(5). */
 #include <math.h>
 
 #include "health/health_data.h"

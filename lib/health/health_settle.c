@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is reported of a run in the light of those before it, and what of that is new.
+ * Decides what is reported of a run in the light of those before it, and what of that is new.
  *
  *     run at     0      5      10     15     20 min
  *     seen       crit   crit   -      -      -          (not confirmed within the run)
@@ -99,7 +99,7 @@ static int miss(struct health_problem *p, const struct health_data *d, struct he
         return 1;
     if (measured)
         p->runs = 0;
-    /* What could not be measured is over as soon as it can be. */
+    /* A finding that could not be measured is over as soon as it can be. */
     if (p->reported == HEALTH_UNKNOWN || p->code >= 900 || o->accept ||
         (measured && d->when_s - p->last_s >= HEALTH_STICKY_S)) {
         clear(n, p, d->when_s);

@@ -10,9 +10,9 @@
 #include "base/record.h"
 
 /*
- * The files of a check: records, states, baselines.  Each is a struct with a head and lists of
- * items, by tables of base/record.h.  A file begins with its format, ends with the checksum of
- * all before it, and is replaced whole or not at all.
+ * Reads and writes the files of a check: records, states, baselines.  Each is a struct with a
+ * head and lists of items, by tables of base/record.h.  A file begins with its format, ends
+ * with the checksum of all before it, and is replaced whole or not at all.
  *
  *     JSON Lines                                    YAML
  *     {"format":"paro-health/1","when_s":...}       format: paro-baseline/2
@@ -29,7 +29,8 @@ struct health_kind {
     size_t size, at, count, room; /* of an item; where the list is in the whole */
     int most;
     int unique; /* the member at offset 0, a char[], differs between all items */
-    /* What is wrong with an item that is about to be added, or NULL; *key: of which member. */
+    /* Returns the fault of an item that is about to be added, or NULL; *key: of which
+       member. */
     const char *(*check)(void *whole, void *item, const char **key);
 };
 
@@ -52,7 +53,7 @@ struct health_store {
     int counted; /* the head counts the items of the first kind, which follow */
     const struct health_kind *kind;
     size_t size; /* of the whole, zeroed before it is read; 0: the caller has done so */
-    /* What is wrong with the whole, or NULL; *key: of which member. */
+    /* Returns the fault of the whole, or NULL; *key: of which member. */
     const char *(*check)(void *whole, const char **key);
     void (*release)(void *whole);
 };

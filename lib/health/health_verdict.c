@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * States, findings, and the ranges of the Monitoring Plugins guidelines (section "Threshold and
- * Ranges").
+ * Handles states, findings, and the ranges of the Monitoring Plugins guidelines (section
+ * "Threshold and Ranges").
  */
 #include "health/health_verdict.h"
 
@@ -21,7 +21,7 @@ const char *health_state_name(enum health_state s)
     return names[s];
 }
 
-/* What is known to be bad comes before what is not known. */
+/* A known fault comes before an unknown state. */
 int health_state_rank(enum health_state s)
 {
     static const int rank[] = {

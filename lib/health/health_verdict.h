@@ -7,7 +7,7 @@
 #include "health/health_checks.h"
 #include "health/health_data.h"
 
-/* What is concluded from what was measured; deterministic: the same data, the same bytes. */
+/* Concludes a verdict from the measurements; deterministic: the same data, the same bytes. */
 enum health_state { HEALTH_OK, HEALTH_WARNING, HEALTH_CRITICAL, HEALTH_UNKNOWN };
 const char *health_state_name(enum health_state s); /* "OK", "WARNING", ... */
 int health_state_rank(enum health_state s);         /* OK < UNKNOWN < WARNING < CRITICAL */
@@ -26,7 +26,7 @@ int health_range_alerts(const struct health_range *r, double v);
 /* ERR_INPUT: `crit` alerts at some value from 0 on where `warn` does not.  The texts of both;
  * NULL: not given, and not judged. */
 int health_range_check(const char *warn, const char *crit, struct err *err);
-/* Of rates in percent of the expected one.  ERR_INPUT also: it alerts at 100, or not at 0. */
+/* For rates in percent of the expected one.  ERR_INPUT also: it alerts at 100, or not at 0. */
 int health_range_parse_rate(const char *text, struct health_range *out, struct err *err);
 
 struct health_rules {
@@ -36,7 +36,7 @@ struct health_rules {
 };
 /* 96: and 75:, latency ~:200 and ~:500, no baseline. */
 void health_rules_init(struct health_rules *r);
-/* Of a rate's percentage: OK, which is 0, inside both ranges; either may be the narrower. */
+/* For a rate's percentage: OK, which is 0, inside both ranges; either may be the narrower. */
 enum health_state health_rules_state(const struct health_rules *r, double percent);
 /*
  * The fewest decimals, `least` or more, with which v prints otherwise than every end of the two
