@@ -10,8 +10,9 @@
 #include "meter/meter.h"
 
 /*
- * Which rank is slow in a running program?  Whoever recorded its collectives, they come to one
- * model: for each communicator a table of calls, a row each, with a cell for each member.
+ * Finds which rank is slow in a running program.  Its collectives, whatever recorded them,
+ * become one model: for each communicator a table of calls, a row each, with a cell for each
+ * member.
  *
  *     all-reduce 1840   [a c] [a c] [a c] [a c]       a arrived, c completed
  *     all-reduce 1841   [a  ] [a  ] [a  ] [   ]       three wait, one has not come
@@ -74,7 +75,7 @@ struct watch_call {
     int64_t work_ns; /* 0: not known */
 };
 
-/* What the times of the records are good for. */
+/* The detail that the times of the records have. */
 enum watch_times {
     WATCH_TIMES,     /* arrivals and completions */
     WATCH_DURATIONS, /* completed - arrived alone */
@@ -100,7 +101,7 @@ struct watch {
     int counted;         /* a call's number is how many of its operation a rank has launched */
     const char *skipped; /* static: why what may be a call is none; NULL */
     int other_runs;      /* files of other runs, which are left out */
-    /* Of the first host's clock: of the records; the later of their end and now_ns. */
+    /* Times of the first host's clock: of the records; the later of their end and now_ns. */
     double start_s, end_s, now_s;
 };
 
@@ -165,7 +166,7 @@ struct watch_rules {
     double hang_s;                  /* a wait that is longer is a hang */
 };
 
-/* What is known of a process, for tables and pictures. */
+/* The lateness of a process, for tables and pictures. */
 struct watch_late {
     double percent, z;          /* NAN: not judged */
     double chance;              /* percent that a healthy rank may have */

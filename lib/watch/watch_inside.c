@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time that is lost inside calls, where no rank arrives late: a rank that is stopped, or whose
- * processor is taken away, while it transfers.  What counts is the time from a call's last
- * arrival to its last completion, on the first host's clock:
+ * Finds time that is lost inside calls, where no rank arrives late: a rank that is stopped, or
+ * whose processor is taken away, while it transfers.  The measure is the time from a call's
+ * last arrival to its last completion, on the first host's clock:
  *
  *     rank 0   work |....====|  work                     . waits   = transfers
  *     rank 1   work      |====            ====|  work
@@ -15,9 +15,9 @@
  * rank.  Calls that overlap with others are left out: what they lose may be hidden.  Losses of
  * several communicators at once count once.
  *
- * What the run is longer by is reported where the median of the stretches is outside the
- * critical range, and three quarters of these have at least half of it.  Ranks that completed
- * late are named if they are not all.  Who transfers to a stopped rank completes late as well,
+ * The run's extra time is reported where the median of the stretches is outside the critical
+ * range, and three quarters of these have at least half of it.  Ranks that completed late are
+ * named if they are not all.  A rank that transfers to a stopped one completes late as well,
  * and networks have losses of their own: no rank is accused, and it is a WARNING.
  */
 #include <math.h>
@@ -96,7 +96,7 @@ static double took_s(const struct watch *w, const struct watch_comm *c,
     return end_s - (t->end_s - t->took_s);
 }
 
-/* What transfers that are alike need. */
+/* The time that transfers of one kind need. */
 static double base_s(const struct watch *w, const struct watch_comm *c,
                      const struct transfer *t, int n)
 {

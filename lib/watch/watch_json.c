@@ -36,7 +36,7 @@ int64_t watch_whole(const struct tree_node *object, const char *key, int64_t abs
                                                                                        : absent;
 }
 
-/* Of a number in units of unit_ns; NAN: it is none, or more than a century. */
+/* Converts a number in units of unit_ns; NAN: it is none, or more than a century. */
 static double nanoseconds(const struct tree_node *object, const char *key, double unit_ns)
 {
     double v, ns = tree_is_number(tree_get(object, key), &v) ? unit_ns * v : NAN;
@@ -125,7 +125,7 @@ static int comm_of(struct watch *w, const char *ranks, const char *group, int si
     return comm;
 }
 
-/* Of the longer of two vectors; 0: of an unknown type, and sizes are not compared. */
+/* The bytes of the longer of two vectors; 0: of an unknown type, and sizes are not compared. */
 static int64_t bytes_of(double in, double out, const char *type)
 {
     static const struct {
@@ -229,7 +229,7 @@ static int read_lines(struct watch *w, const char *name, const char *text, int64
 
 /* ---- PyTorch's flight recorder ---- */
 
-/* Of a list of shapes: the elements of all. */
+/* The elements of all shapes of a list. */
 static double shapes_elems(const struct tree_node *shapes)
 {
     double sum = 0;
@@ -262,7 +262,7 @@ struct recorder {
     size_t room;
 };
 
-/* Of many ranks the list is long: it is read once. */
+/* The list of ranks is long if there are many: it is read once. */
 static struct recorder_group recorder_group(struct recorder *r, const char *name)
 {
     const struct tree_node *named = tree_get(r->groups, name);

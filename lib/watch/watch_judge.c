@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is concluded from the records, the worst first. */
+/* Concludes findings from the records, the worst first. */
 #include "watch/watch_parts.h"
 
 #include <math.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who arrives late at collectives, by how much, and in which pattern.  No clock of another host
- * is needed: what counts is how long a rank worked between two calls, or, where calls overlap
- * (a call that began before the one before it had ended), how long it waited in one.
+ * Finds which ranks arrive late at collectives, by how much, and in which pattern.  No clock of
+ * another host is needed: the measure is how long a rank worked between two calls, or, where
+ * calls overlap (a call that began before the one before it had ended), how long it waited in
+ * one.
  *
  *     rank 0   work  |wait.....|  work  |wait.....|     gap = work; the others' median is taken
  *     rank 1   work  |wait.....|  work  |wait.....|     from it: what is left is the rank's own
@@ -10,12 +11,12 @@
  *                              ^ all leave
  *
  * Lateness adds up over a BLOCK, one of WATCH_BLOCKS equal stretches of time, and is compared
- * with the rest of the block: percent, by which the rank makes the run longer.  Where ranks
- * work while calls are under way, what looks like a wait may be work, and one delay makes a
- * rank late in all calls that follow.  So of a chain of such calls, whatever their
- * communicators, the largest lateness counts once: the least that the rank can be late.  Where
- * the records say how long a rank worked, that is compared; but work that nobody waited for
- * makes no run longer, so what the others waited is the most that counts.
+ * with the rest of the block: percent, by which the rank makes the run longer.  Lateness is
+ * ambiguous where ranks work while calls are under way: an apparent wait may be work, and one
+ * delay makes a rank late in all calls that follow.  So lateness counts once in a chain of such
+ * calls, whatever their communicators: the largest, which is the least that the rank can be
+ * late.  Lateness compares the time that ranks worked, where the records have it, but is at
+ * most the time that the others waited: work that nobody waited for makes no run longer.
  *
  * A rank is late when the median over the blocks is outside the range, AND chance does not
  * explain it in so many ranks (health_accusing_z, from how much its shares of the blocks
@@ -346,7 +347,7 @@ static void find_pattern(const struct late *l, int process, struct pattern *t)
     mem_free(row);
 }
 
-/* What is late at every step, or in most calls, is compute. */
+/* Lateness at every step, or in most calls, is compute. */
 static enum watch_kind kind_of(const struct pattern *t)
 {
     if (t->rhythm && t->step && t->rhythm > t->step && t->rhythm % t->step == 0)

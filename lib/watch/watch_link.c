@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Communicators that are slower than others like them: of as many ranks on as many hosts, in
- * calls of the same operation and of a size within an eighth.  What counts is the time
- * from the last arrival to the first completion, in which nobody waits for another's work: the
+ * Finds communicators that are slower than others like them: of as many ranks on as many hosts,
+ * in calls of the same operation and of a size within an eighth.  The measure is the time from
+ * the last arrival to the first completion, in which nobody waits for another's work: the
  * shortest wait of any member, on its own clock.
  *
  * One is slow when its median is above what a port at 80 % of its rate needs, 1.25 times the

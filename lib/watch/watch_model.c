@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how records of calls become tables, how long each process worked between its calls, and
- * how far apart the hosts' clocks are.  Does not know what is late. */
+/*
+ * Makes tables of the records of calls, and finds how long each process worked between its
+ * calls and how far apart the hosts' clocks are.  Leaves it to others what is late.
+ */
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>

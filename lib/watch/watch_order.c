@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Who waits in a call, who has not come to it, and who called something else instead.  Of a
- * hang that spreads over communicators the rank is named that waits nowhere itself.
+ * Finds which ranks wait in a call, which have not come to it, and which called something else
+ * instead.  Of a hang that spreads over communicators the rank is named that waits nowhere
+ * itself.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -10,7 +11,7 @@
 #include "base/mem.h"
 #include "watch/watch_parts.h"
 
-/* Of a list of ranks, for people: "ranks 0-6, 9 and 3 more", "rank 5 (node2)". */
+/* A list of ranks, for people: "ranks 0-6, 9 and 3 more", "rank 5 (node2)". */
 enum { RANKS_TEXT = 160 };
 
 static int by_number(const void *a, const void *b)
@@ -96,8 +97,8 @@ int watch_absent_text(const struct watch *w, const struct watch_comm *only, char
 
 /* ---- who called what ---- */
 
-/* Of these operations all ranks have one size; of others each has its own: the root, or an
- * uneven all-to-all. */
+/* In these operations all ranks have one size; in others each has its own: the root, or an
+   uneven all-to-all. */
 static int same_call(const struct watch_cell *a, const struct watch_cell *b)
 {
     int one_size = a->op == METER_ALL_GATHER || a->op == METER_REDUCE_SCATTER ||
@@ -121,7 +122,7 @@ static int64_t find_mismatch(const struct watch_comm *c)
     return -1;
 }
 
-/* What more than half have called is right. */
+/* The call of more than half is right. */
 static void name_mismatch(const struct watch *w, const struct watch_comm *c, int64_t row,
                           struct watch_verdict *v)
 {
@@ -216,8 +217,8 @@ static int idle_members(const struct watch_comm *c, int64_t row, const char *wai
     return n;
 }
 
-/* What a missing rank, or each of several, did last in any communicator; op: what it is missed
- * in. */
+/* The last call in any communicator of a missing rank, or of each of several; op: the one it is
+   missed in. */
 static void last_call(const struct watch *w, int process, int op, int each, char *text,
                       size_t room)
 {
@@ -324,8 +325,8 @@ static void name_lost(const struct watch *w, struct watch_verdict *v)
     mem_free(who);
 }
 
-/* Of a hang that spreads over communicators the one that explains most is reported, of those
- * where a rank is missing the longest wait. */
+/* If a hang spreads over communicators the one that explains most is reported, and among those
+   where a rank is missing the one with the longest wait. */
 void watch_judge_order(const struct watch *w, const struct watch_rules *r,
                        struct watch_verdict *v)
 {
@@ -334,7 +335,7 @@ void watch_judge_order(const struct watch *w, const struct watch_rules *r,
     int n = 0, heaviest = -1;
 
     name_lost(w, v);
-    /* What follows a mismatch in other communicators may follow from it. */
+    /* Hangs after a mismatch in other communicators may follow from it. */
     for (int i = 0; i < w->comms && v->findings == 0; i++) {
         int64_t row = find_mismatch(&w->comm[i]);
         if (row >= 0)

@@ -2,7 +2,7 @@
 #ifndef WATCH_WATCH_PARTS_H
 #define WATCH_WATCH_PARTS_H
 
-/* Inside watch/. */
+/* Inside watch/: declares what its files share. */
 #include "base/tree.h"
 #include "watch/watch.h"
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A verdict as a plugin's line and table, as the document paro.watch/1, for node_exporter. */
+/*
+ * Prints a verdict as a plugin's line and table, as the document paro.watch/1, for
+ * node_exporter.
+ */
 #include <math.h>
 #include <stdlib.h>
 
@@ -25,8 +28,8 @@ static double above_0(double percent)
     return fmax(percent, 0);
 }
 
-/* Of the line and its perfdata: the percent of the rank that the line names, or of the latest;
- * NAN: lateness was not judged. */
+/* For the line and its perfdata: the percent of the rank that the line names, or of the latest;
+   NAN: lateness was not judged. */
 static double late_percent(const struct watch_report *r)
 {
     const struct watch_finding *f = r->v->finding;

@@ -7,10 +7,11 @@
  *     status: {async_error, abort_flag}, collective_counts: {NAME: n}}], missing_ranks: [{rank,
  *     host, pid, cuda_dev, status: {unresponsive, considered_dead}}]}]}
  *
- * All ranks call the same in one order: whoever has launched more than another, all operations
- * together, waits for it, in the first call that the other has not come to.  Where each of two
- * has launched more of something, they called different things.  As NCCL counts each operation
- * apart, a call is numbered among those of its operation, each a communicator of its own here.
+ * All ranks call the same in one order: a rank that has launched more than another, all
+ * operations together, waits for it, in the first call that the other has not come to.  Where
+ * each of two has launched more of something, they called different things.  As NCCL counts
+ * each operation apart, a call is numbered among those of its operation, each a communicator of
+ * its own here.
  */
 #include <string.h>
 

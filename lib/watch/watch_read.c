@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows where records are: files, folders of them, of which run, and until when. */
+/* Finds records: in files, in folders of them, of which run, and until when. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -186,7 +186,7 @@ static int read_text(const char *path, const struct stat *st, char **text, int64
     return rc;
 }
 
-/* What is read of a pipe is gone: it is no meter's.  A file that is being made is left out. */
+/* Bytes read from a pipe are gone: it is no meter's.  A file that is being made is left out. */
 static int read_file(struct watch *w, const char *path, struct reader *r, struct err *err)
 {
     struct stat st = {0};
