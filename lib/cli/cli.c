@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a command is spoken to and how it answers.  Under mpirun every rank parses the same
- * words: rank 0 alone speaks and returns the status, the others end with 0, so that a wrong
- * option is one line, not one per rank.
+ * Parses the options of a command and prints its errors and answers.  Under mpirun every rank
+ * parses the same words: rank 0 alone prints and returns the status, the others end with 0, so
+ * that a wrong option is one line, not one per rank.
  */
 #include "cli/cli.h"
 

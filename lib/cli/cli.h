@@ -9,9 +9,9 @@
 #include "cli/cli_option.h"
 
 /*
- * What every command has in common: one table of options (cli_option.h), --help, --version,
- * --json, one-line errors, exit status, a checked stdout.  A command's arguments begin with a
- * struct cli:
+ * Provides what every command has in common: one table of options (cli_option.h), --help,
+ * --version, --json, one-line errors, exit status, a checked stdout.  A command's arguments
+ * begin with a struct cli:
  *
  *     struct args { struct cli cli; const char *input; int64_t iters; };
  *     #define CLI_ARGS struct args

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The options of the health check, and where its state is. */
+/* Lists the options of the health check, and finds where its state is. */
 #include "cli/cli_health.h"
 
 #include <signal.h>
@@ -164,7 +164,8 @@ static void choose_state(struct cli_health *a)
 
 /* ---- words ---- */
 
-/* What no row can express: it depends on the environment, or on what follows "--". */
+/* Checks that no row can express: they depend on the environment, or on the words after
+   "--". */
 static int check_words(struct cli_health *a)
 {
     struct cli *cli = &a->cli;
@@ -262,7 +263,7 @@ static int check(void *args)
         fclose(f);
     name[strcspn(name, "\n")] = 0;
     health_name_make(name, a->o.host, sizeof a->o.host);
-    /* What a job of Slurm's knows itself by: it is none that it disturbs. */
+    /* The job that this one is itself, under Slurm: it does not disturb itself. */
     a->o.jobs = getenv("SLURM_JOB_ID");
     a->o.json = a->cli.json;
     return rc;
@@ -354,7 +355,7 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
     struct err ignored;
 
     cli_health_stop_timer(a);
-    /* What another check, or a job, is in the way of is no news of the network. */
+    /* An error because of another check, or a job, is no news of the network. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom(NULL, a->o.prom, a->o.now_s, &ignored);
     mark_begin(a);

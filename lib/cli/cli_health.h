@@ -9,9 +9,9 @@
 #include "health/health.h"
 
 /*
- * What horing-check and horing-rounds share: the words, the environment and the answer.  The
- * first needs no MPI, and starts where its library is not found (from cron nobody has loaded a
- * module); whatever measures between hosts it leaves to the second, which it becomes.
+ * Declares what horing-check and horing-rounds share: the words, the environment and the
+ * answer.  The first needs no MPI, and starts where its library is not found (from cron nobody
+ * has loaded a module); it leaves measurements between hosts to the second, which it becomes.
  */
 struct cli_health {
     struct cli cli;
@@ -48,9 +48,9 @@ int cli_health_fail(struct cli_health *a, const struct err *err);
 int cli_health_finish(struct cli_health *a, int status);
 /* Has a launcher start the ranks, and passes on what they answer.  The status. */
 int cli_health_launch(struct cli_health *a, struct err *err);
-/* What is remembered is let go of; the status is handed through. */
+/* Releases the memory of earlier runs; returns the status. */
 int cli_health_close(struct cli_health *a, int status);
-/* What becomes horing-rounds leaves its version, and that one refuses another's. */
+/* horing-check leaves its version to horing-rounds, which refuses another's. */
 int cli_health_hand_over(struct err *err);
 int cli_health_take_over(struct err *err);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the cache that the Hugging Face hub's programs share:
+ * Finds models in the cache that the Hugging Face hub's programs share:
  *
  *     ROOT/models--ORG--NAME/refs/main              a revision
  *     ROOT/models--ORG--NAME/snapshots/REVISION/    the model's folder

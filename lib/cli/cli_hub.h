@@ -5,7 +5,7 @@
 enum { CLI_HUB_PATH = 4096 };
 
 /*
- * Where the Hugging Face hub's cache has a model: of a folder models--ORG--NAME, or of ORG/NAME
+ * Finds a model in the Hugging Face hub's cache: of a folder models--ORG--NAME, or of ORG/NAME
  * where no such file is, the snapshot that refs/main names, in `path`; else `given` itself.
  * Nothing is downloaded.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how to have an answer, or a reason, from a program that starts others. */
+/* Gets an answer, or a reason, from a program that starts others. */
 #include "cli/cli_launch.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 
 enum {
     ROOM = 1 << 16, /* and what is kept of words before the answer: their end */
-    /* Of an answer: a document names each port of 4096 hosts (2 MiB) and each pair that was
-     * measured low, at level normal 15 for each host at most (10 MiB). */
+    /* The most bytes of an answer: a document names each port of 4096 hosts (2 MiB) and each
+       pair that was measured low, at level normal 15 for each host at most (10 MiB). */
     MOST = 64 << 20,
     SLICE_MS = 100
 };
@@ -105,13 +105,13 @@ static void wait_for(struct launch *l, double seconds)
         tick_sleep_s(0.01);
 }
 
-/* What it started and left behind. */
+/* Whether processes that it started are still there. */
 static int has_group(const struct launch *l)
 {
     return kill(-l->pid, 0) == 0 || errno != ESRCH;
 }
 
-/* Who has answered may leave by itself. */
+/* A launcher that has answered may leave by itself. */
 static void stop_launcher(struct launch *l, int answered)
 {
     if (l->pid <= 0)

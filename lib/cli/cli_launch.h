@@ -5,9 +5,9 @@
 #include "base/err.h"
 
 /*
- * An answer of ranks for certain: a launcher (mpirun) that is told of a rank that was killed
- * ends, or hangs, with or without passing on what was said.  So the one who asks is outside:
- * it starts the launcher, and takes for an answer what stands between two marks.
+ * Gets an answer of ranks for certain: a launcher (mpirun) that learns of a rank that was
+ * killed ends, or hangs, with or without passing on its output.  So the caller is outside: it
+ * starts the launcher, and takes for an answer the text between two marks.
  */
 /* A byte that no text of ours has; behind it stands a digit, the status, where an answer ends,
  * and this where it begins: a launcher, and what it loads, may say something before. */

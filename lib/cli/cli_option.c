@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a table of options becomes fields of the arguments, help and error messages.
- * argp splits the command line; its own messages are not used: they take several lines.
+ * Turns a table of options into fields of the arguments, help and error messages. argp splits
+ * the command line; its own messages are not used: they take several lines.
  */
 #include "cli/cli_option.h"
 
@@ -84,7 +84,7 @@ const char *cli_given(const struct cli *cli, const char *option)
     return cli->given[find_row(cli->command, option, strlen(option))];
 }
 
-/* Of "name", "name=value" or "name value", n bytes. */
+/* Whether the option in "name", "name=value" or "name value", n bytes, was given. */
 static int is_given(const struct cli *cli, const char *word, size_t n)
 {
     size_t name = strcspn(word, "= ");

@@ -9,9 +9,10 @@
 #include "base/err.h"
 
 /*
- * The options of a command, one row each.  cli_parse fills the fields of the arguments, checks
- * bounds and choices, and refuses what a row's modes, needs and excludes do not allow.  --help,
- * --help=all, the completions and the check of the man page come from the same rows.
+ * Describes the options of a command, one row each. cli_parse fills the fields of the
+ * arguments, checks bounds and choices, and refuses what a row's modes, needs and excludes do
+ * not allow. --help, --help=all, the completions and the check of the man page come from the
+ * same rows.
  */
 enum cli_type {
     CLI_TYPE_NONE, /* nothing is filled: read with cli_given */
@@ -65,7 +66,7 @@ enum { CLI_EVERYDAY = 1 << 16 };
 #define CLI_MORE(field, hi) .type = CLI_TYPE_MORE, CLI_AT(int, field), .most = (hi)
 #define CLI_TEXT(field)     .type = CLI_TYPE_TEXT, CLI_AT(const char *, field)
 #define CLI_LIST(field)     .type = CLI_TYPE_LIST, CLI_AT(struct cli_list, field)
-/* Of an int or of an enum. */
+/* For an int or an enum. */
 #define CLI_CHOICE(field, choices_) CLI_CHOICE_FROM(field, 0, choices_)
 #define CLI_CHOICE_FROM(field, first, choices_)                                                \
     .type = CLI_TYPE_CHOICE, .choices = (choices_), .least = (first),                          \

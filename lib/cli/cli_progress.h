@@ -8,8 +8,8 @@
 #include "cli/cli.h"
 
 /*
- * A status line on standard error, twice a second at most: `--progress=auto|always|never`, auto
- * where that is a terminal which can.
+ * Shows a status line on standard error, twice a second at most:
+ * `--progress=auto|always|never`, auto where that is a terminal which can.
  */
 struct cli_progress {
     const char *word; /* what is being done */

@@ -40,7 +40,8 @@ struct cli_watch { /* shared with the late reporter; lives as long as both */
 
 /* ---- the end of the ranks ---- */
 
-/* It has standard output open, on which a launcher or a pipe waits. */
+/* Must end: it keeps standard output open, so the launcher or a pipe would wait for end of
+   file. */
 static void end_reporter(const struct cli_watch *w)
 {
     if (w->reporter > 0)

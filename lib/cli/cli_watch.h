@@ -6,11 +6,11 @@
 #include "world/world.h"
 
 /*
- * The last resort of a command that promises one answer in time: a process of its own, which
- * neither a start or an end that hangs (a library that waits for a dead host) nor a signal that
- * stops or kills the command can keep from reporting; and a thread that ends the ranks.  A
- * second after the time is over, or when the command has ended without an answer, `fail` gets
- * the reason, unless the answer has been given.
+ * Provides the last resort of a command that promises one answer in time: a process of its own,
+ * which neither a start or an end that hangs (a library that waits for a dead host) nor a
+ * signal that stops or kills the command can keep from reporting; and a thread that ends the
+ * ranks.  A second after the time is over, or when the command has ended without an answer,
+ * `fail` gets the reason, unless the answer has been given.
  */
 struct cli_watch;
 /* Prints the error, flushed; in the process that reports late.  Returns a status. */

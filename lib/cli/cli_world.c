@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a rank leaves when something went wrong. */
+/* Ends a rank when something went wrong. */
 #include "cli/cli_world.h"
 
 #include <signal.h>

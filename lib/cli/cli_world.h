@@ -5,7 +5,7 @@
 #include "cli/cli.h"
 #include "world/world.h"
 
-/* For commands that run under mpirun; apart from cli.h, so that the others load no MPI. */
+/* Supports commands that run under mpirun; apart from cli.h, so that the others load no MPI. */
 
 #define CLI_OPTION_DEADLINE(field)                                                             \
     "deadline", 0, "SECONDS", 0, WORLD_DEADLINE_HELP " (default: " WORLD_DEADLINE_TEXT ")",    \
