@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Keeps what a program holds: communicators, prepared operations, their runs; and checks what
- * it asks for, as an older or a newer one writes it down, and that all ranks ask for the same.
+ * Keeps a program's objects: communicators, prepared operations, their runs; and checks its
+ * requests, in the layout of older and newer programs, and that all ranks make the same
+ * request.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -274,7 +275,7 @@ static int choose_algo(const struct paro_comm *c, struct asked *a, struct err *e
 
 /* As the library's own waits: a rank may read or write a large file meanwhile. */
 static const double deadline_s = 600;
-/* Of the deadline, what a time counts in which the program did not look. */
+/* A time without a look of the program counts as one LOOKS-th of the deadline at most. */
 enum { LOOKS = 64 };
 
 const char *paro_version(void)
@@ -304,7 +305,7 @@ static int told(struct paro_comm *c, int rc, const struct err *err, struct paro_
 
 /* ---- communicators ---- */
 
-/* What all ranks of a communicator find alike, before they can talk. */
+/* Checks what all ranks of a communicator find alike, before they can communicate. */
 static int check_comm(MPI_Comm comm, struct err *err)
 {
     int begun = 0, ended = 0, inter = 0;
@@ -529,7 +530,7 @@ static int ended(struct paro_coll *p, struct paro_error *error)
     return told(NULL, rc, &p->fail, error); /* the communicator knows */
 }
 
-/* What can be wrong with a start, on this rank. */
+/* Checks a start for errors, on this rank. */
 static int check_start(const struct paro_coll *p, const void *in, const void *out,
                        struct err *err)
 {

@@ -81,7 +81,7 @@ enum paro_type {
     PARO_MPI /* mpi_type below, and mpi_op where there are sums */
 };
 
-/* Of reduce-scatter and all-reduce; of one handle the order of additions is always the same. */
+/* For reduce-scatter and all-reduce; one handle always adds in the same order. */
 enum paro_reduction {
     PARO_SUM, /* the default */
     PARO_MAX, /* max and min: a NaN in any operand is a NaN in the result; -0 is below +0 */
@@ -129,7 +129,7 @@ PARO_API int paro_wait(struct paro_coll *c, struct paro_error *err); /* until it
 /* paro_start, paro_wait. */
 PARO_API int paro_run(struct paro_coll *c, const void *in, void *out, struct paro_error *err);
 
-/* What was taken, and what it takes: this rank's. */
+/* The choices made for a handle, and its buffers, traffic and memory: this rank's. */
 struct paro_description {
     size_t bytes;                   /* sizeof(struct paro_description), set by the caller */
     const char *algo;               /* never "auto" */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which predefined operations MPI (3.1, section 5.9.2) allows on which predefined types:
- * an operation that is asked for on another type is an error that MPI tells the program, and
- * PMPI_Reduce_local would be the wrong place to hear of it.
+ * Checks which predefined operations MPI (3.1, section 5.9.2) allows on which predefined types:
+ * an operation on another type is an error that MPI reports to the program, and
+ * PMPI_Reduce_local would be the wrong place to report it.
  */
 #include "shim/shim_combine.h"
 

@@ -6,9 +6,9 @@
 #include <stdint.h>
 
 /*
- * Reductions as MPI has them, for schedules: a predefined type with a predefined operation that
- * MPI allows on it, added up by MPI itself, so that a result differs from the library's own by
- * the order of additions alone.
+ * Reduces as MPI does, for schedules: a predefined type with a predefined operation that MPI
+ * allows on it, added up by MPI itself, so that a result differs from the library's own by the
+ * order of additions alone.
  */
 struct shim_combine {
     MPI_Datatype type;

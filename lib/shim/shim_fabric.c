@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how the ranks of a communicator are found in a topology.  Rank 0 reads and decides; the
- * others are told.
+ * Finds the ranks of a communicator in a topology.  Rank 0 reads and decides, and sends its
+ * decision to the others.
  */
 #include "shim/shim_fabric.h"
 
@@ -13,7 +13,7 @@
 #include "topo/topo_boundary.h"
 #include "world/world_mpi.h"
 
-/* Who the ranks are in MPI_COMM_WORLD, of which topologies speak. */
+/* The ranks' numbers in MPI_COMM_WORLD, which topologies use. */
 struct seat {
     int rank, ranks;
 };

@@ -7,7 +7,7 @@
 #include "world/world.h"
 
 /*
- * What a communicator of a program's lies on: which of its ranks are a group, and what is the
+ * Finds the fabric of a program's communicator: which of its ranks are a group, and what is the
  * fastest between them.  All ranks have the same, by rank 0's words alone; the others' are not
  * looked at, and a file need be on no host but rank 0's.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libparo-mpi.so, preloaded or linked before MPI: a program's collectives as schedules where
- * those win; MPI does everything else, and all of it where anything is unusual.
+ * Runs a program's collectives as schedules where those win (libparo-mpi.so, preloaded or
+ * linked before MPI); MPI does everything else, and all of it where anything is unusual.
  *
  *     MPI_Init, MPI_Init_thread    MPI's, then all ranks agree on rank 0's settings
  *     MPI_Allreduce, ...           ours, or MPI's
@@ -18,7 +18,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-/* Nobody calls a preloaded library who could keep these for it. */
+/* Globals: a preloaded library has no caller that could keep these for it. */
 static struct {
     int ready; /* between MPI_Init and MPI_Finalize, unless there is nothing to do */
     int meters;
@@ -151,7 +151,8 @@ EXPORT int MPI_Bcast(void *buffer, int count, MPI_Datatype type, int root, MPI_C
                                        .comm = comm});
 }
 
-/* What is only metered: bytes of a rank's block times the ranks, as far as one rank knows. */
+/* For calls that are only metered: bytes of a rank's block times the ranks, as far as one rank
+   knows. */
 static int64_t metered(MPI_Comm comm, enum meter_op op, int count, MPI_Datatype type, int each)
 {
     MPI_Count size = 0;
@@ -230,7 +231,7 @@ static void begin(void)
     PMPI_Comm_size(MPI_COMM_WORLD, &ranks);
     const struct meter_run run = {shim.settings.run, rank, ranks};
     int metered = shim_mpi_meter_open(&run, &err);
-    /* Of ranks without their meters the first reports it. */
+    /* The first of the ranks without their meters reports it. */
     int all[] = {off, metered < 0 ? ranks - rank : 0};
     PMPI_Allreduce(MPI_IN_PLACE, all, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
     if (metered < 0 && all[1] == ranks - rank)

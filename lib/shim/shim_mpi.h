@@ -3,10 +3,11 @@
 #define SHIM_SHIM_MPI_H
 
 /*
- * libparo-mpi.so: inside.  What a program asks of MPI comes to shim_mpi.c, which passes it on
- * or has it done by a schedule.  Every rank must come to the same answer, or they would wait
- * for each other: what decides is what MPI wants to be the same on all ranks, what the ranks
- * agreed on, and how many such calls there were before on the communicator.
+ * Inside libparo-mpi.so: declares what its files share.  A program's calls of MPI come to
+ * shim_mpi.c, which passes it on or has it done by a schedule.  Every rank must come to the
+ * same answer, or they would wait for each other: the decision depends on what MPI wants to be
+ * the same on all ranks, what the ranks agreed on, and how many such calls there were before on
+ * the communicator.
  *
  *     shim_mpi.c            what is called
  *     shim_mpi_settings.c   the environment
@@ -74,7 +75,8 @@ enum shim_mpi_why {
 enum shim_mpi_mode { SHIM_MEASURE, SHIM_ALWAYS, SHIM_NEVER_MODE, SHIM_MODES };
 extern const char *const shim_mpi_modes[SHIM_MODES];
 
-/* What rank 0 of MPI_COMM_WORLD found in its environment; all ranks have it from there. */
+/* The settings that rank 0 of MPI_COMM_WORLD found in its environment; all ranks have them from
+   there. */
 struct shim_mpi_settings {
     int32_t mode, tracing;
     int32_t off; /* why[] says why nothing is ours */

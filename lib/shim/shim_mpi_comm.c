@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what is kept of a communicator of the program's, as an attribute of it, so that it goes
- * when the communicator goes, whoever frees it: which calls were seen, whose is faster, and
- * what is prepared.  Groups and communicators of our own are made when a call comes the second
- * time: a communicator that lives for one call costs nothing.
+ * Keeps data of a communicator of the program's, as an attribute of it, so that they go when
+ * the communicator goes, whoever frees it: which calls were seen, whose is faster, and what is
+ * prepared.  Groups and communicators of our own are made when a call comes the second time: a
+ * communicator that lives for one call costs nothing.
  */
 #include <dlfcn.h>
 #include <math.h>
@@ -44,7 +44,7 @@ struct shim_mpi_comm {
     char error[sizeof((struct err *)0)->text];
 };
 
-/* Nobody calls a preloaded library who could keep these for it. */
+/* Globals: a preloaded library has no caller that could keep these for it. */
 static struct {
     pthread_mutex_t lock;
     const struct shim_mpi_settings *settings;
@@ -67,7 +67,7 @@ static void drop_plans(struct shim_mpi_comm *m, const struct shim_mpi_class *of)
             drop(m, i);
 }
 
-/* What a communicator has of MPI's and of memory. */
+/* Releases MPI's objects and the memory of a communicator. */
 static void release(struct shim_mpi_comm *m, int in_end)
 {
     drop_plans(m, NULL);
@@ -245,7 +245,7 @@ static enum shim_mpi_why make(struct shim_mpi_comm *m, const struct shim_mpi_cal
     return SHIM_OURS;
 }
 
-/* What stands in the way of all calls of a class, or SHIM_OURS. */
+/* Returns the obstacle to all calls of a class, or SHIM_OURS. */
 static enum shim_mpi_why bars(const struct shim_mpi_comm *m, struct shim_mpi_class *class)
 {
     if (all.settings->mode == SHIM_NEVER_MODE)
@@ -321,7 +321,7 @@ int shim_mpi_comm_call(const struct shim_mpi_call *c, int ranks, struct shim_mpi
     plan->used = ++m->clock;
     int timed = all.settings->mode == SHIM_MEASURE && !fresh &&
                 shim_mpi_class_tries(plan->class, s.mark);
-    /* Who comes late is nobody's fault. */
+    /* A trial begins together: lateness of ranks counts for neither side. */
     if (timed)
         PMPI_Barrier(m->world->mpi->all);
     double begun_s = timed ? tick_now_s() : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a class of calls comes to its verdict, and for how long.  Does not know MPI's
- * ranks. */
+/*
+ * Decides the verdict of a class of calls, and how long it holds.  Independent of MPI's ranks.
+ */
 #include <math.h>
 
 #include "base/stats.h"
@@ -11,7 +12,7 @@ enum {
        others: as many as a communicator keeps prepared, so that a program that goes around
        among them all gets its verdict at the second round. */
     PATIENCE = 64,
-    /* Of the calls, and of their time, one of so many may go into trials. */
+    /* Trials take one in SHARE of the calls, and of their time, at most. */
     SHARE = 100
 };
 

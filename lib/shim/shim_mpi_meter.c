@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows when the program's collectives arrive and complete, whoever does them.  What is kept of
- * a communicator is an attribute of it.  Ranks find its identity without a message: a hash of
- * the run and of its ranks in MPI_COMM_WORLD, and how many there were of the same ranks before
- * (in the order of their first calls, which ranks that wait for each other have in common).
+ * Records when the program's collectives arrive and complete, whether by MPI or a schedule.
+ * The data of a communicator are an attribute of it.  Ranks find its identity without a
+ * message: a hash of the run and of its ranks in MPI_COMM_WORLD, and how many there were of the
+ * same ranks before (in the order of their first calls, which ranks that wait for each other
+ * have in common).
  */
 #include <pthread.h>
 #include <stdlib.h>
@@ -11,7 +12,7 @@
 #include "base/mem.h"
 #include "shim/shim_mpi.h"
 
-/* Nobody calls a preloaded library who could keep these for it. */
+/* Globals: a preloaded library has no caller that could keep these for it. */
 static struct {
     pthread_mutex_t lock;
     struct meter *meter;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how one call is prepared and run.  Does not know whether it should be. */
+/* Prepares and runs one call.  Leaves to others whether it should be. */
 #include <string.h>
 
 #include "base/mem.h"

@@ -2,13 +2,13 @@
 #ifndef SHIM_SHIM_MPI_PLAN_H
 #define SHIM_SHIM_MPI_PLAN_H
 
-/* libparo-mpi.so: what stands behind a call that may be ours. */
+/* Inside libparo-mpi.so: declares the preparation of a call that a schedule may run. */
 #include "coll/coll_vector.h"
 #include "shim/shim_combine.h"
 #include "shim/shim_fabric.h"
 #include "shim/shim_mpi.h"
 
-/* What a call comes to, in words that are the same on all ranks. */
+/* The shape of a call, in terms that are the same on all ranks. */
 struct shim_mpi_shape {
     unsigned phases;
     int root;            /* of a broadcast, else 0 */
@@ -21,7 +21,7 @@ struct shim_mpi_shape {
 };
 
 /* shim_mpi_stage.c: what a call moves */
-/* Of so many bytes (shim_mpi_size); each[ranks] is room for shape's. */
+/* For a call of so many bytes (shim_mpi_size); each[ranks] is space for shape's. */
 enum shim_mpi_why shim_mpi_shape(const struct shim_mpi_call *c, int ranks, int64_t bytes,
                                  int64_t *each, struct shim_mpi_shape *out);
 /*

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what the environment says.  A word that is wrong leaves everything to the library. */
+/*
+ * Reads the settings of the environment.  A word that is wrong leaves everything to the
+ * library.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

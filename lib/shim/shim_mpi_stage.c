@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what a call moves, and how the program's data come into one run of bytes and out again.
- * Copies are spoken of in bytes: ranks of one broadcast may use different types of as many
- * bytes.  Reductions are spoken of in elements of their type, which is the same on all ranks.
+ * Computes the data that a call moves, and copies the program's data into one run of bytes and
+ * out again.  Copies count bytes: ranks of one broadcast may use different types of as many
+ * bytes.  Reductions count elements of their type, which is the same on all ranks.
  */
 #include <string.h>
 
@@ -25,7 +25,7 @@ static int is_blocks(const struct shim_mpi_call *c)
     return c->form != SHIM_ALLREDUCE && c->form != SHIM_BCAST;
 }
 
-/* What MPI may find wrong, as far as one rank can see. */
+/* Whether MPI may find the call wrong, as far as one rank can see. */
 static int is_odd(const struct shim_mpi_call *c, int ranks)
 {
     if (c->out == MPI_IN_PLACE || (gathers(c) && c->in != MPI_IN_PLACE &&

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how to say what was done with a program's calls, and why not the rest. */
+/* Prints what was done with a program's calls, and why not the rest. */
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>

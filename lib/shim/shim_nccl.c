@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libparo-nccl.so, preloaded: a program's ncclAllGather, ncclReduceScatter and ncclAllReduce as
- * schedules where those win, in the order of its streams; NCCL does everything else, and all of
- * it where anything is unusual.
+ * Runs a program's ncclAllGather, ncclReduceScatter and ncclAllReduce as schedules where those
+ * win, in the order of its streams (libparo-nccl.so, preloaded); NCCL does everything else, and
+ * all of it where anything is unusual.
  *
  *     ncclCommInitRank      NCCL's, then the ranks tell each other where they are
  *     ncclAllReduce         ours, or NCCL's; in a group: when the outermost one ends
@@ -37,7 +37,7 @@ struct entry {
     struct shim_comm *ours;
 };
 
-/* Nobody calls a preloaded library who could keep these for it. */
+/* Globals: a preloaded library has no caller that could keep these for it. */
 static struct {
     pthread_once_t once;
     pthread_mutex_t lock;
@@ -161,7 +161,7 @@ static ncclResult_t learn(ncclComm_t **where, int n)
         (void)real()->abort(comm[i]);
         *where[i] = NULL;
     }
-    /* What goes on for one of them may go on for all. */
+    /* Freed after all have been aborted: runs of one of them may depend on the others. */
     for (int i = 0; rc != ncclSuccess && i < n; i++)
         if (ours[i])
             shim_comm_free(ours[i]);
@@ -280,7 +280,7 @@ EXPORT ncclResult_t ncclGroupStart(void)
     return real()->group_start();
 }
 
-/* What is ours of a group comes behind what is NCCL's: on every rank. */
+/* Schedules of a group come after NCCL's calls in it: on every rank. */
 EXPORT ncclResult_t ncclGroupEnd(void)
 {
     ncclResult_t rc = real()->group_end();

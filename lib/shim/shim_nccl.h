@@ -3,9 +3,9 @@
 #define SHIM_SHIM_NCCL_H
 
 /*
- * libparo-nccl.so: inside.  What a program asks of NCCL comes to shim_nccl.c, which passes it
- * on or has it done by a schedule; shim_nccl_comm.c knows what can be said of a communicator,
- * shim_nccl_plan.c how a collective of NCCL's lies in the chunks of a schedule.
+ * Inside libparo-nccl.so: declares what its files share.  A program's calls of NCCL come to
+ * shim_nccl.c, which passes them on or runs a schedule; shim_nccl_comm.c keeps the data of a
+ * communicator, shim_nccl_plan.c maps a collective of NCCL's to the chunks of a schedule.
  */
 #include <nccl.h>
 
@@ -45,7 +45,7 @@ struct shim_call {
     cudaStream_t stream;
 };
 
-/* What is known of a communicator of the program's. */
+/* The data kept of a communicator of the program's. */
 struct shim_comm;
 
 /*
@@ -89,7 +89,7 @@ int64_t shim_plan_bytes(const struct shim_call *call, int ranks);
 int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op *op,
                    int64_t *elems);
 
-/* What this thread asks of NCCL from here on is the shim's own; returns what it was. */
+/* Marks what this thread asks of NCCL from here on as the shim's own; returns what it was. */
 int shim_own(int own);
 
 /*

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what can be said of a communicator of the program's: which ranks share a host, whether
- * all ranks read the same table, and what has been prepared on it.  Ranks must answer alike
- * whether a call is ours, or they would wait for each other: what decides is the call itself,
- * which NCCL wants to be the same everywhere, and what the ranks told each other at the start.
+ * Keeps the facts about a communicator of the program's: which ranks share a host, whether all
+ * ranks read the same table, and what has been prepared on it.  Ranks must answer alike whether
+ * a call is ours, or they would wait for each other: the decision depends on the call itself,
+ * which NCCL wants to be the same everywhere, and on what the ranks exchanged at the start.
  */
 #include <assert.h>
 #include <cuda_runtime_api.h>
@@ -34,7 +34,7 @@ struct plan {
     struct exec_nccl_handle *handle;
 };
 
-/* What ranks exchange in words goes by the program's communicator, in a stream of its own. */
+/* The ranks' messages go by the program's communicator, in a stream of its own. */
 struct talk {
     char *memory; /* [ranks + 1][TALK_BYTES] of the GPU, the last one's this rank's */
     cudaStream_t stream;
@@ -81,7 +81,7 @@ struct shim_comm {
     int ends;
 };
 
-/* What ranks tell each other. */
+/* The facts that ranks exchange. */
 struct told {
     uint64_t host, process, table, off;
 };
@@ -286,7 +286,7 @@ static const char *why_not(struct shim_comm *c, const struct told *all)
     return pick_table_check(table, &c->groups, &err) ? "the table is for other groups" : NULL;
 }
 
-/* What the program has given up waits for nobody; what ends in order waits for its runs. */
+/* An aborted communicator waits for nobody; one that ends in order waits for its runs. */
 void shim_comm_free(struct shim_comm *c)
 {
     struct shim_manners program = shim_be_ours();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows when a program's collectives begin and end on its GPU: two events of each call, in the
- * program's own stream, which nothing waits for.  A thread asks now and then which have come,
- * so that a hang shows as well; until then a record has the time at which the call was made,
- * and no completion.  Times of the GPU are counted from an event of our own, made anew before a
- * float's 24 bits of milliseconds are too coarse.
+ * Records when a program's collectives begin and end on its GPU: two events of each call, in
+ * the program's own stream, which nothing waits for.  A thread asks now and then which have
+ * come, so that a hang shows as well; until then a record has the time at which the call was
+ * made, and no completion.  Times of the GPU are counted from an event of our own, made anew
+ * before a float's 24 bits of milliseconds are too coarse.
  */
 #include <cuda_runtime_api.h>
 #include <pthread.h>
@@ -31,7 +31,7 @@ struct metered {
     cudaStream_t stream;
 };
 
-/* Nobody calls a preloaded library who could keep these for it. */
+/* Globals: a preloaded library has no caller that could keep these for it. */
 static struct {
     pthread_mutex_t lock;
     struct meter *meter;
@@ -131,7 +131,8 @@ void shim_meter_collect(void)
     pthread_mutex_unlock(&all.lock);
 }
 
-/* Of the first communicator, whose identity is the run's until there is a larger one. */
+/* Opened for the first communicator, whose identity is the run's until there is a larger
+   one. */
 static void open_meter(uint64_t id, int rank, int ranks, int gpu)
 {
     const struct meter_run run = {id, rank, ranks};
@@ -201,7 +202,7 @@ int shim_meter_before(struct meter_comm *c, int gpu, const struct shim_call *cal
 
     pthread_mutex_lock(&all.lock);
     c->calls++;
-    /* What is captured runs when the graph does, and as often. */
+    /* A captured call runs when the graph does, and as often. */
     if (all.meter && gpu == all.gpu &&
         cudaStreamIsCapturing(call->stream, &capture) == cudaSuccess &&
         capture == cudaStreamCaptureStatusNone) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a collective of NCCL's is asked of coll/coll_vector.h. */
+/* Prepares a collective of NCCL's by coll/coll_vector.h. */
 #include "base/mem.h"
 #include "coll/coll_vector.h"
 #include "shim/shim_nccl.h"

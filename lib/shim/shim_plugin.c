@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libparo-nccl-plugin.so as NCCL's profiler: records (paro-meter(5)) of programs into which
- * NCCL is linked, so that nothing can be preloaded.
+ * Writes records (paro-meter(5)), as NCCL's profiler (libparo-nccl-plugin.so), of programs into
+ * which NCCL is linked, so that nothing can be preloaded.
  *
  *     init            a communicator
  *     start_event     a collective is put into its stream: a record, whose number is the

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 /*
- * libparo-nccl-plugin.so: what NCCL looks up in a plugin by name, as far as it is used here.
+ * Declares what NCCL looks up in a plugin by name, as far as libparo-nccl-plugin.so uses it.
  * The layouts are NCCL's binary interface: profiler and tuner of versions 4 (NCCL 2.27) and 5
  * (2.28).  NCCL takes the newest version that it knows: one that takes an older name is too
  * old.  Functions return ncclResult_t.
@@ -41,7 +41,7 @@ struct plugin_event {
     } of;
 };
 
-/* What init takes depends on the version. */
+/* The arguments of init depend on the version. */
 struct plugin_profiler {
     const char *name;
     void (*init)(void);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libparo-nccl-plugin.so as NCCL's tuner: of the algorithms of a table (paro-tuning(5)) those
- * that NCCL has.  All others of a call are made impossible, so that NCCL chooses the protocol
- * and the channels by its own times.  Ranks that did not all do so would wait for each other:
- * whoever cannot read the table makes no communicator.
+ * Chooses, as NCCL's tuner (libparo-nccl-plugin.so), those algorithms of a table
+ * (paro-tuning(5)) that NCCL has.  All others of a call are made impossible, so that NCCL
+ * chooses the protocol and the channels by its own times.  Ranks that did not all do so would
+ * wait for each other: one that cannot read the table makes no communicator.
  */
 #include <stdio.h>
 

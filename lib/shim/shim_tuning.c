@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows what the environment says: PARO_TUNING, a table (paro-tuning(5)); else PARO_TOPO, a
- * fabric (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process.
+ * Reads the environment: PARO_TUNING, a table (paro-tuning(5)); else PARO_TOPO, a fabric
+ * (paro-topology(5)), for which a table is made; PARO_DEBUG.  Read once in a process.
  */
 #include "shim/shim_tuning.h"
 

@@ -4,7 +4,7 @@
 
 #include "pick/pick_table.h"
 
-/* The table of PARO_TUNING, or one made for PARO_TOPO; NULL: none, and why. */
+/* Provides the table of PARO_TUNING, or one made for PARO_TOPO; NULL: none, and why. */
 const struct pick_table *shim_table(const char **why);
 uint64_t shim_table_hash(void); /* of its text; 0: none */
 
