@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows decoders, token by token.  Where others would put U+FFFD for bytes that are no UTF-8
- * (or not yet: a character may have several tokens), these are the bytes themselves.
+ * Decodes, token by token.  Where others would put U+FFFD for bytes that are no UTF-8 (or not
+ * yet: a character may have several tokens), these are the bytes themselves.
  */
 #include <ctype.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static int begins_with(const char *text, int64_t bytes, const char *with, size_t
     return n && (size_t)bytes >= n && memcmp(text, with, n) == 0;
 }
 
-/* Of a token of its own, or once it is fused of the whole text. */
+/* Strips each token by itself, or once, when decoding is fused, the whole text. */
 static void strip_left(const struct token_step *s, int fused, struct tokenizer_stream *stream,
                        struct token_buffer *b)
 {

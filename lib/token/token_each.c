@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows where a long text may be cut, so that threads encode parts of it in memory that does
- * not follow it: between two words, where no token goes across, nor a match of a pattern that
- * is known:
+ * Cuts a long text into parts, which threads encode in memory that does not grow with it:
+ * between two words, where no token goes across, nor a match of a pattern that is known:
  *
  *     the end of a line|and the next one| is cut here         one blank or end of a line
  *                                                             between two letters
@@ -24,7 +23,7 @@ static void add_late(struct token_tables *t, struct token_step step)
     t->late.step[t->late.count++] = step;
 }
 
-/* What the first pre-tokenizer changes comes first: the rest then only cuts. */
+/* Changes of the first pre-tokenizer come first, as normalizers: the rest then only cuts. */
 static void split_first(struct token_tables *t)
 {
     struct token_step *s = t->pre.count ? &t->pre.step[0] : NULL;

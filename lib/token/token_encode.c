@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the way of a text through a tokenizer:
+ * Encodes a text with a tokenizer:
  *
  *     text         Once <|x|>upon a time
  *     segments     Once |<|x|>|upon a time     added tokens, as the text spells them
@@ -8,7 +8,7 @@
  *     pieces       _Once |<|x|>|_upon|_a|_time pre-tokenizers, one after the other
  *     tokens       by token_merge.c
  *
- * What is no UTF-8 is a piece of its own, and is not normalized.
+ * Bytes that are no UTF-8 are a piece of their own, and are not normalized.
  */
 #include <string.h>
 
@@ -127,7 +127,7 @@ static void put_id(struct tokenizer *t, int32_t id)
     t->ids[t->count++] = id;
 }
 
-/* What comes after normalization: added tokens that are, and between them the words. */
+/* Adds a normalized text: added tokens that are normalized, and between them the words. */
 static int put_normalized(struct tokenizer *t, const char *text, int64_t bytes,
                           enum token_begins begins, struct err *err)
 {

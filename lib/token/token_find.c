@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how added tokens are found in a text: the leftmost, of these the longest; then what
- * they take of the white space around them.
+ * Finds added tokens in a text: the leftmost, of these the longest; then what they take of the
+ * white space around them.
  */
 #include <string.h>
 

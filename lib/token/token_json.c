@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows tokenizer.json of Hugging Face's tokenizers: which kinds of parts there are, and their
+ * Reads tokenizer.json of Hugging Face's tokenizers: the kinds of parts there are, and their
  * keys.
  */
 #include <inttypes.h>
@@ -391,7 +391,7 @@ static int add_ids(struct parts *p, const struct tree_node *special, const char 
     return 0;
 }
 
-/* What stands before and after the one sequence of a text alone. */
+/* Adds the tokens before and after the one sequence of a text alone. */
 static int add_processor(struct parts *p, const struct tree_node *n, const struct kind *k,
                          struct token_steps *to)
 {
@@ -457,7 +457,7 @@ static enum tokenizer_words find_words(const struct token_tables *t)
     return !cuts && nfc == (s[0].words == TOKENIZER_QWEN2) ? s[0].words : TOKENIZER_OTHER;
 }
 
-/* What decodes has to do it token by token. */
+/* Checks that the decoder works token by token. */
 static int check_decoder(struct parts *p)
 {
     const struct tree_node *root = p->tree->root;

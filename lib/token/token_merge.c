@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how a word becomes tokens: its characters, or bytes, and of them merged what has the
- * lowest rank, the leftmost of equals, until nothing can be merged.
+ * Turns a word into tokens: its characters, or bytes, of which the pair with the lowest rank is
+ * merged, the leftmost of equals, until nothing can be merged.
  */
 #include <limits.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows normalizers: Unicode's forms by utf8proc, and replacements.  Most texts are in form C
+ * Normalizes texts: Unicode's forms by utf8proc, and replacements.  Most texts are in form C
  * already, and most of the others but for some characters: only these go through utf8proc.
  */
 #include <assert.h>

@@ -2,7 +2,7 @@
 #ifndef TOKEN_PARTS_H
 #define TOKEN_PARTS_H
 
-/* Inside token: the tables of a tokenizer, and what a thread needs besides them. */
+/* Inside token/: declares the tables of a tokenizer, and what a thread needs besides them. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -15,7 +15,8 @@
  * takes 64 MiB at most to encode.
  */
 enum { TOKEN_WORD_MAX = 1 << 20 };
-/* Of a match: an alternative may step back over each byte of the longest word. */
+/* The most steps of a match: an alternative may step back over each byte of the longest
+   word. */
 enum { TOKEN_STEPS_MAX = 4 * TOKEN_WORD_MAX };
 
 /* ---- the vocabulary: token_vocab.c ---- */
@@ -153,7 +154,7 @@ enum { TOKEN_CODES = 256 + 68 };
 
 struct token_finder;
 
-/* What threads share, read-only once it is open. */
+/* The tables that threads share, read-only once they are open. */
 struct token_tables {
     struct token_vocab vocab;
     struct token_model model;
@@ -168,7 +169,7 @@ struct token_tables {
     int bytes; /* the model's characters are bytes */
     int32_t begin, end;
     enum tokenizer_words words;
-    /* Of token_tables_prepare: */
+    /* From token_tables_prepare: */
     struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
     uint64_t *joints;
@@ -202,7 +203,7 @@ struct token_buffer {
 
 void token_buffer_add(struct token_buffer *b, const char *text, int64_t bytes);
 
-/* What was found for short words: most words of a text are among few.  A line of the cache. */
+/* Results for short words: most words of a text are among few.  A line of the cache. */
 enum { TOKEN_CACHE_SLOTS = 1 << 17, TOKEN_CACHE_BYTES = 30, TOKEN_CACHE_IDS = 8 };
 
 struct token_cached {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows regular expressions in Oniguruma's syntax, which tokenizer.json uses, as PCRE2's: what
- * both have in common, and what differs alone in its spelling.  The rest is an error.
+ * Translates regular expressions from Oniguruma's syntax, which tokenizer.json uses, to
+ * PCRE2's: what both have in common, and what differs alone in its spelling.  The rest is an
+ * error.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -27,7 +28,7 @@ static int fail_at(struct translation *t, int bytes)
                    "has '%.*s', which is not supported in a regular expression", bytes, t->at);
 }
 
-/* Of a script PCRE2 takes those characters that are used with it as well. */
+/* For a script PCRE2 takes those characters that are used with it as well. */
 static int put_property(struct translation *t)
 {
     const char *name = t->at + 3, *end = t->at[2] == '{' ? strchr(name, '}') : NULL;
@@ -103,7 +104,7 @@ static int put_escape(struct translation *t)
     return 0;
 }
 
-/* What follows "(?". */
+/* Translates the part after "(?". */
 static int put_group(struct translation *t)
 {
     static const char *const kinds[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows tokenizer.model, SentencePiece's file of a vocabulary: messages of protocol buffers,
- * by the numbers that sentencepiece_model.proto gives their fields.
+ * Reads tokenizer.model, SentencePiece's file of a vocabulary: messages of protocol buffers, by
+ * the numbers that sentencepiece_model.proto gives their fields.
  *
  *     1 pieces      1 text  2 score  3 type
  *     2 trainer     3 model type  24 spaces as suffixes  35 byte fallback  41 begin  42 end
@@ -20,7 +20,7 @@
 #include "base/utf8.h"
 #include "token/token_parts.h"
 
-/* What a piece costs follows the square of its bytes; trainers make 16 characters at most. */
+/* The cost of a piece is the square of its bytes; trainers make 16 characters at most. */
 enum { PIECE_MAX = 1024 };
 
 /* ---- messages ---- */

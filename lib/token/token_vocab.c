@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the pieces of a vocabulary and their merges, and how JSON spells both:
+ * Keeps the pieces of a vocabulary and their merges, and reads both from JSON:
  *
  *     {"!": 0, "\"": 1, ...}        and        ["t h", ...]    or    [["t", "h"], ...]
  */

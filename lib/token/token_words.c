@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the patterns of the most used tokenizers by name, and classes of characters. */
+/* Identifies the patterns of the most used tokenizers by name, and classes of characters. */
 #include <string.h>
 #include <utf8proc.h>
 

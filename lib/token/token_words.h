@@ -6,7 +6,7 @@
 
 #include "token/tokenizer.h"
 
-/* Inside token: classes of characters, and the names of patterns. */
+/* Inside token/: declares classes of characters, and the names of patterns. */
 
 /* GPT-2's, which ByteLevel uses. */
 #define TOKEN_GPT2_PATTERN                                                                     \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the files of a tokenizer: tokenizer.json, tokenizer.model, or GPT-2's of a vocabulary
+ * Opens the files of a tokenizer: tokenizer.json, tokenizer.model, or GPT-2's of a vocabulary
  * and of merges (Radford et al., "Language Models are Unsupervised Multitask Learners", 2019),
  * and what other files of the folder say about its tokens.
  */
@@ -150,7 +150,7 @@ static struct tokenizer *new_tokenizer(void)
     return t;
 }
 
-/* What is read becomes the caller's; rc: whether reading failed. */
+/* Hands the opened tokenizer to the caller; rc: whether reading failed. */
 static int finish(struct tokenizer **out, struct tokenizer *t, int rc)
 {
     static const char end[] = "<|endoftext|>";

@@ -7,9 +7,9 @@
 #include "base/err.h"
 
 /*
- * Text to tokens and back, as the tokenizer of a model's folder does it: byte-pair encoding by
- * a tokenizer.json of Hugging Face's tokenizers, SentencePiece's tokenizer.model, or GPT-2's
- * vocab.json and merges.txt.
+ * Turns text into tokens and back, as the tokenizer of a model's folder does it: byte-pair
+ * encoding by a tokenizer.json of Hugging Face's tokenizers, SentencePiece's tokenizer.model,
+ * or GPT-2's vocab.json and merges.txt.
  *
  *     struct tokenizer *t;
  *     if (tokenizer_open(&t, "model", &err)) ...
@@ -20,7 +20,7 @@
  *     mem_free(ids);
  *     tokenizer_close(t);
  *
- * A text is any bytes.  What is not UTF-8 is encoded byte by byte where the tokenizer has
+ * A text is any bytes.  Bytes that are not UTF-8 are encoded one by one where the tokenizer has
  * tokens of bytes.  A token may end within a character.
  *
  * A struct tokenizer is used by one thread at a time; tokenizer_share makes one for another
@@ -102,7 +102,7 @@ enum tokenizer_words {
     TOKENIZER_SENTENCEPIECE /* a space is U+2581, characters, with bytes as the fallback */
 };
 enum tokenizer_words tokenizer_words(const struct tokenizer *t);
-/* Of TOKENIZER_SENTENCEPIECE: whether a text gets a space before its first word. */
+/* With TOKENIZER_SENTENCEPIECE: whether a text gets a space before its first word. */
 int tokenizer_adds_space(const struct tokenizer *t);
 
 /* ---- encoding ---- */
@@ -128,7 +128,7 @@ int64_t tokenizer_cut(const struct tokenizer *t, const char *text, int64_t at, i
 
 /* ---- decoding ---- */
 
-/* What decoding has to remember from token to token; zeros before the first. */
+/* The state of decoding from token to token; zeros before the first. */
 struct tokenizer_stream {
     int64_t tokens; /* decoded so far */
     int stripped;   /* spaces removed at the beginning, or -1: the text has begun */
