@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the chat templates of the supported families, one row each. */
+/*
+ * Lists the chat templates of the supported families, one row each, and encodes conversations
+ * by them.
+ */
 #include "data/chat.h"
 
 #include <ctype.h>

@@ -6,8 +6,8 @@
 #include "token/tokenizer.h"
 
 /*
- * Conversations as tokens, by the templates that families of models were tuned with.  What an
- * assistant says is what is learned, with what follows up to the next message; all else is its
+ * Encodes conversations as tokens, by the templates that families of models were tuned with.
+ * The assistant's messages are learned, with what follows up to the next message; all else is
  * context.
  *
  *     <|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello<|im_end|>\n
@@ -31,7 +31,7 @@ struct chat; /* a template, with the tokens that one tokenizer has for it */
  */
 int chat_open(struct chat **chat, struct tokenizer *t, const char *name, struct err *err);
 
-/* What was used where nothing says which: "the chat template 'NAME', guessed by BY". */
+/* The template used where no name is given: "the chat template 'NAME', guessed by BY". */
 struct chat_guess {
     const char *name, *by; /* constants; NULL: it is named, or the tokenizer's own is known */
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which tokens a micro-batch has, from which sources, and how a text becomes a file of
- * tokens.  Does not know ranks.
+ * Chooses the tokens of a micro-batch and their sources, and turns a text into a file of
+ * tokens.  Independent of ranks.
  */
 #include "data/data.h"
 
@@ -41,7 +41,7 @@ int data_weights_parse(const char *text, int count, double *weights, struct err 
     return rc;
 }
 
-/* Of tokens, how many are kept from training. */
+/* The number of tokens that are kept from training. */
 static int64_t kept_of(int64_t tokens, double split)
 {
     return (int64_t)((double)tokens * split);
@@ -244,7 +244,8 @@ static int check_options(const struct data_options *o, struct err *err)
     return 0;
 }
 
-/* What tokens stand for, where that is known: of the tokenizer, or of texts as bytes. */
+/* Counts the bytes that tokens stand for, where that is known: of the tokenizer, or of texts as
+   bytes. */
 static void count_bytes(struct data *d, const struct data_options *o, struct tokenizer **t)
 {
     struct err ignored; /* files of tokens need no tokenizer */

@@ -10,8 +10,8 @@
 #include "data/source.h"
 
 /*
- * Tokens and micro-batches.  Micro-batch i (counted over the whole run, all ranks) is a
- * function of the options and i alone: the same data for every rank count with the same
+ * Provides tokens and micro-batches.  Micro-batch i (counted over the whole run, all ranks) is
+ * a function of the options and i alone: the same data for every rank count with the same
  * product of ranks and accumulation, and the position of a run is the number i.
  *
  * Of each source the last `split` of its tokens are kept from training, for evaluation:

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which sequences are easy, by the losses that a run had of them.  Knows no ranks. */
+/* Finds the easy sequences, by the losses that a run had of them.  Independent of ranks. */
 #include "data/easy.h"
 
 #include <math.h>

@@ -5,12 +5,12 @@
 #include "data/data.h"
 
 /*
- * Easy sequences by forgetting events (Toneva et al., "An Empirical Study of Example Forgetting
- * during Deep Neural Network Learning", ICLR 2019), as MEST's second phase drops them (Yuan et
- * al., NeurIPS 2021).  Both count an image as learned when it is classified correctly.  A
- * language model has no such event; our analogue: a sequence is learned in an epoch if its loss
- * is below the median of the epoch.  A forgetting event is an epoch in which it is not learned
- * and was in the one before.
+ * Finds easy sequences by forgetting events (Toneva et al., "An Empirical Study of Example
+ * Forgetting during Deep Neural Network Learning", ICLR 2019), as MEST's second phase drops
+ * them (Yuan et al., NeurIPS 2021).  Both count an image as learned when it is classified
+ * correctly.  A language model has no such event; our analogue: a sequence is learned in an
+ * epoch if its loss is below the median of the epoch.  A forgetting event is an epoch in which
+ * it is not learned and was in the one before.
  *
  *     epoch      1  2  3  4  5  6
  *     learned    0  1  0  1  1  0      2 events

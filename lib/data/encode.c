@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how documents become tokens, and how these lie in Megatron's files. */
+/* Turns documents into tokens, and writes these into Megatron's files. */
 #include "data/encode.h"
 
 #include <inttypes.h>
@@ -88,7 +88,7 @@ struct document {
     struct err err;
 };
 
-/* What a thread encodes with. */
+/* The tokenizer and template of a thread. */
 struct worker {
     struct tokenizer *tokenizer; /* NULL: bytes */
     struct chat *chat;           /* NULL: no conversation so far */

@@ -8,9 +8,9 @@
 #include "token/tokenizer.h"
 
 /*
- * Texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON Lines
- * (jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and its
- * end token, once; a conversation is by a chat template (chat.h).
+ * Encodes texts as tokens (paro-data(5)).  A text file is one document, encoded as it is.  JSON
+ * Lines (jsonl.h) have a document a line: a text is what the tokenizer puts around a text, and
+ * its end token, once; a conversation is by a chat template (chat.h).
  */
 struct encode_done {
     int64_t bytes, tokens; /* of text, after it was decompressed; tokens written */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads lines of JSON that are texts or conversations, as several trainers write them.  Does
- * not know what roles there are.
+ * Reads lines of JSON that are texts or conversations, as several trainers write them.  Leaves
+ * the roles to chat.c.
  */
 #include "data/jsonl.h"
 

@@ -9,8 +9,8 @@
 #include "data/unpack.h"
 
 /*
- * JSON Lines: a document a line, in memory of the longest line.  Empty lines are skipped, and
- * so are keys of other names.
+ * Reads JSON Lines: a document a line, in memory of the longest line.  Empty lines are skipped,
+ * and so are keys of other names.
  *
  *     {"text": "..."}
  *     {"messages": [{"role": "user", "content": "..."}, {"role": "assistant", ...}]}

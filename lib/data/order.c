@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the order of samples: windows of a source, and whose turn it is.  Knows no tokens. */
+/* Orders samples: windows of a source, and whose turn it is.  Independent of tokens. */
 #include "data/order.h"
 
 #include <assert.h>

@@ -7,8 +7,8 @@
 #include "base/err.h"
 
 /*
- * Which sample comes when.  All of it is a function of (seed, number of the sample) alone:
- * a sample's number gives the order, ranks and resumes do not enter.
+ * Decides which sample comes when.  All of it is a function of (seed, number of the sample)
+ * alone: a sample's number gives the order, ranks and resumes do not enter.
  */
 
 /*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows files of tokens, but for Megatron's index, which is source_idx.c's. */
+/* Opens and reads files of tokens; leaves Megatron's index to source_idx.c. */
 #include "data/source.h"
 
 #include <assert.h>

@@ -10,7 +10,7 @@
 #include "token/tokenizer.h"
 
 /*
- * One file of tokens (paro-data(5)), read where tokens are asked for, not mapped: one that is
+ * Reads one file of tokens (paro-data(5)), when tokens are requested, not mapped: one that is
  * cut meanwhile is an error then, and no signal.  The tokens of a text that is encoded are in a
  * file without a name, in memory.  What a file is, its content says:
  *

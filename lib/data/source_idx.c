@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows the index that Megatron-LM keeps beside a file of tokens (paro-data(5)):
+ * Reads the index that Megatron-LM keeps beside a file of tokens (paro-data(5)):
  *
  *     0        9         17     18          26          34
  *     MMIDIDX00 version 1 type  sequences n  documents d  lengths   pointers  documents [modes]

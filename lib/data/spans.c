@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows which tokens are targets, and where documents begin. */
+/* Marks which tokens are targets, and where documents begin. */
 #include "data/spans.h"
 
 #include "base/mem.h"

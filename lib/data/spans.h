@@ -8,7 +8,7 @@
 #include "base/err.h"
 
 /*
- * What a source's tokens are to a training: spans of tokens, each of one kind, end to end.
+ * Describes a source's tokens for training: spans of tokens, each of one kind, end to end.
  *
  *     tokens   | question     answer  | question  answer |
  *     kind     | DOCUMENT |          0| DOCUMENT|       0|

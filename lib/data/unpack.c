@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows compressed files.  zlib reads plain ones, too. */
+/* Reads compressed files. zlib reads plain ones, too. */
 #include "data/unpack.h"
 
 #include <string.h>

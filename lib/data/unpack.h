@@ -6,7 +6,7 @@
 
 #include "base/err.h"
 
-/* A file that is read once from its beginning: plain, gzip's or zstd's, as its content says. */
+/* Reads a file once from its beginning: plain, gzip's or zstd's, as its content says. */
 struct unpack;
 
 int unpack_open(struct unpack **u, const char *path, struct err *err);
