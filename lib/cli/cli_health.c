@@ -263,7 +263,7 @@ static int check(void *args)
         fclose(f);
     name[strcspn(name, "\n")] = 0;
     health_name_make(name, a->o.host, sizeof a->o.host);
-    /* The job that this one is itself, under Slurm: it does not disturb itself. */
+    /* The Slurm job that this check runs in: it is not one that it disturbs. */
     a->o.jobs = getenv("SLURM_JOB_ID");
     a->o.json = a->cli.json;
     return rc;
@@ -355,7 +355,7 @@ int cli_health_fail(struct cli_health *a, const struct err *err)
     struct err ignored;
 
     cli_health_stop_timer(a);
-    /* An error because of another check, or a job, is no news of the network. */
+    /* A run that another check, or a job, kept from measuring has no news of the network. */
     if (!a->cli.silent && a->o.prom && !a->o.learn && err->code != ERR_MISMATCH)
         health_write_prom(NULL, a->o.prom, a->o.now_s, &ignored);
     mark_begin(a);
