@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows a model once it is read: its units, its count of operations, its first values.  Does
- * not know config keys (model_config.c) nor a family's modules (model_units.c).
+ * Computes with a model once it is read: its units, its count of operations, its first values.
+ * Leaves config keys to model_config.c and a family's modules to model_units.c.
  */
 #include "model/model.h"
 

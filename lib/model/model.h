@@ -11,10 +11,10 @@
 #include "model/model_sparse.h"
 
 /*
- * A transformer as a list of units.  A unit is the tensors of one layer, flattened one after
- * the other: what is gathered, reduced and updated at once.  Units in order: embedding, each
- * decoder layer, head (final norm and lm_head).  With tied embeddings the head's tensors (the
- * norm) belong to the embedding's unit and there is no head unit.
+ * Describes a transformer as a list of units.  A unit is the tensors of one layer, flattened
+ * one after the other: what is gathered, reduced and updated at once.  Units in order:
+ * embedding, each decoder layer, head (final norm and lm_head).  With tied embeddings the
+ * head's tensors (the norm) belong to the embedding's unit and there is no head unit.
  *
  * Where a part of the model trains, a unit is two vectors, each sharded by itself: what trains
  * lies in front, what is frozen behind it.
@@ -129,7 +129,8 @@ const struct model_tensor *model_find(const struct model *m, const char *name);
  */
 const struct model_tensor *model_find_module(const struct model *m, int64_t layer, int module,
                                              int bias);
-/* What turns queries and keys of a layer: MODEL_NO_ROPE, MODEL_ROPE or MODEL_LOCAL_ROPE. */
+/* The rotary positions of a layer's queries and keys: MODEL_NO_ROPE, MODEL_ROPE or
+   MODEL_LOCAL_ROPE. */
 int model_layer_rope(const struct model *m, int64_t layer);
 /* The first module of that role; -1 where the family has none. */
 int model_module(const struct model *m, enum model_role role);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which family a Hugging Face config.json is of, and the keys that all families have.
- * Of each key it is known that it gives the network its numbers, that it must stand at the one
- * value that is built here, or that it does not touch the network.  Any other key may change
- * the network, so it is an error, never ignored.  Absent keys have the values of the family's
- * configuration class in transformers.
+ * Reads a Hugging Face config.json: finds its family, and the keys that all families have.  A
+ * known key gives the network its numbers, must have the one value that is built here, or does
+ * not touch the network.  Any other key may change the network, so it is an error, never
+ * ignored.  Absent keys have the values of the family's configuration class in transformers.
  */
 #include <assert.h>
 #include <string.h>
@@ -37,7 +36,7 @@ static const char harmless[] =
     "typical_p "
     "architectures dtype model_type quantization_config torch_dtype ";
 
-/* Of all families. */
+/* Keys of all families. */
 static const struct model_key common[] = {
     {"add_cross_attention", KEY_FIXED, 0, 0},
     {"is_decoder", KEY_FIXED, 0, 0},
@@ -48,7 +47,7 @@ static const struct model_key common[] = {
     {0},
 };
 
-/* Of families with rotary positions (model_rope.c). */
+/* Keys of families with rotary positions (model_rope.c). */
 static const char rotary[] =
     " original_max_position_embeddings rope_parameters rope_scaling rope_theta ";
 

@@ -13,7 +13,7 @@
  * To add a family: write its table in a file of its own and add its name to MODEL_FAMILIES.
  */
 
-/* What a module does in a decoder.  The first five are products with a matrix, and the stages
+/* The role of a module in a decoder.  The first five are products with a matrix, and the stages
    of a forward in their order (net/net_shape.h). */
 enum model_role {
     MODEL_QKV, /* queries, keys and values, in this order, in one matrix or in three */

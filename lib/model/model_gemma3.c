@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The text models of the Gemma 3 family: transformers' Gemma3TextConfig and Gemma3ForCausalLM.
-   Norms before and after each part of a layer, and of each head's queries and keys; most layers
-   have a sliding window and positions of their own. */
+/*
+ * Describes the text models of the Gemma 3 family: transformers' Gemma3TextConfig and
+ * Gemma3ForCausalLM.  Norms before and after each part of a layer, and of each head's queries
+ * and keys; most layers have a sliding window and positions of their own.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

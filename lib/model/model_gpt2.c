@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GPT-2 family (Radford et al. 2019): transformers' GPT2Config and GPT2LMHeadModel.
- * Matrices of the layers are stored as (in, out), since the first implementation wrote them as
- * a convolution of width one.  What is added to the residual stream, twice a layer, starts
- * smaller: section 2.3.
+ * Describes the GPT-2 family (Radford et al. 2019): transformers' GPT2Config and
+ * GPT2LMHeadModel.  Matrices of the layers are stored as (in, out), since the first
+ * implementation wrote them as a convolution of width one.  The matrices that add to the
+ * residual stream, two a layer, start smaller: section 2.3.
  */
 #include "model/model.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how values stand in a config.json, and what is said of those that do not fit. */
+/* Reads values of a config.json, and reports those that do not fit. */
 #include "model/model_keys.h"
 
 #include <string.h>

@@ -7,7 +7,7 @@
 #include "base/tree.h"
 #include "model/model.h"
 
-/* How the keys of a config.json are read; for the files that know keys. */
+/* Reads the keys of a config.json; for the files of families. */
 
 struct config {
     const struct tree *tree;

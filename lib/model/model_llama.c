@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Llama family: transformers' LlamaConfig and LlamaForCausalLM; SmolLM2 is one as well. */
+/*
+ * Describes the Llama family: transformers' LlamaConfig and LlamaForCausalLM; SmolLM2 is one as
+ * well.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

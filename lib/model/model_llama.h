@@ -5,8 +5,8 @@
 #include "model/model.h"
 
 /*
- * Rows of model_family.modules that families with Llama's network have in common, in order.
- * They differ in biases, and in what a family adds between the two parts of a layer.
+ * Lists the rows of model_family.modules that families with Llama's network have in common, in
+ * order.  They differ in biases, and in what a family adds between the two parts of a layer.
  */
 #define MODEL_LLAMA_ROW(name, role, out, in, bias, gguf)                                       \
     {                                                                                          \

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Mistral family: transformers' MistralConfig and MistralForCausalLM.  Llama's network; no
-   sequence is longer than the sliding window. */
+/*
+ * Describes the Mistral family: transformers' MistralConfig and MistralForCausalLM.  Llama's
+ * network; no sequence is longer than the sliding window.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

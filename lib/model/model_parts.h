@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* Between the files of this folder. */
+/* Declares what the files of this folder share. */
 
 /* The family and the numbers of the text of a config.json, text[bytes] is 0; no units yet. */
 int model_config_read(struct model *m, const char *name, const char *text, int64_t bytes,
@@ -28,7 +28,7 @@ void model_units_extend(struct model *m, int frozen,
 /* The next part of *text up to `end`, owned; *text follows it, or is NULL.  NULL: no more. */
 char *model_next_part(const char **text, char end);
 
-/* What `sparse=` says: S[,KEY=VALUE]...; matrices of layers become sparse. */
+/* Applies `sparse=`: S[,KEY=VALUE]...; matrices of layers become sparse. */
 int model_train_sparse(struct model *m, const char *text, struct err *err);
 
 /* Offsets, sums, the order in which a step visits the units.  frozen: [tensors], 1: it has no

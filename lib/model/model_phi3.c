@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Phi-3, Phi-3.5 and Phi-4-mini family: transformers' Phi3Config and Phi3ForCausalLM.
-   Llama's network with one matrix for queries, keys and values and one for gate and up, of
-   whose heads a part may turn. */
+/*
+ * Describes the Phi-3, Phi-3.5 and Phi-4-mini family: transformers' Phi3Config and
+ * Phi3ForCausalLM.  Llama's network with one matrix for queries, keys and values and one for
+ * gate and up, of whose heads a part may turn.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The Qwen2 and Qwen2.5 family: transformers' Qwen2Config and Qwen2ForCausalLM.  Llama's
-   network with biases of queries, keys and values. */
+/*
+ * Describes the Qwen2 and Qwen2.5 family: transformers' Qwen2Config and Qwen2ForCausalLM.
+ * Llama's network with biases of queries, keys and values.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

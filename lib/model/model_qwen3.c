@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The dense models of the Qwen3 family: transformers' Qwen3Config and Qwen3ForCausalLM.
-   Llama's network with norms of each head's queries and keys. */
+/*
+ * Describes the dense models of the Qwen3 family: transformers' Qwen3Config and
+ * Qwen3ForCausalLM.  Llama's network with norms of each head's queries and keys.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows rotary positions: the keys of rope_scaling (transformers 4) and rope_parameters
- * (transformers 5), and the frequencies that each type gives, as transformers'
+ * Reads and computes rotary positions: the keys of rope_scaling (transformers 4) and
+ * rope_parameters (transformers 5), and the frequencies that each type gives, as transformers'
  * modeling_rope_utils.py computes them.  Sources: Su et al. 2021 (default); Chen et al. 2023,
  * "Extending Context Window" (linear); NTK-aware scaling by the sequence (dynamic); Peng et al.
  * 2023, "YaRN"; the Llama 3.1 release (llama3); Ding et al. 2024, "LongRoPE".
@@ -163,7 +163,7 @@ static int read_object(const struct config *c, const char *key, const struct tre
     return 0;
 }
 
-/* What of the numbers the formulas cannot take. */
+/* Refuses numbers that the formulas cannot take. */
 static int check_rope(const struct config *c, const char *key, const struct model *m)
 {
     const struct model_rope *r = &m->rope;
@@ -212,8 +212,8 @@ static int derive_rotary(const struct config *c, const char *key, struct model *
     return 0;
 }
 
-/* Of a model with two kinds of layers transformers 5 has an object for each: *rope becomes that
-   of the model's rope, and the other one gives local_theta. */
+/* For a model with two kinds of layers transformers 5 has an object for each: *rope becomes
+   that of the model's rope, and the other one gives local_theta. */
 static int read_local(const struct config *c, const char *key, const struct tree_node **rope,
                       struct model *m)
 {

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Rotary positions: frequencies of a head's pairs, by the config's rope type. */
+/* Computes rotary positions: frequencies of a head's pairs, by the config's rope type. */
 enum model_rope_type {
     MODEL_ROPE_DEFAULT,
     MODEL_ROPE_LINEAR,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The SmolLM3 family: transformers' SmolLM3Config and SmolLM3ForCausalLM.  Llama's network, in
-   which some layers leave rotary positions out. */
+/*
+ * Describes the SmolLM3 family: transformers' SmolLM3Config and SmolLM3ForCausalLM.  Llama's
+ * network, in which some layers leave rotary positions out.
+ */
 #include "model/model_llama.h"
 
 static const struct model_key keys[] = {

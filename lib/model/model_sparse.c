@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which places of a sparse matrix are active: at first, after a change, and what is kept
- * of it.
+ * Chooses which places of a sparse matrix are active, at first and after a change, and keeps
+ * their values.
  */
 #include "model/model_sparse.h"
 
@@ -36,7 +36,7 @@ int64_t model_places(const struct model_tensor *t)
     return (g.out + t->block - 1) / t->block * g.in;
 }
 
-/* Of all places, those that are active where a share is not. */
+/* The number of places that are active where a share of them is not. */
 static int64_t active(int64_t places, double share)
 {
     return places - llround(share * (double)places);
@@ -121,7 +121,7 @@ int model_sparse_places(const struct model_tensor *t, const float *mask, int64_t
 
 /* ---- choice ---- */
 
-/* Of two places the one with more of `by`, or, where they are equal, the first. */
+/* A key that orders places: the one with more of `by` is greater, or, of equals, the first. */
 static uint64_t key_of(uint32_t by, int64_t place)
 {
     return (uint64_t)by << 32 | (UINT32_MAX - (uint32_t)place);
@@ -180,10 +180,11 @@ static float importance(const float *w, const float *gradient, double lambda, in
     return (float)sqrt(sum);
 }
 
-/* What becomes of a place. */
+/* The fates of a place. */
 enum { IDLE, LEAVES, STAYS, COMES };
 
-/* Of the places marked `from` the `count` with the most of key become `to`; how many do. */
+/* Turns `from` into `to` at the `count` places with the most of key; returns how many it
+   did. */
 static int64_t choose(char *fate, const uint64_t *key, int64_t places, int from, int64_t count,
                       int to)
 {
@@ -334,7 +335,7 @@ const struct model_tensor *model_mask_of(const struct model *m, const struct mod
     return NULL;
 }
 
-/* Of the places that may be active at once the share that is not. */
+/* The share that is not active when the most places are. */
 static double most_of(const struct model_sparse *s)
 {
     return s->soft ? s->share - s->p[0] : s->share;
@@ -415,7 +416,7 @@ static int read_key(struct model_sparse *s, const char *key, const char *text, i
                    "'%s' is unknown, expected mode, p, at, every, scheme, lambda or seed", key);
 }
 
-/* What the numbers must be to each other. */
+/* Checks the numbers against each other. */
 static int check_numbers(const struct model_sparse *s, int ats, struct err *err)
 {
     if (ats < 0 ? s->parts == 2 || s->parts > 3 : ats != s->parts - 1)
@@ -453,7 +454,7 @@ static int read_sparse(struct model_sparse *s, const char *text, struct err *err
 
 int model_train_sparse(struct model *m, const char *text, struct err *err)
 {
-    /* Of the released program: at epochs 0, 90, 120 of 160, and every 5 of them. */
+    /* The released program's schedule: at epochs 0, 90, 120 of 160, and every 5 of them. */
     struct model_sparse s = {.soft = 1,
                              .parts = 3,
                              .p = {0.05, 0.025, 0},

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /*
- * Sparse training (MEST, Yuan et al., NeurIPS 2021, arXiv 2110.14032): of each matrix of a
+ * Trains sparsely (MEST, Yuan et al., NeurIPS 2021, arXiv 2110.14032): of each matrix of a
  * layer a share is active, and which entries these are changes now and then: the least
  * important leave, and others, drawn at random, take their place.
  *
@@ -41,8 +41,8 @@ int64_t model_places(const struct model_tensor *t);
 /* The mask of a sparse matrix, or the matrix of a mask. */
 const struct model_tensor *model_mask_of(const struct model *m, const struct model_tensor *t);
 
-/* Of step `step` of `steps`, 0 the first: whether masks change before it.  With p 0 they do
-   once, where it was more before. */
+/* Whether masks change before step `step` of `steps`, 0 the first.  With p 0 they do once,
+   where it was more before. */
 int model_sparse_due(const struct model_sparse *s, int64_t step, int64_t steps);
 /*
  * The first mask, and what is active, of a whole matrix (model_whole): the largest magnitudes.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how it is said what trains: patterns of names, or low-rank adapters (Hu et al., "LoRA",
+ * Reads which parameters train: patterns of names, or low-rank adapters (Hu et al., "LoRA",
  * 2021) named as PEFT names them, so that its folders fit.
  */
 #include <fnmatch.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how units are put together from a family's modules, and taken apart again into what
- * trains and what is frozen.
+ * Puts units together from a family's modules, and splits them into what trains and what is
+ * frozen.
  *
  *   unit      modules, each a weight and perhaps a bias, flattened one after the other
  *   embed     MODEL_EMBED, MODEL_POSITIONS     (tied: and MODEL_NORM_LAST)
