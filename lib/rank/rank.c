@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows the way from logs to a ranking: read, put in order, print, draw. */
+/* Makes a ranking of logs: reads, orders, prints, draws. */
 #include "rank/rank.h"
 
 #include <stdlib.h>

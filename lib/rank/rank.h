@@ -8,7 +8,7 @@
 #include "rank/rank_read.h"
 
 /*
- * Which run will end best, from what its log says so far: runs are read, scored at one budget,
+ * Predicts which run will end best, from its log so far: runs are read, scored at one budget,
  * and put in order; a lower score is better.
  */
 enum { RANK_RUNS_MAX = 4096 };

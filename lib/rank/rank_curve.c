@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows epochs, what a resumed run makes void, and the scores of training speed. */
+/* Computes epochs, voids what a resumed run replaces, and scores training speed. */
 #include "rank/rank_curve.h"
 
 #include <assert.h>

@@ -8,8 +8,8 @@
 #include "base/err.h"
 
 /*
- * A run as the means of its epochs: as much memory as epochs with a loss, whatever their steps,
- * or, where it is known what will be asked of the run, as many of the last ones as that needs.
+ * Keeps a run as the means of its epochs: as much memory as epochs with a loss, whatever their
+ * steps, or, where the later queries are known, as many of the last ones as those need.
  *
  * Epoch e (1, 2, ...) is of the steps from + (e - 1) B .. from + e B - 1, where `from` is 0 for
  * a run whose first step is 0, else 1.  Its mean is of the losses that there are; an epoch
@@ -107,7 +107,7 @@ int rank_curve_headless(const struct rank_curve *c);
  * be asked: that, T the asked one or all epochs, where they are fewer.
  */
 double rank_curve_score(const struct rank_curve *c, const struct rank_score *how, int64_t T);
-/* Of epoch T alone. */
+/* The loss of epoch T alone. */
 double rank_curve_loss(const struct rank_curve *c, int64_t T);
 
 /* "tse", "tse-e", ... */

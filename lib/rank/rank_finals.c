@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows what runs came to in the end, and how well their scores foretold the order. */
+/* Finds the final losses of runs, and how well their scores foretold the order. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

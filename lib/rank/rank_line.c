@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how trainers write a step and its loss.  Does not know where lines come from. */
+/*
+ * Parses a step and its loss from lines, as trainers write them.  Independent of where lines
+ * come from.
+ */
 #include "rank/rank_line.h"
 
 #include <math.h>

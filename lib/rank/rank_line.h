@@ -7,7 +7,7 @@
 #include "base/err.h"
 
 /*
- * Lines of logs.  Known are
+ * Parses lines of logs.  The known forms are
  *
  *     {"step":N,"loss":X,...}             a JSON object with these keys, in any order
  *     s:N trl:X                           llm.c's main.log
@@ -59,7 +59,7 @@ struct rank_regex;
  */
 int rank_regex_new(const char *text, struct rank_regex **out, struct err *err);
 void rank_regex_free(struct rank_regex *r);
-/* Of several threads, each has its own. */
+/* Each thread has its own. */
 int rank_regex_line(struct rank_regex *r, const char *p, int64_t bytes, struct rank_point *out,
                     enum rank_said *said, struct err *err);
 

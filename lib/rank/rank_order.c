@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows which runs may be compared, at which budget, and what their scores say.  What training
- * speed says of a run was shown for runs that differ in their network alone (Ru et al., NeurIPS
- * 2021): of another batch, schedule or length it says nothing, and such runs are refused.
+ * Decides which runs may be compared, at which budget, and orders them by their scores.
+ * Training speed was shown to predict for runs that differ in their network alone (Ru et al.,
+ * NeurIPS 2021): it says nothing of another batch, schedule or length, and such runs are
+ * refused.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a ranking is said, in words and in JSON. */
+/* Prints a ranking, in words and in JSON. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how a log becomes lines, in blocks that stay in the cache.  What they say is others'.
- */
+/* Reads a log as lines, in blocks that stay in the cache.  Leaves their meaning to others. */
 #include "rank/rank_read.h"
 
 #include <errno.h>
@@ -78,7 +77,7 @@ static int take_block(struct reader *r, char *text, int64_t *used)
     const char *last = first ? memrchr(text, '\n', (size_t)*used) : NULL;
     int64_t whole = last ? last + 1 - text : 0;
 
-    /* Of the others each lies within one block. */
+    /* Every other line lies within one block. */
     if ((first ? first - text : *used) > RANK_LINE_MAX)
         return err_set(r->err, ERR_INPUT, "%s:%" PRId64 ": a line of more than %d bytes",
                        r->run->name, r->run->lines + 1, (int)RANK_LINE_MAX);
@@ -110,8 +109,8 @@ static int read_fd(struct reader *r, int fd)
         rc = take_block(r, text, &used);
     }
     /*
-     * What no line feed ends is still being written, and a number of it may lack digits: only
-     * an object of JSON says that it is whole.
+     * An unterminated last line may be incomplete, and a number of it may lack digits: it is
+     * accepted only if it is a closed JSON object.
      */
     int64_t broken = r->run->broken;
     text[used] = '\n';

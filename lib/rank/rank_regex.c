@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Knows how an expression of the user's finds a step and its loss in a line. */
+/* Finds a step and its loss in a line by an expression of the user's. */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <inttypes.h>
 #include <pcre2.h>
