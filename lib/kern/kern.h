@@ -10,8 +10,8 @@
 #include "kern/kern_ops.h"
 
 /*
- * The kernels of a device, by which network and engine compute: the same meaning everywhere
- * (kern_cpu.h says what each does), in the order of one queue.
+ * Provides the kernels of a device, by which network and engine compute: the same meaning
+ * everywhere (kern_cpu.h says what each does), in the order of one queue.
  *
  *     device   act          weight       table
  *     CPU      f32          f32          kern_cpu_ops.c, over kern_cpu*.c

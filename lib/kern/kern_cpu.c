@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The kernels that are not attention and not the loss.  Matrix products go to oneDNN's sgemm,
- * which is row-major and finds the processor by itself; what is multiplied often in one shape
- * is prepared (kern_product.h).
+ * Implements the kernels that are not attention and not the loss.  Matrix products go to
+ * oneDNN's sgemm, which is row-major and finds the processor by itself; products done often in
+ * one shape are prepared (kern_product.h).
  */
 #include "kern/kern_cpu.h"
 

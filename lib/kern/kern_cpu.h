@@ -7,13 +7,12 @@
 #include "base/dtype.h"
 
 /*
- * The kernels of the decoder and of its optimizer, f32 on one core.  Matrices are row-major,
- * "ld" is the distance between rows in elements.  Backward kernels ADD to what they name dw,
- * db, dx or dtable and WRITE everything else; a norm's dw and db may be NULL: not wanted, and
- * not computed.  Nothing here allocates, but for what oneDNN's sgemm
- * packs.  Sums are taken in a fixed order: equal inputs give equal bits.
- * Oracle: tests/unit/kern_ref_fixture.h in double precision; backward by its central
- * differences.
+ * Declares the kernels of the decoder and of its optimizer, f32 on one core.  Matrices are
+ * row-major, "ld" is the distance between rows in elements.  Backward kernels ADD to what they
+ * name dw, db, dx or dtable and WRITE everything else; a norm's dw and db may be NULL: not
+ * wanted, and not computed.  Nothing here allocates, but for what oneDNN's sgemm packs.  Sums
+ * are taken in a fixed order: equal inputs give equal bits.  Oracle:
+ * tests/unit/kern_ref_fixture.h in double precision; backward by its central differences.
  */
 
 /* One thread for the calling thread's matrix products (libgomp keeps the number per thread). */

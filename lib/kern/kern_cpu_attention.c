@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Causal grouped-query attention by blocks of query rows.  A block of 64 rows meets the keys up
- * to its own last row, so that the scores above the diagonal are computed for half a block
- * only:
+ * Computes causal grouped-query attention by blocks of query rows.  A block of 64 rows meets
+ * the keys up to its own last row, so that the scores above the diagonal are computed for half
+ * a block only:
  *
  *     seq = 4 blocks        keys ->
  *       block 0   \ .         \ : the diagonal block, masked    # : full     . : not computed
@@ -106,7 +106,7 @@ static void dot_rows(float *dot, const float *a, const float *b, int64_t rows, i
         dot[i] = kern_dot(a + i * ld, b + i * ld, n);
 }
 
-/* What one head reads and writes: its first rows. */
+/* The first rows that one head reads and writes. */
 struct head {
     const float *q, *k, *v, *out, *dout, *lse;
     float *dq, *dk, *dv;

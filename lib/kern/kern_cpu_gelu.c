@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gaussian error linear units.  The one with tanh is x sigma(v), since (1 + tanh u) / 2 is
- * sigma(2 u): v = x (A + B x^2), no difference of nearly equal numbers anywhere.
+ * Computes Gaussian error linear units.  The one with tanh is x sigma(v), since (1 + tanh u) /
+ * 2 is sigma(2 u): v = x (A + B x^2), no difference of nearly equal numbers anywhere.
  */
 #include "base/clones.h"
 #include "kern/kern_cpu.h"

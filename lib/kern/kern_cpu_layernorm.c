@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* LayerNorm.  The variance is summed from differences to the mean, in a second pass over a row
-   that lies in the first cache: x^2 less mean^2 would lose what they have in common. */
+/*
+ * Computes LayerNorm.  The variance is summed from differences to the mean, in a second pass
+ * over a row that lies in the first cache: x^2 less mean^2 would lose what they have in common.
+ */
 #include <math.h>
 
 #include "base/clones.h"

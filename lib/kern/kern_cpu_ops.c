@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The processor's table: everything is f32 and done when it is asked for.  What the kernels
- * proper (kern_cpu*.c) do not have is here: other types of gradients, steps through matrices
- * whose rows lie apart, the sums that are fetched later.
+ * Fills the processor's table: everything is f32 and done when it is called.  The kernels
+ * proper (kern_cpu*.c) lack some operations, which are here: other types of gradients, steps
+ * through matrices whose rows lie apart, the sums that are fetched later.
  */
 #include <assert.h>
 #include <stdlib.h>

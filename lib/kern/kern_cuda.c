@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The table of a GPU.  Most entries are in kern_cuda*.cu, those of products in
+ * Fills the table of a GPU.  Most entries are in kern_cuda*.cu, those of products in
  * kern_cuda_product.c, of tokens in kern_cuda_tokens.c, of attention in kern_cuda_heads.c; sums
  * come back to pinned memory, behind an event of their own.
  */
@@ -189,7 +189,7 @@ int kern_open_cuda(struct kern *out, struct err *err)
                 cublasLtGetStatusString(bad));
         goto fail;
     }
-    /* What cuBLASLt's work is to be. */
+    /* The workspace of cuBLASLt. */
     own->product_bytes = major >= 9 ? KERN_KIND_PRODUCT_BYTES : KERN_KIND_OLDER_BYTES;
     if (device_alloc(out->device, bytes, "sums", (void **)&own->sums, err) ||
         device_host_alloc(out->device, bytes, "sums", (void **)&own->host_sums, err) ||

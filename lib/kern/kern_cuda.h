@@ -5,11 +5,11 @@
 #include "kern/kern.h"
 
 /*
- * Entries of a GPU's table (kern_ops.h), each a launch in the order of the queue that returns
- * at once; what goes wrong is the device's.  act and weight are f32 or bf16 each; a type that
- * is given f32, bf16 or f16, kern_cuda_convert's also f64.  All pointers are memory of the
- * device, aligned to their elements; fast where they are aligned to 16 bytes and rows are
- * multiples of 16 bytes apart.  Sizes of 0 launch nothing.  C++ includes this as extern "C".
+ * Declares entries of a GPU's table (kern_ops.h), each a launch in the order of the queue that
+ * returns at once; errors are the device's. act and weight are f32 or bf16 each; a type that is
+ * given f32, bf16 or f16, kern_cuda_convert's also f64.  All pointers are memory of the device,
+ * aligned to their elements; fast where they are aligned to 16 bytes and rows are multiples of
+ * 16 bytes apart.  Sizes of 0 launch nothing.  C++ includes this as extern "C".
  *
  * lib/kern/kern_cuda_{embed,norm,bias,rope,gate,loss,vector,optim}.cu
  */

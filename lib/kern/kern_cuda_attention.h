@@ -8,8 +8,8 @@
 #include "kern/kern_cpu.h"
 
 /*
- * Attention on a GPU as in kern.h: act is f32 or bf16, pointers are device memory, aligned to
- * 16 bytes, scratch has kern_kind_attention_bytes (0: it may be NULL), stream is a
+ * Computes attention on a GPU as in kern.h: act is f32 or bf16, pointers are device memory,
+ * aligned to 16 bytes, scratch has kern_kind_attention_bytes (0: it may be NULL), stream is a
  * cudaStream_t.  Calls only queue work; the stream reports errors.
  *
  *     plain   any even head_dim to 256, f32 and bf16      kern_cuda_attention_plain.cu

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attention for any even head_dim up to 256 and for f32: what kern_cuda_flash_*.cu are judged
- * by, and what runs where they do not.  All arithmetic in f32, no tensor cores.
+ * Computes attention for any even head_dim up to 256 and for f32: the reference for
+ * kern_cuda_flash_*.cu, which runs where they do not.  All arithmetic in f32, no tensor cores.
  *
  * A block has 16 rows (queries, or keys in `plain_keys_kernel`) of a head, and 16 threads for
  * each. It meets the other side 16 rows at a time: thread (row, l) computes the score of row

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Biases of rows, and the sums over rows that are their gradients. */
+/* Adds biases to rows, and computes the sums over rows that are their gradients. */
 #include "kern/kern_cuda_columns.h"
 #include "kern/kern_cuda_map.h"
 

@@ -3,9 +3,9 @@
 #define KERN_KERN_CUDA_COLUMNS_H
 
 /*
- * For .cu files: the second half of sums over the rows of a matrix.  The first leaves `rows`
- * rows of f32 partial sums, `stride` apart; a block adds 32 columns of them to `to`, rows dealt
- * to its 32 warps, then the warps' sums in their order.
+ * Finishes, in .cu files, sums over the rows of a matrix: their second half.  The first leaves
+ * `rows` rows of f32 partial sums, `stride` apart; a block adds 32 columns of them to `to`,
+ * rows dealt to its 32 warps, then the warps' sums in their order.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_launch.h"

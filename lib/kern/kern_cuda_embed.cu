@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Rows of a table by token, learned positions, and their gradients. */
+/* Gathers rows of a table by token, adds learned positions, and computes their gradients. */
 #include "kern/kern_cuda_map.h"
 #include "kern/kern_cuda_sum.h"
 

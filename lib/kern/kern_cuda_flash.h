@@ -14,9 +14,9 @@ extern "C" {
 #include "kern/kern_mma.h"
 
 /*
- * What forward and backward of kern_cuda_flash_*.cu share: tiles of rows of bf16 in shared
- * memory, D wide and D + 8 apart: eight rows then begin in eight different sets of four banks
- * (D is a multiple of 16, so that (D + 8) / 8 is odd), and no ldmatrix meets a conflict.
+ * Provides what forward and backward of kern_cuda_flash_*.cu share: tiles of rows of bf16 in
+ * shared memory, D wide and D + 8 apart: eight rows then begin in eight different sets of four
+ * banks (D is a multiple of 16, so that (D + 8) / 8 is odd), and no ldmatrix meets a conflict.
  * Accumulators are [row tile of 16][column tile of 8][4], as kern_mma.h has them.
  */
 typedef __nv_bfloat16 bf16;

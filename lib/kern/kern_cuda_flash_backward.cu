@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Backward attention in bf16 on tensor cores, S and P computed again from lse:
+ * Computes backward attention in bf16 on tensor cores, S and P again from lse:
  *
  *     P = 2^(c Q K^T - lse log2(e));  dS = P (dout V^T - delta);  delta = dot(dout, out)
  *     dQ = scale dS K;  dK = scale dS^T Q;  dV = P^T dout;  c = scale log2(e)

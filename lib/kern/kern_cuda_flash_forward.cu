@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forward attention in bf16 on tensor cores (Dao, FlashAttention-2, 2023).  A block has 128
- * queries of a head, 32 for each warp, and meets the keys 64 at a time, the next 64 on their
- * way while it computes:
+ * Computes forward attention in bf16 on tensor cores (Dao, FlashAttention-2, 2023).  A block
+ * has 128 queries of a head, 32 for each warp, and meets the keys 64 at a time, the next 64 on
+ * their way while it computes:
  *
  *     S = Q K^T;  max' = max(max, S);  P = 2^(c (S - max'));  sum = sum 2^(c (max - max')) + P
  *     O = O 2^(c (max - max')) + P V;  in the end out = O / sum;     c = log2(e) / sqrt(D)
  *
- * 32 rows for a warp: a word of K or V that is read from shared memory then meets two
- * products; with 16 shared memory would be what bounds.  S and O take 64 + D registers a
- * thread, Q another 32 where D is at most 64; else it is read again for each tile.
+ * 32 rows for a warp: a word of K or V that is read from shared memory then meets two products;
+ * with 16 shared memory would be the bound.  S and O take 64 + D registers a thread, Q another
+ * 32 where D is at most 64; else it is read again for each tile.
  *
  * Scores above the diagonal are masked in the tiles that it crosses; a warp passes over a tile
  * that lies above its rows.  Keys beyond seq are above the diagonal of every query that is

@@ -5,9 +5,9 @@
 #include "kern/kern_cuda_flash.h"
 
 /*
- * The two products of attention, of one warp: scores, and what gathers along them.  What is
- * gathered along is the warp's own: an accumulator (rows g and g + 8 of lane 4 g + t, columns
- * 2t and 2t + 1 of two tiles) holds just what the operand a of the next product wants.
+ * Computes the two products of attention, in one warp: scores, and the sums along them.  The
+ * scores are the warp's own: an accumulator (rows g and g + 8 of lane 4 g + t, columns 2t and
+ * 2t + 1 of two tiles) holds just what the operand a of the next product wants.
  */
 
 /* The operand a, 16 rows of a tile from `rows` on, columns 16 k .. 16 k + 16. */

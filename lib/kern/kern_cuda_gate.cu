@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The activations of the feed-forward layers; the formulas are kern_cpu.c's and
-   kern_cpu_gelu.c's. */
+/*
+ * Computes the activations of the feed-forward layers; the formulas are kern_cpu.c's and
+ * kern_cpu_gelu.c's.
+ */
 #include "kern/kern_cuda_map.h"
 
 extern "C" {
@@ -10,7 +12,7 @@ extern "C" {
 #define A 1.5957691216f    /* 2 sqrt(2 / pi) */
 #define B 0.0713548162726f /* 0.044715 A */
 
-/* Of one x: y / x and dy / dx. */
+/* For one x: y / x and dy / dx. */
 template <class T, bool TANH>
 __device__ static __forceinline__ void gelu_parts(float x, float *part, float *slope)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Attention of the table on a GPU: kernels of our own (kern_cuda_attention.h), flash where it
- * supports the shape, plain elsewhere, or cuDNN's where the caller wants them and it has
+ * Runs the table's attention on a GPU: kernels of our own (kern_cuda_attention.h), flash where
+ * it supports the shape, plain elsewhere, or cuDNN's where the caller wants them and it has
  * engines for the shape.  All take and leave the same, lse too: a pass of the one may follow
  * one of the other.
  */
@@ -52,7 +52,7 @@ static void ask(const struct kern *k, const struct kern_heads *s)
         device_fail(k->device, "attention of cuDNN", err.text);
 }
 
-/* What does that pass; NULL: a kernel of our own. */
+/* The cuDNN plan of that pass; NULL: a kernel of our own. */
 static struct kern_cudnn *cudnn_of(const struct kern *k, const struct kern_heads *s,
                                    int backward)
 {

@@ -6,8 +6,8 @@
 #include "kern/kern_wgmma.h"
 
 /*
- * Tiles of rows as panels of kern_wgmma.h, D / 64 of them one after the other, and the two
- * products of attention by a group of four warps, which holds 64 rows of scores.
+ * Provides tiles of rows as panels of kern_wgmma.h, D / 64 of them one after the other, and the
+ * two products of attention by a group of four warps, which holds 64 rows of scores.
  */
 enum {
     HOPPER_GROUPS = 2,

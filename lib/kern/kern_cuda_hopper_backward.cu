@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_cuda_flash_backward.cu with the products of a group of four warps, which only sm_90a
- * has: what comes from shared memory is read by the tensor cores themselves, and products run
- * on while the same warps take exponentials.
+ * Computes kern_cuda_flash_backward.cu with the products of a group of four warps, which only
+ * sm_90a has: tensor cores read operands in shared memory themselves, and products run on while
+ * the same warps take exponentials.
  *
  *     keys kernel, of a group:   S^T = K Q^T -> P^T = 2^(c S^T - lse)   while dP^T = V dout^T
  *                                dV += P^T dout                         while dS^T = P^T (..)

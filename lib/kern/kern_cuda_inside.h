@@ -9,7 +9,7 @@
 #include "kern/kern_cuda.h"
 #include "kern/kern_cudnn.h"
 
-/* What kern_cuda.c shares with kern_cuda_{product,tokens,heads}.c: a table's own. */
+/* Declares what kern_cuda.c shares with kern_cuda_{product,tokens,heads}.c: a table's own. */
 enum {
     KERN_CUDA_STAGES = 2, /* batches whose tokens may be on their way at once */
     KERN_CUDA_HEADS = 8   /* shapes of attention that cuDNN is asked about: any more are ours */
@@ -28,7 +28,7 @@ struct kern_cuda {
     int64_t product_bytes; /* of it cuBLASLt's: there from the first product on */
     cublasLtHandle_t lt;
 
-    /* Of the device, and pinned: the loss and the sum of squares. */
+    /* In device memory, and pinned: the loss and the sum of squares. */
     double *sums, *host_sums;
     struct device_event *loss_ready, *sumsq_ready;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Cross-entropy of rows of logits and its gradient.  A block has a row, and holds it in
- * shared memory from its load to the gradient's store, so that memory is read once and written
- * once; of a row that is too long what is beyond is read again, from the second cache mostly.
+ * Computes cross-entropy of rows of logits and its gradient.  A block has a row, and holds it
+ * in shared memory from its load to the gradient's store, so that memory is read once and
+ * written once; the part of a row that does not fit is read again, from the second cache
+ * mostly.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
@@ -34,7 +35,7 @@ __device__ static __forceinline__ float block_max(float x, float *room)
     return kern_warp_max(room[lane < warps ? lane : 0]);
 }
 
-/* What the gradient of a logit needs, known to all threads. */
+/* The numbers that the gradient of a logit needs, known to all threads. */
 struct row_facts {
     float max, factor, scale;
     int target;
@@ -338,7 +339,7 @@ template <class T> static void launch(void *stream, T *logits, rows r)
                                 : fits ? long_kernel<full, T>
                                        : long_kernel<1, T>;
 
-    /* What a kernel may have, whatever this row takes; ROOM is of its sums. */
+    /* The most memory that a kernel may have, whatever this row takes; ROOM is for its sums. */
     int64_t most = device_has(cudaDevAttrMaxSharedMemoryPerBlockOptin) / 16 * 16 - ROOM;
     int64_t may = held ? HELD_MOST : most > 0 ? most : 0;
     if (!held)

@@ -3,7 +3,7 @@
 #define KERN_KERN_CUDA_MAP_H
 
 /*
- * For .cu files: what is done to every element by itself.  An op is a struct with its pointers
+ * Runs, in .cu files, an op on every element by itself.  An op is a struct with its pointers
  * and
  *
  *     template <int N> struct held;                    what N elements need, in registers

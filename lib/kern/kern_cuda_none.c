@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What stands for the kernels of a GPU where the build has none. */
+/* Stands for the kernels of a GPU where the build has none. */
 #include "kern/kern.h"
 
 int kern_open_cuda(struct kern *out, struct err *err)

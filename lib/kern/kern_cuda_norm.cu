@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Norms of rows.  A row lies in the registers of a warp, or of a block where it is long: read
- * once, written once.  kern_cuda_norm_backward.cu has the gradients.
+ * Computes norms of rows.  A row lies in the registers of a warp, or of a block where it is
+ * long: read once, written once. kern_cuda_norm_backward.cu has the gradients.
  */
 #include "kern/kern_cuda_pack.h"
 #include "kern/kern_cuda_sum.h"
@@ -118,7 +118,7 @@ template <int N, int P, int LAYER, class W> struct factors {
     }
 };
 
-/* Of a row; x what is left of row_of's. */
+/* Finishes a row; x is as row_of left it. */
 template <int N, int P, int LAYER, class T, class W>
 __device__ static __forceinline__ void finish(T *y, const float (&x)[P][N], float rstd,
                                               const factors<N, P, LAYER, W> &f, float plus,

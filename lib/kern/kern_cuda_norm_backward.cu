@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gradients of norms of rows, kern_cpu.c and kern_cpu_layernorm.c have the formulas.  A block
- * has `across` rows at a time, each of blockDim.x threads:
+ * Computes gradients of norms of rows; kern_cpu.c and kern_cpu_layernorm.c have the formulas.
+ * A block has `across` rows at a time, each of blockDim.x threads:
  *
  *     blockIdx.x   0 .. blocks - 1
  *     threadIdx.y  rows (blockIdx.x + i blocks) across + threadIdx.y,  i = 0, 1, ...
@@ -47,7 +47,7 @@ template <int N, int P, class T> struct row_packs {
     {
         return held + ((stage * 3 + array) * P + p) * step;
     }
-    /* Of a row from its element `j` on, packs `by` apart; whole: the last is there too. */
+    /* Fetches a row from its element `j` on, packs `by` apart; whole: the last is there too. */
     template <class ARGS>
     __device__ __forceinline__ void fetch(const ARGS &a, int64_t j, int stage, int by,
                                           bool whole) const

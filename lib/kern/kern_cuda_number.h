@@ -2,7 +2,10 @@
 #ifndef KERN_KERN_CUDA_NUMBER_H
 #define KERN_KERN_CUDA_NUMBER_H
 
-/* For .cu files: how elements become floats and back, and what floats cost more than a sum. */
+/*
+ * Converts, in .cu files, elements to floats and back, and computes the functions of floats
+ * that cost more than a sum.
+ */
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>

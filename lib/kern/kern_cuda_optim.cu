@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The optimizer's step, and the sum of squares that bounds its gradient. */
+/* Computes the optimizer's step, and the sum of squares that bounds its gradient. */
 #include <assert.h>
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef KERN_KERN_CUDA_PACK_H
 #define KERN_KERN_CUDA_PACK_H
 
-/* For .cu files: elements moved 16 bytes at a time. */
+/* Moves, in .cu files, elements 16 bytes at a time. */
 #include <stdint.h>
 #include <string.h>
 

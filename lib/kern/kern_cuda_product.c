@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prepared products over cuBLASLt, which counts columns first: a row-major matrix is the
- * transpose of what it sees, so that it is asked for
+ * Prepares and runs products over cuBLASLt, which counts columns first: a row-major matrix is
+ * the transpose of what it sees, so that it is asked for
  *
  *     c^T (n,m) = op(b)^T (n,k) op(a)^T (k,m)       its A is our b, its B is our a
  *
  * with the ops unchanged: a matrix that is not transposed here is transposed twice there.  A
  * bias along n is then one number for each of its rows, as its epilogue has it.
  *
- * Which algorithm is asked for once for each alignment that a product meets, as pointers may
- * be to any column, and kept: the first that the heuristic names, the same in every run.  (The
- * fastest of eight by trial was no faster: 0.2 % of a step of GPT-2 124M, none of Llama 1.1B,
- * one H200.)
+ * The algorithm is queried once for each alignment that a product meets, as pointers may be to
+ * any column, and kept: the first that the heuristic names, the same in every run. (The fastest
+ * of eight by trial was no faster: 0.2 % of a step of GPT-2 124M, none of Llama 1.1B, one
+ * H200.)
  *
  * Where a matrix's rows are no whole number of 16 bytes, cuBLASLt falls back to kernels that
  * load and store elements one by one, as with GPT-2's vocabulary of 50257.  Such a product is
@@ -39,7 +39,8 @@ struct choice {
 
 struct cuda_product {
     struct kern_product_shape shape;
-    /* Of two: the packs and what is behind them, where that begins; all else is then unused. */
+    /* If split in two: the packs and what is behind them, where that begins; all else is then
+       unused. */
     struct cuda_product *packs, *rest;
     int64_t rest_a, rest_b, rest_c, rest_bias;
     int fused; /* the epilogue can add the bias */

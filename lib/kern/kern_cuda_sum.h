@@ -2,8 +2,10 @@
 #ifndef KERN_KERN_CUDA_SUM_H
 #define KERN_KERN_CUDA_SUM_H
 
-/* For .cu files: sums over the threads of a warp and of a block, in an order of their own that
-   never changes. */
+/*
+ * Sums, in .cu files, over the threads of a warp and of a block, in an order of their own that
+ * never changes.
+ */
 #include <cuda_runtime.h>
 
 #define KERN_WARP 0xffffffffu

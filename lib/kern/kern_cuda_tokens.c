@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tokens of a batch for a GPU: with them the rows in the order of their tokens, so that the
- * backward of the embedding adds up each row of the table in one place and in one order.
+ * Puts the tokens of a batch on a GPU, and with them the rows in the order of their tokens, so
+ * that the backward of the embedding adds up each row of the table in one place and in one
+ * order.
  *
  *     id  3 1 3 0    row  3 1 0 2     run  0 1 2 4       in the room: id target row run
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Vectors, element by element: sums, scales and what changes their type. */
+/* Computes with vectors, element by element: sums, scales and changes of their type. */
 #include "kern/kern_cuda_map.h"
 
 extern "C" {

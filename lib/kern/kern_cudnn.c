@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Plans of cuDNN for the graphs of kern_cudnn_graph.c: which engine, how much workspace, and
- * how to run it.  The heuristics' list is gone through from its head, and the first engine that
+ * Makes and runs cuDNN's plans for the graphs of kern_cudnn_graph.c: which engine, and how much
+ * workspace.  The heuristics' list is gone through from its head, and the first engine that
  * takes the shape and keeps the promise of equal bits is used.
  *
  *     workspace of the backward pass:  delta | dq's sums (atomic) | what the engine asks for
@@ -182,7 +182,7 @@ int kern_cudnn_new(struct kern_cudnn **out, const struct kern_heads *s,
     struct kern_cudnn *p;
     cudnnStatus_t status;
 
-    /* What every engine needs, so that what is refused is refused in our words. */
+    /* Checks what every engine needs, so that a refusal is in our words. */
     size_t version = cudnnGetVersion();
     if (version < VERSION_LEAST)
         return err_set(err, ERR_ABSENT, "cuDNN is %zu, expected %d or later", version,

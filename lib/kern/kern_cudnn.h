@@ -8,9 +8,9 @@
 #include "kern/kern_cpu.h"
 
 /*
- * Causal attention of one shape by cuDNN's fused engines, for bf16: the meaning, the layouts
- * and the packed qkv of kern_attention (kern_cpu.h), prepared once and run many times, by one
- * thread at a time.  The GPU is the current one of the thread that calls.
+ * Runs causal attention of one shape by cuDNN's fused engines, for bf16: the meaning, the
+ * layouts and the packed qkv of kern_attention (kern_cpu.h), prepared once and run many times,
+ * by one thread at a time.  The GPU is the current one of the thread that calls.
  *
  * kern_cudnn.c; kern_cudnn_none.c in a build without CUDA.
  */

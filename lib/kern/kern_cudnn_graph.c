@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Forward and backward of causal grouped-query attention as operation graphs of cuDNN's backend
- * interface (developer guide, "attention"; Dao 2023 for the algorithm behind the engines).
- * This file knows the operations and the shapes; kern_cudnn.c chooses engines and runs them.
+ * Describes forward and backward of causal grouped-query attention as operation graphs of
+ * cuDNN's backend interface (developer guide, "attention"; Dao 2023 for the algorithm behind
+ * the engines).  Leaves the choice of engines, and running them, to kern_cudnn.c.
  *
  *     s = q k^T / sqrt(d), masked        p = exp(s - lse)    dv = p^T do
  *     lse = log of sum of exp(s)         delta = rows of (do * o), summed

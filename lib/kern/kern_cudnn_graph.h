@@ -8,11 +8,11 @@
 #include "kern/kern_cpu.h"
 
 /*
- * Attention as cuDNN wants to be told of it: a graph of products, reductions and elementwise
- * operations, in which its fused engines recognise the whole.  Inside kern_cudnn*.c alone.
+ * Describes attention to cuDNN: a graph of products, reductions and elementwise operations, in
+ * which its fused engines recognise the whole.  Inside kern_cudnn*.c alone.
  */
 
-/* What a graph reads and writes: the numbers by which a run names its pointers. */
+/* The numbers by which a run names a graph's pointers, those that it reads and writes. */
 enum {
     GRAPH_Q = 1,
     GRAPH_K,

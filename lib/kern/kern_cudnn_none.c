@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A build without cuDNN: there is nothing that could be run or freed. */
+/* Stands for cuDNN in a build without it: there is nothing that could be run or freed. */
 #include "kern/kern_cudnn.h"
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Knows how much memory kernels want, and nothing of what they do: no library of theirs is
+ * Computes how much memory kernels need.  Independent of what they do: no library of theirs is
  * needed here.
  */
 #include "kern/kern_kind.h"
@@ -24,7 +24,7 @@ enum dtype kern_kind_weight(enum device_kind kind, enum dtype compute, enum dtyp
     return kind != DEVICE_CPU && there == compute ? there : DTYPE_F32;
 }
 
-/* Of each token id, target, row, and a place where its run may begin; and where runs end. */
+/* For each token id, target, row, and a place where its run may begin; and where runs end. */
 int64_t kern_kind_tokens_bytes(const struct kern *k, int64_t n)
 {
     return k->kind == DEVICE_CPU ? 0 : (4 * n + 1) * (int64_t)sizeof(int32_t);

@@ -5,9 +5,9 @@
 #include <cuda_runtime.h>
 
 /*
- * How a kernel is started and how it names the shared memory that it is started with: the
- * words of CUDA that are not C++; and instructions that have no name in CUDA.
- * tests/emulate/kern/kern_launch.h has their twins.
+ * Starts a kernel and names the shared memory that it is started with: the words of CUDA that
+ * are not C++; and instructions that have no name in CUDA. tests/emulate/kern/kern_launch.h has
+ * their twins.
  *
  * kernel: a function, a template-id without commas, or a pointer to one.
  */

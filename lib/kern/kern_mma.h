@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /*
- * What a warp does together with matrices of bf16, sm_80 and later; all 32 lanes come.  PTX
- * ISA, "Matrix multiply-accumulate operation using mma instruction", "ldmatrix", "cp.async".
+ * Multiplies matrices of bf16 in a warp, sm_80 and later; all 32 lanes come.  PTX ISA, "Matrix
+ * multiply-accumulate operation using mma instruction", "ldmatrix", "cp.async".
  * tests/emulate/kern/kern_mma.h has the twins.
  *
  * Lane l = 4 g + t holds, two elements to a word, the lower one first:

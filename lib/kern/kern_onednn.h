@@ -7,9 +7,9 @@
 #include "kern/kern_product.h"
 
 /*
- * What the two interfaces of oneDNN do differently: kern_onednn2.c is for versions 2.x, where
- * descriptors are structures, kern_onednn3.c for 3.x, where they are handles.  The Makefile
- * builds the one that fits the installed headers.
+ * Wraps what the two interfaces of oneDNN do differently: kern_onednn2.c is for versions 2.x,
+ * where descriptors are structures, kern_onednn3.c for 3.x, where they are handles.  The
+ * Makefile builds the one that fits the installed headers.
  *
  * Describes the matmul primitive of a shape on an engine.  Returns oneDNN's status; the caller
  * destroys *out unless it is NULL.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The matmul primitive in the interface of oneDNN 2.x. */
+/* Makes the matmul primitive in the interface of oneDNN 2.x. */
 #include "kern/kern_onednn.h"
 
 /* (rows, columns), or a matrix stored as (columns, rows) where op is 'T'. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The matmul primitive in the interface of oneDNN 3.x. */
+/* Makes the matmul primitive in the interface of oneDNN 3.x. */
 #include "kern/kern_onednn.h"
 
 #include <string.h>

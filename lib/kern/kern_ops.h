@@ -9,7 +9,7 @@
 #include "kern/kern_cpu.h"
 #include "kern/kern_product.h"
 
-/* The table of struct kern: kern.h says what its words mean. */
+/* Lists the table of struct kern: kern.h says what its words mean. */
 struct kern;
 
 /* The tokens of a micro-batch as kernels want them, in room of kern_tokens_bytes. */
@@ -32,7 +32,7 @@ struct kern_ops {
        not when one is first asked for that needs it (kern_kind_work_bytes). */
     int (*reserve)(struct kern *k, int64_t bytes, struct err *err);
 
-    /* What of a batch's tokens needs room, and a copy of it there; host: tokens, targets,
+    /* The room that a batch's tokens need, and a copy of them there; host: tokens, targets,
        NULL without a loss.  On a CPU they stay where they are: borrowed. */
     int64_t (*tokens_bytes)(const struct kern *k, int64_t n);
     void (*tokens)(struct kern *k, struct kern_tokens *out, void *room, const int32_t *tokens,
@@ -115,7 +115,7 @@ struct kern_ops {
                     const void *from, const void *bias, void *c);
     void (*product_free)(struct kern *k, struct kern_product *p); /* NULL is fine */
 
-    /* What follows is the engine's: vectors of n elements. */
+    /* The engine's entries follow: vectors of n elements. */
     void (*convert)(struct kern *k, void *to, enum dtype to_type, const void *from,
                     enum dtype from_type, int64_t n);
     /* x to `type`, rounded to the narrower `seen` on the way. */

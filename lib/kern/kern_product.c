@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prepared products over oneDNN: its matmul primitive, whose making takes milliseconds and its
- * run none, or its sgemm.
+ * Prepares and runs products over oneDNN: its matmul primitive, whose making takes milliseconds
+ * and its run none, or its sgemm.
  */
 #include "kern/kern_product.h"
 

@@ -8,10 +8,10 @@
 #include "base/err.h"
 
 /*
- * A matrix product of one shape, prepared once and run many times, by one thread at a time:
- * c (m,n) = op(a) op(b), or from + op(a) op(b) where add is set; op is 'N' or 'T', op(a) is
- * (m,k), op(b) is (k,n), rows ld apart, as in kern_gemm.  a and b are of one type, f32 or bf16;
- * sums are f32; c is of out_type, which on a CPU is f32.  Equal inputs give equal bits.
+ * Computes a matrix product of one shape, prepared once and run many times, by one thread at a
+ * time: c (m,n) = op(a) op(b), or from + op(a) op(b) where add is set; op is 'N' or 'T', op(a)
+ * is (m,k), op(b) is (k,n), rows ld apart, as in kern_gemm. a and b are of one type, f32 or
+ * bf16; sums are f32; c is of out_type, which on a CPU is f32.  Equal inputs give equal bits.
  */
 struct kern_product_shape {
     char ta, tb;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Products with a sparse matrix.  A tile is (columns, TILE): a column's rows lie one after the
- * other.
+ * Computes products with a sparse matrix.  A tile is (columns, TILE): a column's rows lie one
+ * after the other.
  *
  *     y tile    of a block of outputs stays in registers over its places: each reads one column
  *     dx tile   the block's dy stays in registers: each place adds to one column

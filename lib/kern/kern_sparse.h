@@ -5,10 +5,10 @@
 #include <stdint.h>
 
 /*
- * Products with a sparse matrix W (out, in), on a processor, in f32: of every `block` outputs
- * the inputs that are not all 0, and their values.  Of place p the values are value[p * block],
- * of the outputs o * block on for which start[o] <= p < start[o + 1], and input column[p].
- * block is 1 or 4; outputs past the last one have values of 0.
+ * Computes products with a sparse matrix W (out, in), on a processor, in f32: of every `block`
+ * outputs the inputs that are not all 0, and their values.  Of place p the values are value[p *
+ * block], of the outputs o * block on for which start[o] <= p < start[o + 1], and input
+ * column[p]. block is 1 or 4; outputs past the last one have values of 0.
  *
  * Rows are taken KERN_SPARSE_TILE at a time, turned, so that a value meets a vector of them:
  * room is kern_sparse_room floats.  Equal inputs give equal bits.

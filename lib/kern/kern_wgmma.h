@@ -6,16 +6,16 @@
 #include <stdint.h>
 
 /*
- * What four warps do together with matrices of bf16 in shared memory, sm_90a alone: PTX ISA,
+ * Multiplies matrices of bf16 in shared memory by four warps together, sm_90a alone: PTX ISA,
  * "Asynchronous warpgroup level matrix multiply-accumulate instructions".  All 128 threads
- * come.  tests/emulate/kern/kern_wgmma.h has the twins.
+ * come. tests/emulate/kern/kern_wgmma.h has the twins.
  *
  * A panel is rows of 64 elements, 128 bytes, whose sixteen-byte pieces are swizzled: piece p of
  * row r lies at p ^ r % 8; it begins at a multiple of 1024 bytes (kern_wgmma_align).
  * Accumulators c[n / 8][4] and the operand a in registers are those of kern_mma.h, warp w
  * having rows 16 w .. 16 w + 15 of the 64.
  *
- * Products run on by themselves: fence before the first that uses what registers were given,
+ * Products run on by themselves: fence before the first that uses values written to registers,
  * commit behind the last, and neither c nor a is to be touched before a wait.
  */
 __device__ static __forceinline__ unsigned kern_wgmma_at(const void *shared)
@@ -58,7 +58,8 @@ template <int GROUPS> __device__ static __forceinline__ void kern_wgmma_wait(voi
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(GROUPS) : "memory");
 }
 
-/* What threads have put into shared memory is seen by products after the next barrier. */
+/* Values that threads have put into shared memory are seen by products after the next
+   barrier. */
 __device__ static __forceinline__ void kern_wgmma_publish(void)
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
