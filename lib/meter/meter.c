@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Writes the records of a process.  A record's number is 0 while it is written and stands last:
- * who reads it before and after has a whole one.
+ * a reader that reads it before and after has a whole one.
  */
 #include "meter/meter.h"
 

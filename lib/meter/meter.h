@@ -8,10 +8,10 @@
 #include "base/err.h"
 
 /*
- * When the collectives of a process arrived and completed, in a file that the process has
- * mapped (paro-meter(5)): a ring of records, so that a reader finds the latest ones whatever
- * became of the process.  A call costs two clocks and a line of the cache; nothing is allocated
- * and nothing is sent.
+ * Records when the collectives of a process arrived and completed, in a file that the process
+ * has mapped (paro-meter(5)): a ring of records, so that a reader finds the latest ones
+ * whatever became of the process.  A call costs two clocks and a line of the cache; nothing is
+ * allocated and nothing is sent.
  *
  *     DIR/HOST.PID.KIND    [ header, 4096 bytes | record 0 | record 1 | ... | record 8191 ]
  *
@@ -37,7 +37,7 @@ enum meter_op {
     METER_OPS
 };
 extern const char *const meter_op_names[METER_OPS]; /* "all-gather", ... */
-/* Nobody completes such a one before all have arrived. */
+/* No rank completes such a one before all have arrived. */
 int meter_op_synchronises(enum meter_op op);
 
 struct meter_record {
@@ -81,7 +81,7 @@ struct meter_run {
 int meter_open(struct meter **out, const char *dir, const char *kind,
                const struct meter_run *run, struct err *err);
 void meter_close(struct meter *m); /* NULL is fine; the file stays */
-/* Of a run that turns out to have more ranks than when the meter was opened. */
+/* For a run that turns out to have more ranks than when the meter was opened. */
 void meter_widen(struct meter *m, const struct meter_run *run);
 
 /* A communicator of this process. */

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reads the records of a process, which may be writing them.  What they mean is others'. */
+/*
+ * Reads the records of a process, which may be writing them.  Leaves their meaning to others.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
