@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks the network of the hosts it runs on and answers as the monitoring plugins do.  What
- * takes other hosts it leaves to horing-rounds, which it becomes: this one loads no MPI.
+ * Checks the network of the hosts it runs on and answers as the monitoring plugins do.  Leaves
+ * measurements of other hosts to horing-rounds, which it becomes: this one loads no MPI.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What horing-check becomes where other hosts are measured: the part that loads MPI. */
+/* Measures other hosts, when horing-check becomes this command: the part that loads MPI. */
 #include <stdio.h>
 
 #include "cli/cli_health.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* horing-watch: which rank of a running program is slow, by the records of its collectives. */
+/* Reports which rank of a running program is slow, by the records of its collectives. */
 #include <stdlib.h>
 #include <string.h>
 

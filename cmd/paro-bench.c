@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-bench: times collectives, and compares them with each other and the fabric's bound. */
+/* Times collectives, and compares them with each other and the fabric's bound. */
 #include <stdio.h>
 #include <string.h>
 
@@ -248,7 +248,7 @@ static void say(void *cli, const char *line)
     cli_say(cli, "%s", line);
 }
 
-/* What was asked for; *world stays NULL where nothing runs. */
+/* Runs the mode requested; *world stays NULL where nothing runs. */
 static int run(struct args *a, struct world **world, struct bench_result *result,
                struct err *err)
 {

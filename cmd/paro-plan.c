@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-plan: predicts the cost of every PaRO strategy on a fabric, prints the best plan. */
+/* Predicts the cost of every PaRO strategy on a fabric, and prints the best plan. */
 #include <string.h>
 
 #include "cli/cli.h"

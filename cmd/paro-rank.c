@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-rank: which run will end best, by the losses that it logged so far. */
+/* Predicts which run will end best, by the losses that it logged so far. */
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * paro-sched: prints the rows of a collective, proves rows right, times them on a fabric, and
- * draws that.
+ * Prints the rows of a collective, proves rows right, times them on a fabric, and draws that.
  */
 #include <inttypes.h>
 #include <string.h>
@@ -70,7 +69,7 @@ static const struct cli_option options[] = {
      CLI_TEXT(pick.tuning), .modes = 1 << PICK, .excludes = "input"},
     {0}};
 
-/* What depends on the operation, the operand after the verbs that have one. */
+/* Checks what depends on the operation, the operand after the verbs that have one. */
 static int check(void *args)
 {
     struct args *a = args;

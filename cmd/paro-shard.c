@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-shard: checkpoints and Hugging Face folders into one another, checked and compared. */
+/* Converts checkpoints and Hugging Face folders into one another, checks and compares them. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 
 enum { JOBS_MAX = 256, RULES_MAX = 64 /* of a kind */ };
 
-/* Of --format, and of --type. */
+/* For --format, and for --type. */
 enum format { SAFETENSORS, GGUF };
 struct weight_type {
     enum dtype type;
@@ -56,7 +56,7 @@ static const struct cli_mode modes[] = {
     [DIFF] = {"diff", "diff A B", 2, 2, NULL, 0},
     {0}};
 
-/* Of bounds: what 32 bits count, and a header that fits into no memory. */
+/* Bounds: a number that 32 bits count, and a header that fits into no memory. */
 #define COUNT_MAX      1000000000
 #define SIZE_BYTES_MAX (INT64_C(1) << 40)
 
@@ -170,7 +170,7 @@ static void on_signal(int number)
     atomic_store(&stop, number);
 }
 
-/* What asks to stop is heard, but for what whoever started us has ignored (nohup). */
+/* Handles the signals that ask to stop, but for those that our parent has ignored (nohup). */
 static void hear_signals(void)
 {
     static const int asks[] = {SIGINT, SIGTERM, SIGHUP};
@@ -182,7 +182,7 @@ static void hear_signals(void)
             sigaction(asks[i], &act, NULL);
 }
 
-/* What was read all the same is told: a line for each operand of which something was. */
+/* Reports data read in spite of damage: a line for each operand that has some. */
 static void tell_healed(const struct args *a, int operand)
 {
     char text[1200];

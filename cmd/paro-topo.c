@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Reads a fabric, or measures one, and prints it or where it differs from an older one; or says
- * what makes it slow.
+ * Reads a fabric, or measures one, and prints it or where it differs from an older one; or
+ * reports what makes it slow.
  */
 #include <stdio.h>
 #include <unistd.h>
@@ -132,7 +132,7 @@ static int measure_fabric(const struct args *a, struct world *w, struct probe_as
     struct probe_views found;
     int rc = 0;
 
-    /* What a rank lacks comes before what is asked of all. */
+    /* A device that a rank lacks is reported before options that all ranks share. */
     if (world_agree(w, device_open(&ask->device, name, w->node_rank, err), err))
         return -1;
     ask->all_types = !a->type && device_kind(ask->device) == DEVICE_CPU;

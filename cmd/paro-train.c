@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-train(1): trains a model by a plan, under mpirun or alone. */
+/* Trains a model by a plan, under mpirun or alone (paro-train(1)). */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static const struct cli_mode modes[] = {
     [PRINT] = {"--print-config", NULL, 0, 2, NULL, 0},
     {0}};
 
-/* What a setting of each kind takes, and the flags and modes of some. */
+/* The value that a setting of each kind takes, and the flags and modes of some. */
 #define VALUE_F "NUMBER"
 #define VALUE_I "NUMBER"
 #define VALUE_N "NUMBER"
@@ -231,7 +231,7 @@ static void on_signal(int number)
 }
 
 /*
- * The first asks for a good end, a second of its kind ends at once.  On a stack of its own: the
+ * The first signal saves and exits, a second of its kind kills.  Uses sigaltstack because the
  * kernels that oneDNN makes use the stack pointer for data, and a signal's frame would be
  * written into the heap beside them.
  */
@@ -249,7 +249,7 @@ static void hear_signals(void)
         sigaction(asks[i], &act, NULL);
 }
 
-/* What ends without a run, and without MPI. */
+/* A mode that ends without a run, and without MPI. */
 typedef int alone(struct args *a, struct err *err);
 
 static int show(struct args *a, struct err *err)
