@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The code of blocks beside its definition in double, byte for byte; and what is promised of
- * it: the bound of the error, that codes are stable, that nothing is lost between what is
- * decoded and the residual, that what is not finite is seen. */
+/*
+ * Tests the code of blocks beside its definition in double, byte for byte; and its promises:
+ * the bound of the error, that codes are stable, that nothing is lost between the decoded
+ * values and the residual, that values that are not finite are seen.
+ */
 #include "unit.h"
 
 #include <float.h>
@@ -73,7 +75,7 @@ static void fill(struct fields *f, enum dtype type, enum kind kind, uint64_t str
     memset(f->code, GUARDED, sizeof f->code);
 }
 
-/* What block8.h says, one block, n <= 128: v are the values to be coded. */
+/* The code by block8.h, one block, n <= 128: v are the values to be coded. */
 static void code_block(int8_t *code, const double *v, int n)
 {
     double most = 0;
@@ -240,9 +242,9 @@ TEST(rounding_is_coding)
     assert_memory_equal(x, y, sizeof x);
 }
 
-/* What a block lost comes later: over many turns sums of decoded values stay as near to sums of
- * the values as one residual, which is at most M / 128 (1 + 1/128 + ...) = M / 127.  Without it
- * an element below half of 2^e never arrives. */
+/* Values that a block lost come later: over many turns sums of decoded values stay as near to
+   sums of the values as one residual, which is at most M / 128 (1 + 1/128 + ...) = M / 127.
+   Without it an element below half of 2^e never arrives. */
 TEST(what_is_lost_comes_later)
 {
     float x[128], residual[128] = {0};

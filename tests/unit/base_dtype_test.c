@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Element types: all 65536 patterns of both 16-bit types, their ties, conversions and sums.
- * base_reduce_test.c has the rest. */
+/*
+ * Tests element types: all 65536 patterns of both 16-bit types, their ties, conversions and
+ * sums. base_reduce_test.c has the rest.
+ */
 #include "unit.h"
 
 #include "base/dtype.h"

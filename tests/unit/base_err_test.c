@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What an error says: one line, the place first, never longer than its room. */
+/* Tests the texts of errors: one line, the place first, never longer than its room. */
 #include "unit.h"
 
 #include <errno.h>

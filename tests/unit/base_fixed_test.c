@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sums in fixed point beside long double ones of terms that are exact in both. */
+/* Tests sums in fixed point beside long double ones of terms that are exact in both. */
 #include "unit.h"
 
 #include <float.h>

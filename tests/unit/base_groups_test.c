@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Membership: every written form, ragged groups, ranks placed by slot and by node. */
+/* Tests membership: every written form, ragged groups, ranks placed by slot and by node. */
 #include "unit.h"
 
 #include "base/groups.h"
 
-/* What must hold of any groups, however they came about. */
+/* Checks what must hold of any groups, however they came about. */
 static void sound(const struct groups *g)
 {
     int sum = 0;

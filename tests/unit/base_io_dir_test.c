@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Folders whole or not at all, and closed to others until then. */
+/* Tests that folders appear whole or not at all, and are closed to others until then. */
 #include "unit.h"
 
 #include <sys/stat.h>
@@ -113,7 +113,7 @@ FOLDER_TEST(a_folder_is_closed_until_it_is_whole)
     }
 }
 
-/* What lies in the temporary, or under its name by now, leads nobody elsewhere. */
+/* Entries in the temporary, or under its name by now, lead nobody elsewhere. */
 FOLDER_TEST(a_folder_is_filled_through_its_descriptor)
 {
     struct io_out dir;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files whole or not at all: what a reader, a second writer and a killed writer leave to see.
+/*
+ * Tests that files appear whole or not at all: what a reader, a second writer and a killed
+ * writer leave to see.
  */
 #include "unit.h"
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON read bit by bit: what each token is, where it is wrong, and what is passed over. */
+/*
+ * Tests JSON read bit by bit: what each token is, where it is wrong, and what is passed over.
+ */
 #include "unit.h"
 
 #include "base/jin.h"
 
-/* What is read has no 0 behind it: a byte too many is seen by the sanitizer. */
+/* The text read has no 0 behind it: a byte too many is seen by the sanitizer. */
 static struct jin begin(const char *text, char **copy)
 {
     size_t n = strlen(text);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON out: byte for byte, and read back. */
+/* Tests JSON out: byte for byte, and read back. */
 #include "unit.h"
 
 #include <float.h>

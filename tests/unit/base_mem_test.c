@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory: zeroed, aligned, refused with the number; an arena places what it measured. */
+/* Tests memory: zeroed, aligned, refused with the number; an arena places what it measured. */
 #include "unit.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers in (strict: the traps are listed) and numbers out (for people). */
+/* Tests numbers in (strict: the traps are listed) and numbers out (for people). */
 #include "unit.h"
 
 #include "base/num.h"

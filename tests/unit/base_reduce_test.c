@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reductions of every type against definitions in double: an element is decoded, combined and
- * rounded by arithmetic that shares nothing with the loops. */
+/*
+ * Tests reductions of every type against definitions in double: an element is decoded, combined
+ * and rounded by arithmetic that shares nothing with the loops.
+ */
 #include "unit.h"
 
 #include "base/dtype.h"
@@ -15,7 +17,7 @@ static const struct format formats[DTYPE_COUNT] = {[DTYPE_F32] = {24, -126, 127}
                                                    [DTYPE_F16] = {11, -14, 15},
                                                    [DTYPE_F64] = {53, -1022, 1023}};
 
-/* What the bits of element i mean. */
+/* The value that the bits of element i mean. */
 static double decode(const void *p, enum dtype type, int i)
 {
     const unsigned char *at = (const unsigned char *)p + i * dtype_bytes(type);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Random numbers against the published answers and their moments; robust statistics by hand. */
+/*
+ * Tests random numbers against the published answers and their moments; robust statistics by
+ * hand.
+ */
 #include "unit.h"
 
 #include "base/rng.h"

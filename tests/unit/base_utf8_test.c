@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UTF-8: which bytes are a character, and what of a text a terminal gets to see. */
+/* Tests UTF-8: which bytes are a character, and what of a text a terminal gets to see. */
 #include "unit.h"
 
 #include "base/utf8.h"

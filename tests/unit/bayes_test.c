@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The parts of examples/bayes: evidence of ill-conditioned data against a factorisation in 113
- * bits, the networks' gradient by central differences, rank correlations by worked figures. */
+/*
+ * Tests the parts of examples/bayes: evidence of ill-conditioned data against a factorisation
+ * in 113 bits, the networks' gradient by central differences, rank correlations by worked
+ * figures.
+ */
 #define err unit_err /* <err.h> has another one, which the example calls */
 #include "unit.h"
 #undef err

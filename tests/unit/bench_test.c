@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The benchmark's data is exact and tells wrong from right; what rows say follows from times.
+/*
+ * Tests that the benchmark's data is exact and tells wrong from right, and that rows follow
+ * from times.
  */
 #include "unit.h"
 

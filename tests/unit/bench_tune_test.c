@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of the measured entries is taken, and after how many rounds. */
+/* Tests which of the measured entries is taken, and after how many rounds. */
 #include "unit.h"
 
 #include "bench/bench_parts.h"
@@ -62,8 +62,8 @@ TEST(among_equals_the_prediction_decides)
     assert_int_equal(bench_tune_choose(c.e, ENTRIES, ROUNDS), 0);
 }
 
-/* Of 20 throws of a coin 5 heads or fewer come once in 48 times, 6 or fewer once in 17: the
- * limit is once in 32. */
+/* In 20 throws of a coin 5 heads or fewer come once in 48 times, 6 or fewer once in 17: the
+   limit is once in 32. */
 TEST(noise_is_told_by_the_rounds_that_were_won)
 {
     struct contest c;
@@ -125,7 +125,7 @@ TEST(rounds_fill_two_seconds)
     assert_int_equal(bench_tune_rounds(60), 5);
 }
 
-/* Of two, each follows itself as often as the other; none is left out of an iteration. */
+/* Each of two follows itself as often as the other; none is left out of an iteration. */
 TEST(turns_are_reversed_every_other_time)
 {
     int follows[2][2] = {{0}}, last = bench_turn(-1, 1, 2);

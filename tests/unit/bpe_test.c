@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Byte-pair encoding: the tokens of tests/reference/dump_bpe.py, by a small vocabulary and
- * (where the environment's PARO_TOKENIZER names a folder with them) by GPT-2's own files; any
- * bytes and back; wrong files. */
+/*
+ * Tests byte-pair encoding: the tokens of tests/reference/dump_bpe.py, by a small vocabulary
+ * and (where the environment's PARO_TOKENIZER names a folder with them) by GPT-2's own files;
+ * any bytes and back; wrong files.
+ */
 #include "unit.h"
 
 #include "base/io.h"
@@ -135,7 +137,7 @@ TEST(any_bytes_return)
     tokenizer_close(b);
 }
 
-/* What stands before or behind bytes that are no UTF-8 is cut as if the text ended there. */
+/* Text before or behind bytes that are no UTF-8 is cut as if the text ended there. */
 TEST(bytes_that_are_none)
 {
     static const char text[] = "you \xff\xfe you\xe4\xbd";

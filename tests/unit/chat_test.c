@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Conversations by templates: their text and what of it is learned, written down as the
- * families publish it.  The tokenizer has a token for each byte, and the special tokens. */
+/*
+ * Tests conversations by templates: their text and what of it is learned, written down as the
+ * families publish it.  The tokenizer has a token for each byte, and the special tokens.
+ */
 #include "unit.h"
 
 #include "data/chat.h"
@@ -33,7 +35,7 @@ static struct tokenizer *open_bytes(const char *const *special, int specials)
     return t;
 }
 
-/* What chat_encode gave: the text, and below each byte '^' where it is learned. */
+/* The result of chat_encode: the text, and below each byte '^' where it is learned. */
 struct got {
     const char *const *special;
     char text[2000], mask[2000];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where copies lie: for all ranks of equal and ragged groups, placed by slot and by node, and
- * every number of copies there is room for, by counting and not by the rule; and what a
- * manifest may say of them. */
+/*
+ * Tests where copies lie: for all ranks of equal and ragged groups, placed by slot and by node,
+ * and every number of copies there is room for, by counting and not by the rule; and what a
+ * manifest may say of them.
+ */
 #include "unit.h"
 
 #include "ckpt_fixture.h"
@@ -37,8 +39,8 @@ static int ceil_div(int a, int b)
     return (a + b - 1) / b;
 }
 
-/* Of another group, whose members share out a group's shards by their places, a member of m
- * holds at most its share of theirs, rounded up. */
+/* In another group, whose members share out a group's shards by their places, a member of m
+   holds at most its share of theirs, rounded up. */
 static void check_even(const struct groups *g)
 {
     for (int k = 1; k < g->ranks; k++) {
@@ -117,9 +119,10 @@ TEST(test_places)
 #define REST(name)   KEPT(name, "false", "true")
 #define FILE_(name)  KEPT(name, "false", "false")
 
-/* What a manifest says in place of something, and of what it is refused (NULL: it is
- * well-formed). Two ranks have room for one copy; what an int does not hold is too many too.
- * What a run counts over 2^63 soon is refused, and so is what merge would write twice. */
+/* Replacements in a manifest, and the words by which it is refused (NULL: it is
+   well-formed).  Two ranks have room for one copy; a number that an int does not hold is too
+   many too.  A run's count that soon is over 2^63 is refused, and so is a file that merge
+   would write twice. */
 static const struct {
     const char *was, *is, *words;
 } says[] = {

@@ -5,7 +5,7 @@
 #include "ckpt/ckpt_write.h"
 #include "temp_fixture.h"
 
-/* A checkpoint of a small model, of which every value is known; after unit.h. */
+/* Makes a checkpoint of a small model, of which every value is known; after unit.h. */
 static const char config[] =
     "{\"model_type\":\"llama\",\"vocab_size\":13,\"hidden_size\":6,\"intermediate_size\":5,"
     "\"num_hidden_layers\":2,\"num_attention_heads\":3}";

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checkpoints: what n ranks of any groups write, any ranges give back, in any type; every
- * damage is seen and named. */
+/*
+ * Tests checkpoints: what n ranks of any groups write, any ranges give back, in any type; every
+ * damage is seen and named.
+ */
 #include "unit.h"
 
 #include "ckpt/ckpt.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A table of options: every type, bound and rule, against what it should fill or say. */
+/* Tests a table of options: every type, bound and rule, against what it should fill or say. */
 #include "unit.h"
 
 #include "cli/cli.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * examples/connr on one rank: re-ranking by worked figures, the filter by counting, gradients
- * by central differences, the assignment by trying all permutations, scores by known figures.
+ * Tests examples/connr on one rank: re-ranking by worked figures, the filter by counting,
+ * gradients by central differences, the assignment by trying all permutations, scores by known
+ * figures.
  */
 #define err unit_err /* <err.h> has another one, which the example calls */
 #include "unit.h"

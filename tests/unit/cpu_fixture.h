@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_CPU_FIXTURE_H
 #define TESTS_UNIT_CPU_FIXTURE_H
 
-/* This processor with its kernels, for tests that compute. */
+/* Opens this processor with its kernels, for tests that compute. */
 #include "plain_fixture.h"
 #include "kern/kern.h"
 

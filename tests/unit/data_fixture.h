@@ -2,7 +2,7 @@
 #ifndef DATA_FIXTURE_H
 #define DATA_FIXTURE_H
 
-/* Files of tokens in a folder of their own.  After unit.h. */
+/* Makes files of tokens in a folder of their own.  After unit.h. */
 #include "temp_fixture.h"
 
 static char folder[TEMP_PATH];

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Batches: a function of (options, index) alone, every window reachable, shares of several
- * files kept, evaluation apart from training.  Kinds of files are source_test.c's. */
+/*
+ * Tests batches: a function of (options, index) alone, every window reachable, shares of
+ * several files kept, evaluation apart from training.  Kinds of files are source_test.c's.
+ */
 #include "unit.h"
 
 #include "data_fixture.h"
@@ -347,7 +349,7 @@ static uint64_t sum_of(const struct data_options *o, int64_t train)
     int64_t told_train = 0;
     assert_int_equal(d.train, train);
     data_close(&d);
-    /* What is open another way tells the same. */
+    /* Data that are opened another way give the same. */
     struct data_options whole = *o;
     whole.split = whole.split > 0 ? 0 : 0.1;
     open_all(&d, &whole);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Devices: what they are called, and what this processor does as one.  GPUs: tests/gpu. */
+/*
+ * Tests devices: what they are called, and what this processor does as one.  GPUs: tests/gpu.
+ */
 #include "unit.h"
 
 #include "../gpu/device_fixture.h"

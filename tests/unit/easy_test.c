@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Easy sequences: events and scores, counted again from the tokens that micro-batches have. */
+/*
+ * Tests easy sequences: events and scores, counted again from the tokens that micro-batches
+ * have.
+ */
 #include "unit.h"
 
 #include "data_fixture.h"

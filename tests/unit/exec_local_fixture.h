@@ -2,8 +2,10 @@
 #ifndef TESTS_UNIT_EXEC_LOCAL_FIXTURE_H
 #define TESTS_UNIT_EXEC_LOCAL_FIXTURE_H
 
-/* All ranks in one process: each row runs when the rule of execution lets it, a send together
- * with its receive.  Slow and plain: the other executors are compared with it. */
+/*
+ * Executes all ranks in one process: each row runs when the rule of execution lets it, a send
+ * together with its receive.  Slow and plain: the other executors are compared with it.
+ */
 #include "coll/coll.h"
 #include "plain_fixture.h"
 

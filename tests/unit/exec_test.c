@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The local executor over every conversion between layouts, every algorithm and ragged shapes,
- * on integer-valued floats (sums are exact in any order, so that results are compared bit for
- * bit).  Coded places: the same bits where numbers are small enough for the code; with any
- * numbers, equal copies, and nothing lost but what the residuals have. */
+/*
+ * Tests the local executor over every conversion between layouts, every algorithm and ragged
+ * shapes, on integer-valued floats (sums are exact in any order, so that results are compared
+ * bit for bit).  Coded places: the same bits where numbers are small enough for the code; with
+ * any numbers, equal copies, and nothing lost but what the residuals have.
+ */
 #include "unit.h"
 
 #include "schedule_fixture.h"
@@ -18,7 +20,7 @@ struct fixture {
     struct local on;
 };
 
-/* What rank contributes to element x; a copy's value does not depend on the rank. */
+/* The contribution of a rank to element x; a copy's value does not depend on the rank. */
 static float value(const struct fixture *f, int rank, int64_t x)
 {
     if (f->spec.coded) /* sums of 11 stay below 128: the code has them exactly */
@@ -295,7 +297,7 @@ TEST(an_add_of_anothers)
     assert_int_equal(elems, 4);
 }
 
-/* What has no code is told. */
+/* A request without a code is an error. */
 TEST(test_no_code)
 {
     static const struct {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether the waits between turns keep the rule of execution, told by what they reach: a point
- * is surely behind all before it in its queue and all that it waits for, and so on.  Every
- * conversion, algorithm and number of tracks, rank by rank; and that a wait which is left out
- * is missed. */
+/*
+ * Tests whether the waits between turns keep the rule of execution, told by what they reach: a
+ * point is surely behind all before it in its queue and all that it waits for, and so on.
+ * Every conversion, algorithm and number of tracks, rank by rank; and that a wait which is left
+ * out is missed.
+ */
 #include "unit.h"
 
 #include "schedule_fixture.h"
@@ -140,7 +142,7 @@ static int wrong_slots(const struct order *o)
     return wrong;
 }
 
-/* Of what travels, for what was added on its track: a slot's bytes, which may not overlap. */
+/* Whether a transfer waits for a sum on its track: a slot's bytes, which may not overlap. */
 static int for_slot(const struct order *o, int wait)
 {
     for (int p = TURN_MOVES; p < o->points; p += 2) {

@@ -2,7 +2,7 @@
 #ifndef FLEET_FIXTURE_H
 #define FLEET_FIXTURE_H
 
-/* Synthetic fabrics, measured and judged, and files as texts. */
+/* Measures and judges synthetic fabrics, and reads files as texts. */
 #include "base/mem.h"
 #include "health/health_fleet.h"
 #include "health/health_store.h"

@@ -2,9 +2,11 @@
 #ifndef GOODPUT_FIXTURE_H
 #define GOODPUT_FIXTURE_H
 
-/* A run on nodes that fail, moment by moment: each node has a clock of its own and a piece of
- * the last local save, of which the next nodes of its ring have copies.  Shares nothing with
- * plan/goodput.c but the struct. */
+/*
+ * Simulates a run on nodes that fail, moment by moment: each node has a clock of its own and a
+ * piece of the last local save, of which the next nodes of its ring have copies.  Shares
+ * nothing with plan/goodput.c but the struct.
+ */
 #include <math.h>
 #include <string.h>
 

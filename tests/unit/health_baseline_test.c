@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Baselines: learnt, read, refused, and what is said against them. */
+/* Tests baselines: learnt, read, refused, and the findings against them. */
 #include "unit.h"
 
 #include "base/tick.h"
@@ -18,7 +18,7 @@ static char *learn_text(const struct health_data *d, size_t *bytes)
     return text;
 }
 
-/* What is slower than `below` is a thousandth of it. */
+/* Learns a baseline in which ports slower than `below` have a thousandth of it. */
 static struct health_baseline learn_slower(const char *spec, double below)
 {
     struct health_data d = data(spec, 99);
@@ -96,9 +96,9 @@ TEST(compares_with_itself)
     health_baseline_release(&b);
 }
 
-/* What all ports do is one finding, and that of a port that is slow among them another.  At
- * twice of what was learned a port that lost half of its rate is as it was learned: then the
- * baseline is stale. */
+/* A change of all ports is one finding, and that of a port that is slow among them another.  At
+   twice of what was learned a port that lost half of its rate is as it was learned: then the
+   baseline is stale. */
 TEST(a_shift_of_all_is_one_finding)
 {
     static const char stale[] = "stale (--accept-baseline or --learn)",
@@ -218,8 +218,8 @@ static double parse_s(int hosts)
 /* A host may stand once, wherever the other one is; thousands of them are no work. */
 TEST(hosts_stand_once)
 {
-    /* Of twice as many sorting takes a little over twice the time; each with each, which were
-       most of it at this size, nearly four times as much. */
+    /* Sorting twice as many takes a little over twice the time; each with each, which were most
+       of it at this size, nearly four times as much. */
     double once_s = parse_s(30000);
     assert_true(parse_s(60000) < 3 * once_s);
 }
@@ -291,7 +291,7 @@ UNIT_TEST(a_baseline_is_replaced_when_told_so, temp_enter, temp_leave)
                            : b.port[3].Bps[HEALTH_OUT] > 12e9);
         health_baseline_release(&b);
     }
-    /* What stands there and is none was not meant. */
+    /* A file that is there and is no baseline was not meant. */
     FILE *f = fopen(path, "w");
     assert_non_null(f);
     fputs("127.0.0.1 localhost\n", f);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verdict against a second opinion: a judge by brute force that shares no statistics with
- * the first (each port's median over all of its samples, by counting), closed forms of what
- * chance does, and fabrics whose faults are known. */
+/*
+ * Tests the verdict against a second opinion: a judge by brute force that shares no statistics
+ * with the first (each port's median over all of its samples, by counting), closed forms of
+ * what chance does, and fabrics whose faults are known.
+ */
 #include "unit.h"
 
 #include "base/tick.h"

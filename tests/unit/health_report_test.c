@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is told of a verdict: the line, its perfdata, JSON, the picture; for few hosts and many.
+/*
+ * Tests the reports of a verdict: the line, its perfdata, JSON, the picture; for few hosts and
+ * many.
  */
 #include "unit.h"
 

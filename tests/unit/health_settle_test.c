@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is said of a run in the light of those before it.  The oracle is a table: minutes, what
- * each run saw, and what is to be said and printed of it, worked out by hand from the rules:
+ * Tests reports of a run in the light of those before it.  The oracle is a table: minutes, what
+ * each run saw, and what is to be reported and printed of it, worked out by hand from the
+ * rules:
  *
  *   CRITICAL takes two runs in a row, or one that looked twice
  *   what was said stays said for 10 minutes after it was last seen as bad
@@ -203,7 +204,7 @@ TEST(numbers_that_can_be_added_up)
     }
 }
 
-/* What was found, and what was expected. */
+/* Errors give the value found, and the one expected. */
 TEST(errors_say_what_is_there)
 {
     static const char *const row[][3] = {
@@ -290,7 +291,8 @@ TEST(a_code_that_no_check_has)
     health_data_release(&d);
 }
 
-/* Who can open a temporary could lock it, and nobody would write the file any more. */
+/* A process that can open a temporary could lock it, and nobody would write the file any
+   more. */
 TEST(a_temporary_is_its_writers_alone)
 {
     char dir[TEMP_PATH], *path;
@@ -311,7 +313,7 @@ TEST(a_temporary_is_its_writers_alone)
     assert_ok(io_remove_tree(dir, &err));
 }
 
-/* What a name may hold, and a shell would take for its own. */
+/* A name may hold what a shell would take for its own. */
 TEST(a_line_for_a_scheduler)
 {
     static const char *const names[2] = {"node1", "node1;reboot"};

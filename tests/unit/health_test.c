@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The checker checked: the range grammar, and verdicts on fabrics whose faults are known. */
+/* Tests the checker: the range grammar, and verdicts on fabrics whose faults are known. */
 #include "unit.h"
 
 #include "health/health_analysis.h"
@@ -174,7 +174,7 @@ TEST_BELOW_90(whoever_is_slow_and_not_its_partners)
     }
 }
 
-/* Of what was ended early: a small deviation is not known, unless it was measured again. */
+/* After an early end a small deviation is not known, unless it was measured again. */
 TEST_BELOW_90(ended_early)
 {
     static const struct {
@@ -303,8 +303,8 @@ TEST(one_pair_of_few_is_no_port)
     }
 }
 
-/* What is slow with a host whose link fails is that host's; another that is slow is still
- * named. */
+/* A slow pair of a host whose link fails is that host's; another that is slow is still
+   named. */
 TEST(hosts_whose_link_fails_are_alone)
 {
     static const char *const spec[] = {"4,flap=1,pair=0-1:80", "4,cut=1,pair=0-1:80",
@@ -391,7 +391,7 @@ TEST(what_is_fine_is_not_halved)
     }
 }
 
-/* What is slow for a moment is not halved, whichever of the looks it was fine in. */
+/* A moment's slowness is not halved, whichever of the looks it was fine in. */
 TEST(one_look_is_not_enough)
 {
     for (int fine = 0; fine <= 4; fine++) {

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_IO_FIXTURE_H
 #define TESTS_UNIT_IO_FIXTURE_H
 
-/* What is in files and folders, and who is killed while they are written.  After unit.h. */
+/* Reads what is in files and folders, and kills their writers.  After unit.h. */
 #include <dirent.h>
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* JSON Lines: what a line is, plain and compressed, and what is wrong with one. */
+/* Tests JSON Lines: what a line is, plain and compressed, and what is wrong with one. */
 #include "unit.h"
 
 #include "data_fixture.h"

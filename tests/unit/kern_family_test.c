@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels that only some families of models have (LayerNorm, biases, learned positions,
- * GELU) against the double reference and its central differences. */
+/*
+ * Tests the kernels that only some families of models have (LayerNorm, biases, learned
+ * positions, GELU) against the double reference and its central differences.
+ */
 #include "unit.h"
 
 #include "kern_fixture.h"
@@ -23,7 +25,7 @@ static double layernorm_loss(const void *p)
     return loss;
 }
 
-/* What both bounds are made of: of one row, mean |x|, the largest |x - mean|, 1 / deviation. */
+/* The terms of both bounds: of one row, mean |x|, the largest |x - mean|, 1 / deviation. */
 struct row {
     double size, spread, rstd, g, gx;
 };
@@ -118,7 +120,7 @@ static void layernorm_case(int64_t n, int64_t c, double shift)
     kern_layernorm_backward(dx, dw, db, dy, mean, rstd, x, w, n, c);
     assert_rows(&at, y, dx);
     assert_weights(&at, dw, db);
-    /* What is not wanted changes nothing else; all is added to what is there. */
+    /* A gradient that is not wanted changes nothing else; all is added to what is there. */
     memset(again, 0, (size_t)(n * c) * sizeof *again);
     kern_layernorm_backward(again, NULL, NULL, dy, mean, rstd, x, w, n, c);
     assert_memory_equal(dx, again, (size_t)(n * c) * sizeof *dx);

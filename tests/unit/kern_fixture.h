@@ -2,10 +2,12 @@
 #ifndef TESTS_UNIT_KERN_FIXTURE_H
 #define TESTS_UNIT_KERN_FIXTURE_H
 
-/* What the tests of kernels share.  EPS = 2^-24 is the error of one rounding to f32; a sum of n
- * terms taken in any order is off by at most n EPS times the sum of the terms' magnitudes
- * (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2).  Bounds are to
- * first order in EPS.  After unit.h. */
+/*
+ * Provides what the tests of kernels share.  EPS = 2^-24 is the error of one rounding to f32; a
+ * sum of n terms taken in any order is off by at most n EPS times the sum of the terms'
+ * magnitudes (Higham, "Accuracy and Stability of Numerical Algorithms", 2002, section 4.2).
+ * Bounds are to first order in EPS.  After unit.h.
+ */
 #include <math.h>
 
 #include "base/mem.h"

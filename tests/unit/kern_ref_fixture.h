@@ -2,10 +2,12 @@
 #ifndef TESTS_UNIT_KERN_REF_FIXTURE_H
 #define TESTS_UNIT_KERN_REF_FIXTURE_H
 
-/* The forward kernels of kern_cpu.h in double precision, straight from their formulas, element
- * by element: what every kernel is compared with.  Gradients are checked by central differences
- * of these; attention's, which has too many elements for that, by its formula.  Shapes and
- * meanings as there; slow, and shares no code with what it checks. */
+/*
+ * Computes the forward kernels of kern_cpu.h in double precision, straight from their formulas,
+ * element by element: the reference of every kernel.  Gradients are checked by central
+ * differences of these; attention's, which has too many elements for that, by its formula.
+ * Shapes and meanings as there; slow, and shares no code with what it checks.
+ */
 #include <math.h>
 #include <stdint.h>
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Products with sparse matrices against the dense ones in double, of sizes that are no multiple
- * of a tile, a vector or a block.  A sum of n terms in f32 is off by at most n 2^-24 times the
- * sum of their magnitudes. */
+/*
+ * Tests products with sparse matrices against the dense ones in double, of sizes that are no
+ * multiple of a tile, a vector or a block.  A sum of n terms in f32 is off by at most n 2^-24
+ * times the sum of their magnitudes.
+ */
 #include "unit.h"
 
 #include "base/rng.h"
@@ -66,7 +68,7 @@ static void drop(struct arrays *a)
     mem_free(a);
 }
 
-/* Of a sum of `terms` products, x[i * step_x] y[i * step_y], and `more` beside. */
+/* Expects the sum of `terms` products, x[i * step_x] y[i * step_y], and `more` beside. */
 static void expect(float found, const float *x, int64_t step_x, const float *y, int64_t step_y,
                    int64_t terms, double more)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The CPU kernels against the double reference, their gradients against its central
- * differences; the parts that only some families have are in kern_family_test.c. */
+/*
+ * Tests the CPU kernels against the double reference, their gradients against its central
+ * differences; the parts that only some families have are in kern_family_test.c.
+ */
 #include "unit.h"
 
 #include <oneapi/dnnl/dnnl.h>
@@ -212,7 +214,7 @@ TEST(test_rmsnorm)
     rmsnorm_case(1, 5, 1);
 }
 
-/* Of each head all elements turn, or the first. */
+/* All elements of each head turn, or the first. */
 static void rope_case(int64_t R)
 {
     enum { BATCH = 2, SEQ = 9, HEADS = 3, D = 10, LD = HEADS * D + 4, N = BATCH * SEQ * LD };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The placement: a partition for every length, shards nested, equal groups as drawn in
- * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC. */
+/*
+ * Tests the placement: a partition for every length, shards nested, equal groups as drawn in
+ * paro-method(7), PLACEMENT; the moves against the tables of paro-method(7), TRAFFIC.
+ */
 #include "unit.h"
 
 #include "schedule_fixture.h"

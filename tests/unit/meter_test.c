@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The meter: what is written is read, while it is written; damaged files are refused. */
+/* Tests the meter: records are read while they are written; damaged files are refused. */
 #include "unit.h"
 
 #include <pthread.h>
@@ -164,7 +164,7 @@ static void *cut_and_grow(void *arg)
     return NULL;
 }
 
-/* Whoever owns the file may cut it at any time: an error, or what there is, but no signal. */
+/* The file's owner may cut it at any time: an error, or what there is, but no signal. */
 METER_TEST(a_file_that_is_cut_while_it_is_read)
 {
     struct meter_comm c = {.id = 1, .ranks = 1};

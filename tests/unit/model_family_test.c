@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Each family's table: published sizes, what the network relies on, and refused configs. */
+/*
+ * Tests each family's table: published sizes, what the network relies on, and refused configs.
+ */
 #include "unit.h"
 
 #include "model_fixture.h"
@@ -87,7 +89,7 @@ TEST(test_published)
 #define NAME_OF(name) #name,
 static const char *const families[] = {MODEL_FAMILIES(NAME_OF)};
 
-/* What the network and the readers rely on in each family's table. */
+/* Checks what the network and the readers rely on in each family's table. */
 TEST(test_tables)
 {
     for (size_t f = 0; f < sizeof families / sizeof *families; f++) {

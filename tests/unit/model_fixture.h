@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_MODEL_FIXTURE_H
 #define TESTS_UNIT_MODEL_FIXTURE_H
 
-/* Models from the text of a config.json.  After unit.h. */
+/* Makes models from the text of a config.json.  After unit.h. */
 #include "model/model.h"
 #include "words_fixture.h"
 

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Masks of sparse matrices against whole matrices of flags and a full sort.  Numbers of active
- * places after each change are those of the paper's bounds, from its released program: EM .92
- * .91 .90 / .90, EM&S .90 / .85 .875 .90. */
+/*
+ * Tests masks of sparse matrices against whole matrices of flags and a full sort.  Numbers of
+ * active places after each change are those of the paper's bounds, from its released program:
+ * EM .92 .91 .90 / .90, EM&S .90 / .85 .875 .90.
+ */
 #include "unit.h"
 
 #include "base/rng.h"
@@ -110,7 +112,7 @@ static char *largest(const struct model_tensor *t, const float *whole, const flo
     return flag;
 }
 
-/* What is active is there, element by element, and nothing else. */
+/* All active values are there, element by element, and nothing else. */
 TEST(first_masks)
 {
     static const struct {
@@ -234,8 +236,8 @@ TEST(changes)
     }
 }
 
-/* Of z places at 0 each comes with m / z: over 400 seeds the number of times is binomial, and
- * none of the 600 places is beyond 6 standard deviations (2e-9 each). */
+/* Each of z places at 0 comes with m / z: over 400 seeds the number of times is binomial, and
+   none of the 600 places is beyond 6 standard deviations (2e-9 each). */
 TEST(growth_is_even)
 {
     enum { SEEDS = 400 };

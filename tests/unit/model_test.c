@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model reader: sizes known from published models, defaults, and refused configs. */
+/* Tests the model reader: sizes known from published models, defaults, and refused configs. */
 #include "unit.h"
 
 #include "base/rng.h"
@@ -145,7 +145,7 @@ TEST(test_patterns)
     check_tiling(&m, m.params);
     assert_int_equal(m.first_trained, 0);
     assert_ok(model_train(&m, "freeze=model.embed*,*.layers.[01].*,*norm*", &err));
-    /* What is left: the last layer's seven matrices and lm_head. */
+    /* The rest: the last layer's seven matrices and lm_head. */
     check_tiling(&m, 4 * 6 * 6 + 3 * 6 * 5 + 11 * 6);
     assert_int_equal(m.first_trained, 3);
     assert_int_equal(m.unit[1].trained, 0);

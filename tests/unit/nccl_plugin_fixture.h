@@ -2,8 +2,10 @@
 #ifndef TESTS_UNIT_NCCL_PLUGIN_FIXTURE_H
 #define TESTS_UNIT_NCCL_PLUGIN_FIXTURE_H
 
-/* libparo-nccl-plugin.so, loaded as NCCL does it.  Each case is a process of its own, as a rank
- * is, whose standard error goes to a file. */
+/*
+ * Loads libparo-nccl-plugin.so as NCCL does it.  Each case is a process of its own, as a rank
+ * is, whose standard error goes to a file.
+ */
 #include <dlfcn.h>
 #include <sys/wait.h>
 
@@ -49,7 +51,7 @@ static inline int run(int (*what)(void))
     return WEXITSTATUS(status);
 }
 
-/* What the process has printed: `lines` lines, with these words. */
+/* Expects the process to have printed `lines` lines, with these words. */
 static inline void printed(int lines, const char *words)
 {
     char text[4096] = "";

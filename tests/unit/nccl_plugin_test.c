@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libparo-nccl-plugin.so as NCCL's profiler: called by the names and layouts of NCCL's
- * interface, which are written down here anew; its records are read when the process has ended.
+ * Tests libparo-nccl-plugin.so as NCCL's profiler: called by the names and layouts of NCCL's
+ * interface, which are written down here again; its records are read when the process has
+ * ended.
  */
 #include "unit.h"
 

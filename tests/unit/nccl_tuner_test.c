@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* libparo-nccl-plugin.so as NCCL's tuner: called by the names and layouts of NCCL's interface,
- * which are written down here anew, and its choice made of the costs as NCCL makes it. */
+/*
+ * Tests libparo-nccl-plugin.so as NCCL's tuner: called by the names and layouts of NCCL's
+ * interface, which are written down here again, and its choice made of the costs as NCCL makes
+ * it.
+ */
 #include "unit.h"
 
 #include "nccl_plugin_fixture.h"

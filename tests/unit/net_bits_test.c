@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Equal inputs give equal bits: wherever the caller's arrays lie, whatever ran before, and with
- * a layer's forward run again.  And products in bf16 beside those in f32.  The model is large
- * enough for every path of the library's products, and its rows are ragged in blocks. */
+/*
+ * Tests that equal inputs give equal bits: wherever the caller's arrays lie, whatever ran
+ * before, and with a layer's forward run again.  And products in bf16 beside those in f32.  The
+ * model is large enough for every path of the library's products, and its rows are ragged in
+ * blocks.
+ */
 #include "unit.h"
 
 #include "base/rng.h"
@@ -32,7 +35,7 @@ static void read_model(struct model *m, int which)
               model_train(m, which / 2 ? "lora=5" : "all", &err));
 }
 
-/* What a step leaves: the loss, and the gradients of all units one after the other. */
+/* The results of a step: the loss, and the gradients of all units one after the other. */
 struct result {
     double loss;
     float *grads;

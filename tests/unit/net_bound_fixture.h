@@ -2,11 +2,11 @@
 #ifndef TESTS_UNIT_NET_BOUND_FIXTURE_H
 #define TESTS_UNIT_NET_BOUND_FIXTURE_H
 
-/* How far a network may be off, and central differences of its reference. */
+/* Bounds how far a network may be off, and takes central differences of its reference. */
 #include "net_fixture.h"
 #include "net_noise_fixture.h"
 
-/* What the network is run with; a rig's own numbers of rows. */
+/* The input that the network is run with; a rig's own numbers of rows. */
 struct text {
     const int32_t *tokens, *targets;
     int64_t batch, seq;

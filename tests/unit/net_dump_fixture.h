@@ -2,7 +2,10 @@
 #ifndef TESTS_UNIT_NET_DUMP_FIXTURE_H
 #define TESTS_UNIT_NET_DUMP_FIXTURE_H
 
-/* A network beside what Hugging Face computed: tests/reference/dump_net.py has the format. */
+/*
+ * Compares a network with what Hugging Face computed: tests/reference/dump_net.py has the
+ * format.
+ */
 #include "base/io.h"
 #include "net_bound_fixture.h"
 

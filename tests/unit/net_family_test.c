@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What differs between models: GPT-2 and Llama's biases and positions, parts that are frozen,
- * low-rank adapters; and the forward alone.  Against what Hugging Face computed
+/*
+ * Tests the differences between models: GPT-2 and Llama's biases and positions, parts that are
+ * frozen, low-rank adapters; and the forward alone.  Against what Hugging Face computed
  * (tests/reference/dump_net.py), against the double reference and its central differences, and
- * against the network that trains whole. */
+ * against the network that trains whole.
+ */
 #include "unit.h"
 
 #include "net/net_parts.h"
@@ -117,9 +119,9 @@ static void assert_gradient(const float *got, struct rig *all, const struct mode
     free(wide);
 }
 
-/* What trains has the same gradient, bit for bit, as where all trains (within rounding where
- * that joins other lines in one product), and what does not is never written: its place has no
- * memory. */
+/* Parameters that train have the same gradient, bit for bit, as where all trains (within
+   rounding where that joins other lines in one product), and frozen ones are never written:
+   their place has no memory. */
 static void frozen_case(const char *text, const char *train, int recompute)
 {
     struct net_options options = {.batch = BATCH, .seq = SEQ, .recompute = recompute};
@@ -303,7 +305,7 @@ TEST(test_flops)
 
 /* ---- bytes ---- */
 
-/* What a plan asks without the device is what is taken on it. */
+/* The memory that a plan asks for without the device is the memory taken on it. */
 static void planned_case(const char *text, const char *train)
 {
     struct rig rig;

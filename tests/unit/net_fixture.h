@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_NET_FIXTURE_H
 #define TESTS_UNIT_NET_FIXTURE_H
 
-/* A network with its memory, for the tests of networks.  After unit.h. */
+/* Makes a network with its memory, for the tests of networks.  After unit.h. */
 #include "base/rng.h"
 #include "cpu_fixture.h"
 #include "net/net.h"

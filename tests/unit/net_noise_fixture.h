@@ -2,10 +2,10 @@
 #ifndef TESTS_UNIT_NET_NOISE_FIXTURE_H
 #define TESTS_UNIT_NET_NOISE_FIXTURE_H
 
-/* How far gradients may be off: what cancels in them. */
+/* Bounds how far gradients may be off: what cancels in them. */
 #include "net_ref_fixture.h"
 
-/* What a model reads, and its parameters. */
+/* A model's input, and its parameters. */
 struct net_ref_run {
     const struct model *model;
     double **params;
@@ -37,8 +37,8 @@ static inline double net_ref_slope_along(const struct net_ref_run *r,
  * should be with a probability of 10^-7 (chi-squared with 8 degrees). */
 enum { NET_REF_SAMPLES = 8 };
 
-/* Of the 2-norm of a tensor's gradient, relative to REF_NOISE.  The mean square of a vector's
- * products with vectors of random signs is the square of its 2-norm. */
+/* The noise of the 2-norm of a tensor's gradient, relative to REF_NOISE.  The mean square of a
+   vector's products with vectors of random signs is the square of its 2-norm. */
 static inline double net_ref_slope_noise(const struct net_ref_run *r,
                                          const struct model_tensor *t)
 {

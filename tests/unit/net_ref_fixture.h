@@ -2,9 +2,11 @@
 #ifndef TESTS_UNIT_NET_REF_FIXTURE_H
 #define TESTS_UNIT_NET_REF_FIXTURE_H
 
-/* The decoder's forward pass in double precision as a paper would write it: one tensor after
- * the other, found by name; a bias or an adapter exists if a tensor of that name does.  Central
- * differences of its loss are what gradients are compared with. */
+/*
+ * Computes the decoder's forward pass in double precision as a paper would write it: one tensor
+ * after the other, found by name; a bias or an adapter exists if a tensor of that name does.
+ * Gradients are compared with central differences of its loss.
+ */
 #include "base/mem.h"
 #include "base/rng.h"
 #include "model/model.h"

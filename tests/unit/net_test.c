@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The decoder against what Hugging Face computed (tests/reference/dump_net.py), against the
- * double reference and its central differences, and against itself. */
+/*
+ * Tests the decoder against what Hugging Face computed (tests/reference/dump_net.py), against
+ * the double reference and its central differences, and against itself.
+ */
 #include "unit.h"
 
 #include "net_dump_fixture.h"

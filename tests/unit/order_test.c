@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The order of samples: bijections, epochs that visit every window, shares that are kept. */
+/*
+ * Tests the order of samples: bijections, epochs that visit every window, shares that are kept.
+ */
 #include "unit.h"
 
 #include "base/rng.h"

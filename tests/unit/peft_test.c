@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Adapters: what PEFT wrote is read, what is written PEFT's own files say too, and added into
- * the matrices they give what PEFT's merge_and_unload gave (tests/reference/dump_peft.py). */
+/*
+ * Tests adapters: PEFT's files are read, files written here equal PEFT's own, and adapters
+ * added into the matrices give what PEFT's merge_and_unload gave
+ * (tests/reference/dump_peft.py).
+ */
 #include "unit.h"
 
 #include "shard/peft.h"

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Choices against an enumeration of every candidate, and fabrics where the best is known. */
+/*
+ * Tests choices against an enumeration of every candidate, and fabrics where the best is known.
+ */
 #include "unit.h"
 
 #include "pick/pick_auto.h"
@@ -31,7 +33,7 @@ static double least_of(const struct topo *t, unsigned op, int64_t bytes, int alg
     return least;
 }
 
-/* What a choice may lose: a chunk below the usual one has to gain twice. */
+/* The most that a choice may lose: a chunk below the usual one has to gain twice. */
 static double loss(const struct topo *t)
 {
     return pick_messages_cost(t) ? (1 + PICK_GAIN) * (1 + PICK_GAIN) : 1 + PICK_GAIN;

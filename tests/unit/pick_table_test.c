@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables: they say what pick_auto says, return from their text, and refuse what is no table.
- * And what a schedule puts through the ports. */
+/*
+ * Tests tables: they give what pick_auto gives, return from their text, and refuse texts that
+ * are no table.  Tests, too, what a schedule puts through the ports.
+ */
 #include "unit.h"
 
 #include "pick/pick_table.h"
@@ -247,8 +249,8 @@ TEST(between_two_sizes_lies_their_mean)
                      (INT64_C(1) << 60) + 2);
 }
 
-/* What passes the ports, against the closed forms of paro-method(7), HO-RING.  Rounding of each
- * chunk to 2^-42 of M; chunks below 2^12 here. */
+/* The traffic of the ports, against the closed forms of paro-method(7), HO-RING.  Rounding of
+   each chunk to 2^-42 of M; chunks below 2^12 here. */
 static const double rounding = 0x1p-30;
 
 static struct pick_traffic traffic(unsigned op, enum schedule_algo algo, const char *shape)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pickles, against Python's: the bytes are what pickle.dumps wrote of the values in the
- * comments, or what a program could write that means no good. */
+/*
+ * Tests pickles against Python's: the bytes are what pickle.dumps wrote of the values in the
+ * comments, or what a program could write that means no good.
+ */
 #include "unit.h"
 
 #include "ckpt/pickle.h"

@@ -2,7 +2,7 @@
 #ifndef TESTS_UNIT_PLAIN_FIXTURE_H
 #define TESTS_UNIT_PLAIN_FIXTURE_H
 
-/* For programs of tests with cmocka and without: what most of them need. */
+/* Provides what most programs of tests need, with cmocka and without. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Answers beside the plan: which strategy other tools can run in its place; why strategies
- * lose, against other fabrics on which what binds them is no longer there; what turns the
- * choice, against fabrics that are made so; a grown fabric against one that was described at
- * that size. */
+/*
+ * Tests answers beside the plan: which strategy other tools can run in its place; why
+ * strategies lose, against other fabrics on which what binds them is no longer there; what
+ * turns the choice, against fabrics that are made so; a grown fabric against one that was
+ * described at that size.
+ */
 #include "unit.h"
 
 #include "plan/emit.h"
@@ -74,7 +76,8 @@ static char *text_of(const char *shape, const char *name, enum plan_target targe
     return unit_text(f);
 }
 
-/* What tells one strategy from another in each tool, and what must not be there. */
+/* The words that tell one strategy from another in each tool, and those that must not be
+   there. */
 TEST(test_words)
 {
     static const struct {
@@ -207,7 +210,7 @@ TEST(test_what_binds)
     drop_topo(&t);
 }
 
-/* What does not fit, by how much; and the second, the best of the rest. */
+/* Strategies that do not fit, by how much; and the second, the best of the rest. */
 TEST(test_memory_and_second)
 {
     struct model m = bare(65.286e9);
@@ -311,8 +314,8 @@ static int chosen_with(const struct plan_price *p, double memory)
     return best;
 }
 
-/* What a rank may have changes the choice only where a strategy begins to fit, or ceases to.  A
-   rank has whole bytes. */
+/* A rank's memory changes the choice only where a strategy begins to fit, or ceases to.  A rank
+   has whole bytes. */
 static void check_memory(const struct plan_search *s, const struct plan_change w[2])
 {
     double below = -INFINITY, above = INFINITY;
@@ -486,7 +489,7 @@ TEST(test_same_as_described)
     compare_grown("[3,2]", 10, "[3,2,3,2]");
     compare_grown("[3,2]", 9, "[3,2,3,1]");
     compare_grown("[3,2]", 7, "[3,2,2]");
-    /* What a level above the groups passes is by default what its groups do together: said. */
+    /* The rate of a level above the groups is by default what its groups do together: said. */
     compare_grown("2x2x2,level2=80MB/s:70us", 32, "8x2x2,level2=80MB/s:70us");
     compare_grown("2x2x2,level2=80MB/s:70us", 4, "1x2x2,level2=80MB/s:70us");
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups that end at any boundary: the search over all against one after the other; what it
- * costs, by hand; where nothing fits; what a run saves. */
+/*
+ * Tests groups that end at any boundary: the search over all against one after the other; what
+ * it costs, by hand; where nothing fits; what a run saves.
+ */
 #include "unit.h"
 
 #include "plan/fit.h"
@@ -245,7 +247,7 @@ TEST(test_smallest)
     smallest("2x2,memory=1B", 1e9, "more groups would not help: ");
 }
 
-/* What a choice of its own shuts out, and what would do. */
+/* Plans that a choice of the user's shuts out, and options that would fit. */
 TEST(test_relief)
 {
     struct plan_advice advice;

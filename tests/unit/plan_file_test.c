@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A plan reads back as it was printed, and nothing else is read. */
+/* Tests that a plan reads back as it was printed, and nothing else is read. */
 #include "unit.h"
 
 #include "plan/plan.h"
@@ -123,7 +123,7 @@ static void read_edited(struct plan *p, const char *text, const char *from, cons
     mem_free(edited);
 }
 
-/* What only some plans have: where the groups end, and the time of a checkpoint. */
+/* Keys that only some plans have: where the groups end, and the time of a checkpoint. */
 TEST(test_some_keys)
 {
     char *text = sample("params=7e9");

@@ -2,7 +2,7 @@
 #ifndef PLAN_FIXTURE_H
 #define PLAN_FIXTURE_H
 
-/* Fabrics and models by hand, for the planner's tests. */
+/* Makes fabrics and models by hand, for the planner's tests. */
 #include <math.h>
 
 #include "base/mem.h"

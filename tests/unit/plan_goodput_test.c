@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What failures leave of a run.  The formula against a simulation of nodes that fail one by
- * one, against Daly's where there is one kind of save, and against counting where all copies
- * are lost; the intervals against all others; what copies cost against sums by hand. */
+/*
+ * Tests what failures leave of a run.  The formula against a simulation of nodes that fail one
+ * by one, against Daly's where there is one kind of save, and against counting where all copies
+ * are lost; the intervals against all others; what copies cost against sums by hand.
+ */
 #include "unit.h"
 
 #include "goodput_fixture.h"
@@ -85,7 +87,7 @@ TEST(without_failures_saves_alone_cost)
     assert_true(s.goodput < without && s.goodput > without * (1 - 1e-9));
 }
 
-/* What never passes has a goodput of 0, and no number that is none. */
+/* A segment that never passes has a goodput of 0, and no number that is none. */
 TEST(no_segment_passes)
 {
     struct plan_survival s = one_level;

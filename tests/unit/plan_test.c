@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The planner's second opinions: the tables of paro-method(7), TRAFFIC (bytes, memory,
- * dominance, what fits), the closed forms of time, the network's own account of its memory. */
+/*
+ * Tests the planner against second opinions: the tables of paro-method(7), TRAFFIC (bytes,
+ * memory, dominance, what fits), the closed forms of time, the network's own account of its
+ * memory.
+ */
 #include "unit.h"
 
 #include "cpu_fixture.h"
@@ -232,7 +235,7 @@ TEST(test_closed_forms)
     }
 }
 
-/* What a leg puts on the busiest link of its tier, in parts of the vector. */
+/* The load of a leg on the busiest link of its tier, in parts of the vector. */
 struct legs {
     const char *shape;
     double inside, across, even, ring; /* even: one of the two of an all-reduce */
@@ -349,7 +352,7 @@ TEST(test_slow_port)
     drop_topo(&t);
 }
 
-/* What the time must never leave: its bounds. */
+/* The bounds that the time must never leave. */
 TEST(test_overlap)
 {
     struct plan_price ahead[PLAN_STRATEGIES], waits[PLAN_STRATEGIES], idle[PLAN_STRATEGIES];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time of a step against the same step in small ticks: one computing thread that goes through
- * its loops, four queues, two links.  In each tick all that is under way moves by its share.
- * And what is computed again, matrix by matrix.
+ * Tests the time of a step against the same step in small ticks: one computing thread that goes
+ * through its loops, four queues, two links.  In each tick all that is under way moves by its
+ * share.  And what is computed again, matrix by matrix.
  *
  * One collective, priced by the planner's closed form and by the simulator of its rows: within
  * 5 %, which is what simulated and measured times differ by (pick/pick_auto.h).  Where messages
@@ -202,11 +202,11 @@ static struct model layers_alone(struct model_unit unit[UNITS])
                               .trained = UNITS * INT64_C(1000000));
 }
 
-/* What one unit takes on two groups of two, one after the other: a million elements of two
- * bytes are 1 ms inside a group (half of them leave each rank at 1e9 a second) and 1 ms across
- * (a quarter of them leaves each of two ranks through a port of 1e9).  The tables are those
- * of paro-method(7), TRAFFIC.  The first visit is the embedding's and the last one the head's:
- * no attention. */
+/* One unit's times on two groups of two, one after the other: a million elements of two bytes
+   are 1 ms inside a group (half of them leave each rank at 1e9 a second) and 1 ms across (a
+   quarter of them leaves each of two ranks through a port of 1e9).  The tables are those of
+   paro-method(7), TRAFFIC.  The first visit is the embedding's and the last one the head's: no
+   attention. */
 static struct ticks ticks_of(const struct plan_case *c, struct plan_strategy s,
                              const struct plan_price *p)
 {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bytes and memory of ragged groups against a count over the ranges of the layout: all 27
- * strategies, three algorithms, element by element. */
+/*
+ * Tests bytes and memory of ragged groups against a count over the ranges of the layout: all 27
+ * strategies, three algorithms, element by element.
+ */
 #include "unit.h"
 
 #include "plan_fixture.h"
@@ -31,7 +33,7 @@ static void hop(struct walk *w, int src, int dst, int times)
     w->slow[src] += times * w->across;
 }
 
-/* Who holds what of a vector of so many elements. */
+/* Lays out which rank holds which part of a vector of so many elements. */
 static void walk_lay_out(struct walk *w, int elems)
 {
     const struct groups *groups = &w->layout.groups;
@@ -263,9 +265,9 @@ TEST(test_coded_by_walk)
         }
 }
 
-/* What is kept is not gathered again: the last visits and no others, by their own units' sizes;
- * nor what lies before the first that trains.  What is frozen is gathered and nothing else.
- * All units differ; tied, the last visit is the first unit again. */
+/* Kept units are not gathered again: the last visits and no others, by their own units' sizes;
+   nor those before the first that trains.  Frozen ones are gathered and nothing else.  All
+   units differ; tied, the last visit is the first unit again. */
 TEST(test_kept_by_walk)
 {
     static const char *const shapes[] = {"[3]", "[1,1]", "[3,2]", "2x2", "[1,3,2]"};

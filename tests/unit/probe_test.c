@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Groups found in tables of distances that were made from groups: any placement, ragged,
+/*
+ * Tests groups found in tables of distances that were made from groups: any placement, ragged,
  * several levels, noise, busy moments; rounds in which a rank is once; and how many pairs it
  * takes.  Lines through times: exact ones, noisy ones, and how often the interval holds the
- * truth. */
+ * truth.
+ */
 #include "unit.h"
 
 #include "base/groups.h"
@@ -219,7 +221,7 @@ TEST(near_levels_are_told_apart)
     }
 }
 
-/* What looks far in a busy moment is met again and joined. */
+/* Ranks that look far in a busy moment are measured again and joined. */
 TEST(busy_moments_pass)
 {
     static const char *const shape[] = {"2x2", "[3,2]", "2x4", "4x2", "8x8", "1x6", "1x32"};
@@ -311,8 +313,8 @@ static const double sizes[][6] = {
 };
 enum { SETS = sizeof sizes / sizeof *sizes, POINTS = 6 };
 
-/* What rounding leaves: 1e-15 of a time, a few times over; the slope's is that over the sizes'
- * distance. */
+/* The error that rounding leaves: 1e-15 of a time, a few times over; the slope's is that over
+   the sizes' distance. */
 TEST(exact)
 {
     for (int s = 0; s < SETS; s++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* paro-rank's library: lines of logs, epochs of runs that were resumed, scores, ranks.  Second
- * opinions: strtod, losses kept step by step, sums written out, tables worked by hand. */
+/*
+ * Tests paro-rank's library: lines of logs, epochs of runs that were resumed, scores, ranks.
+ * Second opinions: strtod, losses kept step by step, sums written out, tables worked by hand.
+ */
 #include "unit.h"
 
 #include <float.h>
@@ -126,7 +128,7 @@ TEST(numbers_are_decimals)
 
 enum { STEPS = 400 };
 
-/* What a run comes to where every step's loss is kept: a step voids all behind it. */
+/* The result of a run where every step's loss is kept: a step voids all behind it. */
 struct kept {
     double loss[STEPS];
     int has[STEPS];
@@ -261,7 +263,7 @@ static void feed(struct rank_curve *c, const int64_t *step, const double *loss, 
     assert_ok(rank_curve_end(c, &err));
 }
 
-/* What was given up is in the score, bit for bit, or said to be lost. */
+/* Losses given up are in the score, bit for bit, or said to be lost. */
 TEST(a_curve_keeps_what_will_be_asked)
 {
     static const struct rank_score hows[] = {
@@ -300,7 +302,7 @@ TEST(a_curve_keeps_what_will_be_asked)
     /* A third of the cases or more give up epochs, and are compared; some lose them. */
     assert_true(given_up > 6000 && compared > 6000 && lost > 500);
 
-    /* Of a run that begins anew nothing is missing. */
+    /* A run that begins again lacks nothing. */
     const struct rank_ask one = {hows[0], 0, 1};
     struct rank_curve c;
     rank_curve_init(&c, 1, 0, &one);

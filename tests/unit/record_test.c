@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Structs by tables: texts written by hand, as YAML, as JSON, as CSV, and what is refused. */
+/*
+ * Tests structs by tables: texts written by hand, as YAML, as JSON, as CSV, and what is
+ * refused.
+ */
 #include "base/record.h"
 
 #include <math.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * safetensors: files written by the Python library read as they are, files that we write read
- * back, and a folder of broken headers, each with its message (tests/data/safetensors, made by
- * tests/reference/make_safetensors.py).  What a tree has is compared in safetensors_fuzz.c.
+ * Tests safetensors: files written by the Python library read as they are, files that we write
+ * read back, and a folder of broken headers, each with its message (tests/data/safetensors,
+ * made by tests/reference/make_safetensors.py).  What a tree has is compared in
+ * safetensors_fuzz.c.
  */
 #include "unit.h"
 
@@ -88,7 +89,8 @@ TEST(test_broken)
     assert_int_equal(seen, 62);
 }
 
-/* What a limit refuses, with the option that raises it; and what one more lets through. */
+/* Texts that a limit refuses, with the option that raises it; and those that one more lets
+   through. */
 TEST(test_limits)
 {
     static const char two[] = "{\"ab\":{\"dtype\":\"U8\",\"shape\":[],\"data_offsets\":[0,1]},"

@@ -2,7 +2,7 @@
 #ifndef SCHEDULE_FIXTURE_H
 #define SCHEDULE_FIXTURE_H
 
-/* What the tests of schedules share: shapes, and generating that must succeed. */
+/* Provides what the tests of schedules share: shapes, and generating that must succeed. */
 #include "base/mem.h"
 #include "layout/layout.h"
 #include "schedule/schedule.h"

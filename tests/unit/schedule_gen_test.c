@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every generator against the verifier: equal and ragged shapes, roots, levels, by-node
+/*
+ * Tests every generator against the verifier: equal and ragged shapes, roots, levels, by-node
  * placement; one rank's rows against all rows; what ports and tiers carry and how many messages
- * there are against closed forms. */
+ * there are against closed forms.
+ */
 #include "unit.h"
 
 #include "schedule_fixture.h"
@@ -291,7 +293,7 @@ TEST(test_gather_step)
     each_spec("[3,2,2]", PHASES, 2, gather_step);
 }
 
-/* What the rows of a spec carry, each chunk being one element; returns its chunks. */
+/* The traffic of the rows of a spec, each chunk being one element; returns its chunks. */
 static int64_t traffic_of(const struct schedule_spec *spec, struct schedule_traffic *t)
 {
     struct schedule s;
@@ -342,7 +344,8 @@ TEST(test_traffic)
     }
 }
 
-/* Of one chunk: those beyond a power of two in and out, the others in twice as many rows. */
+/* The rows of one chunk: ranks beyond a power of two in and out, the others in twice as many
+   rows. */
 static int exchange_rows(int n)
 {
     int bits = 0;

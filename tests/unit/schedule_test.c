@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The verifier against wrong rows: every one-field mutation of a row, and every row left out,
- * must be refused; and the text of schedules. */
+/*
+ * Tests the verifier against wrong rows: every one-field mutation of a row, and every row left
+ * out, must be refused; and the text of schedules.
+ */
 #include "unit.h"
 
 #include "schedule_fixture.h"
@@ -156,7 +158,7 @@ static int read_text(const char *text, struct schedule *out)
     return rc;
 }
 
-/* What is printed is read back to the same rows. */
+/* Printed text is read back to the same rows. */
 TEST(test_text)
 {
     struct layout l;

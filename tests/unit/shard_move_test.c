@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The mover against a copy made in memory: any pieces, from paths of which some are damaged. */
+/*
+ * Tests the mover against a copy made in memory: any pieces, from paths of which some are
+ * damaged.
+ */
 #include "unit.h"
 
 #include <fcntl.h>

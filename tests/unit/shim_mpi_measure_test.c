@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whose calls are: of a program whose calls take what they take, here. */
+/* Tests whose calls are, in a program whose calls take times given here. */
 #include "unit.h"
 
 #include "shim/shim_mpi_plan.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Timelines: every message at both its ends, in its place and colour; what is too thin, too
- * much. */
+/*
+ * Tests timelines: every message at both its ends, in its place and colour; what is too thin,
+ * too much.
+ */
 #include "unit.h"
 
 #include "topo_fixture.h"
@@ -64,7 +66,7 @@ static char *draw(const struct scene *c)
     return text;
 }
 
-/* What is behind `word` ("x") of the element that has a tooltip with `tip` in it. */
+/* The value behind `word` ("x") of the element that has a tooltip with `tip` in it. */
 static const char *bar(const char *text, const char *tip, const char *word)
 {
     const char *at = strstr(text, tip);
@@ -216,7 +218,8 @@ TEST(too_much_is_refused)
     scene_release(&c);
 }
 
-/* What the simulator says, for every shape: bars of every rank, all inside the picture. */
+/* Drawings of the simulator's results, for every shape: bars of every rank, all inside the
+   picture. */
 TEST(simulated_schedules)
 {
     static const char *const shapes[] = {"2x2", "4x2", "[3,2]", "[4,4,3]", "3x1", "1x5", "9x2"};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The simulator's rules one at a time, on a few messages whose times are worked out by hand:
- * what is shared and how, queues, places and barriers, the cut bound. */
+/*
+ * Tests the simulator's rules one at a time, on a few messages whose times are worked out by
+ * hand: what is shared and how, queues, places and barriers, the cut bound.
+ */
 #include "unit.h"
 
 #include "sim/sim.h"

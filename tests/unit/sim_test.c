@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
- * other: the few ranks that stand for all against all of them. */
+/*
+ * Tests simulated times against closed forms (paro-method(7), HO-RING), the cut bound, and each
+ * other: the few ranks that stand for all against all of them.
+ */
 #include "unit.h"
 
 #include "base/rng.h"
@@ -364,7 +366,8 @@ TEST(a_slower_port_never_makes_a_ring_faster)
     }
 }
 
-/* What passes the ports is what the rows carry, and no message beats its latency and rate. */
+/* The bytes through the ports are those that the rows carry, and no message beats its latency
+   and rate. */
 TEST(bytes_are_conserved)
 {
     for (int algo = 0; algo < SCHEDULE_ALGOS; algo++) {

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files of tokens: each format told by its content, read as written, refused when wrong. */
+/*
+ * Tests files of tokens: each format told by its content, read as written, refused when wrong.
+ */
 #include "unit.h"
 
 #include "data_fixture.h"

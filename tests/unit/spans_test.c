@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Targets that count and bounds of documents, against a list of all tokens. */
+/* Tests targets that count and bounds of documents, against a list of all tokens. */
 #include "unit.h"
 
 #include "base/rng.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The critical path: small steps whose answers are worked out by hand in the comments, then
- * generated ones, whose times a little simulator makes from durations and delays that it knows.
+ * Tests the critical path: small steps whose answers are worked out by hand in the comments,
+ * then generated ones, whose times a little simulator makes from durations and delays that it
+ * knows.
  */
 #include "unit.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A step's rows: proved for many shapes, and mutants of every field are rejected. */
+/* Tests a step's rows: proved for many shapes, and mutants of every field are rejected. */
 #include "unit.h"
 
 #include "step/step.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Streams: order within one, many at once, an error that ends them all, and the end of a
- * runner. */
+/*
+ * Tests streams: order within one, many at once, an error that ends them all, and the end of a
+ * runner.
+ */
 #include "unit.h"
 
 #include <sched.h>
@@ -20,7 +22,7 @@ int sched_yield(void)
     return 0;
 }
 
-/* What an operation does: it notes its number, after `polls` polls. */
+/* An operation: it notes its number, after `polls` polls. */
 struct job {
     int number, polls, fails; /* fails: 1 in start, 2 in poll */
     int *log;                 /* of its stream: numbers in the order of their ends */
@@ -142,7 +144,7 @@ static void fails_everywhere(int fails, const char *text, enum err_code code)
     assert_int_equal(stream_wait(a, ticket, &err), -1);
     assert_string_equal(err.text, text);
     assert_int_equal(err.code, code);
-    /* What was done before stays done; everything else fails with the same words. */
+    /* Operations done before stay done; everything else fails with the same words. */
     assert_int_equal(stream_wait(a, before, &other), 0);
     assert_int_equal(stream_wait_all(b, &other), -1);
     assert_string_equal(other.text, text);

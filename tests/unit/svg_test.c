@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pictures: byte for byte, well-formed whatever the text and the numbers, colours as promised.
+/*
+ * Tests pictures: byte for byte, well-formed whatever the text and the numbers, colours as
+ * promised.
  */
 #include "unit.h"
 
@@ -38,7 +40,7 @@ static const char head[] = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
                            "<rect x=\"0\" y=\"0\" width=\"200\" height=\"100\""
                            " fill=\"#ffffff\"/>\n";
 
-/* What stands between the head and the end. */
+/* Expects `body` between the head and the end. */
 static void expect(struct page *p, const char *body)
 {
     char want[2048];
@@ -461,7 +463,7 @@ TEST(points_stay_in_their_chart)
     }
 }
 
-/* Of a long line every extreme and gap is drawn, with at most five points a pixel. */
+/* Every extreme and gap of a long line is drawn, with at most five points a pixel. */
 TEST(a_long_line_is_thinned)
 {
     enum { N = 20000, WIDE = 910, GAPS = 7 };

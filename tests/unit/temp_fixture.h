@@ -12,8 +12,10 @@
 #include "base/io.h"
 #include "base/mem.h"
 
-/* Files and folders of a test's own, in TMPDIR (tests/run sets it, and removes what a test that
- * fails leaves there), else in /tmp. */
+/*
+ * Makes files and folders of a test's own, in TMPDIR (tests/run sets it, and removes what a
+ * test that fails leaves there), else in /tmp.
+ */
 enum { TEMP_PATH = 256 };
 
 static inline void temp_name(char path[TEMP_PATH], const char *stem)

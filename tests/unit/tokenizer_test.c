@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokenizer.json: the tokens of tests/reference/dump_tokenizer.py, by small tokenizers of the
- * kinds in use; long texts in parts; wrong files, and texts that take too long. */
+/*
+ * Tests tokenizer.json: the tokens of tests/reference/dump_tokenizer.py, by small tokenizers of
+ * the kinds in use; long texts in parts; wrong files, and texts that take too long.
+ */
 #include "unit.h"
 
 #include <utf8proc.h>
@@ -373,7 +375,7 @@ TEST(runs_of_marks)
     "\"prepend_scheme\": \"" scheme "\", \"split\": false}, \"model\": {\"type\": \"BPE\", "   \
     "\"vocab\": {\"a\": 0, \"\u2581\": 1}, \"merges\": []}"
 
-/* What follows a special token is not the first of a text. */
+/* Text after a special token is not the first of a text. */
 TEST(middles_of_texts)
 {
     static const char *const schemes[] = {SPACED("first"), SPACED("always"), SPACED("never")};

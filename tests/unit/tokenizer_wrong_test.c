@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files that are no tokenizer: models of SentencePiece that it refuses, and parts of files. */
+/*
+ * Tests files that are no tokenizer: models of SentencePiece that it refuses, and parts of
+ * files.
+ */
 #include "unit.h"
 
 #include "base/io.h"

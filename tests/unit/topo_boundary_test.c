@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fabrics whose groups end further out, against rates worked out by hand. */
+/* Tests fabrics whose groups end further out, against rates worked out by hand. */
 #include "unit.h"
 
 #include "topo/topo_boundary.h"
@@ -185,7 +185,7 @@ TEST(test_grow)
     }
 }
 
-/* What ranks have, whatever becomes of their groups. */
+/* The resources of ranks, whatever becomes of their groups. */
 TEST(test_rank)
 {
     struct topo t = read_synth("2x2x2,memory=5e9,flops=3e6,device=cuda"), out[4];

@@ -2,8 +2,10 @@
 #ifndef TOPO_FIXTURE_H
 #define TOPO_FIXTURE_H
 
-/* What the tests of fabrics share: synthetic ones, and those of other tools' files
- * (tests/data/topo and examples/fabrics, all written by hand). */
+/*
+ * Provides what the tests of fabrics share: synthetic ones, and those of other tools' files
+ * (tests/data/topo and examples/fabrics, all written by hand).
+ */
 #include <math.h>
 
 #include "base/io.h"
@@ -85,7 +87,7 @@ static inline void check_changes(const struct change *c, size_t count,
         int64_t bytes = 0;
         char *text = edited(c->of, c->from, c->to, &bytes);
         int rc = topo_import_text(&t, "f", text, bytes, ask, &err);
-        /* What is wrong with YAML has a place; a second document has a line and no key. */
+        /* An error of YAML has a place; a second document has a line and no key. */
         int placed =
             !strchr(c->of, '\n') || (err.line && (err.key[0] || strstr(err.text, "format") ||
                                                   strstr(err.text, "document")));

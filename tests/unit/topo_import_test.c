@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What holds for the readers of all other tools' files: marks and ends of lines, files cut
- * short, what is asked beside a file; and what a machine's links make of its ranks. */
+/*
+ * Tests what holds for the readers of all other tools' files: marks and ends of lines, files
+ * cut short, what is asked beside a file; and what a machine's links make of its ranks.
+ */
 #include "unit.h"
 
 #include "topo/topo_machine.h"
@@ -92,7 +94,7 @@ static void cut(const char *text, int64_t bytes, const struct topo_ask *ask)
         char *part = mem_new((size_t)n + 1, 1);
         memcpy(part, text, (size_t)n);
         int ranks = read_or_refused(part, n, ask);
-        /* Of YAML the groups that are there are a fabric. */
+        /* In YAML the groups that are there make a fabric. */
         assert_true(ranks == 0 || ranks == whole || strncmp(text, "format:", 7) == 0);
     }
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
+/* Tests fabrics: what synth: builds, that YAML returns, and what contradicts itself. */
 #include "unit.h"
 
 #include "base/yaml.h"
@@ -159,7 +159,7 @@ static int differences(const struct topo *old, const struct topo *new, enum topo
     return n;
 }
 
-/* What ranks keep and copies are compared; how well a figure is known is not. */
+/* The data of ranks and copies are compared; how well a figure is known is not. */
 TEST(diff_known)
 {
     struct topo a = known(), b = read_synth("2x2,memory=4e9"), c = read_synth("3x2x1");
@@ -261,7 +261,7 @@ static const char four[] = "format: paro-topology/1\n" /* line 1 */
                            "    ranks: [4]\n"
                            "    blocks: [2, 1]\n"; /* 35 */
 
-/* Of one group level 1 repeats level 0, where a rank in company may be the faster one. */
+/* With one group level 1 repeats level 0, where a rank in company may be the faster one. */
 #define FASTER "latency_s: 0, port_Bps: 100, flow_Bps: 100, member_Bps: 150}\n"
 static const char one_group[] = "format: paro-topology/1\nlevels:\n  - {name: intra, " FASTER
                                 "  - {name: inter, " FASTER "groups:\n  - ranks: [0, 1]\n";

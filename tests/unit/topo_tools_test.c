@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What other tools write: every figure worked out by hand beside it; and the same files with a
- * line changed, each with its message. */
+/*
+ * Tests files that other tools write: every figure worked out by hand beside it; and the same
+ * files with a line changed, each with its message.
+ */
 #include "unit.h"
 
 #include "topo_fixture.h"
@@ -31,7 +33,7 @@ static const struct {
     /* two devices, two ranks */
     {DATA "nccl-template.xml", "intra=370GB/s,nic=400Gbit/s", NULL, 2, 0, 0,
      "2 2 4 cuda 0 - -; 370 370 370 5.7; 100 50 50 14", ""},
-    /* What only completes leaves what the file gives. */
+    /* An option that only completes leaves what the file gives. */
     {DATA "nccl-template.xml", "intra=370GB/s,inter=1GB/s,memory=80e9,flops=1e14", NULL, 2, 0,
      1, "2 2 4 cuda 80000000000 - -; 48 48 48 5.7; 1 1 0.5 14", "NVLink --set intra=RATE"},
     /* 150,000 MB/s to the switch; the console's chip is no GPU */
@@ -148,7 +150,7 @@ TEST(nccl_without_links)
     check_level(&t, 0, 24, 24, 24, 5.7);
     assert_true(has_words(t.open, "NVLink --set intra=RATE"));
     topo_release(&t);
-    /* What the file leaves out is told with its line. */
+    /* A figure that the file leaves out is reported with its line. */
     assert_int_equal(read_two(&t, "", "link_speed=\"\" link_width=\"0\""), -1);
     assert_true(has_words(err.text, "f:3: no rate intra PCIe"));
     assert_int_equal(err.line, 3);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What of a run's numbers is drawn: means are means, and every log is a picture. */
+/* Tests the drawing of a run's numbers: means are means, and every log is a picture. */
 #include "unit.h"
 
 #include "temp_fixture.h"

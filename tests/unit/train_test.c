@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Settings: what stands above what, what is refused; the learning rate's way. */
+/* Tests settings: which override which, which are refused; and the learning rate over time. */
 #include "unit.h"
 
 #include "train/train.h"
@@ -124,7 +124,8 @@ TEST(rate)
     assert_true(train_lr(&s, 110) == 0.55);
 }
 
-/* Of 110 steps, 10 of them warm-up: each schedule's closed form at its corners and between. */
+/* A schedule of 110 steps, 10 of them warm-up: each one's closed form at its corners and
+   between. */
 TEST(schedules)
 {
     static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A step as it is told: from a rank's text back to its times, as JSON, as a picture. */
+/* Tests the report of a step: from a rank's text back to its times, as JSON, as a picture. */
 #include "unit.h"
 
 #include "base/tree.h"
@@ -149,7 +149,7 @@ TEST(json)
 
     one_rank(&s);
     char *text = told(&s.trace, train_trace_json);
-    /* What readers look for at the very beginning. */
+    /* The text that readers look for at the very beginning. */
     assert_memory_equal(text, "{\"traceEvents\":[", 16);
     assert_ok(tree_parse_json(&doc, "t", 1, text, (int64_t)strlen(text), &err));
     const struct tree_node *events = tree_get(doc.root, "traceEvents"), *v = events->child;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Trees of JSON that other programs wrote: an odd value decides only where it is used. */
+/* Tests trees of JSON that other programs wrote: an odd value decides only where it is used. */
 #include "base/jin.h"
 #include "base/tree.h"
 #include "unit.h"
@@ -69,7 +69,7 @@ TEST(test_absent)
     tree_release(&t);
 }
 
-/* Whoever asks for a number, a text or a list gets none. */
+/* A request for a number, a text or a list gets none. */
 TEST(test_odd)
 {
     static const struct {

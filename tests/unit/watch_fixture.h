@@ -3,8 +3,9 @@
 #define WATCH_FIXTURE_H
 
 /*
- * Runs of a made-up program whose truth is known: ranks work, then meet in collectives, which
- * end when the last one has come and the data are over.  Every host has a clock of its own.
+ * Simulates runs of a made-up program whose truth is known: ranks work, then meet in
+ * collectives, which end when the last one has come and the data are over.  Every host has a
+ * clock of its own.
  *
  * A step: work, all-gather of 1 MiB of all; a tenth of that work, all-reduce of 8 bytes of all;
  * with `pairs`, an all-reduce of 4 MiB of each rank and its partner on the next host.

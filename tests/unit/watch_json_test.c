@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What other programs record: flight recorders, NCCL's inspector, traces. */
+/* Tests records of other programs: flight recorders, NCCL's inspector, traces. */
 #include "watch_verdict_fixture.h"
 
 static int read_text(const char *name, const char *text)
@@ -56,7 +56,7 @@ TEST(a_flight_recorder_of_gloo)
     found(WATCH_HUNG, 1, HEALTH_CRITICAL, "hung: rank 0 waits in all-gather 1 (for 90.0 s)");
 }
 
-/* Of a running program as well one rank may not have come yet. */
+/* In a running program as well one rank may not have come yet. */
 TEST(a_flight_recorder_shows_a_hang)
 {
     dump_three(4000);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reports of NCCL RAS: counts of calls, which show who has not come, and what differs. */
+/* Tests reports of NCCL RAS: counts of calls, which show who has not come, and what differs. */
 #include "watch_verdict_fixture.h"
 
 enum { REDUCES, GATHERS, BROADCASTS, COUNTS };
@@ -120,7 +120,7 @@ TEST(of_two_communicators_the_rank_is_named_that_waits_nowhere)
           "rank 1 (10.0.0.0) waits in all-gather 8, rank 3 (10.0.0.1) never arrived");
 }
 
-/* Of two hangs without one communicator of all ranks: a rank that is gone is certain. */
+/* With two hangs and no communicator of all ranks: a rank that is gone is certain. */
 TEST(of_two_hangs_the_one_with_a_lost_rank_is_reported)
 {
     const struct counts first[] = {{0, {5, 0, 0}}, {1, {4, 0, 0}}}, other[] = {{2, {0, 8, 0}}};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Verdicts about made-up runs, whose truth is known (watch_fixture.h); clocks.
- * tests/bench/watch.sh counts right verdicts over many runs. */
+/*
+ * Tests verdicts about made-up runs, whose truth is known (watch_fixture.h); clocks.
+ * tests/bench/watch.sh counts right verdicts over many runs.
+ */
 #include "watch_fixture.h"
 #include "watch_verdict_fixture.h"
 
@@ -32,7 +34,7 @@ TEST(healthy_runs_accuse_nobody)
     }
 }
 
-/* Nobody arrives late: a rank completes late, and as late is its next arrival. */
+/* No rank arrives late: a rank completes late, and as late is its next arrival. */
 TEST(time_that_is_lost_inside_calls_is_nobodys_and_reported)
 {
     struct made m = usual;

@@ -2,7 +2,7 @@
 #ifndef WATCH_VERDICT_FIXTURE_H
 #define WATCH_VERDICT_FIXTURE_H
 
-/* A verdict about calls that were read or made up, and what it must be. */
+/* Compares a verdict about calls that were read or made up with what it must be. */
 #include "unit.h"
 
 #include "watch/watch.h"

@@ -2,7 +2,7 @@
 #ifndef XML_FIXTURE_H
 #define XML_FIXTURE_H
 
-/* What expat says of the XML that pictures consist of. */
+/* Parses the XML of pictures with expat. */
 #include <expat.h>
 
 static void xml_count(void *elements, const char *name, const char **attributes)

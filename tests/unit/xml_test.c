@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* XML as programs write it, read and built, and what is refused: each with its file, its line
- * and its words. */
+/*
+ * Tests XML as programs write it, read and built, and what is refused: each with its file, its
+ * line and its words.
+ */
 #include "unit.h"
 
 #include "base/xml.h"
@@ -51,7 +53,7 @@ TEST(elements)
     assert_true(xml_is(b, "b") && !xml_is(b, "c") && !xml_is(NULL, "b"));
     assert_true(xml_has(a, "x", "1") && !xml_has(a, "x", "2") && !xml_has(a, "none", "1"));
     xml_release(&x);
-    /* What a comment says is no document type. */
+    /* A comment's text is no document type. */
     assert_ok(parse(&x, "<!-- <!DOCTYPE a> or <!DOCTYPE -->\n<a/>"));
     xml_release(&x);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Every guard of base/yaml.h, by a text that needs it and the line that must come back. */
+/*
+ * Tests every guard of base/yaml.h, by a text that needs it and the line that must come back.
+ */
 #include "unit.h"
 
 #include "base/tick.h"
@@ -74,7 +76,7 @@ TEST(good)
     yaml_drop(&schema, doc);
 }
 
-/* What is wrong with a text, whole: place, key, found, expected. */
+/* The whole error of a text: place, key, found, expected. */
 TEST(refusals)
 {
     static const char *const cases[][2] = {
