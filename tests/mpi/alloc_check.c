@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* alloc_check PLAN DATA DIR: no allocation in the step loop.  Run under mpirun with the plan's
- * ranks.  A whole run by train_run; from the line of step 2 to that of step 10 every call to
- * malloc and its kin, and to mmap, is counted whose caller lies in this program, where libparo
- * is linked in.  What MPI, oneDNN and stdio do inside is theirs.  Rank 0 is looked at: all
- * ranks run the same code, and rank 0 writes the log besides. */
+/*
+ * Checks that the step loop allocates nothing: alloc_check PLAN DATA DIR, run under mpirun with
+ * the plan's ranks.  A whole run by train_run; from the line of step 2 to that of step 10 every
+ * call to malloc and its kin, and to mmap, is counted whose caller lies in this program, where
+ * libparo is linked in.  What MPI, oneDNN and stdio do inside is theirs.  Rank 0 is looked at:
+ * all ranks run the same code, and rank 0 writes the log besides.
+ */
 #include <errno.h>
 #include <stdatomic.h>
 #include <sys/mman.h>

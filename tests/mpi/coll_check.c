@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [coded]: run under mpirun with the
- * shape's ranks ("hosts" takes the groups from the hosts).  Every conversion between layouts,
- * every algorithm (auto too, by a table of its own), several lengths and types, twice through
- * the same handle, compared bit for bit on integer-valued data; every reduction in every type;
- * broadcasts; several at once; a handle that is freed while its run goes on.  coded: what
- * crosses groups travels as int8 blocks, which have these data exactly; and any data with
- * residuals, three times through a handle, beside the local executor's bits.  Prints "ok N".
- * untuned: no table, and instead of all this what each rank is told of auto, a line each. */
+/*
+ * Checks collectives: coll_check SHAPE [no-shared] [by-node] [narrow] [untuned] [coded], run
+ * under mpirun with the shape's ranks ("hosts" takes the groups from the hosts).  Every
+ * conversion between layouts, every algorithm (auto too, by a table of its own), several
+ * lengths and types, twice through the same handle, compared bit for bit on integer-valued
+ * data; every reduction in every type; broadcasts; several at once; a handle that is freed
+ * while its run goes on. coded: data between groups travel as int8 blocks, which have these
+ * data exactly; and any data with residuals, three times through a handle, beside the local
+ * executor's bits.  Prints "ok N". untuned: no table, and instead of all this the error of each
+ * rank with auto, a line each.
+ */
 #include "base/rng.h"
 #include "../unit/exec_local_fixture.h"
 #include "value_fixture.h"
@@ -344,8 +347,8 @@ static int tune(struct check *c, const struct groups *groups, struct pick_table 
     return rc;
 }
 
-/* What every rank is told of auto, there being no table; rank 0 prints them: a rank that ended
-   at its own line would take the others' away. */
+/* Checks every rank's error with auto, there being no table; rank 0 prints them: a rank that
+   ended at its own line would take the others' away. */
 static int refusals(struct check *c)
 {
     struct coll_spec spec =

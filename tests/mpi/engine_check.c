@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine_check SHAPE CONFIG WIRE ACCUM STEPS [STRATEGY] [params8] [grads8] [TRAINS]: under
- * mpirun with the shape's ranks.  SHAPE: 2x2, [3,2], "hosts" as the ranks lie on them, or each
- * rank's group, 0,1,0,1,0.  All 27 strategies (or one) against plain training without shards,
- * computed on every rank alone:
+ * Checks the engine's gradients, losses and bytes: engine_check SHAPE CONFIG WIRE ACCUM STEPS
+ * [STRATEGY] [params8] [grads8] [TRAINS], under mpirun with the shape's ranks.  SHAPE: 2x2,
+ * [3,2], "hosts" as the ranks lie on them, or each rank's group, 0,1,0,1,0.  All 27 strategies
+ * (or one) against plain training without shards, computed on every rank alone:
  *
  *  - the first step's gradient, element by element, within a bound: a cast rounds by at most u
  *    relative to what it casts, an add by at most u relative to its sum, and each is at most
@@ -348,7 +348,7 @@ static void check_skipped(struct check *c, struct engine *e, const char *name)
     }
 }
 
-/* What is frozen of a G shard is what was loaded, rounded as parameters at rest are. */
+/* Checks that the frozen part of a G shard is as loaded, rounded as parameters at rest are. */
 static void check_frozen(struct check *c, struct engine *e, const char *name)
 {
     const struct model *m = &c->plan.model;

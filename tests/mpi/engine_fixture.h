@@ -2,7 +2,7 @@
 #ifndef ENGINE_FIXTURE_H
 #define ENGINE_FIXTURE_H
 
-/* For programs that hold the engine against training without shards. */
+/* Supports programs that hold the engine against training without shards. */
 #include "base/rng.h"
 #include "engine/engine_proof.h"
 #include "groups_fixture.h"
@@ -30,7 +30,7 @@ static inline void die(const struct check *c, const struct err *why)
     world_abort(c->world, 2);
 }
 
-/* Of the run: random tokens; what follows is a fixed function of each. */
+/* Makes a batch of the run: random tokens, and targets that are a fixed function of each. */
 static inline void make_batch(const struct check *c, int64_t index, int32_t *tokens,
                               int32_t *targets)
 {

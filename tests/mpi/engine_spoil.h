@@ -2,12 +2,12 @@
 #ifndef ENGINE_SPOIL_H
 #define ENGINE_SPOIL_H
 
-/* For programs that put numbers of their own into a gradient. */
+/* Supports programs that put numbers of their own into a gradient. */
 #include "engine/engine_inside.h"
 
-/* Of the unit whose gradient a backward makes first, the last one, or, tied, the embedding: the
- * buffer to which the backward of that micro-batch adds.  While it is asked for, that one is
- * zero, or holds what the micro-batches before it gave. */
+/* The unit whose gradient a backward makes first, the last one, or, tied, the embedding; and
+   the buffer to which the backward of that micro-batch adds.  While that is asked for, it is
+   zero, or holds what the micro-batches before it gave. */
 static inline int spoilt_unit(const struct engine *e)
 {
     return e->model->tied ? 0 : e->model->units - 1;

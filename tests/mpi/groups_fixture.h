@@ -2,7 +2,7 @@
 #ifndef GROUPS_FIXTURE_H
 #define GROUPS_FIXTURE_H
 
-/* The groups of a program that runs under mpirun, as a test says them. */
+/* Makes the groups of a program that runs under mpirun, as a test says them. */
 #include "world/world.h"
 #include "../unit/plain_fixture.h"
 

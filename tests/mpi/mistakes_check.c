@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * mistakes_check skip|norm SHAPE CONFIG ACCUM: run under mpirun with the shape's ranks.  Two
- * decisions that have to be one for all groups (paro-method(7), PITFALLS), under all 27
- * strategies:
+ * Checks two decisions that have to be one for all groups (paro-method(7), PITFALLS), under all
+ * 27 strategies: mistakes_check skip|norm SHAPE CONFIG ACCUM, run under mpirun with the shape's
+ * ranks.
  *
  *  skip  one element of one rank's gradient, in one micro-batch, is NaN, infinite or, with
  *        exact sums, beyond their range: every rank of every group skips that step, no bit of

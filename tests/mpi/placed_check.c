@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * placed_check SHAPE CONFIG ACCUM: run under mpirun with the shape's ranks.  That no triple of
- * letters runs another one's code, and that no buffer is made for other letters than it is used
- * under (paro-method(7), MEMORY).  For each of the 27, with numbers that are worked out here
- * and not by lib/plan:
+ * Checks that no triple of letters runs another one's code, and that no buffer is made for
+ * other letters than it is used under (paro-method(7), MEMORY): placed_check SHAPE CONFIG
+ * ACCUM, run under mpirun with the shape's ranks.  For each of the 27, with numbers that are
+ * worked out here and not by lib/plan:
  *
  *  - each state of each rank is 2 Psi / d(p), 2 Psi' / d(g), 12 Psi' / d(o) bytes, but for 1 %
  *    of padding;
@@ -132,7 +132,7 @@ static int64_t elems_of(const struct engine *e, enum letter letter, int unit)
     return most;
 }
 
-/* What ranks see of each other: parameters, and what travels. */
+/* Checks what ranks see of each other: parameters, and the buffers of transfers. */
 static void check_shared(struct check *c, const struct engine *e)
 {
     struct plan_strategy s = c->plan.strategy;
@@ -218,7 +218,7 @@ static int is_equal(const struct groups *g)
     return equal;
 }
 
-/* What a step has counted is the sum over its transfers, of the busiest port and rank. */
+/* Checks that a step's counts are the sum over its transfers, of the busiest port and rank. */
 static void check_counted(struct check *c, struct engine *e, const struct engine_report *report)
 {
     const struct step *s = &e->list[ENGINE_STEPS].step;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* probe_check SHAPE [DEVICE [nccl]]: run under mpirun with as many ranks as SHAPE has, which is
- * laid over them whatever their hosts.  Turns of all kinds, shifts one way at a time, rings
- * through any neighbouring groups, messages: every word that arrives is the one that its origin
- * sent, and as many arrive as should; on a GPU as DEVICE names it, through its memory, and its
- * products have a rate; from GPU to GPU over NCCL.  Of two measurements of a pair's latency the
- * smaller one counts.
- * Prints "ok SHAPE turns N rings N" from rank 0; status 1 with a line from the rank that finds
- * otherwise. */
+/*
+ * Checks probes: probe_check SHAPE [DEVICE [nccl]], run under mpirun with as many ranks as
+ * SHAPE has, which is laid over them whatever their hosts.  Turns of all kinds, shifts one way
+ * at a time, rings through any neighbouring groups, messages: every word that arrives is the
+ * one that its origin sent, and as many arrive as should; on a GPU as DEVICE names it, through
+ * its memory, and its products have a rate; from GPU to GPU over NCCL.  Of two measurements of
+ * a pair's latency the smaller one counts.  Prints "ok SHAPE turns N rings N" from rank 0;
+ * status 1 with a line from the rank that finds otherwise.
+ */
 #include "base/rng.h"
 #include "base/tick.h"
 #include "health/health_campaign.h"
@@ -157,7 +158,7 @@ static void check_message(struct probe *p, int64_t bytes)
     mem_free(got);
 }
 
-/* Of products on the GPU, however long ago it failed. */
+/* Checks the rate of products on the GPU, however long ago it failed. */
 static void check_flops(struct device *device)
 {
     struct probe_ask ask = {.device = device, .type = DTYPE_BF16};

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proof_check audit|hash|against SHAPE CONFIG, and
- * proof_check honest SHAPE CONFIG TYPE STEPS OFFSET: run under mpirun with the shape's ranks.
- * That what is to prove the engine right can object, and does not where nothing is wrong:
+ * proof_check audit|hash|against SHAPE CONFIG, and proof_check honest SHAPE CONFIG TYPE STEPS
+ * OFFSET: run under mpirun with the shape's ranks.  Checks that what is to prove the engine
+ * right can object, and does not where nothing is wrong:
  *
  *  audit    a range that is moved by one element, a shard that is one element short: named by
  *           state, unit and elements, on every rank.
@@ -18,7 +18,7 @@
 
 enum { UNIT = 1, ALIKE = 2 }; /* layers.0 and layers.1, of one size */
 
-/* What was said is the same on every rank, and has the words. */
+/* Expects the error to be the same on every rank, and to have the words. */
 static void expect(struct check *c, int rc, const struct err *why, const char *words)
 {
     int same =

@@ -2,7 +2,10 @@
 #ifndef TESTS_MPI_RANKS_FIXTURE_H
 #define TESTS_MPI_RANKS_FIXTURE_H
 
-/* What several ranks find: rank 0 says it for all, in TAP; who cannot go on ends them all. */
+/*
+ * Reports what several ranks find: rank 0 prints it for all, in TAP; a rank that cannot
+ * continue ends them all.
+ */
 #include <mpi.h>
 
 #include "world/world.h"

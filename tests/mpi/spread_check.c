@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spread_check SHAPE CONFIG WIRE [params8] [TRAINS]: run under mpirun with the shape's ranks.
- * States that several ranks keep are read once and sent (engine_load with a source that has an
- * end), under all 27 strategies.  The source here counts what it is asked for:
+ * Checks that states that several ranks keep are read once and sent (engine_load with a source
+ * that has an end), under all 27 strategies: spread_check SHAPE CONFIG WIRE [params8] [TRAINS],
+ * run under mpirun with the shape's ranks.  The source here counts the requests:
  *
  *  - of the ranks that keep the very same elements one is asked for each, once; the others are
  *    not, and nobody is asked for what it does not keep;
@@ -106,8 +106,8 @@ static void check_asked(struct check *c, struct engine *e, const struct asked *a
     mem_free(all);
 }
 
-/* Of what k ranks keep each reads 1/k: whoever has read least is next, so that nobody is ever
- * more than a stretch before another. */
+/* Each of k ranks reads 1/k of the elements they keep: the one that has read least is next, so
+   that nobody is ever more than a stretch before another. */
 static void check_even(struct check *c, const struct engine *e, const struct asked *a)
 {
     const struct groups *g = &c->plan.groups;

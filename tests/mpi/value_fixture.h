@@ -2,7 +2,7 @@
 #ifndef VALUE_FIXTURE_H
 #define VALUE_FIXTURE_H
 
-/* Element i of a buffer of any type, as a double: for programs that check collectives. */
+/* Reads element i of a buffer of any type as a double, for programs that check collectives. */
 #include <stdint.h>
 #include <string.h>
 

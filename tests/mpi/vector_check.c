@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * vector_check progress: rank 1 waits for a message of rank 0's before it takes part, which MPI
- * carries on where rank 0 lets it in alone; the two share a host, and send each other nothing.
+ * Checks that runs progress: vector_check progress.  Rank 1 waits for a message of rank 0's
+ * before it takes part, which MPI carries on where rank 0 lets it in alone; the two share a
+ * host, and send each other nothing.
  *
  * vector_check GROUPS: collectives over blocks (coll/coll_vector.h), under mpirun.  Every
  * phase, algorithm and root, even and ragged counts with zeros, elements of 4, 8 and 16 bytes,
@@ -48,7 +49,7 @@ static void put(void *p, int bytes, int64_t i, int64_t v)
         ((struct wide *)p)[i] = (struct wide){v, v};
 }
 
-/* What all ranks' elements i make together; from: whose alone, or -1 for the sum. */
+/* Checks an element against all ranks' elements i; from: whose alone, or -1 for the sum. */
 static int right(const struct world *w, const void *p, int bytes, int64_t at, int64_t i,
                  int from, int round)
 {

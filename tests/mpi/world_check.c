@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* world_check WHAT: run under mpirun.  WHAT is one of the checks below, or all of those that
- * end well.  Prints "ok WHAT" from rank 0; status 1 with a line from the rank that finds
- * otherwise. */
+/*
+ * Checks the world of ranks: world_check WHAT, run under mpirun.  WHAT is one of the checks
+ * below, or all of those that end well.  Prints "ok WHAT" from rank 0; status 1 with a line
+ * from the rank that finds otherwise.
+ */
 #include "base/tick.h"
 #include "coll/coll.h"
 #include "ranks_fixture.h"
 #include "world/world_service.h"
 
-/* What rank 0 says before it ends all, the others waiting for that. */
+/* Prints on rank 0 a last line before it ends all, the others waiting for that. */
 static void say_and_end(struct world *w, const char *what)
 {
     if (w->rank)
