@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * attention_bench DEVICE [NAME...]: how fast attentions in bf16 are, forward and backward:
- * median over rounds, TFLOP/s of the half below the diagonal (2 batch heads seq^2 head_dim
- * forward, 5 backward).  NAME: hopper, flash, plain, cudnn (its backward adds in any order), or
- * BATCHxSEQxHEADSxKV_HEADSxHEAD_DIM for another
- * shape than the three.  "off" is how far out and dqkv are from those of the first NAME, in
- * norm.
+ * Times attentions in bf16, forward and backward: attention_bench DEVICE [NAME...].  Median
+ * over rounds, TFLOP/s of the half below the diagonal (2 batch heads seq^2 head_dim forward, 5
+ * backward).  NAME: hopper, flash, plain, cudnn (its backward adds in any order), or
+ * BATCHxSEQxHEADSxKV_HEADSxHEAD_DIM for another shape than the three.  "off" is how far out and
+ * dqkv are from those of the first NAME, in norm.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cuda_attention_check DEVICE: attention kernels, cuDNN's too, compared with sums in double
- * over every pair of tokens, ragged lengths, grouped heads; equal bits when run again, of
- * cuDNN's forward pass alone; nothing written beyond a buffer's end.  TAP.
+ * Checks attention kernels, cuDNN's too: cuda_attention_check DEVICE.  They are compared with
+ * sums in double over every pair of tokens, ragged lengths, grouped heads; equal bits when run
+ * again, of cuDNN's forward pass alone; nothing written beyond a buffer's end.  TAP.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* device_check DEVICE: what every device must do, and what a GPU says when there is too little
- * of it.  TAP.  EMULATED_FAIL=NAME:N with an emulated GPU: then the rest is to fail. */
+/*
+ * Checks what every device must do, and what a GPU reports when there is too little of it:
+ * device_check DEVICE.  TAP.  EMULATED_FAIL=NAME:N with an emulated GPU: then the rest is to
+ * fail.
+ */
 #include "device_fixture.h"
 #include "../unit/plain_fixture.h"
 

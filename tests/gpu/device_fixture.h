@@ -8,7 +8,7 @@
 
 #include "dev/device.h"
 
-/* What every device must do: each check returns NULL, or what was wrong. */
+/* Checks what every device must do: each check returns NULL, or what was wrong. */
 typedef const char *device_check_f(struct device *d);
 
 enum { DEVICE_N = 1 << 20, DEVICE_ODD = 3 }; /* bytes; an offset that nothing is aligned to */
@@ -173,7 +173,7 @@ static const char *graph_runs(struct device_room *r)
     return bad ? "it is done when it is asked for, as often" : NULL;
 }
 
-/* What cannot be written down is said at the end, and has done no harm. */
+/* Work that a graph cannot record is reported at the end, and has done no harm. */
 static const char *graph_is_refused(struct device *d, struct device_room *r)
 {
     struct device_graph *g = NULL;

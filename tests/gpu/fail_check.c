@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fail_check SHAPE WHAT [SECONDS]: run under mpirun with the shape's ranks, on one GPU that
- * they share: how the NCCL executor ends where something goes wrong, or is given up, half done.
- * SECONDS: the executor's deadline, else the world's.  Speaks TAP; what each rank was told is a
- * line of its own.
+ * Checks how the NCCL executor ends where something goes wrong, or is given up, half done:
+ * fail_check SHAPE WHAT [SECONDS], run under mpirun with the shape's ranks, on one GPU that
+ * they share.  SECONDS: the executor's deadline, else the world's.  Prints TAP; each rank's
+ * error is a line of its own.
  *
  *     run      all-reduces over all tracks, one behind the other, until one fails
  *     partly   odd ranks free a handle whose run is half in the queues: it ends well
  *     queued   odd ranks free one whose run could not begin: they all end
  *
- * What goes wrong EMULATE_NCCL and EMULATED_FAIL of tests/emulate say.
+ * The failures are chosen by EMULATE_NCCL and EMULATED_FAIL of tests/emulate.
  */
 #include "coll/coll.h"
 #include "exec/exec_nccl.h"

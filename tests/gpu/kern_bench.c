@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* kern_bench DEVICE [NAME] [quick]: the kernels that move more than they compute, in bf16 with
- * shapes of a 1.1 B Llama at 8 x 2048 tokens: microseconds, the median over rounds, GB/s of
- * what must be read and written once, and that beside a copy of as many bytes within the
- * device, in the same run.  NAME: those whose names begin so; quick: a hundredth of the rows,
- * for a GPU that is emulated.  Launches take turns at sets of arrays that together are larger
- * than any cache. */
+/*
+ * Times the kernels that move more than they compute, in bf16 with shapes of a 1.1 B Llama at 8
+ * x 2048 tokens: kern_bench DEVICE [NAME] [quick].  Prints microseconds, the median over
+ * rounds, GB/s of what must be read and written once, and that beside a copy of as many bytes
+ * within the device, in the same run.  NAME: those whose names begin so; quick: a hundredth of
+ * the rows, for a GPU that is emulated.  Launches take turns at sets of arrays that together
+ * are larger than any cache.
+ */
 #include "base/rng.h"
 #include "base/stats.h"
 #include "base/tick.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * kern_check DEVICE [GROUP] [quick] [own|cudnn]: every entry of the
- * device's table of kernels against the double reference, on ragged shapes, in TAP.  DEVICE as
- * device_open has it; GROUP: those whose names begin so; quick: few shapes and types, for a GPU
- * that is emulated; the rest: what struct kern can be asked for.
+ * Checks every entry of the device's table of kernels against the double reference, on ragged
+ * shapes, in TAP: kern_check DEVICE [GROUP] [quick] [own|cudnn].  DEVICE as device_open has it;
+ * GROUP: those whose names begin so; quick: few shapes and types, for a GPU that is emulated;
+ * the rest: what struct kern can be asked for.
  */
 #include "kern_check.h"
 

@@ -6,10 +6,10 @@
 #include "../unit/plain_fixture.h"
 
 /*
- * What the parts of kern_check share: the table under test, and matrices in the device's
- * memory of which everything is known, also what lies before, behind and between the rows:
- * NaN where a kernel must not read, a number that must stay where it must not write.  A case
- * makes what it needs, runs kernels twice, compares, and ends:
+ * Provides what the parts of kern_check share: the table under test, and matrices in the
+ * device's memory of which everything is known, also what lies before, behind and between the
+ * rows: NaN where a kernel must not read, a number that must stay where it must not write.  A
+ * case makes what it needs, runs kernels twice, compares, and ends:
  *
  *     struct mat *x = mat_new(...), *y = written(mat_new(...));
  *     for (int run = 0; next_run(c, &run);)
@@ -42,7 +42,7 @@ struct check {
     enum kern_attention attention;
     uint64_t seed;
     char label[64]; /* of the table: types */
-    /* Of the case. */
+    /* Members of the case: */
     struct mat *mats;
     void *host[KEPT_MOST], *room[KEPT_MOST];
     int hosts, rooms;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Attention, and products of matrices. */
+/* Checks attention, and products of matrices. */
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
 

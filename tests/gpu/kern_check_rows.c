@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The kernels that work row by row or element by element. */
+/* Checks the kernels that work row by row or element by element. */
 #include "base/rng.h"
 #include "../unit/kern_ref_fixture.h"
 #include "kern_check.h"
@@ -377,8 +377,8 @@ static double loss_ref(const struct mat *logits, const int32_t *target, double s
     return kern_ref_cross_entropy(logits->x, target, logits->rows, V);
 }
 
-/* Of a target whose probability is near 1 the gradient is what is left of two numbers that were
- * rounded as such: 2^-23 of scale off in each row, however small that is. */
+/* The gradient of a target whose probability is near 1 is the difference of two numbers that
+   were rounded as such: 2^-23 of scale off in each row, however small that is. */
 static double loss_bound(const struct check *c, const double *grad, int64_t n, int64_t V,
                          double scale)
 {
@@ -421,8 +421,8 @@ static void loss_case(struct check *c, int64_t n, int64_t V, int64_t ld)
     end_case(c);
 }
 
-/* What masks write: logits of minus infinity have no part; a NaN anywhere is not passed over.
- */
+/* Checks logits that masks write: minus infinity has no part; a NaN anywhere is not passed
+   over. */
 static void loss_edge(struct check *c, int64_t V, int64_t nan_at)
 {
     int32_t target[3] = {(int32_t)V - 1, 1, 0};

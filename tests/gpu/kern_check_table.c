@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a table does between its kernels: batches one behind the other without a wait, a product
- * at more alignments than it keeps algorithms for, sums that are fetched late, more room for
- * partial sums than there was. */
+/*
+ * Checks what a table does between its kernels: batches one behind the other without a wait, a
+ * product at more alignments than it keeps algorithms for, sums that are fetched late, more
+ * room for partial sums than there was.
+ */
 #include "base/rng.h"
 #include "kern_check.h"
 

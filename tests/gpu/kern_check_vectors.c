@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the engine does to vectors: types, sums, the optimizer.  Rounding is exact: to the bit.
+/*
+ * Checks the engine's operations on vectors: types, sums, the optimizer.  Rounding is exact: to
+ * the bit.
  */
 #include "base/rng.h"
 #include "../unit/kern_ref_fixture.h"

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* nccl_check [SHAPE]: run under mpirun with the shape's ranks, on one GPU that they
- * share or on one each (DEVICE=cuda); without a shape two groups, and less of everything: ranks
- * that share a GPU wait for their turn on it at each step.  What the NCCL executor leaves on
- * the GPU is, bit for bit, what the local executor leaves on the host: sums enter each chunk in
- * row order with both.  Every algorithm over every conversion between layouts and broadcasts,
- * every reduction in every type, several lengths; on integer-valued data, then on any.  NCCL's
- * own collectives within the bound of their sums.  Speaks TAP. */
+/*
+ * Checks the NCCL executor: nccl_check [SHAPE], run under mpirun with the shape's ranks, on one
+ * GPU that they share or on one each (DEVICE=cuda); without a shape two groups, and less of
+ * everything: ranks that share a GPU wait for their turn on it at each step.  What the NCCL
+ * executor leaves on the GPU is, bit for bit, what the local executor leaves on the host: sums
+ * enter each chunk in row order with both.  Every algorithm over every conversion between
+ * layouts and broadcasts, every reduction in every type, several lengths; on integer-valued
+ * data, then on any.  NCCL's own collectives within the bound of their sums.  Prints TAP.
+ */
 #include "base/rng.h"
 #include "exec/exec_nccl.h"
 #include "exec/exec_nccl_native.h"
@@ -37,7 +39,7 @@ static struct exec_nccl_handle *prepare(struct check *c, const struct coll_spec 
     return h;
 }
 
-/* What is only copied is the same on all ranks; sums of 16 ranks stay exact in bf16. */
+/* Data that are only copied are the same on all ranks; sums of 16 ranks stay exact in bf16. */
 static void fill(struct check *c, const struct coll_spec *spec, int sum, int rank, void *in)
 {
     struct range r[64];
@@ -51,7 +53,7 @@ static void fill(struct check *c, const struct coll_spec *spec, int sum, int ran
                        : (double)(x % 16 + (sum ? rank % 4 : 0)));
 }
 
-/* What all ranks have before, in l->in, and behind, in l->out. */
+/* Runs locally: all ranks' data before, in l->in, and behind, in l->out. */
 static void run_local(struct check *c, const struct coll_spec *spec, int sum, struct local *l)
 {
     must(&c->tap, local_open(l, &c->l, spec));
@@ -294,7 +296,7 @@ static void native(struct check *c)
     mem_free(in);
 }
 
-/* What is refused: rows that travel as codes; NCCL on a processor. */
+/* Checks what is refused: rows that travel as codes; NCCL on a processor. */
 static void refusals(struct check *c)
 {
     struct coll_spec spec = LIST(.from = LETTER_N, .to = LETTER_G, .elems = 640,

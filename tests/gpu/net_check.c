@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* net_check DEVICE [quick|refused]: loss, logits and gradients of small networks on a device
- * beside the processor's in f32 (which net_test holds against Hugging Face and central
- * differences), from the same parameters, in TAP; the same bits from a second run, and from
- * graphs; refused: from graphs that cannot be written down. */
+/*
+ * Checks loss, logits and gradients of small networks on a device (net_check DEVICE
+ * [quick|refused]) beside the processor's in f32 (which net_test holds against Hugging Face and
+ * central differences), from the same parameters, in TAP; the same bits from a second run, and
+ * from graphs; refused: from graphs that cannot be written down.
+ */
 #include "net/net.h"
 #include "../unit/net_noise_fixture.h"
 #include "../unit/plain_fixture.h"

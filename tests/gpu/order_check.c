@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* order_check: run under mpirun on one GPU that the ranks share, or on one each (DEVICE=cuda).
- * Collectives over NCCL on two streams, where what is pushed first can begin at once on every
- * other rank alone, and later on the rest: by its stream alone the second one would begin
- * before it there, and ranks would wait for each other, or take the one's data for the other's.
- * Speaks TAP. */
+/*
+ * Checks the order of collectives: order_check, run under mpirun on one GPU that the ranks
+ * share, or on one each (DEVICE=cuda).  Collectives over NCCL on two streams, where what is
+ * pushed first can begin at once on every other rank alone, and later on the rest: by its
+ * stream alone the second one would begin before it there, and ranks would wait for each other,
+ * or take the one's data for the other's.  Prints TAP.
+ */
 #include "base/tick.h"
 #include "coll/coll.h"
 #include "../mpi/ranks_fixture.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * plan_check DEVICE MODEL...: what the network takes of the device is what is planned, to the
- * byte: types, batches, what trains, layers run again.  In TAP.
+ * Checks that the network takes of the device what is planned, to the byte (plan_check DEVICE
+ * MODEL...): types, batches, what trains, layers run again.  In TAP.
  *
  * plan_check DEVICE mpi|nccl PLAN: what a rank takes under each of the 27 strategies is what is
  * planned for the one that takes most, but for the rounding of arrays to 64 bytes (each of a

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* stage_check SHAPE: run under mpirun with the shape's ranks, on one GPU that they share, or on
- * one each (DEVICE=cuda).  Collectives over MPI whose buffers are the GPU's, beside the same of
- * the host's memory: the same bits, whatever they are, also where in and out are one.  Then the
- * order in time of one gather: bytes arrive before all of `in` has left the sender's GPU, and
- * are in the receiver's GPU before the rest is sent.  Speaks TAP. */
+/*
+ * Checks collectives of a GPU's memory over MPI: stage_check SHAPE, run under mpirun with the
+ * shape's ranks, on one GPU that they share, or on one each (DEVICE=cuda).  Collectives over
+ * MPI whose buffers are the GPU's, beside the same of the host's memory: the same bits,
+ * whatever they are, also where in and out are one.  Then the order in time of one gather:
+ * bytes arrive before all of `in` has left the sender's GPU, and are in the receiver's GPU
+ * before the rest is sent.  Prints TAP.
+ */
 #include "base/rng.h"
 #include "base/tick.h"
 #include "coll/coll.h"

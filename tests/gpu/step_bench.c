@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* step_bench PLAN DEVICE STEPS [never|always]: the engine's step on random tokens from
+/*
+ * Times the engine's step (step_bench PLAN DEVICE STEPS [never|always]) on random tokens from
  * random weights, whatever else a run does left out (data, log, checkpoints); layers launched
  * kernel by kernel, or as graphs.  Rank 0 prints one JSON object: the median step, tokens a
- * second, operations a second, bytes.  The first three steps are not counted. */
+ * second, operations a second, bytes.  The first three steps are not counted.
+ */
 #include "base/rng.h"
 #include "base/stats.h"
 #include "engine/engine.h"
@@ -37,7 +39,7 @@ static void batch(void *arg, int micro, int32_t *tokens, int32_t *targets)
         targets[i] = tokens[(i + 1) % n];
 }
 
-/* Of the model's spread, uniform: made faster than its own. */
+/* Values of the model's spread, uniform: made faster than its own. */
 static int values(void *arg, int unit, int state, struct range r, float *out, struct err *why)
 {
     const struct model *m = &((const struct bench *)arg)->plan.model;
