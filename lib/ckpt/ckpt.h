@@ -89,7 +89,7 @@ struct ckpt_sources {
 /* The blocks and files read from another copy because the first one is damaged or gone. */
 struct ckpt_healed {
     int64_t blocks, files; /* files: manifest.json, config.json, those of source/ */
-    struct err first;      /* what was wrong with the first of them */
+    struct err first;      /* the error in the first of them */
 };
 
 /* "3 blocks were read from copies, ...": a line for people; 0: nothing was healed. */

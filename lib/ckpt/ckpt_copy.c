@@ -55,7 +55,7 @@ char *ckpt_shard_path(const char *dir, const struct groups *g, int rank, int k)
 {
     char name[CKPT_FILE_NAME];
 
-    if (k) /* what holder has of rank's */
+    if (k) /* the copy of rank's that holder has */
         snprintf(name, sizeof name, "shard-%05d.copy-%05d.safetensors",
                  ckpt_copy_holder(g, rank, k), rank);
     else

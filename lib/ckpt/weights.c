@@ -94,7 +94,7 @@ int weights_open(struct weights *w, const char *path, const struct ckpt_limits *
 int weights_rename(struct weights *w, const struct model *m, struct err *err)
 {
     const struct model_tensor *t;
-    struct err other;        /* what does not fit is for the caller to find */
+    struct err other;        /* the caller finds what does not fit */
     int kept = 0, twice = 0; /* twice: a tied head is a second copy */
 
     if (hf_match(&w->hf, m, &other) == 0 && hf_check_tied(&w->hf, err))

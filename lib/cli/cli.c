@@ -133,7 +133,7 @@ int cli_fail(struct cli *cli, const struct err *err)
         jout_close(&j, '}');
         jout_close(&j, '}');
     } else if (
-        cli->plugin) { /* whoever runs plugins reads nothing else; after a bar is perfdata */
+        cli->plugin) { /* callers of plugins read nothing else; after a bar is perfdata */
         printf("%s UNKNOWN - ", cli->plugin);
         utf8_put(err->text, "|", stdout);
         putchar('\n');

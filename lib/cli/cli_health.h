@@ -24,7 +24,7 @@ struct cli_health {
     char folder[512]; /* of the state, when none was named */
     timer_t timer;
     int timed;
-    char late[200]; /* what is printed when the time is over */
+    char late[200]; /* printed when the time is over */
     FILE *answer;   /* between begin and print: what the check writes to */
     char *text;
     size_t text_bytes;

@@ -77,7 +77,7 @@ static int start_launcher(struct launch *l, char *const *argv, const sigset_t *m
     close(said[1]);
     l->out = out[0];
     if (l->pid > 0)
-        setpgid(l->pid, l->pid); /* whoever is first */
+        setpgid(l->pid, l->pid); /* either may be first */
     if (why == 0 && read(said[0], &why, sizeof why) == 0)
         why = 0;
     close(said[0]);

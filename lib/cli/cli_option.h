@@ -42,7 +42,7 @@ struct cli_option {
     int64_t least, most; /* bounds of whole numbers */
     double from, to;     /* bounds of other numbers */
     const char *choices; /* "auto|always|never" */
-    const char *word;    /* what a whole number may be instead, such as "auto"; it means: */
+    const char *word;    /* allowed instead of a whole number, such as "auto"; it means: */
     int64_t word_value;
     int (*parse)(const char *text, void *field, struct err *err);
     const char *absent; /* the value of an option that is given without its optional one */
@@ -124,8 +124,8 @@ struct cli_command {
     const struct cli_option *options; /* up to a row of zeros; --json, --help and --version are
                                          added */
     const struct cli_mode *modes;     /* up to a row of zeros */
-    const char *doc;                  /* what follows \v stands below the options */
-    int (*check)(void *args);         /* what no row can say: 0, or cli_usage; or NULL */
+    const char *doc;                  /* the text after \v stands below the options */
+    int (*check)(void *args);         /* checks beyond rows: 0, or cli_usage; or NULL */
 };
 
 /* For cli_parse.  struct cli is the first member of CLI_ARGS, from which offsets are counted;

@@ -12,7 +12,7 @@
  * `--progress=auto|always|never`, auto where that is a terminal which can.
  */
 struct cli_progress {
-    const char *word; /* what is being done */
+    const char *word; /* names the operation */
     int shows;
     double began_s, due_s; /* 0: it has not begun */
     struct status line;

@@ -17,7 +17,7 @@ struct unpack {
     ZSTD_DCtx *zstd;
     ZSTD_inBuffer in;
     char *room;    /* of `in` */
-    size_t wanted; /* what zstd said last: 0 between two frames */
+    size_t wanted; /* zstd's last answer: 0 between two frames */
 };
 
 int unpack_open(struct unpack **out, const char *path, struct err *err)

@@ -18,7 +18,7 @@ struct health_end {
     double sigma; /* the standard error of that median, percent */
     double own;   /* the deviation of one sample */
     double z;     /* of the median, from 100 */
-    double best;  /* what the best quarter of its partners see */
+    double best;  /* as the best quarter of its partners sees it */
     int partners, saw;
     int again; /* samples of the confirmation, and their median */
     double again_median;

@@ -37,7 +37,7 @@ struct health_turn {
     int fresh; /* has not run: its first run opens connections and is not entered */
 };
 
-struct tally { /* what each rank reports of a turn */
+struct tally { /* a rank's report of a turn */
     double host_Bps, rank_Bps, took_s;
     int64_t wrong, gpu_wrong[2];
     int over; /* rank 0's counts: the time is over */
@@ -65,7 +65,7 @@ static int fit_cap(struct health_campaign *t, int turns, int64_t cap_bytes, stru
     t->left = INT64_MAX;
     if (cap_bytes == 0)
         return 0;
-    if (each < PROBE_BYTES_LEAST) /* what does not fit is reported as missing */
+    if (each < PROBE_BYTES_LEAST) /* turns that do not fit are reported as missing */
         each = PROBE_BYTES_LEAST;
     if (t->bytes > each)
         t->bytes = each;

@@ -33,7 +33,7 @@ void health_kernel_open(struct health_kernel *k);
 void health_kernel_close(struct health_kernel *k);
 /* Looks at the queues; some 20 us. */
 void health_kernel_look(void *kernel);
-void health_kernel_forget(struct health_kernel *k); /* what was looked at so far */
+void health_kernel_forget(struct health_kernel *k); /* the changes seen so far */
 /*
  * Bytes per second (headers included) that leave the busiest link's queue while others wait in
  * it; 0 when nothing ever waits; -1 when nothing can be seen.
@@ -56,7 +56,7 @@ void health_kernel_change(struct health_kernel *k, struct health_change *out);
 struct health_campaign {
     /* Set by the caller, borrowed. */
     struct world *world;
-    const char *volatile *where; /* what goes on, for whoever watches the clock */
+    const char *volatile *where; /* the current stage, for a watchdog */
     struct health_data *data;
     struct device *device; /* whose memory messages are of; NULL: the hosts' */
     double end_s;          /* tick_now_s when all is to be reported: measuring ends before */

@@ -107,7 +107,7 @@ struct health_check {
     double (*measure)(const struct health_seen *s); /* NaN: unknown */
     double warn, crit;
     const char *says, *what;
-    const char *cure; /* what an administrator does; NULL: that depends */
+    const char *cure; /* an administrator's remedy; NULL: that depends */
 };
 extern const struct health_check health_checks[];       /* the last has code 0 */
 const struct health_check *health_check_find(int code); /* NULL: there is none */

@@ -80,7 +80,7 @@ struct health_collective { /* hosts first .. first + count - 1 at once */
 
 enum { HEALTH_LINK_NAME = 64 }; /* that of an InfiniBand device, and of its port */
 
-struct health_link { /* what a host's kernel reports of a port of its own */
+struct health_link { /* a host's kernel's report of a port of its own */
     int host;
     char name[HEALTH_LINK_NAME];
     int up, carrier;         /* asked to be up; has a carrier */

@@ -25,7 +25,7 @@ enum { LINKS_MOST = 40 }; /* as Linux has it */
 
 struct walk {
     const char *dir;       /* as it was named */
-    char at[PATH_MAX + 1]; /* what is reached, "" for the root */
+    char at[PATH_MAX + 1]; /* the folder reached, "" for the root */
     char rest[PATH_MAX + 1];
     int links, made; /* made: what is reached was not there */
 };
@@ -171,7 +171,7 @@ int health_folder_check(const char *dir, struct err *err)
         if (strcmp(name, "."))
             rc = check_above(&w, err) || enter(&w, name, !w.rest[0], err) ? -1 : 0;
     rc = rc ? rc : check_itself(&w, err);
-    if (rc && w.made) /* what a file system gave another owner */
+    if (rc && w.made) /* a folder that a file system gave another owner */
         rmdir(w.at);
     return rc;
 }

@@ -25,7 +25,7 @@ struct judge {
     const struct health_rules *rules;
     struct health_analysis *look;
     struct health_verdict *v;
-    const char *by;  /* what a rate is compared with: "baseline", "peers" */
+    const char *by;  /* the standard of a rate: "baseline", "peers" */
     int (*slow)[2];  /* [hosts] to be named, by direction */
     double peers[2]; /* the ports' median, Bps */
 };

@@ -94,7 +94,7 @@ static void put_findings(const struct health_verdict *v, FILE *out)
 /* Labels of LABEL bytes at most, no two alike; or where that is too short, numbers. */
 struct labels {
     const char **at;  /* owned; ends of names */
-    const char *kind; /* what is numbered, if `number` */
+    const char *kind; /* the noun that is numbered, if `number` */
     int count, number;
 };
 

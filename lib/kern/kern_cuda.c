@@ -12,7 +12,7 @@
 #include "kern/kern_cuda_inside.h"
 #include "kern/kern_kind.h"
 
-enum { CAPABLE = 80 }; /* what kernels are compiled for at least: bf16 in tensor cores */
+enum { CAPABLE = 80 }; /* the least that kernels are compiled for: bf16 in tensor cores */
 
 enum { LOSS, SUMSQ }; /* places of sums and host_sums, of KERN_KIND_SUMS */
 
@@ -31,7 +31,7 @@ int kern_cuda_reserve(struct kern *k, int64_t bytes, struct err *err)
 
     if (bytes <= own->work_bytes)
         return 0;
-    if (device_sync(k->queue, err) || /* what there is may be in use */
+    if (device_sync(k->queue, err) || /* the present one may be in use */
         device_alloc(k->device, bytes, "work of kernels", &more, err))
         return -1;
     device_free(k->device, own->work);
@@ -104,7 +104,7 @@ static void close_cuda(struct kern *k)
     struct kern_cuda *own = kern_cuda_of(k);
     struct err err;
 
-    device_sync(k->queue, &err); /* what it holds may be in use */
+    device_sync(k->queue, &err); /* its memory may be in use */
     kern_cuda_tokens_release(k);
     kern_cuda_heads_release(k);
     if (own->lt)

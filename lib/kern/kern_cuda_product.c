@@ -27,7 +27,7 @@
 #include "kern/kern_cuda_inside.h"
 
 enum {
-    ALIGN_MOST = 16, /* what no load of an algorithm goes beyond */
+    ALIGN_MOST = 16, /* no load of an algorithm goes beyond it */
     CHOICES = 16,    /* alignments that one product meets; more take turns */
     PACKS_LEAST = 32 /* shorter rows are not worth a product of their own */
 };

@@ -91,7 +91,7 @@ struct model {
     int first_trained;           /* visit where the backward ends: nothing before it trains */
     struct model_lora lora;
     struct model_sparse sparse;
-    char *partial; /* what trains, as it was said (model_train); owned; NULL: all */
+    char *partial; /* the pattern of what trains (model_train); owned; NULL: all */
     char *config;  /* the config.json's own text, owned; NULL for "params" */
 };
 

@@ -95,7 +95,7 @@ struct model_activation {
    where the config lists none. */
 struct model_layer_kind {
     const char *word; /* in the list; or a number, as text */
-    int rope;         /* what turns its queries and keys */
+    int rope;         /* the rotary positions of its queries and keys */
 };
 /* Nothing; model.rope; the plain positions of model.local_theta. */
 enum { MODEL_NO_ROPE = -1, MODEL_ROPE, MODEL_LOCAL_ROPE, MODEL_ROPES };

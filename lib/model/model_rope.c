@@ -30,7 +30,7 @@ enum {
 #define NUMBER_MIN 1e-6
 #define NUMBER_MAX 1e30
 
-enum { NULL_NONE = 1, ZERO_NONE = 2 }; /* what says the same as leaving the key out */
+enum { NULL_NONE = 1, ZERO_NONE = 2 }; /* equal to leaving the key out */
 
 static const struct rope_key {
     const char *name;

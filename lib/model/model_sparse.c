@@ -297,7 +297,7 @@ void model_sparse_change(const struct model *m, const struct model_tensor *t, in
     }
     int64_t stay = choose(fate, key, places, LEAVES, active(places, least), STAYS);
     for (int64_t i = 0; i < places; i++) {
-        fate[i] = fate[i] == STAYS ? STAYS : IDLE; /* what has left may come again */
+        fate[i] = fate[i] == STAYS ? STAYS : IDLE; /* a place that has left may come again */
         if (fate[i] == IDLE && p > 0)
             key[i] = key_of(
                 (uint32_t)(rng_u64(s->seed, stream, (uint64_t)step << 32 | (uint64_t)i) >> 32),

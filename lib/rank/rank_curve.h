@@ -25,7 +25,7 @@ enum rank_method {
     RANK_TSE,      /* sum of l_e, e <= T (Ru et al., NeurIPS 2021) */
     RANK_TSE_E,    /* of the last E alone */
     RANK_TSE_EMA,  /* sum of gamma^(T - e) l_e */
-    RANK_EMA_CODE, /* what the paper's code has: m = 0.1 m + 0.9 l_e, from m = l_1 */
+    RANK_EMA_CODE, /* as in the paper's code: m = 0.1 m + 0.9 l_e, from m = l_1 */
     RANK_SOTL, /* the mean of all: a code length, nats per token (Lyle et al., NeurIPS 2020) */
     RANK_LAST, /* the last step of epoch T */
     RANK_METHODS
@@ -54,7 +54,7 @@ struct rank_ask {
 
 struct rank_past { /* epochs before some entry */
     int64_t done;  /* 1 .. done, T at most */
-    double m;      /* what they add up to */
+    double m;      /* the sum of them */
     double loss;   /* of the last of them */
 };
 

@@ -111,7 +111,7 @@ char *hf_config_as(const char *config, enum dtype type)
                                         [DTYPE_F64] = "float64"};
     struct jin j = {.text = config, .bytes = (int64_t)strlen(config)};
     size_t used = 0;
-    int64_t from = 0; /* what is copied */
+    int64_t from = 0; /* the bytes copied */
     FILE *f = mem_stream(&text, &used);
     int n = 0, said = 0;
 

@@ -107,7 +107,7 @@ static int verify_hf(struct report *r, const char *path, const struct ckpt_limit
     int rc = 0;
     if (hf_has_config(&hf)) {
         if (model_read_folder(&m, hf.dir, err)) {
-            rc = -1; /* what the folder should hold is not known */
+            rc = -1; /* the folder's expected content is not known */
         } else {
             int bad = hf_match(&hf, &m, err) || (!quick && hf_check_tied(&hf, err));
             rc = bad ? report_problem(r, NULL, NULL, err) : 0;

@@ -31,7 +31,7 @@ struct paro_coll {
     struct paro_comm *comm; /* NULL: closed before */
     struct paro_coll *next;
     struct coll_vector vector;
-    struct shim_combine combine; /* what vector adds with, where it is MPI's */
+    struct shim_combine combine; /* vector adds with it, where it is MPI's */
     enum schedule_algo algo;
     int64_t chunk_bytes;
     char groups[64];

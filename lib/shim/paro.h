@@ -29,7 +29,7 @@ struct paro_comm; /* ranks, and what is known of the fabric between them */
 struct paro_coll; /* one operation on them, prepared */
 enum paro_code {
     PARO_OK,
-    PARO_ERROR_INPUT,    /* what was given is wrong */
+    PARO_ERROR_INPUT,    /* an argument is wrong */
     PARO_ERROR_SYSTEM,   /* the system refused: memory, a file */
     PARO_ERROR_MISMATCH, /* two things that must agree do not: ranks, groups, files */
     PARO_ERROR_ABSENT,   /* something asked for is not there */
@@ -98,7 +98,7 @@ struct paro_spec { /* the same on all ranks */
     int64_t count;         /* of each block, or of the vector; 0 or more */
     const int64_t *counts; /* [n] of the blocks, if they differ; count is then not looked at */
     const char *algo;    /* "ring", "ho-ring", ...: paro-sched ls; NULL: "auto", the fabric's */
-    int64_t chunk_bytes; /* what is sent at a time; 0: what goes with the algorithm */
+    int64_t chunk_bytes; /* bytes sent at a time; 0: the algorithm's own */
     MPI_Datatype mpi_type; /* PARO_MPI: copies: any without gaps; sums: a predefined one */
     MPI_Op mpi_op;         /* PARO_MPI: a predefined one that MPI allows on it */
 };

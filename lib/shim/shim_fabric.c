@@ -173,7 +173,7 @@ int shim_fabric_open(struct shim_fabric *out, struct world *w,
         rc = world_agree(w, rc, err);
     }
     f.levels = f.part.levels;
-    if (rc == 0) /* what rank 0 found */
+    if (rc == 0) /* the findings of rank 0 */
         rc = world_bcast_groups(w, &f.groups, err);
     if (rc == 0)
         rc = world_bcast_blocks(w, f.groups.count, f.part.block, &f.levels, &f.block, err);

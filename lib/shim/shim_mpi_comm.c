@@ -31,7 +31,7 @@ struct shim_mpi_comm {
     struct shim_mpi_comm *next;
     int rank, ranks;
     int opened;
-    enum shim_mpi_why passes; /* what all is passed on for, or SHIM_OURS */
+    enum shim_mpi_why passes; /* the reason to pass on all, or SHIM_OURS */
     struct world *world;
     struct shim_fabric fabric;
     int64_t *each; /* [ranks] room */

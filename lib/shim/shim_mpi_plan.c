@@ -95,7 +95,7 @@ int shim_mpi_plan_run(struct shim_mpi_plan *p, const struct shim_mpi_call *c, in
     if (w->node_ranks == 1 && !packs)
         shim_mpi_stage_place(c, &e);
     else if (c->form == SHIM_BCAST && w->rank == c->root)
-        e.out = e.in; /* what the root has need not be copied from one to the other */
+        e.out = e.in; /* the root's data need not be copied from one to the other */
     turn.in = e.in;
     turn.out = e.out;
     int rc = shim_mpi_stage_in(c, &e);

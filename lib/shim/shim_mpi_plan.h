@@ -48,7 +48,7 @@ struct shim_mpi_plan {
     struct shim_mpi_class *class;
     struct shim_combine combine;
     struct coll_vector vector;
-    int64_t bytes, used; /* what all ranks say it takes; when it last ran */
+    int64_t bytes, used; /* its memory, as all ranks say; when it last ran */
 };
 /* Collective, the same error on all ranks. */
 int shim_mpi_plan_new(struct shim_mpi_plan **out, const struct shim_mpi_call *c,

@@ -52,7 +52,7 @@ static void sort_marks(utf8proc_int32_t *code, int64_t count)
 /* A form of a text.  utf8proc_map needs n * n steps to sort a run of n marks. */
 static void add_form(struct token_buffer *to, const char *text, int64_t bytes, int how)
 {
-    enum { LONGEST = 32 }; /* what a character becomes: 18 in Unicode 15 */
+    enum { LONGEST = 32 }; /* the most that a character becomes: 18 in Unicode 15 */
     utf8proc_option_t options = UTF8PROC_STABLE | (utf8proc_option_t)how;
     utf8proc_int32_t *code = NULL;
     size_t room = 0;

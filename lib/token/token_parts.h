@@ -170,7 +170,7 @@ struct token_tables {
     int32_t begin, end;
     enum tokenizer_words words;
     /* From token_tables_prepare: */
-    struct token_steps late; /* what a first pre-tokenizer does to the text, as normalizers */
+    struct token_steps late; /* a first pre-tokenizer's changes of the text, as normalizers */
     struct token_finder *find[2]; /* added tokens before and after normalization; NULL: none */
     uint64_t *joints;
     char *template; /* of the folder, for chats; owned; NULL: it has none */

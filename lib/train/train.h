@@ -176,7 +176,7 @@ struct train_prompt {
     double temperature, top_p; /* temperature 0: the likeliest token */
     int json;                  /* one document at the end */
     FILE *out;
-    FILE *talk; /* what is wrong with the checkpoint all the same; NULL: nowhere */
+    FILE *talk; /* receives errors of the checkpoint all the same; NULL: nowhere */
 };
 
 /* One process, no MPI.  Writes the text and what follows, as it comes. */

@@ -54,7 +54,7 @@ struct writer {                /* of text */
     struct kern kern;
     struct net net;
     struct arena arena;
-    int32_t *token; /* what is there so far, and room for the rest */
+    int32_t *token; /* the tokens so far, and room for the rest */
     int64_t tokens, prompt, most;
     int64_t first,
         known; /* the model sees what is behind first, of which the net has so many */
@@ -180,7 +180,7 @@ static int next_token(struct writer *w, int32_t *token, struct err *err)
     int64_t seen = w->tokens - w->first;
     if (make_room(w, seen, err))
         return -1;
-    while (w->known < seen) { /* what lies behind the text is room, and zero */
+    while (w->known < seen) { /* positions after the text are room, and zero */
         int64_t end = w->known + w->net.rows < seen ? w->known + w->net.rows : seen;
         net_prompt(&w->net, w->token + w->first, (int)w->known, (int)end);
         for (int v = 0; v < m->visits - (end < seen); v++) /* the head at the end alone */
@@ -266,7 +266,7 @@ static int encode_prompt(struct writer *w, const struct train_prompt *p, int64_t
                 tokenizer_begin(w->by) >= 0 ? tokenizer_begin(w->by) : tokenizer_end(w->by);
         else
             w->token[i] = (unsigned char)p->text[i];
-        if (w->by) /* what follows is no beginning */
+        if (w->by) /* the following token is no beginning */
             tokenizer_decode(w->by, &w->stream, w->token[i], &ignored);
     }
     mem_free(ids);

@@ -55,7 +55,7 @@ struct train {
     struct err stuck;   /* rank 0: what could not be removed; ERR_NONE: nothing */
     char *stop, *save;  /* rank 0: the paths of STOP and SAVE */
     int64_t flags; /* enum train_flag, as this rank sends them in the step's own exchange */
-    struct err failure;   /* what TRAIN_FAILED stands for */
+    struct err failure;   /* the error that TRAIN_FAILED stands for */
     struct err unlogged;  /* rank 0: why a step could not be logged; ERR_NONE: all are */
     int64_t step, tokens; /* done */
     int64_t sequences;    /* that the resumed checkpoint was trained on; -1: not known */
@@ -201,7 +201,7 @@ void train_easy_close(struct train *t);
 /* train_device.c */
 int train_device_open(struct train *t, struct err *err); /* collective */
 int train_on_gpu(const struct train *t);
-void train_device_print(const struct train *t);        /* what has been taken of a GPU */
+void train_device_print(const struct train *t);        /* the memory taken of a GPU */
 void train_device_print_graphs(const struct train *t); /* of its graphs, when steps are over */
 /* The rate of the products of a step on rank 0: on a GPU over the whole step, since the host
    does not know when it computes. */

@@ -200,7 +200,7 @@ int train_local_begin(struct train *t, struct err *err)
 {
     struct world *w = t->world;
 
-    if (!t->local) { /* what hosts keep is of no later run */
+    if (!t->local) { /* checkpoints of hosts belong to no later run */
         int forgot = w->rank || ftruncate(t->lock, 0) == 0;
         return world_agree(w, forgot ? 0 : err_sys(err, "cannot write '.lock'"), err);
     }

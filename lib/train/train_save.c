@@ -416,7 +416,7 @@ int64_t train_save_flag(struct train *t)
 int train_save_advance(struct train *t, int64_t flags, struct err *err)
 {
     struct train_saver *s = t->saver, *near = t->near;
-    struct err none; /* who failed has said so, and the run ends */
+    struct err none; /* a failed rank has said so, and the run ends */
 
     if (s->phase != NONE && !(flags & TRAIN_BUSY)) {
         join_thread(s, &none);

@@ -23,7 +23,7 @@ enum { PEERS_LEAST = 3, CALLS_LEAST = 10 };
 static const double slow_least = 1.2, slow_critical = 2; /* half the rate */
 
 struct class
-{ /* what communicators have in common */
+{ /* the properties that communicators share */
     int op, size_class, ranks, hosts;
 };
 

@@ -122,7 +122,7 @@ static int add_calls(struct watch *w, const struct ras_comm *c)
         if (r->there && differs < 0)
             differs = op_ahead(low, r);
         if (r->there && r->calls > low->calls && (!next || r->calls < next->calls))
-            next = r; /* what it has launched more comes first */
+            next = r; /* the launches it has more come first */
     }
     int op = next && differs < 0 ? op_ahead(next, low) : METER_UNKNOWN;
     int comm = watch_comm(w, fnv_mix(c->id, (uint64_t)op), c->size);

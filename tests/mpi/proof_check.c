@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proof_check audit|hash|against SHAPE CONFIG, and proof_check honest SHAPE CONFIG TYPE STEPS
- * OFFSET: run under mpirun with the shape's ranks.  Checks that what is to prove the engine
- * right can object, and does not where nothing is wrong:
+ * Checks that the engine's proofs can object, and do not where nothing is wrong: proof_check
+ * audit|hash|against SHAPE CONFIG, and proof_check honest SHAPE CONFIG TYPE STEPS OFFSET, run
+ * under mpirun with the shape's ranks.
  *
  *  audit    a range that is moved by one element, a shard that is one element short: named by
  *           state, unit and elements, on every rank.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks that states that several ranks keep are read once and sent (engine_load with a source
+ * Checks that states kept by several ranks are read once and sent (engine_load with a source
  * that has an end), under all 27 strategies: spread_check SHAPE CONFIG WIRE [params8] [TRAINS],
  * run under mpirun with the shape's ranks.  The source here counts the requests:
  *
