@@ -8,8 +8,8 @@
 #include "world/world.h"
 
 /*
- * What this host's kernel reports of its network interfaces, in the network namespace that the
- * process is in (rtnetlink, reading only: no privilege needed).
+ * Reads what this host's kernel reports of its network interfaces, in the network namespace
+ * that the process is in (rtnetlink, reading only: no privilege needed).
  */
 enum { HEALTH_LINKS_MOST = 32 };
 

@@ -3,8 +3,8 @@
 #define PARO_H
 
 /*
- * libparo: collectives of MPI programs by HO-Ring and its kin, which go inside the hosts and
- * between them at the same time: paro(3), with examples.
+ * libparo runs collectives of MPI programs by HO-Ring and its kin, which go inside the hosts
+ * and between them at the same time: paro(3), with examples.
  *
  * MPI is initialised, with any thread level; what belongs to one paro_comm is called by one
  * thread at a time.  No thread is made: runs go on in paro_test, paro_wait and paro_run, in
