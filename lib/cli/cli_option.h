@@ -105,7 +105,7 @@ struct cli_list {      /* of an option that may be repeated */
                                                                         .needs = "svg"
 
 /*
- * What a command can be asked for.  The name is a verb, the first operand ("gen"); or an option
+ * A mode of a command.  The name is a verb, the first operand ("gen"); or an option
  * ("--list", "--level quick"); or a phrase ("a run"; one at most), where neither is given.  The
  * first verb or option that matches is taken.  An option without a value that is a mode is for
  * that mode alone.

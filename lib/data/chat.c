@@ -190,8 +190,8 @@ static int check_piece(const struct chat *chat, const char *piece, struct err *e
 }
 
 /*
- * Of what a template of Jinja means: line ends are one character, an escaped one is a line end,
- * and the last is dropped.
+ * Hashes a template as Jinja reads it: line ends are one character, an escaped one is a line
+ * end, and the last is dropped.
  */
 static uint64_t hash_of(const char *text)
 {

@@ -165,9 +165,9 @@ static void open_mix(struct data *d, const struct data_options *o)
 }
 
 /*
- * Of much data a part, evenly spread: 4 MiB of ids are a millisecond, and other data that
- * agrees in 256 places of 4096 tokens each, and in the count, is one that somebody has edited
- * by hand. By their ids, so that a text is the same data as the file of its tokens.
+ * Hashes a part of much data, evenly spread: 4 MiB of ids are a millisecond, and other data
+ * that agrees in 256 places of 4096 tokens each, and in the count, is one that somebody has
+ * edited by hand. By their ids, so that a text is the same data as the file of its tokens.
  */
 static int add_tokens(XXH3_state_t *sum, const struct source *s, struct err *err)
 {

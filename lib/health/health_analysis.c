@@ -241,8 +241,8 @@ static void find_pairs(struct health_analysis *l)
 /* ---- all ---- */
 
 /*
- * What is expected, once more without the streams of ports that are slow, which pulled it down:
- * by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
+ * Computes the expected rates once more without the streams of ports that are slow, which
+ * pulled it down: by 0.4 % with one of 8 ports at 95 %, by 2 % with three of 8 at 90 %.
  */
 static void judge_ends_without_slow(struct health_analysis *l)
 {

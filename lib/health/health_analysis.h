@@ -75,7 +75,7 @@ void health_ends_release(struct health_ends *e);
 /* Only the index, for the three below. */
 void health_ends_index(struct health_ends *e);
 /*
- * Of the samples of an end (those that count): the median, or where ends are few the upper
+ * Returns the median of an end's samples (those that count), or where ends are few the upper
  * quartile over the partners of the median with each.  *n of them; 0: NaN.
  */
 double health_ends_level(struct health_ends *e, int k, int way, int *n);
@@ -156,9 +156,9 @@ int health_analyse(struct health_analysis *l, const struct health_data *d,
 void health_analysis_release(struct health_analysis *l);
 
 /*
- * Of the samples: the rate on paths of each class, the median over ports of their own medians;
- * 0 where there are none.  Returns the commonest class.  `skip` [samples]: those that do not
- * count (a class all of whose samples are skipped keeps its rate), or NULL.
+ * From the samples: the rate on paths of each class, the median over ports of their own
+ * medians; 0 where there are none.  Returns the commonest class.  `skip` [samples]: those that
+ * do not count (a class all of whose samples are skipped keeps its rate), or NULL.
  */
 int health_path_rates(const struct health_data *d, const unsigned char *skip,
                       double rate[HEALTH_PATHS]);

@@ -119,7 +119,7 @@ int health_campaign_open(struct health_campaign *t, int turns, int64_t cap_bytes
     t->missing = -1;
     t->start_s = tick_now_s();
     /*
-     * Nobody is waited for longer than a third of the time: a host that stops answering is
+     * No host is waited for longer than a third of the time: a host that stops answering is
      * found, the reports of the others come in (they find it no later than a third after), and
      * a third is left for the answer.
      */

@@ -260,9 +260,9 @@ double health_ends_percentile(struct health_ends *e, double p)
 }
 
 /*
- * Of one end: residuals from its median, or where pairs have three samples each (ends are few,
- * and slow ones a large part of the others' samples) from that of the pair.  The one that is
- * the median of an odd number has none.
+ * Collects an end's residuals from its median, or where pairs have three samples each (ends are
+ * few, and slow ones a large part of the others' samples) from that of the pair.  The one that
+ * is the median of an odd number has none.
  */
 static int collect_residuals(struct health_ends *e, int k, int way, double *residual)
 {
@@ -392,7 +392,7 @@ static int is_seen(struct health_ends *e, int k, int way)
 }
 
 /*
- * Of few partners one alone can bring the median down: with three, a pair at 80 % makes it what
+ * One of few partners alone can bring the median down: with three, a pair at 80 % makes it what
  * the quarter of the others' samples are, and 97 % is then 96 %.  A partner whose median is off
  * the others' by more than z of its errors is that pair's matter, if the end is well without.
  */

@@ -20,7 +20,7 @@
 enum { SYS = 3000, PATH = 4096, IFF_UP_BIT = 1, IFF_LOOPBACK_BIT = 8 };
 
 /*
- * What a healthy link may count is left out: dropped (protocols that nobody listens to),
+ * Counters that a healthy link raises are left out: dropped (protocols that nobody listens to),
  * multicast, VL15_dropped.  InfiniBand's classic counters stop at their end (IBTA,
  * PortCounters: 16 and 8 bits) until somebody resets them.
  */

@@ -88,7 +88,7 @@ void health_judge_ranks(const struct health_data *d, const struct health_rules *
 /* ---- latency ---- */
 
 /*
- * What is later by less is nobody's fault: a rank that shares a processor with another one
+ * Less lateness is no rank's fault: a rank that shares a processor with another one
  * answers 10 to 20 us later for as long as it does (measured).
  */
 static const double late_least_s = 25e-6;

@@ -28,7 +28,7 @@ void health_news_release(struct health_news *n);
 enum { HEALTH_STICKY_S = 600 };
 
 /*
- * What is reported of a run in the light of those before it: v's findings get their reported
+ * Settles the report of a run from those before it: v's findings get their reported
  * states, what was reported and is not seen any more is added for HEALTH_STICKY_S.  `measured`
  * 0: the run could not measure, and clears nothing.
  */

@@ -83,7 +83,7 @@ static void put_findings(FILE *f, const struct health_report *t)
 }
 
 /*
- * What the file that is to be replaced says of the last success: it may be all that remembers.
+ * Reads the last success from the file that is to be replaced, which may be its only record.
  * Its folder may be another user's (node_exporter's): of what lies there the beginning is read,
  * where it is written, and it does not wait.
  */

@@ -101,7 +101,7 @@ void health_verdict_sort(struct health_verdict *v);
 struct health_finding health_finding_new(enum health_state state, int code);
 
 /*
- * What is to be measured next: turns in which every host sends to one other and receives from
+ * The next measurements: turns in which every host sends to one other and receives from
  * one.  First the rounds of the level; then, as long as there are suspicions, turns that
  * confirm or clear them (all hosts are loaded in these too, as they were); none when all is
  * known.  A function of the data alone: a replay comes to the same.  What a turn gives is

@@ -28,7 +28,7 @@ template <class T, class W> struct norm_args {
 enum { WARPS = 8, BLOCKS = 2, STAGES = 2, MOST = 4 };
 
 /*
- * What keeps a processor busy here is instructions, 4 a cycle: at the memory's rate it has 18
+ * A processor is busy here with instructions, 4 a cycle: at the memory's rate it has 18
  * bytes a cycle, of 768 bf16, read and written, 169 cycles for a row.  So elements become
  * floats once, and P is what a row needs, so that of a lane's packs the last alone may be
  * beyond its end: `whole` where it is not.

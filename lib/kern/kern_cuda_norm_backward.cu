@@ -90,7 +90,7 @@ __device__ static __forceinline__ void row_sums(float (&sum)[SUMS], float (*room
 }
 
 /*
- * What an element has to do with: d = dy (plus + w), hat = (x - mean) rstd; shift = mean rstd,
+ * The values of an element: d = dy (plus + w), hat = (x - mean) rstd; shift = mean rstd,
  * which is nothing where SUMS is 1.  Then hat is x rstd, and sum[0] is left without that rstd.
  */
 template <int N, int P, int SUMS, class T, class W> struct back_row {

@@ -108,7 +108,7 @@ int model_parse(struct model *m, const char *name, const char *text, int64_t byt
                 struct err *err);
 void model_release(struct model *m);
 /*
- * What trains, of a model read so far without it.  WHAT is one of
+ * Sets the tensors that train, in a model read so far without.  The text is one of
  *     all
  *     train=PATTERN[,PATTERN]...    tensors whose names match one (fnmatch(3)); no other
  *     freeze=PATTERN[,PATTERN]...   all but those

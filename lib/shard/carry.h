@@ -15,8 +15,8 @@ struct carry {
 };
 
 /*
- * Of a run with --drop-easy: the loss of each sequence of each step so far, f32, little-endian.
- * No file of a model's: checkpoints have it, merged folders have not.
+ * For a run with --drop-easy: the loss of each sequence of each step so far, f32,
+ * little-endian. No file of a model's: checkpoints have it, merged folders have not.
  */
 #define CARRY_LOSSES "sequence-losses.f32"
 /* Where adapters train: the folder that they adapt, or its name at the hub, for PEFT. */

@@ -92,7 +92,7 @@ struct shim_mpi_class {
 /* Once for every call of the class, before anything else: whether the verdict stands. */
 int shim_mpi_class_holds(struct shim_mpi_class *c);
 /*
- * What is to be done with a call that came before: SHIM_OURS, SHIM_TURN, or where another one
+ * Decides on a call that came before: SHIM_OURS, SHIM_TURN, or where another one
  * is on trial what the verdict before says: SHIM_OURS, SHIM_SLOWER, SHIM_OTHER.
  */
 enum shim_mpi_why shim_mpi_class_next(struct shim_mpi_class *c, uint64_t mark);

@@ -93,7 +93,7 @@ int shim_plan_type(const struct shim_call *call, enum dtype *type, enum dtype_op
 int shim_own(int own);
 
 /*
- * What is the program's of a thread, which is left as it was, as NCCL leaves it: its GPU, and
+ * The program's state of a thread, left as it was, as NCCL leaves it: its GPU, and
  * whether what it asks for may spoil a graph that it captures on another stream.
  */
 struct shim_manners {

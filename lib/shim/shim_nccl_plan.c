@@ -11,8 +11,8 @@
 enum { CHUNK_LEAST = 1 << 20 };
 
 /*
- * What goes into the queues of a GPU at once (EXEC_AHEAD): a call of more turns would wait for
- * the GPU, and a program may not expect that of a call to NCCL.
+ * As much as goes into the queues of a GPU at once (EXEC_AHEAD): a call of more turns would
+ * wait for the GPU, and a program may not expect that of a call to NCCL.
  */
 enum { TURNS_MOST = 128 };
 

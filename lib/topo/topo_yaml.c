@@ -25,7 +25,7 @@ enum { HOST_BYTES = 256 };
 #define LEVEL(member, least, most, ...)                                                        \
     RECORD_NUM(struct topo_level, member, #member, least, most, __VA_ARGS__)
 #define ERROR_BAR(member, most) LEVEL(member, 0, most, .flags = KNOWN | TOPO_ERROR_BAR)
-#define SOURCE(member)          RECORD(TEXT, struct topo_level, member, #member, .lo = 1, .flags = KNOWN)
+
 const struct record topo_level_record[] = {
     RECORD(TEXT, struct topo_level, name, "name", .lo = 1),
     LEVEL(latency_s, 0, TOPO_LATENCY_MAX_S),
@@ -42,8 +42,8 @@ const struct record topo_level_record[] = {
     LEVEL(ring_loss, 0, 1, .flags = KNOWN),
     LEVEL(use_lost_s, 0, TOPO_LATENCY_MAX_S, .flags = KNOWN),
     LEVEL(latency_busy_s, 0, TOPO_LATENCY_MAX_S, .flags = KNOWN),
-    SOURCE(rate_source),
-    SOURCE(latency_source),
+    RECORD(TEXT, struct topo_level, rate_source, "rate_source", .lo = 1, .flags = KNOWN),
+    RECORD(TEXT, struct topo_level, latency_source, "latency_source", .lo = 1, .flags = KNOWN),
     {0}};
 
 #define UNKNOWN_0 .flags = RECORD_OPTIONAL | RECORD_ZERO

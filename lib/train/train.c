@@ -237,8 +237,8 @@ static void change_unit(void *arg, int unit, float *params, float *exp_avg, floa
 }
 
 /*
- * Of a sparse model, for the next step.  At the end of a step, before its checkpoint, for its
- * gradient counts: a run that is resumed has it no more.
+ * Changes a sparse model's masks for the next step.  At the end of a step, before its
+ * checkpoint, for its gradient counts: a run that is resumed has it no more.
  */
 static int change_masks(struct train *t, struct err *err)
 {

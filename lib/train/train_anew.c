@@ -58,9 +58,9 @@ static int keep_log(struct train *t, const char *temp, struct err *err)
 }
 
 /*
- * What cannot be removed is reported when the run ends, and the next one tries again.  Its
- * settings go first: without them it is no run that came to nothing, whatever else is still
- * there.
+ * Removes a folder; a rest that cannot be removed is reported when the run ends, and the next
+ * one tries again.  Its settings go first: without them it is no run that came to nothing,
+ * whatever else is still there.
  */
 static void discard_folder(struct train *t, const char *dir)
 {
@@ -72,8 +72,8 @@ static void discard_folder(struct train *t, const char *dir)
 }
 
 /*
- * What others put into the old run's folder, and what the user asked of the run there, moves to
- * the new run's.  -1: something did not, and the folder has to stay.
+ * Moves to the new run's folder the files of others in the old one, and what the user asked of
+ * the run there.  -1: something did not move, and the folder has to stay.
  */
 static int move_others(const char *from, const char *to)
 {

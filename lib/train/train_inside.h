@@ -216,8 +216,8 @@ int train_is_auto(const struct train_run *run);       /* --resume=auto */
 const char *train_given(const struct train_run *run); /* the folder of --resume, else --init */
 int train_start_weights(struct train *t, struct err *err);
 /*
- * Of an error of the data: where the given weights cannot be had or are another model's, err is
- * that, for a tokenizer comes with them.
+ * Corrects an error of the data: where the given weights cannot be had or are another model's,
+ * err is that, for a tokenizer comes with them.
  */
 void train_blame_weights(const struct train *t, struct err *err);
 

@@ -9,10 +9,9 @@
  *     step ...      none writes any more: rank 0's thread writes the manifest, renames, prunes
  *     step ...      nothing is left to do
  *
- * Ranks exchange their save state inside the step's own all-reduce (TRAIN_BUSY); a separate
- * message would queue after the new parameters.  So what the manifest needs of a rank lies in a
- * file beside its shard.  What is frozen is read where it lies: it does not change, and masks
- * only when nothing is being written.
+ * Ranks exchange their save state inside the step's own exchange (TRAIN_BUSY); a separate
+ * message would queue after the new parameters.  So a rank's part of the manifest is a file
+ * beside its shard.  Frozen values are read in place: masks change between two saves alone.
  *
  * A LOCAL saver writes into the folder of each host (train_local.c), all in one phase, in which
  * the threads of the ranks wait for each other and not for steps:

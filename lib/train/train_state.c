@@ -191,8 +191,8 @@ static int is_damage(const struct err *err)
 }
 
 /*
- * Of a local checkpoint, which has none of them: those of the newest one in the run's folder
- * that has them whole, or of what the run began with.
+ * Takes the files that a local checkpoint does not carry from the newest one in the run's
+ * folder that has them whole, or from the checkpoint that the run began with.
  */
 static int carry_local(struct train *t, struct err *err)
 {

@@ -37,7 +37,7 @@ struct train_trace {
 };
 
 /*
- * What of a rank's times [2 * rows] has a part in [start_s, end_s], as lines of whole numbers;
+ * Returns those of a rank's times [2 * rows] that touch [start_s, end_s], as lines of numbers;
  * owned by the caller (mem_free).
  */
 char *train_trace_text(const struct step *rows, const struct step_time *time, double start_s,

@@ -119,8 +119,8 @@ static void set_now(struct watch *w, int64_t ns)
 }
 
 /*
- * What a process writes is read now; of a copy its file says when it was made.  Nobody waits in
- * a call that a process left open when it ended.
+ * A file that a process still writes is read now; a copy says when it was made.  Nobody waits
+ * in a call that a process left open when it ended.
  */
 static void add_meter(struct watch *w, const struct meter_file *f, struct reader *r)
 {

@@ -101,6 +101,10 @@ pages() { files | grep -E '^man/[^/]+\.[1-8]$'; }
         END { ends() }' | clean
 }
 
+@test "comments begin with what a file or function does, in plain English" {
+    sources | over perl -0777 -ne 'while (m{/\*[\s*]*(Of|What|Whoever|Nobody|Knows)\b[^\n]*}g) { print "$ARGV: $&\n" }' | clean
+}
+
 @test "tabs, trailing blanks and missing last newlines are absent" {
     files | grep -E '\.([ch]|cu|cpp|sh|bats|bash|md|1|5|7|8)$' | over perl -ne '
         print "$ARGV:$.: trailing blank\n" if / +$/;
