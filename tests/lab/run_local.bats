@@ -34,7 +34,9 @@ after_save='saved() { ls -d local/node?.*/step-*/manifest.json 2>/dev/null | cut
 }
 
 @test "a host whose disk is gone, and groups that hold the same states: nothing is sent" {
-    local_run "$after_save; after_save 0; rm -r local/node0*; "'kill -9 $(ranks_of node0 | head -n 1)' IIG
+    # Stopped first, so that they save nothing between the two.
+    local_run "$after_save; after_save 0; "'kill -STOP $(ranks_of node0); rm -r local/node0*
+        kill -9 $(ranks_of node0 | head -n 1)' IIG
     said 'resumes from local copies of 2 hosts \(2 of 6 shards from copies\)'
     said 'on 3 of 3 hosts, from step 1 or later: node0 node1 node2'
 }
