@@ -97,7 +97,7 @@ int io_read_all(int fd, const char *name, int64_t limit, const char *raise, char
 struct io_out {
     int fd;         /* the temporary, locked */
     FILE *file;     /* the same file; NULL: it is a folder */
-    int how;        /* bits of what follows */
+    int how;        /* IO_FORCE, IO_MAKE_WAY, IO_CLOSED */
     int unsynced;   /* set by who writes it again soon: a crash of the host may lose the file */
     mode_t mode;    /* which it gets at the commit; 0: it has it */
     int in_the_way; /* with IO_MAKE_WAY: path is better moved before the commit */
@@ -165,6 +165,7 @@ int io_take_name(const char *path, char **out, struct err *err);
 char *io_temp_name(const char *path);
 /* ".NAME.old.paro-tmp": what makes way for it, until it is removed; owned by the caller. */
 char *io_old_name(const char *path);
+char *io_old_path(const char *path); /* the target whose temporary that is: "NAME.old" */
 
 /*
  * Whether the file is known to be absent.  Returns 0 if unsure, so that the following open

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Publishes a file or a folder whole or not at all: written beside its target under a fixed
+ * Publishes a file or a folder whole or not at all: written next to its target under a fixed
  * name, synced, renamed, its folder synced.  The fixed name is what keeps litter away: a killed
  * writer's leftover is the next writer's start, and a lock on it keeps two apart.
  */
@@ -55,12 +55,18 @@ char *io_temp_name(const char *path)
     return temp;
 }
 
-char *io_old_name(const char *path)
+char *io_old_path(const char *path)
 {
     char *old = mem_new(strlen(path) + sizeof ".old", 1);
 
     strcpy(stpcpy(old, path), ".old");
-    char *temp = io_temp_name(old);
+    return old;
+}
+
+char *io_old_name(const char *path)
+{
+    char *old = io_old_path(path), *temp = io_temp_name(old);
+
     mem_free(old);
     return temp;
 }

@@ -29,19 +29,19 @@ double record_real(const struct record *f, const void *from)
 
 /* ---- reading ---- */
 
-/* " host ranks out_Bps?" */
-static void list_keys(const struct record *f, char keys[KEYS_BYTES])
+/* " host ranks out_Bps?" at `at`, below `end`; returns its end. */
+static char *list_keys(const struct record *f, char *at, const char *end)
 {
     for (; f->type; f++) {
-        size_t used = strlen(keys);
         if (!f->key) {
-            list_keys(f->of, keys);
+            at = list_keys(f->of, at, end);
             continue;
         }
-        int n = snprintf(keys + used, KEYS_BYTES - used, " %s%s", f->key,
-                         f->flags & RECORD_OPTIONAL ? "?" : "");
-        assert(n < KEYS_BYTES - (int)used);
+        assert(strlen(f->key) + sizeof " ?" <= (size_t)(end - at));
+        at = stpcpy(stpcpy(at, " "), f->key);
+        at = stpcpy(at, f->flags & RECORD_OPTIONAL ? "?" : "");
     }
+    return at;
 }
 
 static int read_number(const struct record *f, const struct tree *t, const struct tree_node *n,
@@ -140,13 +140,13 @@ static int read_field(const struct record *f, const struct tree *t, const struct
     }
 }
 
-static int read_fields(const struct record *f, const struct tree *t, const struct tree_node *n,
-                       void *out, struct err *err)
+int record_values(const struct tree *t, const struct tree_node *n, const struct record *f,
+                  void *out, struct err *err)
 {
     for (; f->type; f++) {
         const struct tree_node *v = f->key ? tree_get(n, f->key) : NULL;
         if (!f->key) {
-            if (read_fields(f->of, t, n, (char *)out + f->at, err))
+            if (record_values(t, n, f->of, (char *)out + f->at, err))
                 return -1;
         } else if (v) {
             if (read_field(f, t, v, out, err))
@@ -163,15 +163,15 @@ int record_keys(const struct tree *t, const struct tree_node *n, const struct re
 {
     char keys[KEYS_BYTES];
 
-    snprintf(keys, sizeof keys, "%s", more);
-    list_keys(f, keys);
+    assert(strlen(more) < sizeof keys);
+    list_keys(f, stpcpy(keys, more), keys + sizeof keys);
     return tree_keys(t, n, keys, err);
 }
 
 int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
                 const char *more, void *out, struct err *err)
 {
-    return record_keys(t, n, f, more, err) || read_fields(f, t, n, out, err) ? -1 : 0;
+    return record_keys(t, n, f, more, err) || record_values(t, n, f, out, err) ? -1 : 0;
 }
 
 /* ---- writing ---- */

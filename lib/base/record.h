@@ -92,7 +92,7 @@ struct record {
     {                                                                                          \
         return namer_(*(const type_ *)value);                                                  \
     }
-/* Members of the same struct as an object, or beside the others where the key is NULL. */
+/* Members of the same struct as an object, or among the others where the key is NULL. */
 #define RECORD_PART(key_, of_, ...)                                                            \
     {                                                                                          \
         .key = (key_), .type = RECORD_OBJECT, .of = (of_), __VA_ARGS__                         \
@@ -103,7 +103,10 @@ double record_real(const struct record *f, const void *from);
 /* n is a mapping of the table's keys and of `more` (as tree_keys takes them). */
 int record_keys(const struct tree *t, const struct tree_node *n, const struct record *f,
                 const char *more, struct err *err);
-/* The same, and the members are read. */
+/* Reads the members from n, whose keys have been checked. */
+int record_values(const struct tree *t, const struct tree_node *n, const struct record *f,
+                  void *out, struct err *err);
+/* Both. */
 int record_read(const struct tree *t, const struct tree_node *n, const struct record *f,
                 const char *more, void *out, struct err *err);
 /* The members alone: their object is open. */

@@ -102,7 +102,7 @@ int tree_list(const struct tree *t, const struct tree_node *n, int64_t least, in
 /* A scalar of so many bytes; *out is borrowed from the tree. */
 int tree_text(const struct tree *t, const struct tree_node *n, size_t least, size_t most,
               const char **out, struct err *err);
-/* n, which is there, is a text of JSON: of any bytes in a loose tree, a 0 behind them. */
+/* n, which is there, is a text of JSON: of any bytes in a loose tree, then a 0. */
 int tree_bytes(const struct tree *t, const struct tree_node *n, const char **out,
                int64_t *bytes, struct err *err);
 /* A text that is not empty and has no control characters, copied into out[room]. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Measures how much of the work inside the groups hides behind the work across them.  The parts
- * of an operation are conversions of their own (paro-method(7), TRAFFIC) with just its rows
- * inside or across, and their data can be checked:
+ * Measures how far the work inside the groups overlaps with the work across them.  The parts of
+ * an operation are conversions of their own (paro-method(7), TRAFFIC) with just its rows inside
+ * or across, and their data can be checked:
  *
  *     all-gather        across G -> I                    inside I -> N
  *     reduce-scatter    inside N -> I, of its group      across I -> G

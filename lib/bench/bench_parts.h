@@ -174,7 +174,7 @@ void bench_print_ports(const char *from, const struct topo *t, FILE *out);
 void bench_print_row(const struct bench_options *o, const struct bench_row *r, int first,
                      FILE *out);
 
-/* A row as programs read it: what follows from its times beside it. */
+/* A row as programs read it, with the rates that its times give. */
 struct bench_line {
     struct bench_row row;
     double algbw_Bps, busbw_Bps, limit_fraction;

@@ -103,7 +103,7 @@ static const struct record unit_record[] = {
     {0},
 };
 
-/* The bytes of a source, behind its name and its kind. */
+/* The bytes of a source, after its name and its kind. */
 static const struct record source_record[] = {
     RECORD_INT(struct ckpt_source, bytes, "bytes", 0, INT64_MAX),
     RECORD_INT(struct ckpt_source, whole, "whole", 0, INT64_MAX),
@@ -396,7 +396,7 @@ static int read_blocks(struct reader *r, const struct tree_node *n, int number, 
             return -1;
         *at += one.bytes;
         if (*at > c->file[number].bytes)
-            return FAIL_AT(r, n, NULL, "ends behind the %" PRId64 " bytes of '%s'",
+            return FAIL_AT(r, n, NULL, "ends after the %" PRId64 " bytes of '%s'",
                            c->file[number].bytes, c->file[number].name);
         c->block = mem_grow(c->block, &r->room, (size_t)c->blocks + 1, sizeof one);
         c->block[c->blocks++] = one;
@@ -404,7 +404,7 @@ static int read_blocks(struct reader *r, const struct tree_node *n, int number, 
     return 0;
 }
 
-/* The blocks of one file lie one after the other behind its header. */
+/* The blocks of one file follow its header, one after the other. */
 static int read_file(struct reader *r, const struct tree_node *n, int number)
 {
     struct ckpt_file *f = &r->c->file[number];

@@ -104,7 +104,7 @@ int health_store_read_name(const struct record *f, const struct tree *t,
     return 0;
 }
 
-/* In YAML the head is beside the lists and the checksum. */
+/* In YAML the head, the lists and the checksum are keys of one mapping. */
 static int read_head(struct reader *r)
 {
     char more[KEYS_MOST] = "format";

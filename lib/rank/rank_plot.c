@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Draws ranked runs: a curve each, the names in the order of their ranks, with their scores.
- * Of more runs than colours the best have one, and the first log where it is judged; the others
- * are pale, without a name.
+ * If there are more runs than colours, the best have one, and the first log where it is judged;
+ * the others are pale, without a name.
  */
 #include <inttypes.h>
 #include <math.h>

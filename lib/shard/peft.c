@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Reads and writes PEFT's folders of adapters (LoraConfig and save_pretrained of PEFT 0.21).
- * Of the keys of adapter_config.json some are read, some do not touch what the adapters add,
- * and any other switches something on unless it is null, false or empty.
+ * Some keys of adapter_config.json are read, some do not touch what the adapters add, and any
+ * other switches something on unless it is null, false or empty.
  */
 #include "shard/peft.h"
 

@@ -281,7 +281,7 @@ static int read_rank_words(const struct read *r, const struct tree_node *root)
 {
     struct topo *t = r->t;
 
-    if (record_read(r->tree, root, topo_fields, root_keys, t, r->err))
+    if (record_values(r->tree, root, topo_fields, t, r->err))
         return -1;
     const char *own = other_keys[t->compute_type], *other = topo_other_key(t);
     if (tree_f64(r->tree, tree_get(root, other), 1, TOPO_FLOPS_MAX, &t->other_flops, r->err))
@@ -326,7 +326,7 @@ static int read_parts(const struct read *r, const struct tree_node *root)
         double usual = r->t->level[1].port_Bps;
         struct line line = {.port = {usual, usual}};
 
-        if (record_read(r->tree, group, group_fields, group_keys, &line, r->err))
+        if (record_values(r->tree, group, group_fields, &line, r->err))
             return -1;
         topo_set_host(r->t, k, line.host);
         r->t->port[k] = line.port;

@@ -99,11 +99,10 @@ static int move_others(const char *from, const char *to)
 /* The same name is the temporary of "NAME.old": what somebody writes there is none of ours. */
 static void discard_old(struct train *t, const char *name)
 {
-    char *path = mem_new(strlen(name) + sizeof ".old", 1);
+    char *path = io_old_path(name);
     struct io_out old;
     struct err none;
 
-    strcpy(stpcpy(path, name), ".old");
     if (io_dir_enter(&old, path, 1, &none) == 0 && move_others(old.temp, name) == 0)
         discard_folder(t, old.temp);
     io_dir_leave(&old);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Saves a run's states while it continues.  A checkpoint is written by all ranks beside its
+ * Saves a run's states while it continues.  A checkpoint is written by all ranks next to its
  * place and appears whole; `latest` is moved onto it afterwards, so that it always names a
  * complete one.
  *
